@@ -22,6 +22,7 @@ struct writer {
 	const struct sample_table *table;
 	const struct session *session;
 	bool wall;           /* elapsed time is a value */
+	bool few_labels;     /* only those with few values */
 	uint64_t *locations; /* room for the deepest stack */
 };
 
@@ -99,6 +100,18 @@ static void add_request(struct writer *writer, Pprof__Sample *sample, const stru
 		add_number_label(writer, sample, "subrequest", 1);
 }
 
+static void add_labels_of_many_values(struct writer *writer, Pprof__Sample *sample,
+				      const struct table_kind *kind)
+{
+	const struct table_thread *thread = &writer->table->threads[kind->thread];
+
+	add_number_label(writer, sample, "pid", (int)thread->pid);
+	add_number_label(writer, sample, "tid", (int)thread->tid);
+	add_text_label(writer, sample, "thread", thread->thread_name);
+	add_text_label(writer, sample, "gc_phase", gc_phase_name((enum gc_phase)kind->gc_phase));
+	add_request(writer, sample, &writer->table->requests[kind->request]);
+}
+
 static void write_sum(struct writer *writer, const struct table_sum *sum)
 {
 	const struct table_kind *kind = &sum->kind;
@@ -116,15 +129,12 @@ static void write_sum(struct writer *writer, const struct table_sum *sum)
 	for (uint32_t stack = kind->stack; stack; stack = writer->table->stacks[stack].parent)
 		writer->locations[message.n_location_id++] = (uint64_t)writer->table->stacks[stack].frame + 1;
 	message.label = label_pointers;
-	add_number_label(writer, &message, "pid", (int)thread->pid);
-	add_number_label(writer, &message, "tid", (int)thread->tid);
 	add_text_label(writer, &message, "process", thread->process_name);
-	add_text_label(writer, &message, "thread", thread->thread_name);
 	add_text_label(writer, &message, "state", thread_state_name((enum thread_state)kind->thread_state));
 	add_text_label(writer, &message, "vm_state", vm_state_name((enum vm_state)kind->vm_state));
-	add_text_label(writer, &message, "gc_phase", gc_phase_name((enum gc_phase)kind->gc_phase));
 	add_text_label(writer, &message, "phase", kind->phase);
-	add_request(writer, &message, &writer->table->requests[kind->request]);
+	if (!writer->few_labels)
+		add_labels_of_many_values(writer, &message, kind);
 	pprof_write_sample(writer->pprof, &message);
 }
 
@@ -203,7 +213,7 @@ static void write_table(struct writer *writer, const struct figures *figures)
 int pprof_write(FILE *out, struct sample_source *source, const struct session *session,
 		const struct figures *figures, const struct view *view)
 {
-	struct writer writer = { .session = session };
+	struct writer writer = { .session = session, .few_labels = view->few_labels };
 	struct sample_table *table;
 	int error = sample_table_read(source, view->weight, &table);
 

@@ -6,7 +6,8 @@
  * The values of a sample are its number of samples, CPU time and, if the clock
  * was the wall clock, elapsed time; the view's weight is the default. Labels
  * are pid, tid, process, thread, state, vm_state, phase, and of requests route,
- * method, host, status and subrequest. Functions have the
+ * method, host, status and subrequest; with few labels only process, state, vm_state
+ * and phase. Functions have the
  * line of their definition, locations the line that ran. ljspy's command line
  * and the figures are comments (`pprof -comments`).
  */

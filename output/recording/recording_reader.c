@@ -18,6 +18,13 @@ struct name {
 	char text[];
 };
 
+/* The labels of a process. */
+struct process_labels {
+	pid_t pid;
+	const char *text; /* kept as a name */
+	UT_hash_handle hh;
+};
+
 struct stack {
 	uint32_t caller;
 	uint32_t function;
@@ -75,6 +82,7 @@ struct recording_reader {
 	uint64_t first_ns, cpu_ns, wall_ns;
 	struct session session;
 	struct figures figures;
+	struct process_labels *labels; /* at most RECORDING_THREADS_MAX */
 };
 
 /* Results of reading a record, besides negative errnos. */
@@ -511,9 +519,50 @@ static uint64_t decimal(const char *text, size_t length)
 	return value;
 }
 
+/* A copy of a text of that length that lives as long as the reader. READ_ON on success. */
+static int keep_text(struct recording_reader *reader, const char *text, size_t length, const char **ret_text)
+{
+	char copy[RECORDING_TEXT_MAX + 1];
+
+	if (!memory_is_left(reader))
+		return READ_DAMAGED;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	*ret_text = keep_name(reader, copy);
+	return *ret_text ? READ_ON : -ENOMEM;
+}
+
+/* Later labels of a process replace earlier ones. */
+static int set_labels(struct recording_reader *reader, pid_t pid, const char *text, size_t length)
+{
+	struct process_labels *labels;
+	const char *kept = NULL;
+	int result = keep_text(reader, text, length, &kept);
+
+	if (result != READ_ON)
+		return result;
+	HASH_FIND_INT(reader->labels, &pid, labels);
+	if (!labels) {
+		if (HASH_COUNT(reader->labels) == RECORDING_THREADS_MAX)
+			return READ_DAMAGED;
+		labels = calloc(1, sizeof(*labels));
+		if (!labels)
+			return -ENOMEM;
+		labels->pid = pid;
+		HASH_ADD_INT(reader->labels, pid, labels);
+		if (!hash_added(&labels->hh)) {
+			free(labels);
+			return -ENOMEM;
+		}
+	}
+	labels->text = kept;
+	return READ_ON;
+}
+
 static int set_property(struct recording_reader *reader, const char *name, size_t name_length,
 			const char *text, size_t length)
 {
+	const size_t prefix = sizeof(RECORDING_LABELS_PREFIX) - 1;
 	struct session *session = &reader->session;
 	struct figures *figures = &reader->figures;
 	struct {
@@ -542,17 +591,13 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 		{ "target_cpu_ns", &figures->target_cpu_ns },
 	};
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		char copy[RECORDING_TEXT_MAX + 1];
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (is_text(name, name_length, texts[i].name))
+			return keep_text(reader, text, length, texts[i].text);
+	if (name_length > prefix && is_text(name, prefix, RECORDING_LABELS_PREFIX)) {
+		uint64_t pid = decimal(name + prefix, name_length - prefix);
 
-		if (!is_text(name, name_length, texts[i].name))
-			continue;
-		if (!memory_is_left(reader))
-			return READ_DAMAGED;
-		memcpy(copy, text, length);
-		copy[length] = '\0';
-		*texts[i].text = keep_name(reader, copy);
-		return *texts[i].text ? READ_ON : -ENOMEM;
+		return pid && pid <= INT_MAX ? set_labels(reader, (pid_t)pid, text, length) : READ_ON;
 	}
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (is_text(name, name_length, numbers[i].name))
@@ -787,10 +832,15 @@ int recording_reader_open(FILE *in, struct functions *functions, struct recordin
 
 void recording_reader_close(struct recording_reader *reader)
 {
+	struct process_labels *labels, *next_labels;
 	struct name *name, *next;
 
 	if (!reader)
 		return;
+	HASH_ITER(hh, reader->labels, labels, next_labels) {
+		HASH_DEL(reader->labels, labels);
+		free(labels);
+	}
 	HASH_ITER(hh, reader->names, name, next) {
 		HASH_DEL(reader->names, name);
 		free(name);
@@ -810,6 +860,14 @@ void recording_reader_close(struct recording_reader *reader)
 struct sample_source *recording_reader_samples(struct recording_reader *reader)
 {
 	return &reader->source;
+}
+
+const char *recording_reader_labels(const struct recording_reader *reader, pid_t pid)
+{
+	const struct process_labels *labels;
+
+	HASH_FIND_INT(reader->labels, &pid, labels);
+	return labels ? labels->text : NULL;
 }
 
 enum recording_extent recording_reader_extent(const struct recording_reader *reader)

@@ -44,6 +44,8 @@ void recording_reader_close(struct recording_reader *reader);
 struct sample_source *recording_reader_samples(struct recording_reader *reader);
 
 enum recording_extent recording_reader_extent(const struct recording_reader *reader);
+/* The labels of a process, lines "name=value\n"; they live as long as the reader. NULL if it has none. */
+const char *recording_reader_labels(const struct recording_reader *reader, pid_t pid);
 /* Without an end record, duration and CPU time of the target are those of the samples. */
 const struct session *recording_reader_session(const struct recording_reader *reader);
 const struct figures *recording_reader_figures(const struct recording_reader *reader);

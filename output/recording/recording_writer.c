@@ -568,6 +568,14 @@ static int put_number(struct recording_writer *writer, const char *name, uint64_
 	return put_property(writer, name, text);
 }
 
+int recording_writer_add_labels(struct recording_writer *writer, pid_t pid, const char *labels)
+{
+	char name[sizeof(RECORDING_LABELS_PREFIX) + 12];
+
+	snprintf(name, sizeof(name), RECORDING_LABELS_PREFIX "%d", (int)pid);
+	return put_property(writer, name, labels);
+}
+
 /* 0, or an error of put_property(). */
 static int put_home(struct recording_writer *writer, const struct session_home *home)
 {

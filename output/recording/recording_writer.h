@@ -36,6 +36,11 @@ void recording_writer_free(struct recording_writer *writer);
  */
 int recording_writer_add(struct recording_writer *writer, const struct sample *sample);
 
+/*
+ * Keep the labels of a process, lines "name=value\n", for recording_reader_labels(). 0 or -EIO, as above.
+ */
+int recording_writer_add_labels(struct recording_writer *writer, pid_t pid, const char *labels);
+
 /* After this call the writer points to no function. */
 void recording_writer_forget_functions(struct recording_writer *writer);
 

@@ -24,6 +24,7 @@ struct time_span {
 struct view {
 	enum weight_kind weight;
 	bool by_line;          /* frames differ by line, not only by function */
+	bool few_labels;       /* of samples: for services that keep a series for each combination */
 	bool annotate;         /* mark compiled Lua functions with _[j] */
 	bool inverted;         /* callees at the root */
 	bool heatmap;          /* add a heat map of time, in which the user selects a range, to a picture */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "output/recording/recording_writer.h"
 #include "output/sample/session.h"
 #include "src/archive/archive.h"
@@ -13,6 +14,8 @@
 #include "src/program/first_thread.h"
 #include "src/program/message.h"
 #include "src/program/progress.h"
+#include "src/push/origin.h"
+#include "src/push/pusher.h"
 #include "src/sampler/sampler_apart.h"
 #include "src/targets/choose.h"
 #include "src/targets/launched.h"
@@ -41,6 +44,7 @@ struct archiving {
 	struct permission_verdict left_out;
 	struct progress progress;
 	bool refused;
+	struct pusher pusher;
 
 	/* The current recording. */
 	struct recording_writer *writer; /* NULL between two, if none could be opened */
@@ -58,6 +62,10 @@ struct archiving {
 	uint64_t missing;         /* samples since writing failed */
 	uint64_t all_missing;
 	int64_t clock_offset_ns; /* CLOCK_REALTIME against CLOCK_MONOTONIC */
+	struct noted {           /* the processes whose labels it has */
+		pid_t *pids;     /* sorted */
+		size_t count, size;
+	} noted;
 };
 
 static int64_t clock_offset(void)
@@ -136,6 +144,7 @@ static void begin_recording(struct archiving *archiving, uint64_t start_ns)
 	archiving->end_ns = end_of(archiving, start_ns, session->start_unix_ns);
 	archiving->figures = (struct figures){ 0 };
 	archiving->before = archiving->so_far;
+	archiving->noted.count = 0;
 	first_thread_ask(&archiving->first, open_next, archiving);
 	if (archiving->error)
 		note_failure(archiving, -archiving->error);
@@ -200,6 +209,7 @@ static void rotate(struct archiving *archiving, uint64_t at_ns)
 		return;
 	close_recording(archiving);
 	begin_recording(archiving, at_ns);
+	pusher_note(&archiving->pusher);
 }
 
 /* End recordings whose time is over. Those of a time without ljspy, such as a suspended machine, are none. */
@@ -232,6 +242,7 @@ static bool try_again(struct archiving *archiving)
 		begin_recording(archiving, clock_now_ns(CLOCK_MONOTONIC));
 	if (!archiving->writer)
 		return false;
+	pusher_note(&archiving->pusher);
 	note_recovery(archiving);
 	return true;
 }
@@ -241,6 +252,47 @@ static void flush(struct archiving *archiving)
 {
 	if (archiving->writer && is_written(archiving, recording_writer_flush(archiving->writer)))
 		archiving->unflushed = 0;
+}
+
+/*---- Labels of processes, for pushing ----*/
+
+/* Where the process is, or belongs, among those whose labels the recording has. */
+static size_t find_noted(const struct noted *noted, pid_t pid)
+{
+	size_t low = 0, high = noted->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (noted->pids[middle] < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Note at the first sample of a process what it is: later it may be gone. */
+static int note_process(struct archiving *archiving, const struct sample *sample)
+{
+	struct noted *noted = &archiving->noted;
+	size_t at = find_noted(noted, sample->pid);
+	char text[LABELS_TEXT_SIZE];
+	struct labels labels;
+	pid_t *pids;
+
+	if (!archiving->pusher.pid || (at < noted->count && noted->pids[at] == sample->pid))
+		return 0;
+	pids = array_grow(noted->pids, &noted->size, noted->count + 1, sizeof(*pids));
+	if (!pids)
+		return -ENOMEM;
+	noted->pids = pids;
+	memmove(pids + at + 1, pids + at, (noted->count - at) * sizeof(*pids));
+	pids[at] = sample->pid;
+	noted->count++;
+	origin_read(sample->pid, sample->process_name, &labels);
+	labels_write(&labels, text);
+	return recording_writer_add_labels(archiving->writer, sample->pid, text);
 }
 
 /*---- The sampler's calls ----*/
@@ -258,6 +310,8 @@ static void take_sample(void *context, const struct sample *given)
 	figures_add_sample(&archiving->figures, &sample);
 	archiving->figures.target_cpu_ns += sample.cpu_ns;
 	if (archiving->writer && !archiving->failed)
+		error = note_process(archiving, &sample);
+	if (!error)
 		error = recording_writer_add(archiving->writer, &sample);
 	if (error)
 		archiving->missing++;
@@ -422,6 +476,42 @@ static bool open_archive(struct archiving *archiving)
 	return error == 0;
 }
 
+static struct pusher_options push_options(const struct archiving *archiving)
+{
+	const struct options *options = archiving->options;
+	const struct archive_list *list = &archiving->archive.list;
+
+	return (struct pusher_options){
+		.url = options->push,
+		.credentials = options->push_credentials,
+		.ca = options->push_ca,
+		.path = options->output,
+		.newest = list->count ? list->entries[list->count - 1].number : 0,
+	};
+}
+
+/* False after telling the user. */
+static bool check_push(const struct archiving *archiving)
+{
+	const struct pusher_options options = push_options(archiving);
+
+	return !options.url || pusher_check(&options);
+}
+
+/* False after telling the user. */
+static bool start_pusher(struct archiving *archiving)
+{
+	const struct pusher_options options = push_options(archiving);
+	int error;
+
+	if (!options.url)
+		return true;
+	error = pusher_start(&options, &archiving->pusher);
+	if (error)
+		message_error_errno(-error, "starting to push");
+	return !error;
+}
+
 static enum exit_status record_into(struct archiving *archiving, const struct invocation *invocation)
 {
 	const struct options *options = archiving->options;
@@ -453,10 +543,16 @@ enum exit_status record_archive(const struct invocation *invocation)
 		return status;
 	}
 	archiving->options = invocation->options;
-	if (open_archive(archiving)) {
-		status = record_into(archiving, invocation);
+	if (!check_push(archiving))
+		status = EXIT_USAGE;
+	else if (open_archive(archiving)) {
+		if (start_pusher(archiving))
+			status = record_into(archiving, invocation);
 		archive_close(&archiving->archive);
+		if (!pusher_end(&archiving->pusher) && status == EXIT_ALL_GOOD)
+			status = EXIT_WITH_ERRORS;
 	}
+	free(archiving->noted.pids);
 	free(archiving);
 	return status;
 }

@@ -162,6 +162,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_EVERY: return option_value_time(argument, "interval", &options->every_ns);
 	case OPTION_LISTEN: options->listen = argument; return true;
 	case OPTION_TOKEN_FILE: options->token_file = argument; return true;
+	case OPTION_PUSH: options->push = argument; return true;
+	case OPTION_PUSH_CREDENTIALS: options->push_credentials = argument; return true;
+	case OPTION_PUSH_CA: options->push_ca = argument; return true;
 	case OPTION_KEEP: return option_value_time(argument, "time", &options->keep_ns);
 	case OPTION_KEEP_BYTES: return option_value_size(argument, &options->keep_bytes);
 	case OPTION_FOR: return option_value_time(argument, "duration", &options->for_ns);
@@ -234,10 +237,17 @@ static bool resolve_archive(struct options *options)
 {
 	const char *wrong = NULL;
 
+	if ((options->push_credentials || options->push_ca) && !options->push) {
+		message_error("--push-credentials and --push-ca are for --push URL.");
+		help_suggest(options->command);
+		return false;
+	}
 	if (!options_want_archive(options)) {
-		if (!options->keep_ns && !options->keep_bytes)
+		if (!options->keep_ns && !options->keep_bytes && !options->push)
 			return true;
-		message_error("--keep and --keep-bytes bound what is recorded --every so often.");
+		message_error(options->push
+				      ? "--push sends what is recorded --every so often into a directory."
+				      : "--keep and --keep-bytes bound what is recorded --every so often.");
 		help_suggest(options->command);
 		return false;
 	}

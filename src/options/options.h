@@ -70,6 +70,9 @@ struct options {
 	struct given_layout *layout;    /* owned; NULL: recognise it */
 	const char *listen;             /* address; NULL if not given */
 	const char *token_file;         /* NULL if not given */
+	const char *push;               /* URL; NULL if not given */
+	const char *push_credentials;   /* file; the same */
+	const char *push_ca;            /* file; the same */
 	const char *dwarf;              /* file with debug info; NULL if not given */
 };
 

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/push/credentials.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A line without its end. */
+static bool read_line(const char *line, size_t length, struct credentials *credentials)
+{
+	const struct {
+		const char *word;
+		char *value;
+	} words[] = {
+		{ "user ", credentials->user },
+		{ "token ", credentials->token },
+		{ "tenant ", credentials->tenant },
+	};
+
+	if (length && line[length - 1] == '\r')
+		length--;
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)line[i] < ' ' || line[i] == 127)
+			return false;
+	if (length == 0 || *line == '#')
+		return true;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		size_t word = strlen(words[i].word);
+
+		if (length <= word || memcmp(line, words[i].word, word) != 0)
+			continue;
+		if (*words[i].value || length - word >= CREDENTIAL_SIZE)
+			return false;
+		memcpy(words[i].value, line + word, length - word);
+		words[i].value[length - word] = '\0';
+		return true;
+	}
+	return false;
+}
+
+int credentials_read_text(const char *text, struct credentials *ret_credentials)
+{
+	*ret_credentials = (struct credentials){ 0 };
+	for (int number = 1; *text; number++) {
+		size_t length = strcspn(text, "\n");
+
+		if (!read_line(text, length, ret_credentials))
+			return number;
+		text += length + (text[length] == '\n');
+	}
+	return 0;
+}
+
+int credentials_read(const char *path, struct credentials *ret_credentials)
+{
+	FILE *file = fopen(path, "re");
+	char *text = file ? calloc(1, CREDENTIALS_FILE_MAX + 1) : NULL;
+	int error = file ? text ? 0 : -ENOMEM : -errno;
+
+	if (text && fread(text, 1, CREDENTIALS_FILE_MAX + 1, file) > CREDENTIALS_FILE_MAX)
+		error = -EFBIG;
+	else if (text && ferror(file))
+		error = errno ? -errno : -EIO;
+	if (file)
+		fclose(file);
+	if (!error)
+		error = credentials_read_text(text, ret_credentials);
+	if (text)
+		explicit_bzero(text, CREDENTIALS_FILE_MAX + 1);
+	free(text);
+	return error;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/push/pusher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "memory/close_files.h"
+#include "src/linux/clocks/clock.h"
+#include "src/program/message.h"
+#include "src/push/sending.h"
+
+/* How long the rest may take once recording has ended. */
+static const uint64_t grace_ns = 5 * (uint64_t)NS_PER_SECOND;
+
+enum { NICENESS = 5, PUSHED_ALL = 0, LOST_SOME = 1, FAILED = 2 };
+
+/*---- In the process of its own ----*/
+
+struct pushing {
+	int pipe;
+	bool ended;
+	uint64_t end_ns; /* when to give up, after the end */
+};
+
+/* Wait for a note, the end or that time. */
+static void await(struct pushing *pushing, uint64_t wait_ns)
+{
+	struct pollfd wanted = { .fd = pushing->pipe, .events = POLLIN };
+	const struct timespec limit = { .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
+					.tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
+	char notes[64];
+
+	if (ppoll(&wanted, 1, wait_ns == UINT64_MAX ? NULL : &limit, NULL) <= 0)
+		return;
+	while (read(pushing->pipe, notes, sizeof(notes)) > 0)
+		;
+	if ((wanted.revents & (POLLHUP | POLLERR)) == 0)
+		return;
+	pushing->ended = true;
+	pushing->end_ns = clock_now_ns(CLOCK_MONOTONIC) + grace_ns;
+}
+
+static bool gives_up(void *context)
+{
+	struct pushing *pushing = context;
+
+	if (!pushing->ended)
+		await(pushing, 0);
+	return pushing->ended && clock_now_ns(CLOCK_MONOTONIC) > pushing->end_ns;
+}
+
+static void push_until_end(struct pushing *pushing, struct sending *sending)
+{
+	uint64_t wait_ns, due_ns = 0;
+
+	while (!pushing->ended) {
+		uint64_t now_ns = clock_now_ns(CLOCK_MONOTONIC);
+
+		if (now_ns < due_ns) {
+			await(pushing, due_ns - now_ns);
+			continue;
+		}
+		wait_ns = sending_step(sending, false);
+		due_ns = wait_ns == UINT64_MAX ? 0 : clock_now_ns(CLOCK_MONOTONIC) + wait_ns;
+		await(pushing, wait_ns == UINT64_MAX ? wait_ns : 0);
+	}
+}
+
+/* The rest, each profile once. */
+static void push_rest(struct pushing *pushing, struct sending *sending)
+{
+	uint64_t wait_ns = 0;
+
+	while (wait_ns == 0 && !gives_up(pushing))
+		wait_ns = sending_step(sending, true);
+}
+
+static int push(const struct pusher_options *options, int pipe)
+{
+	struct pushing pushing = { .pipe = pipe };
+	struct sending_options sending_options = {
+		.url = options->url,
+		.credentials = options->credentials,
+		.ca = options->ca,
+		.path = options->path,
+		.newest = options->newest,
+		.gives_up = gives_up,
+		.context = &pushing,
+	};
+	struct sending *sending = NULL;
+	const char *wrong;
+	bool good;
+
+	sending_options.directory = open(options->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (sending_options.directory >= 0 && endpoint_read(options->url, &sending_options.endpoint, &wrong))
+		sending = sending_new(&sending_options);
+	if (!sending)
+		return FAILED;
+	push_until_end(&pushing, sending);
+	push_rest(&pushing, sending);
+	good = sending_conclude(sending);
+	sending_free(sending);
+	close(sending_options.directory);
+	return good ? PUSHED_ALL : LOST_SOME;
+}
+
+/* The lock of the archive and the other ends of pipes are ljspy's alone. */
+static void keep_only(int *pipe)
+{
+	if (*pipe != 3) {
+		dup3(*pipe, 3, O_CLOEXEC);
+		*pipe = 3;
+	}
+	close_files(4, UINT_MAX);
+	fcntl(*pipe, F_SETFL, O_NONBLOCK);
+}
+
+/*---- In ljspy's first process ----*/
+
+/* Can the file be read? */
+static bool check_file(const char *path)
+{
+	if (!path || access(path, R_OK) == 0)
+		return true;
+	message_error_errno(errno, "%s", path);
+	return false;
+}
+
+static bool check_credentials(const struct pusher_options *options, const struct endpoint *endpoint)
+{
+	struct credentials credentials;
+	int line;
+
+	if (!options->credentials || !check_file(options->credentials))
+		return !options->credentials;
+	line = credentials_read(options->credentials, &credentials);
+	explicit_bzero(&credentials, sizeof(credentials));
+	if (line > 0) {
+		message_error("%s: line %d is wrong.", options->credentials, line);
+		message_note("Each line is \"user NAME:PASSWORD\", \"token TOKEN\" or \"tenant ID\".");
+	} else if (line < 0) {
+		message_error_errno(-line, "%s", options->credentials);
+	} else if (!endpoint->is_secret_safe) {
+		message_warn("The credentials go to %s unencrypted.", options->url);
+	}
+	return line == 0;
+}
+
+bool pusher_check(const struct pusher_options *options)
+{
+	struct endpoint endpoint;
+	const char *wrong;
+
+#ifdef LJSPY_STATIC
+	message_error("This ljspy, which needs nothing installed, is built without --push.");
+	message_note("The one that `make` builds has it.");
+	return false;
+#endif
+	if (!endpoint_read(options->url, &endpoint, &wrong)) {
+		message_error("--push %s: this is no URL to push to. %s", options->url, wrong);
+		return false;
+	}
+	return check_file(options->ca) && check_credentials(options, &endpoint);
+}
+
+int pusher_start(const struct pusher_options *options, struct pusher *ret_pusher)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_NAME, "ljspy-push");
+		setpriority(PRIO_PROCESS, 0, NICENESS);
+		keep_only(&ends[0]);
+		_exit(push(options, ends[0]));
+	}
+	close(ends[0]);
+	if (pid < 0) {
+		int error = -errno;
+
+		close(ends[1]);
+		return error;
+	}
+	fcntl(ends[1], F_SETFL, O_NONBLOCK);
+	*ret_pusher = (struct pusher){ .pid = pid, .pipe = ends[1] };
+	return 0;
+}
+
+void pusher_note(const struct pusher *pusher)
+{
+	/* A full pipe wakes it just as well; that it is gone is told at the end. */
+	if (pusher->pid && write(pusher->pipe, "", 1) < 0)
+		return;
+}
+
+bool pusher_end(struct pusher *pusher)
+{
+	int status = 0;
+
+	if (!pusher->pid)
+		return true;
+	close(pusher->pipe);
+	while (waitpid(pusher->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	pusher->pid = 0;
+	if (WIFEXITED(status) && WEXITSTATUS(status) != FAILED)
+		return WEXITSTATUS(status) == PUSHED_ALL;
+	message_error(
+		"The process that pushes has ended early; the next `ljspy record --push` sends the rest.");
+	return false;
+}

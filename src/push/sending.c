@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/push/sending.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "src/archive/archive_list.h"
+#include "src/program/message.h"
+#include "src/push/backoff.h"
+#include "src/push/mark.h"
+
+/* How long to wait for the ljspy that has the mark, which is about to end. */
+static const uint64_t lock_wait_ns = 200000000;
+static const uint64_t nothing_to_do = UINT64_MAX;
+
+enum { STATUS_MAX = 600 };
+
+struct sending {
+	struct sending_options options;
+	struct http *http;
+	int mark_fd; /* -1: not open yet */
+	struct mark mark;
+	bool mark_failed;    /* the user knows that it cannot be written */
+	struct batch *batch; /* of recording mark.current; NULL if there is none yet */
+	struct push_profile profile;
+	bool has_profile;
+	unsigned int failures; /* in a row */
+	bool refusal_said[STATUS_MAX];
+	uint64_t sent, refused, unreadable, deleted, waiting;
+	bool deletion_said;
+};
+
+struct sending *sending_new(const struct sending_options *options)
+{
+	struct sending *sending = calloc(1, sizeof(*sending));
+
+	if (!sending)
+		return NULL;
+	sending->options = *options;
+	sending->mark_fd = -1;
+	sending->http = http_new(options->ca, options->gives_up, options->context);
+	if (!sending->http) {
+		free(sending);
+		return NULL;
+	}
+	return sending;
+}
+
+static void forget_profile(struct sending *sending)
+{
+	if (sending->has_profile)
+		free(sending->profile.bytes);
+	sending->has_profile = false;
+}
+
+static void close_batch(struct sending *sending)
+{
+	forget_profile(sending);
+	batch_close(sending->batch);
+	sending->batch = NULL;
+}
+
+void sending_free(struct sending *sending)
+{
+	if (!sending)
+		return;
+	close_batch(sending);
+	http_free(sending->http);
+	if (sending->mark_fd >= 0)
+		close(sending->mark_fd);
+	free(sending);
+}
+
+bool sending_is_failing(const struct sending *sending)
+{
+	return sending->failures > 0;
+}
+
+/*---- The mark ----*/
+
+static void keep_mark(struct sending *sending)
+{
+	int error = mark_write(sending->mark_fd, &sending->mark);
+
+	if (error && !sending->mark_failed)
+		message_error_errno(-error, "%s/pushed: after a restart, profiles may be pushed twice",
+				    sending->options.path);
+	sending->mark_failed = error != 0;
+}
+
+/* What an archive holds from before it was first pushed stays where it is. */
+static void begin_mark(struct sending *sending, int error)
+{
+	if (error != -ENODATA)
+		message_warn("%s/pushed cannot be read: what is recorded from now on is pushed.",
+			     sending->options.path);
+	sending->mark = (struct mark){ .done = sending->options.newest };
+	keep_mark(sending);
+}
+
+/* Lock and read the mark. 0 or a negative errno. */
+static int open_mark(struct sending *sending)
+{
+	int fd = mark_open(sending->options.directory), error;
+
+	if (fd < 0)
+		return fd;
+	sending->mark_fd = fd;
+	error = mark_read(fd, &sending->mark);
+	if (error)
+		begin_mark(sending, error);
+	return 0;
+}
+
+static void finish_recording(struct sending *sending, uint32_t number)
+{
+	close_batch(sending);
+	sending->mark = (struct mark){ .done = number };
+	keep_mark(sending);
+}
+
+static void finish_profile(struct sending *sending)
+{
+	forget_profile(sending);
+	sending->mark.parts++;
+	if (sending->mark.parts < batch_count(sending->batch))
+		keep_mark(sending);
+	else
+		finish_recording(sending, sending->mark.current);
+}
+
+/*---- The archive ----*/
+
+static void note_deleted(struct sending *sending, uint32_t count)
+{
+	sending->deleted += count;
+	if (!sending->deletion_said)
+		message_warn(
+			"Recordings are deleted before they could be pushed: %s holds no more (--keep, --keep-bytes).",
+			sending->options.path);
+	sending->deletion_said = true;
+}
+
+/* The oldest recording that is not done; NULL if there is none. Counts those that are gone. */
+static const struct archive_entry *find_next(struct sending *sending, const struct archive_list *list,
+					     size_t finished)
+{
+	struct mark *mark = &sending->mark;
+	size_t i = 0;
+
+	/* The numbers have begun anew: somebody has emptied the directory. */
+	if (list->count && list->entries[list->count - 1].number < mark->done)
+		*mark = (struct mark){ .done = list->entries[0].number - 1 };
+	while (i < list->count && list->entries[i].number <= mark->done)
+		i++;
+	sending->waiting = finished > i ? finished - i : 0;
+	if (i == list->count)
+		return NULL;
+	if (list->entries[i].number - mark->done > 1)
+		note_deleted(sending, list->entries[i].number - mark->done - 1);
+	mark->done = list->entries[i].number - 1;
+	return i < finished ? &list->entries[i] : NULL;
+}
+
+static void note_unreadable(struct sending *sending, const char *name, int error)
+{
+	if (!sending->unreadable++)
+		message_error_errno(-error, "%s/%s cannot be pushed", sending->options.path, name);
+}
+
+/* Open a recording, or skip it if it cannot be read or has no samples. 0, or -ENOMEM. */
+static int open_recording(struct sending *sending, const struct archive_entry *entry)
+{
+	char name[ARCHIVE_NAME_SIZE];
+	FILE *stream = NULL;
+	int fd, error = 0;
+
+	archive_name(entry, name);
+	fd = openat(sending->options.directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		stream = fdopen(fd, "r");
+	if (!stream)
+		error = -errno;
+	if (!stream && fd >= 0)
+		close(fd);
+	if (stream && entry->bytes == 0)
+		fclose(stream);
+	else if (stream)
+		error = batch_open(stream, &sending->batch);
+	if (error == -ENOMEM)
+		return error;
+	/* If it is gone meanwhile, the next search counts it. */
+	if (error == -ENOENT)
+		return 0;
+	if (error)
+		note_unreadable(sending, name, error);
+	if (!sending->batch || batch_count(sending->batch) == 0) {
+		finish_recording(sending, entry->number);
+		return 0;
+	}
+	if (sending->mark.current != entry->number)
+		sending->mark.parts = 0;
+	sending->mark.current = entry->number;
+	/* A recording that a kill cut short may be another now. */
+	if (sending->mark.parts >= batch_count(sending->batch))
+		finish_recording(sending, entry->number);
+	return 0;
+}
+
+/* 1: look again; 0: nothing to do; or a negative errno. */
+static int find_recording(struct sending *sending, bool is_last_finished)
+{
+	struct archive_list list;
+	const struct archive_entry *entry = NULL;
+	int error = archive_list_read(sending->options.directory, &list);
+	size_t finished;
+
+	if (error)
+		return error;
+	if (sending->mark_fd < 0)
+		error = open_mark(sending);
+	finished = list.count - (is_last_finished || list.count == 0 ? 0 : 1);
+	if (!error)
+		entry = find_next(sending, &list, finished);
+	if (entry)
+		error = open_recording(sending, entry);
+	archive_list_clear(&list);
+	return error ? error : entry != NULL;
+}
+
+/*---- Posting ----*/
+
+/* The user reads once that it fails, and once that it goes on. */
+static uint64_t wait_for(struct sending *sending, const struct http_answer *answer)
+{
+	const struct sending_options *options = &sending->options;
+	uint32_t random = 0;
+
+	if (sending->failures++ == 0 && !options->gives_up(options->context)) {
+		if (answer->status)
+			message_warn("%s answers %ld (%s): profiles wait in %s.", options->url,
+				     answer->status, answer->message, options->path);
+		else
+			message_warn("%s: %s: profiles wait in %s.", options->url, answer->message,
+				     options->path);
+		if (answer->status == 401 || answer->status == 403)
+			message_note(
+				"Say who you are: --push-credentials FILE. ljspy reads the file at each try.");
+	}
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
+		random = (uint32_t)getpid() << 16;
+	return backoff_ns(sending->failures, answer->retry_after_s, random);
+}
+
+static void note_taken(struct sending *sending)
+{
+	if (sending->failures)
+		message_note("%s takes profiles again.", sending->options.url);
+	sending->failures = 0;
+	sending->sent++;
+}
+
+static void note_refused(struct sending *sending, const struct http_answer *answer)
+{
+	bool is_known = answer->status > 0 && answer->status < STATUS_MAX;
+
+	sending->failures = 0;
+	sending->refused++;
+	if (is_known && sending->refusal_said[answer->status])
+		return;
+	if (is_known)
+		sending->refusal_said[answer->status] = true;
+	message_warn("%s refuses a profile: %ld (%s). It is in %s only.", sending->options.url,
+		     answer->status, answer->message, sending->options.path);
+}
+
+/* 0, or the wait before the next try if credentials cannot be read. */
+static bool read_credentials(struct sending *sending, struct credentials *ret_credentials,
+			     struct http_answer *ret_answer)
+{
+	const char *path = sending->options.credentials;
+	int result = path ? credentials_read(path, ret_credentials) : 0;
+
+	if (!path)
+		*ret_credentials = (struct credentials){ 0 };
+	if (!result)
+		return true;
+	*ret_answer = (struct http_answer){ 0 };
+	if (result < 0)
+		snprintf(ret_answer->message, sizeof(ret_answer->message), "%.150s: %s", path,
+			 strerror(-result));
+	else
+		snprintf(ret_answer->message, sizeof(ret_answer->message), "%.150s: line %d is wrong", path,
+			 result);
+	return false;
+}
+
+/* -ENOMEM if there is no memory for the request, else 0 and the answer. */
+static int post(struct sending *sending, struct http_answer *ret_answer)
+{
+	struct endpoint_request request;
+	struct credentials credentials;
+	int error;
+
+	if (!read_credentials(sending, &credentials, ret_answer))
+		return 0;
+	error = endpoint_request(&sending->options.endpoint, &sending->profile, &request);
+	if (!error) {
+		const struct http_post post = {
+			.url = request.url,
+			.body = request.body,
+			.length = request.length,
+			.content_type = request.content_type,
+			.credentials = &credentials,
+		};
+
+		http_post(sending->http, &post, ret_answer);
+		endpoint_request_clear(&request);
+	}
+	explicit_bzero(&credentials, sizeof(credentials));
+	return error;
+}
+
+static uint64_t wait_for_memory(struct sending *sending)
+{
+	const struct http_answer answer = { .message = "memory is short" };
+
+	return wait_for(sending, &answer);
+}
+
+static uint64_t post_profile(struct sending *sending)
+{
+	struct http_answer answer;
+
+	if (post(sending, &answer))
+		return wait_for_memory(sending);
+	switch (endpoint_verdict(answer.status)) {
+	case ENDPOINT_TAKEN: note_taken(sending); break;
+	case ENDPOINT_REFUSED: note_refused(sending, &answer); break;
+	case ENDPOINT_LATER: return wait_for(sending, &answer);
+	}
+	finish_profile(sending);
+	return 0;
+}
+
+/* Render the profile that is due, if that is not done yet. 0 or a negative errno. */
+static int make_profile(struct sending *sending)
+{
+	int error;
+
+	if (sending->has_profile)
+		return 0;
+	error = batch_profile(sending->batch, sending->mark.parts, &sending->profile);
+	sending->has_profile = !error;
+	return error;
+}
+
+uint64_t sending_step(struct sending *sending, bool is_last_finished)
+{
+	int result = sending->batch ? 1 : find_recording(sending, is_last_finished);
+
+	if (result == -EWOULDBLOCK)
+		return lock_wait_ns;
+	if (result < 0) {
+		struct http_answer answer = { 0 };
+
+		snprintf(answer.message, sizeof(answer.message), "reading what is to be pushed: %s",
+			 strerror(-result));
+		return wait_for(sending, &answer);
+	}
+	if (result == 0)
+		return nothing_to_do;
+	if (!sending->batch)
+		return 0;
+	result = make_profile(sending);
+	if (result == -ENOMEM)
+		return wait_for_memory(sending);
+	if (result) {
+		note_unreadable(sending, "(a profile of it)", result);
+		finish_profile(sending);
+		return 0;
+	}
+	return post_profile(sending);
+}
+
+/*---- The end ----*/
+
+static void count_waiting(struct sending *sending)
+{
+	struct archive_list list;
+
+	if (sending->mark_fd < 0 || archive_list_read(sending->options.directory, &list))
+		return;
+	find_next(sending, &list, list.count);
+	archive_list_clear(&list);
+}
+
+bool sending_conclude(struct sending *sending)
+{
+	const struct sending_options *options = &sending->options;
+
+	count_waiting(sending);
+	message_note("Pushed %" PRIu64 " profiles to %s.", sending->sent, options->url);
+	if (sending->waiting)
+		message_note("%" PRIu64
+			     " recordings wait in %s; the next `ljspy record --push` there sends them.",
+			     sending->waiting, options->path);
+	if (sending->refused)
+		message_warn("%" PRIu64 " profiles were refused.", sending->refused);
+	if (sending->deleted)
+		message_warn("%" PRIu64 " recordings were deleted before they could be pushed.",
+			     sending->deleted);
+	if (sending->unreadable)
+		message_warn("%" PRIu64 " recordings or profiles could not be read.", sending->unreadable);
+	return !sending->refused && !sending->deleted && !sending->unreadable;
+}
