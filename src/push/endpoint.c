@@ -129,20 +129,32 @@ static char *message_json(const struct endpoint *endpoint, const struct push_pro
 
 /*---- /ingest ----*/
 
+static bool is_alphanumeric(char character)
+{
+	return (character >= '0' && character <= '9') || (character >= 'A' && character <= 'Z') ||
+	       (character >= 'a' && character <= 'z');
+}
+
 /* Its grammar has no way to escape what it is made of; the rest is escaped for a URL. */
 static void put_escaped(FILE *out, const char *text)
 {
 	for (; *text; text++) {
-		unsigned char character = (unsigned char)*text;
+		char character = *text;
 
 		if (strchr("{},=", *text))
 			character = '_';
-		if ((character >= '0' && character <= '9') || (character >= 'A' && character <= 'Z') ||
-		    (character >= 'a' && character <= 'z') || strchr("-._~", character))
+		if (is_alphanumeric(character) || strchr("-._~", character))
 			fputc(character, out);
 		else
-			fprintf(out, "%%%02X", character);
+			fprintf(out, "%%%02X", (unsigned int)(unsigned char)character);
 	}
+}
+
+/* The name of an application may have these characters only; the label service_name has the whole. */
+static void put_application(FILE *out, const char *name)
+{
+	for (; *name; name++)
+		fputc(is_alphanumeric(*name) || strchr("-._/", *name) ? *name : '_', out);
 }
 
 static char *ingest_url(const struct endpoint *endpoint, const struct push_profile *profile)
@@ -156,7 +168,7 @@ static char *ingest_url(const struct endpoint *endpoint, const struct push_profi
 	if (!out)
 		return NULL;
 	fprintf(out, "%s?name=", endpoint->url);
-	put_escaped(out, service ? service : "unknown");
+	put_application(out, service ? service : "unknown");
 	fputs("%7B", out);
 	for (size_t i = 0; i < profile->labels.count; i++) {
 		const struct label *label = &profile->labels.labels[i];

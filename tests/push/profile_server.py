@@ -8,7 +8,6 @@ import http.server
 import json
 import ssl
 import threading
-import time
 import urllib.parse
 from typing import NamedTuple
 
@@ -100,12 +99,16 @@ def decode(path, query, headers, body):
 
 
 class Server:
-    """Answers with .status, after .stall seconds; .profiles are those it took. It can go away and return."""
+    """Answers with .status, and not before .going_on is set; .profiles are those it took, .refused the
+    others. It can go away and return."""
 
     def __init__(self, port=0, certificate=None):
-        self.status, self.stall, self.headers, self.message = 200, 0, {}, b"{}"
+        self.status, self.headers, self.message = 200, {}, b"{}"
         self.profiles, self.refused, self.certificate = [], [], certificate
-        self.needs = None
+        self.needs = None  # what the header Authorization is to be
+        self.waiting = 0
+        self.going_on = threading.Event()
+        self.going_on.set()
         self.port = port
         self.start()
 
@@ -123,8 +126,9 @@ class Server:
                 split = urllib.parse.urlsplit(self.path)
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 query = {key: value for key, (value,) in urllib.parse.parse_qs(split.query).items()}
-                if server.stall:
-                    time.sleep(server.stall)
+                server.waiting += 1
+                server.going_on.wait(60)
+                server.waiting -= 1
                 status = server.status
                 if server.needs and self.headers["Authorization"] != server.needs:
                     status = 401
@@ -158,6 +162,7 @@ class Server:
         self.thread.start()
 
     def stop(self):
+        self.going_on.set()
         self.http.shutdown()
         self.http.server_close()
         self.thread.join()
