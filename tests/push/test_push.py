@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -35,7 +36,7 @@ def pushing(directory, url, *options, stop=signal.SIGINT, status=ljspy.OK, every
         argv += NEVER
     with open(f"{directory}.messages", "w+", encoding="utf-8") as said:
         process = subprocess.Popen([str(a) for a in argv], stderr=said, **more)
-        process.said = lambda: (ljspy.pathlib.Path(said.name).read_text(encoding="utf-8"))
+        process.said = lambda: pathlib.Path(said.name).read_text(encoding="utf-8")
         try:
             yield process
             process.send_signal(stop)
@@ -55,6 +56,10 @@ def total_of(profiles):
     """Samples and CPU time in them."""
     read = [profile_server.Pprof(profile.bytes) for profile in profiles]
     return sum(profile.count for profile in read), sum(profile.cpu_ns for profile in read)
+
+
+def recordings(directory):
+    return sorted(directory.glob("*.ljspy"))
 
 
 def figures(directory):
@@ -110,10 +115,6 @@ def test_each_sample_of_each_interval_is_pushed_once(live):
     assert (directory / "pushed").read_text().split()[2] == recordings(directory)[-1].stem[-6:].zfill(10)
     times = [profile_server.Pprof(p.bytes).time_ns for p in profiles if p.labels["service_name"] == "luajit"]
     assert times == sorted(set(times))
-
-
-def recordings(directory):
-    return sorted(directory.glob("*.ljspy"))
 
 
 def test_profiles_have_the_labels_that_services_expect(live):
@@ -243,7 +244,7 @@ def test_credentials_come_from_a_file_that_may_change(archive, tmp_path, count):
             assert ljspy.wait_until(lambda: "--push-credentials FILE" in process.said(), seconds=30)
             file.write_text("user me:se cret:x\ntenant team-1\n")
             assert takes(server, count)
-            assert "cret" not in ljspy.pathlib.Path(f"/proc/{process.pid}/cmdline").read_text()
+            assert "cret" not in pathlib.Path(f"/proc/{process.pid}/cmdline").read_text()
             file.write_text("token 0123456789\n")
     assert process.messages.count("401") == 1 and "cret" not in process.messages
     assert all(profile.headers["X-Scope-OrgID"] == "team-1" for profile in server.profiles)
@@ -346,11 +347,11 @@ def test_recordings_that_are_none_are_left_out(archive, server, count, tmp_path)
     names[1].write_bytes(os.urandom(5000))
     os.mkfifo(names[2])
     names[3].symlink_to(secret)
-    shutil.copy(files[0], names[4])
+    shutil.copy(files[len(files) // 2], names[4])
     with pushing(archive, server.url, status=ljspy.WITH_ERRORS) as process:
         assert takes(server, before + count + 1)
     assert process.messages.count("cannot be pushed") == 1
-    assert re.search(r"3 recordings or profiles could not be read", process.messages)
+    assert re.search(r"2 recordings or profiles could not be read", process.messages)
 
 
 @pytest.mark.parametrize("arguments, said", [
