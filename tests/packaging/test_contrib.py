@@ -13,7 +13,8 @@ import ljspy
 pytestmark = pytest.mark.usefixtures("built")
 
 CONTRIB = ljspy.ROOT / "contrib"
-PAGES = ("openresty.md", "Dockerfile", "kubernetes-ephemeral-container.yaml")
+PAGES = ("openresty.md", "Dockerfile", "kubernetes-ephemeral-container.yaml", "../doc/ALWAYS_ON.md",
+         "services/alloy.alloy", "services/parca.yaml", "systemd/ljspy-serve.service", "systemd/ljspy-record.service")
 
 
 def invocations(page):

@@ -356,6 +356,32 @@ static void a_root_holds_for_all_files_below_it(void **state)
 	free(bytes.data);
 }
 
+static void labels_of_processes_are_read_up_to_the_last_flush(void **state)
+{
+	struct writing writing = { 0 };
+	struct bytes bytes;
+	struct reading reading;
+
+	(void)state;
+	begin_writing(&writing);
+	assert_int_equal(recording_writer_add_labels(writing.writer, 10, "a=1\n"), 0);
+	assert_int_equal(recording_writer_add_labels(writing.writer, 2147483647, "pod=x\nb=\xff\n"), 0);
+	assert_int_equal(recording_writer_add(writing.writer, &samples[0]), 0);
+	recording_writer_forget_functions(writing.writer);
+	assert_int_equal(recording_writer_add_labels(writing.writer, 10, "a=2\n"), 0);
+	assert_int_equal(recording_writer_add_labels(writing.writer, 0, "a=3\n"), 0);
+	assert_int_equal(recording_writer_flush(writing.writer), 0);
+	bytes = end_writing(&writing);
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, 0);
+	assert_string_equal(recording_reader_labels(reading.reader, 10), "a=2\n");
+	assert_string_equal(recording_reader_labels(reading.reader, 2147483647), "pod=x\nb=\xff\n");
+	assert_null(recording_reader_labels(reading.reader, 0));
+	assert_null(recording_reader_labels(reading.reader, 11));
+	end_reading(&reading);
+	free(bytes.data);
+}
+
 static void lost_frames_keep_their_reason(void **state)
 {
 	struct frame frame = { .function = lost_function(LOST_ASLEEP) };
@@ -854,6 +880,7 @@ int main(void)
 		cmocka_unit_test(samples_are_read_as_they_were_written),
 		cmocka_unit_test(session_and_figures_are_read_as_they_were_written),
 		cmocka_unit_test(a_root_holds_for_all_files_below_it),
+		cmocka_unit_test(labels_of_processes_are_read_up_to_the_last_flush),
 		cmocka_unit_test(lost_frames_keep_their_reason),
 		cmocka_unit_test(what_was_flushed_is_read_though_the_end_is_missing),
 		cmocka_unit_test(a_file_is_read_up_to_its_last_whole_block),
