@@ -78,10 +78,10 @@ const struct option_entry option_table[] = {
 	{ "every", OPTION_EVERY, RECORD, "TIME", "into directory -o: a new recording each TIME" },
 	{ "keep", OPTION_KEEP, RECORD, "TIME", "with --every: keep the last TIME; default 24h" },
 	{ "keep-bytes", OPTION_KEEP_BYTES, RECORD, "SIZE", "and at most that: 500M, 2G; default 1G" },
-	{ "push", OPTION_PUSH, RECORD, "URL", "with --every: send them to a Pyroscope or Parca as well" },
+	{ "push", OPTION_PUSH, RECORD, "URL", "with --every: to Pyroscope or Parca as well" },
 	{ "push-credentials", OPTION_PUSH_CREDENTIALS, RECORD, "FILE",
-	  "its lines: user NAME:PASSWORD, token TOKEN, tenant ID" },
-	{ "push-ca", OPTION_PUSH_CA, RECORD, "FILE", "certificates to trust, for --push to https" },
+	  "for --push: user NAME:PASSWORD, token, tenant" },
+	{ "push-ca", OPTION_PUSH_CA, RECORD, "FILE", "for --push to https: certificates to trust" },
 	{ "for", OPTION_FOR, HEAP, "TIME", "for how long to do so; else until Ctrl-C" },
 	{ "measure", OPTION_MEASURE, HEAP | REPORT | DIFF, "MEASURE", "heaps: own, retained or count" },
 	{ "by", OPTION_BY, HEAP, "WHAT", "group by path, module, type or coroutine" },
@@ -111,7 +111,7 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"  ljspy record --tree 1234 -d 1m            a master, its workers, new ones too\n"
 		"  ljspy record -o - -f folded -- luajit game.lua\n"
 		"  ljspy record --name nginx --every 1m --keep 24h -o /var/log/ljspy/\n"
-		"  ljspy record --name nginx --every 15s -o /var/lib/ljspy/ --push http://pyroscope:4040\n",
+		"  ljspy record --name nginx --every 15s -o /kept/ --push http://pyroscope:4040\n",
 	},
 	[COMMAND_DUMP] = {
 		"dump", "[options]",
