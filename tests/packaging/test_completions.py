@@ -19,7 +19,7 @@ DIRECTORY = ljspy.ROOT / "contrib/completions"
 # Names of arguments: those with completions, and those without. Add a new one here and
 # to the completions.
 COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE", "STATE[,...]", "WHAT", "CLOCK", "MEASURE"}
-TYPED = {"", "PATTERN", "TIME", "HZ", "TID[,TID...]", "NAME", "REGEX", "SHARE", "SIZE", "ADDRESS"}
+TYPED = {"", "PATTERN", "TIME", "HZ", "TID[,TID...]", "NAME", "REGEX", "SHARE", "SIZE", "ADDRESS", "URL"}
 
 
 def environment():
