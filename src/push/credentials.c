@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A line without its end. */
@@ -54,20 +53,23 @@ int credentials_read_text(const char *text, struct credentials *ret_credentials)
 
 int credentials_read(const char *path, struct credentials *ret_credentials)
 {
+	char text[CREDENTIALS_FILE_MAX + 1];
 	FILE *file = fopen(path, "re");
-	char *text = file ? calloc(1, CREDENTIALS_FILE_MAX + 1) : NULL;
-	int error = file ? text ? 0 : -ENOMEM : -errno;
+	size_t length;
+	int error = 0;
 
-	if (text && fread(text, 1, CREDENTIALS_FILE_MAX + 1, file) > CREDENTIALS_FILE_MAX)
-		error = -EFBIG;
-	else if (text && ferror(file))
+	if (!file)
+		return -errno;
+	length = fread(text, 1, sizeof(text), file);
+	if (ferror(file))
 		error = errno ? -errno : -EIO;
-	if (file)
-		fclose(file);
-	if (!error)
+	else if (length > CREDENTIALS_FILE_MAX)
+		error = -EFBIG;
+	fclose(file);
+	if (!error) {
+		text[length] = '\0';
 		error = credentials_read_text(text, ret_credentials);
-	if (text)
-		explicit_bzero(text, CREDENTIALS_FILE_MAX + 1);
-	free(text);
+	}
+	explicit_bzero(text, sizeof(text));
 	return error;
 }
