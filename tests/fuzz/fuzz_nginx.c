@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What nginx knows of its requests, in memory that may be anything by now: the code that tells where
- * it is, the connections, the requests and their Lua.
+ * it is, the connections, the requests and their Lua, and the memory that its processes share.
  *
  *	input = cycle:u16 request:u16 code:u16 memory
  */
@@ -13,6 +13,7 @@
 #include "unwind/nginx/member_loads.h"
 #include "unwind/nginx/nginx_request.h"
 #include "unwind/nginx/route.h"
+#include "unwind/nginx/zones.h"
 
 static struct request_members members = {
 	.known = true,
@@ -77,6 +78,23 @@ static bool take(void *context, uint64_t connection, uint64_t data)
 	return true;
 }
 
+/* A list of zones, wherever the cycle leads. */
+static void find_zones(struct memory *memory, uint64_t cycle)
+{
+	static struct zones zones;
+	uint64_t holders[ZONES_MAX];
+
+	if (!zones_find(memory, cycle, &zones))
+		return;
+	fuzz_check(zones.count > 0 && zones.count <= ZONES_MAX, "zones have room");
+	zones_read_holders(memory, &zones, holders);
+	for (size_t i = 0; i < zones.count; i++) {
+		check_text(zones.list[i].name, sizeof(zones.list[i].name));
+		fuzz_check(zones_of_mutex(&zones, zones.list[i].mutex) != NULL, "a mutex has a zone");
+		zones_at(memory, &zones, zones.list[i].begin);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input input = fuzz_input(data, size);
@@ -89,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct member_loads loads = { .count = 0 };
 
 	members.cycle = cycle;
+	find_zones(&mapped.memory, cycle);
 	member_loads_of(&mapped.memory, code, &loads);
 	fuzz_check(loads.count <= MEMBER_LOADS_MAX, "loads have room");
 	take(&mapped, 0, request);

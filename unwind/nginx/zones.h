@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * zones: the memory that nginx's processes share, such as a lua_shared_dict.
+ *
+ * ngx_cycle_t has shared_memory, a list of ngx_shm_zone_t. A zone is accepted if its memory
+ * leads back to it: it begins with ngx_slab_pool_t, whose mutex refers to the lock word at the
+ * beginning. The word is the pid of the process that holds the lock, or 0; a process that dies
+ * with the lock leaves its pid there until the master notices.
+ * Facts: nginx 1.0 to 1.29, src/core/ngx_cycle.h, ngx_list.h, ngx_shmem.h, ngx_slab.h,
+ * ngx_shmtx.[ch].
+ */
+#ifndef LJSPY_ZONES_H
+#define LJSPY_ZONES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/memory.h"
+
+enum {
+	ZONES_MAX = 256,       /* of a process */
+	ZONE_NAME_BYTES = 128, /* with the final NUL; longer names are cut */
+};
+
+struct zone {
+	uint64_t begin, size;       /* its memory; the lock word is the first */
+	uint64_t mutex;             /* address of its ngx_shmtx_t, in its memory */
+	char name[ZONE_NAME_BYTES]; /* as in memory, may hold any byte; a NUL ends it */
+};
+
+struct zones {
+	struct zone list[ZONES_MAX];
+	size_t count;
+};
+
+/*
+ * cycle: address of ngx_cycle, a pointer; 0 if unknown (request_members.h). False if there is
+ * no list of zones; a list may be empty.
+ */
+bool zones_find(struct memory *memory, uint64_t cycle, struct zones *ret_zones);
+
+/*
+ * The zone of an ngx_shm_zone_t, or of a copy of one: lua-nginx-module gives each dictionary its own. NULL
+ * if there is none at the address.
+ */
+const struct zone *zones_at(struct memory *memory, const struct zones *zones, uint64_t address);
+
+/* The zone whose mutex this is, or part of it: what a waiting process sleeps at. NULL if there is none. */
+const struct zone *zones_of_mutex(const struct zones *zones, uint64_t address);
+
+/* Read the lock word of each zone into ret_holders, in as few system calls as possible: 0 where it is free. */
+void zones_read_holders(struct memory *memory, const struct zones *zones,
+			uint64_t ret_holders[static ZONES_MAX]);
+
+#endif
