@@ -167,9 +167,19 @@ static void dump_one_thread(struct dump *dump, struct thread *thread)
 		out_of_memory(dump);
 }
 
+static struct namer_options namer_options(const struct options *options)
+{
+	return (struct namer_options){
+		.native = options->native,
+		.traces = options->traces,
+		.details = options->details,
+		.errors = options->details || options->locals ? ERRORS_VALUES : ERRORS_CAUGHT,
+	};
+}
+
 static int open_process(struct dump *dump, pid_t pid)
 {
-	struct namer_options namer = { .native = dump->options->native, .traces = dump->options->traces };
+	struct namer_options namer = namer_options(dump->options);
 	struct process process;
 	int error = process_read(pid, &process);
 
@@ -337,7 +347,7 @@ static int dump_core_threads(struct dump *dump, struct core_file *core)
 
 static int dump_core_stacks(struct dump *dump, struct core_file *core)
 {
-	struct namer_options namer = { .native = dump->options->native, .traces = dump->options->traces };
+	struct namer_options namer = namer_options(dump->options);
 	int error = lua_process_open_core(core, dump->functions, &namer, &dump->process);
 
 	if (error)

@@ -516,6 +516,8 @@ static void set_sampler_options(struct recording *recording, const struct invoca
 	sampler->coroutines = options->coroutines;
 	sampler->turns = options->blocked_ns > 0;
 	sampler->namer.traces = options->traces;
+	sampler->namer.details = options->details;
+	sampler->namer.errors = options->details ? ERRORS_CAUGHT : ERRORS_HIDDEN;
 	sampler->functions = recording->functions;
 	sampler->take = take_sample;
 	sampler->progress = progress;

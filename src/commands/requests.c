@@ -62,7 +62,7 @@ static int refresh(struct lua_process *process)
 
 static int open_subject(const struct requests *requests, pid_t pid, struct subject *subject)
 {
-	const struct namer_options namer = { .native = NATIVE_FOLD };
+	const struct namer_options namer = { .native = NATIVE_FOLD, .details = requests->options->details };
 	struct process process;
 	int error = process_read(pid, &process);
 

@@ -43,6 +43,9 @@ static int open_parts(struct lua_process *process, const char *root, struct func
 	if (!files)
 		return -ENOMEM;
 	process->files = files;
+	process->options = *options;
+	if (process_open_details(process))
+		return -ENOMEM;
 	process->maps = maps_new(process->pid);
 	if (process->live && process->maps)
 		live_memory_beware(process->live, process->maps, known_files_memory_errands(files));
@@ -126,6 +129,7 @@ void lua_process_close(struct lua_process *process)
 	lua_objects_free(process->objects);
 	snapshot_free(process->snapshot);
 	value_capture_free(process->values);
+	process_close_details(process);
 	lua_image_free(process->lua);
 	image_free(process->image);
 	maps_free(process->maps);
@@ -195,6 +199,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 		process_confirm_running(process, luajit);
 	}
 	process->wants_search = false;
+	process_refresh_details(process);
 	return 0;
 }
 

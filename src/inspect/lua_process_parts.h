@@ -59,7 +59,9 @@ struct lua_process {
 	struct lua_image *lua;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
-	struct value_capture *values;     /* NULL: values are not wanted */
+	struct value_capture *values; /* NULL: values are not wanted */
+	bool wants_variables;         /* they are wanted for lua_process_variables() */
+	struct namer_options options;
 	const struct given_layout *given; /* NULL: ljspy recognises layouts */
 	struct symbols *symbols;
 	struct native_unwinder *native;
@@ -73,7 +75,8 @@ struct lua_process {
 	bool has_sought_clock;
 	uint64_t loop_clock; /* address of an event loop's clock; 0 if there is none */
 	struct capture capture;
-	char route[ROUTE_BYTES]; /* of the request captured last */
+	char route[ROUTE_BYTES];        /* of the request captured last */
+	struct detail_capture *details; /* NULL: details are not wanted */
 	struct merged_stack stack;
 };
 
@@ -117,6 +120,28 @@ void process_confirm_running(struct lua_process *process, struct luajit_module *
  * while the target runs; if they do not confirm the layout, check them in the next hold.
  */
 void process_weigh_stack(struct lua_process *process);
+
+/*---- Details ----*/
+
+/* 0 or -ENOMEM. */
+int process_open_details(struct lua_process *process);
+void process_close_details(struct lua_process *process);
+
+/* Find what of the process does not change while it runs. */
+void process_refresh_details(struct lua_process *process);
+
+/* While the thread is held or asleep: read what details need beside the capture. */
+void process_capture_details(struct lua_process *process, const struct capture_hints *hints);
+
+/* There is no such moment, or nothing of it is of interest. */
+void process_forget_details(struct lua_process *process);
+
+/*
+ * Add the frames of details and errors to those of the stack named last; of a coroutine that does not run
+ * only details: what has ended it is no longer being raised. 0 or -ENOMEM.
+ */
+int process_add_details(struct lua_process *process, bool runs, const struct frame **ret_frames,
+			size_t *ret_count);
 
 /*---- States that come and go ----*/
 

@@ -19,6 +19,7 @@ static struct capture_process capture_process(const struct lua_process *process)
 		.objects = process->objects,
 		.snapshot = process->snapshot,
 		.values = process->values,
+		.only_near_values = !process->wants_variables && process->options.errors != ERRORS_VALUES,
 	};
 }
 
@@ -73,6 +74,7 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 		if (process->core || !process_take_up_running(process))
 			break;
 	}
+	process_capture_details(process, hints);
 }
 
 enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
@@ -92,6 +94,7 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 		native_stack = (struct memory_range){ .address = mapping->begin,
 						      .length = mapping->end - mapping->begin };
 	hints->own_stack = (struct memory_range){ 0 };
+	process_forget_details(process);
 	do {
 		snapshot_clear(process->snapshot);
 		verdict = capture_running(&process->capture, &shared, process->memory, &native_stack, hints);
@@ -117,6 +120,14 @@ void lua_process_add_roots(const struct lua_process *process, char *list, size_t
 	namer_add_roots(process->namer, list, size);
 }
 
+static int name_stack(struct lua_process *process, bool runs, const struct frame **ret_frames,
+		      size_t *ret_count)
+{
+	int error = namer_name(process->namer, &process->stack, ret_frames, ret_count);
+
+	return error ? error : process_add_details(process, runs, ret_frames, ret_count);
+}
+
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
 		       enum vm_state *ret_state)
 {
@@ -132,7 +143,7 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 		process_note_unknown(process);
 	}
 	*ret_state = process->stack.vm_state;
-	return namer_name(process->namer, &process->stack, ret_frames, ret_count);
+	return name_stack(process, true, ret_frames, ret_count);
 }
 
 int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_registers *registers,
@@ -183,6 +194,7 @@ void lua_process_capture_coroutines(struct lua_process *process, size_t global, 
 {
 	const struct capture_process shared = capture_process(process);
 
+	process_forget_details(process);
 	snapshot_clear(process->snapshot);
 	capture_coroutines(&process->capture, &shared, lua_image_global(process->lua, global), addresses,
 			   count);
@@ -210,7 +222,7 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index, cons
 
 	process->capture.has_request_context = thread->has_request_context;
 	process->capture.request_context = thread->request_context;
-	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
+	return error ? error : name_stack(process, false, ret_frames, ret_count);
 }
 
 const struct trace *lua_process_trace(const struct lua_process *process)
@@ -249,12 +261,13 @@ int lua_process_want_values(struct lua_process *process)
 {
 	if (!process->values)
 		process->values = value_capture_new();
+	process->wants_variables = process->values != NULL;
 	return process->values ? 0 : -ENOMEM;
 }
 
 bool lua_process_wants_values(const struct lua_process *process)
 {
-	return process->values != NULL;
+	return process->wants_variables;
 }
 
 int lua_process_variables(struct lua_process *process, size_t frame, struct variables *variables)
@@ -264,8 +277,9 @@ int lua_process_variables(struct lua_process *process, size_t frame, struct vari
 		.live = process->memory,
 		.namer = process->namer,
 	};
+	size_t index = namer_merged_index(process->namer, frame);
 
-	if (!process->values)
+	if (!process->wants_variables || index == NAMER_NO_FRAME)
 		return 0;
-	return frame_values(&source, &process->stack, namer_merged_index(process->namer, frame), variables);
+	return frame_values(&source, &process->stack, index, variables);
 }

@@ -69,6 +69,8 @@ const struct option_entry option_table[] = {
 	{ "source", OPTION_SOURCE, RECORD | REPORT, NULL,
 	  "each file's lines with their time, and their text" },
 	{ "traces", OPTION_TRACES, RECORD | DUMP, NULL, "show the running trace on top of compiled code" },
+	{ "detail", OPTION_DETAIL, RECORD | DUMP | REQUESTS, NULL,
+	  "which pattern, dict, lock, file; who catches errors" },
 	{ "vm-state", OPTION_VM_STATE, RENDER, NULL, "split by state: interpreted, compiled, gc, ..." },
 	{ "annotate", OPTION_ANNOTATE, RECORD | REPORT, NULL, "mark compiled Lua functions with _[j]" },
 	{ "min-percent", OPTION_MIN_PERCENT, REPORT | DIFF | HEAP, "SHARE",

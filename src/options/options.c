@@ -154,6 +154,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_CORE: options->core = argument; return true;
 	case OPTION_JSON: options->json = true; return true;
 	case OPTION_MAX_PAUSE: return option_value_time(argument, "pause", &options->max_pause_ns);
+	case OPTION_DETAIL: options->details = true; return true;
 	case OPTION_LOCALS: options->locals = true; return true;
 	case OPTION_WATCH: options->watch = true; return true;
 	case OPTION_EXACT_PATHS: options->exact_paths = true; return true;

@@ -44,6 +44,7 @@ struct options {
 	bool annotate;
 	bool json;
 	bool verbose;
+	bool details;     /* show what C functions work on, and who catches errors */
 	bool locals;      /* show values of variables */
 	bool watch;       /* show it again and again */
 	bool exact_paths; /* of requests, with query strings */

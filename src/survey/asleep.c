@@ -26,6 +26,7 @@ enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *
 		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
 	};
 	hints->tid = thread->tid;
+	hints->sleeps_at = call.number >= 0 ? call.arguments[0] : 0;
 	lua_process_confirm(process);
 	lua_process_capture(process, &registers, hints);
 	if (thread_read_state(threads, thread, &later, &later_call) || later == THREAD_RUNNING ||

@@ -22,6 +22,8 @@
 #include "unwind/native/native.h"
 #include "unwind/stack/merge.h"
 #include "unwind/stack/merge_lua.h"
+#include "unwind/details/compiled_pattern.h"
+#include "unwind/details/details.h"
 #include "unwind/symbols/symbol_server.h"
 #include "unwind/values/frame_values.h"
 #include "unwind/values/value_text.h"
@@ -159,6 +161,46 @@ static void read_values(struct reader *reader, size_t index)
 	variables_clear(&variables);
 }
 
+static bool describe_process(void *context, uint64_t pid, char ret_text[static DETAIL_PROCESS_BYTES])
+{
+	(void)context;
+	(void)pid;
+	ret_text[0] = '\0';
+	return true;
+}
+
+/* What C functions work on; in compiled code as if each frame called ngx.re.find(). */
+static void read_details(struct reader *reader)
+{
+	static const struct zones no_zones = { .count = 0 };
+	const struct detail_source source = {
+		.capture = reader->capture,
+		.stack = &reader->stack,
+		.namer = reader->namer,
+		.live = reader->memory,
+		.zones = &no_zones,
+		.describe_process = describe_process,
+	};
+	struct detail details[DETAILS_MAX];
+	const struct frame *frames;
+	size_t count = details_find(&source, details), frame_count;
+
+	for (size_t i = 0; i < count; i++)
+		fuzz_check(strlen(details[i].text) < DETAIL_TEXT_BYTES &&
+				   details[i].merged_index < reader->stack.count,
+			   "a detail fits");
+	count = details_find_errors(&source, true, details);
+	for (size_t i = 0; i < count; i++)
+		namer_insert(reader->namer, details[i].merged_index, details[i].text, &frames, &frame_count);
+	for (size_t i = 0; i < reader->stack.count && i < FRAMES_WITH_VALUES; i++) {
+		uint64_t address;
+		uint32_t length;
+
+		if (reader->stack.frames[i].kind == MERGED_LUA && reader->stack.frames[i].compiled)
+			compiled_pattern_find(reader->memory, &reader->stack.frames[i], &address, &length);
+	}
+}
+
 static void name(struct reader *reader)
 {
 	const struct frame *frames;
@@ -174,11 +216,17 @@ static void name(struct reader *reader)
 	}
 	for (size_t i = 0; i < reader->stack.count && i < FRAMES_WITH_VALUES; i++)
 		read_values(reader, i);
+	read_details(reader);
 }
 
 static struct capture_process capture_process(const struct reader *reader)
 {
-	return (struct capture_process){ reader->lua, reader->objects, reader->snapshot, reader->values };
+	return (struct capture_process){
+		.lua = reader->lua,
+		.objects = reader->objects,
+		.snapshot = reader->snapshot,
+		.values = reader->values,
+	};
 }
 
 static void read_once(struct reader *reader, const struct registers *registers, struct capture_hints *hints)

@@ -8,6 +8,7 @@
 #ifndef LJSPY_CAPTURE_H
 #define LJSPY_CAPTURE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -33,7 +34,8 @@ enum {
  * saves a system call while the thread is held.
  */
 struct capture_hints {
-	pid_t tid;                     /* of the native thread; 0 if unknown */
+	pid_t tid;          /* of the native thread; 0 if unknown */
+	uint64_t sleeps_at; /* the first argument of the system call in which it sleeps; 0 if it does not */
 	uint64_t on_own_stack;         /* an address in the mapping of its own native stack; 0 if unknown */
 	struct memory_range own_stack; /* that mapping, if it runs on another stack; else empty */
 	uint64_t stack_end;            /* nothing is mapped from here on; 0 if unknown */
@@ -79,6 +81,7 @@ struct capture_process {
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
 	struct value_capture *values; /* copy what values lead to, too; NULL: do not */
+	bool only_near_values;        /* of them, only strings and cdata in the innermost slots */
 };
 
 /*

@@ -6,8 +6,10 @@
 #include "unwind/lua/value_capture.h"
 
 enum {
-	SLOTS_MAX = 16384,      /* of one stack, the innermost first */
-	ABOVE_SLOTS_MAX = 256,  /* a frame has no more (LJ_MAX_SLOTS) */
+	SLOTS_MAX = 16384,     /* of one stack, the innermost first */
+	ABOVE_SLOTS_MAX = 256, /* a frame has no more (LJ_MAX_SLOTS) */
+	NEAR_SLOTS = 64,       /* to both sides of a thread's base */
+	TAG_CDATA = ~10,
 	BELOW_STACK_WORDS = 64, /* of native stack, where compiled code has its values */
 };
 
@@ -56,6 +58,21 @@ static void add_functions(struct value_capture *values, const struct lua_objects
 	}
 }
 
+/* Take the strings and cdata near the base: arguments of the C function that runs, and its caller's variables. */
+static void add_near(struct value_capture *values, const struct lua_thread *thread)
+{
+	const uint64_t reach = (uint64_t)NEAR_SLOTS * SLOT_SIZE;
+	uint64_t at = thread->base - thread->stack > reach ? thread->base - reach : thread->stack;
+
+	for (; at < thread->stack_end && at < thread->base + reach; at += SLOT_SIZE) {
+		uint64_t value = load_bytes(thread->slots, (int32_t)(at - thread->stack), SLOT_SIZE);
+		int32_t tag = tvalue_tag(thread->layout->gc64, value);
+
+		if ((tag == TAG_STR || tag == TAG_CDATA) && !value_capture_add(values, value))
+			return;
+	}
+}
+
 void capture_values(struct capture *capture, const struct capture_process *process, bool has_registers)
 {
 	for (size_t i = 0; process->values && i < capture->thread_count; i++) {
@@ -63,12 +80,17 @@ void capture_values(struct capture *capture, const struct capture_process *proce
 		uint64_t end;
 
 		lua_thread_view(thread, capture->snapshot);
-		if (!thread->slots)
+		if (!thread->slots || !lua_thread_contains_base(thread, thread->base))
 			continue;
+		value_capture_begin(process->values, capture->snapshot, thread->layout);
+		if (process->only_near_values) {
+			add_near(process->values, thread);
+			value_capture_copy(process->values);
+			continue;
+		}
 		end = used_end(capture, thread, has_registers);
 		if (end <= thread->stack)
 			continue;
-		value_capture_begin(process->values, capture->snapshot, thread->layout);
 		add_functions(process->values, process->objects, thread, end);
 		add_slots(process->values, thread, end);
 		value_capture_copy(process->values);

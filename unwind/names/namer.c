@@ -23,6 +23,7 @@ enum {
 	CACHE_MAX = 1 << 14, /* entries; a full cache is emptied */
 	NAME_SIZE = 512,
 	VM_NAMES_TRIES = 256,
+	INSERTED_BYTES_MAX = 4 << 20,
 	LIBRARIES_MAX = 64, /* enough for all shared names; there may be thousands of states */
 };
 
@@ -85,6 +86,7 @@ struct namer {
 	size_t frame_count, frame_size;
 	size_t *merged; /* of each frame: the index of its merged frame */
 	size_t merged_size;
+	size_t inserted_bytes; /* of functions, for namer_insert() */
 	/* The names of each frame of the current stack, and of the previous stack. */
 	const struct cached **names, **last_names;
 	size_t last_count;
@@ -936,6 +938,46 @@ int namer_name(struct namer *namer, const struct merged_stack *stack, const stru
 size_t namer_merged_index(const struct namer *namer, size_t index)
 {
 	return namer->merged[index];
+}
+
+const struct function *namer_merged_function(const struct namer *namer, size_t index)
+{
+	const struct cached *cached = namer->last_names[index];
+
+	return cached->named[cached->count - 1].function;
+}
+
+enum fold_kind namer_merged_kind(const struct namer *namer, size_t index)
+{
+	return namer->last_names[index]->kind;
+}
+
+int namer_insert(struct namer *namer, size_t merged_index, const char *text, const struct frame **ret_frames,
+		 size_t *ret_count)
+{
+	const struct function function = {
+		.kind = FRAME_NATIVE,
+		.name = namer->inserted_bytes < INSERTED_BYTES_MAX ? text
+								   : "[detail left out: there are too many]",
+	};
+	struct frame added = { .certainty = CERTAINTY_EXACT };
+	size_t at = 0, last = namer->frame_count, size = functions_size(namer->functions);
+
+	added.function = functions_intern(namer->functions, &function);
+	if (!added.function)
+		return -ENOMEM;
+	namer->inserted_bytes += functions_size(namer->functions) - size;
+	while (at < last && (namer->merged[at] == NAMER_NO_FRAME || namer->merged[at] < merged_index))
+		at++;
+	if (!add_frame(namer, &added, NAMER_NO_FRAME))
+		return -ENOMEM;
+	memmove(&namer->frames[at + 1], &namer->frames[at], (last - at) * sizeof(added));
+	memmove(&namer->merged[at + 1], &namer->merged[at], (last - at) * sizeof(namer->merged[0]));
+	namer->frames[at] = added;
+	namer->merged[at] = NAMER_NO_FRAME;
+	*ret_frames = namer->frames;
+	*ret_count = namer->frame_count;
+	return 0;
 }
 
 const struct function *namer_function(struct namer *namer, struct global_state *global,

@@ -12,6 +12,7 @@
 #include "output/sample/frame.h"
 #include "output/sample/functions.h"
 #include "unwind/capture/lua_image.h"
+#include "unwind/names/fold.h"
 #include "unwind/stack/merge.h"
 #include "unwind/symbols/symbols.h"
 
@@ -24,7 +25,13 @@ enum native_display {
 
 struct namer_options {
 	enum native_display native;
-	bool traces; /* show the running trace as a leaf */
+	bool traces;  /* show the running trace as a leaf */
+	bool details; /* show what C functions work on (unwind/subjects/subjects.h) */
+	enum error_display {
+		ERRORS_HIDDEN,
+		ERRORS_CAUGHT, /* show who catches an error that is being raised */
+		ERRORS_VALUES, /* and its value */
+	} errors;
 };
 
 struct namer;
@@ -58,6 +65,23 @@ int namer_name(struct namer *namer, const struct merged_stack *stack, const stru
 
 /* Of the frames named last: the merged frame that a frame stands for; several stand for one with inlined code. */
 size_t namer_merged_index(const struct namer *namer, size_t index);
+
+/*
+ * Of the stack named last, shown or not: the function of a merged frame, of inlined code the outermost
+ * one, and how fold() takes it.
+ */
+const struct function *namer_merged_function(const struct namer *namer, size_t index);
+enum fold_kind namer_merged_kind(const struct namer *namer, size_t index);
+
+#define NAMER_NO_FRAME SIZE_MAX /* namer_merged_index() of frames that namer_insert() has added */
+
+/*
+ * Add a frame with this text right above a merged frame, or where that would be if it is not shown. The
+ * frames that namer_name() has returned are no longer valid. There may be new texts without end: after
+ * the first few megabytes of them, all others are one frame. Return 0 or -ENOMEM.
+ */
+int namer_insert(struct namer *namer, size_t merged_index, const char *text, const struct frame **ret_frames,
+		 size_t *ret_count);
 
 /* The name of a function that no frame runs: a builtin or lua_CFunction. NULL when out of memory. */
 const struct function *namer_function(struct namer *namer, struct global_state *global,
