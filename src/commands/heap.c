@@ -12,47 +12,25 @@
 #include <time.h>
 
 #include "memory/core_file.h"
-#include "output/heap/heap_builder.h"
 #include "src/rendering/heap_output.h"
-#include "src/heap/heap_capture.h"
+#include "src/heap/process_heaps.h"
 #include "src/inspect/known_files.h"
 #include "src/linux/clocks/clock.h"
-#include "src/linux/proc/process.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
-#include "src/survey/confirm_layout.h"
-#include "src/survey/traced_process.h"
+#include "src/survey/traced_lua.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
-
-/* A VM's heap. */
-struct vm_heap {
-	struct heap_graph graph;
-	struct heap_account account;
-};
 
 struct heap_command {
 	const struct options *options;
 	struct command_try try;
 	struct functions *functions;
 	struct known_files *files;
-	struct vm_heap *heaps; /* of the process or core that is read */
-	size_t heap_count;
+	struct process_heaps heaps; /* of the process or core that is read */
 	struct heap_output output;
 	enum exit_status status;
 };
-
-static void forget_heaps(struct heap_command *command)
-{
-	for (size_t i = 0; i < command->heap_count; i++) {
-		heap_graph_free(&command->heaps[i].graph);
-		free(command->heaps[i].account.process);
-		free(command->heaps[i].account.module);
-	}
-	free(command->heaps);
-	command->heaps = NULL;
-	command->heap_count = 0;
-}
 
 /*---- Reading ----*/
 
@@ -64,61 +42,13 @@ static struct heap_capture_options capture_options(const struct options *options
 	};
 }
 
-/* Read every VM of the process. hold is NULL for a core file; name may be NULL. */
+/* hold is NULL for a core file; name may be NULL. */
 static int read_heaps(struct heap_command *command, struct lua_process *process, struct hold *hold, pid_t pid,
 		      const char *name)
 {
 	const struct heap_capture_options options = capture_options(command->options);
-	size_t count = lua_process_global_count(process);
-	int error = 0;
 
-	command->heaps = calloc(count + 1, sizeof(*command->heaps));
-	if (!command->heaps)
-		return -ENOMEM;
-	for (size_t i = 0; i < count && !error; i++) {
-		struct vm_heap *heap = &command->heaps[command->heap_count];
-
-		heap->account = (struct heap_account){
-			.pid = pid,
-			.process = name ? strdup(name) : NULL,
-			.vm = (unsigned int)i + 1,
-			.module = strdup(lua_process_global_path(process, i)),
-			.time = (int64_t)time(NULL),
-		};
-		error = heap_capture(process, hold, i, &options, &heap->graph, &heap->account);
-		command->heap_count++;
-	}
-	return error;
-}
-
-static int read_traced(struct heap_command *command, struct tracer *tracer, pid_t pid)
-{
-	const struct namer_options namer = { .native = NATIVE_NONE };
-	struct traced_process traced = { .patience = { tracer, command_try_may_go_on, &command->try } };
-	struct lua_process *lua = NULL;
-	struct process process;
-	int error = process_read(pid, &process);
-
-	if (error)
-		return error;
-	error = lua_process_open(pid, command->functions, command->files, &namer, &lua);
-	if (error)
-		goto out;
-	lua_process_give_layout(lua, command->options->layout);
-	error = traced_process_begin(&traced, pid, command->files);
-	if (!error)
-		error = lua_process_refresh(lua, true);
-	if (!error && lua_process_module_count(lua) == 0)
-		error = -ENOEXEC;
-	if (error)
-		goto out;
-	confirm_while_held(lua, traced.hold);
-	error = read_heaps(command, lua, traced.hold, pid, process.name);
-out:
-	traced_process_end(&traced);
-	lua_process_close(lua);
-	process_clear(&process);
-	return error;
+	return process_heaps_read(process, hold, pid, name, &options, &command->heaps);
 }
 
 /* Everything that traces the process runs in a thread: when the thread ends, its tracees are free. */
@@ -128,21 +58,37 @@ struct reading {
 	int error;
 };
 
+static int look(void *context, struct lua_process *process, struct hold *hold, const char *name)
+{
+	const struct reading *reading = context;
+
+	return lua_process_module_count(process) == 0
+		       ? -ENOEXEC
+		       : read_heaps(reading->command, process, hold, reading->pid, name);
+}
+
 static void *read_process(void *context)
 {
 	struct reading *reading = context;
 	struct heap_command *command = reading->command;
-	struct tracer *tracer = tracer_new();
+	struct traced_lua traced = {
+		.functions = command->functions,
+		.files = command->files,
+		.layout = command->options->layout,
+		.patience = { tracer_new(), command_try_may_go_on, &command->try },
+		.look = look,
+		.context = reading,
+	};
 
-	forget_heaps(command);
-	if (!tracer) {
+	process_heaps_clear(&command->heaps);
+	if (!traced.patience.tracer) {
 		reading->error = -errno;
 		return NULL;
 	}
 	if (command->options->allow_attach)
-		tracer_allow_attach(tracer);
-	reading->error = read_traced(command, tracer, reading->pid);
-	tracer_free(tracer);
+		tracer_allow_attach(traced.patience.tracer);
+	reading->error = traced_lua_look(&traced, reading->pid);
+	tracer_free(traced.patience.tracer);
 	return NULL;
 }
 
@@ -153,8 +99,8 @@ static void take_heaps(struct heap_command *command)
 {
 	int error = 0;
 
-	for (size_t i = 0; i < command->heap_count && !error; i++) {
-		struct vm_heap *heap = &command->heaps[i];
+	for (size_t i = 0; i < command->heaps.count && !error; i++) {
+		struct vm_heap *heap = &command->heaps.at[i];
 
 		if (heap_account_difference(&heap->account))
 			command->status = EXIT_WITH_ERRORS;
@@ -170,7 +116,7 @@ static void take_heaps(struct heap_command *command)
 
 static void explain_long_hold(const struct heap_command *command, pid_t pid)
 {
-	const uint64_t ms = command->heaps[command->heap_count - 1].account.longest_hold_ns / 1000000;
+	const uint64_t ms = command->heaps.at[command->heaps.count - 1].account.longest_hold_ns / 1000000;
 
 	message_error("Process %d does not sleep, and copying its heap would hold it for some %" PRIu64
 		      " ms.",
@@ -206,7 +152,7 @@ static void heap_of_process(struct heap_command *command, pid_t pid)
 		explain(command, pid, reading.error);
 	else
 		take_heaps(command);
-	forget_heaps(command);
+	process_heaps_clear(&command->heaps);
 }
 
 static int read_core(struct heap_command *command, struct core_file *core)
@@ -246,7 +192,7 @@ static void heap_of_core(struct heap_command *command, const char *path)
 		command->status = EXIT_NOTHING_DONE;
 	else
 		take_heaps(command);
-	forget_heaps(command);
+	process_heaps_clear(&command->heaps);
 	core_file_close(core);
 }
 

@@ -14,9 +14,8 @@
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
 #include "src/sampler/sampler_apart.h"
-#include "src/survey/confirm_layout.h"
 #include "src/survey/trace_survey.h"
-#include "src/survey/traced_process.h"
+#include "src/survey/traced_lua.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
 #include "src/targets/sampling.h"
@@ -82,51 +81,46 @@ static void note_incomplete(struct traces_command *command, const struct trace_p
 			command->status = EXIT_WITH_ERRORS;
 }
 
-static int report_opened(struct traces_command *command, struct lua_process *process, struct hold *hold,
-			 struct trace_process *report)
-{
-	int error;
+/* A process that is looked at. */
+struct looking {
+	struct traces_command *command;
+	pid_t pid;
+};
 
-	report->duration_ns = command->result.figures.duration_ns;
-	confirm_while_held(process, hold);
-	error = trace_survey_report(command->survey, process, hold, report);
-	if (!command_try_may_go_on(&command->try))
-		return -ECANCELED;
-	if (error)
+static int look(void *context, struct lua_process *lua, struct hold *hold, const char *name)
+{
+	const struct looking *looking = context;
+	struct traces_command *command = looking->command;
+	struct trace_process *report = trace_process_new(looking->pid, name);
+	int error = -ENOMEM;
+
+	if (!report)
 		return error;
-	note_incomplete(command, report);
-	return write_report(command, report);
+	report->duration_ns = command->result.figures.duration_ns;
+	error = trace_survey_report(command->survey, lua, hold, report);
+	if (!command_try_may_go_on(&command->try))
+		error = -ECANCELED;
+	if (!error) {
+		note_incomplete(command, report);
+		error = write_report(command, report);
+	}
+	trace_process_free(report);
+	return error;
 }
 
 /* 0 or a negative errno. */
 static int report_process(struct traces_command *command, pid_t pid)
 {
-	const struct namer_options namer = { .native = NATIVE_FOLD };
-	struct traced_process traced = { .patience = { command->tracer, command_try_may_go_on,
-						       &command->try } };
-	struct trace_process *report = NULL;
-	struct lua_process *lua = NULL;
-	struct process process;
-	int error = process_read(pid, &process);
+	struct looking looking = { .command = command, .pid = pid };
+	const struct traced_lua traced = {
+		.functions = command->functions,
+		.layout = command->options->layout,
+		.patience = { command->tracer, command_try_may_go_on, &command->try },
+		.look = look,
+		.context = &looking,
+	};
 
-	if (error)
-		return error;
-	report = trace_process_new(pid, process.name);
-	process_clear(&process);
-	error = report ? lua_process_open(pid, command->functions, NULL, &namer, &lua) : -ENOMEM;
-	if (error)
-		goto out;
-	lua_process_give_layout(lua, command->options->layout);
-	error = traced_process_begin(&traced, pid, lua_process_files(lua));
-	if (!error)
-		error = lua_process_refresh(lua, true);
-	if (!error)
-		error = report_opened(command, lua, traced.hold, report);
-out:
-	traced_process_end(&traced);
-	lua_process_close(lua);
-	trace_process_free(report);
-	return error;
+	return traced_lua_look(&traced, pid);
 }
 
 static void explain(struct traces_command *command, pid_t pid, int error)
