@@ -219,7 +219,7 @@ int turn_report_close(void *context, const struct turn *turn, bool is_long)
 	return 0;
 }
 
-/*---- Printing ----*/
+/*---- Lines ----*/
 
 static int heaviest_first(const void *a, const void *b)
 {
@@ -243,6 +243,40 @@ static const struct line **sort_lines(const struct turn_report *report, size_t *
 	*ret_count = count;
 	return sorted;
 }
+
+struct turn_sums turn_report_sums(const struct turn_report *report)
+{
+	return (struct turn_sums){
+		.threshold_ns = report->threshold_ns,
+		.seen = report->seen_count,
+		.long_turns = report->long_ns.count,
+		.ns = report->sum_ns,
+		.longest_ns = report->long_ns.max,
+	};
+}
+
+struct turn_line *turn_report_lines(const struct turn_report *report, size_t *ret_count)
+{
+	size_t count = 0;
+	const struct line **sorted = sort_lines(report, &count);
+	struct turn_line *lines = sorted ? calloc(count + 1, sizeof(*lines)) : NULL;
+
+	for (size_t i = 0; lines && i < count; i++)
+		lines[i] = (struct turn_line){
+			.function = sorted[i]->key.function,
+			.callee = sorted[i]->key.callee,
+			.line = sorted[i]->key.line,
+			.wants_cpu = sorted[i]->key.wants_cpu,
+			.ns = sorted[i]->ns,
+			.longest_ns = sorted[i]->longest_ns,
+		};
+	free(sorted);
+	if (lines)
+		*ret_count = count;
+	return lines;
+}
+
+/*---- Printing ----*/
 
 static const char *doing(const struct line_key *key, char buffer[static FRAME_TEXT_SIZE])
 {

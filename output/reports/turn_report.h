@@ -6,6 +6,8 @@
 #ifndef LJSPY_TURN_REPORT_H
 #define LJSPY_TURN_REPORT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -14,6 +16,22 @@
 #include "output/reports/turns.h"
 
 struct turn_report;
+
+/* The time of a line of Lua in long turns. */
+struct turn_line {
+	const struct function
+		*function; /* the innermost Lua function; without Lua, the leaf; NULL if unknown */
+	const struct function *callee; /* the function that it called; NULL if none */
+	uint32_t line;                 /* 0 if unknown */
+	bool wants_cpu;                /* the thread waited for a CPU */
+	uint64_t ns, longest_ns;       /* in all long turns, and the most in one */
+};
+
+struct turn_sums {
+	uint64_t threshold_ns;
+	uint64_t seen, long_turns; /* counts */
+	uint64_t ns, longest_ns;   /* of the long turns */
+};
 
 /*
  * Turns from threshold_ns on are long. Functions in samples must outlive the report, or be kept by
@@ -28,6 +46,10 @@ void turn_report_keep_functions(const struct turn_report *report);
 /* A turns_take and a turns_close; context is the report. 0 or -ENOMEM. */
 int turn_report_add(void *context, const struct turn *turn, const struct sample *sample);
 int turn_report_close(void *context, const struct turn *turn, bool is_long);
+
+/* The sums; and the lines, heaviest first, which the caller frees: NULL when memory is short. */
+struct turn_sums turn_report_sums(const struct turn_report *report);
+struct turn_line *turn_report_lines(const struct turn_report *report, size_t *ret_count);
 
 /* Print for people. duration_ns is the time observed. 0, -ENOMEM or -EIO (the stream's error is in errno). */
 int turn_report_print(FILE *out, const struct turn_report *report, uint64_t duration_ns);

@@ -1,0 +1,627 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "output/findings/evidence.h"
+#include "output/findings/findings.h"
+#include "output/findings/findings_report.h"
+#include "output/findings/heap_looks.h"
+#include "output/findings/work_kind.h"
+#include "output/heap/heap_builder.h"
+#include "tests/made_up.h"
+#include "tests/unit/made_up_heap.h"
+
+enum { MS = 1000000, SECONDS = 10, MB = 1000000 };
+
+static const struct function *handler, *vm;
+
+/*---- Made-up evidence ----*/
+
+static struct evidence *begin(void)
+{
+	struct evidence *evidence = evidence_new(4242, "made\x1bup");
+
+	assert_non_null(evidence);
+	evidence->duration_ns = SECONDS * UINT64_C(1000000000);
+	handler = lua("handle", "@app.lua", 10);
+	vm = other(FRAME_VM, NULL, NULL);
+	return evidence;
+}
+
+struct took {
+	const struct function *above; /* of the handler; NULL: nothing */
+	enum vm_state state;
+	uint32_t line;
+	unsigned samples; /* of 10 ms each */
+};
+
+static void add(struct evidence *evidence, struct took took)
+{
+	struct frame frames[] = {
+		{ .function = took.above },
+		{ .function = handler, .line = took.line },
+	};
+	struct sample sample = {
+		.pid = 4242,
+		.tid = 4242,
+		.thread_state = THREAD_RUNNING,
+		.vm_state = took.state,
+		.cpu_ns = 10 * MS,
+		.wall_ns = 10 * MS,
+		.frames = took.above ? frames : frames + 1,
+		.frame_count = took.above ? 2 : 1,
+	};
+
+	if (took.state == VM_STATE_GC)
+		sample.gc = (struct sample_gc){ .phase = GC_PHASE_MARK, .heap_bytes = 5 * MB };
+	for (unsigned i = 0; i < took.samples; i++)
+		assert_int_equal(evidence_add(evidence, &sample), 0);
+}
+
+/* Compiled code, which is no finding. */
+static void add_honest(struct evidence *evidence, unsigned samples)
+{
+	add(evidence, (struct took){ .state = VM_STATE_COMPILED, .line = 11, .samples = samples });
+}
+
+static struct findings judge(const struct evidence *evidence)
+{
+	struct findings findings;
+
+	assert_int_equal(findings_judge(evidence, &findings), 0);
+	return findings;
+}
+
+static void expect_nothing(struct evidence *evidence)
+{
+	assert_int_equal(judge(evidence).count, 0);
+	evidence_free(evidence);
+}
+
+static void expect_first(const struct evidence *evidence, enum finding_kind kind, uint32_t line, double share)
+{
+	struct findings findings = judge(evidence);
+
+	assert_true(findings.count >= 1);
+	assert_string_equal(finding_rules[findings.at[0].kind].name, finding_rules[kind].name);
+	assert_true(findings.at[0].share > share - 0.001 && findings.at[0].share < share + 0.001);
+	assert_true(findings.at[0].item_count >= 1);
+	assert_int_equal(findings.at[0].items[0].line, line);
+}
+
+/*---- Work ----*/
+
+static void test_work_is_known_by_its_name(void **state)
+{
+	static const struct {
+		enum finding_kind kind;
+		enum frame_kind frame;
+		const char *name;
+	} named[] = {
+		{ FINDING_JOINS, FRAME_BUILTIN, "table.concat" },
+		{ FINDING_JOINS, FRAME_VM_WORK, "concatenating strings" },
+		{ FINDING_STORES, FRAME_VM_WORK, "growing a table" },
+		{ FINDING_CLOSURES, FRAME_VM_WORK, "creating a closure" },
+		{ FINDING_FORMATS, FRAME_BUILTIN, "string.format" },
+		{ FINDING_PATTERNS, FRAME_BUILTIN, "string.gsub" },
+		{ FINDING_PATTERNS, FRAME_NATIVE, "pcre2_match_8" },
+		{ FINDING_SORTS, FRAME_BUILTIN, "table.sort" },
+		{ FINDING_SHIFTS, FRAME_BUILTIN, "table.remove" },
+		{ FINDING_LOADS, FRAME_BUILTIN, "loadstring" },
+		{ FINDING_ERRORS, FRAME_BUILTIN, "error" },
+		{ FINDING_CLOCK, FRAME_NATIVE, "gettimeofday" },
+		{ FINDING_CALLS, FRAME_BUILTIN, "io.write" },
+		{ FINDING_DEBUG, FRAME_BUILTIN, "debug.traceback" },
+		{ FINDING_CDATA, FRAME_VM_WORK, "handling C data" },
+		{ FINDING_OWN_WORK, FRAME_VM, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+		struct evidence *evidence = begin();
+
+		add(evidence,
+		    (struct took){ other(named[i].frame, named[i].name, NULL), VM_STATE_C, 12, 300 });
+		add_honest(evidence, 100);
+		expect_first(evidence, named[i].kind, 12, 0.75);
+		assert_int_equal(judge(evidence).count, 1);
+		evidence_free(evidence);
+	}
+}
+
+static void test_states_of_luajit_are_findings(void **state)
+{
+	static const struct {
+		enum finding_kind kind;
+		enum vm_state state;
+	} states[] = {
+		{ FINDING_GARBAGE, VM_STATE_GC },
+		{ FINDING_COMPILING, VM_STATE_RECORDING },
+		{ FINDING_COMPILING, VM_STATE_ASSEMBLING },
+		{ FINDING_EXITS, VM_STATE_EXIT },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		struct evidence *evidence = begin();
+
+		add(evidence, (struct took){ vm, states[i].state, 14, 200 });
+		add_honest(evidence, 200);
+		expect_first(evidence, states[i].kind, 14, 0.5);
+		evidence_free(evidence);
+	}
+}
+
+static void test_small_shares_are_silent(void **state)
+{
+	struct evidence *evidence = begin();
+	const struct function *error = other(FRAME_BUILTIN, "error", NULL);
+
+	(void)state;
+	add(evidence, (struct took){ error, VM_STATE_C, 12, 9 });
+	add(evidence, (struct took){ vm, VM_STATE_GC, 12, 20 });
+	add(evidence, (struct took){ other(FRAME_BUILTIN, "string.find", NULL), VM_STATE_C, 12, 35 });
+	add_honest(evidence, 36);
+	expect_nothing(evidence);
+}
+
+static void test_a_share_that_may_be_chance_is_silent(void **state)
+{
+	struct evidence *evidence = begin();
+
+	(void)state;
+	/* 12 % of 100 samples: limit 10 %. Of 10,000 it is sure. */
+	add(evidence, (struct took){ other(FRAME_BUILTIN, "error", NULL), VM_STATE_C, 12, 12 });
+	add_honest(evidence, 88);
+	assert_int_equal(judge(evidence).count, 0);
+	add(evidence, (struct took){ other(FRAME_BUILTIN, "error", NULL), VM_STATE_C, 12, 1188 });
+	add_honest(evidence, 8712);
+	expect_first(evidence, FINDING_ERRORS, 12, 0.12);
+	evidence_free(evidence);
+}
+
+static void test_few_samples_and_idle_processes_are_silent_and_say_so(void **state)
+{
+	struct evidence *few = begin(), *idle = begin();
+	struct unseen unseen = { 0 };
+
+	(void)state;
+	few->duration_ns = 100 * MS;
+	add(few, (struct took){ other(FRAME_BUILTIN, "error", NULL), VM_STATE_C, 12, 15 });
+	unseen_add_of(&unseen, few);
+	assert_non_null(strstr(unseen.at[0], "too few samples"));
+	expect_nothing(few);
+
+	unseen = (struct unseen){ 0 };
+	idle->duration_ns = 1000 * UINT64_C(1000000000);
+	add(idle, (struct took){ other(FRAME_BUILTIN, "error", NULL), VM_STATE_C, 12, 100 });
+	unseen_add_of(&unseen, idle);
+	assert_non_null(strstr(unseen.at[0], "used too little"));
+	expect_nothing(idle);
+}
+
+static void test_findings_come_by_share_and_places_by_weight(void **state)
+{
+	struct evidence *evidence = begin();
+	const struct function *error = other(FRAME_BUILTIN, "error", NULL);
+	struct findings findings;
+
+	(void)state;
+	add(evidence, (struct took){ vm, VM_STATE_GC, 20, 400 });
+	for (uint32_t line = 1; line <= 8; line++)
+		add(evidence, (struct took){ error, VM_STATE_C, line, 10 * line });
+	findings = judge(evidence);
+	assert_int_equal(findings.count, 2);
+	assert_int_equal(findings.at[0].kind, FINDING_GARBAGE);
+	assert_int_equal(findings.at[1].kind, FINDING_ERRORS);
+	assert_int_equal(findings.at[1].item_count, FINDING_ITEMS_MAX);
+	for (size_t i = 0; i < FINDING_ITEMS_MAX; i++)
+		assert_int_equal(findings.at[1].items[i].line, 8 - i);
+	evidence_free(evidence);
+}
+
+static void test_a_line_tells_what_nameless_work_is_for(void **state)
+{
+	static const struct {
+		const char *line;
+		enum finding_kind kind;
+	} lines[] = {
+		{ "\tpage = page .. row", FINDING_JOINS },
+		{ "local text = table.concat(list)", FINDING_JOINS },
+		{ "list[#list + 1] = i", FINDING_STORES },
+		{ "t[k] =v", FINDING_STORES },
+		{ "return f(...)", FINDING_OWN_WORK },
+		{ "if t[k] == v then", FINDING_OWN_WORK },
+		{ "f('..') -- a .. b", FINDING_OWN_WORK },
+		{ "f(\"\\\"..\") g('t[1] = 2')", FINDING_OWN_WORK },
+		{ "return tostring(n)", FINDING_FORMATS },
+		{ "s = (\"%d\"):format(i)", FINDING_FORMATS },
+		{ "table.insert(t, 1, x)", FINDING_SHIFTS },
+		{ "table.insert(t, f(1, 2))", FINDING_OWN_WORK },
+		{ "table.remove(t)", FINDING_OWN_WORK },
+		{ "remove(queue[n], 1)", FINDING_SHIFTS },
+		{ "insert(", FINDING_OWN_WORK },
+		{ "", FINDING_OWN_WORK },
+		{ "\"never closed ..", FINDING_OWN_WORK },
+		{ "]", FINDING_OWN_WORK },
+	};
+	char *endless = malloc(5000);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		assert_int_equal(work_kind_of_line(lines[i].line), lines[i].kind);
+	assert_non_null(endless);
+	memset(endless, ']', 4999);
+	endless[4999] = '\0';
+	assert_int_equal(work_kind_of_line(endless), FINDING_OWN_WORK);
+	free(endless);
+}
+
+static void test_what_pcall_calls_is_no_error(void **state)
+{
+	struct frame frames[] = {
+		{ .function = other(FRAME_C_FUNCTION, "decode", "cjson.so") },
+		{ .function = other(FRAME_BUILTIN, "pcall", NULL) },
+		{ .function = NULL, .line = 12 },
+	};
+	struct sample sample = {
+		.vm_state = VM_STATE_C, .cpu_ns = 10 * MS, .frames = frames, .frame_count = 3
+	};
+	struct evidence *evidence = begin();
+
+	(void)state;
+	frames[2].function = handler;
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(evidence_add(evidence, &sample), 0);
+	assert_int_equal(judge(evidence).count, 0);
+	add(evidence, (struct took){ frames[1].function, VM_STATE_C, 12, 200 });
+	expect_first(evidence, FINDING_ERRORS, 12, 0.5);
+	evidence_free(evidence);
+}
+
+static int read_made_up(struct source_reader *reader, const char *file, struct source_text *ret_text)
+{
+	static const char source[] = "local page = ''\npage = page .. 'x'\n"
+				     "table.insert(t, x)\ntable.insert(t, 1, 'a' .. x)\n";
+
+	(void)reader;
+	assert_string_equal(file, "@app.lua");
+	return source_text_split(strdup(source), sizeof(source) - 1, ret_text);
+}
+
+static void test_nameless_work_is_judged_by_its_source(void **state)
+{
+	struct evidence *evidence = begin();
+	struct source_reader reader = { .read = read_made_up };
+
+	(void)state;
+	add(evidence, (struct took){ vm, VM_STATE_C, 2, 300 });
+	add_honest(evidence, 100);
+	expect_first(evidence, FINDING_OWN_WORK, 2, 0.75);
+	assert_int_equal(evidence_read_sources(evidence, &reader), 0);
+	expect_first(evidence, FINDING_JOINS, 2, 0.75);
+	assert_string_equal(evidence_line(evidence, handler, 1), "local page = ''");
+	assert_null(evidence_line(evidence, handler, 0));
+	assert_null(evidence_line(evidence, handler, 5));
+	evidence_free(evidence);
+}
+
+static void test_appending_is_no_shift(void **state)
+{
+	struct evidence *evidence = begin();
+	struct source_reader reader = { .read = read_made_up };
+	const struct function *insert = other(FRAME_BUILTIN, "table.insert", NULL);
+
+	(void)state;
+	add(evidence, (struct took){ insert, VM_STATE_C, 3, 100 });
+	expect_first(evidence, FINDING_SHIFTS, 3, 1); /* without the source */
+	assert_int_equal(evidence_read_sources(evidence, &reader), 0);
+	assert_int_equal(judge(evidence).count, 0);
+	add(evidence, (struct took){ insert, VM_STATE_C, 4, 100 });
+	expect_first(evidence, FINDING_SHIFTS, 4, 0.5);
+	evidence_free(evidence);
+}
+
+/*---- Calls and depth ----*/
+
+static void test_sorting_has_its_comparisons(void **state)
+{
+	struct evidence *evidence = begin();
+	struct frame frames[] = {
+		{ .function = lua("less", "@app.lua", 3), .line = 4, .compiled = true },
+		{ .function = other(FRAME_BUILTIN, "table.sort", NULL) },
+		{ .function = handler, .line = 30 },
+	};
+	struct sample sample = {
+		.vm_state = VM_STATE_COMPILED,
+		.cpu_ns = 10 * MS,
+		.frames = frames,
+		.frame_count = 3,
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(evidence_add(evidence, &sample), 0);
+	add_honest(evidence, 200);
+	expect_first(evidence, FINDING_SORTS, 30, 0.5);
+	evidence_free(evidence);
+}
+
+static void test_deep_stacks_are_recursion(void **state)
+{
+	static struct frame frames[EVIDENCE_DEEP + 1];
+	struct sample sample = { .vm_state = VM_STATE_COMPILED, .cpu_ns = 10 * MS, .frames = frames };
+	struct evidence *evidence = begin();
+
+	(void)state;
+	for (size_t i = 0; i <= EVIDENCE_DEEP; i++)
+		frames[i] = (struct frame){ .function = handler, .line = 7, .compiled = true };
+	sample.frame_count = EVIDENCE_DEEP - 1;
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(evidence_add(evidence, &sample), 0);
+	assert_int_equal(judge(evidence).count, 0);
+	sample.frame_count = EVIDENCE_DEEP + 1;
+	for (unsigned i = 0; i < 200; i++)
+		assert_int_equal(evidence_add(evidence, &sample), 0);
+	expect_first(evidence, FINDING_RECURSION, 7, 0.5);
+	evidence_free(evidence);
+}
+
+/*---- What is not compiled ----*/
+
+static void test_interpreted_time_counts_where_luajit_says_why(void **state)
+{
+	struct evidence *evidence = begin();
+	struct trace_process *traces = trace_process_new(4242, "luajit");
+	struct trace_vm *of = traces ? trace_process_add_vm(traces, 0x1000, "/luajit") : NULL;
+	/* As another closure of it was called. */
+	const struct interpreted_row rows[] = {
+		{ lua("other", "@app.lua", 10), 13, true, NOT_COMPILED_ABORTED, "NYI: later", 3, 0 },
+		{ lua("other", "@app.lua", 10), 15, true, NOT_COMPILED_BLACKLISTED, "NYI: bytecode", 11, 0 },
+		{ lua("elsewhere", "@app.lua", 90), 91, true, NOT_COMPILED_OFF, NULL, 0, 0 },
+	};
+	struct findings findings;
+
+	(void)state;
+	assert_non_null(of);
+	add(evidence, (struct took){ NULL, VM_STATE_INTERPRETED, 16, 300 });
+	add_honest(evidence, 100);
+	assert_int_equal(judge(evidence).count, 0);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(trace_vm_add_interpreted(of, &rows[i]), 0);
+	evidence->traces = traces;
+	expect_first(evidence, FINDING_NOT_COMPILED, 15, 0.75);
+	findings = judge(evidence);
+	assert_string_equal(findings.at[0].items[0].words, "loop, never tried again: NYI: bytecode");
+	evidence_free(evidence);
+	trace_process_free(traces);
+}
+
+/*---- Time ----*/
+
+static void set_turns(struct evidence *evidence, const struct turn_line *lines, size_t count)
+{
+	evidence->turn_lines = calloc(count, sizeof(*lines));
+	assert_non_null(evidence->turn_lines);
+	memcpy(evidence->turn_lines, lines, count * sizeof(*lines));
+	evidence->turn_line_count = count;
+	evidence->turns = (struct turn_sums){ .threshold_ns = 20 * MS, .seen = 100, .long_turns = 7 };
+}
+
+static void test_long_turns_count_without_the_wait_for_a_cpu(void **state)
+{
+	struct evidence *evidence = begin();
+	const struct turn_line lines[] = {
+		{ .function = handler, .line = 40, .ns = 9000 * (uint64_t)MS, .wants_cpu = true },
+		{ .function = handler, .line = 41, .ns = 1000 * (uint64_t)MS },
+	};
+
+	(void)state;
+	set_turns(evidence, lines, 2);
+	assert_int_equal(judge(evidence).count, 0); /* no loop */
+	evidence->has_loop = true;
+	expect_first(evidence, FINDING_BLOCKED, 41, 0.1);
+	evidence->turns.long_turns = 1;
+	assert_int_equal(judge(evidence).count, 0);
+	evidence->turns.long_turns = 7;
+	evidence->turn_lines[1].ns = 400 * (uint64_t)MS;
+	expect_nothing(evidence);
+}
+
+static void test_waits_for_programs_are_a_part_of_the_time(void **state)
+{
+	struct evidence *evidence = begin();
+	struct frame frames[] = {
+		{ .function = other(FRAME_BUILTIN, "os.execute", NULL) },
+		{ .function = handler, .line = 50 },
+	};
+	struct sample sample = {
+		.thread_state = THREAD_BLOCKED,
+		.wall_ns = 4000 * (uint64_t)MS,
+		.frames = frames,
+		.frame_count = 2,
+	};
+
+	(void)state;
+	assert_int_equal(evidence_add(evidence, &sample), 0);
+	expect_first(evidence, FINDING_PROGRAMS, 50, 0.4);
+	evidence_free(evidence);
+}
+
+/*---- Heaps ----*/
+
+/* Looks at a heap with a cache of so many entries. */
+static void look(struct heap_looks *looks, uint32_t entries)
+{
+	struct heap_graph graph = made_up_leak(entries, 2, 2);
+	struct heap_account account = made_up_account(&graph);
+
+	assert_int_equal(heap_looks_begin(looks, looks->count * UINT64_C(30000000000), 1), 0);
+	assert_int_equal(heap_looks_add(looks, &graph, &account), 0);
+	heap_graph_free(&graph);
+}
+
+static void test_what_grows_at_each_look_is_a_finding(void **state)
+{
+	static const struct {
+		uint32_t entries[HEAP_LOOKS_MAX];
+		bool grows;
+	} series[] = {
+		{ { 2000, 20000, 40000 }, true },   { { 2000, 40000, 20000 }, false },
+		{ { 40000, 40000, 40000 }, false }, { { 40000, 40400, 40800 }, false },
+		{ { 10, 20, 30 }, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(series) / sizeof(series[0]); i++) {
+		struct evidence *evidence = begin();
+		struct heap_looks looks = { 0 };
+		struct findings findings;
+
+		for (size_t j = 0; j < HEAP_LOOKS_MAX; j++)
+			look(&looks, series[i].entries[j]);
+		assert_int_equal(heap_looks_begin(&looks, 0, 1), -ENOMEM); /* no room for more */
+		assert_int_equal(heap_looks_compare(&looks, &evidence->heap), 0);
+		findings = judge(evidence);
+		assert_int_equal(findings.count, series[i].grows);
+		if (series[i].grows) {
+			assert_int_equal(findings.at[0].kind, FINDING_GROWTH);
+			assert_non_null(strstr(findings.at[0].items[0].path, "cache"));
+			assert_non_null(strstr(findings.at[0].items[0].words, "+38000 objects"));
+			assert_non_null(strstr(findings.at[0].items[0].words, "MB a minute"));
+		}
+		heap_looks_clear(&looks);
+		evidence_free(evidence);
+	}
+}
+
+static void test_heaps_that_were_not_read_are_silent(void **state)
+{
+	struct evidence *evidence = begin();
+	struct heap_looks looks = { 0 };
+
+	(void)state;
+	assert_int_equal(heap_looks_compare(&looks, &evidence->heap), 0);
+	assert_int_equal(evidence->heap.last_bytes, 0);
+	look(&looks, 100);
+	assert_int_equal(heap_looks_compare(&looks, &evidence->heap), 0);
+	assert_true(evidence->heap.last_bytes > 0);
+	heap_looks_clear(&looks);
+	expect_nothing(evidence);
+}
+
+/*---- Reports ----*/
+
+static char *print(const struct evidence *evidence, const struct unseen *unseen)
+{
+	struct findings findings = judge(evidence);
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	findings_print(out, evidence, &findings, unseen);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void test_the_page_is_safe_and_says_everything(void **state)
+{
+	struct evidence *evidence = begin();
+	struct unseen unseen = { 0 };
+	char *text;
+
+	(void)state;
+	text = print(evidence, &unseen);
+	assert_non_null(strstr(text, "\nNothing stands out.\n"));
+	assert_null(strstr(text, "Not looked at"));
+	assert_null(strchr(text, '\x1b'));
+	free(text);
+
+	handler = lua("evil\x1b[2J\n", "@app.lua", 10);
+	add(evidence, (struct took){ other(FRAME_BUILTIN, "error", NULL), VM_STATE_C, 12, 300 });
+	for (unsigned i = 0; i < 2 * FINDINGS_UNSEEN_MAX; i++)
+		unseen_add(&unseen, "part %u", i);
+	assert_int_equal(unseen.count, FINDINGS_UNSEEN_MAX);
+	text = print(evidence, &unseen);
+	assert_null(strchr(text, '\x1b'));
+	assert_non_null(strstr(text, "1. Errors are raised and caught all the time: 100.0 % of CPU time\n"));
+	assert_non_null(strstr(text, "app.lua:12: error [builtin]\n"));
+	assert_non_null(strstr(text, "What people do: Return nil"));
+	assert_non_null(strstr(text, "Not looked at:\n   part 0\n"));
+	assert_null(strstr(text, "Nothing stands out"));
+	free(text);
+	evidence_free(evidence);
+}
+
+static void test_json_has_the_same(void **state)
+{
+	struct evidence *evidence = begin();
+	struct unseen unseen = { 0 };
+	struct findings findings;
+	json_t *document, *finding;
+
+	(void)state;
+	add(evidence, (struct took){ other(FRAME_BUILTIN, "error", NULL), VM_STATE_C, 12, 300 });
+	unseen_add(&unseen, "the moon");
+	findings = judge(evidence);
+	document = findings_json(evidence, &findings, &unseen);
+	assert_non_null(document);
+	finding = json_array_get(json_object_get(document, "findings"), 0);
+	assert_string_equal(json_string_value(json_object_get(finding, "kind")), "errors");
+	assert_string_equal(json_string_value(json_object_get(finding, "of")), "cpu");
+	assert_true(json_real_value(json_object_get(finding, "ms")) == 3000);
+	finding = json_array_get(json_object_get(finding, "evidence"), 0);
+	assert_string_equal(json_string_value(json_object_get(finding, "file")), "app.lua");
+	assert_int_equal(json_integer_value(json_object_get(finding, "line")), 12);
+	assert_string_equal(json_string_value(json_array_get(json_object_get(document, "not_looked_at"), 0)),
+			    "the moon");
+	assert_true(json_is_null(json_object_get(document, "heap_bytes")));
+	json_decref(document);
+	evidence_free(evidence);
+}
+
+static void test_each_kind_has_all_its_words(void **state)
+{
+	(void)state;
+	for (int kind = FINDING_NONE + 1; kind < FINDING_KIND_COUNT; kind++) {
+		const struct finding_rule *rule = &finding_rules[kind];
+
+		assert_true(rule->name && rule->title && rule->page && rule->least > 0 && rule->least < 1);
+		assert_int_equal(rule->advice[strlen(rule->advice) - 1], '.');
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_work_is_known_by_its_name),
+		cmocka_unit_test(test_states_of_luajit_are_findings),
+		cmocka_unit_test(test_small_shares_are_silent),
+		cmocka_unit_test(test_a_share_that_may_be_chance_is_silent),
+		cmocka_unit_test(test_few_samples_and_idle_processes_are_silent_and_say_so),
+		cmocka_unit_test(test_findings_come_by_share_and_places_by_weight),
+		cmocka_unit_test(test_a_line_tells_what_nameless_work_is_for),
+		cmocka_unit_test(test_nameless_work_is_judged_by_its_source),
+		cmocka_unit_test(test_what_pcall_calls_is_no_error),
+		cmocka_unit_test(test_appending_is_no_shift),
+		cmocka_unit_test(test_sorting_has_its_comparisons),
+		cmocka_unit_test(test_deep_stacks_are_recursion),
+		cmocka_unit_test(test_interpreted_time_counts_where_luajit_says_why),
+		cmocka_unit_test(test_long_turns_count_without_the_wait_for_a_cpu),
+		cmocka_unit_test(test_waits_for_programs_are_a_part_of_the_time),
+		cmocka_unit_test(test_what_grows_at_each_look_is_a_finding),
+		cmocka_unit_test(test_heaps_that_were_not_read_are_silent),
+		cmocka_unit_test(test_the_page_is_safe_and_says_everything),
+		cmocka_unit_test(test_json_has_the_same),
+		cmocka_unit_test(test_each_kind_has_all_its_words),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
