@@ -54,7 +54,7 @@ static int run_command(void *context)
 		[COMMAND_HEAP] = command_heap,         [COMMAND_MEMORY] = command_memory,
 		[COMMAND_REQUESTS] = command_requests, [COMMAND_INFO] = command_info,
 		[COMMAND_REPORT] = command_report,     [COMMAND_DIFF] = command_diff,
-		[COMMAND_SERVE] = command_serve,
+		[COMMAND_SERVE] = command_serve,       [COMMAND_CHECK] = command_check,
 	};
 	const struct invocation *invocation = context;
 	enum exit_status status = choose_processes(invocation->options);

@@ -9,11 +9,12 @@ enum {
 	HEAP = 1 << COMMAND_HEAP,
 	MEMORY = 1 << COMMAND_MEMORY,
 	REQUESTS = 1 << COMMAND_REQUESTS,
+	CHECK = 1 << COMMAND_CHECK,
 	INFO = 1 << COMMAND_INFO,
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
 	SERVE = 1 << COMMAND_SERVE,
-	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | REQUESTS | INFO |
+	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | REQUESTS | CHECK | INFO |
 		  SERVE,                 /* look at processes */
 	RENDER = RECORD | REPORT | DIFF, /* write profiles */
 	ALL = TARGETS | RENDER,
@@ -30,7 +31,8 @@ const struct option_entry option_table[] = {
 	{ "format", 'f', RENDER | HEAP, "FORMAT", "" },
 	{ "duration", 'd', RECORD, "TIME", "for how long: 30s, 2m, 1h, 500ms; else until Ctrl-C" },
 	{ "duration", 'd', TRACES, "TIME", "for how long to take samples; default 3s" },
-	{ "rate", 'r', RECORD | TOP | TRACES | SERVE, "HZ",
+	{ "duration", 'd', CHECK, "TIME", "for how long to take samples; default 10s" },
+	{ "rate", 'r', RECORD | TOP | TRACES | CHECK | SERVE, "HZ",
 	  "samples per CPU second, 1 to 10000; default 99" },
 	{ "clock", OPTION_CLOCK, RECORD | SERVE, "CLOCK",
 	  "cpu: what runs (default); wall: what sleeps, too" },
@@ -41,7 +43,7 @@ const struct option_entry option_table[] = {
 	{ "clock", OPTION_CLOCK, REPORT | DIFF, "CLOCK", "show recordings by the wall clock by cpu or wall" },
 	{ "off-cpu", OPTION_OFF_CPU, RENDER, NULL, "time off the CPU, by what the threads wait for" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop no thread; read only Lua's memory" },
-	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES | HEAP | SERVE, NULL,
+	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES | HEAP | CHECK | SERVE, NULL,
 	  "send SIGSTOP where PTRACE_SEIZE is missing" },
 	{ "stats", OPTION_STATS, RECORD, "FILE", "write figures about the recording as JSON" },
 	{ "native", OPTION_NATIVE, RECORD | DUMP | TOP | SERVE, "WHICH",
@@ -93,7 +95,8 @@ const struct option_entry option_table[] = {
 	{ "watch", OPTION_WATCH, REQUESTS, NULL, "show them again each second, until Ctrl-C" },
 	{ "exact-paths", OPTION_EXACT_PATHS, REQUESTS, NULL,
 	  "paths and query strings as they are, not routes" },
-	{ "json", OPTION_JSON, DUMP | TRACES | MEMORY | REQUESTS, NULL, "write JSON, for programs to read" },
+	{ "json", OPTION_JSON, DUMP | TRACES | MEMORY | REQUESTS | CHECK, NULL,
+	  "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "verbose", 'v', INFO, NULL, "how the layout was found; where the Lua states are" },
 	{ "dwarf", OPTION_DWARF, INFO, "FILE", "write the layout in FILE's debug info, for --layout" },
@@ -156,6 +159,13 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"  ljspy requests -p 1234\n"
 		"  ljspy requests --tree 1234 --watch        of all workers, each second\n"
 		"  ljspy requests -p 1234 --json | jq '.processes[].requests[]'\n",
+	},
+	[COMMAND_CHECK] = {
+		"check", "[options]",
+		"look at everything at once, and say what stands out",
+		"  ljspy check -p 1234\n"
+		"  ljspy check -p 1234 -d 1m\n"
+		"  ljspy check --tree 1234 --json | jq '.processes[].findings'\n",
 	},
 	[COMMAND_SERVE] = {
 		"serve", "[options]",

@@ -359,11 +359,13 @@ static bool check_targets(const struct options *options)
  */
 static bool resolve_blocked(struct options *options)
 {
-	uint64_t rate_hz = (2 * second_ns + options->blocked_ns - 1) /
-			   (options->blocked_ns ? options->blocked_ns : 1);
+	uint64_t rate_hz;
 
+	if (options->command == COMMAND_CHECK)
+		options->blocked_ns = blocked_default_ns;
 	if (!options->blocked_ns)
 		return true;
+	rate_hz = (2 * second_ns + options->blocked_ns - 1) / options->blocked_ns;
 	if (options->no_stop) {
 		message_error("With --no-stop, turns of event loops (--blocked) cannot be told.");
 		return false;

@@ -423,7 +423,8 @@ enum exit_status choose_processes(struct options *options)
 	if (options->subprocesses &&
 	    (options->command == COMMAND_DUMP || options->command == COMMAND_TRACES ||
 	     options->command == COMMAND_HEAP || options->command == COMMAND_MEMORY ||
-	     options->command == COMMAND_REQUESTS || options->command == COMMAND_INFO))
+	     options->command == COMMAND_REQUESTS || options->command == COMMAND_CHECK ||
+	     options->command == COMMAND_INFO))
 		return choose_by_tree(options);
 	return EXIT_ALL_GOOD;
 }
