@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "memory/semaphore_wait.h"
+
 enum {
 	MEANWHILE_NS = 2 * 1000 * 1000,
 	/* A disk that has to spin up takes longer. The next try then finds its data in memory. */
@@ -217,7 +219,7 @@ static bool await(const struct errands *errands, struct helper *helper)
 	for (;;) {
 		struct timespec moment = later(MEANWHILE_NS);
 
-		if (sem_clockwait(&helper->end, CLOCK_MONOTONIC, &moment) == 0)
+		if (semaphore_wait_until(&helper->end, &moment) == 0)
 			return true;
 		if (waiter->meanwhile(waiter->context) && !is_past(&end))
 			continue;

@@ -8,9 +8,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "memory/close_files.h"
+#include "memory/semaphore_wait.h"
 #include "src/apart/guard.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/engine_name.h"
@@ -92,7 +94,7 @@ static void nap(struct engine *engine, long ns)
 					.tv_nsec = (long)(end % NS_PER_SECOND) };
 
 	guard_die_with(engine->apart->own_pids[1]);
-	sem_clockwait(&engine->apart->watch, CLOCK_MONOTONIC, &until);
+	semaphore_wait_until(&engine->apart->watch, &until);
 }
 
 /* Signal the worker at each call while there is a wish. */
@@ -220,7 +222,7 @@ void apart_rest(struct apart *apart, bool rests)
 		return;
 	sem_post(&apart->watch);
 	if (shared->beat_tid)
-		tgkill(shared->front_pid, shared->beat_tid, SIGRTMIN);
+		syscall(SYS_tgkill, shared->front_pid, shared->beat_tid, SIGRTMIN);
 }
 
 bool apart_send(struct apart *apart, const void *bytes, size_t size)

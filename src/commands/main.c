@@ -69,8 +69,13 @@ int main(int argc, char **argv)
 	enum exit_status status;
 	int result;
 
-	/* One heap for all threads: each thread's own would grow a page at a time, with a system call each. */
+	/*
+	 * One heap for all threads: each thread's own would grow a page at a time, with a system call each.
+	 * glibc alone has several.
+	 */
+#ifdef M_ARENA_MAX
 	mallopt(M_ARENA_MAX, 1);
+#endif
 	if (!options_parse(argc, argv, &options, &status)) {
 		options_clear(&options);
 		return (int)status;

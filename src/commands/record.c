@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "output/recording/recording_reader.h"
 #include "output/recording/recording_writer.h"

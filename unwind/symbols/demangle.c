@@ -4,7 +4,11 @@
 #include <setjmp.h>
 #include <string.h>
 
+#if __has_include(<libiberty/demangle.h>)
 #include <libiberty/demangle.h>
+#else
+#include <demangle.h>
+#endif
 
 enum { MANGLED_MAX = 4096 };
 

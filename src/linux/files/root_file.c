@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "src/linux/proc/call_numbers.h"
 
 static const uint64_t second_ns = 1000000000;
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -199,7 +200,7 @@ static int ask_to_stop(struct tracee *tracee)
 	if (seized->asked)
 		return 0;
 	seized->asked = true;
-	return tgkill(tracee->pid, tracee->tid, SIGSTOP);
+	return (int)syscall(SYS_tgkill, tracee->pid, tracee->tid, SIGSTOP);
 }
 
 static bool find_interrupted_call(struct seized *seized, bool *ret_limited)
