@@ -20,8 +20,8 @@ COMMENTS = {".c": C, ".h": C, ".inc": C, ".S": C, ".css": C, ".js": SLASHES, ".p
 LAST = {".lua", ".in"}
 FIRST_LINES = ("#!", "#compdef", "<?php")
 # What is no source, or has a licence file for all of it beside it.
-EXEMPT = {"LICENSE", ".gitignore", ".editorconfig", ".clang-format", "contrib/deb/control", "contrib/deb/copyright"}
-EXEMPT_FOLDERS = ("tests/fuzz/inputs/", "tests/fuzz/images/", "doc/")
+EXEMPT = {"LICENSE", ".gitignore", ".editorconfig", ".clang-format"}
+EXEMPT_FOLDERS = ("tests/fuzz/inputs/", "tests/fuzz/images/", "doc/", "contrib/debian/")
 EXEMPT_SUFFIXES = {".md", ".ljspy", ".svg", ".png", ".heap"}
 
 
