@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory/memory_file.h"
 #include "src/program/message.h"
 #include "src/targets/choose.h"
 
@@ -124,8 +124,8 @@ enum exit_status command_run_apart(command_in_engine *command, const struct invo
 	struct command_apart self = {
 		.command = command,
 		.invocation = invocation,
-		.output = memfd_create("output", MFD_CLOEXEC),
-		.error = memfd_create("messages", MFD_CLOEXEC),
+		.output = memory_file("output"),
+		.error = memory_file("messages"),
 		.status = EXIT_NOTHING_DONE,
 	};
 	const struct apart_options options = {

@@ -73,15 +73,8 @@ def lay_libraries(root, sysroot, programs):
 
 def lay_luajit(root, suite):
     """A release's LuaJIT with its own libraries, and a command that runs it."""
-    tree = root / suite
-    shutil.copytree(packages.tree(suite, "luajit:arm64"), tree, symlinks=True)
-    # The first is the loader.
-    command = [str(part).replace(str(packages.tree(suite, "luajit:arm64")), f"/{suite}")
-               for part in packages.loader(packages.tree(suite, "luajit:arm64"), tree / "usr/bin/luajit")]
-    command[-1] = f"/{suite}/usr/bin/luajit"
-    script = root / f"bin/luajit-{suite}"
-    script.write_text(f'#!/bin/sh\nexec {" ".join(command)} "$@"\n')
-    script.chmod(0o755)
+    tree = packages.tree(suite, "luajit:arm64")
+    emulator.lay_unpacked(root, tree, packages.loader(tree, tree / "usr/bin/luajit"), f"luajit-{suite}")
 
 
 def commands(steps):
@@ -102,12 +95,7 @@ def commands(steps):
 def lay_root(build, sysroot, steps):
     """The files of the emulated machine."""
     root = WORK / "root"
-    shutil.rmtree(root, ignore_errors=True)
-    for folder in ("bin", "proc", "dev", "tmp", "lib"):
-        (root / folder).mkdir(parents=True)
-    shutil.copy(kernel_tree() / "bin/busybox", root / "bin")
-    for name in COMMANDS.split():
-        (root / "bin" / name).symlink_to("busybox")
+    emulator.lay_root(root, kernel_tree() / "bin/busybox", COMMANDS)
     programs = [build / "ljspy", build / "tests/exactness/exactness"]
     for program in programs:
         shutil.copy(program, root / "bin")
@@ -117,9 +105,7 @@ def lay_root(build, sysroot, steps):
     shutil.copytree(stacks.PROGRAMS, root / "programs")
     shutil.copy(HERE / "parked.lua", root / "programs")
     shutil.copytree(ROOT / "tests/exactness", root / "exactness")
-    shutil.copy(HERE / "init.sh", root / "init")
-    (root / "init").chmod(0o755)
-    (root / "commands").write_text("".join(f"{line}\n" for line in commands(steps)))
+    emulator.lay_commands(root, commands(steps))
     return root
 
 

@@ -89,7 +89,8 @@ def _apt_get(apt, *arguments, cwd=None):
     return done.stdout
 
 
-def _mirror():
+def mirror():
+    """Where apt has Debian's packages from."""
     configured = [pathlib.Path("/etc/apt/sources.list"), *pathlib.Path("/etc/apt/sources.list.d").glob("*")]
     text = "\n".join(path.read_text() for path in configured if path.is_file())
     found = re.search(r"(?m)^(?:URIs:|deb(?: \[.*?\])?)\s+(\S+/debian/?)\s*", text)
@@ -103,7 +104,7 @@ def _apt(suite, architecture="amd64", types="deb"):
     """apt's directory for this release and architecture, set up once, with recent lists."""
     directory = APT / f"{suite}-{architecture}-{types}"
     updated = directory / "updated"
-    lists = LISTS.format(types=types, mirror=_mirror(), suite=suite, architecture=architecture, keyring=KEYRING)
+    lists = LISTS.format(types=types, mirror=mirror(), suite=suite, architecture=architecture, keyring=KEYRING)
     with locked(directory.with_name(f".{directory.name}.lock")):
         if not (updated.is_file() and updated.read_text() == lists and
                 time.time() - updated.stat().st_mtime < LISTS_SECONDS):

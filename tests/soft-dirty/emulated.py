@@ -19,12 +19,14 @@ sys.path[:0] = [str(ROOT / "tests/layouts"), str(ROOT / "tests")]
 
 import builds  # noqa: E402, pylint: disable=wrong-import-position
 import emulator  # noqa: E402, pylint: disable=wrong-import-position
+import packages  # noqa: E402, pylint: disable=wrong-import-position
 
 HERE = ROOT / "tests/soft-dirty"
 WORK = ROOT / "build/soft-dirty"
 LUAJIT = builds.Program("bookworm", "luajit", "usr/bin/luajit")
 UNPACKED = ROOT / "build/packages/bookworm/luajit"
 SCRIPTS = [ROOT / "tests/heap" / name for name in ("busy_cache.lua", "growing.lua", "busy.lua")]
+COMMANDS = "sh mount mkdir sleep grep kill uname poweroff"
 EMULATOR = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "2"]
 
 
@@ -46,34 +48,16 @@ def kernel():
     return next((fetch(package) / "boot").glob("vmlinuz-*"))
 
 
-def libraries(program):
-    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
-    return {pathlib.Path(path) for path in re.findall(r"(/\S+) \(0x", listed)}
-
-
 def lay_root(build):
     """The files of the emulated machine."""
     root = WORK / "root"
-    shutil.rmtree(root, ignore_errors=True)
-    for folder in ("bin", "proc", "dev", "tmp", "lib64"):
-        (root / folder).mkdir(parents=True)
-    shutil.copy(fetch("busybox-static") / "bin/busybox", root / "bin")
-    for name in ("sh", "mount", "mkdir", "sleep", "grep", "kill", "uname", "poweroff"):
-        (root / "bin" / name).symlink_to("busybox")
+    emulator.lay_root(root, fetch("busybox-static") / "bin/busybox", COMMANDS)
     for program in (build / "ljspy", build / "tests/heap/show_heap"):
-        shutil.copy(program, root / "bin")
-        for library in libraries(program):
-            (root / library.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(library, root / library.relative_to("/"))
+        emulator.lay_program(root, program)
     LUAJIT.prepare()
-    shutil.copytree(UNPACKED, root / "luajit", symlinks=True)
+    emulator.lay_unpacked(root, UNPACKED, packages.loader(UNPACKED, UNPACKED / "usr/bin/luajit"), "run-luajit")
     for script in SCRIPTS:
         shutil.copy(script, root)
-    loader = next((root / "luajit").rglob("ld-linux-x86-64.so.2")).relative_to(root)
-    folders = {f"/{path.parent.relative_to(root)}" for path in (root / "luajit").rglob("*.so*")}
-    (root / "run-luajit").write_text(
-        f"#!/bin/sh\nexec /{loader} --library-path {':'.join(sorted(folders))} /luajit/usr/bin/luajit \"$@\"\n")
-    (root / "run-luajit").chmod(0o755)
     shutil.copy(HERE / "init.sh", root / "init")
     return root
 

@@ -14,7 +14,7 @@ account() {
 }
 
 look() {
-	/run-luajit "$@" >/tmp/said &
+	run-luajit "$@" >/tmp/said &
 	target=$!
 	until grep -q ready /tmp/said; do sleep 0.2; done
 	for _ in 1 2 3; do

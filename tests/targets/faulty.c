@@ -2,7 +2,8 @@
 /*
  * faulty CALL FIRST LAST ERRNO REPORT COMMAND [ARG...]: run a command of which some system calls fail.
  *
- * CALL: a name of the table below, or one with the value of its first argument, as in "ptrace=16902".
+ * CALL: a name of the table below, or one with the value of its first argument, as in "ptrace=16902",
+ * or with the name of a file in /proc, as in "open:syscall".
  * FIRST, LAST: which calls fail with ERRNO, the first being 1, of the command and all its children
  * in one count. 0 0 lets all pass. The dynamic linker's own calls pass and are not counted: without
  * them there is no command.
@@ -15,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <limits.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,10 +31,11 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NUMBERS_MAX = 5, LEFT_MS_MAX = 5000, MOMENT_MS = 10 };
+enum { NUMBERS_MAX = 5, LEFT_MS_MAX = 5000, MOMENT_MS = 10, PAGE_BYTES = 4096 };
 
 struct call {
 	const char *name;
@@ -73,17 +76,19 @@ struct fault {
 	const struct call *call;
 	bool has_first;
 	uint64_t first_argument;
+	const char *file; /* NULL if any */
 	unsigned long from, to, count, failed;
 	int error;
 };
 
 static bool parse_call(const char *text, struct fault *fault)
 {
-	size_t length = strcspn(text, "=");
+	size_t length = strcspn(text, "=:");
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (strlen(calls[i].name) == length && strncmp(calls[i].name, text, length) == 0)
 			fault->call = &calls[i];
+	fault->file = text[length] == ':' ? text + length + 1 : NULL;
 	fault->has_first = text[length] == '=';
 	if (fault->has_first)
 		fault->first_argument = strtoull(text + length + 1, NULL, 0);
@@ -151,11 +156,30 @@ static bool is_linkers(pid_t pid, uint64_t pc)
 	return found;
 }
 
+/* Is the path that openat() is given a file of that name in /proc? */
+static bool is_file(const struct seccomp_notif *asked, const char *name)
+{
+	char path[PATH_MAX] = "";
+	struct iovec ours = { path, sizeof(path) - 1 };
+	struct iovec theirs = { (void *)asked->data.args[1], sizeof(path) - 1 };
+	const char *last;
+
+	/* A path at the end of its page is read up to there. */
+	theirs.iov_len -= asked->data.args[1] % PAGE_BYTES;
+	if (process_vm_readv((pid_t)asked->pid, &ours, 1, &theirs, 1, 0) <= 0)
+		return false;
+	last = strrchr(path, '/');
+	return strcmp(last ? last + 1 : path, name) == 0 &&
+	       (path[0] != '/' || strncmp(path, "/proc/", 6) == 0);
+}
+
 static bool is_meant(const struct fault *fault, const struct seccomp_notif *asked)
 {
 	const struct call *call = fault->call;
 
 	if (fault->has_first && asked->data.args[0] != fault->first_argument)
+		return false;
+	if (fault->file && !is_file(asked, fault->file))
 		return false;
 	if (call->argument >= 0 && ((asked->data.args[call->argument] & call->bits) != 0) == call->none)
 		return false;

@@ -3,12 +3,13 @@
  * refused CALL ERRNO COMMAND [ARG...]: run a command that is refused a
  * system call, as in a container whose seccomp profile forbids it.
  *
- * CALL: "ptrace", "process_vm_readv", "timer_create"; "seize": ptrace() of that
- * request only, as security modules refuse it; or "tmpfile": openat() of a file
- * without a name, as some file systems do.
+ * CALL: "ptrace", "process_vm_readv" and others by their names; "seize": ptrace() of that
+ * request and those after it, as security modules and older kernels refuse them; "getregset": ptrace()
+ * of that request only; or "tmpfile": openat() of a file without a name, as some file systems do.
  * ERRNO: a number.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -20,19 +21,29 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Refused if all of these bits of the argument are set and, counted from 0, it is no less than the request. */
+/* Refused if all of these bits of the argument are set and, counted from 0, it is a request from first to last. */
 struct call {
 	const char *name;
 	int number;
-	unsigned int argument, request, bits;
+	unsigned int argument, first, last, bits;
 };
 
 static const struct call calls[] = {
-	{ "ptrace", SYS_ptrace, 0, 0, 0 },
-	{ "seize", SYS_ptrace, 0, PTRACE_SEIZE, 0 },
-	{ "process_vm_readv", SYS_process_vm_readv, 0, 0, 0 },
-	{ "timer_create", SYS_timer_create, 0, 0, 0 },
-	{ "tmpfile", SYS_openat, 2, 0, O_TMPFILE & ~O_DIRECTORY },
+	{ "ptrace", SYS_ptrace, 0, 0, UINT_MAX, 0 },
+	{ "getregset", SYS_ptrace, 0, PTRACE_GETREGSET, PTRACE_GETREGSET, 0 },
+	{ "seize", SYS_ptrace, 0, PTRACE_SEIZE, UINT_MAX, 0 },
+	{ "process_vm_readv", SYS_process_vm_readv, 0, 0, UINT_MAX, 0 },
+	{ "timer_create", SYS_timer_create, 0, 0, UINT_MAX, 0 },
+	{ "prlimit64", SYS_prlimit64, 0, 0, UINT_MAX, 0 },
+	{ "renameat2", SYS_renameat2, 0, 0, UINT_MAX, 0 },
+	{ "memfd_create", SYS_memfd_create, 0, 0, UINT_MAX, 0 },
+	{ "getrandom", SYS_getrandom, 0, 0, UINT_MAX, 0 },
+	{ "statx", SYS_statx, 0, 0, UINT_MAX, 0 },
+	{ "rseq", SYS_rseq, 0, 0, UINT_MAX, 0 },
+	{ "clone3", SYS_clone3, 0, 0, UINT_MAX, 0 },
+	{ "openat2", SYS_openat2, 0, 0, UINT_MAX, 0 },
+	{ "close_range", SYS_close_range, 0, 0, UINT_MAX, 0 },
+	{ "tmpfile", SYS_openat, 2, 0, UINT_MAX, O_TMPFILE & ~O_DIRECTORY },
 };
 
 static const struct call *find(const char *name)
@@ -56,9 +67,10 @@ int main(int argc, char **argv)
 	/* Jumps are counted from the next instruction. */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)call->number, 0, 5),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned int)call->number, 0, 6),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument),
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, call->request, 0, 3),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, call->first, 0, 4),
+		BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, call->last, 3, 0),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, call->bits),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call->bits, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),

@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "memory/memory_file.h"
 #include "memory/slow_file.h"
 
 enum {
@@ -176,7 +176,7 @@ static size_t mapped_size(const struct headers *headers)
 /* A descriptor of an anonymous file with these bytes; -1 on failure. */
 static int file_of(const uint8_t *bytes, size_t size)
 {
-	int fd = memfd_create("image", MFD_CLOEXEC);
+	int fd = memory_file("image");
 
 	if (fd >= 0 && write(fd, bytes, size) == (ssize_t)size)
 		return fd;

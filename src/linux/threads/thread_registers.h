@@ -3,10 +3,18 @@
 #ifndef LJSPY_THREAD_REGISTERS_H
 #define LJSPY_THREAD_REGISTERS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/user.h>
 
 #include "unwind/elf/registers.h"
+
+/*
+ * The general registers of a thread in a ptrace stop, of a kernel that has no PTRACE_GETREGSET
+ * (Linux has it since 2.6.34). False with errno, ENOTSUP for a 32-bit program.
+ */
+bool thread_registers_read_old(pid_t tid, struct user_regs_struct *ret_registers);
 
 /*
  * Complete the registers of a thread in a ptrace stop. What the kernel does not tell stays

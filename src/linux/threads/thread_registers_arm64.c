@@ -2,7 +2,7 @@
 #include "src/linux/threads/thread_registers.h"
 
 #include <elf.h>
-#include <stdbool.h>
+#include <errno.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
@@ -16,6 +16,15 @@ static bool read_set(pid_t tid, unsigned long type, void *value, size_t size)
 	struct iovec io = { value, size };
 
 	return ptrace(PTRACE_GETREGSET, tid, type, &io) == 0 && io.iov_len == size;
+}
+
+/* Every arm64 kernel has PTRACE_GETREGSET, and no other request. */
+bool thread_registers_read_old(pid_t tid, struct user_regs_struct *ret_registers)
+{
+	(void)tid;
+	(void)ret_registers;
+	errno = EIO;
+	return false;
 }
 
 void thread_registers_complete(pid_t tid, struct registers *registers)

@@ -135,9 +135,11 @@ static const struct user_regs_struct *regs_of(struct seized *seized)
 
 	if (seized->has_regs)
 		return &seized->regs;
-	if (ptrace(PTRACE_GETREGSET, seized->tracee.tid, NT_PRSTATUS, &io))
-		return NULL;
-	if (io.iov_len != sizeof(seized->regs)) { /* a 32-bit program has fewer */
+	/* EIO: the kernel does not know the request. */
+	if (ptrace(PTRACE_GETREGSET, seized->tracee.tid, NT_PRSTATUS, &io)) {
+		if (errno != EIO || !thread_registers_read_old(seized->tracee.tid, &seized->regs))
+			return NULL;
+	} else if (io.iov_len != sizeof(seized->regs)) { /* a 32-bit program has fewer */
 		errno = ENOTSUP;
 		return NULL;
 	}
