@@ -10,8 +10,8 @@ WORK, so this takes root. In each release
 - the package is built of the sources alone, in two folders, and must be the same, byte by byte;
 - it is installed, and records LuaJIT.
 
-Besides, trixie compiles every file with musl, bookworm builds the package for arm64 by its cross
-compiler, and this machine's rpmbuild builds the spec. Exits with 1 if something of it fails.
+Besides, trixie compiles every file with musl, bookworm builds the package and the static binary for arm64
+by its cross compiler, which QEMU runs, and this machine's rpmbuild builds the spec. Exits with 1 if something of it fails.
 """
 
 import pathlib
@@ -28,8 +28,9 @@ import packages  # noqa: E402, pylint: disable=wrong-import-position
 RELEASES = ("bullseye", "bookworm", "trixie", "sid")
 TOOLS = ["build-essential", "debhelper", "luajit", "musl-tools"]
 FOLDERS = ("build/a", "build/somewhere/else")
+CROSS = "CC=aarch64-linux-gnu-gcc PKG_CONFIG=aarch64-linux-gnu-pkg-config WARNINGS="
 CROSS_ROOT = "bookworm-arm64"
-CROSS_TOOLS = ["build-essential", "crossbuild-essential-arm64", "debhelper"]
+CROSS_TOOLS = ["build-essential", "crossbuild-essential-arm64", "debhelper", "libbz2-dev:arm64", "liblzma-dev:arm64"]
 # Libraries are the other machine's; these run on this one.
 NATIVE = {"gcc", "make", "pkg-config", "protobuf-c-compiler", "uthash-dev"}
 RECORDED = 'local t = os.clock() while os.clock() - t < 2 do string.rep("x", 100) end'
@@ -107,8 +108,13 @@ def cross(tarball, work, names):
     root = lay(work / CROSS_ROOT, "bookworm", [*foreign, *CROSS_TOOLS], "--architectures=amd64,arm64")
     unpack(tarball, root)
     built = build(root, FOLDERS[0], "-aarm64")
-    if not any(re.fullmatch(r"ljspy_.*_arm64\.deb", name) for name in built):
-        raise ValueError(f"{sorted(built)}")
+    package = next(path for name, path in built.items() if re.fullmatch(r"ljspy_.*_arm64\.deb", name))
+    inside(root, f"dpkg-deb -x /{package.relative_to(root)} /unpacked && cd /{FOLDERS[0]}/ljspy && make -j$(nproc) static {CROSS}")
+    qemu = next(packages.tree("bookworm", "qemu-user-static").rglob("qemu-aarch64-static"))
+    for program in ("unpacked/usr/bin/ljspy", f"{FOLDERS[0]}/ljspy/build/static-aarch64-linux-gnu-gcc/ljspy"):
+        said = subprocess.run([qemu, "-L", root, root / program, "--version"], capture_output=True, text=True, check=True).stdout
+        if not said.startswith("ljspy "):
+            raise ValueError(f"{program} says {said!r}")
 
 
 def rpm(tarball, work):
