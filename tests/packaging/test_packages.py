@@ -32,6 +32,7 @@ CALLED = {
     "libncurses-dev": ("ncurses-devel", "ncurses-dev"),
     "libzstd-dev": ("libzstd-devel", "zstd-dev"),
     "libmicrohttpd-dev": ("libmicrohttpd-devel", "libmicrohttpd-dev"),
+    "libcurl4-openssl-dev": ("libcurl-devel", "curl-dev"),
     "zlib1g-dev": ("zlib-devel", "zlib-dev"),
     "uthash-dev": ("uthash-devel", "uthash-dev"),
 }
