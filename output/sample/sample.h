@@ -85,6 +85,8 @@ struct sample {
 					   its stack: "read /etc/hosts"; NULL if none */
 	const struct trace *trace;   /* whose machine code runs, or called the code that runs; borrowed;
 					   NULL if none, and in recordings */
+	uint64_t code_pc;            /* the instruction that runs: in that trace, or else the innermost Lua
+				   function's bytecode; 0 if unknown, and in recordings */
 	uint64_t cpu_ns;             /* CPU time this sample stands for */
 	uint64_t wall_ns;            /* elapsed time this sample stands for */
 	uint64_t loop_ns; /* when the thread's event loop last returned from its wait, by its own clock;

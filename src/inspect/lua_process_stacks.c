@@ -225,18 +225,37 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index, cons
 	return error ? error : name_stack(process, false, ret_frames, ret_count);
 }
 
-const struct trace *lua_process_trace(const struct lua_process *process)
+/* The frame of the trace that runs; NULL if none does. */
+static const struct merged_frame *running_trace(const struct merged_stack *stack)
 {
-	const struct merged_stack *stack = &process->stack;
-
 	/* Only native code may lie above the trace: above Lua frames, the trace does not run but has called. */
 	for (size_t i = 0; i < stack->count; i++) {
 		if (stack->frames[i].kind == MERGED_TRACE)
-			return stack->frames[i].trace;
+			return &stack->frames[i];
 		if (stack->frames[i].kind != MERGED_NATIVE && stack->frames[i].kind != MERGED_VM)
 			return NULL;
 	}
 	return NULL;
+}
+
+const struct trace *lua_process_trace(const struct lua_process *process)
+{
+	const struct merged_frame *frame = running_trace(&process->stack);
+
+	return frame ? frame->trace : NULL;
+}
+
+uint64_t lua_process_code_pc(const struct lua_process *process)
+{
+	const struct merged_stack *stack = &process->stack;
+	const struct merged_frame *trace = running_trace(stack);
+
+	if (trace)
+		return trace->is_return_address ? trace->pc - 1 : trace->pc;
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->frames[i].kind == MERGED_LUA)
+			return stack->frames[i].compiled ? 0 : stack->frames[i].pc;
+	return 0;
 }
 
 struct sample_gc lua_process_gc(const struct lua_process *process)

@@ -216,6 +216,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, c
 		sample.phase = lua_process_phase(target->process);
 		sample.request = lua_process_request(target->process, now);
 		sample.trace = lua_process_trace(target->process);
+		sample.code_pc = lua_process_code_pc(target->process);
 		sample.gc = lua_process_gc(target->process);
 	} else {
 		lost_frame = (struct frame){ .function = lost_function(lost) };

@@ -12,6 +12,7 @@ enum {
 	IR_R = 6, /* offset of IRIns.r */
 	IR_S = 7, /* offset of IRIns.s */
 	IRT_GUARD = 0x80,
+	IRT_ISPHI = 0x40,
 	IRT_TYPE = 0x1f,
 };
 
@@ -86,6 +87,12 @@ static const uint8_t ir_v21[] = {
 
 enum { IR_KGC_V20 = 23, GCSTR_LEN_SID = 12 };
 
+bool trace_has_alen(const struct layout *layout)
+{
+	return layout->SnapShot_mcofs != LAYOUT_ABSENT ||
+	       layout->GCstr_len == (int32_t)layout_ref_size(layout) + GCSTR_LEN_SID;
+}
+
 /*
  * The numbering changed with, or within weeks of, a visible change of the layout:
  * the longer GCstr (June 2020) and SnapShot.mcofs (March 2021).
@@ -99,16 +106,15 @@ static enum ir_op ir_op(const struct layout *layout, uint8_t number)
 		ops = ir_v20;
 		count = sizeof(ir_v20);
 	} else if (layout->SnapShot_mcofs == LAYOUT_ABSENT) {
-		bool has_sid = layout->GCstr_len == (int32_t)layout_ref_size(layout) + GCSTR_LEN_SID;
+		bool has_alen = trace_has_alen(layout);
 
-		ops = has_sid ? ir_v21_alen : ir_v21_atan2;
-		count = has_sid ? sizeof(ir_v21_alen) : sizeof(ir_v21_atan2);
+		ops = has_alen ? ir_v21_alen : ir_v21_atan2;
+		count = has_alen ? sizeof(ir_v21_alen) : sizeof(ir_v21_atan2);
 	}
 	return number < count ? (enum ir_op)ops[number] : IR__MAX;
 }
 
-/* The reference of the first constant. */
-static uint32_t trace_nk(const struct trace *trace, const struct layout *layout)
+uint32_t trace_nk(const struct trace *trace, const struct layout *layout)
 {
 	return (uint32_t)field(trace, layout->GCtrace_nk, 4);
 }
@@ -130,8 +136,10 @@ bool trace_instruction(const struct trace *trace, const struct layout *layout, u
 		return false;
 	*ret_instruction = (struct trace_instruction){
 		.op = ir_op(layout, bytes[IR_O]),
+		.number = bytes[IR_O],
 		.type = bytes[IR_T] & IRT_TYPE,
 		.guard = bytes[IR_T] & IRT_GUARD,
+		.is_phi = bytes[IR_T] & IRT_ISPHI,
 		.reg = bytes[IR_R],
 		.spill = bytes[IR_S],
 		.op1 = (uint16_t)load_bytes(bytes, 0, 2),
@@ -205,6 +213,16 @@ bool trace_parent(const struct trace *trace, const struct layout *layout, uint32
 uint32_t trace_link(const struct trace *trace, const struct layout *layout)
 {
 	return (uint32_t)field(trace, layout->GCtrace_link, 2);
+}
+
+unsigned trace_linktype(const struct trace *trace, const struct layout *layout)
+{
+	return (unsigned)field(trace, layout->GCtrace_linktype, 1);
+}
+
+uint32_t trace_loop_offset(const struct trace *trace, const struct layout *layout)
+{
+	return (uint32_t)field(trace, layout->GCtrace_mcloop, 4);
 }
 
 /*---- Snapshots ----*/
@@ -332,10 +350,29 @@ static bool load_links_gc32(const struct trace *trace, const struct layout *layo
 	return true;
 }
 
+static uint64_t mapofs_of(const struct layout *layout, const uint8_t *snapshot)
+{
+	return load_bytes(snapshot, layout->SnapShot_mapofs, layout->SnapShot_size > 8 ? 4 : 2);
+}
+
+size_t trace_snapshot_entries(const struct trace *trace, const struct layout *layout, uint32_t number,
+			      uint32_t ret_entries[static TRACE_ENTRIES_MAX], uint32_t *ret_slots)
+{
+	const uint8_t *snapshot = snapshot_number(trace, layout, number);
+	size_t count = snapshot ? (size_t)load_bytes(snapshot, layout->SnapShot_nent, 1) : 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (!load_entry(trace, layout, mapofs_of(layout, snapshot) + i, &ret_entries[i]))
+			return 0;
+	if (snapshot)
+		*ret_slots = (uint32_t)load_bytes(snapshot, layout->SnapShot_nslots, 1);
+	return count;
+}
+
 static bool load_slots(const struct trace *trace, const struct layout *layout, const uint8_t *snapshot,
 		       struct slots *slots)
 {
-	uint64_t mapofs = load_bytes(snapshot, layout->SnapShot_mapofs, layout->SnapShot_size > 8 ? 4 : 2);
+	uint64_t mapofs = mapofs_of(layout, snapshot);
 	uint64_t nent = load_bytes(snapshot, layout->SnapShot_nent, 1);
 
 	memset(slots, 0, sizeof(*slots));

@@ -47,12 +47,17 @@ enum { IRT_NIL = 0, IRT_STR = 4, IRT_PROTO = 7, IRT_FUNC = 8, IRT_TAB = 11, IRT_
 
 struct trace_instruction {
 	enum ir_op op;
-	uint8_t type; /* IRT_* */
+	uint8_t number; /* of the opcode, in this build */
+	uint8_t type;   /* IRT_* */
 	bool guard;
+	bool is_phi;   /* its value goes round the loop (IRT_ISPHI) */
 	uint8_t reg;   /* its result's register; TRACE_REGISTERS and above: none */
 	uint8_t spill; /* its result's place on the native stack, in 4 bytes; 0: none */
 	uint16_t op1, op2;
 };
+
+/* Does a build of 2.1 have IR_ALEN (since May 2020)? */
+bool trace_has_alen(const struct layout *layout);
 
 /* The reference after the last instruction. */
 uint32_t trace_nins(const struct trace *trace, const struct layout *layout);
@@ -84,12 +89,30 @@ bool trace_snapshot_at(const struct trace *trace, const struct layout *layout, u
 bool trace_snapshot_refs(const struct trace *trace, const struct layout *layout, uint32_t number,
 			 uint32_t ret_refs[static TRACE_SLOTS]);
 
+/*
+ * A snapshot's entries as LuaJIT keeps them (lj_jit.h, SNAP()), in the order of their slots, and
+ * the number of slots that they are for. Returns how many; 0 if unreadable.
+ */
+enum { TRACE_ENTRIES_MAX = 255 };
+
+size_t trace_snapshot_entries(const struct trace *trace, const struct layout *layout, uint32_t number,
+			      uint32_t ret_entries[static TRACE_ENTRIES_MAX], uint32_t *ret_slots);
+
 /* A side trace's parent and the exit where it starts. False for a root trace. */
 bool trace_parent(const struct trace *trace, const struct layout *layout, uint32_t *ret_parent,
 		  uint32_t *ret_exitno);
 
 /* The number of the trace that it jumps to at its end; 0 if it ends otherwise. */
 uint32_t trace_link(const struct trace *trace, const struct layout *layout);
+
+/* How it ends: TraceLink (lj_jit.h). */
+unsigned trace_linktype(const struct trace *trace, const struct layout *layout);
+
+/* The reference of its first constant, which may be that of the second half of a wide one. */
+uint32_t trace_nk(const struct trace *trace, const struct layout *layout);
+
+/* Where its loop begins in the machine code; 0 if it has none. */
+uint32_t trace_loop_offset(const struct trace *trace, const struct layout *layout);
 
 /* The functions or prototypes among a trace's constants, at most max. Return how many. */
 enum trace_constant { TRACE_FUNCTIONS, TRACE_PROTOS };

@@ -494,6 +494,28 @@ static int exit_number(const void *context, uint64_t target)
 	return exit_of_stub(exits->traces, target);
 }
 
+int traces_exit_number(const struct traces *traces, const struct trace *trace, const struct layout *layout,
+		       uint64_t target)
+{
+	return exit_number(&(struct exits_of){ traces, trace, layout }, target);
+}
+
+bool traces_align_code(const struct traces *traces, const struct trace *trace, const struct layout *layout,
+		       struct trace_code *code)
+{
+	const struct exits_of context = { traces, trace, layout };
+	const struct trace_exits exits = { .number = exit_number, .context = &context };
+	const uint8_t *bytes = traces_code(traces, trace);
+
+	return bytes && trace_code_align(code, trace, layout, bytes, &exits);
+}
+
+bool traces_replay(const struct traces *traces, const struct trace *trace, const struct layout *layout,
+		   struct lua_objects *objects, struct trace_path *path)
+{
+	return trace_path_replay(path, &traces->numbers, trace, layout, objects);
+}
+
 size_t traces_frames(struct traces *traces, const struct trace *trace, const struct layout *layout,
 		     struct lua_objects *objects, uint64_t pc,
 		     struct trace_frame ret_frames[static TRACE_FRAMES_MAX])

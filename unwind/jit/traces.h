@@ -18,6 +18,8 @@
 #include "memory/snapshot.h"
 #include "unwind/elf/image.h"
 #include "unwind/jit/trace.h"
+#include "unwind/jit/trace_code.h"
+#include "unwind/jit/trace_path.h"
 #include "unwind/lua/lua_objects.h"
 
 enum {
@@ -71,6 +73,16 @@ bool traces_protos(const struct traces *traces, const struct trace *trace, const
 
 /* The copy of a trace's machine code, szmcode bytes; NULL if traces_capture_pc() has not made it. */
 const uint8_t *traces_code(const struct traces *traces, const struct trace *trace);
+
+/* Its machine code aligned with its IR (trace_code.h), and its path (trace_path.h). False without either. */
+bool traces_align_code(const struct traces *traces, const struct trace *trace, const struct layout *layout,
+		       struct trace_code *code);
+bool traces_replay(const struct traces *traces, const struct trace *trace, const struct layout *layout,
+		   struct lua_objects *objects, struct trace_path *path);
+
+/* Where code of a trace leads that jumps to this address: the number of its exit, or -1. */
+int traces_exit_number(const struct traces *traces, const struct trace *trace, const struct layout *layout,
+		       uint64_t target);
 
 /* The trace whose machine code holds pc, verified in the current snapshot; or NULL. */
 const struct trace *traces_find(const struct traces *traces, uint64_t pc);

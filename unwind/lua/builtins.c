@@ -181,6 +181,15 @@ static bool is_old_name(const char *module, const char *key)
 	return false;
 }
 
+static void visit_version(struct collector *collector, const char *key, uint64_t value, const char *module)
+{
+	char version[BUILTIN_NAME_SIZE];
+
+	if (strcmp(module, "jit") == 0 && strcmp(key, "version") == 0 &&
+	    load_key(collector, tvalue_object(collector->layout->gc64, value), version))
+		memcpy(collector->builtins->version, version, sizeof(version));
+}
+
 static void visit_function(struct collector *collector, const char *key, uint64_t value, const char *module)
 {
 	const struct layout *layout = collector->layout;
@@ -188,6 +197,8 @@ static void visit_function(struct collector *collector, const char *key, uint64_
 	struct builtin *builtin;
 	uint8_t gct, ffid;
 
+	if (tvalue_tag(layout->gc64, value) == TAG_STR)
+		visit_version(collector, key, value, module);
 	if (tvalue_tag(layout->gc64, value) != TAG_FUNC || is_old_name(module, key) ||
 	    !memory_u8(collector->memory, function + (uint64_t)layout->GChead_gct, &gct) ||
 	    gct != GCT_FUNCTION ||

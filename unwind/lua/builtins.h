@@ -42,6 +42,7 @@ struct offered_function {
 struct builtins {
 	struct builtin at[BUILTIN_COUNT]; /* by ffid */
 	struct offered_function *offered;
+	char version[BUILTIN_NAME_SIZE]; /* jit.version: "LuaJIT 2.1.0-beta3"; "" if unknown */
 };
 
 /*
