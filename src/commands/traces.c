@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljspy traces: show what is compiled, and what is not. */
+/* ljspy traces: show what is compiled, and what is not; or list one trace or function. */
 #include "src/commands/commands.h"
 
 #include <errno.h>
@@ -10,10 +10,13 @@
 
 #include <jansson.h>
 
+#include "memory/core_file.h"
 #include "output/labels/json_values.h"
+#include "output/listing/listing_report.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
 #include "src/sampler/sampler_apart.h"
+#include "src/survey/listing_survey.h"
 #include "src/survey/trace_survey.h"
 #include "src/survey/traced_lua.h"
 #include "src/targets/choose.h"
@@ -29,6 +32,8 @@ struct traces_command {
 	const struct options *options;
 	struct functions *functions;
 	struct trace_survey *survey;
+	struct code_samples *code; /* NULL unless one trace or function is wanted, or for a core file */
+	size_t listed;             /* traces or functions */
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	struct tracer *tracer;
@@ -49,7 +54,10 @@ static void take_sample(void *context, const struct sample *sample)
 {
 	struct traces_command *command = context;
 
-	if (command->status == EXIT_ALL_GOOD && trace_survey_add(command->survey, sample))
+	if (command->status != EXIT_ALL_GOOD)
+		return;
+	if (command->code ? code_samples_add(command->code, sample)
+			  : trace_survey_add(command->survey, sample))
 		out_of_memory(command);
 }
 
@@ -58,6 +66,67 @@ static bool stay_away(void *context)
 	const struct traces_command *command = context;
 
 	return apart_stay_away(command->try.apart);
+}
+
+/*---- One trace or function ----*/
+
+static bool wants_listing(const struct options *options)
+{
+	return options->show || options->bytecode;
+}
+
+static int write_listing(struct traces_command *command, const struct listing_process *report)
+{
+	json_t *document;
+
+	if (!report->complete)
+		command->status = EXIT_WITH_ERRORS;
+	command->listed += report->count;
+	if (!command->documents) {
+		if (report->count || !report->complete)
+			listing_process_print(stdout, report);
+		return 0;
+	}
+	document = listing_process_json(report);
+	return document && json_array_append_new(command->documents, document) == 0 ? 0 : -ENOMEM;
+}
+
+/* hold is NULL for a core file. 0 or a negative errno. */
+static int list_opened(struct traces_command *command, struct lua_process *process, struct hold *hold,
+		       pid_t pid, const char *name)
+{
+	const struct listing_wanted wanted = { command->options->show, command->options->bytecode };
+	struct listing_process *report = listing_process_new(pid, name);
+	int error = report ? 0 : -ENOMEM;
+
+	if (error)
+		return error;
+	if (command->code) {
+		report->has_samples = true;
+		report->duration_ns = command->result.figures.duration_ns;
+		code_samples_total(command->code, pid, &report->samples, &report->cpu_ns);
+	}
+	error = listing_survey(process, hold, &wanted, command->code, report);
+	if (!error && hold && !command_try_may_go_on(&command->try))
+		error = -ECANCELED;
+	if (!error)
+		error = write_listing(command, report);
+	listing_process_free(report);
+	return error;
+}
+
+static void tell_nothing_found(struct traces_command *command)
+{
+	if (command->listed || command->status != EXIT_ALL_GOOD)
+		return;
+	command->status = EXIT_WITH_ERRORS;
+	if (command->options->show) {
+		message_error("There is no trace %u.", (unsigned)command->options->show);
+		message_note("LuaJIT may have flushed it: `ljspy traces` shows those that there are.");
+		return;
+	}
+	message_error("There is no function \"%s\".", command->options->bytecode);
+	message_note("FILE:LINE names one by a line in it, as in `ljspy traces` and flame graphs.");
 }
 
 /*---- Traces ----*/
@@ -91,9 +160,12 @@ static int look(void *context, struct lua_process *lua, struct hold *hold, const
 {
 	const struct looking *looking = context;
 	struct traces_command *command = looking->command;
-	struct trace_process *report = trace_process_new(looking->pid, name);
+	struct trace_process *report;
 	int error = -ENOMEM;
 
+	if (wants_listing(command->options))
+		return list_opened(command, lua, hold, looking->pid, name);
+	report = trace_process_new(looking->pid, name);
 	if (!report)
 		return error;
 	report->duration_ns = command->result.figures.duration_ns;
@@ -192,8 +264,61 @@ static void run(struct traces_command *command)
 	}
 	if (!report_all(command))
 		return;
+	if (wants_listing(options))
+		tell_nothing_found(command);
 	if (command->documents && !json_write_processes(stdout, SCHEMA_VERSION, command->documents))
 		out_of_memory(command);
+}
+
+/*---- A core file ----*/
+
+static int list_core(struct traces_command *command, struct core_file *core)
+{
+	const struct namer_options namer = { .native = NATIVE_NONE };
+	struct lua_process *lua = NULL;
+	int error = lua_process_open_core(core, command->functions, &namer, &lua);
+
+	if (error)
+		return error;
+	lua_process_give_layout(lua, command->options->layout);
+	error = lua_process_refresh(lua, true);
+	if (!error && lua_process_global_count(lua) == 0) {
+		message_warn(
+			"%s",
+			"The core's LuaJIT could not be recognised, or its program files are not here as they were.");
+		command->status = EXIT_WITH_ERRORS;
+	}
+	if (!error)
+		error = list_opened(command, lua, NULL, core_file_pid(core), core_file_name(core));
+	lua_process_close(lua);
+	return error;
+}
+
+static void run_on_core(struct traces_command *command, const char *path)
+{
+	const char *problem = NULL;
+	struct core_file *core = NULL;
+	int error = core_file_open(path, &core, &problem);
+
+	if (!error)
+		error = list_core(command, core);
+	if (error == -EBADMSG)
+		message_error("%s %s.", path, problem);
+	else if (error)
+		message_error_errno(-error, "%s", path);
+	if (error)
+		command->status = EXIT_NOTHING_DONE;
+	else
+		tell_nothing_found(command);
+	core_file_close(core);
+	if (command->documents && !json_write_processes(stdout, SCHEMA_VERSION, command->documents))
+		out_of_memory(command);
+}
+
+static bool check_targets(const struct options *options)
+{
+	return options->core ||
+	       (choose_check_all(options) && choose_check_layout(options->pids[0], options->layout));
 }
 
 static enum exit_status show_traces(struct apart *apart, const struct invocation *invocation)
@@ -203,16 +328,22 @@ static enum exit_status show_traces(struct apart *apart, const struct invocation
 					  .options = options,
 					  .status = EXIT_ALL_GOOD };
 
-	if (!choose_check_all(options) || !choose_check_layout(options->pids[0], options->layout))
+	if (!check_targets(options))
 		return EXIT_NOTHING_DONE;
 	command.functions = functions_new();
 	command.survey = command.functions ? trace_survey_new(command.functions) : NULL;
 	command.documents = options->json ? json_array() : NULL;
-	if (!command.survey || (options->json && !command.documents))
+	if (wants_listing(options) && !options->core)
+		command.code = code_samples_new();
+	if (!command.survey || (options->json && !command.documents) ||
+	    (wants_listing(options) && !options->core && !command.code))
 		out_of_memory(&command);
+	else if (options->core)
+		run_on_core(&command, options->core);
 	else
 		run(&command);
 	json_decref(command.documents);
+	code_samples_free(command.code);
 	trace_survey_free(command.survey);
 	functions_free(command.functions);
 	if (fflush(stdout) && command.status == EXIT_ALL_GOOD) {
@@ -224,5 +355,7 @@ static enum exit_status show_traces(struct apart *apart, const struct invocation
 
 enum exit_status command_traces(const struct invocation *invocation)
 {
-	return command_run_apart(show_traces, invocation, true);
+	/* A core file has no process to keep waiting: it needs no engine. */
+	return invocation->options->core ? show_traces(NULL, invocation)
+					 : command_run_apart(show_traces, invocation, true);
 }

@@ -90,7 +90,9 @@ const struct option_entry option_table[] = {
 	{ "measure", OPTION_MEASURE, HEAP | REPORT | DIFF, "MEASURE", "heaps: own, retained or count" },
 	{ "by", OPTION_BY, HEAP, "WHAT", "group by path, module, type or coroutine" },
 	{ "strings", OPTION_STRINGS, HEAP, NULL, "keep the contents of strings, which may be secret" },
-	{ "core", OPTION_CORE, DUMP | HEAP, "FILE", "a core file, in place of a process" },
+	{ "show", OPTION_SHOW, TRACES, "TRACE", "its bytecode, IR and machine code, with the time" },
+	{ "bytecode", OPTION_BYTECODE, TRACES, "FUNCTION", "of FILE:LINE or a name, with the time" },
+	{ "core", OPTION_CORE, DUMP | HEAP | TRACES, "FILE", "a core file, in place of a process" },
 	{ "locals", OPTION_LOCALS, DUMP, NULL, "values of variables, which may be secret" },
 	{ "watch", OPTION_WATCH, REQUESTS, NULL, "show them again each second, until Ctrl-C" },
 	{ "exact-paths", OPTION_EXACT_PATHS, REQUESTS, NULL,
@@ -136,7 +138,9 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"traces", "[options]",
 		"show the compiled traces, and the time spent in each",
 		"  ljspy traces -p 1234\n"
-		"  ljspy traces -p 1234 -d 30s --json\n",
+		"  ljspy traces -p 1234 -d 30s --json\n"
+		"  ljspy traces -p 1234 --show 7             one trace, as jit.dump prints it\n"
+		"  ljspy traces -p 1234 --bytecode app.lua:120\n",
 	},
 	[COMMAND_HEAP] = {
 		"heap", "[options]",

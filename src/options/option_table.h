@@ -66,6 +66,8 @@ enum {
 	OPTION_PUSH,
 	OPTION_PUSH_CREDENTIALS,
 	OPTION_PUSH_CA,
+	OPTION_SHOW,
+	OPTION_BYTECODE,
 };
 
 struct option_entry {

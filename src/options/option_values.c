@@ -328,6 +328,20 @@ bool option_value_percent(const char *text, double *ret_percent)
 	return false;
 }
 
+bool option_value_trace(const char *text, uint32_t *ret_number)
+{
+	const char *at = text;
+	uint64_t number;
+
+	if (take_number(&at, TRACE_NUMBER_MAX, &number) && !*at && number > 0) {
+		*ret_number = (uint32_t)number;
+		return true;
+	}
+	message_error("\"%s\" is not the number of a trace.", text);
+	message_note("`ljspy traces` shows the numbers.");
+	return false;
+}
+
 bool option_value_file(const char *text, const char *option, const char **ret_file)
 {
 	if (!*text) {

@@ -25,6 +25,7 @@ enum {
 	OPTIONS_RATE_COROUTINES = 10,
 	OPTIONS_RATE_ARCHIVE = 19, /* what is always on is to cost next to nothing */
 	OPTIONS_RATE_MAX = 10000,
+	TRACE_NUMBER_MAX = 65535,
 };
 
 /*
@@ -59,6 +60,8 @@ bool option_value_rate(const char *text, unsigned int *ret_hz);
 
 /* "0.5", "10", up to 100 */
 bool option_value_percent(const char *text, double *ret_percent);
+/* The number of a trace, from 1 on. */
+bool option_value_trace(const char *text, uint32_t *ret_number);
 
 /* The name of a file to write to; option names the option in a message. *ret_file is text. */
 bool option_value_file(const char *text, const char *option, const char **ret_file);

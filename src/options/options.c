@@ -152,6 +152,8 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_VM_STATE: options->filter.group = GROUP_STATE; return true;
 	case OPTION_ANNOTATE: options->annotate = true; return true;
 	case OPTION_CORE: options->core = argument; return true;
+	case OPTION_SHOW: return option_value_trace(argument, &options->show);
+	case OPTION_BYTECODE: options->bytecode = argument; return true;
 	case OPTION_JSON: options->json = true; return true;
 	case OPTION_MAX_PAUSE: return option_value_time(argument, "pause", &options->max_pause_ns);
 	case OPTION_DETAIL: options->details = true; return true;
@@ -294,6 +296,20 @@ static bool check_series(const struct options *options)
 	return true;
 }
 
+static bool check_listing(const struct options *options)
+{
+	if (options->show && options->bytecode) {
+		message_error("--show lists a trace, --bytecode a function: give one of them.");
+		return false;
+	}
+	if (options->command == COMMAND_TRACES && options->core && !options->show && !options->bytecode) {
+		message_error("A core file has no samples: name what to list by --show or --bytecode.");
+		help_suggest(options->command);
+		return false;
+	}
+	return true;
+}
+
 static bool take_recordings(struct options *options, char **rest)
 {
 	size_t count = 0;
@@ -345,7 +361,8 @@ static bool check_targets(const struct options *options)
 	}
 	if (ways <= 1)
 		return true;
-	message_error(options->command == COMMAND_DUMP || options->command == COMMAND_HEAP
+	message_error(options->command == COMMAND_DUMP || options->command == COMMAND_HEAP ||
+				      options->command == COMMAND_TRACES
 			      ? "Only one of -p or --tree, --name and --core can be given."
 			      : "Only one of -p or --tree, --name and a command to start can be given.");
 	help_suggest(options->command);
@@ -445,8 +462,8 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
 	       check_targets(options) && check_times(options) && check_series(options) &&
-	       resolve_archive(options) && resolve_coroutines(options) && resolve_blocked(options) &&
-	       choose_format(options);
+	       check_listing(options) && resolve_archive(options) && resolve_coroutines(options) &&
+	       resolve_blocked(options) && choose_format(options);
 }
 
 /* ljspy help [COMMAND] */

@@ -44,12 +44,14 @@ struct options {
 	bool annotate;
 	bool json;
 	bool verbose;
-	bool details;     /* show what C functions work on, and who catches errors */
-	bool locals;      /* show values of variables */
-	bool watch;       /* show it again and again */
-	bool exact_paths; /* of requests, with query strings */
-	bool strings;     /* keep the contents of strings */
-	const char *core; /* core file; NULL if not given */
+	bool details;         /* show what C functions work on, and who catches errors */
+	bool locals;          /* show values of variables */
+	bool watch;           /* show it again and again */
+	bool exact_paths;     /* of requests, with query strings */
+	bool strings;         /* keep the contents of strings */
+	const char *core;     /* core file; NULL if not given */
+	uint32_t show;        /* number of a trace to list; 0 if not given */
+	const char *bytecode; /* function whose bytecode to list; NULL if not given */
 	bool inverted;
 	bool heatmap;
 	bool source;                    /* show the lines of source files */

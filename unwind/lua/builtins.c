@@ -186,7 +186,8 @@ static void visit_version(struct collector *collector, const char *key, uint64_t
 	char version[BUILTIN_NAME_SIZE];
 
 	if (strcmp(module, "jit") == 0 && strcmp(key, "version") == 0 &&
-	    load_key(collector, tvalue_object(collector->layout->gc64, value), version))
+	    lua_table_text(collector->memory, collector->layout,
+			   tvalue_object(collector->layout->gc64, value), version))
 		memcpy(collector->builtins->version, version, sizeof(version));
 }
 

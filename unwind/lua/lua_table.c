@@ -8,8 +8,8 @@
 
 enum { NODES_MAX = 65536 }; /* of one table */
 
-static bool load_key(struct memory *memory, const struct layout *layout, uint64_t string,
-		     char ret_key[static LUA_TABLE_KEY_SIZE])
+bool lua_table_text(struct memory *memory, const struct layout *layout, uint64_t string,
+		    char ret_text[static LUA_TABLE_KEY_SIZE])
 {
 	char key[LUA_TABLE_KEY_SIZE];
 	uint32_t length;
@@ -21,7 +21,7 @@ static bool load_key(struct memory *memory, const struct layout *layout, uint64_
 	key[length] = '\0';
 	if (strlen(key) != length)
 		return false;
-	memcpy(ret_key, key, length + 1);
+	memcpy(ret_text, key, length + 1);
 	return true;
 }
 
@@ -51,7 +51,7 @@ void lua_table_each(struct memory *memory, const struct layout *layout, uint64_t
 			char name[LUA_TABLE_KEY_SIZE];
 
 			if (tvalue_tag(layout->gc64, key) == TAG_STR &&
-			    load_key(memory, layout, tvalue_object(layout->gc64, key), name))
+			    lua_table_text(memory, layout, tvalue_object(layout->gc64, key), name))
 				visit(context, name, load_bytes(entry, layout->Node_val, SLOT_SIZE));
 		}
 	}

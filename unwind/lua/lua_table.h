@@ -16,6 +16,10 @@
 
 enum { LUA_TABLE_KEY_SIZE = 48 }; /* pairs with a longer key, or an empty one, are left out */
 
+/* A string's text. False if it is empty, holds a NUL or is as long as LUA_TABLE_KEY_SIZE. */
+bool lua_table_text(struct memory *memory, const struct layout *layout, uint64_t string,
+		    char ret_text[static LUA_TABLE_KEY_SIZE]);
+
 /* value is the pair's tagged value (unwind/lua/luajit.h). */
 typedef void lua_table_visit(void *context, const char *key, uint64_t value);
 
