@@ -39,7 +39,7 @@ class Nginx:
     """A running server. USER, a number, starts it. If the master is root, the
     configuration makes its workers nobody. A context manager."""
 
-    def __init__(self, directory, config, user=None, **settings):
+    def __init__(self, directory, config, user=None, limit=120, **settings):
         directory.mkdir(exist_ok=True)
         if user is not None:
             os.chown(directory, user, user)
@@ -53,7 +53,7 @@ class Nginx:
         library = ljspy.PACKAGES / "libluajit2-5.1-2/usr/lib/x86_64-linux-gnu"
         argv = [ljspy.PACKAGES / "nginx/usr/sbin/nginx", "-p", f"{directory}/", "-e", self.error_log, "-c", path]
         environment = os.environ | {"LD_LIBRARY_PATH": str(library)}
-        self.master = ljspy.Target(argv, env=environment, limit=120, user=user)
+        self.master = ljspy.Target(argv, env=environment, limit=limit, user=user)
 
     def wait_answers(self, *paths):
         assert ljspy.wait_until(lambda: all(self.answers(path) for path in paths)), self.error_log.read_text()
