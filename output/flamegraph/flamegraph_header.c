@@ -116,6 +116,8 @@ void flamegraph_header_fill(struct flamegraph_header *header, const struct sessi
 		add_objects(header, session, figures);
 	else
 		add_samples(header, session, figures);
+	if (session->cause)
+		add_line(header, "Recorded because of %.*s", COMMAND_MAX, session->cause);
 	if (session->command_line)
 		add_line(header, "$ %.*s", COMMAND_MAX, session->command_line);
 	if (is_heap)

@@ -50,10 +50,11 @@ static void end_list(struct writer *writer)
 static void write_session(struct writer *writer, const struct session *session)
 {
 	json_stream_value(&writer->json,
-			  json_pack("{s:o, s:o, s:o, s:I, s:I, s:s}", "pid",
+			  json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:s}", "pid",
 				    session->pid ? json_integer(session->pid) : json_null(), "target",
 				    json_value_text(session->target), "command_line",
-				    json_value_text(session->command_line), "start_unix_ns",
+				    json_value_text(session->command_line), "cause",
+				    json_value_text(session->cause), "start_unix_ns",
 				    (json_int_t)session->start_unix_ns, "duration_ns",
 				    (json_int_t)session->duration_ns, "clock", weights[session->clock].name));
 }

@@ -205,6 +205,8 @@ static void write_table(struct writer *writer, const struct figures *figures)
 		write_sum(writer, &table->sums[i]);
 	session_title(writer->session, title);
 	write_comment(writer, title);
+	if (writer->session->cause)
+		write_comment(writer, writer->session->cause);
 	if (writer->session->command_line)
 		write_comment(writer, writer->session->command_line);
 	write_figures(writer, figures);

@@ -48,4 +48,9 @@ void session_title_write_head(FILE *out, const struct session *session, const st
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
 	fprintf(out, "\n%s%.1f s, %" PRIu64 " samples of %.1f ms, %" PRIu64 " with a lost part\n", date,
 		(double)session->duration_ns / 1e9, samples, (double)all_ns / 1e6, lost);
+	if (session->cause) {
+		fputs("recorded because of ", out);
+		escape_write(ESCAPE_PLAIN, session->cause, out);
+		fputc('\n', out);
+	}
 }

@@ -69,7 +69,7 @@
  *
  * Properties describe the session, as texts or decimal numbers. A later one
  * replaces an earlier one of the same name; readers skip unknown names. The
- * names are target, command_line, layout, roots, pid, clock ("cpu" or "wall"),
+ * names are target, command_line, cause, layout, roots, pid, clock ("cpu" or "wall"),
  * start_unix_ns and start_ns as in struct session; home_boot, home_root,
  * home_directory, home_pid, home_start_ticks and home_began_unix_ns as in struct
  * session_home (of older recordings these are unknown); and at the end duration_ns,

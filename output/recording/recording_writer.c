@@ -601,6 +601,8 @@ static int put_session(struct recording_writer *writer, const struct session *se
 	if (!error)
 		error = put_property(writer, "command_line", session->command_line);
 	if (!error)
+		error = put_property(writer, "cause", session->cause);
+	if (!error)
 		error = put_property(writer, "layout", session->layout);
 	if (!error)
 		error = put_property(writer, "roots", session->roots);

@@ -46,6 +46,7 @@ struct request_report {
 	pid_t pid;
 	char *name;               /* of the process; owned */
 	bool asleep;              /* all the time while it was read: nothing changed meanwhile */
+	bool without_lua;         /* do not read the Lua of requests */
 	bool exact_paths;         /* show paths and query strings as they are */
 	struct request_row *rows; /* owned */
 	size_t count, room;

@@ -28,6 +28,7 @@ struct session {
 	pid_t pid;                /* of the target; 0 if there are several */
 	const char *target;       /* its command line, or what the user asked for */
 	const char *command_line; /* of ljspy */
+	const char *cause;        /* why it was recorded: the condition that held; NULL: the user wanted it */
 	const char *layout;       /* name of the layout of LuaJIT's memory */
 	const char *roots; /* package roots: directories of its package.path, each with a ";" behind it */
 	uint64_t start_unix_ns; /* since 1970, UTC */

@@ -21,6 +21,9 @@
 #include "src/targets/launched.h"
 #include "src/targets/sampled.h"
 #include "src/targets/sampling.h"
+#include "src/watch/quota.h"
+#include "src/watch/ring.h"
+#include "src/watch/watch.h"
 
 /* Without samples, a recording ends so long after its time: some may still be on their way. */
 static const uint64_t late_ns = 2 * (uint64_t)NS_PER_SECOND;
@@ -28,6 +31,10 @@ static const uint64_t late_ns = 2 * (uint64_t)NS_PER_SECOND;
 static const uint64_t clock_moved_ns = NS_PER_SECOND;
 /* A recording that takes that part of the bytes to keep ends early, so that there is one to keep. */
 enum { PARTS_MIN = 4 };
+/* With --when: what led to a recording is so long, and the time that a condition is about. */
+static const uint64_t before_ns = 60 * (uint64_t)NS_PER_SECOND;
+static const uint64_t before_max_ns = 900 * (uint64_t)NS_PER_SECOND;
+enum { BEFORE_BYTES = 32 << 20, CAUSE_SIZE = WATCH_WORDS_SIZE + 64 };
 
 /*
  * One sampling run goes on while the recordings change: a sample goes into the recording
@@ -45,6 +52,14 @@ struct archiving {
 	struct progress progress;
 	bool refused;
 	struct pusher pusher;
+
+	/* With --when; else NULL. */
+	struct watch *watch;
+	struct ring *ring; /* of what was sampled since the last recording */
+	struct quota quota;
+	bool asleep;    /* samples go into the ring */
+	bool said_most; /* the user knows that there are no more recordings for now */
+	char cause[CAUSE_SIZE];
 
 	/* The current recording. */
 	struct recording_writer *writer; /* NULL between two, if none could be opened */
@@ -130,6 +145,8 @@ static uint64_t end_of(const struct archiving *archiving, uint64_t start_ns, uin
 {
 	const uint64_t every_ns = archiving->options->every_ns;
 
+	if (archiving->watch)
+		return start_ns + archiving->options->for_ns;
 	return start_ns + every_ns - start_unix_ns % every_ns;
 }
 
@@ -199,6 +216,24 @@ static void close_recording(struct archiving *archiving)
 	archiving->said_bounds |= archiving->error != 0;
 }
 
+/* From now on, samples go into the ring. */
+static void fall_asleep(struct archiving *archiving, uint64_t now_ns)
+{
+	archiving->asleep = true;
+	archiving->end_ns = UINT64_MAX - late_ns;
+	ring_clear(archiving->ring);
+	ring_advance(archiving->ring, now_ns, &archiving->so_far);
+}
+
+/* What comes after a recording. */
+static void begin_next(struct archiving *archiving, uint64_t now_ns)
+{
+	if (archiving->watch)
+		fall_asleep(archiving, now_ns);
+	else
+		begin_recording(archiving, now_ns);
+}
+
 /* End the recording, and begin the next. If the end cannot be written, try_again() does it later. */
 static void rotate(struct archiving *archiving, uint64_t at_ns)
 {
@@ -208,7 +243,7 @@ static void rotate(struct archiving *archiving, uint64_t at_ns)
 	if (archiving->writer && !finish_writer(archiving))
 		return;
 	close_recording(archiving);
-	begin_recording(archiving, at_ns);
+	begin_next(archiving, at_ns);
 	pusher_note(&archiving->pusher);
 }
 
@@ -220,7 +255,7 @@ static void rotate_if_over(struct archiving *archiving, uint64_t now_ns)
 
 	if (now_ns < end_ns)
 		return;
-	if (now_ns - end_ns >= every_ns)
+	if (every_ns && now_ns - end_ns >= every_ns)
 		end_ns += (now_ns - end_ns) / every_ns * every_ns;
 	rotate(archiving, end_ns);
 }
@@ -236,11 +271,13 @@ static bool try_again(struct archiving *archiving)
 		return false;
 	if (ended && !finish_writer(archiving))
 		return false;
-	if (ended)
+	if (ended) {
 		close_recording(archiving);
-	if (!archiving->writer)
+		begin_next(archiving, clock_now_ns(CLOCK_MONOTONIC));
+	} else if (!archiving->writer) {
 		begin_recording(archiving, clock_now_ns(CLOCK_MONOTONIC));
-	if (!archiving->writer)
+	}
+	if (!archiving->writer && !archiving->asleep)
 		return false;
 	pusher_note(&archiving->pusher);
 	note_recovery(archiving);
@@ -297,13 +334,13 @@ static int note_process(struct archiving *archiving, const struct sample *sample
 
 /*---- The sampler's calls ----*/
 
-static void take_sample(void *context, const struct sample *given)
+/* Into the current recording. 0: what cannot be written is counted. */
+static int record_sample(void *context, const struct sample *given)
 {
 	struct archiving *archiving = context;
 	struct sample sample = *given;
 	int error = -EIO;
 
-	rotate_if_over(archiving, sample.time_ns);
 	/* One that comes late goes into the recording that goes on. */
 	if (sample.time_ns < archiving->session.start_ns)
 		sample.time_ns = archiving->session.start_ns;
@@ -319,6 +356,20 @@ static void take_sample(void *context, const struct sample *given)
 		archiving->unflushed++;
 	if (archiving->writer && error)
 		is_written(archiving, error);
+	return 0;
+}
+
+static void take_sample(void *context, const struct sample *sample)
+{
+	struct archiving *archiving = context;
+
+	rotate_if_over(archiving, sample->time_ns);
+	if (archiving->watch)
+		watch_sample(archiving->watch, sample);
+	if (!archiving->asleep)
+		record_sample(archiving, sample);
+	else if (ring_add(archiving->ring, sample))
+		archiving->missing++;
 }
 
 static void keep_functions(void *context)
@@ -327,6 +378,10 @@ static void keep_functions(void *context)
 
 	if (archiving->writer)
 		recording_writer_forget_functions(archiving->writer);
+	if (archiving->watch) {
+		ring_forget_functions(archiving->ring);
+		watch_keep(archiving->watch);
+	}
 }
 
 /* A recording's times hold for one setting of the clock. */
@@ -336,9 +391,66 @@ static void follow_clock(struct archiving *archiving, uint64_t now_ns)
 
 	if ((uint64_t)llabs(moved_ns) < clock_moved_ns)
 		return;
-	message_warn("The clock was set by %.0f s: a new recording begins.", (double)moved_ns / 1e9);
+	message_warn("The clock was set by %.0f s: %s.", (double)moved_ns / 1e9,
+		     archiving->asleep ? "what was sampled before is dropped" : "a new recording begins");
 	archiving->clock_offset_ns = offset_ns;
 	rotate(archiving, now_ns);
+}
+
+/* With --when: begin a recording, with what led to it. */
+static void wake(struct archiving *archiving, const char *words, uint64_t now_ns)
+{
+	const struct options *options = archiving->options;
+	const uint64_t begin_ns = ring_begin_ns(archiving->ring);
+	const struct figures before = *ring_before(archiving->ring);
+	char name[ARCHIVE_NAME_SIZE] = "";
+
+	snprintf(archiving->cause, sizeof(archiving->cause), "%s, %.0f s after the beginning", words,
+		 (double)(now_ns - begin_ns) / 1e9);
+	archiving->session.cause = archiving->cause;
+	archiving->asleep = false;
+	begin_recording(archiving, begin_ns);
+	archiving->before = before;
+	archiving->end_ns = now_ns + options->for_ns;
+	if (ring_pour(archiving->ring, record_sample, archiving))
+		message_warn("Memory ran short; samples are missing in the recording.");
+	if (!archiving->writer)
+		return;
+	recording_writer_forget_functions(archiving->writer);
+	archive_name(&archiving->archive.list.entries[archiving->archive.list.count - 1], name);
+	message_note("%s: recording until %.0f s later, into %s", words, (double)options->for_ns / 1e9, name);
+}
+
+static void say_most(struct archiving *archiving, const char *words, uint64_t now_ns)
+{
+	const uint64_t next_ns = quota_next_ns(&archiving->quota);
+
+	if (archiving->said_most)
+		return;
+	archiving->said_most = true;
+	message_warn(
+		"%s: not recorded, for there are %u recordings within an hour (--at-most); the next one is "
+		"possible in %.0f minutes.",
+		words, archiving->options->at_most, (double)(next_ns - now_ns) / 60e9);
+}
+
+static void watch_on(struct archiving *archiving, uint64_t now_ns)
+{
+	char words[WATCH_WORDS_SIZE];
+	bool begins = watch_look(archiving->watch, now_ns, words);
+
+	if (!archiving->asleep)
+		return;
+	if (ring_advance(archiving->ring, now_ns, &archiving->so_far))
+		message_warn("Memory is short; samples are missing in what comes before a recording.");
+	if (!begins)
+		return;
+	if (quota_take(&archiving->quota, now_ns)) {
+		archiving->said_most = false;
+		wake(archiving, words, now_ns);
+	} else {
+		say_most(archiving, words, now_ns);
+	}
 }
 
 static bool progress(void *context, const struct figures *so_far)
@@ -352,6 +464,8 @@ static bool progress(void *context, const struct figures *so_far)
 		rotate_if_over(archiving, now_ns - late_ns);
 	if (archive_written(&archiving->archive) > archiving->options->keep_bytes / PARTS_MIN)
 		rotate(archiving, now_ns);
+	if (archiving->watch)
+		watch_on(archiving, now_ns);
 	if (try_again(archiving))
 		flush(archiving);
 	progress_show(&archiving->progress, so_far);
@@ -363,8 +477,10 @@ static void end_last(struct archiving *archiving)
 {
 	const struct figures *all = &archiving->result.figures;
 
+	if (archiving->asleep)
+		return;
 	complete_figures(archiving, all, clock_now_ns(CLOCK_MONOTONIC));
-	if (all->target_cpu_ns > archiving->recorded_cpu_ns)
+	if (!archiving->watch && all->target_cpu_ns > archiving->recorded_cpu_ns)
 		archiving->figures.target_cpu_ns = all->target_cpu_ns - archiving->recorded_cpu_ns;
 	if (!try_again(archiving) || !finish_writer(archiving))
 		archiving->missing += archiving->unflushed;
@@ -381,7 +497,7 @@ static bool sample(void *context)
 			       choose_check_layout(options->pids[0], options->layout));
 	if (archiving->refused)
 		return false;
-	begin_recording(archiving, clock_now_ns(CLOCK_MONOTONIC));
+	begin_next(archiving, clock_now_ns(CLOCK_MONOTONIC));
 	sampler_run_apart(&archiving->sampler_options, &archiving->result);
 	if (archiving->result.left_out)
 		permission_diagnose(archiving->result.left_out_pid, -archiving->result.left_out_error,
@@ -404,6 +520,7 @@ static void set_sampler_options(struct archiving *archiving, const struct invoca
 	sampler->launch_mask = &invocation->inherited_mask;
 	sampler->wall_clock = weights[options->clock].is_elapsed;
 	sampler->coroutines = options->coroutines;
+	sampler->turns = conditions_blocked_ns(options->conditions, options->condition_count) > 0;
 	sampler->namer.traces = options->traces;
 	sampler->functions = archiving->functions;
 	sampler->take = take_sample;
@@ -430,6 +547,40 @@ static enum exit_status conclude(struct archiving *archiving)
 	return status;
 }
 
+/* How much to keep before a condition holds. */
+static uint64_t lead_ns(const struct options *options)
+{
+	uint64_t longest_ns = 0;
+
+	for (unsigned int i = 0; i < options->condition_count; i++)
+		if (options->conditions[i].span_ns > longest_ns)
+			longest_ns = options->conditions[i].span_ns;
+	return before_ns + longest_ns < before_max_ns ? before_ns + longest_ns : before_max_ns;
+}
+
+/* Get ready to wait for the conditions, if there are any. 0 or -ENOMEM. */
+static int begin_watch(struct archiving *archiving)
+{
+	const struct options *options = archiving->options;
+	const struct watch_options watch = {
+		.conditions = options->conditions,
+		.condition_count = options->condition_count,
+		.sampler = &archiving->sampler_options,
+	};
+	const struct ring_options ring = {
+		.span_ns = lead_ns(options),
+		.bytes = BEFORE_BYTES,
+		.clock = weights[options->clock].clock,
+	};
+
+	if (options->condition_count == 0)
+		return 0;
+	archiving->quota.most = options->at_most;
+	archiving->ring = ring_new(&ring);
+	archiving->watch = archiving->ring ? watch_new(&watch) : NULL;
+	return archiving->watch ? 0 : -ENOMEM;
+}
+
 static enum exit_status run(struct archiving *archiving, const struct invocation *invocation)
 {
 	const struct options *options = archiving->options;
@@ -440,6 +591,8 @@ static enum exit_status run(struct archiving *archiving, const struct invocation
 
 	set_sampler_options(archiving, invocation);
 	error = sampling_follow(options, &pattern, &archiving->sampler_options);
+	if (!error)
+		error = begin_watch(archiving);
 	if (!error) {
 		archiving->clock_offset_ns = clock_offset();
 		progress_begin(&archiving->progress, options->duration_ns);
@@ -465,7 +618,7 @@ static bool open_archive(struct archiving *archiving)
 	const struct archive_bounds bounds = {
 		.keep_ns = options->keep_ns,
 		.bytes = options->keep_bytes,
-		.every_ns = options->every_ns,
+		.every_ns = options->every_ns ? options->every_ns : lead_ns(options) + options->for_ns,
 	};
 	int error = archive_open(options->output, &bounds, &archiving->archive);
 
@@ -528,6 +681,8 @@ static enum exit_status record_into(struct archiving *archiving, const struct in
 		message_error_errno(ENOMEM, "starting to record");
 	else
 		status = run(archiving, invocation);
+	watch_free(archiving->watch);
+	ring_free(archiving->ring);
 	functions_free(archiving->functions);
 	free(title);
 	return status;

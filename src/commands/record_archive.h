@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljspy record --every: write recordings into an archive, without an end. */
+/* ljspy record --every and --when: write recordings into an archive, without an end. */
 #ifndef LJSPY_RECORD_ARCHIVE_H
 #define LJSPY_RECORD_ARCHIVE_H
 

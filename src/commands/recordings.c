@@ -299,6 +299,8 @@ static bool join_sessions(struct recordings *recordings, const struct options *o
 			all->target = "several targets";
 		if (!same_text(session->layout, all->layout))
 			all->layout = NULL;
+		if (!same_text(session->cause, all->cause))
+			all->cause = "several conditions: report each recording for its own";
 		if (session->start_unix_ns < all->start_unix_ns) {
 			all->start_unix_ns = session->start_unix_ns;
 			all->start_ns = session->start_ns;

@@ -80,12 +80,15 @@ const struct option_entry option_table[] = {
 	{ "max-pause", OPTION_MAX_PAUSE, HEAP, "TIME", "hold no longer at a time; count what does not fit" },
 	{ "every", OPTION_EVERY, HEAP, "TIME", "read again after each TIME, and show what grows" },
 	{ "every", OPTION_EVERY, RECORD, "TIME", "into directory -o: a new recording each TIME" },
-	{ "keep", OPTION_KEEP, RECORD, "TIME", "with --every: keep the last TIME; default 24h" },
+	{ "keep", OPTION_KEEP, RECORD, "TIME", "with these: keep the last TIME; default 24h" },
 	{ "keep-bytes", OPTION_KEEP_BYTES, RECORD, "SIZE", "and at most that: 500M, 2G; default 1G" },
 	{ "push", OPTION_PUSH, RECORD, "URL", "with --every: to Pyroscope or Parca as well" },
 	{ "push-credentials", OPTION_PUSH_CREDENTIALS, RECORD, "FILE",
 	  "for --push: user NAME:PASSWORD, token, tenant" },
 	{ "push-ca", OPTION_PUSH_CA, RECORD, "FILE", "for --push to https: certificates to trust" },
+	{ "when", OPTION_WHEN, RECORD, "CONDITION", "into directory -o, when it holds: 'cpu>90% for 10s'" },
+	{ "for", OPTION_FOR, RECORD, "TIME", "with --when: and for how long from there; default 30s" },
+	{ "at-most", OPTION_AT_MOST, RECORD, "NUMBER", "with --when: so many recordings an hour; default 6" },
 	{ "for", OPTION_FOR, HEAP, "TIME", "for how long to do so; else until Ctrl-C" },
 	{ "measure", OPTION_MEASURE, HEAP | REPORT | DIFF, "MEASURE", "heaps: own, retained or count" },
 	{ "by", OPTION_BY, HEAP, "WHAT", "group by path, module, type or coroutine" },
@@ -118,7 +121,8 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"  ljspy record --tree 1234 -d 1m            a master, its workers, new ones too\n"
 		"  ljspy record -o - -f folded -- luajit game.lua\n"
 		"  ljspy record --name nginx --every 1m --keep 24h -o /var/log/ljspy/\n"
-		"  ljspy record --name nginx --every 15s -o /kept/ --push http://pyroscope:4040\n",
+		"  ljspy record --name nginx --every 15s -o /kept/ --push http://pyroscope:4040\n"
+		"  ljspy record --name nginx --when 'cpu>90% for 10s' -o /var/log/ljspy/\n",
 	},
 	[COMMAND_DUMP] = {
 		"dump", "[options]",

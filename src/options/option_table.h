@@ -12,7 +12,7 @@
 
 #include "src/options/command.h"
 
-enum { OPTIONS_MAX = 64 };
+enum { OPTIONS_MAX = 96 };
 
 /* Stand for the letter of options that have none. */
 enum {
@@ -68,6 +68,8 @@ enum {
 	OPTION_PUSH_CA,
 	OPTION_SHOW,
 	OPTION_BYTECODE,
+	OPTION_WHEN,
+	OPTION_AT_MOST,
 };
 
 struct option_entry {

@@ -285,6 +285,19 @@ bool option_value_size(const char *text, uint64_t *ret_bytes)
 	return false;
 }
 
+bool option_value_at_most(const char *text, unsigned int *ret_count)
+{
+	const char *at = text;
+	uint64_t number;
+
+	if (!take_number(&at, OPTIONS_AT_MOST_MAX, &number) || *at || number == 0) {
+		message_error("\"%s\" is no number from 1 to %d.", text, OPTIONS_AT_MOST_MAX);
+		return false;
+	}
+	*ret_count = (unsigned int)number;
+	return true;
+}
+
 bool option_value_threshold(const char *text, uint64_t *ret_ns)
 {
 	uint64_t ns;

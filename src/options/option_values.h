@@ -26,6 +26,7 @@ enum {
 	OPTIONS_RATE_ARCHIVE = 19, /* what is always on is to cost next to nothing */
 	OPTIONS_RATE_MAX = 10000,
 	TRACE_NUMBER_MAX = 65535,
+	OPTIONS_AT_MOST_MAX = 60,
 };
 
 /*
@@ -53,6 +54,9 @@ bool option_value_moment(const char *text, uint64_t *ret_ns, struct clock_time *
 
 /* "500M", "2G", "1000000" */
 bool option_value_size(const char *text, uint64_t *ret_bytes);
+
+/* "6": recordings an hour, from 1 on */
+bool option_value_at_most(const char *text, unsigned int *ret_count);
 
 bool option_value_threshold(const char *text, uint64_t *ret_ns);
 

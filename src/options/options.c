@@ -19,8 +19,10 @@
 static const uint64_t second_ns = 1000000000u;
 static const uint64_t blocked_default_ns = 20000000u;
 static const uint64_t archive_every_min_ns = 1000000000u;
+static const uint64_t when_for_default_ns = UINT64_C(30) * 1000000000u;
+static const uint64_t when_for_max_ns = UINT64_C(3600) * 1000000000u;
 static const uint64_t archive_keep_default_ns = UINT64_C(24) * 3600 * 1000000000u;
-enum { ARCHIVE_BYTES_MIN = 1 << 20, ARCHIVE_BYTES_DEFAULT = 1 << 30 };
+enum { ARCHIVE_BYTES_MIN = 1 << 20, ARCHIVE_BYTES_DEFAULT = 1 << 30, AT_MOST_DEFAULT = 6 };
 
 /* Tell which commands begin with this text. */
 static void explain_ambiguous(const char *text)
@@ -84,6 +86,18 @@ static bool parse_group(struct options *options, const char *argument)
 	if (!heap_grouping_by_name(argument, &options->heap_group))
 		return filter_arguments_group(argument, &options->filter);
 	return options->heap_group != HEAP_GROUP_MODULE || filter_arguments_group(argument, &options->filter);
+}
+
+static bool parse_condition(struct options *options, const char *argument)
+{
+	if (options->condition_count == CONDITIONS_MAX) {
+		message_error("--when can be given %d times at most.", CONDITIONS_MAX);
+		return false;
+	}
+	if (!condition_read(argument, &options->conditions[options->condition_count]))
+		return false;
+	options->condition_count++;
+	return true;
 }
 
 /* Options that choose samples of a recording. */
@@ -168,6 +182,8 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_PUSH: options->push = argument; return true;
 	case OPTION_PUSH_CREDENTIALS: options->push_credentials = argument; return true;
 	case OPTION_PUSH_CA: options->push_ca = argument; return true;
+	case OPTION_WHEN: return parse_condition(options, argument);
+	case OPTION_AT_MOST: return option_value_at_most(argument, &options->at_most);
 	case OPTION_KEEP: return option_value_time(argument, "time", &options->keep_ns);
 	case OPTION_KEEP_BYTES: return option_value_size(argument, &options->keep_bytes);
 	case OPTION_FOR: return option_value_time(argument, "duration", &options->for_ns);
@@ -235,42 +251,106 @@ static bool choose_format(struct options *options)
 	return false;
 }
 
+/*
+ * Looks come at a random moment of each period, so two are less than two periods apart.
+ * Raise the rate until two periods are no longer than the threshold: a look then falls
+ * into each such turn.
+ */
+static void see_turns(struct options *options, uint64_t threshold_ns)
+{
+	uint64_t rate_hz = (2 * second_ns + threshold_ns - 1) / threshold_ns;
+
+	options->clock = WEIGHT_WALL_TIME;
+	if (options->rate_hz < rate_hz)
+		options->rate_hz = (unsigned int)rate_hz;
+}
+
+static const char push_wants_every[] = "--push sends what is recorded --every so often into a directory.";
+
+/* What is wrong with options that are for an archive alone, without one; NULL if nothing is. */
+static const char *stray_archive_option(const struct options *options)
+{
+	if (options->push)
+		return push_wants_every;
+	if (options->keep_ns || options->keep_bytes)
+		return "--keep and --keep-bytes bound what is recorded --every so often or --when it happens.";
+	if (options->command == COMMAND_RECORD && (options->for_ns || options->at_most))
+		return "--for and --at-most go with --when.";
+	return NULL;
+}
+
+/* What does not go together with an archive; NULL if all does. */
+static const char *conflict_with_archive(const struct options *options)
+{
+	if (options->push && !options->every_ns)
+		return push_wants_every;
+	if (options->every_ns && options->condition_count)
+		return "--every records all the time, and --when at times: give one of them.";
+	if (!options->output || strcmp(options->output, "-") == 0)
+		return "With --every and --when, -o names the directory for the recordings.";
+	if ((options->format && !options->format->recording) || options->stats)
+		return "With --every and --when, ljspy writes recordings only; `ljspy report` shows them in "
+		       "any format.";
+	if (options->blocked_ns)
+		return options->every_ns ? "--every does not go together with --blocked."
+					 : "--when takes a condition in place of --blocked: blocked>20ms.";
+	if (options->every_ns && options->every_ns < archive_every_min_ns)
+		return "--every is a second or more.";
+	if (options->every_ns && (options->for_ns || options->at_most))
+		return "--for and --at-most go with --when.";
+	if (options->for_ns > when_for_max_ns)
+		return "--for is an hour at most.";
+	if (options->keep_ns && options->keep_ns < options->every_ns)
+		return "--keep is to be longer than --every.";
+	if (options->keep_bytes && options->keep_bytes < ARCHIVE_BYTES_MIN)
+		return "--keep-bytes is 1M or more.";
+	return NULL;
+}
+
+/* Conditions on turns of event loops need samples of the wall clock, like --blocked. */
+static bool resolve_conditions(struct options *options)
+{
+	uint64_t blocked_ns = conditions_blocked_ns(options->conditions, options->condition_count);
+
+	if (options->condition_count == 0)
+		return true;
+	if (options->coroutines || options->no_stop) {
+		message_error("--when does not go together with %s.",
+			      options->no_stop ? "--no-stop" : "--coroutines");
+		return false;
+	}
+	if (!options->for_ns)
+		options->for_ns = when_for_default_ns;
+	if (!options->at_most)
+		options->at_most = AT_MOST_DEFAULT;
+	if (blocked_ns)
+		see_turns(options, blocked_ns);
+	return true;
+}
+
 /* Complete the options of an archive of recordings; what is given for one makes sense for no other. */
 static bool resolve_archive(struct options *options)
 {
-	const char *wrong = NULL;
+	const bool is_wanted = options_want_archive(options);
+	const char *wrong = is_wanted ? conflict_with_archive(options) : stray_archive_option(options);
 
 	if ((options->push_credentials || options->push_ca) && !options->push) {
 		message_error("--push-credentials and --push-ca are for --push URL.");
 		help_suggest(options->command);
 		return false;
 	}
-	if (!options_want_archive(options)) {
-		if (!options->keep_ns && !options->keep_bytes && !options->push)
-			return true;
-		message_error(options->push
-				      ? "--push sends what is recorded --every so often into a directory."
-				      : "--keep and --keep-bytes bound what is recorded --every so often.");
-		help_suggest(options->command);
-		return false;
-	}
-	if (!options->output || strcmp(options->output, "-") == 0)
-		wrong = "With --every, -o names the directory for the recordings.";
-	else if ((options->format && !options->format->recording) || options->stats)
-		wrong = "With --every, ljspy writes recordings only; `ljspy report` shows them in any format.";
-	else if (options->blocked_ns)
-		wrong = "--every does not go together with --blocked.";
-	else if (options->every_ns < archive_every_min_ns)
-		wrong = "--every is a second or more.";
-	else if (options->keep_ns && options->keep_ns < options->every_ns)
-		wrong = "--keep is to be longer than --every.";
-	else if (options->keep_bytes && options->keep_bytes < ARCHIVE_BYTES_MIN)
-		wrong = "--keep-bytes is 1M or more.";
 	if (wrong) {
 		message_error("%s", wrong);
-		message_note("For example: ljspy record --name nginx --every 1m --keep 24h -o DIRECTORY/");
+		if (is_wanted)
+			message_note("For example: ljspy record --name nginx %s -o DIRECTORY/",
+				     options->condition_count ? "--when 'cpu>90% for 10s'"
+							      : "--every 1m --keep 24h");
+		else
+			help_suggest(options->command);
 		return false;
 	}
+	if (!is_wanted)
+		return true;
 	if (!options->keep_ns)
 		options->keep_ns = archive_keep_default_ns > options->every_ns ? archive_keep_default_ns
 									       : options->every_ns;
@@ -279,12 +359,12 @@ static bool resolve_archive(struct options *options)
 	if (!options->rate_hz && !options->coroutines)
 		options->rate_hz = OPTIONS_RATE_ARCHIVE;
 	options->format = format_by_name("ljspy");
-	return true;
+	return resolve_conditions(options);
 }
 
 static bool check_series(const struct options *options)
 {
-	if (options->for_ns && !options->every_ns) {
+	if (options->for_ns && !options->every_ns && options->command == COMMAND_HEAP) {
 		message_error("--for is how long to look --every so often.");
 		help_suggest(options->command);
 		return false;
@@ -369,27 +449,17 @@ static bool check_targets(const struct options *options)
 	return false;
 }
 
-/*
- * Looks come at a random moment of each period, so two are less than two periods apart.
- * Raise the rate until two periods are no longer than the threshold: a look then falls
- * into each such turn.
- */
 static bool resolve_blocked(struct options *options)
 {
-	uint64_t rate_hz;
-
 	if (options->command == COMMAND_CHECK)
 		options->blocked_ns = blocked_default_ns;
 	if (!options->blocked_ns)
 		return true;
-	rate_hz = (2 * second_ns + options->blocked_ns - 1) / options->blocked_ns;
 	if (options->no_stop) {
 		message_error("With --no-stop, turns of event loops (--blocked) cannot be told.");
 		return false;
 	}
-	options->clock = WEIGHT_WALL_TIME;
-	if (options->rate_hz < rate_hz)
-		options->rate_hz = (unsigned int)rate_hz;
+	see_turns(options, options->blocked_ns);
 	return true;
 }
 

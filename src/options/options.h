@@ -16,6 +16,7 @@
 #include "src/inspect/given_layout.h"
 #include "src/options/clock_time.h"
 #include "src/options/command.h"
+#include "src/options/condition.h"
 #include "unwind/names/namer.h"
 
 /* Strings point into argv. */
@@ -54,14 +55,16 @@ struct options {
 	const char *bytecode; /* function whose bytecode to list; NULL if not given */
 	bool inverted;
 	bool heatmap;
-	bool source;                    /* show the lines of source files */
-	bool coroutines;                /* show parked coroutines instead of threads */
-	uint64_t blocked_ns;            /* only turns of event loops at least this long; 0: everything */
-	uint64_t max_pause_ns;          /* of holds; 0 if not given */
-	uint64_t every_ns, for_ns;      /* a series of heaps; 0: one, and until interrupted */
-	uint64_t keep_ns, keep_bytes;   /* an archive with a recording for each every_ns; 0: the default */
-	double min_percent;             /* 0 if not given */
-	char **recordings;              /* files, up to NULL */
+	bool source;                  /* show the lines of source files */
+	bool coroutines;              /* show parked coroutines instead of threads */
+	uint64_t blocked_ns;          /* only turns of event loops at least this long; 0: everything */
+	uint64_t max_pause_ns;        /* of holds; 0 if not given */
+	uint64_t every_ns, for_ns;    /* a series of heaps; 0: one, and until interrupted */
+	uint64_t keep_ns, keep_bytes; /* an archive's bounds; 0: the default */
+	struct condition conditions[CONDITIONS_MAX]; /* record when one holds, for_ns on from there */
+	unsigned int condition_count, at_most;       /* at_most: recordings an hour; 0: the default */
+	double min_percent;                          /* 0 if not given */
+	char **recordings;                           /* files, up to NULL */
 	char **archived;                /* owned, with its texts: the same, if a directory was given */
 	uint64_t since_ns;              /* after the beginning of each recording */
 	uint64_t until_ns;              /* the same; 0: to its end */
@@ -79,17 +82,16 @@ struct options {
 	const char *dwarf;              /* file with debug info; NULL if not given */
 };
 
-/* Does sampling go on without any process, until there is one of that name? */
-static inline bool options_await_processes(const struct options *options)
-{
-	return options->name && (options->command == COMMAND_SERVE ||
-				 (options->command == COMMAND_RECORD && options->every_ns));
-}
-
 /* Is it `ljspy record` into an archive, without an end? */
 static inline bool options_want_archive(const struct options *options)
 {
-	return options->command == COMMAND_RECORD && options->every_ns;
+	return options->command == COMMAND_RECORD && (options->every_ns || options->condition_count);
+}
+
+/* Does sampling go on without any process, until there is one of that name? */
+static inline bool options_await_processes(const struct options *options)
+{
+	return options->name && (options->command == COMMAND_SERVE || options_want_archive(options));
 }
 
 /*

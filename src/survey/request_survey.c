@@ -155,7 +155,7 @@ static int read_once(struct survey *survey, const struct connections *connection
 	survey->error = 0;
 	if (!connections_walk(survey->memory, connections, take_request, survey))
 		return -ENOMEM;
-	for (size_t i = 0; i < survey->report->count && !survey->error; i++)
+	for (size_t i = 0; i < survey->report->count && !survey->error && !survey->report->without_lua; i++)
 		survey->error = add_coroutines(survey, &survey->report->rows[i]);
 	return survey->error;
 }
