@@ -423,15 +423,17 @@ static void wake(struct archiving *archiving, const char *words, uint64_t now_ns
 
 static void say_most(struct archiving *archiving, const char *words, uint64_t now_ns)
 {
+	const unsigned int most = archiving->options->at_most;
 	const uint64_t next_ns = quota_next_ns(&archiving->quota);
 
 	if (archiving->said_most)
 		return;
 	archiving->said_most = true;
 	message_warn(
-		"%s: not recorded, for there are %u recordings within an hour (--at-most); the next one is "
+		"%s: not recorded, for there %s %u recording%s within an hour (--at-most); the next one is "
 		"possible in %.0f minutes.",
-		words, archiving->options->at_most, (double)(next_ns - now_ns) / 60e9);
+		words, most == 1 ? "is" : "are", most, most == 1 ? "" : "s",
+		(double)(next_ns - now_ns) / 60e9);
 }
 
 static void watch_on(struct archiving *archiving, uint64_t now_ns)

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""`ljspy record --when` records nothing until a condition holds, and then what led to it, too."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+import ljspy
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "nginx"))
+import nginx_server  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("built")
+
+# Does what its file says: nothing much, work, keep more and more, or have much at once.
+PROGRAM = """
+local ffi = require("ffi")
+ffi.cdef("int usleep(unsigned int)")
+local kept, much = {}, nil
+local function spin(seconds)
+    local until_s = os.clock() + seconds
+    while os.clock() < until_s do for i = 1, 1000 do kept[0] = {i} end end
+end
+local function calm() spin(0.0005) ffi.C.usleep(50000) end
+local function storm() spin(0.1) end
+local function grow() for i = 1, 100 do kept[#kept + 1] = {i} end spin(0.002) end
+local function read() local file = io.open(arg[1]) local word = file and file:read() if file then file:close() end return word end
+print("ready") io.stdout:flush()
+while true do
+    local word = read()
+    if word == "storm" then storm() elseif word == "grow" then grow()
+    elseif word == "much" then much = much or ("x"):rep(300e6) calm() else calm() end
+end
+"""
+
+
+class Woken:
+    """A running `ljspy record --when` into a directory."""
+
+    def __init__(self, directory, *options):
+        self.directory = directory / "kept"
+        self.messages = directory / "messages"
+        argv = [ljspy.LJSPY, "record", *options, "-o", self.directory]
+        with open(self.messages, "w", encoding="utf-8") as messages:
+            self.process = subprocess.Popen([str(a) for a in argv], stderr=messages)
+
+    def said(self):
+        return self.messages.read_text()
+
+    def recordings(self):
+        return sorted(self.directory.glob("*.ljspy"))
+
+    def wakes(self, count):
+        """Wait until that many recordings have begun, and the last one has ended."""
+        def is_over():
+            files = self.recordings()
+            if self.said().count("recording until") < count or len(files) < count:
+                return False
+            return "has no end" not in ljspy.run("report", files[-1]).stderr
+
+        assert ljspy.wait_until(is_over, seconds=60), self.said()
+        assert len(self.recordings()) == count
+        return self.recordings()[-1]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(timeout=60)
+
+
+def traced(pids):
+    return lambda: all(ljspy.status_field(pid, "TracerPid") != "0" for pid in pids)
+
+
+def report(path):
+    return json.loads(ljspy.run("report", path, "-f", "json").stdout)
+
+
+@contextlib.contextmanager
+def program(directory, name):
+    """A running program, and the file that says what it does."""
+    source = directory / "program.lua"
+    source.write_text(PROGRAM)
+    with ljspy.Target([ljspy.luajit("luajit"), source, directory / name]) as target:
+        yield target.wait_ready(), directory / name
+
+
+@pytest.mark.parametrize("word, condition, cause", [
+    ("storm", "cpu>10% for 1s", r"used \d+ % of a core in 1 s"),
+    ("grow", "heap+50%/1s", r"had a Lua heap that grew by \d+ %"),
+    ("much", "rss>200M", r"had \d+\.\d MiB in memory"),
+])
+def test_what_led_to_it_is_recorded(tmp_path, word, condition, cause):
+    with program(tmp_path, "a") as (calm, _), program(tmp_path, "b") as (busy, file):
+        options = ("-p", f"{calm.pid},{busy.pid}", "--when", condition, "--for", "1s", "--at-most", 1, "-r", 499)
+        with Woken(tmp_path, *options) as woken:
+            assert ljspy.wait_until(traced([calm.pid, busy.pid]))
+            time.sleep(2)
+            assert woken.recordings() == [] and woken.said() == ""
+            file.write_text(word)
+            path = woken.wakes(1)
+        said = woken.said()
+    assert woken.process.returncode == ljspy.OK
+    assert woken.recordings() == [path]
+    cause = rf"{re.escape(condition)}: luajit \(pid {busy.pid}\) {cause}"
+    assert said.count("recording until") == 1
+    assert re.search(f"{cause}: recording until 1 s later, into {path.name}", said), said
+    text = ljspy.run("report", path).stdout
+    assert re.search(rf"^recorded because of {cause}, \d+ s after the beginning$", text, re.MULTILINE), text
+    # What came before, of both, and what it was.
+    functions = {"storm": ("calm", "storm"), "grow": ("calm", "grow"), "much": ("calm",)}[word]
+    assert all(re.search(rf" {name} \S+program.lua:", text) for name in functions), text
+    by_pid = ljspy.run("report", path, "--by", "pid").stdout
+    assert f"(pid {calm.pid})" in by_pid and f"(pid {busy.pid})" in by_pid
+    session = report(path)["session"]
+    assert re.match(cause, session["cause"])
+    assert session["duration_ns"] > 3e9
+    picture = path.with_suffix(".svg")
+    ljspy.run("report", path, "-o", picture)
+    assert re.search(f"Recorded because of {cause.replace('>', '&gt;')}", picture.read_text())
+
+
+def test_there_are_at_most_so_many_an_hour(tmp_path):
+    with program(tmp_path, "a") as (target, file):
+        options = ("-p", target.pid, "--when", "rss>200M", "--when", "cpu>10% for 1s", "--for", "200ms", "--at-most", 1)
+        with Woken(tmp_path, *options) as woken:
+            assert ljspy.wait_until(traced([target.pid]))
+            file.write_text("much")
+            path = woken.wakes(1)
+            file.write_text("storm")
+            assert ljspy.wait_until(lambda: "not recorded" in woken.said())
+            time.sleep(1)
+        said = woken.said()
+    assert woken.recordings() == [path]
+    assert said.count("recording until") == said.count("not recorded") == 1
+    assert re.search(r"not recorded, for there is 1 recording within an hour \(--at-most\); the next one is possible "
+                     r"in (59|60) minutes", said), said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody")
+def test_slow_requests_and_blocked_loops_wake_it_after_a_reload_too(tmp_path):
+    config = nginx_server.template("routes.conf.in")
+    with socket.create_server(("127.0.0.1", 0)) as silent, contextlib.ExitStack() as stack:
+        settings = {"JIT": "on", "SILENT": silent.getsockname()[1]}
+        server = stack.enter_context(nginx_server.Nginx(tmp_path / "nginx", config, **settings))
+        server.wait_answers("/work/a/1")
+        first = server.worker
+
+        def ask(path):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            return connection
+
+        def causes(woken):
+            return [report(path)["session"]["cause"] for path in woken.recordings()]
+
+        conditions = ("--when", "latency>600ms", "--when", "blocked>400ms")
+        options = ("--tree", server.master.pid, *conditions, "--for", "500ms", "-r", 49)
+        with Woken(tmp_path, *options) as woken:
+            assert ljspy.wait_until(traced([first]))
+            for _ in range(10):
+                server.get("/work/a/1")
+                time.sleep(0.1)
+            assert woken.recordings() == [] and woken.said() == ""
+            slow = ask("/hangs/1")
+            woken.wakes(1)
+            slow.close()
+            server.master.process.send_signal(signal.SIGHUP)
+            assert ljspy.wait_until(lambda: server.workers and first not in server.workers)
+            second = server.worker
+            assert ljspy.wait_until(traced([second]))
+            server.get("/work/a/1")
+            ask("/hangs/2")
+            woken.wakes(2)
+            ask("/spins")
+            woken.wakes(3)
+            os.kill(second, signal.SIGKILL)
+        found = causes(woken)
+    assert re.match(rf"latency>600ms: nginx \(pid {first}\) had a request in flight for \d\.\d\d s", found[0]), found
+    assert re.match(rf"latency>600ms: nginx \(pid {second}\) had a request", found[1]), found
+    assert re.match(rf"blocked>400ms: nginx \(pid {second}\) took \d+ ms for a turn of its event loop", found[2]), found
+    assert "several conditions" in ljspy.run("report", woken.directory).stdout
+    assert " spin " in ljspy.run("report", woken.recordings()[2]).stdout
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (["--when", "cpu>90%"], "-o names the directory"),
+    (["--when", "cpu=90%", "-o", "x"], "no condition to wait for"),
+    (["--when", "rss>lots", "-o", "x"], "not a size"),
+    (["--when", "blocked>1us", "-o", "x"], "not a time"),
+    (["--when", "cpu>90%", "--every", "1m", "-o", "x"], "give one of them"),
+    (["--when", "cpu>90%", "-f", "svg", "-o", "x"], "recordings only"),
+    (["--when", "cpu>90%", "--blocked", "-o", "x"], "in place of --blocked"),
+    (["--when", "cpu>90%", "--coroutines", "-o", "x"], "--coroutines"),
+    (["--when", "cpu>90%", "--no-stop", "-o", "x"], "--no-stop"),
+    (["--when", "cpu>90%", "--for", "2h", "-o", "x"], "an hour at most"),
+    (["--when", "cpu>90%", "--at-most", "0", "-o", "x"], "number from 1"),
+    (["--at-most", "3", "-o", "x"], "go with --when"),
+    (["--for", "3s", "-o", "x"], "go with --when"),
+    (["--when", "rss>1G"] * 9 + ["-o", "x"], "8 times at most"),
+])
+def test_options_that_make_no_sense(arguments, said):
+    result = ljspy.run("record", "-p", os.getpid(), *arguments)
+    assert result.returncode == ljspy.USAGE
+    assert said in result.stderr and len(result.stderr.splitlines()) <= 2
+    assert not pathlib.Path("x").exists()
