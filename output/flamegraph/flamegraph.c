@@ -383,8 +383,9 @@ int flamegraph_write(FILE *out, const struct profile *profile, const struct sess
 	error = graph_fill(graph, profile, options);
 	if (error == 0) {
 		fill_header(graph, session, figures, options);
-		error = flamegraph_static_new(graph->shown, graph->shown_before, options->changed,
-					      &graph->header, &graph->picture);
+		error = flamegraph_static_new(
+			graph->shown, graph->shown_before, options->changed, &graph->header,
+			options->samples ? flamegraph_samples_cpu(options->samples) : NULL, &graph->picture);
 	}
 	if (error == 0) {
 		error = write_document(out, graph, options);

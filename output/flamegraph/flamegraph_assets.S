@@ -16,6 +16,7 @@ flamegraph_js:
 	.incbin "output/flamegraph/picture.js"
 	.incbin "output/flamegraph/heatmap.js"
 	.incbin "output/flamegraph/minimap.js"
+	.incbin "output/flamegraph/cpu.js"
 	.incbin "output/flamegraph/hottest.js"
 	.incbin "output/flamegraph/source.js"
 	.incbin "output/flamegraph/card.js"

@@ -47,8 +47,8 @@ struct part {
 
 struct flamegraph_samples {
 	struct profile *profile;
-	uint64_t start_ns; /* of the session, in CLOCK_MONOTONIC */
-	struct time_span span;
+	struct flamegraph_samples_options options;
+	struct cpu_use *cpu;
 	size_t moments_max;
 	struct moment *moments; /* NULL once there are too many */
 	size_t moment_count, moment_room;
@@ -209,8 +209,8 @@ static int add_sample(void *context, const struct sample *sample, const struct p
 	const uint64_t weight_max = (UINT64_C(1) << 56) - 1, time_max = (UINT64_C(1) << 48) - 1;
 	struct flamegraph_samples *samples = context;
 	const struct thread *thread = find_thread(samples, sample);
-	uint64_t time_us = sample->time_ns > samples->start_ns ? (sample->time_ns - samples->start_ns) / 1000
-							       : 0;
+	const uint64_t start_ns = samples->options.start_ns;
+	uint64_t time_us = sample->time_ns > start_ns ? (sample->time_ns - start_ns) / 1000 : 0;
 	struct moment moment = {
 		.leaf = leaf,
 		.time_us = time_us & time_max,
@@ -218,7 +218,7 @@ static int add_sample(void *context, const struct sample *sample, const struct p
 		.state = (uint8_t)sample->vm_state,
 	};
 
-	if (!thread)
+	if (!thread || cpu_use_add(samples->cpu, sample))
 		return -ENOMEM;
 	moment.thread = (uint16_t)thread->number;
 	if (!samples->summing && samples->moment_count == samples->moments_max) {
@@ -231,7 +231,7 @@ static int add_sample(void *context, const struct sample *sample, const struct p
 }
 
 int flamegraph_samples_read(struct sample_source *source, struct profile *profile,
-			    const struct session *session, const struct time_span *span, bool all_moments,
+			    const struct flamegraph_samples_options *options,
 			    struct flamegraph_samples **ret_samples)
 {
 	struct flamegraph_samples *samples = calloc(1, sizeof(*samples));
@@ -240,10 +240,10 @@ int flamegraph_samples_read(struct sample_source *source, struct profile *profil
 	if (!samples)
 		return -ENOMEM;
 	samples->profile = profile;
-	samples->start_ns = session->start_ns;
-	samples->span = *span;
-	samples->moments_max = all_moments ? SIZE_MAX : FLAMEGRAPH_MOMENTS_MAX;
-	error = profile_read_each(profile, source, add_sample, samples);
+	samples->options = *options;
+	samples->moments_max = options->all_moments ? SIZE_MAX : FLAMEGRAPH_MOMENTS_MAX;
+	samples->cpu = cpu_use_new(options->start_ns, options->rate_hz);
+	error = samples->cpu ? profile_read_each(profile, source, add_sample, samples) : -ENOMEM;
 	if (error) {
 		flamegraph_samples_free(samples);
 		return error;
@@ -263,8 +263,14 @@ void flamegraph_samples_free(struct flamegraph_samples *samples)
 		free(thread);
 	}
 	free_parts(samples);
+	cpu_use_free(samples->cpu);
 	free(samples->moments);
 	free(samples);
+}
+
+const struct cpu_use *flamegraph_samples_cpu(const struct flamegraph_samples *samples)
+{
+	return samples->cpu;
 }
 
 /*---- Writing ----*/
@@ -323,14 +329,14 @@ static void write_moments(FILE *out, const struct flamegraph_samples *samples, c
 {
 	const struct moment *moments = samples->moments;
 	size_t count = samples->moment_count;
-	uint64_t until_us = samples->span.until_ns / 1000, before_us = 0;
+	uint64_t until_us = samples->options.span.until_ns / 1000, before_us = 0;
 
 	/* Several recordings may overlap. */
 	for (size_t i = 0; i < count; i++)
 		if (moments[i].time_us >= until_us)
 			until_us = moments[i].time_us + 1;
-	fprintf(out, "<metadata id=\"moments\">%" PRIu64 " %" PRIu64 "\n", samples->span.since_ns / 1000,
-		until_us);
+	fprintf(out, "<metadata id=\"moments\">%" PRIu64 " %" PRIu64 "\n",
+		samples->options.span.since_ns / 1000, until_us);
 	for (size_t i = 0; i < count; i++) {
 		write_line(out, moments[i].time_us - before_us, &moments[i], places);
 		before_us = moments[i].time_us;
@@ -376,6 +382,7 @@ int flamegraph_samples_write(FILE *out, const struct flamegraph_samples *samples
 	struct places places;
 	int error;
 
+	cpu_use_write(out, samples->cpu);
 	if (samples->summing && (HASH_COUNT(samples->threads) < 2 || samples->too_many_parts))
 		return 0;
 	error = sort_places(listed, listed_count, &places);

@@ -27,7 +27,7 @@
  *	samples frame state weight_ns [thread]
  *
  * With more than PARTS_MAX sums, the file has none of these: the user cannot
- * select.
+ * select. "cpu" (output/over_time/cpu_use.h) is always there, if there is CPU time.
  */
 #ifndef LJSPY_FLAMEGRAPH_SAMPLES_H
 #define LJSPY_FLAMEGRAPH_SAMPLES_H
@@ -37,6 +37,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "output/over_time/cpu_use.h"
 #include "output/recording/sample_source.h"
 #include "output/sample/session.h"
 #include "output/views/profile.h"
@@ -51,15 +52,23 @@ enum {
 
 struct flamegraph_samples;
 
+struct flamegraph_samples_options {
+	uint64_t start_ns; /* of the session, in CLOCK_MONOTONIC */
+	struct time_span span;
+	double rate_hz;   /* asked for; 0 if unknown */
+	bool all_moments; /* keep the times of any number of samples, with 24 bytes each */
+};
+
 /*
  * Read a source to its end, and add its samples to profile, which must outlive
- * the result and get no other samples. all_moments keeps the times of any
- * number of samples, with 24 bytes each. Strings of samples are borrowed. 0,
+ * the result and get no other samples. Strings of samples are borrowed. 0,
  * -ENOMEM or the source's error.
  */
 int flamegraph_samples_read(struct sample_source *source, struct profile *profile,
-			    const struct session *session, const struct time_span *span, bool all_moments,
+			    const struct flamegraph_samples_options *options,
 			    struct flamegraph_samples **ret_samples);
+/* The CPU use of all samples over time. */
+const struct cpu_use *flamegraph_samples_cpu(const struct flamegraph_samples *samples);
 void flamegraph_samples_free(struct flamegraph_samples *samples);
 
 /* Write the data. listed are the frames in the order of the file, the root first. 0 or -ENOMEM. */

@@ -9,6 +9,7 @@
 #include "output/labels/escape.h"
 #include "output/labels/label_table.h"
 #include "output/labels/short_label.h"
+#include "output/over_time/cpu_picture.h"
 #include "output/views/color.h"
 
 /* In pixels. CHAR_WIDTH, of 12 px monospace, is in tenths of a pixel. */
@@ -34,6 +35,7 @@ struct flamegraph_static {
 	const struct profile *profile, *baseline;
 	const struct changed *changed;
 	const struct flamegraph_header *header;
+	const struct cpu_use *cpu; /* NULL if it is not shown */
 	uint64_t total_ns;
 	struct label_table labels;
 	struct box *boxes; /* callers before callees; siblings by label, inverted by weight */
@@ -181,7 +183,7 @@ static int add_boxes(struct flamegraph_static *picture)
 
 int flamegraph_static_new(const struct profile *profile, const struct profile *baseline,
 			  const struct changed *changed, const struct flamegraph_header *header,
-			  struct flamegraph_static **ret_picture)
+			  const struct cpu_use *cpu, struct flamegraph_static **ret_picture)
 {
 	struct flamegraph_static *picture = calloc(1, sizeof(*picture));
 
@@ -191,6 +193,7 @@ int flamegraph_static_new(const struct profile *profile, const struct profile *b
 	picture->baseline = baseline;
 	picture->changed = changed;
 	picture->header = header;
+	picture->cpu = cpu_picture_has(cpu) ? cpu : NULL;
 	picture->total_ns = profile_root(profile)->total_ns;
 	if (add_labels(picture) < 0 || add_boxes(picture) < 0) {
 		flamegraph_static_free(picture);
@@ -244,9 +247,14 @@ static void write_header(FILE *out, const struct flamegraph_header *header)
 	}
 }
 
-static size_t legend_top(const struct flamegraph_static *picture)
+static size_t cpu_top(const struct flamegraph_static *picture)
 {
 	return 14 + LINE_HEIGHT * picture->header->count;
+}
+
+static size_t legend_top(const struct flamegraph_static *picture)
+{
+	return cpu_top(picture) + (picture->cpu ? CPU_PICTURE_HEIGHT : 0);
 }
 
 static size_t frames_top(const struct flamegraph_static *picture)
@@ -333,6 +341,8 @@ void flamegraph_static_write(FILE *out, const struct flamegraph_static *picture)
 {
 	fputs("<g id=\"static\">\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n", out);
 	write_header(out, picture->header);
+	if (picture->cpu)
+		cpu_picture_write(out, picture->cpu, MARGIN, cpu_top(picture), INNER_WIDTH);
 	write_legend(out, picture);
 	if (picture->total_ns == 0)
 		fprintf(out, "<text class=\"headline\" x=\"%d\" y=\"%zu\">No %s</text>\n", MARGIN,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "output/flamegraph/flamegraph_header.h"
+#include "output/over_time/cpu_use.h"
 #include "output/views/changed.h"
 #include "output/views/profile.h"
 
@@ -22,11 +23,12 @@ struct flamegraph_static;
 /*
  * Lay out a profile with the options of the view. baseline has the same
  * options, or is NULL. With changed, only its functions are shown as changed.
- * All, and header, must outlive the layout. 0 or -ENOMEM.
+ * All, and header, must outlive the layout. cpu is shown above the frames, unless
+ * it is NULL. 0 or -ENOMEM.
  */
 int flamegraph_static_new(const struct profile *profile, const struct profile *baseline,
 			  const struct changed *changed, const struct flamegraph_header *header,
-			  struct flamegraph_static **ret_picture);
+			  const struct cpu_use *cpu, struct flamegraph_static **ret_picture);
 void flamegraph_static_free(struct flamegraph_static *picture);
 
 size_t flamegraph_static_height(const struct flamegraph_static *picture); /* pixels */

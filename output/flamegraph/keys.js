@@ -144,6 +144,7 @@ const COMMANDS = {
 	"s": () => turnSandwich(),
 	"o": () => turnOrder(),
 	"m": () => moments && turnPanel("map"),
+	"p": () => cpu && turnPanel("cpu"),
 	"h": () => turnPanel("list"),
 	"v": () => turnSource(),
 	"e": () => turnChains(),

@@ -14,6 +14,7 @@ const KEYS = [
 	["s", IS_TIME ? "sandwich: a function, its callers above, its callees below" : "sandwich: a step, what holds it above, what it holds below"],
 	...(moments ? [["o", "order of time, of one thread"], ["+, -, Shift-Left, Shift-Right", "in order of time: zoom and move; also Ctrl-wheel, wheel sideways"],
 		       ["m", "heat map of time"]] : []),
+	...(cpu ? [["p", "CPU use over time"]] : []),
 	["h", IS_TIME ? "list of the hottest functions" : "list of the largest steps"],
 	...(HAS_SOURCE ? [["v", "source files, with the time of their lines"]] : []),
 	["e", "the folded frames that all samples share"],
@@ -116,6 +117,7 @@ const ui = {
 		() => turnSandwich()),
 	ordered: button("o", "Time order", "In order of time, of one thread", () => turnOrder()),
 	map: button("m", "Heat map", "When samples were taken", () => turnPanel("map")),
+	cpu: button("p", "CPU", "CPU use over time", () => turnPanel("cpu")),
 	list: button("h", IS_TIME ? "Hottest" : "Largest", IS_TIME ? "List of the hottest functions" : "List of the largest steps", () => turnPanel("list")),
 	source: button("v", "Source", "Source files, with the time of their lines", () => turnSource()),
 	lines: button("l", "Lines", "Tell lines apart, not only functions", () => turn("lines")),
@@ -132,13 +134,13 @@ const ui = {
 	keys: html("div", { class: "keys", role: "dialog", "aria-label": "Keys", hidden: "", tabindex: "0" }, table(KEYS)),
 };
 ui.help.setAttribute("aria-label", "Keys");
-ui.tools = html("div", { class: "tools" }, ui.inverted, ui.sandwich, ...(moments ? [ui.ordered, ui.map] : []), ui.list, ...(HAS_SOURCE ? [ui.source] : []),
+ui.tools = html("div", { class: "tools" }, ui.inverted, ui.sandwich, ...(moments ? [ui.ordered, ui.map] : []), ...(cpu ? [ui.cpu] : []), ui.list, ...(HAS_SOURCE ? [ui.source] : []),
 	...(IS_TIME ? [ui.lines] : []), ui.flipped, ...(recorded.compared ? [ui.side] : []), ...(COLOURS.length > 1 ? [ui.colour] : []), ui.dark, ui.reset, ui.help);
 ui.app = html("div", { class: "app", role: "main" }, aboutBlock(),
 	html("div", { class: "bar" },
 		html("div", { class: "find" }, ui.search, ui.menu, ...choosers, ...(moments ? [ui.range, ui.copyRange] : []), ui.focus, ui.result),
 		ui.tools),
-	heatBox, html("div", { class: "main" }, html("div", { class: "graph" }, minimap, ruler, scroller), sourceBox, hottestBox),
+	heatBox, stripBox, html("div", { class: "main" }, html("div", { class: "graph" }, minimap, ruler, scroller), sourceBox, hottestBox),
 	html("div", { class: "foot" }, ui.legend, heatScale), ui.keys, ui.card);
 
 /* -- Legend -- */
@@ -238,6 +240,7 @@ function showControls() {
 	press(ui.sandwich, view.sandwich);
 	press(ui.ordered, view.ordered);
 	press(ui.map, view.map);
+	press(ui.cpu, view.cpu);
 	press(ui.list, view.list);
 	press(ui.source, view.source);
 	press(ui.lines, view.lines);
@@ -253,6 +256,7 @@ function refresh(scrolledTo = -1) {
 	showResult();
 	closeCard();
 	refreshHeat();
+	refreshStrip();
 	showHottest();
 	showSource();
 	heatScale.hidden = heatBox.hidden;
@@ -318,7 +322,7 @@ function turnSandwich() {
 		sandwichFunction(active > 0 ? labelOf(active).function : view.focus >= 0 ? view.focus : hottest);
 }
 
-/* Show or hide the heat map or the list. */
+/* Show or hide the heat map, the CPU use or the list. */
 function turnPanel(key) {
 	turnTo({ [key]: !view[key] });
 	refresh();
@@ -391,6 +395,7 @@ function storedTheme() {
 function applyTheme(theme) {
 	root.classList.toggle("dark", theme ? theme === "dark" : darkPreferred.matches);
 	drawHeat();
+	drawStrip();
 	drawMinimap();
 	showControls();
 }
@@ -441,9 +446,11 @@ function listen() {
 	darkPreferred.addEventListener("change", () => applyTheme(storedTheme()));
 	ui.menu.addEventListener("click", () => ui.menu.setAttribute("aria-expanded", ui.app.classList.toggle("menu-open")));
 	listenToHeat();
+	listenToStrip();
 	listenToMinimap();
 	new ResizeObserver(() => {
 		refreshHeat();
+		refreshStrip();
 		redraw();
 	}).observe(scroller);
 }

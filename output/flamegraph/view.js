@@ -20,6 +20,7 @@ const VIEW_AT_FIRST = {
 	flipped: false,		/* the root at the top */
 	open: false,		/* no folded chains */
 	map: root.dataset.heatmap === "1",	/* show the heat map */
+	cpu: true,		/* show the CPU use over time */
 	list: innerWidth >= 1600,	/* show the hottest functions */
 	source: root.dataset.source === "1",	/* show source files, not frames: */
 	file: -1,		/* ... this one; -1: the hottest, */

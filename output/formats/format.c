@@ -104,12 +104,17 @@ static int write_flamegraph(FILE *out, struct sample_source *source, const struc
 	struct profile_options profile_options = flamegraph_profile_options(view->weight);
 	struct flamegraph_options options = flamegraph_options(view, page);
 	struct profile *profile = profile_new(&profile_options);
+	const struct flamegraph_samples_options samples_options = {
+		.start_ns = session->start_ns,
+		.span = view->span,
+		.rate_hz = figures->rate_asked_hz,
+		.all_moments = view->heatmap,
+	};
 	struct flamegraph_samples *samples = NULL;
 	int error = profile ? 0 : -ENOMEM;
 
 	if (!error)
-		error = flamegraph_samples_read(source, profile, session, &view->span, view->heatmap,
-						&samples);
+		error = flamegraph_samples_read(source, profile, &samples_options, &samples);
 	options.samples = samples;
 	options.heatmap = view->heatmap;
 	options.source = view->source;

@@ -56,7 +56,7 @@ def record(server, way, seconds, directory):
     """Record under load. Returns what was found out, as text by name."""
     kept = directory / way
     argv = [ljspy.LJSPY, "record", "--tree", server.master.pid, "-r", RATE, *WAYS[way], "-o", kept]
-    with server.load("/work", int(seconds * 1.2) + 120, connections=64) as load:
+    with server.load("/work", int(seconds * 1.2) + 120, connections=64, options=("--timeout", "60s")) as load:
         with subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True) as process:
             try:
                 ljspy.wait_until(lambda: all(ljspy.status_field(pid, "TracerPid") != "0" for pid in server.workers))
@@ -68,7 +68,7 @@ def record(server, way, seconds, directory):
                 worked = (sum(map(ljspy.cpu_ns, server.workers)) - before) / 1e9
             finally:
                 process.send_signal(signal.SIGINT)
-            said = process.communicate(timeout=60)[1]
+            said = process.communicate(timeout=600)[1]
         errors, requests = failed(load.stop())
     samples = next((int(line.split()[1]) for line in said.splitlines() if line.startswith("samples")), 0)
     files = list(kept.glob("*.ljspy"))

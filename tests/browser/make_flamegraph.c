@@ -355,11 +355,14 @@ static struct flamegraph_samples *stall(struct profile *profile)
 		.light = lua("light", "test.lua", 12),
 		.execute = other(FRAME_BUILTIN, "os.execute", NULL),
 	};
-	struct session session = { .start_ns = stall_start_ns };
-	struct time_span span = { .until_ns = STALL_TICKS * stall_tick_ns };
+	const struct flamegraph_samples_options options = {
+		.start_ns = stall_start_ns,
+		.span.until_ns = STALL_TICKS * stall_tick_ns,
+		.all_moments = true,
+	};
 	struct flamegraph_samples *result;
 
-	if (flamegraph_samples_read(&samples.source, profile, &session, &span, true, &result) < 0)
+	if (flamegraph_samples_read(&samples.source, profile, &options, &result) < 0)
 		exit(1);
 	return result;
 }
@@ -452,13 +455,15 @@ static struct flamegraph_samples *workers(struct profile *profile, unsigned tick
 			lua("tick", "/opt/site/lua/timers.lua", 7),
 		},
 	};
-	struct session session = { .start_ns = worker_start_ns };
-	struct time_span span = { .until_ns = ticks * UINT64_C(10000000) };
+	const struct flamegraph_samples_options options = {
+		.start_ns = worker_start_ns,
+		.span.until_ns = ticks * UINT64_C(10000000),
+	};
 	struct flamegraph_samples *result;
 
 	for (unsigned i = 0; i < WORKER_BASE; i++)
 		samples.base[i] = other(FRAME_NATIVE, names[i], "nginx");
-	if (flamegraph_samples_read(&samples.source, profile, &session, &span, false, &result) < 0)
+	if (flamegraph_samples_read(&samples.source, profile, &options, &result) < 0)
 		exit(1);
 	return result;
 }

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/over_time/cpu_use.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/hash.h"
+#include "output/labels/escape.h"
+#include "output/views/color.h"
+
+static const uint64_t first_step_ns = 200 * 1000 * 1000;
+/* A damaged recording may have any time: samples after two years are left out. */
+static const uint64_t latest_ns = UINT64_C(1) << 56;
+static const double ns_per_s = 1e9;
+
+struct process {
+	pid_t pid;
+	const char *name;
+	double used_ns[VM_STATE_COUNT][CPU_USE_STEPS_MAX];
+};
+
+struct thread {
+	struct thread_key {
+		pid_t pid, tid;
+	} key;
+	size_t process;
+	uint64_t last_ns; /* of its last sample */
+	UT_hash_handle hh;
+};
+
+struct cpu_use {
+	uint64_t start_ns, step_ns, period_ns; /* period 0: unknown */
+	size_t steps;
+	struct process *processes[CPU_USE_PROCESSES_MAX];
+	size_t process_count;
+	struct thread *threads;
+	struct thread *recent;
+	double all_ns, sampled_ns;
+};
+
+struct cpu_use *cpu_use_new(uint64_t start_ns, double rate_hz)
+{
+	struct cpu_use *use = calloc(1, sizeof(*use));
+
+	if (!use)
+		return NULL;
+	use->start_ns = start_ns;
+	use->step_ns = first_step_ns;
+	use->period_ns = rate_hz > 0 ? (uint64_t)(ns_per_s / rate_hz) : 0;
+	return use;
+}
+
+void cpu_use_free(struct cpu_use *use)
+{
+	struct thread *thread, *next;
+
+	if (!use)
+		return;
+	HASH_ITER(hh, use->threads, thread, next) {
+		HASH_DEL(use->threads, thread);
+		free(thread);
+	}
+	for (size_t i = 0; i < use->process_count; i++)
+		free(use->processes[i]);
+	free(use);
+}
+
+/*---- Processes and threads ----*/
+
+/* The number of a process; -ENOMEM. */
+static int find_process(struct cpu_use *use, const struct sample *sample)
+{
+	const bool is_last = use->process_count + 1 == CPU_USE_PROCESSES_MAX;
+	struct process *process;
+
+	for (size_t i = 0; i < use->process_count; i++)
+		if (use->processes[i]->pid == sample->pid)
+			return (int)i;
+	if (use->process_count == CPU_USE_PROCESSES_MAX)
+		return CPU_USE_PROCESSES_MAX - 1;
+	process = calloc(1, sizeof(*process));
+	if (!process)
+		return -ENOMEM;
+	process->pid = is_last ? 0 : sample->pid;
+	process->name = is_last ? "others" : sample->process_name;
+	use->processes[use->process_count] = process;
+	return (int)use->process_count++;
+}
+
+/* NULL when memory is short. */
+static struct thread *add_thread(struct cpu_use *use, const struct sample *sample)
+{
+	int process = find_process(use, sample);
+	struct thread *thread = process < 0 ? NULL : calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
+	thread->key = (struct thread_key){ sample->pid, sample->tid };
+	thread->process = (size_t)process;
+	HASH_ADD(hh, use->threads, key, sizeof(thread->key), thread);
+	if (hash_added(&thread->hh))
+		return thread;
+	free(thread);
+	return NULL;
+}
+
+static struct thread *find_thread(struct cpu_use *use, const struct sample *sample)
+{
+	const struct thread_key key = { sample->pid, sample->tid };
+	struct thread *thread = use->recent;
+
+	if (thread && thread->key.pid == key.pid && thread->key.tid == key.tid)
+		return thread;
+	HASH_FIND(hh, use->threads, &key, sizeof(key), thread);
+	/* With more threads than that, the oldest starts anew when it comes again. */
+	if (!thread && HASH_COUNT(use->threads) == CPU_USE_THREADS_MAX) {
+		thread = use->threads;
+		use->recent = NULL;
+		HASH_DEL(use->threads, thread);
+		free(thread);
+		thread = NULL;
+	}
+	if (!thread)
+		thread = add_thread(use, sample);
+	use->recent = thread;
+	return thread;
+}
+
+/*---- Steps ----*/
+
+/* Make each step twice as long. */
+static void double_steps(struct cpu_use *use)
+{
+	for (size_t i = 0; i < use->process_count; i++)
+		for (int state = 0; state < VM_STATE_COUNT; state++) {
+			double *used_ns = use->processes[i]->used_ns[state];
+
+			for (size_t step = 0; step < CPU_USE_STEPS_MAX / 2; step++)
+				used_ns[step] = used_ns[2 * step] + used_ns[2 * step + 1];
+			memset(used_ns + CPU_USE_STEPS_MAX / 2, 0,
+			       CPU_USE_STEPS_MAX / 2 * sizeof(used_ns[0]));
+		}
+	use->step_ns *= 2;
+	use->steps = (use->steps + 1) / 2;
+}
+
+/* Spread CPU time over a time after the beginning. */
+static void spread(struct cpu_use *use, double *used_ns, uint64_t from_ns, uint64_t to_ns, uint64_t cpu_ns)
+{
+	const double each = (double)cpu_ns / (double)(to_ns - from_ns);
+
+	while (from_ns < to_ns) {
+		const size_t step = from_ns / use->step_ns;
+		const uint64_t step_end_ns = (step + 1) * use->step_ns;
+		const uint64_t end_ns = to_ns < step_end_ns ? to_ns : step_end_ns;
+
+		used_ns[step] += each * (double)(end_ns - from_ns);
+		from_ns = end_ns;
+		if (step >= use->steps)
+			use->steps = step + 1;
+	}
+}
+
+int cpu_use_add(struct cpu_use *use, const struct sample *sample)
+{
+	const uint64_t at_ns = sample->time_ns > use->start_ns ? sample->time_ns - use->start_ns : 0;
+	struct thread *thread;
+	uint64_t from_ns;
+
+	if (at_ns >= latest_ns)
+		return 0;
+	thread = find_thread(use, sample);
+	if (!thread)
+		return -ENOMEM;
+	from_ns = at_ns > sample->cpu_ns ? at_ns - sample->cpu_ns : 0;
+	if (thread->last_ns && thread->last_ns < from_ns)
+		from_ns = thread->last_ns;
+	thread->last_ns = at_ns;
+	if (sample->cpu_ns == 0 || at_ns == from_ns || sample->vm_state >= VM_STATE_COUNT)
+		return 0;
+	while (at_ns >= CPU_USE_STEPS_MAX * use->step_ns)
+		double_steps(use);
+	spread(use, use->processes[thread->process]->used_ns[sample->vm_state], from_ns, at_ns,
+	       sample->cpu_ns);
+	use->all_ns += (double)sample->cpu_ns;
+	use->sampled_ns += (double)(use->period_ns && sample->cpu_ns > use->period_ns ? use->period_ns
+										      : sample->cpu_ns);
+	return 0;
+}
+
+/*---- Results ----*/
+
+uint64_t cpu_use_step_ns(const struct cpu_use *use)
+{
+	return use->step_ns;
+}
+
+size_t cpu_use_steps(const struct cpu_use *use)
+{
+	return use->steps;
+}
+
+size_t cpu_use_processes(const struct cpu_use *use)
+{
+	return use->process_count;
+}
+
+double cpu_use_of(const struct cpu_use *use, size_t process, enum vm_state state, size_t step)
+{
+	return use->processes[process]->used_ns[state][step] / (double)use->step_ns;
+}
+
+double cpu_use_sampled(const struct cpu_use *use)
+{
+	return use->all_ns > 0 ? use->sampled_ns / use->all_ns : 1;
+}
+
+static void write_state(FILE *out, const struct cpu_use *use, size_t process, enum vm_state state)
+{
+	size_t count = use->steps;
+
+	while (count > 0 && lround(1000 * cpu_use_of(use, process, state, count - 1)) == 0)
+		count--;
+	if (count == 0)
+		return;
+	fputc(color_state_letter(state), out);
+	for (size_t step = 0; step < count; step++)
+		fprintf(out, " %ld", lround(1000 * cpu_use_of(use, process, state, step)));
+	fputc('\n', out);
+}
+
+void cpu_use_write(FILE *out, const struct cpu_use *use)
+{
+	if (use->steps < 2)
+		return;
+	fprintf(out, "<metadata id=\"cpu\">%" PRIu64 " %zu %ld\n", use->step_ns / 1000, use->steps,
+		lround(1000 * cpu_use_sampled(use)));
+	for (size_t i = 0; i < use->process_count; i++) {
+		const struct process *process = use->processes[i];
+
+		fprintf(out, "%d ", (int)process->pid);
+		escape_write(ESCAPE_XML, process->name ? process->name : "", out);
+		fputc('\n', out);
+		for (int state = 0; state < VM_STATE_COUNT; state++)
+			write_state(out, use, i, (enum vm_state)state);
+	}
+	fputs("</metadata>\n", out);
+}
