@@ -5,7 +5,7 @@
  * One object. Its lists that grow with the recording have one element a line.
  *
  *	format		"ljspy", and version, 1: these members never change, new ones may come
- *	session		pid (null if several), target, command_line, start_unix_ns,
+ *	session		pid (null if several), target, command_line, cause, start_unix_ns,
  *			duration_ns, clock: "cpu", "wall" or "off-cpu"
  *	figures		the same as --stats writes
  *	functions	name (the same as in the flame graph), kind ("lua", "builtin",

@@ -59,6 +59,8 @@ struct tables {
 
 struct recording_reader {
 	struct sample_source source; /* first: the source and the reader are one address */
+	FILE *in;
+	bool resting; /* before the first sample, or behind the last: without block and tables */
 	struct functions *functions;
 	struct name *names;
 	size_t names_size;
@@ -695,25 +697,6 @@ static int read_to_sample(struct recording_reader *reader, struct sample *ret_sa
 	return result;
 }
 
-static int next_sample(struct sample_source *source, struct sample *ret_sample)
-{
-	struct recording_reader *reader = (struct recording_reader *)source;
-	int result;
-
-	/* Stop where opening stopped: the file may have grown since, or be damaged after that. */
-	if (reader->samples_read == reader->sample_count)
-		return 0;
-	result = read_to_sample(reader, ret_sample);
-	if (result < 0)
-		return result;
-	if (result != READ_SAMPLE) {
-		errno = EIO; /* the file has changed since it was opened */
-		return -EIO;
-	}
-	reader->samples_read++;
-	return 1;
-}
-
 /* 0, -EIO, -EILSEQ or -EPROTONOSUPPORT. */
 static int read_header(struct recording_reader *reader)
 {
@@ -726,16 +709,89 @@ static int read_header(struct recording_reader *reader)
 	return block_header_read(in, RECORDING_MAGIC, RECORDING_VERSION, &reader->version);
 }
 
-static int rewind_samples(struct sample_source *source)
+static bool allocate(struct recording_reader *reader)
 {
-	struct recording_reader *reader = (struct recording_reader *)source;
+	struct tables *tables = &reader->tables;
 
+	tables->strings = calloc(RECORDING_STRINGS_MAX, sizeof(*tables->strings));
+	tables->names = calloc(RECORDING_STRINGS_MAX, sizeof(const char *));
+	tables->text = malloc(TEXT_SIZE);
+	tables->functions = calloc(RECORDING_FUNCTIONS_MAX, sizeof(const struct function *));
+	tables->stacks = calloc(RECORDING_STACKS_MAX, sizeof(*tables->stacks));
+	tables->threads = calloc(RECORDING_THREADS_MAX, sizeof(*tables->threads));
+	return block_reader_init(&reader->blocks, reader->in) == 0 && tables->strings && tables->names &&
+	       tables->text && tables->functions && tables->stacks && tables->threads &&
+	       stack_cache_init(&reader->expanded) == 0;
+}
+
+/* Free what only reading samples needs. */
+static void rest(struct recording_reader *reader)
+{
+	block_reader_clear(&reader->blocks);
+	free(reader->tables.strings);
+	free(reader->tables.names);
+	free(reader->tables.text);
+	free(reader->tables.functions);
+	free(reader->tables.stacks);
+	free(reader->tables.threads);
+	reader->tables = (struct tables){ 0 };
+	stack_cache_clear(&reader->expanded);
+	free(reader->frames);
+	reader->frames = NULL;
+	reader->frames_size = 0;
+	reader->resting = true;
+}
+
+/* Begin to read samples, from the first on. 0 or a negative errno. */
+static int begin_samples(struct recording_reader *reader)
+{
+	int error = reader->resting && !allocate(reader) ? -ENOMEM : 0;
+
+	if (error) {
+		rest(reader);
+		return error;
+	}
+	reader->resting = false;
 	forget(reader);
 	stack_cache_forget(&reader->expanded);
 	reader->forgotten = 0;
 	reader->last_ns = 0;
 	reader->samples_read = 0;
 	return read_header(reader);
+}
+
+static int next_sample(struct sample_source *source, struct sample *ret_sample)
+{
+	struct recording_reader *reader = (struct recording_reader *)source;
+	int result;
+
+	/* Stop where opening stopped: the file may have grown since, or be damaged after that. */
+	if (reader->samples_read == reader->sample_count) {
+		if (!reader->resting)
+			rest(reader);
+		return 0;
+	}
+	result = reader->resting ? begin_samples(reader) : 0;
+	if (result == 0)
+		result = read_to_sample(reader, ret_sample);
+	if (result < 0)
+		return result;
+	if (result != READ_SAMPLE) {
+		errno = EIO; /* the file has changed since it was opened */
+		return -EIO;
+	}
+	reader->samples_read++;
+	return 1;
+}
+
+static int rewind_samples(struct sample_source *source)
+{
+	struct recording_reader *reader = (struct recording_reader *)source;
+
+	if (!reader->resting)
+		return begin_samples(reader);
+	reader->samples_read = 0;
+	return 0;
 }
 
 /* Compute the figures that follow from the samples, and those of a missing end record. */
@@ -776,7 +832,7 @@ static bool note_session_roots(struct recording_reader *reader)
 static int read_all(struct recording_reader *reader)
 {
 	struct sample sample;
-	int result = rewind_samples(&reader->source);
+	int result = begin_samples(reader);
 
 	if (result)
 		return result;
@@ -796,22 +852,9 @@ static int read_all(struct recording_reader *reader)
 	if (!note_session_roots(reader))
 		return -ENOMEM;
 	set_open_figures(reader);
-	return rewind_samples(&reader->source);
-}
-
-static bool allocate(struct recording_reader *reader, FILE *in)
-{
-	struct tables *tables = &reader->tables;
-
-	tables->strings = calloc(RECORDING_STRINGS_MAX, sizeof(*tables->strings));
-	tables->names = calloc(RECORDING_STRINGS_MAX, sizeof(const char *));
-	tables->text = malloc(TEXT_SIZE);
-	tables->functions = calloc(RECORDING_FUNCTIONS_MAX, sizeof(const struct function *));
-	tables->stacks = calloc(RECORDING_STACKS_MAX, sizeof(*tables->stacks));
-	tables->threads = calloc(RECORDING_THREADS_MAX, sizeof(*tables->threads));
-	return block_reader_init(&reader->blocks, in) == 0 && tables->strings && tables->names &&
-	       tables->text && tables->functions && tables->stacks && tables->threads &&
-	       stack_cache_init(&reader->expanded) == 0;
+	rest(reader);
+	reader->samples_read = 0;
+	return 0;
 }
 
 int recording_reader_open(FILE *in, struct functions *functions, struct recording_reader **ret_reader)
@@ -825,7 +868,9 @@ int recording_reader_open(FILE *in, struct functions *functions, struct recordin
 	reader->source.rewind = rewind_samples;
 	reader->functions = functions;
 	reader->block = &reader->blocks.block;
-	error = allocate(reader, in) ? read_all(reader) : -ENOMEM;
+	reader->in = in;
+	reader->resting = true;
+	error = read_all(reader);
 	if (error) {
 		recording_reader_close(reader);
 		return error;
@@ -849,15 +894,8 @@ void recording_reader_close(struct recording_reader *reader)
 		HASH_DEL(reader->names, name);
 		free(name);
 	}
-	block_reader_clear(&reader->blocks);
-	free(reader->tables.strings);
-	free(reader->tables.names);
-	free(reader->tables.text);
-	free(reader->tables.functions);
-	free(reader->tables.stacks);
-	free(reader->tables.threads);
-	stack_cache_clear(&reader->expanded);
-	free(reader->frames);
+	if (!reader->resting)
+		rest(reader);
 	free(reader);
 }
 
@@ -872,6 +910,11 @@ const char *recording_reader_labels(const struct recording_reader *reader, pid_t
 
 	HASH_FIND_INT(reader->labels, &pid, labels);
 	return labels ? labels->text : NULL;
+}
+
+uint64_t recording_reader_first_ns(const struct recording_reader *reader)
+{
+	return reader->first_ns;
 }
 
 enum recording_extent recording_reader_extent(const struct recording_reader *reader)

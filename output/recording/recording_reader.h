@@ -4,7 +4,8 @@
  *
  * See output/recording/recording_format.h. Memory is bounded for any file: one
  * block, the tables within their limits, and at most RECORDING_MEMORY_MAX bytes
- * of functions and names.
+ * of functions and names. Block and tables are there only while samples are being
+ * read: many readers, read one after the other, need those of one.
  */
 #ifndef LJSPY_RECORDING_READER_H
 #define LJSPY_RECORDING_READER_H
@@ -43,6 +44,8 @@ void recording_reader_close(struct recording_reader *reader);
 /* The samples; the reader owns the source. next() can also fail with -ENOMEM or -EIO, as above. */
 struct sample_source *recording_reader_samples(struct recording_reader *reader);
 
+/* The time of the first sample; 0 without any. */
+uint64_t recording_reader_first_ns(const struct recording_reader *reader);
 enum recording_extent recording_reader_extent(const struct recording_reader *reader);
 /* The labels of a process, lines "name=value\n"; they live as long as the reader. NULL if it has none. */
 const char *recording_reader_labels(const struct recording_reader *reader, pid_t pid);

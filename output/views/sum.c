@@ -6,15 +6,17 @@
 
 struct part {
 	struct sum_part given;
-	struct sample next; /* with shifted time */
+	size_t number;      /* among those given */
+	uint64_t begin_ns;  /* with shifted time */
+	struct sample next; /* the same */
 	bool waiting;       /* next has not been read yet */
 	bool ended;
 };
 
 struct sum {
 	struct sample_source source; /* first: the source and the sum are one address */
-	struct part *parts;
-	size_t count;
+	struct part *parts;          /* by their beginnings */
+	size_t count, first;         /* the parts before first have ended */
 };
 
 /* Read the next sample of a part, if it is waiting. 0 or a negative errno. */
@@ -39,10 +41,15 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 	struct sum *sum = (struct sum *)source;
 	struct part *first = NULL;
 
-	for (size_t i = 0; i < sum->count; i++) {
+	while (sum->first < sum->count && sum->parts[sum->first].ended)
+		sum->first++;
+	for (size_t i = sum->first; i < sum->count; i++) {
 		struct part *part = &sum->parts[i];
-		int error = read_next(part);
+		int error;
 
+		if (first && first->next.time_ns < part->begin_ns)
+			break;
+		error = read_next(part);
 		if (error)
 			return error;
 		if (!part->ended && (!first || part->next.time_ns < first->next.time_ns))
@@ -52,7 +59,7 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 		return 0;
 	*ret_sample = first->next;
 	if (ret_sample->stack)
-		ret_sample->stack = ret_sample->stack * sum->count + (size_t)(first - sum->parts);
+		ret_sample->stack = ret_sample->stack * sum->count + first->number;
 	first->waiting = true;
 	return 1;
 }
@@ -61,6 +68,7 @@ static int rewind_samples(struct sample_source *source)
 {
 	struct sum *sum = (struct sum *)source;
 
+	sum->first = 0;
 	for (size_t i = 0; i < sum->count; i++) {
 		struct part *part = &sum->parts[i];
 		int error = part->given.source->rewind(part->given.source);
@@ -71,6 +79,15 @@ static int rewind_samples(struct sample_source *source)
 		part->ended = false;
 	}
 	return 0;
+}
+
+static int compare_parts(const void *a, const void *b)
+{
+	const struct part *one = a, *other = b;
+
+	if (one->begin_ns != other->begin_ns)
+		return one->begin_ns < other->begin_ns ? -1 : 1;
+	return one->number < other->number ? -1 : one->number > other->number;
 }
 
 struct sum *sum_new(const struct sum_part *parts, size_t count)
@@ -88,7 +105,13 @@ struct sum *sum_new(const struct sum_part *parts, size_t count)
 		return NULL;
 	}
 	for (size_t i = 0; i < count; i++)
-		sum->parts[i] = (struct part){ .given = parts[i], .waiting = true };
+		sum->parts[i] = (struct part){
+			.given = parts[i],
+			.number = i,
+			.begin_ns = parts[i].begin_ns ? parts[i].begin_ns + parts[i].shift_ns : 0,
+			.waiting = true,
+		};
+	qsort(sum->parts, count, sizeof(*sum->parts), compare_parts);
 	return sum;
 }
 

@@ -3,7 +3,7 @@
  * sum: several sources as one.
  *
  * Samples come in time order. A shift of its times brings the clock of each
- * source in line with the others.
+ * source in line with the others. Nothing is read of a source before its time comes.
  */
 #ifndef LJSPY_SUM_H
 #define LJSPY_SUM_H
@@ -16,6 +16,7 @@
 struct sum_part {
 	struct sample_source *source; /* borrowed */
 	uint64_t shift_ns;            /* added to its times, modulo 2^64 */
+	uint64_t begin_ns;            /* no sample is earlier, by its own times; 0 if unknown */
 };
 
 struct sum;

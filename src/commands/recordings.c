@@ -321,6 +321,7 @@ static int join_sources(struct recordings *recordings)
 		const struct session *session = recording_reader_session(input->reader);
 
 		parts[i].source = filter_samples(input->filter);
+		parts[i].begin_ns = recording_reader_first_ns(input->reader);
 		parts[i].shift_ns = session->start_unix_ns - recordings->session.start_unix_ns -
 				    (session->start_ns - recordings->session.start_ns);
 	}
