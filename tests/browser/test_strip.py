@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""The CPU use over time above the frames.
+
+The truth (tests/browser/make_flamegraph.c): in "stall", a process uses a whole core for ten seconds, in Lua
+but from 4.2 to 4.7 s, in C, and sleeps from 7 to 8 s. In "worker", pid 100 uses a core for four seconds, and pid
+101 a core and a tenth.
+"""
+
+import re
+
+import pytest
+
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+LEFT = 46
+
+
+def words(page):
+    return page.one(".cpu").get_attribute("aria-label")
+
+
+def point(page, seconds, whole):
+    box = page.script("const b = document.querySelector('.cpu').getBoundingClientRect(); return [b.x, b.y, b.width];")
+    return round(box[0] + LEFT + (box[2] - LEFT) * seconds / whole), round(box[1] + 10)
+
+
+def drag(page, first, last, whole):
+    chain = ActionChains(page.browser)
+    chain.w3c_actions.pointer_action.move_to_location(*point(page, first, whole))
+    chain.w3c_actions.pointer_action.pointer_down()
+    chain.w3c_actions.pointer_action.move_to_location(*point(page, last, whole))
+    chain.w3c_actions.pointer_action.pointer_up()
+    chain.perform()
+
+
+def hover(page, seconds, whole):
+    chain = ActionChains(page.browser)
+    chain.w3c_actions.pointer_action.move_to_location(*point(page, seconds, whole))
+    chain.perform()
+    return page.tip()
+
+
+def looks(page):
+    """The classes of what is drawn, from the bottom up."""
+    return page.script("return Array.from(document.querySelectorAll('.cpu path'), (path) => path.getAttribute('class'));")
+
+
+def test_it_shows_states_and_how_much(open_page):
+    page = open_page("stall")
+    assert page.one(".cpu").is_displayed()
+    assert looks(page) == ["f l", "f c"]
+    assert words(page).startswith("CPU 90 % of a core, GC 0.0 % of it, 100 % sampled")
+    assert hover(page, 4.5, 10).split("\n") == ["4.4 to 4.6 s", "CPU use 100 % of a core", "C 100 %"]
+    assert hover(page, 2.5, 10).split("\n") == ["2.4 to 2.6 s", "CPU use 100 % of a core", "interpreted 100 %"]
+    assert hover(page, 7.5, 10).split("\n")[1] == "CPU use 1.0 % of a core"
+    page.press("p")
+    assert not page.one(".cpu").is_displayed()
+    page.browser.refresh()
+    assert not page.one(".cpu").is_displayed()
+    page.press("p")
+    assert page.one(".cpu").is_displayed()
+
+
+def test_time_that_is_dragged_over_is_what_the_frames_show(open_page):
+    page = open_page("stall")
+    drag(page, 4.65, 4.25, 10)
+    assert page.script("return location.hash").endswith("from=4200000&to=4800000")
+    assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 50 / 60, abs=0.01)
+    assert words(page).startswith("CPU 100 % of a core")
+    assert page.script("return document.querySelectorAll('.cpu .outside').length") == 2
+    page.press(Keys.ESCAPE)
+    assert words(page).startswith("CPU 90 % of a core")
+
+
+def test_keys_choose_a_time(open_page):
+    page = open_page("stall")
+    page.script("document.querySelector('.cpu').focus();")
+    page.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ENTER)
+    assert page.script("return location.hash").endswith("from=400000&to=600000")
+    page.press_with_shift(Keys.ARROW_RIGHT)
+    assert page.script("return location.hash").endswith("from=400000&to=800000")
+    page.press_with_shift(Keys.ARROW_LEFT)
+    assert page.script("return location.hash").endswith("from=400000&to=600000")
+
+
+def test_several_workers_have_a_line_each(open_page):
+    page = open_page("worker")
+    assert looks(page) == ["w w0", "w w1"]
+    assert words(page).startswith("CPU 210 % of a core")
+    assert hover(page, 2.1, 4).split("\n")[1:] == ["CPU use 210 % of a core", "nginx (pid 101) 110 %", "nginx (pid 100) 100 %"]
+    page.script("""
+        const chooser = document.querySelector("[data-choose=process]");
+        chooser.value = "100";
+        chooser.dispatchEvent(new Event("change"));""")
+    assert looks(page) == ["f l", "f j"]
+    assert words(page).startswith("CPU 100 % of a core")
+
+
+def test_without_times_of_samples_it_only_shows(open_page):
+    page = open_page("many")
+    assert page.one(".cpu").aria_role in ("img", "image")
+    assert words(page).startswith("CPU 210 % of a core") and "choose" not in words(page)
+    drag(page, 100, 200, 600)
+    assert "from=" not in page.script("return location.hash")
+
+
+@pytest.mark.parametrize("width, height", [(1440, 900), (1024, 657), (390, 657), (390, 844)])
+def test_frames_come_first(open_page, width, height):
+    page = open_page("worker", "page", width=width, height=height, mobile=width < 500)
+    strip, main = page.one(".strip").rect, page.one(".main").rect
+    assert page.one(".cpu").is_displayed() and strip["height"] < 60
+    assert strip["y"] + strip["height"] <= main["y"] < height / 3
+    assert page.one(".scroll").rect["height"] > height / 2
+    assert page.one(".cpu").rect["width"] <= width
+    page.press("m")
+    assert page.one(".cells").is_displayed()
+    assert page.one(".strip").is_displayed() == (height >= 900)
+
+
+@pytest.mark.parametrize("name, text, shapes", [
+    ("stall", "CPU use over 10.0 s, up to 100 % of a core: 90 % on average, 0.0 % of it garbage collection; 100.0 % of it sampled", '<g class="f c"><path d="M'),
+    ("worker", "CPU use over 4.0 s, up to 200 % of a core each: 210 % on average", '<path class="w w1" d="M'),
+])
+def test_picture_without_scripts_has_it_too(make_flamegraph, name, text, shapes):
+    source = make_flamegraph(name).read_text(encoding="utf-8").split("<metadata")[0]
+    assert text in source and shapes in source
+    path = re.search(r'<path[^>]* d="([^"]*)"', source)[1]
+    assert re.fullmatch(r"([ML]\d+\.\d,\d+\.\d)+z?", path)
+    assert "CPU use over" not in make_flamegraph("small").read_text(encoding="utf-8").split("<script")[0]

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* CPU use over time, from samples. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "output/over_time/cpu_picture.h"
+#include "output/over_time/cpu_use.h"
+
+static const uint64_t start_ns = 7000000000, ms_ns = 1000000;
+
+static void add(struct cpu_use *use, pid_t pid, uint64_t at_ms, uint64_t cpu_ms, enum vm_state state)
+{
+	const struct sample sample = {
+		.time_ns = start_ns + at_ms * ms_ns,
+		.cpu_ns = cpu_ms * ms_ns,
+		.pid = pid,
+		.tid = pid,
+		.process_name = "a&b",
+		.vm_state = state,
+	};
+
+	assert_int_equal(cpu_use_add(use, &sample), 0);
+}
+
+static bool is_about(double value, double wanted)
+{
+	return fabs(value - wanted) < 1e-6;
+}
+
+/* CPU time of all processes in all steps, in ms. */
+static double sum_ms(const struct cpu_use *use)
+{
+	double sum = 0;
+
+	for (size_t process = 0; process < cpu_use_processes(use); process++)
+		for (int state = 0; state < VM_STATE_COUNT; state++)
+			for (size_t step = 0; step < cpu_use_steps(use); step++)
+				sum += cpu_use_of(use, process, (enum vm_state)state, step) *
+				       (double)cpu_use_step_ns(use) / (double)ms_ns;
+	return sum;
+}
+
+static char *written(const struct cpu_use *use)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	cpu_use_write(out, use);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void a_sample_stands_for_the_time_before_it(void **state)
+{
+	struct cpu_use *use = cpu_use_new(start_ns, 100);
+	char *text;
+
+	(void)state;
+	assert_non_null(use);
+	add(use, 1, 100, 100, VM_STATE_GC);       /* the first: what it used before */
+	add(use, 1, 600, 100, VM_STATE_COMPILED); /* a fifth of a core since */
+	assert_int_equal(cpu_use_step_ns(use), 200 * ms_ns);
+	assert_int_equal(cpu_use_steps(use), 3);
+	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_GC, 0), 0.5));
+	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_COMPILED, 0), 0.1));
+	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_COMPILED, 1), 0.2));
+	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_COMPILED, 2), 0.2));
+	/* Two samples of 10 ms each have been taken of 200 ms. */
+	assert_true(is_about(cpu_use_sampled(use), 0.1));
+	text = written(use);
+	assert_string_equal(
+		text, "<metadata id=\"cpu\">200000 3 100\n1 a&amp;b\nj 100 200 200\ng 500\n</metadata>\n");
+	free(text);
+	cpu_use_free(use);
+}
+
+static void steps_double_and_nothing_is_lost(void **state)
+{
+	struct cpu_use *use = cpu_use_new(start_ns, 0);
+	double all_ms = 0;
+
+	(void)state;
+	for (uint64_t at_ms = 10; at_ms < 4000 * 1000; at_ms += 370) {
+		add(use, 1, at_ms, 7 + at_ms % 11, VM_STATE_C);
+		all_ms += (double)(7 + at_ms % 11);
+	}
+	assert_int_equal(cpu_use_step_ns(use), 25600 * ms_ns);
+	assert_in_range(cpu_use_steps(use), 4000000 / 25600, CPU_USE_STEPS_MAX);
+	assert_true(fabs(sum_ms(use) - all_ms) < 0.01);
+	assert_true(is_about(cpu_use_sampled(use), 1));
+	cpu_use_free(use);
+}
+
+static void later_processes_count_as_one(void **state)
+{
+	struct cpu_use *use = cpu_use_new(start_ns, 0);
+	char *text;
+
+	(void)state;
+	for (pid_t pid = 1; pid <= 100; pid++)
+		add(use, pid, 1000, 10, VM_STATE_C);
+	assert_int_equal(cpu_use_processes(use), CPU_USE_PROCESSES_MAX);
+	assert_true(fabs(sum_ms(use) - 1000) < 0.01);
+	text = written(use);
+	assert_non_null(strstr(text, "\n63 a&amp;b\n"));
+	assert_null(strstr(text, "\n64 a&amp;b\n"));
+	assert_non_null(strstr(text, "\n0 others\n"));
+	free(text);
+	cpu_use_free(use);
+}
+
+/* Whatever a damaged recording says. */
+static void strange_samples_do_no_harm(void **state)
+{
+	static const uint64_t times[] = {
+		0, 1, UINT64_MAX, UINT64_C(1) << 63, UINT64_C(1) << 55, 5, UINT64_C(1) << 57
+	};
+	struct cpu_use *use = cpu_use_new(3, 19);
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+		for (size_t j = 0; j < sizeof(times) / sizeof(times[0]); j++) {
+			const struct sample sample = {
+				.time_ns = times[i],
+				.cpu_ns = times[j],
+				.tid = (pid_t)j,
+				.vm_state = VM_STATE_INTERPRETED,
+			};
+
+			assert_int_equal(cpu_use_add(use, &sample), 0);
+		}
+	assert_in_range(cpu_use_steps(use), 2, CPU_USE_STEPS_MAX);
+	text = written(use);
+	assert_non_null(strstr(text, "<metadata id=\"cpu\">"));
+	free(text);
+	cpu_use_free(use);
+}
+
+static void too_little_is_not_shown(void **state)
+{
+	struct cpu_use *use = cpu_use_new(start_ns, 0);
+	char *text;
+
+	(void)state;
+	add(use, 1, 100, 50, VM_STATE_C);
+	add(use, 1, 150, 0, VM_STATE_C);
+	text = written(use);
+	assert_string_equal(text, "");
+	assert_false(cpu_picture_has(use));
+	assert_false(cpu_picture_has(NULL));
+	free(text);
+	cpu_use_free(use);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_sample_stands_for_the_time_before_it),
+		cmocka_unit_test(steps_double_and_nothing_is_lost),
+		cmocka_unit_test(later_processes_count_as_one),
+		cmocka_unit_test(strange_samples_do_no_harm),
+		cmocka_unit_test(too_little_is_not_shown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
