@@ -89,7 +89,7 @@ function topOfUse(lists) {
 	const most = Math.max(0.01, ...lists.map((list) => list.reduce((a, b) => Math.max(a, b), 0)));
 	const power = 10 ** Math.floor(Math.log10(most));
 
-	return [1, 2, 5, 10].map((part) => part * power).find((top) => top >= most * 0.98);
+	return [1, 1.5, 2, 3, 5, 7.5, 10].map((part) => part * power).find((top) => top >= most * 0.98);
 }
 
 function stepX(k) {

@@ -46,6 +46,7 @@ static double all_states(const struct cpu_use *use, size_t process, size_t step)
 /* The most cores of one process in one step, as a round number. */
 static double top_of(const struct cpu_use *use)
 {
+	static const double parts[] = { 1, 1.5, 2, 3, 5, 7.5 };
 	double most = 0, power;
 
 	for (size_t process = 0; process < cpu_use_processes(use); process++)
@@ -54,12 +55,9 @@ static double top_of(const struct cpu_use *use)
 	if (most <= 0 || most > 1e6)
 		return 1;
 	power = pow(10, floor(log10(most)));
-	for (size_t i = 0; i < 3; i++) {
-		static const double parts[] = { 1, 2, 5 };
-
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (parts[i] * power >= most * 0.98)
 			return parts[i] * power;
-	}
 	return 10 * power;
 }
 

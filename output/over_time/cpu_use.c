@@ -168,7 +168,7 @@ int cpu_use_add(struct cpu_use *use, const struct sample *sample)
 {
 	const uint64_t at_ns = sample->time_ns > use->start_ns ? sample->time_ns - use->start_ns : 0;
 	struct thread *thread;
-	uint64_t from_ns;
+	uint64_t from_ns, cpu_ns = sample->cpu_ns;
 
 	if (at_ns >= latest_ns)
 		return 0;
@@ -179,15 +179,16 @@ int cpu_use_add(struct cpu_use *use, const struct sample *sample)
 	if (thread->last_ns && thread->last_ns < from_ns)
 		from_ns = thread->last_ns;
 	thread->last_ns = at_ns;
-	if (sample->cpu_ns == 0 || at_ns == from_ns || sample->vm_state >= VM_STATE_COUNT)
+	/* What was used before the session began is none of it. */
+	if (cpu_ns > at_ns - from_ns)
+		cpu_ns = at_ns - from_ns;
+	if (cpu_ns == 0 || sample->vm_state >= VM_STATE_COUNT)
 		return 0;
 	while (at_ns >= CPU_USE_STEPS_MAX * use->step_ns)
 		double_steps(use);
-	spread(use, use->processes[thread->process]->used_ns[sample->vm_state], from_ns, at_ns,
-	       sample->cpu_ns);
-	use->all_ns += (double)sample->cpu_ns;
-	use->sampled_ns += (double)(use->period_ns && sample->cpu_ns > use->period_ns ? use->period_ns
-										      : sample->cpu_ns);
+	spread(use, use->processes[thread->process]->used_ns[sample->vm_state], from_ns, at_ns, cpu_ns);
+	use->all_ns += (double)cpu_ns;
+	use->sampled_ns += (double)(use->period_ns && cpu_ns > use->period_ns ? use->period_ns : cpu_ns);
 	return 0;
 }
 

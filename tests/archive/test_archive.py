@@ -116,6 +116,22 @@ def test_report_finds_the_recordings_of_a_time(archive):
     assert 0 < figures(directory, "--since", "1s", "--until", "2s")["samples"] < 2 * RATE
 
 
+def peak_kb(*arguments):
+    """How much memory a report took at most."""
+    process = subprocess.Popen([ljspy.LJSPY, "report", *map(str, arguments)], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0
+    return usage.ru_maxrss
+
+
+def test_report_needs_memory_for_one_recording_at_a_time(archive):
+    files = recordings(archive[0])
+    assert len(files) >= 7
+    one = max(peak_kb(path) for path in files[:3])
+    # What reading takes, of each but one file, would be some 1.5 MB.
+    assert peak_kb(archive[0]) < one + (len(files) - 1) * 500
+
+
 def test_a_time_without_recordings_is_refused(archive):
     result = report(archive[0], "--since", "2001-02-03 04:05", "--until", "2001-02-03 04:06", status=2)
     assert "no recording of that time" in result.stderr

@@ -14,7 +14,7 @@ axe.run(document, { resultTypes: ["violations"] }).then(({ violations, passes })
 
 # Of the page for each of them: its name, its address, and the keys to press.
 VIEWS = [("worker", "#map=1&list=1", ""), ("worker", "#ordered=1&colour=state", ""), ("small", "#lines=1", "s"),
-         ("small", "#source=1&line=8", ""), ("stall", "#from=4200000&to=4800000", ""), ("nginx", "#search=json&inverted=1&zoom=3", ""), ("compare", "", "b?"), ("empty", "", "")]
+         ("small", "#source=1&line=8", ""), ("stall", "#map=0&from=4200000&to=4800000", ""), ("nginx", "#search=json&inverted=1&zoom=3", ""), ("compare", "", "b?"), ("empty", "", "")]
 
 
 @pytest.mark.parametrize("width, height, scheme", [(1440, 900, "light"), (1024, 657, "dark"), (390, 844, "light"), (390, 844, "dark")])

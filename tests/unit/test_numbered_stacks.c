@@ -77,10 +77,7 @@ static char *written(const char *format, const struct filter_options *options, b
 		{ .source = { next_sample, rewind_samples }, .numbered = numbered },
 		{ .source = { next_sample, rewind_samples }, .numbered = numbered },
 	};
-	const struct sum_part parts[] = {
 	const struct sum_part parts[] = { { &made[0].source, 0, 0 }, { &made[1].source, 1, 0 } };
-		{ &made[1].source, 1, 0 }
-	};
 	struct sum *sum = sum_new(parts, 2);
 	struct functions *interned = functions_new();
 	struct filter *filter = sum && interned ? filter_new(sum_samples(sum), interned, options) : NULL;
