@@ -811,15 +811,15 @@ static void set_open_figures(struct recording_reader *reader)
 /* Note the package roots of the session. False when memory is short. */
 static bool note_session_roots(struct recording_reader *reader)
 {
-	const char *rest = reader->session.roots, *end;
+	const char *at = reader->session.roots, *end;
 
-	for (; rest && (end = strchr(rest, ';')); rest = end + 1) {
+	for (; at && (end = strchr(at, ';')); at = end + 1) {
 		char *file = NULL;
 		bool good;
 
-		if (end == rest)
+		if (end == at)
 			continue;
-		if (asprintf(&file, "@%.*s", (int)(end - rest), rest) < 0)
+		if (asprintf(&file, "@%.*s", (int)(end - at), at) < 0)
 			return false;
 		good = note_root(reader, &(struct function){ .file = file, .root = (uint32_t)strlen(file) });
 		free(file);

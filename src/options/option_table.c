@@ -87,7 +87,7 @@ const struct option_entry option_table[] = {
 	  "for --push: user NAME:PASSWORD, token, tenant" },
 	{ "push-ca", OPTION_PUSH_CA, RECORD, "FILE", "for --push to https: certificates to trust" },
 	{ "when", OPTION_WHEN, RECORD, "CONDITION", "into directory -o, when it holds: 'cpu>90% for 10s'" },
-	{ "for", OPTION_FOR, RECORD, "TIME", "with --when: and for how long from there; default 30s" },
+	{ "for", OPTION_FOR, RECORD, "TIME", "with --when: go on for that long; default 30s" },
 	{ "at-most", OPTION_AT_MOST, RECORD, "NUMBER", "with --when: so many recordings an hour; default 6" },
 	{ "for", OPTION_FOR, HEAP, "TIME", "for how long to do so; else until Ctrl-C" },
 	{ "measure", OPTION_MEASURE, HEAP | REPORT | DIFF, "MEASURE", "heaps: own, retained or count" },
@@ -120,9 +120,7 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"  ljspy record -p 1234 -d 30s               ljspy-NAME-1234-DATE-TIME.svg\n"
 		"  ljspy record --tree 1234 -d 1m            a master, its workers, new ones too\n"
 		"  ljspy record -o - -f folded -- luajit game.lua\n"
-		"  ljspy record --name nginx --every 1m --keep 24h -o /var/log/ljspy/\n"
-		"  ljspy record --name nginx --every 15s -o /kept/ --push http://pyroscope:4040\n"
-		"  ljspy record --name nginx --when 'cpu>90% for 10s' -o /var/log/ljspy/\n",
+		"  ljspy record --name nginx --every 1m --keep 24h -o /var/log/ljspy/\n",
 	},
 	[COMMAND_DUMP] = {
 		"dump", "[options]",

@@ -100,7 +100,8 @@ def test_several_workers_have_a_line_each(open_page):
 def test_without_times_of_samples_it_only_shows(open_page):
     page = open_page("many")
     assert page.one(".cpu").aria_role in ("img", "image")
-    assert words(page).startswith("CPU 210 % of a core") and "choose" not in words(page)
+    # The last step is longer than the recording.
+    assert re.match("CPU (209|210) % of a core", words(page)) and "choose" not in words(page)
     drag(page, 100, 200, 600)
     assert "from=" not in page.script("return location.hash")
 
