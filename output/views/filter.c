@@ -527,6 +527,22 @@ static void keep(struct filter *filter, size_t place, uint64_t number, const str
 		       frame_count * sizeof(*sample->frames));
 }
 
+/* Make the cache, if it is not there. 0 or -ENOMEM. */
+static int begin_cache(struct filter *filter)
+{
+	if (filter->passed)
+		return 0;
+	filter->passed = calloc(STACK_CACHE_PLACES, sizeof(*filter->passed));
+	return filter->passed && stack_cache_init(&filter->changed) == 0 ? 0 : -ENOMEM;
+}
+
+static void end_cache(struct filter *filter)
+{
+	stack_cache_clear(&filter->changed);
+	free(filter->passed);
+	filter->passed = NULL;
+}
+
 /* Test the sample's stack and change it. 1 if the sample passes, 0 if not, or -ENOMEM. */
 static int pass_stack(struct filter *filter, struct sample *sample)
 {
@@ -537,7 +553,7 @@ static int pass_stack(struct filter *filter, struct sample *sample)
 
 	if (!filter->options.include && !filter->options.exclude && !changes_stacks(&filter->options))
 		return 1;
-	if (number_stack(filter, sample, &number))
+	if (begin_cache(filter) || number_stack(filter, sample, &number))
 		return -ENOMEM;
 	if (number) {
 		place = stack_cache_place(&filter->changed, number);
@@ -570,6 +586,9 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 		return result;
 	do {
 		result = filter->from->next(filter->from, &sample);
+		/* Many filters, read one after the other, need the cache of one. */
+		if (result == 0)
+			end_cache(filter);
 		if (result <= 0)
 			return result;
 		result = may_pass(&filter->options, &sample) && request_passes(filter, &sample)
@@ -591,7 +610,7 @@ static int rewind_samples(struct sample_source *source)
 	struct filter *filter = (struct filter *)source;
 
 	/* After a rewind, the source may give its numbers to other stacks. */
-	stack_cache_forget(&filter->changed);
+	end_cache(filter);
 	return filter->from->rewind(filter->from);
 }
 
@@ -607,11 +626,7 @@ struct filter *filter_new(struct sample_source *source, struct functions *functi
 	filter->from = source;
 	filter->functions = functions;
 	filter->options = *options;
-	filter->passed = calloc(STACK_CACHE_PLACES, sizeof(*filter->passed));
-	if (filter->passed && stack_cache_init(&filter->changed) == 0)
-		return filter;
-	filter_free(filter);
-	return NULL;
+	return filter;
 }
 
 void filter_free(struct filter *filter)
@@ -634,8 +649,7 @@ void filter_free(struct filter *filter)
 		HASH_DEL(filter->verdicts, verdict);
 		free(verdict);
 	}
-	stack_cache_clear(&filter->changed);
-	free(filter->passed);
+	end_cache(filter);
 	free(filter->frames);
 	free(filter);
 }

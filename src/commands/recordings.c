@@ -2,6 +2,7 @@
 #include "src/commands/recordings.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -16,6 +17,7 @@
 #include "src/program/output_file.h"
 
 static const uint64_t second_ns = 1000000000u;
+enum { LARGE_BYTES = 128 << 10 };
 
 struct recording_input {
 	const char *path;
@@ -440,6 +442,8 @@ enum exit_status recordings_run(const struct invocation *invocation, recordings_
 			      invocation->options->heap_format->name, invocation->options->recordings[0]);
 		return EXIT_USAGE;
 	}
+	/* What reading a recording took goes back to the kernel: else malloc() learns to keep large pieces. */
+	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 	/* An interrupt leaves nothing to clean up: let it end ljspy. */
 	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
 	functions = functions_new();
