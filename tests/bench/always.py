@@ -108,7 +108,7 @@ def main():
     lines = ["| measured | " + " | ".join(f"`{' '.join(WAYS[way][:2])}`" for way in ways) + " |",
              "|---" * (len(ways) + 1) + "|"]
     lines += [f"| {what} | " + " | ".join(found[way][what] for way in ways) + " |" for what in found[ways[0]]]
-    where = f"{platform.machine()} with {os.cpu_count()} CPUs, Linux {platform.release()}"
+    where = f"{platform.machine()} with {os.cpu_count()} CPUs"
     text = "\n".join(lines) + f"\n\nOf one run of {arguments.seconds:.0f} s each way, {arguments.workers} workers, {where}."
     print(text)
     written.write(arguments.document, "always-on", text)
