@@ -40,12 +40,29 @@ void request_report_clear_rows(struct request_report *report)
 	report->count = 0;
 }
 
-void request_report_clear(struct request_report *report)
+struct request_report *request_report_new(pid_t pid, const char *name, bool exact_paths)
 {
+	struct request_report *report = calloc(1, sizeof(*report));
+
+	if (!report)
+		return NULL;
+	report->pid = pid;
+	report->exact_paths = exact_paths;
+	report->name = strdup(name);
+	if (report->name)
+		return report;
+	free(report);
+	return NULL;
+}
+
+void request_report_free(struct request_report *report)
+{
+	if (!report)
+		return;
 	request_report_clear_rows(report);
 	free(report->rows);
 	free(report->name);
-	*report = (struct request_report){ 0 };
+	free(report);
 }
 
 struct request_row *request_report_add(struct request_report *report)

@@ -52,8 +52,11 @@ struct request_report {
 	size_t count, room;
 };
 
+/* name is copied. NULL when memory is short. */
+struct request_report *request_report_new(pid_t pid, const char *name, bool exact_paths);
+void request_report_free(struct request_report *report);
+
 void request_report_clear_rows(struct request_report *report);
-void request_report_clear(struct request_report *report);
 
 /* A new row at the end, all zero; NULL when memory is short. */
 struct request_row *request_report_add(struct request_report *report);

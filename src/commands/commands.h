@@ -15,6 +15,8 @@ enum exit_status command_heap(const struct invocation *invocation);
 enum exit_status command_memory(const struct invocation *invocation);
 enum exit_status command_requests(const struct invocation *invocation);
 enum exit_status command_check(const struct invocation *invocation);
+enum exit_status command_timers(const struct invocation *invocation);
+enum exit_status command_shdict(const struct invocation *invocation);
 enum exit_status command_info(const struct invocation *invocation);
 enum exit_status command_report(const struct invocation *invocation);
 enum exit_status command_serve(const struct invocation *invocation);

@@ -52,7 +52,8 @@ static int run_command(void *context)
 		[COMMAND_RECORD] = command_record,     [COMMAND_DUMP] = command_dump,
 		[COMMAND_TOP] = command_top,           [COMMAND_TRACES] = command_traces,
 		[COMMAND_HEAP] = command_heap,         [COMMAND_MEMORY] = command_memory,
-		[COMMAND_REQUESTS] = command_requests, [COMMAND_INFO] = command_info,
+		[COMMAND_REQUESTS] = command_requests, [COMMAND_TIMERS] = command_timers,
+		[COMMAND_SHDICT] = command_shdict,     [COMMAND_INFO] = command_info,
 		[COMMAND_REPORT] = command_report,     [COMMAND_DIFF] = command_diff,
 		[COMMAND_SERVE] = command_serve,       [COMMAND_CHECK] = command_check,
 	};

@@ -10,11 +10,14 @@ enum {
 	MEMORY = 1 << COMMAND_MEMORY,
 	REQUESTS = 1 << COMMAND_REQUESTS,
 	CHECK = 1 << COMMAND_CHECK,
+	TIMERS = 1 << COMMAND_TIMERS,
+	SHDICT = 1 << COMMAND_SHDICT,
+	LOOKS = REQUESTS | TIMERS | SHDICT, /* into nginx, once or again and again */
 	INFO = 1 << COMMAND_INFO,
 	REPORT = 1 << COMMAND_REPORT,
 	DIFF = 1 << COMMAND_DIFF,
 	SERVE = 1 << COMMAND_SERVE,
-	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | REQUESTS | CHECK | INFO |
+	TARGETS = RECORD | DUMP | TOP | TRACES | HEAP | MEMORY | LOOKS | CHECK | INFO |
 		  SERVE,                 /* look at processes */
 	RENDER = RECORD | REPORT | DIFF, /* write profiles */
 	ALL = TARGETS | RENDER,
@@ -97,10 +100,10 @@ const struct option_entry option_table[] = {
 	{ "bytecode", OPTION_BYTECODE, TRACES, "FUNCTION", "of FILE:LINE or a name, with the time" },
 	{ "core", OPTION_CORE, DUMP | HEAP | TRACES, "FILE", "a core file, in place of a process" },
 	{ "locals", OPTION_LOCALS, DUMP, NULL, "values of variables, which may be secret" },
-	{ "watch", OPTION_WATCH, REQUESTS, NULL, "show them again each second, until Ctrl-C" },
+	{ "watch", OPTION_WATCH, LOOKS, NULL, "show them again each second, until Ctrl-C" },
 	{ "exact-paths", OPTION_EXACT_PATHS, REQUESTS, NULL,
 	  "paths and query strings as they are, not routes" },
-	{ "json", OPTION_JSON, DUMP | TRACES | MEMORY | REQUESTS | CHECK, NULL,
+	{ "json", OPTION_JSON, DUMP | TRACES | MEMORY | LOOKS | CHECK, NULL,
 	  "write JSON, for programs to read" },
 	{ "layout", OPTION_LAYOUT, TARGETS, "NAME|FILE", "LuaJIT's layout, instead of recognising it" },
 	{ "verbose", 'v', INFO, NULL, "how the layout was found; where the Lua states are" },
@@ -172,6 +175,18 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"  ljspy check -p 1234\n"
 		"  ljspy check -p 1234 -d 1m\n"
 		"  ljspy check --tree 1234 --json | jq '.processes[].findings'\n",
+	},
+	[COMMAND_TIMERS] = {
+		"timers", "[options]",
+		"show the pending timers of nginx and ngx.timer, and when they are due",
+		"  ljspy timers -p 1234\n"
+		"  ljspy timers --tree 1234 --watch          of all workers, each second\n",
+	},
+	[COMMAND_SHDICT] = {
+		"shdict", "[options]",
+		"show nginx's shared dictionaries and zones, and who holds their locks",
+		"  ljspy shdict -p 1234\n"
+		"  ljspy shdict -p 1234 --json | jq '.processes[].zones[]'\n",
 	},
 	[COMMAND_SERVE] = {
 		"serve", "[options]",

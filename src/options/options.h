@@ -82,6 +82,13 @@ struct options {
 	const char *dwarf;              /* file with debug info; NULL if not given */
 };
 
+/* Does the command look into nginx, which may run no Lua? */
+static inline bool options_look_into_nginx(const struct options *options)
+{
+	return options->command == COMMAND_REQUESTS || options->command == COMMAND_TIMERS ||
+	       options->command == COMMAND_SHDICT;
+}
+
 /* Is it `ljspy record` into an archive, without an end? */
 static inline bool options_want_archive(const struct options *options)
 {

@@ -5,48 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "src/linux/clocks/clock.h"
-#include "src/linux/clocks/scheduler.h"
-#include "src/linux/proc/proc_file.h"
+#include "src/survey/quiet_read.h"
 #include "unwind/nginx/connections.h"
 
-enum { TRIES = 20, BETWEEN_TRIES_NS = 2 * 1000 * 1000, NS_PER_MS = 1000 * 1000, STAT_BYTES = 1024 };
-
-/*---- Did the worker sleep? ----*/
-
-static bool read_text(pid_t pid, const char *name, char ret_text[static STAT_BYTES])
-{
-	int fd = proc_file_open(pid, name);
-	ssize_t length;
-
-	if (fd < 0)
-		return false;
-	length = proc_file_fill(fd, ret_text, STAT_BYTES - 1);
-	close(fd);
-	ret_text[length > 0 ? length : 0] = '\0';
-	return length > 0;
-}
-
-/* How often the process's first thread got a CPU; 0 if it has one, wants one, or the kernel does not count. */
-static uint64_t asleep_since(pid_t pid)
-{
-	char text[STAT_BYTES], *state;
-
-	if (!read_text(pid, "stat", text))
-		return 0;
-	state = proc_file_stat_fields(text);
-	if (!state || *state == 'R')
-		return 0;
-	return read_text(pid, "schedstat", text) ? schedstat_parse(text).runs : 0;
-}
+enum { NS_PER_MS = 1000 * 1000 };
 
 /*---- Requests ----*/
 
 struct survey {
 	struct lua_process *process;
 	struct memory *memory;
+	struct connections connections;
 	const struct request_members *members;
 	struct request_report *report;
 	int error;
@@ -149,11 +120,13 @@ static int add_coroutines(struct survey *survey, struct request_row *row)
 	return error;
 }
 
-static int read_once(struct survey *survey, const struct connections *connections)
+static int read_once(void *context)
 {
+	struct survey *survey = context;
+
 	request_report_clear_rows(survey->report);
 	survey->error = 0;
-	if (!connections_walk(survey->memory, connections, take_request, survey))
+	if (!connections_walk(survey->memory, &survey->connections, take_request, survey))
 		return -ENOMEM;
 	for (size_t i = 0; i < survey->report->count && !survey->error && !survey->report->without_lua; i++)
 		survey->error = add_coroutines(survey, &survey->report->rows[i]);
@@ -173,29 +146,17 @@ static void set_ages(struct request_report *report)
 
 int request_survey_take(struct lua_process *process, struct request_report *report)
 {
-	const struct timespec pause = { .tv_nsec = BETWEEN_TRIES_NS };
 	struct survey survey = {
 		.process = process,
 		.memory = lua_process_memory(process),
 		.members = lua_process_request_members(process),
 		.report = report,
 	};
-	struct connections connections;
-	int error = 0;
+	int error;
 
-	report->asleep = false;
-	if (!connections_find(survey.memory, survey.members, &connections))
+	if (!connections_find(survey.memory, survey.members, &survey.connections))
 		return -ENOTSUP;
-	for (unsigned i = 0; i < TRIES && !error && !report->asleep; i++) {
-		uint64_t runs = asleep_since(report->pid);
-
-		if (runs == 0 && i + 1 < TRIES) {
-			nanosleep(&pause, NULL);
-			continue;
-		}
-		error = read_once(&survey, &connections);
-		report->asleep = runs != 0 && asleep_since(report->pid) == runs;
-	}
+	error = quiet_read(report->pid, read_once, &survey, &report->asleep);
 	if (!error && !report->asleep)
 		drop_ended(&survey);
 	set_ages(report);

@@ -343,8 +343,8 @@ static enum exit_status choose_from(struct options *options, struct process_list
 	struct survey survey;
 	enum exit_status status;
 
-	/* Every process has memory, and nginx has requests without Lua, too. */
-	if ((options->command == COMMAND_MEMORY || options->command == COMMAND_REQUESTS) && list->count &&
+	/* Every process has memory, and nginx has requests and timers without Lua, too. */
+	if ((options->command == COMMAND_MEMORY || options_look_into_nginx(options)) && list->count &&
 	    (options->name || options->pid_count))
 		return take_pids(options, list);
 	if (survey_take(list, &survey)) {
@@ -423,7 +423,7 @@ enum exit_status choose_processes(struct options *options)
 	if (options->subprocesses &&
 	    (options->command == COMMAND_DUMP || options->command == COMMAND_TRACES ||
 	     options->command == COMMAND_HEAP || options->command == COMMAND_MEMORY ||
-	     options->command == COMMAND_REQUESTS || options->command == COMMAND_CHECK ||
+	     options_look_into_nginx(options) || options->command == COMMAND_CHECK ||
 	     options->command == COMMAND_INFO))
 		return choose_by_tree(options);
 	return EXIT_ALL_GOOD;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What nginx knows of its requests, in memory that may be anything by now: the code that tells where
- * it is, the connections, the requests and their Lua, and the memory that its processes share.
+ * it is, the connections, the requests and their Lua, the timers, the dictionaries and the memory that
+ * its processes share.
  *
  *	input = cycle:u16 request:u16 code:u16 memory
  */
@@ -13,6 +14,9 @@
 #include "unwind/nginx/member_loads.h"
 #include "unwind/nginx/nginx_request.h"
 #include "unwind/nginx/route.h"
+#include "unwind/nginx/shared_dict.h"
+#include "unwind/nginx/shared_lock.h"
+#include "unwind/nginx/timers.h"
 #include "unwind/nginx/zones.h"
 
 static struct request_members members = {
@@ -46,6 +50,17 @@ static const struct request_layout layout = {
 	.ctx_index = 1,
 	.ctx_context = 72,
 	.context_size = sizeof(uint16_t),
+};
+
+enum { ZONE_BYTES = 2048 };
+
+static const struct connections made_up = {
+	.first = FUZZ_BASE + 2048,
+	.stride = 64,
+	.count = 8,
+	.read_events = FUZZ_BASE + 1024,
+	.write_events = FUZZ_BASE + 1536,
+	.event_bytes = 96,
 };
 
 static const struct layout luajit = { .L_exdata = 8, .L_exdata2 = 16 };
@@ -95,6 +110,36 @@ static void find_zones(struct memory *memory, uint64_t cycle)
 	}
 }
 
+static void read_timers(struct memory *memory, uint64_t tree, const struct connections *connections)
+{
+	uint64_t words[TIMER_WORDS_MAX], offset;
+	struct timers timers;
+
+	if (timers_read(memory, tree, &timers))
+		return;
+	offset = timers_offset(memory, &timers, connections, &luajit);
+	fuzz_check(offset < connections->event_bytes, "a timer is in its event");
+	for (size_t i = 0; i < timers.count; i++) {
+		fuzz_check(i == 0 || (int64_t)(timers.timers[i].due_ms - timers.timers[i - 1].due_ms) >= 0,
+			   "timers are in order");
+		timer_event_read(memory, &timers.timers[i], offset, connections, &luajit);
+		fuzz_check(timer_event_words(memory, &timers.timers[i], offset, words) <= TIMER_WORDS_MAX,
+			   "words have room");
+	}
+	timers_clear(&timers);
+}
+
+static void read_zone(struct memory *memory, uint64_t begin, uint64_t end)
+{
+	struct shared_dict dict;
+	pid_t holder;
+
+	shared_lock_read(memory, begin, &holder);
+	if (shared_dict_read(memory, begin, end, UINT64_C(1) << 40, &dict))
+		fuzz_check(dict.expired <= dict.keys && dict.keys <= SHARED_DICT_KEYS_MAX,
+			   "keys are counted");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input input = fuzz_input(data, size);
@@ -111,8 +156,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	member_loads_of(&mapped.memory, code, &loads);
 	fuzz_check(loads.count <= MEMBER_LOADS_MAX, "loads have room");
 	take(&mapped, 0, request);
-	if (connections_find(&mapped.memory, &members, &connections))
+	if (connections_find(&mapped.memory, &members, &connections)) {
 		connections_walk(&mapped.memory, &connections, take, &mapped);
+		read_timers(&mapped.memory, request, &connections);
+	}
+	read_timers(&mapped.memory, request, &made_up);
+	read_zone(&mapped.memory, cycle, cycle + ZONE_BYTES);
 	if (request_context(&mapped.memory, &layout, request, ranges, &context))
 		fuzz_check(light_threads_find(&mapped.memory, &layout, &luajit, request, &context, threads) <=
 				   LIGHT_THREADS_MAX,

@@ -21,7 +21,8 @@ struct connection {
 };
 
 /* Is this where the arrays begin, with connections of that size? */
-static bool fits(struct memory *memory, const uint64_t arrays[3], uint64_t count, uint64_t stride)
+static bool fits(struct memory *memory, const uint64_t arrays[3], uint64_t count, uint64_t stride,
+		 uint64_t *ret_event_bytes)
 {
 	uint64_t event = 0;
 	struct connection connection;
@@ -35,18 +36,28 @@ static bool fits(struct memory *memory, const uint64_t arrays[3], uint64_t count
 		    event > EVENT_BYTES_MAX || (i == 1 && event == 0))
 			return false;
 	}
+	*ret_event_bytes = event;
 	return true;
 }
 
 /* Words of the cycle: connection_n, files_n, connections, read_events, write_events. */
 static bool read_arrays(struct memory *memory, const uint64_t words[5], struct connections *ret_connections)
 {
+	uint64_t event_bytes;
+
 	if (words[0] < 2 || words[0] > CONNECTIONS_MAX || words[2] == 0 || words[3] == 0 || words[4] == 0)
 		return false;
 	for (uint64_t stride = CONNECTION_BYTES_MIN; stride <= CONNECTION_BYTES_MAX;
 	     stride += sizeof(uint64_t))
-		if (fits(memory, words + 2, words[0], stride)) {
-			*ret_connections = (struct connections){ words[2], stride, words[0] };
+		if (fits(memory, words + 2, words[0], stride, &event_bytes)) {
+			*ret_connections = (struct connections){
+				.first = words[2],
+				.stride = stride,
+				.count = words[0],
+				.read_events = words[3],
+				.write_events = words[4],
+				.event_bytes = event_bytes,
+			};
 			return true;
 		}
 	return false;
@@ -68,6 +79,20 @@ bool connections_find(struct memory *memory, const struct request_members *membe
 		    read_arrays(memory, words + i, ret_connections))
 			return true;
 	return false;
+}
+
+uint64_t connections_of_event(const struct connections *connections, uint64_t event)
+{
+	const uint64_t arrays[] = { connections->read_events, connections->write_events };
+
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
+		uint64_t distance = event - arrays[i], index;
+
+		index = distance / connections->event_bytes;
+		if (distance % connections->event_bytes == 0 && index < connections->count)
+			return connections->first + index * connections->stride;
+	}
+	return 0;
 }
 
 struct walk {

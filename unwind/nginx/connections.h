@@ -20,11 +20,16 @@ struct connections {
 	uint64_t first;  /* ngx_connection_t */
 	uint64_t stride; /* bytes from each to the next */
 	uint64_t count;
+	uint64_t read_events, write_events; /* ngx_event_t: one of each for each connection */
+	uint64_t event_bytes;
 };
 
 /* False if there is no such array: in a master, and in an nginx without symbols. */
 bool connections_find(struct memory *memory, const struct request_members *members,
 		      struct connections *ret_connections);
+
+/* The connection that an event at this address belongs to; 0 if there is none. */
+uint64_t connections_of_event(const struct connections *connections, uint64_t event);
 
 /* Take a connection in use and its data, which may be a request or anything else; false to end. */
 typedef bool connections_take(void *context, uint64_t connection, uint64_t data);

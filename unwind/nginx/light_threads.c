@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/nginx/light_threads.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 enum { CONTEXT_BYTES_MAX = 4096, LISTED_MAX = 4096 };
@@ -29,6 +28,19 @@ static bool refers_back(const struct search *search, uint64_t thread, uint64_t c
 	       exdata == search->request &&
 	       memory_u64(search->memory, thread + (uint64_t)search->luajit->L_exdata2, &exdata2) &&
 	       exdata2 == coctx;
+}
+
+bool light_thread_of(struct memory *memory, const struct layout *luajit, uint64_t coctx, uint64_t *ret_thread)
+{
+	uint64_t exdata2;
+	struct coctx entry;
+
+	if (luajit->L_exdata2 < 0 || memory_read(memory, coctx, &entry, sizeof(entry)) != MEMORY_OK ||
+	    entry.co == 0 || entry.co % sizeof(uint64_t) != 0 ||
+	    !memory_u64(memory, entry.co + (uint64_t)luajit->L_exdata2, &exdata2) || exdata2 != coctx)
+		return false;
+	*ret_thread = entry.co;
+	return true;
 }
 
 static void add(struct search *search, uint64_t thread)

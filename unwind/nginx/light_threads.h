@@ -9,6 +9,7 @@
 #ifndef LJSPY_LIGHT_THREADS_H
 #define LJSPY_LIGHT_THREADS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,10 @@
 #include "unwind/lua/request.h"
 
 enum { LIGHT_THREADS_MAX = 64 }; /* of a request; there may be more */
+
+/* The coroutine with this context, which it refers to in turn. False if there is none. */
+bool light_thread_of(struct memory *memory, const struct layout *luajit, uint64_t coctx,
+		     uint64_t *ret_thread);
 
 /* The lua_States of the request with this context, the first coroutine first. Returns how many. */
 size_t light_threads_find(struct memory *memory, const struct request_layout *layout,

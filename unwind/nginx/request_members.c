@@ -241,6 +241,8 @@ bool request_members_find(struct memory *memory, uint16_t machine, uint64_t base
 		return false;
 	dynamic_symbol_find(memory, base, "ngx_cycle", &search.members.cycle);
 	dynamic_symbol_find(memory, base, "ngx_cached_time", &search.members.cached_time);
+	dynamic_symbol_find(memory, base, "ngx_event_timer_rbtree", &search.members.timers);
+	dynamic_symbol_find(memory, base, "ngx_current_msec", &search.members.loop_ms);
 	*ret_members = search.members;
 	return true;
 }

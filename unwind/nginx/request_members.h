@@ -40,6 +40,8 @@ struct request_members {
 	size_t request_bytes, connection_bytes;
 	uint64_t cycle;       /* address of ngx_cycle, a pointer; 0 if unknown */
 	uint64_t cached_time; /* address of ngx_cached_time, a pointer; 0 if unknown */
+	uint64_t timers;      /* address of ngx_event_timer_rbtree; 0 if unknown */
+	uint64_t loop_ms;     /* address of ngx_current_msec, which timers count by; 0 if unknown */
 };
 
 /*

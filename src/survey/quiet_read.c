@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/survey/quiet_read.h"
+
+#include <stdint.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/linux/clocks/scheduler.h"
+#include "src/linux/proc/proc_file.h"
+
+enum { TRIES = 20, BETWEEN_TRIES_NS = 2 * 1000 * 1000, STAT_BYTES = 1024 };
+
+static bool read_text(pid_t pid, const char *name, char ret_text[static STAT_BYTES])
+{
+	int fd = proc_file_open(pid, name);
+	ssize_t length;
+
+	if (fd < 0)
+		return false;
+	length = proc_file_fill(fd, ret_text, STAT_BYTES - 1);
+	close(fd);
+	ret_text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+/* How often the process's first thread got a CPU; 0 if it has one, wants one, or the kernel does not count. */
+static uint64_t asleep_since(pid_t pid)
+{
+	char text[STAT_BYTES], *state;
+
+	if (!read_text(pid, "stat", text))
+		return 0;
+	state = proc_file_stat_fields(text);
+	if (!state || *state == 'R')
+		return 0;
+	return read_text(pid, "schedstat", text) ? schedstat_parse(text).runs : 0;
+}
+
+int quiet_read(pid_t pid, int (*read)(void *context), void *context, bool *ret_asleep)
+{
+	const struct timespec pause = { .tv_nsec = BETWEEN_TRIES_NS };
+	bool asleep = false;
+	int error = 0;
+
+	for (unsigned i = 0; i < TRIES && !error && !asleep; i++) {
+		uint64_t runs = asleep_since(pid);
+
+		if (runs == 0 && i + 1 < TRIES) {
+			nanosleep(&pause, NULL);
+			continue;
+		}
+		error = read(context);
+		asleep = runs != 0 && asleep_since(pid) == runs;
+	}
+	*ret_asleep = asleep;
+	return error;
+}

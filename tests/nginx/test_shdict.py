@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""`ljspy shdict` shows the memory that nginx's workers share, against what the dictionaries say themselves."""
+
+import json
+import os
+import pathlib
+import re
+import time
+
+import pytest
+
+import ljspy
+import nginx_server
+
+pytestmark = [
+    pytest.mark.usefixtures("built"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody"),
+]
+
+PAGE, MIB = 4096, 1 << 20
+
+
+@pytest.fixture
+def nginx(tmp_path):
+    with nginx_server.Nginx(tmp_path / "nginx", nginx_server.template("timers.conf.in"), SILENT=1) as server:
+        server.wait_answers("/answers")
+        yield server
+
+
+def zones_of(server):
+    done = ljspy.run("shdict", "-p", server.worker, "--json")
+    assert done.returncode == ljspy.OK, done.stderr
+    (process,) = json.loads(done.stdout)["processes"]
+    return {zone["name"]: zone for zone in process["zones"]}
+
+
+def space(server):
+    """The free bytes of dogs and the number of its keys that have not expired, as it says."""
+    return tuple(map(int, server.get("/space").split()))
+
+
+def test_keys_and_space_as_the_dictionary_says(nginx):
+    for count, seconds in ((0, 0), (100, 1000), (700, 1000)):
+        assert nginx.get(f"/fill?count={count}&seconds={seconds}") == b"filled"
+        free, keys = space(nginx)
+        zones = zones_of(nginx)
+        assert {name: zone["size_bytes"] for name, zone in zones.items()} == {
+            "dogs": 5 * MIB, "cats": 12 * MIB, "limits": 1 * MIB}
+        dogs = zones["dogs"]
+        assert keys == count and (dogs["keys"], dogs["expired"], dogs["exact"]) == (keys, 0, True)
+        assert dogs["free_pages"] * PAGE == free and dogs["used_bytes"] == dogs["usable_bytes"] - free
+        assert dogs["lock"] is None
+    assert zones["limits"]["keys"] is None  # is no dictionary
+
+
+def test_expired_keys_are_counted(nginx):
+    nginx.get("/fill?count=300&seconds=1000")
+    nginx.get("/fill?count=50&seconds=0.01")
+    time.sleep(0.1)
+    dogs = zones_of(nginx)["dogs"]
+    assert (dogs["keys"], dogs["expired"]) == (300, 50)
+
+
+def test_the_holder_of_a_lock(nginx):
+    """The test writes the lock's word, as a worker that holds it has done."""
+    maps = pathlib.Path(f"/proc/{nginx.worker}/maps").read_text()
+    ranges = [tuple(int(part, 16) for part in found) for found in re.findall(r"^(\w+)-(\w+) rw-s", maps, re.MULTILINE)]
+    (begin,) = [begin for begin, end in ranges if end - begin == 5 * MIB]
+    with ljspy.Target(["sleep", "60"], limit=60) as gone:
+        pid = gone.pid
+
+    def hold(holder):
+        with open(f"/proc/{nginx.worker}/mem", "r+b", buffering=0) as memory:
+            memory.seek(begin)
+            memory.write(holder.to_bytes(8, "little"))
+
+    nginx.get("/fill?count=1&seconds=1000")
+    for holder, alive, name in ((nginx.worker, True, "nginx"), (pid, False, None)):
+        hold(holder)
+        assert zones_of(nginx)["dogs"]["lock"] == {
+            "holder": holder, "pid": holder if alive else None, "alive": alive, "name": name}
+        shown = ljspy.run("shdict", "-p", nginx.worker).stdout
+        assert f"locked by process {holder}" in shown and ("DEAD" in shown) == (not alive)
+    hold(0)
+    assert zones_of(nginx)["dogs"]["lock"] is None

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* nginx's tree of timers and its shared dictionaries, in made-up memory. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "unwind/nginx/shared_dict.h"
+#include "unwind/nginx/shared_lock.h"
+#include "unwind/nginx/timers.h"
+
+enum { WORDS = 256, WORD = 8, BASE = 0x10000, EVENT = 12 * WORD, TIMER = 5 * WORD };
+
+/* Words of a target from BASE on. */
+struct made_up {
+	struct memory memory;
+	uint64_t words[WORDS];
+};
+
+static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	const struct made_up *made_up = (const void *)memory;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t at = ranges[i].address - BASE;
+
+		ranges[i].status = MEMORY_UNMAPPED;
+		if (at >= sizeof(made_up->words) || ranges[i].length > sizeof(made_up->words) - at)
+			continue;
+		memcpy(ranges[i].copy, (const uint8_t *)made_up->words + at, ranges[i].length);
+		ranges[i].status = MEMORY_OK;
+	}
+}
+
+static uint64_t at(size_t word)
+{
+	return BASE + word * WORD;
+}
+
+/* Node with key, left, right, parent; the tree is at word 0, its sentinel at word 4. */
+static void set_node(struct made_up *made_up, size_t word, uint64_t key, size_t left, size_t right,
+		     size_t parent)
+{
+	const uint64_t node[] = { key, at(left), at(right), at(parent) };
+
+	memcpy(&made_up->words[word], node, sizeof(node));
+}
+
+enum { SENTINEL = 4, ROOT = 16, LEFT = 32, RIGHT = 48, INNER = 64 };
+
+static struct made_up tree(void)
+{
+	struct made_up made_up = { .memory = { read_ranges }, .words = { at(ROOT), at(SENTINEL) } };
+
+	set_node(&made_up, ROOT, 20, LEFT, RIGHT, 0);
+	set_node(&made_up, LEFT, 10, SENTINEL, INNER, ROOT);
+	set_node(&made_up, RIGHT, 30, SENTINEL, SENTINEL, ROOT);
+	set_node(&made_up, INNER, 15, SENTINEL, SENTINEL, LEFT);
+	return made_up;
+}
+
+static void timers_come_in_the_order_of_their_times(void **state)
+{
+	const uint64_t nodes[] = { LEFT, INNER, ROOT, RIGHT }, due[] = { 10, 15, 20, 30 };
+	struct made_up made_up = tree();
+	struct timers timers;
+
+	(void)state;
+	assert_int_equal(timers_read(&made_up.memory, BASE, &timers), 0);
+	assert_int_equal(timers.count, 4);
+	assert_false(timers.is_cut);
+	for (size_t i = 0; i < timers.count; i++) {
+		assert_int_equal(timers.timers[i].node, at(nodes[i]));
+		assert_int_equal(timers.timers[i].due_ms, due[i]);
+	}
+	timers_clear(&timers);
+	made_up.words[0] = at(SENTINEL);
+	assert_int_equal(timers_read(&made_up.memory, BASE, &timers), 0);
+	assert_int_equal(timers.count, 0);
+}
+
+static void a_tree_that_contradicts_itself_is_none(void **state)
+{
+	static const size_t words[] = { INNER + 3, RIGHT + 3, LEFT + 1, ROOT + 1 };
+	static const uint64_t values[] = { BASE + ROOT * WORD, 0, BASE + ROOT * WORD, BASE + RIGHT * WORD };
+	struct timers timers;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		struct made_up made_up = tree();
+
+		made_up.words[words[i]] = values[i];
+		assert_int_equal(timers_read(&made_up.memory, BASE, &timers), -EAGAIN);
+	}
+}
+
+/* An event of a connection at word EVENTS, one of ngx.timer at OWN, one of something else at OTHER. */
+enum { EVENTS = 8, OWN = 120, OTHER = 160 };
+
+static void what_timers_are_of(void **state)
+{
+	const struct connections connections = {
+		.first = at(200),
+		.stride = 64,
+		.count = 2,
+		.read_events = at(EVENTS),
+		.write_events = at(EVENTS + 24),
+		.event_bytes = EVENT,
+	};
+	struct made_up made_up = { .memory = { read_ranges } };
+	struct timer known[] = { { at(EVENTS + 12 + 5), 1 }, { at(OWN + 5), 2 }, { at(OTHER + 5), 3 } };
+	struct timers timers = { .timers = known, .count = 3 };
+	struct timer_event event;
+
+	(void)state;
+	made_up.words[OWN] = at(OWN) + EVENT;
+	assert_int_equal(timers_offset(&made_up.memory, &timers, &connections, NULL), TIMER);
+	event = timer_event_read(&made_up.memory, &known[0], TIMER, &connections, NULL);
+	assert_int_equal(event.kind, TIMER_CONNECTION);
+	assert_int_equal(event.subject, at(200) + 64);
+	event = timer_event_read(&made_up.memory, &known[1], TIMER, &connections, NULL);
+	assert_int_equal(event.kind, TIMER_LUA);
+	assert_int_equal(event.subject, at(OWN) + EVENT);
+	assert_int_equal(timer_event_read(&made_up.memory, &known[2], TIMER, &connections, NULL).kind,
+			 TIMER_OTHER);
+	assert_int_equal(timer_event_read(&made_up.memory, &known[2], 0, &connections, NULL).kind,
+			 TIMER_UNKNOWN);
+	/* They disagree. */
+	known[1].node += WORD;
+	assert_int_equal(timers_offset(&made_up.memory, &timers, &connections, NULL), 0);
+}
+
+/* A zone with a holder, and at word SHCTX what a dictionary keeps; its queue has the entries at FIRST and SECOND. */
+enum { SHCTX = 64, QUEUE = SHCTX + 8, FIRST = 96, SECOND = 112 };
+
+static struct made_up zone(void)
+{
+	struct made_up made_up = { .memory = { read_ranges } };
+	uint64_t *words = made_up.words;
+
+	words[0] = 4711;
+	words[20] = at(SHCTX);
+	words[SHCTX] = words[SHCTX + 1] = at(SHCTX + 3);
+	words[QUEUE] = at(SECOND + 2);
+	words[QUEUE + 1] = at(FIRST + 2);
+	words[FIRST + 1] = 1000; /* expires */
+	words[FIRST + 2] = at(QUEUE);
+	words[FIRST + 3] = at(SECOND + 2);
+	words[SECOND + 2] = at(FIRST + 2);
+	words[SECOND + 3] = at(QUEUE);
+	return made_up;
+}
+
+static void keys_of_a_dictionary(void **state)
+{
+	struct made_up made_up = zone();
+	struct shared_dict dict;
+	pid_t holder;
+
+	(void)state;
+	assert_true(shared_dict_read(&made_up.memory, BASE, BASE + sizeof(made_up.words), 1000, &dict));
+	assert_true(dict.is_whole && dict.is_quiet);
+	assert_int_equal(dict.keys, 2);
+	assert_int_equal(dict.expired, 1);
+	assert_true(shared_dict_read(&made_up.memory, BASE, BASE + sizeof(made_up.words), 999, &dict));
+	assert_int_equal(dict.expired, 0);
+	assert_true(shared_lock_read(&made_up.memory, BASE, &holder));
+	assert_int_equal(holder, 4711);
+	/* A queue that does not refer back is not whole. */
+	made_up.words[SECOND + 2] = at(QUEUE);
+	assert_true(shared_dict_read(&made_up.memory, BASE, BASE + sizeof(made_up.words), 999, &dict));
+	assert_false(dict.is_whole);
+	/* Another owner's data. */
+	made_up.words[SHCTX + 1] = at(SHCTX);
+	assert_false(shared_dict_read(&made_up.memory, BASE, BASE + sizeof(made_up.words), 999, &dict));
+	made_up.words[0] = UINT64_MAX;
+	assert_false(shared_lock_read(&made_up.memory, BASE, &holder));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(timers_come_in_the_order_of_their_times),
+		cmocka_unit_test(a_tree_that_contradicts_itself_is_none),
+		cmocka_unit_test(what_timers_are_of),
+		cmocka_unit_test(keys_of_a_dictionary),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
