@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
@@ -11,6 +12,8 @@
 #include "output/labels/session_title.h"
 #include "output/source/source_report.h"
 #include "output/views/tally.h"
+
+enum { BAR_CHARACTERS = 40 };
 
 struct report {
 	FILE *out;
@@ -80,6 +83,61 @@ static void write_collector(const struct report *report)
 	if (bill->heap_most)
 		fprintf(report->out, "%" PRIu64 " cycles seen, of a heap from %.1f to %.1f MB.\n",
 			bill->cycles, (double)bill->heap_least / 1e6, (double)bill->heap_most / 1e6);
+}
+
+/* "12.3 ms" */
+static void write_time(const struct report *report, const char *what, double ns)
+{
+	fprintf(report->out, ", %s %.1f ms", what, ns / 1e6);
+}
+
+static void write_latencies(const struct report *report)
+{
+	const struct request_bill *bill = &report->tally.requests;
+	double most = 0;
+
+	fprintf(report->out, "\nAbout %.0f requests, %" PRIu64 " of them seen", bill->requests, bill->seen);
+	write_time(report, "p50", bill->p50_ns);
+	write_time(report, "p99", bill->p99_ns);
+	write_time(report, "p99.9", bill->p999_ns);
+	write_time(report, "longest", bill->longest_ns);
+	fputs("\n\n    requests  took at least\n", report->out);
+	for (size_t i = 0; i < REQUEST_BILL_BUCKETS; i++)
+		most = bill->buckets[i] > most ? bill->buckets[i] : most;
+	for (size_t i = 0; i < REQUEST_BILL_BUCKETS; i++) {
+		if (bill->buckets[i] <= 0)
+			continue;
+		fprintf(report->out, "%12.0f  %10.3f ms  ", bill->buckets[i],
+			(double)(UINT64_C(1) << i) / 1e3);
+		for (double bar = 0; bar < BAR_CHARACTERS * bill->buckets[i] / most; bar++)
+			fputc('#', report->out);
+		fputc('\n', report->out);
+	}
+}
+
+/* Write what requests waited for, by route. */
+static void write_requests(const struct report *report)
+{
+	const struct request_bill *bill = &report->tally.requests;
+
+	if (!bill->has_waiting)
+		return;
+	fputs("\n            %            ms  route and what its requests waited for\n", report->out);
+	for (size_t i = 0; i < bill->row_count; i++) {
+		const struct request_bill_row *row = &bill->rows[i];
+
+		if (i == 0 || strcmp(row->route, row[-1].route) != 0) {
+			write_share(report, row->route_ns);
+			fprintf(report->out, "  %12.1f  ", (double)row->route_ns / 1e6);
+			escape_write(ESCAPE_PLAIN, row->route, report->out);
+			fputc('\n', report->out);
+		}
+		write_share(report, row->ns);
+		fprintf(report->out, "  %12.1f    ", (double)row->ns / 1e6);
+		escape_write(ESCAPE_PLAIN, row->kind, report->out);
+		fputc('\n', report->out);
+	}
+	write_latencies(report);
 }
 
 static bool is_group(const struct report *report, const struct tally_row *row)
@@ -230,6 +288,7 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 		fputs("\u00b1 is the standard error of sampling, sqrt(share (1 - share) / samples).\n", out);
 		if (view->group)
 			write_groups(&report);
+		write_requests(&report);
 		write_collector(&report);
 		HASH_SORT(report.tally.rows, compare_rows);
 		write_table(&report);

@@ -283,7 +283,7 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 	gc_bill_add(&tally->gc, &sample->gc, ns);
 	tally->sample_squares += (double)ns * (double)ns;
 	tally->slice_ns[reading->slice] += (double)ns;
-	return 0;
+	return request_bill_add(&tally->requests, sample);
 }
 
 static int read_sample(void *context, const struct sample *sample)
@@ -308,6 +308,8 @@ int tally_read(struct sample_source *source, uint64_t count, const struct view *
 	reading.piles = calloc(PILES, sizeof(*reading.piles));
 	if (reading.piles) {
 		error = sample_source_each(source, read_sample, &reading);
+		if (!error)
+			error = request_bill_close(&tally.requests);
 		count_all(&reading);
 		for (size_t i = 0; i < PILES; i++)
 			clear_pile(&reading.piles[i]);
@@ -339,6 +341,7 @@ void tally_clear(struct tally *tally)
 		HASH_DEL(tally->calls, call);
 		free(call);
 	}
+	request_bill_clear(&tally->requests);
 }
 
 /*---- Shares ----*/

@@ -24,6 +24,7 @@
 #include "memory/hash.h"
 #include "output/recording/sample_source.h"
 #include "output/views/gc_bill.h"
+#include "output/views/request_bill.h"
 #include "output/views/view.h"
 
 enum { TALLY_SLICES = 64 };
@@ -68,6 +69,7 @@ struct tally {
 	uint64_t samples;
 	uint64_t all_ns;
 	struct gc_bill gc;
+	struct request_bill requests;
 	double sample_squares; /* sum of the squares of sample weights */
 	double slice_ns[TALLY_SLICES], slice_squares;
 };

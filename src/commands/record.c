@@ -515,6 +515,7 @@ static void set_sampler_options(struct recording *recording, const struct invoca
 	sampler->launch_mask = &invocation->inherited_mask;
 	sampler->wall_clock = weights[options->clock].is_elapsed;
 	sampler->coroutines = options->coroutines;
+	sampler->requests = options->requests;
 	sampler->turns = options->blocked_ns > 0;
 	sampler->namer.traces = options->traces;
 	sampler->namer.details = options->details;

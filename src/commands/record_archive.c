@@ -523,6 +523,7 @@ static void set_sampler_options(struct archiving *archiving, const struct invoca
 	sampler->wall_clock = weights[options->clock].is_elapsed;
 	sampler->coroutines = options->coroutines;
 	sampler->turns = conditions_blocked_ns(options->conditions, options->condition_count) > 0;
+	sampler->requests = options->requests;
 	sampler->namer.traces = options->traces;
 	sampler->functions = archiving->functions;
 	sampler->take = take_sample;

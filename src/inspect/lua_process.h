@@ -22,6 +22,7 @@
 #include "unwind/capture/capture.h"
 #include "unwind/elf/registers.h"
 #include "unwind/names/namer.h"
+#include "unwind/nginx/connections.h"
 #include "unwind/values/frame_values.h"
 
 struct known_files;
@@ -177,11 +178,21 @@ struct sample_request lua_process_request(struct lua_process *process, uint64_t 
 /* How to read requests of nginx; unknown if the process is none. */
 const struct request_members *lua_process_request_members(const struct lua_process *process);
 
+/* Its connections; false if it has none: a master, or no nginx that ljspy can read. */
+bool lua_process_connections(struct lua_process *process, struct connections *ret_connections);
+
 /*
  * Capture the light threads of a request and the coroutines that its Lua works in, as
  * lua_process_capture_coroutines() does, and find its phase: NULL if there is none, or no Lua
  * works for it. False if there are no coroutines.
  */
 bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase);
+
+/*
+ * The first coroutine that works for a request, in the first VM, and the request's phase; NULL if it is
+ * unknown. False if no Lua works for it.
+ */
+bool lua_process_first_coroutine(struct lua_process *process, uint64_t request, const char **ret_phase,
+				 uint64_t *ret_thread);
 
 #endif

@@ -233,6 +233,7 @@ int process_set_modules(struct lua_process *process)
 	namer_reset(process->namer);
 	process->has_modules = true;
 	process->has_sought_clock = false;
+	process->connections_cycle = 0;
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include "src/linux/proc/maps.h"
 #include "unwind/capture/lua_image.h"
 #include "unwind/native/native.h"
+#include "unwind/nginx/connections.h"
 #include "unwind/nginx/route.h"
 #include "unwind/stack/merge.h"
 #include "unwind/symbols/symbols.h"
@@ -73,7 +74,9 @@ struct lua_process {
 	bool wants_refresh, has_new_modules;
 	bool has_modules;
 	bool has_sought_clock;
-	uint64_t loop_clock; /* address of an event loop's clock; 0 if there is none */
+	uint64_t loop_clock;            /* address of an event loop's clock; 0 if there is none */
+	struct connections connections; /* of the ngx_cycle_t at connections_cycle; 0: not known yet */
+	uint64_t connections_cycle;
 	struct capture capture;
 	char route[ROUTE_BYTES];        /* of the request captured last */
 	struct detail_capture *details; /* NULL: details are not wanted */

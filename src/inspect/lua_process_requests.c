@@ -14,6 +14,24 @@ const struct request_members *lua_process_request_members(const struct lua_proce
 	return lua_image_request_members(process->lua);
 }
 
+bool lua_process_connections(struct lua_process *process, struct connections *ret_connections)
+{
+	const struct request_members *members = lua_process_request_members(process);
+	uint64_t cycle;
+
+	if (!members->known || members->cycle == 0 || !memory_u64(process->memory, members->cycle, &cycle) ||
+	    cycle == 0)
+		return false;
+	/* It is searched for once: nginx has the same connections until it has another cycle. */
+	if (process->connections_cycle != cycle) {
+		if (!connections_find(process->memory, members, &process->connections))
+			return false;
+		process->connections_cycle = cycle;
+	}
+	*ret_connections = process->connections;
+	return true;
+}
+
 bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase)
 {
 	const struct request_layout *layout = lua_image_request_layout(process->lua);
@@ -35,6 +53,24 @@ bool lua_process_capture_request(struct lua_process *process, uint64_t request, 
 			return true;
 	}
 	return false;
+}
+
+bool lua_process_first_coroutine(struct lua_process *process, uint64_t request, const char **ret_phase,
+				 uint64_t *ret_thread)
+{
+	const struct request_layout *layout = lua_image_request_layout(process->lua);
+	uint64_t threads[LIGHT_THREADS_MAX];
+	struct memory_range ranges[REQUEST_RANGES];
+	struct request_context context;
+
+	if (lua_image_count(process->lua) == 0 ||
+	    !request_context(process->memory, layout, request, ranges, &context) ||
+	    light_threads_find(process->memory, layout, &lua_image_global(process->lua, 0)->vm->layout,
+			       request, &context, threads) == 0)
+		return false;
+	*ret_phase = request_phase(context.phase);
+	*ret_thread = threads[0];
+	return true;
 }
 
 struct sample_request lua_process_request(struct lua_process *process, uint64_t time_ns)

@@ -40,6 +40,7 @@ const struct option_entry option_table[] = {
 	{ "clock", OPTION_CLOCK, RECORD | SERVE, "CLOCK",
 	  "cpu: what runs (default); wall: what sleeps, too" },
 	{ "coroutines", OPTION_COROUTINES, RECORD, NULL, "where coroutines wait after they have yielded" },
+	{ "requests", OPTION_REQUESTS, RECORD, NULL, "where requests of nginx spend their time" },
 	{ "blocked", OPTION_BLOCKED, RECORD | SERVE, NULL, "turns of event loops that take 20ms or more" },
 	{ "threshold", OPTION_THRESHOLD, RECORD | SERVE, "TIME",
 	  "the same, for turns of at least that time" },

@@ -147,6 +147,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case 'd': return option_value_time(argument, "duration", &options->duration_ns);
 	case 'r': return option_value_rate(argument, &options->rate_hz);
 	case OPTION_COROUTINES: options->coroutines = true; return true;
+	case OPTION_REQUESTS: options->requests = true; return true;
 	case OPTION_BLOCKED:
 		if (!options->blocked_ns)
 			options->blocked_ns = blocked_default_ns;
@@ -471,14 +472,20 @@ static bool check_times(const struct options *options)
 	return false;
 }
 
+/* What is shown instead of threads goes with none of the others. */
 static bool resolve_coroutines(struct options *options)
 {
-	if (options->coroutines && (options->no_stop || options->blocked_ns)) {
-		message_error("--coroutines does not go together with %s.",
-			      options->no_stop ? "--no-stop" : "--blocked");
+	const char *other = options->no_stop                           ? "--no-stop"
+			    : options->blocked_ns                      ? "--blocked"
+			    : options->coroutines && options->requests ? "--coroutines"
+								       : NULL;
+
+	if ((options->coroutines || options->requests) && other) {
+		message_error("--%s does not go together with %s.",
+			      options->requests ? "requests" : "coroutines", other);
 		return false;
 	}
-	if (options->coroutines)
+	if (options->coroutines || options->requests)
 		options->clock = WEIGHT_WALL_TIME;
 	if (options->command == COMMAND_SERVE && !options->listen)
 		options->listen = "127.0.0.1:6060";

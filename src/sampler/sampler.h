@@ -71,6 +71,7 @@ struct sampler_options {
 	unsigned int rate_hz; /* of CPU time, or by the wall clock */
 	bool wall_clock;
 	bool coroutines;      /* sample yielded coroutines, and no threads; with the wall clock */
+	bool requests;        /* sample the requests of nginx, and no threads; with the wall clock */
 	bool turns;           /* fill in sample.loop_ns and sleeps; with the wall clock */
 	uint64_t duration_ns; /* 0: no limit */
 	struct namer_options namer;

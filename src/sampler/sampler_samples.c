@@ -559,6 +559,10 @@ void target_sample(struct sampler *sampler, struct target *target)
 		target_sample_coroutines(sampler, target);
 		return;
 	}
+	if (options->requests) {
+		target_sample_requests(sampler, target);
+		return;
+	}
 	if (!options->no_stop)
 		rehearse(target);
 	/* Better before all looks than between them: see begin_turn(). */

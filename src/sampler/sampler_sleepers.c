@@ -270,7 +270,8 @@ void target_close_records(struct sampler *sampler, struct target *target)
 {
 	struct thread_record *record, *next;
 
-	if (!sampler->options->wall_clock || sampler->options->coroutines || !target->sampled)
+	if (!sampler->options->wall_clock || sampler->options->coroutines || sampler->options->requests ||
+	    !target->sampled)
 		return;
 	HASH_ITER(hh, target->records, record, next) {
 		close_record(sampler, target, record);

@@ -127,7 +127,7 @@ struct target {
 	bool is_late;                /* this look is late: see target_is_late() */
 	bool wants_look;             /* it waits for a CPU, and its last CPU time has no sample */
 	uint64_t active_cpu_ns;      /* of the process clock, at the last look */
-	uint64_t coroutines_last_ns; /* when ljspy read its coroutines; 0: not yet */
+	uint64_t coroutines_last_ns; /* when ljspy read its coroutines or requests; 0: not yet */
 	uint64_t coroutines_next_ns; /* the earliest time to read them again */
 	int index;                   /* its place among the targets */
 	bool ended;
@@ -199,6 +199,11 @@ void target_take_late(struct sampler *sampler, struct target *target);
 
 /* Take samples of the coroutines that have yielded; nothing before coroutines_next_ns. */
 void target_sample_coroutines(struct sampler *sampler, struct target *target);
+
+/*---- sampler_requests.c ----*/
+
+/* Take samples of the requests of nginx that are in flight. */
+void target_sample_requests(struct sampler *sampler, struct target *target);
 
 /*---- sampler_sleepers.c: for the wall clock ----*/
 

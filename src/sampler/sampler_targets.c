@@ -142,7 +142,7 @@ static void close_accounts(struct sampler *sampler, struct target *target)
 		return;
 	if (total < target->accounted_ns)
 		total = target->accounted_ns;
-	else if (!sampler->options->coroutines &&
+	else if (!sampler->options->coroutines && !sampler->options->requests &&
 		 total - target->accounted_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
 		target_deliver_lost(sampler, target, 0, total - target->accounted_ns,
 				    target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);

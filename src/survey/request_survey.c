@@ -154,7 +154,7 @@ int request_survey_take(struct lua_process *process, struct request_report *repo
 	};
 	int error;
 
-	if (!connections_find(survey.memory, survey.members, &survey.connections))
+	if (!lua_process_connections(process, &survey.connections))
 		return -ENOTSUP;
 	error = quiet_read(report->pid, read_once, &survey, &report->asleep);
 	if (!error && !report->asleep)

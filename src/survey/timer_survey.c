@@ -182,7 +182,7 @@ static int read_once(void *context)
 	timers_clear(&survey->timers);
 	timer_report_clear_rows(survey->report);
 	survey->offset = 0;
-	error = timers_read(survey->memory, survey->members->timers, &survey->timers);
+	error = timers_read(survey->memory, survey->members->timers, TIMERS_ALL, &survey->timers);
 	/* It may change because the worker runs: quiet_read() reads it again. */
 	survey->report->is_torn = error == -EAGAIN;
 	if (survey->report->is_torn)
@@ -210,7 +210,7 @@ int timer_survey_take(struct lua_process *process, struct timer_report *report)
 	int error;
 
 	if (!survey.members->known || survey.members->timers == 0 || survey.members->loop_ms == 0 ||
-	    !connections_find(survey.memory, survey.members, &survey.connections))
+	    !lua_process_connections(process, &survey.connections))
 		return -ENOTSUP;
 	error = quiet_read(report->pid, read_once, &survey, &report->asleep);
 	timers_clear(&survey.timers);

@@ -115,7 +115,7 @@ static void read_timers(struct memory *memory, uint64_t tree, const struct conne
 	uint64_t words[TIMER_WORDS_MAX], offset;
 	struct timers timers;
 
-	if (timers_read(memory, tree, &timers))
+	if (timers_read(memory, tree, TIMERS_ALL, &timers))
 		return;
 	offset = timers_offset(memory, &timers, connections, &luajit);
 	fuzz_check(offset < connections->event_bytes, "a timer is in its event");

@@ -70,7 +70,7 @@ static void timers_come_in_the_order_of_their_times(void **state)
 	struct timers timers;
 
 	(void)state;
-	assert_int_equal(timers_read(&made_up.memory, BASE, &timers), 0);
+	assert_int_equal(timers_read(&made_up.memory, BASE, TIMERS_ALL, &timers), 0);
 	assert_int_equal(timers.count, 4);
 	assert_false(timers.is_cut);
 	for (size_t i = 0; i < timers.count; i++) {
@@ -78,8 +78,11 @@ static void timers_come_in_the_order_of_their_times(void **state)
 		assert_int_equal(timers.timers[i].due_ms, due[i]);
 	}
 	timers_clear(&timers);
+	assert_int_equal(timers_read(&made_up.memory, BASE, 15, &timers), 0);
+	assert_int_equal(timers.count, 2);
+	timers_clear(&timers);
 	made_up.words[0] = at(SENTINEL);
-	assert_int_equal(timers_read(&made_up.memory, BASE, &timers), 0);
+	assert_int_equal(timers_read(&made_up.memory, BASE, TIMERS_ALL, &timers), 0);
 	assert_int_equal(timers.count, 0);
 }
 
@@ -94,7 +97,7 @@ static void a_tree_that_contradicts_itself_is_none(void **state)
 		struct made_up made_up = tree();
 
 		made_up.words[words[i]] = values[i];
-		assert_int_equal(timers_read(&made_up.memory, BASE, &timers), -EAGAIN);
+		assert_int_equal(timers_read(&made_up.memory, BASE, TIMERS_ALL, &timers), -EAGAIN);
 	}
 }
 

@@ -74,7 +74,7 @@ static int take(struct walk *walk, uint64_t address, uint64_t key)
 	return 0;
 }
 
-int timers_read(struct memory *memory, uint64_t address, struct timers *ret_timers)
+int timers_read(struct memory *memory, uint64_t address, uint64_t until_ms, struct timers *ret_timers)
 {
 	struct timers timers = { 0 };
 	struct walk walk = { .memory = memory, .timers = &timers };
@@ -89,6 +89,8 @@ int timers_read(struct memory *memory, uint64_t address, struct timers *ret_time
 		uint64_t node = walk.path[--walk.depth].address;
 		uint64_t right = walk.path[walk.depth].node.right;
 
+		if (until_ms != TIMERS_ALL && (int64_t)(walk.path[walk.depth].node.key - until_ms) > 0)
+			break;
 		if (timers.count == TIMERS_MAX) {
 			timers.is_cut = true;
 			break;

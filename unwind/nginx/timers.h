@@ -31,8 +31,13 @@ struct timers {
 	bool is_cut; /* there are more */
 };
 
-/* Read the tree at an address. 0, -ENOMEM, or -EAGAIN if it changes or is none. */
-int timers_read(struct memory *memory, uint64_t tree, struct timers *ret_timers);
+#define TIMERS_ALL UINT64_MAX
+
+/*
+ * Read the tree at an address: all of it, or what is due until_ms. 0, -ENOMEM, or -EAGAIN if it changes
+ * or is none.
+ */
+int timers_read(struct memory *memory, uint64_t tree, uint64_t until_ms, struct timers *ret_timers);
 void timers_clear(struct timers *timers);
 
 /*

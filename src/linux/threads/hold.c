@@ -200,6 +200,14 @@ bool hold_has_stopped(const struct hold *hold)
 	return hold->begin_ns != 0;
 }
 
+const struct registers *hold_registers(const struct hold *hold, pid_t tid)
+{
+	for (size_t i = 0; i < hold->watched_count; i++)
+		if (hold->watched[i].stopped && hold->watched[i].thread->tid == tid)
+			return &hold->watched[i].registers;
+	return NULL;
+}
+
 uint64_t hold_count(const struct hold *hold)
 {
 	return hold->count;

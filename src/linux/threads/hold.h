@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "src/linux/threads/threads.h"
 #include "src/linux/threads/tracer.h"
@@ -33,6 +34,9 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 
 /* For read(): is a thread stopped, or does the whole process sleep by itself? */
 bool hold_has_stopped(const struct hold *hold);
+
+/* For read(): the registers of that thread; NULL unless it is stopped. */
+const struct registers *hold_registers(const struct hold *hold, pid_t tid);
 
 /* Of all holds that have ended: how many stopped a thread, and the longest time of these. */
 uint64_t hold_count(const struct hold *hold);

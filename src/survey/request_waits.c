@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/survey/request_waits.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory/array.h"
+#include "src/linux/clocks/clock.h"
+#include "unwind/nginx/connections.h"
+#include "unwind/nginx/timers.h"
+
+enum { NS_PER_MS = 1000 * 1000 };
+
+/*---- The list ----*/
+
+struct reading {
+	struct memory *memory;
+	const struct request_members *members;
+	struct request_waits *waits;
+};
+
+void request_waits_clear(struct request_waits *waits)
+{
+	free(waits->requests);
+	*waits = (struct request_waits){ 0 };
+}
+
+static struct waiting_request *add(struct request_waits *waits)
+{
+	struct waiting_request *requests;
+
+	waits->is_cut |= waits->count == REQUEST_WAITS_MAX;
+	if (waits->is_cut)
+		return NULL;
+	requests = array_grow(waits->requests, &waits->room, waits->count + 1, sizeof(*requests));
+	waits->is_cut = requests == NULL;
+	if (!requests)
+		return NULL;
+	waits->requests = requests;
+	return &requests[waits->count++];
+}
+
+/* A connection of a client holds the request that it serves now, which may be a subrequest. */
+static bool take_request(void *context, uint64_t connection, uint64_t address)
+{
+	struct reading *reading = context;
+	struct waiting_request *waiting;
+	struct nginx_request served, main;
+	struct nginx_details details;
+
+	if (!nginx_request_read(reading->memory, reading->members, address, &served) ||
+	    served.connection != connection)
+		return true;
+	if (served.main == address)
+		main = served;
+	else if (!nginx_request_read(reading->memory, reading->members, served.main, &main))
+		return true;
+	waiting = add(reading->waits);
+	if (!waiting)
+		return false;
+	nginx_request_details(reading->memory, reading->members, &served, &details);
+	*waiting = (struct waiting_request){ main, address, details.upstream, false };
+	return true;
+}
+
+bool request_waits_read(struct lua_process *process, struct request_waits *waits)
+{
+	struct reading reading = {
+		lua_process_memory(process),
+		lua_process_request_members(process),
+		waits,
+	};
+	struct connections connections;
+
+	waits->count = 0;
+	waits->is_cut = false;
+	return lua_process_connections(process, &connections) &&
+	       connections_walk(reading.memory, &connections, take_request, &reading);
+}
+
+/*---- The loop ----*/
+
+/* The time as timers count it. False if it is unknown. */
+static bool read_clock(struct lua_process *process, uint64_t *ret_ms)
+{
+	const struct request_members *members = lua_process_request_members(process);
+	uint64_t turn_ns = lua_process_loop_clock(process);
+
+	/* nginx's own stands still during a turn. */
+	if (turn_ns == 0 || members->loop_ms == 0 ||
+	    !memory_u64(lua_process_memory(process), members->loop_ms, ret_ms))
+		return false;
+	*ret_ms += (clock_now_ns(CLOCK_MONOTONIC) - turn_ns) / NS_PER_MS;
+	return true;
+}
+
+static void note_due(struct request_waits *waits, uint64_t request)
+{
+	for (size_t i = 0; i < waits->count; i++)
+		waits->requests[i].is_due |= waits->requests[i].serves == request ||
+					     waits->requests[i].request.address == request;
+}
+
+void request_waits_note_due(struct lua_process *process, struct request_waits *waits)
+{
+	const struct request_members *members = lua_process_request_members(process);
+	struct memory *memory = lua_process_memory(process);
+	const struct layout *luajit;
+	struct connections connections;
+	struct timers timers;
+	uint64_t now_ms, offset;
+
+	if (lua_process_global_count(process) == 0 || members->timers == 0 ||
+	    !lua_process_connections(process, &connections) || !read_clock(process, &now_ms) ||
+	    timers_read(memory, members->timers, now_ms, &timers))
+		return;
+	luajit = &lua_process_global(process, 0)->vm->layout;
+	offset = timers_offset(memory, &timers, &connections, luajit);
+	for (size_t i = 0; i < timers.count; i++) {
+		const struct timer_event event = timer_event_read(memory, &timers.timers[i], offset,
+								  &connections, luajit);
+		uint64_t request;
+
+		if (event.kind == TIMER_COROUTINE && luajit->L_exdata >= 0 &&
+		    memory_u64(memory, event.subject + (uint64_t)luajit->L_exdata, &request))
+			note_due(waits, request);
+	}
+	timers_clear(&timers);
+}
+
+/*---- Their Lua ----*/
+
+static bool is_same(const struct nginx_request *a, const struct nginx_request *b)
+{
+	return a->main == b->main && a->connection == b->connection && a->number == b->number &&
+	       a->ordinal == b->ordinal && a->start_ms == b->start_ms;
+}
+
+void request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
+			   size_t count, struct lua_waits *ret_waits)
+{
+	const struct request_members *members = lua_process_request_members(process);
+	uint64_t threads[REQUEST_WAITS_AT_ONCE];
+	int captured = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct waiting_request *waiting = &waits->requests[first + i];
+		struct nginx_request now;
+
+		ret_waits->coroutine[i] = -1;
+		ret_waits->phase[i] = NULL;
+		ret_waits->is_there[i] = nginx_request_read(lua_process_memory(process), members,
+							    waiting->serves, &now) &&
+					 is_same(&now, &waiting->request);
+		if (ret_waits->is_there[i] &&
+		    lua_process_first_coroutine(process, waiting->serves, &ret_waits->phase[i],
+						&threads[captured]))
+			ret_waits->coroutine[i] = captured++;
+	}
+	lua_process_capture_coroutines(process, 0, threads, (size_t)captured);
+	/* One of them is no coroutine any more: which one is unknown. */
+	for (size_t i = 0; i < count && lua_process_coroutine_count(process) != (size_t)captured; i++)
+		ret_waits->is_there[i] &= ret_waits->coroutine[i] < 0;
+}
+
+/*---- What they wait for ----*/
+
+static bool is_named(const struct frame *frame, const char *name)
+{
+	return frame->function->name && strcmp(frame->function->name, name) == 0;
+}
+
+/* Does lua-resty-lock wait, by sleeping again and again? */
+static bool is_lock(const struct frame *frames, size_t count)
+{
+	static const char file[] = "resty/lock.lua";
+
+	for (size_t i = 0; i < count && i < 3; i++) {
+		const char *path = frames[i].function->kind == FRAME_LUA ? frames[i].function->file : NULL;
+		size_t length = path ? strlen(path) : 0;
+
+		if (length >= sizeof(file) - 1 && strcmp(path + length - (sizeof(file) - 1), file) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* By the function of the module in which Lua has yielded. */
+static const char *name_lua_wait(const struct frame *frames, size_t count)
+{
+	static const struct {
+		const char *function, *wait;
+	} waits[] = {
+		{ "ngx.sleep", "sleep" },
+		{ "ngx.thread.wait", "light thread" },
+		{ "ngx.location.capture", "subrequest" },
+		{ "ngx.location.capture_multi", "subrequest" },
+		{ "ngx.req.read_body", "client body" },
+		{ "ngx.flush", "client write" },
+	};
+
+	if (count == 0)
+		return "Lua";
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+		if (is_named(&frames[0], waits[i].function))
+			return i == 0 && is_lock(frames, count) ? "lock" : waits[i].wait;
+	return frames[0].function->kind == FRAME_C_FUNCTION || frames[0].function->kind == FRAME_NATIVE
+		       ? "socket"
+		       : "Lua";
+}
+
+static const char *const upstream_names[] = {
+	[NGINX_UPSTREAM_NONE] = NULL,
+	[NGINX_UPSTREAM_CONNECTING] = "upstream connect",
+	[NGINX_UPSTREAM_WAITING] = "upstream first byte",
+	[NGINX_UPSTREAM_READING] = "upstream answer",
+	[NGINX_UPSTREAM_DONE] = NULL,
+};
+
+int request_waits_of(struct lua_process *process, const struct waiting_request *waiting,
+		     const struct lua_waits *lua, size_t index, struct request_wait *ret_wait)
+{
+	const char *upstream = upstream_names[waiting->upstream.state];
+	const struct frame *frames = NULL;
+	size_t count = 0;
+	int error = 0;
+
+	ret_wait->frame_count = 0;
+	if (lua->is_there[index] && lua->coroutine[index] >= 0)
+		error = lua_process_unwind_coroutine(process, (size_t)lua->coroutine[index], &frames, &count);
+	if (error)
+		return error;
+	ret_wait->frame_count = count < REQUEST_WAIT_FRAMES_MAX ? count : REQUEST_WAIT_FRAMES_MAX;
+	if (ret_wait->frame_count)
+		memcpy(ret_wait->frames, frames, ret_wait->frame_count * sizeof(frames[0]));
+	/* Lua ends before nginx asks an upstream, so an upstream is what its request waits for. */
+	if (upstream)
+		snprintf(ret_wait->name, sizeof(ret_wait->name), "%s: %s", upstream,
+			 waiting->upstream.peer[0] ? waiting->upstream.peer : "-");
+	else if (lua->is_there[index] && lua->coroutine[index] >= 0)
+		snprintf(ret_wait->name, sizeof(ret_wait->name), "%s", name_lua_wait(frames, count));
+	else
+		snprintf(ret_wait->name, sizeof(ret_wait->name), "%s",
+			 lua->is_there[index] ? "client" : "unknown");
+	return 0;
+}
+
+struct sample_request request_waits_label(const struct waiting_request *waiting, uint64_t now_ns,
+					  char route[static ROUTE_BYTES])
+{
+	const struct nginx_request *request = &waiting->request;
+	uint64_t start_ns = request->start_ms * NS_PER_MS;
+
+	route_of(request->uri, route);
+	return (struct sample_request){
+		.route = route,
+		.method = request->method[0] ? request->method : NULL,
+		.host = request->host[0] ? request->host : NULL,
+		.status = request->status,
+		.connection = request->number,
+		.number = request->ordinal,
+		.age_ns = start_ns && now_ns > start_ns ? now_ns - start_ns : 0,
+	};
+}

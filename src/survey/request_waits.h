@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * request_waits: which requests an nginx worker has at one moment, and what each waits for.
+ *
+ * Read the list while nothing runs; it is the truth of that moment. Where Lua waits is copied a little
+ * later, some requests at a time, and belongs to the same request if that is still there.
+ */
+#ifndef LJSPY_REQUEST_WAITS_H
+#define LJSPY_REQUEST_WAITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "output/sample/frame.h"
+#include "output/sample/sample.h"
+#include "src/inspect/lua_process.h"
+#include "unwind/nginx/nginx_request.h"
+#include "unwind/nginx/route.h"
+
+enum {
+	REQUEST_WAITS_MAX = 4096,     /* requests of one moment */
+	REQUEST_WAITS_AT_ONCE = 32,   /* requests whose Lua is copied at a time */
+	REQUEST_WAIT_FRAMES_MAX = 64, /* of one request; outer ones are left out */
+	REQUEST_WAIT_NAME_BYTES = 32 + NGINX_PEER_BYTES,
+};
+
+/* A request of a client. */
+struct waiting_request {
+	struct nginx_request request;   /* the main request */
+	uint64_t serves;                /* the one that works for it now: itself, or a subrequest */
+	struct nginx_upstream upstream; /* of that */
+	bool is_due;                    /* its Lua need not wait any more: it waits for the loop */
+};
+
+struct request_waits {
+	struct waiting_request *requests; /* owned */
+	size_t count, room;
+	bool is_cut; /* there are more requests, or memory is short */
+};
+
+void request_waits_clear(struct request_waits *waits);
+
+/* Replace the list, while nothing runs. False if the process is no nginx that ljspy can read. */
+bool request_waits_read(struct lua_process *process, struct request_waits *waits);
+
+/* While nothing runs: which of them wait in Lua for a time that has come, but the loop is busy. */
+void request_waits_note_due(struct lua_process *process, struct request_waits *waits);
+
+/* Where the Lua of some requests waits: copied while nothing runs, read until the next capture. */
+struct lua_waits {
+	/* For each request: which of the coroutines that were captured; -1: no Lua works for it. */
+	int coroutine[REQUEST_WAITS_AT_ONCE];
+	const char *phase[REQUEST_WAITS_AT_ONCE]; /* NULL if unknown */
+	bool is_there[REQUEST_WAITS_AT_ONCE];     /* false: the request has ended meanwhile */
+};
+
+/* Of count requests of the list from first on, at most REQUEST_WAITS_AT_ONCE. */
+void request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
+			   size_t count, struct lua_waits *ret_waits);
+
+/* One request's wait: the frames of its Lua, leaf first, and below what they are called. */
+struct request_wait {
+	struct frame frames[REQUEST_WAIT_FRAMES_MAX];
+	size_t frame_count;
+	char name[REQUEST_WAIT_NAME_BYTES]; /* "sleep", "upstream first byte: 127.0.0.1:8080"; any bytes */
+};
+
+/* Of the request at first + index. 0 or -ENOMEM. */
+int request_waits_of(struct lua_process *process, const struct waiting_request *waiting,
+		     const struct lua_waits *lua, size_t index, struct request_wait *ret_wait);
+
+/* The request for a sample at now_ns, the time of day; its texts are in waiting and route. */
+struct sample_request request_waits_label(const struct waiting_request *waiting, uint64_t now_ns,
+					  char route[static ROUTE_BYTES]);
+
+#endif
