@@ -390,6 +390,20 @@ static const char *request_group(enum filter_group group, const struct sample_re
 	return text;
 }
 
+/* The peer behind the kind of a request's wait: "upstream first byte: 127.0.0.1:8080". */
+static const char *upstream_name(const struct sample *sample)
+{
+	static const char upstream[] = "upstream ";
+	const struct function *top = sample->frame_count ? sample->frames[0].function : NULL;
+	const char *colon;
+
+	if (sample->thread_state != THREAD_PARKED || !sample->request.route || !top || !top->name ||
+	    strncmp(top->name, upstream, sizeof(upstream) - 1) != 0)
+		return "no upstream";
+	colon = strstr(top->name, ": ");
+	return colon ? colon + 2 : "no upstream";
+}
+
 /* Add the frame of the group at the root. 0 or -ENOMEM. */
 static int add_group(struct filter *filter, struct sample *sample)
 {
@@ -413,6 +427,7 @@ static int add_group(struct filter *filter, struct sample *sample)
 	case GROUP_STATUS:
 		function.name = request_group(filter->options.group, &sample->request, text);
 		break;
+	case GROUP_UPSTREAM: function.name = upstream_name(sample); break;
 	case GROUP_NONE:
 	case GROUP_COUNT: return 0;
 	}
@@ -470,6 +485,9 @@ static struct addition_key addition_key(const struct filter *filter, const struc
 	case GROUP_STATUS:
 		key.text = sample->request.route ? "" : NULL;
 		key.number = sample->request.status;
+		break;
+	case GROUP_UPSTREAM:
+		key.number = sample->request.route && sample->thread_state == THREAD_PARKED;
 		break;
 	case GROUP_MODULE:
 	case GROUP_NONE:

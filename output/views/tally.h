@@ -23,8 +23,8 @@
 
 #include "memory/hash.h"
 #include "output/recording/sample_source.h"
-#include "output/views/gc_bill.h"
-#include "output/views/request_bill.h"
+#include "output/bills/gc_bill.h"
+#include "output/bills/request_bill.h"
 #include "output/views/view.h"
 
 enum { TALLY_SLICES = 64 };

@@ -64,10 +64,10 @@ bool filter_arguments_states(const char *text, struct filter_options *options)
 }
 
 static const char *const group_names[GROUP_COUNT] = {
-	[GROUP_PID] = "pid",           [GROUP_TID] = "tid",     [GROUP_COMM] = "comm",
-	[GROUP_STATE] = "state",       [GROUP_PHASE] = "phase", [GROUP_MODULE] = "module",
-	[GROUP_GC_PHASE] = "gc-phase", [GROUP_ROUTE] = "route", [GROUP_HOST] = "host",
-	[GROUP_STATUS] = "status",
+	[GROUP_PID] = "pid",           [GROUP_TID] = "tid",           [GROUP_COMM] = "comm",
+	[GROUP_STATE] = "state",       [GROUP_PHASE] = "phase",       [GROUP_MODULE] = "module",
+	[GROUP_GC_PHASE] = "gc-phase", [GROUP_ROUTE] = "route",       [GROUP_HOST] = "host",
+	[GROUP_STATUS] = "status",     [GROUP_UPSTREAM] = "upstream",
 };
 
 const char *filter_arguments_group_name(enum filter_group group)

@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "output/sample/sample.h"
-#include "output/views/gc_bill.h"
+#include "output/bills/gc_bill.h"
 #include "src/top/filter.h"
 
 enum rows_list { ROWS_FUNCTIONS, ROWS_TREE, ROWS_THREADS, ROWS_LIST_COUNT };

@@ -120,6 +120,16 @@ def test_the_text_report(recorded):
     assert abs(sum(buckets) - int(about)) <= len(buckets)
 
 
+def test_sums_by_upstream(recorded):
+    recording, _, port = recorded
+    shown = ljspy.run("report", recording, "--by", "upstream").stdout
+    rows = re.findall(r"^ +[\d.]+ ± [\d.]+ +([\d.]+)  (127\.0\.0\.1:\d+|no upstream)$", shown, re.MULTILINE)
+    groups = {name: float(ms) for ms, name in rows}
+    waits = sum(sample["wall_ns"] for sample in samples_of(recording) if sample["names"][0].endswith(f":{port} [nginx]"))
+    assert waits > 0 and groups[f"127.0.0.1:{port}"] == pytest.approx(waits / 1e6, rel=0.01)
+    assert groups["no upstream"] > 0
+
+
 def test_lua_that_runs_has_its_stack(tmp_path):
     with nginx_server.Nginx(tmp_path / "nginx", nginx_server.template("waits.conf.in")) as server:
         server.wait_answers("/answers")

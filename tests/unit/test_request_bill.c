@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "output/views/request_bill.h"
+#include "output/bills/request_bill.h"
 
 enum { NS_PER_MS = 1000 * 1000, GAP_MS = 10 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/views/gc_bill.h"
+#include "output/bills/gc_bill.h"
 
 void gc_bill_add(struct gc_bill *bill, const struct sample_gc *gc, uint64_t ns)
 {

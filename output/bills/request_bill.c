@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/views/request_bill.h"
+#include "output/bills/request_bill.h"
 
 #include <errno.h>
 #include <stdlib.h>
