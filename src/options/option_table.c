@@ -179,13 +179,13 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 	},
 	[COMMAND_TIMERS] = {
 		"timers", "[options]",
-		"show the pending timers of nginx and ngx.timer, and when they are due",
+		"show the pending timers of nginx, and when they are due",
 		"  ljspy timers -p 1234\n"
 		"  ljspy timers --tree 1234 --watch          of all workers, each second\n",
 	},
 	[COMMAND_SHDICT] = {
 		"shdict", "[options]",
-		"show nginx's shared dictionaries and zones, and who holds their locks",
+		"show the zones that nginx shares, and who holds their locks",
 		"  ljspy shdict -p 1234\n"
 		"  ljspy shdict -p 1234 --json | jq '.processes[].zones[]'\n",
 	},
