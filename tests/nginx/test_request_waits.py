@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody"),
 ]
 
-SECONDS, RATE = 5, 199
+SECONDS, RATE, TRIES = 4, 199, 3
 CONNECTIONS = {"/proxied": 4, "/asks": 1}
 WAITS = {"/proxied": "upstream first byte", "/asks": "socket", "/up50": "sleep"}
 
@@ -34,17 +34,27 @@ def fixture_recorded(tmp_path_factory):
         parent.chmod(0o755)
     with nginx_server.Nginx(path / "nginx", nginx_server.template("waits.conf.in")) as server, contextlib.ExitStack() as stack:
         server.wait_answers("/answers")
-        loads = [stack.enter_context(server.load(route, SECONDS + 20, count)) for route, count in CONNECTIONS.items()]
+        loads = [stack.enter_context(server.load(route, TRIES * SECONDS + 30, count))
+                 for route, count in CONNECTIONS.items()]
         time.sleep(0.5)
-        begin = time.time()
-        done = ljspy.run("record", "--requests", "-p", server.worker, "-d", f"{SECONDS}s", "-r", RATE, "-o",
-                         path / "waits.ljspy")
-        end = time.time()
-        assert done.returncode == ljspy.OK, done.stderr
+        begin, end = record_often(server, path / "waits.ljspy")
         for load in loads:
             load.stop()
         time.sleep(0.3)
         yield path / "waits.ljspy", in_flight(path / "nginx/access.log", begin, end), server.port
+
+
+def record_often(server, output):
+    """Record until ljspy gets a CPU when a look is due. Returns when the recording began and ended."""
+    for _ in range(TRIES):
+        begin = time.time()
+        done = ljspy.run("record", "--requests", "-p", server.worker, "-d", f"{SECONDS}s", "-r", RATE, "-o", output)
+        end = time.time()
+        assert done.returncode == ljspy.OK, done.stderr
+        reached = len({sample["time_ns"] for sample in samples_of(output)}) / SECONDS
+        if reached > 0.7 * RATE:
+            return begin, end
+    pytest.skip(f"the machine is too busy: {reached:.0f} looks a second of {RATE} took place")
 
 
 def in_flight(log, begin, end):
@@ -114,8 +124,8 @@ def test_the_text_report(recorded):
     truth = sorted(log["/proxied"][1])
     # The recording is a part of the time that the log is of.
     part = length_of(samples_of(recording)) / 1e9 / log["seconds"]
-    assert int(seen) <= int(about) and int(about) == pytest.approx(part * len(truth), rel=0.3)
-    assert float(p50) == pytest.approx(1000 * truth[len(truth) // 2], rel=0.3)
+    assert int(seen) <= int(about) and int(about) == pytest.approx(part * len(truth), rel=0.2)
+    assert float(p50) == pytest.approx(1000 * truth[len(truth) // 2], rel=0.2)
     buckets = [int(count) for count in re.findall(r"^ +(\d+) +[\d.]+ ms  #", shown, re.MULTILINE)]
     assert abs(sum(buckets) - int(about)) <= len(buckets)
 
