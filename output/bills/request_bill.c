@@ -232,10 +232,13 @@ static struct latency latency_of(const struct request *request)
 
 static size_t bucket_of(double ns)
 {
+	double us = ns / NS_PER_US;
 	size_t bucket = 0;
 
-	for (double us = ns / NS_PER_US; us >= 2 && bucket + 1 < REQUEST_BILL_BUCKETS; us /= 2)
+	while (us >= 2 && bucket + 1 < REQUEST_BILL_BUCKETS) {
+		us /= 2;
 		bucket++;
+	}
 	return bucket;
 }
 

@@ -109,7 +109,7 @@ static void write_latencies(const struct report *report)
 			continue;
 		fprintf(report->out, "%12.0f  %10.3f ms  ", bill->buckets[i],
 			(double)(UINT64_C(1) << i) / 1e3);
-		for (double bar = 0; bar < BAR_CHARACTERS * bill->buckets[i] / most; bar++)
+		for (int bar = 0; bar < (int)(BAR_CHARACTERS * bill->buckets[i] / most) + 1; bar++)
 			fputc('#', report->out);
 		fputc('\n', report->out);
 	}
