@@ -19,7 +19,7 @@
 #include "output/reports/turn_report.h"
 #include "output/sample/sample.h"
 #include "output/source/source_text.h"
-#include "output/views/gc_bill.h"
+#include "output/bills/gc_bill.h"
 
 enum {
 	EVIDENCE_ROWS_MAX = 1 << 16,  /* of one table; what comes later counts in the sums only */

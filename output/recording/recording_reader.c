@@ -571,14 +571,10 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 		const char *name;
 		const char **text;
 	} texts[] = {
-		{ "target", &session->target },
-		{ "command_line", &session->command_line },
-		{ "cause", &session->cause },
-		{ "layout", &session->layout },
-		{ "roots", &session->roots },
-		{ "home_boot", &session->home.boot },
-		{ "home_root", &session->home.root },
-		{ "home_directory", &session->home.directory },
+		{ "target", &session->target },       { "command_line", &session->command_line },
+		{ "cause", &session->cause },         { "layout", &session->layout },
+		{ "roots", &session->roots },         { "home_boot", &session->home.boot },
+		{ "home_root", &session->home.root }, { "home_directory", &session->home.directory },
 	};
 	struct {
 		const char *name;

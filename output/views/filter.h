@@ -28,7 +28,7 @@ enum filter_group {
 	GROUP_ROUTE,    /* of the current request, with its numbers folded (struct sample_request) */
 	GROUP_HOST,     /* of the current request */
 	GROUP_STATUS,   /* likewise */
-	GROUP_UPSTREAM, /* the peer that a request waits for (src/survey/request_waits.h) */
+	GROUP_UPSTREAM, /* the peer that a request waits for (src/nginx/request_waits.h) */
 	GROUP_COUNT
 };
 

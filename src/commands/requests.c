@@ -2,7 +2,7 @@
 /* ljspy requests: the requests in flight in nginx. */
 #include "src/commands/commands.h"
 
-#include "src/survey/request_survey.h"
+#include "src/nginx/request_survey.h"
 #include "src/targets/nginx_look.h"
 
 static void *new_report(pid_t pid, const char *name, const struct options *options)

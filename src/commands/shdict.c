@@ -2,7 +2,7 @@
 /* ljspy shdict: the memory that nginx's processes share. */
 #include "src/commands/commands.h"
 
-#include "src/survey/zone_survey.h"
+#include "src/nginx/zone_survey.h"
 #include "src/targets/nginx_look.h"
 
 static void *new_report(pid_t pid, const char *name, const struct options *options)

@@ -2,7 +2,7 @@
 /* ljspy timers: what nginx's workers wait for the time of. */
 #include "src/commands/commands.h"
 
-#include "src/survey/timer_survey.h"
+#include "src/nginx/timer_survey.h"
 #include "src/targets/nginx_look.h"
 
 static void *new_report(pid_t pid, const char *name, const struct options *options)

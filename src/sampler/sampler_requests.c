@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/linux/threads/hold.h"
-#include "src/survey/request_waits.h"
+#include "src/nginx/request_waits.h"
 
 /* One look at a process: each request in flight gets a sample. */
 struct look {

@@ -8,7 +8,7 @@
 #include "output/sample/functions.h"
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
-#include "src/survey/request_survey.h"
+#include "src/nginx/request_survey.h"
 
 static const uint64_t ms_ns = 1000 * 1000;
 
@@ -20,7 +20,7 @@ struct in_flight {
 
 struct in_flight_worker {
 	struct lua_process *process;
-	struct request_report report;
+	struct request_report *report;
 };
 
 struct in_flight *in_flight_new(const struct given_layout *layout)
@@ -56,9 +56,15 @@ int in_flight_open(struct in_flight *in_flight, pid_t pid, struct in_flight_work
 
 	if (!worker)
 		return -ENOMEM;
-	worker->report = (struct request_report){ .pid = pid, .without_lua = true };
+	worker->report = request_report_new(pid, "", false);
+	if (!worker->report) {
+		free(worker);
+		return -ENOMEM;
+	}
+	worker->report->without_lua = true;
 	error = lua_process_open(pid, in_flight->functions, in_flight->files, &namer, &worker->process);
 	if (error) {
+		request_report_free(worker->report);
 		free(worker);
 		return error;
 	}
@@ -79,14 +85,14 @@ void in_flight_close(struct in_flight_worker *worker)
 	if (!worker)
 		return;
 	lua_process_close(worker->process);
-	request_report_clear(&worker->report);
+	request_report_free(worker->report);
 	free(worker);
 }
 
 int in_flight_oldest(struct in_flight_worker *worker, uint64_t *ret_age_ns)
 {
-	const struct request_report *report = &worker->report;
-	int error = request_survey_take(worker->process, &worker->report);
+	const struct request_report *report = worker->report;
+	int error = request_survey_take(worker->process, worker->report);
 
 	if (!error)
 		*ret_age_ns = report->count ? report->rows[0].age_ms * ms_ns : 0;

@@ -2,7 +2,7 @@
 /*
  * in_flight: how long have the requests of nginx's workers been in flight?
  *
- * No thread is stopped, see src/survey/request_survey.h.
+ * No thread is stopped, see src/nginx/request_survey.h.
  */
 #ifndef LJSPY_IN_FLIGHT_H
 #define LJSPY_IN_FLIGHT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/survey/quiet_read.h"
+#include "src/nginx/quiet_read.h"
 
 #include <stdint.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/survey/request_survey.h"
+#include "src/nginx/request_survey.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "src/linux/clocks/clock.h"
-#include "src/survey/quiet_read.h"
+#include "src/nginx/quiet_read.h"
 #include "unwind/nginx/connections.h"
 
 enum { NS_PER_MS = 1000 * 1000 };

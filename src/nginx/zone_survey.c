@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/survey/zone_survey.h"
+#include "src/nginx/zone_survey.h"
 
 #include <errno.h>
 #include <signal.h>

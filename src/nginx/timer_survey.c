@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/survey/timer_survey.h"
+#include "src/nginx/timer_survey.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/maps.h"
-#include "src/survey/quiet_read.h"
+#include "src/nginx/quiet_read.h"
 #include "unwind/nginx/connections.h"
 #include "unwind/nginx/timers.h"
 

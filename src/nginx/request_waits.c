@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/survey/request_waits.h"
+#include "src/nginx/request_waits.h"
 
 #include <errno.h>
 #include <stdio.h>
