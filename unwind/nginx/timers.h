@@ -37,7 +37,7 @@ struct timers {
  * Read the tree at an address: all of it, or what is due until_ms. 0, -ENOMEM, or -EAGAIN if it changes
  * or is none.
  */
-int timers_read(struct memory *memory, uint64_t tree, uint64_t until_ms, struct timers *ret_timers);
+int timers_read(struct memory *memory, uint64_t address, uint64_t until_ms, struct timers *ret_timers);
 void timers_clear(struct timers *timers);
 
 /*
