@@ -50,18 +50,23 @@ bool details_slot(const struct merged_frame *frame, unsigned slot, uint64_t *ret
 bool details_bytes(struct memory *memory, uint64_t address, uint32_t length,
 		   char ret_text[static DETAIL_STRING_BYTES])
 {
-	uint8_t bytes[VALUE_STRING_BYTES];
+	char bytes[VALUE_STRING_BYTES];
+	const char *mark;
 	uint32_t shown = length < sizeof(bytes) ? length : (uint32_t)sizeof(bytes);
 	size_t at = 0, room = DETAIL_STRING_BYTES - sizeof(cut_mark);
 
 	if (memory_read(memory, address, bytes, shown) != MEMORY_OK)
 		return false;
 	for (uint32_t i = 0; i < shown && at + 2 <= room; i++) {
-		if (bytes[i] == 0)
+		if (bytes[i]) {
+			ret_text[at++] = bytes[i];
+		} else {
 			ret_text[at++] = '\\';
-		ret_text[at++] = bytes[i] ? (char)bytes[i] : '0';
+			ret_text[at++] = '0';
+		}
 	}
-	strcpy(ret_text + at, shown < length || at + 2 > room ? cut_mark : "");
+	mark = shown < length || at + 2 > room ? cut_mark : "";
+	memcpy(ret_text + at, mark, strlen(mark) + 1);
 	return true;
 }
 

@@ -294,7 +294,7 @@ static int add_bytecode(struct trace_listing *listing, const struct path_point *
 		return 0;
 	number = (uint32_t)((pc - proto->bc) / BYTECODE_SIZE);
 	for (unsigned i = 1; i < depth; i++)
-		strcat(prefix, " .");
+		memcpy(prefix + 2 * (i - 1), " .", sizeof(" ."));
 	if (!listing_text_begin(&text))
 		return -ENOMEM;
 	bytecode_text_line(&listing->source, proto, number, instruction, prefix, text.out);

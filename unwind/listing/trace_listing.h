@@ -26,7 +26,7 @@ void trace_listing_read(struct trace_listing *listing);
 const struct trace *trace_listing_trace(const struct trace_listing *listing);
 
 /* Make its lines. samples may be NULL. 0 or -ENOMEM. */
-int trace_listing_make(struct trace_listing *reading, const struct listing_samples *samples,
+int trace_listing_make(struct trace_listing *listing, const struct listing_samples *samples,
 		       struct listing *ret_listing);
 
 #endif
