@@ -19,7 +19,7 @@ set style data histogram
 set style histogram clustered gap 1
 set style fill solid
 set boxwidth 0.9
-set xtics rotate by -35
+set xtics rotate by 35 right
 plot $data using 2:xtic(1) title 'ljspy' lc rgb '#c44e30', '' using 3 title 'floor' lc rgb '#8899aa'
 """
 GROWTH = """
@@ -46,7 +46,7 @@ def holds(rows, path):
         where = row.what.removeprefix("pause, ")
         ljspy, floor = statistics.median(row.values), statistics.median(row.bases["floor"])
         lines.append(f'"{where}" {ljspy} {floor}')
-    draw(path, 460, block("data", lines) + HOLDS)
+    draw(path, 480, block("data", lines) + HOLDS)
 
 
 def growth(rows, path):
