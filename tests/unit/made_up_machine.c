@@ -741,6 +741,13 @@ struct sample_gc __wrap_lua_process_gc(const struct lua_process *process)
 	return (struct sample_gc){ .phase = GC_PHASE_NONE };
 }
 
+INSTEAD_OF(lua_process_code_pc);
+uint64_t __wrap_lua_process_code_pc(const struct lua_process *process)
+{
+	(void)process;
+	return 0;
+}
+
 INSTEAD_OF(lua_process_trace);
 const struct trace *__wrap_lua_process_trace(const struct lua_process *process)
 {
