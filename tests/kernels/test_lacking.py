@@ -63,6 +63,7 @@ def test_the_table_of_kernels_has_each():
     assert rows == [(since, name) for name, _, since in LACKED]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", EVERY)
 def test_record_without(target, name, tmp_path):
     assert_right(target, tmp_path, without(name), ATTACH if name == "seize" else ())
@@ -91,6 +92,7 @@ def test_what_is_missing_is_said(target):
     assert len(said) == 1, result.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["syscall", "pagemap", "children"])
 def test_record_without_a_file_of_proc(target, name, tmp_path):
     """syscall is there as the kernel was configured, children since 3.5; pagemap may be refused."""

@@ -85,7 +85,7 @@ def test_debug_info_where_there_is_none():
     assert not result.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", ["", pytest.param(builds.NO_GC64, marks=pytest.mark.builds)], ids=("gc64", "gc32")
 )

@@ -19,7 +19,8 @@ DIRECTORY = ljspy.ROOT / "contrib/completions"
 # Names of arguments: those with completions, and those without. Add a new one here and
 # to the completions.
 COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE", "STATE[,...]", "WHAT", "CLOCK", "MEASURE"}
-TYPED = {"", "PATTERN", "TIME", "HZ", "TID[,TID...]", "NAME", "REGEX", "SHARE", "SIZE", "ADDRESS", "URL"}
+TYPED = {"", "PATTERN", "TIME", "HZ", "TID[,TID...]", "NAME", "REGEX", "SHARE", "SIZE", "ADDRESS", "URL", "CONDITION", "NUMBER", "FUNCTION",
+         "TRACE"}
 
 
 def environment():
@@ -108,13 +109,15 @@ def target():
 @pytest.mark.usefixtures("target")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_arguments_are_offered_for_long_and_short_options(offer_each, command):
-    names = [(option, name) for option in help_text.options(command) for name in (option.short, option.long) if name]
+    # One option for each kind of argument; of processes there is a test of its own.
+    kinds = {option.argument: option for option in help_text.options(command) if option.argument}
+    del kinds["PID[,PID...]"]
+    names = [(option, name) for option in kinds.values() for name in (option.short, option.long) if name]
     found = offer_each(*(f"ljspy {command} {name} " for _, name in names))
     assert len(found) == len(names) > 0
     for (option, name), offered in zip(names, found):
-        assert not any(text.startswith("-") for text in offered) or not option.argument
-        if option.argument:
-            assert bool(offered) == (option.argument in COMPLETED), (name, offered)
+        assert not any(text.startswith("-") for text in offered)
+        assert bool(offered) == (option.argument in COMPLETED), (name, offered)
 
 
 def test_formats(offer):

@@ -83,7 +83,7 @@ def test_every_key_of_the_help_of_top_is_described():
     described = {re.sub(r"\\&", "", word) for row in re.findall(r"^\.It Ic (.*)$", sections()["KEYS OF TOP"], re.MULTILINE) for word in row.split()}
     described |= set(re.findall(r"^\.Ic (\S+)$", sections()["KEYS OF TOP"], re.MULTILINE))
     assert len(keys) > 15
-    assert keys - {"pause", "OWN%", "TOTAL%"} <= described
+    assert keys - {"pause", "charts", "OWN%", "TOTAL%"} <= described
 
 
 def test_exit_statuses():

@@ -99,6 +99,7 @@ def test_all_have_the_same_maintainer(spec):
 
 
 @pytest.mark.usefixtures("built")
+@pytest.mark.long
 def test_rpm_has_every_file_that_is_installed(spec, tmp_path):
     files = re.search(r"^%files\n((?:\S.*\n)+)", spec("-P"), re.MULTILINE)[1]
     listed = {line.removesuffix("*") for line in files.splitlines() if line.startswith("/")}
@@ -106,6 +107,7 @@ def test_rpm_has_every_file_that_is_installed(spec, tmp_path):
 
 
 @pytest.mark.usefixtures("built")
+@pytest.mark.long
 def test_alpine_installs_what_make_does(tmp_path):
     """The subpackages take the manual page and the completions; abuild does so by these folders."""
     packaged, made = tmp_path / "packaged", tmp_path / "made"
@@ -118,6 +120,7 @@ def test_alpine_installs_what_make_does(tmp_path):
         assert f"ljspy-{part}" in alpine("subpackages").split()
 
 
+@pytest.mark.long
 def test_the_tarball_is_the_same_wherever_it_is_made(tmp_path):
     def ignored(folder, names):
         is_tests = pathlib.Path(folder) == ljspy.ROOT / "tests"

@@ -84,6 +84,7 @@ def rights(names, user):
             f"--inh-caps=-all,{added}", *ambient, f"--bounding-set=-all,{added}"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, user", [("ljspy-record", 54321), ("daemonset", 0), ("sidecar", 0)])
 def test_the_rights_are_enough(name, user):
     if user:
@@ -141,6 +142,7 @@ sys.exit(1) if library.seccomp_load(filter) else os.execv(sys.argv[2], sys.argv[
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", UNITS)
 def test_the_system_calls_are_enough(name, tmp_path):
     calls = allowed_calls(unit(name))
@@ -209,6 +211,7 @@ def installed_files(packages):
     return seen, {path for path in listed.splitlines() if re.match(r"/(usr/)?lib(64)?/.*\.so", path)}
 
 
+@pytest.mark.long
 def test_an_image_has_all_that_recording_and_pushing_need(tmp_path):
     """A root with the libraries of the packages that the Dockerfile installs, as they are installed here."""
     if os.geteuid() != 0 or not shutil.which("dpkg-query"):
