@@ -31,7 +31,7 @@ PACKAGES = [build for build in builds.PROGRAMS
 SOURCES = (builds.Source(*builds.FORK, "-DLUAJIT_NUMMODE=2 " + builds.NO_GC64),
            builds.Source(*builds.FORK, "-DLUAJIT_NUMMODE=2"), builds.Source(*builds.NEW, builds.NO_GC64))
 BUILDS = [*PACKAGES, *(pytest.param(build, marks=pytest.mark.builds) for build in SOURCES)]
-PROGRAMS = int(os.environ.get("LJSPY_LOCALS_PROGRAMS", "6"))
+PROGRAMS = int(os.environ.get("LJSPY_LOCALS_PROGRAMS", "4"))
 
 
 def start(build, path, jit="off", limit=60):

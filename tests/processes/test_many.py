@@ -110,7 +110,9 @@ def read(recording):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", LIMITS, ids=LIMITS)
+@pytest.mark.parametrize(
+    "limit", [pytest.param("no limits", marks=pytest.mark.long), "few files, few timers"], ids=LIMITS
+)
 def test_every_process_and_thread_is_accounted_for(host, limit):
     argvs = [[host, number, THREADS // PROCESSES + 1] for number in range(PROCESSES)]
     with started(argvs, user=USER) as targets, directory_of(USER) as directory:
