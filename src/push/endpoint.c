@@ -70,7 +70,7 @@ bool endpoint_read(const char *url, struct endpoint *ret_endpoint, const char **
 	else if (ends_in(endpoint.url, "/writeraw"))
 		endpoint.protocol = ENDPOINT_WRITE_RAW;
 	else if (!ends_in(endpoint.url, push_path))
-		strcat(endpoint.url, push_path);
+		memcpy(endpoint.url + length, push_path, sizeof(push_path));
 	endpoint.is_secret_safe = is_https || is_loopback(host);
 	*ret_endpoint = endpoint;
 	return true;
@@ -92,8 +92,12 @@ char *endpoint_base64(const char *bytes, size_t length)
 			group |= (unsigned char)bytes[i + 2];
 		*at++ = digits[group >> 18];
 		*at++ = digits[group >> 12 & 63];
-		*at++ = i + 1 < length ? digits[group >> 6 & 63] : '=';
-		*at++ = i + 2 < length ? digits[group & 63] : '=';
+		*at++ = digits[group >> 6 & 63];
+		*at++ = digits[group & 63];
+		if (i + 1 >= length)
+			at[-2] = '=';
+		if (i + 2 >= length)
+			at[-1] = '=';
 	}
 	if (text)
 		*at = '\0';

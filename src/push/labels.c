@@ -16,8 +16,10 @@ static bool clean_name(const char *text, size_t length, char ret_name[static LAB
 	if (length == 0 || length >= LABEL_NAME_SIZE || isdigit((unsigned char)*text) ||
 	    (length >= 2 && memcmp(text, "__", 2) == 0))
 		return false;
+	memcpy(ret_name, text, length);
 	for (size_t i = 0; i < length; i++)
-		ret_name[i] = is_word(text[i]) ? text[i] : '_';
+		if (!is_word(text[i]))
+			ret_name[i] = '_';
 	ret_name[length] = '\0';
 	return strncmp(ret_name, "__", 2) != 0;
 }
@@ -39,8 +41,10 @@ static void add(struct labels *labels, const char *name, const char *value, size
 	if (length >= LABEL_VALUE_SIZE)
 		length = LABEL_VALUE_SIZE - 1;
 	snprintf(label->name, sizeof(label->name), "%s", name);
+	memcpy(label->value, value, length);
 	for (size_t i = 0; i < length; i++)
-		label->value[i] = value[i] >= ' ' && value[i] <= '~' ? value[i] : '_';
+		if (value[i] < ' ' || value[i] > '~')
+			label->value[i] = '_';
 	label->value[length] = '\0';
 	labels->count++;
 }

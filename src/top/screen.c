@@ -312,8 +312,8 @@ static unsigned int draw_charts(const struct screen *screen, const struct pictur
 	if (abreast > CHARTS_ABREAST_MAX)
 		abreast = CHARTS_ABREAST_MAX;
 	width = COLS / abreast;
-	count = charts_make(picture->history, picture->now_ns, (size_t)abreast * (size_t)lines, (size_t)width - 2,
-			    MB_CUR_MAX > 1, charts, &seconds);
+	count = charts_make(picture->history, picture->now_ns, (size_t)abreast * (size_t)lines,
+			    (size_t)width - 2, MB_CUR_MAX > 1, charts, &seconds);
 	for (size_t i = 0; i < count; i++) {
 		int x = (int)i % abreast * width;
 

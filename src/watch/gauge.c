@@ -39,14 +39,16 @@ bool gauge_cpu(struct gauge *gauge, uint64_t now_ns, uint64_t cpu_ns)
 {
 	const uint64_t span_ns = gauge->condition->span_ns;
 	const struct gauge_reading *oldest = gauge->readings;
+	uint64_t elapsed_ns;
 
 	if (gauge->count == 0 || now_ns - last(gauge)->at_ns >= span_ns / GAUGE_PARTS)
 		add(gauge, now_ns, cpu_ns);
 	while (gauge->count > 1 && now_ns - gauge->readings[1].at_ns >= span_ns)
 		drop_oldest(gauge);
-	if (now_ns - oldest->at_ns < span_ns || cpu_ns < oldest->value)
+	elapsed_ns = now_ns - oldest->at_ns;
+	if (elapsed_ns == 0 || elapsed_ns < span_ns || cpu_ns < oldest->value)
 		return false;
-	return gauge_value(gauge, (cpu_ns - oldest->value) * 100 / (now_ns - oldest->at_ns));
+	return gauge_value(gauge, (cpu_ns - oldest->value) * 100 / elapsed_ns);
 }
 
 /* A tenth of the span is over: compare its least heap with that of the whole. */
