@@ -23,6 +23,7 @@
 #include "src/survey/traced_process.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
+#include "src/targets/core_look.h"
 #include "unwind/native/core_registers.h"
 #include "unwind/stack/arm64_thread.h"
 
@@ -310,9 +311,6 @@ static void dump_process(struct dump *dump, pid_t pid)
 	end_process(dump);
 }
 
-static const char *const problem_unknown_layout =
-	"The core's LuaJIT could not be recognised, or its program files are not here as they were.";
-
 /* Dump a thread of the core by its machine; skip a note that is too short for it. */
 static int dump_core_thread(struct dump *dump, uint16_t machine, struct core_note note)
 {
@@ -362,7 +360,7 @@ static int dump_core_stacks(struct dump *dump, struct core_file *core)
 	if (error)
 		return error;
 	if (lua_process_global_count(dump->process) == 0) {
-		message_warn("%s", problem_unknown_layout);
+		message_warn("%s", core_unknown_layout);
 		dump->status = EXIT_WITH_ERRORS;
 	}
 	error = dump_core_threads(dump, core);
@@ -385,12 +383,10 @@ static void dump_core(struct dump *dump, const char *path)
 	}
 	if (!error)
 		error = dump_core_stacks(dump, core);
-	if (error == -EBADMSG)
-		message_error("%s %s.", path, problem);
-	else if (error)
-		message_error_errno(-error, "%s", path);
-	if (error)
+	if (error) {
+		core_explain(path, error, problem);
 		dump->status = EXIT_NOTHING_DONE;
+	}
 	end_process(dump);
 	core_file_close(core);
 }

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "memory/core_file.h"
 #include "src/rendering/heap_output.h"
 #include "src/heap/process_heaps.h"
 #include "src/inspect/known_files.h"
@@ -21,6 +20,7 @@
 #include "src/survey/traced_lua.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
+#include "src/targets/core_look.h"
 
 struct heap_command {
 	const struct options *options;
@@ -155,45 +155,31 @@ static void heap_of_process(struct heap_command *command, pid_t pid)
 	process_heaps_clear(&command->heaps);
 }
 
-static int read_core(struct heap_command *command, struct core_file *core)
+static int read_core(void *context, struct lua_process *process, const struct core_file *core)
 {
-	const struct namer_options namer = { .native = NATIVE_NONE };
-	struct lua_process *process = NULL;
-	int error = lua_process_open_core(core, command->functions, &namer, &process);
+	struct heap_command *command = context;
 
-	if (error)
-		return error;
-	lua_process_give_layout(process, command->options->layout);
-	error = lua_process_refresh(process, true);
-	if (!error && lua_process_global_count(process) == 0) {
-		message_error(
-			"The core's LuaJIT could not be recognised, or its program files are not here as they were.");
+	if (lua_process_global_count(process) == 0) {
+		message_error("%s", core_unknown_layout);
 		command->status = EXIT_NOTHING_DONE;
 	}
-	if (!error)
-		error = read_heaps(command, process, NULL, core_file_pid(core), core_file_name(core));
-	lua_process_close(process);
-	return error;
+	return read_heaps(command, process, NULL, core_file_pid(core), core_file_name(core));
 }
 
 static void heap_of_core(struct heap_command *command, const char *path)
 {
-	const char *problem = NULL;
-	struct core_file *core = NULL;
-	int error = core_file_open(path, &core, &problem);
+	const struct core_look look = {
+		.functions = command->functions,
+		.layout = command->options->layout,
+		.look = read_core,
+		.context = command,
+	};
 
-	if (!error)
-		error = read_core(command, core);
-	if (error == -EBADMSG)
-		message_error("%s %s.", path, problem);
-	else if (error)
-		message_error_errno(-error, "%s", path);
-	if (error)
-		command->status = EXIT_NOTHING_DONE;
-	else
+	if (core_look_at(&look, path))
 		take_heaps(command);
+	else
+		command->status = EXIT_NOTHING_DONE;
 	process_heaps_clear(&command->heaps);
-	core_file_close(core);
 }
 
 /* Read all targets once. */

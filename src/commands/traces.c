@@ -10,7 +10,6 @@
 
 #include <jansson.h>
 
-#include "memory/core_file.h"
 #include "output/labels/json_values.h"
 #include "output/listing/listing_report.h"
 #include "src/linux/threads/tracer.h"
@@ -21,6 +20,7 @@
 #include "src/survey/traced_lua.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
+#include "src/targets/core_look.h"
 #include "src/targets/sampling.h"
 
 enum { SCHEMA_VERSION = 1 }; /* of the JSON document */
@@ -272,45 +272,30 @@ static void run(struct traces_command *command)
 
 /*---- A core file ----*/
 
-static int list_core(struct traces_command *command, struct core_file *core)
+static int list_core(void *context, struct lua_process *lua, const struct core_file *core)
 {
-	const struct namer_options namer = { .native = NATIVE_NONE };
-	struct lua_process *lua = NULL;
-	int error = lua_process_open_core(core, command->functions, &namer, &lua);
+	struct traces_command *command = context;
 
-	if (error)
-		return error;
-	lua_process_give_layout(lua, command->options->layout);
-	error = lua_process_refresh(lua, true);
-	if (!error && lua_process_global_count(lua) == 0) {
-		message_warn(
-			"%s",
-			"The core's LuaJIT could not be recognised, or its program files are not here as they were.");
+	if (lua_process_global_count(lua) == 0) {
+		message_warn("%s", core_unknown_layout);
 		command->status = EXIT_WITH_ERRORS;
 	}
-	if (!error)
-		error = list_opened(command, lua, NULL, core_file_pid(core), core_file_name(core));
-	lua_process_close(lua);
-	return error;
+	return list_opened(command, lua, NULL, core_file_pid(core), core_file_name(core));
 }
 
 static void run_on_core(struct traces_command *command, const char *path)
 {
-	const char *problem = NULL;
-	struct core_file *core = NULL;
-	int error = core_file_open(path, &core, &problem);
+	const struct core_look look = {
+		.functions = command->functions,
+		.layout = command->options->layout,
+		.look = list_core,
+		.context = command,
+	};
 
-	if (!error)
-		error = list_core(command, core);
-	if (error == -EBADMSG)
-		message_error("%s %s.", path, problem);
-	else if (error)
-		message_error_errno(-error, "%s", path);
-	if (error)
-		command->status = EXIT_NOTHING_DONE;
-	else
+	if (core_look_at(&look, path))
 		tell_nothing_found(command);
-	core_file_close(core);
+	else
+		command->status = EXIT_NOTHING_DONE;
 	if (command->documents && !json_write_processes(stdout, SCHEMA_VERSION, command->documents))
 		out_of_memory(command);
 }
