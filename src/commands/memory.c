@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <jansson.h>
 
@@ -17,15 +16,11 @@
 #include "src/linux/proc/process.h"
 #include "src/linux/pages/smaps.h"
 #include "src/program/message.h"
+#include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
 
-enum {
-	SCHEMA_VERSION = 1, /* of the JSON document */
-	/* Nobody is held: the objects of a busy process confirm its layout only at a quiet moment. */
-	TRIES = 20,
-	BETWEEN_TRIES_NS = 5 * 1000 * 1000,
-};
+enum { SCHEMA_VERSION = 1 }; /* of the JSON document */
 
 struct memory_command {
 	const struct options *options;
@@ -40,18 +35,6 @@ static void out_of_memory(struct memory_command *command)
 {
 	message_error_errno(ENOMEM, "telling memory apart");
 	command->status = EXIT_WITH_ERRORS;
-}
-
-static int refresh(struct lua_process *process)
-{
-	const struct timespec pause = { .tv_nsec = BETWEEN_TRIES_NS };
-	int error = lua_process_refresh(process, true);
-
-	for (unsigned i = 1; i < TRIES && !error && lua_process_needs_confirming(process); i++) {
-		nanosleep(&pause, NULL);
-		error = lua_process_refresh(process, true);
-	}
-	return error;
 }
 
 /* 0 or a negative errno. */
@@ -74,7 +57,7 @@ static int take(struct memory_command *command, pid_t pid, struct footprint **re
 	if (!error)
 		lua_process_give_layout(lua, command->options->layout);
 	if (!error)
-		error = refresh(lua);
+		error = confirm_while_it_runs(lua);
 	if (!error)
 		error = footprint_take(lua, &before, footprint);
 	lua_process_close(lua);

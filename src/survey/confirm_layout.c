@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/survey/confirm_layout.h"
 
+#include <time.h>
+
 #include "src/survey/traced_process.h"
 
 /* A hold may also catch the VM in the middle of a change. */
-enum { TRIES = 20 };
+enum { TRIES = 20, BETWEEN_TRIES_NS = 5 * 1000 * 1000 };
+
+int confirm_while_it_runs(struct lua_process *process)
+{
+	const struct timespec pause = { .tv_nsec = BETWEEN_TRIES_NS };
+	int error = lua_process_refresh(process, true);
+
+	for (unsigned i = 1; i < TRIES && !error && lua_process_needs_confirming(process); i++) {
+		nanosleep(&pause, NULL);
+		error = lua_process_refresh(process, true);
+	}
+	return error;
+}
 
 static void confirm(void *context)
 {

@@ -12,6 +12,12 @@
 #include "src/linux/threads/hold.h"
 
 /*
+ * lua_process_refresh(process, true) until nothing is open, some times: a process that is not held
+ * confirms its layout only at a quiet moment. 0 or a negative errno.
+ */
+int confirm_while_it_runs(struct lua_process *process);
+
+/*
  * Confirm what is open while the process is held, if it can be held.
  * lua_process_needs_confirming() tells the result.
  */

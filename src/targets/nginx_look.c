@@ -16,14 +16,10 @@
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/process.h"
 #include "src/program/message.h"
+#include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
 
-enum {
-	SCHEMA_VERSION = 1, /* of the JSON document */
-	/* Nobody is held: the objects of a busy process confirm its layout only at a quiet moment. */
-	TRIES = 20,
-	BETWEEN_TRIES_NS = 5 * 1000 * 1000,
-};
+enum { SCHEMA_VERSION = 1 }; /* of the JSON document */
 
 /* A process that is looked at, once or again and again. */
 struct subject {
@@ -47,18 +43,6 @@ static void out_of_memory(struct looking *looking)
 	looking->status = EXIT_WITH_ERRORS;
 }
 
-static int refresh(struct lua_process *process)
-{
-	const struct timespec pause = { .tv_nsec = BETWEEN_TRIES_NS };
-	int error = lua_process_refresh(process, true);
-
-	for (unsigned i = 1; i < TRIES && !error && lua_process_needs_confirming(process); i++) {
-		nanosleep(&pause, NULL);
-		error = lua_process_refresh(process, true);
-	}
-	return error;
-}
-
 static int open_subject(const struct looking *looking, pid_t pid, struct subject *subject)
 {
 	const struct namer_options namer = { .native = NATIVE_FOLD, .details = looking->options->details };
@@ -76,7 +60,7 @@ static int open_subject(const struct looking *looking, pid_t pid, struct subject
 	if (error)
 		return error;
 	lua_process_give_layout(subject->process, looking->options->layout);
-	return refresh(subject->process);
+	return confirm_while_it_runs(subject->process);
 }
 
 static void drop(struct subject *subject)
