@@ -68,6 +68,7 @@ struct library {
 struct program {
 	uint64_t g;
 	struct package_path path;
+	uint64_t read_for; /* the stack for which path was read last */
 	UT_hash_handle hh;
 };
 
@@ -86,6 +87,7 @@ struct namer {
 	size_t frame_count, frame_size;
 	size_t *merged; /* of each frame: the index of its merged frame */
 	size_t merged_size;
+	uint64_t stacks;       /* that were named so far */
 	size_t inserted_bytes; /* of functions, for namer_insert() */
 	/* The names of each frame of the current stack, and of the previous stack. */
 	const struct cached **names, **last_names;
@@ -320,7 +322,7 @@ static struct program *program_of(struct namer *namer, uint64_t g)
 	return NULL;
 }
 
-/* The root of a file by the package.path of now: each new function asks, few enough to read it each time. */
+/* The root of a file by the package.path of now, which is read once for all new functions of a stack. */
 static uint32_t find_root(struct namer *namer, const struct global_state *global, const char *file)
 {
 	struct program *program = *file == '@' ? program_of(namer, global->g) : NULL;
@@ -328,7 +330,10 @@ static uint32_t find_root(struct namer *namer, const struct global_state *global
 
 	if (!program)
 		return 0;
-	package_path_read(namer->live, &global->vm->layout, global->g, &program->path);
+	if (program->read_for != namer->stacks) {
+		package_path_read(namer->live, &global->vm->layout, global->g, &program->path);
+		program->read_for = namer->stacks;
+	}
 	length = program->path.text ? package_path_root(program->path.text, file + 1) : 0;
 	return length ? 1 + (uint32_t)length : 0;
 }
@@ -919,6 +924,7 @@ int namer_name(struct namer *namer, const struct merged_stack *stack, const stru
 	       size_t *ret_count)
 {
 	namer->frame_count = 0;
+	namer->stacks++;
 	complete_vm_names(namer);
 	if (HASH_COUNT(namer->cache) >= CACHE_MAX)
 		namer_forget_names(namer);
