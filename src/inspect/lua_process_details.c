@@ -97,6 +97,17 @@ static bool describe_process(void *context, uint64_t pid, char ret_text[static D
 	return true;
 }
 
+static int insert(struct lua_process *process, const struct detail *details, size_t count,
+		  const struct frame **ret_frames, size_t *ret_count)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < count && !error; i++)
+		error = namer_insert(process->namer, details[i].merged_index, details[i].text, ret_frames,
+				     ret_count);
+	return error;
+}
+
 int process_add_details(struct lua_process *process, bool runs, const struct frame **ret_frames,
 			size_t *ret_count)
 {
@@ -116,16 +127,13 @@ int process_add_details(struct lua_process *process, bool runs, const struct fra
 	};
 	struct detail details[DETAILS_MAX];
 	size_t count = 0;
-	int error = 0;
+	int error;
 
 	if (runs && process->options.errors != ERRORS_HIDDEN)
 		count = details_find_errors(&source, process->options.errors == ERRORS_VALUES, details);
-	for (size_t i = 0; i < count && !error; i++)
-		error = namer_insert(process->namer, details[i].merged_index, details[i].text, ret_frames,
-				     ret_count);
-	count = process->options.details && !error ? details_find(&source, details) : 0;
-	for (size_t i = 0; i < count && !error; i++)
-		error = namer_insert(process->namer, details[i].merged_index, details[i].text, ret_frames,
-				     ret_count);
-	return error;
+	error = insert(process, details, count, ret_frames, ret_count);
+	if (error || !process->options.details)
+		return error;
+	count = details_find(&source, details);
+	return insert(process, details, count, ret_frames, ret_count);
 }

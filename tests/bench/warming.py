@@ -10,6 +10,7 @@ import time
 
 import ljspy
 import measure
+import pause
 
 SECONDS = 6
 STEADY = 3  # the seconds from there on are compared with
@@ -21,17 +22,6 @@ ROUNDS = 3
 def program(path):
     with measure.luajit(path) as target:
         yield target.pid
-
-
-@contextlib.contextmanager
-def nginx(options):
-    with measure.serving(options) as server:
-        load = server.load("/work", 600)
-        try:
-            yield server.worker
-        finally:
-            load.terminate()
-            load.wait()
 
 
 def seconds_of(pid, options):
@@ -53,7 +43,7 @@ def seconds_of(pid, options):
 
 def rows(options):
     targets = {path.stem: (lambda path=path: program(path)) for path in sorted((measure.HERE / "warming").glob("*.lua"))}
-    targets["nginx under load"] = lambda: nginx(options)
+    targets["nginx under load"] = lambda: pause.nginx(options)
     for name, start in targets.items():
         dearest, steady, missed = [], [], []
         for _ in range(min(ROUNDS, options.pairs)):
