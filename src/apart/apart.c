@@ -101,6 +101,9 @@ static enum apart_end take_until_end(struct apart *apart, unsigned char *buffer)
 	else
 		good = take_all(apart, buffer);
 	update(apart);
+	/* What the engine says of its targets is then wrong, too: it cannot wait for them. */
+	if (apart->shared->wait_error)
+		return APART_UNWATCHED;
 	return good && apart->shared->is_done ? APART_CONCLUDED : APART_KILLED;
 }
 
@@ -153,6 +156,7 @@ int apart_run(const struct apart_options *options, enum apart_end *ret_end)
 	if (!error) {
 		*ret_end = take_until_end(&apart, buffer);
 		beat_end(&apart);
+		error = *ret_end == APART_UNWATCHED ? -apart.shared->wait_error : 0;
 	}
 	if (apart.shared)
 		munmap(apart.shared, apart.shared_size);

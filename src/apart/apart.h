@@ -52,12 +52,13 @@ struct apart_options {
 
 enum apart_end {
 	APART_CONCLUDED,
-	APART_KILLED, /* the engine or its guard died, or the engine sent nonsense */
+	APART_KILLED,    /* the engine or its guard died, or the engine sent nonsense */
+	APART_UNWATCHED, /* waitpid() fails for ljspy's own processes, so they were ended */
 };
 
 /*
- * Run the work in an engine, and take what it sends, until it is done. 0, or a
- * negative errno if the engine could not start.
+ * Run the work in an engine, and take what it sends, until it is done. 0, or a negative errno:
+ * why the engine could not start, or, with APART_UNWATCHED, of waitpid().
  *
  * Every thread of ljspy must block SIGINT, SIGTERM, SIGHUP, SIGCHLD and SIGRTMIN, and
  * SIGQUIT to treat it like the first three. The first of them concludes the work;

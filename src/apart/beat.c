@@ -4,9 +4,9 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "memory/child_wait.h"
 #include "src/linux/clocks/clock.h"
 #include "src/program/interruption.h"
 
@@ -69,7 +69,10 @@ void beat_await(struct apart *apart)
 	apart->taker_waits = false;
 }
 
-/* Continue the guard if it is stopped. Note its end: the engine has ended before it, or dies with it. */
+/*
+ * Continue the guard if it is stopped. Note its end: the engine has ended before it, or dies with it. If
+ * the guard cannot be watched, end it.
+ */
 static void watch_guard(struct apart *apart)
 {
 	pid_t reported;
@@ -77,11 +80,16 @@ static void watch_guard(struct apart *apart)
 
 	if (apart->engine_is_gone)
 		return;
-	reported = waitpid(apart->guard, &status, WUNTRACED | WNOHANG);
-	if (reported == apart->guard && WIFSTOPPED(status))
+	reported = child_wait(apart->guard, &status, WUNTRACED | WNOHANG);
+	if (reported == apart->guard && WIFSTOPPED(status)) {
 		kill(apart->guard, SIGCONT);
-	else if (reported == apart->guard || (reported < 0 && errno != EINTR))
+	} else if (reported != 0) {
+		if (reported < 0) {
+			apart->shared->wait_error = errno;
+			kill(apart->guard, SIGKILL);
+		}
 		apart->engine_is_gone = true;
+	}
 }
 
 static bool is_something_new(const struct apart *apart)

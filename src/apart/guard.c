@@ -7,10 +7,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "memory/child_wait.h"
 #include "memory/close_files.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/engine_name.h"
@@ -69,13 +69,10 @@ _Noreturn static void wait_for(struct shared *shared, pid_t engine)
 	pid_t reported;
 	int status;
 
-	for (;;) {
-		reported = waitpid(engine, &status, WUNTRACED);
-		if (reported == engine && WIFSTOPPED(status))
-			rouse(engine);
-		else if (reported == engine || errno != EINTR) /* it has ended, or ends with the guard */
-			break;
-	}
+	while ((reported = child_wait(engine, &status, WUNTRACED)) == engine && WIFSTOPPED(status))
+		rouse(engine);
+	if (reported != engine) /* it ends with the guard */
+		shared->wait_error = errno;
 	shared->guard_cpu_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	_exit(0);
 }

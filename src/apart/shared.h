@@ -21,6 +21,7 @@ struct shared {
 	_Atomic pid_t beat_tid;       /* the thread that beats; 0 before the first beat */
 	_Atomic uint64_t beat_due_ns; /* when the next beat is overdue: CLOCK_MONOTONIC */
 	_Atomic bool end_wanted;      /* the engine must conclude */
+	_Atomic int wait_error;       /* errno if front or guard cannot wait for its child; else 0 */
 
 	/* The engine's. */
 	_Atomic bool is_done;             /* it has concluded the work */

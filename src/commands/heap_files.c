@@ -82,6 +82,12 @@ static bool check_format(const struct options *options)
 			      options->recordings[0]);
 		return false;
 	}
+	if (options->command == COMMAND_DIFF && !options->recordings[1]) {
+		message_error(
+			"%s is a heap, which has no slow requests: a heap to compare it with is missing.",
+			options->recordings[0]);
+		return false;
+	}
 	if (options->command == COMMAND_DIFF && !options->heap_format->compare) {
 		message_error("The format %s cannot show what has changed.", options->heap_format->name);
 		return false;

@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "memory/child_wait.h"
 #include "memory/close_files.h"
 #include "src/linux/clocks/clock.h"
 #include "src/program/message.h"
@@ -206,14 +206,18 @@ void pusher_note(const struct pusher *pusher)
 
 bool pusher_end(struct pusher *pusher)
 {
-	int status = 0;
+	int status;
+	pid_t waited;
 
 	if (!pusher->pid)
 		return true;
 	close(pusher->pipe);
-	while (waitpid(pusher->pid, &status, 0) < 0 && errno == EINTR)
-		;
+	waited = child_wait(pusher->pid, &status, 0);
 	pusher->pid = 0;
+	if (waited < 0) {
+		message_error_errno(errno, "waiting for the process that pushes");
+		return false;
+	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) != FAILED)
 		return WEXITSTATUS(status) == PUSHED_ALL;
 	message_error(

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/serve/heap_request.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "memory/child_wait.h"
 #include "src/linux/clocks/clock.h"
 
 enum { PID_TEXT = 12, LOOK_NS = 50 * 1000 * 1000, SECONDS_MAX = 120 };
@@ -54,17 +53,17 @@ static int spawn(const struct options *options, const char *pids, const char *fo
 static void end(pid_t pid)
 {
 	kill(pid, SIGTERM);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	child_wait(pid, NULL, 0);
 }
 
 static enum hub_answer await(pid_t pid, const struct hub_request *request)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	uint64_t end_ns = clock_now_ns(CLOCK_MONOTONIC) + SECONDS_MAX * (uint64_t)NS_PER_SECOND;
+	pid_t ended;
 	int status;
 
-	while (waitpid(pid, &status, WNOHANG) == 0) {
+	while ((ended = child_wait(pid, &status, WNOHANG)) == 0) {
 		bool is_there = request->is_there(request->client);
 
 		if (!is_there || clock_now_ns(CLOCK_MONOTONIC) > end_ns) {
@@ -74,7 +73,8 @@ static enum hub_answer await(pid_t pid, const struct hub_request *request)
 		nanosleep(&pause, NULL);
 	}
 	/* With several processes, one may have gone: what it wrote of the others counts. */
-	return WIFEXITED(status) && WEXITSTATUS(status) <= EXIT_WITH_ERRORS ? HUB_DONE : HUB_FAILED;
+	return ended == pid && WIFEXITED(status) && WEXITSTATUS(status) <= EXIT_WITH_ERRORS ? HUB_DONE
+											    : HUB_FAILED;
 }
 
 enum hub_answer heap_request_run(const struct options *options, const struct hub_request *request,

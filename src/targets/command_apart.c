@@ -106,6 +106,10 @@ static enum exit_status run(struct command_apart *self, const struct apart_optio
 	error = apart_run(options, &end);
 	/* The targets are free: from here on, an interrupt ends ljspy at once. */
 	pthread_sigmask(SIG_SETMASK, inherited_mask, NULL);
+	if (error && end == APART_UNWATCHED) {
+		message_error_errno(-error, "ljspy's processes cannot wait for each other: waitpid() fails");
+		return EXIT_NOTHING_DONE;
+	}
 	if (error) {
 		choose_explain_error(-error, "starting to look");
 		return EXIT_NOTHING_DONE;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/targets/launched.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <sys/wait.h>
 
+#include "memory/child_wait.h"
 #include "src/program/interruption.h"
 #include "src/program/message.h"
 
@@ -24,10 +23,10 @@ void launched_pass_on(const struct sampler_result *result)
 /* True when there is nothing more to wait for. */
 static bool has_ended(struct sampler_result *result)
 {
-	pid_t pid = waitpid(result->pid, &result->exit_status, WNOHANG);
+	pid_t pid = child_wait(result->pid, &result->exit_status, WNOHANG);
 
 	result->exit_known = pid == result->pid;
-	return pid == result->pid || (pid < 0 && errno != EINTR);
+	return pid != 0;
 }
 
 void launched_await(struct sampler_result *result, const char *command)

@@ -13,10 +13,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "memory/child_wait.h"
 #include "memory/close_files.h"
 
 enum {
@@ -236,7 +236,7 @@ static _Noreturn void run(int fd)
 /* Start the server as a child's child, so that the client need not wait for its end. False on failure. */
 static bool start(int fd)
 {
-	pid_t child = fork(), waited;
+	pid_t child = fork();
 	int status;
 
 	if (child == 0) {
@@ -248,10 +248,7 @@ static bool start(int fd)
 	}
 	if (child < 0)
 		return false;
-	do
-		waited = waitpid(child, &status, 0);
-	while (waited < 0 && errno == EINTR);
-	return waited == child && status == 0;
+	return child_wait(child, &status, 0) == child && status == 0;
 }
 
 struct symbol_server *symbol_server_start(void)
