@@ -7,6 +7,7 @@
 
 #include "memory/array.h"
 #include "unwind/jit/traces.h"
+#include "unwind/nginx/gateway.h"
 
 struct lua_image {
 	const struct image *code;
@@ -30,6 +31,7 @@ static void free_global(struct global_state *global)
 	if (!global)
 		return;
 	traces_free(global->traces);
+	gateway_free(global->gateway);
 	free(global);
 }
 

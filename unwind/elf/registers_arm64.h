@@ -50,4 +50,7 @@ enum {
 /* DW_CFA_AARCH64_negate_ra_state: the return address is signed from here on, or no more. */
 enum { TABLE_OP_NEGATES_SIGNATURE = 0x2d };
 
+/* sizeof(MCode) (lj_jit.h), in which LuaJIT counts its machine code: SnapShot.mcofs. */
+enum { MCODE_BYTES = 4 };
+
 #endif

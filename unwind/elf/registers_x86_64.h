@@ -47,4 +47,7 @@ enum {
 
 enum { TABLE_OP_NEGATES_SIGNATURE = 0 }; /* return addresses have no signature: DW_CFA_nop */
 
+/* sizeof(MCode) (lj_jit.h), in which LuaJIT counts its machine code: SnapShot.mcofs. */
+enum { MCODE_BYTES = 1 };
+
 #endif

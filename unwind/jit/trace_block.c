@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "unwind/elf/registers.h"
 #include "unwind/lua/luajit.h"
 
 /* IR constants and instructions (lj_ir.h); references are biased. */
@@ -252,7 +253,8 @@ bool trace_snapshot(const struct trace *trace, const struct layout *layout, uint
 	ret_snapshot->ref = (uint32_t)load_bytes(snapshot, layout->SnapShot_ref, 2);
 	ret_snapshot->mcofs = layout->SnapShot_mcofs == LAYOUT_ABSENT
 				      ? 0
-				      : (uint32_t)load_bytes(snapshot, layout->SnapShot_mcofs, 2);
+				      : (uint32_t)load_bytes(snapshot, layout->SnapShot_mcofs, 2) *
+						MCODE_BYTES;
 	ret_snapshot->count = (uint8_t)load_bytes(snapshot, layout->SnapShot_count, 1);
 	return true;
 }
@@ -269,7 +271,8 @@ bool trace_snapshot_at(const struct trace *trace, const struct layout *layout, u
 		const uint8_t *snapshot = snapshot_number(trace, layout, i);
 
 		/* Snapshots that no guard uses may have any offset. */
-		if (snapshot && trace->mcode + load_bytes(snapshot, layout->SnapShot_mcofs, 2) <= pc) {
+		if (snapshot &&
+		    trace->mcode + load_bytes(snapshot, layout->SnapShot_mcofs, 2) * MCODE_BYTES <= pc) {
 			*ret_number = i;
 			found = true;
 		}

@@ -72,7 +72,7 @@ bool trace_constant(const struct trace *trace, const struct layout *layout, uint
 
 struct trace_snapshot {
 	uint32_t ref;   /* its first instruction */
-	uint32_t mcofs; /* the offset of their code; 0 in builds without it */
+	uint32_t mcofs; /* the offset of their code in bytes; 0 in builds without it */
 	uint8_t count;  /* how often its exit was taken, as LuaJIT counts it */
 };
 
