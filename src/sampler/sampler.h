@@ -92,7 +92,11 @@ enum sampler_end {
 	SAMPLER_FAILED,        /* see error and pid */
 	SAMPLER_NO_LUAJIT,     /* no process has a LuaJIT that ljspy can read; see pid */
 	SAMPLER_LET_GO,        /* may_go_on returned false */
-	SAMPLER_KILLED,        /* the process that took samples was killed; see src/sampler/sampler_apart.h */
+	/*
+	 * The process that took samples was killed (see src/sampler/sampler_apart.h); if error is not 0, because
+	 * waitpid() fails with it for ljspy's own processes.
+	 */
+	SAMPLER_KILLED,
 };
 
 enum { PACKAGE_ROOTS_MAX = 4096 }; /* bytes, with the NUL; further roots are left out */

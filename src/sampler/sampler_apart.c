@@ -222,12 +222,15 @@ static void update(struct apart *apart, void *context)
 	}
 }
 
-static void conclude(const struct sampler_apart *self, enum apart_end end)
+/* error: of waitpid(), if the engine could not be watched; else 0. */
+static void conclude(const struct sampler_apart *self, enum apart_end end, int error)
 {
-	if (end == APART_KILLED || self->failed)
+	if (end != APART_CONCLUDED || self->failed) {
 		self->result->end = SAMPLER_KILLED;
-	else if (self->told_to_end && self->result->end == SAMPLER_INTERRUPTED)
+		self->result->error = error;
+	} else if (self->told_to_end && self->result->end == SAMPLER_INTERRUPTED) {
 		self->result->end = SAMPLER_TOLD_TO_END;
+	}
 }
 
 void sampler_run_apart(const struct sampler_options *options, struct sampler_result *ret_result)
@@ -254,9 +257,9 @@ void sampler_run_apart(const struct sampler_options *options, struct sampler_res
 	if (options->launch)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	error = self.reader ? apart_run(&apart_options, &end) : -ENOMEM;
-	if (error)
+	if (error && end != APART_UNWATCHED)
 		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = error };
 	else
-		conclude(&self, end);
+		conclude(&self, end, error);
 	sample_reader_free(self.reader);
 }

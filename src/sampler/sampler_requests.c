@@ -19,6 +19,7 @@ struct look {
 	bool runs; /* its first thread was stopped, and is captured */
 	struct capture_hints hints;
 	size_t first, count; /* of the requests whose Lua is copied */
+	bool gives_up;       /* there was no moment to copy Lua */
 	struct lua_waits lua;
 	uint64_t time_ns, now_ns; /* of the list: CLOCK_MONOTONIC, and the time of day */
 	uint64_t waited_ns;       /* since the last look */
@@ -29,13 +30,18 @@ struct look {
 
 /*---- While nothing runs ----*/
 
+static void choose_next(struct look *look)
+{
+	look->count = look->waits.count - look->first;
+	if (look->count > REQUEST_WAITS_AT_ONCE)
+		look->count = REQUEST_WAITS_AT_ONCE;
+}
+
 static void read_lua(void *context)
 {
 	struct look *look = context;
 
-	look->count = look->waits.count - look->first;
-	if (look->count > REQUEST_WAITS_AT_ONCE)
-		look->count = REQUEST_WAITS_AT_ONCE;
+	choose_next(look);
 	request_waits_capture(look->target->process, &look->waits, look->first, look->count, &look->lua);
 }
 
@@ -136,14 +142,25 @@ static int deliver_waiting(struct look *look, size_t index)
 	return 0;
 }
 
+/* The requests were there at the time of the look, even if what their Lua does cannot be read any more. */
+static void take_next(struct look *look)
+{
+	if (!look->runs && look->first == 0)
+		return; /* read_list() has */
+	look->gives_up = look->gives_up || !hold_while(look->hold, read_lua, NULL, look);
+	if (look->gives_up) {
+		choose_next(look);
+		request_waits_know_nothing(look->count, &look->lua);
+	}
+}
+
 static void deliver_all(struct look *look)
 {
 	int error = 0;
 
 	deliver_running(look);
 	while (look->first < look->waits.count && !error) {
-		if ((look->runs || look->first > 0) && !hold_while(look->hold, read_lua, NULL, look))
-			break;
+		take_next(look);
 		for (size_t i = 0; i < look->count && !error; i++)
 			error = deliver_waiting(look, i);
 		look->first += look->count;

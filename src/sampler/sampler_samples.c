@@ -16,7 +16,6 @@ enum {
 	WAITED_TOO_LONG_NS = 200 * 1000,
 	WORKED_TOO_LONG_NS = 500 * 1000,
 
-	FEW_THREADS = 8,
 	/* Letting a thread go on takes less. */
 	AT_ONCE_NS = 50 * 1000,
 
@@ -29,76 +28,6 @@ enum {
 	EVEN_OUT_OVER = 32,
 };
 
-/*---- Records of threads ----*/
-
-void target_open_record(struct thread_record *record, const struct thread *thread, uint64_t now)
-{
-	record->on_cpu = record->waiting = record->asleep = (struct time_account){ 0 };
-	record->measured_ns = record->last_sample_ns = now;
-	record->cpu_ns = thread->cpu_ns;
-	record->waited_ns = thread->waited_ns;
-}
-
-struct thread_record *target_record(struct target *target, const struct thread *thread, uint64_t now)
-{
-	struct thread_record *record;
-
-	HASH_FIND_INT(target->records, &thread->tid, record);
-	if (record)
-		return record;
-	record = calloc(1, sizeof(*record));
-	if (!record)
-		return NULL;
-	record->tid = thread->tid;
-	target_open_record(record, thread, now);
-	record->measured_ns = 0;
-	HASH_ADD_INT(target->records, tid, record);
-	if (!hash_added(&record->hh)) {
-		free(record);
-		return NULL;
-	}
-	return record;
-}
-
-void target_forget_records(struct target *target)
-{
-	struct thread_record *record, *next;
-
-	HASH_ITER(hh, target->records, record, next) {
-		HASH_DEL(target->records, record);
-		free(record->sleep.frames);
-		free(record);
-	}
-}
-
-bool target_measure(struct target *target, struct thread *thread, struct thread_record *record)
-{
-	uint64_t used, now;
-
-	if (thread_measure(target->threads, thread, &used))
-		return false;
-	now = clock_now_ns(CLOCK_MONOTONIC);
-	record->on_cpu.pending_ns += (int64_t)(thread->cpu_ns - record->cpu_ns);
-	record->waiting.pending_ns += (int64_t)(thread->waited_ns - record->waited_ns);
-	if (record->measured_ns)
-		record->asleep.pending_ns += (int64_t)(now - record->measured_ns -
-						       (thread->cpu_ns - record->cpu_ns) -
-						       (thread->waited_ns - record->waited_ns));
-	record->has_run |= thread->cpu_ns != record->cpu_ns;
-	record->measured_ns = now;
-	record->cpu_ns = thread->cpu_ns;
-	record->waited_ns = thread->waited_ns;
-	memcpy(record->name, thread->name, sizeof(record->name));
-	return true;
-}
-
-/*---- Samples ----*/
-
-bool target_has_few_threads(const struct target *target)
-{
-	return threads_count(target->threads) <= FEW_THREADS;
-}
-
 void target_deliver(struct sampler *sampler, struct target *target, const struct sample *sample)
 {
 	target->accounted_ns += sample->cpu_ns;
@@ -109,10 +38,8 @@ void target_deliver(struct sampler *sampler, struct target *target, const struct
 
 bool target_is_up(const struct target *target)
 {
-	const struct thread_record *record;
-
-	for (record = target->records; record && !target->is_late; record = record->hh.next)
-		if (record->presence != PRESENCE_OFF_CPU)
+	for (size_t i = 0; i < target->lively_count && !target->is_late; i++)
+		if (target->known[i].record->presence != PRESENCE_OFF_CPU)
 			return true;
 	return target->is_late;
 }
@@ -187,7 +114,7 @@ void target_note_turn(const struct sampler *sampler, struct target *target, stru
 }
 
 /* lost: why there is nothing to unwind, or LOST_COUNT. */
-static void unwind_and_deliver(struct sampler *sampler, struct target *target, const struct thread *thread,
+static void unwind_and_deliver(struct sampler *sampler, struct target *target, struct thread *thread,
 			       struct thread_record *record, enum lost_reason lost)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
@@ -196,7 +123,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, c
 		.pid = target->pid,
 		.tid = thread->tid,
 		.process_name = target->name,
-		.thread_name = thread->name,
+		.thread_name = record->name,
 		.thread_state = THREAD_RUNNING,
 		.cpu_ns = sampler_take_weight(sampler, &record->on_cpu),
 		.loop_ns = record->loop_ns,
@@ -204,6 +131,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, c
 	};
 	struct frame lost_frame;
 
+	target_name_thread(target, thread, record);
 	/* By the wall clock, other samples stand for its time off the CPU. */
 	sample.wall_ns = sampler->options->wall_clock ? sample.cpu_ns : now - record->last_sample_ns;
 
@@ -448,6 +376,8 @@ static enum presence look_at(struct sampler *sampler, struct target *target, str
 	record->look_waited_ns = thread->waited_ns;
 	record->look_runs = thread->runs;
 	presence = on_cpu_look(target->threads, thread, tracer_turn(sampler->tracer));
+	if (presence != PRESENCE_OFF_CPU)
+		target_note_run(record, record->measured_ns);
 	thread_note_place(thread);
 	return presence;
 }
@@ -460,13 +390,10 @@ static enum presence look_at(struct sampler *sampler, struct target *target, str
  */
 static void rehearse(struct target *target)
 {
-	for (size_t i = 0; i < threads_count(target->threads); i++) {
-		struct thread *thread = threads_at(target->threads, i);
-		struct thread_record *record;
+	for (size_t i = 0; i < target->lively_count; i++) {
+		struct thread_record *record = target->known[i].record;
 
-		HASH_FIND_INT(target->records, &thread->tid, record);
-		if (record && record->presence != PRESENCE_OFF_CPU &&
-		    lua_process_wants_rehearsal(&record->hints))
+		if (record->presence != PRESENCE_OFF_CPU && lua_process_wants_rehearsal(&record->hints))
 			lua_process_rehearse(target->process, &record->hints);
 	}
 }
@@ -486,48 +413,52 @@ static enum presence find_last(struct sampler *sampler, struct target *target, s
 	return sampler->last_chance ? PRESENCE_AWAKE : PRESENCE_OFF_CPU;
 }
 
-/*
- * Which threads have a CPU now? Look at all of them before stopping any: a stop takes
- * time, and others run meanwhile.
- */
-static void find_running(struct sampler *sampler, struct target *target)
+static void look_at_each(struct sampler *sampler, struct target *target, size_t begin, size_t end)
 {
-	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	for (size_t i = begin; i < end; i++) {
+		struct thread *thread = target->known[i].thread;
+		struct thread_record *record = target->known[i].record;
 
-	for (size_t i = 0; i < threads_count(target->threads); i++) {
-		struct thread *thread = threads_at(target->threads, i);
-		struct thread_record *record = target_record(target, thread, now);
-
-		if (!record)
-			continue;
 		record->presence = look_at(sampler, target, thread, record);
 		if (sampler->closing)
 			record->presence = find_last(sampler, target, thread, record);
 	}
 }
 
-/* Note in which calls the sleeping threads sleep. */
-static void watch_sleeps(struct target *target)
+/*
+ * Which threads have a CPU now? Look at all of them that may have run before stopping any: a stop
+ * takes time, and others run meanwhile. Returns how many of the known ones were looked at.
+ */
+static size_t find_running(struct sampler *sampler, struct target *target)
 {
-	for (size_t i = 0; i < threads_count(target->threads); i++) {
-		struct thread *thread = threads_at(target->threads, i);
-		struct thread_record *record;
+	look_at_each(sampler, target, 0, target->lively_count);
+	if (!target_others_may_have_run(sampler, target))
+		return target->lively_count;
+	look_at_each(sampler, target, target->lively_count, target->known_count);
+	target_note_all_seen(target);
+	return target->known_count;
+}
 
-		HASH_FIND_INT(target->records, &thread->tid, record);
-		if (record && record->presence == PRESENCE_OFF_CPU && thread->tracee->state == TRACEE_RUNNING)
+/* Note in which calls the sleeping threads sleep. */
+static void watch_sleeps(struct target *target, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct thread *thread = target->known[i].thread;
+		struct thread_record *record = target->known[i].record;
+
+		if (record->presence == PRESENCE_OFF_CPU && thread->tracee->state == TRACEE_RUNNING)
 			thread_watch_sleep(target->threads, thread);
 	}
 }
 
 /* Stacks of sleeping threads hold still: these come after the running ones. */
-static void sample_sleepers(struct sampler *sampler, struct target *target)
+static void sample_sleepers(struct sampler *sampler, struct target *target, size_t count)
 {
-	for (size_t i = 0; i < threads_count(target->threads); i++) {
-		struct thread *thread = threads_at(target->threads, i);
-		struct thread_record *record;
+	for (size_t i = 0; i < count; i++) {
+		struct thread *thread = target->known[i].thread;
+		struct thread_record *record = target->known[i].record;
 
-		HASH_FIND_INT(target->records, &thread->tid, record);
-		if (record && record->presence == PRESENCE_OFF_CPU &&
+		if (record->presence == PRESENCE_OFF_CPU &&
 		    !target_sample_sleeper(sampler, target, thread, record))
 			record->has_run = true;
 	}
@@ -552,8 +483,8 @@ static void begin_turn(struct sampler *sampler, struct target *target, struct th
 void target_sample(struct sampler *sampler, struct target *target)
 {
 	const struct sampler_options *options = sampler->options;
-	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	bool has_sampled = false;
+	size_t count;
 
 	if (options->coroutines) {
 		target_sample_coroutines(sampler, target);
@@ -563,18 +494,17 @@ void target_sample(struct sampler *sampler, struct target *target)
 		target_sample_requests(sampler, target);
 		return;
 	}
+	target_list_threads(sampler, target);
 	if (!options->no_stop)
 		rehearse(target);
 	/* Better before all looks than between them: see begin_turn(). */
 	if (tracer_turn_is_used_up(sampler->tracer))
 		own_turn_renew(tracer_turn(sampler->tracer));
-	find_running(sampler, target);
-	for (size_t i = 0; i < threads_count(target->threads); i++) {
-		struct thread *thread = threads_at(target->threads, i);
-		struct thread_record *record = target_record(target, thread, now);
+	count = find_running(sampler, target);
+	for (size_t i = 0; i < count; i++) {
+		struct thread *thread = target->known[i].thread;
+		struct thread_record *record = target->known[i].record;
 
-		if (!record)
-			continue;
 		if (record->presence == PRESENCE_OFF_CPU)
 			continue;
 		if (options->no_stop) {
@@ -588,7 +518,7 @@ void target_sample(struct sampler *sampler, struct target *target)
 		has_sampled = true;
 	}
 	tracer_end_look(sampler->tracer);
-	watch_sleeps(target);
+	watch_sleeps(target, count);
 	if (options->wall_clock && (!sampler->closing || sampler->last_chance))
-		sample_sleepers(sampler, target);
+		sample_sleepers(sampler, target, count);
 }

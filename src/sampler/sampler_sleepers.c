@@ -209,8 +209,10 @@ bool target_sample_sleeper(struct sampler *sampler, struct target *target, struc
 	if (!read_sleeper(sampler, target, thread, record))
 		return false;
 	record->is_told |= is_worth_telling(target, record);
-	if (record->is_told)
+	if (record->is_told) {
+		target_name_thread(target, thread, record);
 		deliver_sleep(sampler, target, record, sampler_take_weight(sampler, &record->asleep));
+	}
 	record->last_sample_ns = record->measured_ns;
 	return true;
 }

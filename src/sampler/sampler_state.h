@@ -76,6 +76,9 @@ struct thread_record {
 	uint64_t measured_ns;       /* the accounts reach to here; 0: no measurement yet */
 	uint64_t cpu_ns, waited_ns; /* the thread's totals at measured_ns */
 
+	uint64_t ran_at_ns; /* when it was last seen to have run, or was first known */
+	uint64_t lively_ns; /* how long from then on each look asks about it */
+
 	uint64_t loop_ns, sleeps; /* as in samples; only where wanted */
 	uint64_t stops;           /* how often ljspy stopped it for a sample */
 
@@ -84,6 +87,12 @@ struct thread_record {
 	struct wait_socket last_socket;
 	bool is_told; /* its sleep has samples: see sampler_sleepers.c */
 	UT_hash_handle hh;
+};
+
+/* A thread and what ljspy keeps of it. */
+struct known_thread {
+	struct thread *thread;
+	struct thread_record *record;
 };
 
 /*
@@ -104,6 +113,17 @@ struct target {
 	struct threads *threads;
 	struct lua_process *process; /* NULL after an execve until the next inspection */
 	struct thread_record *records;
+	/*
+	 * Its threads. First come the lively ones, which may have a CPU at any look. The others did not
+	 * run for long, and are asked only when CPU time was used that the lively ones did not use.
+	 */
+	struct known_thread *known;
+	size_t lively_count, known_count;
+	uint64_t listed_changes;       /* threads_changes() when they were listed */
+	uint64_t list_again_ns;        /* when to list them again, in any case */
+	uint64_t all_again_ns;         /* when to ask about all of them, in any case */
+	uint64_t unseen_ns;            /* CPU time of threads that came and went unseen, at least */
+	uint64_t seen_changes;         /* threads_changes() at the last search for execs */
 	uint64_t start_cpu_ns, cpu_ns; /* of the process clock */
 	struct pace pace;              /* of looks by the CPU clock; constant by the wall clock */
 	uint64_t accounted_ns;         /* the weight of all its samples */
@@ -153,7 +173,7 @@ struct sampler {
 	uint64_t progress_ns;   /* when the next progress is due */
 };
 
-/*---- sampler_samples.c ----*/
+/*---- sampler_threads.c ----*/
 
 /* The record of a thread, created if there is none; NULL when memory is short. */
 struct thread_record *target_record(struct target *target, const struct thread *thread, uint64_t now);
@@ -164,6 +184,26 @@ bool target_measure(struct target *target, struct thread *thread, struct thread_
 
 /* Discard the thread's time so far. */
 void target_open_record(struct thread_record *record, const struct thread *thread, uint64_t now);
+
+/* The record's name becomes the thread's, at most a second old. */
+void target_name_thread(struct target *target, struct thread *thread, struct thread_record *record);
+
+/* Does it cost little to look at each of its threads? */
+bool target_has_few_threads(const struct target *target);
+
+/* The thread was seen to run, or to have run. */
+void target_note_run(struct thread_record *record, uint64_t now);
+
+/* Before each look, after threads_refresh(): bring the list of known threads up to date. */
+void target_list_threads(const struct sampler *sampler, struct target *target);
+
+/* The lively threads were just measured. Must those that are not lively be asked, too? */
+bool target_others_may_have_run(const struct sampler *sampler, const struct target *target);
+
+/* All threads were just measured. */
+void target_note_all_seen(struct target *target);
+
+/*---- sampler_samples.c ----*/
 
 /* Take the pending time that a sample is to stand for, or all of it, out of the account; in ns. */
 uint64_t sampler_take_weight(const struct sampler *sampler, struct time_account *account);
@@ -179,9 +219,6 @@ void target_deliver(struct sampler *sampler, struct target *target, const struct
 /* Deliver CPU time that has no stack. */
 void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid, uint64_t cpu_ns,
 			 enum lost_reason reason);
-
-/* Does it cost little to look at each of its threads? */
-bool target_has_few_threads(const struct target *target);
 
 /* At the last look, was a thread on a CPU, or was none looked at? */
 bool target_is_up(const struct target *target);

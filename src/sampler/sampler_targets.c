@@ -171,6 +171,11 @@ static void start_over(struct sampler *sampler, struct target *target, uint64_t 
 
 static void note_execs(struct sampler *sampler, struct target *target, uint64_t now)
 {
+	const uint64_t changes = threads_changes(target->threads);
+
+	if (changes == target->seen_changes)
+		return;
+	target->seen_changes = changes;
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
 
@@ -196,13 +201,15 @@ void target_note_end(struct sampler *sampler, struct target *target)
 /* A process has the name of its first thread. */
 static void note_name(struct target *target)
 {
-	const struct thread *first;
+	struct thread *first;
 
 	if (threads_count(target->threads) == 0)
 		return;
 	first = threads_at(target->threads, 0);
-	if (first->tid == target->pid)
-		memcpy(target->name, first->name, sizeof(target->name));
+	if (first->tid != target->pid)
+		return;
+	thread_refresh_name(target->threads, first);
+	memcpy(target->name, first->name, sizeof(target->name));
 }
 
 /* The caller has just read target->cpu_ns. */

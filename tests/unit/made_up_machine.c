@@ -311,6 +311,8 @@ struct threads {
 	struct tracee tracees[MADE_UP_THREADS];
 	bool known[MADE_UP_THREADS];
 	size_t count;
+	uint64_t changes;
+	uint64_t accounted_ns; /* what measures have told */
 };
 
 static struct threads all_threads[MADE_UP_PROCESSES];
@@ -353,11 +355,13 @@ int __wrap_threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t pr
 {
 	const struct made_up_process *process = find(threads->pid);
 	struct thread kept[MADE_UP_THREADS];
+	size_t before;
 
 	(void)process_cpu_ns;
 	if (!is_there(process))
 		return -ESRCH;
 	memcpy(kept, threads->list, sizeof(kept));
+	before = threads->count;
 	threads->count = 0;
 	for (size_t i = 0; i < process->thread_count; i++) {
 		struct thread thread = { .tid = process->pid + (pid_t)i };
@@ -372,9 +376,30 @@ int __wrap_threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t pr
 		threads->known[i] = true;
 		thread.tracee = &threads->tracees[i];
 		snprintf(thread.name, sizeof(thread.name), "thread %zu", i);
+		threads->changes += threads->count >= before || kept[threads->count].tid != thread.tid;
 		threads->list[threads->count++] = thread;
 	}
+	threads->changes += threads->count < before;
 	return 0;
+}
+
+INSTEAD_OF(threads_changes);
+uint64_t __wrap_threads_changes(const struct threads *threads)
+{
+	return threads->changes;
+}
+
+INSTEAD_OF(threads_unaccounted_ns);
+uint64_t __wrap_threads_unaccounted_ns(const struct threads *threads, uint64_t process_cpu_ns)
+{
+	return process_cpu_ns > threads->accounted_ns ? process_cpu_ns - threads->accounted_ns : 0;
+}
+
+INSTEAD_OF(thread_refresh_name);
+void __wrap_thread_refresh_name(const struct threads *threads, struct thread *thread)
+{
+	(void)threads;
+	(void)thread;
 }
 
 INSTEAD_OF(threads_count);
@@ -400,9 +425,10 @@ int __wrap_thread_measure(struct threads *threads, struct thread *thread, uint64
 {
 	struct made_up_times times = made_up_times(made_up_of(thread), machine.now_ns);
 
-	(void)threads;
+	machine.measures++;
 	if (times.does == MADE_UP_IS_GONE)
 		return -ESRCH;
+	threads->accounted_ns += times.cpu_ns - thread->cpu_ns;
 	*ret_used_ns = times.cpu_ns - thread->cpu_ns;
 	thread->cpu_ns = times.cpu_ns;
 	thread->waited_ns = times.waited_ns;

@@ -48,7 +48,7 @@ struct made_up_machine {
 	unsigned int oversleep_one_in;
 	uint64_t oversleep_ns;
 
-	unsigned long waits, stops, alarms, rehearsals; /* counted */
+	unsigned long waits, stops, alarms, rehearsals, measures; /* counted */
 };
 
 extern struct made_up_machine machine;

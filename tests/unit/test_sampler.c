@@ -177,6 +177,30 @@ static void each_of_several_threads_gets_its_own_time(void **state)
 }
 
 /* Whenever that was seen: it works from there to the end, so that nothing is in reserve. */
+/* Of many threads one is busy, one wakes up every second for less than a tick, and the others sleep. */
+static void threads_that_sleep_for_long_are_left_alone_until_they_run(void **state)
+{
+	static const struct made_up_thread sleeper = { .run_ns = MS,
+						       .sleep_ns = UINT64_C(1000) * NS_PER_SECOND };
+	struct made_up_process *process = add(MADE_UP_THREADS, sleeper);
+	uint64_t begin_ns, used_ns;
+
+	(void)state;
+	process->threads[3] = (struct made_up_thread){ .run_ns = 9 * MS, .sleep_ns = MS };
+	process->threads[7] = (struct made_up_thread){ .run_ns = 3 * MS, .sleep_ns = NS_PER_SECOND };
+	options.duration_ns = UINT64_C(60) * NS_PER_SECOND;
+	begin_ns = run();
+	for (size_t i = 0; i < MADE_UP_THREADS; i++) {
+		used_ns = made_up_times(&process->threads[i], machine.now_ns).cpu_ns -
+			  made_up_times(&process->threads[i], begin_ns).cpu_ns;
+		assert_near(sum_of(process, i)->cpu_ns, used_ns, RESERVE_NS);
+	}
+	/* It was lively from its first run on, so its short runs were found. */
+	assert_true(sum_of(process, 7)->samples > 60 * 3 * MS / period_ns / 2);
+	/* Some four measures for each sample, not one for each of the threads. */
+	assert_true(machine.measures < result.figures.samples * MADE_UP_THREADS / 2);
+}
+
 static void thread_has_its_cpu_time_from_its_start_on(void **state)
 {
 	(void)state;
@@ -479,6 +503,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(samples_stand_for_all_cpu_time, make_up, forget),
 		cmocka_unit_test_setup_teardown(each_part_of_a_burst_gets_its_time, make_up, forget),
 		cmocka_unit_test_setup_teardown(each_of_several_threads_gets_its_own_time, make_up, forget),
+		cmocka_unit_test_setup_teardown(threads_that_sleep_for_long_are_left_alone_until_they_run,
+						make_up, forget),
 		cmocka_unit_test_setup_teardown(thread_has_its_cpu_time_from_its_start_on, make_up, forget),
 		cmocka_unit_test_setup_teardown(time_before_the_beginning_does_not_count, make_up, forget),
 		cmocka_unit_test_setup_teardown(thread_that_stops_late_is_sampled_where_it_stops, make_up,

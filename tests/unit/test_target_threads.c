@@ -49,6 +49,8 @@ static void threads_are_seized_and_named(void **state)
 	/* They name themselves; that is seen within a second. */
 	for (uint64_t second = 1; second < 1000; second++) {
 		assert_int_equal(threads_refresh(threads, monotonic_ns() + second * second_ns, 0), 0);
+		for (size_t i = 0; i < 3; i++)
+			thread_refresh_name(threads, threads_at(threads, i));
 		if (strcmp(threads_at(threads, 1)->name, "spinner") != 0 &&
 		    strcmp(threads_at(threads, 2)->name, "spinner") != 0)
 			break;

@@ -40,8 +40,12 @@ struct threads {
 
 	struct thread **threads; /* by tid */
 	size_t count;
+	uint64_t list_changes; /* how many were added or dropped so far */
+	uint64_t seen_changes; /* of the tracer, when no thread here was found to have ended */
+	uint64_t name_round;   /* names read in an earlier one are old */
 
-	uint64_t ended_cpu_ns;   /* of threads that were dropped */
+	uint64_t
+		accounted_ns; /* CPU time that thread_measure() has told of, of threads that have ended, too */
 	uint64_t unaccounted_ns; /* at the last scan */
 };
 
@@ -151,12 +155,19 @@ void thread_read_name(const struct threads *threads, struct thread *thread)
 	char text[THREAD_FILE_MAX];
 	size_t length;
 
+	thread->name_round = threads->name_round;
 	if (read_thread_file(threads, thread->tid, "comm", text, sizeof(text)))
 		return;
 	length = strlen(text);
 	if (length && text[length - 1] == '\n') /* the kernel's; the name may end with another */
 		text[length - 1] = '\0';
 	snprintf(thread->name, sizeof(thread->name), "%.*s", THREAD_NAME_MAX - 1, text);
+}
+
+void thread_refresh_name(const struct threads *threads, struct thread *thread)
+{
+	if (thread->name_round != threads->name_round)
+		thread_read_name(threads, thread);
 }
 
 /* The state in /proc/PID/task/TID/stat. */
@@ -186,7 +197,7 @@ static void drop_thread(struct threads *threads, struct thread *thread, bool is_
 		close(thread->sched_fd);
 	if (thread->keeps_open)
 		tracer_release_files(threads->tracer, FILES_PER_THREAD);
-	threads->ended_cpu_ns += thread->cpu_ns;
+	threads->list_changes++;
 	if (is_gone)
 		tracer_forget(threads->tracer, thread->tracee);
 	free(thread);
@@ -238,6 +249,7 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 	thread_read_name(threads, thread);
 	if (!threads->scanned) /* discard CPU time used before ljspy came */
 		thread_measure(threads, thread, &used_ns);
+	threads->list_changes++;
 	*ret_thread = thread;
 	return 0;
 }
@@ -292,27 +304,21 @@ static int merge(struct threads *threads, const struct tid_list *list)
 	return error;
 }
 
-static uint64_t accounted_ns(const struct threads *threads)
+uint64_t threads_unaccounted_ns(const struct threads *threads, uint64_t process_cpu_ns)
 {
-	uint64_t sum = threads->ended_cpu_ns;
-
-	for (size_t i = 0; i < threads->count; i++)
-		sum += threads->threads[i]->cpu_ns;
-	return sum;
+	return process_cpu_ns > threads->accounted_ns ? process_cpu_ns - threads->accounted_ns : 0;
 }
 
-static uint64_t unaccounted_ns(const struct threads *threads, uint64_t process_cpu_ns)
+static bool any_has_ended(struct threads *threads)
 {
-	uint64_t accounted = accounted_ns(threads);
+	const uint64_t changes = tracer_changes(threads->tracer);
 
-	return process_cpu_ns > accounted ? process_cpu_ns - accounted : 0;
-}
-
-static bool any_has_ended(const struct threads *threads)
-{
+	if (changes == threads->seen_changes)
+		return false;
 	for (size_t i = 0; i < threads->count; i++)
 		if (threads->threads[i]->tracee->state == TRACEE_GONE)
 			return true;
+	threads->seen_changes = changes;
 	return false;
 }
 
@@ -356,15 +362,14 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 	if (!threads->directory)
 		return threads->directory_error;
 	if (threads->count && !is_late && !any_has_ended(threads) &&
-	    unaccounted_ns(threads, process_cpu_ns) <= threads->unaccounted_ns + UNACCOUNTED_NS &&
+	    threads_unaccounted_ns(threads, process_cpu_ns) <= threads->unaccounted_ns + UNACCOUNTED_NS &&
 	    fstat(dirfd(threads->directory), &status) == 0 && status.st_nlink == threads->links)
 		return 0;
 	error = scan(threads);
-	threads->unaccounted_ns = unaccounted_ns(threads, process_cpu_ns);
+	threads->unaccounted_ns = threads_unaccounted_ns(threads, process_cpu_ns);
 	if (is_late) {
 		threads->scan_ns = now_ns;
-		for (size_t i = 0; i < threads->count; i++)
-			thread_read_name(threads, threads->threads[i]);
+		threads->name_round++;
 	}
 	return error;
 }
@@ -379,6 +384,7 @@ int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret
 		return error;
 	schedstat = schedstat_parse(text);
 	*ret_used_ns = schedstat.cpu_ns > thread->cpu_ns ? schedstat.cpu_ns - thread->cpu_ns : 0;
+	threads->accounted_ns += schedstat.cpu_ns - thread->cpu_ns;
 	thread->cpu_ns = schedstat.cpu_ns;
 	thread->waited_ns = schedstat.waited_ns;
 	thread->runs = schedstat.runs;
@@ -552,6 +558,11 @@ bool threads_are_gone(const struct threads *threads)
 		if (threads->threads[i]->tracee->state != TRACEE_GONE)
 			return false;
 	return true;
+}
+
+uint64_t threads_changes(const struct threads *threads)
+{
+	return threads->list_changes + tracer_changes(threads->tracer);
 }
 
 size_t threads_count(const struct threads *threads)

@@ -44,10 +44,10 @@ struct call_watch {
 	unsigned int seen_count, left_alone_count;
 };
 
-/* Valid until the next threads_refresh(). */
+/* Valid until threads_changes() changes. */
 struct thread {
 	pid_t tid;
-	char name[THREAD_NAME_MAX]; /* untrusted; at most a second old, but for execs */
+	char name[THREAD_NAME_MAX]; /* untrusted; as of when it was added, or of thread_refresh_name() */
 	struct tracee *tracee;
 	/* As of the last thread_measure(), 0 before. */
 	uint64_t cpu_ns;
@@ -59,6 +59,7 @@ struct thread {
 	struct call_watch calls;
 
 	/* The module's own. */
+	uint64_t name_round;
 	bool keeps_open;
 	int schedstat_fd, syscall_fd, sched_fd; /* -1 if not open */
 };
@@ -82,12 +83,27 @@ void threads_free(struct threads *threads);
  */
 int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_cpu_ns);
 
+/*
+ * Changes at least when a thread was added or dropped, or a tracee has execed: as long as it is
+ * the same, so are the threads.
+ */
+uint64_t threads_changes(const struct threads *threads);
+
+/*
+ * How much of the process's CPU time (process_cpu_ns is its clock) no thread_measure() has told of:
+ * that of threads that came and went unseen, and what threads have used since they were measured.
+ */
+uint64_t threads_unaccounted_ns(const struct threads *threads, uint64_t process_cpu_ns);
+
 /* In ascending order of thread ids. */
 size_t threads_count(const struct threads *threads);
 struct thread *threads_at(const struct threads *threads, size_t index);
 
 /* Have all threads ended, by what the tracer knows? True if the tracer stays away. */
 bool threads_are_gone(const struct threads *threads);
+
+/* Read the name again if it is older than a second, by the times of threads_refresh(). */
+void thread_refresh_name(const struct threads *threads, struct thread *thread);
 
 /* Read the name now, as a new program has another one. */
 void thread_read_name(const struct threads *threads, struct thread *thread);

@@ -13,10 +13,10 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "memory/child_wait.h"
 #include "memory/hash.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/urgent.h"
@@ -82,7 +82,8 @@ struct tracer {
 	bool held_late;      /* since the last tracer_has_held_late() */
 	bool only_passes_on; /* see tracer_pass_on() */
 	bool has_let_go;
-	bool changed; /* a tracee has ended or execed since the last tracer_poll() */
+	bool changed;     /* a tracee has ended or execed since the last tracer_poll() */
+	uint64_t changes; /* how many have so far */
 };
 
 static struct seized *find_seized(const struct tracer *tracer, pid_t tid)
@@ -120,12 +121,18 @@ static void expect(struct tracer *tracer, struct tracee *tracee, bool expected)
 	update_urgency(tracer);
 }
 
+static void note_change(struct tracer *tracer)
+{
+	tracer->changed = true;
+	tracer->changes++;
+}
+
 static void mark_gone(struct tracer *tracer, struct tracee *tracee)
 {
 	tracee->state = TRACEE_GONE;
 	tracee->wanted = false;
 	expect(tracer, tracee, false);
-	tracer->changed = true;
+	note_change(tracer);
 }
 
 /* The registers of a stopped thread; NULL with errno, ENOTSUP for a 32-bit program. */
@@ -294,7 +301,7 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 		mark_gone(tracer, former);
 	tracee->execed = true;
 	tracee->wanted = tracee->hold_late = false;
-	tracer->changed = true;
+	note_change(tracer);
 	pass_on(tracer, tracee, 0);
 }
 
@@ -345,6 +352,7 @@ static void handle_attached(struct tracer *tracer, struct seized *seized, int si
 	} else if (signal == SIGTRAP && is_first) {
 		/* It called execve() before ljspy could set PTRACE_O_TRACEEXEC, which suppresses this SIGTRAP. */
 		tracee->execed = true;
+		note_change(tracer);
 		pass_on(tracer, tracee, 0);
 	} else {
 		handle_signal(tracer, tracee, signal);
@@ -379,7 +387,7 @@ static void handle_status(struct tracer *tracer, struct tracee *tracee, int stat
 static bool wait_once(struct tracer *tracer, struct tracee *tracee)
 {
 	int status;
-	pid_t pid = waitpid(tracee->tid, &status, wait_options);
+	pid_t pid = child_wait(tracee->tid, &status, wait_options);
 
 	if (pid == 0) {
 		tracee->quiet_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -445,7 +453,7 @@ static void handle_stranger(struct tracer *tracer, pid_t tid)
 	struct seized *seized;
 	int status;
 
-	if (waitpid(tid, &status, wait_options) <= 0)
+	if (child_wait(tid, &status, wait_options) <= 0)
 		return;
 	stranger.tracee.stopped_ns = find_stop(tracer, &stranger.tracee);
 	seized = WIFSTOPPED(status) ? add_seized(tracer, tid, tid) : NULL;
@@ -476,9 +484,11 @@ static void handle_reports(struct tracer *tracer)
 			break;
 		}
 		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT | wait_options)) {
-			/* Before Linux 4.7, waitid() takes no __WALL; it may also be forbidden. */
-			if (errno != ECHILD && errno != EINTR)
-				poll_each(tracer);
+			/*
+			 * Before Linux 4.7, waitid() takes no __WALL; it may also be forbidden. Whatever it
+			 * says, the signal for a report may be taken already, and not come again.
+			 */
+			poll_each(tracer);
 			break;
 		}
 		if (info.si_pid == 0) {
@@ -890,6 +900,11 @@ struct own_turn *tracer_turn(struct tracer *tracer)
 void tracer_count_holds(struct tracer *tracer, struct histogram *holds)
 {
 	tracer->holds = holds;
+}
+
+uint64_t tracer_changes(const struct tracer *tracer)
+{
+	return tracer->changes;
 }
 
 bool tracer_stays_away(const struct tracer *tracer)

@@ -182,6 +182,9 @@ void tracer_resume(struct tracer *tracer, struct tracee *tracee);
  */
 bool tracer_poll(struct tracer *tracer);
 
+/* How many tracees have ended or execed so far. */
+uint64_t tracer_changes(const struct tracer *tracer);
+
 /*
  * The same while the caller cannot look at threads, for example while it waits for another
  * process. Threads that stop late are not held, or no longer; the next tracer_poll()

@@ -9,7 +9,7 @@
 #ifndef LJSPY_WAIT_TEXT_H
 #define LJSPY_WAIT_TEXT_H
 
-#include "src/linux/proc/socket_peer.h"
+#include "src/linux/sockets/socket_peer.h"
 #include "src/linux/threads/wait.h"
 
 enum {

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the sampler keeps of threads, and which of them can have run since the last look.
+ *
+ * A process may have many threads that sleep for good. To ask about each of them at each look
+ * would cost more than all else. The process's CPU clock, which is the sum over its threads,
+ * tells whether others have run than those that run often.
+ */
+#include "src/sampler/sampler_state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	FEW_THREADS = 8,
+	/* A thread is lively for so many times the longest time that it was not seen to run. */
+	LIVELY_GAPS = 4,
+};
+
+static const uint64_t LIVELY_LEAST_NS = UINT64_C(5) * NS_PER_SECOND;
+static const uint64_t LIVELY_MOST_NS = UINT64_C(600) * NS_PER_SECOND;
+
+bool target_has_few_threads(const struct target *target)
+{
+	return threads_count(target->threads) <= FEW_THREADS;
+}
+
+/*---- Records ----*/
+
+void target_open_record(struct thread_record *record, const struct thread *thread, uint64_t now)
+{
+	record->on_cpu = record->waiting = record->asleep = (struct time_account){ 0 };
+	record->measured_ns = record->last_sample_ns = now;
+	record->cpu_ns = thread->cpu_ns;
+	record->waited_ns = thread->waited_ns;
+	record->ran_at_ns = now;
+	record->lively_ns = 0;
+}
+
+struct thread_record *target_record(struct target *target, const struct thread *thread, uint64_t now)
+{
+	struct thread_record *record;
+
+	HASH_FIND_INT(target->records, &thread->tid, record);
+	if (record)
+		return record;
+	record = calloc(1, sizeof(*record));
+	if (!record)
+		return NULL;
+	record->tid = thread->tid;
+	memcpy(record->name, thread->name, sizeof(record->name));
+	target_open_record(record, thread, now);
+	record->measured_ns = 0;
+	/* It may have begun just now. */
+	record->lively_ns = LIVELY_LEAST_NS;
+	HASH_ADD_INT(target->records, tid, record);
+	if (!hash_added(&record->hh)) {
+		free(record);
+		return NULL;
+	}
+	return record;
+}
+
+void target_forget_records(struct target *target)
+{
+	struct thread_record *record, *next;
+
+	free(target->known);
+	target->known = NULL;
+	target->lively_count = target->known_count = 0;
+	target->listed_changes = 0;
+	HASH_ITER(hh, target->records, record, next) {
+		HASH_DEL(target->records, record);
+		free(record->sleep.frames);
+		free(record);
+	}
+}
+
+bool target_measure(struct target *target, struct thread *thread, struct thread_record *record)
+{
+	uint64_t used, now;
+
+	if (thread_measure(target->threads, thread, &used))
+		return false;
+	now = clock_now_ns(CLOCK_MONOTONIC);
+	record->on_cpu.pending_ns += (int64_t)(thread->cpu_ns - record->cpu_ns);
+	record->waiting.pending_ns += (int64_t)(thread->waited_ns - record->waited_ns);
+	if (record->measured_ns)
+		record->asleep.pending_ns += (int64_t)(now - record->measured_ns -
+						       (thread->cpu_ns - record->cpu_ns) -
+						       (thread->waited_ns - record->waited_ns));
+	if (thread->cpu_ns != record->cpu_ns) {
+		record->has_run = true;
+		target_note_run(record, now);
+	}
+	record->measured_ns = now;
+	record->cpu_ns = thread->cpu_ns;
+	record->waited_ns = thread->waited_ns;
+	return true;
+}
+
+void target_name_thread(struct target *target, struct thread *thread, struct thread_record *record)
+{
+	thread_refresh_name(target->threads, thread);
+	memcpy(record->name, thread->name, sizeof(record->name));
+}
+
+/*---- Lively threads ----*/
+
+void target_note_run(struct thread_record *record, uint64_t now)
+{
+	uint64_t lively_ns = LIVELY_GAPS * (now - record->ran_at_ns);
+
+	if (lively_ns < LIVELY_LEAST_NS)
+		lively_ns = LIVELY_LEAST_NS;
+	if (lively_ns > LIVELY_MOST_NS)
+		lively_ns = LIVELY_MOST_NS;
+	if (lively_ns > record->lively_ns)
+		record->lively_ns = lively_ns;
+	record->ran_at_ns = now;
+}
+
+static bool is_lively(const struct thread_record *record, uint64_t now)
+{
+	return now - record->ran_at_ns < record->lively_ns;
+}
+
+/* By the wall clock, threads that sleep have samples, too. */
+static bool all_count_as_lively(const struct sampler *sampler, const struct target *target)
+{
+	return sampler->options->wall_clock || sampler->closing || target_has_few_threads(target);
+}
+
+/* Add those threads that are lively, or those that are not. */
+static void add_threads(struct target *target, bool lively, bool all, uint64_t now)
+{
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+		struct thread_record *record = target_record(target, thread, now);
+
+		if (record && (all || is_lively(record, now)) == lively)
+			target->known[target->known_count++] = (struct known_thread){ thread, record };
+	}
+}
+
+void target_list_threads(const struct sampler *sampler, struct target *target)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), changes = threads_changes(target->threads);
+	bool all = all_count_as_lively(sampler, target);
+	size_t count = threads_count(target->threads);
+	struct known_thread *list;
+
+	if (target->known && changes == target->listed_changes && now < target->list_again_ns &&
+	    !sampler->closing)
+		return;
+	target->lively_count = target->known_count = 0;
+	list = realloc(target->known, (count + 1) * sizeof(*list));
+	if (!list)
+		return;
+	target->known = list;
+	add_threads(target, true, all, now);
+	target->lively_count = target->known_count;
+	add_threads(target, false, all, now);
+	for (size_t i = target->lively_count; i < target->known_count; i++)
+		target->known[i].record->presence = PRESENCE_OFF_CPU;
+	target->listed_changes = changes;
+	target->list_again_ns = now + HOUSEKEEPING_NS;
+}
+
+bool target_others_may_have_run(const struct sampler *sampler, const struct target *target)
+{
+	if (target->lively_count == target->known_count)
+		return false;
+	return clock_now_ns(CLOCK_MONOTONIC) >= target->all_again_ns || sampler->closing ||
+	       threads_unaccounted_ns(target->threads, target->cpu_ns) > target->unseen_ns;
+}
+
+void target_note_all_seen(struct target *target)
+{
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	uint64_t unseen_ns = threads_unaccounted_ns(target->threads, target->cpu_ns);
+
+	/* A thread that went on while others were measured makes this too little, never too much. */
+	if (unseen_ns > target->unseen_ns)
+		target->unseen_ns = unseen_ns;
+	target->all_again_ns = now + LIVELY_LEAST_NS;
+	for (size_t i = target->lively_count; i < target->known_count; i++)
+		if (is_lively(target->known[i].record, now))
+			target->list_again_ns = 0;
+}
