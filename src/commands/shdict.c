@@ -34,7 +34,13 @@ static void free_report(void *report)
 enum exit_status command_shdict(const struct invocation *invocation)
 {
 	static const struct nginx_look zones = {
-		"reading shared zones", "shared zones", new_report, take, print, json, free_report,
+		.doing = "reading shared zones",
+		.what = "shared zones",
+		.new = new_report,
+		.take = take,
+		.print = print,
+		.json = json,
+		.free = free_report,
 	};
 
 	return nginx_look(invocation, &zones);

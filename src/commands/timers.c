@@ -34,7 +34,13 @@ static void free_report(void *report)
 enum exit_status command_timers(const struct invocation *invocation)
 {
 	static const struct nginx_look timers = {
-		"reading timers", "timers", new_report, take, print, json, free_report,
+		.doing = "reading timers",
+		.what = "timers",
+		.new = new_report,
+		.take = take,
+		.print = print,
+		.json = json,
+		.free = free_report,
 	};
 
 	return nginx_look(invocation, &timers);

@@ -199,6 +199,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 		process_confirm_running(process, luajit);
 	}
 	process->wants_search = false;
+	process_find_gateways(process);
 	process_refresh_details(process);
 	return 0;
 }

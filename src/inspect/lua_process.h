@@ -118,6 +118,10 @@ void lua_process_capture_coroutines(struct lua_process *process, size_t global, 
 
 /* Of the coroutines captured last: how many, the state of each, and its frames as from lua_process_unwind(). */
 size_t lua_process_coroutine_count(const struct lua_process *process);
+/* Were details asked for, which are values of the program? */
+bool lua_process_wants_details(const struct lua_process *process);
+
+uint64_t lua_process_coroutine_address(const struct lua_process *process, size_t index);
 enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index);
 int lua_process_unwind_coroutine(struct lua_process *process, size_t index, const struct frame **ret_frames,
 				 size_t *ret_count);
@@ -178,8 +182,21 @@ struct sample_request lua_process_request(struct lua_process *process, uint64_t 
 /* How to read requests of nginx; unknown if the process is none. */
 const struct request_members *lua_process_request_members(const struct lua_process *process);
 
+/*
+ * nginx_request_read(), with the route that a gateway has matched for it. Nothing of the process may run
+ * meanwhile, or the request must be read again.
+ */
+bool lua_process_read_request(struct lua_process *process, uint64_t address,
+			      struct nginx_request *ret_request);
+
 /* Its connections; false if it has none: a master, or no nginx that ljspy can read. */
 bool lua_process_connections(struct lua_process *process, struct connections *ret_connections);
+
+/*
+ * While nothing runs: do the flags of connections' events tell which have a timer? They are compared with the
+ * tree of timers until they agree once. False if they have not so far.
+ */
+bool lua_process_has_timer_flags(struct lua_process *process);
 
 /*
  * Capture the light threads of a request and the coroutines that its Lua works in, as

@@ -30,6 +30,11 @@ int process_open_details(struct lua_process *process)
 	return process->values && process->details ? 0 : -ENOMEM;
 }
 
+bool lua_process_wants_details(const struct lua_process *process)
+{
+	return process->options.details;
+}
+
 void process_close_details(struct lua_process *process)
 {
 	free(process->details);

@@ -11,6 +11,7 @@
 #include "memory/page_cache.h"
 #include "src/inspect/loop_clock.h"
 #include "unwind/elf/dynamic_symbol.h"
+#include "unwind/nginx/gateway.h"
 
 void process_keep_verdict(void *context, const char *probe, const char *verdict)
 {
@@ -186,6 +187,8 @@ static uint64_t find_request_layout(struct lua_process *process)
 		if (luajit->known.has_requests &&
 		    request_layout_find(process->memory, process->machine, luajit->base, &layout))
 			base = luajit->base;
+	if (layout.known)
+		layout.ctx_ref = gateway_ref_member(process->memory, base, &layout);
 	lua_image_set_request_layout(process->lua, &layout);
 	return base;
 }

@@ -18,7 +18,6 @@
 #include "unwind/capture/lua_image.h"
 #include "unwind/native/native.h"
 #include "unwind/nginx/connections.h"
-#include "unwind/nginx/route.h"
 #include "unwind/stack/merge.h"
 #include "unwind/symbols/symbols.h"
 
@@ -77,6 +76,8 @@ struct lua_process {
 	uint64_t loop_clock;            /* address of an event loop's clock; 0 if there is none */
 	struct connections connections; /* of the ngx_cycle_t at connections_cycle; 0: not known yet */
 	uint64_t connections_cycle;
+	bool has_timer_flags; /* lua_process_has_timer_flags() */
+	unsigned int timer_flag_tries;
 	struct capture capture;
 	char route[ROUTE_BYTES];        /* of the request captured last */
 	struct detail_capture *details; /* NULL: details are not wanted */
@@ -129,6 +130,9 @@ void process_weigh_stack(struct lua_process *process);
 /* 0 or -ENOMEM. */
 int process_open_details(struct lua_process *process);
 void process_close_details(struct lua_process *process);
+
+/* Find Kong or APISIX in the states that may have one. */
+void process_find_gateways(struct lua_process *process);
 
 /* Find what of the process does not change while it runs. */
 void process_refresh_details(struct lua_process *process);

@@ -4,14 +4,75 @@
 
 #include <time.h>
 
+#include "memory/page_cache.h"
 #include "src/linux/clocks/clock.h"
+#include "unwind/nginx/gateway.h"
 #include "unwind/nginx/light_threads.h"
+#include "unwind/nginx/timers.h"
 
-enum { NS_PER_MS = 1000 * 1000 };
+enum {
+	NS_PER_MS = 1000 * 1000,
+	GATEWAY_TRIES_MAX = 16, /* a program loads its gateway as it begins */
+	TIMER_FLAG_TRIES_MAX = 100,
+};
 
 const struct request_members *lua_process_request_members(const struct lua_process *process)
 {
 	return lua_image_request_members(process->lua);
+}
+
+void process_find_gateways(struct lua_process *process)
+{
+	/* The names of modules are many small objects close together. */
+	struct page_cache *cache = NULL;
+
+	if (lua_image_request_layout(process->lua)->ctx_ref == 0)
+		return;
+	for (size_t i = 0; i < lua_image_count(process->lua); i++) {
+		struct global_state *global = lua_image_global(process->lua, i);
+
+		if (global->gateway || global->gateway_tries == GATEWAY_TRIES_MAX)
+			continue;
+		if (!cache)
+			cache = page_cache_new(process->memory);
+		if (!cache)
+			return;
+		global->gateway_tries++;
+		global->gateway = gateway_new(page_cache_memory(cache), &global->vm->layout, global->g);
+	}
+	page_cache_free(cache);
+}
+
+/* The only state with a gateway; NULL if there is none, or several: then a request does not tell which it has. */
+static const struct global_state *find_gateway(const struct lua_process *process)
+{
+	const struct global_state *found = NULL;
+
+	for (size_t i = 0; i < lua_image_count(process->lua); i++) {
+		const struct global_state *global = lua_image_global(process->lua, i);
+
+		if (global->gateway && found)
+			return NULL;
+		if (global->gateway)
+			found = global;
+	}
+	return found;
+}
+
+bool lua_process_read_request(struct lua_process *process, uint64_t address,
+			      struct nginx_request *ret_request)
+{
+	const struct request_layout *layout = lua_image_request_layout(process->lua);
+	const struct global_state *global = find_gateway(process);
+	struct memory_range ranges[REQUEST_RANGES];
+	struct request_context context;
+
+	if (!nginx_request_read(process->memory, lua_process_request_members(process), address, ret_request))
+		return false;
+	if (global && request_context(process->memory, layout, address, ranges, &context))
+		gateway_route(process->memory, layout, &global->vm->layout, global->gateway, &context,
+			      ret_request->matched);
+	return true;
 }
 
 bool lua_process_connections(struct lua_process *process, struct connections *ret_connections)
@@ -30,6 +91,30 @@ bool lua_process_connections(struct lua_process *process, struct connections *re
 	}
 	*ret_connections = process->connections;
 	return true;
+}
+
+bool lua_process_has_timer_flags(struct lua_process *process)
+{
+	const struct request_members *members = lua_process_request_members(process);
+	const struct layout *luajit = lua_image_count(process->lua)
+					      ? &lua_image_global(process->lua, 0)->vm->layout
+					      : NULL;
+	struct connections connections;
+	enum timer_flags flags;
+	struct timers timers;
+
+	if (process->has_timer_flags || members->timers == 0 ||
+	    process->timer_flag_tries == TIMER_FLAG_TRIES_MAX ||
+	    !lua_process_connections(process, &connections) ||
+	    timers_read(process->memory, members->timers, TIMERS_ALL, &timers))
+		return process->has_timer_flags;
+	flags = timers_compare_flags(process->memory, &timers,
+				     timers_offset(process->memory, &timers, &connections, luajit),
+				     &connections);
+	process->has_timer_flags = flags == TIMER_FLAGS_AGREE;
+	process->timer_flag_tries += flags == TIMER_FLAGS_DIFFER;
+	timers_clear(&timers);
+	return process->has_timer_flags;
 }
 
 bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase)
@@ -82,7 +167,7 @@ struct sample_request lua_process_request(struct lua_process *process, uint64_t 
 		return (struct sample_request){ 0 };
 	/* nginx notes the time of day. */
 	captured_ns = clock_now_ns(CLOCK_REALTIME) - (clock_now_ns(CLOCK_MONOTONIC) - time_ns);
-	route_of(request->uri, process->route);
+	nginx_request_route(request, process->route);
 	return (struct sample_request){
 		.route = process->route,
 		.method = request->method[0] ? request->method : NULL,

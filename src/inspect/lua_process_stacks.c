@@ -206,6 +206,11 @@ size_t lua_process_coroutine_count(const struct lua_process *process)
 	return process->capture.thread_count;
 }
 
+uint64_t lua_process_coroutine_address(const struct lua_process *process, size_t index)
+{
+	return process->capture.threads[index].address;
+}
+
 enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index)
 {
 	const struct capture *capture = &process->capture;

@@ -7,7 +7,9 @@
 #include <time.h>
 
 #include "src/linux/clocks/clock.h"
+#include "src/nginx/lua_wait.h"
 #include "src/nginx/quiet_read.h"
+#include "src/nginx/worker_load.h"
 #include "unwind/nginx/connections.h"
 
 enum { NS_PER_MS = 1000 * 1000 };
@@ -37,18 +39,22 @@ static bool add_row(struct survey *survey, const struct nginx_request *request)
 }
 
 /* A connection holds the request that it serves now, which may be a subrequest. */
-static bool take_request(void *context, uint64_t connection, uint64_t address)
+static bool take_request(void *context, const struct connection_in_use *connection)
 {
 	struct survey *survey = context;
+	uint64_t address = connection->data;
 	struct nginx_request served, main;
 
-	if (!nginx_request_read(survey->memory, survey->members, address, &served))
+	if (!worker_load_count(&survey->report->load, survey->memory, survey->members, connection)) {
+		survey->error = -ENOMEM;
+		return false;
+	}
+	if (address == 0 || !lua_process_read_request(survey->process, address, &served))
 		return true;
 	/* A connection to an upstream has the request as its data, too, but is not the request's. */
-	if (served.connection != connection)
+	if (served.connection != connection->address)
 		return true;
-	if (served.main != address &&
-	    nginx_request_read(survey->memory, survey->members, served.main, &main) &&
+	if (served.main != address && lua_process_read_request(survey->process, served.main, &main) &&
 	    !add_row(survey, &main))
 		return false;
 	return add_row(survey, &served);
@@ -86,9 +92,11 @@ static int keep_coroutine(struct survey *survey, size_t index, struct request_ro
 	struct request_coroutine *kept = &row->coroutines[row->coroutine_count];
 	const struct frame *frames = NULL;
 	size_t count = 0;
+	struct lua_wait wait;
 	int error = 0;
 
 	kept->state = lua_process_coroutine_state(survey->process, index);
+	lua_wait_read(survey->process, lua_process_coroutine_address(survey->process, index), &wait);
 	if (kept->state == COROUTINE_SUSPENDED || kept->state == COROUTINE_NOT_STARTED)
 		error = lua_process_unwind_coroutine(survey->process, index, &frames, &count);
 	if (error || kept->state == COROUTINE_DEAD)
@@ -96,6 +104,8 @@ static int keep_coroutine(struct survey *survey, size_t index, struct request_ro
 	kept->frame_count = count < REQUEST_FRAMES_MAX ? count : REQUEST_FRAMES_MAX;
 	if (kept->frame_count)
 		memcpy(kept->frames, frames, kept->frame_count * sizeof(frames[0]));
+	if (kept->state == COROUTINE_SUSPENDED)
+		lua_wait_name(&wait, kept->frames, kept->frame_count, kept->wait);
 	row->coroutine_count++;
 	return 0;
 }
@@ -125,6 +135,7 @@ static int read_once(void *context)
 	struct survey *survey = context;
 
 	request_report_clear_rows(survey->report);
+	worker_load_begin(&survey->report->load, &survey->connections, survey->members);
 	survey->error = 0;
 	if (!connections_walk(survey->memory, &survey->connections, take_request, survey))
 		return -ENOMEM;

@@ -9,7 +9,7 @@
 #ifndef LJSPY_REQUEST_SURVEY_H
 #define LJSPY_REQUEST_SURVEY_H
 
-#include "output/reports/request_report.h"
+#include "output/nginx_reports/request_report.h"
 #include "src/inspect/lua_process.h"
 
 enum { REQUEST_ROWS_MAX = 65536 }; /* of a process */

@@ -16,6 +16,7 @@ enum { NS_PER_MS = 1000 * 1000 };
 /*---- The list ----*/
 
 struct reading {
+	struct lua_process *process;
 	struct memory *memory;
 	const struct request_members *members;
 	struct request_waits *waits;
@@ -43,31 +44,35 @@ static struct waiting_request *add(struct request_waits *waits)
 }
 
 /* A connection of a client holds the request that it serves now, which may be a subrequest. */
-static bool take_request(void *context, uint64_t connection, uint64_t address)
+static bool take_request(void *context, const struct connection_in_use *connection)
 {
 	struct reading *reading = context;
+	uint64_t address = connection->data;
 	struct waiting_request *waiting;
 	struct nginx_request served, main;
 	struct nginx_details details;
 
 	if (!nginx_request_read(reading->memory, reading->members, address, &served) ||
-	    served.connection != connection)
-		return true;
-	if (served.main == address)
-		main = served;
-	else if (!nginx_request_read(reading->memory, reading->members, served.main, &main))
+	    served.connection != connection->address ||
+	    !lua_process_read_request(reading->process, served.main, &main))
 		return true;
 	waiting = add(reading->waits);
 	if (!waiting)
 		return false;
 	nginx_request_details(reading->memory, reading->members, &served, &details);
-	*waiting = (struct waiting_request){ main, address, details.upstream, false };
+	*waiting = (struct waiting_request){
+		.request = main,
+		.serves = address,
+		.upstream = details.upstream,
+		.client = connection_wait(reading->memory, connection->address),
+	};
 	return true;
 }
 
 bool request_waits_read(struct lua_process *process, struct request_waits *waits)
 {
 	struct reading reading = {
+		process,
 		lua_process_memory(process),
 		lua_process_request_members(process),
 		waits,
@@ -76,8 +81,14 @@ bool request_waits_read(struct lua_process *process, struct request_waits *waits
 
 	waits->count = 0;
 	waits->is_cut = false;
-	return lua_process_connections(process, &connections) &&
-	       connections_walk(reading.memory, &connections, take_request, &reading);
+	if (!lua_process_connections(process, &connections) ||
+	    !connections_walk(reading.memory, &connections, take_request, &reading))
+		return false;
+	if (waits->count && lua_process_has_timer_flags(process))
+		return true;
+	for (size_t i = 0; i < waits->count; i++)
+		waits->requests[i].client = CONNECTION_WAIT_UNKNOWN;
+	return true;
 }
 
 /*---- The loop ----*/
@@ -138,6 +149,16 @@ static bool is_same(const struct nginx_request *a, const struct nginx_request *b
 	       a->ordinal == b->ordinal && a->start_ms == b->start_ms;
 }
 
+void request_waits_know_nothing(size_t count, struct lua_waits *ret_waits)
+{
+	for (size_t i = 0; i < count; i++) {
+		ret_waits->coroutine[i] = -1;
+		ret_waits->phase[i] = NULL;
+		ret_waits->is_there[i] = false;
+		memset(&ret_waits->waits[i], 0, sizeof(ret_waits->waits[i]));
+	}
+}
+
 void request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
 			   size_t count, struct lua_waits *ret_waits)
 {
@@ -145,19 +166,20 @@ void request_waits_capture(struct lua_process *process, const struct request_wai
 	uint64_t threads[REQUEST_WAITS_AT_ONCE];
 	int captured = 0;
 
+	request_waits_know_nothing(count, ret_waits);
 	for (size_t i = 0; i < count; i++) {
 		const struct waiting_request *waiting = &waits->requests[first + i];
 		struct nginx_request now;
 
-		ret_waits->coroutine[i] = -1;
-		ret_waits->phase[i] = NULL;
 		ret_waits->is_there[i] = nginx_request_read(lua_process_memory(process), members,
 							    waiting->serves, &now) &&
 					 is_same(&now, &waiting->request);
 		if (ret_waits->is_there[i] &&
 		    lua_process_first_coroutine(process, waiting->serves, &ret_waits->phase[i],
-						&threads[captured]))
+						&threads[captured])) {
+			lua_wait_read(process, threads[captured], &ret_waits->waits[i]);
 			ret_waits->coroutine[i] = captured++;
+		}
 	}
 	lua_process_capture_coroutines(process, 0, threads, (size_t)captured);
 	/* One of them is no coroutine any more: which one is unknown. */
@@ -167,57 +189,27 @@ void request_waits_capture(struct lua_process *process, const struct request_wai
 
 /*---- What they wait for ----*/
 
-static bool is_named(const struct frame *frame, const char *name)
-{
-	return frame->function->name && strcmp(frame->function->name, name) == 0;
-}
-
-/* Does lua-resty-lock wait, by sleeping again and again? */
-static bool is_lock(const struct frame *frames, size_t count)
-{
-	static const char file[] = "resty/lock.lua";
-
-	for (size_t i = 0; i < count && i < 3; i++) {
-		const char *path = frames[i].function->kind == FRAME_LUA ? frames[i].function->file : NULL;
-		size_t length = path ? strlen(path) : 0;
-
-		if (length >= sizeof(file) - 1 && strcmp(path + length - (sizeof(file) - 1), file) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* By the function of the module in which Lua has yielded. */
-static const char *name_lua_wait(const struct frame *frames, size_t count)
-{
-	static const struct {
-		const char *function, *wait;
-	} waits[] = {
-		{ "ngx.sleep", "sleep" },
-		{ "ngx.thread.wait", "light thread" },
-		{ "ngx.location.capture", "subrequest" },
-		{ "ngx.location.capture_multi", "subrequest" },
-		{ "ngx.req.read_body", "client body" },
-		{ "ngx.flush", "client write" },
-	};
-
-	if (count == 0)
-		return "Lua";
-	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
-		if (is_named(&frames[0], waits[i].function))
-			return i == 0 && is_lock(frames, count) ? "lock" : waits[i].wait;
-	return frames[0].function->kind == FRAME_C_FUNCTION || frames[0].function->kind == FRAME_NATIVE
-		       ? "socket"
-		       : "Lua";
-}
-
 static const char *const upstream_names[] = {
 	[NGINX_UPSTREAM_NONE] = NULL,
+	[NGINX_UPSTREAM_RESOLVING] = "upstream DNS",
 	[NGINX_UPSTREAM_CONNECTING] = "upstream connect",
 	[NGINX_UPSTREAM_WAITING] = "upstream first byte",
 	[NGINX_UPSTREAM_READING] = "upstream answer",
 	[NGINX_UPSTREAM_DONE] = NULL,
 };
+
+/* A request that neither Lua nor an upstream works for. */
+static const char *name_client_wait(const struct waiting_request *waiting)
+{
+	switch (waiting->client) {
+	case CONNECTION_WAIT_READ: return "client read";
+	case CONNECTION_WAIT_WRITE: return "client write";
+	/* limit_req and auth_delay hold it back before there is an answer. */
+	case CONNECTION_WAIT_DELAY: return waiting->request.status ? "limit_rate" : "delay";
+	case CONNECTION_WAIT_UNKNOWN: break;
+	}
+	return "client";
+}
 
 int request_waits_of(struct lua_process *process, const struct waiting_request *waiting,
 		     const struct lua_waits *lua, size_t index, struct request_wait *ret_wait)
@@ -240,10 +232,10 @@ int request_waits_of(struct lua_process *process, const struct waiting_request *
 		snprintf(ret_wait->name, sizeof(ret_wait->name), "%s: %s", upstream,
 			 waiting->upstream.peer[0] ? waiting->upstream.peer : "-");
 	else if (lua->is_there[index] && lua->coroutine[index] >= 0)
-		snprintf(ret_wait->name, sizeof(ret_wait->name), "%s", name_lua_wait(frames, count));
+		lua_wait_name(&lua->waits[index], frames, count, ret_wait->name);
 	else
 		snprintf(ret_wait->name, sizeof(ret_wait->name), "%s",
-			 lua->is_there[index] ? "client" : "unknown");
+			 lua->is_there[index] ? name_client_wait(waiting) : "unknown");
 	return 0;
 }
 
@@ -253,7 +245,7 @@ struct sample_request request_waits_label(const struct waiting_request *waiting,
 	const struct nginx_request *request = &waiting->request;
 	uint64_t start_ns = request->start_ms * NS_PER_MS;
 
-	route_of(request->uri, route);
+	nginx_request_route(request, route);
 	return (struct sample_request){
 		.route = route,
 		.method = request->method[0] ? request->method : NULL,

@@ -15,6 +15,7 @@
 #include "output/sample/frame.h"
 #include "output/sample/sample.h"
 #include "src/inspect/lua_process.h"
+#include "src/nginx/lua_wait.h"
 #include "unwind/nginx/nginx_request.h"
 #include "unwind/nginx/route.h"
 
@@ -22,7 +23,6 @@ enum {
 	REQUEST_WAITS_MAX = 4096,     /* requests of one moment */
 	REQUEST_WAITS_AT_ONCE = 32,   /* requests whose Lua is copied at a time */
 	REQUEST_WAIT_FRAMES_MAX = 64, /* of one request; outer ones are left out */
-	REQUEST_WAIT_NAME_BYTES = 32 + NGINX_PEER_BYTES,
 };
 
 /* A request of a client. */
@@ -30,6 +30,7 @@ struct waiting_request {
 	struct nginx_request request;   /* the main request */
 	uint64_t serves;                /* the one that works for it now: itself, or a subrequest */
 	struct nginx_upstream upstream; /* of that */
+	enum connection_wait client;    /* what its connection has a time limit for */
 	bool is_due;                    /* its Lua need not wait any more: it waits for the loop */
 };
 
@@ -52,18 +53,22 @@ struct lua_waits {
 	/* For each request: which of the coroutines that were captured; -1: no Lua works for it. */
 	int coroutine[REQUEST_WAITS_AT_ONCE];
 	const char *phase[REQUEST_WAITS_AT_ONCE]; /* NULL if unknown */
-	bool is_there[REQUEST_WAITS_AT_ONCE];     /* false: the request has ended meanwhile */
+	bool is_there[REQUEST_WAITS_AT_ONCE];     /* false: it has ended meanwhile, or it is not known */
+	struct lua_wait waits[REQUEST_WAITS_AT_ONCE];
 };
 
 /* Of count requests of the list from first on, at most REQUEST_WAITS_AT_ONCE. */
 void request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
 			   size_t count, struct lua_waits *ret_waits);
 
+/* Of count requests that cannot be captured. */
+void request_waits_know_nothing(size_t count, struct lua_waits *ret_waits);
+
 /* One request's wait: the frames of its Lua, leaf first, and below what they are called. */
 struct request_wait {
 	struct frame frames[REQUEST_WAIT_FRAMES_MAX];
 	size_t frame_count;
-	char name[REQUEST_WAIT_NAME_BYTES]; /* "sleep", "upstream first byte: 127.0.0.1:8080"; any bytes */
+	char name[REQUEST_WAIT_BYTES]; /* "sleep", "upstream first byte: 127.0.0.1:8080"; any bytes */
 };
 
 /* Of the request at first + index. 0 or -ENOMEM. */

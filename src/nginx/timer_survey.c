@@ -89,8 +89,8 @@ static int read_coroutine(struct survey *survey, uint64_t thread, struct timer_r
 		return 0;
 	error = keep_frames(survey, row);
 	if (!error && memory_u64(survey->memory, thread + (uint64_t)luajit->L_exdata, &exdata) &&
-	    nginx_request_read(survey->memory, survey->members, exdata, &request))
-		route_of(request.uri, row->route);
+	    lua_process_read_request(survey->process, exdata, &request))
+		nginx_request_route(&request, row->route);
 	return error;
 }
 
@@ -104,9 +104,9 @@ static void read_connection(struct survey *survey, uint64_t connection, struct t
 
 	row->kind = TIMER_ROW_CONNECTION;
 	if (!memory_u64(survey->memory, connection, &data) ||
-	    !nginx_request_read(survey->memory, survey->members, data, &request))
+	    !lua_process_read_request(survey->process, data, &request))
 		return;
-	route_of(request.uri, row->route);
+	nginx_request_route(&request, row->route);
 	if (request.connection == connection) {
 		row->kind = TIMER_ROW_CLIENT;
 		return;

@@ -5,7 +5,7 @@
 #ifndef LJSPY_TIMER_SURVEY_H
 #define LJSPY_TIMER_SURVEY_H
 
-#include "output/reports/timer_report.h"
+#include "output/nginx_reports/timer_report.h"
 #include "src/inspect/lua_process.h"
 
 /*

@@ -19,7 +19,7 @@
 #include "src/linux/proc/resident.h"
 #include "unwind/nginx/request_members.h"
 #include "unwind/nginx/shared_dict.h"
-#include "unwind/nginx/shared_lock.h"
+#include "unwind/nginx/zones.h"
 
 /* Larger mappings are only reserved. */
 static const uint64_t mapping_bytes_max = UINT64_C(64) << 30;
@@ -119,7 +119,7 @@ static int add_zone(struct survey *survey, const struct mapping *mapping)
 		row.keys = dict.keys;
 		row.expired = dict.expired;
 	}
-	row.lock.is_known = shared_lock_read(&survey->present.memory, mapping->begin, &row.lock.holder);
+	row.lock.is_known = zones_read_holder(&survey->present.memory, mapping->begin, &row.lock.holder);
 	if (row.lock.is_known && row.lock.holder)
 		find_holder(survey->report->pid, &row.lock);
 	return zone_report_add(survey->report, &row);

@@ -8,7 +8,7 @@
 #ifndef LJSPY_ZONE_SURVEY_H
 #define LJSPY_ZONE_SURVEY_H
 
-#include "output/reports/zone_report.h"
+#include "output/nginx_reports/zone_report.h"
 #include "src/inspect/lua_process.h"
 
 /* Replace the rows of the report. 0, -ENOTSUP if there are no zones, or another negative errno. */

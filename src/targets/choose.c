@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/follow.h"
@@ -13,7 +14,8 @@
 #include "src/survey/puc_lua.h"
 #include "src/survey/survey.h"
 
-static const char problem_killed[] = "The process of ljspy's that takes samples was killed";
+static const char problem_killed[] = "The process of ljspy's that takes samples was killed",
+		  problem_unwatched[] = "ljspy's processes cannot wait for each other: waitpid() fails";
 
 void choose_tell(const struct permission_verdict *verdict)
 {
@@ -67,6 +69,14 @@ void choose_explain_no_luajit(pid_t pid)
 	message_note("`ljspy info -p %d` tells what was looked at.", pid);
 }
 
+static void explain_killed(int error)
+{
+	if (error)
+		message_error_errno(-error, "%s", problem_unwatched);
+	else
+		message_error("%s.", problem_killed);
+}
+
 bool choose_explain_failure(const struct sampler_result *result, const char *command)
 {
 	if (result->end == SAMPLER_NO_LUAJIT) {
@@ -74,7 +84,7 @@ bool choose_explain_failure(const struct sampler_result *result, const char *com
 		return true;
 	}
 	if (result->end == SAMPLER_KILLED && result->figures.samples == 0) {
-		message_error("%s.", problem_killed);
+		explain_killed(result->error);
 		return true;
 	}
 	if (result->end != SAMPLER_FAILED)
@@ -88,7 +98,10 @@ bool choose_explain_failure(const struct sampler_result *result, const char *com
 
 bool choose_explain_early_end(const struct sampler_result *result)
 {
-	if (result->end == SAMPLER_KILLED)
+	if (result->end == SAMPLER_KILLED && result->error)
+		message_warn("%s (%s); there are no samples after that.", problem_unwatched,
+			     strerror(-result->error));
+	else if (result->end == SAMPLER_KILLED)
 		message_warn("%s; there are none after that.", problem_killed);
 	return result->end == SAMPLER_KILLED;
 }

@@ -119,26 +119,52 @@ static size_t take_all(struct looking *looking)
 	return count;
 }
 
+/* The reports of all processes that could be read; returns how many. */
+static size_t gather(const struct looking *looking, const void **ret_reports)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < looking->options->pid_count; i++)
+		if (looking->subjects[i].process)
+			ret_reports[count++] = looking->subjects[i].report;
+	return count;
+}
+
+static void write_text(const struct looking *looking, const void *const *reports, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		looking->kind->print(stdout, reports[i]);
+	if (looking->kind->print_together)
+		looking->kind->print_together(stdout, reports, count);
+}
+
+/* False when memory is short. */
+static bool write_json(const struct looking *looking, const void *const *reports, size_t count)
+{
+	json_t *processes = json_array(), *document;
+	bool good;
+
+	for (size_t i = 0; i < count && processes; i++)
+		processes = json_value_append(processes, looking->kind->json(reports[i]));
+	document = processes ? json_pack("{s:i, s:o}", "version", SCHEMA_VERSION, "processes", processes)
+			     : NULL;
+	good = document &&
+	       (!looking->kind->json_together || looking->kind->json_together(document, reports, count)) &&
+	       json_write_document(stdout, document);
+	json_decref(document);
+	return good;
+}
+
 static void write_all(struct looking *looking)
 {
-	json_t *documents = looking->options->json ? json_array() : NULL;
+	const void **reports = calloc(looking->options->pid_count, sizeof(reports[0]));
+	size_t count = reports ? gather(looking, reports) : 0;
 
-	for (size_t i = 0; i < looking->options->pid_count; i++) {
-		const struct subject *subject = &looking->subjects[i];
-
-		if (!subject->process)
-			continue;
-		if (looking->options->json)
-			documents = documents ? json_value_append(documents,
-								  looking->kind->json(subject->report))
-					      : NULL;
-		else
-			looking->kind->print(stdout, subject->report);
-	}
-	if (looking->options->json &&
-	    (!documents || !json_write_processes(stdout, SCHEMA_VERSION, documents)))
+	if (reports && !looking->options->json)
+		write_text(looking, reports, count);
+	else if (!reports || !write_json(looking, reports, count))
 		out_of_memory(looking);
-	json_decref(documents);
+	free(reports);
 }
 
 /* Wait a second. False if the user or a closed terminal ends ljspy. */

@@ -5,6 +5,8 @@
 #ifndef LJSPY_NGINX_LOOK_H
 #define LJSPY_NGINX_LOOK_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -24,6 +26,10 @@ struct nginx_look {
 	void (*print)(FILE *out, const void *report);
 	json_t *(*json)(const void *report); /* NULL when memory is short */
 	void (*free)(void *report);          /* which may be NULL */
+	/* What all reports together show, in text below them and in the document; or both NULL. */
+	void (*print_together)(FILE *out, const void *const reports[], size_t count);
+	/* Add keys. False when memory is short. */
+	bool (*json_together)(json_t *document, const void *const reports[], size_t count);
 };
 
 enum exit_status nginx_look(const struct invocation *invocation, const struct nginx_look *kind);

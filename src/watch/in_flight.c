@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "output/reports/request_report.h"
+#include "output/nginx_reports/request_report.h"
 #include "output/sample/functions.h"
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"

@@ -106,3 +106,29 @@ bool fuzz_is_clean(const char *text, size_t length)
 	}
 	return true;
 }
+
+static void make_layout(enum layout_mode mode, struct layout *ret_layout)
+{
+	layout_clear(ret_layout);
+	for (int group = 0; group < LAYOUT_GROUP_COUNT; group++)
+		for (size_t i = 0; i < layout_row_count((enum layout_group)group); i++) {
+			struct layout_row row;
+
+			layout_row_get((enum layout_group)group, i, &row);
+			if (row.modes & LAYOUT_MODE(mode))
+				layout_fill(ret_layout, &row.offsets);
+		}
+	ret_layout->gc64 = mode == LAYOUT_X64_GC64;
+}
+
+const struct layout *fuzz_layout(enum layout_mode mode)
+{
+	static struct layout layouts[2];
+	struct layout *layout = &layouts[mode == LAYOUT_X64_GC64];
+
+	if (!layout->name[0]) {
+		make_layout(mode, layout);
+		strcpy(layout->name, "fuzz");
+	}
+	return layout;
+}

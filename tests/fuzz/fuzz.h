@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "luajit-layouts/tables.h"
 #include "memory/memory.h"
 
 /* Always 0. */
@@ -42,6 +43,9 @@ struct fuzz_memory {
 };
 
 struct fuzz_memory fuzz_memory(const struct fuzz_input *input);
+
+/* The first row of each table of layouts that holds for LAYOUT_X64_GC32 or LAYOUT_X64_GC64. */
+const struct layout *fuzz_layout(enum layout_mode mode);
 
 /* A file with these bytes, read from its beginning; to be closed. Ends the program if there can be none. */
 int fuzz_file(const uint8_t *bytes, size_t size);

@@ -10,12 +10,12 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "unwind/nginx/connections.h"
+#include "unwind/nginx/cosocket.h"
 #include "unwind/nginx/light_threads.h"
-#include "unwind/nginx/member_loads.h"
+#include "unwind/members/member_loads.h"
 #include "unwind/nginx/nginx_request.h"
 #include "unwind/nginx/route.h"
 #include "unwind/nginx/shared_dict.h"
-#include "unwind/nginx/shared_lock.h"
 #include "unwind/nginx/timers.h"
 #include "unwind/nginx/zones.h"
 
@@ -63,7 +63,16 @@ static const struct connections made_up = {
 	.event_bytes = 96,
 };
 
-static const struct layout luajit = { .L_exdata = 8, .L_exdata2 = 16 };
+static const struct layout luajit = {
+	.gc64 = true,
+	.L_glref = 24,
+	.L_base = 32,
+	.L_exdata = 8,
+	.L_exdata2 = 16,
+	.GChead_gct = 9,
+	.GCstr_len = 20,
+	.GCstr_size = 24,
+};
 
 static void check_text(const char *text, size_t room)
 {
@@ -74,14 +83,13 @@ static void check_text(const char *text, size_t room)
 	fuzz_check(memchr(route, '\0', sizeof(route)), "a route ends");
 }
 
-static bool take(void *context, uint64_t connection, uint64_t data)
+static bool take(void *context, const struct connection_in_use *connection)
 {
 	struct fuzz_memory *mapped = context;
 	struct nginx_request request;
 	struct nginx_details details;
 
-	(void)connection;
-	if (!nginx_request_read(&mapped->memory, &members, data, &request))
+	if (!nginx_request_read(&mapped->memory, &members, connection->data, &request))
 		return true;
 	check_text(request.uri, sizeof(request.uri));
 	check_text(request.host, sizeof(request.host));
@@ -118,6 +126,7 @@ static void read_timers(struct memory *memory, uint64_t tree, const struct conne
 	if (timers_read(memory, tree, TIMERS_ALL, &timers))
 		return;
 	offset = timers_offset(memory, &timers, connections, &luajit);
+	timers_compare_flags(memory, &timers, offset, connections);
 	fuzz_check(offset < connections->event_bytes, "a timer is in its event");
 	for (size_t i = 0; i < timers.count; i++) {
 		fuzz_check(i == 0 || (int64_t)(timers.timers[i].due_ms - timers.timers[i - 1].due_ms) >= 0,
@@ -134,10 +143,23 @@ static void read_zone(struct memory *memory, uint64_t begin, uint64_t end)
 	struct shared_dict dict;
 	pid_t holder;
 
-	shared_lock_read(memory, begin, &holder);
+	zones_read_holder(memory, begin, &holder);
 	if (shared_dict_read(memory, begin, end, UINT64_C(1) << 40, &dict))
 		fuzz_check(dict.expired <= dict.keys && dict.keys <= SHARED_DICT_KEYS_MAX,
 			   "keys are counted");
+}
+
+/* A lua_State and the socket that it waits for, and the time limits of connections. */
+static void read_sockets(struct memory *memory, uint64_t thread, const struct connections *connections)
+{
+	struct cosocket cosocket;
+
+	cosocket_read(memory, &luajit, connections, thread, &cosocket);
+	fuzz_check(cosocket.address_length <= sizeof(cosocket.address), "an address has room");
+	fuzz_check(memchr(cosocket.name, '\0', sizeof(cosocket.name)), "a peer's name ends");
+	fuzz_check(cosocket.state != COSOCKET_NONE || (cosocket.connection == 0 && cosocket.name[0] == '\0'),
+		   "what is no socket has no peer");
+	connection_wait(memory, cosocket.connection ? cosocket.connection : thread);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -155,12 +177,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	find_zones(&mapped.memory, cycle);
 	member_loads_of(&mapped.memory, code, &loads);
 	fuzz_check(loads.count <= MEMBER_LOADS_MAX, "loads have room");
-	take(&mapped, 0, request);
+	take(&mapped, &(struct connection_in_use){ 0, request, -1 });
 	if (connections_find(&mapped.memory, &members, &connections)) {
 		connections_walk(&mapped.memory, &connections, take, &mapped);
 		read_timers(&mapped.memory, request, &connections);
 	}
 	read_timers(&mapped.memory, request, &made_up);
+	read_sockets(&mapped.memory, request, &made_up);
 	read_zone(&mapped.memory, cycle, cycle + ZONE_BYTES);
 	if (request_context(&mapped.memory, &layout, request, ranges, &context))
 		fuzz_check(light_threads_find(&mapped.memory, &layout, &luajit, request, &context, threads) <=

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of /proc/PID: maps, stat, status, cmdline, syscall, sched and fdinfo.
+ * Files of /proc/PID: maps, stat, status, cmdline, syscall, sched, fdinfo and net/tcp.
  *
  * The linker has proc_file_open() and openat() lead here (see GNUmakefile): for
  * the one or the other file the input is read, for all others what is in /proc.
@@ -17,6 +17,8 @@
 #include "src/linux/proc/maps.h"
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
+#include "src/linux/sockets/accept_queue.h"
+#include "src/linux/sockets/socket_peer.h"
 #include "src/linux/threads/call_nature.h"
 #include "src/linux/threads/may_stop.h"
 #include "src/linux/threads/threads.h"
@@ -24,7 +26,8 @@
 #include "tests/fuzz/fuzz.h"
 
 static const char *const files[] = {
-	"maps", "stat", "status", "cmdline", "statm", "syscall", "schedstat", "comm", "sched", "fdinfo/1",
+	"maps",      "stat", "status", "cmdline",  "statm",   "syscall",
+	"schedstat", "comm", "sched",  "fdinfo/1", "net/tcp",
 };
 enum { FILE_COUNT = sizeof(files) / sizeof(files[0]) };
 
@@ -97,6 +100,23 @@ static void read_process(void)
 	process_clear(&process);
 }
 
+static void read_sockets(void)
+{
+	struct accept_queues queues;
+	struct socket_peer peer;
+
+	fuzz_check(accept_queues_read_tables(getpid(), &queues) == 0, "there is memory");
+	fuzz_check(queues.count <= ACCEPT_QUEUES_MAX, "queues have room");
+	for (size_t i = 0; i < queues.count; i++) {
+		fuzz_check(accept_queues_find(&queues, queues.list[i].inode) != NULL, "a queue is found");
+		fuzz_check(memchr(queues.list[i].address, '\0', ACCEPT_ADDRESS_SIZE) != NULL,
+			   "an address has an end");
+		socket_peer_find(getpid(), queues.list[i].inode, &peer);
+		fuzz_check(peer.known, "what listens is a socket");
+	}
+	accept_queues_clear(&queues);
+}
+
 /* A process whose threads are looked at; it sleeps until this one ends. */
 static struct threads *sleeper(void)
 {
@@ -156,6 +176,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	forged.size = fuzz_left(&input);
 	if (strcmp(name, "maps") == 0 || strcmp(name, "statm") == 0)
 		read_maps();
+	if (strcmp(name, "net/tcp") == 0)
+		read_sockets();
 	read_process();
 	read_thread(threads);
 	return 0;

@@ -16,6 +16,7 @@
 #include "output/formats/text_report.h"
 #include "output/recording/recording_format.h"
 #include "output/recording/recording_reader.h"
+#include "output/reports/request_life.h"
 #include "output/views/comparison.h"
 #include "output/views/filter.h"
 #include "tests/fuzz/fuzz.h"
@@ -112,6 +113,37 @@ static void write_format(size_t number, struct sample_source *source, const stru
 	free(text);
 }
 
+/* The life of the first request that a sample has. */
+static void write_life(struct sample_source *source, const struct recording_reader *reader)
+{
+	const struct session *session = recording_reader_session(reader);
+	struct request_life life = { 0 };
+	struct sample sample;
+	size_t length = 0;
+	char *text = NULL;
+	FILE *out;
+
+	while (life.number == 0 && source->next(source, &sample) > 0) {
+		life.connection = sample.request.connection;
+		life.number = sample.request.number;
+	}
+	if (source->rewind(source) || life.number == 0)
+		return;
+	out = open_memstream(&text, &length);
+	fuzz_check(out != NULL, "memory can be written to");
+	request_life_read(source, session, recording_reader_figures(reader), &life);
+	for (size_t i = 0; i < life.count; i++)
+		fuzz_check(life.steps[i].start_ns <= life.steps[i].end_ns &&
+				   life.steps[i].end_ns <= life.last_ns,
+			   "a step is within the request's life");
+	request_life_print(out, &life, session);
+	request_life_write_json(out, &life, session);
+	fclose(out);
+	check_text(text, length, NULL);
+	request_life_clear(&life);
+	free(text);
+}
+
 static void show(struct recording_reader *reader, struct functions *functions, uint8_t number, uint8_t bits)
 {
 	const struct filter_options options = {
@@ -137,6 +169,7 @@ static void show(struct recording_reader *reader, struct functions *functions, u
 		samples = filter_samples(filter);
 	}
 	write_format(number, samples, reader, &view);
+	write_life(samples, reader);
 	filter_free(filter);
 }
 

@@ -9,28 +9,12 @@
  */
 #include <string.h>
 
-#include "luajit-layouts/tables.h"
 #include "memory/snapshot.h"
 #include "tests/fuzz/fuzz.h"
 #include "unwind/lua/value_capture.h"
 #include "unwind/values/value_text.h"
 
 enum { SLOTS = 16, SLOT_BYTES = 8, GLOBAL = FUZZ_BASE + SLOTS * SLOT_BYTES };
-
-/* The first row of each table that holds for the mode. */
-static void make_layout(enum layout_mode mode, struct layout *ret_layout)
-{
-	layout_clear(ret_layout);
-	for (int group = 0; group < LAYOUT_GROUP_COUNT; group++)
-		for (size_t i = 0; i < layout_row_count((enum layout_group)group); i++) {
-			struct layout_row row;
-
-			layout_row_get((enum layout_group)group, i, &row);
-			if (row.modes & LAYOUT_MODE(mode))
-				layout_fill(ret_layout, &row.offsets);
-		}
-	ret_layout->gc64 = mode == LAYOUT_X64_GC64;
-}
 
 static bool name_function(void *context, uint64_t function, char ret_name[static VALUE_FUNCTION_SIZE])
 {
@@ -73,18 +57,13 @@ static void read_values(struct snapshot *snapshot, struct memory *live, const st
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct layout layouts[2];
 	struct fuzz_input input = fuzz_input(data, size);
 	enum layout_mode mode = fuzz_take(&input, 1) & 1 ? LAYOUT_X64_GC32 : LAYOUT_X64_GC64;
 	struct fuzz_memory memory = fuzz_memory(&input);
 	struct snapshot *snapshot = snapshot_new(&memory.memory);
 
 	fuzz_check(snapshot != NULL, "there is memory");
-	if (!layouts[mode].name[0]) {
-		make_layout(mode, &layouts[mode]);
-		strcpy(layouts[mode].name, "fuzz");
-	}
-	read_values(snapshot, &memory.memory, &layouts[mode]);
+	read_values(snapshot, &memory.memory, fuzz_layout(mode));
 	snapshot_free(snapshot);
 	return 0;
 }

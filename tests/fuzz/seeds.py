@@ -200,7 +200,7 @@ def seeds(build):
     for name in NAMES:
         yield "names", b"\x19" + name.encode().decode("unicode_escape").encode("latin-1", "ignore")
     for number, file in enumerate(("maps", "stat", "status", "cmdline", "statm", "syscall", "schedstat", "comm",
-                                   "sched", "fdinfo/1")):
+                                   "sched", "fdinfo/1", "net/tcp")):
         yield "proc", bytes([number]) + pathlib.Path(f"/proc/self/{file}").read_bytes()[:4000]
     for call in ("running\n", "-1 0x7ffe611a7138 0x55cfe33ad292\n", "7 0x1 0x2 0x3 0x4 0x5 0x6 0x7ffe 0x7f35\n"):
         yield "proc", b"\5" + call.encode()

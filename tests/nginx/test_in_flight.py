@@ -77,6 +77,33 @@ def test_all_requests_in_flight_are_shown_and_no_others(nginx):
     assert ljspy.wait_until(lambda: seen(nginx) == []), "requests of clients that have gone"
 
 
+def frame(kind, flags, stream, payload=b""):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+def ask_streams(server, stack, paths, host="shop1.example.com"):
+    """Send requests on one connection of HTTP/2, which stays open until STACK ends."""
+    connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+    connection.connect(str(server.error_log.parent / "http2"))
+    sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0)
+    for n, path in enumerate(paths):
+        # GET, http; the path and the authority as they are
+        texts = b"".join(bytes([name, len(text)]) + text.encode() for name, text in ((4, path), (1, host)))
+        sent += frame(1, 5, 2 * n + 1, b"\x82\x86" + texts)
+    connection.sendall(sent)
+
+
+def test_the_streams_of_one_http2_connection(nginx):
+    paths = [f"/waits/stream{n}x/7" for n in range(40)]
+    with contextlib.ExitStack() as stack:
+        ask_streams(nginx, stack, paths)
+        expected = sorted(path[:-1] + "*" for path in paths)
+        assert ljspy.wait_until(lambda: sorted(r["route"] for r in requests_of(nginx)) == expected), requests_of(nginx)
+        found = requests_of(nginx)
+        assert {r["host"] for r in found} == {"shop1.example.com"} and {len(r["lua"]) for r in found} == {2}
+    assert ljspy.wait_until(lambda: requests_of(nginx) == []), "streams of a client that has gone"
+
+
 def test_the_age_and_the_order(nginx):
     with contextlib.ExitStack() as stack:
         begun = {}
@@ -115,6 +142,22 @@ def test_the_upstream_and_its_state(nginx, silent):
     assert upstreams["/hangs/*"]["peer"] == f"127.0.0.1:{silent.getsockname()[1]}"
     assert upstreams["/slow/*"]["peer"] == f"127.0.0.1:{nginx.port}"
     assert {u["state"] for u in upstreams.values()} == {"waiting"}
+
+
+def test_an_upstream_whose_name_is_being_resolved(nginx, silent, tmp_path):
+    with contextlib.ExitStack() as stack:
+        names = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        names.bind(silent.getsockname())
+        ask(nginx, stack, "/resolves/1")
+        ask(nginx, stack, "/fallback/1")
+        resolving = {"state": "resolving", "peer": None}
+        assert ljspy.wait_until(lambda: len(requests_of(nginx)) == 2)
+        assert ljspy.wait_until(lambda: all((r["upstream"] or {}) | resolving == r["upstream"] for r in requests_of(nginx)))
+        recording = tmp_path / "names.ljspy"
+        ljspy.run("record", "--requests", "-p", nginx.worker, "-d", "1s", "-o", recording)
+    shown = ljspy.run("report", recording).stdout
+    waits = [line.split("  ")[-1] for line in shown.splitlines() if "    upstream " in line]
+    assert waits and set(waits) == {"upstream DNS"}, shown
 
 
 def test_a_worker_that_never_sleeps_is_read_all_the_same(nginx):

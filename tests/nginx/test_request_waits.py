@@ -21,8 +21,8 @@ pytestmark = [
 ]
 
 SECONDS, RATE, TRIES = 4, 199, 3
-CONNECTIONS = {"/proxied": 4, "/asks": 1}
-WAITS = {"/proxied": "upstream first byte", "/asks": "socket", "/up50": "sleep"}
+CONNECTIONS = {"/proxied": 4, "/asks": 1, "/lives": 1}
+WAITS = {"/proxied": "upstream first byte", "/asks": "socket receive", "/up50": "sleep"}
 
 
 @pytest.fixture(scope="module", name="recorded")
@@ -61,13 +61,15 @@ def in_flight(log, begin, end):
     """By route: how many requests were in flight on average, and the latencies of those that ended."""
     found = collections.defaultdict(lambda: [0, []])
     found["seconds"] = end - begin
+    found["numbers"] = {}
     for line in log.read_text().splitlines():
-        ended, seconds, route = line.split(" ")
+        ended, seconds, route, number = line.split(" ")
         overlap = min(float(ended), end) - max(float(ended) - float(seconds), begin)
         if overlap > 0:
             found[route][0] += overlap / (end - begin)
         if begin < float(ended) < end:
             found[route][1].append(float(seconds))
+            found["numbers"][number] = route, float(seconds)
     return found
 
 
@@ -138,6 +140,103 @@ def test_sums_by_upstream(recorded):
     waits = sum(sample["wall_ns"] for sample in samples_of(recording) if sample["names"][0].endswith(f":{port} [nginx]"))
     assert waits > 0 and groups[f"127.0.0.1:{port}"] == pytest.approx(waits / 1e6, rel=0.01)
     assert groups["no upstream"] > 0
+
+
+def listed(recording, *options):
+    """The slowest requests that the text report lists: number, and about how long in ms."""
+    shown = ljspy.run("report", recording, *options).stdout
+    rows = re.findall(r"^ +([\d.]+) ms  (\d+\.\d+) +\d+  (\S+)$", shown, re.MULTILINE)
+    return [(number, float(ms)) for ms, number, _ in rows]
+
+
+def life_of(recording, number):
+    return json.loads(ljspy.run("report", recording, "--request", number, "-f", "json").stdout)
+
+
+def seen_steps(life):
+    return {(step["phase"], step["what"].split(":")[0]) for step in life["steps"] if step["looks"]}
+
+
+def test_the_slowest_requests_are_listed_with_their_numbers(recorded):
+    recording, log, _ = recorded
+    slowest = listed(recording)
+    assert len(slowest) == 10 and [ms for _, ms in slowest] == sorted((ms for _, ms in slowest), reverse=True)
+    ended = [(log["numbers"][number], ms) for number, ms in slowest if number in log["numbers"]]
+    assert ended
+    for (_, seconds), ms in ended:
+        assert ms == pytest.approx(1000 * seconds, rel=0.5)
+
+
+def test_the_life_of_a_request(recorded):
+    recording, log, _ = recorded
+    lives = [(life_of(recording, number), log["numbers"][number][1])
+             for number, _ in listed(recording, "--include-request", "/lives") if number in log["numbers"]]
+    seen = collections.Counter()
+    assert lives
+    for life, seconds in lives:
+        assert life["request"]["route"] == "/lives" and not life["recording_ends"]
+        ends = [step["start_ms"] + step["duration_ms"] for step in life["steps"]]
+        assert life["steps"][0]["start_ms"] == 0 and ends[-1] == pytest.approx(life["last_seen_ms"])
+        assert all(step["start_ms"] == pytest.approx(end) for step, end in zip(life["steps"][1:], ends))
+        assert life["last_seen_ms"] < 1000 * seconds + 5
+        steps = [(step["phase"], step["what"].split(":")[0]) for step in life["steps"] if step["looks"]]
+        seen.update(step for step in steps)
+        # What was seen of it began in this order. Its last look may find it printing.
+        order = [("access", "sleep"), ("content", "CPU"), ("content", "sleep")]
+        places = [order.index(step) for step in dict.fromkeys(steps) if step in order]
+        assert places == sorted(places), steps
+    # On a busy machine the looks of one request may miss a part of it.
+    assert all(seen[step] > 0.5 * len(lives) for step in order), seen
+
+
+def test_what_no_look_saw_is_said(recorded, tmp_path):
+    recording, log, _ = recorded
+    cut = tmp_path / "cut.ljspy"
+    # One of which the looks saw both sleeps.
+    number = next(number for number, _ in listed(recording, "--include-request", "/lives") if number in log["numbers"]
+                  and {("access", "sleep"), ("content", "sleep")} <= seen_steps(life_of(recording, number)))
+    ljspy.run("report", recording, "--exclude", "access_by_lua", "-o", cut)
+    first = life_of(cut, number)["steps"][0]
+    assert first["looks"] == 0 and first["what"] is None and first["duration_ms"] > 30, first
+    shown = ljspy.run("report", cut, "--request", number).stdout
+    assert "not seen" in shown and re.search(r" content +sleep  ngx\.sleep .* < .*content_by_lua", shown), shown
+
+
+def test_what_slow_requests_did_otherwise(recorded):
+    """Of all routes, only /lives takes more than 100 ms, and only it sleeps in the access phase."""
+    recording, _, _ = recorded
+    shown = ljspy.run("diff", recording, "--slower-than", "100ms", "--include-request", "/lives|/asks").stdout
+    assert "the other requests" in shown and "the slow requests" in shown
+    total = {name: float(change) for change, name in re.findall(r"([+-][\d.]+) ± +[\d.]+ [* ]  (\S.*)$", shown, re.MULTILINE)}
+    assert total["receive [ngx_http_lua_module.so]"] < -50
+    assert sum(change for name, change in total.items() if "access_by_lua" in name) > 20
+    done = ljspy.run("diff", recording, "--slower-than", "p100")
+    assert done.returncode == ljspy.USAGE and "not a percentile" in done.stderr
+    done = ljspy.run("diff", recording, "--slower-than", "1h")
+    assert done.returncode == ljspy.NOTHING_PROFILED and "No request was seen" in done.stderr
+    assert ljspy.run("diff", recording).returncode == ljspy.USAGE
+
+
+def test_the_slowest_requests_without_a_number_copied_by_hand(recorded, tmp_path):
+    def ages(*options):
+        ljspy.run("report", recorded[0], *options, "--include-request", "/lives|/asks", "-f", "json",
+                  "-o", tmp_path / "part.json")
+        found = collections.defaultdict(int)
+        for sample in json.loads((tmp_path / "part.json").read_text())["samples"]:
+            request = sample["request"]
+            key = request["connection"], request["number"]
+            found[key] = max(found[key], request["age_ns"])
+        return found
+
+    everyone, half, one = ages(), ages("--slower-than", "p50"), ages("--slower-than", "p99.9999")
+    assert max(everyone.values()) == max(one.values()) == min(one.values())
+    assert len(everyone) / 2 <= len(half) < len(everyone)
+    assert min(half.values()) > max((age for key, age in everyone.items() if key not in half), default=0)
+
+
+def test_a_request_that_no_sample_has(recorded):
+    done = ljspy.run("report", recorded[0], "--request", "4000000000.1")
+    assert done.returncode == ljspy.NOTHING_PROFILED and "No sample has request 4000000000.1" in done.stderr
 
 
 def test_lua_that_runs_has_its_stack(tmp_path):

@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-#include "unwind/nginx/member_loads.h"
+#include "unwind/nginx/gateway.h"
+#include "unwind/members/member_loads.h"
 #include "unwind/nginx/route.h"
 
 static void assert_route(const char *path, const char *expected)
@@ -93,6 +94,24 @@ static void loads_are_followed_through_pointers_and_branches(void **state)
 	assert_loads(CODE("\x48\x8b"), "");
 }
 
+static void the_reference_to_ngx_ctx_is_the_only_number_beside_the_phase(void **state)
+{
+	static const struct request_layout layout = { .r_ctx = 16, .ctx_context = 0x1a4 };
+	/* r->ctx[ctx_index]->ctx_ref, ...->context, r->connection->ssl->connection */
+	struct member_loads loads = { .loads = { { 3, { 16, MEMBER_INDEXED, 0x108 }, 4 },
+						 { 3, { 16, MEMBER_INDEXED, 0x1a4 }, 4 },
+						 { 3, { 8, 0x90, 0 }, 8 },
+						 { 3, { 16, MEMBER_INDEXED, 0x110 }, 4 } },
+				      .count = 3 };
+
+	(void)state;
+	assert_int_equal(gateway_ref_of(&loads, &layout), 0x108);
+	loads.count = 4;
+	assert_int_equal(gateway_ref_of(&loads, &layout), 0);
+	loads.count = 0;
+	assert_int_equal(gateway_ref_of(&loads, &layout), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -100,6 +119,7 @@ int main(void)
 		cmocka_unit_test(words_stay),
 		cmocka_unit_test(long_routes_are_cut),
 		cmocka_unit_test(loads_are_followed_through_pointers_and_branches),
+		cmocka_unit_test(the_reference_to_ngx_ctx_is_the_only_number_beside_the_phase),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* nginx's tree of timers and its shared dictionaries, in made-up memory. */
+/* nginx's tree of timers, its connections, Lua's sockets and shared dictionaries, in made-up memory. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,9 +9,10 @@
 
 #include <cmocka.h>
 
+#include "unwind/nginx/cosocket.h"
 #include "unwind/nginx/shared_dict.h"
-#include "unwind/nginx/shared_lock.h"
 #include "unwind/nginx/timers.h"
+#include "unwind/nginx/zones.h"
 
 enum { WORDS = 256, WORD = 8, BASE = 0x10000, EVENT = 12 * WORD, TIMER = 5 * WORD };
 
@@ -137,6 +138,113 @@ static void what_timers_are_of(void **state)
 	assert_int_equal(timers_offset(&made_up.memory, &timers, &connections, NULL), 0);
 }
 
+/* Two connections with their events; the second one's write event has a timer, and only it. */
+enum { CONNECTION = 200, STRIDE = 8, READS = 8, WRITES = 32, EVENT_WORDS = EVENT / WORD };
+
+static const struct connections two = {
+	.first = BASE + CONNECTION * WORD,
+	.stride = STRIDE * WORD,
+	.count = 2,
+	.read_events = BASE + READS * WORD,
+	.write_events = BASE + WRITES * WORD,
+	.event_bytes = EVENT,
+};
+
+static struct made_up connected(void)
+{
+	struct made_up made_up = { .memory = { read_ranges } };
+
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t *connection = &made_up.words[CONNECTION + i * STRIDE];
+
+		connection[1] = at(READS + i * EVENT_WORDS);
+		connection[2] = at(WRITES + i * EVENT_WORDS);
+		made_up.words[READS + i * EVENT_WORDS] = at(CONNECTION + i * STRIDE);
+		made_up.words[WRITES + i * EVENT_WORDS] = at(CONNECTION + i * STRIDE);
+		made_up.words[WRITES + i * EVENT_WORDS + 1] = EVENT_WRITE;
+	}
+	made_up.words[WRITES + EVENT_WORDS + 1] |= EVENT_TIMER_SET;
+	return made_up;
+}
+
+static void flags_are_believed_if_they_are_those_of_the_tree(void **state)
+{
+	struct made_up made_up = connected();
+	struct timer known = { at(WRITES + EVENT_WORDS) + TIMER, 1 };
+	struct timers timers = { .timers = &known, .count = 1 }, none = { .count = 0 };
+
+	(void)state;
+	assert_int_equal(timers_compare_flags(&made_up.memory, &timers, TIMER, &two), TIMER_FLAGS_AGREE);
+	assert_int_equal(timers_compare_flags(&made_up.memory, &none, TIMER, &two), TIMER_FLAGS_UNPROVEN);
+	made_up.words[READS + 1] = EVENT_TIMER_SET;
+	assert_int_equal(timers_compare_flags(&made_up.memory, &timers, TIMER, &two), TIMER_FLAGS_DIFFER);
+	made_up.words[READS + 1] = made_up.words[WRITES + EVENT_WORDS + 1] = 0;
+	assert_int_equal(timers_compare_flags(&made_up.memory, &timers, TIMER, &two), TIMER_FLAGS_DIFFER);
+}
+
+static void what_a_connection_waits_for(void **state)
+{
+	struct made_up made_up = connected();
+	uint64_t second = at(CONNECTION + STRIDE);
+
+	(void)state;
+	assert_int_equal(connection_wait(&made_up.memory, at(CONNECTION)), CONNECTION_WAIT_UNKNOWN);
+	assert_int_equal(connection_wait(&made_up.memory, second), CONNECTION_WAIT_WRITE);
+	made_up.words[WRITES + EVENT_WORDS + 1] |= EVENT_DELAYED;
+	assert_int_equal(connection_wait(&made_up.memory, second), CONNECTION_WAIT_DELAY);
+	made_up.words[READS + EVENT_WORDS + 1] |= EVENT_TIMER_SET;
+	assert_int_equal(connection_wait(&made_up.memory, second), CONNECTION_WAIT_UNKNOWN);
+	made_up.words[WRITES + EVENT_WORDS + 1] = EVENT_WRITE;
+	assert_int_equal(connection_wait(&made_up.memory, second), CONNECTION_WAIT_READ);
+	/* An event of something else. */
+	made_up.words[READS + EVENT_WORDS] = BASE;
+	assert_int_equal(connection_wait(&made_up.memory, second), CONNECTION_WAIT_UNKNOWN);
+}
+
+/* A lua_State, its context, the socket that it waits for, and that socket's address. */
+enum {
+	THREAD = 64,
+	COCTX = 72,
+	SOCKET = 80,
+	SOCKET_REQUEST = SOCKET + 8,
+	WAITS = SOCKET + 50,
+	ADDRESS = 160
+};
+
+static void the_socket_that_a_coroutine_waits_for(void **state)
+{
+	const struct layout luajit = { .gc64 = true, .L_exdata = 8, .L_exdata2 = 16, .L_base = 24 };
+	struct made_up made_up = connected();
+	uint64_t *words = made_up.words;
+	struct cosocket cosocket;
+
+	(void)state;
+	words[THREAD + 1] = at(1); /* the request */
+	words[THREAD + 2] = at(COCTX);
+	words[COCTX] = at(SOCKET);
+	words[SOCKET_REQUEST] = at(1);
+	words[WAITS] = at(COCTX);
+	cosocket_read(&made_up.memory, &luajit, &two, at(THREAD), &cosocket);
+	assert_int_equal(cosocket.state, COSOCKET_RESOLVING);
+	words[SOCKET_REQUEST + 1] = at(CONNECTION);
+	words[SOCKET_REQUEST + 2] = at(ADDRESS);
+	words[SOCKET_REQUEST + 3] = 16;
+	words[ADDRESS] = 2;
+	cosocket_read(&made_up.memory, &luajit, &two, at(THREAD), &cosocket);
+	assert_int_equal(cosocket.state, COSOCKET_NONE); /* the connection is another one's */
+	words[CONNECTION] = at(SOCKET);
+	cosocket_read(&made_up.memory, &luajit, &two, at(THREAD), &cosocket);
+	assert_int_equal(cosocket.state, COSOCKET_OPEN);
+	assert_int_equal(cosocket.address_length, 16);
+	assert_int_equal(cosocket.address[0], 2);
+	words[CONNECTION] = at(1);
+	cosocket_read(&made_up.memory, &luajit, &two, at(THREAD), &cosocket);
+	assert_int_equal(cosocket.state, COSOCKET_CLIENT);
+	words[WAITS] = 0;
+	cosocket_read(&made_up.memory, &luajit, &two, at(THREAD), &cosocket);
+	assert_int_equal(cosocket.state, COSOCKET_NONE); /* the wait is over */
+}
+
 /* A zone with a holder, and at word SHCTX what a dictionary keeps; its queue has the entries at FIRST and SECOND. */
 enum { SHCTX = 64, QUEUE = SHCTX + 8, FIRST = 96, SECOND = 112 };
 
@@ -171,7 +279,7 @@ static void keys_of_a_dictionary(void **state)
 	assert_int_equal(dict.expired, 1);
 	assert_true(shared_dict_read(&made_up.memory, BASE, BASE + sizeof(made_up.words), 999, &dict));
 	assert_int_equal(dict.expired, 0);
-	assert_true(shared_lock_read(&made_up.memory, BASE, &holder));
+	assert_true(zones_read_holder(&made_up.memory, BASE, &holder));
 	assert_int_equal(holder, 4711);
 	/* A queue that does not refer back is not whole. */
 	made_up.words[SECOND + 2] = at(QUEUE);
@@ -181,7 +289,7 @@ static void keys_of_a_dictionary(void **state)
 	made_up.words[SHCTX + 1] = at(SHCTX);
 	assert_false(shared_dict_read(&made_up.memory, BASE, BASE + sizeof(made_up.words), 999, &dict));
 	made_up.words[0] = UINT64_MAX;
-	assert_false(shared_lock_read(&made_up.memory, BASE, &holder));
+	assert_false(zones_read_holder(&made_up.memory, BASE, &holder));
 }
 
 int main(void)
@@ -190,6 +298,9 @@ int main(void)
 		cmocka_unit_test(timers_come_in_the_order_of_their_times),
 		cmocka_unit_test(a_tree_that_contradicts_itself_is_none),
 		cmocka_unit_test(what_timers_are_of),
+		cmocka_unit_test(flags_are_believed_if_they_are_those_of_the_tree),
+		cmocka_unit_test(what_a_connection_waits_for),
+		cmocka_unit_test(the_socket_that_a_coroutine_waits_for),
 		cmocka_unit_test(keys_of_a_dictionary),
 	};
 

@@ -3,6 +3,7 @@
 #include "unwind/capture/capture_parts.h"
 
 #include "unwind/lua/luajit.h"
+#include "unwind/nginx/gateway.h"
 
 void capture_request(struct capture *capture, struct capture_hints *hints)
 {
@@ -26,8 +27,11 @@ void capture_request(struct capture *capture, struct capture_hints *hints)
 			     &context))
 		return;
 	capture->request_context = context.phase;
-	nginx_request_read(snapshot_memory(capture->snapshot), lua_image_request_members(capture->lua),
-			   innermost->exdata, &capture->request);
+	if (nginx_request_read(snapshot_memory(capture->snapshot), lua_image_request_members(capture->lua),
+			       innermost->exdata, &capture->request) &&
+	    innermost->global->gateway)
+		gateway_route(snapshot_memory(capture->snapshot), layout, innermost->layout,
+			      innermost->global->gateway, &context, capture->request.matched);
 }
 
 /* The captured thread at the address, added if it is new; NULL if there is none. */

@@ -45,6 +45,9 @@ static const struct module_name {
 	{ "thread.exdata2", NULL },
 };
 
+/* The registry's key of the methods of lua-nginx-module's TCP sockets, since 0.10.19. */
+static const char cosocket_methods[] = "__tcp_cosocket_mt";
+
 /* The Lua 5.0 names of math.fmod and string.gmatch. LuaJIT up to 2.1.0-beta3 has both names. */
 static const struct {
 	const char *module, *key;
@@ -246,7 +249,11 @@ static void visit_registry(struct collector *collector, const char *key, uint64_
 {
 	uint64_t loaded = tvalue_object(collector->layout->gc64, value);
 
-	if (strcmp(key, "_LOADED") != 0 || tvalue_tag(collector->layout->gc64, value) != TAG_TAB)
+	if (tvalue_tag(collector->layout->gc64, value) != TAG_TAB)
+		return;
+	if (strcmp(key, cosocket_methods) == 0)
+		visit_table(collector, loaded, visit_function, "");
+	if (strcmp(key, "_LOADED") != 0)
 		return;
 	for (size_t i = 0; i < sizeof(own_modules) / sizeof(own_modules[0]); i++) {
 		collector->wanted = own_modules[i].name;

@@ -5,7 +5,7 @@
  * A builtin's number (GCfunc.ffid) identifies it, but differs by version and build
  * flags. So ljspy finds the names where a Lua program finds them: in the tables of
  * package.loaded, which is registry._LOADED (lib_package.c), and in the metatables
- * of files, buffers and cdata.
+ * of files, buffers, cdata and lua-nginx-module's TCP sockets.
  */
 #ifndef LJSPY_BUILTINS_H
 #define LJSPY_BUILTINS_H

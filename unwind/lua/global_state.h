@@ -9,13 +9,16 @@
 
 #include "luajit-layouts/vm.h"
 
+struct gateway;
 struct traces;
 
 struct global_state {
 	uint64_t g;
 	const struct vm_code *vm;
-	struct traces *traces; /* NULL without a JIT compiler */
-	uint8_t currentwhite;  /* of its collector at the previous sample; 0: there was none */
+	struct traces *traces;      /* NULL without a JIT compiler */
+	uint8_t currentwhite;       /* of its collector at the previous sample; 0: there was none */
+	struct gateway *gateway;    /* NULL: none is known */
+	unsigned int gateway_tries; /* how often one was searched for */
 };
 
 #endif

@@ -24,12 +24,15 @@ enum { FF_LUA = 0, FF_C = 1 };
 
 /* Value tags, as lj_obj.h's ~n. */
 enum {
+	TAG_NIL = ~0,
 	TAG_STR = ~4,
 	TAG_THREAD = ~6,
 	TAG_PROTO = ~7,
 	TAG_FUNC = ~8,
 	TAG_TAB = ~11,
 	TAG_UDATA = ~12,
+	TAG_NUMBER = ~13, /* GC64: also of integers; numbers have lower tags */
+	TAG_INTEGER_GC32 = (int32_t)0xfffeffff,
 };
 
 /* g->vmstate holds the complement of LJ_VMST_*; zero and above are trace numbers. */
@@ -105,6 +108,15 @@ static inline uint64_t tvalue_object(bool gc64, uint64_t value)
 static inline bool may_be_object(bool gc64, uint64_t address)
 {
 	return address % SLOT_SIZE == 0 && address != 0 && address == tvalue_object(gc64, address);
+}
+
+/* Is the value a number? An integer has the tag itself, a double a lower one. */
+static inline bool tvalue_is_number(bool gc64, uint64_t value, bool *ret_is_integer)
+{
+	int32_t tag = tvalue_tag(gc64, value), integer = gc64 ? TAG_NUMBER : TAG_INTEGER_GC32;
+
+	*ret_is_integer = tag == integer;
+	return (uint32_t)tag <= (uint32_t)integer;
 }
 
 /* Slots of a call frame below its base. */

@@ -32,6 +32,7 @@ struct request_layout {
 	bool has_connection;       /* r_connection and r_main are known */
 	int32_t r_connection;      /* ngx_http_request_t.connection */
 	int32_t r_main;            /* ngx_http_request_t.main */
+	int32_t ctx_ref;           /* ngx_http_lua_ctx_t.ctx_ref; 0 if unknown (unwind/nginx/gateway.h) */
 };
 
 /* The ranges read for a request, in order. The next look most likely needs the same ones. */

@@ -12,6 +12,10 @@ enum {
 	EVENT_BYTES_MAX = 1024,
 	CHECKED = 4, /* connections compared with their events */
 	PIECE_BYTES = 128 << 10,
+	HTTP2_WORDS = 96,      /* read of ngx_http_v2_connection_t; the array of lists is within */
+	HTTP2_LISTS = 32,      /* http2_streams_index_size, unless it is configured */
+	HTTP2_NODE_WORDS = 16, /* ngx_http_v2_node_t; it has 13 */
+	HTTP2_LIST_MAX = 1024, /* nodes of a list */
 };
 
 /* The start of ngx_connection_t */
@@ -76,9 +80,48 @@ bool connections_find(struct memory *memory, const struct request_members *membe
 		/* The first connection has the first events: this rules out nearly all words at once. */
 		if (words[i + 2] && memory_read(memory, words[i + 2], &first, sizeof(first)) == MEMORY_OK &&
 		    first.read == words[i + 3] && first.write == words[i + 4] &&
-		    read_arrays(memory, words + i, ret_connections))
+		    read_arrays(memory, words + i, ret_connections)) {
+			ret_connections->request_connection = members->connection;
 			return true;
+		}
 	return false;
+}
+
+bool connections_hold(const struct connections *connections, uint64_t address)
+{
+	uint64_t distance = address - connections->first;
+
+	return distance % connections->stride == 0 && distance / connections->stride < connections->count;
+}
+
+/* The start of ngx_event_t */
+struct event {
+	uint64_t data;
+	uint32_t flags;
+};
+
+enum connection_wait connection_wait(struct memory *memory, uint64_t address)
+{
+	struct connection connection;
+	struct event read, write;
+	struct memory_range ranges[2];
+
+	if (memory_read(memory, address, &connection, sizeof(connection)) != MEMORY_OK)
+		return CONNECTION_WAIT_UNKNOWN;
+	ranges[0] = (struct memory_range){ .address = connection.read,
+					   .copy = &read,
+					   .length = sizeof(read) };
+	ranges[1] = (struct memory_range){ .address = connection.write,
+					   .copy = &write,
+					   .length = sizeof(write) };
+	memory_read_ranges(memory, ranges, 2);
+	if (ranges[0].status != MEMORY_OK || ranges[1].status != MEMORY_OK || read.data != address ||
+	    write.data != address || (read.flags & EVENT_WRITE) || !(write.flags & EVENT_WRITE) ||
+	    !(read.flags & EVENT_TIMER_SET) == !(write.flags & EVENT_TIMER_SET))
+		return CONNECTION_WAIT_UNKNOWN;
+	if (read.flags & EVENT_TIMER_SET)
+		return CONNECTION_WAIT_READ;
+	return write.flags & EVENT_DELAYED ? CONNECTION_WAIT_DELAY : CONNECTION_WAIT_WRITE;
 }
 
 uint64_t connections_of_event(const struct connections *connections, uint64_t event)
@@ -96,22 +139,112 @@ uint64_t connections_of_event(const struct connections *connections, uint64_t ev
 }
 
 struct walk {
+	struct memory *memory;
 	const struct connections *connections;
 	connections_take *take;
 	void *context;
 };
 
+/*---- HTTP/2 ----*/
+
+/* The start of ngx_http_v2_stream_t */
+struct stream {
+	uint64_t request, http2, node;
+};
+
+/* The start of ngx_http_v2_node_t */
+struct node {
+	uint64_t id, next;
+	uint64_t others[HTTP2_NODE_WORDS - 2];
+};
+
+static bool is_pointer(uint64_t word)
+{
+	return word != 0 && word % sizeof(uint64_t) == 0;
+}
+
+/* The request of a node's stream; 0 if it has none. */
+static uint64_t request_of_node(struct memory *memory, uint64_t http2, uint64_t address,
+				const struct node *node)
+{
+	for (size_t i = 0; i < HTTP2_NODE_WORDS - 2; i++) {
+		struct stream stream;
+
+		if (is_pointer(node->others[i]) &&
+		    memory_read(memory, node->others[i], &stream, sizeof(stream)) == MEMORY_OK &&
+		    stream.http2 == http2 && stream.node == address && is_pointer(stream.request))
+			return stream.request;
+	}
+	return 0;
+}
+
+/* False to end. */
+static bool walk_list(const struct walk *walk, uint64_t http2, uint64_t address)
+{
+	struct node node;
+
+	for (size_t i = 0; i < HTTP2_LIST_MAX && is_pointer(address) &&
+			   memory_read(walk->memory, address, &node, sizeof(node)) == MEMORY_OK;
+	     i++, address = node.next) {
+		uint64_t request = request_of_node(walk->memory, http2, address, &node), connection;
+
+		if (request &&
+		    memory_u64(walk->memory, request + (uint64_t)walk->connections->request_connection,
+			       &connection) &&
+		    !walk->take(walk->context, &(struct connection_in_use){ connection, request, -1 }))
+			return false;
+	}
+	return true;
+}
+
+/* Does a list begin with a node that has a stream? */
+static bool has_stream(struct memory *memory, uint64_t http2, const uint64_t lists[HTTP2_LISTS])
+{
+	struct node node;
+
+	for (size_t i = 0; i < HTTP2_LISTS; i++)
+		if (is_pointer(lists[i]) && memory_read(memory, lists[i], &node, sizeof(node)) == MEMORY_OK &&
+		    request_of_node(memory, http2, lists[i], &node))
+			return true;
+	return false;
+}
+
+/* The streams of a connection, if it is one of HTTP/2. False to end. */
+static bool walk_streams(const struct walk *walk, uint64_t connection, uint64_t http2)
+{
+	uint64_t words[HTTP2_WORDS], lists[HTTP2_LISTS];
+
+	if (!memory_u64(walk->memory, http2, &words[0]) || words[0] != connection ||
+	    memory_read(walk->memory, http2, words, sizeof(words)) != MEMORY_OK)
+		return true;
+	for (size_t i = 1; i < HTTP2_WORDS; i++) {
+		if (!is_pointer(words[i]) ||
+		    memory_read(walk->memory, words[i], lists, sizeof(lists)) != MEMORY_OK ||
+		    !has_stream(walk->memory, http2, lists))
+			continue;
+		for (size_t j = 0; j < HTTP2_LISTS; j++)
+			if (!walk_list(walk, http2, lists[j]))
+				return false;
+		break;
+	}
+	return true;
+}
+
 static bool walk_piece(const struct walk *walk, const uint8_t *piece, uint64_t first, size_t count)
 {
+	struct connection_in_use in_use;
 	struct connection connection;
 
 	for (size_t i = 0; i < count; i++) {
 		uint64_t offset = i * walk->connections->stride;
 
 		memcpy(&connection, piece + offset, sizeof(connection));
-		/* A free connection holds the next free one. */
-		if (connection.fd != -1 && connection.data != 0 && connection.data % sizeof(uint64_t) == 0 &&
-		    !walk->take(walk->context, first + offset, connection.data))
+		/* A free connection has no descriptor, and holds the next free one. */
+		if (connection.fd < 0 || connection.data % sizeof(uint64_t) != 0)
+			continue;
+		in_use = (struct connection_in_use){ first + offset, connection.data, connection.fd };
+		if (!walk->take(walk->context, &in_use) ||
+		    (connection.data && !walk_streams(walk, first + offset, connection.data)))
 			return false;
 	}
 	return true;
@@ -121,7 +254,7 @@ bool connections_walk(struct memory *memory, const struct connections *connectio
 		      void *context)
 {
 	uint64_t at_a_time = PIECE_BYTES / connections->stride;
-	const struct walk walk = { connections, take, context };
+	const struct walk walk = { memory, connections, take, context };
 	uint8_t *piece = malloc(PIECE_BYTES);
 
 	for (uint64_t i = 0; piece && i < connections->count; i += at_a_time) {

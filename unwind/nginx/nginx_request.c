@@ -162,7 +162,8 @@ bool nginx_request_read(struct memory *memory, const struct request_members *mem
 	    word(&main, members->connection) != request.connection)
 		return false;
 	fill(members, &own, &main, &connection, &request);
-	if (!leads_back(memory, members, &request))
+	/* The Lua module makes requests for timers, which no client has sent: those never began. */
+	if (request.start_ms == 0 || !leads_back(memory, members, &request))
 		return false;
 	keep_text(&ranges[2], &uri, request.uri, sizeof(request.uri));
 	keep_text(&ranges[3], &host, request.host, sizeof(request.host));
@@ -172,10 +173,26 @@ bool nginx_request_read(struct memory *memory, const struct request_members *mem
 	return true;
 }
 
+void nginx_request_route(const struct nginx_request *request, char ret_route[static ROUTE_BYTES])
+{
+	if (request->matched[0])
+		memcpy(ret_route, request->matched, ROUTE_BYTES);
+	else
+		route_of(request->uri, ret_route);
+}
+
 /*---- Details ----*/
 
-static enum nginx_upstream_state state_of(const struct upstream_state *state)
+/*
+ * ngx_http_upstream_init_request() makes the array; if it is there already, it adds an element of zeros, which
+ * divides one upstream's peers from the next one's. Then it resolves the name, if that is a variable's.
+ * ngx_http_upstream_connect() adds an element for each peer.
+ */
+static enum nginx_upstream_state state_of(const struct upstream_state *state, uint64_t peer)
 {
+	if (peer == 0 && state->status == 0 && state->response_time == 0 && state->connect_time == 0 &&
+	    state->header_time == 0)
+		return NGINX_UPSTREAM_RESOLVING;
 	if (state->response_time != UINT64_MAX)
 		return NGINX_UPSTREAM_DONE;
 	if (state->connect_time == UINT64_MAX)
@@ -191,18 +208,22 @@ static void read_upstream(struct memory *memory, uint64_t address, struct nginx_
 	uint64_t last, peer;
 
 	if (address == 0 || memory_read(memory, address, &states, sizeof(states)) != MEMORY_OK ||
-	    states.nelts == 0 || states.nelts > STATES_MAX || states.nelts > states.nalloc ||
+	    states.nelts > STATES_MAX || states.nelts > states.nalloc || states.elts == 0 ||
 	    states.size <= sizeof(state) || states.size > STATE_BYTES_MAX)
 		return;
-	last = states.elts + (states.nelts - 1) * states.size;
-	if (memory_read(memory, last, &state, sizeof(state)) != MEMORY_OK)
+	ret_upstream->state = NGINX_UPSTREAM_RESOLVING;
+	if (states.nelts == 0)
 		return;
-	ret_upstream->state = state_of(&state);
+	last = states.elts + (states.nelts - 1) * states.size;
+	ret_upstream->state = NGINX_UPSTREAM_NONE;
+	if (memory_read(memory, last, &state, sizeof(state)) != MEMORY_OK ||
+	    !memory_u64(memory, last + states.size - sizeof(peer), &peer))
+		return;
+	ret_upstream->state = state_of(&state, peer);
 	ret_upstream->status = state.status <= STATUS_MAX ? (unsigned int)state.status : 0;
 	ret_upstream->tries = states.nelts;
 	/* The last member. It has no peer before one is chosen. */
-	if (memory_u64(memory, last + states.size - sizeof(peer), &peer) && peer != 0 &&
-	    memory_read(memory, peer, &name, sizeof(name)) == MEMORY_OK)
+	if (peer != 0 && memory_read(memory, peer, &name, sizeof(name)) == MEMORY_OK)
 		read_text(memory, &name, ret_upstream->peer, sizeof(ret_upstream->peer));
 }
 

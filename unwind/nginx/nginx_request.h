@@ -4,7 +4,8 @@
  *
  * nginx frees a request's memory when the request has ended, and uses it again. ljspy accepts a
  * request only if it begins with its signature, its connection leads back to it or to another
- * request of the same main request, and its main request is one as well.
+ * request of the same main request, and its main request is one as well. A request that has no
+ * time at which it began is none of a client: the Lua module makes such ones for timers.
  */
 #ifndef LJSPY_NGINX_REQUEST_H
 #define LJSPY_NGINX_REQUEST_H
@@ -15,6 +16,7 @@
 
 #include "memory/memory.h"
 #include "unwind/nginx/request_members.h"
+#include "unwind/nginx/route.h"
 
 enum {
 	NGINX_METHOD_BYTES = 24, /* with the final NUL; longer texts are cut */
@@ -38,14 +40,19 @@ struct nginx_request {
 	char method[NGINX_METHOD_BYTES];
 	char host[NGINX_HOST_BYTES];
 	char uri[NGINX_URI_BYTES]; /* decoded, without the query string */
+	char matched[ROUTE_BYTES]; /* by a gateway: gateway_route(), which others call; "" if there is none */
 };
 
 /* Read the request at an address. False if there is none. */
 bool nginx_request_read(struct memory *memory, const struct request_members *members, uint64_t address,
 			struct nginx_request *ret_request);
 
+/* The request's route: the one that a gateway has matched, else that of its path. */
+void nginx_request_route(const struct nginx_request *request, char ret_route[static ROUTE_BYTES]);
+
 enum nginx_upstream_state {
 	NGINX_UPSTREAM_NONE,
+	NGINX_UPSTREAM_RESOLVING, /* the name of its server, by DNS: no peer yet */
 	NGINX_UPSTREAM_CONNECTING,
 	NGINX_UPSTREAM_WAITING, /* connected; nothing of the answer yet */
 	NGINX_UPSTREAM_READING, /* the answer's header has come */

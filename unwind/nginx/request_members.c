@@ -4,7 +4,7 @@
 #include <elf.h>
 
 #include "unwind/elf/dynamic_symbol.h"
-#include "unwind/nginx/member_loads.h"
+#include "unwind/members/member_loads.h"
 #include "unwind/nginx/variables.h"
 
 enum {

@@ -96,3 +96,8 @@ void route_of(const char *path, char ret_route[static ROUTE_BYTES])
 	}
 	ret_route[route.length] = '\0';
 }
+
+const char *route_separator(const char *route)
+{
+	return *route == '/' ? "" : " ";
+}

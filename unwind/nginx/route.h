@@ -20,4 +20,7 @@ enum { ROUTE_BYTES = 128 }; /* with the final NUL; longer routes are cut */
  */
 void route_of(const char *path, char ret_route[static ROUTE_BYTES]);
 
+/* What to write between a host and a route: nothing before a path, a space before a name. */
+const char *route_separator(const char *route);
+
 #endif

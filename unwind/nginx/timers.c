@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "memory/array.h"
 #include "unwind/nginx/light_threads.h"
@@ -12,6 +13,7 @@ enum {
 	WORD = sizeof(uint64_t),
 	OFFSET_MIN = 2 * WORD,
 	NODE_BYTES = 5 * WORD,
+	PIECE_BYTES = 128 << 10,
 	COCTX_BYTES_MAX = 1024, /* ngx_http_lua_co_ctx_t; it has about 200 */
 };
 
@@ -160,6 +162,55 @@ uint64_t timers_offset(struct memory *memory, const struct timers *timers,
 		found = told ? told : found;
 	}
 	return found;
+}
+
+/* How many of an array's events have the flag. */
+static bool count_set(struct memory *memory, const struct connections *connections, uint64_t events,
+		      uint64_t *count)
+{
+	uint64_t at_a_time = PIECE_BYTES / connections->event_bytes;
+	uint8_t *piece = malloc(PIECE_BYTES);
+	bool is_read = piece != NULL;
+
+	for (uint64_t i = 0; is_read && i < connections->count; i += at_a_time) {
+		uint64_t some = connections->count - i < at_a_time ? connections->count - i : at_a_time;
+
+		is_read = memory_read(memory, events + i * connections->event_bytes, piece,
+				      (size_t)(some * connections->event_bytes)) == MEMORY_OK;
+		for (uint64_t j = 0; is_read && j < some; j++) {
+			uint32_t flags;
+
+			memcpy(&flags, piece + j * connections->event_bytes + WORD, sizeof(flags));
+			*count += (flags & EVENT_TIMER_SET) != 0;
+		}
+	}
+	free(piece);
+	return is_read;
+}
+
+enum timer_flags timers_compare_flags(struct memory *memory, const struct timers *timers, uint64_t offset,
+				      const struct connections *connections)
+{
+	uint64_t of_connections = 0, set = 0;
+
+	if (offset == 0 || timers->is_cut)
+		return TIMER_FLAGS_UNPROVEN;
+	for (size_t i = 0; i < timers->count; i++) {
+		uint64_t event = timers->timers[i].node - offset;
+		uint32_t flags;
+
+		if (!connections_of_event(connections, event))
+			continue;
+		if (!memory_u32(memory, event + WORD, &flags))
+			return TIMER_FLAGS_UNPROVEN;
+		if (!(flags & EVENT_TIMER_SET))
+			return TIMER_FLAGS_DIFFER;
+		of_connections++;
+	}
+	if (of_connections == 0 || !count_set(memory, connections, connections->read_events, &set) ||
+	    !count_set(memory, connections, connections->write_events, &set))
+		return TIMER_FLAGS_UNPROVEN;
+	return set == of_connections ? TIMER_FLAGS_AGREE : TIMER_FLAGS_DIFFER;
 }
 
 struct timer_event timer_event_read(struct memory *memory, const struct timer *timer, uint64_t offset,

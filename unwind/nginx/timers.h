@@ -47,6 +47,15 @@ void timers_clear(struct timers *timers);
 uint64_t timers_offset(struct memory *memory, const struct timers *timers,
 		       const struct connections *connections, const struct layout *luajit);
 
+/*
+ * Do the flags of connections' events say of the same ones as the tree that they have a timer? timers are all
+ * of a moment at which nothing ran. Unproven if no connection has one, or memory cannot be read.
+ */
+enum timer_flags { TIMER_FLAGS_UNPROVEN, TIMER_FLAGS_AGREE, TIMER_FLAGS_DIFFER };
+
+enum timer_flags timers_compare_flags(struct memory *memory, const struct timers *timers, uint64_t offset,
+				      const struct connections *connections);
+
 enum timer_kind {
 	TIMER_LUA,        /* ngx.timer */
 	TIMER_COROUTINE,  /* a coroutine waits, for example in ngx.sleep */

@@ -13,6 +13,7 @@ enum {
 	POOL_WORDS = 64,  /* where to search for the pool's mutex */
 	MUTEX_BYTES = 64, /* at most: lock, wait, semaphore, sem_t, spin */
 	ZONE_SIZE_MIN = 4096,
+	PID_MAX = 1 << 22, /* PID_MAX_LIMIT of Linux */
 };
 
 /* ngx_list_t behind its first word, last */
@@ -154,4 +155,14 @@ void zones_read_holders(struct memory *memory, const struct zones *zones,
 	for (size_t i = 0; i < zones->count; i++)
 		if (ranges[i].status != MEMORY_OK)
 			ret_holders[i] = 0;
+}
+
+bool zones_read_holder(struct memory *memory, uint64_t begin, pid_t *ret_holder)
+{
+	uint64_t word;
+
+	if (!memory_u64(memory, begin, &word) || word > PID_MAX)
+		return false;
+	*ret_holder = (pid_t)word;
+	return true;
 }

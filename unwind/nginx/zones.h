@@ -4,7 +4,8 @@
  *
  * ngx_cycle_t has shared_memory, a list of ngx_shm_zone_t. A zone is accepted if its memory
  * leads back to it: it begins with ngx_slab_pool_t, whose mutex refers to the lock word at the
- * beginning. The word is the pid of the process that holds the lock, or 0; a process that dies
+ * beginning. The word is the pid of the process that holds the lock, in nginx's own pid
+ * namespace, or 0; a process that dies
  * with the lock leaves its pid there until the master notices.
  * Facts: nginx 1.0 to 1.29, src/core/ngx_cycle.h, ngx_list.h, ngx_shmem.h, ngx_slab.h,
  * ngx_shmtx.[ch].
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "memory/memory.h"
 
@@ -52,5 +54,8 @@ const struct zone *zones_of_mutex(const struct zones *zones, uint64_t address);
 /* Read the lock word of each zone into ret_holders, in as few system calls as possible: 0 where it is free. */
 void zones_read_holders(struct memory *memory, const struct zones *zones,
 			uint64_t ret_holders[static ZONES_MAX]);
+
+/* Who holds the lock of the zone that begins there; 0: nobody. False if it cannot be read, or is no process id. */
+bool zones_read_holder(struct memory *memory, uint64_t begin, pid_t *ret_holder);
 
 #endif

@@ -64,6 +64,17 @@ static bool base_name(const struct ctype *type, uint32_t id, char ret_text[stati
 	return false;
 }
 
+/* A pointer to an array or function stands in parentheses: without them, it is an array of pointers. */
+static void enclose_pointer(char suffix[static CTYPE_TEXT_SIZE])
+{
+	char enclosed[CTYPE_TEXT_SIZE + 2];
+
+	if (*suffix != '*' && *suffix != '&')
+		return;
+	snprintf(enclosed, sizeof(enclosed), "(%s)", suffix);
+	snprintf(suffix, CTYPE_TEXT_SIZE, "%.*s", CTYPE_TEXT_SIZE - 1, enclosed);
+}
+
 static void array_suffix(const struct ctypes *types, const struct ctype *type, const char *suffix,
 			 char ret_suffix[static 2 * CTYPE_TEXT_SIZE])
 {
@@ -88,8 +99,15 @@ static void add_suffix(const struct ctypes *types, const struct ctype *type,
 	case CT_PTR:
 		snprintf(longer, sizeof(longer), "%s%s", type->info & CTF_REF ? "&" : "*", suffix);
 		break;
-	case CT_FUNC: snprintf(longer, sizeof(longer), "%s()", suffix); break;
-	case CT_ARRAY: array_suffix(types, type, suffix, longer); break;
+	case CT_FUNC:
+		enclose_pointer(suffix);
+		snprintf(longer, sizeof(longer), "%s()", suffix);
+		break;
+	case CT_ARRAY:
+		if (!(type->info & CTF_COMPLEX))
+			enclose_pointer(suffix);
+		array_suffix(types, type, suffix, longer);
+		break;
 	case CT_NUM:
 	case CT_STRUCT:
 	case CT_VOID:

@@ -15,13 +15,10 @@
 
 /* Tags of values that are no objects (lj_obj.h: LJ_TNIL and the like). */
 enum {
-	TAG_NIL = ~0,
 	TAG_FALSE = ~1,
 	TAG_TRUE = ~2,
 	TAG_LIGHTUD = ~3,
 	TAG_CDATA = ~10,
-	TAG_NUMBER = ~13, /* GC64: also of integers; numbers have lower tags */
-	TAG_INTEGER_GC32 = (int32_t)0xfffeffff,
 	LIGHTUD_GC32 = -2, /* of a tag's higher half */
 	LIGHTUD_SHIFT = 15,
 	POINTER = 8,
@@ -132,16 +129,15 @@ static bool is_light_userdata(bool gc64, int32_t tag)
 /* Integers and doubles; false if it is none. */
 static bool add_number(const struct value_reader *reader, struct text *text, uint64_t value)
 {
-	bool gc64 = reader->layout->gc64;
-	int32_t tag = tvalue_tag(gc64, value), integer = gc64 ? TAG_NUMBER : TAG_INTEGER_GC32;
+	bool is_integer;
 	double number;
 
-	if (tag == integer) {
+	if (!tvalue_is_number(reader->layout->gc64, value, &is_integer))
+		return false;
+	if (is_integer) {
 		add(text, "%" PRId32, (int32_t)(uint32_t)value);
 		return true;
 	}
-	if ((uint32_t)tag > (uint32_t)integer)
-		return false;
 	memcpy(&number, &value, sizeof(number));
 	add_double(text, number);
 	return true;

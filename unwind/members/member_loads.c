@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind/nginx/member_loads.h"
+#include "unwind/members/member_loads.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  *
  * A JSON document has "version" and "processes". Each process has pid, name, asleep (it slept
  * while ljspy read it) and requests, the oldest first: age_ms, connection, number (of its
- * connection), subrequest, phase, method, host, route, status, client, received and sent
- * (bytes), upstream (state, peer, status, tries), and lua: [{state, frames}]. What is unknown is
+ * connection), subrequest, phase, method, host, route (nginx_request_route()), status, client, received and sent
+ * (bytes), upstream (state, peer, status, tries), and lua: [{state, wait, frames}]. What is unknown is
  * null. Only if asked for, requests have uri and query.
  */
 #ifndef LJSPY_REQUEST_REPORT_H
@@ -20,16 +20,23 @@
 #include <jansson.h>
 
 #include "output/sample/frame.h"
+#include "src/linux/sockets/accept_queue.h"
 #include "unwind/lua/lua_thread.h"
 #include "unwind/nginx/nginx_request.h"
 
 /* A coroutine that works for a request, with its innermost frames. */
-enum { REQUEST_FRAMES_MAX = 8, REQUEST_COROUTINES_MAX = 16 };
+enum {
+	REQUEST_FRAMES_MAX = 8,
+	REQUEST_COROUTINES_MAX = 16,
+	REQUEST_WAIT_BYTES = 32 + NGINX_PEER_BYTES,
+};
 
 struct request_coroutine {
 	enum coroutine_state state;
 	struct frame frames[REQUEST_FRAMES_MAX]; /* of functions that outlive the report */
 	size_t frame_count;
+	char wait
+		[REQUEST_WAIT_BYTES]; /* "socket receive: 127.0.0.1:6379"; any bytes; "" if it waits for nothing */
 };
 
 struct request_row {
@@ -42,6 +49,24 @@ struct request_row {
 	size_t more_coroutines; /* that are left out */
 };
 
+/* How much a process has to do. */
+struct worker_load {
+	uint64_t limit;           /* worker_connections */
+	uint64_t clients, others; /* connections in use: accepted ones; to upstreams, also kept ones */
+	bool knows_clients;       /* else all of them are among the others */
+	/* Descriptors of connections without data, which may listen; owned. */
+	int32_t *fds;
+	size_t fd_count, fd_room;
+	/* The sockets that it takes connections from; owned. */
+	struct accept_queue *queues;
+	size_t queue_count;
+	bool knows_queues; /* there are no others, and each has its limit */
+	uint64_t cpu_ns;   /* of all its threads since it began */
+	uint64_t cpu_at;   /* when that was read, by CLOCK_MONOTONIC; 0: never */
+	bool knows_cpu;
+	double cpu; /* CPUs used lately, 1 is one all the time */
+};
+
 struct request_report {
 	pid_t pid;
 	char *name;               /* of the process; owned */
@@ -50,6 +75,7 @@ struct request_report {
 	bool exact_paths;         /* show paths and query strings as they are */
 	struct request_row *rows; /* owned */
 	size_t count, room;
+	struct worker_load load; /* of the process that works on them; owned */
 };
 
 /* name is copied. NULL when memory is short. */

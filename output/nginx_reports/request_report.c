@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/reports/request_report.h"
+#include "output/nginx_reports/request_report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -15,13 +15,17 @@
 enum { CELL_BYTES = 128, MS_PER_SECOND = 1000 };
 
 static const char *const upstream_names[] = {
-	[NGINX_UPSTREAM_NONE] = "none",       [NGINX_UPSTREAM_CONNECTING] = "connecting",
-	[NGINX_UPSTREAM_WAITING] = "waiting", [NGINX_UPSTREAM_READING] = "reading",
+	[NGINX_UPSTREAM_NONE] = "none",
+	[NGINX_UPSTREAM_RESOLVING] = "resolving",
+	[NGINX_UPSTREAM_CONNECTING] = "connecting",
+	[NGINX_UPSTREAM_WAITING] = "waiting",
+	[NGINX_UPSTREAM_READING] = "reading",
 	[NGINX_UPSTREAM_DONE] = "done",
 };
 
 static const char *const upstream_texts[] = {
 	[NGINX_UPSTREAM_NONE] = "",
+	[NGINX_UPSTREAM_RESOLVING] = "its name is being resolved by DNS",
 	[NGINX_UPSTREAM_CONNECTING] = "connects",
 	[NGINX_UPSTREAM_WAITING] = "connected, waits for the first byte",
 	[NGINX_UPSTREAM_READING] = "reads the answer",
@@ -31,6 +35,12 @@ static const char *const upstream_texts[] = {
 static void clear_row(struct request_row *row)
 {
 	free(row->coroutines);
+}
+
+static void clear_load(struct worker_load *load)
+{
+	free(load->fds);
+	free(load->queues);
 }
 
 void request_report_clear_rows(struct request_report *report)
@@ -60,6 +70,7 @@ void request_report_free(struct request_report *report)
 	if (!report)
 		return;
 	request_report_clear_rows(report);
+	clear_load(&report->load);
 	free(report->rows);
 	free(report->name);
 	free(report);
@@ -107,7 +118,7 @@ static void path_of(const struct request_report *report, const struct request_ro
 	if (report->exact_paths)
 		memcpy(ret_path, row->request.uri, NGINX_URI_BYTES);
 	else
-		route_of(row->request.uri, ret_path);
+		nginx_request_route(&row->request, ret_path);
 }
 
 /*---- Text ----*/
@@ -132,7 +143,15 @@ static void print_frame(FILE *out, const struct frame *frame)
 /* The innermost frame, and the frames up to the first of Lua. */
 static void print_coroutine(FILE *out, const struct request_coroutine *coroutine)
 {
+	static const char socket[] = "socket";
+	char wait[REQUEST_WAIT_BYTES];
+
 	fprintf(out, "          %s", dump_state_text(coroutine->state));
+	/* The function below tells of other waits. */
+	if (strncmp(coroutine->wait, socket, strlen(socket)) == 0) {
+		escape_text(ESCAPE_PLAIN, coroutine->wait, wait, sizeof(wait));
+		fprintf(out, " (%s)", wait);
+	}
 	for (size_t i = 0; i < coroutine->frame_count; i++) {
 		fputs(i ? " < " : ": ", out);
 		print_frame(out, &coroutine->frames[i]);
@@ -220,7 +239,8 @@ static json_t *coroutine_json(const struct request_coroutine *coroutine)
 		frame_label(coroutine->frames[i].function, coroutine->frames[i].line, true, label);
 		frames = json_value_append(frames, json_value_text(label));
 	}
-	return frames ? json_pack("{s:s, s:o}", "state", dump_state_text(coroutine->state), "frames", frames)
+	return frames ? json_pack("{s:s, s:o, s:o}", "state", dump_state_text(coroutine->state), "wait",
+				  text_or_null(coroutine->wait), "frames", frames)
 		      : NULL;
 }
 
@@ -239,7 +259,7 @@ static json_t *row_json(const struct request_report *report, const struct reques
 	char route[ROUTE_BYTES];
 	json_t *object;
 
-	route_of(request->uri, route);
+	nginx_request_route(request, route);
 	object = json_pack("{s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "age_ms",
 			   (json_int_t)row->age_ms, "connection", (json_int_t)request->number, "number",
 			   (json_int_t)request->ordinal, "subrequest", is_subrequest(request), "phase",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/reports/timer_report.h"
+#include "output/nginx_reports/timer_report.h"
 
 #include <errno.h>
 #include <inttypes.h>

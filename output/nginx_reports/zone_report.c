@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/reports/zone_report.h"
+#include "output/nginx_reports/zone_report.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -7,14 +7,15 @@
 #ifndef LJSPY_SOCKET_PEER_H
 #define LJSPY_SOCKET_PEER_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "src/linux/sockets/socket_table.h"
+
 enum {
-	SOCKET_PEER_SIZE = INET6_ADDRSTRLEN + sizeof("[]:65535") + sizeof("client of :65535"),
+	SOCKET_PEER_SIZE = SOCKET_END_SIZE + sizeof("client of :65535"),
 	PORT_DNS = 53,
 };
 

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/nginx/lua_wait.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "src/linux/sockets/socket_peer.h"
+
+enum { NEAR_FRAMES = 4 /* how far from the innermost frame a library's file counts */ };
+
+void lua_wait_read(struct lua_process *process, uint64_t thread, struct lua_wait *ret_wait)
+{
+	struct connections connections;
+
+	memset(ret_wait, 0, sizeof(*ret_wait));
+	ret_wait->with_names = lua_process_wants_details(process);
+	if (lua_process_global_count(process) == 0 || !lua_process_connections(process, &connections))
+		return;
+	cosocket_read(lua_process_memory(process), &lua_process_global(process, 0)->vm->layout, &connections,
+		      thread, &ret_wait->socket);
+	if (ret_wait->socket.connection && lua_process_has_timer_flags(process))
+		ret_wait->limit = connection_wait(lua_process_memory(process), ret_wait->socket.connection);
+}
+
+/*---- Functions ----*/
+
+/* Is there Lua of this file among the innermost frames? */
+static bool is_in_file(const struct frame *frames, size_t count, const char *file)
+{
+	for (size_t i = 0; i < count && i < NEAR_FRAMES; i++) {
+		const char *path = frames[i].function->kind == FRAME_LUA ? frames[i].function->file : NULL;
+		size_t length = path ? strlen(path) : 0;
+
+		if (length >= strlen(file) && strcmp(path + length - strlen(file), file) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The name of the function in which the coroutine has yielded: what it works on may stand above. */
+static const char *function_of(const struct frame *frames, size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && i < NEAR_FRAMES && frames[i].function->kind == FRAME_NATIVE)
+		i++;
+	return i < count && frames[i].function->kind == FRAME_C_FUNCTION && frames[i].function->name
+		       ? frames[i].function->name
+		       : "";
+}
+
+/* The name in Lua, or that of the symbol, which has a prefix. */
+static bool is_function(const char *function, const char *name, const char *symbol)
+{
+	size_t length = strlen(function);
+
+	return strcmp(function, name) == 0 ||
+	       (symbol && length > strlen(symbol) && strcmp(function + length - strlen(symbol), symbol) == 0);
+}
+
+static const char *name_by_function(const struct frame *frames, size_t count)
+{
+	static const struct {
+		const char *function, *symbol, *wait;
+	} waits[] = {
+		{ "ngx.sleep", "_lua_ngx_sleep", "sleep" },
+		{ "ngx.thread.wait", "_lua_uthread_wait", "light thread" },
+		{ "ngx.location.capture", "_lua_ngx_location_capture", "subrequest" },
+		{ "ngx.location.capture_multi", "_lua_ngx_location_capture_multi", "subrequest" },
+		{ "ngx.req.read_body", "_lua_ngx_req_read_body", "client body" },
+		{ "ngx.flush", "_lua_ngx_flush", "client write" },
+		{ "ngx.run_worker_thread", "_lua_run_worker_thread", "worker thread" },
+	};
+	const char *function = function_of(frames, count);
+
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+		if (is_function(function, waits[i].function, waits[i].symbol))
+			/* lua-resty-lock sleeps again and again. */
+			return i == 0 && is_in_file(frames, count, "resty/lock.lua") ? "lock" : waits[i].wait;
+	return is_in_file(frames, count, "ngx/semaphore.lua") ? "semaphore" : NULL;
+}
+
+/*---- Sockets ----*/
+
+/* What an open socket does: by the function, else by the time limit that is set. */
+static const char *verb_of(const struct lua_wait *wait, const struct frame *frames, size_t count)
+{
+	static const struct {
+		const char *function, *symbol, *verb;
+	} verbs[] = {
+		{ "connect", "_lua_socket_tcp_connect", "connect" },
+		{ "setpeername", "_lua_socket_udp_setpeername", "connect" },
+		{ "send", "_lua_socket_tcp_send", "send" },
+		{ "receive", "_receive", "receive" },
+		{ "receiveany", "_receiveany", "receive" },
+		{ "", "_receiveuntil_iterator", "receive" },
+	};
+	const char *function = function_of(frames, count);
+
+	for (size_t i = 0; *function && i < sizeof(verbs) / sizeof(verbs[0]); i++)
+		if (is_function(function, verbs[i].function, verbs[i].symbol))
+			return verbs[i].verb;
+	if (is_in_file(frames, count, "resty/core/socket.lua"))
+		return "TLS handshake";
+	/* What receiveuntil() returns has the name that the program gives it. */
+	if (wait->limit == CONNECTION_WAIT_READ)
+		return "receive";
+	return wait->limit == CONNECTION_WAIT_WRITE ? "send" : NULL;
+}
+
+/* An address, without a port or with it. */
+static bool is_address(const char *name)
+{
+	return name[0] == '[' || (name[0] && strspn(name, "0123456789.:") == strlen(name));
+}
+
+static void describe_peer(const struct lua_wait *wait, char ret_text[static NGINX_PEER_BYTES])
+{
+	const struct cosocket *cosocket = &wait->socket;
+	bool is_shown = cosocket->name[0] && (wait->with_names || is_address(cosocket->name));
+	size_t path = offsetof(struct sockaddr_un, sun_path);
+	struct socket_peer peer;
+	sa_family_t family = AF_UNSPEC;
+
+	snprintf(ret_text, NGINX_PEER_BYTES, "%s", is_shown ? cosocket->name : "-");
+	if (cosocket->address_length >= sizeof(family))
+		memcpy(&family, cosocket->address, sizeof(family));
+	socket_peer_read(cosocket->address, cosocket->address_length, &peer);
+	if (peer.known)
+		snprintf(ret_text, NGINX_PEER_BYTES, "%s", peer.text);
+	else if (family == AF_UNIX && cosocket->address_length > path && cosocket->address[path] != '\0')
+		snprintf(ret_text, NGINX_PEER_BYTES, "unix:%.*s", (int)(cosocket->address_length - path),
+			 (const char *)cosocket->address + path);
+}
+
+static void name_socket(const struct lua_wait *wait, const struct frame *frames, size_t count,
+			char ret_name[static REQUEST_WAIT_BYTES])
+{
+	const char *verb = NULL;
+	char peer[NGINX_PEER_BYTES];
+
+	switch (wait->socket.state) {
+	case COSOCKET_QUEUED: verb = "pool"; break;
+	case COSOCKET_RESOLVING: verb = "DNS"; break;
+	case COSOCKET_NONE:
+	case COSOCKET_OPEN:
+	case COSOCKET_CLIENT: verb = verb_of(wait, frames, count); break;
+	}
+	describe_peer(wait, peer);
+	if (wait->socket.state != COSOCKET_CLIENT)
+		snprintf(ret_name, REQUEST_WAIT_BYTES, "socket%s%s: %s", verb ? " " : "", verb ? verb : "",
+			 peer);
+	else
+		snprintf(ret_name, REQUEST_WAIT_BYTES, "client%s",
+			 !verb                       ? ""
+			 : strcmp(verb, "send") == 0 ? " write"
+						     : " read");
+}
+
+void lua_wait_name(const struct lua_wait *wait, const struct frame *frames, size_t count,
+		   char ret_name[static REQUEST_WAIT_BYTES])
+{
+	const char *name = name_by_function(frames, count);
+
+	if (!name && wait->socket.state != COSOCKET_NONE)
+		name_socket(wait, frames, count, ret_name);
+	else
+		snprintf(ret_name, REQUEST_WAIT_BYTES, "%s", name ? name : "Lua");
+}
