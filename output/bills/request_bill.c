@@ -33,6 +33,7 @@ struct request_key {
 
 struct request {
 	struct request_key key;
+	const char *route;
 	uint64_t age_ns; /* the oldest one seen */
 	uint64_t sum_ns; /* that its samples stand for */
 	uint64_t count;  /* of samples */
@@ -116,6 +117,9 @@ static int add_age(struct request_bill_index *index, const struct sample *sample
 			return -ENOMEM;
 		}
 	}
+	/* That of the client, and not of a subrequest, if a sample has it. */
+	if (!request->route || !sample->request.is_subrequest)
+		request->route = sample->request.route;
 	if (sample->request.age_ns > request->age_ns)
 		request->age_ns = sample->request.age_ns;
 	request->sum_ns += sample->wall_ns;
@@ -255,6 +259,24 @@ static double percentile(const struct request_bill *bill, const struct latency *
 	return bill->seen ? latencies[bill->seen - 1].ns : 0;
 }
 
+/* Keep it among the slowest, if it is one of them. */
+static void note_slow(struct request_bill *bill, const struct request *request, double ns)
+{
+	size_t place = bill->slowest_count;
+
+	while (place > 0 && bill->slowest[place - 1].ns < ns)
+		place--;
+	if (place == REQUEST_BILL_SLOWEST)
+		return;
+	if (bill->slowest_count < REQUEST_BILL_SLOWEST)
+		bill->slowest_count++;
+	memmove(&bill->slowest[place + 1], &bill->slowest[place],
+		(bill->slowest_count - place - 1) * sizeof(bill->slowest[0]));
+	bill->slowest[place] = (struct request_bill_slow){
+		request->key.pid, request->key.connection, request->key.number, request->route, ns,
+	};
+}
+
 static int close_latencies(struct request_bill *bill)
 {
 	struct latency *latencies = calloc(HASH_COUNT(bill->index->requests) + 1, sizeof(*latencies));
@@ -265,6 +287,7 @@ static int close_latencies(struct request_bill *bill)
 		struct latency latency = latency_of(request);
 
 		latencies[bill->seen++] = latency;
+		note_slow(bill, request, latency.ns);
 		bill->requests += latency.count;
 		bill->buckets[bucket_of(latency.ns)] += latency.count;
 	}

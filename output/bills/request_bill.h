@@ -22,6 +22,7 @@ enum {
 	REQUEST_BILL_KIND_BYTES = 32,
 	REQUEST_BILL_ROWS_MAX = 4096,        /* kinds of waits of all routes; others are in no row */
 	REQUEST_BILL_REQUESTS_MAX = 1 << 20, /* later ones have no latency */
+	REQUEST_BILL_SLOWEST = 10,           /* requests that are listed */
 	REQUEST_BILL_BUCKETS = 40,           /* of the histogram: each twice as long as the one before */
 };
 
@@ -30,6 +31,13 @@ struct request_bill_row {
 	char kind[REQUEST_BILL_KIND_BYTES];
 	uint64_t ns;       /* of this kind */
 	uint64_t route_ns; /* of the route; set by request_bill_close() */
+};
+
+/* One of the slowest requests. */
+struct request_bill_slow {
+	uint64_t pid, connection, number;
+	const char *route; /* of a sample: borrowed */
+	double ns;         /* about as long it took */
 };
 
 struct request_bill {
@@ -42,6 +50,8 @@ struct request_bill {
 	uint64_t seen;    /* requests that have samples */
 	double requests;  /* about as many there were */
 	double p50_ns, p99_ns, p999_ns, longest_ns;
+	struct request_bill_slow slowest[REQUEST_BILL_SLOWEST]; /* the slowest first */
+	size_t slowest_count;
 	double buckets[REQUEST_BILL_BUCKETS]; /* requests of [2^i, 2^(i+1)) microseconds */
 };
 

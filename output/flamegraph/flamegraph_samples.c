@@ -13,13 +13,16 @@
 #include "output/views/profile_read.h"
 
 /* RECENT is the number of places in the caches of threads and parts. */
-enum { RECENT = 4096, PHASE_MAX = 256 };
+enum { RECENT = 4096, PHASE_MAX = 256, TIME_BITS = 48, WEIGHT_BITS = 56 };
+
+/* A constant expression: gcc sees that a value masked by it fits into a bit-field, without optimising, too. */
+#define LOW_BITS(count) ((UINT64_C(1) << (count)) - 1)
 
 struct moment {
 	const struct profile_node *leaf;
-	uint64_t time_us : 48;
+	uint64_t time_us : TIME_BITS;
 	uint64_t thread : 16;
-	uint64_t weight_ns : 56;
+	uint64_t weight_ns : WEIGHT_BITS;
 	uint64_t state : 8;
 };
 
@@ -206,15 +209,15 @@ static int add_moment(struct flamegraph_samples *samples, const struct moment *m
 
 static int add_sample(void *context, const struct sample *sample, const struct profile_node *leaf)
 {
-	const uint64_t weight_max = (UINT64_C(1) << 56) - 1, time_max = (UINT64_C(1) << 48) - 1;
 	struct flamegraph_samples *samples = context;
 	const struct thread *thread = find_thread(samples, sample);
 	const uint64_t start_ns = samples->options.start_ns;
 	uint64_t time_us = sample->time_ns > start_ns ? (sample->time_ns - start_ns) / 1000 : 0;
 	struct moment moment = {
 		.leaf = leaf,
-		.time_us = time_us & time_max,
-		.weight_ns = weight_of(profile_options(samples->profile)->weight, sample) & weight_max,
+		.time_us = time_us & LOW_BITS(TIME_BITS),
+		.weight_ns = weight_of(profile_options(samples->profile)->weight, sample) &
+			     LOW_BITS(WEIGHT_BITS),
 		.state = (uint8_t)sample->vm_state,
 	};
 
@@ -346,15 +349,13 @@ static void write_moments(FILE *out, const struct flamegraph_samples *samples, c
 
 static void write_parts(FILE *out, const struct flamegraph_samples *samples, const struct places *places)
 {
-	const uint64_t weight_max = (UINT64_C(1) << 56) - 1;
-
 	fputs("<metadata id=\"parts\">", out);
 	for (const struct part *part = samples->parts; part; part = part->hh.next)
 		write_line(out, part->samples,
 			   &(struct moment){
 				   .leaf = part->key.leaf,
 				   .thread = (uint16_t)part->key.thread,
-				   .weight_ns = part->weight_ns & weight_max,
+				   .weight_ns = part->weight_ns & LOW_BITS(WEIGHT_BITS),
 				   .state = (uint8_t)part->key.state,
 			   },
 			   places);

@@ -115,6 +115,24 @@ static void write_latencies(const struct report *report)
 	}
 }
 
+/* With the numbers by which --request finds them. */
+static void write_slowest(const struct report *report)
+{
+	const struct request_bill *bill = &report->tally.requests;
+
+	fputs("\n        about  request          process  the slowest (--request shows one step by step)\n",
+	      report->out);
+	for (size_t i = 0; i < bill->slowest_count; i++) {
+		const struct request_bill_slow *slow = &bill->slowest[i];
+		char number[2 * sizeof("18446744073709551615")];
+
+		snprintf(number, sizeof(number), "%" PRIu64 ".%" PRIu64, slow->connection, slow->number);
+		fprintf(report->out, "%10.1f ms  %-15s  %7" PRIu64 "  ", slow->ns / 1e6, number, slow->pid);
+		escape_write(ESCAPE_PLAIN, slow->route, report->out);
+		fputc('\n', report->out);
+	}
+}
+
 /* Write what requests waited for, by route. */
 static void write_requests(const struct report *report)
 {
@@ -138,6 +156,7 @@ static void write_requests(const struct report *report)
 		fputc('\n', report->out);
 	}
 	write_latencies(report);
+	write_slowest(report);
 }
 
 static bool is_group(const struct report *report, const struct tally_row *row)

@@ -38,13 +38,20 @@ json_t *json_value_append(json_t *array, json_t *value)
 	return NULL;
 }
 
-bool json_write_processes(FILE *out, int version, json_t *processes)
+bool json_write_document(FILE *out, const json_t *document)
 {
-	json_t *document = json_pack("{s:i, s:O}", "version", version, "processes", processes);
 	bool good = document && json_dumpf(document, out, JSON_INDENT(1)) == 0;
 
-	json_decref(document);
 	if (good)
 		putc('\n', out);
 	return good || ferror(out);
+}
+
+bool json_write_processes(FILE *out, int version, json_t *processes)
+{
+	json_t *document = json_pack("{s:i, s:O}", "version", version, "processes", processes);
+	bool good = json_write_document(out, document);
+
+	json_decref(document);
+	return good;
 }

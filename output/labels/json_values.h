@@ -23,10 +23,12 @@ json_t *json_value_address(uint64_t address);
 /* Append to an array. Takes over both references. The array; NULL if either is NULL or memory is short. */
 json_t *json_value_append(json_t *array, json_t *value);
 
+/* Write a borrowed document. False when it is NULL or memory is short; for errors of the stream see ferror(). */
+bool json_write_document(FILE *out, const json_t *document);
+
 /*
  * Write the document of a command that inspects processes: its version and
- * processes, a borrowed array with one value for each. False when memory is
- * short; for errors of the stream see ferror().
+ * processes, a borrowed array with one value for each. False as above.
  */
 bool json_write_processes(FILE *out, int version, json_t *processes);
 

@@ -57,7 +57,7 @@ struct sample_gc {
 
 /* The request of nginx that a sample works for. If there is none, or it is unknown, all is zero. */
 struct sample_request {
-	const char *route;  /* its path, with "*" for numbers and identifiers; NULL: no request */
+	const char *route;  /* its path with "*" for identifiers, or a gateway's "route NAME"; NULL: none */
 	const char *method; /* NULL if unknown */
 	const char *host;   /* the same */
 	uint32_t status;    /* 0: not set yet */

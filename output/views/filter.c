@@ -12,6 +12,7 @@
 #include "output/labels/module_path.h"
 #include "output/labels/names.h"
 #include "output/recording/stack_cache.h"
+#include "unwind/nginx/route.h"
 
 /* What the filter knows about a function, computed once. */
 struct verdict {
@@ -44,10 +45,11 @@ struct slow_key {
 
 struct slow {
 	struct slow_key key;
+	uint64_t age_ns; /* the greatest that was seen */
 	UT_hash_handle hh;
 };
 
-enum { REQUEST_TEXT_MAX = 512 };
+enum { REQUEST_TEXT_MAX = 512, PARTS = 1000000 };
 
 struct filter {
 	struct sample_source source; /* first: the source and the filter are one address */
@@ -57,7 +59,8 @@ struct filter {
 	struct verdict *verdicts;
 	struct addition *additions;
 	struct stack_cache changed; /* recent stacks as passed on, by their new number */
-	struct slow *slow;          /* requests that were seen old enough */
+	struct slow *slow;          /* requests that may be slow */
+	uint64_t slow_ns;           /* those of this age or older are */
 	bool knows_slow;
 	bool *passed;         /* for each place of the cache: does the stack pass? */
 	struct frame *frames; /* of the last changed sample */
@@ -201,6 +204,12 @@ static int stack_passes(struct filter *filter, const struct sample *sample)
 	return included;
 }
 
+static bool is_of_time(const struct filter_options *options, const struct sample *sample)
+{
+	return sample->time_ns >= options->since_ns &&
+	       (options->until_ns == 0 || sample->time_ns < options->until_ns);
+}
+
 /*---- Requests ----*/
 
 static struct slow_key slow_key(const struct sample *sample)
@@ -208,29 +217,84 @@ static struct slow_key slow_key(const struct sample *sample)
 	return (struct slow_key){ (uint64_t)sample->pid, sample->request.connection, sample->request.number };
 }
 
-static bool is_old(const struct filter *filter, const struct sample *sample)
+static bool asks_for_slow(const struct filter_options *options)
 {
-	return sample->request.route && sample->request.age_ns >= filter->options.slower_than_ns;
+	return options->slower_than_ns || options->slower_than_ppm;
 }
 
-/* 0 or -ENOMEM. */
-static int note_slow(struct filter *filter, const struct sample *sample)
+/* Note the age of a request. 0 or -ENOMEM. */
+static int note_age(struct filter *filter, const struct sample *sample)
 {
 	struct slow_key key = slow_key(sample);
 	struct slow *slow;
 
 	HASH_FIND(hh, filter->slow, &key, sizeof(key), slow);
-	if (slow)
+	if (slow) {
+		if (sample->request.age_ns > slow->age_ns)
+			slow->age_ns = sample->request.age_ns;
 		return 0;
+	}
 	slow = calloc(1, sizeof(*slow));
 	if (!slow)
 		return -ENOMEM;
 	slow->key = key;
+	slow->age_ns = sample->request.age_ns;
 	HASH_ADD(hh, filter->slow, key, sizeof(slow->key), slow);
 	if (hash_added(&slow->hh))
 		return 0;
 	free(slow);
 	return -ENOMEM;
+}
+
+static bool request_matches(const regex_t *pattern, const struct sample_request *request)
+{
+	char text[REQUEST_TEXT_MAX];
+
+	if (!request->route)
+		return false;
+	snprintf(text, sizeof(text), "%s %s%s%s", request->method ? request->method : "-",
+		 request->host ? request->host : "-", route_separator(request->route), request->route);
+	return matches(pattern, text);
+}
+
+/* Is the request one of those whose slowest are asked for, or old enough by itself? */
+static bool may_be_slow(const struct filter_options *options, const struct sample *sample)
+{
+	const struct sample_request *request = &sample->request;
+
+	if (!request->route)
+		return false;
+	if (options->slower_than_ppm == 0)
+		return request->age_ns >= options->slower_than_ns;
+	return is_of_time(options, sample) && is_among(sample->pid, options->pids, options->pid_count) &&
+	       (!options->include_request || request_matches(options->include_request, request));
+}
+
+static int compare_ages(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* Find the age of the fastest of the slowest requests, of which there is one at least. 0 or -ENOMEM. */
+static int find_limit(struct filter *filter)
+{
+	size_t count = HASH_COUNT(filter->slow), place = 0;
+	uint64_t slowest = (count * (PARTS - filter->options.slower_than_ppm) + PARTS - 1) / PARTS;
+	uint64_t *ages;
+
+	if (filter->options.slower_than_ppm == 0 || count == 0)
+		return 0;
+	ages = calloc(count, sizeof(ages[0]));
+	if (!ages)
+		return -ENOMEM;
+	for (const struct slow *slow = filter->slow; slow; slow = slow->hh.next)
+		ages[place++] = slow->age_ns;
+	qsort(ages, count, sizeof(ages[0]), compare_ages);
+	filter->slow_ns = ages[slowest - 1];
+	free(ages);
+	return 0;
 }
 
 /* Read all samples once, to know which requests took long: the early samples of these pass, too. */
@@ -240,8 +304,10 @@ static int find_slow(struct filter *filter)
 	int result;
 
 	while ((result = filter->from->next(filter->from, &sample)) > 0)
-		if (is_old(filter, &sample) && note_slow(filter, &sample))
+		if (may_be_slow(&filter->options, &sample) && note_age(filter, &sample))
 			return -ENOMEM;
+	if (result == 0)
+		result = find_limit(filter);
 	filter->knows_slow = true;
 	return result < 0 ? result : filter->from->rewind(filter->from);
 }
@@ -251,37 +317,25 @@ static bool is_slow(const struct filter *filter, const struct sample *sample)
 	struct slow_key key = slow_key(sample);
 	struct slow *slow;
 
-	if (!sample->request.route)
-		return false;
 	HASH_FIND(hh, filter->slow, &key, sizeof(key), slow);
-	return slow != NULL;
-}
-
-static bool request_matches(const regex_t *pattern, const struct sample_request *request)
-{
-	char text[REQUEST_TEXT_MAX];
-
-	if (!request->route)
-		return false;
-	snprintf(text, sizeof(text), "%s %s%s", request->method ? request->method : "-",
-		 request->host ? request->host : "-", request->route);
-	return matches(pattern, text);
+	return slow && slow->age_ns >= filter->slow_ns;
 }
 
 static bool request_passes(const struct filter *filter, const struct sample *sample)
 {
 	const struct filter_options *options = &filter->options;
 
-	return (!options->include_request || request_matches(options->include_request, &sample->request)) &&
-	       (options->slower_than_ns == 0 || is_slow(filter, sample));
+	return (options->number == 0 || (sample->request.connection == options->connection &&
+					 sample->request.number == options->number)) &&
+	       (!options->include_request || request_matches(options->include_request, &sample->request)) &&
+	       (!asks_for_slow(options) ||
+		(sample->request.route && is_slow(filter, sample) != options->is_faster));
 }
 
 /* All conditions except those on the stack and on the request. */
 static bool may_pass(const struct filter_options *options, const struct sample *sample)
 {
-	return sample->time_ns >= options->since_ns &&
-	       (options->until_ns == 0 || sample->time_ns < options->until_ns) &&
-	       is_among(sample->pid, options->pids, options->pid_count) &&
+	return is_of_time(options, sample) && is_among(sample->pid, options->pids, options->pid_count) &&
 	       is_among(sample->tid, options->tids, options->tid_count) &&
 	       (!options->thread ||
 		(sample->thread_name && strcmp(sample->thread_name, options->thread) == 0)) &&
@@ -390,15 +444,16 @@ static const char *request_group(enum filter_group group, const struct sample_re
 	return text;
 }
 
-/* The peer behind the kind of a request's wait: "upstream first byte: 127.0.0.1:8080". */
+/* The peer behind the kind of a request's wait: "upstream first byte: 127.0.0.1:8080", "socket receive: ..." */
 static const char *upstream_name(const struct sample *sample)
 {
-	static const char upstream[] = "upstream ";
+	static const char upstream[] = "upstream ", cosocket[] = "socket ";
 	const struct function *top = sample->frame_count ? sample->frames[0].function : NULL;
 	const char *colon;
 
 	if (sample->thread_state != THREAD_PARKED || !sample->request.route || !top || !top->name ||
-	    strncmp(top->name, upstream, sizeof(upstream) - 1) != 0)
+	    (strncmp(top->name, upstream, sizeof(upstream) - 1) != 0 &&
+	     strncmp(top->name, cosocket, sizeof(cosocket) - 1) != 0))
 		return "no upstream";
 	colon = strstr(top->name, ": ");
 	return colon ? colon + 2 : "no upstream";
@@ -598,7 +653,7 @@ static int next_sample(struct sample_source *source, struct sample *ret_sample)
 {
 	struct filter *filter = (struct filter *)source;
 	struct sample sample;
-	int result = filter->options.slower_than_ns && !filter->knows_slow ? find_slow(filter) : 0;
+	int result = asks_for_slow(&filter->options) && !filter->knows_slow ? find_slow(filter) : 0;
 
 	if (result < 0)
 		return result;
@@ -679,8 +734,8 @@ bool filter_passes_all(const struct filter *filter)
 	return options->since_ns == 0 && options->until_ns == 0 && options->pid_count == 0 &&
 	       options->tid_count == 0 && !options->thread && options->thread_states == 0 &&
 	       options->vm_states == 0 && !options->include && !options->exclude &&
-	       !options->include_request && options->slower_than_ns == 0 && options->time == TIME_ALL &&
-	       !options->merge_recursion && options->group == GROUP_NONE;
+	       !options->include_request && !asks_for_slow(options) && options->number == 0 &&
+	       options->time == TIME_ALL && !options->merge_recursion && options->group == GROUP_NONE;
 }
 
 struct sample_source *filter_samples(struct filter *filter)

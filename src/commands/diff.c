@@ -19,12 +19,19 @@ static struct side side_of(const char *name, const struct recordings *recordings
 	};
 }
 
+/* One recording is compared with itself: its slow requests with its other ones. */
+static bool is_by_slowness(const struct options *options)
+{
+	return !options->recordings[1];
+}
+
 static bool write_difference(const struct options *options, const struct recordings *before,
 			     const struct recordings *after)
 {
+	const bool by_slowness = is_by_slowness(options);
 	struct side sides[2] = {
-		side_of(options->recordings[0], before),
-		side_of(options->recordings[1], after),
+		side_of(by_slowness ? "the other requests" : options->recordings[0], before),
+		side_of(by_slowness ? "the slow requests" : options->recordings[1], after),
 	};
 	struct view view = render_view(options, &before->session);
 	const char *path = options->output ? options->output : "-";
@@ -56,10 +63,15 @@ static enum exit_status diff(struct options *options, struct functions *function
 	options->filter.without_line = !options->lines;
 	/* So is one whose files a deploy has moved to another directory. */
 	options->filter.without_root = true;
+	options->filter.is_faster = is_by_slowness(options);
 	if (!recordings_open(options->recordings, 1, options, functions, &before))
 		return status;
-	if (recordings_open(options->recordings + 1, 1, options, functions, &after)) {
-		if (write_difference(options, &before, &after))
+	options->filter.is_faster = false;
+	if (recordings_open(options->recordings + (is_by_slowness(options) ? 0 : 1), 1, options, functions,
+			    &after)) {
+		if (after.figures.samples == 0 && is_by_slowness(options))
+			message_error("No request was seen to take that long.");
+		else if (write_difference(options, &before, &after))
 			status = before.damaged || after.damaged ? EXIT_WITH_ERRORS : EXIT_ALL_GOOD;
 		recordings_close(&after);
 	}

@@ -63,7 +63,9 @@ const struct option_entry option_table[] = {
 	{ "exclude", OPTION_EXCLUDE, REPORT | DIFF, "REGEX", "only stacks without such a function" },
 	{ "include-request", OPTION_INCLUDE_REQUEST, REPORT | DIFF, "REGEX",
 	  "only requests whose METHOD HOST/ROUTE matches" },
-	{ "slower-than", OPTION_SLOWER_THAN, REPORT | DIFF, "TIME", "only requests seen to take that long" },
+	{ "slower-than", OPTION_SLOWER_THAN, REPORT | DIFF, "TIME",
+	  "only requests that took that long, or e.g. p99" },
+	{ "request", OPTION_REQUEST, REPORT, "NUMBER", "one request's life, step by step: 17.3 as listed" },
 	{ "by", OPTION_BY, REPORT | DIFF, "WHAT", "by pid, tid, state, phase, module, route, host, ..." },
 	{ "merge-recursion", OPTION_MERGE_RECURSION, REPORT | DIFF, NULL,
 	  "merge calls of a function by itself into one frame" },
@@ -167,7 +169,7 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"requests", "[options]",
 		"show the requests in flight in nginx, and what each waits for",
 		"  ljspy requests -p 1234\n"
-		"  ljspy requests --tree 1234 --watch        of all workers, each second\n"
+		"  ljspy requests --tree 1234 --watch        of all workers, and who has most\n"
 		"  ljspy requests -p 1234 --json | jq '.processes[].requests[]'\n",
 	},
 	[COMMAND_CHECK] = {
@@ -209,9 +211,10 @@ const struct command_entry command_table[COMMAND_COUNT] = {
 		"  ljspy report /var/log/ljspy --since 14:02 --until 14:05\n",
 	},
 	[COMMAND_DIFF] = {
-		"diff", "BEFORE AFTER [options]",
+		"diff", "BEFORE [AFTER] [options]",
 		"show what has changed between two recordings",
 		"  ljspy diff before.ljspy after.ljspy -o diff.svg\n"
+		"  ljspy diff a.ljspy --slower-than p99      the slowest 1 %, and the others\n"
 		"  ljspy diff before.heap after.heap         what grew in memory\n",
 	},
 };

@@ -10,6 +10,7 @@
 
 static const uint64_t second_ns = 1000000000u;
 static const uint64_t threshold_min_ns = 1000000u;
+static const uint64_t request_number_max = UINT64_C(1) << 60;
 static const uint64_t duration_max_ns = 366 * 24 * 3600 * UINT64_C(1000000000);
 
 /* Read a decimal number up to maximum at the start of *text; move *text behind it. */
@@ -246,6 +247,27 @@ bool option_value_time(const char *text, const char *what, uint64_t *ret_ns)
 	return false;
 }
 
+bool option_value_slowness(const char *text, uint64_t *ret_ns, uint32_t *ret_ppm)
+{
+	const char *at = text + 1;
+	uint64_t whole, millionths = 0, ppm;
+
+	*ret_ppm = 0;
+	if (text[0] != 'p')
+		return option_value_time(text, "time, or a percentile such as p99", ret_ns);
+	*ret_ns = 0;
+	if (take_number(&at, 99, &whole) && (*at != '.' || (at++, take_millionths(&at, &millionths))) &&
+	    *at == '\0') {
+		ppm = whole * 10000 + millionths / 100;
+		*ret_ppm = (uint32_t)ppm;
+		if (ppm)
+			return true;
+	}
+	message_error("\"%s\" is not a percentile.", text);
+	message_note("Write it like p99 or p99.9.");
+	return false;
+}
+
 bool option_value_moment(const char *text, uint64_t *ret_ns, struct clock_time *ret_time)
 {
 	if (clock_time_read(text, ret_time)) {
@@ -352,6 +374,24 @@ bool option_value_trace(const char *text, uint32_t *ret_number)
 	}
 	message_error("\"%s\" is not the number of a trace.", text);
 	message_note("`ljspy traces` shows the numbers.");
+	return false;
+}
+
+bool option_value_request(const char *text, uint64_t *ret_connection, uint64_t *ret_number)
+{
+	const char *at = text;
+	uint64_t connection, number;
+
+	if (take_number(&at, request_number_max, &connection) && *at == '.' && connection > 0) {
+		at++;
+		if (take_number(&at, request_number_max, &number) && !*at && number > 0) {
+			*ret_connection = connection;
+			*ret_number = number;
+			return true;
+		}
+	}
+	message_error("\"%s\" is not the number of a request: it is like 17.3.", text);
+	message_note("`ljspy report` lists the slowest requests with their numbers.");
 	return false;
 }
 

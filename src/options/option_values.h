@@ -49,6 +49,9 @@ bool option_value_measure(const char *text, enum heap_measure *ret_measure);
 /* "90", "1.5s", "12.34s", "500ms", "2m", "1h"; what names the value in a message, such as "duration". */
 bool option_value_time(const char *text, const char *what, uint64_t *ret_ns);
 
+/* A time, or "p99", "p99.9": a percentile, as parts in a million. The other one becomes 0. */
+bool option_value_slowness(const char *text, uint64_t *ret_ns, uint32_t *ret_ppm);
+
 /* The same, or a time of the clock: "14:02". Sets one of the results. */
 bool option_value_moment(const char *text, uint64_t *ret_ns, struct clock_time *ret_time);
 
@@ -59,6 +62,9 @@ bool option_value_size(const char *text, uint64_t *ret_bytes);
 bool option_value_at_most(const char *text, unsigned int *ret_count);
 
 bool option_value_threshold(const char *text, uint64_t *ret_ns);
+
+/* "17.3": $connection and $connection_requests of a request, both from 1 on */
+bool option_value_request(const char *text, uint64_t *ret_connection, uint64_t *ret_number);
 
 bool option_value_rate(const char *text, unsigned int *ret_hz);
 

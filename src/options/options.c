@@ -112,7 +112,11 @@ static bool parse_filter_option(struct options *options, int letter, const char 
 	case OPTION_INCLUDE: return filter_arguments_pattern(argument, &options->include);
 	case OPTION_EXCLUDE: return filter_arguments_pattern(argument, &options->exclude);
 	case OPTION_INCLUDE_REQUEST: return filter_arguments_pattern(argument, &options->include_request);
-	case OPTION_SLOWER_THAN: return option_value_time(argument, "time", &options->filter.slower_than_ns);
+	case OPTION_SLOWER_THAN:
+		return option_value_slowness(argument, &options->filter.slower_than_ns,
+					     &options->filter.slower_than_ppm);
+	case OPTION_REQUEST:
+		return option_value_request(argument, &options->filter.connection, &options->filter.number);
 	case OPTION_BY: return parse_group(options, argument);
 	case OPTION_MERGE_RECURSION: options->filter.merge_recursion = true; return true;
 	default: return false;
@@ -391,15 +395,22 @@ static bool check_listing(const struct options *options)
 	return true;
 }
 
+static bool is_by_slowness(const struct options *options)
+{
+	return options->filter.slower_than_ns || options->filter.slower_than_ppm;
+}
+
 static bool take_recordings(struct options *options, char **rest)
 {
 	size_t count = 0;
 
 	while (rest[count])
 		count++;
-	if (options->command == COMMAND_DIFF ? count != 2 : count == 0) {
+	/* The slow requests of one recording differ from its other ones. */
+	if (options->command == COMMAND_DIFF ? count != 2 && (count != 1 || !is_by_slowness(options))
+					     : count == 0) {
 		message_error("`ljspy %s` takes %s.", command_table[options->command].name,
-			      options->command == COMMAND_DIFF ? "two recordings"
+			      options->command == COMMAND_DIFF ? "two recordings, or one with --slower-than"
 							       : "a recording, or several");
 		help_suggest(options->command);
 		return false;

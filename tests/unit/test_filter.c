@@ -81,6 +81,24 @@ static void all_samples_of_slow_requests_pass(void **state)
 	assert_int_equal(passed(&(struct filter_options){ .slower_than_ns = 91 }), 0);
 }
 
+/* Of three requests, of 90, 30 and 20 ns: at least one, and those as slow as the last of them. */
+static void all_samples_of_the_slowest_requests_pass(void **state)
+{
+	regex_t pattern;
+
+	(void)state;
+	assert_int_equal(passed(&(struct filter_options){ .slower_than_ppm = 990000 }), 13);
+	assert_int_equal(passed(&(struct filter_options){ .slower_than_ppm = 666667 }), 13);
+	assert_int_equal(passed(&(struct filter_options){ .slower_than_ppm = 666666 }), 134);
+	assert_int_equal(passed(&(struct filter_options){ .slower_than_ppm = 1 }), 1234);
+	assert_int_equal(passed(&(struct filter_options){ .slower_than_ppm = 500000, .is_faster = true }), 2);
+	assert_int_equal(regcomp(&pattern, "/orders|b/users", REG_EXTENDED | REG_NOSUB), 0);
+	assert_int_equal(
+		passed(&(struct filter_options){ .slower_than_ppm = 500000, .include_request = &pattern }),
+		4);
+	regfree(&pattern);
+}
+
 static void requests_are_those_that_match(void **state)
 {
 	regex_t pattern;
@@ -100,6 +118,7 @@ int main(void)
 		cmocka_unit_test(a_range_of_time_has_its_beginning_and_not_its_end),
 		cmocka_unit_test(processes_and_threads_are_those_asked_for),
 		cmocka_unit_test(all_samples_of_slow_requests_pass),
+		cmocka_unit_test(all_samples_of_the_slowest_requests_pass),
 		cmocka_unit_test(requests_are_those_that_match),
 	};
 

@@ -347,6 +347,10 @@ static void recordings_come_before_and_after_options(void **state)
 	assert_string_equal(accept("diff a b")->recordings[1], "b");
 	refuse("report", "recording");
 	refuse("diff a", "two recordings");
+	refuse("report a --request 17", "not the number of a request");
+	refuse("report a --request 0.1", "not the number of a request");
+	refuse("report a --request 1.2x", "not the number of a request");
+	refuse("report a --request 99999999999999999999.1", "not the number of a request");
 	refuse("diff a b c", "two recordings");
 	refuse("diff a b -f ljspy", "ljspy");
 	refuse("record a.ljspy", "a.ljspy");

@@ -73,6 +73,23 @@ static void a_short_request_stands_for_those_that_were_not_seen(void **state)
 	request_bill_clear(&bill);
 }
 
+static void the_slowest_are_listed_with_their_numbers(void **state)
+{
+	struct request_bill bill = { 0 };
+
+	(void)state;
+	for (uint64_t i = 1; i <= 12; i++)
+		add(&bill, "/any", "client", i, 100 * (i % 2 ? i : 13 - i));
+	assert_int_equal(request_bill_close(&bill), 0);
+	assert_int_equal(bill.slowest_count, REQUEST_BILL_SLOWEST);
+	assert_int_equal(bill.slowest[0].connection, 7);
+	for (size_t i = 0; i + 1 < bill.slowest_count; i++)
+		assert_true(bill.slowest[i].ns >= bill.slowest[i + 1].ns);
+	assert_true(bill.slowest[0].number == 11 || bill.slowest[0].number == 2);
+	assert_true(bill.slowest[9].ns > 2 * 300.0 * NS_PER_MS - 1);
+	request_bill_clear(&bill);
+}
+
 static void other_samples_are_left_out(void **state)
 {
 	struct request_bill bill = { 0 };
@@ -92,6 +109,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_add_up_by_route_and_kind),
 		cmocka_unit_test(a_short_request_stands_for_those_that_were_not_seen),
+		cmocka_unit_test(the_slowest_are_listed_with_their_numbers),
 		cmocka_unit_test(other_samples_are_left_out),
 	};
 
