@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Fixtures common to all end-to-end tests."""
 
+import fnmatch
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -17,8 +19,16 @@ import ljspy
 NEVER_AGAIN = ("compiled", "crossings", "exactness", "leaves", "listing", "locals", "safety", "unit")
 
 
+# Patterns of tests that make check leaves out for their time.
+LONG = [line for line in (pathlib.Path(__file__).parent / "long.txt").read_text().splitlines() if line and line[0] != "#"]
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    """Mark tests before pytest chooses by marks."""
     for item in items:
+        if any(fnmatch.fnmatchcase(item.nodeid, pattern) for pattern in LONG):
+            item.add_marker(pytest.mark.long)
         if item.path.parent.name not in NEVER_AGAIN:
             item.add_marker(pytest.mark.flaky(reruns=1))
 

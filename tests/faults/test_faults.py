@@ -7,9 +7,13 @@ row of the table (`make faults` tries more)."""
 
 import errno
 import os
+import pty
 import random
+import select
 import subprocess
 import tempfile
+import termios
+import time
 
 import pytest
 
@@ -53,6 +57,7 @@ ERRORS = {
 OF_A_MOMENT = ("read", "write", "wait", "poll")
 
 LOOKS_AT_A_TARGET = tuple(ERRORS)
+SHOWS_A_TARGET = ("write", "open", "map", "poll", SEIZE, "process_vm_readv")
 READS_A_FILE = ("read", "write", "open", "create", "link", "rename", "map")
 
 # Commands, the files that they write, and calls that fail.
@@ -67,7 +72,10 @@ COMMANDS = {
     "heap": (("heap", "--max-pause", "10s", "-o", "x.heap"), "x.heap", LOOKS_AT_A_TARGET),
     "memory": (("memory",), None, LOOKS_AT_A_TARGET),
     "info": (("info",), None, LOOKS_AT_A_TARGET),
+    "top": (("top",), None, SHOWS_A_TARGET),
 }
+# Seconds for which the live view is shown until its reader presses q, again and again.
+READS_FOR, PRESSES_EACH = 0.2, 0.05
 
 
 @pytest.fixture(scope="module")
@@ -85,17 +93,48 @@ def recording(target, tmp_path_factory):
     return path
 
 
+def run_with_pipes(argv, directory):
+    return subprocess.run(
+        argv, cwd=directory, env=os.environ | {"TMPDIR": directory}, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS, check=False,
+    )
+
+
+def run_in_terminal(argv, directory):
+    """Run the live view, whose reader presses q after a while. The terminal must be left as it was."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    before = termios.tcgetattr(theirs)
+    environment = os.environ | {"TMPDIR": directory, "TERM": "xterm"}
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(argv, cwd=directory, env=environment, stdin=theirs, stdout=theirs, stderr=said)
+        drawn, begin = b"", time.monotonic()
+        while process.poll() is None:
+            while select.select([ours], [], [], PRESSES_EACH)[0]:
+                drawn += os.read(ours, 65536)
+            if drawn and time.monotonic() - begin > READS_FOR:
+                os.write(ours, b"q")
+            if time.monotonic() - begin > TIMEOUT_SECONDS:
+                process.kill()
+                process.wait()
+                raise subprocess.TimeoutExpired(argv, TIMEOUT_SECONDS)
+        left = termios.tcgetattr(theirs)
+        os.close(ours)
+        os.close(theirs)
+        assert left == before, "the terminal is left in another mode"
+        said.seek(0)
+        return subprocess.CompletedProcess(argv, process.returncode, drawn.decode(errors="replace"),
+                                           said.read().decode(errors="replace"))
+
+
 class Outcome:
     """How ljspy ended, and what it left."""
 
-    def __init__(self, arguments, call, first, last, error):
+    def __init__(self, arguments, call, first, last, error, setup=()):
         with tempfile.TemporaryDirectory(prefix="ljspy-") as directory, tempfile.NamedTemporaryFile("r") as report:
             through = [ljspy.helper("faulty"), call, first, last, error, report.name]
-            self.result = subprocess.run(
-                [str(a) for a in (*through, ljspy.LJSPY, *arguments)],
-                cwd=directory, env=os.environ | {"TMPDIR": directory}, stdin=subprocess.DEVNULL,
-                capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS, check=False,
-            )
+            run = run_in_terminal if "top" in arguments else run_with_pipes
+            self.result = run([str(a) for a in (*through, *setup, ljspy.LJSPY, *arguments)], directory)
             counts = report.read().split()
             self.files = os.listdir(directory)
         assert len(counts) == 3, self.result.stderr
@@ -163,3 +202,43 @@ def test_waitid_may_be_forbidden(target):
     outcome = Outcome(arguments, "waitid", 1, FOREVER, errno.ENOSYS)
     assert outcome.failed and outcome.result.returncode == ljspy.OK, outcome.result.stderr
     assert not list(faults_of(outcome, "x.svg")), outcome.result.stderr
+
+
+@pytest.mark.parametrize("error", [errno.EINTR, errno.ECHILD], ids=errno.errorcode.get)
+def test_a_program_that_is_started_ends_though_waitid_tells_nothing(error):
+    """What ljspy needs of the program's stops, it asks of wait4() whichever way waitid() fails."""
+    program = [ljspy.luajit("luajit"), "-e", "local t = os.clock() while os.clock() - t < 0.2 do end"]
+    arguments = ["record", "-d", "30s", "-r", ljspy.HIGH_RATE, "-o", "x.svg", "--", *program]
+    outcome = Outcome(arguments, "waitid", 1, FOREVER, error)
+    assert outcome.failed and outcome.result.returncode == ljspy.OK, outcome.result.stderr
+    assert not list(faults_of(outcome, "x.svg")), outcome.result.stderr
+
+
+CANNOT_WAIT = "ljspy's processes cannot wait for each other: waitpid() fails"
+
+
+@pytest.mark.parametrize("command", ["record", "dump"])
+@pytest.mark.parametrize("error", [errno.EINTR, errno.ECHILD, errno.EPERM], ids=errno.errorcode.get)
+def test_ljspy_says_that_it_cannot_wait_for_its_own_processes(target, error, command):
+    """Nothing killed them, and no target has ended: it is said what fails, and the target runs on."""
+    options = ["-d", "30s", "-o", "x.svg"] if command == "record" else []
+    outcome = Outcome([command, "-p", target.pid, *options], "wait", 1, FOREVER, error)
+    assert outcome.failed
+    assert outcome.result.returncode == ljspy.NOTHING_PROFILED, outcome.result.stderr
+    assert f"{CANNOT_WAIT}: {os.strerror(error)}" in outcome.result.stderr
+    assert "killed" not in outcome.result.stderr
+    assert not list(faults_of(outcome, "x.svg"))
+    assert ljspy.wait_until(lambda: is_free(target.pid))
+
+
+def test_a_full_disk_is_told_though_the_recording_cannot_be_cut_to_its_last_whole_block(target, tmp_path):
+    """What was written whole before is read; if nothing was, there is no file."""
+    file = tmp_path / "x.ljspy"
+    full = ("sh", "-c", """trap '' XFSZ; ulimit -f 1; exec "$@" """, "sh")
+    record = ["record", "-p", target.pid, "-d", "2s", "-r", ljspy.HIGH_RATE, "-o", file]
+    outcome = Outcome(record, "truncate", 1, FOREVER, errno.EIO, full)
+    assert outcome.failed and not outcome.left, outcome.result.stderr
+    assert outcome.result.returncode == ljspy.WITH_ERRORS, outcome.result.stderr
+    assert f"{file}: {os.strerror(errno.EFBIG)}" in outcome.result.stderr
+    assert not file.exists() or ljspy.run("report", file, "-f", "json").returncode in (ljspy.OK, ljspy.WITH_ERRORS)
+    assert is_free(target.pid)

@@ -4,6 +4,7 @@ of ljspy and of the network meanwhile; and sampling does not notice."""
 
 import base64
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -27,11 +28,15 @@ NEVER = ("--name", "no-such-program")
 NOTHING_PUSHED = "ljspy pushed 0000000000 0000000000 0000000000\n"
 
 
+def child_of(pid):
+    return int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+
+
 @contextlib.contextmanager
-def pushing(directory, url, *options, stop=signal.SIGINT, status=ljspy.OK, every="1s", **more):
+def pushing(directory, url, *options, stop=signal.SIGINT, status=ljspy.OK, every="1s", through=(), **more):
     """Run `ljspy record --push` while the block runs. Yields the process; its messages are in its
     attribute messages afterwards. Without a target, it pushes what the directory holds."""
-    argv = [ljspy.LJSPY, "record", "--every", every, "-r", RATE, "-o", directory, "--push", url, *options]
+    argv = [*through, ljspy.LJSPY, "record", "--every", every, "-r", RATE, "-o", directory, "--push", url, *options]
     if "-p" not in options:
         argv += NEVER
     with open(f"{directory}.messages", "w+", encoding="utf-8") as said:
@@ -39,7 +44,7 @@ def pushing(directory, url, *options, stop=signal.SIGINT, status=ljspy.OK, every
         process.said = lambda: pathlib.Path(said.name).read_text(encoding="utf-8")
         try:
             yield process
-            process.send_signal(stop)
+            os.kill(child_of(process.pid) if through else process.pid, stop)
             process.wait(timeout=60)
         finally:
             process.kill()
@@ -370,3 +375,14 @@ def test_what_cannot_be_pushed_is_said_first(arguments, said, tmp_path):
     assert result.returncode == ljspy.USAGE
     assert said in result.stderr
     assert not (tmp_path / "x").exists()
+
+
+def test_a_mark_that_cannot_be_cut_is_said_once(archive, server, count, tmp_path):
+    """All is pushed, but after a restart it might be again."""
+    faulty = [ljspy.helper("faulty"), "truncate", 1, 1_000_000_000, errno.EIO, tmp_path / "counts"]
+    with pushing(archive, server.url, through=faulty) as process:
+        assert takes(server, count)
+        assert ljspy.wait_until(lambda: "may be pushed twice" in process.said())
+    assert len(server.profiles) == count
+    assert process.messages.count("after a restart, profiles may be pushed twice") == 1
+    assert int((tmp_path / "counts").read_text().split()[1]) > 0

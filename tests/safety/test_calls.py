@@ -71,9 +71,9 @@ def sampled(recording):
     return {pid: Sampled(seen[pid], cpu_ns[pid] / 1e9) for pid in cpu_ns}
 
 
-def is_sampled(samples, cpu_s, sure=SURE):
+def is_sampled(samples, cpu_s):
     least = LEAST_SAMPLED * cpu_s
-    return samples >= least - sure * math.sqrt(least)
+    return samples >= least - SURE * math.sqrt(least)
 
 
 def nap(library, batch, directory, outcome):
@@ -127,4 +127,4 @@ def test_calls_end_as_they_would(naps, competitors, tmp_path):
     assert not bad
     assert not [name for name, o in outcome.items() if o["naps"] < LEAST_NAPS_PER_SECOND * SECONDS]
     assert not [name for name, o in outcome.items() if not is_sampled(*o["sampled"])]
-    assert is_sampled(samples, sum(sampled.cpu_s for sampled in processes.values()), sure=0)
+    assert is_sampled(samples, sum(sampled.cpu_s for sampled in processes.values()))
