@@ -35,9 +35,13 @@ static void explain_no_sample(const struct options *options, const struct sample
 	const bool is_idle = !weights[options->clock].is_elapsed && cpu_ms * options->rate_hz < 1000;
 
 	if (result->end == SAMPLER_TARGETS_ENDED) {
-		message_error(
-			"There is no sample: the target ended after %.1f ms, of which it used a CPU for %.1f.",
-			ms, cpu_ms);
+		/* What it used before ljspy was attached is unknown. */
+		if (figures->target_cpu_ns)
+			message_error(
+				"There is no sample: the target ended after %.1f ms, of which it used a CPU for %.1f.",
+				ms, cpu_ms);
+		else
+			message_error("There is no sample: the target ended after %.1f ms.", ms);
 		message_note("Let it run for longer, or take samples more often: -r %d", OPTIONS_RATE_MAX);
 	} else if (is_idle) {
 		message_error("There is no sample: in %.1f ms the target used a CPU for %.1f.", ms, cpu_ms);

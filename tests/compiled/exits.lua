@@ -44,6 +44,9 @@ local function branches(n, rare, some, often, failing)
 		end
 		if i % often == 0 then
 			sum = sum - 1
+			sum = bit.bxor(sum, i)
+			sum = sum % 1001 / 3
+			sum = sum % 777 / 3
 		end
 		if i == failing then
 			make(i)

@@ -3,13 +3,17 @@
 #define OUT_OF_LINE __attribute__((noinline))
 #define INLINE __attribute__((always_inline)) static inline
 
+/* One line, wherever in the loop a look finds the thread. */
+#define FOR_EVER(statement) \
+	for (;;) \
+	statement
+
 static volatile double sink;
 
 /* Goes on for ever. */
 INLINE void inlined(void)
 {
-	for (;;)
-		sink += 1; /* in inlined */
+	FOR_EVER(sink += 1); /* in inlined */
 }
 
 /* Not exported. */
