@@ -40,7 +40,7 @@ struct apart_options {
 
 	/* Runs in the front, in the thread that called apart_run(), for each message. May be NULL. */
 	void (*take)(struct apart *apart, void *context, const unsigned char *bytes, size_t size);
-	/* Runs there, too: about 30 times a second while there are new results, and at the end. May be NULL. */
+	/* Runs there, too: about 10 times a second while there are new results, and at the end. May be NULL. */
 	void (*update)(struct apart *apart, void *context);
 
 	void *context;         /* the engine has a copy, from when it was forked */

@@ -12,6 +12,9 @@
 
 enum {
 	TAKER_WAITS_S = 10, /* unless it is woken */
+	/* The taker is woken at most once in so many beats, unless the queue is filled so far. */
+	BEATS_PER_TAKE = 3,
+	FILLED_BYTES = QUEUE_SIZE / 8,
 	/* Signals that come closer together count as one: timeout(1) sends two, and so do impatient shells. */
 	ANOTHER_NS = 100 * 1000 * 1000,
 };
@@ -63,7 +66,7 @@ void beat_await(struct apart *apart)
 
 	fill_signals(&signals);
 	apart->taker_waits = true;
-	if (queue_is_empty(&apart->shared->queue) && !apart->engine_is_gone &&
+	if (!queue_bytes(&apart->shared->queue) && !apart->engine_is_gone &&
 	    sigtimedwait(&signals, &info, &timeout) > 0)
 		note_signal(apart, &info);
 	apart->taker_waits = false;
@@ -94,14 +97,32 @@ static void watch_guard(struct apart *apart)
 
 static bool is_something_new(const struct apart *apart)
 {
-	return !queue_is_empty(&apart->shared->queue) || apart->engine_is_gone ||
-	       apart->results_seen != apart->shared->results_version;
+	return queue_bytes(&apart->shared->queue) || apart->results_seen != apart->shared->results_version;
+}
+
+static bool must_take_now(const struct apart *apart)
+{
+	return apart->engine_is_gone || apart->shared->rests ||
+	       queue_bytes(&apart->shared->queue) >= FILLED_BYTES;
+}
+
+/* Each wake-up costs about as much as a sample of a small stack. */
+static void wake_taker(struct apart *apart, unsigned int *beats)
+{
+	++*beats;
+	if (!apart->taker_waits || !(is_something_new(apart) || apart->engine_is_gone) ||
+	    !(*beats >= BEATS_PER_TAKE || must_take_now(apart)))
+		return;
+	*beats = 0;
+	apart->taker_waits = false;
+	pthread_kill(apart->taker, SIGRTMIN);
 }
 
 static void *beat(void *context)
 {
 	struct apart *apart = context;
 	struct shared *shared = apart->shared;
+	unsigned int beats = 0; /* since the taker was woken */
 	sigset_t signals;
 
 	fill_signals(&signals);
@@ -115,10 +136,7 @@ static void *beat(void *context)
 		shared->beat_due_ns = clock_now_ns(CLOCK_MONOTONIC) + (uint64_t)period_ns + SILENCE_NS -
 				      BEAT_NS;
 		watch_guard(apart);
-		if (apart->taker_waits && is_something_new(apart)) {
-			apart->taker_waits = false;
-			pthread_kill(apart->taker, SIGRTMIN);
-		}
+		wake_taker(apart, &beats);
 		if (sigtimedwait(&signals, &info, &period) > 0)
 			note_signal(apart, &info);
 	}

@@ -58,8 +58,8 @@ int queue_take(struct queue *queue, unsigned char ret_bytes[static QUEUE_MESSAGE
 	return (int)head.size;
 }
 
-bool queue_is_empty(const struct queue *queue)
+uint64_t queue_bytes(const struct queue *queue)
 {
-	return atomic_load_explicit(&queue->put, memory_order_acquire) ==
+	return atomic_load_explicit(&queue->put, memory_order_acquire) -
 	       atomic_load_explicit(&queue->taken, memory_order_relaxed);
 }

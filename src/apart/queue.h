@@ -35,6 +35,7 @@ bool queue_put(struct queue *queue, const void *bytes, size_t size);
  */
 int queue_take(struct queue *queue, unsigned char ret_bytes[static QUEUE_MESSAGE_MAX]);
 
-bool queue_is_empty(const struct queue *queue);
+/* How full it is; 0: there is no message. More than QUEUE_SIZE if it is corrupt. */
+uint64_t queue_bytes(const struct queue *queue);
 
 #endif

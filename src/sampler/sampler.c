@@ -18,6 +18,7 @@ enum {
 	AWAIT_LAST_NS = 200 * 1000 * 1000,
 	LAST_LOOKS_NS = 2 * 1000 * 1000, /* from one to the next, at most */
 	REST_NS = 500 * 1000 * 1000,
+	POLL_UNASKED_NS = 50 * 1000 * 1000,
 };
 
 /*---- The loop ----*/
@@ -118,13 +119,20 @@ static void take_late(struct sampler *sampler)
 			target_take_late(sampler, sampler->targets[i]);
 }
 
-static void poll_tracees(struct sampler *sampler)
+/*
+ * With many tracees, to ask for reports costs more than a sample. A report comes with SIGCHLD, so ask
+ * without one only now and then.
+ */
+static void poll_tracees(struct sampler *sampler, bool signalled)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	/* The kernel reports nothing of threads that are not seized: look about once a second. */
 	bool unseen = sampler->options->no_stop && now >= sampler->progress_ns;
 
+	if (!signalled && !unseen && !tracer_poll_is_due(sampler->tracer) && now < sampler->poll_again_ns)
+		return;
+	sampler->poll_again_ns = now + POLL_UNASKED_NS;
 	if (!tracer_poll(sampler->tracer) && !unseen)
 		return;
 	for (size_t i = 0; i < sampler->target_count; i++) {
@@ -200,6 +208,7 @@ static void loop(struct sampler *sampler)
 		uint64_t due;
 		struct timespec timeout;
 		siginfo_t info;
+		int signal;
 
 		if (now >= end_ns)
 			return;
@@ -231,13 +240,14 @@ static void loop(struct sampler *sampler)
 			tracer_await_look(sampler->tracer, wait_ns ? next_cpu(sampler) : -1);
 		else
 			tracer_end_look(sampler->tracer);
-		if (own_turn_wait(tracer_turn(sampler->tracer), &wanted, &info, &timeout) > 0)
+		signal = own_turn_wait(tracer_turn(sampler->tracer), &wanted, &info, &timeout);
+		if (signal > 0)
 			deal_with(sampler, &info);
 		if (!may_go_on(sampler))
 			sampler->result->end = SAMPLER_LET_GO;
 		if (sampler->result->end == SAMPLER_INTERRUPTED || sampler->result->end == SAMPLER_LET_GO)
 			return;
-		poll_tracees(sampler);
+		poll_tracees(sampler, signal > 0);
 		take_late(sampler);
 		tick_all(sampler);
 		take_late(sampler);
@@ -284,7 +294,7 @@ static void await_tracees(struct sampler *sampler, uint64_t ns)
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
 	own_turn_wait(tracer_turn(sampler->tracer), &child, NULL, &time);
-	poll_tracees(sampler);
+	poll_tracees(sampler, true);
 	take_late(sampler);
 }
 

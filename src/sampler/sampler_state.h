@@ -171,6 +171,7 @@ struct sampler {
 	uint64_t wall_ns;       /* of all samples */
 	size_t wait_name_bytes; /* of names of what threads waited for */
 	uint64_t progress_ns;   /* when the next progress is due */
+	uint64_t poll_again_ns; /* when to ask tracees for reports without a signal */
 };
 
 /*---- sampler_threads.c ----*/

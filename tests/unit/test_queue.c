@@ -48,16 +48,16 @@ static void test_in_order(void **state)
 {
 	struct fixture *fixture = *state;
 
-	assert_true(queue_is_empty(&fixture->queue));
+	assert_int_equal(queue_bytes(&fixture->queue), 0);
 	assert_int_equal(queue_take(&fixture->queue, fixture->taken), 0);
 	for (unsigned char i = 1; i < 10; i++) {
 		fill(fixture, i, i);
 		assert_true(queue_put(&fixture->queue, fixture->sent, i));
 	}
-	assert_false(queue_is_empty(&fixture->queue));
+	assert_true(queue_bytes(&fixture->queue) > 0);
 	for (unsigned char i = 1; i < 10; i++)
 		take_and_compare(fixture, i, i);
-	assert_true(queue_is_empty(&fixture->queue));
+	assert_int_equal(queue_bytes(&fixture->queue), 0);
 }
 
 /* Many times round the ring, so that each kind of message lies across its end. */

@@ -776,7 +776,7 @@ bool tracer_has_held_late(struct tracer *tracer)
 
 bool tracer_poll_is_due(const struct tracer *tracer)
 {
-	return tracer->poll_is_due;
+	return tracer->poll_is_due || tracer->changed;
 }
 
 /* Runs while ptrace() waits for an execve() that waits for ljspy. */

@@ -200,7 +200,8 @@ bool tracer_has_held_late(struct tracer *tracer);
 
 /*
  * tracer_stop() takes SIGCHLD off the queue. True if one of those may have been about
- * another thread: then call tracer_poll() now although no signal is pending.
+ * another thread, or if a report was dealt with that tracer_poll() has not told of: then
+ * call tracer_poll() now although no signal is pending.
  */
 bool tracer_poll_is_due(const struct tracer *tracer);
 
