@@ -23,6 +23,23 @@ enum {
 
 /*---- The loop ----*/
 
+static void take_late(struct sampler *sampler)
+{
+	if (!tracer_has_held_late(sampler->tracer))
+		return;
+	for (size_t i = 0; i < sampler->target_count; i++)
+		if (sampler->targets[i] && sampler->targets[i]->attached)
+			target_take_late(sampler, sampler->targets[i]);
+}
+
+/* A thread must not be held while ljspy works on other targets: that may take a while. */
+static void take_late_meanwhile(struct sampler *sampler)
+{
+	if (tracer_awaits_stop(sampler->tracer))
+		tracer_take_wakeup(sampler->tracer);
+	take_late(sampler);
+}
+
 static void tick_all(struct sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->target_count; i++) {
@@ -39,6 +56,7 @@ static void tick_all(struct sampler *sampler)
 			target_tick(sampler, target, now);
 		else if (target->sampled && !target->active && now >= target->check_rest_ns)
 			target_check_rest(sampler, target, now);
+		take_late_meanwhile(sampler);
 	}
 }
 
@@ -108,15 +126,6 @@ static void deal_with(struct sampler *sampler, const siginfo_t *info)
 	}
 	if (signal != SIGCHLD)
 		sampler->result->end = SAMPLER_INTERRUPTED;
-}
-
-static void take_late(struct sampler *sampler)
-{
-	if (!tracer_has_held_late(sampler->tracer))
-		return;
-	for (size_t i = 0; i < sampler->target_count; i++)
-		if (sampler->targets[i] && sampler->targets[i]->attached)
-			target_take_late(sampler, sampler->targets[i]);
 }
 
 /*
@@ -243,6 +252,8 @@ static void loop(struct sampler *sampler)
 		signal = own_turn_wait(tracer_turn(sampler->tracer), &wanted, &info, &timeout);
 		if (signal > 0)
 			deal_with(sampler, &info);
+		else if (errno == EAGAIN)
+			tracer_note_quiet(sampler->tracer, now);
 		if (!may_go_on(sampler))
 			sampler->result->end = SAMPLER_LET_GO;
 		if (sampler->result->end == SAMPLER_INTERRUPTED || sampler->result->end == SAMPLER_LET_GO)
@@ -281,6 +292,7 @@ static bool look_at_all(struct sampler *sampler)
 		sampler->targets[i]->wants_look = false;
 		target_take_last_look(sampler, sampler->targets[i]);
 		wants_look |= sampler->targets[i]->wants_look;
+		take_late_meanwhile(sampler);
 	}
 	return wants_look;
 }

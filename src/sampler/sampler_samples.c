@@ -183,6 +183,21 @@ static uint64_t hold_length(struct target *target, struct thread *thread, const 
 }
 
 /*
+ * When ljspy left the CPU of a thread that it had let go at resumed_ns. Where others want all CPUs, it
+ * notices that late: then it has waited for another one.
+ */
+static uint64_t left_at(const struct sampler *sampler, uint64_t resumed_ns)
+{
+	uint64_t since_ns = clock_now_ns(CLOCK_MONOTONIC) - resumed_ns, waited_ns;
+
+	if (since_ns > AT_ONCE_NS) {
+		waited_ns = own_turn_waited(tracer_turn(sampler->tracer));
+		since_ns -= waited_ns < since_ns ? waited_ns : since_ns;
+	}
+	return resumed_ns + since_ns;
+}
+
+/*
  * Put off the next look for as long as this one kept the thread from running. No look
  * can come in that time; if it came sooner afterwards instead, ljspy would see what
  * runs right after a sample more often than the rest.
@@ -251,7 +266,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	tracer_resume(sampler->tracer, thread->tracee);
 	held.end_ns = thread->tracee->resumed_ns;
 	if (tracer_end_look(sampler->tracer)) /* until now ljspy had the thread's CPU */
-		held.end_ns = clock_now_ns(CLOCK_MONOTONIC);
+		held.end_ns = left_at(sampler, held.end_ns);
 	tracer_take_wakeup(sampler->tracer);
 	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, &held, last_ns));
 	if (!error && fell_asleep(thread, record, &registers))

@@ -44,8 +44,7 @@ def test_results_are_the_same_while_recorded(runtime, jit, tmp_path):
     """
     program = tmp_path / "digest.lua"
     program.write_text(source)
-    rounds = {"on": 20_000_000, "off": 2_000_000}[jit]
-    argv = [ljspy.luajit(runtime), f"-j{jit}", program, str(rounds)]
+    argv = [ljspy.luajit(runtime), f"-j{jit}", program, "2e7"]
     alone = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
     recorded = ljspy.run("record", "-r", 1000, "-f", "folded", "-o", tmp_path / "x.folded", "--", *argv)
     assert recorded.returncode == ljspy.OK, recorded.stderr

@@ -252,6 +252,13 @@ bool __wrap_tracer_turn_is_used_up(const struct tracer *tracer)
 	return false;
 }
 
+INSTEAD_OF(own_turn_waited);
+uint64_t __wrap_own_turn_waited(const struct own_turn *turn)
+{
+	(void)turn;
+	return 0;
+}
+
 INSTEAD_OF(tracer_take_wakeup);
 void __wrap_tracer_take_wakeup(struct tracer *tracer)
 {
@@ -814,6 +821,20 @@ bool __wrap_tracer_poll(struct tracer *tracer)
 {
 	(void)tracer;
 	return false;
+}
+
+INSTEAD_OF(tracer_awaits_stop);
+bool __wrap_tracer_awaits_stop(const struct tracer *tracer)
+{
+	(void)tracer;
+	return false;
+}
+
+INSTEAD_OF(tracer_note_quiet);
+void __wrap_tracer_note_quiet(struct tracer *tracer, uint64_t time_ns)
+{
+	(void)tracer;
+	(void)time_ns;
 }
 
 INSTEAD_OF(tracer_poll_is_due);

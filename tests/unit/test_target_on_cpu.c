@@ -175,10 +175,14 @@ static void what_was_given_is_given_back(void **state)
 	const int policy = sched_getscheduler(0), nice = getpriority(PRIO_PROCESS, 0);
 	struct rlimit before, after;
 	struct urgent urgent;
+	int nice_between;
 
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_RTTIME, &before), 0);
 	urgent_open(&urgent);
+	/* Between holds ljspy has a better nice value, where it may have any and was given none. */
+	nice_between = getpriority(PRIO_PROCESS, 0);
+	assert_int_equal(nice_between < nice, urgent.means == URGENT_BY_POLICY && nice == 0);
 	for (int i = 0; i < LOOKS; i++) {
 		urgent_begin(&urgent);
 		assert_int_equal(urgent.begun, urgent.means != URGENT_NOT_ALLOWED);
@@ -187,12 +191,13 @@ static void what_was_given_is_given_back(void **state)
 		else if (urgent.means == URGENT_BY_NICE)
 			assert_true(getpriority(PRIO_PROCESS, 0) < nice);
 		urgent_end(&urgent);
-		assert_int_equal(sched_getscheduler(0), policy);
-		assert_int_equal(getpriority(PRIO_PROCESS, 0), nice);
+		assert_int_equal(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, policy);
+		assert_int_equal(getpriority(PRIO_PROCESS, 0), nice_between);
 	}
 	urgent_begin(&urgent);
 	urgent_close(&urgent);
 	assert_int_equal(sched_getscheduler(0), policy);
+	assert_int_equal(getpriority(PRIO_PROCESS, 0), nice);
 	assert_int_equal(getrlimit(RLIMIT_RTTIME, &after), 0);
 	assert_int_equal(after.rlim_cur, before.rlim_cur);
 }

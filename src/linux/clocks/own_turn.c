@@ -110,6 +110,13 @@ void own_turn_renew(struct own_turn *turn)
 	begin(turn);
 }
 
+uint64_t own_turn_waited(const struct own_turn *turn)
+{
+	struct schedstat schedstat = read_schedstat(turn);
+
+	return schedstat.waited_ns > turn->waited_ns ? schedstat.waited_ns - turn->waited_ns : 0;
+}
+
 bool own_turn_began_at(struct own_turn *turn, uint64_t left_at)
 {
 	struct switches switches;

@@ -47,6 +47,9 @@ bool own_turn_is_used_up(const struct own_turn *turn);
 /* End the turn by a short sleep and begin another one. */
 void own_turn_renew(struct own_turn *turn);
 
+/* How long ljspy has waited for a CPU since the turn began, in ns. */
+uint64_t own_turn_waited(const struct own_turn *turn);
+
 /*
  * A thread left its CPU at left_at by the scheduler's clock. Did the turn begin
  * just then? If so, ljspy has taken this very CPU from the thread.

@@ -5,8 +5,9 @@
  * A held thread waits for ljspy. On a busy machine ljspy waits for a CPU itself,
  * in the middle of a hold if its time slice ends there. So for the length of a
  * hold it takes SCHED_RR or, if only that is allowed, the best nice value. Then
- * it returns to the policy and nice value that its user gave it. A thread with a
- * real-time policy keeps that.
+ * it returns to the policy and nice value that its user gave it; but where SCHED_RR
+ * is allowed and the user gave no nice value, it keeps a better one throughout, as its
+ * samples would come too late else. A thread with a real-time policy keeps that.
  *
  * So that ljspy can never take a CPU for good, the kernel ends it when it has run
  * for URGENT_MAX_US without a sleep (RLIMIT_RTTIME).

@@ -54,6 +54,7 @@ struct seized {
 	bool job_stopped;      /* a signal stopped it, which ends its call even without ljspy */
 	bool expected;         /* ljspy expects it to stop, or to run on */
 	uint64_t restarted_ns; /* when ljspy last restarted a call with a limit after a signal */
+	uint64_t asked_ns;     /* seized: when ljspy last told it to stop */
 	bool has_regs;         /* it is stopped, and regs are its registers */
 	bool is_read;          /* it is held, and the caller has asked for its registers */
 	struct user_regs_struct regs;
@@ -204,8 +205,10 @@ static int ask_to_stop(struct tracee *tracee)
 {
 	struct seized *seized = seized_of(tracee);
 
-	if (!seized->attached)
+	if (!seized->attached) {
+		seized->asked_ns = clock_now_ns(CLOCK_MONOTONIC);
 		return (int)ptrace(PTRACE_INTERRUPT, tracee->tid, NULL, NULL);
+	}
 	if (seized->asked)
 		return 0;
 	seized->asked = true;
@@ -383,6 +386,11 @@ static void handle_status(struct tracer *tracer, struct tracee *tracee, int stat
 	}
 }
 
+static bool is_interrupt(int status)
+{
+	return WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) == SIGTRAP;
+}
+
 /* Handle one report of the thread; false if it has none. */
 static bool wait_once(struct tracer *tracer, struct tracee *tracee)
 {
@@ -394,6 +402,9 @@ static bool wait_once(struct tracer *tracer, struct tracee *tracee)
 		return false;
 	}
 	tracee->stopped_ns = find_stop(tracer, tracee);
+	/* Only ljspy makes a tracee stop so. */
+	if (pid > 0 && is_interrupt(status) && seized_of(tracee)->asked_ns > tracee->stopped_ns)
+		tracee->stopped_ns = seized_of(tracee)->asked_ns;
 	if (pid > 0)
 		handle_status(tracer, tracee, status);
 	else
@@ -766,6 +777,11 @@ void tracer_take_wakeup(struct tracer *tracer)
 	tracer->poll_is_due |= tracer->changed || tracer->held_late;
 }
 
+bool tracer_awaits_stop(const struct tracer *tracer)
+{
+	return tracer->expected > 0;
+}
+
 bool tracer_has_held_late(struct tracer *tracer)
 {
 	bool held_late = tracer->held_late;
@@ -777,6 +793,12 @@ bool tracer_has_held_late(struct tracer *tracer)
 bool tracer_poll_is_due(const struct tracer *tracer)
 {
 	return tracer->poll_is_due || tracer->changed;
+}
+
+void tracer_note_quiet(struct tracer *tracer, uint64_t time_ns)
+{
+	if (!tracer->poll_is_due)
+		tracer->quiet_ns = time_ns;
 }
 
 /* Runs while ptrace() waits for an execve() that waits for ljspy. */

@@ -195,8 +195,14 @@ void tracer_pass_on(struct tracer *tracer);
 /* Is a thread held whose registers the caller has asked for, as it is being read? */
 bool tracer_holds(const struct tracer *tracer);
 
+/* Has ljspy told a thread to stop that has not stopped yet, or is held? */
+bool tracer_awaits_stop(const struct tracer *tracer);
+
 /* Has a thread been held late since the last call? */
 bool tracer_has_held_late(struct tracer *tracer);
+
+/* No report was pending at this time: a wait for SIGCHLD that began then ended without it. */
+void tracer_note_quiet(struct tracer *tracer, uint64_t time_ns);
 
 /*
  * tracer_stop() takes SIGCHLD off the queue. True if one of those may have been about
