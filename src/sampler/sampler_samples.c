@@ -316,15 +316,21 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 	unwind_and_deliver(sampler, target, thread, record, lost);
 }
 
+static void sample_without_stop(struct sampler *sampler, struct target *target, struct thread *thread,
+				struct thread_record *record)
+{
+	if (thread->tracee->state != TRACEE_RUNNING)
+		return;
+	target_note_turn(sampler, target, thread, record);
+	sample_running(sampler, target, thread, record);
+}
+
 /* Sample a thread that a stop might harm, without one. */
 static void sample_undisturbed(struct sampler *sampler, struct target *target, struct thread *thread,
 			       struct thread_record *record)
 {
-	if (thread->tracee->state != TRACEE_RUNNING)
-		return;
-	sampler->result->figures.undisturbed++;
-	target_note_turn(sampler, target, thread, record);
-	sample_running(sampler, target, thread, record);
+	sampler->result->figures.undisturbed += thread->tracee->state == TRACEE_RUNNING;
+	sample_without_stop(sampler, target, thread, record);
 }
 
 /*
@@ -346,12 +352,25 @@ static void sample_stopped(struct sampler *sampler, struct target *target, struc
 		thread->tracee->hold_late = true;
 }
 
+/*
+ * The last look at a thread that waits for a CPU. It would stop when it gets one, and then wait for
+ * ljspy to get one, too. While it waits, its stack holds still anyway.
+ */
+static void sample_waiting(struct sampler *sampler, struct target *target, struct thread *thread,
+			   struct thread_record *record)
+{
+	if (sampler->last_chance && !tracer_may_be_first(sampler->tracer))
+		sample_without_stop(sampler, target, thread, record);
+	else
+		sample_stopped(sampler, target, thread, record);
+}
+
 static void sample_thread(struct sampler *sampler, struct target *target, struct thread *thread,
 			  struct thread_record *record)
 {
 	switch (thread_may_stop_now(thread, record->presence)) {
-	case MAY_STOP:
-	case MAY_STOP_WAITING: sample_stopped(sampler, target, thread, record); break;
+	case MAY_STOP: sample_stopped(sampler, target, thread, record); break;
+	case MAY_STOP_WAITING: sample_waiting(sampler, target, thread, record); break;
 	case MAY_NOT_CALLS: sample_undisturbed(sampler, target, thread, record); break;
 	case MAY_NOT_WAITS:
 		if (sampler->last_chance)

@@ -830,6 +830,13 @@ bool __wrap_tracer_awaits_stop(const struct tracer *tracer)
 	return false;
 }
 
+INSTEAD_OF(tracer_may_be_first);
+bool __wrap_tracer_may_be_first(const struct tracer *tracer)
+{
+	(void)tracer;
+	return true;
+}
+
 INSTEAD_OF(tracer_note_quiet);
 void __wrap_tracer_note_quiet(struct tracer *tracer, uint64_t time_ns)
 {

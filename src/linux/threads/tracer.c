@@ -873,6 +873,11 @@ void tracer_stay_away(struct tracer *tracer)
 	tracer->stays_away = true;
 }
 
+bool tracer_may_be_first(const struct tracer *tracer)
+{
+	return tracer->urgent.means == URGENT_BY_POLICY;
+}
+
 /* Does ljspy get a CPU before all others, and keep it? */
 static bool is_first(const struct tracer *tracer)
 {

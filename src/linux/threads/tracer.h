@@ -97,6 +97,9 @@ int tracer_cpu(const struct tracee *tracee);
 /* Use this to sleep while threads are seized; owned by the tracer. */
 struct own_turn *tracer_turn(struct tracer *tracer);
 
+/* Can ljspy get a CPU before all others while it holds a thread (urgent.h)? */
+bool tracer_may_be_first(const struct tracer *tracer);
+
 /* As own_turn_is_used_up(); a turn in which ljspy is urgent by its policy does not end. */
 bool tracer_turn_is_used_up(const struct tracer *tracer);
 
