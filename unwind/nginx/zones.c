@@ -7,7 +7,8 @@ enum {
 	WORD = 8,
 	CYCLE_WORDS = 128,    /* ngx_cycle_t; it has about 85 */
 	CYCLE_WORDS_MIN = 32, /* the same, read piece by piece where the page after it is not mapped */
-	PARTS_MAX = 64,       /* of the list */
+	PARTS_MAX = 256,      /* of the list */
+	ZONES_WALKED_MAX = 4096,
 	SHM_ZONE_BYTES_MIN = 64,
 	SHM_ZONE_BYTES_MAX = 256,
 	POOL_WORDS = 64,  /* where to search for the pool's mutex */
@@ -20,11 +21,6 @@ enum {
 struct list {
 	uint64_t elements, count, next; /* ngx_list_part_t */
 	uint64_t size, allocated, pool;
-};
-
-/* The beginning of ngx_shm_zone_t: data, ngx_shm_t */
-struct shm_zone {
-	uint64_t data, address, size, name_length, name;
 };
 
 /* The pool's mutex refers to its lock word, the first of the zone's memory, and the word after it. */
@@ -43,49 +39,52 @@ static bool find_mutex(struct memory *memory, uint64_t begin, uint64_t *ret_mute
 	return false;
 }
 
-static void read_name(struct memory *memory, const struct shm_zone *shm_zone, struct zone *zone)
-{
-	size_t length = shm_zone->name_length < ZONE_NAME_BYTES ? (size_t)shm_zone->name_length
-								: ZONE_NAME_BYTES - 1;
+/*---- The list ----*/
 
-	if (memory_read(memory, shm_zone->name, zone->name, length) != MEMORY_OK)
-		length = 0;
-	zone->name[length] = '\0';
+struct walk {
+	struct memory *memory;
+	zones_visit *visit;
+	void *context;
+	size_t count; /* of zones so far */
+};
+
+static bool is_entry(const struct shm_zone *shm_zone)
+{
+	return shm_zone->address != 0 && shm_zone->address % WORD == 0 && shm_zone->size >= ZONE_SIZE_MIN &&
+	       shm_zone->name_length != 0;
 }
 
-static bool read_zone(struct memory *memory, uint64_t address, struct zone *ret_zone)
+static enum zones_verdict visit_part(struct walk *walk, uint64_t elements, uint64_t count, uint64_t stride)
 {
-	struct shm_zone shm_zone;
-	struct zone zone = { .begin = 0 };
+	for (uint64_t i = 0; i < count; i++) {
+		struct shm_zone shm_zone;
+		enum zones_verdict verdict;
 
-	if (memory_read(memory, address, &shm_zone, sizeof(shm_zone)) != MEMORY_OK || shm_zone.address == 0 ||
-	    shm_zone.address % WORD || shm_zone.size < ZONE_SIZE_MIN || shm_zone.name_length == 0 ||
-	    !find_mutex(memory, shm_zone.address, &zone.mutex))
-		return false;
-	zone.begin = shm_zone.address;
-	zone.size = shm_zone.size;
-	read_name(memory, &shm_zone, &zone);
-	*ret_zone = zone;
-	return zone.name[0] != '\0';
+		if (walk->count == ZONES_WALKED_MAX ||
+		    memory_read(walk->memory, elements + i * stride, &shm_zone, sizeof(shm_zone)) !=
+			    MEMORY_OK ||
+		    !is_entry(&shm_zone))
+			return ZONES_OTHER;
+		verdict = walk->visit(walk->context, walk->count++, &shm_zone);
+		if (verdict != ZONES_GO_ON)
+			return verdict;
+	}
+	return ZONES_GO_ON;
 }
 
-/* Add the zones of a list. False if it holds anything else. */
-static bool read_list(struct memory *memory, const struct list *list, struct zones *zones)
+static bool walk_list(struct walk *walk, const struct list *list)
 {
 	uint64_t part[3] = { list->elements, list->count, list->next };
 
-	zones->count = 0;
-	for (unsigned i = 0; i < PARTS_MAX; i++) {
-		if (part[1] > list->allocated)
-			return false;
-		for (uint64_t j = 0; j < part[1] && zones->count < ZONES_MAX; j++)
-			if (read_zone(memory, part[0] + j * list->size, &zones->list[zones->count]))
-				zones->count++;
-			else
-				return false;
+	walk->count = 0;
+	for (unsigned i = 0; i < PARTS_MAX && part[1] <= list->allocated; i++) {
+		enum zones_verdict verdict = visit_part(walk, part[0], part[1], list->size);
+
+		if (verdict != ZONES_GO_ON)
+			return verdict == ZONES_END;
 		if (part[2] == 0)
-			return zones->count > 0;
-		if (memory_read(memory, part[2], part, sizeof(part)) != MEMORY_OK)
+			return walk->count > 0;
+		if (memory_read(walk->memory, part[2], part, sizeof(part)) != MEMORY_OK)
 			return false;
 	}
 	return false;
@@ -101,23 +100,67 @@ static size_t read_cycle(struct memory *memory, uint64_t cycle, uint64_t words[s
 	return count >= CYCLE_WORDS_MIN ? count : 0;
 }
 
-bool zones_find(struct memory *memory, uint64_t cycle, struct zones *ret_zones)
+bool zones_walk(struct memory *memory, uint64_t cycle, zones_visit *visit, void *context)
 {
-	uint64_t address, words[CYCLE_WORDS];
-	size_t count;
+	struct walk walk = { .memory = memory, .visit = visit, .context = context };
+	uint64_t words[CYCLE_WORDS];
+	size_t count = read_cycle(memory, cycle, words);
 
-	if (cycle == 0 || !memory_u64(memory, cycle, &address))
-		return false;
-	count = read_cycle(memory, address, words);
 	for (size_t i = 2; i + 6 < count; i++) {
 		const struct list list = { words[i + 1], words[i + 2], words[i + 3],
 					   words[i + 4], words[i + 5], words[i + 6] };
 
 		/* The cycle's second word is its pool, and the list's. */
 		if (list.pool == words[1] && list.size >= SHM_ZONE_BYTES_MIN &&
-		    list.size <= SHM_ZONE_BYTES_MAX && read_list(memory, &list, ret_zones))
+		    list.size <= SHM_ZONE_BYTES_MAX && walk_list(&walk, &list))
 			return true;
 	}
+	return false;
+}
+
+bool zones_read_name(struct memory *memory, const struct shm_zone *shm_zone, char *ret_name, size_t room)
+{
+	size_t length = shm_zone->name_length < room ? (size_t)shm_zone->name_length : room - 1;
+
+	if (memory_read(memory, shm_zone->name, ret_name, length) != MEMORY_OK)
+		return false;
+	ret_name[length] = '\0';
+	return true;
+}
+
+/*---- Zones ----*/
+
+struct search {
+	struct memory *memory;
+	struct zones *zones;
+};
+
+static enum zones_verdict note_zone(void *context, size_t index, const struct shm_zone *shm_zone)
+{
+	const struct search *search = context;
+	struct zone *zone;
+
+	if (index >= ZONES_MAX)
+		return ZONES_GO_ON;
+	zone = &search->zones->list[index];
+	*zone = (struct zone){ .begin = shm_zone->address, .size = shm_zone->size };
+	search->zones->count = index;
+	if (!find_mutex(search->memory, zone->begin, &zone->mutex) ||
+	    !zones_read_name(search->memory, shm_zone, zone->name, sizeof(zone->name)) || !zone->name[0])
+		return ZONES_OTHER;
+	search->zones->count = index + 1;
+	return ZONES_GO_ON;
+}
+
+bool zones_find(struct memory *memory, uint64_t cycle, struct zones *ret_zones)
+{
+	struct search search = { memory, ret_zones };
+	uint64_t address;
+
+	ret_zones->count = 0;
+	if (cycle != 0 && memory_u64(memory, cycle, &address) &&
+	    zones_walk(memory, address, note_zone, &search))
+		return true;
 	ret_zones->count = 0;
 	return false;
 }

@@ -36,6 +36,28 @@ struct zones {
 	size_t count;
 };
 
+/* The beginning of ngx_shm_zone_t: data, ngx_shm_t */
+struct shm_zone {
+	uint64_t data, address, size, name_length, name;
+};
+
+enum zones_verdict {
+	ZONES_GO_ON,
+	ZONES_END,   /* it was found */
+	ZONES_OTHER, /* this is no list of zones: take the next one, from index 0 on */
+};
+
+typedef enum zones_verdict zones_visit(void *context, size_t index, const struct shm_zone *shm_zone);
+
+/*
+ * Visit the zones of the ngx_cycle_t at an address, wherever in it their list is. memory may fail reads of what is
+ * not to be read. True after a whole list, or ZONES_END.
+ */
+bool zones_walk(struct memory *memory, uint64_t cycle, zones_visit *visit, void *context);
+
+/* The name, cut to room with a final NUL. False if it cannot be read. */
+bool zones_read_name(struct memory *memory, const struct shm_zone *shm_zone, char *ret_name, size_t room);
+
 /*
  * cycle: address of ngx_cycle, a pointer; 0 if unknown (request_members.h). False if there is
  * no list of zones; a list may be empty.

@@ -2,10 +2,8 @@
 /*
  * zone_names: what nginx's configuration calls the memory that its processes share.
  *
- * ngx_cycle, which nginx exports for its modules, points to ngx_cycle_t. Somewhere in
- * that is shared_memory, a list of ngx_shm_zone_t. It is found by what it must hold:
- * the address and the size of a mapping.
- * Facts: nginx, src/core/ngx_cycle.h, ngx_list.h, ngx_shmem.h.
+ * ngx_cycle, which nginx exports for its modules, leads to them (unwind/nginx/zones.h). A name is that of
+ * the zone with the address and the size of a mapping. Only pages that are in memory are read.
  */
 #ifndef LJSPY_ZONE_NAMES_H
 #define LJSPY_ZONE_NAMES_H
