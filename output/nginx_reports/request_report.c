@@ -143,12 +143,10 @@ static void print_frame(FILE *out, const struct frame *frame)
 /* The innermost frame, and the frames up to the first of Lua. */
 static void print_coroutine(FILE *out, const struct request_coroutine *coroutine)
 {
-	static const char socket[] = "socket";
 	char wait[REQUEST_WAIT_BYTES];
 
 	fprintf(out, "          %s", dump_state_text(coroutine->state));
-	/* The function below tells of other waits. */
-	if (strncmp(coroutine->wait, socket, strlen(socket)) == 0) {
+	if (coroutine->wait_tells_more) {
 		escape_text(ESCAPE_PLAIN, coroutine->wait, wait, sizeof(wait));
 		fprintf(out, " (%s)", wait);
 	}

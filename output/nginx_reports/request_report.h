@@ -35,8 +35,9 @@ struct request_coroutine {
 	enum coroutine_state state;
 	struct frame frames[REQUEST_FRAMES_MAX]; /* of functions that outlive the report */
 	size_t frame_count;
-	char wait
-		[REQUEST_WAIT_BYTES]; /* "socket receive: 127.0.0.1:6379"; any bytes; "" if it waits for nothing */
+	/* "socket receive: 127.0.0.1:6379"; any bytes; "" if it waits for nothing. */
+	char wait[REQUEST_WAIT_BYTES];
+	bool wait_tells_more; /* than the function in which it waits */
 };
 
 struct request_row {

@@ -23,6 +23,7 @@
 #include "unwind/elf/registers.h"
 #include "unwind/names/namer.h"
 #include "unwind/nginx/connections.h"
+#include "unwind/nginx/light_threads.h"
 #include "unwind/values/frame_values.h"
 
 struct known_files;
@@ -204,6 +205,9 @@ bool lua_process_has_timer_flags(struct lua_process *process);
  * works for it. False if there are no coroutines.
  */
 bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase);
+
+/* The request and the context that a lua_State of the first VM refers to. False if it refers to no request. */
+bool lua_process_light_thread(struct lua_process *process, uint64_t thread, struct light_thread *ret_light_thread);
 
 /*
  * The first coroutine that works for a request, in the first VM, and the request's phase; NULL if it is

@@ -178,8 +178,7 @@ static void capture_requests(struct lua_process *process)
 		struct lua_thread *thread = &process->capture.threads[i];
 		struct request_context context;
 
-		if (thread->layout->L_exdata < 0)
-			continue;
+		capture_note_request(process->memory, layout, thread);
 		thread->has_request_context = true;
 		thread->request_context = 0;
 		if (request_context(process->memory, layout, thread->exdata, ranges, &context) &&

@@ -12,14 +12,16 @@ enum { NEAR_FRAMES = 4 /* how far from the innermost frame a library's file coun
 
 void lua_wait_read(struct lua_process *process, uint64_t thread, struct lua_wait *ret_wait)
 {
+	struct light_thread light_thread;
 	struct connections connections;
 
 	memset(ret_wait, 0, sizeof(*ret_wait));
 	ret_wait->with_names = lua_process_wants_details(process);
-	if (lua_process_global_count(process) == 0 || !lua_process_connections(process, &connections))
+	if (!lua_process_light_thread(process, thread, &light_thread) ||
+	    !lua_process_connections(process, &connections))
 		return;
 	cosocket_read(lua_process_memory(process), &lua_process_global(process, 0)->vm->layout, &connections,
-		      thread, &ret_wait->socket);
+		      &light_thread, &ret_wait->socket);
 	if (ret_wait->socket.connection && lua_process_has_timer_flags(process))
 		ret_wait->limit = connection_wait(lua_process_memory(process), ret_wait->socket.connection);
 }
@@ -159,13 +161,15 @@ static void name_socket(const struct lua_wait *wait, const struct frame *frames,
 						     : " read");
 }
 
-void lua_wait_name(const struct lua_wait *wait, const struct frame *frames, size_t count,
+bool lua_wait_name(const struct lua_wait *wait, const struct frame *frames, size_t count,
 		   char ret_name[static REQUEST_WAIT_BYTES])
 {
 	const char *name = name_by_function(frames, count);
 
-	if (!name && wait->socket.state != COSOCKET_NONE)
+	if (!name && wait->socket.state != COSOCKET_NONE) {
 		name_socket(wait, frames, count, ret_name);
-	else
-		snprintf(ret_name, REQUEST_WAIT_BYTES, "%s", name ? name : "Lua");
+		return wait->socket.state != COSOCKET_CLIENT;
+	}
+	snprintf(ret_name, REQUEST_WAIT_BYTES, "%s", name ? name : "Lua");
+	return false;
 }

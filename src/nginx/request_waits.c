@@ -132,11 +132,11 @@ void request_waits_note_due(struct lua_process *process, struct request_waits *w
 	for (size_t i = 0; i < timers.count; i++) {
 		const struct timer_event event = timer_event_read(memory, &timers.timers[i], offset,
 								  &connections, luajit);
-		uint64_t request;
+		struct light_thread light_thread;
 
-		if (event.kind == TIMER_COROUTINE && luajit->L_exdata >= 0 &&
-		    memory_u64(memory, event.subject + (uint64_t)luajit->L_exdata, &request))
-			note_due(waits, request);
+		if (event.kind == TIMER_COROUTINE &&
+		    lua_process_light_thread(process, event.subject, &light_thread))
+			note_due(waits, light_thread.request);
 	}
 	timers_clear(&timers);
 }

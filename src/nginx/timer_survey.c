@@ -80,16 +80,15 @@ static int read_lua_timer(struct survey *survey, uint64_t note, struct timer_row
 
 static int read_coroutine(struct survey *survey, uint64_t thread, struct timer_row *row)
 {
-	const struct layout *luajit = layout_of(survey);
 	struct nginx_request request;
-	uint64_t exdata;
+	struct light_thread light_thread;
 	int error;
 
-	if (!luajit || !capture(survey, thread, COROUTINE_SUSPENDED))
+	if (!capture(survey, thread, COROUTINE_SUSPENDED))
 		return 0;
 	error = keep_frames(survey, row);
-	if (!error && memory_u64(survey->memory, thread + (uint64_t)luajit->L_exdata, &exdata) &&
-	    lua_process_read_request(survey->process, exdata, &request))
+	if (!error && lua_process_light_thread(survey->process, thread, &light_thread) &&
+	    lua_process_read_request(survey->process, light_thread.request, &request))
 		nginx_request_route(&request, row->route);
 	return error;
 }

@@ -74,6 +74,26 @@ static const struct layout luajit = {
 	.GCstr_size = 24,
 };
 
+/* Without exdata: LuaJIT's own. */
+static const struct layout other_luajit = {
+	.L_glref = 8,
+	.L_env = 36,
+	.L_base = 16,
+	.L_exdata = LAYOUT_ABSENT,
+	.L_exdata2 = LAYOUT_ABSENT,
+	.GChead_gct = 5,
+	.GCstr_len = 12,
+	.GCstr_size = 16,
+	.GCtab_size = 32,
+	.GCtab_array = 8,
+	.GCtab_node = 20,
+	.GCtab_asize = 24,
+	.GCtab_hmask = 28,
+	.Node_size = 24,
+	.Node_val = 0,
+	.Node_key = 8,
+};
+
 static void check_text(const char *text, size_t room)
 {
 	char route[ROUTE_BYTES];
@@ -152,9 +172,13 @@ static void read_zone(struct memory *memory, uint64_t begin, uint64_t end)
 /* A lua_State and the socket that it waits for, and the time limits of connections. */
 static void read_sockets(struct memory *memory, uint64_t thread, const struct connections *connections)
 {
+	struct request_hints hints = { 0 };
+	struct light_thread light_thread;
 	struct cosocket cosocket;
 
-	cosocket_read(memory, &luajit, connections, thread, &cosocket);
+	if (!light_thread_read(memory, &layout, &luajit, thread, &hints, &light_thread))
+		return;
+	cosocket_read(memory, &luajit, connections, &light_thread, &cosocket);
 	fuzz_check(cosocket.address_length <= sizeof(cosocket.address), "an address has room");
 	fuzz_check(memchr(cosocket.name, '\0', sizeof(cosocket.name)), "a peer's name ends");
 	fuzz_check(cosocket.state != COSOCKET_NONE || (cosocket.connection == 0 && cosocket.name[0] == '\0'),
@@ -171,6 +195,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct memory_range ranges[REQUEST_RANGES];
 	struct connections connections;
 	struct request_context context;
+	struct request_hints hints = { 0 };
+	struct light_thread light_thread;
 	struct member_loads loads = { .count = 0 };
 
 	members.cycle = cycle;
@@ -188,6 +214,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (request_context(&mapped.memory, &layout, request, ranges, &context))
 		fuzz_check(light_threads_find(&mapped.memory, &layout, &luajit, request, &context, threads) <=
 				   LIGHT_THREADS_MAX,
+			   "light threads have room");
+	/* Without exdata, the globals of a coroutine tell. */
+	if (light_thread_read(&mapped.memory, &layout, &other_luajit, code, &hints, &light_thread) &&
+	    request_context(&mapped.memory, &layout, light_thread.request, ranges, &context))
+		fuzz_check(light_threads_find(&mapped.memory, &layout, &other_luajit, light_thread.request,
+					      &context, threads) <= LIGHT_THREADS_MAX,
 			   "light threads have room");
 	return 0;
 }

@@ -1,15 +1,40 @@
 # SPDX-License-Identifier: MIT
 """A real nginx with OpenResty's Lua module, as Debian builds both."""
 
+import contextlib
 import os
 import pathlib
 import re
 import signal
 import socket
 import subprocess
+import sys
 import urllib.request
 
 import ljspy
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "layouts"))
+import packages  # noqa: E402
+
+OTHER_RELEASES = ("bullseye", "trixie", "sid")
+
+# In the packages that nginx needs: libraries of its release, and what configurations name.
+PARTS = ("lib", "zlib1g", "openssl", "nginx", "lua-resty-")
+NAMED = ("libnginx-mod-http-ndk", "libnginx-mod-http-lua", "lua-resty-core", "lua-resty-lrucache")
+
+
+def unpacked(release):
+    """A root directory with nginx and its Lua module as a release of Debian has them."""
+    root = packages.PACKAGES / release / "nginx"
+    if not root.is_dir():
+        lists = packages.lists(release, "amd64")
+        names = packages.planned(lists, "nginx", "libnginx-mod-http-lua")
+        packages.downloaded(lists, root, [name for name in names if name.startswith(PARTS)])
+    # Configurations name files as in build/packages, where each package has a directory.
+    for name in NAMED:
+        with contextlib.suppress(FileExistsError):
+            (root / name).symlink_to(".")
+    return root
 
 
 def template(name):
@@ -37,23 +62,28 @@ class Load(subprocess.Popen):
 
 class Nginx:
     """A running server. USER, a number, starts it. If the master is root, the
-    configuration makes its workers nobody. A context manager."""
+    configuration makes its workers nobody. RELEASE: of Debian, another than this
+    machine's; $LJSPY_NGINX has it for all. A context manager."""
 
-    def __init__(self, directory, config, user=None, limit=120, **settings):
+    def __init__(self, directory, config, user=None, limit=120, release=None, **settings):
         directory.mkdir(exist_ok=True)
         if user is not None:
             os.chown(directory, user, user)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        settings |= {"DIRECTORY": directory, "PACKAGES": ljspy.PACKAGES, "PORT": self.port}
+        release = release or os.environ.get("LJSPY_NGINX")
+        root = unpacked(release) if release else ljspy.PACKAGES
+        settings |= {"DIRECTORY": directory, "PACKAGES": root, "PORT": self.port}
         path = directory / "nginx.conf"
         path.write_text(re.sub("@([A-Z]+)@", lambda m: str(settings[m[1]]), config))
         self.error_log = directory / "error.log"
-        library = ljspy.PACKAGES / "libluajit2-5.1-2/usr/lib/x86_64-linux-gnu"
-        argv = [ljspy.PACKAGES / "nginx/usr/sbin/nginx", "-p", f"{directory}/", "-e", self.error_log, "-c", path]
-        environment = os.environ | {"LD_LIBRARY_PATH": str(library)}
-        self.master = ljspy.Target(argv, env=environment, limit=limit, user=user)
+        environment = os.environ | {"LD_LIBRARY_PATH": str(root / "libluajit2-5.1-2/usr/lib/x86_64-linux-gnu")}
+        command = packages.loader(root, root / "usr/sbin/nginx") if release else [root / "nginx/usr/sbin/nginx"]
+        if release != "bullseye":  # which has only that of the configuration
+            command += ["-e", self.error_log]
+        command += ["-p", f"{directory}/", "-c", path]
+        self.master = ljspy.Target(command, env=environment, limit=limit, user=user)
 
     def wait_answers(self, *paths):
         assert ljspy.wait_until(lambda: all(self.answers(path) for path in paths)), self.error_log.read_text()

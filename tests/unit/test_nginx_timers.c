@@ -213,35 +213,34 @@ enum {
 
 static void the_socket_that_a_coroutine_waits_for(void **state)
 {
-	const struct layout luajit = { .gc64 = true, .L_exdata = 8, .L_exdata2 = 16, .L_base = 24 };
+	const struct layout luajit = { .gc64 = true, .L_base = 24 };
+	const struct light_thread light_thread = { at(THREAD), at(1), at(COCTX) };
 	struct made_up made_up = connected();
 	uint64_t *words = made_up.words;
 	struct cosocket cosocket;
 
 	(void)state;
-	words[THREAD + 1] = at(1); /* the request */
-	words[THREAD + 2] = at(COCTX);
 	words[COCTX] = at(SOCKET);
 	words[SOCKET_REQUEST] = at(1);
 	words[WAITS] = at(COCTX);
-	cosocket_read(&made_up.memory, &luajit, &two, at(THREAD), &cosocket);
+	cosocket_read(&made_up.memory, &luajit, &two, &light_thread, &cosocket);
 	assert_int_equal(cosocket.state, COSOCKET_RESOLVING);
 	words[SOCKET_REQUEST + 1] = at(CONNECTION);
 	words[SOCKET_REQUEST + 2] = at(ADDRESS);
 	words[SOCKET_REQUEST + 3] = 16;
 	words[ADDRESS] = 2;
-	cosocket_read(&made_up.memory, &luajit, &two, at(THREAD), &cosocket);
+	cosocket_read(&made_up.memory, &luajit, &two, &light_thread, &cosocket);
 	assert_int_equal(cosocket.state, COSOCKET_NONE); /* the connection is another one's */
 	words[CONNECTION] = at(SOCKET);
-	cosocket_read(&made_up.memory, &luajit, &two, at(THREAD), &cosocket);
+	cosocket_read(&made_up.memory, &luajit, &two, &light_thread, &cosocket);
 	assert_int_equal(cosocket.state, COSOCKET_OPEN);
 	assert_int_equal(cosocket.address_length, 16);
 	assert_int_equal(cosocket.address[0], 2);
 	words[CONNECTION] = at(1);
-	cosocket_read(&made_up.memory, &luajit, &two, at(THREAD), &cosocket);
+	cosocket_read(&made_up.memory, &luajit, &two, &light_thread, &cosocket);
 	assert_int_equal(cosocket.state, COSOCKET_CLIENT);
 	words[WAITS] = 0;
-	cosocket_read(&made_up.memory, &luajit, &two, at(THREAD), &cosocket);
+	cosocket_read(&made_up.memory, &luajit, &two, &light_thread, &cosocket);
 	assert_int_equal(cosocket.state, COSOCKET_NONE); /* the wait is over */
 }
 

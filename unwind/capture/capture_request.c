@@ -4,24 +4,40 @@
 
 #include "unwind/lua/luajit.h"
 #include "unwind/nginx/gateway.h"
+#include "unwind/nginx/light_threads.h"
+
+void capture_note_request(struct memory *memory, const struct request_layout *layout, struct lua_thread *thread)
+{
+	struct memory_range ranges[REQUEST_RANGES];
+	struct request_context context;
+
+	if (thread->layout->L_exdata >= 0 || !layout->known ||
+	    !light_thread_request(memory, thread->layout, thread->address, &thread->global->request_hints,
+				  &thread->exdata))
+		return;
+	if (request_context(memory, layout, thread->exdata, ranges, &context))
+		light_thread_context(memory, layout, thread->layout, thread->exdata, &context,
+				     thread->address, &thread->exdata2);
+}
 
 void capture_request(struct capture *capture, struct capture_hints *hints)
 {
 	const struct request_layout *layout = lua_image_request_layout(capture->lua);
-	const struct lua_thread *innermost = NULL;
+	struct lua_thread *innermost = NULL;
 	struct request_context context;
 
 	capture->request_context = 0;
 	capture->has_request_context = false;
 	capture->request.address = 0;
 	for (size_t i = 0; i < capture->thread_count; i++) {
-		const struct lua_thread *thread = &capture->threads[i];
+		struct lua_thread *thread = &capture->threads[i];
 
 		if (thread->cframe && (!innermost || thread->cframe < innermost->cframe))
 			innermost = thread;
 	}
-	if (!innermost || !layout->known || innermost->layout->L_exdata < 0)
+	if (!innermost || !layout->known)
 		return;
+	capture_note_request(snapshot_memory(capture->snapshot), layout, innermost);
 	capture->has_request_context = true;
 	if (!request_context(snapshot_memory(capture->snapshot), layout, innermost->exdata, hints->request,
 			     &context))
@@ -47,6 +63,8 @@ static struct lua_thread *take_parked(struct capture *capture, struct global_sta
 			(size_t)global->vm->layout.L_size) != MEMORY_OK ||
 	    !lua_thread_load(&capture->threads[capture->thread_count], global, address, bytes))
 		return NULL;
+	capture_note_request(snapshot_memory(capture->snapshot), lua_image_request_layout(capture->lua),
+			     &capture->threads[capture->thread_count]);
 	return &capture->threads[capture->thread_count++];
 }
 
@@ -76,6 +94,9 @@ void capture_parents(struct capture *capture)
 	for (size_t i = 0; i < count; i++) {
 		struct lua_thread *thread = &capture->threads[i];
 
+		if (thread->exdata == 0)
+			capture_note_request(snapshot_memory(capture->snapshot),
+					     lua_image_request_layout(capture->lua), thread);
 		while (thread && thread->exdata2)
 			thread = link_parent(capture, thread);
 	}

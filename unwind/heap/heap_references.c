@@ -23,7 +23,6 @@ enum {
 	TAG_INT = ~13, /* LJ_TNUMX */
 	TAG_TRUE = ~2,
 	TAG_FALSE = ~1,
-	TAG_LIGHTUD = ~3,
 };
 
 /* What is known of a metatable. */

@@ -30,6 +30,18 @@ void lua_table_each(struct memory *memory, const struct layout *layout, uint64_t
 bool lua_table_find_table(struct memory *memory, const struct layout *layout, uint64_t table, const char *key,
 			  uint64_t *ret_table);
 
+/*
+ * The value of the pair with this key, in a table of at most some hundred pairs. False if there is none, or it
+ * is nil. LuaJIT has each string once: *known is the key's address if it was found before, else 0; it is brought
+ * up to date, and spares reads while the string stays.
+ */
+bool lua_table_find(struct memory *memory, const struct layout *layout, uint64_t table, const char *key,
+		    uint64_t *known, uint64_t *ret_value);
+
+/* The table that is the element with this index, in such a table. It may be in the hash part. */
+bool lua_table_element(struct memory *memory, const struct layout *layout, uint64_t table, uint32_t index,
+		       uint64_t *ret_table);
+
 /* The registry of the global_State at g; false if it cannot be read. */
 bool lua_table_registry(struct memory *memory, const struct layout *layout, uint64_t g, uint64_t *ret_table);
 

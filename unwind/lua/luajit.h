@@ -25,6 +25,7 @@ enum { FF_LUA = 0, FF_C = 1 };
 /* Value tags, as lj_obj.h's ~n. */
 enum {
 	TAG_NIL = ~0,
+	TAG_LIGHTUD = ~3,
 	TAG_STR = ~4,
 	TAG_THREAD = ~6,
 	TAG_PROTO = ~7,
@@ -81,6 +82,12 @@ static const uint32_t FIRSTLINE_BUILTIN = UINT32_MAX;
 
 enum { PROTO_VARARG = 0x02 }; /* GCproto.flags */
 
+/*
+ * Since 2020, a light userdata on a 64-bit machine has so many lower bits of its pointer (lj_obj.h: lightudV). Above
+ * them is the index of an element of the array at g->gc.lightudseg, whose 32 bits are the pointer's upper half.
+ */
+enum { LIGHTUD_BITS_LO = 39 };
+
 enum { CFRAME_FLAGS = 3 }; /* low bits of L->cframe; the rest is the stack pointer */
 
 /* A little-endian integer of size bytes (at most 8) in a copy of an object. */
@@ -117,6 +124,33 @@ static inline bool tvalue_is_number(bool gc64, uint64_t value, bool *ret_is_inte
 
 	*ret_is_integer = tag == integer;
 	return (uint32_t)tag <= (uint32_t)integer;
+}
+
+/* An integer from 0 to 2^30 - 1, which may be kept as a double. False if the value is none. */
+static inline bool tvalue_integer(bool gc64, uint64_t value, uint32_t *ret_integer)
+{
+	bool is_integer;
+	double number;
+
+	if (!tvalue_is_number(gc64, value, &is_integer))
+		return false;
+	memcpy(&number, &value, sizeof(number));
+	if (is_integer)
+		number = (int32_t)(uint32_t)value;
+	if (!(number >= 0 && number < 1 << 30) || (uint32_t)number != number)
+		return false;
+	*ret_integer = (uint32_t)number;
+	return true;
+}
+
+/* The lower 47 bits of a light userdata: a pointer, or a segment's number and what LIGHTUD_BITS_LO says. */
+static inline bool tvalue_light_userdata(bool gc64, uint64_t value, uint64_t *ret_bits)
+{
+	bool is_one = gc64 ? tvalue_tag(true, value) == TAG_LIGHTUD : (int64_t)value >> 47 == -2;
+
+	if (is_one)
+		*ret_bits = value & (((uint64_t)1 << 47) - 1);
+	return is_one;
 }
 
 /* Slots of a call frame below its base. */

@@ -155,19 +155,22 @@ static bool is_queued(const struct search *search, uint64_t address)
 }
 
 void cosocket_read(struct memory *memory, const struct layout *luajit, const struct connections *connections,
-		   uint64_t thread, struct cosocket *ret_cosocket)
+		   const struct light_thread *light_thread, struct cosocket *ret_cosocket)
 {
-	struct search search = {
-		.memory = memory, .luajit = luajit, .connections = connections, .thread = thread
+	const struct search search = {
+		.memory = memory,
+		.luajit = luajit,
+		.connections = connections,
+		.thread = light_thread->thread,
+		.request = light_thread->request,
+		.coctx = light_thread->coctx,
 	};
 	struct socket socket;
 	uint64_t address;
 
 	memset(ret_cosocket, 0, sizeof(*ret_cosocket));
-	if (luajit->L_exdata < 0 || luajit->L_exdata2 < 0 ||
-	    !memory_u64(memory, thread + (uint64_t)luajit->L_exdata, &search.request) ||
-	    !memory_u64(memory, thread + (uint64_t)luajit->L_exdata2, &search.coctx) || search.request == 0 ||
-	    search.coctx == 0 || !memory_u64(memory, search.coctx, &address) || address == 0)
+	if (search.request == 0 || search.coctx == 0 || !memory_u64(memory, search.coctx, &address) ||
+	    address == 0)
 		return;
 	if (is_queued(&search, address)) {
 		ret_cosocket->state = COSOCKET_QUEUED;

@@ -20,6 +20,7 @@
 #include "luajit-layouts/layout.h"
 #include "memory/memory.h"
 #include "unwind/nginx/connections.h"
+#include "unwind/nginx/light_threads.h"
 
 enum {
 	COSOCKET_ADDRESS_BYTES = 128, /* sockaddr_storage */
@@ -47,8 +48,8 @@ struct cosocket {
 	char name[COSOCKET_NAME_BYTES];
 };
 
-/* Of a coroutine that does not run, while nothing runs. luajit has L_exdata and L_exdata2, or there is none. */
+/* Of a coroutine that does not run, while nothing runs. */
 void cosocket_read(struct memory *memory, const struct layout *luajit, const struct connections *connections,
-		   uint64_t thread, struct cosocket *ret_cosocket);
+		   const struct light_thread *light_thread, struct cosocket *ret_cosocket);
 
 #endif

@@ -10,14 +10,7 @@
 #include "unwind/lua/lua_table.h"
 #include "unwind/lua/luajit.h"
 
-enum {
-	NODES_MAX = 512, /* of a table that is searched: a request's and a route's have fewer than 100 */
-	NODE_BYTES_MAX = 32,
-	TABLE_BYTES_MAX = 128,
-	KEY_BYTES_MAX = 64, /* a GCstr with one of the keys */
-	NAME_BYTES = ROUTE_BYTES - (int)sizeof("route "),
-	INTEGERS_END = 1 << 30, /* references and ids are counted from 1 */
-};
+enum { NAME_BYTES = ROUTE_BYTES - (int)sizeof("route ") };
 
 enum key { KEY_ROUTE, KEY_SERVICE, KEY_API_CTX, KEY_MATCHED_ROUTE, KEY_VALUE, KEY_NAME, KEY_ID, KEY_COUNT };
 
@@ -148,81 +141,10 @@ struct reading {
 	struct gateway *gateway;
 };
 
-/* A table's two parts. */
-struct table {
-	uint64_t array, asize, node, nodes;
-};
-
-static bool read_table(const struct reading *reading, uint64_t address, struct table *ret_table)
-{
-	const struct layout *luajit = reading->luajit;
-	unsigned ref = layout_ref_size(luajit);
-	uint8_t header[TABLE_BYTES_MAX];
-
-	if (memory_read(reading->memory, address, header, (size_t)luajit->GCtab_size) != MEMORY_OK ||
-	    load_bytes(header, luajit->GChead_gct, 1) != GCT_TABLE)
-		return false;
-	*ret_table = (struct table){
-		.array = load_bytes(header, luajit->GCtab_array, ref),
-		.asize = load_bytes(header, luajit->GCtab_asize, 4),
-		.node = load_bytes(header, luajit->GCtab_node, ref),
-		.nodes = load_bytes(header, luajit->GCtab_hmask, 4) + 1,
-	};
-	return true;
-}
-
-/* All nodes of a table, in bytes of Node_size each. False if there are too many. */
-static bool read_nodes(const struct reading *reading, const struct table *table,
-		       uint8_t ret_nodes[static NODES_MAX * NODE_BYTES_MAX])
-{
-	return table->nodes <= NODES_MAX && reading->luajit->Node_size <= NODE_BYTES_MAX &&
-	       memory_read(reading->memory, table->node, ret_nodes,
-			   (size_t)table->nodes * (size_t)reading->luajit->Node_size) == MEMORY_OK;
-}
-
-/* Is the string at the address the key? */
-static bool is_key(const struct reading *reading, uint64_t address, enum key key)
-{
-	const struct layout *luajit = reading->luajit;
-	size_t length = strlen(key_texts[key]);
-	uint8_t string[KEY_BYTES_MAX];
-	size_t bytes = (size_t)luajit->GCstr_size + length;
-
-	return bytes <= sizeof(string) && memory_read(reading->memory, address, string, bytes) == MEMORY_OK &&
-	       load_bytes(string, luajit->GChead_gct, 1) == GCT_STRING &&
-	       load_bytes(string, luajit->GCstr_len, 4) == length &&
-	       memcmp(string + luajit->GCstr_size, key_texts[key], length) == 0;
-}
-
-/*
- * The value of a key. LuaJIT has each string once, so the address of a string that was the key and still is
- * tells the node.
- */
 static bool find(const struct reading *reading, uint64_t address, enum key key, uint64_t *ret_value)
 {
-	const struct layout *luajit = reading->luajit;
-	uint64_t *known = &reading->gateway->keys[key];
-	uint8_t nodes[NODES_MAX * NODE_BYTES_MAX];
-	struct table table;
-
-	if (!read_table(reading, address, &table) || !read_nodes(reading, &table, nodes))
-		return false;
-	if (*known && !is_key(reading, *known, key))
-		*known = 0;
-	for (uint64_t i = 0; i < table.nodes; i++) {
-		const uint8_t *node = nodes + i * (uint64_t)luajit->Node_size;
-		uint64_t name = load_bytes(node, luajit->Node_key, SLOT_SIZE);
-		uint64_t value = load_bytes(node, luajit->Node_val, SLOT_SIZE);
-		uint64_t string = tvalue_object(luajit->gc64, name);
-
-		if (tvalue_tag(luajit->gc64, name) != TAG_STR || tvalue_tag(luajit->gc64, value) == TAG_NIL ||
-		    (*known ? string != *known : !is_key(reading, string, key)))
-			continue;
-		*known = string;
-		*ret_value = value;
-		return true;
-	}
-	return false;
+	return lua_table_find(reading->memory, reading->luajit, address, key_texts[key],
+			      &reading->gateway->keys[key], ret_value);
 }
 
 static bool find_table(const struct reading *reading, uint64_t address, enum key key, uint64_t *ret_table)
@@ -236,52 +158,6 @@ static bool find_table(const struct reading *reading, uint64_t address, enum key
 	return true;
 }
 
-/* An integer, which may be kept as a double. False if it is none, or not from 0 on to INTEGERS_END. */
-static bool integer_of(const struct layout *luajit, uint64_t value, uint32_t *ret_integer)
-{
-	bool is_integer;
-	double number;
-
-	if (!tvalue_is_number(luajit->gc64, value, &is_integer))
-		return false;
-	memcpy(&number, &value, sizeof(number));
-	if (is_integer)
-		number = (int32_t)(uint32_t)value;
-	if (!(number >= 0 && number < INTEGERS_END) || (uint32_t)number != number)
-		return false;
-	*ret_integer = (uint32_t)number;
-	return true;
-}
-
-/* The element of a table with an integer as key. It is in the hash part while the array part is smaller. */
-static bool find_element(const struct reading *reading, uint64_t address, uint32_t index, uint64_t *ret_table)
-{
-	const struct layout *luajit = reading->luajit;
-	uint8_t nodes[NODES_MAX * NODE_BYTES_MAX];
-	uint64_t value = UINT64_MAX;
-	struct table table;
-	uint32_t key;
-
-	if (!read_table(reading, address, &table))
-		return false;
-	if (index < table.asize) {
-		if (!memory_u64(reading->memory, table.array + index * (uint64_t)SLOT_SIZE, &value))
-			return false;
-	} else if (read_nodes(reading, &table, nodes)) {
-		for (uint64_t i = 0; i < table.nodes; i++) {
-			const uint8_t *node = nodes + i * (uint64_t)luajit->Node_size;
-
-			if (integer_of(luajit, load_bytes(node, luajit->Node_key, SLOT_SIZE), &key) &&
-			    key == index)
-				value = load_bytes(node, luajit->Node_val, SLOT_SIZE);
-		}
-	}
-	if (tvalue_tag(luajit->gc64, value) != TAG_TAB)
-		return false;
-	*ret_table = tvalue_object(luajit->gc64, value);
-	return true;
-}
-
 /* The text of a member that is a string or an integer. False if it is neither, or empty. */
 static bool find_text(const struct reading *reading, uint64_t address, enum key key,
 		      char ret_text[static NAME_BYTES])
@@ -292,7 +168,7 @@ static bool find_text(const struct reading *reading, uint64_t address, enum key 
 
 	if (!find(reading, address, key, &value))
 		return false;
-	if (integer_of(luajit, value, &length)) {
+	if (tvalue_integer(luajit->gc64, value, &length)) {
 		snprintf(ret_text, NAME_BYTES, "%" PRIu32, length);
 		return true;
 	}
@@ -334,7 +210,7 @@ bool gateway_route(struct memory *memory, const struct request_layout *layout, c
 
 	/* Without an ngx.ctx it is LUA_NOREF, which is negative. */
 	if (layout->ctx_ref == 0 || !memory_u32(memory, context->address + (uint64_t)layout->ctx_ref, &ref) ||
-	    ref == 0 || ref > INT32_MAX || !find_element(&reading, gateway->tables, ref, &ctx) ||
+	    ref == 0 || ref > INT32_MAX || !lua_table_element(memory, luajit, gateway->tables, ref, &ctx) ||
 	    !find_route(&reading, ctx, &route))
 		return false;
 	has_name = find_text(&reading, route, KEY_NAME, name);

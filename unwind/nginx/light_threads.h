@@ -3,8 +3,12 @@
  * light_threads: the coroutines in which Lua works for a request.
  *
  * The module's context of a request contains that of its first coroutine and leads to the list of
- * the others (unwind/lua/request.h). A coroutine is accepted if it refers to its context and to
- * the request in turn, which needs a LuaJIT that keeps them in lua_State (L->exdata, L->exdata2).
+ * the others (unwind/lua/request.h). A coroutine is accepted if it refers to the request in turn.
+ *
+ * In OpenResty's LuaJIT, a lua_State refers to its request and to its context (L->exdata, L->exdata2).
+ * With another LuaJIT, the module keeps the request as a light userdata among the globals of the
+ * coroutine, by the name __ngx_req, and gives each request globals of its own (ngx_http_lua_util.h:
+ * ngx_http_lua_set_req). The context is then the one of the request that refers to the coroutine.
  */
 #ifndef LJSPY_LIGHT_THREADS_H
 #define LJSPY_LIGHT_THREADS_H
@@ -15,9 +19,30 @@
 
 #include "luajit-layouts/layout.h"
 #include "memory/memory.h"
+#include "unwind/lua/global_state.h"
 #include "unwind/lua/request.h"
 
 enum { LIGHT_THREADS_MAX = 64 }; /* of a request; there may be more */
+
+struct light_thread {
+	uint64_t thread;  /* lua_State */
+	uint64_t request; /* ngx_http_request_t, if it is still one: request_context() tells */
+	uint64_t coctx;   /* ngx_http_lua_co_ctx_t; 0 if it is unknown */
+};
+
+/* The request that a lua_State refers to. False if it refers to none. Brings the hints up to date. */
+bool light_thread_request(struct memory *memory, const struct layout *luajit, uint64_t thread,
+			  struct request_hints *hints, uint64_t *ret_request);
+
+/* The context of a coroutine of the request with this context. False if the request has no such coroutine. */
+bool light_thread_context(struct memory *memory, const struct request_layout *layout,
+			  const struct layout *luajit, uint64_t request,
+			  const struct request_context *context, uint64_t thread, uint64_t *ret_coctx);
+
+/* Both of a coroutine. False if it refers to no request. */
+bool light_thread_read(struct memory *memory, const struct request_layout *layout,
+		       const struct layout *luajit, uint64_t thread, struct request_hints *hints,
+		       struct light_thread *ret_light_thread);
 
 /* The coroutine with this context, which it refers to in turn. False if there is none. */
 bool light_thread_of(struct memory *memory, const struct layout *luajit, uint64_t coctx,

@@ -17,7 +17,6 @@
 enum {
 	TAG_FALSE = ~1,
 	TAG_TRUE = ~2,
-	TAG_LIGHTUD = ~3,
 	TAG_CDATA = ~10,
 	LIGHTUD_GC32 = -2, /* of a tag's higher half */
 	LIGHTUD_SHIFT = 15,
