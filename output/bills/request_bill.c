@@ -36,7 +36,8 @@ struct request {
 	const char *route;
 	uint64_t age_ns; /* the oldest one seen */
 	uint64_t sum_ns; /* that its samples stand for */
-	uint64_t count;  /* of samples */
+	uint64_t count;  /* of looks; several coroutines have a sample each of one look */
+	uint64_t time_ns; /* of the last one */
 	UT_hash_handle hh;
 };
 
@@ -123,7 +124,8 @@ static int add_age(struct request_bill_index *index, const struct sample *sample
 	if (sample->request.age_ns > request->age_ns)
 		request->age_ns = sample->request.age_ns;
 	request->sum_ns += sample->wall_ns;
-	request->count++;
+	request->count += request->count == 0 || sample->time_ns != request->time_ns;
+	request->time_ns = sample->time_ns;
 	return 0;
 }
 

@@ -125,36 +125,16 @@ static bool continue_step(struct request_life *life, const struct life_step *ste
 	return false;
 }
 
-/* 0 or -ENOMEM. */
-static int note_step(struct request_life *life, const struct sample *sample, uint64_t start_ns)
-{
-	struct life_step step = {
-		.start_ns = start_ns,
-		.end_ns = life->last_ns,
-		.looks = 1,
-		.at_once = 1,
-		.now = 1,
-		.phase = sample->phase ? strdup(sample->phase) : NULL,
-		.what = what_of(sample),
-		.frames = frames_of(sample),
-	};
-
-	if (!step.what || !step.frames || (sample->phase && !step.phase)) {
-		clear_step(&step);
-		return -ENOMEM;
-	}
-	if (!continue_step(life, &step))
-		return add_step(life, &step);
-	clear_step(&step);
-	return 0;
-}
-
 /*---- Looks ----*/
 
 struct reading {
 	struct request_life *life;
 	enum weight_kind clock;
 	uint64_t period_ns; /* between looks; 0 if unknown */
+	/* The look that is read, and the one before it. */
+	uint64_t at_ns, before_ns, weight_ns;
+	struct life_step *steps; /* owned */
+	size_t count, room;
 };
 
 static bool is_of(const struct request_life *life, const struct sample *sample)
@@ -191,30 +171,73 @@ static int keep_request(struct request_life *life, const struct sample_request *
 		       : 0;
 }
 
-/* Where the time begins that this look stands for. */
-static uint64_t start_of(const struct reading *reading, const struct sample *sample, uint64_t at_ns,
-			 uint64_t before_ns)
+/* Where the time begins that the look stands for. */
+static uint64_t start_of_look(const struct reading *reading)
 {
-	uint64_t weight_ns = reading->clock == WEIGHT_CPU_TIME ? sample->cpu_ns : sample->wall_ns;
-	uint64_t start_ns;
+	uint64_t weight_ns = reading->weight_ns, start_ns;
 
 	if (reading->period_ns && weight_ns > 2 * reading->period_ns)
 		weight_ns = 2 * reading->period_ns;
-	start_ns = at_ns > weight_ns ? at_ns - weight_ns : 0;
+	start_ns = reading->at_ns > weight_ns ? reading->at_ns - weight_ns : 0;
 	/* Ticks come a little early or late. */
-	return start_ns > before_ns + reading->period_ns / 2 ? start_ns : before_ns;
+	return start_ns > reading->before_ns + reading->period_ns / 2 ? start_ns : reading->before_ns;
 }
 
-/* The first sample of a later moment. 0 or -ENOMEM. */
-static int begin_look(const struct reading *reading, const struct sample *sample, uint64_t at_ns)
+/* All samples of the look are read. 0 or -ENOMEM. */
+static int end_look(struct reading *reading)
 {
 	struct request_life *life = reading->life;
-	struct life_step gap = { .start_ns = life->last_ns };
+	uint64_t start_ns = start_of_look(reading);
+	struct life_step gap = { .start_ns = reading->before_ns, .end_ns = start_ns };
+	int error = 0;
 
-	gap.end_ns = start_of(reading, sample, at_ns, life->last_ns);
-	life->look_ns = gap.end_ns;
-	life->last_ns = at_ns;
-	return gap.end_ns > gap.start_ns ? add_step(life, &gap) : 0;
+	if (reading->count && gap.end_ns > gap.start_ns)
+		error = add_step(life, &gap);
+	for (size_t i = 0; i < reading->count; i++) {
+		struct life_step *step = &reading->steps[i];
+
+		step->start_ns = start_ns;
+		step->end_ns = reading->at_ns;
+		if (error || continue_step(life, step))
+			clear_step(step);
+		else
+			error = add_step(life, step);
+	}
+	reading->count = 0;
+	reading->weight_ns = 0;
+	reading->before_ns = reading->at_ns;
+	return error;
+}
+
+/* 0 or -ENOMEM. */
+static int note_step(struct reading *reading, const struct sample *sample)
+{
+	struct life_step *steps = array_grow(reading->steps, &reading->room, reading->count + 1,
+					     sizeof(*steps));
+	struct life_step step = {
+		.looks = 1,
+		.at_once = 1,
+		.now = 1,
+		.phase = sample->phase ? strdup(sample->phase) : NULL,
+		.what = what_of(sample),
+		.frames = frames_of(sample),
+	};
+	uint64_t weight_ns;
+
+	if (steps)
+		reading->steps = steps;
+	if (!steps || !step.what || !step.frames || (sample->phase && !step.phase)) {
+		clear_step(&step);
+		return -ENOMEM;
+	}
+	reading->steps[reading->count++] = step;
+	weight_ns = reading->clock == WEIGHT_CPU_TIME ? sample->cpu_ns : sample->wall_ns;
+	/* Light threads that wait share the time; coroutines of --coroutines have all of it each. */
+	if (is_wait_of_request(sample))
+		reading->weight_ns += weight_ns;
+	else if (weight_ns > reading->weight_ns)
+		reading->weight_ns = weight_ns;
+	return 0;
 }
 
 static int take_sample(void *context, const struct sample *sample)
@@ -236,11 +259,13 @@ static int take_sample(void *context, const struct sample *sample)
 		return 0;
 	}
 	at_ns = sample->time_ns > life->begin_ns ? sample->time_ns - life->begin_ns : 0;
-	if ((life->samples++ == 0 || at_ns != life->last_ns) && begin_look(reading, sample, at_ns))
+	if (at_ns != reading->at_ns && reading->count && end_look(reading))
 		return -ENOMEM;
+	reading->at_ns = life->last_ns = at_ns;
+	life->samples++;
 	if (keep_request(life, &sample->request))
 		return -ENOMEM;
-	return note_step(life, sample, life->look_ns);
+	return note_step(reading, sample);
 }
 
 int request_life_read(struct sample_source *source, const struct session *session,
@@ -252,6 +277,11 @@ int request_life_read(struct sample_source *source, const struct session *sessio
 	if (figures->rate_asked_hz > 0)
 		reading.period_ns = (uint64_t)(NS_PER_SECOND / figures->rate_asked_hz);
 	error = sample_source_each(source, take_sample, &reading);
+	if (!error)
+		error = end_look(&reading);
+	while (reading.count > 0)
+		clear_step(&reading.steps[--reading.count]);
+	free(reading.steps);
 	life->recording_ends = life->begin_ns + life->last_ns + 2 * reading.period_ns >=
 			       session->start_ns + session->duration_ns;
 	return error;

@@ -4,8 +4,8 @@
  *
  * From the samples of a recording that have the request. Each is a look: it tells of the moment at
  * which it was taken, and stands for the time before it, but at most for two periods, because looks are
- * never further apart. Equal looks one after the other are one step. Time that no look stands for is a
- * step of its own, "not seen". Samples of the same moment (coroutines) are steps beside each other.
+ * never further apart. Samples of the same moment (light threads, coroutines) share the time. Equal looks one after the other are one step. Time that no look stands for is a
+ * step of its own, "not seen". Samples of the same moment are steps beside each other.
  *
  * The JSON document has version, request {pid, connection, number, method, host, route, status},
  * begin_ms (since the recording's beginning; negative: before it), last_seen_ms (since the request's
@@ -46,7 +46,6 @@ struct request_life {
 	uint32_t status;
 	uint64_t begin_ns; /* CLOCK_MONOTONIC */
 	uint64_t last_ns;  /* the last look, since the beginning */
-	uint64_t look_ns;  /* the look before */
 	uint64_t samples;
 	bool recording_ends;     /* at the last look */
 	bool is_cut;             /* there are more steps */

@@ -20,10 +20,12 @@
 #include "output/sample/sample.h"
 #include "src/inspect/given_layout.h"
 #include "unwind/capture/capture.h"
+#include "unwind/details/resty_lock.h"
 #include "unwind/elf/registers.h"
 #include "unwind/names/namer.h"
 #include "unwind/nginx/connections.h"
 #include "unwind/nginx/light_threads.h"
+#include "unwind/nginx/zones.h"
 #include "unwind/values/frame_values.h"
 
 struct known_files;
@@ -180,6 +182,25 @@ const char *lua_process_phase(const struct lua_process *process);
  */
 struct sample_request lua_process_request(struct lua_process *process, uint64_t time_ns);
 
+/* The lock of lua-resty-lock that the coroutine unwound last waits for. False if it waits for none, or it is unknown. */
+bool lua_process_find_lock(struct lua_process *process, struct resty_lock *ret_lock);
+
+/*
+ * Note where the memory is that nginx's processes share, for lua_process_find_zone_lock(). It may change at a
+ * reload of the configuration, for new workers.
+ */
+void lua_process_find_zones(struct lua_process *process);
+
+/* Does a thread that sleeps in a system call with this first argument wait for the lock of a zone? */
+bool lua_process_sleeps_at_zone(const struct lua_process *process, uint64_t sleeps_at);
+
+/*
+ * The zone whose lock the thread unwound last waits for, as it spins or sleeps_at (0: it does not). False if it
+ * waits for none, or it is unknown.
+ */
+bool lua_process_find_zone_lock(struct lua_process *process, uint64_t sleeps_at,
+				char ret_name[static ZONE_NAME_BYTES]);
+
 /* How to read requests of nginx; unknown if the process is none. */
 const struct request_members *lua_process_request_members(const struct lua_process *process);
 
@@ -210,10 +231,10 @@ bool lua_process_capture_request(struct lua_process *process, uint64_t request, 
 bool lua_process_light_thread(struct lua_process *process, uint64_t thread, struct light_thread *ret_light_thread);
 
 /*
- * The first coroutine that works for a request, in the first VM, and the request's phase; NULL if it is
- * unknown. False if no Lua works for it.
+ * The coroutines that work for a request, in the first VM, the first one first, and the request's phase; NULL if
+ * it is unknown. Returns how many; 0 if no Lua works for it.
  */
-bool lua_process_first_coroutine(struct lua_process *process, uint64_t request, const char **ret_phase,
-				 uint64_t *ret_thread);
+size_t lua_process_light_threads(struct lua_process *process, uint64_t request, const char **ret_phase,
+				 uint64_t ret_threads[static LIGHT_THREADS_MAX]);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/linux/proc/process.h"
 #include "unwind/details/details.h"
@@ -38,7 +39,48 @@ bool lua_process_wants_details(const struct lua_process *process)
 void process_close_details(struct lua_process *process)
 {
 	free(process->details);
+	free(process->zones);
 }
+
+/*---- Locks ----*/
+
+bool lua_process_find_lock(struct lua_process *process, struct resty_lock *ret_lock)
+{
+	return resty_lock_find(process->memory, &process->stack, &process->lock, ret_lock);
+}
+
+void lua_process_find_zones(struct lua_process *process)
+{
+	if (!process->zones)
+		process->zones = calloc(1, sizeof(*process->zones));
+	if (process->zones && process->zones->count == 0)
+		zones_find(process->memory, lua_image_request_members(process->lua)->cycle, process->zones);
+}
+
+bool lua_process_sleeps_at_zone(const struct lua_process *process, uint64_t sleeps_at)
+{
+	return process->zones && zones_of_mutex(process->zones, sleeps_at) != NULL;
+}
+
+bool lua_process_find_zone_lock(struct lua_process *process, uint64_t sleeps_at,
+				char ret_name[static ZONE_NAME_BYTES])
+{
+	const struct detail_source source = {
+		.capture = &process->capture,
+		.stack = &process->stack,
+		.namer = process->namer,
+		.live = process->memory,
+		.zones = process->zones,
+		.sleeps_at = sleeps_at,
+	};
+	const struct zone *zone = process->zones ? details_find_lock(&source) : NULL;
+
+	if (zone)
+		memcpy(ret_name, zone->name, sizeof(zone->name));
+	return zone != NULL;
+}
+
+/*---- Details ----*/
 
 void process_refresh_details(struct lua_process *process)
 {

@@ -81,6 +81,8 @@ struct lua_process {
 	struct capture capture;
 	char route[ROUTE_BYTES];        /* of the request captured last */
 	struct detail_capture *details; /* NULL: details are not wanted */
+	struct zones *zones;            /* lua_process_find_zones(); NULL: not wanted; owned */
+	struct resty_lock_memo lock;
 	struct merged_stack stack;
 };
 

@@ -149,22 +149,22 @@ bool lua_process_light_thread(struct lua_process *process, uint64_t thread, stru
 					   ret_light_thread);
 }
 
-bool lua_process_first_coroutine(struct lua_process *process, uint64_t request, const char **ret_phase,
-				 uint64_t *ret_thread)
+size_t lua_process_light_threads(struct lua_process *process, uint64_t request, const char **ret_phase,
+				 uint64_t ret_threads[static LIGHT_THREADS_MAX])
 {
 	const struct request_layout *layout = lua_image_request_layout(process->lua);
-	uint64_t threads[LIGHT_THREADS_MAX];
 	struct memory_range ranges[REQUEST_RANGES];
 	struct request_context context;
+	size_t count;
 
 	if (lua_image_count(process->lua) == 0 ||
-	    !request_context(process->memory, layout, request, ranges, &context) ||
-	    light_threads_find(process->memory, layout, &lua_image_global(process->lua, 0)->vm->layout,
-			       request, &context, threads) == 0)
-		return false;
-	*ret_phase = request_phase(context.phase);
-	*ret_thread = threads[0];
-	return true;
+	    !request_context(process->memory, layout, request, ranges, &context))
+		return 0;
+	count = light_threads_find(process->memory, layout, &lua_image_global(process->lua, 0)->vm->layout,
+				   request, &context, ret_threads);
+	if (count)
+		*ret_phase = request_phase(context.phase);
+	return count;
 }
 
 struct sample_request lua_process_request(struct lua_process *process, uint64_t time_ns)

@@ -62,13 +62,16 @@ static bool is_function(const char *function, const char *name, const char *symb
 	       (symbol && length > strlen(symbol) && strcmp(function + length - strlen(symbol), symbol) == 0);
 }
 
+static const char light_thread[] = "light thread", coroutine[] = "coroutine", lock[] = "lock";
+
 static const char *name_by_function(const struct frame *frames, size_t count)
 {
 	static const struct {
 		const char *function, *symbol, *wait;
 	} waits[] = {
 		{ "ngx.sleep", "_lua_ngx_sleep", "sleep" },
-		{ "ngx.thread.wait", "_lua_uthread_wait", "light thread" },
+		{ "ngx.thread.wait", "_lua_uthread_wait", light_thread },
+		{ "coroutine.resume", "_lua_coroutine_resume", coroutine },
 		{ "ngx.location.capture", "_lua_ngx_location_capture", "subrequest" },
 		{ "ngx.location.capture_multi", "_lua_ngx_location_capture_multi", "subrequest" },
 		{ "ngx.req.read_body", "_lua_ngx_req_read_body", "client body" },
@@ -80,7 +83,7 @@ static const char *name_by_function(const struct frame *frames, size_t count)
 	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
 		if (is_function(function, waits[i].function, waits[i].symbol))
 			/* lua-resty-lock sleeps again and again. */
-			return i == 0 && is_in_file(frames, count, "resty/lock.lua") ? "lock" : waits[i].wait;
+			return i == 0 && is_in_file(frames, count, "resty/lock.lua") ? lock : waits[i].wait;
 	return is_in_file(frames, count, "ngx/semaphore.lua") ? "semaphore" : NULL;
 }
 
@@ -161,10 +164,24 @@ static void name_socket(const struct lua_wait *wait, const struct frame *frames,
 						     : " read");
 }
 
-bool lua_wait_name(const struct lua_wait *wait, const struct frame *frames, size_t count,
-		   char ret_name[static REQUEST_WAIT_BYTES])
+static void name_lock(const struct resty_lock *known, bool with_key, char ret_name[static REQUEST_WAIT_BYTES])
+{
+	if (with_key && known->key[0])
+		snprintf(ret_name, REQUEST_WAIT_BYTES, "%s: %s \"%s\"", lock, known->dict, known->key);
+	else
+		snprintf(ret_name, REQUEST_WAIT_BYTES, "%s: %s", lock, known->dict);
+}
+
+bool lua_wait_name(struct lua_process *process, const struct lua_wait *wait, const struct frame *frames,
+		   size_t count, char ret_name[static REQUEST_WAIT_BYTES])
 {
 	const char *name = name_by_function(frames, count);
+	struct resty_lock known;
+
+	if (name == lock && lua_process_find_lock(process, &known)) {
+		name_lock(&known, wait->with_names, ret_name);
+		return true;
+	}
 
 	if (!name && wait->socket.state != COSOCKET_NONE) {
 		name_socket(wait, frames, count, ret_name);
@@ -172,4 +189,11 @@ bool lua_wait_name(const struct lua_wait *wait, const struct frame *frames, size
 	}
 	snprintf(ret_name, REQUEST_WAIT_BYTES, "%s", name ? name : "Lua");
 	return false;
+}
+
+bool lua_wait_is_for_coroutine(const struct frame *frames, size_t count)
+{
+	const char *name = name_by_function(frames, count);
+
+	return name == light_thread || name == coroutine;
 }

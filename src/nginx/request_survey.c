@@ -106,7 +106,7 @@ static int keep_coroutine(struct survey *survey, size_t index, struct request_ro
 		memcpy(kept->frames, frames, kept->frame_count * sizeof(frames[0]));
 	if (kept->state == COROUTINE_SUSPENDED)
 		kept->wait_tells_more =
-			lua_wait_name(&wait, kept->frames, kept->frame_count, kept->wait);
+			lua_wait_name(survey->process, &wait, kept->frames, kept->frame_count, kept->wait);
 	row->coroutine_count++;
 	return 0;
 }

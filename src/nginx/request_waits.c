@@ -25,6 +25,7 @@ struct reading {
 void request_waits_clear(struct request_waits *waits)
 {
 	free(waits->requests);
+	free(waits->due);
 	*waits = (struct request_waits){ 0 };
 }
 
@@ -107,11 +108,22 @@ static bool read_clock(struct lua_process *process, uint64_t *ret_ms)
 	return true;
 }
 
-static void note_due(struct request_waits *waits, uint64_t request)
+static void note_due(struct request_waits *waits, uint64_t thread)
 {
-	for (size_t i = 0; i < waits->count; i++)
-		waits->requests[i].is_due |= waits->requests[i].serves == request ||
-					     waits->requests[i].request.address == request;
+	uint64_t *due = array_grow(waits->due, &waits->due_room, waits->due_count + 1, sizeof(*due));
+
+	if (!due)
+		return;
+	waits->due = due;
+	due[waits->due_count++] = thread;
+}
+
+static bool is_due(const struct request_waits *waits, uint64_t thread)
+{
+	for (size_t i = 0; i < waits->due_count; i++)
+		if (waits->due[i] == thread)
+			return true;
+	return false;
 }
 
 void request_waits_note_due(struct lua_process *process, struct request_waits *waits)
@@ -123,6 +135,7 @@ void request_waits_note_due(struct lua_process *process, struct request_waits *w
 	struct timers timers;
 	uint64_t now_ms, offset;
 
+	waits->due_count = 0;
 	if (lua_process_global_count(process) == 0 || members->timers == 0 ||
 	    !lua_process_connections(process, &connections) || !read_clock(process, &now_ms) ||
 	    timers_read(memory, members->timers, now_ms, &timers))
@@ -132,11 +145,9 @@ void request_waits_note_due(struct lua_process *process, struct request_waits *w
 	for (size_t i = 0; i < timers.count; i++) {
 		const struct timer_event event = timer_event_read(memory, &timers.timers[i], offset,
 								  &connections, luajit);
-		struct light_thread light_thread;
 
-		if (event.kind == TIMER_COROUTINE &&
-		    lua_process_light_thread(process, event.subject, &light_thread))
-			note_due(waits, light_thread.request);
+		if (event.kind == TIMER_COROUTINE)
+			note_due(waits, event.subject);
 	}
 	timers_clear(&timers);
 }
@@ -152,39 +163,41 @@ static bool is_same(const struct nginx_request *a, const struct nginx_request *b
 void request_waits_know_nothing(size_t count, struct lua_waits *ret_waits)
 {
 	for (size_t i = 0; i < count; i++) {
-		ret_waits->coroutine[i] = -1;
+		ret_waits->first[i] = ret_waits->count[i] = 0;
 		ret_waits->phase[i] = NULL;
 		ret_waits->is_there[i] = false;
-		memset(&ret_waits->waits[i], 0, sizeof(ret_waits->waits[i]));
 	}
 }
 
-void request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
-			   size_t count, struct lua_waits *ret_waits)
+size_t request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
+			     size_t count, struct lua_waits *ret_waits)
 {
 	const struct request_members *members = lua_process_request_members(process);
-	uint64_t threads[REQUEST_WAITS_AT_ONCE];
-	int captured = 0;
+	uint64_t threads[REQUEST_WAITS_COROUTINES];
+	size_t captured = 0, i;
 
 	request_waits_know_nothing(count, ret_waits);
-	for (size_t i = 0; i < count; i++) {
+	for (i = 0; i < count && captured + LIGHT_THREADS_MAX <= REQUEST_WAITS_COROUTINES; i++) {
 		const struct waiting_request *waiting = &waits->requests[first + i];
 		struct nginx_request now;
 
 		ret_waits->is_there[i] = nginx_request_read(lua_process_memory(process), members,
 							    waiting->serves, &now) &&
 					 is_same(&now, &waiting->request);
-		if (ret_waits->is_there[i] &&
-		    lua_process_first_coroutine(process, waiting->serves, &ret_waits->phase[i],
-						&threads[captured])) {
-			lua_wait_read(process, threads[captured], &ret_waits->waits[i]);
-			ret_waits->coroutine[i] = captured++;
+		ret_waits->first[i] = captured;
+		if (ret_waits->is_there[i])
+			ret_waits->count[i] = lua_process_light_threads(
+				process, waiting->serves, &ret_waits->phase[i], threads + captured);
+		for (size_t j = 0; j < ret_waits->count[i]; j++, captured++) {
+			lua_wait_read(process, threads[captured], &ret_waits->waits[captured]);
+			ret_waits->is_due[captured] = is_due(waits, threads[captured]);
 		}
 	}
-	lua_process_capture_coroutines(process, 0, threads, (size_t)captured);
+	lua_process_capture_coroutines(process, 0, threads, captured);
 	/* One of them is no coroutine any more: which one is unknown. */
-	for (size_t i = 0; i < count && lua_process_coroutine_count(process) != (size_t)captured; i++)
-		ret_waits->is_there[i] &= ret_waits->coroutine[i] < 0;
+	for (size_t j = 0; j < i && lua_process_coroutine_count(process) != captured; j++)
+		ret_waits->is_there[j] &= ret_waits->count[j] == 0;
+	return i;
 }
 
 /*---- What they wait for ----*/
@@ -211,32 +224,81 @@ static const char *name_client_wait(const struct waiting_request *waiting)
 	return "client";
 }
 
-int request_waits_of(struct lua_process *process, const struct waiting_request *waiting,
-		     const struct lua_waits *lua, size_t index, struct request_wait *ret_wait)
+/* Takes the frames of a coroutine. 0 or -ENOMEM. */
+static int take_frames(struct lua_process *process, size_t coroutine, struct request_wait *wait)
 {
-	const char *upstream = upstream_names[waiting->upstream.state];
 	const struct frame *frames = NULL;
 	size_t count = 0;
-	int error = 0;
+	int error = lua_process_unwind_coroutine(process, coroutine, &frames, &count);
 
-	ret_wait->frame_count = 0;
-	if (lua->is_there[index] && lua->coroutine[index] >= 0)
-		error = lua_process_unwind_coroutine(process, (size_t)lua->coroutine[index], &frames, &count);
 	if (error)
 		return error;
-	ret_wait->frame_count = count < REQUEST_WAIT_FRAMES_MAX ? count : REQUEST_WAIT_FRAMES_MAX;
-	if (ret_wait->frame_count)
-		memcpy(ret_wait->frames, frames, ret_wait->frame_count * sizeof(frames[0]));
+	wait->frame_count = count < REQUEST_WAIT_FRAMES_MAX ? count : REQUEST_WAIT_FRAMES_MAX;
+	if (wait->frame_count)
+		memcpy(wait->frames, frames, wait->frame_count * sizeof(frames[0]));
+	return 0;
+}
+
+/* Of a coroutine. Its own: it waits for no other one of the request. */
+static int take_wait(struct lua_process *process, const struct lua_waits *lua, size_t coroutine,
+		     struct request_wait *ret_wait, bool *ret_is_own)
+{
+	int error;
+
+	*ret_wait = (struct request_wait){ .is_due = lua->is_due[coroutine] };
+	*ret_is_own = false;
+	error = take_frames(process, coroutine, ret_wait);
+	if (error)
+		return error;
+	lua_wait_name(process, &lua->waits[coroutine], ret_wait->frames, ret_wait->frame_count,
+		      ret_wait->name);
+	*ret_is_own = lua_process_coroutine_state(process, coroutine) == COROUTINE_SUSPENDED &&
+		      !lua_wait_is_for_coroutine(ret_wait->frames, ret_wait->frame_count);
+	return 0;
+}
+
+static int take_waits(struct lua_process *process, const struct lua_waits *lua, size_t index,
+		      struct request_wait ret_waits[static LIGHT_THREADS_MAX], size_t *ret_count)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < lua->count[index]; i++) {
+		bool is_own;
+		int error = take_wait(process, lua, lua->first[index] + i, &ret_waits[count], &is_own);
+
+		if (error)
+			return error;
+		count += is_own;
+	}
+	*ret_count = count;
+	return 0;
+}
+
+int request_waits_of(struct lua_process *process, const struct waiting_request *waiting,
+		     const struct lua_waits *lua, size_t index,
+		     struct request_wait ret_waits[static LIGHT_THREADS_MAX], size_t *ret_count)
+{
+	const char *upstream = upstream_names[waiting->upstream.state];
+	bool has_lua = lua->is_there[index] && lua->count[index], is_own;
+	int error = 0;
+
+	*ret_count = 0;
+	if (has_lua && !upstream)
+		error = take_waits(process, lua, index, ret_waits, ret_count);
+	if (error || *ret_count)
+		return error;
+	*ret_count = 1;
+	ret_waits[0] = (struct request_wait){ .frame_count = 0 };
+	if (has_lua)
+		error = take_wait(process, lua, lua->first[index], &ret_waits[0], &is_own);
 	/* Lua ends before nginx asks an upstream, so an upstream is what its request waits for. */
 	if (upstream)
-		snprintf(ret_wait->name, sizeof(ret_wait->name), "%s: %s", upstream,
+		snprintf(ret_waits[0].name, sizeof(ret_waits[0].name), "%s: %s", upstream,
 			 waiting->upstream.peer[0] ? waiting->upstream.peer : "-");
-	else if (lua->is_there[index] && lua->coroutine[index] >= 0)
-		lua_wait_name(&lua->waits[index], frames, count, ret_wait->name);
-	else
-		snprintf(ret_wait->name, sizeof(ret_wait->name), "%s",
+	else if (!has_lua)
+		snprintf(ret_waits[0].name, sizeof(ret_waits[0].name), "%s",
 			 lua->is_there[index] ? name_client_wait(waiting) : "unknown");
-	return 0;
+	return error;
 }
 
 struct sample_request request_waits_label(const struct waiting_request *waiting, uint64_t now_ns,

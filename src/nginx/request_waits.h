@@ -22,6 +22,7 @@
 enum {
 	REQUEST_WAITS_MAX = 4096,     /* requests of one moment */
 	REQUEST_WAITS_AT_ONCE = 32,   /* requests whose Lua is copied at a time */
+	REQUEST_WAITS_COROUTINES = 4 * LIGHT_THREADS_MAX, /* that are copied at a time */
 	REQUEST_WAIT_FRAMES_MAX = 64, /* of one request; outer ones are left out */
 };
 
@@ -31,13 +32,15 @@ struct waiting_request {
 	uint64_t serves;                /* the one that works for it now: itself, or a subrequest */
 	struct nginx_upstream upstream; /* of that */
 	enum connection_wait client;    /* what its connection has a time limit for */
-	bool is_due;                    /* its Lua need not wait any more: it waits for the loop */
 };
 
 struct request_waits {
 	struct waiting_request *requests; /* owned */
 	size_t count, room;
 	bool is_cut; /* there are more requests, or memory is short */
+	/* lua_States that need not wait any more: they wait for the loop. Owned. */
+	uint64_t *due;
+	size_t due_count, due_room;
 };
 
 void request_waits_clear(struct request_waits *waits);
@@ -50,30 +53,40 @@ void request_waits_note_due(struct lua_process *process, struct request_waits *w
 
 /* Where the Lua of some requests waits: copied while nothing runs, read until the next capture. */
 struct lua_waits {
-	/* For each request: which of the coroutines that were captured; -1: no Lua works for it. */
-	int coroutine[REQUEST_WAITS_AT_ONCE];
+	/* For each request: which of the coroutines that were captured; none if no Lua works for it. */
+	size_t first[REQUEST_WAITS_AT_ONCE], count[REQUEST_WAITS_AT_ONCE];
 	const char *phase[REQUEST_WAITS_AT_ONCE]; /* NULL if unknown */
 	bool is_there[REQUEST_WAITS_AT_ONCE];     /* false: it has ended meanwhile, or it is not known */
-	struct lua_wait waits[REQUEST_WAITS_AT_ONCE];
+	/* For each coroutine. */
+	struct lua_wait waits[REQUEST_WAITS_COROUTINES];
+	bool is_due[REQUEST_WAITS_COROUTINES];
 };
 
-/* Of count requests of the list from first on, at most REQUEST_WAITS_AT_ONCE. */
-void request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
-			   size_t count, struct lua_waits *ret_waits);
+/*
+ * Of count requests of the list from first on, at most REQUEST_WAITS_AT_ONCE. Returns of how many: there may be
+ * too many coroutines for all.
+ */
+size_t request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
+			     size_t count, struct lua_waits *ret_waits);
 
 /* Of count requests that cannot be captured. */
 void request_waits_know_nothing(size_t count, struct lua_waits *ret_waits);
 
-/* One request's wait: the frames of its Lua, leaf first, and below what they are called. */
+/* A wait of a request: the frames of its Lua, leaf first, and what it is called. */
 struct request_wait {
 	struct frame frames[REQUEST_WAIT_FRAMES_MAX];
 	size_t frame_count;
 	char name[REQUEST_WAIT_BYTES]; /* "sleep", "upstream first byte: 127.0.0.1:8080"; any bytes */
+	bool is_due;                   /* it waits for the loop by now */
 };
 
-/* Of the request at first + index. 0 or -ENOMEM. */
+/*
+ * The waits of the request at first + index: one, or one of each of its light threads that does not wait for
+ * another of them. 0 or -ENOMEM.
+ */
 int request_waits_of(struct lua_process *process, const struct waiting_request *waiting,
-		     const struct lua_waits *lua, size_t index, struct request_wait *ret_wait);
+		     const struct lua_waits *lua, size_t index,
+		     struct request_wait ret_waits[static LIGHT_THREADS_MAX], size_t *ret_count);
 
 /* The request for a sample at now_ns, the time of day; its texts are in waiting and route. */
 struct sample_request request_waits_label(const struct waiting_request *waiting, uint64_t now_ns,

@@ -21,6 +21,7 @@ struct look {
 	size_t first, count; /* of the requests whose Lua is copied */
 	bool gives_up;       /* there was no moment to copy Lua */
 	struct lua_waits lua;
+	struct request_wait of_one[LIGHT_THREADS_MAX]; /* the waits of a request */
 	uint64_t time_ns, now_ns; /* of the list: CLOCK_MONOTONIC, and the time of day */
 	uint64_t waited_ns;       /* since the last look */
 	/* The client's request that ran, by nginx's numbers; 0: none, or it is unknown. */
@@ -42,18 +43,45 @@ static void read_lua(void *context)
 	struct look *look = context;
 
 	choose_next(look);
-	request_waits_capture(look->target->process, &look->waits, look->first, look->count, &look->lua);
+	look->count = request_waits_capture(look->target->process, &look->waits, look->first, look->count,
+					    &look->lua);
+}
+
+/* Does the process sleep until a shared dictionary is unlocked? Then it has a stack like one that runs. */
+static bool read_locked(struct look *look, struct registers *ret_registers)
+{
+	struct threads *threads = look->target->threads;
+	struct thread *thread = threads_count(threads) ? threads_at(threads, 0) : NULL;
+	struct thread_call call;
+	enum thread_state state;
+
+	if (!thread || thread->tid != look->target->pid ||
+	    thread_read_state(threads, thread, &state, &call) || state == THREAD_RUNNING || !call.known ||
+	    call.number < 0 || !lua_process_sleeps_at_zone(look->target->process, call.arguments[0]))
+		return false;
+	look->hints.sleeps_at = call.arguments[0];
+	*ret_registers = (struct registers){
+		.pc = call.pc,
+		.sp = call.sp,
+		.call_number = (uint64_t)call.number,
+		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
+	};
+	return true;
 }
 
 static void read_list(void *context)
 {
 	struct look *look = context;
 	const struct registers *registers;
+	struct registers locked;
 
 	look->time_ns = clock_now_ns(CLOCK_MONOTONIC);
 	look->now_ns = clock_now_ns(CLOCK_REALTIME);
 	look->is_nginx = request_waits_read(look->target->process, &look->waits);
+	look->hints.sleeps_at = 0;
 	registers = hold_registers(look->hold, look->target->pid);
+	if (!registers && look->is_nginx && read_locked(look, &locked))
+		registers = &locked;
 	look->runs = look->is_nginx && registers;
 	if (look->runs) {
 		request_waits_note_due(look->target->process, &look->waits);
@@ -65,7 +93,9 @@ static void read_list(void *context)
 
 /*---- Samples ----*/
 
-static void deliver(struct look *look, const struct waiting_request *waiting, struct sample *sample)
+/* The sample stands for this time of the request. */
+static void deliver(struct look *look, const struct waiting_request *waiting, uint64_t wall_ns,
+		    struct sample *sample)
 {
 	char route[ROUTE_BYTES];
 
@@ -73,16 +103,44 @@ static void deliver(struct look *look, const struct waiting_request *waiting, st
 	sample->pid = sample->tid = look->target->pid;
 	sample->process_name = sample->thread_name = look->target->name;
 	sample->request = request_waits_label(waiting, look->now_ns, route);
-	sample->wall_ns = look->waited_ns;
+	sample->wall_ns = wall_ns;
 	target_deliver(look->sampler, look->target, sample);
 	/* The rate counts how often ljspy looks, not how many requests there are. */
-	look->sampler->wall_ns -= look->waited_ns;
+	look->sampler->wall_ns -= wall_ns;
 }
 
 static bool runs_now(const struct look *look, const struct waiting_request *waiting)
 {
 	return look->number && waiting->request.number == look->connection &&
 	       waiting->request.ordinal == look->number;
+}
+
+static const struct function *name_wait(struct look *look, const char *name)
+{
+	const struct function function = { .kind = FRAME_NATIVE, .name = name, .module = "nginx" };
+
+	return functions_intern(look->sampler->options->functions, &function);
+}
+
+/* The request that has the process: it uses a CPU, or waits for the lock of a shared dictionary. */
+static void deliver_active(struct look *look, const struct waiting_request *waiting, struct sample *sample)
+{
+	size_t count = sample->frame_count < REQUEST_WAIT_FRAMES_MAX ? sample->frame_count
+								     : REQUEST_WAIT_FRAMES_MAX;
+	struct frame frames[REQUEST_WAIT_FRAMES_MAX + 1];
+	char zone[ZONE_NAME_BYTES], name[REQUEST_WAIT_BYTES];
+
+	if (lua_process_find_zone_lock(look->target->process, look->hints.sleeps_at, zone)) {
+		snprintf(name, sizeof(name), "lock: %s", zone);
+		frames[0] = (struct frame){ .function = name_wait(look, name) };
+		memcpy(frames + 1, sample->frames, count * sizeof(frames[0]));
+		sample->frames = frames;
+		sample->frame_count = count + 1;
+		sample->thread_state = THREAD_PARKED;
+		if (!frames[0].function)
+			return;
+	}
+	deliver(look, waiting, look->waited_ns, sample);
 }
 
 /* The request that the captured stack is of has its own frames. */
@@ -103,43 +161,49 @@ static void deliver_running(struct look *look)
 	for (size_t i = 0; i < look->waits.count; i++)
 		if (runs_now(look, &look->waits.requests[i])) {
 			snprintf(look->route, sizeof(look->route), "%s", request.route);
-			deliver(look, &look->waits.requests[i], &sample);
+			deliver_active(look, &look->waits.requests[i], &sample);
 			return;
 		}
 	look->number = 0;
 }
 
-static const struct function *name_wait(struct look *look, const char *name)
+static int deliver_wait(struct look *look, size_t index, struct request_wait *wait, uint64_t wall_ns)
 {
-	const struct function function = { .kind = FRAME_NATIVE, .name = name, .module = "nginx" };
+	struct frame frames[REQUEST_WAIT_FRAMES_MAX + 1];
+	struct sample sample = { .thread_state = THREAD_PARKED,
+				 .frames = frames,
+				 .frame_count = 1 + wait->frame_count,
+				 .phase = look->lua.phase[index] };
 
-	return functions_intern(look->sampler->options->functions, &function);
+	if (wait->is_due)
+		snprintf(wait->name, sizeof(wait->name), "loop: %s", look->number ? look->route : "nginx");
+	frames[0] = (struct frame){ .function = name_wait(look, wait->name) };
+	if (wait->frame_count)
+		memcpy(frames + 1, wait->frames, wait->frame_count * sizeof(frames[0]));
+	if (!frames[0].function)
+		return -ENOMEM;
+	deliver(look, &look->waits.requests[look->first + index], wall_ns, &sample);
+	return 0;
 }
 
-/* 0 or -ENOMEM. */
+/* The light threads of a request share its time, so that sums are those of requests. 0 or -ENOMEM. */
 static int deliver_waiting(struct look *look, size_t index)
 {
 	const struct waiting_request *waiting = &look->waits.requests[look->first + index];
-	struct frame frames[REQUEST_WAIT_FRAMES_MAX + 1];
-	struct sample sample = { .thread_state = THREAD_PARKED, .frames = frames };
-	struct request_wait wait;
+	uint64_t left_ns = look->waited_ns;
+	size_t count;
 	int error;
 
 	if (runs_now(look, waiting))
 		return 0;
-	error = request_waits_of(look->target->process, waiting, &look->lua, index, &wait);
-	if (error)
-		return error;
-	if (waiting->is_due)
-		snprintf(wait.name, sizeof(wait.name), "loop: %s", look->number ? look->route : "nginx");
-	frames[0] = (struct frame){ .function = name_wait(look, wait.name) };
-	memcpy(frames + 1, wait.frames, wait.frame_count * sizeof(frames[0]));
-	sample.frame_count = 1 + wait.frame_count;
-	sample.phase = look->lua.phase[index];
-	if (!frames[0].function)
-		return -ENOMEM;
-	deliver(look, waiting, &sample);
-	return 0;
+	error = request_waits_of(look->target->process, waiting, &look->lua, index, look->of_one, &count);
+	for (size_t i = 0; i < count && !error; i++) {
+		uint64_t wall_ns = left_ns / (count - i);
+
+		error = deliver_wait(look, index, &look->of_one[i], wall_ns);
+		left_ns -= wall_ns;
+	}
+	return error;
 }
 
 /* The requests were there at the time of the look, even if what their Lua does cannot be read any more. */
@@ -178,6 +242,7 @@ void target_sample_requests(struct sampler *sampler, struct target *target)
 		return;
 	hold_go_on_while(look.hold, sampler->patience.may_go_on, sampler->patience.context);
 	look.hints.tid = target->pid;
+	lua_process_find_zones(target->process);
 	if (hold_while(look.hold, read_list, NULL, &look) && look.is_nginx) {
 		look.waited_ns = target->coroutines_last_ns ? look.time_ns - target->coroutines_last_ns
 							    : sampler->period_ns;

@@ -137,3 +137,11 @@ void details_add_lock(struct details *details, size_t index)
 	else
 		details_add(details, index, "[lock of %s: held by %" PRIu64 "]", zone->name, holder);
 }
+
+const struct zone *details_find_lock(const struct detail_source *source)
+{
+	for (size_t i = 0; i < source->stack->count && source->stack->frames[i].kind == MERGED_NATIVE; i++)
+		if (details_is_lock(source, i))
+			return zone_waited_for(source, i);
+	return NULL;
+}

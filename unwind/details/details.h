@@ -58,6 +58,9 @@ struct detail_source {
 /* What C functions work on. Returns how many. */
 size_t details_find(const struct detail_source *source, struct detail ret_details[static DETAILS_MAX]);
 
+/* The zone whose lock the thread waits for in ngx_shmtx_lock(). NULL if it does not, or it is unknown. */
+const struct zone *details_find_lock(const struct detail_source *source);
+
 /* Errors that are being raised, the innermost first; with_value: and the error values. Returns how many. */
 size_t details_find_errors(const struct detail_source *source, bool with_value,
 			   struct detail ret_details[static DETAILS_MAX]);
