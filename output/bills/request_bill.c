@@ -34,9 +34,9 @@ struct request_key {
 struct request {
 	struct request_key key;
 	const char *route;
-	uint64_t age_ns; /* the oldest one seen */
-	uint64_t sum_ns; /* that its samples stand for */
-	uint64_t count;  /* of looks; several coroutines have a sample each of one look */
+	uint64_t age_ns;  /* the oldest one seen */
+	uint64_t sum_ns;  /* that its samples stand for */
+	uint64_t count;   /* of looks; several coroutines have a sample each of one look */
 	uint64_t time_ns; /* of the last one */
 	UT_hash_handle hh;
 };

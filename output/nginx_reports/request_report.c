@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/nginx_reports/request_report.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ void request_report_clear_rows(struct request_report *report)
 	for (size_t i = 0; i < report->count; i++)
 		clear_row(&report->rows[i]);
 	report->count = 0;
+	report->pool_count = 0;
 }
 
 struct request_report *request_report_new(pid_t pid, const char *name, bool exact_paths)
@@ -72,6 +74,7 @@ void request_report_free(struct request_report *report)
 	request_report_clear_rows(report);
 	clear_load(&report->load);
 	free(report->rows);
+	free(report->pools);
 	free(report->name);
 	free(report);
 }
@@ -86,6 +89,34 @@ struct request_row *request_report_add(struct request_report *report)
 	report->rows = rows;
 	memset(&rows[report->count], 0, sizeof(rows[0]));
 	return &rows[report->count++];
+}
+
+/* An address, with a port. */
+static bool is_address(const struct cosocket_pool *pool)
+{
+	return pool->is_peer &&
+	       (pool->name[0] == '[' || strspn(pool->name, "0123456789.:") == strlen(pool->name));
+}
+
+int request_report_add_pooled(struct request_report *report, const struct cosocket_pool *pool, bool is_idle,
+			      bool shows_names)
+{
+	struct pool_row *row = NULL, *pools;
+
+	for (size_t i = 0; i < report->pool_count && !row; i++)
+		if (report->pools[i].pool.address == pool->address)
+			row = &report->pools[i];
+	if (!row) {
+		pools = array_grow(report->pools, &report->pool_room, report->pool_count + 1, sizeof(*pools));
+		if (!pools)
+			return -ENOMEM;
+		report->pools = pools;
+		row = &pools[report->pool_count++];
+		*row = (struct pool_row){ .pool = *pool, .shows_name = shows_names || is_address(pool) };
+	}
+	row->idle += is_idle;
+	row->used += !is_idle;
+	return 0;
 }
 
 static int compare_rows(const void *a, const void *b)
@@ -201,6 +232,24 @@ static void print_row(FILE *out, const struct request_report *report, const stru
 		fprintf(out, "          and %zu more coroutines\n", row->more_coroutines);
 }
 
+static void print_pools(FILE *out, const struct request_report *report)
+{
+	char name[CELL_BYTES];
+
+	if (report->pool_count)
+		fputs("      used        idle        size  cosocket pool\n", out);
+	for (size_t i = 0; i < report->pool_count; i++) {
+		const struct pool_row *row = &report->pools[i];
+
+		fprintf(out, "%10" PRIu64 "  %10" PRIu64, row->used, row->idle);
+		if (row->pool.size)
+			fprintf(out, "  %10" PRIu64, row->pool.size);
+		else
+			fprintf(out, "  %10s", "-");
+		fprintf(out, "  %s\n", row->shows_name ? cell(row->pool.name, name) : "-");
+	}
+}
+
 void request_report_print(FILE *out, const struct request_report *report)
 {
 	char name[CELL_BYTES];
@@ -210,6 +259,7 @@ void request_report_print(FILE *out, const struct request_report *report)
 		report->asleep ? "" : "; it ran while it was read");
 	for (size_t i = 0; i < report->count; i++)
 		print_row(out, report, &report->rows[i]);
+	print_pools(out, report);
 }
 
 /*---- JSON ----*/
@@ -276,13 +326,27 @@ static json_t *row_json(const struct request_report *report, const struct reques
 	return object;
 }
 
+static json_t *pool_json(const struct pool_row *row)
+{
+	return json_pack("{s:o, s:I, s:I, s:o}", "name", text_or_null(row->shows_name ? row->pool.name : ""),
+			 "used", (json_int_t)row->used, "idle", (json_int_t)row->idle, "size",
+			 row->pool.size ? json_integer((json_int_t)row->pool.size) : json_null());
+}
+
 json_t *request_report_json(const struct request_report *report)
 {
-	json_t *rows = json_array();
+	json_t *rows = json_array(), *pools = json_array();
 
 	for (size_t i = 0; rows && i < report->count; i++)
 		rows = json_value_append(rows, row_json(report, &report->rows[i]));
-	return rows ? json_pack("{s:i, s:o, s:b, s:o}", "pid", (int)report->pid, "name",
-				json_value_text(report->name), "asleep", report->asleep, "requests", rows)
-		    : NULL;
+	for (size_t i = 0; pools && i < report->pool_count; i++)
+		pools = json_value_append(pools, pool_json(&report->pools[i]));
+	if (!rows || !pools) {
+		json_decref(rows);
+		json_decref(pools);
+		return NULL;
+	}
+	return json_pack("{s:i, s:o, s:b, s:o, s:o}", "pid", (int)report->pid, "name",
+			 json_value_text(report->name), "asleep", report->asleep, "requests", rows, "pools",
+			 pools);
 }

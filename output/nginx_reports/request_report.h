@@ -6,7 +6,8 @@
  * while ljspy read it) and requests, the oldest first: age_ms, connection, number (of its
  * connection), subrequest, phase, method, host, route (nginx_request_route()), status, client, received and sent
  * (bytes), upstream (state, peer, status, tries), and lua: [{state, wait, frames}]. What is unknown is
- * null. Only if asked for, requests have uri and query.
+ * null. Only if asked for, requests have uri and query. A process has also pools of cosockets: [{name, used, idle,
+ * size}]; name is null if it is not to be shown.
  */
 #ifndef LJSPY_REQUEST_REPORT_H
 #define LJSPY_REQUEST_REPORT_H
@@ -22,6 +23,7 @@
 #include "output/sample/frame.h"
 #include "src/linux/sockets/accept_queue.h"
 #include "unwind/lua/lua_thread.h"
+#include "unwind/nginx/cosocket.h"
 #include "unwind/nginx/nginx_request.h"
 
 /* A coroutine that works for a request, with its innermost frames. */
@@ -68,6 +70,13 @@ struct worker_load {
 	double cpu; /* CPUs used lately, 1 is one all the time */
 };
 
+/* Connections of cosockets to a peer. */
+struct pool_row {
+	struct cosocket_pool pool;
+	uint64_t used, idle;
+	bool shows_name; /* else the name may be a secret */
+};
+
 struct request_report {
 	pid_t pid;
 	char *name;               /* of the process; owned */
@@ -77,6 +86,8 @@ struct request_report {
 	struct request_row *rows; /* owned */
 	size_t count, room;
 	struct worker_load load; /* of the process that works on them; owned */
+	struct pool_row *pools;  /* owned */
+	size_t pool_count, pool_room;
 };
 
 /* name is copied. NULL when memory is short. */
@@ -87,6 +98,13 @@ void request_report_clear_rows(struct request_report *report);
 
 /* A new row at the end, all zero; NULL when memory is short. */
 struct request_row *request_report_add(struct request_report *report);
+
+/*
+ * Count a connection of a pool. shows_names: show names that are no addresses, too; as a name may be one of a
+ * program's own, it may be a secret. 0 or -ENOMEM.
+ */
+int request_report_add_pooled(struct request_report *report, const struct cosocket_pool *pool, bool is_idle,
+			      bool shows_names);
 
 /* The oldest first. */
 void request_report_sort(struct request_report *report);

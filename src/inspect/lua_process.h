@@ -228,7 +228,8 @@ bool lua_process_has_timer_flags(struct lua_process *process);
 bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase);
 
 /* The request and the context that a lua_State of the first VM refers to. False if it refers to no request. */
-bool lua_process_light_thread(struct lua_process *process, uint64_t thread, struct light_thread *ret_light_thread);
+bool lua_process_light_thread(struct lua_process *process, uint64_t thread,
+			      struct light_thread *ret_light_thread);
 
 /*
  * The coroutines that work for a request, in the first VM, the first one first, and the request's phase; NULL if

@@ -140,13 +140,15 @@ bool lua_process_capture_request(struct lua_process *process, uint64_t request, 
 	return false;
 }
 
-bool lua_process_light_thread(struct lua_process *process, uint64_t thread, struct light_thread *ret_light_thread)
+bool lua_process_light_thread(struct lua_process *process, uint64_t thread,
+			      struct light_thread *ret_light_thread)
 {
-	struct global_state *global = lua_image_count(process->lua) ? lua_image_global(process->lua, 0) : NULL;
+	struct global_state *global = lua_image_count(process->lua) ? lua_image_global(process->lua, 0)
+								    : NULL;
 
-	return global && light_thread_read(process->memory, lua_image_request_layout(process->lua),
-					   &global->vm->layout, thread, &global->request_hints,
-					   ret_light_thread);
+	return global &&
+	       light_thread_read(process->memory, lua_image_request_layout(process->lua), &global->vm->layout,
+				 thread, &global->request_hints, ret_light_thread);
 }
 
 size_t lua_process_light_threads(struct lua_process *process, uint64_t request, const char **ret_phase,

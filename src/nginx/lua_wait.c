@@ -7,18 +7,24 @@
 #include <sys/un.h>
 
 #include "src/linux/sockets/socket_peer.h"
+#include "unwind/lua/request.h"
 
 enum { NEAR_FRAMES = 4 /* how far from the innermost frame a library's file counts */ };
 
 void lua_wait_read(struct lua_process *process, uint64_t thread, struct lua_wait *ret_wait)
 {
 	struct light_thread light_thread;
+	uint64_t parent_coctx;
 	struct connections connections;
 
 	memset(ret_wait, 0, sizeof(*ret_wait));
 	ret_wait->with_names = lua_process_wants_details(process);
-	if (!lua_process_light_thread(process, thread, &light_thread) ||
-	    !lua_process_connections(process, &connections))
+	ret_wait->thread = thread;
+	if (!lua_process_light_thread(process, thread, &light_thread))
+		return;
+	request_parent(lua_process_memory(process), thread, light_thread.coctx, &ret_wait->parent,
+		       &parent_coctx);
+	if (!lua_process_connections(process, &connections))
 		return;
 	cosocket_read(lua_process_memory(process), &lua_process_global(process, 0)->vm->layout, &connections,
 		      &light_thread, &ret_wait->socket);
@@ -71,6 +77,7 @@ static const char *name_by_function(const struct frame *frames, size_t count)
 	} waits[] = {
 		{ "ngx.sleep", "_lua_ngx_sleep", "sleep" },
 		{ "ngx.thread.wait", "_lua_uthread_wait", light_thread },
+		{ "wait", NULL, light_thread }, /* ngx.thread.wait */
 		{ "coroutine.resume", "_lua_coroutine_resume", coroutine },
 		{ "ngx.location.capture", "_lua_ngx_location_capture", "subrequest" },
 		{ "ngx.location.capture_multi", "_lua_ngx_location_capture_multi", "subrequest" },
@@ -191,9 +198,11 @@ bool lua_wait_name(struct lua_process *process, const struct lua_wait *wait, con
 	return false;
 }
 
-bool lua_wait_is_for_coroutine(const struct frame *frames, size_t count)
+enum lua_wait_end lua_wait_end(const struct lua_wait *wait, const struct frame *frames, size_t count)
 {
 	const char *name = name_by_function(frames, count);
 
-	return name == light_thread || name == coroutine;
+	if (name == light_thread || name == coroutine)
+		return LUA_WAIT_ENDS_INSIDE;
+	return name || wait->socket.state != COSOCKET_NONE ? LUA_WAIT_ENDS_OUTSIDE : LUA_WAIT_ENDS_UNKNOWN;
 }

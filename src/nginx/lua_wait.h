@@ -22,6 +22,8 @@ struct lua_wait {
 	struct cosocket socket;
 	enum connection_wait limit; /* of its connection */
 	bool with_names;            /* details are wanted: show names of hosts, too */
+	uint64_t thread,
+		parent; /* the lua_State, and the one that created it for the same request; 0: none */
 };
 
 /* While nothing runs. */
@@ -35,7 +37,12 @@ void lua_wait_read(struct lua_process *process, uint64_t thread, struct lua_wait
 bool lua_wait_name(struct lua_process *process, const struct lua_wait *wait, const struct frame *frames,
 		   size_t count, char ret_name[static REQUEST_WAIT_BYTES]);
 
-/* Does the coroutine wait for another one of the same request? */
-bool lua_wait_is_for_coroutine(const struct frame *frames, size_t count);
+enum lua_wait_end {
+	LUA_WAIT_ENDS_OUTSIDE,
+	LUA_WAIT_ENDS_INSIDE,  /* when another coroutine of the request ends */
+	LUA_WAIT_ENDS_UNKNOWN, /* inside, if it has created one that waits itself: then it has resumed it */
+};
+
+enum lua_wait_end lua_wait_end(const struct lua_wait *wait, const struct frame *frames, size_t count);
 
 #endif

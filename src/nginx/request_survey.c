@@ -38,6 +38,23 @@ static bool add_row(struct survey *survey, const struct nginx_request *request)
 	return survey->report->count < REQUEST_ROWS_MAX;
 }
 
+/* 0 or -ENOMEM. */
+static int note_pool(struct survey *survey, const struct connection_in_use *connection)
+{
+	struct cosocket_pool pool;
+	bool is_idle;
+
+	for (size_t i = 0; connection->data && i < lua_process_global_count(survey->process); i++) {
+		const struct global_state *global = lua_process_global(survey->process, i);
+
+		if (cosocket_pool_of(survey->memory, &global->vm->layout, global->g, connection, &pool,
+				     &is_idle))
+			return request_report_add_pooled(survey->report, &pool, is_idle,
+							 lua_process_wants_details(survey->process));
+	}
+	return 0;
+}
+
 /* A connection holds the request that it serves now, which may be a subrequest. */
 static bool take_request(void *context, const struct connection_in_use *connection)
 {
@@ -49,8 +66,12 @@ static bool take_request(void *context, const struct connection_in_use *connecti
 		survey->error = -ENOMEM;
 		return false;
 	}
-	if (address == 0 || !lua_process_read_request(survey->process, address, &served))
+	if (address == 0)
 		return true;
+	if (!lua_process_read_request(survey->process, address, &served)) {
+		survey->error = note_pool(survey, connection);
+		return !survey->error;
+	}
 	/* A connection to an upstream has the request as its data, too, but is not the request's. */
 	if (served.connection != connection->address)
 		return true;
@@ -105,8 +126,8 @@ static int keep_coroutine(struct survey *survey, size_t index, struct request_ro
 	if (kept->frame_count)
 		memcpy(kept->frames, frames, kept->frame_count * sizeof(frames[0]));
 	if (kept->state == COROUTINE_SUSPENDED)
-		kept->wait_tells_more =
-			lua_wait_name(survey->process, &wait, kept->frames, kept->frame_count, kept->wait);
+		kept->wait_tells_more = lua_wait_name(survey->process, &wait, kept->frames, kept->frame_count,
+						      kept->wait);
 	row->coroutine_count++;
 	return 0;
 }

@@ -239,10 +239,22 @@ static int take_frames(struct lua_process *process, size_t coroutine, struct req
 	return 0;
 }
 
+/* Has the coroutine created another one of the request, which waits? */
+static bool has_waiting_child(struct lua_process *process, const struct lua_waits *lua, size_t index,
+			      size_t coroutine)
+{
+	for (size_t i = lua->first[index]; i < lua->first[index] + lua->count[index]; i++)
+		if (i != coroutine && lua->waits[i].parent == lua->waits[coroutine].thread &&
+		    lua_process_coroutine_state(process, i) == COROUTINE_SUSPENDED)
+			return true;
+	return false;
+}
+
 /* Of a coroutine. Its own: it waits for no other one of the request. */
-static int take_wait(struct lua_process *process, const struct lua_waits *lua, size_t coroutine,
+static int take_wait(struct lua_process *process, const struct lua_waits *lua, size_t index, size_t coroutine,
 		     struct request_wait *ret_wait, bool *ret_is_own)
 {
+	enum lua_wait_end end;
 	int error;
 
 	*ret_wait = (struct request_wait){ .is_due = lua->is_due[coroutine] };
@@ -252,8 +264,10 @@ static int take_wait(struct lua_process *process, const struct lua_waits *lua, s
 		return error;
 	lua_wait_name(process, &lua->waits[coroutine], ret_wait->frames, ret_wait->frame_count,
 		      ret_wait->name);
+	end = lua_wait_end(&lua->waits[coroutine], ret_wait->frames, ret_wait->frame_count);
 	*ret_is_own = lua_process_coroutine_state(process, coroutine) == COROUTINE_SUSPENDED &&
-		      !lua_wait_is_for_coroutine(ret_wait->frames, ret_wait->frame_count);
+		      end != LUA_WAIT_ENDS_INSIDE &&
+		      !(end == LUA_WAIT_ENDS_UNKNOWN && has_waiting_child(process, lua, index, coroutine));
 	return 0;
 }
 
@@ -264,7 +278,7 @@ static int take_waits(struct lua_process *process, const struct lua_waits *lua, 
 
 	for (size_t i = 0; i < lua->count[index]; i++) {
 		bool is_own;
-		int error = take_wait(process, lua, lua->first[index] + i, &ret_waits[count], &is_own);
+		int error = take_wait(process, lua, index, lua->first[index] + i, &ret_waits[count], &is_own);
 
 		if (error)
 			return error;
@@ -290,7 +304,7 @@ int request_waits_of(struct lua_process *process, const struct waiting_request *
 	*ret_count = 1;
 	ret_waits[0] = (struct request_wait){ .frame_count = 0 };
 	if (has_lua)
-		error = take_wait(process, lua, lua->first[index], &ret_waits[0], &is_own);
+		error = take_wait(process, lua, index, lua->first[index], &ret_waits[0], &is_own);
 	/* Lua ends before nginx asks an upstream, so an upstream is what its request waits for. */
 	if (upstream)
 		snprintf(ret_waits[0].name, sizeof(ret_waits[0].name), "%s: %s", upstream,

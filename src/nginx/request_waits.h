@@ -20,10 +20,10 @@
 #include "unwind/nginx/route.h"
 
 enum {
-	REQUEST_WAITS_MAX = 4096,     /* requests of one moment */
-	REQUEST_WAITS_AT_ONCE = 32,   /* requests whose Lua is copied at a time */
+	REQUEST_WAITS_MAX = 4096,                         /* requests of one moment */
+	REQUEST_WAITS_AT_ONCE = 32,                       /* requests whose Lua is copied at a time */
 	REQUEST_WAITS_COROUTINES = 4 * LIGHT_THREADS_MAX, /* that are copied at a time */
-	REQUEST_WAIT_FRAMES_MAX = 64, /* of one request; outer ones are left out */
+	REQUEST_WAIT_FRAMES_MAX = 64,                     /* of one request; outer ones are left out */
 };
 
 /* A request of a client. */

@@ -22,8 +22,8 @@ struct look {
 	bool gives_up;       /* there was no moment to copy Lua */
 	struct lua_waits lua;
 	struct request_wait of_one[LIGHT_THREADS_MAX]; /* the waits of a request */
-	uint64_t time_ns, now_ns; /* of the list: CLOCK_MONOTONIC, and the time of day */
-	uint64_t waited_ns;       /* since the last look */
+	uint64_t time_ns, now_ns;                      /* of the list: CLOCK_MONOTONIC, and the time of day */
+	uint64_t waited_ns;                            /* since the last look */
 	/* The client's request that ran, by nginx's numbers; 0: none, or it is unknown. */
 	uint64_t connection, number;
 	char route[ROUTE_BYTES]; /* of that request */

@@ -103,12 +103,22 @@ static void check_text(const char *text, size_t room)
 	fuzz_check(memchr(route, '\0', sizeof(route)), "a route ends");
 }
 
+static void read_pool(struct memory *memory, const struct connection_in_use *connection)
+{
+	struct cosocket_pool pool;
+	bool is_idle;
+
+	if (cosocket_pool_of(memory, &luajit, FUZZ_BASE, connection, &pool, &is_idle))
+		fuzz_check(memchr(pool.name, '\0', sizeof(pool.name)), "a pool's name ends");
+}
+
 static bool take(void *context, const struct connection_in_use *connection)
 {
 	struct fuzz_memory *mapped = context;
 	struct nginx_request request;
 	struct nginx_details details;
 
+	read_pool(&mapped->memory, connection);
 	if (!nginx_request_read(&mapped->memory, &members, connection->data, &request))
 		return true;
 	check_text(request.uri, sizeof(request.uri));

@@ -181,6 +181,25 @@ def downloaded(apt, root, names):
     return made_once(root, make)
 
 
+# In the packages that nginx needs: libraries of its release, and what configurations of tests name.
+NGINX_PARTS = ("lib", "zlib1g", "openssl", "nginx", "lua-resty-")
+NGINX_NAMED = ("libnginx-mod-http-ndk", "libnginx-mod-http-lua", "lua-resty-core", "lua-resty-lrucache")
+
+
+def nginx(suite):
+    """A root directory with nginx and its Lua module."""
+    root = PACKAGES / suite / "nginx"
+    if not root.is_dir():
+        apt = _apt(suite)
+        names = planned(apt, "nginx", "libnginx-mod-http-lua")
+        downloaded(apt, root, [name for name in names if name.startswith(NGINX_PARTS)])
+    # Configurations name files as in build/packages, where each package has a directory.
+    for name in NGINX_NAMED:
+        with contextlib.suppress(FileExistsError):
+            (root / name).symlink_to(".")
+    return root
+
+
 def _unpack_wheel(requirement, work):
     """With pip of this Python, or the first in PATH."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -13,6 +13,11 @@ for suite, package in dict.fromkeys(covered + OTHERS):
         packages.tree(suite, package)
     except packages.Unavailable as reason:
         print(f"{package} of {suite} is not to be had: {reason}")
+for suite in ("bullseye", "trixie", "sid"):
+    try:
+        packages.nginx(suite)
+    except packages.Unavailable as reason:
+        print(f"nginx of {suite} is not to be had: {reason}")
 try:
     builds.LUAJIT_20.prepare()
 except packages.Unavailable as reason:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A real nginx with OpenResty's Lua module, as Debian builds both."""
 
-import contextlib
 import os
 import pathlib
 import re
@@ -17,24 +16,6 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "layouts"))
 import packages  # noqa: E402
 
 OTHER_RELEASES = ("bullseye", "trixie", "sid")
-
-# In the packages that nginx needs: libraries of its release, and what configurations name.
-PARTS = ("lib", "zlib1g", "openssl", "nginx", "lua-resty-")
-NAMED = ("libnginx-mod-http-ndk", "libnginx-mod-http-lua", "lua-resty-core", "lua-resty-lrucache")
-
-
-def unpacked(release):
-    """A root directory with nginx and its Lua module as a release of Debian has them."""
-    root = packages.PACKAGES / release / "nginx"
-    if not root.is_dir():
-        lists = packages.lists(release, "amd64")
-        names = packages.planned(lists, "nginx", "libnginx-mod-http-lua")
-        packages.downloaded(lists, root, [name for name in names if name.startswith(PARTS)])
-    # Configurations name files as in build/packages, where each package has a directory.
-    for name in NAMED:
-        with contextlib.suppress(FileExistsError):
-            (root / name).symlink_to(".")
-    return root
 
 
 def template(name):
@@ -73,7 +54,7 @@ class Nginx:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         release = release or os.environ.get("LJSPY_NGINX")
-        root = unpacked(release) if release else ljspy.PACKAGES
+        root = packages.nginx(release) if release else ljspy.PACKAGES
         settings |= {"DIRECTORY": directory, "PACKAGES": root, "PORT": self.port}
         path = directory / "nginx.conf"
         path.write_text(re.sub("@([A-Z]+)@", lambda m: str(settings[m[1]]), config))

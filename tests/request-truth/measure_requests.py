@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """make request-truth: do samples name the right request?
 
-Records an nginx under load, with and without compiled code: the CPU time, and all requests in flight. Prints what
+Records an nginx under load, with and without compiled code, and those of other releases: the CPU time, and all
+requests in flight. Prints what
 its samples name beside what their stacks, nginx's log and the CPU time that Lua measures say. Fails if more than a
 thousandth is wrong, if too few name a request, or if times are not those of nginx beyond the noise of samples.
 
@@ -26,6 +27,8 @@ WRONG_MAX, UNKNOWN_MAX = 0.001, 0.01
 TIME_SHARE = 0.03  # besides the noise
 NOISE_MAX = 0.15  # of all routes together: more than that tells nothing
 UPSTREAMS, UPSTREAM_SECONDS = 4, 6
+RUNS = [("JIT on", "on", None), ("JIT off", "off", None),
+        *((release, "on", release) for release in request_load.nginx_server.OTHER_RELEASES)]
 
 
 def record(server, output, rate, options, requests):
@@ -89,14 +92,14 @@ def main():
     all_right = True
     with tempfile.TemporaryDirectory(prefix="ljspy-") as path:
         pathlib.Path(path).chmod(0o755)
-        for jit in ("on", "off"):
-            directory = pathlib.Path(path) / jit
-            with request_load.serve(directory, jit) as server:
+        for title, jit, release in RUNS:
+            directory = pathlib.Path(path) / title.replace(" ", "-")
+            with request_load.serve(directory, jit, release) as server:
                 for what, measure in (("CPU time", cpu), ("`--requests`", wall)):
-                    row, is_right = show(f"{what}, JIT {jit}", *measure(server, directory, requests))
+                    row, is_right = show(f"{what}, {title}", *measure(server, directory, requests))
                     lines.append(row)
                     all_right &= is_right
-                if jit == "on":
+                if title == "JIT on":
                     spent = upstreams(server, directory)
         share = 100 * abs(spent.ratio - 1)
         print(f"{UPSTREAMS} clients of proxy_pass, 50 ms: {spent.seen / 1e9:.2f} s of {spent.truth / 1e9:.2f}")

@@ -71,8 +71,8 @@ end
 """
 
 
-def serve(directory, jit):
-    """A server. DIRECTORY exists, and others may read it."""
+def serve(directory, jit, release=None):
+    """A server, of a release of Debian if one is given. DIRECTORY exists, and others may read it."""
     directory.mkdir(exist_ok=True)
     known = {"jit": jit, "unit": UNIT[jit]}
     lua = COMMON % known
@@ -81,7 +81,7 @@ def serve(directory, jit):
     (directory / "routes.lua").write_text(lua)
     servers = "".join((HERE / "host.conf.in").read_text().replace("@HOST@", host) for host in HOSTS)
     config = (HERE / "http.conf.in").read_text().replace("@SERVERS@", servers)
-    server = nginx_server.Nginx(directory, config, limit=600)
+    server = nginx_server.Nginx(directory, config, limit=600, release=release)
     server.wait_answers("/sums")
     return server
 

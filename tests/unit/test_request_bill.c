@@ -17,6 +17,7 @@ static void add(struct request_bill *bill, const char *route, const char *wait, 
 	const struct function function = { .kind = FRAME_NATIVE, .name = wait, .module = "nginx" };
 	const struct frame frame = { .function = &function };
 	const struct sample sample = {
+		.time_ns = age_ms * NS_PER_MS, /* looks at one request differ by it */
 		.pid = 1,
 		.request = { .route = route,
 			     .connection = 7,
@@ -50,6 +51,26 @@ static void waits_add_up_by_route_and_kind(void **state)
 	assert_int_equal(bill.rows[0].route_ns, 30 * NS_PER_MS);
 	assert_string_equal(bill.rows[1].kind, "CPU");
 	assert_string_equal(bill.rows[2].route, "/a");
+	request_bill_clear(&bill);
+}
+
+/* Light threads share the time of a look. */
+static void several_samples_of_a_moment_are_one_look(void **state)
+{
+	struct request_bill bill = { 0 };
+	double longest_ns;
+
+	(void)state;
+	for (uint64_t age_ms = 5; age_ms < 100; age_ms += GAP_MS)
+		add(&bill, "/one", "sleep", 1, age_ms);
+	assert_int_equal(request_bill_close(&bill), 0);
+	longest_ns = bill.longest_ns;
+	request_bill_clear(&bill);
+	for (uint64_t age_ms = 5; age_ms < 100; age_ms += GAP_MS)
+		for (unsigned int i = 0; i < 3; i++)
+			add(&bill, "/several", i ? "sleep" : "socket receive", 1, age_ms);
+	assert_int_equal(request_bill_close(&bill), 0);
+	assert_true(bill.longest_ns == longest_ns);
 	request_bill_clear(&bill);
 }
 
@@ -108,6 +129,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_add_up_by_route_and_kind),
+		cmocka_unit_test(several_samples_of_a_moment_are_one_look),
 		cmocka_unit_test(a_short_request_stands_for_those_that_were_not_seen),
 		cmocka_unit_test(the_slowest_are_listed_with_their_numbers),
 		cmocka_unit_test(other_samples_are_left_out),

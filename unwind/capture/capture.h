@@ -161,7 +161,8 @@ const struct global_view *capture_find_global(const struct capture *capture,
  * Note the request and the context of a thread, where lua_State has neither. memory is the snapshot's while the
  * thread is held.
  */
-void capture_note_request(struct memory *memory, const struct request_layout *layout, struct lua_thread *thread);
+void capture_note_request(struct memory *memory, const struct request_layout *layout,
+			  struct lua_thread *thread);
 
 /* The copy has changed (snapshot_overlay): load its threads and global_States again. */
 void capture_reload(struct capture *capture);

@@ -6,7 +6,8 @@
 #include "unwind/nginx/gateway.h"
 #include "unwind/nginx/light_threads.h"
 
-void capture_note_request(struct memory *memory, const struct request_layout *layout, struct lua_thread *thread)
+void capture_note_request(struct memory *memory, const struct request_layout *layout,
+			  struct lua_thread *thread)
 {
 	struct memory_range ranges[REQUEST_RANGES];
 	struct request_context context;

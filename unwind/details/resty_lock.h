@@ -17,8 +17,8 @@
 
 /* What was found before; all zero at first. */
 struct resty_lock_memo {
-	uint64_t g, shared;           /* a global_State, and its ngx.shared; 0: not known yet */
-	uint64_t dict;                /* the dictionary found last; 0: none */
+	uint64_t g, shared;            /* a global_State, and its ngx.shared; 0: not known yet */
+	uint64_t dict;                 /* the dictionary found last; 0: none */
 	char name[LUA_TABLE_KEY_SIZE]; /* of that */
 };
 

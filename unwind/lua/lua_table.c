@@ -151,8 +151,7 @@ bool lua_table_find(struct memory *memory, const struct layout *layout, uint64_t
 		uint64_t value = load_bytes(node, layout->Node_val, SLOT_SIZE);
 		uint64_t string = tvalue_object(layout->gc64, name);
 
-		if (tvalue_tag(layout->gc64, name) != TAG_STR ||
-		    tvalue_tag(layout->gc64, value) == TAG_NIL ||
+		if (tvalue_tag(layout->gc64, name) != TAG_STR || tvalue_tag(layout->gc64, value) == TAG_NIL ||
 		    (*known ? string != *known : !is_key(memory, layout, string, key)))
 			continue;
 		*known = string;

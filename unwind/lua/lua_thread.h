@@ -28,8 +28,9 @@ struct lua_thread {
 	uint64_t stack, stack_end; /* the allocated slots */
 	uint64_t cframe;           /* innermost C frame: an interpreter's stack pointer; 0 if none */
 	uint8_t status;
-	uint64_t exdata, exdata2; /* the request and its context, 0 if unknown (unwind/nginx/light_threads.h) */
-	uint64_t parent;          /* the parked thread that it runs for (request_parent()); 0 if none */
+	uint64_t exdata,
+		exdata2; /* the request and its context, 0 if unknown (unwind/nginx/light_threads.h) */
+	uint64_t parent; /* the parked thread that it runs for (request_parent()); 0 if none */
 	uint32_t request_context; /* a coroutine's phase (request_context()), 0 without a request; */
 	bool has_request_context; /* ... whether that is known */
 	const uint8_t *slots;     /* bytes of [stack, stack_end); NULL if not captured */

@@ -11,6 +11,13 @@ enum {
 	SOCKET_POOL = 3,   /* words from the address of its pool to that of its request */
 	QUEUED_SOCKET = 5, /* words from the event's end to the socket's address */
 	POOL_WORDS = 16,   /* read of ngx_http_lua_socket_pool_t, to its name's beginning */
+	POOL_SIZE = 1,
+	POOL_CONNECTIONS = 6,
+	POOL_NAME = 12,
+	POOL_NAME_OLD = 6,
+	ITEM_WORDS = 4, /* read of ngx_http_lua_socket_pool_item_t: pool, queue, connection */
+	ITEM_CONNECTION = 3,
+	SIGNATURE = 0x50545448, /* ngx_http_request_t.signature: NGX_HTTP_MODULE, "HTTP" */
 	PORT_DIGITS_MAX = 5,
 };
 
@@ -69,33 +76,80 @@ static bool is_queue(const uint64_t *words, uint64_t pool, size_t word)
  * Where the name of a pool begins, in words: after lua_vm, size, two queues, connections, two queues and
  * backlog; before 0.10.14 after lua_vm, a count and two queues. 0 if it is no pool.
  */
-static size_t name_of_pool(const struct search *search, uint64_t pool, const uint64_t words[POOL_WORDS])
+static size_t name_of_pool(struct memory *memory, const struct layout *luajit, uint64_t g, uint64_t pool,
+			   const uint64_t words[POOL_WORDS])
 {
-	uint64_t vm_g, own_g;
+	uint64_t vm_g;
 
-	if (!field_reference(search->memory, search->luajit, words[0] + (uint64_t)search->luajit->L_glref,
-			     &vm_g) ||
-	    !field_reference(search->memory, search->luajit,
-			     search->thread + (uint64_t)search->luajit->L_glref, &own_g) ||
-	    vm_g != own_g || !is_queue(words, pool, 2) || !is_queue(words, pool, 4))
+	if (words[0] == 0 || words[0] % WORD != 0 ||
+	    !field_reference(memory, luajit, words[0] + (uint64_t)luajit->L_glref, &vm_g) || vm_g != g ||
+	    !is_queue(words, pool, 2) || !is_queue(words, pool, 4))
 		return 0;
-	return is_queue(words, pool, 7) && is_queue(words, pool, 9) ? 12 : 6;
+	return is_queue(words, pool, 7) && is_queue(words, pool, 9) ? POOL_NAME : POOL_NAME_OLD;
 }
 
-static void read_pool(const struct search *search, uint64_t pool, struct cosocket *cosocket)
+bool cosocket_pool_read(struct memory *memory, const struct layout *luajit, uint64_t g, uint64_t pool,
+			struct cosocket_pool *ret_pool)
 {
+	struct cosocket_pool found = { .address = pool };
 	uint64_t words[POOL_WORDS];
-	char name[COSOCKET_NAME_BYTES];
 	size_t first;
 
-	if (pool == 0 || pool % WORD != 0 ||
-	    memory_read(search->memory, pool, words, sizeof(words)) != MEMORY_OK)
-		return;
-	first = name_of_pool(search, pool, words);
-	if (first == 0 || memory_read(search->memory, pool + first * WORD, name, sizeof(name)) != MEMORY_OK ||
-	    !memchr(name, '\0', sizeof(name)) || !is_host_and_port(name))
-		return;
-	memcpy(cosocket->name, name, sizeof(name));
+	if (pool == 0 || pool % WORD != 0 || memory_read(memory, pool, words, sizeof(words)) != MEMORY_OK)
+		return false;
+	first = name_of_pool(memory, luajit, g, pool, words);
+	if (first == 0)
+		return false;
+	/* All of a pool's connections, used and kept, are counted beside its size. */
+	if (first == POOL_NAME && words[POOL_SIZE] <= INT32_MAX && words[POOL_CONNECTIONS] <= INT32_MAX) {
+		found.size = words[POOL_SIZE];
+		found.connections = words[POOL_CONNECTIONS];
+	}
+	if (memory_read(memory, pool + first * WORD, found.name, sizeof(found.name)) != MEMORY_OK ||
+	    !memchr(found.name, '\0', sizeof(found.name)))
+		found.name[0] = '\0';
+	found.is_peer = is_host_and_port(found.name);
+	*ret_pool = found;
+	return true;
+}
+
+bool cosocket_pool_of(struct memory *memory, const struct layout *luajit, uint64_t g,
+		      const struct connection_in_use *connection, struct cosocket_pool *ret_pool,
+		      bool *ret_is_idle)
+{
+	uint64_t words[SOCKET_WORDS];
+
+	if (memory_read(memory, connection->data, words, ITEM_WORDS * WORD) != MEMORY_OK)
+		return false;
+	if (words[ITEM_CONNECTION] == connection->address &&
+	    cosocket_pool_read(memory, luajit, g, words[0], ret_pool)) {
+		*ret_is_idle = true;
+		return true;
+	}
+	if (memory_read(memory, connection->data, words, sizeof(words)) != MEMORY_OK)
+		return false;
+	for (size_t i = SOCKET_POOL; i + 1 < SOCKET_WORDS; i++) {
+		uint32_t signature;
+
+		if (words[i + 1] == connection->address && words[i] != 0 &&
+		    memory_u32(memory, words[i], &signature) && signature == SIGNATURE &&
+		    cosocket_pool_read(memory, luajit, g, words[i - SOCKET_POOL], ret_pool)) {
+			*ret_is_idle = false;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void read_pool(const struct search *search, uint64_t address, struct cosocket *cosocket)
+{
+	struct cosocket_pool pool;
+	uint64_t g;
+
+	if (field_reference(search->memory, search->luajit,
+			    search->thread + (uint64_t)search->luajit->L_glref, &g) &&
+	    cosocket_pool_read(search->memory, search->luajit, g, address, &pool) && pool.is_peer)
+		memcpy(cosocket->name, pool.name, sizeof(pool.name));
 }
 
 /* What connect() was asked for: its second argument, to which it appends the port. */

@@ -52,4 +52,24 @@ struct cosocket {
 void cosocket_read(struct memory *memory, const struct layout *luajit, const struct connections *connections,
 		   const struct light_thread *light_thread, struct cosocket *ret_cosocket);
 
+/* A pool of connections (ngx_http_lua_socket_pool_t). */
+struct cosocket_pool {
+	uint64_t address;
+	uint64_t size, connections; /* at most so many; used and kept ones; both 0 before 0.10.14: unknown */
+	char name[COSOCKET_NAME_BYTES]; /* untrusted; "" if it is longer */
+	bool is_peer; /* it reads as "host:port", as it does unless the program has named the pool */
+};
+
+/* Of the VM with this global_State. False if there is no pool. */
+bool cosocket_pool_read(struct memory *memory, const struct layout *luajit, uint64_t g, uint64_t pool,
+			struct cosocket_pool *ret_pool);
+
+/*
+ * The pool that a connection is of, and whether it is kept there (then its data is an
+ * ngx_http_lua_socket_pool_item_t) or used by a cosocket. False if it is of none.
+ */
+bool cosocket_pool_of(struct memory *memory, const struct layout *luajit, uint64_t g,
+		      const struct connection_in_use *connection, struct cosocket_pool *ret_pool,
+		      bool *ret_is_idle);
+
 #endif
