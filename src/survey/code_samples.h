@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "output/sample/sample.h"
-#include "unwind/jit/trace.h"
+#include "unwind/trace/trace.h"
 #include "unwind/listing/listing.h"
 
 struct code_samples;

@@ -92,14 +92,23 @@ def commands(steps):
     yield "sed 's/^/figures /' /tmp/figures; kill -9 $target"
 
 
-def lay_root(build, sysroot, steps):
-    """The files of the emulated machine."""
-    root = WORK / "root"
-    emulator.lay_root(root, kernel_tree() / "bin/busybox", COMMANDS)
-    programs = [build / "ljspy", build / "tests/exactness/exactness"]
+def lay_base(root, programs, sysroot, more=""):
+    """A root with busybox's commands, and programs with their libraries."""
+    emulator.lay_root(root, kernel_tree() / "bin/busybox", f"{COMMANDS} {more}")
     for program in programs:
         shutil.copy(program, root / "bin")
     lay_libraries(root, sysroot, programs)
+
+
+def boot(root):
+    """What the machine says while it runs the root's commands."""
+    return emulator.run(EMULATOR, next((kernel_tree() / "boot").glob("vmlinuz-*")), root, "ttyAMA0")
+
+
+def lay_root(build, sysroot, steps):
+    """The files of the emulated machine."""
+    root = WORK / "root"
+    lay_base(root, [build / "ljspy", build / "tests/exactness/exactness"], sysroot)
     for suite in {suite for suite, _, _ in STEPPED} | {SUITE}:
         lay_luajit(root, suite)
     shutil.copytree(stacks.PROGRAMS, root / "programs")
@@ -156,7 +165,7 @@ def main():
     build, sysroot = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
     steps = sys.argv[3] if sys.argv[3:] else "1000"
     root = lay_root(build, sysroot, steps)
-    said = emulator.run(EMULATOR, next((kernel_tree() / "boot").glob("vmlinuz-*")), root, "ttyAMA0")
+    said = boot(root)
     print("\n".join(re.findall(r"kernel .*", said)))
     faults = [*judge_steps(said), *judge_dump(said), *judge_record(said)]
     if "all done" not in said:

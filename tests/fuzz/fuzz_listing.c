@@ -13,7 +13,7 @@
 
 #include "luajit-layouts/release.h"
 #include "tests/fuzz/fuzz.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/listing/bytecode_text.h"
 #include "unwind/listing/ir_text.h"
 #include "unwind/listing/machine_text.h"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How right are the frames that ljspy sees in compiled code?
 
-judge.py TRUTH SAMPLES: compares each sample in the machine code of a trace with what
+judge.py TRUTH SAMPLES [MISSES [MACHINE]]: compares each sample in the machine code of a trace with what
 the instrumented LuaJIT says of that piece of code.
 """
 
@@ -10,6 +10,8 @@ import sys
 from collections import Counter
 
 TRACE_SPACE = 16  # bytes that BC_JLOOP saves below a C frame
+# arm64: where the VM's frame pointer leads, from its C frame (since September 2021, and before).
+FRAME_RECORDS = 192, 0
 
 
 class Trace:
@@ -25,8 +27,8 @@ class Trace:
 class Truth:
     """All compiled traces, the latest first."""
 
-    def __init__(self, path):
-        self.traces = []
+    def __init__(self, path, machine):
+        self.traces, self.machine = [], machine
         position = 0
         for line in open(path):
             position += len(line)
@@ -54,6 +56,8 @@ class Truth:
         trace = self.find(rip, length)
         if trace:
             return trace, rip
+        if self.machine == "arm64":
+            return self.calling(registers, words)
         for i, word in enumerate(words):
             trace = self.find(word - 1, length)
             # A return address from an earlier call of another trace may still be on the stack.
@@ -62,6 +66,19 @@ class Truth:
             if rsp + 8 * (i + 1) + TRACE_SPACE + trace.spadjust == cframe:
                 return trace, word - 1
         return None, None
+
+
+    def calling(self, registers, words):
+        """On arm64, what a trace calls saves the VM's frame pointer, and next to it its return address."""
+        length, _, rsp, cframe, _ = registers
+        found = set()
+        for i, word in enumerate(words[:-1]):
+            trace = self.find(words[i + 1] - 1, length)
+            if trace and word in (cframe + at for at in FRAME_RECORDS):
+                if rsp + 8 * i < cframe - TRACE_SPACE - trace.spadjust:
+                    found.add((trace, words[i + 1] - 1))
+        # Records of older calls may lie there, too.
+        return found.pop() if len(found) == 1 else (None, None)
 
 
 class Sample:
@@ -110,8 +127,8 @@ def judge(truth, sample):
     return verdicts
 
 
-def tally(truth_path, samples_path):
-    truth = Truth(truth_path)
+def tally(truth_path, samples_path, machine="x86_64"):
+    truth = Truth(truth_path, machine)
     count, counts, misses = 0, Counter(), Counter()
     for line in open(samples_path):
         sample = Sample(line)
@@ -132,7 +149,7 @@ COLUMNS = "callers", "function", "line", "marked", "lost", "wrong leaf said exac
 
 
 def main():
-    count, counts, misses = tally(sys.argv[1], sys.argv[2])
+    count, counts, misses = tally(*sys.argv[1:3], *sys.argv[4:])
     print(count, " ".join(f"{column} {100 * counts[column] / max(count, 1):.1f}" for column in COLUMNS))
     for miss, n in misses.most_common(int(sys.argv[3]) if len(sys.argv) > 3 else 0):
         print("   ", n, miss)

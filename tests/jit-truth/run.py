@@ -42,9 +42,8 @@ BUILDS = {
 }
 
 
-def build(directory, name):
+def build(directory, name, suite, flags, variables=()):
     """Build an instrumented LuaJIT, unless one made by the same instruments exists."""
-    suite, flags = BUILDS[name]
     digest = hashlib.sha256(b"".join((HERE / part).read_bytes() for part in INSTRUMENTS)).hexdigest()[:12]
     tree = directory / f"{name.replace(', ', '-')}-{digest}"
     if tree.exists():
@@ -53,7 +52,7 @@ def build(directory, name):
     shutil.rmtree(work, ignore_errors=True)
     shutil.copytree(packages.source(suite, "luajit"), work)
     subprocess.run([HERE / "instrument.sh", work], check=True)
-    subprocess.run(["make", "-s", "-C", work / "src", f"XCFLAGS={flags}", "luajit"], check=True,
+    subprocess.run(["make", "-s", "-C", work / "src", f"XCFLAGS={flags}", *variables, "luajit"], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     work.rename(tree)
     return tree / "src/luajit"
@@ -98,7 +97,7 @@ def main():
     print(f"{'build':12}{'program':12}{'samples':>8}" + "".join(f"{c:>{len(c) + 3}}" for c in judge.COLUMNS))
     for name in BUILDS:
         try:
-            luajit = build(directory, name)
+            luajit = build(directory, name, *BUILDS[name])
         except packages.Unavailable as reason:
             print(f"{name:12}skipped: its source package is not to be had: {reason}")
             continue

@@ -71,7 +71,10 @@ static void take(struct lua_process *process, const char *truth, struct sampled 
 	sampled->truth_length = stat(truth, &status) == 0 ? status.st_size : 0;
 	read_vm(process, sampled);
 	sampled->word_count = 0;
+	/* What lies beyond its C frame is not the trace's, nor what that calls. */
 	while (sampled->word_count < STACK_WORDS &&
+	       (!sampled->cframe ||
+		sampled->registers.sp + sampled->word_count * sizeof(uint64_t) < sampled->cframe) &&
 	       memory_u64(lua_process_memory(process),
 			  sampled->registers.sp + sampled->word_count * sizeof(uint64_t),
 			  &sampled->words[sampled->word_count]))

@@ -22,7 +22,7 @@ def luajit():
     if not SAMPLE.exists():
         pytest.skip(f"{SAMPLE} is not built")
     try:
-        return run.build(ljspy.ROOT / "build/jit-truth", BUILD)
+        return run.build(ljspy.ROOT / "build/jit-truth", BUILD, *run.BUILDS[BUILD])
     except run.packages.Unavailable as reason:
         pytest.skip(f"its source package is not to be had: {reason}")
 

@@ -10,7 +10,7 @@
 
 #include "luajit-layouts/bytecode.h"
 #include "unwind/jit/trace_align.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
 
 enum {

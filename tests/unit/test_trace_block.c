@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 
 enum {
 	ADDRESS = 0x10000,

@@ -2,7 +2,7 @@
 /* Capture compiled code: the traces that run or are left, and code that is in no module. */
 #include "unwind/capture/capture_parts.h"
 
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
@@ -38,30 +38,39 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
 	lua_objects_capture_protos(objects, capture->snapshot, layout, constants, count);
 }
 
+/* Capture the constants of the trace that a call may return to. at: just above where that was found. */
+static void capture_caller(struct capture *capture, struct lua_objects *objects,
+			   const struct global_view *view, const struct lua_thread *thread,
+			   uint64_t return_address, uint64_t at)
+{
+	const struct trace *trace = traces_capture_pc(view->global->traces, capture->snapshot,
+						      &view->global->vm->layout, return_address - 1);
+
+	/* The trace's spilled values may include the return address of an older call. */
+	if (trace && vm_may_return_to_trace(at, vm_trace_sp(thread->cframe, trace->spadjust)))
+		capture_trace_constants(capture, objects, view, trace);
+}
+
 /*
  * Find the trace that called the running native code: a return address between the
- * stack pointer and the thread's C frame leads to it.
+ * stack pointer and the thread's C frame leads to it, or a leaf's.
  */
 static void capture_calling_trace(struct capture *capture, struct lua_objects *objects,
 				  const struct global_view *view)
 {
 	const struct lua_thread *thread = capture_find_thread(capture, view->cur_L);
-	const struct layout *layout = &view->global->vm->layout;
+	struct registers caller;
 	uint64_t word;
 
 	if (!thread)
 		return;
+	if (registers_returned(&capture->registers, snapshot_memory(capture->snapshot), &caller))
+		capture_caller(capture, objects, view, thread, caller.pc, caller.sp);
 	for (uint64_t at = thread->cframe - sizeof(word);
 	     at >= capture->registers.sp && thread->cframe - at < TRACE_FRAME_BYTES_MAX; at -= sizeof(word)) {
-		const struct registers caller = { .sp = at + sizeof(word) };
-		const struct trace *trace;
-
 		if (!capture_stack_word(capture, at, &word))
 			return;
-		trace = traces_capture_pc(view->global->traces, capture->snapshot, layout, word - 1);
-		/* The trace's spilled values may include the return address of an older call. */
-		if (trace && vm_trace_cframe(&caller, trace->spadjust) == thread->cframe)
-			capture_trace_constants(capture, objects, view, trace);
+		capture_caller(capture, objects, view, thread, word, at + sizeof(word));
 	}
 }
 
@@ -101,7 +110,7 @@ void capture_traces(struct capture *capture, struct lua_objects *objects, const 
 	memory_u32(memory, J + (uint64_t)layout->J_state, &state);
 	memory_read(memory, J + (uint64_t)layout->J_pc, &recorded, layout_ref_size(layout));
 	if (code == CODE_VM)
-		executing[2] = vm_exit_trace(&capture->registers);
+		executing[2] = vm_exit_trace(capture->snapshot, &capture->registers);
 	traces_capture(view->global->traces, capture->snapshot, layout, &wanted);
 	trace = traces_capture_pc(view->global->traces, capture->snapshot, layout, capture->registers.pc);
 	if (trace) {
@@ -109,6 +118,9 @@ void capture_traces(struct capture *capture, struct lua_objects *objects, const 
 		trace = traces_capture_link(view->global->traces, capture->snapshot, layout, trace);
 		if (trace)
 			capture_trace_constants(capture, objects, view, trace);
+	} else if ((trace = traces_capture_exit(view->global->traces, capture->snapshot, layout,
+						capture->registers.pc))) {
+		capture_trace_constants(capture, objects, view, trace);
 	} else {
 		capture_calling_trace(capture, objects, view);
 	}

@@ -10,7 +10,7 @@
 #include "luajit-layouts/layout.h"
 #include "memory/memory.h"
 #include "unwind/compiled/trace_list.h"
-#include "unwind/jit/trace.h"
+#include "unwind/trace/trace.h"
 
 /*
  * Copy the block of a trace. False if it cannot be read or is another trace by now.

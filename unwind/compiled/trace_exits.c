@@ -2,7 +2,7 @@
 #include "unwind/compiled/trace_exits.h"
 
 #include "unwind/compiled/trace_copy.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
 
 enum { SNAPCOUNT_DONE = 255, CANDIDATES_MAX = 64, SIZEBC_MAX = 1 << 24 };

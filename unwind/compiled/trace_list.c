@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "luajit-layouts/bytecode.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
 

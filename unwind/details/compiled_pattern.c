@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "luajit-layouts/field.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/lua/global_state.h"
 
 enum {

@@ -2,7 +2,7 @@
 #include "unwind/jit/path_steps.h"
 
 #include "luajit-layouts/bytecode.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
 
 enum { BCBIAS_J = 0x8000 };

@@ -17,7 +17,7 @@
 
 #include "unwind/jit/path_frames.h"
 #include "unwind/jit/trace_calls.h"
-#include "unwind/jit/trace.h"
+#include "unwind/trace/trace.h"
 
 enum {
 	PATH_LENGTH_MAX = 512, /* bytecodes between two snapshots */

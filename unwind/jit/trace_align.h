@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "unwind/jit/path_frames.h"
-#include "unwind/jit/trace.h"
+#include "unwind/trace/trace.h"
 #include "unwind/lua/lua_objects.h"
 
 struct path_alignment {

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "unwind/jit/trace.h"
+#include "unwind/trace/trace.h"
 #include "unwind/lua/lua_objects.h"
 
 enum {

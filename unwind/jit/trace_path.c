@@ -8,7 +8,7 @@
 #include "unwind/jit/path_search.h"
 #include "unwind/jit/path_steps.h"
 #include "unwind/jit/trace_align.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/jit/trace_calls.h"
 
 enum {

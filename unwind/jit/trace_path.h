@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "unwind/jit/path_frames.h"
-#include "unwind/jit/trace.h"
+#include "unwind/trace/trace.h"
 #include "unwind/lua/lua_objects.h"
 
 enum { PATH_POINTS_MAX = 1 << 15 };

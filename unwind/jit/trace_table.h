@@ -10,8 +10,8 @@
 #ifndef LJSPY_TRACE_TABLE_H
 #define LJSPY_TRACE_TABLE_H
 
-#include "unwind/jit/trace_code.h"
-#include "unwind/jit/trace.h"
+#include "unwind/trace/trace_code.h"
+#include "unwind/trace/trace.h"
 #include "unwind/lua/lua_objects.h"
 
 struct trace_table;

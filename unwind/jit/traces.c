@@ -4,16 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/jit/trace_block.h"
-#include "unwind/jit/trace_code.h"
+#include "unwind/jit/exit_stubs.h"
 #include "unwind/jit/trace_table.h"
 #include "unwind/lua/luajit.h"
+#include "unwind/trace/trace_block.h"
+#include "unwind/trace/trace_code.h"
 
 /* No GCtrace header is larger in any layout. */
 enum { HEADER_MAX = LAYOUT_TRACE_HEADER_MAX + 8, VERIFY_BATCH = 256 };
-
-/* Exit stubs on x86: groups of 32, 4 bytes apart (lj_target_x86.h, EXITSTUBS_PER_GROUP). */
-enum { EXIT_GROUPS = 16, EXITS_PER_GROUP = 32, EXIT_STUB_SIZE = 4, EXIT_GROUP_TAIL = 16 };
 
 /* Fields that do not change during a trace's life, and together differ from any other trace's. */
 struct identity {
@@ -27,6 +25,7 @@ struct entry {
 	uint64_t verified; /* the last snapshot that confirmed the header */
 	uint8_t *bytes;
 	uint8_t *code;             /* machine code, once the trace was seen executing */
+	size_t stubs_bytes;        /* copied behind it */
 	struct trace_table *table; /* made when first needed */
 	size_t kept_bytes;         /* of all of these */
 };
@@ -40,7 +39,7 @@ struct traces {
 	bool is_sorted;
 	size_t kept_bytes;                /* of all entries */
 	uint64_t snapshot;                /* number of the current one */
-	uint64_t exit_stubs[EXIT_GROUPS]; /* J->exitstubgroup */
+	uint64_t exit_stubs[EXIT_GROUPS]; /* J->exitstubgroup; 0 if traces have their own */
 };
 
 struct traces *traces_new(void)
@@ -163,16 +162,19 @@ static bool refresh_addresses(struct traces *traces, struct snapshot *snapshot, 
 {
 	uint32_t sizetrace = wanted->sizetrace;
 	unsigned ref = layout_ref_size(layout);
+	const bool own_stubs = trace_code_has_stubs();
 	struct memory_range ranges[] = {
 		{ .address = wanted->J_trace, .length = (size_t)sizetrace * ref },
 		{ .address = wanted->J + (uint64_t)layout->J_exitstubgroup,
 		  .length = sizeof(traces->exit_stubs) },
 	};
 
-	snapshot_capture(snapshot, ranges, 2);
-	if (ranges[0].status != MEMORY_OK || ranges[1].status != MEMORY_OK || !resize(traces, sizetrace))
+	snapshot_capture(snapshot, ranges, own_stubs ? 1 : 2);
+	if (ranges[0].status != MEMORY_OK || (!own_stubs && ranges[1].status != MEMORY_OK) ||
+	    !resize(traces, sizetrace))
 		return false;
-	memcpy(traces->exit_stubs, ranges[1].copy, sizeof(traces->exit_stubs));
+	if (!own_stubs)
+		memcpy(traces->exit_stubs, ranges[1].copy, sizeof(traces->exit_stubs));
 	for (uint32_t i = 1; i < sizetrace; i++) {
 		uint64_t address = load_bytes(ranges[0].copy, (int32_t)(i * ref), ref);
 
@@ -360,10 +362,30 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot, const stru
 	sort(traces);
 }
 
-/* Copy the machine code, which LuaJIT may free with its trace. Exits patched later do not matter. */
-static void capture_code(struct traces *traces, struct entry *entry, struct snapshot *snapshot)
+/* How much of the trace's own stubs to copy: up to the end of the page that they certainly reach. */
+static size_t stubs_length(const struct trace *trace, const struct layout *layout)
 {
-	struct memory_range range = { .address = entry->trace.mcode, .length = entry->trace.szmcode };
+	enum { SMALLEST_PAGE = 4096 };
+	uint64_t begin = trace->mcode + trace->szmcode, certain = begin;
+	size_t length;
+
+	if (!trace_code_has_stubs())
+		return 0;
+	length = exit_stubs_size_max(trace, layout);
+	certain += (uint64_t)trace_snapshot_count(trace, layout) * sizeof(uint32_t);
+	certain |= SMALLEST_PAGE - 1;
+	return certain + 1 - begin < length ? (size_t)(certain + 1 - begin) : length;
+}
+
+/*
+ * Copy the machine code, and the stubs behind it, which LuaJIT may free with its trace. Exits patched later
+ * do not matter.
+ */
+static void capture_code(struct traces *traces, struct entry *entry, struct snapshot *snapshot,
+			 const struct layout *layout)
+{
+	size_t stubs = stubs_length(&entry->trace, layout);
+	struct memory_range range = { .address = entry->trace.mcode, .length = entry->trace.szmcode + stubs };
 
 	if (entry->code || range.length > TRACE_CODE_BYTES_MAX || !has_room(traces, range.length))
 		return;
@@ -374,6 +396,7 @@ static void capture_code(struct traces *traces, struct entry *entry, struct snap
 	if (!entry->code)
 		return;
 	memcpy(entry->code, range.copy, range.length);
+	entry->stubs_bytes = stubs;
 	charge(traces, entry, range.length);
 }
 
@@ -391,7 +414,7 @@ const struct trace *traces_capture_pc(struct traces *traces, struct snapshot *sn
 	}
 	if (!entry || entry->verified != traces->snapshot)
 		return NULL;
-	capture_code(traces, entry, snapshot);
+	capture_code(traces, entry, snapshot, layout);
 	return &entry->trace;
 }
 
@@ -455,24 +478,40 @@ const struct trace *traces_find_startins(const struct traces *traces, const stru
 
 /*---- The frames at a pc ----*/
 
-static int exit_of_stub(const struct traces *traces, uint64_t pc)
+/* The trace in whose own stubs pc is; NULL if there is none. */
+static struct entry *entry_of_stub(const struct traces *traces, const struct layout *layout, uint64_t pc)
 {
-	for (int group = 0; group < EXIT_GROUPS; group++) {
-		uint64_t offset = pc - traces->exit_stubs[group];
+	size_t low = 0, high = traces->sorted_count;
+	uint64_t offset;
 
-		if (traces->exit_stubs[group] && offset < EXITS_PER_GROUP * EXIT_STUB_SIZE)
-			return group * EXITS_PER_GROUP + (int)(offset / EXIT_STUB_SIZE);
+	if (!trace_code_has_stubs())
+		return NULL;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (traces->sorted[middle]->trace.mcode <= pc)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return -1;
+	if (low == 0)
+		return NULL;
+	offset = pc - traces->sorted[low - 1]->trace.mcode - traces->sorted[low - 1]->trace.szmcode;
+	return offset < exit_stubs_size_max(&traces->sorted[low - 1]->trace, layout) ? traces->sorted[low - 1]
+										    : NULL;
 }
 
-bool traces_is_exit(const struct traces *traces, uint64_t pc)
+const struct trace *traces_capture_exit(struct traces *traces, struct snapshot *snapshot,
+					const struct layout *layout, uint64_t pc)
 {
-	for (int group = 0; group < EXIT_GROUPS; group++)
-		if (traces->exit_stubs[group] &&
-		    pc - traces->exit_stubs[group] < EXITS_PER_GROUP * EXIT_STUB_SIZE + EXIT_GROUP_TAIL)
-			return true;
-	return false;
+	const struct entry *entry = entry_of_stub(traces, layout, pc);
+
+	return entry ? traces_capture_pc(traces, snapshot, layout, entry->trace.mcode) : NULL;
+}
+
+bool traces_is_exit(const struct traces *traces, const struct layout *layout, uint64_t pc)
+{
+	return exit_group_contains(traces->exit_stubs, pc) || entry_of_stub(traces, layout, pc);
 }
 
 /* Context for exit_number(): an exit jumps to its stub, or to the side trace that starts at it. */
@@ -491,7 +530,14 @@ static int exit_number(const void *context, uint64_t target)
 	if (side && side->trace.mcode == target &&
 	    trace_parent(&side->trace, exits->layout, &parent, &exitno))
 		return parent == exits->trace->number ? (int)exitno : -1;
-	return exit_of_stub(exits->traces, target);
+	if (trace_code_has_stubs()) {
+		const struct entry *own = entry_of(exits->traces, exits->trace);
+
+		return own && own->code ? exit_stub_number(&own->trace, own->code + own->trace.szmcode,
+							   own->stubs_bytes, target)
+					: -1;
+	}
+	return exit_group_number(exits->traces->exit_stubs, target);
 }
 
 int traces_exit_number(const struct traces *traces, const struct trace *trace, const struct layout *layout,

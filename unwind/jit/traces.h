@@ -17,8 +17,8 @@
 
 #include "memory/snapshot.h"
 #include "unwind/elf/image.h"
-#include "unwind/jit/trace.h"
-#include "unwind/jit/trace_code.h"
+#include "unwind/trace/trace.h"
+#include "unwind/trace/trace_code.h"
 #include "unwind/jit/trace_path.h"
 #include "unwind/lua/lua_objects.h"
 
@@ -88,7 +88,14 @@ int traces_exit_number(const struct traces *traces, const struct trace *trace, c
 const struct trace *traces_find(const struct traces *traces, uint64_t pc);
 
 /* Is this pc in the exit stubs, which exits of traces jump to? As of the last traces_capture(). */
-bool traces_is_exit(const struct traces *traces, uint64_t pc);
+bool traces_is_exit(const struct traces *traces, const struct layout *layout, uint64_t pc);
+
+/*
+ * After traces_capture(): verify the trace that is left by the stub at pc, copy its code, and return it.
+ * NULL if there is none, or if stubs are not a trace's own.
+ */
+const struct trace *traces_capture_exit(struct traces *traces, struct snapshot *snapshot,
+					const struct layout *layout, uint64_t pc);
 
 /* The trace with this number, verified in the current snapshot; or NULL. */
 const struct trace *traces_by_number(const struct traces *traces, uint32_t number);

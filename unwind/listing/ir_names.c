@@ -89,7 +89,7 @@ const char *ir_op_name(enum ir_op op)
 #define OP_ATAN2 OP_NAME
 #define OP_ALEN OP_NAME
 #define OP_TMPREF OP_NAME
-#include "unwind/jit/ir_ops.inc"
+#include "unwind/trace/ir_ops.inc"
 		[IR__MAX] = NULL,
 	};
 

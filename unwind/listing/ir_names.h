@@ -12,7 +12,7 @@
 #define LJSPY_IR_NAMES_H
 
 #include "luajit-layouts/layout.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 
 enum ir_numbering {
 	NUMBERING_UNKNOWN,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
 
 /* Snapshot map entries (lj_jit.h, SNAP()). */

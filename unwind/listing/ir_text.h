@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "unwind/jit/trace.h"
+#include "unwind/trace/trace.h"
 #include "unwind/listing/listing_source.h"
 
 /* How a register is called (RID_*); NULL if there is no such one. For the target's machine. */

@@ -8,7 +8,7 @@
 
 #include "luajit-layouts/bytecode.h"
 #include "unwind/compiled/trace_list.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/listing/bytecode_text.h"
 #include "unwind/listing/ir_text.h"
 #include "unwind/listing/machine_text.h"

@@ -99,6 +99,11 @@ static inline bool is_return(uint32_t word) /* ret, retaa, retab */
 	return has_bits(word, 0xfffffc1f, 0xd65f0000) || has_bits(word, 0xfffffbff, 0xd65f0bff);
 }
 
+static inline bool is_jump_register(uint32_t word) /* br, and with authentication */
+{
+	return has_bits(word, 0xfffffc1f, 0xd61f0000) || has_bits(word, 0xfefff800, 0xd61f0800);
+}
+
 static inline bool is_conditional(uint32_t word) /* b.cond */
 {
 	return has_bits(word, 0xff000010, 0x54000000);

@@ -15,7 +15,7 @@ static enum vm_state state_in_unknown_code(const struct capture *capture, const 
 		return VM_STATE_COMPILED;
 	if (!view)
 		return VM_STATE_UNKNOWN;
-	if (view->global->traces && traces_is_exit(view->global->traces, pc))
+	if (view->global->traces && traces_is_exit(view->global->traces, &view->global->vm->layout, pc))
 		return VM_STATE_EXIT;
 	return view->jit_base ? VM_STATE_COMPILED : VM_STATE_UNKNOWN;
 }

@@ -3,7 +3,7 @@
 #include "unwind/stack/merge_trace.h"
 
 #include "unwind/capture/cframes.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
@@ -224,22 +224,26 @@ enum passed merge_pass_lost_trace(struct merge *merge, const struct lua_thread *
 }
 
 /*
- * Find the running trace by g->vmstate. What it calls returns to it by the word just
- * below its part of the stack.
+ * Find the running trace by g->vmstate: what it calls returns to it by the word just below its part of
+ * the stack. arm64's traces leave 0 there; what they call saves the VM's frame pointer, and the return
+ * address with it.
  */
 static bool find_calling_trace(const struct merge *merge, const struct global_view *view, uint64_t cframe,
 			       struct registers *ret_caller)
 {
-	const struct trace *trace = traces_by_number(view->global->traces, (uint32_t)view->vmstate);
+	const struct trace *trace = traces_by_number(view->global->traces, (uint32_t)view->vmstate), *calling;
 	struct registers caller = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
 
-	if (!trace)
+	if (!trace && view->vmstate != 0)
 		return false;
-	caller.sp = vm_trace_sp(cframe, trace->spadjust);
+	caller.sp = trace ? vm_trace_sp(cframe, trace->spadjust) : cframe;
 	if (!vm_frame_called(&view->global->vm->layout, merge->memory, cframe,
-			     native_current(merge->native)->registers.sp, caller.sp, &caller.pc) ||
-	    traces_find(view->global->traces, caller.pc - 1) != trace)
+			     native_current(merge->native)->registers.sp, caller.sp, &caller.pc))
 		return false;
+	calling = traces_find(view->global->traces, caller.pc - 1);
+	if (!calling || (trace && calling != trace))
+		return false;
+	caller.sp = vm_trace_sp(cframe, calling->spadjust);
 	*ret_caller = caller;
 	return true;
 }
@@ -249,7 +253,7 @@ bool merge_resynchronise_in_trace(struct merge *merge, const struct lua_thread *
 	const struct global_view *view = capture_find_global(merge->capture, thread->global);
 	struct registers caller;
 
-	if (!view || view->vmstate <= 0 || view->jit_base == 0 || thread->cframe != cframe ||
+	if (!view || view->vmstate < 0 || view->jit_base == 0 || thread->cframe != cframe ||
 	    (view->cur_L && view->cur_L != thread->address) || !view->global->traces ||
 	    lua_section_of(&merge->lua, thread)->started)
 		return false;

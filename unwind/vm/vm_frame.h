@@ -16,6 +16,7 @@
 
 #include "luajit-layouts/layout.h"
 #include "memory/memory.h"
+#include "memory/snapshot.h"
 #include "unwind/elf/image.h"
 #include "unwind/elf/registers.h"
 
@@ -138,8 +139,14 @@ bool vm_is_called(struct memory *text, const struct vm_code *vm, uint64_t return
 /* Does the call of lj_trace_exit() return here? */
 bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t return_address);
 
-/* The number of the trace being left, while vm_exit_handler holds it only in a register. */
-uint32_t vm_exit_trace(const struct registers *registers);
+/*
+ * While the target is held: the number of the trace being left, while vm_exit_handler holds it only in a
+ * register, or a register leads to it. Any number, or 0, elsewhere.
+ */
+uint32_t vm_exit_trace(struct snapshot *snapshot, const struct registers *registers);
+
+/* May a return address that was found below at be that of a call by a trace? sp: the trace's stack pointer. */
+bool vm_may_return_to_trace(uint64_t at, uint64_t sp);
 
 /* Does the call of lj_ccallback_leave() return here (cont_ffi_callback)? Then the callback has returned. */
 bool vm_is_leaving_callback(const struct layout *layout, struct memory *text, const struct vm_code *vm,

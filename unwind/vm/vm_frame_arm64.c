@@ -466,11 +466,26 @@ bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t re
 	return false;
 }
 
-/* vm_exit_handler reads the number from the code that jumps to it. */
-uint32_t vm_exit_trace(const struct registers *registers)
+/* vm_exit_handler: ldr CARG2w, [lr]. The stub has there: movz w0, the trace's number. */
+uint32_t vm_exit_trace(struct snapshot *snapshot, const struct registers *registers)
 {
-	(void)registers;
-	return 0;
+	enum { MOVZ_W0 = 0x52800000 };
+	struct memory_range range = { .address = registers->x[REGISTER_LR], .length = INSTRUCTION_BYTES };
+	uint32_t word;
+
+	if (registers->unknown & set_of(REGISTER_LR))
+		return 0;
+	snapshot_capture(snapshot, &range, 1);
+	if (range.status != MEMORY_OK)
+		return 0;
+	memcpy(&word, range.copy, sizeof(word));
+	return has_bits(word, 0xffe0001f, MOVZ_W0) ? bits_of(word, 5, 16) : 0;
+}
+
+/* The called function has stored it somewhere in its frame. */
+bool vm_may_return_to_trace(uint64_t at, uint64_t sp)
+{
+	return at <= sp;
 }
 
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust)

@@ -443,9 +443,16 @@ bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t re
 }
 
 /* vm_exit_handler: mov RAd, [DISPATCH+DISPATCH_GL(vmstate)] */
-uint32_t vm_exit_trace(const struct registers *registers)
+uint32_t vm_exit_trace(struct snapshot *snapshot, const struct registers *registers)
 {
+	(void)snapshot;
 	return (uint32_t)registers->rcx;
+}
+
+/* The call pushed it. */
+bool vm_may_return_to_trace(uint64_t at, uint64_t sp)
+{
+	return at == sp;
 }
 
 uint64_t vm_trace_cframe(const struct registers *registers, uint16_t spadjust)

@@ -11,6 +11,8 @@ enum {
 	ZERO = 31,     /* as a register: the zero register, or the stack pointer */
 	X_HANDLER = 8, /* TMP0: ins_NEXT jumps by it, and nothing else in the VM does */
 	X_ENTRY = 9,   /* TMP1: it loads the handler by this one */
+	X_RB = 17,
+	STORE_LR = (int)0xf90003fe, /* str lr, [sp]: the stubs of a trace's exits begin with it */
 	FLAG_OVERFLOW = 1 << 28,
 	FLAG_CARRY = 1 << 29,
 	FLAG_ZERO = 1 << 30,
@@ -460,10 +462,17 @@ static bool run_single(struct vm_machine *machine, uint32_t word, struct vm_valu
 	return true;
 }
 
-/* Is it the load by which ins_NEXT and the like get the handler of the next instruction? */
-static bool loads_handler(uint32_t word)
+/*
+ * Is it the load by which ins_NEXT and the like get the handler of the next instruction? vm_exit_interp
+ * gets it by TMP0 into RB, beyond the start of the dispatch table.
+ */
+static bool loads_handler(const struct vm_machine *machine, uint32_t word)
 {
-	return has_bits(word, 0xffc00000, 0xf9400000) && rn_of(word) == X_ENTRY;
+	if (!has_bits(word, 0xffc00000, 0xf9400000))
+		return false;
+	return rn_of(word) == X_ENTRY ||
+	       (rn_of(word) == X_HANDLER && rd_of(word) == X_RB &&
+		(int32_t)bits_of(word, 10, 12) * WORD >= machine->vm->layout.GG_dispatch);
 }
 
 static bool run_memory(struct vm_machine *machine, uint32_t word)
@@ -492,7 +501,7 @@ static bool run_memory(struct vm_machine *machine, uint32_t word)
 	followed = is_pair(word) ? run_pair(machine, word, address) : run_single(machine, word, address);
 	if (writes_back)
 		machine->registers[rn_of(word)] = plus(base, offset);
-	if (loads_handler(word))
+	if (loads_handler(machine, word))
 		machine->holds_handler = true;
 	return followed;
 }
@@ -503,6 +512,50 @@ static enum vm_progress go_to(struct vm_machine *machine, struct vm_value target
 {
 	if (!target.known || !vm_machine_in_vm(machine, target.bits))
 		return VM_PROGRESS_STUCK;
+	machine->pc = target.bits;
+	return VM_PROGRESS_ON;
+}
+
+/* Does the machine run a trace, or a stub, instead of the VM? */
+static bool is_outside(const struct vm_machine *machine)
+{
+	return !vm_machine_in_vm(machine, machine->instruction->address);
+}
+
+static bool is_in_trace(const struct vm_machine *machine)
+{
+	return machine->trace &&
+	       machine->instruction->address - machine->trace->mcode < machine->trace->szmcode;
+}
+
+/* A trace ends with a jump to another one, or to vm_exit_interp. */
+static enum vm_progress leave_trace(struct vm_machine *machine, struct vm_value target)
+{
+	const struct trace *next;
+
+	if (!target.known)
+		return VM_PROGRESS_STUCK;
+	if (vm_machine_in_vm(machine, target.bits)) {
+		machine->pc = target.bits;
+		return VM_PROGRESS_ON;
+	}
+	next = machine->trace ? traces_find(machine->traces, target.bits) : NULL;
+	if (!next || next->mcode != target.bits)
+		return VM_PROGRESS_STUCK;
+	machine->pc = target.bits;
+	return VM_PROGRESS_LINKED;
+}
+
+/* A stub calls the begin of its trace's stubs, which calls vm_exit_handler. */
+static enum vm_progress run_stub_call(struct vm_machine *machine, struct vm_value target)
+{
+	uint32_t word;
+
+	if (is_in_trace(machine) || !target.known ||
+	    (!vm_machine_in_vm(machine, target.bits) &&
+	     (!memory_u32(machine->memory, target.bits, &word) || word != (uint32_t)STORE_LR)))
+		return VM_PROGRESS_STUCK;
+	machine->registers[REGISTER_LR] = (struct vm_value){ machine->pc, true };
 	machine->pc = target.bits;
 	return VM_PROGRESS_ON;
 }
@@ -573,11 +626,36 @@ static bool run_other(struct vm_machine *machine, uint32_t word)
 	return has_bits(word, 0x0e000000, 0x0e000000) && run_vector(machine, word);
 }
 
+/* Does it go on elsewhere: a jump, a call or a return? */
+static bool is_ending(uint32_t word)
+{
+	return is_conditional(word) || is_compare_branch(word) || is_test_branch(word) || is_branch(word) ||
+	       is_call(word) || is_call_register(word) || is_return(word) || is_jump_register(word);
+}
+
+static enum vm_progress run_outside(struct vm_machine *machine, uint32_t word)
+{
+	const struct vm_value direct = { is_branch(word) || is_call(word)
+						 ? instruction_target(machine->instruction)
+						 : 0,
+					 true };
+
+	if (is_branch(word))
+		return leave_trace(machine, direct);
+	if (is_jump_register(word))
+		return leave_trace(machine, get(machine, rn_of(word)));
+	if (is_call(word))
+		return run_stub_call(machine, direct);
+	if (is_call_register(word))
+		return run_stub_call(machine, get(machine, rn_of(word)));
+	return VM_PROGRESS_STUCK;
+}
+
 static enum vm_progress run(struct vm_machine *machine, uint32_t word)
 {
-	/* Traces, and the stubs that they leave by, are not followed. */
-	if (!vm_machine_in_vm(machine, machine->instruction->address))
-		return VM_PROGRESS_STUCK;
+	/* Of a trace, the machine runs only the last stretch, which leads to one place; and stubs of exits. */
+	if (is_outside(machine) && is_ending(word))
+		return run_outside(machine, word);
 	if (is_conditional(word) || is_compare_branch(word) || is_test_branch(word))
 		return run_condition(machine, word);
 	if (is_branch(word))
@@ -588,7 +666,7 @@ static enum vm_progress run(struct vm_machine *machine, uint32_t word)
 		return run_call(machine, get(machine, rn_of(word)));
 	if (is_return(word))
 		return run_return(machine, word);
-	if (has_bits(word, 0xfffffc1f, 0xd61f0000))
+	if (is_jump_register(word))
 		return run_jump(machine, word);
 	return run_other(machine, word) && machine->registers[VM_SP].known ? VM_PROGRESS_ON
 									   : VM_PROGRESS_STUCK;

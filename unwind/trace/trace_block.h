@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "luajit-layouts/layout.h"
-#include "unwind/jit/trace.h"
+#include "unwind/trace/trace.h"
 
 /* IR opcodes, independent of their numbers; names as in lj_ir.h. */
 enum ir_op {
@@ -23,7 +23,7 @@ enum ir_op {
 #define OP_ATAN2 IR_OP
 #define OP_ALEN IR_OP
 #define OP_TMPREF IR_OP
-#include "unwind/jit/ir_ops.inc"
+#include "unwind/trace/ir_ops.inc"
 #undef IR_OP
 #undef OP_ALL
 #undef OP_V21
@@ -39,7 +39,7 @@ enum {
 	TRACE_REF_BIAS = 0x8000,         /* constants are below, instructions from here on */
 	TRACE_REF_BASE = TRACE_REF_BIAS, /* the first one, IR_BASE: a side trace's parent and exit */
 	TRACE_SLOTS = 256,               /* more than LJ_MAX_JSLOTS */
-	TRACE_REGISTERS = 32,            /* RID_*: 16 general, then 16 vector registers */
+	TRACE_REGISTERS = 64,            /* RID_*: general, then vector registers; at most 32 of each */
 };
 
 /* The IRType values that matter here. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 
 #include <string.h>
 
@@ -61,14 +61,14 @@ static const uint8_t ir_v20[] = {
 #define OP_ATAN2 NUMBERED
 #define OP_ALEN ABSENT
 #define OP_TMPREF ABSENT
-#include "unwind/jit/ir_ops.inc"
+#include "unwind/trace/ir_ops.inc"
 };
 
 /* 2.1 until May 2020. */
 #undef OP_V21
 #define OP_V21 NUMBERED
 static const uint8_t ir_v21_atan2[] = {
-#include "unwind/jit/ir_ops.inc"
+#include "unwind/trace/ir_ops.inc"
 };
 
 /* 2.1 until July 2021. */
@@ -77,13 +77,13 @@ static const uint8_t ir_v21_atan2[] = {
 #define OP_ATAN2 ABSENT
 #define OP_ALEN NUMBERED
 static const uint8_t ir_v21_alen[] = {
-#include "unwind/jit/ir_ops.inc"
+#include "unwind/trace/ir_ops.inc"
 };
 
 #undef OP_TMPREF
 #define OP_TMPREF NUMBERED
 static const uint8_t ir_v21[] = {
-#include "unwind/jit/ir_ops.inc"
+#include "unwind/trace/ir_ops.inc"
 };
 
 enum { IR_KGC_V20 = 23, GCSTR_LEN_SID = 12 };

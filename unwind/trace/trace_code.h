@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "luajit-layouts/layout.h"
-#include "unwind/jit/trace.h"
+#include "unwind/trace/trace.h"
 
 enum { TRACE_CODE_BYTES_MAX = 1 << 17 }; /* of one trace's machine code; LuaJIT's areas are smaller */
 
@@ -47,5 +47,8 @@ struct trace_code {
 bool trace_code_align(struct trace_code *code, const struct trace *trace, const struct layout *layout,
 		      const uint8_t *bytes, const struct trace_exits *exits);
 void trace_code_clear(struct trace_code *code);
+
+/* Has each trace exit stubs of its own, behind its machine code? */
+bool trace_code_has_stubs(void);
 
 #endif
