@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <string.h>
 
+#include "memory/page_size.h"
 #include "src/footprint/pieces/glibc_heap.h"
 #include "src/footprint/pieces/thread_stack.h"
 
@@ -130,6 +131,7 @@ int taking_stacks(struct taking *taking)
 /* Where the data of a file ends that is mapped at base, by its program headers; 0 if unknown. */
 static uint64_t data_end(const struct window *window, uint64_t base)
 {
+	const uint64_t page = page_size();
 	Elf64_Phdr headers[PROGRAM_HEADERS_MAX];
 	uint64_t first = UINT64_MAX, last = 0;
 	Elf64_Ehdr head;
@@ -149,8 +151,8 @@ static uint64_t data_end(const struct window *window, uint64_t base)
 	}
 	if (first >= last)
 		return 0;
-	first -= first % PAGE_RUNS_PAGE;
-	return base + (last - first + PAGE_RUNS_PAGE - 1) / PAGE_RUNS_PAGE * PAGE_RUNS_PAGE;
+	first -= first % page;
+	return base + (last - first + page - 1) / page * page;
 }
 
 /* What a program declares without a value (.bss) is anonymous memory behind its file. */

@@ -28,7 +28,7 @@ import written  # noqa: E402, pylint: disable=wrong-import-position
 BUILDS = {"2025": "trixie", "2022": "bookworm", "2017": "bullseye"}
 SYSROOT = emulated.WORK / "sysroot"
 CROSS = "HOST_CC=gcc", "CROSS=aarch64-linux-gnu-", "TARGET_SYS=Linux", f"TARGET_FLAGS=--sysroot={SYSROOT}"
-SECONDS, RATE = 3, 200  # of the emulated machine's time
+SECONDS, RATE = 2, 200  # of the emulated machine's time
 COMMANDS = "gzip base64 cat"
 SENT = re.compile(r"(?ms)^begin (\S+) (\S+) (\S+)$(.*?)^end$")
 
@@ -37,12 +37,14 @@ def luajit(release):
     return run.build(ROOT / "build/jit-truth", f"{release}, arm64", BUILDS[release], "", CROSS)
 
 
-def lay(root, build, releases, programs):
+def lay(root, build, sysroot, releases, programs):
     """What the commands need."""
-    shutil.copy(build / "tests/jit-truth/sample", root / "bin")
+    needed = [build / "tests/jit-truth/sample", *(luajit(release) for release in releases)]
+    emulated.lay_libraries(root, sysroot, needed)
+    shutil.copy(needed[0], root / "bin")
     shutil.copytree(ROOT / "tests/jit-truth/programs", root / "jit-truth")
-    for release in releases:
-        shutil.copy(luajit(release), root / "bin" / f"truth-{release}")
+    for release, program in zip(releases, needed[1:]):
+        shutil.copy(program, root / "bin" / f"truth-{release}")
     return commands(releases, programs)
 
 
@@ -55,7 +57,7 @@ def commands(releases, programs):
             yield f"LUAJIT_TRUTH=/tmp/truth truth-{release} {program}.lua 1000 >/tmp/said 2>&1 &"
             yield "target=$!; tries=0"
             yield "until test -s /tmp/truth || test $tries = 100; do sleep 0.1; tries=$((tries + 1)); done"
-            yield f"sample $target {SECONDS} {RATE} /tmp/truth >/tmp/samples; kill -9 $target"
+            yield f"sample $target {SECONDS} {RATE} /tmp/truth >/tmp/samples; kill -9 $target; cat /tmp/said"
             for name in ("truth", "samples"):
                 yield f'echo "begin {release} {program} {name}"; gzip -c /tmp/{name} | base64; echo end'
 
@@ -105,9 +107,10 @@ def main():
     build, sysroot = (pathlib.Path(word).resolve() for word in words[:2])
     document, releases = words[2:3], words[3:] or list(BUILDS)
     root = ROOT / "build/arm64/jit-truth-root"
-    emulated.lay_base(root, [build / "tests/jit-truth/sample"], sysroot, COMMANDS)
-    emulator.lay_commands(root, lay(root, build, releases, run.PROGRAMS))
+    emulated.lay_base(root, [], sysroot, COMMANDS)
+    emulator.lay_commands(root, lay(root, build, sysroot, releases, run.PROGRAMS))
     said = emulated.boot(root)
+    (root.parent / "jit-truth-said").write_text(said, encoding="utf-8")
     faults = list(judge_all(said, releases, run.PROGRAMS))
     if "all done" not in said:
         faults.append(f"The emulated machine did not come to its end: {said[-2000:]}")

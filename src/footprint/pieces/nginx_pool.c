@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/footprint/pieces/nginx_pool.h"
 
+#include "memory/page_size.h"
+
 enum {
 	BLOCKS_MAX = 1 << 16,
 	LARGE_MAX = 1 << 16,
 	BLOCK_BYTES_MAX = 64 << 20,
-	ALLOC_MAX = 4095, /* ngx_pagesize - 1: larger requests are large blocks */
 };
 
 /* ngx_pool_t up to large; later blocks have only the first four */
@@ -32,7 +33,8 @@ bool nginx_pool_read(const struct window *window, uint64_t address, struct nginx
 	struct nginx_pool pool = { .blocks = 0 };
 	struct block first = { .max = 0 };
 
-	if (!window_peek(window, address, &first, sizeof(first)) || first.max > ALLOC_MAX)
+	if (!window_peek(window, address, &first, sizeof(first)) || 
+	    first.max >= page_size()) /* NGX_MAX_ALLOC_FROM_POOL: what is larger has a block of its own */
 		return false;
 	for (struct block block = first;;) {
 		if (pool.blocks == BLOCKS_MAX || block.last < address || block.last > block.end ||

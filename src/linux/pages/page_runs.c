@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "memory/array.h"
+#include "memory/page_size.h"
 
 enum { ENTRIES_AT_ONCE = 4096 };
 
@@ -46,20 +47,21 @@ static bool counts(uint64_t entry, bool has_shared_pages)
 
 int page_runs_read(struct page_runs *runs, int pagemap, uint64_t begin, uint64_t end, bool has_shared_pages)
 {
+	const uint64_t page = page_size();
 	uint64_t entries[ENTRIES_AT_ONCE];
 
 	while (begin < end) {
-		uint64_t wanted = (end - begin) / PAGE_RUNS_PAGE;
+		uint64_t wanted = (end - begin) / page;
 		ssize_t length;
 
 		wanted = wanted < ENTRIES_AT_ONCE ? wanted : ENTRIES_AT_ONCE;
 		length = pread(pagemap, entries, wanted * sizeof(entries[0]),
-			       (off_t)(begin / PAGE_RUNS_PAGE * sizeof(entries[0])));
+			       (off_t)(begin / page * sizeof(entries[0])));
 		if (length < (ssize_t)sizeof(entries[0]))
 			return length < 0 ? -errno : -ESRCH;
-		for (size_t i = 0; i < (size_t)length / sizeof(entries[0]); i++, begin += PAGE_RUNS_PAGE)
+		for (size_t i = 0; i < (size_t)length / sizeof(entries[0]); i++, begin += page)
 			if (counts(entries[i], has_shared_pages) &&
-			    page_runs_add(runs, begin, begin + PAGE_RUNS_PAGE, entries[i] & bit_exclusive))
+			    page_runs_add(runs, begin, begin + page, entries[i] & bit_exclusive))
 				return -ENOMEM;
 	}
 	return 0;

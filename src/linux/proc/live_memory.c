@@ -10,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "memory/page_size.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/proc/resident.h"
 
@@ -17,7 +18,6 @@
 enum { CALL_BYTES_MAX = 1 << 30 };
 
 enum {
-	PAGE_BYTES = 4096,
 	ANONYMOUS_KEPT = 4, /* a stack or two, and the parts of the heap in use */
 };
 
@@ -258,9 +258,10 @@ static bool is_anonymous(struct live_memory *live, uint64_t begin, uint64_t end)
 
 static bool is_present(const struct live_memory *live, uint64_t begin, uint64_t end)
 {
-	uint64_t at = begin / PAGE_BYTES * PAGE_BYTES, found, found_end;
+	const uint64_t page = page_size();
+	uint64_t at = begin / page * page, found, found_end;
 
-	end = (end + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+	end = (end + page - 1) / page * page;
 	return resident_next(live->pages_fd, &at, end, &found, &found_end) && found <= begin &&
 	       found_end >= end;
 }

@@ -7,8 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory/page_size.h"
+
 enum {
-	PAGE_BYTES = 4096,
 	ENTRIES_AT_ONCE = 4096,
 };
 
@@ -40,16 +41,17 @@ static bool may_differ(uint64_t entry)
 static bool next_wanted(int fd, bool (*wanted_entry)(uint64_t entry), uint64_t *at, uint64_t end,
 			uint64_t *ret_begin, uint64_t *ret_end)
 {
+	const uint64_t page = page_size();
 	uint64_t entries[ENTRIES_AT_ONCE], begin = *at;
 	bool found = false;
 
 	while (*at < end) {
-		uint64_t wanted = (end - *at) / PAGE_BYTES, count;
+		uint64_t wanted = (end - *at) / page, count;
 		ssize_t length;
 
 		wanted = wanted < ENTRIES_AT_ONCE ? wanted : ENTRIES_AT_ONCE;
 		length = pread(fd, entries, wanted * sizeof(entries[0]),
-			       (off_t)(*at / PAGE_BYTES * sizeof(entries[0])));
+			       (off_t)(*at / page * sizeof(entries[0])));
 		count = length > 0 ? (uint64_t)length / sizeof(entries[0]) : 0;
 		if (count == 0) {
 			begin = found ? begin : *at;
@@ -66,7 +68,7 @@ static bool next_wanted(int fd, bool (*wanted_entry)(uint64_t entry), uint64_t *
 				begin = *at;
 				found = true;
 			}
-			*at += PAGE_BYTES;
+			*at += page;
 		}
 	}
 done:
@@ -90,15 +92,16 @@ bool resident_next_written(int fd, uint64_t *at, uint64_t end, uint64_t *ret_beg
 /* The kernel marks all pages of a new mapping, if it marks any. */
 static bool marks_own_page(int fd)
 {
-	void *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const uint64_t size = page_size();
+	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t entry = 0;
 	ssize_t length;
 
 	if (page == MAP_FAILED)
 		return false;
 	*(volatile char *)page = 1;
-	length = pread(fd, &entry, sizeof(entry), (off_t)((uintptr_t)page / PAGE_BYTES * sizeof(entry)));
-	munmap(page, PAGE_BYTES);
+	length = pread(fd, &entry, sizeof(entry), (off_t)((uintptr_t)page / size * sizeof(entry)));
+	munmap(page, size);
 	return length == (ssize_t)sizeof(entry) && (entry & soft_dirty_bit);
 }
 
