@@ -18,15 +18,15 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/jit-truth")]
 
-import emulated  # noqa: E402, pylint: disable=wrong-import-position
 import emulator  # noqa: E402, pylint: disable=wrong-import-position
 import judge  # noqa: E402, pylint: disable=wrong-import-position
+import machine  # noqa: E402, pylint: disable=wrong-import-position
 import run  # noqa: E402, pylint: disable=wrong-import-position
 import written  # noqa: E402, pylint: disable=wrong-import-position
 
 # Since March 2021, snapshots say where their code begins.
 BUILDS = {"2025": "trixie", "2022": "bookworm", "2017": "bullseye"}
-SYSROOT = emulated.WORK / "sysroot"
+SYSROOT = machine.WORK / "sysroot"
 CROSS = "HOST_CC=gcc", "CROSS=aarch64-linux-gnu-", "TARGET_SYS=Linux", f"TARGET_FLAGS=--sysroot={SYSROOT}"
 SECONDS, RATE = 2, 200  # of the emulated machine's time
 COMMANDS = "gzip base64 cat"
@@ -40,7 +40,7 @@ def luajit(release):
 def lay(root, build, sysroot, releases, programs):
     """What the commands need."""
     needed = [build / "tests/jit-truth/sample", *(luajit(release) for release in releases)]
-    emulated.lay_libraries(root, sysroot, needed)
+    machine.lay_libraries(root, sysroot, needed)
     shutil.copy(needed[0], root / "bin")
     shutil.copytree(ROOT / "tests/jit-truth/programs", root / "jit-truth")
     for release, program in zip(releases, needed[1:]):
@@ -107,9 +107,9 @@ def main():
     build, sysroot = (pathlib.Path(word).resolve() for word in words[:2])
     document, releases = words[2:3], words[3:] or list(BUILDS)
     root = ROOT / "build/arm64/jit-truth-root"
-    emulated.lay_base(root, [], sysroot, COMMANDS)
+    machine.lay_base(root, [], sysroot, COMMANDS)
     emulator.lay_commands(root, lay(root, build, sysroot, releases, run.PROGRAMS))
-    said = emulated.boot(root)
+    said = machine.boot(root)
     (root.parent / "jit-truth-said").write_text(said, encoding="utf-8")
     faults = list(judge_all(said, releases, run.PROGRAMS))
     if "all done" not in said:
