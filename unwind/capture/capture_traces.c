@@ -38,8 +38,11 @@ static void capture_trace_constants(struct capture *capture, struct lua_objects 
 	lua_objects_capture_protos(objects, capture->snapshot, layout, constants, count);
 }
 
-/* Capture the constants of the trace that a call may return to. at: just above where that was found. */
-static void capture_caller(struct capture *capture, struct lua_objects *objects,
+/*
+ * Capture the constants of the trace that a call may return to. at: just above where that was found. False
+ * if it is none.
+ */
+static bool capture_caller(struct capture *capture, struct lua_objects *objects,
 			   const struct global_view *view, const struct lua_thread *thread,
 			   uint64_t return_address, uint64_t at)
 {
@@ -47,31 +50,58 @@ static void capture_caller(struct capture *capture, struct lua_objects *objects,
 						      &view->global->vm->layout, return_address - 1);
 
 	/* The trace's spilled values may include the return address of an older call. */
-	if (trace && vm_may_return_to_trace(at, vm_trace_sp(thread->cframe, trace->spadjust)))
-		capture_trace_constants(capture, objects, view, trace);
+	if (!trace || !vm_may_return_to_trace(at, vm_trace_sp(thread->cframe, trace->spadjust)))
+		return false;
+	capture_trace_constants(capture, objects, view, trace);
+	return true;
 }
 
 /*
  * Find the trace that called the running native code: a return address between the
  * stack pointer and the thread's C frame leads to it, or a leaf's.
  */
-static void capture_calling_trace(struct capture *capture, struct lua_objects *objects,
+static bool capture_calling_trace(struct capture *capture, struct lua_objects *objects,
 				  const struct global_view *view)
 {
 	const struct lua_thread *thread = capture_find_thread(capture, view->cur_L);
 	struct registers caller;
+	bool found = false;
 	uint64_t word;
 
 	if (!thread)
-		return;
+		return false;
 	if (registers_returned(&capture->registers, snapshot_memory(capture->snapshot), &caller))
-		capture_caller(capture, objects, view, thread, caller.pc, caller.sp);
+		found = capture_caller(capture, objects, view, thread, caller.pc, caller.sp);
 	for (uint64_t at = thread->cframe - sizeof(word);
 	     at >= capture->registers.sp && thread->cframe - at < TRACE_FRAME_BYTES_MAX; at -= sizeof(word)) {
 		if (!capture_stack_word(capture, at, &word))
-			return;
-		capture_caller(capture, objects, view, thread, word, at + sizeof(word));
+			break;
+		found |= capture_caller(capture, objects, view, thread, word, at + sizeof(word));
 	}
+	return found;
+}
+
+/* Find the trace that runs, that is being left, or that called what runs. False if there is none. */
+static bool capture_running_trace(struct capture *capture, struct lua_objects *objects,
+				  const struct global_view *view)
+{
+	const struct layout *layout = &view->global->vm->layout;
+	struct traces *traces = view->global->traces;
+	const struct trace *trace;
+
+	trace = traces_capture_pc(traces, capture->snapshot, layout, capture->registers.pc);
+	if (trace) {
+		capture_trace_constants(capture, objects, view, trace);
+		trace = traces_capture_link(traces, capture->snapshot, layout, trace);
+		if (trace)
+			capture_trace_constants(capture, objects, view, trace);
+		return true;
+	}
+	trace = traces_capture_exit(traces, capture->snapshot, layout, capture->registers.pc);
+	if (!trace)
+		return capture_calling_trace(capture, objects, view);
+	capture_trace_constants(capture, objects, view, trace);
+	return true;
 }
 
 /* The exit of a trace may start the collector or the recorder, with all that follows. */
@@ -112,17 +142,10 @@ void capture_traces(struct capture *capture, struct lua_objects *objects, const 
 	if (code == CODE_VM)
 		executing[2] = vm_exit_trace(capture->snapshot, &capture->registers);
 	traces_capture(view->global->traces, capture->snapshot, layout, &wanted);
-	trace = traces_capture_pc(view->global->traces, capture->snapshot, layout, capture->registers.pc);
-	if (trace) {
-		capture_trace_constants(capture, objects, view, trace);
-		trace = traces_capture_link(view->global->traces, capture->snapshot, layout, trace);
-		if (trace)
-			capture_trace_constants(capture, objects, view, trace);
-	} else if ((trace = traces_capture_exit(view->global->traces, capture->snapshot, layout,
-						capture->registers.pc))) {
-		capture_trace_constants(capture, objects, view, trace);
-	} else {
-		capture_calling_trace(capture, objects, view);
+	/* Without the number of the trace that runs, a new one in an old one's place is found only by its code. */
+	if (!capture_running_trace(capture, objects, view) && view->jit_base && view->vmstate == 0) {
+		traces_capture_again(view->global->traces, capture->snapshot, layout);
+		capture_running_trace(capture, objects, view);
 	}
 	for (size_t i = 0; i < TRACES_EXECUTING_MAX; i++) {
 		trace = traces_by_number(view->global->traces, executing[i]);

@@ -362,6 +362,21 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot, const stru
 	sort(traces);
 }
 
+void traces_capture_again(struct traces *traces, struct snapshot *snapshot, const struct layout *layout)
+{
+	uint32_t *numbers = calloc(traces->numbers.size + 1, sizeof(*numbers));
+	size_t count = 0;
+
+	if (!numbers)
+		return;
+	for (uint32_t i = 1; i < traces->numbers.size; i++)
+		if (traces->addresses[i])
+			numbers[count++] = i;
+	verify(traces, snapshot, layout, numbers, count);
+	free(numbers);
+	sort(traces);
+}
+
 /* How much of the trace's own stubs to copy: up to the end of the page that they certainly reach. */
 static size_t stubs_length(const struct trace *trace, const struct layout *layout)
 {

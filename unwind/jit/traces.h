@@ -53,6 +53,12 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot, const stru
 		    const struct traces_wanted *wanted);
 
 /*
+ * After traces_capture(): verify all traces again. LuaJIT may have put a new trace where another one was, with
+ * the same number; where g->vmstate does not name the trace that runs, only its header tells.
+ */
+void traces_capture_again(struct traces *traces, struct snapshot *snapshot, const struct layout *layout);
+
+/*
  * After traces_capture(): verify the trace whose machine code holds pc, copy that code, and
  * return the trace. NULL if there is none.
  */
