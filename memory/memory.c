@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "memory/memory.h"
 
+#include <unistd.h>
+
 void memory_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
 {
 	memory->read_ranges(memory, ranges, count);
@@ -42,4 +44,12 @@ bool memory_u64(struct memory *memory, uint64_t address, uint64_t *ret)
 		return false;
 	*ret = value;
 	return true;
+}
+
+uint64_t memory_page_size(void)
+{
+	enum { SMALLEST = 4096 };
+	long bytes = sysconf(_SC_PAGESIZE);
+
+	return bytes > 0 ? (uint64_t)bytes : SMALLEST;
 }

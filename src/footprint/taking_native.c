@@ -5,7 +5,7 @@
 #include <elf.h>
 #include <string.h>
 
-#include "memory/page_size.h"
+#include "memory/memory.h"
 #include "src/footprint/pieces/glibc_heap.h"
 #include "src/footprint/pieces/thread_stack.h"
 
@@ -131,7 +131,7 @@ int taking_stacks(struct taking *taking)
 /* Where the data of a file ends that is mapped at base, by its program headers; 0 if unknown. */
 static uint64_t data_end(const struct window *window, uint64_t base)
 {
-	const uint64_t page = page_size();
+	const uint64_t page = memory_page_size();
 	Elf64_Phdr headers[PROGRAM_HEADERS_MAX];
 	uint64_t first = UINT64_MAX, last = 0;
 	Elf64_Ehdr head;

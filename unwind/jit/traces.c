@@ -513,7 +513,7 @@ static struct entry *entry_of_stub(const struct traces *traces, const struct lay
 		return NULL;
 	offset = pc - traces->sorted[low - 1]->trace.mcode - traces->sorted[low - 1]->trace.szmcode;
 	return offset < exit_stubs_size_max(&traces->sorted[low - 1]->trace, layout) ? traces->sorted[low - 1]
-										    : NULL;
+										     : NULL;
 }
 
 const struct trace *traces_capture_exit(struct traces *traces, struct snapshot *snapshot,

@@ -59,7 +59,8 @@ static void bound_by_mcofs(struct trace_block_code *block, uint32_t snapshots)
 }
 
 /* Without mcofs, code between two exits belongs to one of their snapshots, or to one between these. */
-static void bound_by_exits(struct trace_block_code *block, uint32_t snapshots, const struct trace_exits *exits)
+static void bound_by_exits(struct trace_block_code *block, uint32_t snapshots,
+			   const struct trace_exits *exits)
 {
 	uint32_t low = 0;
 	size_t begin = 0;
@@ -328,7 +329,8 @@ static int fit_together(const struct machine_instruction *machine)
 }
 
 /* If both belong to this IR instruction: does it repeat the computation of the one before it? */
-static bool repeats(const struct trace_block_code *block, const struct machine_instruction *machine, uint32_t ref)
+static bool repeats(const struct trace_block_code *block, const struct machine_instruction *machine,
+		    uint32_t ref)
 {
 	const struct trace_instruction *ins = &block->ir[ref - TRACE_REF_BASE];
 	const struct machine_instruction *before = machine - 1;
@@ -470,8 +472,7 @@ static bool load_ir(struct trace_block_code *block)
 				operands->constant[k] = constant_operand(block, refs[k]);
 			else if (refs[k] - TRACE_REF_BASE < i &&
 				 has_result(&block->ir[refs[k] - TRACE_REF_BASE]))
-				operands->reg[k] =
-					trace_register(block->ir[refs[k] - TRACE_REF_BASE].reg);
+				operands->reg[k] = trace_register(block->ir[refs[k] - TRACE_REF_BASE].reg);
 		}
 	}
 	return true;
@@ -494,12 +495,11 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace, const 
 		done = refs && code->pieces && find_best(&block, refs);
 	}
 	if (done) {
-				uint32_t lowered = 0;
+		uint32_t lowered = 0;
 
 		code->count = block.count;
 		for (size_t i = 0; i < block.count; i++) {
-			bool is_followed = i > 0 && !block.code[i - 1].jumps &&
-					   !block.code[i].jumped_to;
+			bool is_followed = i > 0 && !block.code[i - 1].jumps && !block.code[i].jumped_to;
 
 			if (i > 0 && block.code[i - 1].lowers_base)
 				lowered++;

@@ -21,7 +21,7 @@ enum {
 	GC_CHECK_MAX = 14, /* instructions from the loads of gc.total and gc.threshold to the exit */
 	TAG_SHIFT = 47,
 	HIGH_WORD = 32,
-	TAG_MAX = 14, /* cmn xN, #-itype */
+	TAG_MAX = 14,               /* cmn xN, #-itype */
 	NO_PATCH = (int)0xaa1f03ff, /* orr xzr, xzr, xzr: ARM64_NOPATCH_GC_CHECK */
 	NOP = (int)0xd503201f,
 };
@@ -159,7 +159,9 @@ static void take_immediate(struct machine_instruction *machine, uint32_t word)
 		    bits_of(word, 10, 12) <= TAG_MAX)
 			machine->does = DOES_CHECK_TYPE;
 		break;
-	case 0x24: take_result(machine, word, logical[bits_of(word, 29, 2)], bits_of(word, 29, 2) == 3); break;
+	case 0x24:
+		take_result(machine, word, logical[bits_of(word, 29, 2)], bits_of(word, 29, 2) == 3);
+		break;
 	case 0x25: machine->written = general(rd); break; /* movz and the like */
 	case 0x26:
 		take_result(machine, word, DOES_SHIFT | DOES_CONVERT | DOES_AND, false);
@@ -215,8 +217,8 @@ static void take_registers(struct machine_instruction *machine, uint32_t word)
 
 static void take_vector(struct machine_instruction *machine, uint32_t word)
 {
-	static const uint32_t two_sources[16] = { DOES_MUL, DOES_DIV, DOES_ADD, DOES_SUB, DOES_MAX, DOES_MIN,
-						  DOES_MAX, DOES_MIN, DOES_MUL | DOES_NEG };
+	static const uint32_t two_sources[16] = { DOES_MUL, DOES_DIV, DOES_ADD, DOES_SUB,           DOES_MAX,
+						  DOES_MIN, DOES_MAX, DOES_MIN, DOES_MUL | DOES_NEG };
 	unsigned int rd = rd_of(word), opcode;
 	bool gives_general = false;
 
@@ -229,12 +231,11 @@ static void take_vector(struct machine_instruction *machine, uint32_t word)
 		machine->read |= vector(rm_of(word));
 	} else if (has_bits(word, 0xff207c00, 0x1e204000)) { /* one source */
 		opcode = bits_of(word, 15, 6);
-		machine->does = opcode == 1   ? DOES_ABS
-				: opcode == 2 ? DOES_NEG
-				: opcode == 3 || opcode >= 8
-					? DOES_ROUND
-				: opcode == 0 ? 0
-					      : DOES_CONVERT;
+		machine->does = opcode == 1                  ? DOES_ABS
+				: opcode == 2                ? DOES_NEG
+				: opcode == 3 || opcode >= 8 ? DOES_ROUND
+				: opcode == 0                ? 0
+							     : DOES_CONVERT;
 		machine->is_slow = opcode == 3;
 	} else if (has_bits(word, 0xff203c00, 0x1e202000) || has_bits(word, 0xff200c00, 0x1e200400)) {
 		machine->does = DOES_COMPARE | DOES_CONVERT; /* fcmp, fccmp */

@@ -45,17 +45,17 @@ struct machine_instruction {
 	bool jumps;      /* without a condition: what follows is not reached from it */
 	bool calls;
 	bool in_head;
-	bool is_quick;     /* takes a cycle at most: general registers only */
-	bool is_slow;      /* takes a dozen cycles or more, in which no later instruction finishes */
-	bool jumped_to;    /* the target of a jump within the trace */
-	bool checks_gc;    /* part of the GC step at the start of a loop or trace */
-	bool lowers_base;  /* the end of asm_retf(): stores the lowered BASE */
+	bool is_quick;    /* takes a cycle at most: general registers only */
+	bool is_slow;     /* takes a dozen cycles or more, in which no later instruction finishes */
+	bool jumped_to;   /* the target of a jump within the trace */
+	bool checks_gc;   /* part of the GC step at the start of a loop or trace */
+	bool lowers_base; /* the end of asm_retf(): stores the lowered BASE */
 	bool stores;
 	bool loads;
-	bool reloads;      /* only loads a register from its place in memory */
-	bool on_stack;     /* its memory operand is on the native stack */
-	bool by_base;      /* its memory operand is addressed by BASE */
-	bool by_global;    /* its memory operand is one of g's: by DISPATCH or GL, or at a fixed address */
+	bool reloads;   /* only loads a register from its place in memory */
+	bool on_stack;  /* its memory operand is on the native stack */
+	bool by_base;   /* its memory operand is addressed by BASE */
+	bool by_global; /* its memory operand is one of g's: by DISPATCH or GL, or at a fixed address */
 	uint64_t written, stored, read; /* registers */
 	int64_t displacement;           /* of its memory operand */
 	int64_t other_displacement;     /* of the second one that it loads or stores; else the same */

@@ -99,7 +99,6 @@ static bool is_slow(unsigned id)
 	       id == X86_INS_DIV || id == X86_INS_IDIV;
 }
 
-
 static void take_apart(const cs_insn *insn, const struct trace *trace, bool gc64,
 		       struct machine_instruction *machine)
 {
@@ -248,12 +247,11 @@ static bool lowers_base(const struct trace_block_code *block, size_t i)
 	const struct machine_instruction *add = &block->code[i], *store = add + 1;
 
 	return i + 1 < block->count && add->id == X86_INS_ADD && !add->stores && !add->loads &&
-	       add->written && (int32_t)add->immediate < 0 &&
-	       (int32_t)add->immediate % SLOT_SIZE == 0 && store->id == X86_INS_MOV && store->stores &&
-	       store->stored == add->written &&
+	       add->written && (int32_t)add->immediate < 0 && (int32_t)add->immediate % SLOT_SIZE == 0 &&
+	       store->id == X86_INS_MOV && store->stores && store->stored == add->written &&
 	       (block->layout->gc64
-			? store->by_global && store->displacement == block->layout->g_jit_base -
-										   block->layout->GG_dispatch
+			? store->by_global && store->displacement ==
+						      block->layout->g_jit_base - block->layout->GG_dispatch
 			: store->by_global);
 }
 

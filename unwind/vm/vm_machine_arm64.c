@@ -635,10 +635,9 @@ static bool is_ending(uint32_t word)
 
 static enum vm_progress run_outside(struct vm_machine *machine, uint32_t word)
 {
-	const struct vm_value direct = { is_branch(word) || is_call(word)
-						 ? instruction_target(machine->instruction)
-						 : 0,
-					 true };
+	const struct vm_value direct = {
+		is_branch(word) || is_call(word) ? instruction_target(machine->instruction) : 0, true
+	};
 
 	if (is_branch(word))
 		return leave_trace(machine, direct);

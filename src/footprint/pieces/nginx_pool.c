@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/footprint/pieces/nginx_pool.h"
 
-#include "memory/page_size.h"
+#include "memory/memory.h"
 
 enum {
 	BLOCKS_MAX = 1 << 16,
@@ -33,8 +33,9 @@ bool nginx_pool_read(const struct window *window, uint64_t address, struct nginx
 	struct nginx_pool pool = { .blocks = 0 };
 	struct block first = { .max = 0 };
 
-	if (!window_peek(window, address, &first, sizeof(first)) || 
-	    first.max >= page_size()) /* NGX_MAX_ALLOC_FROM_POOL: what is larger has a block of its own */
+	if (!window_peek(window, address, &first, sizeof(first)) ||
+	    first.max >=
+		    memory_page_size()) /* NGX_MAX_ALLOC_FROM_POOL: what is larger has a block of its own */
 		return false;
 	for (struct block block = first;;) {
 		if (pool.blocks == BLOCKS_MAX || block.last < address || block.last > block.end ||

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "memory/page_size.h"
+#include "memory/memory.h"
 
 enum {
 	WORD = 8,
@@ -86,10 +86,10 @@ static uint64_t count_pages(const struct pool *pool)
 
 	if (pool->min_shift != MIN_SHIFT || pool->min_size != 1u << MIN_SHIFT ||
 	    pool->pool_end <= pool->begin || pool->pool_end > pool->end ||
-	    pool->end - pool->pool_end >= page_size() || !is_inside(pool, pool->pages) ||
-	    pool->start % page_size() || pool->start <= pool->pages || pool->start >= pool->pool_end)
+	    pool->end - pool->pool_end >= memory_page_size() || !is_inside(pool, pool->pages) ||
+	    pool->start % memory_page_size() || pool->start <= pool->pages || pool->start >= pool->pool_end)
 		return 0;
-	pages = (pool->pool_end - pool->start) / page_size();
+	pages = (pool->pool_end - pool->start) / memory_page_size();
 	if (pool->last) {
 		if (pool->last <= pool->pages || pool->last > pool->start ||
 		    (pool->last - pool->pages) % PAGE_RECORD ||
@@ -181,8 +181,8 @@ static bool read_shape(struct window *window, size_t shape, unsigned lock_words,
 		zone.knows_free = (list == FREE_LIST_RIGHT ||
 				   (list == FREE_LIST_ABSENT && pool->has_pfree)) &&
 				  free <= pages && (!pool->has_pfree || free == pool->pfree);
-		zone.usable = pages * page_size();
-		zone.free = zone.knows_free ? free * page_size() : 0;
+		zone.usable = pages * memory_page_size();
+		zone.free = zone.knows_free ? free * memory_page_size() : 0;
 	}
 	find_name(window, pool, &zone);
 	*ret_zone = zone;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/footprint/pieces/zone_names.h"
 
-#include "memory/page_size.h"
+#include "memory/memory.h"
 #include "src/linux/pages/present_memory.h"
 #include "unwind/nginx/zones.h"
 
@@ -19,7 +19,7 @@ static enum zones_verdict compare(void *context, size_t index, const struct shm_
 
 	(void)index;
 	if (shm_zone->address != search->begin || shm_zone->size > bytes ||
-	    bytes - shm_zone->size >= page_size())
+	    bytes - shm_zone->size >= memory_page_size())
 		return ZONES_GO_ON;
 	search->is_found = shm_zone->name_length < SLAB_ZONE_TEXT_MAX &&
 			   zones_read_name(search->memory, shm_zone, search->name, SLAB_ZONE_TEXT_MAX);

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "memory/array.h"
-#include "memory/page_size.h"
+#include "memory/memory.h"
 
 enum { ENTRIES_AT_ONCE = 4096 };
 
@@ -47,7 +47,7 @@ static bool counts(uint64_t entry, bool has_shared_pages)
 
 int page_runs_read(struct page_runs *runs, int pagemap, uint64_t begin, uint64_t end, bool has_shared_pages)
 {
-	const uint64_t page = page_size();
+	const uint64_t page = memory_page_size();
 	uint64_t entries[ENTRIES_AT_ONCE];
 
 	while (begin < end) {

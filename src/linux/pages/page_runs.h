@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PAGE_RUNS_PAGE = 4096 }; /* the smallest page; the kernel's may be a multiple (page_size.h) */
+enum { PAGE_RUNS_PAGE = 4096 }; /* the smallest page; the kernel's may be a multiple (memory_page_size()) */
 
 struct page_run {
 	uint64_t begin, end;

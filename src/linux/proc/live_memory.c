@@ -10,7 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "memory/page_size.h"
+#include "memory/memory.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/proc/resident.h"
 
@@ -258,7 +258,7 @@ static bool is_anonymous(struct live_memory *live, uint64_t begin, uint64_t end)
 
 static bool is_present(const struct live_memory *live, uint64_t begin, uint64_t end)
 {
-	const uint64_t page = page_size();
+	const uint64_t page = memory_page_size();
 	uint64_t at = begin / page * page, found, found_end;
 
 	end = (end + page - 1) / page * page;

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memory/page_size.h"
+#include "memory/memory.h"
 
 enum {
 	ENTRIES_AT_ONCE = 4096,
@@ -41,7 +41,7 @@ static bool may_differ(uint64_t entry)
 static bool next_wanted(int fd, bool (*wanted_entry)(uint64_t entry), uint64_t *at, uint64_t end,
 			uint64_t *ret_begin, uint64_t *ret_end)
 {
-	const uint64_t page = page_size();
+	const uint64_t page = memory_page_size();
 	uint64_t entries[ENTRIES_AT_ONCE], begin = *at;
 	bool found = false;
 
@@ -92,7 +92,7 @@ bool resident_next_written(int fd, uint64_t *at, uint64_t end, uint64_t *ret_beg
 /* The kernel marks all pages of a new mapping, if it marks any. */
 static bool marks_own_page(int fd)
 {
-	const uint64_t size = page_size();
+	const uint64_t size = memory_page_size();
 	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t entry = 0;
 	ssize_t length;

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "memory/page_size.h"
+#include "memory/memory.h"
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/target_file.h"
 
@@ -190,7 +190,7 @@ static bool is_cuttable(pid_t pid, uint64_t fd)
 /* Is it more than a page? Calls look for signals after each page. */
 static bool is_long(uint64_t size)
 {
-	return size > page_size();
+	return size > memory_page_size();
 }
 
 bool call_was_at_risk(pid_t pid, int64_t number, const uint64_t arguments[static 6], int64_t result)
