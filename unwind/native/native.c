@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/native/native.h"
 
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,6 +85,26 @@ bool native_lacks_register(const struct native_unwinder *unwinder)
 	return unwinder->lacks_register;
 }
 
+/*
+ * Does the frame belong to the code that the kernel enters a program by (ELF's e_entry)? It has no caller.
+ * That of older C libraries has no unwind table that says so: glibc before 2.32 on arm64.
+ */
+static bool is_entry(const struct native_unwinder *unwinder)
+{
+	enum { ENTRY_BYTES_MAX = 64 };
+	const struct native_frame *frame = &unwinder->frame;
+	Elf64_Ehdr header;
+	uint64_t entry;
+
+	if (!frame->module || !frame->is_return_address ||
+	    memory_read(image_text(unwinder->image), frame->module->base, &header, sizeof(header)) !=
+		    MEMORY_OK ||
+	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_entry == 0)
+		return false;
+	entry = header.e_entry + (header.e_type == ET_DYN ? frame->module->base : 0);
+	return native_code_address(frame) - entry < ENTRY_BYTES_MAX;
+}
+
 /* From the return of a signal handler to the interrupted code, whose registers are all known. */
 static enum native_status step_to_interrupted(struct native_unwinder *unwinder)
 {
@@ -109,7 +130,7 @@ enum native_status native_step(struct native_unwinder *unwinder)
 			  &caller);
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
 	if (status != CFI_CALLER)
-		return NATIVE_LOST;
+		return is_entry(unwinder) ? NATIVE_END : NATIVE_LOST;
 	if (caller.pc == 0)
 		return NATIVE_END;
 	caller.unknown |= REGISTER_OTHERS;
