@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A second opinion on native frames: libunwind-ptrace unwinds the same stopped thread.
 
-Where the two part, code that was made at run time must be what runs: it has no unwind table, so
-ljspy's tables end there, and libunwind guesses by the frame pointer."""
+Where the two part, both must have come to an address that is in no file: code that was made at run
+time, or none at all, for the table of LuaJIT's interpreter does not know what its subroutines have
+pushed. Tables end there, and libunwind guesses by the frame pointer. (Stacks that ljspy shows go by its
+own rules for both.)"""
 
 import re
 import subprocess
@@ -13,7 +15,7 @@ import ljspy
 
 COMPARE = ljspy.LJSPY.parent / "tests/second-opinion/compare"
 LOOKS = 150
-LEAST_SAME = 0.9
+LEAST_SAME = 0.9, 0.3  # without LuaJIT, with it
 
 LUA = "local s = 0 while true do for i = 1, 1e3 do s = s + #tostring(i) % 7 end end"
 SORT = "local t = {} for i = 1, 300 do t[i] = i * 7 % 13 end while true do table.sort(t, function(a, b) return a > b end) end"
@@ -44,4 +46,4 @@ def test_same_frames(name):
     assert not unexplained
     same = sum(int(found[1]) for found in outcomes if found[2] == "same")
     total = sum(int(found[1]) for found in outcomes)
-    assert same >= LEAST_SAME * total or name == "compiled"
+    assert same >= LEAST_SAME["luajit" in str(TARGETS[name]()[0])] * total
