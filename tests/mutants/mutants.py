@@ -1,23 +1,32 @@
 # SPDX-License-Identifier: MIT
 """make mutants: put one fault after another into the code, and see whether a unit test
-that runs the line fails.
+that runs the line fails, or else an end-to-end test of the room.
 
-    mutants.py BUILD DIRECTORY MAKE SECONDS EACH DOCUMENT COMMITS ROOM...
+    mutants.py BUILD DIRECTORY MAKE SECONDS EACH ENDS DOCUMENT COMMITS ROOM...
 
 BUILD is made with VARIANT=coverage: it tells which tests run a line. Faults go into a copy of
 the tree in DIRECTORY. Of each room EACH faults are tried, or as many as
 come in SECONDS; with COMMITS, a range of git's, only in lines that these have changed. A
-fault that leaves the machine code as it was is none. A test that takes too long has
-noticed. DOCUMENT has a table to write, or is empty.
+fault that leaves the machine code as it was is none. A unit test that takes too long has
+noticed. Of the faults that no unit test notices, ENDS of each group of rooms are shown to
+the end-to-end tests of ends.txt. DOCUMENT has a table to write, or is empty.
+
+The sample of a room is the same in each run, for the same code. What was found is kept in
+DIRECTORY, for the table of rooms that were tried before.
 
 The faults are made by this program, not by a general tool: those work on text, without
 C's comments, strings and constants, and most of what they make does not compile.
 """
 
 import collections
+import concurrent.futures
+import json
+import os
 import pathlib
+import queue
 import random
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -40,8 +49,11 @@ TOKEN = re.compile(r"""/\*.*?\*/ | //[^\n]* | ^[ \t]*\#(?:\\\n|[^\n])* | "(?:\\.
                        | \+\+ | -- | << | >> | && | \|\| | \s+ | .""", re.VERBOSE | re.DOTALL | re.MULTILINE)
 CALL = re.compile(r"^\t+[a-z_]\w*\([^;{}]*\);$")      # a statement of one line that only calls
 OPTIMISED = ("-O1", "-g0", "-w")
-TESTS_MAX = 6           # of those that run a line
-SLOW_SECONDS = 20       # a test that takes longer has noticed
+TESTS_MAX = 5           # of those that run a line
+SLOW_SECONDS = 20       # a test that takes longer has noticed; with what a busy machine needs
+WORKERS = os.cpu_count()
+ENDS_SECONDS = 90       # for the end-to-end tests of one fault; what they say later is not waited for
+GROUPS = ["memory", "luajit-layouts", "unwind", "src/linux", "src/sampler", "output"]
 
 Mutant = collections.namedtuple("Mutant", "path line text what")
 
@@ -75,11 +87,13 @@ def replacements(token, last, rest):
 
 
 class Tree:
-    """A copy of the tree in which one file at a time is changed."""
+    """A copy of the tree, built. Programs with a fault are linked beside those without one."""
 
     def __init__(self, directory, make):
         self.root = directory / "tree"
         self.make = make
+        self.known = {}
+        self.codes = {}
         self.root.mkdir(parents=True, exist_ok=True)
         for name in subprocess.run(["git", "ls-files", "-z"], cwd=gcov.ROOT, capture_output=True, text=True,
                                    check=True).stdout.split("\0"):
@@ -89,35 +103,112 @@ class Tree:
                 shutil.copyfile(old, new)
                 shutil.copymode(old, new)
         (self.root / "build").mkdir(exist_ok=True)
-        for name in ("packages", "apt"):
+        for name in ("packages", "apt", "consumers"):
             link = self.root / "build" / name
-            if not link.exists():
+            if not link.exists() and not link.is_symlink():
                 link.symlink_to(gcov.ROOT / "build" / name)
 
-    def build(self, *targets, **variables):
-        return subprocess.run([self.make, "-s", *(f"{name}={value}" for name, value in variables.items()), *targets],
-                              cwd=self.root, capture_output=True, text=True, check=False).returncode == 0
+    def run_make(self, *arguments):
+        return subprocess.run([self.make, "--no-print-directory", *arguments, f"CFLAGS={' '.join(OPTIMISED)}"],
+                              cwd=self.root, env=os.environ | {"MAKEFLAGS": ""}, capture_output=True, text=True,
+                              check=False)
 
-    def prepare(self):
+    def prepare(self, *targets):
         """Build all tests, so that each fault needs one source only."""
-        if not self.build("-j2", "unit-programs", CFLAGS=" ".join(OPTIMISED)):
-            sys.exit("the tests do not build")
+        done = self.run_make("-s", f"-j{WORKERS}", *targets)
+        if done.returncode:
+            sys.exit(f"the tests do not build: {done.stderr[-2000:]}")
 
-    def machine_code(self, path):
-        """The object of a source; None if it does not compile."""
-        target = "build/release/" + path.removesuffix(".c") + ".o"
-        return (self.root / target).read_bytes() if self.build(target, CFLAGS=" ".join(OPTIMISED)) else None
+    def command(self, target):
+        """What makes a target, which is its last command."""
+        if target not in self.known:
+            told = self.run_make("--dry-run", "--always-make", target).stdout.replace("\\\n", " ")
+            self.known[target] = shlex.split(told.strip().splitlines()[-1])
+        return self.known[target]
 
-    def notices(self, test):
-        """Does the test fail with the tree as it is? None if it cannot be linked."""
-        program = f"build/release/tests/unit/{test}"
-        if not self.build(program, CFLAGS=" ".join(OPTIMISED)):
-            return None
+    def compile(self, path, source, result):
+        """The object of a source, which stands for the one at path. None if it does not compile."""
+        command = self.command("build/release/" + path.removesuffix(".c") + ".o")
+        command = [word for word in command if word not in ("-MMD", "-MP")]
+        command[command.index("-o") + 1:] = [str(result), str(source)]
+        done = subprocess.run(command, cwd=self.root, env=os.environ | {"CCACHE_DISABLE": "1"}, capture_output=True,
+                              check=False)
+        return result.read_bytes() if done.returncode == 0 else None
+
+    def link(self, target, path, thing, result):
+        """A program in which this object is in the place of that of the source at path."""
+        whole = "build/release/" + path.removesuffix(".c") + ".o"
+        command = [str(thing) if word == whole else word for word in self.command(target)]
+        command[command.index("-o") + 1] = str(result)
+        return subprocess.run(command, cwd=self.root, capture_output=True, check=False).returncode == 0
+
+
+class Worker:
+    """Tries one fault at a time, in a folder of its own."""
+
+    def __init__(self, tree, number):
+        self.tree = tree
+        self.number = number
+        self.directory = tree.root / "build" / f"worker-{number}"
+        self.directory.mkdir(exist_ok=True)
+
+    def machine_code(self, mutant):
+        """None if it does not compile; False if nothing has changed."""
+        source, thing = self.directory / "fault.c", self.directory / "fault.o"
+        source.write_text(mutant.text, encoding="utf-8")
+        code = self.tree.compile(mutant.path, source, thing)
+        if mutant.path not in self.tree.codes:
+            source.write_text((self.tree.root / mutant.path).read_text(encoding="utf-8"), encoding="utf-8")
+            self.tree.codes[mutant.path] = self.tree.compile(mutant.path, source, self.directory / "whole.o")
+        return code != self.tree.codes[mutant.path] and code
+
+    def notices(self, test, path):
+        """Does the test fail? It may look for programs beside itself, so it lies beside the others."""
+        program = self.tree.root / f"build/release/tests/unit/{test}.worker-{self.number}"
+        if not self.tree.link(f"build/release/tests/unit/{test}", path, self.directory / "fault.o", program):
+            return False
         try:
-            return subprocess.run([self.root / program], cwd=self.root, capture_output=True, timeout=SLOW_SECONDS,
+            return subprocess.run([program], cwd=self.tree.root, capture_output=True, timeout=SLOW_SECONDS,
                                   check=False).returncode != 0
         except subprocess.TimeoutExpired:
             return True
+        finally:
+            program.unlink()
+
+    def judge(self, mutant, tests):
+        """ "killed", "survived", "same" (machine code) or "invalid"."""
+        code = self.machine_code(mutant)
+        if not code:
+            return "invalid" if code is None else "same"
+        # First those that run the line least often: they are about little else.
+        return "killed" if any(self.notices(test, mutant.path) for _, test in sorted(tests)[:TESTS_MAX]) else "survived"
+
+    def ends_notice(self, mutant, ends):
+        """Does an end-to-end test fail? None if there are none of the room."""
+        if not ends or not self.machine_code(mutant):
+            return None
+        place = self.directory / "release"
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(self.tree.root / "build/release/tests", place / "tests",
+                        ignore=shutil.ignore_patterns("*.o", "*.d", "unit"))
+        for name in ("ljspy", "tests/exactness/exactness", "tests/heap/show_heap"):
+            (place / name).unlink(missing_ok=True)
+            if not self.tree.link(f"build/release/{name}", mutant.path, self.directory / "fault.o", place / name):
+                return None
+        return ends_fail(self.tree.root, place / "ljspy", ends)
+
+
+def ends_fail(root, program, ends):
+    """Does one of these fail with this ljspy? They have a bounded time."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *shlex.split(ends)]
+    environment = os.environ | {"LJSPY": str(program), "PYTHONDONTWRITEBYTECODE": "1"}
+    with subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          start_new_session=True) as tests:
+        try:
+            return tests.wait(timeout=ENDS_SECONDS) != 0
+        except subprocess.TimeoutExpired:
+            os.killpg(tests.pid, 15)
+            return False
 
 
 def map_lines(measured, rooms):
@@ -148,78 +239,150 @@ def changed_lines(commits):
 def choose(root, files, changed, chance):
     """All faults of a room, in an order of chance."""
     every = []
-    for path, lines in files.items():
+    for path, lines in sorted(files.items()):
         wanted = set(lines) if changed is None else set(lines) & changed.get(path, set())
         every += mutants_of(path, (root / path).read_text(encoding="utf-8"), wanted)
     chance.shuffle(every)
     return every
 
 
-def judge(tree, mutant, tests, whole):
-    """ "killed", "survived", "same" (machine code) or "invalid"."""
-    source = tree.root / mutant.path
-    before = source.read_text(encoding="utf-8")
-    try:
-        source.write_text(mutant.text, encoding="utf-8")
-        code = tree.machine_code(mutant.path)
-        if code is None:
-            return "invalid"
-        if code == whole:
-            return "same"
-        # First those that run the line least often: they are about little else.
-        for _, test in sorted(tests)[:TESTS_MAX]:
-            if tree.notices(test):
-                return "killed"
-        return "survived"
-    finally:
-        source.write_text(before, encoding="utf-8")
-        tree.machine_code(mutant.path)
+def try_room(workers, room, files, every, each, seconds):
+    """The first faults of the list, each with what became of it."""
+    tried, end = [], time.monotonic() + seconds
+
+    def one(mutant):
+        if time.monotonic() > end:
+            return None
+        worker = workers.get()
+        try:
+            return worker.judge(mutant, files[mutant.path][mutant.line])
+        finally:
+            workers.put(worker)
+
+    left = iter(every)
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        while sum(verdict in ("killed", "survived", "not run") for _, verdict in tried) < each:
+            batch = [mutant for mutant, _ in zip(left, range(each))]
+            verdicts = list(pool.map(one, batch))
+            for mutant, verdict in zip(batch, verdicts):
+                if verdict == "survived" and not files[mutant.path][mutant.line]:
+                    verdict = "not run"
+                if verdict in ("survived", "not run"):
+                    print(f"{mutant.path}:{mutant.line}: {mutant.what}: {verdict}", flush=True)
+                if verdict:
+                    tried.append((mutant, verdict))
+            if not batch or None in verdicts:
+                break
+    return tried
 
 
-def try_room(tree, room, files, changed, each, seconds):
-    """How many faults were killed, and how many survived in lines that tests run, or do not run."""
-    counts, end = collections.Counter(), time.monotonic() + seconds
-    codes = {}
-    for mutant in choose(tree.root, files, changed, random.Random(room)):
-        if sum(counts.values()) >= each or time.monotonic() > end:
+def read_ends():
+    """{room or group: arguments of pytest}."""
+    rows = (pathlib.Path(__file__).parent / "ends.txt").read_text(encoding="utf-8").splitlines()
+    return dict(row.split(None, 1) for row in rows if row and not row.startswith("#"))
+
+
+def try_ends(tree, worker, survivors, ends_of, count, kept):
+    """Show some of a group's survivors to end-to-end tests: [tried, noticed]."""
+    works = {}
+    for room, mutant in survivors:
+        ends = ends_of.get(gcov.room_of(mutant.path, list(ends_of)))
+        if kept["ends_tried"] >= count:
             break
-        tests = files[mutant.path][mutant.line]
-        if mutant.path not in codes:
-            codes[mutant.path] = tree.machine_code(mutant.path)
-        verdict = judge(tree, mutant, tests, codes[mutant.path])
-        if verdict in ("invalid", "same"):
-            continue
-        if verdict == "survived":
-            verdict = "survived" if tests else "not run"
-            print(f"{mutant.path}:{mutant.line}: {mutant.what}: {verdict}", flush=True)
-        counts[verdict] += 1
-    return counts
+        if ends not in works:
+            works[ends] = not ends_fail(tree.root, tree.root / "build/release/ljspy", ends)
+            if not works[ends]:
+                print(f"they fail without a fault, too: {ends}", flush=True)
+        noticed = worker.ends_notice(mutant, ends) if works[ends] else None
+        if noticed is not None:
+            kept["ends_tried"] += 1
+            kept["ends_noticed"] += noticed
+            print(f"{mutant.path}:{mutant.line}: {mutant.what}: {'' if noticed else 'not '}noticed by {ends}",
+                  flush=True)
 
 
-def row_of(name, counts):
-    tried = sum(counts.values())
-    reached = counts["killed"] + counts["survived"]
-    return (f"| {name} | {tried} | {100 * counts['killed'] / tried:.0f} % "
-            f"| {f'''{100 * counts['killed'] / reached:.0f} %''' if reached else ''} |")
+def percent(part, whole):
+    return f"{100 * part / whole:.0f} %" if whole else ""
+
+
+def row_of(name, room):
+    judged = room["killed"] + room["survived"] + room["not run"]
+    return (f"| {name} | {room['faults']:,} | {judged} | {room['killed']} | {room['survived']} | {room['not run']} "
+            f"| {room['invalid']} | {percent(room['killed'], judged)} |")
+
+
+def share(rooms):
+    """What part of all faults of these rooms is noticed, by their samples: each counts by the faults it has."""
+    whole = part = 0
+    for room in rooms:
+        judged = room["killed"] + room["survived"] + room["not run"]
+        if judged:
+            whole += room["faults"]
+            part += room["faults"] * room["killed"] / judged
+    return part / whole if whole else 0
+
+
+def tables(kept):
+    rows, groups = [], []
+    for group in GROUPS:
+        names = [room for room in kept["rooms"] if gcov.room_of(room + "/", [group])]
+        rooms = [kept["rooms"][room] for room in names]
+        rows += [row_of(f"`{room}/`", kept["rooms"][room]) for room in names]
+        if rooms:
+            whole = collections.Counter()
+            for room in rooms:
+                whole.update(room)
+            noticed = share(rooms)
+            ends = kept["ends"].get(group, {"ends_tried": 0, "ends_noticed": 0})
+            tried, found = ends["ends_tried"], ends["ends_noticed"]
+            judged = whole["killed"] + whole["survived"] + whole["not run"]
+            both = f"{100 * (noticed + (1 - noticed) * found / tried):.0f} %" if tried else ""
+            groups.append(f"| `{group}/` | {judged} | {percent(whole['killed'], judged)} | {100 * noticed:.0f} % "
+                          f"| {f'{found} of {tried}' if tried else ''} | {both} |")
+    return ("\n".join(["| rooms | faults tried | noticed by unit tests | of all faults there "
+                       "| of the others, by end-to-end tests | by both, of all |",
+                       "|---|---|---|---|---|---|", *groups]),
+            "\n".join(["| room | possible faults | tried | noticed by unit tests | not, though one runs the line "
+                       "| in lines that none runs | did not compile | noticed |",
+                       "|---|---|---|---|---|---|---|---|", *rows]))
 
 
 def main():
-    build, directory, make, seconds, each, document, commits, *rooms = sys.argv[1:]
-    tree = Tree(pathlib.Path(directory).resolve(), make)
-    tree.prepare()
-    found = map_lines(gcov.measure(build, pathlib.Path(directory) / "counts"), rooms)
+    build, directory, make, seconds, each, ends_count, document, commits, *rooms = sys.argv[1:]
+    directory = pathlib.Path(directory).resolve()
+    tree = Tree(directory, make)
+    tree.prepare("unit-programs", *(["everything"] if int(ends_count) else []))
+    found = map_lines(gcov.measure(build, directory / "counts"), rooms)
     changed = changed_lines(commits) if commits else None
-    rows, all_counts = [], collections.Counter()
+    store = directory / "found.json"
+    kept = {"rooms": {}, "ends": {}}
+    if store.exists() and changed is None:
+        kept = json.loads(store.read_text(encoding="utf-8"))
+    workers, survivors = queue.Queue(), collections.defaultdict(list)
+    for number in range(WORKERS):
+        workers.put(Worker(tree, number))
     for room in [room for room in rooms if room in found]:
-        counts = try_room(tree, room, found[room], changed, int(each), float(seconds))
-        if counts:
-            rows.append(row_of(f"`{room}/`", counts))
-            print(rows[-1], flush=True)
-        all_counts += counts
-    if not all_counts:
+        every = choose(tree.root, found[room], changed, random.Random(room))
+        tried = try_room(workers, room, found[room], every, int(each), float(seconds))
+        counts = collections.Counter({"killed": 0, "survived": 0, "not run": 0, "same": 0, "invalid": 0})
+        counts.update(verdict for _, verdict in tried)
+        if tried:
+            kept["rooms"][room] = {"faults": len(every), **counts}
+            print(row_of(f"`{room}/`", kept["rooms"][room]), flush=True)
+        survivors[gcov.room_of(room + "/", GROUPS)] += [
+            (room, mutant) for mutant, verdict in tried if verdict in ("survived", "not run")]
+        if changed is None:
+            store.write_text(json.dumps(kept), encoding="utf-8")
+    if not kept["rooms"]:
         sys.exit("no fault was tried")
-    table = "\n".join(["| room | faults | noticed | of those in lines that a unit test runs |", "|---|---|---|---|", *rows,
-                       row_of("all", all_counts)])
+    for group, list_of in survivors.items():
+        if group and int(ends_count):
+            random.Random(group).shuffle(list_of)
+            kept["ends"][group] = {"ends_tried": 0, "ends_noticed": 0}
+            try_ends(tree, workers.queue[0], list_of, read_ends(), int(ends_count), kept["ends"][group])
+    if changed is None:
+        store.write_text(json.dumps(kept), encoding="utf-8")
+    table = "\n\n".join(tables(kept))
     print(table)
     written.write(pathlib.Path(document) if document else None, "mutants", table)
 

@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: MIT */
+/* Dumps, traces, memory and requests' lives of made-up processes, as people and programs read them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "output/reports/dump_report.h"
+#include "output/reports/footprint_report.h"
+#include "output/reports/request_life.h"
+#include "output/reports/trace_report.h"
+#include "tests/unit/kept_text.h"
+#include "tests/unit/made_up_source.h"
+
+#define MS UINT64_C(1000000)
+
+static const struct function yield = { .kind = FRAME_BUILTIN, .name = "coroutine.yield" };
+static const struct function handle = {
+	.kind = FRAME_LUA, .name = "handle", .file = "@handler.lua", .firstline = 5
+};
+static const struct function outer = {
+	.kind = FRAME_LUA, .name = "out\ner", .file = "@handler.lua", .firstline = 50
+};
+static const struct function native = { .kind = FRAME_NATIVE, .name = "main", .module = "luajit" };
+
+/*---- Dumps ----*/
+
+static void set_variable(struct variables *variables, struct variable variable, const char *text)
+{
+	struct variable *list = realloc(variables->list, (variables->count + 1) * sizeof(*list));
+
+	assert_non_null(list);
+	variable.name = variable.name ? strdup(variable.name) : NULL;
+	variable.text = strdup(text);
+	list[variables->count++] = variable;
+	variables->list = list;
+}
+
+/* Of two frames: the first has some of each kind. */
+static struct variables *made_up_variables(void)
+{
+	static char name[] = "na\nme";
+	struct variables *variables = calloc(2, sizeof(*variables));
+
+	assert_non_null(variables);
+	set_variable(&variables[0],
+		     (struct variable){ .kind = VARIABLE_ARGUMENT, .name = name, .type = "string" },
+		     "\"te\txt\"");
+	set_variable(&variables[0],
+		     (struct variable){
+			     .kind = VARIABLE_LOCAL, .index = 1, .type = "number", .of_snapshot = true },
+		     "0.5");
+	set_variable(&variables[0], (struct variable){ .kind = VARIABLE_SLOT, .index = 7 }, "being assigned");
+	set_variable(&variables[0], (struct variable){ .kind = VARIABLE_VARARG, .index = 1, .type = "nil" },
+		     "nil");
+	set_variable(&variables[0],
+		     (struct variable){ .kind = VARIABLE_UPVALUE, .name = name, .type = "table" },
+		     "table: 0x1");
+	return variables;
+}
+
+static void add_coroutines(struct dump_vm *vm, int count, enum coroutine_state state, const char *phase,
+			   struct frame *frames, size_t frame_count)
+{
+	struct dump_stack stack = { .frames = frames, .count = frame_count };
+
+	for (int i = 0; i < count; i++)
+		assert_int_equal(dump_vm_add(vm, state, phase, &stack), 0);
+}
+
+static void coroutines_alike_are_one_group(void **state)
+{
+	struct dump_process *process = dump_process_new(42, "luajit");
+	struct dump_vm *vm = dump_process_add_vm(process, 0x4000, "/usr/bin/luajit");
+	struct frame frames[] = {
+		{ .function = &yield },
+		{ .function = &handle, .line = 8, .compiled = true, .certainty = CERTAINTY_NEAREST }
+	};
+	struct frame others[] = { { .function = &yield }, { .function = &handle, .line = 9 } };
+	struct dump_stack one;
+	struct kept_text kept;
+
+	(void)state;
+	add_coroutines(vm, 2, COROUTINE_SUSPENDED, NULL, others, 2);
+	add_coroutines(vm, 3, COROUTINE_SUSPENDED, NULL, frames, 2);
+	add_coroutines(vm, 2, COROUTINE_SUSPENDED, "content", frames, 2);
+	add_coroutines(vm, 2, COROUTINE_NOT_STARTED, NULL, frames + 1, 1);
+	add_coroutines(vm, 1, COROUTINE_SUSPENDED, NULL, frames, 1);
+	add_coroutines(vm, 4, COROUTINE_DEAD, NULL, NULL, 0);
+	add_coroutines(vm, 1, COROUTINE_RUNNING, NULL, NULL, 0);
+	add_coroutines(vm, 1, COROUTINE_NORMAL, NULL, NULL, 0);
+	add_coroutines(vm, 1, COROUTINE_ACTIVE, NULL, NULL, 0);
+	/* With variables, each is a group of its own. */
+	for (int i = 0; i < 2; i++) {
+		one = (struct dump_stack){ .frames = frames, .variables = made_up_variables(), .count = 2 };
+		assert_int_equal(dump_vm_add(vm, COROUTINE_SUSPENDED, NULL, &one), 0);
+	}
+	vm->complete = true;
+	dump_process_sort(process);
+	assert_int_equal(vm->group_count, 11);
+	assert_int_equal(vm->counts[COROUTINE_SUSPENDED], 10);
+	kept_text_begin(&kept);
+	dump_process_print(kept.out, process);
+	kept_text_json(&kept, dump_process_json(process));
+	dump_process_free(process);
+	kept_text_check(&kept, "dump-coroutines.txt");
+}
+
+static void threads_come_with_what_they_do(void **state)
+{
+	struct dump_process *process = dump_process_new(42, "luajit\n");
+	struct frame frames[] = { { .function = &native },
+				  { .function = &outer, .certainty = CERTAINTY_FUNCTION } };
+	struct dump_stack stack = { .frames = frames, .variables = made_up_variables(), .count = 2 };
+	struct dump_thread thread = { .tid = 42, .state = "running", .phase = "content" };
+	static char name[] = "wor\nker";
+	struct kept_text kept;
+	struct dump_vm *vm;
+
+	(void)state;
+	assert_int_equal(dump_process_add_thread(process, &thread, &stack), 0);
+	thread = (struct dump_thread){ .tid = 43, .state = "asleep", .name = name };
+	stack.variables = NULL;
+	assert_int_equal(dump_process_add_thread(process, &thread, &stack), 0);
+	frames[0].function = NULL; /* copied */
+	vm = dump_process_add_vm(process, 0x4000, "/usr/bin/lua\njit");
+	vm->counts[COROUTINE_SUSPENDED] = 1;
+	process->holds = 1;
+	process->longest_hold_ns = 1001;
+	dump_process_sort(process);
+	kept_text_begin(&kept);
+	dump_process_print(kept.out, process);
+	process->holds = 2;
+	process->longest_hold_ns = 1000;
+	process->variables_cut = true;
+	process->variable_count = 5;
+	dump_process_print(kept.out, process);
+	kept_text_json(&kept, dump_process_json(process));
+	dump_process_free(process);
+	process = dump_process_new(7, NULL);
+	dump_process_print(kept.out, process);
+	dump_process_free(process);
+	kept_text_check(&kept, "dump-threads.txt");
+}
+
+/*---- Traces ----*/
+
+static void add_trace(struct trace_vm *vm, struct trace_summary trace, const struct function *start,
+		      uint32_t line, uint64_t cpu_ns)
+{
+	const struct trace_row row = { trace, start, line, cpu_ns / MS, cpu_ns };
+
+	assert_int_equal(trace_vm_add(vm, &row), 0);
+}
+
+static void add_exit(struct trace_vm *vm, uint32_t trace, uint32_t number, uint32_t taken, bool has_side)
+{
+	const struct exit_row row = { .trace = trace,
+				      .number = number,
+				      .taken = taken,
+				      .has_side = has_side,
+				      .function = number % 2 ? &handle : NULL,
+				      .line = 8 };
+
+	assert_int_equal(trace_vm_add_exit(vm, &row), 0);
+}
+
+static void add_interpreted(struct trace_vm *vm, struct interpreted_row row)
+{
+	assert_int_equal(trace_vm_add_interpreted(vm, &row), 0);
+}
+
+static struct trace_process *made_up_traces(void)
+{
+	struct trace_process *process = trace_process_new(42, "luajit\n");
+	struct trace_vm *vm = trace_process_add_vm(process, 0x4000, "/usr/bin/luajit");
+
+	process->duration_ns = 2000 * MS;
+	process->samples = 100;
+	process->cpu_ns = 1000 * MS;
+	process->state_ns[VM_STATE_COMPILED] = 750 * MS;
+	process->state_ns[VM_STATE_GC] = 250 * MS;
+	process->gone_ns = 30 * MS;
+	process->gone_count = 2;
+	vm->has_jit = vm->complete = true;
+	vm->limits = (struct trace_limits){ 128 << 10, 512 << 10, 64 << 10, 56 };
+	add_trace(vm,
+		  (struct trace_summary){ .number = 1,
+					  .mcode = 0x7000,
+					  .szmcode = 1000,
+					  .linktype = TRACE_LINK_LOOP,
+					  .link = 1,
+					  .snapshots = 4,
+					  .instructions = 30 },
+		  &handle, 8, 100 * MS);
+	add_trace(vm,
+		  (struct trace_summary){ .number = 2,
+					  .szmcode = 500,
+					  .kind = TRACE_SIDE,
+					  .root = 1,
+					  .parent = 1,
+					  .exitno = 3,
+					  .linktype = TRACE_LINK_ROOT,
+					  .link = 1,
+					  .snapshots = 2 },
+		  &handle, 9, 300 * MS);
+	add_trace(vm,
+		  (struct trace_summary){ .number = 4,
+					  .szmcode = 60,
+					  .linktype = TRACE_LINK_STITCH,
+					  .link = 5,
+					  .snapshots = 3 },
+		  NULL, 0, 100 * MS);
+	add_trace(vm,
+		  (struct trace_summary){ .number = 5,
+					  .szmcode = 70,
+					  .kind = TRACE_STITCHED,
+					  .linktype = TRACE_LINK_INTERP,
+					  .snapshots = 1 },
+		  &outer, 0, 0);
+	add_trace(vm,
+		  (struct trace_summary){ .number = 6,
+					  .szmcode = 1,
+					  .kind = TRACE_STITCHED,
+					  .linktype = TRACE_LINK_STITCH,
+					  .link = 6,
+					  .snapshots = 5 },
+		  &outer, 51, 0);
+	add_exit(vm, 1, 1, 10, false);
+	add_exit(vm, 1, 2, 60, false);
+	add_exit(vm, 1, 3, 0, true);
+	add_exit(vm, 2, 0, 5, true);
+	add_exit(vm, 2, 1, 0, true); /* the link at the end of the trace: no exit */
+	add_exit(vm, 4, 1, 56, false);
+	add_exit(vm, 4, 2, 55, false);
+	add_exit(vm, 6, 3, 55, false);
+	add_interpreted(vm, (struct interpreted_row){ &handle, 8, true, NOT_COMPILED_BLACKLISTED,
+						      "NYI: bytecode", 11, 10 * MS });
+	/* The same again. */
+	add_interpreted(
+		vm, (struct interpreted_row){ &handle, 8, true, NOT_COMPILED_BLACKLISTED, "other", 1, 0 });
+	add_interpreted(vm,
+			(struct interpreted_row){ &handle, 8, false, NOT_COMPILED_BLACKLISTED, NULL, 0, 0 });
+	add_interpreted(
+		vm, (struct interpreted_row){ &handle, 9, true, NOT_COMPILED_ABORTED, "leaving loop", 3, 0 });
+	add_interpreted(vm, (struct interpreted_row){ &outer, 9, true, NOT_COMPILED_OFF, NULL, 0, 40 * MS });
+	add_interpreted(vm, (struct interpreted_row){ &outer, 3, true, NOT_COMPILED_OFF, NULL, 0, 40 * MS });
+	return process;
+}
+
+static void traces_are_shown_the_heaviest_first(void **state)
+{
+	struct trace_process *process = made_up_traces();
+	struct trace_vm *vm = &process->vms[0];
+	struct kept_text kept;
+
+	(void)state;
+	trace_vm_find_parents(vm);
+	assert_int_equal(vm->rows[3].trace.parent, 4);
+	assert_int_equal(vm->rows[4].trace.parent, 0);
+	assert_int_equal(vm->exit_count, 7);
+	assert_int_equal(vm->exits[2].side, 2);
+	assert_int_equal(vm->exits[2].side_ns, 300 * MS);
+	assert_int_equal(vm->exits[0].trace_ns, 100 * MS);
+	assert_int_equal(vm->interpreted_count, 5);
+	trace_process_sort(process);
+	assert_int_equal(vm->rows[0].trace.number, 2);
+	kept_text_begin(&kept);
+	trace_process_print(kept.out, process);
+	kept_text_json(&kept, trace_process_json(process));
+	vm->complete = false;
+	vm->limits.mcode_allocated = 449 << 10;
+	assert_true(trace_vm_is_full(vm));
+	trace_process_print(kept.out, process);
+	vm->limits.mcode_allocated = 448 << 10;
+	assert_false(trace_vm_is_full(vm));
+	vm->has_jit = false;
+	process->gone_ns = process->cpu_ns = 0;
+	trace_process_print(kept.out, process);
+	trace_process_free(process);
+	kept_text_check(&kept, "traces.txt");
+}
+
+static void few_exits_are_shown(void **state)
+{
+	struct trace_process *process = trace_process_new(42, NULL);
+	struct trace_vm *vm = trace_process_add_vm(process, 0x4000, "/usr/bin/luajit");
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	vm->has_jit = vm->complete = true;
+	for (uint32_t i = 0; i < 45; i++)
+		add_exit(vm, 1, i, i, i >= 22);
+	trace_process_sort(process);
+	trace_process_print(out, process);
+	fclose(out);
+	assert_non_null(strstr(text, "\n  2 more without a side trace\n  3 more with a side trace\n"));
+	assert_non_null(strstr(text, "21 of 0"));
+	assert_null(strstr(text, "  1 of 0"));
+	free(text);
+	trace_process_free(process);
+}
+
+/*---- Memory ----*/
+
+static void add_row(struct footprint *footprint, enum footprint_kind kind, const char *name, uint64_t g,
+		    uint64_t kib, size_t count)
+{
+	struct footprint_row *row;
+	size_t index;
+
+	assert_int_equal(footprint_row(footprint, kind, name, g, &index), 0);
+	row = &footprint->rows[index];
+	row->rss += kib << 10;
+	row->pss += kib << 9;
+	row->size += kib << 11;
+	row->count += count;
+}
+
+static void write_footprint(struct kept_text *kept, const struct footprint *footprint)
+{
+	footprint_print(kept->out, footprint);
+	kept_text_json(kept, footprint_json(footprint));
+}
+
+static void memory_is_told_apart(void **state)
+{
+	static char name[] = "do\ngs", kind[] = "ngx_http_lua_module", module[] = "/usr/bin/luajit";
+	struct footprint *footprint = footprint_new(42, "ngi\nnx"), *other = footprint_new(43, NULL);
+	struct footprint_vm vm = { .g = 0x4000,
+				   .module = module,
+				   .knows_total = true,
+				   .gc_total = 5000,
+				   .segment_count = 1,
+				   .segment_bytes = 128 << 10,
+				   .free_bytes = 3 << 10,
+				   .mcode_bytes = 64 << 10 };
+	struct footprint_zone zone = { .name = name,
+				       .kind = kind,
+				       .size = 1 << 20,
+				       .usable = 1000 << 10,
+				       .free = 250 << 10,
+				       .knows_free = true };
+	struct footprint *both[] = { footprint, other };
+	struct kept_text kept;
+
+	(void)state;
+	add_row(footprint, FOOTPRINT_STACK, "[sta\nck]", 0, 16, 1);
+	add_row(footprint, FOOTPRINT_CODE, "/usr/bin/nginx", 0, 100, 1);
+	add_row(footprint, FOOTPRINT_CODE, "/lib/libc.so", 0, 300, 2);
+	add_row(footprint, FOOTPRINT_CODE, "/lib/libc.so", 0, 20, 1);
+	add_row(footprint, FOOTPRINT_LUA_HEAP, NULL, 0x4000, 64, 1);
+	add_row(footprint, FOOTPRINT_LUA_HEAP, NULL, 0x5000, 36, 1);
+	add_row(footprint, FOOTPRINT_SHARED, NULL, 0, 0, 0);
+	add_row(other, FOOTPRINT_CODE, "/usr/bin/nginx", 0, 100, 1);
+	footprint->rss = 536 << 10;
+	footprint->pss = 268 << 10;
+	other->rss = other->pss = 100 << 10;
+	assert_int_equal(footprint_add_vm(footprint, &vm), 0);
+	vm.g = 0x5000;
+	vm.segment_count = 2;
+	vm.segments_untold = 1;
+	vm.large_count = 1;
+	vm.large_bytes = 2048;
+	vm.knows_total = false;
+	assert_int_equal(footprint_add_vm(footprint, &vm), 0);
+	vm.large_count = 2;
+	for (int allocator = FOOTPRINT_LJ_ALLOC_OTHERS; allocator < FOOTPRINT_ALLOCATOR_COUNT; allocator++) {
+		vm.allocator = (enum footprint_allocator)allocator;
+		assert_int_equal(footprint_add_vm(footprint, &vm), 0);
+	}
+	assert_int_equal(footprint_add_zone(footprint, &zone), 0);
+	zone = (struct footprint_zone){ .size = 4096 };
+	assert_int_equal(footprint_add_zone(footprint, &zone), 0);
+	footprint->malloc = (struct footprint_malloc){ "glibc", 2, 0, 132 << 10, 7 << 10 };
+	footprint->pool = (struct footprint_pool){ true, true, 16 << 10, 1 << 10, 1 };
+	footprint_sort(footprint);
+	assert_int_equal(footprint->row_count, 5);
+	kept_text_begin(&kept);
+	write_footprint(&kept, footprint);
+	footprint->swap = 1 << 10;
+	footprint->hugetlb = 2 << 20;
+	footprint->looked = 4 << 10;
+	footprint->changed = footprint->unconfirmed = true;
+	footprint->malloc = (struct footprint_malloc){ NULL, 1, 2, 0, 0 };
+	footprint->pool = (struct footprint_pool){ true, false, 1, 1, 2 };
+	write_footprint(&kept, footprint);
+	footprint->malloc = (struct footprint_malloc){ "jemalloc", 0, 1, 0, 0 };
+	footprint->pool = (struct footprint_pool){ false, true, 1, 1, 2 };
+	write_footprint(&kept, footprint);
+	write_footprint(&kept, other);
+	footprint_print_sum(kept.out, both, 2);
+	footprint_reset(footprint);
+	write_footprint(&kept, footprint);
+	footprint_free(footprint);
+	footprint_free(other);
+	kept_text_check(&kept, "memory.txt");
+}
+
+/*---- Requests' lives ----*/
+
+enum { PERIOD_MS = 10, BEGIN_MS = 100000 };
+
+static const struct frame frames[] = { { .function = &yield },
+				       { .function = &handle, .line = 8 },
+				       { .function = &outer, .line = 60 } };
+static const struct function sleeps = { .kind = FRAME_NATIVE, .name = "upstream read: 10.0.0.1:\n80" };
+
+/* At a time after the request's beginning, which is 50 ms after the recording's. */
+static struct sample look(uint64_t at_ms, uint64_t weight_ms)
+{
+	return (struct sample){
+		.time_ns = (BEGIN_MS + 50 + at_ms) * MS,
+		.pid = 42,
+		.tid = 42,
+		.phase = "content",
+		.request = { .route = "/users/*",
+			     .method = "GET",
+			     .host = "example.com",
+			     .connection = 7,
+			     .number = 2,
+			     .age_ns = at_ms * MS },
+		.thread_state = THREAD_RUNNING,
+		.wall_ns = weight_ms * MS,
+		.cpu_ns = weight_ms * MS / 2,
+		.frames = frames,
+		.frame_count = 3,
+	};
+}
+
+static void write_life(struct kept_text *kept, const struct sample *samples, size_t count,
+		       uint64_t duration_ms)
+{
+	const struct session session = { .start_ns = BEGIN_MS * MS,
+					 .duration_ns = duration_ms * MS,
+					 .clock = WEIGHT_WALL_TIME };
+	const struct figures figures = { .rate_asked_hz = 1000 / PERIOD_MS };
+	struct made_up_source source = made_up_source(samples, count);
+	struct request_life life = { .connection = 7, .number = 2 };
+
+	assert_int_equal(request_life_read(&source.source, &session, &figures, &life), 0);
+	assert_int_equal(request_life_print(kept->out, &life, &session), 0);
+	assert_int_equal(request_life_write_json(kept->out, &life, &session), 0);
+	request_life_clear(&life);
+}
+
+static void a_life_is_steps_from_the_beginning_on(void **state)
+{
+	struct sample samples[] = { look(10, 10), look(10, 10), look(20, 10),  look(31, 10),  look(40, 500),
+				    look(80, 20), look(90, 10), look(100, 10), look(100, 10), look(110, 10) };
+	enum { COUNT = sizeof(samples) / sizeof(samples[0]) };
+	struct kept_text kept;
+
+	(void)state;
+	samples[1].request.number = 3; /* another one */
+	samples[2].request.is_subrequest = true;
+	samples[2].request.route = "/sub";
+	samples[2].request.status = 500;
+	samples[4].phase = "log";
+	samples[5].wait = &sleeps;
+	samples[5].thread_state = THREAD_BLOCKED;
+	samples[6].thread_state = THREAD_RUNNABLE;
+	samples[7].thread_state = samples[8].thread_state = THREAD_PARKED;
+	samples[7].wait = samples[8].wait = &sleeps;
+	samples[9].request.status = 404;
+	samples[9].frame_count = 0;
+	kept_text_begin(&kept);
+	write_life(&kept, samples, COUNT, 1000);
+	write_life(&kept, samples, COUNT, 161);
+	/* Begun before the recording, seen once. */
+	samples[0].request.age_ns = 70 * MS;
+	samples[0].request.host = NULL;
+	write_life(&kept, samples, 1, 1000);
+	kept_text_check(&kept, "request-life.txt");
+}
+
+static void of_two_processes_the_first_one_counts(void **state)
+{
+	struct sample samples[] = { look(10, 10), look(20, 10) };
+	const struct session session = { .start_ns = BEGIN_MS * MS, .duration_ns = 1000 * MS };
+	struct made_up_source source = made_up_source(samples, 2);
+	struct request_life life = { .connection = 7, .number = 2 };
+
+	(void)state;
+	samples[1].pid = 43;
+	assert_int_equal(request_life_read(&source.source, &session, &(struct figures){ 0 }, &life), 0);
+	assert_true(life.is_ambiguous);
+	assert_int_equal(life.pid, 42);
+	assert_int_equal(life.samples, 1);
+	assert_int_equal(life.last_ns, 10 * MS);
+	assert_int_equal(life.begin_ns, (BEGIN_MS + 50) * MS);
+	assert_false(life.recording_ends);
+	request_life_clear(&life);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(coroutines_alike_are_one_group),
+		cmocka_unit_test(threads_come_with_what_they_do),
+		cmocka_unit_test(traces_are_shown_the_heaviest_first),
+		cmocka_unit_test(few_exits_are_shown),
+		cmocka_unit_test(memory_is_told_apart),
+		cmocka_unit_test(a_life_is_steps_from_the_beginning_on),
+		cmocka_unit_test(of_two_processes_the_first_one_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
