@@ -20,6 +20,7 @@ C's comments, strings and constants, and most of what they make does not compile
 
 import collections
 import concurrent.futures
+import itertools
 import json
 import os
 import pathlib
@@ -261,8 +262,8 @@ def try_room(workers, room, files, every, each, seconds):
 
     left = iter(every)
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        while sum(verdict in ("killed", "survived", "not run") for _, verdict in tried) < each:
-            batch = [mutant for mutant, _ in zip(left, range(each))]
+        while missing := each - sum(verdict in ("killed", "survived", "not run") for _, verdict in tried):
+            batch = list(itertools.islice(left, missing))
             verdicts = list(pool.map(one, batch))
             for mutant, verdict in zip(batch, verdicts):
                 if verdict == "survived" and not files[mutant.path][mutant.line]:
