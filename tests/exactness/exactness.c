@@ -1,19 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * exactness step|signal|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]
- *
- * Judges what ljspy's unwinder says of a program whose stacks are known:
- *
- * step		at every instruction, COUNT of them at most. With the JIT compiler off
- *		the order of the stacks is judged, too.
- * signal	the same, from within a handler of a signal that comes at the instruction
- * sample	COUNT times, at any time
- *
- * To be run in the folder of truth.lua. Prints one row: what was judged, how
- * much of it was lost, for which reasons, was without the line of a Lua function,
- * and was wrong; and on stderr, where the first of each were seen. Exit status 1
- * when there is a wrong stack, and 2, without a row, when nothing could be judged.
- */
+#include "tests/exactness/exactness.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -346,18 +333,14 @@ static void print_row(const struct session *session, char *argv[])
 	printf("\n");
 }
 
-int main(int argc, char *argv[])
+int exactness_judge(char *argv[], struct exactness *ret_judged)
 {
 	static struct session session;
 	bool is_sample, is_compiled;
 	unsigned long count;
 	int error;
 
-	if (argc < 6) {
-		fprintf(stderr,
-			"usage: exactness step|signal|sample LUAJIT PROGRAM on|off COUNT [JIT PARAMETER...]\n");
-		return 64;
-	}
+	session = (struct session){ .in_order = false };
 	is_sample = strcmp(argv[1], "sample") == 0;
 	is_compiled = strcmp(argv[4], "on") == 0;
 	count = strtoul(argv[5], NULL, 10);
@@ -365,6 +348,8 @@ int main(int argc, char *argv[])
 	session.in_order = !is_sample && !is_compiled && !session.with_signals;
 	if (session.with_signals)
 		setenv("TRUTH_HANDLES", "10", 1); /* SIGUSR1 */
+	else
+		unsetenv("TRUTH_HANDLES");
 	error = start(&session, argv,
 		      is_sample          ? 0
 		      : session.in_order ? ROUNDS_STEPPED
@@ -383,5 +368,7 @@ int main(int argc, char *argv[])
 			verdict_names[session.places[i].verdict],
 			session.places[i].pc - session.global.vm->begin);
 	finish(&session);
-	return error ? 2 : session.verdicts[VERDICT_WRONG] ? 1 : 0;
+	*ret_judged = (struct exactness){ session.judged, session.verdicts[VERDICT_WRONG],
+					  session.verdicts[VERDICT_NO_LINE], session.verdicts[VERDICT_LOST] };
+	return error;
 }

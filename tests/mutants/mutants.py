@@ -51,7 +51,7 @@ TOKEN = re.compile(r"""/\*.*?\*/ | //[^\n]* | ^[ \t]*\#(?:\\\n|[^\n])* | "(?:\\.
 CALL = re.compile(r"^\t+[a-z_]\w*\([^;{}]*\);$")      # a statement of one line that only calls
 OPTIMISED = ("-O1", "-g0", "-w")
 TESTS_MAX = 5           # of those that run a line
-SLOW_SECONDS = 20       # a test that takes longer has noticed; with what a busy machine needs
+SLOW_SECONDS = 20       # a test that takes so much longer than without a fault has noticed
 WORKERS = os.cpu_count()
 ENDS_SECONDS = 90       # for the end-to-end tests of one fault; what they say later is not waited for
 GROUPS = ["memory", "luajit-layouts", "unwind", "src/linux", "src/sampler", "output"]
@@ -95,6 +95,7 @@ class Tree:
         self.make = make
         self.known = {}
         self.codes = {}
+        self.seconds = {}
         self.root.mkdir(parents=True, exist_ok=True)
         for name in subprocess.run(["git", "ls-files", "-z"], cwd=gcov.ROOT, capture_output=True, text=True,
                                    check=True).stdout.split("\0"):
@@ -126,6 +127,17 @@ class Tree:
             told = self.run_make("--dry-run", "--always-make", target).stdout.replace("\\\n", " ")
             self.known[target] = shlex.split(told.strip().splitlines()[-1])
         return self.known[target]
+
+    def seconds_of(self, test):
+        """How long a test takes without a fault; None if it does not pass."""
+        if test not in self.seconds:
+            begin = time.monotonic()
+            passes = subprocess.run([self.root / "build/release/tests/unit" / test], cwd=self.root, capture_output=True,
+                                    check=False).returncode == 0
+            self.seconds[test] = time.monotonic() - begin if passes else None
+            if not passes:
+                print(f"{test} fails without a fault", flush=True)
+        return self.seconds[test]
 
     def compile(self, path, source, result):
         """The object of a source, which stands for the one at path. None if it does not compile."""
@@ -169,8 +181,8 @@ class Worker:
         if not self.tree.link(f"build/release/tests/unit/{test}", path, self.directory / "fault.o", program):
             return False
         try:
-            return subprocess.run([program], cwd=self.tree.root, capture_output=True, timeout=SLOW_SECONDS,
-                                  check=False).returncode != 0
+            return subprocess.run([program], cwd=self.tree.root, capture_output=True,
+                                  timeout=SLOW_SECONDS + 3 * self.tree.seconds_of(test), check=False).returncode != 0
         except subprocess.TimeoutExpired:
             return True
         finally:
@@ -181,8 +193,10 @@ class Worker:
         code = self.machine_code(mutant)
         if not code:
             return "invalid" if code is None else "same"
-        # First those that run the line least often: they are about little else.
-        return "killed" if any(self.notices(test, mutant.path) for _, test in sorted(tests)[:TESTS_MAX]) else "survived"
+        # Those that run the line least often are about little else.
+        best = [test for _, test in sorted(tests)[:TESTS_MAX] if self.tree.seconds_of(test) is not None]
+        best.sort(key=self.tree.seconds_of)
+        return "killed" if any(self.notices(test, mutant.path) for test in best) else "survived"
 
     def ends_notice(self, mutant, ends):
         """Does an end-to-end test fail? None if there are none of the room."""

@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: MIT */
+/* What is read of LuaJIT processes that wait for input, at a place that their programs choose. */
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "output/labels/frame_label.h"
+#include "src/inspect/lua_process.h"
+#include "src/linux/proc/maps.h"
+#include "tests/exactness/target.h"
+#include "tests/unit/kept_text.h"
+#include "unwind/compiled/not_compiled.h"
+#include "unwind/compiled/trace_copy.h"
+#include "unwind/compiled/trace_exits.h"
+#include "unwind/compiled/trace_list.h"
+#include "unwind/heap/heap_copy.h"
+#include "unwind/heap/heap_read.h"
+#include "unwind/jit/trace_block.h"
+#include "unwind/listing/trace_listing.h"
+
+enum { LOOKS_MAX = 500, LOOK_US = 10000, DEPTH_MAX = 6, SEEN_MAX = 4096 };
+
+struct live {
+	struct target target;
+	struct functions *functions;
+	struct lua_process *process;
+	struct capture_hints hints;
+	const struct global_state *global;
+};
+
+static bool is_asleep(pid_t pid)
+{
+	char path[64], line[256] = "";
+	const char *name_end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	name_end = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+	fclose(file);
+	return name_end && strncmp(name_end, ") S", 3) == 0;
+}
+
+/* Has it read all that it was given, and waits for more? */
+static bool waits_for_input(const struct live *live)
+{
+	int left = -1;
+
+	for (int i = 0; i < LOOKS_MAX; i++) {
+		if (ioctl(live->target.input, FIONREAD, &left) == 0 && left == 0 &&
+		    is_asleep(live->target.pid))
+			return true;
+		usleep(LOOK_US);
+	}
+	return false;
+}
+
+/* Run a program, give it so many bytes of input, and hold it where it waits for more. */
+static void begin(struct live *live, const char *program, int input_bytes)
+{
+	char luajit[] = "build/packages/luajit/usr/bin/luajit", option[] = "-e";
+	char *argv[] = { luajit, option, (char *)(uintptr_t)program, NULL };
+	const struct namer_options options = { .native = NATIVE_NONE };
+
+	*live = (struct live){ .functions = functions_new() };
+	if (access(luajit, X_OK) != 0)
+		skip();
+	assert_int_equal(target_start(&live->target, argv), 0);
+	assert_int_equal(getc(live->target.output), 'r'); /* "ready" */
+	for (int i = 0; i < input_bytes; i++)
+		assert_int_equal(write(live->target.input, "x", 1), 1);
+	assert_true(waits_for_input(live));
+	assert_int_equal(target_hold(&live->target), 0);
+	assert_int_equal(lua_process_open(live->target.pid, live->functions, NULL, &options, &live->process),
+			 0);
+	assert_int_equal(lua_process_refresh(live->process, true), 0);
+	lua_process_confirm(live->process);
+	assert_int_equal(lua_process_global_count(live->process), 1);
+	live->global = lua_process_global(live->process, 0);
+}
+
+static void end(struct live *live)
+{
+	lua_process_close(live->process);
+	target_end(&live->target);
+	functions_free(live->functions);
+}
+
+/* Addresses are others each time. */
+static void print_without_addresses(FILE *out, const char *text)
+{
+	while (*text) {
+		if (strncmp(text, "0x", 2) == 0 && isxdigit((unsigned char)text[2])) {
+			fputs("0x*", out);
+			text += 2 + strspn(text + 2, "0123456789abcdef");
+		} else {
+			putc(*text++, out);
+		}
+	}
+}
+
+/*---- Variables ----*/
+
+static void print_variables(struct kept_text *kept, struct live *live)
+{
+	const struct frame *frames;
+	struct registers registers;
+	enum vm_state state;
+	size_t count;
+
+	assert_int_equal(lua_process_want_values(live->process), 0);
+	assert_int_equal(target_registers(&live->target, &registers), 0);
+	lua_process_capture(live->process, &registers, &live->hints);
+	assert_int_equal(lua_process_unwind(live->process, &frames, &count, &state), 0);
+	assert_true(count > 2);
+	for (size_t i = 0; i < count; i++) {
+		struct variables variables = { 0 };
+		char label[FRAME_LABEL_SIZE];
+
+		frame_label(frames[i].function, frames[i].line, true, label);
+		fprintf(kept->out, "%s%s\n", label, frames[i].compiled ? " [compiled]" : "");
+		assert_int_equal(lua_process_variables(live->process, i, &variables), 0);
+		for (size_t j = 0; j < variables.count; j++) {
+			const struct variable *variable = &variables.list[j];
+
+			fprintf(kept->out, "    %s %u %s: %s%s ", variable_kind_name(variable->kind),
+				variable->index, variable->name ? variable->name : "-",
+				variable->type ? variable->type : "unknown",
+				variable->of_snapshot ? " of a snapshot" : "");
+			print_without_addresses(kept->out, variable->text);
+			putc('\n', kept->out);
+		}
+		variables_clear(&variables);
+	}
+}
+
+static const char interpreted[] =
+	"ffi = require('ffi')\n"
+	"ffi.cdef('struct point { int x; };')\n"
+	"local up, flags, count = { 1, 2, name = 'x' }, { [true] = {} }, 0\n"
+	"local function inner(a, b, ...)\n"
+	"  local text, number, long = 'te\\0xt\"', 0.5, ('y'):rep(100)\n"
+	"  do local gone = 1 end\n"
+	"  local yes, none, func, lib, co = true, nil, print, string.gsub, coroutine.create(print)\n"
+	"  local point, big, pointer = ffi.new('struct point'), -5LL, ffi.new('char[3]')\n"
+	"  for i = 3, 4 do\n"
+	"    for key, value in pairs({ k = 'v' }) do\n"
+	"      io.write('ready') io.flush()\n"
+	"      local line = io.read('*l')\n"
+	"      count = count + #line\n"
+	"    end\n"
+	"  end\n"
+	"  return up, flags, count, a, b, text, number, long, yes, none, func, lib, co, point, big, pointer\n"
+	"end\n"
+	"local function outer(first)\n"
+	"  local result = inner(first, nil, 'v1', 2, {})\n"
+	"  return result\n"
+	"end\n"
+	"local function many(...)\n"
+	"  local all = select('#', ...)\n"
+	"  outer('one')\n"
+	"  return all\n"
+	"end\n"
+	"many(unpack({ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,\n"
+	"  21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35 }))\n";
+
+static void variables_of_the_interpreter_are_known(void **state)
+{
+	struct kept_text kept;
+	struct live live;
+
+	(void)state;
+	begin(&live, interpreted, 0);
+	kept_text_begin(&kept);
+	print_variables(&kept, &live);
+	end(&live);
+	kept_text_check(&kept, "variables-interpreted.txt");
+}
+
+/* The trace reads its own input. */
+static const char compiled[] = "ffi = require('ffi')\n"
+			       "ffi.cdef('long read(int, void *, unsigned long);')\n"
+			       "local C, buffer, flag = ffi.C, ffi.new('char[1]'), true\n"
+			       "local function add(total, one)\n"
+			       "  local sum = total + one\n"
+			       "  C.read(0, buffer, 1)\n"
+			       "  return sum\n"
+			       "end\n"
+			       "local function wait(limit, word)\n"
+			       "  local total, label, changed = 0, 'label', 1\n"
+			       "  for i = 1, limit do\n"
+			       "    local constant = 'constant'\n"
+			       "    total = add(total, i)\n"
+			       "    changed = flag and constant or nil\n"
+			       "  end\n"
+			       "  return total, label, changed, word\n"
+			       "end\n"
+			       "io.write('ready') io.flush()\n"
+			       "wait(1000000, 'word')\n";
+
+static void variables_of_traces_are_known_if_nothing_assigns_them(void **state)
+{
+	struct kept_text kept;
+	struct live live;
+
+	(void)state;
+	begin(&live, compiled, 200);
+	kept_text_begin(&kept);
+	print_variables(&kept, &live);
+	end(&live);
+	kept_text_check(&kept, "variables-compiled.txt");
+}
+
+/*---- Traces ----*/
+
+static const char traces[] = "jit.opt.start('hotloop=20', 'hotexit=10')\n"
+			     "local function run(n, odd)\n"
+			     "  local sum = 0\n"
+			     "  for i = 1, n do\n"
+			     "    if i == odd then sum = sum - 1 end\n"
+			     "    sum = sum + i\n"
+			     "  end\n"
+			     "  return sum\n"
+			     "end\n"
+			     "local function often(n)\n"
+			     "  local sum, names = 0, { 1.5 }\n"
+			     "  for i = 1, n do\n"
+			     "    if i % 2 == 0 then sum = sum + names[1] else sum = sum - i end\n"
+			     "  end\n"
+			     "  return sum\n"
+			     "end\n"
+			     "local function never(n)\n"
+			     "  for i = 1, n do local f = function() return i end end\n"
+			     "end\n"
+			     "jit.off(function() end)\n"
+			     "run(200, 0)\n"
+			     "for k = 1, 5 do run(200, 100) end\n"
+			     "often(300)\n"
+			     "for k = 1, 2 do never(1000) end\n"
+			     "io.write('ready') io.flush()\n"
+			     "io.read('*l')\n";
+
+static void print_exits(FILE *out, struct live *live, const struct trace_summary *trace)
+{
+	static struct trace_exit exits[TRACE_EXITS_MAX];
+	struct trace_summary other = *trace;
+	size_t count = 0;
+
+	assert_true(trace_exits_read(lua_process_memory(live->process), &live->global->vm->layout, trace,
+				     exits, &count));
+	for (size_t i = 0; i < count; i++)
+		fprintf(out, "    exit %u: taken %u, side %d, bytecode %lld\n", exits[i].number,
+			exits[i].taken, exits[i].has_side,
+			exits[i].proto ? (long long)(exits[i].pc - trace->startpc) / 4 : -1000);
+	/* Another trace in its place is not read. */
+	other.number++;
+	assert_false(trace_exits_read(lua_process_memory(live->process), &live->global->vm->layout, &other,
+				      exits, &count));
+}
+
+static void print_copy(FILE *out, struct live *live, const struct trace_summary *summary)
+{
+	const struct layout *layout = &live->global->vm->layout;
+	struct trace_summary other = *summary;
+	struct trace_instruction instruction;
+	struct trace trace;
+
+	assert_true(trace_copy_read(lua_process_memory(live->process), layout, summary, &trace));
+	assert_int_equal(trace.number, summary->number);
+	assert_int_equal(trace.mcode, summary->mcode);
+	assert_int_equal(trace.szmcode, summary->szmcode);
+	assert_int_equal(trace.startpc, summary->startpc);
+	assert_int_equal(trace_snapshot_count(&trace, layout), summary->snapshots);
+	fputs("    IR", out);
+	for (uint32_t ref = 0x8001; trace_instruction(&trace, layout, ref, &instruction); ref++)
+		fprintf(out, " %d", (int)instruction.op);
+	putc('\n', out);
+	trace_copy_clear(&trace);
+	other.szmcode++;
+	other.number++;
+	assert_false(trace_copy_read(lua_process_memory(live->process), layout, &other, &trace));
+}
+
+static void print_listing(FILE *out, struct live *live, uint32_t number)
+{
+	struct trace_listing *reading = trace_listing_new(lua_process_memory(live->process), live->global,
+							  number);
+	struct listing listing = { 0 };
+	size_t code = 0;
+
+	assert_non_null(reading);
+	trace_listing_read(reading);
+	assert_non_null(trace_listing_trace(reading));
+	assert_int_equal(trace_listing_make(reading, NULL, &listing), 0);
+	for (size_t i = 0; i < listing.count; i++) {
+		const struct listing_line *line = &listing.lines[i];
+
+		code += line->kind == LISTING_CODE;
+		if (line->kind == LISTING_CODE)
+			continue;
+		fprintf(out, "    %d %s | ", (int)line->kind, line->place);
+		if (line->kind == LISTING_HEAD)
+			fprintf(out, "head\n");
+		else
+			print_without_addresses(out, line->text);
+		putc('\n', out);
+	}
+	assert_true(code > 10);
+	listing_clear(&listing);
+	trace_listing_free(reading);
+}
+
+static void traces_their_exits_and_code_are_listed(void **state)
+{
+	struct trace_summary list[TRACE_LIST_BATCH];
+	struct trace_limits limits;
+	struct trace_aborts aborts;
+	struct kept_text kept;
+	struct live live;
+	uint32_t next = 1;
+	size_t count = 0;
+
+	(void)state;
+	begin(&live, traces, 0);
+	kept_text_begin(&kept);
+	assert_true(trace_list_limits(lua_process_memory(live.process), live.global, &limits));
+	assert_int_equal(limits.hotexit, 10);
+	assert_true(limits.mcode_allocated && limits.mcode_allocated <= limits.mcode_max);
+	assert_true(trace_list_read(lua_process_memory(live.process), live.global, &next, list, &count));
+	assert_int_equal(next, 0);
+	for (size_t i = 0; i < count; i++) {
+		fprintf(kept.out,
+			"trace %u: kind %d, root %u, parent %u, exit %u, link %d to %u, %u snapshots, %u instructions\n",
+			list[i].number, (int)list[i].kind, list[i].root, list[i].parent, list[i].exitno,
+			(int)list[i].linktype, list[i].link, list[i].snapshots, list[i].instructions);
+		print_exits(kept.out, &live, &list[i]);
+		print_copy(kept.out, &live, &list[i]);
+		print_listing(kept.out, &live, list[i].number);
+	}
+	assert_true(trace_aborts_read(lua_process_memory(live.process), live.global, &aborts));
+	for (size_t i = 0; i < aborts.count; i++)
+		fprintf(kept.out, "aborted %u times: %s\n", aborts.at[i].times,
+			aborts.at[i].reason ? aborts.at[i].reason : "?");
+	end(&live);
+	kept_text_check(&kept, "live-traces.txt");
+}
+
+/*---- The heap ----*/
+
+static const char heap[] =
+	"collectgarbage('stop')\n"
+	"ffi = require('ffi')\n"
+	"ffi.cdef('struct point { double x, y; };')\n"
+	"local captured = { 'captured' }\n"
+	"local weak = setmetatable({ captured }, { __mode = 'v', __index = string })\n"
+	"local keys = setmetatable({ [captured] = 1 }, { __mode = 'k' })\n"
+	"local parked = coroutine.create(function(argument)\n"
+	"  local inside = { argument }\n"
+	"  coroutine.yield(inside)\n"
+	"  return inside\n"
+	"end)\n"
+	"coroutine.resume(parked, 'argument')\n"
+	"made_up = {\n"
+	"  'first', { 'second' }, text = 'text', [true] = false, [1.5] = {}, [captured] = 'by table',\n"
+	"  weak = weak, keys = keys, parked = parked,\n"
+	"  closure = function() return captured, weak end,\n"
+	"  point = ffi.gc(ffi.new('struct point'), function() end), long = 5LL, array = ffi.new('char[?]', 1000),\n"
+	"  proxy = newproxy(true), file = io.stdout, builtin = string.gsub,\n"
+	"}\n"
+	"made_up.self = made_up\n"
+	"for i = 1, 100 do made_up.text = made_up.text end\n"
+	"io.write('ready') io.flush()\n"
+	"io.read('*l')\n";
+
+static void set_regions(struct heap_copy *copy, const struct maps *maps)
+{
+	struct heap_range *ranges = calloc(maps_count(maps), sizeof(*ranges));
+	size_t count = 0;
+
+	assert_non_null(ranges);
+	for (size_t i = 0; i < maps_count(maps); i++) {
+		const struct mapping *mapping = maps_at(maps, i);
+
+		if ((mapping->access & MAPPING_WRITE) && (mapping->access & MAPPING_READ))
+			ranges[count++] = (struct heap_range){ mapping->begin, mapping->end, false };
+	}
+	assert_int_equal(heap_copy_set_regions(copy, ranges, count), 0);
+	free(ranges);
+}
+
+struct walk {
+	FILE *out;
+	const struct heap_graph *graph;
+	bool seen[SEEN_MAX];
+};
+
+/* By name: the order of a table's keys is not that of the program. */
+static const struct heap_graph *sorted_graph;
+
+static int compare_edges(const void *a, const void *b)
+{
+	const struct heap_edge *left = *(const struct heap_edge *const *)a,
+			       *right = *(const struct heap_edge *const *)b;
+	int by_text = strcmp(heap_text(sorted_graph, left->text), heap_text(sorted_graph, right->text));
+	int by_target = strcmp(heap_text(sorted_graph, sorted_graph->nodes[left->to].text),
+			       heap_text(sorted_graph, sorted_graph->nodes[right->to].text));
+
+	if (left->hold != right->hold)
+		return left->hold - right->hold;
+	if (by_text)
+		return by_text;
+	if (by_target && left->hold != HEAP_HOLDS_INDEX)
+		return by_target;
+	return left->hold == HEAP_HOLDS_INDEX ? left->number - right->number : left->to < right->to ? -1 : 1;
+}
+
+static void print_node(struct walk *walk, uint32_t number, int depth)
+{
+	const struct heap_node *node = &walk->graph->nodes[number];
+	const struct heap_edge *edges[SEEN_MAX];
+	size_t count = node[1].first_edge - node->first_edge;
+
+	fprintf(walk->out, "kind %d, %llu bytes, flags %d, %u of %u, \"", node->kind,
+		(unsigned long long)node->bytes, node->flags, node->used, node->slots);
+	print_without_addresses(walk->out, heap_text(walk->graph, node->text));
+	fprintf(walk->out, "\" \"%s\"\n", heap_text(walk->graph, node->module));
+	/* The globals hold all of the library. */
+	if (number >= SEEN_MAX || walk->seen[number] || depth >= DEPTH_MAX || count > 30)
+		return;
+	walk->seen[number] = true;
+	for (size_t i = 0; i < count; i++)
+		edges[i] = &walk->graph->edges[node->first_edge + i];
+	sorted_graph = walk->graph;
+	qsort(edges, count, sizeof(edges[0]), compare_edges);
+	for (size_t i = 0; i < count; i++) {
+		const struct heap_edge *edge = edges[i];
+
+		fprintf(walk->out, "%*s%d \"", 2 * depth, "", edge->hold);
+		print_without_addresses(walk->out, heap_text(walk->graph, edge->text));
+		fputs("\" ", walk->out);
+		if (edge->hold == HEAP_HOLDS_INDEX || edge->hold == HEAP_HOLDS_UPVALUE)
+			fprintf(walk->out, "%d ", edge->number);
+		else if (edge->hold == HEAP_HOLDS_LOCAL || edge->hold == HEAP_HOLDS_SLOT)
+			fprintf(walk->out, "%s ", heap_text(walk->graph, edge->detail));
+		fprintf(walk->out, "%s-> ", edge->weak ? "weakly " : "");
+		print_node(walk, edge->to, depth + 1);
+	}
+}
+
+/* What the field of any table holds. */
+static uint32_t find_field(const struct heap_graph *graph, const char *name)
+{
+	for (uint32_t i = 0; i < graph->edge_count; i++)
+		if (graph->edges[i].hold == HEAP_HOLDS_FIELD &&
+		    strcmp(heap_text(graph, graph->edges[i].text), name) == 0)
+			return graph->edges[i].to;
+	return HEAP_NO_NODE;
+}
+
+static void a_heap_is_what_its_program_made(void **state)
+{
+	static struct walk walk;
+	struct heap_account account = { 0 }, measured = { 0 };
+	struct heap_graph graph;
+	struct heap_copy *copy;
+	struct kept_text kept;
+	struct live live;
+
+	(void)state;
+	begin(&live, heap, 0);
+	copy = heap_copy_new(lua_process_memory(live.process));
+	set_regions(copy, lua_process_maps(live.process));
+	assert_int_equal(heap_measure(copy, live.global->vm, live.global->g, &measured), 0);
+	assert_int_equal(heap_read(copy, live.global->vm, live.global->g,
+				   &(struct heap_read_options){ .strings = true }, &graph, &account),
+			 0);
+	assert_true(account.gc_total > 10000);
+	assert_int_equal(account.gc_total, account.sum);
+	assert_int_equal(measured.gc_total, account.gc_total);
+	assert_true(account.pause.known && account.pause.value == 200);
+	assert_true(account.stepmul.known && account.stepmul.value == 200);
+	assert_string_equal(account.gc_state, "pause");
+	assert_true(account.dead_known);
+	assert_int_equal(account.uncertain.dangling, 0);
+	assert_int_equal(account.uncertain.broken_chains, 0);
+	assert_int_equal(account.uncertain.unread_objects, 0);
+	assert_int_equal(account.uncertain.unknown_objects, 0);
+	assert_int_equal(account.uncertain.unsized_objects, 0);
+	walk = (struct walk){ .graph = &graph };
+	kept_text_begin(&kept);
+	walk.out = kept.out;
+	assert_int_not_equal(find_field(&graph, "made_up"), HEAP_NO_NODE);
+	print_node(&walk, find_field(&graph, "made_up"), 0);
+	free(graph.nodes);
+	free(graph.edges);
+	free(graph.texts);
+	heap_copy_free(copy);
+	end(&live);
+	kept_text_check(&kept, "live-heap.txt");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(variables_of_the_interpreter_are_known),
+		cmocka_unit_test(variables_of_traces_are_known_if_nothing_assigns_them),
+		cmocka_unit_test(traces_their_exits_and_code_are_listed),
+		cmocka_unit_test(a_heap_is_what_its_program_made),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
