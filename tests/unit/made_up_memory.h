@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "memory/memory.h"
+#include "tests/unit/range_bytes.h"
 
 enum { MADE_UP_AT = 0x10000, MADE_UP_BYTES = 0x4000 };
 
@@ -21,15 +22,7 @@ static void made_up_read(struct memory *memory, struct memory_range *ranges, siz
 {
 	const struct made_up_memory *made = (const struct made_up_memory *)memory;
 
-	for (size_t i = 0; i < count; i++) {
-		uint64_t offset = ranges[i].address - MADE_UP_AT;
-
-		ranges[i].status = MEMORY_UNMAPPED;
-		if (offset > MADE_UP_BYTES || ranges[i].length > MADE_UP_BYTES - offset)
-			continue;
-		memcpy(ranges[i].copy, made->bytes + offset, ranges[i].length);
-		ranges[i].status = MEMORY_OK;
-	}
+	range_bytes(ranges, count, MADE_UP_AT, made->bytes, MADE_UP_BYTES);
 }
 
 static inline struct memory *made_up_memory_begin(void)

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/range_bytes.h"
 #include "unwind/native/code_rules.h"
 
 enum { ADDRESS = 0x400000, CODE_MAX = 256, RSP = REGISTER_NUMBER_SP, RBX = 3, RBP = 6 };
@@ -28,15 +29,7 @@ static void read_code(struct memory *memory, struct memory_range *ranges, size_t
 {
 	const struct code *code = (const struct code *)memory;
 
-	for (size_t i = 0; i < count; i++) {
-		uint64_t offset = ranges[i].address - ADDRESS;
-
-		ranges[i].status = MEMORY_UNMAPPED;
-		if (offset > CODE_MAX || ranges[i].length > CODE_MAX - offset)
-			continue;
-		memcpy(ranges[i].copy, code->bytes + offset, ranges[i].length);
-		ranges[i].status = MEMORY_OK;
-	}
+	range_bytes(ranges, count, ADDRESS, code->bytes, CODE_MAX);
 }
 
 static int set_up(void **state)

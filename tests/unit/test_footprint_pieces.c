@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/range_bytes.h"
 #include "src/footprint/pieces/lj_alloc.h"
 #include "src/footprint/pieces/slab_zone.h"
 
@@ -24,14 +25,7 @@ static void read_image(struct memory *memory, struct memory_range *ranges, size_
 {
 	const struct image *image = (const struct image *)memory;
 
-	for (size_t i = 0; i < count; i++) {
-		uint64_t offset = ranges[i].address - BASE;
-		bool there = offset <= IMAGE_BYTES && ranges[i].length <= IMAGE_BYTES - offset;
-
-		if (there)
-			memcpy(ranges[i].copy, (const char *)image->words + offset, ranges[i].length);
-		ranges[i].status = there ? MEMORY_OK : MEMORY_UNMAPPED;
-	}
+	range_bytes(ranges, count, BASE, image->words, IMAGE_BYTES);
 }
 
 static int set_up(void **state)

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/range_bytes.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,20 +91,13 @@ static void put(size_t offset, uint64_t value, size_t size)
 /* The only memory that there is holds a string. */
 static void read_string(struct memory *memory, struct memory_range *ranges, size_t count)
 {
-	(void)memory;
-	for (size_t i = 0; i < count; i++) {
-		uint8_t bytes[24 + sizeof(made.string)] = { 0 };
-		uint64_t offset = ranges[i].address - STRING;
+	uint8_t bytes[24 + sizeof(made.string)] = { 0 };
 
-		bytes[layout.GChead_gct] = GCT_STRING;
-		memcpy(bytes + layout.GCstr_len, &made.string_length, sizeof(made.string_length));
-		memcpy(bytes + layout.GCstr_size, made.string, sizeof(made.string));
-		ranges[i].status = MEMORY_UNMAPPED;
-		if (offset > sizeof(bytes) || ranges[i].length > sizeof(bytes) - offset)
-			continue;
-		memcpy(ranges[i].copy, bytes + offset, ranges[i].length);
-		ranges[i].status = MEMORY_OK;
-	}
+	(void)memory;
+	bytes[layout.GChead_gct] = GCT_STRING;
+	memcpy(bytes + layout.GCstr_len, &made.string_length, sizeof(made.string_length));
+	memcpy(bytes + layout.GCstr_size, made.string, sizeof(made.string));
+	range_bytes(ranges, count, STRING, bytes, sizeof(bytes));
 }
 
 static struct memory memory = { read_string };

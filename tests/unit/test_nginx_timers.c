@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/range_bytes.h"
 #include "unwind/nginx/cosocket.h"
 #include "unwind/nginx/shared_dict.h"
 #include "unwind/nginx/timers.h"
@@ -26,15 +27,7 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 {
 	const struct made_up *made_up = (const void *)memory;
 
-	for (size_t i = 0; i < count; i++) {
-		uint64_t at = ranges[i].address - BASE;
-
-		ranges[i].status = MEMORY_UNMAPPED;
-		if (at >= sizeof(made_up->words) || ranges[i].length > sizeof(made_up->words) - at)
-			continue;
-		memcpy(ranges[i].copy, (const uint8_t *)made_up->words + at, ranges[i].length);
-		ranges[i].status = MEMORY_OK;
-	}
+	range_bytes(ranges, count, BASE, made_up->words, sizeof(made_up->words));
 }
 
 static uint64_t at(size_t word)

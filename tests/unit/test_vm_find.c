@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/range_bytes.h"
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,16 +33,9 @@ struct mapped {
 
 static void read_mapped(struct memory *memory, struct memory_range *ranges, size_t count)
 {
-	struct mapped *mapped = (struct mapped *)memory;
+	const struct mapped *mapped = (const struct mapped *)memory;
 
-	for (size_t i = 0; i < count; i++) {
-		uint64_t at = ranges[i].address - BASE;
-
-		ranges[i].status = at < BYTES_MAX && ranges[i].length <= BYTES_MAX - at ? MEMORY_OK
-											: MEMORY_UNMAPPED;
-		if (ranges[i].status == MEMORY_OK)
-			memcpy(ranges[i].copy, mapped->bytes + at, ranges[i].length);
-	}
+	range_bytes(ranges, count, BASE, mapped->bytes, BYTES_MAX);
 }
 
 static Elf64_Phdr *program_headers(struct mapped *mapped, size_t *ret_count)

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/range_bytes.h"
 #include "unwind/nginx/zones.h"
 
 enum {
@@ -34,15 +35,7 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 {
 	const struct made_up *made_up = (const struct made_up *)memory;
 
-	for (size_t i = 0; i < count; i++) {
-		uint64_t offset = ranges[i].address - BASE;
-
-		ranges[i].status = MEMORY_UNMAPPED;
-		if (offset > sizeof(made_up->words) || ranges[i].length > sizeof(made_up->words) - offset)
-			continue;
-		memcpy(ranges[i].copy, (const uint8_t *)made_up->words + offset, ranges[i].length);
-		ranges[i].status = MEMORY_OK;
-	}
+	range_bytes(ranges, count, BASE, made_up->words, sizeof(made_up->words));
 }
 
 static uint64_t address_of(unsigned word)
