@@ -33,6 +33,7 @@ import subprocess
 import sys
 import time
 
+import faulty
 import gcov
 
 sys.path.insert(0, str(gcov.ROOT / "tests"))
@@ -49,66 +50,23 @@ TOKEN = re.compile(r"""/\*.*?\*/ | //[^\n]* | ^[ \t]*\#(?:\\\n|[^\n])* | "(?:\\.
                        | [A-Za-z_]\w* | 0[xX][0-9a-fA-F]+\w* | \d[\w.]* | <<= | >>= | -> | [-+*/%&|<>=!^]=
                        | \+\+ | -- | << | >> | && | \|\| | \s+ | .""", re.VERBOSE | re.DOTALL | re.MULTILINE)
 CALL = re.compile(r"^\t+[a-z_]\w*\([^;{}]*\);$")      # a statement of one line that only calls
-OPTIMISED = ("-O1", "-g0", "-w")
+OPTIMISED = ("-O1", "-g", "-w")  # some tests read their own debug info; faults are compared without
 TESTS_MAX = 5           # of those that run a line
 SLOW_SECONDS = 20       # a test that takes so much longer than without a fault has noticed
 WORKERS = os.cpu_count()
 ENDS_SECONDS = 90       # for the end-to-end tests of one fault; what they say later is not waited for
 GROUPS = ["memory", "luajit-layouts", "unwind", "src/linux", "src/sampler", "output"]
 
-Mutant = collections.namedtuple("Mutant", "path line text what")
-
-
-def mutants_of(path, text, lines):
-    """All faults in those lines."""
-    at, line, last = 0, 1, ""
-    for token in TOKEN.findall(text):
-        for new in replacements(token, last, text[at + len(token):]):
-            if line in lines:
-                yield Mutant(path, line, text[:at] + new + text[at + len(token):], f"{token} -> {new or 'nothing'}")
-        if not token.isspace():
-            last = token
-        at += len(token)
-        line += token.count("\n")
-    rows = text.split("\n")
-    for number, row in enumerate(rows, 1):
-        if number in lines and CALL.match(row):
-            yield Mutant(path, number, "\n".join([*rows[:number - 1], "\t;", *rows[number:]]), f"without {row.strip()}")
-
-
-def replacements(token, last, rest):
-    """What else could stand there. A sign, a pointer's star and an address stay as they are."""
-    if token in "+-" and not re.match(r"[\w)\]]", last[-1:]):
-        return []
-    if re.fullmatch(r"\d+", token) and last != ".":
-        return [str(int(token) + 1)]
-    if token == "!" and rest.startswith("="):
-        return []
-    return SWAPS.get(token, [])
-
 
 class Tree:
     """A copy of the tree, built. Programs with a fault are linked beside those without one."""
 
     def __init__(self, directory, make):
-        self.root = directory / "tree"
+        self.root = faulty.copy_tree(directory / "tree")
         self.make = make
         self.known = {}
         self.codes = {}
         self.seconds = {}
-        self.root.mkdir(parents=True, exist_ok=True)
-        for name in subprocess.run(["git", "ls-files", "-z"], cwd=gcov.ROOT, capture_output=True, text=True,
-                                   check=True).stdout.split("\0"):
-            old, new = gcov.ROOT / name, self.root / name
-            if name and old.is_file() and (not new.exists() or old.read_bytes() != new.read_bytes()):
-                new.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(old, new)
-                shutil.copymode(old, new)
-        (self.root / "build").mkdir(exist_ok=True)
-        for name in ("packages", "apt", "consumers"):
-            link = self.root / "build" / name
-            if not link.exists() and not link.is_symlink():
-                link.symlink_to(gcov.ROOT / "build" / name)
 
     def run_make(self, *arguments):
         return subprocess.run([self.make, "--no-print-directory", *arguments, f"CFLAGS={' '.join(OPTIMISED)}"],
@@ -143,7 +101,7 @@ class Tree:
         """The object of a source, which stands for the one at path. None if it does not compile."""
         command = self.command("build/release/" + path.removesuffix(".c") + ".o")
         command = [word for word in command if word not in ("-MMD", "-MP")]
-        command[command.index("-o") + 1:] = [str(result), str(source)]
+        command[command.index("-o"):] = ["-g0", "-o", str(result), str(source)]
         done = subprocess.run(command, cwd=self.root, env=os.environ | {"CCACHE_DISABLE": "1"}, capture_output=True,
                               check=False)
         return result.read_bytes() if done.returncode == 0 else None
@@ -256,7 +214,7 @@ def choose(root, files, changed, chance):
     every = []
     for path, lines in sorted(files.items()):
         wanted = set(lines) if changed is None else set(lines) & changed.get(path, set())
-        every += mutants_of(path, (root / path).read_text(encoding="utf-8"), wanted)
+        every += faulty.mutants_of(path, (root / path).read_text(encoding="utf-8"), wanted, TOKEN, SWAPS, CALL)
     chance.shuffle(every)
     return every
 

@@ -222,7 +222,7 @@ static void long_keys_are_not_read(void **state)
 	(void)state;
 	call(cached("hasht", 5, "a\0", 2), 5);
 	put(STRINGS + STRING_BYTES + (uint64_t)vm.layout.GCstr_len, 4096, 4);
-	check(1, 1);
+	check(1, 4095); /* what follows is zero bytes */
 	put(STRINGS + STRING_BYTES + (uint64_t)vm.layout.GCstr_len, 4097, 4);
 	check_none();
 }
