@@ -162,6 +162,74 @@ static void texts_are_as_they_were_read(void **state)
 	check_format("text", &(struct view){ .group = "module" }, "text-groups.txt");
 }
 
+/*---- Pictures ----*/
+
+/* Without what the browser runs, and without its style: these are files of their own. */
+static void drop_elements(char *text, const char *name)
+{
+	char opening[16], closing[16], *at = text, *end;
+
+	snprintf(opening, sizeof(opening), "<%s", name);
+	snprintf(closing, sizeof(closing), "</%s>", name);
+	while ((at = strstr(at, opening)) && (end = strstr(at, closing))) {
+		end += strlen(closing);
+		memmove(at, end, strlen(end) + 1);
+	}
+}
+
+static void check_picture(const char *name, const struct view *view, const char *example)
+{
+	struct kept_text whole, kept;
+
+	kept_text_begin(&whole);
+	write_format(whole.out, name, view);
+	fclose(whole.out);
+	drop_elements(whole.text, "script");
+	drop_elements(whole.text, "style");
+	kept_text_begin(&kept);
+	fputs(whole.text, kept.out);
+	free(whole.text);
+	kept_text_check(&kept, example);
+}
+
+static void pictures_are_as_they_were_read(void **state)
+{
+	(void)state;
+	check_picture("svg", &(struct view){ 0 }, "svg.txt");
+	check_picture(
+		"svg",
+		&(struct view){
+			.by_line = true, .inverted = true, .min_percent = 10, .weight = WEIGHT_WALL_TIME },
+		"svg-inverted.txt");
+	check_picture("html", &(struct view){ .heatmap = true, .span = { 20 * MS, 90 * MS } },
+		      "html-heatmap.txt");
+}
+
+static void pictures_show_differences(void **state)
+{
+	struct sample after[SAMPLES];
+	struct made_up_source before_source = made_up_source(samples, SAMPLES);
+	struct made_up_source after_source = made_up_source(after, SAMPLES);
+	const struct side sides[] = { { "before.ljspy", &before_source.source, &session, &figures },
+				      { "after.ljspy", &after_source.source, &session, &figures } };
+	struct kept_text whole, kept;
+
+	(void)state;
+	memcpy(after, samples, sizeof(after));
+	for (size_t i = 0; i < SAMPLES; i++)
+		after[i].cpu_ns *= i % 6 == 0 ? 9 : 1;
+	kept_text_begin(&whole);
+	assert_int_equal(format_by_name("svg")->compare(whole.out, &sides[0], &sides[1], &(struct view){ 0 }),
+			 0);
+	fclose(whole.out);
+	drop_elements(whole.text, "script");
+	drop_elements(whole.text, "style");
+	kept_text_begin(&kept);
+	fputs(whole.text, kept.out);
+	free(whole.text);
+	kept_text_check(&kept, "svg-difference.txt");
+}
+
 /*---- pprof ----*/
 
 static const char *text(const Pprof__Profile *profile, int64_t index)
@@ -301,6 +369,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_are_as_they_were_read),
+		cmocka_unit_test(pictures_are_as_they_were_read),
+		cmocka_unit_test(pictures_show_differences),
 		cmocka_unit_test(pprof_has_all_that_samples_have),
 		cmocka_unit_test(two_recordings_are_compared),
 		cmocka_unit_test(sources_have_the_time_of_their_lines),

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "output/listing/listing_report.h"
 #include "output/reports/dump_report.h"
 #include "output/reports/footprint_report.h"
 #include "output/reports/request_life.h"
@@ -308,6 +309,61 @@ static void few_exits_are_shown(void **state)
 	trace_process_free(process);
 }
 
+/*---- Listings ----*/
+
+static struct listing_line *add_line(struct listing_part *part, enum listing_kind kind, const char *text,
+				     uint64_t address, uint64_t cpu_ns)
+{
+	struct listing_line *line = listing_add(&part->listing, kind, strdup(text));
+
+	assert_non_null(line);
+	line->address = address;
+	line->cpu_ns = cpu_ns;
+	line->samples = cpu_ns / MS;
+	return line;
+}
+
+static void listings_have_the_time_of_their_lines(void **state)
+{
+	struct listing_process *process = listing_process_new(42, "lua\njit");
+	struct listing_part *part = listing_process_add(process, 0x4000, "/usr/bin/luajit");
+	struct listing_line *line;
+	struct kept_text kept;
+
+	(void)state;
+	process->has_samples = process->complete = true;
+	process->duration_ns = 2000 * MS;
+	process->cpu_ns = 1000 * MS;
+	process->samples = 1000;
+	part->trace = 7;
+	part->listing.samples = 500;
+	part->listing.cpu_ns = 500 * MS;
+	add_line(part, LISTING_HEAD, "---- TRACE 7 IR", 0, 0);
+	line = add_line(part, LISTING_IR, "0001 rax   >  int SLOAD  #6    CRI", 0, 0);
+	snprintf(line->place, sizeof(line->place), "fi\nle.lua:12");
+	line->ref = 1;
+	add_line(part, LISTING_SNAPSHOT, "....   SNAP   #0   [ ]", 0, 0);
+	line = add_line(part, LISTING_CODE, "mov eax, \x1b", 0x7000, 300 * MS);
+	line->ref = 1;
+	add_line(part, LISTING_CODE, "ret", 0x7004, 4 * MS);
+	add_line(part, LISTING_NOTE, "not all is known", 0, 0);
+	part = listing_process_add(process, 0x5000, "/usr/bin/luajit");
+	add_line(part, LISTING_BYTECODE, "0001 RET0", 0x9000, 0);
+	kept_text_begin(&kept);
+	listing_process_print(kept.out, process);
+	kept_text_json(&kept, listing_process_json(process));
+	process->has_samples = process->complete = false;
+	process->left_off = 3;
+	process->parts[1].listing.cut = true;
+	listing_process_print(kept.out, process);
+	kept_text_json(&kept, listing_process_json(process));
+	process->count = 0;
+	listing_process_print(kept.out, process);
+	process->count = 2;
+	listing_process_free(process);
+	kept_text_check(&kept, "listing.txt");
+}
+
 /*---- Memory ----*/
 
 static void add_row(struct footprint *footprint, enum footprint_kind kind, const char *name, uint64_t g,
@@ -507,6 +563,7 @@ int main(void)
 		cmocka_unit_test(threads_come_with_what_they_do),
 		cmocka_unit_test(traces_are_shown_the_heaviest_first),
 		cmocka_unit_test(few_exits_are_shown),
+		cmocka_unit_test(listings_have_the_time_of_their_lines),
 		cmocka_unit_test(memory_is_told_apart),
 		cmocka_unit_test(a_life_is_steps_from_the_beginning_on),
 		cmocka_unit_test(of_two_processes_the_first_one_counts),
