@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "luajit-layouts/bytecode.h"
 #include "output/labels/frame_label.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/maps.h"
@@ -26,6 +27,7 @@
 #include "unwind/heap/heap_read.h"
 #include "unwind/jit/trace_block.h"
 #include "unwind/listing/trace_listing.h"
+#include "unwind/vm/vm_names.h"
 
 enum { LOOKS_MAX = 500, LOOK_US = 10000, DEPTH_MAX = 6, SEEN_MAX = 4096 };
 
@@ -356,6 +358,53 @@ static void traces_their_exits_and_code_are_listed(void **state)
 	kept_text_check(&kept, "live-traces.txt");
 }
 
+/*---- The interpreter ----*/
+
+/* Each handler of the dispatch table has the name of its bytecode, up to where another one begins. */
+static void handlers_have_the_names_of_their_bytecodes(void **state)
+{
+	const struct builtins none = { 0 };
+	struct vm_names names = { NULL };
+	const struct layout *layout;
+	unsigned named = 0, ended = 0;
+	struct live live;
+
+	(void)state;
+	begin(&live, "jit.off() io.write('ready') io.flush() io.read('*l')", 0);
+	layout = &live.global->vm->layout;
+	assert_true(vm_names_collect(lua_process_memory(live.process), live.global->vm, live.global->g, &none,
+				     &names));
+	for (size_t i = 0; i < names.count; i++) {
+		assert_true(names.at[i].begin < names.at[i].end);
+		assert_true(i == 0 || names.at[i - 1].end <= names.at[i].begin);
+	}
+	for (unsigned op = 0; op < 128 && bytecode_name(layout, (uint8_t)op); op++) {
+		char wanted[VM_NAME_SIZE];
+		const char *name;
+		uint64_t handler;
+
+		assert_true(memory_u64(lua_process_memory(live.process),
+				       live.global->g + (uint64_t)layout->GG_dispatch + op * 8, &handler));
+		name = vm_names_find(&names, handler);
+		snprintf(wanted, sizeof(wanted), "lj_BC_%s", bytecode_name(layout, (uint8_t)op));
+		/* Several bytecodes may have one handler. */
+		named += name && strcmp(name, wanted) == 0;
+		assert_true(name == NULL || strncmp(name, "lj_", 3) == 0);
+		for (size_t i = 0; i < names.count; i++)
+			if (names.at[i].begin == handler) {
+				assert_ptr_equal(vm_names_find(&names, names.at[i].end - 1),
+						 names.at[i].name);
+				ended += vm_names_find(&names, names.at[i].end) != names.at[i].name;
+			}
+	}
+	assert_true(named > 80);
+	assert_true(ended >= named);
+	assert_null(vm_names_find(&names, live.global->vm->begin - 1));
+	assert_null(vm_names_find(&names, UINT64_MAX));
+	vm_names_clear(&names);
+	end(&live);
+}
+
 /*---- The heap ----*/
 
 static const char heap[] =
@@ -516,6 +565,7 @@ int main(void)
 		cmocka_unit_test(variables_of_the_interpreter_are_known),
 		cmocka_unit_test(variables_of_traces_are_known_if_nothing_assigns_them),
 		cmocka_unit_test(traces_their_exits_and_code_are_listed),
+		cmocka_unit_test(handlers_have_the_names_of_their_bytecodes),
 		cmocka_unit_test(a_heap_is_what_its_program_made),
 	};
 
