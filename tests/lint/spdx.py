@@ -21,7 +21,7 @@ LAST = {".lua", ".in"}
 FIRST_LINES = ("#!", "#compdef", "<?php")
 # What is no source, or has a licence file for all of it beside it.
 EXEMPT = {"LICENSE", ".gitignore", ".editorconfig", ".clang-format"}
-EXEMPT_FOLDERS = ("tests/fuzz/inputs/", "tests/fuzz/images/", "doc/", "contrib/debian/")
+EXEMPT_FOLDERS = ("tests/fuzz/inputs/", "tests/unit/kept/", "tests/fuzz/images/", "doc/", "contrib/debian/")
 EXEMPT_SUFFIXES = {".md", ".ljspy", ".svg", ".png", ".heap"}
 
 

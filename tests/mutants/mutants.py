@@ -360,4 +360,5 @@ def main():
     written.write(pathlib.Path(document) if document else None, "mutants", table)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -364,7 +364,7 @@ static void traces_their_exits_and_code_are_listed(void **state)
 static void handlers_have_the_names_of_their_bytecodes(void **state)
 {
 	const struct builtins none = { 0 };
-	struct vm_names names = { NULL };
+	struct vm_names names = { .count = 0 };
 	const struct layout *layout;
 	unsigned named = 0, ended = 0;
 	struct live live;

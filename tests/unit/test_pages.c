@@ -184,7 +184,7 @@ static void pages_in_memory_are_runs(void **state)
 				     SWAPPED | EXCLUSIVE, PRESENT,
 				     PRESENT | OF_FILE };
 	int fd = made_up_pagemap(entries, 7, 16);
-	struct page_runs runs = { NULL };
+	struct page_runs runs = { .count = 0 };
 
 	(void)state;
 	assert_int_equal(page_runs_read(&runs, fd, 16 * PAGE, 23 * PAGE, false), 0);
@@ -210,7 +210,7 @@ static void many_pages_are_read_in_turns(void **state)
 {
 	enum { COUNT = 10000 };
 	static uint64_t entries[COUNT];
-	struct page_runs runs = { NULL };
+	struct page_runs runs = { .count = 0 };
 	int fd;
 
 	(void)state;
@@ -227,7 +227,7 @@ static void many_pages_are_read_in_turns(void **state)
 
 static void runs_are_found_and_added_up(void **state)
 {
-	struct page_runs runs = { NULL };
+	struct page_runs runs = { .count = 0 };
 	struct page_sum sum;
 
 	(void)state;
