@@ -137,7 +137,7 @@ class Worker:
         """Does the test fail? It may look for programs beside itself, so it lies beside the others."""
         program = self.tree.root / f"build/release/tests/unit/{test}.worker-{self.number}"
         if not self.tree.link(f"build/release/tests/unit/{test}", path, self.directory / "fault.o", program):
-            return False
+            raise RuntimeError(f"{test} cannot be linked")
         try:
             return subprocess.run([program], cwd=self.tree.root, capture_output=True,
                                   timeout=SLOW_SECONDS + 3 * self.tree.seconds_of(test), check=False).returncode != 0

@@ -84,7 +84,8 @@ const struct page_run *page_runs_from(const struct page_runs *runs, uint64_t add
 
 struct page_sum page_runs_sum(const struct page_runs *runs, uint64_t begin, uint64_t end)
 {
-	const struct page_run *run = page_runs_from(runs, begin), *last = runs->runs + runs->count;
+	const struct page_run *run = page_runs_from(runs, begin),
+			      *last = run ? runs->runs + runs->count : NULL;
 	struct page_sum sum = { 0, 0 };
 
 	for (; run && run < last && run->begin < end; run++) {
