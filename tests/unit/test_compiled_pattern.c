@@ -11,7 +11,7 @@
 #include "luajit-layouts/field.h"
 #include "tests/unit/made_up_memory.h"
 #include "unwind/details/compiled_pattern.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/lua/global_state.h"
 
 enum {

@@ -25,7 +25,7 @@
 #include "unwind/compiled/trace_list.h"
 #include "unwind/heap/heap_copy.h"
 #include "unwind/heap/heap_read.h"
-#include "unwind/jit/trace_block.h"
+#include "unwind/trace/trace_block.h"
 #include "unwind/listing/trace_listing.h"
 #include "unwind/vm/vm_names.h"
 

@@ -44,7 +44,8 @@ static struct request_row *add_request(struct request_report *report, uint64_t n
 	return row;
 }
 
-static void add_coroutine(struct request_row *row, enum coroutine_state state, const char *wait)
+static void add_coroutine(struct request_row *row, enum coroutine_state state, const char *wait,
+			  bool wait_tells_more)
 {
 	struct request_coroutine *coroutines = realloc(
 		row->coroutines,
@@ -52,7 +53,9 @@ static void add_coroutine(struct request_row *row, enum coroutine_state state, c
 	struct request_coroutine *added = &coroutines[row->coroutine_count];
 
 	assert_non_null(coroutines);
-	*added = (struct request_coroutine){ .state = state, .frame_count = 3 };
+	*added = (struct request_coroutine){ .state = state,
+					     .frame_count = 3,
+					     .wait_tells_more = wait_tells_more };
 	added->frames[0].function = &receive;
 	added->frames[1] = (struct frame){ .function = &handle, .line = 8 };
 	added->frames[2] = (struct frame){ .function = &outer, .line = 60 };
@@ -76,8 +79,8 @@ static struct request_report *made_up_requests(bool exact_paths)
 		.sent = 3000,
 		.upstream = { NGINX_UPSTREAM_WAITING, "127.0.0.1:81", 0, 2 },
 	};
-	add_coroutine(row, COROUTINE_SUSPENDED, "socket receive: 127.0.0.1:6379");
-	add_coroutine(row, COROUTINE_ACTIVE, "sleep");
+	add_coroutine(row, COROUTINE_SUSPENDED, "socket receive: 127.0.0.1:6379", true);
+	add_coroutine(row, COROUTINE_ACTIVE, "sleep", false);
 	row->more_coroutines = 3;
 	add_request(report, 7, 99000, true);
 	row = add_request(report, 9, 98500, false);

@@ -5,14 +5,12 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/scheduler.h"
-#include "src/linux/clocks/urgent.h"
 #include "src/linux/threads/on_cpu.h"
 #include "tests/unit/target_process.h"
 
@@ -170,38 +168,6 @@ static void a_turn_is_used_up(void **state)
 	own_turn_close(&turn);
 }
 
-static void what_was_given_is_given_back(void **state)
-{
-	const int policy = sched_getscheduler(0), nice = getpriority(PRIO_PROCESS, 0);
-	struct rlimit before, after;
-	struct urgent urgent;
-	int nice_between;
-
-	(void)state;
-	assert_int_equal(getrlimit(RLIMIT_RTTIME, &before), 0);
-	urgent_open(&urgent);
-	/* Between holds ljspy has a better nice value, where it may have any and was given none. */
-	nice_between = getpriority(PRIO_PROCESS, 0);
-	assert_int_equal(nice_between < nice, urgent.means == URGENT_BY_POLICY && nice == 0);
-	for (int i = 0; i < LOOKS; i++) {
-		urgent_begin(&urgent);
-		assert_int_equal(urgent.begun, urgent.means != URGENT_NOT_ALLOWED);
-		if (urgent.means == URGENT_BY_POLICY)
-			assert_int_equal(sched_getscheduler(0), SCHED_RR);
-		else if (urgent.means == URGENT_BY_NICE)
-			assert_true(getpriority(PRIO_PROCESS, 0) < nice);
-		urgent_end(&urgent);
-		assert_int_equal(sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, policy);
-		assert_int_equal(getpriority(PRIO_PROCESS, 0), nice_between);
-	}
-	urgent_begin(&urgent);
-	urgent_close(&urgent);
-	assert_int_equal(sched_getscheduler(0), policy);
-	assert_int_equal(getpriority(PRIO_PROCESS, 0), nice);
-	assert_int_equal(getrlimit(RLIMIT_RTTIME, &after), 0);
-	assert_int_equal(after.rlim_cur, before.rlim_cur);
-}
-
 /* The look is awaited on the thread's CPU, and that CPU is the thread's again afterwards. */
 static void looks_are_awaited_where_the_thread_runs(void **state)
 {
@@ -247,7 +213,6 @@ int main(void)
 		cmocka_unit_test(a_thread_is_put_off_its_cpu_to_look_at_it),
 		cmocka_unit_test(a_thread_has_another_cpu),
 		cmocka_unit_test(a_turn_is_used_up),
-		cmocka_unit_test(what_was_given_is_given_back),
 		cmocka_unit_test(looks_are_awaited_where_the_thread_runs),
 	};
 	sigset_t child;
