@@ -173,7 +173,7 @@ size_t request_waits_capture(struct lua_process *process, const struct request_w
 			     size_t count, struct lua_waits *ret_waits)
 {
 	const struct request_members *members = lua_process_request_members(process);
-	uint64_t threads[REQUEST_WAITS_COROUTINES];
+	uint64_t threads[REQUEST_WAITS_COROUTINES] = { 0 };
 	size_t captured = 0, i;
 
 	request_waits_know_nothing(count, ret_waits);

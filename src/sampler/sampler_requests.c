@@ -123,24 +123,26 @@ static const struct function *name_wait(struct look *look, const char *name)
 }
 
 /* The request that has the process: it uses a CPU, or waits for the lock of a shared dictionary. */
-static void deliver_active(struct look *look, const struct waiting_request *waiting, struct sample *sample)
+static void deliver_active(struct look *look, const struct waiting_request *waiting,
+			   const struct sample *captured)
 {
-	size_t count = sample->frame_count < REQUEST_WAIT_FRAMES_MAX ? sample->frame_count
-								     : REQUEST_WAIT_FRAMES_MAX;
+	struct sample sample = *captured;
+	size_t count = sample.frame_count < REQUEST_WAIT_FRAMES_MAX ? sample.frame_count
+								    : REQUEST_WAIT_FRAMES_MAX;
 	struct frame frames[REQUEST_WAIT_FRAMES_MAX + 1];
 	char zone[ZONE_NAME_BYTES], name[REQUEST_WAIT_BYTES];
 
 	if (lua_process_find_zone_lock(look->target->process, look->hints.sleeps_at, zone)) {
 		snprintf(name, sizeof(name), "lock: %s", zone);
 		frames[0] = (struct frame){ .function = name_wait(look, name) };
-		memcpy(frames + 1, sample->frames, count * sizeof(frames[0]));
-		sample->frames = frames;
-		sample->frame_count = count + 1;
-		sample->thread_state = THREAD_PARKED;
+		memcpy(frames + 1, sample.frames, count * sizeof(frames[0]));
+		sample.frames = frames;
+		sample.frame_count = count + 1;
+		sample.thread_state = THREAD_PARKED;
 		if (!frames[0].function)
 			return;
 	}
-	deliver(look, waiting, look->waited_ns, sample);
+	deliver(look, waiting, look->waited_ns, &sample);
 }
 
 /* The request that the captured stack is of has its own frames. */
