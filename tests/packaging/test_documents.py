@@ -101,7 +101,7 @@ def test_measurements_have_places_for_all_that_writes_them():
     begun = re.findall(r"^<!-- (.+): written by make (.+) -->$", text("doc/MEASUREMENTS.md"), re.MULTILINE)
     assert {name for name, _ in begun} == {
         *(f"bench {part}" for part in re.search(r"^bench := (.*)$", text("GNUmakefile"), re.MULTILINE)[1].split(",")),
-        "always-on", "exactness", "exactness-builds", "heap-holds", "jit-truth", "request-truth", "coverage",
-        "mutants"}
+        "always-on", "exactness", "exactness-builds", "heap-holds", "jit-truth", "jit-truth-arm64", "request-truth",
+        "coverage", "mutants", "mutants-script"}
     for name, _ in begun:
         assert f"<!-- end of {name} -->" in text("doc/MEASUREMENTS.md")

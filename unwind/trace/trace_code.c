@@ -337,7 +337,7 @@ static bool repeats(const struct trace_block_code *block, const struct machine_i
 
 	return (ins->op == IR_ADD || ins->op == IR_SUB || ins->op == IR_MUL || ins->op == IR_DIV) &&
 	       machine->id == before->id && machine->written == before->written &&
-	       machine->written == ins->reg && is_typical(ins, machine);
+	       machine->written & trace_register(ins->reg) && is_typical(ins, machine);
 }
 
 /* The search for the best assignment of IR instructions to machine instructions. */
