@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Code whose names are known in different ways; see test_names.py. */
+#include "slow_jump.h"
+
 #define OUT_OF_LINE __attribute__((noinline))
 #define INLINE __attribute__((always_inline)) static inline
 
@@ -34,14 +36,16 @@ void exported(void)
 void callee(void);
 OUT_OF_LINE void callee(void)
 {
-	__asm__ volatile("");
+	wait_a_little();
 }
 
 void calls_plt(void);
 void calls_plt(void)
 {
-	for (;;)
+	for (;;) {
+		forget_addresses();
 		callee();
+	}
 }
 
 void calls_cxx(void);

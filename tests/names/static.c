@@ -9,9 +9,11 @@
 #include <lualib.h>
 #include <stdio.h>
 
+#include "slow_jump.h"
+
 __attribute__((noinline)) static void chosen(void)
 {
-	__asm__ volatile("");
+	wait_a_little();
 }
 
 static void (*choose(void))(void)
@@ -25,8 +27,10 @@ int calls_plt(lua_State *L);
 int calls_plt(lua_State *L)
 {
 	(void)L;
-	for (;;)
+	for (;;) {
+		forget_addresses();
 		callee();
+	}
 }
 
 int main(void)

@@ -172,9 +172,11 @@ def test_the_life_of_a_request(recorded):
     lives = [(life_of(recording, number), log["numbers"][number][1])
              for number, _ in listed(recording, "--include-request", "/lives") if number in log["numbers"]]
     seen = collections.Counter()
-    assert lives
-    for life, seconds in lives:
-        assert life["request"]["route"] == "/lives" and not life["recording_ends"]
+    # The request in flight when the recording ends is in the log, too, if the log is read late enough.
+    whole = [(life, seconds) for life, seconds in lives if not life["recording_ends"]]
+    assert whole and len(lives) - len(whole) <= CONNECTIONS["/lives"]
+    for life, seconds in whole:
+        assert life["request"]["route"] == "/lives"
         ends = [step["start_ms"] + step["duration_ms"] for step in life["steps"]]
         assert life["steps"][0]["start_ms"] == 0 and ends[-1] == pytest.approx(life["last_seen_ms"])
         assert all(step["start_ms"] == pytest.approx(end) for step, end in zip(life["steps"][1:], ends))
@@ -186,7 +188,7 @@ def test_the_life_of_a_request(recorded):
         places = [order.index(step) for step in dict.fromkeys(steps) if step in order]
         assert places == sorted(places), steps
     # On a busy machine the looks of one request may miss a part of it.
-    assert all(seen[step] > 0.5 * len(lives) for step in order), seen
+    assert all(seen[step] > 0.5 * len(whole) for step in order), seen
 
 
 def test_what_no_look_saw_is_said(recorded, tmp_path):
