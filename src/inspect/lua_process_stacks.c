@@ -146,6 +146,11 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 	return name_stack(process, true, ret_frames, ret_count);
 }
 
+void lua_process_note_unwound(const struct lua_process *process, struct capture_hints *hints)
+{
+	capture_note_frames_end(&process->capture, process->stack.native_end, hints);
+}
+
 int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_registers *registers,
 			     const struct frame **ret_frames, size_t *ret_count)
 {

@@ -269,10 +269,12 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 		held.end_ns = left_at(sampler, held.end_ns);
 	tracer_take_wakeup(sampler->tracer);
 	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, &held, last_ns));
-	if (!error && fell_asleep(thread, record, &registers))
+	if (!error && fell_asleep(thread, record, &registers)) {
 		sampler_note_missed(sampler, 1);
-	else if (!error)
+	} else if (!error) {
 		unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
+		lua_process_note_unwound(target->process, &record->hints);
+	}
 	put_off_look(target, thread, record, &held, runs);
 	choose_cpu(target, thread, record);
 	if (!error)

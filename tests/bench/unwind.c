@@ -43,6 +43,7 @@ static void measure(struct lua_process *process, const struct registers *registe
 		copied = now_us();
 		if (lua_process_unwind(process, &frames, &count, &state))
 			exit(1);
+		lua_process_note_unwound(process, &hints);
 		copying += copied - begin;
 		if (i == 0)
 			cold = now_us() - copied;

@@ -218,6 +218,7 @@ static int judge(struct session *session, const struct registers *registers, uin
 	error = lua_process_unwind(session->process, &frames, &count, &state);
 	if (error)
 		return error;
+	lua_process_note_unwound(session->process, &session->hints);
 	if (!stack_text_fill(&stack, frames, count))
 		return -E2BIG;
 	verdict = session->in_order ? truth_follow(session->truth, position, &stack)

@@ -130,6 +130,7 @@ static bool sample(struct tracer *tracer, struct tracee *tracee, struct lua_proc
 	tracer_resume(tracer, tracee);
 	if (error || lua_process_unwind(process, &frames, &count, &state))
 		return false;
+	lua_process_note_unwound(process, hints);
 	print(&sampled, frames, count);
 	return true;
 }

@@ -590,6 +590,13 @@ int __wrap_lua_process_unwind(struct lua_process *process, const struct frame **
 	return 0;
 }
 
+INSTEAD_OF(lua_process_note_unwound);
+void __wrap_lua_process_note_unwound(const struct lua_process *process, struct capture_hints *hints)
+{
+	(void)process;
+	(void)hints;
+}
+
 INSTEAD_OF(lua_process_wants_rehearsal);
 bool __wrap_lua_process_wants_rehearsal(const struct capture_hints *hints)
 {

@@ -61,6 +61,12 @@ enum native_status __wrap_native_step(struct native_unwinder *unwinder)
 	return ++unwinder->at < unwinder->count ? NATIVE_FRAME : NATIVE_END;
 }
 
+INSTEAD_OF(native_end);
+uint64_t __wrap_native_end(const struct native_unwinder *unwinder)
+{
+	return unwinder->frames[unwinder->count - 1].registers.sp;
+}
+
 INSTEAD_OF(vm_is_about_to_land);
 bool __wrap_vm_is_about_to_land(struct memory *text, const struct registers *registers,
 				struct registers *ret_registers)

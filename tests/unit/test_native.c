@@ -29,7 +29,8 @@ struct damaged {
 	struct memory memory; /* must be first */
 	struct extent tables[MODULES_MAX];
 	size_t table_count;
-	unsigned int seed; /* 0: nothing is changed */
+	unsigned int seed;    /* 0: nothing is changed */
+	struct extent hidden; /* cannot be read; empty: all can */
 };
 
 struct fixture {
@@ -67,6 +68,10 @@ static void read_damaged(struct memory *memory, struct memory_range *ranges, siz
 		struct iovec remote = { (void *)(uintptr_t)ranges[i].address, ranges[i].length };
 		uint64_t begin = ranges[i].address, end = begin + ranges[i].length;
 
+		if (damaged->hidden.begin < end && begin < damaged->hidden.end) {
+			ranges[i].status = MEMORY_NOT_CAPTURED;
+			continue;
+		}
 		ranges[i].status = process_vm_readv(getpid(), &local, 1, &remote, 1, 0) ==
 						   (ssize_t)ranges[i].length
 					   ? MEMORY_OK
@@ -215,6 +220,35 @@ static void a_stack_is_walked_to_its_end(void **state)
 	assert_in_range(frames, 5, FRAMES_MAX - 1);
 }
 
+static void hide(struct fixture *fixture, uint64_t begin)
+{
+	enum { BEHIND = 1 << 20 };
+
+	fixture->damaged.hidden = (struct extent){ begin, begin ? begin + BEHIND : 0 };
+}
+
+static void nothing_behind_the_end_is_needed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct registers leaf;
+	ucontext_t context;
+	size_t frames, again;
+	uint64_t end;
+
+	assert_int_equal(getcontext(&context), 0);
+	leaf = registers_of(&context);
+	assert_int_equal(walk(fixture, &leaf, &frames), NATIVE_END);
+	end = native_end(fixture->unwinder);
+	assert_true(end > leaf.sp);
+	hide(fixture, end);
+	assert_int_equal(walk(fixture, &leaf, &again), NATIVE_END);
+	assert_int_equal(again, frames);
+	assert_int_equal(native_end(fixture->unwinder), end);
+	hide(fixture, leaf.sp);
+	assert_int_equal(walk(fixture, &leaf, &again), NATIVE_LOST);
+	hide(fixture, 0);
+}
+
 /* By itself, with its own context, cache and way to get at memory. */
 static void callers_have_the_registers_that_libunwind_finds(void **state)
 {
@@ -350,6 +384,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_stack_is_walked_to_its_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nothing_behind_the_end_is_needed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(callers_have_the_registers_that_libunwind_finds, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(what_a_signal_has_interrupted_has_all_its_registers, set_up,

@@ -39,6 +39,7 @@ struct capture_hints {
 	uint64_t on_own_stack;         /* an address in the mapping of its own native stack; 0 if unknown */
 	struct memory_range own_stack; /* that mapping, if it runs on another stack; else empty */
 	uint64_t stack_end;            /* nothing is mapped from here on; 0 if unknown */
+	uint64_t frames_end;           /* nor is a frame, by the last sample; 0 if unknown */
 	size_t stack_bytes;            /* how much to copy; 0 for the default */
 	uint64_t g;                    /* the global_State that it ran last */
 	struct memory_range lua_thread, lua_stack;   /* of the Lua thread that ran; empty if none */
@@ -163,6 +164,13 @@ const struct global_view *capture_find_global(const struct capture *capture,
  */
 void capture_note_request(struct memory *memory, const struct request_layout *layout,
 			  struct lua_thread *thread);
+
+/*
+ * Unwinding the capture found that no frame of the native stack lies from this address on; 0 if it
+ * did not find out. The next capture of the thread leaves out what is there: it is the program's
+ * environment, or another thread's.
+ */
+void capture_note_frames_end(const struct capture *capture, uint64_t end, struct capture_hints *hints);
 
 /* The copy has changed (snapshot_overlay): load its threads and global_States again. */
 void capture_reload(struct capture *capture);

@@ -26,6 +26,8 @@ size_t capture_stack_ranges(const struct capture *capture, const struct capture_
 	/* An end below is that of another stack. */
 	if (hints->stack_end > capture->stack_begin && end > hints->stack_end)
 		end = hints->stack_end;
+	if (hints->frames_end > capture->stack_begin && end > hints->frames_end)
+		end = hints->frames_end;
 	if (own->length && own->address > capture->stack_begin && end > own->address)
 		end = own->address;
 	if (end > capture->stack_begin + CAPTURE_STACK_BYTES_MAX)
@@ -44,6 +46,13 @@ void capture_note_stack(struct capture *capture, struct capture_hints *hints,
 			return;
 		capture->stack_end = ranges[i].address + ranges[i].length;
 	}
+}
+
+void capture_note_frames_end(const struct capture *capture, uint64_t end, struct capture_hints *hints)
+{
+	bool is_here = end > capture->registers.sp && end <= capture->stack_end;
+
+	hints->frames_end = is_here ? end : 0;
 }
 
 void capture_extend_stack(struct capture *capture, struct capture_hints *hints, uint64_t end)

@@ -17,6 +17,7 @@ struct native_unwinder {
 	struct native_frame frame;
 	unsigned int standing; /* consecutive steps that popped nothing */
 	bool lacks_register;   /* the last step needed an unknown register */
+	uint64_t end;          /* see native_end() */
 };
 
 struct native_unwinder *native_unwinder_new(struct image *image, struct symbols *symbols)
@@ -129,6 +130,7 @@ enum native_status native_step(struct native_unwinder *unwinder)
 	status = cfi_step(unwinder->cfi, native_code_address(frame), &frame->registers, unwinder->stack,
 			  &caller);
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
+	unwinder->end = status == CFI_CALLER && caller.sp > sp ? caller.sp : sp;
 	if (status != CFI_CALLER)
 		return is_entry(unwinder) ? NATIVE_END : NATIVE_LOST;
 	if (caller.pc == 0)
@@ -139,6 +141,11 @@ enum native_status native_step(struct native_unwinder *unwinder)
 		return NATIVE_LOST;
 	arrive(unwinder, &caller, true);
 	return NATIVE_FRAME;
+}
+
+uint64_t native_end(const struct native_unwinder *unwinder)
+{
+	return unwinder->end;
 }
 
 enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_t linked)

@@ -54,6 +54,9 @@ uint64_t native_code_address(const struct native_frame *frame);
 /* Step from native code to its caller by unwind tables. */
 enum native_status native_step(struct native_unwinder *unwinder);
 
+/* After NATIVE_END: nothing that a step reads lies at this address of the stack or above. */
+uint64_t native_end(const struct native_unwinder *unwinder);
+
 /*
  * Step from native code without an unwind table to its caller, from its
  * instructions up to the return. linked is the stack pointer of the next frame

@@ -2,6 +2,17 @@
 /* Walks down Lua threads, section by section. */
 #include "unwind/stack/lua_sections.h"
 
+/* Most stacks have a thread or two, so that to clear the whole array costs more than all that is in it. */
+void lua_sections_begin(struct lua_sections *sections, const struct capture *capture,
+			struct lua_objects *objects, struct merged_stack *stack)
+{
+	sections->capture = capture;
+	sections->objects = objects;
+	sections->stack = stack;
+	for (size_t i = 0; i < capture->thread_count; i++)
+		sections->section[i] = (struct lua_section){ .started = false };
+}
+
 struct lua_section *lua_section_of(struct lua_sections *sections, const struct lua_thread *thread)
 {
 	return &sections->section[thread - sections->capture->threads];

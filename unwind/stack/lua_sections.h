@@ -28,8 +28,13 @@ struct lua_sections {
 	const struct capture *capture;
 	struct lua_objects *objects;
 	struct merged_stack *stack;
-	struct lua_section section[CAPTURE_THREADS_MAX]; /* one for each of the capture's threads */
+	struct lua_section
+		section[CAPTURE_THREADS_MAX]; /* the first thread_count: one for each of the capture's */
 };
+
+/* None is started yet. */
+void lua_sections_begin(struct lua_sections *sections, const struct capture *capture,
+			struct lua_objects *objects, struct merged_stack *stack);
 
 /* The section of one of the capture's threads. */
 struct lua_section *lua_section_of(struct lua_sections *sections, const struct lua_thread *thread);

@@ -247,16 +247,17 @@ static enum lost_reason why_lost(const struct merge *merge)
 int merge_stacks(struct capture *capture, struct image *image, struct lua_objects *objects,
 		 struct native_unwinder *native, struct vm_decoder *decoder, struct merged_stack *stack)
 {
-	struct merge merge = {
-		.capture = capture,
-		.image = image,
-		.native = native,
-		.decoder = decoder,
-		.memory = snapshot_memory(capture->snapshot),
-		.lua = { .capture = capture, .objects = objects, .stack = stack },
-	};
+	struct merge merge;
 	enum passed passed = PASSED_ON;
+	bool is_whole = true;
 
+	merge.capture = capture;
+	merge.image = image;
+	merge.native = native;
+	merge.decoder = decoder;
+	merge.memory = snapshot_memory(capture->snapshot);
+	merge.is_half_done = false;
+	lua_sections_begin(&merge.lua, capture, objects, stack);
 	merged_stack_begin(stack, VM_STATE_NONE);
 	for (size_t i = 0; i < capture->thread_count; i++)
 		lua_moved_adjust(capture->snapshot, &capture->registers, objects, &capture->threads[i]);
@@ -273,10 +274,13 @@ int merge_stacks(struct capture *capture, struct image *image, struct lua_object
 			passed = PASSED_LOST;
 		if (passed != PASSED_LOST)
 			continue;
+		is_whole = false;
 		merged_stack_add_lost(stack, why_lost(&merge));
 		if (merge_resynchronise(&merge))
 			passed = PASSED_ON;
 	}
+	if (is_whole && passed == PASSED_END)
+		stack->native_end = native_end(native);
 	stack->vm_state = merge_vm_state(capture, image, stack);
 	return stack->out_of_memory ? -ENOMEM : 0;
 }

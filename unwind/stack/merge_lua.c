@@ -38,9 +38,10 @@ static void add_start(struct lua_sections *sections, const struct lua_thread *th
 int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *objects,
 		    struct merged_stack *stack)
 {
-	struct lua_sections sections = { .capture = capture, .objects = objects, .stack = stack };
+	struct lua_sections sections;
 	const struct lua_thread *thread = &capture->threads[index];
 
+	lua_sections_begin(&sections, capture, objects, stack);
 	merged_stack_begin(stack, VM_STATE_NONE);
 	if (thread->slots) {
 		struct lua_section *section = lua_section_start(&sections, thread, thread->base);
@@ -112,8 +113,9 @@ static void add_frames_below_native(struct lua_sections *sections, struct lua_se
 int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua_objects *objects,
 		      const struct merge_top *top, struct merged_stack *stack)
 {
-	struct lua_sections sections = { .capture = capture, .objects = objects, .stack = stack };
+	struct lua_sections sections;
 
+	lua_sections_begin(&sections, capture, objects, stack);
 	merged_stack_begin(stack, VM_STATE_UNKNOWN);
 	if (top->native_pc) {
 		struct merged_frame *leaf = merged_stack_add(stack, MERGED_NATIVE);
@@ -205,13 +207,14 @@ static void add_thread(struct lua_sections *sections, struct memory *memory, con
 
 int merge_running(struct capture *capture, struct lua_objects *objects, struct merged_stack *stack)
 {
-	struct lua_sections sections = { .capture = capture, .objects = objects, .stack = stack };
+	struct lua_sections sections;
 	struct memory *memory = snapshot_memory(capture->snapshot);
 	const struct global_view *view = capture->running;
 	const struct lua_thread *thread = capture_find_thread(capture, view->cur_L);
 	enum vm_state vm_state;
 	enum position position = position_of(view, &vm_state);
 
+	lua_sections_begin(&sections, capture, objects, stack);
 	merged_stack_begin(stack, vm_state);
 	for (; thread && !lua_section_of(&sections, thread)->started; thread = resumer_of(capture, thread)) {
 		add_thread(&sections, memory, thread, position, view->jit_base);

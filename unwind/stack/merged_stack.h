@@ -55,7 +55,8 @@ struct merged_stack {
 	struct merged_frame *frames; /* leaf first; owned */
 	size_t count, size;
 	enum vm_state vm_state;
-	bool out_of_memory; /* the stack is cut short */
+	uint64_t native_end; /* no frame of the native stack lies from here on; 0: unknown, as part is lost */
+	bool out_of_memory;  /* the stack is cut short */
 };
 
 /* Empty the stack, to fill it anew; merged_stack_clear() frees its memory. */
