@@ -110,11 +110,19 @@ enum layout_bytecode {
 	BYTECODE_COUNT
 };
 
+/* The numberings of VM states (lj_obj.h, LJ_VMST_*). */
+enum layout_vmstates {
+	VMSTATES_LUAJIT,    /* every release, luajit2, moonjit */
+	VMSTATES_TARANTOOL, /* Tarantool's since December 2020: Lua, fast and C functions each have one */
+	VMSTATES_COUNT
+};
+
 struct layout {
 	char name[LAYOUT_NAME_MAX];
 	bool gc64; /* 64-bit GC references and two-slot frames (LJ_GC64, LJ_FR2) */
 	bool has_jit;
 	enum layout_bytecode bytecode;
+	enum layout_vmstates vmstates;
 #define LAYOUT_MEMBER(structure, field) int32_t structure##_##field;
 	LAYOUT_FIELDS(LAYOUT_MEMBER)
 #undef LAYOUT_MEMBER

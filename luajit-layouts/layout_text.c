@@ -14,13 +14,18 @@ static const char *const bytecodes[BYTECODE_COUNT] = {
 	[BYTECODE_V21_BITOPS] = "2.1-bitops",
 };
 
+static const char *const vmstates[VMSTATES_COUNT] = {
+	[VMSTATES_LUAJIT] = "luajit",
+	[VMSTATES_TARANTOOL] = "tarantool",
+};
+
 void layout_text_write(const struct layout *layout, FILE *file)
 {
 	fprintf(file, "# A LuaJIT layout: offsets in bytes, by LuaJIT's names.\n");
 	if (*layout->name)
 		fprintf(file, "name = %s\n", layout->name);
-	fprintf(file, "gc64 = %s\nhas_jit = %s\nbytecode = %s\n", layout->gc64 ? "yes" : "no",
-		layout->has_jit ? "yes" : "no", bytecodes[layout->bytecode]);
+	fprintf(file, "gc64 = %s\nhas_jit = %s\nbytecode = %s\nvmstates = %s\n", layout->gc64 ? "yes" : "no",
+		layout->has_jit ? "yes" : "no", bytecodes[layout->bytecode], vmstates[layout->vmstates]);
 	for (size_t i = 0; i < layout_field_count; i++) {
 		int32_t value = layout_offset(layout, &layout_fields[i]);
 
@@ -74,15 +79,34 @@ static const char *read_flag(const char *text, bool *ret)
 	return NULL;
 }
 
+/* The index of text among count names, or count. */
+static unsigned find_name(const char *const *names, unsigned count, const char *text)
+{
+	unsigned i = 0;
+
+	while (i < count && strcmp(text, names[i]) != 0)
+		i++;
+	return i;
+}
+
 static const char *read_bytecode(const char *text, enum layout_bytecode *ret)
 {
-	for (enum layout_bytecode set = 0; set < BYTECODE_COUNT; set++) {
-		if (strcmp(text, bytecodes[set]) == 0) {
-			*ret = set;
-			return NULL;
-		}
-	}
-	return "not a bytecode numbering";
+	enum layout_bytecode found = find_name(bytecodes, BYTECODE_COUNT, text);
+
+	if (found == BYTECODE_COUNT)
+		return "not a bytecode numbering";
+	*ret = found;
+	return NULL;
+}
+
+static const char *read_vmstates(const char *text, enum layout_vmstates *ret)
+{
+	enum layout_vmstates found = find_name(vmstates, VMSTATES_COUNT, text);
+
+	if (found == VMSTATES_COUNT)
+		return "not a numbering of VM states";
+	*ret = found;
+	return NULL;
 }
 
 /* NULL, or what is wrong. */
@@ -98,6 +122,8 @@ static const char *assign(struct layout *layout, const char *key, const char *va
 		return read_flag(value, &layout->has_jit);
 	if (strcmp(key, "bytecode") == 0)
 		return read_bytecode(value, &layout->bytecode);
+	if (strcmp(key, "vmstates") == 0)
+		return read_vmstates(value, &layout->vmstates);
 	for (size_t i = 0; i < layout_field_count; i++) {
 		if (strcmp(key, layout_fields[i].name) == 0)
 			return read_offset(value, layout_offset_in(layout, &layout_fields[i]));

@@ -20,13 +20,12 @@ static const struct relation {
 	RELATION(GCupval, size, v, 0, 2, 0), RELATION(L, exdata2, exdata, 0, 0, 1),
 	/* gc.total, gc.threshold, the byte gc.currentwhite, gc.state, the word gc.sweepstr, gc.root. */
 	RELATION(g, gc_state, gc_total, 1, 2, 0), RELATION(g, gc_root, gc_total, 8, 2, 0),
-	RELATION(g, jit_base, cur_L, 0, 1, 0), RELATION(GCtrace, nchild, traceno, -4, 0, 0),
-	RELATION(GCtrace, spadjust, traceno, -2, 0, 0), RELATION(GCtrace, link, traceno, 2, 0, 0),
-	RELATION(GCtrace, root, traceno, 4, 0, 0), RELATION(GCtrace, nextroot, traceno, 6, 0, 0),
-	RELATION(GCtrace, nextside, traceno, 8, 0, 0), RELATION(GCtrace, topslot, linktype, -1, 0, 0),
-	RELATION(SnapShot, topslot, nslots, 1, 0, 0), RELATION(SnapShot, count, nent, 1, 0, 0),
-	RELATION(J, pc, L, 0, 0, 1), RELATION(J, fn, L, 0, 0, 2), RELATION(J, pt, L, 0, 0, 3),
-	RELATION(J, sizetrace, trace, 4, 0, 1), /* J.freetrace */
+	RELATION(GCtrace, nchild, traceno, -4, 0, 0), RELATION(GCtrace, spadjust, traceno, -2, 0, 0),
+	RELATION(GCtrace, link, traceno, 2, 0, 0), RELATION(GCtrace, root, traceno, 4, 0, 0),
+	RELATION(GCtrace, nextroot, traceno, 6, 0, 0), RELATION(GCtrace, nextside, traceno, 8, 0, 0),
+	RELATION(GCtrace, topslot, linktype, -1, 0, 0), RELATION(SnapShot, topslot, nslots, 1, 0, 0),
+	RELATION(SnapShot, count, nent, 1, 0, 0), RELATION(J, pc, L, 0, 0, 1), RELATION(J, fn, L, 0, 0, 2),
+	RELATION(J, pt, L, 0, 0, 3), RELATION(J, sizetrace, trace, 4, 0, 1), /* J.freetrace */
 	RELATION(J, startpc, parent, 0, 0, -1), RELATION(J, exitno, parent, 4, 0, 0),
 	RELATION(J, szmcarea, mcarea, 0, 0, 3), /* J.mctop, J.mcbot */
 #undef RELATION
@@ -43,6 +42,14 @@ static bool is_state_distance(int32_t distance)
 	return distance == 92 || distance == 108;
 }
 
+/* g.jit_base is behind g.cur_L; between them, Tarantool has g.mem_L since December 2020 (0dcae51e). */
+static bool is_jit_base_distance(const struct layout *layout)
+{
+	int32_t distance = layout->g_jit_base - layout->g_cur_L, ref = (int32_t)layout_ref_size(layout);
+
+	return distance == ref || (distance == 2 * ref && layout->vmstates == VMSTATES_TARANTOOL);
+}
+
 const char *relations_broken(const struct layout *layout, unsigned pointer_bytes)
 {
 	for (size_t i = 0; i < sizeof(relations) / sizeof(relations[0]); i++) {
@@ -54,6 +61,8 @@ const char *relations_broken(const struct layout *layout, unsigned pointer_bytes
 				     relation->pointers * (int)pointer_bytes)
 			return relation->name;
 	}
+	if (layout->g_jit_base >= 0 && layout->g_cur_L >= 0 && !is_jit_base_distance(layout))
+		return "g.jit_base";
 	return pointer_bytes == 8 && layout->J_state >= 0 && layout->J_L >= 0 &&
 			       !is_state_distance(layout->J_state - layout->J_L)
 		       ? "J.state"

@@ -9,6 +9,7 @@
 	const char *name, *from; \
 	unsigned modes; \
 	enum layout_bytecode bytecode; \
+	enum layout_vmstates vmstates; \
 	bool mcofs;
 #define ROW_MEMBER(structure, field) int32_t structure##_##field;
 
@@ -65,6 +66,7 @@ size_t layout_row_count(enum layout_group group)
 		(ret)->from = (row)->from; \
 		(ret)->modes = (row)->modes; \
 		(ret)->bytecode = (row)->bytecode; \
+		(ret)->vmstates = (row)->vmstates; \
 		(ret)->mcofs = (row)->mcofs; \
 	} while (0)
 #define COPY_FIELD(structure, field) ret_row->offsets.structure##_##field = row->structure##_##field;

@@ -41,6 +41,7 @@ struct layout_row {
 	const char *from;              /* its sources, in words */
 	unsigned modes;                /* LAYOUT_MODE() bits: a row may serve several */
 	enum layout_bytecode bytecode; /* global and jit rows: numbering of its first revision */
+	enum layout_vmstates vmstates; /* global rows: numbering of VM states */
 	bool mcofs;                    /* jit and trace rows: do its revisions have SnapShot.mcofs? */
 	struct layout offsets;         /* LAYOUT_UNKNOWN for fields of other groups */
 };

@@ -191,6 +191,10 @@ static void read_enumeration(Dwarf_Die *die, struct layout *layout, struct opcod
 			number(&value, DW_AT_const_value, &opcodes->funcf);
 		else if (strcmp(name, "BC_JMP") == 0)
 			number(&value, DW_AT_const_value, &opcodes->jmp);
+		else if (strcmp(name, "LJ_VMST_LFUNC") == 0)
+			layout->vmstates = VMSTATES_TARANTOOL;
+		else if (strcmp(name, "LJ_VMST_HEAD") == 0) /* RaptorJIT's */
+			layout->vmstates = VMSTATES_COUNT;
 	} while (dwarf_siblingof(&value, &value) == 0);
 }
 
@@ -242,6 +246,8 @@ static enum dwarf_layout_status read_units(Dwarf *dwarf, struct layout *ret_layo
 		read_unit(&die, &layout, &opcodes);
 	if (layout.g_vmstate == LAYOUT_UNKNOWN || !number_bytecode(&opcodes, &layout))
 		return DWARF_LAYOUT_NOT_LUAJIT;
+	if (layout.vmstates == VMSTATES_COUNT)
+		return DWARF_LAYOUT_OTHER_STATES;
 	layout.has_jit = layout.GG_J >= 0;
 	if (!layout.has_jit)
 		layout_without_jit(&layout);
@@ -275,6 +281,8 @@ const char *dwarf_layout_status_text(enum dwarf_layout_status status)
 	case DWARF_LAYOUT_OK: return "read from debug info";
 	case DWARF_LAYOUT_UNREADABLE: return "the file cannot be read";
 	case DWARF_LAYOUT_NO_DEBUG_INFO: return "the file has no debug info";
+	case DWARF_LAYOUT_OTHER_STATES:
+		return "its VM states are not numbered as in any LuaJIT that ljspy knows";
 	case DWARF_LAYOUT_NOT_LUAJIT: return "its debug info is not LuaJIT's";
 	}
 	return "unknown";

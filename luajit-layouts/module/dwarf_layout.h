@@ -15,7 +15,8 @@ enum dwarf_layout_status {
 	DWARF_LAYOUT_OK,
 	DWARF_LAYOUT_UNREADABLE, /* no such file, or no ELF file */
 	DWARF_LAYOUT_NO_DEBUG_INFO,
-	DWARF_LAYOUT_NOT_LUAJIT, /* debug info, but not of LuaJIT's structures */
+	DWARF_LAYOUT_OTHER_STATES, /* LuaJIT's, but VM states are numbered in an unknown way */
+	DWARF_LAYOUT_NOT_LUAJIT,   /* debug info, but not of LuaJIT's structures */
 };
 
 /*

@@ -12,12 +12,17 @@
 /* ---- by the unwind entry ----------------------------------------------------- */
 
 /* What buildvm writes after the address range of each of its two entries. */
+#define X86_64_SAVED 0x86, 0x02, 0x83, 0x03, 0x8f, 0x04, 0x8e, 0x05 /* rbp, rbx, r15, r14 */
 static const uint8_t interpreter_rules_x86_64[] = {
-	0x0e, 0x50, /* def_cfa_offset CFRAME_SIZE */
-	0x86, 0x02, /* rbp */
-	0x83, 0x03, /* rbx */
-	0x8f, 0x04, /* r15 */
-	0x8e, 0x05, /* r14 */
+	0x0e,
+	0x50, /* def_cfa_offset CFRAME_SIZE */
+	X86_64_SAVED,
+};
+/* Tarantool's keeps g->vmstate in the frame, too. */
+static const uint8_t interpreter_rules_x86_64_tarantool[] = {
+	0x0e,
+	0x60, /* def_cfa_offset CFRAME_SIZE */
+	X86_64_SAVED,
 };
 static const uint8_t ffi_call_rules_x86_64[] = {
 	0x0e, 0x10, /* def_cfa_offset 16 */
@@ -65,6 +70,7 @@ static const struct unwind_rules {
 		machine, interpreter, ffi_call, sizeof(interpreter), sizeof(ffi_call) \
 	}
 	RULES(EM_X86_64, interpreter_rules_x86_64, ffi_call_rules_x86_64),
+	RULES(EM_X86_64, interpreter_rules_x86_64_tarantool, ffi_call_rules_x86_64),
 	RULES(EM_AARCH64, interpreter_rules_arm64, ffi_call_rules_arm64),
 	RULES(EM_AARCH64, interpreter_rules_arm64_sp, ffi_call_rules_arm64),
 	RULES(EM_AARCH64, interpreter_rules_arm64_old, ffi_call_rules_arm64_old),

@@ -14,6 +14,7 @@
 #include "luajit-layouts/module/vm_code_x86_64.h"
 #include "luajit-layouts/module/vm_find.h"
 #include "luajit-layouts/tables.h"
+#include "luajit-layouts/vmstate.h"
 
 /* ---- rows against evidence ---------------------------------------------- */
 
@@ -207,6 +208,19 @@ static bool choose_bytecode(const struct inquiry *inquiry, const struct vm_code_
 	return true;
 }
 
+/* Does the code number the VM's states as the row's builds do? True if the code shows none (arm64). */
+static bool choose_vmstates(const struct inquiry *inquiry, const struct vm_code_evidence *evidence,
+			    enum layout_vmstates expected, struct vm_code *vm)
+{
+	vm->layout.vmstates = expected;
+	if (evidence->vmstates == 0 ||
+	    (vmstate_numbering(evidence->vmstates, &vm->layout.vmstates) && vm->layout.vmstates == expected))
+		return true;
+	inquiry_verdict(inquiry, "VM states", "an unknown numbering: the code stores those of 0x%x",
+			(unsigned)evidence->vmstates);
+	return false;
+}
+
 static enum layout_mode mode_of(const struct vm_code *vm, const struct vm_code_evidence *evidence)
 {
 	if (vm->machine == EM_AARCH64)
@@ -218,15 +232,23 @@ static bool choose_layout(const struct inquiry *inquiry, const struct vm_code_ev
 			  struct vm_code *vm)
 {
 	enum layout_mode mode = mode_of(vm, evidence);
-	struct match objects, cframe, global, thread;
+	const struct match objects = match_group(LAYOUT_GROUP_OBJECT, mode, evidence);
+	const struct match cframe = match_group(LAYOUT_GROUP_CFRAME, mode, evidence);
+	const struct match global = match_group(LAYOUT_GROUP_GLOBAL, mode, evidence);
+	const bool fits = objects.count > 0 && cframe.count > 0 && global.count > 0;
+	struct match thread;
 
 	vm->layout = evidence->offsets;
-	objects = match_group(LAYOUT_GROUP_OBJECT, mode, evidence);
-	cframe = match_group(LAYOUT_GROUP_CFRAME, mode, evidence);
-	global = match_group(LAYOUT_GROUP_GLOBAL, mode, evidence);
-	if (!choose_group(inquiry, "objects", &objects, &vm->layout) ||
-	    !choose_group(inquiry, "C frame", &cframe, &vm->layout) ||
-	    !choose_group(inquiry, "global_State", &global, &vm->layout))
+	/* Say of each whether it fits, and last of those that do not: the last verdict is the reason. */
+	for (int known = 1; known >= 0; known--) {
+		if ((objects.count > 0) == known)
+			choose_group(inquiry, "objects", &objects, &vm->layout);
+		if ((cframe.count > 0) == known)
+			choose_group(inquiry, "C frame", &cframe, &vm->layout);
+		if ((global.count > 0) == known)
+			choose_group(inquiry, "global_State", &global, &vm->layout);
+	}
+	if (!fits)
 		return false;
 	if (global.count > 1) {
 		inquiry_verdict(inquiry, "global_State", "%zu layouts fit the code; not guessing",
@@ -237,7 +259,8 @@ static bool choose_layout(const struct inquiry *inquiry, const struct vm_code_ev
 	thread = match_group(LAYOUT_GROUP_THREAD, mode, evidence);
 	layout_fill(&vm->layout, &thread.row.offsets);
 	snprintf(vm->layout.name, sizeof(vm->layout.name), "%s", global.row.name);
-	return choose_jit(inquiry, mode, evidence, vm) &&
+	return choose_vmstates(inquiry, evidence, global.row.vmstates, vm) &&
+	       choose_jit(inquiry, mode, evidence, vm) &&
 	       choose_bytecode(inquiry, evidence, global.row.bytecode, vm);
 }
 

@@ -39,6 +39,7 @@ OLDEST = "2012-11-05"  # 2.0.0-rc2; those before number their bytecodes in other
 
 ABSENT, UNKNOWN = "absent", "unknown"
 BYTECODES = {"2.0": "BYTECODE_V20", "2.1": "BYTECODE_V21", "2.1-bitops": "BYTECODE_V21_BITOPS"}
+VMSTATES = {"luajit": "", "tarantool": "VMSTATES_TARANTOOL"}  # the first is what a row has without saying so
 RELEASE_GROUPS = ("GLOBAL", "JIT", "TRACE", "THREAD")
 WITH_BYTECODE, WITH_MCOFS = ("GLOBAL", "JIT"), ("JIT", "TRACE")
 
@@ -92,16 +93,19 @@ class Row(NamedTuple):
     bytecode: str  # "" where the group has none, as with mcofs
     mcofs: str
     offsets: tuple  # of (field, value)
+    vmstates: str = ""  # of the group GLOBAL
 
     def serves(self, other):
         """Is it what the other row says, of a group that it holds for?"""
-        return (self.group, self.offsets, self.mcofs) == (other.group, other.offsets, other.mcofs) and \
+        return (self.group, self.offsets, self.mcofs, self.vmstates) == \
+            (other.group, other.offsets, other.mcofs, other.vmstates) and \
             other.modes <= self.modes
 
     def text(self, name, origin):
         modes = " | ".join(f"LAYOUT_MODE({bit})" for bit in sorted(self.modes, key=mode_order))
         head = [f'.name = "{name}",', f'.from = "{origin}",', f".modes = {modes},"]
         head += [f".bytecode = {self.bytecode},"] * bool(self.bytecode)
+        head += [f".vmstates = {self.vmstates},"] * bool(self.vmstates)
         head += [f".mcofs = {self.mcofs},"] * bool(self.mcofs)
         return "{\n" + "".join(f"\t{line}\n" for line in [*head, *wrapped(self.offsets)]) + "},\n"
 
@@ -157,7 +161,7 @@ def kept_rows(folder):
             row = Row(group, frozenset(re.findall(r"LAYOUT_MODE\((\w+)\)", values["modes"])), values.get("bytecode", ""),
                       values.get("mcofs", ""), tuple(
                           (field, ABSENT if values[field] == "LAYOUT_ABSENT" else int(values[field]))
-                          for field in GROUPS[group]))
+                          for field in GROUPS[group]), values.get("vmstates", ""))
             yield row, values["name"].strip('"'), values["from"].strip('"'), body
 
 
@@ -233,7 +237,8 @@ def rows_of(mode, layout):
         mcofs = "true" if layout["SnapShot.mcofs"] != ABSENT else "false"
         yield Row(group, frozenset([mode.bit]), BYTECODES[layout["bytecode"]] if group in WITH_BYTECODE else "",
                   mcofs if group in WITH_MCOFS else "",
-                  tuple((field, value if value == ABSENT else int(value)) for field, value in offsets))
+                  tuple((field, value if value == ABSENT else int(value)) for field, value in offsets),
+                  VMSTATES[layout["vmstates"]] if group == "GLOBAL" else "")
 
 
 # ---- sources ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include "luajit-layouts/bytecode.h"
 #include "luajit-layouts/relations.h"
 #include "luajit-layouts/selftest/selftest_check.h"
+#include "luajit-layouts/vmstate.h"
 
 enum {
 	CFRAME_FLAGS = 3, /* CFRAME_RESUME, CFRAME_UNWIND_FF: not part of the address */
@@ -12,8 +13,6 @@ enum {
 	MARKED_COLOURS = 7,  /* LJ_GC_WHITES, LJ_GC_BLACK */
 	MARKED_FIXED = 0x60, /* LJ_GC_FIXED, LJ_GC_SFIXED */
 	MINSTACK = 20,       /* LUA_MINSTACK, in the A operand of bc_cfunc_int */
-	VMSTATE_C = ~1,
-	VMSTATE_LOWEST = -16,
 	STATUS_MAX = 7,
 	GC_STATE_MAX = 7,
 	CTSTATE_G = 24, /* CTState.g: the pointer after tab, top, sizetab and L */
@@ -224,9 +223,9 @@ static bool check_vmstate(struct check *check)
 
 	if (!CHECK_FIELD(check, check->g, g_vmstate, 4, &value))
 		return false;
-	if ((int32_t)value < VMSTATE_LOWEST || (int32_t)value > UINT16_MAX)
+	if ((int32_t)value < VMST_LOWEST || (int32_t)value > UINT16_MAX)
 		return check_fail(check, "g.vmstate is %d", (int)(int32_t)value);
-	if ((int32_t)value != VMSTATE_C || check->layout->g_cur_L == LAYOUT_ABSENT)
+	if (vmstate_of(check->layout, (int32_t)value) != VMST_C || check->layout->g_cur_L == LAYOUT_ABSENT)
 		return true;
 	return CHECK_FIELD(check, check->g, g_cur_L, 0, &L) && (L == 0 || check_c_function(check, L));
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "luajit-layouts/vmstate.h"
 #include "tests/unit/instead_of.h"
 #include "unwind/capture/capture_parts.h"
 #include "unwind/lua/lua_objects.h"

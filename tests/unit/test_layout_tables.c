@@ -105,6 +105,7 @@ static void check_relations(enum layout_group group, const struct layout_row *ro
 	const char *moved;
 
 	offsets.gc64 = (row->modes & narrow) == 0;
+	offsets.vmstates = row->vmstates;
 	assert_true(offsets.gc64 || (row->modes & ~narrow) == 0);
 	moved = relations_broken(&offsets, row->modes == LAYOUT_MODE(LAYOUT_I386) ? 4 : 8);
 	if (moved != NULL)

@@ -2,6 +2,7 @@
 /* Capture of each LuaJIT state which thread it runs, and its list of traces. */
 #include "unwind/capture/capture_parts.h"
 
+#include "luajit-layouts/vmstate.h"
 #include "unwind/capture/cframe_search.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
@@ -28,7 +29,7 @@ bool capture_load_view(struct memory *memory, struct global_state *global, struc
 
 	if (!memory_u32(memory, global->g + (uint64_t)layout->g_vmstate, &vmstate))
 		return false;
-	view.vmstate = (int32_t)vmstate;
+	view.vmstate = vmstate_of(layout, (int32_t)vmstate);
 	if (layout->g_cur_L != LAYOUT_ABSENT)
 		memory_read(memory, global->g + (uint64_t)layout->g_cur_L, &view.cur_L, ref);
 	if (layout->g_jit_base != LAYOUT_ABSENT)

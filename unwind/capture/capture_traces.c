@@ -2,6 +2,7 @@
 /* Capture compiled code: the traces that run or are left, and code that is in no module. */
 #include "unwind/capture/capture_parts.h"
 
+#include "luajit-layouts/vmstate.h"
 #include "unwind/trace/trace_block.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"

@@ -36,17 +36,6 @@ enum {
 	TAG_INTEGER_GC32 = (int32_t)0xfffeffff,
 };
 
-/* g->vmstate holds the complement of LJ_VMST_*; zero and above are trace numbers. */
-enum {
-	VMST_INTERP = ~0,
-	VMST_C = ~1,
-	VMST_GC = ~2,
-	VMST_EXIT = ~3,
-	VMST_RECORD = ~4,
-	VMST_OPT = ~5,
-	VMST_ASM = ~6,
-};
-
 /* g->gc.state (lj_gc.h). */
 enum {
 	GCSpause,

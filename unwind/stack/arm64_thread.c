@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "luajit-layouts/vmstate.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
@@ -85,7 +86,7 @@ static bool runs_c_function(struct memory *memory, const struct global_state *gl
 
 	return memory_read(memory, global->g + (uint64_t)global->vm->layout.g_vmstate, &vmstate,
 			   sizeof(vmstate)) == MEMORY_OK &&
-	       vmstate == VMST_C;
+	       vmstate_of(&global->vm->layout, vmstate) == VMST_C;
 }
 
 /* The resumer of L, or 0. coroutine.resume calls vm_resume, so its C frame lies right above L's outermost. */

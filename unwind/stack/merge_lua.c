@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "luajit-layouts/vmstate.h"
 #include "unwind/lua/lua_walk.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/stack/lua_sections.h"

@@ -2,6 +2,7 @@
 /* The VM state of a merged stack. */
 #include "unwind/stack/merge_state.h"
 
+#include "luajit-layouts/vmstate.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/stack/merge_trace.h"
 

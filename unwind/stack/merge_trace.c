@@ -2,6 +2,7 @@
 /* Frames that a trace has inlined, and those that its exit restores. */
 #include "unwind/stack/merge_trace.h"
 
+#include "luajit-layouts/vmstate.h"
 #include "unwind/capture/cframes.h"
 #include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"

@@ -2,6 +2,7 @@
 /* Interpreter frames: leaves, callers, and where to go on when native unwinding fails. */
 #include "unwind/stack/merge_vm.h"
 
+#include "luajit-layouts/vmstate.h"
 #include "unwind/capture/cframe_search.h"
 #include "unwind/capture/cframes.h"
 #include "unwind/capture/unknown_states.h"

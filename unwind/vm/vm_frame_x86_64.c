@@ -7,12 +7,11 @@
 
 /*
  * vm_x64.dasc and vm_x86.dasc, POSIX: `saveregs` pushes rbp, rbx, r15, r14
- * (with LUAJIT_NO_UNWIND also r13 and r12) and reserves 40 bytes for the VM.
+ * (with LUAJIT_NO_UNWIND also r13 and r12) and reserves room for the VM: slots_bytes().
  * The return address is at the frame's end, and the registers lie below it.
  */
 enum {
 	WORD = 8,
-	VM_SLOTS = 40,
 	FROM_END_RETURN = 8,
 	FROM_END_RBP = 16,
 	FROM_END_RBX = 24,
@@ -36,10 +35,16 @@ enum {
 	CALL_SETUP_BYTES = 64, /* before a call: the code that sets up its operands */
 };
 
-/* push rbp; push rbx; push r15; push r14; sub rsp, 40 */
-static const uint8_t saveregs[] = { 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, VM_SLOTS };
-/* add rsp, 40; pop r14; pop r15; pop rbx; pop rbp; ret */
-static const uint8_t restoreregs[] = { 0x48, 0x83, 0xc4, VM_SLOTS, 0x41, 0x5e, 0x41, 0x5f, 0x5b, 0x5d, 0xc3 };
+/* push rbp; push rbx; push r15; push r14; sub rsp, slots_bytes() */
+static const uint8_t saveregs[] = { 0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, 0 };
+/* add rsp, slots_bytes(); pop r14; pop r15; pop rbx; pop rbp; ret */
+static const uint8_t restoreregs[] = { 0x48, 0x83, 0xc4, 0, 0x41, 0x5e, 0x41, 0x5f, 0x5b, 0x5d, 0xc3 };
+
+/* The VM's own part of its frame, in bytes: the link to the previous frame is its last word. */
+static uint8_t slots_bytes(const struct layout *layout)
+{
+	return (uint8_t)(layout->CFRAME_PREV + WORD);
+}
 
 /* The offset of each of these instructions, and how many words are then pushed after the return address. */
 struct transition {
@@ -47,19 +52,23 @@ struct transition {
 	uint8_t words;
 };
 
-enum { TRANSITIONS_MAX = 5 };
+enum { TRANSITIONS_MAX = 5, ENTERS_FROM_STUB = 1 };
 
 /* The code that enters or leaves the VM. */
 static const struct passage {
 	const uint8_t *code;
-	size_t length;
+	size_t length, slots_at; /* the byte that is slots_bytes() */
 	struct transition steps[TRANSITIONS_MAX];
 	size_t step_count;
 } passages[] = {
-	{ saveregs, sizeof(saveregs), { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 4, 3 }, { 6, 4 } }, 5 },
+	{ saveregs, sizeof(saveregs), 9, { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 4, 3 }, { 6, 4 } }, 5 },
 	/* vm_ffi_callback, whose stub has pushed rbp. */
-	{ saveregs + 1, sizeof(saveregs) - 1, { { 0, 1 }, { 1, 2 }, { 3, 3 }, { 5, 4 } }, 4 },
-	{ restoreregs, sizeof(restoreregs), { { 4, 4 }, { 6, 3 }, { 8, 2 }, { 9, 1 }, { 10, 0 } }, 5 },
+	[ENTERS_FROM_STUB] = { saveregs + 1,
+			       sizeof(saveregs) - 1,
+			       8,
+			       { { 0, 1 }, { 1, 2 }, { 3, 3 }, { 5, 4 } },
+			       4 },
+	{ restoreregs, sizeof(restoreregs), 3, { { 4, 4 }, { 6, 3 }, { 8, 2 }, { 9, 1 }, { 10, 0 } }, 5 },
 };
 
 struct vm_registers vm_registers(const struct registers *registers)
@@ -97,7 +106,7 @@ size_t vm_frame_candidates(const struct layout *layout, const struct registers *
 	ret_cframes[count++] = sp + WORD;        /* in a subroutine of the VM */
 	ret_cframes[count++] = sp + TRACE_SPACE; /* BC_JLOOP, about to enter a trace */
 	/* restoreregs has popped some words, but not yet the return address. */
-	for (int32_t popped = VM_SLOTS; popped < layout->CFRAME_size; popped += WORD)
+	for (int32_t popped = slots_bytes(layout); popped < layout->CFRAME_size; popped += WORD)
 		ret_cframes[count++] = sp - (uint64_t)popped;
 	return count;
 }
@@ -179,7 +188,7 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
 	    !load(stack, end - FROM_END_R15, WORD, &caller.r15) ||
 	    !load(stack, end - FROM_END_R14, WORD, &caller.r14))
 		return false;
-	if (layout->CFRAME_size > VM_SLOTS + FROM_END_R14) {
+	if (layout->CFRAME_size > slots_bytes(layout) + FROM_END_R14) {
 		if (!load(stack, end - FROM_END_R13, WORD, &caller.r13) ||
 		    !load(stack, end - FROM_END_R12, WORD, &caller.r12))
 			return false;
@@ -218,15 +227,27 @@ static bool load_saved(struct memory *stack, struct registers *caller, uint64_t 
 	return true;
 }
 
-static bool find_transition(struct memory *text, uint64_t pc, const struct passage *passage,
-			    unsigned *ret_words)
+/* As the code is in a VM with this layout. Returns its length. */
+static size_t passage_code(const struct layout *layout, const struct passage *passage,
+			   uint8_t ret_code[static sizeof(restoreregs)])
 {
+	memcpy(ret_code, passage->code, passage->length);
+	ret_code[passage->slots_at] = slots_bytes(layout);
+	return passage->length;
+}
+
+static bool find_transition(const struct layout *layout, struct memory *text, uint64_t pc,
+			    const struct passage *passage, unsigned *ret_words)
+{
+	uint8_t code[sizeof(restoreregs)];
+	size_t length = passage_code(layout, passage, code);
+
 	for (size_t i = 0; i < passage->step_count; i++) {
 		const struct transition *step = &passage->steps[i];
 		uint8_t bytes[sizeof(restoreregs)];
 
-		if (memory_read(text, pc - step->offset, bytes, passage->length) != MEMORY_OK ||
-		    memcmp(bytes, passage->code, passage->length) != 0)
+		if (memory_read(text, pc - step->offset, bytes, length) != MEMORY_OK ||
+		    memcmp(bytes, code, length) != 0)
 			continue;
 		*ret_words = step->words;
 		return true;
@@ -235,10 +256,10 @@ static bool find_transition(struct memory *text, uint64_t pc, const struct passa
 }
 
 /* Is pc in such code? ret_words is how many words are pushed there after the return address. */
-static bool find_passage(struct memory *text, uint64_t pc, unsigned *ret_words)
+static bool find_passage(const struct layout *layout, struct memory *text, uint64_t pc, unsigned *ret_words)
 {
 	for (size_t i = 0; i < sizeof(passages) / sizeof(passages[0]); i++)
-		if (find_transition(text, pc, &passages[i], ret_words))
+		if (find_transition(layout, text, pc, &passages[i], ret_words))
 			return true;
 	return false;
 }
@@ -249,8 +270,8 @@ bool vm_is_entering_or_leaving(const struct layout *layout, struct memory *text,
 	struct registers caller = *registers;
 	unsigned words;
 
-	(void)layout;
-	if (!find_passage(text, registers->pc, &words) || !load_saved(stack, &caller, registers->sp, words))
+	if (!find_passage(layout, text, registers->pc, &words) ||
+	    !load_saved(stack, &caller, registers->sp, words))
 		return false;
 	*ret_caller = caller;
 	return true;
@@ -325,12 +346,13 @@ bool vm_is_about_to_land(struct memory *text, const struct registers *registers,
 
 bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc)
 {
-	uint8_t bytes[LINKING_BYTES + sizeof(saveregs)];
+	uint8_t bytes[LINKING_BYTES + sizeof(saveregs)], code[sizeof(restoreregs)];
 	uint64_t begin = pc - LINKING_BYTES > vm->begin ? pc - LINKING_BYTES : vm->begin;
 	size_t length = (size_t)(pc - begin);
 
 	return memory_read(text, begin, bytes, length) == MEMORY_OK &&
-	       memmem(bytes, length, saveregs + 1, sizeof(saveregs) - 1) != NULL;
+	       memmem(bytes, length, code, passage_code(&vm->layout, &passages[ENTERS_FROM_STUB], code)) !=
+		       NULL;
 }
 
 bool vm_calls_to_link(struct memory *text, const struct vm_code *vm, uint64_t return_address)

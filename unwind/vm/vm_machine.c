@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "luajit-layouts/vmstate.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_machine_parts.h"
 
@@ -47,12 +48,39 @@ struct vm_value vm_machine_load(struct vm_machine *machine, struct vm_value addr
 	return value;
 }
 
+/* Is the word at this address, which the machine has just stored, zero? */
+static bool has_just_cleared(const struct vm_machine *machine, uint64_t address)
+{
+	const struct vm_store *last = machine->store_count ? &machine->stores[machine->store_count - 1]
+							   : NULL;
+
+	return last && last->address == address && last->value.known && last->value.bits == 0;
+}
+
+/*
+ * Does the code leave a trace where it stores VMST_INTERP (vm_exit_interp)? LuaJIT's stores it there alone while
+ * BASE stays. Tarantool's stores it in many places, but there right behind the zero in g->jit_base.
+ */
+static bool leaves_trace(struct vm_machine *machine)
+{
+	const struct layout *layout = &machine->vm->layout;
+	uint64_t jit_base = machine->vmstate - (uint64_t)layout->g_vmstate + (uint64_t)layout->g_jit_base;
+	struct vm_value before;
+
+	if (layout->vmstates == VMSTATES_LUAJIT || has_just_cleared(machine, jit_base))
+		return true;
+	if (machine->store_count)
+		return false;
+	before = vm_machine_load(machine, (struct vm_value){ machine->vmstate, true }, sizeof(int32_t));
+	return before.known && vmstate_of(layout, (int32_t)before.bits) == VMST_EXIT;
+}
+
 bool vm_machine_store(struct vm_machine *machine, struct vm_value address, unsigned int size,
 		      struct vm_value value)
 {
 	if (!address.known)
 		return true;
-	if (address.bits == machine->vmstate && (int32_t)value.bits == VMST_INTERP) {
+	if (address.bits == machine->vmstate && (int32_t)value.bits == VMST_INTERP && leaves_trace(machine)) {
 		machine->interpreted_at = machine->steps;
 		machine->interpreted_base = machine->registers[VM_BASE];
 	}
