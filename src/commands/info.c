@@ -85,12 +85,13 @@ static void print_module(struct lua_process *process, const struct lua_module *m
 	printf("  LuaJIT in ");
 	print_escaped(module->path);
 	putchar('\n');
-	if (options->verbose)
+	if (options->verbose || !module->vm)
 		print_evidence_of(process, module, options);
 	if (!module->vm) {
 		printf("    its layout is not known: ");
 		print_escaped(module->verdict);
-		putchar('\n');
+		printf("\n    needed: this build's debug info, for `ljspy info --dwarf FILE`, or a row in ljspy's tables"
+		       " for each part that no known layout fits\n");
 		return;
 	}
 	printf("    layout ");
@@ -119,7 +120,7 @@ static void print_prospects(struct lua_process *lua, const struct process *proce
 	else
 		printf("  %zu Lua state%s\n", count, count == 1 ? "" : "s");
 	if (!known)
-		printf("  cannot be profiled: `ljspy record --layout FILE` takes a layout from debug info\n");
+		printf("  only its native code can be profiled: `ljspy record --layout FILE` takes a layout from debug info\n");
 	else if (process->tracer_pid)
 		printf("  can be profiled only with --no-stop: process %d traces it\n", process->tracer_pid);
 	else

@@ -130,6 +130,15 @@ bool __wrap_image_in_unknown_vm(const struct image *image, uint64_t address)
 	return false;
 }
 
+static bool has_unknown_vm;
+
+INSTEAD_OF(image_has_unknown_vm);
+bool __wrap_image_has_unknown_vm(const struct image *image)
+{
+	(void)image;
+	return has_unknown_vm;
+}
+
 static struct merged_stack stack;
 
 /* Merge the stack of a thread that was stopped here. */
@@ -151,6 +160,7 @@ static int begin(void **state)
 {
 	(void)state;
 	native = (struct native_unwinder){ .count = 1 };
+	has_unknown_vm = false;
 	return 0;
 }
 
@@ -205,12 +215,27 @@ static void what_a_signal_has_interrupted_is_not_the_leaf(void **state)
 	check(1, MERGED_VM, FINISHED_AT, false);
 }
 
+/* Nobody knows what Lua does for a thread that shows native code alone. */
+static void beside_an_unknown_vm_every_stack_is_marked(void **state)
+{
+	(void)state;
+	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);
+	assert_int_equal(stack.count, 1);
+	has_unknown_vm = true;
+	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);
+	assert_int_equal(stack.count, 2);
+	check(0, MERGED_NATIVE, NATIVE_AT, false);
+	assert_int_equal(stack.frames[1].kind, MERGED_LOST);
+	assert_int_equal(stack.frames[1].lost, LOST_UNKNOWN_LAYOUT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_leaf_is_where_the_thread_was_stopped, begin, end),
 		cmocka_unit_test_setup_teardown(what_has_nearly_returned_is_the_leaf, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_signal_has_interrupted_is_not_the_leaf, begin, end),
+		cmocka_unit_test_setup_teardown(beside_an_unknown_vm_every_stack_is_marked, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

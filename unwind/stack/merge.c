@@ -244,6 +244,27 @@ static enum lost_reason why_lost(const struct merge *merge)
 	return native_lacks_register(merge->native) ? LOST_REGISTER_UNKNOWN : LOST_NATIVE_UNWIND;
 }
 
+static bool has_lost(const struct merged_stack *stack, enum lost_reason reason)
+{
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->frames[i].kind == MERGED_LOST && stack->frames[i].lost == reason)
+			return true;
+	return false;
+}
+
+/*
+ * A VM with an unknown layout may keep Lua frames for any thread that runs no known one: mark the stacks
+ * that show no code of that VM, too.
+ */
+static void mark_unknown_vm(const struct merge *merge)
+{
+	struct merged_stack *stack = merge->lua.stack;
+
+	if (image_has_unknown_vm(merge->image) && merge->capture->thread_count == 0 &&
+	    !merged_stack_is_full(stack) && !has_lost(stack, LOST_UNKNOWN_LAYOUT))
+		merged_stack_add_lost(stack, LOST_UNKNOWN_LAYOUT);
+}
+
 int merge_stacks(struct capture *capture, struct image *image, struct lua_objects *objects,
 		 struct native_unwinder *native, struct vm_decoder *decoder, struct merged_stack *stack)
 {
@@ -281,6 +302,7 @@ int merge_stacks(struct capture *capture, struct image *image, struct lua_object
 	}
 	if (is_whole && passed == PASSED_END)
 		stack->native_end = native_end(native);
+	mark_unknown_vm(&merge);
 	stack->vm_state = merge_vm_state(capture, image, stack);
 	return stack->out_of_memory ? -ENOMEM : 0;
 }
