@@ -14,10 +14,10 @@ import emulator  # noqa: E402, pylint: disable=wrong-import-position
 import packages  # noqa: E402, pylint: disable=wrong-import-position
 
 WORK = ROOT / "build/arm64"
-# An instruction takes 8 ns of the emulated machine's time.
-EMULATOR = ["qemu-system-aarch64", "-M", "virt", "-cpu", "max", "-smp", "1", "-icount", "shift=3,sleep=off"]
+# An instruction takes 4 ns of the emulated machine's time.
+EMULATOR = ["qemu-system-aarch64", "-M", "virt", "-cpu", "max", "-smp", "1", "-icount", "shift=2,sleep=off"]
 SUITE = "bookworm"
-COMMANDS = "sh mount mkdir sleep grep kill uname poweroff sed timeout"
+COMMANDS = "sh mkfifo pidof mount mkdir sleep grep kill uname poweroff sed timeout"
 
 
 def kernel_tree():

@@ -215,8 +215,10 @@ enum limited {
 	POLL,
 	PPOLL,
 	PPOLL_CONST,
+#ifdef SYS_select
 	SELECT,
 	SELECT_CONST,
+#endif
 	PSELECT,
 	NANOSLEEP,
 	CLOCK_NANOSLEEP,
@@ -293,8 +295,10 @@ static long nap_in(struct kind *kind)
 	case POLL: return poll(NULL, 0, LIMIT_NS / 1000000);
 	case PPOLL: return syscall(SYS_ppoll, NULL, 0, &rest, NULL, 0);
 	case PPOLL_CONST: return syscall(SYS_ppoll, NULL, 0, &time, NULL, 0);
+#ifdef SYS_select /* not on arm64 */
 	case SELECT: return syscall(SYS_select, 0, NULL, NULL, NULL, &left);
 	case SELECT_CONST: return syscall(SYS_select, 0, NULL, NULL, NULL, &timeval);
+#endif
 	case PSELECT: return syscall(SYS_pselect6, 0, NULL, NULL, NULL, &time, NULL);
 	case NANOSLEEP: return syscall(SYS_nanosleep, &time, NULL);
 	case CLOCK_NANOSLEEP: return syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, &rest);
@@ -1222,8 +1226,10 @@ static struct kind kinds[] = {
 	LIMITED("poll", POLL),
 	LIMITED("ppoll", PPOLL),
 	LIMITED("ppoll, limit not writable", PPOLL_CONST),
+#ifdef SYS_select
 	LIMITED("select", SELECT),
 	LIMITED("select, limit not writable", SELECT_CONST),
+#endif
 	LIMITED("pselect6", PSELECT),
 	LIMITED("nanosleep", NANOSLEEP),
 	LIMITED("clock_nanosleep", CLOCK_NANOSLEEP),

@@ -15,6 +15,7 @@ void registers_call_arguments(const struct registers *registers,
 			      uint64_t ret_arguments[static CALL_ARGUMENTS])
 {
 	memcpy(ret_arguments, registers->x, CALL_ARGUMENTS * sizeof(registers->x[0]));
+	ret_arguments[0] = registers->call_argument;
 }
 
 int64_t registers_call_result(const struct registers *registers)

@@ -156,7 +156,8 @@ static bool is_result(const struct state *state, uint32_t word, struct request_c
 	return true;
 }
 
-static bool decode(const uint8_t *code, size_t length, uint64_t address, size_t at, struct vm_instruction *ret_at)
+static bool decode(const uint8_t *code, size_t length, uint64_t address, size_t at,
+		   struct vm_instruction *ret_at)
 {
 	if (at > length || length - at < INSTRUCTION_BYTES)
 		return false;
@@ -181,7 +182,8 @@ bool request_code_read(const uint8_t *code, size_t length, uint64_t address, str
 	uint64_t target = 0;
 	size_t at = 0;
 
-	for (unsigned int i = 0; i < INSTRUCTIONS_MAX && decode(code, length, address, at, &instruction); i++) {
+	for (unsigned int i = 0; i < INSTRUCTIONS_MAX && decode(code, length, address, at, &instruction);
+	     i++) {
 		at += INSTRUCTION_BYTES;
 		if (is_result(&state, instruction.word, ret_code))
 			return true;

@@ -24,7 +24,8 @@ struct reading {
 	size_t branch_count, branches_done, instructions;
 };
 
-bool member_path(const struct member_value *base, int64_t offset, bool is_indexed, struct member_value *ret_path)
+bool member_path(const struct member_value *base, int64_t offset, bool is_indexed,
+		 struct member_value *ret_path)
 {
 	if (!base->is_known || base->depth == MEMBER_DEPTH_MAX)
 		return false;

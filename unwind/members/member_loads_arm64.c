@@ -31,8 +31,9 @@ static struct member_value get(const struct member_state *state, unsigned int nu
 }
 
 /* A load of these bytes from there into the register; of a vector, no general register changes. */
-static void load(const struct member_code *code, struct member_state *state, unsigned int number, bool is_vector,
-		 const struct member_value *base, int64_t offset, bool is_indexed, unsigned int bytes)
+static void load(const struct member_code *code, struct member_state *state, unsigned int number,
+		 bool is_vector, const struct member_value *base, int64_t offset, bool is_indexed,
+		 unsigned int bytes)
 {
 	struct member_value path = unknown;
 

@@ -9,8 +9,10 @@
  * those, ljspy changes the thread's result from -EINTR to -ERESTARTNOHAND while the
  * thread is stopped on its way out of the kernel. Then the kernel decides as for other
  * calls: it restarts the call if no handler runs, and returns EINTR if one does. The
- * kernel reads the result after the stop and never shows it to the program. Long reads
- * of random bytes and zeroes end with what they have so far: ljspy starts these over.
+ * kernel reads the result after the stop and never shows it to the program. On arm64 the
+ * kernel has decided before the stop, so ljspy does there what the kernel does for other
+ * calls. Long reads of random bytes and zeroes end with what they have so far: ljspy
+ * starts these over.
  *
  * A call with a time limit that begins again has its full time again. If ljspy only
  * stops running threads, the call takes longer by the time that the stop takes. The
@@ -27,10 +29,15 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <sys/user.h>
 
 #include "unwind/elf/registers.h"
 
-struct user_regs_struct;
+/* A call that begins again when its thread goes on. */
+struct restarted_call {
+	bool is_set;
+	struct user_regs_struct ended; /* the registers with which it would have ended */
+};
 
 /*
  * Is a thread in a ptrace stop, with these registers, about to leave a call that can
@@ -42,7 +49,17 @@ bool interrupted_call_find(pid_t tid, const struct user_regs_struct *regs, bool 
 /* Is a thread that is held with these registers on its way out of a call that was interrupted? */
 bool interrupted_call_has_ended(const struct registers *registers);
 
-/* Restart the call when the thread goes on. The thread is in a ptrace stop. */
-void interrupted_call_restart(pid_t tid);
+/*
+ * Restart the call when the thread goes on. The thread is in a ptrace stop with these
+ * registers. Keep *ret_call until the next stop.
+ */
+void interrupted_call_restart(pid_t tid, const struct user_regs_struct *regs,
+			      struct restarted_call *ret_call);
+
+/*
+ * The thread, in a ptrace stop, gets a signal next. If it has a handler, and the last stop
+ * has restarted a call that has not begun yet, the call ends with EINTR after all.
+ */
+void interrupted_call_deliver(pid_t tid, int signal, struct restarted_call *call);
 
 #endif

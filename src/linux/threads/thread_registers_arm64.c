@@ -6,6 +6,8 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
+#include "src/linux/threads/forgotten_call_arm64.h"
+
 /* Newer than some headers (linux/elf.h) */
 #ifndef NT_ARM_PAC_MASK
 #define NT_ARM_PAC_MASK 0x406
@@ -27,6 +29,18 @@ bool thread_registers_read_old(pid_t tid, struct user_regs_struct *ret_registers
 	return false;
 }
 
+/* Before a stop on the way out of a call, the kernel forgets the call. */
+static void complete_forgotten(pid_t tid, struct registers *registers)
+{
+	uint64_t x8 = registers->x[REGISTER_X8];
+	bool begins;
+	int64_t number = forgotten_call_number(tid, registers->pc, x8, &begins);
+
+	if (number < 0 || (!begins && !forgotten_call_argument(tid, x8, &registers->call_argument)))
+		return;
+	registers->call_number = (uint64_t)number;
+}
+
 void thread_registers_complete(pid_t tid, struct registers *registers)
 {
 	struct {
@@ -39,6 +53,9 @@ void thread_registers_complete(pid_t tid, struct registers *registers)
 		registers->thread_pointer = pointer;
 	if (read_set(tid, NT_ARM_PAC_MASK, &masks, sizeof(masks)))
 		registers->signed_bits = masks.code;
+	registers->call_argument = registers->x[REGISTER_X0];
 	if (read_set(tid, NT_ARM_SYSTEM_CALL, &number, sizeof(number)))
 		registers->call_number = (uint64_t)(int64_t)number;
+	if ((int64_t)registers->call_number < 0)
+		complete_forgotten(tid, registers);
 }

@@ -58,6 +58,7 @@ struct seized {
 	bool has_regs;         /* it is stopped, and regs are its registers */
 	bool is_read;          /* it is held, and the caller has asked for its registers */
 	struct user_regs_struct regs;
+	struct restarted_call call; /* the one that the last stop has restarted */
 	UT_hash_handle hh;
 };
 
@@ -225,7 +226,7 @@ static bool find_interrupted_call(struct seized *seized, bool *ret_limited)
 static void restart_call(struct seized *seized)
 {
 	seized->has_regs = false;
-	interrupted_call_restart(seized->tracee.tid);
+	interrupted_call_restart(seized->tracee.tid, &seized->regs, &seized->call);
 }
 
 /* Keep a stop by ljspy from ending the call that the thread waits in. */
@@ -234,7 +235,7 @@ static void restart_after_interrupt(struct tracee *tracee)
 	struct seized *seized = seized_of(tracee);
 	bool limited;
 
-	seized->job_stopped = false;
+	seized->job_stopped = seized->call.is_set = false;
 	if (find_interrupted_call(seized, &limited))
 		restart_call(seized);
 }
@@ -319,6 +320,7 @@ static void handle_signal(struct tracer *tracer, struct tracee *tracee, int sign
 	if (tracee->wanted || tracee->hold_late)
 		ask_to_stop(tracee);
 	restart_after_signal(tracee, signal);
+	interrupted_call_deliver(tracee->tid, signal, &seized_of(tracee)->call);
 	pass_on(tracer, tracee, signal);
 }
 
