@@ -317,6 +317,36 @@ static void late_stop_holds_in_a_storm_of_signals(void **state)
 	tracer_free(tracer);
 }
 
+/* The signal that reports a late stop is taken; that there is something to look at is remembered. */
+static void late_stop_that_a_wakeup_tells_of_is_due_for_a_look(void **state)
+{
+	struct target_process target = target_process_start("spinner", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+	unsigned int late = 0;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	for (int i = 0; i < 200; i++) {
+		poll_for_ms(tracer, 1);
+		assert_false(tracer_poll_is_due(tracer));
+		if (tracer_stop(tracer, tracee, 0)) {
+			tracee->hold_late = true;
+			for (int ms = 0; ms < 5000 && tracee->state != TRACEE_HELD; ms++) {
+				usleep(1000);
+				tracer_take_wakeup(tracer);
+			}
+			assert_int_equal(tracee->state, TRACEE_HELD);
+			assert_true(tracer_poll_is_due(tracer));
+			late++;
+		}
+		tracer_resume(tracer, tracee);
+	}
+	assert_true(late > 0);
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
 static void every_stop_is_asked_for(void **state)
 {
 	struct target_process target = target_process_start("spinner", NULL);
@@ -751,6 +781,7 @@ int main(void)
 		cmocka_unit_test(job_stop_ends_the_call_that_a_thread_waits_in_as_ever),
 		cmocka_unit_test(signals_arrive_once_and_in_order),
 		cmocka_unit_test(late_stop_holds_in_a_storm_of_signals),
+		cmocka_unit_test(late_stop_that_a_wakeup_tells_of_is_due_for_a_look),
 		cmocka_unit_test(every_stop_is_asked_for),
 		cmocka_unit_test(job_stopped_target_stays_stopped_until_continued),
 		cmocka_unit_test(target_stopped_before_it_was_seized_stays_stopped),
