@@ -38,7 +38,11 @@ API = {"lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_getfield", "lua
 # If C code starts a garbage collection, ljspy cannot always join what it runs to its caller.
 LOST_SHARE = 0.02
 WHOLE_SHARE = 0.5
+# CPU time that the thread used before ljspy could look: no stack. On a busy machine the last of it is told so.
+UNSEEN, UNSEEN_SHARE = "[lost: thread asleep when sampled]", 0.1
 RECORDINGS_MAX = 4
+# CPU time of as many samples as make one of them less than half of LOST_SHARE; on a quiet machine there is much more.
+ENOUGH_US = 200_000
 
 
 @pytest.fixture(scope="module", params=BUILDS)
@@ -123,7 +127,13 @@ def judge(simple, legal):
 
 
 def record(target, directory, view="all"):
-    return ljspy.record_native(directory, "-p", target.pid, seconds=2, options=["--native", view])
+    """Stacks of the target; on a busy machine of several recordings, for one stack must be less than LOST_SHARE."""
+    recorded = []
+    for _ in range(RECORDINGS_MAX):
+        recorded += ljspy.record_native(directory, "-p", target.pid, seconds=2, options=["--native", view])
+        if sum(weight for _, weight in recorded) > ENOUGH_US:
+            break
+    return recorded
 
 
 @pytest.fixture
@@ -133,12 +143,17 @@ def check_verdicts(note_lost, request):
     def check(verdicts):
         weights = dict.fromkeys(("whole", "short", "lost", "wrong"), 0)
         examples = {verdict: [] for verdict in weights}
+        unseen = 0
         for verdict, frames, weight in verdicts:
+            if frames == [UNSEEN]:
+                unseen += weight
+                continue
             weights[verdict] += weight
             examples[verdict].append(";".join(frames))
         note_lost(request.node.name, sum(map(len, examples.values())), weights)
         total = sum(weights.values())
         assert total > 0, "nothing was judged"
+        assert unseen <= UNSEEN_SHARE * total
         assert not examples["wrong"], "\n".join(examples["wrong"])
         assert weights["lost"] <= LOST_SHARE * total, "\n".join(examples["lost"])
         assert weights["whole"] >= WHOLE_SHARE * (total - weights["lost"])

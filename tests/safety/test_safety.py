@@ -79,7 +79,7 @@ def test_memory_is_untouched(runtime, tmp_path):
     writable = r"^\S+ .w"
     with ljspy.Target([*argv, "-e", "print('ready') io.flush() while true do end"]) as target:
         target.wait_ready()
-        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 5e8)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 5e8, seconds=ljspy.READY_SECONDS)
         before = digest(target.pid, writable)
         samples = 0
         while samples < 1000:
