@@ -268,9 +268,13 @@ void dump_process_sort(struct dump_process *process)
 const char *dump_state_text(enum coroutine_state state)
 {
 	static const char *const texts[COROUTINE_STATE_COUNT] = {
-		[COROUTINE_SUSPENDED] = "suspended",      [COROUTINE_NOT_STARTED] = "not started",
-		[COROUTINE_RUNNING] = "running",          [COROUTINE_NORMAL] = "normal",
-		[COROUTINE_ACTIVE] = "running or normal", [COROUTINE_DEAD] = "dead",
+		[COROUTINE_SUSPENDED] = "suspended",
+		[COROUTINE_NOT_STARTED] = "not started",
+		[COROUTINE_RUNNING] = "running",
+		[COROUTINE_NORMAL] = "normal",
+		[COROUTINE_ACTIVE] = "running or normal",
+		[COROUTINE_PARKED] = "on another C stack",
+		[COROUTINE_DEAD] = "dead",
 	};
 
 	return texts[state];

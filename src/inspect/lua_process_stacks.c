@@ -215,12 +215,31 @@ uint64_t lua_process_coroutine_address(const struct lua_process *process, size_t
 	return process->capture.threads[index].address;
 }
 
+/*
+ * Has native code left the coroutine's C stack for the one that runs? A coroutine that has resumed another shares a
+ * stack with it. Whatever is on the first thread's stack is in that thread's frames.
+ */
+static bool is_parked(const struct lua_process *process, const struct lua_thread *thread, uint64_t cur_L)
+{
+	const struct mapping *own = maps_find(process->maps, thread->cframe), *running;
+	uint64_t cframe = 0;
+
+	if (!own || own->begin == lua_process_first_stack(process) ||
+	    memory_read(process->memory, cur_L + (uint64_t)thread->layout->L_cframe, &cframe,
+			sizeof(cframe)) != MEMORY_OK)
+		return false;
+	running = maps_find(process->maps, cframe);
+	return running && running != own;
+}
+
 enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index)
 {
 	const struct capture *capture = &process->capture;
+	const struct lua_thread *thread = &capture->threads[index];
+	const uint64_t cur_L = capture->global_count ? capture->globals[0].cur_L : 0;
+	enum coroutine_state state = lua_thread_state(thread, cur_L);
 
-	return lua_thread_state(&capture->threads[index],
-				capture->global_count ? capture->globals[0].cur_L : 0);
+	return state == COROUTINE_NORMAL && is_parked(process, thread, cur_L) ? COROUTINE_PARKED : state;
 }
 
 int lua_process_unwind_coroutine(struct lua_process *process, size_t index, const struct frame **ret_frames,

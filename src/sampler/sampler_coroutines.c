@@ -43,7 +43,8 @@ static void deliver_all(struct sampler *sampler, struct target *target, const st
 		if (!vm->complete)
 			sampler_count_missed(sampler, 1);
 		for (size_t j = 0; j < vm->group_count; j++)
-			if (vm->groups[j]->state == COROUTINE_SUSPENDED)
+			if (vm->groups[j]->state == COROUTINE_SUSPENDED ||
+			    vm->groups[j]->state == COROUTINE_PARKED)
 				deliver_group(sampler, target, vm->groups[j], now, waited_ns);
 	}
 }

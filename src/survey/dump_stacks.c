@@ -188,7 +188,8 @@ static int report_coroutine(struct search *search, size_t index)
 	const char *phase = NULL;
 	int error = 0;
 
-	if (state == COROUTINE_SUSPENDED || state == COROUTINE_NOT_STARTED || state == COROUTINE_DEAD)
+	if (state == COROUTINE_SUSPENDED || state == COROUTINE_NOT_STARTED || state == COROUTINE_DEAD ||
+	    state == COROUTINE_PARKED)
 		error = lua_process_unwind_coroutine(search->process, index, &frames, &stack.count);
 	if (!error && stack.count) {
 		stack.frames = (struct frame *)(uintptr_t)frames;

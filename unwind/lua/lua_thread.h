@@ -50,6 +50,7 @@ enum coroutine_state {
 	COROUTINE_RUNNING,
 	COROUTINE_NORMAL, /* active, and has resumed another coroutine */
 	COROUTINE_ACTIVE, /* running or normal; the build does not tell which */
+	COROUTINE_PARKED, /* active, but native code has left its C stack for another one (fibers) */
 	COROUTINE_DEAD,
 	COROUTINE_STATE_COUNT
 };
