@@ -186,11 +186,11 @@ NGINX_PARTS = ("lib", "zlib1g", "openssl", "nginx", "lua-resty-")
 NGINX_NAMED = ("libnginx-mod-http-ndk", "libnginx-mod-http-lua", "lua-resty-core", "lua-resty-lrucache")
 
 
-def nginx(suite):
+def nginx(suite, architecture="amd64"):
     """A root directory with nginx and its Lua module."""
-    root = PACKAGES / suite / "nginx"
+    root = PACKAGES / suite / ("nginx" if architecture == "amd64" else f"nginx-{architecture}")
     if not root.is_dir():
-        apt = _apt(suite)
+        apt = _apt(suite, architecture)
         names = planned(apt, "nginx", "libnginx-mod-http-lua")
         downloaded(apt, root, [name for name in names if name.startswith(NGINX_PARTS)])
     # Configurations name files as in build/packages, where each package has a directory.

@@ -28,7 +28,7 @@ struct registers {
 	uint64_t x[X_REGISTERS];
 	uint64_t sp;
 	uint64_t pc;
-	uint64_t flags; /* PSTATE */
+	uint64_t flags;          /* PSTATE */
 	uint64_t call_number;    /* of the system call; -1 outside of one */
 	uint64_t call_argument;  /* its first; x0 may have its result */
 	uint64_t thread_pointer; /* TPIDR_EL0: address of its thread-local storage; 0 if not known */

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT
+"""A short part of what `make check-arm64` judges, where ljspy has been built for arm64 (`make arm64`)."""
+
+import pathlib
+import shutil
+import sys
+
+import pytest
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent))
+import emulated  # noqa: E402, pylint: disable=wrong-import-position
+import machine  # noqa: E402, pylint: disable=wrong-import-position
+
+BUILD = machine.ROOT / "build/release-aarch64-linux-gnu-gcc"
+SYSROOT = machine.WORK / "sysroot"
+STEPS = 150
+STEPPED = (("bookworm", "calls coroutines"),)
+
+pytestmark = [
+    pytest.mark.skipif(not shutil.which("qemu-system-aarch64"), reason="qemu-system-arm is not installed"),
+    pytest.mark.skipif(not all((BUILD / name).exists() for name in ("ljspy", "tests/exactness/exactness")),
+                       reason="ljspy is not built for arm64 (make check-arm64 does)"),
+]
+
+
+def test_stacks_in_the_emulated_machine():
+    """Stepped programs, a dump and a recording there, and no wrong stack."""
+    said = emulated.boot_part(BUILD, SYSROOT, STEPS, STEPPED)
+    assert "all done" in said, said[-2000:]
+    judged = emulated.judge_steps(said, emulated.count(STEPPED)), emulated.judge_dump(said), emulated.judge_record(said)
+    assert not [fault for faults in judged for fault in faults]
