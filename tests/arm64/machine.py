@@ -17,7 +17,7 @@ WORK = ROOT / "build/arm64"
 # An instruction takes 4 ns of the emulated machine's time.
 EMULATOR = ["qemu-system-aarch64", "-M", "virt", "-cpu", "max", "-smp", "1", "-icount", "shift=2,sleep=off"]
 SUITE = "bookworm"
-COMMANDS = "sh mkfifo pidof mount mkdir sleep grep kill uname poweroff sed timeout"
+COMMANDS = "sh mount mkdir sleep grep kill uname poweroff sed timeout"
 
 
 def kernel_tree():
