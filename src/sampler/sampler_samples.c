@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "src/linux/threads/interrupted_call.h"
+#include "src/linux/calls/interrupted_call.h"
 #include "src/linux/threads/may_stop.h"
 #include "src/linux/threads/thread_registers.h"
 

@@ -19,7 +19,7 @@
 #include "src/linux/proc/process.h"
 #include "src/linux/sockets/accept_queue.h"
 #include "src/linux/sockets/socket_peer.h"
-#include "src/linux/threads/call_nature.h"
+#include "src/linux/calls/call_nature.h"
 #include "src/linux/threads/may_stop.h"
 #include "src/linux/threads/threads.h"
 #include "src/linux/threads/tracer.h"

@@ -14,7 +14,7 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/cpu_clock.h"
 #include "src/linux/proc/follow.h"
-#include "src/linux/threads/interrupted_call.h"
+#include "src/linux/calls/interrupted_call.h"
 #include "src/linux/threads/threads.h"
 #include "src/linux/threads/wait_text.h"
 #include "src/survey/asleep.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "src/linux/threads/interrupted_call.h"
+#include "src/linux/calls/interrupted_call.h"
 
 /* All arguments but one say "no limit", in whichever way the call asks for it. */
 static struct user_regs_struct call(unsigned long long number, unsigned long long others)

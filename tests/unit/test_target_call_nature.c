@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "src/linux/threads/call_nature.h"
+#include "src/linux/calls/call_nature.h"
 
 struct files {
 	int pipe[2], sockets[2], event, terminal, device, regular;

@@ -2,7 +2,7 @@
 #include "src/linux/threads/may_stop.h"
 
 #include "src/linux/clocks/clock.h"
-#include "src/linux/threads/call_nature.h"
+#include "src/linux/calls/call_nature.h"
 
 /*
  * How long ljspy leaves a thread alone after seeing it in a call that does not bear a stop: at first

@@ -6,7 +6,7 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
-#include "src/linux/threads/forgotten_call_arm64.h"
+#include "src/linux/calls/forgotten_call_arm64.h"
 
 /* Newer than some headers (linux/elf.h) */
 #ifndef NT_ARM_PAC_MASK

@@ -23,7 +23,7 @@
 #include "src/linux/clocks/visit.h"
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
-#include "src/linux/threads/interrupted_call.h"
+#include "src/linux/calls/interrupted_call.h"
 #include "src/linux/threads/thread_registers.h"
 #include "src/linux/threads/watch.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/linux/threads/forgotten_call_arm64.h"
+#include "src/linux/calls/forgotten_call_arm64.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/linux/threads/call_nature.h"
+#include "src/linux/calls/call_nature.h"
 
 #include <fcntl.h>
 #include <limits.h>

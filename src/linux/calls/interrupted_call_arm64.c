@@ -12,7 +12,7 @@
  * same. Its signal frame lies below its stack pointer. ljspy restarts nothing where it finds
  * such a frame, though it may be of an earlier signal.
  */
-#include "src/linux/threads/interrupted_call.h"
+#include "src/linux/calls/interrupted_call.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "src/linux/proc/proc_file.h"
-#include "src/linux/threads/forgotten_call_arm64.h"
-#include "src/linux/threads/interrupted_call_parts.h"
+#include "src/linux/calls/forgotten_call_arm64.h"
+#include "src/linux/calls/interrupted_call_parts.h"
 
 enum {
 	FRAME_BYTES_MAX = 96 << 10, /* of a signal, with the largest vectors and matrices */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What all machines have in common: which calls may begin again, by their numbers and arguments. */
-#include "src/linux/threads/interrupted_call_parts.h"
+#include "src/linux/calls/interrupted_call_parts.h"
 
 #include <errno.h>
 #include <stddef.h>

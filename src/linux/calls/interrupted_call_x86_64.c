@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Interrupted system calls on x86-64. */
-#include "src/linux/threads/interrupted_call.h"
+#include "src/linux/calls/interrupted_call.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
-#include "src/linux/threads/interrupted_call_parts.h"
+#include "src/linux/calls/interrupted_call_parts.h"
 
 /* linux/errno.h in the kernel: "restart if no handler" */
 enum { ERESTARTSYS = 512, ERESTARTNOHAND = 514, ERESTART_RESTARTBLOCK = 516 };
