@@ -50,7 +50,8 @@ SAMPLED = (
     ("bullseye", "calls metamethods", "hotloop=2 hotexit=2 sizemcode=32 maxmcode=32 maxtrace=20"),
 )
 SAMPLES = 100
-LOST_SHARE, LOST_SAMPLES = 0.01, 4
+# Of each stepped program, and of all that is sampled while traces are compiled and left all the time.
+LOST_SHARE, LOST_SAMPLED_SHARE = 0.01, 0.02
 RECORDED = "calls"
 LEAST_RECORDED = 10  # kinds of stack
 ROW = re.compile(r"(step|sample) (\S+) +(\S+) +(\S+) +(\d+) judged, +(\d+) wrong, +(\d+) without a line, +(\d+) lost")
@@ -115,12 +116,17 @@ def lines_of(said, word):
 def judge_steps(said, programs):
     """As many programs must have been judged."""
     rows = ROW.findall(said)
+    sampled = collections.Counter()
     for row in rows:
         mode, suite, program, jit, *counts = row
         judged, wrong, no_line, lost = map(int, counts)
         print(f"{suite} {program}, jit {jit}: {judged} stacks, {wrong} wrong, {no_line} without a line, {lost} lost")
-        if judged == 0 or wrong or lost > (LOST_SHARE * judged if mode == "step" else LOST_SAMPLES):
+        if mode == "sample":
+            sampled.update(judged=judged, lost=lost)
+        if judged == 0 or wrong or (mode == "step" and lost > LOST_SHARE * judged):
             yield f"{suite} {program}: {counts}"
+    if sampled["lost"] > LOST_SAMPLED_SHARE * sampled["judged"]:
+        yield f"lost: {sampled['lost']} of {sampled['judged']} samples"
     if len(rows) != programs:
         yield f"{len(rows)} of {programs} programs were judged"
 

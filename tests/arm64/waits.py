@@ -41,7 +41,7 @@ def judge(said):
     samples = re.search(r"nap-figures samples +(\d+)", said)
     print(f"naps: {sum(int(row[1]) for row in rows)} in {len(rows)} calls, {samples[1] if samples else 0} samples, "
           f"{sum(int(row[2]) for row in rows)} interrupted, {sum(int(row[3]) for row in rows)} wrong, {sum(int(row[4]) for row in rows)} early")
-    if [row[0] for row in rows] != KINDS or not samples or int(samples[1]) < LEAST_SAMPLES:
+    if {row[0] for row in rows} != {*KINDS} or not samples or int(samples[1]) < LEAST_SAMPLES:
         yield f"naps: {rows}"
     for name, naps, *ends, words in rows:
         if int(naps) < LEAST_NAPS or any(int(end) for end in ends):
