@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Compare what two builds of ljspy cost, in turns on the same targets, and say what has become slower:
 
-    against.py BEFORE NOW DIRECTORY [PAIRS]
+    against.py BEFORE NOW DIRECTORY PAIRS SECONDS
 
-It judges ratios, not times. A figure counts as slower or quicker if all pairs but one say so.
+It judges ratios, not times. A figure counts as slower or quicker if all pairs say so, of many all but one.
 """
 
 import json
@@ -16,19 +16,17 @@ import pause
 
 import ljspy
 
-PAIRS = 11
-SECONDS = 0.5
+MANY = 11  # pairs: as seldom by chance as all of seven
 RATE = 499
 TARGETS = ("plain luajit", "nginx under load")
 
 
 def verdict(ratios):
-    """What the pairs agree on; one may disagree."""
-    above = sum(ratio > 1 for ratio in ratios)
-    below = sum(ratio < 1 for ratio in ratios)
-    if above >= len(ratios) - 1 and below <= 1:
+    """What the pairs agree on; one of many may disagree."""
+    enough = len(ratios) - (len(ratios) >= MANY)
+    if sum(ratio > 1 for ratio in ratios) >= enough:
         return "slower"
-    return "quicker" if below >= len(ratios) - 1 and above <= 1 else "the same"
+    return "quicker" if sum(ratio < 1 for ratio in ratios) >= enough else "the same"
 
 
 def compare(name, builds, options):
@@ -47,10 +45,10 @@ def compare(name, builds, options):
 
 
 def main():
-    before, now, directory, *pairs = sys.argv[1:]
+    before, now, directory, pairs, seconds = sys.argv[1:]
     directory = pathlib.Path(directory).resolve()
     directory.mkdir(parents=True, exist_ok=True)
-    options = measure.Options(int(pairs[0]) if pairs else PAIRS, SECONDS, directory, directory)
+    options = measure.Options(int(pairs), float(seconds), directory, directory)
     builds = [pathlib.Path(build).resolve() for build in (before, now)]
     rows = [row for name in TARGETS for row in compare(name, builds, options)]
     print(measure.table(rows))

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 
+import against
 import ljspy
 import measure
 import pytest
@@ -30,6 +31,14 @@ def test_curves_are_judged_by_how_they_grow():
     assert scale.steepest(sizes, [120, 90, 110, 100]) < scale.STEEPEST
     assert scale.steepest(sizes, [100 + size**2 / 1e4 for size in sizes]) > scale.STEEPEST
     assert scale.steepest(sizes, [size**2 for size in sizes]) > scale.STEEPEST
+
+
+def test_what_pairs_do_not_agree_on_is_the_same():
+    assert against.verdict([1.1] * 7) == "slower"
+    assert against.verdict([0.9] * 7) == "quicker"
+    assert against.verdict([1.1] * 6 + [0.99]) == "the same"
+    assert against.verdict([1.1] * 10 + [0.99]) == "slower"
+    assert against.verdict([0.9] * 9 + [1.01] * 2) == "the same"
 
 
 def test_figures_are_medians_of_ratios_of_neighbours():
