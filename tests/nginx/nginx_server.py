@@ -16,6 +16,13 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "layouts"))
 import packages  # noqa: E402
 
 OTHER_RELEASES = ("bullseye", "trixie", "sid")
+# Of all tests here; None: this machine's.
+RELEASE = os.environ.get("LJSPY_NGINX")
+# lua-nginx-module 0.10.13 of Debian 11 makes a function of a block's Lua, where later ones have a main chunk. Its API
+# is C, without lua-resty-core; so there is no ngx.balancer, and C functions without a name do what FFI calls do later.
+IS_OLD = RELEASE == "bullseye"
+# The kernel's name of the process: the loader of another release starts nginx.
+COMM = "ld-linux-x86-64" if RELEASE else "nginx"
 
 
 def template(name):
@@ -53,7 +60,7 @@ class Nginx:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        release = release or os.environ.get("LJSPY_NGINX")
+        release = release or RELEASE
         root = packages.nginx(release) if release else ljspy.PACKAGES
         settings |= {"DIRECTORY": directory, "PACKAGES": root, "PORT": self.port}
         path = directory / "nginx.conf"

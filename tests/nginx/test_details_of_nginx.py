@@ -19,6 +19,8 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its workers to be nobody"),
 ]
 
+# Details are what FFI calls are given.
+has_ffi = pytest.mark.skipif(nginx_server.IS_OLD, reason="lua-nginx-module 0.10.13 makes no FFI calls")
 CONFIG = nginx_server.template("details.conf.in")
 DETAIL = re.compile(r"\[(?:pattern|dict|lock|host) .*\]$")
 PATTERNS = {"pattern ^(a+)+$", "pattern ^(a|aa)+$"}
@@ -122,6 +124,7 @@ def judge_until(directory, server, path, wanted):
     return counts, right
 
 
+@has_ffi
 @both
 def test_patterns_are_those_of_their_lines(server, tmp_path):
     counts, right = judge_until(tmp_path, server, "/patterns", PATTERNS)
@@ -129,6 +132,7 @@ def test_patterns_are_those_of_their_lines(server, tmp_path):
     assert counts["unknown"] <= counts["right"] / 10, counts
 
 
+@has_ffi
 @both
 def test_dictionaries_are_those_of_their_lines(server, tmp_path):
     wanted = {'dict cats: get "tom"', 'dict dogs: store "rex"', 'dict dogs: incr "rex"'}
@@ -141,6 +145,7 @@ def test_dictionaries_are_those_of_their_lines(server, tmp_path):
         assert right == wanted and counts["unknown"] == 0, counts
 
 
+@has_ffi
 @compiled
 def test_nothing_is_shown_unless_asked_for(server, tmp_path):
     with busy(server, "/patterns"):
@@ -174,8 +179,10 @@ def test_a_stopped_holder_is_named(server):
             if f"held by {holder}" in text:
                 break
             time.sleep(0.01)
-    assert f"    [lock of dogs: held by {holder}, stopped]\n    ngx_shmtx_lock [nginx]\n" in text, text
-    assert "[dict dogs: get" in text
+    # Through C functions that return to Lua by themselves, only the outermost is there.
+    below = r"(ngx_shmtx_lock \[nginx\]|get \[ngx_http_lua_module.so\])"
+    assert re.search(rf"    \[lock of dogs: held by {holder}, stopped\]\n    {below}\n", text), text
+    assert "[dict dogs: get" in text or nginx_server.IS_OLD
 
 
 @compiled

@@ -47,7 +47,7 @@ def phases_seen(pid):
         dumped = json.loads(ljspy.run("dump", "-p", pid, "--json").stdout)
         for group in dumped["processes"][0]["vms"][0]["groups"]:
             inside = [names.get(frame["firstline"]) for frame in group["frames"]
-                      if (frame["file"] or "").startswith("init_by_lua(")]
+                      if (frame["file"] or "").startswith("init_by_lua")]
             function = next(filter(None, inside), None)
             seen[function, group["phase"]] += group["count"]
         time.sleep(0.2)

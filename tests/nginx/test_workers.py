@@ -162,7 +162,7 @@ def test_workers_without_their_master(directory):
         with recorded(directory, server, user=ljspy.NOBODY, status=ljspy.WITH_ERRORS) as outcome:
             wait_busy(workers, 3e8)
     message = outcome[0].run.stderr
-    assert f"Process {server.master.pid} (nginx) belongs to user root" in message
+    assert f"Process {server.master.pid} ({nginx_server.COMM}) belongs to user root" in message
     assert set(shares(outcome[0])) == workers
 
 
