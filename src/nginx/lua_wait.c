@@ -11,6 +11,17 @@
 
 enum { NEAR_FRAMES = 4 /* how far from the innermost frame a library's file counts */ };
 
+/* nginx counts what a connection sends, from zero on when it is made or taken from a pool (ngx_connection_t.sent). */
+static bool has_sent(struct lua_process *process, uint64_t connection)
+{
+	const struct request_members *members = lua_process_request_members(process);
+	uint64_t sent;
+
+	return members->sent == MEMBER_UNKNOWN ||
+	       !memory_u64(lua_process_memory(process), connection + (uint64_t)members->sent, &sent) ||
+	       sent != 0;
+}
+
 void lua_wait_read(struct lua_process *process, uint64_t thread, struct lua_wait *ret_wait)
 {
 	struct light_thread light_thread;
@@ -28,8 +39,10 @@ void lua_wait_read(struct lua_process *process, uint64_t thread, struct lua_wait
 		return;
 	cosocket_read(lua_process_memory(process), &lua_process_global(process, 0)->vm->layout, &connections,
 		      &light_thread, &ret_wait->socket);
-	if (ret_wait->socket.connection && lua_process_has_timer_flags(process))
-		ret_wait->limit = connection_wait(lua_process_memory(process), ret_wait->socket.connection);
+	if (!ret_wait->socket.connection || !lua_process_has_timer_flags(process))
+		return;
+	ret_wait->limit = connection_wait(lua_process_memory(process), ret_wait->socket.connection);
+	ret_wait->has_sent = has_sent(process, ret_wait->socket.connection);
 }
 
 /*---- Functions ----*/
@@ -96,7 +109,7 @@ static const char *name_by_function(const struct frame *frames, size_t count)
 
 /*---- Sockets ----*/
 
-/* What an open socket does: by the function, else by the time limit that is set. */
+/* What an open socket does: by the function, else by the time limit that is set and what it has sent. */
 static const char *verb_of(const struct lua_wait *wait, const struct frame *frames, size_t count)
 {
 	static const struct {
@@ -119,7 +132,10 @@ static const char *verb_of(const struct lua_wait *wait, const struct frame *fram
 	/* What receiveuntil() returns has the name that the program gives it. */
 	if (wait->limit == CONNECTION_WAIT_READ)
 		return "receive";
-	return wait->limit == CONNECTION_WAIT_WRITE ? "send" : NULL;
+	if (wait->limit != CONNECTION_WAIT_WRITE)
+		return NULL;
+	/* A connection takes some bytes before it makes its sender wait. */
+	return wait->socket.state == COSOCKET_CLIENT || wait->has_sent ? "send" : "connect";
 }
 
 /* An address, without a port or with it. */

@@ -21,6 +21,7 @@
 struct lua_wait {
 	struct cosocket socket;
 	enum connection_wait limit; /* of its connection */
+	bool has_sent;              /* its connection has sent bytes, or that is unknown */
 	bool with_names;            /* details are wanted: show names of hosts, too */
 	uint64_t thread,
 		parent; /* the lua_State, and the one that created it for the same request; 0: none */
