@@ -55,9 +55,13 @@ struct sample_gc {
 	uint64_t heap_bytes; /* g->gc.total; 0 if unknown */
 };
 
+/* The route of a sample that works for a request of nginx, but it is unknown for which. */
+#define ROUTE_UNKNOWN "[unknown request]"
+
 /* The request of nginx that a sample works for. If there is none, or it is unknown, all is zero. */
 struct sample_request {
-	const char *route;  /* its path with "*" for identifiers, or a gateway's "route NAME"; NULL: none */
+	const char *route;  /* its path with "*" for identifiers, or a gateway's "route NAME", or
+				       ROUTE_UNKNOWN, with which all else is zero; NULL: none */
 	const char *method; /* NULL if unknown */
 	const char *host;   /* the same */
 	uint32_t status;    /* 0: not set yet */

@@ -434,7 +434,7 @@ static const char *request_group(enum filter_group group, const struct sample_re
 {
 	if (!request->route)
 		return "no request";
-	if (group == GROUP_ROUTE)
+	if (group == GROUP_ROUTE || strcmp(request->route, ROUTE_UNKNOWN) == 0)
 		return request->route;
 	if (group == GROUP_HOST)
 		return request->host ? request->host : "no host";

@@ -134,6 +134,7 @@ void lua_process_close(struct lua_process *process)
 	image_free(process->image);
 	maps_free(process->maps);
 	live_memory_free(process->live);
+	free(process->places);
 	known_files_free(process->own_files);
 	while (process->luajits) {
 		struct luajit_module *luajit = process->luajits;
@@ -200,6 +201,7 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 	}
 	process->wants_search = false;
 	process_find_gateways(process);
+	process_find_request_places(process);
 	process_refresh_details(process);
 	return 0;
 }

@@ -76,7 +76,8 @@ struct lua_process {
 	uint64_t loop_clock;            /* address of an event loop's clock; 0 if there is none */
 	struct connections connections; /* of the ngx_cycle_t at connections_cycle; 0: not known yet */
 	uint64_t connections_cycle;
-	bool has_timer_flags; /* lua_process_has_timer_flags() */
+	struct request_places *places; /* NULL: it is no nginx; owned */
+	bool has_timer_flags;          /* lua_process_has_timer_flags() */
 	unsigned int timer_flag_tries;
 	struct capture capture;
 	char route[ROUTE_BYTES];        /* of the request captured last */
@@ -135,6 +136,9 @@ void process_close_details(struct lua_process *process);
 
 /* Find Kong or APISIX in the states that may have one. */
 void process_find_gateways(struct lua_process *process);
+
+/* Find where the requests of nginx may be. */
+void process_find_request_places(struct lua_process *process);
 
 /* Find what of the process does not change while it runs. */
 void process_refresh_details(struct lua_process *process);

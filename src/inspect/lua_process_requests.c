@@ -2,6 +2,8 @@
 /* Requests of nginx in a process, and the Lua that works for them. */
 #include "src/inspect/lua_process_parts.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "memory/page_cache.h"
@@ -43,27 +45,11 @@ void process_find_gateways(struct lua_process *process)
 	page_cache_free(cache);
 }
 
-/* The only state with a gateway; NULL if there is none, or several: then a request does not tell which it has. */
-static const struct global_state *find_gateway(const struct lua_process *process)
-{
-	const struct global_state *found = NULL;
-
-	for (size_t i = 0; i < lua_image_count(process->lua); i++) {
-		const struct global_state *global = lua_image_global(process->lua, i);
-
-		if (global->gateway && found)
-			return NULL;
-		if (global->gateway)
-			found = global;
-	}
-	return found;
-}
-
 bool lua_process_read_request(struct lua_process *process, uint64_t address,
 			      struct nginx_request *ret_request)
 {
 	const struct request_layout *layout = lua_image_request_layout(process->lua);
-	const struct global_state *global = find_gateway(process);
+	const struct global_state *global = lua_image_gateway(process->lua);
 	struct memory_range ranges[REQUEST_RANGES];
 	struct request_context context;
 
@@ -91,6 +77,35 @@ bool lua_process_connections(struct lua_process *process, struct connections *re
 	}
 	*ret_connections = process->connections;
 	return true;
+}
+
+void process_find_request_places(struct lua_process *process)
+{
+	struct connections connections;
+	struct request_places *places = process->places;
+
+	if (process->core || !lua_process_connections(process, &connections))
+		return;
+	if (!places)
+		places = process->places = malloc(sizeof(*places));
+	if (!places)
+		return;
+	places->connections = connections;
+	places->heap_count = 0;
+	for (size_t i = 0; i < maps_count(process->maps) && places->heap_count < REQUEST_HEAPS_MAX; i++) {
+		const struct mapping *mapping = maps_at(process->maps, i);
+		struct request_heap *last = places->heap_count ? &places->heaps[places->heap_count - 1]
+							       : NULL;
+
+		if (mapping->inode || !(mapping->access & MAPPING_WRITE) ||
+		    (mapping->path[0] && strcmp(mapping->path, "[heap]") != 0))
+			continue;
+		if (last && last->end == mapping->begin)
+			last->end = mapping->end;
+		else
+			places->heaps[places->heap_count++] = (struct request_heap){ mapping->begin,
+										     mapping->end };
+	}
 }
 
 bool lua_process_has_timer_flags(struct lua_process *process)
@@ -169,16 +184,32 @@ size_t lua_process_light_threads(struct lua_process *process, uint64_t request, 
 	return count;
 }
 
+/* The request that the captured thread works for, in Lua or in nginx's own code; NULL if there is none. */
+static const struct nginx_request *captured_request(const struct capture *capture)
+{
+	if (capture->has_request_context)
+		return capture->request.address ? &capture->request : NULL;
+	return capture->on_stack.verdict == STACK_REQUEST_FOUND
+		       ? &capture->on_stack.requests[capture->on_stack.found]
+		       : NULL;
+}
+
 struct sample_request lua_process_request(struct lua_process *process, uint64_t time_ns)
 {
-	const struct nginx_request *request = &process->capture.request;
-	uint64_t start_ns = request->start_ms * NS_PER_MS, captured_ns;
+	const struct nginx_request *request = captured_request(&process->capture);
+	uint64_t start_ns, captured_ns;
 
-	if (!process->capture.has_request_context || request->address == 0)
-		return (struct sample_request){ 0 };
+	if (!request)
+		return (struct sample_request){
+			.route = process->capture.on_stack.verdict == STACK_REQUEST_UNKNOWN ? ROUTE_UNKNOWN
+											    : NULL,
+		};
+	start_ns = request->start_ms * NS_PER_MS;
 	/* nginx notes the time of day. */
 	captured_ns = clock_now_ns(CLOCK_REALTIME) - (clock_now_ns(CLOCK_MONOTONIC) - time_ns);
 	nginx_request_route(request, process->route);
+	if (process->route[0] == '\0') /* nginx has not read its first line yet */
+		return (struct sample_request){ .route = ROUTE_UNKNOWN };
 	return (struct sample_request){
 		.route = process->route,
 		.method = request->method[0] ? request->method : NULL,

@@ -15,6 +15,8 @@ enum { CAPTURES_MAX = 3 }; /* per sample: one state within another may lead to t
 static struct capture_process capture_process(const struct lua_process *process)
 {
 	return (struct capture_process){
+		.places = process->places,
+		.live = process->memory,
 		.lua = process->lua,
 		.objects = process->objects,
 		.snapshot = process->snapshot,

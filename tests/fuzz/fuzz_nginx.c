@@ -16,6 +16,7 @@
 #include "unwind/nginx/nginx_request.h"
 #include "unwind/nginx/route.h"
 #include "unwind/nginx/shared_dict.h"
+#include "unwind/nginx/stack_requests.h"
 #include "unwind/nginx/timers.h"
 #include "unwind/nginx/zones.h"
 
@@ -196,6 +197,37 @@ static void read_sockets(struct memory *memory, uint64_t thread, const struct co
 	connection_wait(memory, cosocket.connection ? cosocket.connection : thread);
 }
 
+/* All that the memory holds may be on a stack. */
+static void read_stack(struct memory *memory)
+{
+	static struct request_places places = { .heaps = { { FUZZ_BASE, FUZZ_BASE + ZONE_BYTES } },
+						.heap_count = 1 };
+	struct registers frame = { .pc = 0 };
+	int kept = 0;
+	struct stack_requests requests;
+	struct request_words words;
+	uint64_t word;
+
+	places.connections = made_up;
+	while (!registers_are_kept(kept))
+		kept++;
+	request_words_begin(&words);
+	for (uint64_t at = FUZZ_BASE; at < FUZZ_BASE + ZONE_BYTES; at += sizeof(word))
+		if (memory_u64(memory, at, &word))
+			request_words_add(&places, &words, word);
+	stack_requests_read(memory, &members, &places, &words, &requests);
+	fuzz_check(words.count <= STACK_REQUEST_WORDS_MAX && requests.word_count <= words.count,
+		   "words of a stack have room");
+	for (size_t i = 0; i < requests.word_count; i++) {
+		fuzz_check(requests.words[i].request < requests.count, "a word has a request");
+		*registers_locate(&frame, kept) = requests.words[i].word;
+		stack_requests_judge(&requests, &frame);
+	}
+	stack_requests_end(&requests, true);
+	fuzz_check(requests.verdict != STACK_REQUEST_FOUND || requests.found < requests.count,
+		   "the request that is found is there");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input input = fuzz_input(data, size);
@@ -220,6 +252,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	read_timers(&mapped.memory, request, &made_up);
 	read_sockets(&mapped.memory, request, &made_up);
+	read_stack(&mapped.memory);
 	read_zone(&mapped.memory, cycle, cycle + ZONE_BYTES);
 	if (request_context(&mapped.memory, &layout, request, ranges, &context))
 		fuzz_check(light_threads_find(&mapped.memory, &layout, &luajit, request, &context, threads) <=

@@ -149,7 +149,7 @@ def pools_of(server, *options):
 
 def test_pools_of_connections(server):
     assert pools_of(server) == [] and server.get("/keeps") == b"kept"
-    size = None if server.release == "bullseye" else 7
+    size = None if (server.release or nginx_server.RELEASE) == "bullseye" else 7
     peer = f"127.0.0.1:{server.silent}"
     assert {(0, 1, size, peer), (0, 1, size, None)} == set(pools_of(server))
     assert {name for _, _, _, name in pools_of(server, "--detail")} == {peer, "password"}
@@ -169,7 +169,9 @@ def test_cpu_time_by_route(server, tmp_path):
     assert {(s["request"]["route"], s["request"]["host"], s["request"]["method"]) for s in named} == {
         ("/busy/*", "shop.example.com", "GET")}
     assert {s["request"].get("status") for s in named} == {None, 202}
-    assert {s["phase"] for s in named} == {"content", "log"}
+    # nginx's own code, before and after Lua, has a request and no phase of Lua.
+    assert {s["phase"] for s in named if s["vm_state"] != "none"} == {"content", "log"}
+    assert {s["phase"] for s in named if s["vm_state"] == "none"} <= {None}
 
 
 def test_a_worker_that_waits_for_the_lock_of_a_dictionary(server, tmp_path):

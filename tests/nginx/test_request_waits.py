@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 SECONDS, RATE, TRIES = 4, 199, 3
+LATE_MS_MAX = 100  # of a turn of nginx on a busy machine
 CONNECTIONS = {"/proxied": 4, "/asks": 1, "/lives": 1}
 WAITS = {"/proxied": "upstream first byte", "/asks": "socket receive", "/up50": "sleep"}
 
@@ -180,7 +181,8 @@ def test_the_life_of_a_request(recorded):
         ends = [step["start_ms"] + step["duration_ms"] for step in life["steps"]]
         assert life["steps"][0]["start_ms"] == 0 and ends[-1] == pytest.approx(life["last_seen_ms"])
         assert all(step["start_ms"] == pytest.approx(end) for step, end in zip(life["steps"][1:], ends))
-        assert life["last_seen_ms"] < 1000 * seconds + 5
+        # The log has the time of the turn in which the request ended: a look may find it later in that turn.
+        assert life["last_seen_ms"] < 1000 * seconds + LATE_MS_MAX
         steps = [(step["phase"], step["what"].split(":")[0]) for step in life["steps"] if step["looks"]]
         seen.update(step for step in steps)
         # What was seen of it began in this order. Its last look may find it printing.
@@ -248,7 +250,8 @@ def test_lua_that_runs_has_its_stack(tmp_path):
             ljspy.run("record", "--requests", "-p", server.worker, "-d", "2s", "-o", tmp_path / "works.ljspy")
     samples = [s for s in samples_of(tmp_path / "works.ljspy") if s["request"]["route"] == "/works"]
     running = [s for s in samples if s["state"] != "parked"]
-    assert len(running) > 5 and all(s["phase"] == "content" for s in running)
+    in_lua = [s for s in running if s["vm_state"] != "none"]
+    assert len(in_lua) > 5 and all(s["phase"] == "content" for s in in_lua)
     assert sum(any("os.clock" in name for name in s["names"]) for s in running) > 0.5 * len(running)
 
 

@@ -68,6 +68,7 @@ void capture_stacks(struct capture *capture, const struct capture_process *proce
 	capture->global_count = 0;
 	capture->thread_count = 0;
 	capture->running = NULL;
+	stack_requests_begin(&capture->on_stack);
 
 	capture_first(capture, hints);
 	capture_other_globals(capture);
@@ -141,6 +142,7 @@ void capture_thread(struct capture *capture, const struct capture_process *proce
 {
 	lua_objects_begin(process->objects, true);
 	capture_stacks(capture, process, registers, hints);
+	capture_stack_requests(capture, process);
 	capture_functions(capture, process->objects);
 	for (size_t i = 0; i < capture->global_count; i++)
 		capture_traces(capture, process->objects, &capture->globals[i]);

@@ -20,6 +20,7 @@
 #include "unwind/lua/lua_thread.h"
 #include "unwind/lua/value_capture.h"
 #include "unwind/nginx/nginx_request.h"
+#include "unwind/nginx/stack_requests.h"
 
 enum {
 	CAPTURE_STACK_BYTES = 16 << 10,    /* of native stack, at first */
@@ -74,6 +75,7 @@ struct capture {
 	uint32_t request_context;          /* of the innermost thread's request, see request_context() */
 	bool has_request_context;          /* request_context is known */
 	struct nginx_request request;      /* the request itself; its address is 0 if it is unknown */
+	struct stack_requests on_stack;    /* if no Lua runs: requests that nginx's own code may work for */
 };
 
 /* What all captures of a process share. */
@@ -81,8 +83,10 @@ struct capture_process {
 	const struct lua_image *lua;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
-	struct value_capture *values; /* copy what values lead to, too; NULL: do not */
-	bool only_near_values;        /* of them, only strings and cdata in the innermost slots */
+	struct value_capture *values;        /* copy what values lead to, too; NULL: do not */
+	bool only_near_values;               /* of them, only strings and cdata in the innermost slots */
+	const struct request_places *places; /* where requests of nginx may be; NULL: it is no nginx */
+	struct memory *live;                 /* of the process; the snapshot reads from it, too */
 };
 
 /*

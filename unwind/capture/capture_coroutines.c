@@ -66,6 +66,7 @@ void capture_coroutines(struct capture *capture, const struct capture_process *p
 	capture->thread_count = 0;
 	capture->running = NULL;
 	capture->request.address = 0;
+	stack_requests_begin(&capture->on_stack);
 	lua_objects_begin(process->objects, true);
 	capture_view_global(capture, global);
 	add_coroutines(capture, global, addresses, count < CAPTURE_THREADS_MAX ? count : CAPTURE_THREADS_MAX);

@@ -2,6 +2,8 @@
 /* lua-nginx-module: capture the request that a thread works for, and the threads that wait for it. */
 #include "unwind/capture/capture_parts.h"
 
+#include <string.h>
+
 #include "unwind/lua/luajit.h"
 #include "unwind/nginx/gateway.h"
 #include "unwind/nginx/light_threads.h"
@@ -49,6 +51,62 @@ void capture_request(struct capture *capture, struct capture_hints *hints)
 	    innermost->global->gateway)
 		gateway_route(snapshot_memory(capture->snapshot), layout, innermost->layout,
 			      innermost->global->gateway, &context, capture->request.matched);
+}
+
+/* List the words of the registers and the stack that may refer to requests, the innermost first. */
+static void list_words(const struct capture *capture, const struct request_places *places,
+		       struct request_words *words)
+{
+	enum { STACK_WORDS_MAX = CAPTURE_STACK_BYTES / sizeof(uint64_t) };
+	const struct memory_range stack = { capture->registers.sp, NULL,
+					    capture->stack_end - capture->registers.sp, MEMORY_OK };
+	size_t count = stack.length / sizeof(uint64_t) < STACK_WORDS_MAX ? stack.length / sizeof(uint64_t)
+									 : STACK_WORDS_MAX;
+	const uint8_t *bytes = capture->stack_end > stack.address
+				       ? snapshot_view(capture->snapshot, stack.address,
+						       count * sizeof(uint64_t))
+				       : NULL;
+	uint64_t word;
+
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		if (registers_are_kept(number) && registers_get(&capture->registers, number, &word))
+			request_words_add(places, words, word);
+	for (size_t i = 0; bytes && i < count; i++) {
+		memcpy(&word, bytes + i * sizeof(word), sizeof(word));
+		request_words_add(places, words, word);
+	}
+}
+
+/* A gateway may have matched the route of a request that no Lua works for any more. */
+static void match_routes(struct capture *capture)
+{
+	const struct request_layout *layout = lua_image_request_layout(capture->lua);
+	struct memory *memory = snapshot_memory(capture->snapshot);
+	const struct global_state *global = lua_image_gateway(capture->lua);
+	struct memory_range ranges[REQUEST_RANGES];
+	struct request_context context;
+
+	for (size_t i = 0; global && i < capture->on_stack.count; i++) {
+		struct nginx_request *request = &capture->on_stack.requests[i];
+
+		if (request_context(memory, layout, request->address, ranges, &context))
+			gateway_route(memory, layout, &global->vm->layout, global->gateway, &context,
+				      request->matched);
+	}
+}
+
+void capture_stack_requests(struct capture *capture, const struct capture_process *process)
+{
+	struct request_words words;
+
+	if (!process->places || capture->has_request_context)
+		return;
+	request_words_begin(&words);
+	list_words(capture, process->places, &words);
+	/* Not through the snapshot: nobody else needs the many words that are read. */
+	stack_requests_read(process->live, lua_image_request_members(capture->lua), process->places, &words,
+			    &capture->on_stack);
+	match_routes(capture);
 }
 
 /* The captured thread at the address, added if it is new; NULL if there is none. */

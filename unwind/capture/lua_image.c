@@ -58,6 +58,19 @@ struct global_state *lua_image_find(const struct lua_image *lua, uint64_t g)
 	return NULL;
 }
 
+struct global_state *lua_image_gateway(const struct lua_image *lua)
+{
+	struct global_state *found = NULL;
+
+	for (size_t i = 0; i < lua->global_count; i++) {
+		if (lua->globals[i]->gateway && found)
+			return NULL;
+		if (lua->globals[i]->gateway)
+			found = lua->globals[i];
+	}
+	return found;
+}
+
 static struct global_state *new_global(uint64_t g, const struct vm_code *vm)
 {
 	struct global_state *global = calloc(1, sizeof(*global));

@@ -137,7 +137,8 @@ bool nginx_request_read(struct memory *memory, const struct request_members *mem
 	struct structure own, main, connection;
 	struct nginx_request request = { .address = address };
 	char uri_bytes[NGINX_URI_BYTES + LINE], host_bytes[NGINX_HOST_BYTES + LINE];
-	struct memory_range ranges[4];
+	char method_bytes[NGINX_METHOD_BYTES + LINE];
+	struct memory_range ranges[5];
 	struct string uri, host, method;
 
 	if (!members->known || address == 0 ||
@@ -156,6 +157,10 @@ bool nginx_request_read(struct memory *memory, const struct request_members *mem
 					   .length = members->request_bytes };
 	ranges[2] = text_range(&uri, uri_bytes, sizeof(uri_bytes));
 	ranges[3] = text_range(&host, host_bytes, sizeof(host_bytes));
+	/* Of a subrequest, the method is its own; the client's is shown. */
+	method = string_of(&own, members->method_name);
+	ranges[4] = request.main == address ? text_range(&method, method_bytes, sizeof(method_bytes))
+					    : (struct memory_range){ 0 };
 	memory_read_ranges(memory, ranges, sizeof(ranges) / sizeof(ranges[0]));
 	if (ranges[0].status != MEMORY_OK || ranges[1].status != MEMORY_OK ||
 	    !is_request(&main, members->request_bytes) || word(&main, members->main) != request.main ||
@@ -167,8 +172,12 @@ bool nginx_request_read(struct memory *memory, const struct request_members *mem
 		return false;
 	keep_text(&ranges[2], &uri, request.uri, sizeof(request.uri));
 	keep_text(&ranges[3], &host, request.host, sizeof(request.host));
-	method = string_of(&main, members->method_name);
-	read_text(memory, &method, request.method, sizeof(request.method));
+	if (request.main == address) {
+		keep_text(&ranges[4], &method, request.method, sizeof(request.method));
+	} else {
+		method = string_of(&main, members->method_name);
+		read_text(memory, &method, request.method, sizeof(request.method));
+	}
 	*ret_request = request;
 	return true;
 }

@@ -183,6 +183,7 @@ static enum passed pass_module_code(struct merge *merge)
 	const struct native_frame *native = native_current(merge->native);
 
 	add_code(merge, MERGED_NATIVE, NULL, NULL);
+	stack_requests_judge(&merge->capture->on_stack, &native->registers);
 	if (image_in_unknown_vm(merge->image, native_code_address(native)))
 		merged_stack_add_lost(merge->lua.stack, LOST_UNKNOWN_LAYOUT);
 	return pass_native(merge);
@@ -303,6 +304,7 @@ int merge_stacks(struct capture *capture, struct image *image, struct lua_object
 	if (is_whole && passed == PASSED_END)
 		stack->native_end = native_end(native);
 	mark_unknown_vm(&merge);
+	stack_requests_end(&capture->on_stack, is_whole && passed == PASSED_END);
 	stack->vm_state = merge_vm_state(capture, image, stack);
 	return stack->out_of_memory ? -ENOMEM : 0;
 }

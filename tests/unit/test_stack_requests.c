@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/* Which request of nginx the registers of frames refer to, in made-up memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/range_bytes.h"
+#include "unwind/nginx/stack_requests.h"
+
+enum { WORDS = 512, WORD = 8, BASE = 0x10000, SIGNATURE = 0x50545448 };
+
+/* Words of the target: events from READS and WRITES on, connections, and requests with the text of their path. */
+enum {
+	READS = 8,
+	WRITES = 40,
+	EVENT_WORDS = 8,
+	CONNECTIONS = 72,
+	STRIDE = 16,
+	COUNT = 4,
+	REQUESTS = 160,
+	SIZE = 32
+};
+
+struct made_up {
+	struct memory memory;
+	uint64_t words[WORDS];
+};
+
+static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	const struct made_up *made_up = (const void *)memory;
+
+	range_bytes(ranges, count, BASE, made_up->words, sizeof(made_up->words));
+}
+
+static uint64_t at(size_t word)
+{
+	return BASE + word * WORD;
+}
+
+static const struct request_members members = {
+	.known = true,
+	.connection = 1 * WORD,
+	.main = 2 * WORD,
+	.uri = 3 * WORD,
+	.method_name = 5 * WORD,
+	.server = 7 * WORD,
+	.start_sec = 9 * WORD,
+	.start_msec = 10 * WORD,
+	.status = 11 * WORD,
+	.err_status = 12 * WORD,
+	.args = MEMBER_UNKNOWN,
+	.request_length = MEMBER_UNKNOWN,
+	.upstream_states = MEMBER_UNKNOWN,
+	.addr_text = MEMBER_UNKNOWN,
+	.number = 4 * WORD,
+	.requests = 5 * WORD,
+	.sent = MEMBER_UNKNOWN,
+	.request_bytes = 13 * WORD,
+	.connection_bytes = 6 * WORD,
+};
+
+static const struct request_places places = {
+	.connections = { .first = BASE + CONNECTIONS * WORD,
+			 .stride = STRIDE * WORD,
+			 .count = COUNT,
+			 .read_events = BASE + READS * WORD,
+			 .write_events = BASE + WRITES * WORD,
+			 .event_bytes = EVENT_WORDS * WORD,
+			 .request_connection = 1 * WORD },
+	.heaps = { { 0x1000, 0x2000 }, { BASE, BASE + WORDS *WORD } },
+	.heap_count = 2,
+};
+
+static uint64_t connection(size_t index)
+{
+	return at(CONNECTIONS + index * STRIDE);
+}
+
+static uint64_t request(size_t index)
+{
+	return at(REQUESTS + index * SIZE);
+}
+
+/* A request, and its main request and connection by their indices. */
+static void set_request(struct made_up *made_up, size_t index, size_t main, size_t of)
+{
+	uint64_t *words = &made_up->words[REQUESTS + index * SIZE];
+
+	words[0] = SIGNATURE;
+	words[1] = connection(of);
+	words[2] = request(main);
+	words[9] = 1700000000;
+}
+
+static void set_connection(struct made_up *made_up, size_t index, uint64_t data)
+{
+	uint64_t *words = &made_up->words[CONNECTIONS + index * STRIDE];
+
+	words[0] = data;
+	words[4] = 17 + index;
+}
+
+/* Connection 0 has request 0, connection 1 request 1 with the subrequest 2; 2 is free, 3 one of an upstream. */
+static struct made_up worker(void)
+{
+	struct made_up made_up = { .memory = { read_ranges } };
+
+	set_request(&made_up, 0, 0, 0);
+	set_request(&made_up, 1, 1, 1);
+	set_request(&made_up, 2, 1, 1);
+	set_request(&made_up, 3, 3, 2); /* has ended */
+	set_connection(&made_up, 0, request(0));
+	set_connection(&made_up, 1, request(1));
+	set_connection(&made_up, 2, connection(0));
+	set_connection(&made_up, 3, request(1));
+	return made_up;
+}
+
+static struct stack_requests read_of(struct made_up *made_up, const uint64_t *words, size_t count)
+{
+	static struct stack_requests requests;
+	struct request_words listed;
+
+	request_words_begin(&listed);
+	for (size_t i = 0; i < count; i++)
+		request_words_add(&places, &listed, words[i]);
+	stack_requests_read(&made_up->memory, &members, &places, &listed, &requests);
+	return requests;
+}
+
+/* The number of a register that calls keep. */
+static int kept(int index)
+{
+	int number = 0;
+
+	for (;; number++)
+		if (registers_are_kept(number) && index-- == 0)
+			return number;
+}
+
+static void set_register(struct registers *registers, int index, uint64_t value)
+{
+	*registers_locate(registers, kept(index)) = value;
+	registers->unknown &= ~registers_set_of(kept(index));
+}
+
+/* The index of the request that a frame with two words in registers decides for; -1: none, -2: unknown. */
+static int judged(struct made_up *made_up, uint64_t one, uint64_t other)
+{
+	const uint64_t words[] = { one, other, 3, at(1) + 1, 0x1008, UINT64_C(1) << 46 };
+	struct stack_requests requests = read_of(made_up, words, 6);
+	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
+
+	set_register(&registers, 0, one);
+	set_register(&registers, 1, other);
+	stack_requests_judge(&requests, &registers);
+	stack_requests_end(&requests, true);
+	if (requests.verdict != STACK_REQUEST_FOUND)
+		return requests.verdict == STACK_REQUEST_NONE ? -1 : -2;
+	return (int)((requests.requests[requests.found].address - request(0)) / (SIZE * WORD));
+}
+
+static void a_register_tells_the_request(void **state)
+{
+	struct made_up made_up = worker();
+
+	(void)state;
+	assert_int_equal(judged(&made_up, request(0), 0), 0);
+	assert_int_equal(judged(&made_up, request(2), 0), 2);
+	assert_int_equal(judged(&made_up, connection(1), 0), 1);
+	assert_int_equal(judged(&made_up, connection(3), 0), 1);
+	assert_int_equal(judged(&made_up, at(READS), 0), 0);
+	assert_int_equal(judged(&made_up, at(WRITES + EVENT_WORDS), 0), 1);
+	/* The request itself counts for more than its connection, which has the main one. */
+	assert_int_equal(judged(&made_up, connection(1), request(2)), 2);
+}
+
+static void what_is_no_live_request_is_none(void **state)
+{
+	struct made_up made_up = worker();
+
+	(void)state;
+	assert_int_equal(judged(&made_up, request(3), 0), -1);
+	assert_int_equal(judged(&made_up, connection(2), 0), -1);
+	assert_int_equal(judged(&made_up, at(READS + 2 * EVENT_WORDS), 0), -1);
+	assert_int_equal(judged(&made_up, at(300), 0), -1);
+}
+
+static void a_frame_with_several_is_unknown(void **state)
+{
+	struct made_up made_up = worker();
+
+	(void)state;
+	assert_int_equal(judged(&made_up, request(0), request(1)), -2);
+	assert_int_equal(judged(&made_up, connection(0), connection(1)), -2);
+}
+
+static void the_innermost_frame_decides(void **state)
+{
+	const uint64_t words[] = { request(2), request(1) };
+	struct made_up made_up = worker();
+	struct stack_requests requests = read_of(&made_up, words, 2);
+	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
+
+	(void)state;
+	stack_requests_judge(&requests, &registers);
+	assert_int_equal(requests.verdict, STACK_REQUEST_NONE);
+	set_register(&registers, 0, request(2));
+	stack_requests_judge(&requests, &registers);
+	set_register(&registers, 0, request(1));
+	stack_requests_judge(&requests, &registers);
+	stack_requests_end(&requests, true);
+	assert_int_equal(requests.verdict, STACK_REQUEST_FOUND);
+	assert_int_equal(requests.requests[requests.found].address, request(2));
+}
+
+/* Words of earlier calls may be on the stack: by themselves they tell nothing. */
+static void a_stack_that_ends_early_is_unknown(void **state)
+{
+	const uint64_t words[] = { request(0) };
+	struct made_up made_up = worker();
+	struct stack_requests requests = read_of(&made_up, words, 1);
+
+	(void)state;
+	stack_requests_end(&requests, true);
+	assert_int_equal(requests.verdict, STACK_REQUEST_NONE);
+	stack_requests_end(&requests, false);
+	assert_int_equal(requests.verdict, STACK_REQUEST_UNKNOWN);
+}
+
+static void too_many_requests_are_unknown(void **state)
+{
+	uint64_t words[STACK_REQUESTS_MAX + 1];
+	struct made_up made_up = worker();
+	struct stack_requests requests;
+
+	(void)state;
+	for (size_t i = 0; i <= STACK_REQUESTS_MAX; i++) {
+		set_request(&made_up, i + 4, 1, 1);
+		words[i] = request(i + 4);
+	}
+	requests = read_of(&made_up, words, STACK_REQUESTS_MAX);
+	assert_false(requests.is_cut);
+	requests = read_of(&made_up, words, STACK_REQUESTS_MAX + 1);
+	assert_int_equal(requests.count, STACK_REQUESTS_MAX);
+	stack_requests_end(&requests, true);
+	assert_int_equal(requests.verdict, STACK_REQUEST_UNKNOWN);
+}
+
+static void only_so_many_words_are_read(void **state)
+{
+	struct request_words words;
+
+	(void)state;
+	request_words_begin(&words);
+	for (size_t i = 0; i < 2 * WORDS; i++)
+		request_words_add(&places, &words, at(i / 2));
+	assert_int_equal(words.count, STACK_REQUEST_WORDS_MAX);
+	for (size_t i = 0; i < words.count; i++)
+		assert_int_equal(words.words[i], at(i));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_register_tells_the_request),
+		cmocka_unit_test(what_is_no_live_request_is_none),
+		cmocka_unit_test(a_frame_with_several_is_unknown),
+		cmocka_unit_test(the_innermost_frame_decides),
+		cmocka_unit_test(a_stack_that_ends_early_is_unknown),
+		cmocka_unit_test(too_many_requests_are_unknown),
+		cmocka_unit_test(only_so_many_words_are_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
