@@ -13,7 +13,10 @@
 #include "output/source/source_report.h"
 #include "output/views/tally.h"
 
-enum { BAR_CHARACTERS = 40 };
+enum {
+	BAR_CHARACTERS = 40,
+	COLLECTED_MAX = 10, /* functions in which the collector ran */
+};
 
 struct report {
 	FILE *out;
@@ -83,6 +86,29 @@ static void write_collector(const struct report *report)
 	if (bill->heap_most)
 		fprintf(report->out, "%" PRIu64 " cycles seen, of a heap from %.1f to %.1f MB.\n",
 			bill->cycles, (double)bill->heap_least / 1e6, (double)bill->heap_most / 1e6);
+}
+
+static int compare_collected(const struct tally_row *a, const struct tally_row *b)
+{
+	return a->collector_ns > b->collector_ns ? -1 : a->collector_ns < b->collector_ns;
+}
+
+/* Write in which Lua functions the collector ran most. */
+static void write_collected(struct report *report)
+{
+	unsigned written = 0;
+
+	HASH_SORT(report->tally.rows, compare_collected);
+	for (const struct tally_row *row = report->tally.rows; row && written < COLLECTED_MAX;
+	     row = row->hh.next) {
+		if (!is_shown(report, row->collector_ns))
+			break;
+		if (!written++)
+			fputs("\n            %            ms  the collector ran in\n", report->out);
+		write_share(report, row->collector_ns);
+		fprintf(report->out, "  %12.1f  ", (double)row->collector_ns / 1e6);
+		write_label(report, row);
+	}
 }
 
 /* "12.3 ms" */
@@ -309,6 +335,7 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 			write_groups(&report);
 		write_requests(&report);
 		write_collector(&report);
+		write_collected(&report);
 		HASH_SORT(report.tally.rows, compare_rows);
 		write_table(&report);
 		write_neighbours(&report);

@@ -26,6 +26,7 @@ struct pile {
 	struct tally_row **rows; /* each row of the stack once, the leaf's first; owned */
 	size_t row_count;
 	struct tally_row *root;    /* of the outermost frame; NULL without frames */
+	struct tally_row *lua;     /* of the innermost Lua function; NULL without one */
 	struct tally_call **calls; /* each once; owned */
 	size_t call_count;
 	uint64_t ns, samples; /* not counted yet */
@@ -154,12 +155,16 @@ static int find_rows(struct reading *reading, struct pile *pile)
 	uint64_t mark = ++reading->piled;
 	struct tally_row *callee = NULL;
 
+	pile->lua = NULL;
+
 	for (size_t i = 0; i < pile->depth; i++) {
 		struct tally_row *row = find_row(reading, &pile->keys[i]);
 		struct tally_call *call = NULL;
 
 		if (!row)
 			return -ENOMEM;
+		if (!pile->lua && row->key.function->kind == FRAME_LUA)
+			pile->lua = row;
 		if (row->last_pile != mark)
 			pile->rows[pile->row_count++] = row;
 		row->last_pile = mark;
@@ -274,6 +279,8 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 	}
 	pile->ns += ns;
 	pile->samples++;
+	if (sample->gc.phase != GC_PHASE_NONE && pile->lua)
+		pile->lua->collector_ns += ns;
 	if (pile->depth > PILE_DEPTH_MAX) {
 		count_pile(reading, pile);
 		clear_pile(pile);

@@ -48,6 +48,7 @@ struct tally_row {
 	struct tally_weight own;   /* of samples with this leaf */
 	struct tally_weight total; /* of samples with this row in the stack, each once */
 	uint64_t root_ns;          /* of samples with this outermost frame */
+	uint64_t collector_ns;     /* of samples in which a collector ran, with this innermost Lua function */
 	unsigned int slice;
 	uint64_t last_pile; /* private to tally.c */
 	UT_hash_handle hh;

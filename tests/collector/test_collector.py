@@ -73,6 +73,32 @@ def test_phases(program, jit, tmp_path):
     assert 1 < float(least) < float(most) < 100
 
 
+ALLOCATES_AND_COMPUTES = """
+local function allocates() local kept = {} for i = 1, 200 do kept[i] = function() return i end end return kept end
+local function computes() local sum = 0 for i = 1, 3000 do sum = sum + i % 7 end return sum end
+local finish = os.clock() + 2
+while os.clock() < finish do allocates() computes() end
+"""
+
+
+def test_functions_in_which_it_runs(tmp_path):
+    """Steps of the collector run where something is allocated: never in a function that only computes."""
+    recording, program = tmp_path / "functions.ljspy", tmp_path / "functions.lua"
+    program.write_text(ALLOCATES_AND_COMPUTES)
+    result = ljspy.run("record", "-r", ljspy.HIGH_RATE, "-o", recording, "--", ljspy.luajit("luajit"), program,
+                       timeout=60)
+    assert result.returncode == ljspy.OK, result.stderr
+    text = report(recording)
+    phases, functions = text.split("collector\n")[1], text.split("the collector ran in\n")[1].split("\n\n")[0]
+    rows = [(float(ms), name) for ms, name in
+            re.findall(r"^ *[\d.]+ ± [\d.]+ +([\d.]+)  (.*)$", functions, re.MULTILINE)]
+    assert rows and rows[0][1].startswith("allocates "), text[:2000]
+    assert not any(name.startswith("computes ") for _, name in rows), functions
+    collector = sum(float(ms) for ms in re.findall(r"^ *[\d.]+ ± [\d.]+ +([\d.]+)  [a-z ]+$",
+                                                   phases.split("\n\n")[0], re.MULTILINE))
+    assert sum(ms for ms, _ in rows) == pytest.approx(collector, rel=0.05), text[:2000]
+
+
 def test_recordings_of_version_2_lack_phases():
     text = report(HERE / "version-2.ljspy", "--by", "gc-phase")
     groups = text.split("gc-phase\n")[1].split("\n\n")[0]
