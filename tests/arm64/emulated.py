@@ -15,7 +15,8 @@ depend on how fast this machine is. There
 - ljspy dumps a parked program, and its stack must be the one that debug.traceback() gives;
 - ljspy records a program of tests/programs, and every stack must be on the program's list;
 - ljspy records a worker of nginx under load, and is killed while it does (nginx.py);
-- naps in system calls that a stop would end with EINTR end as they should (waits.py).
+- naps in system calls that a stop would end with EINTR end as they should (waits.py);
+- a part of it runs again on a kernel with larger pages.
 """
 
 import collections
@@ -52,6 +53,9 @@ SAMPLED = (
 SAMPLES = 100
 # Of each stepped program, and of all that is sampled while traces are compiled and left all the time.
 LOST_SHARE, LOST_SAMPLED_SHARE = 0.01, 0.02
+# A part on Debian's kernel with pages of 16 KiB; there is none with 64.
+LARGE_PAGES = "trixie", "linux-image-arm64-16k"
+LARGE_PAGES_STEPPED, LARGE_PAGES_STEPS = (("bookworm", "calls"), ("trixie", "calls")), 150
 RECORDED = "calls"
 LEAST_RECORDED = 10  # kinds of stack
 ROW = re.compile(r"(step|sample) (\S+) +(\S+) +(\S+) +(\d+) judged, +(\d+) wrong, +(\d+) without a line, +(\d+) lost")
@@ -71,7 +75,7 @@ def sample_commands():
 
 
 def live_commands():
-    yield "cd /programs"
+    yield "grep KernelPageSize /proc/self/smaps | sed q; cd /programs"
     yield f"luajit-{machine.SUITE} parked.lua >/tmp/said &"
     yield "target=$!; until grep -q ready /tmp/said; do sleep 0.2; done; sleep 1"
     yield "sed 's/^/traceback /' /tmp/said; ljspy dump -p $target | sed 's/^/dump /'; kill -9 $target"
@@ -93,11 +97,11 @@ def lay_base(build, sysroot, suites, more=""):
     return root
 
 
-def boot_part(build, sysroot, steps, stepped):
-    """What the machine says of what a short run can judge: judge_steps(), judge_dump() and judge_record()."""
+def boot_part(build, sysroot, steps, stepped, *kernel):
+    """What the machine says of what a short run can judge: judge_part()."""
     root = lay_base(build, sysroot, (suite for suite, _ in stepped))
     emulator.lay_commands(root, [*step_commands(steps, stepped), *live_commands()])
-    return machine.boot(root)
+    return machine.boot(root, *kernel)
 
 
 def boot_whole(build, sysroot, steps):
@@ -158,6 +162,15 @@ def judge_record(said):
         yield f"the recording has {verdicts['whole']} kinds of whole stack"
 
 
+def judge_part(said, stepped):
+    """What is wrong."""
+    yield from judge_steps(said, count(stepped))
+    yield from judge_dump(said)
+    yield from judge_record(said)
+    if "all done" not in said:
+        yield f"The emulated machine did not come to its end: {said[-2000:]}"
+
+
 def main():
     if not shutil.which("qemu-system-aarch64"):
         print("skipped: qemu-system-aarch64 is not installed (Debian's package qemu-system-arm)")
@@ -171,6 +184,9 @@ def main():
               *nginx.judge(said), *waits.judge(said), *jit_truth.judge_all(said, TRUTH, TRUTH_PROGRAMS)]
     if "all done" not in said:
         faults.append(f"The emulated machine did not come to its end: {said[-2000:]}")
+    said = boot_part(build, sysroot, LARGE_PAGES_STEPS, LARGE_PAGES_STEPPED, *LARGE_PAGES)
+    print("\n".join(re.findall(r"(?:kernel|KernelPageSize:) .*", said)))
+    faults += [*judge_part(said, LARGE_PAGES_STEPPED)] if "16 kB" in said else ["no pages of 16 KiB"]
     print("\n".join(faults))
     return bool(faults)
 

@@ -20,12 +20,11 @@ SUITE = "bookworm"
 COMMANDS = "sh mount mkdir sleep grep kill uname poweroff sed timeout"
 
 
-def kernel_tree():
+def kernel_tree(suite=SUITE, package="linux-image-arm64"):
     """Debian's kernel and a static busybox, unpacked."""
-    apt = packages.lists(SUITE, "arm64")
-    plan = packages.planned(apt, "linux-image-arm64")
-    image = next(name for name in plan if re.match(r"linux-image-\d", name))
-    return packages.downloaded(apt, WORK / f"kernel-{SUITE}", [image, "busybox-static"])
+    apt = packages.lists(suite, "arm64")
+    image = next(name for name in packages.planned(apt, package) if re.match(r"linux-image-\d", name))
+    return packages.downloaded(apt, WORK / f"kernel-{suite}{package.removeprefix('linux-image-arm64')}", [image, "busybox-static"])
 
 
 def needed(program):
@@ -61,6 +60,6 @@ def lay_base(root, programs, sysroot, more=""):
     lay_libraries(root, sysroot, programs)
 
 
-def boot(root):
-    """What the machine says while it runs the root's commands."""
-    return emulator.run(EMULATOR, next((kernel_tree() / "boot").glob("vmlinuz-*")), root, "ttyAMA0")
+def boot(root, *kernel):
+    """What the machine says while it runs the root's commands; with the kernel of kernel_tree()."""
+    return emulator.run(EMULATOR, next((kernel_tree(*kernel) / "boot").glob("vmlinuz-*")), root, "ttyAMA0")

@@ -26,6 +26,4 @@ pytestmark = [
 def test_stacks_in_the_emulated_machine():
     """Stepped programs, a dump and a recording there, and no wrong stack."""
     said = emulated.boot_part(BUILD, SYSROOT, STEPS, STEPPED)
-    assert "all done" in said, said[-2000:]
-    judged = emulated.judge_steps(said, emulated.count(STEPPED)), emulated.judge_dump(said), emulated.judge_record(said)
-    assert not [fault for faults in judged for fault in faults]
+    assert not [*emulated.judge_part(said, STEPPED)]
