@@ -75,7 +75,6 @@ bool interrupted_call_find(pid_t tid, const struct user_regs_struct *regs, bool 
 		.number = regs->regs[REGISTER_X8],
 		.result = (int64_t)regs->regs[REGISTER_X0],
 	};
-
 	bool begins;
 
 	if ((call.result != -EINTR && !interrupted_call_may_be_a_part(call.number, call.result)) ||
