@@ -132,6 +132,7 @@ def test_states_of_coroutines(parked):
     assert vm["coroutines"] == {
         "suspended": 10000,
         "not started": 1,
+        "on another C stack": 0,
         "running": 1,
         "normal": 1,
         "running or normal": 0,

@@ -349,10 +349,10 @@ bool vm_is_linking(struct memory *text, const struct vm_code *vm, uint64_t pc)
 	uint8_t bytes[LINKING_BYTES + sizeof(saveregs)], code[sizeof(restoreregs)];
 	uint64_t begin = pc - LINKING_BYTES > vm->begin ? pc - LINKING_BYTES : vm->begin;
 	size_t length = (size_t)(pc - begin);
+	size_t code_length = passage_code(&vm->layout, &passages[ENTERS_FROM_STUB], code);
 
 	return memory_read(text, begin, bytes, length) == MEMORY_OK &&
-	       memmem(bytes, length, code, passage_code(&vm->layout, &passages[ENTERS_FROM_STUB], code)) !=
-		       NULL;
+	       memmem(bytes, length, code, code_length) != NULL;
 }
 
 bool vm_calls_to_link(struct memory *text, const struct vm_code *vm, uint64_t return_address)
