@@ -68,4 +68,6 @@ def test_no_coroutine_has_the_phase_of_another_request(nginx):
     late = {shown: count for (name, shown), count in seen.items() if name == "begins_late"}
     assert set(late) == {None} and late[None] > 100, late
     left = {shown for name, shown in seen if name == "left_behind"}
-    assert None in left and left <= {None, "content"}, left
+    # lua-nginx-module 0.10.13 ends a request's coroutines with it: they are dead, without frames.
+    outlive = set() if nginx_server.IS_OLD else {None}
+    assert left and outlive <= left <= {"content", None}, left
