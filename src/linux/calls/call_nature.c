@@ -6,8 +6,6 @@
 #include <linux/futex.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -162,21 +160,11 @@ bool call_bears_stop(pid_t pid, int64_t number, const uint64_t arguments[static 
 /* Does the file have O_NONBLOCK, by its flags in /proc? */
 static bool is_nonblocking(pid_t pid, uint64_t fd)
 {
-	static const char label[] = "flags:";
-	char name[sizeof("fdinfo/") + 3 * sizeof(int)], text[512];
-	const char *found;
-	ssize_t length;
-	int file;
+	char name[sizeof("fdinfo/") + 3 * sizeof(int)];
+	uint64_t flags;
 
 	snprintf(name, sizeof(name), "fdinfo/%d", (int)fd);
-	file = proc_file_open(pid, name);
-	if (file < 0)
-		return false;
-	length = proc_file_fill(file, text, sizeof(text) - 1);
-	close(file);
-	text[length > 0 ? length : 0] = '\0';
-	found = strstr(text, label);
-	return found && (strtoull(found + sizeof(label) - 1, NULL, 8) & O_NONBLOCK);
+	return proc_file_number(pid, name, "flags:", 8, &flags) && (flags & O_NONBLOCK);
 }
 
 /* Can a stop interrupt transfers of the file: does it block, and is no regular file or block device? */

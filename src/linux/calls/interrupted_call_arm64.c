@@ -16,13 +16,10 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/calls/forgotten_call_arm64.h"
@@ -31,7 +28,6 @@
 enum {
 	FRAME_BYTES_MAX = 96 << 10, /* of a signal, with the largest vectors and matrices */
 	PIECE_BYTES = 4096,
-	STATUS_BYTES_MAX = 4096,
 };
 
 /* What a signal frame keeps of the interrupted thread, from x0 on (struct sigcontext). */
@@ -125,19 +121,9 @@ void interrupted_call_restart(pid_t tid, const struct user_regs_struct *regs, st
 /* Does the process handle this signal? If that is not known, it may. */
 static bool is_caught(pid_t tid, int signal)
 {
-	static const char label[] = "\nSigCgt:";
-	char text[STATUS_BYTES_MAX];
-	const char *found;
-	ssize_t length;
-	int fd = proc_file_open(tid, "status");
+	uint64_t caught;
 
-	if (fd < 0)
-		return true;
-	length = proc_file_fill(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[length > 0 ? length : 0] = '\0';
-	found = strstr(text, label);
-	return !found || strtoull(found + sizeof(label) - 1, NULL, 16) >> (signal - 1) & 1;
+	return !proc_file_number(tid, "status", "\nSigCgt:", 16, &caught) || caught >> (signal - 1) & 1;
 }
 
 void interrupted_call_deliver(pid_t tid, int signal, struct restarted_call *call)

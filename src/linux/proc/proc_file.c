@@ -4,10 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { PROC_PATH_MAX = 64 };
+enum { PROC_PATH_MAX = 64, TEXT_BYTES_MAX = 4096 };
 
 int proc_file_open(pid_t pid, const char *name)
 {
@@ -37,6 +38,24 @@ ssize_t proc_file_fill(int fd, char *bytes, size_t room)
 		length += (size_t)n;
 	}
 	return (ssize_t)length;
+}
+
+bool proc_file_number(pid_t pid, const char *name, const char *label, int base, uint64_t *ret_number)
+{
+	char text[TEXT_BYTES_MAX];
+	const char *found;
+	ssize_t length;
+	int fd = proc_file_open(pid, name);
+
+	if (fd < 0)
+		return false;
+	length = proc_file_fill(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	found = strstr(text, label);
+	if (found)
+		*ret_number = strtoull(found + strlen(label), NULL, base);
+	return found;
 }
 
 char *proc_file_stat_fields(char *text)
