@@ -110,7 +110,7 @@ static int add_thread(struct writer *writer, uint32_t index, uint32_t *number)
 		uint64_t ns = 0, samples = 0;
 
 		for (; sum < end && sum->kind.stack == stack; sum++) {
-			ns += sample_table_weight(table, sum->cpu_ns, sum->wall_ns);
+			ns += sample_table_weight(table, &sum->amounts);
 			samples += sum->count;
 		}
 		error = add_stack(writer, index, ++*number, stack, ns, samples);
@@ -252,7 +252,7 @@ static void write_header(struct writer *writer, const struct session *session)
 		"\npositions: line\nevent: %s : %s time [ns]\nevent: samples : Samples\n"
 		"events: %s samples\nsummary: %" PRIu64 " %zu\n",
 		cpu ? "cpu_ns" : "wall_ns", cpu ? "CPU" : "Elapsed", cpu ? "cpu_ns" : "wall_ns",
-		writer->table->weight_ns, writer->table->sample_count);
+		writer->table->weight_sum, writer->table->sample_count);
 }
 
 static int write_table(struct writer *writer, const struct session *session)

@@ -36,6 +36,7 @@ static const struct {
 	[FRAME_TRACE] = { "Trace", "magenta", "[\"Other\"]" },
 	[FRAME_LOST] = { "Lost", "red", "[\"Other\"]" },
 	[FRAME_VM_WORK] = { "LuaJIT", "orange", "[\"Other\",\"Garbage collection\",\"Trace recording\"]" },
+	[FRAME_ALLOCATED] = { "Allocated", "purple", "[\"Other\"]" },
 	[FRAME_KIND_COUNT] = { "Other", "grey", "[\"Other\"]" },
 };
 
@@ -413,12 +414,12 @@ static void write_sample_time(struct writer *writer, const struct table_sample *
 
 static void write_sample_weight(struct writer *writer, const struct table_sample *sample)
 {
-	write_ms(writer, sample_table_weight(writer->table, sample->cpu_ns, sample->wall_ns));
+	write_ms(writer, sample_table_weight(writer->table, &sample->amounts));
 }
 
 static void write_sample_cpu(struct writer *writer, const struct table_sample *sample)
 {
-	json_stream_number(&writer->json, sample->cpu_ns);
+	json_stream_number(&writer->json, sample->amounts.cpu_ns);
 }
 
 static int write_samples(struct writer *writer, uint32_t thread, size_t count)
@@ -484,7 +485,7 @@ static const char *work_of(const struct table_kind *kind)
 static int note_work(void *context, const struct table_sample *sample)
 {
 	const char *work = work_of(&sample->kind);
-	uint64_t length_ns = work == blocked ? sample->wall_ns : sample->cpu_ns;
+	uint64_t length_ns = work == blocked ? sample->amounts.wall_ns : sample->amounts.cpu_ns;
 	struct work_runs *runs = context;
 	struct work_run *moved;
 

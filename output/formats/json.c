@@ -213,8 +213,8 @@ static int write_sample(void *context, const struct table_sample *sample)
 	write_number(writer, "{\"time_ns\":", sample->time_ns - writer->origin_ns);
 	write_number(writer, ",\"thread\":", kind->thread);
 	write_number(writer, ",\"stack\":", writer->stack_numbers[kind->stack] - 1);
-	write_number(writer, ",\"cpu_ns\":", sample->cpu_ns);
-	write_number(writer, ",\"wall_ns\":", sample->wall_ns);
+	write_number(writer, ",\"cpu_ns\":", sample->amounts.cpu_ns);
+	write_number(writer, ",\"wall_ns\":", sample->amounts.wall_ns);
 	write_name(writer, ",\"state\":\"", thread_state_name((enum thread_state)kind->thread_state));
 	write_name(writer, "\",\"vm_state\":\"", vm_state_name((enum vm_state)kind->vm_state));
 	if (kind->gc_phase != GC_PHASE_NONE)

@@ -118,8 +118,8 @@ static void write_sum(struct writer *writer, const struct table_sum *sum)
 	const struct table_thread *thread = &writer->table->threads[kind->thread];
 	Pprof__Label labels[LABELS_MAX], *label_pointers[LABELS_MAX];
 	Pprof__Sample message = PPROF__SAMPLE__INIT;
-	int64_t values[VALUE_TYPES_MAX] = { (int64_t)sum->count, (int64_t)sum->cpu_ns,
-					    (int64_t)sum->wall_ns };
+	int64_t values[VALUE_TYPES_MAX] = { (int64_t)sum->count, (int64_t)sum->amounts.cpu_ns,
+					    (int64_t)sum->amounts.wall_ns };
 
 	for (int i = 0; i < LABELS_MAX; i++)
 		label_pointers[i] = &labels[i];

@@ -97,7 +97,7 @@ struct stretch {
 static int sample_stretches(const struct sample_table *table, const struct table_sample *sample,
 			    uint64_t *cursor_ns, struct stretch ret_stretches[static 2])
 {
-	uint64_t weight_ns = sample_table_weight(table, sample->cpu_ns, sample->wall_ns);
+	uint64_t weight_ns = sample_table_weight(table, &sample->amounts);
 	uint64_t end_ns = sample->time_ns - table->start_ns;
 	int count = 0;
 
@@ -212,7 +212,7 @@ static struct merged_stack *merge(const struct sample_table *table)
 	for (size_t i = 0; i < table->sum_count; i++) {
 		const struct table_sum *sum = &table->sums[i];
 
-		merged[sum->kind.stack].own_ns += sample_table_weight(table, sum->cpu_ns, sum->wall_ns);
+		merged[sum->kind.stack].own_ns += sample_table_weight(table, &sum->amounts);
 	}
 	for (uint32_t i = table->stack_count; i-- > 0;) {
 		merged[i].stack = i;
@@ -253,7 +253,7 @@ static int write_merged(struct writer *writer)
 
 	if (!merged)
 		return -ENOMEM;
-	begin_profile(writer, "all threads, merged", writer->table->weight_ns);
+	begin_profile(writer, "all threads, merged", writer->table->weight_sum);
 	do {
 		if (merged[stack].own_ns) {
 			json_stream_outline(&writer->json, first ? "\n" : ",\n");

@@ -155,6 +155,11 @@ size_t frame_label_parts(const struct function *function, uint32_t line, bool by
 		add_head(&text, name, NAME_MAX_BYTES);
 		add(&text, "]");
 		break;
+	case FRAME_ALLOCATED:
+		add(&text, "[alloc: ");
+		add_head(&text, name, NAME_MAX_BYTES);
+		add(&text, "]");
+		break;
 	case FRAME_TRACE:
 		add_head(&text, name, NAME_MAX_BYTES);
 		begin_place(&text);

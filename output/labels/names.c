@@ -52,7 +52,7 @@ const char *frame_kind_name(enum frame_kind kind)
 	static const char *const names[FRAME_KIND_COUNT] = {
 		[FRAME_LUA] = "lua",       [FRAME_BUILTIN] = "builtin", [FRAME_C_FUNCTION] = "c_function",
 		[FRAME_NATIVE] = "native", [FRAME_VM] = "vm",           [FRAME_TRACE] = "trace",
-		[FRAME_LOST] = "lost",     [FRAME_VM_WORK] = "vm",
+		[FRAME_LOST] = "lost",     [FRAME_VM_WORK] = "vm",      [FRAME_ALLOCATED] = "allocated",
 	};
 
 	return names[kind];

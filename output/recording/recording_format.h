@@ -29,6 +29,7 @@
  *	thread    = pid:uint tid:uint process_name:ref thread_name:ref
  *	sample    = after:uint thread:ref leaf:ref state gc [ heap:sint ]
  *	            phase:ref [ wait:ref ] cpu:uint wall:sint
+ *	            [ bytes:uint objects:uint ]
  *	request   = route:ref method:ref host:ref status:uint subrequest:uint
  *	            connection:uint number:uint age:uint
  *	property  = name:text value:text	text = length:uint byte{length}
@@ -41,7 +42,8 @@
  *
  *	            7 6 5 4 3 2 1 0
  *	state     = V V V V V T T T	T: enum thread_state, V: enum vm_state
- *	gc        = - - - H M P P P	P: enum gc_phase, M: has_marked, H: heap
+ *	gc        = - - A H M P P P	P: enum gc_phase, M: has_marked, H: heap,
+ *					A: bytes and objects
  *	certainty = - - - - - J C C	C: enum frame_certainty, J: compiled code
  *
  * A stack is its caller's stack with one frame on top; line is the frame's
@@ -67,9 +69,13 @@
  * package root in the target's package.path. A program may set package.path late: readers
  * use each root, and those of the session, for all files below it.
  *
+ * Samples of allocations, which have A, are there since version 7, and so are functions of
+ * kind FRAME_ALLOCATED: what was allocated is the leaf, bytes and objects are estimates of how
+ * much.
+ *
  * Properties describe the session, as texts or decimal numbers. A later one
  * replaces an earlier one of the same name; readers skip unknown names. The
- * names are target, command_line, cause, layout, roots, pid, clock ("cpu" or "wall"),
+ * names are target, command_line, cause, layout, roots, pid, clock ("cpu", "wall" or "alloc"),
  * start_unix_ns and start_ns as in struct session; home_boot, home_root,
  * home_directory, home_pid, home_start_ticks and home_began_unix_ns as in struct
  * session_home (of older recordings these are unknown); and at the end duration_ns,
@@ -95,10 +101,11 @@
 #include "output/sample/sample.h"
 
 enum {
-	RECORDING_VERSION = 6,
+	RECORDING_VERSION = 7,
 	RECORDING_VERSION_WAITS = 2,
 	RECORDING_VERSION_GC = 4,
 	RECORDING_VERSION_ROOTS = 6,
+	RECORDING_VERSION_ALLOC = 7,
 
 	/* Limits of the format: a file that exceeds them is no recording. */
 	RECORDING_TEXT_MAX = 1 << 16,  /* bytes of a string or text; writers cut longer ones */
@@ -137,6 +144,7 @@ enum {
 	GC_PHASE_MASK = 7,
 	GC_HAS_MARKED = 8,
 	GC_HAS_HEAP = 16,
+	GC_HAS_ALLOCATION = 32,
 	CERTAINTY_MASK = 3,
 	CERTAINTY_COMPILED = 4,
 };
@@ -156,7 +164,8 @@ static_assert(GC_PHASE_NONE == 0 && GC_PHASE_MARK == 1 && GC_PHASE_ATOMIC == 2 &
 	      "phases of collectors are in recordings");
 static_assert(GC_PHASE_COUNT <= GC_PHASE_MASK + 1, "a phase of the collector has three bits");
 static_assert(FRAME_LUA == 0 && FRAME_BUILTIN == 1 && FRAME_C_FUNCTION == 2 && FRAME_NATIVE == 3 &&
-		      FRAME_VM == 4 && FRAME_TRACE == 5 && FRAME_LOST == 6 && FRAME_VM_WORK == 7,
+		      FRAME_VM == 4 && FRAME_TRACE == 5 && FRAME_LOST == 6 && FRAME_VM_WORK == 7 &&
+		      FRAME_ALLOCATED == 8,
 	      "kinds of frames are in recordings");
 static_assert(CERTAINTY_EXACT == 0 && CERTAINTY_NEAREST == 1 && CERTAINTY_FUNCTION == 2 &&
 		      CERTAINTY_COUNT <= CERTAINTY_MASK + 1,

@@ -402,19 +402,28 @@ static bool take_wait(struct recording_reader *reader, uint8_t state, const stru
 	return true;
 }
 
-/* Read what the collector does, after the state. */
-static bool take_gc(struct recording_reader *reader, struct thread *thread, struct sample *sample)
+/* The bits that the byte of the collector can have in that version. */
+static uint8_t gc_bits(uint32_t version)
+{
+	return version < RECORDING_VERSION_ALLOC ? 2 * GC_HAS_HEAP - 1 : 2 * GC_HAS_ALLOCATION - 1;
+}
+
+/* Read what the collector does, after the state; and whether an allocation follows the times. */
+static bool take_gc(struct recording_reader *reader, struct thread *thread, struct sample *sample,
+		    bool *ret_is_allocation)
 {
 	uint64_t change;
 	uint8_t gc;
 
 	if (reader->version < RECORDING_VERSION_GC) {
 		sample->gc.phase = sample->vm_state == VM_STATE_GC ? GC_PHASE_UNKNOWN : GC_PHASE_NONE;
+		*ret_is_allocation = false;
 		return true;
 	}
 	if (!record_take_byte(reader->block, &gc) || (gc & GC_PHASE_MASK) >= GC_PHASE_COUNT ||
-	    gc >= 2 * GC_HAS_HEAP)
+	    (gc & ~gc_bits(reader->version)))
 		return false;
+	*ret_is_allocation = gc & GC_HAS_ALLOCATION;
 	sample->gc.phase = (enum gc_phase)(gc & GC_PHASE_MASK);
 	sample->gc.has_marked = gc & GC_HAS_MARKED;
 	if (!(gc & GC_HAS_HEAP))
@@ -455,6 +464,7 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	uint64_t after, expected;
 	uint32_t thread_id, leaf;
 	struct thread *thread;
+	bool is_allocation;
 	uint8_t state;
 	int result;
 
@@ -467,13 +477,16 @@ static int read_sample(struct recording_reader *reader, struct sample *ret_sampl
 	thread = &tables->threads[thread_id - 1];
 	sample.thread_state = (enum thread_state)(state & STATE_THREAD_MASK);
 	sample.vm_state = (enum vm_state)(state >> STATE_THREAD_BITS);
-	if (!take_gc(reader, thread, &sample))
+	if (!take_gc(reader, thread, &sample, &is_allocation))
 		return READ_DAMAGED;
 	result = take_name(reader, &sample.phase);
 	if (result != READ_ON)
 		return result;
 	if (!take_wait(reader, state, &sample.wait) || !record_take_uint(reader->block, &sample.cpu_ns) ||
 	    !record_take_sint(reader->block, &sample.wall_ns))
+		return READ_DAMAGED;
+	if (is_allocation && (!record_take_uint(reader->block, &sample.alloc_bytes) ||
+			      !record_take_uint(reader->block, &sample.alloc_objects)))
 		return READ_DAMAGED;
 	sample.time_ns = reader->last_ns + after;
 	expected = thread->last_ns ? sample.time_ns - thread->last_ns : 0;
@@ -930,5 +943,5 @@ const struct figures *recording_reader_figures(const struct recording_reader *re
 
 uint64_t recording_reader_clocked_ns(const struct recording_reader *reader)
 {
-	return weight_of_times(reader->session.clock, reader->figures.target_cpu_ns, reader->wall_ns);
+	return weight_clocked_ns(reader->session.clock, reader->figures.target_cpu_ns, reader->wall_ns);
 }

@@ -448,10 +448,18 @@ void recording_writer_forget_functions(struct recording_writer *writer)
 
 /*---- Samples ----*/
 
-static void put_gc(struct recording_writer *writer, const struct sample_gc *gc, struct thread *thread)
+static bool is_allocation(const struct sample *sample)
 {
+	return sample->alloc_bytes || sample->alloc_objects;
+}
+
+static void put_gc(struct recording_writer *writer, const struct sample *sample, struct thread *thread)
+{
+	const struct sample_gc *gc = &sample->gc;
+
 	record_put_byte(writer->block, gc->phase | (gc->has_marked ? GC_HAS_MARKED : 0u) |
-					       (gc->heap_bytes ? GC_HAS_HEAP : 0u));
+					       (gc->heap_bytes ? GC_HAS_HEAP : 0u) |
+					       (is_allocation(sample) ? GC_HAS_ALLOCATION : 0u));
 	if (gc->heap_bytes == 0)
 		return;
 	record_put_sint(writer->block, (int64_t)(gc->heap_bytes - thread->heap_bytes));
@@ -517,13 +525,17 @@ static int put_sample(struct recording_writer *writer, const struct sample *samp
 	record_put_uint(writer->block, thread->id);
 	record_put_uint(writer->block, stack);
 	record_put_byte(writer->block, sample->thread_state | sample->vm_state << STATE_THREAD_BITS);
-	put_gc(writer, &sample->gc, thread);
+	put_gc(writer, sample, thread);
 	record_put_uint(writer->block, phase);
 	if (sample->thread_state != THREAD_RUNNING)
 		record_put_uint(writer->block, wait);
 	record_put_uint(writer->block, sample->cpu_ns);
 	record_put_sint(writer->block,
 			(int64_t)(sample->wall_ns - (now - (thread->last_ns ? thread->last_ns : now))));
+	if (is_allocation(sample)) {
+		record_put_uint(writer->block, sample->alloc_bytes);
+		record_put_uint(writer->block, sample->alloc_objects);
+	}
 	thread->last_ns = writer->last_ns = now;
 	return 0;
 }

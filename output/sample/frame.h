@@ -20,6 +20,7 @@ enum frame_kind {
 	FRAME_TRACE,      /* the trace being executed */
 	FRAME_LOST,       /* an unknown part of the stack; the name is the reason */
 	FRAME_VM_WORK,    /* LuaJIT's own routines; the name is what they do for the frame below */
+	FRAME_ALLOCATED,  /* what the frame below has allocated: "table"; only a leaf */
 	FRAME_KIND_COUNT
 };
 

@@ -91,6 +91,11 @@ const struct function *functions_intern(struct functions *functions, const struc
 	return &made->function;
 }
 
+const struct function *functions_allocated(struct functions *functions, const char *what)
+{
+	return functions_intern(functions, &(const struct function){ .kind = FRAME_ALLOCATED, .name = what });
+}
+
 /* The functions of lost frames are static and have no entry. */
 static bool is_entry(const struct function *function)
 {

@@ -23,6 +23,12 @@ void functions_free(struct functions *functions);
  */
 const struct function *functions_intern(struct functions *functions, const struct function *function);
 
+/*
+ * The leaf of a sample of an allocation: "table", "string", "function <x.lua:12>", "cdata struct point",
+ * "growth of a table". NULL when memory is short.
+ */
+const struct function *functions_allocated(struct functions *functions, const char *what);
+
 /* Set the root of an interned function while no other thread looks at it. */
 void functions_set_root(const struct function *function, uint32_t root);
 

@@ -24,6 +24,7 @@ static const struct function functions[LOST_COUNT] = {
 	[LOST_OUT_OF_MEMORY] = { .kind = FRAME_LOST, .name = "out of memory" },
 	[LOST_NOT_STOPPED] = { .kind = FRAME_LOST, .name = "not stopped" },
 	[LOST_MAY_HAVE_MOVED_ON] = { .kind = FRAME_LOST, .name = "may have moved on from here" },
+	[LOST_ALLOCATION_UNSEEN] = { .kind = FRAME_LOST, .name = "who allocated was not seen" },
 };
 
 const char *lost_reason_text(enum lost_reason reason)

@@ -31,6 +31,7 @@ enum lost_reason {
 	LOST_OUT_OF_MEMORY,     /* ljspy's own memory */
 	LOST_NOT_STOPPED,       /* needs the thread's registers, but ljspy did not stop the thread */
 	LOST_MAY_HAVE_MOVED_ON, /* the same; the frames above are those the interpreter saved last */
+	LOST_ALLOCATION_UNSEEN, /* the collector's counters have these bytes, and no look at the target has */
 	LOST_COUNT
 };
 

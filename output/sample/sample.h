@@ -93,6 +93,13 @@ struct sample {
 				   function's bytecode; 0 if unknown, and in recordings */
 	uint64_t cpu_ns;             /* CPU time this sample stands for */
 	uint64_t wall_ns;            /* elapsed time this sample stands for */
+	/*
+	 * What was allocated that this sample stands for, as estimates; both 0 in samples of time. A sample
+	 * of an allocation has no time, and a frame of the kind FRAME_ALLOCATED as its leaf. What grows has
+	 * bytes and no object.
+	 */
+	uint64_t alloc_bytes;
+	uint64_t alloc_objects;
 	uint64_t loop_ns; /* when the thread's event loop last returned from its wait, by its own clock;
 				   0 if unknown, and in recordings */
 	uint64_t sleeps;  /* how often the thread has gone to sleep; 0 if unknown, and in recordings */

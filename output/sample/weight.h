@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * weight: the time that a sample counts for, and the clocks that take samples, in one table.
+ * weight: what a sample counts for, and the clocks that take samples, in one table.
  *
  * doc/HOWTO_ADD_A_CLOCK.md leads through an addition.
  */
@@ -17,6 +17,8 @@ enum weight_kind {
 	WEIGHT_CPU_TIME,
 	WEIGHT_WALL_TIME,
 	WEIGHT_OFF_CPU_TIME, /* wall time after a filter has subtracted the CPU time */
+	WEIGHT_ALLOC_BYTES,
+	WEIGHT_ALLOC_OBJECTS,
 	/* Of heaps, whose paths are stacks; no sample has them. */
 	WEIGHT_HEAP_BYTES,
 	WEIGHT_HEAP_OBJECTS,
@@ -30,22 +32,36 @@ struct weight {
 	const char *unit;
 	enum weight_kind clock; /* the clock of recordings that have it; a clock's own is itself;
 					   WEIGHT_COUNT: no recording has it */
-	bool is_elapsed; /* wall_ns of a sample, not cpu_ns; its clock also samples threads that sleep */
+	bool is_elapsed;        /* a time, wall_ns, not cpu_ns; its clock also samples threads that sleep */
 };
 
 extern const struct weight weights[WEIGHT_COUNT];
 
-/* Can --clock select it? The other weights are views of what a clock has recorded. */
+/* Does it take samples? The other weights are views of what a clock has recorded. */
 bool weight_is_clock(enum weight_kind kind);
 
 /* False, with *ret_kind untouched, if no weight has the name. */
 bool weight_by_name(const char *name, size_t length, enum weight_kind *ret_kind);
 
+/* Is it a time, in nanoseconds? */
+bool weight_is_time(enum weight_kind kind);
+
 /* Can a recording by that clock show it? */
 bool weight_is_in(enum weight_kind shown, enum weight_kind clock);
 
-/* The weight of a sample with these times, all in nanoseconds. */
-uint64_t weight_of_times(enum weight_kind kind, uint64_t cpu_ns, uint64_t wall_ns);
+/* What a sample, or several, stand for, by which a weight counts them. */
+struct amounts {
+	uint64_t cpu_ns, wall_ns;
+	uint64_t alloc_bytes, alloc_objects;
+};
+
+struct amounts amounts_of(const struct sample *sample);
+void amounts_add(struct amounts *sum, const struct amounts *amounts);
+
+uint64_t weight_in(enum weight_kind kind, const struct amounts *amounts);
 uint64_t weight_of(enum weight_kind kind, const struct sample *sample);
+
+/* The time that a clock counts, and that its rate is of: CPU time, or all time. */
+uint64_t weight_clocked_ns(enum weight_kind clock, uint64_t cpu_ns, uint64_t wall_ns);
 
 #endif

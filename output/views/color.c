@@ -40,6 +40,7 @@ enum color color_of_kind(const struct function *function)
 		[FRAME_NATIVE] = COLOR_NATIVE,
 		[FRAME_VM] = COLOR_VM,
 		[FRAME_VM_WORK] = COLOR_VM,
+		[FRAME_ALLOCATED] = COLOR_VM,
 		[FRAME_TRACE] = COLOR_TRACE,
 		[FRAME_LOST] = COLOR_LOST,
 	};

@@ -303,9 +303,9 @@ static int find_kind(struct sample_table *table, const struct sample *sample, st
 
 /*---- Reading ----*/
 
-uint64_t sample_table_weight(const struct sample_table *table, uint64_t cpu_ns, uint64_t wall_ns)
+uint64_t sample_table_weight(const struct sample_table *table, const struct amounts *amounts)
 {
-	return weight_of_times(table->weight, cpu_ns, wall_ns);
+	return weight_in(table->weight, amounts);
 }
 
 uint64_t sample_table_origin(const struct sample_table *table, const struct session *session)
@@ -318,20 +318,21 @@ static void count_sample(struct sample_table *table, const struct sample *sample
 			 const struct table_kind *kind, struct table_sum *sum)
 {
 	struct table_thread *thread = &table->threads[kind->thread];
-	uint64_t weight_ns = sample_table_weight(table, sample->cpu_ns, sample->wall_ns);
-	uint64_t began_ns = sample->time_ns > weight_ns ? sample->time_ns - weight_ns : 0;
+	const struct amounts amounts = amounts_of(sample);
+	uint64_t weight = sample_table_weight(table, &amounts);
+	uint64_t length_ns = weight_is_time(table->weight) ? weight : 0;
+	uint64_t began_ns = sample->time_ns > length_ns ? sample->time_ns - length_ns : 0;
 
 	if (sample->process_name)
 		thread->process_name = sample->process_name;
 	if (sample->thread_name)
 		thread->thread_name = sample->thread_name;
-	thread->weight_ns += weight_ns;
+	thread->weight += weight;
 	thread->cpu_ns += sample->cpu_ns;
 	thread->sample_count++;
 	sum->count++;
-	sum->cpu_ns += sample->cpu_ns;
-	sum->wall_ns += sample->wall_ns;
-	table->weight_ns += weight_ns;
+	amounts_add(&sum->amounts, &amounts);
+	table->weight_sum += weight;
 	if (table->sample_count == 0 || began_ns < table->start_ns)
 		table->start_ns = began_ns;
 	if (table->stacks[kind->stack].depth > table->depth)
@@ -367,8 +368,8 @@ static int compare_threads(const void *a, const void *b)
 {
 	const struct table_thread *left = a, *right = b;
 
-	if (left->weight_ns != right->weight_ns)
-		return left->weight_ns < right->weight_ns ? 1 : -1;
+	if (left->weight != right->weight)
+		return left->weight < right->weight ? 1 : -1;
 	if (left->pid != right->pid)
 		return left->pid < right->pid ? -1 : 1;
 	return left->tid < right->tid ? -1 : left->tid > right->tid;
@@ -418,8 +419,7 @@ static void sort_sums(struct sample_table *table)
 
 		if (last && compare_sums(last, sum) == 0) {
 			last->count += sum->count;
-			last->cpu_ns += sum->cpu_ns;
-			last->wall_ns += sum->wall_ns;
+			amounts_add(&last->amounts, &sum->amounts);
 		} else {
 			table->sums[count++] = *sum;
 		}
@@ -514,8 +514,7 @@ static int read_again(void *context, const struct sample *sample)
 		.number = sample->request.number,
 		.age_ns = sample->request.age_ns,
 		.time_ns = sample->time_ns,
-		.cpu_ns = sample->cpu_ns,
-		.wall_ns = sample->wall_ns,
+		.amounts = amounts_of(sample),
 	};
 	struct recent *recent;
 	int error = find_kind(table, sample, &known.kind, &recent);

@@ -37,7 +37,7 @@ struct table_thread {
 	pid_t tid;
 	const char *process_name;
 	const char *thread_name;
-	uint64_t weight_ns;
+	uint64_t weight;
 	uint64_t cpu_ns;
 	size_t sample_count;
 	size_t first_sum; /* its sums begin at sums[first_sum] */
@@ -66,8 +66,7 @@ struct table_kind {
 struct table_sum {
 	struct table_kind kind;
 	uint64_t count;
-	uint64_t cpu_ns;
-	uint64_t wall_ns;
+	struct amounts amounts;
 };
 
 struct table_sample {
@@ -77,15 +76,14 @@ struct table_sample {
 	uint64_t connection, number; /* see struct sample_request */
 	uint64_t age_ns;
 	uint64_t time_ns;
-	uint64_t cpu_ns;
-	uint64_t wall_ns;
+	struct amounts amounts;
 };
 
 struct sample_table {
 	struct sample_source *source;
 	enum weight_kind weight;
-	uint64_t start_ns;  /* earliest begin of a sample's time, on the clock of time_ns */
-	uint64_t weight_ns; /* of all samples */
+	uint64_t start_ns;   /* earliest begin of a sample's time, on the clock of time_ns */
+	uint64_t weight_sum; /* of all samples */
 	size_t sample_count;
 	const struct function **functions;
 	uint32_t function_count;
@@ -125,8 +123,8 @@ int sample_table_changed(void);
 /* When the session began, on the clock of time_ns. No sample's time begins earlier. */
 uint64_t sample_table_origin(const struct sample_table *table, const struct session *session);
 
-/* The weight of a sample or a sum: one of its two times, in nanoseconds. */
-uint64_t sample_table_weight(const struct sample_table *table, uint64_t cpu_ns, uint64_t wall_ns);
+/* The weight of a sample or a sum. */
+uint64_t sample_table_weight(const struct sample_table *table, const struct amounts *amounts);
 
 /* List the frames of a stack, root first. ret_frames has room for table->depth. Returns their number. */
 uint32_t sample_table_frames(const struct sample_table *table, uint32_t stack, uint32_t *ret_frames);

@@ -182,6 +182,8 @@ static void put_sample(struct sample_writer *writer, const struct sample *sample
 	put_uint(writer, number_of(writer, sample->wait));
 	put_uint(writer, sample->cpu_ns);
 	put_uint(writer, sample->wall_ns);
+	put_uint(writer, sample->alloc_bytes);
+	put_uint(writer, sample->alloc_objects);
 	put_uint(writer, sample->loop_ns);
 	put_uint(writer, sample->sleeps);
 	put_uint(writer, sample->gc.phase);
@@ -438,6 +440,8 @@ static void read_sample(struct sample_reader *reader, struct bytes *bytes, struc
 	sample->wait = get_function(reader, bytes);
 	sample->cpu_ns = get_uint(bytes);
 	sample->wall_ns = get_uint(bytes);
+	sample->alloc_bytes = get_uint(bytes);
+	sample->alloc_objects = get_uint(bytes);
 	sample->loop_ns = get_uint(bytes);
 	sample->sleeps = get_uint(bytes);
 	sample->gc.phase = (enum gc_phase)get_limited(bytes, GC_PHASE_COUNT - 1);

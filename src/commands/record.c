@@ -514,6 +514,7 @@ static void set_sampler_options(struct recording *recording, const struct invoca
 	sampler->launch = options->launch;
 	sampler->launch_mask = &invocation->inherited_mask;
 	sampler->wall_clock = weights[options->clock].is_elapsed;
+	sampler->alloc = options->alloc;
 	sampler->coroutines = options->coroutines;
 	sampler->requests = options->requests;
 	sampler->turns = options->blocked_ns > 0;

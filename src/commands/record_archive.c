@@ -521,6 +521,7 @@ static void set_sampler_options(struct archiving *archiving, const struct invoca
 	sampler->launch = options->launch;
 	sampler->launch_mask = &invocation->inherited_mask;
 	sampler->wall_clock = weights[options->clock].is_elapsed;
+	sampler->alloc = options->alloc;
 	sampler->coroutines = options->coroutines;
 	sampler->turns = conditions_blocked_ns(options->conditions, options->condition_count) > 0;
 	sampler->requests = options->requests;

@@ -380,7 +380,7 @@ static int count_samples(struct recordings *recordings)
 	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
 	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
 	figures_set_rate(figures,
-			 weight_of_times(recordings->session.clock, figures->target_cpu_ns, count.wall_ns));
+			 weight_clocked_ns(recordings->session.clock, figures->target_cpu_ns, count.wall_ns));
 	return error;
 }
 

@@ -42,6 +42,7 @@ const struct option_entry option_table[] = {
 	{ "coroutines", OPTION_COROUTINES, RECORD, NULL, "where coroutines wait after they have yielded" },
 	{ "requests", OPTION_REQUESTS, RECORD, NULL, "where requests of nginx spend their time" },
 	{ "blocked", OPTION_BLOCKED, RECORD | SERVE, NULL, "turns of event loops that take 20ms or more" },
+	{ "alloc", OPTION_ALLOC, RECORD, NULL, "what allocates Lua memory: bytes and objects, not time" },
 	{ "threshold", OPTION_THRESHOLD, RECORD | SERVE, "TIME",
 	  "the same, for turns of at least that time" },
 	{ "clock", OPTION_CLOCK, REPORT | DIFF, "CLOCK", "show recordings by the wall clock by cpu or wall" },

@@ -152,6 +152,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case 'r': return option_value_rate(argument, &options->rate_hz);
 	case OPTION_COROUTINES: options->coroutines = true; return true;
 	case OPTION_REQUESTS: options->requests = true; return true;
+	case OPTION_ALLOC: options->alloc = true; return true;
 	case OPTION_BLOCKED:
 		if (!options->blocked_ns)
 			options->blocked_ns = blocked_default_ns;
@@ -505,6 +506,28 @@ static bool resolve_coroutines(struct options *options)
 	return true;
 }
 
+/* Allocations come in place of samples of time, and only a stop shows them. */
+static bool resolve_alloc(struct options *options)
+{
+	const char *other = options->clock_given  ? "--clock and --off-cpu"
+			    : options->blocked_ns ? "--blocked"
+			    : options->coroutines ? "--coroutines"
+			    : options->requests   ? "--requests"
+			    : options->no_stop    ? "--no-stop"
+						  : NULL;
+
+	if (!options->alloc)
+		return true;
+	if (other) {
+		message_error("--alloc does not go together with %s.", other);
+		return false;
+	}
+	options->clock = WEIGHT_ALLOC_BYTES;
+	if (!options->rate_hz)
+		options->rate_hz = OPTIONS_RATE_ALLOC;
+	return true;
+}
+
 /* Tell what is wrong with an option that getopt_long() has refused as '?': optopt tells more. */
 static void refuse_option(enum command command, const char *letters, const char *word)
 {
@@ -550,8 +573,8 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
 	       check_targets(options) && check_times(options) && check_series(options) &&
-	       check_listing(options) && resolve_archive(options) && resolve_coroutines(options) &&
-	       resolve_blocked(options) && choose_format(options);
+	       check_listing(options) && resolve_alloc(options) && resolve_archive(options) &&
+	       resolve_coroutines(options) && resolve_blocked(options) && choose_format(options);
 }
 
 /* ljspy help [COMMAND] */

@@ -58,6 +58,7 @@ struct options {
 	bool source;                  /* show the lines of source files */
 	bool coroutines;              /* show parked coroutines instead of threads */
 	bool requests;                /* show requests of nginx instead of threads */
+	bool alloc;                   /* record allocations instead of time */
 	uint64_t blocked_ns;          /* only turns of event loops at least this long; 0: everything */
 	uint64_t max_pause_ns;        /* of holds; 0 if not given */
 	uint64_t every_ns, for_ns;    /* a series of heaps; 0: one, and until interrupted */

@@ -70,6 +70,7 @@ struct sampler_options {
 	bool no_stop;         /* look without stopping any thread; not with launch */
 	unsigned int rate_hz; /* of CPU time, or by the wall clock */
 	bool wall_clock;
+	bool alloc;           /* sample allocations, and nothing else; see sample.alloc_bytes */
 	bool coroutines;      /* sample yielded coroutines, and no threads; with the wall clock */
 	bool requests;        /* sample the requests of nginx, and no threads; with the wall clock */
 	bool turns;           /* fill in sample.loop_ns and sleeps; with the wall clock */

@@ -58,8 +58,12 @@ bool nothing_seen_explain(const struct options *options, const struct sampler_re
 		explain_command(options->launch[0], result);
 		return true;
 	}
-	/* That no turn of an event loop is long, or no coroutine is parked, or no request in flight, is a valid result. */
-	if (result->figures.samples || options->blocked_ns || options->coroutines || options->requests)
+	/*
+	 * That no turn of an event loop is long, or no coroutine is parked, or no request in flight, or
+	 * nothing allocated, is a valid result.
+	 */
+	if (result->figures.samples || options->blocked_ns || options->coroutines || options->requests ||
+	    options->alloc)
 		return false;
 	if (result->left_out)
 		choose_tell(left_out);

@@ -396,6 +396,7 @@ static enum ink ink_of(const struct row *row)
 	case FRAME_NATIVE: return INK_NATIVE;
 	case FRAME_VM:
 	case FRAME_VM_WORK:
+	case FRAME_ALLOCATED:
 	case FRAME_TRACE: return INK_VM;
 	case FRAME_LOST: return INK_LOST;
 	case FRAME_KIND_COUNT: break;

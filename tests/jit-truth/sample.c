@@ -92,6 +92,7 @@ static char kind_letter(const struct frame *frame)
 	case FRAME_NATIVE:
 	case FRAME_VM:
 	case FRAME_VM_WORK:
+	case FRAME_ALLOCATED:
 	case FRAME_KIND_COUNT: break;
 	}
 	return 'N';

@@ -116,9 +116,9 @@ static void threads_are_apart_the_heaviest_first_in_time_order(void **state)
 	assert_int_equal(table->thread_count, 2);
 	assert_int_equal(table->threads[0].tid, 2);
 	assert_string_equal(table->threads[0].thread_name, "last name");
-	assert_int_equal(table->threads[0].weight_ns, 40);
-	assert_int_equal(table->threads[1].weight_ns, 15);
-	assert_int_equal(table->weight_ns, 55);
+	assert_int_equal(table->threads[0].weight, 40);
+	assert_int_equal(table->threads[1].weight, 15);
+	assert_int_equal(table->weight_sum, 55);
 	threads = thread_samples_new(table);
 	assert_non_null(threads);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -185,14 +185,14 @@ static void equal_samples_of_a_thread_have_one_sum(void **state)
 	(void)state;
 	assert_int_equal(table->sum_count, 5);
 	assert_int_equal(table->threads[0].sum_count, 1);
-	assert_int_equal(table->sums[table->threads[0].first_sum].cpu_ns, 500);
+	assert_int_equal(table->sums[table->threads[0].first_sum].amounts.cpu_ns, 500);
 	assert_int_equal(table->threads[1].sum_count, 4);
 	assert_null(sums[0].kind.phase);
 	assert_int_equal(sums[1].count, 2);
-	assert_int_equal(sums[1].cpu_ns, 30);
-	assert_int_equal(sums[1].wall_ns, 32);
+	assert_int_equal(sums[1].amounts.cpu_ns, 30);
+	assert_int_equal(sums[1].amounts.wall_ns, 32);
 	assert_int_equal(sums[2].kind.vm_state, VM_STATE_GC);
-	assert_int_equal(sums[3].cpu_ns, 50);
+	assert_int_equal(sums[3].amounts.cpu_ns, 50);
 	sample_table_free(table);
 }
 
@@ -257,7 +257,7 @@ static void time_begins_with_the_session_or_else_the_first_sample(void **state)
 	struct sample_table *table = read_table(&list, WEIGHT_WALL_TIME);
 
 	(void)state;
-	assert_int_equal(table->weight_ns, 300);
+	assert_int_equal(table->weight_sum, 300);
 	assert_int_equal(sample_table_origin(table, &(struct session){ .start_ns = 500 }), 500);
 	assert_int_equal(sample_table_origin(table, &(struct session){ 0 }), 700);
 	assert_int_equal(sample_table_origin(table, &(struct session){ .start_ns = 900 }), 700);
