@@ -27,7 +27,7 @@ enum { OWN = 0 };
 
 struct cost {
 	struct cost_key key;
-	uint64_t ns;
+	uint64_t weight;
 	uint64_t samples;
 	uint64_t calls;
 	UT_hash_handle hh;
@@ -66,8 +66,8 @@ static struct cost *find_cost(struct writer *writer, uint32_t function, uint32_t
 }
 
 /* Add the costs of a thread's stack. number counts the stacks so far, from 1. 0 or -ENOMEM. */
-static int add_stack(struct writer *writer, uint32_t thread, uint32_t number, uint32_t stack, uint64_t ns,
-		     uint64_t samples)
+static int add_stack(struct writer *writer, uint32_t thread, uint32_t number, uint32_t stack,
+		     uint64_t weight, uint64_t samples)
 {
 	const struct sample_table *table = writer->table;
 	uint32_t depth = sample_table_frames(table, stack, writer->path);
@@ -83,7 +83,7 @@ static int add_stack(struct writer *writer, uint32_t thread, uint32_t number, ui
 		cost->calls += samples;
 		if (writer->entered[frame->function] != number) {
 			writer->entered[frame->function] = number;
-			cost->ns += ns;
+			cost->weight += weight;
 			cost->samples += samples;
 		}
 		function = frame->function;
@@ -92,7 +92,7 @@ static int add_stack(struct writer *writer, uint32_t thread, uint32_t number, ui
 	cost = find_cost(writer, function, OWN, line);
 	if (!cost)
 		return -ENOMEM;
-	cost->ns += ns;
+	cost->weight += weight;
 	cost->samples += samples;
 	return 0;
 }
@@ -107,13 +107,13 @@ static int add_thread(struct writer *writer, uint32_t index, uint32_t *number)
 
 	while (sum < end && !error) {
 		uint32_t stack = sum->kind.stack;
-		uint64_t ns = 0, samples = 0;
+		uint64_t weight = 0, samples = 0;
 
 		for (; sum < end && sum->kind.stack == stack; sum++) {
-			ns += sample_table_weight(table, &sum->amounts);
+			weight += sample_table_weight(table, &sum->amounts);
 			samples += sum->count;
 		}
-		error = add_stack(writer, index, ++*number, stack, ns, samples);
+		error = add_stack(writer, index, ++*number, stack, weight, samples);
 	}
 	return error;
 }
@@ -227,16 +227,27 @@ static int write_costs(struct writer *writer)
 			fprintf(writer->out, "calls=%" PRIu64 " %" PRIu32 "\n", cost->calls,
 				first_line(writer, cost->key.callee - 1));
 		}
-		fprintf(writer->out, "%" PRIu32 " %" PRIu64 " %" PRIu64 "\n", cost->key.line, cost->ns,
+		fprintf(writer->out, "%" PRIu32 " %" PRIu64 " %" PRIu64 "\n", cost->key.line, cost->weight,
 			cost->samples);
 		previous = cost;
 	}
 	return error;
 }
 
+/* Of what samples have; heaps have formats of their own. */
+static const struct {
+	const char *name, *title;
+} events[WEIGHT_COUNT] = {
+	[WEIGHT_CPU_TIME] = { "cpu_ns", "CPU time [ns]" },
+	[WEIGHT_WALL_TIME] = { "wall_ns", "Elapsed time [ns]" },
+	[WEIGHT_OFF_CPU_TIME] = { "wall_ns", "Elapsed time [ns]" },
+	[WEIGHT_ALLOC_BYTES] = { "alloc_bytes", "Allocated bytes" },
+	[WEIGHT_ALLOC_OBJECTS] = { "alloc_objects", "Allocated objects" },
+};
+
 static void write_header(struct writer *writer, const struct session *session)
 {
-	bool cpu = !weights[writer->table->weight].is_elapsed;
+	const enum weight_kind weight = writer->table->weight;
 	FILE *out = writer->out;
 
 	fputs("# callgrind format\nversion: 1\ncreator: ljspy\n", out);
@@ -249,10 +260,10 @@ static void write_header(struct writer *writer, const struct session *session)
 		write_text(out, session->command_line);
 	}
 	fprintf(out,
-		"\npositions: line\nevent: %s : %s time [ns]\nevent: samples : Samples\n"
+		"\npositions: line\nevent: %s : %s\nevent: samples : Samples\n"
 		"events: %s samples\nsummary: %" PRIu64 " %zu\n",
-		cpu ? "cpu_ns" : "wall_ns", cpu ? "CPU" : "Elapsed", cpu ? "cpu_ns" : "wall_ns",
-		writer->table->weight_sum, writer->table->sample_count);
+		events[weight].name, events[weight].title, events[weight].name, writer->table->weight_sum,
+		writer->table->sample_count);
 }
 
 static int write_table(struct writer *writer, const struct session *session)

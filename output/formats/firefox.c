@@ -414,12 +414,25 @@ static void write_sample_time(struct writer *writer, const struct table_sample *
 
 static void write_sample_weight(struct writer *writer, const struct table_sample *sample)
 {
-	write_ms(writer, sample_table_weight(writer->table, &sample->amounts));
+	const uint64_t weight = sample_table_weight(writer->table, &sample->amounts);
+
+	if (weight_is_time(writer->table->weight))
+		write_ms(writer, weight);
+	else
+		json_stream_number(&writer->json, weight);
 }
 
 static void write_sample_cpu(struct writer *writer, const struct table_sample *sample)
 {
 	json_stream_number(&writer->json, sample->amounts.cpu_ns);
+}
+
+/* The profiler's word for the unit; it has none for objects, but counts samples. */
+static const char *weight_type(enum weight_kind kind)
+{
+	if (weight_is_time(kind))
+		return "tracing-ms";
+	return kind == WEIGHT_ALLOC_BYTES ? "bytes" : "samples";
 }
 
 static int write_samples(struct writer *writer, uint32_t thread, size_t count)
@@ -438,7 +451,7 @@ static int write_samples(struct writer *writer, uint32_t thread, size_t count)
 	begin_table(writer, "samples");
 	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]) && !error; i++)
 		error = write_sample_column(writer, columns[i].name, thread, columns[i].write);
-	json_stream_outline(&writer->json, "\"weightType\":\"tracing-ms\",");
+	json_stream_outline(&writer->json, "\"weightType\":\"%s\",", weight_type(writer->table->weight));
 	end_table(writer, count, ",");
 	return error;
 }

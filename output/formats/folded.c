@@ -86,8 +86,7 @@ int folded_write(FILE *out, const struct profile *profile, const struct folded_o
 	bool by_line = profile_options(profile)->by_line;
 	const struct profile_node *node = profile_root(profile);
 	const struct profile_node *before = options->baseline ? profile_root(options->baseline) : NULL;
-	const bool is_time = weights[profile_options(profile)->weight].clock != WEIGHT_COUNT;
-	const uint64_t part = is_time ? 1000 : 1;
+	const uint64_t part = weight_is_time(profile_options(profile)->weight) ? 1000 : 1;
 	struct path path = { 0 };
 	uint64_t rest = part / 2, rest_before = rest; /* half a part rounds the sum, 0 would cut it */
 	int result = 0;

@@ -215,6 +215,10 @@ static int write_sample(void *context, const struct table_sample *sample)
 	write_number(writer, ",\"stack\":", writer->stack_numbers[kind->stack] - 1);
 	write_number(writer, ",\"cpu_ns\":", sample->amounts.cpu_ns);
 	write_number(writer, ",\"wall_ns\":", sample->amounts.wall_ns);
+	if (sample->amounts.alloc_bytes || sample->amounts.alloc_objects) {
+		write_number(writer, ",\"alloc_bytes\":", sample->amounts.alloc_bytes);
+		write_number(writer, ",\"alloc_objects\":", sample->amounts.alloc_objects);
+	}
 	write_name(writer, ",\"state\":\"", thread_state_name((enum thread_state)kind->thread_state));
 	write_name(writer, "\",\"vm_state\":\"", vm_state_name((enum vm_state)kind->vm_state));
 	if (kind->gc_phase != GC_PHASE_NONE)

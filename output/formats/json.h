@@ -6,10 +6,11 @@
  *
  *	format		"ljspy", and version, 1: these members never change, new ones may come
  *	session		pid (null if several), target, command_line, cause, start_unix_ns,
- *			duration_ns, clock: "cpu", "wall" or "off-cpu"
+ *			duration_ns, clock: "cpu", "wall", "off-cpu", "alloc" or
+ *			"alloc-objects"
  *	figures		the same as --stats writes
  *	functions	name (the same as in the flame graph), kind ("lua", "builtin",
- *			"c_function", "native", "vm", "trace", "lost"), and if known
+ *			"c_function", "native", "vm", "trace", "lost", "allocated"), and if known
  *			file, firstline, module
  *	frames		function (an index into functions), line (null if unknown),
  *			compiled
@@ -17,7 +18,8 @@
  *	threads		pid, tid, process, thread (names or null), the heaviest first
  *	samples		in time order: time_ns (since the session began),
  *			thread and stack (indices), cpu_ns and wall_ns (the time that
- *			the sample stands for), state ("running"), vm_state
+ *			the sample stands for), alloc_bytes and alloc_objects (the
+ *			same; only of allocations), state ("running"), vm_state
  *			("compiled"), phase (null if none), request (of nginx; only if
  *			there is one: route, method and host, null if unknown, status,
  *			only if set, subrequest, connection and number, which together

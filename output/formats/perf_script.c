@@ -147,15 +147,17 @@ static void write_command(FILE *out, const char *name)
 static int write_sample(void *context, const struct sample *sample)
 {
 	struct writer *writer = context;
-	uint64_t weight_ns = weight_of(writer->view->weight, sample);
+	const enum weight_kind kind = writer->view->weight;
+	uint64_t weight = weight_of(kind, sample);
 
 	/* Readers take a weight of 0 for 1. */
-	if (weight_ns == 0)
+	if (weight == 0)
 		return 0;
 	write_command(writer->out, sample->thread_name);
-	fprintf(writer->out, "  %d/%d  %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s-clock:\n",
+	fprintf(writer->out, "  %d/%d  %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s%s:\n",
 		(int)sample->pid, (int)sample->tid, sample->time_ns / 1000000000,
-		sample->time_ns % 1000000000, weight_ns, weights[writer->view->weight].name);
+		sample->time_ns % 1000000000, weight, weights[kind].name,
+		weight_is_time(kind) ? "-clock" : "");
 	for (size_t i = 0; i < sample->frame_count; i++) {
 		const struct line *line = find_line(writer, sample, &sample->frames[i]);
 

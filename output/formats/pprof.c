@@ -15,12 +15,13 @@
 #include "output/labels/session_title.h"
 #include "output/views/sample_table.h"
 
-enum { VALUE_TYPES_MAX = 3, LABELS_MAX = 13 };
+enum { LABELS_MAX = 13 };
 
 struct writer {
 	struct pprof_writer *pprof;
 	const struct sample_table *table;
 	const struct session *session;
+	bool is_alloc;       /* allocations are the values, not times */
 	bool wall;           /* elapsed time is a value */
 	bool few_labels;     /* only those with few values */
 	uint64_t *locations; /* room for the deepest stack */
@@ -118,12 +119,13 @@ static void write_sum(struct writer *writer, const struct table_sum *sum)
 	const struct table_thread *thread = &writer->table->threads[kind->thread];
 	Pprof__Label labels[LABELS_MAX], *label_pointers[LABELS_MAX];
 	Pprof__Sample message = PPROF__SAMPLE__INIT;
-	int64_t values[VALUE_TYPES_MAX] = { (int64_t)sum->count, (int64_t)sum->amounts.cpu_ns,
-					    (int64_t)sum->amounts.wall_ns };
+	const struct amounts *amounts = &sum->amounts;
+	int64_t of_time[] = { (int64_t)sum->count, (int64_t)amounts->cpu_ns, (int64_t)amounts->wall_ns };
+	int64_t of_allocations[] = { (int64_t)amounts->alloc_objects, (int64_t)amounts->alloc_bytes };
 
 	for (int i = 0; i < LABELS_MAX; i++)
 		label_pointers[i] = &labels[i];
-	message.value = values;
+	message.value = writer->is_alloc ? of_allocations : of_time;
 	message.n_value = writer->wall ? 3 : 2;
 	message.location_id = writer->locations;
 	for (uint32_t stack = kind->stack; stack; stack = writer->table->stacks[stack].parent)
@@ -140,22 +142,36 @@ static void write_sum(struct writer *writer, const struct table_sum *sum)
 
 /*---- About the profile ----*/
 
+/* Which of the values the view shows. */
+static int shown_value(enum weight_kind weight)
+{
+	return weight == WEIGHT_ALLOC_OBJECTS ? 0 : weights[weight].is_elapsed ? 2 : 1;
+}
+
+/* The types of values that write_sum() writes, and which of them the view shows. */
 static void write_about(struct writer *writer, const struct figures *figures)
 {
 	const struct session *session = writer->session;
-	Pprof__ValueType types[VALUE_TYPES_MAX] = {
+	Pprof__ValueType of_time[] = {
 		pprof_value_type(writer->pprof, "samples", "count"),
 		pprof_value_type(writer->pprof, "cpu", "nanoseconds"),
 		pprof_value_type(writer->pprof, "wall", "nanoseconds"),
 	};
-	Pprof__ValueType *pointers[VALUE_TYPES_MAX] = { &types[0], &types[1], &types[2] };
+	/* As Go names them, with their period. */
+	Pprof__ValueType of_allocations[] = {
+		pprof_value_type(writer->pprof, "alloc_objects", "count"),
+		pprof_value_type(writer->pprof, "alloc_space", "bytes"),
+		pprof_value_type(writer->pprof, "space", "bytes"),
+	};
+	Pprof__ValueType *types = writer->is_alloc ? of_allocations : of_time;
+	Pprof__ValueType *pointers[] = { &types[0], &types[1], writer->wall ? &types[2] : NULL };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
 
 	piece.n_sample_type = writer->wall ? 3 : 2;
 	piece.sample_type = pointers;
-	piece.default_sample_type = types[weights[writer->table->weight].is_elapsed ? 2 : 1].type;
-	piece.period_type = &types[weights[session->clock].is_elapsed ? 2 : 1];
-	if (figures->rate_asked_hz > 0)
+	piece.default_sample_type = types[shown_value(writer->table->weight)].type;
+	piece.period_type = &types[writer->is_alloc || weights[session->clock].is_elapsed ? 2 : 1];
+	if (figures->rate_asked_hz > 0 && !writer->is_alloc)
 		piece.period = (int64_t)(1e9 / figures->rate_asked_hz);
 	piece.time_nanos = (int64_t)session->start_unix_ns;
 	piece.duration_nanos = (int64_t)session->duration_ns;
@@ -222,6 +238,7 @@ int pprof_write(FILE *out, struct sample_source *source, const struct session *s
 	if (error)
 		return error;
 	writer.table = table;
+	writer.is_alloc = weights[view->weight].clock == WEIGHT_ALLOC_BYTES;
 	writer.wall = weights[session->clock].is_elapsed || weights[view->weight].is_elapsed;
 	writer.locations = calloc((size_t)table->depth + 1, sizeof(*writer.locations));
 	writer.pprof = pprof_writer_new(out);

@@ -71,42 +71,50 @@ static void write_stack(struct writer *writer, uint32_t stack)
 	json_stream_mark(&writer->json, "]");
 }
 
-static void begin_profile(struct writer *writer, const char *name, uint64_t end_ns)
+/* The word of the format for what the weights are in. */
+static const char *unit_of(enum weight_kind weight)
+{
+	if (weight_is_time(weight))
+		return "nanoseconds";
+	return weight == WEIGHT_ALLOC_BYTES ? "bytes" : "none";
+}
+
+static void begin_profile(struct writer *writer, const char *name, uint64_t end)
 {
 	json_stream_outline(&writer->json, "{\"type\":\"sampled\",\"name\":");
 	json_stream_text(&writer->json, name);
 	json_stream_outline(&writer->json,
-			    ",\"unit\":\"nanoseconds\",\"startValue\":0,\"endValue\":%" PRIu64
-			    ",\n\"samples\":[",
-			    end_ns);
+			    ",\"unit\":\"%s\",\"startValue\":0,\"endValue\":%" PRIu64 ",\n\"samples\":[",
+			    unit_of(writer->table->weight), end);
 }
 
 /*---- A thread in time order ----*/
 
-/* A stretch of time: one sample, or a gap between two. */
+/* A stretch of time: one sample, or a gap between two. Of other weights, what a sample has. */
 struct stretch {
 	uint32_t stack;
-	uint64_t ns;
+	uint64_t length;
 };
 
 /*
  * The stretches of the thread's next sample: perhaps a gap, and the sample. The
- * sample begins its weight before it was taken, but not before the end of the
- * previous one, *cursor_ns. Returns the number of stretches.
+ * sample begins its time before it was taken, but not before the end of the
+ * previous one, *cursor. Weights that are no times follow each other without
+ * gaps. Returns the number of stretches.
  */
 static int sample_stretches(const struct sample_table *table, const struct table_sample *sample,
-			    uint64_t *cursor_ns, struct stretch ret_stretches[static 2])
+			    uint64_t *cursor, struct stretch ret_stretches[static 2])
 {
-	uint64_t weight_ns = sample_table_weight(table, &sample->amounts);
-	uint64_t end_ns = sample->time_ns - table->start_ns;
+	uint64_t weight = sample_table_weight(table, &sample->amounts);
+	uint64_t end = weight_is_time(table->weight) ? sample->time_ns - table->start_ns : 0;
 	int count = 0;
 
-	if (end_ns > *cursor_ns && end_ns - *cursor_ns > weight_ns) {
-		ret_stretches[count++] = (struct stretch){ 0, end_ns - *cursor_ns - weight_ns };
-		*cursor_ns = end_ns - weight_ns;
+	if (end > *cursor && end - *cursor > weight) {
+		ret_stretches[count++] = (struct stretch){ 0, end - *cursor - weight };
+		*cursor = end - weight;
 	}
-	ret_stretches[count++] = (struct stretch){ sample->kind.stack, weight_ns };
-	*cursor_ns += weight_ns;
+	ret_stretches[count++] = (struct stretch){ sample->kind.stack, weight };
+	*cursor += weight;
 	return count;
 }
 
@@ -115,8 +123,8 @@ typedef void write_stretch(struct writer *writer, const struct stretch *stretch)
 /* The state of going through a thread's stretches. */
 struct line {
 	struct writer *writer;
-	write_stretch *write; /* NULL to find only the end of its time */
-	uint64_t cursor_ns;
+	write_stretch *write; /* NULL to find only their end */
+	uint64_t cursor;
 	bool begun;
 };
 
@@ -125,7 +133,7 @@ static int add_sample(void *context, const struct table_sample *sample)
 	struct line *line = context;
 	struct writer *writer = line->writer;
 	struct stretch stretches[2];
-	int count = sample_stretches(writer->table, sample, &line->cursor_ns, stretches);
+	int count = sample_stretches(writer->table, sample, &line->cursor, stretches);
 
 	for (int i = 0; line->write && i < count; i++) {
 		json_stream_mark(&writer->json, line->begun ? ",\n" : "\n");
@@ -135,14 +143,14 @@ static int add_sample(void *context, const struct table_sample *sample)
 	return 0;
 }
 
-/* Write the stacks or the weights of a thread, or only find the end of its time. 0 or a negative errno. */
-static int write_stretches(struct writer *writer, uint32_t thread, write_stretch *write, uint64_t *ret_end_ns)
+/* Write the stacks or the weights of a thread, or only find where they end. 0 or a negative errno. */
+static int write_stretches(struct writer *writer, uint32_t thread, write_stretch *write, uint64_t *ret_end)
 {
 	struct line line = { .writer = writer, .write = write };
 	int error = thread_samples_each(writer->samples, thread, add_sample, &line);
 
-	if (!error && ret_end_ns)
-		*ret_end_ns = line.cursor_ns;
+	if (!error && ret_end)
+		*ret_end = line.cursor;
 	return error;
 }
 
@@ -153,7 +161,7 @@ static void write_stretch_stack(struct writer *writer, const struct stretch *str
 
 static void write_stretch_weight(struct writer *writer, const struct stretch *stretch)
 {
-	json_stream_number(&writer->json, stretch->ns);
+	json_stream_number(&writer->json, stretch->length);
 }
 
 static int write_thread(struct writer *writer, uint32_t index)
@@ -161,14 +169,14 @@ static int write_thread(struct writer *writer, uint32_t index)
 	const struct table_thread *thread = &writer->table->threads[index];
 	const char *process = thread->process_name ? thread->process_name : "?";
 	char name[NAME_SIZE];
-	uint64_t end_ns;
-	int error = write_stretches(writer, index, NULL, &end_ns);
+	uint64_t end;
+	int error = write_stretches(writer, index, NULL, &end);
 
 	if (error)
 		return error;
 	snprintf(name, sizeof(name), "%s (pid %d), thread %s (%d)", process, (int)thread->pid,
 		 thread->thread_name ? thread->thread_name : "?", (int)thread->tid);
-	begin_profile(writer, name, end_ns);
+	begin_profile(writer, name, end);
 	error = write_stretches(writer, index, write_stretch_stack, NULL);
 	json_stream_outline(&writer->json, "\n],\n\"weights\":[");
 	if (!error)
@@ -180,8 +188,8 @@ static int write_thread(struct writer *writer, uint32_t index)
 /*---- All threads, merged ----*/
 
 struct merged_stack {
-	uint64_t own_ns;
-	uint64_t total_ns;
+	uint64_t own;
+	uint64_t total;
 	uint32_t stack;
 	uint32_t parent;
 	uint32_t first_child; /* 0 if none: the root is no child */
@@ -193,8 +201,8 @@ static int compare_merged(const void *a, const void *b)
 {
 	const struct merged_stack *const *left = a, *const *right = b;
 
-	if ((*left)->total_ns != (*right)->total_ns)
-		return (*left)->total_ns < (*right)->total_ns ? -1 : 1;
+	if ((*left)->total != (*right)->total)
+		return (*left)->total < (*right)->total ? -1 : 1;
 	return (*left)->stack < (*right)->stack ? 1 : -1;
 }
 
@@ -212,14 +220,14 @@ static struct merged_stack *merge(const struct sample_table *table)
 	for (size_t i = 0; i < table->sum_count; i++) {
 		const struct table_sum *sum = &table->sums[i];
 
-		merged[sum->kind.stack].own_ns += sample_table_weight(table, &sum->amounts);
+		merged[sum->kind.stack].own += sample_table_weight(table, &sum->amounts);
 	}
 	for (uint32_t i = table->stack_count; i-- > 0;) {
 		merged[i].stack = i;
 		merged[i].parent = table->stacks[i].parent;
-		merged[i].total_ns += merged[i].own_ns;
+		merged[i].total += merged[i].own;
 		if (i > 0)
-			merged[merged[i].parent].total_ns += merged[i].total_ns;
+			merged[merged[i].parent].total += merged[i].total;
 		order[i] = &merged[i];
 	}
 	qsort(order, table->stack_count, sizeof(struct merged_stack *), compare_merged);
@@ -255,7 +263,7 @@ static int write_merged(struct writer *writer)
 		return -ENOMEM;
 	begin_profile(writer, "all threads, merged", writer->table->weight_sum);
 	do {
-		if (merged[stack].own_ns) {
+		if (merged[stack].own) {
 			json_stream_outline(&writer->json, first ? "\n" : ",\n");
 			write_stack(writer, stack);
 			first = false;
@@ -265,9 +273,9 @@ static int write_merged(struct writer *writer)
 	json_stream_outline(&writer->json, "\n],\n\"weights\":[");
 	first = true;
 	do {
-		if (merged[stack].own_ns) {
+		if (merged[stack].own) {
 			json_stream_outline(&writer->json, "%s%" PRIu64, first ? "\n" : ",\n",
-					    merged[stack].own_ns);
+					    merged[stack].own);
 			first = false;
 		}
 		stack = next_merged(merged, stack);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/labels/amounts.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
 #include "output/labels/names.h"
@@ -14,6 +15,7 @@
 #include "output/views/tally.h"
 
 enum {
+	AMOUNT_WIDTH = 12,
 	BAR_CHARACTERS = 40,
 	COLLECTED_MAX = 10, /* functions in which the collector ran */
 };
@@ -44,6 +46,22 @@ static void write_share(const struct report *report, uint64_t ns)
 	fprintf(report->out, "%6.2f \u00b1 %4.2f", 100 * share, 100 * tally_error(&report->tally, share));
 }
 
+/* In a column of twelve, and what follows it. */
+static void write_amount(const struct report *report, uint64_t weight)
+{
+	char text[AMOUNT_SIZE];
+
+	fprintf(report->out, "  %*s  ", AMOUNT_WIDTH, amount_in_column(report->view->weight, weight, text));
+}
+
+/* The head of a table of shares and amounts. */
+static void write_title(const struct report *report, const char *title)
+{
+	fprintf(report->out, "\n            %%  %*s  ", AMOUNT_WIDTH, amount_column(report->view->weight));
+	escape_write(ESCAPE_PLAIN, title, report->out);
+	fputc('\n', report->out);
+}
+
 static bool is_shown(const struct report *report, uint64_t ns)
 {
 	return ns > 0 && tally_share(&report->tally, ns) >= report->min_share;
@@ -54,18 +72,55 @@ static int compare_roots(const struct tally_row *a, const struct tally_row *b)
 	return a->root_ns > b->root_ns ? -1 : a->root_ns < b->root_ns;
 }
 
-/* Write the groups of stacks with their time. */
+/* Write the groups of stacks with their weight. */
 static void write_groups(struct report *report)
 {
 	HASH_SORT(report->tally.rows, compare_roots);
-	fputs("\n            %            ms  ", report->out);
-	escape_write(ESCAPE_PLAIN, report->view->group, report->out);
-	fputc('\n', report->out);
+	write_title(report, report->view->group);
 	for (const struct tally_row *row = report->tally.rows; row && row->root_ns; row = row->hh.next) {
 		write_share(report, row->root_ns);
-		fprintf(report->out, "  %12.1f  ", (double)row->root_ns / 1e6);
+		write_amount(report, row->root_ns);
 		write_label(report, row);
 	}
+}
+
+/* Write how often the collectors began anew, and the size of their heaps. */
+static void write_heap(const struct report *report)
+{
+	const struct gc_bill *bill = &report->tally.gc;
+
+	if (bill->heap_most)
+		fprintf(report->out, "%" PRIu64 " cycles seen, of a heap from %.1f to %.1f MB.\n",
+			bill->cycles, (double)bill->heap_least / 1e6, (double)bill->heap_most / 1e6);
+}
+
+static int compare_totals(const struct tally_row *a, const struct tally_row *b)
+{
+	return a->total.ns > b->total.ns ? -1 : a->total.ns < b->total.ns;
+}
+
+/* Write what was allocated. */
+static void write_allocated(struct report *report)
+{
+	const struct gc_bill *bill = &report->tally.gc;
+	const enum weight_kind weight = report->view->weight;
+	char amount[AMOUNT_SIZE];
+
+	if (weights[weight].clock != WEIGHT_ALLOC_BYTES)
+		return;
+	write_title(report, "allocated");
+	HASH_SORT(report->tally.rows, compare_totals);
+	for (const struct tally_row *row = report->tally.rows; row; row = row->hh.next) {
+		if (row->key.function->kind != FRAME_ALLOCATED || !is_shown(report, row->total.ns))
+			continue;
+		write_share(report, row->total.ns);
+		write_amount(report, row->total.ns);
+		write_label(report, row);
+	}
+	write_heap(report);
+	if (bill->cycles)
+		fprintf(report->out, "For each cycle of the collector, %s at most.\n",
+			amount_alone(weight, report->tally.all_ns / bill->cycles, amount));
 }
 
 /* Write what the collector took. */
@@ -73,19 +128,17 @@ static void write_collector(const struct report *report)
 {
 	const struct gc_bill *bill = &report->tally.gc;
 
-	if (!gc_bill_has_any(bill))
+	if (!weight_is_time(report->view->weight) || !gc_bill_has_any(bill))
 		return;
-	fputs("\n            %            ms  collector\n", report->out);
+	write_title(report, "collector");
 	for (enum gc_phase phase = GC_PHASE_NONE + 1; phase < GC_PHASE_COUNT; phase++) {
 		if (!bill->phase_ns[phase])
 			continue;
 		write_share(report, bill->phase_ns[phase]);
-		fprintf(report->out, "  %12.1f  %s\n", (double)bill->phase_ns[phase] / 1e6,
-			gc_phase_name(phase));
+		write_amount(report, bill->phase_ns[phase]);
+		fprintf(report->out, "%s\n", gc_phase_name(phase));
 	}
-	if (bill->heap_most)
-		fprintf(report->out, "%" PRIu64 " cycles seen, of a heap from %.1f to %.1f MB.\n",
-			bill->cycles, (double)bill->heap_least / 1e6, (double)bill->heap_most / 1e6);
+	write_heap(report);
 }
 
 static int compare_collected(const struct tally_row *a, const struct tally_row *b)
@@ -98,15 +151,17 @@ static void write_collected(struct report *report)
 {
 	unsigned written = 0;
 
+	if (!weight_is_time(report->view->weight))
+		return;
 	HASH_SORT(report->tally.rows, compare_collected);
 	for (const struct tally_row *row = report->tally.rows; row && written < COLLECTED_MAX;
 	     row = row->hh.next) {
 		if (!is_shown(report, row->collector_ns))
 			break;
 		if (!written++)
-			fputs("\n            %            ms  the collector ran in\n", report->out);
+			write_title(report, "the collector ran in");
 		write_share(report, row->collector_ns);
-		fprintf(report->out, "  %12.1f  ", (double)row->collector_ns / 1e6);
+		write_amount(report, row->collector_ns);
 		write_label(report, row);
 	}
 }
@@ -166,18 +221,19 @@ static void write_requests(const struct report *report)
 
 	if (!bill->has_waiting)
 		return;
-	fputs("\n            %            ms  route and what its requests waited for\n", report->out);
+	write_title(report, "route and what its requests waited for");
 	for (size_t i = 0; i < bill->row_count; i++) {
 		const struct request_bill_row *row = &bill->rows[i];
 
 		if (i == 0 || strcmp(row->route, row[-1].route) != 0) {
 			write_share(report, row->route_ns);
-			fprintf(report->out, "  %12.1f  ", (double)row->route_ns / 1e6);
+			write_amount(report, row->route_ns);
 			escape_write(ESCAPE_PLAIN, row->route, report->out);
 			fputc('\n', report->out);
 		}
 		write_share(report, row->ns);
-		fprintf(report->out, "  %12.1f    ", (double)row->ns / 1e6);
+		write_amount(report, row->ns);
+		fputs("  ", report->out);
 		escape_write(ESCAPE_PLAIN, row->kind, report->out);
 		fputc('\n', report->out);
 	}
@@ -192,11 +248,15 @@ static bool is_group(const struct report *report, const struct tally_row *row)
 
 static void write_table(const struct report *report)
 {
+	const char *unit = amount_column(report->view->weight);
+	char own[AMOUNT_SIZE], total[AMOUNT_SIZE];
 	size_t left_out = 0;
 
-	fputs("\n        own %         total %        own ms      total ms  function\n", report->out);
+	fprintf(report->out, "\n        own %%         total %%  %*s %s  %*s %s  function\n",
+		AMOUNT_WIDTH - 1 - (int)strlen(unit), "own", unit, AMOUNT_WIDTH - 1 - (int)strlen(unit),
+		"total", unit);
 	for (const struct tally_row *row = report->tally.rows; row; row = row->hh.next) {
-		if (is_group(report, row))
+		if (is_group(report, row) || row->key.function->kind == FRAME_ALLOCATED)
 			continue;
 		if (!is_shown(report, row->total.ns)) {
 			left_out++;
@@ -205,8 +265,9 @@ static void write_table(const struct report *report)
 		write_share(report, row->own.ns);
 		fputs("  ", report->out);
 		write_share(report, row->total.ns);
-		fprintf(report->out, "  %12.1f  %12.1f  ", (double)row->own.ns / 1e6,
-			(double)row->total.ns / 1e6);
+		fprintf(report->out, "  %*s  %*s  ", AMOUNT_WIDTH,
+			amount_in_column(report->view->weight, row->own.ns, own), AMOUNT_WIDTH,
+			amount_in_column(report->view->weight, row->total.ns, total));
 		write_label(report, row);
 	}
 	if (left_out)
@@ -274,7 +335,8 @@ static void write_calls(const struct report *report, bool by_caller, const struc
 
 static void write_neighbours(const struct report *report)
 {
-	fputs("\nCallers and callees, by their part of all time\n", report->out);
+	fprintf(report->out, "\nCallers and callees, by their part of all %s\n",
+		weights[report->view->weight].unit);
 	for (const struct tally_row *row = report->tally.rows; row; row = row->hh.next) {
 		if (!is_shown(report, row->total.ns))
 			continue;
@@ -334,6 +396,7 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 		if (view->group)
 			write_groups(&report);
 		write_requests(&report);
+		write_allocated(&report);
 		write_collector(&report);
 		write_collected(&report);
 		HASH_SORT(report.tally.rows, compare_rows);

@@ -10,42 +10,12 @@
 
 enum { NAME_SIZE = 1 << 14 };
 
-const char *heap_amount(uint64_t bytes, char ret_text[static HEAP_AMOUNT_SIZE])
+const char *heap_amount_change(int64_t bytes, char ret_text[static AMOUNT_SIZE])
 {
-	static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB", "EB" };
-	double amount = (double)bytes;
-	size_t unit = 0;
+	char amount[AMOUNT_SIZE];
 
-	/* What would be rounded up to 1000 has the next unit. */
-	for (; amount >= 999.95 || (unit == 0 && bytes >= 1000); unit++)
-		amount /= 1000;
-	if (unit == 0)
-		snprintf(ret_text, HEAP_AMOUNT_SIZE, "%" PRIu64 " B", bytes);
-	else
-		snprintf(ret_text, HEAP_AMOUNT_SIZE, "%.1f %s", amount, units[unit]);
-	return ret_text;
-}
-
-const char *heap_amount_change(int64_t bytes, char ret_text[static HEAP_AMOUNT_SIZE])
-{
-	char amount[HEAP_AMOUNT_SIZE];
-
-	heap_amount(bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes, amount);
-	snprintf(ret_text, HEAP_AMOUNT_SIZE, "%s%.20s", bytes < 0 ? "-" : bytes > 0 ? "+" : "", amount);
-	return ret_text;
-}
-
-const char *heap_number(uint64_t number, char ret_text[static HEAP_AMOUNT_SIZE])
-{
-	char digits[24];
-	size_t length = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, number), at = 0;
-
-	for (size_t i = 0; i < length; i++) {
-		if (i > 0 && (length - i) % 3 == 0)
-			ret_text[at++] = ',';
-		ret_text[at++] = digits[i];
-	}
-	ret_text[at] = '\0';
+	amount_bytes(bytes < 0 ? -(uint64_t)bytes : (uint64_t)bytes, amount);
+	snprintf(ret_text, AMOUNT_SIZE, "%s%.20s", bytes < 0 ? "-" : bytes > 0 ? "+" : "", amount);
 	return ret_text;
 }
 

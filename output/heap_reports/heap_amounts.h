@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heap_amounts: bytes, counts and names in tables of text.
+ * heap_amounts: changes, shares and names in tables of text.
  */
 #ifndef LJSPY_HEAP_AMOUNTS_H
 #define LJSPY_HEAP_AMOUNTS_H
@@ -9,16 +9,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "output/labels/amounts.h"
+
 struct heap_account;
 
-enum { HEAP_AMOUNT_SIZE = 32 };
-
-/* "43.7 MB", "812 B". Returns ret_text. */
-const char *heap_amount(uint64_t bytes, char ret_text[static HEAP_AMOUNT_SIZE]);
-/* The same with a sign: "+1.2 MB". */
-const char *heap_amount_change(int64_t bytes, char ret_text[static HEAP_AMOUNT_SIZE]);
-/* "12,345" */
-const char *heap_number(uint64_t number, char ret_text[static HEAP_AMOUNT_SIZE]);
+/* An amount of bytes with a sign: "+1.2 MB". Returns ret_text. */
+const char *heap_amount_change(int64_t bytes, char ret_text[static AMOUNT_SIZE]);
 
 double heap_percent(uint64_t part, uint64_t whole);
 

@@ -9,6 +9,7 @@
 #include "output/heap_reports/heap_amounts.h"
 #include "output/heap_views/heap_growth.h"
 #include "output/heap_views/heap_words.h"
+#include "output/labels/amounts.h"
 #include "output/labels/escape.h"
 
 enum {
@@ -116,12 +117,12 @@ static void report_clear(struct report *report)
 static void write_row(const struct report *report, const struct heap_growths *growths,
 		      const struct heap_growth *growth, const char *nameless)
 {
-	char change[HEAP_AMOUNT_SIZE], before[HEAP_AMOUNT_SIZE], after[HEAP_AMOUNT_SIZE];
+	char change[AMOUNT_SIZE], before[AMOUNT_SIZE], after[AMOUNT_SIZE];
 
 	fprintf(report->out, "  %10s  %10s  %10s  %+10" PRId64 "  ",
 		heap_amount_change(heap_growth_bytes(growths, growth), change),
-		heap_amount(growth->moments[0].held, before),
-		heap_amount(growth->moments[growths->moment_count - 1].held, after),
+		amount_bytes(growth->moments[0].held, before),
+		amount_bytes(growth->moments[growths->moment_count - 1].held, after),
 		heap_growth_count(growths, growth));
 	heap_name_write(report->out, *growth->name ? growth->name : nameless, NAME_COLUMNS);
 	fputc('\n', report->out);
@@ -193,11 +194,11 @@ static void write_time(FILE *out, const struct heap_side *side)
 static void write_side(FILE *out, const char *what, const struct heap_side *side)
 {
 	struct heap_sum sum = sum_of(side);
-	char bytes[HEAP_AMOUNT_SIZE], count[HEAP_AMOUNT_SIZE];
+	char bytes[AMOUNT_SIZE], count[AMOUNT_SIZE];
 
 	fprintf(out, "%-7s ", what);
 	write_time(out, side);
-	fprintf(out, "%10s in %s objects  ", heap_amount(sum.bytes, bytes), heap_number(sum.count, count));
+	fprintf(out, "%10s in %s objects  ", amount_bytes(sum.bytes, bytes), amount_number(sum.count, count));
 	if (side->name)
 		escape_write(ESCAPE_PLAIN, side->name, out);
 	putc('\n', out);
@@ -206,7 +207,7 @@ static void write_side(FILE *out, const char *what, const struct heap_side *side
 static void write_difference(const struct report *report)
 {
 	struct heap_sum before = sum_of(&report->sides[0]), after = sum_of(&report->sides[report->count - 1]);
-	char change[HEAP_AMOUNT_SIZE];
+	char change[AMOUNT_SIZE];
 
 	fprintf(report->out, "change  %s, %+" PRId64 " objects\n",
 		heap_amount_change((int64_t)(after.bytes - before.bytes), change),
@@ -241,14 +242,14 @@ static void write_totals(const struct report *report)
 	fputs("Totals over time\n", report->out);
 	for (size_t i = 0; i < report->count; i++) {
 		struct heap_sum sum = sum_of(&report->sides[i]);
-		char bytes[HEAP_AMOUNT_SIZE], count[HEAP_AMOUNT_SIZE], change[HEAP_AMOUNT_SIZE] = "";
+		char bytes[AMOUNT_SIZE], count[AMOUNT_SIZE], change[AMOUNT_SIZE] = "";
 
 		if (i > 0)
 			heap_amount_change((int64_t)(sum.bytes - last), change);
 		fputs("  ", report->out);
 		write_time(report->out, &report->sides[i]);
-		fprintf(report->out, "%10s  %10s in %s objects\n", change, heap_amount(sum.bytes, bytes),
-			heap_number(sum.count, count));
+		fprintf(report->out, "%10s  %10s in %s objects\n", change, amount_bytes(sum.bytes, bytes),
+			amount_number(sum.count, count));
 		last = sum.bytes;
 	}
 }

@@ -9,6 +9,7 @@
 #include "output/heap_reports/heap_amounts.h"
 #include "output/heap_views/heap_rows.h"
 #include "output/heap_views/heap_words.h"
+#include "output/labels/amounts.h"
 
 enum {
 	ROWS = 10,          /* of a table, unless the view says otherwise; */
@@ -33,12 +34,12 @@ static void write_total(FILE *out, const struct heap_summary *summary)
 {
 	const struct heap_account *account = &summary->account;
 	int64_t difference = heap_account_difference(account);
-	char total[HEAP_AMOUNT_SIZE], objects[HEAP_AMOUNT_SIZE], sum[HEAP_AMOUNT_SIZE];
+	char total[AMOUNT_SIZE], objects[AMOUNT_SIZE], sum[AMOUNT_SIZE];
 	uint64_t count = summary->all.count - summary->kinds[HEAP_KIND_VM].sum.count;
 
 	heap_place_write(out, account);
-	fprintf(out, "\n  %s in %s objects; gc.total %s bytes, ", heap_amount(account->sum, total),
-		heap_number(count, objects), heap_number(account->gc_total, sum));
+	fprintf(out, "\n  %s in %s objects; gc.total %s bytes, ", amount_bytes(account->sum, total),
+		amount_number(count, objects), amount_number(account->gc_total, sum));
 	if (difference == 0)
 		fputs("all of it found\n", out);
 	else
@@ -61,18 +62,18 @@ static void write_uncertain(FILE *out, const struct heap_uncertain *uncertain)
 		{ uncertain->changed_objects, "objects lie in these pages" },
 		{ uncertain->left_out, "objects beyond what is read of one VM" },
 	};
-	char number[HEAP_AMOUNT_SIZE];
+	char number[AMOUNT_SIZE];
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i].count)
-			fprintf(out, "  uncertain: %s %s\n", heap_number(all[i].count, number), all[i].what);
+			fprintf(out, "  uncertain: %s %s\n", amount_number(all[i].count, number), all[i].what);
 }
 
 /*---- Tables ----*/
 
 static void write_kinds(FILE *out, const struct heap_summary *summary)
 {
-	char bytes[HEAP_AMOUNT_SIZE], count[HEAP_AMOUNT_SIZE], mean[HEAP_AMOUNT_SIZE], most[HEAP_AMOUNT_SIZE];
+	char bytes[AMOUNT_SIZE], count[AMOUNT_SIZE], mean[AMOUNT_SIZE], most[AMOUNT_SIZE];
 
 	fprintf(out, "\nBy type            bytes            count       mean    largest\n");
 	for (size_t i = HEAP_KIND_ROOT + 1; i < HEAP_KIND_COUNT; i++) {
@@ -81,23 +82,23 @@ static void write_kinds(FILE *out, const struct heap_summary *summary)
 		if (kind->sum.count == 0)
 			continue;
 		fprintf(out, "  %-10s  %10s %5.1f %%  %11s  %9s  %9s\n", heap_kind_plural((enum heap_kind)i),
-			heap_amount(kind->sum.bytes, bytes),
+			amount_bytes(kind->sum.bytes, bytes),
 			heap_percent(kind->sum.bytes, summary->all.bytes),
-			heap_number(kind->sum.count, count),
-			heap_amount(kind->sum.bytes / kind->sum.count, mean),
-			heap_amount(kind->largest, most));
+			amount_number(kind->sum.count, count),
+			amount_bytes(kind->sum.bytes / kind->sum.count, mean),
+			amount_bytes(kind->largest, most));
 	}
 }
 
 static void write_own(FILE *out, const struct heap_summary *summary)
 {
-	char bytes[HEAP_AMOUNT_SIZE];
+	char bytes[AMOUNT_SIZE];
 
 	if (!summary->own)
 		return;
 	fputs("\nThe VM's own\n", out);
 	for (const struct heap_group *group = summary->own; group; group = group->hh.next) {
-		fprintf(out, "  %10s %5.1f %%  ", heap_amount(group->sum.bytes, bytes),
+		fprintf(out, "  %10s %5.1f %%  ", amount_bytes(group->sum.bytes, bytes),
 			heap_percent(group->sum.bytes, summary->all.bytes));
 		end_name(out, group->name);
 	}
@@ -123,18 +124,18 @@ static void write_origin(FILE *out, const struct heap_group *group, const struct
 static void write_groups(FILE *out, const char *title, const struct heap_group *groups, const char *nameless,
 			 const struct heap_summary *summary, const struct heap_view *view)
 {
-	char bytes[HEAP_AMOUNT_SIZE], count[HEAP_AMOUNT_SIZE];
+	char bytes[AMOUNT_SIZE], count[AMOUNT_SIZE];
 	unsigned int shown = 0;
 
 	if (groups)
 		fprintf(out, "\n%s\n", title);
 	for (const struct heap_group *group = groups; group && shown < rows_of(view);
 	     group = group->hh.next, shown++) {
-		fprintf(out, "  %10s %5.1f %%  %11s  ", heap_amount(group->sum.bytes, bytes),
+		fprintf(out, "  %10s %5.1f %%  %11s  ", amount_bytes(group->sum.bytes, bytes),
 			heap_percent(group->sum.bytes, summary->all.bytes),
-			heap_number(group->sum.count, count));
+			amount_number(group->sum.count, count));
 		if (group->finalizers)
-			fprintf(out, "(%s with a finalizer) ", heap_number(group->finalizers, count));
+			fprintf(out, "(%s with a finalizer) ", amount_number(group->finalizers, count));
 		heap_name_write(out, *group->name ? group->name : nameless, NAME_COLUMNS);
 		write_origin(out, group, &summary->paths);
 		putc('\n', out);
@@ -144,27 +145,27 @@ static void write_groups(FILE *out, const char *title, const struct heap_group *
 static void write_paths(FILE *out, const struct heap_group *rows, const struct heap_summary *summary,
 			const struct heap_view *view)
 {
-	char retained[HEAP_AMOUNT_SIZE], own[HEAP_AMOUNT_SIZE], count[HEAP_AMOUNT_SIZE];
+	char retained[AMOUNT_SIZE], own[AMOUNT_SIZE], count[AMOUNT_SIZE];
 	unsigned int shown = 0, most = view->rows ? view->rows : PATH_ROWS;
 
 	fputs("\nHeaviest paths: what would go with them, their own, how many\n", out);
 	for (const struct heap_group *row = rows; row && shown < most; row = row->hh.next, shown++) {
-		fprintf(out, "  %10s %5.1f %%  %10s  %11s  ", heap_amount(row->retained, retained),
-			heap_percent(row->retained, summary->all.bytes), heap_amount(row->sum.bytes, own),
-			heap_number(row->sum.count, count));
+		fprintf(out, "  %10s %5.1f %%  %10s  %11s  ", amount_bytes(row->retained, retained),
+			heap_percent(row->retained, summary->all.bytes), amount_bytes(row->sum.bytes, own),
+			amount_number(row->sum.count, count));
 		end_name(out, row->name);
 	}
 }
 
 static void write_largest(FILE *out, const struct heap_summary *summary, const struct heap_view *view)
 {
-	char bytes[HEAP_AMOUNT_SIZE], path[HEAP_PATH_SIZE];
+	char bytes[AMOUNT_SIZE], path[HEAP_PATH_SIZE];
 
 	fputs("\nLargest objects\n", out);
 	for (unsigned int i = 0; i < summary->largest_count && i < rows_of(view); i++) {
 		const struct heap_large *large = &summary->largest[i];
 
-		fprintf(out, "  %10s  %-8s  ", heap_amount(large->bytes, bytes),
+		fprintf(out, "  %10s  %-8s  ", amount_bytes(large->bytes, bytes),
 			heap_kind_name((enum heap_kind)large->kind));
 		if (large->slots)
 			fprintf(out, "(%.0f %% used) ", heap_percent(large->used, large->slots));
@@ -174,7 +175,7 @@ static void write_largest(FILE *out, const struct heap_summary *summary, const s
 
 static void write_coroutines(FILE *out, const struct heap_summary *summary, const struct heap_view *view)
 {
-	char retained[HEAP_AMOUNT_SIZE], count[HEAP_AMOUNT_SIZE];
+	char retained[AMOUNT_SIZE], count[AMOUNT_SIZE];
 	unsigned int shown = 0;
 
 	if (!summary->coroutines)
@@ -182,9 +183,9 @@ static void write_coroutines(FILE *out, const struct heap_summary *summary, cons
 	fputs("\nCoroutines by where they stand, with what they keep alive\n", out);
 	for (const struct heap_group *group = summary->coroutines; group && shown < rows_of(view);
 	     group = group->hh.next, shown++) {
-		fprintf(out, "  %10s %5.1f %%  %11s  ", heap_amount(group->retained, retained),
+		fprintf(out, "  %10s %5.1f %%  %11s  ", amount_bytes(group->retained, retained),
 			heap_percent(group->retained, summary->all.bytes),
-			heap_number(group->sum.count, count));
+			amount_number(group->sum.count, count));
 		end_name(out, *group->name ? group->name : "elsewhere");
 	}
 }
@@ -193,16 +194,16 @@ static void write_waste(FILE *out, const struct heap_summary *summary, const str
 {
 	const struct heap_waste *waste = &summary->waste;
 	const struct heap_kind_sum *strings = &summary->kinds[HEAP_KIND_STRING];
-	char bytes[HEAP_AMOUNT_SIZE], count[HEAP_AMOUNT_SIZE];
+	char bytes[AMOUNT_SIZE], count[AMOUNT_SIZE];
 
 	fprintf(out, "\nWaste\n  %10s  %11s  empty slots of tables that use a fourth of them at most\n",
-		heap_amount(waste->sparse.bytes, bytes), heap_number(waste->sparse.count, count));
+		amount_bytes(waste->sparse.bytes, bytes), amount_number(waste->sparse.count, count));
 	fprintf(out, "  %10s  %11s  room of string.buffers that use a fourth of theirs at most\n",
-		heap_amount(waste->buffers.bytes, bytes), heap_number(waste->buffers.count, count));
+		amount_bytes(waste->buffers.bytes, bytes), amount_number(waste->buffers.count, count));
 	fprintf(out, "  %10s  %11s  strings of %d bytes or more, of all strings %.1f %%\n",
-		heap_amount(waste->long_strings.bytes, bytes), heap_number(waste->long_strings.count, count),
+		amount_bytes(waste->long_strings.bytes, bytes), amount_number(waste->long_strings.count, count),
 		HEAP_LONG_STRING, heap_percent(waste->long_strings.bytes, strings->sum.bytes));
-	fprintf(out, "  %10s  %11s  objects with a finalizer\n", "", heap_number(waste->finalizers, count));
+	fprintf(out, "  %10s  %11s  objects with a finalizer\n", "", amount_number(waste->finalizers, count));
 	fputs("  No two strings are equal: LuaJIT has each content once.\n", out);
 	write_groups(out, "Empty slots of tables by path", waste->tables, "", summary, view);
 	write_groups(out, "Unused room of string.buffers by path", waste->room, "", summary, view);
@@ -212,16 +213,16 @@ static void write_waste(FILE *out, const struct heap_summary *summary, const str
 
 static void write_figure(FILE *out, const char *name, const struct heap_figure *figure, bool percent)
 {
-	char number[HEAP_AMOUNT_SIZE];
+	char number[AMOUNT_SIZE];
 
 	if (figure->known)
-		fprintf(out, ", %s %s%s", name, heap_number(figure->value, number), percent ? " %" : "");
+		fprintf(out, ", %s %s%s", name, amount_number(figure->value, number), percent ? " %" : "");
 }
 
 static void write_collector(FILE *out, const struct heap_summary *summary)
 {
 	const struct heap_account *account = &summary->account;
-	char bytes[HEAP_AMOUNT_SIZE], count[HEAP_AMOUNT_SIZE];
+	char bytes[AMOUNT_SIZE], count[AMOUNT_SIZE];
 
 	fprintf(out, "\nCollector: %s", account->gc_state ? account->gc_state : "?");
 	write_figure(out, "threshold", &account->threshold, false);
@@ -231,12 +232,12 @@ static void write_collector(FILE *out, const struct heap_summary *summary)
 	putc('\n', out);
 	if (account->threshold.known && account->threshold.value > account->gc_total)
 		fprintf(out, "  %s may be allocated before its next step\n",
-			heap_amount(account->threshold.value - account->gc_total, bytes));
+			amount_bytes(account->threshold.value - account->gc_total, bytes));
 	else if (account->threshold.known)
 		fputs("  its next step is due\n", out);
 	if (account->dead_known)
 		fprintf(out, "  %s in %s objects are dead and not swept yet\n",
-			heap_amount(account->dead_bytes, bytes), heap_number(account->dead_objects, count));
+			amount_bytes(account->dead_bytes, bytes), amount_number(account->dead_objects, count));
 	else
 		fputs("  what is dead is not known of this build\n", out);
 }

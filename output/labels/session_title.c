@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "output/labels/amounts.h"
 #include "output/labels/escape.h"
 
 /* Longer than a line shows, and short enough to leave room for the rest of the title. */
@@ -33,11 +34,11 @@ void session_title(const struct session *session, char ret_title[static SESSION_
 }
 
 void session_title_write_head(FILE *out, const struct session *session, const struct figures *figures,
-			      uint64_t samples, uint64_t all_ns)
+			      uint64_t samples, uint64_t all)
 {
 	time_t start = (time_t)(session->start_unix_ns / 1000000000);
 	uint64_t lost = figures_lost(figures);
-	char date[64] = "";
+	char date[64] = "", amount[AMOUNT_SIZE];
 	struct tm utc;
 
 	fprintf(out, "%s of ", weights[session->clock].title);
@@ -46,8 +47,8 @@ void session_title_write_head(FILE *out, const struct session *session, const st
 		fprintf(out, " (pid %ld)", (long)session->pid);
 	if (session->start_unix_ns > 0 && gmtime_r(&start, &utc))
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
-	fprintf(out, "\n%s%.1f s, %" PRIu64 " samples of %.1f ms, %" PRIu64 " with a lost part\n", date,
-		(double)session->duration_ns / 1e9, samples, (double)all_ns / 1e6, lost);
+	fprintf(out, "\n%s%.1f s, %" PRIu64 " samples of %s, %" PRIu64 " with a lost part\n", date,
+		(double)session->duration_ns / 1e9, samples, amount_alone(session->clock, all, amount), lost);
 	if (session->cause) {
 		fputs("recorded because of ", out);
 		escape_write(ESCAPE_PLAIN, session->cause, out);

@@ -21,6 +21,6 @@ void session_title(const struct session *session, char ret_title[static SESSION_
  * time. On failure, the stream's error flag is set.
  */
 void session_title_write_head(FILE *out, const struct session *session, const struct figures *figures,
-			      uint64_t samples, uint64_t all_ns);
+			      uint64_t samples, uint64_t all);
 
 #endif

@@ -188,9 +188,10 @@ int source_report_write(FILE *out, struct sample_source *source, const struct se
 	if (error)
 		return error;
 	session_title_write_head(out, session, figures, report.lines.samples, report.lines.all_ns);
-	fputs("Lines of Lua, in percent of all time. own: at this line, or in what it called that is no Lua\n"
-	      "(builtins, C, the collector), by the state of the VM. total: with all that it called.\n",
-	      out);
+	fprintf(out,
+		"Lines of Lua, in percent of all %s. own: at this line, or in what it called that is no Lua\n"
+		"(builtins, C, the collector), by the state of the VM. total: with all that it called.\n",
+		weights[view->weight].unit);
 	error = write_files(&report, view->source);
 	source_lines_clear(&report.lines);
 	return error ? error : ferror(out) ? -EIO : 0;

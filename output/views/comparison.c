@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "output/labels/amounts.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
 #include "output/views/tally.h"
@@ -205,16 +206,30 @@ static int compare_functions(const struct tally *before, const struct tally *aft
 
 /*---- The table ----*/
 
-static void write_side(FILE *out, const char *what, const struct side *side, const struct tally *tally)
+static uint64_t per_second(uint64_t weight, double seconds)
+{
+	return (uint64_t)((double)weight / seconds + 0.5);
+}
+
+static void write_side(FILE *out, const char *what, const struct side *side, const struct tally *tally,
+		       enum weight_kind weight)
 {
 	const struct session *session = side->session;
+	char amount[AMOUNT_SIZE];
 
 	fprintf(out, "%s", what);
 	escape_write(ESCAPE_PLAIN, side->name, out);
-	fprintf(out, ": %" PRIu64 " samples, %.1f ms", tally->samples, (double)tally->all_ns / 1e6);
-	if (session->duration_ns)
-		fprintf(out, " in %.1f s (%.1f %%)", (double)session->duration_ns / 1e9,
-			100 * (double)tally->all_ns / (double)session->duration_ns);
+	fprintf(out, ": %" PRIu64 " samples, %s", tally->samples,
+		amount_alone(weight, tally->all_ns, amount));
+	if (session->duration_ns) {
+		const double seconds = (double)session->duration_ns / 1e9;
+
+		fprintf(out, " in %.1f s", seconds);
+		if (weight_is_time(weight))
+			fprintf(out, " (%.1f %%)", 100 * (double)tally->all_ns / (double)session->duration_ns);
+		else
+			fprintf(out, " (%s/s)", amount_alone(weight, per_second(tally->all_ns, seconds), amount));
+	}
 	fputc('\n', out);
 }
 
@@ -224,23 +239,25 @@ static void write_change(FILE *out, const struct change *change)
 		100 * (change->after - change->before), 100 * change->error, change->significant ? '*' : ' ');
 }
 
-static void write_rows(FILE *out, const struct comparison_row *rows, size_t count, bool by_line)
+static void write_rows(FILE *out, const struct comparison_row *rows, size_t count, const struct view *view)
 {
+	const char *unit = weights[view->weight].unit;
 	char label[FRAME_LABEL_SIZE];
 
-	fputs("own, % of all time                total, % of all time\n"
-	      "before   after    change           before   after    change           function\n",
-	      out);
+	fprintf(out,
+		"own, %% of all %-19s total, %% of all %s\n"
+		"before   after    change           before   after    change           function\n",
+		unit, unit);
 	for (size_t i = 0; i < count; i++) {
 		write_change(out, &rows[i].own);
 		write_change(out, &rows[i].total);
-		frame_label(rows[i].key.function, (uint32_t)rows[i].key.line, by_line, label);
+		frame_label(rows[i].key.function, (uint32_t)rows[i].key.line, view->by_line, label);
 		escape_write(ESCAPE_PLAIN, label, out);
 		fputc('\n', out);
 	}
 }
 
-static void write_table(FILE *out, const struct comparison *comparison, bool by_line)
+static void write_table(FILE *out, const struct comparison *comparison, const struct view *view)
 {
 	const struct comparison_row *rows = comparison->rows;
 	size_t count = comparison->count, sure = 0;
@@ -251,13 +268,13 @@ static void write_table(FILE *out, const struct comparison *comparison, bool by_
 		fprintf(out,
 			"\nChanged (* is no noise: the chance that any of them is one is %g %% at most)\n\n",
 			100 * COMPARISON_LEVEL);
-		write_rows(out, rows, sure, by_line);
+		write_rows(out, rows, sure, view);
 	} else {
 		fputs("\nNothing has changed by more than noise may explain.\n", out);
 	}
 	if (sure < count) {
 		fputs("\nNot known to have changed\n\n", out);
-		write_rows(out, rows + sure, count - sure, by_line);
+		write_rows(out, rows + sure, count - sure, view);
 	}
 	fprintf(out,
 		"\n\u00b1 is the standard error of a change. Functions with less than %g %% of the total\n"
@@ -344,9 +361,9 @@ int comparison_write(FILE *out, const struct side *before, const struct side *af
 	int error = comparison_fill(&comparison, before, after, view);
 
 	if (!error) {
-		write_side(out, "before  ", before, &comparison.before);
-		write_side(out, "after   ", after, &comparison.after);
-		write_table(out, &comparison, view->by_line);
+		write_side(out, "before  ", before, &comparison.before, view->weight);
+		write_side(out, "after   ", after, &comparison.after, view->weight);
+		write_table(out, &comparison, view);
 		write_needed(out, &comparison, before->session, after->session);
 	}
 	comparison_clear(&comparison);

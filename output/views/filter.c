@@ -87,9 +87,9 @@ static bool is_in_state(const struct filter_options *options, const struct sampl
 
 enum filter_time filter_time_by(enum weight_kind shown, enum weight_kind recorded)
 {
-	if (shown == recorded)
-		return TIME_ALL;
-	return shown == WEIGHT_OFF_CPU_TIME ? TIME_OFF_CPU : TIME_ON_CPU;
+	if (shown == WEIGHT_OFF_CPU_TIME)
+		return TIME_OFF_CPU;
+	return weights[shown].clock == recorded ? TIME_ALL : TIME_ON_CPU;
 }
 
 static bool has_time(const struct filter_options *options, const struct sample *sample)

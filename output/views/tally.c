@@ -25,7 +25,8 @@ struct pile {
 	size_t depth;
 	struct tally_row **rows; /* each row of the stack once, the leaf's first; owned */
 	size_t row_count;
-	struct tally_row *root;    /* of the outermost frame; NULL without frames */
+	struct tally_row *owner;   /* of the leaf, or who allocated it; NULL without frames */
+	struct tally_row *root;    /* of the outermost frame; the same */
 	struct tally_row *lua;     /* of the innermost Lua function; NULL without one */
 	struct tally_call **calls; /* each once; owned */
 	size_t call_count;
@@ -124,7 +125,7 @@ static void count_pile(struct reading *reading, struct pile *pile)
 		if (row->slice != reading->slice)
 			close_slice(tally, row);
 		row->slice = reading->slice;
-		if (i == 0)
+		if (row == pile->owner)
 			add_weight(&row->own, pile);
 		add_weight(&row->total, pile);
 	}
@@ -155,14 +156,15 @@ static int find_rows(struct reading *reading, struct pile *pile)
 	uint64_t mark = ++reading->piled;
 	struct tally_row *callee = NULL;
 
-	pile->lua = NULL;
-
+	pile->lua = pile->owner = NULL;
 	for (size_t i = 0; i < pile->depth; i++) {
 		struct tally_row *row = find_row(reading, &pile->keys[i]);
 		struct tally_call *call = NULL;
 
 		if (!row)
 			return -ENOMEM;
+		if (!pile->owner || pile->owner->key.function->kind == FRAME_ALLOCATED)
+			pile->owner = row;
 		if (!pile->lua && row->key.function->kind == FRAME_LUA)
 			pile->lua = row;
 		if (row->last_pile != mark)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tally: the time that each function took, and the error of that time.
+ * tally: the time that each function took, or what it allocated, and the error of that.
  *
  * A share is a part of all weight, estimated from samples. If samples are
  * independent draws, a share p has the standard error sqrt(p (1 - p) / n). If
@@ -35,7 +35,10 @@ struct tally_key {
 	uint64_t line; /* 0 in the function view or if unknown */
 };
 
-/* Weight in a recording, and in the current slice; see tally_steady_error(). */
+/*
+ * Weight in a recording, and in the current slice; see tally_steady_error(). Here and below, ns are
+ * the view's weight, which may be no time.
+ */
 struct tally_weight {
 	uint64_t ns;
 	uint64_t samples;
@@ -45,7 +48,7 @@ struct tally_weight {
 
 struct tally_row {
 	struct tally_key key;
-	struct tally_weight own;   /* of samples with this leaf */
+	struct tally_weight own;   /* of samples with this leaf, or this frame below a leaf that it allocated */
 	struct tally_weight total; /* of samples with this row in the stack, each once */
 	uint64_t root_ns;          /* of samples with this outermost frame */
 	uint64_t collector_ns;     /* of samples in which a collector ran, with this innermost Lua function */

@@ -38,7 +38,8 @@ static bool write_difference(const struct options *options, const struct recordi
 	struct output_file output = { 0 };
 
 	if (before->session.clock != after->session.clock) {
-		message_error("One of them is in CPU time and the other is not: they cannot be compared.");
+		message_error("One of them is by the clock %s, and the other by %s: they cannot be compared.",
+			      weights[before->session.clock].name, weights[after->session.clock].name);
 		return false;
 	}
 	if (!render_open(&output, path, "-o"))

@@ -103,13 +103,23 @@ static enum weight_kind shown_clock(const struct recording_input *input, const s
 	return options->clock_given ? options->clock : recording_reader_session(input->reader)->clock;
 }
 
-/* False, after telling the user, if the recording lacks that clock's time. */
+/* False, after telling the user, if the recording lacks what that clock counts. */
 static bool check_clock(const struct recording_input *input, const struct options *options)
 {
-	if (weight_is_in(shown_clock(input, options), recording_reader_session(input->reader)->clock))
+	const enum weight_kind shown = shown_clock(input, options),
+			       recorded = recording_reader_session(input->reader)->clock;
+
+	if (weight_is_in(shown, recorded))
 		return true;
-	message_error("%s was recorded by the CPU clock: what slept is not in it.", input->path);
-	message_note("`ljspy record --clock wall` records both.");
+	if (!weight_is_time(recorded)) {
+		message_error("%s has what was allocated: time is not in it.", input->path);
+	} else if (!weight_is_time(shown)) {
+		message_error("%s has time: what was allocated is not in it.", input->path);
+		message_note("`ljspy record --alloc` records that.");
+	} else {
+		message_error("%s was recorded by the CPU clock: what slept is not in it.", input->path);
+		message_note("`ljspy record --clock wall` records both.");
+	}
 	return false;
 }
 
@@ -289,10 +299,9 @@ static bool join_sessions(struct recordings *recordings, const struct options *o
 			all->clock = shown_clock(input, options);
 		}
 		if (shown_clock(input, options) != all->clock) {
-			message_error(
-				"%s is in CPU time and %s is not: they have no sum.",
-				all->clock == WEIGHT_CPU_TIME ? recordings->inputs[0].path : input->path,
-				all->clock == WEIGHT_CPU_TIME ? input->path : recordings->inputs[0].path);
+			message_error("%s is by the clock %s, and %s by %s: they have no sum.",
+				      recordings->inputs[0].path, weights[all->clock].name, input->path,
+				      weights[shown_clock(input, options)].name);
 			return false;
 		}
 		if (session->pid != all->pid)
@@ -374,7 +383,8 @@ static int count_samples(struct recordings *recordings)
 		return 0;
 	}
 	error = sample_source_each(recordings->source, count_sample, &count);
-	if (counted->samples != figures->samples && recordings->session.clock != WEIGHT_OFF_CPU_TIME)
+	if (counted->samples != figures->samples && recordings->session.clock != WEIGHT_OFF_CPU_TIME &&
+	    weight_is_time(recordings->session.clock))
 		figures->target_cpu_ns = count.cpu_ns;
 	figures->samples = counted->samples;
 	memcpy(figures->lost, counted->lost, sizeof(counted->lost));

@@ -424,20 +424,26 @@ bool option_value_native(const char *text, enum native_display *ret_native)
 	return false;
 }
 
-bool option_value_clock(const char *text, enum weight_kind *ret_clock)
+/* A clock to record by counts time; a recording is shown by whatever a clock records. */
+static bool is_for(bool records, enum weight_kind kind)
+{
+	return records ? weight_is_clock(kind) && weight_is_time(kind) : weights[kind].clock != WEIGHT_COUNT;
+}
+
+bool option_value_clock(const char *text, bool records, enum weight_kind *ret_clock)
 {
 	size_t others = 0;
 	char all[256] = "";
 	enum weight_kind kind;
 
-	if (weight_by_name(text, strlen(text), &kind) && weight_is_clock(kind)) {
+	if (weight_by_name(text, strlen(text), &kind) && is_for(records, kind)) {
 		*ret_clock = kind;
 		return true;
 	}
 	for (kind = 0; kind < WEIGHT_COUNT; kind++)
-		others += weight_is_clock(kind);
+		others += is_for(records, kind);
 	for (kind = 0; kind < WEIGHT_COUNT; kind++)
-		if (weight_is_clock(kind))
+		if (is_for(records, kind))
 			list_word(all, sizeof(all), weights[kind].name, --others);
 	message_error("There is no clock \"%s\".", text);
 	message_note("The clocks are %s.", all);

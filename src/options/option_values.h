@@ -78,6 +78,6 @@ bool option_value_trace(const char *text, uint32_t *ret_number);
 bool option_value_file(const char *text, const char *option, const char **ret_file);
 
 bool option_value_native(const char *text, enum native_display *ret_native);
-bool option_value_clock(const char *text, enum weight_kind *ret_clock);
+bool option_value_clock(const char *text, bool records, enum weight_kind *ret_clock);
 
 #endif

@@ -156,7 +156,9 @@ int batch_profile(const struct batch *batch, size_t number, struct push_profile 
 	const struct session *session = recording_reader_session(batch->reader);
 	const struct group *group = &batch->groups[number];
 	struct push_profile profile = {
-		.kind = weights[session->clock].is_elapsed ? "wall" : "process_cpu",
+		.kind = !weight_is_time(session->clock)       ? "memory"
+			: weights[session->clock].is_elapsed ? "wall"
+							     : "process_cpu",
 		.begin_unix_ns = session->start_unix_ns,
 		.end_unix_ns = session->start_unix_ns + session->duration_ns,
 		.rate_hz = (unsigned int)recording_reader_figures(batch->reader)->rate_asked_hz,

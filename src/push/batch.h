@@ -21,7 +21,7 @@ struct batch;
 /* A profile in pprof's format. */
 struct push_profile {
 	struct labels labels;
-	const char *kind; /* what services call profiles of that clock: "process_cpu", "wall" */
+	const char *kind; /* what services call profiles of that clock: "process_cpu", "wall", "memory" */
 	char *bytes;      /* free them */
 	size_t length;
 	uint64_t begin_unix_ns, end_unix_ns;
