@@ -54,6 +54,8 @@ _ljspy_complete_argument()
 		mapfile -t COMPREPLY < <(compgen -W "$(_ljspy_formats "$command")" -- "$word") ;;
 	WHICH)
 		mapfile -t COMPREPLY < <(compgen -W "fold all none" -- "$word") ;;
+	WEIGHT)
+		mapfile -t COMPREPLY < <(compgen -W "cpu wall off-cpu alloc alloc-objects" -- "$word") ;;
 	CLOCK)
 		mapfile -t COMPREPLY < <(compgen -W "cpu wall" -- "$word") ;;
 	WHAT)

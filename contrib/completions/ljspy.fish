@@ -67,6 +67,8 @@ function __ljspy_complete_argument
             string replace -r -- '^' "$given" (__ljspy_formats)
         case WHICH
             string replace -r -- '^' "$given" fold all none
+        case WEIGHT
+            string replace -r -- '^' "$given" cpu wall off-cpu alloc alloc-objects
         case CLOCK
             string replace -r -- '^' "$given" cpu wall
         case WHAT

@@ -64,7 +64,7 @@ function changeRow(i) {
 }
 
 function detailRows(i) {
-	if (!IS_TIME)
+	if (!IS_SAMPLED)
 		return [];
 	const { look: kind, function: f } = labelOf(i);
 	const whole = tree.total[NOW][i];
@@ -73,7 +73,7 @@ function detailRows(i) {
 	const lines = tree.byLine || kind !== "l" && kind !== "n" && kind !== "c" ? [] : linesOf(i);
 
 	if (kind === "l")
-		rows.push(["compiled", percent(tree.compiled[i], whole) + " of its time"]);
+		rows.push(["compiled", percent(tree.compiled[i], whole) + " of its " + UNIT]);
 	else if (KINDS[kind])
 		rows.push(["kind", KINDS[kind]]);
 	if (states.length)
@@ -115,7 +115,7 @@ function chainOf(i) {
 
 function remainderContent(i, count) {
 	return [html("b", {}, grouped.format(count) + " frames too narrow to show"),
-		(view.inverted ? IS_TIME ? "callers of " : "holders of " : IS_TIME ? "called by " : "held by ") + labelText(tree.caller[i]) + "; a click zooms there, a search finds each"];
+		(view.inverted ? IS_SAMPLED ? "callers of " : "holders of " : IS_SAMPLED ? "called by " : "held by ") + labelText(tree.caller[i]) + "; a click zooms there, a search finds each"];
 }
 
 function actionButtons(i) {

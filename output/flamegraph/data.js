@@ -214,6 +214,14 @@ function matchedFrames(byLine, matches) {
 	return matched;
 }
 
+/* The function whose own weight a frame's is: what was allocated is its allocator's own. */
+function countedFor(i) {
+	const caller = recorded.caller[i];
+	const isAllocated = recorded.functions[recorded.function[i]].look === "m" && recorded.caller[caller] >= 0;
+
+	return recorded.function[isAllocated ? caller : i];
+}
+
 /* The own and total weight of each function; recursion counts once. */
 function weighFunctions(side) {
 	const count = recorded.functions.length;
@@ -228,7 +236,7 @@ function weighFunctions(side) {
 			open[recorded.function[path.pop()]]--;
 		path.push(i);
 		if (recorded.side[i] === side && recorded.caller[i] >= 0) {
-			own[f] += recorded.own[i];
+			own[countedFor(i)] += recorded.own[i];
 			if (!open[f])
 				total[f] += recorded.total[i];
 		}

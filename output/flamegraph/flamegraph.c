@@ -248,6 +248,7 @@ static void write_asset(FILE *out, const char *element, const char *begin, const
 
 static int write_svg(FILE *out, const struct graph *graph, const struct flamegraph_options *options)
 {
+	const enum weight_kind weight = profile_options(graph->shown)->weight;
 	const struct flamegraph_header *header = &graph->header;
 	size_t height = flamegraph_static_height(graph->picture);
 	int error = 0;
@@ -255,10 +256,10 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"ljspy\" width=\"%d\" height=\"%zu\""
 		" viewBox=\"0 0 %d %zu\" data-inverted=\"%d\" data-lines=\"%d\""
-		" data-heatmap=\"%d\" data-source=\"%d\" data-unit=\"%s\">\n<title>",
+		" data-heatmap=\"%d\" data-source=\"%d\" data-unit=\"%s\" data-sampled=\"%d\">\n<title>",
 		FLAMEGRAPH_STATIC_WIDTH, height, FLAMEGRAPH_STATIC_WIDTH, height, options->inverted,
 		options->by_line, options->heatmap, options->source != NULL,
-		weights[profile_options(graph->shown)->weight].unit);
+		weights[weight].unit, weight_is_sampled(weight));
 	escape_write(ESCAPE_XML, header->lines[0], out);
 	fputs("</title>\n<desc id=\"about\">", out);
 	for (size_t i = 0; i < header->count; i++) {

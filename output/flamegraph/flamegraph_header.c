@@ -106,7 +106,7 @@ static void add_cost(struct flamegraph_header *header, const struct figures *fig
 void flamegraph_header_fill(struct flamegraph_header *header, const struct session *session,
 			    const struct figures *figures)
 {
-	const bool is_heap = weights[session->clock].clock == WEIGHT_COUNT;
+	const bool is_heap = !weight_is_sampled(session->clock);
 	char title[SESSION_TITLE_SIZE];
 
 	header->count = 0;
@@ -131,7 +131,7 @@ void flamegraph_header_add_baseline(struct flamegraph_header *header, const stru
 {
 	add_line(header, "Compared with %.*s, %" PRIu64 " %s", COMMAND_MAX,
 		 name ? name : "an earlier recording", samples,
-		 weights[session->clock].clock == WEIGHT_COUNT ? "objects" : "samples");
+		 weight_is_sampled(session->clock) ? "samples" : "objects");
 }
 
 void flamegraph_header_add_left_out(struct flamegraph_header *header, size_t frames, double part)

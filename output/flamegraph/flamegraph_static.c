@@ -44,9 +44,9 @@ struct flamegraph_static {
 	bool used[COLOR_COUNT];
 };
 
-static bool is_time(const struct flamegraph_static *picture)
+static bool is_sampled(const struct flamegraph_static *picture)
 {
-	return weights[profile_options(picture->profile)->weight].clock != WEIGHT_COUNT;
+	return weight_is_sampled(profile_options(picture->profile)->weight);
 }
 
 /* -- Layout -- */
@@ -86,7 +86,7 @@ static enum color box_color(const struct flamegraph_static *picture, const struc
 		.all_ns = all->total_ns,
 		.samples = box->node->total_samples,
 		.all_samples = all->total_samples,
-		.exact = !is_time(picture),
+		.exact = !is_sampled(picture),
 	};
 	return color_of_change(&before, &now);
 }
@@ -276,7 +276,7 @@ static void write_legend(FILE *out, const struct flamegraph_static *picture)
 	for (int i = COLOR_LUA; i < COLOR_COUNT; i++) {
 		const char *name = color_name((enum color)i);
 
-		if (!picture->used[i] || (!is_time(picture) && !picture->baseline))
+		if (!picture->used[i] || (!is_sampled(picture) && !picture->baseline))
 			continue;
 		fprintf(out,
 			"<g class=\"f %c\"><rect x=\"%zu\" y=\"%zu\" width=\"12\" height=\"12\"/></g>"
@@ -300,7 +300,7 @@ static void write_title(FILE *out, const struct flamegraph_static *picture, cons
 	fputs("<title>", out);
 	escape_write(ESCAPE_XML, box->label->text, out);
 	fprintf(out, "\n%.2f %%, %" PRIu64 " %s", percent(box->node->total_ns, picture->total_ns),
-		box->node->total_samples, is_time(picture) ? "samples" : "objects");
+		box->node->total_samples, is_sampled(picture) ? "samples" : "objects");
 	if (picture->baseline)
 		fprintf(out, "; before %.2f %%",
 			percent(box->before ? box->before->total_ns : 0,
@@ -346,7 +346,7 @@ void flamegraph_static_write(FILE *out, const struct flamegraph_static *picture)
 	write_legend(out, picture);
 	if (picture->total_ns == 0)
 		fprintf(out, "<text class=\"headline\" x=\"%d\" y=\"%zu\">No %s</text>\n", MARGIN,
-			frames_top(picture) + 12, is_time(picture) ? "samples" : "objects");
+			frames_top(picture) + 12, is_sampled(picture) ? "samples" : "objects");
 	for (size_t i = 0; i < picture->box_count; i++) {
 		if (is_shown(picture, &picture->boxes[i]))
 			write_box(out, picture, &picture->boxes[i]);

@@ -166,7 +166,7 @@ function drawAxes(context, style) {
 	context.font = "11px " + style.fontFamily;
 	context.textAlign = "right";
 	for (const part of [0, 0.25, 0.5, 0.75])
-		context.fillText(amount(part * grid.unit * 1000).replace(/^0 .*/, "0"), LEFT - 6, height - part * height - (part ? -4 : 0));
+		context.fillText(amount(part * grid.unit * 1000, "time").replace(/^0 .*/, "0"), LEFT - 6, height - part * height - (part ? -4 : 0));
 	context.textAlign = "left";
 	for (let column = 0; column < grid.columns; column++) {
 		const number = grid.first + column;
@@ -182,7 +182,7 @@ function drawAxes(context, style) {
 /* Show the scale of the colours. */
 function showScale() {
 	heatScale.replaceChildren(...heatColours().map((colour) => html("i", { style: "background: " + colour })),
-		(matching ? " what matches, up to " : " up to ") + amount(grid.most) + " in each " + amount(grid.unit / ROWS * 1000)
+		(matching ? " what matches, up to " : " up to ") + amount(grid.most) + " in each " + amount(grid.unit / ROWS * 1000, "time")
 		+ "; drag to choose a time");
 }
 

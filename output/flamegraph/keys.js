@@ -150,7 +150,7 @@ const COMMANDS = {
 	"e": () => turnChains(),
 	"+": () => tree.isChart && zoomTime(0.5),
 	"-": () => tree.isChart && zoomTime(2),
-	"l": () => IS_TIME && turn("lines"),
+	"l": () => IS_SAMPLED && turn("lines"),
 	"u": flip,
 	"k": () => changeColour(COLOURS[(COLOURS.indexOf(view.colour) + 1) % COLOURS.length]),
 	"w": () => view.to && chooseEverything(),

@@ -9,16 +9,16 @@ const KEYS = [
 	["Arrows, Home", "move between frames"],
 	["/, Ctrl-F", "search for text or a regular expression"],
 	["n, Shift-n", "next, previous match"],
-	["f", IS_TIME ? "only this function, wherever it is called" : "only this step, wherever it is"],
-	["i", IS_TIME ? "inverted: callees at the root, callers on them" : "inverted: what is held at the root, what holds it on it"],
-	["s", IS_TIME ? "sandwich: a function, its callers above, its callees below" : "sandwich: a step, what holds it above, what it holds below"],
-	...(moments ? [["o", "order of time, of one thread"], ["+, -, Shift-Left, Shift-Right", "in order of time: zoom and move; also Ctrl-wheel, wheel sideways"],
-		       ["m", "heat map of time"]] : []),
+	["f", IS_SAMPLED ? "only this function, wherever it is called" : "only this step, wherever it is"],
+	["i", IS_SAMPLED ? "inverted: callees at the root, callers on them" : "inverted: what is held at the root, what holds it on it"],
+	["s", IS_SAMPLED ? "sandwich: a function, its callers above, its callees below" : "sandwich: a step, what holds it above, what it holds below"],
+	...(HAS_ORDER ? [["o", "order of time, of one thread"], ["+, -, Shift-Left, Shift-Right", "in order of time: zoom and move; also Ctrl-wheel, wheel sideways"]] : []),
+	...(moments ? [["m", "heat map of time"]] : []),
 	...(cpu ? [["p", "CPU use over time"]] : []),
-	["h", IS_TIME ? "list of the hottest functions" : "list of the largest steps"],
-	...(HAS_SOURCE ? [["v", "source files, with the time of their lines"]] : []),
+	["h", IS_SAMPLED ? "list of the hottest functions" : "list of the largest steps"],
+	...(HAS_SOURCE ? [["v", "source files, with the " + UNIT + " of their lines"]] : []),
 	["e", "the folded frames that all samples share"],
-	...(IS_TIME ? [["l", "lines or functions"]] : []),
+	...(IS_SAMPLED ? [["l", "lines or functions"]] : []),
 	["u", "upside down: the root at the top"],
 	...(COLOURS.length > 1 ? [["k", "colours: " + COLOURS.map((colour) => ({ change: "change", kind: "kind of frame", state: "state of the VM" })[colour]).join(", ")]] : []),
 	...(recorded.compared ? [["b", "widths of before or now"]] : []),
@@ -52,15 +52,15 @@ const SIZES = {
 	objects: [[1, "objects"]],
 };
 
-function amount(weight) {
-	const sizes = SIZES[UNIT];
-	const [size, unit] = sizes.find(([size]) => weight >= size) || sizes[sizes.length - 1];
+function amount(weight, unit = UNIT) {
+	const sizes = SIZES[unit];
+	const [size, name] = sizes.find(([size]) => weight >= size) || sizes[sizes.length - 1];
 
-	return (sizes.length > 1 ? Number((weight / size).toPrecision(3)) : grouped.format(weight)) + " " + unit;
+	return (sizes.length > 1 ? Number((weight / size).toPrecision(3)) : grouped.format(weight)) + " " + name;
 }
 
 function samples(count) {
-	return grouped.format(count) + (IS_TIME ? " sample" : " object") + (count === 1 ? "" : "s");
+	return grouped.format(count) + (IS_SAMPLED ? " sample" : " object") + (count === 1 ? "" : "s");
 }
 
 /* -- Elements -- */
@@ -111,15 +111,15 @@ const ui = {
 	focus: button("f", "", "Show everything again", () => focusOn(0)),
 	range: button("w", "", "Show the whole time again", () => chooseEverything()),
 	copyRange: button("t", "Copy time", "Copy the chosen time, as options of ljspy report", () => copyTime()),
-	inverted: button("i", "Inverted", IS_TIME ? "Callees at the root, their callers on them" : "What is held at the root, what holds it on it",
+	inverted: button("i", "Inverted", IS_SAMPLED ? "Callees at the root, their callers on them" : "What is held at the root, what holds it on it",
 		() => turn("inverted")),
-	sandwich: button("s", "Sandwich", IS_TIME ? "A function, its callers above, its callees below" : "A step, what holds it above, what it holds below",
+	sandwich: button("s", "Sandwich", IS_SAMPLED ? "A function, its callers above, its callees below" : "A step, what holds it above, what it holds below",
 		() => turnSandwich()),
 	ordered: button("o", "Time order", "In order of time, of one thread", () => turnOrder()),
 	map: button("m", "Heat map", "When samples were taken", () => turnPanel("map")),
 	cpu: button("p", "CPU", "CPU use over time", () => turnPanel("cpu")),
-	list: button("h", IS_TIME ? "Hottest" : "Largest", IS_TIME ? "List of the hottest functions" : "List of the largest steps", () => turnPanel("list")),
-	source: button("v", "Source", "Source files, with the time of their lines", () => turnSource()),
+	list: button("h", IS_SAMPLED ? "Hottest" : "Largest", IS_SAMPLED ? "List of the hottest functions" : "List of the largest steps", () => turnPanel("list")),
+	source: button("v", "Source", "Source files, with the " + UNIT + " of their lines", () => turnSource()),
 	lines: button("l", "Lines", "Tell lines apart, not only functions", () => turn("lines")),
 	flipped: button("u", "Root on top", "Upside down", () => flip()),
 	side: button("b", "Before", "Widths of before", () => changeView({ side: view.side === NOW ? BEFORE : NOW, zoom: 0 })),
@@ -134,8 +134,8 @@ const ui = {
 	keys: html("div", { class: "keys", role: "dialog", "aria-label": "Keys", hidden: "", tabindex: "0" }, table(KEYS)),
 };
 ui.help.setAttribute("aria-label", "Keys");
-ui.tools = html("div", { class: "tools" }, ui.inverted, ui.sandwich, ...(moments ? [ui.ordered, ui.map] : []), ...(cpu ? [ui.cpu] : []), ui.list, ...(HAS_SOURCE ? [ui.source] : []),
-	...(IS_TIME ? [ui.lines] : []), ui.flipped, ...(recorded.compared ? [ui.side] : []), ...(COLOURS.length > 1 ? [ui.colour] : []), ui.dark, ui.reset, ui.help);
+ui.tools = html("div", { class: "tools" }, ui.inverted, ui.sandwich, ...(HAS_ORDER ? [ui.ordered] : []), ...(moments ? [ui.map] : []), ...(cpu ? [ui.cpu] : []), ui.list, ...(HAS_SOURCE ? [ui.source] : []),
+	...(IS_SAMPLED ? [ui.lines] : []), ui.flipped, ...(recorded.compared ? [ui.side] : []), ...(COLOURS.length > 1 ? [ui.colour] : []), ui.dark, ui.reset, ui.help);
 ui.app = html("div", { class: "app", role: "main" }, aboutBlock(),
 	html("div", { class: "bar" },
 		html("div", { class: "find" }, ui.search, ui.menu, ...choosers, ...(moments ? [ui.range, ui.copyRange] : []), ui.focus, ui.result),
@@ -182,12 +182,12 @@ function showLegend() {
 		return;
 	legendShown = wanted;
 	const isChange = legendColour() === "change";
-	const names = IS_TIME || isChange ? LEGENDS[legendColour()] : HEAP_KINDS;
+	const names = IS_SAMPLED || isChange ? LEGENDS[legendColour()] : HEAP_KINDS;
 	const weights = isChange ? new Map(Object.keys(names).map((name) => [name, 0])) : ownWeights();
 	const whole = [...weights.values()].reduce((sum, weight) => sum + weight, 0);
 
 	ui.legend.replaceChildren(...Object.keys(names).filter((name) => weights.has(name)).map((name) =>
-		html("span", { role: "listitem", title: isChange ? "Change of share" : IS_TIME ? "Share of samples that end here" : "Share of their own" },
+		html("span", { role: "listitem", title: isChange ? "Change of share" : IS_SAMPLED ? "Share of samples that end here" : "Share of their own" },
 			svg("svg", { "aria-hidden": "true" }, svg("rect", { class: "f " + name, width: 12, height: 12, rx: 2 })),
 			names[name], html("i", {}, shortPercent(weights.get(name) || 0, whole)))));
 	if (tree.byLine)
@@ -304,7 +304,7 @@ function turn(key) {
 }
 
 function turnOrder() {
-	if (moments)
+	if (HAS_ORDER)
 		changeView({ source: false, ordered: !view.ordered, sandwich: false, inverted: false, focus: -1, zoom: 0 });
 }
 
@@ -464,7 +464,7 @@ function start() {
 	document.getElementById("static").remove();
 	readHistory();
 	if (!everything() && !view.to)
-		scroller.replaceChildren(html("p", { class: "empty" }, IS_TIME ? "No samples" : "No objects"));
+		scroller.replaceChildren(html("p", { class: "empty" }, IS_SAMPLED ? "No samples" : "No objects"));
 	measureFont();
 	place();
 	applyTheme(storedTheme());

@@ -332,7 +332,7 @@ function stretchesOf(listing) {
 }
 
 function foldedRow(first, last, key) {
-	const open = html("button", { type: "button" }, "… " + grouped.format(last - first + 1) + " lines without time");
+	const open = html("button", { type: "button" }, "… " + grouped.format(last - first + 1) + " lines without " + UNIT);
 
 	open.addEventListener("click", () => {
 		unfolded.add(key);

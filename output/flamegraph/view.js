@@ -7,10 +7,13 @@
 const root = document.getElementById("ljspy");
 const UNIT = root.dataset.unit;	/* of weights: "time", "bytes" or "objects" */
 const IS_TIME = UNIT === "time";
+const IS_SAMPLED = root.dataset.sampled === "1";	/* a heap is counted */
+/* In order of time, a sample is as wide as the time before it that it stands for. */
+const HAS_ORDER = moments !== null && IS_TIME;
 const HAS_SOURCE = metadata("files").length > 0;
 const OWN = IS_TIME ? "own time" : "own";
 /* A heap has neither lines nor states. */
-const COLOURS = [...(recorded.compared ? ["change"] : []), "kind", ...(IS_TIME ? ["state"] : [])];
+const COLOURS = [...(recorded.compared ? ["change"] : []), "kind", ...(IS_SAMPLED ? ["state"] : [])];
 
 const VIEW_AT_FIRST = {
 	inverted: root.dataset.inverted === "1",	/* callees at the root */
@@ -216,7 +219,7 @@ function share(side, i) {
 
 const KINDS = {
 	l: "Lua, interpreted", j: "Lua, compiled", b: "builtin", c: "C function",
-	n: "native", v: "VM", t: "trace", x: "lost", r: "left out",
+	n: "native", v: "VM", t: "trace", m: "allocated", x: "lost", r: "left out",
 };
 const CHANGES = { p: "half or less", q: "less", s: "no clear change", y: "more", z: "double or more" };
 const STATE_NAMES = {
@@ -255,13 +258,13 @@ function stateLooks(i) {
  * A heap is counted, not sampled.
  */
 function changeLook(i) {
-	const [now, before] = IS_TIME ? [share(NOW, i), share(BEFORE, i)] : [tree.total[NOW][i], tree.total[BEFORE][i]];
+	const [now, before] = IS_SAMPLED ? [share(NOW, i), share(BEFORE, i)] : [tree.total[NOW][i], tree.total[BEFORE][i]];
 	const [allNow, allBefore] = [tree.samples[NOW][0], tree.samples[BEFORE][0]];
 	const both = (tree.samples[NOW][i] + tree.samples[BEFORE][i]) / (allNow + allBefore || 1);
 	const variance = both * (1 - both) * ((allNow && 1 / allNow) + (allBefore && 1 / allBefore));
 	const larger = Math.max(now, before), smaller = Math.min(now, before);
 
-	if (recorded.functions[tree.labels[tree.label[i]].function].same || (now - before) ** 2 <= (IS_TIME ? 9 * variance : 0) || larger < 1.1 * smaller)
+	if (recorded.functions[tree.labels[tree.label[i]].function].same || (now - before) ** 2 <= (IS_SAMPLED ? 9 * variance : 0) || larger < 1.1 * smaller)
 		return "s";
 	if (larger >= 2 * smaller)
 		return now > before ? "z" : "p";
@@ -314,7 +317,7 @@ function readAddress() {
 	view.to = moments ? number("to", view.from + 1, Infinity) : 0;
 	if (!view.to)
 		view.from = 0;
-	view.ordered &&= moments !== null;
+	view.ordered &&= HAS_ORDER;
 	for (const [key, name] of [["process", (one) => one.pid], ["thread", (one) => one.tid], ["phase", phaseName]])
 		view[key] = choices(name).has(parts.get(key)) ? parts.get(key) : "";
 	applyView();

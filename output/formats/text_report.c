@@ -99,6 +99,13 @@ static int compare_totals(const struct tally_row *a, const struct tally_row *b)
 	return a->total.ns > b->total.ns ? -1 : a->total.ns < b->total.ns;
 }
 
+/* What was allocated, or that this is not known. */
+static bool is_allocated(const struct tally_row *row)
+{
+	return row->key.function->kind == FRAME_ALLOCATED ||
+	       (row->key.function->kind == FRAME_LOST && row->own.ns > 0);
+}
+
 /* Write what was allocated. */
 static void write_allocated(struct report *report)
 {
@@ -111,7 +118,7 @@ static void write_allocated(struct report *report)
 	write_title(report, "allocated");
 	HASH_SORT(report->tally.rows, compare_totals);
 	for (const struct tally_row *row = report->tally.rows; row; row = row->hh.next) {
-		if (row->key.function->kind != FRAME_ALLOCATED || !is_shown(report, row->total.ns))
+		if (!is_allocated(row) || !is_shown(report, row->total.ns))
 			continue;
 		write_share(report, row->total.ns);
 		write_amount(report, row->total.ns);

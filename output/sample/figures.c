@@ -31,6 +31,9 @@ static double percent(uint64_t part, uint64_t whole)
 void figures_push(struct figures_stack *stack, const struct function *function,
 		  enum frame_certainty certainty)
 {
+	/* What was allocated has no position. */
+	if (function->kind == FRAME_ALLOCATED)
+		return;
 	if (function->kind != FRAME_LOST) {
 		stack->frames[certainty]++;
 		return;

@@ -32,6 +32,11 @@ bool weight_is_clock(enum weight_kind kind)
 	return weights[kind].clock == kind;
 }
 
+bool weight_is_sampled(enum weight_kind kind)
+{
+	return weights[kind].clock != WEIGHT_COUNT;
+}
+
 bool weight_is_time(enum weight_kind kind)
 {
 	return strcmp(weights[kind].unit, "time") == 0;

@@ -43,6 +43,9 @@ bool weight_is_clock(enum weight_kind kind);
 /* False, with *ret_kind untouched, if no weight has the name. */
 bool weight_by_name(const char *name, size_t length, enum weight_kind *ret_kind);
 
+/* Do samples have it? A heap is counted. */
+bool weight_is_sampled(enum weight_kind kind);
+
 /* Is it a time, in nanoseconds? */
 bool weight_is_time(enum weight_kind kind);
 

@@ -13,6 +13,7 @@ static const struct {
 	[COLOR_NATIVE] = { 'n', "native" },
 	[COLOR_VM] = { 'v', "VM" },
 	[COLOR_TRACE] = { 't', "trace" },
+	[COLOR_ALLOCATED] = { 'm', "allocated" },
 	[COLOR_LOST] = { 'x', "lost" },
 	[COLOR_MUCH_LESS] = { 'p', "half or less" },
 	[COLOR_LESS] = { 'q', "less" },
@@ -40,7 +41,7 @@ enum color color_of_kind(const struct function *function)
 		[FRAME_NATIVE] = COLOR_NATIVE,
 		[FRAME_VM] = COLOR_VM,
 		[FRAME_VM_WORK] = COLOR_VM,
-		[FRAME_ALLOCATED] = COLOR_VM,
+		[FRAME_ALLOCATED] = COLOR_ALLOCATED,
 		[FRAME_TRACE] = COLOR_TRACE,
 		[FRAME_LOST] = COLOR_LOST,
 	};

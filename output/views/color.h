@@ -21,6 +21,7 @@ enum color {
 	COLOR_NATIVE,
 	COLOR_VM,
 	COLOR_TRACE,
+	COLOR_ALLOCATED,
 	COLOR_LOST,
 	COLOR_MUCH_LESS, /* in a comparison: at most half the share of all weight */
 	COLOR_LESS,

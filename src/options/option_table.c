@@ -45,7 +45,7 @@ const struct option_entry option_table[] = {
 	{ "alloc", OPTION_ALLOC, RECORD, NULL, "which code allocates, in bytes and objects" },
 	{ "threshold", OPTION_THRESHOLD, RECORD | SERVE, "TIME",
 	  "the same, for turns of at least that time" },
-	{ "clock", OPTION_CLOCK, REPORT | DIFF, "CLOCK", "cpu or wall; of --alloc: alloc or alloc-objects" },
+	{ "clock", OPTION_CLOCK, REPORT | DIFF, "WEIGHT", "cpu or wall; of --alloc: alloc or alloc-objects" },
 	{ "off-cpu", OPTION_OFF_CPU, RENDER, NULL, "time off the CPU, by what the threads wait for" },
 	{ "no-stop", OPTION_NO_STOP, RECORD | TOP, NULL, "stop no thread; read only Lua's memory" },
 	{ "allow-attach", OPTION_ALLOW_ATTACH, RECORD | DUMP | TOP | TRACES | HEAP | CHECK | SERVE, NULL,

@@ -427,7 +427,7 @@ bool option_value_native(const char *text, enum native_display *ret_native)
 /* A clock to record by counts time; a recording is shown by whatever a clock records. */
 static bool is_for(bool records, enum weight_kind kind)
 {
-	return records ? weight_is_clock(kind) && weight_is_time(kind) : weights[kind].clock != WEIGHT_COUNT;
+	return records ? weight_is_clock(kind) && weight_is_time(kind) : weight_is_sampled(kind);
 }
 
 bool option_value_clock(const char *text, bool records, enum weight_kind *ret_clock)

@@ -18,7 +18,7 @@ DIRECTORY = ljspy.ROOT / "contrib/completions"
 
 # Names of arguments: those with completions, and those without. Add a new one here and
 # to the completions.
-COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE", "STATE[,...]", "WHAT", "CLOCK", "MEASURE"}
+COMPLETED = {"PID[,PID...]", "FILE", "FORMAT", "WHICH", "NAME|FILE", "STATE[,...]", "WHAT", "CLOCK", "WEIGHT", "MEASURE"}
 TYPED = {"", "PATTERN", "TIME", "HZ", "TID[,TID...]", "NAME", "REGEX", "SHARE", "SIZE", "ADDRESS", "URL", "CONDITION", "NUMBER", "FUNCTION",
          "TRACE"}
 
@@ -132,6 +132,15 @@ def test_formats(offer):
 def test_clocks(offer):
     for clock in offer("ljspy record --clock "):
         assert "There is no clock" not in ljspy.run("record", "--clock", clock, "-p", "0").stderr
+
+
+def test_what_a_clock_records(offer, tmp_path):
+    refused = ljspy.run("report", "--clock", "nonsense", tmp_path / "none").stderr
+    offered = offer("ljspy report --clock ")
+    assert "alloc" in offered
+    for weight in offered:
+        assert weight in refused
+        assert "There is no clock" not in ljspy.run("report", "--clock", weight, tmp_path / "none").stderr
 
 
 def test_ways_to_show_native_code(offer):

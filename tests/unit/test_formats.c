@@ -34,6 +34,9 @@ static const struct function handler = { .kind = FRAME_VM, .name = "lj_BC_ADDVV"
 static const struct function gone = { .kind = FRAME_LOST, .name = "frame chain broken" };
 static const struct function waits = { .kind = FRAME_NATIVE, .name = "read /etc/hosts" };
 
+static const struct function new_table = { .kind = FRAME_ALLOCATED, .name = "table" };
+static const struct function new_string = { .kind = FRAME_ALLOCATED, .name = "string" };
+
 static const struct frame stacks[][4] = {
 	{ { &heavy, 7, CERTAINTY_EXACT, false }, { &chunk, 30, CERTAINTY_EXACT, false } },
 	{ { &heavy, 8, CERTAINTY_NEAREST, true },
@@ -113,11 +116,79 @@ static int make_samples(void **state)
 	return 0;
 }
 
+/*---- Allocations ----*/
+
+static struct frame unseen = { .certainty = CERTAINTY_FUNCTION };
+static struct sample allocations[] = {
+	{ .alloc_bytes = 4000000,
+	  .alloc_objects = 50000,
+	  .frames =
+		  (const struct frame[]){
+			  { &new_table, 0, CERTAINTY_FUNCTION, false },
+			  { &heavy, 7, CERTAINTY_EXACT, false },
+			  { &chunk, 30, CERTAINTY_EXACT, false } },
+	  .frame_count = 3,
+	  .gc = { .heap_bytes = 3000000 } },
+	{ .alloc_bytes = 1500000,
+	  .frames =
+		  (const struct frame[]){
+			  { &new_table, 0, CERTAINTY_FUNCTION, false },
+			  { &chunk, 31, CERTAINTY_EXACT, false } },
+	  .frame_count = 2,
+	  .gc = { .heap_bytes = 4000000, .has_marked = true } },
+	{ .alloc_bytes = 4000000,
+	  .alloc_objects = 30000,
+	  .frames =
+		  (const struct frame[]){
+			  { &new_string, 0, CERTAINTY_FUNCTION, false },
+			  { &gsub, 0, CERTAINTY_EXACT, false },
+			  { &heavy, 8, CERTAINTY_NEAREST, true },
+			  { &heavy, 7, CERTAINTY_EXACT, false },
+			  { &chunk, 30, CERTAINTY_EXACT, false } },
+	  .frame_count = 5 },
+	{ .alloc_bytes = 500000,
+	  .frames = &unseen,
+	  .frame_count = 1 },
+};
+enum { ALLOCATIONS = sizeof(allocations) / sizeof(allocations[0]) };
+
+static struct session alloc_session;
+static struct figures alloc_figures;
+
+static void make_allocations(const struct view *view)
+{
+	unseen.function = lost_function(LOST_ALLOCATION_UNSEEN);
+	alloc_session = session;
+	alloc_session.clock = view->weight;
+	alloc_figures = (struct figures){ .duration_ns = session.duration_ns,
+					  .target_cpu_ns = 115 * MS,
+					  .rate_asked_hz = 499 };
+	for (size_t i = 0; i < ALLOCATIONS; i++) {
+		allocations[i].time_ns = (BEGIN_MS + 10 + 40 * i) * MS;
+		allocations[i].pid = allocations[i].tid = 42;
+		allocations[i].vm_state = i == 3 ? VM_STATE_UNKNOWN : VM_STATE_INTERPRETED;
+		figures_add_sample(&alloc_figures, &allocations[i]);
+	}
+}
+
+static bool is_of_allocations(const struct view *view)
+{
+	return weights[view->weight].clock == WEIGHT_ALLOC_BYTES;
+}
+
+/*---- Texts ----*/
+
 static void write_format(FILE *out, const char *name, const struct view *view)
 {
-	struct made_up_source source = made_up_source(samples, SAMPLES);
+	const bool is_alloc = is_of_allocations(view);
+	struct made_up_source source = is_alloc ? made_up_source(allocations, ALLOCATIONS)
+						: made_up_source(samples, SAMPLES);
 
-	assert_int_equal(format_by_name(name)->write(out, &source.source, &session, &figures, view), 0);
+	if (is_alloc)
+		make_allocations(view);
+	assert_int_equal(format_by_name(name)->write(out, &source.source, is_alloc ? &alloc_session : &session,
+						     is_alloc ? &alloc_figures : &figures, view),
+			 0);
 }
 
 /* What is packed by gzip. */
@@ -162,6 +233,21 @@ static void texts_are_as_they_were_read(void **state)
 	check_format("text", &(struct view){ .group = "module" }, "text-groups.txt");
 }
 
+static void allocations_are_bytes_and_objects(void **state)
+{
+	static const char *const names[] = { "folded", "text", "speedscope", "callgrind",
+					     "perf",   "json", "firefox" };
+	const struct view bytes = { .weight = WEIGHT_ALLOC_BYTES, .by_line = true };
+	char example[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(example, sizeof(example), "%s-alloc.txt", names[i]);
+		check_format(names[i], &bytes, example);
+	}
+	check_format("text", &(struct view){ .weight = WEIGHT_ALLOC_OBJECTS }, "text-alloc-objects.txt");
+}
+
 /*---- Pictures ----*/
 
 /* Without what the browser runs, and without its style: these are files of their own. */
@@ -201,6 +287,7 @@ static void pictures_are_as_they_were_read(void **state)
 		&(struct view){
 			.by_line = true, .inverted = true, .min_percent = 10, .weight = WEIGHT_WALL_TIME },
 		"svg-inverted.txt");
+	check_picture("svg", &(struct view){ .weight = WEIGHT_ALLOC_BYTES }, "svg-alloc.txt");
 	check_picture("html", &(struct view){ .heatmap = true, .span = { 20 * MS, 90 * MS } },
 		      "html-heatmap.txt");
 }
@@ -297,6 +384,9 @@ static void pprof_has_all_that_samples_have(void **state)
 	(void)state;
 	check_pprof(&(struct view){ 0 }, "pprof.txt");
 	check_pprof(&(struct view){ .few_labels = true, .weight = WEIGHT_WALL_TIME }, "pprof-few.txt");
+	check_pprof(&(struct view){ .weight = WEIGHT_ALLOC_BYTES }, "pprof-alloc.txt");
+	check_pprof(&(struct view){ .few_labels = true, .weight = WEIGHT_ALLOC_OBJECTS },
+		    "pprof-alloc-objects.txt");
 }
 
 /*---- Comparison ----*/
@@ -321,6 +411,25 @@ static void two_recordings_are_compared(void **state)
 							    &(struct view){ .by_line = true }),
 					 0);
 	kept_text_check(&kept, "comparison.txt");
+}
+
+static void allocations_of_two_recordings_are_compared(void **state)
+{
+	const struct view view = { .weight = WEIGHT_ALLOC_BYTES };
+	struct sample after[ALLOCATIONS];
+	struct made_up_source before_source = made_up_source(allocations, ALLOCATIONS);
+	struct made_up_source after_source = made_up_source(after, ALLOCATIONS);
+	const struct side sides[] = { { "before.ljspy", &before_source.source, &alloc_session, &alloc_figures },
+				      { "after.ljspy", &after_source.source, &alloc_session, &alloc_figures } };
+	struct kept_text kept;
+
+	(void)state;
+	make_allocations(&view);
+	memcpy(after, allocations, sizeof(after));
+	after[2].alloc_bytes *= 3;
+	kept_text_begin(&kept);
+	assert_int_equal(format_by_name("text")->compare(kept.out, &sides[0], &sides[1], &view), 0);
+	kept_text_check(&kept, "comparison-alloc.txt");
 }
 
 /*---- Sources ----*/
@@ -369,10 +478,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_are_as_they_were_read),
+		cmocka_unit_test(allocations_are_bytes_and_objects),
 		cmocka_unit_test(pictures_are_as_they_were_read),
 		cmocka_unit_test(pictures_show_differences),
 		cmocka_unit_test(pprof_has_all_that_samples_have),
 		cmocka_unit_test(two_recordings_are_compared),
+		cmocka_unit_test(allocations_of_two_recordings_are_compared),
 		cmocka_unit_test(sources_have_the_time_of_their_lines),
 	};
 
