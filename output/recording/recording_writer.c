@@ -619,7 +619,7 @@ static int put_session(struct recording_writer *writer, const struct session *se
 	if (!error)
 		error = put_property(writer, "roots", session->roots);
 	if (!error)
-		error = put_property(writer, "clock", weights[session->clock].name);
+		error = put_property(writer, "clock", weights[weights[session->clock].clock].name);
 	if (!error)
 		error = put_number(writer, "pid", (uint64_t)session->pid);
 	if (!error)

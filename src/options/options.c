@@ -509,8 +509,10 @@ static bool resolve_coroutines(struct options *options)
 /* Allocations come in place of samples of time, and only a stop shows them. */
 static bool resolve_alloc(struct options *options)
 {
+	const bool waits_for_turns = conditions_blocked_ns(options->conditions, options->condition_count);
 	const char *other = options->clock_given  ? "--clock and --off-cpu"
 			    : options->blocked_ns ? "--blocked"
+			    : waits_for_turns     ? "--when 'blocked>...'"
 			    : options->coroutines ? "--coroutines"
 			    : options->requests   ? "--requests"
 			    : options->no_stop    ? "--no-stop"

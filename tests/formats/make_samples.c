@@ -2,9 +2,9 @@
 /*
  * Writes made-up samples in any format to standard output.
  *
- *	make_samples small|random|hostile|deep|wide|empty FORMAT [lines] [annotate] [wall]
+ *	make_samples small|random|hostile|deep|wide|empty|alloc FORMAT [lines] [annotate] [WEIGHT]
  *
- * small is what the tests compute with: its shares are round numbers.
+ * small is what the tests compute with, and alloc of allocations: their shares are round numbers.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -127,6 +127,43 @@ static void small(void)
 	}
 }
 
+/* An allocation at this time of so many objects, with their bytes. The stack is root first, what is allocated last. */
+static void allocate(uint64_t time_ns, uint64_t objects, uint64_t bytes, const struct at *stack, size_t depth)
+{
+	struct sample sample = worker;
+
+	sample.alloc_objects = objects;
+	sample.alloc_bytes = bytes;
+	sample.gc.heap_bytes = 5000000;
+	add(sample, time_ns, 0, stack, depth);
+}
+
+/*
+ * 10 MB and 100,000 objects in 50 samples. By share of bytes, own of who allocates and total:
+ * chunk 10, 95; make 50, 85; gsub 35, 35; lost 5, 5; tables 50, growth 10, strings 35.
+ */
+static void allocations(void)
+{
+	const struct function *chunk = lua("main chunk", "@test.lua", 0);
+	const struct function *make = lua("make", "@test.lua", 5);
+	const struct function *gsub = other(FRAME_BUILTIN, "string.gsub", NULL);
+	const struct function *table = other(FRAME_ALLOCATED, "table", NULL);
+	const struct function *growth = other(FRAME_ALLOCATED, "growth of a table", NULL);
+	const struct function *string = other(FRAME_ALLOCATED, "string", NULL);
+	const struct function *unseen = lost_function(LOST_ALLOCATION_UNSEEN);
+	uint64_t time_ns = 0;
+
+	for (unsigned i = 0; i < 10; i++) {
+		for (unsigned j = 0; j < 2; j++)
+			allocate(time_ns += 10 * MS, 3000, 250000,
+				 STACK({ chunk, 30 }, { make, 6 + (int)j }, { table, 0 }));
+		allocate(time_ns += 10 * MS, 4000, 350000,
+			 STACK({ chunk, 30 }, { make, 8 }, { gsub, 0 }, { string, 0 }));
+		allocate(time_ns += 10 * MS, 0, 100000, STACK({ chunk, 31 }, { growth, 0 }));
+		allocate(time_ns += 10 * MS, 0, 50000, STACK({ unseen, 0 }));
+	}
+}
+
 /* What no one would think of: every kind, recursion of all sorts, weights of any size. */
 static void random_samples(void)
 {
@@ -246,6 +283,7 @@ static const struct {
 	{ "deep", deep, "luajit deep.lua" },
 	{ "wide", wide, "luajit wide.lua" },
 	{ "empty", empty, "luajit idle.lua" },
+	{ "alloc", allocations, "luajit makes.lua" },
 };
 
 /*---- Writing ----*/
@@ -283,8 +321,7 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++) {
 		view.by_line |= strcmp(argv[i], "lines") == 0;
 		view.annotate |= strcmp(argv[i], "annotate") == 0;
-		if (strcmp(argv[i], "wall") == 0)
-			view.weight = WEIGHT_WALL_TIME;
+		weight_by_name(argv[i], strlen(argv[i]), &view.weight);
 	}
 	for (size_t i = 0; format && i < sizeof(sets) / sizeof(sets[0]); i++) {
 		int error;
@@ -298,6 +335,7 @@ int main(int argc, char **argv)
 		return error == 0 && fflush(stdout) == 0 ? 0 : 1;
 	}
 	fprintf(stderr,
-		"usage: make_samples small|random|hostile|deep|wide|empty FORMAT [lines] [annotate] [wall]\n");
+		"usage: make_samples small|random|hostile|deep|wide|empty|alloc FORMAT [lines] [annotate]"
+		" [WEIGHT]\n");
 	return 64;
 }

@@ -61,8 +61,8 @@ class Json:
         frames = (self.document["frames"][i] for i in self.document["stacks"][stack])
         return [self.functions[frame["function"]]["name"] for frame in frames]
 
-    def totals(self):
-        return totals_of_stacks((self.names(s["stack"]), s["cpu_ns"]) for s in self.document["samples"])
+    def totals(self, weight="cpu_ns"):
+        return totals_of_stacks((self.names(s["stack"]), s[weight]) for s in self.document["samples"])
 
 
 class Inferno:
@@ -113,7 +113,7 @@ class Inferno:
 
 def dotted(name):
     """How pprof's format spells a name: see output/formats/pprof_name.h."""
-    if re.match(r"\[(lost|vm): ", name):
+    if re.match(r"\[(lost|vm|alloc): ", name):
         return name
     if found := re.fullmatch(r"(.*) \[(builtin|vm|jit)\]", name, re.DOTALL):
         return found[1] if found[2] == "builtin" else name

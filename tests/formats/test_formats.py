@@ -270,6 +270,69 @@ def test_elapsed_time_is_the_weight_when_asked_for(make_samples, pprof, firefox,
     assert firefox.totals()[heavy] == pytest.approx(expected)
 
 
+# -- Allocations --
+
+ALLOCATED = {
+    "main chunk test.lua": ((0, 9500000), (0, 100000)),
+    "make test.lua:5": ((0, 8500000), (0, 100000)),
+    "string.gsub [builtin]": ((0, 3500000), (0, 40000)),
+    "[alloc: table]": ((5000000, 5000000), (60000, 60000)),
+    "[alloc: growth of a table]": ((1000000, 1000000), (0, 0)),
+    "[alloc: string]": ((3500000, 3500000), (40000, 40000)),
+    "[lost: who allocated was not seen]": ((500000, 500000), (0, 0)),
+}
+
+
+@pytest.mark.parametrize("weight", ["alloc", "alloc-objects"])
+class TestAllocations:
+    """Every program finds the bytes and the objects of each function."""
+
+    @pytest.fixture
+    def expected(self, weight):
+        return weighty({name: pairs[weight == "alloc-objects"] for name, pairs in ALLOCATED.items()})
+
+    def test_json(self, make_samples, expected, weight):
+        document = Json(make_samples("alloc", "json", weight))
+        assert document.document["session"]["clock"] == weight
+        member = {"alloc": "alloc_bytes", "alloc-objects": "alloc_objects"}[weight]
+        assert weighty(document.totals(member)) == expected
+        kinds = {function["name"]: function["kind"] for function in document.functions}
+        assert {name for name, kind in kinds.items() if kind == "allocated"} == {
+            "[alloc: table]", "[alloc: growth of a table]", "[alloc: string]"}
+
+    def test_folded(self, make_samples, expected, weight):
+        assert totals_of_stacks(parse_folded(make_samples("alloc", "folded", weight).read_text())) == expected
+
+    def test_perf(self, make_samples, inferno, expected, weight):
+        path = make_samples("alloc", "perf", weight)
+        assert f" {weight}:\n" in path.read_text()
+        assert inferno.perf_totals(path) == expected
+
+    def test_pprof(self, make_samples, pprof, expected, weight):
+        path = make_samples("alloc", "pprof", weight)
+        named = {dotted(name): pair for name, pair in expected.items()}
+        unit = "B" if weight == "alloc" else "count"
+        assert weighty(pprof.top(path, unit=unit)) == named
+        other = pprof.top(path, "-sample_index=alloc_space", unit="B")
+        assert other[dotted("make test.lua:5")] == ALLOCATED["make test.lua:5"][0]
+
+    def test_speedscope(self, make_samples, speedscope, expected, weight):
+        path = make_samples("alloc", "speedscope", weight)
+        units = {profile["unit"] for profile in json.loads(path.read_text())["profiles"]}
+        assert units == {"bytes" if weight == "alloc" else "none"}
+        merged, threads = speedscope.totals(path)
+        assert weighty(merged) == weighty(threads) == expected
+
+    def test_firefox(self, make_samples, firefox, expected, weight):
+        firefox.open(make_samples("alloc", "firefox", weight))
+        found = {name: (own / MS, total / MS) for name, (own, total) in weighty(firefox.totals()).items()}
+        assert found == approximately(expected)
+
+    def test_callgrind(self, make_samples, callgrind, expected, weight):
+        path = make_samples("alloc", "callgrind", weight)
+        assert weighty(callgrind.totals(path, Json(make_samples("alloc", "json", weight)).functions)) == expected
+
+
 # -- Odd names, and many samples --
 
 

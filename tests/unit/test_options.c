@@ -269,6 +269,40 @@ static void coroutines_are_looked_at_less_often(void **state)
 	refuse("record --coroutines --no-stop -p 1", "--no-stop");
 }
 
+static void allocations_go_with_no_time(void **state)
+{
+	(void)state;
+	assert_false(accept("record")->alloc);
+	assert_true(accept("record --alloc")->alloc);
+	assert_int_equal(accept("record --alloc")->clock, WEIGHT_ALLOC_BYTES);
+	assert_int_equal(accept("record --alloc")->rate_hz, 499);
+	assert_int_equal(accept("record --alloc -r 50")->rate_hz, 50);
+	assert_int_equal(accept("record --alloc --every 1m -o d/")->rate_hz, 499);
+	assert_int_equal(accept("record --alloc --when cpu>90% -o d/")->clock, WEIGHT_ALLOC_BYTES);
+	refuse("record --alloc --clock wall", "--clock");
+	refuse("record --alloc --clock cpu", "--clock");
+	refuse("record --off-cpu --alloc", "--off-cpu");
+	refuse("record --alloc --blocked", "--blocked");
+	refuse("record --alloc --threshold 30ms", "--blocked");
+	refuse("record --alloc --when blocked>20ms -o d/", "blocked");
+	refuse("record --alloc --coroutines", "--coroutines");
+	refuse("record --requests --alloc", "--requests");
+	refuse("record --alloc --no-stop -p 1", "--no-stop");
+	refuse("report a.ljspy --alloc", "--alloc");
+}
+
+static void a_recording_is_shown_by_what_its_clock_records(void **state)
+{
+	(void)state;
+	assert_int_equal(accept("report a.ljspy --clock alloc")->clock, WEIGHT_ALLOC_BYTES);
+	assert_int_equal(accept("report a.ljspy --clock alloc-objects")->clock, WEIGHT_ALLOC_OBJECTS);
+	assert_int_equal(accept("diff a.ljspy b.ljspy --clock alloc-objects")->clock, WEIGHT_ALLOC_OBJECTS);
+	refuse("report a.ljspy --clock bytes", "alloc-objects");
+	refuse("record --clock alloc", "cpu");
+	refuse("record --clock alloc-objects", "cpu");
+	refuse("serve --clock alloc", "cpu");
+}
+
 static void format_follows_the_name_unless_it_is_given(void **state)
 {
 	(void)state;
@@ -507,6 +541,8 @@ int main(void)
 		cmocka_unit_test(rates_are_bounded),
 		cmocka_unit_test(turns_of_a_threshold_are_not_missed),
 		cmocka_unit_test(coroutines_are_looked_at_less_often),
+		cmocka_unit_test(allocations_go_with_no_time),
+		cmocka_unit_test(a_recording_is_shown_by_what_its_clock_records),
 		cmocka_unit_test(format_follows_the_name_unless_it_is_given),
 		cmocka_unit_test(command_to_start_follows_two_dashes),
 		cmocka_unit_test(targets_are_chosen_in_one_way),

@@ -25,6 +25,8 @@ static const struct function native = { .kind = FRAME_NATIVE, .name = "sqrt", .m
 static const struct function bare = { .kind = FRAME_VM };
 static const struct function work = { .kind = FRAME_VM_WORK, .name = "growing a table" };
 
+static const struct function allocated = { .kind = FRAME_ALLOCATED, .name = "growth of a table" };
+
 static const struct session session = {
 	.pid = 4711,
 	.target = "nginx: worker process",
@@ -54,6 +56,7 @@ static const struct frame frames[] = {
 	{ .function = &work },
 	{ .function = &chunk, .line = 20 },
 };
+static const struct frame allocation[] = { { .function = &allocated }, { .function = &chunk, .line = 20 } };
 
 static struct sample samples[] = {
 	{ .time_ns = 1000,
@@ -113,6 +116,23 @@ static struct sample samples[] = {
 	  .wall_ns = 3,
 	  .frames = frames + 5,
 	  .frame_count = 1 },
+	{ .time_ns = UINT64_MAX,
+	  .pid = 10,
+	  .tid = 11,
+	  .process_name = "other",
+	  .thread_name = "io;\n",
+	  .gc = { .phase = GC_PHASE_SWEEP, .has_marked = true, .heap_bytes = 4096 },
+	  .alloc_bytes = UINT64_MAX,
+	  .frames = allocation,
+	  .frame_count = 2 },
+	{ .time_ns = UINT64_MAX,
+	  .pid = 10,
+	  .tid = 11,
+	  .process_name = "other",
+	  .thread_name = "io;\n",
+	  .alloc_objects = 1,
+	  .frames = allocation,
+	  .frame_count = 2 },
 };
 
 enum { SAMPLE_COUNT = sizeof(samples) / sizeof(samples[0]) };
@@ -234,6 +254,8 @@ static void assert_same_sample(const struct sample *a, const struct sample *b)
 	assert_same_text(a->wait ? a->wait->name : NULL, b->wait ? b->wait->name : NULL);
 	assert_int_equal(a->cpu_ns, b->cpu_ns);
 	assert_int_equal(a->wall_ns, b->wall_ns);
+	assert_int_equal(a->alloc_bytes, b->alloc_bytes);
+	assert_int_equal(a->alloc_objects, b->alloc_objects);
 	assert_int_equal(a->frame_count, b->frame_count);
 	for (size_t i = 0; i < a->frame_count; i++) {
 		assert_int_equal(a->frames[i].line, b->frames[i].line);
@@ -278,6 +300,36 @@ static void samples_are_read_as_they_were_written(void **state)
 	assert_first_samples(reading.reader, SAMPLE_COUNT);
 	end_reading(&reading);
 	free(bytes.data);
+}
+
+/* Other weights are views of what a clock records: the recording of a view has the clock. */
+static void a_recording_has_a_clock(void **state)
+{
+	static const struct {
+		enum weight_kind shown, read;
+	} cases[] = {
+		{ WEIGHT_CPU_TIME, WEIGHT_CPU_TIME },        { WEIGHT_WALL_TIME, WEIGHT_WALL_TIME },
+		{ WEIGHT_OFF_CPU_TIME, WEIGHT_WALL_TIME },   { WEIGHT_ALLOC_BYTES, WEIGHT_ALLOC_BYTES },
+		{ WEIGHT_ALLOC_OBJECTS, WEIGHT_ALLOC_BYTES },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct session shown = { .clock = cases[i].shown };
+		const struct figures none = { 0 };
+		struct writing writing = { 0 };
+		struct reading reading;
+		struct bytes bytes;
+
+		begin_writing(&writing);
+		assert_int_equal(recording_writer_finish(writing.writer, &shown, &none), 0);
+		bytes = end_writing(&writing);
+		begin_reading(&reading, bytes.data, bytes.size);
+		assert_int_equal(reading.error, 0);
+		assert_int_equal(recording_reader_session(reading.reader)->clock, cases[i].read);
+		end_reading(&reading);
+		free(bytes.data);
+	}
 }
 
 static void session_and_figures_are_read_as_they_were_written(void **state)
@@ -560,7 +612,8 @@ static void records_that_make_no_sense_are_damage(void **state)
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x06\0\0\0"), /* states that are none */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\x50\0\0\0"),
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x07\0\0\0"), /* a phase of the collector that is none */
-		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x20\0\0\0"),
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x40\0\0\0"),
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x20\0\0\0\x01"), /* bytes without objects */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x10"),       /* no heap where there should be one */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\0\x01\0\0"), /* a phase that is not defined */
 		CASE("\x0a\0\0\0\0\0\0\0\0"),                     /* a request without a route */
@@ -878,6 +931,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_stacks_are_defined_once),
 		cmocka_unit_test(samples_are_read_as_they_were_written),
+		cmocka_unit_test(a_recording_has_a_clock),
 		cmocka_unit_test(session_and_figures_are_read_as_they_were_written),
 		cmocka_unit_test(a_root_holds_for_all_files_below_it),
 		cmocka_unit_test(labels_of_processes_are_read_up_to_the_last_flush),

@@ -53,6 +53,8 @@ static int set_up(void **state)
 		.wait = &native,
 		.cpu_ns = 1,
 		.wall_ns = 2,
+		.alloc_bytes = UINT64_MAX - 1,
+		.alloc_objects = 7,
 		.loop_ns = 3,
 		.sleeps = 4,
 		.frames = fixture->frames,
@@ -110,6 +112,7 @@ static void assert_read(struct fixture *fixture, const unsigned char *bytes, siz
 	assert_true(sample.gc.phase == GC_PHASE_SWEEP && sample.gc.has_marked &&
 		    sample.gc.heap_bytes == UINT64_MAX);
 	assert_same_function(sample.wait, sent->wait);
+	assert_true(sample.alloc_bytes == UINT64_MAX - 1 && sample.alloc_objects == 7);
 	assert_true(sample.cpu_ns == 1 && sample.wall_ns == 2 && sample.loop_ns == 3 && sample.sleeps == 4);
 	assert_int_equal(sample.frame_count, sent->frame_count);
 	for (size_t i = 0; i < sample.frame_count; i++) {
