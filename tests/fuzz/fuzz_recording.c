@@ -28,7 +28,15 @@ enum {
 };
 
 /* Bits of view. */
-enum { VIEW_RAW = 1, VIEW_LINES = 2, VIEW_ANNOTATE = 4, VIEW_INVERTED = 8, VIEW_WALL = 16, VIEW_FILTER = 32 };
+enum {
+	VIEW_RAW = 1,
+	VIEW_LINES = 2,
+	VIEW_ANNOTATE = 4,
+	VIEW_INVERTED = 8,
+	VIEW_WALL = 16,
+	VIEW_FILTER = 32,
+	VIEW_ALLOC = 64, /* bytes, and with VIEW_WALL objects */
+};
 
 static size_t add_block(ZSTD_CCtx *zstd, const uint8_t *records, size_t length, uint8_t *file, size_t size)
 {
@@ -144,6 +152,13 @@ static void write_life(struct sample_source *source, const struct recording_read
 	free(text);
 }
 
+static enum weight_kind weight_of_view(uint8_t bits)
+{
+	if (bits & VIEW_ALLOC)
+		return bits & VIEW_WALL ? WEIGHT_ALLOC_OBJECTS : WEIGHT_ALLOC_BYTES;
+	return bits & VIEW_WALL ? WEIGHT_WALL_TIME : WEIGHT_CPU_TIME;
+}
+
 static void show(struct recording_reader *reader, struct functions *functions, uint8_t number, uint8_t bits)
 {
 	const struct filter_options options = {
@@ -153,7 +168,7 @@ static void show(struct recording_reader *reader, struct functions *functions, u
 		.without_root = number & 2,
 	};
 	const struct view view = {
-		.weight = bits & VIEW_WALL ? WEIGHT_WALL_TIME : WEIGHT_CPU_TIME,
+		.weight = weight_of_view(bits),
 		.by_line = bits & VIEW_LINES,
 		.annotate = bits & VIEW_ANNOTATE,
 		.inverted = bits & VIEW_INVERTED,

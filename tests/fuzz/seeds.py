@@ -185,8 +185,8 @@ def seeds(build):
     structures = [compiled(STRUCTURES, "-g", "-c", *more)
                   for more in ((), ("-gdwarf-4",), ("-gz",), ("-fdebug-types-section",))]
     images = [unpacked(path) for path in sorted(HERE.glob("images/*/*.image"))]
-    for kind in ("small", "hostile", "empty"):
-        recording = made([build.parent / "formats/make_samples", kind, "ljspy"])
+    for kind, *weight in (("small",), ("hostile",), ("empty",), ("alloc", "alloc")):
+        recording = made([build.parent / "formats/make_samples", kind, "ljspy", *weight])
         yield "recording", b"\0\1\0" + recording
         records = made(["zstd", "-dc"], input=recording)[:4000]
         for number in range(24):
