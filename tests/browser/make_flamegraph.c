@@ -2,10 +2,10 @@
 /*
  * Writes the flame graph of a made-up profile to standard output.
  *
- *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|worker|many|stacks [inverted|lines|page|heatmap|source]...
+ *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|alloc|worker|many|stacks [inverted|lines|page|heatmap|source]...
  *
  * small and compare are what the tests compute with: their shares are round
- * numbers. stall has a heat map; worker has two processes with three threads. source
+ * numbers. stall and alloc have a heat map; worker has two processes with three threads. source
  * adds made-up sources: of test.lua 20 lines, of hostile files what a page could run.
  */
 #include <stdint.h>
@@ -16,6 +16,7 @@
 #include "output/flamegraph/flamegraph.h"
 #include "output/source/source_text.h"
 #include "tests/made_up.h"
+#include "tests/unit/made_up_source.h"
 
 enum { STACK_MAX = 6000 };
 
@@ -26,7 +27,7 @@ static enum vm_state state_in(const struct frame *leaf)
 		[FRAME_LUA] = VM_STATE_INTERPRETED, [FRAME_BUILTIN] = VM_STATE_C,
 		[FRAME_C_FUNCTION] = VM_STATE_C,    [FRAME_NATIVE] = VM_STATE_C,
 		[FRAME_VM] = VM_STATE_GC,           [FRAME_TRACE] = VM_STATE_COMPILED,
-		[FRAME_LOST] = VM_STATE_UNKNOWN,
+		[FRAME_LOST] = VM_STATE_UNKNOWN,    [FRAME_ALLOCATED] = VM_STATE_INTERPRETED,
 	};
 
 	return leaf->compiled ? VM_STATE_COMPILED : states[leaf->function->kind];
@@ -468,6 +469,53 @@ static struct flamegraph_samples *workers(struct profile *profile, unsigned tick
 	return result;
 }
 
+/*
+ * 100 samples of allocations, each 10 ms after the one before: 70 MB of tables made by rows, 20 MB of strings that
+ * it makes in table.concat, and 10 MB by which tables grow in the chunk.
+ */
+static struct flamegraph_samples *allocations(struct profile *profile)
+{
+	enum { COUNT = 100 };
+	static struct sample samples[COUNT];
+	const struct function *chunk = lua("main chunk", "test.lua", 0), *rows = lua("rows", "test.lua", 5),
+			      *concat = other(FRAME_BUILTIN, "table.concat", NULL);
+	const struct frame frames[3][4] = {
+		{ { .function = other(FRAME_ALLOCATED, "table", NULL) },
+		  { .function = rows, .line = 6 },
+		  { .function = chunk, .line = 3 } },
+		{ { .function = other(FRAME_ALLOCATED, "string", NULL) },
+		  { .function = concat },
+		  { .function = rows, .line = 7 },
+		  { .function = chunk, .line = 3 } },
+		{ { .function = other(FRAME_ALLOCATED, "growth of a table", NULL) },
+		  { .function = chunk, .line = 4 } },
+	};
+	static const size_t depths[] = { 3, 4, 2 };
+	struct made_up_source source = made_up_source(samples, COUNT);
+	const struct flamegraph_samples_options options = {
+		.start_ns = stall_start_ns,
+		.span.until_ns = COUNT * UINT64_C(10000000),
+		.all_moments = true,
+	};
+	struct flamegraph_samples *result;
+
+	for (unsigned i = 0; i < COUNT; i++) {
+		unsigned kind = i % 10 < 7 ? 0 : i % 10 < 9 ? 1 : 2;
+
+		samples[i] = (struct sample){
+			.time_ns = stall_start_ns + (i + 1) * UINT64_C(10000000),
+			.alloc_bytes = 1000000,
+			.alloc_objects = kind < 2 ? 10000 : 0,
+			.vm_state = VM_STATE_INTERPRETED,
+			.frames = frames[kind],
+			.frame_count = depths[kind],
+		};
+	}
+	if (flamegraph_samples_read(&source.source, profile, &options, &result) < 0)
+		exit(1);
+	return result;
+}
+
 /* 50,000 different stacks of 24 frames, which part ever more the deeper they are: 150,000 frames. */
 static void stacks(struct profile *profile)
 {
@@ -524,9 +572,9 @@ static struct figures made_up_figures(const struct profile *profile)
 	return figures;
 }
 
-static struct profile *new_profile(void)
+static struct profile *new_profile(enum weight_kind weight)
 {
-	struct profile_options options = flamegraph_profile_options(WEIGHT_CPU_TIME);
+	struct profile_options options = flamegraph_profile_options(weight);
 	struct profile *profile = profile_new(&options);
 
 	if (!profile)
@@ -543,6 +591,7 @@ static int write_graph(const struct profile *profile, const char *target,
 		.command_line = "ljspy record -p 4242 -d 30s -o profile.svg",
 		.start_unix_ns = UINT64_C(1790000000) * 1000000000,
 		.duration_ns = 30000000000,
+		.clock = profile_options(profile)->weight,
 	};
 	struct figures figures = made_up_figures(profile);
 	int result = flamegraph_write(stdout, profile, &session, &figures, options);
@@ -574,7 +623,9 @@ int main(int argc, char **argv)
 {
 	struct source_reader reader = { .read = read_source };
 	struct flamegraph_options options = { 0 };
-	struct profile *profile = new_profile(), *baseline = new_profile();
+	const enum weight_kind weight = argc > 1 && strcmp(argv[1], "alloc") == 0 ? WEIGHT_ALLOC_BYTES
+										   : WEIGHT_CPU_TIME;
+	struct profile *profile = new_profile(weight), *baseline = new_profile(weight);
 	struct flamegraph_samples *samples = NULL;
 	const char *target = NULL;
 	int result = 64;
@@ -608,12 +659,17 @@ int main(int argc, char **argv)
 		samples = workers(profile, strcmp(argv[1], "many") == 0 ? MANY_TICKS : WORKER_TICKS);
 		target = "nginx: worker process";
 	}
+	if (weight == WEIGHT_ALLOC_BYTES) {
+		samples = allocations(profile);
+		options.heatmap = true;
+		target = "luajit test.lua";
+	}
 	options.samples = samples;
 	if (target)
 		result = write_graph(profile, target, &options);
 	else
 		fprintf(stderr,
-			"usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|worker|many|stacks"
+			"usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|alloc|worker|many|stacks"
 			" [inverted|lines|page|heatmap|source]...\n");
 	flamegraph_samples_free(samples);
 	profile_free(profile);

@@ -257,3 +257,33 @@ def test_first_scroll_ends_at_the_end(open_page, width):
     page = open_page("deep", "page", width=width)
     rest = page.script("const s = document.querySelector('.scroll'); return s.scrollHeight - s.clientHeight - s.scrollTop;")
     assert abs(rest) < 1
+
+
+# -- Allocations --
+
+
+def test_allocations_are_bytes_of_samples(open_page):
+    page = open_page("alloc")
+    assert "allocated 100 %" in page.legend()
+    assert page.find("[alloc: table]")[0]["look"] == "m"
+    tip = page.hover("[alloc: string]")
+    assert "total 20.00 % of all 20 MB 20 samples" in tip
+    assert "of its time" not in page.hover("rows test.lua:5")
+
+
+def test_the_list_counts_what_was_allocated_as_its_allocators_own(open_page):
+    page = open_page("alloc", address="#list=1")
+    rows = [" ".join(row.text.split()) for row in page.all(".hottest tbody tr")]
+    assert rows[:3] == ["70 % 90 % rows test.lua:5", "20 % 20 % table.concat [builtin]", "10 % 100 % main chunk test.lua"]
+    assert "0 70 % [alloc: table]" in rows
+
+
+def test_allocations_have_a_heat_map_and_no_order_of_time(open_page):
+    page = open_page("alloc", address="#ordered=1")
+    assert page.all("button[data-key=o]") == []
+    assert page.find("rows")[0]["share"] == pytest.approx(90, abs=0.01)
+    page.press("o")
+    assert page.find("rows")[0]["share"] == pytest.approx(90, abs=0.01)
+    assert "up to 1 MB in each 2 ms; drag" in page.one(".scale").text
+    page.drag_time(0.11, 0.51)
+    assert "MB" in page.hover("rows")
