@@ -258,8 +258,8 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 		" viewBox=\"0 0 %d %zu\" data-inverted=\"%d\" data-lines=\"%d\""
 		" data-heatmap=\"%d\" data-source=\"%d\" data-unit=\"%s\" data-sampled=\"%d\">\n<title>",
 		FLAMEGRAPH_STATIC_WIDTH, height, FLAMEGRAPH_STATIC_WIDTH, height, options->inverted,
-		options->by_line, options->heatmap, options->source != NULL,
-		weights[weight].unit, weight_is_sampled(weight));
+		options->by_line, options->heatmap, options->source != NULL, weights[weight].unit,
+		weight_is_sampled(weight));
 	escape_write(ESCAPE_XML, header->lines[0], out);
 	fputs("</title>\n<desc id=\"about\">", out);
 	for (size_t i = 0; i < header->count; i++) {

@@ -66,8 +66,8 @@ static struct cost *find_cost(struct writer *writer, uint32_t function, uint32_t
 }
 
 /* Add the costs of a thread's stack. number counts the stacks so far, from 1. 0 or -ENOMEM. */
-static int add_stack(struct writer *writer, uint32_t thread, uint32_t number, uint32_t stack,
-		     uint64_t weight, uint64_t samples)
+static int add_stack(struct writer *writer, uint32_t thread, uint32_t number, uint32_t stack, uint64_t weight,
+		     uint64_t samples)
 {
 	const struct sample_table *table = writer->table;
 	uint32_t depth = sample_table_frames(table, stack, writer->path);

@@ -154,10 +154,9 @@ static int write_sample(void *context, const struct sample *sample)
 	if (weight == 0)
 		return 0;
 	write_command(writer->out, sample->thread_name);
-	fprintf(writer->out, "  %d/%d  %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s%s:\n",
-		(int)sample->pid, (int)sample->tid, sample->time_ns / 1000000000,
-		sample->time_ns % 1000000000, weight, weights[kind].name,
-		weight_is_time(kind) ? "-clock" : "");
+	fprintf(writer->out, "  %d/%d  %" PRIu64 ".%09" PRIu64 ": %10" PRIu64 " %s%s:\n", (int)sample->pid,
+		(int)sample->tid, sample->time_ns / 1000000000, sample->time_ns % 1000000000, weight,
+		weights[kind].name, weight_is_time(kind) ? "-clock" : "");
 	for (size_t i = 0; i < sample->frame_count; i++) {
 		const struct line *line = find_line(writer, sample, &sample->frames[i]);
 

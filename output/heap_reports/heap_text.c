@@ -66,7 +66,8 @@ static void write_uncertain(FILE *out, const struct heap_uncertain *uncertain)
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (all[i].count)
-			fprintf(out, "  uncertain: %s %s\n", amount_number(all[i].count, number), all[i].what);
+			fprintf(out, "  uncertain: %s %s\n", amount_number(all[i].count, number),
+				all[i].what);
 }
 
 /*---- Tables ----*/
@@ -201,8 +202,9 @@ static void write_waste(FILE *out, const struct heap_summary *summary, const str
 	fprintf(out, "  %10s  %11s  room of string.buffers that use a fourth of theirs at most\n",
 		amount_bytes(waste->buffers.bytes, bytes), amount_number(waste->buffers.count, count));
 	fprintf(out, "  %10s  %11s  strings of %d bytes or more, of all strings %.1f %%\n",
-		amount_bytes(waste->long_strings.bytes, bytes), amount_number(waste->long_strings.count, count),
-		HEAP_LONG_STRING, heap_percent(waste->long_strings.bytes, strings->sum.bytes));
+		amount_bytes(waste->long_strings.bytes, bytes),
+		amount_number(waste->long_strings.count, count), HEAP_LONG_STRING,
+		heap_percent(waste->long_strings.bytes, strings->sum.bytes));
 	fprintf(out, "  %10s  %11s  objects with a finalizer\n", "", amount_number(waste->finalizers, count));
 	fputs("  No two strings are equal: LuaJIT has each content once.\n", out);
 	write_groups(out, "Empty slots of tables by path", waste->tables, "", summary, view);
@@ -237,7 +239,8 @@ static void write_collector(FILE *out, const struct heap_summary *summary)
 		fputs("  its next step is due\n", out);
 	if (account->dead_known)
 		fprintf(out, "  %s in %s objects are dead and not swept yet\n",
-			amount_bytes(account->dead_bytes, bytes), amount_number(account->dead_objects, count));
+			amount_bytes(account->dead_bytes, bytes),
+			amount_number(account->dead_objects, count));
 	else
 		fputs("  what is dead is not known of this build\n", out);
 }

@@ -226,9 +226,11 @@ static void write_side(FILE *out, const char *what, const struct side *side, con
 
 		fprintf(out, " in %.1f s", seconds);
 		if (weight_is_time(weight))
-			fprintf(out, " (%.1f %%)", 100 * (double)tally->all_ns / (double)session->duration_ns);
+			fprintf(out, " (%.1f %%)",
+				100 * (double)tally->all_ns / (double)session->duration_ns);
 		else
-			fprintf(out, " (%s/s)", amount_alone(weight, per_second(tally->all_ns, seconds), amount));
+			fprintf(out, " (%s/s)",
+				amount_alone(weight, per_second(tally->all_ns, seconds), amount));
 	}
 	fputc('\n', out);
 }

@@ -48,7 +48,7 @@ struct tally_weight {
 
 struct tally_row {
 	struct tally_key key;
-	struct tally_weight own;   /* of samples with this leaf, or this frame below a leaf that it allocated */
+	struct tally_weight own; /* of samples with this leaf, or this frame below a leaf that it allocated */
 	struct tally_weight total; /* of samples with this row in the stack, each once */
 	uint64_t root_ns;          /* of samples with this outermost frame */
 	uint64_t collector_ns;     /* of samples in which a collector ran, with this innermost Lua function */

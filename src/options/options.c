@@ -158,7 +158,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 			options->blocked_ns = blocked_default_ns;
 		return true;
 	case OPTION_THRESHOLD: return option_value_threshold(argument, &options->blocked_ns);
-	case OPTION_CLOCK: options->clock_given = true; return option_value_clock(argument, has_targets, &options->clock);
+	case OPTION_CLOCK:
+		options->clock_given = true;
+		return option_value_clock(argument, has_targets, &options->clock);
 	case OPTION_OFF_CPU:
 		options->clock_given = true;
 		options->clock = WEIGHT_OFF_CPU_TIME;

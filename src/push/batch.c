@@ -156,7 +156,7 @@ int batch_profile(const struct batch *batch, size_t number, struct push_profile 
 	const struct session *session = recording_reader_session(batch->reader);
 	const struct group *group = &batch->groups[number];
 	struct push_profile profile = {
-		.kind = !weight_is_time(session->clock)       ? "memory"
+		.kind = !weight_is_time(session->clock)      ? "memory"
 			: weights[session->clock].is_elapsed ? "wall"
 							     : "process_cpu",
 		.begin_unix_ns = session->start_unix_ns,

@@ -624,7 +624,7 @@ int main(int argc, char **argv)
 	struct source_reader reader = { .read = read_source };
 	struct flamegraph_options options = { 0 };
 	const enum weight_kind weight = argc > 1 && strcmp(argv[1], "alloc") == 0 ? WEIGHT_ALLOC_BYTES
-										   : WEIGHT_CPU_TIME;
+										  : WEIGHT_CPU_TIME;
 	struct profile *profile = new_profile(weight), *baseline = new_profile(weight);
 	struct flamegraph_samples *samples = NULL;
 	const char *target = NULL;

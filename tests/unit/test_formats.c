@@ -122,33 +122,25 @@ static struct frame unseen = { .certainty = CERTAINTY_FUNCTION };
 static struct sample allocations[] = {
 	{ .alloc_bytes = 4000000,
 	  .alloc_objects = 50000,
-	  .frames =
-		  (const struct frame[]){
-			  { &new_table, 0, CERTAINTY_FUNCTION, false },
-			  { &heavy, 7, CERTAINTY_EXACT, false },
-			  { &chunk, 30, CERTAINTY_EXACT, false } },
+	  .frames = (const struct frame[]){ { &new_table, 0, CERTAINTY_FUNCTION, false },
+					    { &heavy, 7, CERTAINTY_EXACT, false },
+					    { &chunk, 30, CERTAINTY_EXACT, false } },
 	  .frame_count = 3,
 	  .gc = { .heap_bytes = 3000000 } },
 	{ .alloc_bytes = 1500000,
-	  .frames =
-		  (const struct frame[]){
-			  { &new_table, 0, CERTAINTY_FUNCTION, false },
-			  { &chunk, 31, CERTAINTY_EXACT, false } },
+	  .frames = (const struct frame[]){ { &new_table, 0, CERTAINTY_FUNCTION, false },
+					    { &chunk, 31, CERTAINTY_EXACT, false } },
 	  .frame_count = 2,
 	  .gc = { .heap_bytes = 4000000, .has_marked = true } },
 	{ .alloc_bytes = 4000000,
 	  .alloc_objects = 30000,
-	  .frames =
-		  (const struct frame[]){
-			  { &new_string, 0, CERTAINTY_FUNCTION, false },
-			  { &gsub, 0, CERTAINTY_EXACT, false },
-			  { &heavy, 8, CERTAINTY_NEAREST, true },
-			  { &heavy, 7, CERTAINTY_EXACT, false },
-			  { &chunk, 30, CERTAINTY_EXACT, false } },
+	  .frames = (const struct frame[]){ { &new_string, 0, CERTAINTY_FUNCTION, false },
+					    { &gsub, 0, CERTAINTY_EXACT, false },
+					    { &heavy, 8, CERTAINTY_NEAREST, true },
+					    { &heavy, 7, CERTAINTY_EXACT, false },
+					    { &chunk, 30, CERTAINTY_EXACT, false } },
 	  .frame_count = 5 },
-	{ .alloc_bytes = 500000,
-	  .frames = &unseen,
-	  .frame_count = 1 },
+	{ .alloc_bytes = 500000, .frames = &unseen, .frame_count = 1 },
 };
 enum { ALLOCATIONS = sizeof(allocations) / sizeof(allocations[0]) };
 
@@ -186,7 +178,8 @@ static void write_format(FILE *out, const char *name, const struct view *view)
 
 	if (is_alloc)
 		make_allocations(view);
-	assert_int_equal(format_by_name(name)->write(out, &source.source, is_alloc ? &alloc_session : &session,
+	assert_int_equal(format_by_name(name)->write(out, &source.source,
+						     is_alloc ? &alloc_session : &session,
 						     is_alloc ? &alloc_figures : &figures, view),
 			 0);
 }
@@ -419,8 +412,10 @@ static void allocations_of_two_recordings_are_compared(void **state)
 	struct sample after[ALLOCATIONS];
 	struct made_up_source before_source = made_up_source(allocations, ALLOCATIONS);
 	struct made_up_source after_source = made_up_source(after, ALLOCATIONS);
-	const struct side sides[] = { { "before.ljspy", &before_source.source, &alloc_session, &alloc_figures },
-				      { "after.ljspy", &after_source.source, &alloc_session, &alloc_figures } };
+	const struct side sides[] = {
+		{ "before.ljspy", &before_source.source, &alloc_session, &alloc_figures },
+		{ "after.ljspy", &after_source.source, &alloc_session, &alloc_figures }
+	};
 	struct kept_text kept;
 
 	(void)state;

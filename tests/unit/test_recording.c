@@ -308,8 +308,8 @@ static void a_recording_has_a_clock(void **state)
 	static const struct {
 		enum weight_kind shown, read;
 	} cases[] = {
-		{ WEIGHT_CPU_TIME, WEIGHT_CPU_TIME },        { WEIGHT_WALL_TIME, WEIGHT_WALL_TIME },
-		{ WEIGHT_OFF_CPU_TIME, WEIGHT_WALL_TIME },   { WEIGHT_ALLOC_BYTES, WEIGHT_ALLOC_BYTES },
+		{ WEIGHT_CPU_TIME, WEIGHT_CPU_TIME },         { WEIGHT_WALL_TIME, WEIGHT_WALL_TIME },
+		{ WEIGHT_OFF_CPU_TIME, WEIGHT_WALL_TIME },    { WEIGHT_ALLOC_BYTES, WEIGHT_ALLOC_BYTES },
 		{ WEIGHT_ALLOC_OBJECTS, WEIGHT_ALLOC_BYTES },
 	};
 
@@ -614,12 +614,12 @@ static void records_that_make_no_sense_are_damage(void **state)
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x07\0\0\0"), /* a phase of the collector that is none */
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x40\0\0\0"),
 		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x20\0\0\0\x01"), /* bytes without objects */
-		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x10"),       /* no heap where there should be one */
-		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\0\x01\0\0"), /* a phase that is not defined */
-		CASE("\x0a\0\0\0\0\0\0\0\0"),                     /* a request without a route */
-		CASE("\x0a\x01\0\0\0\0\0\0\0"),                   /* a route that is not defined */
-		CASE("\x01\x01/\x0a\x01\0\0\0\x02\0\0\0"),        /* neither a subrequest nor none */
-		CASE("\x07\0\x01\x80\x0f\x01"),                   /* a bucket that is not there */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\x10"),           /* no heap where there should be one */
+		CASE("\x04\x01\x01\0\0\x05\0\x01\0\0\0\x01\0\0"),     /* a phase that is not defined */
+		CASE("\x0a\0\0\0\0\0\0\0\0"),                         /* a request without a route */
+		CASE("\x0a\x01\0\0\0\0\0\0\0"),                       /* a route that is not defined */
+		CASE("\x01\x01/\x0a\x01\0\0\0\x02\0\0\0"),            /* neither a subrequest nor none */
+		CASE("\x07\0\x01\x80\x0f\x01"),                       /* a bucket that is not there */
 		CASE("\x07\0\x02\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0\x01"), /* too many pauses */
 #undef CASE
 	};
