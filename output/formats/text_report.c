@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "output/labels/amounts.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
 #include "output/labels/names.h"
 #include "output/labels/session_title.h"
+#include "output/sample/amount_text.h"
 #include "output/source/source_report.h"
 #include "output/views/tally.h"
 

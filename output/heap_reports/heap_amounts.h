@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "output/labels/amounts.h"
+#include "output/sample/amount_text.h"
 
 struct heap_account;
 

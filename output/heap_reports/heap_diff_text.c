@@ -9,8 +9,8 @@
 #include "output/heap_reports/heap_amounts.h"
 #include "output/heap_views/heap_growth.h"
 #include "output/heap_views/heap_words.h"
-#include "output/labels/amounts.h"
 #include "output/labels/escape.h"
+#include "output/sample/amount_text.h"
 
 enum {
 	ROWS = 10,

@@ -9,7 +9,7 @@
 #include "output/heap_reports/heap_amounts.h"
 #include "output/heap_views/heap_rows.h"
 #include "output/heap_views/heap_words.h"
-#include "output/labels/amounts.h"
+#include "output/sample/amount_text.h"
 
 enum {
 	ROWS = 10,          /* of a table, unless the view says otherwise; */

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "output/labels/amounts.h"
 #include "output/labels/escape.h"
+#include "output/sample/amount_text.h"
 
 /* Longer than a line shows, and short enough to leave room for the rest of the title. */
 enum { COMMAND_MAX = 1024 };

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "output/labels/amounts.h"
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
+#include "output/sample/amount_text.h"
 #include "output/views/tally.h"
 
 enum { NEEDED_TIMES_MAX = 10000 }; /* a change that needs a longer recording is none */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * amounts: bytes, counts and weights in text for people.
+ * amount_text: bytes, counts and weights in text for people.
  */
-#ifndef LJSPY_AMOUNTS_H
-#define LJSPY_AMOUNTS_H
+#ifndef LJSPY_AMOUNT_TEXT_H
+#define LJSPY_AMOUNT_TEXT_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "output/labels/amounts.h"
+#include "output/sample/amount_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
