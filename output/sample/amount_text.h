@@ -9,7 +9,7 @@
 
 #include "output/sample/weight.h"
 
-enum { AMOUNT_SIZE = 32 };
+enum { AMOUNT_SIZE = 40 };
 
 /* All return ret_text. "43.7 MB", "812 B". */
 const char *amount_bytes(uint64_t bytes, char ret_text[static AMOUNT_SIZE]);
