@@ -54,14 +54,13 @@ static void add_samples(struct flamegraph_header *header, const struct session *
 			const struct figures *figures)
 {
 	char date[64];
-	char rate[64] = "";
+	char rate[FIGURES_RATE_SIZE] = "";
 
 	write_date(session, date, sizeof(date));
 	if (figures->rate_asked_hz > 0)
-		snprintf(rate, sizeof(rate), ", %.1f Hz reached of %g asked", figures->rate_reached_hz,
-			 figures->rate_asked_hz);
-	add_line(header, "%s%.1f s, %" PRIu64 " samples%s", date, (double)session->duration_ns / 1e9,
-		 figures->samples, rate);
+		figures_rate(figures, rate);
+	add_line(header, "%s%.1f s, %" PRIu64 " samples%s%s", date, (double)session->duration_ns / 1e9,
+		 figures->samples, *rate ? ", " : "", rate);
 }
 
 static void add_lost(struct flamegraph_header *header, const struct figures *figures)

@@ -79,6 +79,7 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	sum->duration_ns += figures->duration_ns;
 	sum->self_cpu_ns += figures->self_cpu_ns;
 	sum->target_cpu_ns += figures->target_cpu_ns;
+	sum->target_cpu_unknown |= figures->target_cpu_unknown;
 	if (figures->rate_asked_hz > sum->rate_asked_hz)
 		sum->rate_asked_hz = figures->rate_asked_hz;
 	for (int i = 0; i < CERTAINTY_COUNT; i++)
@@ -94,15 +95,24 @@ uint64_t figures_lost(const struct figures *figures)
 	return lost;
 }
 
+void figures_rate(const struct figures *figures, char ret_text[static FIGURES_RATE_SIZE])
+{
+	if (figures->rate_reached_hz > 0 || figures->samples == 0)
+		snprintf(ret_text, FIGURES_RATE_SIZE, "%.1f Hz reached of %g asked", figures->rate_reached_hz,
+			 figures->rate_asked_hz);
+	else
+		snprintf(ret_text, FIGURES_RATE_SIZE, "%g Hz asked", figures->rate_asked_hz);
+}
+
 static void print_samples(FILE *out, const struct figures *figures)
 {
 	uint64_t lost = figures_lost(figures);
 	const char *before = ": ";
+	char rate[FIGURES_RATE_SIZE];
 
-	fprintf(out,
-		"samples  %" PRIu64 " in %.1f s, %.1f Hz reached of %g asked, %" PRIu64 " ticks missed\n",
-		figures->samples, (double)figures->duration_ns / 1e9, figures->rate_reached_hz,
-		figures->rate_asked_hz, figures->missed_ticks);
+	figures_rate(figures, rate);
+	fprintf(out, "samples  %" PRIu64 " in %.1f s, %s, %" PRIu64 " ticks missed\n", figures->samples,
+		(double)figures->duration_ns / 1e9, rate, figures->missed_ticks);
 	fprintf(out, "lost     %" PRIu64 " (%.2f %%)", lost, percent(lost, figures->samples));
 	for (int reason = 0; reason < LOST_COUNT; reason++) {
 		if (figures->lost[reason] == 0)
@@ -150,8 +160,11 @@ void figures_print(FILE *out, const struct figures *figures)
 		fprintf(out, " max %.1f us\n", (double)figures->pause_ns.max / 1e3);
 	}
 	print_frames(out, figures);
-	fprintf(out, "cpu      ljspy %.0f ms, target %.0f ms (%.2f %%)\n", (double)figures->self_cpu_ns / 1e6,
-		(double)figures->target_cpu_ns / 1e6, percent(figures->self_cpu_ns, figures->target_cpu_ns));
+	fprintf(out, "cpu      ljspy %.0f ms", (double)figures->self_cpu_ns / 1e6);
+	if (!figures->target_cpu_unknown)
+		fprintf(out, ", target %.0f ms (%.2f %%)", (double)figures->target_cpu_ns / 1e6,
+			percent(figures->self_cpu_ns, figures->target_cpu_ns));
+	fputc('\n', out);
 }
 
 /* Set a member. On failure, free the object and set it to NULL; later calls then do nothing. */

@@ -8,6 +8,7 @@
 #ifndef LJSPY_FIGURES_H
 #define LJSPY_FIGURES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -29,8 +30,9 @@ struct figures {
 	uint64_t duration_ns;      /* of the recording */
 	uint64_t self_cpu_ns;      /* CPU time of ljspy itself */
 	uint64_t target_cpu_ns;    /* CPU time of the target during the recording */
+	bool target_cpu_unknown;   /* by a recording of allocations, whose samples do not tell it */
 	double rate_asked_hz;
-	double rate_reached_hz;
+	double rate_reached_hz; /* 0 if unknown, as of allocations: one look at a target finds several */
 	uint64_t frames[CERTAINTY_COUNT]; /* frames shown, by certainty of their position */
 };
 
@@ -54,6 +56,11 @@ void figures_add(struct figures *sum, const struct figures *figures);
 
 /* Set rate_reached_hz: samples per second of clocked_ns, the time that the sampling clock counted. */
 void figures_set_rate(struct figures *figures, uint64_t clocked_ns);
+
+enum { FIGURES_RATE_SIZE = 64 };
+
+/* "99.8 Hz reached of 100 asked", or without what was reached if it is unknown. */
+void figures_rate(const struct figures *figures, char ret_text[static FIGURES_RATE_SIZE]);
 
 /* The number of samples with an unknown part, for any reason. */
 uint64_t figures_lost(const struct figures *figures);

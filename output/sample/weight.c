@@ -100,5 +100,7 @@ uint64_t weight_of(enum weight_kind kind, const struct sample *sample)
 
 uint64_t weight_clocked_ns(enum weight_kind clock, uint64_t cpu_ns, uint64_t wall_ns)
 {
+	if (!weight_is_time(clock))
+		return 0;
 	return weights[clock].is_elapsed ? wall_ns : cpu_ns;
 }

@@ -64,7 +64,10 @@ void amounts_add(struct amounts *sum, const struct amounts *amounts);
 uint64_t weight_in(enum weight_kind kind, const struct amounts *amounts);
 uint64_t weight_of(enum weight_kind kind, const struct sample *sample);
 
-/* The time that a clock counts, and that its rate is of: CPU time, or all time. */
+/*
+ * The time that a clock counts, and that the rate of its samples is of: CPU time, or all time. 0 if the
+ * rate says nothing: one look at a target finds several allocations.
+ */
 uint64_t weight_clocked_ns(enum weight_kind clock, uint64_t cpu_ns, uint64_t wall_ns);
 
 #endif

@@ -482,7 +482,8 @@ static void end_last(struct archiving *archiving)
 	if (archiving->asleep)
 		return;
 	complete_figures(archiving, all, clock_now_ns(CLOCK_MONOTONIC));
-	if (!archiving->watch && all->target_cpu_ns > archiving->recorded_cpu_ns)
+	if (!archiving->watch && weight_is_time(archiving->session.clock) &&
+	    all->target_cpu_ns > archiving->recorded_cpu_ns)
 		archiving->figures.target_cpu_ns = all->target_cpu_ns - archiving->recorded_cpu_ns;
 	if (!try_again(archiving) || !finish_writer(archiving))
 		archiving->missing += archiving->unflushed;

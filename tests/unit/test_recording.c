@@ -327,6 +327,9 @@ static void a_recording_has_a_clock(void **state)
 		begin_reading(&reading, bytes.data, bytes.size);
 		assert_int_equal(reading.error, 0);
 		assert_int_equal(recording_reader_session(reading.reader)->clock, cases[i].read);
+		/* The end says 0, which is true of time alone: no sample of an allocation has any. */
+		assert_int_equal(recording_reader_figures(reading.reader)->target_cpu_unknown,
+				 cases[i].read == WEIGHT_ALLOC_BYTES);
 		end_reading(&reading);
 		free(bytes.data);
 	}
