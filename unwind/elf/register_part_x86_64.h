@@ -15,7 +15,11 @@ enum {
 	RBP,
 	RSI,
 	RDI,
-	R12 = 12,
+	R8,
+	R9,
+	R10,
+	R11,
+	R12,
 	REGISTER_COUNT = 16,
 };
 

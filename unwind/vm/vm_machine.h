@@ -91,6 +91,12 @@ void vm_machine_clear(struct vm_machine *machine);
 
 void vm_machine_load_registers(struct vm_machine *machine, const struct registers *registers);
 
+/*
+ * A function that the code called has returned this: the other registers that it need not keep are
+ * unknown now, by the platform's calling convention.
+ */
+void vm_machine_take_result(struct vm_machine *machine, uint64_t result);
+
 /* Unknown registers are marked in ret_registers->unknown. */
 void vm_machine_save_registers(const struct vm_machine *machine, struct registers *ret_registers);
 

@@ -713,6 +713,16 @@ void vm_machine_load_registers(struct vm_machine *machine, const struct register
 	};
 }
 
+void vm_machine_take_result(struct vm_machine *machine, uint64_t result)
+{
+	/* Procedure Call Standard for the Arm 64-bit Architecture, 6.1.1 */
+	for (int i = 0; i < REGISTER_X19; i++)
+		machine->registers[i] = (struct vm_value){ 0 };
+	machine->registers[REGISTER_LR] = (struct vm_value){ 0 };
+	machine->registers[REGISTER_X0] = (struct vm_value){ result, true };
+	machine->flags.known = false;
+}
+
 void vm_machine_save_registers(const struct vm_machine *machine, struct registers *ret_registers)
 {
 	struct registers r = { .call_number = UINT64_MAX, .pc = machine->pc };

@@ -427,6 +427,17 @@ void vm_machine_load_registers(struct vm_machine *machine, const struct register
 	};
 }
 
+void vm_machine_take_result(struct vm_machine *machine, uint64_t result)
+{
+	/* System V ABI for x86-64, figure 3.4 */
+	static const int lost[] = { RCX, RDX, RSI, RDI, R8, R9, R10, R11 };
+
+	for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++)
+		machine->registers[lost[i]] = (struct vm_value){ 0 };
+	machine->registers[RAX] = (struct vm_value){ result, true };
+	machine->flags.known = false;
+}
+
 void vm_machine_save_registers(const struct vm_machine *machine, struct registers *ret_registers)
 {
 	const struct vm_value *from = machine->registers;

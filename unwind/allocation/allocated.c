@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/allocation/allocated.h"
+
+#include <string.h>
+
+#include "luajit-layouts/field.h"
+#include "unwind/lua/luajit.h"
+
+enum {
+	GC_REFERENCES = 6, /* gc.root, sweep, gray, grayagain, weak, mmudata */
+	PIECE = 4096,      /* of memory, read at once; the allocator puts new objects side by side */
+	PIECES = 64,       /* kept during a walk */
+	STEP_BYTES_MAX =
+		16 << 10,      /* that a sweep frees before it changes gc.estimate: of GCSWEEPMAX objects */
+	RESIZE_MIN = 64 << 10, /* a smaller one does not matter */
+	COLO_MASK = 0x7f,      /* GCtab.colo; its sign: the array has moved out */
+};
+
+/* Behind gc.mmudata: debt, estimate (references), stepmul, pause (32 bits); in 2.0 stepmul comes first. */
+static uint64_t estimate_offset(const struct layout *layout)
+{
+	const uint64_t ref = layout_ref_size(layout),
+		       behind = (uint64_t)layout->g_gc_root + GC_REFERENCES * ref;
+
+	return behind + ref + (layout->bytecode == BYTECODE_V20 ? sizeof(uint32_t) : 0);
+}
+
+/* The part of global_State that has the counters. */
+struct counters_place {
+	uint64_t begin; /* from g */
+	size_t length;
+};
+
+enum { COUNTERS_BYTES_MAX = 512 };
+
+static struct counters_place counters_place(const struct layout *layout)
+{
+	const uint64_t fields[] = { (uint64_t)layout->g_gc_total, estimate_offset(layout),
+				    (uint64_t)layout->g_gc_root,  (uint64_t)layout->g_strnum,
+				    (uint64_t)layout->g_strmask,  (uint64_t)layout->g_gc_state };
+	uint64_t begin = fields[0], end = begin;
+
+	for (size_t i = 1; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		begin = fields[i] < begin ? fields[i] : begin;
+		end = fields[i] > end ? fields[i] : end;
+	}
+	return (struct counters_place){ begin, (size_t)(end - begin) + sizeof(uint64_t) };
+}
+
+static struct allocation_counters load_counters(const struct layout *layout,
+						const struct counters_place *place, const uint8_t *bytes)
+{
+	const unsigned ref = layout_ref_size(layout);
+	const int32_t begin = (int32_t)place->begin;
+	const uint64_t string_table = (load_bytes(bytes, layout->g_strmask - begin, sizeof(uint32_t)) + 1) *
+				      ref;
+
+	return (struct allocation_counters){
+		.total = load_bytes(bytes, layout->g_gc_total - begin, ref) - string_table,
+		.string_table = string_table,
+		.estimate = load_bytes(bytes, (int32_t)estimate_offset(layout) - begin, ref),
+		.root = load_bytes(bytes, layout->g_gc_root - begin, ref),
+		.strings = (uint32_t)load_bytes(bytes, layout->g_strnum - begin, sizeof(uint32_t)),
+		.state = (uint8_t)load_bytes(bytes, layout->g_gc_state - begin, 1),
+	};
+}
+
+static bool read_looks(struct memory *memory, const struct global_state *global,
+		       struct allocation_counters *looks, size_t count)
+{
+	const struct layout *layout = &global->vm->layout;
+	const struct counters_place place = counters_place(layout);
+	uint8_t bytes[ALLOCATION_FILM_LOOKS][COUNTERS_BYTES_MAX];
+	struct memory_range ranges[ALLOCATION_FILM_LOOKS];
+
+	if (place.length > COUNTERS_BYTES_MAX)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		ranges[i] = (struct memory_range){ global->g + place.begin, bytes[i], place.length,
+						   MEMORY_OK };
+	memory_read_ranges(memory, ranges, count);
+	for (size_t i = 0; i < count; i++) {
+		if (ranges[i].status != MEMORY_OK)
+			return false;
+		looks[i] = load_counters(layout, &place, bytes[i]);
+	}
+	return true;
+}
+
+bool allocation_counters_read(struct memory *memory, const struct global_state *global,
+			      struct allocation_counters *ret_counters)
+{
+	return read_looks(memory, global, ret_counters, 1);
+}
+
+bool allocation_film_read(struct memory *memory, const struct global_state *global,
+			  struct allocation_counters ret_film[static ALLOCATION_FILM_LOOKS])
+{
+	return read_looks(memory, global, ret_film, ALLOCATION_FILM_LOOKS);
+}
+
+bool allocation_counters_read_held(struct memory *memory, const struct global_state *global,
+				   struct allocation_counters *ret_counters)
+{
+	const struct layout *layout = &global->vm->layout;
+	uint8_t table[LAYOUT_OBJECT_MAX];
+	uint32_t hmask;
+
+	if (!allocation_counters_read(memory, global, ret_counters))
+		return false;
+	if (memory_read(memory, ret_counters->root, table, (size_t)layout->GCtab_size) != MEMORY_OK ||
+	    table[layout->GChead_gct] != GCT_TABLE)
+		return true;
+	hmask = (uint32_t)load_bytes(table, layout->GCtab_hmask, 4);
+	ret_counters->newest_nodes = hmask ? hmask + 1 : 0;
+	ret_counters->newest_slots = (uint32_t)load_bytes(table, layout->GCtab_asize, 4);
+	return true;
+}
+
+static bool sweeps(uint8_t state)
+{
+	return state >= GCSsweepstring;
+}
+
+/* Has gc.estimate been set anew? In a sweep it falls, as their difference then does not, and otherwise it stays. */
+static bool has_marked(const struct allocation_counters *before, const struct allocation_counters *after)
+{
+	if (after->estimate == before->estimate)
+		return false;
+	if (after->estimate > before->estimate || !sweeps(before->state))
+		return true;
+	if (sweeps(after->state) && after->state < before->state)
+		return true;
+	return (int64_t)(after->total - after->estimate - (before->total - before->estimate)) <
+	       -STEP_BYTES_MAX;
+}
+
+struct allocated allocated_between(const struct allocation_counters *before,
+				   const struct allocation_counters *after)
+{
+	/* It doubles or halves. */
+	const int64_t half = (int64_t)(before->string_table / 2),
+		      resize = half < RESIZE_MIN ? RESIZE_MIN : half;
+	struct allocated allocated = { .has_marked = has_marked(before, after) };
+
+	allocated.bytes = (int64_t)(after->total - after->estimate);
+	if (allocated.has_marked)
+		/* gc.estimate was gc.total when the marking ended. */
+		allocated.bytes += after->estimate > before->total
+					   ? (int64_t)(after->estimate - before->total)
+					   : 0;
+	else
+		allocated.bytes -= (int64_t)(before->total - before->estimate);
+	allocated.may_have_resized = allocated.bytes <= -resize || allocated.bytes >= resize;
+	allocated.knows_strings = !allocated.has_marked && before->state != GCSsweepstring &&
+				  after->strings >= before->strings;
+	allocated.strings = allocated.knows_strings ? after->strings - before->strings : 0;
+	return allocated;
+}
+
+/* The number of new objects between two looks and their bytes. False if they are unknown. */
+static bool objects_between(const struct allocation_counters *before, const struct allocation_counters *after,
+			    const struct listed_object *objects, size_t count, size_t *ret_count,
+			    uint64_t *ret_bytes)
+{
+	size_t i = 0, first;
+	uint64_t bytes = 0;
+
+	while (i < count && objects[i].address != after->root)
+		i++;
+	for (first = i; i < count && objects[i].address != before->root; i++) {
+		if (!objects[i].bytes)
+			return false;
+		bytes += objects[i].bytes;
+	}
+	*ret_count = i - first;
+	*ret_bytes = bytes;
+	return i < count;
+}
+
+bool allocated_besides_objects(const struct allocation_counters *before,
+			       const struct allocation_counters *after, const struct listed_object *objects,
+			       size_t count, struct allocated_besides *ret_besides)
+{
+	struct allocated_besides besides = { .bytes = after->total - before->total,
+					     .strings = after->strings - before->strings };
+	uint64_t bytes = 0;
+
+	/* A sweep frees meanwhile. */
+	if (sweeps(before->state) || sweeps(after->state) || after->estimate != before->estimate ||
+	    after->total <= before->total || after->strings < before->strings)
+		return false;
+	if (after->root != before->root &&
+	    (!objects_between(before, after, objects, count, &besides.objects, &bytes) ||
+	     bytes > besides.bytes))
+		return false;
+	besides.bytes -= bytes;
+	*ret_besides = besides;
+	return true;
+}
+
+/*---- The list of objects ----*/
+
+struct walk {
+	struct memory *memory;
+	const struct layout *layout;
+	uint64_t places[PIECES]; /* of the pieces, in units of PIECE; 0: none */
+	uint8_t pieces[PIECES][PIECE];
+};
+
+static bool walk_read(struct walk *walk, uint64_t address, void *copy, size_t length)
+{
+	const uint64_t place = address / PIECE;
+	const size_t slot = place % PIECES;
+
+	if (place == 0 || (address + length - 1) / PIECE != place)
+		return place && memory_read(walk->memory, address, copy, length) == MEMORY_OK;
+	if (walk->places[slot] != place) {
+		walk->places[slot] = 0;
+		if (memory_read(walk->memory, place * PIECE, walk->pieces[slot], PIECE) != MEMORY_OK)
+			return false;
+		walk->places[slot] = place;
+	}
+	memcpy(copy, walk->pieces[slot] + address % PIECE, length);
+	return true;
+}
+
+/* A field of the object at address; 0 if it cannot be read. */
+static uint64_t walk_field(struct walk *walk, uint64_t address, int32_t offset, unsigned int size)
+{
+	uint64_t value = 0;
+
+	walk_read(walk, address + (uint64_t)offset, &value, size);
+	return value;
+}
+
+static uint64_t table_bytes(struct walk *walk, uint64_t object)
+{
+	const struct layout *layout = walk->layout;
+
+	return (uint64_t)layout->GCtab_size +
+	       (walk_field(walk, object, layout->GCtab_colo, 1) & COLO_MASK) * SLOT_SIZE;
+}
+
+static uint64_t function_bytes(struct walk *walk, uint64_t object)
+{
+	const struct layout *layout = walk->layout;
+	const uint64_t upvalues = walk_field(walk, object, layout->GCfunc_nupvalues, 1);
+
+	return walk_field(walk, object, layout->GCfunc_ffid, 1) == FF_LUA
+		       ? (uint64_t)layout->GCfuncL_uvptr + upvalues * layout_ref_size(layout)
+		       : (uint64_t)layout->GCfuncC_upvalue + upvalues * SLOT_SIZE;
+}
+
+/* False if it is no object that the list can have; userdata has a list of its own. */
+static bool read_object(struct walk *walk, uint64_t address, struct listed_object *ret_object)
+{
+	const struct layout *layout = walk->layout;
+	struct listed_object object = { .address = address };
+
+	switch (walk_field(walk, address, layout->GChead_gct, 1)) {
+	case GCT_TABLE:
+		object.kind = ALLOCATION_TABLE;
+		object.bytes = table_bytes(walk, address);
+		break;
+	case GCT_FUNCTION:
+		object.kind = ALLOCATION_FUNCTION;
+		object.bytes = function_bytes(walk, address);
+		break;
+	case GCT_UPVALUE:
+		object.kind = ALLOCATION_UPVALUE;
+		object.bytes = (uint64_t)layout->GCupval_size;
+		break;
+	case GCT_THREAD:
+		object.kind = ALLOCATION_THREAD;
+		object.bytes = (uint64_t)layout->L_size;
+		break;
+	case GCT_PROTO:
+		object.kind = ALLOCATION_PROTO;
+		object.bytes = walk_field(walk, address, layout->GCproto_sizept, 4);
+		break;
+	case GCT_CDATA: object.kind = ALLOCATION_CDATA; break;
+	case GCT_TRACE: object.kind = ALLOCATION_TRACE; break;
+	default: return false;
+	}
+	*ret_object = object;
+	return true;
+}
+
+bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
+		       uint64_t last, struct listed_object *objects, size_t *ret_count)
+{
+	struct walk walk = { .memory = memory, .layout = &global->vm->layout };
+	uint64_t address = first;
+
+	for (size_t i = 0; i < LISTED_OBJECTS_MAX && address != last; i++) {
+		if (!address || !read_object(&walk, address, &objects[i]))
+			return false;
+		*ret_count = i + 1;
+		address = walk_field(&walk, address, walk.layout->GChead_nextgc,
+				     layout_ref_size(walk.layout));
+	}
+	if (first == last)
+		*ret_count = 0;
+	return address == last;
+}

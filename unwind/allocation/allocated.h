@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * allocated: how much a VM has allocated between two looks, and which objects.
+ *
+ * Both looks may come while the target runs. gc.total rises by what is allocated and falls by what is freed;
+ * in a sweep, gc.estimate falls with it (lj_gc.c: gc_onestep), so their difference grows by allocation alone,
+ * until the next marking ends and sets gc.estimate anew. New objects but strings come to the front of gc.root.
+ */
+#ifndef LJSPY_ALLOCATED_H
+#define LJSPY_ALLOCATED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "memory/memory.h"
+#include "unwind/allocation/allocation.h"
+#include "unwind/lua/global_state.h"
+
+/* The collector's counters at one look. */
+struct allocation_counters {
+	/* Without the VM's table of strings, which grows and shrinks from cycle to cycle. */
+	uint64_t total, estimate, string_table;
+	uint64_t root; /* the newest object but for strings */
+	/* If it is a table, allocation_counters_read_held(): of its hash and array part, without a colocated one. */
+	uint32_t newest_nodes, newest_slots;
+	uint32_t strings; /* in the VM's table of strings */
+	uint8_t state;    /* g->gc.state */
+};
+
+/* False if they cannot be read. */
+bool allocation_counters_read(struct memory *memory, const struct global_state *global,
+			      struct allocation_counters *ret_counters);
+
+/*
+ * A film: so many looks, each right after the other, as fast as the kernel copies, some 0.3 us each. False if they
+ * cannot be read.
+ */
+enum { ALLOCATION_FILM_LOOKS = 48 };
+bool allocation_film_read(struct memory *memory, const struct global_state *global,
+			  struct allocation_counters ret_film[static ALLOCATION_FILM_LOOKS]);
+
+/* The same while nothing of the VM runs, with the newest object. */
+bool allocation_counters_read_held(struct memory *memory, const struct global_state *global,
+				   struct allocation_counters *ret_counters);
+
+/* What lies between two looks, the second one later. */
+struct allocated {
+	/*
+	 * Less than 0 if the second look fell into a step of a sweep: gc.estimate follows gc.total at the step's end
+	 * only. The first look may have, too, so in a sum over many pairs of looks both cancel.
+	 */
+	int64_t bytes;
+	/*
+	 * A marking has ended in between: bytes are what was allocated since then at least. Of a cycle that
+	 * began and ended in between nothing can be seen.
+	 */
+	bool has_marked;
+	/*
+	 * So much that one of the looks may have come while the table of strings got another size: there are two of it
+	 * then, and only one is subtracted. Of looks close to each other this is most likely so.
+	 */
+	bool may_have_resized;
+	uint32_t strings;   /* new strings, if they are known */
+	bool knows_strings; /* none were freed in between */
+};
+
+struct allocated allocated_between(const struct allocation_counters *before,
+				   const struct allocation_counters *after);
+
+/* An object of the list. */
+struct listed_object {
+	uint64_t address;
+	uint64_t bytes; /* without its parts; 0 where it does not tell itself: cdata and traces */
+	enum allocation_kind kind;
+};
+
+enum { LISTED_OBJECTS_MAX = 4096 }; /* of one walk */
+
+/*
+ * Fill in the objects from the newest one, first, to the one that was newest before, last, which is left out, and
+ * their number, at most LISTED_OBJECTS_MAX. False if the list does not lead there.
+ */
+bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
+		       uint64_t last, struct listed_object *objects, size_t *ret_count);
+
+/* What was allocated between two looks of a film besides objects of the list. */
+struct allocated_besides {
+	uint64_t bytes;
+	uint32_t strings;
+	size_t objects;
+};
+
+/* objects are those from the last to the first look of the film. False if it is unknown, or nothing was allocated. */
+bool allocated_besides_objects(const struct allocation_counters *before,
+			       const struct allocation_counters *after, const struct listed_object *objects,
+			       size_t count, struct allocated_besides *ret_besides);
+
+#endif

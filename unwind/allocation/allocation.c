@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/allocation/allocation.h"
+
+#include "luajit-layouts/field.h"
+#include "unwind/allocation/allocated.h"
+#include "unwind/lua/luajit.h"
+#include "unwind/vm/vm_machine.h"
+
+enum {
+	FRAMES_MAX = 12,       /* of the allocator; lj_alloc.c has 3, a malloc() somewhat more */
+	STEPS_TO_TOTAL = 64,   /* from the return of allocf to the store of gc.total; 3 to 20 were seen */
+	STEPS_TO_RETURN = 512, /* to where the interpreter or a trace goes on */
+	NEW_OBJECT = 1 << 12,  /* its address in the run: the kernel maps nothing there (vm.mmap_min_addr) */
+};
+
+/* The copy of the thread, and the text and constants of modules, as one memory. */
+struct copy_and_text {
+	struct memory memory; /* first */
+	struct memory *copy;
+	struct image *image;
+};
+
+static void read_copy_or_text(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	struct copy_and_text *both = (struct copy_and_text *)memory;
+
+	memory_read_ranges(both->copy, ranges, count);
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].status != MEMORY_OK && image_find(both->image, ranges[i].address))
+			memory_read_ranges(image_text(both->image), &ranges[i], 1);
+}
+
+/* One run of the code after a call of g->allocf. */
+struct run {
+	const struct allocation_source *source;
+	const struct vm_code *vm;
+	struct vm_code module; /* the VM's, but with all of its module's code */
+	struct copy_and_text memory;
+	struct vm_machine machine; /* last: it is large */
+};
+
+/*---- What the code has stored ----*/
+
+static struct vm_value stored(struct run *run, int32_t offset, unsigned int size)
+{
+	return vm_machine_load(&run->machine, (struct vm_value){ NEW_OBJECT + (uint64_t)offset, true }, size);
+}
+
+static bool stores_at(const struct run *run, uint64_t address)
+{
+	for (size_t i = 0; i < run->machine.store_count; i++)
+		if (run->machine.stores[i].address == address)
+			return true;
+	return false;
+}
+
+/* Is the new memory stored in that field of an object, whose other field the code stores with it? */
+static bool is_part(const struct run *run, uint64_t address, int32_t field, int32_t with)
+{
+	return stores_at(run, address - (uint64_t)field + (uint64_t)with);
+}
+
+/* Memory that is no object: by the field that refers to it. */
+static void tell_part(const struct run *run, struct allocation *allocation)
+{
+	const struct layout *layout = &run->vm->layout;
+
+	allocation->kind = ALLOCATION_OTHER;
+	for (size_t i = 0; i < run->machine.store_count && allocation->kind == ALLOCATION_OTHER; i++) {
+		const struct vm_store *store = &run->machine.stores[i];
+
+		if (!store->value.known || store->value.bits != NEW_OBJECT ||
+		    store->size < layout_ref_size(layout) ||
+		    capture_has_copied(run->source->capture, store->address))
+			continue;
+		if (store->address == allocation->global->g + (uint64_t)layout->g_strhash) {
+			allocation->kind = ALLOCATION_STRING_TABLE;
+		} else if (is_part(run, store->address, layout->L_stack, layout->L_maxstack)) {
+			allocation->kind = ALLOCATION_STACK;
+		} else if (is_part(run, store->address, layout->GCtab_array, layout->GCtab_asize)) {
+			allocation->kind = ALLOCATION_ARRAY;
+			allocation->table = store->address - (uint64_t)layout->GCtab_array;
+		} else if (is_part(run, store->address, layout->GCtab_node, layout->GCtab_hmask)) {
+			allocation->kind = ALLOCATION_HASH;
+			allocation->table = store->address - (uint64_t)layout->GCtab_node;
+		}
+	}
+}
+
+bool allocation_without_old_part(struct allocation *allocation, const struct allocation_counters *held)
+{
+	const uint64_t node = (uint64_t)allocation->global->vm->layout.Node_size;
+	const bool is_newest = allocation->table && allocation->table == held->root;
+	uint64_t old = is_newest ? held->newest_nodes : allocation->bytes / node / 2;
+
+	if (allocation->kind == ALLOCATION_HASH && old * node < allocation->bytes)
+		allocation->bytes -= old * node;
+	return is_newest && (allocation->kind == ALLOCATION_HASH ? old == 0 : held->newest_slots == 0);
+}
+
+/* Is the new memory at the front of the list of objects? */
+static bool is_listed(const struct run *run, const struct global_state *global)
+{
+	const uint64_t root = global->g + (uint64_t)run->vm->layout.g_gc_root;
+
+	for (size_t i = 0; i < run->machine.store_count; i++)
+		if (run->machine.stores[i].address == root && run->machine.stores[i].value.known &&
+		    run->machine.stores[i].value.bits == NEW_OBJECT)
+			return true;
+	return false;
+}
+
+static bool tell_object(struct run *run, struct allocation *allocation)
+{
+	static const enum allocation_kind kinds[] = {
+		[GCT_STRING] = ALLOCATION_STRING,     [GCT_UPVALUE] = ALLOCATION_UPVALUE,
+		[GCT_THREAD] = ALLOCATION_THREAD,     [GCT_PROTO] = ALLOCATION_PROTO,
+		[GCT_FUNCTION] = ALLOCATION_FUNCTION, [GCT_TRACE] = ALLOCATION_TRACE,
+		[GCT_CDATA] = ALLOCATION_CDATA,       [GCT_TABLE] = ALLOCATION_TABLE,
+		[GCT_USERDATA] = ALLOCATION_USERDATA,
+	};
+	const struct layout *layout = &run->vm->layout;
+	struct vm_value gct = stored(run, layout->GChead_gct, 1), ffid, pc;
+
+	if (!gct.known || gct.bits < GCT_STRING || gct.bits > GCT_USERDATA)
+		return false;
+	allocation->kind = kinds[gct.bits];
+	if (allocation->kind != ALLOCATION_FUNCTION)
+		return true;
+	ffid = stored(run, layout->GCfunc_ffid, 1);
+	pc = stored(run, layout->GCfunc_pc, layout_ref_size(layout));
+	if (ffid.known && ffid.bits == FF_LUA && pc.known && pc.bits > (uint64_t)layout->GCproto_size)
+		allocation->prototype = pc.bits - (uint64_t)layout->GCproto_size;
+	return true;
+}
+
+/*---- The run ----*/
+
+/* The global_State whose gc.total the store changes, by how much; NULL if it is none. */
+static const struct global_state *changes_total(const struct run *run, const struct vm_store *store,
+						int64_t *ret_growth)
+{
+	const struct capture *capture = run->source->capture;
+
+	for (size_t i = 0; i < capture->global_count; i++) {
+		const struct global_view *view = &capture->globals[i];
+
+		if (view->global->vm != run->vm ||
+		    store->address != view->global->g + (uint64_t)run->vm->layout.g_gc_total)
+			continue;
+		if (!store->value.known || store->size < 4)
+			return NULL;
+		*ret_growth = store->size == 4 ? (int32_t)(uint32_t)(store->value.bits - view->gc_total)
+					       : (int64_t)(store->value.bits - view->gc_total);
+		return view->global;
+	}
+	return NULL;
+}
+
+/* Run to the store of gc.total. NULL if there is none. */
+static const struct global_state *run_to_total(struct run *run, int64_t *ret_growth)
+{
+	struct vm_machine *machine = &run->machine;
+	size_t seen = 0;
+
+	while (machine->steps < STEPS_TO_TOTAL) {
+		if (vm_machine_step(machine) != VM_PROGRESS_ON || machine->guessed)
+			return NULL;
+		for (; seen < machine->store_count; seen++) {
+			const struct global_state *global = changes_total(run, &machine->stores[seen],
+									  ret_growth);
+
+			if (global)
+				return global;
+		}
+	}
+	return NULL;
+}
+
+static bool is_in_interpreter(const struct run *run)
+{
+	return run->machine.pc >= run->vm->begin && run->machine.pc < run->vm->end;
+}
+
+/* Run to where the interpreter or a trace goes on, or as far as the code can be followed. */
+static void run_to_return(struct run *run)
+{
+	while (run->machine.steps < STEPS_TO_RETURN && !run->machine.guessed && !is_in_interpreter(run) &&
+	       vm_machine_step(&run->machine) == VM_PROGRESS_ON)
+		continue;
+}
+
+/* The code after the call adds to gc.total what allocf was asked for. */
+static bool run_from(struct run *run, const struct registers *registers, struct allocation *ret_allocation)
+{
+	struct allocation allocation = { 0 };
+	int64_t growth;
+
+	vm_machine_clear(&run->machine);
+	run->machine.decoder = run->source->decoder;
+	run->machine.vm = &run->module;
+	run->machine.text = image_text(run->source->image);
+	run->machine.memory = &run->memory.memory;
+	run->machine.objects = run->source->objects;
+	vm_machine_load_registers(&run->machine, registers);
+	vm_machine_take_result(&run->machine, NEW_OBJECT);
+	allocation.global = run_to_total(run, &growth);
+	if (!allocation.global || growth <= 0)
+		return false;
+	allocation.bytes = (uint64_t)growth;
+	run_to_return(run);
+	if (!tell_object(run, &allocation)) {
+		/* A trace writes the header of the cdata itself, after it has called lj_mem_newgco() (asm_cnew). */
+		if (is_listed(run, allocation.global))
+			allocation.kind = ALLOCATION_CDATA;
+		else
+			tell_part(run, &allocation);
+	}
+	*ret_allocation = allocation;
+	return true;
+}
+
+bool allocation_in_flight(const struct allocation_source *source, struct allocation *ret_allocation)
+{
+	struct memory *copy = snapshot_memory(source->capture->snapshot);
+	struct run run;
+
+	run.source = source;
+	run.memory = (struct copy_and_text){ { read_copy_or_text }, copy, source->image };
+	native_begin(source->native, copy, &source->capture->registers);
+	for (int i = 0; i < FRAMES_MAX; i++) {
+		const struct native_frame *frame = native_current(source->native);
+
+		if (frame->code != CODE_NATIVE)
+			return false;
+		if (frame->is_return_address && frame->module->vm) {
+			run.vm = frame->module->vm;
+			run.module = *run.vm;
+			run.module.begin = frame->module->begin;
+			run.module.end = frame->module->end;
+			if (run_from(&run, &frame->registers, ret_allocation))
+				return true;
+		}
+		if (native_step(source->native) != NATIVE_FRAME)
+			return false;
+	}
+	return false;
+}
