@@ -601,7 +601,9 @@ static void close_sampler(struct sampler *sampler)
 			target_close_accounts(sampler, sampler->targets[i]);
 	figures->duration_ns = sampler->end_ns - sampler->start_ns;
 	figures->rate_asked_hz = sampler->options->rate_hz;
-	figures_set_rate(figures, sampler->options->wall_clock ? sampler->wall_ns : figures->target_cpu_ns);
+	if (!sampler->options->alloc) /* a look at an allocation is a sample, most looks are none */
+		figures_set_rate(figures,
+				 sampler->options->wall_clock ? sampler->wall_ns : figures->target_cpu_ns);
 	for (size_t i = 0; i < sampler->target_count; i++)
 		if (sampler->targets[i])
 			target_close(sampler, sampler->targets[i]);

@@ -28,12 +28,35 @@ enum {
 	EVEN_OUT_OVER = 32,
 };
 
+static void hand_on(struct sampler *sampler, const struct sample *sample)
+{
+	figures_add_sample(&sampler->result->figures, sample);
+	sampler->options->take(sampler->options->context, sample);
+}
+
 void target_deliver(struct sampler *sampler, struct target *target, const struct sample *sample)
 {
 	target->accounted_ns += sample->cpu_ns;
 	sampler->wall_ns += sample->wall_ns;
-	figures_add_sample(&sampler->result->figures, sample);
-	sampler->options->take(sampler->options->context, sample);
+	/* Looks at allocations only lead to samples. */
+	if (!target->allocations)
+		hand_on(sampler, sample);
+}
+
+static void deliver_allocation(void *context, const struct sample *sample)
+{
+	hand_on(context, sample);
+}
+
+void target_deliver_allocations(struct sampler *sampler, struct target *target, bool all)
+{
+	uint64_t cpu_ns;
+
+	if (!target->allocations)
+		return;
+	if (cpu_clock_now(&target->clock, &cpu_ns) != 0)
+		cpu_ns = target->cpu_ns;
+	allocations_divide(target->allocations, cpu_ns, all, deliver_allocation, sampler);
 }
 
 bool target_is_up(const struct target *target)
@@ -152,6 +175,11 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 		sample.frames = &lost_frame;
 		sample.frame_count = 1;
 	}
+	if (target->allocations && lost == LOST_COUNT) {
+		allocations_take(target->allocations, target->process, &target->clock,
+				 sampler->options->functions, &sample);
+		target_deliver_allocations(sampler, target, false);
+	}
 	record->has_run = false;
 	record->last_sample_ns = now;
 	pace_note_sample(&target->pace);
@@ -256,6 +284,8 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 		record->hints.tid = thread->tid;
 		lua_process_confirm(target->process);
 		lua_process_capture(target->process, &registers, &record->hints);
+		if (target->allocations)
+			allocations_note(target->allocations, target->process);
 	}
 	record->stops++;
 	target_note_turn(sampler, target, thread, record);

@@ -22,6 +22,7 @@
 #include "src/linux/threads/wait_text.h"
 #include "src/sampler/pace.h"
 #include "src/sampler/sampler.h"
+#include "src/sampler/sampler_allocations.h"
 #include "unwind/nginx/nginx_request.h"
 #include "unwind/nginx/route.h"
 
@@ -111,7 +112,8 @@ struct target {
 	char name[THREAD_NAME_MAX]; /* of the process */
 	struct cpu_clock clock;
 	struct threads *threads;
-	struct lua_process *process; /* NULL after an execve until the next inspection */
+	struct lua_process *process;     /* NULL after an execve until the next inspection */
+	struct allocations *allocations; /* NULL unless these are sampled */
 	struct thread_record *records;
 	/*
 	 * Its threads. First come the lively ones, which may have a CPU at any look. The others did not
@@ -216,6 +218,9 @@ void target_note_turn(const struct sampler *sampler, struct target *target, stru
 
 /* Count the sample and hand it on. */
 void target_deliver(struct sampler *sampler, struct target *target, const struct sample *sample);
+
+/* Deliver the samples of allocations whose shares are known, or all of them. */
+void target_deliver_allocations(struct sampler *sampler, struct target *target, bool all);
 
 /* Deliver CPU time that has no stack. */
 void target_deliver_lost(struct sampler *sampler, struct target *target, pid_t tid, uint64_t cpu_ns,

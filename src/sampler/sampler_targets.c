@@ -427,6 +427,11 @@ int target_attach(struct sampler *sampler, struct target *target)
 	error = threads_refresh(target->threads, now, begin);
 	if (error)
 		return error;
+	if (sampler->options->alloc) {
+		target->allocations = allocations_new(begin);
+		if (!target->allocations)
+			return -ENOMEM;
+	}
 	target->attached = target->sampled = true;
 	if (!target->found)
 		program_has_changed(sampler, target); /* note the program, to compare with */
@@ -556,6 +561,7 @@ void target_close(struct sampler *sampler, struct target *target)
 	target_forget_records(target);
 	note_roots(sampler, target);
 	lua_process_close(target->process);
+	allocations_free(target->allocations);
 	threads_free(target->threads);
 	sampler->targets[target->index] = NULL;
 	free(target);
@@ -567,6 +573,8 @@ void target_keep_functions(struct target *target)
 
 	if (target->process)
 		lua_process_forget_functions(target->process);
+	if (target->allocations)
+		allocations_keep_functions(target->allocations);
 	for (record = target->records; record; record = record->hh.next) {
 		for (size_t i = 0; i < record->sleep.frame_count; i++)
 			functions_keep(record->sleep.frames[i].function);
@@ -590,6 +598,7 @@ void target_close_accounts(struct sampler *sampler, struct target *target)
 		return;
 	target_close_records(sampler, target);
 	close_accounts(sampler, target);
+	target_deliver_allocations(sampler, target, true);
 }
 
 void targets_drop_ended(struct sampler *sampler)

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/sampler/allocation_shares.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	CLASSES_MAX = 512, /* each with a kind and a size; what is of more has none */
+	PART_SIZES_MAX = 32,
+	GRANULE =
+		16, /* sizes of strings and parts are put together: up to FINE_MAX in steps of so many bytes, */
+	FINE_MAX = 512, /* ... and from there on four steps to each doubling */
+};
+
+/* What windows and films of earlier divisions count at each division, in proportion. */
+static const double fading = 0.75;
+
+/* If fewer of the intervals than this were without an end of marking, films tell more than they do. */
+static const double intervals_min = 0.7;
+
+/* What cannot be told apart by counting: an object by its kind and size, a string or a part by its size. */
+struct class_key {
+	enum allocation_kind kind; /* ALLOCATION_OTHER for all that is no listed object and no string */
+	uint64_t bytes;            /* of strings and parts a step; 0: of any size */
+};
+
+struct class
+{
+	struct class_key key;
+	double counted, counted_bytes; /* in windows, or in films; they fade */
+	double bytes, objects;         /* that wait for samples */
+	double samples, sample_bytes;  /* since the last division */
+	double mean;                   /* size, by the samples so far; 0 if there were none */
+};
+
+struct share_sample {
+	size_t class;
+	uint64_t bytes;
+	bool is_object;
+};
+
+struct allocation_shares {
+	/* Of the intervals since the last division. */
+	double interval_bytes;
+	uint64_t intervals, marked_intervals;
+	/* These fade. */
+	double film_bytes, film_ns;          /* of films */
+	double listed_bytes;                 /* of windows whose objects are known */
+	double string_window_bytes, strings; /* of windows whose strings are known */
+	struct class classes[CLASSES_MAX];
+	size_t class_count;
+	uint64_t part_sizes[PART_SIZES_MAX]; /* of samples */
+	size_t part_size_count;
+	struct share_sample *samples;
+	struct allocation_share *shares;
+	size_t sample_count, sample_size;
+};
+
+/* The classes of what no window or film has told apart. */
+enum { CLASS_PARTS, CLASS_STRINGS, CLASSES_FIXED };
+
+struct allocation_shares *allocation_shares_new(void)
+{
+	struct allocation_shares *shares = calloc(1, sizeof(*shares));
+
+	if (!shares)
+		return NULL;
+	shares->classes[CLASS_PARTS].key.kind = ALLOCATION_OTHER;
+	shares->classes[CLASS_STRINGS].key.kind = ALLOCATION_STRING;
+	shares->class_count = CLASSES_FIXED;
+	return shares;
+}
+
+void allocation_shares_free(struct allocation_shares *shares)
+{
+	if (!shares)
+		return;
+	free(shares->samples);
+	free(shares->shares);
+	free(shares);
+}
+
+/*---- What was allocated ----*/
+
+void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated)
+{
+	shares->intervals++;
+	if (allocated->has_marked)
+		shares->marked_intervals++;
+	else
+		shares->interval_bytes += (double)allocated->bytes;
+}
+
+/* Sizes in one step are equal. */
+static uint64_t size_step(uint64_t bytes)
+{
+	uint64_t step = GRANULE;
+
+	if (bytes <= FINE_MAX)
+		return (bytes + GRANULE - 1) / GRANULE * GRANULE;
+	for (step = FINE_MAX; step < bytes / 2 && step < UINT64_MAX / 4; step *= 2)
+		continue;
+	return step + (bytes - step + step / 4 - 1) / (step / 4) * (step / 4);
+}
+
+/* The class, if there is one, or else a new one with create; fallback if there is none. */
+static size_t find_class(struct allocation_shares *shares, const struct class_key *key, bool create,
+			 size_t fallback)
+{
+	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
+		const struct class_key *other = &shares->classes[i].key;
+
+		if (other->kind == key->kind && (other->bytes == key->bytes || other->bytes == 0))
+			return i;
+	}
+	if (!create || shares->class_count == CLASSES_MAX)
+		return fallback;
+	shares->classes[shares->class_count].key = *key;
+	return shares->class_count++;
+}
+
+void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
+				  const struct listed_object *objects, size_t count)
+{
+	if (allocated->has_marked || allocated->may_have_resized || !objects)
+		return;
+	if (allocated->knows_strings) {
+		shares->string_window_bytes += (double)allocated->bytes;
+		shares->strings += allocated->strings;
+	}
+	shares->listed_bytes += (double)allocated->bytes;
+	for (size_t i = 0; i < count; i++) {
+		const struct class_key key = { objects[i].kind, objects[i].bytes };
+		const size_t class = find_class(shares, &key, true, CLASS_PARTS);
+
+		if (class != CLASS_PARTS)
+			shares->classes[class].counted++;
+	}
+}
+
+/* Count a string or a part. */
+static void add_filmed(struct allocation_shares *shares, uint64_t bytes, bool is_string)
+{
+	const struct class_key key = { is_string ? ALLOCATION_STRING : ALLOCATION_OTHER, size_step(bytes) };
+	struct class *class =
+		&shares->classes[find_class(shares, &key, true, is_string ? CLASS_STRINGS : CLASS_PARTS)];
+
+	class->counted++;
+	class->counted_bytes += (double)bytes;
+}
+
+static bool is_part_size(const struct allocation_shares *shares, uint64_t bytes)
+{
+	for (size_t i = 0; i < shares->part_size_count; i++)
+		if (shares->part_sizes[i] == bytes)
+			return true;
+	return false;
+}
+
+/* Count the parts, one or two, of sizes that samples have had. One of an unknown size counts if it came alone. */
+static void add_parts(struct allocation_shares *shares, const struct allocated_besides *besides)
+{
+	if (is_part_size(shares, besides->bytes) || besides->objects < 2) {
+		add_filmed(shares, besides->bytes, false);
+		return;
+	}
+	for (size_t i = 0; i < shares->part_size_count; i++)
+		if (shares->part_sizes[i] < besides->bytes &&
+		    is_part_size(shares, besides->bytes - shares->part_sizes[i])) {
+			add_filmed(shares, shares->part_sizes[i], false);
+			add_filmed(shares, besides->bytes - shares->part_sizes[i], false);
+			return;
+		}
+}
+
+/* LuaJIT counts a new string only when it has been copied: maybe at the next look, at which nothing else is new. */
+static bool will_be_string(const struct allocation_counters *film, size_t i)
+{
+	const struct allocation_counters *now = &film[i], *next = now + 1;
+
+	return i + 1 < ALLOCATION_FILM_LOOKS && next->strings == now->strings + 1 &&
+	       next->total == now->total && next->root == now->root;
+}
+
+void allocation_shares_add_film(struct allocation_shares *shares,
+				const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
+				const struct listed_object *objects, size_t count, uint64_t length_ns)
+{
+	const struct allocated whole = allocated_between(&film[0], &film[ALLOCATION_FILM_LOOKS - 1]);
+
+	for (size_t i = 1; i < ALLOCATION_FILM_LOOKS; i++) {
+		struct allocated_besides besides;
+
+		if (!allocated_besides_objects(&film[i - 1], &film[i], objects, count, &besides) ||
+		    besides.bytes == 0)
+			continue;
+		if (besides.strings == 0 && will_be_string(film, i))
+			add_filmed(shares, besides.bytes, true);
+		else if (besides.strings == 0)
+			add_parts(shares, &besides);
+		else if (besides.strings == 1 && besides.objects < 2)
+			add_filmed(shares, besides.bytes, true);
+	}
+	if (length_ns && !whole.may_have_resized) {
+		shares->film_bytes += (double)whole.bytes;
+		shares->film_ns += (double)length_ns;
+	}
+}
+
+/*---- Samples ----*/
+
+static size_t class_of(struct allocation_shares *shares, const struct allocation *allocation)
+{
+	struct class_key key = { allocation->kind, allocation->bytes };
+
+	if (allocation->kind == ALLOCATION_STRING) {
+		key.bytes = size_step(allocation->bytes);
+		return find_class(shares, &key, false, CLASS_STRINGS);
+	}
+	if (allocation_is_listed(allocation->kind))
+		return find_class(shares, &key, false, CLASS_PARTS);
+	if (shares->part_size_count < PART_SIZES_MAX && !is_part_size(shares, allocation->bytes))
+		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
+	key = (struct class_key){ ALLOCATION_OTHER, size_step(allocation->bytes) };
+	return find_class(shares, &key, false, CLASS_PARTS);
+}
+
+static bool make_room(struct allocation_shares *shares)
+{
+	size_t size = shares->sample_size ? 2 * shares->sample_size : 64;
+	struct share_sample *samples;
+	struct allocation_share *result;
+
+	if (shares->sample_count < shares->sample_size)
+		return true;
+	samples = realloc(shares->samples, size * sizeof(*samples));
+	if (samples)
+		shares->samples = samples;
+	result = realloc(shares->shares, size * sizeof(*result));
+	if (result)
+		shares->shares = result;
+	if (!samples || !result)
+		return false;
+	shares->sample_size = size;
+	return true;
+}
+
+ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const struct allocation *allocation)
+{
+	if (!make_room(shares))
+		return -1;
+	shares->samples[shares->sample_count] = (struct share_sample){
+		.class = class_of(shares, allocation),
+		.bytes = allocation->bytes,
+		.is_object = allocation_is_object(allocation->kind),
+	};
+	return (ptrdiff_t)shares->sample_count++;
+}
+
+/*---- The division ----*/
+
+/* All bytes since the last division. */
+static double allocated_bytes(const struct allocation_shares *shares, uint64_t cpu_ns)
+{
+	const double intervals = (double)shares->intervals;
+	const double whole = intervals - (double)shares->marked_intervals;
+
+	if (intervals > 0 && whole >= intervals_min * intervals)
+		return shares->interval_bytes * intervals / whole;
+	if (shares->film_ns > 0)
+		return shares->film_bytes / shares->film_ns * (double)cpu_ns;
+	return shares->interval_bytes;
+}
+
+static void add_up_samples(struct allocation_shares *shares)
+{
+	for (size_t i = 0; i < shares->class_count; i++)
+		shares->classes[i].samples = shares->classes[i].sample_bytes = 0;
+	for (size_t i = 0; i < shares->sample_count; i++) {
+		struct class *class = &shares->classes[shares->samples[i].class];
+
+		class->samples++;
+		class->sample_bytes += (double)shares->samples[i].bytes;
+		class->mean = class->sample_bytes / class->samples;
+	}
+}
+
+/* Add to a class of objects what it has of all bytes; returns its bytes. */
+static double add_objects(struct allocation_shares *shares, struct class *class, double bytes)
+{
+	const double objects = bytes * class->counted / shares->listed_bytes;
+	const double mine = objects * (class->key.bytes ? (double)class->key.bytes : class->mean);
+
+	class->objects += objects;
+	class->bytes += mine;
+	return mine;
+}
+
+/*
+ * What films have seen of one kind, in the classes that have had samples. In a size without any, a film has mostly
+ * seen several allocations as one.
+ */
+struct filmed {
+	double objects, bytes;
+};
+
+static struct filmed add_up_films(const struct allocation_shares *shares, enum allocation_kind kind)
+{
+	struct filmed filmed = { 0 };
+
+	for (size_t i = 0; i < shares->class_count; i++) {
+		const struct class *class = &shares->classes[i];
+
+		if (class->key.kind == kind && class->mean > 0) {
+			filmed.objects += class->counted;
+			filmed.bytes += class->counted_bytes;
+		}
+	}
+	return filmed;
+}
+
+/* Divide the bytes and objects of a kind among its classes as films have seen them. */
+static void add_by_films(struct allocation_shares *shares, enum allocation_kind kind,
+			 const struct filmed *filmed, double objects, double bytes)
+{
+	struct class *fallback = &shares->classes[kind == ALLOCATION_STRING ? CLASS_STRINGS : CLASS_PARTS];
+
+	if (filmed->bytes <= 0) {
+		fallback->objects += objects;
+		fallback->bytes += bytes;
+		return;
+	}
+	for (size_t i = 0; i < shares->class_count; i++) {
+		struct class *class = &shares->classes[i];
+
+		if (class->key.kind != kind || class->mean <= 0)
+			continue;
+		class->objects += objects * class->counted / filmed->objects;
+		class->bytes += bytes * class->counted_bytes / filmed->bytes;
+	}
+}
+
+/* Give each class its part of the bytes. */
+static void add_to_classes(struct allocation_shares *shares, double bytes)
+{
+	const struct filmed strings = add_up_films(shares, ALLOCATION_STRING),
+			    parts = add_up_films(shares, ALLOCATION_OTHER);
+	double listed = 0, string_count = 0, string_bytes;
+
+	for (size_t i = CLASSES_FIXED; i < shares->class_count && shares->listed_bytes > 0; i++)
+		if (allocation_is_listed(shares->classes[i].key.kind))
+			listed += add_objects(shares, &shares->classes[i], bytes);
+	if (shares->string_window_bytes > 0)
+		string_count = bytes * shares->strings / shares->string_window_bytes;
+	string_bytes = string_count * (strings.objects > 0 ? strings.bytes / strings.objects
+							   : shares->classes[CLASS_STRINGS].mean);
+	add_by_films(shares, ALLOCATION_STRING, &strings, string_count, string_bytes);
+	/* Windows are samples, too: where they count too much now, they count too little later. */
+	add_by_films(shares, ALLOCATION_OTHER, &parts, 0, bytes - listed - string_bytes);
+}
+
+static struct allocation_share share_of(const struct class *class, const struct share_sample *sample)
+{
+	const double bytes = class->bytes * (double)sample->bytes / class->sample_bytes;
+	double objects = class->objects / class->samples;
+
+	if (class->key.kind == ALLOCATION_OTHER)
+		objects = sample->is_object ? bytes / (double)sample->bytes : 0;
+	return (struct allocation_share){
+		.bytes = bytes > 0 ? (uint64_t)(bytes + 0.5) : 0,
+		.objects = objects > 0 ? (uint64_t)(objects + 0.5) : 0,
+	};
+}
+
+static void fade(struct allocation_shares *shares)
+{
+	double *const sums[] = { &shares->film_bytes, &shares->film_ns, &shares->listed_bytes,
+				 &shares->string_window_bytes, &shares->strings };
+
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+		*sums[i] *= fading;
+	for (size_t i = 0; i < shares->class_count; i++) {
+		shares->classes[i].counted *= fading;
+		shares->classes[i].counted_bytes *= fading;
+	}
+}
+
+size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_ns,
+				const struct allocation_share **ret_shares)
+{
+	const size_t count = shares->sample_count;
+
+	add_up_samples(shares);
+	add_to_classes(shares, allocated_bytes(shares, cpu_ns));
+	for (size_t i = 0; i < count; i++)
+		shares->shares[i] = share_of(&shares->classes[shares->samples[i].class], &shares->samples[i]);
+	for (size_t i = 0; i < shares->class_count; i++)
+		if (shares->classes[i].samples > 0 && shares->classes[i].bytes > 0)
+			shares->classes[i].bytes = shares->classes[i].objects = 0;
+	fade(shares);
+	shares->sample_count = 0;
+	shares->interval_bytes = 0;
+	shares->intervals = shares->marked_intervals = 0;
+	*ret_shares = shares->shares;
+	return count;
+}
+
+struct allocation_share allocation_shares_left(const struct allocation_shares *shares)
+{
+	double bytes = 0, objects = 0;
+
+	for (size_t i = 0; i < shares->class_count; i++) {
+		bytes += shares->classes[i].bytes;
+		objects += shares->classes[i].objects;
+	}
+	return (struct allocation_share){
+		.bytes = bytes > 0 ? (uint64_t)bytes : 0,
+		.objects = objects > 0 ? (uint64_t)objects : 0,
+	};
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * allocation_shares: how many bytes and objects each sample of an allocation stands for.
+ *
+ * A look that finds a thread inside of the allocator knows exactly who allocates, what and how much. But such
+ * looks are as likely as the allocator is slow, which differs by more than the size: by two and more from
+ * one kind of object to the next. So looks decide only who has allocated how much of one class, a kind of
+ * object of one size. How much of each class there was is counted: the collector's counters tell the sum of
+ * bytes and the number of strings, and its list the new objects of short windows at random moments.
+ */
+#ifndef LJSPY_ALLOCATION_SHARES_H
+#define LJSPY_ALLOCATION_SHARES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "unwind/allocation/allocated.h"
+#include "unwind/allocation/allocation.h"
+
+struct allocation_shares;
+
+/* Of one VM. NULL when memory is short. */
+struct allocation_shares *allocation_shares_new(void);
+void allocation_shares_free(struct allocation_shares *shares);
+
+/* The VM has allocated this from one look to the next one, a period of CPU time later. */
+void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated);
+
+/*
+ * A film of the counters: it tells the sizes of strings, and of what is no listed object. objects are those that
+ * are new since its first look, newest first; count is 0 if they are unknown. length_ns is its length,
+ * if the target ran all the time, and 0 if it did not: then it does not tell how much was allocated.
+ */
+void allocation_shares_add_film(struct allocation_shares *shares,
+				const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
+				const struct listed_object *objects, size_t count, uint64_t length_ns);
+
+/* What was allocated in a window; objects is NULL if the new objects are unknown. */
+void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
+				  const struct listed_object *objects, size_t count);
+
+/* A look has found this allocation under way; its number, from 0 on since the last division. -1: no memory. */
+ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const struct allocation *allocation);
+
+struct allocation_share {
+	uint64_t bytes, objects;
+};
+
+/*
+ * Divide what the VM has allocated in cpu_ns of CPU time, since the last division, among the samples since
+ * then. What has no sample waits for the next division. The shares are in the order of the samples, and
+ * valid until the next call of any function. Returns their number.
+ */
+size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_ns,
+				const struct allocation_share **ret_shares);
+
+/* What still waits. */
+struct allocation_share allocation_shares_left(const struct allocation_shares *shares);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/sampler/sampler_allocations.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/sample/lost.h"
+#include "src/linux/clocks/clock.h"
+#include "src/sampler/allocation_shares.h"
+#include "unwind/allocation/allocated.h"
+
+enum {
+	VMS_MAX = 8, /* of one process; what others allocate is not seen */
+	FILM_EVERY_NS = 4 * 1000 * 1000,
+	MAY_WAIT_ONE_IN = 8, /* of the time around a film, on a CPU's queue: what clocks differ by */
+	WINDOW_EVERY_NS = 20 * 1000 * 1000, /* a window costs ljspy up to half a millisecond */
+	WINDOW_NS_MAX = 1000 * 1000,
+	DIVIDE_EVERY_NS = 500 * 1000 * 1000,
+	KEPT_MAX = 4096, /* samples, between two divisions */
+};
+
+struct kept_sample {
+	struct sample sample;
+	struct frame *frames;
+	char *texts[4]; /* of the request, and the thread's name */
+};
+
+struct vm_allocations {
+	uint64_t g;
+	const struct global_state *global; /* during one look only */
+	bool is_noted;                     /* at the last look */
+	bool has_last;
+	struct allocation_counters last; /* at the last look */
+	uint64_t last_ns;                /* when that was */
+	uint64_t window_ns, film_ns;     /* when the next ones are due */
+	struct allocation_shares *shares;
+	struct kept_sample *kept;
+	size_t kept_count, kept_size;
+};
+
+struct allocations {
+	struct vm_allocations vms[VMS_MAX];
+	size_t vm_count;
+	uint64_t divide_ns;      /* when the next division is due */
+	uint64_t divided_cpu_ns; /* CPU time at the last division */
+	struct sample last;      /* for what is lost: whose target it is */
+	struct listed_object objects[LISTED_OBJECTS_MAX];
+};
+
+struct allocations *allocations_new(uint64_t cpu_ns)
+{
+	struct allocations *allocations = calloc(1, sizeof(*allocations));
+
+	if (allocations)
+		allocations->divided_cpu_ns = cpu_ns;
+	return allocations;
+}
+
+static void free_kept(struct kept_sample *kept)
+{
+	free(kept->frames);
+	for (size_t i = 0; i < sizeof(kept->texts) / sizeof(kept->texts[0]); i++)
+		free(kept->texts[i]);
+}
+
+void allocations_free(struct allocations *allocations)
+{
+	if (!allocations)
+		return;
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+
+		for (size_t k = 0; k < vm->kept_count; k++)
+			free_kept(&vm->kept[k]);
+		free(vm->kept);
+		allocation_shares_free(vm->shares);
+	}
+	free(allocations);
+}
+
+/*---- Looks ----*/
+
+static struct vm_allocations *find_vm(struct allocations *allocations, const struct global_state *global)
+{
+	struct vm_allocations *vm;
+
+	for (size_t i = 0; i < allocations->vm_count; i++)
+		if (allocations->vms[i].g == global->g)
+			return &allocations->vms[i];
+	if (allocations->vm_count == VMS_MAX)
+		return NULL;
+	vm = &allocations->vms[allocations->vm_count];
+	vm->shares = allocation_shares_new();
+	if (!vm->shares)
+		return NULL;
+	vm->g = global->g;
+	allocations->vm_count++;
+	return vm;
+}
+
+void allocations_note(struct allocations *allocations, struct lua_process *process)
+{
+	for (size_t i = 0; i < allocations->vm_count; i++)
+		allocations->vms[i].is_noted = false;
+	for (size_t i = 0; i < lua_process_captured_count(process); i++) {
+		const struct global_state *global = lua_process_captured(process, i);
+		struct vm_allocations *vm = find_vm(allocations, global);
+		struct allocation_counters counters;
+		struct allocated allocated;
+
+		if (!vm || !allocation_counters_read_held(lua_process_memory(process), global, &counters))
+			continue;
+		if (vm->has_last) {
+			allocated = allocated_between(&vm->last, &counters);
+			allocation_shares_add_interval(vm->shares, &allocated);
+		}
+		vm->global = global;
+		vm->last = counters;
+		vm->has_last = true;
+		vm->last_ns = clock_now_ns(CLOCK_MONOTONIC);
+		vm->is_noted = true;
+	}
+}
+
+/* Count the objects made since the thread was held. */
+static void take_window(struct allocations *allocations, struct vm_allocations *vm,
+			struct lua_process *process)
+{
+	struct memory *memory = lua_process_memory(process);
+	struct allocation_counters now;
+	struct allocated allocated;
+	size_t count = 0;
+	bool is_known;
+
+	if (!allocation_counters_read(memory, vm->global, &now))
+		return;
+	/* The thread may have lost its CPU meanwhile. */
+	if (clock_now_ns(CLOCK_MONOTONIC) - vm->last_ns > WINDOW_NS_MAX)
+		return;
+	allocated = allocated_between(&vm->last, &now);
+	is_known = allocated_objects(memory, vm->global, now.root, vm->last.root, allocations->objects,
+				     &count);
+	allocation_shares_add_window(vm->shares, &allocated, is_known ? allocations->objects : NULL, count);
+}
+
+/*
+ * Film the VM. Reading the clock of a process may take longer than the film, so that clock only tells whether
+ * the process ran all the time.
+ */
+static void take_film(struct allocations *allocations, struct vm_allocations *vm, struct lua_process *process,
+		      const struct cpu_clock *clock)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	uint64_t cpu_before_ns, cpu_after_ns, before_ns, after_ns, length_ns;
+	size_t count = 0;
+
+	if (cpu_clock_now(clock, &cpu_before_ns) != 0)
+		return;
+	before_ns = clock_now_ns(CLOCK_MONOTONIC);
+	if (!allocation_film_read(lua_process_memory(process), vm->global, film))
+		return;
+	after_ns = clock_now_ns(CLOCK_MONOTONIC);
+	if (cpu_clock_now(clock, &cpu_after_ns) != 0)
+		return;
+	length_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
+	if (cpu_after_ns - cpu_before_ns < length_ns - length_ns / MAY_WAIT_ONE_IN)
+		after_ns = before_ns;
+	if (!allocated_objects(lua_process_memory(process), vm->global, film[ALLOCATION_FILM_LOOKS - 1].root,
+			       film[0].root, allocations->objects, &count))
+		count = 0;
+	allocation_shares_add_film(vm->shares, film, allocations->objects, count, after_ns - before_ns);
+}
+
+/* What the VM does while the thread runs on. */
+static void look_at_running(struct allocations *allocations, struct vm_allocations *vm,
+			    struct lua_process *process, const struct cpu_clock *clock)
+{
+	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	/* The window first, so that it ends soon. */
+	if (now >= vm->window_ns) {
+		vm->window_ns = now + WINDOW_EVERY_NS;
+		take_window(allocations, vm, process);
+	}
+	if (now >= vm->film_ns) {
+		vm->film_ns = now + FILM_EVERY_NS;
+		take_film(allocations, vm, process, clock);
+	}
+}
+
+/*---- Samples ----*/
+
+static const char *copied(const char *text, char **ret_copy)
+{
+	*ret_copy = text ? strdup(text) : NULL;
+	return *ret_copy;
+}
+
+/* Keep the sample with this leaf. False when memory is short. */
+static bool keep(struct vm_allocations *vm, const struct sample *sample, const struct function *leaf)
+{
+	struct kept_sample kept = { .sample = *sample };
+
+	if (vm->kept_count == vm->kept_size) {
+		size_t size = vm->kept_size ? 2 * vm->kept_size : 64;
+		struct kept_sample *larger = realloc(vm->kept, size * sizeof(*larger));
+
+		if (!larger)
+			return false;
+		vm->kept = larger;
+		vm->kept_size = size;
+	}
+	kept.frames = calloc(sample->frame_count + 1, sizeof(*kept.frames));
+	if (!kept.frames)
+		return false;
+	kept.frames[0].function = leaf;
+	memcpy(kept.frames + 1, sample->frames, sample->frame_count * sizeof(*kept.frames));
+	kept.sample.frames = kept.frames;
+	kept.sample.frame_count = sample->frame_count + 1;
+	kept.sample.cpu_ns = kept.sample.wall_ns = 0;
+	kept.sample.request.route = copied(sample->request.route, &kept.texts[0]);
+	kept.sample.request.method = copied(sample->request.method, &kept.texts[1]);
+	kept.sample.request.host = copied(sample->request.host, &kept.texts[2]);
+	kept.sample.thread_name = copied(sample->thread_name, &kept.texts[3]);
+	kept.sample.trace = NULL;
+	vm->kept[vm->kept_count++] = kept;
+	return true;
+}
+
+static void take_sample(struct allocations *allocations, struct lua_process *process,
+			struct functions *functions, const struct sample *sample)
+{
+	struct allocation allocation;
+	struct vm_allocations *vm;
+	const struct function *leaf;
+	char text[ALLOCATION_TEXT_SIZE];
+
+	if (!lua_process_allocation(process, &allocation) || allocation.kind == ALLOCATION_STRING_TABLE)
+		return;
+	vm = find_vm(allocations, allocation.global);
+	if (!vm || !vm->is_noted || vm->kept_count == KEPT_MAX)
+		return;
+	lua_process_describe_allocation(process, &allocation, &vm->last, text);
+	leaf = functions_allocated(functions, text);
+	if (leaf && keep(vm, sample, leaf) && allocation_shares_add_sample(vm->shares, &allocation) < 0)
+		free_kept(&vm->kept[--vm->kept_count]);
+}
+
+void allocations_take(struct allocations *allocations, struct lua_process *process,
+		      const struct cpu_clock *clock, struct functions *functions, const struct sample *sample)
+{
+	allocations->last = *sample;
+	for (size_t i = 0; i < allocations->vm_count; i++)
+		if (allocations->vms[i].is_noted)
+			look_at_running(allocations, &allocations->vms[i], process, clock);
+	take_sample(allocations, process, functions, sample);
+}
+
+/*---- Shares ----*/
+
+static void deliver_kept(struct vm_allocations *vm, uint64_t cpu_ns, allocations_deliver *deliver,
+			 void *context)
+{
+	const struct allocation_share *shares;
+	const size_t count = allocation_shares_divide(vm->shares, cpu_ns, &shares);
+
+	for (size_t i = 0; i < count; i++) {
+		struct kept_sample *kept = &vm->kept[i];
+
+		kept->sample.alloc_bytes = shares[i].bytes;
+		kept->sample.alloc_objects = shares[i].objects;
+		if (shares[i].bytes)
+			deliver(context, &kept->sample);
+		free_kept(kept);
+	}
+	vm->kept_count = 0;
+}
+
+static void deliver_left(struct allocations *allocations, const struct vm_allocations *vm,
+			 allocations_deliver *deliver, void *context)
+{
+	const struct allocation_share left = allocation_shares_left(vm->shares);
+	const struct frame frame = { .function = lost_function(LOST_ALLOCATION_UNSEEN) };
+	const struct sample sample = {
+		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
+		.pid = allocations->last.pid,
+		.tid = allocations->last.pid,
+		.process_name = allocations->last.process_name,
+		.thread_state = THREAD_RUNNING,
+		.vm_state = VM_STATE_UNKNOWN,
+		.frames = &frame,
+		.frame_count = 1,
+		.alloc_bytes = left.bytes,
+		.alloc_objects = left.objects,
+	};
+
+	if (left.bytes)
+		deliver(context, &sample);
+}
+
+void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool all,
+			allocations_deliver *deliver, void *context)
+{
+	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	if (now < allocations->divide_ns && !all)
+		return;
+	allocations->divide_ns = now + DIVIDE_EVERY_NS;
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		deliver_kept(&allocations->vms[i], cpu_ns - allocations->divided_cpu_ns, deliver, context);
+		if (all)
+			deliver_left(allocations, &allocations->vms[i], deliver, context);
+	}
+	allocations->divided_cpu_ns = cpu_ns;
+}
+
+void allocations_keep_functions(const struct allocations *allocations)
+{
+	for (size_t i = 0; i < allocations->vm_count; i++)
+		for (size_t k = 0; k < allocations->vms[i].kept_count; k++)
+			for (size_t f = 0; f < allocations->vms[i].kept[k].sample.frame_count; f++)
+				functions_keep(allocations->vms[i].kept[k].frames[f].function);
+}

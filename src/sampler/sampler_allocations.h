@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sampler_allocations: samples of allocations, of one target.
+ *
+ * Each look at a thread tells what its VMs have allocated since the last one; a look that finds the thread inside
+ * of the allocator is a sample. Its share (allocation_shares.h) is known some looks later, so samples are kept
+ * until then.
+ */
+#ifndef LJSPY_SAMPLER_ALLOCATIONS_H
+#define LJSPY_SAMPLER_ALLOCATIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "output/sample/functions.h"
+#include "output/sample/sample.h"
+#include "src/inspect/lua_process.h"
+#include "src/linux/clocks/cpu_clock.h"
+
+struct allocations;
+
+/* cpu_ns: the target's CPU time so far. NULL when memory is short. */
+struct allocations *allocations_new(uint64_t cpu_ns);
+void allocations_free(struct allocations *allocations);
+
+/* A thread is held and captured: read what its VMs have allocated. */
+void allocations_note(struct allocations *allocations, struct lua_process *process);
+
+/*
+ * The thread runs on, and was unwound: take the sample, if it is one, and look at the objects that are new since
+ * it was held. Texts of the sample are copied, but for its process_name and phase.
+ */
+void allocations_take(struct allocations *allocations, struct lua_process *process,
+		      const struct cpu_clock *clock, struct functions *functions,
+		      const struct sample *sample);
+
+typedef void allocations_deliver(void *context, const struct sample *sample);
+
+/*
+ * Deliver the samples whose shares are known, at most a second after they were taken; with all, also those that are
+ * not, and then, as lost, what was allocated and has no sample. cpu_ns: the target's CPU time so far.
+ */
+void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool all,
+			allocations_deliver *deliver, void *context);
+
+/* functions_keep() for what the samples refer to. */
+void allocations_keep_functions(const struct allocations *allocations);
+
+#endif
