@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""Who allocates, against a program whose functions know what they allocate."""
+
+import json
+import os
+import pathlib
+import re
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+HERE = pathlib.Path(__file__).resolve().parent
+MAKERS = HERE / "makers.lua"
+
+SECONDS = int(os.environ.get("ALLOC_SECONDS", 4))
+
+PROGRAMS = {
+    "luajit": ljspy.luajit("luajit"),
+    "luajit2": ljspy.luajit("luajit2"),
+    "gc32": ljspy.PACKAGES / "bullseye/luajit/usr/bin/luajit",
+}
+
+# Parts of all bytes. The sizes of strings and of what tables grow by come from films, which see best what is allocated
+# alone; in compiled code, what a function that is part of its caller's trace allocates may show as its caller's.
+SHARE = 0.1
+
+# The recording begins a moment after the program.
+TOTAL = 0.12
+
+WORDS = {f"[alloc: {word}]" for word in ("table", "string", "upvalue", f"function <{MAKERS}:14>", "growth of a table")}
+
+
+def lines_of_functions():
+    return {
+        match[1]: number
+        for number, line in enumerate(MAKERS.read_text().splitlines(), 1)
+        if (match := re.match(r"local function (\w+)", line))
+    }
+
+
+def record(path, jit, tmp_path, work, megabytes):
+    """What each function has allocated, and the recording as JSON."""
+    flags = ["-joff"] if jit == "off" else []
+    with ljspy.Target([path, *flags, MAKERS, SECONDS, work, megabytes], limit=60 + SECONDS).wait_ready() as target:
+        recording = tmp_path / "made.ljspy"
+        result = ljspy.run("record", "--alloc", "-r", "1999", "-o", recording, "-p", target.pid, timeout=60 + SECONDS)
+        assert result.returncode == ljspy.OK, result.stderr
+        output = target.read_until(b"the end\n")
+    shown = ljspy.run("report", recording, "-f", "json")
+    assert shown.returncode == ljspy.OK, shown.stderr
+    truth = {name: float(number) for name, number in re.findall(r"^(\w+)\t([\d.e+-]+)$", output, re.MULTILINE)}
+    return truth, json.loads(shown.stdout)
+
+
+def functions_of(recording, sample):
+    """Leaf first."""
+    frames = reversed(recording["stacks"][sample["stack"]])
+    return [recording["functions"][recording["frames"][frame]["function"]] for frame in frames]
+
+
+def maker_of(functions, lines):
+    for function in functions:
+        for name, line in lines.items():
+            if function.get("file", "").endswith("makers.lua") and function.get("firstline") == line:
+                return name
+    return None
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_functions_have_what_they_allocate(program, jit, tmp_path):
+    path = PROGRAMS[program]
+    if not path.exists():
+        pytest.skip(f"{path} is not to be had")
+    truth, recording = record(path, jit, tmp_path, 5, 10)
+    samples, lines = recording["samples"], lines_of_functions()
+    total, seen, words = sum(truth.values()), dict.fromkeys(truth, 0), set()
+    assert len(truth) == 9 and total > 0 and len(samples) > 20
+
+    for sample in samples:
+        functions = functions_of(recording, sample)
+        words.add(functions[0]["name"])
+        maker = maker_of(functions, lines)
+        if maker in seen:
+            seen[maker] += sample["alloc_bytes"]
+    everything = sum(sample["alloc_bytes"] for sample in samples)
+    print(f"{program}, jit {jit}: {len(samples)} samples, {everything / total:.3f} of the bytes")
+    for name in truth:
+        print(f"{name}: {truth[name] / total:.3f} of the bytes, {seen[name] / everything:.3f} seen")
+    assert abs(everything / total - 1) <= TOTAL
+    for name in truth:
+        assert abs(seen[name] / everything - truth[name] / total) <= SHARE, name
+    assert seen["nothing"] == 0
+    assert WORDS <= words
+    assert sum(sample["alloc_objects"] for sample in samples) > 0
