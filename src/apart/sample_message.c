@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "memory/array.h"
-#include "memory/hash.h"
+#include "memory/word_hash.h"
 #include "output/recording/recording_format.h"
 #include "unwind/lua/request.h"
 

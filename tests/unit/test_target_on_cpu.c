@@ -30,7 +30,9 @@ static void what_the_scheduler_says_is_read(void **state)
 	/* Its name may look like anything. */
 	assert_true(switches_parse("nr_switches (12, #threads: 1)\n---\n"
 				   "se.exec_start      :       1010333.765022\n"
+				   "se.vruntime        :            -3.000000\n"
 				   "se.sum_exec_runtime   :           0.380732\n"
+				   "se.nr_switches        :              7\n"
 				   "nr_switches           :              5\n"
 				   "nr_voluntary_switches :              4\n",
 				   &switches));
@@ -43,6 +45,10 @@ static void what_the_scheduler_says_is_read(void **state)
 	assert_int_equal(switches.count, 5);
 	assert_int_equal(switches.sleeps, 3);
 	assert_int_equal(switches.left_at, 0);
+	/* A line may be cut. */
+	assert_true(switches_parse("nr_switches : 12", &switches));
+	assert_int_equal(switches.count, 12);
+	assert_false(switches_parse("nr_switches", &switches));
 	assert_false(switches_parse("", &switches));
 	assert_false(switches_parse("voluntary_ctxt_switches:\t3\n", &switches));
 }
