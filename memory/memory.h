@@ -36,9 +36,17 @@ struct memory {
 	 * One bad range does not fail the others.
 	 */
 	void (*read_ranges)(struct memory *memory, struct memory_range *ranges, size_t count);
+	/*
+	 * The bytes where they are held already, valid until more is read; or NULL: then read_ranges()
+	 * may still have them. A sample needs some hundred short reads. NULL for a memory that holds none.
+	 */
+	const void *(*view)(struct memory *memory, uint64_t address, size_t length);
 };
 
 void memory_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count);
+
+/* See view() above. */
+const void *memory_view(struct memory *memory, uint64_t address, size_t length);
 
 enum memory_status memory_read(struct memory *memory, uint64_t address, void *copy, size_t length);
 

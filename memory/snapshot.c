@@ -14,6 +14,8 @@ enum {
 	MERGED_GUESS_BYTES_MAX = 2 * PAGE_SIZE,
 	/* Keep a guess this many times in vain: a program with several tasks returns to earlier ones. */
 	VAIN_GUESSES_MAX = 4,
+	/* So many items are sorted by insertion: most are in order already. */
+	FEW = 24,
 };
 
 /* Why bytes were captured. */
@@ -55,7 +57,8 @@ struct snapshot {
 	uint64_t longest; /* length of the longest region */
 	size_t read_count;
 	bool sealed;
-	struct region *last; /* once sealed, most reads hit the region of the read before */
+	/* Where the two reads before hit; such as the native stack and Lua's. */
+	struct region *last, *before_last;
 };
 
 static bool grow(void **array, size_t *size, size_t wanted, size_t item)
@@ -95,6 +98,41 @@ static bool contains(const struct region *region, uint64_t address, size_t lengt
 	return address >= region->address && offset <= region->length && length <= region->length - offset;
 }
 
+static void note_last(struct snapshot *snapshot, struct region *region)
+{
+	if (snapshot->last == region)
+		return;
+	snapshot->before_last = snapshot->last;
+	snapshot->last = region;
+}
+
+static void forget_last(struct snapshot *snapshot)
+{
+	snapshot->last = snapshot->before_last = NULL;
+}
+
+/* How many regions begin at address or before it. Most reads are near one of the two before. */
+static size_t count_up_to(const struct snapshot *snapshot, uint64_t address)
+{
+	const struct region *regions = snapshot->regions, *const near[] = { snapshot->last,
+									    snapshot->before_last };
+	size_t low = 0, high = snapshot->region_count;
+
+	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
+		if (near[i] && near[i]->address <= address &&
+		    (near[i] + 1 == regions + high || near[i][1].address > address))
+			return (size_t)(near[i] - regions) + 1;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (regions[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
 /*
  * The captured region that holds all of [address, address + length), or NULL.
  * Regions may overlap, so try those that start before address for as long as
@@ -102,18 +140,11 @@ static bool contains(const struct region *region, uint64_t address, size_t lengt
  */
 static struct region *find(struct snapshot *snapshot, uint64_t address, size_t length)
 {
-	size_t low = 0, high = snapshot->region_count;
+	size_t low;
 
 	if (snapshot->sealed && snapshot->last && contains(snapshot->last, address, length))
 		return snapshot->last;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (snapshot->regions[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = count_up_to(snapshot, address);
 	while (low-- > 0) {
 		struct region *region = &snapshot->regions[low];
 
@@ -123,7 +154,7 @@ static struct region *find(struct snapshot *snapshot, uint64_t address, size_t l
 			continue;
 		note_asked(region, (size_t)(address - region->address),
 			   (size_t)(address - region->address) + length);
-		snapshot->last = region;
+		note_last(snapshot, region);
 		return region;
 	}
 	return NULL;
@@ -136,6 +167,22 @@ static int compare_wanted(const void *a, const void *b)
 	const struct wanted *left = a, *right = b;
 
 	return (left->address > right->address) - (left->address < right->address);
+}
+
+static void sort_wanted(struct wanted *wanted, size_t count)
+{
+	if (count > FEW) {
+		qsort(wanted, count, sizeof(*wanted), compare_wanted);
+		return;
+	}
+	for (size_t i = 1; i < count; i++) {
+		struct wanted one = wanted[i];
+		size_t at = i;
+
+		for (; at > 0 && wanted[at - 1].address > one.address; at--)
+			wanted[at] = wanted[at - 1];
+		wanted[at] = one;
+	}
 }
 
 /*
@@ -185,6 +232,23 @@ static size_t take_apart(struct snapshot *snapshot, size_t wanted_count)
 	return wanted_count;
 }
 
+/* The regions before old_count are in order. */
+static void put_in_order(struct region *regions, size_t old_count, size_t count)
+{
+	if (count - old_count > FEW) {
+		qsort(regions, count, sizeof(*regions), compare_regions);
+		return;
+	}
+	for (size_t i = old_count; i < count; i++) {
+		struct region region = regions[i];
+		size_t at = i;
+
+		for (; at > 0 && compare_regions(&regions[at - 1], &region) > 0; at--)
+			regions[at] = regions[at - 1];
+		regions[at] = region;
+	}
+}
+
 static void add_region(struct snapshot *snapshot, const struct region *region)
 {
 	snapshot->regions[snapshot->region_count++] = *region;
@@ -212,6 +276,7 @@ static void keep_pieces(struct snapshot *snapshot, size_t count, size_t wanted_c
 	size_t old_count = snapshot->region_count, next = 0;
 	const struct region *regions = snapshot->regions;
 
+	forget_last(snapshot); /* regions move */
 	for (size_t i = 0; i < count; i++) {
 		const struct memory_range *piece = &snapshot->pieces[i];
 		size_t offset = (size_t)((uint8_t *)piece->copy - snapshot->arena), first = next;
@@ -228,7 +293,7 @@ static void keep_pieces(struct snapshot *snapshot, size_t count, size_t wanted_c
 	}
 	if (old_count && old_count < snapshot->region_count &&
 	    regions[old_count].address < regions[old_count - 1].address)
-		qsort(snapshot->regions, snapshot->region_count, sizeof(*snapshot->regions), compare_regions);
+		put_in_order(snapshot->regions, old_count, snapshot->region_count);
 }
 
 /* Read the pieces, which hold the wanted ranges. False if they are too large or memory is short. */
@@ -288,7 +353,7 @@ static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges
 							      .length = guesses->pieces[i].length,
 							      .is_guess = true,
 							      .vain = guesses->pieces[i].vain };
-	qsort(snapshot->wanted, wanted, sizeof(*snapshot->wanted), compare_wanted);
+	sort_wanted(snapshot->wanted, wanted);
 	return wanted;
 }
 
@@ -468,6 +533,18 @@ static void snapshot_read_ranges(struct memory *memory, struct memory_range *ran
 		read_one(snapshot, &ranges[i]);
 }
 
+const void *snapshot_view(struct snapshot *snapshot, uint64_t address, size_t length)
+{
+	const struct region *region = find(snapshot, address, length);
+
+	return region ? snapshot->arena + region->offset + (address - region->address) : NULL;
+}
+
+static const void *view(struct memory *memory, uint64_t address, size_t length)
+{
+	return snapshot_view((struct snapshot *)memory, address, length);
+}
+
 struct snapshot *snapshot_new(struct memory *live)
 {
 	struct snapshot *snapshot = calloc(1, sizeof(*snapshot));
@@ -475,6 +552,7 @@ struct snapshot *snapshot_new(struct memory *live)
 	if (!snapshot)
 		return NULL;
 	snapshot->memory.read_ranges = snapshot_read_ranges;
+	snapshot->memory.view = view;
 	snapshot->live = live;
 	return snapshot;
 }
@@ -497,6 +575,7 @@ void snapshot_clear(struct snapshot *snapshot)
 	snapshot->longest = 0;
 	snapshot->read_count = 0;
 	snapshot->sealed = false;
+	forget_last(snapshot);
 }
 
 size_t snapshot_read_count(const struct snapshot *snapshot)
@@ -507,14 +586,7 @@ size_t snapshot_read_count(const struct snapshot *snapshot)
 void snapshot_seal(struct snapshot *snapshot)
 {
 	snapshot->sealed = true;
-	snapshot->last = NULL;
-}
-
-const void *snapshot_view(struct snapshot *snapshot, uint64_t address, size_t length)
-{
-	const struct region *region = find(snapshot, address, length);
-
-	return region ? snapshot->arena + region->offset + (address - region->address) : NULL;
+	forget_last(snapshot);
 }
 
 struct memory *snapshot_memory(struct snapshot *snapshot)

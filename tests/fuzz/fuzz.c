@@ -41,7 +41,7 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 
 struct fuzz_memory fuzz_memory(const struct fuzz_input *input)
 {
-	return (struct fuzz_memory){ { read_ranges }, input->at, fuzz_left(input) };
+	return (struct fuzz_memory){ { .read_ranges = read_ranges }, input->at, fuzz_left(input) };
 }
 
 int fuzz_file(const uint8_t *bytes, size_t size)

@@ -37,7 +37,7 @@ static void read_code(struct memory *memory, struct memory_range *ranges, size_t
 /* Frames anywhere in the code; the second time as they were told before. */
 static void read_frames(const uint8_t *data, size_t size)
 {
-	struct code code = { .memory = { read_code }, .data = data, .size = size };
+	struct code code = { .memory = { .read_ranges = read_code }, .data = data, .size = size };
 	struct image *image = image_new(&code.memory);
 	struct code_rules *rules = image ? code_rules_new(image) : NULL;
 

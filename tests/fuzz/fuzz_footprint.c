@@ -49,7 +49,7 @@ static void read_image(struct memory *memory, struct memory_range *ranges, size_
 
 static void fill(struct image *image, struct fuzz_input *input)
 {
-	*image = (struct image){ .memory = { read_image } };
+	*image = (struct image){ .memory = { .read_ranges = read_image } };
 	while (fuzz_left(input)) {
 		uint64_t place = fuzz_take(input, 2) * 8 % IMAGE_BYTES;
 		bool is_address = fuzz_take(input, 1) & 1;

@@ -128,7 +128,7 @@ static void compare(const struct layout *layout, const char *path)
 
 int main(int argc, char **argv)
 {
-	struct process process = { { read_process }, argc > 1 ? atoi(argv[1]) : 0 };
+	struct process process = { { .read_ranges = read_process }, argc > 1 ? atoi(argv[1]) : 0 };
 	enum recognise_status status;
 	uint64_t g[STATES_MAX];
 	struct vm_code vm;

@@ -87,7 +87,7 @@ static bool live_start(struct live_luajit *live, const char *script)
 
 	if (pipe(in) != 0 || pipe(out) != 0)
 		return false;
-	live->memory.read_ranges = live_read;
+	live->memory = (struct memory){ .read_ranges = live_read };
 	live->pid = fork();
 	if (live->pid == 0) {
 		alarm(60);

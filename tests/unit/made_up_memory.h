@@ -27,7 +27,7 @@ static void made_up_read(struct memory *memory, struct memory_range *ranges, siz
 
 static inline struct memory *made_up_memory_begin(void)
 {
-	made_up_memory = (struct made_up_memory){ .memory = { made_up_read } };
+	made_up_memory = (struct made_up_memory){ .memory = { .read_ranges = made_up_read } };
 	return &made_up_memory.memory;
 }
 

@@ -32,7 +32,7 @@ static int set_up(void **state)
 {
 	static struct image image;
 
-	image = (struct image){ .memory = { read_image } };
+	image = (struct image){ .memory = { .read_ranges = read_image } };
 	assert_int_equal(page_runs_add(&image.runs, BASE, BASE + IMAGE_BYTES, true), 0);
 	assert_int_equal(window_open(&image.memory, &image.runs, &image.window), 0);
 	*state = &image;

@@ -100,7 +100,7 @@ static void read_string(struct memory *memory, struct memory_range *ranges, size
 	range_bytes(ranges, count, STRING, bytes, sizeof(bytes));
 }
 
-static struct memory memory = { read_string };
+static struct memory memory = { .read_ranges = read_string };
 
 static int make_trace(void **state)
 {

@@ -145,7 +145,7 @@ static struct merged_stack stack;
 static void merge(uint64_t pc, enum vm_finished what, uint64_t where)
 {
 	static struct capture capture;
-	struct memory none = { NULL };
+	struct memory none = { .read_ranges = NULL };
 
 	capture = (struct capture){ .registers.pc = pc, .snapshot = snapshot_new(&none) };
 	assert_non_null(capture.snapshot);

@@ -48,7 +48,8 @@ enum { SENTINEL = 4, ROOT = 16, LEFT = 32, RIGHT = 48, INNER = 64 };
 
 static struct made_up tree(void)
 {
-	struct made_up made_up = { .memory = { read_ranges }, .words = { at(ROOT), at(SENTINEL) } };
+	struct made_up made_up = { .memory = { .read_ranges = read_ranges },
+				   .words = { at(ROOT), at(SENTINEL) } };
 
 	set_node(&made_up, ROOT, 20, LEFT, RIGHT, 0);
 	set_node(&made_up, LEFT, 10, SENTINEL, INNER, ROOT);
@@ -108,7 +109,7 @@ static void what_timers_are_of(void **state)
 		.write_events = at(EVENTS + 24),
 		.event_bytes = EVENT,
 	};
-	struct made_up made_up = { .memory = { read_ranges } };
+	struct made_up made_up = { .memory = { .read_ranges = read_ranges } };
 	struct timer known[] = { { at(EVENTS + 12 + 5), 1 }, { at(OWN + 5), 2 }, { at(OTHER + 5), 3 } };
 	struct timers timers = { .timers = known, .count = 3 };
 	struct timer_event event;
@@ -145,7 +146,7 @@ static const struct connections two = {
 
 static struct made_up connected(void)
 {
-	struct made_up made_up = { .memory = { read_ranges } };
+	struct made_up made_up = { .memory = { .read_ranges = read_ranges } };
 
 	for (size_t i = 0; i < 2; i++) {
 		uint64_t *connection = &made_up.words[CONNECTION + i * STRIDE];
@@ -242,7 +243,7 @@ enum { SHCTX = 64, QUEUE = SHCTX + 8, FIRST = 96, SECOND = 112 };
 
 static struct made_up zone(void)
 {
-	struct made_up made_up = { .memory = { read_ranges } };
+	struct made_up made_up = { .memory = { .read_ranges = read_ranges } };
 	uint64_t *words = made_up.words;
 
 	words[0] = 4711;

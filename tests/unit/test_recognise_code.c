@@ -61,7 +61,7 @@ static void copy_module(struct live_luajit *live, struct copied_module *module)
 
 static int set_up(void **state)
 {
-	static struct copied_module module = { .memory = { copied_read } };
+	static struct copied_module module = { .memory = { .read_ranges = copied_read } };
 	struct live_luajit live;
 
 	*state = NULL;

@@ -158,6 +158,64 @@ static void what_cannot_be_read_is_left_out(void **state)
 	assert_null(snapshot_view(fixture->snapshot, BASE + 2 * PAGE, 8));
 }
 
+static uint64_t next_random(uint64_t *random)
+{
+	*random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return *random >> 33;
+}
+
+/* Reads anywhere within what was captured, and across its ends: bytes are right or refused. */
+static void judge_reads(struct snapshot *snapshot, const struct memory_range *captured, size_t count,
+			uint64_t *random)
+{
+	struct memory *memory = snapshot_memory(snapshot);
+	size_t read = 0;
+
+	for (int i = 0; i < 2000; i++) {
+		const struct memory_range *range = &captured[next_random(random) % count];
+		uint64_t address = range->address - 8 + next_random(random) % (range->length + 16);
+		uint8_t bytes[8];
+
+		if (memory_read(memory, address, bytes, sizeof(bytes)) != MEMORY_OK) {
+			assert_true(address < range->address || address + 8 > range->address + range->length);
+			continue;
+		}
+		read++;
+		for (size_t at = 0; at < sizeof(bytes); at++)
+			assert_int_equal(bytes[at], (uint8_t)(address + at));
+	}
+	assert_true(read > 1000);
+}
+
+/* Few ranges are sorted in another way than many; each capture adds to those before. */
+static void ranges_in_any_order_are_read_right(void **state)
+{
+	enum { CAPTURES = 6, RANGES = 60 };
+	static const size_t counts[CAPTURES] = { 1, 2, 15, 60, 7, 30 };
+	struct memory_range ranges[CAPTURES * RANGES];
+	struct fixture *fixture = *state;
+	uint64_t random = 1;
+
+	for (int round = 0; round < 50; round++) {
+		size_t count = 0;
+
+		snapshot_clear(fixture->snapshot);
+		for (size_t i = 0; i < CAPTURES; i++) {
+			for (size_t j = 0; j < counts[i]; j++)
+				ranges[count + j] = (struct memory_range){
+					.address = BASE + PAGE + next_random(&random) % (90 * PAGE),
+					.length = 8 + next_random(&random) % (i % 2 ? 40 : 2 * PAGE),
+				};
+			snapshot_capture(fixture->snapshot, &ranges[count], counts[i]);
+			for (size_t j = 0; j < counts[i]; j++)
+				assert_int_equal(ranges[count + j].status, MEMORY_OK);
+			count += counts[i];
+		}
+		snapshot_seal(fixture->snapshot);
+		judge_reads(fixture->snapshot, ranges, count, &random);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -167,6 +225,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(guesses_do_not_grow_with_what_moves, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_left_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(ranges_in_any_order_are_read_right, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,7 +108,7 @@ static void set_connection(struct made_up *made_up, size_t index, uint64_t data)
 /* Connection 0 has request 0, connection 1 request 1 with the subrequest 2; 2 is free, 3 one of an upstream. */
 static struct made_up worker(void)
 {
-	struct made_up made_up = { .memory = { read_ranges } };
+	struct made_up made_up = { .memory = { .read_ranges = read_ranges } };
 
 	set_request(&made_up, 0, 0, 0);
 	set_request(&made_up, 1, 1, 1);

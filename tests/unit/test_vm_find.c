@@ -202,7 +202,7 @@ static void refuse_to_be_read(struct memory *memory, struct memory_range *ranges
 
 static void requests_are_not_looked_for_in_code_of_another_machine(void **state)
 {
-	struct memory memory = { refuse_to_be_read };
+	struct memory memory = { .read_ranges = refuse_to_be_read };
 	struct request_layout layout;
 
 	(void)state;

@@ -13,6 +13,7 @@
 enum {
 	KNOWN_MAX = 16384, /* cached addresses */
 	OPERANDS_MAX = 16, /* depth of an expression's stack */
+	SAVED_BYTES = 64,  /* below the CFA: return address and all registers that functions keep */
 };
 
 struct cfi {
@@ -28,6 +29,8 @@ struct state {
 	const struct registers *frame;
 	struct memory *stack;
 	uint64_t cfa;
+	bool has_saved; /* else words below the CFA must be read one by one */
+	uint8_t saved[SAVED_BYTES];
 	bool lacks_register; /* an expression used an unknown register */
 };
 
@@ -181,6 +184,30 @@ static bool evaluate(struct state *state, const struct frame_rules *rules, const
 
 /*---- Rules ----*/
 
+static bool find_cfa(struct state *state, const struct frame_rules *rules)
+{
+	const void *saved;
+
+	if (!evaluate(state, rules, &rules->cfa, &state->cfa))
+		return false;
+	saved = memory_view(state->stack, state->cfa - SAVED_BYTES, SAVED_BYTES);
+	state->has_saved = saved;
+	if (saved)
+		memcpy(state->saved, saved, SAVED_BYTES);
+	return true;
+}
+
+/* The word at the CFA plus the offset, which is below it, as a rule. */
+static bool read_saved(struct state *state, uint64_t offset, uint64_t *ret_value)
+{
+	const uint64_t begin = offset + SAVED_BYTES;
+
+	if (!state->has_saved || begin > SAVED_BYTES - sizeof(*ret_value))
+		return memory_u64(state->stack, state->cfa + offset, ret_value);
+	memcpy(ret_value, state->saved + begin, sizeof(*ret_value));
+	return true;
+}
+
 /* Recover the caller's value of a register by its rule. */
 static bool recover(struct state *state, const struct frame_rules *rules, int number, uint64_t *ret_value)
 {
@@ -194,8 +221,7 @@ static bool recover(struct state *state, const struct frame_rules *rules, int nu
 	case FRAME_RULE_VALUE: return evaluate(state, rules, rule, ret_value);
 	case FRAME_RULE_SAVED:
 		return evaluate(state, rules, rule, &address) && memory_u64(state->stack, address, ret_value);
-	case FRAME_RULE_SAVED_AT_CFA:
-		return memory_u64(state->stack, state->cfa + rules->ops[rule->first].number, ret_value);
+	case FRAME_RULE_SAVED_AT_CFA: return read_saved(state, rules->ops[rule->first].number, ret_value);
 	}
 	return false;
 }
@@ -228,8 +254,7 @@ static enum cfi_status apply(const struct frame_rules *rules, const struct regis
 		*ret_caller = caller;
 		return CFI_CALLER;
 	}
-	if (!evaluate(&state, rules, &rules->cfa, &state.cfa) ||
-	    !recover(&state, rules, REGISTER_NUMBER_PC, &caller.pc) ||
+	if (!find_cfa(&state, rules) || !recover(&state, rules, REGISTER_NUMBER_PC, &caller.pc) ||
 	    !recover(&state, rules, REGISTER_NUMBER_SP, &caller.sp))
 		return state.lacks_register ? CFI_REGISTER_UNKNOWN : CFI_NONE;
 	caller.pc = registers_code_address(frame, caller.pc);

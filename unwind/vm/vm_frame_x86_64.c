@@ -160,15 +160,13 @@ bool vm_frame_is_plausible(const struct image *image, const struct layout *layou
 	uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
 	int32_t nresults;
 
-	if (!vm_frame_thread(layout, stack, cframe, &thread) ||
-	    !vm_frame_previous(layout, stack, cframe, &previous) ||
-	    !load(stack, end - FROM_END_RETURN, WORD, &return_address))
-		return false;
-	if (!may_be_object(layout->gc64, thread) || !vm_frame_nresults(layout, stack, cframe, &nresults) ||
-	    nresults < -NRESULTS_MAX || nresults > NRESULTS_MAX ||
-	    (previous != 0 && (previous <= cframe || previous - cframe > NATIVE_STACK_MAX)))
-		return false;
-	if (!image_find(image, return_address))
+	/* Each read rules out most words that are left; a hold tries a dozen. */
+	if (!vm_frame_previous(layout, stack, cframe, &previous) ||
+	    (previous != 0 && (previous <= cframe || previous - cframe > NATIVE_STACK_MAX)) ||
+	    !vm_frame_nresults(layout, stack, cframe, &nresults) || nresults < -NRESULTS_MAX ||
+	    nresults > NRESULTS_MAX || !vm_frame_thread(layout, stack, cframe, &thread) ||
+	    !may_be_object(layout->gc64, thread) ||
+	    !load(stack, end - FROM_END_RETURN, WORD, &return_address) || !image_find(image, return_address))
 		return false;
 	*ret_thread = thread;
 	return true;

@@ -20,5 +20,7 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 
 struct present_memory present_memory(struct memory *live, const struct page_runs *runs)
 {
-	return (struct present_memory){ .memory = { read_ranges }, .live = live, .runs = runs };
+	return (struct present_memory){ .memory = { .read_ranges = read_ranges },
+					.live = live,
+					.runs = runs };
 }
