@@ -111,6 +111,7 @@ struct target {
 	ino_t program_inode;
 	char name[THREAD_NAME_MAX]; /* of the process */
 	struct cpu_clock clock;
+	bool clock_is_kept; /* a timer makes it quick to read, or was refused; not while the target rests */
 	struct threads *threads;
 	struct lua_process *process;     /* NULL after an execve until the next inspection */
 	struct allocations *allocations; /* NULL unless these are sampled */
