@@ -125,6 +125,7 @@ static void a_thread_that_sleeps_has_no_cpu(void **state)
 static void a_thread_is_put_off_its_cpu_to_look_at_it(void **state)
 {
 	struct watched watched = watch("spinner");
+	struct own_turn *turn;
 	cpu_set_t before;
 
 	(void)state;
@@ -134,8 +135,46 @@ static void a_thread_is_put_off_its_cpu_to_look_at_it(void **state)
 	for (int i = 0; i < LOOKS; i++)
 		assert_int_not_equal(look(&watched), PRESENCE_ON_CPU);
 	await_presence(&watched, PRESENCE_PUT_OFF);
+	/* For a while, that is known without asking the kernel when ljspy's turn began. */
+	turn = tracer_turn(watched.tracer);
+	close(turn->sched_fd);
+	turn->sched_fd = -1;
+	assert_true(turn->ahead.until > turn->begin_raw_ns);
+	turn->ahead.until = UINT64_MAX; /* others may have all CPUs for long */
+	await_presence(&watched, PRESENCE_PUT_OFF);
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 	look_away(&watched);
+}
+
+/* A turn on the first CPU that began at the first ms, where the scheduler's clock is a bit ahead. */
+static struct own_turn begun(void)
+{
+	return (struct own_turn){
+		.schedstat_fd = -1,
+		.sched_fd = -1,
+		.begin_raw_ns = 1000000,
+		.ahead = { .ns = 500, .until = 2000000 },
+	};
+}
+
+static void the_beginning_of_a_turn_is_guessed_where_that_is_safe(void **state)
+{
+	struct own_turn turn = begun();
+
+	(void)state;
+	assert_true(own_turn_began_at(&turn, 1000500));
+	assert_true(own_turn_began_at(&turn, 1000000));
+	assert_false(own_turn_began_at(&turn, 1000501));
+	turn = begun();
+	assert_false(own_turn_began_at(&turn, 900000));
+	turn = begun();
+	turn.ahead.cpu = 1;
+	assert_false(own_turn_began_at(&turn, 1000000));
+	turn = begun();
+	turn.ahead.until = 1000000;
+	assert_false(own_turn_began_at(&turn, 1000000));
+	/* It is not known. */
+	assert_false(own_turn_began_at(&turn, 0));
 }
 
 static void a_thread_has_another_cpu(void **state)
@@ -217,6 +256,7 @@ int main(void)
 		cmocka_unit_test(what_the_scheduler_says_is_read),
 		cmocka_unit_test(a_thread_that_sleeps_has_no_cpu),
 		cmocka_unit_test(a_thread_is_put_off_its_cpu_to_look_at_it),
+		cmocka_unit_test(the_beginning_of_a_turn_is_guessed_where_that_is_safe),
 		cmocka_unit_test(a_thread_has_another_cpu),
 		cmocka_unit_test(a_turn_is_used_up),
 		cmocka_unit_test(looks_are_awaited_where_the_thread_runs),

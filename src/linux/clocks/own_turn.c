@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "src/linux/clocks/clock.h"
@@ -15,6 +16,8 @@ enum {
 	BEGINNING_NS = 50 * 1000,
 	/* A sleep this much too long, apart from waiting for a CPU, means that ljspy was stopped. */
 	OVERSLEPT_NS = 2 * 1000 * 1000,
+	/* The scheduler's clock leaves out interrupts. */
+	KNOWN_AHEAD_NS = 1000 * 1000 * 1000,
 };
 
 static bool read_own(int fd, char *text, size_t size)
@@ -46,6 +49,8 @@ static void begin(struct own_turn *turn)
 {
 	/* Reading this clock makes the kernel count up to now, so the value is exact. */
 	turn->begin_cpu_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+	turn->begin_raw_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
+	turn->begin_cpu = sched_getcpu();
 	turn->began_at = 0;
 }
 
@@ -117,14 +122,54 @@ uint64_t own_turn_waited(const struct own_turn *turn)
 	return schedstat.waited_ns > turn->waited_ns ? schedstat.waited_ns - turn->waited_ns : 0;
 }
 
-bool own_turn_began_at(struct own_turn *turn, uint64_t left_at)
+/* When the turn began, by the scheduler's clock; 0 if that cannot be known. Takes 5 us. */
+static uint64_t read_began_at(const struct own_turn *turn)
 {
 	struct switches switches;
 	char text[SCHED_MAX];
 
 	/* While ljspy is on a CPU, the scheduler's clock and ljspy's CPU time advance together. */
-	if (!turn->began_at && read_own(turn->sched_fd, text, sizeof(text)) &&
-	    switches_parse(text, &switches))
-		turn->began_at = switches.left_at - (switches.cpu_ns - turn->begin_cpu_ns);
-	return left_at && left_at <= turn->began_at && turn->began_at - left_at < BEGINNING_NS;
+	if (!read_own(turn->sched_fd, text, sizeof(text)) || !switches_parse(text, &switches))
+		return 0;
+	return switches.left_at - (switches.cpu_ns - turn->begin_cpu_ns);
+}
+
+static bool is_beginning(uint64_t began_at, uint64_t left_at)
+{
+	return left_at <= began_at && began_at - left_at < BEGINNING_NS;
+}
+
+/*
+ * The same, by how far that clock was ahead of another one a moment ago; 0 if that is not known. An
+ * interrupt meanwhile makes this too late.
+ */
+static uint64_t guess_began_at(const struct own_turn *turn)
+{
+	return turn->begin_raw_ns < turn->ahead.until && turn->begin_cpu == turn->ahead.cpu
+		       ? turn->begin_raw_ns + turn->ahead.ns
+		       : 0;
+}
+
+static void note_ahead(struct own_turn *turn)
+{
+	turn->ahead.ns = turn->began_at - turn->begin_raw_ns;
+	turn->ahead.cpu = turn->begin_cpu;
+	turn->ahead.until = turn->begin_cpu >= 0 && turn->begin_cpu == sched_getcpu()
+				    ? turn->begin_raw_ns + KNOWN_AHEAD_NS
+				    : 0;
+}
+
+bool own_turn_began_at(struct own_turn *turn, uint64_t left_at)
+{
+	if (!left_at)
+		return false;
+	if (!turn->began_at) {
+		/* Where the guess says no, it may be too late. */
+		if (is_beginning(guess_began_at(turn), left_at))
+			return true;
+		turn->began_at = read_began_at(turn);
+		if (turn->began_at)
+			note_ahead(turn);
+	}
+	return is_beginning(turn->began_at, left_at);
 }

@@ -30,7 +30,14 @@ struct own_turn {
 	int schedstat_fd, sched_fd; /* -1 if not open */
 	uint64_t waited_ns, runs;   /* of schedstat, when the last sleep began or ended */
 	uint64_t begin_cpu_ns;
-	uint64_t began_at; /* by the scheduler's clock; 0: not read yet */
+	uint64_t begin_raw_ns; /* CLOCK_MONOTONIC_RAW */
+	int begin_cpu;         /* where it began; -1: unknown */
+	uint64_t began_at;     /* by the scheduler's clock; 0: not read yet */
+	struct {
+		uint64_t ns;    /* what the scheduler's clock is ahead of CLOCK_MONOTONIC_RAW */
+		int cpu;        /* on this CPU */
+		uint64_t until; /* by CLOCK_MONOTONIC_RAW; 0: unknown */
+	} ahead;
 };
 
 /* Without schedstat, late_ns is always 0. */
