@@ -153,6 +153,8 @@ int __wrap_cpu_clock_now(const struct cpu_clock *clock, uint64_t *ret_ns)
 
 	if (!is_there(process))
 		return -ESRCH;
+	if (!alarms[process - machine.processes].armed)
+		machine.sums += process->thread_count;
 	*ret_ns = made_up_cpu_ns(process, machine.now_ns);
 	return 0;
 }

@@ -49,6 +49,7 @@ struct made_up_machine {
 	uint64_t oversleep_ns;
 
 	unsigned long waits, stops, alarms, rehearsals, measures; /* counted */
+	unsigned long sums; /* how many threads' CPU times were added up to read clocks without a timer */
 };
 
 extern struct made_up_machine machine;

@@ -199,6 +199,8 @@ static void threads_that_sleep_for_long_are_left_alone_until_they_run(void **sta
 	assert_true(sum_of(process, 7)->samples > 60 * 3 * MS / period_ns / 2);
 	/* Some four measures for each sample, not one for each of the threads. */
 	assert_true(machine.measures < result.figures.samples * MADE_UP_THREADS / 2);
+	/* Nor does the kernel add up all threads' times at each look. */
+	assert_true(machine.sums < result.figures.samples);
 }
 
 static void thread_has_its_cpu_time_from_its_start_on(void **state)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Clocks and alarms of other processes' CPU time. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/cpu_clock.h"
 #include "tests/unit/target_process.h"
 
@@ -94,12 +96,85 @@ static void clock_of_an_ended_process_stands(void **state)
 	cpu_clock_close(&clock);
 }
 
+static void *sleep_for_good(void *context)
+{
+	for (;;)
+		pause();
+	return context;
+}
+
+/* A child with so many threads, which all sleep. */
+static pid_t start_threads(int count)
+{
+	int ready[2];
+	char byte = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		pthread_t thread;
+
+		alarm(60);
+		for (int i = 1; i < count && !byte; i++)
+			byte = pthread_create(&thread, NULL, sleep_for_good, NULL) != 0;
+		if (write(ready[1], &byte, 1) == 1)
+			sleep_for_good(NULL);
+		_exit(1);
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(byte, 0);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+/* The quickest of many reads: whoever else runs makes them slower. */
+static uint64_t time_of_read(const struct cpu_clock *clock)
+{
+	uint64_t least = UINT64_MAX, ns;
+
+	for (int i = 0; i < 1000; i++) {
+		uint64_t begin = clock_now_ns(CLOCK_MONOTONIC), took;
+
+		assert_int_equal(cpu_clock_now(clock, &ns), 0);
+		took = clock_now_ns(CLOCK_MONOTONIC) - begin;
+		least = took < least ? took : least;
+	}
+	return least;
+}
+
+/* The kernel then keeps the sum over the threads: the sampler relies on it. */
+static void clock_of_many_threads_is_quick_to_read_with_a_timer(void **state)
+{
+	enum { THREADS = 500 };
+	pid_t pid = start_threads(THREADS);
+	uint64_t without, with, sum, kept;
+	struct cpu_clock clock;
+
+	(void)state;
+	assert_int_equal(cpu_clock_open(pid, &clock), 0);
+	assert_int_equal(cpu_clock_now(&clock, &sum), 0);
+	without = time_of_read(&clock);
+	assert_int_equal(cpu_clock_start(&clock, SIGRTMIN, 0, UINT64_C(100000000) * second_ns), 0);
+	with = time_of_read(&clock);
+	assert_int_equal(cpu_clock_now(&clock, &kept), 0);
+	print_message("%u ns, %u with a timer\n", (unsigned int)without, (unsigned int)with);
+	assert_true(kept >= sum);
+	assert_true(with < without / 2);
+	cpu_clock_close(&clock);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alarm_counts_every_period_of_cpu_time),
 		cmocka_unit_test(alarm_is_silent_while_the_target_sleeps),
 		cmocka_unit_test(clock_of_an_ended_process_stands),
+		cmocka_unit_test(clock_of_many_threads_is_quick_to_read_with_a_timer),
 	};
 	sigset_t alarm;
 
