@@ -130,6 +130,20 @@ static size_t certain_frames(const struct trace_path *path, const struct layout 
 	return certain;
 }
 
+/*
+ * The same for code that may be IR_LOOP's: between the end of the segment before this snapshot's and its beginning.
+ */
+static size_t certain_between(const struct trace_path *path, const struct layout *layout, uint32_t snapshot)
+{
+	struct chain before, after;
+
+	if (snapshot == 0 || !path->segments[snapshot - 1].found)
+		return 0;
+	load_chain(path, layout, path->segments[snapshot - 1].last, &before);
+	load_chain(path, layout, path->segments[snapshot].first, &after);
+	return agreement(&before, &after);
+}
+
 /*---- Making the table ----*/
 
 static void keep_proto(struct trace_table *table, const struct proto *proto)
@@ -277,6 +291,12 @@ static bool keep_points(struct trace_table *table, const struct trace_path *path
 		table->rows[i].point = fit_base(path, path->point_of[index], piece->lowered);
 		table->rows[i].base_is_unknown = !is_counted || table->rows[i].point == NO_POINT;
 		table->rows[i].certain = (uint16_t)certain;
+		if (piece->joins_loop) {
+			size_t between = certain_between(path, layout, low);
+
+			if (between < certain)
+				table->rows[i].certain = (uint16_t)between;
+		}
 	}
 	return true;
 }

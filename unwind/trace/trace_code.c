@@ -478,6 +478,37 @@ static bool load_ir(struct trace_block_code *block)
 	return true;
 }
 
+/*
+ * May this instruction, at the start of the segment that IR_LOOP begins, be IR_LOOP's (asm_loop(), asm_phi_shuffle())?
+ * These copy registers, make constants, spill and reload, and may take a step of the collector.
+ */
+static bool may_join_loop(const struct trace_block_code *block, const struct machine_instruction *machine,
+			  uint32_t ref)
+{
+	const struct trace_instruction *ins = &block->ir[ref - TRACE_REF_BASE];
+
+	if (machine->checks_gc)
+		return true;
+	if (machine->exits || machine->calls || (machine->stores && !machine->on_stack) ||
+	    (machine->loads && !machine->on_stack && !machine->by_global))
+		return false;
+	return !is_typical(ins, machine) || !has_result(ins) ||
+	       !(machine->written & trace_register(ins->reg));
+}
+
+static void mark_joins(const struct trace_block_code *block, struct trace_code *code)
+{
+	for (size_t i = 1; i < block->count; i++) {
+		const struct machine_instruction *machine = &block->code[i];
+		struct code_piece *piece = &code->pieces[i];
+		bool begins = machine->low_snapshot != machine[-1].low_snapshot;
+
+		piece->joins_loop = block->ir[machine->low - TRACE_REF_BASE].op == IR_LOOP &&
+				    (begins || piece[-1].joins_loop) &&
+				    may_join_loop(block, machine, piece->ref);
+	}
+}
+
 bool trace_code_align(struct trace_code *code, const struct trace *trace, const struct layout *layout,
 		      const uint8_t *bytes, const struct trace_exits *exits)
 {
@@ -514,6 +545,7 @@ bool trace_code_align(struct trace_code *code, const struct trace *trace, const 
 				.base_is_moved = i >= block.moved_from,
 			};
 		}
+		mark_joins(&block, code);
 	} else {
 		trace_code_clear(code);
 	}

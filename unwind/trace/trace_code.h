@@ -34,6 +34,7 @@ struct code_piece {
 	bool is_quick;      /* takes no time itself; reached only from the piece before it */
 	bool is_after_slow; /* reached only from the piece before it, which takes far longer */
 	bool base_is_moved; /* the trace links to a higher frame; jit_base is that frame's */
+	bool joins_loop;    /* it may be IR_LOOP's, which moves values to where the loop has them */
 };
 
 struct trace_code {
