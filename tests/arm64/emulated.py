@@ -16,6 +16,7 @@ depend on how fast this machine is. There
 - ljspy records a program of tests/programs, and every stack must be on the program's list;
 - ljspy records a worker of nginx under load, and is killed while it does (nginx.py);
 - naps in system calls that a stop would end with EINTR end as they should (waits.py);
+- the other commands and clocks are judged by the programs of their own tests (commands.py);
 - a part of it runs again on a kernel with larger pages.
 """
 
@@ -28,6 +29,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests")]
 
+import commands  # noqa: E402, pylint: disable=wrong-import-position
 import emulator  # noqa: E402, pylint: disable=wrong-import-position
 import jit_truth  # noqa: E402, pylint: disable=wrong-import-position
 import machine  # noqa: E402, pylint: disable=wrong-import-position
@@ -113,6 +115,12 @@ def boot_whole(build, sysroot, steps):
     return machine.boot(root)
 
 
+def boot_commands(build, sysroot):
+    root = lay_base(build, sysroot, (), commands.COMMANDS)
+    emulator.lay_commands(root, commands.lay(root, build, sysroot))
+    return machine.boot(root)
+
+
 def lines_of(said, word):
     return re.findall(rf"(?m)^{word} ?(.*)$", said)
 
@@ -167,6 +175,10 @@ def judge_part(said, stepped):
     yield from judge_steps(said, count(stepped))
     yield from judge_dump(said)
     yield from judge_record(said)
+    yield from ended(said)
+
+
+def ended(said):
     if "all done" not in said:
         yield f"The emulated machine did not come to its end: {said[-2000:]}"
 
@@ -182,8 +194,10 @@ def main():
     print("\n".join(re.findall(r"kernel .*", said)))
     faults = [*judge_steps(said, count(STEPPED, SAMPLED)), *judge_dump(said), *judge_record(said),
               *nginx.judge(said), *waits.judge(said), *jit_truth.judge_all(said, TRUTH, TRUTH_PROGRAMS)]
-    if "all done" not in said:
-        faults.append(f"The emulated machine did not come to its end: {said[-2000:]}")
+    faults += ended(said)
+    said = boot_commands(build, sysroot)
+    (machine.WORK / "said-commands").write_text(said, encoding="utf-8")
+    faults += [*commands.judge(said), *ended(said)]
     said = boot_part(build, sysroot, LARGE_PAGES_STEPS, LARGE_PAGES_STEPPED, *LARGE_PAGES)
     print("\n".join(re.findall(r"(?:kernel|KernelPageSize:) .*", said)))
     faults += [*judge_part(said, LARGE_PAGES_STEPPED)] if "16 kB" in said else ["no pages of 16 KiB"]

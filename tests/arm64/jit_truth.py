@@ -7,10 +7,7 @@ jit_truth.py BUILD SYSROOT [DOCUMENT [RELEASE...]]
 BUILD has tests/jit-truth/sample, built for arm64. DOCUMENT ("-" for none) has a table to write.
 """
 
-import base64
-import gzip
 import pathlib
-import re
 import shutil
 import sys
 import tempfile
@@ -28,8 +25,7 @@ BUILDS = {"2025": "trixie", "2022": "bookworm"}
 SYSROOT = machine.WORK / "sysroot"
 CROSS = "HOST_CC=gcc", "CROSS=aarch64-linux-gnu-", "TARGET_SYS=Linux", f"TARGET_FLAGS=--sysroot={SYSROOT}"
 SECONDS, RATE = 2, 200  # of the emulated machine's time
-COMMANDS = "gzip base64 cat"
-SENT = re.compile(r"(?ms)^begin (\S+) (\S+) (\S+)$(.*?)^end$")
+COMMANDS = f"{machine.SENDING} cat"
 
 
 def luajit(release):
@@ -48,7 +44,6 @@ def lay(root, build, sysroot, releases, programs):
 
 
 def commands(releases, programs):
-    """Each file is sent as text, for the machine has only a console."""
     yield "cd /jit-truth"
     for release in releases:
         for program in programs:
@@ -58,14 +53,15 @@ def commands(releases, programs):
             yield "until test -s /tmp/truth || test $tries = 100; do sleep 0.1; tries=$((tries + 1)); done"
             yield f"sample $target {SECONDS} {RATE} /tmp/truth >/tmp/samples; kill -9 $target; cat /tmp/said"
             for name in ("truth", "samples"):
-                yield f'echo "begin {release} {program} {name}"; gzip -c /tmp/{name} | base64; echo end'
+                yield machine.send(f"/tmp/{name}", f"{release} {program} {name}")
 
 
 def tallies(said):
     """For each release and program: judge.tally()."""
     sent = {}
-    for release, program, name, text in SENT.findall(said):
-        sent.setdefault((release, program), {})[name] = gzip.decompress(base64.b64decode(text))
+    for title, content in machine.sent(said).items():
+        if (words := title.split())[:1] and words[0] in BUILDS:
+            sent.setdefault(tuple(words[:2]), {})[words[2]] = content
     for key, files in sent.items():
         with tempfile.TemporaryDirectory() as work:
             for name, content in files.items():

@@ -21,6 +21,18 @@ RATE = 499
 # The error of a share of time, if ljspy gets a CPU for each look.
 TOLERANCE = 0.04
 
+# What a wait's leaves read as, with --off-cpu.
+LEAVES = {
+    "resolve": r"DNS lookup at 127\.0\.0\.1:53 \(recvfrom\)",
+    "resolve_by_poll": r"DNS lookup at 127\.0\.0\.1:53 \(p?poll\)",
+    "connect": r"connect 127\.0\.0\.1:\d+",
+    "read_pipe": "read pipe",
+    "read_fifo": r"read /\S+",
+    "execute": "wait4 (sh|sleep)",
+    "lock": r"futex \(condition\)",
+    "sleep": "clock_nanosleep",
+}
+
 
 class Recorded(NamedTuple):
     document: dict
@@ -63,10 +75,14 @@ def record(directory, *turns, seconds=3):
     result = ljspy.run("record", "--clock", "wall", "-r", RATE, "-o", path, "--",
                        ljspy.luajit("luajit"), PROGRAM, seconds, *turns)  # fmt: skip
     assert result.returncode == ljspy.OK, result.stderr
-    *waits, (_, interrupted) = (line.split() for line in result.stdout.splitlines())
-    document = report(path)
+    return recorded_of(report(path), result.stdout)
+
+
+def recorded_of(document, said, rate=RATE):
+    """From the recording of a program, and what it has said."""
+    *waits, (_, interrupted) = (line.split() for line in said.splitlines())
     figures = document["figures"]
-    missed = figures["missed_ticks"] / (RATE * figures["duration_ms"] / 1000)
+    missed = figures["missed_ticks"] / (rate * figures["duration_ms"] / 1000)
     spent = {wait: float(seconds_in) for wait, _, seconds_in in waits}
     return Recorded(document, spent, {int(line): wait for wait, line, _ in waits}, missed, int(interrupted))
 
@@ -123,25 +139,19 @@ def leaves_of(document, recorded):
     return leaves
 
 
+def right_leaves(leaves):
+    """Those that read as they should, with their waits."""
+    return {(wait, leaf) for wait, text in LEAVES.items() for leaf in leaves[wait] if re.fullmatch(rf"{text} \[kernel\]", leaf)}
+
+
 def test_time_off_the_cpu_has_what_is_waited_for_as_leaf(tmp_path):
     recorded = record(tmp_path, "resolve", "resolve_by_poll", "connect", "read_pipe", "read_fifo", "execute", "lock",
                       "sleep", "events")  # fmt: skip
     assert recorded.interrupted == 0
     leaves = leaves_of(report(tmp_path / "wall.ljspy", "--off-cpu"), recorded)
-    expected = {
-        "resolve": r"DNS lookup at 127\.0\.0\.1:53 \(recvfrom\)",
-        "resolve_by_poll": r"DNS lookup at 127\.0\.0\.1:53 \(poll\)",
-        "connect": r"connect 127\.0\.0\.1:\d+",
-        "read_pipe": "read pipe",
-        "read_fifo": r"read /\S+",
-        "execute": "wait4 (sh|sleep)",
-        "lock": r"futex \(condition\)",
-        "sleep": "clock_nanosleep",
-    }
-    right = {(wait, leaf) for wait in expected for leaf in leaves[wait]
-             if re.fullmatch(rf"{expected[wait]} \[kernel\]", leaf)}  # fmt: skip
+    right = right_leaves(leaves)
     # On a busy machine ljspy may miss all of one wait.
-    assert len({wait for wait, _ in right}) >= len(expected) - 2, leaves
+    assert len({wait for wait, _ in right}) >= len(LEAVES) - 2, leaves
     others = {leaf for wait, found in leaves.items() for leaf in found if (wait, leaf) not in right}
     assert not any(re.match("DNS|connect|futex|clock_nanosleep", leaf) for leaf in others), leaves
     # The report omits an event loop's own wait, unless asked for it.

@@ -12,7 +12,7 @@ ffi.cdef [[
 	typedef struct { long sec, nsec; } timespec;
 	typedef struct { uint16_t family, port; uint32_t address; char zero[8]; } address;
 	typedef struct { int fd; short events, revents; } pollfd;
-	typedef union { char bytes[40]; long align; } pthread_mutex;
+	typedef union { char bytes[48]; long align; } pthread_mutex;
 	int clock_gettime(int clock, timespec *now);
 	int usleep(unsigned int us);
 	int socket(int family, int type, int protocol);

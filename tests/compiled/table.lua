@@ -93,7 +93,7 @@ for number = 1, 1000 do
 	if info then
 		local mcode, address = util.tracemc(number)
 		print(number, info.link, info.linktype, info.nexit, info.nins, mcode and #mcode or 0,
-			string.format("0x%x", address % 2 ^ 47), parents[number] or 0)
+			string.format("0x%x", address % 2 ^ 48), parents[number] or 0)
 	end
 end
 io.write("ready\n")

@@ -16,9 +16,12 @@ PROGRAM = ljspy.ROOT / "tests/compiled/table.lua"
 def parked(runtime):
     """A program that waits, and what jit.util says of its traces, by number."""
     with ljspy.Target([ljspy.luajit(runtime), PROGRAM]) as target:
-        lines = target.read_until(b"ready\n").splitlines()[:-1]
-        target.truth = {int(row[0]): row[1:] for row in (line.split("\t") for line in lines)}
+        target.truth = truth_of(target.read_until(b"ready\n"))
         yield target
+
+
+def truth_of(said):
+    return {int(row[0]): row[1:] for row in (line.split("\t") for line in said.split("ready")[0].splitlines())}
 
 
 def table(target, *options):
@@ -34,11 +37,14 @@ def line_of(text):
 
 
 def test_the_table_is_what_the_vm_says(parked):
-    process, vm = table(parked, "-d", "100ms")
+    assert_table(*table(parked, "-d", "100ms"), parked.truth)
+
+
+def assert_table(process, vm, truth):
     assert process["samples"] == 0 and vm["complete"] and vm["jit"]
-    assert {trace["number"] for trace in vm["traces"]} == set(parked.truth)
+    assert {trace["number"] for trace in vm["traces"]} == set(truth)
     for trace in vm["traces"]:
-        link, linktype, exits, instructions, mcode_bytes, mcode, parent = parked.truth[trace["number"]]
+        link, linktype, exits, instructions, mcode_bytes, mcode, parent = truth[trace["number"]]
         assert (trace["link"] or 0, trace["linktype"]) == (int(link), linktype)
         assert (trace["snapshots"], trace["instructions"]) == (int(exits), int(instructions))
         assert (trace["mcode_bytes"], trace["mcode"]) == (int(mcode_bytes), mcode)
