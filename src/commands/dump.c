@@ -2,7 +2,6 @@
 /* ljspy dump: every stack, once. */
 #include "src/commands/commands.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
@@ -19,13 +18,12 @@
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
 #include "src/survey/asleep.h"
+#include "src/survey/core_stacks.h"
 #include "src/survey/dump_stacks.h"
 #include "src/survey/traced_process.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
 #include "src/targets/core_look.h"
-#include "unwind/native/core_registers.h"
-#include "unwind/stack/arm64_thread.h"
 
 enum {
 	STOP_TIMEOUT_NS = 200 * 1000 * 1000,
@@ -311,78 +309,45 @@ static void dump_process(struct dump *dump, pid_t pid)
 	end_process(dump);
 }
 
-/* Dump a thread of the core by its machine; skip a note that is too short for it. */
-static int dump_core_thread(struct dump *dump, uint16_t machine, struct core_note note)
+static int dump_core_stacks(struct dump *dump, struct core_file *core, bool is_other)
 {
-	struct dump_thread thread = { .state = "in core file" };
-	struct arm64_registers arm64;
-	struct capture_hints hints = { 0 };
-	struct registers registers;
-	bool whole = true;
-	int error = 0;
-
-	if (machine != MACHINE_OWN) {
-		if (arm64_registers_read(note.bytes, note.size, &thread.tid, &arm64))
-			error = dump_arm64_thread(dump->process, &thread, &arm64, dump->report, &whole);
-	} else if (core_registers_read(note.bytes, note.size, &thread.tid, &registers)) {
-		hints.tid = thread.tid;
-		lua_process_capture(dump->process, &registers, &hints);
-		error = dump_thread(dump->process, &thread, false, dump->report, &whole);
-	}
-	if (!error && !whole)
-		note_lost(dump, thread.tid);
-	return error;
-}
-
-static int dump_core_threads(struct dump *dump, struct core_file *core)
-{
-	int error = 0;
-
-	for (size_t i = 0; i < core_file_thread_count(core) && !error; i++)
-		error = dump_core_thread(dump, core_file_machine(core), core_file_thread(core, i));
-	return error;
-}
-
-static int dump_core_stacks(struct dump *dump, struct core_file *core)
-{
-	struct namer_options namer = namer_options(dump->options);
-	int error = lua_process_open_core(core, dump->functions, &namer, &dump->process);
+	const struct core_stacks_options options = {
+		.namer = namer_options(dump->options),
+		.layout = dump->options->layout,
+		.wants_values = dump->options->locals,
+	};
+	int error = (is_other ? core_stacks_read_other : core_stacks_read)(core, &options, dump->functions,
+									   &dump->report);
 
 	if (error)
 		return error;
-	lua_process_give_layout(dump->process, dump->options->layout);
-	if (dump->options->locals && lua_process_want_values(dump->process))
-		return -ENOMEM;
-	dump->report = dump_process_new(core_file_pid(core), core_file_name(core));
-	if (!dump->report)
-		return -ENOMEM;
-	error = lua_process_refresh(dump->process, true);
-	if (error)
-		return error;
-	if (lua_process_global_count(dump->process) == 0) {
+	if (dump->report->vm_count == 0) {
 		message_warn("%s", core_unknown_layout);
 		dump->status = EXIT_WITH_ERRORS;
 	}
-	error = dump_core_threads(dump, core);
-	if (!error)
-		error = dump_coroutines(dump->process, NULL, dump->report);
+	for (size_t i = 0; i < dump->report->thread_count; i++) {
+		const struct dump_thread *thread = &dump->report->threads[i];
+
+		if (!dump_is_whole(thread->stack.frames, thread->stack.count))
+			note_lost(dump, thread->tid);
+	}
 	note_incomplete(dump);
-	return error ? error : write_report(dump);
+	return write_report(dump);
 }
 
 static void dump_core(struct dump *dump, const char *path)
 {
 	const char *problem = NULL;
 	struct core_file *core = NULL;
+	bool is_other = false;
 	int error = core_file_open(path, &core, &problem);
 
-	if (!error && !core_registers_machine(core_file_machine(core)) &&
-	    core_file_machine(core) != EM_AARCH64) {
+	if (!error && !core_stacks_machine(core, &is_other)) {
 		error = -EBADMSG;
 		problem = "is a core file of a machine that is not supported";
 	}
 	if (!error)
-		error = dump_core_stacks(dump, core);
+		error = dump_core_stacks(dump, core, is_other);
 	if (error) {
 		core_explain(path, error, problem);
 		dump->status = EXIT_NOTHING_DONE;

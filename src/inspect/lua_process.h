@@ -30,7 +30,6 @@
 #include "unwind/values/frame_values.h"
 
 struct known_files;
-struct arm64_registers;
 struct lua_process;
 struct maps;
 
@@ -129,13 +128,6 @@ uint64_t lua_process_coroutine_address(const struct lua_process *process, size_t
 enum coroutine_state lua_process_coroutine_state(const struct lua_process *process, size_t index);
 int lua_process_unwind_coroutine(struct lua_process *process, size_t index, const struct frame **ret_frames,
 				 size_t *ret_count);
-
-/*
- * Frames of a thread of an arm64 core file, as from lua_process_unwind(). The only
- * native frame is the one that runs.
- */
-int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_registers *registers,
-			     const struct frame **ret_frames, size_t *ret_count);
 
 /*
  * Frames of the thread captured last, leaf first; valid until the next call.

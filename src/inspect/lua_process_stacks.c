@@ -6,7 +6,6 @@
 
 #include "src/linux/threads/thread_registers.h"
 #include "unwind/lua/lua_names.h"
-#include "unwind/stack/arm64_thread.h"
 #include "unwind/stack/merge_lua.h"
 #include "unwind/stack/merge_state.h"
 
@@ -151,26 +150,6 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 void lua_process_note_unwound(const struct lua_process *process, struct capture_hints *hints)
 {
 	capture_note_frames_end(&process->capture, process->stack.native_end, hints);
-}
-
-int lua_process_unwind_arm64(struct lua_process *process, const struct arm64_registers *registers,
-			     const struct frame **ret_frames, size_t *ret_count)
-{
-	const struct mapping *stack = maps_find(process->maps, registers->sp);
-	const struct capture_process shared = capture_process(process);
-	struct arm64_thread thread;
-	int error;
-
-	arm64_thread_find(process->memory, process->lua, registers, stack ? stack->end : registers->sp,
-			  &thread);
-	snapshot_clear(process->snapshot);
-	process->capture.thread_count = 0;
-	if (thread.global)
-		capture_coroutines(&process->capture, &shared, thread.global, thread.threads,
-				   thread.thread_count);
-	error = merge_lua_threads(&process->capture, process->memory, process->objects, &thread.top,
-				  &process->stack);
-	return error ? error : namer_name(process->namer, &process->stack, ret_frames, ret_count);
 }
 
 /* Find the requests that the coroutines work for while nothing runs; none for those that have ended. */

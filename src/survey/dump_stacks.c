@@ -23,7 +23,7 @@ int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason, 
 	return dump_process_add_thread(report, thread, &(struct dump_stack){ .frames = &frame, .count = 1 });
 }
 
-static bool is_whole(const struct frame *frames, size_t count)
+bool dump_is_whole(const struct frame *frames, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (frames[i].function->kind == FRAME_LOST)
@@ -65,20 +65,6 @@ static int add_thread(struct lua_process *process, const struct dump_thread *thr
 	return error ? error : dump_process_add_thread(report, thread, &stack);
 }
 
-int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thread,
-		      const struct arm64_registers *registers, struct dump_process *report, bool *ret_whole)
-{
-	const struct frame *frames;
-	size_t count;
-	int error = lua_process_unwind_arm64(process, registers, &frames, &count);
-
-	if (!error)
-		error = add_thread(process, thread, frames, count, report);
-	if (!error)
-		*ret_whole = is_whole(frames, count);
-	return error;
-}
-
 int dump_thread(struct lua_process *process, const struct dump_thread *thread, bool only_whole,
 		struct dump_process *report, bool *ret_whole)
 {
@@ -90,7 +76,7 @@ int dump_thread(struct lua_process *process, const struct dump_thread *thread, b
 
 	if (error)
 		return error;
-	*ret_whole = is_whole(frames, count);
+	*ret_whole = dump_is_whole(frames, count);
 	found.phase = lua_process_phase(process);
 	if (*ret_whole || !only_whole)
 		error = add_thread(process, &found, frames, count, report);

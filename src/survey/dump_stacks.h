@@ -21,9 +21,8 @@
 int dump_thread(struct lua_process *process, const struct dump_thread *thread, bool only_whole,
 		struct dump_process *report, bool *ret_whole);
 
-/* The same for a thread of an arm64 core file. */
-int dump_arm64_thread(struct lua_process *process, const struct dump_thread *thread,
-		      const struct arm64_registers *registers, struct dump_process *report, bool *ret_whole);
+/* Is no part of a stack lost? */
+bool dump_is_whole(const struct frame *frames, size_t count);
 
 /* Add a thread whose stack is unknown for that reason. 0 or -ENOMEM. */
 int dump_lost_thread(const struct dump_thread *thread, enum lost_reason reason, struct dump_process *report);

@@ -101,7 +101,7 @@ void target_write_line(struct target *target)
 
 int target_registers(const struct target *target, struct registers *ret_registers)
 {
-	struct user_regs_struct regs;
+	struct kernel_registers regs;
 	struct iovec io = { &regs, sizeof(regs) };
 
 	if (ptrace(PTRACE_GETREGSET, target->pid, NT_PRSTATUS, &io))

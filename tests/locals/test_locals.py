@@ -179,4 +179,4 @@ def test_arm64_cores_have_the_values(tmp_path):
         truth = judge_locals.parse_truth(process.said)
         assert ljspy.wait_until(lambda: ljspy.status_field(process.target.pid, "State") == "S")
         core = process.core()
-    assert judged(judge_locals.dump("--core", core, statuses=(ljspy.WITH_ERRORS,)), truth, path.name) > 5
+    assert judged(judge_locals.dump("--core", core), truth, path.name) > 5

@@ -8,10 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __x86_64__
+#include "unwind/elf/machine.h"
+
+#ifdef LJSPY_READS_X86_64
 enum { PLT_IRELATIVE = R_X86_64_IRELATIVE, PLT_PUSHES = true };
 #endif
-#ifdef __aarch64__
+#ifdef LJSPY_READS_ARM64
 enum { PLT_IRELATIVE = R_AARCH64_IRELATIVE, PLT_PUSHES = false };
 #endif
 /* PLT_PUSHES: do entries push anything, behind their jump? */

@@ -14,15 +14,14 @@
 #include <stdint.h>
 
 #include "memory/memory.h"
+#include "unwind/elf/machine.h"
 
-#ifdef __x86_64__
+#ifdef LJSPY_READS_X86_64
 #include "unwind/elf/registers_x86_64.h"
 #endif
-#ifdef __aarch64__
+#ifdef LJSPY_READS_ARM64
 #include "unwind/elf/registers_arm64.h"
 #endif
-
-struct user_regs_struct;
 
 /* The arguments of the system call that the thread is in, and its result. */
 enum { CALL_ARGUMENTS = 6 };
@@ -30,8 +29,11 @@ void registers_call_arguments(const struct registers *registers,
 			      uint64_t ret_arguments[static CALL_ARGUMENTS]);
 int64_t registers_call_result(const struct registers *registers);
 
-/* Take a thread's registers as the kernel gives them to ptrace and to cores. */
-void registers_take(const struct user_regs_struct *regs, struct registers *ret_registers);
+/*
+ * Take a thread's registers as the kernel gives them to ptrace and to cores: in each machine's own struct
+ * kernel_registers, which is user_regs_struct there.
+ */
+void registers_take(const struct kernel_registers *regs, struct registers *ret_registers);
 
 /* The code address that a return address in a register or on the stack stands for: without its signature. */
 uint64_t registers_code_address(const struct registers *registers, uint64_t value);

@@ -3,7 +3,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <sys/user.h>
 
 /*
  * Without the kernel's word: bits 48 to 54, below the bit that tells the kernel's
@@ -23,7 +22,7 @@ int64_t registers_call_result(const struct registers *registers)
 	return (int64_t)registers->x[REGISTER_X0];
 }
 
-void registers_take(const struct user_regs_struct *regs, struct registers *ret_registers)
+void registers_take(const struct kernel_registers *regs, struct registers *ret_registers)
 {
 	struct registers registers = {
 		.sp = regs->sp,

@@ -24,6 +24,11 @@ enum register_set {
 	REGISTERS_ALL_BUT_PC_AND_SP = (1 << 12) - 1,
 };
 
+/* struct user_pt_regs (asm/ptrace.h) */
+struct kernel_registers {
+	uint64_t regs[X_REGISTERS], sp, pc, pstate;
+};
+
 struct registers {
 	uint64_t x[X_REGISTERS];
 	uint64_t sp;

@@ -3,7 +3,6 @@
 
 #include <stddef.h>
 #include <string.h>
-#include <sys/user.h>
 
 static const struct {
 	size_t offset;
@@ -42,7 +41,7 @@ int64_t registers_call_result(const struct registers *registers)
 	return (int64_t)registers->rax;
 }
 
-void registers_take(const struct user_regs_struct *regs, struct registers *ret_registers)
+void registers_take(const struct kernel_registers *regs, struct registers *ret_registers)
 {
 	*ret_registers = (struct registers){
 		.rax = regs->rax,

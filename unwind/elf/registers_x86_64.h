@@ -20,6 +20,12 @@ enum register_set {
 	REGISTERS_ALL_BUT_PC_AND_SP = (1 << 7) - 1,
 };
 
+/* struct user_regs_struct (asm/user_64.h) */
+struct kernel_registers {
+	uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
+	uint64_t orig_rax, rip, cs, eflags, rsp, ss, fs_base, gs_base, ds, es, fs, gs;
+};
+
 struct registers {
 	uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, sp;
 	uint64_t r8, r9, r10, r11, r12, r13, r14, r15;

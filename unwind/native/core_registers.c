@@ -2,8 +2,9 @@
 #include "unwind/native/core_registers.h"
 
 #include <string.h>
-#include <sys/procfs.h>
-#include <sys/user.h>
+
+/* struct elf_prstatus (linux/elfcore.h), the same for all machines of 64 bits up to the registers. */
+enum { PRSTATUS_PID = 32, PRSTATUS_REGISTERS = 112 };
 
 bool core_registers_machine(uint16_t machine)
 {
@@ -12,15 +13,14 @@ bool core_registers_machine(uint16_t machine)
 
 bool core_registers_read(const uint8_t *note, size_t size, pid_t *ret_tid, struct registers *ret_registers)
 {
-	struct elf_prstatus status;
-	struct user_regs_struct user;
+	struct kernel_registers registers;
+	int32_t tid;
 
-	_Static_assert(sizeof(status.pr_reg) == sizeof(user), "pr_reg is a user_regs_struct");
-	if (size < sizeof(status))
+	if (size < PRSTATUS_REGISTERS + sizeof(registers))
 		return false;
-	memcpy(&status, note, sizeof(status));
-	memcpy(&user, &status.pr_reg, sizeof(user));
-	*ret_tid = status.pr_pid;
-	registers_take(&user, ret_registers);
+	memcpy(&tid, note + PRSTATUS_PID, sizeof(tid));
+	memcpy(&registers, note + PRSTATUS_REGISTERS, sizeof(registers));
+	*ret_tid = tid;
+	registers_take(&registers, ret_registers);
 	return true;
 }

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/native/signal_frame.h"
 
-#include <signal.h>
-#include <stddef.h>
 #include <string.h>
-#include <ucontext.h>
 
-/* struct rt_sigframe (arch/arm64/kernel/signal.c) is a siginfo_t and a ucontext_t. */
-enum { FRAME_CONTEXT = sizeof(siginfo_t) };
+/*
+ * struct rt_sigframe (arch/arm64/kernel/signal.c) is a siginfo_t of 128 bytes and a struct ucontext (asm/ucontext.h),
+ * whose uc_mcontext is a struct sigcontext (asm/sigcontext.h), aligned to 16 bytes.
+ */
+enum { FRAME_CONTEXT = 128 + 176 };
+
+struct signal_context {
+	uint64_t fault_address;
+	struct kernel_registers registers;
+};
 
 bool signal_frame_is_at(struct memory *text, uint64_t pc)
 {
@@ -24,16 +29,14 @@ bool signal_frame_interrupted(struct memory *stack, const struct registers *fram
 			      struct registers *ret_interrupted)
 {
 	struct registers interrupted = *frame;
-	mcontext_t context;
+	struct signal_context context;
 
-	if (memory_read(stack, frame->sp + FRAME_CONTEXT + offsetof(ucontext_t, uc_mcontext), &context,
-			offsetof(mcontext_t, __reserved)) != MEMORY_OK)
+	if (memory_read(stack, frame->sp + FRAME_CONTEXT, &context, sizeof(context)) != MEMORY_OK)
 		return false;
-	_Static_assert(sizeof(context.regs) == sizeof(interrupted.x), "x0 to x30");
-	memcpy(interrupted.x, context.regs, sizeof(interrupted.x));
-	interrupted.sp = context.sp;
-	interrupted.pc = context.pc;
-	interrupted.flags = context.pstate;
+	memcpy(interrupted.x, context.registers.regs, sizeof(interrupted.x));
+	interrupted.sp = context.registers.sp;
+	interrupted.pc = context.registers.pc;
+	interrupted.flags = context.registers.pstate;
 	interrupted.call_number = UINT64_MAX;
 	interrupted.unknown = 0;
 	*ret_interrupted = interrupted;

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/native/signal_frame.h"
 
-#include <stddef.h>
 #include <string.h>
-#include <ucontext.h>
+
+/* In struct ucontext (asm/ucontext.h): the struct sigcontext_64 (asm/sigcontext.h), of which this is the beginning. */
+enum { FRAME_CONTEXT = 40 };
+
+struct signal_context {
+	uint64_t r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
+};
 
 bool signal_frame_is_at(struct memory *text, uint64_t pc)
 {
@@ -18,30 +23,29 @@ bool signal_frame_is_at(struct memory *text, uint64_t pc)
 bool signal_frame_interrupted(struct memory *stack, const struct registers *frame,
 			      struct registers *ret_interrupted)
 {
-	gregset_t saved;
+	struct signal_context saved;
 
-	if (memory_read(stack, frame->sp + offsetof(ucontext_t, uc_mcontext.gregs), &saved, sizeof(saved)) !=
-	    MEMORY_OK)
+	if (memory_read(stack, frame->sp + FRAME_CONTEXT, &saved, sizeof(saved)) != MEMORY_OK)
 		return false;
 	*ret_interrupted = (struct registers){
-		.rax = (uint64_t)saved[REG_RAX],
-		.rbx = (uint64_t)saved[REG_RBX],
-		.rcx = (uint64_t)saved[REG_RCX],
-		.rdx = (uint64_t)saved[REG_RDX],
-		.rsi = (uint64_t)saved[REG_RSI],
-		.rdi = (uint64_t)saved[REG_RDI],
-		.rbp = (uint64_t)saved[REG_RBP],
-		.sp = (uint64_t)saved[REG_RSP],
-		.r8 = (uint64_t)saved[REG_R8],
-		.r9 = (uint64_t)saved[REG_R9],
-		.r10 = (uint64_t)saved[REG_R10],
-		.r11 = (uint64_t)saved[REG_R11],
-		.r12 = (uint64_t)saved[REG_R12],
-		.r13 = (uint64_t)saved[REG_R13],
-		.r14 = (uint64_t)saved[REG_R14],
-		.r15 = (uint64_t)saved[REG_R15],
-		.pc = (uint64_t)saved[REG_RIP],
-		.flags = (uint64_t)saved[REG_EFL],
+		.rax = saved.rax,
+		.rbx = saved.rbx,
+		.rcx = saved.rcx,
+		.rdx = saved.rdx,
+		.rsi = saved.rsi,
+		.rdi = saved.rdi,
+		.rbp = saved.rbp,
+		.sp = saved.rsp,
+		.r8 = saved.r8,
+		.r9 = saved.r9,
+		.r10 = saved.r10,
+		.r11 = saved.r11,
+		.r12 = saved.r12,
+		.r13 = saved.r13,
+		.r14 = saved.r14,
+		.r15 = saved.r15,
+		.pc = saved.rip,
+		.flags = saved.eflags,
 		.call_number = UINT64_MAX,
 		.thread_pointer = frame->thread_pointer,
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Coroutines, core files of other machines, and threads that were not stopped. */
+/* Coroutines, and threads that were not stopped. */
 #include "unwind/stack/merge_lua.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *o
 	return stack->out_of_memory ? -ENOMEM : 0;
 }
 
-/*---- Threads without their native frames ----*/
+/*---- A thread that was not stopped ----*/
 
 static struct lua_running running_of(const struct lua_sections *sections, struct memory *memory,
 				     const struct lua_thread *thread)
@@ -68,78 +68,6 @@ static struct lua_running running_of(const struct lua_sections *sections, struct
 		.stack = memory,
 	};
 }
-
-/* Find the thread's innermost frame. If it is unknown, return false; a lost frame gives the reason. */
-static bool find_top(struct lua_sections *sections, struct memory *memory, struct lua_section *section,
-		     const struct merge_top *top)
-{
-	const struct lua_thread *thread = section->walk.thread;
-	const struct lua_running running = running_of(sections, memory, thread);
-
-	switch (top->kind) {
-	case MERGE_TOP_REGISTERS:
-		if (lua_top_by_registers(&running, &top->registers, &section->walk))
-			return true;
-		merged_stack_add_lost(sections->stack, LOST_HALF_DONE);
-		return false;
-	case MERGE_TOP_STORED:
-		if (lua_top_as_stored(&running, &section->walk))
-			return true;
-		merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
-		return false;
-	case MERGE_TOP_TRACE:
-		merged_stack_add_lost(sections->stack, LOST_IN_TRACE);
-		section->walk.base = top->registers.base;
-		return lua_thread_contains_base(thread, section->walk.base);
-	case MERGE_TOP_UNKNOWN: break;
-	}
-	return false;
-}
-
-/* Add the rest. Lost frames stand only between Lua frames: every stack has native code at its bottom. */
-static void add_frames_below_native(struct lua_sections *sections, struct lua_section *section)
-{
-	struct merged_stack *stack = sections->stack;
-
-	while (!section->ended && !merged_stack_is_full(stack)) {
-		size_t told = stack->count;
-
-		merged_stack_add_lost(stack, LOST_NATIVE_UNWIND);
-		lua_section_add_own(sections, section);
-		if (stack->count == told + 1)
-			stack->count = told;
-	}
-}
-
-int merge_lua_threads(struct capture *capture, struct memory *memory, struct lua_objects *objects,
-		      const struct merge_top *top, struct merged_stack *stack)
-{
-	struct lua_sections sections;
-
-	lua_sections_begin(&sections, capture, objects, stack);
-	merged_stack_begin(stack, VM_STATE_UNKNOWN);
-	if (top->native_pc) {
-		struct merged_frame *leaf = merged_stack_add(stack, MERGED_NATIVE);
-
-		if (leaf)
-			leaf->pc = top->native_pc;
-		merged_stack_add_lost(stack, LOST_NATIVE_UNWIND);
-	}
-	for (size_t i = 0; i < capture->thread_count; i++) {
-		const struct lua_thread *thread = &capture->threads[i];
-		struct lua_section *section = lua_section_start(&sections, thread, thread->base);
-
-		if (!thread->slots || (i == 0 && !find_top(&sections, memory, section, top)))
-			continue;
-		lua_section_add_own(&sections, section);
-		add_frames_below_native(&sections, section);
-	}
-	if (stack->count == 0)
-		merged_stack_add_lost(stack, LOST_NO_VM_FRAME);
-	return stack->out_of_memory ? -ENOMEM : 0;
-}
-
-/*---- A thread that was not stopped ----*/
 
 /* How reliable a running thread's fields are. */
 enum position {

@@ -18,15 +18,16 @@
 
 #include "memory/memory.h"
 #include "unwind/elf/image.h"
+#include "unwind/elf/machine.h"
 #include "unwind/elf/registers.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/lua_objects.h"
 #include "unwind/native/vm_decoder.h"
 
-#ifdef __x86_64__
+#ifdef LJSPY_READS_X86_64
 #include "unwind/vm/vm_machine_x86_64.h"
 #endif
-#ifdef __aarch64__
+#ifdef LJSPY_READS_ARM64
 #include "unwind/vm/vm_machine_arm64.h"
 #endif
 

@@ -689,11 +689,14 @@ int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
 {
 	struct seized *seized = seized_of(tracee);
 	const struct user_regs_struct *regs = regs_of(seized);
+	struct kernel_registers kernel;
 
 	seized->is_read = tracee->state == TRACEE_HELD;
 	if (!regs)
 		return -errno;
-	registers_take(regs, ret_registers);
+	_Static_assert(sizeof(kernel) == sizeof(*regs), "the same by another name");
+	memcpy(&kernel, regs, sizeof(kernel));
+	registers_take(&kernel, ret_registers);
 	thread_registers_complete(tracee->tid, ret_registers);
 	return 0;
 }
