@@ -12,7 +12,10 @@
 
 #include "luajit-layouts/layout.h"
 
-enum { VM_CODE_DISPATCHES_MIN = 32 }; /* a VM has 76 to 88 */
+enum {
+	VM_CODE_DISPATCHES_MIN = 32, /* a VM has 76 to 88 */
+	VM_CODE_MM_METATABLE = 17,   /* MM_metatable (lj_obj.h), the same in all releases */
+};
 
 enum vm_code_status {
 	VM_CODE_OK,

@@ -262,6 +262,15 @@ static void probe_exit_error(const struct code *code, size_t i)
 		code->evidence->exit_error_code = true;
 }
 
+/* getmetatable: ldr RB, TAB:CARG1->metatable; ...; the load of "__metatable" from gcroot[GCROOT_MMNAME...]; cbz RB. */
+static void probe_gcroot(const struct code *code, size_t i)
+{
+	const struct instruction *at = &code->at[i];
+
+	if (is_load(&at[0], RC, GL) && at[1].id == ARM64_INS_CBZ && at[1].reg == RB)
+		NOTE(code, g_gcroot, at[0].value - VM_CODE_MM_METATABLE * (int64_t)sizeof(uint64_t));
+}
+
 /* vm_ffi_callback: ldr CTSTATE, GL:x10->ctype_state; mov GL, x10. */
 static void probe_ffi_callback(const struct code *code, size_t i)
 {
@@ -273,8 +282,8 @@ static void probe_ffi_callback(const struct code *code, size_t i)
 
 /* In this order: a probe may use what earlier ones found. */
 static probe *const probes[] = {
-	probe_dispatch, probe_vmstate, probe_hookmask, probe_gc,         probe_cpcall,
-	probe_saved_L,  probe_exit,    probe_jloop,    probe_exit_error, probe_ffi_callback,
+	probe_dispatch, probe_vmstate, probe_hookmask,   probe_gc,     probe_cpcall,       probe_saved_L,
+	probe_exit,     probe_jloop,   probe_exit_error, probe_gcroot, probe_ffi_callback,
 };
 
 enum vm_code_status vm_code_arm64_read(const uint8_t *bytes, size_t length, uint64_t address,

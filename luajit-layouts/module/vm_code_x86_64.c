@@ -19,7 +19,7 @@ enum {
 	STACK = X86_REG_RSP,
 };
 
-enum { CFRAME_RESUME = 1, MM_METATABLE = 17, FUNCTION_WINDOW = 40 };
+enum { CFRAME_RESUME = 1, FUNCTION_WINDOW = 40 };
 
 struct operand {
 	enum { NOTHING, REGISTER, IMMEDIATE, MEMORY } kind;
@@ -399,7 +399,8 @@ static void probe_gcroot(const struct code *code, size_t i)
 		const struct instruction *in = &at[-(ptrdiff_t)back];
 
 		if (is_load(in, RD, DISPATCH)) {
-			NOTE(code, g_gcroot, from_g(code, &in->from) - (int64_t)MM_METATABLE * in->from.size);
+			NOTE(code, g_gcroot,
+			     from_g(code, &in->from) - (int64_t)VM_CODE_MM_METATABLE * in->from.size);
 			return;
 		}
 	}

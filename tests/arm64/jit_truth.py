@@ -21,7 +21,7 @@ import machine  # noqa: E402, pylint: disable=wrong-import-position
 import run  # noqa: E402, pylint: disable=wrong-import-position
 import written  # noqa: E402, pylint: disable=wrong-import-position
 
-BUILDS = {"2025": "trixie", "2022": "bookworm"}
+BUILDS = {"2025": "trixie", "2022": "bookworm", "2017": "bullseye"}
 SYSROOT = machine.WORK / "sysroot"
 CROSS = "HOST_CC=gcc", "CROSS=aarch64-linux-gnu-", "TARGET_SYS=Linux", f"TARGET_FLAGS=--sysroot={SYSROOT}"
 SECONDS, RATE = 2, 200  # of the emulated machine's time

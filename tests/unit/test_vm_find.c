@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "luajit-layouts/module/vm_code_arm64.h"
 #include "luajit-layouts/recognise/recognise.h"
 #include "unwind/lua/request.h"
 
@@ -154,6 +155,17 @@ static void a_target_of_branches_before_the_first_handler_is_the_vms(void **stat
 	}
 }
 
+/* The field that tells releases of 2015 to 2020 apart. */
+static void assert_shows_gcroot(const struct mapped *mapped, const struct vm_code *vm)
+{
+	struct vm_code_evidence evidence;
+
+	assert_int_equal(vm_code_arm64_read(mapped->bytes + (vm->begin - BASE), vm->end - vm->begin,
+					    vm->begin, &evidence),
+			 VM_CODE_OK);
+	assert_int_equal(evidence.offsets.g_gcroot, vm->layout.g_gcroot);
+}
+
 /* Of the rows for arm64, the one of its release fits the code, down to the C frame. */
 static void an_arm64_build_has_the_layout_of_its_release(void **state)
 {
@@ -183,6 +195,7 @@ static void an_arm64_build_has_the_layout_of_its_release(void **state)
 				 RECOGNISE_OK);
 		assert_string_equal(vm.layout.name, releases[i].name);
 		assert_int_equal(vm.layout.CFRAME_L, releases[i].cframe_L);
+		assert_shows_gcroot(mapped, &vm);
 		tried++;
 	}
 	free(mapped);
