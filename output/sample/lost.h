@@ -19,7 +19,7 @@ enum lost_reason {
 	LOST_UNKNOWN_LAYOUT,    /* the process has a VM with an unknown layout of Lua frames */
 	LOST_UNCONFIRMED,       /* no state of the VM has confirmed its layout yet */
 	LOST_STATE_UNKNOWN,     /* the frames belong to a state that ljspy has not found yet */
-	LOST_NO_VM_FRAME,       /* Lua is running, but the native frame that entered the VM is unknown */
+	LOST_NO_VM_FRAME,       /* in older recordings: the native frame that entered the VM is unknown */
 	LOST_NOT_CAPTURED,      /* needed memory was not copied while the target was held */
 	LOST_UNREADABLE,        /* a pointer leads to unmapped memory */
 	LOST_BROKEN_CHAIN,      /* the frame links do not lead to the bottom of the stack */

@@ -95,8 +95,10 @@ bool lua_process_needs_confirming(const struct lua_process *process)
 static bool speaks_against_layout(const struct merged_stack *stack)
 {
 	static const bool against[LOST_COUNT] = {
-		[LOST_NO_VM_FRAME] = true, [LOST_UNREADABLE] = true, [LOST_BROKEN_CHAIN] = true,
-		[LOST_HALF_DONE] = true,   [LOST_IN_TRACE] = true,
+		[LOST_UNREADABLE] = true,
+		[LOST_BROKEN_CHAIN] = true,
+		[LOST_HALF_DONE] = true,
+		[LOST_IN_TRACE] = true,
 	};
 
 	for (size_t i = 0; i < stack->count; i++)
