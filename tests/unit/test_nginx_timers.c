@@ -9,31 +9,13 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/range_bytes.h"
+#include "tests/unit/made_up_words.h"
 #include "unwind/nginx/cosocket.h"
 #include "unwind/nginx/shared_dict.h"
 #include "unwind/nginx/timers.h"
 #include "unwind/nginx/zones.h"
 
-enum { WORDS = 256, WORD = 8, BASE = 0x10000, EVENT = 12 * WORD, TIMER = 5 * WORD };
-
-/* Words of a target from BASE on. */
-struct made_up {
-	struct memory memory;
-	uint64_t words[WORDS];
-};
-
-static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
-{
-	const struct made_up *made_up = (const void *)memory;
-
-	range_bytes(ranges, count, BASE, made_up->words, sizeof(made_up->words));
-}
-
-static uint64_t at(size_t word)
-{
-	return BASE + word * WORD;
-}
+enum { EVENT = 12 * WORD, TIMER = 5 * WORD };
 
 /* Node with key, left, right, parent; the tree is at word 0, its sentinel at word 4. */
 static void set_node(struct made_up *made_up, size_t word, uint64_t key, size_t left, size_t right,

@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/range_bytes.h"
+#include "tests/unit/made_up_words.h"
 #include "unwind/nginx/stack_requests.h"
 
-enum { WORDS = 512, WORD = 8, BASE = 0x10000, SIGNATURE = 0x50545448 };
+enum { SIGNATURE = 0x50545448 };
 
 /* Words of the target: events from READS and WRITES on, connections, and requests with the text of their path. */
 enum {
@@ -24,23 +24,6 @@ enum {
 	REQUESTS = 160,
 	SIZE = 32
 };
-
-struct made_up {
-	struct memory memory;
-	uint64_t words[WORDS];
-};
-
-static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
-{
-	const struct made_up *made_up = (const void *)memory;
-
-	range_bytes(ranges, count, BASE, made_up->words, sizeof(made_up->words));
-}
-
-static uint64_t at(size_t word)
-{
-	return BASE + word * WORD;
-}
 
 static const struct request_members members = {
 	.known = true,
