@@ -448,6 +448,7 @@ static void missed_ticks_are_those_that_ljspy_overslept(void **state)
 static void found_process_is_sampled_while_it_runs_luajit(void **state)
 {
 	struct made_up_process *first = add(1, bursts), *later = add(1, bursts), *never = add(1, bursts);
+	uint64_t used_ns;
 
 	(void)state;
 	options.subprocesses = true;
@@ -462,10 +463,11 @@ static void found_process_is_sampled_while_it_runs_luajit(void **state)
 	assert_int_equal(sum_of(never, 0)->samples, 0);
 	/* From its start on, whenever it was found. */
 	assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 1);
-	assert_near(sum_of(first, 0)->cpu_ns + sum_of(later, 0)->cpu_ns + of_no_thread.cpu_ns,
-		    made_up_cpu_ns(first, machine.now_ns) - made_up_cpu_ns(first, STARTED_AT_NS) +
-			    made_up_cpu_ns(later, machine.now_ns),
+	used_ns = made_up_cpu_ns(first, machine.now_ns) - made_up_cpu_ns(first, STARTED_AT_NS) +
+		  made_up_cpu_ns(later, machine.now_ns);
+	assert_near(sum_of(first, 0)->cpu_ns + sum_of(later, 0)->cpu_ns + of_no_thread.cpu_ns, used_ns,
 		    2 * TOLERANCE_NS);
+	assert_near(result.figures.target_cpu_ns, used_ns, 2 * TOLERANCE_NS);
 	assert_in_range(of_no_thread.cpu_ns, made_up_cpu_ns(later, later->luajit_ns) - TOLERANCE_NS,
 			100 * MS);
 }
