@@ -153,7 +153,8 @@ def test_time_off_the_cpu_has_what_is_waited_for_as_leaf(tmp_path):
     # On a busy machine ljspy may miss all of one wait.
     assert len({wait for wait, _ in right}) >= len(LEAVES) - 2, leaves
     others = {leaf for wait, found in leaves.items() for leaf in found if (wait, leaf) not in right}
-    assert not any(re.match("DNS|connect|futex|clock_nanosleep", leaf) for leaf in others), leaves
+    # Of a call that ends while ljspy looks, what it waits for may be unknown, but is not another's.
+    assert not any(re.match(r"DNS|connect \S+ \[|futex \(|clock_nanosleep", leaf) for leaf in others), leaves
     # The report omits an event loop's own wait, unless asked for it.
     assert "epoll_wait [kernel]" not in leaves["events"]
     idle = leaves_of(report(tmp_path / "wall.ljspy", "--off-cpu", "--state", "idle"), recorded)
