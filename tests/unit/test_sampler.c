@@ -10,6 +10,7 @@
 
 #include "src/linux/clocks/clock.h"
 #include "src/sampler/sampler.h"
+#include "src/sampler/sampler_resumed.h"
 #include "src/sampler/sampler_state.h"
 #include "tests/unit/made_up_machine.h"
 
@@ -30,7 +31,8 @@ static const uint64_t period_ns = PERIOD_NS;
 
 /* What the samples said, by thread. */
 struct sum {
-	uint64_t samples, cpu_ns, wall_ns, lost_ns, state_ns[THREAD_STATE_COUNT];
+	uint64_t samples, cpu_ns, wall_ns, lost_ns;
+	uint64_t state_ns[THREAD_STATE_COUNT], state_samples[THREAD_STATE_COUNT];
 	uint64_t part_samples[PARTS], part_ns[PARTS];
 	uint64_t first_ns; /* when the first one was taken */
 };
@@ -51,6 +53,7 @@ static void take(void *context, const struct sample *sample)
 	sum->cpu_ns += sample->cpu_ns;
 	sum->wall_ns += sample->wall_ns;
 	sum->state_ns[sample->thread_state] += sample->wall_ns;
+	sum->state_samples[sample->thread_state]++;
 	if (leaf->function->kind == FRAME_LOST) {
 		sum->lost_ns += sample->cpu_ns + sample->wall_ns;
 	} else if (sample->thread_state == THREAD_RUNNING) {
@@ -362,6 +365,8 @@ static void wall_clock_tells_all_of_each_threads_time(void **state)
 	begin_ns = run();
 	for (size_t i = 0; i < 3; i++)
 		assert_all_times(process, i, begin_ns);
+	/* With the samples of its CPU time, not all at the end. */
+	assert_true(sum_of(process, 2)->state_samples[THREAD_RUNNABLE] > 50);
 }
 
 /* It has waited for a CPU since long before the end, and no sample came of it. */
@@ -487,6 +492,171 @@ static void recording_ends_with_its_target(void **state)
 	assert_int_equal(result.figures.lost[LOST_TARGET_ENDED], 1);
 }
 
+static void recording_goes_on_until_its_last_target_ends(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *second = add(1, bursts);
+	const pid_t both[] = { first->pid, second->pid };
+
+	(void)state;
+	first->end_ns = UINT64_C(2) * NS_PER_SECOND;
+	second->end_ns = UINT64_C(5) * NS_PER_SECOND;
+	options.pids = both;
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_TARGETS_ENDED);
+	assert_near(machine.now_ns, second->end_ns, 100 * MS);
+	assert_near(sum_of(second, 0)->cpu_ns + sum_of(first, 0)->cpu_ns + of_no_thread.cpu_ns,
+		    made_up_cpu_ns(first, first->end_ns) + made_up_cpu_ns(second, second->end_ns) -
+			    2 * made_up_cpu_ns(first, STARTED_AT_NS),
+		    2 * period_ns);
+	assert_int_equal(result.figures.lost[LOST_TARGET_ENDED], 2);
+}
+
+static void process_without_luajit_is_named(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	process->luajit_ns = UINT64_MAX;
+	run();
+	assert_int_equal(result.end, SAMPLER_NO_LUAJIT);
+	assert_int_equal(result.pid, process->pid);
+	assert_false(result.saw_luajit);
+	assert_int_equal(sum_of(process, 0)->samples, 0);
+}
+
+/*---- Whoever watches ----*/
+
+/* What it is told, and how often it lets the sampler go on or come back. */
+static struct {
+	unsigned int told, told_max;
+	uint64_t samples;      /* as told last */
+	uint64_t let_go_at_ns; /* 0: never */
+	uint64_t away_ns;      /* how long each absence takes */
+	unsigned int absences;
+	bool comes_back, rested, busy;
+} watcher;
+
+static bool note_progress(void *context, const struct figures *so_far)
+{
+	(void)context;
+	assert_true(so_far->samples >= watcher.samples);
+	watcher.samples = so_far->samples;
+	return ++watcher.told < watcher.told_max;
+}
+
+static bool may_go_on(void *context)
+{
+	(void)context;
+	return !watcher.let_go_at_ns || machine.now_ns < watcher.let_go_at_ns;
+}
+
+static void note_rest(void *context, bool rests)
+{
+	(void)context;
+	watcher.rested |= rests;
+	watcher.busy |= !rests;
+}
+
+static bool stay_away(void *context)
+{
+	(void)context;
+	watcher.absences++;
+	watcher.let_go_at_ns = 0;
+	machine.now_ns += watcher.away_ns;
+	return watcher.comes_back;
+}
+
+static const struct sampler_watch watch = { .may_go_on = may_go_on, .rests = note_rest };
+static const struct sampler_breaks breaks = { .stay_away = stay_away };
+
+static void progress_is_told_each_second_and_may_end_it(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+	uint64_t begin_ns;
+
+	(void)state;
+	memset(&watcher, 0, sizeof(watcher));
+	watcher.told_max = 100;
+	options.progress = note_progress;
+	run();
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_in_range(watcher.told, 10, 11);
+	assert_true(watcher.samples > sum_of(process, 0)->samples * 8 / 10);
+
+	forget(state);
+	make_up(state);
+	add(1, bursts);
+	memset(&watcher, 0, sizeof(watcher));
+	watcher.told_max = 4;
+	options.progress = note_progress;
+	begin_ns = run();
+	assert_int_equal(result.end, SAMPLER_TOLD_TO_END);
+	assert_int_equal(watcher.told, 4);
+	assert_near(machine.now_ns - begin_ns, UINT64_C(3) * NS_PER_SECOND, 200 * MS);
+}
+
+static void rest_is_told_while_no_target_runs(void **state)
+{
+	(void)state;
+	memset(&watcher, 0, sizeof(watcher));
+	options.watch = &watch;
+	add(1, (struct made_up_thread){ .run_ns = 100 * MS, .sleep_ns = UINT64_C(20) * NS_PER_SECOND });
+	options.duration_ns = UINT64_C(60) * NS_PER_SECOND;
+	run();
+	assert_true(watcher.rested && watcher.busy);
+
+	forget(state);
+	make_up(state);
+	memset(&watcher, 0, sizeof(watcher));
+	options.watch = &watch;
+	add(1, bursts);
+	run();
+	assert_true(watcher.busy && !watcher.rested);
+}
+
+/* What a target does while the sampler has let go of it is nobody's sample. */
+static void time_away_from_the_targets_does_not_count(void **state)
+{
+	static const pid_t first = FIRST_PID;
+	struct made_up_process *process = add(1, bursts);
+	uint64_t begin_ns = machine.now_ns, gone_ns, back_ns;
+
+	(void)state;
+	memset(&watcher, 0, sizeof(watcher));
+	watcher.let_go_at_ns = UINT64_C(4) * NS_PER_SECOND;
+	watcher.away_ns = UINT64_C(3) * NS_PER_SECOND;
+	watcher.comes_back = true;
+	gone_ns = watcher.let_go_at_ns;
+	back_ns = gone_ns + watcher.away_ns;
+	options.watch = &watch;
+	options.pids = &first;
+	options.pid_count = 1;
+	sampler_run_resumed(&options, &breaks, &result);
+	assert_int_equal(watcher.absences, 1);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_near(machine.now_ns - begin_ns, options.duration_ns, 100 * MS);
+	assert_near(result.figures.duration_ns, options.duration_ns, 100 * MS);
+	assert_near(sum_of(process, 0)->cpu_ns + of_no_thread.cpu_ns,
+		    made_up_cpu_ns(process, gone_ns) - made_up_cpu_ns(process, begin_ns) +
+			    made_up_cpu_ns(process, machine.now_ns) - made_up_cpu_ns(process, back_ns),
+		    2 * RESERVE_NS);
+	assert_int_equal(result.figures.samples, sum_of(process, 0)->samples + of_no_thread.samples);
+	assert_true(fabs(result.figures.rate_reached_hz / RATE_HZ - 1) < 0.1);
+
+	forget(state);
+	make_up(state);
+	add(1, bursts);
+	memset(&watcher, 0, sizeof(watcher));
+	watcher.let_go_at_ns = UINT64_C(4) * NS_PER_SECOND;
+	options.watch = &watch;
+	options.pids = &first;
+	options.pid_count = 1;
+	sampler_run_resumed(&options, &breaks, &result);
+	assert_int_equal(result.end, SAMPLER_INTERRUPTED);
+	assert_near(result.figures.duration_ns, UINT64_C(4) * NS_PER_SECOND, 100 * MS);
+}
+
 static void idle_target_is_left_to_its_alarm(void **state)
 {
 	struct made_up_process *process = add(
@@ -529,6 +699,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(found_process_is_sampled_while_it_runs_luajit, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(recording_ends_with_its_target, make_up, forget),
+		cmocka_unit_test_setup_teardown(recording_goes_on_until_its_last_target_ends, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(process_without_luajit_is_named, make_up, forget),
+		cmocka_unit_test_setup_teardown(progress_is_told_each_second_and_may_end_it, make_up, forget),
+		cmocka_unit_test_setup_teardown(rest_is_told_while_no_target_runs, make_up, forget),
+		cmocka_unit_test_setup_teardown(time_away_from_the_targets_does_not_count, make_up, forget),
 		cmocka_unit_test_setup_teardown(idle_target_is_left_to_its_alarm, make_up, forget),
 	};
 
