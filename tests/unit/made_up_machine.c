@@ -712,6 +712,12 @@ void __wrap_lua_process_close(struct lua_process *process)
 	(void)process;
 }
 
+INSTEAD_OF(lua_process_forget_functions);
+void __wrap_lua_process_forget_functions(struct lua_process *process)
+{
+	(void)process;
+}
+
 INSTEAD_OF(lua_process_confirm);
 void __wrap_lua_process_confirm(struct lua_process *process)
 {

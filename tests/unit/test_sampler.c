@@ -596,6 +596,49 @@ static void progress_is_told_each_second_and_may_end_it(void **state)
 	assert_near(machine.now_ns - begin_ns, UINT64_C(3) * NS_PER_SECOND, 200 * MS);
 }
 
+static const struct function *kept;
+static unsigned int keeps;
+
+static void keep(void *context)
+{
+	(void)context;
+	keeps++;
+	functions_keep(kept);
+}
+
+/* A target that makes new functions all the time costs no memory for those that nothing shows any more. */
+static void functions_are_dropped_when_there_are_too_many(void **state)
+{
+	enum { FEW = 100, MANY = 40000, ALL_BYTES = 3 << 20 };
+	const struct function wanted = { .kind = FRAME_LUA, .name = "wanted", .file = "@kept.lua" };
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		forget(state);
+		make_up(state);
+		add(1, bursts);
+		memset(&watcher, 0, sizeof(watcher));
+		watcher.told_max = 100;
+		options.progress = note_progress;
+		options.keep = keep;
+		kept = functions_intern(options.functions, &wanted);
+		keeps = 0;
+		for (uint32_t i = 0; i < (round ? MANY : FEW); i++) {
+			const struct function made = {
+				.kind = FRAME_LUA, .firstline = i, .name = "made up", .file = "@made.lua"
+			};
+
+			assert_non_null(functions_intern(options.functions, &made));
+		}
+		assert_true((functions_size(options.functions) > ALL_BYTES) == round);
+		run();
+		assert_true(sum_of(&machine.processes[0], 0)->samples > 300);
+		assert_int_equal(keeps, round);
+		assert_true(functions_size(options.functions) < ALL_BYTES / 2);
+		assert_ptr_equal(functions_intern(options.functions, &wanted), kept);
+	}
+}
+
 static void rest_is_told_while_no_target_runs(void **state)
 {
 	(void)state;
@@ -703,6 +746,8 @@ int main(void)
 						forget),
 		cmocka_unit_test_setup_teardown(process_without_luajit_is_named, make_up, forget),
 		cmocka_unit_test_setup_teardown(progress_is_told_each_second_and_may_end_it, make_up, forget),
+		cmocka_unit_test_setup_teardown(functions_are_dropped_when_there_are_too_many, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(rest_is_told_while_no_target_runs, make_up, forget),
 		cmocka_unit_test_setup_teardown(time_away_from_the_targets_does_not_count, make_up, forget),
 		cmocka_unit_test_setup_teardown(idle_target_is_left_to_its_alarm, make_up, forget),
