@@ -363,8 +363,11 @@ static void wall_clock_tells_all_of_each_threads_time(void **state)
 						       .sleep_ns = 30 * MS };
 	process->threads[2] = (struct made_up_thread){ .wait_ns = 20 * MS, .run_ns = 1 * MS, .sleep_ns = 0 };
 	begin_ns = run();
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 3; i++) {
 		assert_all_times(process, i, begin_ns);
+		/* All but what is left over at the end has its stack. */
+		assert_true(sum_of(process, i)->lost_ns < sum_of(process, i)->wall_ns / 20);
+	}
 	/* With the samples of its CPU time, not all at the end. */
 	assert_true(sum_of(process, 2)->state_samples[THREAD_RUNNABLE] > 50);
 }
