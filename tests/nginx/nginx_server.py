@@ -97,7 +97,7 @@ class Nginx:
             return response.read()
 
     def load(self, path, seconds, connections=2, options=()):
-        argv = ["timeout", seconds + 10, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", *options]
+        argv = ["timeout", seconds + 10, "wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "30s", *options]
         argv.append(f"http://127.0.0.1:{self.port}{path}")
         return Load([str(a) for a in argv], stdout=subprocess.PIPE, text=True)
 
