@@ -226,7 +226,11 @@ bool allocation_in_flight(const struct allocation_source *source, struct allocat
 	struct run run;
 
 	run.source = source;
-	run.memory = (struct copy_and_text){ { read_copy_or_text }, copy, source->image };
+	run.memory = (struct copy_and_text){
+		.memory = { .read_ranges = read_copy_or_text },
+		.copy = copy,
+		.image = source->image,
+	};
 	native_begin(source->native, copy, &source->capture->registers);
 	for (int i = 0; i < FRAMES_MAX; i++) {
 		const struct native_frame *frame = native_current(source->native);

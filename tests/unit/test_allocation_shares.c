@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* Whose are the bytes that a VM has allocated? */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/sampler/allocation_shares.h"
+
+enum { SECOND = 1000000000 };
+
+static struct allocation_shares *shares;
+
+static int begin(void **state)
+{
+	(void)state;
+	shares = allocation_shares_new();
+	return shares ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	allocation_shares_free(shares);
+	return 0;
+}
+
+static void allocates(int64_t bytes)
+{
+	const struct allocated allocated = { .bytes = bytes };
+
+	allocation_shares_add_interval(shares, &allocated);
+}
+
+/* A window with so many objects of each kind, and nothing else. */
+static void window(size_t tables, size_t functions, uint32_t strings, int64_t bytes)
+{
+	static struct listed_object objects[LISTED_OBJECTS_MAX];
+	const struct allocated allocated = { .bytes = bytes, .strings = strings, .knows_strings = true };
+
+	for (size_t i = 0; i < tables + functions; i++)
+		objects[i] = i < tables ? (struct listed_object){ .kind = ALLOCATION_TABLE, .bytes = 64 }
+					: (struct listed_object){ .kind = ALLOCATION_FUNCTION, .bytes = 40 };
+	allocation_shares_add_window(shares, &allocated, objects, tables + functions);
+}
+
+static void samples(enum allocation_kind kind, uint64_t bytes, int count)
+{
+	const struct allocation allocation = { .kind = kind, .bytes = bytes };
+
+	for (int i = 0; i < count; i++)
+		assert_true(allocation_shares_add_sample(shares, &allocation) >= 0);
+}
+
+static struct allocation_share sum(const struct allocation_share *of, size_t first, size_t count)
+{
+	struct allocation_share all = { 0 };
+
+	for (size_t i = first; i < first + count; i++) {
+		all.bytes += of[i].bytes;
+		all.objects += of[i].objects;
+	}
+	return all;
+}
+
+/* Tables take the allocator three times as long as functions, and there are as many of both. */
+static void how_much_there_was_is_counted_and_not_sampled(void **state)
+{
+	const struct allocation_share *result;
+	struct allocation_share tables, functions;
+
+	(void)state;
+	allocates(104000);
+	window(100, 100, 0, 10400);
+	samples(ALLOCATION_TABLE, 64, 30);
+	samples(ALLOCATION_FUNCTION, 40, 10);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 40);
+	tables = sum(result, 0, 30);
+	functions = sum(result, 30, 10);
+	assert_in_range(tables.bytes, 63900, 64100);
+	assert_in_range(functions.bytes, 39900, 40100);
+	assert_in_range(tables.objects, 980, 1020);
+	assert_in_range(functions.objects, 980, 1020);
+	assert_in_range(allocation_shares_left(shares).bytes, 0, 1);
+}
+
+static void what_has_no_sample_waits_for_one(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates(104000);
+	window(100, 100, 0, 10400);
+	samples(ALLOCATION_TABLE, 64, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_in_range(result[0].bytes, 63900, 64100);
+	assert_in_range(allocation_shares_left(shares).bytes, 39900, 40100);
+
+	samples(ALLOCATION_FUNCTION, 40, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_in_range(result[0].bytes, 39900, 40100);
+	assert_in_range(allocation_shares_left(shares).bytes, 0, 1);
+}
+
+/* In a tenth of the intervals a marking ended: they had as much as the others. */
+static void intervals_in_which_a_marking_ended_count_like_the_others(void **state)
+{
+	const struct allocated marked = { .bytes = 3, .has_marked = true };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (int i = 0; i < 9; i++)
+		allocates(1000);
+	allocation_shares_add_interval(shares, &marked);
+	window(10, 0, 0, 640);
+	samples(ALLOCATION_TABLE, 64, 2);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_in_range(sum(result, 0, 2).bytes, 9990, 10010);
+}
+
+/* The look at which a string of so many bytes, or a part, is new. */
+static void filmed(struct allocation_counters *film, size_t at, uint64_t bytes, uint32_t strings)
+{
+	for (size_t i = at; i < ALLOCATION_FILM_LOOKS; i++) {
+		film[i].total += bytes;
+		film[i].strings += strings;
+	}
+}
+
+static void sizes_of_strings_and_parts_come_from_films(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
+		film[i] = (struct allocation_counters){
+			.total = 100000, .estimate = 50000, .strings = 10, .root = 1
+		};
+	for (size_t i = 1; i <= 6; i++)
+		filmed(film, i, 40, 1);
+	filmed(film, 10, 200, 0); /* the string is counted at the next look */
+	filmed(film, 11, 0, 1);
+	filmed(film, 20, 320, 0); /* a part */
+
+	/* All is strings, but for a part of 440 bytes: seven of 64 on average. */
+	allocates(8800);
+	window(0, 0, 7, 880);
+	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_STRING, 200, 4);
+	samples(ALLOCATION_ARRAY, 320, 1);
+	allocation_shares_add_film(shares, film, NULL, 0, 0);
+	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_STRING, 200, 4);
+	samples(ALLOCATION_ARRAY, 320, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 12);
+	(void)result;
+
+	allocates(8800);
+	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_STRING, 200, 4);
+	samples(ALLOCATION_ARRAY, 320, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 6);
+	assert_in_range(result[0].bytes, 2300, 2500);         /* 70 strings: 60 of 40 bytes, */
+	assert_in_range(sum(result, 1, 4).bytes, 1900, 2100); /* ... 10 of 200 */
+	assert_in_range(result[0].objects, 58, 62);
+	assert_in_range(sum(result, 1, 4).objects, 8, 12);
+	assert_in_range(result[5].bytes, 4300, 4500); /* and the rest */
+	assert_int_equal(result[5].objects, 0);
+}
+
+/* Cycles are so short that no interval tells: a film of 20 us has 200 bytes. */
+static void short_cycles_are_measured_by_films(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocated marked = { .bytes = 3, .has_marked = true };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
+		film[i] = (struct allocation_counters){ .total = 100000 + i, .estimate = 50000, .root = 1 };
+	for (int i = 0; i < 10; i++)
+		allocation_shares_add_interval(shares, &marked);
+	allocation_shares_add_film(shares, film, NULL, 0, 20000);
+	samples(ALLOCATION_ARRAY, 64, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_in_range(result[0].bytes, 2340000, 2360000); /* 47 bytes in 20 us */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(how_much_there_was_is_counted_and_not_sampled, begin, end),
+		cmocka_unit_test_setup_teardown(what_has_no_sample_waits_for_one, begin, end),
+		cmocka_unit_test_setup_teardown(intervals_in_which_a_marking_ended_count_like_the_others,
+						begin, end),
+		cmocka_unit_test_setup_teardown(sizes_of_strings_and_parts_come_from_films, begin, end),
+		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_films, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
