@@ -169,12 +169,6 @@ struct sample_gc lua_process_gc(const struct lua_process *process);
 /* What the thread unwound last allocates; false if it was not about to, or ran on while it was read. */
 bool lua_process_allocation(struct lua_process *process, struct allocation *ret_allocation);
 
-/* The same in words: "table", "function <x.lua:12>"; also allocation_without_old_part(). */
-enum { ALLOCATION_TEXT_SIZE = 256 };
-void lua_process_describe_allocation(struct lua_process *process, struct allocation *allocation,
-				     const struct allocation_counters *held,
-				     char ret_text[static ALLOCATION_TEXT_SIZE]);
-
 /* The states captured with the thread that was captured last. */
 size_t lua_process_captured_count(const struct lua_process *process);
 const struct global_state *lua_process_captured(const struct lua_process *process, size_t index);

@@ -311,3 +311,26 @@ int lua_process_variables(struct lua_process *process, size_t frame, struct vari
 		return 0;
 	return frame_values(&source, &process->stack, index, variables);
 }
+
+bool lua_process_allocation(struct lua_process *process, struct allocation *ret_allocation)
+{
+	const struct allocation_source source = {
+		.capture = &process->capture,
+		.image = process->image,
+		.objects = process->objects,
+		.native = process->native,
+		.decoder = process->decoder,
+	};
+
+	return !process->capture.running && allocation_in_flight(&source, ret_allocation);
+}
+
+size_t lua_process_captured_count(const struct lua_process *process)
+{
+	return process->capture.global_count;
+}
+
+const struct global_state *lua_process_captured(const struct lua_process *process, size_t index)
+{
+	return process->capture.globals[index].global;
+}

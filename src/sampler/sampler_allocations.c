@@ -8,6 +8,7 @@
 #include "src/linux/clocks/clock.h"
 #include "src/sampler/allocation_shares.h"
 #include "unwind/allocation/allocated.h"
+#include "unwind/allocation/allocation_text.h"
 
 enum {
 	VMS_MAX = 8, /* of one process; what others allocate is not seen */
@@ -241,7 +242,7 @@ static void take_sample(struct allocations *allocations, struct lua_process *pro
 	vm = find_vm(allocations, allocation.global);
 	if (!vm || !vm->is_noted || vm->kept_count == KEPT_MAX)
 		return;
-	lua_process_describe_allocation(process, &allocation, &vm->last, text);
+	allocation_text(lua_process_memory(process), &allocation, &vm->last, text);
 	leaf = functions_allocated(functions, text);
 	if (leaf && keep(vm, sample, leaf) && allocation_shares_add_sample(vm->shares, &allocation) < 0)
 		free_kept(&vm->kept[--vm->kept_count]);
