@@ -96,9 +96,8 @@ bool lua_top_as_stored(const struct lua_running *running, struct lua_walk *ret_w
 	return top_as_stored(running, 0, ret_walk);
 }
 
-/* By the interpreter's registers, between its instructions. */
-static bool top_by_registers(const struct lua_running *running, const struct vm_registers *vm,
-			     struct lua_walk *ret_walk)
+bool lua_top_by_registers(const struct lua_running *running, const struct vm_registers *vm,
+			  struct lua_walk *ret_walk)
 {
 	const struct lua_thread *thread = running->thread;
 	struct lua_activation activation;
@@ -140,7 +139,7 @@ bool lua_top_in_vm(const struct lua_running *running, struct image *image, const
 		vm.pc += BYTECODE_SIZE;
 	if (vm_is_store_pending(layout, image_text(image), registers->pc))
 		return find_caller(running, vm.base, vm.pc, ret_walk);
-	return top_by_registers(running, &vm, ret_walk);
+	return lua_top_by_registers(running, &vm, ret_walk);
 }
 
 bool lua_top_below_native(const struct lua_running *running, struct image *image,

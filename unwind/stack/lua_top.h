@@ -35,6 +35,10 @@ struct lua_running {
 bool lua_top_in_vm(const struct lua_running *running, struct image *image, const struct registers *registers,
 		   struct lua_walk *ret_walk);
 
+/* The same by the interpreter's registers, between its instructions. */
+bool lua_top_by_registers(const struct lua_running *running, const struct vm_registers *vm,
+			  struct lua_walk *ret_walk);
+
 /*
  * The VM called native code; frame has the VM's registers as the native walk
  * found them.
