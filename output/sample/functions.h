@@ -24,7 +24,7 @@ void functions_free(struct functions *functions);
 const struct function *functions_intern(struct functions *functions, const struct function *function);
 
 /*
- * The leaf of a sample of an allocation: "table", "string", "function <x.lua:12>", "cdata struct point",
+ * The leaf of a sample of an allocation: "table", "string", "function <x.lua:12>", "cdata",
  * "growth of a table". NULL when memory is short.
  */
 const struct function *functions_allocated(struct functions *functions, const char *what);
