@@ -190,16 +190,17 @@ void allocation_shares_add_film(struct allocation_shares *shares,
 
 	for (size_t i = 1; i < ALLOCATION_FILM_LOOKS; i++) {
 		struct allocated_besides besides;
+		bool is_string;
 
 		if (!allocated_besides_objects(&film[i - 1], &film[i], objects, count, &besides) ||
 		    besides.bytes == 0)
 			continue;
-		if (besides.strings == 0 && will_be_string(film, i))
+		is_string = besides.strings == 1 ? besides.objects < 2
+						 : besides.strings == 0 && will_be_string(film, i);
+		if (is_string)
 			add_filmed(shares, besides.bytes, true);
 		else if (besides.strings == 0)
 			add_parts(shares, &besides);
-		else if (besides.strings == 1 && besides.objects < 2)
-			add_filmed(shares, besides.bytes, true);
 	}
 	if (length_ns && !whole.may_have_resized) {
 		shares->film_bytes += (double)whole.bytes;

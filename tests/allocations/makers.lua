@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Functions that know what they allocate: makers.lua SECONDS WORK BALLAST
 -- WORK: how much arithmetic comes with each call; BALLAST: megabytes that stay alive.
 -- Prints a line for each function: its name, and the bytes that it has allocated.

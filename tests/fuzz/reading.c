@@ -7,6 +7,9 @@
 #include "luajit-layouts/field.h"
 #include "output/labels/frame_label.h"
 #include "output/sample/functions.h"
+#include "unwind/allocation/allocated.h"
+#include "unwind/allocation/allocation.h"
+#include "unwind/allocation/allocation_text.h"
 #include "unwind/capture/capture.h"
 #include "unwind/capture/unknown_states.h"
 #include "unwind/elf/elf_file.h"
@@ -229,6 +232,37 @@ static struct capture_process capture_process(const struct reader *reader)
 	};
 }
 
+/* What the thread allocates, and what its VMs have allocated. */
+static void read_allocations(struct reader *reader)
+{
+	static struct listed_object objects[LISTED_OBJECTS_MAX];
+	const struct allocation_source source = {
+		.capture = reader->capture,
+		.image = reader->image,
+		.objects = reader->objects,
+		.native = reader->native,
+		.decoder = reader->decoder,
+	};
+	struct memory *live = image_live(reader->image);
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS], held = { 0 };
+	struct allocation allocation;
+	char text[ALLOCATION_TEXT_SIZE];
+	size_t count;
+
+	for (size_t i = 0; i < reader->capture->global_count; i++) {
+		const struct global_state *global = reader->capture->globals[i].global;
+
+		if (allocation_counters_read_held(live, global, &held) &&
+		    allocation_film_read(live, global, film) &&
+		    allocated_objects(live, global, held.root, 0, objects, &count))
+			fuzz_check(count <= LISTED_OBJECTS_MAX, "a list has an end");
+	}
+	if (allocation_in_flight(&source, &allocation)) {
+		allocation_text(live, &allocation, &held, text);
+		fuzz_check(allocation.bytes > 0, "what is allocated has a size");
+	}
+}
+
 static void read_once(struct reader *reader, const struct registers *registers, struct capture_hints *hints)
 {
 	const struct capture_process process = capture_process(reader);
@@ -238,6 +272,7 @@ static void read_once(struct reader *reader, const struct registers *registers, 
 	if (merge_stacks(reader->capture, reader->image, reader->objects, reader->native, reader->decoder,
 			 &reader->stack) == 0)
 		name(reader);
+	read_allocations(reader);
 }
 
 static void read_thread(struct reader *reader, const struct registers *registers)
