@@ -70,7 +70,7 @@ static bool read_looks(struct memory *memory, const struct global_state *global,
 {
 	const struct layout *layout = &global->vm->layout;
 	const struct counters_place place = counters_place(layout);
-	uint8_t bytes[ALLOCATION_FILM_LOOKS][COUNTERS_BYTES_MAX];
+	uint8_t bytes[ALLOCATION_FILM_LOOKS][COUNTERS_BYTES_MAX] = { 0 };
 	struct memory_range ranges[ALLOCATION_FILM_LOOKS];
 
 	if (place.length > COUNTERS_BYTES_MAX)
