@@ -52,16 +52,20 @@ static struct allocation_counters load_counters(const struct layout *layout,
 {
 	const unsigned ref = layout_ref_size(layout);
 	const int32_t begin = (int32_t)place->begin;
-	const uint64_t string_table = (load_bytes(bytes, layout->g_strmask - begin, sizeof(uint32_t)) + 1) *
-				      ref;
+	const uint64_t mask = load_bytes(bytes, layout->g_strmask - begin, sizeof(uint32_t));
+	const uint32_t strings = (uint32_t)load_bytes(bytes, layout->g_strnum - begin, sizeof(uint32_t));
+	const uint8_t state = (uint8_t)load_bytes(bytes, layout->g_gc_state - begin, 1);
+	/* While it doubles, the new one is there, too (lj_str.c: lj_str_new, lj_str_resize). */
+	const bool doubles = strings > mask && state != GCSsweepstring;
+	const uint64_t string_table = (mask + 1) * ref * (doubles ? 3 : 1);
 
 	return (struct allocation_counters){
 		.total = load_bytes(bytes, layout->g_gc_total - begin, ref) - string_table,
 		.string_table = string_table,
 		.estimate = load_bytes(bytes, (int32_t)estimate_offset(layout) - begin, ref),
 		.root = load_bytes(bytes, layout->g_gc_root - begin, ref),
-		.strings = (uint32_t)load_bytes(bytes, layout->g_strnum - begin, sizeof(uint32_t)),
-		.state = (uint8_t)load_bytes(bytes, layout->g_gc_state - begin, 1),
+		.strings = strings,
+		.state = state,
 	};
 }
 
