@@ -51,7 +51,8 @@ def test_the_interpreters_code_has_names(name, tmp_path):
             for frames, weight in recorded:
                 if any(frame.startswith("works ") for frame in frames):
                     leaves[frames[-1].removesuffix(" [vm]")] += weight
-            if all(leaves[handler] for handler in HANDLERS) and any(leaves[function] for function in FAST_FUNCTIONS):
+            is_named = leaves["[vm]"] < 0.5 * sum(leaves.values())
+            if is_named and all(leaves[handler] for handler in HANDLERS) and any(leaves[name] for name in FAST_FUNCTIONS):
                 break
     for handler in HANDLERS:
         assert leaves[handler], (handler, leaves)
