@@ -7,23 +7,13 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	GC_REFERENCES = 6, /* gc.root, sweep, gray, grayagain, weak, mmudata */
-	PIECE = 4096,      /* of memory, read at once; the allocator puts new objects side by side */
-	PIECES = 64,       /* kept during a walk */
+	PIECE = 4096, /* of memory, read at once; the allocator puts new objects side by side */
+	PIECES = 64,  /* kept during a walk */
 	STEP_BYTES_MAX =
 		16 << 10,      /* that a sweep frees before it changes gc.estimate: of GCSWEEPMAX objects */
 	RESIZE_MIN = 64 << 10, /* a smaller one does not matter */
 	COLO_MASK = 0x7f,      /* GCtab.colo; its sign: the array has moved out */
 };
-
-/* Behind gc.mmudata: debt, estimate (references), stepmul, pause (32 bits); in 2.0 stepmul comes first. */
-static uint64_t estimate_offset(const struct layout *layout)
-{
-	const uint64_t ref = layout_ref_size(layout),
-		       behind = (uint64_t)layout->g_gc_root + GC_REFERENCES * ref;
-
-	return behind + ref + (layout->bytecode == BYTECODE_V20 ? sizeof(uint32_t) : 0);
-}
 
 /* The part of global_State that has the counters. */
 struct counters_place {
@@ -35,7 +25,7 @@ enum { COUNTERS_BYTES_MAX = 512 };
 
 static struct counters_place counters_place(const struct layout *layout)
 {
-	const uint64_t fields[] = { (uint64_t)layout->g_gc_total, estimate_offset(layout),
+	const uint64_t fields[] = { (uint64_t)layout->g_gc_total, gc_estimate_offset(layout),
 				    (uint64_t)layout->g_gc_root,  (uint64_t)layout->g_strnum,
 				    (uint64_t)layout->g_strmask,  (uint64_t)layout->g_gc_state };
 	uint64_t begin = fields[0], end = begin;
@@ -62,19 +52,19 @@ static struct allocation_counters load_counters(const struct layout *layout,
 	return (struct allocation_counters){
 		.total = load_bytes(bytes, layout->g_gc_total - begin, ref) - string_table,
 		.string_table = string_table,
-		.estimate = load_bytes(bytes, (int32_t)estimate_offset(layout) - begin, ref),
+		.estimate = load_bytes(bytes, (int32_t)gc_estimate_offset(layout) - begin, ref),
 		.root = load_bytes(bytes, layout->g_gc_root - begin, ref),
 		.strings = strings,
 		.state = state,
 	};
 }
 
+/* bytes has room for so many looks. */
 static bool read_looks(struct memory *memory, const struct global_state *global,
-		       struct allocation_counters *looks, size_t count)
+		       uint8_t (*bytes)[COUNTERS_BYTES_MAX], struct allocation_counters *looks, size_t count)
 {
 	const struct layout *layout = &global->vm->layout;
 	const struct counters_place place = counters_place(layout);
-	uint8_t bytes[ALLOCATION_FILM_LOOKS][COUNTERS_BYTES_MAX] = { 0 };
 	struct memory_range ranges[ALLOCATION_FILM_LOOKS];
 
 	if (place.length > COUNTERS_BYTES_MAX)
@@ -94,13 +84,17 @@ static bool read_looks(struct memory *memory, const struct global_state *global,
 bool allocation_counters_read(struct memory *memory, const struct global_state *global,
 			      struct allocation_counters *ret_counters)
 {
-	return read_looks(memory, global, ret_counters, 1);
+	uint8_t bytes[1][COUNTERS_BYTES_MAX];
+
+	return read_looks(memory, global, bytes, ret_counters, 1);
 }
 
 bool allocation_film_read(struct memory *memory, const struct global_state *global,
 			  struct allocation_counters ret_film[static ALLOCATION_FILM_LOOKS])
 {
-	return read_looks(memory, global, ret_film, ALLOCATION_FILM_LOOKS);
+	uint8_t bytes[ALLOCATION_FILM_LOOKS][COUNTERS_BYTES_MAX];
+
+	return read_looks(memory, global, bytes, ret_film, ALLOCATION_FILM_LOOKS);
 }
 
 bool allocation_counters_read_held(struct memory *memory, const struct global_state *global,
@@ -294,9 +288,12 @@ static bool read_object(struct walk *walk, uint64_t address, struct listed_objec
 bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
 		       uint64_t last, struct listed_object *objects, size_t *ret_count)
 {
-	struct walk walk = { .memory = memory, .layout = &global->vm->layout };
+	struct walk walk; /* its pieces are many kilobytes: only their places say that there are none */
 	uint64_t address = first;
 
+	walk.memory = memory;
+	walk.layout = &global->vm->layout;
+	memset(walk.places, 0, sizeof(walk.places));
 	for (size_t i = 0; i < LISTED_OBJECTS_MAX && address != last; i++) {
 		if (!address || !read_object(&walk, address, &objects[i]))
 			return false;

@@ -95,24 +95,18 @@ static struct heap_figure figure(struct heap_copy *copy, uint64_t address, unsig
 
 /*---- The collector ----*/
 
-/* Behind gc.mmudata: debt, estimate (references), stepmul, pause (32 bits); in 2.0 stepmul comes first. */
+/* Next to gc.estimate: stepmul and pause behind it; in 2.0 stepmul comes before debt, which is before estimate. */
 static void read_pace(struct heap_copy *copy, const struct layout *layout, uint64_t g,
 		      struct gc_fields *fields)
 {
 	const unsigned ref = layout_ref_size(layout);
-	uint64_t at = g + (uint64_t)layout->g_gc_root + GC_REFERENCES * ref;
+	const uint64_t estimate = g + gc_estimate_offset(layout), behind = estimate + ref;
+	const bool is_first = layout->bytecode == BYTECODE_V20;
 
-	if (layout->bytecode == BYTECODE_V20) {
-		fields->stepmul = figure(copy, at, sizeof(uint32_t));
-		at += sizeof(uint32_t);
-	}
-	fields->estimate = figure(copy, at + ref, ref);
-	at += (uint64_t)2 * ref;
-	if (layout->bytecode != BYTECODE_V20) {
-		fields->stepmul = figure(copy, at, sizeof(uint32_t));
-		at += sizeof(uint32_t);
-	}
-	fields->pause = figure(copy, at, sizeof(uint32_t));
+	fields->estimate = figure(copy, estimate, ref);
+	fields->stepmul = figure(copy, is_first ? estimate - ref - sizeof(uint32_t) : behind,
+				 sizeof(uint32_t));
+	fields->pause = figure(copy, is_first ? behind : behind + sizeof(uint32_t), sizeof(uint32_t));
 }
 
 bool gc_fields_read(struct heap_copy *copy, const struct layout *layout, uint64_t g,

@@ -88,6 +88,18 @@ static inline uint64_t load_bytes(const uint8_t *bytes, int32_t offset, unsigned
 	return value;
 }
 
+/*
+ * Distance of g->gc.estimate from g. Behind gc.root come sweep, gray, grayagain, weak, mmudata, debt and estimate,
+ * all of a reference's size; 2.0 has stepmul (32 bits) before debt (lj_obj.h: GCState).
+ */
+static inline uint64_t gc_estimate_offset(const struct layout *layout)
+{
+	enum { REFERENCES = 7 };
+
+	return (uint64_t)layout->g_gc_root + REFERENCES * (uint64_t)layout_ref_size(layout) +
+	       (layout->bytecode == BYTECODE_V20 ? sizeof(uint32_t) : 0);
+}
+
 /* The tag of a tagged value. */
 static inline int32_t tvalue_tag(bool gc64, uint64_t value)
 {
