@@ -158,15 +158,15 @@ static void list_trace(const struct layout *layout, struct fuzz_memory *memory)
 static void disassemble(const struct fuzz_memory *memory)
 {
 	struct machine_instruction_text text;
-	csh decoder;
+	struct machine_decoder decoder;
 
-	fuzz_check(machine_text_open(&decoder), "capstone works");
+	fuzz_check(machine_decoder_open(&decoder), "capstone works");
 	for (size_t at = 0; at < memory->size; at += text.length) {
-		machine_text_next(decoder, memory->bytes + at, memory->size - at, FUZZ_BASE + at, &text);
+		machine_text_next(&decoder, memory->bytes + at, memory->size - at, FUZZ_BASE + at, &text);
 		fuzz_check(text.length > 0 && text.length <= memory->size - at,
 			   "an instruction has a length");
 	}
-	cs_close(&decoder);
+	machine_decoder_close(&decoder);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -313,7 +313,8 @@ static void sort(struct traces *traces)
 	traces->is_sorted = true;
 }
 
-static struct entry *find_entry(const struct traces *traces, uint64_t pc)
+/* The trace whose code begins last at or before pc; NULL if none does. */
+static struct entry *last_entry_before(const struct traces *traces, uint64_t pc)
 {
 	size_t low = 0, high = traces->sorted_count;
 
@@ -325,12 +326,14 @@ static struct entry *find_entry(const struct traces *traces, uint64_t pc)
 		else
 			high = middle;
 	}
-	if (low == 0)
-		return NULL;
-	low--;
-	return pc - traces->sorted[low]->trace.mcode < traces->sorted[low]->trace.szmcode
-		       ? traces->sorted[low]
-		       : NULL;
+	return low == 0 ? NULL : traces->sorted[low - 1];
+}
+
+static struct entry *find_entry(const struct traces *traces, uint64_t pc)
+{
+	struct entry *entry = last_entry_before(traces, pc);
+
+	return entry && pc - entry->trace.mcode < entry->trace.szmcode ? entry : NULL;
 }
 
 void traces_capture(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
@@ -496,24 +499,13 @@ const struct trace *traces_find_startins(const struct traces *traces, const stru
 /* The trace in whose own stubs pc is; NULL if there is none. */
 static struct entry *entry_of_stub(const struct traces *traces, const struct layout *layout, uint64_t pc)
 {
-	size_t low = 0, high = traces->sorted_count;
-	uint64_t offset;
+	struct entry *entry = trace_code_has_stubs() ? last_entry_before(traces, pc) : NULL;
 
-	if (!trace_code_has_stubs())
+	if (!entry)
 		return NULL;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (traces->sorted[middle]->trace.mcode <= pc)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == 0)
-		return NULL;
-	offset = pc - traces->sorted[low - 1]->trace.mcode - traces->sorted[low - 1]->trace.szmcode;
-	return offset < exit_stubs_size_max(&traces->sorted[low - 1]->trace, layout) ? traces->sorted[low - 1]
-										     : NULL;
+	return pc - entry->trace.mcode - entry->trace.szmcode < exit_stubs_size_max(&entry->trace, layout)
+		       ? entry
+		       : NULL;
 }
 
 const struct trace *traces_capture_exit(struct traces *traces, struct snapshot *snapshot,

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <capstone/capstone.h>
+#include "unwind/machine/machine_decoder.h"
 
 enum { MACHINE_TEXT_SIZE = 256 };
 
@@ -22,19 +22,11 @@ struct machine_instruction_text {
 	uint64_t target; /* where it jumps to, or what it calls */
 };
 
-/* False if capstone does not work. Close it with cs_close(). */
-bool machine_text_open(csh *ret_decoder);
-
 /* The instruction at the beginning of size bytes, at least one; bytes that are none are one each. */
-void machine_text_next(csh decoder, const uint8_t *bytes, size_t size, uint64_t address,
+void machine_text_next(struct machine_decoder *decoder, const uint8_t *bytes, size_t size, uint64_t address,
 		       struct machine_instruction_text *ret_instruction);
 
 /* ---- of the machine: ---- */
-
-cs_err machine_text_open_capstone(csh *ret_decoder);
-
-/* The address that an instruction jumps to or calls. False if it does neither, or not directly. */
-bool machine_text_target(csh decoder, const cs_insn *instruction, uint64_t *ret_target);
 
 /* LuaJIT's name for one of its registers (RID_*); NULL if there is no such one. */
 const char *machine_text_register(unsigned reg);

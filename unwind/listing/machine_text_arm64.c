@@ -1,23 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/listing/machine_text.h"
 
-cs_err machine_text_open_capstone(csh *ret_decoder)
-{
-	return cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, ret_decoder);
-}
-
-bool machine_text_target(csh decoder, const cs_insn *instruction, uint64_t *ret_target)
-{
-	const cs_arm64 *arm64 = &instruction->detail->arm64;
-
-	if ((!cs_insn_group(decoder, instruction, CS_GRP_JUMP) &&
-	     !cs_insn_group(decoder, instruction, CS_GRP_CALL)) ||
-	    arm64->op_count == 0 || arm64->operands[arm64->op_count - 1].type != ARM64_OP_IMM)
-		return false;
-	*ret_target = (uint64_t)arm64->operands[arm64->op_count - 1].imm;
-	return true;
-}
-
 const char *machine_text_register(unsigned reg)
 {
 	static const char *const names[] = {

@@ -664,12 +664,12 @@ static int list_code(struct trace_listing *listing, const struct listing_samples
 	const struct trace *trace = listing->trace;
 	const uint8_t *code = traces_code(listing->traces, trace);
 	size_t next = 0;
-	csh decoder;
+	struct machine_decoder decoder;
 	int error = 0;
 
 	listing_add_format(lines, LISTING_HEAD, "---- TRACE %" PRIu32 " mcode %" PRIu32, trace->number,
 			   trace->szmcode);
-	if (!code || !machine_text_open(&decoder)) {
+	if (!code || !machine_decoder_open(&decoder)) {
 		listing_add_format(lines, LISTING_NOTE, "(the machine code could not be read)");
 		return 0;
 	}
@@ -677,7 +677,7 @@ static int list_code(struct trace_listing *listing, const struct listing_samples
 		uint64_t address = trace->mcode + offset;
 		struct machine_instruction_text instruction;
 
-		machine_text_next(decoder, code + offset, trace->szmcode - offset, address, &instruction);
+		machine_text_next(&decoder, code + offset, trace->szmcode - offset, address, &instruction);
 		error = add_code(listing, &instruction, address,
 				 listing->has_code ? piece_at(listing, offset, &next) : NULL, lines);
 		if (!error && !lines->cut)
@@ -685,7 +685,7 @@ static int list_code(struct trace_listing *listing, const struct listing_samples
 				      address + instruction.length);
 		offset += (uint32_t)instruction.length;
 	}
-	cs_close(&decoder);
+	machine_decoder_close(&decoder);
 	return error;
 }
 

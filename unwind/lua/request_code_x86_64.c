@@ -2,9 +2,8 @@
 /* Read where requests keep their phase from the code of lua-nginx-module. */
 #include "unwind/lua/request.h"
 
-#include <capstone/capstone.h>
-
 #include "unwind/elf/register_part_x86_64.h"
+#include "unwind/machine/machine_decoder.h"
 
 enum { INSTRUCTIONS_MAX = 40 };
 
@@ -105,34 +104,11 @@ static void follow(struct state *state, const cs_insn *insn)
 		state->meaning[number] = meaning;
 }
 
-/* capstone, and the instruction that it decoded last. */
-struct decoder {
-	csh capstone;
-	cs_insn *insn;
-};
-
-static bool open_decoder(struct decoder *decoder)
-{
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->capstone) != CS_ERR_OK)
-		return false;
-	cs_option(decoder->capstone, CS_OPT_DETAIL, CS_OPT_ON);
-	decoder->insn = cs_malloc(decoder->capstone);
-	if (!decoder->insn)
-		cs_close(&decoder->capstone);
-	return decoder->insn;
-}
-
-static void close_decoder(struct decoder *decoder)
-{
-	cs_free(decoder->insn, 1);
-	cs_close(&decoder->capstone);
-}
-
 /*
  * Follow the code. If it returns without a result, follow the target of the last
  * conditional jump instead, once.
  */
-static bool run(struct decoder *decoder, const uint8_t *code, size_t length, uint64_t address,
+static bool run(struct machine_decoder *decoder, const uint8_t *code, size_t length, uint64_t address,
 		struct request_code *ret_code)
 {
 	cs_insn *insn = decoder->insn;
@@ -144,7 +120,7 @@ static bool run(struct decoder *decoder, const uint8_t *code, size_t length, uin
 	for (unsigned int i = 0; i < INSTRUCTIONS_MAX; i++) {
 		const cs_x86 *x86 = &insn->detail->x86;
 
-		if (!cs_disasm_iter(decoder->capstone, &next, &left, &pc, insn))
+		if (!machine_decoder_next(decoder, &next, &left, &pc))
 			return false;
 		if (is_result(&state, x86, ret_code))
 			return true;
@@ -168,13 +144,13 @@ static bool run(struct decoder *decoder, const uint8_t *code, size_t length, uin
 
 bool request_code_read(const uint8_t *code, size_t length, uint64_t address, struct request_code *ret_code)
 {
-	struct decoder decoder;
+	struct machine_decoder decoder;
 	bool found;
 
-	if (!open_decoder(&decoder))
+	if (!machine_decoder_open(&decoder))
 		return false;
 	found = run(&decoder, code, length, address, ret_code);
-	close_decoder(&decoder);
+	machine_decoder_close(&decoder);
 	return found;
 }
 
@@ -190,14 +166,14 @@ static bool is_member(const struct state *state, const cs_x86_op *operand)
  * The first member that the code loads is the connection. The code compares main
  * with the request, in memory or loaded, on any branch before that.
  */
-static bool find_main(struct decoder *decoder, const uint8_t *code, size_t length, uint64_t address,
+static bool find_main(struct machine_decoder *decoder, const uint8_t *code, size_t length, uint64_t address,
 		      int32_t *ret_connection, int32_t *ret_main)
 {
 	cs_insn *insn = decoder->insn;
 	struct state state = { .meaning = { [7] = REQUEST } };
 	int32_t connection = 0, loaded = 0;
 
-	while (cs_disasm_iter(decoder->capstone, &code, &length, &address, insn)) {
+	while (machine_decoder_next(decoder, &code, &length, &address)) {
 		const cs_x86 *x86 = &insn->detail->x86;
 		const cs_x86_op *first = &x86->operands[0], *second = &x86->operands[1];
 		bool is_compared = insn->id == X86_INS_CMP && connection;
@@ -227,12 +203,12 @@ static bool find_main(struct decoder *decoder, const uint8_t *code, size_t lengt
 bool request_code_read_main(const uint8_t *code, size_t length, uint64_t address, int32_t *ret_connection,
 			    int32_t *ret_main)
 {
-	struct decoder decoder;
+	struct machine_decoder decoder;
 	bool found;
 
-	if (!open_decoder(&decoder))
+	if (!machine_decoder_open(&decoder))
 		return false;
 	found = find_main(&decoder, code, length, address, ret_connection, ret_main);
-	close_decoder(&decoder);
+	machine_decoder_close(&decoder);
 	return found;
 }

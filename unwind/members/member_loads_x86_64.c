@@ -3,13 +3,11 @@
 
 #include <stdlib.h>
 
-#include <capstone/capstone.h>
-
 #include "unwind/elf/register_part_x86_64.h"
+#include "unwind/machine/machine_decoder.h"
 
 struct member_decoder {
-	csh capstone;
-	cs_insn *insn;
+	struct machine_decoder machine;
 };
 
 static const struct member_value unknown;
@@ -41,7 +39,7 @@ static bool path_of(struct member_state *state, const x86_op_mem *mem, struct me
 
 static void note_loads(const struct member_code *code, struct member_state *state)
 {
-	const cs_insn *insn = code->decoder->insn;
+	const cs_insn *insn = code->decoder->machine.insn;
 	const cs_x86 *x86 = &insn->detail->x86;
 
 	if (insn->id == X86_INS_LEA || insn->id == X86_INS_NOP)
@@ -123,26 +121,18 @@ bool member_code_open(struct member_code *code, struct member_state *state)
 
 	if (!decoder)
 		return false;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->capstone) != CS_ERR_OK) {
+	if (!machine_decoder_open(&decoder->machine)) {
 		free(decoder);
 		return false;
 	}
-	cs_option(decoder->capstone, CS_OPT_DETAIL, CS_OPT_ON);
 	code->decoder = decoder;
-	decoder->insn = cs_malloc(decoder->capstone);
-	if (!decoder->insn) {
-		member_code_close(code);
-		return false;
-	}
 	state->values[RDI].is_known = true;
 	return true;
 }
 
 void member_code_close(struct member_code *code)
 {
-	if (code->decoder->insn)
-		cs_free(code->decoder->insn, 1);
-	cs_close(&code->decoder->capstone);
+	machine_decoder_close(&code->decoder->machine);
 	free(code->decoder);
 }
 
@@ -152,14 +142,14 @@ enum member_step member_code_step(const struct member_code *code, size_t *offset
 	const uint8_t *next = code->bytes + *offset;
 	size_t left = code->length - *offset;
 	uint64_t pc = code->address + *offset;
-	cs_insn *insn = code->decoder->insn;
+	cs_insn *insn = code->decoder->machine.insn;
 	const cs_x86_op *target = &insn->detail->x86.operands[0];
 
-	if (!cs_disasm_iter(code->decoder->capstone, &next, &left, &pc, insn) || insn->id == X86_INS_RET)
+	if (!machine_decoder_next(&code->decoder->machine, &next, &left, &pc) || insn->id == X86_INS_RET)
 		return MEMBER_ENDS;
 	*offset = code->length - left;
 	note_loads(code, state);
-	if (!cs_insn_group(code->decoder->capstone, insn, CS_GRP_JUMP)) {
+	if (!machine_decoder_jumps(&code->decoder->machine)) {
 		follow(insn, state);
 		return MEMBER_ON;
 	}

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/machine/machine_decoder.h"
+
 /* Enough for all paths through the VM in most programs; beyond that, instructions replace each other. */
 enum { PLACES = 1024 };
 
 struct vm_decoder {
-	csh capstone;
-	cs_insn *insn;
+	struct machine_decoder machine;
 	struct vm_instruction places[PLACES];
 };
 
@@ -19,26 +20,17 @@ struct vm_decoder *vm_decoder_new(void)
 
 	if (!decoder)
 		return NULL;
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &decoder->capstone) != CS_ERR_OK) {
-		free(decoder);
-		return NULL;
-	}
-	cs_option(decoder->capstone, CS_OPT_DETAIL, CS_OPT_ON);
-	decoder->insn = cs_malloc(decoder->capstone);
-	if (!decoder->insn) {
-		vm_decoder_free(decoder);
-		return NULL;
-	}
-	return decoder;
+	if (machine_decoder_open(&decoder->machine))
+		return decoder;
+	free(decoder);
+	return NULL;
 }
 
 void vm_decoder_free(struct vm_decoder *decoder)
 {
 	if (!decoder)
 		return;
-	if (decoder->insn)
-		cs_free(decoder->insn, 1);
-	cs_close(&decoder->capstone);
+	machine_decoder_close(&decoder->machine);
 	free(decoder);
 }
 
@@ -47,8 +39,8 @@ static void note_written(const struct vm_decoder *decoder, struct vm_instruction
 	cs_regs read, written;
 	uint8_t read_count, written_count;
 
-	if (cs_regs_access(decoder->capstone, decoder->insn, read, &read_count, written, &written_count) !=
-		    CS_ERR_OK ||
+	if (cs_regs_access(decoder->machine.capstone, decoder->machine.insn, read, &read_count, written,
+			   &written_count) != CS_ERR_OK ||
 	    written_count > VM_WRITTEN_MAX)
 		return;
 	instruction->written_known = true;
@@ -60,7 +52,7 @@ const struct vm_instruction *vm_decoder_decode(struct vm_decoder *decoder, uint6
 					       const uint8_t *bytes, size_t length)
 {
 	struct vm_instruction *place = &decoder->places[address % PLACES];
-	const cs_x86 *x86 = &decoder->insn->detail->x86;
+	const cs_x86 *x86 = &decoder->machine.insn->detail->x86;
 	const uint8_t *code = bytes;
 	uint64_t next = address;
 	size_t left = length;
@@ -71,10 +63,10 @@ const struct vm_instruction *vm_decoder_decode(struct vm_decoder *decoder, uint6
 	    memcmp(place->bytes, bytes, length) == 0)
 		return place;
 	*place = (struct vm_instruction){ .address = address, .fetched = (uint8_t)length };
-	if (!cs_disasm_iter(decoder->capstone, &code, &left, &next, decoder->insn))
+	if (!machine_decoder_next(&decoder->machine, &code, &left, &next))
 		return NULL;
-	place->id = decoder->insn->id;
-	place->size = (uint8_t)decoder->insn->size;
+	place->id = decoder->machine.insn->id;
+	place->size = (uint8_t)decoder->machine.insn->size;
 	place->operand_count = x86->op_count;
 	memcpy(place->bytes, bytes, length);
 	memcpy(place->operands, x86->operands, sizeof(place->operands));

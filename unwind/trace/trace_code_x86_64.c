@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/trace/trace_code_parts.h"
 
-#include <capstone/capstone.h>
-
 #include "memory/array.h"
 #include "unwind/elf/register_part_x86_64.h"
 #include "unwind/lua/luajit.h"
+#include "unwind/machine/machine_decoder.h"
 
 enum {
 	RID_NONE = 0xff,
@@ -158,14 +157,11 @@ bool trace_code_disassemble(struct trace_block_code *block, const uint8_t *bytes
 	uint64_t address = block->trace->mcode;
 	const uint8_t *code = bytes;
 	bool whole = true;
-	cs_insn *insn;
-	csh handle;
+	struct machine_decoder decoder;
 
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &handle) != CS_ERR_OK)
+	if (!machine_decoder_open(&decoder))
 		return false;
-	cs_option(handle, CS_OPT_DETAIL, CS_OPT_ON);
-	insn = cs_malloc(handle);
-	while (insn && left && cs_disasm_iter(handle, &code, &left, &address, insn)) {
+	while (left && machine_decoder_next(&decoder, &code, &left, &address)) {
 		struct machine_instruction *larger = array_grow(block->code, &size, block->count + 1,
 								sizeof(*larger));
 
@@ -173,11 +169,9 @@ bool trace_code_disassemble(struct trace_block_code *block, const uint8_t *bytes
 		if (!whole)
 			break;
 		block->code = larger;
-		take_apart(insn, block->trace, block->layout->gc64, &block->code[block->count++]);
+		take_apart(decoder.insn, block->trace, block->layout->gc64, &block->code[block->count++]);
 	}
-	if (insn)
-		cs_free(insn, 1);
-	cs_close(&handle);
+	machine_decoder_close(&decoder);
 	return whole && block->count > 0;
 }
 

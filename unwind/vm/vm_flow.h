@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * vm_flow: where control goes in the interpreter's code.
- *
- * Each architecture has its own .c file.
  */
 #ifndef LJSPY_VM_FLOW_H
 #define LJSPY_VM_FLOW_H

@@ -3,50 +3,38 @@
 
 #include <stdlib.h>
 
-#include <capstone/capstone.h>
+#include "unwind/machine/machine_decoder.h"
 
 enum { CODE_MAX = 256 << 10 };
 
-static bool is_end(const cs_insn *insn)
+static void add_instruction(struct vm_flow *flow, const struct machine_decoder *decoder)
 {
-	return insn->id == X86_INS_JMP || insn->id == X86_INS_RET;
-}
+	const cs_insn *insn = decoder->insn;
+	uint64_t target;
 
-static void add_instruction(struct vm_flow *flow, csh capstone, const cs_insn *insn)
-{
-	const cs_x86 *x86 = &insn->detail->x86;
-
-	if (is_end(insn))
+	if (machine_decoder_ends(decoder))
 		flow->ends[flow->end_count++] = insn->address + insn->size;
-	if (cs_insn_group(capstone, insn, CS_GRP_JUMP) && x86->op_count == 1 &&
-	    x86->operands[0].type == X86_OP_IMM)
-		flow->jumps[flow->jump_count++] = (struct vm_jump){
-			.from = insn->address,
-			.to = (uint64_t)x86->operands[0].imm,
-		};
+	if (machine_decoder_jumps(decoder) && machine_decoder_target(decoder, &target))
+		flow->jumps[flow->jump_count++] = (struct vm_jump){ .from = insn->address, .to = target };
 }
 
 static void decode(struct vm_flow *flow, const uint8_t *code, size_t length, uint64_t address)
 {
-	cs_insn *insn;
-	csh capstone;
+	const size_t step = machine_decoder_step();
+	struct machine_decoder decoder;
 
-	if (cs_open(CS_ARCH_X86, CS_MODE_64, &capstone) != CS_ERR_OK)
+	if (!machine_decoder_open(&decoder))
 		return;
-	cs_option(capstone, CS_OPT_DETAIL, CS_OPT_ON);
-	insn = cs_malloc(capstone);
-	while (insn && length) {
-		if (cs_disasm_iter(capstone, &code, &length, &address, insn)) {
-			add_instruction(flow, capstone, insn);
+	while (length >= step) {
+		if (machine_decoder_next(&decoder, &code, &length, &address)) {
+			add_instruction(flow, &decoder);
 			continue;
 		}
-		code++;
-		length--;
-		address++;
+		code += step;
+		length -= step;
+		address += step;
 	}
-	if (insn)
-		cs_free(insn, 1);
-	cs_close(&capstone);
+	machine_decoder_close(&decoder);
 }
 
 bool vm_flow_read(struct memory *memory, const struct vm_code *vm, struct vm_flow *ret_flow)
