@@ -17,7 +17,7 @@ depend on how fast this machine is. There
 - ljspy records a worker of nginx under load, and is killed while it does (nginx.py);
 - naps in system calls that a stop would end with EINTR end as they should (waits.py);
 - the other commands and clocks are judged by the programs of their own tests (commands.py);
-- native frames of code with signed return addresses are judged (signed.py);
+- native frames of code with signed return addresses are judged (signed.py), and those of sleeping threads (asleep.py);
 - a part of it runs again on a kernel with larger pages.
 """
 
@@ -30,6 +30,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests")]
 
+import asleep  # noqa: E402, pylint: disable=wrong-import-position
 import commands  # noqa: E402, pylint: disable=wrong-import-position
 import emulator  # noqa: E402, pylint: disable=wrong-import-position
 import jit_truth  # noqa: E402, pylint: disable=wrong-import-position
@@ -118,8 +119,9 @@ def boot_whole(build, sysroot, steps):
 
 
 def boot_commands(build, sysroot):
-    root = lay_base(build, sysroot, signed.SUITES, commands.COMMANDS)
-    emulator.lay_commands(root, [*commands.lay(root, build, sysroot), *signed.lay(root, sysroot)])
+    root = lay_base(build, sysroot, {*signed.SUITES, *asleep.SUITES}, commands.COMMANDS)
+    emulator.lay_commands(root, [*commands.lay(root, build, sysroot), *signed.lay(root, sysroot),
+                                *asleep.lay(root, sysroot)])
     return machine.boot(root)
 
 
@@ -199,7 +201,7 @@ def main():
     faults += ended(said)
     said = boot_commands(build, sysroot)
     (machine.WORK / "said-commands").write_text(said, encoding="utf-8")
-    faults += [*commands.judge(said), *signed.judge(said), *ended(said)]
+    faults += [*commands.judge(said), *signed.judge(said), *asleep.judge(said), *ended(said)]
     said = boot_part(build, sysroot, LARGE_PAGES_STEPS, LARGE_PAGES_STEPPED, *LARGE_PAGES)
     print("\n".join(re.findall(r"(?:kernel|KernelPageSize:) .*", said)))
     faults += [*judge_part(said, LARGE_PAGES_STEPPED)] if "16 kB" in said else ["no pages of 16 KiB"]

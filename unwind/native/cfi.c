@@ -271,6 +271,16 @@ enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *f
 	return rules ? apply(rules, frame, stack, ret_caller) : CFI_NONE;
 }
 
+bool cfi_caller_sp(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
+		   uint64_t *ret_sp)
+{
+	const struct frame_rules *rules = find_rules(cfi, pc);
+	struct state state = { .frame = frame, .stack = stack };
+
+	return rules && !rules->is_outermost && find_cfa(&state, rules) &&
+	       recover(&state, rules, REGISTER_NUMBER_SP, ret_sp);
+}
+
 enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
 				 struct registers *ret_caller)
 {

@@ -43,8 +43,12 @@ enum cfi_status {
 enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
 			 struct registers *ret_caller);
 
+/* The caller's stack pointer alone: its pc may be in an unknown register. False if it cannot be known. */
+bool cfi_caller_sp(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
+		   uint64_t *ret_sp);
+
 /*
- * The same for code without rules, from its instructions up to the return
+ * As cfi_step() for code without rules, from its instructions up to the return
  * (code_rules.h). snapshot holds the stack, and code outside of all modules.
  * CFI_NONE also if the address found does not follow a call.
  */

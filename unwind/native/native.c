@@ -6,13 +6,16 @@
 #include <string.h>
 
 #include "unwind/native/cfi.h"
+#include "unwind/native/leaf_caller.h"
 #include "unwind/native/signal_frame.h"
 
 enum { STANDING_MAX = 4 };
 
 struct native_unwinder {
 	struct image *image;
+	struct symbols *symbols;
 	struct cfi *cfi;
+	struct leaf_callers *leaf_callers; /* NULL until first needed */
 	struct memory *stack;
 	struct native_frame frame;
 	unsigned int standing; /* consecutive steps that popped nothing */
@@ -27,6 +30,7 @@ struct native_unwinder *native_unwinder_new(struct image *image, struct symbols 
 	if (!unwinder)
 		return NULL;
 	unwinder->image = image;
+	unwinder->symbols = symbols;
 	unwinder->cfi = cfi_new(image, symbols);
 	if (!unwinder->cfi) {
 		free(unwinder);
@@ -40,12 +44,15 @@ void native_unwinder_free(struct native_unwinder *unwinder)
 	if (!unwinder)
 		return;
 	cfi_free(unwinder->cfi);
+	leaf_callers_free(unwinder->leaf_callers);
 	free(unwinder);
 }
 
 void native_reset(struct native_unwinder *unwinder)
 {
 	cfi_reset(unwinder->cfi);
+	leaf_callers_free(unwinder->leaf_callers);
+	unwinder->leaf_callers = NULL;
 }
 
 uint64_t native_code_address(const struct native_frame *frame)
@@ -131,6 +138,12 @@ enum native_status native_step(struct native_unwinder *unwinder)
 			  &caller);
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
 	unwinder->end = status == CFI_CALLER && caller.sp > sp ? caller.sp : sp;
+	if (status == CFI_REGISTER_UNKNOWN && !frame->is_return_address &&
+	    leaf_caller_find(&unwinder->leaf_callers, unwinder->image, unwinder->cfi, unwinder->symbols,
+			     unwinder->stack, &frame->registers, &caller)) {
+		arrive(unwinder, &caller, true);
+		return NATIVE_FRAME;
+	}
 	if (status != CFI_CALLER)
 		return is_entry(unwinder) ? NATIVE_END : NATIVE_LOST;
 	if (caller.pc == 0)
