@@ -81,7 +81,7 @@ static bool add_thread(struct dump *dump, struct thread *thread, const char *sta
 /* Hold a running thread while copying its stacks. False to try again. */
 static bool dump_running(struct dump *dump, struct thread *thread, bool only_whole)
 {
-	struct capture_hints hints = { .tid = thread->tid };
+	struct capture_hints hints = { .tid = thread->tid, .deep = true };
 	struct registers registers;
 	int error = tracer_stop(dump->traced.patience.tracer, thread->tracee, STOP_TIMEOUT_NS);
 
@@ -103,7 +103,7 @@ static bool dump_running(struct dump *dump, struct thread *thread, bool only_who
 
 static bool dump_sleeping(struct dump *dump, struct thread *thread)
 {
-	struct capture_hints hints = { 0 };
+	struct capture_hints hints = { .deep = true };
 	struct thread_call call;
 	enum thread_state state;
 

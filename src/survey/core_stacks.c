@@ -12,7 +12,7 @@
 static int read_thread(struct lua_process *process, struct core_note note, struct dump_process *report)
 {
 	struct dump_thread thread = { .state = "in core file" };
-	struct capture_hints hints = { 0 };
+	struct capture_hints hints = { .deep = true };
 	struct registers registers;
 	bool whole;
 

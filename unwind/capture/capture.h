@@ -25,9 +25,11 @@
 enum {
 	CAPTURE_STACK_BYTES = 16 << 10,    /* of native stack, at first */
 	CAPTURE_STACK_BYTES_MAX = 1 << 20, /* and at most */
-	LUA_STATE_BYTES_MAX = 160,         /* no layout has a larger lua_State */
-	CAPTURE_THREADS_MAX = 256,         /* coroutines resumed by one another */
-	CAPTURE_GLOBALS_MAX = 16,          /* read all in each sample; of more, only those in use */
+	CAPTURE_DEEP_BYTES_MAX =
+		12 << 20,          /* the same of a deep capture: more than the usual limit of 8 MiB */
+	LUA_STATE_BYTES_MAX = 160, /* no layout has a larger lua_State */
+	CAPTURE_THREADS_MAX = 256, /* coroutines resumed by one another */
+	CAPTURE_GLOBALS_MAX = 16,  /* read all in each sample; of more, only those in use */
 };
 
 /*
@@ -42,6 +44,7 @@ struct capture_hints {
 	uint64_t stack_end;            /* nothing is mapped from here on; 0 if unknown */
 	uint64_t frames_end;           /* nor is a frame, by the last sample; 0 if unknown */
 	size_t stack_bytes;            /* how much to copy; 0 for the default */
+	bool deep;                     /* for a single look: copy the native stack to its end */
 	uint64_t g;                    /* the global_State that it ran last */
 	struct memory_range lua_thread, lua_stack;   /* of the Lua thread that ran; empty if none */
 	struct memory_range request[REQUEST_RANGES]; /* the memory read of its request */

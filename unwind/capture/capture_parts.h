@@ -19,6 +19,9 @@ enum {
 
 /*---- Native stack ----*/
 
+/* No copy of the stack goes beyond this address. */
+uint64_t capture_stack_limit(const struct capture *capture, const struct capture_hints *hints);
+
 /* List the pages from the end of the stack's copy up to end; returns how many. At most STACK_PAGES_MAX. */
 size_t capture_stack_ranges(const struct capture *capture, const struct capture_hints *hints, uint64_t end,
 			    struct memory_range *ranges);

@@ -18,6 +18,11 @@ static size_t stack_ranges(struct memory_range *ranges, size_t max, uint64_t beg
 	return count;
 }
 
+uint64_t capture_stack_limit(const struct capture *capture, const struct capture_hints *hints)
+{
+	return capture->stack_begin + (hints->deep ? CAPTURE_DEEP_BYTES_MAX : CAPTURE_STACK_BYTES_MAX);
+}
+
 size_t capture_stack_ranges(const struct capture *capture, const struct capture_hints *hints, uint64_t end,
 			    struct memory_range *ranges)
 {
@@ -30,8 +35,8 @@ size_t capture_stack_ranges(const struct capture *capture, const struct capture_
 		end = hints->frames_end;
 	if (own->length && own->address > capture->stack_begin && end > own->address)
 		end = own->address;
-	if (end > capture->stack_begin + CAPTURE_STACK_BYTES_MAX)
-		end = capture->stack_begin + CAPTURE_STACK_BYTES_MAX;
+	if (end > capture_stack_limit(capture, hints))
+		end = capture_stack_limit(capture, hints);
 	return stack_ranges(ranges, STACK_PAGES_MAX, capture->stack_end, end);
 }
 
@@ -58,12 +63,17 @@ void capture_note_frames_end(const struct capture *capture, uint64_t end, struct
 void capture_extend_stack(struct capture *capture, struct capture_hints *hints, uint64_t end)
 {
 	struct memory_range ranges[STACK_PAGES_MAX];
-	size_t count = capture_stack_ranges(capture, hints, end, ranges);
+	size_t count;
 
-	if (count == 0)
-		return;
-	snapshot_capture(capture->snapshot, ranges, count);
-	capture_note_stack(capture, hints, ranges, count);
+	do {
+		count = capture_stack_ranges(capture, hints, end, ranges);
+		if (count == 0)
+			return;
+		snapshot_capture(capture->snapshot, ranges, count);
+		capture_note_stack(capture, hints, ranges, count);
+		/* Is there more of it than one list holds? */
+	} while (count == STACK_PAGES_MAX &&
+		 capture->stack_end == ranges[count - 1].address + ranges[count - 1].length);
 }
 
 /* Do all length bytes at the address lie on the copied native stack? */

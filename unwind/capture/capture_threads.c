@@ -193,11 +193,12 @@ static uint64_t thread_cframe(const struct capture *capture, const struct global
 }
 
 /* How far to copy the native stack to find Lua's frames if the first copy has none. */
-static uint64_t seek_end(const struct capture *capture, const struct global_state *global)
+static uint64_t seek_end(const struct capture *capture, const struct capture_hints *hints,
+			 const struct global_state *global)
 {
 	uint64_t cframe = thread_cframe(capture, global, main_thread(capture, global));
 
-	return cframe > capture->stack_begin && cframe - capture->stack_begin < CAPTURE_STACK_BYTES_MAX
+	return cframe > capture->stack_begin && cframe < capture_stack_limit(capture, hints)
 		       ? cframe + PAGE_SIZE
 		       : capture->stack_begin + SEEK_BYTES;
 }
@@ -211,7 +212,7 @@ static void find_running_thread(struct capture *capture, struct capture_hints *h
 {
 	if (find_thread_above(capture, hints, global, capture->stack_begin))
 		return;
-	capture_extend_stack(capture, hints, seek_end(capture, global));
+	capture_extend_stack(capture, hints, seek_end(capture, hints, global));
 	find_thread_above(capture, hints, global, capture->stack_begin);
 }
 
@@ -293,5 +294,7 @@ void capture_threads(struct capture *capture, struct capture_hints *hints)
 	hints->stack_bytes = (size_t)(outermost - capture->stack_begin) + OUTSIDE_BYTES;
 	if (hints->stack_bytes < CAPTURE_STACK_BYTES)
 		hints->stack_bytes = CAPTURE_STACK_BYTES;
-	capture_extend_stack(capture, hints, capture->stack_begin + hints->stack_bytes);
+	capture_extend_stack(capture, hints,
+			     hints->deep ? capture_stack_limit(capture, hints)
+					 : capture->stack_begin + hints->stack_bytes);
 }
