@@ -8,8 +8,8 @@
  * pointer. By its unwind table, each function with such a call says where it would have saved its own
  * return address; only one that was called by what stands before that address can be the caller. If more
  * than one is left, there is no answer. A function that finds its frame by the frame pointer cannot be
- * judged; there is an answer nevertheless if another one was certainly called. Each architecture has its
- * own .c file.
+ * judged. There is an answer nevertheless if another one was certainly called, or if what called that has
+ * a frame record. Each architecture has its own .c file.
  */
 #ifndef LJSPY_LEAF_CALLER_H
 #define LJSPY_LEAF_CALLER_H

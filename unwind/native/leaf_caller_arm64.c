@@ -253,25 +253,44 @@ static bool find_ffi_function(struct image *image, uint64_t call, uint32_t call_
 	return false;
 }
 
+/* The call that returns to an address; false if there is none. Code that was made at run time may change. */
+static bool find_call(struct image *image, uint64_t address, struct vm_instruction *ret_call)
+{
+	struct vm_instruction call = { .address = address - INSTRUCTION_BYTES };
+	struct memory *code = image_is_made(image, call.address) ? image_live(image) : image_text(image);
+
+	if (!memory_u32(code, call.address, &call.word) || !vm_instruction_is_call(&call))
+		return false;
+	*ret_call = call;
+	return true;
+}
+
 /* Can what stands before the caller's pc have called a function? */
 static enum answer may_have_called(struct image *image, struct memory *stack, const struct registers *caller,
 				   uint64_t function)
 {
-	struct vm_instruction call = { .address = caller->pc - INSTRUCTION_BYTES };
-	/* Code that was made at run time may change. */
-	struct memory *code = image_is_made(image, call.address) ? image_live(image) : image_text(image);
+	struct vm_instruction call;
 	uint64_t target;
 
-	if (!memory_u32(code, call.address, &call.word))
+	if (!find_call(image, caller->pc, &call))
 		return NO;
 	if (is_call(call.word))
 		return may_lead(image, instruction_target(&call), function);
-	if (!is_call_register(call.word))
-		return NO;
 	if (image_classify(image, call.address, NULL) != CODE_VM_FFI_CALL ||
 	    !find_ffi_function(image, call.address, call.word, stack, caller, &target))
 		return PERHAPS;
 	return may_lead(image, target, function);
+}
+
+/* Does the caller's frame pointer lead to a frame record (AAPCS64, 6.4.6) with the return address of a call? */
+static bool has_record(struct image *image, struct memory *stack, const struct registers *caller)
+{
+	struct vm_instruction call;
+	uint64_t record, address;
+
+	return registers_get(caller, REGISTER_FP, &record) && record >= caller->sp &&
+	       memory_u64(stack, record + WORD, &address) &&
+	       find_call(image, registers_code_address(caller, address), &call);
 }
 
 /*---- Answer ----*/
@@ -359,7 +378,7 @@ bool leaf_caller_find(struct leaf_callers **callers, struct image *image, struct
 			continue;
 		if (!choose(symbols, &chosen, &other))
 			return false;
-		is_certain &= answer == YES;
+		is_certain &= answer == YES || has_record(image, stack, &other.next);
 	}
 	caller.pc = chosen.pc;
 	*ret_caller = caller;
