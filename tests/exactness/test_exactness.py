@@ -4,8 +4,10 @@ every instruction, and at random times. exactness.c, truth.h and truth.lua descr
 they judge, and how."""
 
 import hashlib
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -17,8 +19,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "layouts"))
 import builds
 import packages
+import random_programs
 
 EXACTNESS = ljspy.LJSPY.parent / "tests/exactness/exactness"
+# Random programs by their seeds; EXACTNESS_PROGRAMS makes more of them.
+SEEDS = range(1, int(os.environ.get("EXACTNESS_PROGRAMS", "3")) + 1)
 PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.lua"))
 
 # How many of the stacks may say that a part of them is unknown. None may be wrong.
@@ -50,21 +55,21 @@ def exactness_is_built():
         pytest.skip(f"{EXACTNESS} is not built")
 
 
-def run(mode, luajit, program, jit, count, settings=()):
+def run(mode, luajit, program, jit, count, settings=(), cwd=HERE):
     argv = [EXACTNESS, mode, luajit, program, jit, str(count), *settings]
-    return subprocess.run(argv, cwd=HERE, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
 
 
-def judge(*arguments):
-    result = run(*arguments)
+def judge(*arguments, **options):
+    result = run(*arguments, **options)
     row = ROW.match(result.stdout)
     assert row, f"status {result.returncode}: {result.stderr}"
     print(result.stdout + result.stderr)
     return [int(number) for number in row.groups()]
 
 
-def check_steps(luajit, program, mode="step", count=30000, lost_percent=LOST_PERCENT):
-    judged, wrong, no_line, lost = judge(mode, luajit, program, "off", count)
+def check_steps(luajit, program, mode="step", count=30000, lost_percent=LOST_PERCENT, **options):
+    judged, wrong, no_line, lost = judge(mode, luajit, program, "off", count, **options)
     assert judged > 1000
     assert wrong == 0
     assert no_line * 100 / judged <= NO_LINE_PERCENT
@@ -75,6 +80,13 @@ def check_steps(luajit, program, mode="step", count=30000, lost_percent=LOST_PER
 def test_every_instruction_of_the_interpreter(runtime, program):
     """The order counts, too: the judge misses no stack and sees none twice."""
     check_steps(ljspy.luajit(runtime), program)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_instruction_of_random_programs(runtime, seed, tmp_path):
+    """They cross from Lua to C and back in every way, one within the other."""
+    shutil.copy(HERE / "truth.lua", tmp_path)
+    check_steps(ljspy.luajit(runtime), random_programs.write(seed, tmp_path), count=8000, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("program", ["calls", "coroutines", "metamethods", "varargs"])
