@@ -197,7 +197,7 @@ int evidence_add(struct evidence *evidence, const struct sample *sample)
 	evidence->cpu_ns += sample->cpu_ns;
 	evidence->squares += (double)sample->cpu_ns * (double)sample->cpu_ns;
 	evidence->state_ns[sample->vm_state] += sample->cpu_ns;
-	gc_bill_add(&evidence->gc, &sample->gc, sample->cpu_ns);
+	gc_bill_add(&evidence->gc, sample, sample->cpu_ns);
 	if (is_lost(sample))
 		evidence->lost_ns += sample->cpu_ns;
 	add_depth(evidence, sample);

@@ -226,6 +226,10 @@ static int write_sample(void *context, const struct table_sample *sample)
 	json_stream_mark(&writer->json, "\"");
 	if (sample->heap_bytes)
 		write_number(writer, ",\"heap_bytes\":", sample->heap_bytes);
+	if (sample->allocated_bytes)
+		write_number(writer, ",\"vm_allocated_bytes\":", sample->allocated_bytes);
+	if (sample->step_ns)
+		write_number(writer, ",\"gc_step_ns\":", sample->step_ns);
 	json_stream_mark(&writer->json, ",\"phase\":");
 	write_text(writer, kind->phase);
 	write_request(writer, sample);

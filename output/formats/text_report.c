@@ -22,6 +22,8 @@ enum {
 
 struct report {
 	FILE *out;
+	const struct session *session;
+	uint64_t recorded; /* samples, shown or not */
 	struct tally tally;
 	const struct view *view;
 	double min_share;
@@ -94,6 +96,52 @@ static void write_heap(const struct report *report)
 			bill->cycles, (double)bill->heap_least / 1e6, (double)bill->heap_most / 1e6);
 }
 
+/* Write how much was allocated; each sample tells what was since the one before, so all of them are needed. */
+static void write_allocated_for_cycles(const struct report *report)
+{
+	const struct gc_bill *bill = &report->tally.gc;
+	char amount[AMOUNT_SIZE];
+	uint64_t bytes;
+	bool is_least;
+
+	bytes = gc_allocated_bytes(&bill->allocated, &is_least);
+	if (bytes == 0 || report->tally.samples != report->recorded)
+		return;
+	fprintf(report->out, "%s%s allocated", is_least ? "At least " : "About ",
+		amount_bytes(bytes, amount));
+	if (bill->cycles && !is_least)
+		fprintf(report->out, ", for each cycle %s at most",
+			amount_bytes(bytes / bill->cycles, amount));
+	fputs(".\n", report->out);
+}
+
+/* Write the longest steps that samples have met. */
+static void write_steps(const struct report *report)
+{
+	const struct gc_bill *bill = &report->tally.gc;
+	char label[FRAME_LABEL_SIZE];
+
+	if (bill->steps[0].length_ns == 0)
+		return;
+	fputs("\n ms at least          at s  longest steps of the collector, and the function that they ran in\n",
+	      report->out);
+	for (size_t i = 0; i < GC_STEPS_MAX && bill->steps[i].length_ns; i++) {
+		const struct gc_step *step = &bill->steps[i];
+
+		fprintf(report->out, "%12.1f  %12.3f  %s", (double)step->length_ns / 1e6,
+			((double)step->begin_ns - (double)report->session->start_ns) / 1e9,
+			gc_phase_name(step->first));
+		if (step->last != step->first)
+			fprintf(report->out, " to %s", gc_phase_name(step->last));
+		if (step->frame.function) {
+			frame_label(step->frame.function, step->frame.line, report->view->by_line, label);
+			fputs(", ", report->out);
+			escape_write(ESCAPE_PLAIN, label, report->out);
+		}
+		fputc('\n', report->out);
+	}
+}
+
 static int compare_totals(const struct tally_row *a, const struct tally_row *b)
 {
 	return a->total.ns > b->total.ns ? -1 : a->total.ns < b->total.ns;
@@ -146,6 +194,8 @@ static void write_collector(const struct report *report)
 		fprintf(report->out, "%s\n", gc_phase_name(phase));
 	}
 	write_heap(report);
+	write_allocated_for_cycles(report);
+	write_steps(report);
 }
 
 static int compare_collected(const struct tally_row *a, const struct tally_row *b)
@@ -385,6 +435,8 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 {
 	struct report report = {
 		.out = out,
+		.session = session,
+		.recorded = figures->samples,
 		.view = view,
 		.min_share = (view->min_percent > 0 ? view->min_percent : VIEW_TEXT_MIN_PERCENT) / 100,
 	};

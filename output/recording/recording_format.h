@@ -27,7 +27,7 @@
  *	function  = kind:uint firstline:uint name:ref file:ref module:ref [ root:uint ]
  *	stack     = caller:ref function:ref line:uint certainty
  *	thread    = pid:uint tid:uint process_name:ref thread_name:ref
- *	sample    = after:uint thread:ref leaf:ref state gc [ heap:sint ]
+ *	sample    = after:uint thread:ref leaf:ref state gc [ heap:sint ] [ allocated:uint step:uint ]
  *	            phase:ref [ wait:ref ] cpu:uint wall:sint
  *	            [ bytes:uint objects:uint ]
  *	request   = route:ref method:ref host:ref status:uint subrequest:uint
@@ -42,8 +42,8 @@
  *
  *	            7 6 5 4 3 2 1 0
  *	state     = V V V V V T T T	T: enum thread_state, V: enum vm_state
- *	gc        = - - A H M P P P	P: enum gc_phase, M: has_marked, H: heap,
- *					A: bytes and objects
+ *	gc        = - S A H M P P P	P: enum gc_phase, M: has_marked, H: heap,
+ *					A: bytes and objects, S: allocated and step
  *	certainty = - - - - - J C C	C: enum frame_certainty, J: compiled code
  *
  * A stack is its caller's stack with one frame on top; line is the frame's
@@ -73,6 +73,9 @@
  * kind FRAME_ALLOCATED: what was allocated is the leaf, bytes and objects are estimates of how
  * much.
  *
+ * What the VM has allocated since its previous sample, in bytes, and for how long the
+ * collector's step has run, in nanoseconds, are there since version 8.
+ *
  * Properties describe the session, as texts or decimal numbers. A later one
  * replaces an earlier one of the same name; readers skip unknown names. The
  * names are target, command_line, cause, layout, roots, pid, clock ("cpu", "wall" or "alloc"),
@@ -101,11 +104,12 @@
 #include "output/sample/sample.h"
 
 enum {
-	RECORDING_VERSION = 7,
+	RECORDING_VERSION = 8,
 	RECORDING_VERSION_WAITS = 2,
 	RECORDING_VERSION_GC = 4,
 	RECORDING_VERSION_ROOTS = 6,
 	RECORDING_VERSION_ALLOC = 7,
+	RECORDING_VERSION_STEPS = 8,
 
 	/* Limits of the format: a file that exceeds them is no recording. */
 	RECORDING_TEXT_MAX = 1 << 16,  /* bytes of a string or text; writers cut longer ones */
@@ -145,6 +149,7 @@ enum {
 	GC_HAS_MARKED = 8,
 	GC_HAS_HEAP = 16,
 	GC_HAS_ALLOCATION = 32,
+	GC_HAS_STEP = 64,
 	CERTAINTY_MASK = 3,
 	CERTAINTY_COMPILED = 4,
 };

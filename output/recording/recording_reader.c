@@ -405,7 +405,9 @@ static bool take_wait(struct recording_reader *reader, uint8_t state, const stru
 /* The bits that the byte of the collector can have in that version. */
 static uint8_t gc_bits(uint32_t version)
 {
-	return version < RECORDING_VERSION_ALLOC ? 2 * GC_HAS_HEAP - 1 : 2 * GC_HAS_ALLOCATION - 1;
+	if (version < RECORDING_VERSION_ALLOC)
+		return 2 * GC_HAS_HEAP - 1;
+	return version < RECORDING_VERSION_STEPS ? 2 * GC_HAS_ALLOCATION - 1 : 2 * GC_HAS_STEP - 1;
 }
 
 /* Read what the collector does, after the state; and whether an allocation follows the times. */
@@ -426,12 +428,13 @@ static bool take_gc(struct recording_reader *reader, struct thread *thread, stru
 	*ret_is_allocation = gc & GC_HAS_ALLOCATION;
 	sample->gc.phase = (enum gc_phase)(gc & GC_PHASE_MASK);
 	sample->gc.has_marked = gc & GC_HAS_MARKED;
-	if (!(gc & GC_HAS_HEAP))
-		return true;
-	if (!record_take_sint(reader->block, &change))
-		return false;
-	sample->gc.heap_bytes = thread->heap_bytes += change;
-	return true;
+	if (gc & GC_HAS_HEAP) {
+		if (!record_take_sint(reader->block, &change))
+			return false;
+		sample->gc.heap_bytes = thread->heap_bytes += change;
+	}
+	return !(gc & GC_HAS_STEP) || (record_take_uint(reader->block, &sample->gc.allocated_bytes) &&
+				       record_take_uint(reader->block, &sample->gc.step_ns));
 }
 
 static int read_request(struct recording_reader *reader)

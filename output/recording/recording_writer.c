@@ -456,14 +456,20 @@ static bool is_allocation(const struct sample *sample)
 static void put_gc(struct recording_writer *writer, const struct sample *sample, struct thread *thread)
 {
 	const struct sample_gc *gc = &sample->gc;
+	const bool has_step = gc->allocated_bytes || gc->step_ns;
 
 	record_put_byte(writer->block, gc->phase | (gc->has_marked ? GC_HAS_MARKED : 0u) |
 					       (gc->heap_bytes ? GC_HAS_HEAP : 0u) |
-					       (is_allocation(sample) ? GC_HAS_ALLOCATION : 0u));
-	if (gc->heap_bytes == 0)
-		return;
-	record_put_sint(writer->block, (int64_t)(gc->heap_bytes - thread->heap_bytes));
-	thread->heap_bytes = gc->heap_bytes;
+					       (is_allocation(sample) ? GC_HAS_ALLOCATION : 0u) |
+					       (has_step ? GC_HAS_STEP : 0u));
+	if (gc->heap_bytes) {
+		record_put_sint(writer->block, (int64_t)(gc->heap_bytes - thread->heap_bytes));
+		thread->heap_bytes = gc->heap_bytes;
+	}
+	if (has_step) {
+		record_put_uint(writer->block, gc->allocated_bytes);
+		record_put_uint(writer->block, gc->step_ns);
+	}
 }
 
 /* What a request has of strings, by number. */

@@ -53,6 +53,12 @@ struct sample_gc {
 	enum gc_phase phase;
 	bool has_marked;     /* since the previous sample of that VM it has ended at least one marking */
 	uint64_t heap_bytes; /* g->gc.total; 0 if unknown */
+	/*
+	 * What the VM has allocated since its previous sample; 0 if unknown. With has_marked it may be more; and
+	 * what the collector frees in the moment of a sample may count at the next one.
+	 */
+	uint64_t allocated_bytes;
+	uint64_t step_ns; /* of the collector's step that runs: since the first sample in it; 0: this is it */
 };
 
 /* The route of a sample that works for a request of nginx, but it is unknown for which. */

@@ -510,6 +510,8 @@ static int read_again(void *context, const struct sample *sample)
 	struct table_sample known = {
 		.wait = sample->wait,
 		.heap_bytes = sample->gc.heap_bytes,
+		.allocated_bytes = sample->gc.allocated_bytes,
+		.step_ns = sample->gc.step_ns,
 		.connection = sample->request.connection,
 		.number = sample->request.number,
 		.age_ns = sample->request.age_ns,

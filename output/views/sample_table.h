@@ -71,9 +71,9 @@ struct table_sum {
 
 struct table_sample {
 	struct table_kind kind;
-	const struct function *wait; /* see struct sample */
-	uint64_t heap_bytes;         /* see struct sample_gc */
-	uint64_t connection, number; /* see struct sample_request */
+	const struct function *wait;                   /* see struct sample */
+	uint64_t heap_bytes, allocated_bytes, step_ns; /* see struct sample_gc */
+	uint64_t connection, number;                   /* see struct sample_request */
 	uint64_t age_ns;
 	uint64_t time_ns;
 	struct amounts amounts;

@@ -289,7 +289,7 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 	}
 	tally->samples++;
 	tally->all_ns += ns;
-	gc_bill_add(&tally->gc, &sample->gc, ns);
+	gc_bill_add(&tally->gc, sample, ns);
 	tally->sample_squares += (double)ns * (double)ns;
 	tally->slice_ns[reading->slice] += (double)ns;
 	return request_bill_add(&tally->requests, sample);

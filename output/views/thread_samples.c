@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static_assert(sizeof(struct table_sample) == 104, "the header tells what memory it takes");
+static_assert(sizeof(struct table_sample) == 120, "the header tells what memory it takes");
 
 struct thread_samples {
 	struct sample_table *table;

@@ -14,7 +14,7 @@
 #include "output/views/sample_table.h"
 
 enum {
-	THREAD_SAMPLES_ROOM = 1 << 20, /* samples in memory, 104 bytes each, or */
+	THREAD_SAMPLES_ROOM = 1 << 20, /* samples in memory, 120 bytes each, or */
 	THREAD_SAMPLES_SHARE = 16,     /* ... all samples divided by this, if that is more */
 };
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "src/linux/threads/thread_registers.h"
+#include "unwind/allocation/collector_look.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/stack/merge_lua.h"
 #include "unwind/stack/merge_state.h"
@@ -267,9 +268,14 @@ uint64_t lua_process_code_pc(const struct lua_process *process)
 	return 0;
 }
 
-struct sample_gc lua_process_gc(const struct lua_process *process)
+struct sample_gc lua_process_gc(const struct lua_process *process, uint64_t now_ns)
 {
-	return merge_gc(&process->capture, process->stack.vm_state);
+	const struct global_view *view = merge_innermost_view(&process->capture);
+	struct sample_gc gc = merge_gc(&process->capture, process->stack.vm_state);
+
+	if (view && process->stack.vm_state != VM_STATE_NONE)
+		collector_look_add(snapshot_memory(process->capture.snapshot), view->global, now_ns, &gc);
+	return gc;
 }
 
 const char *lua_process_phase(const struct lua_process *process)

@@ -138,7 +138,7 @@ void target_note_turn(const struct sampler *sampler, struct target *target, stru
 
 /* lost: why there is nothing to unwind, or LOST_COUNT. */
 static void unwind_and_deliver(struct sampler *sampler, struct target *target, struct thread *thread,
-			       struct thread_record *record, enum lost_reason lost)
+			       struct thread_record *record, uint64_t looked_ns, enum lost_reason lost)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	struct sample sample = {
@@ -168,7 +168,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 		sample.request = lua_process_request(target->process, now);
 		sample.trace = lua_process_trace(target->process);
 		sample.code_pc = lua_process_code_pc(target->process);
-		sample.gc = lua_process_gc(target->process);
+		sample.gc = lua_process_gc(target->process, looked_ns);
 	} else {
 		lost_frame = (struct frame){ .function = lost_function(lost) };
 		sample.vm_state = VM_STATE_UNKNOWN;
@@ -302,7 +302,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	if (!error && fell_asleep(thread, record, &registers)) {
 		sampler_note_missed(sampler, 1);
 	} else if (!error) {
-		unwind_and_deliver(sampler, target, thread, record, LOST_COUNT);
+		unwind_and_deliver(sampler, target, thread, record, held.begin_ns, LOST_COUNT);
 		lua_process_note_unwound(target->process, &record->hints);
 	}
 	put_off_look(target, thread, record, &held, runs);
@@ -330,6 +330,7 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 			   struct thread_record *record)
 {
 	bool is_only = threads_count(target->threads) == 1;
+	const uint64_t looked_ns = clock_now_ns(CLOCK_MONOTONIC);
 	enum lost_reason lost = LOST_COUNT;
 
 	if (!is_only)
@@ -345,7 +346,7 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 		}
 	}
 	tracer_end_look(sampler->tracer);
-	unwind_and_deliver(sampler, target, thread, record, lost);
+	unwind_and_deliver(sampler, target, thread, record, looked_ns, lost);
 }
 
 static void sample_without_stop(struct sampler *sampler, struct target *target, struct thread *thread,

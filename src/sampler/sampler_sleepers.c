@@ -55,6 +55,7 @@ static void deliver_sleep(struct sampler *sampler, struct target *target, struct
 
 	target_deliver(sampler, target, &sample);
 	sleep->gc.has_marked = false;
+	sleep->gc.allocated_bytes = 0;
 }
 
 /* Which kinds of frames are on the stack? */
@@ -147,6 +148,7 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 										 : lost) };
 	struct sleep *sleep = &record->sleep;
 	const struct frame *frames = &lost_frame;
+	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	size_t count = 1;
 	struct wait_stack stack;
 	struct wait wait;
@@ -158,8 +160,9 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 	if (lost == LOST_COUNT &&
 	    lua_process_unwind(target->process, &frames, &count, &sleep->vm_state) == 0) {
 		sleep->phase = lua_process_phase(target->process);
-		keep_request(sleep, lua_process_request(target->process, clock_now_ns(CLOCK_MONOTONIC)));
-		sleep->gc = lua_process_gc(target->process);
+		keep_request(sleep, lua_process_request(target->process, now));
+		sleep->gc = lua_process_gc(target->process, now);
+		sleep->gc.step_ns = 0; /* samples come when it has slept for a while */
 	}
 	stack = describe_stack(frames, count, sleep->phase);
 	wait_read(lua_process_memory(target->process), call, &wait);
@@ -226,6 +229,7 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target, stru
 		return;
 	waiting.thread_state = THREAD_RUNNABLE;
 	waiting.gc.has_marked = false;
+	waiting.gc.allocated_bytes = 0;
 	waiting.cpu_ns = 0;
 	waiting.wall_ns = sampler_take_all(&record->waiting);
 	target_deliver(sampler, target, &waiting);

@@ -87,6 +87,28 @@ static bool make_heap(const struct history_cell *cells, struct values *values, b
 	return true;
 }
 
+/* Bytes allocated in a second, by all VMs. False if none were seen. */
+static bool make_allocated(const struct history_cell *cells, struct values *values, double cell_s, bool utf8,
+			   struct chart *chart)
+{
+	char text[16];
+	bool is_least = false;
+
+	values->whole = 0;
+	for (size_t i = 0; i < values->count; i++) {
+		values->at[i] = (double)gc_allocated_bytes(&cells[i].allocated, &is_least) / cell_s;
+		if (values->at[i] > values->whole)
+			values->whole = values->at[i];
+	}
+	if (values->whole <= 0)
+		return false;
+	snprintf(text, sizeof(text), "%s%.*f MB", is_least ? ">" : "",
+		 values->at[values->count - 1] < 9.95e6 ? 1 : 0, values->at[values->count - 1] / 1e6);
+	chart->state = -1;
+	make_text("alloc/s", text, values, utf8, chart->text);
+	return true;
+}
+
 /* The state that took most of those that are not made yet; negative if none took any. */
 static int next_state(const uint64_t sums[static VM_STATE_COUNT])
 {
@@ -106,8 +128,9 @@ size_t charts_make(const struct history *history, uint64_t now_ns, size_t count,
 	uint64_t sums[VM_STATE_COUNT] = { 0 };
 	struct values values = { .count = 0 };
 	unsigned int seconds = 0;
-	struct chart heap;
-	bool has_heap;
+	struct chart heap, allocated;
+	bool has_heap, has_allocated;
+	size_t last;
 	int state;
 
 	values.count = history_read(history, now_ns, wanted < CHART_CELLS_MAX ? wanted : CHART_CELLS_MAX,
@@ -119,19 +142,23 @@ size_t charts_make(const struct history *history, uint64_t now_ns, size_t count,
 		for (int of = 0; of < VM_STATE_COUNT; of++)
 			sums[of] += cells[i].cpu_ns[of];
 	has_heap = make_heap(cells, &values, utf8, &heap) && count > 1;
+	has_allocated = make_allocated(cells, &values, seconds, utf8, &allocated) && count > 3;
+	last = (size_t)has_heap + has_allocated;
 	make_cpu(cells, &values, 1e9 * seconds, -1, utf8, &ret_charts[made++]);
 	/* The collector's share has a line wherever there is room for any state. */
-	if (made + has_heap < count) {
+	if (made + last < count) {
 		uint64_t gc = sums[VM_STATE_GC];
 
 		sums[VM_STATE_GC] = 0;
-		while (made + has_heap + (gc > 0) < count && (state = next_state(sums)) >= 0) {
+		while (made + last + (gc > 0) < count && (state = next_state(sums)) >= 0) {
 			make_cpu(cells, &values, 1e9 * seconds, state, utf8, &ret_charts[made++]);
 			sums[state] = 0;
 		}
 		if (gc)
 			make_cpu(cells, &values, 1e9 * seconds, VM_STATE_GC, utf8, &ret_charts[made++]);
 	}
+	if (has_allocated)
+		ret_charts[made++] = allocated;
 	if (has_heap)
 		ret_charts[made++] = heap;
 	return made;

@@ -22,6 +22,7 @@ void history_add(struct history *history, const struct sample *sample)
 	second->cpu_ns[sample->vm_state] += sample->cpu_ns;
 	if (sample->gc.heap_bytes > second->heap_bytes)
 		second->heap_bytes = sample->gc.heap_bytes;
+	gc_allocated_add(&second->allocated, &sample->gc);
 }
 
 static void add_second(struct history_cell *cell, const struct history_second *second)
@@ -30,6 +31,7 @@ static void add_second(struct history_cell *cell, const struct history_second *s
 		cell->cpu_ns[state] += second->cpu_ns[state];
 	if (second->heap_bytes > cell->heap_bytes)
 		cell->heap_bytes = second->heap_bytes;
+	gc_allocated_merge(&cell->allocated, &second->allocated);
 }
 
 size_t history_read(const struct history *history, uint64_t now_ns, size_t count, struct history_cell *cells,

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "output/bills/gc_allocated.h"
 #include "output/sample/sample.h"
 
 enum { HISTORY_SECONDS = 300 };
@@ -18,6 +19,7 @@ struct history_second {
 	uint64_t second; /* of CLOCK_MONOTONIC */
 	uint64_t cpu_ns[VM_STATE_COUNT];
 	uint64_t heap_bytes; /* of the largest heap seen; 0 if none was */
+	struct gc_allocated allocated;
 };
 
 struct history {
@@ -34,6 +36,7 @@ void history_add(struct history *history, const struct sample *sample);
 struct history_cell {
 	uint64_t cpu_ns[VM_STATE_COUNT];
 	uint64_t heap_bytes; /* as above */
+	struct gc_allocated allocated;
 };
 
 /*

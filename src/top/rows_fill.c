@@ -18,7 +18,7 @@ static void add_to_totals(struct totals *totals, const struct sample *sample)
 	totals->samples++;
 	totals->cpu_ns += sample->cpu_ns;
 	totals->by_state[sample->vm_state] += sample->cpu_ns;
-	gc_bill_add(&totals->gc, &sample->gc, sample->cpu_ns);
+	gc_bill_add(&totals->gc, sample, sample->cpu_ns);
 	if (has_lost_frame(sample))
 		totals->lost_ns += sample->cpu_ns;
 }

@@ -261,6 +261,8 @@ static void draw_collector(const struct picture *picture, int x)
 		if (bill->phase_ns[phase])
 			add_piece(2, &x, "%s %.1f%%", gc_phase_name(phase),
 				  percent(bill->phase_ns[phase], totals->cpu_ns));
+	if (bill->steps[0].length_ns)
+		add_piece(2, &x, "longest step %.0f ms", (double)bill->steps[0].length_ns / 1e6);
 }
 
 /* The VM's states by their shares, the largest first. */

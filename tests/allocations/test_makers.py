@@ -40,18 +40,18 @@ def lines_of_functions():
     }
 
 
-def record(path, jit, tmp_path, work, megabytes):
-    """What each function has allocated, and the recording as JSON."""
+def record(path, jit, tmp_path, work, megabytes, options=("--alloc",)):
+    """What each function has allocated, the recording as JSON, and as text."""
     flags = ["-joff"] if jit == "off" else []
     with ljspy.Target([path, *flags, MAKERS, SECONDS, work, megabytes], limit=60 + SECONDS).wait_ready() as target:
         recording = tmp_path / "made.ljspy"
-        result = ljspy.run("record", "--alloc", "-r", "1999", "-o", recording, "-p", target.pid, timeout=60 + SECONDS)
+        result = ljspy.run("record", *options, "-r", "1999", "-o", recording, "-p", target.pid, timeout=60 + SECONDS)
         assert result.returncode == ljspy.OK, result.stderr
         output = target.read_until(b"the end\n")
     shown = ljspy.run("report", recording, "-f", "json")
     assert shown.returncode == ljspy.OK, shown.stderr
     truth = {name: float(number) for name, number in re.findall(r"^(\w+)\t([\d.e+-]+)$", output, re.MULTILINE)}
-    return truth, json.loads(shown.stdout)
+    return truth, json.loads(shown.stdout), ljspy.run("report", recording).stdout
 
 
 def functions_of(recording, sample):
@@ -73,7 +73,7 @@ def test_functions_have_what_they_allocate(program, jit, tmp_path):
     path = PROGRAMS[program]
     if not path.exists():
         pytest.skip(f"{path} is not to be had")
-    truth, recording = record(path, jit, tmp_path, 5, 10)
+    truth, recording, _ = record(path, jit, tmp_path, 5, 10)
     samples, lines = recording["samples"], lines_of_functions()
     total, seen, words = sum(truth.values()), dict.fromkeys(truth, 0), set()
     assert len(truth) == 9 and total > 0 and len(samples) > 20
@@ -96,3 +96,16 @@ def test_functions_have_what_they_allocate(program, jit, tmp_path):
     kinds = ("table", "string", "upvalue", f"function <{MAKERS}:{lines['closure']}>", "growth of a table")
     assert {f"[alloc: {word}]" for word in kinds} <= words
     assert sum(sample["alloc_objects"] for sample in samples) > 0
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_any_recording_tells_how_much_was_allocated(program, jit, tmp_path):
+    path = PROGRAMS[program]
+    if not path.exists():
+        pytest.skip(f"{path} is not to be had")
+    truth, recording, text = record(path, jit, tmp_path, 5, 10, options=())
+    expected = sum(truth.values()) * recording["figures"]["target_cpu_ms"] / 1000 / SECONDS
+    amount, unit = re.search(r"^About ([\d.]+) ([MG])B allocated, for each cycle [\d.]+ MB at most\.$", text, re.MULTILINE).groups()
+    seen = float(amount) * {"M": 1e6, "G": 1e9}[unit]
+    print(f"{program}, jit {jit}: {seen / expected:.3f} of the bytes")
+    assert abs(seen / expected - 1) <= TOTAL

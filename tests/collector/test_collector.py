@@ -99,6 +99,35 @@ def test_functions_in_which_it_runs(tmp_path):
     assert sum(ms for ms, _ in rows) == pytest.approx(collector, rel=0.05), text[:2000]
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_steps_are_no_longer_than_they_are(program, tmp_path):
+    """A step that samples meet is a part of a call of collectgarbage(), and they meet most of the longest one."""
+    path, _ = PROGRAMS[program]
+    if not path.exists():
+        pytest.skip(f"{path} is not to be had")
+    recording = tmp_path / "steps.ljspy"
+    result = ljspy.run("record", "-r", ljspy.HIGH_RATE, "-o", recording, "--", path, HERE / "steps.lua", SECONDS,
+                       timeout=120 + 20 * SECONDS)
+    assert result.returncode == ljspy.OK, result.stderr
+    truth = [(float(begin), float(end)) for begin, end in re.findall(r"^step ([\d.]+) ([\d.]+)$", result.stdout, re.MULTILINE)]
+    assert len(truth) >= 3, result.stdout
+    document = json.loads(report(recording, "-f", "json"))
+    start = document["session"]["start_unix_ns"] / 1e9
+    steps = [(start + (sample["time_ns"] - sample["gc_step_ns"]) / 1e9, start + sample["time_ns"] / 1e9)
+             for sample in document["samples"] if "gc_step_ns" in sample]
+    assert steps
+    # Samples have the time at which ljspy goes on, and on a busy machine that may be late.
+    too_long = [(begin, end) for begin, end in steps
+                if not any(end - begin <= last - first + 1e-4 and begin <= last + 0.2 and end >= first
+                           for first, last in truth)]
+    longest, seen = max(last - first for first, last in truth), max(end - begin for begin, end in steps)
+    print(f"{program}: {len(truth)} collections, {len(steps)} samples in a step, {longest:.3f} s, {seen:.3f} s seen")
+    assert not too_long
+    assert seen > longest / 2
+    shown = report(recording).split("longest steps of the collector")[1].split("\n")[1]
+    assert float(shown.split()[0]) == pytest.approx(seen * 1000, abs=0.06) and "collect " in shown
+
+
 def test_recordings_of_version_2_lack_phases():
     text = report(HERE / "version-2.ljspy", "--by", "gc-phase")
     groups = text.split("gc-phase\n")[1].split("\n\n")[0]

@@ -137,3 +137,12 @@ def test_recordings_of_version_6_have_no_allocations():
     assert document["session"]["clock"] == "wall" and document["samples"]
     assert all("alloc_bytes" not in sample for sample in document["samples"])
     assert any(sample["gc_phase"] == "sweep" for sample in document["samples"] if "gc_phase" in sample)
+
+
+def test_recordings_of_version_7_know_no_steps():
+    """They have all else, and so do bytes that a version 7 has of allocations."""
+    path = HERE / "version-7.ljspy"
+    document = json.loads(report(path, "-f", "json"))
+    assert document["session"]["clock"] == "alloc" and len(document["samples"]) == 18
+    assert all("gc_step_ns" not in sample and "vm_allocated_bytes" not in sample for sample in document["samples"])
+    assert sum(sample["alloc_bytes"] for sample in document["samples"]) == sum(folded(path).values()) > 0

@@ -75,7 +75,11 @@ static struct sample samples[] = {
 		       .age_ns = UINT64_MAX - 1 },
 	  .thread_state = THREAD_UNINTERRUPTIBLE,
 	  .vm_state = VM_STATE_UNKNOWN,
-	  .gc = { .phase = GC_PHASE_ATOMIC, .has_marked = true, .heap_bytes = UINT64_MAX },
+	  .gc = { .phase = GC_PHASE_ATOMIC,
+		  .has_marked = true,
+		  .heap_bytes = UINT64_MAX,
+		  .allocated_bytes = UINT64_MAX,
+		  .step_ns = 1 },
 	  .cpu_ns = 10101010,
 	  .wall_ns = 20202020,
 	  .frames = frames,
@@ -96,7 +100,7 @@ static struct sample samples[] = {
 	  .tid = 11,
 	  .process_name = "nginx",
 	  .thread_name = "io;\n",
-	  .gc = { .heap_bytes = 1 },
+	  .gc = { .heap_bytes = 1, .allocated_bytes = 7 },
 	  .cpu_ns = UINT64_MAX,
 	  .wall_ns = 4999999000,
 	  .frames = frames + 1,
@@ -261,6 +265,8 @@ static void assert_same_sample(const struct sample *a, const struct sample *b)
 	assert_int_equal(a->gc.phase, b->gc.phase);
 	assert_int_equal(a->gc.has_marked, b->gc.has_marked);
 	assert_int_equal(a->gc.heap_bytes, b->gc.heap_bytes);
+	assert_int_equal(a->gc.allocated_bytes, b->gc.allocated_bytes);
+	assert_int_equal(a->gc.step_ns, b->gc.step_ns);
 	assert_same_text(a->wait ? a->wait->name : NULL, b->wait ? b->wait->name : NULL);
 	assert_int_equal(a->cpu_ns, b->cpu_ns);
 	assert_int_equal(a->wall_ns, b->wall_ns);

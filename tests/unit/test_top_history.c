@@ -113,6 +113,31 @@ static void charts_have_cpu_first_and_the_heap_last(void **state)
 	free(history);
 }
 
+static void what_is_allocated_has_a_line_before_the_heap(void **state)
+{
+	struct history *history = new_history();
+	struct chart charts[CHARTS_MAX];
+	struct sample sample = { .vm_state = VM_STATE_C,
+				 .gc = { .heap_bytes = 1, .allocated_bytes = 3000000 } };
+	unsigned int seconds;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 8; i++) {
+		sample.time_ns = (BEGIN + 1) * second + (i - 1) * second / 4;
+		sample.gc.has_marked = i == 8;
+		history_add(history, &sample);
+	}
+	assert_int_equal(charts_make(history, (BEGIN + 3) * second, 4, 40, false, charts, &seconds), 3);
+	assert_string_equal(charts[1].text, "alloc/s       12 MB ##");
+	/* Half of the second's samples have a marking before them. */
+	sample.time_ns = (BEGIN + 3) * second - 1;
+	for (int i = 0; i < 2; i++)
+		history_add(history, &sample);
+	assert_int_equal(charts_make(history, (BEGIN + 3) * second, 4, 40, false, charts, &seconds), 3);
+	assert_string_equal(charts[1].text, "alloc/s      >18 MB +#");
+	free(history);
+}
+
 static void several_cpus_fill_a_cell(void **state)
 {
 	struct history *history = new_history();
@@ -134,6 +159,7 @@ int main(void)
 		cmocka_unit_test(only_whole_seconds_count),
 		cmocka_unit_test(cells_grow_with_time_and_end_now),
 		cmocka_unit_test(charts_have_cpu_first_and_the_heap_last),
+		cmocka_unit_test(what_is_allocated_has_a_line_before_the_heap),
 		cmocka_unit_test(several_cpus_fill_a_cell),
 	};
 

@@ -7,10 +7,8 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	PIECE = 4096, /* of memory, read at once; the allocator puts new objects side by side */
-	PIECES = 64,  /* kept during a walk */
-	STEP_BYTES_MAX =
-		16 << 10,      /* that a sweep frees before it changes gc.estimate: of GCSWEEPMAX objects */
+	PIECE = 4096,          /* of memory, read at once; the allocator puts new objects side by side */
+	PIECES = 64,           /* kept during a walk */
 	RESIZE_MIN = 64 << 10, /* a smaller one does not matter */
 	COLO_MASK = 0x7f,      /* GCtab.colo; its sign: the array has moved out */
 };
@@ -52,6 +50,7 @@ static struct allocation_counters load_counters(const struct layout *layout,
 	return (struct allocation_counters){
 		.total = load_bytes(bytes, layout->g_gc_total - begin, ref) - string_table,
 		.string_table = string_table,
+		.threshold = load_bytes(bytes, layout->g_gc_total - begin + (int32_t)ref, ref),
 		.estimate = load_bytes(bytes, (int32_t)gc_estimate_offset(layout) - begin, ref),
 		.root = load_bytes(bytes, layout->g_gc_root - begin, ref),
 		.strings = strings,
@@ -130,7 +129,7 @@ static bool has_marked(const struct allocation_counters *before, const struct al
 	if (sweeps(after->state) && after->state < before->state)
 		return true;
 	return (int64_t)(after->total - after->estimate - (before->total - before->estimate)) <
-	       -STEP_BYTES_MAX;
+	       -ALLOCATED_FREED_MAX;
 }
 
 struct allocated allocated_between(const struct allocation_counters *before,

@@ -17,17 +17,6 @@
 #include "unwind/allocation/allocation.h"
 #include "unwind/lua/global_state.h"
 
-/* The collector's counters at one look. */
-struct allocation_counters {
-	/* Without the VM's table of strings, which grows and shrinks from cycle to cycle. */
-	uint64_t total, estimate, string_table;
-	uint64_t root; /* the newest object but for strings */
-	/* If it is a table, allocation_counters_read_held(): of its hash and array part, without a colocated one. */
-	uint32_t newest_nodes, newest_slots;
-	uint32_t strings; /* in the VM's table of strings */
-	uint8_t state;    /* g->gc.state */
-};
-
 /* False if they cannot be read. */
 bool allocation_counters_read(struct memory *memory, const struct global_state *global,
 			      struct allocation_counters *ret_counters);
@@ -43,6 +32,9 @@ bool allocation_film_read(struct memory *memory, const struct global_state *glob
 /* The same while nothing of the VM runs, with the newest object. */
 bool allocation_counters_read_held(struct memory *memory, const struct global_state *global,
 				   struct allocation_counters *ret_counters);
+
+/* So much a sweep frees at most before it changes gc.estimate: of GCSWEEPMAX objects that are not large. */
+enum { ALLOCATED_FREED_MAX = 16 << 10 };
 
 /* What lies between two looks, the second one later. */
 struct allocated {

@@ -57,8 +57,11 @@ void capture_view_global(struct capture *capture, struct global_state *global)
 struct memory_range capture_global_range(const struct global_state *global)
 {
 	const struct layout *layout = &global->vm->layout;
-	const int32_t fields[] = { layout->g_gc_total, layout->g_gc_state, layout->g_hookmask,
-				   layout->g_jit_base, layout->g_cur_L };
+	const int32_t fields[] = {
+		layout->g_gc_total, layout->g_gc_state, (int32_t)gc_estimate_offset(layout),
+		layout->g_strnum,   layout->g_strmask,  layout->g_hookmask,
+		layout->g_jit_base, layout->g_cur_L,
+	};
 	int32_t begin = layout->g_vmstate, end = begin;
 
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {

@@ -12,6 +12,25 @@
 struct gateway;
 struct traces;
 
+/* The collector's counters at one look. */
+struct allocation_counters {
+	/* Without the VM's table of strings, which grows and shrinks from cycle to cycle. */
+	uint64_t total, estimate, string_table;
+	uint64_t threshold; /* of gc.total, at which the next step begins: each step sets it at its end */
+	uint64_t root;      /* the newest object but for strings */
+	/* If it is a table, allocation_counters_read_held(): of its hash and array part, without a colocated one. */
+	uint32_t newest_nodes, newest_slots;
+	uint32_t strings; /* in the VM's table of strings */
+	uint8_t state;    /* g->gc.state */
+};
+
+/* What its collector did at the previous sample. */
+struct collector_look {
+	struct allocation_counters counters; /* string_table is 0 if there was no sample */
+	int64_t untold;         /* bytes allocated that no sample has; at most 0: see allocated.h */
+	uint64_t step_begin_ns; /* when the step that ran was seen first; 0: none ran */
+};
+
 /* Where what refers to a coroutine's request was found; 0: nowhere yet (unwind/nginx/light_threads.h). */
 struct request_hints {
 	uint64_t key;      /* the name, as lua_table_find() has it */
@@ -21,8 +40,9 @@ struct request_hints {
 struct global_state {
 	uint64_t g;
 	const struct vm_code *vm;
-	struct traces *traces;      /* NULL without a JIT compiler */
-	uint8_t currentwhite;       /* of its collector at the previous sample; 0: there was none */
+	struct traces *traces; /* NULL without a JIT compiler */
+	uint8_t currentwhite;  /* of its collector at the previous sample; 0: there was none */
+	struct collector_look collector;
 	struct gateway *gateway;    /* NULL: none is known */
 	unsigned int gateway_tries; /* how often one was searched for */
 	struct request_hints request_hints;

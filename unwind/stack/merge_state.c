@@ -62,8 +62,7 @@ static enum gc_phase gc_phase_of(uint8_t state)
 	}
 }
 
-/* The view of the VM whose Lua is innermost, or NULL. */
-static const struct global_view *innermost_view(const struct capture *capture)
+const struct global_view *merge_innermost_view(const struct capture *capture)
 {
 	if (capture->running || capture->thread_count == 0)
 		return capture->running;
@@ -82,7 +81,7 @@ static bool has_marked(const struct global_view *view)
 
 struct sample_gc merge_gc(const struct capture *capture, enum vm_state vm_state)
 {
-	const struct global_view *view = innermost_view(capture);
+	const struct global_view *view = merge_innermost_view(capture);
 	struct sample_gc gc = { .phase = GC_PHASE_NONE };
 
 	if (!view || vm_state == VM_STATE_NONE)
@@ -107,7 +106,7 @@ enum vm_state merge_vm_state(const struct capture *capture, const struct image *
 		has_lua = stack->frames[i].kind == MERGED_LUA || stack->frames[i].kind == MERGED_C_FUNCTION;
 	if (!has_lua)
 		return is_of_unknown_state(stack) ? VM_STATE_UNKNOWN : VM_STATE_NONE;
-	view = innermost_view(capture);
+	view = merge_innermost_view(capture);
 	switch (image_classify(image, capture->registers.pc, &module)) {
 	case CODE_UNKNOWN:
 		if (is_called(stack))

@@ -14,6 +14,9 @@
 enum vm_state merge_vm_state(const struct capture *capture, const struct image *image,
 			     const struct merged_stack *stack);
 
+/* The view of the VM whose Lua is innermost, or NULL. */
+const struct global_view *merge_innermost_view(const struct capture *capture);
+
 /*
  * What the collector of the innermost VM does at that state. A step sets g->vmstate for
  * itself, and for the time of a finalizer a bit of g->hookmask. Notes the VM's current

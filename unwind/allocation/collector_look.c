@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/allocation/collector_look.h"
+
+#include "unwind/allocation/allocated.h"
+
+/* The bytes allocated since the look before, without those that sweeps seem to have taken back. */
+static uint64_t tell_allocated(struct collector_look *look, const struct allocated *allocated)
+{
+	int64_t told;
+
+	look->untold = allocated->has_marked ? allocated->bytes : look->untold + allocated->bytes;
+	told = look->untold > 0 ? look->untold : 0;
+	if (told > 0 || look->untold < -ALLOCATED_FREED_MAX)
+		look->untold = 0;
+	return (uint64_t)told;
+}
+
+/* While a program has stopped the collector, all full collections that it asks for have the same threshold. */
+static bool is_same_step(const struct collector_look *look, const struct allocation_counters *now,
+			 const struct allocated *allocated)
+{
+	return look->step_begin_ns && look->counters.threshold == now->threshold &&
+	       now->state >= look->counters.state && allocated->bytes <= ALLOCATED_FREED_MAX;
+}
+
+void collector_look_add(struct memory *memory, struct global_state *global, uint64_t now_ns,
+			struct sample_gc *gc)
+{
+	struct collector_look *look = &global->collector;
+	const bool is_step = gc->phase != GC_PHASE_NONE && gc->phase != GC_PHASE_FINALIZE;
+	const bool has_looked = look->counters.string_table > 0;
+	struct allocation_counters now;
+	struct allocated allocated;
+
+	if (!allocation_counters_read(memory, global, &now))
+		return;
+	allocated = allocated_between(&look->counters, &now);
+	if (has_looked)
+		gc->allocated_bytes = tell_allocated(look, &allocated);
+	if (!is_step)
+		look->step_begin_ns = 0;
+	else if (!is_same_step(look, &now, &allocated))
+		look->step_begin_ns = now_ns;
+	else
+		gc->step_ns = now_ns - look->step_begin_ns;
+	look->counters = now;
+}
