@@ -22,6 +22,7 @@ static const double intervals_min = 0.7;
 struct class_key {
 	enum allocation_kind kind; /* ALLOCATION_OTHER for all that is no listed object and no string */
 	uint64_t bytes;            /* of strings and parts a step; 0: of any size */
+	uint32_t ctype;            /* of cdata */
 };
 
 struct class
@@ -110,7 +111,8 @@ static size_t find_class(struct allocation_shares *shares, const struct class_ke
 	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
 		const struct class_key *other = &shares->classes[i].key;
 
-		if (other->kind == key->kind && (other->bytes == key->bytes || other->bytes == 0))
+		if (other->kind == key->kind && other->ctype == key->ctype &&
+		    (other->bytes == key->bytes || other->bytes == 0))
 			return i;
 	}
 	if (!create || shares->class_count == CLASSES_MAX)
@@ -130,7 +132,7 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 	}
 	shares->listed_bytes += (double)allocated->bytes;
 	for (size_t i = 0; i < count; i++) {
-		const struct class_key key = { objects[i].kind, objects[i].bytes };
+		const struct class_key key = { objects[i].kind, objects[i].bytes, objects[i].ctype };
 		const size_t class = find_class(shares, &key, true, CLASS_PARTS);
 
 		if (class != CLASS_PARTS)
@@ -141,7 +143,8 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 /* Count a string or a part. */
 static void add_filmed(struct allocation_shares *shares, uint64_t bytes, bool is_string)
 {
-	const struct class_key key = { is_string ? ALLOCATION_STRING : ALLOCATION_OTHER, size_step(bytes) };
+	const struct class_key key = { is_string ? ALLOCATION_STRING : ALLOCATION_OTHER, size_step(bytes),
+				       0 };
 	struct class *class =
 		&shares->classes[find_class(shares, &key, true, is_string ? CLASS_STRINGS : CLASS_PARTS)];
 
@@ -212,7 +215,7 @@ void allocation_shares_add_film(struct allocation_shares *shares,
 
 static size_t class_of(struct allocation_shares *shares, const struct allocation *allocation)
 {
-	struct class_key key = { allocation->kind, allocation->bytes };
+	struct class_key key = { allocation->kind, allocation->bytes, allocation->ctype };
 
 	if (allocation->kind == ALLOCATION_STRING) {
 		key.bytes = size_step(allocation->bytes);
@@ -222,7 +225,7 @@ static size_t class_of(struct allocation_shares *shares, const struct allocation
 		return find_class(shares, &key, false, CLASS_PARTS);
 	if (shares->part_size_count < PART_SIZES_MAX && !is_part_size(shares, allocation->bytes))
 		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
-	key = (struct class_key){ ALLOCATION_OTHER, size_step(allocation->bytes) };
+	key = (struct class_key){ ALLOCATION_OTHER, size_step(allocation->bytes), 0 };
 	return find_class(shares, &key, false, CLASS_PARTS);
 }
 

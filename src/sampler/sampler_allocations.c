@@ -9,6 +9,7 @@
 #include "src/sampler/allocation_shares.h"
 #include "unwind/allocation/allocated.h"
 #include "unwind/allocation/allocation_text.h"
+#include "unwind/values/live_ctypes.h"
 
 enum {
 	VMS_MAX = 8, /* of one process; what others allocate is not seen */
@@ -235,14 +236,17 @@ static void take_sample(struct allocations *allocations, struct lua_process *pro
 	struct allocation allocation;
 	struct vm_allocations *vm;
 	const struct function *leaf;
-	char text[ALLOCATION_TEXT_SIZE];
+	char text[ALLOCATION_TEXT_SIZE], ctype[CTYPE_TEXT_SIZE] = "";
 
 	if (!lua_process_allocation(process, &allocation) || allocation.kind == ALLOCATION_STRING_TABLE)
 		return;
 	vm = find_vm(allocations, allocation.global);
 	if (!vm || !vm->is_noted || vm->kept_count == KEPT_MAX)
 		return;
-	allocation_text(lua_process_memory(process), &allocation, &vm->last, text);
+	if (allocation.ctype)
+		live_ctypes_text(lua_process_memory(process), &allocation.global->vm->layout,
+				 allocation.global->g, allocation.ctype, ctype);
+	allocation_text(lua_process_memory(process), &allocation, &vm->last, ctype, text);
 	leaf = functions_allocated(functions, text);
 	if (leaf && keep(vm, sample, leaf) && allocation_shares_add_sample(vm->shares, &allocation) < 0)
 		free_kept(&vm->kept[--vm->kept_count]);

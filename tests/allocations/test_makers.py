@@ -2,6 +2,7 @@
 """Who allocates, against a program whose functions know what they allocate."""
 
 import json
+import math
 import os
 import pathlib
 import re
@@ -14,6 +15,7 @@ pytestmark = pytest.mark.usefixtures("built")
 
 HERE = pathlib.Path(__file__).resolve().parent
 MAKERS = HERE / "makers.lua"
+CDATA = HERE / "cdata.lua"
 
 SECONDS = int(os.environ.get("ALLOC_SECONDS", 4))
 
@@ -27,23 +29,26 @@ PROGRAMS = {
 # alone; in compiled code, what a function that is part of its caller's trace allocates may show as its caller's.
 SHARE = 0.1
 
+# C objects are counted by their types, each of one size; those of variable length by the mean of those seen.
+CTYPE_SHARE = 0.03
+
 # Of the bytes in the CPU time that the recording has: it begins a moment after the program.
 TOTAL = 0.12
 
 
 
-def lines_of_functions():
+def lines_of_functions(program=MAKERS):
     return {
         match[1]: number
-        for number, line in enumerate(MAKERS.read_text().splitlines(), 1)
+        for number, line in enumerate(program.read_text().splitlines(), 1)
         if (match := re.match(r"local function (\w+)", line))
     }
 
 
-def record(path, jit, tmp_path, work, megabytes, options=("--alloc",)):
+def record(path, jit, tmp_path, *arguments, options=("--alloc",), program=MAKERS):
     """What each function has allocated, the recording as JSON, and as text."""
     flags = ["-joff"] if jit == "off" else []
-    with ljspy.Target([path, *flags, MAKERS, SECONDS, work, megabytes], limit=60 + SECONDS).wait_ready() as target:
+    with ljspy.Target([path, *flags, program, SECONDS, *arguments], limit=60 + SECONDS).wait_ready() as target:
         recording = tmp_path / "made.ljspy"
         result = ljspy.run("record", *options, "-r", "1999", "-o", recording, "-p", target.pid, timeout=60 + SECONDS)
         assert result.returncode == ljspy.OK, result.stderr
@@ -109,3 +114,30 @@ def test_any_recording_tells_how_much_was_allocated(program, jit, tmp_path):
     seen = float(amount) * {"M": 1e6, "G": 1e9}[unit]
     print(f"{program}, jit {jit}: {seen / expected:.3f} of the bytes")
     assert abs(seen / expected - 1) <= TOTAL
+
+
+CTYPES = {"points": "struct point", "pictures": "struct pixels", "longs": "int64_t", "arrays": "int32_t[?]",
+          "pointers": "struct point *"}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_c_objects_have_the_names_of_their_types(program, jit, tmp_path):
+    path = PROGRAMS[program]
+    if not path.exists():
+        pytest.skip(f"{path} is not to be had")
+    truth, recording, _ = record(path, jit, tmp_path, program=CDATA)
+    samples, total = recording["samples"], sum(truth.values())
+    seen = dict.fromkeys(CTYPES.values(), 0)
+    assert len(truth) == 5 and total > 0 and len(samples) > 20
+    for sample in samples:
+        name = functions_of(recording, sample)[0]["name"].removeprefix("[alloc: cdata ").removesuffix("]")
+        if name in seen:
+            seen[name] += sample["alloc_bytes"]
+    everything = sum(sample["alloc_bytes"] for sample in samples)
+    squares = sum(sample["alloc_bytes"] ** 2 for sample in samples)
+    print(f"{program}, jit {jit}: {len(samples)} samples")
+    for maker, name in CTYPES.items():
+        expected, share = truth[maker] / total, seen[name] / everything
+        noise = math.sqrt(expected * (1 - expected) * squares) / everything
+        print(f"{name}: {expected:.3f} of the bytes, {share:.3f} seen")
+        assert abs(share - expected) <= CTYPE_SHARE + 3 * noise, name

@@ -276,7 +276,10 @@ static bool read_object(struct walk *walk, uint64_t address, struct listed_objec
 		object.kind = ALLOCATION_PROTO;
 		object.bytes = walk_field(walk, address, layout->GCproto_sizept, 4);
 		break;
-	case GCT_CDATA: object.kind = ALLOCATION_CDATA; break;
+	case GCT_CDATA:
+		object.kind = ALLOCATION_CDATA;
+		object.ctype = (uint32_t)walk_field(walk, address, layout->GChead_gct + 1, sizeof(uint16_t));
+		break;
 	case GCT_TRACE: object.kind = ALLOCATION_TRACE; break;
 	default: return false;
 	}

@@ -64,6 +64,7 @@ struct allocated allocated_between(const struct allocation_counters *before,
 struct listed_object {
 	uint64_t address;
 	uint64_t bytes; /* without its parts; 0 where it does not tell itself: cdata and traces */
+	uint32_t ctype; /* of a cdata: its type's number */
 	enum allocation_kind kind;
 };
 

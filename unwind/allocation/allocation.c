@@ -10,7 +10,10 @@ enum {
 	FRAMES_MAX = 12,       /* of the allocator; lj_alloc.c has 3, a malloc() somewhat more */
 	STEPS_TO_TOTAL = 64,   /* from the return of allocf to the store of gc.total; 3 to 20 were seen */
 	STEPS_TO_RETURN = 512, /* to where the interpreter or a trace goes on */
-	NEW_OBJECT = 1 << 12,  /* its address in the run: the kernel maps nothing there (vm.mmap_min_addr) */
+	STEPS_IN_TRACE = 24,   /* to where a trace has written the header of a cdata; 4 to 10 were seen */
+	NEW_MEMORY = 1 << 12,  /* its address in the run: the kernel maps nothing there (vm.mmap_min_addr) */
+	BEFORE_OBJECT_MAX =
+		512, /* in front of a cdata of variable length or alignment (lj_cdata.c: lj_cdata_newv) */
 };
 
 /* The copy of the thread, and the text and constants of modules, as one memory. */
@@ -36,6 +39,7 @@ struct run {
 	const struct vm_code *vm;
 	struct vm_code module; /* the VM's, but with all of its module's code */
 	struct copy_and_text memory;
+	uint64_t object;           /* in that memory */
 	struct vm_machine machine; /* last: it is large */
 };
 
@@ -43,7 +47,8 @@ struct run {
 
 static struct vm_value stored(struct run *run, int32_t offset, unsigned int size)
 {
-	return vm_machine_load(&run->machine, (struct vm_value){ NEW_OBJECT + (uint64_t)offset, true }, size);
+	return vm_machine_load(&run->machine, (struct vm_value){ run->object + (uint64_t)offset, true },
+			       size);
 }
 
 static bool stores_at(const struct run *run, uint64_t address)
@@ -69,7 +74,7 @@ static void tell_part(const struct run *run, struct allocation *allocation)
 	for (size_t i = 0; i < run->machine.store_count && allocation->kind == ALLOCATION_OTHER; i++) {
 		const struct vm_store *store = &run->machine.stores[i];
 
-		if (!store->value.known || store->value.bits != NEW_OBJECT ||
+		if (!store->value.known || store->value.bits != NEW_MEMORY ||
 		    store->size < layout_ref_size(layout) ||
 		    capture_has_copied(run->source->capture, store->address))
 			continue;
@@ -98,15 +103,20 @@ bool allocation_without_old_part(struct allocation *allocation, const struct all
 	return is_newest && (allocation->kind == ALLOCATION_HASH ? old == 0 : held->newest_slots == 0);
 }
 
-/* Is the new memory at the front of the list of objects? */
-static bool is_listed(const struct run *run, const struct global_state *global)
+/* Is an object in the new memory at the front of the list? Sets run->object. */
+static bool find_listed(struct run *run, const struct global_state *global)
 {
 	const uint64_t root = global->g + (uint64_t)run->vm->layout.g_gc_root;
 
-	for (size_t i = 0; i < run->machine.store_count; i++)
-		if (run->machine.stores[i].address == root && run->machine.stores[i].value.known &&
-		    run->machine.stores[i].value.bits == NEW_OBJECT)
-			return true;
+	for (size_t i = 0; i < run->machine.store_count; i++) {
+		const struct vm_store *store = &run->machine.stores[i];
+
+		if (store->address != root || !store->value.known ||
+		    store->value.bits - NEW_MEMORY >= BEFORE_OBJECT_MAX)
+			continue;
+		run->object = store->value.bits;
+		return true;
+	}
 	return false;
 }
 
@@ -125,6 +135,8 @@ static bool tell_object(struct run *run, struct allocation *allocation)
 	if (!gct.known || gct.bits < GCT_STRING || gct.bits > GCT_USERDATA)
 		return false;
 	allocation->kind = kinds[gct.bits];
+	if (allocation->kind == ALLOCATION_CDATA)
+		allocation->ctype = (uint32_t)stored(run, layout->GChead_gct + 1, sizeof(uint16_t)).bits;
 	if (allocation->kind != ALLOCATION_FUNCTION)
 		return true;
 	ffid = stored(run, layout->GCfunc_ffid, 1);
@@ -190,6 +202,24 @@ static void run_to_return(struct run *run)
 		continue;
 }
 
+/*
+ * A trace writes the header of a cdata itself, after it has called lj_mem_newgco() (lj_asm_x86.h: asm_cnew): run
+ * it that far.
+ */
+static void run_in_trace(struct run *run, const struct global_state *global)
+{
+	struct vm_machine *machine = &run->machine;
+	const uint32_t end = machine->steps + STEPS_IN_TRACE;
+
+	machine->traces = global->traces;
+	machine->trace = global->traces ? traces_find(global->traces, machine->pc) : NULL;
+	if (!machine->trace)
+		return;
+	while (machine->steps < end && !stored(run, run->vm->layout.GChead_gct, 1).known &&
+	       vm_machine_step(machine) == VM_PROGRESS_ON)
+		continue;
+}
+
 /* The code after the call adds to gc.total what allocf was asked for. */
 static bool run_from(struct run *run, const struct registers *registers, struct allocation *ret_allocation)
 {
@@ -203,19 +233,19 @@ static bool run_from(struct run *run, const struct registers *registers, struct 
 	run->machine.memory = &run->memory.memory;
 	run->machine.objects = run->source->objects;
 	vm_machine_load_registers(&run->machine, registers);
-	vm_machine_take_result(&run->machine, NEW_OBJECT);
+	vm_machine_take_result(&run->machine, NEW_MEMORY);
 	allocation.global = run_to_total(run, &growth);
 	if (!allocation.global || growth <= 0)
 		return false;
 	allocation.bytes = (uint64_t)growth;
+	run->object = NEW_MEMORY;
 	run_to_return(run);
-	if (!tell_object(run, &allocation)) {
-		/* A trace writes the header of the cdata itself, after it has called lj_mem_newgco() (asm_cnew). */
-		if (is_listed(run, allocation.global))
-			allocation.kind = ALLOCATION_CDATA;
-		else
-			tell_part(run, &allocation);
+	if (find_listed(run, allocation.global) && !stored(run, run->vm->layout.GChead_gct, 1).known) {
+		run_in_trace(run, allocation.global);
+		allocation.kind = ALLOCATION_CDATA;
 	}
+	if (!tell_object(run, &allocation) && allocation.kind != ALLOCATION_CDATA)
+		tell_part(run, &allocation);
 	*ret_allocation = allocation;
 	return true;
 }

@@ -55,6 +55,7 @@ struct allocation {
 	uint64_t bytes;     /* by which g->gc.total grows; not 0. See allocation_without_old_part() */
 	uint64_t table;     /* address, whose part it is; else 0 */
 	uint64_t prototype; /* address, of a function in Lua; else 0 */
+	uint32_t ctype;     /* number, of a cdata; 0 if unknown */
 	const struct global_state *global;
 };
 

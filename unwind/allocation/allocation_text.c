@@ -39,7 +39,8 @@ static void add_place(struct memory *memory, const struct allocation *allocation
 }
 
 void allocation_text(struct memory *memory, struct allocation *allocation,
-		     const struct allocation_counters *held, char ret_text[static ALLOCATION_TEXT_SIZE])
+		     const struct allocation_counters *held, const char *ctype,
+		     char ret_text[static ALLOCATION_TEXT_SIZE])
 {
 	static const char *const words[ALLOCATION_KINDS] = {
 		[ALLOCATION_STRING] = "string",
@@ -61,6 +62,8 @@ void allocation_text(struct memory *memory, struct allocation *allocation,
 	char place[ALLOCATION_TEXT_SIZE - 16] = "";
 
 	add_place(memory, allocation, place, sizeof(place));
+	if (*ctype)
+		snprintf(place, sizeof(place), " %s", ctype);
 	snprintf(ret_text, ALLOCATION_TEXT_SIZE, "%s%s", words[is_new ? ALLOCATION_TABLE : allocation->kind],
 		 place);
 }

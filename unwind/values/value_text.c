@@ -12,6 +12,7 @@
 #include "unwind/lua/luajit.h"
 #include "unwind/lua/value_capture.h"
 #include "unwind/values/ctype_text.h"
+#include "unwind/values/live_ctypes.h"
 
 /* Tags of values that are no objects (lj_obj.h: LJ_TNIL and the like). */
 enum {
@@ -20,7 +21,6 @@ enum {
 	TAG_CDATA = ~10,
 	LIGHTUD_GC32 = -2, /* of a tag's higher half */
 	LIGHTUD_SHIFT = 15,
-	POINTER = 8,
 	HEADER_MAX = LAYOUT_OBJECT_MAX,
 	CDATA_HEADER = 16, /* GCcdata: a header, a C type; what it holds comes next */
 };
@@ -352,56 +352,6 @@ static bool add_function(const struct value_reader *reader, struct text *text, u
 
 /*---- C data ----*/
 
-/* The beginning of CTState (lj_ctype.h). */
-struct ctype_state {
-	uint64_t tab;
-	uint32_t top, sizetab;
-	uint64_t L, g;
-};
-
-struct ctype_reader {
-	const struct value_reader *reader;
-	struct ctype_state state;
-};
-
-static bool load_ctype_state(const struct value_reader *reader, struct ctype_state *ret_state)
-{
-	const struct layout *layout = reader->layout;
-	uint64_t address;
-
-	return layout->g_ctype_state != LAYOUT_ABSENT &&
-	       field_reference(reader->live, layout, reader->g + (uint64_t)layout->g_ctype_state, &address) &&
-	       memory_read(reader->live, address, ret_state, sizeof(*ret_state)) == MEMORY_OK &&
-	       ret_state->g == reader->g;
-}
-
-static bool get_ctype(void *context, uint32_t id, struct ctype *ret_type)
-{
-	const struct ctype_reader *types = context;
-	const struct value_reader *reader = types->reader;
-	const struct layout *layout = reader->layout;
-	uint8_t bytes[3 * POINTER], gct;
-	const size_t size = layout->gc64 ? 3 * POINTER : 2 * POINTER, ref = layout_ref_size(layout);
-	uint64_t name;
-	uint32_t length;
-
-	if (id >= types->state.top ||
-	    memory_read(reader->live, types->state.tab + id * size, bytes, size) != MEMORY_OK)
-		return false;
-	*ret_type = (struct ctype){ .info = (uint32_t)load_bytes(bytes, 0, 4),
-				    .size = (uint32_t)load_bytes(bytes, 4, 4) };
-	name = load_bytes(bytes, (int32_t)(size - ref), (unsigned)ref);
-	if (name && field_gct(reader->live, layout, name, &gct) && gct == GCT_STRING &&
-	    memory_u32(reader->live, name + (uint64_t)layout->GCstr_len, &length)) {
-		length = length < CTYPE_NAME_SIZE ? length : CTYPE_NAME_SIZE - 1;
-		if (memory_read(reader->live, name + (uint64_t)layout->GCstr_size, ret_type->name, length) !=
-		    MEMORY_OK)
-			length = 0;
-		ret_type->name[length] = '\0';
-	}
-	return true;
-}
-
 /* A number or pointer in a cdata; false if it holds something else. */
 static bool add_c_value(struct text *text, const struct ctype *type, const uint8_t *bytes)
 {
@@ -436,11 +386,10 @@ static bool add_cdata(const struct value_reader *reader, struct text *text, uint
 {
 	const int32_t type_at = reader->layout->GChead_gct + 1;
 	const size_t header = reader->layout->gc64 ? CDATA_HEADER : CDATA_HEADER / 2;
-	struct ctype_reader context = { .reader = reader };
-	const struct ctypes types = { .get = get_ctype, .context = &context };
+	struct live_ctypes context = { .memory = reader->live, .layout = reader->layout, .g = reader->g };
+	const struct ctypes types = { .get = live_ctypes_get, .context = &context };
 	uint8_t bytes[CDATA_HEADER + VALUE_CDATA_BYTES], gct;
 	char name[CTYPE_TEXT_SIZE];
-	struct ctype_state after;
 	struct ctype raw;
 	uint32_t id;
 	bool is_raw;
@@ -449,11 +398,10 @@ static bool add_cdata(const struct value_reader *reader, struct text *text, uint
 	    memory_read(reader->memory, cdata, bytes, sizeof(bytes)) != MEMORY_OK)
 		return false;
 	id = (uint32_t)load_bytes(bytes, type_at, 2);
-	/* New types are added behind those that are there, but may move the table. */
-	if (!load_ctype_state(reader, &context.state) || !ctype_text(&types, id, name))
+	if (!live_ctypes_load(&context) || !ctype_text(&types, id, name))
 		return false;
 	is_raw = ctype_raw(&types, id, &raw);
-	if (!load_ctype_state(reader, &after) || after.tab != context.state.tab)
+	if (!live_ctypes_stay(&context))
 		return false;
 	add(text, "cdata<%s>: ", name);
 	if (!is_raw || !add_c_value(text, &raw, bytes + header))
