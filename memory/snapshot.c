@@ -23,6 +23,7 @@ enum purpose {
 	CAPTURED_FIRST,
 	CAPTURED_GUESSED,
 	CAPTURED_LATER,
+	CAPTURED_AROUND, /* the pages of what a reader is about to ask for */
 };
 
 /* Captured bytes, at arena + offset. Readers asked for [asked_begin, asked_end) of them; 0 and 0: for none. */
@@ -138,26 +139,34 @@ static size_t count_up_to(const struct snapshot *snapshot, uint64_t address)
  * Regions may overlap, so try those that start before address for as long as
  * the longest one could reach it.
  */
-static struct region *find(struct snapshot *snapshot, uint64_t address, size_t length)
+static struct region *find_unasked(const struct snapshot *snapshot, uint64_t address, size_t length)
 {
-	size_t low;
+	size_t low = count_up_to(snapshot, address);
 
-	if (snapshot->sealed && snapshot->last && contains(snapshot->last, address, length))
-		return snapshot->last;
-	low = count_up_to(snapshot, address);
 	while (low-- > 0) {
 		struct region *region = &snapshot->regions[low];
 
 		if (address - region->address >= snapshot->longest)
 			return NULL;
-		if (!contains(region, address, length))
-			continue;
-		note_asked(region, (size_t)(address - region->address),
-			   (size_t)(address - region->address) + length);
-		note_last(snapshot, region);
-		return region;
+		if (contains(region, address, length))
+			return region;
 	}
 	return NULL;
+}
+
+/* The same for a reader, who asks for these bytes. */
+static struct region *find(struct snapshot *snapshot, uint64_t address, size_t length)
+{
+	struct region *region;
+
+	if (snapshot->sealed && snapshot->last && contains(snapshot->last, address, length))
+		return snapshot->last;
+	region = find_unasked(snapshot, address, length);
+	if (!region)
+		return NULL;
+	note_asked(region, (size_t)(address - region->address), (size_t)(address - region->address) + length);
+	note_last(snapshot, region);
+	return region;
 }
 
 /*---- Capturing ----*/
@@ -329,9 +338,16 @@ static bool make_scratch(struct snapshot *snapshot, size_t count)
 	       grow((void **)&snapshot->pieces, &snapshot->piece_size, count, sizeof(*snapshot->pieces));
 }
 
+static const struct region *find_range(struct snapshot *snapshot, const struct memory_range *range,
+				       enum purpose purpose)
+{
+	return purpose == CAPTURED_AROUND ? find_unasked(snapshot, range->address, range->length)
+					  : find(snapshot, range->address, range->length);
+}
+
 /* List by address the ranges that are not held yet, and the guesses. Returns their number. */
 static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
-			  const struct snapshot_guesses *guesses)
+			  const struct snapshot_guesses *guesses, enum purpose purpose)
 {
 	size_t wanted = 0, total = snapshot->used;
 
@@ -340,8 +356,7 @@ static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges
 
 		range->status = MEMORY_NOT_CAPTURED;
 		if (range->length == 0 || range->length > SNAPSHOT_BYTES_MAX - total ||
-		    range->address > UINT64_MAX - range->length ||
-		    find(snapshot, range->address, range->length))
+		    range->address > UINT64_MAX - range->length || find_range(snapshot, range, purpose))
 			continue;
 		total += range->length;
 		snapshot->wanted[wanted++] = (struct wanted){ .address = range->address,
@@ -388,15 +403,14 @@ static void capture(struct snapshot *snapshot, struct memory_range *ranges, size
 			ranges[i].status = MEMORY_NOT_CAPTURED;
 		return;
 	}
-	wanted = list_wanted(snapshot, ranges, count, guesses);
+	wanted = list_wanted(snapshot, ranges, count, guesses, purpose);
 	if (wanted && read_pieces(snapshot, join(snapshot, wanted), wanted, purpose))
 		wanted = list_doubtful(snapshot, ranges, wanted);
 	if (wanted && read_pieces(snapshot, take_apart(snapshot, wanted), wanted, purpose))
 		list_doubtful(snapshot, ranges, wanted);
 	for (size_t i = 0; i < count; i++) {
-		const struct region *region = ranges[i].length
-						      ? find(snapshot, ranges[i].address, ranges[i].length)
-						      : NULL;
+		const struct region *region = ranges[i].length ? find_range(snapshot, &ranges[i], purpose)
+							       : NULL;
 
 		if (!region)
 			continue;
@@ -405,9 +419,15 @@ static void capture(struct snapshot *snapshot, struct memory_range *ranges, size
 	}
 }
 
+static void capture_later(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
+			  enum purpose purpose)
+{
+	capture(snapshot, ranges, count, &(struct snapshot_guesses){ .count = 0 }, purpose);
+}
+
 void snapshot_capture(struct snapshot *snapshot, struct memory_range *ranges, size_t count)
 {
-	capture(snapshot, ranges, count, &(struct snapshot_guesses){ .count = 0 }, CAPTURED_LATER);
+	capture_later(snapshot, ranges, count, CAPTURED_LATER);
 }
 
 void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
@@ -497,6 +517,20 @@ static struct memory_range whole_pages(const struct memory_range *range)
 	return (struct memory_range){ .address = begin, .length = (size_t)(end - begin) };
 }
 
+/* Capture the pages of all ranges that the snapshot lacks, in one go for so many of them. */
+static void capture_missing(struct snapshot *snapshot, const struct memory_range *ranges, size_t count)
+{
+	enum { MISSING_MAX = 16 };
+	struct memory_range wanted[MISSING_MAX];
+	size_t missing = 0;
+
+	for (size_t i = 0; i < count && missing < MISSING_MAX; i++)
+		if (ranges[i].length && !find_unasked(snapshot, ranges[i].address, ranges[i].length))
+			wanted[missing++] = whole_pages(&ranges[i]);
+	if (missing > 1)
+		capture_later(snapshot, wanted, missing, CAPTURED_AROUND);
+}
+
 static void read_one(struct snapshot *snapshot, struct memory_range *range)
 {
 	const struct region *region;
@@ -509,7 +543,7 @@ static void read_one(struct snapshot *snapshot, struct memory_range *range)
 	if (!region && !snapshot->sealed) {
 		struct memory_range wanted = whole_pages(range);
 
-		snapshot_capture(snapshot, &wanted, 1);
+		capture_later(snapshot, &wanted, 1, CAPTURED_AROUND);
 		if (wanted.status != MEMORY_OK) {
 			range->status = wanted.status;
 			return;
@@ -529,6 +563,8 @@ static void snapshot_read_ranges(struct memory *memory, struct memory_range *ran
 {
 	struct snapshot *snapshot = (struct snapshot *)memory;
 
+	if (count > 1 && !snapshot->sealed)
+		capture_missing(snapshot, ranges, count);
 	for (size_t i = 0; i < count; i++)
 		read_one(snapshot, &ranges[i]);
 }

@@ -158,6 +158,35 @@ static void what_cannot_be_read_is_left_out(void **state)
 	assert_null(snapshot_view(fixture->snapshot, BASE + 2 * PAGE, 8));
 }
 
+/* A reader of several ranges at once costs one call; the next sample copies only what it asked for. */
+static void ranges_that_are_missing_are_read_in_one_go(void **state)
+{
+	struct fixture *fixture = *state;
+	size_t bytes = 0;
+
+	for (int round = 0; round < 2; round++) {
+		uint8_t copies[3][32];
+		struct memory_range ranges[] = {
+			{ .address = BASE + 10 * PAGE + 8, .copy = copies[0], .length = 32 },
+			{ .address = BASE + 20 * PAGE + 8, .copy = copies[1], .length = 32 },
+			{ .address = BASE + 30 * PAGE + 8, .copy = copies[2], .length = 32 },
+		};
+
+		snapshot_clear(fixture->snapshot);
+		snapshot_capture_first(fixture->snapshot, NULL, 0, &fixture->guesses);
+		memory_read_ranges(snapshot_memory(fixture->snapshot), ranges, 3);
+		assert_int_equal(snapshot_read_count(fixture->snapshot), 1);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(ranges[i].status, MEMORY_OK);
+			assert_int_equal(copies[i][0], 8);
+		}
+		bytes = fixture->numbered.bytes;
+		fixture->numbered.bytes = 0;
+		snapshot_note_guesses(fixture->snapshot, 0, 0, false, &fixture->guesses);
+	}
+	assert_int_equal(bytes, 3 * 32);
+}
+
 static uint64_t next_random(uint64_t *random)
 {
 	*random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -225,6 +254,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(guesses_do_not_grow_with_what_moves, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_left_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(ranges_that_are_missing_are_read_in_one_go, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(ranges_in_any_order_are_read_right, set_up, tear_down),
 	};
 

@@ -112,7 +112,7 @@ static struct stack_requests read_of(struct made_up *made_up, const uint64_t *wo
 	request_words_begin(&listed);
 	for (size_t i = 0; i < count; i++)
 		request_words_add(&places, &listed, words[i]);
-	stack_requests_read(&made_up->memory, &members, &places, &listed, &requests);
+	stack_requests_read(&made_up->memory, &made_up->memory, &members, &places, &listed, &requests);
 	return requests;
 }
 
@@ -216,6 +216,45 @@ static void a_stack_that_ends_early_is_unknown(void **state)
 	assert_int_equal(requests.verdict, STACK_REQUEST_UNKNOWN);
 }
 
+/* The memory of another one; counts ranges that cannot be read. */
+struct counted {
+	struct memory memory; /* first */
+	struct memory *of;
+	size_t failed;
+};
+
+static void read_counted(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	struct counted *counted = (struct counted *)memory;
+
+	memory_read_ranges(counted->of, ranges, count);
+	for (size_t i = 0; i < count; i++)
+		counted->failed += ranges[i].length && ranges[i].status != MEMORY_OK;
+}
+
+/* Each range that cannot be read costs a system call while nginx is held. */
+static void what_cannot_be_a_request_is_not_followed(void **state)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Mon, 01 Jan 2024";
+	const uint64_t listed[] = { request(4), connection(2), connection(3), request(0) };
+	struct made_up made_up = worker();
+	struct counted counted = { .memory = { .read_ranges = read_counted }, .of = &made_up.memory };
+	struct stack_requests requests;
+	struct request_words words;
+
+	(void)state;
+	memcpy(&made_up.words[REQUESTS + 4 * SIZE], text, sizeof(text));
+	set_connection(&made_up, 2, UINT64_C(0x5050));
+	set_connection(&made_up, 3, UINT64_MAX / 2 + 1);
+	request_words_begin(&words);
+	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
+		request_words_add(&places, &words, listed[i]);
+	stack_requests_read(&counted.memory, &counted.memory, &members, &places, &words, &requests);
+	assert_int_equal(requests.count, 1);
+	assert_int_equal(requests.requests[0].address, request(0));
+	assert_int_equal(counted.failed, 0);
+}
+
 static void too_many_requests_are_unknown(void **state)
 {
 	uint64_t words[STACK_REQUESTS_MAX + 1];
@@ -256,6 +295,7 @@ int main(void)
 		cmocka_unit_test(a_frame_with_several_is_unknown),
 		cmocka_unit_test(the_innermost_frame_decides),
 		cmocka_unit_test(a_stack_that_ends_early_is_unknown),
+		cmocka_unit_test(what_cannot_be_a_request_is_not_followed),
 		cmocka_unit_test(too_many_requests_are_unknown),
 		cmocka_unit_test(only_so_many_words_are_read),
 	};

@@ -69,6 +69,7 @@ void capture_stacks(struct capture *capture, const struct capture_process *proce
 	capture->thread_count = 0;
 	capture->running = NULL;
 	stack_requests_begin(&capture->on_stack);
+	capture->request_reads = 0;
 
 	capture_first(capture, hints);
 	capture_other_globals(capture);
@@ -87,19 +88,21 @@ void capture_functions(struct capture *capture, struct lua_objects *objects)
 }
 
 /*
- * The next sample most likely reads the same memory. If no Lua ran, the hints stay
+ * The next sample most likely reads the same memory. If no Lua ran, the hints on it stay
  * for the next time that some does.
  */
 static void note_hints(const struct capture *capture, bool is_trial, struct capture_hints *hints)
 {
 	const struct lua_thread *thread = &capture->threads[0];
 
-	if (capture->thread_count == 0)
+	if (capture->thread_count == 0 && capture->on_stack.count == 0)
 		return;
 	snapshot_note_guesses(capture->snapshot, capture->stack_begin, capture->stack_end, is_trial,
 			      &hints->guesses);
+	if (capture->thread_count == 0)
+		return;
 	if (!is_trial)
-		hints->reads = snapshot_read_count(capture->snapshot);
+		hints->reads = snapshot_read_count(capture->snapshot) - capture->request_reads;
 	hints->g = thread->global->g;
 	hints->lua_thread = (struct memory_range){ .address = thread->address,
 						   .length = (size_t)thread->layout->L_size };

@@ -50,7 +50,7 @@ struct capture_hints {
 	struct memory_range request[REQUEST_RANGES]; /* the memory read of its request */
 	struct snapshot_guesses guesses;             /* other memory read */
 	uint64_t sp;                                 /* its stack pointer; 0 before its first sample */
-	size_t reads;                                /* memory reads of the last hold in Lua */
+	size_t reads; /* of the last hold in Lua: memory reads that a rehearsal would make */
 };
 
 /* The captured global fields of a global_State. */
@@ -79,6 +79,7 @@ struct capture {
 	bool has_request_context;          /* request_context is known */
 	struct nginx_request request;      /* the request itself; its address is 0 if it is unknown */
 	struct stack_requests on_stack;    /* if no Lua runs: requests that nginx's own code may work for */
+	size_t request_reads;              /* of the snapshot's reads of live memory, those for on_stack */
 };
 
 /* What all captures of a process share. */

@@ -97,16 +97,18 @@ static void match_routes(struct capture *capture)
 
 void capture_stack_requests(struct capture *capture, const struct capture_process *process)
 {
+	const size_t reads = snapshot_read_count(capture->snapshot);
 	struct request_words words;
 
 	if (!process->places || capture->has_request_context)
 		return;
 	request_words_begin(&words);
 	list_words(capture, process->places, &words);
-	/* Not through the snapshot: nobody else needs the many words that are read. */
-	stack_requests_read(process->live, lua_image_request_members(capture->lua), process->places, &words,
+	stack_requests_read(process->live, snapshot_memory(capture->snapshot),
+			    lua_image_request_members(capture->lua), process->places, &words,
 			    &capture->on_stack);
 	match_routes(capture);
+	capture->request_reads = snapshot_read_count(capture->snapshot) - reads;
 }
 
 /* The captured thread at the address, added if it is new; NULL if there is none. */

@@ -12,6 +12,9 @@ enum {
 	STATE_BYTES_MAX = 256,
 };
 
+/* No user's memory on x86-64 and arm64 is beyond. */
+static const uint64_t ADDRESSES_END = UINT64_C(1) << 56;
+
 struct string {
 	uint64_t length, data; /* ngx_str_t */
 };
@@ -92,6 +95,15 @@ static bool is_request(const struct structure *structure, size_t length)
 	return length >= sizeof(signature) && signature == SIGNATURE;
 }
 
+/*
+ * May a structure of nginx be there? What begins like a request may be text, such as the first line of a
+ * response. To follow such text would cost a read that fails for each of its words.
+ */
+static bool may_be_structure(uint64_t address)
+{
+	return address != 0 && address % sizeof(uint64_t) == 0 && address < ADDRESSES_END;
+}
+
 /* Does the connection serve this request, or another one of the same main request? */
 static bool leads_back(struct memory *memory, const struct request_members *members,
 		       const struct nginx_request *request)
@@ -147,6 +159,8 @@ bool nginx_request_read(struct memory *memory, const struct request_members *mem
 		return false;
 	request.connection = word(&own, members->connection);
 	request.main = word(&own, members->main);
+	if (!may_be_structure(request.connection) || !may_be_structure(request.main))
+		return false;
 	uri = string_of(&own, members->uri);
 	host = string_of(&own, members->server);
 	ranges[0] = (struct memory_range){ .address = request.connection,

@@ -32,13 +32,14 @@ static bool is_in(const struct request_heap *heap, uint64_t word)
 	return word - heap->begin < heap->end - heap->begin;
 }
 
-static bool is_in_heap(const struct request_places *places, struct request_words *words, uint64_t word)
+/* *heap: that of the last word; becomes this word's. */
+static bool is_in_heap(const struct request_places *places, size_t *heap, uint64_t word)
 {
 	size_t begin = 0, end = places->heap_count;
 
 	if (end == 0 || word < places->heaps[0].begin || word >= places->heaps[end - 1].end)
 		return false;
-	if (is_in(&places->heaps[words->heap], word))
+	if (is_in(&places->heaps[*heap], word))
 		return true;
 	while (begin < end) {
 		size_t middle = begin + (end - begin) / 2;
@@ -50,7 +51,7 @@ static bool is_in_heap(const struct request_places *places, struct request_words
 	}
 	if (begin == places->heap_count || !is_in(&places->heaps[begin], word))
 		return false;
-	words->heap = begin;
+	*heap = begin;
 	return true;
 }
 
@@ -69,7 +70,7 @@ static bool note_seen(struct request_words *words, uint64_t word)
 void request_words_add(const struct request_places *places, struct request_words *words, uint64_t word)
 {
 	if (word == 0 || word % sizeof(word) || words->count == STACK_REQUEST_WORDS_MAX ||
-	    !is_in_heap(places, words, word) || !note_seen(words, word))
+	    !is_in_heap(places, &words->heap, word) || !note_seen(words, word))
 		return;
 	words->words[words->count++] = word;
 }
@@ -83,7 +84,7 @@ struct wanted {
 };
 
 struct reading {
-	struct memory *memory;
+	struct memory *live, *kept; /* see stack_requests_read() */
 	const struct request_members *members;
 	struct stack_requests *requests;
 	struct wanted wanted[STACK_REQUEST_WORDS_MAX];
@@ -153,7 +154,7 @@ static void read_begins(struct reading *reading, const struct request_places *pl
 	while (listed < words->count &&
 	       (joined = join(reading, listed, words->count, &used, &range_count)) != 0)
 		listed += joined;
-	memory_read_ranges(reading->memory, reading->ranges, range_count);
+	memory_read_ranges(reading->live, reading->ranges, range_count);
 	for (size_t i = 0; i < listed; i++) {
 		const struct wanted *wanted = &reading->wanted[i];
 
@@ -168,16 +169,18 @@ static void read_begins(struct reading *reading, const struct request_places *pl
 }
 
 /* From the data of connections to what is there: ngx_connection_t begins with data. */
-static void follow_connections(struct reading *reading, const struct request_words *words)
+static void follow_connections(struct reading *reading, const struct request_places *places,
+			       const struct request_words *words)
 {
-	size_t count = 0, of[STACK_REQUEST_WORDS_MAX];
+	size_t count = 0, heap = words->heap, of[STACK_REQUEST_WORDS_MAX];
 
 	for (size_t i = 0; i < words->count; i++) {
 		if (!reading->is_connection[i])
 			continue;
 		reading->data[i] = reading->begins[i];
 		reading->begins[i] = 0;
-		if (reading->data[i] == 0 || reading->data[i] % sizeof(uint64_t))
+		/* Each range that cannot be read costs a system call of its own. */
+		if (reading->data[i] % sizeof(uint64_t) || !is_in_heap(places, &heap, reading->data[i]))
 			continue;
 		of[count] = i;
 		reading->ranges[count++] = (struct memory_range){
@@ -186,7 +189,7 @@ static void follow_connections(struct reading *reading, const struct request_wor
 			.length = sizeof(reading->begins[i]),
 		};
 	}
-	memory_read_ranges(reading->memory, reading->ranges, count);
+	memory_read_ranges(reading->kept, reading->ranges, count);
 	for (size_t i = 0; i < count; i++)
 		if (reading->ranges[i].status != MEMORY_OK)
 			reading->begins[of[i]] = 0;
@@ -201,7 +204,7 @@ static size_t take_request(struct reading *reading, uint64_t address)
 	for (size_t i = 0; i < requests->count; i++)
 		if (requests->requests[i].address == address)
 			return i;
-	if (!nginx_request_read(reading->memory, reading->members, address, &request))
+	if (!nginx_request_read(reading->kept, reading->members, address, &request))
 		return NO_REQUEST;
 	if (requests->count == STACK_REQUESTS_MAX) {
 		requests->is_cut = true;
@@ -211,19 +214,20 @@ static size_t take_request(struct reading *reading, uint64_t address)
 	return requests->count++;
 }
 
-void stack_requests_read(struct memory *memory, const struct request_members *members,
+void stack_requests_read(struct memory *live, struct memory *kept, const struct request_members *members,
 			 const struct request_places *places, const struct request_words *words,
 			 struct stack_requests *ret_requests)
 {
 	struct reading reading;
 
-	reading.memory = memory;
+	reading.live = live;
+	reading.kept = kept;
 	reading.members = members;
 	reading.requests = ret_requests;
 	stack_requests_begin(ret_requests);
 	ret_requests->is_cut = words->count == STACK_REQUEST_WORDS_MAX;
 	read_begins(&reading, places, words);
-	follow_connections(&reading, words);
+	follow_connections(&reading, places, words);
 	for (size_t i = 0; i < words->count; i++) {
 		bool is_connection = reading.is_connection[i];
 		size_t request;

@@ -72,8 +72,11 @@ void request_words_begin(struct request_words *words);
 /* Add a word of a stack or a register, if it may refer to a request. */
 void request_words_add(const struct request_places *places, struct request_words *words, uint64_t word);
 
-/* Read which requests the words refer to. */
-void stack_requests_read(struct memory *memory, const struct request_members *members,
+/*
+ * Read which requests the words refer to. The many words are read through live, for nobody else needs them;
+ * the requests and their connections through kept, which may have them already.
+ */
+void stack_requests_read(struct memory *live, struct memory *kept, const struct request_members *members,
 			 const struct request_places *places, const struct request_words *words,
 			 struct stack_requests *ret_requests);
 
