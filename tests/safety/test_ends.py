@@ -202,9 +202,10 @@ def test_the_end_of_a_command_does_not_end_who_started_it(tmp_path):
     The shell leads a session that nobody outside is tied to, and has a stopped job: were the command
     a tie, the kernel would send SIGHUP to both at its end.
     """
+    output = tmp_path / "profile.folded"
     script = f"""
         sleep 60 & kill -STOP $!
-        {ljspy.LJSPY} record -o {tmp_path / "profile.ljspy"} -- {ljspy.luajit("luajit")} -e 'repeat until os.clock() > 0.3'
+        {ljspy.LJSPY} record -o {output} -- {ljspy.luajit("luajit")} -e 'repeat until os.clock() > 0.3'
         echo status $?
         kill -KILL $!
     """
@@ -213,3 +214,4 @@ def test_the_end_of_a_command_does_not_end_who_started_it(tmp_path):
     )
     assert done.stdout == "status 0\n"
     assert done.returncode == 0
+    assert stacks.parse_folded(output.read_text())
