@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "unwind/lua/luajit.h"
 #include "unwind/names/namer.h"
 
 struct made {
@@ -34,10 +35,9 @@ static void end(struct made *made)
 	lua_image_free(made->lua);
 }
 
-/* The name of a stack of one frame, that of a trace; NULL if it is not shown. */
-static const char *name_of(const struct made *made, const struct trace *trace)
+/* The function of a stack of one frame, that of a trace; NULL if it is not shown. */
+static const struct function *function_of(const struct made *made, struct merged_frame frame)
 {
-	struct merged_frame frame = { .kind = MERGED_TRACE, .trace = trace };
 	const struct merged_stack stack = { .frames = &frame, .count = 1, .size = 1 };
 	const struct frame *frames;
 	size_t count;
@@ -47,7 +47,15 @@ static const char *name_of(const struct made *made, const struct trace *trace)
 		return NULL;
 	assert_int_equal(count, 1);
 	assert_int_equal(frames[0].function->kind, FRAME_TRACE);
-	return frames[0].function->name;
+	return frames[0].function;
+}
+
+static const char *name_of(const struct made *made, const struct trace *trace)
+{
+	const struct merged_frame frame = { .kind = MERGED_TRACE, .trace = trace };
+	const struct function *function = function_of(made, frame);
+
+	return function ? function->name : NULL;
 }
 
 /* Two side traces may begin at the same instruction, at exits with different values. */
@@ -72,6 +80,45 @@ static void each_trace_has_its_own_name(void **state)
 	end(&made);
 }
 
+/* LuaJIT gives numbers again after it has flushed traces. */
+static void a_number_given_again_is_another_trace(void **state)
+{
+	enum { AT = 0x1000, BC = AT + 0x40, INSTRUCTIONS = 3 };
+	/* GCproto.lineinfo, and the lines of all instructions but the first. */
+	static const uint8_t bytes[BC - AT + INSTRUCTIONS * BYTECODE_SIZE] = { 8, 0x10, [8] = 4, 6 };
+	static const struct vm_code vm = { .layout = { .gc64 = true, .GCproto_lineinfo = 0 } };
+	static char chunkname[] = "=made";
+	static struct global_state global = { .vm = &vm };
+	static const struct proto proto = { .address = AT,
+					    .bytes = bytes,
+					    .size = sizeof(bytes),
+					    .sizebc = INSTRUCTIONS,
+					    .firstline = 10,
+					    .numline = 7,
+					    .bc = BC,
+					    .chunkname = chunkname };
+	static const uint32_t lines[INSTRUCTIONS] = { 10, 14, 16 };
+	struct made made = make(true);
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < INSTRUCTIONS; i++) {
+			const struct trace trace = { .number = 2, .startpc = BC + i * BYTECODE_SIZE };
+			const struct function *function = function_of(
+				&made, (struct merged_frame){ .kind = MERGED_TRACE,
+							      .trace = &trace,
+							      .proto = &proto,
+							      .global = &global });
+
+			assert_non_null(function);
+			assert_string_equal(function->name, "trace#2");
+			assert_string_equal(function->file, "=made");
+			assert_int_equal(function->firstline, lines[i]);
+		}
+	}
+	end(&made);
+}
+
 static void traces_are_shown_on_demand_only(void **state)
 {
 	static const struct trace trace = { .number = 2, .startpc = 0x1000 };
@@ -86,6 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_trace_has_its_own_name),
+		cmocka_unit_test(a_number_given_again_is_another_trace),
 		cmocka_unit_test(traces_are_shown_on_demand_only),
 	};
 
