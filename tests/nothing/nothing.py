@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import signal
 import zlib
 
 import pytest
@@ -23,6 +24,35 @@ def pytest_collection_modifyitems(items):
         if os.environ["NOTHING_SHARE"] != "1" and (function in seen or not is_chosen(function)):
             items.remove(item)
         seen.add(function)
+
+
+def ring(*_):
+    pytest.fail("it takes too long")
+
+
+def limited():
+    """A phase of a test fails after NOTHING_SECONDS. pytest-timeout's alarm also rings while workers report, which ends them."""
+    signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, float(os.environ["NOTHING_SECONDS"]))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup():
+    yield from limited()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call():
+    yield from limited()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_teardown():
+    yield from limited()
 
 
 def pytest_runtest_logreport(report):

@@ -4,7 +4,7 @@ tests nothing, unless passes.txt has a reason.
 
     run.py BUILD DIRECTORY SECONDS SHARE
 
-BUILD has the other programs of the tests. Each test fails after SECONDS. Of each SHARE
+BUILD has the other programs of the tests. Each test fails after SECONDS, as does what is set up for it. Of each SHARE
 functions one runs, with the first of its parameters, and all of them if SHARE is 1.
 """
 
@@ -13,6 +13,8 @@ import os
 import pathlib
 import subprocess
 import sys
+
+import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parent
@@ -37,19 +39,22 @@ def make_ljspy(build, directory):
 
 
 def run(ljspy, directory, seconds, share):
-    """Run the tests that no pattern covers as a whole folder. Returns what passed and what failed."""
+    """Run the tests that no pattern covers as a whole folder. Returns what passed and what failed, if all of them ran."""
     ignored = [TESTS / pattern.removesuffix("/*") for pattern in reasons() if pattern.endswith("/*")]
     passed, failed = directory / "passed", directory / "failed"
     for file in (passed, failed):
         file.write_text("")
     environment = os.environ | {
         "LJSPY": str(ljspy), "PYTHONPATH": str(HERE), "PYTHONDONTWRITEBYTECODE": "1",
-        "NOTHING_PASSED": str(passed), "NOTHING_FAILED": str(failed), "NOTHING_SHARE": share}
+        "NOTHING_PASSED": str(passed), "NOTHING_FAILED": str(failed), "NOTHING_SHARE": share,
+        "NOTHING_SECONDS": seconds}
     with (directory / "log").open("w") as log:
-        subprocess.run(
+        status = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "nothing", "--tb=no", "-m", "not builds", "-n", str(2 * os.cpu_count()),
-             f"--timeout={seconds}", "--timeout-method=signal", *(f"--ignore={path}" for path in ignored), TESTS],
-            env=environment, stdout=log, stderr=subprocess.STDOUT, check=False)
+             "--timeout=0", *(f"--ignore={path}" for path in ignored), TESTS],
+            env=environment, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        sys.exit(f"the tests did not run to their end, as {log.name} tells")
     return passed.read_text().splitlines(), failed.read_text().splitlines()
 
 
