@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT */
+/* Moments in which no thread of a process runs, with threads that are made up. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/linux/threads/hold.h"
+#include "src/linux/threads/may_stop.h"
+#include "tests/unit/instead_of.h"
+
+enum { THREADS = 3, FIRST_TID = 100, FAILURES_MAX = 1000 };
+
+/* What each thread does, and what has become of it. */
+static struct made_up {
+	struct thread thread;
+	struct tracee tracee;
+	enum may_stop may_stop;
+	int stop_error;
+	enum thread_state state;
+	struct thread_call call;
+	int state_error, measure_error;
+	uint64_t used_ns;
+	bool stopped;
+	unsigned int stops, resumes, noted, measured;
+} made_up[THREADS];
+
+static size_t thread_total;
+static bool turn_is_used_up;
+static unsigned int polls, renewals, rests;
+static uint64_t rested_ns;
+
+/* What happens when the data has been read. */
+static void (*while_held)(void);
+
+INSTEAD_OF(threads_count);
+INSTEAD_OF(threads_at);
+INSTEAD_OF(thread_may_stop);
+INSTEAD_OF(thread_measure);
+INSTEAD_OF(thread_read_state);
+INSTEAD_OF(thread_note_stop);
+INSTEAD_OF(tracer_stop);
+INSTEAD_OF(tracer_registers);
+INSTEAD_OF(tracer_resume);
+INSTEAD_OF(tracer_poll);
+INSTEAD_OF(tracer_turn);
+INSTEAD_OF(own_turn_is_used_up);
+INSTEAD_OF(own_turn_renew);
+INSTEAD_OF(own_turn_wait);
+
+size_t __wrap_threads_count(const struct threads *threads)
+{
+	(void)threads;
+	return thread_total;
+}
+
+struct thread *__wrap_threads_at(const struct threads *threads, size_t index)
+{
+	(void)threads;
+	return &made_up[index].thread;
+}
+
+static struct made_up *of(const struct thread *thread)
+{
+	return &made_up[thread->tid - FIRST_TID];
+}
+
+static struct made_up *of_tracee(const struct tracee *tracee)
+{
+	return &made_up[tracee->tid - FIRST_TID];
+}
+
+enum may_stop __wrap_thread_may_stop(struct threads *threads, struct thread *thread, struct own_turn *turn)
+{
+	(void)threads;
+	(void)turn;
+	return of(thread)->may_stop;
+}
+
+int __wrap_thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns)
+{
+	(void)threads;
+	/* The first time it counts from then on. */
+	*ret_used_ns = of(thread)->measured++ ? of(thread)->used_ns : 1000;
+	return of(thread)->measure_error;
+}
+
+int __wrap_thread_read_state(struct threads *threads, struct thread *thread, enum thread_state *ret_state,
+			     struct thread_call *ret_call)
+{
+	(void)threads;
+	if (of(thread)->state_error)
+		return of(thread)->state_error;
+	*ret_state = of(thread)->state;
+	*ret_call = of(thread)->call;
+	return 0;
+}
+
+void __wrap_thread_note_stop(struct thread *thread, const struct registers *registers)
+{
+	assert_int_equal(registers->pc, thread->tid);
+	of(thread)->noted++;
+}
+
+int __wrap_tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+{
+	(void)tracer;
+	assert_in_range(timeout_ns, 1, UINT32_MAX);
+	if (of_tracee(tracee)->stop_error)
+		return of_tracee(tracee)->stop_error;
+	of_tracee(tracee)->stopped = true;
+	of_tracee(tracee)->stops++;
+	return 0;
+}
+
+int __wrap_tracer_registers(struct tracee *tracee, struct registers *ret_registers)
+{
+	assert_true(of_tracee(tracee)->stopped);
+	ret_registers->pc = (uint64_t)of_tracee(tracee)->thread.tid;
+	return 0;
+}
+
+void __wrap_tracer_resume(struct tracer *tracer, struct tracee *tracee)
+{
+	(void)tracer;
+	assert_true(of_tracee(tracee)->stopped);
+	of_tracee(tracee)->stopped = false;
+	of_tracee(tracee)->resumes++;
+}
+
+bool __wrap_tracer_poll(struct tracer *tracer)
+{
+	(void)tracer;
+	polls++;
+	return false;
+}
+
+struct own_turn *__wrap_tracer_turn(struct tracer *tracer)
+{
+	(void)tracer;
+	return NULL;
+}
+
+bool __wrap_own_turn_is_used_up(const struct own_turn *turn)
+{
+	(void)turn;
+	return turn_is_used_up;
+}
+
+void __wrap_own_turn_renew(struct own_turn *turn)
+{
+	(void)turn;
+	renewals++;
+	turn_is_used_up = false;
+}
+
+int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret_info,
+			 const struct timespec *timeout)
+{
+	(void)turn;
+	(void)ret_info;
+	for (size_t i = 0; i < THREADS; i++)
+		assert_false(made_up[i].stopped); /* nothing is held meanwhile */
+	for (int signal = 1; signal < 32; signal++)
+		assert_int_equal(sigismember(signals, signal), 0);
+	rests++;
+	rested_ns += (uint64_t)timeout->tv_sec * 1000000000 + (uint64_t)timeout->tv_nsec;
+	return -1;
+}
+
+/* Thread 0 runs, 1 sleeps in a call, 2 may wait for a CPU. */
+static struct hold *begin(void)
+{
+	static const enum may_stop may[THREADS] = { MAY_STOP, MAY_NOT_SLEEPS, MAY_STOP_WAITING };
+	struct hold *hold = hold_new(NULL, NULL);
+
+	assert_non_null(hold);
+	memset(made_up, 0, sizeof(made_up));
+	for (size_t i = 0; i < THREADS; i++) {
+		made_up[i].thread = (struct thread){ .tid = FIRST_TID + (pid_t)i,
+						     .tracee = &made_up[i].tracee };
+		made_up[i].tracee = (struct tracee){ .tid = FIRST_TID + (pid_t)i,
+						     .stopped_ns = 1 + i }; /* long ago */
+		made_up[i].may_stop = may[i];
+		made_up[i].state = THREAD_BLOCKED;
+		made_up[i].call = (struct thread_call){ .known = true, .number = 7, .sp = 0x1000 };
+	}
+	thread_total = THREADS;
+	turn_is_used_up = false;
+	polls = renewals = rests = 0;
+	rested_ns = 0;
+	while_held = NULL;
+	return hold;
+}
+
+static unsigned int reads, undos;
+static struct hold *held;
+static bool has_stopped;
+
+static void read_data(void *context)
+{
+	assert_ptr_equal(context, &reads);
+	reads++;
+	has_stopped = hold_has_stopped(held);
+	for (size_t i = 0; i < thread_total; i++) {
+		const struct registers *registers = hold_registers(held, made_up[i].thread.tid);
+
+		assert_int_equal(registers != NULL, made_up[i].stopped);
+		if (registers)
+			assert_int_equal(registers->pc, made_up[i].thread.tid);
+	}
+	assert_null(hold_registers(held, 99));
+	if (while_held)
+		while_held();
+}
+
+static void undo(void *context)
+{
+	assert_ptr_equal(context, &reads);
+	undos++;
+}
+
+static bool hold_once(struct hold *hold)
+{
+	held = hold;
+	reads = undos = 0;
+	return hold_while(hold, read_data, undo, &reads);
+}
+
+static void those_that_run_are_stopped_and_those_that_sleep_are_not(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	assert_true(hold_once(hold));
+	assert_int_equal(reads, 1);
+	assert_int_equal(undos, 0);
+	assert_int_equal(polls, 1);
+	assert_int_equal(renewals, 0);
+	assert_true(has_stopped);
+	for (size_t i = 0; i < THREADS; i++) {
+		assert_int_equal(made_up[i].stops, i != 1);
+		assert_int_equal(made_up[i].resumes, i != 1);
+		assert_int_equal(made_up[i].noted, i != 1);
+	}
+	/* From when the first one stopped; then they run on for as long. */
+	assert_int_equal(hold_count(hold), 1);
+	assert_in_range(hold_longest_ns(hold), 1, UINT64_MAX);
+	assert_int_equal(hold_total_ns(hold), hold_longest_ns(hold));
+	assert_int_equal(rested_ns, hold_longest_ns(hold));
+	assert_int_equal(rests, 1);
+	assert_true(hold_once(hold));
+	assert_int_equal(hold_count(hold), 2);
+	assert_in_range(hold_total_ns(hold), hold_longest_ns(hold) + 1, UINT64_MAX);
+	hold_free(hold);
+	hold_free(NULL);
+}
+
+static void a_process_that_sleeps_is_held_without_a_stop(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	made_up[0].may_stop = made_up[2].may_stop = MAY_NOT_SLEEPS;
+	assert_true(hold_once(hold));
+	assert_int_equal(reads, 1);
+	assert_false(has_stopped);
+	assert_int_equal(hold_count(hold), 0);
+	assert_int_equal(hold_longest_ns(hold), 0);
+	assert_int_equal(hold_total_ns(hold), 0);
+	hold_free(hold);
+}
+
+static void a_turn_that_is_used_up_is_renewed_first(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	turn_is_used_up = true;
+	assert_true(hold_once(hold));
+	assert_int_equal(renewals, 1);
+	hold_free(hold);
+}
+
+/*---- The sleeper has run meanwhile ----*/
+
+static void sleeper_runs_once(void)
+{
+	made_up[1].used_ns = reads == 1 ? 5 : 0;
+}
+
+static void sleeper_is_awake_once(void)
+{
+	made_up[1].state = reads == 1 ? THREAD_RUNNING : THREAD_BLOCKED;
+}
+
+static void sleeper_calls_once(void)
+{
+	if (reads == 1)
+		made_up[1].call.number = 8;
+}
+
+static void sleeper_cannot_be_read_once(void)
+{
+	made_up[1].state_error = reads == 1 ? -EIO : 0;
+}
+
+static void sleeper_cannot_be_measured_once(void)
+{
+	made_up[1].measure_error = reads == 1 ? -EIO : 0;
+}
+
+static void mend_sleeper(void *context)
+{
+	undo(context);
+	made_up[1].state = THREAD_BLOCKED;
+	made_up[1].state_error = made_up[1].measure_error = 0;
+}
+
+static void data_read_while_a_sleeper_ran_is_discarded(void **state)
+{
+	static void (*const happens[])(void) = { sleeper_runs_once, sleeper_is_awake_once, sleeper_calls_once,
+						 sleeper_cannot_be_read_once,
+						 sleeper_cannot_be_measured_once };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(happens) / sizeof(happens[0]); i++) {
+		struct hold *hold = begin();
+
+		while_held = happens[i];
+		held = hold;
+		reads = undos = 0;
+		assert_true(hold_while(hold, read_data, mend_sleeper, &reads));
+		assert_int_equal(reads, 2);
+		assert_int_equal(undos, 1);
+		assert_int_equal(made_up[0].stops, 2);
+		assert_int_equal(made_up[0].resumes, 2);
+		assert_int_equal(hold_count(hold), 2);
+		/* A millisecond after the failure. */
+		assert_in_range(rested_ns, 1000 * 1000, UINT64_MAX);
+		hold_free(hold);
+	}
+}
+
+static void without_undo_it_only_reads_again(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	while_held = sleeper_runs_once;
+	held = hold;
+	reads = 0;
+	assert_true(hold_while(hold, read_data, NULL, &reads));
+	assert_int_equal(reads, 2);
+	hold_free(hold);
+}
+
+/*---- There is no such moment ----*/
+
+static void while_a_thread_may_not_be_stopped_there_is_no_hold(void **state)
+{
+	static const enum may_stop may_not[] = { MAY_NOT_WAITS, MAY_NOT_CALLS };
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++) {
+		struct hold *hold = begin();
+
+		if (i < 2)
+			made_up[2].may_stop = may_not[i];
+		else if (i == 2)
+			made_up[1].state = THREAD_RUNNING;
+		else if (i == 3)
+			made_up[1].call.known = false;
+		else
+			made_up[2].stop_error = -ETIMEDOUT;
+		assert_false(hold_once(hold));
+		assert_int_equal(reads, 0);
+		assert_int_equal(undos, 0);
+		assert_int_equal(polls, FAILURES_MAX);
+		assert_int_equal(rests, FAILURES_MAX);
+		assert_int_equal(rested_ns, FAILURES_MAX * UINT64_C(1000000));
+		/* What was stopped before goes on each time. */
+		assert_int_equal(made_up[0].stops, FAILURES_MAX);
+		assert_int_equal(made_up[0].resumes, FAILURES_MAX);
+		hold_free(hold);
+	}
+}
+
+static void threads_that_have_ended_need_no_stop(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	made_up[0].stop_error = -ESRCH;
+	made_up[1].state_error = -ESRCH;
+	assert_true(hold_once(hold));
+	assert_int_equal(reads, 1);
+	assert_int_equal(made_up[0].resumes, 0);
+	hold_free(hold);
+	hold = begin();
+	made_up[1].measure_error = -ESRCH;
+	assert_true(hold_once(hold));
+	hold_free(hold);
+}
+
+static unsigned int go_on_left;
+
+static bool goes_on(void *context)
+{
+	assert_ptr_equal(context, &go_on_left);
+	return go_on_left-- > 0;
+}
+
+static void it_gives_up_when_it_may_not_go_on(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	made_up[0].may_stop = MAY_NOT_CALLS;
+	hold_go_on_while(hold, goes_on, &go_on_left);
+	go_on_left = 5;
+	assert_false(hold_once(hold));
+	assert_int_equal(polls, 5);
+	made_up[0].may_stop = MAY_STOP;
+	go_on_left = 0;
+	assert_false(hold_once(hold));
+	assert_int_equal(reads, 0);
+	go_on_left = 1;
+	assert_true(hold_once(hold));
+	hold_free(hold);
+}
+
+static void more_threads_need_more_room(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	thread_total = 1;
+	assert_true(hold_once(hold));
+	thread_total = THREADS;
+	assert_true(hold_once(hold));
+	assert_int_equal(made_up[2].stops, 1);
+	thread_total = 0;
+	assert_true(hold_once(hold));
+	assert_false(has_stopped);
+	hold_free(hold);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(those_that_run_are_stopped_and_those_that_sleep_are_not),
+		cmocka_unit_test(a_process_that_sleeps_is_held_without_a_stop),
+		cmocka_unit_test(a_turn_that_is_used_up_is_renewed_first),
+		cmocka_unit_test(data_read_while_a_sleeper_ran_is_discarded),
+		cmocka_unit_test(without_undo_it_only_reads_again),
+		cmocka_unit_test(while_a_thread_may_not_be_stopped_there_is_no_hold),
+		cmocka_unit_test(threads_that_have_ended_need_no_stop),
+		cmocka_unit_test(it_gives_up_when_it_may_not_go_on),
+		cmocka_unit_test(more_threads_need_more_room),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
