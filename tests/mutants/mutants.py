@@ -31,6 +31,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 import faulty
@@ -67,6 +68,7 @@ class Tree:
         self.known = {}
         self.codes = {}
         self.seconds = {}
+        self.one_at_a_time = threading.Lock()
 
     def run_make(self, *arguments):
         return subprocess.run([self.make, "--no-print-directory", *arguments, f"CFLAGS={' '.join(OPTIMISED)}"],
@@ -87,14 +89,18 @@ class Tree:
         return self.known[target]
 
     def seconds_of(self, test):
-        """How long a test takes without a fault; None if it does not pass."""
-        if test not in self.seconds:
-            begin = time.monotonic()
-            passes = subprocess.run([self.root / "build/release/tests/unit" / test], cwd=self.root, capture_output=True,
-                                    check=False).returncode == 0
-            self.seconds[test] = time.monotonic() - begin if passes else None
-            if not passes:
-                print(f"{test} fails without a fault", flush=True)
+        """How long a test takes without a fault, under another name, as with one; None if it does not pass."""
+        with self.one_at_a_time:
+            if test not in self.seconds:
+                whole = self.root / "build/release/tests/unit" / test
+                other = whole.with_name(f"{test}.without")
+                shutil.copy(whole, other)
+                begin = time.monotonic()
+                passes = subprocess.run([other], cwd=self.root, capture_output=True, check=False).returncode == 0
+                self.seconds[test] = time.monotonic() - begin if passes else None
+                other.unlink()
+                if not passes:
+                    print(f"{test} fails without a fault", flush=True)
         return self.seconds[test]
 
     def compile(self, path, source, result):
