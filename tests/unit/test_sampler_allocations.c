@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples of allocations: when a VM is looked at, what is kept, and what is delivered, on a made-up clock. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "output/sample/lost.h"
+#include "src/sampler/allocation_shares.h"
+#include "src/sampler/sampler_allocations.h"
+#include "tests/unit/instead_of.h"
+#include "unwind/allocation/allocated.h"
+#include "unwind/allocation/allocation_text.h"
+
+enum { MS = 1000 * 1000, VMS = 9, SHARES_MAX = 5000 };
+
+/* The process: its VMs, and what is known of them. */
+static struct global_state globals[VMS] = { { .g = 1 }, { .g = 2 }, { .g = 3 }, { .g = 4 }, { .g = 5 },
+					    { .g = 6 }, { .g = 7 }, { .g = 8 }, { .g = 9 } };
+static size_t captured_first, captured_count;
+static bool can_read, knows_objects;
+static uint64_t total; /* gc.total */
+static bool is_allocating;
+static struct allocation allocation;
+
+/* The clocks: of time, and of the process, which gets this part of it. */
+static uint64_t now_ns, cpu_ns, cpu_percent;
+static uint64_t read_takes_ns; /* a look at the counters */
+
+/* What was made of it. */
+static struct noted {
+	unsigned int intervals, windows, windows_with_objects, films, held_reads;
+	uint64_t interval_bytes, film_ns, divided_ns;
+	size_t samples;
+} noted[VMS];
+
+static struct vm_shares {
+	size_t index;
+} shares_of[VMS];
+static size_t shares_made;
+static struct allocation_share divided[SHARES_MAX];
+static struct allocation_share left;
+
+INSTEAD_OF(clock_gettime);
+INSTEAD_OF(cpu_clock_now);
+INSTEAD_OF(lua_process_memory);
+INSTEAD_OF(lua_process_captured_count);
+INSTEAD_OF(lua_process_captured);
+INSTEAD_OF(lua_process_allocation);
+INSTEAD_OF(allocation_counters_read);
+INSTEAD_OF(allocation_counters_read_held);
+INSTEAD_OF(allocation_film_read);
+INSTEAD_OF(allocated_objects);
+INSTEAD_OF(allocation_text);
+INSTEAD_OF(allocation_shares_new);
+INSTEAD_OF(allocation_shares_free);
+INSTEAD_OF(allocation_shares_add_interval);
+INSTEAD_OF(allocation_shares_add_film);
+INSTEAD_OF(allocation_shares_add_window);
+INSTEAD_OF(allocation_shares_add_sample);
+INSTEAD_OF(allocation_shares_divide);
+INSTEAD_OF(allocation_shares_left);
+
+static void pass(uint64_t ns)
+{
+	now_ns += ns;
+	cpu_ns += ns * cpu_percent / 100;
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
+{
+	if (clock != CLOCK_MONOTONIC)
+		return __real_clock_gettime(clock, ret_time);
+	*ret_time = (struct timespec){ .tv_sec = (time_t)(now_ns / 1000000000),
+				       .tv_nsec = (long)(now_ns % 1000000000) };
+	return 0;
+}
+
+int __wrap_cpu_clock_now(const struct cpu_clock *clock, uint64_t *ret_ns)
+{
+	(void)clock;
+	*ret_ns = cpu_ns;
+	return can_read ? 0 : -1;
+}
+
+struct memory *__wrap_lua_process_memory(struct lua_process *process)
+{
+	(void)process;
+	return NULL;
+}
+
+size_t __wrap_lua_process_captured_count(const struct lua_process *process)
+{
+	(void)process;
+	return captured_count;
+}
+
+const struct global_state *__wrap_lua_process_captured(const struct lua_process *process, size_t index)
+{
+	(void)process;
+	return &globals[captured_first + index];
+}
+
+bool __wrap_lua_process_allocation(struct lua_process *process, struct allocation *ret_allocation)
+{
+	(void)process;
+	*ret_allocation = allocation;
+	return is_allocating;
+}
+
+bool __wrap_allocation_counters_read(struct memory *memory, const struct global_state *global,
+				     struct allocation_counters *ret_counters)
+{
+	(void)memory;
+	(void)global;
+	pass(read_takes_ns);
+	*ret_counters = (struct allocation_counters){ .total = total, .root = total };
+	return can_read;
+}
+
+bool __wrap_allocation_counters_read_held(struct memory *memory, const struct global_state *global,
+					  struct allocation_counters *ret_counters)
+{
+	noted[global->g - 1].held_reads++;
+	return __wrap_allocation_counters_read(memory, global, ret_counters);
+}
+
+bool __wrap_allocation_film_read(struct memory *memory, const struct global_state *global,
+				 struct allocation_counters ret_film[static ALLOCATION_FILM_LOOKS])
+{
+	(void)memory;
+	(void)global;
+	pass(read_takes_ns);
+	memset(ret_film, 0, ALLOCATION_FILM_LOOKS * sizeof(ret_film[0]));
+	return can_read;
+}
+
+bool __wrap_allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
+			      uint64_t last, struct listed_object *objects, size_t *ret_count)
+{
+	(void)memory;
+	(void)global;
+	(void)first;
+	(void)last;
+	objects[0] = (struct listed_object){ .address = 1 };
+	*ret_count = 1;
+	return knows_objects;
+}
+
+void __wrap_allocation_text(struct memory *memory, struct allocation *of,
+			    const struct allocation_counters *held,
+			    char ret_text[static ALLOCATION_TEXT_SIZE])
+{
+	(void)memory;
+	(void)held;
+	snprintf(ret_text, ALLOCATION_TEXT_SIZE, "kind %d", (int)of->kind);
+}
+
+struct allocation_shares *__wrap_allocation_shares_new(void)
+{
+	shares_of[shares_made] = (struct vm_shares){ .index = shares_made };
+	return (struct allocation_shares *)&shares_of[shares_made++];
+}
+
+static struct noted *noted_of(const struct allocation_shares *shares)
+{
+	return &noted[((const struct vm_shares *)shares)->index];
+}
+
+void __wrap_allocation_shares_free(struct allocation_shares *shares)
+{
+	(void)shares;
+	shares_made--;
+}
+
+void __wrap_allocation_shares_add_interval(struct allocation_shares *shares,
+					   const struct allocated *allocated)
+{
+	noted_of(shares)->intervals++;
+	noted_of(shares)->interval_bytes += (uint64_t)allocated->bytes;
+}
+
+void __wrap_allocation_shares_add_film(struct allocation_shares *shares,
+				       const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
+				       const struct listed_object *objects, size_t count, uint64_t length_ns)
+{
+	(void)film;
+	(void)objects;
+	assert_int_equal(count, knows_objects);
+	noted_of(shares)->films++;
+	noted_of(shares)->film_ns = length_ns;
+}
+
+void __wrap_allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
+					 const struct listed_object *objects, size_t count)
+{
+	(void)allocated;
+	(void)count;
+	noted_of(shares)->windows++;
+	noted_of(shares)->windows_with_objects += objects != NULL;
+}
+
+ptrdiff_t __wrap_allocation_shares_add_sample(struct allocation_shares *shares, const struct allocation *of)
+{
+	if (of->bytes == 0)
+		return -1;
+	return (ptrdiff_t)noted_of(shares)->samples++;
+}
+
+size_t __wrap_allocation_shares_divide(struct allocation_shares *shares, uint64_t ns,
+				       const struct allocation_share **ret_shares)
+{
+	size_t count = noted_of(shares)->samples;
+
+	noted_of(shares)->divided_ns += ns;
+	noted_of(shares)->samples = 0;
+	*ret_shares = divided;
+	return count;
+}
+
+struct allocation_share __wrap_allocation_shares_left(const struct allocation_shares *shares)
+{
+	return noted_of(shares) == noted ? left : (struct allocation_share){ 0 };
+}
+
+/*---- What the sampler does ----*/
+
+static struct functions *functions;
+static struct frame frames[2];
+static const struct function lua = { .kind = FRAME_LUA, .name = "f", .file = "@f.lua" };
+static struct sample sample;
+
+static struct allocations *begin(void)
+{
+	struct allocations *allocations;
+
+	memset(noted, 0, sizeof(noted));
+	captured_first = 0;
+	captured_count = 1;
+	can_read = knows_objects = true;
+	total = 1000;
+	is_allocating = false;
+	allocation = (struct allocation){ .kind = ALLOCATION_TABLE, .bytes = 64, .global = &globals[0] };
+	now_ns = 100 * UINT64_C(1000000000);
+	cpu_ns = 7 * MS;
+	cpu_percent = 100;
+	read_takes_ns = 1000;
+	left = (struct allocation_share){ 0 };
+	functions = functions_new();
+	frames[0] = frames[1] = (struct frame){ .function = &lua };
+	sample = (struct sample){ .time_ns = 5,
+				  .pid = 10,
+				  .tid = 11,
+				  .process_name = "p",
+				  .thread_name = "t",
+				  .cpu_ns = 3,
+				  .wall_ns = 4,
+				  .request = { .route = "/r", .method = "GET", .host = "h" },
+				  .frames = frames,
+				  .frame_count = 2 };
+	allocations = allocations_new(cpu_ns);
+	assert_non_null(allocations);
+	return allocations;
+}
+
+static void end(struct allocations *allocations)
+{
+	allocations_free(allocations);
+	functions_free(functions);
+	assert_int_equal(shares_made, 0);
+}
+
+/* A look at a thread of the process, so much later. */
+static void look(struct allocations *allocations, uint64_t ns)
+{
+	pass(ns);
+	allocations_note(allocations, NULL);
+	allocations_take(allocations, NULL, NULL, functions, &sample);
+}
+
+static void intervals_are_from_look_to_look(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	allocations_note(allocations, NULL);
+	assert_int_equal(noted[0].intervals, 0);
+	total += 500;
+	allocations_note(allocations, NULL);
+	assert_int_equal(noted[0].intervals, 1);
+	assert_int_equal(noted[0].interval_bytes, 500);
+	/* What cannot be read is an interval with the next one. */
+	can_read = false;
+	total += 100;
+	allocations_note(allocations, NULL);
+	assert_int_equal(noted[0].intervals, 1);
+	can_read = true;
+	total += 100;
+	allocations_note(allocations, NULL);
+	assert_int_equal(noted[0].intervals, 2);
+	assert_int_equal(noted[0].interval_bytes, 700);
+	end(allocations);
+	allocations_free(NULL);
+}
+
+static void so_many_vms_are_seen(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	captured_count = VMS;
+	for (int round = 0; round < 2; round++)
+		allocations_note(allocations, NULL);
+	assert_int_equal(shares_made, VMS - 1);
+	for (size_t i = 0; i < VMS; i++)
+		assert_int_equal(noted[i].intervals, i + 1 < VMS);
+	end(allocations);
+}
+
+static void windows_and_films_have_a_rate(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	/* A look each millisecond, for 100 of them. */
+	for (int i = 0; i < 100; i++)
+		look(allocations, MS);
+	assert_in_range(noted[0].windows, 4, 6);
+	assert_int_equal(noted[0].windows_with_objects, noted[0].windows);
+	assert_in_range(noted[0].films, 20, 26);
+	assert_int_equal(noted[0].film_ns, read_takes_ns);
+	end(allocations);
+}
+
+static void what_was_not_seen_at_the_look_has_no_window(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	captured_count = 2;
+	look(allocations, MS);
+	assert_int_equal(noted[1].windows, 1);
+	captured_count = 1;
+	for (int i = 0; i < 100; i++)
+		look(allocations, MS);
+	assert_int_equal(noted[1].windows, 1);
+	assert_int_equal(noted[1].films, 1);
+	assert_in_range(noted[0].windows, 4, 7);
+	end(allocations);
+}
+
+static void windows_are_short(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	knows_objects = false;
+	look(allocations, MS);
+	assert_int_equal(noted[0].windows, 1);
+	assert_int_equal(noted[0].windows_with_objects, 0);
+	/* ljspy had no CPU between the look and the window. */
+	pass(100 * MS);
+	allocations_note(allocations, NULL);
+	pass(MS);
+	allocations_take(allocations, NULL, NULL, functions, &sample);
+	assert_int_equal(noted[0].windows, 1);
+	pass(100 * MS);
+	allocations_note(allocations, NULL);
+	pass(MS - (uint64_t)read_takes_ns);
+	allocations_take(allocations, NULL, NULL, functions, &sample);
+	assert_int_equal(noted[0].windows, 2);
+	end(allocations);
+}
+
+/* The film of a process that waited for a CPU meanwhile has no length. */
+static void a_film_of_a_process_that_waited_has_no_length(void **state)
+{
+	static const struct {
+		uint64_t percent, length_ns;
+	} known[] = { { 100, 8000 }, { 90, 8000 }, { 85, 0 }, { 0, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct allocations *allocations = begin();
+
+		cpu_percent = known[i].percent;
+		read_takes_ns = 8000;
+		look(allocations, MS);
+		assert_int_equal(noted[0].films, 1);
+		assert_int_equal(noted[0].film_ns, known[i].length_ns);
+		end(allocations);
+	}
+}
+
+/*---- Samples ----*/
+
+static struct delivered {
+	size_t count, lost;
+	struct sample last;
+	char leaf[64], texts[64];
+	uint64_t bytes;
+} delivered;
+
+static void deliver(void *context, const struct sample *result)
+{
+	struct delivered *to = context;
+
+	to->count++;
+	to->last = *result;
+	to->bytes += result->alloc_bytes;
+	to->lost += result->frames[0].function->kind == FRAME_LOST;
+	snprintf(to->leaf, sizeof(to->leaf), "%s",
+		 result->frames[0].function->name ? result->frames[0].function->name : "");
+	snprintf(to->texts, sizeof(to->texts), "%s %s %s %s",
+		 result->request.route ? result->request.route : "-",
+		 result->request.method ? result->request.method : "-",
+		 result->request.host ? result->request.host : "-",
+		 result->thread_name ? result->thread_name : "-");
+}
+
+static void divide(struct allocations *allocations, bool all)
+{
+	memset(&delivered, 0, sizeof(delivered));
+	allocations_divide(allocations, cpu_ns, all, deliver, &delivered);
+}
+
+static void a_sample_is_delivered_with_its_share(void **state)
+{
+	struct allocations *allocations = begin();
+	char route[] = "/r", name[] = "t";
+
+	(void)state;
+	divide(allocations, false);
+	is_allocating = true;
+	sample.request.route = route;
+	sample.thread_name = name;
+	look(allocations, MS);
+	/* Its texts are copies. */
+	route[1] = name[0] = 'x';
+	frames[0].function = NULL;
+	divided[0] = (struct allocation_share){ .bytes = 4096, .objects = 64 };
+	divide(allocations, false);
+	assert_int_equal(delivered.count, 0); /* half a second has not passed */
+	pass(500 * MS);
+	divide(allocations, false);
+	assert_int_equal(delivered.count, 1);
+	assert_string_equal(delivered.leaf, "kind 7");
+	assert_string_equal(delivered.texts, "/r GET h t");
+	assert_int_equal(delivered.last.frame_count, 3);
+	assert_int_equal(delivered.last.alloc_bytes, 4096);
+	assert_int_equal(delivered.last.alloc_objects, 64);
+	assert_int_equal(delivered.last.cpu_ns, 0);
+	assert_int_equal(delivered.last.wall_ns, 0);
+	assert_int_equal(delivered.last.time_ns, 5);
+	assert_int_equal(delivered.last.pid, 10);
+	assert_int_equal(delivered.last.tid, 11);
+	assert_int_equal(noted[0].divided_ns, cpu_ns - 7 * MS);
+	divide(allocations, true);
+	assert_int_equal(delivered.count, 0);
+	end(allocations);
+}
+
+static void samples_without_a_share_are_not_delivered(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	is_allocating = true;
+	for (int i = 0; i < 3; i++)
+		look(allocations, MS);
+	divided[0] = divided[2] = (struct allocation_share){ .bytes = 100, .objects = 1 };
+	divided[1] = (struct allocation_share){ .bytes = 0 };
+	divide(allocations, true);
+	assert_int_equal(delivered.count, 2);
+	assert_int_equal(delivered.bytes, 200);
+	end(allocations);
+}
+
+static void what_is_no_allocation_of_a_vm_is_no_sample(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	look(allocations, MS);
+	is_allocating = true;
+	allocation.kind = ALLOCATION_STRING_TABLE;
+	look(allocations, MS);
+	allocation.kind = ALLOCATION_TABLE;
+	allocation.global = &globals[3]; /* which was not captured */
+	look(allocations, MS);
+	allocation.global = &globals[0];
+	allocation.bytes = 0; /* memory is short */
+	look(allocations, MS);
+	assert_int_equal(noted[0].samples, 0);
+	divide(allocations, true);
+	assert_int_equal(delivered.count, 0);
+	end(allocations);
+}
+
+static void so_many_samples_are_kept(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	is_allocating = true;
+	for (int i = 0; i < 4200; i++)
+		look(allocations, 1000);
+	assert_int_equal(noted[0].samples, 4096);
+	for (size_t i = 0; i < 4096; i++)
+		divided[i] = (struct allocation_share){ .bytes = 1, .objects = 1 };
+	divide(allocations, true);
+	assert_int_equal(delivered.count, 4096);
+	end(allocations);
+}
+
+static void what_has_no_sample_is_lost_at_the_end(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	look(allocations, MS);
+	left = (struct allocation_share){ .bytes = 300, .objects = 3 };
+	divide(allocations, false);
+	assert_int_equal(delivered.count, 0);
+	divide(allocations, true);
+	assert_int_equal(delivered.count, 1);
+	assert_int_equal(delivered.lost, 1);
+	assert_int_equal(delivered.last.alloc_bytes, 300);
+	assert_int_equal(delivered.last.alloc_objects, 3);
+	assert_int_equal(delivered.last.pid, 10);
+	assert_int_equal(delivered.last.tid, 10);
+	assert_int_equal(delivered.last.time_ns, now_ns);
+	assert_string_equal(delivered.last.process_name, "p");
+	end(allocations);
+}
+
+/* What is kept refers to functions that must stay: of the leaf, and of the others. */
+static void functions_of_kept_samples_stay(void **state)
+{
+	struct allocations *allocations = begin();
+	const struct function *kept = functions_intern(functions, &lua);
+	size_t size;
+
+	(void)state;
+	is_allocating = true;
+	frames[0].function = frames[1].function = kept;
+	look(allocations, MS);
+	allocations_keep_functions(allocations);
+	size = functions_size(functions);
+	functions_drop_others(functions);
+	assert_int_equal(functions_size(functions), size);
+	/* The second time nothing is in use. */
+	functions_drop_others(functions);
+	assert_int_equal(functions_size(functions), 0);
+	end(allocations);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(intervals_are_from_look_to_look),
+		cmocka_unit_test(so_many_vms_are_seen),
+		cmocka_unit_test(windows_and_films_have_a_rate),
+		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
+		cmocka_unit_test(windows_are_short),
+		cmocka_unit_test(a_film_of_a_process_that_waited_has_no_length),
+		cmocka_unit_test(a_sample_is_delivered_with_its_share),
+		cmocka_unit_test(samples_without_a_share_are_not_delivered),
+		cmocka_unit_test(what_is_no_allocation_of_a_vm_is_no_sample),
+		cmocka_unit_test(so_many_samples_are_kept),
+		cmocka_unit_test(what_has_no_sample_is_lost_at_the_end),
+		cmocka_unit_test(functions_of_kept_samples_stay),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
