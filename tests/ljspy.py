@@ -228,9 +228,16 @@ class Recorder:
         return Recording(samples, json.loads(self.stats.read_text()), result)
 
 
-def record_native(directory, *target, seconds=2, options=()):
-    """Record. Returns stacks with native frames, root first, and their weights."""
-    recorder = Recorder(directory, *target, seconds=seconds, options=options)
+def record_native(directory, *target, seconds=2, options=(), busy_pid=None):
+    """
+    Record. Returns stacks with native frames, root first, and their weights. With the pid of a busy process, until it
+    has had so many seconds of CPU time: beside others, that takes longer, and there are as many samples.
+    """
+    recorder = Recorder(directory, *target, seconds=seconds if busy_pid is None else READY_SECONDS, options=options)
+    if busy_pid is not None:
+        end_ns = cpu_ns(busy_pid) + seconds * 1e9
+        assert wait_until(lambda: cpu_ns(busy_pid) >= end_ns, seconds=READY_SECONDS)
+        recorder.process.send_signal(signal.SIGINT)
     recorder.finish()
     whole = []
     for line in recorder.folded.read_text(errors="replace").splitlines():

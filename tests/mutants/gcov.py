@@ -67,6 +67,7 @@ def run(program, directory):
     """Run a test, with its counts below the directory. False if it fails."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
+    directory.chmod(0o777)  # processes that a test forks may become another user
     try:
         done = subprocess.run([program], env=os.environ | {"GCOV_PREFIX": str(directory)},
                               cwd=ROOT, capture_output=True, timeout=LIMIT_SECONDS, check=False)

@@ -71,7 +71,7 @@ def shares(recorded):
 
 def look(directory, target, *options):
     """Stacks with lines, the shares() of them, and a dump."""
-    recorded = ljspy.record_native(directory, "-p", target.pid, seconds=1, options=["--lines", *options])
+    recorded = ljspy.record_native(directory, "-p", target.pid, seconds=1, options=["--lines", *options], busy_pid=target.pid)
     return recorded, *shares(recorded), ljspy.run("dump", "-p", target.pid).stdout
 
 
