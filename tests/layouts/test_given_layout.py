@@ -46,7 +46,7 @@ def test_release_that_a_command_is_not(tmp_path):
 
 def test_stacks_say_that_their_layout_is_not_known(jit, tmp_path):
     """ljspy shows only native frames of such a VM, with a mark in place of Lua frames."""
-    code = 'local s, t = ("a"):rep(1000), os.time() + 2 while os.time() < t do for i = 1, 1e4 do s:find("y.-z") end end'
+    code = 'local s = ("a"):rep(1000) while os.clock() < 1 do for i = 1, 1e4 do s:find("y.-z") end end'
     command = [ljspy.luajit("luajit"), f"-j{jit}", "-e", code]
     folded, stats = tmp_path / "out", tmp_path / "stats"
     options = ["-f", "folded", "-o", folded, "--stats", stats, "--layout", "debian-trixie-luajit"]
@@ -54,7 +54,9 @@ def test_stacks_say_that_their_layout_is_not_known(jit, tmp_path):
     weights = collections.Counter()
     for line in folded.read_text().splitlines():
         stack, _, weight = line.rpartition(" ")
-        weights["[lost: layout not known]" in stack] += int(weight)
+        # Beside others, the program may end long after its last sample: nothing is known of that time.
+        if stack != "[lost: target ended]":
+            weights["[lost: layout not known]" in stack] += int(weight)
     # The program also works for a moment before its state exists, and after it.
     assert weights[True] >= 0.95 * sum(weights.values()), folded.read_text()
     document = json.loads(stats.read_text())
