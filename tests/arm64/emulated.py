@@ -17,7 +17,8 @@ depend on how fast this machine is. There
 - ljspy records a worker of nginx under load, and is killed while it does (nginx.py);
 - naps in system calls that a stop would end with EINTR end as they should (waits.py);
 - the other commands and clocks are judged by the programs of their own tests (commands.py);
-- native frames of code with signed return addresses are judged (signed.py), and those of sleeping threads (asleep.py);
+- native frames of code with signed return addresses are judged (signed.py), those of sleeping threads (asleep.py),
+  and others by libunwind-ptrace's walk of the same stopped thread (second_opinion.py);
 - a part of it runs again on a kernel with larger pages.
 """
 
@@ -28,7 +29,7 @@ import shutil
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/exactness")]
 
 import asleep  # noqa: E402, pylint: disable=wrong-import-position
 import commands  # noqa: E402, pylint: disable=wrong-import-position
@@ -36,6 +37,8 @@ import emulator  # noqa: E402, pylint: disable=wrong-import-position
 import jit_truth  # noqa: E402, pylint: disable=wrong-import-position
 import machine  # noqa: E402, pylint: disable=wrong-import-position
 import nginx  # noqa: E402, pylint: disable=wrong-import-position
+import random_programs  # noqa: E402, pylint: disable=wrong-import-position
+import second_opinion  # noqa: E402, pylint: disable=wrong-import-position
 import signed  # noqa: E402, pylint: disable=wrong-import-position
 import stacks  # noqa: E402, pylint: disable=wrong-import-position
 import waits  # noqa: E402, pylint: disable=wrong-import-position
@@ -45,16 +48,17 @@ TRUTH, TRUTH_PROGRAMS = ["2022"], ["heapsort", "bank"]  # the instrumented LuaJI
 # What the judge steps through, with the JIT compiler off, and what it samples, with the compiler on:
 # release, programs, parameters of the compiler.
 STEPPED = (
-    ("bookworm", "calls recursion varargs coroutines protected metamethods callbacks hooks"),
-    ("trixie", "calls coroutines"),
-    ("bullseye", "calls coroutines"),
-    ("sid", "calls coroutines"),
+    ("bookworm", "calls recursion varargs coroutines protected metamethods callbacks hooks random-1 random-2"),
+    ("trixie", "calls coroutines random-3"),
+    ("bullseye", "calls coroutines random-4"),
+    ("sid", "calls coroutines random-5"),
 )
 SAMPLED = (
     ("bookworm", "calls recursion varargs coroutines protected metamethods callbacks iterators", "hotloop=2 hotexit=2"),
     ("trixie", "calls coroutines ffi growth", "hotloop=2 hotexit=2"),
     ("bullseye", "calls metamethods", "hotloop=2 hotexit=2 sizemcode=32 maxmcode=32 maxtrace=20"),
 )
+RANDOM = 5  # of these are random programs
 SAMPLES = 100
 # Of each stepped program, and of all that is sampled while traces are compiled and left all the time.
 LOST_SHARE, LOST_SAMPLED_SHARE = 0.01, 0.02
@@ -90,6 +94,11 @@ def live_commands():
     yield "sed 's/^/figures /' /tmp/figures; kill -9 $target"
 
 
+def lay_random(root, seeds):
+    """The random programs of these seeds, for the judge."""
+    return " ".join(random_programs.write(seed, root / "exactness") for seed in seeds)
+
+
 def lay_base(build, sysroot, suites, more=""):
     """The files of the emulated machine, but for its commands."""
     root = machine.WORK / "root"
@@ -99,6 +108,7 @@ def lay_base(build, sysroot, suites, more=""):
     shutil.copytree(stacks.PROGRAMS, root / "programs")
     shutil.copy(HERE / "parked.lua", root / "programs")
     shutil.copytree(ROOT / "tests/exactness", root / "exactness")
+    lay_random(root, range(1, RANDOM + 1))
     return root
 
 
@@ -121,7 +131,7 @@ def boot_whole(build, sysroot, steps):
 def boot_commands(build, sysroot):
     root = lay_base(build, sysroot, {*signed.SUITES, *asleep.SUITES}, commands.COMMANDS)
     emulator.lay_commands(root, [*commands.lay(root, build, sysroot), *signed.lay(root, sysroot),
-                                *asleep.lay(root, sysroot)])
+                                *asleep.lay(root, sysroot), *second_opinion.lay(root, build, sysroot)])
     return machine.boot(root)
 
 
@@ -201,7 +211,7 @@ def main():
     faults += ended(said)
     said = boot_commands(build, sysroot)
     (machine.WORK / "said-commands").write_text(said, encoding="utf-8")
-    faults += [*commands.judge(said), *signed.judge(said), *asleep.judge(said), *ended(said)]
+    faults += [*commands.judge(said), *signed.judge(said), *asleep.judge(said), *second_opinion.judge(said), *ended(said)]
     said = boot_part(build, sysroot, LARGE_PAGES_STEPS, LARGE_PAGES_STEPPED, *LARGE_PAGES)
     print("\n".join(re.findall(r"(?:kernel|KernelPageSize:) .*", said)))
     faults += [*judge_part(said, LARGE_PAGES_STEPPED)] if "16 kB" in said else ["no pages of 16 KiB"]
