@@ -169,10 +169,15 @@ def planned(apt, *names):
     return re.findall(r"(?m)^Inst (\S+)", plan)
 
 
+def download(apt, folder, names):
+    """Fetch these packages, as files."""
+    _apt_get(apt, "download", *names, cwd=folder)
+
+
 def downloaded(apt, root, names):
     """A root directory with these packages, unpacked, and no others."""
     def make(work):
-        _apt_get(apt, "download", *names, cwd=work)
+        download(apt, work, names)
         for archive in work.glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", archive, work / "root"], check=True)
         _lead_within(work / "root")
