@@ -257,6 +257,8 @@ enum table_rules_status table_rules_find(struct table_rules *tables, uint64_t pc
 	int result;
 
 	memset(ret_rules, 0, sizeof(*ret_rules));
+	/* On arm64, libunwind reads parts of it that it has not set. */
+	memset(&cursor, 0, sizeof(cursor));
 	tables->pc = pc;
 	tables->missed = false;
 	if (unw_init_remote(&cursor, tables->space, tables) < 0)
