@@ -7,6 +7,7 @@
 enum {
 	CLASSES_MAX = 512, /* each with a kind and a size; what is of more has none */
 	PART_SIZES_MAX = 32,
+	STRING_STEPS_MAX = 64,
 	GRANULE =
 		16, /* sizes of strings and parts are put together: up to FINE_MAX in steps of so many bytes, */
 	FINE_MAX = 512, /* ... and from there on four steps to each doubling */
@@ -14,6 +15,12 @@ enum {
 
 /* What windows and films of earlier divisions count at each division, in proportion. */
 static const double fading = 0.75;
+
+/* Of what films have seen of a part, if new tables explain less than this, they do not. */
+static const double explained_min = 0.2;
+
+/* What windows leave for strings and other parts is at least this part of what films say. */
+static const double rest_min = 0.5;
 
 /* If fewer of the intervals than this were without an end of marking, films tell more than they do. */
 static const double intervals_min = 0.7;
@@ -29,9 +36,16 @@ struct class
 {
 	struct class_key key;
 	double counted, counted_bytes; /* in windows, or in films; they fade */
+	double part_bytes;             /* of parts: in windows, as parts of new tables; they fade */
 	double bytes, objects;         /* that wait for samples */
 	double samples, sample_bytes;  /* since the last division */
 	double mean;                   /* size, by the samples so far; 0 if there were none */
+};
+
+/* Samples of hash parts that have got this size: at once, or by growing from half of it. */
+struct hash_size {
+	uint64_t bytes;
+	double first, grown;
 };
 
 struct share_sample {
@@ -52,6 +66,10 @@ struct allocation_shares {
 	size_t class_count;
 	uint64_t part_sizes[PART_SIZES_MAX]; /* of samples */
 	size_t part_size_count;
+	uint64_t string_steps[STRING_STEPS_MAX]; /* likewise */
+	size_t string_step_count;
+	struct hash_size hash_sizes[PART_SIZES_MAX];
+	size_t hash_size_count;
 	struct share_sample *samples;
 	struct allocation_share *shares;
 	size_t sample_count, sample_size;
@@ -121,6 +139,42 @@ static size_t find_class(struct allocation_shares *shares, const struct class_ke
 	return shares->class_count++;
 }
 
+static size_t find_part_class(struct allocation_shares *shares, uint64_t bytes)
+{
+	const struct class_key key = { ALLOCATION_OTHER, size_step(bytes), 0 };
+
+	return find_class(shares, &key, true, CLASS_PARTS);
+}
+
+static struct hash_size *find_hash_size(struct allocation_shares *shares, uint64_t bytes, bool create)
+{
+	for (size_t i = 0; i < shares->hash_size_count; i++)
+		if (shares->hash_sizes[i].bytes == bytes)
+			return &shares->hash_sizes[i];
+	if (!create || shares->hash_size_count == PART_SIZES_MAX)
+		return NULL;
+	shares->hash_sizes[shares->hash_size_count].bytes = bytes;
+	return &shares->hash_sizes[shares->hash_size_count++];
+}
+
+/* Count the hash part of a new table. It has doubled until then, or not, as those that samples have met. */
+static void add_hash_part(struct allocation_shares *shares, uint64_t bytes)
+{
+	double part = 1;
+
+	for (; bytes > 0; bytes /= 2) {
+		const struct hash_size *size = find_hash_size(shares, bytes, false);
+		const double grown = size && bytes % 2 == 0 ? part * size->grown / (size->first + size->grown)
+							    : 0;
+
+		shares->classes[find_part_class(shares, bytes)].part_bytes += (part - grown) * (double)bytes;
+		if (grown <= 0)
+			return;
+		shares->classes[find_part_class(shares, bytes / 2)].part_bytes += grown * (double)(bytes / 2);
+		part = grown;
+	}
+}
+
 void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
 				  const struct listed_object *objects, size_t count)
 {
@@ -137,6 +191,11 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 
 		if (class != CLASS_PARTS)
 			shares->classes[class].counted++;
+		if (objects[i].hash_bytes)
+			add_hash_part(shares, objects[i].hash_bytes);
+		if (objects[i].array_bytes)
+			shares->classes[find_part_class(shares, objects[i].array_bytes)].part_bytes +=
+				(double)objects[i].array_bytes;
 	}
 }
 
@@ -185,6 +244,47 @@ static bool will_be_string(const struct allocation_counters *film, size_t i)
 	       next->total == now->total && next->root == now->root;
 }
 
+/* Has a sample met a string of about that size? */
+static bool is_string_size(const struct allocation_shares *shares, uint64_t bytes)
+{
+	for (size_t i = 0; i < shares->string_step_count; i++)
+		if (shares->string_steps[i] == size_step(bytes))
+			return true;
+	return false;
+}
+
+/* Count two strings of sizes that samples have met. False if no two fit. */
+static bool add_two_strings(struct allocation_shares *shares, uint64_t bytes)
+{
+	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
+		const uint64_t one = (uint64_t)(shares->classes[i].mean + 0.5);
+
+		if (shares->classes[i].key.kind != ALLOCATION_STRING || one == 0 || one >= bytes ||
+		    !is_string_size(shares, bytes - one))
+			continue;
+		add_filmed(shares, one, true);
+		add_filmed(shares, bytes - one, true);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Count the strings, one or two, that are new between two looks. Parts of objects that are new, too, are subtracted.
+ * Of two, LuaJIT may have counted one only (will_be_string()).
+ */
+static void add_strings(struct allocation_shares *shares, const struct allocated_besides *besides)
+{
+	const uint64_t bytes = besides->bytes - besides->part_bytes;
+
+	if (besides->bytes <= besides->part_bytes || besides->strings > 2)
+		return;
+	if (besides->strings == 1 && is_string_size(shares, bytes))
+		add_filmed(shares, bytes, true);
+	else if (!add_two_strings(shares, bytes) && besides->strings == 1 && besides->objects == 0)
+		add_filmed(shares, bytes, true);
+}
+
 void allocation_shares_add_film(struct allocation_shares *shares,
 				const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
 				const struct listed_object *objects, size_t count, uint64_t length_ns)
@@ -193,16 +293,15 @@ void allocation_shares_add_film(struct allocation_shares *shares,
 
 	for (size_t i = 1; i < ALLOCATION_FILM_LOOKS; i++) {
 		struct allocated_besides besides;
-		bool is_string;
 
 		if (!allocated_besides_objects(&film[i - 1], &film[i], objects, count, &besides) ||
 		    besides.bytes == 0)
 			continue;
-		is_string = besides.strings == 1 ? besides.objects < 2
-						 : besides.strings == 0 && will_be_string(film, i);
-		if (is_string)
+		if (besides.strings > 0)
+			add_strings(shares, &besides);
+		else if (will_be_string(film, i))
 			add_filmed(shares, besides.bytes, true);
-		else if (besides.strings == 0)
+		else
 			add_parts(shares, &besides);
 	}
 	if (length_ns && !whole.may_have_resized) {
@@ -219,10 +318,20 @@ static size_t class_of(struct allocation_shares *shares, const struct allocation
 
 	if (allocation->kind == ALLOCATION_STRING) {
 		key.bytes = size_step(allocation->bytes);
+		if (!is_string_size(shares, key.bytes) && shares->string_step_count < STRING_STEPS_MAX)
+			shares->string_steps[shares->string_step_count++] = key.bytes;
 		return find_class(shares, &key, false, CLASS_STRINGS);
 	}
 	if (allocation_is_listed(allocation->kind))
 		return find_class(shares, &key, false, CLASS_PARTS);
+	if (allocation->kind == ALLOCATION_HASH) {
+		/* Of one that grows, the old part is subtracted. */
+		struct hash_size *size = find_hash_size(
+			shares, allocation->bytes * (allocation->is_first_part ? 1 : 2), true);
+
+		if (size)
+			*(allocation->is_first_part ? &size->first : &size->grown) += 1;
+	}
 	if (shares->part_size_count < PART_SIZES_MAX && !is_part_size(shares, allocation->bytes))
 		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
 	key = (struct class_key){ ALLOCATION_OTHER, size_step(allocation->bytes), 0 };
@@ -289,15 +398,17 @@ static void add_up_samples(struct allocation_shares *shares)
 	}
 }
 
-/* Add to a class of objects what it has of all bytes; returns its bytes. */
-static double add_objects(struct allocation_shares *shares, struct class *class, double bytes)
+/* The objects of a class among all bytes, and their bytes. */
+static double objects_of(const struct allocation_shares *shares, const struct class *class, double bytes)
 {
-	const double objects = bytes * class->counted / shares->listed_bytes;
-	const double mine = objects * (class->key.bytes ? (double)class->key.bytes : class->mean);
+	return allocation_is_listed(class->key.kind) && shares->listed_bytes > 0
+		       ? bytes * class->counted / shares->listed_bytes
+		       : 0;
+}
 
-	class->objects += objects;
-	class->bytes += mine;
-	return mine;
+static double object_bytes_of(const struct allocation_shares *shares, const struct class *class, double bytes)
+{
+	return objects_of(shares, class, bytes) * (class->key.bytes ? (double)class->key.bytes : class->mean);
 }
 
 /*
@@ -323,44 +434,88 @@ static struct filmed add_up_films(const struct allocation_shares *shares, enum a
 	return filmed;
 }
 
-/* Divide the bytes and objects of a kind among its classes as films have seen them. */
-static void add_by_films(struct allocation_shares *shares, enum allocation_kind kind,
-			 const struct filmed *filmed, double objects, double bytes)
+/* Divide the strings, and their bytes, among their classes as films have seen them. */
+static void add_strings_by_films(struct allocation_shares *shares, const struct filmed *filmed,
+				 double objects, double bytes)
 {
-	struct class *fallback = &shares->classes[kind == ALLOCATION_STRING ? CLASS_STRINGS : CLASS_PARTS];
-
 	if (filmed->bytes <= 0) {
-		fallback->objects += objects;
-		fallback->bytes += bytes;
+		shares->classes[CLASS_STRINGS].objects += objects;
+		shares->classes[CLASS_STRINGS].bytes += bytes;
 		return;
 	}
 	for (size_t i = 0; i < shares->class_count; i++) {
 		struct class *class = &shares->classes[i];
 
-		if (class->key.kind != kind || class->mean <= 0)
+		if (class->key.kind != ALLOCATION_STRING || class->mean <= 0)
 			continue;
 		class->objects += objects * class->counted / filmed->objects;
 		class->bytes += bytes * class->counted_bytes / filmed->bytes;
 	}
 }
 
-/* Give each class its part of the bytes. */
+/* What a class of parts has of all bytes, as parts of new tables. */
+static double as_new(const struct allocation_shares *shares, const struct class *class, double bytes)
+{
+	return class->key.kind == ALLOCATION_OTHER && shares->listed_bytes > 0
+		       ? bytes * class->part_bytes / shares->listed_bytes
+		       : 0;
+}
+
+/* What films have seen of a class of parts that new tables do not explain. */
+static double filmed_beyond(const struct allocation_shares *shares, const struct class *class, double bytes,
+			    double parts, const struct filmed *filmed)
+{
+	double seen;
+
+	if (class->key.kind != ALLOCATION_OTHER || class->mean <= 0 || filmed->bytes <= 0)
+		return 0;
+	seen = parts * class->counted_bytes / filmed->bytes;
+	return as_new(shares, class, bytes) < explained_min * seen ? seen : 0;
+}
+
+/*
+ * Give each class its part of the bytes. Objects and the parts of new tables are counted in windows. Strings and
+ * other parts, of tables that grow later, have the rest, and films tell what each of them has.
+ */
 static void add_to_classes(struct allocation_shares *shares, double bytes)
 {
 	const struct filmed strings = add_up_films(shares, ALLOCATION_STRING),
 			    parts = add_up_films(shares, ALLOCATION_OTHER);
-	double listed = 0, string_count = 0, string_bytes;
+	double listed = 0, new_parts = 0, beyond = 0, string_count = 0, string_bytes, part_bytes, rest, scale;
 
-	for (size_t i = CLASSES_FIXED; i < shares->class_count && shares->listed_bytes > 0; i++)
-		if (allocation_is_listed(shares->classes[i].key.kind))
-			listed += add_objects(shares, &shares->classes[i], bytes);
+	for (size_t i = 0; i < shares->class_count; i++) {
+		listed += object_bytes_of(shares, &shares->classes[i], bytes);
+		new_parts += as_new(shares, &shares->classes[i], bytes);
+	}
 	if (shares->string_window_bytes > 0)
 		string_count = bytes * shares->strings / shares->string_window_bytes;
 	string_bytes = string_count * (strings.objects > 0 ? strings.bytes / strings.objects
 							   : shares->classes[CLASS_STRINGS].mean);
-	add_by_films(shares, ALLOCATION_STRING, &strings, string_count, string_bytes);
-	/* Windows are samples, too: where they count too much now, they count too little later. */
-	add_by_films(shares, ALLOCATION_OTHER, &parts, 0, bytes - listed - string_bytes);
+	part_bytes = bytes - listed - string_bytes;
+	for (size_t i = 0; i < shares->class_count; i++)
+		beyond += filmed_beyond(shares, &shares->classes[i], bytes, part_bytes, &parts);
+	rest = bytes - listed - new_parts;
+	/* Windows are samples, too: if they count so much that too little is left, all have less. */
+	scale = rest < rest_min * (string_bytes + beyond)
+			? bytes / (listed + new_parts + string_bytes + beyond)
+			: 1;
+	rest = scale < 1 ? scale * (string_bytes + beyond) : rest;
+
+	for (size_t i = 0; i < shares->class_count; i++) {
+		struct class *class = &shares->classes[i];
+
+		class->objects += objects_of(shares, class, scale * bytes);
+		class->bytes += object_bytes_of(shares, class, scale * bytes) +
+				as_new(shares, class, scale * bytes);
+		if (beyond > 0)
+			class->bytes += rest / (string_bytes + beyond) *
+					filmed_beyond(shares, class, bytes, part_bytes, &parts);
+	}
+	if (string_bytes > 0)
+		add_strings_by_films(shares, &strings, scale * string_count,
+				     rest * string_bytes / (string_bytes + beyond));
+	else if (beyond <= 0)
+		shares->classes[CLASS_PARTS].bytes += rest;
 }
 
 static struct allocation_share share_of(const struct class *class, const struct share_sample *sample)
@@ -386,6 +541,7 @@ static void fade(struct allocation_shares *shares)
 	for (size_t i = 0; i < shares->class_count; i++) {
 		shares->classes[i].counted *= fading;
 		shares->classes[i].counted_bytes *= fading;
+		shares->classes[i].part_bytes *= fading;
 	}
 }
 

@@ -172,6 +172,73 @@ static void sizes_of_strings_and_parts_come_from_films(void **state)
 	assert_int_equal(result[5].objects, 0);
 }
 
+/* Ten tables: their hash parts have 96 bytes, of which three in four get them at once, and the rest by doubling. */
+static void parts_of_new_tables_are_counted_and_not_filmed(void **state)
+{
+	struct listed_object tables[10];
+	const struct allocated allocated = { .bytes = 1600, .knows_strings = true };
+	const struct allocation first = { .kind = ALLOCATION_HASH, .bytes = 96, .is_first_part = true },
+				grown = { .kind = ALLOCATION_HASH, .bytes = 48 },
+				small = { .kind = ALLOCATION_HASH, .bytes = 48, .is_first_part = true };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < 10; i++)
+		tables[i] = (struct listed_object){ .kind = ALLOCATION_TABLE, .bytes = 64, .hash_bytes = 96 };
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(allocation_shares_add_sample(shares, &first), i);
+	assert_int_equal(allocation_shares_add_sample(shares, &grown), 3);
+	assert_int_equal(allocation_shares_add_sample(shares, &small), 4);
+	samples(ALLOCATION_TABLE, 64, 1);
+	allocation_shares_add_window(shares, &allocated, tables, 10);
+	allocates(16000);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 6);
+
+	assert_int_equal(allocation_shares_add_sample(shares, &first), 0);
+	assert_int_equal(allocation_shares_add_sample(shares, &grown), 1);
+	assert_int_equal(allocation_shares_add_sample(shares, &small), 2);
+	samples(ALLOCATION_TABLE, 64, 1);
+	allocation_shares_add_window(shares, &allocated, tables, 10);
+	allocates(16000);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 4);
+	/* Of two seconds: nothing of the first one had a class. */
+	assert_in_range(result[0].bytes, 13500, 15000);       /* about three tables in four, 96 bytes each, */
+	assert_in_range(sum(result, 1, 2).bytes, 4200, 5700); /* ... and the others, 48 and 48, */
+	assert_in_range(result[3].bytes, 12700, 12900);       /* ... of the tables themselves, 64 each */
+}
+
+/* A string of 216 bytes, new in one moment with a table of 64 bytes whose part has 96. */
+static void strings_beside_new_tables_have_the_rest(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct listed_object table = {
+		.address = 2, .kind = ALLOCATION_TABLE, .bytes = 64, .hash_bytes = 96
+	};
+	const struct listed_object objects[] = { table,
+						 { .address = 1, .kind = ALLOCATION_TABLE, .bytes = 64 } };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
+		film[i] = (struct allocation_counters){
+			.total = 100000, .estimate = 50000, .strings = 10, .root = i < 10 ? 1 : 2
+		};
+	filmed(film, 10, 216 + 64 + 96, 1);
+	filmed(film, 20, 44, 1);
+	allocates(1000);
+	window(0, 0, 8, 1040);
+	samples(ALLOCATION_STRING, 216, 1);
+	samples(ALLOCATION_STRING, 44, 1);
+	allocation_shares_add_film(shares, film, objects, 2, 0);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	samples(ALLOCATION_STRING, 216, 1);
+	samples(ALLOCATION_STRING, 44, 1);
+	allocation_shares_add_film(shares, film, objects, 2, 0);
+	allocates(1000);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_true(result[0].bytes > 4 * result[1].bytes && result[1].bytes > 0);
+}
+
 /* Cycles are so short that no interval tells: a film of 20 us has 200 bytes. */
 static void short_cycles_are_measured_by_films(void **state)
 {
@@ -198,6 +265,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(intervals_in_which_a_marking_ended_count_like_the_others,
 						begin, end),
 		cmocka_unit_test_setup_teardown(sizes_of_strings_and_parts_come_from_films, begin, end),
+		cmocka_unit_test_setup_teardown(parts_of_new_tables_are_counted_and_not_filmed, begin, end),
+		cmocka_unit_test_setup_teardown(strings_beside_new_tables_have_the_rest, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_films, begin, end),
 	};
 

@@ -155,10 +155,10 @@ struct allocated allocated_between(const struct allocation_counters *before,
 	return allocated;
 }
 
-/* The number of new objects between two looks and their bytes. False if they are unknown. */
-static bool objects_between(const struct allocation_counters *before, const struct allocation_counters *after,
-			    const struct listed_object *objects, size_t count, size_t *ret_count,
-			    uint64_t *ret_bytes)
+/* Add the new objects between two looks, and take their bytes off. False if they are unknown. */
+static bool take_objects_between(const struct allocation_counters *before,
+				 const struct allocation_counters *after, const struct listed_object *objects,
+				 size_t count, struct allocated_besides *besides)
 {
 	size_t i = 0, first;
 	uint64_t bytes = 0;
@@ -169,9 +169,12 @@ static bool objects_between(const struct allocation_counters *before, const stru
 		if (!objects[i].bytes)
 			return false;
 		bytes += objects[i].bytes;
+		besides->part_bytes += objects[i].hash_bytes + objects[i].array_bytes;
 	}
-	*ret_count = i - first;
-	*ret_bytes = bytes;
+	besides->objects = i - first;
+	if (bytes > besides->bytes)
+		return false;
+	besides->bytes -= bytes;
 	return i < count;
 }
 
@@ -181,17 +184,13 @@ bool allocated_besides_objects(const struct allocation_counters *before,
 {
 	struct allocated_besides besides = { .bytes = after->total - before->total,
 					     .strings = after->strings - before->strings };
-	uint64_t bytes = 0;
 
 	/* A sweep frees meanwhile. */
 	if (sweeps(before->state) || sweeps(after->state) || after->estimate != before->estimate ||
 	    after->total <= before->total || after->strings < before->strings)
 		return false;
-	if (after->root != before->root &&
-	    (!objects_between(before, after, objects, count, &besides.objects, &bytes) ||
-	     bytes > besides.bytes))
+	if (after->root != before->root && !take_objects_between(before, after, objects, count, &besides))
 		return false;
-	besides.bytes -= bytes;
 	*ret_besides = besides;
 	return true;
 }
@@ -231,12 +230,17 @@ static uint64_t walk_field(struct walk *walk, uint64_t address, int32_t offset, 
 	return value;
 }
 
-static uint64_t table_bytes(struct walk *walk, uint64_t object)
+static void read_table(struct walk *walk, uint64_t address, struct listed_object *object)
 {
 	const struct layout *layout = walk->layout;
+	const uint64_t colo = walk_field(walk, address, layout->GCtab_colo, 1);
+	const uint64_t hmask = walk_field(walk, address, layout->GCtab_hmask, 4);
+	const bool is_colocated = colo > 0 && colo <= COLO_MASK;
 
-	return (uint64_t)layout->GCtab_size +
-	       (walk_field(walk, object, layout->GCtab_colo, 1) & COLO_MASK) * SLOT_SIZE;
+	object->bytes = (uint64_t)layout->GCtab_size + (colo & COLO_MASK) * SLOT_SIZE;
+	object->hash_bytes = hmask ? (hmask + 1) * (uint64_t)layout->Node_size : 0;
+	object->array_bytes = is_colocated ? 0
+					   : walk_field(walk, address, layout->GCtab_asize, 4) * SLOT_SIZE;
 }
 
 static uint64_t function_bytes(struct walk *walk, uint64_t object)
@@ -258,7 +262,7 @@ static bool read_object(struct walk *walk, uint64_t address, struct listed_objec
 	switch (walk_field(walk, address, layout->GChead_gct, 1)) {
 	case GCT_TABLE:
 		object.kind = ALLOCATION_TABLE;
-		object.bytes = table_bytes(walk, address);
+		read_table(walk, address, &object);
 		break;
 	case GCT_FUNCTION:
 		object.kind = ALLOCATION_FUNCTION;

@@ -65,6 +65,7 @@ struct listed_object {
 	uint64_t address;
 	uint64_t bytes; /* without its parts; 0 where it does not tell itself: cdata and traces */
 	uint32_t ctype; /* of a cdata: its type's number */
+	uint64_t hash_bytes, array_bytes; /* of a table: its parts, without a colocated one */
 	enum allocation_kind kind;
 };
 
@@ -80,6 +81,7 @@ bool allocated_objects(struct memory *memory, const struct global_state *global,
 /* What was allocated between two looks of a film besides objects of the list. */
 struct allocated_besides {
 	uint64_t bytes;
+	uint64_t part_bytes; /* ... of them in parts of the new objects, or about to be */
 	uint32_t strings;
 	size_t objects;
 };

@@ -100,7 +100,10 @@ bool allocation_without_old_part(struct allocation *allocation, const struct all
 
 	if (allocation->kind == ALLOCATION_HASH && old * node < allocation->bytes)
 		allocation->bytes -= old * node;
-	return is_newest && (allocation->kind == ALLOCATION_HASH ? old == 0 : held->newest_slots == 0);
+	allocation->is_first_part = is_newest &&
+				    (allocation->kind == ALLOCATION_HASH ? old == 0
+									 : held->newest_slots == 0);
+	return allocation->is_first_part;
 }
 
 /* Is an object in the new memory at the front of the list? Sets run->object. */

@@ -54,6 +54,7 @@ struct allocation {
 	enum allocation_kind kind;
 	uint64_t bytes;     /* by which g->gc.total grows; not 0. See allocation_without_old_part() */
 	uint64_t table;     /* address, whose part it is; else 0 */
+	bool is_first_part; /* allocation_without_old_part(): that table had none */
 	uint64_t prototype; /* address, of a function in Lua; else 0 */
 	uint32_t ctype;     /* number, of a cdata; 0 if unknown */
 	const struct global_state *global;
