@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum {
-	CLASSES_MAX = 512, /* each with a kind and a size; what is of more has none */
 	PART_SIZES_MAX = 32,
 	STRING_STEPS_MAX = 64,
 	GRANULE =
@@ -62,7 +61,7 @@ struct allocation_shares {
 	double film_bytes, film_ns;          /* of films */
 	double listed_bytes;                 /* of windows whose objects are known */
 	double string_window_bytes, strings; /* of windows whose strings are known */
-	struct class classes[CLASSES_MAX];
+	struct class classes[ALLOCATION_CLASSES_MAX];
 	size_t class_count;
 	uint64_t part_sizes[PART_SIZES_MAX]; /* of samples */
 	size_t part_size_count;
@@ -133,7 +132,7 @@ static size_t find_class(struct allocation_shares *shares, const struct class_ke
 		    (other->bytes == key->bytes || other->bytes == 0))
 			return i;
 	}
-	if (!create || shares->class_count == CLASSES_MAX)
+	if (!create || shares->class_count == ALLOCATION_CLASSES_MAX)
 		return fallback;
 	shares->classes[shares->class_count].key = *key;
 	return shares->class_count++;
@@ -565,16 +564,34 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 	return count;
 }
 
-struct allocation_share allocation_shares_left(const struct allocation_shares *shares)
+size_t allocation_shares_class(const struct allocation_shares *shares, size_t sample)
 {
-	double bytes = 0, objects = 0;
+	return shares->samples[sample].class;
+}
 
-	for (size_t i = 0; i < shares->class_count; i++) {
-		bytes += shares->classes[i].bytes;
-		objects += shares->classes[i].objects;
-	}
+/* Of less than nothing, nothing: windows have counted too much before. */
+static struct allocation_share share_waiting(double bytes, double objects)
+{
 	return (struct allocation_share){
 		.bytes = bytes > 0 ? (uint64_t)bytes : 0,
 		.objects = objects > 0 ? (uint64_t)objects : 0,
 	};
+}
+
+struct allocation_share allocation_shares_waiting(const struct allocation_shares *shares, size_t class)
+{
+	return share_waiting(shares->classes[class].bytes, shares->classes[class].objects);
+}
+
+struct allocation_share allocation_shares_unseen(const struct allocation_shares *shares)
+{
+	double bytes = 0, objects = 0;
+
+	for (size_t i = 0; i < shares->class_count; i++) {
+		if (shares->classes[i].mean > 0)
+			continue;
+		bytes += shares->classes[i].bytes;
+		objects += shares->classes[i].objects;
+	}
+	return share_waiting(bytes, objects);
 }

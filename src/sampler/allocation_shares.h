@@ -55,7 +55,13 @@ struct allocation_share {
 size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_ns,
 				const struct allocation_share **ret_shares);
 
-/* What still waits. */
-struct allocation_share allocation_shares_left(const struct allocation_shares *shares);
+enum { ALLOCATION_CLASSES_MAX = 512 };
+
+/* The class of a sample, by its number; also right after a division, of those that it has had. */
+size_t allocation_shares_class(const struct allocation_shares *shares, size_t sample);
+
+/* What still waits in a class, and in those that have had no sample at all. */
+struct allocation_share allocation_shares_waiting(const struct allocation_shares *shares, size_t class);
+struct allocation_share allocation_shares_unseen(const struct allocation_shares *shares);
 
 #endif

@@ -38,6 +38,7 @@ struct vm_allocations {
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
 	size_t kept_count, kept_size;
+	struct kept_sample *last_of; /* the last sample of each class (allocation_shares_class()), or none */
 };
 
 struct allocations {
@@ -75,6 +76,9 @@ void allocations_free(struct allocations *allocations)
 		for (size_t k = 0; k < vm->kept_count; k++)
 			free_kept(&vm->kept[k]);
 		free(vm->kept);
+		for (size_t k = 0; k < ALLOCATION_CLASSES_MAX; k++)
+			free_kept(&vm->last_of[k]);
+		free(vm->last_of);
 		allocation_shares_free(vm->shares);
 	}
 	free(allocations);
@@ -93,8 +97,12 @@ static struct vm_allocations *find_vm(struct allocations *allocations, const str
 		return NULL;
 	vm = &allocations->vms[allocations->vm_count];
 	vm->shares = allocation_shares_new();
-	if (!vm->shares)
+	vm->last_of = calloc(ALLOCATION_CLASSES_MAX, sizeof(*vm->last_of));
+	if (!vm->shares || !vm->last_of) {
+		allocation_shares_free(vm->shares);
+		free(vm->last_of);
 		return NULL;
+	}
 	vm->g = global->g;
 	allocations->vm_count++;
 	return vm;
@@ -271,21 +279,45 @@ static void deliver_kept(struct vm_allocations *vm, uint64_t cpu_ns, allocations
 	const size_t count = allocation_shares_divide(vm->shares, cpu_ns, &shares);
 
 	for (size_t i = 0; i < count; i++) {
-		struct kept_sample *kept = &vm->kept[i];
+		struct kept_sample *kept = &vm->kept[i],
+				   *last = &vm->last_of[allocation_shares_class(vm->shares, i)];
 
 		kept->sample.alloc_bytes = shares[i].bytes;
 		kept->sample.alloc_objects = shares[i].objects;
 		if (shares[i].bytes)
 			deliver(context, &kept->sample);
-		free_kept(kept);
+		free_kept(last);
+		*last = *kept;
 	}
 	vm->kept_count = 0;
 }
 
-static void deliver_left(struct allocations *allocations, const struct vm_allocations *vm,
-			 allocations_deliver *deliver, void *context)
+/*
+ * What was allocated of a class since its last sample belongs to that one: it is as likely as any other, and what
+ * waits is about what one sample stands for.
+ */
+static void deliver_waiting(struct vm_allocations *vm, allocations_deliver *deliver, void *context)
 {
-	const struct allocation_share left = allocation_shares_left(vm->shares);
+	for (size_t i = 0; i < ALLOCATION_CLASSES_MAX; i++) {
+		struct sample *sample = &vm->last_of[i].sample;
+		struct allocation_share share;
+
+		if (!vm->last_of[i].frames)
+			continue;
+		share = allocation_shares_waiting(vm->shares, i);
+		sample->time_ns = clock_now_ns(CLOCK_MONOTONIC);
+		sample->gc = (struct sample_gc){ .phase = GC_PHASE_NONE };
+		sample->alloc_bytes = share.bytes;
+		sample->alloc_objects = share.objects;
+		if (share.bytes)
+			deliver(context, sample);
+	}
+}
+
+static void deliver_unseen(struct allocations *allocations, const struct vm_allocations *vm,
+			   allocations_deliver *deliver, void *context)
+{
+	const struct allocation_share unseen = allocation_shares_unseen(vm->shares);
 	const struct frame frame = { .function = lost_function(LOST_ALLOCATION_UNSEEN) };
 	const struct sample sample = {
 		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
@@ -296,11 +328,11 @@ static void deliver_left(struct allocations *allocations, const struct vm_alloca
 		.vm_state = VM_STATE_UNKNOWN,
 		.frames = &frame,
 		.frame_count = 1,
-		.alloc_bytes = left.bytes,
-		.alloc_objects = left.objects,
+		.alloc_bytes = unseen.bytes,
+		.alloc_objects = unseen.objects,
 	};
 
-	if (left.bytes)
+	if (unseen.bytes)
 		deliver(context, &sample);
 }
 
@@ -314,16 +346,25 @@ void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool a
 	allocations->divide_ns = now + DIVIDE_EVERY_NS;
 	for (size_t i = 0; i < allocations->vm_count; i++) {
 		deliver_kept(&allocations->vms[i], cpu_ns - allocations->divided_cpu_ns, deliver, context);
-		if (all)
-			deliver_left(allocations, &allocations->vms[i], deliver, context);
+		if (all) {
+			deliver_waiting(&allocations->vms[i], deliver, context);
+			deliver_unseen(allocations, &allocations->vms[i], deliver, context);
+		}
 	}
 	allocations->divided_cpu_ns = cpu_ns;
 }
 
+static void keep_functions_of(const struct kept_sample *kept, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		for (size_t f = 0; f < kept[i].sample.frame_count; f++)
+			functions_keep(kept[i].frames[f].function);
+}
+
 void allocations_keep_functions(const struct allocations *allocations)
 {
-	for (size_t i = 0; i < allocations->vm_count; i++)
-		for (size_t k = 0; k < allocations->vms[i].kept_count; k++)
-			for (size_t f = 0; f < allocations->vms[i].kept[k].sample.frame_count; f++)
-				functions_keep(allocations->vms[i].kept[k].frames[f].function);
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		keep_functions_of(allocations->vms[i].kept, allocations->vms[i].kept_count);
+		keep_functions_of(allocations->vms[i].last_of, ALLOCATION_CLASSES_MAX);
+	}
 }

@@ -84,12 +84,13 @@ static void how_much_there_was_is_counted_and_not_sampled(void **state)
 	assert_in_range(functions.bytes, 39900, 40100);
 	assert_in_range(tables.objects, 980, 1020);
 	assert_in_range(functions.objects, 980, 1020);
-	assert_in_range(allocation_shares_left(shares).bytes, 0, 1);
+	assert_in_range(allocation_shares_unseen(shares).bytes, 0, 1);
 }
 
 static void what_has_no_sample_waits_for_one(void **state)
 {
 	const struct allocation_share *result;
+	size_t table, function;
 
 	(void)state;
 	allocates(104000);
@@ -97,12 +98,26 @@ static void what_has_no_sample_waits_for_one(void **state)
 	samples(ALLOCATION_TABLE, 64, 1);
 	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
 	assert_in_range(result[0].bytes, 63900, 64100);
-	assert_in_range(allocation_shares_left(shares).bytes, 39900, 40100);
+	assert_in_range(allocation_shares_unseen(shares).bytes, 39900, 40100);
 
 	samples(ALLOCATION_FUNCTION, 40, 1);
 	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
 	assert_in_range(result[0].bytes, 39900, 40100);
-	assert_in_range(allocation_shares_left(shares).bytes, 0, 1);
+
+	/* In a class that has had one, it waits to the end. */
+	allocates(104000);
+	window(100, 100, 0, 10400);
+	samples(ALLOCATION_TABLE, 64, 1);
+	table = allocation_shares_class(shares, 0);
+	samples(ALLOCATION_FUNCTION, 40, 1);
+	function = allocation_shares_class(shares, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	allocates(104000);
+	samples(ALLOCATION_TABLE, 64, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_in_range(allocation_shares_waiting(shares, function).bytes, 39900, 40100);
+	assert_in_range(allocation_shares_waiting(shares, table).bytes, 0, 1);
+	assert_in_range(allocation_shares_unseen(shares).bytes, 0, 1);
 }
 
 /* In a tenth of the intervals a marking ended: they had as much as the others. */
