@@ -169,6 +169,10 @@ struct sample_gc lua_process_gc(const struct lua_process *process, uint64_t now_
 /* What the thread unwound last allocates; false if it was not about to, or ran on while it was read. */
 bool lua_process_allocation(struct lua_process *process, struct allocation *ret_allocation);
 
+/* The copy of the thread that was captured last; and did it run native code, neither the VM's nor a trace? */
+struct memory *lua_process_copy(const struct lua_process *process);
+bool lua_process_in_native(const struct lua_process *process);
+
 /* The states captured with the thread that was captured last. */
 size_t lua_process_captured_count(const struct lua_process *process);
 const struct global_state *lua_process_captured(const struct lua_process *process, size_t index);

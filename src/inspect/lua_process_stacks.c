@@ -331,6 +331,18 @@ bool lua_process_allocation(struct lua_process *process, struct allocation *ret_
 	return !process->capture.running && allocation_in_flight(&source, ret_allocation);
 }
 
+struct memory *lua_process_copy(const struct lua_process *process)
+{
+	return snapshot_memory(process->capture.snapshot);
+}
+
+bool lua_process_in_native(const struct lua_process *process)
+{
+	const struct module *module;
+
+	return image_classify(process->image, process->capture.registers.pc, &module) == CODE_NATIVE;
+}
+
 size_t lua_process_captured_count(const struct lua_process *process)
 {
 	return process->capture.global_count;

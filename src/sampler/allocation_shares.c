@@ -24,11 +24,15 @@ static const double rest_min = 0.5;
 /* If fewer of the intervals than this were without an end of marking, films tell more than they do. */
 static const double intervals_min = 0.7;
 
+/* Films do not tell the hash parts of new tables from other parts; windows and samples do. */
+enum part { PART_ANY, PART_FIRST, PART_GROWN };
+
 /* What cannot be told apart by counting: an object by its kind and size, a string or a part by its size. */
 struct class_key {
 	enum allocation_kind kind; /* ALLOCATION_OTHER for all that is no listed object and no string */
 	uint64_t bytes;            /* of strings and parts a step; 0: of any size */
 	uint32_t ctype;            /* of cdata */
+	enum part part;            /* of parts */
 };
 
 struct class
@@ -128,7 +132,7 @@ static size_t find_class(struct allocation_shares *shares, const struct class_ke
 	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
 		const struct class_key *other = &shares->classes[i].key;
 
-		if (other->kind == key->kind && other->ctype == key->ctype &&
+		if (other->kind == key->kind && other->ctype == key->ctype && other->part == key->part &&
 		    (other->bytes == key->bytes || other->bytes == 0))
 			return i;
 	}
@@ -138,9 +142,9 @@ static size_t find_class(struct allocation_shares *shares, const struct class_ke
 	return shares->class_count++;
 }
 
-static size_t find_part_class(struct allocation_shares *shares, uint64_t bytes)
+static size_t find_part_class(struct allocation_shares *shares, uint64_t bytes, enum part part)
 {
-	const struct class_key key = { ALLOCATION_OTHER, size_step(bytes), 0 };
+	const struct class_key key = { .kind = ALLOCATION_OTHER, .bytes = size_step(bytes), .part = part };
 
 	return find_class(shares, &key, true, CLASS_PARTS);
 }
@@ -166,10 +170,13 @@ static void add_hash_part(struct allocation_shares *shares, uint64_t bytes)
 		const double grown = size && bytes % 2 == 0 ? part * size->grown / (size->first + size->grown)
 							    : 0;
 
-		shares->classes[find_part_class(shares, bytes)].part_bytes += (part - grown) * (double)bytes;
+		shares->classes[find_part_class(shares, bytes, PART_FIRST)].part_bytes += (part - grown) *
+											  (double)bytes;
 		if (grown <= 0)
 			return;
-		shares->classes[find_part_class(shares, bytes / 2)].part_bytes += grown * (double)(bytes / 2);
+		shares->classes[find_part_class(shares, bytes / 2, PART_GROWN)].part_bytes += grown *
+											      (double)(bytes /
+												       2);
 		part = grown;
 	}
 }
@@ -185,7 +192,8 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 	}
 	shares->listed_bytes += (double)allocated->bytes;
 	for (size_t i = 0; i < count; i++) {
-		const struct class_key key = { objects[i].kind, objects[i].bytes, objects[i].ctype };
+		const struct class_key key = { objects[i].kind, objects[i].bytes, objects[i].ctype,
+					       PART_ANY };
 		const size_t class = find_class(shares, &key, true, CLASS_PARTS);
 
 		if (class != CLASS_PARTS)
@@ -193,16 +201,16 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 		if (objects[i].hash_bytes)
 			add_hash_part(shares, objects[i].hash_bytes);
 		if (objects[i].array_bytes)
-			shares->classes[find_part_class(shares, objects[i].array_bytes)].part_bytes +=
-				(double)objects[i].array_bytes;
+			shares->classes[find_part_class(shares, objects[i].array_bytes, PART_ANY)]
+				.part_bytes += (double)objects[i].array_bytes;
 	}
 }
 
 /* Count a string or a part. */
 static void add_filmed(struct allocation_shares *shares, uint64_t bytes, bool is_string)
 {
-	const struct class_key key = { is_string ? ALLOCATION_STRING : ALLOCATION_OTHER, size_step(bytes),
-				       0 };
+	const struct class_key key = { .kind = is_string ? ALLOCATION_STRING : ALLOCATION_OTHER,
+				       .bytes = size_step(bytes) };
 	struct class *class =
 		&shares->classes[find_class(shares, &key, true, is_string ? CLASS_STRINGS : CLASS_PARTS)];
 
@@ -313,7 +321,8 @@ void allocation_shares_add_film(struct allocation_shares *shares,
 
 static size_t class_of(struct allocation_shares *shares, const struct allocation *allocation)
 {
-	struct class_key key = { allocation->kind, allocation->bytes, allocation->ctype };
+	struct class_key key = { allocation->kind, allocation->bytes, allocation->ctype, PART_ANY };
+	size_t any;
 
 	if (allocation->kind == ALLOCATION_STRING) {
 		key.bytes = size_step(allocation->bytes);
@@ -333,8 +342,12 @@ static size_t class_of(struct allocation_shares *shares, const struct allocation
 	}
 	if (shares->part_size_count < PART_SIZES_MAX && !is_part_size(shares, allocation->bytes))
 		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
-	key = (struct class_key){ ALLOCATION_OTHER, size_step(allocation->bytes), 0 };
-	return find_class(shares, &key, false, CLASS_PARTS);
+	key = (struct class_key){ .kind = ALLOCATION_OTHER, .bytes = size_step(allocation->bytes) };
+	any = find_class(shares, &key, false, CLASS_PARTS);
+	if (allocation->kind != ALLOCATION_HASH)
+		return any;
+	key.part = allocation->is_first_part ? PART_FIRST : PART_GROWN;
+	return find_class(shares, &key, false, any);
 }
 
 static bool make_room(struct allocation_shares *shares)
@@ -410,8 +423,33 @@ static double object_bytes_of(const struct allocation_shares *shares, const stru
 	return objects_of(shares, class, bytes) * (class->key.bytes ? (double)class->key.bytes : class->mean);
 }
 
+/* The class of parts of that size of new tables; NULL if none was seen. */
+static const struct class *find_part(const struct allocation_shares *shares, const struct class *class,
+				     enum part part)
+{
+	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
+		const struct class_key *key = &shares->classes[i].key;
+
+		if (key->kind == ALLOCATION_OTHER && key->part == part && key->bytes == class->key.bytes)
+			return &shares->classes[i];
+	}
+	return NULL;
+}
+
+/* Has it had a sample, or other parts of its size? */
+static bool was_sampled(const struct allocation_shares *shares, const struct class *class)
+{
+	const struct class *first, *grown;
+
+	if (class->mean > 0 || class->key.kind != ALLOCATION_OTHER)
+		return class->mean > 0;
+	first = find_part(shares, class, PART_FIRST);
+	grown = find_part(shares, class, PART_GROWN);
+	return (first && first->mean > 0) || (grown && grown->mean > 0);
+}
+
 /*
- * What films have seen of one kind, in the classes that have had samples. In a size without any, a film has mostly
+ * What films have seen of one kind, in the sizes that have had samples. In a size without any, a film has mostly
  * seen several allocations as one.
  */
 struct filmed {
@@ -425,7 +463,7 @@ static struct filmed add_up_films(const struct allocation_shares *shares, enum a
 	for (size_t i = 0; i < shares->class_count; i++) {
 		const struct class *class = &shares->classes[i];
 
-		if (class->key.kind == kind && class->mean > 0) {
+		if (class->key.kind == kind && class->key.part == PART_ANY && was_sampled(shares, class)) {
 			filmed.objects += class->counted;
 			filmed.bytes += class->counted_bytes;
 		}
@@ -460,16 +498,32 @@ static double as_new(const struct allocation_shares *shares, const struct class 
 		       : 0;
 }
 
-/* What films have seen of a class of parts that new tables do not explain. */
+/* What films have seen of a size of parts, if new tables do not explain it. */
 static double filmed_beyond(const struct allocation_shares *shares, const struct class *class, double bytes,
 			    double parts, const struct filmed *filmed)
 {
-	double seen;
+	const struct class *first, *grown;
+	double seen, explained;
 
-	if (class->key.kind != ALLOCATION_OTHER || class->mean <= 0 || filmed->bytes <= 0)
+	if (class->key.kind != ALLOCATION_OTHER || class->key.part != PART_ANY || filmed->bytes <= 0 ||
+	    !was_sampled(shares, class))
 		return 0;
+	first = find_part(shares, class, PART_FIRST);
+	grown = find_part(shares, class, PART_GROWN);
 	seen = parts * class->counted_bytes / filmed->bytes;
-	return as_new(shares, class, bytes) < explained_min * seen ? seen : 0;
+	explained = as_new(shares, class, bytes) + (first ? as_new(shares, first, bytes) : 0) +
+		    (grown ? as_new(shares, grown, bytes) : 0);
+	return explained < explained_min * seen ? seen : 0;
+}
+
+/* Whose it is: of older tables, which grow, if samples tell them apart. */
+static size_t class_beyond(const struct allocation_shares *shares, size_t class)
+{
+	const struct class *grown = find_part(shares, &shares->classes[class], PART_GROWN);
+
+	return shares->classes[class].mean <= 0 && grown && grown->mean > 0
+		       ? (size_t)(grown - shares->classes)
+		       : class;
 }
 
 /*
@@ -507,8 +561,9 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 		class->bytes += object_bytes_of(shares, class, scale * bytes) +
 				as_new(shares, class, scale * bytes);
 		if (beyond > 0)
-			class->bytes += rest / (string_bytes + beyond) *
-					filmed_beyond(shares, class, bytes, part_bytes, &parts);
+			shares->classes[class_beyond(shares, i)].bytes += rest / (string_bytes + beyond) *
+									  filmed_beyond(shares, class, bytes,
+											part_bytes, &parts);
 	}
 	if (string_bytes > 0)
 		add_strings_by_films(shares, &strings, scale * string_count,

@@ -118,8 +118,11 @@ void allocations_note(struct allocations *allocations, struct lua_process *proce
 		struct allocation_counters counters;
 		struct allocated allocated;
 
-		if (!vm || !allocation_counters_read_held(lua_process_memory(process), global, &counters))
+		if (!vm || !allocation_counters_read(lua_process_copy(process), global, &counters))
 			continue;
+		/* Only the allocator's callers need it, and these are native code. */
+		if (lua_process_in_native(process))
+			allocation_counters_read_newest(lua_process_memory(process), global, &counters);
 		if (vm->has_last) {
 			allocated = allocated_between(&vm->last, &counters);
 			allocation_shares_add_interval(vm->shares, &allocated);

@@ -10,6 +10,7 @@
 #include "unwind/allocation/allocated.h"
 #include "unwind/allocation/allocation.h"
 #include "unwind/allocation/allocation_text.h"
+#include "unwind/allocation/collector_look.h"
 #include "unwind/capture/capture.h"
 #include "unwind/capture/unknown_states.h"
 #include "unwind/elf/elf_file.h"
@@ -29,6 +30,7 @@
 #include "unwind/details/details.h"
 #include "unwind/symbols/symbol_server.h"
 #include "unwind/values/frame_values.h"
+#include "unwind/values/live_ctypes.h"
 #include "unwind/values/value_text.h"
 #include "unwind/vm/vm_names.h"
 
@@ -245,20 +247,25 @@ static void read_allocations(struct reader *reader)
 	};
 	struct memory *live = image_live(reader->image);
 	struct allocation_counters film[ALLOCATION_FILM_LOOKS], held = { 0 };
+	struct sample_gc gc = { .phase = GC_PHASE_MARK };
 	struct allocation allocation;
-	char text[ALLOCATION_TEXT_SIZE];
+	char text[ALLOCATION_TEXT_SIZE], ctype[CTYPE_TEXT_SIZE] = "";
 	size_t count;
 
 	for (size_t i = 0; i < reader->capture->global_count; i++) {
 		const struct global_state *global = reader->capture->globals[i].global;
 
-		if (allocation_counters_read_held(live, global, &held) &&
-		    allocation_film_read(live, global, film) &&
+		if (!allocation_counters_read(live, global, &held))
+			continue;
+		allocation_counters_read_newest(live, global, &held);
+		collector_look_add(live, reader->capture->globals[i].global, i, &gc);
+		live_ctypes_text(live, &global->vm->layout, global->g, held.strings, ctype);
+		if (allocation_film_read(live, global, film) &&
 		    allocated_objects(live, global, held.root, 0, objects, &count))
 			fuzz_check(count <= LISTED_OBJECTS_MAX, "a list has an end");
 	}
 	if (allocation_in_flight(&source, &allocation)) {
-		allocation_text(live, &allocation, &held, text);
+		allocation_text(live, &allocation, &held, ctype, text);
 		fuzz_check(allocation.bytes > 0, "what is allocated has a size");
 	}
 }

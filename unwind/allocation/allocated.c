@@ -96,22 +96,19 @@ bool allocation_film_read(struct memory *memory, const struct global_state *glob
 	return read_looks(memory, global, bytes, ret_film, ALLOCATION_FILM_LOOKS);
 }
 
-bool allocation_counters_read_held(struct memory *memory, const struct global_state *global,
-				   struct allocation_counters *ret_counters)
+void allocation_counters_read_newest(struct memory *memory, const struct global_state *global,
+				     struct allocation_counters *counters)
 {
 	const struct layout *layout = &global->vm->layout;
 	uint8_t table[LAYOUT_OBJECT_MAX];
 	uint32_t hmask;
 
-	if (!allocation_counters_read(memory, global, ret_counters))
-		return false;
-	if (memory_read(memory, ret_counters->root, table, (size_t)layout->GCtab_size) != MEMORY_OK ||
+	if (memory_read(memory, counters->root, table, (size_t)layout->GCtab_size) != MEMORY_OK ||
 	    table[layout->GChead_gct] != GCT_TABLE)
-		return true;
+		return;
 	hmask = (uint32_t)load_bytes(table, layout->GCtab_hmask, 4);
-	ret_counters->newest_nodes = hmask ? hmask + 1 : 0;
-	ret_counters->newest_slots = (uint32_t)load_bytes(table, layout->GCtab_asize, 4);
-	return true;
+	counters->newest_nodes = hmask ? hmask + 1 : 0;
+	counters->newest_slots = (uint32_t)load_bytes(table, layout->GCtab_asize, 4);
 }
 
 static bool sweeps(uint8_t state)

@@ -29,9 +29,9 @@ enum { ALLOCATION_FILM_LOOKS = 48 };
 bool allocation_film_read(struct memory *memory, const struct global_state *global,
 			  struct allocation_counters ret_film[static ALLOCATION_FILM_LOOKS]);
 
-/* The same while nothing of the VM runs, with the newest object. */
-bool allocation_counters_read_held(struct memory *memory, const struct global_state *global,
-				   struct allocation_counters *ret_counters);
+/* While nothing of the VM runs: add what the newest object has, if it is a table. */
+void allocation_counters_read_newest(struct memory *memory, const struct global_state *global,
+				     struct allocation_counters *counters);
 
 /* So much a sweep frees at most before it changes gc.estimate: of GCSWEEPMAX objects that are not large. */
 enum { ALLOCATED_FREED_MAX = 16 << 10 };
