@@ -517,10 +517,10 @@ static struct memory_range whole_pages(const struct memory_range *range)
 	return (struct memory_range){ .address = begin, .length = (size_t)(end - begin) };
 }
 
-/* Capture the pages of all ranges that the snapshot lacks, in one go for so many of them. */
+/* Capture the pages of the ranges that the snapshot lacks, in one go for so many of them. */
 static void capture_missing(struct snapshot *snapshot, const struct memory_range *ranges, size_t count)
 {
-	enum { MISSING_MAX = 16 };
+	enum { MISSING_MAX = 32 };
 	struct memory_range wanted[MISSING_MAX];
 	size_t missing = 0;
 

@@ -87,7 +87,7 @@ void process_find_request_places(struct lua_process *process)
 	if (process->core || !lua_process_connections(process, &connections))
 		return;
 	if (!places)
-		places = process->places = malloc(sizeof(*places));
+		places = process->places = calloc(1, sizeof(*places));
 	if (!places)
 		return;
 	places->connections = connections;

@@ -215,11 +215,14 @@ static void read_stack(struct memory *memory)
 	for (uint64_t at = FUZZ_BASE; at < FUZZ_BASE + ZONE_BYTES; at += sizeof(word))
 		if (memory_u64(memory, at, &word))
 			request_words_add(&places, &words, word);
-	stack_requests_read(memory, memory, &members, &places, &words, &requests);
+	stack_requests_read(memory, &members, &places, &words, &requests);
+	stack_requests_learn(memory, &members, &places, &requests);
 	fuzz_check(words.count <= STACK_REQUEST_WORDS_MAX && requests.word_count <= words.count,
 		   "words of a stack have room");
 	for (size_t i = 0; i < requests.word_count; i++) {
-		fuzz_check(requests.words[i].request < requests.count, "a word has a request");
+		fuzz_check(requests.words[i].request < requests.count ||
+				   requests.words[i].request == STACK_REQUEST_UNREAD,
+			   "a word has a request");
 		*registers_locate(&frame, kept) = requests.words[i].word;
 		stack_requests_judge(&requests, &frame);
 	}

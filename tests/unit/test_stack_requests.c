@@ -47,7 +47,7 @@ static const struct request_members members = {
 	.connection_bytes = 6 * WORD,
 };
 
-static const struct request_places places = {
+static struct request_places places = {
 	.connections = { .first = BASE + CONNECTIONS * WORD,
 			 .stride = STRIDE * WORD,
 			 .count = COUNT,
@@ -112,7 +112,11 @@ static struct stack_requests read_of(struct made_up *made_up, const uint64_t *wo
 	request_words_begin(&listed);
 	for (size_t i = 0; i < count; i++)
 		request_words_add(&places, &listed, words[i]);
-	stack_requests_read(&made_up->memory, &made_up->memory, &members, &places, &listed, &requests);
+	/* The second time, it is known where requests are. */
+	for (int i = 0; i < 2; i++) {
+		stack_requests_read(&made_up->memory, &members, &places, &listed, &requests);
+		stack_requests_learn(&made_up->memory, &members, &places, &requests);
+	}
 	return requests;
 }
 
@@ -249,10 +253,78 @@ static void what_cannot_be_a_request_is_not_followed(void **state)
 	request_words_begin(&words);
 	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
 		request_words_add(&places, &words, listed[i]);
-	stack_requests_read(&counted.memory, &counted.memory, &members, &places, &words, &requests);
+	stack_requests_read(&counted.memory, &members, &places, &words, &requests);
+	stack_requests_learn(&counted.memory, &members, &places, &requests);
 	assert_int_equal(requests.count, 1);
 	assert_int_equal(requests.requests[0].address, request(0));
 	assert_int_equal(counted.failed, 0);
+}
+
+/* What is a request when the thread runs on need not be the one that it was while the thread was held. */
+static void a_request_in_a_new_place_is_unknown_once(void **state)
+{
+	const uint64_t word = request(1);
+	struct made_up made_up = worker();
+	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
+	struct request_words words;
+	enum stack_request_verdict verdicts[2];
+
+	(void)state;
+	memset(places.known, 0, sizeof(places.known));
+	places.known_count = 0;
+	set_register(&registers, 0, word);
+	request_words_begin(&words);
+	request_words_add(&places, &words, word);
+	for (int i = 0; i < 2; i++) {
+		struct stack_requests requests;
+
+		stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
+		stack_requests_learn(&made_up.memory, &members, &places, &requests);
+		stack_requests_judge(&requests, &registers);
+		stack_requests_end(&requests, true);
+		verdicts[i] = requests.verdict;
+	}
+	assert_int_equal(verdicts[0], STACK_REQUEST_UNKNOWN);
+	assert_int_equal(verdicts[1], STACK_REQUEST_FOUND);
+}
+
+/* A connection leads to its request in time, even if nothing was known of that. */
+static void a_connection_tells_a_request_in_a_new_place(void **state)
+{
+	const uint64_t listed[] = { request(1), connection(1) };
+	struct made_up made_up = worker();
+	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
+	struct stack_requests requests;
+	struct request_words words;
+
+	(void)state;
+	memset(places.known, 0, sizeof(places.known));
+	places.known_count = 0;
+	set_register(&registers, 0, request(1));
+	request_words_begin(&words);
+	request_words_add(&places, &words, listed[0]);
+	request_words_add(&places, &words, listed[1]);
+	stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
+	stack_requests_judge(&requests, &registers);
+	stack_requests_end(&requests, true);
+	assert_int_equal(requests.verdict, STACK_REQUEST_FOUND);
+	assert_int_equal(requests.other_count, 0);
+}
+
+/* A worker has had requests in more places than are kept. */
+static void places_are_forgotten_when_there_are_too_many(void **state)
+{
+	struct made_up made_up = worker();
+	struct stack_requests requests;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 2 * REQUEST_PLACES_KNOWN; i++) {
+		stack_requests_begin(&requests);
+		requests.requests[0].address = i * 64;
+		requests.count = 1;
+		stack_requests_learn(&made_up.memory, &members, &places, &requests);
+		assert_true(places.known_count <= REQUEST_PLACES_KNOWN / 2);
+	}
 }
 
 static void too_many_requests_are_unknown(void **state)
@@ -296,6 +368,9 @@ int main(void)
 		cmocka_unit_test(the_innermost_frame_decides),
 		cmocka_unit_test(a_stack_that_ends_early_is_unknown),
 		cmocka_unit_test(what_cannot_be_a_request_is_not_followed),
+		cmocka_unit_test(a_request_in_a_new_place_is_unknown_once),
+		cmocka_unit_test(a_connection_tells_a_request_in_a_new_place),
+		cmocka_unit_test(places_are_forgotten_when_there_are_too_many),
 		cmocka_unit_test(too_many_requests_are_unknown),
 		cmocka_unit_test(only_so_many_words_are_read),
 	};

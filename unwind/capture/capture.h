@@ -87,10 +87,10 @@ struct capture_process {
 	const struct lua_image *lua;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
-	struct value_capture *values;        /* copy what values lead to, too; NULL: do not */
-	bool only_near_values;               /* of them, only strings and cdata in the innermost slots */
-	const struct request_places *places; /* where requests of nginx may be; NULL: it is no nginx */
-	struct memory *live;                 /* of the process; the snapshot reads from it, too */
+	struct value_capture *values;  /* copy what values lead to, too; NULL: do not */
+	bool only_near_values;         /* of them, only strings and cdata in the innermost slots */
+	struct request_places *places; /* where requests of nginx may be; NULL: it is no nginx */
+	struct memory *live;           /* of the process; the snapshot reads from it, too */
 };
 
 /*

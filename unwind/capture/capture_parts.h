@@ -78,7 +78,8 @@ void capture_threads(struct capture *capture, struct capture_hints *hints);
 void capture_request(struct capture *capture, struct capture_hints *hints);
 
 /* If no Lua thread runs in a known nginx: capture the requests that words on the native stack refer to. */
-void capture_stack_requests(struct capture *capture, const struct capture_process *process);
+void capture_stack_requests(struct capture *capture, const struct capture_process *process,
+			    const struct capture_hints *hints);
 
 /* Capture the parents of nginx's coroutines: they wait for them or beside them, not on the C stack. */
 void capture_parents(struct capture *capture);

@@ -95,8 +95,10 @@ static void match_routes(struct capture *capture)
 	}
 }
 
-void capture_stack_requests(struct capture *capture, const struct capture_process *process)
+void capture_stack_requests(struct capture *capture, const struct capture_process *process,
+			    const struct capture_hints *hints)
 {
+	const struct request_members *members = lua_image_request_members(capture->lua);
 	const size_t reads = snapshot_read_count(capture->snapshot);
 	struct request_words words;
 
@@ -104,9 +106,15 @@ void capture_stack_requests(struct capture *capture, const struct capture_proces
 		return;
 	request_words_begin(&words);
 	list_words(capture, process->places, &words);
-	stack_requests_read(process->live, snapshot_memory(capture->snapshot),
-			    lua_image_request_members(capture->lua), process->places, &words,
+	stack_requests_read(snapshot_memory(capture->snapshot), members, process->places, &words,
 			    &capture->on_stack);
+	/* At the first hold, which may be the only one, it is not known yet where requests are. */
+	if (hints->sp == 0 || capture->on_stack.count == 0) {
+		stack_requests_learn(process->live, members, process->places, &capture->on_stack);
+		if (capture->on_stack.word_count)
+			stack_requests_read(snapshot_memory(capture->snapshot), members, process->places,
+					    &words, &capture->on_stack);
+	}
 	match_routes(capture);
 	capture->request_reads = snapshot_read_count(capture->snapshot) - reads;
 }

@@ -7,14 +7,14 @@
 enum {
 	SIGNATURE = 0x50545448, /* ngx_http_request_t.signature: NGX_HTTP_MODULE, "HTTP" */
 	SEEN_MAX = 2 * STACK_REQUEST_WORDS_MAX,
-	NO_REQUEST = STACK_REQUESTS_MAX,
+	NO_REQUEST = STACK_REQUESTS_MAX + 1,
 	PAGE_SIZE = 4096,
 	BUFFER_BYTES = 64 << 10,
 };
 
 void stack_requests_begin(struct stack_requests *requests)
 {
-	requests->count = requests->word_count = 0;
+	requests->count = requests->word_count = requests->other_count = 0;
 	requests->is_cut = false;
 	requests->verdict = STACK_REQUEST_NONE;
 }
@@ -75,24 +75,42 @@ void request_words_add(const struct request_places *places, struct request_words
 	words->words[words->count++] = word;
 }
 
-/*---- What they refer to ----*/
+/*---- Where requests were seen ----*/
 
-/* A word to read, and for which word of the stack. */
-struct wanted {
-	uint64_t address;
-	size_t word;
-};
+/* Where the address is among the known ones, or would be. */
+static size_t known_place(const struct request_places *places, uint64_t address)
+{
+	size_t at = (size_t)((address * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % REQUEST_PLACES_KNOWN;
 
-struct reading {
-	struct memory *live, *kept; /* see stack_requests_read() */
-	const struct request_members *members;
-	struct stack_requests *requests;
-	struct wanted wanted[STACK_REQUEST_WORDS_MAX];
-	struct memory_range ranges[STACK_REQUEST_WORDS_MAX];
-	uint8_t buffer[BUFFER_BYTES];
-	/* For each word: the first word there, and of a connection its data. */
-	uint64_t begins[STACK_REQUEST_WORDS_MAX], data[STACK_REQUEST_WORDS_MAX];
-	bool is_connection[STACK_REQUEST_WORDS_MAX];
+	while (places->known[at] && places->known[at] != address)
+		at = (at + 1) % REQUEST_PLACES_KNOWN;
+	return at;
+}
+
+static bool is_known(const struct request_places *places, uint64_t address)
+{
+	return places->known[known_place(places, address)] == address;
+}
+
+/* When half of the places are taken, begin anew: what is still in use is soon seen again. */
+void stack_requests_note(struct request_places *places, uint64_t address)
+{
+	if (is_known(places, address))
+		return;
+	if (places->known_count >= REQUEST_PLACES_KNOWN / 2) {
+		memset(places->known, 0, sizeof(places->known));
+		places->known_count = 0;
+	}
+	places->known[known_place(places, address)] = address;
+	places->known_count++;
+}
+
+/*---- While the thread is held ----*/
+
+/* A word that is read: for each, the first word of what may be a request, and where that is. */
+struct candidate {
+	uint64_t word, address, begin;
+	bool is_connection;
 };
 
 static bool begins_request(uint64_t word)
@@ -108,103 +126,77 @@ static uint64_t connection_of(const struct request_places *places, uint64_t word
 		       : connections_of_event(&places->connections, word);
 }
 
-static int compare_wanted(const void *left, const void *right)
+/* List the words that are to be read; the others go to requests->others. */
+static size_t list_candidates(const struct request_places *places, const struct request_words *words,
+			      struct candidate *candidates, struct stack_requests *requests)
 {
-	const struct wanted *one = left, *other = right;
-
-	return (one->address > other->address) - (one->address < other->address);
-}
-
-/* List ranges to read, each for all wanted words of a page, from begin on. Returns how many words it is for. */
-static size_t join(struct reading *reading, size_t begin, size_t count, size_t *used, size_t *range_count)
-{
-	const struct wanted *wanted = reading->wanted;
-	struct memory_range *range = &reading->ranges[*range_count];
-	size_t end = begin;
-
-	while (end < count && wanted[end].address / PAGE_SIZE == wanted[begin].address / PAGE_SIZE &&
-	       *used + wanted[end].address - wanted[begin].address + sizeof(uint64_t) <= BUFFER_BYTES)
-		end++;
-	if (end == begin)
-		return 0;
-	*range = (struct memory_range){
-		.address = wanted[begin].address,
-		.copy = reading->buffer + *used,
-		.length = (size_t)(wanted[end - 1].address - wanted[begin].address) + sizeof(uint64_t),
-	};
-	*used += range->length;
-	(*range_count)++;
-	return end - begin;
-}
-
-static void read_begins(struct reading *reading, const struct request_places *places,
-			const struct request_words *words)
-{
-	size_t range_count = 0, used = 0, listed = 0, joined, range = 0;
+	size_t count = 0;
 
 	for (size_t i = 0; i < words->count; i++) {
-		uint64_t connection = connection_of(places, words->words[i]);
+		uint64_t word = words->words[i], connection = connection_of(places, word);
 
-		reading->is_connection[i] = connection != 0;
-		reading->begins[i] = 0;
-		reading->wanted[i] = (struct wanted){ connection ? connection : words->words[i], i };
+		if (connection || is_known(places, word))
+			candidates[count++] = (struct candidate){ word, connection ? connection : word, 0,
+								  connection != 0 };
+		else
+			requests->others[requests->other_count++] = word;
 	}
-	/* Each range costs more than the bytes in it do. */
-	qsort(reading->wanted, words->count, sizeof(reading->wanted[0]), compare_wanted);
-	while (listed < words->count &&
-	       (joined = join(reading, listed, words->count, &used, &range_count)) != 0)
-		listed += joined;
-	memory_read_ranges(reading->live, reading->ranges, range_count);
-	for (size_t i = 0; i < listed; i++) {
-		const struct wanted *wanted = &reading->wanted[i];
-
-		while (wanted->address - reading->ranges[range].address >= reading->ranges[range].length)
-			range++;
-		if (reading->ranges[range].status == MEMORY_OK)
-			memcpy(&reading->begins[wanted->word],
-			       (const uint8_t *)reading->ranges[range].copy +
-				       (wanted->address - reading->ranges[range].address),
-			       sizeof(uint64_t));
-	}
+	return count;
 }
 
-/* From the data of connections to what is there: ngx_connection_t begins with data. */
-static void follow_connections(struct reading *reading, const struct request_places *places,
-			       const struct request_words *words)
+/* ngx_connection_t begins with its data, which may be a request. */
+static void follow_connections(struct memory *memory, const struct request_places *places,
+			       struct candidate *candidates, size_t count)
 {
-	size_t count = 0, heap = words->heap, of[STACK_REQUEST_WORDS_MAX];
+	struct memory_range ranges[STACK_REQUEST_WORDS_MAX];
+	size_t range_count = 0, heap = 0;
 
-	for (size_t i = 0; i < words->count; i++) {
-		if (!reading->is_connection[i])
-			continue;
-		reading->data[i] = reading->begins[i];
-		reading->begins[i] = 0;
-		/* Each range that cannot be read costs a system call of its own. */
-		if (reading->data[i] % sizeof(uint64_t) || !is_in_heap(places, &heap, reading->data[i]))
-			continue;
-		of[count] = i;
-		reading->ranges[count++] = (struct memory_range){
-			.address = reading->data[i],
-			.copy = &reading->begins[i],
-			.length = sizeof(reading->begins[i]),
-		};
-	}
-	memory_read_ranges(reading->kept, reading->ranges, count);
 	for (size_t i = 0; i < count; i++)
-		if (reading->ranges[i].status != MEMORY_OK)
-			reading->begins[of[i]] = 0;
+		if (candidates[i].is_connection)
+			ranges[range_count++] = (struct memory_range){ .address = candidates[i].address,
+								       .copy = &candidates[i].address,
+								       .length = sizeof(
+									       candidates[i].address) };
+	memory_read_ranges(memory, ranges, range_count);
+	for (size_t i = 0, range = 0; i < count; i++) {
+		struct candidate *candidate = &candidates[i];
+
+		if (!candidate->is_connection)
+			continue;
+		/* To read what cannot be read would cost a system call for each. */
+		if (ranges[range++].status != MEMORY_OK || candidate->address % sizeof(uint64_t) ||
+		    !is_in_heap(places, &heap, candidate->address))
+			candidate->address = 0;
+	}
+}
+
+static void read_begins(struct memory *memory, struct candidate *candidates, size_t count)
+{
+	struct memory_range ranges[STACK_REQUEST_WORDS_MAX];
+	size_t range_count = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (candidates[i].address)
+			ranges[range_count++] = (struct memory_range){ .address = candidates[i].address,
+								       .copy = &candidates[i].begin,
+								       .length = sizeof(
+									       candidates[i].begin) };
+	memory_read_ranges(memory, ranges, range_count);
+	for (size_t i = 0, range = 0; i < count; i++)
+		if (candidates[i].address && ranges[range++].status != MEMORY_OK)
+			candidates[i].begin = 0;
 }
 
 /* The index of the request at the address; NO_REQUEST if there is none, or no room. */
-static size_t take_request(struct reading *reading, uint64_t address)
+static size_t take_request(struct memory *memory, const struct request_members *members, uint64_t address,
+			   struct stack_requests *requests)
 {
-	struct stack_requests *requests = reading->requests;
 	struct nginx_request request;
 
 	for (size_t i = 0; i < requests->count; i++)
 		if (requests->requests[i].address == address)
 			return i;
-	if (!nginx_request_read(reading->kept, reading->members, address, &request))
+	if (!nginx_request_read(memory, members, address, &request))
 		return NO_REQUEST;
 	if (requests->count == STACK_REQUESTS_MAX) {
 		requests->is_cut = true;
@@ -214,32 +206,130 @@ static size_t take_request(struct reading *reading, uint64_t address)
 	return requests->count++;
 }
 
-void stack_requests_read(struct memory *live, struct memory *kept, const struct request_members *members,
+static void add_word(struct stack_requests *requests, uint64_t word, size_t request, bool is_connection)
+{
+	requests->words[requests->word_count++] = (struct stack_request_word){ word, request, is_connection };
+}
+
+/* A word may be read after all if a connection has led to the request that it refers to. */
+static void take_others(struct stack_requests *requests)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < requests->other_count; i++) {
+		size_t request = 0;
+
+		while (request < requests->count &&
+		       requests->requests[request].address != requests->others[i])
+			request++;
+		if (request < requests->count)
+			add_word(requests, requests->others[i], request, false);
+		else
+			requests->others[left++] = requests->others[i];
+	}
+	requests->other_count = left;
+}
+
+void stack_requests_read(struct memory *memory, const struct request_members *members,
 			 const struct request_places *places, const struct request_words *words,
 			 struct stack_requests *ret_requests)
 {
-	struct reading reading;
+	struct candidate candidates[STACK_REQUEST_WORDS_MAX];
+	size_t count;
 
-	reading.live = live;
-	reading.kept = kept;
-	reading.members = members;
-	reading.requests = ret_requests;
 	stack_requests_begin(ret_requests);
 	ret_requests->is_cut = words->count == STACK_REQUEST_WORDS_MAX;
-	read_begins(&reading, places, words);
-	follow_connections(&reading, places, words);
-	for (size_t i = 0; i < words->count; i++) {
-		bool is_connection = reading.is_connection[i];
+	count = list_candidates(places, words, candidates, ret_requests);
+	follow_connections(memory, places, candidates, count);
+	read_begins(memory, candidates, count);
+	for (size_t i = 0; i < count; i++) {
 		size_t request;
 
-		if (!begins_request(reading.begins[i]))
+		if (!begins_request(candidates[i].begin))
 			continue;
-		request = take_request(&reading, is_connection ? reading.data[i] : words->words[i]);
+		request = take_request(memory, members, candidates[i].address, ret_requests);
 		if (request != NO_REQUEST)
-			ret_requests->words[ret_requests->word_count++] = (struct stack_request_word){
-				words->words[i], request, is_connection
-			};
+			add_word(ret_requests, candidates[i].word, request, candidates[i].is_connection);
 	}
+	take_others(ret_requests);
+}
+
+/*---- The other words ----*/
+
+static int compare_words(const void *left, const void *right)
+{
+	uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
+
+	return (one > other) - (one < other);
+}
+
+/* Ranges of the bytes that words refer to, by address: one for all of a page, as each costs more than its bytes. */
+struct late_reading {
+	struct memory_range ranges[STACK_REQUEST_WORDS_MAX];
+	size_t count;
+	uint8_t buffer[BUFFER_BYTES];
+};
+
+/* Returns how many of the words, which are in order, the ranges are for. */
+static size_t join(struct late_reading *reading, const uint64_t *words, size_t count)
+{
+	size_t used = 0, i;
+
+	reading->count = 0;
+	for (i = 0; i < count; i++) {
+		struct memory_range *last = reading->count ? &reading->ranges[reading->count - 1] : NULL;
+		bool is_same = last && words[i] / PAGE_SIZE == last->address / PAGE_SIZE;
+		size_t length = is_same ? (size_t)(words[i] - last->address) + sizeof(*words)
+					: sizeof(*words);
+		size_t more = is_same ? length - last->length : length;
+
+		if (more > BUFFER_BYTES - used)
+			break;
+		if (!is_same)
+			reading->ranges[reading->count++] = (struct memory_range){
+				.address = words[i], .copy = reading->buffer + used
+			};
+		reading->ranges[reading->count - 1].length = length;
+		used += more;
+	}
+	return i;
+}
+
+static void learn_others(struct memory *live, const struct request_members *members,
+			 struct request_places *places, struct stack_requests *requests)
+{
+	struct late_reading reading;
+	struct nginx_request request;
+	size_t range = 0, count;
+
+	qsort(requests->others, requests->other_count, sizeof(requests->others[0]), compare_words);
+	count = join(&reading, requests->others, requests->other_count);
+	memory_read_ranges(live, reading.ranges, reading.count);
+	for (size_t i = 0; i < count; i++) {
+		uint64_t word = requests->others[i], begin;
+
+		while (word - reading.ranges[range].address >= reading.ranges[range].length)
+			range++;
+		if (reading.ranges[range].status != MEMORY_OK)
+			continue;
+		memcpy(&begin,
+		       (const uint8_t *)reading.ranges[range].copy + (word - reading.ranges[range].address),
+		       sizeof(begin));
+		if (!begins_request(begin) || !nginx_request_read(live, members, word, &request))
+			continue;
+		stack_requests_note(places, word);
+		add_word(requests, word, STACK_REQUEST_UNREAD, false);
+	}
+	requests->other_count = 0;
+}
+
+void stack_requests_learn(struct memory *live, const struct request_members *members,
+			  struct request_places *places, struct stack_requests *requests)
+{
+	for (size_t i = 0; i < requests->count; i++)
+		stack_requests_note(places, requests->requests[i].address);
+	if (requests->other_count)
+		learn_others(live, members, places, requests);
 }
 
 /*---- Which of them runs ----*/
@@ -279,7 +369,11 @@ void stack_requests_judge(struct stack_requests *requests, const struct register
 		found = find_in_frame(requests, frame, true, &is_several);
 	if (found == NO_REQUEST)
 		return;
-	requests->verdict = is_several ? STACK_REQUEST_UNKNOWN : STACK_REQUEST_FOUND;
+	if (is_several || found == STACK_REQUEST_UNREAD) {
+		requests->verdict = STACK_REQUEST_UNKNOWN;
+		return;
+	}
+	requests->verdict = STACK_REQUEST_FOUND;
 	requests->found = found;
 }
 
