@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The connections of an nginx worker, the events that they wait for, and HTTP/2's streams, in made-up memory. */
+/* The connections of an nginx worker, what they wait for, and HTTP/2's streams, in made-up memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

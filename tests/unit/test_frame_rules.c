@@ -14,7 +14,7 @@
 
 #include "unwind/elf/frame_rules.h"
 
-/* One row after the other, of a byte each. Numbers of registers: 0 rax, 3 rbx, 6 rbp, 12 r12, 13 r13, 14 r14. */
+/* One row after the other, of a byte each. Registers: 0 rax, 3 rbx, 6 rbp, 12 r12, 13 r13, 14 r14. */
 __asm__(".text\n"
 	".globl rows_of_frame\n"
 	"rows_of_frame:\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The coroutines of a request of lua-nginx-module, with OpenResty's LuaJIT and with others, in made-up memory. */
+/* The coroutines of a request, with OpenResty's LuaJIT and with others, in made-up memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

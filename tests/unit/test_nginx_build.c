@@ -20,7 +20,7 @@
 enum { PATH_BYTES = 256, CTX_INDEX = 5 };
 static const uint64_t NGINX_AT = 0x400000, MODULE_AT = 0x7f0000000000;
 
-/* tests/nginx judges what ljspy says by these of running ones, by nginx's own log. The addresses are of symbols. */
+/* tests/nginx judges by nginx's own log what ljspy reads with these. Addresses are those of symbols. */
 static const struct build {
 	const char *nginx, *module;
 	struct request_members members;

@@ -189,7 +189,7 @@ static void coroutines_of_a_request_lead_to_its_first(void **state)
 	assert_int_equal(coroutines.request, at(CONTEXT));
 	assert_int_equal(coroutines.count, 2);
 	assert_int_equal(coroutines.read, 2); /* once for all of them */
-	/* One that leads there, but is in no list; one that leads nowhere, in a circle, or to what cannot be read. */
+	/* One that is in no list; one that leads nowhere, in a circle, or to what cannot be read. */
 	memcpy(&made_up.words[200], coctx_words(&made_up, 1), COCTX_WORDS * WORD);
 	assert_false(has(&made_up, thread(1), at(200)));
 	coctx_words(&made_up, 2)[2] = 0;
