@@ -12,6 +12,7 @@
 
 #include "output/over_time/cpu_picture.h"
 #include "output/over_time/cpu_use.h"
+#include "tests/unit/kept_text.h"
 
 static const uint64_t start_ns = 7000000000, ms_ns = 1000000;
 
@@ -162,6 +163,69 @@ static void too_little_is_not_shown(void **state)
 	cpu_use_free(use);
 }
 
+/* One process is areas by its states; several are lines. */
+static void pictures_are_as_kept(void **state)
+{
+	static const enum vm_state states[] = { VM_STATE_COMPILED, VM_STATE_GC, VM_STATE_NONE,
+						VM_STATE_INTERPRETED };
+
+	(void)state;
+	for (pid_t processes = 1; processes <= 2; processes++) {
+		struct cpu_use *use = cpu_use_new(start_ns, 10);
+		struct kept_text kept;
+
+		assert_non_null(use);
+		for (uint64_t i = 0; i < 12; i++)
+			for (pid_t pid = 1; pid <= processes; pid++)
+				add(use, pid, 100 * (i + 1), i % 4 * 20 * (uint64_t)pid, states[i % 4]);
+		assert_true(cpu_picture_has(use));
+		kept_text_begin(&kept);
+		cpu_picture_write(kept.out, use, 10, 20, 300);
+		kept_text_check(&kept, processes == 1 ? "cpu-areas.txt" : "cpu-lines.txt");
+		cpu_use_free(use);
+	}
+}
+
+/* The upper edge is a round number, not less than what is used by more than 2 %. */
+static void pictures_reach_up_to_a_round_number(void **state)
+{
+	static const struct {
+		uint64_t percent;
+		const char *text;
+	} known[] = {
+		{ 0, "up to 100 % of a core" },   { 100, "up to 100 % of a core" },
+		{ 102, "up to 100 % of a core" }, { 103, "up to 150 % of a core" },
+		{ 300, "up to 300 % of a core" }, { 510, "up to 500 % of a core" },
+		{ 520, "up to 750 % of a core" }, { 800, "up to 1000 % of a core" },
+		{ 30, "up to 30 % of a core" },   { 32, "up to 50 % of a core" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct cpu_use *use = cpu_use_new(start_ns, 0);
+		char *text = NULL;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
+
+		/* Ten threads share it. */
+		for (uint64_t at_ms = 100; at_ms <= 2000; at_ms += 100)
+			for (pid_t tid = 1; tid <= 10; tid++) {
+				const struct sample sample = { .time_ns = start_ns + at_ms * ms_ns,
+							       .cpu_ns = known[i].percent * ms_ns / 10,
+							       .pid = 1,
+							       .tid = tid };
+
+				assert_int_equal(cpu_use_add(use, &sample), 0);
+			}
+		cpu_picture_write(out, use, 0, 0, 100);
+		assert_int_equal(fclose(out), 0);
+		assert_non_null(strstr(text, known[i].text));
+		free(text);
+		cpu_use_free(use);
+	}
+	assert_false(cpu_picture_has(NULL));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +234,8 @@ int main(void)
 		cmocka_unit_test(later_processes_count_as_one),
 		cmocka_unit_test(strange_samples_do_no_harm),
 		cmocka_unit_test(too_little_is_not_shown),
+		cmocka_unit_test(pictures_are_as_kept),
+		cmocka_unit_test(pictures_reach_up_to_a_round_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
