@@ -163,6 +163,39 @@ static void a_list_that_leads_elsewhere_is_told(void **state)
 	assert_false(allocated_objects(&made_up_memory.memory, &global, at(0), at(4), objects, &count));
 }
 
+/* What is left of a new part of so many bytes, and whether it belongs to a new table. */
+static void assert_part(enum allocation_kind kind, uint64_t bytes, uint64_t table,
+			const struct allocation_counters *held, uint64_t left, bool is_of_new_table)
+{
+	static struct vm_code part_vm = { .layout = { .Node_size = 24 } };
+	static struct global_state part_global = { .vm = &part_vm };
+	struct allocation part = { .kind = kind, .bytes = bytes, .table = table, .global = &part_global };
+
+	assert_int_equal(allocation_without_old_part(&part, held), is_of_new_table);
+	assert_int_equal(part.bytes, left);
+}
+
+static void a_hash_part_that_grows_counts_without_the_old_one(void **state)
+{
+	const struct allocation_counters empty = { .root = 0x1000 };
+	const struct allocation_counters grown = { .root = 0x1000, .newest_nodes = 3, .newest_slots = 5 };
+
+	(void)state;
+	/* The newest table tells its old part; that of any other has doubled. */
+	assert_part(ALLOCATION_HASH, 8 * 24, 0x1000, &empty, 8 * 24, true);
+	assert_part(ALLOCATION_HASH, 8 * 24, 0x1000, &grown, 5 * 24, false);
+	assert_part(ALLOCATION_HASH, 8 * 24, 0x2000, &empty, 4 * 24, false);
+	assert_part(ALLOCATION_HASH, 24, 0x2000, &empty, 24, false);
+	/* A part that is no larger than the old one is not what was read. */
+	assert_part(ALLOCATION_HASH, 3 * 24, 0x1000, &grown, 3 * 24, false);
+	assert_part(ALLOCATION_HASH, 3 * 24 + 1, 0x1000, &grown, 1, false);
+	/* LuaJIT grows arrays in place: gc.total tells. */
+	assert_part(ALLOCATION_ARRAY, 64, 0x1000, &empty, 64, true);
+	assert_part(ALLOCATION_ARRAY, 64, 0x1000, &grown, 64, false);
+	assert_part(ALLOCATION_ARRAY, 64, 0x2000, &empty, 64, false);
+	assert_part(ALLOCATION_OTHER, 64, 0, &(struct allocation_counters){ 0 }, 64, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +205,7 @@ int main(void)
 		cmocka_unit_test(a_table_of_strings_that_grows_is_noticed),
 		cmocka_unit_test(objects_have_their_sizes),
 		cmocka_unit_test(a_list_that_leads_elsewhere_is_told),
+		cmocka_unit_test(a_hash_part_that_grows_counts_without_the_old_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
