@@ -559,6 +559,75 @@ static void a_heap_is_what_its_program_made(void **state)
 	kept_text_check(&kept, "live-heap.txt");
 }
 
+/*---- Allocations ----*/
+
+enum { STEPS = 40000, STEPS_A_LOOK = 7 };
+
+static const char allocating[] = "jit.off() collectgarbage('stop')\n"
+				 "local kept, text = {}, 'text'\n"
+				 "io.write('ready') io.flush() io.read('*l')\n"
+				 "for i = 1, 1e9 do\n"
+				 "  local t = {}\n"
+				 "  kept[#kept + 1], t.field = function() return t end, i\n"
+				 "  text = text .. i\n"
+				 "  kept[text] = coroutine.create(print)\n"
+				 "  newproxy()\n"
+				 "end\n";
+
+/* Each allocation that is under way is told with the bytes by which gc.total grows then. */
+static void allocations_under_way_are_told(void **state)
+{
+	uint64_t total, told_total = 0, told_bytes = 0;
+	unsigned int kinds[ALLOCATION_KINDS] = { 0 }, judged = 0;
+	struct live live;
+
+	(void)state;
+	begin(&live, allocating, 0);
+	target_write_line(&live.target);
+	for (int i = 0; i < STEPS; i++) {
+		const struct frame *frames;
+		struct registers registers;
+		struct allocation allocation;
+		enum vm_state vm_state;
+		size_t count;
+
+		assert_int_equal(target_step(&live.target), 0);
+		assert_true(memory_u64(lua_process_memory(live.process),
+				       live.global->g + (uint64_t)live.global->vm->layout.g_gc_total,
+				       &total));
+		if (told_bytes && total != told_total) {
+			assert_int_equal(total - told_total, told_bytes);
+			told_bytes = 0;
+			judged++;
+		}
+		if (i % STEPS_A_LOOK)
+			continue;
+		assert_int_equal(target_registers(&live.target, &registers), 0);
+		lua_process_capture(live.process, &registers, &live.hints);
+		assert_int_equal(lua_process_unwind(live.process, &frames, &count, &vm_state), 0);
+		if (!lua_process_allocation(live.process, &allocation))
+			continue;
+		assert_ptr_equal(allocation.global, live.global);
+		assert_in_range(allocation.kind, 0, ALLOCATION_KINDS - 1);
+		if (!told_bytes)
+			kinds[allocation.kind]++;
+		else
+			assert_int_equal(allocation.bytes, told_bytes);
+		told_total = total;
+		told_bytes = allocation.bytes;
+	}
+	assert_in_range(judged, 20, STEPS);
+	assert_in_range(kinds[ALLOCATION_TABLE], 1, STEPS);
+	assert_in_range(kinds[ALLOCATION_FUNCTION], 1, STEPS);
+	assert_in_range(kinds[ALLOCATION_UPVALUE], 1, STEPS);
+	assert_in_range(kinds[ALLOCATION_STRING], 1, STEPS);
+	assert_in_range(kinds[ALLOCATION_THREAD], 1, STEPS);
+	assert_in_range(kinds[ALLOCATION_STACK], 1, STEPS);
+	assert_in_range(kinds[ALLOCATION_USERDATA], 1, STEPS);
+	assert_in_range(kinds[ALLOCATION_HASH], 1, STEPS);
+	end(&live);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -567,6 +636,7 @@ int main(void)
 		cmocka_unit_test(traces_their_exits_and_code_are_listed),
 		cmocka_unit_test(handlers_have_the_names_of_their_bytecodes),
 		cmocka_unit_test(a_heap_is_what_its_program_made),
+		cmocka_unit_test(allocations_under_way_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
