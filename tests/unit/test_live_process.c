@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "luajit-layouts/bytecode.h"
+#include "luajit-layouts/field.h"
 #include "output/labels/frame_label.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/maps.h"
@@ -609,6 +610,13 @@ static void allocations_under_way_are_told(void **state)
 			continue;
 		assert_ptr_equal(allocation.global, live.global);
 		assert_in_range(allocation.kind, 0, ALLOCATION_KINDS - 1);
+		if (allocation.kind == ALLOCATION_ARRAY || allocation.kind == ALLOCATION_HASH) {
+			uint8_t gct = 0;
+
+			assert_true(field_gct(lua_process_memory(live.process), &live.global->vm->layout,
+					      allocation.table, &gct));
+			assert_int_equal(gct, GCT_TABLE);
+		}
 		if (!told_bytes)
 			kinds[allocation.kind]++;
 		else
