@@ -70,7 +70,7 @@ def test_disk_that_is_too_small_for_the_output(busy, small, tmp_path):
 @as_root
 def test_disk_that_is_too_small_for_the_recording(busy, small, tmp_path):
     """ljspy goes on in a directory for temporary files, and loses no sample."""
-    setup, _ = small("size=8k")
+    setup, _ = small("size=4k")
     arguments = ["record", "-d", "2500ms", "-r", "1997", "--lines", "-o", "x.svg", "--stats", tmp_path / "s.json", "-p", busy.pid]
     through = ljspy.in_namespaces("-m", setup=setup, argv=["env", f"TMPDIR={tmp_path}"])
     result = ljspy.run(*arguments, through=through)
