@@ -87,7 +87,7 @@ def is_broken(source):
 
 def notices(root, make):
     """Does a test fail with the script as it is?"""
-    subprocess.run([make, "-s", "make_flamegraph", "all"], cwd=root, env=os.environ | {"MAKEFLAGS": ""}, check=True,
+    subprocess.run([make, "-s", f"-j{os.cpu_count()}", "make_flamegraph", "all"], cwd=root, env=os.environ | {"MAKEFLAGS": ""}, check=True,
                    stdout=subprocess.DEVNULL)
     try:
         return subprocess.run([sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/browser"], cwd=root,
