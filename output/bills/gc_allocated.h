@@ -12,11 +12,11 @@
 
 /* Zeroed memory has no sample. */
 struct gc_allocated {
-	uint64_t looks, marked_looks; /* samples that know the heap, and those of them with has_marked */
+	uint64_t cpu_ns, marked_ns; /* of samples that know the heap, and of those of them with has_marked */
 	uint64_t unmarked_bytes, marked_bytes;
 };
 
-void gc_allocated_add(struct gc_allocated *allocated, const struct sample_gc *gc);
+void gc_allocated_add(struct gc_allocated *allocated, const struct sample *sample);
 
 /* Add the samples of another time. */
 void gc_allocated_merge(struct gc_allocated *allocated, const struct gc_allocated *other);

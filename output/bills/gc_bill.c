@@ -46,7 +46,7 @@ void gc_bill_add(struct gc_bill *bill, const struct sample *sample, uint64_t ns)
 
 	bill->phase_ns[gc->phase] += ns;
 	bill->cycles += gc->has_marked;
-	gc_allocated_add(&bill->allocated, gc);
+	gc_allocated_add(&bill->allocated, sample);
 	if (gc->step_ns)
 		add_step(bill, sample);
 	if (gc->heap_bytes == 0)

@@ -21,7 +21,7 @@ static const double explained_min = 0.2;
 /* What windows leave for strings and other parts is at least this part of what films say. */
 static const double rest_min = 0.5;
 
-/* If fewer of the intervals than this were without an end of marking, films tell more than they do. */
+/* If less of the time than this was without an end of marking, films tell more than they do. */
 static const double intervals_min = 0.7;
 
 /* Films do not tell the hash parts of new tables from other parts; windows and samples do. */
@@ -59,8 +59,7 @@ struct share_sample {
 
 struct allocation_shares {
 	/* Of the intervals since the last division. */
-	double interval_bytes;
-	uint64_t intervals, marked_intervals;
+	double interval_bytes, interval_ns, marked_ns;
 	/* These fade. */
 	double film_bytes, film_ns;          /* of films */
 	double listed_bytes;                 /* of windows whose objects are known */
@@ -104,11 +103,12 @@ void allocation_shares_free(struct allocation_shares *shares)
 
 /*---- What was allocated ----*/
 
-void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated)
+void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated,
+				    uint64_t cpu_ns)
 {
-	shares->intervals++;
+	shares->interval_ns += (double)cpu_ns;
 	if (allocated->has_marked)
-		shares->marked_intervals++;
+		shares->marked_ns += (double)cpu_ns;
 	else
 		shares->interval_bytes += (double)allocated->bytes;
 }
@@ -387,11 +387,11 @@ ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const s
 /* All bytes since the last division. */
 static double allocated_bytes(const struct allocation_shares *shares, uint64_t cpu_ns)
 {
-	const double intervals = (double)shares->intervals;
-	const double whole = intervals - (double)shares->marked_intervals;
+	/* Long intervals have more markings: so it is their time that counts. */
+	const double whole_ns = shares->interval_ns - shares->marked_ns;
 
-	if (intervals > 0 && whole >= intervals_min * intervals)
-		return shares->interval_bytes * intervals / whole;
+	if (whole_ns > 0 && whole_ns >= intervals_min * shares->interval_ns)
+		return shares->interval_bytes * shares->interval_ns / whole_ns;
 	if (shares->film_ns > 0)
 		return shares->film_bytes / shares->film_ns * (double)cpu_ns;
 	return shares->interval_bytes;
@@ -613,8 +613,7 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 			shares->classes[i].bytes = shares->classes[i].objects = 0;
 	fade(shares);
 	shares->sample_count = 0;
-	shares->interval_bytes = 0;
-	shares->intervals = shares->marked_intervals = 0;
+	shares->interval_bytes = shares->interval_ns = shares->marked_ns = 0;
 	*ret_shares = shares->shares;
 	return count;
 }

@@ -24,8 +24,9 @@ struct allocation_shares;
 struct allocation_shares *allocation_shares_new(void);
 void allocation_shares_free(struct allocation_shares *shares);
 
-/* The VM has allocated this from one look to the next one, a period of CPU time later. */
-void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated);
+/* The VM has allocated this from one look to the next one, with so much CPU time in between. */
+void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated,
+				    uint64_t cpu_ns);
 
 /*
  * A film of the counters: it tells the sizes of strings, and of what is no listed object. objects are those that

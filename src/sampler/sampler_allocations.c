@@ -33,8 +33,11 @@ struct vm_allocations {
 	bool is_noted;                     /* at the last look */
 	bool has_last;
 	struct allocation_counters last; /* at the last look */
-	uint64_t last_ns;                /* when that was */
-	uint64_t window_ns, film_ns;     /* when the next ones are due */
+	bool has_interval;
+	struct allocated interval;   /* from the look before to the last one */
+	uint64_t last_ns;            /* when that was */
+	uint64_t last_cpu_ns;        /* the target\'s CPU time then */
+	uint64_t window_ns, film_ns; /* when the next ones are due */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
 	size_t kept_count, kept_size;
@@ -116,17 +119,15 @@ void allocations_note(struct allocations *allocations, struct lua_process *proce
 		const struct global_state *global = lua_process_captured(process, i);
 		struct vm_allocations *vm = find_vm(allocations, global);
 		struct allocation_counters counters;
-		struct allocated allocated;
 
 		if (!vm || !allocation_counters_read(lua_process_copy(process), global, &counters))
 			continue;
 		/* Only the allocator's callers need it, and these are native code. */
 		if (lua_process_in_native(process))
 			allocation_counters_read_newest(lua_process_memory(process), global, &counters);
-		if (vm->has_last) {
-			allocated = allocated_between(&vm->last, &counters);
-			allocation_shares_add_interval(vm->shares, &allocated);
-		}
+		vm->has_interval = vm->has_last;
+		if (vm->has_last)
+			vm->interval = allocated_between(&vm->last, &counters);
 		vm->global = global;
 		vm->last = counters;
 		vm->has_last = true;
@@ -266,10 +267,22 @@ static void take_sample(struct allocations *allocations, struct lua_process *pro
 void allocations_take(struct allocations *allocations, struct lua_process *process,
 		      const struct cpu_clock *clock, struct functions *functions, const struct sample *sample)
 {
+	uint64_t cpu_ns;
+
 	allocations->last = *sample;
-	for (size_t i = 0; i < allocations->vm_count; i++)
-		if (allocations->vms[i].is_noted)
-			look_at_running(allocations, &allocations->vms[i], process, clock);
+	/* A sample's weight is no interval's: weights are evened out. */
+	if (cpu_clock_now(clock, &cpu_ns) != 0)
+		return;
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+
+		if (!vm->is_noted)
+			continue;
+		if (vm->has_interval)
+			allocation_shares_add_interval(vm->shares, &vm->interval, cpu_ns - vm->last_cpu_ns);
+		vm->last_cpu_ns = cpu_ns;
+		look_at_running(allocations, vm, process, clock);
+	}
 	take_sample(allocations, process, functions, sample);
 }
 

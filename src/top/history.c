@@ -22,7 +22,7 @@ void history_add(struct history *history, const struct sample *sample)
 	second->cpu_ns[sample->vm_state] += sample->cpu_ns;
 	if (sample->gc.heap_bytes > second->heap_bytes)
 		second->heap_bytes = sample->gc.heap_bytes;
-	gc_allocated_add(&second->allocated, &sample->gc);
+	gc_allocated_add(&second->allocated, sample);
 }
 
 static void add_second(struct history_cell *cell, const struct history_second *second)

@@ -32,7 +32,7 @@ static void allocates(int64_t bytes)
 {
 	const struct allocated allocated = { .bytes = bytes };
 
-	allocation_shares_add_interval(shares, &allocated);
+	allocation_shares_add_interval(shares, &allocated, SECOND / 100);
 }
 
 /* A window with so many objects of each kind, and nothing else. */
@@ -120,16 +120,16 @@ static void what_has_no_sample_waits_for_one(void **state)
 	assert_in_range(allocation_shares_unseen(shares).bytes, 0, 1);
 }
 
-/* In a tenth of the intervals a marking ended: they had as much as the others. */
+/* A marking ended in an interval twice as long as the others, a fifth of the time: it had as much as the others. */
 static void intervals_in_which_a_marking_ended_count_like_the_others(void **state)
 {
 	const struct allocated marked = { .bytes = 3, .has_marked = true };
 	const struct allocation_share *result;
 
 	(void)state;
-	for (int i = 0; i < 9; i++)
+	for (int i = 0; i < 8; i++)
 		allocates(1000);
-	allocation_shares_add_interval(shares, &marked);
+	allocation_shares_add_interval(shares, &marked, SECOND / 50);
 	window(10, 0, 0, 640);
 	samples(ALLOCATION_TABLE, 64, 2);
 	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
@@ -265,7 +265,7 @@ static void short_cycles_are_measured_by_films(void **state)
 	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
 		film[i] = (struct allocation_counters){ .total = 100000 + i, .estimate = 50000, .root = 1 };
 	for (int i = 0; i < 10; i++)
-		allocation_shares_add_interval(shares, &marked);
+		allocation_shares_add_interval(shares, &marked, SECOND / 100);
 	allocation_shares_add_film(shares, film, NULL, 0, 20000);
 	samples(ALLOCATION_ARRAY, 64, 1);
 	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);

@@ -66,15 +66,18 @@ static void the_longest_steps_are_kept(void **state)
 
 static void look(struct gc_allocated *allocated, bool has_marked, uint64_t bytes)
 {
-	const struct sample_gc gc = { .heap_bytes = 1, .has_marked = has_marked, .allocated_bytes = bytes };
+	const struct sample sample = {
+		.cpu_ns = 10,
+		.gc = { .heap_bytes = 1, .has_marked = has_marked, .allocated_bytes = bytes },
+	};
 
-	gc_allocated_add(allocated, &gc);
+	gc_allocated_add(allocated, &sample);
 }
 
 static void looks_without_a_marking_count_for_all(void **state)
 {
 	struct gc_allocated allocated = { 0 }, more = { 0 };
-	const struct sample_gc unknown = { .allocated_bytes = 9 };
+	const struct sample unknown = { .cpu_ns = 10, .gc = { .allocated_bytes = 9 } };
 	bool is_least = true;
 
 	(void)state;
