@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Measure what ljspy costs: one table, and all raw figures as JSON.
 
-Parts: pause, slowdown, idle, own, start, warming, scale, peers; see their files.
+Parts: pause, slowdown, idle, own, start, warming, scale, allocating, peers; see their files.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import measure
 import plot
 import written
 
-PARTS = ("pause", "slowdown", "idle", "own", "start", "warming", "scale", "peers")
+PARTS = ("pause", "slowdown", "idle", "own", "start", "warming", "scale", "allocating", "peers")
 
 
 def main():

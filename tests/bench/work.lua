@@ -40,6 +40,16 @@ local function in_c()
 	end
 end
 
+local function allocating()
+	return function()
+		local made
+		for i = 1, 400 do
+			made = { i, name = "number " .. i % 100, last = { i } }
+		end
+		return made
+	end
+end
+
 local profiling = false
 
 -- As whether the file is there.
@@ -61,7 +71,7 @@ if kind == "interpreted" then
 	jit.off()
 end
 io.stdout:setvbuf("no")
-local piece = ({ interpreted = interpreted, compiled = compiled, in_c = in_c })[kind]()
+local piece = ({ interpreted = interpreted, compiled = compiled, in_c = in_c, allocating = allocating })[kind]()
 io.read("*l")
 while true do
 	piece()
