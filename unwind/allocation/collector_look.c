@@ -2,6 +2,7 @@
 #include "unwind/allocation/collector_look.h"
 
 #include "unwind/allocation/allocated.h"
+#include "unwind/lua/luajit.h"
 
 /* The bytes allocated since the look before, without those that sweeps seem to have taken back. */
 static uint64_t tell_allocated(struct collector_look *look, const struct allocated *allocated)
@@ -15,12 +16,18 @@ static uint64_t tell_allocated(struct collector_look *look, const struct allocat
 	return (uint64_t)told;
 }
 
-/* While a program has stopped the collector, all full collections that it asks for have the same threshold. */
+/*
+ * While a program has stopped the collector, all full collections that it asks for have the same threshold. But then
+ * another marking than the step's own has ended in between, and changed the white once more.
+ */
 static bool is_same_step(const struct collector_look *look, const struct allocation_counters *now,
-			 const struct allocated *allocated)
+			 const struct allocated *allocated, bool has_marked)
 {
+	const bool must_mark = look->counters.state <= GCSatomic && now->state > GCSatomic;
+
 	return look->step_begin_ns && look->counters.threshold == now->threshold &&
-	       now->state >= look->counters.state && allocated->bytes <= ALLOCATED_FREED_MAX;
+	       now->state >= look->counters.state && has_marked == must_mark &&
+	       allocated->bytes <= ALLOCATED_FREED_MAX;
 }
 
 void collector_look_add(struct memory *memory, struct global_state *global, uint64_t now_ns,
@@ -39,7 +46,7 @@ void collector_look_add(struct memory *memory, struct global_state *global, uint
 		gc->allocated_bytes = tell_allocated(look, &allocated);
 	if (!is_step)
 		look->step_begin_ns = 0;
-	else if (!is_same_step(look, &now, &allocated))
+	else if (!is_same_step(look, &now, &allocated, gc->has_marked))
 		look->step_begin_ns = now_ns;
 	else
 		gc->step_ns = now_ns - look->step_begin_ns;
