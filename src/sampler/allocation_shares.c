@@ -21,6 +21,9 @@ static const double explained_min = 0.2;
 /* What windows leave for strings and other parts is at least this part of what films say. */
 static const double rest_min = 0.5;
 
+/* If films tell so many times as much as intervals, these lack whole cycles. */
+static const double filmed_max = 2;
+
 /* If less of the time than this was without an end of marking, films tell more than they do. */
 static const double intervals_min = 0.7;
 
@@ -384,17 +387,21 @@ ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const s
 
 /*---- The division ----*/
 
-/* All bytes since the last division. */
+/*
+ * All bytes since the last division. Where cycles are much shorter than intervals, most ends of marking are not even
+ * noticed, and films see much more than the intervals do.
+ */
 static double allocated_bytes(const struct allocation_shares *shares, uint64_t cpu_ns)
 {
 	/* Long intervals have more markings: so it is their time that counts. */
 	const double whole_ns = shares->interval_ns - shares->marked_ns;
+	const double filmed = shares->film_ns > 0 ? shares->film_bytes / shares->film_ns * (double)cpu_ns : 0;
+	double bytes;
 
-	if (whole_ns > 0 && whole_ns >= intervals_min * shares->interval_ns)
-		return shares->interval_bytes * shares->interval_ns / whole_ns;
-	if (shares->film_ns > 0)
-		return shares->film_bytes / shares->film_ns * (double)cpu_ns;
-	return shares->interval_bytes;
+	if (whole_ns <= 0 || whole_ns < intervals_min * shares->interval_ns)
+		return filmed > 0 ? filmed : shares->interval_bytes;
+	bytes = shares->interval_bytes * shares->interval_ns / whole_ns;
+	return filmed > filmed_max * bytes ? filmed : bytes;
 }
 
 static void add_up_samples(struct allocation_shares *shares)
