@@ -34,9 +34,10 @@ struct vm_allocations {
 	bool has_last;
 	struct allocation_counters last; /* at the last look */
 	bool has_interval;
-	struct allocated interval;   /* from the look before to the last one */
-	uint64_t last_ns;            /* when that was */
-	uint64_t last_cpu_ns;        /* the target\'s CPU time then */
+	struct allocated interval; /* from the look before to the last one */
+	uint64_t last_ns;          /* when that was */
+	bool is_taken; /* allocations_take() had its turn, and last_cpu_ns is the target's CPU time then */
+	uint64_t last_cpu_ns;
 	uint64_t window_ns, film_ns; /* when the next ones are due */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
@@ -125,8 +126,10 @@ void allocations_note(struct allocations *allocations, struct lua_process *proce
 		/* Only the allocator's callers need it, and these are native code. */
 		if (lua_process_in_native(process))
 			allocation_counters_read_newest(lua_process_memory(process), global, &counters);
-		vm->has_interval = vm->has_last;
-		if (vm->has_last)
+		/* A look without a sample has no CPU time, and nor has the interval behind it. */
+		vm->has_interval = vm->has_last && vm->is_taken;
+		vm->is_taken = false;
+		if (vm->has_interval)
 			vm->interval = allocated_between(&vm->last, &counters);
 		vm->global = global;
 		vm->last = counters;
@@ -280,6 +283,7 @@ void allocations_take(struct allocations *allocations, struct lua_process *proce
 			continue;
 		if (vm->has_interval)
 			allocation_shares_add_interval(vm->shares, &vm->interval, cpu_ns - vm->last_cpu_ns);
+		vm->is_taken = true;
 		vm->last_cpu_ns = cpu_ns;
 		look_at_running(allocations, vm, process, clock);
 	}

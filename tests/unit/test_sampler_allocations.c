@@ -16,6 +16,7 @@
 #include "tests/unit/instead_of.h"
 #include "unwind/allocation/allocated.h"
 #include "unwind/allocation/allocation_text.h"
+#include "unwind/values/live_ctypes.h"
 
 enum { MS = 1000 * 1000, VMS = 9, SHARES_MAX = 5000 };
 
@@ -23,7 +24,7 @@ enum { MS = 1000 * 1000, VMS = 9, SHARES_MAX = 5000 };
 static struct global_state globals[VMS] = { { .g = 1 }, { .g = 2 }, { .g = 3 }, { .g = 4 }, { .g = 5 },
 					    { .g = 6 }, { .g = 7 }, { .g = 8 }, { .g = 9 } };
 static size_t captured_first, captured_count;
-static bool can_read, knows_objects;
+static bool can_read, knows_objects, in_native;
 static uint64_t total; /* gc.total */
 static bool is_allocating;
 static struct allocation allocation;
@@ -34,8 +35,8 @@ static uint64_t read_takes_ns; /* a look at the counters */
 
 /* What was made of it. */
 static struct noted {
-	unsigned int intervals, windows, windows_with_objects, films, held_reads;
-	uint64_t interval_bytes, film_ns, divided_ns;
+	unsigned int intervals, windows, windows_with_objects, films, newest_reads;
+	uint64_t interval_bytes, interval_cpu_ns, film_ns, divided_ns;
 	size_t samples;
 } noted[VMS];
 
@@ -44,18 +45,21 @@ static struct vm_shares {
 } shares_of[VMS];
 static size_t shares_made;
 static struct allocation_share divided[SHARES_MAX];
-static struct allocation_share left;
+static struct allocation_share waiting, unseen; /* of the first VM */
 
 INSTEAD_OF(clock_gettime);
 INSTEAD_OF(cpu_clock_now);
 INSTEAD_OF(lua_process_memory);
+INSTEAD_OF(lua_process_copy);
+INSTEAD_OF(lua_process_in_native);
 INSTEAD_OF(lua_process_captured_count);
 INSTEAD_OF(lua_process_captured);
 INSTEAD_OF(lua_process_allocation);
 INSTEAD_OF(allocation_counters_read);
-INSTEAD_OF(allocation_counters_read_held);
+INSTEAD_OF(allocation_counters_read_newest);
 INSTEAD_OF(allocation_film_read);
 INSTEAD_OF(allocated_objects);
+INSTEAD_OF(live_ctypes_text);
 INSTEAD_OF(allocation_text);
 INSTEAD_OF(allocation_shares_new);
 INSTEAD_OF(allocation_shares_free);
@@ -64,7 +68,9 @@ INSTEAD_OF(allocation_shares_add_film);
 INSTEAD_OF(allocation_shares_add_window);
 INSTEAD_OF(allocation_shares_add_sample);
 INSTEAD_OF(allocation_shares_divide);
-INSTEAD_OF(allocation_shares_left);
+INSTEAD_OF(allocation_shares_class);
+INSTEAD_OF(allocation_shares_waiting);
+INSTEAD_OF(allocation_shares_unseen);
 
 static void pass(uint64_t ns)
 {
@@ -92,6 +98,18 @@ struct memory *__wrap_lua_process_memory(struct lua_process *process)
 {
 	(void)process;
 	return NULL;
+}
+
+struct memory *__wrap_lua_process_copy(const struct lua_process *process)
+{
+	(void)process;
+	return NULL;
+}
+
+bool __wrap_lua_process_in_native(const struct lua_process *process)
+{
+	(void)process;
+	return in_native;
 }
 
 size_t __wrap_lua_process_captured_count(const struct lua_process *process)
@@ -123,11 +141,12 @@ bool __wrap_allocation_counters_read(struct memory *memory, const struct global_
 	return can_read;
 }
 
-bool __wrap_allocation_counters_read_held(struct memory *memory, const struct global_state *global,
-					  struct allocation_counters *ret_counters)
+void __wrap_allocation_counters_read_newest(struct memory *memory, const struct global_state *global,
+					    struct allocation_counters *counters)
 {
-	noted[global->g - 1].held_reads++;
-	return __wrap_allocation_counters_read(memory, global, ret_counters);
+	(void)memory;
+	(void)counters;
+	noted[global->g - 1].newest_reads++;
 }
 
 bool __wrap_allocation_film_read(struct memory *memory, const struct global_state *global,
@@ -152,13 +171,23 @@ bool __wrap_allocated_objects(struct memory *memory, const struct global_state *
 	return knows_objects;
 }
 
+bool __wrap_live_ctypes_text(struct memory *memory, const struct layout *layout, uint64_t g, uint32_t ctype,
+			     char ret_text[static CTYPE_TEXT_SIZE])
+{
+	(void)memory;
+	(void)layout;
+	(void)g;
+	snprintf(ret_text, CTYPE_TEXT_SIZE, "ctype %u", (unsigned int)ctype);
+	return true;
+}
+
 void __wrap_allocation_text(struct memory *memory, struct allocation *of,
-			    const struct allocation_counters *held,
+			    const struct allocation_counters *held, const char *ctype,
 			    char ret_text[static ALLOCATION_TEXT_SIZE])
 {
 	(void)memory;
 	(void)held;
-	snprintf(ret_text, ALLOCATION_TEXT_SIZE, "kind %d", (int)of->kind);
+	snprintf(ret_text, ALLOCATION_TEXT_SIZE, "kind %d%s%s", (int)of->kind, *ctype ? " " : "", ctype);
 }
 
 struct allocation_shares *__wrap_allocation_shares_new(void)
@@ -179,9 +208,10 @@ void __wrap_allocation_shares_free(struct allocation_shares *shares)
 }
 
 void __wrap_allocation_shares_add_interval(struct allocation_shares *shares,
-					   const struct allocated *allocated)
+					   const struct allocated *allocated, uint64_t of_cpu_ns)
 {
 	noted_of(shares)->intervals++;
+	noted_of(shares)->interval_cpu_ns += of_cpu_ns;
 	noted_of(shares)->interval_bytes += (uint64_t)allocated->bytes;
 }
 
@@ -223,9 +253,21 @@ size_t __wrap_allocation_shares_divide(struct allocation_shares *shares, uint64_
 	return count;
 }
 
-struct allocation_share __wrap_allocation_shares_left(const struct allocation_shares *shares)
+size_t __wrap_allocation_shares_class(const struct allocation_shares *shares, size_t number)
 {
-	return noted_of(shares) == noted ? left : (struct allocation_share){ 0 };
+	(void)shares;
+	return number % 2;
+}
+
+/* Of the first class. */
+struct allocation_share __wrap_allocation_shares_waiting(const struct allocation_shares *shares, size_t class)
+{
+	return noted_of(shares) == noted && class == 0 ? waiting : (struct allocation_share){ 0 };
+}
+
+struct allocation_share __wrap_allocation_shares_unseen(const struct allocation_shares *shares)
+{
+	return noted_of(shares) == noted ? unseen : (struct allocation_share){ 0 };
 }
 
 /*---- What the sampler does ----*/
@@ -250,7 +292,8 @@ static struct allocations *begin(void)
 	cpu_ns = 7 * MS;
 	cpu_percent = 100;
 	read_takes_ns = 1000;
-	left = (struct allocation_share){ 0 };
+	waiting = unseen = (struct allocation_share){ 0 };
+	in_native = false;
 	functions = functions_new();
 	frames[0] = frames[1] = (struct frame){ .function = &lua };
 	sample = (struct sample){ .time_ns = 5,
@@ -286,26 +329,66 @@ static void look(struct allocations *allocations, uint64_t ns)
 static void intervals_are_from_look_to_look(void **state)
 {
 	struct allocations *allocations = begin();
+	uint64_t begin_ns;
 
 	(void)state;
-	allocations_note(allocations, NULL);
+	read_takes_ns = 0;
+	look(allocations, MS);
+	begin_ns = cpu_ns;
 	assert_int_equal(noted[0].intervals, 0);
 	total += 500;
-	allocations_note(allocations, NULL);
+	look(allocations, MS);
 	assert_int_equal(noted[0].intervals, 1);
 	assert_int_equal(noted[0].interval_bytes, 500);
+	assert_int_equal(noted[0].interval_cpu_ns, cpu_ns - begin_ns);
 	/* What cannot be read is an interval with the next one. */
 	can_read = false;
 	total += 100;
-	allocations_note(allocations, NULL);
+	look(allocations, MS);
 	assert_int_equal(noted[0].intervals, 1);
 	can_read = true;
 	total += 100;
-	allocations_note(allocations, NULL);
+	look(allocations, MS);
 	assert_int_equal(noted[0].intervals, 2);
 	assert_int_equal(noted[0].interval_bytes, 700);
+	assert_int_equal(noted[0].interval_cpu_ns, cpu_ns - begin_ns);
 	end(allocations);
 	allocations_free(NULL);
+}
+
+/* A thread that has fallen asleep at the end of its hold has no sample. */
+static void intervals_without_cpu_time_are_left_out(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	look(allocations, MS);
+	total += 500;
+	pass(MS);
+	allocations_note(allocations, NULL);
+	total += 30;
+	look(allocations, MS);
+	assert_int_equal(noted[0].intervals, 0);
+	total += 7;
+	look(allocations, MS);
+	assert_int_equal(noted[0].intervals, 1);
+	assert_int_equal(noted[0].interval_bytes, 7);
+	assert_in_range(noted[0].interval_cpu_ns, MS, MS + 10 * read_takes_ns);
+	end(allocations);
+}
+
+/* Only a thread in native code can be in the allocator. */
+static void the_newest_object_is_read_of_native_code(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	look(allocations, MS);
+	assert_int_equal(noted[0].newest_reads, 0);
+	in_native = true;
+	look(allocations, MS);
+	assert_int_equal(noted[0].newest_reads, 1);
+	end(allocations);
 }
 
 static void so_many_vms_are_seen(void **state)
@@ -315,7 +398,7 @@ static void so_many_vms_are_seen(void **state)
 	(void)state;
 	captured_count = VMS;
 	for (int round = 0; round < 2; round++)
-		allocations_note(allocations, NULL);
+		look(allocations, MS);
 	assert_int_equal(shares_made, VMS - 1);
 	for (size_t i = 0; i < VMS; i++)
 		assert_int_equal(noted[i].intervals, i + 1 < VMS);
@@ -524,7 +607,7 @@ static void what_has_no_sample_is_lost_at_the_end(void **state)
 
 	(void)state;
 	look(allocations, MS);
-	left = (struct allocation_share){ .bytes = 300, .objects = 3 };
+	unseen = (struct allocation_share){ .bytes = 300, .objects = 3 };
 	divide(allocations, false);
 	assert_int_equal(delivered.count, 0);
 	divide(allocations, true);
@@ -536,6 +619,47 @@ static void what_has_no_sample_is_lost_at_the_end(void **state)
 	assert_int_equal(delivered.last.tid, 10);
 	assert_int_equal(delivered.last.time_ns, now_ns);
 	assert_string_equal(delivered.last.process_name, "p");
+	end(allocations);
+}
+
+static void what_waits_at_the_end_is_the_last_sample_s(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	is_allocating = true;
+	waiting = (struct allocation_share){ .bytes = 50, .objects = 5 };
+	for (int i = 0; i < 4; i++) {
+		sample.tid = 20 + i;
+		look(allocations, MS);
+		divided[i] = (struct allocation_share){ .bytes = 1, .objects = 1 };
+	}
+	pass(500 * MS);
+	divide(allocations, false);
+	assert_int_equal(delivered.count, 4);
+	assert_int_equal(delivered.bytes, 4);
+	divide(allocations, true);
+	assert_int_equal(delivered.count, 1);
+	assert_int_equal(delivered.lost, 0);
+	assert_int_equal(delivered.last.tid, 22); /* of its class */
+	assert_int_equal(delivered.last.alloc_bytes, 50);
+	assert_int_equal(delivered.last.alloc_objects, 5);
+	assert_int_equal(delivered.last.time_ns, now_ns);
+	assert_string_equal(delivered.leaf, "kind 7");
+	end(allocations);
+}
+
+static void objects_of_c_have_their_type(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	is_allocating = true;
+	allocation.ctype = 9;
+	look(allocations, MS);
+	divided[0] = (struct allocation_share){ .bytes = 1, .objects = 1 };
+	divide(allocations, true);
+	assert_string_equal(delivered.leaf, "kind 7 ctype 9");
 	end(allocations);
 }
 
@@ -564,6 +688,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(intervals_are_from_look_to_look),
+		cmocka_unit_test(intervals_without_cpu_time_are_left_out),
+		cmocka_unit_test(the_newest_object_is_read_of_native_code),
 		cmocka_unit_test(so_many_vms_are_seen),
 		cmocka_unit_test(windows_and_films_have_a_rate),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
@@ -574,6 +700,8 @@ int main(void)
 		cmocka_unit_test(what_is_no_allocation_of_a_vm_is_no_sample),
 		cmocka_unit_test(so_many_samples_are_kept),
 		cmocka_unit_test(what_has_no_sample_is_lost_at_the_end),
+		cmocka_unit_test(what_waits_at_the_end_is_the_last_sample_s),
+		cmocka_unit_test(objects_of_c_have_their_type),
 		cmocka_unit_test(functions_of_kept_samples_stay),
 	};
 
