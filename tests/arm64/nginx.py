@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""nginx with the Lua module under load, in the emulated arm64 machine.
+"""nginx with the Lua module under load, in an emulated machine: that of this folder, or of tests/kernels.
 
 Each phase of a request does a known share of the work, in a function of its own. A sample in that work
 must have the phase, and the phase's block as its caller. Samplers that are killed leave the worker at work,
-untraced."""
+untraced. By the wall clock, and in dumps, every stack reaches main()."""
 
 import collections
 import re
@@ -15,17 +15,21 @@ import packages
 
 SUITE = "bookworm"  # whose LuaJIT is OpenResty's
 PORT = 8080
-KILLS = 3
+KILLS, DUMPS = 3, 5
 SECONDS, RATE = 6, 50
 # Units of work in each phase of /phases, as in tests/nginx/test_phases.py.
 WORK = {"rewrite": 1, "access": 2, "content": 3, "header_filter": 4, "body_filter": 5, "log": 6, "timer": 7}
 LEAST_SAMPLES, SHARE_OFF = 100, 0.12
 COMMANDS = "ifconfig cat"
+# CPU time that the worker used before ljspy could look: no stack.
+UNSEEN = "[lost: thread asleep when sampled] "
+NATIVE_ROOT = re.compile(r"^_start .*;main \[nginx\];")
+NATIVE_MAIN = re.compile(r"(?m)^ +main \[nginx\]$")
 TEMPLATE = machine.ROOT / "tests/nginx/phases.conf.in"
 
 
-def lay(root):
-    tree = packages.nginx(SUITE, "arm64")
+def lay(root, architecture="arm64"):
+    tree = packages.nginx(SUITE, architecture)
     name = f"nginx-{SUITE}"
     emulator.lay_unpacked(root, tree, packages.loader(tree, tree / "usr/sbin/nginx"), name)
     settings = {"DIRECTORY": "/tmp/nginx", "PACKAGES": f"/{name}", "PORT": PORT, "JIT": "on", "FILES": "/tmp"}
@@ -50,6 +54,8 @@ def commands():
     yield f"ljspy record -p $worker -d {SECONDS}s -r {RATE} -o /tmp/nginx.ljspy 2>&1 | sed 's/^/nginx-figures /'"
     yield "ljspy report /tmp/nginx.ljspy --by phase -f folded -o - | sed 's/^/nginx-record /'"
     yield "ljspy requests -p $worker | sed 's/^/nginx-requests /'"
+    yield "ljspy record --clock wall --native all -p $worker -d 2s -r 25 -f folded -o - 2>/dev/null | sed 's/^/nginx-wall /'"
+    yield f"for n in {' '.join(map(str, range(DUMPS)))}; do ljspy dump --native all -p $worker; done 2>/dev/null | sed 's/^/nginx-dump /'"
     yield f"for n in {' '.join(map(str, range(KILLS)))}; do"
     yield "ljspy record -p $worker -d 60s -r 200 -o /tmp/killed.ljspy 2>/dev/null & sampler=$!"
     yield "sleep 1.$n; kill -9 $sampler; sleep 1"
@@ -82,6 +88,13 @@ def judge(said):
     for phase in {*WORK, *weights}:
         if total and abs(weights[phase] / total - WORK.get(phase, 0) / units) > SHARE_OFF:
             yield f"nginx: {phase} has {weights[phase] / total:.2f}"
+    waited = [line for line in lines_of(said, "wall") if not line.startswith(UNSEEN)]
+    dumped = re.split("(?m)^Thread ", "\n".join(lines_of(said, "dump")))[1:]
+    astray = [stack for stack in waited if not NATIVE_ROOT.search(stack)] + [stack for stack in dumped if not NATIVE_MAIN.search(stack)]
+    working = sum("work " in stack for stack in waited)
+    print(f"nginx by the wall clock: {len(waited)} kinds of stack, {working} in the work; {len(dumped)} stacks dumped, {len(astray)} not whole")
+    if not working or len(dumped) != DUMPS or astray or "[lost" in "".join(waited + dumped):
+        yield f"nginx: by the wall clock and dumped: {astray[:2]}"
     well = [line for line in lines_of(said, "killed") if re.search(r"State: [RS].*TracerPid: 0", line)]
     if len(well) != KILLS:
         yield f"nginx: killed samplers: {lines_of(said, 'killed')}"

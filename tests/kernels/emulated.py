@@ -9,7 +9,8 @@ BUILD has ljspy. On each release's kernel ljspy
 - records a program of tests/programs, whose every stack must be on the program's list;
 - samples, by the wall clock, a parked program, and dumps it: the stack must be the one that
   debug.traceback() gives;
-- is killed while it samples, KILLS times, and the program must run on untraced.
+- is killed while it samples, KILLS times, and the program must run on untraced;
+- does all of this with a worker of nginx under load (tests/arm64/nginx.py).
 
 What was seen goes into the document, unless only some releases are asked for.
 """
@@ -21,9 +22,10 @@ import shutil
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/layouts"), str(ROOT / "tests")]
+sys.path[:0] = [str(ROOT / "tests/layouts"), str(ROOT / "tests"), str(ROOT / "tests/arm64")]
 
 import emulator  # noqa: E402, pylint: disable=wrong-import-position
+import nginx  # noqa: E402, pylint: disable=wrong-import-position
 import packages  # noqa: E402, pylint: disable=wrong-import-position
 import stacks  # noqa: E402, pylint: disable=wrong-import-position
 import written  # noqa: E402, pylint: disable=wrong-import-position
@@ -32,13 +34,13 @@ WORK = ROOT / "build/kernels"
 SUITES = ("bullseye", "bookworm", "trixie")
 EMULATOR = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "1",
             "-icount", "shift=2,sleep=off"]  # 4 ns an instruction
-COMMANDS = "sh mount mkdir sleep grep kill uname poweroff sed cat"
+COMMANDS = f"sh mount mkdir sleep grep kill uname poweroff sed {nginx.COMMANDS}"
 LUAJIT = "luajit-bookworm"
 RECORDED = "calls"
 KILLS = 5
 # Where the parked program is, by names.
 PARKED = r"sorted parked.lua:\d+;table\.sort \[builtin\];.*(third parked.lua:\d+;)+park parked.lua:\d+;usleep "
-HEAD = ["| kernel | stacks of `record` | `--clock wall` | `dump` | ljspy killed |", "|---|---|---|---|---|"]
+HEAD = ["| kernel | stacks of `record` | `--clock wall` | `dump` | ljspy killed | nginx, all of it |", "|---|---|---|---|---|---|"]
 
 
 def kernel_tree(suite):
@@ -81,7 +83,7 @@ def lay_root(suite, build):
     emulator.lay_unpacked(root, tree, packages.loader(tree, tree / "usr/bin/luajit"), LUAJIT)
     shutil.copytree(stacks.PROGRAMS, root / "programs")
     shutil.copy(ROOT / "tests/arm64/parked.lua", root / "programs")
-    emulator.lay_commands(root, commands())
+    emulator.lay_commands(root, [*commands(), *nginx.lay(root, "amd64")])
     return root
 
 
@@ -112,8 +114,12 @@ def judged(said):
     if len(well) != KILLS:
         faults.append(f"killed: {killed}")
     (samples, *_), (lost, *_) = ([line.split()[0] for line in lines_of(said, f"figures {word}")] or "?" for word in ("samples", "lost"))
+    served = list(nginx.judge(said))
+    faults += served
+    (in_nginx, *_) = re.findall(r"nginx-figures samples +(\d+)", said) or "?"
     return [f"{samples} samples, {lost} lost, {verdicts['wrong']} kinds of stack wrong", f"{len(waited)} kind of stack, right",
-            f"{len(dumped)} frames, right", f"{len(well)} of {KILLS} times it ran on, untraced"], faults
+            f"{len(dumped)} frames, right", f"{len(well)} of {KILLS} times it ran on, untraced",
+            f"{in_nginx} samples, " + ("wrong" if served else "right")], faults
 
 
 def main():
