@@ -163,6 +163,11 @@ static struct hash_size *find_hash_size(struct allocation_shares *shares, uint64
 	return &shares->hash_sizes[shares->hash_size_count++];
 }
 
+static void add_part(struct allocation_shares *shares, uint64_t bytes, enum part part, double count)
+{
+	shares->classes[find_part_class(shares, bytes, part)].part_bytes += count * (double)bytes;
+}
+
 /* Count the hash part of a new table. It has doubled until then, or not, as those that samples have met. */
 static void add_hash_part(struct allocation_shares *shares, uint64_t bytes)
 {
@@ -172,14 +177,12 @@ static void add_hash_part(struct allocation_shares *shares, uint64_t bytes)
 		const struct hash_size *size = find_hash_size(shares, bytes, false);
 		const double grown = size && bytes % 2 == 0 ? part * size->grown / (size->first + size->grown)
 							    : 0;
+		const uint64_t old = bytes / 2;
 
-		shares->classes[find_part_class(shares, bytes, PART_FIRST)].part_bytes += (part - grown) *
-											  (double)bytes;
+		add_part(shares, bytes, PART_FIRST, part - grown);
 		if (grown <= 0)
 			return;
-		shares->classes[find_part_class(shares, bytes / 2, PART_GROWN)].part_bytes += grown *
-											      (double)(bytes /
-												       2);
+		add_part(shares, old, PART_GROWN, grown);
 		part = grown;
 	}
 }
@@ -204,8 +207,7 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 		if (objects[i].hash_bytes)
 			add_hash_part(shares, objects[i].hash_bytes);
 		if (objects[i].array_bytes)
-			shares->classes[find_part_class(shares, objects[i].array_bytes, PART_ANY)]
-				.part_bytes += (double)objects[i].array_bytes;
+			add_part(shares, objects[i].array_bytes, PART_ANY, 1);
 	}
 }
 
@@ -286,12 +288,12 @@ static bool add_two_strings(struct allocation_shares *shares, uint64_t bytes)
 static void add_strings(struct allocation_shares *shares, const struct allocated_besides *besides)
 {
 	const uint64_t bytes = besides->bytes - besides->part_bytes;
+	const bool is_one = besides->strings == 1;
 
 	if (besides->bytes <= besides->part_bytes || besides->strings > 2)
 		return;
-	if (besides->strings == 1 && is_string_size(shares, bytes))
-		add_filmed(shares, bytes, true);
-	else if (!add_two_strings(shares, bytes) && besides->strings == 1 && besides->objects == 0)
+	if ((is_one && is_string_size(shares, bytes)) ||
+	    (!add_two_strings(shares, bytes) && is_one && besides->objects == 0))
 		add_filmed(shares, bytes, true);
 }
 

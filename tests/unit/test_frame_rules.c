@@ -27,7 +27,7 @@ __asm__(".text\n"
 	".cfi_undefined 13\n"
 	".cfi_same_value 3\n"
 	"nop\n"
-	".cfi_val_offset 14, -32\n"
+	".cfi_escape 0x14, 14, 4\n" /* DW_CFA_val_offset: 4 * -8; clang's assembler has no name for it */
 	".cfi_def_cfa 6, 16\n"
 	"nop\n"
 	".cfi_undefined 16\n"
