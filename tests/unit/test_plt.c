@@ -55,8 +55,10 @@ static size_t count_named(const char *section, const char *name, size_t *address
 	GElf_Shdr header;
 	size_t count = 0;
 
-	if (!find_section(section, &header) || header.sh_entsize == 0)
+	if (!find_section(section, &header))
 		return 0;
+	if (header.sh_entsize == 0) /* by lld */
+		header.sh_entsize = 16;
 	for (uint64_t begin = header.sh_addr; begin < header.sh_addr + header.sh_size;
 	     begin += header.sh_entsize) {
 		struct plt_entry entry;

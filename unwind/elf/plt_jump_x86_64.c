@@ -21,9 +21,12 @@ bool plt_jump_decode(const uint8_t *code, size_t length, uint64_t address, uint6
 	return true;
 }
 
+/* lld does not tell how long entries are: they have 16 bytes. */
 bool plt_jump_entry(const uint8_t *section, uint64_t offset, uint64_t entry_size, uint64_t *ret_offset)
 {
 	(void)section;
+	if (entry_size == 0)
+		entry_size = 16;
 	if (entry_size != 8 && entry_size != 16)
 		return false;
 	*ret_offset = offset - offset % entry_size;
