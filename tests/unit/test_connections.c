@@ -94,7 +94,13 @@ static void the_array_is_found_by_its_events(void **state)
 
 	(void)state;
 	assert_true(connections_find(&made_up.memory, &members, &found));
-	assert_memory_equal(&found, &connections, sizeof(found));
+	assert_int_equal(found.first, connections.first);
+	assert_int_equal(found.stride, connections.stride);
+	assert_int_equal(found.count, connections.count);
+	assert_int_equal(found.read_events, connections.read_events);
+	assert_int_equal(found.write_events, connections.write_events);
+	assert_int_equal(found.event_bytes, connections.event_bytes);
+	assert_int_equal(found.request_connection, connections.request_connection);
 	/* Two connections are the fewest that tell a size. */
 	made_up.words[FIRST_WORD] = 2;
 	assert_true(connections_find(&made_up.memory, &members, &found));

@@ -21,8 +21,8 @@
 enum { MS = 1000 * 1000, VMS = 9, SHARES_MAX = 5000 };
 
 /* The process: its VMs, and what is known of them. */
-static struct global_state globals[VMS] = { { .g = 1 }, { .g = 2 }, { .g = 3 }, { .g = 4 }, { .g = 5 },
-					    { .g = 6 }, { .g = 7 }, { .g = 8 }, { .g = 9 } };
+static const struct vm_code vm;
+static struct global_state globals[VMS];
 static size_t captured_first, captured_count;
 static bool can_read, knows_objects, in_native;
 static uint64_t total; /* gc.total */
@@ -282,6 +282,8 @@ static struct allocations *begin(void)
 	struct allocations *allocations;
 
 	memset(noted, 0, sizeof(noted));
+	for (size_t i = 0; i < VMS; i++)
+		globals[i] = (struct global_state){ .vm = &vm, .g = i + 1 };
 	captured_first = 0;
 	captured_count = 1;
 	can_read = knows_objects = true;
