@@ -166,7 +166,7 @@ def test_another_lua_is_named(command):
 
 @pytest.mark.parametrize("shell", (False, True), ids=("itself", "in a shell"))
 def test_another_lua_that_ljspy_starts_is_named(shell, tmp_path):
-    argv = [str(ljspy.PACKAGES / "lua5.1/usr/bin/lua5.1"), "-e", "for i = 1, 3e7 do end os.exit(3)"]
+    argv = [str(ljspy.PACKAGES / "lua5.1/usr/bin/lua5.1"), "-e", "for i = 1, 1e8 do end os.exit(3)"]
     if shell:
         argv = ["sh", "-c", f"{shlex.join(argv)}; exit 3"]
     result = ljspy.run("record", "--subprocesses", "-o", tmp_path / "out.svg", "--", *argv)
