@@ -10,7 +10,6 @@ enum {
 	PIECE = 4096,          /* of memory, read at once; the allocator puts new objects side by side */
 	PIECES = 64,           /* kept during a walk */
 	RESIZE_MIN = 64 << 10, /* a smaller one does not matter */
-	COLO_MASK = 0x7f,      /* GCtab.colo; its sign: the array has moved out */
 };
 
 /* The part of global_State that has the counters. */
@@ -230,24 +229,22 @@ static uint64_t walk_field(struct walk *walk, uint64_t address, int32_t offset, 
 static void read_table(struct walk *walk, uint64_t address, struct listed_object *object)
 {
 	const struct layout *layout = walk->layout;
-	const uint64_t colo = walk_field(walk, address, layout->GCtab_colo, 1);
-	const uint64_t hmask = walk_field(walk, address, layout->GCtab_hmask, 4);
-	const bool is_colocated = colo > 0 && colo <= COLO_MASK;
+	const struct table_sizes sizes = table_sizes(
+		layout, walk_field(walk, address, layout->GCtab_asize, 4),
+		walk_field(walk, address, layout->GCtab_hmask, 4),
+		(uint8_t)walk_field(walk, address, layout->GCtab_colo, 1));
 
-	object->bytes = (uint64_t)layout->GCtab_size + (colo & COLO_MASK) * SLOT_SIZE;
-	object->hash_bytes = hmask ? (hmask + 1) * (uint64_t)layout->Node_size : 0;
-	object->array_bytes = is_colocated ? 0
-					   : walk_field(walk, address, layout->GCtab_asize, 4) * SLOT_SIZE;
+	object->bytes = sizes.table;
+	object->hash_bytes = sizes.hash;
+	object->array_bytes = sizes.array;
 }
 
 static uint64_t function_bytes(struct walk *walk, uint64_t object)
 {
 	const struct layout *layout = walk->layout;
-	const uint64_t upvalues = walk_field(walk, object, layout->GCfunc_nupvalues, 1);
 
-	return walk_field(walk, object, layout->GCfunc_ffid, 1) == FF_LUA
-		       ? (uint64_t)layout->GCfuncL_uvptr + upvalues * layout_ref_size(layout)
-		       : (uint64_t)layout->GCfuncC_upvalue + upvalues * SLOT_SIZE;
+	return function_size(layout, walk_field(walk, object, layout->GCfunc_ffid, 1),
+			     walk_field(walk, object, layout->GCfunc_nupvalues, 1));
 }
 
 /* False if it is no object that the list can have; userdata has a list of its own. */

@@ -6,7 +6,6 @@ enum {
 	WHITES = 3,             /* lj_gc.h */
 	LJ_GC_CDATA_FIN = 0x10, /* marked of a cdata */
 	LJ_GC_CDATA_VAR = 0x80, /* ditto; lj_obj.h */
-	COLO_MASK = 0x7f,       /* GCtab.colo; its sign: the array has moved out */
 	STRING_ID_BYTES = 8,    /* GCstr.sid and .hash come between header and len */
 	STRING_PADDING = 4,
 	IR_INSTRUCTION = 8,
@@ -57,15 +56,13 @@ static bool size_of_table(struct heap_reading *reading, const uint8_t *object, s
 	const struct layout *layout = reading->layout;
 	const uint64_t asize = heap_field(object, layout->GCtab_asize, 4),
 		       hmask = heap_field(object, layout->GCtab_hmask, 4);
-	const int8_t colo = (int8_t)heap_field(object, layout->GCtab_colo, 1);
+	const struct table_sizes sizes = table_sizes(layout, asize, hmask,
+						     (uint8_t)heap_field(object, layout->GCtab_colo, 1));
 	const uint64_t nodes = hmask ? hmask + 1 : 0;
 	uint64_t used = 0;
 	bool readable = true;
 
-	node->bytes = (uint64_t)layout->GCtab_size + (uint64_t)(colo & COLO_MASK) * SLOT_SIZE +
-		      nodes * (uint64_t)layout->Node_size;
-	if (colo <= 0)
-		node->bytes += asize * SLOT_SIZE;
+	node->bytes = sizes.table + sizes.hash + sizes.array;
 	if (asize)
 		readable &= count_used(reading, heap_ref(reading, object, layout->GCtab_array), asize,
 				       SLOT_SIZE, &used);
@@ -84,11 +81,9 @@ static bool size_of_table(struct heap_reading *reading, const uint8_t *object, s
 static bool size_of_function(struct heap_reading *reading, const uint8_t *object, struct heap_node *node)
 {
 	const struct layout *layout = reading->layout;
-	uint64_t upvalues = heap_field(object, layout->GCfunc_nupvalues, 1);
 
-	node->bytes = heap_field(object, layout->GCfunc_ffid, 1) == FF_LUA
-			      ? (uint64_t)layout->GCfuncL_uvptr + upvalues * reading->ref
-			      : (uint64_t)layout->GCfuncC_upvalue + upvalues * SLOT_SIZE;
+	node->bytes = function_size(layout, heap_field(object, layout->GCfunc_ffid, 1),
+				    heap_field(object, layout->GCfunc_nupvalues, 1));
 	return true;
 }
 

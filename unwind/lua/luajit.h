@@ -100,6 +100,31 @@ static inline uint64_t gc_estimate_offset(const struct layout *layout)
 	       (layout->bytecode == BYTECODE_V20 ? sizeof(uint32_t) : 0);
 }
 
+/* What the allocator was asked for: a table with its colocated array, and its parts (lj_tab.c: newtab, lj_tab_free). */
+struct table_sizes {
+	uint64_t table, hash, array;
+};
+
+/* colo is GCtab.colo: slots of a colocated array; its sign says that the array has moved out. */
+static inline struct table_sizes table_sizes(const struct layout *layout, uint64_t asize, uint64_t hmask,
+					     uint8_t colo)
+{
+	const uint8_t moved_out = 0x80;
+
+	return (struct table_sizes){
+		.table = (uint64_t)layout->GCtab_size + (uint64_t)(colo & ~moved_out) * SLOT_SIZE,
+		.hash = hmask ? (hmask + 1) * (uint64_t)layout->Node_size : 0,
+		.array = colo == 0 || (colo & moved_out) ? asize * SLOT_SIZE : 0,
+	};
+}
+
+/* What the allocator was asked for a function (lj_func.c: func_newL, lj_func_newC). */
+static inline uint64_t function_size(const struct layout *layout, uint64_t ffid, uint64_t upvalues)
+{
+	return ffid == FF_LUA ? (uint64_t)layout->GCfuncL_uvptr + upvalues * layout_ref_size(layout)
+			      : (uint64_t)layout->GCfuncC_upvalue + upvalues * SLOT_SIZE;
+}
+
 /* The tag of a tagged value. */
 static inline int32_t tvalue_tag(bool gc64, uint64_t value)
 {
