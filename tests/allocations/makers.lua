@@ -1,11 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Functions that know what they allocate: makers.lua SECONDS WORK BALLAST
 -- WORK: how much arithmetic comes with each call; BALLAST: megabytes that stay alive.
--- Prints a line for each function: its name, and the bytes that it has allocated.
 local seconds, work, ballast = tonumber(arg[1]), tonumber(arg[2]), tonumber(arg[3])
-local sink, made = {}, {}
-for i = 1, 64 do sink[i] = false end
-local number = 0
 
 local function empty(i) local t = {} t[1] = i return t end
 local function list(i) return { i, 2, 3, 4 } end
@@ -28,44 +24,5 @@ local function spend(i)
   return x
 end
 
-local spent = 0
-local function round()
-  for _, maker in ipairs(makers) do
-    local make = maker[2]
-    for _ = 1, maker[3] do
-      number = number + 1
-      sink[number % 64 + 1] = make(number)
-      spent = spent + spend(number)
-    end
-  end
-end
-
-for _ = 1, 300 do round() end
-
--- What one call allocates, with the collector stopped.
-for _, maker in ipairs(makers) do
-  local make, before = maker[2]
-  for pass = 1, 2 do -- the first pass is for the compiler
-    collectgarbage() collectgarbage("stop")
-    before = collectgarbage("count")
-    for _ = 1, 2000 do
-      number = number + 1
-      sink[number % 64 + 1] = make(number)
-    end
-    maker[4] = (collectgarbage("count") - before) * 1024 / 2000
-  end
-  collectgarbage("restart")
-end
-
-local kept = {}
-for i = 1, ballast * 1024 do kept[i] = string.rep("b", 1000) .. i end
-collectgarbage()
-
-io.stdout:write("ready\n") io.stdout:flush()
-local rounds, stop = 0, os.clock() + seconds
-while os.clock() < stop do
-  for _ = 1, 20 do round() end
-  rounds = rounds + 20
-end
-for _, maker in ipairs(makers) do print(maker[1], maker[4] * maker[3] * rounds) end
-print("the end")
+local run_rounds = dofile(arg[0]:match(".*/") .. "rounds.lua")
+run_rounds(makers, seconds, ballast * 1024, spend)

@@ -36,6 +36,12 @@ CTYPE_SHARE = 0.03
 TOTAL = 0.12
 
 
+def path_of(program):
+    path = PROGRAMS[program]
+    if not path.exists():
+        pytest.skip(f"{path} is not to be had")
+    return path
+
 
 def lines_of_functions(program=MAKERS):
     return {
@@ -75,9 +81,7 @@ def maker_of(functions, lines):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_functions_have_what_they_allocate(program, jit, tmp_path):
-    path = PROGRAMS[program]
-    if not path.exists():
-        pytest.skip(f"{path} is not to be had")
+    path = path_of(program)
     truth, recording, _ = record(path, jit, tmp_path, 5, 10)
     samples, lines = recording["samples"], lines_of_functions()
     total, seen, words = sum(truth.values()), dict.fromkeys(truth, 0), set()
@@ -105,9 +109,7 @@ def test_functions_have_what_they_allocate(program, jit, tmp_path):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_any_recording_tells_how_much_was_allocated(program, jit, tmp_path):
-    path = PROGRAMS[program]
-    if not path.exists():
-        pytest.skip(f"{path} is not to be had")
+    path = path_of(program)
     truth, recording, text = record(path, jit, tmp_path, 5, 10, options=())
     expected = sum(truth.values()) * recording["figures"]["target_cpu_ms"] / 1000 / SECONDS
     amount, unit = re.search(r"^About ([\d.]+) ([MG])B allocated, for each cycle [\d.]+ MB at most\.$", text, re.MULTILINE).groups()
@@ -122,9 +124,7 @@ CTYPES = {"points": "struct point", "pictures": "struct pixels", "longs": "int64
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_c_objects_have_the_names_of_their_types(program, jit, tmp_path):
-    path = PROGRAMS[program]
-    if not path.exists():
-        pytest.skip(f"{path} is not to be had")
+    path = path_of(program)
     truth, recording, _ = record(path, jit, tmp_path, program=CDATA)
     samples, total = recording["samples"], sum(truth.values())
     seen = dict.fromkeys(CTYPES.values(), 0)
