@@ -17,6 +17,7 @@
 -- stack: main run_resume lua_getfield
 -- stack: main run_call (lua_call) @finalizes [newproxy]
 -- stack: main run_call (lua_call) @finalizes [getmetatable]
+-- stack: main run_call (lua_call) @finalizes [collectgarbage] lua_gc
 -- stack: main run_call (lua_call) @finalizes [collectgarbage] lua_gc @finalizer work
 -- stack: main run_call (lua_call) @finalizes [collectgarbage] lua_gc __gc work
 -- stack: main run_call (lua_call) @is_hooked with_hook (lua_call) @hooked work in_hook burn
@@ -35,9 +36,11 @@
 -- stack: main run_call (lua_call) @is_called_back [ffi.clib.__index]
 -- stack: main run_call (lua_call) @is_called_back ([ffi.__call]) @compare_cdata [ffi.__index]
 -- stack: main run_call (lua_call) @is_called_back ([ffi.__call]) @compare_cdata burn_in_c burn
+-- stack: main run_call (lua_call) @makes_garbage
 -- stack: main run_call (lua_call) @makes_garbage [tostring]
 -- stack: main run_call (lua_call) @parses [loadstring] lua_loadx
 -- stack: main run_call (lua_call) @compiles [jit.flush]
+-- stack: main run_call (lua_call) @compiles
 -- stack: main run_call (lua_call) @compiles hot
 local ffi = require("ffi")
 ffi.cdef [[
