@@ -14,8 +14,8 @@
 
 enum {
 	HEAP = 0x100000,
-	HEAP_BYTES = 0x100000,
-	OBJECT_BYTES = 24, /* some headers cross into another page */
+	HEAP_BYTES = 0x100000 + 1024 * 4096, /* more pages than are cached */
+	OBJECT_BYTES = 24,                   /* some headers cross into another page */
 	COUNT = 1000,
 	G = 0x20000,
 	CURRENTWHITE = 7, /* offsets in the global_State */
@@ -384,6 +384,56 @@ static void slices_are_bounded(void **state)
 
 /*---- Lists that are none ----*/
 
+/* Slices until the list is broken; the most reads of one. */
+static size_t count_slices_to_broken(struct object_walk *walk, size_t *ret_most)
+{
+	size_t slices = 0, most = 0;
+	enum object_walk_step step;
+
+	do {
+		target.reads = 0;
+		object_walk_begin_slice(walk);
+		step = go_on(walk);
+		slices++;
+		if (target.reads > most)
+			most = target.reads;
+	} while (step == OBJECT_WALK_PAUSE);
+	assert_int_equal(step, OBJECT_WALK_BROKEN);
+	*ret_most = most;
+	return slices;
+}
+
+static void a_circle_of_dead_objects_ends(void **state)
+{
+	const size_t far = 1024 * 4096; /* its page takes the place of the first one: each step is a read */
+	struct object_walk *walk = begin();
+	uint8_t *other = &target.heap[far];
+	size_t most;
+
+	(void)state;
+	set_object(0, HEAP + far, WHITE1, GCT_TABLE);
+	memcpy(other, &(uint64_t){ HEAP }, sizeof(uint64_t));
+	other[8] = WHITE1;
+	other[9] = GCT_TABLE;
+	assert_in_range(count_slices_to_broken(walk, &most), 2, 260);
+	/* A slice pays 33 for each step, up to nine times what one with live objects pays. */
+	assert_in_range(most, 1000, 9 * 8192 / 32);
+	object_walk_free(walk);
+}
+
+static void a_circle_of_live_objects_ends(void **state)
+{
+	struct object_walk *walk = begin();
+	size_t most;
+
+	(void)state;
+	set_object(1, object(0), WHITE0, GCT_TABLE);
+	/* As many as a list might have, but not again and again. */
+	assert_in_range(count_slices_to_broken(walk, &most), (1 << 20) / 8192, 3 * (1 << 20) / 8192 + 8);
+	assert_in_range(most, 1, 20);
+	object_walk_free(walk);
+}
+
 static void a_list_that_leads_nowhere_is_broken(void **state)
 {
 	static const uint64_t nowhere[] = { UNMAPPED, HEAP + 4, HEAP + HEAP_BYTES };
@@ -445,6 +495,8 @@ int main(void)
 		cmocka_unit_test(an_object_of_another_type_is_no_survivor),
 		cmocka_unit_test(a_slice_that_does_not_count_is_walked_again),
 		cmocka_unit_test(slices_are_bounded),
+		cmocka_unit_test(a_circle_of_dead_objects_ends),
+		cmocka_unit_test(a_circle_of_live_objects_ends),
 		cmocka_unit_test(a_list_that_leads_nowhere_is_broken),
 		cmocka_unit_test(a_list_that_is_mended_meanwhile_is_walked_again),
 		cmocka_unit_test(a_global_state_that_cannot_be_read_is_broken),

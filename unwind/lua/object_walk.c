@@ -11,14 +11,17 @@ enum {
 	PAGES = 1024, /* cached during a slice */
 	PAGES_AT_ONCE = 8,
 	/* The cost limit of a slice keeps it below a millisecond. */
-	SLICE_COST = 8192,        /* each object costs 1 */
-	READ_COST = 32,           /* of a read */
-	RESTARTS_MAX = 1024,      /* a target may run whole GC cycles while ljspy waits for a CPU */
-	LINKS = 16,               /* last links, which must still hold for the walk to continue */
-	ANCHORS = 64,             /* objects to continue from if they do not */
-	ANCHOR_EACH = 16,         /* every so many objects, one becomes an anchor */
-	OBJECT_BYTES_MIN = 16,    /* no object is smaller */
-	OBJECTS_BEYOND = 1 << 20, /* allowance beyond the heap's size, as the heap may grow meanwhile */
+	SLICE_COST = 8192,             /* each object costs 1 */
+	READ_COST = 32,                /* of a read */
+	OVERTIME_MAX = 8 * SLICE_COST, /* of a slice that meets only dead objects, or goes round among them */
+	FRUITLESS_MAX = 256,           /* slices that got nowhere in that */
+	LONG_MAX = 2,                  /* walks that were longer than the list can be */
+	RESTARTS_MAX = 1024,           /* a target may run whole GC cycles while ljspy waits for a CPU */
+	LINKS = 16,                    /* last links, which must still hold for the walk to continue */
+	ANCHORS = 64,                  /* objects to continue from if they do not */
+	ANCHOR_EACH = 16,              /* every so many objects, one becomes an anchor */
+	OBJECT_BYTES_MIN = 16,         /* no object is smaller */
+	OBJECTS_BEYOND = 1 << 20,      /* allowance beyond the heap's size, as the heap may grow meanwhile */
 };
 
 /* GCState (lj_obj.h), lj_gc.h */
@@ -57,6 +60,8 @@ struct object_walk {
 	uint64_t visited_max;
 	struct position at, slice; /* now, and at the slice's start */
 	unsigned int left;         /* of SLICE_COST */
+	unsigned int overtime;     /* cost of this slice beyond that */
+	unsigned int fruitless, long_walks;
 	bool has_begun, broken;
 };
 
@@ -95,7 +100,10 @@ static struct page *page_of(struct object_walk *walk, uint64_t address)
 
 static void pay(struct object_walk *walk, unsigned int cost)
 {
-	walk->left -= cost < walk->left ? cost : walk->left;
+	unsigned int paid = cost < walk->left ? cost : walk->left;
+
+	walk->left -= paid;
+	walk->overtime += cost - paid;
 }
 
 /* Read several pages at once: objects created in sequence lie side by side. */
@@ -257,6 +265,7 @@ void object_walk_begin_slice(struct object_walk *walk)
 		walk->pages[i].address = 0;
 	walk->slice = walk->at;
 	walk->left = SLICE_COST;
+	walk->overtime = 0;
 	if (!walk->at.ended)
 		walk->broken = !find_position(walk);
 	walk->has_begun = true;
@@ -299,6 +308,22 @@ static bool may_rest(struct object_walk *walk)
 	return read_header(walk, walk->at.next, &header) && !is_dead(walk, &header);
 }
 
+/* Once more from where the slice began. Later there may be less to free on the way; a circle stays one. */
+static enum object_walk_step give_slice_up(struct object_walk *walk)
+{
+	object_walk_undo_slice(walk);
+	walk->broken = ++walk->fruitless > FRUITLESS_MAX;
+	return walk->broken ? OBJECT_WALK_BROKEN : OBJECT_WALK_PAUSE;
+}
+
+/* Where the list leads nowhere, it may have changed meanwhile. False if that has been so too often. */
+static bool try_again(struct object_walk *walk)
+{
+	if (walk->at.visited >= walk->visited_max && ++walk->long_walks > LONG_MAX)
+		return false;
+	return begin_again(walk);
+}
+
 enum object_walk_step object_walk_next(struct object_walk *walk, uint64_t *ret_object)
 {
 	while (!walk->broken) {
@@ -312,9 +337,11 @@ enum object_walk_step object_walk_next(struct object_walk *walk, uint64_t *ret_o
 			return OBJECT_WALK_END;
 		if (walk->left == 0 && may_rest(walk))
 			return OBJECT_WALK_PAUSE;
+		if (walk->overtime > OVERTIME_MAX)
+			return give_slice_up(walk);
 		pay(walk, 1);
 		if (!step(walk, &header)) {
-			walk->broken = !begin_again(walk);
+			walk->broken = !try_again(walk);
 			continue;
 		}
 		if (header.gct == walk->gct && object != walk->vmthread && !is_dead(walk, &header)) {

@@ -9,6 +9,10 @@
  * begun and the last objects still lead to it. Otherwise it continues at an earlier
  * object that survived the new cycle, or else it starts over. LuaJIT adds new
  * objects at the front: the walk does not see those created after its start.
+ *
+ * A slice that meets dead objects only is given up in the end, and walked again from where it began: the
+ * sweep may have freed them then. If that does not help for long, the walk is broken; so it is if it visits
+ * more objects than there can be.
  */
 #ifndef LJSPY_OBJECT_WALK_H
 #define LJSPY_OBJECT_WALK_H
