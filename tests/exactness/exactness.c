@@ -204,6 +204,12 @@ static void count_lost(struct session *session, const char *reason)
 			session->lost[i]++;
 }
 
+/* Calls through the FFI lie behind the interpreter, where there is an FFI. */
+static bool is_in_vm(const struct vm_code *vm, uint64_t pc)
+{
+	return pc >= vm->begin && (pc < vm->end || pc < vm->ffi_call_end);
+}
+
 /* at: the instruction of the program that is looked at. */
 static int judge(struct session *session, const struct registers *registers, uint64_t at, int position)
 {
@@ -221,6 +227,9 @@ static int judge(struct session *session, const struct registers *registers, uin
 	lua_process_note_unwound(session->process, &session->hints);
 	if (!stack_text_fill(&stack, frames, count))
 		return -E2BIG;
+	/* Machine code stores a position some instructions after it has begun its line, or never. */
+	stack.compiled |= !is_in_vm(session->global.vm, registers->pc) &&
+			  !lua_process_in_native(session->process);
 	verdict = session->in_order ? truth_follow(session->truth, position, &stack)
 				    : truth_judge(session->truth, position, &stack);
 	if (verdict == VERDICT_RIGHT && stack.unknown_lines)
@@ -239,12 +248,6 @@ static void refresh_at_times(struct session *session)
 {
 	if (++session->stepped % REFRESH_INTERVAL == 0)
 		lua_process_refresh(session->process, false);
-}
-
-/* Calls through the FFI lie behind the interpreter, where there is an FFI. */
-static bool is_in_vm(const struct vm_code *vm, uint64_t pc)
-{
-	return pc >= vm->begin && (pc < vm->end || pc < vm->ffi_call_end);
 }
 
 /* Look from within a signal's handler, and have it return. */

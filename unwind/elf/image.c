@@ -37,6 +37,64 @@ static void free_modules(struct image *image)
 	image->module_count = 0;
 }
 
+struct segments {
+	Elf64_Phdr headers[PROGRAM_HEADERS_MAX];
+	size_t count;
+	uint64_t bias; /* where they are, less where they asked to be */
+};
+
+/* False unless the module begins as an ELF file with a segment at its beginning. */
+static bool read_segments(struct memory *text, const struct module *module, struct segments *ret_segments)
+{
+	Elf64_Ehdr elf;
+
+	if (memory_read(text, module->base, &elf, sizeof(elf)) != MEMORY_OK ||
+	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    elf.e_phentsize != sizeof(Elf64_Phdr) || elf.e_phnum > PROGRAM_HEADERS_MAX ||
+	    memory_read(text, module->base + elf.e_phoff, ret_segments->headers,
+			elf.e_phnum * sizeof(Elf64_Phdr)) != MEMORY_OK)
+		return false;
+	ret_segments->count = elf.e_phnum;
+	for (size_t i = 0; i < elf.e_phnum; i++) {
+		const Elf64_Phdr *segment = &ret_segments->headers[i];
+
+		if (segment->p_type == PT_LOAD && segment->p_offset == 0) {
+			ret_segments->bias = module->base - segment->p_vaddr;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The loadable segments of an ELF file come by ascending address (ELF, "Program Loading"). */
+static void find_holes(struct memory *text, struct module *module)
+{
+	struct segments segments;
+	uint64_t end = 0;
+
+	module->hole_count = 0;
+	if (!read_segments(text, module, &segments))
+		return;
+	for (size_t i = 0; i < segments.count; i++) {
+		const Elf64_Phdr *segment = &segments.headers[i];
+		const uint64_t begin = segments.bias + segment->p_vaddr;
+
+		if (segment->p_type != PT_LOAD)
+			continue;
+		if (end && begin > end && module->hole_count < MODULE_HOLES_MAX)
+			module->holes[module->hole_count++] = (struct module_hole){ end, begin };
+		end = begin + segment->p_memsz;
+	}
+}
+
+static bool is_hole(const struct module *module, uint64_t address)
+{
+	for (unsigned int i = 0; i < module->hole_count; i++)
+		if (address >= module->holes[i].begin && address < module->holes[i].end)
+			return true;
+	return false;
+}
+
 void image_set_modules(struct image *image, struct module *modules, size_t count)
 {
 	free_modules(image);
@@ -45,6 +103,8 @@ void image_set_modules(struct image *image, struct module *modules, size_t count
 		qsort(modules, count, sizeof(*modules), compare_modules);
 	image->modules = modules;
 	image->module_count = count;
+	for (size_t i = 0; i < count; i++)
+		find_holes(image_text(image), &modules[i]);
 }
 
 void image_set_root(struct image *image, const char *root)
@@ -70,7 +130,7 @@ struct module *image_find(const struct image *image, uint64_t address)
 		else if (address >= image->modules[middle].end)
 			low = middle + 1;
 		else
-			return &image->modules[middle];
+			return is_hole(&image->modules[middle], address) ? NULL : &image->modules[middle];
 	}
 	return NULL;
 }
@@ -162,29 +222,14 @@ static bool read_unwind_header(struct memory *text, uint64_t address, const stru
 
 static bool find_unwind_table(struct memory *text, struct module *module)
 {
-	Elf64_Ehdr elf;
-	Elf64_Phdr segments[PROGRAM_HEADERS_MAX];
-	uint64_t bias = 0;
-	bool biased = false;
+	struct segments segments;
 
-	if (memory_read(text, module->base, &elf, sizeof(elf)) != MEMORY_OK ||
-	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    elf.e_phentsize != sizeof(*segments) || elf.e_phnum > PROGRAM_HEADERS_MAX)
+	if (!read_segments(text, module, &segments))
 		return false;
-	if (memory_read(text, module->base + elf.e_phoff, segments, elf.e_phnum * sizeof(*segments)) !=
-	    MEMORY_OK)
-		return false;
-	for (size_t i = 0; i < elf.e_phnum; i++)
-		if (segments[i].p_type == PT_LOAD && segments[i].p_offset == 0) {
-			bias = module->base - segments[i].p_vaddr;
-			biased = true;
-		}
-	if (!biased)
-		return false;
-	for (size_t i = 0; i < elf.e_phnum; i++) {
-		uint64_t address = bias + segments[i].p_vaddr;
+	for (size_t i = 0; i < segments.count; i++) {
+		uint64_t address = segments.bias + segments.headers[i].p_vaddr;
 
-		if (segments[i].p_type == PT_GNU_EH_FRAME && address >= module->begin &&
+		if (segments.headers[i].p_type == PT_GNU_EH_FRAME && address >= module->begin &&
 		    address < module->end)
 			return read_unwind_header(text, address, module, &module->unwind_table);
 	}

@@ -32,6 +32,16 @@ struct unwind_table {
 	uint64_t entry_count;
 };
 
+/*
+ * Between two segments of a module. Other things may be mapped there, LuaJIT's machine code among them: on arm64
+ * the linker aligns segments by 64 KiB.
+ */
+struct module_hole {
+	uint64_t begin, end;
+};
+
+enum { MODULE_HOLES_MAX = 4 }; /* more are not kept */
+
 struct module {
 	uint64_t begin, end;      /* whole mapped extent */
 	uint64_t base;            /* where its ELF header is mapped */
@@ -40,7 +50,9 @@ struct module {
 	char *file;               /* a path by which ljspy can open its file; owned likewise; NULL if none */
 	bool made;                /* no ELF file: code that was made at run time, through a file */
 	const struct vm_code *vm; /* the VM recognised in it, or NULL */
-	const struct vm_code *unknown_vm; /* a VM of unknown layout, with addresses only; or NULL */
+	const struct vm_code *unknown_vm;           /* a VM of unknown layout, with addresses only; or NULL */
+	struct module_hole holes[MODULE_HOLES_MAX]; /* by the image */
+	unsigned int hole_count;
 	struct unwind_table unwind_table;
 };
 
@@ -76,7 +88,7 @@ const char *image_root(const struct image *image);
 size_t image_module_count(const struct image *image);
 struct module *image_module(const struct image *image, size_t index);
 
-/* The module that holds the address, or NULL. */
+/* The module that holds the address, or NULL, also in a hole. */
 struct module *image_find(const struct image *image, uint64_t address);
 
 /* Is pc in no module, or in a made one? Code there, if any, may change. */
