@@ -12,7 +12,7 @@
 
 /* Zeroed memory has no sample. */
 struct gc_allocated {
-	uint64_t cpu_ns, marked_ns; /* of samples that know the heap, and of those of them with has_marked */
+	uint64_t used_ns, marked_ns; /* of samples that know the heap, and of those of them with has_marked */
 	uint64_t unmarked_bytes, marked_bytes;
 };
 

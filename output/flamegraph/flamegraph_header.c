@@ -106,7 +106,7 @@ void flamegraph_header_fill(struct flamegraph_header *header, const struct sessi
 			    const struct figures *figures)
 {
 	const bool is_heap = !weight_is_sampled(session->clock);
-	char title[SESSION_TITLE_SIZE];
+	char title[SESSION_TITLE_SIZE], bytes[FIGURES_BYTES_SIZE];
 
 	header->count = 0;
 	session_title(session, title);
@@ -122,6 +122,8 @@ void flamegraph_header_fill(struct flamegraph_header *header, const struct sessi
 	if (is_heap)
 		return;
 	add_lost(header, figures);
+	if (figures_uncertain_bytes(figures, bytes))
+		add_line(header, "%s", bytes);
 	add_cost(header, figures);
 }
 

@@ -24,6 +24,7 @@ struct report {
 	FILE *out;
 	const struct session *session;
 	uint64_t recorded; /* samples, shown or not */
+	const struct figures *figures;
 	struct tally tally;
 	const struct view *view;
 	double min_share;
@@ -159,7 +160,7 @@ static void write_allocated(struct report *report)
 {
 	const struct gc_bill *bill = &report->tally.gc;
 	const enum weight_kind weight = report->view->weight;
-	char amount[AMOUNT_SIZE];
+	char amount[AMOUNT_SIZE], bytes[FIGURES_BYTES_SIZE];
 
 	if (weights[weight].clock != WEIGHT_ALLOC_BYTES)
 		return;
@@ -176,6 +177,8 @@ static void write_allocated(struct report *report)
 	if (bill->cycles)
 		fprintf(report->out, "For each cycle of the collector, %s at most.\n",
 			amount_alone(weight, report->tally.all_ns / bill->cycles, amount));
+	if (figures_uncertain_bytes(report->figures, bytes))
+		fprintf(report->out, "%s.\n", bytes);
 }
 
 /* Write what the collector took. */
@@ -437,6 +440,7 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 		.out = out,
 		.session = session,
 		.recorded = figures->samples,
+		.figures = figures,
 		.view = view,
 		.min_share = (view->min_percent > 0 ? view->min_percent : VIEW_TEXT_MIN_PERCENT) / 100,
 	};

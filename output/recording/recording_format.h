@@ -27,7 +27,7 @@
  *	function  = kind:uint firstline:uint name:ref file:ref module:ref [ root:uint ]
  *	stack     = caller:ref function:ref line:uint certainty
  *	thread    = pid:uint tid:uint process_name:ref thread_name:ref
- *	sample    = after:uint thread:ref leaf:ref state gc [ heap:sint ] [ allocated:uint step:uint ]
+ *	sample    = after:uint thread:ref leaf:ref state gc [ heap:sint ] [ allocated:uint used:uint step:uint ]
  *	            phase:ref [ wait:ref ] cpu:uint wall:sint
  *	            [ bytes:uint objects:uint ]
  *	request   = route:ref method:ref host:ref status:uint subrequest:uint
@@ -43,7 +43,7 @@
  *	            7 6 5 4 3 2 1 0
  *	state     = V V V V V T T T	T: enum thread_state, V: enum vm_state
  *	gc        = - S A H M P P P	P: enum gc_phase, M: has_marked, H: heap,
- *					A: bytes and objects, S: allocated and step
+ *					A: bytes and objects, S: allocated, used and step
  *	certainty = - - - - - J C C	C: enum frame_certainty, J: compiled code
  *
  * A stack is its caller's stack with one frame on top; line is the frame's
@@ -73,8 +73,9 @@
  * kind FRAME_ALLOCATED: what was allocated is the leaf, bytes and objects are estimates of how
  * much.
  *
- * What the VM has allocated since its previous sample, in bytes, and for how long the
- * collector's step has run, in nanoseconds, are there since version 8.
+ * What the VM has allocated since its previous sample, in bytes, how much CPU time its
+ * thread has used since then, and for how long the collector's step has run, in
+ * nanoseconds, are there since version 8.
  *
  * Properties describe the session, as texts or decimal numbers. A later one
  * replaces an earlier one of the same name; readers skip unknown names. The
@@ -82,8 +83,8 @@
  * start_unix_ns and start_ns as in struct session; home_boot, home_root,
  * home_directory, home_pid, home_start_ticks and home_began_unix_ns as in struct
  * session_home (of older recordings these are unknown); and at the end duration_ns,
- * missed_ticks, dropped, away_ns, undisturbed, self_cpu_ns, target_cpu_ns and
- * rate_asked_uhz (millionths of a hertz) as in struct figures. labels_PID holds lines
+ * missed_ticks, dropped, away_ns, undisturbed, self_cpu_ns, target_cpu_ns,
+ * alloc_estimated, alloc_least and rate_asked_uhz (millionths of a hertz) as in struct figures. labels_PID holds lines
  * "name=value\n" that say which service, pod and container that process is. All other
  * figures follow from the samples. Pauses are the histogram of how long
  * threads were held: the longest pause in nanoseconds, then pairs: the number

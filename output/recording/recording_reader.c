@@ -434,6 +434,7 @@ static bool take_gc(struct recording_reader *reader, struct thread *thread, stru
 		sample->gc.heap_bytes = thread->heap_bytes += change;
 	}
 	return !(gc & GC_HAS_STEP) || (record_take_uint(reader->block, &sample->gc.allocated_bytes) &&
+				       record_take_uint(reader->block, &sample->gc.used_ns) &&
 				       record_take_uint(reader->block, &sample->gc.step_ns));
 }
 
@@ -607,6 +608,8 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 		{ "undisturbed", &figures->undisturbed },
 		{ "self_cpu_ns", &figures->self_cpu_ns },
 		{ "target_cpu_ns", &figures->target_cpu_ns },
+		{ "alloc_estimated", &figures->alloc_estimated },
+		{ "alloc_least", &figures->alloc_least },
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

@@ -456,7 +456,7 @@ static bool is_allocation(const struct sample *sample)
 static void put_gc(struct recording_writer *writer, const struct sample *sample, struct thread *thread)
 {
 	const struct sample_gc *gc = &sample->gc;
-	const bool has_step = gc->allocated_bytes || gc->step_ns;
+	const bool has_step = gc->allocated_bytes || gc->used_ns || gc->step_ns;
 
 	record_put_byte(writer->block, gc->phase | (gc->has_marked ? GC_HAS_MARKED : 0u) |
 					       (gc->heap_bytes ? GC_HAS_HEAP : 0u) |
@@ -468,6 +468,7 @@ static void put_gc(struct recording_writer *writer, const struct sample *sample,
 	}
 	if (has_step) {
 		record_put_uint(writer->block, gc->allocated_bytes);
+		record_put_uint(writer->block, gc->used_ns);
 		record_put_uint(writer->block, gc->step_ns);
 	}
 }
@@ -680,6 +681,10 @@ int recording_writer_finish(struct recording_writer *writer, const struct sessio
 		error = put_number(writer, "self_cpu_ns", figures->self_cpu_ns);
 	if (!error)
 		error = put_number(writer, "target_cpu_ns", figures->target_cpu_ns);
+	if (!error && figures->alloc_estimated)
+		error = put_number(writer, "alloc_estimated", figures->alloc_estimated);
+	if (!error && figures->alloc_least)
+		error = put_number(writer, "alloc_least", figures->alloc_least);
 	if (!error)
 		error = put_number(writer, "rate_asked_uhz", (uint64_t)(figures->rate_asked_hz * 1e6));
 	if (!error)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "output/sample/amount_text.h"
 #include "output/sample/functions.h"
 
 static const char *const certainty_names[CERTAINTY_COUNT] = {
@@ -79,6 +80,8 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	sum->duration_ns += figures->duration_ns;
 	sum->self_cpu_ns += figures->self_cpu_ns;
 	sum->target_cpu_ns += figures->target_cpu_ns;
+	sum->alloc_estimated += figures->alloc_estimated;
+	sum->alloc_least += figures->alloc_least;
 	sum->target_cpu_unknown |= figures->target_cpu_unknown;
 	if (figures->rate_asked_hz > sum->rate_asked_hz)
 		sum->rate_asked_hz = figures->rate_asked_hz;
@@ -143,9 +146,35 @@ static void print_frames(FILE *out, const struct figures *figures)
 		percent(figures->frames[CERTAINTY_FUNCTION], frames));
 }
 
+const char *figures_uncertain_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE])
+{
+	const char *before = "";
+	char amount[AMOUNT_SIZE];
+	size_t length = 0;
+
+	ret_text[0] = '\0';
+	if (figures->alloc_estimated > 0) {
+		length += (size_t)snprintf(ret_text, FIGURES_BYTES_SIZE, "%s are estimated",
+					   amount_bytes(figures->alloc_estimated, amount));
+		before = ", ";
+	}
+	if (figures->alloc_least > 0)
+		length += (size_t)snprintf(ret_text + length, FIGURES_BYTES_SIZE - length,
+					   "%s%s may be any more", before,
+					   amount_bytes(figures->alloc_least, amount));
+	if (length > 0)
+		snprintf(ret_text + length, FIGURES_BYTES_SIZE - length,
+			 ": cycles of the collector are shorter than the time between samples");
+	return length > 0 ? ret_text : NULL;
+}
+
 void figures_print(FILE *out, const struct figures *figures)
 {
+	char bytes[FIGURES_BYTES_SIZE];
+
 	print_samples(out, figures);
+	if (figures_uncertain_bytes(figures, bytes))
+		fprintf(out, "bytes    %s\n", bytes);
 	if (figures->undisturbed > 0)
 		fprintf(out,
 			"calls    %" PRIu64
@@ -220,6 +249,15 @@ static json_t *frames_json(const struct figures *figures)
 	return object;
 }
 
+static json_t *allocated_json(const struct figures *figures)
+{
+	json_t *object = json_object();
+
+	set(&object, "estimated", count_json(figures->alloc_estimated));
+	set(&object, "least", count_json(figures->alloc_least));
+	return object;
+}
+
 static json_t *rate_json(const struct figures *figures)
 {
 	json_t *object = json_object();
@@ -243,6 +281,7 @@ json_t *figures_json(const struct figures *figures)
 	set(&object, "duration_ms", time_json(figures->duration_ns, 1e6));
 	set(&object, "self_cpu_ms", time_json(figures->self_cpu_ns, 1e6));
 	set(&object, "target_cpu_ms", time_json(figures->target_cpu_ns, 1e6));
+	set(&object, "alloc_bytes", allocated_json(figures));
 	set(&object, "rate_hz", rate_json(figures));
 	set(&object, "frames", frames_json(figures));
 	return object;

@@ -30,7 +30,9 @@ struct figures {
 	uint64_t duration_ns;      /* of the recording */
 	uint64_t self_cpu_ns;      /* CPU time of ljspy itself */
 	uint64_t target_cpu_ns;    /* CPU time of the target during the recording */
-	bool target_cpu_unknown;   /* by a recording of allocations, whose samples do not tell it */
+	/* Of the bytes that were allocated: those that are less certain, and those of which there may be any more. */
+	uint64_t alloc_estimated, alloc_least;
+	bool target_cpu_unknown; /* by a recording of allocations, whose samples do not tell it */
 	double rate_asked_hz;
 	double rate_reached_hz; /* 0 if unknown, as of allocations: one look at a target finds several */
 	uint64_t frames[CERTAINTY_COUNT]; /* frames shown, by certainty of their position */
@@ -62,6 +64,11 @@ enum { FIGURES_RATE_SIZE = 64 };
 /* "99.8 Hz reached of 100 asked", or without what was reached if it is unknown. */
 void figures_rate(const struct figures *figures, char ret_text[static FIGURES_RATE_SIZE]);
 
+enum { FIGURES_BYTES_SIZE = 160 };
+
+/* "1.3 GB are estimated: ..." in ret_text, which it returns; NULL if no bytes are less certain than others. */
+const char *figures_uncertain_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE]);
+
 /* The number of samples with an unknown part, for any reason. */
 uint64_t figures_lost(const struct figures *figures);
 
@@ -71,7 +78,7 @@ void figures_print(FILE *out, const struct figures *figures);
 /*
  * A JSON object, with the unit in each name: samples, lost by reason, missed_ticks, dropped, away_ms,
  * undisturbed, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
- * rate_hz {asked, reached}, frames {exact, nearest, function}. The caller owns the reference.
+ * alloc_bytes {estimated, least}, rate_hz {asked, reached}, frames {exact, nearest, function}. The caller owns the reference.
  * NULL when memory is short.
  */
 json_t *figures_json(const struct figures *figures);

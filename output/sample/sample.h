@@ -58,6 +58,7 @@ struct sample_gc {
 	 * what the collector frees in the moment of a sample may count at the next one.
 	 */
 	uint64_t allocated_bytes;
+	uint64_t used_ns; /* CPU time of the thread since that sample; 0 if unknown */
 	uint64_t step_ns; /* of the collector's step that runs: since the first sample in it; 0: this is it */
 };
 

@@ -190,6 +190,7 @@ static void put_sample(struct sample_writer *writer, const struct sample *sample
 	put_uint(writer, sample->gc.has_marked);
 	put_uint(writer, sample->gc.heap_bytes);
 	put_uint(writer, sample->gc.allocated_bytes);
+	put_uint(writer, sample->gc.used_ns);
 	put_uint(writer, sample->gc.step_ns);
 	put_uint(writer, sample->frame_count);
 	for (size_t i = 0; i < sample->frame_count; i++) {
@@ -450,6 +451,7 @@ static void read_sample(struct sample_reader *reader, struct bytes *bytes, struc
 	sample->gc.has_marked = get_limited(bytes, 1);
 	sample->gc.heap_bytes = get_uint(bytes);
 	sample->gc.allocated_bytes = get_uint(bytes);
+	sample->gc.used_ns = get_uint(bytes);
 	sample->gc.step_ns = get_uint(bytes);
 	read_frames(reader, bytes, sample);
 }

@@ -163,8 +163,11 @@ const struct trace *lua_process_trace(const struct lua_process *process);
 /* The instruction of that trace, or else of the innermost Lua function that is not compiled, for sample.code_pc. */
 uint64_t lua_process_code_pc(const struct lua_process *process);
 
-/* What the collector of the VM that was unwound last does at now_ns, for sample.gc; once for each sample. */
-struct sample_gc lua_process_gc(const struct lua_process *process, uint64_t now_ns);
+/*
+ * What the collector of the VM that was unwound last does at now_ns, for sample.gc; once for each sample. The thread
+ * has used cpu_ns of CPU time.
+ */
+struct sample_gc lua_process_gc(const struct lua_process *process, uint64_t now_ns, uint64_t cpu_ns);
 
 /* What the thread unwound last allocates; false if it was not about to, or ran on while it was read. */
 bool lua_process_allocation(struct lua_process *process, struct allocation *ret_allocation);

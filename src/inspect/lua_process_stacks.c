@@ -281,13 +281,14 @@ uint64_t lua_process_code_pc(const struct lua_process *process)
 	return 0;
 }
 
-struct sample_gc lua_process_gc(const struct lua_process *process, uint64_t now_ns)
+struct sample_gc lua_process_gc(const struct lua_process *process, uint64_t now_ns, uint64_t cpu_ns)
 {
 	const struct global_view *view = merge_innermost_view(&process->capture);
 	struct sample_gc gc = merge_gc(&process->capture, process->stack.vm_state);
 
 	if (view && process->stack.vm_state != VM_STATE_NONE)
-		collector_look_add(snapshot_memory(process->capture.snapshot), view->global, now_ns, &gc);
+		collector_look_add(snapshot_memory(process->capture.snapshot), view->global, now_ns, cpu_ns,
+				   &gc);
 	return gc;
 }
 

@@ -21,10 +21,13 @@ static const double explained_min = 0.2;
 /* What windows leave for strings and other parts is at least this part of what films say. */
 static const double rest_min = 0.5;
 
-/* If films tell so many times as much as intervals, these lack whole cycles. */
-static const double filmed_max = 2;
+/* If spans tell so many times as much as intervals, these lack whole cycles. */
+static const double spans_max = 1.5;
 
-/* If less of the time than this was without an end of marking, films tell more than they do. */
+/* A cycle allocates at least so much of the heap's size; shorter ones, by gc.pause, end in most intervals. */
+static const double cycle_min = 0.5;
+
+/* If less of the time than this was without an end of marking, spans tell more than they do. */
 static const double intervals_min = 0.7;
 
 /* Films do not tell the hash parts of new tables from other parts; windows and samples do. */
@@ -62,9 +65,12 @@ struct share_sample {
 
 struct allocation_shares {
 	/* Of the intervals since the last division. */
-	double interval_bytes, interval_ns, marked_ns;
+	double interval_bytes, interval_ns, marked_bytes, marked_ns; /* marked: with an end of marking */
+	double heap_bytes;                                           /* at the end of each, added up */
+	double sum_bytes;                                            /* of the last division */
+	enum allocation_sum sum;
 	/* These fade. */
-	double film_bytes, film_ns;          /* of films */
+	double span_bytes, span_ns;          /* of spans */
 	double listed_bytes;                 /* of windows whose objects are known */
 	double string_window_bytes, strings; /* of windows whose strings are known */
 	struct class classes[ALLOCATION_CLASSES_MAX];
@@ -110,10 +116,23 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 				    uint64_t cpu_ns)
 {
 	shares->interval_ns += (double)cpu_ns;
-	if (allocated->has_marked)
+	shares->heap_bytes += (double)allocated->heap_bytes;
+	if (allocated->has_marked) {
 		shares->marked_ns += (double)cpu_ns;
-	else
+		shares->marked_bytes += (double)allocated->bytes;
+	} else {
 		shares->interval_bytes += (double)allocated->bytes;
+	}
+}
+
+void allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
+				uint64_t ns)
+{
+	/* A marking counts as much as the rest. */
+	if (allocated->has_marked || allocated->may_have_resized)
+		return;
+	shares->span_bytes += (double)allocated->bytes;
+	shares->span_ns += (double)ns;
 }
 
 /* Sizes in one step are equal. */
@@ -299,10 +318,8 @@ static void add_strings(struct allocation_shares *shares, const struct allocated
 
 void allocation_shares_add_film(struct allocation_shares *shares,
 				const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
-				const struct listed_object *objects, size_t count, uint64_t length_ns)
+				const struct listed_object *objects, size_t count)
 {
-	const struct allocated whole = allocated_between(&film[0], &film[ALLOCATION_FILM_LOOKS - 1]);
-
 	for (size_t i = 1; i < ALLOCATION_FILM_LOOKS; i++) {
 		struct allocated_besides besides;
 
@@ -315,10 +332,6 @@ void allocation_shares_add_film(struct allocation_shares *shares,
 			add_filmed(shares, besides.bytes, true);
 		else
 			add_parts(shares, &besides);
-	}
-	if (length_ns && !whole.may_have_resized) {
-		shares->film_bytes += (double)whole.bytes;
-		shares->film_ns += (double)length_ns;
 	}
 }
 
@@ -391,19 +404,31 @@ ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const s
 
 /*
  * All bytes since the last division. Where cycles are much shorter than intervals, most ends of marking are not even
- * noticed, and films see much more than the intervals do.
+ * noticed, and spans see much more than the intervals do.
  */
-static double allocated_bytes(const struct allocation_shares *shares, uint64_t cpu_ns)
+static void add_up_bytes(struct allocation_shares *shares, uint64_t cpu_ns)
 {
 	/* Long intervals have more markings: so it is their time that counts. */
 	const double whole_ns = shares->interval_ns - shares->marked_ns;
-	const double filmed = shares->film_ns > 0 ? shares->film_bytes / shares->film_ns * (double)cpu_ns : 0;
-	double bytes;
+	const double rate = shares->span_ns > 0 ? shares->span_bytes / shares->span_ns : 0;
+	const bool lacks_cycles = whole_ns <= 0 || whole_ns < intervals_min * shares->interval_ns;
 
-	if (whole_ns <= 0 || whole_ns < intervals_min * shares->interval_ns)
-		return filmed > 0 ? filmed : shares->interval_bytes;
-	bytes = shares->interval_bytes * shares->interval_ns / whole_ns;
-	return filmed > filmed_max * bytes ? filmed : bytes;
+	shares->sum = ALLOCATION_SUM_COUNTED;
+	shares->sum_bytes = lacks_cycles ? shares->interval_bytes + shares->marked_bytes
+					 : shares->interval_bytes * shares->interval_ns / whole_ns;
+	if (rate > 0 && (lacks_cycles || (rate * shares->interval_ns > cycle_min * shares->heap_bytes &&
+					  rate * (double)cpu_ns > spans_max * shares->sum_bytes))) {
+		shares->sum = ALLOCATION_SUM_ESTIMATED;
+		shares->sum_bytes = rate * (double)cpu_ns;
+	} else if (lacks_cycles && shares->interval_ns > 0) {
+		shares->sum = ALLOCATION_SUM_LEAST;
+	}
+}
+
+enum allocation_sum allocation_shares_sum(const struct allocation_shares *shares, uint64_t *ret_bytes)
+{
+	*ret_bytes = shares->sum_bytes > 0 ? (uint64_t)shares->sum_bytes : 0;
+	return shares->sum;
 }
 
 static void add_up_samples(struct allocation_shares *shares)
@@ -596,7 +621,7 @@ static struct allocation_share share_of(const struct class *class, const struct 
 
 static void fade(struct allocation_shares *shares)
 {
-	double *const sums[] = { &shares->film_bytes, &shares->film_ns, &shares->listed_bytes,
+	double *const sums[] = { &shares->span_bytes, &shares->span_ns, &shares->listed_bytes,
 				 &shares->string_window_bytes, &shares->strings };
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
@@ -614,7 +639,8 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 	const size_t count = shares->sample_count;
 
 	add_up_samples(shares);
-	add_to_classes(shares, allocated_bytes(shares, cpu_ns));
+	add_up_bytes(shares, cpu_ns);
+	add_to_classes(shares, shares->sum_bytes);
 	for (size_t i = 0; i < count; i++)
 		shares->shares[i] = share_of(&shares->classes[shares->samples[i].class], &shares->samples[i]);
 	for (size_t i = 0; i < shares->class_count; i++)
@@ -622,7 +648,8 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 			shares->classes[i].bytes = shares->classes[i].objects = 0;
 	fade(shares);
 	shares->sample_count = 0;
-	shares->interval_bytes = shares->interval_ns = shares->marked_ns = 0;
+	shares->interval_bytes = shares->interval_ns = shares->marked_bytes = shares->marked_ns =
+		shares->heap_bytes = 0;
 	*ret_shares = shares->shares;
 	return count;
 }

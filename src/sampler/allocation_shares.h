@@ -28,14 +28,17 @@ void allocation_shares_free(struct allocation_shares *shares);
 void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated,
 				    uint64_t cpu_ns);
 
+/* The same of a short time, beside which a cycle of the collector is long; the VM may have had no CPU in it. */
+void allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
+				uint64_t ns);
+
 /*
  * A film of the counters: it tells the sizes of strings, and of what is no listed object. objects are those that
- * are new since its first look, newest first; count is 0 if they are unknown. length_ns is its length,
- * if the target ran all the time, and 0 if it did not: then it does not tell how much was allocated.
+ * are new since its first look, newest first; count is 0 if they are unknown.
  */
 void allocation_shares_add_film(struct allocation_shares *shares,
 				const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
-				const struct listed_object *objects, size_t count, uint64_t length_ns);
+				const struct listed_object *objects, size_t count);
 
 /* What was allocated in a window; objects is NULL if the new objects are unknown. */
 void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
@@ -48,6 +51,13 @@ struct allocation_share {
 	uint64_t bytes, objects;
 };
 
+/* How the sum of all bytes is known. */
+enum allocation_sum {
+	ALLOCATION_SUM_COUNTED,
+	ALLOCATION_SUM_ESTIMATED, /* from spans, as cycles are shorter than intervals */
+	ALLOCATION_SUM_LEAST,     /* likewise, but there was no span */
+};
+
 /*
  * Divide what the VM has allocated in cpu_ns of CPU time, since the last division, among the samples since
  * then. What has no sample waits for the next division. The shares are in the order of the samples, and
@@ -57,6 +67,9 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 				const struct allocation_share **ret_shares);
 
 enum { ALLOCATION_CLASSES_MAX = 512 };
+
+/* The sum of the last division, and how it is known. */
+enum allocation_sum allocation_shares_sum(const struct allocation_shares *shares, uint64_t *ret_bytes);
 
 /* The class of a sample, by its number; also right after a division, of those that it has had. */
 size_t allocation_shares_class(const struct allocation_shares *shares, size_t sample);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/sampler/sampler_allocations.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "output/sample/lost.h"
 #include "src/linux/clocks/clock.h"
@@ -14,7 +16,9 @@
 enum {
 	VMS_MAX = 8, /* of one process; what others allocate is not seen */
 	FILM_EVERY_NS = 4 * 1000 * 1000,
-	MAY_WAIT_ONE_IN = 8, /* of the time around a film, on a CPU's queue: what clocks differ by */
+	SPAN_EVERY_NS = 5 * 1000 * 1000,
+	SPAN_NS = 25 * 1000,  /* short beside a cycle of the smallest heap */
+	WARM_NS = 150 * 1000, /* after a hold, maybe on another CPU, a thread runs slower for so long */
 	WINDOW_EVERY_NS = 20 * 1000 * 1000, /* a window costs ljspy up to half a millisecond */
 	WINDOW_NS_MAX = 1000 * 1000,
 	DIVIDE_EVERY_NS = 500 * 1000 * 1000,
@@ -38,7 +42,7 @@ struct vm_allocations {
 	uint64_t last_ns;          /* when that was */
 	bool is_taken; /* allocations_take() had its turn, and last_cpu_ns is the target's CPU time then */
 	uint64_t last_cpu_ns;
-	uint64_t window_ns, film_ns; /* when the next ones are due */
+	uint64_t window_ns, film_ns, span_ns; /* when the next ones are due */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
 	size_t kept_count, kept_size;
@@ -160,50 +164,116 @@ static void take_window(struct allocations *allocations, struct vm_allocations *
 	allocation_shares_add_window(vm->shares, &allocated, is_known ? allocations->objects : NULL, count);
 }
 
-/*
- * Film the VM. Reading the clock of a process may take longer than the film, so that clock only tells whether
- * the process ran all the time.
- */
-static void take_film(struct allocations *allocations, struct vm_allocations *vm, struct lua_process *process,
-		      const struct cpu_clock *clock)
+/* How often it has had a CPU since it was held; -1 if that is unknown. */
+static int count_runs(const struct allocating_thread *thread)
 {
-	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
-	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
-	uint64_t cpu_before_ns, cpu_after_ns, before_ns, after_ns, length_ns;
-	size_t count = 0;
+	uint64_t runs;
 
-	if (cpu_clock_now(clock, &cpu_before_ns) != 0)
+	return thread_count_runs(thread->threads, thread->thread, &runs) == 0 &&
+			       runs - thread->thread->runs < 100
+		       ? (int)(runs - thread->thread->runs)
+		       : -1;
+}
+
+static void sleep_ns(long ns)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
+}
+
+/*
+ * How fast the VM allocates while its thread runs on another CPU. A film would slow it down: each look takes the
+ * counters away from that CPU. The CPU time does not tell how long it ran: the kernel brings that up to date only
+ * now and then.
+ */
+static void take_span_beside(struct vm_allocations *vm, struct memory *memory,
+			     const struct allocating_thread *thread)
+{
+	struct allocation_counters before, after;
+	struct allocated allocated;
+	uint64_t before_ns, after_ns;
+
+	sleep_ns(WARM_NS);
+	if (!allocation_counters_read(memory, vm->global, &before))
 		return;
 	before_ns = clock_now_ns(CLOCK_MONOTONIC);
-	if (!allocation_film_read(lua_process_memory(process), vm->global, film))
+	while (clock_now_ns(CLOCK_MONOTONIC) - before_ns < SPAN_NS)
+		continue;
+	if (!allocation_counters_read(memory, vm->global, &after))
 		return;
 	after_ns = clock_now_ns(CLOCK_MONOTONIC);
-	if (cpu_clock_now(clock, &cpu_after_ns) != 0)
+	if (after_ns - before_ns > 2 * SPAN_NS || count_runs(thread) != 1)
 		return;
-	length_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
-	if (cpu_after_ns - cpu_before_ns < length_ns - length_ns / MAY_WAIT_ONE_IN)
-		after_ns = before_ns;
-	if (!allocated_objects(lua_process_memory(process), vm->global, film[ALLOCATION_FILM_LOOKS - 1].root,
-			       film[0].root, allocations->objects, &count))
+	allocated = allocated_between(&before, &after);
+	allocation_shares_add_span(vm->shares, &allocated, after_ns - before_ns);
+}
+
+static bool has_one_cpu(const struct allocating_thread *thread)
+{
+	cpu_set_t cpus;
+
+	return sched_getaffinity(thread->thread->tid, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) == 1;
+}
+
+/* The same where both have one CPU: it runs while ljspy sleeps. The CPU time is exact when it does not run. */
+static void take_span_in_turn(struct vm_allocations *vm, struct memory *memory, const struct cpu_clock *clock,
+			      const struct allocating_thread *thread)
+{
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	struct allocation_counters before, after;
+	struct allocated allocated;
+	uint64_t before_ns, after_ns, slept_ns;
+
+	if (cpu_clock_now(clock, &before_ns) != 0 || !allocation_counters_read(memory, vm->global, &before))
+		return;
+	sleep_ns(SPAN_NS);
+	slept_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
+	if (!allocation_counters_read(memory, vm->global, &after) || cpu_clock_now(clock, &after_ns) != 0)
+		return;
+	if (count_runs(thread) != 1 || after_ns - before_ns < slept_ns / 2)
+		return;
+	allocated = allocated_between(&before, &after);
+	allocation_shares_add_span(vm->shares, &allocated, after_ns - before_ns);
+}
+
+static void take_film(struct allocations *allocations, struct vm_allocations *vm, struct memory *memory)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	size_t count = 0;
+
+	if (!allocation_film_read(memory, vm->global, film))
+		return;
+	if (!allocated_objects(memory, vm->global, film[ALLOCATION_FILM_LOOKS - 1].root, film[0].root,
+			       allocations->objects, &count))
 		count = 0;
-	allocation_shares_add_film(vm->shares, film, allocations->objects, count, after_ns - before_ns);
+	allocation_shares_add_film(vm->shares, film, allocations->objects, count);
 }
 
 /* What the VM does while the thread runs on. */
 static void look_at_running(struct allocations *allocations, struct vm_allocations *vm,
-			    struct lua_process *process, const struct cpu_clock *clock)
+			    struct lua_process *process, const struct cpu_clock *clock,
+			    const struct allocating_thread *thread)
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	int runs;
 
 	/* The window first, so that it ends soon. */
 	if (now >= vm->window_ns) {
 		vm->window_ns = now + WINDOW_EVERY_NS;
 		take_window(allocations, vm, process);
 	}
-	if (now >= vm->film_ns) {
-		vm->film_ns = now + FILM_EVERY_NS;
-		take_film(allocations, vm, process, clock);
+	if (now < vm->film_ns)
+		return;
+	vm->film_ns = now + FILM_EVERY_NS;
+	runs = count_runs(thread);
+	if (now >= vm->span_ns) {
+		vm->span_ns = now + SPAN_EVERY_NS;
+		if (runs == 1)
+			take_span_beside(vm, lua_process_memory(process), thread);
+		else if (runs == 0 && has_one_cpu(thread))
+			take_span_in_turn(vm, lua_process_memory(process), clock, thread);
 	}
+	if (runs != 0)
+		take_film(allocations, vm, lua_process_memory(process));
 }
 
 /*---- Samples ----*/
@@ -268,7 +338,8 @@ static void take_sample(struct allocations *allocations, struct lua_process *pro
 }
 
 void allocations_take(struct allocations *allocations, struct lua_process *process,
-		      const struct cpu_clock *clock, struct functions *functions, const struct sample *sample)
+		      const struct cpu_clock *clock, const struct allocating_thread *thread,
+		      struct functions *functions, const struct sample *sample)
 {
 	uint64_t cpu_ns;
 
@@ -285,7 +356,7 @@ void allocations_take(struct allocations *allocations, struct lua_process *proce
 			allocation_shares_add_interval(vm->shares, &vm->interval, cpu_ns - vm->last_cpu_ns);
 		vm->is_taken = true;
 		vm->last_cpu_ns = cpu_ns;
-		look_at_running(allocations, vm, process, clock);
+		look_at_running(allocations, vm, process, clock, thread);
 	}
 	take_sample(allocations, process, functions, sample);
 }
@@ -356,7 +427,18 @@ static void deliver_unseen(struct allocations *allocations, const struct vm_allo
 		deliver(context, &sample);
 }
 
-void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool all,
+static void note_sum(const struct vm_allocations *vm, struct figures *figures)
+{
+	uint64_t bytes;
+
+	switch (allocation_shares_sum(vm->shares, &bytes)) {
+	case ALLOCATION_SUM_COUNTED: break;
+	case ALLOCATION_SUM_ESTIMATED: figures->alloc_estimated += bytes; break;
+	case ALLOCATION_SUM_LEAST: figures->alloc_least += bytes; break;
+	}
+}
+
+void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool all, struct figures *figures,
 			allocations_deliver *deliver, void *context)
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
@@ -366,6 +448,7 @@ void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool a
 	allocations->divide_ns = now + DIVIDE_EVERY_NS;
 	for (size_t i = 0; i < allocations->vm_count; i++) {
 		deliver_kept(&allocations->vms[i], cpu_ns - allocations->divided_cpu_ns, deliver, context);
+		note_sum(&allocations->vms[i], figures);
 		if (all) {
 			deliver_waiting(&allocations->vms[i], deliver, context);
 			deliver_unseen(allocations, &allocations->vms[i], deliver, context);

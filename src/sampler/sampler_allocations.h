@@ -12,10 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "output/sample/figures.h"
 #include "output/sample/functions.h"
 #include "output/sample/sample.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/clocks/cpu_clock.h"
+#include "src/linux/threads/threads.h"
 
 struct allocations;
 
@@ -26,21 +28,28 @@ void allocations_free(struct allocations *allocations);
 /* A thread is held and captured: read what its VMs have allocated. */
 void allocations_note(struct allocations *allocations, struct lua_process *process);
 
+/* It was measured while it was held. */
+struct allocating_thread {
+	struct threads *threads;
+	struct thread *thread;
+};
+
 /*
  * The thread runs on, and was unwound: take the sample, if it is one, and look at the objects that are new since
  * it was held. Texts of the sample are copied, but for its process_name and phase.
  */
 void allocations_take(struct allocations *allocations, struct lua_process *process,
-		      const struct cpu_clock *clock, struct functions *functions,
-		      const struct sample *sample);
+		      const struct cpu_clock *clock, const struct allocating_thread *thread,
+		      struct functions *functions, const struct sample *sample);
 
 typedef void allocations_deliver(void *context, const struct sample *sample);
 
 /*
  * Deliver the samples whose shares are known, at most a second after they were taken; with all, also those that are
- * not, and then, as lost, what was allocated and has no sample. cpu_ns: the target's CPU time so far.
+ * not, and then, as lost, what was allocated and has no sample. cpu_ns: the target's CPU time so far. Adds to
+ * figures how sure their bytes are.
  */
-void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool all,
+void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool all, struct figures *figures,
 			allocations_deliver *deliver, void *context);
 
 /* functions_keep() for what the samples refer to. */

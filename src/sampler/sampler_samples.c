@@ -56,7 +56,8 @@ void target_deliver_allocations(struct sampler *sampler, struct target *target, 
 		return;
 	if (cpu_clock_now(&target->clock, &cpu_ns) != 0)
 		cpu_ns = target->cpu_ns;
-	allocations_divide(target->allocations, cpu_ns, all, deliver_allocation, sampler);
+	allocations_divide(target->allocations, cpu_ns, all, &sampler->result->figures, deliver_allocation,
+			   sampler);
 }
 
 bool target_is_up(const struct target *target)
@@ -168,7 +169,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 		sample.request = lua_process_request(target->process, now);
 		sample.trace = lua_process_trace(target->process);
 		sample.code_pc = lua_process_code_pc(target->process);
-		sample.gc = lua_process_gc(target->process, looked_ns);
+		sample.gc = lua_process_gc(target->process, looked_ns, thread->cpu_ns);
 	} else {
 		lost_frame = (struct frame){ .function = lost_function(lost) };
 		sample.vm_state = VM_STATE_UNKNOWN;
@@ -177,6 +178,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 	}
 	if (target->allocations && lost == LOST_COUNT) {
 		allocations_take(target->allocations, target->process, &target->clock,
+				 &(struct allocating_thread){ target->threads, thread },
 				 sampler->options->functions, &sample);
 		target_deliver_allocations(sampler, target, false);
 	}

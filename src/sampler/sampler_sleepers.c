@@ -55,7 +55,7 @@ static void deliver_sleep(struct sampler *sampler, struct target *target, struct
 
 	target_deliver(sampler, target, &sample);
 	sleep->gc.has_marked = false;
-	sleep->gc.allocated_bytes = 0;
+	sleep->gc.allocated_bytes = sleep->gc.used_ns = 0;
 }
 
 /* Which kinds of frames are on the stack? */
@@ -141,8 +141,9 @@ static const struct function *name_wait(struct sampler *sampler, const struct ta
 }
 
 /* Unwind the copy of a sleeping thread; lost: why there is none, or LOST_COUNT. False when memory is short. */
-static bool note_sleep(struct sampler *sampler, struct target *target, struct thread_record *record,
-		       enum lost_reason lost, enum thread_state state, const struct thread_call *call)
+static bool note_sleep(struct sampler *sampler, struct target *target, const struct thread *thread,
+		       struct thread_record *record, enum lost_reason lost, enum thread_state state,
+		       const struct thread_call *call)
 {
 	struct frame lost_frame = { .function = lost_function(lost == LOST_COUNT ? LOST_OUT_OF_MEMORY
 										 : lost) };
@@ -161,7 +162,7 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 	    lua_process_unwind(target->process, &frames, &count, &sleep->vm_state) == 0) {
 		sleep->phase = lua_process_phase(target->process);
 		keep_request(sleep, lua_process_request(target->process, now));
-		sleep->gc = lua_process_gc(target->process, now);
+		sleep->gc = lua_process_gc(target->process, now, thread->cpu_ns);
 		sleep->gc.step_ns = 0; /* samples come when it has slept for a while */
 	}
 	stack = describe_stack(frames, count, sleep->phase);
@@ -193,7 +194,7 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 	}
 	target_note_turn(sampler, target, thread, record);
 	resolve_restart(record, &call);
-	record->sleep.known = note_sleep(sampler, target, record, lost, state, &call) &&
+	record->sleep.known = note_sleep(sampler, target, thread, record, lost, state, &call) &&
 			      lost != LOST_RAN_MEANWHILE && thread->runs > 0;
 	record->sleep.runs = thread->runs;
 	target_measure(target, thread, record); /* the reading took a while */
@@ -229,7 +230,7 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target, stru
 		return;
 	waiting.thread_state = THREAD_RUNNABLE;
 	waiting.gc.has_marked = false;
-	waiting.gc.allocated_bytes = 0;
+	waiting.gc.allocated_bytes = waiting.gc.used_ns = 0;
 	waiting.cpu_ns = 0;
 	waiting.wall_ns = sampler_take_all(&record->waiting);
 	target_deliver(sampler, target, &waiting);

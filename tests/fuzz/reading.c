@@ -258,7 +258,7 @@ static void read_allocations(struct reader *reader)
 		if (!allocation_counters_read(live, global, &held))
 			continue;
 		allocation_counters_read_newest(live, global, &held);
-		collector_look_add(live, reader->capture->globals[i].global, i, &gc);
+		collector_look_add(live, reader->capture->globals[i].global, i, i, &gc);
 		live_ctypes_text(live, &global->vm->layout, global->g, held.strings, ctype);
 		if (allocation_film_read(live, global, film) &&
 		    allocated_objects(live, global, held.root, 0, objects, &count))

@@ -783,9 +783,10 @@ struct sample_request __wrap_lua_process_request(struct lua_process *process, ui
 }
 
 INSTEAD_OF(lua_process_gc);
-struct sample_gc __wrap_lua_process_gc(const struct lua_process *process, uint64_t now_ns)
+struct sample_gc __wrap_lua_process_gc(const struct lua_process *process, uint64_t now_ns, uint64_t cpu_ns)
 {
 	(void)now_ns;
+	(void)cpu_ns;
 	(void)process;
 	return (struct sample_gc){ .phase = GC_PHASE_NONE };
 }

@@ -167,7 +167,7 @@ static void sizes_of_strings_and_parts_come_from_films(void **state)
 	samples(ALLOCATION_STRING, 40, 1);
 	samples(ALLOCATION_STRING, 200, 4);
 	samples(ALLOCATION_ARRAY, 320, 1);
-	allocation_shares_add_film(shares, film, NULL, 0, 0);
+	allocation_shares_add_film(shares, film, NULL, 0);
 	samples(ALLOCATION_STRING, 40, 1);
 	samples(ALLOCATION_STRING, 200, 4);
 	samples(ALLOCATION_ARRAY, 320, 1);
@@ -244,32 +244,96 @@ static void strings_beside_new_tables_have_the_rest(void **state)
 	window(0, 0, 8, 1040);
 	samples(ALLOCATION_STRING, 216, 1);
 	samples(ALLOCATION_STRING, 44, 1);
-	allocation_shares_add_film(shares, film, objects, 2, 0);
+	allocation_shares_add_film(shares, film, objects, 2);
 	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
 	samples(ALLOCATION_STRING, 216, 1);
 	samples(ALLOCATION_STRING, 44, 1);
-	allocation_shares_add_film(shares, film, objects, 2, 0);
+	allocation_shares_add_film(shares, film, objects, 2);
 	allocates(1000);
 	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
 	assert_true(result[0].bytes > 4 * result[1].bytes && result[1].bytes > 0);
 }
 
-/* Cycles are so short that no interval tells: a film of 20 us has 200 bytes. */
-static void short_cycles_are_measured_by_films(void **state)
+static enum allocation_sum divided(uint64_t cpu_ns, uint64_t *ret_bytes)
 {
-	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
-	const struct allocated marked = { .bytes = 3, .has_marked = true };
 	const struct allocation_share *result;
+	uint64_t bytes;
+	enum allocation_sum sum;
+
+	samples(ALLOCATION_ARRAY, 64, 1);
+	assert_int_equal(allocation_shares_divide(shares, cpu_ns, &result), 1);
+	sum = allocation_shares_sum(shares, &bytes);
+	assert_in_range(bytes, result[0].bytes - 1, result[0].bytes + 1);
+	*ret_bytes = bytes;
+	return sum;
+}
+
+/* Intervals of a hundredth of a second: what they tell, of a heap of so much; and the speed of spans. */
+static void add_hundredths(bool has_marked, uint64_t bytes, uint64_t heap_bytes, uint64_t span_bytes)
+{
+	const struct allocated interval = { .bytes = (int64_t)bytes,
+					    .heap_bytes = heap_bytes,
+					    .has_marked = has_marked },
+			       span = { .bytes = (int64_t)span_bytes };
+
+	for (int i = 0; i < 10; i++)
+		allocation_shares_add_interval(shares, &interval, SECOND / 100);
+	if (span_bytes)
+		allocation_shares_add_span(shares, &span, 20000);
+}
+
+static void short_cycles_are_measured_by_spans(void **state)
+{
+	const struct allocated marked = { .bytes = 1000000, .has_marked = true };
+	uint64_t bytes;
 
 	(void)state;
-	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
-		film[i] = (struct allocation_counters){ .total = 100000 + i, .estimate = 50000, .root = 1 };
-	for (int i = 0; i < 10; i++)
-		allocation_shares_add_interval(shares, &marked, SECOND / 100);
-	allocation_shares_add_film(shares, film, NULL, 0, 20000);
-	samples(ALLOCATION_ARRAY, 64, 1);
-	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
-	assert_in_range(result[0].bytes, 2340000, 2360000); /* 47 bytes in 20 us */
+	add_hundredths(true, 3, 100000, 47);
+	allocation_shares_add_span(shares, &marked, 20000);
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(bytes, 2340000, 2360000); /* 47 bytes in 20 us */
+}
+
+static void short_cycles_that_no_span_has_met_are_a_lower_bound(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(true, 30, 100000, 0);
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_LEAST);
+	assert_int_equal(bytes, 300);
+}
+
+/* The same estimate at the end of each cycle hides them. */
+static void cycles_that_intervals_do_not_notice_are_measured_by_spans(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(false, 300, 20000, 47); /* 23 KB in an interval */
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(bytes, 2340000, 2360000);
+}
+
+static void spans_do_not_count_where_cycles_are_long(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(false, 300, 100000, 47);
+	assert_int_equal(divided(SECOND / 10, &bytes), ALLOCATION_SUM_COUNTED);
+	assert_int_equal(bytes, 3000);
+}
+
+/* Spans are few: only far more than the intervals' counts. */
+static void spans_do_not_count_where_they_tell_about_the_same(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(false, 17000, 20000, 47);
+	assert_int_equal(divided(SECOND / 10, &bytes), ALLOCATION_SUM_COUNTED);
+	assert_int_equal(bytes, 170000);
 }
 
 int main(void)
@@ -282,7 +346,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sizes_of_strings_and_parts_come_from_films, begin, end),
 		cmocka_unit_test_setup_teardown(parts_of_new_tables_are_counted_and_not_filmed, begin, end),
 		cmocka_unit_test_setup_teardown(strings_beside_new_tables_have_the_rest, begin, end),
-		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_films, begin, end),
+		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_spans, begin, end),
+		cmocka_unit_test_setup_teardown(short_cycles_that_no_span_has_met_are_a_lower_bound, begin,
+						end),
+		cmocka_unit_test_setup_teardown(cycles_that_intervals_do_not_notice_are_measured_by_spans,
+						begin, end),
+		cmocka_unit_test_setup_teardown(spans_do_not_count_where_cycles_are_long, begin, end),
+		cmocka_unit_test_setup_teardown(spans_do_not_count_where_they_tell_about_the_same, begin,
+						end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

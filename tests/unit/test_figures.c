@@ -18,6 +18,8 @@ static struct figures example(void)
 		.duration_ns = 30000000000,
 		.self_cpu_ns = 310000000,
 		.target_cpu_ns = 29800000000,
+		.alloc_estimated = 1300000,
+		.alloc_least = 20000,
 		.rate_asked_hz = 100,
 		.rate_reached_hz = 99.5,
 		.frames = { [CERTAINTY_EXACT] = 900, [CERTAINTY_NEAREST] = 90, [CERTAINTY_FUNCTION] = 10 },
@@ -68,6 +70,8 @@ static void the_json_has_units_in_its_names(void **state)
 	assert_true(number(object, "duration_ms", NULL) == 30000);
 	assert_true(number(object, "self_cpu_ms", NULL) == 310);
 	assert_true(number(object, "target_cpu_ms", NULL) == 29800);
+	assert_true(number(object, "alloc_bytes", "estimated") == 1300000);
+	assert_true(number(object, "alloc_bytes", "least") == 20000);
 	assert_true(number(object, "rate_hz", "asked") == 100);
 	assert_true(number(object, "rate_hz", "reached") == 99.5);
 	assert_true(number(object, "frames", "exact") == 900);

@@ -67,8 +67,8 @@ static void the_longest_steps_are_kept(void **state)
 static void look(struct gc_allocated *allocated, bool has_marked, uint64_t bytes)
 {
 	const struct sample sample = {
-		.cpu_ns = 10,
-		.gc = { .heap_bytes = 1, .has_marked = has_marked, .allocated_bytes = bytes },
+		.cpu_ns = 1, /* weights are evened out */
+		.gc = { .heap_bytes = 1, .has_marked = has_marked, .allocated_bytes = bytes, .used_ns = 10 },
 	};
 
 	gc_allocated_add(allocated, &sample);
@@ -77,7 +77,7 @@ static void look(struct gc_allocated *allocated, bool has_marked, uint64_t bytes
 static void looks_without_a_marking_count_for_all(void **state)
 {
 	struct gc_allocated allocated = { 0 }, more = { 0 };
-	const struct sample unknown = { .cpu_ns = 10, .gc = { .allocated_bytes = 9 } };
+	const struct sample unknown = { .cpu_ns = 10, .gc = { .allocated_bytes = 9, .used_ns = 10 } };
 	bool is_least = true;
 
 	(void)state;

@@ -79,6 +79,7 @@ static struct sample samples[] = {
 		  .has_marked = true,
 		  .heap_bytes = UINT64_MAX,
 		  .allocated_bytes = UINT64_MAX,
+		  .used_ns = UINT64_MAX - 1,
 		  .step_ns = 1 },
 	  .cpu_ns = 10101010,
 	  .wall_ns = 20202020,
@@ -185,6 +186,8 @@ static struct figures some_figures(void)
 		.duration_ns = 60,
 		.self_cpu_ns = 70,
 		.target_cpu_ns = 80,
+		.alloc_estimated = 90,
+		.alloc_least = 7,
 		.rate_asked_hz = 99,
 	};
 
@@ -266,6 +269,7 @@ static void assert_same_sample(const struct sample *a, const struct sample *b)
 	assert_int_equal(a->gc.has_marked, b->gc.has_marked);
 	assert_int_equal(a->gc.heap_bytes, b->gc.heap_bytes);
 	assert_int_equal(a->gc.allocated_bytes, b->gc.allocated_bytes);
+	assert_int_equal(a->gc.used_ns, b->gc.used_ns);
 	assert_int_equal(a->gc.step_ns, b->gc.step_ns);
 	assert_same_text(a->wait ? a->wait->name : NULL, b->wait ? b->wait->name : NULL);
 	assert_int_equal(a->cpu_ns, b->cpu_ns);
@@ -385,6 +389,8 @@ static void session_and_figures_are_read_as_they_were_written(void **state)
 	assert_int_equal(figures->duration_ns, expected.duration_ns);
 	assert_int_equal(figures->self_cpu_ns, expected.self_cpu_ns);
 	assert_int_equal(figures->target_cpu_ns, expected.target_cpu_ns);
+	assert_int_equal(figures->alloc_estimated, expected.alloc_estimated);
+	assert_int_equal(figures->alloc_least, expected.alloc_least);
 	assert_true(figures->rate_asked_hz == expected.rate_asked_hz);
 	expected.pause_ns.sum = 0; /* is not in a recording */
 	assert_memory_equal(&figures->pause_ns, &expected.pause_ns, sizeof(expected.pause_ns));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of allocations: when a VM is looked at, what is kept, and what is delivered, on a made-up clock. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,10 +34,15 @@ static struct allocation allocation;
 static uint64_t now_ns, cpu_ns, cpu_percent;
 static uint64_t read_takes_ns; /* a look at the counters */
 
+/* The thread: on how many CPUs it may be, and how often it got one before it was held, and since. */
+static struct thread thread = { .tid = 11, .runs = 40 };
+static uint64_t runs;
+static unsigned int cpus;
+
 /* What was made of it. */
 static struct noted {
-	unsigned int intervals, windows, windows_with_objects, films, newest_reads;
-	uint64_t interval_bytes, interval_cpu_ns, film_ns, divided_ns;
+	unsigned int intervals, windows, windows_with_objects, films, spans, newest_reads;
+	uint64_t interval_bytes, interval_cpu_ns, span_ns, divided_ns;
 	size_t samples;
 } noted[VMS];
 
@@ -46,6 +52,7 @@ static struct vm_shares {
 static size_t shares_made;
 static struct allocation_share divided[SHARES_MAX];
 static struct allocation_share waiting, unseen; /* of the first VM */
+static enum allocation_sum sum;
 
 INSTEAD_OF(clock_gettime);
 INSTEAD_OF(cpu_clock_now);
@@ -65,6 +72,11 @@ INSTEAD_OF(allocation_shares_new);
 INSTEAD_OF(allocation_shares_free);
 INSTEAD_OF(allocation_shares_add_interval);
 INSTEAD_OF(allocation_shares_add_film);
+INSTEAD_OF(allocation_shares_add_span);
+INSTEAD_OF(allocation_shares_sum);
+INSTEAD_OF(thread_count_runs);
+INSTEAD_OF(nanosleep);
+INSTEAD_OF(sched_getaffinity);
 INSTEAD_OF(allocation_shares_add_window);
 INSTEAD_OF(allocation_shares_add_sample);
 INSTEAD_OF(allocation_shares_divide);
@@ -82,6 +94,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 {
 	if (clock != CLOCK_MONOTONIC)
 		return __real_clock_gettime(clock, ret_time);
+	now_ns += 10; /* whoever waits reads it again and again */
 	*ret_time = (struct timespec){ .tv_sec = (time_t)(now_ns / 1000000000),
 				       .tv_nsec = (long)(now_ns % 1000000000) };
 	return 0;
@@ -147,6 +160,31 @@ void __wrap_allocation_counters_read_newest(struct memory *memory, const struct 
 	(void)memory;
 	(void)counters;
 	noted[global->g - 1].newest_reads++;
+}
+
+int __wrap_thread_count_runs(const struct threads *threads, struct thread *of, uint64_t *ret_runs)
+{
+	(void)threads;
+	*ret_runs = runs;
+	return can_read && of == &thread ? 0 : -1;
+}
+
+/* On one CPU, the thread runs when ljspy sleeps. */
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+	(void)left;
+	runs += cpus == 1;
+	pass((uint64_t)time->tv_nsec);
+	return 0;
+}
+
+int __wrap_sched_getaffinity(pid_t tid, size_t size, cpu_set_t *ret_cpus)
+{
+	assert_int_equal(tid, thread.tid);
+	memset(ret_cpus, 0, size);
+	for (unsigned int cpu = 0; cpu < cpus; cpu++)
+		CPU_SET(cpu, ret_cpus);
+	return 0;
 }
 
 bool __wrap_allocation_film_read(struct memory *memory, const struct global_state *global,
@@ -215,15 +253,28 @@ void __wrap_allocation_shares_add_interval(struct allocation_shares *shares,
 	noted_of(shares)->interval_bytes += (uint64_t)allocated->bytes;
 }
 
+void __wrap_allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
+				       uint64_t ns)
+{
+	(void)allocated;
+	noted_of(shares)->spans++;
+	noted_of(shares)->span_ns += ns;
+}
+
+enum allocation_sum __wrap_allocation_shares_sum(const struct allocation_shares *shares, uint64_t *ret_bytes)
+{
+	*ret_bytes = 1000;
+	return noted_of(shares) == noted ? sum : ALLOCATION_SUM_COUNTED;
+}
+
 void __wrap_allocation_shares_add_film(struct allocation_shares *shares,
 				       const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
-				       const struct listed_object *objects, size_t count, uint64_t length_ns)
+				       const struct listed_object *objects, size_t count)
 {
 	(void)film;
 	(void)objects;
 	assert_int_equal(count, knows_objects);
 	noted_of(shares)->films++;
-	noted_of(shares)->film_ns = length_ns;
 }
 
 void __wrap_allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
@@ -294,6 +345,9 @@ static struct allocations *begin(void)
 	cpu_ns = 7 * MS;
 	cpu_percent = 100;
 	read_takes_ns = 1000;
+	runs = thread.runs + 1;
+	cpus = 2;
+	sum = ALLOCATION_SUM_COUNTED;
 	waiting = unseen = (struct allocation_share){ 0 };
 	in_native = false;
 	functions = functions_new();
@@ -325,7 +379,8 @@ static void look(struct allocations *allocations, uint64_t ns)
 {
 	pass(ns);
 	allocations_note(allocations, NULL);
-	allocations_take(allocations, NULL, NULL, functions, &sample);
+	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread }, functions,
+			 &sample);
 }
 
 static void intervals_are_from_look_to_look(void **state)
@@ -335,6 +390,7 @@ static void intervals_are_from_look_to_look(void **state)
 
 	(void)state;
 	read_takes_ns = 0;
+	runs = thread.runs; /* no span takes time */
 	look(allocations, MS);
 	begin_ns = cpu_ns;
 	assert_int_equal(noted[0].intervals, 0);
@@ -364,6 +420,7 @@ static void intervals_without_cpu_time_are_left_out(void **state)
 	struct allocations *allocations = begin();
 
 	(void)state;
+	runs = thread.runs;
 	look(allocations, MS);
 	total += 500;
 	pass(MS);
@@ -418,7 +475,8 @@ static void windows_and_films_have_a_rate(void **state)
 	assert_in_range(noted[0].windows, 4, 6);
 	assert_int_equal(noted[0].windows_with_objects, noted[0].windows);
 	assert_in_range(noted[0].films, 20, 26);
-	assert_int_equal(noted[0].film_ns, read_takes_ns);
+	assert_in_range(noted[0].spans, 10, 21);
+	assert_in_range(noted[0].span_ns / noted[0].spans, 10000, 40000);
 	end(allocations);
 }
 
@@ -452,34 +510,54 @@ static void windows_are_short(void **state)
 	pass(100 * MS);
 	allocations_note(allocations, NULL);
 	pass(MS);
-	allocations_take(allocations, NULL, NULL, functions, &sample);
+	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread }, functions,
+			 &sample);
 	assert_int_equal(noted[0].windows, 1);
 	pass(100 * MS);
 	allocations_note(allocations, NULL);
-	pass(MS - (uint64_t)read_takes_ns);
-	allocations_take(allocations, NULL, NULL, functions, &sample);
+	pass(MS - (uint64_t)read_takes_ns - 100);
+	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread }, functions,
+			 &sample);
 	assert_int_equal(noted[0].windows, 2);
 	end(allocations);
 }
 
-/* The film of a process that waited for a CPU meanwhile has no length. */
-static void a_film_of_a_process_that_waited_has_no_length(void **state)
+/* One that waits for a CPU, or has had another one meanwhile, tells nothing of how fast it is. */
+static void a_thread_without_a_cpu_has_no_span(void **state)
 {
-	static const struct {
-		uint64_t percent, length_ns;
-	} known[] = { { 100, 8000 }, { 90, 8000 }, { 85, 0 }, { 0, 0 } };
+	static const uint64_t more[] = { 0, 2, 1000 };
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
 		struct allocations *allocations = begin();
 
-		cpu_percent = known[i].percent;
-		read_takes_ns = 8000;
+		runs = thread.runs + more[i];
 		look(allocations, MS);
-		assert_int_equal(noted[0].films, 1);
-		assert_int_equal(noted[0].film_ns, known[i].length_ns);
+		assert_int_equal(noted[0].spans, 0);
+		assert_int_equal(noted[0].films, more[i] != 0);
 		end(allocations);
 	}
+}
+
+static void on_one_cpu_the_thread_runs_while_ljspy_sleeps(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	cpus = 1;
+	runs = thread.runs;
+	look(allocations, MS);
+	assert_int_equal(noted[0].spans, 1);
+	assert_in_range(noted[0].span_ns, 10000, 40000);
+	end(allocations);
+	/* It got the CPU for a part of the time only. */
+	allocations = begin();
+	cpu_percent = 40;
+	cpus = 1;
+	runs = thread.runs;
+	look(allocations, MS);
+	assert_int_equal(noted[0].spans, 0);
+	end(allocations);
 }
 
 /*---- Samples ----*/
@@ -508,10 +586,29 @@ static void deliver(void *context, const struct sample *result)
 		 result->thread_name ? result->thread_name : "-");
 }
 
+static struct figures figures;
+
 static void divide(struct allocations *allocations, bool all)
 {
 	memset(&delivered, 0, sizeof(delivered));
-	allocations_divide(allocations, cpu_ns, all, deliver, &delivered);
+	allocations_divide(allocations, cpu_ns, all, &figures, deliver, &delivered);
+}
+
+static void figures_tell_how_sure_the_bytes_are(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	figures = (struct figures){ 0 };
+	captured_count = 2;
+	look(allocations, MS);
+	for (sum = ALLOCATION_SUM_COUNTED; sum <= ALLOCATION_SUM_LEAST; sum++) {
+		pass(1000 * MS);
+		divide(allocations, false);
+		assert_int_equal(figures.alloc_estimated, sum >= ALLOCATION_SUM_ESTIMATED ? 1000 : 0);
+		assert_int_equal(figures.alloc_least, sum == ALLOCATION_SUM_LEAST ? 1000 : 0);
+	}
+	end(allocations);
 }
 
 static void a_sample_is_delivered_with_its_share(void **state)
@@ -619,7 +716,7 @@ static void what_has_no_sample_is_lost_at_the_end(void **state)
 	assert_int_equal(delivered.last.alloc_objects, 3);
 	assert_int_equal(delivered.last.pid, 10);
 	assert_int_equal(delivered.last.tid, 10);
-	assert_int_equal(delivered.last.time_ns, now_ns);
+	assert_in_range(delivered.last.time_ns, now_ns - 100, now_ns);
 	assert_string_equal(delivered.last.process_name, "p");
 	end(allocations);
 }
@@ -646,7 +743,7 @@ static void what_waits_at_the_end_is_the_last_sample_s(void **state)
 	assert_int_equal(delivered.last.tid, 22); /* of its class */
 	assert_int_equal(delivered.last.alloc_bytes, 50);
 	assert_int_equal(delivered.last.alloc_objects, 5);
-	assert_int_equal(delivered.last.time_ns, now_ns);
+	assert_in_range(delivered.last.time_ns, now_ns - 100, now_ns);
 	assert_string_equal(delivered.leaf, "kind 7");
 	end(allocations);
 }
@@ -696,7 +793,9 @@ int main(void)
 		cmocka_unit_test(windows_and_films_have_a_rate),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
 		cmocka_unit_test(windows_are_short),
-		cmocka_unit_test(a_film_of_a_process_that_waited_has_no_length),
+		cmocka_unit_test(a_thread_without_a_cpu_has_no_span),
+		cmocka_unit_test(on_one_cpu_the_thread_runs_while_ljspy_sleeps),
+		cmocka_unit_test(figures_tell_how_sure_the_bytes_are),
 		cmocka_unit_test(a_sample_is_delivered_with_its_share),
 		cmocka_unit_test(samples_without_a_share_are_not_delivered),
 		cmocka_unit_test(what_is_no_allocation_of_a_vm_is_no_sample),

@@ -119,7 +119,7 @@ static void what_is_allocated_has_a_line_before_the_heap(void **state)
 	struct chart charts[CHARTS_MAX];
 	struct sample sample = { .vm_state = VM_STATE_C,
 				 .cpu_ns = 1,
-				 .gc = { .heap_bytes = 1, .allocated_bytes = 3000000 } };
+				 .gc = { .heap_bytes = 1, .allocated_bytes = 3000000, .used_ns = 1 } };
 	unsigned int seconds;
 
 	(void)state;

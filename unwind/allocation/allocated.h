@@ -43,6 +43,7 @@ struct allocated {
 	 * only. The first look may have, too, so in a sum over many pairs of looks both cancel.
 	 */
 	int64_t bytes;
+	uint64_t heap_bytes; /* in all, at the second look */
 	/*
 	 * A marking has ended in between: bytes are what was allocated since then at least. Of a cycle that
 	 * began and ended in between nothing can be seen.

@@ -30,7 +30,7 @@ static bool is_same_step(const struct collector_look *look, const struct allocat
 	       allocated->bytes <= ALLOCATED_FREED_MAX;
 }
 
-void collector_look_add(struct memory *memory, struct global_state *global, uint64_t now_ns,
+void collector_look_add(struct memory *memory, struct global_state *global, uint64_t now_ns, uint64_t cpu_ns,
 			struct sample_gc *gc)
 {
 	struct collector_look *look = &global->collector;
@@ -42,8 +42,12 @@ void collector_look_add(struct memory *memory, struct global_state *global, uint
 	if (!allocation_counters_read(memory, global, &now))
 		return;
 	allocated = allocated_between(&look->counters, &now);
-	if (has_looked)
+	if (has_looked) {
 		gc->allocated_bytes = tell_allocated(look, &allocated);
+		gc->used_ns = cpu_ns > look->cpu_ns ? cpu_ns - look->cpu_ns : 0;
+		/* After two markings the current white is the same again. */
+		gc->has_marked |= allocated.has_marked;
+	}
 	if (!is_step)
 		look->step_begin_ns = 0;
 	else if (!is_same_step(look, &now, &allocated, gc->has_marked))
@@ -51,4 +55,5 @@ void collector_look_add(struct memory *memory, struct global_state *global, uint
 	else
 		gc->step_ns = now_ns - look->step_begin_ns;
 	look->counters = now;
+	look->cpu_ns = cpu_ns;
 }

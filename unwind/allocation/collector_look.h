@@ -12,7 +12,7 @@
 #include "unwind/lua/global_state.h"
 
 /*
- * Add to *gc, of a sample taken at now_ns, what was allocated and how long the step has run, and note the counters for
+ * Add to *gc, of a sample taken at now_ns, of a thread that has used cpu_ns of CPU time, what was allocated and how long the step has run, and note the counters for
  * the next sample. memory is the copy of the thread, or the running process.
  *
  * While a step runs, gc.threshold stays, and the step sets it anew at its end (lj_gc.c: lj_gc_step, lj_gc_fullgc). So
@@ -20,7 +20,7 @@
  * no marking but the step's own has ended, and next to nothing was allocated: a program that has stopped the
  * collector may ask for steps nevertheless, and they keep the threshold. A finalizer has a threshold of its own, and ends what is seen of its step.
  */
-void collector_look_add(struct memory *memory, struct global_state *global, uint64_t now_ns,
+void collector_look_add(struct memory *memory, struct global_state *global, uint64_t now_ns, uint64_t cpu_ns,
 			struct sample_gc *gc);
 
 #endif

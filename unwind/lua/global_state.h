@@ -28,6 +28,7 @@ struct allocation_counters {
 struct collector_look {
 	struct allocation_counters counters; /* string_table is 0 if there was no sample */
 	int64_t untold;         /* bytes allocated that no sample has; at most 0: see allocated.h */
+	uint64_t cpu_ns;        /* of the thread at the last sample */
 	uint64_t step_begin_ns; /* when the step that ran was seen first; 0: none ran */
 };
 

@@ -374,15 +374,34 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 	return error;
 }
 
-int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns)
+static int read_schedstat(const struct threads *threads, struct thread *thread,
+			  struct schedstat *ret_schedstat)
 {
 	char text[SCHEDSTAT_MAX];
 	int error = read_kept_file(threads, thread, &thread->schedstat_fd, "schedstat", text, sizeof(text));
+
+	if (!error)
+		*ret_schedstat = schedstat_parse(text);
+	return error;
+}
+
+int thread_count_runs(const struct threads *threads, struct thread *thread, uint64_t *ret_runs)
+{
 	struct schedstat schedstat;
+	int error = read_schedstat(threads, thread, &schedstat);
+
+	if (!error)
+		*ret_runs = schedstat.runs;
+	return error;
+}
+
+int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns)
+{
+	struct schedstat schedstat;
+	int error = read_schedstat(threads, thread, &schedstat);
 
 	if (error)
 		return error;
-	schedstat = schedstat_parse(text);
 	*ret_used_ns = schedstat.cpu_ns > thread->cpu_ns ? schedstat.cpu_ns - thread->cpu_ns : 0;
 	threads->accounted_ns += schedstat.cpu_ns - thread->cpu_ns;
 	thread->cpu_ns = schedstat.cpu_ns;

@@ -118,6 +118,9 @@ void thread_read_name(const struct threads *threads, struct thread *thread);
  */
 int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns);
 
+/* How often the thread has got a CPU until now; thread->runs stays. 0 or -ESRCH. */
+int thread_count_runs(const struct threads *threads, struct thread *thread, uint64_t *ret_runs);
+
 /*
  * How often the thread has gone to sleep; a stop counts as a sleep. Exact while it
  * sleeps or is held. 0 or -ESRCH.
