@@ -42,7 +42,7 @@ struct vm_allocations {
 	uint64_t last_ns;          /* when that was */
 	bool is_taken; /* allocations_take() had its turn, and last_cpu_ns is the target's CPU time then */
 	uint64_t last_cpu_ns;
-	uint64_t window_ns, film_ns, span_ns; /* when the next ones are due */
+	uint64_t window_ns, film_ns; /* when the next ones are due */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
 	size_t kept_count, kept_size;
@@ -265,8 +265,8 @@ static void look_at_running(struct allocations *allocations, struct vm_allocatio
 		return;
 	vm->film_ns = now + FILM_EVERY_NS;
 	runs = count_runs(thread);
-	if (now >= vm->span_ns) {
-		vm->span_ns = now + SPAN_EVERY_NS;
+	if (now >= *thread->span_ns) {
+		*thread->span_ns = now + SPAN_EVERY_NS;
 		if (runs == 1)
 			take_span_beside(vm, lua_process_memory(process), thread);
 		else if (runs == 0 && has_one_cpu(thread))

@@ -32,6 +32,7 @@ void allocations_note(struct allocations *allocations, struct lua_process *proce
 struct allocating_thread {
 	struct threads *threads;
 	struct thread *thread;
+	uint64_t *span_ns; /* when the next span is due, of any thread: ljspy sleeps before one */
 };
 
 /*

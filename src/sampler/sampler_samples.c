@@ -22,6 +22,10 @@ enum {
 	/* A thread that waits for longer from one sample to the next shares its CPU; a visit takes less. */
 	SHARES_CPU_NS = 500 * 1000,
 
+	/* See makes_calls(): after so many looks that met no call, calls are a percent of the time at most. */
+	LOOKS_WITHOUT_CALL = 200,
+	FIRST_LOOKS = 16,
+
 	/* See sampler_take_weight(). */
 	RESERVE_PERIODS = 2,
 	RESERVE_SAMPLES = 16,
@@ -178,7 +182,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 	}
 	if (target->allocations && lost == LOST_COUNT) {
 		allocations_take(target->allocations, target->process, &target->clock,
-				 &(struct allocating_thread){ target->threads, thread },
+				 &(struct allocating_thread){ target->threads, thread, &sampler->span_ns },
 				 sampler->options->functions, &sample);
 		target_deliver_allocations(sampler, target, false);
 	}
@@ -249,16 +253,32 @@ static void put_off_look(struct target *target, struct thread *thread, const str
 }
 
 /*
+ * Does the thread make system calls, as far as samples have met any? Only then does it matter where ljspy awaits a
+ * look (visit.h). A visit takes the thread off its CPU twice more, and leaves it with cold caches.
+ */
+static bool makes_calls(struct thread_record *record, const struct registers *held)
+{
+	if (interrupted_call_may_be(held)) {
+		record->has_called = true;
+		record->looks_without_call = 0;
+	} else if (record->looks_without_call < LOOKS_WITHOUT_CALL) {
+		record->looks_without_call++;
+	}
+	return record->looks_without_call < (record->has_called ? LOOKS_WITHOUT_CALL : FIRST_LOOKS);
+}
+
+/*
  * Await the next look on the thread's CPU, unless others want that CPU, too: after a visit
  * the kernel might give it to one of them first. The thread was just measured.
  */
-static void choose_cpu(struct target *target, const struct thread *thread, struct thread_record *record)
+static void choose_cpu(struct target *target, const struct thread *thread, struct thread_record *record,
+		       bool may_visit)
 {
 	uint64_t waited_ns = thread->waited_ns - record->sample_waited_ns;
 	bool is_alone = thread->runs && waited_ns < SHARES_CPU_NS;
 
 	record->sample_waited_ns = thread->waited_ns;
-	target->cpu = is_alone ? tracer_cpu(thread->tracee) : -1;
+	target->cpu = is_alone && may_visit ? tracer_cpu(thread->tracee) : -1;
 }
 
 /*
@@ -308,7 +328,8 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 		lua_process_note_unwound(target->process, &record->hints);
 	}
 	put_off_look(target, thread, record, &held, runs);
-	choose_cpu(target, thread, record);
+	/* Calls have no share of what is allocated. */
+	choose_cpu(target, thread, record, !error && !target->allocations && makes_calls(record, &registers));
 	if (!error)
 		thread_note_stop(thread, &registers);
 }

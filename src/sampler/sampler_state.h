@@ -68,6 +68,8 @@ struct thread_record {
 	uint64_t look_waited_ns, look_runs; /* at that look */
 	uint64_t last_sample_ns;            /* when ljspy took it */
 	uint64_t sample_waited_ns;          /* thread.waited_ns after that sample */
+	bool has_called;                    /* some sample has met it at the end of a system call */
+	unsigned int looks_without_call;    /* since then, or in all */
 
 	/*
 	 * All of its time since ljspy knows it: on a CPU, waiting for one, and
@@ -167,6 +169,7 @@ struct sampler {
 	struct follow *follow; /* NULL if there is nothing to follow */
 	struct launch launch;
 	uint64_t random;           /* state of the generator, never 0 */
+	uint64_t span_ns;          /* struct allocating_thread */
 	bool closing;              /* the last looks are under way */
 	bool last_chance;          /* ... and no look follows this one */
 	uint64_t start_ns, end_ns; /* 0 if sampling never began */

@@ -475,6 +475,13 @@ uint64_t __wrap_own_stack_address(pid_t tid)
 	return (uint64_t)tid;
 }
 
+INSTEAD_OF(interrupted_call_may_be);
+bool __wrap_interrupted_call_may_be(const struct registers *registers)
+{
+	(void)registers;
+	return machine.in_calls;
+}
+
 INSTEAD_OF(interrupted_call_has_ended);
 bool __wrap_interrupted_call_has_ended(const struct registers *registers)
 {
@@ -872,7 +879,7 @@ INSTEAD_OF(tracer_await_look);
 void __wrap_tracer_await_look(struct tracer *tracer, int cpu)
 {
 	(void)tracer;
-	(void)cpu;
+	machine.visits += cpu >= 0;
 }
 
 INSTEAD_OF(tracer_end_look);
@@ -886,7 +893,7 @@ INSTEAD_OF(tracer_cpu);
 int __wrap_tracer_cpu(const struct tracee *tracee)
 {
 	(void)tracee;
-	return -1;
+	return 1;
 }
 
 INSTEAD_OF(tracer_stay_away);

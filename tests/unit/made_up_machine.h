@@ -48,7 +48,9 @@ struct made_up_machine {
 	unsigned int oversleep_one_in;
 	uint64_t oversleep_ns;
 
-	unsigned long waits, stops, alarms, rehearsals, measures; /* counted */
+	bool in_calls; /* threads are held at the end of system calls */
+
+	unsigned long waits, stops, alarms, rehearsals, measures, visits; /* counted */
 	unsigned long sums; /* how many threads' CPU times were added up to read clocks without a timer */
 };
 

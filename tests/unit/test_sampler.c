@@ -451,6 +451,27 @@ static void missed_ticks_are_those_that_ljspy_overslept(void **state)
 		    (machine.now_ns - begin_ns) / period_ns, (machine.now_ns - begin_ns) / period_ns / 10);
 }
 
+/*---- Where looks are awaited ----*/
+
+static void a_thread_without_calls_keeps_its_cpu(void **state)
+{
+	(void)state;
+	add(1, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 0 });
+	run();
+	assert_in_range(machine.visits, 1, 20);
+	assert_true(result.figures.samples > 500);
+}
+
+static void looks_at_a_thread_that_calls_are_awaited_on_its_cpu(void **state)
+{
+	(void)state;
+	add(1, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 0 });
+	machine.in_calls = true;
+	run();
+	assert_true(result.figures.samples > 500);
+	assert_in_range(machine.visits, result.figures.samples / 2, machine.waits);
+}
+
 /*---- Processes that come and go ----*/
 
 static void found_process_is_sampled_while_it_runs_luajit(void **state)
@@ -742,6 +763,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sleep_of_a_native_thread_is_told_once_it_runs, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(missed_ticks_are_those_that_ljspy_overslept, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_thread_without_calls_keeps_its_cpu, make_up, forget),
+		cmocka_unit_test_setup_teardown(looks_at_a_thread_that_calls_are_awaited_on_its_cpu, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(found_process_is_sampled_while_it_runs_luajit, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(recording_ends_with_its_target, make_up, forget),

@@ -38,6 +38,7 @@ static uint64_t read_takes_ns; /* a look at the counters */
 static struct thread thread = { .tid = 11, .runs = 40 };
 static uint64_t runs;
 static unsigned int cpus;
+static uint64_t span_ns;
 
 /* What was made of it. */
 static struct noted {
@@ -347,6 +348,7 @@ static struct allocations *begin(void)
 	read_takes_ns = 1000;
 	runs = thread.runs + 1;
 	cpus = 2;
+	span_ns = 0;
 	sum = ALLOCATION_SUM_COUNTED;
 	waiting = unseen = (struct allocation_share){ 0 };
 	in_native = false;
@@ -379,8 +381,8 @@ static void look(struct allocations *allocations, uint64_t ns)
 {
 	pass(ns);
 	allocations_note(allocations, NULL);
-	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread }, functions,
-			 &sample);
+	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread, &span_ns },
+			 functions, &sample);
 }
 
 static void intervals_are_from_look_to_look(void **state)
@@ -510,14 +512,14 @@ static void windows_are_short(void **state)
 	pass(100 * MS);
 	allocations_note(allocations, NULL);
 	pass(MS);
-	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread }, functions,
-			 &sample);
+	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread, &span_ns },
+			 functions, &sample);
 	assert_int_equal(noted[0].windows, 1);
 	pass(100 * MS);
 	allocations_note(allocations, NULL);
 	pass(MS - (uint64_t)read_takes_ns - 100);
-	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread }, functions,
-			 &sample);
+	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread, &span_ns },
+			 functions, &sample);
 	assert_int_equal(noted[0].windows, 2);
 	end(allocations);
 }
@@ -537,6 +539,22 @@ static void a_thread_without_a_cpu_has_no_span(void **state)
 		assert_int_equal(noted[0].films, more[i] != 0);
 		end(allocations);
 	}
+}
+
+/* Those of another process, too. */
+static void spans_do_not_follow_each_other_at_once(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	span_ns = now_ns + 10 * MS;
+	look(allocations, MS);
+	assert_int_equal(noted[0].films, 1);
+	assert_int_equal(noted[0].spans, 0);
+	look(allocations, 9 * MS);
+	assert_int_equal(noted[0].spans, 1);
+	assert_in_range(span_ns, now_ns, now_ns + 10 * MS);
+	end(allocations);
 }
 
 static void on_one_cpu_the_thread_runs_while_ljspy_sleeps(void **state)
@@ -794,6 +812,7 @@ int main(void)
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
 		cmocka_unit_test(windows_are_short),
 		cmocka_unit_test(a_thread_without_a_cpu_has_no_span),
+		cmocka_unit_test(spans_do_not_follow_each_other_at_once),
 		cmocka_unit_test(on_one_cpu_the_thread_runs_while_ljspy_sleeps),
 		cmocka_unit_test(figures_tell_how_sure_the_bytes_are),
 		cmocka_unit_test(a_sample_is_delivered_with_its_share),

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* What a VM has allocated from one sample to the next, in which CPU time, and how long a step of the collector runs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/instead_of.h"
+#include "unwind/allocation/allocated.h"
+#include "unwind/allocation/collector_look.h"
+#include "unwind/lua/luajit.h"
+
+static struct global_state global;
+static struct allocation_counters counters;
+static bool can_read;
+
+INSTEAD_OF(allocation_counters_read);
+
+bool __wrap_allocation_counters_read(struct memory *memory, const struct global_state *of,
+				     struct allocation_counters *ret_counters)
+{
+	(void)memory;
+	assert_ptr_equal(of, &global);
+	*ret_counters = counters;
+	return can_read;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	global = (struct global_state){ 0 };
+	counters = (struct allocation_counters){ .total = 100000,
+						 .estimate = 50000,
+						 .threshold = 200000,
+						 .string_table = 2048,
+						 .state = GCSpropagate };
+	can_read = true;
+	return 0;
+}
+
+static struct sample_gc look(uint64_t now_ns, uint64_t cpu_ns, enum gc_phase phase)
+{
+	struct sample_gc gc = { .phase = phase };
+
+	collector_look_add(NULL, &global, now_ns, cpu_ns, &gc);
+	return gc;
+}
+
+static void the_first_sample_tells_nothing(void **state)
+{
+	const struct sample_gc gc = look(1, 700, GC_PHASE_NONE);
+
+	(void)state;
+	assert_int_equal(gc.allocated_bytes, 0);
+	assert_int_equal(gc.used_ns, 0);
+	assert_false(gc.has_marked);
+}
+
+static void each_other_tells_what_was_allocated_and_in_which_time(void **state)
+{
+	struct sample_gc gc;
+
+	(void)state;
+	look(1, 700, GC_PHASE_NONE);
+	counters.total += 4000;
+	gc = look(2, 1700, GC_PHASE_NONE);
+	assert_int_equal(gc.allocated_bytes, 4000);
+	assert_int_equal(gc.used_ns, 1000);
+	counters.total += 50;
+	gc = look(3, 1701, GC_PHASE_NONE);
+	assert_int_equal(gc.allocated_bytes, 50);
+	assert_int_equal(gc.used_ns, 1);
+	/* Another thread, which has used less. */
+	counters.total += 60;
+	gc = look(4, 300, GC_PHASE_NONE);
+	assert_int_equal(gc.allocated_bytes, 60);
+	assert_int_equal(gc.used_ns, 0);
+}
+
+static void what_cannot_be_read_counts_at_the_next_one(void **state)
+{
+	struct sample_gc gc;
+
+	(void)state;
+	look(1, 700, GC_PHASE_NONE);
+	counters.total += 10;
+	can_read = false;
+	gc = look(2, 800, GC_PHASE_NONE);
+	assert_int_equal(gc.used_ns, 0);
+	can_read = true;
+	gc = look(3, 900, GC_PHASE_NONE);
+	assert_int_equal(gc.allocated_bytes, 10);
+	assert_int_equal(gc.used_ns, 200);
+}
+
+/* What a sweep seems to take back is told when more was allocated. */
+static void bytes_that_a_step_of_a_sweep_hides_come_later(void **state)
+{
+	(void)state;
+	counters.state = GCSsweep;
+	look(1, 0, GC_PHASE_SWEEP);
+	counters.total -= 3000;
+	assert_int_equal(look(2, 1, GC_PHASE_SWEEP).allocated_bytes, 0);
+	counters.total += 500;
+	counters.estimate -= 3000; /* at the step's end */
+	assert_int_equal(look(3, 2, GC_PHASE_NONE).allocated_bytes, 500);
+}
+
+/* Two markings leave the current white as it was; gc.estimate tells. */
+static void two_markings_are_noticed(void **state)
+{
+	struct sample_gc gc;
+
+	(void)state;
+	look(1, 0, GC_PHASE_NONE);
+	assert_false(look(2, 1, GC_PHASE_NONE).has_marked);
+	counters.estimate = 90000;
+	gc = look(3, 2, GC_PHASE_NONE);
+	assert_true(gc.has_marked);
+	assert_int_equal(gc.used_ns, 1);
+}
+
+static void a_step_lasts_while_the_threshold_stays(void **state)
+{
+	(void)state;
+	assert_int_equal(look(1000, 0, GC_PHASE_MARK).step_ns, 0);
+	assert_int_equal(look(1500, 1, GC_PHASE_MARK).step_ns, 500);
+	assert_int_equal(look(1700, 2, GC_PHASE_MARK).step_ns, 700);
+	counters.threshold += 1024;
+	assert_int_equal(look(1900, 3, GC_PHASE_MARK).step_ns, 0);
+	assert_int_equal(look(2000, 4, GC_PHASE_MARK).step_ns, 100);
+	/* The program ran in between. */
+	assert_int_equal(look(2100, 5, GC_PHASE_NONE).step_ns, 0);
+	assert_int_equal(look(2200, 6, GC_PHASE_MARK).step_ns, 0);
+	/* It allocated more than a step leaves room for. */
+	counters.total += 2 * ALLOCATED_FREED_MAX;
+	assert_int_equal(look(2300, 7, GC_PHASE_MARK).step_ns, 0);
+	/* A finalizer ends it. */
+	assert_int_equal(look(2400, 8, GC_PHASE_FINALIZE).step_ns, 0);
+	assert_int_equal(look(2500, 9, GC_PHASE_MARK).step_ns, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(the_first_sample_tells_nothing, begin),
+		cmocka_unit_test_setup(each_other_tells_what_was_allocated_and_in_which_time, begin),
+		cmocka_unit_test_setup(what_cannot_be_read_counts_at_the_next_one, begin),
+		cmocka_unit_test_setup(bytes_that_a_step_of_a_sweep_hides_come_later, begin),
+		cmocka_unit_test_setup(two_markings_are_noticed, begin),
+		cmocka_unit_test_setup(a_step_lasts_while_the_threshold_stays, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
