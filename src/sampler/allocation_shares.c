@@ -67,7 +67,8 @@ struct allocation_shares {
 	/* Of the intervals since the last division. */
 	double interval_bytes, interval_ns, marked_bytes, marked_ns; /* marked: with an end of marking */
 	double heap_bytes;                                           /* at the end of each, added up */
-	double sum_bytes;                                            /* of the last division */
+	double freed_bytes; /* not by a sweep, as it seems: counted_bytes() */
+	double sum_bytes;   /* of the last division */
 	enum allocation_sum sum;
 	/* These fade. */
 	double span_bytes, span_ns;          /* of spans */
@@ -112,6 +113,30 @@ void allocation_shares_free(struct allocation_shares *shares)
 
 /*---- What was allocated ----*/
 
+static bool has_freed(const struct allocated *allocated)
+{
+	return allocated->bytes < -ALLOCATED_FREED_MAX;
+}
+
+/*
+ * A sweep that frees large objects takes them off gc.total first, and off gc.estimate at its step's end: the next
+ * interval has them too much. What is freed otherwise, all that a VM has when it is closed, was not allocated less.
+ */
+static double counted_bytes(struct allocation_shares *shares, const struct allocated *allocated)
+{
+	double bytes = (double)allocated->bytes;
+
+	if (has_freed(allocated)) {
+		shares->freed_bytes -= bytes;
+		return 0;
+	}
+	if (bytes > ALLOCATED_FREED_MAX) {
+		bytes -= bytes < shares->freed_bytes ? bytes : shares->freed_bytes;
+		shares->freed_bytes = 0;
+	}
+	return bytes;
+}
+
 void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated,
 				    uint64_t cpu_ns)
 {
@@ -121,7 +146,7 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 		shares->marked_ns += (double)cpu_ns;
 		shares->marked_bytes += (double)allocated->bytes;
 	} else {
-		shares->interval_bytes += (double)allocated->bytes;
+		shares->interval_bytes += counted_bytes(shares, allocated);
 	}
 }
 
@@ -129,7 +154,7 @@ void allocation_shares_add_span(struct allocation_shares *shares, const struct a
 				uint64_t ns)
 {
 	/* A marking counts as much as the rest. */
-	if (allocated->has_marked || allocated->may_have_resized)
+	if (allocated->has_marked || allocated->may_have_resized || has_freed(allocated))
 		return;
 	shares->span_bytes += (double)allocated->bytes;
 	shares->span_ns += (double)ns;
@@ -209,7 +234,7 @@ static void add_hash_part(struct allocation_shares *shares, uint64_t bytes)
 void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
 				  const struct listed_object *objects, size_t count)
 {
-	if (allocated->has_marked || allocated->may_have_resized || !objects)
+	if (allocated->has_marked || allocated->may_have_resized || has_freed(allocated) || !objects)
 		return;
 	if (allocated->knows_strings) {
 		shares->string_window_bytes += (double)allocated->bytes;

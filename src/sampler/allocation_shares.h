@@ -28,7 +28,7 @@ void allocation_shares_free(struct allocation_shares *shares);
 void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated,
 				    uint64_t cpu_ns);
 
-/* The same of a short time, beside which a cycle of the collector is long; the VM may have had no CPU in it. */
+/* The same of a short time, ns, in which the VM's thread had its CPU and beside which cycles are long. */
 void allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
 				uint64_t ns);
 

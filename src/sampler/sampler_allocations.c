@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/sampler/sampler_allocations.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,11 +168,11 @@ static void take_window(struct allocations *allocations, struct vm_allocations *
 /* How often it has had a CPU since it was held; -1 if that is unknown. */
 static int count_runs(const struct allocating_thread *thread)
 {
+	const uint64_t held = thread->thread->runs;
 	uint64_t runs;
 
-	return thread_count_runs(thread->threads, thread->thread, &runs) == 0 &&
-			       runs - thread->thread->runs < 100
-		       ? (int)(runs - thread->thread->runs)
+	return held && thread_count_runs(thread->threads, thread->thread, &runs) == 0 && runs - held < INT_MAX
+		       ? (int)(runs - held)
 		       : -1;
 }
 

@@ -282,6 +282,39 @@ static void add_hundredths(bool has_marked, uint64_t bytes, uint64_t heap_bytes,
 		allocation_shares_add_span(shares, &span, 20000);
 }
 
+static void add_interval(int64_t bytes)
+{
+	const struct allocated interval = { .bytes = bytes, .heap_bytes = 100000000 };
+
+	allocation_shares_add_interval(shares, &interval, SECOND / 100);
+}
+
+static void a_closed_vm_has_not_allocated_less(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	add_interval(100000);
+	for (int i = 0; i < 5; i++)
+		add_interval(-1000000);
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_COUNTED);
+	assert_int_equal(bytes, 100000);
+}
+
+static void what_a_sweep_frees_comes_off_once(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	add_interval(100000);
+	add_interval(-1000000);
+	add_interval(5000);
+	add_interval(1040000); /* 40000 of them are new */
+	add_interval(60000);
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_COUNTED);
+	assert_int_equal(bytes, 205000);
+}
+
 static void short_cycles_are_measured_by_spans(void **state)
 {
 	const struct allocated marked = { .bytes = 1000000, .has_marked = true };
@@ -346,6 +379,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sizes_of_strings_and_parts_come_from_films, begin, end),
 		cmocka_unit_test_setup_teardown(parts_of_new_tables_are_counted_and_not_filmed, begin, end),
 		cmocka_unit_test_setup_teardown(strings_beside_new_tables_have_the_rest, begin, end),
+		cmocka_unit_test_setup_teardown(a_closed_vm_has_not_allocated_less, begin, end),
+		cmocka_unit_test_setup_teardown(what_a_sweep_frees_comes_off_once, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_spans, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_that_no_span_has_met_are_a_lower_bound, begin,
 						end),

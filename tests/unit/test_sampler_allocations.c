@@ -557,6 +557,20 @@ static void spans_do_not_follow_each_other_at_once(void **state)
 	end(allocations);
 }
 
+/* Not every kernel counts how often a thread gets a CPU. */
+static void without_counts_there_are_films_only(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	thread.runs = runs = 0;
+	look(allocations, MS);
+	assert_int_equal(noted[0].films, 1);
+	assert_int_equal(noted[0].spans, 0);
+	end(allocations);
+	thread.runs = 40;
+}
+
 static void on_one_cpu_the_thread_runs_while_ljspy_sleeps(void **state)
 {
 	struct allocations *allocations = begin();
@@ -813,6 +827,7 @@ int main(void)
 		cmocka_unit_test(windows_are_short),
 		cmocka_unit_test(a_thread_without_a_cpu_has_no_span),
 		cmocka_unit_test(spans_do_not_follow_each_other_at_once),
+		cmocka_unit_test(without_counts_there_are_films_only),
 		cmocka_unit_test(on_one_cpu_the_thread_runs_while_ljspy_sleeps),
 		cmocka_unit_test(figures_tell_how_sure_the_bytes_are),
 		cmocka_unit_test(a_sample_is_delivered_with_its_share),

@@ -134,7 +134,8 @@ struct allocated allocated_between(const struct allocation_counters *before,
 	/* It doubles or halves. */
 	const int64_t half = (int64_t)(before->string_table / 2),
 		      resize = half < RESIZE_MIN ? RESIZE_MIN : half;
-	struct allocated allocated = { .heap_bytes = after->total, .has_marked = has_marked(before, after) };
+	struct allocated allocated = { .heap_bytes = after->total + after->string_table,
+				       .has_marked = has_marked(before, after) };
 
 	allocated.bytes = (int64_t)(after->total - after->estimate);
 	if (allocated.has_marked)
