@@ -148,19 +148,15 @@ static void print_frames(FILE *out, const struct figures *figures)
 
 const char *figures_uncertain_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE])
 {
-	const char *before = "";
 	char amount[AMOUNT_SIZE];
 	size_t length = 0;
 
-	ret_text[0] = '\0';
-	if (figures->alloc_estimated > 0) {
+	if (figures->alloc_estimated > 0)
 		length += (size_t)snprintf(ret_text, FIGURES_BYTES_SIZE, "%s are estimated",
 					   amount_bytes(figures->alloc_estimated, amount));
-		before = ", ";
-	}
 	if (figures->alloc_least > 0)
 		length += (size_t)snprintf(ret_text + length, FIGURES_BYTES_SIZE - length,
-					   "%s%s may be any more", before,
+					   "%s%s may be any more", length > 0 ? ", " : "",
 					   amount_bytes(figures->alloc_least, amount));
 	if (length > 0)
 		snprintf(ret_text + length, FIGURES_BYTES_SIZE - length,

@@ -78,7 +78,8 @@ void figures_print(FILE *out, const struct figures *figures);
 /*
  * A JSON object, with the unit in each name: samples, lost by reason, missed_ticks, dropped, away_ms,
  * undisturbed, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
- * alloc_bytes {estimated, least}, rate_hz {asked, reached}, frames {exact, nearest, function}. The caller owns the reference.
+ * alloc_bytes {estimated, least}, rate_hz {asked, reached}, frames {exact, nearest, function}. The caller
+ * owns the reference.
  * NULL when memory is short.
  */
 json_t *figures_json(const struct figures *figures);

@@ -118,6 +118,12 @@ static bool has_freed(const struct allocated *allocated)
 	return allocated->bytes < -ALLOCATED_FREED_MAX;
 }
 
+/* May few bytes be what they seem to be? */
+static bool is_sound(const struct allocated *allocated)
+{
+	return !allocated->has_marked && !allocated->may_have_resized && !has_freed(allocated);
+}
+
 /*
  * A sweep that frees large objects takes them off gc.total first, and off gc.estimate at its step's end: the next
  * interval has them too much. What is freed otherwise, all that a VM has when it is closed, was not allocated less.
@@ -154,7 +160,7 @@ void allocation_shares_add_span(struct allocation_shares *shares, const struct a
 				uint64_t ns)
 {
 	/* A marking counts as much as the rest. */
-	if (allocated->has_marked || allocated->may_have_resized || has_freed(allocated))
+	if (!is_sound(allocated))
 		return;
 	shares->span_bytes += (double)allocated->bytes;
 	shares->span_ns += (double)ns;
@@ -234,7 +240,7 @@ static void add_hash_part(struct allocation_shares *shares, uint64_t bytes)
 void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
 				  const struct listed_object *objects, size_t count)
 {
-	if (allocated->has_marked || allocated->may_have_resized || has_freed(allocated) || !objects)
+	if (!is_sound(allocated) || !objects)
 		return;
 	if (allocated->knows_strings) {
 		shares->string_window_bytes += (double)allocated->bytes;

@@ -176,6 +176,14 @@ static int count_runs(const struct allocating_thread *thread)
 		       : -1;
 }
 
+static void add_span(struct vm_allocations *vm, const struct allocation_counters *before,
+		     const struct allocation_counters *after, uint64_t ns)
+{
+	const struct allocated allocated = allocated_between(before, after);
+
+	allocation_shares_add_span(vm->shares, &allocated, ns);
+}
+
 static void sleep_ns(long ns)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
@@ -190,7 +198,6 @@ static void take_span_beside(struct vm_allocations *vm, struct memory *memory,
 			     const struct allocating_thread *thread)
 {
 	struct allocation_counters before, after;
-	struct allocated allocated;
 	uint64_t before_ns, after_ns;
 
 	sleep_ns(WARM_NS);
@@ -204,8 +211,7 @@ static void take_span_beside(struct vm_allocations *vm, struct memory *memory,
 	after_ns = clock_now_ns(CLOCK_MONOTONIC);
 	if (after_ns - before_ns > 2 * SPAN_NS || count_runs(thread) != 1)
 		return;
-	allocated = allocated_between(&before, &after);
-	allocation_shares_add_span(vm->shares, &allocated, after_ns - before_ns);
+	add_span(vm, &before, &after, after_ns - before_ns);
 }
 
 static bool has_one_cpu(const struct allocating_thread *thread)
@@ -221,7 +227,6 @@ static void take_span_in_turn(struct vm_allocations *vm, struct memory *memory, 
 {
 	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
 	struct allocation_counters before, after;
-	struct allocated allocated;
 	uint64_t before_ns, after_ns, slept_ns;
 
 	if (cpu_clock_now(clock, &before_ns) != 0 || !allocation_counters_read(memory, vm->global, &before))
@@ -232,8 +237,7 @@ static void take_span_in_turn(struct vm_allocations *vm, struct memory *memory, 
 		return;
 	if (count_runs(thread) != 1 || after_ns - before_ns < slept_ns / 2)
 		return;
-	allocated = allocated_between(&before, &after);
-	allocation_shares_add_span(vm->shares, &allocated, after_ns - before_ns);
+	add_span(vm, &before, &after, after_ns - before_ns);
 }
 
 static void take_film(struct allocations *allocations, struct vm_allocations *vm, struct memory *memory)

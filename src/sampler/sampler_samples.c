@@ -22,9 +22,8 @@ enum {
 	/* A thread that waits for longer from one sample to the next shares its CPU; a visit takes less. */
 	SHARES_CPU_NS = 500 * 1000,
 
-	/* See makes_calls(): after so many looks that met no call, calls are a percent of the time at most. */
-	LOOKS_WITHOUT_CALL = 200,
-	FIRST_LOOKS = 16,
+	/* After so many looks that met no system call, calls are a percent of the time at most. */
+	VISITS_AFTER_CALL = 200,
 
 	/* See sampler_take_weight(). */
 	RESERVE_PERIODS = 2,
@@ -258,13 +257,11 @@ static void put_off_look(struct target *target, struct thread *thread, const str
  */
 static bool makes_calls(struct thread_record *record, const struct registers *held)
 {
-	if (interrupted_call_may_be(held)) {
-		record->has_called = true;
-		record->looks_without_call = 0;
-	} else if (record->looks_without_call < LOOKS_WITHOUT_CALL) {
-		record->looks_without_call++;
-	}
-	return record->looks_without_call < (record->has_called ? LOOKS_WITHOUT_CALL : FIRST_LOOKS);
+	if (interrupted_call_may_be(held))
+		record->visits_left = VISITS_AFTER_CALL;
+	else if (record->visits_left)
+		record->visits_left--;
+	return record->visits_left > 0;
 }
 
 /*

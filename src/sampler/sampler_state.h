@@ -68,8 +68,7 @@ struct thread_record {
 	uint64_t look_waited_ns, look_runs; /* at that look */
 	uint64_t last_sample_ns;            /* when ljspy took it */
 	uint64_t sample_waited_ns;          /* thread.waited_ns after that sample */
-	bool has_called;                    /* some sample has met it at the end of a system call */
-	unsigned int looks_without_call;    /* since then, or in all */
+	unsigned int visits_left;           /* until it counts as one without system calls: makes_calls() */
 
 	/*
 	 * All of its time since ljspy knows it: on a CPU, waiting for one, and

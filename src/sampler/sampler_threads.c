@@ -15,6 +15,7 @@ enum {
 	FEW_THREADS = 8,
 	/* A thread is lively for so many times the longest time that it was not seen to run. */
 	LIVELY_GAPS = 4,
+	FIRST_VISITS = 16, /* of a thread of which nothing is known */
 };
 
 static const uint64_t LIVELY_LEAST_NS = UINT64_C(5) * NS_PER_SECOND;
@@ -53,6 +54,7 @@ struct thread_record *target_record(struct target *target, const struct thread *
 	record->measured_ns = 0;
 	/* It may have begun just now. */
 	record->lively_ns = LIVELY_LEAST_NS;
+	record->visits_left = FIRST_VISITS;
 	HASH_ADD_INT(target->records, tid, record);
 	if (!hash_added(&record->hh)) {
 		free(record);

@@ -68,6 +68,11 @@ def record(path, jit, tmp_path, *arguments, options=("--alloc",), program=MAKERS
     return truth, json.loads(shown.stdout), ljspy.run("report", recording).stdout
 
 
+def expected_bytes(truth, recording):
+    """What the program has allocated in the CPU time that the recording has."""
+    return sum(truth.values()) * recording["figures"]["target_cpu_ms"] / 1000 / SECONDS
+
+
 def functions_of(recording, sample):
     """Leaf first."""
     frames = reversed(recording["stacks"][sample["stack"]])
@@ -97,7 +102,7 @@ def test_functions_have_what_they_allocate(program, jit, tmp_path):
         if maker in seen:
             seen[maker] += sample["alloc_bytes"]
     everything = sum(sample["alloc_bytes"] for sample in samples)
-    expected = total * recording["figures"]["target_cpu_ms"] / 1000 / SECONDS
+    expected = expected_bytes(truth, recording)
     print(f"{program}, jit {jit}: {len(samples)} samples, {everything / expected:.3f} of the bytes")
     for name in truth:
         print(f"{name}: {truth[name] / total:.3f} of the bytes, {seen[name] / everything:.3f} seen")
@@ -114,7 +119,7 @@ def test_functions_have_what_they_allocate(program, jit, tmp_path):
 def test_any_recording_tells_how_much_was_allocated(program, jit, tmp_path):
     path = path_of(program)
     truth, recording, text = record(path, jit, tmp_path, 5, 10, options=())
-    expected = sum(truth.values()) * recording["figures"]["target_cpu_ms"] / 1000 / SECONDS
+    expected = expected_bytes(truth, recording)
     amount, unit = re.search(r"^About ([\d.]+) ([MG])B allocated, for each cycle [\d.]+ MB at most\.$", text, re.MULTILINE).groups()
     seen = float(amount) * {"M": 1e6, "G": 1e9}[unit]
     print(f"{program}, jit {jit}: {seen / expected:.3f} of the bytes")
@@ -127,7 +132,7 @@ def test_a_collector_that_is_faster_than_the_samples_is_told(program, jit, tmp_p
     path = path_of(program)
     truth, recording, text = record(path, jit, tmp_path, 5, 0)
     everything = sum(sample["alloc_bytes"] for sample in recording["samples"])
-    expected = sum(truth.values()) * recording["figures"]["target_cpu_ms"] / 1000 / SECONDS
+    expected = expected_bytes(truth, recording)
     print(f"{program}, jit {jit}: {everything / expected:.3f} of the bytes")
     assert abs(everything / expected - 1) <= ESTIMATED
     assert recording["figures"]["alloc_bytes"]["estimated"] > everything / 2

@@ -35,7 +35,7 @@ LEAK_STEPS = 100
 TURN_MS = 50
 UNSTOPPED = (("calls", "off"), ("coroutines", "off"), ("coroutines", "on"), ("traces", "on"))
 LEAST_UNSTOPPED = 20  # samples
-ROW = re.compile(r"([\d.]+)%[ ^v]? *([\d.]+)%[ ^v]? +(\w+)\s+shares\.lua:")  # a move of the cursor may be in between
+HEAVY = re.compile(r"[\d.]+%[ ^v]? *([\d.]+)%[ ^v]? +heavy\s+shares\.lua:")  # a move of the cursor may be in between
 
 
 def lay(root, build, sysroot):
@@ -225,10 +225,10 @@ def judge_top(said):
     """The first screen with rows has the busy function (later ones are only what changes), and top goes without a trace."""
     found = re.search(r"(?s)top begins(.*?)top ends (\d+)", said)
     screen = re.sub(r"\x1b[\[(]?[0-9;?]*[A-Za-z=>]|[\x0e\x0f]", "\n", found[1]) if found else ""
-    rows = [(float(total), name) for _, total, name in ROW.findall(screen) if name == "heavy"]
+    totals = [float(total) for total in HEAVY.findall(screen)]
     figures = [int(count) for count in re.findall(r"samples (\d+)", screen)]
-    print(f"top: {rows[:1]}, {max(figures, default=0)} samples")
-    if not rows or rows[0][0] < 90 or not any(figures):
+    print(f"top: {totals[:1]} %, {max(figures, default=0)} samples")
+    if not totals or totals[0] < 90 or not any(figures):
         yield f"top shows {screen!r}"
     if "top leaves TracerPid:\t0" not in said:
         yield f"top ends with {found and found[2]}, {re.findall('top leaves.*', said)}"

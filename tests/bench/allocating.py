@@ -36,6 +36,6 @@ def rows(options):
         what = {"alloc": "with record --alloc", "record": "with record", "floor": "beside the floor"}[who]
         compared = {"alone": list(alone)}
         if who == "alloc":
-            compared["floor"] = [value for value, _ in found["floor", rate]]
+            compared["floor"] = measure.beside_alone(found["floor", rate], alone)
         wanted = (WANTED,) if (who, rate) == ("alloc", RATES[-1]) else ()
         yield measure.Row(f"time for allocating work, {rate} Hz, {what}", "µs", list(values), compared, *wanted)

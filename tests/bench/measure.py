@@ -159,6 +159,11 @@ def interleaved(settings, measure, rounds):
     return found
 
 
+def beside_alone(pairs, alone):
+    """The values of PAIRS, as of interleaved(), scaled by the values alone to the neighbourhood of others."""
+    return [base * value / near for base, (value, near) in zip(alone, pairs)]
+
+
 def mean(one, other):
     """The mean of two numbers, or of two tuples element by element."""
     if isinstance(one, tuple):

@@ -39,8 +39,7 @@ def rows_beside(what, unit, found, rate, wanted):
     """FOUND is as measure.interleaved() returns it."""
     ours, alone = zip(*found["ljspy", rate])
     floors, floors_alone = zip(*found["floor", rate])
-    # Scale the floor to ljspy's neighbourhood by the values alone, then compare.
-    scaled = [base * floor / near for base, floor, near in zip(alone, floors, floors_alone)]
+    scaled = measure.beside_alone(found["floor", rate], alone)
     yield measure.Row(f"{what}, {rate} Hz", unit, list(ours), {"alone": list(alone), "floor": scaled}, wanted)
     yield measure.Row(f"{what}, {rate} Hz, beside the floor", unit, list(floors), {"alone": list(floors_alone)})
 

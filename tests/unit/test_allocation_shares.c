@@ -268,6 +268,14 @@ static enum allocation_sum divided(uint64_t cpu_ns, uint64_t *ret_bytes)
 	return sum;
 }
 
+static void assert_counted(uint64_t cpu_ns, uint64_t bytes)
+{
+	uint64_t seen;
+
+	assert_int_equal(divided(cpu_ns, &seen), ALLOCATION_SUM_COUNTED);
+	assert_int_equal(seen, bytes);
+}
+
 /* Intervals of a hundredth of a second: what they tell, of a heap of so much; and the speed of spans. */
 static void add_hundredths(bool has_marked, uint64_t bytes, uint64_t heap_bytes, uint64_t span_bytes)
 {
@@ -291,28 +299,22 @@ static void add_interval(int64_t bytes)
 
 static void a_closed_vm_has_not_allocated_less(void **state)
 {
-	uint64_t bytes;
-
 	(void)state;
 	add_interval(100000);
 	for (int i = 0; i < 5; i++)
 		add_interval(-1000000);
-	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_COUNTED);
-	assert_int_equal(bytes, 100000);
+	assert_counted(SECOND, 100000);
 }
 
 static void what_a_sweep_frees_comes_off_once(void **state)
 {
-	uint64_t bytes;
-
 	(void)state;
 	add_interval(100000);
 	add_interval(-1000000);
 	add_interval(5000);
 	add_interval(1040000); /* 40000 of them are new */
 	add_interval(60000);
-	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_COUNTED);
-	assert_int_equal(bytes, 205000);
+	assert_counted(SECOND, 205000);
 }
 
 static void short_cycles_are_measured_by_spans(void **state)
@@ -350,23 +352,17 @@ static void cycles_that_intervals_do_not_notice_are_measured_by_spans(void **sta
 
 static void spans_do_not_count_where_cycles_are_long(void **state)
 {
-	uint64_t bytes;
-
 	(void)state;
 	add_hundredths(false, 300, 100000, 47);
-	assert_int_equal(divided(SECOND / 10, &bytes), ALLOCATION_SUM_COUNTED);
-	assert_int_equal(bytes, 3000);
+	assert_counted(SECOND / 10, 3000);
 }
 
 /* Spans are few: only far more than the intervals' counts. */
 static void spans_do_not_count_where_they_tell_about_the_same(void **state)
 {
-	uint64_t bytes;
-
 	(void)state;
 	add_hundredths(false, 17000, 20000, 47);
-	assert_int_equal(divided(SECOND / 10, &bytes), ALLOCATION_SUM_COUNTED);
-	assert_int_equal(bytes, 170000);
+	assert_counted(SECOND / 10, 170000);
 }
 
 int main(void)

@@ -27,6 +27,7 @@ static void put_headers(unsigned int magic)
 {
 	const Elf64_Ehdr elf = { .e_ident = { (uint8_t)magic, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB,
 					      EV_CURRENT },
+				 .e_machine = EM_X86_64,
 				 .e_phoff = sizeof(elf),
 				 .e_phentsize = sizeof(Elf64_Phdr),
 				 .e_phnum = 4 };

@@ -39,6 +39,7 @@ static struct thread thread = { .tid = 11, .runs = 40 };
 static uint64_t runs;
 static unsigned int cpus;
 static uint64_t span_ns;
+static const struct allocating_thread allocating = { NULL, &thread, &span_ns };
 
 /* What was made of it. */
 static struct noted {
@@ -381,8 +382,7 @@ static void look(struct allocations *allocations, uint64_t ns)
 {
 	pass(ns);
 	allocations_note(allocations, NULL);
-	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread, &span_ns },
-			 functions, &sample);
+	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
 }
 
 static void intervals_are_from_look_to_look(void **state)
@@ -512,14 +512,12 @@ static void windows_are_short(void **state)
 	pass(100 * MS);
 	allocations_note(allocations, NULL);
 	pass(MS);
-	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread, &span_ns },
-			 functions, &sample);
+	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
 	assert_int_equal(noted[0].windows, 1);
 	pass(100 * MS);
 	allocations_note(allocations, NULL);
 	pass(MS - (uint64_t)read_takes_ns - 100);
-	allocations_take(allocations, NULL, NULL, &(struct allocating_thread){ NULL, &thread, &span_ns },
-			 functions, &sample);
+	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
 	assert_int_equal(noted[0].windows, 2);
 	end(allocations);
 }

@@ -12,8 +12,9 @@
 #include "unwind/lua/global_state.h"
 
 /*
- * Add to *gc, of a sample taken at now_ns, of a thread that has used cpu_ns of CPU time, what was allocated and how long the step has run, and note the counters for
- * the next sample. memory is the copy of the thread, or the running process.
+ * Add to *gc, of a sample taken at now_ns, of a thread that has used cpu_ns of CPU time, what was allocated and how
+ * long the step has run, and note the counters for the next sample. memory is the copy of the thread, or the running
+ * process.
  *
  * While a step runs, gc.threshold stays, and the step sets it anew at its end (lj_gc.c: lj_gc_step, lj_gc_fullgc). So
  * two looks in the collector that see the same threshold are in one step, if in between the phase has not gone back,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "luajit-layouts/module/elf_image.h"
 #include "memory/page_cache.h"
 
 enum { PROGRAM_HEADERS_MAX = 64 };
@@ -37,53 +38,19 @@ static void free_modules(struct image *image)
 	image->module_count = 0;
 }
 
-struct segments {
-	Elf64_Phdr headers[PROGRAM_HEADERS_MAX];
-	size_t count;
-	uint64_t bias; /* where they are, less where they asked to be */
-};
-
-/* False unless the module begins as an ELF file with a segment at its beginning. */
-static bool read_segments(struct memory *text, const struct module *module, struct segments *ret_segments)
-{
-	Elf64_Ehdr elf;
-
-	if (memory_read(text, module->base, &elf, sizeof(elf)) != MEMORY_OK ||
-	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    elf.e_phentsize != sizeof(Elf64_Phdr) || elf.e_phnum > PROGRAM_HEADERS_MAX ||
-	    memory_read(text, module->base + elf.e_phoff, ret_segments->headers,
-			elf.e_phnum * sizeof(Elf64_Phdr)) != MEMORY_OK)
-		return false;
-	ret_segments->count = elf.e_phnum;
-	for (size_t i = 0; i < elf.e_phnum; i++) {
-		const Elf64_Phdr *segment = &ret_segments->headers[i];
-
-		if (segment->p_type == PT_LOAD && segment->p_offset == 0) {
-			ret_segments->bias = module->base - segment->p_vaddr;
-			return true;
-		}
-	}
-	return false;
-}
-
 /* The loadable segments of an ELF file come by ascending address (ELF, "Program Loading"). */
 static void find_holes(struct memory *text, struct module *module)
 {
-	struct segments segments;
-	uint64_t end = 0;
+	struct elf_image elf;
 
 	module->hole_count = 0;
-	if (!read_segments(text, module, &segments))
+	if (elf_image_open(text, module->base, &elf) != ELF_IMAGE_OK)
 		return;
-	for (size_t i = 0; i < segments.count; i++) {
-		const Elf64_Phdr *segment = &segments.headers[i];
-		const uint64_t begin = segments.bias + segment->p_vaddr;
+	for (size_t i = 1; i < elf.segment_count && module->hole_count < MODULE_HOLES_MAX; i++) {
+		const struct module_hole hole = { elf.segments[i - 1].end, elf.segments[i].begin };
 
-		if (segment->p_type != PT_LOAD)
-			continue;
-		if (end && begin > end && module->hole_count < MODULE_HOLES_MAX)
-			module->holes[module->hole_count++] = (struct module_hole){ end, begin };
-		end = begin + segment->p_memsz;
+		if (hole.begin < hole.end)
+			module->holes[module->hole_count++] = hole;
 	}
 }
 
@@ -222,14 +189,29 @@ static bool read_unwind_header(struct memory *text, uint64_t address, const stru
 
 static bool find_unwind_table(struct memory *text, struct module *module)
 {
-	struct segments segments;
+	Elf64_Ehdr elf;
+	Elf64_Phdr segments[PROGRAM_HEADERS_MAX];
+	uint64_t bias = 0;
+	bool biased = false;
 
-	if (!read_segments(text, module, &segments))
+	if (memory_read(text, module->base, &elf, sizeof(elf)) != MEMORY_OK ||
+	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    elf.e_phentsize != sizeof(*segments) || elf.e_phnum > PROGRAM_HEADERS_MAX)
 		return false;
-	for (size_t i = 0; i < segments.count; i++) {
-		uint64_t address = segments.bias + segments.headers[i].p_vaddr;
+	if (memory_read(text, module->base + elf.e_phoff, segments, elf.e_phnum * sizeof(*segments)) !=
+	    MEMORY_OK)
+		return false;
+	for (size_t i = 0; i < elf.e_phnum; i++)
+		if (segments[i].p_type == PT_LOAD && segments[i].p_offset == 0) {
+			bias = module->base - segments[i].p_vaddr;
+			biased = true;
+		}
+	if (!biased)
+		return false;
+	for (size_t i = 0; i < elf.e_phnum; i++) {
+		uint64_t address = bias + segments[i].p_vaddr;
 
-		if (segments.headers[i].p_type == PT_GNU_EH_FRAME && address >= module->begin &&
+		if (segments[i].p_type == PT_GNU_EH_FRAME && address >= module->begin &&
 		    address < module->end)
 			return read_unwind_header(text, address, module, &module->unwind_table);
 	}

@@ -88,7 +88,7 @@ const char *image_root(const struct image *image);
 size_t image_module_count(const struct image *image);
 struct module *image_module(const struct image *image, size_t index);
 
-/* The module that holds the address, or NULL, also in a hole. */
+/* The module that holds the address; NULL if there is none, as in a hole. */
 struct module *image_find(const struct image *image, uint64_t address);
 
 /* Is pc in no module, or in a made one? Code there, if any, may change. */

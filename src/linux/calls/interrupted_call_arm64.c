@@ -81,7 +81,6 @@ bool interrupted_call_find(pid_t tid, const struct user_regs_struct *regs, bool 
 	       interrupted_call_begins_again(tid, &call, ret_limited) && !may_come_from_handler(tid, regs);
 }
 
-/* The kernel no longer tells whether there was a call, but a result like this one has no other cause. */
 /* The call's number has a register set of its own (NT_ARM_SYSTEM_CALL), which a look does without. */
 bool interrupted_call_may_be(const struct registers *registers)
 {
@@ -89,6 +88,7 @@ bool interrupted_call_may_be(const struct registers *registers)
 	return true;
 }
 
+/* The kernel no longer tells whether there was a call, but a result like this one has no other cause. */
 bool interrupted_call_has_ended(const struct registers *registers)
 {
 	return registers_call_result(registers) == -EINTR;
