@@ -57,6 +57,29 @@ static void the_end_of_a_marking_is_noticed(void **state)
 	assert_true(between(900000, 800000, SWEEP, 500000, 499000, GCSpause).has_marked);
 }
 
+/* The table of strings, of 512 KiB, gets half its size at the end of a sweep; the looks come while it does. */
+static void a_table_of_strings_that_halves_is_no_marking(void **state)
+{
+	enum { TABLE = 512 << 10 };
+	const struct allocation_counters before = { .total = 6000000,
+						    .estimate = 5900000,
+						    .string_table = TABLE,
+						    .has_few_strings = true,
+						    .state = SWEEP };
+	struct allocation_counters after = before;
+
+	(void)state;
+	after.estimate -= 4000;
+	after.total -= TABLE / 2; /* the old one has been freed, and mask not yet set */
+	assert_false(allocated_between(&before, &after).has_marked);
+	after.has_few_strings = false;
+	assert_true(allocated_between(&before, &after).has_marked);
+	after.string_table = TABLE / 2;
+	assert_false(allocated_between(&before, &after).has_marked);
+	after.total -= TABLE;
+	assert_true(allocated_between(&before, &after).has_marked);
+}
+
 static void strings_are_known_while_none_are_freed(void **state)
 {
 	struct allocation_counters before = { .total = 100, .estimate = 50, .strings = 5, .state = MARK },
@@ -201,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_counters_tell_what_was_allocated),
 		cmocka_unit_test(the_end_of_a_marking_is_noticed),
+		cmocka_unit_test(a_table_of_strings_that_halves_is_no_marking),
 		cmocka_unit_test(strings_are_known_while_none_are_freed),
 		cmocka_unit_test(a_table_of_strings_that_grows_is_noticed),
 		cmocka_unit_test(objects_have_their_sizes),

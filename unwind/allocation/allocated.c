@@ -53,6 +53,7 @@ static struct allocation_counters load_counters(const struct layout *layout,
 		.estimate = load_bytes(bytes, (int32_t)gc_estimate_offset(layout) - begin, ref),
 		.root = load_bytes(bytes, layout->g_gc_root - begin, ref),
 		.strings = strings,
+		.has_few_strings = strings <= mask >> 2,
 		.state = state,
 	};
 }
@@ -115,6 +116,18 @@ static bool sweeps(uint8_t state)
 	return state >= GCSsweepstring;
 }
 
+/*
+ * What gc.total may fall by in a sweep without gc.estimate. At its end a table of strings of which three quarters are
+ * empty gets half its size: the new one is there before the old one is freed, which takes a system call if it is
+ * large, and the size is told only then (lj_str.c: lj_str_resize).
+ */
+static int64_t freed_max(const struct allocation_counters *before, const struct allocation_counters *after)
+{
+	const bool may_halve = after->has_few_strings || after->string_table < before->string_table;
+
+	return ALLOCATED_FREED_MAX + (may_halve ? (int64_t)before->string_table : 0);
+}
+
 /* Has gc.estimate been set anew? In a sweep it falls, as their difference then does not, and otherwise it stays. */
 static bool has_marked(const struct allocation_counters *before, const struct allocation_counters *after)
 {
@@ -125,7 +138,7 @@ static bool has_marked(const struct allocation_counters *before, const struct al
 	if (sweeps(after->state) && after->state < before->state)
 		return true;
 	return (int64_t)(after->total - after->estimate - (before->total - before->estimate)) <
-	       -ALLOCATED_FREED_MAX;
+	       -freed_max(before, after);
 }
 
 struct allocated allocated_between(const struct allocation_counters *before,

@@ -5,6 +5,7 @@
 #ifndef LJSPY_LUA_GLOBAL_H
 #define LJSPY_LUA_GLOBAL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "luajit-layouts/vm.h"
@@ -20,8 +21,9 @@ struct allocation_counters {
 	uint64_t root;      /* the newest object but for strings */
 	/* If it is a table, allocation_counters_read_newest(): of its hash and array part, without a colocated one. */
 	uint32_t newest_nodes, newest_slots;
-	uint32_t strings; /* in the VM's table of strings */
-	uint8_t state;    /* g->gc.state */
+	uint32_t strings;     /* in the VM's table of strings */
+	bool has_few_strings; /* so few that the end of a sweep halves that table */
+	uint8_t state;        /* g->gc.state */
 };
 
 /* What its collector did at the previous sample. */
