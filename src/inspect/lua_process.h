@@ -107,10 +107,12 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 
 /*
  * The same while the thread runs on, see capture_running(). stack_address is on
- * its native stack, or 0 if it is the only thread. Unwind only a whole capture.
+ * its native stack, or 0 if it is the only thread. Native frames are unknown; with
+ * lacks_native, which is for recordings whose other stacks have them, the stack says so.
+ * Unwind only a whole capture.
  */
 enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
-						 struct capture_hints *hints);
+						 bool lacks_native, struct capture_hints *hints);
 
 /* An address on the native stack of the first thread; 0 if unknown. */
 uint64_t lua_process_first_stack(const struct lua_process *process);

@@ -80,7 +80,7 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 }
 
 enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
-						 struct capture_hints *hints)
+						 bool lacks_native, struct capture_hints *hints)
 {
 	const struct mapping *mapping = stack_address ? maps_find(process->maps, stack_address)
 						      : maps_find_path(process->maps, "[stack]");
@@ -101,6 +101,7 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 		snapshot_clear(process->snapshot);
 		verdict = capture_running(&process->capture, &shared, process->memory, &native_stack, hints);
 	} while (verdict == CAPTURE_NO_LUA && process_take_up_on_stack(process, mapping));
+	process->capture.lacks_native = lacks_native;
 	process->wants_search |= verdict == CAPTURE_NO_LUA;
 	return verdict;
 }

@@ -359,7 +359,7 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 		lost = LOST_NOT_STOPPED;
 	} else {
 		switch (lua_process_capture_running(target->process, is_only ? 0 : record->stack_address,
-						    &record->hints)) {
+						    !sampler->options->no_stop, &record->hints)) {
 		case CAPTURE_WHOLE: break;
 		case CAPTURE_TORN: lost = LOST_RAN_MEANWHILE; break;
 		case CAPTURE_NO_LUA: lost = LOST_NOT_STOPPED; break;

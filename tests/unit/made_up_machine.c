@@ -576,9 +576,10 @@ void __wrap_lua_process_capture(struct lua_process *process, const struct regist
 
 INSTEAD_OF(lua_process_capture_running);
 enum capture_verdict __wrap_lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
-							struct capture_hints *hints)
+							bool lacks_native, struct capture_hints *hints)
 {
 	(void)hints;
+	machine.without_native += lacks_native;
 	capture(process, stack_address ? (pid_t)stack_address : process->process->pid);
 	return CAPTURE_WHOLE;
 }

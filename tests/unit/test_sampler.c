@@ -260,6 +260,7 @@ static void thread_that_bears_no_stop_is_sampled_without_one(void **state)
 	assert_int_equal(machine.stops, 0);
 	assert_true(result.figures.undisturbed > 300);
 	assert_near(result.figures.undisturbed, sum_of(process, 0)->samples, 2);
+	assert_near(machine.without_native, result.figures.undisturbed, 2);
 }
 
 /*---- Rates and weights ----*/

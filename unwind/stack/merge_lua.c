@@ -149,5 +149,7 @@ int merge_running(struct capture *capture, struct lua_objects *objects, struct m
 		add_thread(&sections, memory, thread, position, view->jit_base);
 		position = POSITION_SAVED;
 	}
+	if (capture->lacks_native)
+		merged_stack_add_lost(stack, LOST_NOT_STOPPED);
 	return stack->out_of_memory ? -ENOMEM : 0;
 }
