@@ -80,7 +80,8 @@ struct lua_process {
 	bool has_timer_flags;          /* lua_process_has_timer_flags() */
 	unsigned int timer_flag_tries;
 	struct capture capture;
-	char route[ROUTE_BYTES];        /* of the request captured last */
+	bool lacks_native;       /* of a capture of a running thread: see lua_process_capture_running() */
+	char route[ROUTE_BYTES]; /* of the request captured last */
 	struct detail_capture *details; /* NULL: details are not wanted */
 	struct zones *zones;            /* lua_process_find_zones(); NULL: not wanted; owned */
 	struct resty_lock_memo lock;

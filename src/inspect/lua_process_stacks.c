@@ -101,7 +101,7 @@ enum capture_verdict lua_process_capture_running(struct lua_process *process, ui
 		snapshot_clear(process->snapshot);
 		verdict = capture_running(&process->capture, &shared, process->memory, &native_stack, hints);
 	} while (verdict == CAPTURE_NO_LUA && process_take_up_on_stack(process, mapping));
-	process->capture.lacks_native = lacks_native;
+	process->lacks_native = lacks_native;
 	process->wants_search |= verdict == CAPTURE_NO_LUA;
 	return verdict;
 }
@@ -148,7 +148,8 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 
 	if (process->places)
 		learn_requests(process);
-	error = process->capture.running ? merge_running(&process->capture, process->objects, &process->stack)
+	error = process->capture.running ? merge_running(&process->capture, process->objects,
+							 process->lacks_native, &process->stack)
 					 : merge_stacks(&process->capture, process->image, process->objects,
 							process->native, process->decoder, &process->stack);
 

@@ -75,7 +75,6 @@ struct capture {
 	struct lua_thread threads[CAPTURE_THREADS_MAX];
 	size_t thread_count;
 	const struct global_view *running; /* capture_running(): the one that the thread runs; else NULL */
-	bool lacks_native;                 /* capture_running(): its native frames count as lost */
 	uint32_t request_context;          /* of the innermost thread's request, see request_context() */
 	bool has_request_context;          /* request_context is known */
 	struct nginx_request request;      /* the request itself; its address is 0 if it is unknown */

@@ -134,7 +134,8 @@ static void add_thread(struct lua_sections *sections, struct memory *memory, con
 	lua_section_add_parents(sections, section);
 }
 
-int merge_running(struct capture *capture, struct lua_objects *objects, struct merged_stack *stack)
+int merge_running(struct capture *capture, struct lua_objects *objects, bool lacks_native,
+		  struct merged_stack *stack)
 {
 	struct lua_sections sections;
 	struct memory *memory = snapshot_memory(capture->snapshot);
@@ -149,7 +150,7 @@ int merge_running(struct capture *capture, struct lua_objects *objects, struct m
 		add_thread(&sections, memory, thread, position, view->jit_base);
 		position = POSITION_SAVED;
 	}
-	if (capture->lacks_native)
+	if (lacks_native)
 		merged_stack_add_lost(stack, LOST_NOT_STOPPED);
 	return stack->out_of_memory ? -ENOMEM : 0;
 }

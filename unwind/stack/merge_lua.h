@@ -27,9 +27,10 @@ int merge_coroutine(struct capture *capture, size_t index, struct lua_objects *o
  * Fill the stack with the Lua frames of a thread that was not stopped
  * (capture_running()). Native frames are unknown, and so are those that compiled
  * code has inlined. If the interpreter runs, the stack has the frames that it
- * saved last, with a lost frame below the innermost ones. If the capture lacks_native,
+ * saved last, with a lost frame below the innermost ones. With lacks_native,
  * a lost frame at the root stands for the native ones.
  */
-int merge_running(struct capture *capture, struct lua_objects *objects, struct merged_stack *stack);
+int merge_running(struct capture *capture, struct lua_objects *objects, bool lacks_native,
+		  struct merged_stack *stack);
 
 #endif
