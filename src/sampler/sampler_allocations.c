@@ -21,6 +21,7 @@ enum {
 	SPAN_NS = 25 * 1000,  /* short beside a cycle of the smallest heap */
 	WARM_NS = 150 * 1000, /* after a hold, maybe on another CPU, a thread runs slower for so long */
 	WINDOW_EVERY_NS = 20 * 1000 * 1000, /* a window costs ljspy up to half a millisecond */
+	WINDOW_NS = 100 * 1000,             /* longer than it takes to unwind the thread */
 	WINDOW_NS_MAX = 1000 * 1000,
 	DIVIDE_EVERY_NS = 500 * 1000 * 1000,
 	KEPT_MAX = 4096, /* samples, between two divisions */
@@ -144,27 +145,6 @@ void allocations_note(struct allocations *allocations, struct lua_process *proce
 	}
 }
 
-/* Count the objects made since the thread was held. */
-static void take_window(struct allocations *allocations, struct vm_allocations *vm,
-			struct lua_process *process)
-{
-	struct memory *memory = lua_process_memory(process);
-	struct allocation_counters now;
-	struct allocated allocated;
-	size_t count = 0;
-	bool is_known;
-
-	if (!allocation_counters_read(memory, vm->global, &now))
-		return;
-	/* The thread may have lost its CPU meanwhile. */
-	if (clock_now_ns(CLOCK_MONOTONIC) - vm->last_ns > WINDOW_NS_MAX)
-		return;
-	allocated = allocated_between(&vm->last, &now);
-	is_known = allocated_objects(memory, vm->global, now.root, vm->last.root, allocations->objects,
-				     &count);
-	allocation_shares_add_window(vm->shares, &allocated, is_known ? allocations->objects : NULL, count);
-}
-
 /* How often it has had a CPU since it was held; -1 if that is unknown. */
 static int count_runs(const struct allocating_thread *thread)
 {
@@ -176,17 +156,48 @@ static int count_runs(const struct allocating_thread *thread)
 		       : -1;
 }
 
+static void sleep_until(uint64_t time_ns)
+{
+	const struct timespec time = { (time_t)(time_ns / NS_PER_SECOND), (long)(time_ns % NS_PER_SECOND) };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
+}
+
+/*
+ * Count the objects made since the thread was held. The count begins and ends whatever the thread does: as long as
+ * it takes to unwind would be longer where it runs C code. False when the thread has had no CPU since.
+ */
+static bool take_window(struct allocations *allocations, struct vm_allocations *vm,
+			struct lua_process *process, const struct allocating_thread *thread)
+{
+	const uint64_t ends_ns = thread->thread->tracee->resumed_ns + WINDOW_NS;
+	struct memory *memory = lua_process_memory(process);
+	struct allocation_counters now;
+	struct allocated allocated;
+	size_t count = 0;
+	bool is_known;
+
+	sleep_until(ends_ns);
+	if (count_runs(thread) == 0)
+		return false;
+	if (!allocation_counters_read(memory, vm->global, &now))
+		return true;
+	/* ljspy may have lost its CPU meanwhile. */
+	if (clock_now_ns(CLOCK_MONOTONIC) - vm->last_ns > WINDOW_NS_MAX)
+		return true;
+	allocated = allocated_between(&vm->last, &now);
+	is_known = allocated_objects(memory, vm->global, now.root, vm->last.root, allocations->objects,
+				     &count);
+	allocation_shares_add_window(vm->shares, &allocated, is_known ? allocations->objects : NULL, count);
+	return true;
+}
+
 static void add_span(struct vm_allocations *vm, const struct allocation_counters *before,
 		     const struct allocation_counters *after, uint64_t ns)
 {
 	const struct allocated allocated = allocated_between(before, after);
 
 	allocation_shares_add_span(vm->shares, &allocated, ns);
-}
-
-static void sleep_ns(long ns)
-{
-	nanosleep(&(struct timespec){ .tv_nsec = ns }, NULL);
 }
 
 /*
@@ -200,7 +211,7 @@ static void take_span_beside(struct vm_allocations *vm, struct memory *memory,
 	struct allocation_counters before, after;
 	uint64_t before_ns, after_ns;
 
-	sleep_ns(WARM_NS);
+	sleep_until(clock_now_ns(CLOCK_MONOTONIC) + WARM_NS);
 	if (!allocation_counters_read(memory, vm->global, &before))
 		return;
 	before_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -226,16 +237,17 @@ static void take_span_in_turn(struct vm_allocations *vm, struct memory *memory, 
 			      const struct allocating_thread *thread)
 {
 	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	const int runs = count_runs(thread);
 	struct allocation_counters before, after;
 	uint64_t before_ns, after_ns, slept_ns;
 
 	if (cpu_clock_now(clock, &before_ns) != 0 || !allocation_counters_read(memory, vm->global, &before))
 		return;
-	sleep_ns(SPAN_NS);
+	sleep_until(begin_ns + SPAN_NS);
 	slept_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
 	if (!allocation_counters_read(memory, vm->global, &after) || cpu_clock_now(clock, &after_ns) != 0)
 		return;
-	if (count_runs(thread) != 1 || after_ns - before_ns < slept_ns / 2)
+	if (count_runs(thread) != runs + 1 || after_ns - before_ns < slept_ns / 2)
 		return;
 	add_span(vm, &before, &after, after_ns - before_ns);
 }
@@ -259,17 +271,14 @@ static void look_at_running(struct allocations *allocations, struct vm_allocatio
 			    const struct allocating_thread *thread)
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-	int runs;
+	const int runs = count_runs(thread); /* before ljspy sleeps, which may leave it a CPU */
 
 	/* The window first, so that it ends soon. */
-	if (now >= vm->window_ns) {
+	if (now >= vm->window_ns && take_window(allocations, vm, process, thread))
 		vm->window_ns = now + WINDOW_EVERY_NS;
-		take_window(allocations, vm, process);
-	}
 	if (now < vm->film_ns)
 		return;
 	vm->film_ns = now + FILM_EVERY_NS;
-	runs = count_runs(thread);
 	if (now >= *thread->span_ns) {
 		*thread->span_ns = now + SPAN_EVERY_NS;
 		if (runs == 1)

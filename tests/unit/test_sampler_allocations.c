@@ -32,13 +32,14 @@ static struct allocation allocation;
 
 /* The clocks: of time, and of the process, which gets this part of it. */
 static uint64_t now_ns, cpu_ns, cpu_percent;
-static uint64_t read_takes_ns; /* a look at the counters */
+static uint64_t read_takes_ns, unwinding_ns; /* a look at the counters, and what comes before it */
 
 /* The thread: on how many CPUs it may be, and how often it got one before it was held, and since. */
-static struct thread thread = { .tid = 11, .runs = 40 };
+static struct tracee tracee;
+static struct thread thread = { .tid = 11, .runs = 40, .tracee = &tracee };
 static uint64_t runs;
 static unsigned int cpus;
-static uint64_t span_ns;
+static uint64_t span_ns, window_ns; /* when the next span is due, and how long the last window was */
 static const struct allocating_thread allocating = { NULL, &thread, &span_ns };
 
 /* What was made of it. */
@@ -77,7 +78,7 @@ INSTEAD_OF(allocation_shares_add_film);
 INSTEAD_OF(allocation_shares_add_span);
 INSTEAD_OF(allocation_shares_sum);
 INSTEAD_OF(thread_count_runs);
-INSTEAD_OF(nanosleep);
+INSTEAD_OF(clock_nanosleep);
 INSTEAD_OF(sched_getaffinity);
 INSTEAD_OF(allocation_shares_add_window);
 INSTEAD_OF(allocation_shares_add_sample);
@@ -172,11 +173,17 @@ int __wrap_thread_count_runs(const struct threads *threads, struct thread *of, u
 }
 
 /* On one CPU, the thread runs when ljspy sleeps. */
-int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *left)
 {
+	const uint64_t until_ns = (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
+
 	(void)left;
-	runs += cpus == 1;
-	pass((uint64_t)time->tv_nsec);
+	assert_int_equal(clock, CLOCK_MONOTONIC);
+	assert_int_equal(flags, TIMER_ABSTIME);
+	if (until_ns > now_ns) {
+		runs += cpus == 1;
+		pass(until_ns - now_ns);
+	}
 	return 0;
 }
 
@@ -284,6 +291,7 @@ void __wrap_allocation_shares_add_window(struct allocation_shares *shares, const
 {
 	(void)allocated;
 	(void)count;
+	window_ns = now_ns - tracee.resumed_ns;
 	noted_of(shares)->windows++;
 	noted_of(shares)->windows_with_objects += objects != NULL;
 }
@@ -347,6 +355,7 @@ static struct allocations *begin(void)
 	cpu_ns = 7 * MS;
 	cpu_percent = 100;
 	read_takes_ns = 1000;
+	unwinding_ns = 0;
 	runs = thread.runs + 1;
 	cpus = 2;
 	span_ns = 0;
@@ -382,6 +391,8 @@ static void look(struct allocations *allocations, uint64_t ns)
 {
 	pass(ns);
 	allocations_note(allocations, NULL);
+	tracee.resumed_ns = now_ns;
+	pass(unwinding_ns);
 	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
 }
 
@@ -422,7 +433,7 @@ static void intervals_without_cpu_time_are_left_out(void **state)
 	struct allocations *allocations = begin();
 
 	(void)state;
-	runs = thread.runs;
+	runs = thread.runs + 2; /* no span takes time */
 	look(allocations, MS);
 	total += 500;
 	pass(MS);
@@ -518,6 +529,47 @@ static void windows_are_short(void **state)
 	allocations_note(allocations, NULL);
 	pass(MS - (uint64_t)read_takes_ns - 100);
 	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
+	assert_int_equal(noted[0].windows, 2);
+	end(allocations);
+}
+
+/* Native code takes longer to unwind: more of what it allocates would be counted. */
+static void windows_end_after_the_same_time(void **state)
+{
+	static const uint64_t takes_ns[] = { 1000, 20 * 1000, 60 * 1000 };
+	uint64_t first_ns = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(takes_ns) / sizeof(takes_ns[0]); i++) {
+		struct allocations *allocations = begin();
+
+		unwinding_ns = takes_ns[i];
+		look(allocations, MS);
+		assert_int_equal(noted[0].windows, 1);
+		first_ns = i ? first_ns : window_ns;
+		assert_in_range(window_ns, first_ns - 1000, first_ns + 1000);
+		assert_true(window_ns > takes_ns[i]);
+		end(allocations);
+	}
+}
+
+/* Else windows of programs that wait for a CPU would be empty, and few would be left to go by. */
+static void a_thread_without_a_cpu_has_its_window_later(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	runs = thread.runs;
+	for (int i = 0; i < 3; i++)
+		look(allocations, MS);
+	assert_int_equal(noted[0].windows, 0);
+	runs++;
+	look(allocations, MS);
+	assert_int_equal(noted[0].windows, 1);
+	/* It had none yet when it was unwound. */
+	runs = thread.runs;
+	cpus = 1;
+	look(allocations, 100 * MS);
 	assert_int_equal(noted[0].windows, 2);
 	end(allocations);
 }
@@ -823,6 +875,8 @@ int main(void)
 		cmocka_unit_test(windows_and_films_have_a_rate),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
 		cmocka_unit_test(windows_are_short),
+		cmocka_unit_test(windows_end_after_the_same_time),
+		cmocka_unit_test(a_thread_without_a_cpu_has_its_window_later),
 		cmocka_unit_test(a_thread_without_a_cpu_has_no_span),
 		cmocka_unit_test(spans_do_not_follow_each_other_at_once),
 		cmocka_unit_test(without_counts_there_are_films_only),
