@@ -3,6 +3,8 @@
 
 import collections
 import json
+import pathlib
+import subprocess
 
 import builds
 import ljspy
@@ -85,6 +87,32 @@ def test_debug_info_where_there_is_none():
     result = ljspy.run("info", "--dwarf", ljspy.luajit("luajit"))
     assert result.returncode == ljspy.NOTHING_PROFILED
     assert not result.stdout
+
+
+OTHER_STATES = "its VM states are not numbered as in any LuaJIT that ljspy knows"
+
+
+@pytest.mark.parametrize(
+    "state, opcode, complaint",
+    [
+        ("LJ_VMST_C", 89, None),
+        ("LJ_VMST_HEAD", 89, OTHER_STATES),
+        ("LJ_VMST_C", 90, "its debug info is not LuaJIT's"),
+    ],
+    ids=["luajit", "other states", "other opcodes"],
+)
+def test_debug_info_of_a_fork_with_other_states_is_refused(tmp_path, state, opcode, complaint):
+    library = tmp_path / "other_states.so"
+    source = pathlib.Path(__file__).with_name("other_states.c")
+    subprocess.run(["gcc", "-g", "-shared", f"-DSTATE={state}", f"-DFUNCF={opcode}", "-o", library, source], check=True)
+    result = ljspy.run("info", "--dwarf", library)
+    if complaint is None:
+        assert result.returncode == ljspy.OK
+        assert "g.vmstate = 8\n" in result.stdout
+    else:
+        assert result.returncode == ljspy.NOTHING_PROFILED
+        assert complaint in result.stderr
+        assert not result.stdout
 
 
 @pytest.mark.long
