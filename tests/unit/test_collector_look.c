@@ -143,6 +143,27 @@ static void a_step_lasts_while_the_threshold_stays(void **state)
 	assert_int_equal(look(2500, 9, GC_PHASE_MARK).step_ns, 0);
 }
 
+/* Of a program that has stopped the collector: from one marking into the sweep after the next one. */
+static void what_was_not_looked_at_ends_a_step(void **state)
+{
+	enum { MS = 1000 * 1000 };
+	uint64_t now_ns = MS, cpu_ns = MS;
+
+	(void)state;
+	look(now_ns, cpu_ns, GC_PHASE_MARK);
+	for (int i = 1; i <= 5; i++)
+		assert_int_equal(look(now_ns += 2 * MS, cpu_ns += 2 * MS, GC_PHASE_MARK).step_ns, 2 * MS * i);
+	/* It had no CPU: others had it. */
+	assert_int_equal(look(now_ns += 70 * MS, cpu_ns += 2 * MS, GC_PHASE_MARK).step_ns, 80 * MS);
+	assert_int_equal(look(now_ns += 8 * MS, cpu_ns += 8 * MS, GC_PHASE_MARK).step_ns, 88 * MS);
+	assert_int_equal(look(now_ns += 70 * MS, cpu_ns += 70 * MS, GC_PHASE_MARK).step_ns, 0);
+	assert_int_equal(look(now_ns += 2 * MS, cpu_ns += 2 * MS, GC_PHASE_MARK).step_ns, 2 * MS);
+	/* With a lower rate, all gaps are as long. */
+	for (int i = 0; i < 20; i++)
+		look(now_ns += 70 * MS, cpu_ns += 70 * MS, GC_PHASE_MARK);
+	assert_true(look(now_ns += 70 * MS, cpu_ns += 70 * MS, GC_PHASE_MARK).step_ns >= 140 * MS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +173,7 @@ int main(void)
 		cmocka_unit_test_setup(bytes_that_a_step_of_a_sweep_hides_come_later, begin),
 		cmocka_unit_test_setup(two_markings_are_noticed, begin),
 		cmocka_unit_test_setup(a_step_lasts_while_the_threshold_stays, begin),
+		cmocka_unit_test_setup(what_was_not_looked_at_ends_a_step, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,13 @@
 #include "unwind/allocation/allocated.h"
 #include "unwind/lua/luajit.h"
 
+enum {
+	GAP_NS = 10 * 1000 *
+		 1000, /* in so much CPU time, no step that is worth a line ends, and another begins */
+	GAPS_MISSED = 4,
+	GAPS_KEPT = 8,
+};
+
 /* The bytes allocated since the look before, without those that sweeps seem to have taken back. */
 static uint64_t tell_allocated(struct collector_look *look, const struct allocated *allocated)
 {
@@ -30,6 +37,21 @@ static bool is_same_step(const struct collector_look *look, const struct allocat
 	       allocated->bytes <= ALLOCATED_FREED_MAX;
 }
 
+/*
+ * Has the thread had so much CPU time since the last look that looks were missed? One step may have ended in it, and
+ * another begun: two markings cannot be told from one.
+ */
+static bool has_gap(struct collector_look *look, uint64_t used_ns)
+{
+	const uint64_t gap_ns = look->step_gap_ns;
+	const bool has_missed = gap_ns && used_ns > GAP_NS && used_ns > GAPS_MISSED * gap_ns;
+	/* Looks may have become rare for good: little by little, the usual gap follows. */
+	const uint64_t counted_ns = has_missed ? GAPS_MISSED * gap_ns : used_ns;
+
+	look->step_gap_ns = gap_ns ? gap_ns - gap_ns / GAPS_KEPT + counted_ns / GAPS_KEPT : used_ns;
+	return has_missed;
+}
+
 void collector_look_add(struct memory *memory, struct global_state *global, uint64_t now_ns, uint64_t cpu_ns,
 			struct sample_gc *gc)
 {
@@ -50,7 +72,7 @@ void collector_look_add(struct memory *memory, struct global_state *global, uint
 	}
 	if (!is_step)
 		look->step_begin_ns = 0;
-	else if (!is_same_step(look, &now, &allocated, gc->has_marked))
+	else if (!is_same_step(look, &now, &allocated, gc->has_marked) || has_gap(look, gc->used_ns))
 		look->step_begin_ns = now_ns;
 	else
 		gc->step_ns = now_ns - look->step_begin_ns;

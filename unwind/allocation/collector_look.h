@@ -19,7 +19,8 @@
  * While a step runs, gc.threshold stays, and the step sets it anew at its end (lj_gc.c: lj_gc_step, lj_gc_fullgc). So
  * two looks in the collector that see the same threshold are in one step, if in between the phase has not gone back,
  * no marking but the step's own has ended, and next to nothing was allocated: a program that has stopped the
- * collector may ask for steps nevertheless, and they keep the threshold. A finalizer has a threshold of its own, and ends what is seen of its step.
+ * collector may ask for steps nevertheless, and they keep the threshold. A finalizer has a threshold of its own, and
+ * ends what is seen of its step; so does CPU time of some looks that ljspy has missed.
  */
 void collector_look_add(struct memory *memory, struct global_state *global, uint64_t now_ns, uint64_t cpu_ns,
 			struct sample_gc *gc);

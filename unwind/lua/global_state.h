@@ -32,6 +32,7 @@ struct collector_look {
 	int64_t untold;         /* bytes allocated that no sample has; at most 0: see allocated.h */
 	uint64_t cpu_ns;        /* of the thread at the last sample */
 	uint64_t step_begin_ns; /* when the step that ran was seen first; 0: none ran */
+	uint64_t step_gap_ns;   /* CPU time from sample to sample in steps, about; 0: unknown */
 };
 
 /* Where what refers to a coroutine's request was found; 0: nowhere yet (unwind/nginx/light_threads.h). */
