@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "output/sample/lost.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/names/namer.h"
 
@@ -35,7 +36,7 @@ static void end(struct made *made)
 	lua_image_free(made->lua);
 }
 
-/* The function of a stack of one frame, that of a trace; NULL if it is not shown. */
+/* The function of a stack of one frame; NULL if it is not shown. */
 static const struct function *function_of(const struct made *made, struct merged_frame frame)
 {
 	const struct merged_stack stack = { .frames = &frame, .count = 1, .size = 1 };
@@ -46,7 +47,6 @@ static const struct function *function_of(const struct made *made, struct merged
 	if (count == 0)
 		return NULL;
 	assert_int_equal(count, 1);
-	assert_int_equal(frames[0].function->kind, FRAME_TRACE);
 	return frames[0].function;
 }
 
@@ -55,6 +55,7 @@ static const char *name_of(const struct made *made, const struct trace *trace)
 	const struct merged_frame frame = { .kind = MERGED_TRACE, .trace = trace };
 	const struct function *function = function_of(made, frame);
 
+	assert_true(!function || function->kind == FRAME_TRACE);
 	return function ? function->name : NULL;
 }
 
@@ -111,6 +112,7 @@ static void a_number_given_again_is_another_trace(void **state)
 							      .global = &global });
 
 			assert_non_null(function);
+			assert_int_equal(function->kind, FRAME_TRACE);
 			assert_string_equal(function->name, "trace#2");
 			assert_string_equal(function->file, "=made");
 			assert_int_equal(function->firstline, lines[i]);
@@ -129,12 +131,34 @@ static void traces_are_shown_on_demand_only(void **state)
 	end(&made);
 }
 
+/* All that tells these two apart is of which kind they are. */
+static void a_child_coroutine_is_no_lost_frame(void **state)
+{
+	struct made made = make(false);
+
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		const struct function *child = function_of(
+			&made, (struct merged_frame){ .kind = MERGED_CHILD, .lost = LOST_TOO_DEEP });
+		const struct function *lost = function_of(
+			&made, (struct merged_frame){ .kind = MERGED_LOST, .lost = LOST_TOO_DEEP });
+
+		assert_non_null(child);
+		assert_non_null(lost);
+		assert_string_equal(child->name, "child coroutine");
+		assert_int_equal(child->kind, FRAME_NATIVE);
+		assert_ptr_equal(lost, lost_function(LOST_TOO_DEEP));
+	}
+	end(&made);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_trace_has_its_own_name),
 		cmocka_unit_test(a_number_given_again_is_another_trace),
 		cmocka_unit_test(traces_are_shown_on_demand_only),
+		cmocka_unit_test(a_child_coroutine_is_no_lost_frame),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
