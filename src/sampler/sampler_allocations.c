@@ -271,12 +271,14 @@ static void look_at_running(struct allocations *allocations, struct vm_allocatio
 			    const struct allocating_thread *thread)
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-	const int runs = count_runs(thread); /* before ljspy sleeps, which may leave it a CPU */
+	const bool is_film_due = now >= vm->film_ns;
+	const int runs = is_film_due ? count_runs(thread)
+				     : -1; /* before ljspy sleeps, which may leave it a CPU */
 
 	/* The window first, so that it ends soon. */
 	if (now >= vm->window_ns && take_window(allocations, vm, process, thread))
 		vm->window_ns = now + WINDOW_EVERY_NS;
-	if (now < vm->film_ns)
+	if (!is_film_due)
 		return;
 	vm->film_ns = now + FILM_EVERY_NS;
 	if (now >= *thread->span_ns) {

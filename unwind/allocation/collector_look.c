@@ -5,8 +5,8 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	GAP_NS = 10 * 1000 *
-		 1000, /* in so much CPU time, no step that is worth a line ends, and another begins */
+	/* In so much CPU time, no step that is worth a line ends, and another begins. */
+	GAP_NS = 10 * 1000 * 1000,
 	GAPS_MISSED = 4,
 	GAPS_KEPT = 8,
 };
