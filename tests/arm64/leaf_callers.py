@@ -16,7 +16,7 @@ SECONDS = 300
 
 def judge(build, sysroot):
     """What is wrong."""
-    emulator = packages.tree("bookworm", "qemu-user-static") / "usr/bin/qemu-aarch64-static"
+    emulator = packages.arm64_emulator()
     program = build / "tests/arm64/test_leaf_caller"
     result = subprocess.run([emulator, "-L", sysroot, program], timeout=SECONDS, capture_output=True, text=True, check=False)
     passed = re.search(r"\[  PASSED  \] (\d+) test", result.stderr + result.stdout)

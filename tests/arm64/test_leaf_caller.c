@@ -17,9 +17,11 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/own_module.h"
+#include "tests/unit/range_bytes.h"
 #include "unwind/native/leaf_caller.h"
 
-enum { STACK_BYTES = 4096, PAGE = 4096, DAMAGES = 200 };
+enum { STACK_BYTES = 4096, DAMAGES = 200 };
 
 /* Each function as it is written: none is inlined, copied for an argument, or called in another way. */
 #define AS_WRITTEN __attribute__((noipa))
@@ -129,15 +131,7 @@ static void read_live(struct memory *memory, struct memory_range *ranges, size_t
 static void read_stack(struct memory *memory, struct memory_range *ranges, size_t count)
 {
 	(void)memory;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t at = ranges[i].address - noted.sp;
-
-		ranges[i].status = MEMORY_NOT_CAPTURED;
-		if (at > STACK_BYTES || ranges[i].length > STACK_BYTES - at)
-			continue;
-		memcpy(ranges[i].copy, noted.stack + at, ranges[i].length);
-		ranges[i].status = MEMORY_OK;
-	}
+	range_bytes(ranges, count, noted.sp, noted.stack, STACK_BYTES);
 }
 
 static struct memory stack = { .read_ranges = read_stack };
@@ -145,8 +139,7 @@ static struct memory stack = { .read_ranges = read_stack };
 static void read_nothing(struct memory *memory, struct memory_range *ranges, size_t count)
 {
 	(void)memory;
-	for (size_t i = 0; i < count; i++)
-		ranges[i].status = MEMORY_NOT_CAPTURED;
+	range_bytes(ranges, count, 0, NULL, 0);
 }
 
 /* The first module is the program itself. */
@@ -155,18 +148,7 @@ static int take_program(struct dl_phdr_info *info, size_t size, void *context)
 	struct module *module = context;
 
 	(void)size;
-	*module = (struct module){ .begin = UINT64_MAX };
-	for (size_t i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-		uint64_t begin = info->dlpi_addr + segment->p_vaddr;
-
-		if (segment->p_type != PT_LOAD)
-			continue;
-		if (begin < module->begin)
-			module->begin = module->base = begin & ~(uint64_t)(PAGE - 1);
-		if (begin + segment->p_memsz > module->end)
-			module->end = begin + segment->p_memsz;
-	}
+	*module = own_module(info);
 	return 1;
 }
 

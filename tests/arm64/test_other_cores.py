@@ -34,7 +34,7 @@ def dump(core, *command):
 
 @pytest.mark.parametrize("program", ["shares", "callbacks", "idle"])
 def test_a_core_of_x86_64_on_arm64(runtime, jit, program, tmp_path):
-    emulator = packages.tree("bookworm", "qemu-user-static") / "usr/bin/qemu-aarch64-static"
+    emulator = packages.arm64_emulator()
     with ljspy.program(runtime, program, jit) as target:
         argv = ["gcore", "-o", tmp_path / "core", str(target.pid)]
         subprocess.run(argv, capture_output=True, timeout=60, check=True)

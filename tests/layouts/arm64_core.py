@@ -108,7 +108,7 @@ class Emulated:
 
     def __init__(self, suite, directory, *arguments, cwd):
         root = packages.tree(suite, "luajit:arm64")
-        emulator = packages.tree("bookworm", "qemu-user-static") / "usr/bin/qemu-aarch64-static"
+        emulator = packages.arm64_emulator()
         self.directory, stub = directory, directory / "stub"
         self.cores = 0
         self.target = ljspy.Target(

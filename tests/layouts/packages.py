@@ -227,6 +227,11 @@ def wheel(requirement):
     return made_once(PACKAGES / "wheels" / requirement, lambda work: _unpack_wheel(requirement, work))
 
 
+def arm64_emulator():
+    """A program that runs programs for arm64: qemu's user mode."""
+    return tree("bookworm", "qemu-user-static") / "usr/bin/qemu-aarch64-static"
+
+
 def loader(root, program):
     """The command that runs an unpacked program with its release's libraries."""
     paths = [path for name in ("x86_64-linux-gnu", "i386-linux-gnu", "aarch64-linux-gnu")

@@ -16,6 +16,7 @@
 #define UNW_LOCAL_ONLY
 #include <libunwind.h>
 
+#include "tests/unit/own_module.h"
 #include "unwind/native/native.h"
 
 enum { FRAMES_MAX = 64, DAMAGES = 3000, MODULES_MAX = 64 };
@@ -118,18 +119,7 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *context)
 	(void)size;
 	if (found->count == MODULES_MAX)
 		return 1;
-	*module = (struct module){ .begin = UINT64_MAX };
-	for (size_t i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-		uint64_t begin = info->dlpi_addr + segment->p_vaddr;
-
-		if (segment->p_type != PT_LOAD)
-			continue;
-		if (begin < module->begin)
-			module->begin = module->base = begin & ~(uint64_t)4095;
-		if (begin + segment->p_memsz > module->end)
-			module->end = begin + segment->p_memsz;
-	}
+	*module = own_module(info);
 	module->path = strdup(*info->dlpi_name ? info->dlpi_name : "/proc/self/exe");
 	module->file = strdup(module->path);
 	found->damaged->tables[found->count++] = find_tables(info);
