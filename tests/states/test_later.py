@@ -24,6 +24,8 @@ LIBRARY_GC32 = ljspy.PACKAGES / "bullseye/libluajit-5.1-2/usr/lib/x86_64-linux-g
 
 LOST_SHARE = 0.01
 LOST_SHARE_OF_ERRORS = 0.003
+# Of a program whose traces do little else than exit into recursive functions: 0.4 to 1.4 %.
+LOST_SHARE_IN_TRACE = 0.03
 # Until a thread's stack is known; without a look there, nearly all is lost.
 NOT_FOUND_SHARE = 0.4
 # While a trace exits, recursive functions cannot always be told apart.
@@ -41,8 +43,8 @@ def lost(stats):
     return sum(count for reason, count in stats["lost"].items() if reason != NO_STACK)
 
 
-def check(recording, note_lost, case):
-    """Check that no more is lost than may be, and that no stack has two states. Returns the states seen."""
+def check(recording, note_lost, case, lost_share=LOST_SHARE):
+    """Check that no more is lost than `lost_share`, and that no stack has two states. Returns the states seen."""
     seen = set()
     for sample in recording.samples:
         numbers = set(re.findall(r"(?:run|work)_(\d{6}) ", ";".join(sample.frames)))
@@ -51,7 +53,7 @@ def check(recording, note_lost, case):
     count = recording.stats["samples"]
     print(f"{case}: {count} samples, {lost(recording.stats)} lost, {len(seen)} states seen")
     note_lost(case, count, collections.Counter(lost=lost(recording.stats), whole=count - lost(recording.stats)))
-    assert lost(recording.stats) <= max(stacks.LOST_SAMPLES, LOST_SHARE * count), recording.stats["lost"]
+    assert lost(recording.stats) <= max(stacks.LOST_SAMPLES, lost_share * count), recording.stats["lost"]
     return seen
 
 
@@ -136,6 +138,6 @@ def test_errors_that_leave_lua(library, tmp_path, note_lost, request):
     with ljspy.Target([compiled("errors", tmp_path), library, SECONDS + 20]).wait_ready() as target:
         recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=SECONDS, options=["--native", "all"])
         recording = recorder.finish()
-    check(recording, note_lost, request.node.name)
+    check(recording, note_lost, request.node.name, LOST_SHARE_IN_TRACE)
     of_errors = lost(recording.stats) - recording.stats["lost"][IN_TRACE]
     assert of_errors <= max(stacks.LOST_SAMPLES, LOST_SHARE_OF_ERRORS * recording.stats["samples"]), recording.stats["lost"]
