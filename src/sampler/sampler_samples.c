@@ -276,6 +276,7 @@ static void choose_cpu(struct target *target, const struct thread *thread, struc
 
 	record->sample_waited_ns = thread->waited_ns;
 	target->cpu = is_alone && may_visit ? tracer_cpu(thread->tracee) : -1;
+	target->is_bound = target->cpu >= 0 && tracer_is_bound(thread->tracee);
 }
 
 /*
@@ -312,6 +313,9 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	target_measure(target, thread, record);
 	runs = thread->runs;
 	last_ns = clock_now_ns(CLOCK_MONOTONIC);
+	/* A thread that finds ljspy on its CPU goes on at another one, where its data are in no cache. */
+	if (!target->is_bound)
+		tracer_end_look(sampler->tracer);
 	tracer_resume(sampler->tracer, thread->tracee);
 	held.end_ns = thread->tracee->resumed_ns;
 	if (tracer_end_look(sampler->tracer)) /* until now ljspy had the thread's CPU */

@@ -148,6 +148,7 @@ struct target {
 	uint64_t check_rest_ns; /* when to see whether it still rests */
 	uint64_t due_ns;
 	int cpu;                     /* to await the next look on; -1: any */
+	bool is_bound;               /* the thread that was on it may run on no other */
 	bool is_late;                /* this look is late: see target_is_late() */
 	bool wants_look;             /* it waits for a CPU, and its last CPU time has no sample */
 	uint64_t active_cpu_ns;      /* of the process clock, at the last look */

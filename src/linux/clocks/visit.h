@@ -6,8 +6,10 @@
  * in a virtual machine up to 50. So ljspy would never see what a thread does in that
  * time after a sleep, and a thread that makes a system call in that time stops at the
  * end of the call. A timer of the thread's own CPU interrupts the thread at once: ljspy
- * takes the CPU from it, and the thread stays where it was. To work for longer, ljspy goes
- * to another CPU, so that the thread has its own back.
+ * takes the CPU from it, and the thread stays where it was. Then ljspy goes to another CPU, so
+ * that the thread has its own back, and does so before it lets the thread go: the kernel
+ * would start the thread on an idle CPU, where its data are in no cache. Only a thread that
+ * may run on no other CPU goes on at once.
  *
  * Belongs to one thread, which must be urgent by its policy (urgent.h) from the beginning
  * of a visit to its end: else it might wait for the CPU behind the thread that it visits.

@@ -924,6 +924,13 @@ int tracer_cpu(const struct tracee *tracee)
 	return read_stat((const struct seized *)tracee, &line) ? line.cpu : -1;
 }
 
+bool tracer_is_bound(const struct tracee *tracee)
+{
+	cpu_set_t allowed;
+
+	return sched_getaffinity(tracee->tid, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) == 1;
+}
+
 struct own_turn *tracer_turn(struct tracer *tracer)
 {
 	return &tracer->turn;

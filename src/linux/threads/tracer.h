@@ -94,6 +94,9 @@ bool tracer_end_look(struct tracer *tracer);
 /* The CPU that the thread is on, or was on last; -1 if unknown. */
 int tracer_cpu(const struct tracee *tracee);
 
+/* May the thread run on one CPU only (sched_setaffinity(2))? False if unknown. */
+bool tracer_is_bound(const struct tracee *tracee);
+
 /* Use this to sleep while threads are seized; owned by the tracer. */
 struct own_turn *tracer_turn(struct tracer *tracer);
 
