@@ -40,23 +40,33 @@ static void take_late_meanwhile(struct sampler *sampler)
 	take_late(sampler);
 }
 
+/* Do what is due for the target. False if nothing is. */
+static bool attend(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	if (!target || target->ended)
+		return false;
+	if (!target->attached && now >= target->inspect_at_ns)
+		target_consider(sampler, target, now);
+	else if (!target->sampled && now >= target->inspect_at_ns)
+		target_take_look(sampler, target, now);
+	else if (target->active && now >= target->due_ns)
+		target_tick(sampler, target, now);
+	else if (target->sampled && !target->active && now >= target->check_rest_ns)
+		target_check_rest(sampler, target, now);
+	else
+		return false;
+	return true;
+}
+
 static void tick_all(struct sampler *sampler)
 {
-	for (size_t i = 0; i < sampler->target_count; i++) {
-		struct target *target = sampler->targets[i];
-		uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
-		if (!target || target->ended)
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		if (!attend(sampler, sampler->targets[i], now))
 			continue;
-		if (!target->attached && now >= target->inspect_at_ns)
-			target_consider(sampler, target, now);
-		else if (!target->sampled && now >= target->inspect_at_ns)
-			target_take_look(sampler, target, now);
-		else if (target->active && now >= target->due_ns)
-			target_tick(sampler, target, now);
-		else if (target->sampled && !target->active && now >= target->check_rest_ns)
-			target_check_rest(sampler, target, now);
 		take_late_meanwhile(sampler);
+		now = clock_now_ns(CLOCK_MONOTONIC);
 	}
 }
 

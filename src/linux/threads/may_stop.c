@@ -143,7 +143,10 @@ void thread_watch_sleep(struct threads *threads, struct thread *thread)
 		note_same_call(calls);
 		return;
 	}
-	is_up(threads, thread);
+	/* It still waits for a CPU. */
+	if (thread->runs && thread->runs == thread->runs_left && thread->runs == calls->up_runs)
+		return;
+	calls->up_runs = is_up(threads, thread) ? thread->runs : 0;
 }
 
 enum may_stop thread_may_stop(struct threads *threads, struct thread *thread, struct own_turn *turn)

@@ -36,6 +36,7 @@ struct call_watch {
 	/* When it was last seen in a call that bears no stop, CLOCK_MONOTONIC, 0: never; how long that counts. */
 	uint64_t fragile_seen_ns, memory_ns;
 	uint64_t sleep_runs; /* thread.runs when it was last seen asleep; 0 once it has run */
+	uint64_t up_runs;    /* thread.runs when it was last seen awake; 0 if it slept */
 	/* At the last thread_note_place(): how often it had gone to sleep, and got a CPU. */
 	uint64_t sleeps, runs;
 	bool has_slept; /* since the last question whether it may be stopped */
