@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What is read of LuaJIT processes that wait for input, at a place that their programs choose. */
-#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,8 +16,8 @@
 #include "output/labels/frame_label.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/maps.h"
-#include "tests/exactness/target.h"
 #include "tests/unit/kept_text.h"
+#include "tests/unit/live_process.h"
 #include "unwind/compiled/not_compiled.h"
 #include "unwind/compiled/trace_copy.h"
 #include "unwind/compiled/trace_exits.h"
@@ -30,88 +28,7 @@
 #include "unwind/listing/trace_listing.h"
 #include "unwind/vm/vm_names.h"
 
-enum { LOOKS_MAX = 500, LOOK_US = 10000, DEPTH_MAX = 6, SEEN_MAX = 4096 };
-
-struct live {
-	struct target target;
-	struct functions *functions;
-	struct lua_process *process;
-	struct capture_hints hints;
-	const struct global_state *global;
-};
-
-static bool is_asleep(pid_t pid)
-{
-	char path[64], line[256] = "";
-	const char *name_end;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	name_end = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-	fclose(file);
-	return name_end && strncmp(name_end, ") S", 3) == 0;
-}
-
-/* Has it read all that it was given, and waits for more? */
-static bool waits_for_input(const struct live *live)
-{
-	int left = -1;
-
-	for (int i = 0; i < LOOKS_MAX; i++) {
-		if (ioctl(live->target.input, FIONREAD, &left) == 0 && left == 0 &&
-		    is_asleep(live->target.pid))
-			return true;
-		usleep(LOOK_US);
-	}
-	return false;
-}
-
-/* Run a program, give it so many bytes of input, and hold it where it waits for more. */
-static void begin(struct live *live, const char *program, int input_bytes)
-{
-	char luajit[] = "build/packages/luajit/usr/bin/luajit", option[] = "-e";
-	char *argv[] = { luajit, option, (char *)(uintptr_t)program, NULL };
-	const struct namer_options options = { .native = NATIVE_NONE };
-
-	*live = (struct live){ .functions = functions_new() };
-	if (access(luajit, X_OK) != 0)
-		skip();
-	assert_int_equal(target_start(&live->target, argv), 0);
-	assert_int_equal(getc(live->target.output), 'r'); /* "ready" */
-	for (int i = 0; i < input_bytes; i++)
-		assert_int_equal(write(live->target.input, "x", 1), 1);
-	assert_true(waits_for_input(live));
-	assert_int_equal(target_hold(&live->target), 0);
-	assert_int_equal(lua_process_open(live->target.pid, live->functions, NULL, &options, &live->process),
-			 0);
-	assert_int_equal(lua_process_refresh(live->process, true), 0);
-	lua_process_confirm(live->process);
-	assert_int_equal(lua_process_global_count(live->process), 1);
-	live->global = lua_process_global(live->process, 0);
-}
-
-static void end(struct live *live)
-{
-	lua_process_close(live->process);
-	target_end(&live->target);
-	functions_free(live->functions);
-}
-
-/* Addresses are others each time. */
-static void print_without_addresses(FILE *out, const char *text)
-{
-	while (*text) {
-		if (strncmp(text, "0x", 2) == 0 && isxdigit((unsigned char)text[2])) {
-			fputs("0x*", out);
-			text += 2 + strspn(text + 2, "0123456789abcdef");
-		} else {
-			putc(*text++, out);
-		}
-	}
-}
+enum { DEPTH_MAX = 6, SEEN_MAX = 4096 };
 
 /*---- Variables ----*/
 
@@ -184,10 +101,10 @@ static void variables_of_the_interpreter_are_known(void **state)
 	struct live live;
 
 	(void)state;
-	begin(&live, interpreted, 0);
+	live_begin(&live, interpreted, 0);
 	kept_text_begin(&kept);
 	print_variables(&kept, &live);
-	end(&live);
+	live_end(&live);
 	kept_text_check(&kept, "variables-interpreted.txt");
 }
 
@@ -218,10 +135,10 @@ static void variables_of_traces_are_known_if_nothing_assigns_them(void **state)
 	struct live live;
 
 	(void)state;
-	begin(&live, compiled, 200);
+	live_begin(&live, compiled, 200);
 	kept_text_begin(&kept);
 	print_variables(&kept, &live);
-	end(&live);
+	live_end(&live);
 	kept_text_check(&kept, "variables-compiled.txt");
 }
 
@@ -335,7 +252,7 @@ static void traces_their_exits_and_code_are_listed(void **state)
 	size_t count = 0;
 
 	(void)state;
-	begin(&live, traces, 0);
+	live_begin(&live, traces, 0);
 	kept_text_begin(&kept);
 	assert_true(trace_list_limits(lua_process_memory(live.process), live.global, &limits));
 	assert_int_equal(limits.hotexit, 10);
@@ -355,7 +272,7 @@ static void traces_their_exits_and_code_are_listed(void **state)
 	for (size_t i = 0; i < aborts.count; i++)
 		fprintf(kept.out, "aborted %u times: %s\n", aborts.at[i].times,
 			aborts.at[i].reason ? aborts.at[i].reason : "?");
-	end(&live);
+	live_end(&live);
 	kept_text_check(&kept, "live-traces.txt");
 }
 
@@ -371,7 +288,7 @@ static void handlers_have_the_names_of_their_bytecodes(void **state)
 	struct live live;
 
 	(void)state;
-	begin(&live, "jit.off() io.write('ready') io.flush() io.read('*l')", 0);
+	live_begin(&live, "jit.off() io.write('ready') io.flush() io.read('*l')", 0);
 	layout = &live.global->vm->layout;
 	assert_true(vm_names_collect(lua_process_memory(live.process), live.global->vm, live.global->g, &none,
 				     &names));
@@ -403,7 +320,7 @@ static void handlers_have_the_names_of_their_bytecodes(void **state)
 	assert_null(vm_names_find(&names, live.global->vm->begin - 1));
 	assert_null(vm_names_find(&names, UINT64_MAX));
 	vm_names_clear(&names);
-	end(&live);
+	live_end(&live);
 }
 
 /*---- The heap ----*/
@@ -528,7 +445,7 @@ static void a_heap_is_what_its_program_made(void **state)
 	struct live live;
 
 	(void)state;
-	begin(&live, heap, 0);
+	live_begin(&live, heap, 0);
 	copy = heap_copy_new(lua_process_memory(live.process));
 	set_regions(copy, lua_process_maps(live.process));
 	assert_int_equal(heap_measure(copy, live.global->vm, live.global->g, &measured), 0);
@@ -556,7 +473,7 @@ static void a_heap_is_what_its_program_made(void **state)
 	free(graph.edges);
 	free(graph.texts);
 	heap_copy_free(copy);
-	end(&live);
+	live_end(&live);
 	kept_text_check(&kept, "live-heap.txt");
 }
 
@@ -583,7 +500,7 @@ static void allocations_under_way_are_told(void **state)
 	struct live live;
 
 	(void)state;
-	begin(&live, allocating, 0);
+	live_begin(&live, allocating, 0);
 	target_write_line(&live.target);
 	for (int i = 0; i < STEPS; i++) {
 		const struct frame *frames;
@@ -633,7 +550,7 @@ static void allocations_under_way_are_told(void **state)
 	assert_in_range(kinds[ALLOCATION_STACK], 1, STEPS);
 	assert_in_range(kinds[ALLOCATION_USERDATA], 1, STEPS);
 	assert_in_range(kinds[ALLOCATION_HASH], 1, STEPS);
-	end(&live);
+	live_end(&live);
 }
 
 int main(void)

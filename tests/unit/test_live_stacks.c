@@ -89,6 +89,20 @@ static void any_time_of_compiled_code(void **state)
 		JUDGE(0, "sample", programs[i], "on", "150", "hotloop=2", "hotexit=2");
 }
 
+/* Traces, and the ways into and out of them. */
+static void each_instruction_of_compiled_code(void **state)
+{
+	static const char *const compiled[] = { "calls",       "callbacks", "ffi",      "iterators",
+						"metamethods", "protected", "recursion" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(compiled) / sizeof(compiled[0]); i++)
+		JUDGE(0, "step", compiled[i], "on", "3000", "hotloop=2", "hotexit=2");
+	JUDGE(1, "step", "recursion", "on", "3000", "hotloop=2", "hotexit=2");
+	JUDGE(1, "step", "callbacks", "on", "3000", "hotloop=2", "hotexit=2");
+	JUDGE(2, "step", "recursion", "on", "3000", "hotloop=2", "hotexit=2");
+}
+
 static void within_handlers_of_signals(void **state)
 {
 	(void)state;
@@ -110,6 +124,7 @@ int main(void)
 		cmocka_unit_test(each_instruction_without_gc64),
 		cmocka_unit_test(each_instruction_of_another_branch),
 		cmocka_unit_test(any_time_of_compiled_code),
+		cmocka_unit_test(each_instruction_of_compiled_code),
 		cmocka_unit_test(within_handlers_of_signals),
 	};
 

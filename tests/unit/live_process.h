@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* live_process: a LuaJIT process that waits for input, held and read as ljspy does. */
+#ifndef LJSPY_TEST_LIVE_PROCESS_H
+#define LJSPY_TEST_LIVE_PROCESS_H
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "src/inspect/lua_process.h"
+#include "tests/exactness/target.h"
+
+/* From the tree. */
+#define LIVE_LUAJIT "build/packages/luajit/usr/bin/luajit"
+
+enum { LIVE_LOOKS_MAX = 500, LIVE_LOOK_US = 10000 };
+
+struct live {
+	struct target target;
+	struct functions *functions;
+	struct lua_process *process;
+	struct capture_hints hints;
+	const struct global_state *global;
+};
+
+static inline bool live_is_asleep(pid_t pid)
+{
+	char path[64], line[256] = "";
+	const char *name_end;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "r");
+	if (!file)
+		return false;
+	name_end = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
+	fclose(file);
+	return name_end && strncmp(name_end, ") S", 3) == 0;
+}
+
+/* Has it read all that it was given, and waits for more? */
+static inline bool live_waits_for_input(const struct live *live)
+{
+	int left = -1;
+
+	for (int i = 0; i < LIVE_LOOKS_MAX; i++) {
+		if (ioctl(live->target.input, FIONREAD, &left) == 0 && left == 0 &&
+		    live_is_asleep(live->target.pid))
+			return true;
+		usleep(LIVE_LOOK_US);
+	}
+	return false;
+}
+
+/* Run a program, give it so many bytes of input, and hold it where it waits for more. */
+static inline void live_begin(struct live *live, const char *program, int input_bytes)
+{
+	char luajit[] = LIVE_LUAJIT, option[] = "-e";
+	char *argv[] = { luajit, option, (char *)(uintptr_t)program, NULL };
+	const struct namer_options options = { .native = NATIVE_NONE };
+
+	*live = (struct live){ .functions = functions_new() };
+	if (access(luajit, X_OK) != 0)
+		skip();
+	assert_int_equal(target_start(&live->target, argv), 0);
+	assert_int_equal(getc(live->target.output), 'r'); /* "ready" */
+	for (int i = 0; i < input_bytes; i++)
+		assert_int_equal(write(live->target.input, "x", 1), 1);
+	assert_true(live_waits_for_input(live));
+	assert_int_equal(target_hold(&live->target), 0);
+	assert_int_equal(lua_process_open(live->target.pid, live->functions, NULL, &options, &live->process),
+			 0);
+	assert_int_equal(lua_process_refresh(live->process, true), 0);
+	lua_process_confirm(live->process);
+	assert_int_not_equal(lua_process_global_count(live->process), 0);
+	live->global = lua_process_global(live->process, 0);
+}
+
+static inline void live_end(struct live *live)
+{
+	lua_process_close(live->process);
+	target_end(&live->target);
+	functions_free(live->functions);
+}
+
+/* Addresses are others each time. */
+static inline void print_without_addresses(FILE *out, const char *text)
+{
+	while (*text) {
+		if (strncmp(text, "0x", 2) == 0 && isxdigit((unsigned char)text[2])) {
+			fputs("0x*", out);
+			text += 2 + strspn(text + 2, "0123456789abcdef");
+		} else {
+			putc(*text++, out);
+		}
+	}
+}
+
+#endif
