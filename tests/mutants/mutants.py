@@ -29,6 +29,7 @@ import random
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -145,10 +146,7 @@ class Worker:
         if not self.tree.link(f"build/release/tests/unit/{test}", path, self.directory / "fault.o", program):
             raise RuntimeError(f"{test} cannot be linked")
         try:
-            return subprocess.run([program], cwd=self.tree.root, capture_output=True,
-                                  timeout=SLOW_SECONDS + 3 * self.tree.seconds_of(test), check=False).returncode != 0
-        except subprocess.TimeoutExpired:
-            return True
+            return fails([program], SLOW_SECONDS + 3 * self.tree.seconds_of(test), cwd=self.tree.root) is not False
         finally:
             program.unlink()
 
@@ -177,17 +175,22 @@ class Worker:
         return ends_fail(self.tree.root, place / "ljspy", ends)
 
 
+def fails(command, seconds, **options):
+    """Does it? None if it takes longer. It has a process group of its own, as a fault may kill that."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          start_new_session=True, **options) as process:
+        try:
+            return process.wait(timeout=seconds) != 0
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return None
+
+
 def ends_fail(root, program, ends):
     """Does one of these fail with this ljspy? They have a bounded time."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *shlex.split(ends)]
     environment = os.environ | {"LJSPY": str(program), "PYTHONDONTWRITEBYTECODE": "1"}
-    with subprocess.Popen(command, cwd=root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          start_new_session=True) as tests:
-        try:
-            return tests.wait(timeout=ENDS_SECONDS) != 0
-        except subprocess.TimeoutExpired:
-            os.killpg(tests.pid, 15)
-            return False
+    return bool(fails(command, ENDS_SECONDS, cwd=root, env=environment))
 
 
 def map_lines(measured, rooms):

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,11 +19,60 @@
 
 #include "src/linux/threads/threads.h"
 #include "src/linux/threads/tracer.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/target_process.h"
 
 static const uint64_t second_ns = 1000000000u;
 /* For a stop that comes, however loaded the machine is. */
 static const uint64_t patience_ns = 20000000000u;
+
+/* A kernel before 3.4 has no PTRACE_SEIZE, and what came with it. */
+static bool kernel_is_old;
+
+INSTEAD_OF(ptrace);
+
+long __wrap_ptrace(enum __ptrace_request request, ...)
+{
+	va_list arguments;
+	pid_t pid;
+	void *address, *data;
+
+	va_start(arguments, request);
+	pid = va_arg(arguments, pid_t);
+	address = va_arg(arguments, void *);
+	data = va_arg(arguments, void *);
+	va_end(arguments);
+	if (kernel_is_old &&
+	    (request == PTRACE_SEIZE || request == PTRACE_INTERRUPT || request == PTRACE_LISTEN)) {
+		errno = EIO;
+		return -1;
+	}
+	return __real_ptrace(request, pid, address, data);
+}
+
+static int make_kernel_old(void **state)
+{
+	(void)state;
+	kernel_is_old = true;
+	return 0;
+}
+
+static int make_kernel_new(void **state)
+{
+	(void)state;
+	kernel_is_old = false;
+	return 0;
+}
+
+static struct tracer *new_tracer(void)
+{
+	struct tracer *tracer = tracer_new();
+
+	assert_non_null(tracer);
+	if (kernel_is_old)
+		tracer_allow_attach(tracer);
+	return tracer;
+}
 
 /* Wait until something is to be polled or a moment has passed. */
 static bool poll_for_ms(struct tracer *tracer, unsigned int ms)
@@ -96,7 +146,7 @@ static bool stays_off_cpu(pid_t pid)
 static void held_thread_shows_registers_and_runs_on(void **state)
 {
 	struct target_process target = target_process_start("spinner", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 	struct registers registers;
 
@@ -119,7 +169,7 @@ static void held_thread_shows_registers_and_runs_on(void **state)
 static void sleeping_thread_is_never_stopped(void **state)
 {
 	struct target_process target = target_process_start("sleeper", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct threads *threads = threads_new(tracer, target.pid);
 	char line[16];
 
@@ -171,7 +221,7 @@ static void assert_interrupted(struct tracer *tracer, struct target_process *tar
 static void stop_does_not_end_the_call_that_a_thread_waits_in(void **state)
 {
 	struct target_process target = target_process_start("sleeper", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 
 	(void)state;
@@ -189,7 +239,7 @@ static void ignored_signal_does_not_end_the_call_that_a_thread_waits_in(void **s
 {
 	static const int ignored[] = { SIGCHLD, SIGWINCH, SIGURG, SIGCONT };
 	struct target_process target = target_process_start("sleeper", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 
 	(void)state;
@@ -208,7 +258,7 @@ static void ignored_signal_does_not_end_the_call_that_a_thread_waits_in(void **s
 static void ignored_signals_do_not_put_off_the_end_of_a_limited_call(void **state)
 {
 	struct target_process target = target_process_start("sleeper", (const char *[]){ "50000", NULL });
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 	char line[16];
 
@@ -228,7 +278,7 @@ static void ignored_signals_do_not_put_off_the_end_of_a_limited_call(void **stat
 static void job_stop_ends_the_call_that_a_thread_waits_in_as_ever(void **state)
 {
 	struct target_process target = target_process_start("sleeper", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 
 	(void)state;
@@ -263,7 +313,7 @@ static void *send_signals(void *target)
 static void signals_arrive_once_and_in_order(void **state)
 {
 	struct target_process target = target_process_start("receiver", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 	pthread_t sender;
 	char line[64];
@@ -290,7 +340,7 @@ static void signals_arrive_once_and_in_order(void **state)
 static void late_stop_holds_in_a_storm_of_signals(void **state)
 {
 	struct target_process target = target_process_start("receiver", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 	pthread_t sender;
 	unsigned int late = 0;
@@ -321,7 +371,7 @@ static void late_stop_holds_in_a_storm_of_signals(void **state)
 static void late_stop_that_a_wakeup_tells_of_is_due_for_a_look(void **state)
 {
 	struct target_process target = target_process_start("spinner", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 	unsigned int late = 0;
 
@@ -350,7 +400,7 @@ static void late_stop_that_a_wakeup_tells_of_is_due_for_a_look(void **state)
 static void every_stop_is_asked_for(void **state)
 {
 	struct target_process target = target_process_start("spinner", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 
 	(void)state;
@@ -376,8 +426,10 @@ static void every_stop_is_asked_for(void **state)
 
 static void job_stopped_target_stays_stopped_until_continued(void **state)
 {
-	struct target_process target = target_process_start("spinner", (const char *[]){ "2", NULL });
-	struct tracer *tracer = tracer_new();
+	/* A thread that is not attached to would take the SIGCONT that shows the end of the stop. */
+	const char *const threads = kernel_is_old ? "1" : "2";
+	struct target_process target = target_process_start("spinner", (const char *[]){ threads, NULL });
+	struct tracer *tracer = new_tracer();
 	struct registers registers;
 	struct tracee *tracee;
 
@@ -408,7 +460,7 @@ static void job_stopped_target_stays_stopped_until_continued(void **state)
 static void target_stopped_before_it_was_seized_stays_stopped(void **state)
 {
 	struct target_process target = target_process_start("spinner", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 
 	(void)state;
@@ -429,7 +481,7 @@ static void target_stopped_before_it_was_seized_stays_stopped(void **state)
 static void stop_signal_while_held_takes_effect_on_resume(void **state)
 {
 	struct target_process target = target_process_start("spinner", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 
 	(void)state;
@@ -492,7 +544,7 @@ static void exec_is_noticed_without_a_hang(const char *how)
 {
 	const uint64_t enough_ns = monotonic_ns() + 4 * UINT64_C(1000000000);
 	struct target_process target = target_process_start("execer", (const char *[]){ how, NULL });
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct threads *threads = threads_new(tracer, target.pid);
 
 	for (int i = 0; i < 20 && (i < 2 || monotonic_ns() < enough_ns); i++) {
@@ -529,7 +581,7 @@ static void exec_after_the_first_thread_has_ended_is_noticed(void **state)
 static void exec_of_a_thread_that_was_not_seized_is_noticed(void **state)
 {
 	struct target_process target = target_process_start("execer", (const char *[]){ "thread", NULL });
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct threads *threads = threads_new(tracer, target.pid);
 	char line[16];
 
@@ -576,7 +628,7 @@ static pid_t find_other_thread(pid_t pid, bool asleep)
 static void seizing_during_an_exec_does_not_hang(void **state)
 {
 	struct target_process target = target_process_start("execer", (const char *[]){ "thread", NULL });
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 	char line[16];
 	pid_t runner = 0, spinner;
@@ -602,7 +654,7 @@ static void seizing_during_an_exec_does_not_hang(void **state)
 
 static void killed_target_is_noticed(void **state)
 {
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 
 	(void)state;
 	for (int i = 0; i < 50; i++) {
@@ -637,7 +689,7 @@ static void killed_target_is_noticed(void **state)
 static void uninterruptible_thread_is_not_waited_for(void **state)
 {
 	struct target_process target = target_process_start("vforker", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 	char line[16];
 
@@ -662,7 +714,7 @@ static void uninterruptible_thread_is_not_waited_for(void **state)
 /* For ever if rounds is negative. */
 static void hold_again_and_again(pid_t pid, int rounds)
 {
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 	sigset_t child;
 
@@ -734,7 +786,7 @@ static void end_of_the_tracing_thread_lets_go_without_a_stop(void **state)
 static void other_children_are_left_to_their_parent(void **state)
 {
 	struct target_process target = target_process_start("spinner", NULL);
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee;
 	pid_t child;
 	int status;
@@ -756,7 +808,7 @@ static void other_children_are_left_to_their_parent(void **state)
 
 static void missing_thread_cannot_be_seized(void **state)
 {
-	struct tracer *tracer = tracer_new();
+	struct tracer *tracer = new_tracer();
 	struct tracee *tracee = NULL;
 	pid_t child = fork();
 
@@ -769,6 +821,22 @@ static void missing_thread_cannot_be_seized(void **state)
 	assert_null(tracer_find(tracer, child));
 	tracer_free(tracer);
 }
+
+static void without_seize_threads_are_left_alone_unless_they_may_be_attached_to(void **state)
+{
+	struct target_process target = target_process_start("spinner", NULL);
+	struct tracer *tracer = tracer_new();
+	struct tracee *tracee;
+
+	(void)state;
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), -EIO);
+	assert_null(tracer_find(tracer, target.pid));
+	assert_true(uses_cpu(target.pid));
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+#define BY_ATTACHING(test) cmocka_unit_test_setup_teardown(test, make_kernel_old, make_kernel_new)
 
 int main(void)
 {
@@ -797,6 +865,20 @@ int main(void)
 		cmocka_unit_test(end_of_the_tracing_thread_lets_go_without_a_stop),
 		cmocka_unit_test(other_children_are_left_to_their_parent),
 		cmocka_unit_test(missing_thread_cannot_be_seized),
+		BY_ATTACHING(without_seize_threads_are_left_alone_unless_they_may_be_attached_to),
+		BY_ATTACHING(held_thread_shows_registers_and_runs_on),
+		BY_ATTACHING(signals_arrive_once_and_in_order),
+		BY_ATTACHING(late_stop_holds_in_a_storm_of_signals),
+		BY_ATTACHING(every_stop_is_asked_for),
+		BY_ATTACHING(job_stopped_target_stays_stopped_until_continued),
+		BY_ATTACHING(target_stopped_before_it_was_seized_stays_stopped),
+		BY_ATTACHING(stop_signal_while_held_takes_effect_on_resume),
+		BY_ATTACHING(exec_of_a_single_thread_is_noticed),
+		BY_ATTACHING(exec_of_one_of_several_threads_is_noticed),
+		BY_ATTACHING(exec_after_the_first_thread_has_ended_is_noticed),
+		BY_ATTACHING(killed_target_is_noticed),
+		BY_ATTACHING(other_children_are_left_to_their_parent),
+		BY_ATTACHING(missing_thread_cannot_be_seized),
 	};
 	sigset_t child;
 

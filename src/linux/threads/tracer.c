@@ -301,8 +301,11 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 
 	ptrace(PTRACE_GETEVENTMSG, tracee->tid, NULL, &former_tid);
 	former = tracer_find(tracer, (pid_t)former_tid);
-	if (former && former != tracee)
+	if (former && former != tracee) {
+		/* A SIGSTOP is for the one that ljspy sent it to. */
+		seized_of(tracee)->asked = seized_of(former)->asked;
 		mark_gone(tracer, former);
+	}
 	tracee->execed = true;
 	tracee->wanted = tracee->hold_late = false;
 	note_change(tracer);
