@@ -233,6 +233,48 @@ static void filter_on_ljspy_is_told(void **state)
 	target_process_end_sleeper(child);
 }
 
+static void what_the_kernel_lacks_or_limits_is_told(void **state)
+{
+	pid_t child = target_process_sleeper("sleeper", 0, true);
+	struct permission_verdict verdict;
+
+	(void)state;
+	permission_diagnose(child, EIO, &verdict);
+	assert_int_equal(verdict.reason, PERMISSION_NO_SEIZE);
+	assert_non_null(strstr(verdict.remedy, "--allow-attach"));
+	permission_diagnose(child, EMFILE, &verdict);
+	assert_int_equal(verdict.reason, PERMISSION_TOO_FEW_FILES);
+	assert_non_null(strstr(verdict.remedy, "ulimit -n"));
+	permission_diagnose(child, ENFILE, &verdict);
+	assert_int_equal(verdict.reason, PERMISSION_TOO_FEW_FILES);
+	assert_non_null(strstr(verdict.remedy, "fs.file-max"));
+	permission_diagnose(child, EAGAIN, &verdict);
+	assert_int_equal(verdict.reason, PERMISSION_TOO_FEW_PROCESSES);
+	assert_false(permission_diagnose_error(EPERM, &verdict));
+	target_process_end_sleeper(child);
+}
+
+/* Nothing that ljspy knows of keeps root from it. */
+static void what_else_refuses_is_named_by_its_error(void **state)
+{
+	pid_t child;
+	struct permission_verdict verdict;
+
+	(void)state;
+	needs_root();
+	child = target_process_sleeper("sleeper", 0, true);
+	permission_diagnose(child, EPERM, &verdict);
+	assert_int_equal(verdict.reason, PERMISSION_UNKNOWN);
+	assert_non_null(strstr(verdict.sentence, "Operation not permitted"));
+	assert_non_null(strstr(verdict.remedy, "security module"));
+	permission_diagnose(child, EINVAL, &verdict);
+	assert_int_equal(verdict.reason, PERMISSION_UNKNOWN);
+	assert_string_equal(verdict.remedy, "");
+	permission_diagnose(child, ESRCH, &verdict);
+	assert_int_equal(verdict.reason, PERMISSION_NO_SUCH_PROCESS);
+	target_process_end_sleeper(child);
+}
+
 /* What root without CAP_SYS_PTRACE can do: 0 if it seizes the process, or which step failed. */
 static int seize_as_owner(pid_t pid)
 {
@@ -291,6 +333,8 @@ int main(void)
 		cmocka_unit_test(missing_capability_is_named),
 		cmocka_unit_test(undumpable_process_is_told),
 		cmocka_unit_test(filter_on_ljspy_is_told),
+		cmocka_unit_test(what_the_kernel_lacks_or_limits_is_told),
+		cmocka_unit_test(what_else_refuses_is_named_by_its_error),
 		cmocka_unit_test(root_without_capability_takes_the_identity_of_the_target),
 		cmocka_unit_test(identity_stays_where_nothing_is_to_be_gained),
 	};
