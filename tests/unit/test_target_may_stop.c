@@ -5,14 +5,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cmocka.h>
-
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <signal.h>
 #include <unistd.h>
 
-#include "src/linux/threads/may_stop.h"
+#include <cmocka.h>
 
 #include "src/linux/clocks/clock.h"
+#include "src/linux/threads/may_stop.h"
+#include "tests/unit/target_process.h"
+
 enum { LOOKS = 20 };
 
 /* As a look finds it: so often it has been given a CPU and gone to sleep. */
@@ -163,6 +168,80 @@ static void where_the_kernel_does_not_count_it_may_be_stopped(void **state)
 	assert_int_equal(thread_may_stop_now(&thread, PRESENCE_AWAKE), MAY_STOP);
 }
 
+/*---- Of live threads ----*/
+
+enum { WHOLE = 100 };
+
+/* A process that waits for WHOLE bytes in one call, and then works. */
+static pid_t start_receiver(int flags, int *ret_socket)
+{
+	int ends[2];
+	pid_t child;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	child = fork();
+	if (child == 0) {
+		char bytes[WHOLE];
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (recv(ends[1], bytes, sizeof(bytes), flags) <= 0)
+			_exit(1);
+		for (;;)
+			;
+	}
+	close(ends[1]);
+	*ret_socket = ends[0];
+	return child;
+}
+
+/* What is said of the receiver once it works, if it was seen asleep in its call. */
+static enum may_stop after_sleep(int flags)
+{
+	const char bytes[WHOLE] = { 0 };
+	int socket;
+	pid_t child = start_receiver(flags, &socket);
+	struct tracer *tracer = tracer_new();
+	struct threads *threads = threads_new(tracer, child);
+	struct own_turn *turn = tracer_turn(tracer);
+	enum may_stop verdict = MAY_NOT_SLEEPS;
+	struct thread *thread;
+
+	target_process_await(child, child, "S");
+	assert_int_equal(threads_refresh(threads, clock_now_ns(CLOCK_MONOTONIC), 0), 0);
+	thread = threads_at(threads, 0);
+	for (int i = 0; i < LOOKS; i++)
+		assert_int_equal(thread_may_stop(threads, thread, turn), MAY_NOT_SLEEPS);
+	assert_true(thread->calls.seen.known);
+	assert_int_equal(thread->calls.seen.number, SYS_recvfrom);
+	assert_int_equal(send(socket, bytes, sizeof(bytes), MSG_NOSIGNAL), sizeof(bytes));
+	target_process_await(child, child, "R");
+	/* It may wait for a CPU, perhaps still in its call. */
+	for (int i = 0; i < 1000 && (verdict == MAY_NOT_SLEEPS || verdict == MAY_NOT_WAITS); i++) {
+		sleep_ms(5);
+		verdict = thread_may_stop(threads, thread, turn);
+	}
+	close(socket);
+	threads_free(threads);
+	tracer_free(tracer);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, __WALL);
+	return verdict;
+}
+
+static void one_that_slept_in_a_call_that_bears_a_stop_may_be_stopped(void **state)
+{
+	enum may_stop verdict = after_sleep(0);
+
+	(void)state;
+	assert_true(verdict == MAY_STOP || verdict == MAY_STOP_WAITING);
+}
+
+static void one_that_slept_in_a_call_that_does_not_is_left_alone(void **state)
+{
+	(void)state;
+	assert_int_equal(after_sleep(MSG_WAITALL), MAY_NOT_CALLS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -175,6 +254,8 @@ int main(void)
 		cmocka_unit_test(calls_that_come_back_are_kept_in_mind),
 		cmocka_unit_test(a_call_counts_from_its_end),
 		cmocka_unit_test(where_the_kernel_does_not_count_it_may_be_stopped),
+		cmocka_unit_test(one_that_slept_in_a_call_that_bears_a_stop_may_be_stopped),
+		cmocka_unit_test(one_that_slept_in_a_call_that_does_not_is_left_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
