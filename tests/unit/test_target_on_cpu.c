@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who has a CPU, for how long ljspy has its own, and how urgently it wants it. */
+#include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -213,6 +214,44 @@ static void a_turn_is_used_up(void **state)
 	own_turn_close(&turn);
 }
 
+/* A turn begins with the end of a sleep, of which the times are known. */
+static void a_sleep_tells_when_it_ended(void **state)
+{
+	const struct timespec asked = { .tv_nsec = 5 * 1000 * 1000 };
+	struct own_turn turn;
+	uint64_t begin, end;
+	siginfo_t info;
+	sigset_t wanted;
+
+	(void)state;
+	sigemptyset(&wanted);
+	sigaddset(&wanted, SIGUSR1);
+	assert_int_equal(sigprocmask(SIG_BLOCK, &wanted, NULL), 0);
+	own_turn_open(&turn);
+	for (int i = 0; i < LOOKS; i++) {
+		begin = clock_now_ns(CLOCK_MONOTONIC);
+		assert_int_equal(own_turn_wait(&turn, &wanted, &info, &asked), -1);
+		assert_int_equal(errno, EAGAIN);
+		end = clock_now_ns(CLOCK_MONOTONIC);
+		/* What it slept longer than asked, it waited for a CPU, or it was stopped. */
+		assert_in_range(turn.late_ns, 0, end - begin - 5 * ms_ns);
+		if (turn.woken_ns)
+			assert_in_range(turn.woken_ns, begin + 5 * ms_ns, end);
+		else
+			assert_true(end - begin > 7 * ms_ns);
+		assert_in_range(own_turn_waited(&turn), 0, clock_now_ns(CLOCK_MONOTONIC) - begin - 5 * ms_ns);
+	}
+	/* A signal that is there already makes no sleep, so the turn goes on. */
+	begin = turn.begin_raw_ns;
+	kill(getpid(), SIGUSR1);
+	assert_int_equal(own_turn_wait(&turn, &wanted, &info, &asked), SIGUSR1);
+	assert_int_equal(info.si_pid, getpid());
+	assert_int_equal(turn.woken_ns, 0);
+	assert_int_equal(turn.begin_raw_ns, begin);
+	own_turn_close(&turn);
+	sigprocmask(SIG_UNBLOCK, &wanted, NULL);
+}
+
 /* The look is awaited on the thread's CPU, and that CPU is the thread's again afterwards. */
 static void looks_are_awaited_where_the_thread_runs(void **state)
 {
@@ -259,6 +298,7 @@ int main(void)
 		cmocka_unit_test(the_beginning_of_a_turn_is_guessed_where_that_is_safe),
 		cmocka_unit_test(a_thread_has_another_cpu),
 		cmocka_unit_test(a_turn_is_used_up),
+		cmocka_unit_test(a_sleep_tells_when_it_ended),
 		cmocka_unit_test(looks_are_awaited_where_the_thread_runs),
 	};
 	sigset_t child;
