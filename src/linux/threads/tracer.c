@@ -302,7 +302,9 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 	ptrace(PTRACE_GETEVENTMSG, tracee->tid, NULL, &former_tid);
 	former = tracer_find(tracer, (pid_t)former_tid);
 	if (former && former != tracee) {
-		/* A SIGSTOP is for the one that ljspy sent it to. */
+		/* So is how it is traced, and a SIGSTOP that ljspy has sent to it. */
+		seized_of(tracee)->attached = seized_of(former)->attached;
+		seized_of(tracee)->has_stopped = seized_of(former)->has_stopped;
 		seized_of(tracee)->asked = seized_of(former)->asked;
 		mark_gone(tracer, former);
 	}
@@ -341,15 +343,28 @@ static void ask_again(struct tracer *tracer, pid_t pid)
 	}
 }
 
+/* Is there a thread of the process that has not stopped since ljspy attached to it? */
+static bool has_unstopped(const struct tracer *tracer, pid_t pid)
+{
+	struct seized *seized, *next;
+
+	HASH_ITER(hh, tracer->seized, seized, next)
+		if (seized->tracee.pid == pid && seized->attached && !seized->has_stopped &&
+		    seized->tracee.state != TRACEE_GONE)
+			return true;
+	return false;
+}
+
 /* A thread that is attached, not seized, has stopped with this signal. */
 static void handle_attached(struct tracer *tracer, struct seized *seized, int signal)
 {
-	const bool is_first = !seized->has_stopped;
+	/* execve() gives a thread the id of the first one. */
+	const bool may_be_first = has_unstopped(tracer, seized->tracee.pid);
 	struct tracee *tracee = &seized->tracee;
 	siginfo_t info = { .si_code = SI_USER };
 	bool job_stop = ptrace(PTRACE_GETSIGINFO, tracee->tid, NULL, &info) && errno == EINVAL;
 
-	if (is_first)
+	if (may_be_first)
 		ptrace(PTRACE_SETOPTIONS, tracee->tid, NULL, (void *)PTRACE_O_TRACEEXEC);
 	seized->has_stopped = true;
 	if (job_stop) {
@@ -357,8 +372,12 @@ static void handle_attached(struct tracer *tracer, struct seized *seized, int si
 	} else if (signal == SIGSTOP && seized->asked && info.si_code != SI_USER) {
 		seized->asked = false;
 		handle_trap(tracer, tracee, SIGTRAP);
-	} else if (signal == SIGTRAP && is_first) {
-		/* It called execve() before ljspy could set PTRACE_O_TRACEEXEC, which suppresses this SIGTRAP. */
+	} else if (signal == SIGTRAP && info.si_code == SI_USER && may_be_first) {
+		/*
+		 * It called execve() before ljspy could set PTRACE_O_TRACEEXEC, which suppresses this SIGTRAP.
+		 * The SIGSTOP of attaching is still on its way.
+		 */
+		seized->asked = true;
 		tracee->execed = true;
 		note_change(tracer);
 		pass_on(tracer, tracee, 0);
@@ -644,7 +663,8 @@ static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 		/* Ask once more at the end: the thread may have stopped without waking ljspy. */
 		if (!in_time)
 			return give_up(tracer, tracee);
-		in_time = await_report(tracer, spin_end, start + timeout_ns);
+		/* A thread that has been held late meanwhile must not wait with ljspy. */
+		in_time = await_report(tracer, spin_end, start + timeout_ns) && !tracer->held_late;
 	}
 	switch (tracee->state) {
 	case TRACEE_HELD: return 0;
