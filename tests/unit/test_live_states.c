@@ -176,6 +176,36 @@ static void states_that_call_one_another_are_told_apart(void **state)
 	judge(states, 3, "live-states.txt");
 }
 
+/* So many that not all of them are copied at each look. */
+static const char many[] = OTHER_STATES
+	"local function wait() local line = io.read('*l') return line end\n"
+	"local back = ffi.cast('int (*)(lua_State *)', function() wait() return 0 end)\n"
+	"kept = {}\n"
+	"for i = 1, 60 do\n"
+	"  kept[i] = new_state('local function within() local n = back() return n end local n = within()')\n"
+	"  C.lua_pushcclosure(kept[i], back, 0)\n"
+	"  C.lua_setfield(kept[i], -10002, 'back')\n"
+	"end\n"
+	"io.write('ready') io.flush()\n"
+	"local function run() local status = C.lua_pcall(kept[30], 0, 0, 0) return status end\n"
+	"local status = run()\n";
+
+static void states_of_a_stack_are_found_among_many(void **state)
+{
+	struct kept_text kept;
+	struct live live;
+
+	(void)state;
+	live_begin(&live, many, 0);
+	assert_int_equal(lua_process_global_count(live.process), 61);
+	assert_true(lua_process_global_count(live.process) > CAPTURE_GLOBALS_MAX);
+	kept_text_begin(&kept);
+	for (int i = 0; i < 2; i++) /* the second time, it is known where to look */
+		print_thread(&kept, &live);
+	live_end(&live);
+	kept_text_check(&kept, "live-many-states.txt");
+}
+
 /* C code resumes a coroutine of another state, which waits. */
 static const char resumed[] = OTHER_STATES
 	"local L = C.luaL_newstate()\n"
@@ -200,6 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_coroutine_is_where_its_program_left_it),
 		cmocka_unit_test(states_that_call_one_another_are_told_apart),
+		cmocka_unit_test(states_of_a_stack_are_found_among_many),
 		cmocka_unit_test(what_c_code_resumes_stands_on_its_caller),
 	};
 
