@@ -355,6 +355,17 @@ static bool has_unstopped(const struct tracer *tracer, pid_t pid)
 	return false;
 }
 
+/*
+ * Is the SIGSTOP that of attaching, which the kernel sends, or one of ask_to_stop()? It comes after execve(), too, when
+ * it may not be known any more to whom ljspy had sent it.
+ */
+static bool is_own_stop(const struct seized *seized, const siginfo_t *info)
+{
+	if (seized->asked)
+		return info->si_code != SI_USER;
+	return info->si_code == SI_KERNEL || (info->si_code == SI_TKILL && info->si_pid == getpid());
+}
+
 /* A thread that is attached, not seized, has stopped with this signal. */
 static void handle_attached(struct tracer *tracer, struct seized *seized, int signal)
 {
@@ -369,7 +380,7 @@ static void handle_attached(struct tracer *tracer, struct seized *seized, int si
 	seized->has_stopped = true;
 	if (job_stop) {
 		handle_trap(tracer, tracee, signal);
-	} else if (signal == SIGSTOP && seized->asked && info.si_code != SI_USER) {
+	} else if (signal == SIGSTOP && is_own_stop(seized, &info)) {
 		seized->asked = false;
 		handle_trap(tracer, tracee, SIGTRAP);
 	} else if (signal == SIGTRAP && info.si_code == SI_USER && may_be_first) {
