@@ -127,11 +127,14 @@ def judge(simple, legal):
 
 
 def record(target, directory, view="all"):
-    """Stacks of the target; on a busy machine of several recordings, for one stack must be less than LOST_SHARE."""
+    """Stacks of the target; on a busy machine of several recordings: one stack must be less than LOST_SHARE, and while
+    ljspy has no CPU, it sees nothing."""
     recorded = []
     for _ in range(RECORDINGS_MAX):
         recorded += ljspy.record_native(directory, "-p", target.pid, seconds=2, options=["--native", view])
-        if sum(weight for _, weight in recorded) > ENOUGH_US:
+        total = sum(weight for _, weight in recorded)
+        unseen = sum(weight for frames, weight in recorded if frames == [UNSEEN])
+        if total > ENOUGH_US and unseen <= UNSEEN_SHARE * (total - unseen):
             break
     return recorded
 
