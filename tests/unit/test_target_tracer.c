@@ -679,14 +679,12 @@ static void killed_target_is_noticed(void **state)
 			assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
 			kill(target.pid, SIGKILL);
 			error = tracer_registers(tracee, &registers);
-			/* EPERM: its id is for a moment that of the first thread, which has ended. */
-			assert_true(error == 0 || error == -ESRCH || error == -EPERM);
+			assert_true(error == 0 || error == -ESRCH);
 			tracer_resume(tracer, tracee);
 		} else {
 			kill(target.pid, SIGKILL);
 			error = tracer_stop(tracer, tracee, patience_ns);
-			/* EPERM: its id is for a moment that of the first thread, which has ended. */
-			assert_true(error == 0 || error == -ESRCH || error == -EPERM);
+			assert_true(error == 0 || error == -ESRCH);
 			tracer_resume(tracer, tracee);
 		}
 		poll_until_state(tracer, tracee, TRACEE_GONE);

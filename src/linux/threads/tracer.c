@@ -302,7 +302,7 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 	ptrace(PTRACE_GETEVENTMSG, tracee->tid, NULL, &former_tid);
 	former = tracer_find(tracer, (pid_t)former_tid);
 	if (former && former != tracee) {
-		/* So is how it is traced, and a SIGSTOP that ljspy has sent to it. */
+		/* With the id, it keeps how it is traced, and a SIGSTOP that ljspy has sent to it. */
 		seized_of(tracee)->attached = seized_of(former)->attached;
 		seized_of(tracee)->has_stopped = seized_of(former)->has_stopped;
 		seized_of(tracee)->asked = seized_of(former)->asked;
@@ -369,8 +369,9 @@ static bool is_own_stop(const struct seized *seized, const siginfo_t *info)
 /* A thread that is attached, not seized, has stopped with this signal. */
 static void handle_attached(struct tracer *tracer, struct seized *seized, int signal)
 {
-	/* execve() gives a thread the id of the first one. */
-	const bool may_be_first = has_unstopped(tracer, seized->tracee.pid);
+	/* execve() gives a thread the id of the first one, which may have stopped. */
+	const bool may_be_first = !seized->has_stopped ||
+				  (signal == SIGTRAP && has_unstopped(tracer, seized->tracee.pid));
 	struct tracee *tracee = &seized->tracee;
 	siginfo_t info = { .si_code = SI_USER };
 	bool job_stop = ptrace(PTRACE_GETSIGINFO, tracee->tid, NULL, &info) && errno == EINVAL;
