@@ -13,6 +13,7 @@
 
 #include "src/inspect/lua_process.h"
 #include "tests/exactness/target.h"
+#include "tests/unit/target_process.h"
 
 /* From the tree. */
 #define LIVE_LUAJIT "build/packages/luajit/usr/bin/luajit"
@@ -27,21 +28,6 @@ struct live {
 	const struct global_state *global;
 };
 
-static inline bool live_is_asleep(pid_t pid)
-{
-	char path[64], line[256] = "";
-	const char *name_end;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "r");
-	if (!file)
-		return false;
-	name_end = fgets(line, sizeof(line), file) ? strrchr(line, ')') : NULL;
-	fclose(file);
-	return name_end && strncmp(name_end, ") S", 3) == 0;
-}
-
 /* Has it read all that it was given, and waits for more? */
 static inline bool live_waits_for_input(const struct live *live)
 {
@@ -49,15 +35,15 @@ static inline bool live_waits_for_input(const struct live *live)
 
 	for (int i = 0; i < LIVE_LOOKS_MAX; i++) {
 		if (ioctl(live->target.input, FIONREAD, &left) == 0 && left == 0 &&
-		    live_is_asleep(live->target.pid))
+		    target_process_state(live->target.pid, live->target.pid) == 'S')
 			return true;
 		usleep(LIVE_LOOK_US);
 	}
 	return false;
 }
 
-/* Run a program, give it so many bytes of input, and hold it where it waits for more. */
-static inline void live_begin(struct live *live, const char *program, int input_bytes)
+/* Run a program that has so many states, give it so many bytes of input, and hold it where it waits for more. */
+static inline void live_begin(struct live *live, const char *program, int input_bytes, size_t states)
 {
 	char luajit[] = LIVE_LUAJIT, option[] = "-e";
 	char *argv[] = { luajit, option, (char *)(uintptr_t)program, NULL };
@@ -76,7 +62,7 @@ static inline void live_begin(struct live *live, const char *program, int input_
 			 0);
 	assert_int_equal(lua_process_refresh(live->process, true), 0);
 	lua_process_confirm(live->process);
-	assert_int_not_equal(lua_process_global_count(live->process), 0);
+	assert_int_equal(lua_process_global_count(live->process), states);
 	live->global = lua_process_global(live->process, 0);
 }
 
@@ -85,6 +71,19 @@ static inline void live_end(struct live *live)
 	lua_process_close(live->process);
 	target_end(&live->target);
 	functions_free(live->functions);
+}
+
+/* The frames of the thread, the leaf first; valid until the next call. */
+static inline size_t live_unwind(struct live *live, const struct frame **ret_frames)
+{
+	struct registers registers;
+	enum vm_state state;
+	size_t count;
+
+	assert_int_equal(target_registers(&live->target, &registers), 0);
+	lua_process_capture(live->process, &registers, &live->hints);
+	assert_int_equal(lua_process_unwind(live->process, ret_frames, &count, &state), 0);
+	return count;
 }
 
 /* Addresses are others each time. */

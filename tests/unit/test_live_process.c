@@ -35,14 +35,10 @@ enum { DEPTH_MAX = 6, SEEN_MAX = 4096 };
 static void print_variables(struct kept_text *kept, struct live *live)
 {
 	const struct frame *frames;
-	struct registers registers;
-	enum vm_state state;
 	size_t count;
 
 	assert_int_equal(lua_process_want_values(live->process), 0);
-	assert_int_equal(target_registers(&live->target, &registers), 0);
-	lua_process_capture(live->process, &registers, &live->hints);
-	assert_int_equal(lua_process_unwind(live->process, &frames, &count, &state), 0);
+	count = live_unwind(live, &frames);
 	assert_true(count > 2);
 	for (size_t i = 0; i < count; i++) {
 		struct variables variables = { 0 };
@@ -101,7 +97,7 @@ static void variables_of_the_interpreter_are_known(void **state)
 	struct live live;
 
 	(void)state;
-	live_begin(&live, interpreted, 0);
+	live_begin(&live, interpreted, 0, 1);
 	kept_text_begin(&kept);
 	print_variables(&kept, &live);
 	live_end(&live);
@@ -135,7 +131,7 @@ static void variables_of_traces_are_known_if_nothing_assigns_them(void **state)
 	struct live live;
 
 	(void)state;
-	live_begin(&live, compiled, 200);
+	live_begin(&live, compiled, 200, 1);
 	kept_text_begin(&kept);
 	print_variables(&kept, &live);
 	live_end(&live);
@@ -252,7 +248,7 @@ static void traces_their_exits_and_code_are_listed(void **state)
 	size_t count = 0;
 
 	(void)state;
-	live_begin(&live, traces, 0);
+	live_begin(&live, traces, 0, 1);
 	kept_text_begin(&kept);
 	assert_true(trace_list_limits(lua_process_memory(live.process), live.global, &limits));
 	assert_int_equal(limits.hotexit, 10);
@@ -288,7 +284,7 @@ static void handlers_have_the_names_of_their_bytecodes(void **state)
 	struct live live;
 
 	(void)state;
-	live_begin(&live, "jit.off() io.write('ready') io.flush() io.read('*l')", 0);
+	live_begin(&live, "jit.off() io.write('ready') io.flush() io.read('*l')", 0, 1);
 	layout = &live.global->vm->layout;
 	assert_true(vm_names_collect(lua_process_memory(live.process), live.global->vm, live.global->g, &none,
 				     &names));
@@ -445,7 +441,7 @@ static void a_heap_is_what_its_program_made(void **state)
 	struct live live;
 
 	(void)state;
-	live_begin(&live, heap, 0);
+	live_begin(&live, heap, 0, 1);
 	copy = heap_copy_new(lua_process_memory(live.process));
 	set_regions(copy, lua_process_maps(live.process));
 	assert_int_equal(heap_measure(copy, live.global->vm, live.global->g, &measured), 0);
@@ -500,14 +496,11 @@ static void allocations_under_way_are_told(void **state)
 	struct live live;
 
 	(void)state;
-	live_begin(&live, allocating, 0);
+	live_begin(&live, allocating, 0, 1);
 	target_write_line(&live.target);
 	for (int i = 0; i < STEPS; i++) {
 		const struct frame *frames;
-		struct registers registers;
 		struct allocation allocation;
-		enum vm_state vm_state;
-		size_t count;
 
 		assert_int_equal(target_step(&live.target), 0);
 		assert_true(memory_u64(lua_process_memory(live.process),
@@ -520,9 +513,7 @@ static void allocations_under_way_are_told(void **state)
 		}
 		if (i % STEPS_A_LOOK)
 			continue;
-		assert_int_equal(target_registers(&live.target, &registers), 0);
-		lua_process_capture(live.process, &registers, &live.hints);
-		assert_int_equal(lua_process_unwind(live.process, &frames, &count, &vm_state), 0);
+		live_unwind(&live, &frames);
 		if (!lua_process_allocation(live.process, &allocation))
 			continue;
 		assert_ptr_equal(allocation.global, live.global);
