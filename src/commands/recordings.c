@@ -452,8 +452,10 @@ enum exit_status recordings_run(const struct invocation *invocation, recordings_
 			      invocation->options->heap_format->name, invocation->options->recordings[0]);
 		return EXIT_USAGE;
 	}
+#ifdef M_MMAP_THRESHOLD /* not musl's */
 	/* What reading a recording took goes back to the kernel: else malloc() learns to keep large pieces. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
+#endif
 	/* An interrupt leaves nothing to clean up: let it end ljspy. */
 	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);
 	functions = functions_new();

@@ -40,7 +40,7 @@ RECORDED = 'local t = os.clock() while os.clock() - t < 2 do string.rep("x", 100
 HEADERS = """
     linux asm-generic capstone elfutils libiberty libunwind.h libunwind-common.h libunwind-dynamic.h libunwind-x86_64.h
     libelf.h gelf.h dwarf.h ncurses.h curses.h ncurses_dll.h unctrl.h jansson.h jansson_config.h protobuf-c zstd.h zlib.h
-    zconf.h uthash.h microhttpd.h
+    zstd_errors.h zconf.h uthash.h curl microhttpd.h
 """
 MUSL = f"""
 mkdir -p /tmp/headers && cd /tmp/headers
@@ -51,8 +51,10 @@ for header in {' '.join(HEADERS.split())}; do
 done
 ln -sfn /usr/include/x86_64-linux-gnu/asm asm
 cd /{FOLDERS[0]}/ljspy
-objects=$(make -s --eval='objects:;@echo $(objects)' objects)
-make -j"$(nproc)" CC="musl-gcc -isystem /tmp/headers" WARNINGS=-Werror=implicit-function-declaration package_cflags= $objects
+by_musl() {{
+    make CC="musl-gcc -isystem /tmp/headers" WARNINGS=-Werror=implicit-function-declaration package_cflags= "$@"
+}}
+by_musl -j"$(nproc)" $(by_musl -s --eval='objects:;@echo $(own_objects) $(other_objects)' objects)
 """
 
 

@@ -14,7 +14,8 @@
 enum { PLT_IRELATIVE = R_X86_64_IRELATIVE, PLT_PUSHES = true };
 #endif
 #ifdef LJSPY_READS_ARM64
-enum { PLT_IRELATIVE = R_AARCH64_IRELATIVE, PLT_PUSHES = false };
+/* R_AARCH64_IRELATIVE (ELF for the Arm 64-bit Architecture); musl's elf.h lacks it. */
+enum { PLT_IRELATIVE = 1032, PLT_PUSHES = false };
 #endif
 /* PLT_PUSHES: do entries push anything, behind their jump? */
 
