@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries of this program's own procedure linkage table: each leads to the function that it imports. */
+/* Entries of procedure linkage tables, this program's own and made-up ones: each leads to a function. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,9 @@
 #include <cmocka.h>
 #include <gelf.h>
 
+#include "tests/unit/made_up_elf.h"
 #include "unwind/elf/plt.h"
+#include "unwind/elf/plt_jump.h"
 
 static Elf *elf;
 static int file;
@@ -109,11 +111,212 @@ static void what_is_no_entry_has_no_name(void **state)
 	assert_string_equal(entry.name, "as before");
 }
 
+/*---- Code ----*/
+
+enum { ADDRESS = 0x1000 };
+
+static void an_entry_jumps_through_its_slot(void **state)
+{
+	/* endbr64; bnd jmp *0x1234(%rip) */
+	static const uint8_t code[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x34, 0x12, 0, 0 };
+	static const uint8_t back[] = { 0xff, 0x25, 0xf0, 0xff, 0xff, 0xff };
+	uint64_t slot = 1;
+
+	(void)state;
+	/* With both prefixes, with the second, with none. */
+	assert_true(plt_jump_decode(code, 11, ADDRESS, &slot));
+	assert_int_equal(slot, ADDRESS + 11 + 0x1234);
+	assert_true(plt_jump_decode(code + 4, 7, ADDRESS, &slot));
+	assert_int_equal(slot, ADDRESS + 7 + 0x1234);
+	assert_true(plt_jump_decode(code + 5, 6, ADDRESS, &slot));
+	assert_int_equal(slot, ADDRESS + 6 + 0x1234);
+	assert_true(plt_jump_decode(back, sizeof(back), ADDRESS, &slot));
+	assert_int_equal(slot, ADDRESS + 6 - 16);
+}
+
+static void what_is_no_such_jump_has_no_slot(void **state)
+{
+	static const uint8_t code[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x34, 0x12, 0, 0 };
+	uint64_t slot = 1;
+
+	(void)state;
+	for (size_t begin = 0; begin < sizeof(code); begin++) {
+		for (size_t length = 0; begin + length < sizeof(code); length++)
+			assert_false(plt_jump_decode(code + begin, length, ADDRESS, &slot));
+		assert_int_equal(plt_jump_decode(code + begin, sizeof(code) - begin, ADDRESS, &slot),
+				 begin == 0 || begin == 4 || begin == 5);
+	}
+	slot = 1;
+	for (size_t i = 0; i < 7; i++) {
+		uint8_t other[sizeof(code)];
+
+		memcpy(other, code, sizeof(other));
+		other[i] ^= 1;
+		assert_false(plt_jump_decode(other, sizeof(other), ADDRESS, &slot));
+	}
+	assert_int_equal(slot, 1);
+}
+
+static void entries_have_eight_or_sixteen_bytes(void **state)
+{
+	static const uint8_t section[64];
+	uint64_t begin;
+
+	(void)state;
+	for (uint64_t offset = 0; offset < sizeof(section); offset++) {
+		assert_true(plt_jump_entry(section, offset, 8, &begin));
+		assert_int_equal(begin, offset & ~(uint64_t)7);
+		assert_true(plt_jump_entry(section, offset, 16, &begin));
+		assert_int_equal(begin, offset & ~(uint64_t)15);
+		/* lld does not tell. */
+		assert_true(plt_jump_entry(section, offset, 0, &begin));
+		assert_int_equal(begin, offset & ~(uint64_t)15);
+	}
+	begin = 1;
+	for (uint64_t size = 1; size < 64; size++)
+		if (size != 8 && size != 16)
+			assert_false(plt_jump_entry(section, 32, size, &begin));
+	assert_int_equal(begin, 1);
+}
+
+/*---- A made-up file ----*/
+
+enum { ENTRY_SIZE = 16, ENTRIES = 5, PUSH_OFFSET = 6, RESOLVER = 0x4321, SLOTS = 0x7000 };
+
+static struct made_up_elf made_up;
+static uint32_t plt, relocations, symbols; /* sections */
+
+static uint64_t slot_of(size_t index)
+{
+	return SLOTS + index * sizeof(uint64_t);
+}
+
+/* Each entry jumps through a slot of its own, and pushes something behind that. */
+static void add_entries(const char *name)
+{
+	uint8_t code[ENTRIES * ENTRY_SIZE] = { 0 };
+
+	plt = made_up_elf_section(&made_up, name,
+				  (Elf64_Shdr){ .sh_type = SHT_PROGBITS, .sh_entsize = ENTRY_SIZE }, code,
+				  sizeof(code));
+	for (size_t i = 0; i < ENTRIES; i++) {
+		uint8_t *entry = made_up.bytes + made_up.sections[plt].sh_addr + i * ENTRY_SIZE;
+		const uint64_t next = made_up.sections[plt].sh_addr + i * ENTRY_SIZE + PUSH_OFFSET;
+		const int32_t displacement = (int32_t)(slot_of(i) - next);
+
+		memcpy(entry, "\xff\x25", 2);
+		memcpy(entry + 2, &displacement, sizeof(displacement));
+		entry[PUSH_OFFSET] = 0x68;
+	}
+}
+
+/* The first slot is a function's, the second the result of a resolver, and of the third nobody says anything. */
+static void make_file(const char *name)
+{
+	static const char names[] = "\0first\0";
+	const Elf64_Sym table[] = { { .st_name = 0 }, { .st_name = 1 }, { .st_name = 0 } };
+	const Elf64_Rela fixes[] = {
+		{ slot_of(3), ELF64_R_INFO(2, R_X86_64_JUMP_SLOT), 0 },
+		{ slot_of(0), ELF64_R_INFO(1, R_X86_64_JUMP_SLOT), 0 },
+		{ slot_of(1), ELF64_R_INFO(0, R_X86_64_IRELATIVE), RESOLVER },
+		{ slot_of(4), ELF64_R_INFO(7, R_X86_64_JUMP_SLOT), 0 },
+	};
+	uint32_t strings;
+
+	made_up_elf_begin(&made_up);
+	made_up_elf_section(&made_up, ".text", (Elf64_Shdr){ .sh_type = SHT_PROGBITS }, NULL, 32);
+	add_entries(name);
+	strings = made_up_elf_section(&made_up, ".dynstr", (Elf64_Shdr){ .sh_type = SHT_STRTAB }, names,
+				      sizeof(names));
+	symbols = made_up_elf_section(
+		&made_up, ".dynsym",
+		(Elf64_Shdr){ .sh_type = SHT_DYNSYM, .sh_link = strings, .sh_entsize = sizeof(table[0]) },
+		table, sizeof(table));
+	relocations = made_up_elf_section(
+		&made_up, ".rela.plt",
+		(Elf64_Shdr){ .sh_type = SHT_RELA, .sh_link = symbols, .sh_entsize = sizeof(fixes[0]) },
+		fixes, sizeof(fixes));
+	made_up_elf_end(&made_up);
+}
+
+/* What is told of an address in an entry; false if nothing is. */
+static bool find_made_up(size_t index, uint64_t offset, struct plt_entry *entry, char name[static 16])
+{
+	Elf *handle = elf_memory((char *)made_up.bytes, made_up.size);
+	bool found;
+
+	assert_non_null(handle);
+	*entry = (struct plt_entry){ .resolver = 1 };
+	found = plt_find(handle, made_up.sections[plt].sh_addr + index * ENTRY_SIZE + offset, entry);
+	snprintf(name, 16, "%s", found && entry->name ? entry->name : "");
+	assert_int_equal(entry->resolver == 1, !found);
+	elf_end(handle);
+	return found;
+}
+
+static void relocations_say_where_entries_lead(void **state)
+{
+	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got", ".iplt" };
+	struct plt_entry entry;
+	char name[16];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+		make_file(sections[i]);
+		for (uint64_t offset = 0; offset < ENTRY_SIZE; offset++) {
+			assert_true(find_made_up(0, offset, &entry, name));
+			assert_string_equal(name, "first");
+			assert_int_equal(entry.resolver, 0);
+			/* Behind its jump it may have pushed. */
+			assert_int_equal(entry.is_before_jump, offset == 0);
+			assert_true(find_made_up(1, offset, &entry, name));
+			assert_null(entry.name);
+			assert_int_equal(entry.resolver, RESOLVER);
+			assert_false(find_made_up(2, offset, &entry, name));
+			/* Symbols without a name, and none. */
+			assert_false(find_made_up(3, offset, &entry, name));
+			assert_false(find_made_up(4, offset, &entry, name));
+		}
+		assert_false(find_made_up(ENTRIES, 0, &entry, name));
+		assert_false(find_made_up(0, UINT64_MAX, &entry, name));
+	}
+}
+
+static void other_sections_have_no_entries(void **state)
+{
+	struct plt_entry entry;
+	char name[16];
+
+	(void)state;
+	make_file(".text.plt");
+	assert_false(find_made_up(0, 0, &entry, name));
+	make_file(".plt");
+	assert_true(find_made_up(0, 0, &entry, name));
+	made_up.sections[plt].sh_type = SHT_NOBITS;
+	made_up_elf_end(&made_up);
+	assert_false(find_made_up(0, 0, &entry, name));
+	made_up.sections[plt].sh_type = SHT_PROGBITS;
+	/* Entries of a length that no linker makes: only their beginnings are known. */
+	made_up.sections[plt].sh_entsize = 24;
+	made_up_elf_end(&made_up);
+	assert_true(find_made_up(0, 0, &entry, name));
+	assert_false(find_made_up(0, 1, &entry, name));
+	made_up.sections[plt].sh_entsize = ENTRY_SIZE;
+	made_up.sections[relocations].sh_type = SHT_PROGBITS;
+	made_up_elf_end(&made_up);
+	assert_false(find_made_up(0, 0, &entry, name));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries_have_the_names_of_imports),
 		cmocka_unit_test(what_is_no_entry_has_no_name),
+		cmocka_unit_test(an_entry_jumps_through_its_slot),
+		cmocka_unit_test(what_is_no_such_jump_has_no_slot),
+		cmocka_unit_test(entries_have_eight_or_sixteen_bytes),
+		cmocka_unit_test(relocations_say_where_entries_lead),
+		cmocka_unit_test(other_sections_have_no_entries),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
