@@ -32,4 +32,20 @@ static inline struct module own_module(const struct dl_phdr_info *info)
 	return module;
 }
 
+static inline int own_module_take_first(struct dl_phdr_info *info, size_t size, void *context)
+{
+	(void)size;
+	*(struct module *)context = own_module(info);
+	return 1;
+}
+
+/* The same of the program itself, which is the first module. */
+static inline struct module own_program(void)
+{
+	struct module module = { .begin = 0 };
+
+	dl_iterate_phdr(own_module_take_first, &module);
+	return module;
+}
+
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Rules from unwind tables in memory: those of functions that this program has, in this very process. */
-#include <link.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -68,22 +67,15 @@ static struct live_memory *live;
 static struct image *image;
 static struct table_rules *tables;
 
-/* The first module is the program. */
-static int take_program(struct dl_phdr_info *info, size_t size, void *context)
-{
-	(void)size;
-	*(struct module *)context = own_module(info);
-	return 1;
-}
-
 static int begin(void **state)
 {
 	struct module *module = calloc(1, sizeof(*module));
 
 	(void)state;
+	assert_non_null(module);
 	live = live_memory_new(getpid());
 	image = image_new(live_memory_memory(live));
-	dl_iterate_phdr(take_program, module);
+	*module = own_program();
 	image_set_modules(image, module, 1);
 	tables = table_rules_new(image);
 	return tables ? 0 : -1;

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/* A process that reads symbols, of this program's file, and what its client believes of its replies. */
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/instead_of.h"
+#include "tests/unit/own_module.h"
+#include "unwind/symbols/symbol_server.h"
+
+INSTEAD_OF(poll);
+INSTEAD_OF(recv);
+
+/* Before a reply's answer is the time that the server has taken. */
+enum { ANSWER_AT = sizeof(uint64_t), FILE_NUMBER = 3, MEANWHILE_AT_MOST_MS = 10 };
+
+/* A change of the next reply, as its client gets it. */
+static void (*change)(struct symbol_answer *answer, ssize_t *length);
+static size_t vain_polls; /* so many find nothing */
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	if (vain_polls == 0)
+		return __real_poll(fds, count, timeout);
+	assert_in_range(timeout, 0, MEANWHILE_AT_MOST_MS);
+	vain_polls--;
+	return 0;
+}
+
+ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
+{
+	ssize_t length = __real_recv(fd, bytes, size, flags);
+
+	if (change && length > ANSWER_AT)
+		change((struct symbol_answer *)(void *)((char *)bytes + ANSWER_AT), &length);
+	change = NULL;
+	return length;
+}
+
+static struct symbol_server *server;
+static struct module module;
+static struct symbol_source source;
+static struct symbol_answer answer;
+
+__attribute__((noinline)) static int known_function(int number)
+{
+	__asm__ volatile("" : "+r"(number));
+	return number + 1;
+}
+
+static bool ask(enum symbol_question question, uint64_t address)
+{
+	memset(&answer, 0xff, sizeof(answer));
+	return symbol_server_ask(server, question, FILE_NUMBER, address, &answer);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	change = NULL;
+	vain_polls = 0;
+	module = own_program();
+	server = symbol_server_start();
+	assert_non_null(server);
+	source = (struct symbol_source){ .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+					 .base = module.base,
+					 .end = module.end,
+					 .root = "",
+					 .path = "/proc/self/exe",
+					 .plain = true };
+	assert_true(symbol_server_open(server, FILE_NUMBER, &source));
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	symbol_server_end(server);
+	return close(source.fd);
+}
+
+static void questions_are_answered(void **state)
+{
+	const uint64_t function = (uintptr_t)known_function;
+
+	(void)state;
+	assert_int_equal(symbol_server_cpu_ns(server), 0);
+	assert_true(ask(SYMBOL_FUNCTIONS, function));
+	assert_int_equal(answer.count, 1);
+	assert_string_equal(answer.symbols[0].name, "known_function");
+	assert_int_equal(answer.extent.begin, function);
+	assert_true(answer.extent.end > function);
+	assert_true(symbol_server_cpu_ns(server) > 0);
+	assert_true(ask(SYMBOL_FUNCTIONS, module.base));
+	assert_int_equal(answer.count, 0);
+	assert_int_equal(answer.extent.begin, module.base);
+	assert_int_equal(answer.extent.end, module.base + 1);
+	assert_true(ask(SYMBOL_COVERED, function));
+	assert_int_equal(answer.count, 1);
+	assert_true(ask(SYMBOL_COVERED, module.base));
+	assert_int_equal(answer.count, 0);
+	assert_true(ask(SYMBOL_RULES, function));
+	assert_int_equal(answer.count, 1);
+	assert_true(frame_rules_valid(&answer.rules));
+	assert_false(answer.rules.is_outermost);
+	assert_int_equal(answer.rules.registers[REGISTER_NUMBER_PC].kind, FRAME_RULE_SAVED);
+	assert_true(ask(SYMBOL_RULES, module.base));
+	assert_int_equal(answer.count, 0);
+}
+
+static void with_debug_info_there_is_a_line(void **state)
+{
+	(void)state;
+	source.plain = false;
+	assert_true(symbol_server_open(server, FILE_NUMBER, &source)); /* in the place of the other */
+	assert_true(ask(SYMBOL_FUNCTIONS, (uintptr_t)known_function));
+	assert_int_equal(answer.count, 1);
+	assert_string_equal(answer.symbols[0].file, "test_symbol_server.c");
+	assert_true(answer.symbols[0].line > 0);
+	assert_int_equal(answer.extent.end, (uintptr_t)known_function + 1);
+}
+
+static void a_file_that_was_not_opened_has_no_symbols(void **state)
+{
+	(void)state;
+	assert_true(symbol_server_ask(server, SYMBOL_FUNCTIONS, FILE_NUMBER + 1, 100, &answer));
+	assert_int_equal(answer.count, 0);
+	assert_int_equal(answer.extent.begin, 100);
+	assert_int_equal(answer.extent.end, 101);
+	/* What is no file. */
+	close(source.fd);
+	source.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(symbol_server_open(server, SYMBOL_SERVER_FILES_MAX - 1, &source));
+	assert_true(
+		symbol_server_ask(server, SYMBOL_RULES, SYMBOL_SERVER_FILES_MAX - 1, module.base, &answer));
+	assert_int_equal(answer.count, 0);
+}
+
+static void numbers_and_paths_are_bounded(void **state)
+{
+	enum { ROOT_MAX = 64 };
+	char root[ROOT_MAX + 1], path[PATH_MAX + 1];
+
+	(void)state;
+	assert_false(symbol_server_open(server, SYMBOL_SERVER_FILES_MAX, &source));
+	memset(root, 'x', sizeof(root));
+	memset(path, 'x', sizeof(path));
+	root[ROOT_MAX] = path[PATH_MAX] = '\0';
+	source.root = root;
+	assert_false(symbol_server_open(server, 0, &source));
+	root[ROOT_MAX - 1] = '\0';
+	assert_true(symbol_server_open(server, 0, &source));
+	source.path = path;
+	assert_false(symbol_server_open(server, 0, &source));
+	path[PATH_MAX - 1] = '\0';
+	assert_true(symbol_server_open(server, 0, &source));
+	/* The server goes on. */
+	assert_true(ask(SYMBOL_COVERED, (uintptr_t)known_function));
+}
+
+/*---- While it waits ----*/
+
+static struct {
+	size_t count, enough;
+} waited;
+
+static bool count_calls(void *context)
+{
+	assert_ptr_equal(context, &waited);
+	return ++waited.count < waited.enough;
+}
+
+static void the_client_has_something_to_do_meanwhile(void **state)
+{
+	(void)state;
+	memset(&waited, 0, sizeof(waited));
+	waited.enough = 100;
+	vain_polls = 5;
+	assert_true(ask(SYMBOL_COVERED, (uintptr_t)known_function)); /* without it, it just waits */
+	symbol_server_while_waiting(server, count_calls, &waited);
+	vain_polls = 5;
+	assert_true(ask(SYMBOL_COVERED, (uintptr_t)known_function));
+	assert_int_equal(waited.count, 5);
+	/* It may do without the answer. */
+	waited.enough = 8;
+	vain_polls = 5;
+	assert_false(ask(SYMBOL_COVERED, (uintptr_t)known_function));
+	assert_int_equal(waited.count, 8);
+	assert_int_equal(vain_polls, 2);
+}
+
+/*---- Replies of no sense ----*/
+
+static void one_more(struct symbol_answer *reply, ssize_t *length)
+{
+	(void)length;
+	reply->count++;
+}
+
+static void too_many(struct symbol_answer *reply, ssize_t *length)
+{
+	reply->count = SYMBOL_INLINES_MAX + 1;
+	*length = (ssize_t)(ANSWER_AT + offsetof(struct symbol_answer, symbols) +
+			    reply->count * sizeof(struct symbol));
+}
+
+static void two_rules(struct symbol_answer *reply, ssize_t *length)
+{
+	*length += (ssize_t)sizeof(struct frame_rules);
+	reply->count++;
+}
+
+static void shorter(struct symbol_answer *reply, ssize_t *length)
+{
+	(void)reply;
+	--*length;
+}
+
+static void without_a_head(struct symbol_answer *reply, ssize_t *length)
+{
+	(void)reply;
+	*length = (ssize_t)(ANSWER_AT + offsetof(struct symbol_answer, symbols) - 1);
+}
+
+static void failed(struct symbol_answer *reply, ssize_t *length)
+{
+	(void)reply;
+	*length = -1;
+}
+
+static void extent_behind(struct symbol_answer *reply, ssize_t *length)
+{
+	(void)length;
+	reply->extent.begin = (uintptr_t)known_function + 1;
+}
+
+static void extent_before(struct symbol_answer *reply, ssize_t *length)
+{
+	(void)length;
+	reply->extent.begin = 0;
+	reply->extent.end = (uintptr_t)known_function;
+}
+
+static void bad_rules(struct symbol_answer *reply, ssize_t *length)
+{
+	(void)length;
+	reply->rules.op_count = FRAME_RULE_OPS_MAX + 1;
+}
+
+static void replies_of_no_sense_are_not_believed(void **state)
+{
+	static const struct {
+		void (*change)(struct symbol_answer *reply, ssize_t *length);
+		enum symbol_question question;
+		bool is_believed;
+	} replies[] = {
+		{ one_more, SYMBOL_FUNCTIONS, false },      { one_more, SYMBOL_RULES, false },
+		{ one_more, SYMBOL_COVERED, false },        { too_many, SYMBOL_FUNCTIONS, false },
+		{ two_rules, SYMBOL_RULES, false },         { shorter, SYMBOL_FUNCTIONS, false },
+		{ shorter, SYMBOL_RULES, false },           { shorter, SYMBOL_COVERED, false },
+		{ without_a_head, SYMBOL_COVERED, false },  { failed, SYMBOL_FUNCTIONS, false },
+		{ extent_behind, SYMBOL_FUNCTIONS, false }, { extent_before, SYMBOL_FUNCTIONS, false },
+		{ extent_before, SYMBOL_COVERED, true },    { bad_rules, SYMBOL_RULES, false },
+		{ NULL, SYMBOL_FUNCTIONS, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+		change = replies[i].change;
+		assert_int_equal(ask(replies[i].question, (uintptr_t)known_function), replies[i].is_believed);
+		/* Nothing is set of an answer that is none. */
+		if (!replies[i].is_believed)
+			assert_true(answer.count == SIZE_MAX);
+	}
+}
+
+static void endless_names(struct symbol_answer *reply, ssize_t *length)
+{
+	(void)length;
+	memset(reply->symbols[0].name, 'x', sizeof(reply->symbols[0].name));
+	memset(reply->symbols[0].file, 'y', sizeof(reply->symbols[0].file));
+}
+
+static void names_end(void **state)
+{
+	(void)state;
+	change = endless_names;
+	assert_true(ask(SYMBOL_FUNCTIONS, (uintptr_t)known_function));
+	assert_int_equal(strnlen(answer.symbols[0].name, SYMBOL_NAME_SIZE), SYMBOL_NAME_SIZE - 1);
+	assert_int_equal(strnlen(answer.symbols[0].file, SYMBOL_NAME_SIZE), SYMBOL_NAME_SIZE - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(questions_are_answered, begin, end),
+		cmocka_unit_test_setup_teardown(with_debug_info_there_is_a_line, begin, end),
+		cmocka_unit_test_setup_teardown(a_file_that_was_not_opened_has_no_symbols, begin, end),
+		cmocka_unit_test_setup_teardown(numbers_and_paths_are_bounded, begin, end),
+		cmocka_unit_test_setup_teardown(the_client_has_something_to_do_meanwhile, begin, end),
+		cmocka_unit_test_setup_teardown(replies_of_no_sense_are_not_believed, begin, end),
+		cmocka_unit_test_setup_teardown(names_end, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
