@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -11,9 +12,9 @@
 #include "tests/unit/range_bytes.h"
 #include "unwind/native/code_rules.h"
 
-enum { ADDRESS = 0x400000, CODE_MAX = 256, RSP = REGISTER_NUMBER_SP, RBX = 3, RBP = 6 };
+enum { ADDRESS = 0x400000, CODE_MAX = 4096, RSP = REGISTER_NUMBER_SP, RBX = 3, RBP = 6 };
 
-/* Code at ADDRESS, then what stops it, and nothing else. */
+/* A page of code at ADDRESS, then what stops it, and nothing else. */
 struct code {
 	struct memory memory; /* must be first */
 	uint8_t bytes[CODE_MAX];
@@ -223,6 +224,153 @@ static void calls_are_told_by_the_code_before(void **state)
 	assert_false(code_rules_follows_call(fixture->rules, memory, ADDRESS));
 }
 
+/* Sixteen bytes of the code, as the module's that holds them. */
+static struct module *set_module(struct fixture *fixture)
+{
+	struct module *module = calloc(1, sizeof(*module));
+
+	assert_non_null(module);
+	module->begin = module->base = ADDRESS;
+	module->end = ADDRESS + 16;
+	image_set_modules(fixture->image, module, 1);
+	code_rules_reset(fixture->rules);
+	return module;
+}
+
+static void the_code_of_a_module_is_read_once(void **state)
+{
+	struct fixture *fixture = *state;
+
+	SET_CODE(fixture, "\x5b\xc3"); /* pop rbx; ret */
+	set_module(fixture);
+	expect_distance(fixture, 0, 8);
+	SET_CODE(fixture, "\x90\xc3");
+	expect_distance(fixture, 0, 8);
+	set_module(fixture);
+	expect_distance(fixture, 0, 0);
+}
+
+static void ways_into_the_vm_lead_astray(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct vm_code vm = { .begin = ADDRESS + 1, .end = ADDRESS + 2 };
+	const struct vm_code call = { .ffi_call = ADDRESS + 1, .ffi_call_end = ADDRESS + 2 };
+	struct frame_rules rules;
+	struct module *module;
+
+	SET_CODE(fixture, "\x5b\x90\xc3"); /* pop rbx; nop; ret */
+	for (size_t i = 0; i < 3; i++) {
+		module = set_module(fixture);
+		expect_distance(fixture, 0, 8);
+		code_rules_reset(fixture->rules);
+		if (i == 2)
+			module->unknown_vm = &vm;
+		else
+			module->vm = i ? &call : &vm;
+		assert_false(find(fixture, 0, &rules));
+		assert_false(find(fixture, 1, &rules));
+		expect_distance(fixture, 2, 0);
+	}
+	/* Even if another way returns: je 1f; ret; 1: into it */
+	SET_CODE(fixture, "\x74\x01\xc3\xc3");
+	module = set_module(fixture);
+	expect_distance(fixture, 0, 0);
+	code_rules_reset(fixture->rules);
+	module->vm = &(const struct vm_code){ .begin = ADDRESS + 3, .end = ADDRESS + 4 };
+	assert_false(find(fixture, 0, &rules));
+}
+
+static void read_nothing(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	for (size_t i = 0; i < count; i++)
+		ranges[i].status = MEMORY_NOT_CAPTURED;
+}
+
+static void generated_code_that_was_not_copied_is_read_of_the_target(void **state)
+{
+	struct fixture *fixture = *state;
+	struct memory nothing = { .read_ranges = read_nothing };
+	struct frame_rules rules;
+
+	SET_CODE(fixture, "\x5b\xc3");
+	assert_true(code_rules_find(fixture->rules, &nothing, ADDRESS, &rules));
+	expect(&rules, &rules.cfa, FRAME_RULE_VALUE, RSP, 16);
+	assert_false(code_rules_find(fixture->rules, &nothing, ADDRESS + CODE_MAX, &rules));
+	SET_CODE(fixture, "\xff\xd0");
+	assert_true(code_rules_follows_call(fixture->rules, &nothing, ADDRESS + 2));
+	assert_false(code_rules_follows_call(fixture->rules, &nothing, ADDRESS + CODE_MAX + 10));
+}
+
+/* What was copied is what was there when the target was stopped. */
+static void the_copy_counts_more_than_the_target(void **state)
+{
+	struct fixture *fixture = *state;
+	static struct code copy;
+	struct frame_rules rules;
+
+	SET_CODE(fixture, "\x5b\xc3");
+	copy = fixture->code;
+	SET_CODE(fixture, "\x90\xc3");
+	assert_true(code_rules_find(fixture->rules, &copy.memory, ADDRESS, &rules));
+	expect(&rules, &rules.cfa, FRAME_RULE_VALUE, RSP, 16);
+	assert_true(code_rules_find(fixture->rules, &fixture->code.memory, ADDRESS, &rules));
+	expect(&rules, &rules.cfa, FRAME_RULE_VALUE, RSP, 8);
+}
+
+static void code_may_end_with_its_page(void **state)
+{
+	struct fixture *fixture = *state;
+	uint8_t *bytes = fixture->code.bytes;
+	struct frame_rules rules;
+
+	memset(bytes, 0x90, CODE_MAX);
+	bytes[CODE_MAX - 1] = 0xc3;
+	for (uint64_t left = 1; left < 40; left++) {
+		assert_true(find(fixture, CODE_MAX - left, &rules));
+		expect(&rules, &rules.cfa, FRAME_RULE_VALUE, RSP, 8);
+	}
+	bytes[CODE_MAX - 1] = 0x90;
+	assert_false(find(fixture, CODE_MAX - 20, &rules));
+}
+
+static void code_is_followed_for_so_many_instructions(void **state)
+{
+	enum { INSTRUCTIONS_MAX = 2048 };
+	struct fixture *fixture = *state;
+	uint8_t *bytes = fixture->code.bytes;
+	struct frame_rules rules;
+
+	memset(bytes, 0x90, CODE_MAX);
+	bytes[3000] = 0xc3;
+	assert_true(find(fixture, 3001 - INSTRUCTIONS_MAX, &rules));
+	assert_false(find(fixture, 3000 - INSTRUCTIONS_MAX, &rules));
+	/* What has changed anywhere between is seen. */
+	bytes[2999] = 0x5b;
+	assert_true(find(fixture, 3001 - INSTRUCTIONS_MAX, &rules));
+	expect(&rules, &rules.cfa, FRAME_RULE_VALUE, RSP, 16);
+	bytes[3001 - INSTRUCTIONS_MAX] = 0x5b;
+	assert_true(find(fixture, 3001 - INSTRUCTIONS_MAX, &rules));
+	expect(&rules, &rules.cfa, FRAME_RULE_VALUE, RSP, 24);
+}
+
+static void two_returns_that_agree_are_enough(void **state)
+{
+	struct fixture *fixture = *state;
+
+	/* je 1f; ret; 1: je 2f; ret; 2: pop rbx; ret: the third disagrees, but nobody asks it */
+	SET_CODE(fixture, "\x74\x04\x5b\xc3\xcc\xcc\x74\x01\xc3\xc3");
+	expect_distance(fixture, 6, 0);
+	/* je 1f; je 2f; pop rbx; ret; 1: nop; ret; 2: ret */
+	SET_CODE(fixture, "\x74\x04\x74\x04\x90\xc3\x90\xc3\x5b\xc3");
+	assert_false(find(fixture, 0, &(struct frame_rules){ 0 }));
+	/* A way that ends, or comes to what was seen, is not one of them: je 1f; ret; 1: hlt */
+	SET_CODE(fixture, "\x74\x01\xc3\xf4");
+	expect_distance(fixture, 0, 0);
+	SET_CODE(fixture, "\x74\x01\xc3\xeb\xfb"); /* je 1f; ret; 1: jmp to its beginning */
+	expect_distance(fixture, 0, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +382,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(where_no_way_returns_nothing_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(code_that_has_changed_is_read_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_are_told_by_the_code_before, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_code_of_a_module_is_read_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(ways_into_the_vm_lead_astray, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(generated_code_that_was_not_copied_is_read_of_the_target,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_copy_counts_more_than_the_target, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(code_may_end_with_its_page, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(code_is_followed_for_so_many_instructions, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(two_returns_that_agree_are_enough, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

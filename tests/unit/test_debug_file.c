@@ -228,6 +228,10 @@ static void a_debuglink_names_a_file_near_the_module(void **state)
 		assert_string_equal(find("another.debug"), "");
 		assert_string_equal(find(NULL), "");
 	}
+	/* Of a build id that makes no name. */
+	open_module(1);
+	put_file("/lib/module.debug");
+	assert_string_equal(find("module.debug"), "/lib/module.debug");
 	/* It is a name, not a way. */
 	assert_string_equal(find("../lib/module.debug"), "");
 	assert_string_equal(find_with("module.debug", 0, root, "module.so"), "");

@@ -39,12 +39,35 @@ __asm__(".text\n"
 	".cfi_return_column 3\n"
 	".cfi_def_cfa 7, 8\n"
 	"nop\n"
+	".cfi_endproc\n"
+	/* Expressions of 59 and of 60 operations (DW_OP_lit0) for r14. */
+	"rows_of_long:\n"
+	".cfi_startproc\n"
+	".cfi_escape 0x16, 14, 59\n" /* DW_CFA_val_expression */
+	".rept 59\n"
+	".cfi_escape 0x30\n"
+	".endr\n"
+	"nop\n"
+	".cfi_escape 0x16, 14, 60\n"
+	".rept 60\n"
+	".cfi_escape 0x30\n"
+	".endr\n"
+	"nop\n"
 	".cfi_endproc\n");
 
 extern const char rows_of_frame[] __attribute__((visibility("hidden")));
 extern const char __executable_start[] __attribute__((visibility("hidden")));
 
-enum { ROW_CALL, ROW_PUSHED, ROW_MOVED, ROW_EXPRESSIONS, ROW_OUTERMOST, ROW_OTHER_COLUMN };
+enum {
+	ROW_CALL,
+	ROW_PUSHED,
+	ROW_MOVED,
+	ROW_EXPRESSIONS,
+	ROW_OUTERMOST,
+	ROW_OTHER_COLUMN,
+	ROW_LONG,
+	ROW_TOO_LONG
+};
 enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7, R12 = 12, R13 = 13, R14 = 14, RIP = 16 };
 
 static Elf *elf;
@@ -169,6 +192,21 @@ static void without_a_return_address_there_is_no_caller(void **state)
 	assert_false(take(ROW_OTHER_COLUMN, &rules));
 }
 
+/* The CFA and the stack pointer take an operation each, the return address two, and an expression begins with one. */
+static void expressions_have_room_for_so_many_operations(void **state)
+{
+	struct frame_rules rules = rules_of(ROW_LONG);
+
+	(void)state;
+	assert_int_equal(rules.op_count, FRAME_RULE_OPS_MAX);
+	assert_int_equal(rules.registers[R14].kind, FRAME_RULE_VALUE);
+	assert_int_equal(rules.registers[R14].count, 60);
+	assert_op(&rules, &rules.registers[R14], 0, DW_OP_call_frame_cfa, 0, 0);
+	assert_op(&rules, &rules.registers[R14], 59, DW_OP_lit0, 0, 0);
+	assert_op(&rules, &rules.cfa, 0, DW_OP_bregx, RSP, 8);
+	assert_false(take(ROW_TOO_LONG, &rules));
+}
+
 static void rules_of_another_process_are_checked(void **state)
 {
 	struct frame_rules whole = rules_of(ROW_EXPRESSIONS), rules;
@@ -216,6 +254,7 @@ int main(void)
 		cmocka_unit_test(after_a_call_the_return_address_is_on_top),
 		cmocka_unit_test(registers_are_saved_moved_lost_or_the_same),
 		cmocka_unit_test(without_a_return_address_there_is_no_caller),
+		cmocka_unit_test(expressions_have_room_for_so_many_operations),
 		cmocka_unit_test(rules_of_another_process_are_checked),
 	};
 

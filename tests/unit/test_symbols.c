@@ -116,6 +116,65 @@ static void local_functions_have_their_line(void **state)
 	assert_in_range(fixture->found[0].line, __LINE__ - 12, __LINE__ - 6);
 }
 
+extern const char inlined_place[] __attribute__((visibility("hidden")));
+
+/* Lines of what is inlined into each other: the innermost's code, and the calls. */
+enum { INNERMOST_LINE = __LINE__ + 4, MIDDLE_LINE = __LINE__ + 10, AROUND_LINE = __LINE__ + 16 };
+
+__attribute__((always_inline)) static inline void innermost(void)
+{
+	__asm__ volatile(".globl inlined_place\n.hidden inlined_place\ninlined_place: nop");
+}
+
+__attribute__((always_inline)) static inline void middle(int *number)
+{
+	++*number;
+	innermost();
+}
+
+__attribute__((noinline)) static int around(int number)
+{
+	__asm__ volatile("" : "+r"(number));
+	middle(&number);
+	__asm__ volatile("" : "+r"(number));
+	return number;
+}
+
+static void inlined_functions_come_before_the_one_around(void **state)
+{
+	static const char *const names[] = { "innermost", "middle", "around" };
+	static const uint32_t lines[] = { INNERMOST_LINE, MIDDLE_LINE, AROUND_LINE };
+	struct fixture *fixture = *state;
+
+	assert_int_equal(around(getpid()), getpid() + 1);
+	assert_int_equal(symbols_find(fixture->symbols, (uintptr_t)inlined_place, fixture->found), 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_string_equal(fixture->found[i].name, names[i]);
+		assert_string_equal(fixture->found[i].file, "test_symbols.c");
+		assert_int_equal(fixture->found[i].line, lines[i]);
+	}
+}
+
+/* A line of another file says nothing of the function. */
+__attribute__((noinline)) static int function_with_foreign_line(int number)
+{
+	__asm__ volatile("" : "+r"(number));
+#include "tests/unit/foreign_line.h"
+	return number;
+}
+
+extern const char foreign_place[] __attribute__((visibility("hidden")));
+
+static void a_line_of_another_file_is_left_out(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(function_with_foreign_line(getpid()), getpid());
+	assert_string_equal(name_at(fixture, (uintptr_t)foreign_place), "function_with_foreign_line");
+	assert_string_equal(fixture->found[0].file, "test_symbols.c");
+	assert_int_equal(fixture->found[0].line, 0);
+}
+
 static void exported_names_have_no_version_and_are_the_plainest(void **state)
 {
 	assert_string_equal(name_at(*state, (uintptr_t)free), "free");
@@ -297,6 +356,10 @@ static void mangled_names_are_read_and_bounded(void **state)
 	assert_true(demangle("_RNvC7mycrate3foo", name, sizeof(name)));
 	assert_non_null(strstr(name, "foo"));
 	assert_false(demangle("sqrt", name, sizeof(name)));
+	assert_false(demangle("_sqrt", name, sizeof(name)));
+	assert_false(demangle("xZN3foo3barEi", name, sizeof(name)));
+	assert_false(demangle("_ZN3foo", name, sizeof(name)));
+	assert_false(demangle("", name, sizeof(name)));
 	assert_true(demangle("_ZN3foo40abcdefghijabcdefghijabcdefghijabcdefghijEv", name, sizeof(name)));
 	assert_int_equal(strlen(name), sizeof(name) - 1);
 }
@@ -305,6 +368,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(local_functions_have_their_line, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(inlined_functions_come_before_the_one_around, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_line_of_another_file_is_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(exported_names_have_no_version_and_are_the_plainest, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(code_that_no_symbol_covers_has_no_name, set_up, tear_down),
