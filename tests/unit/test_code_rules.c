@@ -302,6 +302,49 @@ static void generated_code_that_was_not_copied_is_read_of_the_target(void **stat
 	assert_false(code_rules_follows_call(fixture->rules, &nothing, ADDRESS + CODE_MAX + 10));
 }
 
+static size_t reads;
+
+static void count_reads(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	reads++;
+	read_code(memory, ranges, count);
+}
+
+/* One read compares all of it. */
+static void known_code_is_not_followed_again(void **state)
+{
+	struct fixture *fixture = *state;
+
+	SET_CODE(fixture, "\x74\x02\x5b\x5b\x5b\xc3"); /* je 1f; pop rbx; pop rbx; 1: pop rbx; ret */
+	fixture->code.memory.read_ranges = count_reads;
+	for (size_t at = 2; at <= 4; at += 2) {
+		reads = 0;
+		expect_distance(fixture, at, at == 2 ? 24 : 8);
+		assert_true(reads > 2);
+		reads = 0;
+		expect_distance(fixture, at, at == 2 ? 24 : 8);
+		assert_int_equal(reads, 1);
+	}
+	/* That there are no rules is known, too. */
+	SET_CODE(fixture, "\x90\x90\x90\xf4");
+	assert_false(find(fixture, 0, &(struct frame_rules){ 0 }));
+	reads = 0;
+	assert_false(find(fixture, 0, &(struct frame_rules){ 0 }));
+	assert_int_equal(reads, 1);
+}
+
+static void known_code_that_cannot_be_read_any_more_has_no_rules(void **state)
+{
+	struct fixture *fixture = *state;
+
+	SET_CODE(fixture, "\x5b\xc3");
+	expect_distance(fixture, 0, 8);
+	fixture->code.memory.read_ranges = read_nothing;
+	assert_false(find(fixture, 0, &(struct frame_rules){ 0 }));
+	fixture->code.memory.read_ranges = read_code;
+	expect_distance(fixture, 0, 8);
+}
+
 /* What was copied is what was there when the target was stopped. */
 static void the_copy_counts_more_than_the_target(void **state)
 {
@@ -386,6 +429,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(ways_into_the_vm_lead_astray, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(generated_code_that_was_not_copied_is_read_of_the_target,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(known_code_is_not_followed_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(known_code_that_cannot_be_read_any_more_has_no_rules, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(the_copy_counts_more_than_the_target, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(code_may_end_with_its_page, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(code_is_followed_for_so_many_instructions, set_up, tear_down),
