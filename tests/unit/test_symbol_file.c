@@ -181,6 +181,23 @@ static void add_plt(void)
 			    &fix, sizeof(fix));
 }
 
+/* The same of another function, in .debug_frame, whose entries name a CIE otherwise. */
+static void add_debug_frames(void)
+{
+	static const uint8_t cie[] = {
+		0xff, 0xff, 0xff, 0xff, 1, 0, 1, 0x78, 16, DW_CFA_def_cfa, 7, 8, DW_CFA_offset | 16, 1, 0, 0
+	};
+	const uint32_t to_cie = 0;
+
+	memset(frames, 0, sizeof(frames));
+	frames_length = 0;
+	add_entry(cie, sizeof(cie));
+	add_fde(PUSHES, 3);
+	memcpy(frames + sizeof(uint32_t) + sizeof(cie) + sizeof(uint32_t), &to_cie, sizeof(to_cie));
+	made_up_elf_section(&elf, ".debug_frame", (Elf64_Shdr){ .sh_type = SHT_PROGBITS }, frames,
+			    frames_length);
+}
+
 static void make_file(void)
 {
 	static uint8_t code[TEXT_BYTES];
@@ -417,6 +434,24 @@ static void rules_come_from_tables_or_hold_after_any_call(void **state)
 	assert_false(has_rules(0));
 }
 
+static void rules_may_be_with_debug_info_alone(void **state)
+{
+	(void)state;
+	assert_false(has_rules(in_text(PUSHES + 1)));
+	add_debug_frames();
+	made_up_elf_end(&elf);
+	open_file(true);
+	for (uint64_t offset = 0; offset < 3; offset++)
+		assert_true(has_rules(in_text(PUSHES + offset)));
+	assert_false(has_rules(in_text(PUSHES + 3)));
+	assert_false(symbol_file_covers(file, AT + in_text(PUSHES)));
+	assert_true(has_rules(in_text(NAMELESS)));
+	/* Debug info, if any is to be used, tells each address by itself. */
+	assert_extent(WHOLE, WHOLE, WHOLE + 16);
+	open_file(false);
+	assert_extent(WHOLE, WHOLE, WHOLE + 1);
+}
+
 static void a_leaf_is_whole_in_the_file(void **state)
 {
 	const uint64_t code_end = in_text(LEAF) + 4;
@@ -468,6 +503,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_same_is_told_of_a_stretch, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_in_no_section_of_code_is_told_alone, begin, end),
 		cmocka_unit_test_setup_teardown(rules_come_from_tables_or_hold_after_any_call, begin, end),
+		cmocka_unit_test_setup_teardown(rules_may_be_with_debug_info_alone, begin, end),
 		cmocka_unit_test_setup_teardown(a_leaf_is_whole_in_the_file, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_no_file_has_no_names, begin, end),
 	};

@@ -119,7 +119,7 @@ static void local_functions_have_their_line(void **state)
 extern const char inlined_place[] __attribute__((visibility("hidden")));
 
 /* Lines of what is inlined into each other: the innermost's code, and the calls. */
-enum { INNERMOST_LINE = __LINE__ + 4, MIDDLE_LINE = __LINE__ + 10, AROUND_LINE = __LINE__ + 16 };
+enum { INNERMOST_LINE = __LINE__ + 4, MIDDLE_LINE = __LINE__ + 10, AROUND_LINE = __LINE__ + 19 };
 
 __attribute__((always_inline)) static inline void innermost(void)
 {
@@ -135,8 +135,12 @@ __attribute__((always_inline)) static inline void middle(int *number)
 __attribute__((noinline)) static int around(int number)
 {
 	__asm__ volatile("" : "+r"(number));
-	middle(&number);
-	__asm__ volatile("" : "+r"(number));
+	{
+		volatile int of_block = number; /* a scope that is no function */
+
+		middle(&number);
+		number += of_block - of_block;
+	}
 	return number;
 }
 
