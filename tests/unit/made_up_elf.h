@@ -140,7 +140,7 @@ static inline void made_up_elf_build_id(struct made_up_elf *elf, const void *id,
 			    made_up_elf_section(elf, ".note.gnu.build-id",
 						(Elf64_Shdr){ .sh_type = SHT_NOTE, .sh_flags = SHF_ALLOC },
 						&note,
- offsetof(__typeof__(note), id) + (length + 3) / 4 * 4));
+						offsetof(__typeof__(note), id) + (length + 3) / 4 * 4));
 }
 
 static inline void made_up_elf_write(const struct made_up_elf *elf, const char *path)
