@@ -201,11 +201,18 @@ static void drop_functions(struct sampler *sampler)
 /* False if the recording is to end. */
 static bool progress(struct sampler *sampler, uint64_t now)
 {
-	if (!sampler->options->progress || now < sampler->progress_ns)
+	if (now < sampler->progress_ns)
 		return true;
 	sampler->progress_ns = now + NS_PER_SECOND;
 	drop_functions(sampler);
-	return sampler->options->progress(sampler->options->context, &sampler->result->figures);
+	return !sampler->options->progress ||
+	       sampler->options->progress(sampler->options->context, &sampler->result->figures);
+}
+
+/* Is there work that takes its time, and need not be urgent? */
+static bool housekeeping_is_due(const struct sampler *sampler, uint64_t now)
+{
+	return now >= sampler->progress_ns || (sampler->follow && now >= follow_due(sampler->follow));
 }
 
 static void loop(struct sampler *sampler)
@@ -231,6 +238,8 @@ static void loop(struct sampler *sampler)
 
 		if (now >= end_ns)
 			return;
+		if (housekeeping_is_due(sampler, now))
+			tracer_end_look(sampler->tracer);
 		if (sampler->follow &&
 		    (now >= follow_due(sampler->follow) || (!sampler->options->awaits && all_ended(sampler))))
 			follow_search(sampler->follow, now, targets_take_found, sampler);
@@ -272,9 +281,6 @@ static void loop(struct sampler *sampler)
 		take_late(sampler);
 		tick_all(sampler);
 		take_late(sampler);
-		/* A signal for a target wakes ljspy, too: then it still awaits the look. */
-		if (clock_now_ns(CLOCK_MONOTONIC) >= due)
-			tracer_end_look(sampler->tracer);
 	}
 }
 
@@ -329,6 +335,7 @@ static void take_last_looks(struct sampler *sampler)
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), end = now + AWAIT_LAST_NS;
 
 	sampler->closing = true;
+	tracer_end_look(sampler->tracer);
 	if (sampler->result->end == SAMPLER_LET_GO)
 		return;
 	while (look_at_all(sampler) && now < end) {

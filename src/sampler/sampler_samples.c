@@ -315,11 +315,12 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	last_ns = clock_now_ns(CLOCK_MONOTONIC);
 	/* A thread that finds ljspy on its CPU goes on at another one, where its data are in no cache. */
 	if (!target->is_bound)
-		tracer_end_look(sampler->tracer);
+		tracer_leave(sampler->tracer);
 	tracer_resume(sampler->tracer, thread->tracee);
 	held.end_ns = thread->tracee->resumed_ns;
-	if (tracer_end_look(sampler->tracer)) /* until now ljspy had the thread's CPU */
+	if (tracer_leave(sampler->tracer)) /* until now ljspy had the thread's CPU */
 		held.end_ns = left_at(sampler, held.end_ns);
+	tracer_end_look(sampler->tracer);
 	tracer_take_wakeup(sampler->tracer);
 	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, &held, last_ns));
 	if (!error && fell_asleep(thread, record, &registers)) {
@@ -400,9 +401,11 @@ static void sample_stopped(struct sampler *sampler, struct target *target, struc
 {
 	int error;
 
-	error = record->presence == PRESENCE_ON_CPU
-			? tracer_stop_seen(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS)
-			: tracer_stop_running(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
+	if (record->presence == PRESENCE_ON_CPU || record->presence == PRESENCE_PUT_OFF)
+		error = tracer_stop_seen(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS,
+					 record->presence == PRESENCE_ON_CPU);
+	else
+		error = tracer_stop_running(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
 	if (!error)
 		take_held(sampler, target, thread, record);
 	else if (error == -ETIMEDOUT)
@@ -577,12 +580,12 @@ void target_sample(struct sampler *sampler, struct target *target)
 	bool has_sampled = false;
 	size_t count;
 
-	if (options->coroutines) {
-		target_sample_coroutines(sampler, target);
-		return;
-	}
-	if (options->requests) {
-		target_sample_requests(sampler, target);
+	if (options->coroutines || options->requests) {
+		if (options->coroutines)
+			target_sample_coroutines(sampler, target);
+		else
+			target_sample_requests(sampler, target);
+		tracer_end_look(sampler->tracer);
 		return;
 	}
 	target_list_threads(sampler, target);
@@ -600,15 +603,17 @@ void target_sample(struct sampler *sampler, struct target *target)
 			continue;
 		if (options->no_stop) {
 			sample_running(sampler, target, thread, record);
-			continue;
+		} else {
+			if (has_sampled)
+				begin_turn(sampler, target, thread, record);
+			if (record->presence != PRESENCE_OFF_CPU)
+				sample_thread(sampler, target, thread, record);
 		}
-		if (has_sampled)
-			begin_turn(sampler, target, thread, record);
-		if (record->presence != PRESENCE_OFF_CPU)
-			sample_thread(sampler, target, thread, record);
 		has_sampled = true;
 	}
-	tracer_end_look(sampler->tracer);
+	/* Where nothing ran, ljspy stays where it is, to await the next look there: it has nothing more to do. */
+	if (has_sampled || options->wall_clock || !target_has_few_threads(target))
+		tracer_end_look(sampler->tracer);
 	watch_sleeps(target, count);
 	if (options->wall_clock && (!sampler->closing || sampler->last_chance))
 		sample_sleepers(sampler, target, count);

@@ -276,8 +276,10 @@ int __wrap_tracer_registers(struct tracee *tracee, struct registers *ret_registe
 }
 
 INSTEAD_OF(tracer_stop_seen);
-int __wrap_tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+int __wrap_tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns,
+			    bool on_other_cpu)
 {
+	(void)on_other_cpu;
 	(void)tracer;
 	if (find_thread(tracee->pid, tracee->tid)->stops_late) {
 		machine.now_ns += timeout_ns;
@@ -883,11 +885,18 @@ void __wrap_tracer_await_look(struct tracer *tracer, int cpu)
 	machine.visits += cpu >= 0;
 }
 
-INSTEAD_OF(tracer_end_look);
-bool __wrap_tracer_end_look(struct tracer *tracer)
+INSTEAD_OF(tracer_leave);
+bool __wrap_tracer_leave(struct tracer *tracer)
 {
 	(void)tracer;
 	return false;
+}
+
+INSTEAD_OF(tracer_end_look);
+void __wrap_tracer_end_look(struct tracer *tracer)
+{
+	(void)tracer;
+	machine.looks_ended++;
 }
 
 INSTEAD_OF(tracer_cpu);

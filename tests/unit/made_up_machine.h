@@ -50,7 +50,7 @@ struct made_up_machine {
 
 	bool in_calls; /* threads are held at the end of system calls */
 
-	unsigned long waits, stops, alarms, rehearsals, measures, visits; /* counted */
+	unsigned long waits, stops, alarms, rehearsals, measures, visits, looks_ended; /* counted */
 	unsigned long without_native; /* looks at running threads with lacks_native */
 	unsigned long sums; /* how many threads' CPU times were added up to read clocks without a timer */
 };

@@ -44,7 +44,8 @@ static void a_visit_is_on_one_cpu_and_ends(void **state)
 		skip();
 	}
 	assert_true(visit.possible);
-	assert_false(visit_end(&visit));
+	visit_end(&visit);
+	assert_false(visit_leave(&visit));
 	visit_begin(&visit, -1);
 	assert_false(visit.begun);
 	visit_begin(&visit, CPU_SETSIZE);
@@ -55,15 +56,34 @@ static void a_visit_is_on_one_cpu_and_ends(void **state)
 	assert_int_equal(CPU_COUNT(&during), 1);
 	assert_true(CPU_ISSET((size_t)cpu, &during));
 	assert_int_equal(sched_getcpu(), cpu);
-	/* A second one does not move it. */
-	for (int other = 0; other < cpu; other++)
-		visit_begin(&visit, other);
+	visit_begin(&visit, cpu);
 	assert_int_equal(sched_getcpu(), cpu);
-	assert_true(visit_end(&visit));
+	/* The next one ends it. */
+	for (int other = 0; other < cpu; other++) {
+		if (!CPU_ISSET((size_t)other, &before))
+			continue;
+		visit_begin(&visit, other);
+		assert_int_equal(sched_getcpu(), other);
+	}
+	assert_true(visit.begun);
+	visit_begin(&visit, -1);
 	assert_false(visit.begun);
 	after = allowed_now();
 	assert_true(CPU_EQUAL(&before, &after));
-	assert_false(visit_end(&visit));
+	/* Once left, ljspy stays away until the end, or until it comes again. */
+	visit_begin(&visit, cpu);
+	assert_true(visit_leave(&visit));
+	assert_false(visit_leave(&visit));
+	after = allowed_now();
+	assert_int_equal(CPU_COUNT(&after), CPU_COUNT(&before) - 1);
+	assert_false(CPU_ISSET((size_t)cpu, &after));
+	visit_begin(&visit, cpu);
+	assert_int_equal(sched_getcpu(), cpu);
+	visit_leave(&visit);
+	visit_end(&visit);
+	assert_false(visit.begun);
+	after = allowed_now();
+	assert_true(CPU_EQUAL(&before, &after));
 	visit_begin(&visit, cpu);
 	visit_close(&visit);
 	after = allowed_now();

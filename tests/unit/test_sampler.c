@@ -473,6 +473,20 @@ static void looks_at_a_thread_that_calls_are_awaited_on_its_cpu(void **state)
 	assert_in_range(machine.visits, result.figures.samples / 2, machine.waits);
 }
 
+static void ljspy_stays_where_a_look_finds_nothing_to_do(void **state)
+{
+	(void)state;
+	/* It runs a quarter of the time. */
+	add(1, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 3 * MS });
+	machine.in_calls = true;
+	run();
+	assert_true(result.figures.samples > 100);
+	assert_true(machine.waits > 2 * result.figures.samples);
+	/* After letting the thread go, and after all samples of a look; now and then for other work. */
+	assert_in_range(machine.looks_ended, result.figures.samples,
+			2 * result.figures.samples + machine.waits / 20);
+}
+
 /*---- Processes that come and go ----*/
 
 static void found_process_is_sampled_while_it_runs_luajit(void **state)
@@ -765,6 +779,8 @@ int main(void)
 						forget),
 		cmocka_unit_test_setup_teardown(missed_ticks_are_those_that_ljspy_overslept, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_thread_without_calls_keeps_its_cpu, make_up, forget),
+		cmocka_unit_test_setup_teardown(ljspy_stays_where_a_look_finds_nothing_to_do, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(looks_at_a_thread_that_calls_are_awaited_on_its_cpu, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(found_process_is_sampled_while_it_runs_luajit, make_up,

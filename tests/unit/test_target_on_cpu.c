@@ -281,8 +281,11 @@ static void looks_are_awaited_where_the_thread_runs(void **state)
 	}
 	/* The kernel may bring ljspy back at any time. */
 	assert_true(left > 0);
-	/* A CPU that is not ljspy's does not matter. */
+	/* A CPU that is not ljspy's does not matter, and ends the visit of another one. */
+	tracer_await_look(tracer, cpu);
 	tracer_await_look(tracer, CPU_SETSIZE);
+	assert_int_equal(sched_getaffinity(0, sizeof(now), &now), 0);
+	assert_true(CPU_EQUAL(&now, &before));
 	tracer_end_look(tracer);
 	assert_int_equal(sched_getaffinity(0, sizeof(now), &now), 0);
 	assert_true(CPU_EQUAL(&now, &before));

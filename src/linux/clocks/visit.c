@@ -12,8 +12,10 @@ void visit_begin(struct visit *visit, int cpu)
 {
 	cpu_set_t only;
 
-	if (!visit->possible || visit->begun || cpu < 0 || cpu >= CPU_SETSIZE ||
-	    !CPU_ISSET((size_t)cpu, &visit->allowed))
+	if (visit->begun && !visit->has_left && visit->cpu == cpu)
+		return;
+	visit_end(visit);
+	if (!visit->possible || cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, &visit->allowed))
 		return;
 	CPU_ZERO(&only);
 	CPU_SET((size_t)cpu, &only);
@@ -21,18 +23,25 @@ void visit_begin(struct visit *visit, int cpu)
 	visit->cpu = cpu;
 }
 
-bool visit_end(struct visit *visit)
+bool visit_leave(struct visit *visit)
 {
 	cpu_set_t others = visit->allowed;
 
-	if (!visit->begun)
+	if (!visit->begun || visit->has_left)
 		return false;
-	visit->begun = false;
+	visit->has_left = true;
 	CPU_CLR((size_t)visit->cpu, &others);
-	/* This moves ljspy; it is free again afterwards, as are processes that it starts. */
-	sched_setaffinity(0, sizeof(others), &others);
+	return sched_setaffinity(0, sizeof(others), &others) == 0;
+}
+
+void visit_end(struct visit *visit)
+{
+	if (!visit->begun)
+		return;
+	visit_leave(visit);
+	visit->begun = visit->has_left = false;
+	/* ljspy is free again, as are processes that it starts. */
 	sched_setaffinity(0, sizeof(visit->allowed), &visit->allowed);
-	return true;
 }
 
 void visit_close(struct visit *visit)

@@ -9,7 +9,7 @@
  * takes the CPU from it, and the thread stays where it was. Then ljspy goes to another CPU, so
  * that the thread has its own back, and does so before it lets the thread go: the kernel
  * would start the thread on an idle CPU, where its data are in no cache. Only a thread that
- * may run on no other CPU goes on at once.
+ * may run on no other CPU goes on at once. Where a look finds the thread asleep, ljspy stays.
  *
  * Belongs to one thread, which must be urgent by its policy (urgent.h) from the beginning
  * of a visit to its end: else it might wait for the CPU behind the thread that it visits.
@@ -24,17 +24,21 @@
 struct visit {
 	bool possible; /* ljspy may run on more than one CPU */
 	bool begun;
+	bool has_left;     /* it has begun, but ljspy is on another CPU again */
 	int cpu;           /* the one visited */
 	cpu_set_t allowed; /* where ljspy's user lets it run */
 };
 
 void visit_open(struct visit *visit);
 
-/* Run on this CPU only. No effect if ljspy may not run there, or visits a CPU already. */
+/* Run on this CPU only, after the end of another visit. Only that end if ljspy may not run there, or it is -1. */
 void visit_begin(struct visit *visit, int cpu);
 
-/* Go to another CPU, and then run anywhere. False, and no effect, without a visit. */
-bool visit_end(struct visit *visit);
+/* Go to another CPU; the visit is still to end. False, and no effect, if ljspy is not there. */
+bool visit_leave(struct visit *visit);
+
+/* Leave, and then run anywhere. No effect without a visit. */
+void visit_end(struct visit *visit);
 
 /* End the visit, and begin no more. */
 void visit_close(struct visit *visit);

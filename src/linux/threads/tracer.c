@@ -715,9 +715,9 @@ int tracer_stop_running(struct tracer *tracer, struct tracee *tracee, uint64_t t
 	return line.state == 'R' ? stop(tracer, tracee, timeout_ns, line.on_other_cpu) : -EAGAIN;
 }
 
-int tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+int tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns, bool on_other_cpu)
 {
-	return tracee->state == TRACEE_RUNNING ? stop(tracer, tracee, timeout_ns, true) : -EAGAIN;
+	return tracee->state == TRACEE_RUNNING ? stop(tracer, tracee, timeout_ns, on_other_cpu) : -EAGAIN;
 }
 
 int tracer_registers(struct tracee *tracee, struct registers *ret_registers)
@@ -941,15 +941,20 @@ void tracer_await_look(struct tracer *tracer, int cpu)
 	update_urgency(tracer);
 	if (is_first(tracer))
 		visit_begin(&tracer->visit, cpu);
+	else
+		visit_end(&tracer->visit);
 }
 
-bool tracer_end_look(struct tracer *tracer)
+bool tracer_leave(struct tracer *tracer)
 {
-	bool has_left = visit_end(&tracer->visit);
+	return visit_leave(&tracer->visit);
+}
 
+void tracer_end_look(struct tracer *tracer)
+{
+	visit_end(&tracer->visit);
 	tracer->look_is_awaited = false;
 	update_urgency(tracer);
-	return has_left;
 }
 
 int tracer_cpu(const struct tracee *tracee)

@@ -88,8 +88,10 @@ bool tracer_stays_away(const struct tracer *tracer);
 void tracer_be_urgent(struct tracer *tracer);
 void tracer_await_look(struct tracer *tracer, int cpu);
 
-/* True if ljspy has left that CPU only now. */
-bool tracer_end_look(struct tracer *tracer);
+/* Leave that CPU while the look goes on. True if ljspy had it until now. */
+bool tracer_leave(struct tracer *tracer);
+
+void tracer_end_look(struct tracer *tracer);
 
 /* The CPU that the thread is on, or was on last; -1 if unknown. */
 int tracer_cpu(const struct tracee *tracee);
@@ -172,8 +174,11 @@ int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
  */
 int tracer_stop_running(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns);
 
-/* The same for a thread that was just seen on another CPU: at once, without looking. */
-int tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns);
+/*
+ * The same for a thread that was just seen to run, or to have run until ljspy took its CPU: at once, without
+ * looking. on_other_cpu: it has another CPU than ljspy.
+ */
+int tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns, bool on_other_cpu);
 
 /* Read a held thread's registers. 0, -ESRCH if it was killed while held, -ENOTSUP for a 32-bit program. */
 int tracer_registers(struct tracee *tracee, struct registers *ret_registers);
