@@ -152,7 +152,7 @@ static inline uint64_t put_thread(size_t i, size_t g, uint64_t cframe)
 	const unsigned ref = layout_ref_size(layout);
 	const uint64_t bottom = slots + frame_slots(layout->gc64) * SLOT_SIZE;
 
-	put(at + (uint64_t)layout->GChead_gct, 6, 1);
+	put(at + (uint64_t)layout->GChead_gct, GCT_THREAD, 1);
 	put(at + (uint64_t)layout->L_glref, g_at(g), ref);
 	put(at + (uint64_t)layout->L_base, bottom, ref);
 	put(at + (uint64_t)layout->L_top, bottom, ref);
@@ -160,7 +160,7 @@ static inline uint64_t put_thread(size_t i, size_t g, uint64_t cframe)
 	put(at + (uint64_t)layout->L_stack, slots, ref);
 	put_word(at + (uint64_t)layout->L_cframe, cframe);
 	put(at + (uint64_t)layout->L_stacksize, SLOTS, 4);
-	put_word(slots, tagged(-7, at));
+	put_word(slots, tagged(TAG_THREAD, at));
 	return at;
 }
 
@@ -176,14 +176,15 @@ static inline uint64_t put_function(size_t i)
 	const unsigned ref = layout_ref_size(layout);
 	const uint64_t at = function_at(i), proto = proto_at(i);
 
-	put(at + (uint64_t)layout->GChead_gct, 8, 1);
+	put(at + (uint64_t)layout->GChead_gct, GCT_FUNCTION, 1);
 	put(at + (uint64_t)layout->GCfunc_ffid, FF_LUA, 1);
 	put(at + (uint64_t)layout->GCfunc_pc, bytecode_at(i, 0), ref);
-	put(proto + (uint64_t)layout->GChead_gct, 7, 1);
+	put(proto + (uint64_t)layout->GChead_gct, GCT_PROTO, 1);
 	put(proto + (uint64_t)layout->GCproto_sizebc, INSTRUCTIONS, 4);
 	put(proto + (uint64_t)layout->GCproto_sizept,
 	    (uint64_t)layout->GCproto_size + INSTRUCTIONS * BYTECODE_SIZE, 4);
 	put(proto + (uint64_t)layout->GCproto_chunkname, CHUNKNAME_AT, ref);
+	put(CHUNKNAME_AT + (uint64_t)layout->GChead_gct, GCT_STRING, 1);
 	put(proto + (uint64_t)layout->GCproto_firstline, i + 1, 4);
 	put(proto + (uint64_t)layout->GCproto_numline, INSTRUCTIONS, 4);
 	return at;
@@ -195,7 +196,7 @@ static inline uint64_t put_c_function(size_t i)
 	const struct layout *layout = &states.vm.layout;
 	const uint64_t at = function_at(i);
 
-	put(at + (uint64_t)layout->GChead_gct, 8, 1);
+	put(at + (uint64_t)layout->GChead_gct, GCT_FUNCTION, 1);
 	put(at + (uint64_t)layout->GCfunc_ffid, FF_C, 1);
 	put_word(at + (uint64_t)layout->GCfuncC_f, NATIVE_CODE);
 	return at;
