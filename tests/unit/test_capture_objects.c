@@ -157,7 +157,8 @@ static void coroutines_are_captured_as_they_are(void **state)
 	assert_int_equal(states.capture.threads[0].address, thread_at(0));
 	assert_int_equal(states.capture.threads[1].address, thread_at(1));
 	for (size_t i = 0; i < 2; i++)
-		assert_non_null(states.capture.threads[i].slots);
+		assert_ptr_equal(states.capture.threads[i].slots,
+				 snapshot_view(states.process.snapshot, slots_at(i), SLOTS * SLOT_SIZE));
 	assert_non_null(function(0));
 	assert_non_null(function(1));
 	assert_null(function(2));
@@ -170,6 +171,20 @@ static void coroutines_are_captured_as_they_are(void **state)
 	assert_int_equal(states.capture.stack_end, 0);
 	assert_int_equal(memory_read(snapshot_memory(states.process.snapshot), NATIVE_CODE, &byte, 1),
 			 MEMORY_NOT_CAPTURED);
+}
+
+static void functions_of_an_earlier_capture_do_not_count(void **state)
+{
+	const uint64_t addresses[] = { put_thread(0, 0, 0) };
+
+	(void)state;
+	put_base(0, 4, 6);
+	put_slot(0, 2, tagged(TAG_FUNC, put_function(0)));
+	capture_parked(addresses, 1);
+	assert_non_null(function(0));
+	put_slot(0, 2, UINT64_MAX);
+	capture_parked(addresses, 1);
+	assert_null(function(0));
 }
 
 static void so_many_coroutines_and_no_more(void **state)
@@ -276,6 +291,31 @@ static void the_stack_is_in_use_as_far_as_registers_point_into_it(void **state)
 	assert_false(has_string(0));
 }
 
+static void without_gc64_a_frames_function_leads_to_values(void **state)
+{
+	enum { UPVALUE = FREE_AT + 0xf000 };
+	struct layout *layout = &states.vm.layout;
+
+	(void)state;
+	layout->gc64 = false;
+	layout->GCupval_v = 8;
+	layout->GCupval_tv = 16;
+	layout->GCupval_size = 24;
+	put_running(BASE_SLOT, BASE_SLOT + 2);
+	put_large_stack(LARGE_STACK);
+	put_frame(0, BASE_SLOT, put_function(0), 0x123);
+	put(function_at(0) + (uint64_t)layout->GCfunc_nupvalues, 1, 1);
+	put(function_at(0) + (uint64_t)layout->GCfuncL_uvptr, UPVALUE, 4);
+	put(UPVALUE + (uint64_t)layout->GCupval_v, UPVALUE + 16, 4);
+	put_string(0, 0);
+	put_word(UPVALUE + 16, tagged(TAG_STR, string_at(0)));
+	put_slot(0, 0, tagged(TAG_THREAD, thread_at(0)));
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 1);
+	assert_non_null(function(0));
+	assert_true(has_string(0));
+}
+
 static void only_strings_and_cdata_near_the_base_are_copied(void **state)
 {
 	(void)state;
@@ -362,10 +402,12 @@ int main(void)
 		TEST(functions_of_a_large_stack_are_captured_in_parts),
 		TEST(a_stack_that_is_unmapped_has_no_slots),
 		TEST(coroutines_are_captured_as_they_are),
+		TEST(functions_of_an_earlier_capture_do_not_count),
 		TEST(so_many_coroutines_and_no_more),
 		TEST_OF_VALUES(values_are_copied_only_if_they_are_wanted),
 		TEST_OF_VALUES(slots_in_use_and_those_of_a_frame_above_are_copied),
 		TEST_OF_VALUES(the_stack_is_in_use_as_far_as_registers_point_into_it),
+		TEST_OF_VALUES(without_gc64_a_frames_function_leads_to_values),
 		TEST_OF_VALUES(only_strings_and_cdata_near_the_base_are_copied),
 		TEST_OF_VALUES(a_thread_whose_base_is_elsewhere_has_no_values),
 		TEST(code_in_no_module_is_copied_with_its_neighbours),

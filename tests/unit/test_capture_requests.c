@@ -210,7 +210,7 @@ static void the_innermost_thread_says_which_request_it_is(void **state)
 	put_work(1, request_at(1), 0);
 	/* The resumer comes first in the capture, and a thread without a C frame too. */
 	states.registers.pc = IN_VM;
-	states.registers.sp = FRAME - 16;
+	states.registers.sp = FRAME - 0x80;
 	states.registers.rbx = thread_at(1);
 	states.registers.rdi = put_thread(2, 0, 0);
 	put_work(2, request_at(1), 0);

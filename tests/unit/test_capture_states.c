@@ -287,6 +287,90 @@ static void a_rehearsal_begins_at_the_page_of_the_last_stack_pointer(void **stat
 	assert_int_equal(states.hints.stack_end, C_STACK_AT + 0x3000);
 }
 
+/*---- A thread that runs on ----*/
+
+static const struct memory_range native_stack = { .address = C_STACK_AT,
+						  .length = (size_t)(C_STACK_END - C_STACK_AT) };
+
+/* Live memory has another base of thread 0 than the copy. */
+static void read_moved(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	states_read(&states.memory, ranges, count);
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].address == thread_at(0) && ranges[i].status == MEMORY_OK)
+			((uint8_t *)ranges[i].copy)[states.vm.layout.L_base] += SLOT_SIZE;
+}
+
+static enum capture_verdict capture_live(struct memory *live)
+{
+	snapshot_clear(states.process.snapshot);
+	return capture_running(&states.capture, &states.process, live, &native_stack, &states.hints);
+}
+
+static bool is_sealed(void)
+{
+	uint8_t byte;
+
+	return memory_read(snapshot_memory(states.process.snapshot), FREE_AT, &byte, 1) ==
+	       MEMORY_NOT_CAPTURED;
+}
+
+static void a_thread_that_runs_on_is_captured_from_its_c_frame(void **state)
+{
+	(void)state;
+	add_states(3);
+	put_g(0, put_thread(1, 0, 0)); /* runs on no native stack */
+	put_running(0, 1, FRAME);
+	put_running(2, 2, FRAME + 0x400);
+	put_slot(0, 5, tagged(TAG_FUNC, put_function(0)));
+	put_slot(2, 5, tagged(TAG_FUNC, put_function(1)));
+	assert_int_equal(capture_live(&states.memory), CAPTURE_WHOLE);
+	assert_ptr_equal(states.capture.running,
+			 capture_find_global(&states.capture, lua_image_find(states.lua, g_at(1))));
+	assert_non_null(capture_find_thread(&states.capture, thread_at(0)));
+	assert_non_null(lua_objects_function(states.process.objects, function_at(0)));
+	assert_int_equal(states.capture.registers.sp, FRAME);
+	assert_int_equal(states.hints.g, g_at(1));
+	assert_int_equal(states.hints.sp, FRAME);
+	assert_true(is_sealed());
+	/* The one that ran last is tried first. */
+	states.hints.g = g_at(2);
+	put_slot(2, 5, UINT64_MAX);
+	assert_int_equal(capture_live(&states.memory), CAPTURE_WHOLE);
+	assert_int_equal(states.capture.registers.sp, FRAME + 0x400);
+	assert_null(lua_objects_function(states.process.objects, function_at(1)));
+}
+
+static void a_thread_that_ran_on_too_far_is_torn(void **state)
+{
+	struct memory moved = { .read_ranges = read_moved };
+
+	(void)state;
+	put_running(0, 0, FRAME);
+	assert_int_equal(capture_live(&moved), CAPTURE_TORN);
+	assert_true(is_sealed());
+	put_running(0, 0, C_STACK_AT - 0x100);
+	assert_int_equal(capture_live(&moved), CAPTURE_NO_LUA);
+	assert_false(is_sealed());
+}
+
+static void a_thread_that_cannot_be_read_does_not_run(void **state)
+{
+	(void)state;
+	put_running(0, 0, FRAME);
+	put_g(0, thread_at(0) + 4);
+	assert_int_equal(capture_live(&states.memory), CAPTURE_NO_LUA);
+	put_g(0, C_STACK_END);
+	assert_int_equal(capture_live(&states.memory), CAPTURE_NO_LUA);
+	put_g(0, thread_at(0));
+	assert_int_equal(capture_live(&states.memory), CAPTURE_WHOLE);
+	put_running(0, 0, C_STACK_AT); /* the first address of the stack, and the one behind it */
+	assert_int_equal(capture_live(&states.memory), CAPTURE_WHOLE);
+	put_thread(0, 0, C_STACK_END);
+	assert_int_equal(capture_live(&states.memory), CAPTURE_NO_LUA);
+}
+
 /*---- The copy has changed ----*/
 
 static void overlay(uint64_t address, uint64_t value, size_t size)
@@ -337,6 +421,9 @@ int main(void)
 		TEST(nothing_is_read_after_a_capture),
 		TEST(a_rehearsal_brings_the_hints_up_to_date),
 		TEST(a_rehearsal_begins_at_the_page_of_the_last_stack_pointer),
+		TEST(a_thread_that_runs_on_is_captured_from_its_c_frame),
+		TEST(a_thread_that_ran_on_too_far_is_torn),
+		TEST(a_thread_that_cannot_be_read_does_not_run),
 		TEST(a_changed_copy_is_loaded_again),
 	};
 

@@ -328,6 +328,7 @@ static void a_trace_that_has_called_what_runs_is_captured(void **state)
 	put_word(at, code_of(2) + 1); /* past the call */
 	capture_at(NATIVE_CODE, 0, slots_at(0));
 	check_traces(SECOND);
+	assert_int_equal(looks_again, 0);
 	/* A leaf has put nothing on the stack. */
 	states.registers.sp = at;
 	capture_at(NATIVE_CODE, 0, slots_at(0));
@@ -383,9 +384,24 @@ static void a_new_trace_in_an_old_ones_place_is_found_by_another_look(void **sta
 	capture_at(code_of(2), 3, slots_at(0));
 	assert_int_equal(looks_again, 0);
 	check_traces(THIRD);
+	put_g(0, 0);
+	capture_at(code_of(2), 0, slots_at(0));
+	assert_int_equal(looks_again, 1);
 	stale = 0;
 	capture_at(code_of(2), 0, slots_at(0));
 	assert_int_equal(looks_again, 0);
+}
+
+static void each_state_has_traces_of_its_own(void **state)
+{
+	(void)state;
+	lua_image_add(states.lua, g_at(1), &states.vm);
+	put_g(1, 0);
+	lua_image_global(states.lua, 1)->traces = traces_new();
+	assert_non_null(lua_image_global(states.lua, 1)->traces);
+	capture_at(code_of(1), 0, 0);
+	assert_int_equal(looks, 2);
+	assert_int_equal(looked_for.J, J_AT + G_BYTES);
 }
 
 /*---- What of them ----*/
@@ -426,6 +442,7 @@ int main(void)
 		TEST(a_trace_that_has_called_what_runs_is_captured),
 		TEST(the_part_of_a_trace_on_the_stack_is_not_large),
 		TEST(a_new_trace_in_an_old_ones_place_is_found_by_another_look),
+		TEST(each_state_has_traces_of_its_own),
 		TEST(functions_in_upvalues_are_captured_until_a_table_says_which),
 		TEST(code_of_a_known_trace_is_not_copied_as_made_code),
 	};
