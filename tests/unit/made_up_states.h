@@ -215,6 +215,16 @@ static inline void put_frame(size_t thread, size_t base_slot, uint64_t function,
 	}
 }
 
+/* A frame that a Lua function has called with this instruction. */
+static inline void put_called_frame(size_t thread, size_t base_slot, uint64_t function, size_t caller,
+				    size_t caller_base_slot, size_t instruction)
+{
+	const uint32_t a = (uint32_t)(base_slot - caller_base_slot - frame_slots(states.vm.layout.gc64));
+
+	put(bytecode_at(caller, instruction), a << 8, 4);
+	put_frame(thread, base_slot, function, bytecode_at(caller, instruction + 1));
+}
+
 /* Where the thread works: the slots of its base and its top. */
 static inline void put_base(size_t thread, size_t base_slot, size_t top_slot)
 {
