@@ -312,23 +312,31 @@ static inline void states_layout(struct layout *layout)
 	layout->GCstr_size = 0x18;
 }
 
-/* A process with one module, which has a VM, and one state, which is known and runs nothing. */
-static inline int states_begin(void **state)
+/* The only module of the process, which has the VM. */
+static inline void states_set_module(void)
 {
 	struct module *modules = calloc(1, sizeof(*modules));
 
+	if (!modules)
+		abort();
+	*modules = (struct module){
+		.begin = MODULE_AT, .end = MODULE_END, .base = MODULE_AT, .vm = &states.vm
+	};
+	image_set_modules(states.image, modules, 1);
+}
+
+/* A process with one module, which has a VM, and one state, which is known and runs nothing. */
+static inline int states_begin(void **state)
+{
 	(void)state;
 	memset(&states, 0, sizeof(states));
 	states.memory.read_ranges = states_read;
 	states.vm = (struct vm_code){ .begin = VM_AT, .end = VM_END, .confirmed = true };
 	states_layout(&states.vm.layout);
 	states.image = image_new(&states.memory);
-	if (!modules || !states.image)
+	if (!states.image)
 		return -1;
-	*modules = (struct module){
-		.begin = MODULE_AT, .end = MODULE_END, .base = MODULE_AT, .vm = &states.vm
-	};
-	image_set_modules(states.image, modules, 1);
+	states_set_module();
 	states.lua = lua_image_new(states.image);
 	if (!states.lua)
 		return -1;
