@@ -189,7 +189,7 @@ static void a_chain_that_leads_nowhere_is_broken(void **state)
 	check_lost(2, LOST_BROKEN_CHAIN);
 }
 
-/* So for one that has never run: its function is where its base will be, its arguments behind it. */
+/* Its function is where its base will be, and its arguments are behind it. */
 static void a_coroutine_that_has_not_started_has_its_function(void **state)
 {
 	(void)state;
