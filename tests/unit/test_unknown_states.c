@@ -173,7 +173,10 @@ static void only_frames_within_those_of_known_states_are_of_interest(void **stat
 	assert_int_equal(states.capture.thread_count, 1);
 	assert_int_equal(on_stack(), 1);
 	assert_int_equal(clues[0].g, g_at(UNKNOWN));
-	/* What the known one has further in, its own frame is passed by the stack pointer. */
+	states.registers.sp = FRAME + NEXT; /* the known one is innermost */
+	states_capture();
+	assert_int_equal(on_stack(), 0);
+	/* Its frame is passed. */
 	states.registers.sp = FRAME + NEXT + FRAME_SIZE;
 	put_g(0, thread_at(1));
 	states_capture();
