@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/instead_of.h"
+#include "unwind/capture/lua_moved.h"
 #include "unwind/capture/unknown_states.h"
 #include "unwind/stack/merge.h"
 #include "unwind/stack/merge_trace.h"
@@ -185,6 +186,20 @@ bool __wrap_merge_is_routine_of_c(const struct merge *merge, const struct vm_cod
 	return is_routine_of_c;
 }
 
+static unsigned adjusted;
+
+INSTEAD_OF(lua_moved_adjust);
+void __wrap_lua_moved_adjust(struct snapshot *snapshot, const struct registers *registers,
+			     struct lua_objects *objects, struct lua_thread *thread)
+{
+	(void)objects;
+	assert_non_null(snapshot);
+	assert_non_null(registers);
+	assert_ptr_equal(thread->global->vm, &vm);
+	assert_int_equal(finishes, 0); /* the VM's code is run on with the right base */
+	adjusted++;
+}
+
 static bool has_switched;
 
 INSTEAD_OF(merge_has_switched_stack);
@@ -326,7 +341,7 @@ static void merge(uint64_t pc, enum vm_finished what, uint64_t where)
 	capture.registers.pc = pc;
 	capture.snapshot = snapshot_new(&none);
 	assert_non_null(capture.snapshot);
-	finishes = 0;
+	finishes = adjusted = 0;
 	native.at = 0;
 	finished = what;
 	finished_at = where;
@@ -463,6 +478,17 @@ static void what_cannot_be_finished_is_half_done_but_for_routines_of_c(void **st
 	is_routine_of_c = true;
 	merge(STOPPED_AT, VM_FINISHD_UNKNOWN, STOPPED_AT);
 	assert_false(was_half_done);
+}
+
+static void threads_whose_stacks_move_are_adjusted_first(void **state)
+{
+	(void)state;
+	for (capture.thread_count = 0; capture.thread_count < 3; capture.thread_count++) {
+		capture.threads[capture.thread_count] = (struct lua_thread){ .global = &global };
+		merge(STOPPED_AT, VM_FINISHD_STAYS, 0);
+		assert_int_equal(adjusted, capture.thread_count);
+		assert_int_equal(finishes, 1);
+	}
 }
 
 /*---- Kinds of code ----*/
@@ -673,6 +699,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_the_vms_code_and_what_it_made_is_finished, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_finished_is_half_done_but_for_routines_of_c,
 						begin, end),
+		cmocka_unit_test_setup_teardown(threads_whose_stacks_move_are_adjusted_first, begin, end),
 		cmocka_unit_test_setup_teardown(a_call_by_ffi_is_left_by_its_code_or_its_frame, begin, end),
 		cmocka_unit_test_setup_teardown(code_without_a_table_is_left_by_what_it_does, begin, end),
 		cmocka_unit_test_setup_teardown(successive_callers_in_made_code_are_one_frame, begin, end),
