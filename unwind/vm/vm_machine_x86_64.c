@@ -122,6 +122,12 @@ static bool top_bit(uint64_t bits, unsigned int size)
 	return bits >> (size * 8 - 1) & 1;
 }
 
+/* A shift by nothing leaves the flags as they are. */
+static bool is_shift(unsigned int op)
+{
+	return op == X86_INS_SHL || op == X86_INS_SHR || op == X86_INS_SAR;
+}
+
 static struct vm_value calculate(struct vm_machine *machine, unsigned int op, struct vm_value a,
 				 struct vm_value b, unsigned int size)
 {
@@ -145,14 +151,18 @@ static struct vm_value calculate(struct vm_machine *machine, unsigned int op, st
 	case X86_INS_TEST: result.bits = a.bits & b.bits & vm_machine_mask(size); break;
 	case X86_INS_OR: result.bits = (a.bits | b.bits) & vm_machine_mask(size); break;
 	case X86_INS_XOR: result.bits = (a.bits ^ b.bits) & vm_machine_mask(size); break;
-	case X86_INS_SHL: result.bits = a.bits << count & vm_machine_mask(size); break;
+	case X86_INS_SHL:
+		result.bits = a.bits << count & vm_machine_mask(size);
+		flags.carry = count && count <= size * 8 && (a.bits >> (size * 8 - count) & 1);
+		break;
 	case X86_INS_SHR:
 		result.bits = a.bits >> count;
 		flags.carry = count && (a.bits >> (count - 1) & 1);
 		break;
 	case X86_INS_SAR:
-		result.bits = (uint64_t)((int64_t)sign_extended(a, size).bits >> count) &
-			      vm_machine_mask(size);
+		a = sign_extended(a, size);
+		result.bits = (uint64_t)((int64_t)a.bits >> count) & vm_machine_mask(size);
+		flags.carry = count && ((int64_t)a.bits >> (count - 1) & 1);
 		break;
 	default:
 		result.known = false;
@@ -161,7 +171,8 @@ static struct vm_value calculate(struct vm_machine *machine, unsigned int op, st
 	}
 	flags.zero = result.bits == 0;
 	flags.sign = top_bit(result.bits, size);
-	machine->flags = flags;
+	if (!is_shift(op) || !b.known || count)
+		machine->flags = flags;
 	return result;
 }
 
