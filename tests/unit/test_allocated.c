@@ -57,6 +57,29 @@ static void the_end_of_a_marking_is_noticed(void **state)
 	assert_true(between(900000, 800000, SWEEP, 500000, 499000, GCSpause).has_marked);
 }
 
+/* gc.estimate is what gc.total was when the marking ended; nobody knows what was freed until then. */
+static void after_a_marking_only_what_came_then_counts(void **state)
+{
+	(void)state;
+	assert_int_equal(between(2000, 500, MARK, 1700, 1600, SWEEP).bytes, 100);
+	assert_int_equal(between(2000, 500, MARK, 2100, 2000, SWEEP).bytes, 100);
+	assert_int_equal(between(2000, 500, MARK, 2150, 2100, SWEEP).bytes, 150);
+	assert_int_equal(between(2000, 500, MARK, 2150, 2100, SWEEP).heap_bytes, 2150);
+	/* gc.estimate falls in a sweep only. */
+	assert_false(between(2000, 1500, MARK, 2100, 1500, MARK).has_marked);
+	assert_true(between(2000, 1500, MARK, 2100, 1501, MARK).has_marked);
+	assert_true(between(2000, 1500, GCSatomic, 2100, 1499, GCSatomic).has_marked);
+	assert_true(between(2000, 1500, GCSatomic, 2000, 1400, GCSsweepstring).has_marked);
+	assert_false(between(2000, 1500, GCSsweepstring, 2000, 1400, GCSsweep).has_marked);
+	assert_false(between(2000, 1500, SWEEP, 2000, 1400, SWEEP).has_marked);
+	/* The state goes back where another cycle has begun. */
+	assert_true(between(2000, 1500, GCSfinalize, 2000, 1400, SWEEP).has_marked);
+	assert_false(between(2000, 1500, GCSfinalize, 2000, 1400, GCSpause).has_marked);
+	/* A step frees no more than so much before it says so. */
+	assert_false(between(90000, 50000, SWEEP, 89999 - ALLOCATED_FREED_MAX, 49999, SWEEP).has_marked);
+	assert_true(between(90000, 50000, SWEEP, 89998 - ALLOCATED_FREED_MAX, 49999, SWEEP).has_marked);
+}
+
 /* The table of strings, of 512 KiB, gets half its size at the end of a sweep; the looks come while it does. */
 static void a_table_of_strings_that_halves_is_no_marking(void **state)
 {
@@ -93,6 +116,12 @@ static void strings_are_known_while_none_are_freed(void **state)
 	after.strings = 7;
 	before.state = after.state = GCSsweepstring;
 	assert_false(allocated_between(&before, &after).knows_strings);
+	assert_int_equal(allocated_between(&before, &after).strings, 0);
+	before.state = after.state = MARK;
+	after.strings = 5;
+	assert_true(allocated_between(&before, &after).knows_strings);
+	after.estimate = 60; /* a marking has ended, and a sweep begun */
+	assert_false(allocated_between(&before, &after).knows_strings);
 }
 
 /* The table of strings is 1 MB: one look came while it doubled. */
@@ -105,14 +134,206 @@ static void a_table_of_strings_that_grows_is_noticed(void **state)
 
 	(void)state;
 	assert_true(allocated_between(&before, &after).may_have_resized);
+	assert_int_equal(allocated_between(&before, &after).heap_bytes, 5000000 + (3 << 20));
 	after.total = 5000000 + (300 << 10);
+	assert_false(allocated_between(&before, &after).may_have_resized);
+	/* By half of it, up or down. */
+	after.total = 5000000 + (512 << 10);
+	assert_true(allocated_between(&before, &after).may_have_resized);
+	after.total--;
+	assert_false(allocated_between(&before, &after).may_have_resized);
+	after.total = 5000000 - (512 << 10);
+	assert_true(allocated_between(&before, &after).may_have_resized);
+	after.total++;
+	assert_false(allocated_between(&before, &after).may_have_resized);
+	/* A small one does not matter. */
+	before.string_table = 64 << 10;
+	after.total = 5000000 + (64 << 10);
+	assert_true(allocated_between(&before, &after).may_have_resized);
+	after.total--;
 	assert_false(allocated_between(&before, &after).may_have_resized);
 }
 
-/*---- The list ----*/
-
 static struct vm_code vm;
 static struct global_state global = { .g = MADE_UP_AT, .vm = &vm };
+
+/*---- Reading the counters ----*/
+
+/* With what is read in one piece, all from strnum to gc.estimate. */
+static void make_counters(bool gc64, enum layout_bytecode bytecode)
+{
+	struct layout *layout = &vm.layout;
+	const unsigned int ref = gc64 ? 8 : 4;
+
+	layout_clear(layout);
+	layout->gc64 = gc64;
+	layout->bytecode = bytecode;
+	layout->g_strmask = 20;
+	layout->g_strnum = 24;
+	layout->g_gc_total = 32;
+	layout->g_gc_state = 32 + 2 * (int32_t)ref + 1;
+	layout->g_gc_root = 64;
+	made_up_memory_begin();
+	memset(made_up_memory.bytes, 0xee, MADE_UP_BYTES);
+	put(MADE_UP_AT + 20, 1023, 4);
+	put(MADE_UP_AT + 24, 700, 4);
+	put(MADE_UP_AT + 32, 100000, ref);
+	put(MADE_UP_AT + 32 + ref, 120000, ref);
+	put(MADE_UP_AT + (uint64_t)layout->g_gc_state, GCSsweep, 1);
+	put(MADE_UP_AT + 64, 0x12345678, ref);
+	put(MADE_UP_AT + gc_estimate_offset(layout), 90000, ref);
+}
+
+static struct allocation_counters read_counters(void)
+{
+	struct allocation_counters counters;
+
+	assert_true(allocation_counters_read(&made_up_memory.memory, &global, &counters));
+	return counters;
+}
+
+static void the_counters_are_read_in_each_layout(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		const bool gc64 = i & 1;
+		struct allocation_counters counters;
+
+		make_counters(gc64, i & 2 ? BYTECODE_V20 : BYTECODE_V21);
+		counters = read_counters();
+		assert_int_equal(counters.string_table, gc64 ? 8192 : 4096);
+		assert_int_equal(counters.total, 100000 - counters.string_table);
+		assert_int_equal(counters.threshold, 120000);
+		assert_int_equal(counters.estimate, 90000);
+		assert_int_equal(counters.root, 0x12345678);
+		assert_int_equal(counters.strings, 700);
+		assert_int_equal(counters.state, GCSsweep);
+		assert_false(counters.has_few_strings);
+	}
+}
+
+static void the_order_of_the_counters_may_be_another(void **state)
+{
+	struct allocation_counters counters;
+
+	(void)state;
+	make_counters(true, BYTECODE_V21);
+	/* As since June 2020. */
+	vm.layout.g_strmask = 200;
+	vm.layout.g_strnum = 204;
+	put(MADE_UP_AT + 200, 255, 4);
+	put(MADE_UP_AT + 204, 3, 4);
+	counters = read_counters();
+	assert_int_equal(counters.string_table, 2048);
+	assert_int_equal(counters.total, 100000 - 2048);
+	assert_int_equal(counters.strings, 3);
+	assert_true(counters.has_few_strings);
+}
+
+/* While LuaJIT doubles the table of strings, there are the old one and one of twice its size. */
+static void a_table_of_strings_that_doubles_is_there_twice(void **state)
+{
+	(void)state;
+	make_counters(true, BYTECODE_V21);
+	put(MADE_UP_AT + 24, 1023, 4);
+	assert_int_equal(read_counters().string_table, 8192);
+	put(MADE_UP_AT + 24, 1024, 4);
+	assert_int_equal(read_counters().string_table, 3 * 8192);
+	assert_int_equal(read_counters().total, 100000 - 3 * 8192);
+	put(MADE_UP_AT + (uint64_t)vm.layout.g_gc_state, GCSsweepstring, 1); /* it does not then */
+	assert_int_equal(read_counters().string_table, 8192);
+	put(MADE_UP_AT + 24, 255, 4);
+	assert_true(read_counters().has_few_strings);
+	put(MADE_UP_AT + 24, 256, 4);
+	assert_false(read_counters().has_few_strings);
+}
+
+static void counters_far_apart_or_not_mapped_are_not_read(void **state)
+{
+	enum { AT_ONCE_MAX = 512 };
+	struct allocation_counters counters = { .total = 7 };
+
+	(void)state;
+	make_counters(true, BYTECODE_V21);
+	vm.layout.g_strmask = 32 + AT_ONCE_MAX - 8;
+	vm.layout.g_strnum = 40;
+	assert_true(allocation_counters_read(&made_up_memory.memory, &global, &counters));
+	vm.layout.g_strmask++;
+	counters.total = 7;
+	assert_false(allocation_counters_read(&made_up_memory.memory, &global, &counters));
+	global.g = MADE_UP_AT + MADE_UP_BYTES - 64;
+	make_counters(true, BYTECODE_V21);
+	assert_false(allocation_counters_read(&made_up_memory.memory, &global, &counters));
+	assert_int_equal(counters.total, 7);
+	global.g = MADE_UP_AT;
+}
+
+static unsigned int looks, looks_until_end;
+
+/* gc.total grows from look to look, until the process ends. */
+static void read_growing(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	for (size_t i = 0; i < count; i++) {
+		put(MADE_UP_AT + 32, 100000 + 16 * (uint64_t)looks, 8);
+		made_up_read(&made_up_memory.memory, &ranges[i], 1);
+		if (++looks > looks_until_end)
+			ranges[i].status = MEMORY_GONE;
+	}
+}
+
+static void a_film_has_its_looks_in_their_order(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	struct memory growing = { .read_ranges = read_growing };
+
+	(void)state;
+	make_counters(true, BYTECODE_V21);
+	looks = 0;
+	looks_until_end = ALLOCATION_FILM_LOOKS;
+	assert_true(allocation_film_read(&growing, &global, film));
+	assert_int_equal(looks, ALLOCATION_FILM_LOOKS);
+	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++) {
+		assert_int_equal(film[i].total, 100000 - 8192 + 16 * i);
+		assert_int_equal(film[i].estimate, 90000);
+	}
+	looks = 0;
+	looks_until_end--;
+	assert_false(allocation_film_read(&growing, &global, film));
+}
+
+static void the_newest_table_has_its_parts(void **state)
+{
+	enum { TABLE = MADE_UP_AT + 0x800 };
+	struct allocation_counters counters = { .root = TABLE };
+
+	(void)state;
+	make_counters(true, BYTECODE_V21);
+	vm.layout.GChead_gct = 9;
+	vm.layout.GCtab_asize = 48;
+	vm.layout.GCtab_hmask = 52;
+	vm.layout.GCtab_size = 56;
+	put(TABLE + 9, GCT_TABLE, 1);
+	put(TABLE + 48, 5, 4);
+	put(TABLE + 52, 3, 4);
+	allocation_counters_read_newest(&made_up_memory.memory, &global, &counters);
+	assert_int_equal(counters.newest_slots, 5);
+	assert_int_equal(counters.newest_nodes, 4);
+	put(TABLE + 52, 0, 4); /* all empty tables share one node */
+	allocation_counters_read_newest(&made_up_memory.memory, &global, &counters);
+	assert_int_equal(counters.newest_nodes, 0);
+	/* What is no table, or not mapped, has none. */
+	counters = (struct allocation_counters){ .root = TABLE };
+	put(TABLE + 9, GCT_FUNCTION, 1);
+	allocation_counters_read_newest(&made_up_memory.memory, &global, &counters);
+	counters.root = MADE_UP_AT + MADE_UP_BYTES - 40;
+	put(counters.root + 9, GCT_TABLE, 1);
+	allocation_counters_read_newest(&made_up_memory.memory, &global, &counters);
+	assert_int_equal(counters.newest_slots, 0);
+	assert_int_equal(counters.newest_nodes, 0);
+}
+
+/*---- The list ----*/
 
 static void make_layout(void)
 {
@@ -168,6 +389,141 @@ static void objects_have_their_sizes(void **state)
 	assert_int_equal(count, 0);
 }
 
+static void each_kind_of_object_is_told(void **state)
+{
+	static const struct {
+		uint8_t gct;
+		enum allocation_kind kind;
+		uint64_t bytes;
+	} kinds[] = {
+		{ GCT_TABLE, ALLOCATION_TABLE, 64 },     { GCT_FUNCTION, ALLOCATION_FUNCTION, 48 + 2 * 8 },
+		{ GCT_UPVALUE, ALLOCATION_UPVALUE, 48 }, { GCT_THREAD, ALLOCATION_THREAD, 96 },
+		{ GCT_PROTO, ALLOCATION_PROTO, 0x1234 }, { GCT_CDATA, ALLOCATION_CDATA, 0 },
+		{ GCT_TRACE, ALLOCATION_TRACE, 0 },
+	};
+	enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+	struct listed_object objects[LISTED_OBJECTS_MAX];
+	size_t count;
+
+	(void)state;
+	make_layout();
+	vm.layout.GCtab_asize = 48;
+	vm.layout.GCtab_hmask = 52;
+	vm.layout.L_size = 96;
+	vm.layout.GCproto_sizept = 24;
+	for (unsigned int i = 0; i < KINDS; i++) {
+		object(i, i + 1 < KINDS ? at(i + 1) : 0, kinds[i].gct, FF_C,
+		       kinds[i].gct == GCT_TABLE ? 0 : 2);
+		put(at(i) + 24, 0x1234, 4);
+	}
+	put(at(5) + 10, 0x5678, 2); /* the number of its type */
+	assert_true(allocated_objects(&made_up_memory.memory, &global, at(0), 0, objects, &count));
+	assert_int_equal(count, KINDS);
+	for (unsigned int i = 0; i < KINDS; i++) {
+		assert_int_equal(objects[i].address, at(i));
+		assert_int_equal(objects[i].kind, kinds[i].kind);
+		assert_int_equal(objects[i].bytes, kinds[i].bytes);
+		assert_int_equal(objects[i].ctype, i == 5 ? 0x5678 : 0);
+		assert_int_equal(objects[i].hash_bytes, 0);
+	}
+	/* Strings are not in the list, and userdata has its own. */
+	object(1, 0, GCT_STRING, 0, 0);
+	assert_false(allocated_objects(&made_up_memory.memory, &global, at(0), 0, objects, &count));
+	assert_int_equal(count, 1);
+	object(1, 0, GCT_USERDATA, 0, 0);
+	assert_false(allocated_objects(&made_up_memory.memory, &global, at(0), 0, objects, &count));
+}
+
+static void tables_have_parts(void **state)
+{
+	struct listed_object objects[LISTED_OBJECTS_MAX];
+	size_t count;
+
+	(void)state;
+	make_layout();
+	vm.layout.GCtab_asize = 48;
+	vm.layout.GCtab_hmask = 52;
+	vm.layout.Node_size = 24;
+	object(0, 0, GCT_TABLE, 0, 0);
+	put(at(0) + 48, 6, 4);
+	put(at(0) + 52, 7, 4);
+	assert_true(allocated_objects(&made_up_memory.memory, &global, at(0), 0, objects, &count));
+	assert_int_equal(objects[0].bytes, 64);
+	assert_int_equal(objects[0].array_bytes, 6 * 8);
+	assert_int_equal(objects[0].hash_bytes, 8 * 24);
+}
+
+/* A list without end, of objects that are each so far from the one before. */
+static struct endless {
+	struct memory memory; /* first: what is read */
+	uint64_t distance;
+	size_t reads;
+} endless;
+
+enum { ENDLESS_AT = 0x10000000 };
+
+static uint8_t endless_byte(uint64_t address)
+{
+	const uint64_t offset = (address - ENDLESS_AT) % endless.distance,
+		       next = address - offset + endless.distance;
+
+	if (offset < 8)
+		return (uint8_t)(next >> offset * 8);
+	return offset == 9 ? GCT_UPVALUE : 0;
+}
+
+static void read_endless(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	for (size_t i = 0; i < count; i++) {
+		for (size_t j = 0; j < ranges[i].length; j++)
+			((uint8_t *)ranges[i].copy)[j] = endless_byte(ranges[i].address + j);
+		ranges[i].status = MEMORY_OK;
+		endless.reads++;
+	}
+}
+
+/* Walk over so many objects of the list. */
+static bool walk_endless(uint64_t distance, size_t objects_wanted)
+{
+	static struct listed_object objects[LISTED_OBJECTS_MAX];
+	size_t count = 0;
+	bool is_whole;
+
+	make_layout();
+	endless = (struct endless){ .memory = { .read_ranges = read_endless }, .distance = distance };
+	is_whole = allocated_objects(&endless.memory, &global, ENDLESS_AT,
+				     ENDLESS_AT + objects_wanted * distance, objects, &count);
+	assert_int_equal(count, objects_wanted < LISTED_OBJECTS_MAX ? objects_wanted : LISTED_OBJECTS_MAX);
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(objects[i].address, ENDLESS_AT + i * distance);
+		assert_int_equal(objects[i].bytes, 48);
+	}
+	return is_whole;
+}
+
+static void a_walk_has_an_end(void **state)
+{
+	(void)state;
+	assert_true(walk_endless(0x40, LISTED_OBJECTS_MAX));
+	assert_false(walk_endless(0x40, LISTED_OBJECTS_MAX + 1));
+}
+
+static void objects_may_lie_anywhere(void **state)
+{
+	enum { PAGE = 4096 };
+
+	(void)state;
+	/* Side by side, each page is read once. */
+	assert_true(walk_endless(0x40, PAGE));
+	assert_in_range(endless.reads, PAGE * 0x40 / PAGE, PAGE * 0x40 / PAGE + 1);
+	assert_true(walk_endless(PAGE, 300));
+	assert_true(walk_endless(64 * PAGE, 300));
+	/* Across the ends of pages. */
+	assert_true(walk_endless(PAGE - 4, 1500));
+	assert_true(walk_endless(28, 1500));
+}
+
 static void a_list_that_leads_elsewhere_is_told(void **state)
 {
 	struct listed_object objects[LISTED_OBJECTS_MAX];
@@ -219,17 +575,140 @@ static void a_hash_part_that_grows_counts_without_the_old_one(void **state)
 	assert_part(ALLOCATION_OTHER, 64, 0, &(struct allocation_counters){ 0 }, 64, false);
 }
 
+/*---- Besides objects ----*/
+
+enum { OBJECT_AT = 0x9000, OBJECTS = 3 };
+
+/* Between two looks, 1000 bytes more and two of the three objects, the newest one first. */
+static struct allocation_counters earlier, later;
+static struct listed_object listed[OBJECTS];
+static struct allocated_besides besides;
+
+static int begin_besides(void **state)
+{
+	(void)state;
+	earlier = (struct allocation_counters){ .total = 5000, .estimate = 700, .strings = 4, .state = MARK };
+	later = earlier;
+	later.total = 6000;
+	later.strings = 6;
+	for (uint64_t i = 0; i < OBJECTS; i++)
+		listed[i] = (struct listed_object){ .address = OBJECT_AT - i * 0x100,
+						    .bytes = 100 << i,
+						    .hash_bytes = 10 << i,
+						    .array_bytes = 1 << i };
+	later.root = listed[0].address;
+	earlier.root = listed[2].address;
+	besides = (struct allocated_besides){ .bytes = 77 };
+	return 0;
+}
+
+static bool has_besides(void)
+{
+	return allocated_besides_objects(&earlier, &later, listed, OBJECTS, &besides);
+}
+
+static void what_is_no_object_is_left(void **state)
+{
+	(void)state;
+	assert_true(has_besides());
+	assert_int_equal(besides.bytes, 1000 - 100 - 200);
+	assert_int_equal(besides.part_bytes, 10 + 20 + 1 + 2);
+	assert_int_equal(besides.strings, 2);
+	assert_int_equal(besides.objects, 2);
+	/* From the middle of the list. */
+	later.root = listed[1].address;
+	assert_true(has_besides());
+	assert_int_equal(besides.bytes, 1000 - 200);
+	assert_int_equal(besides.objects, 1);
+	/* No object is new. */
+	earlier.root = later.root = 0x1230;
+	assert_true(has_besides());
+	assert_int_equal(besides.bytes, 1000);
+	assert_int_equal(besides.part_bytes, 0);
+	assert_int_equal(besides.objects, 0);
+}
+
+static void objects_may_be_all_that_was_allocated(void **state)
+{
+	(void)state;
+	later.total = 5300;
+	assert_true(has_besides());
+	assert_int_equal(besides.bytes, 0);
+	later.total = 5299; /* they are more */
+	besides.bytes = 77;
+	assert_false(has_besides());
+	assert_int_equal(besides.bytes, 77);
+}
+
+static void objects_that_are_not_known_leave_all_unknown(void **state)
+{
+	(void)state;
+	listed[1].bytes = 0; /* a cdata */
+	assert_false(has_besides());
+	begin_besides(NULL);
+	earlier.root = 0x1230; /* not in the list */
+	assert_false(has_besides());
+	begin_besides(NULL);
+	later.root = 0x1230;
+	assert_false(has_besides());
+	begin_besides(NULL);
+	later.root = listed[2].address;
+	earlier.root = listed[0].address;
+	assert_false(has_besides());
+	assert_int_equal(besides.bytes, 77);
+}
+
+static void while_a_sweep_frees_nothing_is_known(void **state)
+{
+	(void)state;
+	earlier.state = GCSsweepstring;
+	assert_false(has_besides());
+	begin_besides(NULL);
+	later.state = GCSsweep;
+	assert_false(has_besides());
+	begin_besides(NULL);
+	earlier.state = later.state = GCSatomic;
+	assert_true(has_besides());
+	later.estimate++;
+	assert_false(has_besides());
+	begin_besides(NULL);
+	later.total = earlier.total;
+	later.root = earlier.root;
+	assert_false(has_besides());
+	begin_besides(NULL);
+	later.strings = earlier.strings;
+	assert_true(has_besides());
+	assert_int_equal(besides.strings, 0);
+	later.strings--;
+	assert_false(has_besides());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_counters_tell_what_was_allocated),
 		cmocka_unit_test(the_end_of_a_marking_is_noticed),
+		cmocka_unit_test(after_a_marking_only_what_came_then_counts),
 		cmocka_unit_test(a_table_of_strings_that_halves_is_no_marking),
 		cmocka_unit_test(strings_are_known_while_none_are_freed),
 		cmocka_unit_test(a_table_of_strings_that_grows_is_noticed),
+		cmocka_unit_test(the_counters_are_read_in_each_layout),
+		cmocka_unit_test(the_order_of_the_counters_may_be_another),
+		cmocka_unit_test(a_table_of_strings_that_doubles_is_there_twice),
+		cmocka_unit_test(counters_far_apart_or_not_mapped_are_not_read),
+		cmocka_unit_test(a_film_has_its_looks_in_their_order),
+		cmocka_unit_test(the_newest_table_has_its_parts),
 		cmocka_unit_test(objects_have_their_sizes),
+		cmocka_unit_test(each_kind_of_object_is_told),
+		cmocka_unit_test(tables_have_parts),
+		cmocka_unit_test(a_walk_has_an_end),
+		cmocka_unit_test(objects_may_lie_anywhere),
 		cmocka_unit_test(a_list_that_leads_elsewhere_is_told),
 		cmocka_unit_test(a_hash_part_that_grows_counts_without_the_old_one),
+		cmocka_unit_test_setup(what_is_no_object_is_left, begin_besides),
+		cmocka_unit_test_setup(objects_may_be_all_that_was_allocated, begin_besides),
+		cmocka_unit_test_setup(objects_that_are_not_known_leave_all_unknown, begin_besides),
+		cmocka_unit_test_setup(while_a_sweep_frees_nothing_is_known, begin_besides),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
