@@ -164,6 +164,83 @@ static void what_was_not_looked_at_ends_a_step(void **state)
 	assert_true(look(now_ns += 70 * MS, cpu_ns += 70 * MS, GC_PHASE_MARK).step_ns >= 140 * MS);
 }
 
+/* Of a step that goes on from a first look, does another one see it, after this CPU time? */
+static bool goes_on_after(uint64_t usual_ns, uint64_t used_ns)
+{
+	begin(NULL);
+	look(1000, 0, GC_PHASE_MARK);
+	assert_int_equal(look(2000, usual_ns, GC_PHASE_MARK).step_ns, 1000);
+	return look(3000, usual_ns + used_ns, GC_PHASE_MARK).step_ns == 2000;
+}
+
+static void only_a_long_gap_of_several_looks_ends_a_step(void **state)
+{
+	enum { MS = 1000 * 1000 };
+
+	(void)state;
+	assert_true(goes_on_after(MS, 10 * MS));
+	assert_false(goes_on_after(MS, 10 * MS + 1));
+	assert_true(goes_on_after(4 * MS, 16 * MS));
+	assert_false(goes_on_after(4 * MS, 16 * MS + 1));
+}
+
+/* A second look at a step, of which the first one was in this state. */
+static bool is_same_step(uint8_t before, uint8_t now, bool has_marked, uint64_t bytes)
+{
+	struct sample_gc gc = { .phase = GC_PHASE_MARK, .has_marked = has_marked };
+
+	begin(NULL);
+	counters.state = before;
+	look(1000, 0, GC_PHASE_MARK);
+	counters.state = now;
+	counters.total += bytes;
+	collector_look_add(NULL, &global, 1500, 1, &gc);
+	assert_int_equal(gc.has_marked, has_marked);
+	return gc.step_ns == 500;
+}
+
+static void a_step_marks_once_on_its_way_from_marking_to_sweeping(void **state)
+{
+	(void)state;
+	assert_true(is_same_step(GCSpropagate, GCSpropagate, false, 0));
+	assert_true(is_same_step(GCSpropagate, GCSatomic, false, 0));
+	assert_false(is_same_step(GCSpropagate, GCSatomic, true, 0));
+	assert_true(is_same_step(GCSpropagate, GCSsweep, true, 0));
+	assert_true(is_same_step(GCSatomic, GCSsweepstring, true, 0));
+	assert_false(is_same_step(GCSatomic, GCSsweepstring, false, 0));
+	assert_true(is_same_step(GCSsweepstring, GCSsweep, false, 0));
+	assert_false(is_same_step(GCSsweepstring, GCSsweep, true, 0));
+	/* It does not go back. */
+	assert_false(is_same_step(GCSsweep, GCSsweepstring, false, 0));
+	assert_true(is_same_step(GCSpropagate, GCSpropagate, false, ALLOCATED_FREED_MAX));
+	assert_false(is_same_step(GCSpropagate, GCSpropagate, false, ALLOCATED_FREED_MAX + 1));
+}
+
+/* It freed more than a step hides: its table of strings shrank. */
+static void what_is_too_much_for_a_step_is_not_waited_for(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	counters.state = GCSsweep;
+	look(1, 0, GC_PHASE_SWEEP);
+	counters.total -= ALLOCATED_FREED_MAX;
+	assert_int_equal(look(2, 1, GC_PHASE_SWEEP).allocated_bytes, 0);
+	counters.total += 500;
+	assert_int_equal(look(3, 2, GC_PHASE_SWEEP).allocated_bytes, 0);
+	counters.total -= 501;
+	assert_int_equal(look(4, 3, GC_PHASE_SWEEP).allocated_bytes, 0);
+	counters.total += 500;
+	assert_int_equal(look(5, 4, GC_PHASE_SWEEP).allocated_bytes, 500);
+	/* Nor is what a cycle before had hidden. */
+	counters.total -= 3000;
+	assert_int_equal(look(6, 5, GC_PHASE_SWEEP).allocated_bytes, 0);
+	before = counters.total;
+	counters.estimate = before + 700;
+	counters.total = counters.estimate + 100;
+	assert_int_equal(look(7, 6, GC_PHASE_SWEEP).allocated_bytes, counters.total - before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +251,9 @@ int main(void)
 		cmocka_unit_test_setup(two_markings_are_noticed, begin),
 		cmocka_unit_test_setup(a_step_lasts_while_the_threshold_stays, begin),
 		cmocka_unit_test_setup(what_was_not_looked_at_ends_a_step, begin),
+		cmocka_unit_test(only_a_long_gap_of_several_looks_ends_a_step),
+		cmocka_unit_test(a_step_marks_once_on_its_way_from_marking_to_sweeping),
+		cmocka_unit_test_setup(what_is_too_much_for_a_step_is_not_waited_for, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
