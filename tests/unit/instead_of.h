@@ -4,7 +4,7 @@
  *
  * After INSTEAD_OF(name), define __wrap_name(); what is elsewhere calls it by the name, and
  * __real_name() is the original. The makefile tells the linker (replaced in GNUmakefile), so
- * each stands on a line of its own.
+ * each stands on a line of its own, in a test or in a header of tests/unit that it includes.
  */
 #ifndef LJSPY_INSTEAD_OF_H
 #define LJSPY_INSTEAD_OF_H

@@ -91,6 +91,7 @@ static void an_event_loop_outside_of_lua_is_shown(void **state)
 	expect("nllnnjvLv", "...nn..L.");
 	expect("nllnnl", "...nnl"); /* idle */
 	expect("llnLv", "..nL.");   /* in a thread */
+	expect("nllnjL", "...n.L"); /* with a Lua function as its leaf */
 }
 
 static void luajit_alone_is_one_vm_frame(void **state)
@@ -103,6 +104,17 @@ static void nameless_code_belongs_to_the_program_outside_of_lua_only(void **stat
 {
 	(void)state;
 	expect("nllxjvLvx", "...x..L.V");
+}
+
+static void the_c_library_at_the_root_is_shown_where_it_starts_nothing(void **state)
+{
+	(void)state;
+	expect("l", "l");
+	expect("ll", "ll");
+	expect("nl", "nl");
+	expect("Ll", "Ll");
+	expect("?l", "?l");
+	expect("", "");
 }
 
 static void lost_frames_are_shown(void **state)
@@ -121,6 +133,7 @@ int main(void)
 		cmocka_unit_test(an_event_loop_outside_of_lua_is_shown),
 		cmocka_unit_test(luajit_alone_is_one_vm_frame),
 		cmocka_unit_test(nameless_code_belongs_to_the_program_outside_of_lua_only),
+		cmocka_unit_test(the_c_library_at_the_root_is_shown_where_it_starts_nothing),
 		cmocka_unit_test(lost_frames_are_shown),
 	};
 
