@@ -91,7 +91,15 @@ static void an_event_loop_outside_of_lua_is_shown(void **state)
 	expect("nllnnjvLv", "...nn..L.");
 	expect("nllnnl", "...nnl"); /* idle */
 	expect("llnLv", "..nL.");   /* in a thread */
-	expect("nllnjL", "...n.L"); /* with a Lua function as its leaf */
+}
+
+static void a_function_as_the_leaf_was_called_by_luajit(void **state)
+{
+	(void)state;
+	expect("nllnjL", "...n.L");
+	expect("nllnjB", "...n.B");
+	expect("nllnjC", "...n.C");
+	expect("nllnjO", "...n..");
 }
 
 static void luajit_alone_is_one_vm_frame(void **state)
@@ -117,6 +125,19 @@ static void the_c_library_at_the_root_is_shown_where_it_starts_nothing(void **st
 	expect("", "");
 }
 
+/* Of a stack that is cut short, nobody started what is outermost. */
+static void a_root_that_nobody_started_is_shown(void **state)
+{
+	(void)state;
+	expect("Lln", "Lln");
+	expect("Bln", "B..");
+	expect("Cln", "C..");
+	expect("Oln", ".ln");
+	expect("?ln", "?ln");
+	expect("nnlL", "nnlL");
+	expect("nln", "..n"); /* but for the program's start */
+}
+
 static void lost_frames_are_shown(void **state)
 {
 	(void)state;
@@ -131,6 +152,8 @@ int main(void)
 		cmocka_unit_test(what_luajit_does_for_a_lua_function_is_one_vm_frame),
 		cmocka_unit_test(code_called_through_the_ffi_stands_on_its_lua_function),
 		cmocka_unit_test(an_event_loop_outside_of_lua_is_shown),
+		cmocka_unit_test(a_function_as_the_leaf_was_called_by_luajit),
+		cmocka_unit_test(a_root_that_nobody_started_is_shown),
 		cmocka_unit_test(luajit_alone_is_one_vm_frame),
 		cmocka_unit_test(nameless_code_belongs_to_the_program_outside_of_lua_only),
 		cmocka_unit_test(the_c_library_at_the_root_is_shown_where_it_starts_nothing),
