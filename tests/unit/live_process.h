@@ -42,16 +42,20 @@ static inline bool live_waits_for_input(const struct live *live)
 	return false;
 }
 
-/* Run a program that has so many states, give it so many bytes of input, and hold it where it waits for more. */
-static inline void live_begin(struct live *live, const char *program, int input_bytes, size_t states)
+/*
+ * Run a program that has so many states with this luajit, give it so many bytes of input, and hold it
+ * where it waits for more. Skips if there is no such luajit.
+ */
+static inline void live_begin_with(struct live *live, const char *luajit, const char *program,
+				   int input_bytes, size_t states)
 {
-	char luajit[] = LIVE_LUAJIT, option[] = "-e";
-	char *argv[] = { luajit, option, (char *)(uintptr_t)program, NULL };
+	char option[] = "-e";
+	char *argv[] = { (char *)(uintptr_t)luajit, option, (char *)(uintptr_t)program, NULL };
 	const struct namer_options options = { .native = NATIVE_NONE };
 
-	*live = (struct live){ .functions = functions_new() };
 	if (access(luajit, X_OK) != 0)
 		skip();
+	*live = (struct live){ .functions = functions_new() };
 	assert_int_equal(target_start(&live->target, argv), 0);
 	assert_int_equal(getc(live->target.output), 'r'); /* "ready" */
 	for (int i = 0; i < input_bytes; i++)
@@ -64,6 +68,11 @@ static inline void live_begin(struct live *live, const char *program, int input_
 	lua_process_confirm(live->process);
 	assert_int_equal(lua_process_global_count(live->process), states);
 	live->global = lua_process_global(live->process, 0);
+}
+
+static inline void live_begin(struct live *live, const char *program, int input_bytes, size_t states)
+{
+	live_begin_with(live, LIVE_LUAJIT, program, input_bytes, states);
 }
 
 static inline void live_end(struct live *live)
