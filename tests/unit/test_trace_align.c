@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "luajit-layouts/bytecode.h"
+#include "tests/unit/made_up_trace.h"
 #include "unwind/jit/trace_align.h"
 #include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
@@ -78,26 +79,10 @@ static uint8_t *place_of(struct made_up *made_up, uint32_t ref)
 	return made_up->trace_bytes + HEADER + (ref - CONSTANTS_BEGIN) * TRACE_IR_SIZE;
 }
 
-/* The number of an opcode in this release. */
-static uint8_t number_of(struct made_up *made_up, enum ir_op op)
-{
-	uint8_t *bytes = place_of(made_up, TRACE_REF_BASE);
-	struct trace_instruction ins;
-
-	for (unsigned number = 0; number < UINT8_MAX; number++) {
-		bytes[5] = (uint8_t)number;
-		assert_true(trace_instruction(&made_up->trace, &layout, TRACE_REF_BASE, &ins));
-		if (ins.op == op)
-			return (uint8_t)number;
-	}
-	fail();
-	return 0;
-}
-
 static void set_instruction(struct made_up *made_up, uint32_t ref, const struct instruction *instruction,
 			    uint8_t type)
 {
-	uint8_t number = number_of(made_up, instruction->op), *bytes = place_of(made_up, ref);
+	uint8_t number = ir_number(&layout, instruction->op), *bytes = place_of(made_up, ref);
 
 	memcpy(bytes, &instruction->op1, sizeof(instruction->op1));
 	memcpy(bytes + 2, &instruction->op2, sizeof(instruction->op2));
