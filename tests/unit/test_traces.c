@@ -4,15 +4,23 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_memory.h"
 #include "unwind/jit/exit_stubs.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/trace/trace_block.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+
+#include "tests/unit/failing_allocation.h"
 
 enum {
 	J = MADE_UP_AT,
@@ -593,6 +601,41 @@ static void many_traces_are_all_read(void **state)
 	end(&reading);
 }
 
+static void the_look_after_memory_was_short_finds_all(void **state)
+{
+	enum { TRACES = 3, ALLOCATIONS_MIN = 8 };
+	bool failed = true;
+	size_t after = 0;
+
+	(void)state;
+	for (; failed; after++) {
+		struct reading reading;
+
+		begin(&reading);
+		for (uint32_t number = 1; number <= TRACES; number++)
+			put_trace(number);
+		allocation_fails_after(after);
+		look(&reading, 0);
+		capture_pc(&reading, code_of(2));
+		traces_capture_again(reading.traces, reading.snapshot, &layout);
+		failed = allocation_failed();
+		look(&reading, 0);
+		traces_capture_again(reading.traces, reading.snapshot, &layout);
+		for (uint32_t number = 1; number <= TRACES; number++) {
+			const struct trace *trace = traces_by_number(reading.traces, number);
+
+			assert_non_null(trace);
+			assert_ptr_equal(capture_pc(&reading, code_of(number)), trace);
+			assert_non_null(traces_code(reading.traces, trace));
+			assert_int_equal(trace->size, trace->bytes ? BLOCK_SIZE : 0);
+			assert_true(failed || trace->bytes);
+		}
+		end(&reading);
+	}
+	assert_in_range(after, ALLOCATIONS_MIN, SIZE_MAX);
+	traces_free(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -609,6 +652,7 @@ int main(void)
 		cmocka_unit_test(a_block_has_its_size_or_makes_no_sense),
 		cmocka_unit_test(a_block_that_cannot_be_read_is_a_trace_without_bytes),
 		cmocka_unit_test(many_traces_are_all_read),
+		cmocka_unit_test(the_look_after_memory_was_short_finds_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
