@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "luajit-layouts/bytecode.h"
+#include "tests/unit/made_up_proto.h"
 #include "tests/unit/made_up_trace.h"
 #include "unwind/jit/trace_align.h"
 #include "unwind/trace/trace_block.h"
@@ -54,11 +55,6 @@ static const struct layout layout = {
 	.GCtrace_nk = NK_AT,
 	.GCtrace_ir = IR_AT,
 	.GCproto_k = 0,
-};
-
-struct bytecode {
-	enum bytecode_op op;
-	uint8_t a, b, c;
 };
 
 struct instruction {
@@ -126,27 +122,12 @@ static void make_proto(struct proto *proto, uint64_t address, uint8_t *bytes,
 {
 	const uint64_t k = address + K, string_a = STRING_A, string_b = STRING_B;
 
-	*proto = (struct proto){
-		.address = address,
-		.bytes = bytes,
-		.size = BYTECODE + count * BYTECODE_SIZE,
-		.sizebc = count,
-		.bc = address + BYTECODE,
-	};
+	make_bytecodes(proto, &layout, address, bytes, BYTECODE, bytecodes, count);
 	memcpy(bytes, &k, sizeof(k));
 	memcpy(bytes + K - 8, &string_a, sizeof(string_a));
 	memcpy(bytes + K - 16, &string_b, sizeof(string_b));
 	memcpy(bytes + K, &number_a, sizeof(number_a));
 	memcpy(bytes + K + 8, &number_b, sizeof(number_b));
-	for (uint32_t i = 0; i < count; i++) {
-		const struct bytecode *code = &bytecodes[i];
-		int number = bytecode_number(&layout, code->op);
-		uint32_t instruction = (uint32_t)number | (uint32_t)code->a << 8 | (uint32_t)code->c << 16 |
-				       (uint32_t)code->b << 24;
-
-		assert_true(number >= 0);
-		memcpy(bytes + BYTECODE + i * BYTECODE_SIZE, &instruction, sizeof(instruction));
-	}
 }
 
 /* The bytecodes are run one after the other; the first one enters another Lua function if so said. */

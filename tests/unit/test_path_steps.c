@@ -1,0 +1,1077 @@
+/* SPDX-License-Identifier: MIT */
+/* Which bytecodes may be recorded after a bytecode, and which ways lead from one snapshot to the next. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/made_up_proto.h"
+#include "unwind/jit/path_frames.h"
+#include "unwind/jit/path_search.h"
+#include "unwind/jit/path_steps.h"
+
+enum {
+	MAIN = 0x50000,
+	CALLEE = 0x60000,
+	OTHER = 0x70000,
+	AFTER_HEADER = 16, /* where bytecodes begin */
+	BYTECODES_MAX = 32,
+	BASE_SLOT = 2,
+	CALL_SLOT = 3, /* A of the calls here */
+	START = 0,     /* the frame of MAIN */
+	TRACES = 4,
+	FORWARDS = 4, /* the jumps here */
+	MANY_STEPS = 40,
+};
+
+static const struct layout layout = { .gc64 = true, .bytecode = BYTECODE_V21 };
+
+/* MAIN runs in the start frame; CALLEE and OTHER can be called. */
+static struct proto protos[3];
+static uint8_t bytes[3][AFTER_HEADER + BYTECODES_MAX * BYTECODE_SIZE];
+static struct path_frames frames;
+static struct trace_calls calls;
+static struct trace root_trace;
+static const struct trace *traces[TRACES];
+static const struct trace_numbers numbers = { traces, TRACES };
+static const struct trace no_trace;
+static struct path_gap gap;
+static struct path_way way;
+static struct path_steps steps;
+static struct lua_objects *objects;
+
+static struct path_context context(void)
+{
+	return (struct path_context){
+		.numbers = &numbers,
+		.trace = &no_trace,
+		.layout = &layout,
+		.objects = objects,
+		.calls = &calls,
+		.frames = &frames,
+	};
+}
+
+static int begin(void **state)
+{
+	static const struct bytecode callee[] = { { BC_FUNCF, .a = 4 },
+						  { .op = BC_MOV },
+						  { BC_RET0, .c = 1 } };
+
+	(void)state;
+	make_bytecodes(&protos[1], &layout, CALLEE, bytes[1], AFTER_HEADER, callee, 3);
+	make_bytecodes(&protos[2], &layout, OTHER, bytes[2], AFTER_HEADER, callee, 3);
+	calls = (struct trace_calls){ 0 };
+	memset(traces, 0, sizeof(traces));
+	gap = (struct path_gap){ 0 };
+	way = (struct path_way){ 0 };
+	frames = (struct path_frames){ 0 };
+	path_frames_add(&frames,
+			&(struct path_frame){ .proto = &protos[0], .up = -1, .base_slot = BASE_SLOT });
+	objects = lua_objects_new();
+	assert_non_null(objects);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	path_frames_clear(&frames);
+	lua_objects_free(objects);
+	return 0;
+}
+
+static void set_main(const struct bytecode *bytecodes, uint32_t count)
+{
+	assert_in_range(count, 1, BYTECODES_MAX);
+	make_bytecodes(&protos[0], &layout, MAIN, bytes[0], AFTER_HEADER, bytecodes, count);
+}
+
+#define SET_MAIN(...) \
+	set_main((const struct bytecode[]){ __VA_ARGS__ }, \
+		 sizeof((const struct bytecode[]){ __VA_ARGS__ }) / sizeof(struct bytecode))
+
+/* The pc of a bytecode of one of the three functions. */
+static uint64_t pc_of(unsigned proto, unsigned index)
+{
+	return protos[proto].bc + index * BYTECODE_SIZE;
+}
+
+static void go(int32_t frame, uint64_t pc)
+{
+	way.points[way.count++] = (struct path_point){ .frame = frame, .pc = pc };
+}
+
+static void find(void)
+{
+	struct path_context all = context();
+
+	path_steps_find(&all, &gap, &way, &steps);
+}
+
+/* The steps from one bytecode of MAIN, as if recording had begun there. */
+static void find_from(unsigned index)
+{
+	way.count = 0;
+	go(START, pc_of(0, index));
+	find();
+}
+
+static void expect_step(size_t index, int32_t frame, uint64_t pc, unsigned cost)
+{
+	assert_in_range(index, 0, steps.count - 1);
+	assert_int_equal(steps.step[index].point.frame, frame);
+	assert_int_equal(steps.step[index].point.pc, pc);
+	assert_int_equal(steps.step[index].cost, cost);
+}
+
+/* The step enters this function, called from the start frame at pc. */
+static const struct path_frame *expect_call(size_t index, unsigned proto, uint64_t pc, unsigned cost)
+{
+	const struct path_frame *frame;
+
+	assert_in_range(index, 0, steps.count - 1);
+	frame = &frames.frame[steps.step[index].point.frame];
+	assert_ptr_equal(frame->proto, &protos[proto]);
+	assert_int_equal(frame->up, START);
+	assert_int_equal(frame->call_pc, pc);
+	assert_false(frame->by_continuation);
+	expect_step(index, steps.step[index].point.frame, pc_of(proto, 0), cost);
+	return frame;
+}
+
+/*---- Jumps ----*/
+
+static void most_bytecodes_lead_to_the_next(void **state)
+{
+	(void)state;
+	SET_MAIN({ .op = BC_FUNCF }, { .op = BC_MOV }, { .op = BC_ADDVV },
+		 { BC_LOOP, .b = JUMP, .c = FORWARDS }, { .op = BC_TGETS });
+	for (unsigned i = 0; i < 5; i++) {
+		find_from(i);
+		assert_int_equal(steps.count, 1);
+		expect_step(0, START, pc_of(0, i + 1), 0);
+		assert_int_equal(steps.step[0].checks, 0);
+	}
+	/* There is none outside the function. */
+	find_from(5);
+	assert_int_equal(steps.count, 0);
+}
+
+static void jumps_lead_to_their_targets(void **state)
+{
+	(void)state;
+	SET_MAIN({ .op = BC_MOV }, { BC_JMP, .b = JUMP, .c = FORWARDS },
+		 { BC_UCLO, .b = JUMP, .c = FORWARDS }, { BC_ISNEXT, .b = JUMP, .c = FORWARDS },
+		 { BC_JMP, .b = JUMP - 1, .c = UINT8_MAX - 3 });
+	for (unsigned i = 1; i < 4; i++) {
+		find_from(i);
+		assert_int_equal(steps.count, 1);
+		expect_step(0, START, pc_of(0, i + 1 + FORWARDS), 0);
+	}
+	/* Backwards, to the first one. */
+	find_from(4);
+	assert_int_equal(steps.count, 1);
+	expect_step(0, START, pc_of(0, 1), 0);
+}
+
+static void iterators_go_on_or_end(void **state)
+{
+	(void)state;
+	SET_MAIN({ BC_ITERL, .b = JUMP, .c = FORWARDS }, { BC_IITERL, .b = JUMP, .c = FORWARDS });
+	for (unsigned i = 0; i < 2; i++) {
+		find_from(i);
+		assert_int_equal(steps.count, 2);
+		expect_step(0, START, pc_of(0, i + 1 + FORWARDS), 0);
+		expect_step(1, START, pc_of(0, i + 1), 0);
+	}
+}
+
+/* A guarded comparison takes a snapshot: one between two snapshots is unlikely. */
+static void comparisons_and_loops_have_two_targets(void **state)
+{
+	static const enum bytecode_op comparisons[] = { BC_ISLT, BC_ISGT, BC_ISEQV, BC_ISNEP };
+	static const enum bytecode_op loops[] = { BC_FORI, BC_JFORI, BC_FORL, BC_IFORL };
+	struct path_context all = context();
+	uint64_t pcs[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		SET_MAIN({ .op = BC_MOV }, { .op = comparisons[i] }, { BC_JMP, .b = JUMP, .c = FORWARDS });
+		find_from(1);
+		assert_int_equal(steps.count, 2);
+		expect_step(0, START, pc_of(0, 3), COST_COMPARISON);
+		expect_step(1, START, pc_of(0, 3 + FORWARDS), COST_COMPARISON);
+		assert_true(path_branch(&all, &way.points[0], pcs));
+		assert_int_equal(pcs[0], pc_of(0, 3));
+		assert_int_equal(pcs[1], pc_of(0, 3 + FORWARDS));
+		SET_MAIN({ .op = BC_MOV }, { loops[i], .b = JUMP, .c = FORWARDS });
+		find_from(1);
+		assert_int_equal(steps.count, 2);
+		expect_step(0, START, pc_of(0, 2), COST_COMPARISON);
+		expect_step(1, START, pc_of(0, 2 + FORWARDS), COST_COMPARISON);
+		assert_true(path_branch(&all, &way.points[0], pcs));
+		assert_int_equal(pcs[1], pc_of(0, 2 + FORWARDS));
+		/* What is behind a comparison is its jump, or it is none. */
+		SET_MAIN({ .op = comparisons[i] }, { .op = BC_MOV });
+		find_from(0);
+		assert_int_equal(steps.count, 1);
+		assert_false(path_branch(&all, &way.points[0], pcs));
+		SET_MAIN({ .op = comparisons[i] });
+		find_from(0);
+		assert_false(path_branch(&all, &way.points[0], pcs));
+	}
+	/* Loops that no trace has taken over decide nothing. */
+	SET_MAIN({ BC_LOOP, .b = JUMP, .c = FORWARDS }, { .op = BC_ISTC });
+	find_from(0);
+	assert_false(path_branch(&all, &way.points[0], pcs));
+	find_from(1);
+	assert_false(path_branch(&all, &way.points[0], pcs));
+}
+
+static void a_bytecode_that_a_trace_replaced_is_the_one_before(void **state)
+{
+	const struct bytecode jump = { BC_ITERL, .b = JUMP, .c = FORWARDS };
+	static const enum bytecode_op replaced[] = { BC_JFORL, BC_JITERL, BC_JLOOP };
+
+	(void)state;
+	root_trace.startins = bytecode_word(&layout, &jump);
+	for (unsigned i = 0; i < 3; i++) {
+		traces[2] = &root_trace;
+		SET_MAIN({ replaced[i], .c = 2 }, { replaced[i], .c = 3 }, { replaced[i], .c = TRACES },
+			 { BC_JMP, .c = 2, .b = JUMP });
+		find_from(0);
+		assert_int_equal(steps.count, 2);
+		expect_step(0, START, pc_of(0, 1 + FORWARDS), 0);
+		/* Which one that was is not known. */
+		find_from(1);
+		assert_int_equal(steps.count, 0);
+		find_from(2);
+		assert_int_equal(steps.count, 0);
+	}
+}
+
+/*---- Tests ----*/
+
+/* The steps of the test at the end of MAIN, after all that is before it. */
+static void find_test(unsigned count)
+{
+	way.count = 0;
+	for (unsigned i = 0; i < count; i++)
+		go(START, pc_of(0, i));
+	find();
+}
+
+enum truth { UNKNOWN, FALSE, TRUE };
+
+/* The test jumps (to the next bytecode, which is the jump) if the slot is as it wants. */
+static void expect_test(unsigned count, enum truth truth, bool jumps_if_true)
+{
+	bool jumps = truth == UNKNOWN || (truth == TRUE) == jumps_if_true;
+	bool falls = truth == UNKNOWN || (truth == TRUE) != jumps_if_true;
+
+	assert_int_equal(steps.count, (size_t)jumps + falls);
+	if (falls)
+		expect_step(0, START, pc_of(0, count + 1), 0);
+	if (jumps)
+		expect_step(falls, START, pc_of(0, count), 0);
+}
+
+static void tests_of_constants_have_one_way(void **state)
+{
+	static const struct {
+		struct bytecode set;
+		enum truth truth;
+	} known[] = {
+		{ { BC_KPRI, .a = 5, .c = 0 }, FALSE },
+		{ { BC_KPRI, .a = 5, .c = 1 }, FALSE },
+		{ { BC_KPRI, .a = 5, .c = 2 }, TRUE },
+		{ { BC_KSTR, .a = 5 }, TRUE },
+		{ { BC_KCDATA, .a = 5 }, TRUE },
+		{ { BC_KSHORT, .a = 5 }, TRUE },
+		{ { BC_KNUM, .a = 5 }, TRUE },
+		{ { BC_FNEW, .a = 5 }, TRUE },
+		{ { BC_TNEW, .a = 5 }, TRUE },
+		{ { BC_TDUP, .a = 5 }, TRUE },
+		{ { BC_MOV, .a = 5, .c = 1 }, UNKNOWN },
+		{ { BC_KSTR, .a = 4 }, UNKNOWN },
+		{ { BC_KNIL, .a = 5, .c = 6 }, UNKNOWN },
+	};
+	static const struct {
+		enum bytecode_op op;
+		bool jumps_if_true;
+	} tests[] = { { BC_IST, true }, { BC_ISTC, true }, { BC_ISF, false }, { BC_ISFC, false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		for (size_t j = 0; j < 4; j++) {
+			const struct bytecode test = { tests[j].op, .a = 9, .c = 5 },
+					      jump = { BC_JMP, .b = JUMP };
+
+			SET_MAIN(known[i].set, { BC_MOV, .a = 6, .c = 5 }, test, jump);
+			find_test(3);
+			expect_test(3, known[i].truth, tests[j].jumps_if_true);
+			/* Set again, to what is not known. */
+			SET_MAIN(known[i].set, { BC_UGET, .a = 5 }, test, jump);
+			find_test(3);
+			expect_test(3, UNKNOWN, tests[j].jumps_if_true);
+			/* A call may change its own slots and those above. */
+			SET_MAIN(known[i].set, { BC_CALL, .a = 5 }, test, jump);
+			find_test(3);
+			expect_test(3, UNKNOWN, tests[j].jumps_if_true);
+			SET_MAIN(known[i].set, { BC_CALL, .a = 6 }, test, jump);
+			find_test(3);
+			expect_test(3, known[i].truth, tests[j].jumps_if_true);
+			SET_MAIN(known[i].set, test, jump);
+			find_from(1);
+			expect_test(2, UNKNOWN, tests[j].jumps_if_true);
+		}
+}
+
+/* MAIN tests what CALLEE, which it has called, returned. */
+static void find_returned(const struct bytecode *callee, uint32_t count)
+{
+	const struct path_frame called = { .proto = &protos[1], .up = START, .call_pc = pc_of(0, 0) };
+	int32_t frame = path_frames_add(&frames, &called);
+
+	SET_MAIN({ BC_CALL, .a = 5 }, { BC_IST, .c = 5 }, { BC_JMP, .b = JUMP });
+	make_bytecodes(&protos[1], &layout, CALLEE, bytes[1], AFTER_HEADER, callee, count);
+	way.count = 0;
+	go(START, pc_of(0, 0));
+	for (uint32_t i = 0; i < count; i++)
+		go(frame, pc_of(1, i));
+	go(START, pc_of(0, 1));
+	find();
+}
+
+static void tests_of_returned_constants_have_one_way(void **state)
+{
+	(void)state;
+	find_returned((const struct bytecode[]){ { BC_KPRI, .a = 7, .c = 2 }, { BC_RET1, .a = 7, .c = 2 } },
+		      2);
+	expect_test(2, TRUE, true);
+	find_returned((const struct bytecode[]){ { BC_KPRI, .a = 7, .c = 1 }, { BC_RET1, .a = 7, .c = 2 } },
+		      2);
+	expect_test(2, FALSE, true);
+	find_returned((const struct bytecode[]){ { BC_KPRI, .a = 6, .c = 1 }, { BC_RET1, .a = 7, .c = 2 } },
+		      2);
+	expect_test(2, UNKNOWN, true);
+	find_returned((const struct bytecode[]){ { BC_KPRI, .a = 7, .c = 2 }, { BC_RET0, .c = 1 } }, 2);
+	expect_test(2, FALSE, true);
+	find_returned((const struct bytecode[]){ { BC_KPRI, .a = 7, .c = 2 }, { BC_RET, .a = 7, .c = 3 } },
+		      2);
+	expect_test(2, UNKNOWN, true);
+}
+
+/*---- Calls ----*/
+
+static void set_call(void)
+{
+	SET_MAIN({ .op = BC_FUNCF }, { BC_CALL, .a = CALL_SLOT, .b = 1, .c = 1 }, { .op = BC_MOV });
+}
+
+static void an_unknown_call_is_of_a_builtin(void **state)
+{
+	static const enum bytecode_op ops[] = { BC_CALL, BC_CALLM, BC_ITERC, BC_ITERN };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		SET_MAIN({ .op = ops[i] }, { .op = BC_MOV });
+		calls.has_builtin = false;
+		find_from(0);
+		assert_int_equal(steps.count, 1);
+		expect_step(0, START, pc_of(0, 1), COST_GUESSED_CALL);
+		calls.has_builtin = true;
+		find_from(0);
+		assert_int_equal(steps.count, 1);
+		expect_step(0, START, pc_of(0, 1), 0);
+	}
+}
+
+static void a_call_that_a_snapshot_shows_is_likely(void **state)
+{
+	const struct path_frame *frame;
+
+	(void)state;
+	set_call();
+	calls.calls[0] = (struct trace_call){ pc_of(0, 2), &protos[2] };
+	calls.calls[1] = (struct trace_call){ pc_of(0, 1), &protos[1] };
+	calls.call_count = 2;
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	frame = expect_call(0, 1, pc_of(0, 1), 0);
+	assert_int_equal(frame->base_slot, BASE_SLOT + CALL_SLOT + 2);
+	assert_int_equal(frame->function, 0);
+	expect_step(1, START, pc_of(0, 2), COST_UNEXPECTED_CALL + COST_GUESSED_CALL);
+	/* A second one is unlikely. */
+	calls.calls[0].pc = pc_of(0, 1);
+	find_from(1);
+	assert_int_equal(steps.count, 3);
+	expect_call(0, 2, pc_of(0, 1), 0);
+	expect_call(1, 1, pc_of(0, 1), COST_UNEXPECTED_CALL);
+}
+
+static void slots_of_a_called_function_may_be_unknown(void **state)
+{
+	const struct path_frame *frame;
+
+	(void)state;
+	set_call();
+	calls.calls[0] = (struct trace_call){ pc_of(0, 1), &protos[1] };
+	calls.call_count = 1;
+	protos[1].flags = PROTO_VARARG;
+	find_from(1);
+	frame = expect_call(0, 1, pc_of(0, 1), 0);
+	assert_int_equal(frame->base_slot, 0);
+	protos[1].flags = (uint8_t)~PROTO_VARARG;
+	frames.frame[START].base_slot = 0;
+	find_from(1);
+	frame = expect_call(0, 1, pc_of(0, 1), 0);
+	assert_int_equal(frame->base_slot, 0);
+	/* As many as there are, and one more. */
+	frames.frame[START].base_slot = 255 - CALL_SLOT - 2;
+	find_from(1);
+	frame = expect_call(0, 1, pc_of(0, 1), 0);
+	assert_int_equal(frame->base_slot, 255);
+	frames.frame[START].base_slot++;
+	find_from(1);
+	frame = expect_call(0, 1, pc_of(0, 1), 0);
+	assert_int_equal(frame->base_slot, 0);
+}
+
+static void a_checked_function_is_called_and_its_check_used(void **state)
+{
+	(void)state;
+	set_call();
+	calls.checks[0] = (struct trace_check){ 0x8001, &protos[2] };
+	calls.checks[1] = (struct trace_check){ 0x8002, NULL };
+	calls.checks[2] = (struct trace_check){ 0x8003, &protos[1] };
+	calls.check_count = 3;
+	gap.first_check = 1;
+	gap.end_check = 3;
+	way.checks = 1;
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 1, pc_of(0, 1), 0);
+	assert_int_equal(steps.step[0].checks, 3);
+	expect_step(1, START, pc_of(0, 2), COST_GUESSED_CALL);
+	assert_int_equal(steps.step[1].checks, 0);
+	/* The check is of what a snapshot shows, too. */
+	calls.calls[0] = (struct trace_call){ pc_of(0, 1), &protos[1] };
+	calls.call_count = 1;
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 1, pc_of(0, 1), 0);
+	expect_step(1, START, pc_of(0, 2), COST_UNEXPECTED_CALL + COST_GUESSED_CALL);
+	calls.call_count = 0;
+	/* It is used, or comes later. */
+	way.checks = 3;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+	way.checks = 1;
+	gap.end_check = 2;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
+}
+
+static void a_checked_function_that_runs_already_is_less_likely(void **state)
+{
+	(void)state;
+	set_call();
+	calls.checks[0] = (struct trace_check){ 0x8001, &protos[0] };
+	calls.check_count = 1;
+	gap.end_check = 1;
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 0, pc_of(0, 1), COST_GUESSED_CALL);
+	assert_int_equal(steps.step[0].checks, 1);
+}
+
+/* The goal's frame: CALLEE, called at a bytecode of MAIN. */
+static int32_t set_goal(const struct proto *proto, unsigned call)
+{
+	const struct path_frame frame = { .proto = proto, .up = START, .call_pc = pc_of(0, call) };
+
+	gap.goal = (struct path_goal){ .exists = true };
+	gap.goal.point = (struct path_point){ .frame = path_frames_add(&frames, &frame), .pc = pc_of(1, 1) };
+	return gap.goal.point.frame;
+}
+
+static void the_goal_shows_a_call(void **state)
+{
+	int32_t goal;
+
+	(void)state;
+	set_call();
+	goal = set_goal(&protos[1], 1);
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	expect_step(0, goal, pc_of(1, 0), 0);
+	assert_int_equal(steps.step[0].checks, 0);
+	expect_step(1, START, pc_of(0, 2), COST_UNEXPECTED_CALL + COST_GUESSED_CALL);
+	/* Its check is used; one of another function makes that less likely. */
+	calls.checks[0] = (struct trace_check){ 0x8001, &protos[1] };
+	calls.check_count = 1;
+	gap.end_check = 1;
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	expect_step(0, goal, pc_of(1, 0), 0);
+	assert_int_equal(steps.step[0].checks, 1);
+	calls.checks[0].callee = &protos[2];
+	find_from(1);
+	assert_int_equal(steps.count, 3);
+	expect_step(0, goal, pc_of(1, 0), 0);
+	assert_int_equal(steps.step[0].checks, 0);
+	expect_call(1, 2, pc_of(0, 1), COST_UNEXPECTED_CALL);
+	assert_int_equal(steps.step[1].checks, 1);
+	gap.end_check = 0;
+	/* The call is elsewhere, or where the goal is does not matter, or there is none. */
+	frames.frame[goal].call_pc = pc_of(0, 2);
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+	frames.frame[goal].call_pc = pc_of(0, 1);
+	gap.goal.any_frame = true;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+	gap.goal.any_frame = false;
+	gap.goal.exists = false;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+}
+
+/* pcall and the like have no bytecode: what they call is entered. */
+static void the_goal_shows_what_a_builtin_calls(void **state)
+{
+	struct path_frame inner = { .proto = &protos[1] };
+	int32_t pcall, called;
+
+	(void)state;
+	set_call();
+	pcall = set_goal(NULL, 1);
+	inner.up = pcall;
+	called = path_frames_add(&frames, &inner);
+	gap.goal.point.frame = called;
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	expect_step(0, called, pc_of(1, 0), 0);
+	expect_step(1, START, pc_of(0, 2), COST_UNEXPECTED_CALL + COST_GUESSED_CALL);
+	/* What that calls is not entered yet. */
+	inner = (struct path_frame){ .proto = &protos[2], .up = called, .call_pc = pc_of(1, 1) };
+	gap.goal.point.frame = path_frames_add(&frames, &inner);
+	find_from(1);
+	expect_step(0, called, pc_of(1, 0), 0);
+	frames.frame[called].proto = NULL;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+	/* The builtin itself is the goal. */
+	gap.goal.point.frame = pcall;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+}
+
+static void a_metamethod_is_entered_if_the_goal_shows_it(void **state)
+{
+	int32_t goal;
+
+	(void)state;
+	SET_MAIN({ .op = BC_MOV }, { .op = BC_TGETV }, { .op = BC_MOV });
+	goal = set_goal(&protos[1], 1);
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	expect_step(0, goal, pc_of(1, 0), 0);
+	expect_step(1, START, pc_of(0, 2), 0);
+	find_from(0);
+	assert_int_equal(steps.count, 1);
+}
+
+static void the_only_candidate_is_guessed(void **state)
+{
+	(void)state;
+	set_call();
+	calls.callees[0] = &protos[1];
+	calls.callee_count = 1;
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
+	expect_call(1, 1, pc_of(0, 1), COST_GUESSED_CALL);
+	/* Not if there are two, or if it runs already. */
+	calls.callees[1] = &protos[2];
+	calls.callee_count = 2;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+	calls.callees[0] = &protos[0];
+	calls.callee_count = 1;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+	/* Nor if the callee is known. */
+	calls.callees[0] = &protos[1];
+	calls.calls[0] = (struct trace_call){ pc_of(0, 1), &protos[2] };
+	calls.call_count = 1;
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 2, pc_of(0, 1), 0);
+}
+
+static void a_tail_call_takes_its_callers_place(void **state)
+{
+	static const enum bytecode_op ops[] = { BC_CALLT, BC_CALLMT };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct path_frame below = { .proto = &protos[2], .up = -1 };
+		const struct path_frame *frame;
+
+		frames.frame[START].up = path_frames_add(&frames, &below);
+		frames.frame[START].call_pc = pc_of(2, 0);
+		SET_MAIN({ .op = BC_MOV }, { ops[i], .a = CALL_SLOT });
+		calls.calls[0] = (struct trace_call){ pc_of(0, 1), &protos[1] };
+		calls.call_count = 1;
+		find_from(1);
+		assert_int_equal(steps.count, 2);
+		frame = &frames.frame[steps.step[0].point.frame];
+		assert_ptr_equal(frame->proto, &protos[1]);
+		assert_int_equal(frame->up, frames.frame[START].up);
+		assert_int_equal(frame->call_pc, pc_of(2, 0));
+		assert_int_equal(frame->base_slot, BASE_SLOT);
+		expect_step(0, steps.step[0].point.frame, pc_of(1, 0), 0);
+		/* A builtin returns at once. */
+		expect_step(1, frames.frame[START].up, pc_of(2, 1), 0);
+	}
+}
+
+/*---- Returns ----*/
+
+static void a_return_leads_behind_the_call(void **state)
+{
+	static const enum bytecode_op ops[] = { BC_RETM, BC_RET, BC_RET0, BC_RET1 };
+	struct path_context all = context();
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		const struct bytecode callee[] = { { .op = BC_MOV }, { .op = ops[i] } };
+		const struct path_frame called = { .proto = &protos[1], .up = START, .call_pc = pc_of(0, 1) };
+
+		set_call();
+		make_bytecodes(&protos[1], &layout, CALLEE, bytes[1], AFTER_HEADER, callee, 2);
+		way.count = 0;
+		go(path_frames_add(&frames, &called), pc_of(1, 1));
+		find();
+		assert_int_equal(steps.count, 1);
+		expect_step(0, START, pc_of(0, 2), 0);
+		assert_true(path_returns(&all, &way.points[0]));
+		way.points[0].pc = pc_of(1, 0);
+		assert_false(path_returns(&all, &way.points[0]));
+		way.points[0].pc = pc_of(1, 2);
+		assert_false(path_returns(&all, &way.points[0]));
+		/* Nothing tells where the start frame returns to. */
+		SET_MAIN({ .op = ops[i] });
+		find_from(0);
+		assert_int_equal(steps.count, 0);
+	}
+}
+
+/* pcall returns where it was called. */
+static void a_return_passes_builtins(void **state)
+{
+	struct path_frame pcall = { .up = START, .call_pc = pc_of(0, 1) };
+	struct path_frame called = { .proto = &protos[1] };
+
+	(void)state;
+	set_call();
+	called.up = path_frames_add(&frames, &pcall);
+	pcall.up = called.up;
+	pcall.call_pc = 0;
+	called.up = path_frames_add(&frames, &pcall);
+	way.count = 0;
+	go(path_frames_add(&frames, &called), pc_of(1, 2));
+	find();
+	assert_int_equal(steps.count, 1);
+	expect_step(0, START, pc_of(0, 2), 0);
+	/* Below is nothing else. */
+	frames.frame[pcall.up].up = -1;
+	find();
+	assert_int_equal(steps.count, 0);
+}
+
+/* The continuation of a comparison's metamethod decides its branch. */
+static void a_metamethod_returns_into_its_bytecode(void **state)
+{
+	struct path_frame called = { .proto = &protos[1], .up = START, .call_pc = pc_of(0, 1) };
+	int32_t frame;
+
+	(void)state;
+	SET_MAIN({ .op = BC_MOV }, { .op = BC_ISLT }, { BC_JMP, .b = JUMP, .c = FORWARDS },
+		 { .op = BC_ADDVV });
+	called.by_continuation = true;
+	frame = path_frames_add(&frames, &called);
+	go(frame, pc_of(1, 2));
+	find();
+	assert_int_equal(steps.count, 2);
+	expect_step(0, START, pc_of(0, 3), 0);
+	expect_step(1, START, pc_of(0, 3 + FORWARDS), 0);
+	frames.frame[frame].call_pc = pc_of(0, 3);
+	find();
+	assert_int_equal(steps.count, 1);
+	expect_step(0, START, pc_of(0, 4), 0);
+}
+
+static void steps_are_bounded(void **state)
+{
+	(void)state;
+	set_call();
+	for (size_t i = 0; i < MANY_STEPS; i++)
+		calls.calls[i] = (struct trace_call){ pc_of(0, 1), &protos[1 + i % 2] };
+	calls.call_count = MANY_STEPS;
+	find_from(1);
+	assert_int_equal(steps.count, PATH_STEPS_MAX);
+}
+
+/*---- Frames ----*/
+
+static void frames_are_the_same_by_functions_and_calls(void **state)
+{
+	const struct path_frame called = { .proto = &protos[1], .up = START, .call_pc = 4 };
+	int32_t one, same, other;
+
+	(void)state;
+	one = path_frames_add(&frames, &called);
+	same = path_frames_add(&frames, &called);
+	other = path_frames_add(&frames, &called);
+	assert_int_equal(one, 1);
+	assert_int_equal(frames.count, 4);
+	assert_true(path_frames_are_same(&frames, one, one));
+	assert_true(path_frames_are_same(&frames, one, same));
+	assert_false(path_frames_are_same(&frames, one, START));
+	assert_false(path_frames_are_same(&frames, START, one));
+	assert_false(path_frames_are_same(&frames, one, -1));
+	assert_false(path_frames_are_same(&frames, -1, one));
+	assert_true(path_frames_are_same(&frames, -1, -1));
+	frames.frame[other].call_pc = 8;
+	assert_false(path_frames_are_same(&frames, one, other));
+	frames.frame[other].call_pc = 4;
+	frames.frame[other].proto = &protos[2];
+	assert_false(path_frames_are_same(&frames, one, other));
+	/* With other callers, and as start frames, which nothing called. */
+	frames.frame[other] = (struct path_frame){ .proto = &protos[1], .up = same, .call_pc = 4 };
+	assert_false(path_frames_are_same(&frames, one, other));
+	frames.frame[one].up = frames.frame[same].up = -1;
+	frames.frame[one].call_pc = 99;
+	assert_true(path_frames_are_same(&frames, one, same));
+}
+
+static void callers_run_too(void **state)
+{
+	const struct path_frame called = { .proto = &protos[1], .up = START };
+	int32_t frame;
+
+	(void)state;
+	frame = path_frames_add(&frames, &called);
+	assert_true(path_frames_is_running(&frames, frame, &protos[1]));
+	assert_true(path_frames_is_running(&frames, frame, &protos[0]));
+	assert_false(path_frames_is_running(&frames, frame, &protos[2]));
+	assert_false(path_frames_is_running(&frames, START, &protos[1]));
+	assert_false(path_frames_is_running(&frames, -1, &protos[0]));
+}
+
+static void frames_are_bounded(void **state)
+{
+	enum { FRAMES_MAX = 1 << 16 };
+	const struct path_frame frame = { .proto = &protos[2], .up = START };
+
+	(void)state;
+	while (frames.count < FRAMES_MAX) {
+		int32_t next = (int32_t)frames.count;
+
+		assert_int_equal(path_frames_add(&frames, &frame), next);
+	}
+	assert_int_equal(path_frames_add(&frames, &frame), -1);
+	assert_int_equal(frames.count, FRAMES_MAX);
+	/* Then no function is entered. */
+	set_call();
+	calls.calls[0] = (struct trace_call){ pc_of(0, 1), &protos[1] };
+	calls.call_count = 1;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+	path_frames_clear(&frames);
+	assert_int_equal(frames.count, 0);
+	assert_null(frames.frame);
+}
+
+/*---- Known calls and checks ----*/
+
+static void each_call_is_known_once(void **state)
+{
+	(void)state;
+	trace_calls_add(&calls, 4, &protos[1]);
+	trace_calls_add(&calls, 4, &protos[1]);
+	assert_int_equal(calls.call_count, 1);
+	trace_calls_add(&calls, 8, &protos[1]);
+	trace_calls_add(&calls, 4, &protos[2]);
+	trace_calls_add(&calls, 0, &protos[2]);
+	trace_calls_add(&calls, 12, NULL);
+	assert_int_equal(calls.call_count, 3);
+	assert_int_equal(calls.calls[1].pc, 8);
+	assert_ptr_equal(calls.calls[2].callee, &protos[2]);
+	for (uint64_t pc = 16; pc < 16 + 2 * TRACE_CALLS_MAX; pc++)
+		trace_calls_add(&calls, pc, &protos[1]);
+	assert_int_equal(calls.call_count, TRACE_CALLS_MAX);
+	assert_int_equal(calls.calls[TRACE_CALLS_MAX - 1].pc, 16 + TRACE_CALLS_MAX - 4);
+}
+
+static void checks_are_those_of_the_instructions(void **state)
+{
+	uint32_t first, last;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++)
+		calls.checks[i].ref = 0x8010 + 0x10 * i;
+	calls.check_count = 3;
+	trace_calls_checks(&calls, 0x8010, 0x8020, &first, &last);
+	assert_int_equal(first, 0);
+	assert_int_equal(last, 1);
+	trace_calls_checks(&calls, 0x8011, 0x8031, &first, &last);
+	assert_int_equal(first, 1);
+	assert_int_equal(last, 3);
+	trace_calls_checks(&calls, 0x8031, 0x8040, &first, &last);
+	assert_int_equal(first, 3);
+	assert_int_equal(last, 3);
+	trace_calls_checks(&calls, 0x8000, 0x8010, &first, &last);
+	assert_int_equal(first, 0);
+	assert_int_equal(last, 0);
+}
+
+/*---- Ways ----*/
+
+static struct path_candidate *candidates;
+
+/* Search from a bytecode of MAIN to another one. */
+static size_t search(unsigned from, unsigned to)
+{
+	struct path_context all = context();
+	struct path_start start = { .point = { .frame = START, .pc = pc_of(0, from) } };
+
+	if (!candidates)
+		candidates = calloc(PATH_CANDIDATES_MAX, sizeof(*candidates));
+	assert_non_null(candidates);
+	gap.goal.exists = true;
+	gap.goal.point = (struct path_point){ .frame = START, .pc = pc_of(0, to) };
+	return path_search(&all, &gap, &start, candidates);
+}
+
+/* The bytecodes of MAIN on the way. */
+static void expect_way(size_t candidate, unsigned cost, const char *wanted)
+{
+	const struct path_way *found = &candidates[candidate].way;
+	char text[256] = "";
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < found->count; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%d", i ? " " : "",
+				       found->points[i].frame == START
+					       ? (int)((found->points[i].pc - protos[0].bc) / BYTECODE_SIZE)
+					       : -1);
+	assert_string_equal(text, wanted);
+	assert_int_equal(candidates[candidate].cost, cost);
+}
+
+static void a_straight_way_is_the_only_one(void **state)
+{
+	(void)state;
+	SET_MAIN({ .op = BC_MOV }, { .op = BC_MOV }, { BC_JMP, .b = JUMP, .c = 1 }, { .op = BC_MOV },
+		 { .op = BC_MOV });
+	assert_int_equal(search(0, 4), 1);
+	expect_way(0, 0, "0 1 2");
+	assert_false(candidates[0].at_branch);
+	assert_int_equal(search(1, 3), 0);
+	gap.goal.is_end = true;
+	assert_int_equal(search(0, 4), 1);
+	expect_way(0, 0, "0 1 2 4");
+	gap.goal.is_end = false;
+}
+
+static void the_end_of_a_way_may_be_a_branch(void **state)
+{
+	(void)state;
+	SET_MAIN({ .op = BC_MOV }, { .op = BC_ISLT }, { BC_JMP, .b = JUMP, .c = FORWARDS }, { .op = BC_MOV },
+		 { .op = BC_MOV }, { .op = BC_MOV }, { .op = BC_MOV }, { .op = BC_MOV });
+	/* The snapshot is of the target that was not taken. */
+	assert_int_equal(search(0, 7), 1);
+	assert_true(candidates[0].at_branch);
+	expect_way(0, 0, "0 1");
+	assert_int_equal(search(0, 3), 1);
+	assert_true(candidates[0].at_branch);
+	expect_way(0, 0, "0 1");
+	/* Already the first bytecode may be that branch. */
+	assert_int_equal(search(1, 7), 1);
+	assert_true(candidates[0].at_branch);
+	expect_way(0, 0, "1");
+	/* Behind it the way costs more. */
+	assert_int_equal(search(0, 5), 1);
+	assert_false(candidates[0].at_branch);
+	expect_way(0, COST_COMPARISON, "0 1 3 4");
+}
+
+static void ways_are_found_by_their_costs(void **state)
+{
+	(void)state;
+	/* One of both branches is followed by a second one. */
+	SET_MAIN({ BC_IST, .c = 3 }, { BC_JMP, .b = JUMP, .c = 3 }, { .op = BC_ISLT },
+		 { BC_JMP, .b = JUMP, .c = 1 }, { .op = BC_MOV }, { .op = BC_MOV }, { .op = BC_MOV });
+	assert_int_equal(search(0, 6), 3);
+	expect_way(0, 0, "0 1 5");
+	expect_way(1, COST_COMPARISON, "0 2 4 5");
+	expect_way(2, COST_COMPARISON, "0 2 5");
+}
+
+static void a_way_leaves_a_branch_to_the_taken_target(void **state)
+{
+	struct path_context all = context();
+	struct path_start start = { .at_branch = true };
+
+	(void)state;
+	SET_MAIN({ .op = BC_ISLT }, { BC_JMP, .b = JUMP, .c = 1 }, { .op = BC_MOV }, { .op = BC_MOV },
+		 { .op = BC_MOV });
+	assert_int_equal(search(3, 4), 1);
+	start.point = (struct path_point){ .frame = START, .pc = pc_of(0, 0) };
+	start.not_taken = pc_of(0, 2);
+	assert_int_equal(path_search(&all, &gap, &start, candidates), 1);
+	expect_way(0, 0, "0 3");
+	start.not_taken = pc_of(0, 3);
+	assert_int_equal(path_search(&all, &gap, &start, candidates), 1);
+	expect_way(0, 0, "0 2 3");
+	/* Both lead to the same place. */
+	SET_MAIN({ .op = BC_ISLT }, { BC_JMP, .b = JUMP, .c = 0 }, { .op = BC_MOV }, { .op = BC_MOV },
+		 { .op = BC_MOV });
+	start.not_taken = pc_of(0, 2);
+	assert_int_equal(path_search(&all, &gap, &start, candidates), 2);
+	expect_way(0, 0, "0 2 3");
+}
+
+static void ways_do_not_go_in_circles(void **state)
+{
+	(void)state;
+	SET_MAIN({ .op = BC_MOV }, { BC_ITERL, .b = JUMP - 1, .c = UINT8_MAX - 1 }, { .op = BC_MOV },
+		 { .op = BC_MOV });
+	assert_int_equal(search(0, 3), 1);
+	expect_way(0, 0, "0 1 2");
+	SET_MAIN({ BC_JMP, .b = JUMP - 1, .c = UINT8_MAX }, { .op = BC_MOV });
+	assert_int_equal(search(0, 1), 0);
+}
+
+static void only_the_pc_of_a_goal_may_matter(void **state)
+{
+	const struct path_frame elsewhere = { .proto = &protos[2], .up = -1 };
+	struct path_context all = context();
+	struct path_start start = { .point = { .frame = START } };
+
+	(void)state;
+	SET_MAIN({ .op = BC_MOV }, { .op = BC_MOV }, { .op = BC_ISLT }, { BC_JMP, .b = JUMP, .c = FORWARDS });
+	assert_int_equal(search(0, 1), 1);
+	start.point.pc = pc_of(0, 0);
+	gap.goal.point.frame = path_frames_add(&frames, &elsewhere);
+	assert_int_equal(path_search(&all, &gap, &start, candidates), 0);
+	gap.goal.any_frame = true;
+	assert_int_equal(path_search(&all, &gap, &start, candidates), 1);
+	expect_way(0, 0, "0");
+	/* Then a branch is no end of the way. */
+	gap.goal.point.pc = pc_of(0, 4 + FORWARDS);
+	assert_int_equal(path_search(&all, &gap, &start, candidates), 1);
+	expect_way(0, COST_COMPARISON, "0 1 2");
+	assert_false(candidates[0].at_branch);
+	gap.goal.exists = false;
+	gap.goal.point.pc = pc_of(0, 1);
+	assert_int_equal(path_search(&all, &gap, &start, candidates), 0);
+}
+
+/* A check of a Lua function that the way does not call makes it less likely; one of a builtin does not. */
+static void ways_use_their_checks(void **state)
+{
+	(void)state;
+	SET_MAIN({ .op = BC_MOV }, { .op = BC_MOV });
+	calls.checks[0] = (struct trace_check){ 0x8001, NULL };
+	calls.checks[1] = (struct trace_check){ 0x8002, &protos[1] };
+	calls.check_count = 2;
+	gap.end_check = 1;
+	assert_int_equal(search(0, 1), 1);
+	expect_way(0, 0, "0");
+	gap.end_check = 2;
+	assert_int_equal(search(0, 1), 1);
+	expect_way(0, COST_UNUSED_CHECK, "0");
+	gap.first_check = 2;
+	assert_int_equal(search(0, 1), 1);
+	expect_way(0, 0, "0");
+	gap.first_check = 0;
+	/* Through the function that is checked, which returns. */
+	SET_MAIN({ .op = BC_CALL }, { .op = BC_MOV });
+	assert_int_equal(search(0, 1), 2);
+	expect_way(0, 0, "0 -1 -1 -1");
+	expect_way(1, COST_GUESSED_CALL + COST_UNUSED_CHECK, "0");
+}
+
+static void no_more_ways_are_found_than_there_is_room_for(void **state)
+{
+	enum { TESTS = 10 };
+	struct bytecode bytecodes[2 * TESTS + 2] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < TESTS; i++) {
+		bytecodes[2 * i] = (struct bytecode){ BC_IST, .c = (uint8_t)i };
+		bytecodes[2 * i + 1] = (struct bytecode){ BC_JMP, .b = JUMP };
+	}
+	bytecodes[2 * TESTS] = bytecodes[2 * TESTS + 1] = (struct bytecode){ .op = BC_MOV };
+	set_main(bytecodes, 2 * TESTS + 2);
+	assert_int_equal(search(0, 2 * TESTS + 1), PATH_CANDIDATES_MAX);
+	expect_way(0, 0, "0 2 4 6 8 10 12 14 16 18 20");
+	free(candidates);
+	candidates = NULL;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(most_bytecodes_lead_to_the_next),
+		TEST(jumps_lead_to_their_targets),
+		TEST(iterators_go_on_or_end),
+		TEST(comparisons_and_loops_have_two_targets),
+		TEST(a_bytecode_that_a_trace_replaced_is_the_one_before),
+		TEST(tests_of_constants_have_one_way),
+		TEST(tests_of_returned_constants_have_one_way),
+		TEST(an_unknown_call_is_of_a_builtin),
+		TEST(a_call_that_a_snapshot_shows_is_likely),
+		TEST(slots_of_a_called_function_may_be_unknown),
+		TEST(a_checked_function_is_called_and_its_check_used),
+		TEST(a_checked_function_that_runs_already_is_less_likely),
+		TEST(the_goal_shows_a_call),
+		TEST(the_goal_shows_what_a_builtin_calls),
+		TEST(a_metamethod_is_entered_if_the_goal_shows_it),
+		TEST(the_only_candidate_is_guessed),
+		TEST(a_tail_call_takes_its_callers_place),
+		TEST(a_return_leads_behind_the_call),
+		TEST(a_return_passes_builtins),
+		TEST(a_metamethod_returns_into_its_bytecode),
+		TEST(steps_are_bounded),
+		TEST(frames_are_the_same_by_functions_and_calls),
+		TEST(callers_run_too),
+		TEST(frames_are_bounded),
+		TEST(each_call_is_known_once),
+		TEST(checks_are_those_of_the_instructions),
+		TEST(a_straight_way_is_the_only_one),
+		TEST(the_end_of_a_way_may_be_a_branch),
+		TEST(ways_are_found_by_their_costs),
+		TEST(a_way_leaves_a_branch_to_the_taken_target),
+		TEST(ways_do_not_go_in_circles),
+		TEST(only_the_pc_of_a_goal_may_matter),
+		TEST(ways_use_their_checks),
+		TEST(no_more_ways_are_found_than_there_is_room_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
