@@ -908,12 +908,202 @@ static void whichever_allocation_fails_nothing_wrong_is_told(void **state)
 	}
 }
 
+/*---- Less than there should be ----*/
+
+/* LuaJIT may have freed its code: its snapshots tell where it is, about. */
+static void a_trace_without_a_copy_of_its_code_has_its_snapshots_frames(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < BUILDS; i++) {
+		struct reading reading;
+		size_t near = 0;
+
+		reading_load(&reading, &builds[i]);
+		traces_free(reading.traces);
+		reading.traces = traces_new();
+		assert_non_null(reading.traces);
+		traces_capture(reading.traces, reading.snapshot, reading.layout, &reading.wanted);
+		for (uint32_t number = 1; number < TRACES_MIN; number++) {
+			const struct trace *trace = traces_by_number(reading.traces, number);
+			struct trace_frame frames[TRACE_FRAMES_MAX], wanted[TRACE_FRAMES_MAX];
+			struct trace_code code;
+
+			assert_non_null(trace);
+			assert_null(traces_code(reading.traces, trace));
+			assert_false(traces_align_code(reading.traces, trace, reading.layout, &code));
+			for (uint64_t pc = trace->mcode; pc < trace->mcode + trace->szmcode; pc++) {
+				size_t count = traces_frames(reading.traces, trace, reading.layout,
+							     reading.objects, pc, frames);
+
+				assert_int_equal(count, trace_frames(trace, reading.layout, pc, wanted,
+								     TRACE_FRAMES_MAX));
+				for (size_t frame = 0; frame < count; frame++, near++) {
+					assert_true(frames[frame].is_near);
+					assert_int_equal(frames[frame].pc, wanted[frame].pc);
+				}
+			}
+		}
+		/* Without offsets of their code, nothing tells the snapshot. */
+		assert_int_equal(near > 0, reading.layout->SnapShot_mcofs != LAYOUT_ABSENT);
+		reading_end(&reading);
+	}
+}
+
+/* Write into the process's memory. */
+static void spoil(struct kept_process *kept, uint64_t address, uint64_t value, size_t size)
+{
+	for (size_t i = 0; i < size; i++, value >>= BYTE) {
+		struct kept_block *block = kept_process_block(kept,
+							      (address + i) & ~(uint64_t)(KEPT_BLOCK - 1));
+
+		if (block)
+			block->bytes[(address + i) % KEPT_BLOCK] = (uint8_t)value;
+		else
+			fail();
+	}
+}
+
+static void expect_no_way(const struct build *build, uint32_t number, uint32_t ref)
+{
+	struct kept_process *kept;
+	struct trace_frame frames[TRACE_FRAMES_MAX];
+	struct reading reading;
+	const struct trace *trace;
+	struct trace_path path;
+	uint64_t snapshots;
+
+	reading_load(&reading, build);
+	trace = traces_by_number(reading.traces, 1);
+	assert_true(traces_replay(reading.traces, trace, reading.layout, reading.objects, &path));
+	trace_path_clear(&path);
+	assert_int_equal(memory_read(&reading.kept->memory,
+				     trace->address + (uint64_t)reading.layout->GCtrace_snap, &snapshots,
+				     sizeof(snapshots)),
+			 MEMORY_OK);
+	kept = kept_process_load(build->process);
+	spoil(kept,
+	      snapshots + number * (uint64_t)reading.layout->SnapShot_size +
+		      (uint64_t)reading.layout->SnapShot_ref,
+	      ref, sizeof(uint16_t));
+	reading_end(&reading);
+	reading_begin(&reading, kept);
+	trace = traces_by_number(reading.traces, 1);
+	assert_false(traces_replay(reading.traces, trace, reading.layout, reading.objects, &path));
+	assert_int_equal(path.segment_count, 0);
+	assert_null(path.points);
+	for (uint64_t pc = trace->mcode; pc < trace->mcode + trace->szmcode; pc++) {
+		size_t count = traces_frames(reading.traces, trace, reading.layout, reading.objects, pc,
+					     frames);
+
+		for (size_t i = 0; i < count; i++)
+			assert_true(frames[i].is_near);
+	}
+	reading_end(&reading);
+}
+
+static void snapshots_in_no_order_make_no_way(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < BUILDS; i++) {
+		/* Before the first instruction, behind the last one, and before the snapshot before it. */
+		expect_no_way(&builds[i], 1, TRACE_REF_BASE - 1);
+		expect_no_way(&builds[i], 1, UINT16_MAX);
+		expect_no_way(&builds[i], 2, TRACE_REF_BASE + 1);
+	}
+}
+
+static void check_code(const struct reading *reading, const struct trace *trace)
+{
+	struct trace_code code;
+
+	if (!traces_align_code(reading->traces, trace, reading->layout, &code))
+		return;
+	for (size_t i = 0; i < code.count; i++) {
+		const struct code_piece *piece = &code.pieces[i];
+
+		assert_in_range(piece->offset, i ? piece[-1].offset + 1 : 0, trace->szmcode - 1);
+		assert_in_range(piece->ref, TRACE_REF_BASE, trace_nins(trace, reading->layout) - 1);
+		assert_in_range(piece->low_snapshot, 0, piece->high_snapshot);
+		assert_in_range(piece->high_snapshot, 0, trace_snapshot_count(trace, reading->layout) - 1);
+	}
+	trace_code_clear(&code);
+}
+
+static void check_path(const struct reading *reading, const struct trace *trace)
+{
+	struct trace_path path;
+
+	if (!traces_replay(reading->traces, trace, reading->layout, reading->objects, &path))
+		return;
+	for (size_t i = 0; i < path.segment_count; i++) {
+		assert_in_range(path.segments[i].last, path.segments[i].first, path.point_count - 1);
+		assert_in_range(path.segments[i].end_ref, path.segments[i].ref,
+				TRACE_REF_BASE + path.instruction_count);
+	}
+	for (size_t i = 0; i < path.instruction_count; i++)
+		assert_in_range(path.point_of[i], 0, path.point_count - 1);
+	for (size_t i = 0; i < path.point_count; i++)
+		assert_in_range(path.points[i].frame, 0, path.frames.count - 1);
+	for (size_t i = 0; i < path.frames.count; i++)
+		assert_true(path.frames.frame[i].up < (int32_t)i);
+	trace_path_clear(&path);
+}
+
+/* The target may change while it is read, or be hostile. */
+static void spoilt_traces_stay_within_their_bounds(void **state)
+{
+	enum { ROUNDS = 16, CHANGES = 30, FACTOR = 1103515245, STEP = 12345, SHIFT = 16, NUMBERS = 12 };
+	uint32_t chance = 1;
+
+	(void)state;
+	for (size_t round = 0; round < ROUNDS; round++) {
+		struct kept_process *kept = kept_process_load(builds[round % BUILDS].process);
+		struct trace_frame frames[TRACE_FRAMES_MAX];
+		uint64_t blocks[NUMBERS];
+		struct reading reading;
+		size_t traces = 0;
+
+		reading_load(&reading, &builds[round % BUILDS]);
+		for (uint32_t i = 0; i < NUMBERS; i++)
+			blocks[i] = traces_by_number(reading.traces, i + 1)->address;
+		for (unsigned i = 0; i < CHANGES; i++) {
+			uint64_t block = blocks[i % NUMBERS];
+			size_t size = traces_by_number(reading.traces, i % NUMBERS + 1)->size;
+
+			/* Behind the header, which says where all is. */
+			chance = chance * FACTOR + STEP;
+			size -= (size_t)reading.layout->GCtrace_size;
+			spoil(kept, block + (uint64_t)reading.layout->GCtrace_size + (chance >> SHIFT) % size,
+			      chance >> BYTE, 1);
+		}
+		reading_end(&reading);
+		reading_begin(&reading, kept);
+		for (uint32_t number = 1; number <= NUMBERS; number++) {
+			const struct trace *trace = traces_by_number(reading.traces, number);
+
+			assert_non_null(trace);
+			traces++;
+			check_code(&reading, trace);
+			check_path(&reading, trace);
+			for (uint64_t pc = trace->mcode; pc < trace->mcode + trace->szmcode; pc++)
+				assert_in_range(traces_frames(reading.traces, trace, reading.layout,
+							      reading.objects, pc, frames),
+						0, TRACE_FRAMES_MAX);
+		}
+		assert_int_equal(traces, NUMBERS);
+		reading_end(&reading);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(traces_are_as_luajit_tells_them),
 		cmocka_unit_test(code_and_ways_of_traces_are_found_as_before),
 		cmocka_unit_test(whichever_allocation_fails_nothing_wrong_is_told),
+		cmocka_unit_test(a_trace_without_a_copy_of_its_code_has_its_snapshots_frames),
+		cmocka_unit_test(snapshots_in_no_order_make_no_way),
+		cmocka_unit_test(spoilt_traces_stay_within_their_bounds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
