@@ -357,6 +357,31 @@ static void slots_that_are_not_in_memory_are_unknown(void **state)
 	check(find, "[pattern ]");
 }
 
+/* As long as a value may be, or as there is room for. */
+static void what_is_cut_is_marked(void **state)
+{
+	enum { SHOWN = 128, ZEROS = 98 };
+	char bytes[0xe0] = { 0 }, zeros[2 * ZEROS + 1], wanted[DETAIL_TEXT_BYTES];
+	size_t open = builtin("io.open");
+
+	(void)state;
+	for (size_t i = 0; i < ZEROS; i++)
+		memcpy(zeros + 2 * i, "\\0", 3);
+	for (size_t length = ZEROS - 1; length <= ZEROS + 1; length++) {
+		set_string(open, 0, bytes, length);
+		snprintf(wanted, sizeof(wanted), "[file %.*s%s]",
+			 (int)(2 * (length < ZEROS ? length : ZEROS)), zeros, length > ZEROS ? "..." : "");
+		check(open, wanted);
+	}
+	memset(bytes, 'x', sizeof(bytes));
+	for (size_t length = SHOWN - 1; length <= SHOWN + 1; length++) {
+		set_string(open, 0, bytes, length);
+		snprintf(wanted, sizeof(wanted), "[file %.*s%s]", (int)(length < SHOWN ? length : SHOWN),
+			 bytes, length > SHOWN ? "..." : "");
+		check(open, wanted);
+	}
+}
+
 static void the_gateways_functions_are_in_its_modules(void **state)
 {
 	size_t connect = add(MERGED_C_FUNCTION, FRAME_C_FUNCTION, "setpeername");
@@ -997,6 +1022,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(each_function_has_its_argument, begin, end),
 		cmocka_unit_test_setup_teardown(slots_that_are_not_in_memory_are_unknown, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_cut_is_marked, begin, end),
 		cmocka_unit_test_setup_teardown(the_gateways_functions_are_in_its_modules, begin, end),
 		cmocka_unit_test_setup_teardown(details_are_bounded, begin, end),
 		cmocka_unit_test_setup_teardown(a_pattern_is_the_variable_of_who_runs_it, begin, end),

@@ -52,12 +52,12 @@ bool details_bytes(struct memory *memory, uint64_t address, uint32_t length,
 {
 	char bytes[VALUE_STRING_BYTES];
 	const char *mark;
-	uint32_t shown = length < sizeof(bytes) ? length : (uint32_t)sizeof(bytes);
+	uint32_t shown = length < sizeof(bytes) ? length : (uint32_t)sizeof(bytes), i;
 	size_t at = 0, room = DETAIL_STRING_BYTES - sizeof(cut_mark);
 
 	if (memory_read(memory, address, bytes, shown) != MEMORY_OK)
 		return false;
-	for (uint32_t i = 0; i < shown && at + 2 <= room; i++) {
+	for (i = 0; i < shown && at + 2 <= room; i++) {
 		if (bytes[i]) {
 			ret_text[at++] = bytes[i];
 		} else {
@@ -65,7 +65,7 @@ bool details_bytes(struct memory *memory, uint64_t address, uint32_t length,
 			ret_text[at++] = '0';
 		}
 	}
-	mark = shown < length || at + 2 > room ? cut_mark : "";
+	mark = i < length ? cut_mark : "";
 	memcpy(ret_text + at, mark, strlen(mark) + 1);
 	return true;
 }
