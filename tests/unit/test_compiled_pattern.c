@@ -10,6 +10,7 @@
 
 #include "luajit-layouts/field.h"
 #include "tests/unit/made_up_memory.h"
+#include "tests/unit/made_up_trace.h"
 #include "unwind/details/compiled_pattern.h"
 #include "unwind/trace/trace_block.h"
 #include "unwind/lua/global_state.h"
@@ -60,23 +61,9 @@ static uint64_t place_of(uint32_t ref)
 	return TRACE + IR + (ref - (TRACE_REF_BIAS - CONSTANTS)) * TRACE_IR_SIZE;
 }
 
-static uint8_t number_of(enum ir_op op)
+static uint32_t set_ir(uint32_t ref, enum ir_op op, uint8_t type, uint32_t op1, uint32_t op2)
 {
-	struct trace_instruction instruction;
-
-	for (unsigned number = 0; number < UINT8_MAX; number++) {
-		put(place_of(TRACE_REF_BASE) + 5, number, 1);
-		assert_true(trace_instruction(&trace, &vm.layout, TRACE_REF_BASE, &instruction));
-		if (instruction.op == op)
-			return (uint8_t)number;
-	}
-	fail();
-	return 0;
-}
-
-static uint32_t put_ir(uint32_t ref, enum ir_op op, uint8_t type, uint32_t op1, uint32_t op2)
-{
-	uint8_t number = number_of(op);
+	uint8_t number = ir_number(&vm.layout, op);
 
 	put(place_of(ref), op1, 2);
 	put(place_of(ref) + 2, op2, 2);
@@ -87,7 +74,7 @@ static uint32_t put_ir(uint32_t ref, enum ir_op op, uint8_t type, uint32_t op1, 
 
 static uint32_t add(enum ir_op op, uint32_t op1, uint32_t op2)
 {
-	uint32_t ref = put_ir(next++, op, IRT_NIL, op1, op2);
+	uint32_t ref = set_ir(next++, op, IRT_NIL, op1, op2);
 
 	put(TRACE + NINS_AT, next, 4);
 	return ref;
@@ -102,10 +89,10 @@ static uint32_t key(const char *bytes, size_t length)
 	put(address + (uint64_t)vm.layout.GChead_gct, GCT_STRING, 1);
 	put(address + (uint64_t)vm.layout.GCstr_len, length, 4);
 	put_bytes(address + (uint64_t)vm.layout.GCstr_size, bytes, length < 0xe0 ? length : 0xe0);
-	put_ir(object, IR_KGC, IRT_STR, 0, 0);
+	set_ir(object, IR_KGC, IRT_STR, 0, 0);
 	put(place_of(object + 1), address, 8);
 	constants--;
-	return put_ir(constants, IR_KSLOT, IRT_NIL, object, 0);
+	return set_ir(constants, IR_KSLOT, IRT_NIL, object, 0);
 }
 
 static uint64_t bytes_of_string(unsigned number)

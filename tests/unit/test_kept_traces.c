@@ -550,8 +550,12 @@ static void keep(const struct build *build)
 	live_end(&live);
 }
 
+/* Skips on other machines than the processes'. */
 static void reading_load(struct reading *reading, const struct build *build)
 {
+#ifndef __x86_64__
+	skip();
+#endif
 	if (getenv("LJSPY_KEEP"))
 		keep(build);
 	reading_begin(reading, kept_process_load(build->process));
