@@ -550,14 +550,18 @@ static void keep(const struct build *build)
 	live_end(&live);
 }
 
+static bool is_kept[BUILDS];
+
 /* Skips on other machines than the processes'. */
 static void reading_load(struct reading *reading, const struct build *build)
 {
 #ifndef __x86_64__
 	skip();
 #endif
-	if (getenv("LJSPY_KEEP"))
+	/* Once, as all tests are of the same process. */
+	if (getenv("LJSPY_KEEP") && !is_kept[build - builds])
 		keep(build);
+	is_kept[build - builds] = true;
 	reading_begin(reading, kept_process_load(build->process));
 }
 
@@ -1016,6 +1020,68 @@ static void snapshots_in_no_order_make_no_way(void **state)
 	}
 }
 
+/* Numbers of exits as a target claims them, one after the other. */
+struct claims {
+	const int *numbers;
+	size_t count;
+	size_t *asked;
+};
+
+static int claimed_exit(const void *context, uint64_t target)
+{
+	const struct claims *claims = context;
+
+	(void)target;
+	return claims->numbers[(*claims->asked)++ % claims->count];
+}
+
+/* The snapshots of the first and of the last piece, where exits claim to have these numbers. */
+static void expect_bounds(const struct reading *reading, const int *numbers, size_t count,
+			  uint32_t first_high, uint32_t last_low)
+{
+	const struct trace *trace = traces_by_number(reading->traces, 1);
+	uint32_t snapshots = trace_snapshot_count(trace, reading->layout);
+	size_t asked = 0;
+	const struct claims claims = { numbers, count, &asked };
+	const struct trace_exits exits = { .number = claimed_exit, .context = &claims };
+	struct trace_code code;
+
+	assert_true(
+		trace_code_align(&code, trace, reading->layout, traces_code(reading->traces, trace), &exits));
+	assert_in_range(asked, 3, code.count);
+	assert_int_equal(code.pieces[0].low_snapshot, 0);
+	assert_int_equal(code.pieces[0].high_snapshot, first_high);
+	assert_int_equal(code.pieces[code.count - 1].low_snapshot, last_low);
+	assert_int_equal(code.pieces[code.count - 1].high_snapshot, snapshots - 1);
+	for (size_t i = 1; i < code.count; i++) {
+		assert_in_range(code.pieces[i].low_snapshot, code.pieces[i - 1].low_snapshot, snapshots - 1);
+		assert_in_range(code.pieces[i].high_snapshot, code.pieces[i].low_snapshot, snapshots - 1);
+	}
+	trace_code_clear(&code);
+}
+
+/* Without offsets of snapshots' code, exits bound it, if their numbers rise. */
+static void exits_bound_code_by_rising_numbers(void **state)
+{
+	const struct build *build = &builds[1];
+	struct reading reading;
+	int last;
+
+	(void)state;
+	reading_load(&reading, build);
+	assert_int_equal(reading.layout->SnapShot_mcofs, LAYOUT_ABSENT);
+	last = (int)trace_snapshot_count(traces_by_number(reading.traces, 1), reading.layout) - 1;
+	assert_true(last > 3);
+	expect_bounds(&reading, (const int[]){ -1 }, 1, (uint32_t)last, 0);
+	expect_bounds(&reading, (const int[]){ last + 1 }, 1, (uint32_t)last, 0);
+	expect_bounds(&reading, (const int[]){ INT32_MAX }, 1, (uint32_t)last, 0);
+	expect_bounds(&reading, (const int[]){ 0 }, 1, 0, 0);
+	expect_bounds(&reading, (const int[]){ last }, 1, (uint32_t)last, (uint32_t)last);
+	expect_bounds(&reading, (const int[]){ 2, 1, -1, last + 1, 0 }, 5, 2, 2);
+	expect_bounds(&reading, (const int[]){ -1, 1, 3 }, 3, 1, 3);
+	reading_end(&reading);
+}
+
 static void check_code(const struct reading *reading, const struct trace *trace)
 {
 	struct trace_code code;
@@ -1107,6 +1173,7 @@ int main(void)
 		cmocka_unit_test(whichever_allocation_fails_nothing_wrong_is_told),
 		cmocka_unit_test(a_trace_without_a_copy_of_its_code_has_its_snapshots_frames),
 		cmocka_unit_test(snapshots_in_no_order_make_no_way),
+		cmocka_unit_test(exits_bound_code_by_rising_numbers),
 		cmocka_unit_test(spoilt_traces_stay_within_their_bounds),
 	};
 
