@@ -19,6 +19,7 @@
 #include "tests/unit/kept_process.h"
 #include "tests/unit/kept_text.h"
 #include "tests/unit/live_process.h"
+#include "unwind/jit/trace_calls.h"
 #include "unwind/jit/trace_table.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/lua_names.h"
@@ -39,7 +40,7 @@ static const struct build {
 	{ "build/packages/bullseye/luajit/usr/bin/luajit", "traces-gc32.process", "traces-gc32.txt" },
 };
 
-enum { BUILDS = sizeof(builds) / sizeof(builds[0]), TRACES_MIN = 20, CONSTANTS_MAX = 256 };
+enum { BUILDS = sizeof(builds) / sizeof(builds[0]), TRACES_MIN = 20, CONSTANTS_MAX = 256, NUMBERS_MAX = 256 };
 
 static const char program[] =
 	"jit.opt.start('hotloop=20', 'hotexit=4')\n"
@@ -699,6 +700,41 @@ static void print_code(FILE *out, const struct trace_code *code)
 	putc('\n', out);
 }
 
+static int line_of(const struct proto *proto)
+{
+	return proto ? (int)proto->firstline : -1;
+}
+
+/* Functions by their first lines; -1 is a builtin. */
+static void print_calls(FILE *out, const struct reading *reading, const struct trace *trace)
+{
+	static struct trace_calls calls;
+	const struct trace *list[NUMBERS_MAX] = { NULL };
+	const struct trace_numbers numbers = { list, NUMBERS_MAX };
+
+	for (uint32_t number = 1; number < NUMBERS_MAX; number++)
+		list[number] = traces_by_number(reading->traces, number);
+	trace_calls_find(&calls, &numbers, trace, reading->layout, reading->objects);
+	fprintf(out, "  callees%s:", calls.has_builtin ? " and builtins" : "");
+	for (size_t i = 0; i < calls.callee_count; i++)
+		fprintf(out, " %d", line_of(calls.callees[i]));
+	fputs("; closures:", out);
+	for (size_t i = 0; i < calls.function_count; i++)
+		fprintf(out, " %d", line_of(calls.functions[i]->proto));
+	fputs("; checks:", out);
+	for (uint32_t i = 0; i < calls.check_count; i++)
+		fprintf(out, " %04u of %d", calls.checks[i].ref - TRACE_REF_BASE,
+			line_of(calls.checks[i].callee));
+	fputs("; calls:", out);
+	for (size_t i = 0; i < calls.call_count; i++) {
+		const struct proto *caller = lua_objects_proto_of_pc(reading->objects, calls.calls[i].pc);
+
+		fprintf(out, " %u to %d", caller ? lua_line(reading->layout, caller, calls.calls[i].pc) : 0,
+			line_of(calls.calls[i].callee));
+	}
+	putc('\n', out);
+}
+
 static void print_path(FILE *out, const struct trace_path *path)
 {
 	for (size_t i = 0; i < path->segment_count; i++) {
@@ -780,6 +816,7 @@ static void code_and_ways_of_traces_are_found_as_before(void **state)
 			count++;
 			fprintf(kept.out, "trace %u, of %u, links to %u\n", number, trace->root,
 				trace_link(trace, reading.layout));
+			print_calls(kept.out, &reading, trace);
 			if (traces_replay(reading.traces, trace, reading.layout, reading.objects, &path)) {
 				print_path(kept.out, &path);
 				trace_path_clear(&path);
