@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Machine code of LuaJIT's interpreter and of lua-nginx-module, and code without
+ * Machine code of LuaJIT's interpreter, of nginx and lua-nginx-module, and code without
  * unwind tables.
  */
 #include <string.h>
 
+#include "luajit-layouts/module/vm_code_arm64.h"
 #include "luajit-layouts/module/vm_code_x86_64.h"
 #include "tests/fuzz/fuzz.h"
 #include "unwind/lua/request.h"
+#include "unwind/members/member_loads.h"
 #include "unwind/native/code_rules.h"
 
 enum { ADDRESS = 0x400000, FRAMES_MAX = 8 };
@@ -58,9 +60,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct vm_code_evidence evidence;
 	struct request_code request;
+	struct member_loads loads;
 	int32_t connection, main;
 
 	vm_code_x86_64_read(data, size, ADDRESS, &evidence);
+	vm_code_arm64_read(data, size, ADDRESS, &evidence);
+	member_loads_read(data, size, ADDRESS, &loads);
+	fuzz_check(loads.count <= MEMBER_LOADS_MAX, "loads have a bound");
 	request_code_read(data, size, ADDRESS, &request);
 	read_frames(data, size);
 	request_code_read_main(data, size, ADDRESS, &connection, &main);

@@ -34,9 +34,13 @@ static void unwind(struct image *image, struct memory *memory, uint64_t pc)
 {
 	struct symbols *symbols = symbols_new(image, memory, NULL);
 	struct native_unwinder *native = native_unwinder_new(image, symbols);
-	struct registers leaf = { .pc = pc, .sp = BASE + pc % 4096 / 8 * 8, .rbp = BASE + 256 };
+	struct registers leaf = { .pc = pc, .sp = BASE + pc % 4096 / 8 * 8 };
 
 	fuzz_check(symbols && native, "there is memory");
+	/* The frame pointer is one of these. */
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		if (registers_are_kept(number))
+			*registers_locate(&leaf, number) = BASE + 256;
 	native_begin(native, memory, &leaf);
 	for (int i = 0; i < STEPS_MAX && native_step(native) == NATIVE_FRAME; i++)
 		;
@@ -101,6 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	elf_image_open(&mapped.memory, BASE, &elf);
 	dynamic_symbol_find(&mapped.memory, BASE, "ngx_http_lua_ffi_get_phase", &address);
 	request_layout_find(&mapped.memory, EM_X86_64, BASE, &request);
+	request_layout_find(&mapped.memory, EM_AARCH64, BASE, &request);
 	recognise_vm(&mapped.memory, EM_X86_64, BASE, NULL, NULL, &vm);
 	recognise_vm(&mapped.memory, EM_AARCH64, BASE, NULL, NULL, &vm);
 	image_unwind_entry(image, module, pc, &pair, &begin);

@@ -23,6 +23,8 @@ LUAJITS = {
     "bullseye": PACKAGES / "bullseye/luajit/usr/bin/luajit",
 }
 
+E_MACHINE, EM_X86_64, EM_AARCH64 = 18, 62, 183
+
 # A library with imports, exports, unwind tables and a debug link.
 LIBRARY = """
 extern int other(int);
@@ -107,12 +109,15 @@ def note(kind, description):
     return struct.pack("<3I", 5, len(description), kind) + b"CORE\0\0\0\0" + padded
 
 
-def core(image, bytes_max):
+def core(image, bytes_max, machine=EM_X86_64):
     """A core file with some of an image's memory."""
     r = image["registers"]
-    order = [15, 14, 13, 12, 6, 1, 11, 10, 9, 8, 0, 2, 3, 4, 5, 18, 16]
-    registers = [r[i] for i in order] + [0x33, r[17], r[7], 0x2b, 0, 0, 0, 0, 0, 0]
-    status = bytes(32) + struct.pack("<I", 42) + bytes(76) + struct.pack("<27Q", *registers) + bytes(8)
+    if machine == EM_X86_64:
+        order = [15, 14, 13, 12, 6, 1, 11, 10, 9, 8, 0, 2, 3, 4, 5, 18, 16]
+        registers = [r[i] for i in order] + [0x33, r[17], r[7], 0x2b, 0, 0, 0, 0, 0, 0]
+    else:
+        registers = [*r[:16], *r[:15], r[7], r[16], 0]  # x0 to x30, sp, pc, pstate
+    status = bytes(32) + struct.pack("<I", 42) + bytes(76) + struct.pack(f"<{len(registers)}Q", *registers) + bytes(8)
     process = bytes(24) + struct.pack("<4I", 42, 1, 42, 42) + b"luajit".ljust(16, b"\0") + bytes(80)
     begin = image["vm"][0] & ~0xfff
     files = struct.pack("<5Q", 1, 4096, begin, begin + 4096, 0) + b"/usr/bin/luajit\0"
@@ -129,7 +134,7 @@ def core(image, bytes_max):
         headers += struct.pack("<2I6Q", 1, 6, offset, address, 0, len(piece), len(piece), 8)
         offset += len(piece)
     elf = b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack(
-        "<2HI3QI6H", 4, 62, 1, 0, 64, 0, 0, 64, 56, len(kept) + 1, 0, 0, 0)
+        "<2HI3QI6H", 4, machine, 1, 0, 64, 0, 0, 64, 56, len(kept) + 1, 0, 0, 0)
     return elf + headers + notes + b"".join(piece for _, piece in kept)
 
 
@@ -178,6 +183,26 @@ def footprints():
     yield b"\0" + pathlib.Path("/proc/self/smaps").read_bytes()[:1900]
 
 
+def machine_codes(images):
+    """Pieces of machine code, of this machine's LuaJIT and of arm64's, with the targets that read them."""
+    for image in images:
+        if len(image["ranges"]) > 100:
+            yield "", b"".join(image["ranges"].values())[:1200]
+    program = PACKAGES / "bookworm/luajit-arm64/usr/bin/luajit"
+    if program.exists():
+        bytes_ = program.read_bytes()
+        for at in range(0x8000, len(bytes_) - 1200, 0x6000):
+            yield "other_", bytes_[at:at + 1200]
+
+
+def code_seeds(images):
+    for reader, code in machine_codes(images):
+        yield reader + "code", code
+        # Registers in the middle of the memory; trace_code's parts end at once.
+        yield reader + "vm_code", b"\0\0\0" + 33 * b"\0\2" + code
+        yield reader + "trace_code", b"\1\1\xff\xff" + bytes(8) + code
+
+
 def seeds(build):
     """Yields pairs of target and bytes."""
     library = [compiled(LIBRARY, "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id", *more)
@@ -209,8 +234,10 @@ def seeds(build):
         yield "footprint", seed
     for file in library:
         code = re.search(rb"\xe8....", file, re.DOTALL)
+        pc = struct.pack("<H", (code.start() if code else 0x1000) & 0xffff)
         for target in ("elf", "symbols"):
-            yield target, struct.pack("<H", (code.start() if code else 0x1000) & 0xffff) + file
+            yield target, pc + file
+        yield "other_elf", pc + file[:E_MACHINE] + struct.pack("<H", EM_AARCH64) + file[E_MACHINE + 2:]
         build_id = re.search(rb"\x14\x00\x00\x00\x03\x00\x00\x00GNU\x00(.{20})", file, re.DOTALL)[1]
         for bits, identity in ((1, b""), (2, b""), (1, build_id), (2, build_id)):
             yield "debug_file", bytes([bits, len(identity)]) + identity + struct.pack("<I", zlib.crc32(file)) \
@@ -220,9 +247,9 @@ def seeds(build):
     for image in images:
         yield "layout_text", image["layout"]
         yield "core", core(image, 6000)
-        code = b"".join(image["ranges"].values()) if len(image["ranges"]) > 100 else b""
-        yield "code", code[:1200]
+        yield "other_core", core(image, 6000, EM_AARCH64)
     yield "core", core(images[0], 200000)
+    yield from code_seeds(images)
 
 
 def main():

@@ -6,6 +6,7 @@
 #define LJSPY_MADE_UP_TRACE_H
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "unwind/lua/luajit.h"
@@ -74,7 +75,7 @@ static inline int32_t ir_place(uint32_t ref)
 	return (int32_t)(MADE_UP_IR + (ref - MADE_UP_NK) * TRACE_IR_SIZE);
 }
 
-/* The number of an opcode in builds with this layout. */
+/* The number of an opcode in builds with this layout. Ends the program if they have none. */
 static inline uint8_t ir_number(const struct layout *layout, enum ir_op op)
 {
 	struct made_up_trace made_up;
@@ -86,12 +87,10 @@ static inline uint8_t ir_number(const struct layout *layout, enum ir_op op)
 	made_up.layout.SnapShot_mcofs = layout->SnapShot_mcofs;
 	for (unsigned number = 0; number < UINT8_MAX; number++) {
 		trace_put(&made_up, ir_place(TRACE_REF_BASE) + MADE_UP_IR_OP, number, 1);
-		assert_true(trace_instruction(&made_up.trace, &made_up.layout, TRACE_REF_BASE, &ins));
-		if (ins.op == op)
+		if (trace_instruction(&made_up.trace, &made_up.layout, TRACE_REF_BASE, &ins) && ins.op == op)
 			return (uint8_t)number;
 	}
-	fail();
-	return 0;
+	abort();
 }
 
 /* type may have the bits of a guard and of a PHI's operand. */

@@ -73,11 +73,11 @@ static bool follow_constant(struct constants *constants, uint32_t word)
 		if (op == MOVK)
 			part |= constants->value[rd] & ~(UINT64_C(0xffff) << by);
 		know(constants, rd, op == MOVN ? ~part : part, is_wide);
-		return true;
+		return is_known(constants, rd); /* not of the zero register */
 	}
 	if (is_add_immediate(word) && is_known(constants, rn)) {
 		know(constants, rd, constants->value[rn] + (uint64_t)instruction_addend(word), is_wide);
-		return true;
+		return is_known(constants, rd);
 	}
 	return false;
 }

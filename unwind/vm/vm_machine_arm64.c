@@ -207,6 +207,10 @@ static void run_bit_field(struct vm_machine *machine, uint32_t word)
 	struct vm_value value = get(machine, rn_of(word)), old = get(machine, rd_of(word));
 	uint64_t field;
 
+	if (immr >= size * 8 || imms >= size * 8) { /* no such instruction */
+		set(machine, rd_of(word), (struct vm_value){ .known = false });
+		return;
+	}
 	if (imms >= immr) {
 		count -= immr;
 		field = value.bits >> immr & ones(count);
