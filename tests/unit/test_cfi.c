@@ -11,6 +11,7 @@
 
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_words.h"
+#include "tests/unit/same_registers.h"
 #include "unwind/native/cfi.h"
 #include "unwind/native/signal_frame.h"
 
@@ -102,7 +103,7 @@ static void after_a_call_the_caller_has_the_same_registers(void **state)
 	expected.flags = 0;
 	expected.call_number = UINT64_MAX;
 	assert_int_equal(step(), CFI_CALLER);
-	assert_memory_equal(&caller, &expected, sizeof(caller));
+	assert_same_registers(&caller, &expected);
 	assert_true(cfi_caller_sp(cfi, PC, &frame, &stack.memory, &sp));
 	assert_int_equal(sp, at(101));
 }
@@ -420,13 +421,13 @@ static void the_interrupted_registers_are_on_the_stack(void **state)
 	for (size_t i = 0; i < WORDS_OF_ALL; i++)
 		*(uint64_t *)(void *)((char *)&expected + order[i]) = at(100 + FIRST + i) + 1;
 	assert_true(signal_frame_interrupted(&stack.memory, &frame, &caller));
-	assert_memory_equal(&caller, &expected, sizeof(caller));
+	assert_same_registers(&caller, &expected);
 	frame.sp = at(WORDS - FIRST - WORDS_OF_ALL);
 	assert_true(signal_frame_interrupted(&stack.memory, &frame, &caller));
 	expected = caller;
 	frame.sp++;
 	assert_false(signal_frame_interrupted(&stack.memory, &frame, &caller));
-	assert_memory_equal(&caller, &expected, sizeof(caller));
+	assert_same_registers(&caller, &expected);
 }
 
 /*---- Code without rules ----*/

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/made_up_words.h"
+#include "tests/unit/same_registers.h"
 #include "unwind/elf/register_part_x86_64.h"
 #include "unwind/elf/registers.h"
 #include "unwind/machine/machine_decoder.h"
@@ -128,10 +129,10 @@ static void a_return_takes_the_address_from_the_stack(void **state)
 	expected.sp = at(2);
 	expected.pc = 12;
 	assert_true(registers_returned(&called, &stack.memory, &caller));
-	assert_memory_equal(&caller, &expected, sizeof(caller));
+	assert_same_registers(&caller, &expected);
 	called.sp = at(WORDS);
 	assert_false(registers_returned(&called, &stack.memory, &caller));
-	assert_memory_equal(&caller, &expected, sizeof(caller));
+	assert_same_registers(&caller, &expected);
 	assert_int_equal(registers_code_address(&called, UINT64_MAX), UINT64_MAX);
 }
 

@@ -68,8 +68,16 @@ int __wrap_setpriority(__priority_which_t which, id_t who, int nice)
 	return 0;
 }
 
+/* Sanitizers ask for other limits, and set them. */
+static bool is_its_business(__rlimit_resource_t resource)
+{
+	return resource == RLIMIT_RTTIME || resource == RLIMIT_NICE;
+}
+
 int __wrap_getrlimit(__rlimit_resource_t resource, struct rlimit *ret_limit)
 {
+	if (!is_its_business(resource))
+		return __real_getrlimit(resource, ret_limit);
 	if (!kernel.knows_limits)
 		return -1;
 	if (resource == RLIMIT_RTTIME)
@@ -81,6 +89,8 @@ int __wrap_getrlimit(__rlimit_resource_t resource, struct rlimit *ret_limit)
 
 int __wrap_setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
 {
+	if (!is_its_business(resource))
+		return __real_setrlimit(resource, limit);
 	assert_int_equal(resource, RLIMIT_RTTIME);
 	kernel.rttime = *limit;
 	kernel.limits_set++;

@@ -10,6 +10,7 @@
 #include "luajit-layouts/vmstate.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_states.h"
+#include "tests/unit/same_registers.h"
 #include "unwind/stack/vm_finish.h"
 #include "unwind/vm/vm_machine.h"
 
@@ -141,7 +142,7 @@ static enum vm_finished finish(void)
 
 static void check_unchanged(void)
 {
-	assert_memory_equal(&registers, &states.registers, sizeof(registers));
+	assert_same_registers(&registers, &states.registers);
 	assert_int_equal(states.capture.threads[0].base, base_of(OUTER));
 }
 
