@@ -44,12 +44,14 @@ static uint64_t vector(unsigned int number)
 
 /*---- Constants ----*/
 
-static void know(struct constants *constants, unsigned int number, uint64_t value, bool is_wide)
+/* False for the zero register and the stack pointer, which hold none. */
+static bool know(struct constants *constants, unsigned int number, uint64_t value, bool is_wide)
 {
 	if (number >= RID_SP)
-		return;
+		return false;
 	constants->value[number] = is_wide ? value : (uint32_t)value;
 	constants->known |= UINT32_C(1) << number;
+	return true;
 }
 
 static bool is_known(const struct constants *constants, unsigned int number)
@@ -72,13 +74,11 @@ static bool follow_constant(struct constants *constants, uint32_t word)
 			return false;
 		if (op == MOVK)
 			part |= constants->value[rd] & ~(UINT64_C(0xffff) << by);
-		know(constants, rd, op == MOVN ? ~part : part, is_wide);
-		return is_known(constants, rd); /* not of the zero register */
+		return know(constants, rd, op == MOVN ? ~part : part, is_wide);
 	}
-	if (is_add_immediate(word) && is_known(constants, rn)) {
-		know(constants, rd, constants->value[rn] + (uint64_t)instruction_addend(word), is_wide);
-		return is_known(constants, rd);
-	}
+	if (is_add_immediate(word) && is_known(constants, rn))
+		return know(constants, rd, constants->value[rn] + (uint64_t)instruction_addend(word),
+			    is_wide);
 	return false;
 }
 

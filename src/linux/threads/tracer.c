@@ -939,10 +939,7 @@ void tracer_await_look(struct tracer *tracer, int cpu)
 {
 	tracer->look_is_awaited = true;
 	update_urgency(tracer);
-	if (is_first(tracer))
-		visit_begin(&tracer->visit, cpu);
-	else
-		visit_end(&tracer->visit);
+	visit_begin(&tracer->visit, is_first(tracer) ? cpu : -1);
 }
 
 bool tracer_leave(struct tracer *tracer)
