@@ -4,6 +4,7 @@
  * of the code belongs to.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/made_up_trace.h"
@@ -46,8 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* On its own, so that the sanitizer sees what lies behind it. */
 	machine_code = malloc(made_up.trace.szmcode + !made_up.trace.szmcode);
 	fuzz_check(machine_code != NULL, "there is memory");
-	for (uint32_t i = 0; i < made_up.trace.szmcode; i++)
-		machine_code[i] = (uint8_t)fuzz_take(&input, 1);
+	memcpy(machine_code, input.at, made_up.trace.szmcode);
 	if (trace_code_align(&code, &made_up.trace, &made_up.layout, machine_code, &exits))
 		for (size_t i = 0; i < code.count; i++)
 			fuzz_check(code.pieces[i].offset < made_up.trace.szmcode, "pieces lie in the code");

@@ -485,14 +485,20 @@ static size_t add_get(void)
 	return get;
 }
 
+/* The first argument is the zone of a dictionary. */
+static void give_dogs(size_t get)
+{
+	put(CDATA + (uint64_t)vm.layout.GChead_gct, GCT_CDATA, 1);
+	put(CDATA + 16, ZONE_OF_DOGS, 8);
+	set(get + 1, 1, TAG_OF_CDATA, CDATA);
+}
+
 static void a_dictionary_is_that_of_the_argument(void **state)
 {
 	size_t get = add_get();
 
 	(void)state;
-	put(CDATA + (uint64_t)vm.layout.GChead_gct, GCT_CDATA, 1);
-	put(CDATA + 16, ZONE_OF_DOGS, 8);
-	set(get + 1, 1, TAG_OF_CDATA, CDATA);
+	give_dogs(get);
 	check(get, "[dict dogs: get]");
 	set_string(get + 1, 3, "name", 4);
 	check(get, "[dict dogs: get \"name\"]");
@@ -556,9 +562,7 @@ static void what_is_no_zone_is_not_taken_for_one(void **state)
 	size_t get = add_get();
 
 	(void)state;
-	put(CDATA + (uint64_t)vm.layout.GChead_gct, GCT_CDATA, 1);
-	put(CDATA + 16, ZONE_OF_DOGS, 8);
-	set(get + 1, 1, TAG_OF_CDATA, CDATA);
+	give_dogs(get);
 	check(get, "[dict dogs: get]");
 	put(CDATA + 16, ZONE_OF_DOGS + 8, 8);
 	check(get, "[dict unknown: get]");

@@ -7,17 +7,11 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/made_up_states.h"
+#include "tests/unit/made_up_calls.h"
 #include "unwind/stack/lua_top.h"
 
 enum {
 	FRAME = C_STACK_AT + 0x200,
-	BOTTOM = 2, /* slots of frames' bases, those of functions 0 to 2 */
-	OUTER = 4,
-	MIDDLE = 10,
-	INNER = 20,
-	IN_OUTER = 3,
-	IN_MIDDLE = 5,
 	RUNS = 8,                /* the instruction that runs in the function at the top */
 	SAVED = 9,               /* ... that was saved last */
 	CALL_AT = VM_AT + 0x100, /* where a call by the VM returns to */
@@ -26,26 +20,13 @@ enum {
 static struct lua_running running;
 static struct lua_walk top;
 
-static uint64_t base_of(size_t slot)
-{
-	return slots_at(0) + slot * SLOT_SIZE;
-}
-
-/* The interpreter's PC while this instruction of a function runs. */
-static uint64_t pc_in(size_t function, size_t instruction)
-{
-	return bytecode_at(function, instruction + 1);
-}
-
 /* Thread 0 runs function 0, that has called function 1, and that function 2, with this as L->base. */
 static void capture_calls(size_t base_slot, bool is_c)
 {
 	put_g(0, put_thread(0, 0, FRAME));
 	put_cframe(FRAME, thread_at(0), 0, NATIVE_CODE);
 	put_word(FRAME + (uint64_t)states.vm.layout.CFRAME_PC, pc_in(1, SAVED));
-	put_frame(0, OUTER, put_function(0), (OUTER - BOTTOM) * SLOT_SIZE | FRAME_CP);
-	put_called_frame(0, MIDDLE, put_function(1), 0, OUTER, IN_OUTER);
-	put_called_frame(0, INNER, is_c ? put_c_function(2) : put_function(2), 1, MIDDLE, IN_MIDDLE);
+	put_three_frames(0, is_c ? put_c_function(2) : put_function(2));
 	put_base(0, base_slot, base_slot + 4);
 	states_capture();
 	assert_int_equal(states.capture.thread_count, 1);
@@ -59,7 +40,7 @@ static void capture_calls(size_t base_slot, bool is_c)
 static void check_top(size_t slot, uint64_t pc, bool is_below_c)
 {
 	assert_ptr_equal(top.thread, running.thread);
-	assert_int_equal(top.base, base_of(slot));
+	assert_int_equal(top.base, base_of(0, slot));
 	assert_int_equal(top.pc, pc);
 	assert_int_equal(top.is_below_c, is_below_c);
 }
@@ -125,13 +106,13 @@ static void base_and_pc_are_those_of_the_function_that_runs(void **state)
 {
 	(void)state;
 	capture_calls(OUTER, false);
-	assert_true(by_registers(base_of(INNER), pc_in(2, RUNS), 0));
+	assert_true(by_registers(base_of(0, INNER), pc_in(2, RUNS), 0));
 	check_top(INNER, bytecode_at(2, RUNS), false);
 	/* A call is half done: PC is the caller's already, or still. */
-	assert_true(by_registers(base_of(INNER), pc_in(1, IN_MIDDLE), 0));
+	assert_true(by_registers(base_of(0, INNER), pc_in(1, IN_MIDDLE), 0));
 	check_top(MIDDLE, bytecode_at(1, IN_MIDDLE), false);
 	capture_calls(OUTER, true);
-	assert_true(by_registers(base_of(INNER), 0, 0)); /* a C function has no position */
+	assert_true(by_registers(base_of(0, INNER), 0, 0)); /* a C function has no position */
 	check_top(INNER, 0, false);
 }
 
@@ -139,9 +120,9 @@ static void on_a_return_to_c_pc_is_a_link_or_the_base_before(void **state)
 {
 	(void)state;
 	capture_calls(OUTER, false);
-	assert_true(by_registers(base_of(OUTER), (OUTER - BOTTOM) * SLOT_SIZE | FRAME_C, 0));
+	assert_true(by_registers(base_of(0, OUTER), (OUTER - BOTTOM) * SLOT_SIZE | FRAME_C, 0));
 	check_top(BOTTOM, 0, true);
-	assert_true(by_registers(0, base_of(MIDDLE), 0));
+	assert_true(by_registers(0, base_of(0, MIDDLE), 0));
 	check_top(MIDDLE, 0, true);
 }
 
@@ -149,14 +130,14 @@ static void the_base_that_was_kept_is_about_to_be_restored(void **state)
 {
 	(void)state;
 	capture_calls(OUTER, false);
-	assert_true(by_registers(0, pc_in(1, RUNS), base_of(MIDDLE)));
+	assert_true(by_registers(0, pc_in(1, RUNS), base_of(0, MIDDLE)));
 	check_top(MIDDLE, bytecode_at(1, RUNS), false);
-	assert_true(by_registers(0, 4, base_of(MIDDLE)));
+	assert_true(by_registers(0, 4, base_of(0, MIDDLE)));
 	check_top(MIDDLE, 0, false);
 	/* Nothing else is left than what was stored, with PC if that fits. */
 	assert_true(by_registers(0, pc_in(0, RUNS), 0));
 	check_top(OUTER, bytecode_at(0, RUNS), false);
-	assert_true(by_registers(0, 4, base_of(BOTTOM)));
+	assert_true(by_registers(0, 4, base_of(0, BOTTOM)));
 	check_top(OUTER, 0, false);
 }
 
@@ -165,7 +146,7 @@ static void a_leaf_of_the_vm_has_them(void **state)
 	(void)state;
 	capture_calls(OUTER, false);
 	states.registers.pc = VM_AT + 8;
-	states.registers.rdx = base_of(INNER);
+	states.registers.rdx = base_of(0, INNER);
 	states.registers.rbx = pc_in(2, RUNS);
 	assert_true(lua_top_in_vm(&running, states.image, &states.registers, &top));
 	check_top(INNER, bytecode_at(2, RUNS), false);
@@ -181,7 +162,7 @@ static void before_the_link_is_stored_its_value_leads_to_the_caller(void **state
 	capture_calls(OUTER, true);
 	put_slot(0, INNER - 1, 0);
 	states.registers.pc = CALL_AT;
-	states.registers.rdx = base_of(INNER);
+	states.registers.rdx = base_of(0, INNER);
 	states.registers.rbx = pc_in(1, IN_MIDDLE);
 	assert_true(lua_top_in_vm(&running, states.image, &states.registers, &top));
 	check_top(MIDDLE, bytecode_at(1, IN_MIDDLE), false);
@@ -198,7 +179,7 @@ static void before_the_fetch_pc_is_that_of_the_next_instruction(void **state)
 	memcpy(states.bytes + (CALL_AT - STATES_AT), fetch, sizeof(fetch));
 	capture_calls(OUTER, false);
 	states.registers.pc = CALL_AT;
-	states.registers.rdx = base_of(INNER);
+	states.registers.rdx = base_of(0, INNER);
 	states.registers.rbx = bytecode_at(2, RUNS);
 	assert_true(lua_top_in_vm(&running, states.image, &states.registers, &top));
 	check_top(INNER, bytecode_at(2, RUNS), false);
@@ -219,20 +200,20 @@ static void below_native_code_the_kept_base_counts(void **state)
 {
 	(void)state;
 	capture_calls(OUTER, false);
-	assert_true(below_native(base_of(INNER), pc_in(2, RUNS), 0));
+	assert_true(below_native(base_of(0, INNER), pc_in(2, RUNS), 0));
 	check_top(INNER, bytecode_at(2, RUNS), false);
 	/* The position does not fit: L->base is stored. */
-	assert_true(below_native(base_of(INNER), pc_in(0, RUNS), 0));
+	assert_true(below_native(base_of(0, INNER), pc_in(0, RUNS), 0));
 	check_top(OUTER, bytecode_at(0, RUNS), false);
 	assert_true(below_native(thread_at(0), pc_in(0, RUNS), 0));
 	check_top(OUTER, bytecode_at(0, RUNS), false);
-	assert_true(below_native(base_of(SLOTS + 1), pc_in(0, RUNS), 0));
+	assert_true(below_native(base_of(0, SLOTS + 1), pc_in(0, RUNS), 0));
 	check_top(OUTER, bytecode_at(0, RUNS), false);
 	/* At the bottom no function runs. */
-	assert_true(below_native(base_of(BOTTOM), pc_in(0, RUNS), 0));
+	assert_true(below_native(base_of(0, BOTTOM), pc_in(0, RUNS), 0));
 	check_top(OUTER, bytecode_at(0, RUNS), false);
 	capture_calls(OUTER, true);
-	assert_true(below_native(base_of(INNER), 0, 0));
+	assert_true(below_native(base_of(0, INNER), 0, 0));
 	check_top(INNER, 0, false);
 }
 
@@ -242,18 +223,18 @@ static void a_kept_base_without_a_function_leads_to_the_caller(void **state)
 	capture_calls(OUTER, false);
 	put_slot(0, INNER - 2, UINT64_MAX);
 	states_capture();
-	assert_true(below_native(base_of(INNER), 0, 0));
+	assert_true(below_native(base_of(0, INNER), 0, 0));
 	check_top(MIDDLE, bytecode_at(1, IN_MIDDLE), false);
 	put_slot(0, INNER - 1, 6 * SLOT_SIZE | FRAME_VARG);
 	states_capture();
-	assert_true(below_native(base_of(INNER), 0, 0));
+	assert_true(below_native(base_of(0, INNER), 0, 0));
 	check_top(OUTER, 0, false);
 }
 
 static void native_code_that_the_vm_did_not_call_says_nothing(void **state)
 {
-	const struct registers first = { .pc = VM_AT, .rbp = base_of(INNER), .rbx = pc_in(2, RUNS) };
-	const struct registers last = { .pc = VM_END, .rbp = base_of(INNER), .rbx = pc_in(2, RUNS) };
+	const struct registers first = { .pc = VM_AT, .rbp = base_of(0, INNER), .rbx = pc_in(2, RUNS) };
+	const struct registers last = { .pc = VM_END, .rbp = base_of(0, INNER), .rbx = pc_in(2, RUNS) };
 
 	(void)state;
 	capture_calls(OUTER, false);
@@ -269,12 +250,12 @@ static void without_registers_a_call_must_have_stored_the_base(void **state)
 
 	(void)state;
 	capture_calls(OUTER, false);
-	assert_false(below_native(base_of(INNER), pc_in(2, RUNS), REGISTER_RBP));
+	assert_false(below_native(base_of(0, INNER), pc_in(2, RUNS), REGISTER_RBP));
 	put(store, 0x48 | 0x89 << 8 | 0x55 << 16 | (uint64_t)states.vm.layout.L_base << 24, 4);
 	states_set_module(); /* its text is read again */
-	assert_true(below_native(base_of(INNER), pc_in(2, RUNS), REGISTER_RBP));
+	assert_true(below_native(base_of(0, INNER), pc_in(2, RUNS), REGISTER_RBP));
 	check_top(OUTER, 0, false);
-	assert_true(below_native(base_of(INNER), pc_in(0, RUNS), REGISTER_RBX));
+	assert_true(below_native(base_of(0, INNER), pc_in(0, RUNS), REGISTER_RBX));
 	check_top(OUTER, 0, false);
 }
 
@@ -292,14 +273,14 @@ static void on_the_way_out_of_a_trace_pc_is_at_the_instruction(void **state)
 {
 	(void)state;
 	capture_calls(OUTER, true);
-	assert_true(leaving(base_of(MIDDLE), bytecode_at(1, RUNS)));
+	assert_true(leaving(base_of(0, MIDDLE), bytecode_at(1, RUNS)));
 	check_top(MIDDLE, bytecode_at(1, RUNS), false);
-	assert_true(leaving(base_of(MIDDLE), bytecode_at(1, 0)));
-	assert_false(leaving(base_of(MIDDLE), bytecode_at(1, INSTRUCTIONS)));
-	assert_false(leaving(base_of(MIDDLE), bytecode_at(0, RUNS)));
-	assert_false(leaving(base_of(INNER), bytecode_at(1, RUNS)));
-	assert_false(leaving(base_of(BOTTOM), bytecode_at(1, RUNS)));
-	assert_false(leaving(base_of(SLOTS + 1), bytecode_at(1, RUNS)));
+	assert_true(leaving(base_of(0, MIDDLE), bytecode_at(1, 0)));
+	assert_false(leaving(base_of(0, MIDDLE), bytecode_at(1, INSTRUCTIONS)));
+	assert_false(leaving(base_of(0, MIDDLE), bytecode_at(0, RUNS)));
+	assert_false(leaving(base_of(0, INNER), bytecode_at(1, RUNS)));
+	assert_false(leaving(base_of(0, BOTTOM), bytecode_at(1, RUNS)));
+	assert_false(leaving(base_of(0, SLOTS + 1), bytecode_at(1, RUNS)));
 }
 
 static void what_was_interrupted_goes_on_at_the_saved_position(void **state)
@@ -308,20 +289,20 @@ static void what_was_interrupted_goes_on_at_the_saved_position(void **state)
 	capture_calls(OUTER, true);
 	top = (struct lua_walk){ .thread = running.thread,
 				 .objects = running.objects,
-				 .base = base_of(MIDDLE) };
+				 .base = base_of(0, MIDDLE) };
 	lua_top_resume(&top, running.stack, FRAME);
 	check_top(MIDDLE, bytecode_at(1, SAVED), false);
 	top.pc = bytecode_at(1, RUNS); /* it is known already */
 	lua_top_resume(&top, running.stack, FRAME);
 	check_top(MIDDLE, bytecode_at(1, RUNS), false);
 	top.pc = 0;
-	top.base = base_of(OUTER); /* the position is none of this function's */
+	top.base = base_of(0, OUTER); /* the position is none of this function's */
 	lua_top_resume(&top, running.stack, FRAME);
 	check_top(OUTER, 0, false);
-	top.base = base_of(INNER);
+	top.base = base_of(0, INNER);
 	lua_top_resume(&top, running.stack, FRAME);
 	check_top(INNER, 0, false);
-	top.base = base_of(MIDDLE);
+	top.base = base_of(0, MIDDLE);
 	lua_top_resume(&top, running.stack, C_STACK_END);
 	check_top(MIDDLE, 0, false);
 }

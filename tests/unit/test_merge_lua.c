@@ -8,26 +8,15 @@
 #include <cmocka.h>
 
 #include "luajit-layouts/vmstate.h"
-#include "tests/unit/made_up_states.h"
+#include "tests/unit/made_up_calls.h"
 #include "unwind/stack/merge_lua.h"
 
 enum {
 	FRAME = C_STACK_AT + 0x200,
-	BOTTOM = 2, /* slots of frames' bases: of the lowest one, and of those of functions 0 to 2 */
-	OUTER = 4,
-	MIDDLE = 10,
-	INNER = 20,
-	IN_OUTER = 3, /* instructions that run */
-	IN_MIDDLE = 5,
 	SAVED = 7,
 };
 
 static struct merged_stack stack;
-
-static uint64_t base_of(size_t thread, size_t slot)
-{
-	return slots_at(thread) + slot * SLOT_SIZE;
-}
 
 static uint64_t delta(size_t slots, uint64_t type)
 {
@@ -37,9 +26,7 @@ static uint64_t delta(size_t slots, uint64_t type)
 /* C code has called function 0, that function 1, and that function 2, a C function, which runs. */
 static void put_calls(size_t thread)
 {
-	put_frame(thread, OUTER, put_function(0), delta(OUTER - BOTTOM, FRAME_CP));
-	put_called_frame(thread, MIDDLE, put_function(1), 0, OUTER, IN_OUTER);
-	put_called_frame(thread, INNER, put_c_function(2), 1, MIDDLE, IN_MIDDLE);
+	put_three_frames(thread, put_c_function(2));
 	put_base(thread, INNER, INNER + 2);
 }
 

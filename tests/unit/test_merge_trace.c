@@ -9,21 +9,16 @@
 
 #include "luajit-layouts/vmstate.h"
 #include "tests/unit/instead_of.h"
-#include "tests/unit/made_up_states.h"
+#include "tests/unit/made_up_calls.h"
+#include "tests/unit/made_up_native.h"
 #include "unwind/stack/merge_trace.h"
 #include "unwind/trace/trace_block.h"
 #include "unwind/vm/vm_frame.h"
 
 enum {
 	FRAME = C_STACK_AT + 0x800,
-	BOTTOM = 2, /* slots of frames' bases, those of functions 0 to 2 */
-	OUTER = 4,
-	MIDDLE = 10, /* where the trace begins */
-	INNER = 20,
 	START_SLOT = 2, /* of the trace, for the base of its start frame */
 	INNER_SLOT = START_SLOT + INNER - MIDDLE,
-	IN_OUTER = 3,
-	IN_MIDDLE = 5,
 	RUNS = 8,
 	BUILTIN = 3,
 	OTHER = 4,  /* a Lua function that is on no stack */
@@ -38,7 +33,6 @@ static struct trace made[TRACES];
 static struct trace_frame inlined[FRAMES];
 static size_t inlined_count;
 static uint32_t exit_taken;
-static struct native_frame native;
 
 /*---- The traces, and the native walk ----*/
 
@@ -84,29 +78,10 @@ size_t __wrap_trace_exit_frames(const struct trace *trace, const struct layout *
 	return inlined_count;
 }
 
-INSTEAD_OF(native_current);
-const struct native_frame *__wrap_native_current(const struct native_unwinder *unwinder)
-{
-	(void)unwinder;
-	return &native;
-}
-
-INSTEAD_OF(native_continue);
-void __wrap_native_continue(struct native_unwinder *unwinder, const struct registers *caller)
-{
-	(void)unwinder;
-	native = (struct native_frame){ .registers = *caller, .is_return_address = true };
-}
-
 /*---- The thread ----*/
 
 static struct merge merge;
 static struct merged_stack stack;
-
-static uint64_t base_of(size_t slot)
-{
-	return slots_at(0) + slot * SLOT_SIZE;
-}
 
 static struct global_view *view(void)
 {
@@ -127,13 +102,11 @@ static int begin(void **state)
 					  .startpt = proto_at(1) };
 	put_g(0, put_thread(0, 0, FRAME));
 	put_cframe(FRAME, thread_at(0), 0, NATIVE_CODE);
-	put_frame(0, OUTER, put_function(0), (OUTER - BOTTOM) * SLOT_SIZE | FRAME_CP);
-	put_called_frame(0, MIDDLE, put_function(1), 0, OUTER, IN_OUTER);
-	put_called_frame(0, INNER, put_function(2), 1, MIDDLE, IN_MIDDLE);
+	put_three_frames(0, put_function(2));
 	put_slot(0, SLOTS - 1, tagged(TAG_FUNC, put_c_function(BUILTIN)));
 	put_slot(0, SLOTS - 2, tagged(TAG_FUNC, put_function(OTHER)));
 	put_base(0, MIDDLE, INNER + 4);
-	put_word(g_at(0) + (uint64_t)states.vm.layout.g_jit_base, base_of(MIDDLE));
+	put_word(g_at(0) + (uint64_t)states.vm.layout.g_jit_base, base_of(0, MIDDLE));
 	put(g_at(0) + (uint64_t)states.vm.layout.g_vmstate, 1, 4);
 	global->traces = traces_new();
 	inlined[0] = (struct trace_frame){ .function = function_at(2),
@@ -201,7 +174,7 @@ static void check_caller(size_t index, size_t function, size_t instruction)
 static void check_slots(size_t index, size_t slot, uint8_t trace_slot)
 {
 	assert_ptr_equal(stack.frames[index].thread, slot ? &states.capture.threads[0] : NULL);
-	assert_int_equal(stack.frames[index].base, slot ? base_of(slot) : 0);
+	assert_int_equal(stack.frames[index].base, slot ? base_of(0, slot) : 0);
 	assert_int_equal(stack.frames[index].trace_slot, trace_slot);
 }
 
@@ -334,15 +307,15 @@ static void the_start_frame_must_be_that_of_the_trace(void **state)
 static void a_base_outside_of_the_stack_is_lost(void **state)
 {
 	(void)state;
-	put_word(g_at(0) + (uint64_t)states.vm.layout.g_jit_base, base_of(SLOTS + 1));
+	put_word(g_at(0) + (uint64_t)states.vm.layout.g_jit_base, base_of(0, SLOTS + 1));
 	assert_int_equal(pass(), PASSED_ON);
 	assert_int_equal(stack.count, 1);
 	check_lost(0, LOST_IN_TRACE);
 	assert_true(lua_section_of(&merge.lua, &states.capture.threads[0])->ended);
 	/* The walk has come to another frame. */
-	put_word(g_at(0) + (uint64_t)states.vm.layout.g_jit_base, base_of(MIDDLE));
+	put_word(g_at(0) + (uint64_t)states.vm.layout.g_jit_base, base_of(0, MIDDLE));
 	stand();
-	lua_section_start(&merge.lua, &states.capture.threads[0], base_of(OUTER));
+	lua_section_start(&merge.lua, &states.capture.threads[0], base_of(0, OUTER));
 	assert_int_equal(merge_pass_trace(&merge, &made[1], view()), PASSED_ON);
 	assert_int_equal(stack.count, 1);
 	check_lost(0, LOST_IN_TRACE);
@@ -465,7 +438,7 @@ static void where_no_trace_has_called_it_is_not_resynchronised(void **state)
 	view()->vmstate = 1;
 	view()->jit_base = 0;
 	assert_false(resynchronise());
-	view()->jit_base = base_of(MIDDLE);
+	view()->jit_base = base_of(0, MIDDLE);
 	assert_false(merge_resynchronise_in_trace(&merge, &states.capture.threads[0], FRAME + 0x100));
 	view()->cur_L = thread_at(1);
 	assert_false(resynchronise());
@@ -495,7 +468,7 @@ static void below_a_lost_trace_the_frames_are_known(void **state)
 	check_lost(0, LOST_IN_TRACE);
 	check_lua(1, 0, bytecode_at(0, IN_OUTER), false);
 	stand();
-	view()->jit_base = base_of(SLOTS + 1);
+	view()->jit_base = base_of(0, SLOTS + 1);
 	assert_int_equal(merge_pass_lost_trace(&merge, &states.capture.threads[0], view(), FRAME), PASSED_ON);
 	assert_int_equal(stack.count, 1);
 }

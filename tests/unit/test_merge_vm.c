@@ -9,7 +9,8 @@
 
 #include "luajit-layouts/vmstate.h"
 #include "tests/unit/instead_of.h"
-#include "tests/unit/made_up_states.h"
+#include "tests/unit/made_up_calls.h"
+#include "tests/unit/made_up_native.h"
 #include "unwind/stack/merge_trace.h"
 #include "unwind/stack/merge_vm.h"
 #include "unwind/vm/vm_frame.h"
@@ -20,12 +21,6 @@ enum {
 	FURTHER = FRAME + 0x400, /* of another C frame */
 	IN_VM = VM_AT + 8,
 	CALL_AT = VM_AT + 0x100, /* where a call by the VM returns to */
-	BOTTOM = 2,              /* slots of frames' bases, those of functions 0 to 2 */
-	OUTER = 4,
-	MIDDLE = 10,
-	INNER = 20,
-	IN_OUTER = 3,
-	IN_MIDDLE = 5,
 	RUNS = 8,
 	SAVED = 9,
 	CALLER = NATIVE_CODE + 0x40, /* code that called the VM */
@@ -34,27 +29,12 @@ enum {
 };
 
 static const struct trace trace = { .number = 1, .mcode = TRACE_AT, .szmcode = 0x80, .spadjust = SPADJUST };
-static struct native_frame native;
 
 /*---- What the code at a pc does ----*/
 
 static struct {
 	bool entering, linking, exiting, calling_to_link, leaving_callback, called, has_exited, in_trace;
 } code;
-
-INSTEAD_OF(native_current);
-const struct native_frame *__wrap_native_current(const struct native_unwinder *unwinder)
-{
-	(void)unwinder;
-	return &native;
-}
-
-INSTEAD_OF(native_continue);
-void __wrap_native_continue(struct native_unwinder *unwinder, const struct registers *caller)
-{
-	(void)unwinder;
-	native = (struct native_frame){ .registers = *caller, .is_return_address = true };
-}
 
 INSTEAD_OF(vm_is_entering_or_leaving);
 bool __wrap_vm_is_entering_or_leaving(const struct layout *layout, struct memory *text, struct memory *memory,
@@ -136,16 +116,6 @@ const struct trace *__wrap_traces_find(const struct traces *traces, uint64_t pc)
 static struct merge merge;
 static struct merged_stack stack;
 
-static uint64_t base_of(size_t thread, size_t slot)
-{
-	return slots_at(thread) + slot * SLOT_SIZE;
-}
-
-static uint64_t pc_in(size_t function, size_t instruction)
-{
-	return bytecode_at(function, instruction + 1);
-}
-
 static struct global_view *view(void)
 {
 	return &states.capture.globals[0];
@@ -159,9 +129,7 @@ static void put_calls(size_t thread, uint64_t cframe, uint64_t return_address)
 		put_cframe(cframe, thread_at(thread), 0, return_address);
 		put_word(cframe + (uint64_t)states.vm.layout.CFRAME_PC, pc_in(1, SAVED));
 	}
-	put_frame(thread, OUTER, put_function(0), (OUTER - BOTTOM) * SLOT_SIZE | FRAME_CP);
-	put_called_frame(thread, MIDDLE, put_function(1), 0, OUTER, IN_OUTER);
-	put_called_frame(thread, INNER, put_c_function(2), 1, MIDDLE, IN_MIDDLE);
+	put_three_frames(thread, put_c_function(2));
 	put_base(thread, MIDDLE, INNER + 4);
 }
 

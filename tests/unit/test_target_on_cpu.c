@@ -19,41 +19,6 @@ enum { LOOKS = 200, LOOKS_MAX = 5000 };
 
 static const uint64_t ms_ns = 1000 * 1000;
 
-static void what_the_scheduler_says_is_read(void **state)
-{
-	const struct schedstat schedstat = schedstat_parse("1113521 26379 2\n");
-	struct switches switches;
-
-	(void)state;
-	assert_int_equal(schedstat.cpu_ns, 1113521);
-	assert_int_equal(schedstat.waited_ns, 26379);
-	assert_int_equal(schedstat.runs, 2);
-	/* Its name may look like anything. */
-	assert_true(switches_parse("nr_switches (12, #threads: 1)\n---\n"
-				   "se.exec_start      :       1010333.765022\n"
-				   "se.vruntime        :            -3.000000\n"
-				   "se.sum_exec_runtime   :           0.380732\n"
-				   "se.nr_switches        :              7\n"
-				   "nr_switches           :              5\n"
-				   "nr_voluntary_switches :              4\n",
-				   &switches));
-	assert_int_equal(switches.count, 5);
-	assert_int_equal(switches.sleeps, 4);
-	assert_int_equal(switches.left_at, 1010333765022);
-	assert_int_equal(switches.cpu_ns, 380732);
-	assert_true(switches_parse("Name:\tx\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t2\n",
-				   &switches));
-	assert_int_equal(switches.count, 5);
-	assert_int_equal(switches.sleeps, 3);
-	assert_int_equal(switches.left_at, 0);
-	/* A line may be cut. */
-	assert_true(switches_parse("nr_switches : 12", &switches));
-	assert_int_equal(switches.count, 12);
-	assert_false(switches_parse("nr_switches", &switches));
-	assert_false(switches_parse("", &switches));
-	assert_false(switches_parse("voluntary_ctxt_switches:\t3\n", &switches));
-}
-
 static void run_on(pid_t pid, int cpu)
 {
 	cpu_set_t set;
@@ -295,7 +260,6 @@ static void looks_are_awaited_where_the_thread_runs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_the_scheduler_says_is_read),
 		cmocka_unit_test(a_thread_that_sleeps_has_no_cpu),
 		cmocka_unit_test(a_thread_is_put_off_its_cpu_to_look_at_it),
 		cmocka_unit_test(the_beginning_of_a_turn_is_guessed_where_that_is_safe),

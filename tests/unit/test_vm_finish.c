@@ -9,7 +9,7 @@
 
 #include "luajit-layouts/vmstate.h"
 #include "tests/unit/instead_of.h"
-#include "tests/unit/made_up_states.h"
+#include "tests/unit/made_up_calls.h"
 #include "tests/unit/same_registers.h"
 #include "unwind/stack/vm_finish.h"
 #include "unwind/vm/vm_machine.h"
@@ -18,12 +18,6 @@ enum {
 	FRAME = C_STACK_AT + 0x200,
 	IN_VM = VM_AT + 8,
 	IN_TRACE = FREE_AT + 0x10,
-	BOTTOM = 2, /* slots of frames' bases, those of functions 0 to 2 */
-	OUTER = 4,
-	MIDDLE = 10,
-	INNER = 20,
-	IN_OUTER = 3,
-	IN_MIDDLE = 5,
 	RUNS = 8,
 	STEPS_MAX = 8,
 };
@@ -99,16 +93,6 @@ const struct trace *__wrap_traces_find(const struct traces *traces, uint64_t pc)
 
 static struct registers registers;
 
-static uint64_t base_of(size_t slot)
-{
-	return slots_at(0) + slot * SLOT_SIZE;
-}
-
-static uint64_t pc_in(size_t function, size_t instruction)
-{
-	return bytecode_at(function, instruction + 1);
-}
-
 /* The interpreter works for function 1, that function 0 has called, and that function 2, a C function, was called by. */
 static int begin(void **state)
 {
@@ -118,13 +102,11 @@ static int begin(void **state)
 	memset(&began, 0, sizeof(began));
 	put_g(0, put_thread(0, 0, FRAME));
 	put_cframe(FRAME, thread_at(0), 0, NATIVE_CODE);
-	put_frame(0, OUTER, put_function(0), (OUTER - BOTTOM) * SLOT_SIZE | FRAME_CP);
-	put_called_frame(0, MIDDLE, put_function(1), 0, OUTER, IN_OUTER);
-	put_called_frame(0, INNER, put_c_function(2), 1, MIDDLE, IN_MIDDLE);
+	put_three_frames(0, put_c_function(2));
 	put_base(0, OUTER, INNER + 4);
 	states.registers.pc = IN_VM;
 	states.registers.sp = FRAME;
-	states.registers.rdx = base_of(MIDDLE);
+	states.registers.rdx = base_of(0, MIDDLE);
 	states.registers.rbx = pc_in(1, RUNS);
 	states.registers.r14 = g_at(0) + DISPATCH_AT;
 	lua_image_global(states.lua, 0)->traces = traces_new();
@@ -143,7 +125,7 @@ static enum vm_finished finish(void)
 static void check_unchanged(void)
 {
 	assert_same_registers(&registers, &states.registers);
-	assert_int_equal(states.capture.threads[0].base, base_of(OUTER));
+	assert_int_equal(states.capture.threads[0].base, base_of(0, OUTER));
 }
 
 /* A store of L->base, the captured thread's. */
@@ -151,13 +133,13 @@ static struct vm_store store_base(size_t slot)
 {
 	return (struct vm_store){ .address = thread_at(0) + (uint64_t)states.vm.layout.L_base,
 				  .size = 8,
-				  .value = { base_of(slot), true } };
+				  .value = { base_of(0, slot), true } };
 }
 
 /* A store into a slot of the Lua stack. */
 static struct vm_store store_slot(size_t slot, uint64_t value)
 {
-	return (struct vm_store){ .address = base_of(slot), .size = 8, .value = { value, true } };
+	return (struct vm_store){ .address = base_of(0, slot), .size = 8, .value = { value, true } };
 }
 
 /*---- Ends of the run ----*/
@@ -183,23 +165,23 @@ static void between_two_instructions_nothing_is_half_done(void **state)
 static void a_call_is_finished_as_soon_as_its_frame_is_whole(void **state)
 {
 	(void)state;
-	code[0].base = base_of(OUTER);
+	code[0].base = base_of(0, OUTER);
 	code[1].store = store_base(MIDDLE);
 	code[2].bytecode = pc_in(0, IN_OUTER);
 	code[3].pc = IN_VM + 0x20;
 	code[3].store = store_base(INNER);
 	code[4].progress = VM_PROGRESS_DISPATCH;
 	assert_int_equal(finish(), VM_FINISHD_DISPATCHES);
-	assert_int_equal(registers.rdx, base_of(OUTER));
+	assert_int_equal(registers.rdx, base_of(0, OUTER));
 	assert_int_equal(registers.rbx, pc_in(0, IN_OUTER));
 	assert_int_equal(registers.pc, IN_VM); /* as it was after the third step */
-	assert_int_equal(states.capture.threads[0].base, base_of(MIDDLE));
+	assert_int_equal(states.capture.threads[0].base, base_of(0, MIDDLE));
 }
 
 static void without_a_known_frame_at_its_end_all_stays(void **state)
 {
 	(void)state;
-	code[0].base = base_of(OUTER);
+	code[0].base = base_of(0, OUTER);
 	code[1].bytecode = pc_in(0, IN_OUTER);
 	code[1].unknown_base = true;
 	code[2].progress = VM_PROGRESS_DISPATCH;
@@ -223,14 +205,14 @@ static void a_way_out_of_the_vm_is_run_to_its_end(void **state)
 	assert_int_equal(finish(), VM_FINISHD_RETURNED);
 	assert_int_equal(registers.pc, NATIVE_CODE + 5);
 	assert_int_equal(registers.sp, FRAME + 0x50);
-	assert_int_equal(states.capture.threads[0].base, base_of(INNER));
+	assert_int_equal(states.capture.threads[0].base, base_of(0, INNER));
 	code[1].progress = VM_PROGRESS_CALL_OUT;
 	assert_int_equal(finish(), VM_FINISHD_CALLS);
 	assert_int_equal(registers.pc, NATIVE_CODE + 5);
 	code[1].progress = VM_PROGRESS_LINKED;
 	assert_int_equal(finish(), VM_FINISHD_DISPATCHES);
 	assert_int_equal(registers.pc, NATIVE_CODE + 5);
-	assert_int_equal(states.capture.threads[0].base, base_of(INNER));
+	assert_int_equal(states.capture.threads[0].base, base_of(0, INNER));
 }
 
 static void code_that_cannot_be_followed_is_unknown_only_on_a_return(void **state)
@@ -248,7 +230,7 @@ static void code_that_cannot_be_followed_is_unknown_only_on_a_return(void **stat
 	code[1].guesses = true;
 	assert_int_equal(finish(), VM_FINISHD_UNKNOWN);
 	/* A builtin's PC says nothing. */
-	states.registers.rdx = base_of(INNER);
+	states.registers.rdx = base_of(0, INNER);
 	assert_int_equal(finish(), VM_FINISHD_STAYS);
 	put_slot(0, INNER - 1, pc_in(1, INSTRUCTIONS + 4)); /* its link leads nowhere */
 	assert_int_equal(finish(), VM_FINISHD_UNKNOWN);
@@ -266,10 +248,10 @@ static void code_that_cannot_be_followed_is_unknown_only_on_a_return(void **stat
 static void a_builtin_is_whole_until_its_result_lies_over_it(void **state)
 {
 	(void)state;
-	states.registers.rdx = base_of(INNER);
+	states.registers.rdx = base_of(0, INNER);
 	code[0].pc = IN_VM + 4;
 	code[1].store = store_slot(INNER - 2, 0);
-	code[2].base = base_of(MIDDLE);
+	code[2].base = base_of(0, MIDDLE);
 	code[3].progress = VM_PROGRESS_DISPATCH;
 	assert_int_equal(finish(), VM_FINISHD_STAYS);
 	check_unchanged();
@@ -278,26 +260,26 @@ static void a_builtin_is_whole_until_its_result_lies_over_it(void **state)
 	code[1].store.size = 0;
 	code[2].bytecode = pc_in(1, IN_MIDDLE);
 	assert_int_equal(finish(), VM_FINISHD_DISPATCHES);
-	assert_int_equal(registers.rdx, base_of(MIDDLE));
+	assert_int_equal(registers.rdx, base_of(0, MIDDLE));
 	assert_int_equal(registers.rbx, pc_in(1, IN_MIDDLE));
 }
 
 static void a_builtin_that_calls_on_is_whole(void **state)
 {
 	(void)state;
-	states.registers.rdx = base_of(INNER);
+	states.registers.rdx = base_of(0, INNER);
 	code[0].pc = IN_VM + 4;
-	code[1].base = base_of(INNER + 8); /* higher on the Lua stack */
+	code[1].base = base_of(0, INNER + 8); /* higher on the Lua stack */
 	code[1].bytecode = pc_in(1, 0);
 	code[2].progress = VM_PROGRESS_DISPATCH;
 	assert_int_equal(finish(), VM_FINISHD_STAYS);
-	code[1].base = base_of(MIDDLE);
+	code[1].base = base_of(0, MIDDLE);
 	code[2].sp = FRAME - 0x50; /* on another thread's */
 	assert_int_equal(finish(), VM_FINISHD_STAYS);
 	code[2].sp = 0;
 	code[1].bytecode = pc_in(1, IN_MIDDLE);
 	assert_int_equal(finish(), VM_FINISHD_DISPATCHES);
-	assert_int_equal(registers.rdx, base_of(MIDDLE));
+	assert_int_equal(registers.rdx, base_of(0, MIDDLE));
 }
 
 /*---- Traces ----*/
@@ -306,7 +288,7 @@ static void a_trace_is_finished_only_where_it_leads_to(void **state)
 {
 	(void)state;
 	states.registers.pc = IN_TRACE;
-	code[0].base = base_of(OUTER);
+	code[0].base = base_of(0, OUTER);
 	code[1].pc = IN_VM;
 	code[1].bytecode = pc_in(0, IN_OUTER);
 	code[2].store = store_base(INNER);
@@ -315,7 +297,7 @@ static void a_trace_is_finished_only_where_it_leads_to(void **state)
 	assert_ptr_equal(began.trace, &trace);
 	assert_int_equal(registers.pc, IN_VM);
 	assert_int_equal(registers.rbx, pc_in(0, IN_OUTER));
-	assert_int_equal(states.capture.threads[0].base, base_of(INNER));
+	assert_int_equal(states.capture.threads[0].base, base_of(0, INNER));
 	/* It has stored what nobody knows. */
 	code[2].store.value.known = false;
 	assert_int_equal(finish(), VM_FINISHD_STAYS);
@@ -332,7 +314,7 @@ static void a_trace_is_finished_only_where_it_leads_to(void **state)
 static void the_way_from_a_trace_to_the_interpreter_is_run_to_its_end(void **state)
 {
 	(void)state;
-	code[0].base = base_of(OUTER);
+	code[0].base = base_of(0, OUTER);
 	code[0].bytecode = pc_in(0, IN_OUTER);
 	code[1].leaves_trace = true;
 	code[2].pc = IN_VM + 0x40;
@@ -340,11 +322,11 @@ static void the_way_from_a_trace_to_the_interpreter_is_run_to_its_end(void **sta
 	code[3].progress = VM_PROGRESS_DISPATCH;
 	assert_int_equal(finish(), VM_FINISHD_DISPATCHES);
 	assert_int_equal(registers.pc, IN_VM + 0x60);
-	code[2].base = base_of(MIDDLE); /* a call or return has followed */
+	code[2].base = base_of(0, MIDDLE); /* a call or return has followed */
 	code[2].bytecode = pc_in(1, IN_MIDDLE);
 	assert_int_equal(finish(), VM_FINISHD_DISPATCHES);
 	assert_int_equal(registers.pc, IN_VM + 0x40);
-	assert_int_equal(registers.rdx, base_of(MIDDLE));
+	assert_int_equal(registers.rdx, base_of(0, MIDDLE));
 }
 
 /*---- Whose code it is ----*/
