@@ -91,11 +91,12 @@ static bool dump_running(struct dump *dump, struct thread *thread, bool only_who
 	if (!error) {
 		lua_process_confirm(dump->process);
 		lua_process_capture(dump->process, &registers, &hints);
+		thread_note_stop(thread, &registers);
 	}
 	tracer_resume(dump->traced.patience.tracer, thread->tracee);
 	if (error)
 		return false;
-	thread_note_stop(thread, &registers);
+	thread_note_resumed(thread, &registers);
 	if (thread->tracee->state == TRACEE_JOB_STOPPED)
 		return add_thread(dump, thread, "stopped", false);
 	return add_thread(dump, thread, "running", only_whole);

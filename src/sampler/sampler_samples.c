@@ -306,6 +306,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 		lua_process_capture(target->process, &registers, &record->hints);
 		if (target->allocations)
 			allocations_note(target->allocations, target->process);
+		thread_note_stop(thread, &registers);
 	}
 	record->stops++;
 	target_note_turn(sampler, target, thread, record);
@@ -333,7 +334,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	/* Calls have no share of what is allocated. */
 	choose_cpu(target, thread, record, !error && !target->allocations && makes_calls(record, &registers));
 	if (!error)
-		thread_note_stop(thread, &registers);
+		thread_note_resumed(thread, &registers);
 }
 
 /*

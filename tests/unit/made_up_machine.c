@@ -835,6 +835,13 @@ void __wrap_thread_note_stop(struct thread *thread, const struct registers *regi
 	(void)registers;
 }
 
+INSTEAD_OF(thread_note_resumed);
+void __wrap_thread_note_resumed(struct thread *thread, const struct registers *registers)
+{
+	(void)thread;
+	(void)registers;
+}
+
 INSTEAD_OF(tracer_find);
 struct tracee *__wrap_tracer_find(const struct tracer *tracer, pid_t tid)
 {

@@ -26,7 +26,7 @@ static struct made_up {
 	int state_error, measure_error;
 	uint64_t used_ns;
 	bool stopped;
-	unsigned int stops, resumes, noted, measured;
+	unsigned int stops, resumes, noted, noted_resumed, measured;
 } made_up[THREADS];
 
 static size_t thread_total;
@@ -43,6 +43,7 @@ INSTEAD_OF(thread_may_stop);
 INSTEAD_OF(thread_measure);
 INSTEAD_OF(thread_read_state);
 INSTEAD_OF(thread_note_stop);
+INSTEAD_OF(thread_note_resumed);
 INSTEAD_OF(tracer_stop);
 INSTEAD_OF(tracer_registers);
 INSTEAD_OF(tracer_resume);
@@ -103,7 +104,18 @@ int __wrap_thread_read_state(struct threads *threads, struct thread *thread, enu
 void __wrap_thread_note_stop(struct thread *thread, const struct registers *registers)
 {
 	assert_int_equal(registers->pc, thread->tid);
+	/* While all are still held: the first to go on may close the file of another one's call. */
+	for (size_t i = 0; i < thread_total; i++)
+		assert_int_equal(made_up[i].resumes, made_up[i].stops - made_up[i].stopped);
+	assert_true(of(thread)->stopped);
 	of(thread)->noted++;
+}
+
+void __wrap_thread_note_resumed(struct thread *thread, const struct registers *registers)
+{
+	assert_int_equal(registers->pc, thread->tid);
+	assert_false(of(thread)->stopped);
+	assert_int_equal(++of(thread)->noted_resumed, of(thread)->noted);
 }
 
 int __wrap_tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)

@@ -142,6 +142,18 @@ static void what_does_not_block_is_never_at_risk(void **state)
 	assert_true(at_risk(SYS_write, (uint64_t)files->sockets[0], 100000, 65536));
 }
 
+static void a_file_that_is_not_there_puts_nothing_at_risk(void **state)
+{
+	const uint64_t closed = 999;
+
+	(void)state;
+	assert_int_equal(fcntl((int)closed, F_GETFD), -1);
+	assert_false(at_risk(SYS_write, closed, 100000, 65536));
+	assert_false(at_risk(SYS_writev, closed, 2, 144));
+	assert_false(at_risk(SYS_sendfile, closed, 100000, 4096));
+	assert_false(at_risk(SYS_recvfrom, closed, 100000, 4096));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +163,7 @@ int main(void)
 		cmocka_unit_test(it_depends_on_the_file),
 		cmocka_unit_test(long_calls_are_at_risk_without_a_sleep),
 		cmocka_unit_test(what_does_not_block_is_never_at_risk),
+		cmocka_unit_test(a_file_that_is_not_there_puts_nothing_at_risk),
 	};
 
 	return cmocka_run_group_tests(tests, open_files, close_files);

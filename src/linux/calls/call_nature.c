@@ -157,14 +157,14 @@ bool call_bears_stop(pid_t pid, int64_t number, const uint64_t arguments[static 
 	return false;
 }
 
-/* Does the file have O_NONBLOCK, by its flags in /proc? */
-static bool is_nonblocking(pid_t pid, uint64_t fd)
+/* Is the file there without O_NONBLOCK, by its flags in /proc? */
+static bool is_blocking(pid_t pid, uint64_t fd)
 {
 	char name[sizeof("fdinfo/") + 3 * sizeof(int)];
 	uint64_t flags;
 
 	snprintf(name, sizeof(name), "fdinfo/%d", (int)fd);
-	return proc_file_number(pid, name, "flags:", 8, &flags) && (flags & O_NONBLOCK);
+	return proc_file_number(pid, name, "flags:", 8, &flags) && !(flags & O_NONBLOCK);
 }
 
 /* Can a stop interrupt transfers of the file: does it block, and is no regular file or block device? */
@@ -172,7 +172,7 @@ static bool is_cuttable(pid_t pid, uint64_t fd)
 {
 	mode_t mode;
 
-	return read_mode(pid, fd, &mode) && !S_ISREG(mode) && !S_ISBLK(mode) && !is_nonblocking(pid, fd);
+	return is_blocking(pid, fd) && read_mode(pid, fd, &mode) && !S_ISREG(mode) && !S_ISBLK(mode);
 }
 
 /* Is it more than a page? Calls look for signals after each page. */
@@ -181,32 +181,50 @@ static bool is_long(uint64_t size)
 	return size > memory_page_size();
 }
 
-bool call_was_at_risk(pid_t pid, int64_t number, const uint64_t arguments[static 6], int64_t result)
+bool call_may_be_cut(int64_t number, const uint64_t arguments[static 6], int64_t result)
 {
-	mode_t mode;
-
 	switch (number) {
 	/* These start over. */
 	case SYS_fallocate: return true;
 	case SYS_getrandom: return is_long(arguments[1]);
-	case SYS_read: return is_long(arguments[2]) && read_mode(pid, arguments[0], &mode) && S_ISCHR(mode);
+	case SYS_read: return is_long(arguments[2]);
 	/* These may have transferred a part. */
 	case SYS_write:
-	case SYS_sendto: return result > 0 && is_long(arguments[2]) && is_cuttable(pid, arguments[0]);
+	case SYS_sendto: return result > 0 && is_long(arguments[2]);
 	case SYS_writev:
 	case SYS_pwritev2:
 	case SYS_sendmsg:
-	case SYS_sendmmsg: return result > 0 && is_cuttable(pid, arguments[0]);
+	case SYS_sendmmsg:
 	case SYS_recvfrom:
 	case SYS_recvmsg:
-	case SYS_recvmmsg:
-		return result > 0 && !call_bears_stop(pid, number, arguments) &&
-		       is_cuttable(pid, arguments[0]);
-	case SYS_sendfile:
-		return result > 0 && (uint64_t)result < arguments[3] && !is_nonblocking(pid, arguments[0]);
+	case SYS_recvmmsg: return result > 0;
+	case SYS_sendfile: return result > 0 && (uint64_t)result < arguments[3];
 	case SYS_splice:
-	case SYS_copy_file_range:
-		return result > 0 && (uint64_t)result < arguments[4] && !is_nonblocking(pid, arguments[2]);
+	case SYS_copy_file_range: return result > 0 && (uint64_t)result < arguments[4];
 	default: return false;
+	}
+}
+
+bool call_was_at_risk(pid_t pid, int64_t number, const uint64_t arguments[static 6], int64_t result)
+{
+	mode_t mode;
+
+	if (!call_may_be_cut(number, arguments, result))
+		return false;
+	switch (number) {
+	case SYS_read: return read_mode(pid, arguments[0], &mode) && S_ISCHR(mode);
+	case SYS_write:
+	case SYS_sendto:
+	case SYS_writev:
+	case SYS_pwritev2:
+	case SYS_sendmsg:
+	case SYS_sendmmsg: return is_cuttable(pid, arguments[0]);
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg: return !call_bears_stop(pid, number, arguments) && is_cuttable(pid, arguments[0]);
+	case SYS_sendfile: return is_blocking(pid, arguments[0]);
+	case SYS_splice:
+	case SYS_copy_file_range: return is_blocking(pid, arguments[2]);
+	default: return true;
 	}
 }

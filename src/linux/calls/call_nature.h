@@ -24,7 +24,13 @@ bool call_bears_stop(pid_t pid, int64_t number, const uint64_t arguments[static 
 
 /*
  * A thread was stopped in this call, asleep or not, and the call returns result. May a
- * stop cut such a call short, or keep it from ever ending?
+ * stop cut such a call short, or keep it from ever ending, if its file lets it? Reads no file.
+ */
+bool call_may_be_cut(int64_t number, const uint64_t arguments[static 6], int64_t result);
+
+/*
+ * The same, and its file does: it blocks, or there is none. Certain only before the thread goes on: then it
+ * may close the file, and have another one by that number.
  */
 bool call_was_at_risk(pid_t pid, int64_t number, const uint64_t arguments[static 6], int64_t result);
 

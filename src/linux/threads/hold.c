@@ -126,14 +126,17 @@ static bool end(struct hold *hold)
 {
 	bool good = true;
 
-	/* Resume stopped threads first. */
+	/* A thread that goes on might close the file of another one's call. Resume all before anything else. */
+	for (size_t i = 0; i < hold->watched_count; i++)
+		if (hold->watched[i].stopped)
+			thread_note_stop(hold->watched[i].thread, &hold->watched[i].registers);
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
 			tracer_resume(hold->tracer, hold->watched[i].thread->tracee);
 	hold->last_ns = hold->begin_ns ? clock_now_ns(CLOCK_MONOTONIC) - hold->begin_ns : 0;
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
-			thread_note_stop(hold->watched[i].thread, &hold->watched[i].registers);
+			thread_note_resumed(hold->watched[i].thread, &hold->watched[i].registers);
 		else
 			good &= slept_on(hold, &hold->watched[i]);
 	hold->count += hold->last_ns ? 1 : 0;

@@ -17,6 +17,8 @@ enum {
 	/* ljspy knows the calls of a thread once it has seen it asleep, or left it alone, this often. */
 	SEEN_ENOUGH = 4,
 	LEFT_ALONE_MAX = 8,
+	/* After so many stops in calls that were not at risk, the thread need not wait for the next judgement. */
+	HARMLESS_ENOUGH = 16,
 };
 
 /* The thread makes a call that does not bear a stop, the same or another one. */
@@ -60,18 +62,47 @@ static void note_sleep(struct thread *thread, const struct thread_call *call)
 		keep_alone(calls);
 }
 
+static bool may_have_been_cut(const struct registers *registers)
+{
+	uint64_t arguments[CALL_ARGUMENTS];
+
+	registers_call_arguments(registers, arguments);
+	return (int64_t)registers->call_number >= 0 &&
+	       call_may_be_cut((int64_t)registers->call_number, arguments, registers_call_result(registers));
+}
+
+static bool was_at_risk(const struct thread *thread, const struct registers *registers)
+{
+	uint64_t arguments[CALL_ARGUMENTS];
+
+	registers_call_arguments(registers, arguments);
+	return call_was_at_risk(thread->tid, (int64_t)registers->call_number, arguments,
+				registers_call_result(registers));
+}
+
 void thread_note_stop(struct thread *thread, const struct registers *registers)
 {
 	struct call_watch *calls = &thread->calls;
-	uint64_t arguments[CALL_ARGUMENTS];
 
 	/* The stop counts as a sleep, too. Outside of a call, the thread stays awake. */
 	calls->is_awake = (int64_t)registers->call_number < 0;
 	calls->sleeps++;
-	registers_call_arguments(registers, arguments);
-	if (!calls->is_awake && call_was_at_risk(thread->tid, (int64_t)registers->call_number, arguments,
-						 registers_call_result(registers)))
-		keep_alone(calls);
+	if (calls->harmless_count >= HARMLESS_ENOUGH || !may_have_been_cut(registers))
+		return;
+	calls->harmless_count++;
+	if (!was_at_risk(thread, registers))
+		return;
+	calls->harmless_count = 0;
+	keep_alone(calls);
+}
+
+void thread_note_resumed(struct thread *thread, const struct registers *registers)
+{
+	struct call_watch *calls = &thread->calls;
+
+	if (calls->harmless_count >= HARMLESS_ENOUGH && may_have_been_cut(registers) &&
+	    was_at_risk(thread, registers))
+		calls->harmless_count = 0;
 }
 
 /* For a thread that sleeps now and then: must ljspy still find out in which calls it sleeps? */

@@ -43,6 +43,7 @@ struct call_watch {
 	bool is_awake;  /* it has run since its last sleep */
 	/* How often it was seen asleep, and left alone as it had not been seen asleep often enough. */
 	unsigned int seen_count, left_alone_count;
+	unsigned int harmless_count; /* stops in calls that may be cut, but were not at risk */
 };
 
 /* Valid until threads_changes() changes. */
