@@ -9,11 +9,13 @@
 enum {
 	PAGE_SIZE = 4096,
 	PAGES_MAX = 16384, /* before one more, all are forgotten */
+	RENEWED_MAX = 256, /* 1 MiB: what is read in one moment */
 };
 
 struct page {
 	uint64_t address;
 	UT_hash_handle hh;
+	bool is_used; /* since it was copied */
 	uint8_t bytes[PAGE_SIZE];
 };
 
@@ -24,15 +26,41 @@ struct page_cache {
 	struct page *last; /* most reads fall into the page read before */
 };
 
+static void drop(struct page_cache *cache, struct page *page)
+{
+	HASH_DEL(cache->pages, page);
+	free(page);
+}
+
 void page_cache_forget(struct page_cache *cache)
 {
 	struct page *page, *next;
 
-	HASH_ITER(hh, cache->pages, page, next) {
-		HASH_DEL(cache->pages, page);
-		free(page);
-	}
+	HASH_ITER(hh, cache->pages, page, next)
+		drop(cache, page);
 	cache->last = NULL;
+}
+
+void page_cache_renew(struct page_cache *cache)
+{
+	struct memory_range ranges[RENEWED_MAX];
+	struct page *of_range[RENEWED_MAX], *page, *next;
+	size_t count = 0;
+
+	cache->last = NULL;
+	HASH_ITER(hh, cache->pages, page, next) {
+		if (!page->is_used || count == RENEWED_MAX) {
+			drop(cache, page);
+			continue;
+		}
+		page->is_used = false;
+		of_range[count] = page;
+		ranges[count++] = (struct memory_range){ page->address, page->bytes, PAGE_SIZE, MEMORY_OK };
+	}
+	memory_read_ranges(cache->live, ranges, count);
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].status != MEMORY_OK)
+			drop(cache, of_range[i]);
 }
 
 /* Read a page and keep it. NULL and a status when it cannot be read, or memory is short. */
@@ -68,8 +96,10 @@ static const struct page *find(struct page_cache *cache, uint64_t address, enum 
 	HASH_FIND(hh, cache->pages, &address, sizeof(address), page);
 	if (!page)
 		page = fetch(cache, address, ret_status);
-	if (page)
+	if (page) {
+		page->is_used = true;
 		cache->last = page;
+	}
 	return page;
 }
 

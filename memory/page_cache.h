@@ -23,4 +23,10 @@ struct memory *page_cache_memory(struct page_cache *cache);
 /* Drop all pages: the next reads go to live again. */
 void page_cache_forget(struct page_cache *cache);
 
+/*
+ * The same, but copy the pages that were read from since the last time again, in one read: the next reads are
+ * likely to be of most of them.
+ */
+void page_cache_renew(struct page_cache *cache);
+
 #endif

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "memory/page_cache.h"
 #include "src/inspect/core_maps.h"
 #include "src/inspect/lua_process_parts.h"
 #include "unwind/elf/registers.h"
@@ -13,6 +14,21 @@
 struct memory *lua_process_memory(struct lua_process *process)
 {
 	return process->memory;
+}
+
+void lua_process_begin_still(struct lua_process *process)
+{
+	if (!process->pages)
+		process->pages = page_cache_new(process->memory);
+	if (!process->pages)
+		return;
+	page_cache_renew(process->pages);
+	process->memory = page_cache_memory(process->pages);
+}
+
+void lua_process_end_still(struct lua_process *process)
+{
+	process->memory = process->live ? live_memory_memory(process->live) : core_file_memory(process->core);
 }
 
 const struct maps *lua_process_maps(const struct lua_process *process)
@@ -133,6 +149,7 @@ void lua_process_close(struct lua_process *process)
 	lua_image_free(process->lua);
 	image_free(process->image);
 	maps_free(process->maps);
+	page_cache_free(process->pages);
 	live_memory_free(process->live);
 	free(process->places);
 	known_files_free(process->own_files);

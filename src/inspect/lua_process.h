@@ -87,6 +87,13 @@ size_t lua_process_global_count(const struct lua_process *process);
 const struct global_state *lua_process_global(const struct lua_process *process, size_t index);
 const char *lua_process_global_path(const struct lua_process *process, size_t index); /* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
+
+/*
+ * From begin to end, nothing of the process runs: each page that something is read from is copied once. For
+ * many small reads close together; copies of stacks still go by their own bounds. No effect if memory is short.
+ */
+void lua_process_begin_still(struct lua_process *process);
+void lua_process_end_still(struct lua_process *process);
 /* What is mapped in it, as of the last refresh. */
 const struct maps *lua_process_maps(const struct lua_process *process);
 int lua_process_refresh_maps(struct lua_process *process, bool *ret_changed); /* as maps_refresh() */

@@ -38,13 +38,20 @@ static void choose_next(struct look *look)
 		look->count = REQUEST_WAITS_AT_ONCE;
 }
 
-static void read_lua(void *context)
+static void read_lua(struct look *look)
 {
-	struct look *look = context;
-
 	choose_next(look);
 	look->count = request_waits_capture(look->target->process, &look->waits, look->first, look->count,
 					    &look->lua);
+}
+
+static void read_more_lua(void *context)
+{
+	struct look *look = context;
+
+	lua_process_begin_still(look->target->process);
+	read_lua(look);
+	lua_process_end_still(look->target->process);
 }
 
 /* Does the process sleep until a shared dictionary is unlocked? Then it has a stack like one that runs. */
@@ -75,6 +82,7 @@ static void read_list(void *context)
 	const struct registers *registers;
 	struct registers locked;
 
+	lua_process_begin_still(look->target->process);
 	look->time_ns = clock_now_ns(CLOCK_MONOTONIC);
 	look->now_ns = clock_now_ns(CLOCK_REALTIME);
 	look->is_nginx = request_waits_read(look->target->process, &look->waits);
@@ -89,6 +97,7 @@ static void read_list(void *context)
 	} else if (look->is_nginx) {
 		read_lua(look); /* a process that sleeps has time */
 	}
+	lua_process_end_still(look->target->process);
 }
 
 /*---- Samples ----*/
@@ -213,7 +222,7 @@ static void take_next(struct look *look)
 {
 	if (!look->runs && look->first == 0)
 		return; /* read_list() has */
-	look->gives_up = look->gives_up || !hold_while(look->hold, read_lua, NULL, look);
+	look->gives_up = look->gives_up || !hold_while(look->hold, read_more_lua, NULL, look);
 	if (look->gives_up) {
 		choose_next(look);
 		request_waits_know_nothing(look->count, &look->lua);
