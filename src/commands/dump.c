@@ -131,7 +131,9 @@ static bool try_to_dump(struct dump *dump, struct thread *thread, bool only_whol
 	case MAY_STOP_WAITING: return dump_running(dump, thread, only_whole);
 	case MAY_NOT_SLEEPS: return dump_sleeping(dump, thread);
 	case MAY_NOT_WAITS:
-	case MAY_NOT_CALLS: break;
+	case MAY_NOT_YET:
+	case MAY_NOT_CALLS:
+	case MAY_NOT_CALLS_WAITING: break;
 	}
 	*ret_may_not = true;
 	return false;

@@ -16,7 +16,9 @@ struct look {
 	struct hold *hold;
 	struct request_waits waits;
 	bool is_nginx;
-	bool runs; /* its first thread was stopped, and is captured */
+	bool runs;       /* its first thread was stopped, and is captured */
+	bool woke;       /* it slept when the look was due */
+	bool has_no_cpu; /* it waits for a CPU, and may be in the midst of Lua */
 	struct capture_hints hints;
 	size_t first, count; /* of the requests whose Lua is copied */
 	bool gives_up;       /* there was no moment to copy Lua */
@@ -87,6 +89,7 @@ static void read_list(void *context)
 	look->now_ns = clock_now_ns(CLOCK_REALTIME);
 	look->is_nginx = request_waits_read(look->target->process, &look->waits);
 	look->hints.sleeps_at = 0;
+	look->has_no_cpu = hold_has_waiting(look->hold);
 	registers = hold_registers(look->hold, look->target->pid);
 	if (!registers && look->is_nginx && read_locked(look, &locked))
 		registers = &locked;
@@ -131,6 +134,17 @@ static const struct function *name_wait(struct look *look, const char *name)
 	return functions_intern(look->sampler->options->functions, &function);
 }
 
+/* A sample of a wait that has no stack. */
+static void deliver_unknown(struct look *look, const struct waiting_request *waiting, const char *name,
+			    uint64_t wall_ns)
+{
+	struct frame frame = { .function = name_wait(look, name) };
+	struct sample sample = { .thread_state = THREAD_PARKED, .frames = &frame, .frame_count = 1 };
+
+	if (frame.function)
+		deliver(look, waiting, wall_ns, &sample);
+}
+
 /* The request that has the process: it uses a CPU, or waits for the lock of a shared dictionary. */
 static void deliver_active(struct look *look, const struct waiting_request *waiting,
 			   const struct sample *captured)
@@ -172,7 +186,11 @@ static void deliver_running(struct look *look)
 	for (size_t i = 0; i < look->waits.count; i++)
 		if (runs_now(look, &look->waits.requests[i])) {
 			snprintf(look->route, sizeof(look->route), "%s", request.route);
-			deliver_active(look, &look->waits.requests[i], &sample);
+			if (look->woke)
+				deliver_unknown(look, &look->waits.requests[i], "unknown: woken",
+						look->waited_ns);
+			else
+				deliver_active(look, &look->waits.requests[i], &sample);
 			return;
 		}
 	look->number = 0;
@@ -197,6 +215,18 @@ static int deliver_wait(struct look *look, size_t index, struct request_wait *wa
 	return 0;
 }
 
+/* Is a coroutine of the request in the midst of its work? */
+static bool is_at_work(const struct look *look, size_t index)
+{
+	for (size_t i = look->lua.first[index]; i < look->lua.first[index] + look->lua.count[index]; i++) {
+		enum coroutine_state state = lua_process_coroutine_state(look->target->process, i);
+
+		if (state == COROUTINE_RUNNING || state == COROUTINE_NORMAL || state == COROUTINE_ACTIVE)
+			return true;
+	}
+	return false;
+}
+
 /* The light threads of a request share its time, so that sums are those of requests. 0 or -ENOMEM. */
 static int deliver_waiting(struct look *look, size_t index)
 {
@@ -207,6 +237,10 @@ static int deliver_waiting(struct look *look, size_t index)
 
 	if (runs_now(look, waiting))
 		return 0;
+	if (look->has_no_cpu && look->lua.is_there[index] && is_at_work(look, index)) {
+		deliver_unknown(look, waiting, "unknown: not stopped", look->waited_ns);
+		return 0;
+	}
 	error = request_waits_of(look->target->process, waiting, &look->lua, index, look->of_one, &count);
 	for (size_t i = 0; i < count && !error; i++) {
 		uint64_t wall_ns = left_ns / (count - i);
@@ -244,22 +278,64 @@ static void deliver_all(struct look *look)
 		sampler_count_missed(look->sampler, 1);
 }
 
+/* What the requests did at the looks that found them only after a run is unknown. */
+static void deliver_unseen(struct look *look)
+{
+	for (size_t i = 0; i < look->waits.count && look->target->requests_unseen_ns; i++)
+		deliver_unknown(look, &look->waits.requests[i], "unknown: not stopped",
+				look->target->requests_unseen_ns);
+	look->sampler->wall_ns += look->target->requests_unseen_ns;
+	look->target->requests_unseen_ns = 0;
+}
+
+/* The look was due at due_ns, but the process was seen at now_ns at the earliest. Other looks were due meanwhile. */
+static void note_unseen(struct look *look, uint64_t due_ns, uint64_t now_ns)
+{
+	struct target *target = look->target;
+	const uint64_t period_ns = look->sampler->period_ns, looks = (now_ns - due_ns) / period_ns;
+	const uint64_t last_ns = due_ns + looks * period_ns;
+
+	target->requests_unseen_ns += target->coroutines_last_ns ? last_ns - target->coroutines_last_ns
+								 : (1 + looks) * period_ns;
+	target->coroutines_last_ns = last_ns;
+	sampler_count_missed(look->sampler, 1);
+}
+
+static void deliver_seen(struct look *look)
+{
+	struct target *target = look->target;
+
+	look->waited_ns = target->coroutines_last_ns ? look->time_ns - target->coroutines_last_ns
+						     : look->sampler->period_ns;
+	target->coroutines_last_ns = look->time_ns;
+	deliver_all(look);
+	look->sampler->wall_ns += look->waited_ns;
+}
+
 void target_sample_requests(struct sampler *sampler, struct target *target)
 {
 	struct look look = { .sampler = sampler, .target = target };
+	const uint64_t due_ns = clock_now_ns(CLOCK_MONOTONIC);
+	enum hold_start start;
+	bool is_read, is_late;
 
 	look.hold = hold_new(sampler->tracer, target->threads);
 	if (!look.hold)
 		return;
+	hold_take_waiting(look.hold);
 	hold_go_on_while(look.hold, sampler->patience.may_go_on, sampler->patience.context);
 	look.hints.tid = target->pid;
 	lua_process_find_zones(target->process);
-	if (hold_while(look.hold, read_list, NULL, &look) && look.is_nginx) {
-		look.waited_ns = target->coroutines_last_ns ? look.time_ns - target->coroutines_last_ns
-							    : sampler->period_ns;
-		target->coroutines_last_ns = look.time_ns;
-		deliver_all(&look);
-		sampler->wall_ns += look.waited_ns;
+	is_read = hold_while(look.hold, read_list, NULL, &look);
+	start = hold_start(look.hold);
+	is_late = !is_read || start == HOLD_RAN || (start == HOLD_WAITED && !look.runs);
+	look.woke = start == HOLD_WOKE;
+	if (is_late && (is_read ? look.is_nginx : target->coroutines_last_ns != 0))
+		note_unseen(&look, due_ns, is_read ? look.time_ns : clock_now_ns(CLOCK_MONOTONIC));
+	if (is_read && look.is_nginx) {
+		deliver_unseen(&look);
+		if (!is_late)
+			deliver_seen(&look);
 		if (hold_count(look.hold))
 			histogram_add(&sampler->result->figures.pause_ns, hold_longest_ns(look.hold));
 	}

@@ -434,6 +434,8 @@ static void sample_thread(struct sampler *sampler, struct target *target, struct
 	case MAY_STOP_WAITING: sample_waiting(sampler, target, thread, record); break;
 	case MAY_NOT_CALLS: sample_undisturbed(sampler, target, thread, record); break;
 	case MAY_NOT_WAITS:
+	case MAY_NOT_YET:
+	case MAY_NOT_CALLS_WAITING:
 		if (sampler->last_chance)
 			sample_undisturbed(sampler, target, thread, record);
 		else

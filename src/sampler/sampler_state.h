@@ -154,6 +154,7 @@ struct target {
 	uint64_t active_cpu_ns;      /* of the process clock, at the last look */
 	uint64_t coroutines_last_ns; /* when ljspy read its coroutines or requests; 0: not yet */
 	uint64_t coroutines_next_ns; /* the earliest time to read them again */
+	uint64_t requests_unseen_ns; /* of looks that found its requests only later; in no sample yet */
 	int index;                   /* its place among the targets */
 	bool ended;
 };

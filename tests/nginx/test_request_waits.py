@@ -255,6 +255,28 @@ def test_lua_that_runs_has_its_stack(tmp_path):
     assert sum(any("os.clock" in name for name in s["names"]) for s in running) > 0.5 * len(running)
 
 
+def test_a_worker_that_may_not_be_stopped_is_not_shown_asleep(tmp_path):
+    """Half of its time it draws random bytes, in calls that a stop might cut short."""
+    with nginx_server.Nginx(tmp_path / "nginx", nginx_server.template("waits.conf.in")) as server:
+        server.wait_answers("/answers")
+        with server.load("/draws", 20, 1):
+            time.sleep(0.5)
+            begin = time.time()
+            done = ljspy.run("record", "--requests", "-p", server.worker, "-d", "4s", "-o", tmp_path / "draws.ljspy")
+            end = time.time()
+        log = in_flight(tmp_path / "nginx/access.log", begin, end)["/draws"]
+    wall = collections.Counter()
+    for sample in samples_of(tmp_path / "draws.ljspy"):
+        if sample["request"]["route"] == "/draws":
+            wall[sample["names"][0].removesuffix(" [nginx]")] += sample["wall_ns"]
+    total = sum(wall.values())
+    # The one request in flight draws for 30 ms of CPU time; the rest of its time it may sleep.
+    asleep = 1 - 0.03 / statistics.mean(log[1])
+    assert total and wall["sleep"] < (asleep + 0.15) * total, (wall, asleep)
+    assert wall["unknown: not stopped"] > 0.5 * (total - wall["sleep"]), wall
+    assert int(re.search(r"(\d+) ticks missed", done.stderr).group(1)) > 0, done.stderr
+
+
 def test_options_that_exclude_each_other():
     for other in ("--coroutines", "--blocked", "--no-stop"):
         done = ljspy.run("record", "--requests", other, "-p", os.getpid())

@@ -375,21 +375,25 @@ static void without_undo_it_only_reads_again(void **state)
 
 static void while_a_thread_may_not_be_stopped_there_is_no_hold(void **state)
 {
-	static const enum may_stop may_not[] = { MAY_NOT_WAITS, MAY_NOT_CALLS };
+	static const enum may_stop may_not[] = { MAY_NOT_WAITS, MAY_NOT_YET, MAY_NOT_CALLS,
+						 MAY_NOT_CALLS_WAITING };
+	static const enum hold_start starts[] = { HOLD_WOKE, HOLD_RAN,  HOLD_RAN,    HOLD_RAN,
+						  HOLD_WOKE, HOLD_WOKE, HOLD_WAITED, HOLD_RAN };
 
 	(void)state;
-	for (size_t i = 0; i < 5; i++) {
+	for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
 		struct hold *hold = begin();
 
-		if (i < 2)
+		if (i < 4)
 			made_up[2].may_stop = may_not[i];
-		else if (i == 2)
+		else if (i == 4)
 			made_up[1].state = THREAD_RUNNING;
-		else if (i == 3)
+		else if (i == 5)
 			made_up[1].call.known = false;
 		else
-			made_up[2].stop_error = -ETIMEDOUT;
+			made_up[2].stop_error = i == 6 ? -ETIMEDOUT : -ECANCELED;
 		assert_false(hold_once(hold));
+		assert_int_equal(hold_start(hold), starts[i]);
 		assert_int_equal(reads, 0);
 		assert_int_equal(undos, 0);
 		assert_int_equal(polls, FAILURES_MAX);
@@ -398,6 +402,101 @@ static void while_a_thread_may_not_be_stopped_there_is_no_hold(void **state)
 		/* What was stopped before goes on each time. */
 		assert_int_equal(made_up[0].stops, FAILURES_MAX);
 		assert_int_equal(made_up[0].resumes, FAILURES_MAX);
+		hold_free(hold);
+	}
+}
+
+/* What is seen later comes after that, and is no random moment. */
+static void how_it_began_is_known_of_the_first_try(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	assert_true(hold_once(hold));
+	assert_int_equal(hold_start(hold), HOLD_AT_ONCE);
+	while_held = sleeper_runs_once;
+	assert_true(hold_once(hold));
+	assert_int_equal(reads, 2);
+	assert_int_equal(hold_start(hold), HOLD_WOKE);
+	while_held = NULL;
+	made_up[1].used_ns = 0;
+	assert_true(hold_once(hold));
+	assert_int_equal(hold_start(hold), HOLD_AT_ONCE);
+	hold_free(hold);
+}
+
+/*---- A thread was woken, and waits for a CPU ----*/
+
+static bool has_waiting;
+
+static void waiting_is_seen(void)
+{
+	has_waiting = hold_has_waiting(held);
+}
+
+static void one_that_has_no_cpu_yet_may_be_left_alone(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	hold_take_waiting(hold);
+	made_up[2].may_stop = MAY_NOT_WAITS;
+	made_up[2].thread.runs = 7;
+	made_up[2].measured = 1;
+	made_up[2].state = THREAD_RUNNING;
+	while_held = waiting_is_seen;
+	assert_true(hold_once(hold));
+	assert_int_equal(reads, 1);
+	assert_true(has_waiting);
+	assert_int_equal(hold_start(hold), HOLD_AT_ONCE);
+	assert_int_equal(made_up[2].stops, 0);
+	made_up[2].may_stop = MAY_STOP_WAITING;
+	assert_true(hold_once(hold));
+	assert_false(has_waiting);
+	hold_free(hold);
+}
+
+static void waiter_gets_a_cpu_once(void)
+{
+	made_up[2].thread.runs += reads == 1;
+}
+
+static void waiter_runs_once(void)
+{
+	made_up[2].used_ns = reads == 1 ? 5 : 0;
+}
+
+static void waiter_cannot_be_measured_once(void)
+{
+	made_up[2].measure_error = reads == 1 ? -EIO : 0;
+}
+
+static void mend_waiter(void *context)
+{
+	undo(context);
+	made_up[2].measure_error = 0;
+	made_up[2].used_ns = 0;
+}
+
+static void data_read_while_it_got_a_cpu_is_discarded(void **state)
+{
+	static void (*const happens[])(void) = { waiter_gets_a_cpu_once, waiter_runs_once,
+						 waiter_cannot_be_measured_once };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(happens) / sizeof(happens[0]); i++) {
+		struct hold *hold = begin();
+
+		hold_take_waiting(hold);
+		made_up[2].may_stop = MAY_NOT_WAITS;
+		made_up[2].measured = 1;
+		while_held = happens[i];
+		held = hold;
+		reads = undos = 0;
+		assert_true(hold_while(hold, read_data, mend_waiter, &reads));
+		assert_int_equal(reads, 2);
+		assert_int_equal(undos, 1);
+		assert_int_equal(hold_start(hold), HOLD_WOKE);
 		hold_free(hold);
 	}
 }
@@ -471,6 +570,9 @@ int main(void)
 		cmocka_unit_test(data_read_while_a_sleeper_ran_is_discarded),
 		cmocka_unit_test(without_undo_it_only_reads_again),
 		cmocka_unit_test(while_a_thread_may_not_be_stopped_there_is_no_hold),
+		cmocka_unit_test(how_it_began_is_known_of_the_first_try),
+		cmocka_unit_test(one_that_has_no_cpu_yet_may_be_left_alone),
+		cmocka_unit_test(data_read_while_it_got_a_cpu_is_discarded),
 		cmocka_unit_test(threads_that_have_ended_need_no_stop),
 		cmocka_unit_test(it_gives_up_when_it_may_not_go_on),
 		cmocka_unit_test(more_threads_need_more_room),

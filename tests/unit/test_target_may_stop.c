@@ -85,7 +85,7 @@ static void one_that_sleeps_unseen_is_left_alone_for_a_while(void **state)
 	(void)state;
 	for (uint64_t i = 1; i <= LOOKS; i++) {
 		look(&thread, i + 1, i);
-		left_alone += thread_may_stop_now(&thread, PRESENCE_ON_CPU) == MAY_NOT_WAITS;
+		left_alone += thread_may_stop_now(&thread, PRESENCE_ON_CPU) == MAY_NOT_YET;
 	}
 	assert_in_range(left_alone, 1, LOOKS / 2);
 	assert_int_equal(thread_may_stop_now(&thread, PRESENCE_ON_CPU), MAY_STOP);
@@ -101,7 +101,7 @@ static void calls_that_a_stop_would_cut_are_left_alone(void **state)
 	look(&thread, 2, 1);
 	assert_int_equal(thread_may_stop_now(&thread, PRESENCE_ON_CPU), MAY_NOT_CALLS);
 	look(&thread, 3, 1);
-	assert_int_equal(thread_may_stop_now(&thread, PRESENCE_OFF_CPU), MAY_NOT_WAITS);
+	assert_int_equal(thread_may_stop_now(&thread, PRESENCE_OFF_CPU), MAY_NOT_CALLS_WAITING);
 }
 
 /* Stopped after it sent a part of what it was to send. */

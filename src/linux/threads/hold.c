@@ -17,8 +17,10 @@ enum {
 struct watched {
 	struct thread *thread;
 	bool stopped;
+	bool waits;                 /* woken, but it has not got a CPU yet */
 	struct registers registers; /* if stopped; all 0 if they cannot be read */
 	struct thread_call call;    /* if asleep */
+	uint64_t runs;              /* if it waits: how often it had a CPU */
 };
 
 struct hold {
@@ -28,6 +30,8 @@ struct hold {
 	size_t watched_count, watched_size;
 	uint64_t begin_ns; /* when the first thread stopped; 0: none did */
 	uint64_t count, last_ns, longest_ns, total_ns;
+	enum hold_start start;
+	bool takes_waiting;
 	bool (*may_go_on)(void *context); /* may be NULL */
 	void *may_go_on_context;
 };
@@ -57,6 +61,11 @@ void hold_go_on_while(struct hold *hold, bool (*may_go_on)(void *context), void 
 	hold->may_go_on_context = context;
 }
 
+void hold_take_waiting(struct hold *hold)
+{
+	hold->takes_waiting = true;
+}
+
 static bool may_go_on(const struct hold *hold)
 {
 	return !hold->may_go_on || hold->may_go_on(hold->may_go_on_context);
@@ -80,8 +89,10 @@ static bool make_room(struct hold *hold)
 static int stop(struct hold *hold, struct watched *watched)
 {
 	int error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
+	if (error == -ESRCH)
+		return 0; /* a thread that has ended needs no stop */
 	if (error)
-		return error == -ESRCH ? 0 : -EAGAIN; /* a thread that has ended needs no stop */
+		return error == -ETIMEDOUT ? error : -EAGAIN;
 	watched->stopped = true;
 	if (hold->begin_ns == 0)
 		hold->begin_ns = watched->thread->tracee->stopped_ns;
@@ -89,6 +100,7 @@ static int stop(struct hold *hold, struct watched *watched)
 	return 0;
 }
 
+/* 0, or why it is not held: as of_error() below has it. */
 static int watch(struct hold *hold, struct watched *watched)
 {
 	enum thread_state state;
@@ -97,14 +109,21 @@ static int watch(struct hold *hold, struct watched *watched)
 	switch (thread_may_stop(hold->threads, watched->thread, tracer_turn(hold->tracer))) {
 	case MAY_STOP:
 	case MAY_STOP_WAITING: return stop(hold, watched);
+	case MAY_NOT_YET:
+	case MAY_NOT_CALLS:
+	case MAY_NOT_CALLS_WAITING: return -EAGAIN;
 	case MAY_NOT_WAITS:
-	case MAY_NOT_CALLS: return -EAGAIN;
+		if (!hold->takes_waiting)
+			return -EINTR;
+		watched->waits = true;
+		watched->runs = watched->thread->runs;
+		return 0;
 	case MAY_NOT_SLEEPS: break;
 	}
 	if (thread_measure(hold->threads, watched->thread, &used) ||
 	    thread_read_state(hold->threads, watched->thread, &state, &watched->call))
 		return 0;
-	return state == THREAD_RUNNING || !watched->call.known ? -EAGAIN : 0;
+	return state == THREAD_RUNNING || !watched->call.known ? -EINTR : 0;
 }
 
 static bool slept_on(struct hold *hold, struct watched *watched)
@@ -113,6 +132,9 @@ static bool slept_on(struct hold *hold, struct watched *watched)
 	enum thread_state state;
 	uint64_t used;
 
+	if (watched->waits)
+		return thread_measure(hold->threads, watched->thread, &used) == 0 && used == 0 &&
+		       watched->thread->runs == watched->runs;
 	/* A thread without a call had already ended in begin(). */
 	if (!watched->call.known)
 		return true;
@@ -146,25 +168,24 @@ static bool end(struct hold *hold)
 	return good;
 }
 
-/*
- * Hold the process. 0: end the hold soon. -EAGAIN, and nothing is held: a thread did not
- * stop in time, may not be stopped, or sleeps in an unknown call; or memory is short.
- */
+/* Hold the process. 0: end the hold soon. Else nothing is held: an error of watch(), or -ENOMEM. */
 static int begin(struct hold *hold)
 {
 	hold->watched_count = 0;
 	hold->begin_ns = 0;
 	if (!make_room(hold))
-		return -EAGAIN;
+		return -ENOMEM;
 	if (own_turn_is_used_up(tracer_turn(hold->tracer)))
 		own_turn_renew(tracer_turn(hold->tracer));
 	for (size_t i = 0; i < threads_count(hold->threads); i++) {
 		struct watched *watched = &hold->watched[hold->watched_count++];
+		int error;
 
 		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
-		if (watch(hold, watched)) {
+		error = watch(hold, watched);
+		if (error) {
 			end(hold);
-			return -EAGAIN;
+			return error;
 		}
 	}
 	return 0;
@@ -180,11 +201,24 @@ static void rest(struct hold *hold, uint64_t ns)
 	own_turn_wait(tracer_turn(hold->tracer), &none, NULL, &time);
 }
 
+static enum hold_start of_error(int error)
+{
+	switch (error) {
+	case -EAGAIN: return HOLD_RAN;
+	case -ETIMEDOUT: return HOLD_WAITED;
+	default: return HOLD_WOKE; /* -EINTR, or the end of a hold found it */
+	}
+}
+
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context), void *context)
 {
+	hold->start = HOLD_AT_ONCE;
 	for (unsigned i = 0; i < FAILURES_MAX && may_go_on(hold); i++) {
+		int error;
+
 		tracer_poll(hold->tracer); /* signals must not wait until all is read */
-		if (begin(hold) == 0) {
+		error = begin(hold);
+		if (error == 0) {
 			read(context);
 			if (end(hold)) {
 				rest(hold, REST_FACTOR * hold->last_ns);
@@ -193,8 +227,23 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 			if (undo)
 				undo(context);
 		}
+		if (i == 0)
+			hold->start = of_error(error);
 		rest(hold, REST_AFTER_FAILURE_NS);
 	}
+	return false;
+}
+
+enum hold_start hold_start(const struct hold *hold)
+{
+	return hold->start;
+}
+
+bool hold_has_waiting(const struct hold *hold)
+{
+	for (size_t i = 0; i < hold->watched_count; i++)
+		if (hold->watched[i].waits)
+			return true;
 	return false;
 }
 

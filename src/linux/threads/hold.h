@@ -26,11 +26,32 @@ void hold_free(struct hold *hold);
 void hold_go_on_while(struct hold *hold, bool (*may_go_on)(void *context), void *context);
 
 /*
+ * Leave a thread alone, too, that waits for a CPU and has slept a moment ago: nothing else of it changes either.
+ * It may be in its call still, or anywhere; read() has no registers of it.
+ */
+void hold_take_waiting(struct hold *hold);
+
+/*
  * Call read() while the process is held. If something ran meanwhile, call undo() (may be
  * NULL) and try again. Afterwards let the threads run on for as long as they were held.
  * False if it gives up.
  */
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context), void *context);
+
+/*
+ * How the last hold_while() found the process. Where it was not at once as read() saw it, what read() saw is of
+ * a later moment, and not of a random one: it comes after a run, or with a wake-up.
+ */
+enum hold_start {
+	HOLD_AT_ONCE,
+	HOLD_RAN,    /* at first, a thread ran that could not be stopped */
+	HOLD_WAITED, /* at first, a thread that had been running got no CPU to stop on */
+	HOLD_WOKE,   /* at first, what slept woke while it was read, or had been woken */
+};
+enum hold_start hold_start(const struct hold *hold);
+
+/* For read(): is there a thread that hold_take_waiting() left alone? */
+bool hold_has_waiting(const struct hold *hold);
 
 /* For read(): is a thread stopped, or does the whole process sleep by itself? */
 bool hold_has_stopped(const struct hold *hold);

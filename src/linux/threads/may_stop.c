@@ -145,9 +145,9 @@ enum may_stop thread_may_stop_now(struct thread *thread, enum presence presence)
 		return MAY_NOT_WAITS;
 	/* A thread that has not slept since the last question is in none of the calls in which it slept. */
 	if (has_slept && is_to_be_known(calls))
-		return MAY_NOT_WAITS;
+		return MAY_NOT_YET;
 	if (makes_fragile_calls(thread))
-		return may_be_woken ? MAY_NOT_WAITS : MAY_NOT_CALLS;
+		return may_be_woken ? MAY_NOT_CALLS_WAITING : MAY_NOT_CALLS;
 	return may_be_woken ? MAY_STOP_WAITING : MAY_STOP;
 }
 

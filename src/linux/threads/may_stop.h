@@ -31,8 +31,10 @@ enum may_stop {
 	MAY_STOP,         /* it is on a CPU, or was until ljspy took that CPU */
 	MAY_STOP_WAITING, /* it waits for a CPU, but not in a call that it slept in */
 	MAY_NOT_SLEEPS,   /* it sleeps, or has ended */
-	MAY_NOT_WAITS,    /* it waits for a CPU, perhaps inside a call; or its calls are not known yet */
-	MAY_NOT_CALLS,    /* it is on a CPU, as with MAY_STOP, but makes calls that do not bear a stop */
+	MAY_NOT_WAITS,    /* it waits for a CPU, and has not run since it slept: perhaps inside its call */
+	MAY_NOT_YET,      /* as with MAY_STOP or MAY_STOP_WAITING, but its calls are not known yet */
+	MAY_NOT_CALLS,    /* as with MAY_STOP, but it makes calls that do not bear a stop */
+	MAY_NOT_CALLS_WAITING, /* the same as with MAY_STOP_WAITING */
 };
 
 /* Ask before each tracer_stop(), tracer_stop_running() or tracer_stop_seen(); turn is the caller's. */
