@@ -40,7 +40,7 @@ LOST_SHARE = 0.02
 WHOLE_SHARE = 0.5
 # CPU time that the thread used before ljspy could look: no stack. On a busy machine the last of it is told so.
 UNSEEN, UNSEEN_SHARE = "[lost: thread asleep when sampled]", 0.1
-RECORDINGS_MAX = 4
+RECORDINGS_MAX = 6
 # CPU time of as many samples as make one of them less than half of LOST_SHARE; on a quiet machine there is much more.
 ENOUGH_US = 200_000
 
@@ -127,14 +127,16 @@ def judge(simple, legal):
 
 
 def record(target, directory, view="all"):
-    """Stacks of the target; on a busy machine of several recordings: one stack must be less than LOST_SHARE, and while
-    ljspy has no CPU, it sees nothing."""
+    """Stacks of the target; on a busy machine of several recordings: a sample that stands for much time must not decide
+    alone, and while ljspy has no CPU, it sees nothing."""
     recorded = []
     for _ in range(RECORDINGS_MAX):
         recorded += ljspy.record_native(directory, "-p", target.pid, seconds=2, options=["--native", view])
         total = sum(weight for _, weight in recorded)
         unseen = sum(weight for frames, weight in recorded if frames == [UNSEEN])
-        if total > ENOUGH_US and unseen <= UNSEEN_SHARE * (total - unseen):
+        heaviest = max((weight for frames, weight in recorded
+                        if frames != [UNSEEN] and any(map(stacks.is_lost, frames))), default=0)  # fmt: skip
+        if total > ENOUGH_US and unseen <= UNSEEN_SHARE * (total - unseen) and heaviest <= LOST_SHARE / 2 * total:
             break
     return recorded
 
