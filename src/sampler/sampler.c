@@ -239,7 +239,7 @@ static void loop(struct sampler *sampler)
 		if (now >= end_ns)
 			return;
 		if (housekeeping_is_due(sampler, now))
-			tracer_end_look(sampler->tracer);
+			tracer_take_time(sampler->tracer);
 		if (sampler->follow &&
 		    (now >= follow_due(sampler->follow) || (!sampler->options->awaits && all_ended(sampler))))
 			follow_search(sampler->follow, now, targets_take_found, sampler);
@@ -264,10 +264,8 @@ static void loop(struct sampler *sampler)
 		timeout = (struct timespec){ .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
 					     .tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
 		tell_rest(sampler, wait_ns);
-		if (due != UINT64_MAX)
-			tracer_await_look(sampler->tracer, wait_ns ? next_cpu(sampler) : -1);
-		else
-			tracer_end_look(sampler->tracer);
+		/* Also without a look: a thread that gets a signal stops, and waits until ljspy lets it go on. */
+		tracer_await_look(sampler->tracer, wait_ns ? next_cpu(sampler) : -1);
 		signal = own_turn_wait(tracer_turn(sampler->tracer), &wanted, &info, &timeout);
 		if (signal > 0)
 			deal_with(sampler, &info);
@@ -446,14 +444,19 @@ static bool open_processes(struct sampler *sampler)
 	raise_file_limit(sampler);
 	for (size_t i = 0; i < options->pid_count; i++) {
 		struct target *target;
+		int error;
 
 		if (sampler->follow) {
 			target = target_add(sampler, options->pids[i]);
 			if (!target)
 				return fail(sampler, 0, -ENOMEM);
 			target_consider(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
-		} else if (!open_target(sampler, options->pids[i])) {
-			return false;
+		} else {
+			target = target_add(sampler, options->pids[i]);
+			error = target ? target_open(sampler, target, clock_now_ns(CLOCK_MONOTONIC))
+				       : -ENOMEM;
+			if (error)
+				return fail(sampler, options->pids[i], error);
 		}
 	}
 	return true;

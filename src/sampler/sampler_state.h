@@ -274,6 +274,12 @@ struct target *target_add(struct sampler *sampler, pid_t pid);
 /* Sample the target from now on. 0 or a negative errno. */
 int target_attach(struct sampler *sampler, struct target *target);
 
+/*
+ * Get to know a process, then sample it from now on: its threads are not seized, and no signal for them has to
+ * wait for ljspy, while that takes its time. 0 or a negative errno.
+ */
+int target_open(struct sampler *sampler, struct target *target, uint64_t now);
+
 /* Attach to the candidate if LuaJIT is in it now; else come back later. */
 void target_consider(struct sampler *sampler, struct target *target, uint64_t now);
 

@@ -109,7 +109,7 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	int error;
 
 	/* This takes a while, and may start a process. */
-	tracer_end_look(sampler->tracer);
+	tracer_take_time(sampler->tracer);
 	inspect_later(target, now);
 	if (!target->process) {
 		if (lua_process_open(target->pid, sampler->options->functions, sampler->files,
@@ -451,7 +451,7 @@ int target_attach(struct sampler *sampler, struct target *target)
 			return -ENOMEM;
 	}
 	target->attached = target->sampled = true;
-	if (!target->found)
+	if (!target->process)
 		program_has_changed(sampler, target); /* note the program, to compare with */
 	note_name(target);
 	target_open_accounts(sampler, target, now);
@@ -543,6 +543,19 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 		if (program_has_changed(sampler, target))
 			start_over(sampler, target, now);
 	}
+}
+
+int target_open(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	int error;
+
+	program_has_changed(sampler, target);
+	if (!target_inspect(sampler, target, now))
+		return -ESRCH;
+	error = target_attach(sampler, target);
+	if (!error && program_has_changed(sampler, target))
+		start_over(sampler, target, now);
+	return error;
 }
 
 void targets_take_found(void *context, pid_t pid)

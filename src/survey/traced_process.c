@@ -11,6 +11,7 @@ int traced_process_begin(struct traced_process *traced, pid_t pid, const struct 
 
 	traced->files = files;
 	patience_begin(patience, files);
+	tracer_be_urgent_by_nice(patience->tracer); /* a hold may take long */
 	traced->threads = threads_new(patience->tracer, pid);
 	traced->hold = traced->threads ? hold_new(patience->tracer, traced->threads) : NULL;
 	if (!traced->hold)

@@ -906,6 +906,12 @@ void __wrap_tracer_end_look(struct tracer *tracer)
 	machine.looks_ended++;
 }
 
+INSTEAD_OF(tracer_take_time);
+void __wrap_tracer_take_time(struct tracer *tracer)
+{
+	(void)tracer;
+}
+
 INSTEAD_OF(tracer_cpu);
 int __wrap_tracer_cpu(const struct tracee *tracee)
 {

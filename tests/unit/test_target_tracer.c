@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -346,6 +347,41 @@ static void signals_arrive_once_and_in_order(void **state)
 	tracer_free(tracer);
 }
 
+/* One that gets a signal waits until ljspy lets it go on: what ljspy does after a look must not be put off. */
+static void after_a_signal_it_stays_urgent_when_a_look_ends(void **state)
+{
+	struct target_process target = target_process_start("receiver", NULL);
+	struct tracer *tracer = new_tracer();
+	struct tracee *tracee;
+	int policy = sched_getscheduler(0);
+
+	(void)state;
+	tracer_be_urgent(tracer);
+	assert_int_equal(tracer_seize(tracer, target.pid, target.pid, &tracee), 0);
+	tracer_await_look(tracer, -1);
+	if (sched_getscheduler(0) != SCHED_RR) {
+		tracer_free(tracer);
+		target_process_end(&target);
+		skip();
+	}
+	tracer_end_look(tracer);
+	assert_int_equal(sched_getscheduler(0), policy | SCHED_RESET_ON_FORK);
+	sigqueue(target.pid, SIGRTMIN, (union sigval){ .sival_int = 0 });
+	while (sched_getscheduler(0) != SCHED_RR) {
+		poll_for_ms(tracer, 1);
+		tracer_await_look(tracer, -1);
+		tracer_end_look(tracer);
+	}
+	/* It ends at once if that takes time. */
+	tracer_take_time(tracer);
+	assert_int_equal(sched_getscheduler(0), policy | SCHED_RESET_ON_FORK);
+	tracer_end_look(tracer);
+	assert_int_equal(sched_getscheduler(0), policy | SCHED_RESET_ON_FORK);
+	tracer_free(tracer);
+	assert_int_equal(sched_getscheduler(0), policy);
+	target_process_end(&target);
+}
+
 /* Whatever else it stops for meanwhile. */
 static void late_stop_holds_in_a_storm_of_signals(void **state)
 {
@@ -521,8 +557,8 @@ static bool sample(struct tracer *tracer, struct threads *threads)
 		error = tracer_stop(tracer, thread->tracee, patience_ns);
 		if (!error)
 			tracer_resume(tracer, thread->tracee);
-		else
-			assert_true(error == -ESRCH || error == -ECANCELED);
+		else if (error != -ESRCH && error != -ECANCELED)
+			fail_msg("a stop failed by error %d", -error);
 	}
 	poll_for_ms(tracer, 1);
 	for (size_t i = 0; i < threads_count(threads); i++) {
@@ -892,6 +928,7 @@ int main(void)
 		cmocka_unit_test(ignored_signals_do_not_put_off_the_end_of_a_limited_call),
 		cmocka_unit_test(job_stop_ends_the_call_that_a_thread_waits_in_as_ever),
 		cmocka_unit_test(signals_arrive_once_and_in_order),
+		cmocka_unit_test(after_a_signal_it_stays_urgent_when_a_look_ends),
 		cmocka_unit_test(late_stop_holds_in_a_storm_of_signals),
 		cmocka_unit_test(late_stop_that_a_wakeup_tells_of_is_due_for_a_look),
 		cmocka_unit_test(every_stop_is_asked_for),

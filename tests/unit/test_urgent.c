@@ -217,6 +217,40 @@ static void else_the_best_nice_value_is_taken_for_a_hold(void **state)
 	urgent_close(&urgent);
 }
 
+/* The policy would not bear it. */
+static void for_long_holds_the_nice_value_serves_even_where_the_policy_is_allowed(void **state)
+{
+	(void)state;
+	kernel.allows_policy = true;
+	urgent_open_by_nice(&urgent);
+	assert_int_equal(urgent.means, URGENT_BY_NICE);
+	assert_int_equal(kernel.nice, 0);
+	urgent_begin(&urgent);
+	assert_int_equal(kernel.nice, -20);
+	assert_int_equal(kernel.policy, SCHED_OTHER);
+	urgent_end(&urgent);
+	assert_int_equal(kernel.nice, 0);
+	urgent_begin(&urgent);
+	urgent_close(&urgent);
+	assert_int_equal(kernel.nice, 0);
+	assert_int_equal(kernel.limits_set, 0);
+}
+
+static void who_goes_on_rests_as_often(void **state)
+{
+	(void)state;
+	kernel.allows_policy = true;
+	urgent_open(&urgent);
+	urgent_go_on(&urgent);
+	urgent_begin(&urgent);
+	for (size_t i = 1; i <= 2 * REST_AFTER; i++) {
+		urgent_go_on(&urgent);
+		assert_int_equal(kernel.policy, SCHED_RR);
+		assert_int_equal(kernel.sleeps, i / REST_AFTER);
+	}
+	urgent_close(&urgent);
+}
+
 static void it_may_be_allowed_nothing(void **state)
 {
 	static const int real_time[] = { SCHED_FIFO, SCHED_RR, -1 };
@@ -232,7 +266,6 @@ static void it_may_be_allowed_nothing(void **state)
 		assert_int_equal(kernel.nice, 0);
 		urgent_close(&urgent);
 	}
-	kernel.rlimit_nice = 40;
 	kernel.knows_limits = false;
 	urgent_open(&urgent);
 	assert_int_equal(urgent.means, URGENT_NOT_ALLOWED);
@@ -261,6 +294,9 @@ static void it_may_be_allowed_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(for_long_holds_the_nice_value_serves_even_where_the_policy_is_allowed,
+				       begin),
+		cmocka_unit_test_setup(who_goes_on_rests_as_often, begin),
 		cmocka_unit_test_setup(by_policy_a_better_nice_value_is_kept_throughout, begin),
 		cmocka_unit_test_setup(the_users_nice_value_and_limit_stay, begin),
 		cmocka_unit_test_setup(it_rests_once_in_many_holds, begin),

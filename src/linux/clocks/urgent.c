@@ -47,10 +47,24 @@ static void bound(struct urgent *urgent)
 	setrlimit(RLIMIT_RTTIME, &limit);
 }
 
-static enum urgent_means find_means(struct urgent *urgent)
+/* Who may have the best nice value may have any. */
+static enum urgent_means find_nice(struct urgent *urgent)
 {
 	struct rlimit limit;
 
+	if (urgent->policy < 0 || is_real_time(urgent->policy) || urgent->policy == SCHED_IDLE)
+		return URGENT_NOT_ALLOWED;
+	urgent->best_nice = -NICE_BASE;
+	if (getrlimit(RLIMIT_NICE, &limit) == 0 && limit.rlim_cur < 2 * NICE_BASE && !set_nice(-NICE_BASE))
+		urgent->best_nice = NICE_BASE - (int)limit.rlim_cur;
+	if (urgent->best_nice >= urgent->nice || !set_nice(urgent->best_nice))
+		return URGENT_NOT_ALLOWED;
+	set_nice(urgent->nice);
+	return URGENT_BY_NICE;
+}
+
+static enum urgent_means find_means(struct urgent *urgent)
+{
 	if (urgent->policy < 0 || is_real_time(urgent->policy))
 		return URGENT_NOT_ALLOWED;
 	if (getrlimit(RLIMIT_RTTIME, &urgent->limit) == 0 && set_policy(SCHED_RR)) {
@@ -62,22 +76,27 @@ static enum urgent_means find_means(struct urgent *urgent)
 		bound(urgent);
 		return URGENT_BY_POLICY;
 	}
-	if (urgent->policy == SCHED_IDLE || getrlimit(RLIMIT_NICE, &limit))
-		return URGENT_NOT_ALLOWED;
-	urgent->best_nice = limit.rlim_cur < 2 * NICE_BASE ? NICE_BASE - (int)limit.rlim_cur : -NICE_BASE;
-	if (urgent->best_nice >= urgent->nice || !set_nice(urgent->best_nice))
-		return URGENT_NOT_ALLOWED;
-	set_nice(urgent->nice);
-	return URGENT_BY_NICE;
+	return find_nice(urgent);
 }
 
-void urgent_open(struct urgent *urgent)
+static void note_settings(struct urgent *urgent)
 {
 	*urgent = (struct urgent){
 		.policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK,
 		.nice = getpriority(PRIO_PROCESS, (id_t)gettid()),
 	};
+}
+
+void urgent_open(struct urgent *urgent)
+{
+	note_settings(urgent);
 	urgent->means = find_means(urgent);
+}
+
+void urgent_open_by_nice(struct urgent *urgent)
+{
+	note_settings(urgent);
+	urgent->means = find_nice(urgent);
 }
 
 void urgent_close(struct urgent *urgent)
@@ -106,16 +125,20 @@ static void rest(void)
 	nanosleep(&moment, NULL);
 }
 
+void urgent_go_on(struct urgent *urgent)
+{
+	if (urgent->begun && urgent->means == URGENT_BY_POLICY && ++urgent->begun_count % REST_AFTER == 0)
+		rest();
+}
+
 void urgent_end(struct urgent *urgent)
 {
 	if (!urgent->begun)
 		return;
-	if (urgent->means == URGENT_BY_NICE) {
+	urgent_go_on(urgent);
+	if (urgent->means == URGENT_BY_NICE)
 		set_nice(urgent->nice);
-	} else {
-		if (++urgent->begun_count % REST_AFTER == 0)
-			rest();
+	else
 		set_policy(urgent->policy);
-	}
 	urgent->begun = false;
 }

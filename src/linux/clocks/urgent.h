@@ -38,10 +38,15 @@ struct urgent {
 
 /* For the calling thread, which must start no thread or process between begin and end. */
 void urgent_open(struct urgent *urgent);
+/* The same, but only by the nice value: for a thread that may hold others for longer than URGENT_MAX_US. */
+void urgent_open_by_nice(struct urgent *urgent);
 void urgent_close(struct urgent *urgent);
 
 /* No effect if it has already begun, or ended. */
 void urgent_begin(struct urgent *urgent);
 void urgent_end(struct urgent *urgent);
+
+/* Instead of urgent_end() after a hold: stay urgent, but sleep for a moment now and then, as there. */
+void urgent_go_on(struct urgent *urgent);
 
 #endif

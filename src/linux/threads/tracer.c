@@ -33,6 +33,8 @@ enum {
 	 * for this long is quicker than sleeping and being woken up.
 	 */
 	STOP_SPIN_NS = 25 * 1000,
+	/* After a signal, others are likely. */
+	SIGNALS_RECENT_NS = 1000 * 1000 * 1000,
 	/* Events handled in one tracer_poll(), so that a storm of signals cannot keep it for ever. */
 	POLL_EVENTS_MAX = 4096,
 	/* How long to wait at the end for stops that a SIGSTOP of ljspy asked for. */
@@ -84,8 +86,10 @@ struct tracer {
 	bool held_late;      /* since the last tracer_has_held_late() */
 	bool only_passes_on; /* see tracer_pass_on() */
 	bool has_let_go;
-	bool changed;     /* a tracee has ended or execed since the last tracer_poll() */
-	uint64_t changes; /* how many have so far */
+	bool keeps_urgent;  /* after a look */
+	uint64_t passed_ns; /* when a thread was last let go that had stopped by itself; 0: never */
+	bool changed;       /* a tracee has ended or execed since the last tracer_poll() */
+	uint64_t changes;   /* how many have so far */
 };
 
 static struct seized *find_seized(const struct tracer *tracer, pid_t tid)
@@ -105,7 +109,7 @@ struct tracee *tracer_find(const struct tracer *tracer, pid_t tid)
 
 static void update_urgency(struct tracer *tracer)
 {
-	if (tracer->expected || tracer->look_is_awaited)
+	if (tracer->expected || tracer->look_is_awaited || tracer->keeps_urgent)
 		urgent_begin(&tracer->urgent);
 	else
 		urgent_end(&tracer->urgent);
@@ -170,6 +174,7 @@ static void continue_tracee(struct tracer *tracer, struct tracee *tracee, int si
 static void pass_on(struct tracer *tracer, struct tracee *tracee, int signal)
 {
 	continue_tracee(tracer, tracee, signal);
+	tracer->passed_ns = tracee->resumed_ns;
 	if (tracer->holds)
 		histogram_add(tracer->holds, tracee->resumed_ns - tracee->stopped_ns);
 }
@@ -935,6 +940,12 @@ void tracer_be_urgent(struct tracer *tracer)
 	visit_open(&tracer->visit);
 }
 
+void tracer_be_urgent_by_nice(struct tracer *tracer)
+{
+	if (tracer->urgent.means == URGENT_NOT_ALLOWED)
+		urgent_open_by_nice(&tracer->urgent);
+}
+
 void tracer_await_look(struct tracer *tracer, int cpu)
 {
 	tracer->look_is_awaited = true;
@@ -947,11 +958,30 @@ bool tracer_leave(struct tracer *tracer)
 	return visit_leave(&tracer->visit);
 }
 
-void tracer_end_look(struct tracer *tracer)
+static bool gets_signals(const struct tracer *tracer)
+{
+	return tracer->passed_ns && clock_now_ns(CLOCK_MONOTONIC) - tracer->passed_ns < SIGNALS_RECENT_NS;
+}
+
+static void end_look(struct tracer *tracer, bool keeps_urgent)
 {
 	visit_end(&tracer->visit);
 	tracer->look_is_awaited = false;
-	update_urgency(tracer);
+	tracer->keeps_urgent = keeps_urgent;
+	if (keeps_urgent)
+		urgent_go_on(&tracer->urgent);
+	else
+		update_urgency(tracer);
+}
+
+void tracer_end_look(struct tracer *tracer)
+{
+	end_look(tracer, (tracer->look_is_awaited || tracer->keeps_urgent) && gets_signals(tracer));
+}
+
+void tracer_take_time(struct tracer *tracer)
+{
+	end_look(tracer, false);
 }
 
 int tracer_cpu(const struct tracee *tracee)

@@ -84,14 +84,23 @@ bool tracer_stays_away(const struct tracer *tracer);
  * while a look is awaited: from the sleep until it is due to the end of the look. Only
  * for callers that hold threads for a moment. ljspy awaits the look on the given CPU
  * (visit.h), or anywhere if it is -1 or ljspy cannot be urgent enough.
+ *
+ * A thread that gets a signal stops, and waits until ljspy lets it go on. So where threads
+ * have got signals just now, ljspy stays urgent after a look, too, until tracer_take_time().
  */
 void tracer_be_urgent(struct tracer *tracer);
+/* The same for callers that may hold threads for longer: by the nice value only, and not for looks. Once. */
+void tracer_be_urgent_by_nice(struct tracer *tracer);
+
 void tracer_await_look(struct tracer *tracer, int cpu);
 
 /* Leave that CPU while the look goes on. True if ljspy had it until now. */
 bool tracer_leave(struct tracer *tracer);
 
 void tracer_end_look(struct tracer *tracer);
+
+/* End the look. What comes now takes its time, and must not keep others from a CPU. */
+void tracer_take_time(struct tracer *tracer);
 
 /* The CPU that the thread is on, or was on last; -1 if unknown. */
 int tracer_cpu(const struct tracee *tracee);
