@@ -1,0 +1,745 @@
+/* SPDX-License-Identifier: MIT */
+/* Which threads a process has and what they do, by files of /proc that are made up, with a tracer that is. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "src/linux/threads/threads.h"
+#include "tests/unit/instead_of.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+#include "tests/unit/failing_allocation.h"
+
+INSTEAD_OF(opendir);
+INSTEAD_OF(readdir);
+INSTEAD_OF(rewinddir);
+INSTEAD_OF(tracer_seize);
+INSTEAD_OF(tracer_forget);
+INSTEAD_OF(tracer_reserve_files);
+INSTEAD_OF(tracer_release_files);
+INSTEAD_OF(tracer_changes);
+INSTEAD_OF(tracer_stays_away);
+
+enum { PID = 4000, TIDS = 8, FILES_AT_FIRST = 9 };
+static const uint64_t MS = 1000000, SECOND = 1000000000, begin_ns = UINT64_C(1000000000000);
+
+/*---- The tracer ----*/
+
+static struct {
+	struct tracee tracees[TIDS]; /* by number behind PID */
+	int errors[TIDS];            /* of tracer_seize() */
+	bool is_seized[TIDS];
+	unsigned int forgotten;
+	size_t files_left;
+	uint64_t changes;
+	bool stays_away;
+} tracer;
+
+int __wrap_tracer_seize(struct tracer *of, pid_t pid, pid_t tid, struct tracee **ret_tracee)
+{
+	const int number = tid - PID;
+
+	assert_ptr_equal(of, &tracer);
+	assert_int_equal(pid, PID);
+	assert_in_range(number, 0, TIDS - 1);
+	if (tracer.errors[number])
+		return tracer.errors[number];
+	if (!tracer.is_seized[number])
+		tracer.tracees[number] = (struct tracee){ .pid = pid, .tid = tid };
+	tracer.is_seized[number] = true;
+	*ret_tracee = &tracer.tracees[number];
+	return 0;
+}
+
+void __wrap_tracer_forget(struct tracer *of, struct tracee *tracee)
+{
+	assert_ptr_equal(of, &tracer);
+	assert_true(tracer.is_seized[tracee->tid - PID]);
+	tracer.is_seized[tracee->tid - PID] = false;
+	tracer.forgotten++;
+}
+
+bool __wrap_tracer_reserve_files(struct tracer *of, size_t count)
+{
+	assert_ptr_equal(of, &tracer);
+	if (count > tracer.files_left)
+		return false;
+	tracer.files_left -= count;
+	return true;
+}
+
+void __wrap_tracer_release_files(struct tracer *of, size_t count)
+{
+	assert_ptr_equal(of, &tracer);
+	tracer.files_left += count;
+}
+
+uint64_t __wrap_tracer_changes(const struct tracer *of)
+{
+	(void)of;
+	return tracer.changes;
+}
+
+bool __wrap_tracer_stays_away(const struct tracer *of)
+{
+	(void)of;
+	return tracer.stays_away;
+}
+
+/*---- /proc/PID/task ----*/
+
+static char folder[] = "/tmp/test_threads_listing.XXXXXX";
+static int directory_error;
+static unsigned int scans;
+static pid_t hidden; /* is not listed */
+static struct threads *threads;
+
+DIR *__wrap_opendir(const char *path)
+{
+	assert_string_equal(path, "/proc/4000/task");
+	errno = directory_error;
+	return directory_error ? NULL : __real_opendir(folder);
+}
+
+struct dirent *__wrap_readdir(DIR *directory)
+{
+	struct dirent *entry = __real_readdir(directory);
+
+	while (entry && hidden && strtol(entry->d_name, NULL, 10) == hidden)
+		entry = __real_readdir(directory);
+	return entry;
+}
+
+void __wrap_rewinddir(DIR *directory)
+{
+	scans++;
+	__real_rewinddir(directory);
+}
+
+static const char *path_of(int number, const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%d/%s", folder, PID + number, name);
+	return path;
+}
+
+/* In the same file, if there is one, as it may be open. NULL: there is none. */
+static void put_text(int number, const char *name, const char *text)
+{
+	FILE *file;
+
+	if (!text) {
+		unlink(path_of(number, name));
+		return;
+	}
+	file = fopen(path_of(number, name), "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+	fclose(file);
+}
+
+static const char asleep[] = "7 0x1 0x2 0x3 0x4 0x5 0x6 0x7ffc1234 0x401000\n";
+
+static void add(int number)
+{
+	assert_int_equal(mkdir(path_of(number, ""), 0755), 0);
+	put_text(number, "comm", "worker\n");
+	put_text(number, "stat", "1 (a) b) S 1\n");
+	put_text(number, "schedstat", "100 20 3\n");
+	put_text(number, "syscall", asleep);
+}
+
+static int unlink_one(const char *path, const struct stat *status, int type, struct FTW *ftw)
+{
+	(void)status;
+	(void)type;
+	(void)ftw;
+	return remove(path);
+}
+
+static void take_away(int number)
+{
+	assert_int_equal(nftw(path_of(number, ""), unlink_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&tracer, 0, sizeof(tracer));
+	tracer.files_left = FILES_AT_FIRST;
+	directory_error = 0;
+	scans = 0;
+	hidden = 0;
+	strcpy(strrchr(folder, '.') + 1, "XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	for (int number = 0; number < 3; number++)
+		add(number);
+	threads = threads_new((struct tracer *)&tracer, PID);
+	return threads ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	threads_free(threads);
+	return nftw(folder, unlink_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* The numbers of the threads, as "012". */
+static const char *numbers(void)
+{
+	static char text[TIDS + 1];
+	const size_t count = threads_count(threads);
+
+	assert_in_range(count, 0, TIDS);
+	for (size_t i = 0; i < count; i++)
+		text[i] = (char)('0' + threads_at(threads, i)->tid - PID);
+	text[count] = '\0';
+	return text;
+}
+
+static struct thread *thread_of(int number)
+{
+	const char *all = numbers(), *found = strchr(all, '0' + number);
+
+	assert_non_null(found);
+	return threads_at(threads, (size_t)(found - all));
+}
+
+/*---- When threads are looked for ----*/
+
+/* How often the threads are listed for a refresh. */
+static unsigned int scans_at(uint64_t ns, uint64_t process_cpu_ns)
+{
+	scans = 0;
+	assert_int_equal(threads_refresh(threads, begin_ns + ns, process_cpu_ns), 0);
+	return scans;
+}
+
+static void threads_are_listed_at_first_and_each_second(void **state)
+{
+	(void)state;
+	assert_string_equal(numbers(), "");
+	assert_int_equal(scans_at(0, 0), 1);
+	assert_string_equal(numbers(), "012");
+	assert_int_equal(scans_at(1, 0), 0);
+	assert_int_equal(scans_at(SECOND - 1, 0), 0);
+	assert_int_equal(scans_at(SECOND, 0), 1);
+	assert_int_equal(scans_at(2 * SECOND - 1, 0), 0);
+	assert_int_equal(scans_at(2 * SECOND, 0), 1);
+}
+
+static void another_number_of_threads_is_noticed_at_once(void **state)
+{
+	struct stat status;
+	uint64_t changes;
+
+	(void)state;
+	if (stat(folder, &status) || status.st_nlink != 5) {
+		print_message("skipped: the filesystem does not count folders\n");
+		skip();
+	}
+	scans_at(0, 0);
+	changes = threads_changes(threads);
+	add(3);
+	assert_int_equal(scans_at(1, 0), 1);
+	assert_string_equal(numbers(), "0123");
+	assert_int_not_equal(threads_changes(threads), changes);
+	assert_int_equal(scans_at(2, 0), 0);
+	changes = threads_changes(threads);
+	take_away(1);
+	assert_int_equal(scans_at(3, 0), 1);
+	assert_string_equal(numbers(), "023");
+	assert_int_not_equal(threads_changes(threads), changes);
+	/* That was no reason to be late with the next one that is due. */
+	assert_int_equal(scans_at(SECOND - 1, 0), 0);
+	changes = threads_changes(threads);
+	assert_int_equal(scans_at(SECOND, 0), 1);
+	assert_int_equal(threads_changes(threads), changes);
+}
+
+static void time_of_unknown_threads_is_a_reason_to_look(void **state)
+{
+	(void)state;
+	scans_at(0, 0);
+	assert_int_equal(threads_unaccounted_ns(threads, 5 * MS), 5 * MS - 300);
+	assert_int_equal(threads_unaccounted_ns(threads, 300), 0);
+	assert_int_equal(threads_unaccounted_ns(threads, 0), 0);
+	assert_int_equal(scans_at(1, 20 * MS + 300), 0);
+	assert_int_equal(scans_at(2, 20 * MS + 301), 1);
+	/* So much is known now, by threads that came and went. */
+	assert_int_equal(scans_at(3, 40 * MS + 301), 0);
+	assert_int_equal(scans_at(4, 40 * MS + 302), 1);
+}
+
+static void a_death_that_the_tracer_tells_is_a_reason_to_look(void **state)
+{
+	(void)state;
+	scans_at(0, 0);
+	tracer.changes++;
+	assert_int_equal(scans_at(1, 0), 0); /* another process's */
+	tracer.tracees[1].state = TRACEE_GONE;
+	assert_int_equal(scans_at(2, 0), 0);
+	tracer.changes++;
+	assert_false(threads_are_gone(threads));
+	/* It is listed until it is waited for, and cannot be seized. */
+	put_text(1, "stat", "1 (a) Z 1\n");
+	tracer.errors[1] = -EPERM;
+	assert_int_equal(scans_at(3, 0), 1);
+	assert_int_equal(tracer.forgotten, 1);
+	assert_string_equal(numbers(), "02");
+	assert_int_equal(scans_at(4, 0), 0);
+}
+
+static void all_threads_may_have_ended(void **state)
+{
+	(void)state;
+	scans_at(0, 0);
+	for (int number = 0; number < 3; number++) {
+		assert_false(threads_are_gone(threads));
+		tracer.tracees[number].state = TRACEE_GONE;
+	}
+	assert_true(threads_are_gone(threads));
+	tracer.changes++;
+	for (int number = 0; number < 3; number++)
+		take_away(number);
+	scans = 0;
+	assert_int_equal(threads_refresh(threads, begin_ns + 1, 0), -ESRCH);
+	assert_in_range(scans, 2, 100); /* others may have come meanwhile */
+	assert_int_equal(tracer.forgotten, 3);
+	assert_int_equal(tracer.files_left, FILES_AT_FIRST);
+	add(5);
+	assert_int_equal(scans_at(2, 0), 1);
+	assert_string_equal(numbers(), "5");
+}
+
+static void what_keeps_ljspy_from_threads_is_told(void **state)
+{
+	(void)state;
+	for (int number = 0; number < 3; number++)
+		tracer.errors[number] = -EPERM;
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -EPERM);
+	/* One that has ended is no reason, and one that can be seized is enough. */
+	put_text(2, "stat", "1 (a) X 1\n");
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -EPERM);
+	tracer.errors[1] = 0;
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), 0);
+	assert_string_equal(numbers(), "1");
+	threads_free(threads);
+	for (int number = 0; number < 3; number++)
+		tracer.errors[number] = number == 1 ? -ESRCH : -EPERM;
+	for (int number = 0; number < 3; number++)
+		put_text(number, "stat", "1 (a) Z 1\n");
+	threads = threads_new((struct tracer *)&tracer, PID);
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -ESRCH);
+	threads_free(threads);
+	directory_error = EACCES;
+	threads = threads_new((struct tracer *)&tracer, PID);
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -EACCES);
+	threads_free(threads);
+	directory_error = ENOENT;
+	threads = threads_new((struct tracer *)&tracer, PID);
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -ESRCH);
+}
+
+static void where_memory_is_short_known_threads_stay(void **state)
+{
+	(void)state;
+	allocation_fails_after(0);
+	assert_null(threads_new((struct tracer *)&tracer, PID));
+	assert_true(allocation_failed());
+	allocation_fails_after(0);
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -ENOMEM);
+	assert_true(allocation_failed());
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), 0);
+	assert_string_equal(numbers(), "012");
+	for (size_t count = 0; count < 3; count++) {
+		add(3 + (int)count);
+		allocation_fails_after(count);
+		threads_refresh(threads, begin_ns + (count + 1) * SECOND, 0);
+		assert_true(allocation_failed());
+		assert_memory_equal(numbers(), "012", 3);
+	}
+	assert_int_equal(threads_refresh(threads, begin_ns + 9 * SECOND, 0), 0);
+	assert_string_equal(numbers(), "012345");
+}
+
+/*---- Which threads ----*/
+
+/* A listing may miss one while others come and go. */
+static void a_thread_that_is_not_listed_may_live(void **state)
+{
+	(void)state;
+	scans_at(0, 0);
+	hidden = PID + 1;
+	assert_int_equal(scans_at(SECOND, 0), 1);
+	assert_string_equal(numbers(), "012");
+	assert_int_equal(tracer.forgotten, 0);
+	/* Without files it is gone. */
+	hidden = 0;
+	take_away(1);
+	add(7);
+	assert_int_equal(scans_at(2 * SECOND, 0), 1);
+	assert_string_equal(numbers(), "027");
+	assert_int_equal(tracer.forgotten, 1);
+	assert_false(tracer.is_seized[1]);
+}
+
+/* The first thread ends without a report only if another one has called execve(). */
+static void a_program_that_a_stranger_has_begun_is_noticed(void **state)
+{
+	(void)state;
+	scans_at(0, 0);
+	assert_false(thread_of(0)->tracee->execed);
+	tracer.tracees[0].state = TRACEE_GONE;
+	tracer.changes++;
+	assert_int_equal(scans_at(1, 0), 1);
+	assert_int_equal(scans_at(SECOND, 0), 1);
+	assert_string_equal(numbers(), "012");
+	assert_true(thread_of(0)->tracee->execed);
+	/* If its end is known, that was no execve(). */
+	tracer.tracees[0].state = TRACEE_GONE;
+	tracer.tracees[0].execed = false;
+	tracer.tracees[0].exit_known = true;
+	tracer.changes++;
+	assert_int_equal(scans_at(SECOND + 1, 0), 1);
+	assert_int_equal(scans_at(2 * SECOND, 0), 1);
+	assert_string_equal(numbers(), "012");
+	assert_false(thread_of(0)->tracee->execed);
+	/* Nor is it one if another than the first has gone. */
+	tracer.tracees[1].state = TRACEE_GONE;
+	tracer.changes++;
+	scans_at(2 * SECOND + 1, 0);
+	scans_at(3 * SECOND, 0);
+	assert_string_equal(numbers(), "012");
+	assert_false(thread_of(0)->tracee->execed);
+	assert_false(thread_of(1)->tracee->execed);
+}
+
+/* Nothing is reported of threads that are left alone: their files tell. */
+static void from_afar_the_files_tell_who_has_ended(void **state)
+{
+	(void)state;
+	tracer.stays_away = true;
+	put_text(2, "stat", "1 (a) X 1\n");
+	scans_at(0, 0);
+	assert_string_equal(numbers(), "01");
+	assert_true(threads_are_gone(threads));
+	put_text(0, "stat", "1 (a) Z 1\n");
+	put_text(2, "stat", "1 (a) D 1\n");
+	scans_at(SECOND, 0);
+	assert_string_equal(numbers(), "12");
+	assert_int_equal(tracer.forgotten, 1);
+	put_text(1, "stat", NULL);
+	put_text(0, "stat", "1 (a) S 1\n");
+	scans_at(2 * SECOND, 0);
+	assert_string_equal(numbers(), "02");
+	assert_false(thread_of(0)->tracee->execed);
+}
+
+static void names_are_read_again_each_second(void **state)
+{
+	struct thread *thread;
+
+	(void)state;
+	put_text(1, "comm", "a name\n\n");
+	put_text(2, "comm", "of many more letters\n");
+	scans_at(0, 0);
+	assert_string_equal(thread_of(0)->name, "worker");
+	assert_string_equal(thread_of(1)->name, "a name\n");
+	assert_string_equal(thread_of(2)->name, "of many more le");
+	thread = thread_of(0);
+	thread_refresh_name(threads, thread);
+	put_text(0, "comm", "other");
+	thread_refresh_name(threads, thread);
+	assert_string_equal(thread->name, "worker");
+	scans_at(SECOND, 0);
+	thread_refresh_name(threads, thread);
+	assert_string_equal(thread->name, "other");
+	put_text(0, "comm", "third\n");
+	thread_refresh_name(threads, thread);
+	assert_string_equal(thread->name, "other");
+	thread_read_name(threads, thread);
+	assert_string_equal(thread->name, "third");
+	put_text(0, "comm", NULL);
+	thread_read_name(threads, thread);
+	assert_string_equal(thread->name, "third");
+	put_text(0, "comm", "\n");
+	thread_read_name(threads, thread);
+	assert_string_equal(thread->name, "");
+}
+
+/*---- What they do ----*/
+
+static void time_counts_from_the_first_look_or_a_threads_start(void **state)
+{
+	uint64_t used, runs;
+
+	(void)state;
+	scans_at(0, 0);
+	assert_int_equal(thread_measure(threads, thread_of(0), &used), 0);
+	assert_int_equal(used, 0);
+	put_text(0, "schedstat", "150 25 4\n");
+	assert_int_equal(thread_measure(threads, thread_of(0), &used), 0);
+	assert_int_equal(used, 50);
+	assert_int_equal(thread_of(0)->cpu_ns, 150);
+	assert_int_equal(thread_of(0)->waited_ns, 25);
+	assert_int_equal(thread_of(0)->runs, 4);
+	assert_int_equal(threads_unaccounted_ns(threads, 1000), 650);
+	/* It never runs backwards. */
+	put_text(0, "schedstat", "140 25 5\n");
+	assert_int_equal(thread_measure(threads, thread_of(0), &used), 0);
+	assert_int_equal(used, 0);
+	assert_int_equal(threads_unaccounted_ns(threads, 1000), 660);
+	add(3);
+	scans_at(SECOND, 0);
+	assert_int_equal(thread_measure(threads, thread_of(3), &used), 0);
+	assert_int_equal(used, 100);
+	assert_int_equal(threads_unaccounted_ns(threads, 1000), 560);
+	put_text(3, "schedstat", "150 25 9\n");
+	assert_int_equal(thread_count_runs(threads, thread_of(3), &runs), 0);
+	assert_int_equal(runs, 9);
+	assert_int_equal(thread_of(3)->runs, 3);
+	put_text(3, "schedstat", "");
+	used = runs = 77;
+	assert_int_equal(thread_measure(threads, thread_of(3), &used), -ESRCH);
+	assert_int_equal(thread_count_runs(threads, thread_of(3), &runs), -ESRCH);
+	assert_int_equal(used, 77);
+	assert_int_equal(runs, 77);
+}
+
+/* Of the threads for which there are enough files, what is read often is kept open. */
+static void files_are_kept_open_as_far_as_there_are_some(void **state)
+{
+	uint64_t used;
+
+	(void)state;
+	add(3);
+	scans_at(0, 0);
+	assert_int_equal(tracer.files_left, 0);
+	for (int number = 0; number < 4; number++) {
+		assert_int_equal(thread_measure(threads, thread_of(number), &used), 0);
+		/* Another file of that name. */
+		put_text(number, "schedstat", NULL);
+		put_text(number, "schedstat", "300 20 3\n");
+		assert_int_equal(thread_measure(threads, thread_of(number), &used), 0);
+		assert_int_equal(used, number < 3 ? 0 : 200);
+	}
+	take_away(1);
+	scans_at(SECOND, 0);
+	assert_int_equal(tracer.files_left, 3);
+	threads_free(threads);
+	assert_int_equal(tracer.files_left, FILES_AT_FIRST);
+	assert_int_equal(tracer.forgotten, 1); /* the others stay seized */
+	threads = NULL;
+}
+
+static enum thread_state state_of_0(struct thread_call *ret_call)
+{
+	enum thread_state state = THREAD_IDLE;
+
+	memset(ret_call, 0xff, sizeof(*ret_call));
+	assert_int_equal(thread_read_state(threads, thread_of(0), &state, ret_call), 0);
+	assert_int_equal(thread_is_running(threads, thread_of(0)), state == THREAD_RUNNING);
+	return state;
+}
+
+static void a_sleeping_thread_tells_its_call(void **state)
+{
+	struct thread_call call;
+	enum thread_state found;
+
+	(void)state;
+	scans_at(0, 0);
+	assert_int_equal(state_of_0(&call), THREAD_BLOCKED);
+	assert_true(call.known);
+	assert_int_equal(call.number, 7);
+	for (uint64_t i = 0; i < 6; i++)
+		assert_int_equal(call.arguments[i], i + 1);
+	assert_int_equal(call.sp, 0x7ffc1234);
+	assert_int_equal(call.pc, 0x401000);
+	put_text(0, "syscall", "-1 0x7ffc1234 0x401000\n");
+	assert_int_equal(state_of_0(&call), THREAD_BLOCKED);
+	assert_true(call.known);
+	assert_int_equal(call.number, -1);
+	assert_int_equal(call.sp, 0x7ffc1234);
+	assert_int_equal(call.pc, 0x401000);
+	put_text(0, "stat", "1 (a) D 1\n");
+	assert_int_equal(state_of_0(&call), THREAD_UNINTERRUPTIBLE);
+	assert_true(call.known);
+	put_text(0, "syscall", "running\n");
+	assert_int_equal(state_of_0(&call), THREAD_RUNNING);
+	assert_false(call.known);
+	assert_int_equal(thread_read_state(threads, thread_of(0), &found, NULL), 0);
+	assert_int_equal(found, THREAD_RUNNING);
+}
+
+static void what_is_no_call_is_unknown(void **state)
+{
+	static const char *const texts[] = { "?\n", "7 0x1 0x2 0x3 0x4 0x5 0x6 0x7\n",
+					     "7 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8 0x9\n", "-1 0x1 0x2",
+					     "-1 0x1 0x2 0x3\n" };
+	struct thread_call call;
+
+	(void)state;
+	scans_at(0, 0);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		put_text(0, "syscall", texts[i]);
+		put_text(0, "stat", "1 (a) S 1\n");
+		if (i == 1)
+			continue; /* the newline stands where a number does: the last is 0 */
+		assert_int_equal(state_of_0(&call), THREAD_BLOCKED);
+		assert_false(call.known);
+		put_text(0, "stat", "1 (a) R 1\n");
+		assert_int_equal(state_of_0(&call), THREAD_RUNNING);
+	}
+}
+
+static void without_calls_states_are_letters(void **state)
+{
+	static const struct {
+		char letter;
+		enum tracee_state tracee;
+		enum thread_state state;
+	} letters[] = {
+		{ 'R', TRACEE_RUNNING, THREAD_RUNNING },         { 'S', TRACEE_RUNNING, THREAD_BLOCKED },
+		{ 'D', TRACEE_RUNNING, THREAD_UNINTERRUPTIBLE }, { 'T', TRACEE_RUNNING, THREAD_BLOCKED },
+		{ 't', TRACEE_RUNNING, THREAD_RUNNING }, /* a signal is being passed on */
+		{ 't', TRACEE_JOB_STOPPED, THREAD_BLOCKED },     { 'I', TRACEE_RUNNING, THREAD_BLOCKED }
+	};
+	struct thread_call call;
+	enum thread_state found = THREAD_IDLE;
+
+	(void)state;
+	scans_at(0, 0);
+	put_text(0, "syscall", "");
+	assert_int_equal(thread_read_state(threads, thread_of(0), &found, &call), -ESRCH);
+	take_away(0);
+	assert_int_equal(mkdir(path_of(0, ""), 0755), 0);
+	threads_free(threads);
+	tracer.is_seized[0] = false;
+	tracer.files_left = 0;
+	put_text(0, "stat", "1 (a) S 1\n");
+	threads = threads_new((struct tracer *)&tracer, PID);
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), 0);
+	/* A folder in the place of the file cannot be read. */
+	assert_int_equal(mkdir(path_of(0, "syscall"), 0755), 0);
+	for (size_t i = 0; i < sizeof(letters) / sizeof(letters[0]); i++) {
+		char text[] = "1 (a) ? 1\n";
+
+		*strchr(text, '?') = letters[i].letter;
+		put_text(0, "stat", text);
+		tracer.tracees[0].state = letters[i].tracee;
+		assert_int_equal(state_of_0(&call), letters[i].state);
+		assert_false(call.known);
+	}
+	for (size_t i = 0; i < 3; i++) {
+		put_text(0, "stat", (const char *const[]){ "1 (a) Z 1\n", "1 (a) X 1\n", "1 (a)\n" }[i]);
+		found = THREAD_IDLE;
+		assert_int_equal(thread_read_state(threads, thread_of(0), &found, &call), -ESRCH);
+		assert_int_equal(found, THREAD_IDLE);
+		assert_false(thread_is_running(threads, thread_of(0)));
+	}
+}
+
+static void calls_are_the_same_if_all_of_them_is(void **state)
+{
+	const struct thread_call call = {
+		.known = true, .number = 1, .arguments = { 1, 2, 3, 4, 5, 6 }, .sp = 7, .pc = 8
+	};
+	struct thread_call other = call;
+
+	(void)state;
+	assert_true(thread_call_is_same(&call, &other));
+	other.known = false;
+	assert_false(thread_call_is_same(&call, &other));
+	other = call;
+	other.number++;
+	assert_false(thread_call_is_same(&call, &other));
+	other = call;
+	other.sp++;
+	assert_false(thread_call_is_same(&call, &other));
+	other = call;
+	other.pc++;
+	assert_false(thread_call_is_same(&call, &other));
+	for (size_t i = 0; i < 6; i++) {
+		other = call;
+		other.arguments[i]++;
+		assert_false(thread_call_is_same(&call, &other));
+	}
+}
+
+/* Not every kernel has sched. */
+static void switches_are_counted_by_sched_or_status(void **state)
+{
+	struct switches switches;
+	uint64_t count = 77;
+
+	(void)state;
+	scans_at(0, 0);
+	assert_int_equal(thread_count_switches(threads, thread_of(0), &switches), -ESRCH);
+	assert_int_equal(thread_count_sleeps(threads, thread_of(0), &count), -ESRCH);
+	assert_int_equal(count, 77);
+	put_text(0, "status", "Name:\ta\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t8\n");
+	assert_int_equal(thread_count_switches(threads, thread_of(0), &switches), 0);
+	assert_int_equal(switches.count, 13);
+	assert_int_equal(switches.sleeps, 5);
+	assert_int_equal(thread_of(0)->sleeps, 5);
+	assert_int_equal(thread_count_sleeps(threads, thread_of(0), &count), 0);
+	assert_int_equal(count, 5);
+	put_text(0, "sched",
+		 "a (1, #threads: 1)\nse.exec_start : 12.5\nnr_switches : 20\n"
+		 "nr_voluntary_switches : 9\nnr_involuntary_switches : 11\n");
+	assert_int_equal(thread_count_switches(threads, thread_of(0), &switches), 0);
+	assert_int_equal(switches.count, 20);
+	assert_int_equal(thread_of(0)->sleeps, 9);
+	put_text(0, "sched", "?\n");
+	put_text(0, "status", "Name:\ta\n");
+	assert_int_equal(thread_count_switches(threads, thread_of(0), &switches), -ESRCH);
+	assert_int_equal(thread_count_sleeps(threads, thread_of(0), &count), -ESRCH);
+	assert_int_equal(thread_of(0)->sleeps, 9);
+	assert_int_equal(count, 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(threads_are_listed_at_first_and_each_second, begin, end),
+		cmocka_unit_test_setup_teardown(another_number_of_threads_is_noticed_at_once, begin, end),
+		cmocka_unit_test_setup_teardown(time_of_unknown_threads_is_a_reason_to_look, begin, end),
+		cmocka_unit_test_setup_teardown(a_death_that_the_tracer_tells_is_a_reason_to_look, begin,
+						end),
+		cmocka_unit_test_setup_teardown(all_threads_may_have_ended, begin, end),
+		cmocka_unit_test_setup_teardown(what_keeps_ljspy_from_threads_is_told, begin, end),
+		cmocka_unit_test_setup_teardown(where_memory_is_short_known_threads_stay, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_that_is_not_listed_may_live, begin, end),
+		cmocka_unit_test_setup_teardown(a_program_that_a_stranger_has_begun_is_noticed, begin, end),
+		cmocka_unit_test_setup_teardown(from_afar_the_files_tell_who_has_ended, begin, end),
+		cmocka_unit_test_setup_teardown(names_are_read_again_each_second, begin, end),
+		cmocka_unit_test_setup_teardown(time_counts_from_the_first_look_or_a_threads_start, begin,
+						end),
+		cmocka_unit_test_setup_teardown(files_are_kept_open_as_far_as_there_are_some, begin, end),
+		cmocka_unit_test_setup_teardown(a_sleeping_thread_tells_its_call, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_no_call_is_unknown, begin, end),
+		cmocka_unit_test_setup_teardown(without_calls_states_are_letters, begin, end),
+		cmocka_unit_test_setup_teardown(calls_are_the_same_if_all_of_them_is, begin, end),
+		cmocka_unit_test_setup_teardown(switches_are_counted_by_sched_or_status, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
