@@ -153,12 +153,29 @@ static void the_loaders_table_is_found_by_segments(void **state)
 	assert_true(tables_end());
 }
 
+static void segments_may_be_in_any_order(void **state)
+{
+	const Elf64_Phdr first = elf.segments[0];
+
+	(void)state;
+	elf.sections[strings].sh_type = SHT_PROGBITS;
+	made_up_elf_end(&elf);
+	elf.segments[0] = elf.segments[1];
+	elf.segments[1] = first;
+	elf.segments[1].p_filesz = elf.size;
+	put_segments();
+	assert_true(tables_end());
+	put_last('x');
+	assert_false(tables_end());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_section_of_strings_ends_with_nul, begin),
 		cmocka_unit_test_setup(the_loaders_table_ends_with_nul, begin),
 		cmocka_unit_test_setup(the_loaders_table_is_found_by_segments, begin),
+		cmocka_unit_test_setup(segments_may_be_in_any_order, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
