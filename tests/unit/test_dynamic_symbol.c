@@ -240,6 +240,31 @@ static void all_tables_are_needed(void **state)
 	assert_int_equal(count_found(), 0);
 }
 
+/* A module may be mapped at 0, where a table that is missing is not to be looked for. */
+static void a_missing_table_is_not_at_the_beginning(void **state)
+{
+	uint8_t *entries = elf.bytes + elf.sections[dynamic].sh_addr;
+	const uint64_t other = DT_DEBUG;
+	uint64_t address;
+
+	(void)state;
+	elf.base = 0;
+	put_dynamic(0);
+	assert_true(dynamic_symbol_find(&elf.memory, 0, symbols[0].name, &address));
+	assert_int_equal(address, VALUE);
+	/* The name where it would be found from there. */
+	for (size_t i = FIRST; i < FIRST + SYMBOLS; i++) {
+		uint8_t *symbol = elf.bytes + elf.sections[symtab].sh_addr + i * sizeof(Elf64_Sym);
+		uint32_t name;
+
+		memcpy(&name, symbol, sizeof(name));
+		name += (uint32_t)elf.sections[strtab].sh_addr;
+		memcpy(symbol, &name, sizeof(name));
+	}
+	memcpy(entries + 2 * sizeof(Elf64_Dyn), &other, sizeof(other));
+	assert_false(dynamic_symbol_find(&elf.memory, 0, symbols[0].name, &address));
+}
+
 static void without_a_dynamic_section_there_is_nothing(void **state)
 {
 	uint64_t address;
@@ -285,6 +310,7 @@ int main(void)
 		cmocka_unit_test_setup(a_chain_ends, begin),
 		cmocka_unit_test_setup(an_empty_bucket_has_no_names, begin),
 		cmocka_unit_test_setup(all_tables_are_needed, begin),
+		cmocka_unit_test_setup(a_missing_table_is_not_at_the_beginning, begin),
 		cmocka_unit_test_setup(without_a_dynamic_section_there_is_nothing, begin),
 		cmocka_unit_test(the_loader_finds_the_same),
 	};
