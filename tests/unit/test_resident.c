@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +14,10 @@
 
 #include "memory/memory.h"
 #include "src/linux/proc/resident.h"
+#include "tests/unit/instead_of.h"
+
+INSTEAD_OF(pread);
+INSTEAD_OF(write);
 
 enum { PAGES = 5000 }; /* more than are asked for at once */
 
@@ -136,6 +141,103 @@ static void marks_come_back_with_a_write(void **state)
 	unmap_pages(pages);
 }
 
+/*---- A kernel that is made up ----*/
+
+/* The entry of each page, if it is made up, and so many bytes of it; and what was written. */
+static struct {
+	bool is_made_up;
+	uint64_t entry;
+	ssize_t length;
+	char written[8];
+	bool refuses;
+} kernel;
+
+ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t offset)
+{
+	if (!kernel.is_made_up)
+		return __real_pread(fd, bytes, size, offset);
+	assert_int_equal(size, sizeof(kernel.entry));
+	assert_int_equal((size_t)offset % sizeof(kernel.entry), 0);
+	if (kernel.length > 0)
+		memcpy(bytes, &kernel.entry, (size_t)kernel.length);
+	return kernel.length;
+}
+
+ssize_t __wrap_write(int fd, const void *bytes, size_t size)
+{
+	if (!kernel.is_made_up)
+		return __real_write(fd, bytes, size);
+	assert_in_range(size, 1, sizeof(kernel.written) - 1);
+	memset(kernel.written, 0, sizeof(kernel.written));
+	memcpy(kernel.written, bytes, size);
+	return kernel.refuses ? -1 : (ssize_t)size;
+}
+
+static void a_kernel_has_marks_if_it_marks_a_page_just_written(void **state)
+{
+	const uint64_t present = UINT64_C(1) << 63, marked = UINT64_C(1) << 55;
+
+	(void)state;
+	memset(&kernel, 0, sizeof(kernel));
+	kernel.is_made_up = true;
+	kernel.length = sizeof(kernel.entry);
+	kernel.entry = present | marked;
+	assert_true(resident_has_marks());
+	kernel.entry = ~marked;
+	assert_false(resident_has_marks());
+	kernel.entry = present | marked;
+	kernel.length--;
+	assert_false(resident_has_marks());
+	kernel.length = -1;
+	assert_false(resident_has_marks());
+	kernel.is_made_up = false;
+}
+
+/* soft-dirty.rst: 4 clears them, and nothing else. */
+static void marks_are_cleared_by_a_number(void **state)
+{
+	(void)state;
+	memset(&kernel, 0, sizeof(kernel));
+	kernel.is_made_up = true;
+	assert_true(resident_clear_marks(getpid()));
+	assert_string_equal(kernel.written, "4");
+	kernel.refuses = true;
+	assert_false(resident_clear_marks(getpid()));
+	kernel.is_made_up = false;
+}
+
+/* More entries than are read at once, and a run at the end of what was read. */
+static void runs_go_on_where_another_part_is_read(void **state)
+{
+	enum { AT_ONCE = 4096, COUNT = 3 * AT_ONCE };
+	static const struct {
+		uint64_t begin, end;
+	} runs[] = { { AT_ONCE - 1, AT_ONCE }, { AT_ONCE - 1, AT_ONCE + 1 }, { AT_ONCE, AT_ONCE + 1 },
+		     { 5, 2 * AT_ONCE + 5 },   { COUNT - 1, COUNT },         { 0, COUNT } };
+	static uint64_t entries[COUNT];
+	const uint64_t page = memory_page_size();
+	int fd = memfd_create("pagemap", MFD_CLOEXEC);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		uint64_t at = 0, begin, end;
+
+		for (uint64_t n = 0; n < COUNT; n++)
+			entries[n] = n >= runs[i].begin && n < runs[i].end ? UINT64_C(1) << 62 : 0;
+		assert_int_equal(pwrite(fd, entries, sizeof(entries), 0), sizeof(entries));
+		assert_true(resident_next(fd, &at, COUNT * page, &begin, &end));
+		assert_int_equal(begin / page, runs[i].begin);
+		assert_int_equal(end / page, runs[i].end);
+		assert_int_equal(at, end);
+		assert_false(resident_next(fd, &at, COUNT * page, &begin, &end));
+		/* A part of it. */
+		at = runs[i].begin * page;
+		assert_true(resident_next(fd, &at, (runs[i].begin + 1) * page, &begin, &end));
+		assert_int_equal(end / page, runs[i].begin + 1);
+	}
+	close(fd);
+}
+
 static void a_process_that_is_gone_has_no_pages(void **state)
 {
 	pid_t child = fork();
@@ -155,6 +257,9 @@ int main(void)
 		cmocka_unit_test(all_pages_count_where_the_kernel_does_not_tell),
 		cmocka_unit_test(written_pages_are_those_with_a_mark_or_without_content),
 		cmocka_unit_test(marks_come_back_with_a_write),
+		cmocka_unit_test(a_kernel_has_marks_if_it_marks_a_page_just_written),
+		cmocka_unit_test(marks_are_cleared_by_a_number),
+		cmocka_unit_test(runs_go_on_where_another_part_is_read),
 		cmocka_unit_test(a_process_that_is_gone_has_no_pages),
 	};
 
