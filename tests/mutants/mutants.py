@@ -53,11 +53,21 @@ TOKEN = re.compile(r"""/\*.*?\*/ | //[^\n]* | ^[ \t]*\#(?:\\\n|[^\n])* | "(?:\\.
                        | \+\+ | -- | << | >> | && | \|\| | \s+ | .""", re.VERBOSE | re.DOTALL | re.MULTILINE)
 CALL = re.compile(r"^\t+[a-z_]\w*\([^;{}]*\);$")      # a statement of one line that only calls
 OPTIMISED = ("-O1", "-g", "-w")  # some tests read their own debug info; faults are compared without
-TESTS_MAX = 5           # of those that run a line
+TESTS_MAX = 5           # of those that run a line; see best_tests()
 SLOW_SECONDS = 20       # a test that takes so much longer than without a fault has noticed
 WORKERS = os.cpu_count()
 ENDS_SECONDS = 90       # for the end-to-end tests of one fault; what they say later is not waited for
 GROUPS = ["memory", "luajit-layouts", "unwind", "src/linux", "src/sampler", "output"]
+
+
+def best_tests(path, tests):
+    """
+    Of tests that run a line of this source, with how often, those that are most likely to notice a fault: they are
+    named after the source, or else run the line least often, and so are about little else. Those that are about the
+    source try many cases, and so run its lines often.
+    """
+    name = pathlib.Path(path).stem
+    return [test for _, test in sorted(tests, key=lambda of: (name not in of[1], of))[:TESTS_MAX]]
 
 
 class Tree:
@@ -155,8 +165,7 @@ class Worker:
         code = self.machine_code(mutant)
         if not code:
             return "invalid" if code is None else "same"
-        # Those that run the line least often are about little else.
-        best = [test for _, test in sorted(tests)[:TESTS_MAX] if self.tree.seconds_of(test) is not None]
+        best = [test for test in best_tests(mutant.path, tests) if self.tree.seconds_of(test) is not None]
         best.sort(key=self.tree.seconds_of)
         return "killed" if any(self.notices(test, mutant.path) for test in best) else "survived"
 
