@@ -101,8 +101,10 @@ static struct root_file file;
 
 static void put_file(const char *text, mode_t mode)
 {
-	int fd = open(file_path, O_CREAT | O_RDWR | O_TRUNC | O_CLOEXEC, 0600);
+	int fd;
 
+	unlink(file_path); /* it may be one that cannot be written */
+	fd = open(file_path, O_CREAT | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(fchmod(fd, mode), 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
