@@ -514,6 +514,12 @@ static int change_stack(struct filter *filter, struct sample *sample)
 	return add_group(filter, sample);
 }
 
+/* Which name stands for what is not known of a request? */
+static uint64_t request_kind(const struct sample_request *request)
+{
+	return !request->route ? 0 : strcmp(request->route, ROUTE_UNKNOWN) == 0 ? 1 : 2;
+}
+
 /* What decides on the added frames besides the stack. */
 static struct addition_key addition_key(const struct filter *filter, const struct sample *sample)
 {
@@ -535,12 +541,9 @@ static struct addition_key addition_key(const struct filter *filter, const struc
 	case GROUP_ROUTE: key.text = sample->request.route; break;
 	case GROUP_HOST:
 		key.text = sample->request.host;
-		key.number = sample->request.route != NULL;
+		key.number = request_kind(&sample->request);
 		break;
-	case GROUP_STATUS:
-		key.text = sample->request.route ? "" : NULL;
-		key.number = sample->request.status;
-		break;
+	case GROUP_STATUS: key.number = request_kind(&sample->request) << 32 | sample->request.status; break;
 	case GROUP_UPSTREAM:
 		key.number = sample->request.route && sample->thread_state == THREAD_PARKED;
 		break;

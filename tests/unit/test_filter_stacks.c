@@ -307,6 +307,44 @@ static void stacks_of_one_number_are_told_apart_by_their_groups(void **state)
 	functions_free(functions);
 }
 
+/* One stack of three requests: one without host and status, one that is unknown, and none. */
+static void requests_with_one_stack_are_told_apart(void **state)
+{
+	static const struct sample_request requests[] = { { .route = "/x" },
+							  { .route = ROUTE_UNKNOWN },
+							  { 0 } };
+	static const struct {
+		enum filter_group group;
+		const char *roots[3];
+	} known[] = {
+		{ GROUP_ROUTE, { "/x", ROUTE_UNKNOWN, "no request" } },
+		{ GROUP_HOST, { "no host", ROUTE_UNKNOWN, "no request" } },
+		{ GROUP_STATUS, { "no status yet", ROUTE_UNKNOWN, "no request" } },
+	};
+	struct functions *functions = functions_new();
+	struct frame frames[FRAMES_MAX];
+	struct sample samples[6], result;
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++) {
+		samples[i] = sample_of(frames, (const struct function *[]){ &native }, 1);
+		samples[i].stack = 7;
+		samples[i].request = requests[i % 3];
+	}
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct made_up_source source = made_up_source(samples, 6);
+		struct filter *filter = filter_new(&source.source, functions,
+						   &(struct filter_options){ .group = known[i].group });
+
+		for (size_t j = 0; j < 6; j++) {
+			assert_int_equal(filter_samples(filter)->next(filter_samples(filter), &result), 1);
+			assert_string_equal(result.frames[1].function->name, known[i].roots[j % 3]);
+		}
+		filter_free(filter);
+	}
+	functions_free(functions);
+}
+
 static void repeated_calls_are_one(void **state)
 {
 	const struct filter_options options = { .merge_recursion = true };
@@ -436,6 +474,7 @@ int main(void)
 		cmocka_unit_test(states_and_threads_are_those_asked_for),
 		cmocka_unit_test(a_group_is_the_root_of_each_stack),
 		cmocka_unit_test(stacks_of_one_number_are_told_apart_by_their_groups),
+		cmocka_unit_test(requests_with_one_stack_are_told_apart),
 		cmocka_unit_test(repeated_calls_are_one),
 		cmocka_unit_test(functions_lose_their_lines_and_roots),
 		cmocka_unit_test(a_filter_without_conditions_passes_all),
