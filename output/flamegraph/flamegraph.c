@@ -336,6 +336,7 @@ static void fill_header(struct graph *graph, const struct session *session, cons
 			const struct flamegraph_options *options)
 {
 	const struct frame_list *frames = &graph->frames;
+	const uint64_t total_ns = profile_root(frames->profile)->total_ns;
 
 	flamegraph_header_fill(&graph->header, session, figures);
 	if (options->baseline)
@@ -343,8 +344,7 @@ static void fill_header(struct graph *graph, const struct session *session, cons
 					       profile_root(options->baseline)->total_samples);
 	if (frames->left_out > 0)
 		flamegraph_header_add_left_out(&graph->header, frames->left_out,
-					       (double)frames->limit_ns /
-						       (double)profile_root(frames->profile)->total_ns);
+					       total_ns ? (double)frames->limit_ns / (double)total_ns : 0);
 }
 
 static int graph_fill(struct graph *graph, const struct profile *profile,

@@ -311,6 +311,22 @@ static void nothing_sampled_is_said(void **state)
 	free(text);
 }
 
+/* They may be of a clock that the recording does not have. */
+static void frames_without_weight_are_left_out_and_counted(void **state)
+{
+	struct profile *profile = new_profile();
+	struct frame frames[] = { { .function = &heavy }, { .function = &chunk } };
+	char *text;
+
+	(void)state;
+	add(profile, 0, frames, 2);
+	text = written(profile);
+	assert_non_null(strstr(text, ">No samples</text>"));
+	assert_non_null(strstr(text, "<metadata id=\"frames\">0 0\n</metadata>"));
+	assert_non_null(strstr(text, "2 frames of less than 0.0000 % each are left out"));
+	free(text);
+}
+
 static void a_full_disk_is_reported(void **state)
 {
 	struct figures figures = { 0 };
@@ -343,6 +359,7 @@ int main(void)
 		cmocka_unit_test(names_cannot_leave_their_place),
 		cmocka_unit_test(deep_stacks_are_whole_in_the_data_and_bounded_in_the_static_picture),
 		cmocka_unit_test(nothing_sampled_is_said),
+		cmocka_unit_test(frames_without_weight_are_left_out_and_counted),
 		cmocka_unit_test(a_full_disk_is_reported),
 	};
 
