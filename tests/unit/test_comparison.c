@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What counts as a change between two recordings, and what as noise. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <cmocka.h>
 
 #include "output/views/comparison.h"
+#include "tests/unit/kept_text.h"
 #include "tests/unit/made_up_source.h"
 
 enum { SAMPLES = 6400, MS = 1000 * 1000 };
@@ -33,25 +35,50 @@ static void fill(struct sample *samples, size_t run, size_t in_run)
 		};
 }
 
-/* The line of a function in the comparison of two recordings. */
-static bool is_marked(const struct sample *before, const struct sample *after, const char *function)
+/* Two recordings of so many samples each, which begin anew after SAMPLES of them. */
+struct pair {
+	struct made_up_source sources[2];
+	struct session sessions[2];
+	struct figures figures;
+	struct side sides[2];
+};
+
+static void make_pair(struct pair *pair, const struct sample *before, const struct sample *after,
+		      size_t count)
 {
-	struct made_up_source sources[] = { made_up_source(before, SAMPLES), made_up_source(after, SAMPLES) };
-	const struct session session = { 0 };
-	const struct figures figures = { .samples = SAMPLES };
-	const struct side sides[] = {
-		{ "before", &sources[0].source, &session, &figures },
-		{ "after", &sources[1].source, &session, &figures },
+	*pair = (struct pair){
+		.sources = { made_up_source(before, SAMPLES), made_up_source(after, SAMPLES) },
+		.figures = { .samples = count },
 	};
-	const struct view view = { 0 };
-	char *text = NULL, *line;
+	for (size_t i = 0; i < 2; i++) {
+		pair->sources[i].count = count;
+		pair->sides[i] = (struct side){ i ? "after" : "be\nfore", &pair->sources[i].source,
+						&pair->sessions[i], &pair->figures };
+	}
+}
+
+static char *compared(const struct pair *pair, const struct view *view)
+{
+	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
-	bool marked;
 
 	assert_non_null(out);
-	assert_int_equal(comparison_write(out, &sides[0], &sides[1], &view), 0);
+	assert_int_equal(comparison_write(out, &pair->sides[0], &pair->sides[1], view), 0);
 	fclose(out);
+	return text;
+}
+
+/* Has the line of a function a mark in the comparison of two recordings? */
+static bool is_marked_of(const struct sample *before, const struct sample *after, size_t count,
+			 const char *function)
+{
+	struct pair pair;
+	char *text, *line;
+	bool marked;
+
+	make_pair(&pair, before, after, count);
+	text = compared(&pair, &(struct view){ 0 });
 	line = strstr(text, function);
 	assert_non_null(line);
 	while (line > text && line[-1] != '\n')
@@ -59,6 +86,11 @@ static bool is_marked(const struct sample *before, const struct sample *after, c
 	marked = memchr(line, '*', strcspn(line, "\n")) != NULL;
 	free(text);
 	return marked;
+}
+
+static bool is_marked(const struct sample *before, const struct sample *after, const char *function)
+{
+	return is_marked_of(before, after, SAMPLES, function);
 }
 
 static struct sample before[SAMPLES], after[SAMPLES];
@@ -97,6 +129,146 @@ static void change_that_few_samples_show_is_none(void **state)
 	assert_false(is_marked(before, after, "heavy"));
 }
 
+/* Of 100 samples a second. */
+static void a_recording_of_the_time_that_is_told_shows_the_change(void **state)
+{
+	struct pair pair;
+	char *text, *told;
+	double change;
+	size_t seconds;
+
+	(void)state;
+	fill(before, 100, 30);
+	fill(after, 100, 31);
+	make_pair(&pair, before, after, SAMPLES);
+	pair.sessions[0].duration_ns = UINT64_C(1000) * SAMPLES / 100 * MS;
+	pair.sessions[1].duration_ns = pair.sessions[0].duration_ns + 1; /* the shorter one counts */
+	text = compared(&pair, &(struct view){ 0 });
+	told = strstr(text, "A change of ");
+	assert_non_null(told);
+	assert_int_equal(
+		sscanf(told, "A change of %lf, the largest of these, would show in recordings of %zu s each.",
+		       &change, &seconds),
+		2);
+	assert_true(change > 0.99 && change < 1.01);
+	assert_true(is_marked_of(before, after, 100 * seconds, "heavy"));
+	assert_false(is_marked_of(before, after, 95 * seconds, "heavy"));
+	free(text);
+	/* Without their lengths, nothing is told. */
+	pair.sessions[1].duration_ns = 0;
+	text = compared(&pair, &(struct view){ 0 });
+	assert_null(strstr(text, "would show"));
+	free(text);
+}
+
+/* heavy becomes lighter, and added and other take its time; little of the others changes. */
+static void fill_many(void)
+{
+	static const struct function steady = { .kind = FRAME_LUA, .name = "steady" };
+	static const struct function small = { .kind = FRAME_LUA, .name = "small" };
+	static const struct function added = { .kind = FRAME_BUILTIN, .name = "added" };
+	static const struct frame stacks[][2] = {
+		{ { .function = &steady }, { .function = &other } },
+		{ { .function = &small }, { .function = &other } },
+		{ { .function = &added }, { .function = &heavy } },
+	};
+	struct sample in_other_alone;
+
+	fill(before, 200, 80);
+	fill(after, 200, 40);
+	in_other_alone = after[198];
+	for (size_t i = 0; i < SAMPLES; i++) {
+		struct sample *samples[] = { &before[i], &after[i] };
+
+		for (size_t j = 0; j < 2; j++) {
+			samples[j]->frame_count = i % 200 < 80 ? 1 : 2;
+			if (i % 200 >= 80)
+				samples[j]->frames = stacks[i % 200 == 199];
+		}
+		if (i % 200 >= 40 && i % 200 < 55) {
+			after[i].frames = stacks[2];
+			after[i].frame_count = 2;
+		}
+		if (i % 200 == 198)
+			after[i] = in_other_alone;
+	}
+}
+
+static void what_has_changed_stands_first_the_largest_change_on_top(void **state)
+{
+	const struct view views[] = { { 0 }, { .min_percent = 0.6 } };
+	struct pair pair;
+	struct kept_text kept;
+
+	(void)state;
+	fill_many();
+	make_pair(&pair, before, after, SAMPLES);
+	pair.sessions[0].duration_ns = pair.sessions[1].duration_ns = UINT64_C(2) * SAMPLES * MS;
+	kept_text_begin(&kept);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(comparison_write(kept.out, &pair.sides[0], &pair.sides[1], &views[i]), 0);
+	kept_text_check(&kept, "comparison-changed.txt");
+}
+
+static void functions_that_the_table_marks_are_told(void **state)
+{
+	struct changed changed = { 0 };
+	struct pair pair;
+
+	(void)state;
+	fill_many();
+	make_pair(&pair, before, after, SAMPLES);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(
+			comparison_changed(&pair.sides[0], &pair.sides[1], &(struct view){ 0 }, &changed), 0);
+		assert_int_equal(HASH_COUNT(changed.functions), 3);
+		assert_true(changed_has(&changed, &heavy));
+		assert_true(changed_has(&changed, &other));
+		assert_false(changed_has(&changed, before[100].frames[0].function));
+		assert_true(changed_has(&changed, after[50].frames[0].function));
+	}
+	changed_clear(&changed);
+	assert_false(changed_has(&changed, &heavy));
+}
+
+static void errors_of_either_side_are_passed_on(void **state)
+{
+	struct changed changed = { 0 };
+	struct pair pair;
+
+	(void)state;
+	fill_many();
+	for (size_t i = 0; i < 2; i++) {
+		make_pair(&pair, before, after, SAMPLES);
+		pair.sources[i].end = -EBADMSG;
+		assert_int_equal(
+			comparison_write(stdout, &pair.sides[0], &pair.sides[1], &(struct view){ 0 }),
+			-EBADMSG);
+		assert_int_equal(
+			comparison_changed(&pair.sides[0], &pair.sides[1], &(struct view){ 0 }, &changed),
+			-EBADMSG);
+		assert_null(changed.functions);
+	}
+}
+
+static void nothing_on_one_side_is_no_change(void **state)
+{
+	struct pair pair;
+	char *text;
+
+	(void)state;
+	fill(before, 100, 30);
+	for (size_t i = 0; i < 2; i++) {
+		make_pair(&pair, before, before, SAMPLES);
+		pair.sources[i].count = 0;
+		text = compared(&pair, &(struct view){ 0 });
+		assert_non_null(strstr(text, "\nNothing has changed by more than noise may explain.\n"));
+		assert_non_null(strstr(text, i ? "30.00    0.00" : "0.00   30.00"));
+		assert_null(strstr(text, "nan"));
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -104,6 +276,11 @@ int main(void)
 		cmocka_unit_test(same_program_has_not_changed),
 		cmocka_unit_test(phases_that_chance_may_add_are_no_change),
 		cmocka_unit_test(change_that_few_samples_show_is_none),
+		cmocka_unit_test(a_recording_of_the_time_that_is_told_shows_the_change),
+		cmocka_unit_test(what_has_changed_stands_first_the_largest_change_on_top),
+		cmocka_unit_test(functions_that_the_table_marks_are_told),
+		cmocka_unit_test(errors_of_either_side_are_passed_on),
+		cmocka_unit_test(nothing_on_one_side_is_no_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
