@@ -196,6 +196,198 @@ static void equal_samples_of_a_thread_have_one_sum(void **state)
 	sample_table_free(table);
 }
 
+enum { KINDS = 12 };
+
+/* The first one, and others that differ from it in one thing each. */
+static void make_kinds(struct sample samples[static KINDS])
+{
+	for (size_t i = 0; i < KINDS; i++)
+		samples[i] = (struct sample){
+			.time_ns = 100 + i,
+			.pid = 1,
+			.tid = 1,
+			.cpu_ns = 1,
+			.frames = leaf_at_8,
+			.frame_count = 2,
+			.stack = 1,
+			.request = { .route = "/a", .method = "GET", .host = "h", .connection = 5 + i },
+		};
+	samples[1].request.status = 200;
+	samples[2].request.host = NULL;
+	samples[3].request.method = "PUT";
+	samples[4].request.route = "/b";
+	samples[5].request.is_subrequest = true;
+	samples[6].phase = "content";
+	samples[7].gc.phase = GC_PHASE_MARK;
+	samples[8].vm_state = VM_STATE_C;
+	samples[9].thread_state = THREAD_BLOCKED;
+	samples[10].frames = leaf_at_9;
+	samples[10].stack = 2;
+	samples[11].tid = 2;
+}
+
+static bool is_in_order(const struct table_kind *one, const struct table_kind *other)
+{
+	if (one->thread != other->thread)
+		return one->thread < other->thread;
+	if (one->stack != other->stack)
+		return one->stack < other->stack;
+	if (one->thread_state != other->thread_state)
+		return one->thread_state < other->thread_state;
+	if (one->vm_state != other->vm_state)
+		return one->vm_state < other->vm_state;
+	if (one->gc_phase != other->gc_phase)
+		return one->gc_phase < other->gc_phase;
+	return one->request != other->request || (!one->phase && other->phase);
+}
+
+static void samples_that_differ_in_anything_but_time_have_sums_of_their_own(void **state)
+{
+	struct sample samples[2 * KINDS] = { 0 };
+	struct made_up_source list = made_up_source(samples, 2 * KINDS);
+	struct sample_table *table;
+
+	(void)state;
+	make_kinds(samples);
+	for (size_t i = 0; i < KINDS; i++) {
+		samples[2 * KINDS - 1 - i] = samples[i];
+		samples[2 * KINDS - 1 - i].stack = 0; /* found by its frames */
+	}
+	table = read_table(&list, WEIGHT_CPU_TIME);
+	assert_int_equal(table->sum_count, KINDS);
+	assert_int_equal(table->threads[0].sum_count, KINDS - 1);
+	assert_int_equal(table->threads[0].first_sum, 0);
+	assert_int_equal(table->threads[1].sum_count, 1);
+	assert_int_equal(table->threads[1].first_sum, KINDS - 1);
+	for (size_t i = 0; i < KINDS; i++) {
+		assert_int_equal(table->sums[i].count, 2);
+		assert_int_equal(table->sums[i].amounts.cpu_ns, 2);
+		if (i > 0)
+			assert_true(is_in_order(&table->sums[i - 1].kind, &table->sums[i].kind));
+	}
+	sample_table_free(table);
+}
+
+static void requests_that_differ_in_more_than_their_numbers_are_apart(void **state)
+{
+	struct sample samples[KINDS] = { 0 };
+	struct made_up_source list = made_up_source(samples, KINDS);
+	struct sample_table *table;
+	struct seen seen;
+
+	(void)state;
+	make_kinds(samples);
+	for (size_t i = 6; i < 8; i++)
+		samples[i].request = (struct sample_request){ 0 };
+	table = read_table(&list, WEIGHT_CPU_TIME);
+	assert_int_equal(table->request_count, 7);
+	seen = see_all(table);
+	for (size_t i = 0; i < 8; i++) {
+		const struct table_request *request = &table->requests[seen.samples[i].kind.request];
+
+		assert_ptr_equal(request->route, samples[i].request.route);
+		assert_ptr_equal(request->method, samples[i].request.method);
+		assert_ptr_equal(request->host, samples[i].request.host);
+		assert_int_equal(request->status, samples[i].request.status);
+		assert_int_equal(request->is_subrequest, samples[i].request.is_subrequest);
+	}
+	sample_table_free(table);
+}
+
+static void samples_that_are_read_again_have_all_of_their_own(void **state)
+{
+	static const struct function wait = { .kind = FRAME_NATIVE, .name = "read" };
+	const struct sample samples[] = {
+		{ .time_ns = 100,
+		  .tid = 1,
+		  .cpu_ns = 2,
+		  .wall_ns = 3,
+		  .alloc_bytes = 4,
+		  .alloc_objects = 5,
+		  .phase = "content",
+		  .thread_state = THREAD_BLOCKED,
+		  .vm_state = VM_STATE_C,
+		  .wait = &wait,
+		  .gc = { .phase = GC_PHASE_SWEEP, .heap_bytes = 6, .allocated_bytes = 7, .step_ns = 8 },
+		  .request = { .route = "/a", .connection = 9, .number = 10, .age_ns = 11 },
+		  .frames = leaf_at_8,
+		  .frame_count = 2 },
+		{ .time_ns = 200, .tid = 2, .cpu_ns = 20, .frames = leaf_at_8, .frame_count = 2 },
+	};
+	struct made_up_source list = made_up_source(samples, 2);
+	struct sample_table *table = read_table(&list, WEIGHT_CPU_TIME);
+	const struct seen seen = see_all(table);
+	const struct table_sample *first = &seen.samples[0];
+
+	(void)state;
+	assert_int_equal(seen.count, 2);
+	assert_int_equal(first->time_ns, 100);
+	assert_int_equal(first->amounts.cpu_ns, 2);
+	assert_int_equal(first->amounts.wall_ns, 3);
+	assert_int_equal(first->amounts.alloc_bytes, 4);
+	assert_int_equal(first->amounts.alloc_objects, 5);
+	assert_ptr_equal(first->wait, &wait);
+	assert_int_equal(first->heap_bytes, 6);
+	assert_int_equal(first->allocated_bytes, 7);
+	assert_int_equal(first->step_ns, 8);
+	assert_int_equal(first->connection, 9);
+	assert_int_equal(first->number, 10);
+	assert_int_equal(first->age_ns, 11);
+	assert_string_equal(first->kind.phase, "content");
+	assert_int_equal(first->kind.thread, 1); /* the lighter one */
+	assert_int_equal(first->kind.thread_state, THREAD_BLOCKED);
+	assert_int_equal(first->kind.vm_state, VM_STATE_C);
+	assert_int_equal(first->kind.gc_phase, GC_PHASE_SWEEP);
+	assert_int_equal(seen.samples[1].kind.thread, 0);
+	sample_table_free(table);
+}
+
+static void threads_of_equal_weight_come_by_their_numbers(void **state)
+{
+	static const pid_t ids[][2] = { { 2, 7 }, { 1, 9 }, { 2, 3 }, { 1, 4 } };
+	static const pid_t wanted[][2] = { { 1, 4 }, { 1, 9 }, { 2, 3 }, { 2, 7 } };
+	struct sample samples[4] = { 0 };
+	struct made_up_source list = made_up_source(samples, 4);
+	struct sample_table *table;
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		samples[i] = (struct sample){ .pid = ids[i][0], .tid = ids[i][1], .cpu_ns = 5 };
+	table = read_table(&list, WEIGHT_CPU_TIME);
+	assert_int_equal(table->thread_count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(table->threads[i].pid, wanted[i][0]);
+		assert_int_equal(table->threads[i].tid, wanted[i][1]);
+		assert_int_equal(table->threads[i].cpu_ns, 5);
+	}
+	sample_table_free(table);
+}
+
+static int refuse(void *context, const struct table_sample *sample)
+{
+	(void)context;
+	return sample->time_ns == 101 ? -ENOSPC : 0;
+}
+
+static void what_the_taker_fails_with_is_told(void **state)
+{
+	struct sample samples[KINDS] = { 0 };
+	struct made_up_source list = made_up_source(samples, KINDS);
+	struct thread_samples *threads;
+	struct sample_table *table;
+
+	(void)state;
+	make_kinds(samples);
+	table = read_table(&list, WEIGHT_CPU_TIME);
+	threads = thread_samples_new(table);
+	assert_non_null(threads);
+	assert_int_equal(sample_table_each(table, refuse, NULL), -ENOSPC);
+	assert_int_equal(thread_samples_each(threads, 0, refuse, NULL), -ENOSPC);
+	assert_int_equal(thread_samples_each(threads, 1, refuse, NULL), 0);
+	thread_samples_free(threads);
+	sample_table_free(table);
+}
+
 static void a_thread_without_room_is_read_again(void **state)
 {
 	const struct sample samples[] = {
@@ -294,6 +486,11 @@ int main(void)
 		cmocka_unit_test(equal_stacks_are_one_and_lines_tell_frames_apart),
 		cmocka_unit_test(threads_are_apart_the_heaviest_first_in_time_order),
 		cmocka_unit_test(equal_samples_of_a_thread_have_one_sum),
+		cmocka_unit_test(samples_that_differ_in_anything_but_time_have_sums_of_their_own),
+		cmocka_unit_test(requests_that_differ_in_more_than_their_numbers_are_apart),
+		cmocka_unit_test(samples_that_are_read_again_have_all_of_their_own),
+		cmocka_unit_test(threads_of_equal_weight_come_by_their_numbers),
+		cmocka_unit_test(what_the_taker_fails_with_is_told),
 		cmocka_unit_test(a_thread_without_room_is_read_again),
 		cmocka_unit_test(a_source_that_has_changed_is_told),
 		cmocka_unit_test(time_begins_with_the_session_or_else_the_first_sample),
