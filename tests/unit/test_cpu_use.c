@@ -91,7 +91,7 @@ static void steps_double_and_nothing_is_lost(void **state)
 
 	(void)state;
 	for (uint64_t at_ms = 400; at_ms < 4000 * 1000; at_ms += 370) {
-		add(use, 1, at_ms, 7 + at_ms % 11, VM_STATE_C);
+		add(use, 1, at_ms, 7 + at_ms % 11, (enum vm_state)(at_ms % VM_STATE_COUNT));
 		all_ms += (double)(7 + at_ms % 11);
 	}
 	assert_int_equal(cpu_use_step_ns(use), 25600 * ms_ns);

@@ -3,6 +3,8 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +111,80 @@ static void long_names_keep_their_head_and_long_paths_their_tail(void **state)
 	free(file);
 }
 
+/* The longest name and file that are shown whole, and one byte more. */
+static void names_and_files_have_a_longest_length(void **state)
+{
+	enum { LONGEST = 400, LONGEST_MODULE = 120 };
+	char label[FRAME_LABEL_SIZE], expected[FRAME_LABEL_SIZE];
+	char *name = repeated("n", LONGEST + 1), *file = repeated("f", LONGEST + 1);
+	struct function function = { .kind = FRAME_LUA, .name = name, .file = file, .firstline = 7 };
+
+	(void)state;
+	frame_label(&function, 0, false, label);
+	snprintf(expected, sizeof(expected), "%.*s\u2026 \u2026%.*s:7", LONGEST, name, LONGEST, file);
+	assert_string_equal(label, expected);
+	name[LONGEST] = file[LONGEST] = '\0';
+	frame_label(&function, 0, false, label);
+	snprintf(expected, sizeof(expected), "%s %s:7", name, file);
+	assert_string_equal(label, expected);
+	function = (struct function){ .kind = FRAME_NATIVE, .name = "x", .module = name };
+	frame_label(&function, 0, false, label);
+	snprintf(expected, sizeof(expected), "x [%.*s\u2026]", LONGEST_MODULE, name);
+	assert_string_equal(label, expected);
+	name[LONGEST_MODULE] = '\0';
+	frame_label(&function, 0, false, label);
+	snprintf(expected, sizeof(expected), "x [%s]", name);
+	assert_string_equal(label, expected);
+	free(name);
+	free(file);
+}
+
+/* A character has four bytes at most: what has more of them in a row is none. */
+static void names_that_are_not_utf8_are_cut_at_any_byte(void **state)
+{
+	char *name = repeated("\x80", 500), *file = repeated("\x80", 500);
+	const struct function function = { .kind = FRAME_LUA, .name = name, .file = file };
+	char label[FRAME_LABEL_SIZE];
+
+	(void)state;
+	frame_label(&function, 0, false, label);
+	assert_in_range(strspn(label, "\x80"), 400 - 4, 400);
+	assert_int_equal(strspn(strrchr(label, '\xa6') + 1, "\x80"), 400 - 3);
+	free(name);
+	free(file);
+}
+
+static void names_end_before_their_place(void **state)
+{
+	static const struct {
+		struct function function;
+		size_t length;
+	} known[] = {
+		{ { .kind = FRAME_LUA, .name = "heavy", .file = "test.lua" }, 5 },
+		{ { .kind = FRAME_LUA, .name = "heavy" }, 5 },
+		{ { .kind = FRAME_LUA, .file = "test.lua", .firstline = 5 }, 21 },
+		{ { .kind = FRAME_BUILTIN, .name = "print" }, 5 },
+		{ { .kind = FRAME_NATIVE, .name = "sqrt", .module = "libm.so.6" }, 4 },
+		{ { .kind = FRAME_NATIVE, .name = "sqrt" }, 4 },
+		{ { .kind = FRAME_VM, .name = "lj_BC_ADDVV" }, 11 },
+		{ { .kind = FRAME_VM }, 4 },
+		{ { .kind = FRAME_TRACE, .name = "trace#2", .file = "test.lua" }, 7 },
+		{ { .kind = FRAME_TRACE, .name = "trace#2" }, 7 },
+		{ { .kind = FRAME_LOST, .name = "reason" }, 14 },
+		{ { .kind = FRAME_ALLOCATED, .name = "table" }, 14 },
+		{ { .kind = FRAME_VM_WORK, .name = "work" }, 10 },
+	};
+	char label[FRAME_LABEL_SIZE];
+	size_t length;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		frame_label_parts(&known[i].function, 0, false, label, &length);
+		assert_int_equal(length, known[i].length);
+		assert_true(label[length] == '\0' || label[length] == ' ');
+	}
+}
+
 static void assert_escaped(enum escape_style style, const char *text, const char *expected)
 {
 	char buffer[512];
@@ -149,11 +225,53 @@ static void bytes_that_are_not_utf8_are_spelled_out(void **state)
 		       "b",
 		       "a\\xffb");
 	assert_escaped(ESCAPE_PLAIN, "\x80", "\\x80");
+	assert_escaped(ESCAPE_PLAIN, "\xc1\xbf", "\\xc1\\xbf");
+	assert_escaped(ESCAPE_PLAIN, "\xe0\x9f\xbf", "\\xe0\\x9f\\xbf");
+	assert_escaped(ESCAPE_PLAIN, "\xf0\x8f\xbf\xbf", "\\xf0\\x8f\\xbf\\xbf");
+	assert_escaped(ESCAPE_PLAIN, "\xed\xbf\xbf", "\\xed\\xbf\\xbf");
+	assert_escaped(ESCAPE_PLAIN, "\xf8\x88\x80\x80\x80", "\\xf8\\x88\\x80\\x80\\x80");
 	assert_escaped(ESCAPE_PLAIN, "\xc0\xaf", "\\xc0\\xaf");                   /* overlong */
 	assert_escaped(ESCAPE_PLAIN, "\xed\xa0\x80", "\\xed\\xa0\\x80");          /* surrogate */
 	assert_escaped(ESCAPE_PLAIN, "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* beyond Unicode */
 	assert_escaped(ESCAPE_PLAIN, "\xe2\x82", "\\xe2\\x82");                   /* cut off by the end */
 	assert_escaped(ESCAPE_PLAIN, "\xe2\x82x", "\\xe2\\x82x");
+}
+
+/* A code point of Unicode as UTF-8. */
+static void encode(uint32_t code, char ret_text[static 5])
+{
+	const size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+	static const unsigned char leads[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+
+	memset(ret_text, 0, 5);
+	for (size_t i = length; i-- > 1; code >>= 6)
+		ret_text[i] = (char)(0x80 | (code & 0x3f));
+	ret_text[0] = (char)(leads[length] | code);
+}
+
+/* Of each range the first and the last character, and those beside it. */
+static void what_misleads_ends_where_unicode_says(void **state)
+{
+	static const uint32_t shown[] = { 0x20,   0x7e,    0xa0,    0x7ff,   0x800,   0x61b,   0x61d,
+					  0x200a, 0x200c,  0x200d,  0x2010,  0x2027,  0x202f,  0x2065,
+					  0x206a, 0xd7ff,  0xe000,  0xfdcf,  0xfdf0,  0xfefe,  0xff00,
+					  0xfffd, 0x10000, 0x1fffd, 0xdfffd, 0xe0080, 0x10fffd };
+	static const uint32_t spelled[] = { 0x80,   0x9f,    0x61c,   0x200b,  0x200e,  0x200f,   0x2028,
+					    0x202e, 0x2066,  0x2069,  0xfdd0,  0xfdef,  0xfeff,   0xfffe,
+					    0xffff, 0x1fffe, 0x1ffff, 0xe0000, 0xe007f, 0x10fffe, 0x10ffff };
+	char text[5], expected[16];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+		encode(shown[i], text);
+		assert_escaped(ESCAPE_PLAIN, text, text);
+	}
+	for (size_t i = 0; i < sizeof(spelled) / sizeof(spelled[0]); i++) {
+		encode(spelled[i], text);
+		snprintf(expected, sizeof(expected), spelled[i] > 0xffff ? "\\u{%x}" : "\\u%04x", spelled[i]);
+		assert_escaped(ESCAPE_PLAIN, text, expected);
+	}
+	assert_escaped(ESCAPE_PLAIN, "\x01\x1f\x7f", "\\x01\\x1f\\x7f");
 }
 
 static void each_style_escapes_what_its_format_reserves(void **state)
@@ -204,9 +322,13 @@ int main(void)
 		cmocka_unit_test(a_lua_function_has_its_name_and_position),
 		cmocka_unit_test(other_frames_say_where_they_belong),
 		cmocka_unit_test(long_names_keep_their_head_and_long_paths_their_tail),
+		cmocka_unit_test(names_and_files_have_a_longest_length),
+		cmocka_unit_test(names_that_are_not_utf8_are_cut_at_any_byte),
+		cmocka_unit_test(names_end_before_their_place),
 		cmocka_unit_test(harmless_text_stays_as_it_is),
 		cmocka_unit_test(what_cannot_be_seen_is_spelled_out),
 		cmocka_unit_test(bytes_that_are_not_utf8_are_spelled_out),
+		cmocka_unit_test(what_misleads_ends_where_unicode_says),
 		cmocka_unit_test(each_style_escapes_what_its_format_reserves),
 		cmocka_unit_test(what_does_not_fit_is_cut_between_pieces),
 		cmocka_unit_test(a_stream_gets_the_same_text_uncut),

@@ -59,6 +59,18 @@ static void names_lose_their_middle(void **state)
 	assert_short(&unnamed, 10, "functi\u2026:5>");
 }
 
+static void little_room_has_the_beginning_of_a_name(void **state)
+{
+	const struct function named = { .kind = FRAME_LUA, .name = "abcdefghijkl" };
+
+	(void)state;
+	assert_short(&named, 12, "abcdefghijkl");
+	assert_short(&named, 11, "abcdef\u2026ijkl");
+	assert_short(&named, 9, "abcde\u2026jkl");
+	assert_short(&named, 8, "abcdefg\u2026");
+	assert_short(&named, 2, "a\u2026");
+}
+
 static void wide_characters_take_two_columns(void **state)
 {
 	const struct function wide = { .kind = FRAME_LUA, .name = "\u4e2d\u6587\u51fd\u6570\u540d\u5b57" };
@@ -75,6 +87,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_end_of_the_path_is_kept),
 		cmocka_unit_test(names_lose_their_middle),
+		cmocka_unit_test(little_room_has_the_beginning_of_a_name),
 		cmocka_unit_test(wide_characters_take_two_columns),
 	};
 
