@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,9 @@ static struct {
 	uint64_t last_ns; /* samples are in time order */
 	unsigned samples, long_turns, turns;
 	uint64_t long_ns, weights_ns;
+	struct turn last;   /* that was closed */
+	char names[2][128]; /* of the last sample */
+	int take_error, close_error;
 } seen;
 
 static int take(void *context, const struct turn *turn, const struct sample *sample)
@@ -27,6 +31,11 @@ static int take(void *context, const struct turn *turn, const struct sample *sam
 	seen.last_ns = sample->time_ns;
 	seen.samples++;
 	seen.weights_ns += sample->wall_ns;
+	snprintf(seen.names[0], sizeof(seen.names[0]), "%s",
+		 sample->process_name ? sample->process_name : "-");
+	snprintf(seen.names[1], sizeof(seen.names[1]), "%s", sample->thread_name ? sample->thread_name : "-");
+	if (seen.take_error)
+		return seen.take_error;
 	return turn_report_add(seen.report, turn, sample);
 }
 
@@ -34,6 +43,9 @@ static int close_turn(void *context, const struct turn *turn, bool is_long)
 {
 	(void)context;
 	seen.turns++;
+	seen.last = *turn;
+	if (seen.close_error)
+		return seen.close_error;
 	seen.long_turns += is_long;
 	if (is_long)
 		seen.long_ns += turn->end_ns - turn->begin_ns;
@@ -228,6 +240,156 @@ static void what_goes_on_at_the_end_counts(void **state)
 	turn_report_free(seen.report);
 }
 
+static void a_turn_of_the_threshold_is_long(void **state)
+{
+	(void)state;
+	for (unsigned late = 0; late < 2; late++) {
+		struct turns *turns = begin();
+
+		look(turns, (struct look){ 1000, THREAD_IDLE, 0, NULL, .sleeps = 1 });
+		look(turns, (struct look){ 1030, THREAD_RUNNING, 11, NULL, .loop_ms = 1020 + late });
+		look(turns, (struct look){ 1050, THREAD_IDLE, 0, NULL, .sleeps = 2 });
+		end(turns);
+		assert_int_equal(seen.turns, 1);
+		assert_int_equal(seen.long_turns, late ? 0 : 1);
+		assert_int_equal(seen.last.begin_ns, (1020 + late) * (uint64_t)MS);
+		assert_int_equal(seen.last.end_ns, 1040 * (uint64_t)MS);
+		assert_int_equal(seen.last.pid, 7);
+		assert_int_equal(seen.last.tid, 7);
+		/* Half the time between the looks at its end, and a bit for the loop's clock. */
+		assert_in_range(seen.last.slack_ns, 11 * MS, 25 * MS);
+		turn_report_free(seen.report);
+	}
+}
+
+/* Half-way between two looks, and so unsure by as much. */
+static void ends_that_are_not_known_are_between_two_looks(void **state)
+{
+	struct turns *turns = begin();
+
+	(void)state;
+	look(turns, (struct look){ 1000, THREAD_IDLE, 0, NULL, .sleeps = 1 });
+	look(turns, (struct look){ 1010, THREAD_RUNNING, 11, NULL, .sleeps = 2 });
+	look(turns, (struct look){ 1040, THREAD_RUNNING, 12, NULL, .sleeps = 2 });
+	look(turns, (struct look){ 1060, THREAD_IDLE, 0, NULL, .sleeps = 3 });
+	end(turns);
+	assert_int_equal(seen.last.begin_ns, 1005 * (uint64_t)MS);
+	assert_int_equal(seen.last.end_ns, 1050 * (uint64_t)MS);
+	assert_int_equal(seen.last.slack_ns, 15 * MS);
+	assert_int_equal(seen.weights_ns, 45 * MS);
+	turn_report_free(seen.report);
+}
+
+/* The loop's clock counts milliseconds: of the same turn, it may be one step off. */
+static void a_clock_that_is_no_later_than_the_last_look_tells_no_begin(void **state)
+{
+	struct turns *turns = begin();
+
+	(void)state;
+	look(turns, (struct look){ 1000, THREAD_RUNNING, 11, NULL, .loop_ms = 990 });
+	look(turns, (struct look){ 1010, THREAD_RUNNING, 11, NULL, .loop_ms = 1000 }); /* another turn */
+	end(turns);
+	assert_int_equal(seen.turns, 2);
+	assert_int_equal(seen.last.begin_ns, 1005 * (uint64_t)MS);
+	turn_report_free(seen.report);
+	turns = begin();
+	look(turns, (struct look){ 1000, THREAD_RUNNING, 11, NULL, .loop_ms = 990 });
+	look(turns, (struct look){ 1010, THREAD_RUNNING, 11, NULL, .loop_ms = 1020 }); /* not yet */
+	end(turns);
+	assert_int_equal(seen.turns, 2);
+	assert_int_equal(seen.last.begin_ns, 1005 * (uint64_t)MS);
+	turn_report_free(seen.report);
+}
+
+static void samples_that_tell_neither_clock_nor_sleeps_are_of_no_turn(void **state)
+{
+	struct turns *turns = begin();
+
+	(void)state;
+	look(turns, (struct look){ 1000, THREAD_IDLE, 0, NULL, .sleeps = 1 });
+	look(turns, (struct look){ 1010, THREAD_RUNNING, 11, NULL, .loop_ms = 0 });
+	look(turns, (struct look){ 1100, THREAD_RUNNING, 11, NULL, .loop_ms = 0 });
+	look(turns, (struct look){ 1200, THREAD_IDLE, 0, NULL, .sleeps = 3 });
+	end(turns);
+	assert_int_equal(seen.turns, 0);
+	turn_report_free(seen.report);
+}
+
+/* Samples wait until the length of their turn is known: what they point to is copied. */
+static void queued_samples_keep_their_names_and_frames(void **state)
+{
+	char process[] = "nginx", thread[100];
+	struct frame frame = { .function = NULL, .line = 15 };
+	struct sample sample = { .time_ns = 1000 * (uint64_t)MS,
+				 .loop_ns = 999 * (uint64_t)MS,
+				 .pid = 7,
+				 .tid = 7,
+				 .process_name = process,
+				 .thread_name = thread,
+				 .frames = &frame,
+				 .frame_count = 1 };
+	struct turns *turns = begin();
+	json_t *json;
+
+	(void)state;
+	memset(thread, 't', sizeof(thread));
+	thread[sizeof(thread) - 1] = '\0'; /* longer than the kernel's names */
+	frame.function = handler;
+	assert_int_equal(turns_add(turns, &sample), 0);
+	assert_int_equal(seen.samples, 0);
+	process[0] = thread[0] = 'x';
+	frame.line = 99;
+	look(turns, (struct look){ 1100, THREAD_RUNNING, 15, NULL, .loop_ms = 999 });
+	assert_int_equal(seen.samples, 1);
+	assert_string_equal(seen.names[0], "nginx");
+	thread[0] = 't';
+	thread[63] = '\0';
+	assert_string_equal(seen.names[1], thread);
+	end(turns);
+	assert_string_equal(seen.names[0], "-");
+	json = turn_report_json(seen.report);
+	assert_int_equal(json_array_size(json_object_get(json, "lines")), 1);
+	assert_int_equal(number(line_at(json, 0), "line"), 15);
+	json_decref(json);
+	turn_report_free(seen.report);
+}
+
+static void errors_of_taking_and_closing_are_passed_on(void **state)
+{
+	(void)state;
+	for (int which = 0; which < 2; which++) {
+		struct turns *turns = begin();
+
+		*(which ? &seen.close_error : &seen.take_error) = -5;
+		look(turns, (struct look){ 1000, THREAD_RUNNING, 15, &reader, .loop_ms = 999 });
+		if (which) {
+			look(turns, (struct look){ 1500, THREAD_RUNNING, 15, &reader, .loop_ms = 999 });
+			assert_int_equal(turns_finish(turns), -5);
+		} else {
+			const struct sample more = { .time_ns = 1500 * (uint64_t)MS,
+						     .tid = 7,
+						     .loop_ns = 999 * (uint64_t)MS };
+
+			assert_int_equal(turns_add(turns, &more), -5);
+		}
+		turns_free(turns);
+		turn_report_free(seen.report);
+	}
+	turns_free(NULL);
+}
+
+static void what_is_open_is_freed(void **state)
+{
+	struct turns *turns = begin();
+
+	(void)state;
+	look(turns, (struct look){ 1000, THREAD_RUNNING, 15, &reader, .loop_ms = 999 });
+	look(turns, (struct look){ 1010, THREAD_RUNNING, 15, &reader, .loop_ms = 999 });
+	look(turns, (struct look){ 1020, THREAD_RUNNING, 15, &reader, .loop_ms = 999, .tid = 8 });
+	turns_free(turns);
+	turn_report_free(seen.report);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +398,13 @@ int main(void)
 		cmocka_unit_test(sleeps_tell_turns_apart_elsewhere),
 		cmocka_unit_test(loops_do_not_get_mixed_up),
 		cmocka_unit_test(what_goes_on_at_the_end_counts),
+		cmocka_unit_test(a_turn_of_the_threshold_is_long),
+		cmocka_unit_test(ends_that_are_not_known_are_between_two_looks),
+		cmocka_unit_test(a_clock_that_is_no_later_than_the_last_look_tells_no_begin),
+		cmocka_unit_test(samples_that_tell_neither_clock_nor_sleeps_are_of_no_turn),
+		cmocka_unit_test(queued_samples_keep_their_names_and_frames),
+		cmocka_unit_test(errors_of_taking_and_closing_are_passed_on),
+		cmocka_unit_test(what_is_open_is_freed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
