@@ -556,6 +556,140 @@ static void of_two_processes_the_first_one_counts(void **state)
 	request_life_clear(&life);
 }
 
+/* What a request waits for in nginx is a frame of its own on top of what waits. */
+static const struct function waits = { .kind = FRAME_NATIVE,
+				       .name = "upstream connect: 10.0.0.1:80",
+				       .module = "nginx" };
+static const struct frame waiting[] = { { .function = &waits },
+					{ .function = &yield },
+					{ .function = &handle, .line = 9 } };
+
+static struct request_life life_of(const struct sample *samples, size_t count, enum weight_kind clock)
+{
+	const struct session session = { .start_ns = BEGIN_MS * MS,
+					 .duration_ns = 1000 * MS,
+					 .clock = clock };
+	const struct figures figures = { .rate_asked_hz = 1000 / PERIOD_MS };
+	struct made_up_source source = made_up_source(samples, count);
+	struct request_life life = { .connection = 7, .number = 2 };
+
+	assert_int_equal(request_life_read(&source.source, &session, &figures, &life), 0);
+	return life;
+}
+
+static void light_threads_that_wait_share_the_time_of_a_look(void **state)
+{
+	struct sample samples[] = { look(10, 10), look(30, 12), look(30, 8), look(40, 10) };
+	struct request_life life;
+
+	(void)state;
+	for (size_t i = 1; i < 3; i++) {
+		samples[i].thread_state = THREAD_PARKED;
+		samples[i].frames = waiting;
+	}
+	samples[2].frame_count = 1;
+	life = life_of(samples, 4, WEIGHT_WALL_TIME);
+	assert_int_equal(life.samples, 4);
+	assert_int_equal(life.count, 4);
+	for (size_t i = 1; i < 3; i++) {
+		assert_int_equal(life.steps[i].start_ns, 10 * MS);
+		assert_int_equal(life.steps[i].end_ns, 30 * MS);
+		assert_string_equal(life.steps[i].what, waits.name);
+	}
+	assert_string_equal(life.steps[1].frames, "coroutine.yield [builtin] < handle handler.lua:9");
+	assert_string_equal(life.steps[2].frames, "");
+	request_life_clear(&life);
+	/* Coroutines that wait elsewhere have all of it each; so one of them is as long as all. */
+	for (size_t i = 1; i < 3; i++)
+		samples[i].frames = frames;
+	life = life_of(samples, 4, WEIGHT_WALL_TIME);
+	assert_int_equal(life.steps[1].looks, 0);
+	assert_int_equal(life.steps[2].start_ns, 18 * MS);
+	request_life_clear(&life);
+	assert_null(life.steps);
+}
+
+static void a_look_stands_for_two_periods_at_most(void **state)
+{
+	const struct sample samples[] = { look(10, 10), look(50, 400), look(70, 22) };
+	struct request_life life = life_of(samples, 3, WEIGHT_CPU_TIME);
+
+	(void)state;
+	/* Half of each weight is CPU time; ticks may be half a period late. */
+	assert_int_equal(life.count, 5);
+	assert_int_equal(life.steps[0].start_ns, 0);
+	assert_int_equal(life.steps[1].looks, 0);
+	assert_int_equal(life.steps[1].end_ns, 30 * MS);
+	assert_int_equal(life.steps[2].end_ns, 50 * MS);
+	assert_int_equal(life.steps[3].looks, 0);
+	assert_int_equal(life.steps[3].end_ns, 59 * MS);
+	request_life_clear(&life);
+}
+
+static void a_request_that_no_sample_has_is_none(void **state)
+{
+	struct sample samples[] = { look(10, 10), look(20, 10), look(30, 10) };
+	struct request_life life;
+
+	(void)state;
+	samples[0].request.connection = 8;
+	samples[1].request.number = 3;
+	samples[2].request.route = NULL;
+	life = life_of(samples, 3, WEIGHT_WALL_TIME);
+	assert_int_equal(life.pid, 0);
+	assert_int_equal(life.samples, 0);
+	assert_int_equal(life.count, 0);
+	request_life_clear(&life);
+}
+
+static void a_long_life_is_cut_and_says_so(void **state)
+{
+	enum { LOOKS = REQUEST_LIFE_STEPS_MAX + 1 };
+	struct sample *samples = calloc(LOOKS, sizeof(*samples));
+
+	(void)state;
+	assert_non_null(samples);
+	for (size_t i = 0; i < LOOKS; i++) {
+		samples[i] = look(10 * (i + 1), 10);
+		samples[i].phase = i % 2 ? "content" : "log";
+	}
+	for (size_t count = LOOKS - 1; count <= LOOKS; count++) {
+		struct request_life life = life_of(samples, count, WEIGHT_WALL_TIME);
+		char *text = NULL;
+		size_t length;
+		FILE *out = open_memstream(&text, &length);
+
+		assert_int_equal(life.count, REQUEST_LIFE_STEPS_MAX);
+		assert_int_equal(life.samples, count);
+		assert_int_equal(life.is_cut, count == LOOKS);
+		assert_int_equal(request_life_print(out, &life, &(struct session){ 0 }), 0);
+		fclose(out);
+		assert_int_equal(strstr(text, "\nThere is more, which is left out.\n") != NULL,
+				 count == LOOKS);
+		free(text);
+		request_life_clear(&life);
+	}
+	free(samples);
+}
+
+static void free_space_is_told_if_all_arenas_could_be_followed(void **state)
+{
+	(void)state;
+	for (size_t arenas = 0; arenas < 3; arenas++)
+		for (size_t untold = 0; untold < 2; untold++) {
+			struct footprint *footprint = footprint_new(42, NULL);
+			json_t *json, *bytes;
+
+			footprint->malloc = (struct footprint_malloc){ "glibc", arenas, untold, 5000, 700 };
+			json = footprint_json(footprint);
+			bytes = json_object_get(json_object_get(json, "malloc"), "free_bytes");
+			assert_int_equal(json_integer_value(bytes), arenas && !untold ? 700 : 0);
+			assert_int_equal(json_is_null(bytes), !arenas || untold);
+			json_decref(json);
+			footprint_free(footprint);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -567,6 +701,11 @@ int main(void)
 		cmocka_unit_test(memory_is_told_apart),
 		cmocka_unit_test(a_life_is_steps_from_the_beginning_on),
 		cmocka_unit_test(of_two_processes_the_first_one_counts),
+		cmocka_unit_test(light_threads_that_wait_share_the_time_of_a_look),
+		cmocka_unit_test(a_look_stands_for_two_periods_at_most),
+		cmocka_unit_test(a_request_that_no_sample_has_is_none),
+		cmocka_unit_test(a_long_life_is_cut_and_says_so),
+		cmocka_unit_test(free_space_is_told_if_all_arenas_could_be_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
