@@ -17,6 +17,10 @@ struct listing_process *listing_process_new(pid_t pid, const char *name)
 		return NULL;
 	process->pid = pid;
 	process->name = name ? strdup(name) : NULL;
+	if (name && !process->name) {
+		free(process);
+		return NULL;
+	}
 	process->complete = true;
 	return process;
 }

@@ -15,6 +15,10 @@ struct trace_process *trace_process_new(pid_t pid, const char *name)
 		return NULL;
 	process->pid = pid;
 	process->name = name ? strdup(name) : NULL;
+	if (name && !process->name) {
+		free(process);
+		return NULL;
+	}
 	return process;
 }
 

@@ -15,8 +15,11 @@
 #include "output/reports/footprint_report.h"
 #include "output/reports/request_life.h"
 #include "output/reports/trace_report.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/kept_text.h"
 #include "tests/unit/made_up_source.h"
+
+INSTEAD_OF(strdup);
 
 #define MS UINT64_C(1000000)
 
@@ -690,6 +693,45 @@ static void free_space_is_told_if_all_arenas_could_be_followed(void **state)
 		}
 }
 
+/*---- Memory that is short ----*/
+
+static bool is_short;
+
+char *__wrap_strdup(const char *text)
+{
+	return is_short ? NULL : __real_strdup(text);
+}
+
+static void a_report_without_memory_for_its_name_is_none(void **state)
+{
+	struct listing_process *listing;
+	struct trace_process *traces;
+	struct dump_process *dump;
+
+	(void)state;
+	is_short = true;
+	assert_null(listing_process_new(42, "luajit"));
+	assert_null(trace_process_new(42, "luajit"));
+	assert_null(dump_process_new(42, "luajit"));
+	assert_null(footprint_new(42, "luajit"));
+	listing = listing_process_new(42, NULL);
+	traces = trace_process_new(42, NULL);
+	dump = dump_process_new(42, NULL);
+	assert_non_null(listing);
+	assert_non_null(traces);
+	assert_non_null(dump);
+	assert_null(listing_process_add(listing, 0x4000, "luajit"));
+	assert_null(trace_process_add_vm(traces, 0x4000, "luajit"));
+	assert_null(dump_process_add_vm(dump, 0x4000, "luajit"));
+	is_short = false;
+	assert_int_equal(listing->count, 0);
+	assert_int_equal(traces->vm_count, 0);
+	assert_int_equal(dump->vm_count, 0);
+	listing_process_free(listing);
+	trace_process_free(traces);
+	dump_process_free(dump);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -706,6 +748,7 @@ int main(void)
 		cmocka_unit_test(a_request_that_no_sample_has_is_none),
 		cmocka_unit_test(a_long_life_is_cut_and_says_so),
 		cmocka_unit_test(free_space_is_told_if_all_arenas_could_be_followed),
+		cmocka_unit_test(a_report_without_memory_for_its_name_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
