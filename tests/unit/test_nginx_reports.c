@@ -366,6 +366,78 @@ static void workers_are_compared_with_their_mean(void **state)
 	kept_text_check(&kept, "workers.txt");
 }
 
+/*---- Pools of cosockets ----*/
+
+/* A program may have named a pool by a password. */
+static void names_of_pools_are_shown_if_they_are_addresses_or_asked_for(void **state)
+{
+	static const struct {
+		const char *name;
+		bool is_peer, is_address;
+	} known[] = {
+		{ "127.0.0.1:6379", true, true }, { "[::1]:6379", true, true },
+		{ "redis:6379", true, false },    { "127.0.0.1:6379", false, false },
+		{ "[secret]:1", false, false },   { "1.2.3.4:5x", true, false },
+	};
+
+	(void)state;
+	for (int asked = 0; asked < 2; asked++) {
+		struct request_report *report = request_report_new(42, "nginx", false);
+		json_t *json;
+
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+			struct cosocket_pool pool = { .address = i + 1,
+						      .is_peer = known[i].is_peer,
+						      .size = 30 * i };
+
+			snprintf(pool.name, sizeof(pool.name), "%s", known[i].name);
+			assert_int_equal(request_report_add_pooled(report, &pool, true, asked), 0);
+		}
+		json = request_report_json(report);
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+			const json_t *pool = json_array_get(json_object_get(json, "pools"), i);
+			const json_t *name = json_object_get(pool, "name");
+
+			assert_int_equal(json_is_string(name), asked || known[i].is_address);
+			if (json_is_string(name))
+				assert_string_equal(json_string_value(name), known[i].name);
+			assert_int_equal(json_is_null(json_object_get(pool, "size")), i == 0);
+		}
+		json_decref(json);
+		request_report_free(report);
+	}
+}
+
+static void connections_of_a_pool_are_used_or_idle(void **state)
+{
+	struct request_report *report = request_report_new(42, "nginx", false);
+	struct cosocket_pool pools[] = {
+		{ .address = 1, .is_peer = true, .name = "127.0.0.1:1" },
+		{ .address = 2, .is_peer = true, .name = "127.0.0.1:1", .size = 7 }
+	};
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(request_report_add_pooled(report, &pools[i % 2], i >= 3, false), 0);
+	assert_int_equal(report->pool_count, 2);
+	assert_int_equal(report->pools[0].used, 2);
+	assert_int_equal(report->pools[0].idle, 1);
+	assert_int_equal(report->pools[1].used, 1);
+	assert_int_equal(report->pools[1].idle, 1);
+	request_report_print(out, report);
+	fclose(out);
+	assert_non_null(strstr(text, "\n      used        idle        size  cosocket pool\n"
+				     "         2           1           -  127.0.0.1:1\n"
+				     "         1           1           7  127.0.0.1:1\n"));
+	free(text);
+	request_report_clear_rows(report);
+	assert_int_equal(report->pool_count, 0);
+	request_report_free(report);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +447,8 @@ int main(void)
 		cmocka_unit_test(timers_of_too_many_places_are_counted),
 		cmocka_unit_test(zones_say_what_is_free_and_who_locks_them),
 		cmocka_unit_test(workers_are_compared_with_their_mean),
+		cmocka_unit_test(names_of_pools_are_shown_if_they_are_addresses_or_asked_for),
+		cmocka_unit_test(connections_of_a_pool_are_used_or_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
