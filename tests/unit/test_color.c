@@ -68,6 +68,22 @@ static void nothing_to_compare_with_is_no_change(void **state)
 	assert_int_equal(change(1000, 1000, 1000), COLOR_SAME);
 }
 
+static void a_lua_function_is_compiled_if_more_than_half_of_it_is(void **state)
+{
+	static const struct function heavy = { .kind = FRAME_LUA }, gsub = { .kind = FRAME_BUILTIN };
+
+	(void)state;
+	for (uint64_t compiled = 0; compiled <= 10; compiled++) {
+		assert_int_equal(color_of_node(&(struct profile_node){
+					 .function = &heavy, .total_ns = 10, .compiled_ns = compiled }),
+				 compiled > 5 ? COLOR_COMPILED : COLOR_LUA);
+		assert_int_equal(color_of_node(&(struct profile_node){
+					 .function = &gsub, .total_ns = 10, .compiled_ns = compiled }),
+				 COLOR_BUILTIN);
+	}
+	assert_int_equal(color_of_node(&(struct profile_node){ .total_ns = 10 }), COLOR_ALL);
+}
+
 /* The data tells them apart by nothing else. */
 static void letters_are_unique(void **state)
 {
@@ -89,6 +105,7 @@ int main(void)
 		cmocka_unit_test(a_sure_change_that_is_small_is_none),
 		cmocka_unit_test(half_and_double_stand_out),
 		cmocka_unit_test(nothing_to_compare_with_is_no_change),
+		cmocka_unit_test(a_lua_function_is_compiled_if_more_than_half_of_it_is),
 		cmocka_unit_test(letters_are_unique),
 	};
 

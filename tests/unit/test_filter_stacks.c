@@ -26,6 +26,10 @@ static const struct function nameless = { .kind = FRAME_LUA, .file = "@/srv/app/
 static const struct function native = { .kind = FRAME_NATIVE, .name = "c", .module = "libc.so.6" };
 static const struct function lock = { .kind = FRAME_NATIVE, .name = "futex (lock)", .module = "kernel" };
 
+static const struct function trace = {
+	.kind = FRAME_TRACE, .name = "trace#2", .file = "@/srv/app/lib/b.lua", .firstline = 8, .root = 10
+};
+
 enum { FRAMES_MAX = 40 };
 
 /* Frames of these functions, leaf first. */
@@ -407,6 +411,9 @@ static void functions_lose_their_lines_and_roots(void **state)
 	assert_string_equal(
 		passed(&both, &sample),
 		"a @/srv/app/lib/a.lua:0;a @/srv/app/lib/a.lua:0;b @lib/b.lua:0;? @/srv/app/lib/a.lua:5;c");
+	/* Traces begin at a line, which is what they are. */
+	sample = sample_of(frames, (const struct function *[]){ &trace }, 1);
+	assert_string_equal(passed(&both, &sample), "trace#2 @/srv/app/lib/b.lua:8");
 }
 
 static void a_filter_without_conditions_passes_all(void **state)
