@@ -274,7 +274,7 @@ static void deliver_all(struct look *look)
 			error = deliver_waiting(look, i);
 		look->first += look->count;
 	}
-	if (look->first < look->waits.count || look->waits.is_cut)
+	if (error || look->waits.is_cut)
 		sampler_count_missed(look->sampler, 1);
 }
 
