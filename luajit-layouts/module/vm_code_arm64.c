@@ -73,7 +73,10 @@ static struct instruction decode_instruction(const cs_insn *insn)
 			instruction.index = op->mem.index;
 			instruction.value = op->mem.disp;
 		} else if (op->type == ARM64_OP_IMM && instruction.base == 0) {
+			/* A multiple of 4096 is one of 12 bits, shifted. */
 			instruction.value = op->imm;
+			if (op->shift.type == ARM64_SFT_LSL)
+				instruction.value = op->imm << op->shift.value;
 		}
 	}
 	return instruction;
