@@ -31,10 +31,10 @@ static void begin_account(struct sampler *sampler, struct target *target)
 }
 
 /*
- * A process that was found is sampled while it runs LuaJIT; the accounts leave
+ * A process that was found is sampled while it runs LuaJIT; the accounts, those of its threads, too, leave
  * out what it uses otherwise.
  */
-static void note_luajit(struct sampler *sampler, struct target *target)
+static void note_luajit(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	bool runs_luajit = lua_process_module_count(target->process) > 0;
 
@@ -42,7 +42,7 @@ static void note_luajit(struct sampler *sampler, struct target *target)
 	if (!target->attached || target->sampled || !runs_luajit)
 		return;
 	target->sampled = true;
-	begin_account(sampler, target);
+	target_open_accounts(sampler, target, now);
 }
 
 /* What the user means to profile may run another Lua: search what has just been loaded. */
@@ -122,7 +122,7 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 		return false;
 	target->refusal = error;
 	note_haste(target);
-	note_luajit(sampler, target);
+	note_luajit(sampler, target, now);
 	note_roots(sampler, target);
 	note_other_lua(sampler, target);
 	if (lua_process_global_count(target->process) && !*sampler->result->layout)
