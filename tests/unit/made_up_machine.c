@@ -198,6 +198,14 @@ static bool rings(struct alarm *alarm, uint64_t tick_ns)
 
 /*---- ljspy's own sleep ----*/
 
+static int take_signal(void)
+{
+	const int signal = machine.signal;
+
+	machine.signal = 0;
+	return signal;
+}
+
 INSTEAD_OF(own_turn_wait);
 int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret_info,
 			 const struct timespec *timeout)
@@ -209,6 +217,12 @@ int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo
 	(void)signals;
 	machine.waits++;
 	turn->late_ns = 0;
+	if (machine.signal && machine.signal_ns <= end_ns) {
+		machine.now_ns = machine.signal_ns > machine.now_ns ? machine.signal_ns : machine.now_ns;
+		if (ret_info)
+			*ret_info = (siginfo_t){ .si_signo = machine.signal };
+		return take_signal();
+	}
 	for (; tick_ns <= end_ns; tick_ns += MADE_UP_TICK_NS)
 		for (size_t i = 0; i < MADE_UP_PROCESSES; i++)
 			if (rings(&alarms[i], tick_ns)) {
@@ -227,6 +241,20 @@ int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo
 }
 
 /*---- The tracer ----*/
+
+struct threads {
+	pid_t pid;
+	struct thread list[MADE_UP_THREADS];
+	struct tracee tracees[MADE_UP_THREADS];
+	bool known[MADE_UP_THREADS];
+	size_t count;
+	uint64_t changes;
+	uint64_t accounted_ns; /* what measures have told */
+	uint64_t stops[MADE_UP_THREADS];
+	bool execed;
+};
+
+static struct threads all_threads[MADE_UP_PROCESSES];
 
 struct tracer {
 	struct own_turn turn;
@@ -287,6 +315,7 @@ int __wrap_tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64
 		return -ETIMEDOUT;
 	}
 	machine.stops++;
+	all_threads[find(tracee->pid) - machine.processes].stops[tracee->tid - tracee->pid]++;
 	tracee->stopped_ns = machine.now_ns;
 	tracee->state = TRACEE_HELD;
 	return 0;
@@ -315,18 +344,6 @@ static bool stops_now(struct tracee *tracee)
 }
 
 /*---- Threads ----*/
-
-struct threads {
-	pid_t pid;
-	struct thread list[MADE_UP_THREADS];
-	struct tracee tracees[MADE_UP_THREADS];
-	bool known[MADE_UP_THREADS];
-	size_t count;
-	uint64_t changes;
-	uint64_t accounted_ns; /* what measures have told */
-};
-
-static struct threads all_threads[MADE_UP_PROCESSES];
 
 static const struct made_up_thread *made_up_of(const struct thread *thread)
 {
@@ -386,12 +403,41 @@ int __wrap_threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t pr
 			threads->tracees[i] = (struct tracee){ .pid = process->pid, .tid = thread.tid };
 		threads->known[i] = true;
 		thread.tracee = &threads->tracees[i];
-		snprintf(thread.name, sizeof(thread.name), "thread %zu", i);
+		if (!threads->execed)
+			snprintf(thread.name, sizeof(thread.name), "thread %zu", i);
 		threads->changes += threads->count >= before || kept[threads->count].tid != thread.tid;
 		threads->list[threads->count++] = thread;
 	}
 	threads->changes += threads->count < before;
+	if (process->exec_ns && now_ns >= process->exec_ns && !threads->execed) {
+		threads->execed = threads->tracees[0].execed = true;
+		threads->changes++;
+	}
 	return 0;
+}
+
+INSTEAD_OF(thread_read_name);
+void __wrap_thread_read_name(const struct threads *threads, struct thread *thread)
+{
+	(void)threads;
+	snprintf(thread->name, sizeof(thread->name), "other");
+}
+
+/* The kernel counts stops, too. */
+INSTEAD_OF(thread_count_sleeps);
+int __wrap_thread_count_sleeps(const struct threads *threads, const struct thread *thread,
+			       uint64_t *ret_count)
+{
+	*ret_count = made_up_times(made_up_of(thread), machine.now_ns).runs +
+		     threads->stops[thread->tid - threads->pid];
+	return 0;
+}
+
+INSTEAD_OF(lua_process_loop_clock);
+uint64_t __wrap_lua_process_loop_clock(struct lua_process *process)
+{
+	(void)process;
+	return machine.loop_ns;
 }
 
 INSTEAD_OF(threads_changes);
@@ -537,6 +583,7 @@ int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known
 		return -ESRCH;
 	*ret_process = &lua_processes[process - machine.processes];
 	(*ret_process)->process = process;
+	machine.opens++;
 	return 0;
 }
 
@@ -551,21 +598,26 @@ INSTEAD_OF(lua_process_refresh);
 int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
 {
 	(void)thorough;
-	return is_there(process->process) ? 0 : -ESRCH;
+	return is_there(process->process) ? process->process->refusal : -ESRCH;
 }
 
 INSTEAD_OF(lua_process_module_count);
 size_t __wrap_lua_process_module_count(const struct lua_process *process)
 {
-	return machine.now_ns >= process->process->luajit_ns;
+	const struct made_up_process *of = process->process;
+
+	if (of->exec_ns && machine.now_ns >= of->exec_ns)
+		return machine.now_ns >= of->exec_luajit_ns;
+	return machine.now_ns >= of->luajit_ns && !of->refusal;
 }
 
 INSTEAD_OF(lua_process_module);
 struct lua_module __wrap_lua_process_module(const struct lua_process *process, size_t index)
 {
-	(void)process;
 	(void)index;
-	return (struct lua_module){ .status = RECOGNISE_OK };
+	return (struct lua_module){ .status = process->process->has_unknown_layout ? RECOGNISE_UNKNOWN_LAYOUT
+										   : RECOGNISE_OK,
+				    .verdict = "no row fits" };
 }
 
 INSTEAD_OF(lua_process_capture);
@@ -583,7 +635,8 @@ enum capture_verdict __wrap_lua_process_capture_running(struct lua_process *proc
 	(void)hints;
 	machine.without_native += lacks_native;
 	capture(process, stack_address ? (pid_t)stack_address : process->process->pid);
-	return CAPTURE_WHOLE;
+	return process->process->threads[stack_address ? (pid_t)stack_address - process->process->pid : 0]
+		.running;
 }
 
 INSTEAD_OF(lua_process_first_stack);
@@ -636,7 +689,7 @@ enum asleep_verdict __wrap_asleep_capture(struct lua_process *process, struct th
 	capture(process, thread->tid);
 	*ret_state = THREAD_BLOCKED;
 	*ret_call = (struct thread_call){ .known = true };
-	return ASLEEP_HOLDS;
+	return made_up_of(thread)->asleep;
 }
 
 INSTEAD_OF(wait_read);
@@ -758,8 +811,17 @@ bool __wrap_lua_process_wants_refresh(const struct lua_process *process)
 INSTEAD_OF(lua_process_global_count);
 size_t __wrap_lua_process_global_count(const struct lua_process *process)
 {
-	(void)process;
-	return 0;
+	return process->process->vm != NULL;
+}
+
+INSTEAD_OF(lua_process_global);
+const struct global_state *__wrap_lua_process_global(const struct lua_process *process, size_t index)
+{
+	static struct global_state global;
+
+	(void)index;
+	global = (struct global_state){ .vm = process->process->vm };
+	return &global;
 }
 
 INSTEAD_OF(lua_process_memory);
@@ -772,16 +834,15 @@ struct memory *__wrap_lua_process_memory(struct lua_process *process)
 INSTEAD_OF(lua_process_add_roots);
 void __wrap_lua_process_add_roots(const struct lua_process *process, char *list, size_t size)
 {
-	(void)process;
-	(void)list;
-	(void)size;
+	if (process->process->roots && !strstr(list, process->process->roots))
+		snprintf(list + strlen(list), size - strlen(list), "%s", process->process->roots);
 }
 
 INSTEAD_OF(lua_process_phase);
 const char *__wrap_lua_process_phase(const struct lua_process *process)
 {
 	(void)process;
-	return NULL;
+	return machine.phase;
 }
 
 INSTEAD_OF(lua_process_request);
@@ -789,23 +850,28 @@ struct sample_request __wrap_lua_process_request(struct lua_process *process, ui
 {
 	(void)process;
 	(void)time_ns;
-	return (struct sample_request){ 0 };
+	return machine.request;
 }
 
 INSTEAD_OF(lua_process_gc);
 struct sample_gc __wrap_lua_process_gc(const struct lua_process *process, uint64_t now_ns, uint64_t cpu_ns)
 {
 	(void)now_ns;
-	(void)cpu_ns;
 	(void)process;
-	return (struct sample_gc){ .phase = GC_PHASE_NONE };
+	machine.collectors++;
+	return (struct sample_gc){ .phase = GC_PHASE_SWEEP,
+				   .has_marked = true,
+				   .allocated_bytes = 1,
+				   .used_ns = 1,
+				   .heap_bytes = cpu_ns,
+				   .step_ns = 5 };
 }
 
 INSTEAD_OF(lua_process_code_pc);
 uint64_t __wrap_lua_process_code_pc(const struct lua_process *process)
 {
 	(void)process;
-	return 0;
+	return machine.code_pc;
 }
 
 INSTEAD_OF(lua_process_trace);

@@ -14,7 +14,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "luajit-layouts/vm.h"
+#include "output/sample/sample.h"
 #include "src/linux/threads/may_stop.h"
+#include "src/survey/asleep.h"
+#include "unwind/capture/capture.h"
 
 enum {
 	MADE_UP_PROCESSES = 4,
@@ -28,6 +32,8 @@ struct made_up_thread {
 	enum may_stop nature;               /* what ljspy finds out about its calls while it has a CPU */
 	bool stops_late;                    /* it does not stop before ljspy's patience ends */
 	bool is_native;                     /* has no Lua on its stack */
+	enum capture_verdict running;       /* how a copy of its stack while it runs on turns out */
+	enum asleep_verdict asleep;         /* the same while it sleeps */
 };
 
 struct made_up_process {
@@ -35,6 +41,12 @@ struct made_up_process {
 	uint64_t begin_ns, end_ns; /* as above */
 	uint64_t luajit_ns;        /* from when on it runs LuaJIT; UINT64_MAX: never */
 	bool followed;             /* found by following others */
+	uint64_t exec_ns;          /* when it begins to run another program; 0: never */
+	uint64_t exec_luajit_ns;   /* from when on that runs LuaJIT */
+	int refusal;               /* why its memory cannot be read, a negative errno */
+	bool has_unknown_layout;   /* its LuaJIT */
+	const struct vm_code *vm;  /* of its state; NULL if none is found */
+	const char *roots;         /* of its packages; NULL: none */
 	struct made_up_thread threads[MADE_UP_THREADS];
 	size_t thread_count;
 };
@@ -50,8 +62,19 @@ struct made_up_machine {
 
 	bool in_calls; /* threads are held at the end of system calls */
 
+	int signal; /* that ljspy gets; 0: none */
+	uint64_t signal_ns;
+
+	/* What each stack of a thread tells. Each look at a collector finds a byte more, and a marking that has ended. */
+	const char *phase;
+	struct sample_request request;
+	uint64_t code_pc;
+	uint64_t loop_ns; /* of the first thread's event loop; 0: it has none */
+
 	unsigned long waits, stops, alarms, rehearsals, measures, visits, looks_ended; /* counted */
 	unsigned long without_native; /* looks at running threads with lacks_native */
+	unsigned long opens,
+		collectors; /* counted, too: processes looked at anew, and looks at a collector */
 	unsigned long sums; /* how many threads' CPU times were added up to read clocks without a timer */
 };
 

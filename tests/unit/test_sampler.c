@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* What samples stand for, judged by a machine of which everything is known. */
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,12 +38,57 @@ struct sum {
 	uint64_t state_ns[THREAD_STATE_COUNT], state_samples[THREAD_STATE_COUNT];
 	uint64_t part_samples[PARTS], part_ns[PARTS];
 	uint64_t first_ns; /* when the first one was taken */
+	uint64_t markings, allocated_bytes, used_ns;
+	/* What the last one with this state said. */
+	struct told {
+		const char *phase, *route;
+		uint64_t connection, code_pc, loop_ns;
+		char process[THREAD_NAME_MAX], thread[THREAD_NAME_MAX], wait[32];
+	} told[THREAD_STATE_COUNT];
 };
 
 static struct sum sums[TIDS];
 static struct sum of_no_thread; /* of processes */
 static struct sampler_result result;
 static struct sampler_options options;
+
+static const struct made_up_thread *thread_of(const struct sample *sample)
+{
+	for (size_t i = 0; i < machine.process_count; i++)
+		if (machine.processes[i].pid == sample->pid)
+			return &machine.processes[i].threads[sample->tid - sample->pid];
+	return NULL;
+}
+
+/* Its sleeps, without the stops; it may have gone on meanwhile. */
+static void check_sleeps(const struct sample *sample)
+{
+	uint64_t runs = made_up_times(thread_of(sample), machine.now_ns).runs;
+
+	assert_in_range(sample->sleeps, runs ? runs - 1 : 0, runs + 1);
+}
+
+static void note_told(struct sum *sum, const struct sample *sample)
+{
+	struct told *told = &sum->told[sample->thread_state];
+
+	sum->markings += sample->gc.has_marked;
+	sum->allocated_bytes += sample->gc.allocated_bytes;
+	sum->used_ns += sample->gc.used_ns;
+	if (sample->sleeps)
+		check_sleeps(sample);
+	/* What is left over at the end has no stack. */
+	if (sample->frames[0].function->kind == FRAME_LOST)
+		return;
+	*told = (struct told){ .phase = sample->phase,
+			       .route = sample->request.route ? "there" : NULL,
+			       .connection = sample->request.connection,
+			       .code_pc = sample->code_pc,
+			       .loop_ns = sample->loop_ns };
+	snprintf(told->process, sizeof(told->process), "%s", sample->process_name);
+	snprintf(told->thread, sizeof(told->thread), "%s", sample->thread_name ? sample->thread_name : "");
+	snprintf(told->wait, sizeof(told->wait), "%s", sample->wait ? sample->wait->name : "");
+}
 
 static void take(void *context, const struct sample *sample)
 {
@@ -54,6 +102,7 @@ static void take(void *context, const struct sample *sample)
 	sum->wall_ns += sample->wall_ns;
 	sum->state_ns[sample->thread_state] += sample->wall_ns;
 	sum->state_samples[sample->thread_state]++;
+	note_told(sum, sample);
 	if (leaf->function->kind == FRAME_LOST) {
 		sum->lost_ns += sample->cpu_ns + sample->wall_ns;
 	} else if (sample->thread_state == THREAD_RUNNING) {
@@ -263,6 +312,139 @@ static void thread_that_bears_no_stop_is_sampled_without_one(void **state)
 	assert_near(machine.without_native, result.figures.undisturbed, 2);
 }
 
+static void without_stops_samples_are_taken_beside_the_threads(void **state)
+{
+	struct made_up_process *process = add(2, bursts);
+	uint64_t begin_ns;
+
+	(void)state;
+	options.no_stop = true;
+	begin_ns = run();
+	assert_int_equal(machine.stops, 0);
+	assert_int_equal(machine.rehearsals, 0);
+	/* No stack has native frames, so none says that it lacks them. */
+	assert_int_equal(machine.without_native, 0);
+	assert_int_equal(result.figures.undisturbed, 0);
+	assert_int_equal(figures_lost(&result.figures), of_no_thread.samples);
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(sum_of(process, i)->samples > 300);
+		assert_near(sum_of(process, i)->cpu_ns,
+			    made_up_times(&process->threads[i], machine.now_ns).cpu_ns -
+				    made_up_times(&process->threads[i], begin_ns).cpu_ns,
+			    RESERVE_NS);
+	}
+}
+
+static void a_stack_that_cannot_be_read_beside_its_thread_is_lost(void **state)
+{
+	static const struct {
+		enum capture_verdict verdict;
+		enum lost_reason reason;
+	} cases[] = { { CAPTURE_TORN, LOST_RAN_MEANWHILE }, { CAPTURE_NO_LUA, LOST_NOT_STOPPED } };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct made_up_process *process;
+
+		forget(state);
+		make_up(state);
+		process = add(1, bursts);
+		process->threads[0].nature = MAY_NOT_CALLS;
+		process->threads[0].running = cases[i].verdict;
+		machine.phase = "content";
+		run();
+		assert_true(sum_of(process, 0)->samples > 300);
+		assert_int_equal(result.figures.lost[cases[i].reason], sum_of(process, 0)->samples);
+		assert_int_equal(sum_of(process, 0)->lost_ns,
+				 sum_of(process, 0)->cpu_ns + sum_of(process, 0)->wall_ns);
+		/* Nothing of what it tells is known. */
+		assert_null(sum_of(process, 0)->told[THREAD_RUNNING].phase);
+		assert_int_equal(sum_of(process, 0)->markings, 0);
+	}
+}
+
+static void a_thread_is_held_for_as_long_as_its_copy_takes(void **state)
+{
+	(void)state;
+	add(1, bursts);
+	run();
+	assert_true(machine.stops > 300);
+	assert_in_range(histogram_percentile(&result.figures.pause_ns, 500), 4000, 6000);
+	assert_in_range(histogram_percentile(&result.figures.pause_ns, 1000), 4000, 6000);
+}
+
+/* The first thread runs the event loop. */
+static void samples_tell_the_turn_of_the_loop_or_the_sleeps(void **state)
+{
+	struct made_up_process *process = add(2, bursts);
+
+	(void)state;
+	options.wall_clock = options.turns = true;
+	machine.loop_ns = 4321;
+	run();
+	assert_int_equal(sum_of(process, 0)->told[THREAD_RUNNING].loop_ns, 4321);
+	assert_int_equal(sum_of(process, 0)->told[THREAD_BLOCKED].loop_ns, 4321);
+	assert_int_equal(sum_of(process, 1)->told[THREAD_RUNNING].loop_ns, 0);
+	assert_true(machine.stops > 300);
+	forget(state);
+	make_up(state);
+	process = add(1, bursts);
+	machine.loop_ns = 4321;
+	options.wall_clock = true;
+	run();
+	assert_int_equal(sum_of(process, 0)->told[THREAD_RUNNING].loop_ns, 0);
+}
+
+static void samples_tell_what_was_found_on_the_stack(void **state)
+{
+	struct made_up_process *process = add(2, bursts);
+	char route[] = "/route";
+
+	(void)state;
+	options.wall_clock = true;
+	machine.phase = "content";
+	machine.request = (struct sample_request){ .route = route, .connection = 6 };
+	machine.code_pc = 99;
+	run();
+	for (size_t i = 0; i < 2; i++) {
+		const struct sum *sum = sum_of(process, i);
+		const struct told *runs = &sum->told[THREAD_RUNNING], *sleeps = &sum->told[THREAD_BLOCKED];
+
+		assert_string_equal(runs->phase, "content");
+		assert_string_equal(sleeps->phase, "content");
+		assert_string_equal(runs->route, "there");
+		assert_string_equal(sleeps->route, "there");
+		assert_int_equal(runs->connection, 6);
+		assert_int_equal(sleeps->connection, 6);
+		assert_int_equal(runs->code_pc, 99);
+		assert_string_equal(sleeps->wait, "nanosleep");
+		assert_string_equal(runs->wait, "");
+		assert_string_equal(runs->process, "thread 0");
+		assert_string_equal(sleeps->process, "thread 0");
+		assert_string_equal(runs->thread, i ? "thread 1" : "thread 0");
+		assert_string_equal(sleeps->thread, i ? "thread 1" : "thread 0");
+		assert_true(sum->state_samples[THREAD_BLOCKED] > 300);
+	}
+}
+
+/* What a collector has done since the last look at it, one sample tells, however many are of that look. */
+static void what_was_allocated_is_told_once(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+	const struct sum *sum = sum_of(process, 0);
+
+	(void)state;
+	options.wall_clock = true;
+	process->threads[0] = (struct made_up_thread){ .wait_ns = 7 * MS,
+						       .run_ns = 9 * MS,
+						       .sleep_ns = 60 * MS };
+	run();
+	assert_true(sum->state_samples[THREAD_RUNNABLE] > 50);
+	assert_true(sum->samples > machine.collectors + 50);
+	assert_near(sum->allocated_bytes, machine.collectors, 1); /* the last sleep may have no sample */
+	assert_near(sum->markings, machine.collectors, 1);
+	assert_near(sum->used_ns, machine.collectors, 1);
+}
+
 /*---- Rates and weights ----*/
 
 static void rate_is_that_of_cpu_time(void **state)
@@ -452,7 +634,56 @@ static void missed_ticks_are_those_that_ljspy_overslept(void **state)
 		    (machine.now_ns - begin_ns) / period_ns, (machine.now_ns - begin_ns) / period_ns / 10);
 }
 
+static void a_sleep_that_cannot_be_read_is_lost(void **state)
+{
+	static const struct {
+		enum asleep_verdict verdict;
+		enum lost_reason reason;
+	} cases[] = { { ASLEEP_TORN, LOST_RAN_MEANWHILE }, { ASLEEP_UNKNOWN, LOST_NOT_STOPPED } };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct made_up_process *process;
+		uint64_t begin_ns;
+
+		forget(state);
+		make_up(state);
+		process = add(1, bursts);
+		process->threads[0].asleep = cases[i].verdict;
+		options.wall_clock = true;
+		begin_ns = run();
+		assert_true(result.figures.lost[cases[i].reason] > 300);
+		assert_int_equal(result.figures.lost[cases[1 - i].reason], 0);
+		assert_all_times(process, 0, begin_ns);
+	}
+}
+
+/* It may be in the middle of a call that bears no stop. */
+static void a_thread_that_waits_for_a_cpu_in_a_call_is_missed(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	process->threads[0].nature = MAY_NOT_WAITS;
+	options.wall_clock = true;
+	run();
+	assert_int_equal(machine.stops, 0);
+	assert_true(result.figures.missed_ticks > 300);
+	assert_in_range(sum_of(process, 0)->state_samples[THREAD_RUNNING], 0,
+			2); /* the last look, and the rest */
+}
+
 /*---- Where looks are awaited ----*/
+
+/* After a visit, the kernel might give its CPU to one of the others. */
+static void a_thread_that_shares_its_cpu_is_not_visited(void **state)
+{
+	(void)state;
+	add(1, (struct made_up_thread){ .wait_ns = MS, .run_ns = MS });
+	machine.in_calls = true;
+	run();
+	assert_true(result.figures.samples > 300);
+	assert_in_range(machine.visits, 0, 20);
+}
 
 static void a_thread_without_calls_keeps_its_cpu(void **state)
 {
@@ -564,7 +795,141 @@ static void process_without_luajit_is_named(void **state)
 	assert_int_equal(sum_of(process, 0)->samples, 0);
 }
 
+static void an_unknown_layout_is_named_with_its_reason(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *second = add(1, bursts);
+	const pid_t both[] = { first->pid, second->pid };
+
+	(void)state;
+	second->has_unknown_layout = true;
+	options.pids = both;
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_int_equal(result.unknown_pid, second->pid);
+	assert_string_equal(result.unknown_reason, "no row fits");
+	assert_true(result.saw_luajit);
+}
+
+static void the_first_layout_and_all_roots_are_told(void **state)
+{
+	static struct vm_code vms[2];
+	struct made_up_process *first = add(1, bursts), *second = add(1, bursts);
+	const pid_t both[] = { first->pid, second->pid };
+
+	(void)state;
+	snprintf(vms[0].layout.name, sizeof(vms[0].layout.name), "a layout");
+	snprintf(vms[1].layout.name, sizeof(vms[1].layout.name), "another");
+	first->vm = &vms[0];
+	second->vm = &vms[1];
+	first->roots = "@/a/";
+	second->roots = "@/b/";
+	options.pids = both;
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_string_equal(result.layout, "a layout");
+	assert_string_equal(result.roots, "@/a/@/b/");
+	assert_int_equal(result.unknown_pid, 0);
+}
+
+static void a_found_process_that_refuses_is_left_out(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *other = add(1, bursts), *native = add(1, bursts);
+
+	(void)state;
+	options.subprocesses = true;
+	other->followed = native->followed = true;
+	other->refusal = -EPERM;
+	native->luajit_ns = UINT64_MAX;
+	run();
+	assert_int_equal(result.left_out, 1);
+	assert_int_equal(result.left_out_pid, other->pid);
+	assert_int_equal(result.left_out_error, -EPERM);
+	assert_int_equal(sum_of(other, 0)->samples, 0);
+	assert_true(sum_of(first, 0)->samples > 300);
+	/* Who asked for it is told why there is nothing. */
+	forget(state);
+	make_up(state);
+	first = add(1, bursts);
+	first->refusal = -EPERM;
+	options.subprocesses = true;
+	options.pids = &first->pid;
+	options.pid_count = 1;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_FAILED);
+	assert_int_equal(result.pid, first->pid);
+	assert_int_equal(result.error, -EPERM);
+}
+
+static void a_process_that_is_gone_is_a_failure(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	process->end_ns = 1;
+	options.pids = &process->pid;
+	options.pid_count = 1;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_FAILED);
+	assert_int_equal(result.pid, process->pid);
+	assert_int_equal(result.error, -ESRCH);
+	assert_int_equal(result.figures.duration_ns, 0);
+}
+
+/* What was found is sampled only while it runs LuaJIT; what was asked for, whatever it runs. */
+static void another_program_is_looked_at_anew(void **state)
+{
+	const uint64_t exec_ns = UINT64_C(3) * NS_PER_SECOND, luajit_ns = UINT64_C(6) * NS_PER_SECOND;
+	struct made_up_process *first = add(1, bursts), *found = add(1, bursts);
+	uint64_t begin_ns, with_luajit_ns;
+
+	(void)state;
+	options.subprocesses = true;
+	found->followed = true;
+	first->exec_ns = found->exec_ns = exec_ns;
+	first->exec_luajit_ns = found->exec_luajit_ns = luajit_ns;
+	begin_ns = run();
+	assert_int_equal(machine.opens, 4);
+	with_luajit_ns = made_up_cpu_ns(found, exec_ns) - made_up_cpu_ns(found, begin_ns) +
+			 made_up_cpu_ns(found, machine.now_ns) - made_up_cpu_ns(found, luajit_ns);
+	/* ljspy looks for it about once a second. */
+	assert_in_range(sum_of(found, 0)->cpu_ns, with_luajit_ns - 400 * MS, with_luajit_ns + RESERVE_NS);
+	assert_string_equal(sum_of(found, 0)->told[THREAD_RUNNING].process, "other");
+	/* One that was asked for is sampled all the time. */
+	forget(state);
+	make_up(state);
+	first = add(1, bursts);
+	first->exec_ns = exec_ns;
+	first->exec_luajit_ns = luajit_ns;
+	begin_ns = run();
+	assert_int_equal(machine.opens, 2);
+	assert_near(sum_of(first, 0)->cpu_ns,
+		    made_up_cpu_ns(first, machine.now_ns) - made_up_cpu_ns(first, begin_ns), 2 * RESERVE_NS);
+}
+
 /*---- Whoever watches ----*/
+
+static void a_signal_interrupts_it(void **state)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD };
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		uint64_t begin_ns;
+
+		forget(state);
+		make_up(state);
+		add(1, bursts);
+		machine.signal = signals[i];
+		machine.signal_ns = UINT64_C(2) * NS_PER_SECOND;
+		begin_ns = run();
+		if (signals[i] == SIGCHLD) {
+			assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+			continue;
+		}
+		assert_int_equal(result.end, SAMPLER_INTERRUPTED);
+		assert_near(machine.now_ns, UINT64_C(2) * NS_PER_SECOND, 210 * MS);
+		assert_int_equal(result.figures.duration_ns, machine.now_ns - begin_ns);
+	}
+}
 
 /* What it is told, and how often it lets the sampler go on or come back. */
 static struct {
@@ -767,6 +1132,26 @@ int main(void)
 						forget),
 		cmocka_unit_test_setup_teardown(thread_that_bears_no_stop_is_sampled_without_one, make_up,
 						forget),
+		cmocka_unit_test_setup_teardown(without_stops_samples_are_taken_beside_the_threads, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(a_stack_that_cannot_be_read_beside_its_thread_is_lost,
+						make_up, forget),
+		cmocka_unit_test_setup_teardown(a_thread_is_held_for_as_long_as_its_copy_takes, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(samples_tell_the_turn_of_the_loop_or_the_sleeps, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(samples_tell_what_was_found_on_the_stack, make_up, forget),
+		cmocka_unit_test_setup_teardown(what_was_allocated_is_told_once, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_sleep_that_cannot_be_read_is_lost, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_thread_that_waits_for_a_cpu_in_a_call_is_missed, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(a_thread_that_shares_its_cpu_is_not_visited, make_up, forget),
+		cmocka_unit_test_setup_teardown(an_unknown_layout_is_named_with_its_reason, make_up, forget),
+		cmocka_unit_test_setup_teardown(the_first_layout_and_all_roots_are_told, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_found_process_that_refuses_is_left_out, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_process_that_is_gone_is_a_failure, make_up, forget),
+		cmocka_unit_test_setup_teardown(another_program_is_looked_at_anew, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_signal_interrupts_it, make_up, forget),
 		cmocka_unit_test_setup_teardown(rate_is_that_of_cpu_time, make_up, forget),
 		cmocka_unit_test(samples_weigh_alike_however_much_is_pending),
 		cmocka_unit_test(first_samples_wait_for_no_reserve),
