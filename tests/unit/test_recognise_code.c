@@ -232,6 +232,106 @@ static void a_damaged_module_does_no_harm(void **state)
 	assert_int_equal(recognise(module, &vm), RECOGNISE_OK);
 }
 
+/*---- A layout that is given ----*/
+
+static char last_verdict[256]; /* the reason, if it is refused */
+
+static void note_verdict(void *context, const char *probe, const char *verdict)
+{
+	(void)context;
+	(void)probe;
+	snprintf(last_verdict, sizeof(last_verdict), "%s", verdict);
+}
+
+static enum recognise_status recognise_as(struct copied_module *module, const struct layout *given,
+					  bool trusted, struct vm_code *ret_vm)
+{
+	const struct inquiry inquiry = { .memory = &module->memory, .evidence = note_verdict };
+
+	*ret_vm = (struct vm_code){ .begin = 1 };
+	return recognise_vm_as(&inquiry, EM_X86_64, module->base, given, trusted, ret_vm);
+}
+
+/* All that the tables and the code tell. */
+static struct layout complete(struct copied_module *module)
+{
+	struct layout layout = module->vm.layout;
+
+	/* What only a state tells. */
+	layout.L_exdata = layout.L_exdata2 = LAYOUT_ABSENT;
+	layout.L_size = 96;
+	layout.IR_KGC = 23;
+	for (size_t i = 0; i < layout_field_count; i++) {
+		int32_t *offset = layout_offset_in(&layout, &layout_fields[i]);
+
+		if (*offset == LAYOUT_UNKNOWN)
+			*offset = 8;
+	}
+	layout.GCtrace_size = module->vm.layout.GCtrace_size;
+	return layout;
+}
+
+static void a_layout_given_is_completed_by_the_code_and_the_tables(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	struct layout given = complete(module);
+	struct vm_code vm;
+
+	assert_int_equal(recognise_as(module, &given, false, &vm), RECOGNISE_OK);
+	assert_int_equal(vm.begin, module->vm.begin);
+	assert_false(vm.traces_open);
+	assert_false(vm.bytecode_open);
+	given.g_vmstate = given.g_strmask = given.J_exitno = given.CFRAME_PC = LAYOUT_UNKNOWN;
+	assert_int_equal(recognise_as(module, &given, false, &vm), RECOGNISE_OK);
+	assert_int_equal(vm.layout.g_vmstate, module->vm.layout.g_vmstate);
+	assert_int_equal(vm.layout.g_strmask, module->vm.layout.g_strmask);
+	assert_int_equal(vm.layout.J_exitno, module->vm.layout.J_exitno);
+	assert_int_equal(vm.layout.CFRAME_PC, module->vm.layout.CFRAME_PC);
+	/* Only a state tells this. */
+	given.L_exdata = LAYOUT_UNKNOWN;
+	assert_int_equal(recognise_as(module, &given, false, &vm), RECOGNISE_UNKNOWN_LAYOUT);
+	assert_string_equal(last_verdict, "it lacks L.exdata");
+}
+
+/* Unless it is trusted. */
+static void a_layout_given_must_not_contradict_the_code(void **state)
+{
+	static const char *const reasons[] = { "the width of references", "the JIT compiler",
+					       "the numbers of bytecodes", "g.vmstate" };
+	struct copied_module *module = module_or_skip(state);
+	char expected[256];
+	struct vm_code vm;
+
+	for (int i = 0; i < 4; i++) {
+		struct layout given = complete(module);
+
+		switch (i) {
+		case 0: given.gc64 = !given.gc64; break;
+		case 1: given.has_jit = !given.has_jit; break;
+		case 2: given.bytecode = given.bytecode == BYTECODE_V20 ? BYTECODE_V21 : BYTECODE_V20; break;
+		default: given.g_vmstate += 8; break;
+		}
+		assert_int_equal(recognise_as(module, &given, false, &vm), RECOGNISE_UNKNOWN_LAYOUT);
+		snprintf(expected, sizeof(expected), "the code contradicts it at %s", reasons[i]);
+		assert_string_equal(last_verdict, expected);
+		assert_int_equal(vm.begin, module->vm.begin); /* where it is, is known */
+		assert_int_equal(recognise_as(module, &given, true, &vm), RECOGNISE_OK);
+		assert_int_equal(vm.layout.g_vmstate, given.g_vmstate);
+		assert_int_equal(vm.layout.bytecode, given.bytecode);
+	}
+}
+
+static void a_layout_given_that_cannot_be_right_is_refused(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	struct layout given = complete(module);
+	struct vm_code vm;
+
+	given.GCtrace_size = LAYOUT_TRACE_HEADER_MAX + 100;
+	assert_int_equal(recognise_as(module, &given, true, &vm), RECOGNISE_UNKNOWN_LAYOUT);
+	assert_non_null(strstr(last_verdict, "cannot be right"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +341,9 @@ int main(void)
 		cmocka_unit_test(a_module_for_another_machine_is_said_to_be_one),
 		cmocka_unit_test(what_is_no_module_is_unreadable),
 		cmocka_unit_test(a_damaged_module_does_no_harm),
+		cmocka_unit_test(a_layout_given_is_completed_by_the_code_and_the_tables),
+		cmocka_unit_test(a_layout_given_must_not_contradict_the_code),
+		cmocka_unit_test(a_layout_given_that_cannot_be_right_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
