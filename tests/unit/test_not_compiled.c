@@ -221,6 +221,22 @@ static void unreadable_functions_are_in_no_glance(void **state)
 	assert_int_equal(glances[2], NOT_COMPILED_EVERYWHERE);
 }
 
+static void each_of_many_functions_has_its_own_glance(void **state)
+{
+	enum { MANY = 600 };
+	static uint64_t protos[MANY];
+	static enum not_compiled_glance glances[MANY];
+
+	(void)state;
+	put_proto(NULL, 0);
+	put(PROTO + (uint64_t)layout->GCproto_flags, NOJIT, 1);
+	for (size_t i = 0; i < MANY; i++)
+		protos[i] = i % 7 == 3 ? PROTO : MADE_UP_AT; /* which has no flags */
+	not_compiled_glance(memory, layout, &aborts, protos, MANY, glances);
+	for (size_t i = 0; i < MANY; i++)
+		assert_int_equal(glances[i], i % 7 == 3 ? NOT_COMPILED_EVERYWHERE : NOT_COMPILED_NOWHERE);
+}
+
 static void check_place(const struct not_compiled *place, unsigned index, bool is_loop,
 			enum not_compiled_cause cause)
 {
@@ -269,6 +285,24 @@ static void a_function_is_recorded_until_that_fails(void **state)
 	check_place(&places[0], 0, false, NOT_COMPILED_ABORTED);
 	assert_int_equal(not_compiled_find(layout, &made, &aborts, NOT_COMPILED_EVERYWHERE, places), 1);
 	check_place(&places[0], 0, false, NOT_COMPILED_OFF);
+}
+
+static void so_many_places_are_found_and_no_more(void **state)
+{
+	enum { LOOPS = NOT_COMPILED_MAX + 6 };
+	static struct not_compiled places[LOOPS];
+	struct proto made = proto;
+
+	(void)state;
+	for (unsigned int i = 0; i < LOOPS; i++)
+		put(pc_of(i), (uint64_t)bytecode_number(layout, BC_ILOOP), BYTECODE_SIZE);
+	made.bytes = made_up_memory.bytes + (PROTO - MADE_UP_AT);
+	made.sizebc = LOOPS;
+	made.size = 32 + LOOPS * BYTECODE_SIZE;
+	assert_int_equal(not_compiled_find(layout, &made, &aborts, NOT_COMPILED_SOMEWHERE, places),
+			 NOT_COMPILED_MAX);
+	check_place(&places[NOT_COMPILED_MAX - 1], NOT_COMPILED_MAX - 1, true, NOT_COMPILED_BLACKLISTED);
+	assert_int_equal(places[NOT_COMPILED_MAX].pc, 0);
 }
 
 /*---- The list of traces ----*/
@@ -354,6 +388,40 @@ static void a_long_list_is_read_in_pieces(void **state)
 	free(traces);
 }
 
+/* Nothing is read behind its end. */
+static void a_list_is_as_long_as_it_says(void **state)
+{
+	const uint64_t end = MADE_UP_AT + MADE_UP_BYTES;
+	struct trace_summary *traces = calloc(TRACE_LIST_BATCH, sizeof(*traces));
+	uint32_t next = 0;
+	size_t count;
+
+	(void)state;
+	assert_non_null(traces);
+	put_trace(2, 100);
+	put(J + (uint64_t)layout->J_sizetrace, 3, 4);
+	for (int gc64 = 1; gc64 >= 0; gc64--) {
+		const size_t ref = gc64 ? 8 : 4;
+
+		layout->gc64 = gc64;
+		put(J + (uint64_t)layout->J_trace, end - 3 * ref, 8);
+		put(end - ref, TRACE + 2 * TRACE_SIZE, ref);
+		put(end - 2 * ref, 0, ref);
+		assert_true(trace_list_read(memory, &global, &next, traces, &count));
+		assert_int_equal(count, 1);
+		assert_int_equal(traces[0].number, 2);
+		assert_int_equal(traces[0].address, TRACE + 2 * TRACE_SIZE);
+		assert_int_equal(next, 0);
+	}
+	next = 3; /* it is no longer as long as before */
+	assert_true(trace_list_read(memory, &global, &next, traces, &count));
+	assert_int_equal(count, 0);
+	assert_int_equal(next, 0);
+	put(J + (uint64_t)layout->J_trace, end - 8, 8);
+	assert_false(trace_list_read(memory, &global, &next, traces, &count));
+	free(traces);
+}
+
 /* JIT_PARAMDEF: param[] ends before exitstubgroup, with or without padding. */
 static void put_params(uint64_t end)
 {
@@ -392,6 +460,9 @@ int main(void)
 		cmocka_unit_test_setup(a_function_is_recorded_until_that_fails, begin),
 		cmocka_unit_test_setup(traces_are_listed_by_what_they_are, begin),
 		cmocka_unit_test_setup(a_long_list_is_read_in_pieces, begin),
+		cmocka_unit_test_setup(each_of_many_functions_has_its_own_glance, begin),
+		cmocka_unit_test_setup(so_many_places_are_found_and_no_more, begin),
+		cmocka_unit_test_setup(a_list_is_as_long_as_it_says, begin),
 		cmocka_unit_test_setup(limits_are_those_of_jit_opt, begin),
 	};
 
