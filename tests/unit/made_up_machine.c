@@ -15,9 +15,11 @@
 #include "src/linux/clocks/cpu_clock.h"
 #include "src/linux/proc/follow.h"
 #include "src/linux/calls/interrupted_call.h"
+#include "src/linux/threads/launch.h"
 #include "src/linux/threads/threads.h"
 #include "src/linux/threads/wait_text.h"
 #include "src/survey/asleep.h"
+#include "src/survey/puc_lua.h"
 #include "tests/unit/instead_of.h"
 
 enum {
@@ -712,6 +714,43 @@ void __wrap_wait_describe(pid_t pid, struct memory *memory, const struct thread_
 	snprintf(ret_text, WAIT_TEXT_SIZE, "nanosleep");
 }
 
+INSTEAD_OF(puc_lua_find);
+bool __wrap_puc_lua_find(pid_t pid, char ret_version[static PUC_LUA_VERSION_MAX])
+{
+	(void)pid;
+	if (machine.other_lua)
+		snprintf(ret_version, PUC_LUA_VERSION_MAX, "%s", machine.other_lua);
+	return machine.other_lua != NULL;
+}
+
+/*---- Starting ----*/
+
+INSTEAD_OF(launch_start);
+int __wrap_launch_start(char *const command[], const sigset_t *mask, pid_t group, struct launch *ret_launch)
+{
+	(void)command;
+	(void)mask;
+	(void)group;
+	machine.launches++;
+	ret_launch->pid = machine.processes[0].pid;
+	return machine.launch_error;
+}
+
+INSTEAD_OF(launch_go);
+int __wrap_launch_go(struct launch *launch, struct tracer *tracer)
+{
+	(void)launch;
+	(void)tracer;
+	return machine.go_error;
+}
+
+INSTEAD_OF(launch_cancel);
+void __wrap_launch_cancel(struct launch *launch)
+{
+	(void)launch;
+	machine.cancels++;
+}
+
 /*---- Following ----*/
 
 struct follow {
@@ -798,7 +837,7 @@ INSTEAD_OF(lua_process_has_new_modules);
 bool __wrap_lua_process_has_new_modules(const struct lua_process *process)
 {
 	(void)process;
-	return false;
+	return machine.has_new_modules;
 }
 
 INSTEAD_OF(lua_process_wants_refresh);
@@ -911,9 +950,14 @@ void __wrap_thread_note_resumed(struct thread *thread, const struct registers *r
 INSTEAD_OF(tracer_find);
 struct tracee *__wrap_tracer_find(const struct tracer *tracer, pid_t tid)
 {
+	struct tracee *first = &all_threads[0].tracees[0];
+
 	(void)tracer;
-	(void)tid;
-	return NULL;
+	if (!machine.exit_known || tid != machine.processes[0].pid)
+		return NULL;
+	first->exit_known = true;
+	first->exit_status = machine.exit_status;
+	return first;
 }
 
 INSTEAD_OF(tracer_poll);

@@ -62,6 +62,13 @@ struct made_up_machine {
 
 	bool in_calls; /* threads are held at the end of system calls */
 
+	/* A command that ljspy starts is the first process. */
+	int launch_error, go_error; /* why it cannot be started, or run; 0 */
+	bool exit_known;            /* the first process's status, when it has ended */
+	int exit_status;
+	bool has_new_modules;
+	const char *other_lua; /* in any process; NULL: none */
+
 	int signal; /* that ljspy gets; 0: none */
 	uint64_t signal_ns;
 
@@ -73,6 +80,7 @@ struct made_up_machine {
 
 	unsigned long waits, stops, alarms, rehearsals, measures, visits, looks_ended; /* counted */
 	unsigned long without_native; /* looks at running threads with lacks_native */
+	unsigned long launches, cancels;
 	unsigned long opens,
 		collectors; /* counted, too: processes looked at anew, and looks at a collector */
 	unsigned long sums; /* how many threads' CPU times were added up to read clocks without a timer */

@@ -906,6 +906,90 @@ static void another_program_is_looked_at_anew(void **state)
 		    made_up_cpu_ns(first, machine.now_ns) - made_up_cpu_ns(first, begin_ns), 2 * RESERVE_NS);
 }
 
+static char *const command[] = { (char[]){ "luajit" }, NULL };
+
+static void a_command_is_started_and_its_end_is_told(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	options.launch = command;
+	process->end_ns = UINT64_C(2) * NS_PER_SECOND;
+	process->luajit_ns = 100 * MS; /* it takes a while to load it */
+	machine.exit_known = true;
+	machine.exit_status = 3 << 8;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_TARGETS_ENDED);
+	assert_true(result.launched);
+	assert_int_equal(result.pid, process->pid);
+	assert_true(result.exit_known);
+	assert_int_equal(result.exit_status, 3 << 8);
+	assert_true(result.saw_luajit);
+	assert_true(sum_of(process, 0)->samples > 60);
+	assert_int_equal(machine.cancels, 0);
+	/* One that an earlier run started is not started again. */
+	forget(state);
+	make_up(state);
+	process = add(1, bursts);
+	options.launch = command;
+	options.launched_pid = process->pid;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_true(result.launched);
+	assert_int_equal(result.pid, process->pid);
+	assert_false(result.exit_known);
+	assert_int_equal(machine.launches, 0);
+	assert_true(sum_of(process, 0)->samples > 300);
+}
+
+static void a_command_that_cannot_be_run_is_a_failure(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	options.launch = command;
+	machine.launch_error = -EAGAIN;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_FAILED);
+	assert_int_equal(result.error, -EAGAIN);
+	assert_int_equal(result.pid, 0);
+	machine.launch_error = 0;
+	machine.go_error = -ENOENT;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_FAILED);
+	assert_int_equal(result.error, -ENOENT);
+	assert_int_equal(result.pid, process->pid);
+	assert_false(result.launched);
+	assert_int_equal(machine.cancels, 0);
+	/* It is not left behind if it cannot be traced. */
+	process->end_ns = 1;
+	sampler_run(&options, &result);
+	assert_int_equal(result.error, -ESRCH);
+	assert_int_equal(machine.cancels, 1);
+}
+
+static void a_command_that_runs_another_lua_is_told_from_others(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	options.launch = command;
+	process->luajit_ns = UINT64_MAX;
+	machine.has_new_modules = true;
+	machine.other_lua = "5.4";
+	sampler_run(&options, &result);
+	assert_false(result.saw_luajit);
+	assert_string_equal(result.other_lua, "5.4");
+	/* It is what the command means to run only while there is no LuaJIT. */
+	process->luajit_ns = 0;
+	sampler_run(&options, &result);
+	assert_string_equal(result.other_lua, "");
+	process->luajit_ns = UINT64_MAX;
+	machine.has_new_modules = false; /* those that are known were searched */
+	sampler_run(&options, &result);
+	assert_string_equal(result.other_lua, "");
+}
+
 /*---- Whoever watches ----*/
 
 static void a_signal_interrupts_it(void **state)
@@ -1151,6 +1235,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_found_process_that_refuses_is_left_out, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_process_that_is_gone_is_a_failure, make_up, forget),
 		cmocka_unit_test_setup_teardown(another_program_is_looked_at_anew, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_command_is_started_and_its_end_is_told, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_command_that_cannot_be_run_is_a_failure, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_command_that_runs_another_lua_is_told_from_others, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(a_signal_interrupts_it, make_up, forget),
 		cmocka_unit_test_setup_teardown(rate_is_that_of_cpu_time, make_up, forget),
 		cmocka_unit_test(samples_weigh_alike_however_much_is_pending),
