@@ -42,6 +42,10 @@ struct hold {
 	unsigned int holds;    /* calls of hold_while(), unless it can never hold */
 	bool (*go_on)(void *); /* what it asks */
 	uint64_t count, longest_ns;
+	uint64_t late_ns;      /* so much later hold_while() can hold it, or gives up */
+	enum hold_start start; /* how it found it at first */
+	bool takes_waiting;    /* as asked */
+	bool has_waiting;
 	bool has_no_memory;
 };
 
@@ -91,10 +95,29 @@ bool __wrap_hold_while(struct hold *hold, void (*read)(void *context), void (*un
 		       void *context)
 {
 	(void)undo;
+	held_now_ns += hold->late_ns;
 	if (!hold->can_hold || (hold->holds++ && hold->later_cannot))
 		return false;
 	read(context);
 	return true;
+}
+
+INSTEAD_OF(hold_take_waiting);
+void __wrap_hold_take_waiting(struct hold *hold)
+{
+	hold->takes_waiting = true;
+}
+
+INSTEAD_OF(hold_start);
+enum hold_start __wrap_hold_start(const struct hold *hold)
+{
+	return hold->start;
+}
+
+INSTEAD_OF(hold_has_waiting);
+bool __wrap_hold_has_waiting(const struct hold *hold)
+{
+	return hold->has_waiting;
 }
 
 INSTEAD_OF(hold_registers);

@@ -32,6 +32,9 @@ static struct {
 	bool is_unwound;       /* the thread's stack */
 	bool sleeps_at_zone;   /* the thread, for the lock of a shared dictionary */
 	bool is_other_thread;  /* the first one in the list is not the process's first */
+	size_t coroutines;     /* of each request, one after the other */
+	size_t at_work;        /* this one is in that state */
+	enum coroutine_state work;
 	struct thread_call call;
 	enum thread_state state;
 } worker;
@@ -189,8 +192,12 @@ size_t __wrap_request_waits_capture(struct lua_process *process, const struct re
 	assert_in_range(first + count, 0, waits->count);
 	seen.lua_first[seen.lua_count++] = first;
 	memset(ret_waits, 0, sizeof(*ret_waits));
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		ret_waits->phase[i] = first + i ? "access" : "rewrite";
+		ret_waits->is_there[i] = true;
+		ret_waits->first[i] = i * worker.coroutines;
+		ret_waits->count[i] = worker.coroutines;
+	}
 	return count < worker.copied_at_once ? count : worker.copied_at_once;
 }
 
@@ -218,6 +225,13 @@ int __wrap_request_waits_of(struct lua_process *process, const struct waiting_re
 	}
 	*ret_count = worker.waits;
 	return worker.error;
+}
+
+INSTEAD_OF(lua_process_coroutine_state);
+enum coroutine_state __wrap_lua_process_coroutine_state(const struct lua_process *process, size_t index)
+{
+	(void)process;
+	return index == worker.at_work ? worker.work : COROUTINE_SUSPENDED;
 }
 
 INSTEAD_OF(request_waits_label);
@@ -304,6 +318,129 @@ static void each_request_has_the_time_since_the_last_look(void **state)
 	assert_int_equal(held_result.figures.missed_ticks, 0);
 	assert_int_equal(seen.zones, 2);
 	assert_ptr_equal(held.go_on, held_may_go_on);
+}
+
+/*---- The worker could not be held when the look was due ----*/
+
+static void what_they_did_while_it_could_not_be_stopped_is_unknown(void **state)
+{
+	(void)state;
+	look();
+	held_now_ns += HELD_PERIOD_NS;
+	held.start = HOLD_RAN;
+	held.late_ns = 3 * HELD_PERIOD_NS + 1;
+	look();
+	/* For the looks that were due: this one, and three more. What it finds in the end is no sample. */
+	assert_int_equal(held_count, 2);
+	assert_is_of(0, 1, "unknown: not stopped", 4 * HELD_PERIOD_NS);
+	assert_is_of(1, 2, "unknown: not stopped", 4 * HELD_PERIOD_NS);
+	assert_int_equal(held_samples[0].sample.thread_state, THREAD_PARKED);
+	assert_int_equal(held_samples[0].sample.frame_count, 1);
+	assert_int_equal(held_result.figures.missed_ticks, 1);
+	/* The next look stands for the time since the last one that was due. */
+	held.start = HOLD_AT_ONCE;
+	held.late_ns = 0;
+	held_now_ns += HELD_PERIOD_NS - 1;
+	look();
+	assert_int_equal(held_count, 2);
+	assert_is_of(0, 1, "sleep 0", HELD_PERIOD_NS);
+	assert_int_equal(held_sampler.wall_ns, 6 * HELD_PERIOD_NS);
+	assert_int_equal(held_result.figures.missed_ticks, 1);
+}
+
+static void what_no_look_found_is_said_by_the_next_one(void **state)
+{
+	(void)state;
+	look();
+	held.can_hold = false;
+	for (int i = 0; i < 2; i++) {
+		held_now_ns += HELD_PERIOD_NS;
+		look();
+		assert_int_equal(held_count, 0);
+	}
+	held.can_hold = true;
+	held_now_ns += HELD_PERIOD_NS;
+	look();
+	assert_int_equal(held_count, 4);
+	assert_is_of(0, 1, "unknown: not stopped", 2 * HELD_PERIOD_NS);
+	assert_is_of(1, 2, "unknown: not stopped", 2 * HELD_PERIOD_NS);
+	assert_is_of(2, 1, "sleep 0", HELD_PERIOD_NS);
+	assert_is_of(3, 2, "sleep 0", HELD_PERIOD_NS);
+	assert_int_equal(held_result.figures.missed_ticks, 2);
+	/* Nothing is said twice. */
+	held_now_ns += HELD_PERIOD_NS;
+	look();
+	assert_int_equal(held_count, 2);
+}
+
+static void a_process_that_cannot_be_held_and_was_no_worker_misses_nothing(void **state)
+{
+	(void)state;
+	held.can_hold = false;
+	look();
+	held.can_hold = true;
+	held.start = HOLD_RAN;
+	worker.is_nginx = false;
+	look();
+	assert_int_equal(held_count, 0);
+	assert_int_equal(held_result.figures.missed_ticks, 0);
+}
+
+/* It had the worker, and runs; or its work is done. */
+static void one_that_got_no_cpu_to_stop_on_still_ran(void **state)
+{
+	(void)state;
+	look();
+	held.start = HOLD_WAITED;
+	held.has_stopped = true;
+	worker.running = 2;
+	held_now_ns += HELD_PERIOD_NS;
+	look();
+	assert_is_of(0, 2, "works", HELD_PERIOD_NS);
+	assert_is_of(1, 1, "sleep 0", HELD_PERIOD_NS);
+	held.has_stopped = false;
+	held_now_ns += HELD_PERIOD_NS;
+	look();
+	assert_int_equal(held_count, 2);
+	assert_is_of(0, 1, "unknown: not stopped", HELD_PERIOD_NS);
+}
+
+static void one_that_was_taken_up_while_it_was_read_had_waited(void **state)
+{
+	(void)state;
+	held.start = HOLD_WOKE;
+	held.has_stopped = true;
+	worker.running = 2;
+	look();
+	assert_int_equal(held_count, 2);
+	assert_is_of(0, 2, "unknown: woken", HELD_PERIOD_NS);
+	assert_int_equal(held_samples[0].sample.thread_state, THREAD_PARKED);
+	assert_is_of(1, 1, "sleep 0", HELD_PERIOD_NS);
+	assert_int_equal(held_result.figures.missed_ticks, 0);
+}
+
+static void of_a_worker_without_a_cpu_only_what_is_at_work_is_unknown(void **state)
+{
+	static const enum coroutine_state work[] = { COROUTINE_RUNNING, COROUTINE_NORMAL, COROUTINE_ACTIVE };
+
+	(void)state;
+	worker.coroutines = 2;
+	worker.at_work = 3;
+	for (size_t i = 0; i < sizeof(work) / sizeof(work[0]); i++) {
+		held_target.coroutines_last_ns = 0;
+		worker.work = work[i];
+		held.has_waiting = true;
+		look();
+		assert_true(held.takes_waiting);
+		assert_int_equal(held_count, 2);
+		assert_is_of(0, 1, "sleep 0", HELD_PERIOD_NS);
+		assert_is_of(1, 2, "unknown: not stopped", HELD_PERIOD_NS);
+		held.has_waiting = false;
+		held_target.coroutines_last_ns = 0;
+		look();
+		assert_is_of(1, 2, "sleep 0", HELD_PERIOD_NS);
+	}
+	assert_int_equal(held_result.figures.missed_ticks, 0);
 }
 
 static void light_threads_share_their_requests_time(void **state)
@@ -517,6 +654,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_they_did_while_it_could_not_be_stopped_is_unknown, begin,
+						end),
+		cmocka_unit_test_setup_teardown(what_no_look_found_is_said_by_the_next_one, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_process_that_cannot_be_held_and_was_no_worker_misses_nothing, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_got_no_cpu_to_stop_on_still_ran, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_was_taken_up_while_it_was_read_had_waited, begin,
+						end),
+		cmocka_unit_test_setup_teardown(of_a_worker_without_a_cpu_only_what_is_at_work_is_unknown,
+						begin, end),
 		TEST(each_request_has_the_time_since_the_last_look),
 		TEST(light_threads_share_their_requests_time),
 		TEST(a_process_that_is_no_worker_has_no_requests),
