@@ -77,10 +77,13 @@ static void *run_worker(void *context)
 
 /*---- The watch ----*/
 
-/* Let the kernel continue the engine after ns, by SIGCONT, if it is stopped by then. */
+/*
+ * Let the kernel continue the engine each ns, by SIGCONT, where it is stopped; never if that is 0. Once would
+ * not do: on a busy machine, the time may be over before the engine is stopped, and before the watch begins it anew.
+ */
 static void set_dead_man(struct engine *engine, long ns)
 {
-	const struct itimerspec times = { .it_value.tv_nsec = ns };
+	const struct itimerspec times = { .it_value.tv_nsec = ns, .it_interval.tv_nsec = ns };
 
 	if (engine->has_dead_man)
 		timer_settime(engine->dead_man, 0, &times, NULL);
@@ -112,6 +115,7 @@ static void set_watch(struct engine *engine)
 	const struct apart *apart = engine->apart;
 
 	if (apart->is_away) {
+		set_dead_man(engine, 0);
 		nap(engine, NAP_AWAY_NS);
 	} else if (apart->shared->rests) {
 		set_dead_man(engine, DEAD_MAN_AT_REST_NS);
