@@ -45,12 +45,27 @@ static void note(struct own_turn *turn, const struct schedstat *schedstat)
 	turn->runs = schedstat->runs;
 }
 
-static void begin(struct own_turn *turn)
+/* Now, for the beginning of a turn. */
+struct beginning {
+	uint64_t cpu_ns, raw_ns;
+	int cpu;
+};
+
+static struct beginning now_is(void)
 {
-	/* Reading this clock makes the kernel count up to now, so the value is exact. */
-	turn->begin_cpu_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
-	turn->begin_raw_ns = clock_now_ns(CLOCK_MONOTONIC_RAW);
-	turn->begin_cpu = sched_getcpu();
+	return (struct beginning){
+		/* Reading this clock makes the kernel count up to now, so the value is exact. */
+		.cpu_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID),
+		.raw_ns = clock_now_ns(CLOCK_MONOTONIC_RAW),
+		.cpu = sched_getcpu(),
+	};
+}
+
+static void begin(struct own_turn *turn, struct beginning beginning)
+{
+	turn->begin_cpu_ns = beginning.cpu_ns;
+	turn->begin_raw_ns = beginning.raw_ns;
+	turn->begin_cpu = beginning.cpu;
 	turn->began_at = 0;
 }
 
@@ -64,7 +79,7 @@ void own_turn_open(struct own_turn *turn)
 	};
 	schedstat = read_schedstat(turn);
 	note(turn, &schedstat);
-	begin(turn);
+	begin(turn, now_is());
 }
 
 void own_turn_close(struct own_turn *turn)
@@ -80,6 +95,7 @@ int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret
 {
 	const uint64_t asked_ns = (uint64_t)timeout->tv_sec * NS_PER_SECOND + (uint64_t)timeout->tv_nsec;
 	struct schedstat schedstat = read_schedstat(turn);
+	struct beginning woken;
 	uint64_t start_ns = clock_now_ns(CLOCK_MONOTONIC), end_ns;
 	int signal, error;
 	bool slept, stopped;
@@ -87,11 +103,13 @@ int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret
 	note(turn, &schedstat);
 	signal = sigtimedwait(signals, ret_info, timeout);
 	error = errno;
+	/* At once: reading a file takes tens of microseconds where a target has the caches. */
+	woken = now_is();
 	end_ns = clock_now_ns(CLOCK_MONOTONIC);
 	schedstat = read_schedstat(turn);
 	slept = schedstat.runs != turn->runs || !schedstat.runs;
 	if (slept)
-		begin(turn);
+		begin(turn, woken);
 	turn->late_ns = schedstat.waited_ns - turn->waited_ns;
 	/* A stop ends the wait; a stop at the very end of the wait makes it longer. */
 	stopped = (signal < 0 && error == EINTR) ||
@@ -112,7 +130,7 @@ void own_turn_renew(struct own_turn *turn)
 	const struct timespec moment = { .tv_nsec = 1 };
 
 	nanosleep(&moment, NULL);
-	begin(turn);
+	begin(turn, now_is());
 }
 
 uint64_t own_turn_waited(const struct own_turn *turn)
