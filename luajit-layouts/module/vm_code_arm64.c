@@ -73,10 +73,10 @@ static struct instruction decode_instruction(const cs_insn *insn)
 			instruction.index = op->mem.index;
 			instruction.value = op->mem.disp;
 		} else if (op->type == ARM64_OP_IMM && instruction.base == 0) {
-			/* A multiple of 4096 is one of 12 bits, shifted. */
+			/* A multiple of 4096 is one of 12 bits, shifted; movz has 16 bits, by up to 48. */
 			instruction.value = op->imm;
-			if (op->shift.type == ARM64_SFT_LSL)
-				instruction.value = op->imm << op->shift.value;
+			if (op->shift.type == ARM64_SFT_LSL && op->shift.value < 64)
+				instruction.value = (int64_t)((uint64_t)op->imm << op->shift.value);
 		}
 	}
 	return instruction;
