@@ -94,6 +94,7 @@ struct memory *lua_process_memory(struct lua_process *process);
  */
 void lua_process_begin_still(struct lua_process *process);
 void lua_process_end_still(struct lua_process *process);
+
 /* What is mapped in it, as of the last refresh. */
 const struct maps *lua_process_maps(const struct lua_process *process);
 int lua_process_refresh_maps(struct lua_process *process, bool *ret_changed); /* as maps_refresh() */
