@@ -36,8 +36,9 @@ void page_cache_forget(struct page_cache *cache)
 {
 	struct page *page, *next;
 
-	HASH_ITER(hh, cache->pages, page, next)
+	HASH_ITER(hh, cache->pages, page, next) {
 		drop(cache, page);
+	}
 	cache->last = NULL;
 }
 
