@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "memory/array.h"
+#include "output/sample/text_copy.h"
 
 struct evidence *evidence_new(pid_t pid, const char *name)
 {
@@ -15,8 +16,7 @@ struct evidence *evidence_new(pid_t pid, const char *name)
 	if (!evidence)
 		return NULL;
 	evidence->pid = pid;
-	evidence->name = name ? strdup(name) : NULL;
-	if (!name || evidence->name)
+	if (text_copy(name, &evidence->name))
 		return evidence;
 	free(evidence);
 	return NULL;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "memory/array.h"
+#include "output/sample/text_copy.h"
 #include "output/labels/escape.h"
 #include "output/labels/json_values.h"
 
@@ -16,8 +17,7 @@ struct listing_process *listing_process_new(pid_t pid, const char *name)
 	if (!process)
 		return NULL;
 	process->pid = pid;
-	process->name = name ? strdup(name) : NULL;
-	if (name && !process->name) {
+	if (!text_copy(name, &process->name)) {
 		free(process);
 		return NULL;
 	}

@@ -7,6 +7,7 @@
 
 #include "memory/array.h"
 #include "memory/hash.h"
+#include "output/sample/text_copy.h"
 
 /* The key of a group. It has no padding, because it is compared as bytes. */
 struct dump_key {
@@ -33,8 +34,7 @@ struct dump_process *dump_process_new(pid_t pid, const char *name)
 	if (!process)
 		return NULL;
 	process->pid = pid;
-	process->name = name ? strdup(name) : NULL;
-	if (name && !process->name) {
+	if (!text_copy(name, &process->name)) {
 		free(process);
 		return NULL;
 	}

@@ -101,8 +101,7 @@ static void print_vm(FILE *out, const struct dump_vm *vm)
 		const struct dump_group *group = vm->groups[i];
 
 		/* The stacks of the threads that run these coroutines show them. */
-		if (group->state == COROUTINE_RUNNING || group->state == COROUTINE_NORMAL ||
-		    group->state == COROUTINE_ACTIVE)
+		if (coroutine_is_at_work(group->state))
 			continue;
 		fprintf(out,
 			group->phase ? "%" PRIu64 " coroutine%s (%s, %s)\n"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "memory/array.h"
+#include "output/sample/text_copy.h"
 
 static const char *const kind_names[FOOTPRINT_KIND_COUNT] = {
 	[FOOTPRINT_LUA_HEAP] = "lua_heap",
@@ -49,8 +50,7 @@ struct footprint *footprint_new(pid_t pid, const char *name)
 	if (!footprint)
 		return NULL;
 	footprint->pid = pid;
-	footprint->name = name ? strdup(name) : NULL;
-	if (name && !footprint->name) {
+	if (!text_copy(name, &footprint->name)) {
 		free(footprint);
 		return NULL;
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "memory/array.h"
+#include "output/sample/text_copy.h"
 
 struct trace_process *trace_process_new(pid_t pid, const char *name)
 {
@@ -14,8 +15,7 @@ struct trace_process *trace_process_new(pid_t pid, const char *name)
 	if (!process)
 		return NULL;
 	process->pid = pid;
-	process->name = name ? strdup(name) : NULL;
-	if (name && !process->name) {
+	if (!text_copy(name, &process->name)) {
 		free(process);
 		return NULL;
 	}

@@ -218,12 +218,11 @@ static int deliver_wait(struct look *look, size_t index, struct request_wait *wa
 /* Is a coroutine of the request in the midst of its work? */
 static bool is_at_work(const struct look *look, size_t index)
 {
-	for (size_t i = look->lua.first[index]; i < look->lua.first[index] + look->lua.count[index]; i++) {
-		enum coroutine_state state = lua_process_coroutine_state(look->target->process, i);
+	const size_t first = look->lua.first[index];
 
-		if (state == COROUTINE_RUNNING || state == COROUTINE_NORMAL || state == COROUTINE_ACTIVE)
+	for (size_t i = first; i < first + look->lua.count[index]; i++)
+		if (coroutine_is_at_work(lua_process_coroutine_state(look->target->process, i)))
 			return true;
-	}
 	return false;
 }
 

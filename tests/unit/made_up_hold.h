@@ -178,6 +178,17 @@ static inline void held_begin(void)
 	assert_non_null(held_options.functions);
 }
 
+/* A look's pause is that of a hold that stopped a thread. */
+static inline void held_assert_pause(void (*look)(void))
+{
+	held.longest_ns = 1234;
+	look();
+	assert_int_equal(histogram_percentile(&held_result.figures.pause_ns, 1000), 0);
+	held.count = 2;
+	look();
+	assert_in_range(histogram_percentile(&held_result.figures.pause_ns, 1000), 1200, 1300);
+}
+
 static inline void held_end(void)
 {
 	assert_int_equal(held.made, 0);

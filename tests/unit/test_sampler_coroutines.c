@@ -156,12 +156,7 @@ static void a_reading_that_fails_has_no_samples(void **state)
 static void a_pause_is_that_of_a_hold_that_stopped_a_thread(void **state)
 {
 	(void)state;
-	held.longest_ns = 1234;
-	look();
-	assert_int_equal(histogram_percentile(&held_result.figures.pause_ns, 1000), 0);
-	held.count = 2;
-	look();
-	assert_in_range(histogram_percentile(&held_result.figures.pause_ns, 1000), 1200, 1300);
+	held_assert_pause(look);
 }
 
 int main(void)

@@ -642,28 +642,19 @@ static void requests_for_which_memory_is_short_count_as_missed(void **state)
 static void a_pause_is_that_of_a_hold_that_stopped_a_thread(void **state)
 {
 	(void)state;
-	held.longest_ns = 1234;
-	look();
-	assert_int_equal(histogram_percentile(&held_result.figures.pause_ns, 1000), 0);
-	held.count = 2;
-	look();
-	assert_in_range(histogram_percentile(&held_result.figures.pause_ns, 1000), 1200, 1300);
+	held_assert_pause(look);
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(what_they_did_while_it_could_not_be_stopped_is_unknown, begin,
-						end),
-		cmocka_unit_test_setup_teardown(what_no_look_found_is_said_by_the_next_one, begin, end),
-		cmocka_unit_test_setup_teardown(
-			a_process_that_cannot_be_held_and_was_no_worker_misses_nothing, begin, end),
-		cmocka_unit_test_setup_teardown(one_that_got_no_cpu_to_stop_on_still_ran, begin, end),
-		cmocka_unit_test_setup_teardown(one_that_was_taken_up_while_it_was_read_had_waited, begin,
-						end),
-		cmocka_unit_test_setup_teardown(of_a_worker_without_a_cpu_only_what_is_at_work_is_unknown,
-						begin, end),
+		TEST(what_they_did_while_it_could_not_be_stopped_is_unknown),
+		TEST(what_no_look_found_is_said_by_the_next_one),
+		TEST(a_process_that_cannot_be_held_and_was_no_worker_misses_nothing),
+		TEST(one_that_got_no_cpu_to_stop_on_still_ran),
+		TEST(one_that_was_taken_up_while_it_was_read_had_waited),
+		TEST(of_a_worker_without_a_cpu_only_what_is_at_work_is_unknown),
 		TEST(each_request_has_the_time_since_the_last_look),
 		TEST(light_threads_share_their_requests_time),
 		TEST(a_process_that_is_no_worker_has_no_requests),

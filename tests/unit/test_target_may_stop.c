@@ -115,15 +115,29 @@ static void blocks(int socket, bool whether)
 	assert_int_equal(fcntl(socket, F_SETFL, whether ? 0 : O_NONBLOCK), 0);
 }
 
+static int open_sockets(void **state)
+{
+	static int sockets[2];
+
+	*state = sockets;
+	return socketpair(AF_UNIX, SOCK_STREAM, 0, sockets);
+}
+
+static int close_sockets(void **state)
+{
+	const int *sockets = *state;
+
+	close(sockets[0]);
+	close(sockets[1]);
+	return 0;
+}
+
 static void calls_are_judged_before_their_file_changes(void **state)
 {
 	struct thread thread = { .tid = getpid() };
-	struct registers registers;
-	int sockets[2];
+	const int *sockets = *state;
+	const struct registers registers = sent(sockets[0]);
 
-	(void)state;
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-	registers = sent(sockets[0]);
 	blocks(sockets[0], false);
 	thread_note_stop(&thread, &registers);
 	blocks(sockets[0], true);
@@ -131,20 +145,15 @@ static void calls_are_judged_before_their_file_changes(void **state)
 	assert_int_equal(thread.calls.fragile_seen_ns, 0);
 	thread_note_stop(&thread, &registers);
 	assert_int_not_equal(thread.calls.fragile_seen_ns, 0);
-	close(sockets[0]);
-	close(sockets[1]);
 }
 
 /* A server sends on many sockets that do not block, and should not wait for that judgement each time. */
 static void one_whose_calls_are_harmless_is_judged_afterwards(void **state)
 {
 	struct thread thread = { .tid = getpid() };
-	struct registers registers;
-	int sockets[2];
+	const int *sockets = *state;
+	const struct registers registers = sent(sockets[0]);
 
-	(void)state;
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
-	registers = sent(sockets[0]);
 	blocks(sockets[0], false);
 	for (int i = 0; i < LOOKS; i++) {
 		thread_note_stop(&thread, &registers);
@@ -161,8 +170,6 @@ static void one_whose_calls_are_harmless_is_judged_afterwards(void **state)
 	blocks(sockets[0], true);
 	thread_note_stop(&thread, &registers);
 	assert_int_not_equal(thread.calls.fragile_seen_ns, 0);
-	close(sockets[0]);
-	close(sockets[1]);
 }
 
 /* Everything that was seen of the thread is so much longer ago. */
@@ -316,8 +323,10 @@ int main(void)
 		cmocka_unit_test(a_stop_is_a_sleep_that_matters_only_in_a_call),
 		cmocka_unit_test(one_that_sleeps_unseen_is_left_alone_for_a_while),
 		cmocka_unit_test(calls_that_a_stop_would_cut_are_left_alone),
-		cmocka_unit_test(calls_are_judged_before_their_file_changes),
-		cmocka_unit_test(one_whose_calls_are_harmless_is_judged_afterwards),
+		cmocka_unit_test_setup_teardown(calls_are_judged_before_their_file_changes, open_sockets,
+						close_sockets),
+		cmocka_unit_test_setup_teardown(one_whose_calls_are_harmless_is_judged_afterwards,
+						open_sockets, close_sockets),
 		cmocka_unit_test(a_call_is_forgotten_in_seconds),
 		cmocka_unit_test(calls_that_come_back_are_kept_in_mind),
 		cmocka_unit_test(a_call_counts_from_its_end),

@@ -55,6 +55,12 @@ enum coroutine_state {
 	COROUTINE_STATE_COUNT
 };
 
+/* Is a coroutine in this state in the midst of its work, on the stack of the thread that runs it? */
+static inline bool coroutine_is_at_work(enum coroutine_state state)
+{
+	return state == COROUTINE_RUNNING || state == COROUTINE_NORMAL || state == COROUTINE_ACTIVE;
+}
+
 /* The thread's state. cur_L is the global_State's g->cur_L, or 0 if it has none. */
 enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t cur_L);
 

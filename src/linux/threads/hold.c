@@ -86,22 +86,22 @@ static bool make_room(struct hold *hold)
 	return true;
 }
 
-static int stop(struct hold *hold, struct watched *watched)
+static enum hold_start stop(struct hold *hold, struct watched *watched)
 {
 	int error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
 	if (error == -ESRCH)
-		return 0; /* a thread that has ended needs no stop */
+		return HOLD_AT_ONCE; /* a thread that has ended needs no stop */
 	if (error)
-		return error == -ETIMEDOUT ? error : -EAGAIN;
+		return error == -ETIMEDOUT ? HOLD_WAITED : HOLD_RAN;
 	watched->stopped = true;
 	if (hold->begin_ns == 0)
 		hold->begin_ns = watched->thread->tracee->stopped_ns;
 	tracer_registers(watched->thread->tracee, &watched->registers);
-	return 0;
+	return HOLD_AT_ONCE;
 }
 
-/* 0, or why it is not held: as of_error() below has it. */
-static int watch(struct hold *hold, struct watched *watched)
+/* HOLD_AT_ONCE if it is held, or why not. */
+static enum hold_start watch(struct hold *hold, struct watched *watched)
 {
 	enum thread_state state;
 	uint64_t used;
@@ -111,19 +111,19 @@ static int watch(struct hold *hold, struct watched *watched)
 	case MAY_STOP_WAITING: return stop(hold, watched);
 	case MAY_NOT_YET:
 	case MAY_NOT_CALLS:
-	case MAY_NOT_CALLS_WAITING: return -EAGAIN;
+	case MAY_NOT_CALLS_WAITING: return HOLD_RAN;
 	case MAY_NOT_WAITS:
 		if (!hold->takes_waiting)
-			return -EINTR;
+			return HOLD_WOKE;
 		watched->waits = true;
 		watched->runs = watched->thread->runs;
-		return 0;
+		return HOLD_AT_ONCE;
 	case MAY_NOT_SLEEPS: break;
 	}
 	if (thread_measure(hold->threads, watched->thread, &used) ||
 	    thread_read_state(hold->threads, watched->thread, &state, &watched->call))
-		return 0;
-	return state == THREAD_RUNNING || !watched->call.known ? -EINTR : 0;
+		return HOLD_AT_ONCE;
+	return state == THREAD_RUNNING || !watched->call.known ? HOLD_WOKE : HOLD_AT_ONCE;
 }
 
 static bool slept_on(struct hold *hold, struct watched *watched)
@@ -168,27 +168,27 @@ static bool end(struct hold *hold)
 	return good;
 }
 
-/* Hold the process. 0: end the hold soon. Else nothing is held: an error of watch(), or -ENOMEM. */
-static int begin(struct hold *hold)
+/* Hold the process. HOLD_AT_ONCE: end the hold soon. Else nothing is held: watch() says why, or memory is short. */
+static enum hold_start begin(struct hold *hold)
 {
 	hold->watched_count = 0;
 	hold->begin_ns = 0;
 	if (!make_room(hold))
-		return -ENOMEM;
+		return HOLD_WOKE;
 	if (own_turn_is_used_up(tracer_turn(hold->tracer)))
 		own_turn_renew(tracer_turn(hold->tracer));
 	for (size_t i = 0; i < threads_count(hold->threads); i++) {
 		struct watched *watched = &hold->watched[hold->watched_count++];
-		int error;
+		enum hold_start start;
 
 		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
-		error = watch(hold, watched);
-		if (error) {
+		start = watch(hold, watched);
+		if (start != HOLD_AT_ONCE) {
 			end(hold);
-			return error;
+			return start;
 		}
 	}
-	return 0;
+	return HOLD_AT_ONCE;
 }
 
 static void rest(struct hold *hold, uint64_t ns)
@@ -201,24 +201,16 @@ static void rest(struct hold *hold, uint64_t ns)
 	own_turn_wait(tracer_turn(hold->tracer), &none, NULL, &time);
 }
 
-static enum hold_start of_error(int error)
-{
-	switch (error) {
-	case -EAGAIN: return HOLD_RAN;
-	case -ETIMEDOUT: return HOLD_WAITED;
-	default: return HOLD_WOKE; /* -EINTR, or the end of a hold found it */
-	}
-}
-
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context), void *context)
 {
 	hold->start = HOLD_AT_ONCE;
 	for (unsigned i = 0; i < FAILURES_MAX && may_go_on(hold); i++) {
-		int error;
+		enum hold_start start;
 
 		tracer_poll(hold->tracer); /* signals must not wait until all is read */
-		error = begin(hold);
-		if (error == 0) {
+		start = begin(hold);
+		if (start == HOLD_AT_ONCE) {
+			start = HOLD_WOKE; /* unless the end finds that all slept on */
 			read(context);
 			if (end(hold)) {
 				rest(hold, REST_FACTOR * hold->last_ns);
@@ -228,7 +220,7 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 				undo(context);
 		}
 		if (i == 0)
-			hold->start = of_error(error);
+			hold->start = start;
 		rest(hold, REST_AFTER_FAILURE_NS);
 	}
 	return false;

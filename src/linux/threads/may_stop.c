@@ -67,8 +67,7 @@ static bool may_have_been_cut(const struct registers *registers)
 	uint64_t arguments[CALL_ARGUMENTS];
 
 	registers_call_arguments(registers, arguments);
-	return (int64_t)registers->call_number >= 0 &&
-	       call_may_be_cut((int64_t)registers->call_number, arguments, registers_call_result(registers));
+	return call_may_be_cut((int64_t)registers->call_number, arguments, registers_call_result(registers));
 }
 
 static bool was_at_risk(const struct thread *thread, const struct registers *registers)
@@ -100,8 +99,7 @@ void thread_note_resumed(struct thread *thread, const struct registers *register
 {
 	struct call_watch *calls = &thread->calls;
 
-	if (calls->harmless_count >= HARMLESS_ENOUGH && may_have_been_cut(registers) &&
-	    was_at_risk(thread, registers))
+	if (calls->harmless_count >= HARMLESS_ENOUGH && was_at_risk(thread, registers))
 		calls->harmless_count = 0;
 }
 
