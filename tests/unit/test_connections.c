@@ -369,6 +369,7 @@ static struct made_up http2_worker(void)
 
 	set_connection(&made_up, 1, at(HTTP2), 11);
 	made_up.words[HTTP2] = connection(1);
+	made_up.words[HTTP2 + 1] = at(504);
 	made_up.words[HTTP2 + 95] = at(LISTS);
 	made_up.words[LISTS + 3] = node(0);
 	made_up.words[LISTS + 31] = node(2);
@@ -428,6 +429,20 @@ static void what_refers_elsewhere_is_no_stream(void **state)
 	assert_streams(&made_up, 0, NULL);
 }
 
+/* A connection of nginx's resolver has its connections of UDP and TCP at the start of its data. */
+static void a_connection_of_the_resolver_has_no_streams(void **state)
+{
+	const uint64_t tcp[] = { 0, connection(3) };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct made_up made_up = http2_worker();
+
+		made_up.words[HTTP2 + 1] = tcp[i];
+		assert_streams(&made_up, 0, NULL);
+	}
+}
+
 static void a_list_that_bites_its_tail_ends(void **state)
 {
 	struct made_up made_up = http2_worker();
@@ -451,6 +466,7 @@ int main(void)
 		cmocka_unit_test(all_of_many_connections_are_seen),
 		cmocka_unit_test(streams_have_connections_of_their_own),
 		cmocka_unit_test(what_refers_elsewhere_is_no_stream),
+		cmocka_unit_test(a_connection_of_the_resolver_has_no_streams),
 		cmocka_unit_test(a_list_that_bites_its_tail_ends),
 	};
 

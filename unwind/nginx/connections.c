@@ -209,12 +209,20 @@ static bool has_stream(struct memory *memory, uint64_t http2, const uint64_t lis
 	return false;
 }
 
-/* The streams of a connection, if it is one of HTTP/2. False to end. */
+/*
+ * The streams of a connection, if it is one of HTTP/2. False to end.
+ *
+ * ngx_http_v2_connection_t begins with the connection and its ngx_http_connection_t. Others
+ * begin with the connection, too: ngx_resolver_connection_t, with one of TCP behind it, or
+ * none (ngx_resolver.h, 1.18 to 1.29).
+ */
 static bool walk_streams(const struct walk *walk, uint64_t connection, uint64_t http2)
 {
 	uint64_t words[HTTP2_WORDS], lists[HTTP2_LISTS];
 
-	if (!memory_u64(walk->memory, http2, &words[0]) || words[0] != connection ||
+	if (memory_read(walk->memory, http2, words, 2 * sizeof(words[0])) != MEMORY_OK ||
+	    words[0] != connection || !is_pointer(words[1]) ||
+	    connections_hold(walk->connections, words[1]) ||
 	    memory_read(walk->memory, http2, words, sizeof(words)) != MEMORY_OK)
 		return true;
 	for (size_t i = 1; i < HTTP2_WORDS; i++) {
