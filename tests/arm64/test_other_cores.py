@@ -14,13 +14,13 @@ sys.path.append(str(ljspy.ROOT / "tests/layouts"))
 
 import packages  # noqa: E402, pylint: disable=wrong-import-position
 
-OTHER = ljspy.ROOT / "build/release-aarch64-linux-gnu-gcc/ljspy"
+OTHER = ljspy.ROOT / "build/debug-aarch64-linux-gnu-gcc/ljspy"
 SYSROOT = ljspy.ROOT / "build/arm64/sysroot"
 
 pytestmark = [
     pytest.mark.usefixtures("built"),
     pytest.mark.skipif(platform.machine() != "x86_64", reason="this machine makes no cores of x86-64"),
-    pytest.mark.skipif(not OTHER.exists(), reason="ljspy is not built for arm64 (make arm64 does)"),
+    pytest.mark.skipif(not OTHER.exists(), reason="ljspy is not built for arm64 (make arm64-part does)"),
     pytest.mark.skipif(not shutil.which("gcore"), reason="gdb's gcore is not installed"),
 ]
 
