@@ -18,6 +18,7 @@
 enum {
 	PROTOS_AT_ONCE = 256, /* read per slice */
 	EXITS_AT_ONCE = 16,   /* traces whose exits are read per slice */
+	READS_MAX = 5,        /* of what cannot be read while LuaJIT changes it */
 	NAME_KEY_SIZE = 512,
 };
 
@@ -410,12 +411,24 @@ static int list_exits(struct reading *reading)
 	return 0;
 }
 
+/* The process may be held amid a change of what read() reads, which is over when it has run on. */
+static bool read_whole(struct reading *reading, void (*read)(void *context))
+{
+	for (unsigned i = 0; i < READS_MAX; i++) {
+		if (!hold_while(reading->hold, read, NULL, reading))
+			return false;
+		if (reading->could_read)
+			return true;
+	}
+	return false;
+}
+
 static int list_traces(struct reading *reading)
 {
 	do {
 		int error;
 
-		if (!hold_while(reading->hold, read_traces, NULL, reading) || !reading->could_read) {
+		if (!read_whole(reading, read_traces)) {
 			reading->vm->complete = false;
 			return 0;
 		}
@@ -520,7 +533,7 @@ static int add_interpreted(const struct reading *reading, const struct proto *pr
 
 static int list_interpreted(struct reading *reading)
 {
-	if (!hold_while(reading->hold, read_aborts, NULL, reading) || !reading->could_read) {
+	if (!read_whole(reading, read_aborts)) {
 		reading->aborts.count = 0;
 		reading->vm->complete = false;
 	}
