@@ -32,8 +32,8 @@ enum {
 	 * such as half-way through a call.
 	 */
 	TRIES = 10,
-	/* A thread may have to run once more, on a CPU it shares, before ljspy may stop it. */
-	WAITS = 100,
+	/* A thread may have to run once more, on a CPU it shares, before ljspy may stop it, or finds it elsewhere. */
+	WAITS = 1000,
 	BETWEEN_TRIES_NS = 1000 * 1000,
 };
 
@@ -46,6 +46,7 @@ struct dump {
 	struct known_files *files;
 	struct lua_process *process;
 	struct traced_process traced;
+	uint64_t runs; /* how often the last thread that was stopped had got a CPU */
 	struct dump_process *report;
 	json_t *documents; /* of processes; NULL unless JSON is wanted */
 	enum exit_status status;
@@ -92,6 +93,8 @@ static bool dump_running(struct dump *dump, struct thread *thread, bool only_who
 		lua_process_confirm(dump->process);
 		lua_process_capture(dump->process, &registers, &hints);
 		thread_note_stop(thread, &registers);
+		if (thread_count_runs(dump->traced.threads, thread, &dump->runs))
+			dump->runs = 0;
 	}
 	tracer_resume(dump->traced.patience.tracer, thread->tracee);
 	if (error)
@@ -120,6 +123,7 @@ static bool try_to_dump(struct dump *dump, struct thread *thread, bool only_whol
 	struct own_turn *turn = tracer_turn(dump->traced.patience.tracer);
 
 	*ret_may_not = false;
+	dump->runs = 0;
 	tracer_poll(dump->traced.patience.tracer);
 	if (own_turn_is_used_up(turn))
 		own_turn_renew(turn);
@@ -148,6 +152,14 @@ static void rest(struct dump *dump)
 	own_turn_wait(tracer_turn(dump->traced.patience.tracer), &none, NULL, &time);
 }
 
+/* Has it run since it was stopped where its stack is unreadable? Until then it would be found there again. */
+static bool has_run_on(const struct dump *dump, struct thread *thread)
+{
+	uint64_t runs;
+
+	return thread_count_runs(dump->traced.threads, thread, &runs) || runs != dump->runs;
+}
+
 static void dump_one_thread(struct dump *dump, struct thread *thread)
 {
 	unsigned int tries = 0, waits = 0;
@@ -159,6 +171,11 @@ static void dump_one_thread(struct dump *dump, struct thread *thread)
 		waits += may_not;
 		tries += !may_not;
 		rest(dump);
+		while (dump->runs && waits < WAITS && command_try_may_go_on(&dump->try) &&
+		       !has_run_on(dump, thread)) {
+			rest(dump);
+			waits++;
+		}
 	}
 	if (dump->try.given_up)
 		return;
