@@ -5,13 +5,20 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "src/linux/clocks/clock.h"
 #include "src/linux/threads/hold.h"
 #include "src/linux/threads/may_stop.h"
 #include "tests/unit/instead_of.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+#include "tests/unit/failing_allocation.h"
 
 enum { THREADS = 3, FIRST_TID = 100, FAILURES_MAX = 1000 };
 
@@ -32,11 +39,12 @@ static struct made_up {
 static size_t thread_total;
 static bool turn_is_used_up;
 static unsigned int polls, renewals, rests;
-static uint64_t rested_ns;
+static uint64_t rested_ns, now_ns;
 
 /* What happens when the data has been read. */
 static void (*while_held)(void);
 
+INSTEAD_OF(clock_gettime);
 INSTEAD_OF(threads_count);
 INSTEAD_OF(threads_at);
 INSTEAD_OF(thread_may_stop);
@@ -52,6 +60,14 @@ INSTEAD_OF(tracer_turn);
 INSTEAD_OF(own_turn_is_used_up);
 INSTEAD_OF(own_turn_renew);
 INSTEAD_OF(own_turn_wait);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
+{
+	assert_int_equal(clock, CLOCK_MONOTONIC);
+	*ret_time = (struct timespec){ .tv_sec = (time_t)(now_ns / NS_PER_SECOND),
+				       .tv_nsec = (long)(now_ns % NS_PER_SECOND) };
+	return 0;
+}
 
 size_t __wrap_threads_count(const struct threads *threads)
 {
@@ -205,6 +221,7 @@ static struct hold *begin(void)
 	turn_is_used_up = false;
 	polls = renewals = rests = 0;
 	rested_ns = 0;
+	now_ns = 5000;
 	while_held = NULL;
 	return hold;
 }
@@ -236,6 +253,14 @@ static void undo(void *context)
 	undos++;
 }
 
+static unsigned int go_on_left;
+
+static bool goes_on(void *context)
+{
+	assert_ptr_equal(context, &go_on_left);
+	return go_on_left-- > 0;
+}
+
 static bool hold_once(struct hold *hold)
 {
 	held = hold;
@@ -259,17 +284,48 @@ static void those_that_run_are_stopped_and_those_that_sleep_are_not(void **state
 		assert_int_equal(made_up[i].resumes, i != 1);
 		assert_int_equal(made_up[i].noted, i != 1);
 	}
-	/* From when the first one stopped; then they run on for as long. */
-	assert_int_equal(hold_count(hold), 1);
-	assert_in_range(hold_longest_ns(hold), 1, UINT64_MAX);
-	assert_int_equal(hold_total_ns(hold), hold_longest_ns(hold));
-	assert_int_equal(rested_ns, hold_longest_ns(hold));
-	assert_int_equal(rests, 1);
-	assert_true(hold_once(hold));
-	assert_int_equal(hold_count(hold), 2);
-	assert_in_range(hold_total_ns(hold), hold_longest_ns(hold) + 1, UINT64_MAX);
 	hold_free(hold);
 	hold_free(NULL);
+}
+
+static void two_seconds_pass(void)
+{
+	now_ns += 2 * (uint64_t)NS_PER_SECOND;
+}
+
+/* From when the first one stopped; then they run on for as long. */
+static void how_long_it_was_held_is_known(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	while_held = two_seconds_pass;
+	made_up[0].tracee.stopped_ns = 4000;
+	made_up[2].tracee.stopped_ns = 4900;
+	assert_true(hold_once(hold));
+	assert_int_equal(hold_count(hold), 1);
+	assert_int_equal(hold_longest_ns(hold), 2000001000);
+	assert_int_equal(hold_total_ns(hold), 2000001000);
+	assert_int_equal(rested_ns, 2000001000);
+	assert_int_equal(rests, 1);
+	/* A shorter one. */
+	while_held = NULL;
+	made_up[0].tracee.stopped_ns = now_ns - 300;
+	assert_true(hold_once(hold));
+	assert_int_equal(hold_count(hold), 2);
+	assert_int_equal(hold_longest_ns(hold), 2000001000);
+	assert_int_equal(hold_total_ns(hold), 2000001300);
+	assert_int_equal(rested_ns, 2000001300);
+	assert_true(hold_once(hold));
+	assert_int_equal(hold_total_ns(hold), 2000001600);
+	/* One that gives up is one, too. */
+	made_up[2].stop_error = -ETIMEDOUT;
+	hold_go_on_while(hold, goes_on, &go_on_left);
+	go_on_left = 1;
+	assert_false(hold_once(hold));
+	assert_int_equal(hold_count(hold), 4);
+	assert_int_equal(hold_total_ns(hold), 2000001900);
+	hold_free(hold);
 }
 
 static void a_process_that_sleeps_is_held_without_a_stop(void **state)
@@ -518,14 +574,6 @@ static void threads_that_have_ended_need_no_stop(void **state)
 	hold_free(hold);
 }
 
-static unsigned int go_on_left;
-
-static bool goes_on(void *context)
-{
-	assert_ptr_equal(context, &go_on_left);
-	return go_on_left-- > 0;
-}
-
 static void it_gives_up_when_it_may_not_go_on(void **state)
 {
 	struct hold *hold = begin();
@@ -540,6 +588,27 @@ static void it_gives_up_when_it_may_not_go_on(void **state)
 	go_on_left = 0;
 	assert_false(hold_once(hold));
 	assert_int_equal(reads, 0);
+	go_on_left = 1;
+	assert_true(hold_once(hold));
+	hold_free(hold);
+}
+
+static void where_memory_is_short_nothing_is_held(void **state)
+{
+	struct hold *hold;
+
+	(void)state;
+	allocation_fails_after(0);
+	assert_null(hold_new(NULL, NULL));
+	assert_true(allocation_failed());
+	hold = begin();
+	hold_go_on_while(hold, goes_on, &go_on_left);
+	go_on_left = 1;
+	allocation_fails_after(0);
+	assert_false(hold_once(hold));
+	assert_true(allocation_failed());
+	assert_int_equal(reads, 0);
+	assert_int_equal(made_up[0].stops, 0);
 	go_on_left = 1;
 	assert_true(hold_once(hold));
 	hold_free(hold);
@@ -565,6 +634,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_that_run_are_stopped_and_those_that_sleep_are_not),
+		cmocka_unit_test(how_long_it_was_held_is_known),
 		cmocka_unit_test(a_process_that_sleeps_is_held_without_a_stop),
 		cmocka_unit_test(a_turn_that_is_used_up_is_renewed_first),
 		cmocka_unit_test(data_read_while_a_sleeper_ran_is_discarded),
@@ -575,6 +645,7 @@ int main(void)
 		cmocka_unit_test(data_read_while_it_got_a_cpu_is_discarded),
 		cmocka_unit_test(threads_that_have_ended_need_no_stop),
 		cmocka_unit_test(it_gives_up_when_it_may_not_go_on),
+		cmocka_unit_test(where_memory_is_short_nothing_is_held),
 		cmocka_unit_test(more_threads_need_more_room),
 	};
 

@@ -112,6 +112,19 @@ static void registers_are_read_once_in_a_stop(void **state)
 	}
 }
 
+/* Those with which a call begins again are others than those with which it would have ended. */
+static void registers_are_read_again_if_a_call_begins_again(void **state)
+{
+	struct registers registers;
+
+	(void)state;
+	traced_of(FIRST)->interrupted = true;
+	assert_int_equal(tracer_stop(tracer, first, MS), 0);
+	assert_int_equal(tracing.reads, 1);
+	assert_int_equal(tracer_registers(first, &registers), 0);
+	assert_int_equal(tracing.reads, 2);
+}
+
 static void registers_that_are_no_64_bit_programs_are_refused(void **state)
 {
 	struct registers registers = { .pc = 7 };
@@ -448,6 +461,13 @@ static void a_stopped_job_can_be_held_and_stays_stopped(void **state)
 	assert_int_equal(first->state, TRACEE_JOB_STOPPED);
 	assert_false(tracer_holds(tracer));
 	assert_false(tracer_awaits_stop(tracer));
+	/* Each stop has its own registers. */
+	traced_stops(FIRST, SIGSTOP);
+	assert_int_equal(tracer_stop(tracer, first, MS), 0);
+	assert_int_equal(tracer_registers(first, &registers), 0);
+	assert_int_equal(tracing.reads, 2);
+	tracer_resume(tracer, first);
+	assert_told("interrupt 100; listen 100; ");
 	/* Later it is held as any other. */
 	traced_stops(FIRST, SIGTRAP);
 	tracer_poll(tracer);
@@ -965,6 +985,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_thread_is_held_until_it_is_let_go),
 		TEST(registers_are_read_once_in_a_stop),
+		TEST(registers_are_read_again_if_a_call_begins_again),
 		TEST(registers_that_are_no_64_bit_programs_are_refused),
 		TEST(one_on_another_cpu_is_waited_for_awake_at_first),
 		TEST(one_that_does_not_stop_in_time_is_let_go_when_it_does),
