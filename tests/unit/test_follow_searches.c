@@ -17,6 +17,7 @@
 #include "src/linux/proc/process.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_listing.h"
+#include "tests/unit/open_files.h"
 
 INSTEAD_OF(malloc);
 INSTEAD_OF(calloc);
@@ -426,6 +427,18 @@ static void a_match_may_have_descendants(void **state)
 	assert_found(begin_ns, (const pid_t[]){ OTHER, CHILD, 0 });
 }
 
+/* /proc/loadavg is kept open. */
+static void its_file_is_closed_in_the_end(void **state)
+{
+	const unsigned int with = open_files_count();
+
+	(void)state;
+	follow_free(follow);
+	follow = NULL;
+	assert_int_equal(open_files_count(), with - 1);
+	follow_free(follow);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,6 +459,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_new_process_is_read_again_for_a_second, begin, end),
 		cmocka_unit_test_setup_teardown(what_may_come_to_match_is_read_again_each_second, begin, end),
 		cmocka_unit_test_setup_teardown(a_match_may_have_descendants, begin, end),
+		cmocka_unit_test_setup_teardown(its_file_is_closed_in_the_end, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
