@@ -18,6 +18,7 @@
 
 #include "src/linux/threads/threads.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/open_files.h"
 
 INSTEAD_OF(malloc);
 INSTEAD_OF(calloc);
@@ -48,6 +49,7 @@ static struct {
 	uint64_t changes;
 	bool stays_away;
 } tracer;
+static bool more_are_listed; /* than those of the tracer: they have ended */
 
 int __wrap_tracer_seize(struct tracer *of, pid_t pid, pid_t tid, struct tracee **ret_tracee)
 {
@@ -55,6 +57,8 @@ int __wrap_tracer_seize(struct tracer *of, pid_t pid, pid_t tid, struct tracee *
 
 	assert_ptr_equal(of, &tracer);
 	assert_int_equal(pid, PID);
+	if (more_are_listed && number >= TIDS)
+		return -ESRCH;
 	assert_in_range(number, 0, TIDS - 1);
 	if (tracer.errors[number])
 		return tracer.errors[number];
@@ -106,6 +110,8 @@ static char folder[] = "/tmp/test_threads_listing.XXXXXX";
 static int directory_error;
 static unsigned int scans;
 static pid_t hidden; /* is not listed */
+static pid_t twice;  /* is listed again right behind itself */
+static long more;    /* so many ids are listed behind the others */
 static struct threads *threads;
 
 DIR *__wrap_opendir(const char *path)
@@ -117,11 +123,21 @@ DIR *__wrap_opendir(const char *path)
 
 struct dirent *__wrap_readdir(DIR *directory)
 {
-	struct dirent *entry = __real_readdir(directory);
+	static struct dirent *entry, another;
+	static bool is_repeated;
 
+	if (entry && !is_repeated && twice && strtol(entry->d_name, NULL, 10) == twice) {
+		is_repeated = true;
+		return entry;
+	}
+	is_repeated = false;
+	entry = __real_readdir(directory);
 	while (entry && hidden && strtol(entry->d_name, NULL, 10) == hidden)
 		entry = __real_readdir(directory);
-	return entry;
+	if (entry || more == 0)
+		return entry;
+	snprintf(another.d_name, sizeof(another.d_name), "%ld", PID + TIDS + more--);
+	return &another;
 }
 
 void __wrap_rewinddir(DIR *directory)
@@ -184,7 +200,9 @@ static int begin(void **state)
 	tracer.files_left = FILES_AT_FIRST;
 	directory_error = 0;
 	scans = 0;
-	hidden = 0;
+	hidden = twice = 0;
+	more = 0;
+	more_are_listed = false;
 	strcpy(strrchr(folder, '.') + 1, "XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	for (int number = 0; number < 3; number++)
@@ -400,6 +418,28 @@ static void a_thread_that_is_not_listed_may_live(void **state)
 	assert_false(tracer.is_seized[1]);
 }
 
+/* As one may be while others come and go. */
+static void a_thread_that_is_listed_twice_is_one(void **state)
+{
+	(void)state;
+	for (twice = PID; twice < PID + 3; twice++) {
+		scans_at((uint64_t)(twice - PID) * SECOND, 0);
+		assert_string_equal(numbers(), "012");
+	}
+	assert_int_equal(tracer.forgotten, 0);
+}
+
+/* The ids behind those of the three threads are of none. */
+static void no_more_ids_than_a_limit_are_listed(void **state)
+{
+	(void)state;
+	more = THREADS_MAX;
+	more_are_listed = true;
+	scans_at(0, 0);
+	assert_int_equal(more, 3);
+	assert_string_equal(numbers(), "012");
+}
+
 /* The first thread ends without a report only if another one has called execve(). */
 static void a_program_that_a_stranger_has_begun_is_noticed(void **state)
 {
@@ -460,6 +500,9 @@ static void names_are_read_again_each_second(void **state)
 	put_text(1, "comm", "a name\n\n");
 	put_text(2, "comm", "of many more letters\n");
 	scans_at(0, 0);
+	/* At once it is not read again. */
+	put_text(0, "comm", "new\n");
+	thread_refresh_name(threads, thread_of(0));
 	assert_string_equal(thread_of(0)->name, "worker");
 	assert_string_equal(thread_of(1)->name, "a name\n");
 	assert_string_equal(thread_of(2)->name, "of many more le");
@@ -482,6 +525,20 @@ static void names_are_read_again_each_second(void **state)
 	put_text(0, "comm", "\n");
 	thread_read_name(threads, thread);
 	assert_string_equal(thread->name, "");
+}
+
+static void the_name_of_a_new_thread_is_as_old_as_its_listing(void **state)
+{
+	(void)state;
+	scans_at(0, 0);
+	add(3);
+	scans_at(SECOND, 0);
+	put_text(3, "comm", "other\n");
+	thread_refresh_name(threads, thread_of(3));
+	assert_string_equal(thread_of(3)->name, "worker");
+	scans_at(2 * SECOND, 0);
+	thread_refresh_name(threads, thread_of(3));
+	assert_string_equal(thread_of(3)->name, "other");
 }
 
 /*---- What they do ----*/
@@ -521,6 +578,32 @@ static void time_counts_from_the_first_look_or_a_threads_start(void **state)
 	assert_int_equal(thread_count_runs(threads, thread_of(3), &runs), -ESRCH);
 	assert_int_equal(used, 77);
 	assert_int_equal(runs, 77);
+}
+
+/* Those of a thread that has ended are closed, and all at the end. */
+static void no_file_stays_open(void **state)
+{
+	const unsigned int without = open_files_count();
+	struct switches switches;
+	struct thread_call call;
+	enum thread_state found;
+
+	(void)state;
+	scans_at(0, 0);
+	for (int number = 0; number < 3; number++) {
+		put_text(number, "sched", "nr_switches : 20\nnr_voluntary_switches : 9\n");
+		assert_int_equal(thread_read_state(threads, thread_of(number), &found, &call), 0);
+		thread_count_switches(threads, thread_of(number), &switches);
+	}
+	assert_int_equal(open_files_count(), without + 3 * 3);
+	take_away(1);
+	scans_at(SECOND, 0);
+	assert_int_equal(open_files_count(), without + 2 * 3);
+	threads_free(threads);
+	threads_free(NULL);
+	/* The folder was open before. */
+	assert_int_equal(open_files_count(), without - 1);
+	threads = NULL;
 }
 
 /* Of the threads for which there are enough files, what is read often is kept open. */
@@ -734,6 +817,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(time_counts_from_the_first_look_or_a_threads_start, begin,
 						end),
 		cmocka_unit_test_setup_teardown(files_are_kept_open_as_far_as_there_are_some, begin, end),
+		cmocka_unit_test_setup_teardown(the_name_of_a_new_thread_is_as_old_as_its_listing, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_thread_that_is_listed_twice_is_one, begin, end),
+		cmocka_unit_test_setup_teardown(no_more_ids_than_a_limit_are_listed, begin, end),
+		cmocka_unit_test_setup_teardown(no_file_stays_open, begin, end),
 		cmocka_unit_test_setup_teardown(a_sleeping_thread_tells_its_call, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_no_call_is_unknown, begin, end),
 		cmocka_unit_test_setup_teardown(without_calls_states_are_letters, begin, end),

@@ -365,12 +365,12 @@ int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_c
 	    threads_unaccounted_ns(threads, process_cpu_ns) <= threads->unaccounted_ns + UNACCOUNTED_NS &&
 	    fstat(dirfd(threads->directory), &status) == 0 && status.st_nlink == threads->links)
 		return 0;
-	error = scan(threads);
-	threads->unaccounted_ns = threads_unaccounted_ns(threads, process_cpu_ns);
 	if (is_late) {
 		threads->scan_ns = now_ns;
-		threads->name_round++;
+		threads->name_round++; /* before the names of new threads are read */
 	}
+	error = scan(threads);
+	threads->unaccounted_ns = threads_unaccounted_ns(threads, process_cpu_ns);
 	return error;
 }
 
