@@ -19,6 +19,7 @@
 #include "tests/unit/instead_of.h"
 
 INSTEAD_OF(process_vm_readv);
+INSTEAD_OF(pread);
 INSTEAD_OF(process_thread_with_memory);
 INSTEAD_OF(resident_open);
 INSTEAD_OF(errands_run);
@@ -38,6 +39,10 @@ static struct {
 	unsigned int calls;
 	size_t vectors[8];
 	pid_t tids[8];
+	/* Of reads of a file: so many bytes at most, if any; so many are interrupted first. */
+	size_t file_piece;
+	unsigned int file_interrupts;
+	bool file_has_ended;
 } kernel;
 
 static uint8_t byte_at(uint64_t address)
@@ -73,9 +78,22 @@ ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 	return done ? done : -1;
 }
 
+ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t offset)
+{
+	if (kernel.file_interrupts) {
+		kernel.file_interrupts--;
+		errno = EINTR;
+		return -1;
+	}
+	if (kernel.file_has_ended)
+		return 0;
+	return __real_pread(fd, bytes,
+			    kernel.file_piece && kernel.file_piece < size ? kernel.file_piece : size, offset);
+}
+
 pid_t __wrap_process_thread_with_memory(pid_t pid)
 {
-	assert_int_equal(pid, PID);
+	assert_true(pid == PID || pid == getpid());
 	return kernel.working;
 }
 
@@ -285,6 +303,23 @@ static void memory_is_read_through_a_thread_that_has_it(void **state)
 	assert_int_equal(kernel.calls, 2);
 }
 
+/* Whichever range it is whose memory is gone. */
+static void a_thread_that_has_memory_is_looked_for_once(void **state)
+{
+	uint8_t copies[3];
+	struct memory_range ranges[] = { { .address = BEGIN, .copy = &copies[0], .length = 0 },
+					 { .address = BEGIN, .copy = &copies[1], .length = 1 },
+					 { .address = BEGIN + 1, .copy = &copies[2], .length = 1 } };
+
+	(void)state;
+	kernel.working = OTHER_TID;
+	memory_read_ranges(live_memory_memory(live), ranges, 3);
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(ranges[i].status, MEMORY_OK);
+	assert_int_equal(copies[2], byte_at(BEGIN + 1));
+	assert_int_equal(kernel.calls, 2);
+}
+
 /* This very process, by its file. */
 static void where_the_file_serves_the_call_is_asked_no_more(void **state)
 {
@@ -309,6 +344,27 @@ static void where_the_file_serves_the_call_is_asked_no_more(void **state)
 	assert_int_equal(read_at(BEGIN, 4), MEMORY_GONE);
 	kernel.error = 0;
 	assert_int_equal(read_at(BEGIN, 4), MEMORY_OK);
+}
+
+static void bytes_of_the_file_come_in_pieces(void **state)
+{
+	static const uint8_t bytes[] = "more bytes of ljspy's own";
+	struct live_memory *own = live_memory_new(getpid());
+	uint8_t copy[sizeof(bytes)];
+
+	(void)state;
+	kernel.error = EPERM;
+	for (kernel.file_piece = 1; kernel.file_piece < 8; kernel.file_piece += 3) {
+		memset(copy, 0, sizeof(copy));
+		kernel.file_interrupts = 2;
+		assert_int_equal(memory_read(live_memory_memory(own), (uintptr_t)bytes, copy, sizeof(copy)),
+				 MEMORY_OK);
+		assert_memory_equal(copy, bytes, sizeof(bytes));
+	}
+	kernel.file_has_ended = true;
+	assert_int_equal(memory_read(live_memory_memory(own), (uintptr_t)bytes, copy, sizeof(copy)),
+			 MEMORY_GONE);
+	live_memory_free(own);
 }
 
 /*---- Files ----*/
@@ -490,6 +546,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_call_has_a_gibibyte_at_most, begin, end),
 		cmocka_unit_test_setup_teardown(no_range_reaches_into_the_kernels_half, begin, end),
 		cmocka_unit_test_setup_teardown(memory_is_read_through_a_thread_that_has_it, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_that_has_memory_is_looked_for_once, begin, end),
+		cmocka_unit_test_setup_teardown(bytes_of_the_file_come_in_pieces, begin, end),
 		cmocka_unit_test_setup_teardown(where_the_file_serves_the_call_is_asked_no_more, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_not_in_memory_is_an_errand, begin, end),
 		cmocka_unit_test_setup_teardown(memory_without_a_file_is_remembered, begin, end),
