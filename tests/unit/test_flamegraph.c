@@ -13,6 +13,12 @@
 #include "output/flamegraph/flamegraph.h"
 #include "output/flamegraph/flamegraph_header.h"
 #include "output/flamegraph/flamegraph_static.h"
+#include "tests/unit/instead_of.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+#include "tests/unit/failing_allocation.h"
 
 static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "test.lua" };
 static const struct function heavy = {
@@ -345,6 +351,182 @@ static void a_full_disk_is_reported(void **state)
 	profile_free(profile);
 }
 
+/*---- The document ----*/
+
+enum { ELEMENTS_MAX = 64, NAME_SIZE = 32 };
+
+/* Of XML, each element ends, and ends in the one that it began in. */
+static void assert_is_whole(const char *text)
+{
+	static char open[ELEMENTS_MAX][NAME_SIZE];
+	size_t depth = 0;
+
+	while ((text = strchr(text, '<'))) {
+		const char *end = strchr(text, '>');
+		const size_t length = strcspn(text + 1, " >\n");
+
+		assert_non_null(end);
+		if (strncmp(text, "<![CDATA[", 9) == 0) {
+			end = strstr(text, "]]>");
+			assert_non_null(end);
+		} else if (text[1] == '/') {
+			assert_in_range(depth, 1, ELEMENTS_MAX);
+			depth--;
+			assert_int_equal(strlen(open[depth]), length - 1);
+			assert_memory_equal(open[depth], text + 2, length - 1);
+		} else if (text[1] != '?' && text[1] != '!' && end[-1] != '/' &&
+			   strncmp(text, "<meta ", 6) != 0) {
+			assert_in_range(depth, 0, ELEMENTS_MAX - 1);
+			assert_in_range(length, 1, NAME_SIZE - 1);
+			memcpy(open[depth], text + 1, length);
+			open[depth++][length] = '\0';
+		}
+		text = end;
+	}
+	assert_int_equal(depth, 0);
+}
+
+static void add_some(struct profile *profile)
+{
+	struct frame frames[] = { { .function = &heavy, .line = 6 }, { .function = &chunk, .line = 20 } };
+
+	add(profile, 40, frames, 2);
+}
+
+static void a_document_is_whole_whatever_it_holds(void **state)
+{
+	struct changed changed = { 0 };
+
+	(void)state;
+	assert_int_equal(changed_add(&changed, &heavy), 0);
+	for (unsigned int i = 0; i < 8; i++) {
+		struct profile *profile = new_profile(), *baseline = new_profile();
+		char *text;
+
+		if (i & 4)
+			add_some(profile);
+		add_some(baseline);
+		text = written_with(profile, &(struct flamegraph_options){
+						     .page = i & 1,
+						     .baseline = i & 2 ? baseline : NULL,
+						     .changed = i & 2 ? &changed : NULL,
+					     });
+		assert_is_whole(text);
+		assert_int_equal(occurrences(text, "<svg "), 1);
+		free(text);
+		profile_free(baseline);
+	}
+	changed_clear(&changed);
+}
+
+static void a_page_loads_nothing(void **state)
+{
+	char *text = written_with(new_profile(), &(struct flamegraph_options){ .page = true });
+
+	(void)state;
+	assert_non_null(strstr(text, "content=\"default-src 'none'; style-src 'unsafe-inline';"));
+	assert_non_null(strstr(text, "<meta charset=\"utf-8\">"));
+	assert_int_equal(occurrences(text, "<title>CPU time of luajit test.lua (pid 42)</title>\n"), 2);
+	free(text);
+	text = written(new_profile());
+	assert_int_equal(strncmp(text, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", 44), 0);
+	free(text);
+}
+
+static void the_header_is_title_and_text(void **state)
+{
+	struct profile *profile = new_profile();
+	char *text;
+	const char *about;
+
+	(void)state;
+	add_some(profile);
+	text = written(profile);
+	about = strstr(text, "<title>CPU time of luajit test.lua (pid 42)</title>\n"
+			     "<desc id=\"about\">CPU time of luajit test.lua (pid 42)\n");
+	assert_non_null(about);
+	about = strstr(about, "</desc>\n");
+	assert_non_null(about);
+	assert_int_not_equal(about[-1], '\n');
+	free(text);
+}
+
+static void the_first_view_is_told(void **state)
+{
+	const struct profile_options memory = flamegraph_profile_options(WEIGHT_HEAP_BYTES);
+	struct profile *profile = profile_new(&memory);
+	size_t height, other;
+	int width;
+	char *text;
+
+	(void)state;
+	text = written_with(profile, &(struct flamegraph_options){ .heatmap = true });
+	assert_non_null(strstr(text, " data-heatmap=\"1\" data-source=\"0\" data-unit=\"bytes\""));
+	assert_non_null(strstr(text, "data-sampled=\"0\">\n<title>"));
+	free(text);
+	text = written(new_profile());
+	assert_non_null(strstr(text, " data-heatmap=\"0\" data-source=\"0\" data-unit=\"time\""));
+	assert_non_null(strstr(text, "data-sampled=\"1\">\n<title>"));
+	assert_int_equal(sscanf(strstr(text, " id=\"ljspy\""),
+				" id=\"ljspy\" width=\"%d\" height=\"%zu\" viewBox=\"0 0 1200 %zu\"", &width,
+				&height, &other),
+			 3);
+	assert_int_equal(width, FLAMEGRAPH_STATIC_WIDTH);
+	assert_int_equal(height, other);
+	free(text);
+}
+
+/* By their numbers in the list of functions. */
+static void functions_that_changed_are_listed(void **state)
+{
+	struct profile *profile = new_profile();
+	struct changed changed = { 0 };
+	char *text;
+
+	(void)state;
+	add_some(profile);
+	assert_int_equal(changed_add(&changed, &chunk), 0);
+	assert_int_equal(changed_add(&changed, &gsub), 0);
+	text = written_with(profile, &(struct flamegraph_options){ .changed = &changed });
+	assert_non_null(strstr(text, "<metadata id=\"changed\">2\n</metadata>\n"));
+	free(text);
+	profile = new_profile();
+	add_some(profile);
+	text = written(profile);
+	assert_null(strstr(text, "id=\"changed\""));
+	free(text);
+	changed_clear(&changed);
+}
+
+static void where_memory_is_short_nothing_else_goes_wrong(void **state)
+{
+	const struct figures figures = { 0 };
+	struct profile *profile = new_profile(), *baseline = new_profile();
+	const struct flamegraph_options options = { .baseline = baseline };
+	size_t failures = 0;
+	int error = -ENOMEM;
+
+	(void)state;
+	add_some(profile);
+	add_some(baseline);
+	for (size_t count = 0; error; count++) {
+		char *text = NULL;
+		size_t size = 0;
+		FILE *out = open_memstream(&text, &size);
+
+		allocation_fails_after(count);
+		error = flamegraph_write(out, profile, &session, &figures, &options);
+		if (allocation_failed())
+			failures += error != 0;
+		assert_true(error == 0 || error == -ENOMEM);
+		fclose(out);
+		free(text);
+	}
+	assert_in_range(failures, 5, SIZE_MAX);
+	profile_free(profile);
+	profile_free(baseline);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +542,12 @@ int main(void)
 		cmocka_unit_test(deep_stacks_are_whole_in_the_data_and_bounded_in_the_static_picture),
 		cmocka_unit_test(nothing_sampled_is_said),
 		cmocka_unit_test(frames_without_weight_are_left_out_and_counted),
+		cmocka_unit_test(a_document_is_whole_whatever_it_holds),
+		cmocka_unit_test(a_page_loads_nothing),
+		cmocka_unit_test(the_header_is_title_and_text),
+		cmocka_unit_test(the_first_view_is_told),
+		cmocka_unit_test(functions_that_changed_are_listed),
+		cmocka_unit_test(where_memory_is_short_nothing_else_goes_wrong),
 		cmocka_unit_test(a_full_disk_is_reported),
 	};
 
