@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Which samples pass a filter. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "output/views/filter.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_source.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+#include "tests/unit/failing_allocation.h"
 
 static const struct function heavy = {
 	.kind = FRAME_LUA, .name = "heavy", .file = "test.lua", .firstline = 5
@@ -21,6 +29,11 @@ static const struct sample_request requests[5] = {
 	{ .route = "/users/*", .method = "GET", .host = "a", .connection = 1, .number = 1, .age_ns = 90 },
 	{ .route = "/orders", .method = "POST", .connection = 2, .number = 1, .age_ns = 30 },
 };
+
+/* How it ended: 0 or the error; and whether an allocation has failed, the one behind so many. */
+static int last_result;
+static bool has_failed;
+static size_t allocations_that_succeed = SIZE_MAX - 1;
 
 /* The times of the samples that pass, one digit each. */
 static unsigned int passed(const struct filter_options *options)
@@ -43,8 +56,10 @@ static unsigned int passed(const struct filter_options *options)
 					      .request = requests[i],
 					      .frames = &frame,
 					      .frame_count = 1 };
-	while (filtered->next(filtered, &sample) == 1)
+	allocation_fails_after(allocations_that_succeed);
+	while ((last_result = filtered->next(filtered, &sample)) == 1)
 		digits = digits * 10 + (unsigned int)sample.time_ns;
+	has_failed = allocation_failed();
 	filter_free(filter);
 	functions_free(functions);
 	return digits;
@@ -112,6 +127,51 @@ static void requests_are_those_that_match(void **state)
 	regfree(&pattern);
 }
 
+static void a_request_is_known_by_its_numbers(void **state)
+{
+	(void)state;
+	assert_int_equal(passed(&(struct filter_options){ .connection = 1, .number = 1 }), 13);
+	assert_int_equal(passed(&(struct filter_options){ .connection = 1, .number = 2 }), 2);
+	assert_int_equal(passed(&(struct filter_options){ .connection = 2, .number = 1 }), 4);
+	assert_int_equal(passed(&(struct filter_options){ .connection = 2, .number = 2 }), 0);
+}
+
+/* Of whichever kind the filter is, what passes before is right, and the error is told. */
+static void where_memory_is_short_that_is_told(void **state)
+{
+	static const struct filter_options options[] = {
+		{ .slower_than_ns = 30 }, { .slower_than_ppm = 666667 }, { .group = GROUP_PID },
+		{ .without_line = true }, { .merge_recursion = true },   { .time = TIME_ON_CPU },
+	};
+	size_t failures = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		const unsigned int expected = passed(&options[i]);
+		unsigned int digits;
+
+		for (allocations_that_succeed = 0;; allocations_that_succeed++) {
+			digits = passed(&options[i]);
+			if (!has_failed)
+				break;
+			failures++;
+			assert_true(last_result == 0 || last_result == -ENOMEM);
+			if (last_result == 0)
+				assert_int_equal(digits, expected);
+			else
+				assert_in_range(digits, 0, expected / 10);
+		}
+		assert_int_equal(digits, expected);
+		assert_int_equal(last_result, 0);
+		allocations_that_succeed = SIZE_MAX - 1;
+	}
+	assert_in_range(failures, 12, SIZE_MAX);
+	allocation_fails_after(0);
+	assert_null(filter_new(NULL, NULL, &options[0]));
+	assert_true(allocation_failed());
+	filter_free(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +179,8 @@ int main(void)
 		cmocka_unit_test(processes_and_threads_are_those_asked_for),
 		cmocka_unit_test(all_samples_of_slow_requests_pass),
 		cmocka_unit_test(all_samples_of_the_slowest_requests_pass),
+		cmocka_unit_test(a_request_is_known_by_its_numbers),
+		cmocka_unit_test(where_memory_is_short_that_is_told),
 		cmocka_unit_test(requests_are_those_that_match),
 	};
 
