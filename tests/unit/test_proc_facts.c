@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -20,10 +21,12 @@
 #include "src/linux/proc/target_file.h"
 #include "src/linux/proc/user_name.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/open_files.h"
 
 INSTEAD_OF(fopen);
 INSTEAD_OF(readlink);
 INSTEAD_OF(statx);
+INSTEAD_OF(read);
 
 /*---- Users ----*/
 
@@ -179,6 +182,94 @@ static void a_file_of_a_process_that_is_gone_is_no_file(void **state)
 	assert_int_equal(number, getpid());
 }
 
+/* So many bytes come at a time, and so many reads are interrupted first; 0: as there are. */
+static size_t piece;
+static unsigned int interrupts;
+static int read_error;
+
+ssize_t __wrap_read(int fd, void *bytes, size_t size)
+{
+	errno = read_error;
+	if (read_error)
+		return -1;
+	if (interrupts) {
+		interrupts--;
+		errno = EINTR;
+		return -1;
+	}
+	return __real_read(fd, bytes, piece && piece < size ? piece : size);
+}
+
+static int file_of(const char *text)
+{
+	int fd = memfd_create("text", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, text, strlen(text), 0), strlen(text));
+	return fd;
+}
+
+static void a_file_may_come_in_pieces(void **state)
+{
+	const int fd = file_of("abcdefghij");
+
+	(void)state;
+	for (piece = 1; piece < 12; piece++) {
+		char bytes[12] = "";
+
+		assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+		interrupts = 3;
+		assert_int_equal(proc_file_fill(fd, bytes, 7), 7);
+		assert_string_equal(bytes, "abcdefg");
+		assert_int_equal(proc_file_fill(fd, bytes, 7), 3);
+		assert_memory_equal(bytes, "hijdefg", 7);
+	}
+	piece = 0;
+	close(fd);
+}
+
+/* The number behind a label in this text, or 77 without one. */
+static uint64_t number_in(const char *text, const char *label, int base)
+{
+	const unsigned int files = open_files_count();
+	char name[32];
+	uint64_t number = 77;
+	int fd = file_of(text);
+	bool found;
+
+	snprintf(name, sizeof(name), "fd/%d", fd);
+	found = proc_file_number(getpid(), name, label, base, &number);
+	assert_int_equal(found, number != 77);
+	close(fd);
+	assert_int_equal(open_files_count(), files);
+	return number;
+}
+
+static void a_number_is_behind_the_first_of_its_labels(void **state)
+{
+	enum { FIRST_BYTES = 4095 };
+	static char text[FIRST_BYTES + 64];
+
+	(void)state;
+	assert_int_equal(number_in("a: 1\nb:\t20\nb: 3\n", "b:", 10), 20);
+	assert_int_equal(number_in("flags:\t0100002\n", "flags:", 8), 0100002);
+	assert_int_equal(number_in("Sig: ffffffffffffffff\n", "Sig:", 16), UINT64_MAX);
+	assert_int_equal(number_in("a: 1", "b:", 10), 77);
+	assert_int_equal(number_in("", "b:", 10), 77);
+	/* At the end of the first 4 KiB, but not behind them. */
+	for (size_t at = FIRST_BYTES - 4; at <= FIRST_BYTES; at++) {
+		memset(text, ' ', sizeof(text) - 1);
+		memcpy(text + at, "b:34", 4);
+		assert_int_equal(number_in(text, "b:", 10), at == FIRST_BYTES - 4   ? 34
+							    : at == FIRST_BYTES - 3 ? 3
+							    : at == FIRST_BYTES - 2 ? 0
+										    : 77);
+	}
+	read_error = EIO;
+	assert_int_equal(number_in("b: 1", "b:", 10), 77);
+	read_error = 0;
+}
+
 static void a_file_is_read_until_the_room_is_full_or_it_ends(void **state)
 {
 	char bytes[8] = "";
@@ -218,6 +309,8 @@ int main(void)
 		cmocka_unit_test(the_first_namespace_is_known_by_its_number),
 		cmocka_unit_test(the_kind_of_an_open_file_is_told),
 		cmocka_unit_test(a_file_of_a_process_that_is_gone_is_no_file),
+		cmocka_unit_test(a_file_may_come_in_pieces),
+		cmocka_unit_test(a_number_is_behind_the_first_of_its_labels),
 		cmocka_unit_test(a_file_is_read_until_the_room_is_full_or_it_ends),
 		cmocka_unit_test(the_state_is_behind_a_name_of_any_letters),
 	};
