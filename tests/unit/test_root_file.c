@@ -20,6 +20,7 @@
 #include "src/linux/files/root_file.h"
 #include "src/linux/proc/call_numbers.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/open_files.h"
 
 INSTEAD_OF(malloc);
 INSTEAD_OF(calloc);
@@ -29,6 +30,7 @@ INSTEAD_OF(realloc);
 INSTEAD_OF(syscall);
 INSTEAD_OF(geteuid);
 INSTEAD_OF(read);
+INSTEAD_OF(open);
 INSTEAD_OF(errands_run);
 
 /*---- The kernel ----*/
@@ -40,6 +42,8 @@ static struct {
 	int read_error;
 	size_t read_max; /* at once */
 	bool is_abandoned;
+	const char *added; /* to the file while it is read; NULL: nothing */
+	int reopen_error;  /* of the file that was found */
 } kernel;
 
 /* Relative to the descriptor, as far as the tests need it. */
@@ -67,8 +71,26 @@ uid_t __wrap_geteuid(void)
 	return kernel.euid;
 }
 
+int __wrap_open(const char *path, int flags, ...)
+{
+	va_list arguments;
+	int mode;
+
+	va_start(arguments, flags);
+	mode = va_arg(arguments, int);
+	va_end(arguments);
+	errno = kernel.reopen_error;
+	if (errno && strncmp(path, "/proc/self/fd/", strlen("/proc/self/fd/")) == 0)
+		return -1;
+	return __real_open(path, flags, mode);
+}
+
+static void add_to_file(void);
+
 ssize_t __wrap_read(int fd, void *bytes, size_t size)
 {
+	if (kernel.added)
+		add_to_file();
 	errno = kernel.interruptions > 0 ? EINTR : kernel.read_error;
 	if (kernel.interruptions > 0)
 		kernel.interruptions--;
@@ -111,6 +133,15 @@ static void put_file(const char *text, mode_t mode)
 	close(fd);
 }
 
+static void add_to_file(void)
+{
+	int fd = open(file_path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	assert_int_equal(write(fd, kernel.added, strlen(kernel.added)), strlen(kernel.added));
+	close(fd);
+	kernel.added = NULL;
+}
+
 static int begin(void **state)
 {
 	(void)state;
@@ -142,13 +173,10 @@ static int read_below(const char *below, const char *path, size_t size_max)
 /* It is read, and nothing is left open. */
 static int read_it(void)
 {
-	int before = dup(0), after, error;
+	const unsigned int files = open_files_count();
+	const int error = read_below(root, "/file", 4096);
 
-	close(before);
-	error = read_below(root, "/file", 4096);
-	after = dup(0);
-	close(after);
-	assert_int_equal(before, after);
+	assert_int_equal(open_files_count(), files);
 	assert_int_equal(file.length == 77, error != 0);
 	return error;
 }
@@ -243,6 +271,18 @@ static void an_old_kernel_resolves_below_its_own_root_only(void **state)
 	assert_int_equal(read_below("/", file_path, 4096), -ELOOP);
 }
 
+/* There is room for what it held when it was found. */
+static void a_file_that_grows_is_read_as_far_as_it_went(void **state)
+{
+	(void)state;
+	kernel.added = "abcdefghijklmnopqrstuvwxyz";
+	assert_text("0123456789");
+	assert_text("0123456789abcdefghijklmnopqrstuvwxyz");
+	kernel.added = "more";
+	kernel.read_max = 7;
+	assert_text("0123456789abcdefghijklmnopqrstuvwxyz");
+}
+
 static void a_reading_that_fails_says_why(void **state)
 {
 	(void)state;
@@ -253,6 +293,9 @@ static void a_reading_that_fails_says_why(void **state)
 	kernel.read_error = EIO;
 	assert_int_equal(read_it(), -EIO);
 	kernel.read_error = 0;
+	kernel.reopen_error = EACCES;
+	assert_int_equal(read_it(), -EACCES);
+	kernel.reopen_error = 0;
 	for (size_t count = 0; count < 2; count++) {
 		allocation_fails_after(count);
 		assert_int_equal(read_it(), -ENOMEM);
@@ -289,6 +332,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_last_change_counts, begin, end),
 		cmocka_unit_test_setup_teardown(the_superuser_gets_what_everybody_may_read, begin, end),
 		cmocka_unit_test_setup_teardown(an_old_kernel_resolves_below_its_own_root_only, begin, end),
+		cmocka_unit_test_setup_teardown(a_file_that_grows_is_read_as_far_as_it_went, begin, end),
 		cmocka_unit_test_setup_teardown(a_reading_that_fails_says_why, begin, end),
 		cmocka_unit_test_setup_teardown(names_have_a_largest_length, begin, end),
 	};
