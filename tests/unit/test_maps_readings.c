@@ -263,6 +263,37 @@ static void where_memory_is_short_all_stays_as_it_was(void **state)
 	assert_int_equal(maps_count(maps), 5000);
 }
 
+/* With gaps between them, of any number. */
+static void the_mapping_of_an_address_is_found(void **state)
+{
+	enum { MOST = 9, PAGE = 0x1000 };
+	char text[MOST * LINE_BYTES];
+
+	(void)state;
+	for (uint64_t count = 0; count <= MOST; count++) {
+		size_t length = 0;
+
+		for (uint64_t i = 1; i <= count; i++)
+			length += (size_t)snprintf(text + length, sizeof(text) - length,
+						   "%x000-%x000 rw-p 00000000 00:00 0 [%x]\n",
+						   (unsigned int)(3 * i), (unsigned int)(3 * i + 2),
+						   (unsigned int)i);
+		assert_int_equal(maps_parse(maps, text, length), 0);
+		assert_int_equal(maps_count(maps), count);
+		assert_null(maps_find(maps, 0));
+		assert_null(maps_find(maps, UINT64_MAX));
+		for (uint64_t i = 0; i < count; i++) {
+			const uint64_t begin = 3 * (i + 1) * PAGE, end = begin + 2 * PAGE;
+
+			assert_null(maps_find(maps, begin - 1));
+			assert_ptr_equal(maps_find(maps, begin), maps_at(maps, i));
+			assert_ptr_equal(maps_find(maps, end - 1), maps_at(maps, i));
+			assert_null(maps_find(maps, end));
+		}
+	}
+	assert_null(maps_find_path(maps, "[none]"));
+}
+
 /*---- Lines ----*/
 
 static void numbers_have_their_base_and_their_bound(void **state)
@@ -367,6 +398,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_more_than_a_limit_is_read, begin, end),
 		cmocka_unit_test_setup_teardown(no_more_lines_than_a_limit_are_understood, begin, end),
 		cmocka_unit_test_setup_teardown(where_memory_is_short_all_stays_as_it_was, begin, end),
+		cmocka_unit_test_setup_teardown(the_mapping_of_an_address_is_found, begin, end),
 		cmocka_unit_test_setup_teardown(numbers_have_their_base_and_their_bound, begin, end),
 		cmocka_unit_test_setup_teardown(names_are_cut_at_their_ends_only, begin, end),
 		cmocka_unit_test_setup_teardown(another_file_is_another_loading, begin, end),
