@@ -402,18 +402,22 @@ static void where_memory_is_short_known_threads_stay(void **state)
 /* A listing may miss one while others come and go. */
 static void a_thread_that_is_not_listed_may_live(void **state)
 {
+	uint64_t changes;
+
 	(void)state;
 	scans_at(0, 0);
 	hidden = PID + 1;
 	assert_int_equal(scans_at(SECOND, 0), 1);
 	assert_string_equal(numbers(), "012");
 	assert_int_equal(tracer.forgotten, 0);
-	/* Without files it is gone. */
+	/* Without files it is gone; and another one that comes just then does not make up for it. */
 	hidden = 0;
+	changes = threads_changes(threads);
 	take_away(1);
 	add(7);
 	assert_int_equal(scans_at(2 * SECOND, 0), 1);
 	assert_string_equal(numbers(), "027");
+	assert_int_not_equal(threads_changes(threads), changes);
 	assert_int_equal(tracer.forgotten, 1);
 	assert_false(tracer.is_seized[1]);
 }
@@ -490,6 +494,10 @@ static void from_afar_the_files_tell_who_has_ended(void **state)
 	scans_at(2 * SECOND, 0);
 	assert_string_equal(numbers(), "02");
 	assert_false(thread_of(0)->tracee->execed);
+	for (int number = 0; number < 3; number++)
+		put_text(number, "stat", "1 (a) Z 1\n");
+	assert_int_equal(threads_refresh(threads, begin_ns + 3 * SECOND, 0), -ESRCH);
+	assert_string_equal(numbers(), "");
 }
 
 static void names_are_read_again_each_second(void **state)
