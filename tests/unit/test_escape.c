@@ -66,6 +66,7 @@ static void other_frames_say_where_they_belong(void **state)
 	assert_label(&gsub, 3, "string.gsub [builtin]", "string.gsub [builtin]");
 	assert_label(&root, 3, "sqrt [libm.so.6]", "sqrt [libm.so.6]");
 	assert_label(&known, 31, "sqrt [libm.so.6]", "sqrt s_sqrt.c:31");
+	assert_label(&known, 0, "sqrt [libm.so.6]", "sqrt [libm.so.6]");
 	assert_label(&nameless, 0, "? [libm.so.6]", "? [libm.so.6]");
 	assert_label(&handler, 0, "lj_BC_ADDVV [vm]", "lj_BC_ADDVV [vm]");
 	assert_label(&work, 0, "[vm: growing a table]", "[vm: growing a table]");
@@ -137,6 +138,32 @@ static void names_and_files_have_a_longest_length(void **state)
 	assert_string_equal(label, expected);
 	free(name);
 	free(file);
+}
+
+/* One byte more than there is room for, and the last character gives way. */
+static void names_lose_whole_characters(void **state)
+{
+	static const char *const characters[] = { "z", "\u00e9", "\u20ac", "\U0001f600" };
+	enum { LONGEST = 400 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(characters) / sizeof(characters[0]); i++) {
+		const int width = (int)strlen(characters[i]);
+		char *name = repeated("n", LONGEST + 1);
+		const struct function function = { .kind = FRAME_NATIVE, .name = name };
+		char label[FRAME_LABEL_SIZE], expected[FRAME_LABEL_SIZE];
+
+		memcpy(name + LONGEST - width, characters[i], (size_t)width);
+		name[LONGEST] = '\0';
+		frame_label(&function, 0, false, label);
+		assert_string_equal(label, name);
+		memcpy(name + LONGEST - width, "n", 1);
+		memcpy(name + LONGEST - width + 1, characters[i], (size_t)width);
+		frame_label(&function, 0, false, label);
+		snprintf(expected, sizeof(expected), "%.*s\u2026", LONGEST - width + 1, name);
+		assert_string_equal(label, expected);
+		free(name);
+	}
 }
 
 /* A character has four bytes at most: what has more of them in a row is none. */
@@ -323,6 +350,7 @@ int main(void)
 		cmocka_unit_test(other_frames_say_where_they_belong),
 		cmocka_unit_test(long_names_keep_their_head_and_long_paths_their_tail),
 		cmocka_unit_test(names_and_files_have_a_longest_length),
+		cmocka_unit_test(names_lose_whole_characters),
 		cmocka_unit_test(names_that_are_not_utf8_are_cut_at_any_byte),
 		cmocka_unit_test(names_end_before_their_place),
 		cmocka_unit_test(harmless_text_stays_as_it_is),
