@@ -257,6 +257,7 @@ static void calls_that_have_transferred_a_part_may_be_cut(void **state)
 		assert_false(is_cut(any[i], 0, -1));
 	}
 	for (size_t i = 0; i < sizeof(more_than_a_page) / sizeof(more_than_a_page[0]); i++) {
+		assert_true(call_may_be_cut(more_than_a_page[i], (const uint64_t[6]){ 0, 0, PAGE + 1 }, 1));
 		assert_true(is_cut(more_than_a_page[i], PAGE + 1, 1));
 		assert_false(is_cut(more_than_a_page[i], PAGE, 1));
 		assert_false(is_cut(more_than_a_page[i], PAGE + 1, 0));

@@ -206,6 +206,15 @@ static void one_that_does_not_stop_in_time_is_let_go_when_it_does(void **state)
 	assert_int_equal(holds.count, 1);
 }
 
+/* There is no time to sleep. */
+static void a_wait_may_end_before_ljspy_would_sleep(void **state)
+{
+	(void)state;
+	traced_of(FIRST)->answers = false;
+	assert_int_equal(tracer_stop(tracer, first, SPIN_NS / 2), -ETIMEDOUT);
+	assert_int_equal(tracing.sleeps, 0);
+}
+
 static void one_that_stops_late_is_held_if_the_caller_wants_that(void **state)
 {
 	(void)state;
@@ -989,6 +998,7 @@ int main(void)
 		TEST(registers_that_are_no_64_bit_programs_are_refused),
 		TEST(one_on_another_cpu_is_waited_for_awake_at_first),
 		TEST(one_that_does_not_stop_in_time_is_let_go_when_it_does),
+		TEST(a_wait_may_end_before_ljspy_would_sleep),
 		TEST(one_that_stops_late_is_held_if_the_caller_wants_that),
 		TEST(one_that_stops_late_ends_the_wait_for_another),
 		TEST(only_one_that_runs_is_stopped_by_its_look),
