@@ -7,6 +7,7 @@
 #ifndef LJSPY_KEPT_TEXT_H
 #define LJSPY_KEPT_TEXT_H
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,19 @@ static inline void kept_text_check(struct kept_text *kept, const char *name)
 	assert_string_equal(kept->text, example);
 	free(example);
 	free(kept->text);
+}
+
+/* Addresses are others each time. */
+static inline void print_without_addresses(FILE *out, const char *text)
+{
+	while (*text) {
+		if (strncmp(text, "0x", 2) == 0 && isxdigit((unsigned char)text[2])) {
+			fputs("0x*", out);
+			text += 2 + strspn(text + 2, "0123456789abcdef");
+		} else {
+			putc(*text++, out);
+		}
+	}
 }
 
 #endif

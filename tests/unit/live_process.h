@@ -3,7 +3,6 @@
 #ifndef LJSPY_TEST_LIVE_PROCESS_H
 #define LJSPY_TEST_LIVE_PROCESS_H
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -93,19 +92,6 @@ static inline size_t live_unwind(struct live *live, const struct frame **ret_fra
 	lua_process_capture(live->process, &registers, &live->hints);
 	assert_int_equal(lua_process_unwind(live->process, ret_frames, &count, &state), 0);
 	return count;
-}
-
-/* Addresses are others each time. */
-static inline void print_without_addresses(FILE *out, const char *text)
-{
-	while (*text) {
-		if (strncmp(text, "0x", 2) == 0 && isxdigit((unsigned char)text[2])) {
-			fputs("0x*", out);
-			text += 2 + strspn(text + 2, "0123456789abcdef");
-		} else {
-			putc(*text++, out);
-		}
-	}
 }
 
 #endif
