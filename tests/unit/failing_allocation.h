@@ -2,7 +2,8 @@
 /*
  * failing_allocation: one allocation that fails, as if memory were short just then.
  *
- * The test has INSTEAD_OF(malloc), INSTEAD_OF(calloc) and INSTEAD_OF(realloc) before it includes this.
+ * The test has INSTEAD_OF(malloc), INSTEAD_OF(calloc) and INSTEAD_OF(realloc) before it includes this, and
+ * INSTEAD_OF(reallocarray) and FAILING_REALLOCARRAY if arrays fail, too, that grow (memory/array.h).
  */
 #ifndef LJSPY_FAILING_ALLOCATION_H
 #define LJSPY_FAILING_ALLOCATION_H
@@ -47,5 +48,12 @@ void *__wrap_realloc(void *old, size_t size)
 {
 	return allocation_fails() ? NULL : __real_realloc(old, size);
 }
+
+#ifdef FAILING_REALLOCARRAY
+void *__wrap_reallocarray(void *old, size_t count, size_t size)
+{
+	return allocation_fails() ? NULL : __real_reallocarray(old, count, size);
+}
+#endif
 
 #endif

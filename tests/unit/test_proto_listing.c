@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Listings of a function's bytecode, and which function is meant, with a prototype that is made up. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +11,18 @@
 #include <cmocka.h>
 
 #include "luajit-layouts/bytecode.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_lua.h"
 #include "unwind/listing/bytecode_text.h"
 #include "unwind/listing/proto_listing.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+INSTEAD_OF(reallocarray);
+
+#define FAILING_REALLOCARRAY
+#include "tests/unit/failing_allocation.h"
 
 /* Words of the target: a prototype, and strings. */
 enum {
@@ -227,6 +237,30 @@ static void a_listing_has_all_instructions_but_the_first(void **state)
 	end();
 }
 
+static void a_listing_is_whole_or_memory_is_said_to_be_short(void **state)
+{
+	size_t short_of_memory = 0;
+	bool failed = true;
+
+	(void)state;
+	begin();
+	for (size_t after = 0; failed; after++) {
+		struct listing listing = { 0 };
+		int error;
+
+		allocation_fails_after(after);
+		error = proto_listing_add(&source, &proto, NULL, &listing);
+		failed = allocation_failed();
+		assert_int_equal(error, failed ? -ENOMEM : 0);
+		if (!error)
+			assert_int_equal(listing.count, INSTRUCTIONS);
+		short_of_memory += failed;
+		listing_clear(&listing);
+	}
+	assert_in_range(short_of_memory, 2, INSTRUCTIONS);
+	end();
+}
+
 /*---- Which function ----*/
 
 static void assert_wanted(const char *text, const char *name, const char *file, uint32_t line)
@@ -337,6 +371,7 @@ int main(void)
 		cmocka_unit_test(jumps_have_targets),
 		cmocka_unit_test(constants_are_those_that_instructions_name),
 		cmocka_unit_test(a_listing_has_all_instructions_but_the_first),
+		cmocka_unit_test(a_listing_is_whole_or_memory_is_said_to_be_short),
 		cmocka_unit_test(a_function_is_wanted_by_its_place_or_its_name),
 		cmocka_unit_test(a_place_is_a_line_of_a_file_or_the_end_of_its_path),
 		cmocka_unit_test(a_function_has_the_name_that_it_is_stored_under),

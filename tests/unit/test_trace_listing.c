@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Listings of traces of real programs, as they lay in a process (test_kept_traces.c). */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +20,13 @@
 #include "unwind/trace/trace_block.h"
 
 INSTEAD_OF(builtins_collect);
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+INSTEAD_OF(reallocarray);
+
+#define FAILING_REALLOCARRAY
+#include "tests/unit/failing_allocation.h"
 
 enum { SHOWN_MAX = 12 };
 
@@ -548,6 +556,63 @@ static void a_trace_without_its_code_has_the_other_lines(void **state)
 	end();
 }
 
+/* Whichever allocation fails: what its listing lacks, a way back to bytecode or code, it says. */
+static void a_listing_is_whole_or_memory_is_said_to_be_short(void **state)
+{
+	size_t lines, whole = 0, short_of_memory = 0;
+	bool failed = true;
+
+	(void)state;
+	begin(&builds[0]);
+	lines = sum_kind(list(SIDE, NULL), LISTING_IR).lines;
+	for (size_t after = 0; failed; after++) {
+		int error;
+
+		assert_non_null(read_trace(SIDE));
+		allocation_fails_after(after);
+		error = trace_listing_make(process.reading, NULL, &process.listing);
+		failed = allocation_failed();
+		assert_true(error == 0 || (failed && error == -ENOMEM));
+		short_of_memory += error != 0;
+		if (error)
+			continue;
+		whole++;
+		assert_int_equal(sum_kind(&process.listing, LISTING_HEAD).lines, 4);
+		assert_int_equal(sum_kind(&process.listing, LISTING_IR).lines, lines);
+		assert_string_equal(process.listing.lines[process.listing.count - 1].text,
+				    "---- TRACE 2 stop -> 1");
+	}
+	assert_true(whole > 1);
+	assert_true(short_of_memory > 3);
+	end();
+}
+
+static void a_copy_is_made_whole_or_not_at_all(void **state)
+{
+	size_t none = 0;
+	bool failed = true;
+
+	(void)state;
+	begin(&builds[0]);
+	for (size_t after = 0; failed; after++) {
+		struct trace_listing *reading;
+
+		allocation_fails_after(after);
+		reading = trace_listing_new(&process.memory, &process.global, SIDE);
+		if (reading)
+			trace_listing_read(reading);
+		failed = allocation_failed();
+		none += !reading || !trace_listing_trace(reading);
+		if (reading)
+			assert_int_equal(trace_listing_make(reading, NULL, &process.listing), 0);
+		trace_listing_free(reading);
+		listing_clear(&process.listing);
+	}
+	assert_true(none > 3);
+	trace_listing_free(NULL);
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,6 +625,8 @@ int main(void)
 		cmocka_unit_test(a_release_with_other_names_has_numbers_and_says_so),
 		cmocka_unit_test(strings_that_were_read_are_shown),
 		cmocka_unit_test(a_trace_without_its_code_has_the_other_lines),
+		cmocka_unit_test(a_listing_is_whole_or_memory_is_said_to_be_short),
+		cmocka_unit_test(a_copy_is_made_whole_or_not_at_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

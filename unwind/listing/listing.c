@@ -13,8 +13,10 @@ struct listing_line *listing_add(struct listing *listing, enum listing_kind kind
 	size_t length = text ? strlen(text) : 0;
 	struct listing_line *lines;
 
-	if (!text)
+	if (!text) {
+		listing->failed = true;
 		return NULL;
+	}
 	if (listing->count == LISTING_LINES_MAX || length > LISTING_BYTES_MAX - listing->bytes) {
 		listing->cut = true;
 		free(text);
@@ -22,6 +24,7 @@ struct listing_line *listing_add(struct listing *listing, enum listing_kind kind
 	}
 	lines = array_grow(listing->lines, &listing->size, listing->count + 1, sizeof(*lines));
 	if (!lines) {
+		listing->failed = true;
 		free(text);
 		return NULL;
 	}
@@ -41,7 +44,7 @@ struct listing_line *listing_add_format(struct listing *listing, enum listing_ki
 	va_start(arguments, format);
 	length = vasprintf(&text, format, arguments);
 	va_end(arguments);
-	return length < 0 ? NULL : listing_add(listing, kind, text);
+	return listing_add(listing, kind, length < 0 ? NULL : text);
 }
 
 void listing_clear(struct listing *listing)

@@ -38,6 +38,7 @@ struct listing {
 	size_t count, size;
 	size_t bytes;             /* of all texts */
 	bool cut;                 /* LISTING_LINES_MAX or LISTING_BYTES_MAX is reached */
+	bool failed;              /* memory was short for a line, which is missing */
 	uint64_t samples, cpu_ns; /* in all of it, also those that no line shows */
 };
 

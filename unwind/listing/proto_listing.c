@@ -166,5 +166,5 @@ int proto_listing_add(const struct listing_source *source, const struct proto *p
 	listing_count(&all, samples, proto->bc, proto->bc + (uint64_t)proto->sizebc * BYTECODE_SIZE);
 	listing->samples += all.samples;
 	listing->cpu_ns += all.cpu_ns;
-	return error;
+	return !error && listing->failed ? -ENOMEM : error;
 }

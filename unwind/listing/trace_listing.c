@@ -746,5 +746,5 @@ int trace_listing_make(struct trace_listing *listing, const struct listing_sampl
 		trace_path_clear(&listing->path);
 	if (listing->has_code)
 		trace_code_clear(&listing->code);
-	return error;
+	return !error && ret_listing->failed ? -ENOMEM : error;
 }
