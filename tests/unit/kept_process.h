@@ -175,4 +175,18 @@ static inline struct kept_process *kept_process_load(const char *name)
 	return kept;
 }
 
+/* Write into what is kept. */
+static inline void kept_process_put(struct kept_process *kept, uint64_t address, uint64_t value, size_t size)
+{
+	for (size_t i = 0; i < size; i++, value >>= 8) {
+		struct kept_block *block = kept_process_block(kept,
+							      (address + i) & ~(uint64_t)(KEPT_BLOCK - 1));
+
+		if (block)
+			block->bytes[(address + i) % KEPT_BLOCK] = (uint8_t)value;
+		else
+			fail();
+	}
+}
+
 #endif

@@ -994,20 +994,6 @@ static void a_trace_without_a_copy_of_its_code_has_its_snapshots_frames(void **s
 	}
 }
 
-/* Write into the process's memory. */
-static void spoil(struct kept_process *kept, uint64_t address, uint64_t value, size_t size)
-{
-	for (size_t i = 0; i < size; i++, value >>= BYTE) {
-		struct kept_block *block = kept_process_block(kept,
-							      (address + i) & ~(uint64_t)(KEPT_BLOCK - 1));
-
-		if (block)
-			block->bytes[(address + i) % KEPT_BLOCK] = (uint8_t)value;
-		else
-			fail();
-	}
-}
-
 static void expect_no_way(const struct build *build, uint32_t number, uint32_t ref)
 {
 	struct kept_process *kept;
@@ -1026,10 +1012,10 @@ static void expect_no_way(const struct build *build, uint32_t number, uint32_t r
 				     sizeof(snapshots)),
 			 MEMORY_OK);
 	kept = kept_process_load(build->process);
-	spoil(kept,
-	      snapshots + number * (uint64_t)reading.layout->SnapShot_size +
-		      (uint64_t)reading.layout->SnapShot_ref,
-	      ref, sizeof(uint16_t));
+	kept_process_put(kept,
+			 snapshots + number * (uint64_t)reading.layout->SnapShot_size +
+				 (uint64_t)reading.layout->SnapShot_ref,
+			 ref, sizeof(uint16_t));
 	reading_end(&reading);
 	reading_begin(&reading, kept);
 	trace = traces_by_number(reading.traces, 1);
@@ -1180,8 +1166,10 @@ static void spoilt_traces_stay_within_their_bounds(void **state)
 			/* Behind the header, which says where all is. */
 			chance = chance * FACTOR + STEP;
 			size -= (size_t)reading.layout->GCtrace_size;
-			spoil(kept, block + (uint64_t)reading.layout->GCtrace_size + (chance >> SHIFT) % size,
-			      chance >> BYTE, 1);
+			kept_process_put(kept,
+					 block + (uint64_t)reading.layout->GCtrace_size +
+						 (chance >> SHIFT) % size,
+					 chance >> BYTE, 1);
 		}
 		reading_end(&reading);
 		reading_begin(&reading, kept);
