@@ -315,7 +315,9 @@ static void put_trace(uint32_t number, unsigned szmcode)
 	put(at + (uint64_t)layout->GChead_gct, GCT_TRACE, 1);
 	put(at + (uint64_t)layout->GCtrace_traceno, number, 2);
 	put(at + (uint64_t)layout->GCtrace_szmcode, szmcode, 4);
+	put(at + (uint64_t)layout->GCtrace_mcode, UINT64_MAX, 8);
 	put(at + (uint64_t)layout->GCtrace_nins, BIAS + 5, 4);
+	put(at + (uint64_t)layout->GCtrace_nk, UINT32_MAX, 4);
 	put(at + (uint64_t)layout->GCtrace_ir, IR - BIAS * 8, 8);
 	put(at + (uint64_t)layout->GCtrace_linktype, TRACE_LINK_LOOP, 1);
 	put(at + (uint64_t)layout->GCtrace_link, number, 2);
@@ -361,7 +363,7 @@ static void traces_are_listed_by_what_they_are(void **state)
 	free(traces);
 }
 
-static void a_long_list_is_read_in_pieces(void **state)
+static void a_trace_that_is_being_recorded_is_none(void **state)
 {
 	struct trace_summary *traces = calloc(TRACE_LIST_BATCH, sizeof(*traces));
 	uint32_t next = 0;
@@ -370,11 +372,36 @@ static void a_long_list_is_read_in_pieces(void **state)
 	(void)state;
 	assert_non_null(traces);
 	put(J + (uint64_t)layout->J_trace, TRACES, 8);
+	put(J + (uint64_t)layout->J_sizetrace, 3, 4);
+	put_trace(1, 1);
+	put_trace(2, 1);
+	/* Without an instruction, and with none but the first one, which each has. */
+	put(TRACE + TRACE_SIZE + (uint64_t)layout->GCtrace_nins, BIAS, 4);
+	put(TRACE + 2 * TRACE_SIZE + (uint64_t)layout->GCtrace_nins, BIAS + 1, 4);
+	assert_true(trace_list_read(memory, &global, &next, traces, &count));
+	assert_int_equal(count, 1);
+	assert_int_equal(traces[0].number, 2);
+	assert_int_equal(traces[0].instructions, 0);
+	assert_int_equal(traces[0].szmcode, 1);
+	free(traces);
+}
+
+static void a_long_list_is_read_in_pieces(void **state)
+{
+	/* Nothing lies behind it. */
+	const uint64_t list = MADE_UP_AT + MADE_UP_BYTES - (2 + TRACE_LIST_BATCH) * 8;
+	struct trace_summary *traces = calloc(TRACE_LIST_BATCH, sizeof(*traces));
+	uint32_t next = 0;
+	size_t count;
+
+	(void)state;
+	assert_non_null(traces);
+	put(J + (uint64_t)layout->J_trace, list, 8);
 	put(J + (uint64_t)layout->J_sizetrace, 2 + TRACE_LIST_BATCH, 4);
 	put_trace(1, 100);
-	put(TRACES + (1 + TRACE_LIST_BATCH) * 8, TRACE + 2 * TRACE_SIZE, 8);
 	put_trace(2, 100);
-	put(TRACES + 2 * 8, 0, 8);
+	put(list + 8, TRACE + TRACE_SIZE, 8);
+	put(list + (1 + TRACE_LIST_BATCH) * 8, TRACE + 2 * TRACE_SIZE, 8);
 	put(TRACE + 2 * TRACE_SIZE + (uint64_t)layout->GCtrace_traceno, 1 + TRACE_LIST_BATCH, 2);
 	assert_true(trace_list_read(memory, &global, &next, traces, &count));
 	assert_int_equal(count, 1);
@@ -459,6 +486,7 @@ int main(void)
 		cmocka_unit_test_setup(places_are_loops_and_functions_that_are_not_recorded, begin),
 		cmocka_unit_test_setup(a_function_is_recorded_until_that_fails, begin),
 		cmocka_unit_test_setup(traces_are_listed_by_what_they_are, begin),
+		cmocka_unit_test_setup(a_trace_that_is_being_recorded_is_none, begin),
 		cmocka_unit_test_setup(a_long_list_is_read_in_pieces, begin),
 		cmocka_unit_test_setup(each_of_many_functions_has_its_own_glance, begin),
 		cmocka_unit_test_setup(so_many_places_are_found_and_no_more, begin),
