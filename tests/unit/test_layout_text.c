@@ -41,8 +41,37 @@ static void what_is_written_is_read_again(void **state)
 	strcpy(written.name, "mine");
 	layout_text_write(&written, file);
 	fclose(file);
+	/* Also what is not known: a reader need not know that. */
+	assert_non_null(strstr(text, "\nJ.state = unknown\n"));
+	assert_non_null(strstr(text, " = absent\n"));
 	assert_int_equal(read_text(text, &read, &reason), 0);
 	assert_memory_equal(&written, &read, sizeof(written));
+	free(text);
+}
+
+static void only_what_both_know_can_differ(void **state)
+{
+	struct layout here, there;
+	char *text = NULL;
+	size_t length;
+	FILE *file = open_memstream(&text, &length);
+
+	(void)state;
+	layout_clear(&here);
+	layout_clear(&there);
+	here.g_vmstate = 184;
+	there.g_vmstate = 192;
+	here.L_base = there.L_base = 32;
+	here.J_state = 8; /* unknown there */
+	there.J_trace = 8;
+	here.L_env = 16;
+	there.L_env = LAYOUT_ABSENT;
+	layout_text_compare(&here, &there, "row 7: ", file);
+	fclose(file);
+	assert_non_null(strstr(text, "row 7: g.vmstate is 192 there, 184 here\n"));
+	assert_non_null(strstr(text, "row 7: L.env is -1 there, 16 here\n"));
+	assert_int_equal(length, strlen("row 7: g.vmstate is 192 there, 184 here\n") +
+					 strlen("row 7: L.env is -1 there, 16 here\n"));
 	free(text);
 }
 
@@ -91,6 +120,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read_again),
+		cmocka_unit_test(only_what_both_know_can_differ),
 		cmocka_unit_test(comments_and_blanks_mean_nothing),
 		cmocka_unit_test(what_is_no_layout_is_refused_by_its_line),
 	};

@@ -33,6 +33,7 @@ static void tarantools_three_kinds_of_functions_are_interpreted_or_c(void **stat
 	assert_int_equal(vmstate_of(&layout, ~8), VMST_ASM);
 	assert_int_equal(vmstate_of(&layout, ~9), ~9);
 	assert_int_equal(vmstate_of(&layout, 3), 3);
+	assert_int_equal(vmstate_of(&layout, 0), 0);
 	assert_int_equal(vmstate_of(&layout, INT32_MIN), INT32_MIN);
 }
 
