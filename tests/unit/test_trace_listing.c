@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/instead_of.h"
-#include "tests/unit/kept_process.h"
+#include "tests/unit/kept_pages.h"
 #include "tests/unit/kept_text.h"
 #include "unwind/compiled/trace_list.h"
 #include "unwind/listing/trace_listing.h"
@@ -46,8 +46,6 @@ enum {
 	BUILDS = sizeof(builds) / sizeof(builds[0]),
 	TRACES_MIN = 20,
 	NUMBERS_MAX = 100,
-	PAGE_BYTES = 4096,
-	PAGES_MAX = 1024,
 	LOOP = 1,            /* a trace of a loop */
 	SIDE = 2,            /* one that begins at its exit */
 	STITCHED_AFTER = 27, /* one that ends at a call */
@@ -67,17 +65,8 @@ void __wrap_builtins_collect(struct memory *memory, const struct layout *layout,
 	strcpy(ret_builtins->version, version);
 }
 
-/* A snapshot reads whole pages, of which blocks are kept: the others are zeros. */
-struct page {
-	uint64_t address;
-	uint8_t bytes[PAGE_BYTES];
-};
-
 static struct process {
-	struct memory memory; /* first: what is read */
-	struct page *pages;
-	size_t page_count;
-	uint64_t g;
+	struct kept_pages kept;
 	const struct layout *layout;
 	struct vm_code vm;
 	struct global_state global;
@@ -85,73 +74,17 @@ static struct process {
 	struct listing listing;
 } process;
 
-static struct page *find_page(uint64_t address)
-{
-	for (size_t i = 0; i < process.page_count; i++)
-		if (process.pages[i].address == (address & ~(uint64_t)(PAGE_BYTES - 1)))
-			return &process.pages[i];
-	return NULL;
-}
-
-static void read_pages(struct memory *memory, struct memory_range *ranges, size_t count)
-{
-	(void)memory;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t at = ranges[i].address, last = at + ranges[i].length;
-
-		ranges[i].status = MEMORY_OK;
-		for (size_t length; at < last; at += length) {
-			const struct page *page = find_page(at);
-
-			length = PAGE_BYTES - at % PAGE_BYTES;
-			length = length < last - at ? length : last - at;
-			if (page)
-				memcpy((uint8_t *)ranges[i].copy + (at - ranges[i].address),
-				       page->bytes + at % PAGE_BYTES, length);
-			else
-				ranges[i].status = MEMORY_UNMAPPED;
-		}
-	}
-}
-
-/* Write into a page; it may be one of which nothing was kept. */
-static void put_bytes(uint64_t address, const void *bytes, size_t size)
-{
-	for (size_t i = 0; i < size; i++) {
-		struct page *page = find_page(address + i);
-
-		if (!page) {
-			assert_in_range(process.page_count, 0, PAGES_MAX - 1);
-			page = &process.pages[process.page_count++];
-			*page = (struct page){ .address = (address + i) & ~(uint64_t)(PAGE_BYTES - 1) };
-		}
-		page->bytes[(address + i) % PAGE_BYTES] = ((const uint8_t *)bytes)[i];
-	}
-}
-
-static void put(uint64_t address, uint64_t value, size_t size)
-{
-	put_bytes(address, &value, size);
-}
-
 /* Skips on other machines than the processes'. */
 static void begin(const struct build *build)
 {
-	struct kept_process *kept;
-
 #ifndef __x86_64__
 	skip();
 #endif
-	kept = kept_process_load(build->process);
-	process = (struct process){ .memory = { .read_ranges = read_pages }, .g = kept->g };
-	process.pages = calloc(PAGES_MAX, sizeof(*process.pages));
-	assert_non_null(process.pages);
-	for (size_t i = 0; i < kept->count; i++)
-		put_bytes(kept->blocks[i].address, kept->blocks[i].bytes, KEPT_BLOCK);
-	process.vm.layout = kept->layout;
+	process = (struct process){ .reading = NULL };
+	kept_pages_load(&process.kept, build->process);
+	process.vm.layout = process.kept.layout;
 	process.layout = &process.vm.layout;
-	process.global = (struct global_state){ .g = kept->g, .vm = &process.vm };
-	kept_process_free(kept);
+	process.global = (struct global_state){ .g = process.kept.g, .vm = &process.vm };
 	version = build->version;
 }
 
@@ -160,7 +93,7 @@ static const struct trace *read_trace(uint32_t number)
 {
 	listing_clear(&process.listing);
 	trace_listing_free(process.reading);
-	process.reading = trace_listing_new(&process.memory, &process.global, number);
+	process.reading = trace_listing_new(&process.kept.memory, &process.global, number);
 	assert_non_null(process.reading);
 	assert_null(trace_listing_trace(process.reading));
 	trace_listing_read(process.reading);
@@ -179,7 +112,7 @@ static void end(void)
 {
 	listing_clear(&process.listing);
 	trace_listing_free(process.reading);
-	free(process.pages);
+	kept_pages_free(&process.kept);
 }
 
 /* How many traces there are: their numbers have no gaps. */
@@ -345,7 +278,7 @@ static void each_byte_of_code_has_one_line_and_its_samples(void **state)
 
 static uint64_t J(int32_t field)
 {
-	return process.g + (uint64_t)process.layout->GG_J + (uint64_t)field;
+	return process.kept.g + (uint64_t)process.layout->GG_J + (uint64_t)field;
 }
 
 static void a_number_without_a_trace_has_no_lines(void **state)
@@ -378,12 +311,12 @@ static void a_trace_that_is_read_again_replaces_its_copy(void **state)
 	assert_int_equal(trace_listing_make(process.reading, NULL, &process.listing), 0);
 	assert_true(process.listing.count > 0);
 	listing_clear(&process.listing);
-	put(J(process.layout->J_sizetrace), LOOP, sizeof(uint32_t));
+	kept_pages_put(&process.kept, J(process.layout->J_sizetrace), LOOP, sizeof(uint32_t));
 	trace_listing_read(process.reading);
 	assert_null(trace_listing_trace(process.reading));
 	assert_int_equal(trace_listing_make(process.reading, NULL, &process.listing), 0);
 	assert_int_equal(process.listing.count, 0);
-	process.page_count = 0;
+	process.kept.count = 0;
 	trace_listing_read(process.reading);
 	assert_null(trace_listing_trace(process.reading));
 	end();
@@ -401,7 +334,7 @@ static void set_field(uint32_t number, int32_t field, uint64_t value, size_t siz
 	const struct trace *trace = read_trace(number);
 
 	assert_non_null(trace);
-	put(trace->address + (uint64_t)field, value, size);
+	kept_pages_put(&process.kept, trace->address + (uint64_t)field, value, size);
 }
 
 static void the_first_line_tells_where_a_trace_began(void **state)
@@ -492,10 +425,11 @@ static unsigned put_strings(const struct trace *trace, char prefix)
 		    constant.type != IRT_STR || !trace_constant(trace, process.layout, ref, &at))
 			continue;
 		snprintf(text, sizeof(text), "%c%u", prefix, count++);
-		put(at + (uint64_t)process.layout->GChead_gct, GCT_STRING, 1);
-		put(at + (uint64_t)process.layout->GCstr_len, strlen(text), 4);
+		kept_pages_put(&process.kept, at + (uint64_t)process.layout->GChead_gct, GCT_STRING, 1);
+		kept_pages_put(&process.kept, at + (uint64_t)process.layout->GCstr_len, strlen(text), 4);
 		for (size_t i = 0; i < strlen(text); i++)
-			put(at + (uint64_t)process.layout->GCstr_size + i, (uint8_t)text[i], 1);
+			kept_pages_put(&process.kept, at + (uint64_t)process.layout->GCstr_size + i,
+				       (uint8_t)text[i], 1);
 	}
 	return count;
 }
@@ -527,16 +461,6 @@ static void strings_that_were_read_are_shown(void **state)
 	}
 }
 
-static void forget_page(uint64_t address)
-{
-	struct page *page = find_page(address);
-
-	if (page)
-		page->address = 1; /* where no page begins */
-	else
-		fail();
-}
-
 static void a_trace_without_its_code_has_the_other_lines(void **state)
 {
 	struct sums bytecode, ir;
@@ -545,7 +469,7 @@ static void a_trace_without_its_code_has_the_other_lines(void **state)
 	begin(&builds[0]);
 	bytecode = sum_kind(list(LOOP, NULL), LISTING_BYTECODE);
 	ir = sum_kind(&process.listing, LISTING_IR);
-	forget_page(trace_listing_trace(process.reading)->mcode);
+	kept_pages_forget(&process.kept, trace_listing_trace(process.reading)->mcode);
 	assert_line(list(LOOP, &samples), "(the machine code could not be read)");
 	assert_int_equal(sum_kind(&process.listing, LISTING_CODE).lines, 0);
 	assert_int_equal(sum_kind(&process.listing, LISTING_BYTECODE).lines, bytecode.lines);
@@ -598,7 +522,7 @@ static void a_copy_is_made_whole_or_not_at_all(void **state)
 		struct trace_listing *reading;
 
 		allocation_fails_after(after);
-		reading = trace_listing_new(&process.memory, &process.global, SIDE);
+		reading = trace_listing_new(&process.kept.memory, &process.global, SIDE);
 		if (reading)
 			trace_listing_read(reading);
 		failed = allocation_failed();
