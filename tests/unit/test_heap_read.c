@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "src/linux/proc/maps.h"
+#include "tests/unit/heap_walk.h"
 #include "tests/unit/kept_pages.h"
 #include "tests/unit/live_process.h"
 #include "unwind/heap/heap_read.h"
@@ -28,14 +29,50 @@ enum {
 	FIXED_MIN = 20,    /* words of the language */
 };
 
-static const char process_file[] = "heap-gc64.process";
+/* With references of 64 bits, and of 32 bits. */
+static const struct build {
+	const char *luajit, *process, *text;
+} builds[] = {
+	{ LIVE_LUAJIT, "heap-gc64.process", "heap-gc64.txt" },
+	{ "build/packages/bullseye/luajit/usr/bin/luajit", "heap-gc32.process", "heap-gc32.txt" },
+};
+
+enum { BUILDS = sizeof(builds) / sizeof(builds[0]) };
 
 static const char program[] =
-	"collectgarbage() collectgarbage('stop')\n"
-	"local parked = coroutine.create(function() coroutine.yield() end)\n"
-	"coroutine.resume(parked)\n"
-	"keep = { parked = parked, proxy = newproxy(true), text = 'a text of its own', inner = { 1, 2 } }\n"
-	"keep.weak = setmetatable({}, { __mode = 'k' })\n"
+	"local ffi = require('ffi')\n"
+	"ffi.cdef('struct point { double x, y; };')\n"
+	"local captured, count = { 'captured' }, 0\n"
+	"local function sum(n)\n"
+	"  local total = 0\n"
+	"  for i = 1, n do total = total + #captured end\n"
+	"  count = count + 1\n"
+	"  return total\n"
+	"end\n"
+	"sum(200)\n"
+	"jit.off()\n"
+	"local parked = coroutine.create(function(argument, ...)\n"
+	"  local inside = { argument }\n"
+	"  coroutine.yield(inside)\n"
+	"  return inside\n"
+	"end)\n"
+	"coroutine.resume(parked, 'argument', 'vararg')\n"
+	"keep = {\n"
+	"  threads = { parked = parked, new = coroutine.create(function() return captured end) },\n"
+	"  tables = {\n"
+	"    weak = setmetatable({}, { __mode = 'k' }), both = setmetatable({ captured }, { __mode = 'kv' }),\n"
+	"    values = setmetatable({ captured }, { __mode = 'v', __index = string }),\n"
+	"    inner = { 1, 2 }, [true] = false, [1.5] = {}, [captured] = 'by table',\n"
+	"  },\n"
+	"  cdata = {\n"
+	"    point = ffi.gc(ffi.new('struct point'), function() end), long = 5LL,\n"
+	"    array = ffi.new('char[?]', 1000), pointer = ffi.new('struct point *[3]'),\n"
+	"    type = ffi.typeof('struct point'),\n"
+	"  },\n"
+	"  proxy = newproxy(true), text = 'a text of its own', sum = sum, builtin = string.gsub, file = io.stderr,\n"
+	"}\n"
+	"keep.self = keep\n"
+	"collectgarbage() collectgarbage() collectgarbage('stop')\n"
 	"io.write('ready') io.flush()\n"
 	"io.read('*l')\n";
 
@@ -66,7 +103,7 @@ static int read_from(struct memory *memory, const struct heap_range *ranges, siz
 }
 
 /* Run the program, and keep what is read of its heap. */
-static void keep(void)
+static void keep(const struct build *build)
 {
 	struct kept_process *process = kept_process_new();
 	struct heap_range ranges[RANGES_MAX];
@@ -74,7 +111,7 @@ static void keep(void)
 	struct live live;
 	size_t count = 0;
 
-	live_begin(&live, program, 0, 1);
+	live_begin_with(&live, build->luajit, program, 0, 1);
 	process->live = lua_process_memory(live.process);
 	process->layout = vm.layout = live.global->vm->layout;
 	process->g = kept.g = live.global->g;
@@ -88,21 +125,26 @@ static void keep(void)
 			ranges[count++] = (struct heap_range){ mapping->begin, mapping->end, false };
 	}
 	assert_int_equal(read_from(&process->memory, ranges, count), 0);
-	kept_process_save(process, process_file);
+	kept_process_save(process, build->process);
 	kept_process_free(process);
 	live_end(&live);
 }
 
+static void load(const struct build *build)
+{
+	static bool is_kept[BUILDS];
+
+	if (getenv("LJSPY_KEEP") && !is_kept[build - builds])
+		keep(build);
+	is_kept[build - builds] = true;
+	kept_pages_load(&kept, build->process);
+	vm.layout = kept.layout;
+}
+
 static int begin(void **state)
 {
-	static bool is_kept;
-
 	(void)state;
-	if (getenv("LJSPY_KEEP") && !is_kept)
-		keep();
-	is_kept = true;
-	kept_pages_load(&kept, process_file);
-	vm.layout = kept.layout;
+	load(&builds[0]);
 	return 0;
 }
 
@@ -180,9 +222,17 @@ static uint32_t field(uint32_t table, const char *name)
 }
 
 /* One of the program's objects. */
+static uint32_t node_of(const char *name)
+{
+	const uint32_t node = heap_walk_find(&graph, name);
+
+	assert_int_not_equal(node, HEAP_NO_NODE);
+	return node;
+}
+
 static uint64_t address_of(const char *name)
 {
-	return graph.nodes[field(field(root("_G"), "keep"), name)].address;
+	return graph.nodes[node_of(name)].address;
 }
 
 static bool has_root(const char *text)
@@ -207,6 +257,59 @@ static void put(uint64_t address, uint64_t value, size_t size)
 
 /*---- What is there ----*/
 
+static void a_heap_is_what_its_program_made(void **state)
+{
+	for (size_t i = 0; i < BUILDS; i++) {
+		struct kept_text text;
+
+		end(state);
+		load(&builds[i]);
+		read_heap();
+		assert_int_equal(account.sum, account.gc_total);
+		assert_int_equal(uncertain(), 0);
+		kept_text_begin(&text);
+		heap_walk_print(text.out, &graph, "keep");
+		kept_text_check(&text, builds[i].text);
+	}
+}
+
+static void contents_of_strings_are_kept_only_if_asked_for(void **state)
+{
+	struct heap_graph whole, without;
+
+	(void)state;
+	read_heap();
+	whole = graph;
+	assert_int_equal(heap_read(copy, &vm, kept.g, &(struct heap_read_options){ 0 }, &without, &account),
+			 0);
+	assert_int_equal(whole.node_count, without.node_count);
+	for (uint32_t i = 0; i < whole.node_count; i++) {
+		assert_int_equal(whole.nodes[i].bytes, without.nodes[i].bytes);
+		if (whole.nodes[i].kind == HEAP_KIND_STRING)
+			assert_int_equal(without.nodes[i].text, HEAP_TEXT_NONE);
+		else
+			assert_string_equal(heap_text(&whole, whole.nodes[i].text),
+					    heap_text(&without, without.nodes[i].text));
+	}
+	assert_string_equal(heap_text(&whole, whole.nodes[node_of("text")].text), "a text of its own");
+	free(without.nodes);
+	free(without.edges);
+	free(without.texts);
+}
+
+static void the_collectors_state_has_luajits_name(void **state)
+{
+	static const char *const names[] = { "pause", "propagate", "atomic", "sweep strings",
+					     "sweep", "finalize",  "?",      "?" };
+
+	(void)state;
+	for (uint8_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		put(kept.g + (uint64_t)vm.layout.g_gc_state, i, 1);
+		read_heap();
+		assert_string_equal(account.gc_state, names[i]);
+	}
+}
+
 static void objects_add_up_to_what_the_vm_has_allocated(void **state)
 {
 	size_t kinds[HEAP_KIND_COUNT] = { 0 };
@@ -225,7 +328,8 @@ static void objects_add_up_to_what_the_vm_has_allocated(void **state)
 	assert_true(account.dead_known);
 	assert_true(graph.node_count > OBJECTS_MIN);
 	assert_int_equal(kinds[HEAP_KIND_ROOT], 1);
-	assert_int_equal(kinds[HEAP_KIND_THREAD], 2);
+	assert_int_equal(kinds[HEAP_KIND_THREAD], 3);
+	assert_int_equal(kinds[HEAP_KIND_TRACE], 1);
 	assert_string_equal(account.gc_state, "pause");
 }
 
@@ -250,7 +354,7 @@ static void what_the_vm_holds_is_held_by_the_root(void **state)
 	assert_int_equal(memcmp(heap_text(&graph, graph.nodes[fixed].text), "__", 2), 0);
 	assert_false(has_root("waits for its finalizer"));
 	assert_false(has_root("running coroutine"));
-	assert_int_equal(graph.nodes[field(field(root("_G"), "keep"), "weak")].flags, HEAP_WEAK);
+	assert_int_equal(graph.nodes[node_of("weak")].flags, HEAP_WEAK);
 }
 
 static void a_measured_heap_is_the_one_that_is_read(void **state)
@@ -336,7 +440,7 @@ static void an_object_of_the_other_white_is_dead(void **state)
 			 MEMORY_OK);
 	put(inner + (uint64_t)vm.layout.GChead_marked, (marked & ~WHITES) | ((white & WHITES) ^ WHITES), 1);
 	read_heap();
-	node = field(field(root("_G"), "keep"), "inner");
+	node = node_of("inner");
 	assert_int_equal(account.dead_objects, 1);
 	assert_int_equal(account.dead_bytes, graph.nodes[node].bytes);
 	assert_int_equal(graph.nodes[node].flags, HEAP_DEAD);
@@ -420,6 +524,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
+		TEST(a_heap_is_what_its_program_made),
+		TEST(contents_of_strings_are_kept_only_if_asked_for),
+		TEST(the_collectors_state_has_luajits_name),
 		TEST(objects_add_up_to_what_the_vm_has_allocated),
 		TEST(what_the_vm_holds_is_held_by_the_root),
 		TEST(a_measured_heap_is_the_one_that_is_read),

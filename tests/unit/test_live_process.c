@@ -16,6 +16,7 @@
 #include "output/labels/frame_label.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/maps.h"
+#include "tests/unit/heap_walk.h"
 #include "tests/unit/kept_text.h"
 #include "tests/unit/live_process.h"
 #include "unwind/compiled/not_compiled.h"
@@ -27,8 +28,6 @@
 #include "unwind/trace/trace_block.h"
 #include "unwind/listing/trace_listing.h"
 #include "unwind/vm/vm_names.h"
-
-enum { DEPTH_MAX = 6, SEEN_MAX = 4096 };
 
 /*---- Variables ----*/
 
@@ -362,78 +361,8 @@ static void set_regions(struct heap_copy *copy, const struct maps *maps)
 	free(ranges);
 }
 
-struct walk {
-	FILE *out;
-	const struct heap_graph *graph;
-	bool seen[SEEN_MAX];
-};
-
-/* By name: the order of a table's keys is not that of the program. */
-static const struct heap_graph *sorted_graph;
-
-static int compare_edges(const void *a, const void *b)
-{
-	const struct heap_edge *left = *(const struct heap_edge *const *)a,
-			       *right = *(const struct heap_edge *const *)b;
-	int by_text = strcmp(heap_text(sorted_graph, left->text), heap_text(sorted_graph, right->text));
-	int by_target = strcmp(heap_text(sorted_graph, sorted_graph->nodes[left->to].text),
-			       heap_text(sorted_graph, sorted_graph->nodes[right->to].text));
-
-	if (left->hold != right->hold)
-		return left->hold - right->hold;
-	if (by_text)
-		return by_text;
-	if (by_target && left->hold != HEAP_HOLDS_INDEX)
-		return by_target;
-	return left->hold == HEAP_HOLDS_INDEX ? left->number - right->number : left->to < right->to ? -1 : 1;
-}
-
-static void print_node(struct walk *walk, uint32_t number, int depth)
-{
-	const struct heap_node *node = &walk->graph->nodes[number];
-	const struct heap_edge *edges[SEEN_MAX];
-	size_t count = node[1].first_edge - node->first_edge;
-
-	fprintf(walk->out, "kind %d, %llu bytes, flags %d, %u of %u, \"", node->kind,
-		(unsigned long long)node->bytes, node->flags, node->used, node->slots);
-	print_without_addresses(walk->out, heap_text(walk->graph, node->text));
-	fprintf(walk->out, "\" \"%s\"\n", heap_text(walk->graph, node->module));
-	/* The globals hold all of the library. */
-	if (number >= SEEN_MAX || walk->seen[number] || depth >= DEPTH_MAX || count > 30)
-		return;
-	walk->seen[number] = true;
-	for (size_t i = 0; i < count; i++)
-		edges[i] = &walk->graph->edges[node->first_edge + i];
-	sorted_graph = walk->graph;
-	qsort(edges, count, sizeof(edges[0]), compare_edges);
-	for (size_t i = 0; i < count; i++) {
-		const struct heap_edge *edge = edges[i];
-
-		fprintf(walk->out, "%*s%d \"", 2 * depth, "", edge->hold);
-		print_without_addresses(walk->out, heap_text(walk->graph, edge->text));
-		fputs("\" ", walk->out);
-		if (edge->hold == HEAP_HOLDS_INDEX || edge->hold == HEAP_HOLDS_UPVALUE)
-			fprintf(walk->out, "%d ", edge->number);
-		else if (edge->hold == HEAP_HOLDS_LOCAL || edge->hold == HEAP_HOLDS_SLOT)
-			fprintf(walk->out, "%s ", heap_text(walk->graph, edge->detail));
-		fprintf(walk->out, "%s-> ", edge->weak ? "weakly " : "");
-		print_node(walk, edge->to, depth + 1);
-	}
-}
-
-/* What the field of any table holds. */
-static uint32_t find_field(const struct heap_graph *graph, const char *name)
-{
-	for (uint32_t i = 0; i < graph->edge_count; i++)
-		if (graph->edges[i].hold == HEAP_HOLDS_FIELD &&
-		    strcmp(heap_text(graph, graph->edges[i].text), name) == 0)
-			return graph->edges[i].to;
-	return HEAP_NO_NODE;
-}
-
 static void a_heap_is_what_its_program_made(void **state)
 {
-	static struct walk walk;
 	struct heap_account account = { 0 }, measured = { 0 };
 	struct heap_graph graph;
 	struct heap_copy *copy;
@@ -460,11 +389,8 @@ static void a_heap_is_what_its_program_made(void **state)
 	assert_int_equal(account.uncertain.unread_objects, 0);
 	assert_int_equal(account.uncertain.unknown_objects, 0);
 	assert_int_equal(account.uncertain.unsized_objects, 0);
-	walk = (struct walk){ .graph = &graph };
 	kept_text_begin(&kept);
-	walk.out = kept.out;
-	assert_int_not_equal(find_field(&graph, "made_up"), HEAP_NO_NODE);
-	print_node(&walk, find_field(&graph, "made_up"), 0);
+	heap_walk_print(kept.out, &graph, "made_up");
 	free(graph.nodes);
 	free(graph.edges);
 	free(graph.texts);
