@@ -71,7 +71,8 @@ static const char program[] =
 	"  },\n"
 	"  proxy = newproxy(true), text = 'a text of its own', sum = sum, builtin = string.gsub, file = io.stderr,\n"
 	"}\n"
-	"keep.self = keep\n"
+	"keep.self, keep.closed = keep, (function() local value = {} return function() return value end end)()\n"
+	"keep.last = {}\n"
 	"collectgarbage() collectgarbage() collectgarbage('stop')\n"
 	"io.write('ready') io.flush()\n"
 	"io.read('*l')\n";

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/* Each field of an object that cannot be as it is is found out: in a kept heap (test_heap_read.c), one field at a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <elf.h>
+
+#include "luajit-layouts/field.h"
+#include "luajit-layouts/selftest/selftest.h"
+#include "tests/unit/kept_pages.h"
+#include "unwind/lua/luajit.h"
+
+enum { OBJECTS_MAX = 4096, KINDS = 16, REASON_SIZE = 256 };
+
+static const char *const builds[] = { "heap-gc64.process", "heap-gc32.process" };
+enum { BUILDS = sizeof(builds) / sizeof(builds[0]) };
+
+static struct kept_pages kept;
+static struct vm_code vm;
+static uint64_t last;          /* the object that was made last, which may not be complete */
+static uint64_t newest[KINDS]; /* object of each type, but for that one; 0: none */
+static char reason[REASON_SIZE];
+
+static uint64_t number(uint64_t address, unsigned size)
+{
+	uint64_t value = 0;
+
+	assert_int_equal(memory_read(&kept.memory, address, &value, size), MEMORY_OK);
+	return value;
+}
+
+static uint64_t reference(uint64_t address)
+{
+	return number(address, layout_ref_size(&vm.layout));
+}
+
+/* The main thread stands in no native frame, which are not kept; and traces have their last byte of code. */
+static void begin(const char *build)
+{
+	uint64_t at;
+
+	kept_pages_load(&kept, build);
+	vm = (struct vm_code){ .machine = EM_X86_64, .layout = kept.layout };
+	vm.begin = number(kept.g + (uint64_t)vm.layout.GG_dispatch, 8);
+	vm.end = vm.begin + 1;
+	memset(newest, 0, sizeof(newest));
+	kept_pages_put(&kept,
+		       reference(kept.g + (uint64_t)vm.layout.g_mainthref) + (uint64_t)vm.layout.L_cframe, 0,
+		       8);
+	at = reference(kept.g + (uint64_t)vm.layout.g_gc_root);
+	for (size_t i = 0; at && i < OBJECTS_MAX; i++) {
+		const uint8_t gct = (uint8_t)number(at + (uint64_t)vm.layout.GChead_gct, 1);
+
+		assert_in_range(gct, 0, KINDS - 1);
+		if (i == 0)
+			last = at;
+		else if (!newest[gct])
+			newest[gct] = at;
+		at = reference(at + (uint64_t)vm.layout.GChead_nextgc);
+	}
+	assert_int_equal(at, 0);
+	at = newest[GCT_TRACE];
+	assert_int_not_equal(at, 0);
+	kept_pages_put(&kept,
+		       number(at + (uint64_t)vm.layout.GCtrace_mcode, 8) +
+			       number(at + (uint64_t)vm.layout.GCtrace_szmcode, 4) - 1,
+		       0xc3, 1);
+}
+
+static void end(void)
+{
+	kept_pages_free(&kept);
+}
+
+static void take_reason(void *context, const char *probe, const char *verdict)
+{
+	(void)context;
+	(void)probe;
+	snprintf(reason, sizeof(reason), "%s", verdict);
+}
+
+static enum selftest_verdict run(enum selftest test)
+{
+	reason[0] = '\0';
+	return selftest_run(&kept.memory, &vm, kept.g, test, take_reason, NULL);
+}
+
+static void what_is_kept_passes(void **state)
+{
+	static const enum selftest tests[] = { SELFTEST_STRINGS, SELFTEST_OBJECTS, SELFTEST_TRACES };
+
+	(void)state;
+	for (size_t i = 0; i < BUILDS * sizeof(tests) / sizeof(tests[0]); i++) {
+		begin(builds[i % BUILDS]);
+		if (run(tests[i / BUILDS]) != SELFTEST_PASSED)
+			fail_msg("%s: test %d: %s", builds[i % BUILDS], (int)tests[i / BUILDS], reason);
+		end();
+	}
+}
+
+/* A field of the newest object of a type, its size (0: a reference), and what is added to it or put there. */
+static const struct lie {
+	const char *reason; /* a part of what is said */
+	uint8_t gct;
+	size_t field;
+	unsigned size;
+	int64_t more;
+	bool is_set; /* instead of adding to what is there */
+} lies[] = {
+#define LIE(reason, gct, field, size, more) \
+	{ \
+		reason, gct, offsetof(struct layout, field), size, more, false \
+	}
+	LIE("GCproto.k is not", GCT_PROTO, GCproto_sizebc, 4, 2),
+	LIE("GCproto.k is not", GCT_PROTO, GCproto_sizekgc, 4, 4),
+	LIE("GCproto.k is not", GCT_PROTO, GCproto_k, 0, 8),
+	LIE("GCproto.uv is not", GCT_PROTO, GCproto_sizekn, 4, 1),
+	LIE("GCproto.uv is not", GCT_PROTO, GCproto_uv, 0, 4),
+	LIE("GCproto.lineinfo", GCT_PROTO, GCproto_lineinfo, 0, 1),
+	LIE("GCproto.lineinfo", GCT_PROTO, GCproto_sizeuv, 1, 2),
+	LIE("GCproto.uvinfo is not", GCT_PROTO, GCproto_uvinfo, 0, 1),
+	LIE("GCproto.varinfo", GCT_PROTO, GCproto_varinfo, 0, 1 << 20),
+	LIE("GCproto.varinfo", GCT_PROTO, GCproto_varinfo, 0, -(1 << 20)),
+	LIE("GCproto.sizept", GCT_PROTO, GCproto_sizept, 4, -(1 << 16)),
+	LIE("GCproto.framesize", GCT_PROTO, GCproto_framesize, 1, 1),
+	LIE("GCproto.framesize", GCT_PROTO, GCproto_framesize, 1, -1),
+	LIE("GCproto.framesize", GCT_PROTO, GCproto_numparams, 1, 200),
+	LIE("GCproto.numparams", GCT_PROTO, GCproto_numparams, 1, 1),
+	LIE("GCproto.flags", GCT_PROTO, GCproto_flags, 1, 1),
+	LIE("GCproto.flags", GCT_PROTO, GCproto_flags, 1, 2),
+	LIE("GCproto.chunkname", GCT_PROTO, GCproto_chunkname, 0, 8),
+	LIE("GCproto.firstline", GCT_PROTO, GCproto_firstline, 4, INT32_MIN),
+	LIE("GCfunc.pc", GCT_FUNCTION, GCfunc_pc, 0, 8),
+	LIE("GCfunc.nupvalues", GCT_FUNCTION, GCfunc_nupvalues, 1, 1),
+	LIE("GCfunc.env", GCT_FUNCTION, GCfunc_env, 0, 8),
+	LIE("GCupval.closed", GCT_UPVALUE, GCupval_closed, 1, 1),
+	LIE("GCupval.closed", GCT_UPVALUE, GCupval_closed, 1, -1),
+	LIE("GCupval.v", GCT_UPVALUE, GCupval_v, 0, 8),
+	LIE("GCtab.asize", GCT_TABLE, GCtab_asize, 4, 1 << 28),
+	LIE("GCtab.asize", GCT_TABLE, GCtab_asize, 4, 1 << 26),
+	LIE("GCtab.asize or GCtab.array", GCT_TABLE, GCtab_array, 0, 1),
+	LIE("GCtab.array is not", GCT_TABLE, GCtab_colo, 1, 0x40),
+	LIE("GCtab.metatable", GCT_TABLE, GCtab_metatable, 0, 8),
+	LIE("GCtab.hmask", GCT_TABLE, GCtab_hmask, 4, 4),
+	LIE("GCudata.env", GCT_USERDATA, GCudata_env, 0, 8),
+	LIE("GCudata.metatable", GCT_USERDATA, GCudata_metatable, 0, 8),
+	LIE("GCudata.len", GCT_USERDATA, GCudata_len, 4, INT32_MIN),
+	LIE("GChead.marked", GCT_TABLE, GChead_marked, 1, 0x20),
+	LIE("GChead.marked", GCT_TABLE, GChead_marked, 1, 0x40),
+	LIE("GChead.marked", GCT_TABLE, GChead_marked, 1, 0x80),
+#undef LIE
+};
+
+static const struct lie trace_lies[] = {
+#define LIE(reason, field, size, more) \
+	{ \
+		reason, GCT_TRACE, offsetof(struct layout, field), size, more, false \
+	}
+#define SET(reason, field, size, value) \
+	{ \
+		reason, GCT_TRACE, offsetof(struct layout, field), size, value, true \
+	}
+	LIE("GCtrace.nk", GCtrace_nk, 4, 1 << 15),
+	LIE("GCtrace.ir", GCtrace_nk, 4, 1),
+	LIE("GCtrace.ir", GCtrace_ir, 8, 8),
+	LIE("GCtrace.snap is not", GCtrace_nins, 4, 1),
+	LIE("GCtrace.snap is not", GCtrace_snap, 8, 8),
+	LIE("GCtrace.nk or GCtrace.nins", GCtrace_nins, 4, 1 << 16),
+	LIE("GCtrace.snapmap is not", GCtrace_nsnap, 2, 1),
+	LIE("GCtrace.snapmap is not", GCtrace_snapmap, 8, 4),
+	LIE("GCtrace.spadjust", GCtrace_spadjust, 2, 4),
+	LIE("GCtrace.spadjust", GCtrace_spadjust, 2, 8192),
+	SET("GCtrace.topslot", GCtrace_topslot, 1, 251),
+	LIE("GCtrace.mcode or GCtrace.szmcode", GCtrace_mcode, 8, 1 << 20),
+	LIE("GCtrace.mcloop", GCtrace_mcloop, 4, 1 << 16),
+	LIE("SnapShot.nent", GCtrace_nsnapmap, 2, 1),
+#undef LIE
+#undef SET
+};
+
+static void tell(const struct lie *lie)
+{
+	const uint64_t at = newest[lie->gct] +
+			    (uint64_t) *
+				    (const int32_t *)(const void *)((const char *)&vm.layout + lie->field);
+	const unsigned size = lie->size ? lie->size : layout_ref_size(&vm.layout);
+
+	kept_pages_put(&kept, at, (lie->is_set ? 0 : number(at, size)) + (uint64_t)lie->more, size);
+}
+
+static void expect_lies(enum selftest test, const struct lie *of, size_t count)
+{
+	for (size_t i = 0; i < BUILDS * count; i++) {
+		begin(builds[i / count]);
+		tell(&of[i % count]);
+		if (run(test) != SELFTEST_FAILED || !strstr(reason, of[i % count].reason))
+			fail_msg("%s: \"%s\" %+lld: %s", builds[i / count], of[i % count].reason,
+				 (long long)of[i % count].more, reason);
+		end();
+	}
+}
+
+static void each_field_of_an_object_that_lies_is_found_out(void **state)
+{
+	(void)state;
+	expect_lies(SELFTEST_OBJECTS, lies, sizeof(lies) / sizeof(lies[0]));
+}
+
+static void each_field_of_a_trace_that_lies_is_found_out(void **state)
+{
+	(void)state;
+	expect_lies(SELFTEST_TRACES, trace_lies, sizeof(trace_lies) / sizeof(trace_lies[0]));
+}
+
+static void the_object_that_was_made_last_may_not_be_complete(void **state)
+{
+	(void)state;
+	begin(builds[0]);
+	assert_int_equal(number(last + (uint64_t)vm.layout.GChead_gct, 1), GCT_TABLE);
+	kept_pages_put(&kept, last + (uint64_t)vm.layout.GCtab_asize, UINT32_MAX, 4);
+	assert_int_equal(run(SELFTEST_OBJECTS), SELFTEST_PASSED);
+	kept_pages_put(&kept, newest[GCT_TABLE] + (uint64_t)vm.layout.GCtab_asize, UINT32_MAX, 4);
+	assert_int_equal(run(SELFTEST_OBJECTS), SELFTEST_FAILED);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_kept_passes),
+		cmocka_unit_test(each_field_of_an_object_that_lies_is_found_out),
+		cmocka_unit_test(each_field_of_a_trace_that_lies_is_found_out),
+		cmocka_unit_test(the_object_that_was_made_last_may_not_be_complete),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
