@@ -86,6 +86,7 @@ enum {
 	CNEW = 83,
 	BUFHDR = 85,
 	CONV = 91,
+	CONV_OF_2020 = 90,
 	TOSTR = 93,
 	CALLL = 97,
 	CALLXS = 99,
@@ -440,6 +441,11 @@ static void conversions_tell_how_they_check(void **state)
 	check_literal(CONV, "CONV", types | 2 << 12, "int.num index");
 	check_literal(CONV, "CONV", types | 3 << 12, "int.num check");
 	check_literal(CONV, "CONV", types | 4 << 12, "int.num");
+	/* Before 2021, in higher bits. */
+	layout.SnapShot_mcofs = LAYOUT_ABSENT;
+	check_literal(CONV_OF_2020, "CONV", types | 1 << 14, "int.num");
+	check_literal(CONV_OF_2020, "CONV", types | 2 << 14, "int.num index");
+	check_literal(CONV_OF_2020, "CONV", types | 3 << 14, "int.num check");
 }
 
 static void instructions_have_the_operands_that_they_have(void **state)

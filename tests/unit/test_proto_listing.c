@@ -141,6 +141,7 @@ static void instructions_read_as_with_jit_bc(void **state)
 	assert_line(ad(BC_KPRI, 2, 1), "0007 => KPRI     2   1");
 	assert_line(ad(BC_KNUM, 2, 0), "0007 => KNUM     2   0      ; 1.5");
 	assert_line(ad(BC_KNUM, 2, 1), "0007 => KNUM     2   1      ; -7");
+	assert_line(ad(BC_KNUM, 2, 200), "0007 => KNUM     2 200      ; ?");
 	assert_line(ad(BC_KSTR, 2, 0), "0007 => KSTR     2   0      ; \"key\"");
 	assert_line(ad(BC_KSTR, 2, 1), "0007 => KSTR     2   1      ; \"with \"\\n\\001\\127\"");
 	assert_line(ad(BC_KSTR, 2, 2),

@@ -411,6 +411,14 @@ static bool has_text(const struct listing *listing, enum listing_kind kind, cons
 	return false;
 }
 
+/* Put a string at an address. */
+static void put_string(uint64_t at, const char *text)
+{
+	kept_pages_put(&process.kept, at + (uint64_t)process.layout->GChead_gct, GCT_STRING, 1);
+	kept_pages_put(&process.kept, at + (uint64_t)process.layout->GCstr_len, strlen(text), 4);
+	kept_pages_put_bytes(&process.kept, at + (uint64_t)process.layout->GCstr_size, text, strlen(text));
+}
+
 /* Put a string at each of a trace's constants that is one; returns how many. */
 static unsigned put_strings(const struct trace *trace, char prefix)
 {
@@ -425,11 +433,7 @@ static unsigned put_strings(const struct trace *trace, char prefix)
 		    constant.type != IRT_STR || !trace_constant(trace, process.layout, ref, &at))
 			continue;
 		snprintf(text, sizeof(text), "%c%u", prefix, count++);
-		kept_pages_put(&process.kept, at + (uint64_t)process.layout->GChead_gct, GCT_STRING, 1);
-		kept_pages_put(&process.kept, at + (uint64_t)process.layout->GCstr_len, strlen(text), 4);
-		for (size_t i = 0; i < strlen(text); i++)
-			kept_pages_put(&process.kept, at + (uint64_t)process.layout->GCstr_size + i,
-				       (uint8_t)text[i], 1);
+		put_string(at, text);
 	}
 	return count;
 }
@@ -457,6 +461,49 @@ static void strings_that_were_read_are_shown(void **state)
 		/* A trace holds some that none of its instructions needs any more. */
 		assert_true(in_ir >= STRINGS_MIN);
 		assert_true(in_bytecode >= STRINGS_MIN);
+		end();
+	}
+}
+
+/* Also those that are in none of its instructions. */
+static void strings_of_its_function_are_shown(void **state)
+{
+	enum { STRINGS_MIN = 4 };
+
+	(void)state;
+	for (size_t i = 0; i < BUILDS; i++) {
+		uint64_t startpt, k = 0, string = 0;
+		uint32_t sizekgc = 0, shown = 0;
+		unsigned ref;
+
+		begin(&builds[i]);
+		ref = layout_ref_size(process.layout);
+		startpt = read_trace(FIELDS)->startpt;
+		assert_true(memory_u32(&process.kept.memory,
+				       startpt + (uint64_t)process.layout->GCproto_sizekgc, &sizekgc));
+		assert_int_equal(memory_read(&process.kept.memory,
+					     startpt + (uint64_t)process.layout->GCproto_k, &k, ref),
+				 MEMORY_OK);
+		assert_true(has_text(list(FIELDS, NULL), LISTING_BYTECODE, "; ?"));
+		assert_in_range(sizekgc, STRINGS_MIN, 20);
+		for (uint32_t constant = 1; constant <= sizekgc; constant++) {
+			char text[8];
+
+			snprintf(text, sizeof(text), "p%u", constant);
+			assert_int_equal(
+				memory_read(&process.kept.memory, k - (uint64_t)constant * ref, &string, ref),
+				MEMORY_OK);
+			put_string(string, text);
+		}
+		list(FIELDS, NULL);
+		assert_false(has_text(&process.listing, LISTING_BYTECODE, "; ?"));
+		for (uint32_t constant = 1; constant <= sizekgc; constant++) {
+			char text[8];
+
+			snprintf(text, sizeof(text), "\"p%u\"", constant);
+			shown += has_text(&process.listing, LISTING_BYTECODE, text);
+		}
+		assert_true(shown >= STRINGS_MIN);
 		end();
 	}
 }
@@ -548,6 +595,7 @@ int main(void)
 		cmocka_unit_test(the_last_line_tells_where_a_trace_ends),
 		cmocka_unit_test(a_release_with_other_names_has_numbers_and_says_so),
 		cmocka_unit_test(strings_that_were_read_are_shown),
+		cmocka_unit_test(strings_of_its_function_are_shown),
 		cmocka_unit_test(a_trace_without_its_code_has_the_other_lines),
 		cmocka_unit_test(a_listing_is_whole_or_memory_is_said_to_be_short),
 		cmocka_unit_test(a_copy_is_made_whole_or_not_at_all),
