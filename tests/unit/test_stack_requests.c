@@ -279,7 +279,10 @@ static void a_request_in_a_new_place_is_unknown_once(void **state)
 		struct stack_requests requests;
 
 		stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
+		assert_int_equal(requests.other_count, i == 0);
 		stack_requests_learn(&made_up.memory, &members, &places, &requests);
+		assert_int_equal(requests.other_count, 0);
+		assert_int_equal(requests.word_count, 1);
 		stack_requests_judge(&requests, &registers);
 		stack_requests_end(&requests, true);
 		verdicts[i] = requests.verdict;
@@ -309,6 +312,30 @@ static void a_connection_tells_a_request_in_a_new_place(void **state)
 	stack_requests_end(&requests, true);
 	assert_int_equal(requests.verdict, STACK_REQUEST_FOUND);
 	assert_int_equal(requests.other_count, 0);
+}
+
+/* Requests lie in any of its heaps, the first and the last one, too. */
+static void a_connection_leads_into_each_heap(void **state)
+{
+	static const struct request_heap heap = { BASE, BASE + WORDS * WORD };
+	const struct request_places whole = places;
+	struct made_up made_up = worker();
+
+	(void)state;
+	for (size_t number = 0; number < 3; number++) {
+		memset(places.known, 0, sizeof(places.known));
+		places.known_count = 0;
+		for (size_t i = 0; i < 3; i++)
+			places.heaps[i] = i == number ? heap
+						      : (struct request_heap){
+								0x1000 + i + (i > number) * BASE * 16,
+								0x1001 + i + (i > number) * BASE * 16
+							};
+		places.heap_count = 3;
+		assert_int_equal(judged(&made_up, connection(0), 0), 0);
+		assert_int_equal(judged(&made_up, connection(1), 0), 1);
+	}
+	places = whole;
 }
 
 /* A worker has had requests in more places than are kept. */
@@ -370,6 +397,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_a_request_is_not_followed),
 		cmocka_unit_test(a_request_in_a_new_place_is_unknown_once),
 		cmocka_unit_test(a_connection_tells_a_request_in_a_new_place),
+		cmocka_unit_test(a_connection_leads_into_each_heap),
 		cmocka_unit_test(places_are_forgotten_when_there_are_too_many),
 		cmocka_unit_test(too_many_requests_are_unknown),
 		cmocka_unit_test(only_so_many_words_are_read),

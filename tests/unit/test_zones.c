@@ -24,6 +24,7 @@ enum {
 	MUTEX = 15, /* words from a zone's beginning */
 	POOL = 0xabc0,
 	HOLDER = 4711,
+	HIGHEST = 1 << 22, /* PID_MAX_LIMIT of Linux */
 };
 
 struct made_up {
@@ -137,6 +138,48 @@ static void long_names_are_cut(void **state)
 	assert_int_equal(strlen(zones.list[0].name), ZONE_NAME_BYTES - 1);
 }
 
+static void a_zone_that_is_gone_is_held_by_nobody(void **state)
+{
+	struct made_up made_up = make_up();
+	uint64_t holders[ZONES_MAX];
+	struct zones zones;
+
+	(void)state;
+	assert_true(zones_find(&made_up.memory, BASE, &zones));
+	for (size_t gone = 0; gone < zones.count; gone++) {
+		const uint64_t begin = zones.list[gone].begin;
+
+		memset(holders, 0xff, sizeof(holders));
+		zones.list[gone].begin = 8;
+		zones_read_holders(&made_up.memory, &zones, holders);
+		zones.list[gone].begin = begin;
+		assert_int_equal(holders[gone], 0);
+		assert_int_equal(holders[0], gone == 0 ? 0 : HOLDER);
+	}
+}
+
+static void a_holder_is_a_process(void **state)
+{
+	struct made_up made_up = make_up();
+	pid_t holder = -1;
+
+	(void)state;
+	assert_true(zones_read_holder(&made_up.memory, address_of(DOGS), &holder));
+	assert_int_equal(holder, HOLDER);
+	assert_true(zones_read_holder(&made_up.memory, address_of(CATS), &holder));
+	assert_int_equal(holder, 0);
+	made_up.words[DOGS] = HIGHEST;
+	assert_true(zones_read_holder(&made_up.memory, address_of(DOGS), &holder));
+	assert_int_equal(holder, HIGHEST);
+	holder = -1;
+	made_up.words[DOGS] = HIGHEST + 1;
+	assert_false(zones_read_holder(&made_up.memory, address_of(DOGS), &holder));
+	made_up.words[DOGS] = UINT64_C(1) << 32 | HOLDER;
+	assert_false(zones_read_holder(&made_up.memory, address_of(DOGS), &holder));
+	assert_false(zones_read_holder(&made_up.memory, 8, &holder));
+	assert_int_equal(holder, -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +187,8 @@ int main(void)
 		cmocka_unit_test(a_zone_is_known_by_its_copy_and_by_its_mutex),
 		cmocka_unit_test(memory_that_does_not_lead_back_is_no_zone),
 		cmocka_unit_test(long_names_are_cut),
+		cmocka_unit_test(a_zone_that_is_gone_is_held_by_nobody),
+		cmocka_unit_test(a_holder_is_a_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
