@@ -16,7 +16,16 @@
 #include "tests/unit/kept_pages.h"
 #include "unwind/lua/luajit.h"
 
-enum { OBJECTS_MAX = 4096, KINDS = 16, REASON_SIZE = 256 };
+enum {
+	OBJECTS_MAX = 4096,
+	KINDS = 16,
+	REASON_SIZE = 256,
+	PUSH_IMM8 = 0x6a, /* begins an exit stub, with the number of the exit */
+	/* In place of a type, which is a larger number: */
+	OF_G = 0,
+	OF_J,
+	OF_MAIN,
+};
 
 static const char *const builds[] = { "heap-gc64.process", "heap-gc32.process" };
 enum { BUILDS = sizeof(builds) / sizeof(builds[0]) };
@@ -40,7 +49,7 @@ static uint64_t reference(uint64_t address)
 	return number(address, layout_ref_size(&vm.layout));
 }
 
-/* The main thread stands in no native frame, which are not kept; and traces have their last byte of code. */
+/* What is not kept: the main thread stands in no native frame, traces have code and exits, and their area a head. */
 static void begin(const char *build)
 {
 	uint64_t at;
@@ -71,6 +80,12 @@ static void begin(const char *build)
 		       number(at + (uint64_t)vm.layout.GCtrace_mcode, 8) +
 			       number(at + (uint64_t)vm.layout.GCtrace_szmcode, 4) - 1,
 		       0xc3, 1);
+	newest[OF_G] = kept.g;
+	newest[OF_J] = at = kept.g + (uint64_t)vm.layout.GG_J;
+	newest[OF_MAIN] = reference(kept.g + (uint64_t)vm.layout.g_mainthref);
+	kept_pages_put(&kept, number(at + (uint64_t)vm.layout.J_mcarea, 8) + 8,
+		       number(at + (uint64_t)vm.layout.J_szmcarea, 8), 8);
+	kept_pages_put(&kept, number(at + (uint64_t)vm.layout.J_exitstubgroup, 8), PUSH_IMM8, 2);
 }
 
 static void end(void)
@@ -93,7 +108,8 @@ static enum selftest_verdict run(enum selftest test)
 
 static void what_is_kept_passes(void **state)
 {
-	static const enum selftest tests[] = { SELFTEST_STRINGS, SELFTEST_OBJECTS, SELFTEST_TRACES };
+	static const enum selftest tests[] = { SELFTEST_STATE, SELFTEST_STRINGS, SELFTEST_OBJECTS,
+					       SELFTEST_JIT, SELFTEST_TRACES };
 
 	(void)state;
 	for (size_t i = 0; i < BUILDS * sizeof(tests) / sizeof(tests[0]); i++) {
@@ -157,6 +173,75 @@ static const struct lie {
 #undef LIE
 };
 
+static const struct lie state_lies[] = {
+#define LIE(reason, of, field, size, more) \
+	{ \
+		reason, of, offsetof(struct layout, field), size, more, false \
+	}
+#define SET(reason, of, field, size, value) \
+	{ \
+		reason, of, offsetof(struct layout, field), size, value, true \
+	}
+	SET("g.gc.total", OF_G, g_gc_total, 0, 1000),
+	SET("g.gc.state", OF_G, g_gc_state, 1, 8),
+	LIE("g.strmask", OF_G, g_strmask, 4, 1),
+	SET("g.strmask", OF_G, g_strmask, 4, 0),
+	SET("g.strnum", OF_G, g_strnum, 4, 0),
+	SET("g.strhash", OF_G, g_strhash, 0, 8),
+	SET("g.vmstate", OF_G, g_vmstate, 4, -1000),
+	SET("g.vmstate", OF_G, g_vmstate, 4, 1 << 16),
+	LIE("g.bc_cfunc_int", OF_G, g_bc_cfunc_int, 4, 1),
+	LIE("g.bc_cfunc_int", OF_G, g_bc_cfunc_int, 4, 0x100),
+	SET("g.registrytv", OF_G, g_registrytv, 8, 0),
+	LIE("g.jit_base", OF_G, g_jit_base, 0, 1),
+	LIE("a thread leads", OF_G, g_mainthref, 0, 8),
+	LIE("g.cur_L", OF_G, g_cur_L, 0, 8),
+	LIE("g.ctype_state", OF_G, g_ctype_state, 0, 8),
+	SET("GG.dispatch", OF_G, GG_dispatch, 8, 0),
+	LIE("GG.dispatch", OF_G, GG_dispatch, 8, 1),
+	LIE("L.glref", OF_MAIN, L_glref, 0, 8),
+	SET("L.status", OF_MAIN, L_status, 1, 100),
+	LIE("L.env", OF_MAIN, L_env, 0, 8),
+	LIE("L.openupval", OF_MAIN, L_openupval, 0, 8),
+	LIE("L.base", OF_MAIN, L_base, 0, 1 << 20),
+	LIE("L.base", OF_MAIN, L_base, 0, 1),
+	LIE("L.top", OF_MAIN, L_top, 0, 1 << 20),
+	LIE("L.top", OF_MAIN, L_top, 0, 1),
+	LIE("L.stack", OF_MAIN, L_stack, 0, 8),
+	LIE("L.stacksize", OF_MAIN, L_stacksize, 4, 64),
+	SET("L.stacksize", OF_MAIN, L_stacksize, 4, 0),
+	LIE("L.maxstack", OF_MAIN, L_maxstack, 0, 8),
+	SET("GChead.marked", OF_MAIN, GChead_marked, 1, 0),
+	SET("", OF_MAIN, L_cframe, 8, 8),
+#undef LIE
+#undef SET
+};
+
+static const struct lie jit_lies[] = {
+#define LIE(reason, field, size, more) \
+	{ \
+		reason, OF_J, offsetof(struct layout, field), size, more, false \
+	}
+#define SET(reason, field, size, value) \
+	{ \
+		reason, OF_J, offsetof(struct layout, field), size, value, true \
+	}
+	SET("J.sizetrace", J_sizetrace, 4, (1 << 16) + 1),
+	SET("J.sizetrace", J_sizetrace, 4, 0),
+	SET("J.trace", J_trace, 8, 8),
+	SET("J.state", J_state, 4, 1),
+	SET("J.state", J_state, 4, 0x17),
+	SET("J.parent", J_parent, 4, 1 << 16),
+	SET("J.parent or J.exitno", J_exitno, 4, 1 << 16),
+	LIE("J.szmcarea", J_szmcarea, 8, 1),
+	SET("J.szmcarea", J_szmcarea, 8, 0),
+	LIE("J.mcarea", J_szmcarea, 8, 4096),
+	LIE("J.mcarea", J_mcarea, 8, 8),
+	LIE("J.exitstubgroup", J_exitstubgroup, 8, 8),
+#undef LIE
+#undef SET
+};
+
 static const struct lie trace_lies[] = {
 #define LIE(reason, field, size, more) \
 	{ \
@@ -212,6 +297,18 @@ static void each_field_of_an_object_that_lies_is_found_out(void **state)
 	expect_lies(SELFTEST_OBJECTS, lies, sizeof(lies) / sizeof(lies[0]));
 }
 
+static void each_field_of_a_state_that_lies_is_found_out(void **state)
+{
+	(void)state;
+	expect_lies(SELFTEST_STATE, state_lies, sizeof(state_lies) / sizeof(state_lies[0]));
+}
+
+static void each_field_of_the_compiler_that_lies_is_found_out(void **state)
+{
+	(void)state;
+	expect_lies(SELFTEST_JIT, jit_lies, sizeof(jit_lies) / sizeof(jit_lies[0]));
+}
+
 static void each_field_of_a_trace_that_lies_is_found_out(void **state)
 {
 	(void)state;
@@ -235,6 +332,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_kept_passes),
 		cmocka_unit_test(each_field_of_an_object_that_lies_is_found_out),
+		cmocka_unit_test(each_field_of_a_state_that_lies_is_found_out),
+		cmocka_unit_test(each_field_of_the_compiler_that_lies_is_found_out),
 		cmocka_unit_test(each_field_of_a_trace_that_lies_is_found_out),
 		cmocka_unit_test(the_object_that_was_made_last_may_not_be_complete),
 	};
