@@ -9,89 +9,14 @@
 
 #include <cmocka.h>
 
-#include <elf.h>
-
 #include "luajit-layouts/field.h"
 #include "luajit-layouts/selftest/selftest.h"
-#include "tests/unit/kept_pages.h"
+#include "tests/unit/kept_state.h"
 #include "unwind/lua/luajit.h"
 
-enum {
-	OBJECTS_MAX = 4096,
-	KINDS = 16,
-	REASON_SIZE = 256,
-	PUSH_IMM8 = 0x6a, /* begins an exit stub, with the number of the exit */
-	/* In place of a type, which is a larger number: */
-	OF_G = 0,
-	OF_J,
-	OF_MAIN,
-};
+enum { REASON_SIZE = 256 };
 
-static const char *const builds[] = { "heap-gc64.process", "heap-gc32.process" };
-enum { BUILDS = sizeof(builds) / sizeof(builds[0]) };
-
-static struct kept_pages kept;
-static struct vm_code vm;
-static uint64_t last;          /* the object that was made last, which may not be complete */
-static uint64_t newest[KINDS]; /* object of each type, but for that one; 0: none */
 static char reason[REASON_SIZE];
-
-static uint64_t number(uint64_t address, unsigned size)
-{
-	uint64_t value = 0;
-
-	assert_int_equal(memory_read(&kept.memory, address, &value, size), MEMORY_OK);
-	return value;
-}
-
-static uint64_t reference(uint64_t address)
-{
-	return number(address, layout_ref_size(&vm.layout));
-}
-
-/* What is not kept: the main thread stands in no native frame, traces have code and exits, and their area a head. */
-static void begin(const char *build)
-{
-	uint64_t at;
-
-	kept_pages_load(&kept, build);
-	vm = (struct vm_code){ .machine = EM_X86_64, .layout = kept.layout };
-	vm.begin = number(kept.g + (uint64_t)vm.layout.GG_dispatch, 8);
-	vm.end = vm.begin + 1;
-	memset(newest, 0, sizeof(newest));
-	kept_pages_put(&kept,
-		       reference(kept.g + (uint64_t)vm.layout.g_mainthref) + (uint64_t)vm.layout.L_cframe, 0,
-		       8);
-	at = reference(kept.g + (uint64_t)vm.layout.g_gc_root);
-	for (size_t i = 0; at && i < OBJECTS_MAX; i++) {
-		const uint8_t gct = (uint8_t)number(at + (uint64_t)vm.layout.GChead_gct, 1);
-
-		assert_in_range(gct, 0, KINDS - 1);
-		if (i == 0)
-			last = at;
-		else if (!newest[gct])
-			newest[gct] = at;
-		at = reference(at + (uint64_t)vm.layout.GChead_nextgc);
-	}
-	assert_int_equal(at, 0);
-	at = newest[GCT_TRACE];
-	assert_int_not_equal(at, 0);
-	kept_pages_put(&kept,
-		       number(at + (uint64_t)vm.layout.GCtrace_mcode, 8) +
-			       number(at + (uint64_t)vm.layout.GCtrace_szmcode, 4) - 1,
-		       0xc3, 1);
-	newest[OF_G] = kept.g;
-	newest[OF_J] = at = kept.g + (uint64_t)vm.layout.GG_J;
-	newest[OF_MAIN] = reference(kept.g + (uint64_t)vm.layout.g_mainthref);
-	kept_pages_put(&kept, number(at + (uint64_t)vm.layout.J_mcarea, 8) + 8,
-		       number(at + (uint64_t)vm.layout.J_szmcarea, 8), 8);
-	kept_pages_put(&kept, number(at + (uint64_t)vm.layout.J_exitstubgroup, 8), PUSH_IMM8, 2);
-}
-
-static void end(void)
-{
-	kept_pages_free(&kept);
-}
 
 static void take_reason(void *context, const char *probe, const char *verdict)
 {
@@ -103,7 +28,7 @@ static void take_reason(void *context, const char *probe, const char *verdict)
 static enum selftest_verdict run(enum selftest test)
 {
 	reason[0] = '\0';
-	return selftest_run(&kept.memory, &vm, kept.g, test, take_reason, NULL);
+	return selftest_run(&kept_state.memory, &kept_vm, kept_state.g, test, take_reason, NULL);
 }
 
 static void what_is_kept_passes(void **state)
@@ -112,11 +37,12 @@ static void what_is_kept_passes(void **state)
 					       SELFTEST_JIT, SELFTEST_TRACES };
 
 	(void)state;
-	for (size_t i = 0; i < BUILDS * sizeof(tests) / sizeof(tests[0]); i++) {
-		begin(builds[i % BUILDS]);
-		if (run(tests[i / BUILDS]) != SELFTEST_PASSED)
-			fail_msg("%s: test %d: %s", builds[i % BUILDS], (int)tests[i / BUILDS], reason);
-		end();
+	for (size_t i = 0; i < KEPT_STATES * sizeof(tests) / sizeof(tests[0]); i++) {
+		kept_state_begin(kept_states[i % KEPT_STATES]);
+		if (run(tests[i / KEPT_STATES]) != SELFTEST_PASSED)
+			fail_msg("%s: test %d: %s", kept_states[i % KEPT_STATES], (int)tests[i / KEPT_STATES],
+				 reason);
+		kept_state_end();
 	}
 }
 
@@ -271,23 +197,24 @@ static const struct lie trace_lies[] = {
 
 static void tell(const struct lie *lie)
 {
-	const uint64_t at = newest[lie->gct] +
-			    (uint64_t) *
-				    (const int32_t *)(const void *)((const char *)&vm.layout + lie->field);
-	const unsigned size = lie->size ? lie->size : layout_ref_size(&vm.layout);
+	const uint64_t at = kept_newest[lie->gct] +
+			    (uint64_t) * (const int32_t *)(const void *)((const char *)&kept_vm.layout +
+									 lie->field);
+	const unsigned size = lie->size ? lie->size : layout_ref_size(&kept_vm.layout);
 
-	kept_pages_put(&kept, at, (lie->is_set ? 0 : number(at, size)) + (uint64_t)lie->more, size);
+	kept_pages_put(&kept_state, at, (lie->is_set ? 0 : kept_number(at, size)) + (uint64_t)lie->more,
+		       size);
 }
 
 static void expect_lies(enum selftest test, const struct lie *of, size_t count)
 {
-	for (size_t i = 0; i < BUILDS * count; i++) {
-		begin(builds[i / count]);
+	for (size_t i = 0; i < KEPT_STATES * count; i++) {
+		kept_state_begin(kept_states[i / count]);
 		tell(&of[i % count]);
 		if (run(test) != SELFTEST_FAILED || !strstr(reason, of[i % count].reason))
-			fail_msg("%s: \"%s\" %+lld: %s", builds[i / count], of[i % count].reason,
+			fail_msg("%s: \"%s\" %+lld: %s", kept_states[i / count], of[i % count].reason,
 				 (long long)of[i % count].more, reason);
-		end();
+		kept_state_end();
 	}
 }
 
@@ -318,13 +245,14 @@ static void each_field_of_a_trace_that_lies_is_found_out(void **state)
 static void the_object_that_was_made_last_may_not_be_complete(void **state)
 {
 	(void)state;
-	begin(builds[0]);
-	assert_int_equal(number(last + (uint64_t)vm.layout.GChead_gct, 1), GCT_TABLE);
-	kept_pages_put(&kept, last + (uint64_t)vm.layout.GCtab_asize, UINT32_MAX, 4);
+	kept_state_begin(kept_states[0]);
+	assert_int_equal(kept_number(kept_last + (uint64_t)kept_vm.layout.GChead_gct, 1), GCT_TABLE);
+	kept_pages_put(&kept_state, kept_last + (uint64_t)kept_vm.layout.GCtab_asize, UINT32_MAX, 4);
 	assert_int_equal(run(SELFTEST_OBJECTS), SELFTEST_PASSED);
-	kept_pages_put(&kept, newest[GCT_TABLE] + (uint64_t)vm.layout.GCtab_asize, UINT32_MAX, 4);
+	kept_pages_put(&kept_state, kept_newest[GCT_TABLE] + (uint64_t)kept_vm.layout.GCtab_asize, UINT32_MAX,
+		       4);
 	assert_int_equal(run(SELFTEST_OBJECTS), SELFTEST_FAILED);
-	end();
+	kept_state_end();
 }
 
 int main(void)
