@@ -370,6 +370,39 @@ static void a_measured_heap_is_the_one_that_is_read(void **state)
 	assert_int_equal(measured.uncertain.broken_chains, 0);
 }
 
+/* lj_obj.h: GCRootID, behind the names of metamethods: metatables by type, then what the library holds. */
+static void each_metatable_of_a_type_is_held_by_the_root(void **state)
+{
+	static const char *const names[] = {
+		"metatable of nil",       "metatable of booleans",
+		"metatable of booleans",  "metatable of light userdata",
+		"metatable of strings",   NULL,
+		"metatable of threads",   NULL,
+		"metatable of functions", NULL,
+		"metatable of cdata",     "metatable of tables",
+		"metatable of userdata",  "metatable of numbers",
+	};
+	uint32_t node = HEAP_NO_NODE;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		uint64_t inner;
+		size_t metamethods;
+
+		end(state);
+		load(&builds[0]);
+		read_heap();
+		inner = address_of("inner");
+		metamethods = held(HEAP_ROOT, HEAP_HOLDS_ROOT, "name of a metamethod", &node);
+		put(kept.g + (uint64_t)vm.layout.g_gcroot + (metamethods + i) * 8, inner, 8);
+		read_heap();
+		assert_int_equal(held(HEAP_ROOT, HEAP_HOLDS_ROOT, "name of a metamethod", &node),
+				 metamethods);
+		assert_int_equal(held(HEAP_ROOT, HEAP_HOLDS_ROOT, names[i] ? names[i] : "gcroot", &node), 1);
+		assert_int_equal(graph.nodes[node].address, inner);
+	}
+}
+
 /*---- Other threads and userdata ----*/
 
 /* The last one that ran counts only while it has a C frame. */
@@ -530,6 +563,7 @@ int main(void)
 		TEST(the_collectors_state_has_luajits_name),
 		TEST(objects_add_up_to_what_the_vm_has_allocated),
 		TEST(what_the_vm_holds_is_held_by_the_root),
+		TEST(each_metatable_of_a_type_is_held_by_the_root),
 		TEST(a_measured_heap_is_the_one_that_is_read),
 		TEST(the_coroutine_that_runs_is_held_by_the_root),
 		TEST(userdata_that_wait_for_finalizers_are_listed),
