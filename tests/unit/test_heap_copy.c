@@ -247,6 +247,31 @@ static void a_page_that_could_not_be_read_is_tried_when_mappings_change(void **s
 	heap_copy_free(copy);
 }
 
+static void a_copy_reads_as_memory(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+	struct memory *memory;
+	char bytes[2] = "--";
+
+	(void)state;
+	assert_non_null(copy);
+	set(copy, 0, 2);
+	memory = heap_copy_memory(copy);
+	source.letters[1] = 'b';
+	assert_int_equal(memory_read(memory, page(1) - 1, bytes, 2), MEMORY_OK);
+	assert_memory_equal(bytes, "ab", 2);
+	/* What is not all in the regions is not read, not even in part. */
+	assert_int_equal(memory_read(memory, page(2) - 1, bytes, 2), MEMORY_NOT_CAPTURED);
+	assert_int_equal(memory_read(memory, page(2), bytes, 1), MEMORY_NOT_CAPTURED);
+	assert_int_equal(memory_read(memory, page(0) - 1, bytes, 1), MEMORY_NOT_CAPTURED);
+	assert_memory_equal(bytes, "ab", 2);
+	/* Nothing is read everywhere. */
+	assert_int_equal(memory_read(memory, page(2), bytes, 0), MEMORY_OK);
+	heap_copy_free(copy);
+	heap_copy_free(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +282,7 @@ int main(void)
 		cmocka_unit_test(what_was_not_copied_in_the_hold_is_compared),
 		cmocka_unit_test(a_hold_that_may_not_go_on_copies_no_more),
 		cmocka_unit_test(a_page_that_could_not_be_read_is_tried_when_mappings_change),
+		cmocka_unit_test(a_copy_reads_as_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
