@@ -11,6 +11,7 @@
 
 #include "luajit-layouts/field.h"
 #include "luajit-layouts/selftest/selftest.h"
+#include "luajit-layouts/vmstate.h"
 #include "tests/unit/kept_state.h"
 #include "unwind/lua/luajit.h"
 
@@ -114,7 +115,7 @@ static const struct lie state_lies[] = {
 	SET("g.strmask", OF_G, g_strmask, 4, 0),
 	SET("g.strnum", OF_G, g_strnum, 4, 0),
 	SET("g.strhash", OF_G, g_strhash, 0, 8),
-	SET("g.vmstate", OF_G, g_vmstate, 4, -1000),
+	SET("g.vmstate", OF_G, g_vmstate, 4, VMST_LOWEST - 1),
 	SET("g.vmstate", OF_G, g_vmstate, 4, 1 << 16),
 	LIE("g.bc_cfunc_int", OF_G, g_bc_cfunc_int, 4, 1),
 	LIE("g.bc_cfunc_int", OF_G, g_bc_cfunc_int, 4, 0x100),
@@ -126,7 +127,7 @@ static const struct lie state_lies[] = {
 	SET("GG.dispatch", OF_G, GG_dispatch, 8, 0),
 	LIE("GG.dispatch", OF_G, GG_dispatch, 8, 1),
 	LIE("L.glref", OF_MAIN, L_glref, 0, 8),
-	SET("L.status", OF_MAIN, L_status, 1, 100),
+	SET("L.status", OF_MAIN, L_status, 1, 8),
 	LIE("L.env", OF_MAIN, L_env, 0, 8),
 	LIE("L.openupval", OF_MAIN, L_openupval, 0, 8),
 	LIE("L.base", OF_MAIN, L_base, 0, 1 << 20),
@@ -242,6 +243,44 @@ static void each_field_of_a_trace_that_lies_is_found_out(void **state)
 	expect_lies(SELFTEST_TRACES, trace_lies, sizeof(trace_lies) / sizeof(trace_lies[0]));
 }
 
+/* The last number of each that can be. */
+static void what_can_just_be_passes(void **state)
+{
+	static const struct {
+		enum selftest test;
+		struct lie set;
+	} bounds[] = {
+#define SET(test, of, field, size, value) \
+	{ \
+		test, \
+		{ \
+#field, of, offsetof(struct layout, field), size, value, true \
+		} \
+	}
+		SET(SELFTEST_STATE, OF_G, g_gc_state, 1, 7),
+		SET(SELFTEST_STATE, OF_G, g_vmstate, 4, UINT16_MAX),
+		SET(SELFTEST_STATE, OF_G, g_vmstate, 4, VMST_LOWEST),
+		SET(SELFTEST_STATE, OF_MAIN, L_status, 1, 7),
+		SET(SELFTEST_OBJECTS, GCT_USERDATA, GCudata_len, 4, INT32_MAX),
+		SET(SELFTEST_JIT, OF_J, J_state, 4, 0x10),
+		SET(SELFTEST_JIT, OF_J, J_parent, 4, UINT16_MAX),
+		SET(SELFTEST_JIT, OF_J, J_exitno, 4, UINT16_MAX),
+		SET(SELFTEST_TRACES, GCT_TRACE, GCtrace_topslot, 1, 250),
+		SET(SELFTEST_TRACES, GCT_TRACE, GCtrace_spadjust, 2, 4096),
+#undef SET
+	};
+	enum { COUNT = sizeof(bounds) / sizeof(bounds[0]) };
+
+	(void)state;
+	for (size_t i = 0; i < KEPT_STATES * COUNT; i++) {
+		kept_state_begin(kept_states[i / COUNT]);
+		tell(&bounds[i % COUNT].set);
+		if (run(bounds[i % COUNT].test) != SELFTEST_PASSED)
+			fail_msg("%s: %s: %s", kept_states[i / COUNT], bounds[i % COUNT].set.reason, reason);
+		kept_state_end();
+	}
+}
+
 static void the_object_that_was_made_last_may_not_be_complete(void **state)
 {
 	(void)state;
@@ -263,6 +302,7 @@ int main(void)
 		cmocka_unit_test(each_field_of_a_state_that_lies_is_found_out),
 		cmocka_unit_test(each_field_of_the_compiler_that_lies_is_found_out),
 		cmocka_unit_test(each_field_of_a_trace_that_lies_is_found_out),
+		cmocka_unit_test(what_can_just_be_passes),
 		cmocka_unit_test(the_object_that_was_made_last_may_not_be_complete),
 	};
 
