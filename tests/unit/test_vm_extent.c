@@ -522,6 +522,10 @@ static void a_vm_without_ffi_ends_where_the_next_function_begins(void **state)
 	image.segments[0].end = LAST + 0x500;
 	assert_int_equal(find_dispatches(), VM_FIND_OK);
 	assert_int_equal(extent.end, LAST + 0x500);
+	/* Without unwind entries, no next function is known. */
+	image.eh_frame_hdr = 0;
+	assert_int_equal(find_dispatches(), VM_FIND_OK);
+	assert_int_equal(extent.end, LAST + 0x500);
 }
 
 static void code_is_searched_that_can_be_executed(void **state)
