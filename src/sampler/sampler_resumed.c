@@ -8,6 +8,7 @@
 
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/process.h"
+#include "unwind/lua/package_path.h"
 
 /* A process that the user asked for. */
 struct wanted {
@@ -55,8 +56,8 @@ static void add_results(const struct sampler_result *before, const struct sample
 
 	if (*before->layout)
 		memcpy(sum.layout, before->layout, sizeof(sum.layout));
-	if (!*sum.roots)
-		memcpy(sum.roots, before->roots, sizeof(sum.roots));
+	memcpy(sum.roots, before->roots, sizeof(sum.roots));
+	package_path_join_roots(run->roots, sum.roots, sizeof(sum.roots));
 	sum.saw_luajit |= before->saw_luajit;
 	if (*before->other_lua)
 		memcpy(sum.other_lua, before->other_lua, sizeof(sum.other_lua));

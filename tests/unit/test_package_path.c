@@ -56,6 +56,17 @@ static void each_root_is_listed_once_while_there_is_room(void **state)
 	assert_string_equal(list, "./;/srv/app/;/srv/a/;");
 }
 
+static void lists_of_roots_are_joined_while_there_is_room(void **state)
+{
+	char list[24] = "/srv/app/;";
+
+	(void)state;
+	package_path_join_roots("", list, sizeof(list));
+	assert_string_equal(list, "/srv/app/;");
+	package_path_join_roots("/srv/a/;/srv/app/;/srv/longer/;./;/x/", list, sizeof(list));
+	assert_string_equal(list, "/srv/app/;/srv/a/;./;");
+}
+
 static const struct function acl = {
 	.kind = FRAME_LUA,
 	.name = "check",
@@ -92,6 +103,7 @@ int main(void)
 		cmocka_unit_test(a_root_stands_before_the_mark),
 		cmocka_unit_test(other_files_have_none),
 		cmocka_unit_test(each_root_is_listed_once_while_there_is_room),
+		cmocka_unit_test(lists_of_roots_are_joined_while_there_is_room),
 		cmocka_unit_test(names_begin_below_the_root_of_the_target),
 	};
 

@@ -272,7 +272,7 @@ static void results_are_those_of_all_runs(void **state)
 	runs[0].result.saw_luajit = true;
 	snprintf(runs[0].result.layout, sizeof(runs[0].result.layout), "first");
 	snprintf(runs[1].result.layout, sizeof(runs[1].result.layout), "second");
-	snprintf(runs[0].result.roots, sizeof(runs[0].result.roots), "@/a/");
+	snprintf(runs[0].result.roots, sizeof(runs[0].result.roots), "/a/;");
 	snprintf(runs[0].result.other_lua, sizeof(runs[0].result.other_lua), "5.1");
 	runs[0].result.unknown_pid = 9;
 	snprintf(runs[0].result.unknown_reason, sizeof(runs[0].result.unknown_reason), "no row");
@@ -296,7 +296,7 @@ static void results_are_those_of_all_runs(void **state)
 	assert_int_equal(result.left_out, 3);
 	assert_int_equal(result.left_out_pid, 31);
 	assert_int_equal(result.left_out_error, -EPERM);
-	assert_string_equal(result.roots, "@/a/");
+	assert_string_equal(result.roots, "/a/;");
 }
 
 static void what_a_later_run_finds_is_in_the_result(void **state)
@@ -305,8 +305,6 @@ static void what_a_later_run_finds_is_in_the_result(void **state)
 	runs[1].result.figures = (struct figures){ .samples = 60, .rate_reached_hz = 20 };
 	runs[1].result.saw_luajit = true;
 	snprintf(runs[1].result.layout, sizeof(runs[1].result.layout), "second");
-	snprintf(runs[0].result.roots, sizeof(runs[0].result.roots), "@/a/");
-	snprintf(runs[1].result.roots, sizeof(runs[1].result.roots), "@/b/");
 	snprintf(runs[1].result.other_lua, sizeof(runs[1].result.other_lua), "5.4");
 	runs[1].result.unknown_pid = 10;
 	runs[1].result.left_out = 1;
@@ -314,13 +312,25 @@ static void what_a_later_run_finds_is_in_the_result(void **state)
 	run();
 	assert_true(result.saw_luajit);
 	assert_string_equal(result.layout, "second");
-	assert_string_equal(result.roots, "@/b/");
 	assert_string_equal(result.other_lua, "5.4");
 	assert_int_equal(result.unknown_pid, 10);
 	assert_int_equal(result.left_out, 1);
 	assert_int_equal(result.left_out_pid, 32);
 	/* The first run has no samples, whose rate is unknown. */
 	assert_true(fabs(result.figures.rate_reached_hz - 20) < 0.001);
+}
+
+/* Some targets may end before a later run, and others begin. */
+static void package_roots_are_those_of_all_runs(void **state)
+{
+	(void)state;
+	options.duration_ns = 100 * second;
+	runs[1].result.end = SAMPLER_LET_GO;
+	snprintf(runs[0].result.roots, sizeof(runs[0].result.roots), "/a/;/b/;");
+	snprintf(runs[1].result.roots, sizeof(runs[1].result.roots), "/b/;/c/;");
+	run();
+	assert_int_equal(run_count, 3);
+	assert_string_equal(result.roots, "/a/;/b/;/c/;");
 }
 
 static void progress_tells_of_all_runs(void **state)
@@ -383,6 +393,7 @@ int main(void)
 		TEST(the_command_is_the_one_that_an_earlier_run_started),
 		TEST(results_are_those_of_all_runs),
 		TEST(what_a_later_run_finds_is_in_the_result),
+		TEST(package_roots_are_those_of_all_runs),
 		TEST(progress_tells_of_all_runs),
 		TEST(a_target_that_cannot_be_had_again_is_left_out),
 	};

@@ -107,16 +107,29 @@ static bool has_root(const char *list, const char *root, size_t length)
 	return false;
 }
 
+/* Nothing if the list has it, or has no room for it. */
+static void add_root(const char *root, size_t length, char *list, size_t size)
+{
+	size_t used = strlen(list);
+
+	if (length > 1 && !has_root(list, root, length) && used + length + 2 <= size) {
+		memcpy(list + used, root, length);
+		memcpy(list + used + length, ";", 2);
+	}
+}
+
 void package_path_add_roots(const char *templates, char *list, size_t size)
 {
 	while (*templates) {
 		const char *end = strchrnul(templates, ';');
-		size_t length = root_of(templates, end), used = strlen(list);
 
-		if (length > 1 && !has_root(list, templates, length) && used + length + 2 <= size) {
-			memcpy(list + used, templates, length);
-			memcpy(list + used + length, ";", 2);
-		}
+		add_root(templates, root_of(templates, end), list, size);
 		templates = *end ? end + 1 : end;
 	}
+}
+
+void package_path_join_roots(const char *others, char *list, size_t size)
+{
+	for (const char *end; (end = strchr(others, ';')); others = end + 1)
+		add_root(others, (size_t)(end - others), list, size);
 }

@@ -40,4 +40,7 @@ size_t package_path_root(const char *templates, const char *file);
 /* Append the roots in templates that list does not have yet, each with a ";" behind it, while there is room. */
 void package_path_add_roots(const char *templates, char *list, size_t size);
 
+/* The same of the roots in another list. */
+void package_path_join_roots(const char *others, char *list, size_t size);
+
 #endif
