@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "memory/slow_file.h"
 #include "src/inspect/known_files.h"
@@ -24,7 +25,7 @@
 
 enum {
 	FOLLOW_AGAIN_NS = 10 * 1000 * 1000,
-	STOP_TAKES_NS = 5000,
+	RESUME_TAKES_NS = 5000,
 	HUNDRED = 100,
 };
 
@@ -169,6 +170,8 @@ int __wrap_cpu_clock_start(struct cpu_clock *clock, int signal, int index, uint6
 	(void)signal;
 	if (!is_there(process))
 		return -ESRCH;
+	if (machine.has_no_timers)
+		return -EAGAIN;
 	alarms[process - machine.processes] = (struct alarm){
 		.armed = true,
 		.pid = clock->id,
@@ -222,7 +225,8 @@ int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo
 	if (machine.signal && machine.signal_ns <= end_ns) {
 		machine.now_ns = machine.signal_ns > machine.now_ns ? machine.signal_ns : machine.now_ns;
 		if (ret_info)
-			*ret_info = (siginfo_t){ .si_signo = machine.signal };
+			*ret_info = (siginfo_t){ .si_signo = machine.signal,
+						 .si_value.sival_int = machine.signal_value };
 		return take_signal();
 	}
 	for (; tick_ns <= end_ns; tick_ns += MADE_UP_TICK_NS)
@@ -267,6 +271,10 @@ static struct tracer the_tracer;
 INSTEAD_OF(tracer_new);
 struct tracer *__wrap_tracer_new(void)
 {
+	if (machine.no_memory_for && strcmp(machine.no_memory_for, "tracer") == 0) {
+		errno = EAGAIN;
+		return NULL;
+	}
 	the_tracer = (struct tracer){ 0 };
 	return &the_tracer;
 }
@@ -281,7 +289,15 @@ INSTEAD_OF(tracer_turn_is_used_up);
 bool __wrap_tracer_turn_is_used_up(const struct tracer *tracer)
 {
 	(void)tracer;
-	return false;
+	return machine.turn_is_used_up && machine.last_stop_ns;
+}
+
+INSTEAD_OF(own_turn_renew);
+void __wrap_own_turn_renew(struct own_turn *turn)
+{
+	(void)turn;
+	machine.renewals++;
+	machine.now_ns += machine.renew_takes_ns;
 }
 
 INSTEAD_OF(own_turn_waited);
@@ -301,7 +317,26 @@ INSTEAD_OF(tracer_registers);
 int __wrap_tracer_registers(struct tracee *tracee, struct registers *ret_registers)
 {
 	(void)tracee;
-	*ret_registers = (struct registers){ 0 };
+	if (machine.registers_error)
+		return machine.registers_error;
+	*ret_registers = machine.held;
+	return 0;
+}
+
+static int stop(struct tracee *tracee, uint64_t timeout_ns)
+{
+	const struct made_up_thread *thread = find_thread(tracee->pid, tracee->tid);
+
+	if (thread->stops_late || made_up_times(thread, machine.now_ns).does != MADE_UP_RUNS) {
+		machine.now_ns += timeout_ns;
+		tracee->state = TRACEE_AWAITED;
+		return -ETIMEDOUT;
+	}
+	machine.stops++;
+	all_threads[find(tracee->pid) - machine.processes].stops[tracee->tid - tracee->pid]++;
+	machine.now_ns += machine.stop_takes_ns;
+	machine.last_stop_ns = tracee->stopped_ns = machine.now_ns;
+	tracee->state = TRACEE_HELD;
 	return 0;
 }
 
@@ -309,25 +344,25 @@ INSTEAD_OF(tracer_stop_seen);
 int __wrap_tracer_stop_seen(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns,
 			    bool on_other_cpu)
 {
-	(void)on_other_cpu;
 	(void)tracer;
-	if (find_thread(tracee->pid, tracee->tid)->stops_late) {
-		machine.now_ns += timeout_ns;
-		tracee->state = TRACEE_AWAITED;
-		return -ETIMEDOUT;
-	}
-	machine.stops++;
-	all_threads[find(tracee->pid) - machine.processes].stops[tracee->tid - tracee->pid]++;
-	tracee->stopped_ns = machine.now_ns;
-	tracee->state = TRACEE_HELD;
-	return 0;
+	if (!on_other_cpu)
+		abort();
+	return stop(tracee, timeout_ns);
+}
+
+INSTEAD_OF(tracer_stop_running);
+int __wrap_tracer_stop_running(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns)
+{
+	(void)tracer;
+	machine.awake_stops++;
+	return stop(tracee, timeout_ns);
 }
 
 INSTEAD_OF(tracer_resume);
 void __wrap_tracer_resume(struct tracer *tracer, struct tracee *tracee)
 {
 	(void)tracer;
-	machine.now_ns += STOP_TAKES_NS;
+	machine.now_ns += machine.resume_takes_ns;
 	tracee->state = TRACEE_RUNNING;
 	tracee->resumed_ns = machine.now_ns;
 }
@@ -411,8 +446,10 @@ int __wrap_threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t pr
 		threads->list[threads->count++] = thread;
 	}
 	threads->changes += threads->count < before;
-	if (process->exec_ns && now_ns >= process->exec_ns && !threads->execed) {
-		threads->execed = threads->tracees[0].execed = true;
+	if (process->exec_ns && now_ns >= process->exec_ns && !threads->execed && !machine.stays_away) {
+		/* Of an execve() before ljspy came, the kernel reports nothing. */
+		threads->execed = true;
+		threads->tracees[0].execed = before > 0;
 		threads->changes++;
 	}
 	return 0;
@@ -516,13 +553,23 @@ bool __wrap_thread_is_running(struct threads *threads, struct thread *thread)
 INSTEAD_OF(thread_may_stop_now);
 enum may_stop __wrap_thread_may_stop_now(struct thread *thread, enum presence presence)
 {
-	return presence == PRESENCE_OFF_CPU ? MAY_NOT_SLEEPS : made_up_of(thread)->nature;
+	const enum may_stop nature = made_up_of(thread)->nature;
+
+	if (presence == PRESENCE_OFF_CPU)
+		return MAY_NOT_SLEEPS;
+	return nature == MAY_STOP && presence == PRESENCE_AWAKE ? MAY_STOP_WAITING : nature;
 }
 
 INSTEAD_OF(own_stack_address);
 uint64_t __wrap_own_stack_address(pid_t tid)
 {
-	return (uint64_t)tid;
+	for (size_t i = 0; i < machine.process_count; i++) {
+		const struct made_up_process *process = &machine.processes[i];
+
+		if (tid >= process->pid && tid < process->pid + (pid_t)process->thread_count)
+			return process->threads[tid - process->pid].hides_stack ? 0 : (uint64_t)tid;
+	}
+	return 0;
 }
 
 INSTEAD_OF(interrupted_call_may_be);
@@ -536,12 +583,17 @@ INSTEAD_OF(interrupted_call_has_ended);
 bool __wrap_interrupted_call_has_ended(const struct registers *registers)
 {
 	(void)registers;
-	return false;
+	return machine.fell_asleep;
 }
 
 void made_up_machine_begin(uint64_t now_ns)
 {
-	machine = (struct made_up_machine){ .now_ns = now_ns };
+	machine = (struct made_up_machine){
+		.now_ns = now_ns,
+		.resume_takes_ns = RESUME_TAKES_NS,
+		.call = { .known = true },
+		.sleep_state = THREAD_BLOCKED,
+	};
 	memset(alarms, 0, sizeof(alarms));
 	memset(all_threads, 0, sizeof(all_threads));
 }
@@ -564,12 +616,16 @@ static void capture(struct lua_process *process, pid_t tid)
 {
 	const struct made_up_thread *thread = &process->process->threads[tid - process->process->pid];
 	struct made_up_times times = made_up_times(thread, machine.now_ns);
-	uint64_t whole_ns = times.does == MADE_UP_RUNS ? thread->run_ns : thread->sleep_ns;
+	uint64_t whole_ns = times.does == MADE_UP_WAITS  ? thread->wait_ns
+			    : times.does == MADE_UP_RUNS ? thread->run_ns
+							 : thread->sleep_ns;
 
 	process->frame = (struct frame){
 		.function = thread->is_native ? &computes : &works,
 		.line = whole_ns ? (uint32_t)(times.into_ns * HUNDRED / whole_ns) : 0,
 	};
+	machine.last_capture_ns = machine.now_ns;
+	machine.now_ns += machine.copy_takes_ns;
 }
 
 INSTEAD_OF(lua_process_open);
@@ -586,6 +642,7 @@ int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known
 	*ret_process = &lua_processes[process - machine.processes];
 	(*ret_process)->process = process;
 	machine.opens++;
+	machine.now_ns += machine.open_takes_ns;
 	return 0;
 }
 
@@ -600,6 +657,7 @@ INSTEAD_OF(lua_process_refresh);
 int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
 {
 	(void)thorough;
+	machine.refreshes++;
 	return is_there(process->process) ? process->process->refusal : -ESRCH;
 }
 
@@ -651,6 +709,8 @@ INSTEAD_OF(lua_process_unwind);
 int __wrap_lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
 			      enum vm_state *ret_state)
 {
+	if (machine.unwind_error)
+		return machine.unwind_error;
 	*ret_frames = &process->frame;
 	*ret_count = 1;
 	*ret_state = VM_STATE_INTERPRETED;
@@ -689,8 +749,8 @@ enum asleep_verdict __wrap_asleep_capture(struct lua_process *process, struct th
 	if (made_up_times(made_up_of(thread), machine.now_ns).does != MADE_UP_SLEEPS)
 		return ASLEEP_RUNS;
 	capture(process, thread->tid);
-	*ret_state = THREAD_BLOCKED;
-	*ret_call = (struct thread_call){ .known = true };
+	*ret_state = machine.sleep_state;
+	*ret_call = machine.call;
 	return made_up_of(thread)->asleep;
 }
 
@@ -698,8 +758,18 @@ INSTEAD_OF(wait_read);
 void __wrap_wait_read(struct memory *memory, const struct thread_call *call, struct wait *ret_wait)
 {
 	(void)memory;
+	machine.last_call = call->number;
+	*ret_wait = machine.wait;
+}
+
+INSTEAD_OF(wait_describe_briefly);
+void __wrap_wait_describe_briefly(const struct thread_call *call, const struct wait *wait,
+				  char ret_text[static WAIT_TEXT_SIZE])
+{
 	(void)call;
-	*ret_wait = (struct wait){ 0 };
+	(void)wait;
+	machine.brief_waits++;
+	snprintf(ret_text, WAIT_TEXT_SIZE, "brief");
 }
 
 INSTEAD_OF(wait_describe);
@@ -711,7 +781,10 @@ void __wrap_wait_describe(pid_t pid, struct memory *memory, const struct thread_
 	(void)call;
 	(void)wait;
 	(void)last;
-	snprintf(ret_text, WAIT_TEXT_SIZE, "nanosleep");
+	if (machine.names_waits)
+		snprintf(ret_text, WAIT_TEXT_SIZE, "read %0*lu", WAIT_PATH_SIZE, machine.collectors);
+	else
+		snprintf(ret_text, WAIT_TEXT_SIZE, "nanosleep");
 }
 
 INSTEAD_OF(puc_lua_find);
@@ -751,6 +824,24 @@ void __wrap_launch_cancel(struct launch *launch)
 	machine.cancels++;
 }
 
+/* Processes are ljspy's children; one that has ended is told once. */
+INSTEAD_OF(waitpid);
+pid_t __wrap_waitpid(pid_t pid, int *ret_status, int flags)
+{
+	const struct made_up_process *process = find(pid);
+
+	if (!(flags & WNOHANG))
+		abort();
+	if (is_there(process))
+		return 0;
+	machine.reaps++;
+	if (process && ret_status && machine.exit_known)
+		*ret_status = machine.exit_status;
+	else if (ret_status)
+		return -1;
+	return pid;
+}
+
 /*---- Following ----*/
 
 struct follow {
@@ -763,7 +854,7 @@ static struct follow the_follow;
 INSTEAD_OF(follow_new);
 struct follow *__wrap_follow_new(const struct follow_options *options)
 {
-	(void)options;
+	machine.followed = *options;
 	the_follow = (struct follow){ 0 };
 	return &the_follow;
 }
@@ -772,8 +863,9 @@ INSTEAD_OF(follow_add);
 int __wrap_follow_add(struct follow *follow, pid_t pid)
 {
 	(void)follow;
-	(void)pid;
-	return 0;
+	if (machine.follow_count < MADE_UP_PROCESSES)
+		machine.follows[machine.follow_count++] = pid;
+	return machine.follow_error;
 }
 
 INSTEAD_OF(follow_due);
@@ -800,10 +892,19 @@ int __wrap_follow_search(struct follow *follow, uint64_t now_ns, follow_found *f
 INSTEAD_OF(slow_stat);
 bool __wrap_slow_stat(struct errands *errands, const char *path, struct stat *ret_status)
 {
+	const struct made_up_process *process;
+	int pid;
+
 	(void)errands;
-	(void)path;
-	(void)ret_status;
-	return false;
+	if (!machine.tells_programs || sscanf(path, "/proc/%d/exe", &pid) != 1)
+		return false;
+	process = find(pid);
+	if (!is_there(process))
+		return false;
+	*ret_status = (struct stat){ .st_dev = 1,
+				     .st_ino = process->exec_ns && machine.now_ns >= process->exec_ns ? 3
+												      : 2 };
+	return true;
 }
 
 /*---- What a made-up machine has no use for ----*/
@@ -844,7 +945,7 @@ INSTEAD_OF(lua_process_wants_refresh);
 bool __wrap_lua_process_wants_refresh(const struct lua_process *process)
 {
 	(void)process;
-	return false;
+	return machine.wants_refresh;
 }
 
 INSTEAD_OF(lua_process_global_count);
@@ -931,6 +1032,7 @@ void __wrap_thread_watch_sleep(struct threads *threads, struct thread *thread)
 {
 	(void)threads;
 	(void)thread;
+	machine.watched_sleeps++;
 }
 
 INSTEAD_OF(thread_note_stop);
@@ -964,6 +1066,7 @@ INSTEAD_OF(tracer_poll);
 bool __wrap_tracer_poll(struct tracer *tracer)
 {
 	(void)tracer;
+	machine.polls++;
 	return false;
 }
 
@@ -978,7 +1081,7 @@ INSTEAD_OF(tracer_may_be_first);
 bool __wrap_tracer_may_be_first(const struct tracer *tracer)
 {
 	(void)tracer;
-	return true;
+	return !machine.cannot_be_first;
 }
 
 INSTEAD_OF(tracer_note_quiet);
@@ -1020,6 +1123,7 @@ INSTEAD_OF(tracer_take_time);
 void __wrap_tracer_take_time(struct tracer *tracer)
 {
 	(void)tracer;
+	machine.times_taken++;
 }
 
 INSTEAD_OF(tracer_cpu);
@@ -1033,6 +1137,14 @@ INSTEAD_OF(tracer_stay_away);
 void __wrap_tracer_stay_away(struct tracer *tracer)
 {
 	(void)tracer;
+	machine.stays_away = true;
+}
+
+INSTEAD_OF(tracer_allow_attach);
+void __wrap_tracer_allow_attach(struct tracer *tracer)
+{
+	(void)tracer;
+	machine.allows_attach = true;
 }
 
 INSTEAD_OF(tracer_be_urgent);
@@ -1045,14 +1157,14 @@ INSTEAD_OF(tracer_count_holds);
 void __wrap_tracer_count_holds(struct tracer *tracer, struct histogram *holds)
 {
 	(void)tracer;
-	(void)holds;
+	machine.has_counted_holds = holds != NULL;
 }
 
 INSTEAD_OF(tracer_allow_files);
 void __wrap_tracer_allow_files(struct tracer *tracer, size_t count)
 {
 	(void)tracer;
-	(void)count;
+	machine.files_allowed = count;
 }
 
 INSTEAD_OF(tracer_let_go);
@@ -1077,7 +1189,9 @@ void __wrap_follow_free(struct follow *follow)
 INSTEAD_OF(known_files_new);
 struct known_files *__wrap_known_files_new(void)
 {
-	return (struct known_files *)&machine;
+	return machine.no_memory_for && strcmp(machine.no_memory_for, "files") == 0
+		       ? NULL
+		       : (struct known_files *)&machine;
 }
 
 INSTEAD_OF(known_files_free);
@@ -1104,7 +1218,7 @@ INSTEAD_OF(symbol_files_cpu_ns);
 uint64_t __wrap_symbol_files_cpu_ns(const struct symbol_files *files)
 {
 	(void)files;
-	return 0;
+	return machine.symbols_cpu_ns;
 }
 
 INSTEAD_OF(patience_begin);

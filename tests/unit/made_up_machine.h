@@ -16,9 +16,12 @@
 
 #include "luajit-layouts/vm.h"
 #include "output/sample/sample.h"
+#include "src/linux/proc/follow.h"
 #include "src/linux/threads/may_stop.h"
+#include "src/linux/threads/wait.h"
 #include "src/survey/asleep.h"
 #include "unwind/capture/capture.h"
+#include "unwind/elf/registers.h"
 
 enum {
 	MADE_UP_PROCESSES = 4,
@@ -32,6 +35,7 @@ struct made_up_thread {
 	enum may_stop nature;               /* what ljspy finds out about its calls while it has a CPU */
 	bool stops_late;                    /* it does not stop before ljspy's patience ends */
 	bool is_native;                     /* has no Lua on its stack */
+	bool hides_stack;                   /* where its native stack is cannot be found out */
 	enum capture_verdict running;       /* how a copy of its stack while it runs on turns out */
 	enum asleep_verdict asleep;         /* the same while it sleeps */
 };
@@ -60,7 +64,26 @@ struct made_up_machine {
 	unsigned int oversleep_one_in;
 	uint64_t oversleep_ns;
 
-	bool in_calls; /* threads are held at the end of system calls */
+	bool in_calls;    /* threads are held at the end of system calls */
+	bool fell_asleep; /* ... in which they slept */
+
+	/* How long it takes until a thread stops, to copy its stack, to have ljspy's CPU again, to open a process. */
+	uint64_t stop_takes_ns, copy_takes_ns, resume_takes_ns, open_takes_ns;
+	uint64_t renew_takes_ns;           /* to begin another turn */
+	int registers_error, unwind_error; /* of threads that are held, of stacks: 0 */
+	bool turn_is_used_up;              /* after each stop */
+	bool cannot_be_first;
+	bool has_no_timers;
+	bool wants_refresh;  /* stacks have code of unknown modules */
+	bool tells_programs; /* also when a process runs another one */
+	int follow_error;
+	const char *no_memory_for; /* "tracer", "files": these cannot be had */
+	uint64_t symbols_cpu_ns;
+	struct wait wait; /* of each thread that sleeps */
+	enum thread_state sleep_state;
+	bool names_waits; /* each in other words */
+	struct thread_call call;
+	struct registers held; /* of each thread that is held */
 
 	/* A command that ljspy starts is the first process. */
 	int launch_error, go_error; /* why it cannot be started, or run; 0 */
@@ -70,6 +93,7 @@ struct made_up_machine {
 	const char *other_lua; /* in any process; NULL: none */
 
 	int signal; /* that ljspy gets; 0: none */
+	int signal_value;
 	uint64_t signal_ns;
 
 	/* What each stack of a thread tells. Each look at a collector finds a byte more, and a marking that has ended. */
@@ -80,9 +104,17 @@ struct made_up_machine {
 
 	unsigned long waits, stops, alarms, rehearsals, measures, visits, looks_ended; /* counted */
 	unsigned long without_native; /* looks at running threads with lacks_native */
-	unsigned long launches, cancels;
+	unsigned long launches, cancels, reaps;
 	unsigned long opens,
 		collectors; /* counted, too: processes looked at anew, and looks at a collector */
+	unsigned long refreshes, watched_sleeps, renewals, brief_waits, awake_stops, polls, times_taken;
+	uint64_t last_stop_ns, last_capture_ns; /* 0: none */
+	size_t files_allowed;
+	bool stays_away, allows_attach, has_counted_holds;
+	struct follow_options followed;
+	pid_t follows[MADE_UP_PROCESSES];
+	size_t follow_count;
+	int64_t last_call;  /* the number of the call that ljspy last asked about */
 	unsigned long sums; /* how many threads' CPU times were added up to read clocks without a timer */
 };
 

@@ -1,0 +1,696 @@
+/* SPDX-License-Identifier: MIT */
+/* Looks at a machine of which everything is known: when they come, what they find, and what goes wrong with them. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/sampled_machine.h"
+
+static const struct made_up_thread busy = { .run_ns = NS_PER_SECOND };
+
+/* The test goes on with a machine of its own. */
+static struct made_up_process *begin_again(void **state, struct made_up_thread thread)
+{
+	forget(state);
+	make_up(state);
+	return add(1, thread);
+}
+
+/*---- Late looks ----*/
+
+static void a_look_that_comes_too_late_takes_no_sample(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+	uint64_t begin_ns, used_ns;
+
+	machine.oversleep_one_in = 1;
+	machine.oversleep_ns = 150 * 1000;
+	run();
+	assert_true(sum_of(process, 0)->samples > 300);
+
+	process = begin_again(state, bursts);
+	machine.oversleep_one_in = 1;
+	machine.oversleep_ns = 250 * 1000;
+	begin_ns = run();
+	used_ns = made_up_cpu_ns(process, machine.now_ns) - made_up_cpu_ns(process, begin_ns);
+	/* But for the last look: then any place is better than none. */
+	assert_in_range(sum_of(process, 0)->samples, 0, 1);
+	assert_near(sum_of(process, 0)->cpu_ns + of_no_thread.cpu_ns, used_ns, TOLERANCE_NS);
+	assert_near(result.figures.missed_ticks, used_ns / period_ns, 20);
+}
+
+static void a_look_is_late_by_a_wait_or_by_other_work(void **state)
+{
+	struct sampler sampler = { .tracer = tracer_new() };
+	struct own_turn *turn = tracer_turn(sampler.tracer);
+	const uint64_t due_ns = UINT64_C(77) * NS_PER_SECOND;
+
+	(void)state;
+	assert_false(target_is_late(&sampler, due_ns, due_ns));
+	assert_false(target_is_late(&sampler, due_ns, due_ns + MS / 2));
+	assert_true(target_is_late(&sampler, due_ns, due_ns + MS / 2 + 1));
+	turn->late_ns = MS / 5;
+	assert_false(target_is_late(&sampler, due_ns, due_ns));
+	turn->late_ns++;
+	assert_true(target_is_late(&sampler, due_ns, due_ns));
+}
+
+static void a_late_look_does_not_say_that_nothing_runs(void **state)
+{
+	struct thread_record records[2] = { 0 };
+	struct known_thread known[] = { { NULL, &records[0] }, { NULL, &records[1] } };
+	struct target target = { .known = known, .lively_count = 1, .known_count = 2 };
+
+	(void)state;
+	assert_false(target_is_up(&target));
+	target.is_late = true;
+	assert_true(target_is_up(&target));
+	target.is_late = false;
+	/* Threads that were not looked at do not count. */
+	records[1].presence = PRESENCE_ON_CPU;
+	assert_false(target_is_up(&target));
+	records[0].presence = PRESENCE_PUT_OFF;
+	assert_true(target_is_up(&target));
+}
+
+/*---- Times of samples ----*/
+
+static struct {
+	uint64_t last_ns, least_gap_ns;
+	unsigned long count;
+	uint32_t line;
+} seen;
+
+static void see_times(const struct sample *sample)
+{
+	if (!sample->tid)
+		return;
+	assert_int_equal(sample->wall_ns, sample->time_ns - seen.last_ns);
+	/* The last look comes at the end. */
+	if (seen.count++ && machine.now_ns < STARTED_AT_NS + options.duration_ns &&
+	    sample->time_ns - seen.last_ns < seen.least_gap_ns)
+		seen.least_gap_ns = sample->time_ns - seen.last_ns;
+	seen.last_ns = sample->time_ns;
+	seen.line = sample->frames[0].line;
+}
+
+static void see(void)
+{
+	memset(&seen, 0, sizeof(seen));
+	seen.last_ns = machine.now_ns;
+	seen.least_gap_ns = UINT64_MAX;
+	each_sample = see_times;
+}
+
+static void a_sample_of_cpu_time_tells_the_time_since_the_last_one(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	see();
+	run();
+	assert_true(seen.count > 300);
+	assert_int_equal(sum_of(process, 0)->wall_ns, seen.last_ns - STARTED_AT_NS);
+}
+
+/* Else ljspy would see what runs right after a hold more often than the rest. */
+static void the_next_look_is_put_off_for_as_long_as_a_thread_was_held(void **state)
+{
+	add(1, busy);
+	see();
+	machine.copy_takes_ns = 3 * MS;
+	run();
+	assert_true(seen.count > 300);
+	assert_true(seen.least_gap_ns >= period_ns / 2 + 3 * MS);
+	assert_true(seen.least_gap_ns < period_ns / 2 + 5 * MS);
+	begin_again(state, busy);
+	see();
+	run();
+	assert_true(seen.least_gap_ns >= period_ns / 2);
+	assert_true(seen.least_gap_ns < period_ns / 2 + MS);
+}
+
+/*---- Holds ----*/
+
+static void a_hold_lasts_until_the_thread_runs_again(void **state)
+{
+	add(1, busy);
+	machine.copy_takes_ns = 200 * 1000;
+	machine.resume_takes_ns = 40 * 1000;
+	run();
+	assert_in_range(histogram_percentile(&result.figures.pause_ns, 500), 230 * 1000, 250 * 1000);
+	/* It ran before ljspy had a CPU again. */
+	begin_again(state, busy);
+	machine.copy_takes_ns = 200 * 1000;
+	machine.resume_takes_ns = 300 * 1000;
+	run();
+	assert_true(machine.stops > 300);
+	assert_in_range(histogram_percentile(&result.figures.pause_ns, 500), 190 * 1000, 210 * 1000);
+}
+
+static void a_thread_whose_registers_cannot_be_read_has_no_sample(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	machine.registers_error = -ESRCH;
+	run();
+	/* It is let go all the same. */
+	assert_true(machine.stops > 100);
+	assert_int_equal(sum_of(process, 0)->samples, 0);
+	assert_int_equal(of_no_thread.samples, 1);
+	assert_int_equal(result.figures.lost[LOST_ASLEEP], 1);
+	assert_near(of_no_thread.cpu_ns, result.figures.target_cpu_ns, 1);
+}
+
+static void a_stack_that_finds_no_memory_is_lost(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	machine.unwind_error = -ENOMEM;
+	machine.phase = "content";
+	options.wall_clock = true;
+	run();
+	assert_true(sum_of(process, 0)->samples > 600);
+	assert_near(result.figures.lost[LOST_OUT_OF_MEMORY], sum_of(process, 0)->samples, 3);
+	assert_null(sum_of(process, 0)->told[THREAD_RUNNING].phase);
+	assert_int_equal(machine.collectors, 0);
+}
+
+/* It had a CPU when ljspy looked; what it did from there to its sleep is unknown. */
+static void a_thread_that_fell_asleep_before_it_stopped_is_missed(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	options.wall_clock = true;
+	machine.fell_asleep = true;
+	machine.stop_takes_ns = bursts.run_ns + bursts.sleep_ns;
+	run();
+	assert_true(machine.stops > 100);
+	assert_in_range(sum_of(process, 0)->state_samples[THREAD_RUNNING], 0, 1);
+	assert_true(result.figures.missed_ticks >= machine.stops);
+	/* It stopped where it was seen. */
+	process = begin_again(state, bursts);
+	options.wall_clock = true;
+	machine.fell_asleep = true;
+	run();
+	assert_near(sum_of(process, 0)->state_samples[THREAD_RUNNING], machine.stops, 1);
+	assert_int_equal(result.figures.missed_ticks, 0);
+}
+
+static void a_thread_is_looked_at_again_after_a_turn_is_used_up(void **state)
+{
+	struct made_up_process *process = add(2, bursts);
+
+	options.wall_clock = true;
+	machine.turn_is_used_up = true;
+	machine.renew_takes_ns = bursts.run_ns;
+	run();
+	/* Both have a CPU at the same times: the second one has left it when the first one's sample is taken. */
+	assert_true(sum_of(process, 0)->state_samples[THREAD_RUNNING] > 100);
+	assert_in_range(sum_of(process, 1)->state_samples[THREAD_RUNNING], 0, 2);
+	assert_true(result.figures.missed_ticks > 100);
+
+	forget(state);
+	make_up(state);
+	process = add(2, busy);
+	machine.turn_is_used_up = true;
+	run();
+	assert_near(sum_of(process, 0)->samples, sum_of(process, 1)->samples, 1);
+	/* Before the looks, and before the second stop. */
+	assert_near(machine.renewals, result.figures.samples, 6);
+}
+
+static void only_a_thread_that_had_a_cpu_is_rehearsed(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	run();
+	assert_near(machine.rehearsals, sum_of(process, 0)->samples, 2);
+}
+
+static void what_sleeping_threads_sleep_in_is_watched(void **state)
+{
+	struct made_up_process *process = add(1, busy);
+
+	run();
+	assert_in_range(machine.watched_sleeps, 0, 1); /* at the end */
+	process = begin_again(state, bursts);
+	run();
+	assert_near(machine.watched_sleeps, machine.waits - sum_of(process, 0)->samples, machine.waits / 20);
+}
+
+static void a_stack_that_is_nowhere_to_be_found_is_lost(void **state)
+{
+	struct made_up_process *process = add(2, bursts);
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		process->threads[i].nature = MAY_NOT_CALLS;
+		process->threads[i].hides_stack = true;
+	}
+	run();
+	/* LuaJIT tells where the first thread has its stack. */
+	assert_true(sum_of(process, 0)->samples > 300);
+	assert_int_equal(sum_of(process, 0)->lost_ns, 0);
+	assert_true(sum_of(process, 1)->samples > 300);
+	assert_int_equal(result.figures.lost[LOST_NOT_STOPPED], sum_of(process, 1)->samples);
+}
+
+/*---- The end ----*/
+
+/* A time in which threads of these wait and runs are in the midst of waiting. */
+static void end_at(uint64_t end_ns)
+{
+	options.duration_ns = end_ns - STARTED_AT_NS;
+}
+
+static void a_thread_that_waits_at_the_end_is_sampled_once_it_runs(void **state)
+{
+	const uint64_t end_ns = UINT64_C(2410) * MS;
+
+	add(1, (struct made_up_thread){ .wait_ns = 100 * MS, .run_ns = 100 * MS });
+	end_at(end_ns);
+	see();
+	run();
+	assert_int_equal(machine.awake_stops, 0);
+	assert_in_range(seen.last_ns, end_ns + 90 * MS, end_ns + 93 * MS);
+	assert_true(seen.count > 100);
+	/* Longer than ljspy goes on looking: it is told to stop where it is, and does when it has a CPU. */
+	begin_again(state, (struct made_up_thread){ .wait_ns = 300 * MS, .run_ns = 300 * MS });
+	end_at(end_ns + 10 * MS);
+	see();
+	run();
+	assert_int_equal(machine.awake_stops, 1);
+	assert_in_range(seen.last_ns, UINT64_C(2700) * MS, UINT64_C(2700) * MS + 190 * MS);
+	assert_in_range(seen.line, 0, 70);
+}
+
+static void a_thread_that_waits_for_long_at_the_end_is_not_awaited(void **state)
+{
+	const struct made_up_thread waits = { .wait_ns = UINT64_C(5) * NS_PER_SECOND,
+					      .run_ns = NS_PER_SECOND };
+	const uint64_t end_ns = UINT64_C(6001) * MS;
+
+	add(1, waits);
+	end_at(end_ns);
+	run();
+	assert_int_equal(machine.awake_stops, 1);
+	assert_in_range(machine.now_ns, end_ns + 400 * MS, end_ns + 410 * MS);
+	assert_int_equal(result.figures.lost[LOST_STOP_TIMED_OUT], 0);
+	/* Where ljspy would have to wait for a CPU while it is held, it is read where it waits. */
+	begin_again(state, waits);
+	machine.cannot_be_first = true;
+	end_at(end_ns);
+	see();
+	run();
+	assert_int_equal(machine.awake_stops, 0);
+	assert_in_range(seen.last_ns, end_ns + 200 * MS, end_ns + 210 * MS);
+	assert_int_equal(result.figures.undisturbed, 0);
+}
+
+static void at_the_end_calls_are_no_hindrance(void **state)
+{
+	static const enum may_stop natures[] = { MAY_NOT_WAITS, MAY_NOT_YET, MAY_NOT_CALLS_WAITING };
+
+	for (size_t i = 0; i < sizeof(natures) / sizeof(natures[0]); i++) {
+		struct made_up_process *process = begin_again(state, busy);
+
+		process->threads[0].nature = natures[i];
+		end_at(UINT64_C(1500) * MS);
+		run();
+		assert_int_equal(machine.stops, 0);
+		assert_int_equal(sum_of(process, 0)->samples, 1);
+		assert_int_equal(result.figures.undisturbed, 1);
+		assert_near(sum_of(process, 0)->cpu_ns, UINT64_C(1493) * MS, 1);
+	}
+}
+
+static bool goes_on(void *context)
+{
+	const uint64_t *until_ns = context;
+
+	return machine.now_ns < *until_ns;
+}
+
+static void ignore_rest(void *context, bool rests)
+{
+	(void)context;
+	(void)rests;
+}
+
+static void no_thread_is_looked_at_once_ljspy_is_to_let_go(void **state)
+{
+	uint64_t until_ns = UINT64_C(3) * NS_PER_SECOND;
+	const struct sampler_watch watch = { .may_go_on = goes_on,
+					     .rests = ignore_rest,
+					     .context = &until_ns };
+
+	(void)state;
+	add(1, busy);
+	options.watch = &watch;
+	run();
+	assert_int_equal(result.end, SAMPLER_LET_GO);
+	assert_true(machine.stops > 300);
+	assert_true(machine.last_stop_ns < until_ns);
+	assert_near(machine.now_ns, until_ns, 2 * period_ns);
+}
+
+/*---- Rest ----*/
+
+static const struct made_up_thread idle = { .run_ns = 10 * MS, .sleep_ns = UINT64_C(1000) * NS_PER_SECOND };
+
+static void a_recording_is_as_long_as_it_is_to_be(void **state)
+{
+	(void)state;
+	add(1, idle);
+	options.duration_ns = UINT64_C(8300) * MS + 1;
+	run();
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_int_equal(machine.now_ns, STARTED_AT_NS + options.duration_ns);
+	assert_int_equal(result.figures.duration_ns, options.duration_ns);
+}
+
+static void a_target_rests_after_five_seconds_without_cpu_time(void **state)
+{
+	add(1, idle);
+	options.duration_ns = UINT64_C(20) * NS_PER_SECOND;
+	run();
+	assert_in_range(machine.waits, 5 * RATE_HZ - 60, 5 * RATE_HZ + 80);
+	/* Where it cannot have an alarm, looks go on; by the wall clock, it has samples. */
+	for (int i = 0; i < 2; i++) {
+		begin_again(state, idle);
+		options.duration_ns = UINT64_C(20) * NS_PER_SECOND;
+		machine.has_no_timers = i == 0;
+		options.wall_clock = i == 1;
+		run();
+		assert_int_equal(machine.alarms, 0);
+		assert_in_range(machine.waits, 19 * RATE_HZ, 21 * RATE_HZ);
+	}
+}
+
+/* It runs between two of the kernel's ticks, so its alarm never rings. */
+static void a_target_that_no_alarm_reports_is_seen_by_its_clock(void **state)
+{
+	(void)state;
+	add(1, (struct made_up_thread){ .begin_ns = MS, .run_ns = 2 * MS, .sleep_ns = UINT64_C(7998) * MS });
+	options.duration_ns = UINT64_C(80) * NS_PER_SECOND;
+	run();
+	assert_int_equal(machine.alarms, 0);
+	assert_in_range(machine.waits, 45 * RATE_HZ, 60 * RATE_HZ);
+}
+
+static void an_alarm_of_a_target_that_is_gone_means_nothing(void **state)
+{
+	static const int values[] = { -1, 1, 1000 };
+
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		struct made_up_process *process = begin_again(state, bursts);
+
+		machine.signal = SIGRTMIN;
+		machine.signal_value = values[i];
+		machine.signal_ns = UINT64_C(2) * NS_PER_SECOND;
+		run();
+		assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+		assert_true(sum_of(process, 0)->samples > 300);
+	}
+}
+
+static void reports_of_threads_are_asked_for_now_and_then(void **state)
+{
+	(void)state;
+	add(1, busy);
+	run();
+	assert_in_range(machine.polls, 10 * 15, 10 * 20 + 5);
+	/* Once a second, what takes its time may be done. */
+	assert_in_range(machine.times_taken, 10, 100);
+}
+
+/*---- Sleeps ----*/
+
+static void what_a_thread_waits_for_says_whether_it_is_idle(void **state)
+{
+	static const struct {
+		enum wait_kind kind;
+		bool is_native;
+		const char *phase;
+		enum thread_state state;
+	} cases[] = {
+		{ WAIT_EVENTS, false, NULL, THREAD_IDLE },
+		{ WAIT_EVENTS, false, "content", THREAD_BLOCKED },
+		{ WAIT_TIME, false, NULL, THREAD_BLOCKED },
+		{ WAIT_TIME, true, NULL, THREAD_IDLE },
+		{ WAIT_CONDITION, true, NULL, THREAD_IDLE },
+		{ WAIT_CONDITION, false, NULL, THREAD_BLOCKED },
+		{ WAIT_LOCK, true, NULL, THREAD_BLOCKED },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct made_up_process *process = begin_again(state, bursts);
+		const struct sum *sum = sum_of(process, 0);
+
+		process->threads[0].is_native = cases[i].is_native;
+		machine.wait.kind = cases[i].kind;
+		machine.phase = cases[i].phase;
+		options.wall_clock = true;
+		options.duration_ns = NS_PER_SECOND;
+		run();
+		assert_true(sum->state_samples[cases[i].state] > 100);
+		assert_int_equal(sum->state_samples[THREAD_IDLE] + sum->state_samples[THREAD_BLOCKED],
+				 sum->state_samples[cases[i].state]);
+	}
+	begin_again(state, bursts);
+	machine.wait.kind = WAIT_EVENTS;
+	machine.sleep_state = THREAD_UNINTERRUPTIBLE;
+	options.wall_clock = true;
+	run();
+	assert_true(sums[0].state_samples[THREAD_UNINTERRUPTIBLE] > 300);
+	assert_int_equal(sums[0].state_samples[THREAD_IDLE], 0);
+}
+
+/* The kernel shows only that it is begun again; the stop has shown which one it is. */
+static void a_call_that_goes_on_after_a_stop_is_the_one_that_was_stopped(void **state)
+{
+	enum { PC = 0x400100, SP = 0x7f0040 };
+	static const struct {
+		uint64_t pc, sp;
+		int64_t stopped, number, expected;
+	} cases[] = {
+		{ PC, SP, SYS_nanosleep, SYS_restart_syscall, SYS_nanosleep },
+		{ PC, SP, 0, SYS_restart_syscall, 0 },
+		{ PC, SP, -1, SYS_restart_syscall, SYS_restart_syscall }, /* it was in no call */
+		{ PC + 1, SP, SYS_nanosleep, SYS_restart_syscall, SYS_restart_syscall },
+		{ PC, SP + 1, SYS_nanosleep, SYS_restart_syscall, SYS_restart_syscall },
+		{ PC, SP, SYS_nanosleep, SYS_ppoll, SYS_ppoll },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin_again(state, bursts);
+		machine.call = (struct thread_call){
+			.known = true, .number = cases[i].number, .pc = PC, .sp = SP
+		};
+		machine.held = (struct registers){ .pc = cases[i].pc,
+						   .sp = cases[i].sp,
+						   .call_number = (uint64_t)cases[i].stopped };
+		options.wall_clock = true;
+		options.duration_ns = NS_PER_SECOND;
+		run();
+		assert_true(machine.stops > 10);
+		assert_int_equal(machine.last_call, cases[i].expected);
+	}
+}
+
+/* A program may open new files for ever. */
+static void names_of_waits_take_no_more_than_their_room(void **state)
+{
+	enum { ROOM = 4 << 20 };
+	struct made_up_process *process = add(1, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 5 * MS });
+	size_t size;
+
+	(void)state;
+	options.wall_clock = true;
+	machine.names_waits = true;
+	options.duration_ns = UINT64_C(30) * NS_PER_SECOND;
+	run();
+	assert_int_equal(machine.brief_waits, 0);
+	assert_string_not_equal(sum_of(process, 0)->told[THREAD_BLOCKED].wait, "brief");
+	options.duration_ns = UINT64_C(200) * NS_PER_SECOND;
+	run();
+	size = functions_size(options.functions);
+	assert_true(machine.brief_waits > 1000);
+	assert_string_equal(sum_of(process, 0)->told[THREAD_BLOCKED].wait, "brief");
+	assert_true(size > ROOM);
+	assert_true(size < 2 * ROOM);
+}
+
+/*---- Threads ----*/
+
+/* What ran so long ago may run again as long from now. */
+static void a_thread_is_lively_for_longer_the_longer_it_slept(void **state)
+{
+	const uint64_t second = NS_PER_SECOND;
+	struct thread_record record = { .ran_at_ns = 100 * second };
+
+	(void)state;
+	target_note_run(&record, 101 * second);
+	assert_int_equal(record.lively_ns, 5 * second);
+	target_note_run(&record, 111 * second);
+	assert_int_equal(record.lively_ns, 40 * second);
+	target_note_run(&record, 112 * second);
+	assert_int_equal(record.lively_ns, 40 * second);
+	assert_int_equal(record.ran_at_ns, 112 * second);
+	target_note_run(&record, 1112 * second);
+	assert_int_equal(record.lively_ns, 600 * second);
+}
+
+static void what_a_thread_did_before_it_is_opened_is_forgotten(void **state)
+{
+	const struct thread thread = { .cpu_ns = 70, .waited_ns = 30 };
+	struct thread_record record = {
+		.on_cpu = { 1, 2 }, .waiting = { 3, 4 }, .asleep = { 5, 6 }, .lively_ns = 7
+	};
+
+	(void)state;
+	target_open_record(&record, &thread, 1000);
+	assert_int_equal(record.on_cpu.pending_ns, 0);
+	assert_int_equal(record.on_cpu.sample_count, 0);
+	assert_int_equal(record.waiting.pending_ns, 0);
+	assert_int_equal(record.asleep.pending_ns, 0);
+	assert_int_equal(record.measured_ns, 1000);
+	assert_int_equal(record.last_sample_ns, 1000);
+	assert_int_equal(record.ran_at_ns, 1000);
+	assert_int_equal(record.cpu_ns, 70);
+	assert_int_equal(record.waited_ns, 30);
+	assert_int_equal(record.lively_ns, 0);
+}
+
+static void a_thread_that_ends_keeps_its_time(void **state)
+{
+	struct made_up_process *process = add(3, bursts);
+	uint64_t begin_ns;
+
+	(void)state;
+	process->threads[1].end_ns = UINT64_C(4) * NS_PER_SECOND;
+	begin_ns = run();
+	assert_near(sum_of(process, 1)->cpu_ns,
+		    made_up_times(&process->threads[1], process->threads[1].end_ns).cpu_ns -
+			    made_up_times(&process->threads[1], begin_ns).cpu_ns,
+		    RESERVE_NS);
+	assert_near(sum_of(process, 0)->cpu_ns + sum_of(process, 1)->cpu_ns + sum_of(process, 2)->cpu_ns +
+			    of_no_thread.cpu_ns,
+		    made_up_cpu_ns(process, machine.now_ns) - made_up_cpu_ns(process, begin_ns),
+		    TOLERANCE_NS);
+}
+
+/*---- Before and after ----*/
+
+static void threads_have_half_of_the_files(void **state)
+{
+	struct rlimit limit;
+
+	(void)state;
+	add(1, busy);
+	options.duration_ns = NS_PER_SECOND;
+	run();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(limit.rlim_cur, limit.rlim_max);
+	assert_int_equal(machine.files_allowed, limit.rlim_cur / 2);
+}
+
+static void the_tracer_does_what_it_may(void **state)
+{
+	add(1, busy);
+	options.duration_ns = NS_PER_SECOND;
+	run();
+	assert_false(machine.stays_away);
+	assert_false(machine.allows_attach);
+	assert_true(machine.has_counted_holds);
+	begin_again(state, busy);
+	options.duration_ns = NS_PER_SECOND;
+	options.no_stop = true;
+	run();
+	assert_true(machine.stays_away);
+	assert_false(machine.allows_attach);
+	begin_again(state, busy);
+	options.duration_ns = NS_PER_SECOND;
+	options.allow_attach = true;
+	run();
+	assert_false(machine.stays_away);
+	assert_true(machine.allows_attach);
+}
+
+static void a_sampler_that_cannot_begin_is_a_failure(void **state)
+{
+	add(1, busy);
+	machine.no_memory_for = "tracer";
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_FAILED);
+	assert_int_equal(result.error, -EAGAIN);
+	begin_again(state, busy);
+	machine.no_memory_for = "files";
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_FAILED);
+	assert_int_equal(result.error, -ENOMEM);
+	assert_int_equal(result.figures.duration_ns, 0);
+}
+
+/* On this machine, ljspy's clock is that of its CPU time, too. */
+static void its_cost_has_that_of_symbols(void **state)
+{
+	(void)state;
+	add(1, bursts);
+	machine.symbols_cpu_ns = 777;
+	run();
+	assert_int_equal(result.figures.self_cpu_ns, machine.now_ns - STARTED_AT_NS + 777);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_up, forget)
+	const struct CMUnitTest tests[] = {
+		TEST(a_look_that_comes_too_late_takes_no_sample),
+		TEST(a_look_is_late_by_a_wait_or_by_other_work),
+		TEST(a_late_look_does_not_say_that_nothing_runs),
+		TEST(a_sample_of_cpu_time_tells_the_time_since_the_last_one),
+		TEST(the_next_look_is_put_off_for_as_long_as_a_thread_was_held),
+		TEST(a_hold_lasts_until_the_thread_runs_again),
+		TEST(a_thread_whose_registers_cannot_be_read_has_no_sample),
+		TEST(a_stack_that_finds_no_memory_is_lost),
+		TEST(a_thread_that_fell_asleep_before_it_stopped_is_missed),
+		TEST(a_thread_is_looked_at_again_after_a_turn_is_used_up),
+		TEST(only_a_thread_that_had_a_cpu_is_rehearsed),
+		TEST(what_sleeping_threads_sleep_in_is_watched),
+		TEST(a_stack_that_is_nowhere_to_be_found_is_lost),
+		TEST(a_thread_that_waits_at_the_end_is_sampled_once_it_runs),
+		TEST(a_thread_that_waits_for_long_at_the_end_is_not_awaited),
+		TEST(at_the_end_calls_are_no_hindrance),
+		TEST(no_thread_is_looked_at_once_ljspy_is_to_let_go),
+		TEST(a_recording_is_as_long_as_it_is_to_be),
+		TEST(a_target_rests_after_five_seconds_without_cpu_time),
+		TEST(a_target_that_no_alarm_reports_is_seen_by_its_clock),
+		TEST(an_alarm_of_a_target_that_is_gone_means_nothing),
+		TEST(reports_of_threads_are_asked_for_now_and_then),
+		TEST(what_a_thread_waits_for_says_whether_it_is_idle),
+		TEST(a_call_that_goes_on_after_a_stop_is_the_one_that_was_stopped),
+		TEST(names_of_waits_take_no_more_than_their_room),
+		TEST(a_thread_is_lively_for_longer_the_longer_it_slept),
+		TEST(what_a_thread_did_before_it_is_opened_is_forgotten),
+		TEST(a_thread_that_ends_keeps_its_time),
+		TEST(threads_have_half_of_the_files),
+		TEST(the_tracer_does_what_it_may),
+		TEST(a_sampler_that_cannot_begin_is_a_failure),
+		TEST(its_cost_has_that_of_symbols),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

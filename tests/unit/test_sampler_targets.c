@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes of a machine of which everything is known: which the sampler finds, looks into, and for how long. */
+#include <errno.h>
+#include <regex.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/sampled_machine.h"
+
+static const uint64_t second = NS_PER_SECOND;
+static char *const command[] = { (char[]){ "luajit" }, NULL };
+
+/* The test goes on with a machine of its own. */
+static struct made_up_process *begin_again(void **state)
+{
+	forget(state);
+	make_up(state);
+	return add(1, bursts);
+}
+
+/* A process that ljspy finds from the beginning on, without LuaJIT. */
+static struct made_up_process *add_found(void)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	options.subprocesses = true;
+	process->followed = true;
+	process->luajit_ns = UINT64_MAX;
+	return process;
+}
+
+/*---- Those that may run LuaJIT ----*/
+
+static void a_process_without_luajit_is_looked_into_less_and_less_often(void **state)
+{
+	unsigned long without;
+
+	add(1, bursts);
+	options.subprocesses = true;
+	run();
+	without = machine.refreshes;
+	assert_in_range(without, 1, 20);
+	begin_again(state);
+	add_found();
+	run();
+	/* After 20 ms, 40 ms and so on, up to some more than a second. */
+	assert_in_range(machine.refreshes - without, 12, 15);
+	begin_again(state);
+	add_found();
+	options.duration_ns = 300 * MS;
+	run();
+	assert_in_range(machine.refreshes, 1 + 4 + 1, 1 + 5 + 5);
+}
+
+static void a_found_process_keeps_no_recording_from_its_end(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *found = add_found();
+
+	first->end_ns = 3 * second;
+	run();
+	assert_int_equal(result.end, SAMPLER_TARGETS_ENDED);
+	assert_near(machine.now_ns, 3 * second, 50 * MS);
+	/* Unless it has just begun: it may be LuaJIT that is being started. */
+	first = begin_again(state);
+	found = add_found();
+	first->end_ns = 3 * second;
+	found->begin_ns = found->threads[0].begin_ns = 3 * second - 20 * MS;
+	found->luajit_ns = 3 * second + 100 * MS;
+	run();
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_true(sum_of(found, 0)->samples > 200);
+	/* It is waited for only a moment. */
+	first = begin_again(state);
+	found = add_found();
+	first->end_ns = 3 * second;
+	found->begin_ns = found->threads[0].begin_ns = 3 * second - 20 * MS;
+	run();
+	assert_int_equal(result.end, SAMPLER_TARGETS_ENDED);
+	assert_in_range(machine.now_ns, 3 * second + 500 * MS, 3 * second + 1500 * MS);
+}
+
+static void a_process_that_was_asked_for_is_waited_for(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *second_one = add_found();
+	const pid_t both[] = { first->pid, second_one->pid };
+
+	(void)state;
+	second_one->followed = false;
+	first->end_ns = 3 * second;
+	options.pids = both;
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_true(sum_of(first, 0)->samples > 100);
+}
+
+static void a_pattern_may_be_awaited(void **state)
+{
+	struct made_up_process *later;
+	regex_t pattern;
+
+	(void)state;
+	assert_int_equal(regcomp(&pattern, "nginx", REG_EXTENDED | REG_NOSUB), 0);
+	later = add_found();
+	options.subprocesses = false;
+	options.pattern = &pattern;
+	options.awaits = true;
+	later->begin_ns = later->threads[0].begin_ns = 2 * second;
+	later->end_ns = 4 * second;
+	later->luajit_ns = 0;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_int_equal(machine.now_ns, STARTED_AT_NS + options.duration_ns);
+	assert_true(sum_of(later, 0)->samples > 50);
+	assert_ptr_equal(machine.followed.pattern, &pattern);
+	assert_false(machine.followed.descendants);
+	assert_false(machine.followed.orphans);
+	regfree(&pattern);
+}
+
+static void those_are_followed_that_were_asked_for(void **state)
+{
+	static const pid_t own[] = { 5, 6 };
+	struct made_up_process *first = add(1, bursts), *other = add(1, bursts);
+	const pid_t both[] = { first->pid, other->pid };
+
+	options.subprocesses = true;
+	options.pids = both;
+	options.pid_count = 2;
+	options.own_pids = own;
+	options.own_pid_count = 2;
+	options.duration_ns = second;
+	sampler_run(&options, &result);
+	assert_int_equal(result.error, 0);
+	assert_true(machine.followed.descendants);
+	assert_false(machine.followed.orphans);
+	assert_ptr_equal(machine.followed.own_pids, own);
+	assert_int_equal(machine.followed.own_pid_count, 2);
+	assert_int_equal(machine.follow_count, 2);
+	assert_int_equal(machine.follows[0], first->pid);
+	assert_int_equal(machine.follows[1], other->pid);
+	/* A command's orphans become ljspy's children. */
+	first = begin_again(state);
+	options.launch = command;
+	options.subprocesses = true;
+	options.duration_ns = second;
+	sampler_run(&options, &result);
+	assert_true(machine.followed.orphans);
+	assert_int_equal(machine.follow_count, 1);
+	assert_int_equal(machine.follows[0], first->pid);
+	/* Nor is there a recording without those that are to be followed. */
+	first = begin_again(state);
+	machine.follow_error = -ENOMEM;
+	options.subprocesses = true;
+	options.pids = &first->pid;
+	options.pid_count = 1;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_FAILED);
+	assert_int_equal(result.error, -ENOMEM);
+	assert_int_equal(machine.opens, 0);
+}
+
+/*---- When accounts begin ----*/
+
+/* A command's time counts from its start on, however long it takes to look into it. */
+static void time_to_get_to_know_a_process_is_no_time_of_a_recording(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	machine.open_takes_ns = 2 * second;
+	run();
+	assert_near(sum_of(process, 0)->cpu_ns + of_no_thread.cpu_ns,
+		    made_up_cpu_ns(process, machine.now_ns) -
+			    made_up_cpu_ns(process, STARTED_AT_NS + 2 * second),
+		    TOLERANCE_NS);
+	assert_int_equal(result.figures.duration_ns, options.duration_ns);
+
+	process = begin_again(state);
+	machine.open_takes_ns = 2 * second;
+	options.launch = command;
+	sampler_run(&options, &result);
+	assert_near(sum_of(process, 0)->cpu_ns + of_no_thread.cpu_ns,
+		    made_up_cpu_ns(process, machine.now_ns) - made_up_cpu_ns(process, STARTED_AT_NS),
+		    TOLERANCE_NS);
+}
+
+/* By the wall clock, time without a stack has a wall-clock weight, too. */
+static void time_before_ljspy_found_a_process_is_lost(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct made_up_process *found;
+
+		begin_again(state);
+		found = add_found();
+		found->begin_ns = found->threads[0].begin_ns = 2 * second;
+		found->luajit_ns = 2 * second + 100 * MS;
+		options.wall_clock = i;
+		run();
+		assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 1);
+		assert_true(of_no_thread.cpu_ns > 20 * MS);
+		assert_int_equal(of_no_thread.wall_ns, i ? of_no_thread.cpu_ns : 0);
+		/* One that was there from the beginning on had its time before. */
+		begin_again(state);
+		found = add_found();
+		found->luajit_ns = 2 * second + 100 * MS;
+		options.wall_clock = i;
+		run();
+		assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 0);
+		assert_true(sum_of(found, 0)->samples > 100);
+	}
+}
+
+/*---- New programs and modules ----*/
+
+/* The kernel reports nothing of threads that ljspy leaves alone. */
+static void without_stops_another_program_is_told_by_its_file(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	process->exec_ns = process->exec_luajit_ns = 3 * second;
+	options.no_stop = machine.tells_programs = true;
+	run();
+	assert_int_equal(machine.opens, 2);
+	assert_true(sum_of(process, 0)->samples > 300);
+	process = begin_again(state);
+	options.no_stop = machine.tells_programs = true;
+	run();
+	assert_int_equal(machine.opens, 1);
+}
+
+static void a_found_process_may_run_luajit_later(void **state)
+{
+	struct made_up_process *found;
+
+	add(1, bursts);
+	found = add_found();
+	found->exec_ns = found->exec_luajit_ns = 3 * second;
+	machine.tells_programs = true;
+	run();
+	assert_int_equal(machine.opens, 3);
+	assert_true(sum_of(found, 0)->samples > 100);
+	assert_true(sum_of(found, 0)->first_ns > 3 * second);
+	/* What is known of a program holds until there is another one. */
+	begin_again(state);
+	add_found();
+	machine.tells_programs = true;
+	run();
+	assert_int_equal(machine.opens, 2);
+}
+
+/*---- Commands ----*/
+
+static void orphans_of_a_command_are_reaped(void **state)
+{
+	struct made_up_process *orphan;
+
+	add(1, bursts);
+	orphan = add_found();
+	orphan->end_ns = 2 * second;
+	options.launch = command;
+	sampler_run(&options, &result);
+	assert_int_equal(machine.reaps, 1);
+	/* Others are those of another process. */
+	begin_again(state);
+	orphan = add_found();
+	orphan->end_ns = 2 * second;
+	run();
+	assert_int_equal(machine.reaps, 0);
+	assert_int_equal(result.left_out, 0);
+}
+
+/*---- Several ----*/
+
+static void places_of_targets_that_ended_are_taken_again(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *second_one = add(1, bursts), *later = add_found();
+	const pid_t both[] = { first->pid, second_one->pid };
+
+	(void)state;
+	first->end_ns = 2 * second;
+	later->begin_ns = later->threads[0].begin_ns = 3 * second;
+	later->luajit_ns = 0;
+	options.pids = both;
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_true(sum_of(first, 0)->samples > 50);
+	assert_true(sum_of(second_one, 0)->samples > 300);
+	assert_true(sum_of(later, 0)->samples > 200);
+	assert_near(result.figures.target_cpu_ns,
+		    made_up_cpu_ns(first, 2 * second) - made_up_cpu_ns(first, STARTED_AT_NS) +
+			    made_up_cpu_ns(second_one, machine.now_ns) -
+			    made_up_cpu_ns(second_one, STARTED_AT_NS) + made_up_cpu_ns(later, machine.now_ns),
+		    3 * period_ns);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_up, forget)
+	const struct CMUnitTest tests[] = {
+		TEST(a_process_without_luajit_is_looked_into_less_and_less_often),
+		TEST(a_found_process_keeps_no_recording_from_its_end),
+		TEST(a_process_that_was_asked_for_is_waited_for),
+		TEST(a_pattern_may_be_awaited),
+		TEST(those_are_followed_that_were_asked_for),
+		TEST(time_to_get_to_know_a_process_is_no_time_of_a_recording),
+		TEST(time_before_ljspy_found_a_process_is_lost),
+		TEST(without_stops_another_program_is_told_by_its_file),
+		TEST(a_found_process_may_run_luajit_later),
+		TEST(orphans_of_a_command_are_reaped),
+		TEST(places_of_targets_that_ended_are_taken_again),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
