@@ -81,10 +81,9 @@ static void inspect_later(struct target *target, uint64_t now)
 
 void target_hasten_inspection(struct target *target, uint64_t now)
 {
-	if (now + target->haste_ns >= target->inspect_at_ns)
-		return;
-	target->inspect_at_ns = now + target->haste_ns;
 	target->is_hasty = true;
+	if (now + target->haste_ns < target->inspect_at_ns)
+		target->inspect_at_ns = now + target->haste_ns;
 }
 
 /* Code may stay unknown for good: inspect with less haste each time. */

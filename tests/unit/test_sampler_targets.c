@@ -253,6 +253,28 @@ static void a_found_process_may_run_luajit_later(void **state)
 	assert_int_equal(machine.opens, 2);
 }
 
+static unsigned long refreshes_of(void **state, bool wants_refresh, bool has_new_modules)
+{
+	static struct vm_code vm;
+
+	begin_again(state)->vm = &vm;
+	machine.wants_refresh = wants_refresh;
+	machine.has_new_modules = has_new_modules;
+	run();
+	assert_true(result.figures.samples > 300);
+	return machine.refreshes;
+}
+
+static void unknown_code_has_a_process_looked_into_soon(void **state)
+{
+	/* Once a second, when nothing is to be found. */
+	assert_in_range(refreshes_of(state, false, false), 9, 12);
+	/* Less and less soon, if it stays unknown. */
+	assert_in_range(refreshes_of(state, true, false), 13, 20);
+	/* Soon each time, if there are new modules each time. */
+	assert_in_range(refreshes_of(state, true, true), 150, 500);
+}
+
 /*---- Commands ----*/
 
 static void orphans_of_a_command_are_reaped(void **state)
@@ -312,6 +334,7 @@ int main(void)
 		TEST(time_before_ljspy_found_a_process_is_lost),
 		TEST(without_stops_another_program_is_told_by_its_file),
 		TEST(a_found_process_may_run_luajit_later),
+		TEST(unknown_code_has_a_process_looked_into_soon),
 		TEST(orphans_of_a_command_are_reaped),
 		TEST(places_of_targets_that_ended_are_taken_again),
 	};
