@@ -394,14 +394,16 @@ static bool open_target(struct sampler *sampler, pid_t pid)
 static bool open_launched(struct sampler *sampler)
 {
 	struct sampler_result *result = sampler->result;
+	pid_t ended;
 
 	sampler->launch.pid = sampler->options->launched_pid;
 	result->launched = true;
 	result->pid = sampler->launch.pid;
 	raise_file_limit(sampler);
-	if (waitpid(result->pid, &result->exit_status, WNOHANG) != result->pid)
+	ended = waitpid(result->pid, &result->exit_status, WNOHANG);
+	if (ended == 0)
 		return open_target(sampler, sampler->launch.pid);
-	result->exit_known = true;
+	result->exit_known = ended == result->pid; /* else the earlier run knows it */
 	return sampler->options->subprocesses || fail(sampler, result->pid, -ESRCH);
 }
 

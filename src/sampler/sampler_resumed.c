@@ -66,6 +66,10 @@ static void add_results(const struct sampler_result *before, const struct sample
 		memcpy(sum.unknown_reason, before->unknown_reason, sizeof(sum.unknown_reason));
 	}
 	sum.launched |= before->launched;
+	if (before->exit_known) {
+		sum.exit_known = true;
+		sum.exit_status = before->exit_status;
+	}
 	if (before->left_out) {
 		sum.left_out += before->left_out;
 		sum.left_out_pid = before->left_out_pid;

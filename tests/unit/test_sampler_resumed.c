@@ -256,6 +256,21 @@ static void the_command_is_the_one_that_an_earlier_run_started(void **state)
 	assert_int_equal(runs[0].launched_pid, 0);
 	assert_int_equal(runs[1].launched_pid, COMMAND);
 	assert_true(result.launched);
+	assert_false(result.exit_known);
+}
+
+/* Its children may live on, and be sampled again. */
+static void the_end_of_the_command_is_known_whichever_run_saw_it(void **state)
+{
+	for (size_t i = 0; i < 2; i++) {
+		begin(state);
+		runs[i].result.exit_known = true;
+		runs[i].result.exit_status = 3 << 8;
+		run();
+		assert_int_equal(run_count, 2);
+		assert_true(result.exit_known);
+		assert_int_equal(result.exit_status, 3 << 8);
+	}
 }
 
 /*---- Results ----*/
@@ -391,6 +406,7 @@ int main(void)
 		TEST(another_process_of_the_same_id_is_not_looked_at),
 		TEST(it_ends_when_all_targets_ended_meanwhile),
 		TEST(the_command_is_the_one_that_an_earlier_run_started),
+		TEST(the_end_of_the_command_is_known_whichever_run_saw_it),
 		TEST(results_are_those_of_all_runs),
 		TEST(what_a_later_run_finds_is_in_the_result),
 		TEST(package_roots_are_those_of_all_runs),

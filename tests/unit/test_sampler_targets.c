@@ -277,6 +277,39 @@ static void unknown_code_has_a_process_looked_into_soon(void **state)
 
 /*---- Commands ----*/
 
+static void a_command_that_ended_meanwhile_leaves_its_children(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct made_up_process *first = begin_again(state), *found = add_found();
+
+		found->luajit_ns = 0;
+		first->end_ns = 1;
+		options.launch = command;
+		options.launched_pid = first->pid;
+		/* Its end is told once: maybe an earlier run was told. */
+		machine.exit_known = i;
+		machine.exit_status = 2 << 8;
+		sampler_run(&options, &result);
+		assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+		assert_int_equal(result.error, 0);
+		assert_true(result.launched);
+		assert_int_equal(result.pid, first->pid);
+		assert_int_equal(result.exit_known, i);
+		if (i)
+			assert_int_equal(result.exit_status, 2 << 8);
+		assert_true(sum_of(found, 0)->samples > 300);
+		/* Without them there is nothing to sample. */
+		first = begin_again(state);
+		first->end_ns = 1;
+		machine.exit_known = i;
+		options.launch = command;
+		options.launched_pid = first->pid;
+		sampler_run(&options, &result);
+		assert_int_equal(result.end, SAMPLER_FAILED);
+		assert_int_equal(result.error, -ESRCH);
+	}
+}
+
 static void orphans_of_a_command_are_reaped(void **state)
 {
 	struct made_up_process *orphan;
@@ -335,6 +368,7 @@ int main(void)
 		TEST(without_stops_another_program_is_told_by_its_file),
 		TEST(a_found_process_may_run_luajit_later),
 		TEST(unknown_code_has_a_process_looked_into_soon),
+		TEST(a_command_that_ended_meanwhile_leaves_its_children),
 		TEST(orphans_of_a_command_are_reaped),
 		TEST(places_of_targets_that_ended_are_taken_again),
 	};
