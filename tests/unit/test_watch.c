@@ -169,6 +169,60 @@ static void a_heap_counts_as_collections_leave_it(void **state)
 	assert_int_equal(collect(&gauge, &now_ms, 240, &live, 0.003), 1);
 }
 
+/* A cycle of a heap: what its marking ends with, and what its sweep leaves. */
+static bool sweep(struct gauge *gauge, uint64_t *now_ns, uint64_t length_ns, uint64_t marked, uint64_t left)
+{
+	bool begins;
+
+	*now_ns += length_ns;
+	begins = gauge_heap(gauge, *now_ns, marked, true);
+	begins |= gauge_heap(gauge, *now_ns, left, false);
+	begins |= gauge_heap(gauge, *now_ns, marked, false);
+	return begins;
+}
+
+static void a_heap_is_what_its_sweeps_leave(void **state)
+{
+	const struct condition condition = read_good("heap+50%/10s");
+	uint64_t now_ns = 100 * second_ns;
+	struct gauge gauge;
+
+	(void)state;
+	gauge_begin(&gauge, &condition, 0);
+	for (unsigned int i = 0; i < 30; i++)
+		assert_false(sweep(&gauge, &now_ns, second_ns, 100 + 100 * i, 100));
+	/* Of each tenth of the span, the least counts. */
+	for (unsigned int i = 0; i < 60; i++)
+		assert_false(sweep(&gauge, &now_ns, second_ns / 2, 1000, i % 2 ? 100 : 900));
+	for (unsigned int i = 0; i < 5; i++)
+		if (sweep(&gauge, &now_ns, second_ns, 4000, 151))
+			return;
+	fail();
+}
+
+static void the_least_of_a_whole_span_counts(void **state)
+{
+	const struct condition condition = read_good("heap+50%/10s");
+	uint64_t now_ns = 100 * second_ns;
+	struct gauge gauge;
+	bool begins = false;
+
+	(void)state;
+	gauge_begin(&gauge, &condition, 0);
+	for (unsigned int i = 0; i < 3; i++)
+		assert_false(sweep(&gauge, &now_ns, second_ns, 4000, 300));
+	for (unsigned int i = 0; i < 3; i++)
+		assert_false(sweep(&gauge, &now_ns, second_ns, 4000, 100));
+	for (unsigned int i = 0; i < 3; i++)
+		begins |= sweep(&gauge, &now_ns, second_ns, 4000, 200);
+	assert_true(begins);
+	assert_int_equal(gauge.value, 100);
+	/* A span later it is forgotten. */
+	for (unsigned int i = 0; i < 20; i++)
+		assert_false(sweep(&gauge, &now_ns, second_ns, 4000, 200));
+	assert_false(gauge.holds);
+}
+
 static void other_values_are_compared(void **state)
 {
 	const struct condition condition = read_good("rss>1G");
@@ -307,6 +361,8 @@ int main(void)
 		cmocka_unit_test(cpu_time_counts_over_its_span),
 		cmocka_unit_test(a_long_span_needs_no_more_room),
 		cmocka_unit_test(a_heap_counts_as_collections_leave_it),
+		cmocka_unit_test(a_heap_is_what_its_sweeps_leave),
+		cmocka_unit_test(the_least_of_a_whole_span_counts),
 		cmocka_unit_test(other_values_are_compared),
 		cmocka_unit_test(an_hour_has_so_many),
 		cmocka_unit_test(a_ring_keeps_its_span),
