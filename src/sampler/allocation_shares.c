@@ -173,7 +173,7 @@ static uint64_t size_step(uint64_t bytes)
 
 	if (bytes <= FINE_MAX)
 		return (bytes + GRANULE - 1) / GRANULE * GRANULE;
-	for (step = FINE_MAX; step < bytes / 2 && step < UINT64_MAX / 4; step *= 2)
+	for (step = FINE_MAX; step < bytes - step && step < UINT64_MAX / 4; step *= 2)
 		continue;
 	return step + (bytes - step + step / 4 - 1) / (step / 4) * (step / 4);
 }

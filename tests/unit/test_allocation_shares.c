@@ -254,6 +254,44 @@ static void strings_beside_new_tables_have_the_rest(void **state)
 	assert_true(result[0].bytes > 4 * result[1].bytes && result[1].bytes > 0);
 }
 
+static void begin_film(struct allocation_counters film[static ALLOCATION_FILM_LOOKS])
+{
+	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
+		film[i] = (struct allocation_counters){
+			.total = 100000, .estimate = 50000, .strings = 10, .root = 1
+		};
+}
+
+static size_t class_of_string(uint64_t bytes)
+{
+	const struct allocation string = { .kind = ALLOCATION_STRING, .bytes = bytes };
+	const ptrdiff_t number = allocation_shares_add_sample(shares, &string);
+
+	assert_true(number >= 0);
+	return allocation_shares_class(shares, (size_t)number);
+}
+
+/* In steps of 16 bytes up to 512, and from there on of a quarter of a doubling. */
+static void strings_of_about_one_size_are_one_class(void **state)
+{
+	static const uint64_t steps[][2] = { { 33, 48 },    { 497, 512 },   { 513, 640 },
+					     { 897, 1024 }, { 1025, 1280 }, { 1793, 2048 } };
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+
+	(void)state;
+	begin_film(film);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		filmed(film, 1 + 2 * i, steps[i][0] + 1, 1);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		const size_t class = class_of_string(steps[i][0]);
+
+		assert_int_equal(class_of_string(steps[i][1]), class);
+		assert_int_not_equal(class_of_string(steps[i][0] - 1), class);
+		assert_int_not_equal(class_of_string(steps[i][1] + 1), class);
+	}
+}
+
 static enum allocation_sum divided(uint64_t cpu_ns, uint64_t *ret_bytes)
 {
 	const struct allocation_share *result;
@@ -375,6 +413,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sizes_of_strings_and_parts_come_from_films, begin, end),
 		cmocka_unit_test_setup_teardown(parts_of_new_tables_are_counted_and_not_filmed, begin, end),
 		cmocka_unit_test_setup_teardown(strings_beside_new_tables_have_the_rest, begin, end),
+		cmocka_unit_test_setup_teardown(strings_of_about_one_size_are_one_class, begin, end),
 		cmocka_unit_test_setup_teardown(a_closed_vm_has_not_allocated_less, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_sweep_frees_comes_off_once, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_spans, begin, end),
