@@ -262,6 +262,45 @@ static void begin_film(struct allocation_counters film[static ALLOCATION_FILM_LO
 		};
 }
 
+/* Of two that are new at one look, LuaJIT may have counted one only. */
+static void two_strings_at_one_look_are_told_by_their_sizes(void **state)
+{
+	for (uint32_t counted = 1; counted <= 2; counted++) {
+		struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+		const struct allocation_share *result;
+
+		end(state);
+		begin(state);
+		samples(ALLOCATION_STRING, 40, 1);
+		samples(ALLOCATION_STRING, 200, 1);
+		begin_film(film);
+		filmed(film, 5, 40, 1);
+		filmed(film, 6, 200, 1);
+		allocation_shares_add_film(shares, film, NULL, 0);
+		samples(ALLOCATION_STRING, 40, 1);
+		samples(ALLOCATION_STRING, 200, 1);
+		allocates(240);
+		assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 4);
+
+		begin_film(film);
+		for (size_t i = 1; i <= 9; i++)
+			filmed(film, 2 * i, 240, counted);
+		/* A size of which no sample was: it may be three strings, or more. */
+		filmed(film, 30, 5000, 2);
+		filmed(film, 32, 240, 3);
+		allocation_shares_add_film(shares, film, NULL, 0);
+		allocates(24000);
+		window(0, 0, 20, 2400);
+		samples(ALLOCATION_STRING, 40, 1);
+		samples(ALLOCATION_STRING, 200, 1);
+		assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+		assert_in_range(result[0].bytes, 3950, 4100);
+		assert_in_range(result[1].bytes, 19900, 20300);
+		assert_in_range(result[0].objects, 98, 102);
+		assert_in_range(result[1].objects, 98, 102);
+	}
+}
+
 static size_t class_of_string(uint64_t bytes)
 {
 	const struct allocation string = { .kind = ALLOCATION_STRING, .bytes = bytes };
@@ -290,6 +329,83 @@ static void strings_of_about_one_size_are_one_class(void **state)
 		assert_int_not_equal(class_of_string(steps[i][0] - 1), class);
 		assert_int_not_equal(class_of_string(steps[i][1] + 1), class);
 	}
+}
+
+/* A marking, a table of strings that got another size, much that was freed: bytes are not what they seem. */
+static void windows_and_spans_that_are_not_sound_count_for_nothing(void **state)
+{
+	static const struct allocated unsound[] = {
+		{ .bytes = 1000, .has_marked = true, .knows_strings = true, .strings = 1000 },
+		{ .bytes = 1000, .may_have_resized = true, .knows_strings = true, .strings = 1000 },
+		{ .bytes = -ALLOCATED_FREED_MAX - 1, .knows_strings = true, .strings = 1000 },
+	};
+	const struct listed_object function = { .kind = ALLOCATION_FUNCTION, .bytes = 40 };
+	const struct allocated sound = { .bytes = 1000 };
+	const struct allocation_share *result;
+	uint64_t bytes;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(unsound) / sizeof(unsound[0]); i++) {
+		allocation_shares_add_window(shares, &unsound[i], &function, 1);
+		allocation_shares_add_span(shares, &unsound[i], 10);
+	}
+	allocation_shares_add_window(shares, &sound, NULL, 0);
+	allocates(6400);
+	window(10, 0, 0, 640);
+	samples(ALLOCATION_TABLE, 64, 1);
+	samples(ALLOCATION_FUNCTION, 40, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_in_range(result[0].bytes, 6399, 6401);
+	assert_int_equal(result[1].bytes, 0);
+	assert_int_equal(allocation_shares_sum(shares, &bytes), ALLOCATION_SUM_COUNTED);
+	assert_int_equal(bytes, 6400);
+}
+
+static void earlier_windows_count_three_quarters_at_each_division(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	window(100, 0, 0, 6400);
+	samples(ALLOCATION_TABLE, 64, 1);
+	allocates(6400);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_in_range(result[0].bytes, 6399, 6401);
+	window(0, 160, 0, 6400);
+	samples(ALLOCATION_TABLE, 64, 1);
+	samples(ALLOCATION_FUNCTION, 40, 1);
+	allocates(7000);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_in_range(result[0].bytes, 2998, 3002);
+	assert_in_range(result[1].bytes, 3998, 4002);
+}
+
+static void there_may_be_many_samples_and_classes(void **state)
+{
+	static struct listed_object objects[2 * ALLOCATION_CLASSES_MAX];
+	const struct allocated allocated = { .bytes = 16 * 2 * ALLOCATION_CLASSES_MAX };
+	const struct allocation_share *result;
+	uint64_t bytes = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2 * ALLOCATION_CLASSES_MAX; i++)
+		objects[i] = (struct listed_object){ .kind = ALLOCATION_CDATA,
+						     .bytes = 16,
+						     .ctype = 100 + i };
+	allocation_shares_add_window(shares, &allocated, objects, 2 * ALLOCATION_CLASSES_MAX);
+	allocates(100000);
+	for (uint32_t i = 0; i < 2 * ALLOCATION_CLASSES_MAX; i++) {
+		const struct allocation cdata = { .kind = ALLOCATION_CDATA, .bytes = 16, .ctype = 100 + i };
+
+		assert_int_equal(allocation_shares_add_sample(shares, &cdata), i);
+		assert_in_range(allocation_shares_class(shares, i), 0, ALLOCATION_CLASSES_MAX - 1);
+	}
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2 * ALLOCATION_CLASSES_MAX);
+	for (size_t i = 0; i < 2 * ALLOCATION_CLASSES_MAX; i++) {
+		assert_in_range(result[i].bytes, 96, 99);
+		bytes += result[i].bytes;
+	}
+	assert_in_range(bytes, 99000, 101000);
 }
 
 static enum allocation_sum divided(uint64_t cpu_ns, uint64_t *ret_bytes)
@@ -413,7 +529,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sizes_of_strings_and_parts_come_from_films, begin, end),
 		cmocka_unit_test_setup_teardown(parts_of_new_tables_are_counted_and_not_filmed, begin, end),
 		cmocka_unit_test_setup_teardown(strings_beside_new_tables_have_the_rest, begin, end),
+		cmocka_unit_test_setup_teardown(two_strings_at_one_look_are_told_by_their_sizes, begin, end),
 		cmocka_unit_test_setup_teardown(strings_of_about_one_size_are_one_class, begin, end),
+		cmocka_unit_test_setup_teardown(windows_and_spans_that_are_not_sound_count_for_nothing, begin,
+						end),
+		cmocka_unit_test_setup_teardown(earlier_windows_count_three_quarters_at_each_division, begin,
+						end),
+		cmocka_unit_test_setup_teardown(there_may_be_many_samples_and_classes, begin, end),
 		cmocka_unit_test_setup_teardown(a_closed_vm_has_not_allocated_less, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_sweep_frees_comes_off_once, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_spans, begin, end),
