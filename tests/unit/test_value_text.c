@@ -28,6 +28,7 @@ enum {
 	CTYPE_STATE = MADE_UP_AT + 0x3100,
 	CTYPES = MADE_UP_AT + 0x3200,
 	CTYPE_SIZE = 24,
+	DECLARED = 96, /* by the program */
 	NODE_SIZE = 24,
 	TAG_OF_CDATA = ~10,
 	TAG_OF_NUMBER = ~13,
@@ -321,7 +322,7 @@ static void numbers_in_cdata(void **state)
 	uint32_t single;
 
 	(void)state;
-	put_types(8);
+	put_types(DECLARED + 1);
 	put_ctype(1, NUM, 0, 8);
 	check_cdata(UINT64_MAX, "cdata<int64_t>: -1");
 	put_ctype(1, NUM, UNSIGNED, 8);
@@ -335,9 +336,25 @@ static void numbers_in_cdata(void **state)
 	memcpy(&single, &half, sizeof(single));
 	put_ctype(1, NUM, FP, 4);
 	check_cdata(single, "cdata<float>: 0.5");
-	put_ctype(1, TYPEDEF, 2, 0);
-	put_ctype(2, ENUM, 3, 4);
-	check_cdata(7, "cdata<enum 2>: 7");
+	put_ctype(1, TYPEDEF, DECLARED, 0);
+	put_ctype(DECLARED, ENUM, 3, 4);
+	check_cdata(7, "cdata<enum 96>: 7");
+}
+
+/* Of LuaJIT's own types only that of what ffi.typeof() returns is an enum. */
+static void a_type_shows_which_one_it_is(void **state)
+{
+	(void)state;
+	put_types(8);
+	put_ctype(1, ENUM, 3, 4);
+	put_ctype(2, STRUCT, 0, 24);
+	string_at(KEY, "conn", 4);
+	put(CTYPES + 2 * CTYPE_SIZE + 16, KEY, 8);
+	put_ctype(3, NUM, 0, 4);
+	check_cdata(2, "ctype<struct conn>");
+	check_cdata(3, "ctype<int32_t>");
+	check_cdata(1, "ctype<ctype>");
+	check_cdata(8, "ctype"); /* behind the last one */
 }
 
 static void types_are_written_as_in_c(void **state)
@@ -405,6 +422,7 @@ int main(void)
 		cmocka_unit_test_setup(functions_say_where_they_are, begin),
 		cmocka_unit_test_setup(other_objects, begin),
 		cmocka_unit_test_setup(numbers_in_cdata, begin),
+		cmocka_unit_test_setup(a_type_shows_which_one_it_is, begin),
 		cmocka_unit_test_setup(types_are_written_as_in_c, begin),
 		cmocka_unit_test_setup(types_that_make_no_sense_are_unknown, begin),
 	};

@@ -103,7 +103,7 @@ uint32_t heap_proto_text(struct heap_reading *reading, const struct proto *proto
 			 uint64_t pc, bool by_line);
 uint32_t heap_proto_file(struct heap_reading *reading, const struct proto *proto);
 
-/* The name of a C type, "struct conn *". */
-uint32_t heap_ctype_text(struct heap_reading *reading, uint32_t id);
+/* The type of a cdata, "struct conn *" or "ctype<struct conn>". */
+uint32_t heap_ctype_text(struct heap_reading *reading, uint64_t cdata, uint32_t id);
 
 #endif

@@ -503,7 +503,7 @@ static void refer_object(struct heap_reading *reading, uint32_t number)
 			node->text = heap_string_text(reading, address);
 		break;
 	case HEAP_KIND_CDATA:
-		node->text = heap_ctype_text(reading,
+		node->text = heap_ctype_text(reading, address,
 					     (uint32_t)heap_field(object, layout->GChead_gct + 1, 2));
 		break;
 	case HEAP_KIND_UPVALUE: refer_upvalue(reading, object); break;

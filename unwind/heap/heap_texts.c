@@ -130,11 +130,14 @@ static bool get_ctype(void *context, uint32_t id, struct ctype *ret_type)
 	return true;
 }
 
-uint32_t heap_ctype_text(struct heap_reading *reading, uint32_t id)
+uint32_t heap_ctype_text(struct heap_reading *reading, uint64_t cdata, uint32_t id)
 {
 	const struct ctypes types = { .get = get_ctype, .context = reading };
+	const uint64_t header = reading->gc64 ? 2 * POINTER : POINTER;
+	const uint8_t *bytes = heap_object(reading, cdata + header, sizeof(uint32_t));
 	char text[CTYPE_TEXT_SIZE];
 
-	return ctype_text(&types, id, text) ? heap_builder_text(reading->builder, text, strlen(text))
-					    : HEAP_TEXT_NONE;
+	return ctype_object_text(&types, id, bytes ? (uint32_t)heap_field(bytes, 0, 4) : 0, text)
+		       ? heap_builder_text(reading->builder, text, strlen(text))
+		       : HEAP_TEXT_NONE;
 }

@@ -4,7 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 16 };
+enum {
+	DEPTH_MAX = 16,
+	/* LuaJIT's own types and keywords come before what programs declare, some 90 (lj_ctype_init). */
+	OWN_TYPES = 64,
+};
 
 /* lj_ctype.h */
 static const uint32_t CTF_BOOL = 0x08000000, CTF_FP = 0x04000000, CTF_UNSIGNED = 0x00800000,
@@ -19,6 +23,12 @@ bool ctype_is_floating(const struct ctype *type)
 bool ctype_is_unsigned(const struct ctype *type)
 {
 	return type->info & (CTF_UNSIGNED | CTF_BOOL);
+}
+
+/* The only enum of LuaJIT's own types is CTID_CTYPEID, 21 or 22. */
+static bool is_ctypeid(const struct ctype *type, uint32_t id)
+{
+	return ctype_kind(type) == CT_ENUM && id < OWN_TYPES;
 }
 
 static void number_name(const struct ctype *type, char ret_text[static CTYPE_TEXT_SIZE])
@@ -54,7 +64,12 @@ static bool base_name(const struct ctype *type, uint32_t id, char ret_text[stati
 	case CT_STRUCT:
 		tagged_name(type->info & CTF_UNION ? "union" : "struct", type, id, ret_text);
 		return true;
-	case CT_ENUM: tagged_name("enum", type, id, ret_text); return true;
+	case CT_ENUM:
+		if (is_ctypeid(type, id))
+			snprintf(ret_text, CTYPE_TEXT_SIZE, "ctype");
+		else
+			tagged_name("enum", type, id, ret_text);
+		return true;
 	case CT_PTR:
 	case CT_ARRAY:
 	case CT_FUNC:
@@ -137,6 +152,25 @@ bool ctype_text(const struct ctypes *types, uint32_t id, char ret_text[static CT
 		id = ctype_child(&type);
 	}
 	return false;
+}
+
+bool ctype_is_ctypeid(const struct ctypes *types, uint32_t id)
+{
+	struct ctype type;
+
+	return types->get(types->context, id, &type) && is_ctypeid(&type, id);
+}
+
+bool ctype_object_text(const struct ctypes *types, uint32_t id, uint32_t bytes,
+		       char ret_text[static CTYPE_TEXT_SIZE])
+{
+	char name[CTYPE_TEXT_SIZE], text[CTYPE_TEXT_SIZE + sizeof("ctype<>")];
+
+	if (!ctype_is_ctypeid(types, id) || !ctype_text(types, bytes, name))
+		return ctype_text(types, id, ret_text);
+	snprintf(text, sizeof(text), "ctype<%s>", name);
+	snprintf(ret_text, CTYPE_TEXT_SIZE, "%.*s", CTYPE_TEXT_SIZE - 1, text);
+	return true;
 }
 
 bool ctype_raw(const struct ctypes *types, uint32_t id, struct ctype *ret_type)

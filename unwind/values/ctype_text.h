@@ -50,8 +50,18 @@ struct ctypes {
 	void *context;
 };
 
-/* False if the type is unknown. */
+/* False if the type is unknown. "ctype" is the type of what ffi.typeof() returns. */
 bool ctype_text(const struct ctypes *types, uint32_t id, char ret_text[static CTYPE_TEXT_SIZE]);
+
+/*
+ * The type of an object whose first four bytes these are, as LuaJIT names it: for what ffi.typeof() returned, it
+ * tells which type that is, as in "ctype<struct conn>" (lj_ctype.c and lib_ffi.c: __tostring). False if it is unknown.
+ */
+bool ctype_object_text(const struct ctypes *types, uint32_t id, uint32_t bytes,
+		       char ret_text[static CTYPE_TEXT_SIZE]);
+
+/* Is it the type of what ffi.typeof() returns? */
+bool ctype_is_ctypeid(const struct ctypes *types, uint32_t id);
 
 /* The type itself, without attributes and names that stand for another type. False if it is unknown. */
 bool ctype_raw(const struct ctypes *types, uint32_t id, struct ctype *ret_type);

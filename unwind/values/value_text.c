@@ -392,17 +392,23 @@ static bool add_cdata(const struct value_reader *reader, struct text *text, uint
 	char name[CTYPE_TEXT_SIZE];
 	struct ctype raw;
 	uint32_t id;
-	bool is_raw;
+	bool is_raw, names_type;
 
 	if (!field_gct(reader->memory, reader->layout, cdata, &gct) || gct != GCT_CDATA ||
 	    memory_read(reader->memory, cdata, bytes, sizeof(bytes)) != MEMORY_OK)
 		return false;
 	id = (uint32_t)load_bytes(bytes, type_at, 2);
-	if (!live_ctypes_load(&context) || !ctype_text(&types, id, name))
+	if (!live_ctypes_load(&context) ||
+	    !ctype_object_text(&types, id, (uint32_t)load_bytes(bytes, (int32_t)header, 4), name))
 		return false;
 	is_raw = ctype_raw(&types, id, &raw);
+	names_type = ctype_is_ctypeid(&types, id);
 	if (!live_ctypes_stay(&context))
 		return false;
+	if (names_type) {
+		add(text, "%s", name);
+		return true;
+	}
 	add(text, "cdata<%s>: ", name);
 	if (!is_raw || !add_c_value(text, &raw, bytes + header))
 		add(text, "0x%" PRIx64, cdata);
