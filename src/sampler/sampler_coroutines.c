@@ -49,6 +49,14 @@ static void deliver_all(struct sampler *sampler, struct target *target, const st
 	}
 }
 
+uint64_t target_note_reading(const struct sampler *sampler, struct target *target, uint64_t now_ns)
+{
+	const uint64_t last_ns = target->coroutines_last_ns;
+
+	target->coroutines_last_ns = now_ns;
+	return last_ns ? now_ns - last_ns : sampler->period_ns;
+}
+
 void target_sample_coroutines(struct sampler *sampler, struct target *target)
 {
 	uint64_t begin = clock_now_ns(CLOCK_MONOTONIC), end;
@@ -63,12 +71,9 @@ void target_sample_coroutines(struct sampler *sampler, struct target *target)
 		hold_go_on_while(hold, sampler->patience.may_go_on, sampler->patience.context);
 	if (found && hold && dump_coroutines(target->process, hold, found) == 0) {
 		end = clock_now_ns(CLOCK_MONOTONIC);
-		deliver_all(sampler, target, found, end,
-			    target->coroutines_last_ns ? end - target->coroutines_last_ns
-						       : sampler->period_ns);
+		deliver_all(sampler, target, found, end, target_note_reading(sampler, target, end));
 		if (found->holds)
 			histogram_add(&sampler->result->figures.pause_ns, found->longest_hold_ns);
-		target->coroutines_last_ns = end;
 		target->coroutines_next_ns = end + (BUSY_ONE_IN - 1) * (end - begin);
 	}
 	hold_free(hold);

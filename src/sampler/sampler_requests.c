@@ -302,11 +302,7 @@ static void note_unseen(struct look *look, uint64_t due_ns, uint64_t now_ns)
 
 static void deliver_seen(struct look *look)
 {
-	struct target *target = look->target;
-
-	look->waited_ns = target->coroutines_last_ns ? look->time_ns - target->coroutines_last_ns
-						     : look->sampler->period_ns;
-	target->coroutines_last_ns = look->time_ns;
+	look->waited_ns = target_note_reading(look->sampler, look->target, look->time_ns);
 	deliver_all(look);
 	look->sampler->wall_ns += look->waited_ns;
 }

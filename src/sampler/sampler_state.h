@@ -245,6 +245,12 @@ void target_take_late(struct sampler *sampler, struct target *target);
 
 /*---- sampler_coroutines.c ----*/
 
+/*
+ * Its coroutines or requests were read at now_ns: returns for how long those samples stand, the time since the last
+ * reading, or a period.
+ */
+uint64_t target_note_reading(const struct sampler *sampler, struct target *target, uint64_t now_ns);
+
 /* Take samples of the coroutines that have yielded; nothing before coroutines_next_ns. */
 void target_sample_coroutines(struct sampler *sampler, struct target *target);
 
