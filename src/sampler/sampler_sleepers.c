@@ -174,7 +174,8 @@ static bool note_sleep(struct sampler *sampler, struct target *target, const str
 
 /*
  * Read where a thread sleeps, unless it got no CPU since the last reading: then it
- * sleeps where it did. False if it runs.
+ * sleeps where it did, or was woken and waits for a CPU, which is asked where there are
+ * not many to ask. False if it runs or waits.
  */
 static bool read_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
 			 struct thread_record *record)
@@ -184,7 +185,7 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 	enum thread_state state;
 
 	if (record->sleep.known && record->sleep.runs == thread->runs)
-		return true;
+		return !target_has_few_threads(target) || !thread_is_running(target->threads, thread);
 	record->sleep.known = false;
 	switch (asleep_capture(target->process, target->threads, thread, &record->hints, &state, &call)) {
 	case ASLEEP_RUNS: return false;
@@ -259,13 +260,35 @@ static void deliver_rest(struct sampler *sampler, struct target *target, const s
 		target_deliver(sampler, target, &sample);
 }
 
+/*
+ * Did the thread wait for a CPU until now? The kernel counts that time when the thread gets one: until then it looks
+ * like a sleep.
+ */
+static bool waits_for_cpu(struct target *target, const struct thread_record *record)
+{
+	if (target->ended || record->ran_at_ns == record->measured_ns)
+		return false;
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+
+		if (thread->tid == record->tid)
+			return thread_is_running(target->threads, thread);
+	}
+	return false;
+}
+
 static void close_record(struct sampler *sampler, struct target *target, struct thread_record *record)
 {
 	uint64_t cpu_ns = sampler_take_all(&record->on_cpu);
+	uint64_t waited_ns = sampler_take_all(&record->waiting);
 	uint64_t asleep_ns = sampler_take_all(&record->asleep);
 
+	if (waits_for_cpu(target, record)) {
+		waited_ns += asleep_ns;
+		asleep_ns = 0;
+	}
 	deliver_rest(sampler, target, record, THREAD_RUNNING, cpu_ns, cpu_ns);
-	deliver_rest(sampler, target, record, THREAD_RUNNABLE, 0, sampler_take_all(&record->waiting));
+	deliver_rest(sampler, target, record, THREAD_RUNNABLE, 0, waited_ns);
 	/* Assume that it slept where it was last seen asleep. */
 	if (record->is_told && record->sleep.frame_count && asleep_ns)
 		deliver_sleep(sampler, target, record, asleep_ns);

@@ -91,6 +91,11 @@ bool target_measure(struct target *target, struct thread *thread, struct thread_
 		record->asleep.pending_ns += (int64_t)(now - record->measured_ns -
 						       (thread->cpu_ns - record->cpu_ns) -
 						       (thread->waited_ns - record->waited_ns));
+	/* The kernel counts a wait for a CPU when it is over. This one began before ljspy knew the thread. */
+	if (record->asleep.pending_ns < 0 && !record->asleep.sample_count) {
+		record->waiting.pending_ns += record->asleep.pending_ns;
+		record->asleep.pending_ns = 0;
+	}
 	if (thread->cpu_ns != record->cpu_ns) {
 		record->has_run = true;
 		target_note_run(record, now);

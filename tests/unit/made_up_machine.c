@@ -527,7 +527,8 @@ int __wrap_thread_measure(struct threads *threads, struct thread *thread, uint64
 	threads->accounted_ns += times.cpu_ns - thread->cpu_ns;
 	*ret_used_ns = times.cpu_ns - thread->cpu_ns;
 	thread->cpu_ns = times.cpu_ns;
-	thread->waited_ns = times.waited_ns;
+	/* The kernel counts a wait when it is over. */
+	thread->waited_ns = times.waited_ns - (times.does == MADE_UP_WAITS ? times.into_ns : 0);
 	thread->runs = times.runs;
 	return 0;
 }
