@@ -237,11 +237,19 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target, stru
 	target_deliver(sampler, target, &waiting);
 }
 
+/* Why is there no stack? A thread that waits for a CPU stops no sooner than it gets one. */
+static enum lost_reason reason_of_rest(const struct target *target, enum thread_state state)
+{
+	if (target->ended)
+		return LOST_TARGET_ENDED;
+	return state == THREAD_RUNNABLE ? LOST_NOT_STOPPED : LOST_ASLEEP;
+}
+
 /* Deliver time that has no stack. */
 static void deliver_rest(struct sampler *sampler, struct target *target, const struct thread_record *record,
 			 enum thread_state state, uint64_t cpu_ns, uint64_t wall_ns)
 {
-	struct frame frame = { .function = lost_function(target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP) };
+	struct frame frame = { .function = lost_function(reason_of_rest(target, state)) };
 	const struct sample sample = {
 		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
 		.pid = target->pid,

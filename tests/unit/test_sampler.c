@@ -396,6 +396,16 @@ static void wall_clock_tells_all_of_each_threads_time(void **state)
 	assert_true(sum_of(process, 2)->state_samples[THREAD_RUNNABLE] > 50);
 }
 
+static unsigned lost_waits;
+
+static void see_lost_waits(const struct sample *sample)
+{
+	if (sample->thread_state != THREAD_RUNNABLE || sample->frames[0].function->kind != FRAME_LOST)
+		return;
+	assert_string_equal(sample->frames[0].function->name, "not stopped");
+	lost_waits++;
+}
+
 /*
  * It has waited for a CPU since long before the end, which the kernel does not tell before the wait is over. Of
  * the sleep before, the time since its last look is left over.
@@ -414,7 +424,10 @@ static void wait_for_a_cpu_at_the_end_is_told(void **state)
 						       .run_ns = 10 * MS,
 						       .sleep_ns = 10 * MS };
 	machine.cannot_be_first = true; /* ljspy does not wait for it */
+	lost_waits = 0;
+	each_sample = see_lost_waits;
 	begin_ns = run();
+	assert_int_equal(lost_waits, 1);
 	first = made_up_times(&process->threads[0], begin_ns);
 	last = made_up_times(&process->threads[0], machine.now_ns);
 	sum = sum_of(process, 0);
