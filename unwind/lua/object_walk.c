@@ -29,8 +29,8 @@ enum { WHITES = 3 };
 
 struct page {
 	uint64_t address; /* 0: none */
+	uint8_t *bytes;
 	bool readable;
-	uint8_t bytes[PAGE_SIZE];
 };
 
 struct link {
@@ -55,7 +55,8 @@ struct object_walk {
 	const struct global_state *global;
 	const struct layout *layout;
 	uint8_t gct; /* of the objects to find */
-	struct page *pages;
+	struct page pages[PAGES];
+	uint8_t *bytes; /* of all pages */
 	uint64_t mainthread, vmthread;
 	uint64_t visited_max;
 	struct position at, slice; /* now, and at the slice's start */
@@ -71,10 +72,15 @@ struct object_walk *object_walk_new(struct memory *live, const struct global_sta
 
 	if (!walk)
 		return NULL;
-	walk->pages = calloc(PAGES, sizeof(*walk->pages));
-	if (!walk->pages) {
+	walk->bytes = malloc((size_t)PAGES * PAGE_SIZE);
+	if (!walk->bytes) {
 		free(walk);
 		return NULL;
+	}
+	/* Use the memory now: while the target is held, it would wait for the kernel to find some, 2 us for each page. */
+	for (size_t i = 0; i < PAGES; i++) {
+		walk->pages[i].bytes = walk->bytes + i * PAGE_SIZE;
+		*walk->pages[i].bytes = 0;
 	}
 	walk->live = live;
 	walk->global = global;
@@ -87,7 +93,7 @@ void object_walk_free(struct object_walk *walk)
 {
 	if (!walk)
 		return;
-	free(walk->pages);
+	free(walk->bytes);
 	free(walk);
 }
 

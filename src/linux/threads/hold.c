@@ -152,10 +152,13 @@ static bool end(struct hold *hold)
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
 			thread_note_stop(hold->watched[i].thread, &hold->watched[i].registers);
-	for (size_t i = 0; i < hold->watched_count; i++)
-		if (hold->watched[i].stopped)
-			tracer_resume(hold->tracer, hold->watched[i].thread->tracee);
-	hold->last_ns = hold->begin_ns ? clock_now_ns(CLOCK_MONOTONIC) - hold->begin_ns : 0;
+	/* The last thread that goes on may take ljspy's CPU: look at the clock before. */
+	for (size_t i = 0; i < hold->watched_count; i++) {
+		if (!hold->watched[i].stopped)
+			continue;
+		hold->last_ns = clock_now_ns(CLOCK_MONOTONIC) - hold->begin_ns;
+		tracer_resume(hold->tracer, hold->watched[i].thread->tracee);
+	}
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
 			thread_note_resumed(hold->watched[i].thread, &hold->watched[i].registers);
@@ -172,7 +175,7 @@ static bool end(struct hold *hold)
 static enum hold_start begin(struct hold *hold)
 {
 	hold->watched_count = 0;
-	hold->begin_ns = 0;
+	hold->begin_ns = hold->last_ns = 0;
 	if (!make_room(hold))
 		return HOLD_WOKE;
 	if (own_turn_is_used_up(tracer_turn(hold->tracer)))

@@ -59,7 +59,10 @@ bool hold_has_stopped(const struct hold *hold);
 /* For read(): the registers of that thread; NULL unless it is stopped. */
 const struct registers *hold_registers(const struct hold *hold, pid_t tid);
 
-/* Of all holds that have ended: how many stopped a thread, and the longest time of these. */
+/*
+ * Of all holds that have ended: how many stopped a thread, and the longest time of these, until the call that let the
+ * last thread go on.
+ */
 uint64_t hold_count(const struct hold *hold);
 uint64_t hold_longest_ns(const struct hold *hold);
 uint64_t hold_total_ns(const struct hold *hold); /* and the sum of their times */
