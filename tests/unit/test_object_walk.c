@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Walks over the objects of a made-up heap, which changes between slices. */
+#include <limits.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <cmocka.h>
 
@@ -481,6 +485,40 @@ static void a_global_state_that_cannot_be_read_is_broken(void **state)
 	object_walk_free(walk);
 }
 
+static long page_faults(void)
+{
+	struct rusage usage;
+
+	assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
+	return usage.ru_minflt;
+}
+
+/* A target that is held would wait for it. */
+static void a_slice_does_not_wait_for_memory(void **state)
+{
+	/* Its memory comes from the kernel, not from an earlier walk, and page by page. The sanitizers have their own. */
+	const bool is_counted = malloc_trim(0) >= 0 && mallopt(M_MMAP_THRESHOLD, 1 << 16) == 1 &&
+				prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0;
+	struct object_walk *walk = begin();
+	const size_t far = (HEAP_BYTES - OBJECT_BYTES) / OBJECT_BYTES;
+	long before;
+
+	(void)state;
+	/* Objects on all pages, so that all of its memory is used. */
+	for (size_t i = 0; i < COUNT; i++)
+		set_object(i * (far / COUNT), object((i + 1) * (far / COUNT)), WHITE0, GCT_TABLE);
+	set_object((COUNT - 1) * (far / COUNT), 0, WHITE0, GCT_TABLE);
+	set_global(MAINTHREF, object((COUNT - 1) * (far / COUNT)));
+	before = page_faults();
+	object_walk_begin_slice(walk);
+	while (go_on(walk) == OBJECT_WALK_PAUSE)
+		object_walk_begin_slice(walk);
+	assert_true(target.reads > 100);
+	fprintf(stderr, "faults %ld reads %zu\n", page_faults() - before, target.reads);
+	assert_in_range(page_faults() - before, 0, is_counted ? 32 : LONG_MAX);
+	object_walk_free(walk);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -500,6 +538,7 @@ int main(void)
 		cmocka_unit_test(a_list_that_leads_nowhere_is_broken),
 		cmocka_unit_test(a_list_that_is_mended_meanwhile_is_walked_again),
 		cmocka_unit_test(a_global_state_that_cannot_be_read_is_broken),
+		cmocka_unit_test(a_slice_does_not_wait_for_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
