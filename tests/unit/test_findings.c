@@ -15,6 +15,7 @@
 #include "output/findings/work_kind.h"
 #include "output/heap/heap_builder.h"
 #include "tests/made_up.h"
+#include "tests/unit/kept_text.h"
 #include "tests/unit/made_up_heap.h"
 
 enum { MS = 1000000, SECONDS = 10, MB = 1000000 };
@@ -307,7 +308,9 @@ static void test_nameless_work_is_judged_by_its_source(void **state)
 	assert_int_equal(evidence_read_sources(evidence, &reader), 0);
 	expect_first(evidence, FINDING_JOINS, 2, 0.75);
 	assert_string_equal(evidence_line(evidence, handler, 1), "local page = ''");
+	assert_string_equal(evidence_line(evidence, handler, 4), "table.insert(t, 1, 'a' .. x)");
 	assert_null(evidence_line(evidence, handler, 0));
+	assert_null(evidence_line(evidence, lua("elsewhere", "@other.lua", 1), 1));
 	assert_null(evidence_line(evidence, handler, 5));
 	evidence_free(evidence);
 }
@@ -587,6 +590,135 @@ static void test_json_has_the_same(void **state)
 	evidence_free(evidence);
 }
 
+static void keep_report(struct kept_text *kept, const struct evidence *evidence, const struct unseen *unseen)
+{
+	struct findings findings = judge(evidence);
+
+	findings_print(kept->out, evidence, &findings, unseen);
+	kept_text_json(kept, findings_json(evidence, &findings, unseen));
+}
+
+/* Of CPU time, of the time and of the heap; with all that a place may have. */
+static void test_pages_are_as_they_were_read(void **state)
+{
+	struct evidence *evidence = begin(), *nameless = evidence_new(7, NULL);
+	struct heap_looks looks = { 0 };
+	struct unseen unseen = { 0 };
+	struct frame waiting[] = {
+		{ .function = other(FRAME_BUILTIN, "os.execute", NULL) },
+		{ .function = handler, .line = 50 },
+	};
+	const struct sample sample = {
+		.thread_state = THREAD_BLOCKED,
+		.wall_ns = 4000 * (uint64_t)MS,
+		.frames = waiting,
+		.frame_count = 2,
+	};
+	struct kept_text kept;
+
+	(void)state;
+	assert_non_null(nameless);
+	for (uint32_t i = 0; i < HEAP_LOOKS_MAX; i++)
+		look(&looks, 2000 + 20000 * i);
+	assert_int_equal(heap_looks_compare(&looks, &evidence->heap), 0);
+	assert_int_equal(evidence_add(evidence, &sample), 0);
+	add(evidence, (struct took){ vm, VM_STATE_GC, 20, 250 });
+	add(evidence, (struct took){ other(FRAME_BUILTIN, "error", NULL), VM_STATE_C, 12, 200 });
+	add(evidence, (struct took){ other(FRAME_BUILTIN, "pcall", NULL), VM_STATE_C, 0, 100 });
+	add_honest(evidence, 50);
+	add(evidence, (struct took){ other(FRAME_LOST, "no reason", NULL), VM_STATE_NONE, 13, 40 });
+	/* 0.3 % of the time: too little to name. */
+	add(evidence, (struct took){ NULL, VM_STATE_INTERPRETED, 13, 2 });
+	unseen_add_of(&unseen, evidence);
+	kept_text_begin(&kept);
+	keep_report(&kept, evidence, &unseen);
+	unseen = (struct unseen){ 0 };
+	unseen_add_of(&unseen, nameless);
+	keep_report(&kept, nameless, &unseen);
+	heap_looks_clear(&looks);
+	evidence_free(evidence);
+	evidence_free(nameless);
+	kept_text_check(&kept, "findings.txt");
+}
+
+static void test_what_of_the_traces_is_unknown_is_told(void **state)
+{
+	static const struct {
+		bool has_jit, complete;
+		const char *told;
+	} looked[] = {
+		{ false, true, "compiled code: this LuaJIT has no compiler" },
+		{ false, false, "compiled code: this LuaJIT has no compiler" },
+		{ true, false, "a part of the traces, or of what is not compiled: it could not be read" },
+		{ true, true, NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(looked) / sizeof(looked[0]); i++) {
+		struct evidence *evidence = begin();
+		struct trace_process *traces = trace_process_new(4242, "luajit");
+		struct unseen unseen = { 0 };
+
+		assert_non_null(traces);
+		for (uint64_t g = 1; g <= 2; g++) {
+			struct trace_vm *of = trace_process_add_vm(traces, g, "/luajit");
+
+			assert_non_null(of);
+			of->has_jit = g == 1 && looked[i].has_jit;
+			of->complete = g == 1 || looked[i].complete;
+		}
+		add_honest(evidence, 300);
+		evidence->has_loop = true;
+		evidence->traces = traces;
+		unseen_add_of(&unseen, evidence);
+		assert_int_equal(unseen.count, looked[i].told != NULL);
+		assert_string_equal(unseen.at[0], looked[i].told ? looked[i].told : "");
+		evidence_free(evidence);
+		trace_process_free(traces);
+	}
+}
+
+static void test_lost_stacks_are_told_from_a_twentieth_on(void **state)
+{
+	(void)state;
+	for (unsigned more = 0; more < 2; more++) {
+		struct evidence *evidence = begin();
+		struct unseen unseen = { 0 };
+
+		evidence->has_loop = true;
+		add(evidence,
+		    (struct took){ other(FRAME_LOST, "no reason", NULL), VM_STATE_NONE, 13, 14 + more });
+		add_honest(evidence, 286 - more);
+		unseen_add_of(&unseen, evidence);
+		assert_int_equal(unseen.count, more);
+		assert_string_equal(unseen.at[0],
+				    more ? "5 % of the CPU time: a part of its stacks is unknown" : "");
+		evidence_free(evidence);
+	}
+}
+
+static void test_nothing_has_no_share(void **state)
+{
+	struct evidence *evidence = begin();
+
+	(void)state;
+	assert_true(evidence_share(evidence, 0) == 0);
+	assert_true(evidence_sure_share(evidence, 0) == 0);
+	assert_true(evidence_weight(evidence) == 0);
+	assert_false(evidence_is_enough(evidence));
+	assert_false(evidence_is_busy(evidence));
+	add_honest(evidence, 20);
+	assert_true(evidence_is_enough(evidence));
+	assert_false(evidence_is_busy(evidence)); /* 20 of 1000 parts of the time: no more than that */
+	add_honest(evidence, 80);
+	assert_true(evidence_is_busy(evidence));
+	assert_true(evidence_sure_share(evidence, evidence->cpu_ns) == 1);
+	/* A half of 100 samples has a standard error of a twentieth. */
+	assert_true(evidence_sure_share(evidence, evidence->cpu_ns / 2) > 0.399);
+	assert_true(evidence_sure_share(evidence, evidence->cpu_ns / 2) < 0.401);
+	evidence_free(evidence);
+}
+
 static void test_each_kind_has_all_its_words(void **state)
 {
 	(void)state;
@@ -620,6 +752,10 @@ int main(void)
 		cmocka_unit_test(test_heaps_that_were_not_read_are_silent),
 		cmocka_unit_test(test_the_page_is_safe_and_says_everything),
 		cmocka_unit_test(test_json_has_the_same),
+		cmocka_unit_test(test_pages_are_as_they_were_read),
+		cmocka_unit_test(test_what_of_the_traces_is_unknown_is_told),
+		cmocka_unit_test(test_lost_stacks_are_told_from_a_twentieth_on),
+		cmocka_unit_test(test_nothing_has_no_share),
 		cmocka_unit_test(test_each_kind_has_all_its_words),
 	};
 
