@@ -198,6 +198,7 @@ static void pictures_reach_up_to_a_round_number(void **state)
 		{ 300, "up to 300 % of a core" }, { 510, "up to 500 % of a core" },
 		{ 520, "up to 750 % of a core" }, { 800, "up to 1000 % of a core" },
 		{ 30, "up to 30 % of a core" },   { 32, "up to 50 % of a core" },
+		{ 200, "up to 200 % of a core" }, { 750, "up to 750 % of a core" },
 	};
 
 	(void)state;

@@ -311,6 +311,8 @@ static void test_nameless_work_is_judged_by_its_source(void **state)
 	assert_string_equal(evidence_line(evidence, handler, 4), "table.insert(t, 1, 'a' .. x)");
 	assert_null(evidence_line(evidence, handler, 0));
 	assert_null(evidence_line(evidence, lua("elsewhere", "@other.lua", 1), 1));
+	assert_null(evidence_line(evidence, vm, 1));
+	assert_null(evidence_line(evidence, NULL, 1));
 	assert_null(evidence_line(evidence, handler, 5));
 	evidence_free(evidence);
 }
@@ -680,19 +682,25 @@ static void test_what_of_the_traces_is_unknown_is_told(void **state)
 
 static void test_lost_stacks_are_told_from_a_twentieth_on(void **state)
 {
+	static const struct {
+		unsigned lost; /* of 300 samples */
+		const char *told;
+	} known[] = { { 14, NULL },
+		      { 15, "5 % of the CPU time: a part of its stacks is unknown" },
+		      { 300, "100 % of the CPU time: a part of its stacks is unknown" } };
+	const struct function *lost = other(FRAME_LOST, "no reason", NULL);
+
 	(void)state;
-	for (unsigned more = 0; more < 2; more++) {
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct evidence *evidence = begin();
 		struct unseen unseen = { 0 };
 
 		evidence->has_loop = true;
-		add(evidence,
-		    (struct took){ other(FRAME_LOST, "no reason", NULL), VM_STATE_NONE, 13, 14 + more });
-		add_honest(evidence, 286 - more);
+		add(evidence, (struct took){ lost, VM_STATE_NONE, 13, known[i].lost });
+		add_honest(evidence, 300 - known[i].lost);
 		unseen_add_of(&unseen, evidence);
-		assert_int_equal(unseen.count, more);
-		assert_string_equal(unseen.at[0],
-				    more ? "5 % of the CPU time: a part of its stacks is unknown" : "");
+		assert_int_equal(unseen.count, known[i].told != NULL);
+		assert_string_equal(unseen.at[0], known[i].told ? known[i].told : "");
 		evidence_free(evidence);
 	}
 }

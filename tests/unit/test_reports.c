@@ -389,6 +389,33 @@ static void write_footprint(struct kept_text *kept, const struct footprint *foot
 	kept_text_json(kept, footprint_json(footprint));
 }
 
+static void memory_has_a_row_for_each_kind_name_and_vm(void **state)
+{
+	static const struct {
+		enum footprint_kind kind;
+		const char *name;
+		uint64_t g;
+	} known[] = {
+		{ FOOTPRINT_SHARED, NULL, 0 },        { FOOTPRINT_SHARED, "zone", 0 },
+		{ FOOTPRINT_SHARED, "other", 0 },     { FOOTPRINT_CODE, "zone", 0 },
+		{ FOOTPRINT_LUA_HEAP, NULL, 0x4000 }, { FOOTPRINT_LUA_HEAP, NULL, 0x5000 },
+	};
+	struct footprint *footprint = footprint_new(42, "luajit");
+	size_t index;
+
+	(void)state;
+	assert_non_null(footprint);
+	for (size_t times = 0; times < 2; times++)
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+			assert_int_equal(
+				footprint_row(footprint, known[i].kind, known[i].name, known[i].g, &index),
+				0);
+			assert_int_equal(index, i);
+		}
+	assert_int_equal(footprint->row_count, sizeof(known) / sizeof(known[0]));
+	footprint_free(footprint);
+}
+
 static void memory_is_told_apart(void **state)
 {
 	static char name[] = "do\ngs", kind[] = "ngx_http_lua_module", module[] = "/usr/bin/luajit";
@@ -740,6 +767,7 @@ int main(void)
 		cmocka_unit_test(traces_are_shown_the_heaviest_first),
 		cmocka_unit_test(few_exits_are_shown),
 		cmocka_unit_test(listings_have_the_time_of_their_lines),
+		cmocka_unit_test(memory_has_a_row_for_each_kind_name_and_vm),
 		cmocka_unit_test(memory_is_told_apart),
 		cmocka_unit_test(a_life_is_steps_from_the_beginning_on),
 		cmocka_unit_test(of_two_processes_the_first_one_counts),

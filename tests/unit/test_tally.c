@@ -274,6 +274,23 @@ static void errors_of_a_program_with_phases_are_those_of_its_phases(void **state
 	assert_true(error_of(SAMPLES, SAMPLES / 2, SAMPLES / 2) > 0.05);
 }
 
+static void slices_have_equal_numbers_of_samples(void **state)
+{
+	const struct sample sample = sample_of(in_light, 2, 5);
+	struct made_up_source source = made_up_source(&sample, 1);
+	struct tally tally;
+
+	(void)state;
+	source.count = 2 * TALLY_SLICES + 7; /* more than expected */
+	assert_int_equal(
+		tally_read(&source.source, (uint64_t)2 * TALLY_SLICES, &(struct view){ 0 }, false, &tally),
+		0);
+	for (size_t i = 0; i < TALLY_SLICES; i++)
+		assert_true(is_about(tally.slice_ns[i], i == TALLY_SLICES - 1 ? 5 * 9 : 5 * 2));
+	assert_true(is_about(tally.slice_squares, 100 * (TALLY_SLICES - 1) + 45 * 45));
+	tally_clear(&tally);
+}
+
 static void few_heavy_samples_are_less_sure_than_many_light_ones(void **state)
 {
 	struct sample samples[] = { sample_of(in_light, 2, 30), sample_of(recursive, 5, 10) };
@@ -325,6 +342,7 @@ int main(void)
 		cmocka_unit_test(deep_stacks_count_as_others_do),
 		cmocka_unit_test(errors_of_a_steady_program_are_those_of_independent_samples),
 		cmocka_unit_test(errors_of_a_program_with_phases_are_those_of_its_phases),
+		cmocka_unit_test(slices_have_equal_numbers_of_samples),
 		cmocka_unit_test(few_heavy_samples_are_less_sure_than_many_light_ones),
 		cmocka_unit_test(nothing_has_no_share_and_no_error),
 		cmocka_unit_test(an_error_of_the_source_is_passed_on),
