@@ -14,6 +14,7 @@
 #include "output/heap/heap_file.h"
 #include "output/heap_reports/heap_diff_text.h"
 #include "output/heap_reports/heap_report.h"
+#include "output/heap_views/heap_words.h"
 #include "tests/unit/made_up_heap.h"
 
 enum { RANDOM_GRAPHS = 300, ENTRIES = 2000, COROUTINES = 100, CLOSURES = 5000 };
@@ -324,6 +325,131 @@ static void garbage_is_no_suspect(void **state)
 	free(text);
 }
 
+/*---- Words ----*/
+
+struct known_step {
+	struct heap_step step;
+	enum heap_hold hold;
+	const char *text, *detail;
+	int32_t number;
+	bool begins; /* the path */
+	const char *words;
+};
+
+static void a_step_reads_by_what_holds_and_by_what_is_known_of_the_holder(void **state)
+{
+	static const struct known_step known[] = {
+		{ { 0 }, HEAP_HOLDS_ROOT, "registry", NULL, 0, true, "registry" },
+		{ { 0 }, HEAP_HOLDS_ROOT, "", NULL, 0, true, "root" },
+		{ { 0 }, HEAP_HOLDS_FIELD, "_name9", NULL, 0, false, "._name9" },
+		{ { 0 }, HEAP_HOLDS_FIELD, "9name", NULL, 0, false, "[\"9name\"]" },
+		{ { 0 }, HEAP_HOLDS_FIELD, "a b", NULL, 0, false, "[\"a b\"]" },
+		{ { 0 }, HEAP_HOLDS_FIELD, "a\"\\", NULL, 0, false, "[\"a\\\"\\\\\"]" },
+		{ { 0 }, HEAP_HOLDS_FIELD, "_G", NULL, 0, false, "._G" },
+		{ { .of_package_loaded = true }, HEAP_HOLDS_FIELD, "_G", NULL, 0, true, "_G" },
+		{ { .of_package_loaded = true }, HEAP_HOLDS_FIELD, "app", NULL, 0, false, "[\"app\"]" },
+		{ { .many = true }, HEAP_HOLDS_FIELD, "name", NULL, 0, false, "[\"*\"]" },
+		{ { 0 }, HEAP_HOLDS_INDEX, "", NULL, -3, false, "[-3]" },
+		{ { .many = true }, HEAP_HOLDS_INDEX, "", NULL, 3, false, "[*]" },
+		{ { 0 }, HEAP_HOLDS_VALUE, "0.5", NULL, 0, false, "[0.5]" },
+		{ { .many = true }, HEAP_HOLDS_VALUE, "0.5", NULL, 0, false, "[*]" },
+		{ { 0 }, HEAP_HOLDS_KEY, "", NULL, 0, false, " (key)" },
+		{ { 0 }, HEAP_HOLDS_METATABLE, "", NULL, 0, false, " (metatable)" },
+		{ { 0 }, HEAP_HOLDS_ENVIRONMENT, "", NULL, 0, false, " (environment)" },
+		{ { 0 }, HEAP_HOLDS_UPVALUE, "cache", NULL, 0, false, "upvalue \"cache\"" },
+		{ { 0 }, HEAP_HOLDS_UPVALUE, "", NULL, 2, false, "upvalue 2" },
+		{ { .of = "f a.lua:1" }, HEAP_HOLDS_UPVALUE, "", NULL, 2, true, "upvalue 2 of f a.lua:1" },
+		{ { 0 }, HEAP_HOLDS_CLOSED, "", NULL, 0, false, " (value)" },
+		{ { 0 }, HEAP_HOLDS_LOCAL, "row", "f a.lua:1", 0, true, "local \"row\" of f a.lua:1" },
+		{ { .of = "coroutine at f a.lua:1" },
+		  HEAP_HOLDS_LOCAL,
+		  "row",
+		  "f a.lua:1",
+		  0,
+		  true,
+		  "local \"row\" of f a.lua:1" },
+		{ { .of = "coroutine at g a.lua:9" },
+		  HEAP_HOLDS_LOCAL,
+		  "row",
+		  "f a.lua:1",
+		  0,
+		  true,
+		  "local \"row\" of f a.lua:1 (coroutine parked at g a.lua:9)" },
+		{ { .of = "coroutine at start of g a.lua:9" },
+		  HEAP_HOLDS_SLOT,
+		  "",
+		  "f a.lua:1",
+		  0,
+		  true,
+		  "slot of f a.lua:1 (coroutine at start of g a.lua:9)" },
+		{ { .of = "coroutine at g a.lua:9", .of_main_thread = true },
+		  HEAP_HOLDS_SLOT,
+		  "",
+		  "",
+		  0,
+		  true,
+		  "slot" },
+		{ { 0 }, HEAP_HOLDS_PROTO, "", NULL, 0, false, " (prototype)" },
+		{ { 0 }, HEAP_HOLDS_CONSTANT, "", NULL, 0, false, " (constant)" },
+		{ { .of = "f a.lua:1" }, HEAP_HOLDS_CONSTANT, "", NULL, 0, true, "constant of f a.lua:1" },
+		{ { .of = "f a.lua:1" }, HEAP_HOLDS_TRACE, "", NULL, 7, true, "trace 7 of f a.lua:1" },
+		{ { 0 }, HEAP_HOLDS_OTHER, "finalizer", NULL, 0, false, " (finalizer)" },
+		{ { 0 }, HEAP_HOLDS_OTHER, "", NULL, 0, false, " (other)" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		const size_t length = strlen(known[i].text);
+		char texts[64] = "", words[HEAP_WORDS_SIZE] = "left";
+		const struct heap_graph graph = { .texts = texts, .texts_bytes = sizeof(texts) };
+		struct heap_edge edge = { .hold = (uint8_t)known[i].hold, .number = known[i].number };
+		struct heap_step step = known[i].step;
+
+		if (length) {
+			memcpy(texts + 1, known[i].text, length);
+			edge.text = 1;
+		}
+		if (known[i].detail && *known[i].detail) {
+			memcpy(texts + 20, known[i].detail, strlen(known[i].detail));
+			edge.detail = 20;
+		}
+		step.edge = &edge;
+		assert_int_equal(heap_words_step(&graph, &step, words), known[i].begins);
+		assert_string_equal(words, known[i].words);
+	}
+}
+
+static void a_node_reads_as_what_it_is(void **state)
+{
+	static const struct {
+		enum heap_kind kind;
+		const char *text, *words;
+	} known[] = {
+		{ HEAP_KIND_FUNCTION, "handler a.lua:1", "function handler a.lua:1" },
+		{ HEAP_KIND_FUNCTION, "function a.lua:1", "function a.lua:1" },
+		{ HEAP_KIND_FUNCTION, "main chunk a.lua", "main chunk a.lua" },
+		{ HEAP_KIND_FUNCTION, "pairs [builtin]", "pairs [builtin]" },
+		{ HEAP_KIND_PROTO, "handler a.lua:1", "prototype of handler a.lua:1" },
+		{ HEAP_KIND_THREAD, "wait a.lua:3", "coroutine at wait a.lua:3" },
+		{ HEAP_KIND_CDATA, "struct x", "cdata struct x" },
+		{ HEAP_KIND_STRING, "text", "text" },
+		{ HEAP_KIND_FUNCTION, "", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		char texts[64] = "", words[HEAP_WORDS_SIZE];
+		const struct heap_graph graph = { .texts = texts, .texts_bytes = sizeof(texts) };
+		const struct heap_node node = { .kind = (uint8_t)known[i].kind, .text = 1 };
+
+		memcpy(texts + 1, known[i].text, strlen(known[i].text));
+		if (known[i].words)
+			assert_string_equal(heap_words_what(&graph, &node, words), known[i].words);
+		else
+			assert_null(heap_words_what(&graph, &node, words));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +462,8 @@ int main(void)
 		cmocka_unit_test(a_difference_names_what_grew),
 		cmocka_unit_test(a_series_tells_steady_growth_from_a_wave),
 		cmocka_unit_test(garbage_is_no_suspect),
+		cmocka_unit_test(a_step_reads_by_what_holds_and_by_what_is_known_of_the_holder),
+		cmocka_unit_test(a_node_reads_as_what_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
