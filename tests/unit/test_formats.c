@@ -226,6 +226,47 @@ static void texts_are_as_they_were_read(void **state)
 	check_format("text", &(struct view){ .group = "module" }, "text-groups.txt");
 }
 
+/* Looks at requests of two routes, each at its age: what a route waits for, how long, and the slowest. */
+static void waits_of_requests_are_told_by_route(void **state)
+{
+	static const struct function upstream = { .kind = FRAME_NATIVE,
+						  .name = "upstream first byte: 127.0.0.1:80",
+						  .module = "nginx" };
+	static const struct function sleeps = { .kind = FRAME_NATIVE, .name = "sleep", .module = "nginx" };
+	static const struct frame waiting[] = { { .function = &upstream }, { .function = &sleeps } };
+	enum { LOOKS = 40, GAP_MS = 5 };
+	static struct sample looks[LOOKS];
+	struct made_up_source source = made_up_source(looks, LOOKS);
+	struct session of_requests = session;
+	struct kept_text kept;
+
+	(void)state;
+	of_requests.duration_ns = LOOKS * GAP_MS * MS;
+	for (size_t i = 0; i < LOOKS; i++) {
+		const bool slow = i >= 10;
+
+		looks[i] = (struct sample){
+			.time_ns = (BEGIN_MS + GAP_MS * (i + 1)) * MS,
+			.pid = slow ? 50 : 42,
+			.tid = slow ? 50 : 42,
+			.thread_state = i % 8 == 7 ? THREAD_RUNNING : THREAD_PARKED,
+			.wall_ns = GAP_MS * MS,
+			.request = { .route = slow ? "/slow\n" : "/users/*",
+				     .connection = 7,
+				     .number = slow ? 9 : 1 + i / 2,
+				     .age_ns = (slow ? GAP_MS * (i - 9) : GAP_MS * (i % 2) + 1) * MS },
+			.frames = &waiting[i % 3 == 0],
+			.frame_count = 1,
+		};
+	}
+	kept_text_begin(&kept);
+	assert_int_equal(format_by_name("text")->write(kept.out, &source.source, &of_requests,
+						       &(struct figures){ 0 },
+						       &(struct view){ .weight = WEIGHT_WALL_TIME }),
+			 0);
+	kept_text_check(&kept, "text-waits.txt");
+}
+
 static void allocations_are_bytes_and_objects(void **state)
 {
 	static const char *const names[] = { "folded", "text", "speedscope", "callgrind",
@@ -473,6 +514,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(texts_are_as_they_were_read),
+		cmocka_unit_test(waits_of_requests_are_told_by_route),
 		cmocka_unit_test(allocations_are_bytes_and_objects),
 		cmocka_unit_test(pictures_are_as_they_were_read),
 		cmocka_unit_test(pictures_show_differences),
