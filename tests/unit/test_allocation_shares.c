@@ -301,6 +301,60 @@ static void two_strings_at_one_look_are_told_by_their_sizes(void **state)
 	}
 }
 
+/* A window tells how many there were. What had no sample of its size was mostly seen as one, but is several. */
+static void strings_are_divided_among_the_sizes_that_samples_have_met(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocation_share *result;
+
+	(void)state;
+	begin_film(film);
+	for (size_t i = 1; i <= 6; i++)
+		filmed(film, 2 * i, 40, 1);
+	for (size_t i = 7; i <= 9; i++)
+		filmed(film, 2 * i, 200, 1);
+	filmed(film, 30, 5000, 1);
+	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_STRING, 200, 1);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+
+	allocates(14800);
+	window(10, 0, 9, 640 + 6 * 40 + 3 * 200);
+	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_STRING, 200, 1);
+	samples(ALLOCATION_TABLE, 64, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 3);
+	assert_in_range(result[0].bytes, 2390, 2410);
+	assert_int_equal(result[0].objects, 60);
+	assert_in_range(result[1].bytes, 5990, 6010);
+	assert_int_equal(result[1].objects, 30);
+	assert_in_range(result[2].bytes, 6390, 6410);
+	assert_int_equal(result[2].objects, 100);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+	assert_int_equal(allocation_shares_unseen(shares).objects, 0);
+}
+
+static void what_was_divided_is_not_divided_again(void **state)
+{
+	static const enum allocation_kind kinds[] = { ALLOCATION_ARRAY, ALLOCATION_TABLE };
+	const struct allocation_share *result;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		end(state);
+		begin(state);
+		if (kinds[i] == ALLOCATION_TABLE)
+			window(10, 0, 0, 640);
+		for (int64_t bytes = 6400; bytes > 0; bytes /= 80) {
+			allocates(bytes);
+			samples(kinds[i], 64, 1);
+			assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+			assert_in_range(result[0].bytes, (uint64_t)bytes - 1, (uint64_t)bytes + 1);
+			assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+		}
+	}
+}
+
 static size_t class_of_string(uint64_t bytes)
 {
 	const struct allocation string = { .kind = ALLOCATION_STRING, .bytes = bytes };
@@ -530,6 +584,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(parts_of_new_tables_are_counted_and_not_filmed, begin, end),
 		cmocka_unit_test_setup_teardown(strings_beside_new_tables_have_the_rest, begin, end),
 		cmocka_unit_test_setup_teardown(two_strings_at_one_look_are_told_by_their_sizes, begin, end),
+		cmocka_unit_test_setup_teardown(strings_are_divided_among_the_sizes_that_samples_have_met,
+						begin, end),
+		cmocka_unit_test_setup_teardown(what_was_divided_is_not_divided_again, begin, end),
 		cmocka_unit_test_setup_teardown(strings_of_about_one_size_are_one_class, begin, end),
 		cmocka_unit_test_setup_teardown(windows_and_spans_that_are_not_sound_count_for_nothing, begin,
 						end),

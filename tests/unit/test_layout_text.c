@@ -1,16 +1,68 @@
 /* SPDX-License-Identifier: MIT */
-/* A layout survives being written and read, and what is no layout is refused with a reason. */
+/* A layout survives being written and read, and what is no layout is refused with a reason, also by --layout. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "luajit-layouts/layout_text.h"
+#include "luajit-layouts/release.h"
+#include "src/inspect/given_layout.h"
+#include "src/program/message.h"
+#include "tests/unit/instead_of.h"
+#include "tests/unit/open_files.h"
+
+/*---- What the user is told ----*/
+
+static char told[8192];
+
+static void tell(const char *kind, int error, const char *format, va_list values)
+{
+	const size_t length = strlen(told);
+
+	snprintf(told + length, sizeof(told) - length, "%s %d: ", kind, error);
+	vsnprintf(told + strlen(told), sizeof(told) - strlen(told), format, values);
+	strcat(told, "\n");
+}
+
+INSTEAD_OF(message_error);
+void __wrap_message_error(const char *format, ...)
+{
+	va_list values;
+
+	va_start(values, format);
+	tell("error", 0, format, values);
+	va_end(values);
+}
+
+INSTEAD_OF(message_error_errno);
+void __wrap_message_error_errno(int error, const char *format, ...)
+{
+	va_list values;
+
+	va_start(values, format);
+	tell("error", error, format, values);
+	va_end(values);
+}
+
+INSTEAD_OF(message_note);
+void __wrap_message_note(const char *format, ...)
+{
+	va_list values;
+
+	va_start(values, format);
+	tell("note", 0, format, values);
+	va_end(values);
+}
+
+/*---- Layouts as text ----*/
 
 static unsigned read_text(const char *text, struct layout *ret_layout, const char **ret_reason)
 {
@@ -116,6 +168,86 @@ static void what_is_no_layout_is_refused_by_its_line(void **state)
 	}
 }
 
+/*---- The layout that --layout names ----*/
+
+static bool give(const char *text, struct given_layout *ret_given)
+{
+	const unsigned int files = open_files_count();
+	bool is_given;
+
+	told[0] = '\0';
+	is_given = given_layout_read(text, ret_given);
+	assert_int_equal(open_files_count(), files);
+	assert_int_equal(is_given, told[0] == '\0');
+	return is_given;
+}
+
+/* It is compared with the target, as one that ljspy recognises. */
+static void a_release_is_given_by_its_name(void **state)
+{
+	(void)state;
+	for (size_t i = 0; release_name(i); i++) {
+		struct given_layout given = { .is_trusted = true };
+		struct layout layout;
+
+		assert_true(release_layout(release_name(i), &layout));
+		assert_true(give(release_name(i), &given));
+		assert_memory_equal(&given.layout, &layout, sizeof(layout));
+		assert_false(given.is_trusted);
+	}
+	assert_non_null(release_name(1));
+}
+
+static void a_layout_of_the_users_own_is_trusted(void **state)
+{
+	char path[] = "/tmp/test_layout_text.XXXXXX";
+	struct given_layout given = { 0 };
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "name = mine\ng.vmstate = 184\n", 29), 29);
+	assert_true(give(path, &given));
+	assert_true(given.is_trusted);
+	assert_string_equal(given.layout.name, "mine");
+	assert_int_equal(given.layout.g_vmstate, 184);
+	assert_int_equal(given.layout.g_gc_total, LAYOUT_UNKNOWN);
+	/* What is none is told by its line, and gives nothing. */
+	assert_int_equal(pwrite(fd, "name = mine\ng.vmstate = none\n", 30, 0), 30);
+	memset(&given, 'x', sizeof(given));
+	assert_false(give(path, &given));
+	assert_int_equal(given.layout.g_vmstate, 0x78787878);
+	assert_non_null(strstr(told, path));
+	assert_non_null(strstr(told, "line 2 is not an offset."));
+	close(fd);
+	unlink(path);
+}
+
+static void a_name_of_nothing_is_answered_with_the_names_there_are(void **state)
+{
+	struct given_layout given;
+	const char *at;
+
+	(void)state;
+	assert_false(give("/no/such/release", &given));
+	assert_non_null(strstr(told, "error 0: \"/no/such/release\" is neither"));
+	at = strstr(told, "note 0: Releases with a name are ");
+	assert_non_null(at);
+	at += strlen("note 0: Releases with a name are ");
+	for (size_t i = 0; release_name(i); i++) {
+		assert_memory_equal(at, release_name(i), strlen(release_name(i)));
+		at += strlen(release_name(i));
+		assert_memory_equal(at, release_name(i + 1) ? ", " : ".\n", 2);
+		at += 2;
+	}
+	assert_string_equal(at, "");
+	/* One that is there but cannot be opened is a file. */
+	assert_false(give("/proc/self/exe/a", &given));
+	assert_null(strstr(told, "Releases"));
+	assert_non_null(strstr(told, "/proc/self/exe/a"));
+	assert_int_equal(strtol(told + strlen("error "), NULL, 10), ENOTDIR);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +255,9 @@ int main(void)
 		cmocka_unit_test(only_what_both_know_can_differ),
 		cmocka_unit_test(comments_and_blanks_mean_nothing),
 		cmocka_unit_test(what_is_no_layout_is_refused_by_its_line),
+		cmocka_unit_test(a_release_is_given_by_its_name),
+		cmocka_unit_test(a_layout_of_the_users_own_is_trusted),
+		cmocka_unit_test(a_name_of_nothing_is_answered_with_the_names_there_are),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

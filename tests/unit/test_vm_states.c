@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -14,11 +15,13 @@
 #include "memory/core_file.h"
 #include "src/inspect/core_maps.h"
 #include "src/inspect/loop_clock.h"
+#include "src/inspect/stack_states.h"
 #include "src/inspect/vm_states.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/resident.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_memory.h"
+#include "tests/unit/open_files.h"
 
 enum { PAGE = 0x1000, PID = 77, SEARCHES = 8, FIRST_G = 0x40000000 };
 
@@ -30,6 +33,8 @@ static struct {
 	size_t count, in_each, asked_max;
 	uint64_t gone_from;
 	pid_t opened;
+	int pages;          /* the descriptor of its pagemap, or a negative errno */
+	uint64_t run_bytes; /* after so many, there is another page that was never touched; 0: after none */
 } searched;
 
 static uint64_t now_ns, day_ns;
@@ -63,7 +68,7 @@ INSTEAD_OF(resident_open);
 int __wrap_resident_open(pid_t pid)
 {
 	searched.opened = pid;
-	return -ENOENT;
+	return searched.pages;
 }
 
 /* The first page of each mapping was never touched, unless all pages of a core file are meant. */
@@ -74,7 +79,8 @@ bool __wrap_resident_next(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begi
 	if (*at >= end)
 		return false;
 	*ret_begin = searched.opened ? *at + PAGE : *at;
-	*ret_end = *at = end;
+	*at = searched.run_bytes && end - *at > searched.run_bytes ? *at + searched.run_bytes : end;
+	*ret_end = *at;
 	return *ret_begin < end;
 }
 
@@ -120,6 +126,7 @@ static int begin(void **state)
 	(void)state;
 	memset(&searched, 0, sizeof(searched));
 	searched.gone_from = UINT64_MAX;
+	searched.pages = -ENOENT;
 	mapped_count = 0;
 	vdso = 0;
 	return 0;
@@ -273,6 +280,107 @@ static void more_and_more_searches_are_skipped(void **state)
 	}
 }
 
+/*---- The stack of a thread ----*/
+
+enum { STACK_END = 0x200000, STACK_SEARCHED = 256 << 10 };
+
+/* Bytes of the stack tell where they are; below readable_from there are none. */
+static uint64_t readable_from;
+
+static void read_stack(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	for (size_t i = 0; i < count; i++) {
+		assert_true(ranges[i].address + ranges[i].length <= STACK_END);
+		ranges[i].status = ranges[i].address < readable_from ? MEMORY_UNMAPPED : MEMORY_OK;
+		memset(ranges[i].copy, (int)(ranges[i].address >> 16), ranges[i].length);
+	}
+}
+
+static struct memory stack_memory = { .read_ranges = read_stack };
+static const struct lua_image *const lua = (const struct lua_image *)&stack_memory;
+
+/* Each part of a stack has one state; only that part is in the snapshot. */
+INSTEAD_OF(unknown_states_linked);
+size_t __wrap_unknown_states_linked(struct snapshot *snapshot, const struct lua_image *of,
+				    struct memory *live, const struct memory_range *stack,
+				    struct state_clue clues[static STATE_CLUES_MAX], size_t count)
+{
+	const unsigned char *copy = snapshot_view(snapshot, stack->address, stack->length);
+
+	assert_ptr_equal(of, lua);
+	assert_ptr_equal(live, &stack_memory);
+	assert_non_null(copy);
+	assert_int_equal(copy[0], stack->address >> 16);
+	assert_in_range(searched.count, 0, SEARCHES - 1);
+	if (searched.count)
+		assert_null(snapshot_view(snapshot, searched.ranges[searched.count - 1].begin, 1));
+	searched.ranges[searched.count].begin = stack->address;
+	searched.ranges[searched.count++].end = stack->address + stack->length;
+	clues[count].g = stack->address;
+	return count + 1;
+}
+
+/* How many clues a stack of so many bytes has. */
+static size_t search_stack(uint64_t bytes, struct state_clue ret_clues[static STATE_CLUES_MAX])
+{
+	const struct mapping stack = { .begin = STACK_END - bytes, .end = STACK_END };
+	const unsigned int files = open_files_count();
+	struct snapshot *snapshot = snapshot_new(&stack_memory);
+	size_t count;
+
+	assert_non_null(snapshot);
+	searched.count = 0;
+	searched.pages = memfd_create("pagemap", MFD_CLOEXEC);
+	assert_true(searched.pages >= 0);
+	count = stack_states_find(snapshot, lua, &stack_memory, PID, &stack, ret_clues);
+	assert_int_equal(searched.opened, PID);
+	assert_int_equal(open_files_count(), files);
+	snapshot_free(snapshot);
+	return count;
+}
+
+static void states_on_a_stack_are_sought_near_where_its_thread_began(void **state)
+{
+	const uint64_t searched_from = STACK_END - STACK_SEARCHED;
+	struct state_clue clues[STATE_CLUES_MAX];
+
+	(void)state;
+	readable_from = 0;
+	assert_int_equal(search_stack(8 * PAGE, clues), 1);
+	assert_int_equal(searched.ranges[0].begin, STACK_END - 7 * PAGE);
+	assert_int_equal(searched.ranges[0].end, STACK_END);
+	assert_int_equal(search_stack(STACK_SEARCHED, clues), 1);
+	assert_int_equal(searched.ranges[0].begin, searched_from + PAGE);
+	assert_int_equal(search_stack(STACK_SEARCHED + 4 * PAGE, clues), 1);
+	assert_int_equal(searched.ranges[0].begin, searched_from + PAGE);
+	/* Pages that were never touched are left out. */
+	searched.run_bytes = STACK_SEARCHED / 2;
+	assert_int_equal(search_stack(4 * STACK_SEARCHED, clues), 2);
+	assert_int_equal(searched.ranges[0].end, STACK_END - STACK_SEARCHED / 2);
+	assert_int_equal(searched.ranges[1].begin, STACK_END - STACK_SEARCHED / 2 + PAGE);
+	assert_int_equal(clues[0].g, searched.ranges[0].begin);
+	assert_int_equal(clues[1].g, searched.ranges[1].begin);
+	/* So are those that cannot be read. */
+	readable_from = STACK_END - STACK_SEARCHED / 2;
+	assert_int_equal(search_stack(STACK_SEARCHED, clues), 1);
+	assert_int_equal(clues[0].g, STACK_END - STACK_SEARCHED / 2 + PAGE);
+}
+
+/* Without its pagemap, reading might make the kernel map pages. */
+static void a_stack_whose_pages_are_unknown_is_not_searched(void **state)
+{
+	const struct mapping stack = { .begin = STACK_END - 8 * PAGE, .end = STACK_END };
+	struct snapshot *snapshot = snapshot_new(&stack_memory);
+	struct state_clue clues[STATE_CLUES_MAX];
+
+	(void)state;
+	readable_from = 0;
+	assert_int_equal(stack_states_find(snapshot, lua, &stack_memory, PID, &stack, clues), 0);
+	assert_int_equal(searched.count, 0);
+	snapshot_free(snapshot);
+}
+
 /*---- The clock of an event loop ----*/
 
 static void a_loop_has_the_clock_of_the_machine_or_of_the_day(void **state)
@@ -318,6 +426,8 @@ int main(void)
 		cmocka_unit_test_setup(a_state_is_kept_once_while_there_is_room, begin),
 		cmocka_unit_test_setup(each_state_has_its_turn_until_it_is_gone, begin),
 		cmocka_unit_test_setup(more_and_more_searches_are_skipped, begin),
+		cmocka_unit_test_setup(states_on_a_stack_are_sought_near_where_its_thread_began, begin),
+		cmocka_unit_test_setup(a_stack_whose_pages_are_unknown_is_not_searched, begin),
 		cmocka_unit_test_setup(a_loop_has_the_clock_of_the_machine_or_of_the_day, begin),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What `record --when` waits for, and what it keeps of the time before. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,10 +10,17 @@
 
 #include <cmocka.h>
 
+#include "output/nginx_reports/request_report.h"
+#include "src/inspect/known_files.h"
+#include "src/inspect/lua_process.h"
+#include "src/nginx/request_survey.h"
 #include "src/options/condition.h"
 #include "src/watch/gauge.h"
+#include "src/watch/in_flight.h"
 #include "src/watch/quota.h"
 #include "src/watch/ring.h"
+#include "tests/unit/instead_of.h"
+#include "tests/unit/open_files.h"
 
 static const uint64_t second_ns = 1000000000u;
 static const uint64_t hour_ns = UINT64_C(3600) * 1000000000u;
@@ -353,6 +361,215 @@ static void a_ring_keeps_its_bytes(void **state)
 	ring_free(ring);
 }
 
+/* Frames of samples are gone before their recording is: another function may lie where one was. */
+static void a_ring_knows_functions_by_what_they_were(void **state)
+{
+	const struct ring_options options = { .span_ns = 60 * second_ns,
+					      .bytes = 1 << 20,
+					      .clock = WEIGHT_CPU_TIME };
+	char first[] = "first", second[] = "second", route[] = "/a";
+	struct function function = { .kind = FRAME_LUA, .name = first };
+	struct frame frame = { .function = &function, .line = 1 };
+	struct sample sample = { .time_ns = second_ns,
+				 .pid = 1,
+				 .tid = 1,
+				 .cpu_ns = 1000,
+				 .request.route = route,
+				 .frames = &frame,
+				 .frame_count = 1 };
+	struct ring *ring = ring_new(&options);
+	struct poured poured = { 0 };
+
+	(void)state;
+	assert_non_null(ring);
+	/* Without a recording there is nothing to add to, nor to forget. */
+	assert_int_equal(ring_add(ring, &sample), 0);
+	ring_forget_functions(ring);
+	assert_int_equal(ring_pour(ring, pour, &poured), 0);
+	assert_int_equal(poured.count, 0);
+
+	assert_int_equal(ring_advance(ring, second_ns, &(struct figures){ 0 }), 0);
+	assert_int_equal(ring_add(ring, &sample), 0);
+	ring_forget_functions(ring);
+	function.name = second;
+	sample.time_ns++;
+	assert_int_equal(ring_add(ring, &sample), 0);
+	assert_int_equal(ring_pour(ring, pour, &poured), 0);
+	assert_int_equal(poured.count, 2);
+	assert_string_equal(poured.function, "second");
+	ring_free(ring);
+}
+
+static int refuse(void *context, const struct sample *sample)
+{
+	(void)sample;
+	++*(unsigned int *)context;
+	return -ENOSPC;
+}
+
+/* Nothing is kept of what could not be taken, nor any file. */
+static void a_ring_that_nobody_takes_is_empty_afterwards(void **state)
+{
+	const struct ring_options options = { .span_ns = 60 * second_ns,
+					      .bytes = 32 << 20,
+					      .clock = WEIGHT_CPU_TIME };
+	const unsigned int files = open_files_count();
+	struct ring *ring = ring_new(&options);
+	struct poured poured = { 0 };
+	unsigned int refused = 0;
+
+	(void)state;
+	assert_non_null(ring);
+	fill(ring, 1000, 1060, 10);
+	assert_int_equal(ring_pour(ring, refuse, &refused), -ENOSPC);
+	/* Each of its recordings was offered. */
+	assert_in_range(refused, RING_PARTS, RING_PARTS + 1);
+	assert_int_equal(ring_pour(ring, pour, &poured), 0);
+	assert_int_equal(poured.count, 0);
+	assert_int_equal(open_files_count(), files);
+	fill(ring, 2000, 2060, 10);
+	assert_true(open_files_count() > files);
+	ring_clear(ring);
+	assert_int_equal(open_files_count(), files);
+	fill(ring, 3000, 3060, 10);
+	ring_free(ring);
+	assert_int_equal(open_files_count(), files);
+}
+
+/*---- Requests in flight ----*/
+
+/* What ljspy finds in a worker of nginx, and what it has open. */
+static struct {
+	int open_error, refresh_error, survey_error;
+	uint64_t ages_ms[3];
+	size_t count;
+	const struct given_layout *layout;
+	unsigned int processes, refreshes, reports;
+} worker;
+static const pid_t worker_pid = 77;
+
+INSTEAD_OF(lua_process_open);
+int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
+			    const struct namer_options *namer, struct lua_process **ret_process)
+{
+	assert_int_equal(pid, worker_pid);
+	assert_non_null(functions);
+	assert_non_null(files);
+	assert_non_null(namer);
+	if (worker.open_error)
+		return worker.open_error;
+	worker.processes++;
+	*ret_process = (struct lua_process *)&worker;
+	return 0;
+}
+
+INSTEAD_OF(lua_process_close);
+void __wrap_lua_process_close(struct lua_process *process)
+{
+	assert_ptr_equal(process, &worker);
+	worker.processes--;
+}
+
+INSTEAD_OF(lua_process_give_layout);
+void __wrap_lua_process_give_layout(struct lua_process *process, const struct given_layout *given)
+{
+	assert_ptr_equal(process, &worker);
+	assert_int_equal(worker.refreshes, 0);
+	worker.layout = given;
+}
+
+INSTEAD_OF(lua_process_refresh);
+int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
+{
+	assert_ptr_equal(process, &worker);
+	assert_true(thorough);
+	worker.refreshes++;
+	return worker.refresh_error;
+}
+
+INSTEAD_OF(request_report_new);
+struct request_report *__wrap_request_report_new(pid_t pid, const char *name, bool exact_paths)
+{
+	assert_false(exact_paths);
+	worker.reports++;
+	return __real_request_report_new(pid, name, exact_paths);
+}
+
+INSTEAD_OF(request_report_free);
+void __wrap_request_report_free(struct request_report *report)
+{
+	assert_non_null(report);
+	worker.reports--;
+	__real_request_report_free(report);
+}
+
+INSTEAD_OF(request_survey_take);
+int __wrap_request_survey_take(struct lua_process *process, struct request_report *report)
+{
+	assert_ptr_equal(process, &worker);
+	assert_int_equal(report->pid, worker_pid);
+	/* Ages need no Lua, which takes long to read. */
+	assert_true(report->without_lua);
+	request_report_clear_rows(report);
+	for (size_t i = 0; !worker.survey_error && i < worker.count; i++)
+		request_report_add(report)->age_ms = worker.ages_ms[i];
+	return worker.survey_error;
+}
+
+static void the_oldest_request_of_a_worker_counts(void **state)
+{
+	static const struct given_layout layout;
+	struct in_flight *in_flight = in_flight_new(&layout);
+	struct in_flight_worker *opened = NULL;
+	uint64_t age_ns = 5;
+
+	(void)state;
+	memset(&worker, 0, sizeof(worker));
+	assert_non_null(in_flight);
+	assert_int_equal(in_flight_open(in_flight, worker_pid, &opened), 0);
+	assert_non_null(opened);
+	assert_ptr_equal(worker.layout, &layout);
+	assert_int_equal(in_flight_oldest(opened, &age_ns), 0);
+	assert_int_equal(age_ns, 0);
+	worker.count = 3;
+	worker.ages_ms[0] = 2500;
+	worker.ages_ms[1] = 30;
+	assert_int_equal(in_flight_oldest(opened, &age_ns), 0);
+	assert_int_equal(age_ns, 5 * second_ns / 2);
+	worker.survey_error = -ENOTSUP;
+	assert_int_equal(in_flight_oldest(opened, &age_ns), -ENOTSUP);
+	assert_int_equal(age_ns, 5 * second_ns / 2);
+	assert_int_equal(worker.processes, 1);
+	in_flight_close(opened);
+	in_flight_close(NULL);
+	in_flight_free(in_flight);
+	in_flight_free(NULL);
+	assert_int_equal(worker.processes, 0);
+	assert_int_equal(worker.reports, 0);
+}
+
+/* The master, or a worker that has not begun: nothing of it stays open. */
+static void a_process_without_requests_is_not_opened(void **state)
+{
+	int *const errors[] = { &worker.open_error, &worker.refresh_error, &worker.survey_error };
+	struct in_flight *in_flight = in_flight_new(NULL);
+
+	(void)state;
+	assert_non_null(in_flight);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		struct in_flight_worker *opened = NULL;
+
+		memset(&worker, 0, sizeof(worker));
+		*errors[i] = -ENOTSUP;
+		assert_int_equal(in_flight_open(in_flight, worker_pid, &opened), -ENOTSUP);
+		assert_null(opened);
+		assert_null(worker.layout);
+		assert_int_equal(worker.processes, 0);
+		assert_int_equal(worker.reports, 0);
+	}
+	in_flight_free(in_flight);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +584,10 @@ int main(void)
 		cmocka_unit_test(an_hour_has_so_many),
 		cmocka_unit_test(a_ring_keeps_its_span),
 		cmocka_unit_test(a_ring_keeps_its_bytes),
+		cmocka_unit_test(a_ring_knows_functions_by_what_they_were),
+		cmocka_unit_test(a_ring_that_nobody_takes_is_empty_afterwards),
+		cmocka_unit_test(the_oldest_request_of_a_worker_counts),
+		cmocka_unit_test(a_process_without_requests_is_not_opened),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
