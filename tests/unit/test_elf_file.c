@@ -11,6 +11,7 @@
 
 #include "tests/unit/made_up_elf.h"
 #include "tests/unit/mapped_file.h"
+#include "tests/unit/open_files.h"
 #include "unwind/elf/elf_file.h"
 
 static const uint64_t AT = 0x7f1200000000;
@@ -84,10 +85,13 @@ static void change_file(uint64_t offset, uint8_t change)
 /* 'f': the file, 'i': an image of what is mapped, '-': none. */
 static char descriptor(void)
 {
+	const unsigned int files = open_files_count();
 	int fd = elf_file_descriptor(&module, &mapped.memory, NULL);
 	struct stat status, file;
 	Elf64_Ehdr header, in_memory;
 
+	/* A file that is another one does not stay open. */
+	assert_int_equal(open_files_count(), files + (fd >= 0));
 	if (fd < 0)
 		return '-';
 	assert_int_equal(fstat(fd, &status), 0);
@@ -204,6 +208,7 @@ static void an_image_has_the_mapped_segments(void **state)
 
 static void only_elf_files_are_opened(void **state)
 {
+	const unsigned int files = open_files_count();
 	struct elf_file file;
 
 	(void)state;
@@ -214,6 +219,7 @@ static void only_elf_files_are_opened(void **state)
 	assert_false(elf_file_open_path("/etc/passwd", &file));
 	assert_false(elf_file_open_path("/tmp", &file));
 	assert_false(elf_file_open_path("/no/such/file", &file));
+	assert_int_equal(open_files_count(), files);
 }
 
 /*---- Made-up files ----*/

@@ -361,6 +361,31 @@ static void a_ring_keeps_its_bytes(void **state)
 	ring_free(ring);
 }
 
+/* It drops an eighth at a time, whenever it is asked for. */
+static void a_full_ring_keeps_most_of_its_bytes(void **state)
+{
+	const struct ring_options options = { .span_ns = 600 * second_ns,
+					      .bytes = 64 << 10,
+					      .clock = WEIGHT_CPU_TIME };
+	uint64_t least = UINT64_MAX, most = 0;
+
+	(void)state;
+	for (uint64_t end_s = 1120; end_s < 1140; end_s += 2) {
+		struct ring *ring = ring_new(&options);
+		struct poured poured = { .is_in_order = true };
+
+		assert_non_null(ring);
+		fill(ring, 1000, end_s, 1000000);
+		assert_int_equal(ring_pour(ring, pour, &poured), 0);
+		assert_int_equal(poured.last_ns, end_s * second_ns - second_ns / 100);
+		least = poured.count < least ? poured.count : least;
+		most = poured.count > most ? poured.count : most;
+		ring_free(ring);
+	}
+	assert_true(most < UINT64_C(10000));
+	assert_true(least * 10 > most * 7);
+}
+
 /* Frames of samples are gone before their recording is: another function may lie where one was. */
 static void a_ring_knows_functions_by_what_they_were(void **state)
 {
@@ -584,6 +609,7 @@ int main(void)
 		cmocka_unit_test(an_hour_has_so_many),
 		cmocka_unit_test(a_ring_keeps_its_span),
 		cmocka_unit_test(a_ring_keeps_its_bytes),
+		cmocka_unit_test(a_full_ring_keeps_most_of_its_bytes),
 		cmocka_unit_test(a_ring_knows_functions_by_what_they_were),
 		cmocka_unit_test(a_ring_that_nobody_takes_is_empty_afterwards),
 		cmocka_unit_test(the_oldest_request_of_a_worker_counts),

@@ -1,0 +1,678 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process's parts decide: whether a state's objects confirm a layout, when that comes into doubt, which states
+ * become known and go, and by which path a mapped file can be opened. The process is made up.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cmocka.h>
+
+#include "memory/slow_file.h"
+#include "src/inspect/lua_process_parts.h"
+#include "src/inspect/stack_states.h"
+#include "tests/unit/instead_of.h"
+#include "tests/unit/made_up_memory.h"
+#include "unwind/capture/unknown_states.h"
+
+enum { PID = 77, G = 0x5000, HOLDS = 50, TRIES_RUNNING = 8, SEARCHES = 1000 };
+
+static struct lua_process process;
+static struct luajit_module luajit;
+static struct given_layout given;
+static struct merged_frame frames[2];
+
+/* What ljspy finds in the process. */
+static struct {
+	uint64_t right;       /* the objects of this state confirm the layout; 0: those of none do */
+	uint64_t gone;        /* this state is closed; 0: none is */
+	uint64_t in_register; /* a clue; 0: there is none */
+	uint64_t on_stack;
+	bool may_compile;
+	unsigned int confirms, stack_searches, forgotten;
+} found;
+
+INSTEAD_OF(recognise_confirm);
+enum recognise_status __wrap_recognise_confirm(struct memory *memory, struct vm_code *vm, uint64_t g,
+					       recognise_evidence *evidence, void *context)
+{
+	assert_non_null(memory);
+	assert_ptr_equal(vm, &luajit.known.vm);
+	evidence(context, "objects", g == found.right ? "good" : "bad");
+	found.confirms++;
+	return g == found.right ? RECOGNISE_OK : RECOGNISE_UNKNOWN_LAYOUT;
+}
+
+INSTEAD_OF(recognise_finds_state);
+bool __wrap_recognise_finds_state(struct memory *memory, const struct vm_code *vm, uint64_t g)
+{
+	(void)memory;
+	(void)vm;
+	return g != found.gone;
+}
+
+INSTEAD_OF(recognise_is_state);
+bool __wrap_recognise_is_state(struct memory *memory, const struct vm_code *vm, uint64_t g)
+{
+	(void)memory;
+	(void)vm;
+	return g != found.gone;
+}
+
+static size_t clue(struct state_clue *clues, uint64_t g)
+{
+	clues[0] = (struct state_clue){ .g = g, .vm = &luajit.known.vm };
+	return g != 0;
+}
+
+INSTEAD_OF(unknown_states_in_registers);
+size_t __wrap_unknown_states_in_registers(const struct capture *capture, const struct image *image,
+					  struct state_clue ret_clues[static STATE_CLUES_MAX])
+{
+	assert_ptr_equal(capture, &process.capture);
+	assert_ptr_equal(image, process.image);
+	return clue(ret_clues, found.in_register);
+}
+
+INSTEAD_OF(unknown_states_on_stack);
+size_t __wrap_unknown_states_on_stack(const struct capture *capture, const struct image *image,
+				      struct memory *live,
+				      struct state_clue ret_clues[static STATE_CLUES_MAX])
+{
+	assert_ptr_equal(capture, &process.capture);
+	assert_ptr_equal(image, process.image);
+	assert_ptr_equal(live, process.memory);
+	found.stack_searches++;
+	return clue(ret_clues, found.on_stack);
+}
+
+INSTEAD_OF(unknown_states_may_compile);
+bool __wrap_unknown_states_may_compile(const struct capture *capture, const struct image *image)
+{
+	(void)capture;
+	(void)image;
+	return found.may_compile;
+}
+
+INSTEAD_OF(stack_states_find);
+size_t __wrap_stack_states_find(struct snapshot *snapshot, const struct lua_image *lua, struct memory *live,
+				pid_t pid, const struct mapping *stack,
+				struct state_clue ret_clues[static STATE_CLUES_MAX])
+{
+	(void)snapshot;
+	assert_ptr_equal(lua, process.lua);
+	assert_ptr_equal(live, process.memory);
+	assert_int_equal(pid, PID);
+	assert_non_null(stack);
+	found.stack_searches++;
+	return clue(ret_clues, found.on_stack);
+}
+
+INSTEAD_OF(namer_forget_global);
+void __wrap_namer_forget_global(struct namer *namer, uint64_t g)
+{
+	(void)namer;
+	(void)g;
+	found.forgotten++;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&found, 0, sizeof(found));
+	process = (struct lua_process){ .pid = PID, .memory = made_up_memory_begin(), .luajits = &luajit };
+	luajit = (struct luajit_module){ .known.status = RECOGNISE_OK };
+	process.image = image_new(process.memory);
+	process.lua = process.image ? lua_image_new(process.image) : NULL;
+	process.stack.frames = frames;
+	process.clues_left = CLUES;
+	process.stack_searches_left = STACK_SEARCHES;
+	return process.lua ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	lua_image_free(process.lua);
+	image_free(process.image);
+	vm_states_clear(&luajit.states);
+	return 0;
+}
+
+static void add_states(uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++)
+		assert_true(vm_states_add(&luajit.states, G + i));
+}
+
+/*---- A layout is confirmed ----*/
+
+static void any_state_may_confirm_a_layout_while_the_target_runs(void **state)
+{
+	(void)state;
+	process_confirm_running(&process, &luajit);
+	assert_int_equal(found.confirms, 0);
+	add_states(3);
+	assert_true(lua_process_needs_confirming(&process));
+	process_confirm_running(&process, &luajit);
+	assert_int_equal(found.confirms, TRIES_RUNNING);
+	assert_false(luajit.known.vm.confirmed);
+	assert_int_equal(lua_process_global_count(&process), 0);
+	assert_string_equal(luajit.known.verdict, "objects: bad");
+	/* Then all states of the VM are known. */
+	found.right = G + 1;
+	luajit.tries = 7;
+	process_confirm_running(&process, &luajit);
+	assert_in_range(found.confirms, TRIES_RUNNING + 1, TRIES_RUNNING + 3);
+	assert_true(luajit.known.vm.confirmed);
+	assert_false(lua_process_needs_confirming(&process));
+	assert_int_equal(luajit.tries, 0);
+	assert_int_equal(lua_process_global_count(&process), 3);
+	assert_ptr_equal(lua_process_global(&process, 0)->vm, &luajit.known.vm);
+	assert_true(process_has_global(&process, &luajit.known.vm));
+	assert_false(process_has_global(&process, NULL));
+	/* Nothing is open any more; unless it is the traces. */
+	found.confirms = 0;
+	process_confirm_running(&process, &luajit);
+	assert_int_equal(found.confirms, 0);
+	luajit.known.vm.traces_open = true;
+	assert_false(lua_process_needs_confirming(&process));
+	process_confirm_running(&process, &luajit);
+	assert_in_range(found.confirms, 1, 3);
+}
+
+static void a_layout_of_the_users_own_needs_no_objects(void **state)
+{
+	(void)state;
+	given.is_trusted = true;
+	process.given = &given;
+	add_states(2);
+	process_confirm_running(&process, &luajit);
+	assert_true(luajit.known.vm.confirmed);
+	assert_int_equal(found.confirms, 0);
+	assert_int_equal(lua_process_global_count(&process), 2);
+	/* The name of a release is no more than a guess. */
+	luajit.known.vm.confirmed = false;
+	given.is_trusted = false;
+	process_confirm_running(&process, &luajit);
+	assert_int_equal(found.confirms, TRIES_RUNNING);
+	assert_false(luajit.known.vm.confirmed);
+}
+
+static void a_layout_that_many_holds_do_not_confirm_is_unknown(void **state)
+{
+	(void)state;
+	add_states(2);
+	for (unsigned int hold = 1; hold < HOLDS; hold++) {
+		lua_process_confirm(&process);
+		assert_int_equal(found.confirms, hold);
+		assert_int_equal(luajit.known.status, RECOGNISE_OK);
+	}
+	lua_process_confirm(&process);
+	assert_int_equal(luajit.known.status, RECOGNISE_UNKNOWN_LAYOUT);
+	assert_false(lua_process_needs_confirming(&process));
+	lua_process_confirm(&process);
+	assert_int_equal(found.confirms, HOLDS);
+}
+
+static void a_state_that_is_gone_is_no_proof_against_a_layout(void **state)
+{
+	(void)state;
+	for (unsigned int hold = 0; hold < 2 * HOLDS; hold++) {
+		add_states(1);
+		found.gone = G;
+		lua_process_confirm(&process);
+		assert_int_equal(luajit.states.count, 0);
+	}
+	assert_int_equal(found.confirms, 0);
+	assert_int_equal(luajit.known.status, RECOGNISE_OK);
+	/* One hold is enough where it is right. */
+	add_states(2);
+	found.right = G + 1;
+	lua_process_confirm(&process);
+	assert_int_equal(found.confirms, 1);
+	assert_true(luajit.known.vm.confirmed);
+}
+
+/*---- Doubts ----*/
+
+/* A stack of the VM with its state, and this lost part, or none. */
+static void weigh(enum lost_reason reason, bool is_lost)
+{
+	frames[1] = (struct merged_frame){ .kind = is_lost ? MERGED_LOST : MERGED_LUA, .lost = reason };
+	process.stack.count = 2;
+	process.capture.global_count = 1;
+	process.capture.globals[0].global = lua_image_find(process.lua, G);
+	assert_non_null(process.capture.globals[0].global);
+	process_weigh_stack(&process);
+}
+
+static void begin_doubts(void)
+{
+	add_states(1);
+	luajit.known.vm.confirmed = true;
+	process_add_globals(&process, &luajit);
+}
+
+static void some_stacks_that_do_not_fit_are_usual(void **state)
+{
+	static const enum lost_reason against[] = { LOST_UNREADABLE, LOST_BROKEN_CHAIN, LOST_HALF_DONE,
+						    LOST_IN_TRACE };
+
+	(void)state;
+	begin_doubts();
+	found.right = G;
+	for (int i = 0; i < 100; i++)
+		weigh(LOST_NATIVE_UNWIND, true);
+	for (int i = 0; i < 10; i++) {
+		weigh(against[i % 4], true);
+		for (int j = 0; j < 20; j++)
+			weigh(LOST_BROKEN_CHAIN, false);
+	}
+	assert_int_equal(found.confirms, 0);
+	assert_int_equal(luajit.doubts, 10);
+}
+
+static void many_stacks_that_do_not_fit_have_the_objects_checked(void **state)
+{
+	(void)state;
+	begin_doubts();
+	found.right = G;
+	weigh(LOST_UNREADABLE, true);
+	weigh(LOST_BROKEN_CHAIN, true);
+	assert_int_equal(found.confirms, 0);
+	weigh(LOST_HALF_DONE, true);
+	assert_int_equal(found.confirms, 1);
+	assert_int_equal(luajit.doubted, 0);
+	/* The next check takes more than twice as many. */
+	for (int i = 0; i < 6; i++)
+		weigh(LOST_IN_TRACE, true);
+	assert_int_equal(found.confirms, 1);
+	weigh(LOST_IN_TRACE, true);
+	assert_int_equal(found.confirms, 2);
+	/* A layout of the user's own is beyond doubt. */
+	given.is_trusted = true;
+	process.given = &given;
+	for (int i = 0; i < 100; i++)
+		weigh(LOST_IN_TRACE, true);
+	assert_int_equal(found.confirms, 2);
+}
+
+static void begin_to_doubt(void)
+{
+	for (int i = 0; i < 5; i++)
+		weigh(LOST_IN_TRACE, true);
+	/* From then on it is for the holds to check. */
+	assert_int_equal(found.confirms, 1);
+	assert_int_equal(luajit.doubted, G);
+}
+
+static void a_layout_that_holds_contradict_is_dropped(void **state)
+{
+	(void)state;
+	begin_doubts();
+	begin_to_doubt();
+	for (int i = 1; i < HOLDS; i++)
+		lua_process_confirm(&process);
+	assert_int_equal(found.confirms, HOLDS);
+	assert_int_equal(luajit.known.status, RECOGNISE_OK);
+	assert_int_equal(lua_process_global_count(&process), 1);
+	lua_process_confirm(&process);
+	assert_int_equal(luajit.known.status, RECOGNISE_UNKNOWN_LAYOUT);
+	assert_int_equal(lua_process_global_count(&process), 0);
+	/* What was captured leads to nothing that is gone. */
+	assert_int_equal(process.capture.global_count, 0);
+	assert_int_equal(process.stack.count, 0);
+	lua_process_confirm(&process);
+	assert_int_equal(found.confirms, HOLDS + 1);
+}
+
+static void a_doubt_ends_where_a_hold_finds_nothing_wrong(void **state)
+{
+	for (int way = 0; way < 3; way++) {
+		end(state);
+		begin(state);
+		begin_doubts();
+		begin_to_doubt();
+		lua_process_confirm(&process);
+		assert_int_equal(luajit.tries, 1);
+		if (way == 0)
+			found.right = G;
+		else if (way == 1)
+			found.gone = G;
+		else
+			for (int i = 0; i < 200; i++)
+				weigh(LOST_IN_TRACE, false);
+		lua_process_confirm(&process);
+		assert_int_equal(luajit.doubted, 0);
+		assert_int_equal(luajit.doubts, 0);
+		assert_int_equal(luajit.samples, 0);
+		assert_int_equal(luajit.tries, 0);
+		assert_int_equal(luajit.doubts_until_check, 10);
+		assert_int_equal(found.confirms, way == 0 ? 3 : 2);
+		assert_int_equal(luajit.known.status, RECOGNISE_OK);
+	}
+}
+
+/*---- States come and go ----*/
+
+static void a_state_that_a_thread_runs_becomes_known(void **state)
+{
+	(void)state;
+	luajit.known.vm.confirmed = true;
+	found.in_register = G;
+	process.searches_left = 5;
+	assert_true(process_take_up_running(&process));
+	assert_non_null(lua_image_find(process.lua, G));
+	assert_int_equal(found.stack_searches, 0);
+	assert_int_equal(process.searches_left, SEARCHES);
+	assert_int_equal(process.clues_left, CLUES);
+	/* Registers tell nothing: its stack may, for as long as there is a reason to search. */
+	found.in_register = 0;
+	process.searches_left = 2;
+	for (int i = 0; i < 4; i++)
+		assert_false(process_take_up_running(&process));
+	assert_int_equal(found.stack_searches, 2);
+	assert_int_equal(process.searches_left, 0);
+	found.may_compile = true;
+	found.on_stack = G + 1;
+	assert_true(process_take_up_running(&process));
+	assert_non_null(lua_image_find(process.lua, G + 1));
+	assert_int_equal(process.searches_left, SEARCHES);
+}
+
+static void clues_that_lead_nowhere_are_followed_so_many_times(void **state)
+{
+	(void)state;
+	luajit.known.vm.confirmed = true;
+	found.gone = found.in_register = G;
+	for (int i = 0; i < CLUES; i++)
+		assert_false(process_take_up_running(&process));
+	assert_int_equal(process.clues_left, 0);
+	found.gone = 0;
+	assert_false(process_take_up_running(&process));
+	process.clues_left = 1;
+	luajit.known.status = RECOGNISE_UNKNOWN_LAYOUT;
+	assert_false(process_take_up_running(&process));
+	assert_int_equal(process.clues_left, 1);
+	luajit.known.status = RECOGNISE_OK;
+	assert_true(process_take_up_running(&process));
+	assert_int_equal(process.clues_left, 1);
+}
+
+static void a_state_that_is_found_confirms_the_layout_at_once(void **state)
+{
+	(void)state;
+	found.in_register = G;
+	for (int hold = 1; hold < HOLDS; hold++)
+		assert_false(process_take_up_running(&process));
+	assert_int_equal(luajit.known.status, RECOGNISE_OK);
+	assert_int_equal(lua_process_global_count(&process), 0);
+	found.right = G;
+	assert_true(process_take_up_running(&process));
+	assert_true(luajit.known.vm.confirmed);
+	assert_int_equal(lua_process_global_count(&process), 1);
+	/* Many that do not make it unknown. */
+	luajit.known.vm.confirmed = false;
+	found.right = 0;
+	for (int hold = 0; hold < HOLDS; hold++)
+		assert_false(process_take_up_running(&process));
+	assert_int_equal(luajit.known.status, RECOGNISE_UNKNOWN_LAYOUT);
+	assert_int_equal(found.confirms, 2 * HOLDS);
+}
+
+static void stacks_of_others_are_searched_so_many_times(void **state)
+{
+	const struct mapping stack = { .begin = 0x1000, .end = 0x2000 };
+
+	(void)state;
+	luajit.known.vm.confirmed = true;
+	assert_false(process_take_up_on_stack(&process, NULL));
+	assert_int_equal(process.stack_searches_left, STACK_SEARCHES);
+	for (int i = 0; i < STACK_SEARCHES - 1; i++)
+		assert_false(process_take_up_on_stack(&process, &stack));
+	found.on_stack = G;
+	assert_true(process_take_up_on_stack(&process, &stack));
+	assert_non_null(lua_image_find(process.lua, G));
+	assert_int_equal(process.stack_searches_left, STACK_SEARCHES);
+	found.on_stack = 0;
+	for (int i = 0; i < STACK_SEARCHES + 5; i++)
+		assert_false(process_take_up_on_stack(&process, &stack));
+	assert_int_equal(found.stack_searches, 2 * STACK_SEARCHES);
+}
+
+static void what_a_stack_does_not_explain_is_looked_for(void **state)
+{
+	static const struct {
+		enum lost_reason reason;
+		enum vm_state vm_state;
+		unsigned int searches;
+		bool wants_refresh;
+	} stacks[] = {
+		{ LOST_BROKEN_CHAIN, VM_STATE_NONE, 0, false },
+		{ LOST_STATE_UNKNOWN, VM_STATE_NONE, SEARCHES, false },
+		/* A library was loaded, or a trace of an unknown state has called. */
+		{ LOST_NATIVE_UNWIND, VM_STATE_NONE, 1, true },
+		{ LOST_NATIVE_UNWIND, VM_STATE_INTERPRETED, 0, true },
+		{ LOST_IN_TRACE, VM_STATE_NONE, 0, false },
+	};
+
+	(void)state;
+	process.stack.count = 2;
+	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
+		frames[0] = (struct merged_frame){ .kind = MERGED_NATIVE, .lost = stacks[i].reason };
+		frames[1] = (struct merged_frame){ .kind = MERGED_LOST, .lost = stacks[i].reason };
+		process.stack.vm_state = stacks[i].vm_state;
+		process.searches_left = 0;
+		process_note_unknown(&process);
+		assert_int_equal(process.searches_left, stacks[i].searches);
+		assert_int_equal(lua_process_wants_refresh(&process), stacks[i].wants_refresh);
+		process.searches_left = 2;
+		process_note_unknown(&process);
+		assert_int_equal(process.searches_left, stacks[i].searches < 2 ? 2 : SEARCHES);
+	}
+	/* Traces confirm what only they can. */
+	luajit.known.vm.traces_open = true;
+	process_note_unknown(&process);
+	assert_true(lua_process_wants_refresh(&process));
+	frames[1].lost = LOST_BROKEN_CHAIN;
+	process_note_unknown(&process);
+	assert_false(lua_process_wants_refresh(&process));
+	frames[1].lost = LOST_IN_TRACE;
+	luajit.known.status = RECOGNISE_UNKNOWN_LAYOUT;
+	process_note_unknown(&process);
+	assert_false(lua_process_wants_refresh(&process));
+}
+
+static void a_state_that_is_closed_is_forgotten(void **state)
+{
+	(void)state;
+	add_states(3);
+	luajit.known.vm.confirmed = true;
+	process_add_globals(&process, &luajit);
+	process.capture.thread_count = process.capture.global_count = process.stack.count = 1;
+	process_drop_closed(&process);
+	assert_int_equal(lua_process_global_count(&process), 3);
+	assert_int_equal(process.capture.thread_count, 1);
+	assert_int_equal(found.forgotten, 0);
+	found.gone = G + 1;
+	process.capture.running = &process.capture.globals[0];
+	process_drop_closed(&process);
+	assert_int_equal(lua_process_global_count(&process), 2);
+	assert_null(lua_image_find(process.lua, G + 1));
+	assert_int_equal(luajit.states.count, 2);
+	assert_int_equal(found.forgotten, 1);
+	/* Another state may lie there by the next capture. */
+	assert_int_equal(process.capture.thread_count, 0);
+	assert_int_equal(process.capture.global_count, 0);
+	assert_null(process.capture.running);
+	assert_int_equal(process.stack.count, 0);
+}
+
+/*---- Files ----*/
+
+enum { INODE = 5, MAPPED_AT = MADE_UP_AT, HEAD_BYTES = 1024 };
+
+/* What lies at a path; the mapped file has device 8:1, INODE and zeros at its beginning. */
+static struct place {
+	const char *path; /* NULL: nothing */
+	ino_t inode;
+	dev_t device;
+	mode_t mode;
+	bool differs; /* from what is mapped, at its last byte */
+} places[2];
+static unsigned int opens, closes;
+
+static const struct place *place_of(const char *path)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (places[i].path && strcmp(places[i].path, path) == 0)
+			return &places[i];
+	return NULL;
+}
+
+INSTEAD_OF(slow_stat);
+bool __wrap_slow_stat(struct errands *errands, const char *path, struct stat *ret_status)
+{
+	const struct place *place = place_of(path);
+
+	(void)errands;
+	if (place)
+		*ret_status = (struct stat){ .st_ino = place->inode,
+					     .st_dev = place->device,
+					     .st_mode = place->mode };
+	return place;
+}
+
+INSTEAD_OF(slow_open);
+int __wrap_slow_open(struct errands *errands, const char *path)
+{
+	const struct place *place = place_of(path);
+
+	(void)errands;
+	opens += place != NULL;
+	return place ? 100 + (int)(place - places) : -1;
+}
+
+INSTEAD_OF(slow_close);
+void __wrap_slow_close(struct errands *errands, int fd)
+{
+	(void)errands;
+	assert_in_range(fd, 100, 101);
+	closes++;
+}
+
+INSTEAD_OF(slow_pread);
+bool __wrap_slow_pread(struct errands *errands, int fd, void *bytes, size_t length, uint64_t offset)
+{
+	(void)errands;
+	assert_int_equal(length, HEAD_BYTES);
+	assert_int_equal(offset, 0);
+	memset(bytes, 0, length);
+	((unsigned char *)bytes)[length - 1] = places[fd - 100].differs;
+	return true;
+}
+
+INSTEAD_OF(known_files_errands);
+struct errands *__wrap_known_files_errands(const struct known_files *files)
+{
+	(void)files;
+	return NULL;
+}
+
+INSTEAD_OF(live_memory_memory);
+struct memory *__wrap_live_memory_memory(struct live_memory *live)
+{
+	(void)live;
+	return &made_up_memory.memory;
+}
+
+static void assert_path(const char *expected)
+{
+	char text[128];
+	char *path;
+
+	snprintf(text, sizeof(text), "%x-%x r-xp 00000000 08:01 %d    /opt/a.so\n", MAPPED_AT,
+		 MAPPED_AT + 0x1000, INODE);
+	process.maps = maps_new(PID);
+	assert_int_equal(maps_parse(process.maps, text, strlen(text)), 0);
+	opens = closes = 0;
+	path = process_openable_path(&process, maps_file_at(process.maps, 0));
+	if (expected)
+		assert_string_equal(path, expected);
+	else
+		assert_null(path);
+	assert_int_equal(opens, closes);
+	free(path);
+	maps_free(process.maps);
+	process.maps = NULL;
+}
+
+static void a_mapped_file_is_opened_where_it_is_the_same(void **state)
+{
+	static const char *const paths[] = { "/proc/77/root/opt/a.so", "/opt/a.so", "/proc/77/exe",
+					     "/proc/77/map_files/10000-11000" };
+	const struct place same = { .inode = INODE, .device = makedev(8, 1), .mode = S_IFREG };
+
+	(void)state;
+	image_set_root(process.image, "/proc/77/root");
+	memset(places, 0, sizeof(places));
+	assert_path(NULL);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		memset(places, 0, sizeof(places));
+		places[0] = same;
+		places[0].path = paths[i];
+		assert_path(paths[i]);
+		assert_int_equal(opens, 0);
+		/* An overlay has numbers of its own: then the beginning tells. */
+		places[0].inode++;
+		assert_path(paths[i]);
+		assert_int_equal(opens, 1);
+		places[0].differs = true;
+		assert_path(NULL);
+		places[0].inode--;
+		places[0].device++;
+		assert_path(NULL);
+		places[0].differs = false;
+		assert_path(paths[i]);
+		places[0].mode = S_IFIFO;
+		assert_path(NULL);
+		/* The first that is right is taken. */
+		places[0] = places[1] = same;
+		places[0].path = paths[i];
+		places[1].path = paths[0];
+		assert_path(paths[0]);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		TEST(any_state_may_confirm_a_layout_while_the_target_runs),
+		TEST(a_layout_of_the_users_own_needs_no_objects),
+		TEST(a_layout_that_many_holds_do_not_confirm_is_unknown),
+		TEST(a_state_that_is_gone_is_no_proof_against_a_layout),
+		TEST(some_stacks_that_do_not_fit_are_usual),
+		TEST(many_stacks_that_do_not_fit_have_the_objects_checked),
+		TEST(a_layout_that_holds_contradict_is_dropped),
+		TEST(a_doubt_ends_where_a_hold_finds_nothing_wrong),
+		TEST(a_state_that_a_thread_runs_becomes_known),
+		TEST(clues_that_lead_nowhere_are_followed_so_many_times),
+		TEST(a_state_that_is_found_confirms_the_layout_at_once),
+		TEST(stacks_of_others_are_searched_so_many_times),
+		TEST(what_a_stack_does_not_explain_is_looked_for),
+		TEST(a_state_that_is_closed_is_forgotten),
+		TEST(a_mapped_file_is_opened_where_it_is_the_same),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
