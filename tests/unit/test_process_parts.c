@@ -528,6 +528,7 @@ static struct place {
 	dev_t device;
 	mode_t mode;
 	bool differs; /* from what is mapped, at its last byte */
+	bool refuses; /* to be opened */
 } places[2];
 static unsigned int opens, closes;
 
@@ -558,8 +559,10 @@ int __wrap_slow_open(struct errands *errands, const char *path)
 	const struct place *place = place_of(path);
 
 	(void)errands;
-	opens += place != NULL;
-	return place ? 100 + (int)(place - places) : -1;
+	if (!place || place->refuses)
+		return -1;
+	opens++;
+	return 100 + (int)(place - places);
 }
 
 INSTEAD_OF(slow_close);
@@ -643,6 +646,9 @@ static void a_mapped_file_is_opened_where_it_is_the_same(void **state)
 		assert_path(NULL);
 		places[0].differs = false;
 		assert_path(paths[i]);
+		places[0].refuses = true;
+		assert_path(NULL);
+		places[0].refuses = false;
 		places[0].mode = S_IFIFO;
 		assert_path(NULL);
 		/* The first that is right is taken. */
