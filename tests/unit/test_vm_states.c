@@ -184,6 +184,7 @@ static void mappings_of_a_core_are_as_the_process_had_them(void **state)
 
 static void states_are_in_memory_of_ones_own_that_may_be_written(void **state)
 {
+	const unsigned int files = open_files_count();
 	struct vm_states states = { 0 };
 	struct maps *maps;
 
@@ -195,8 +196,11 @@ static void states_are_in_memory_of_ones_own_that_may_be_written(void **state)
 	map(0x50000, PF_R | PF_W, 0, NULL);
 	maps = load();
 	searched.in_each = 2;
+	searched.pages = memfd_create("pagemap", MFD_CLOEXEC);
+	assert_true(searched.pages >= 0);
 	assert_true(vm_states_add(&states, 5));
 	vm_states_search(&states, NULL, NULL, maps, PID);
+	assert_int_equal(open_files_count(), files);
 	assert_int_equal(searched.opened, PID);
 	assert_int_equal(searched.count, 2);
 	/* Of a process, only what it has touched. */
