@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include <cmocka.h>
 
@@ -808,6 +809,27 @@ static void a_command_is_started_and_its_end_is_told(void **state)
 	assert_true(sum_of(process, 0)->samples > 300);
 }
 
+/* What a command's children leave behind is ljspy's, where it follows them. */
+static void orphans_of_a_command_come_to_ljspy_only_where_they_are_followed(void **state)
+{
+	for (int follows = 0; follows < 2; follows++) {
+		int is_subreaper = -1;
+
+		forget(state);
+		make_up(state);
+		add(1, bursts);
+		options.launch = command;
+		options.subprocesses = follows;
+		options.duration_ns = NS_PER_SECOND;
+		sampler_run(&options, &result);
+		assert_true(result.launched);
+		assert_int_equal(machine.launches, 1);
+		assert_int_equal(prctl(PR_GET_CHILD_SUBREAPER, &is_subreaper), 0);
+		assert_int_equal(is_subreaper, follows);
+	}
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
 static void a_command_that_cannot_be_run_is_a_failure(void **state)
 {
 	struct made_up_process *process = add(1, bursts);
@@ -1102,6 +1124,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_process_that_is_gone_is_a_failure, make_up, forget),
 		cmocka_unit_test_setup_teardown(another_program_is_looked_at_anew, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_command_is_started_and_its_end_is_told, make_up, forget),
+		cmocka_unit_test_setup_teardown(
+			orphans_of_a_command_come_to_ljspy_only_where_they_are_followed, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_command_that_cannot_be_run_is_a_failure, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_command_that_runs_another_lua_is_told_from_others, make_up,
 						forget),
