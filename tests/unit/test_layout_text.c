@@ -168,6 +168,74 @@ static void what_is_no_layout_is_refused_by_its_line(void **state)
 	}
 }
 
+/*---- What a layout must have ----*/
+
+static void a_layout_is_usable_with_all_that_no_code_does_without(void **state)
+{
+	struct layout whole, layout;
+	int32_t *const optional[] = { &layout.L_exdata,   &layout.g_cur_L,   &layout.g_jit_base,
+				      &layout.g_tmpbuf_L, &layout.g_vmthref, &layout.SnapShot_mcofs };
+
+	(void)state;
+	assert_true(release_layout(release_name(0), &whole));
+	assert_true(whole.has_jit);
+	assert_null(layout_unusable(&whole));
+	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
+		layout = whole;
+		*optional[i] = LAYOUT_ABSENT;
+		assert_null(layout_unusable(&layout));
+		*optional[i] = LAYOUT_UNKNOWN;
+		assert_non_null(layout_unusable(&layout));
+	}
+	layout = whole;
+	layout.L_base = LAYOUT_ABSENT;
+	assert_string_equal(layout_unusable(&layout), "L.base");
+	layout = whole;
+	layout.GCproto_k = LAYOUT_OBJECT_MAX;
+	assert_null(layout_unusable(&layout));
+	layout.GCproto_k++;
+	assert_string_equal(layout_unusable(&layout), "GCproto.k");
+	/* Without a JIT compiler there are no traces. */
+	layout = whole;
+	layout.GCtrace_nk = LAYOUT_UNKNOWN;
+	assert_string_equal(layout_unusable(&layout), "GCtrace.nk");
+	layout.has_jit = false;
+	assert_null(layout_unusable(&layout));
+	layout = whole;
+	layout.GCtrace_nk = LAYOUT_TRACE_HEADER_MAX;
+	assert_null(layout_unusable(&layout));
+	layout.GCtrace_nk++;
+	assert_string_equal(layout_unusable(&layout), "GCtrace.nk");
+	layout = whole;
+	layout.GCtrace_size = LAYOUT_TRACE_HEADER_MAX + 1;
+	assert_string_equal(layout_unusable(&layout), "GCtrace.size");
+	layout = whole;
+	layout.J_sizetrace = layout.J_trace - 1;
+	assert_string_equal(layout_unusable(&layout), "J.sizetrace");
+}
+
+static void what_is_unknown_comes_from_another_layout(void **state)
+{
+	struct layout one, other;
+
+	(void)state;
+	layout_clear(&one);
+	layout_clear(&other);
+	one.L_base = 8;
+	other.L_base = 16;
+	other.g_vmstate = 24;
+	one.GCtrace_nk = LAYOUT_ABSENT;
+	other.GCtrace_nk = 32;
+	layout_fill(&one, &other);
+	assert_int_equal(one.L_base, 8);
+	assert_int_equal(one.g_vmstate, 24);
+	assert_int_equal(one.GCtrace_nk, LAYOUT_ABSENT);
+	layout_keep_common(&one, &other);
+	assert_int_equal(one.L_base, LAYOUT_UNKNOWN);
+	assert_int_equal(one.g_vmstate, 24);
+	assert_int_equal(one.GCtrace_nk, LAYOUT_UNKNOWN);
+}
+
 /*---- The layout that --layout names ----*/
 
 static bool give(const char *text, struct given_layout *ret_given)
@@ -255,6 +323,8 @@ int main(void)
 		cmocka_unit_test(only_what_both_know_can_differ),
 		cmocka_unit_test(comments_and_blanks_mean_nothing),
 		cmocka_unit_test(what_is_no_layout_is_refused_by_its_line),
+		cmocka_unit_test(a_layout_is_usable_with_all_that_no_code_does_without),
+		cmocka_unit_test(what_is_unknown_comes_from_another_layout),
 		cmocka_unit_test(a_release_is_given_by_its_name),
 		cmocka_unit_test(a_layout_of_the_users_own_is_trusted),
 		cmocka_unit_test(a_name_of_nothing_is_answered_with_the_names_there_are),
