@@ -23,7 +23,8 @@
 
 static char told[8192];
 
-static void tell(const char *kind, int error, const char *format, va_list values)
+__attribute__((__format__(__printf__, 3, 0))) static void tell(const char *kind, int error,
+							       const char *format, va_list values)
 {
 	const size_t length = strlen(told);
 
