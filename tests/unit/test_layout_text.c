@@ -34,7 +34,7 @@ __attribute__((__format__(__printf__, 3, 0))) static void tell(const char *kind,
 }
 
 INSTEAD_OF(message_error);
-void __wrap_message_error(const char *format, ...)
+MESSAGE_FORMAT(1, 2) void __wrap_message_error(const char *format, ...)
 {
 	va_list values;
 
@@ -44,7 +44,7 @@ void __wrap_message_error(const char *format, ...)
 }
 
 INSTEAD_OF(message_error_errno);
-void __wrap_message_error_errno(int error, const char *format, ...)
+MESSAGE_FORMAT(2, 3) void __wrap_message_error_errno(int error, const char *format, ...)
 {
 	va_list values;
 
@@ -54,7 +54,7 @@ void __wrap_message_error_errno(int error, const char *format, ...)
 }
 
 INSTEAD_OF(message_note);
-void __wrap_message_note(const char *format, ...)
+MESSAGE_FORMAT(1, 2) void __wrap_message_note(const char *format, ...)
 {
 	va_list values;
 
