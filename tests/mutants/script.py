@@ -291,8 +291,9 @@ def table(every, chosen, store):
 
     def row(name, counts):
         tried = counts["killed"] + counts["survived"] + counts["not run"]
+        share = f"{100 * counts['killed'] / tried:.0f} %" if tried else ""
         rows.append(f"| {name} | {counts['possible']:,} | {tried} | {counts['killed']} | {counts['survived']} | {counts['not run']} "
-                    f"| {100 * counts['killed'] / tried if tried else 0:.0f} % |")
+                    f"| {share} |")
 
     for path, faults in every.items():
         counts = collections.Counter(store.outcome(fault) for fault in faults[:chosen])
