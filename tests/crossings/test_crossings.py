@@ -127,16 +127,16 @@ def judge(simple, legal):
 
 
 def record(target, directory, view="all"):
-    """Stacks of the target; on a busy machine of several recordings: a sample that stands for much time must not decide
-    alone, and while ljspy has no CPU, it sees nothing."""
+    """Stacks of the target; on a busy machine of several recordings: few samples, or one that stands for much time, must
+    not decide, and while ljspy has no CPU, it sees nothing."""
     recorded = []
     for _ in range(RECORDINGS_MAX):
         recorded += ljspy.record_native(directory, "-p", target.pid, seconds=2, options=["--native", view])
         total = sum(weight for _, weight in recorded)
         unseen = sum(weight for frames, weight in recorded if frames == [UNSEEN])
-        heaviest = max((weight for frames, weight in recorded
-                        if frames != [UNSEEN] and any(map(stacks.is_lost, frames))), default=0)  # fmt: skip
-        if total > ENOUGH_US and unseen <= UNSEEN_SHARE * (total - unseen) and heaviest <= LOST_SHARE / 2 * total:
+        lost = [weight for frames, weight in recorded if frames != [UNSEEN] and any(map(stacks.is_lost, frames))]
+        is_settled = sum(lost) <= LOST_SHARE * (total - unseen) and max(lost, default=0) <= LOST_SHARE / 2 * total
+        if total > ENOUGH_US and unseen <= UNSEEN_SHARE * (total - unseen) and is_settled:
             break
     return recorded
 
