@@ -31,7 +31,8 @@ and after its calls. So a stack is
 
     whole   if it is all of a legal stack, down to a place of work,
     short   if it is the beginning of one,
-    lost    if it says itself that a part of it is unknown,
+    lost    if it says itself that a part of it is unknown; its caller's code has a
+            function's name, so the first frame after an unknown one may have none,
     wrong   otherwise.
 
 No stack may be wrong, few may be lost, and most of the others must be whole: this
@@ -117,26 +118,28 @@ def is_lost(frame):
     return frame.startswith("[lost")
 
 
-# Expressions: ("frame", regex, is_work), ("all", [...]), ("any", [...]),
-# ("times", expression, least, most); most is None for no limit.
+# Expressions: ("frame", regex, is_work, nameless), ("all", [...]), ("any", [...]),
+# ("times", expression, least, most); most is None for no limit, nameless is the regex
+# where the caller is unknown.
 
 NOTHING = ("any", [])
 
 
-def endings(node, is_end):
-    """The beginnings of node's stacks that end in a frame that is_end accepts."""
+def endings(node, end):
+    """The beginnings of node's stacks. end() says what becomes of the last frame; NOTHING
+    if a stack cannot end there."""
     kind = node[0]
     if kind == "frame":
-        return node if is_end(node) else NOTHING
+        return end(node)
     if kind == "any":
-        return ("any", [endings(n, is_end) for n in node[1]])
+        return ("any", [endings(n, end) for n in node[1]])
     if kind == "times":
         _, inner, _, most = node
         before = ("times", inner, 0, None if most is None else most - 1)
-        return ("all", [before, endings(inner, is_end)])
+        return ("all", [before, endings(inner, end)])
     result = NOTHING
     for inner in reversed(node[1]):
-        result = ("any", [endings(inner, is_end), ("all", [inner, result])])
+        result = ("any", [endings(inner, end), ("all", [inner, result])])
     return result
 
 
@@ -233,7 +236,7 @@ class Parser:
             raise ValueError(f"{self.program.path.name}: stray {self.operator()!r} in {self.text!r}")
         else:
             spin = self.token.group() == "spin"
-            node = ("frame", self.program.frame(self.token), self.work or spin)
+            node = ("frame", self.program.frame(self.token), self.work or spin, self.program.nameless(self.token))
         self.advance()
         return node
 
@@ -249,10 +252,11 @@ class Program:
         # All programs have the clock in the main loop's condition.
         stacks = re.findall(r"^-- stack: (.*)$", self.source, re.MULTILINE) + ["main [os.clock]!"]
         legal = ("any", [Parser(self, stack).parse() for stack in stacks])
-        short = endings(legal, lambda frame: True)
-        self.whole = re.compile(regex(endings(legal, lambda frame: frame[2])))
+        short = endings(legal, lambda frame: frame)
+        self.whole = re.compile(regex(endings(legal, lambda frame: frame if frame[2] else NOTHING)))
         self.short = re.compile(regex(short))
-        self.part = re.compile(regex(endings(reverse(short), lambda frame: True)))
+        self.part = re.compile(regex(endings(reverse(short), lambda frame: frame)))
+        self.part_of_unknown = re.compile(regex(endings(reverse(short), lambda frame: ("frame", frame[3]))))
 
     def setting(self, name):
         """The reason given in "-- NAME: reason", or None."""
@@ -274,8 +278,7 @@ class Program:
             name = token["builtin"]
             return BUILTINS.get(name, re.escape(name)) + r" \[builtin\]"
         if token.group() == "spin":
-            lines = (function_pattern("spin", f"harness.lua:{self.line_of(t, 'harness.lua')}") for t in ("spin", "park"))
-            return "|".join(lines)
+            return self.spin("spin")
         name = token["name"].strip('"')
         if name == "main" and not token["tag"]:
             return f"main chunk {re.escape(token['label'] or self.path.name)}"
@@ -286,11 +289,26 @@ class Program:
             raise ValueError(f"{self.path.name}: {token.group()} has neither tag nor label")
         return function_pattern(name, token["label"])
 
+    def spin(self, name):
+        lines = (function_pattern(name, f"harness.lua:{self.line_of(t, 'harness.lua')}") for t in ("spin", "park"))
+        return "|".join(lines)
+
+    def nameless(self, token):
+        """The pattern of the frame if it is not known who called it."""
+        if token.group() == "spin":
+            return self.spin("")
+        if token["tag"]:
+            return function_pattern("", f"{token['file'] or self.path.name}:{self.line_of(token['tag'], token['file'])}")
+        return self.frame(token)
+
     def judge(self, sample):
         """Returns "whole", "short", "lost" or "wrong"."""
         frames = sample.frames
         if any(is_lost(frame) for frame in frames):
-            return "lost" if all(self.is_part(p) for p in known_parts(frames)) else "wrong"
+            before, *behind = known_parts(frames)
+            right = not before or self.is_part(before)
+            right = right and all(not part or self.is_part(part) or self.is_part_of_unknown(part) for part in behind)
+            return "lost" if right else "wrong"
         if frames and frames[0] == "...":
             return "whole" if self.is_part(frames[1:]) else "wrong"
         stack = join(frames)
@@ -303,6 +321,10 @@ class Program:
     def is_part(self, frames):
         """Whether a legal stack contains these frames in a row."""
         return bool(self.part.fullmatch(join(reversed(frames))))
+
+    def is_part_of_unknown(self, frames):
+        """The same of frames behind an unknown one."""
+        return bool(self.part_of_unknown.fullmatch(join(reversed(frames))))
 
 
 def function_pattern(name, where):
@@ -317,14 +339,14 @@ def join(frames):
 
 
 def known_parts(frames):
-    """The runs of frames between lost ones."""
+    """The runs of frames between lost ones, the first of them before any; a run may be empty."""
     parts = [[]]
     for frame in frames:
         if is_lost(frame):
             parts.append([])
         else:
             parts[-1].append(frame)
-    return [part for part in parts if part]
+    return parts
 
 
 def all_programs():

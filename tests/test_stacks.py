@@ -72,6 +72,11 @@ SPIN = stacks.Program(stacks.PROGRAMS / "main.lua").line_of("spin", "harness.lua
         ("main chunk p.lua;foo p.lua:7;[lost: no unwind table]", "lost"),
         ("main chunk p.lua;[lost: torn];heavy p.lua:6", "lost"),
         ("[lost: torn]", "lost"),
+        ("main chunk p.lua;[lost: torn];function <p.lua:7>;heavy p.lua:6;[lost: not stopped]", "lost"),
+        (f"[lost: torn];function <harness.lua:{SPIN}>", "lost"),
+        ("[lost: torn];function <p.lua:77>", "wrong"),
+        ("[lost: torn];foo p.lua:7;function <p.lua:6>", "wrong"),
+        ("main chunk p.lua;function <p.lua:7>;[lost: torn]", "wrong"),
         ("main chunk p.lua;bar p.lua:7;[lost: torn]", "wrong"),
         ("main chunk p.lua;[lost: torn];heavy p.lua:6;foo p.lua:7", "wrong"),
         # A coroutine's view of itself.
