@@ -51,9 +51,13 @@ def target(request):
 
 
 def table(target, *options):
-    document = json.loads(ljspy.run("traces", "-p", target.pid, "--json", *options).stdout)
-    [process] = document["processes"]
-    [vm] = process["vms"]
+    # On a busy machine the target may get no CPU all the while, halfway through a change.
+    for _ in range(5):
+        document = json.loads(ljspy.run("traces", "-p", target.pid, "--json", *options).stdout)
+        [process] = document["processes"]
+        [vm] = process["vms"]
+        if vm["complete"]:
+            break
     assert vm["complete"]
     return {(row["what"], row["start"]["line"]): row for row in vm["not_compiled"]}
 

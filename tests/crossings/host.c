@@ -190,7 +190,7 @@ int main(int argc, char **argv)
 		set_alarms();
 	puts("ready");
 	fflush(stdout);
-	for (time_t end = time(NULL) + (parks ? 60 : atoi(argv[3])); time(NULL) < end;) {
+	for (time_t end = time(NULL) + (parks ? 240 : atoi(argv[3])); time(NULL) < end;) {
 		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 			run_call(L, names[i]);
 		run_pcall(L);

@@ -249,7 +249,8 @@ def test_native_frames_are_gdbs(host, request):
     # Check every crossing in one build, every third in the others.
     step = 1 if "O2" in request.node.name else 3
     lost = 0
-    with ljspy.Target([program, SCRIPT, "park"]).wait_ready() as target:
+    # On a busy machine gdb takes seconds each time.
+    with ljspy.Target([program, SCRIPT, "park"], limit=240).wait_ready() as target:
         for _ in range(0, 20, step):
             assert ljspy.wait_until(lambda: "S" in ljspy.status_field(target.pid, "State"))
             dump = ljspy.run("dump", "--native", "all", "-p", target.pid).stdout
