@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -493,17 +494,51 @@ static long page_faults(void)
 	return usage.ru_minflt;
 }
 
+/*
+ * From now on, memory comes from the kernel, not from an earlier walk, and page by page. False where it cannot be told:
+ * the sanitizers have memory of their own.
+ */
+static bool count_page_faults(void)
+{
+	return sysconf(_SC_PAGESIZE) == 4096 && malloc_trim(0) >= 0 &&
+	       mallopt(M_MMAP_THRESHOLD, 1 << 16) == 1 && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0;
+}
+
+/* Of a walk through a heap of this size, until it is made. */
+static long faults_of_new_walk(uint64_t total)
+{
+	long before;
+
+	set_global(TOTAL, total);
+	before = page_faults();
+	object_walk_free(object_walk_new(&target.memory, &global, GCT_THREAD));
+	return page_faults() - before;
+}
+
+static void a_walk_takes_as_much_memory_as_its_heap_is_large(void **state)
+{
+	(void)state;
+	object_walk_free(begin());
+	if (!count_page_faults())
+		skip();
+	assert_in_range(faults_of_new_walk(100 << 10), 50, 100);
+	assert_in_range(faults_of_new_walk(1 << 20), 500, 550);
+	assert_in_range(faults_of_new_walk(UINT32_MAX), 1000, 1100);
+}
+
 /* A target that is held would wait for it. */
 static void a_slice_does_not_wait_for_memory(void **state)
 {
-	/* Its memory comes from the kernel, not from an earlier walk, and page by page. The sanitizers have their own. */
-	const bool is_counted = malloc_trim(0) >= 0 && mallopt(M_MMAP_THRESHOLD, 1 << 16) == 1 &&
-				prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0;
-	struct object_walk *walk = begin();
+	const bool is_counted = count_page_faults();
 	const size_t far = (HEAP_BYTES - OBJECT_BYTES) / OBJECT_BYTES;
+	struct object_walk *walk;
 	long before;
 
 	(void)state;
+	object_walk_free(begin());
+	set_global(TOTAL, HEAP_BYTES);
+	walk = object_walk_new(&target.memory, &global, GCT_THREAD);
+	assert_non_null(walk);
 	/* Objects on all pages, so that all of its memory is used. */
 	for (size_t i = 0; i < COUNT; i++)
 		set_object(i * (far / COUNT), object((i + 1) * (far / COUNT)), WHITE0, GCT_TABLE);
@@ -514,7 +549,6 @@ static void a_slice_does_not_wait_for_memory(void **state)
 	while (go_on(walk) == OBJECT_WALK_PAUSE)
 		object_walk_begin_slice(walk);
 	assert_true(target.reads > 100);
-	fprintf(stderr, "faults %ld reads %zu\n", page_faults() - before, target.reads);
 	assert_in_range(page_faults() - before, 0, is_counted ? 32 : LONG_MAX);
 	object_walk_free(walk);
 }
@@ -538,6 +572,7 @@ int main(void)
 		cmocka_unit_test(a_list_that_leads_nowhere_is_broken),
 		cmocka_unit_test(a_list_that_is_mended_meanwhile_is_walked_again),
 		cmocka_unit_test(a_global_state_that_cannot_be_read_is_broken),
+		cmocka_unit_test(a_walk_takes_as_much_memory_as_its_heap_is_large),
 		cmocka_unit_test(a_slice_does_not_wait_for_memory),
 	};
 

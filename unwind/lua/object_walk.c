@@ -8,7 +8,9 @@
 
 enum {
 	PAGE_SIZE = 4096,
-	PAGES = 1024, /* cached during a slice */
+	/* Cached during a slice: as many pages as the heap has twice over, a power of two. */
+	PAGES_MIN = 64,
+	PAGES_MAX = 1024,
 	PAGES_AT_ONCE = 8,
 	/* The cost limit of a slice keeps it below a millisecond. */
 	SLICE_COST = 8192,             /* each object costs 1 */
@@ -55,7 +57,8 @@ struct object_walk {
 	const struct global_state *global;
 	const struct layout *layout;
 	uint8_t gct; /* of the objects to find */
-	struct page pages[PAGES];
+	struct page *pages;
+	size_t page_count;
 	uint8_t *bytes; /* of all pages */
 	uint64_t mainthread, vmthread;
 	uint64_t visited_max;
@@ -66,26 +69,51 @@ struct object_walk {
 	bool has_begun, broken;
 };
 
+static bool read_global(const struct object_walk *walk, int32_t offset, void *copy, size_t length)
+{
+	return memory_read(walk->live, walk->global->g + (uint64_t)offset, copy, length) == MEMORY_OK;
+}
+
+/* gc.total: the size of the heap. */
+static bool read_total(const struct object_walk *walk, uint64_t *ret_total)
+{
+	*ret_total = 0;
+	return read_global(walk, walk->layout->g_gc_total, ret_total, layout_ref_size(walk->layout));
+}
+
+static size_t pages_for(uint64_t heap_bytes)
+{
+	size_t count = PAGES_MIN;
+
+	while (count < PAGES_MAX && count * PAGE_SIZE < 2 * heap_bytes)
+		count *= 2;
+	return count;
+}
+
 struct object_walk *object_walk_new(struct memory *live, const struct global_state *global, uint8_t gct)
 {
 	struct object_walk *walk = calloc(1, sizeof(*walk));
+	uint64_t total;
 
 	if (!walk)
 		return NULL;
-	walk->bytes = malloc((size_t)PAGES * PAGE_SIZE);
-	if (!walk->bytes) {
-		free(walk);
-		return NULL;
-	}
-	/* Use the memory now: while the target is held, it would wait for the kernel to find some, 2 us for each page. */
-	for (size_t i = 0; i < PAGES; i++) {
-		walk->pages[i].bytes = walk->bytes + i * PAGE_SIZE;
-		*walk->pages[i].bytes = 0;
-	}
 	walk->live = live;
 	walk->global = global;
 	walk->layout = &global->vm->layout;
 	walk->gct = gct;
+	read_total(walk, &total); /* the first slice says what cannot be read */
+	walk->page_count = pages_for(total);
+	walk->pages = calloc(walk->page_count, sizeof(*walk->pages));
+	walk->bytes = malloc(walk->page_count * PAGE_SIZE);
+	if (!walk->pages || !walk->bytes) {
+		object_walk_free(walk);
+		return NULL;
+	}
+	/* Use the memory now: while the target is held, it would wait for the kernel to find some, 2 us for each page. */
+	for (size_t i = 0; i < walk->page_count; i++) {
+		walk->pages[i].bytes = walk->bytes + i * PAGE_SIZE;
+		*walk->pages[i].bytes = 0;
+	}
 	return walk;
 }
 
@@ -93,6 +121,7 @@ void object_walk_free(struct object_walk *walk)
 {
 	if (!walk)
 		return;
+	free(walk->pages);
 	free(walk->bytes);
 	free(walk);
 }
@@ -101,7 +130,7 @@ void object_walk_free(struct object_walk *walk)
 
 static struct page *page_of(struct object_walk *walk, uint64_t address)
 {
-	return &walk->pages[address / PAGE_SIZE % PAGES];
+	return &walk->pages[address / PAGE_SIZE % walk->page_count];
 }
 
 static void pay(struct object_walk *walk, unsigned int cost)
@@ -185,11 +214,6 @@ static bool is_dead(const struct object_walk *walk, const struct header *header)
 
 /*---- Slices ----*/
 
-static bool read_global(const struct object_walk *walk, int32_t offset, void *copy, size_t length)
-{
-	return memory_read(walk->live, walk->global->g + (uint64_t)offset, copy, length) == MEMORY_OK;
-}
-
 /* gc.currentwhite is the byte just before gc.state (lj_obj.h: GCState). */
 static bool read_currentwhite(const struct object_walk *walk, uint8_t *ret_white)
 {
@@ -201,15 +225,14 @@ static bool begin_again(struct object_walk *walk)
 	const struct layout *layout = walk->layout;
 	unsigned int restarts = walk->at.restarts + 1;
 	unsigned int ref = layout_ref_size(layout);
-	uint64_t total = 0;
+	uint64_t total;
 
 	if (restarts > RESTARTS_MAX)
 		return false;
 	walk->at = (struct position){ .restarts = restarts };
 	walk->mainthread = walk->vmthread = 0;
 	if (!read_currentwhite(walk, &walk->at.currentwhite) ||
-	    !read_global(walk, layout->g_gc_root, &walk->at.next, ref) ||
-	    !read_global(walk, layout->g_gc_total, &total, ref) ||
+	    !read_global(walk, layout->g_gc_root, &walk->at.next, ref) || !read_total(walk, &total) ||
 	    !read_global(walk, layout->g_mainthref, &walk->mainthread, ref))
 		return false;
 	if (layout->g_vmthref != LAYOUT_ABSENT)
@@ -267,7 +290,7 @@ static bool find_position(struct object_walk *walk)
 
 void object_walk_begin_slice(struct object_walk *walk)
 {
-	for (size_t i = 0; i < PAGES; i++)
+	for (size_t i = 0; i < walk->page_count; i++)
 		walk->pages[i].address = 0;
 	walk->slice = walk->at;
 	walk->left = SLICE_COST;
