@@ -39,7 +39,8 @@ static struct made_up {
 static size_t thread_total;
 static bool turn_is_used_up;
 static unsigned int polls, renewals, rests;
-static uint64_t rested_ns, now_ns;
+static uint64_t rested_ns, now_ns, last_rest_ns;
+static unsigned int equal_rests; /* as long as the one before */
 
 /* What happens when the data has been read. */
 static void (*while_held)(void);
@@ -196,7 +197,9 @@ int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo
 	for (int signal = 1; signal < 32; signal++)
 		assert_int_equal(sigismember(signals, signal), 0);
 	rests++;
-	rested_ns += (uint64_t)timeout->tv_sec * 1000000000 + (uint64_t)timeout->tv_nsec;
+	equal_rests += (uint64_t)timeout->tv_nsec == last_rest_ns;
+	last_rest_ns = (uint64_t)timeout->tv_nsec;
+	rested_ns += (uint64_t)timeout->tv_sec * 1000000000 + last_rest_ns;
 	return -1;
 }
 
@@ -220,7 +223,8 @@ static struct hold *begin(void)
 	thread_total = THREADS;
 	turn_is_used_up = false;
 	polls = renewals = rests = 0;
-	rested_ns = 0;
+	rested_ns = last_rest_ns = 0;
+	equal_rests = 0;
 	now_ns = 5000;
 	while_held = NULL;
 	return hold;
@@ -408,8 +412,36 @@ static void data_read_while_a_sleeper_ran_is_discarded(void **state)
 		assert_int_equal(made_up[0].stops, 2);
 		assert_int_equal(made_up[0].resumes, 2);
 		assert_int_equal(hold_count(hold), 2);
-		/* A millisecond after the failure. */
-		assert_in_range(rested_ns, 1000 * 1000, UINT64_MAX);
+		/* A while after the failure. */
+		assert_in_range(rested_ns, 500 * 1000, UINT64_MAX);
+		hold_free(hold);
+	}
+}
+
+static unsigned int runs_left;
+
+static void sleeper_runs_so_often(void)
+{
+	made_up[1].used_ns = runs_left ? 5 : 0;
+	runs_left -= runs_left ? 1 : 0;
+}
+
+/* A rest of the length of its naps would find each as old as the one before. */
+static void a_nap_that_has_just_begun_is_read_at_once(void **state)
+{
+	static const unsigned int rests_of[] = { 0, 0, 1, 1, 2, 2 };
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(rests_of) / sizeof(rests_of[0]); i++) {
+		struct hold *hold = begin();
+
+		made_up[0].may_stop = made_up[2].may_stop = MAY_NOT_SLEEPS;
+		while_held = sleeper_runs_so_often;
+		runs_left = i;
+		assert_true(hold_once(hold));
+		assert_int_equal(reads, i + 1);
+		assert_int_equal(undos, i);
+		assert_int_equal(rests, rests_of[i] + 1); /* one after the success */
 		hold_free(hold);
 	}
 }
@@ -454,7 +486,9 @@ static void while_a_thread_may_not_be_stopped_there_is_no_hold(void **state)
 		assert_int_equal(undos, 0);
 		assert_int_equal(polls, FAILURES_MAX);
 		assert_int_equal(rests, FAILURES_MAX);
-		assert_int_equal(rested_ns, FAILURES_MAX * UINT64_C(1000000));
+		/* A millisecond or so each time, but never in step with the target. */
+		assert_in_range(rested_ns, FAILURES_MAX * UINT64_C(990000), FAILURES_MAX * UINT64_C(1010000));
+		assert_int_equal(equal_rests, 0);
 		/* What was stopped before goes on each time. */
 		assert_int_equal(made_up[0].stops, FAILURES_MAX);
 		assert_int_equal(made_up[0].resumes, FAILURES_MAX);
@@ -638,6 +672,7 @@ int main(void)
 		cmocka_unit_test(a_process_that_sleeps_is_held_without_a_stop),
 		cmocka_unit_test(a_turn_that_is_used_up_is_renewed_first),
 		cmocka_unit_test(data_read_while_a_sleeper_ran_is_discarded),
+		cmocka_unit_test(a_nap_that_has_just_begun_is_read_at_once),
 		cmocka_unit_test(without_undo_it_only_reads_again),
 		cmocka_unit_test(while_a_thread_may_not_be_stopped_there_is_no_hold),
 		cmocka_unit_test(how_it_began_is_known_of_the_first_try),

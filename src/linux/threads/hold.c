@@ -12,6 +12,7 @@ enum {
 	FAILURES_MAX = 1000, /* in a row */
 	REST_FACTOR = 1,     /* threads then run on for this many times the length of the hold */
 	REST_AFTER_FAILURE_NS = 1000 * 1000,
+	REST_STEPS = 9, /* from half of it to one and a half */
 };
 
 struct watched {
@@ -204,8 +205,16 @@ static void rest(struct hold *hold, uint64_t ns)
 	own_turn_wait(tracer_turn(hold->tracer), &none, NULL, &time);
 }
 
+/* Not as long each time, or else all tries might meet the same part of a target's period. */
+static void rest_after_failure(struct hold *hold, unsigned int number)
+{
+	rest(hold, REST_AFTER_FAILURE_NS * (REST_STEPS / 2 + number % REST_STEPS) / (REST_STEPS - 1));
+}
+
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context), void *context)
 {
+	bool has_just_slept = false;
+
 	hold->start = HOLD_AT_ONCE;
 	for (unsigned i = 0; i < FAILURES_MAX && may_go_on(hold); i++) {
 		enum hold_start start;
@@ -221,10 +230,18 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 			}
 			if (undo)
 				undo(context);
+			/*
+			 * Where all sleep again by now, their nap is young. After a rest it would be as old as it was,
+			 * if the target takes a nap of that length each time.
+			 */
+			has_just_slept = !has_just_slept && !hold_has_stopped(hold);
+		} else {
+			has_just_slept = false;
 		}
 		if (i == 0)
 			hold->start = start;
-		rest(hold, REST_AFTER_FAILURE_NS);
+		if (!has_just_slept)
+			rest_after_failure(hold, i);
 	}
 	return false;
 }
