@@ -38,7 +38,6 @@ static uint64_t asleep_since(pid_t pid)
 
 int quiet_read(pid_t pid, int (*read)(void *context), void *context, bool *ret_asleep)
 {
-	const struct timespec pause = { .tv_nsec = BETWEEN_TRIES_NS };
 	bool asleep = false;
 	int error = 0;
 
@@ -46,6 +45,10 @@ int quiet_read(pid_t pid, int (*read)(void *context), void *context, bool *ret_a
 		uint64_t runs = asleep_since(pid);
 
 		if (runs == 0 && i + 1 < TRIES) {
+			/* Not as long each time, or else all tries might meet the same part of its period. */
+			const struct timespec pause = { .tv_nsec = BETWEEN_TRIES_NS * (TRIES / 2 + i) /
+								   TRIES };
+
 			nanosleep(&pause, NULL);
 			continue;
 		}
