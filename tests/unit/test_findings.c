@@ -15,8 +15,14 @@
 #include "output/findings/work_kind.h"
 #include "output/heap/heap_builder.h"
 #include "tests/made_up.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/kept_text.h"
 #include "tests/unit/made_up_heap.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+#include "tests/unit/failing_allocation.h"
 
 enum { MS = 1000000, SECONDS = 10, MB = 1000000 };
 
@@ -408,6 +414,126 @@ static void test_interpreted_time_counts_where_luajit_says_why(void **state)
 	trace_process_free(traces);
 }
 
+/* What the first finding's first place says, if LuaJIT has tried this; "" if there is no finding. */
+static const char *words_of(const struct interpreted_row *rows, size_t count)
+{
+	static char words[FINDING_TEXT_SIZE];
+	struct evidence *evidence = begin();
+	struct trace_process *traces = trace_process_new(4242, "luajit");
+	struct findings findings;
+
+	assert_non_null(traces);
+	for (size_t i = 0; i < count; i++) {
+		struct trace_vm *of = trace_process_add_vm(traces, 0x1000 * (i + 1), "/luajit");
+
+		assert_non_null(of);
+		assert_int_equal(trace_vm_add_interpreted(of, &rows[i]), 0);
+	}
+	add(evidence, (struct took){ NULL, VM_STATE_INTERPRETED, 16, 300 });
+	add_honest(evidence, 100);
+	evidence->traces = traces;
+	findings = judge(evidence);
+	strcpy(words, findings.count ? findings.at[0].items[0].words : "");
+	evidence_free(evidence);
+	trace_process_free(traces);
+	return words;
+}
+
+static void test_a_function_has_the_reason_of_its_own_definition_only(void **state)
+{
+	struct interpreted_row row = { .cause = NOT_COMPILED_OFF };
+	struct evidence *evidence = begin();
+	const struct function *const others[] = {
+		lua("handle", "@app.lua", 11),
+		lua("handle", "@other.lua", 10),
+		lua("handle", NULL, 10),
+		made_up((struct function){ .kind = FRAME_BUILTIN, .file = "@app.lua", .firstline = 10 }),
+		NULL,
+	};
+
+	(void)state;
+	evidence_free(evidence);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		row.function = others[i];
+		assert_string_equal(words_of(&row, 1), "");
+	}
+	row.function = lua("by another name", "@app.lua", 10);
+	assert_string_equal(words_of(&row, 1), "jit.off()");
+}
+
+static void test_of_several_reasons_the_hardest_is_told_and_then_the_most_frequent(void **state)
+{
+	const struct function *same = lua("same", "@app.lua", 10);
+	const struct interpreted_row off = { same, 10, false, NOT_COMPILED_OFF, NULL, 0, 0 },
+				     seldom = { same, 11, false, NOT_COMPILED_ABORTED, "seldom", 2, 0 },
+				     often = { same, 12, false, NOT_COMPILED_ABORTED, "often", 9, 0 },
+				     too = { same, 13, true, NOT_COMPILED_ABORTED, "often, too", 9, 0 },
+				     never = { same, 14, true, NOT_COMPILED_BLACKLISTED, NULL, 1, 0 };
+	const struct {
+		struct interpreted_row rows[3];
+		const char *words;
+	} known[] = {
+		{ { off, seldom, often }, "function, to be tried again: often" },
+		{ { often, seldom, off }, "function, to be tried again: often" },
+		{ { seldom, too, often }, "loop, to be tried again: often, too" },
+		{ { often, never, seldom }, "loop, never tried again: reason no longer known" },
+		{ { never, often, off }, "loop, never tried again: reason no longer known" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		assert_string_equal(words_of(known[i].rows, 3), known[i].words);
+}
+
+static void test_a_function_that_is_switched_off_is_another_finding(void **state)
+{
+	struct evidence *evidence = begin();
+	struct trace_process *traces = trace_process_new(4242, "luajit");
+	struct trace_vm *of = traces ? trace_process_add_vm(traces, 0x1000, "/luajit") : NULL;
+	const struct interpreted_row row = { handler, 10, false, NOT_COMPILED_OFF, NULL, 0, 0 };
+	const struct frame frame = { .function = handler, .line = 11, .compiled = true };
+	const struct sample left = {
+		.vm_state = VM_STATE_INTERPRETED, .cpu_ns = 10 * MS, .frames = &frame, .frame_count = 1
+	};
+
+	(void)state;
+	assert_non_null(of);
+	assert_int_equal(trace_vm_add_interpreted(of, &row), 0);
+	evidence->traces = traces;
+	/* 0.4 % of the time at each line: too little to ask for any of them. */
+	for (uint32_t line = 20; line < 220; line++)
+		add(evidence, (struct took){ NULL, VM_STATE_INTERPRETED, line, 1 });
+	add_honest(evidence, 50);
+	assert_int_equal(judge(evidence).count, 0);
+	evidence_free(evidence);
+	evidence = begin();
+	evidence->traces = traces;
+	/* 0.5 % each: enough. */
+	for (uint32_t line = 20; line < 220; line++)
+		add(evidence, (struct took){ NULL, VM_STATE_INTERPRETED, line, 1 });
+	expect_first(evidence, FINDING_SWITCHED_OFF, 10, 1);
+	evidence_free(evidence);
+	evidence = begin();
+	evidence->traces = traces;
+	/* Compiled code that has been left is not of a function that is not compiled, ... */
+	for (unsigned i = 0; i < 400; i++)
+		assert_int_equal(evidence_add(evidence, &left), 0);
+	assert_int_equal(judge(evidence).count, 0);
+	/* ... and the work of C that it calls is not, either. */
+	add(evidence, (struct took){ other(FRAME_C_FUNCTION, "decode", "cjson.so"), VM_STATE_C, 16, 300 });
+	assert_int_equal(judge(evidence).count, 0);
+	evidence_free(evidence);
+
+	evidence = begin();
+	evidence->traces = traces;
+	add(evidence, (struct took){ other(FRAME_BUILTIN, "pairs", NULL), VM_STATE_INTERPRETED, 16, 300 });
+	add_honest(evidence, 100);
+	expect_first(evidence, FINDING_SWITCHED_OFF, 10, 0.75);
+	assert_null(judge(evidence).at[0].items[0].callee);
+	evidence_free(evidence);
+	trace_process_free(traces);
+}
+
 /*---- Time ----*/
 
 static void set_turns(struct evidence *evidence, const struct turn_line *lines, size_t count)
@@ -459,7 +585,274 @@ static void test_waits_for_programs_are_a_part_of_the_time(void **state)
 	evidence_free(evidence);
 }
 
+static void test_only_these_calls_wait_for_programs(void **state)
+{
+	static const struct {
+		const char *callee;
+		bool waits;
+	} known[] = {
+		{ "os.execute", true }, { "io.popen", true },    { "io.lines", true }, { "file:close", true },
+		{ "os.time", false },   { "file:lines", false }, { NULL, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct evidence *evidence = begin();
+		struct frame frames[] = {
+			{ .function = other(FRAME_BUILTIN, known[i].callee, NULL) },
+			{ .function = handler, .line = 49 },
+		};
+		struct sample sample = {
+			.thread_state = THREAD_RUNNING,
+			.vm_state = VM_STATE_C,
+			.cpu_ns = 1,
+			.wall_ns = 9000 * (uint64_t)MS,
+			.frames = frames,
+			.frame_count = 2,
+		};
+
+		assert_int_equal(evidence_add(evidence, &sample), 0);
+		assert_int_equal(judge(evidence).count, 0); /* it runs, and waits for nothing */
+		sample.thread_state = THREAD_BLOCKED;
+		frames[1].line = 50;
+		assert_int_equal(evidence_add(evidence, &sample), 0);
+		if (known[i].waits) {
+			expect_first(evidence, FINDING_PROGRAMS, 50, 0.9);
+			assert_int_equal(judge(evidence).at[0].item_count, 1);
+		}
+		assert_int_equal(judge(evidence).count, known[i].waits);
+		evidence_free(evidence);
+	}
+}
+
+/* Several threads wait side by side; and a program that was not watched for any time has no share of it. */
+static void test_a_share_of_the_time_is_all_of_it_at_most(void **state)
+{
+	struct evidence *evidence = begin();
+	const struct turn_line lines[] = {
+		{ .function = handler, .line = 40, .ns = 15000 * (uint64_t)MS },
+	};
+
+	(void)state;
+	set_turns(evidence, lines, 1);
+	evidence->has_loop = true;
+	expect_first(evidence, FINDING_BLOCKED, 40, 1);
+	evidence->duration_ns = 0;
+	expect_nothing(evidence);
+}
+
+static void test_two_long_turns_of_a_twentieth_of_the_time_are_enough(void **state)
+{
+	struct evidence *evidence = begin();
+	const struct turn_line lines[] = {
+		{ .function = handler, .callee = vm, .line = 40, .ns = 500 * (uint64_t)MS },
+	};
+	struct findings findings;
+
+	(void)state;
+	set_turns(evidence, lines, 1);
+	evidence->has_loop = true;
+	evidence->turns.long_turns = 2;
+	evidence->turns.longest_ns = 350 * (uint64_t)MS;
+	expect_first(evidence, FINDING_BLOCKED, 40, 0.05);
+	findings = judge(evidence);
+	assert_int_equal(findings.at[0].amount, 500 * (uint64_t)MS);
+	assert_ptr_equal(findings.at[0].items[0].callee, lines[0].callee);
+	assert_string_equal(findings.at[0].words, "2 turns of 20 ms or more, the longest of 350 ms");
+	evidence->turn_lines[0].ns--;
+	expect_nothing(evidence);
+}
+
+/*---- Words and order ----*/
+
+static void test_findings_say_their_figures(void **state)
+{
+	static struct frame frames[EVIDENCE_DEEP + 5];
+	struct sample deep = { .vm_state = VM_STATE_COMPILED,
+			       .cpu_ns = 10 * MS,
+			       .frames = frames,
+			       .frame_count = EVIDENCE_DEEP + 5 };
+	struct evidence *evidence = begin();
+	struct trace_process *traces = trace_process_new(4242, "luajit");
+	struct findings findings;
+
+	(void)state;
+	assert_non_null(traces);
+	for (size_t i = 0; i < EVIDENCE_DEEP + 5; i++)
+		frames[i] = (struct frame){ .function = handler, .line = 7, .compiled = true };
+	for (unsigned i = 0; i < 400; i++)
+		assert_int_equal(evidence_add(evidence, &deep), 0);
+	add(evidence, (struct took){ vm, VM_STATE_RECORDING, 14, 300 });
+	add(evidence, (struct took){ other(FRAME_BUILTIN, "string.format", NULL), VM_STATE_C, 15, 300 });
+	findings = judge(evidence);
+	assert_int_equal(findings.count, 3);
+	assert_int_equal(findings.at[0].kind, FINDING_RECURSION);
+	assert_string_equal(findings.at[0].words, "up to 1005 calls of Lua at a time");
+	/* What costs the same comes in the order of the kinds. */
+	assert_int_equal(findings.at[1].kind, FINDING_FORMATS);
+	assert_string_equal(findings.at[1].items[0].callee->name, "string.format");
+	assert_string_equal(findings.at[1].words, "");
+	assert_string_equal(findings.at[1].items[0].words, "");
+	assert_int_equal(findings.at[2].kind, FINDING_COMPILING);
+	assert_null(findings.at[2].items[0].callee);
+	assert_string_equal(findings.at[2].words, ""); /* its traces were not looked at */
+	traces->gone_count = 17;
+	evidence->traces = traces;
+	assert_string_equal(judge(evidence).at[2].words, "17 traces that ran are gone since");
+	evidence_free(evidence);
+	trace_process_free(traces);
+}
+
+static void test_places_that_cost_the_same_stay_in_the_order_of_their_time(void **state)
+{
+	struct evidence *evidence = begin();
+	const struct function *error = other(FRAME_BUILTIN, "error", NULL);
+	const struct frame frames[] = { { .function = error }, { .function = handler, .line = 99 } };
+	const struct sample free_of_charge = { .vm_state = VM_STATE_C, .frames = frames, .frame_count = 2 };
+	struct findings findings;
+
+	(void)state;
+	add(evidence, (struct took){ error, VM_STATE_C, 1, 200 });
+	assert_int_equal(evidence_add(evidence, &free_of_charge), 0);
+	assert_int_equal(judge(evidence).at[0].item_count, 1); /* without the line that took no time */
+	evidence_free(evidence);
+	evidence = begin();
+	for (uint32_t line = 1; line <= FINDING_ITEMS_MAX + 3; line++)
+		add(evidence, (struct took){ error, VM_STATE_C, line, 10 });
+	findings = judge(evidence);
+	assert_int_equal(findings.at[0].item_count, FINDING_ITEMS_MAX);
+	for (uint32_t i = 0; i < FINDING_ITEMS_MAX; i++)
+		assert_int_equal(findings.at[0].items[i].line, i + 1);
+	add(evidence, (struct took){ error, VM_STATE_C, 7, 10 });
+	add(evidence, (struct took){ error, VM_STATE_C, 3, 5 });
+	findings = judge(evidence);
+	assert_int_equal(findings.at[0].item_count, FINDING_ITEMS_MAX);
+	assert_int_equal(findings.at[0].items[0].line, 7);
+	assert_int_equal(findings.at[0].items[0].amount, 200 * (uint64_t)MS);
+	assert_int_equal(findings.at[0].items[1].line, 3);
+	for (uint32_t i = 2; i < FINDING_ITEMS_MAX; i++)
+		assert_int_equal(findings.at[0].items[i].line, i > 3 ? i : i - 1);
+	evidence_free(evidence);
+}
+
+static void test_short_memory_is_told(void **state)
+{
+	struct evidence *evidence = begin();
+	size_t failures = 0;
+
+	(void)state;
+	add(evidence, (struct took){ other(FRAME_BUILTIN, "error", NULL), VM_STATE_C, 12, 200 });
+	add(evidence, (struct took){ vm, VM_STATE_GC, 20, 250 });
+	for (bool failed = true; failed; failures++) {
+		struct findings findings = { .count = 77 };
+		int error;
+
+		allocation_fails_after(failures);
+		error = findings_judge(evidence, &findings);
+		failed = allocation_failed();
+		assert_int_equal(error, failed ? -ENOMEM : 0);
+		assert_int_equal(findings.count, failed ? 77 : 2);
+	}
+	assert_in_range(failures, 4, 50); /* two places, and a table of them */
+	evidence_free(evidence);
+}
+
 /*---- Heaps ----*/
+
+enum { GROWTH_BYTES_MIN = 256 << 10 };
+
+static const char *const most = "a path";
+
+/* The evidence of a heap with this path, which has grown in a minute from nothing by so much, in all that it has now. */
+static struct evidence *begin_growth(uint64_t bytes, uint64_t last_bytes)
+{
+	struct evidence *evidence = begin();
+
+	evidence->heap = (struct heap_evidence){
+		.growths = { .moment_count = 2 },
+		.last_bytes = last_bytes,
+		.duration_ns = UINT64_C(60000000000),
+	};
+	assert_int_equal(heap_growths_add(&evidence->heap.growths, most, 1,
+					  &(struct heap_moment){ bytes, { bytes, 2 } }),
+			 0);
+	return evidence;
+}
+
+static void test_growth_counts_from_some_bytes_and_a_share_on(void **state)
+{
+	static const struct {
+		uint64_t bytes, last_bytes;
+		bool counts;
+	} known[] = {
+		{ GROWTH_BYTES_MIN, 10 * MB, false }, /* less than a twentieth */
+		{ GROWTH_BYTES_MIN, MB, true },
+		{ GROWTH_BYTES_MIN - 1, MB, false },
+		{ 20 * MB, 400 * MB, true },
+		{ 20 * MB - 1, 400 * MB, false },
+		{ 20 * MB, 0, false }, /* not known */
+		{ 0, MB, false },
+	};
+	struct evidence *evidence;
+	struct findings findings;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		evidence = begin_growth(known[i].bytes, known[i].last_bytes);
+		assert_int_equal(judge(evidence).count, known[i].counts);
+		evidence_free(evidence);
+	}
+	evidence = begin_growth(20 * MB, 400 * MB);
+	findings = judge(evidence);
+	assert_int_equal(findings.at[0].amount, 20 * MB);
+	assert_true(findings.at[0].share > 0.0499 && findings.at[0].share < 0.0501);
+	assert_string_equal(findings.at[0].words, "the heap has 400.0 MB now");
+	assert_int_equal(findings.at[0].item_count, 1);
+	assert_string_equal(findings.at[0].items[0].words, "+2 objects, 20.0 MB a minute");
+	evidence->heap.duration_ns *= 4;
+	assert_string_equal(judge(evidence).at[0].items[0].words, "+2 objects, 5.0 MB a minute");
+	evidence->heap.duration_ns = 0;
+	assert_string_equal(judge(evidence).at[0].items[0].words, "+2 objects, 0.0 MB a minute");
+	evidence_free(evidence);
+}
+
+static void test_growth_that_is_small_beside_the_most_is_not_shown(void **state)
+{
+	static const uint64_t others[] = { MB - 1, 3 * MB, MB, 2 * MB };
+	struct evidence *evidence = begin_growth(20 * MB, 40 * MB);
+	struct findings findings;
+	char name[16];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		snprintf(name, sizeof(name), "path %zu", i);
+		assert_int_equal(heap_growths_add(&evidence->heap.growths, name, 1,
+						  &(struct heap_moment){ others[i], { others[i], 1 } }),
+				 0);
+	}
+	findings = judge(evidence);
+	assert_int_equal(findings.at[0].item_count, 4);
+	assert_string_equal(findings.at[0].items[0].path, most);
+	assert_string_equal(findings.at[0].items[1].path, "path 1");
+	assert_string_equal(findings.at[0].items[2].path, "path 3");
+	assert_string_equal(findings.at[0].items[3].path, "path 2");
+	evidence_free(evidence);
+}
+
+static void test_growth_that_the_collector_frees_or_that_is_shown_already_does_not_count(void **state)
+{
+	struct evidence *evidence = begin_growth(20 * MB, 40 * MB);
+
+	(void)state;
+	evidence->heap.growths.rows->unheld = true;
+	assert_int_equal(judge(evidence).count, 0);
+	evidence->heap.growths.rows->unheld = false;
+	evidence->heap.growths.rows->in_chain = true;
+	assert_int_equal(judge(evidence).count, 0);
+	evidence->heap.growths.rows->in_chain = false;
+	assert_int_equal(judge(evidence).count, 1);
+	evidence_free(evidence);
+}
 
 /* Looks at a heap with a cache of so many entries. */
 static void look(struct heap_looks *looks, uint32_t entries)
@@ -504,6 +897,117 @@ static void test_what_grows_at_each_look_is_a_finding(void **state)
 		heap_looks_clear(&looks);
 		evidence_free(evidence);
 	}
+}
+
+/* Begin a look at that time, at the heaps of two VMs: a small one, and a cache of so many entries. */
+static uint64_t look_at_two(struct heap_looks *looks, uint64_t time_ns, uint32_t entries)
+{
+	uint64_t bytes = 0;
+
+	assert_int_equal(heap_looks_begin(looks, time_ns, 2), 0);
+	for (int i = 0; i < 2; i++) {
+		struct heap_graph graph = made_up_leak(i ? entries : 1, 2, 2);
+		struct heap_account account = made_up_account(&graph);
+
+		assert_int_equal(heap_looks_add(looks, &graph, &account), 0);
+		bytes += account.sum;
+		heap_graph_free(&graph);
+	}
+	return bytes;
+}
+
+static void test_two_looks_are_compared_over_all_vms_and_the_time_between(void **state)
+{
+	struct heap_looks looks = { 0 };
+	struct heap_evidence heap = { 0 };
+	uint64_t first, last;
+	size_t shown = 0;
+
+	(void)state;
+	first = look_at_two(&looks, 1000, 1000);
+	assert_int_equal(heap_looks_compare(&looks, &heap), 0);
+	assert_int_equal(heap.first_bytes, first);
+	assert_int_equal(heap.last_bytes, first);
+	assert_int_equal(heap.duration_ns, 0);
+	assert_null(heap.growths.rows);
+	last = look_at_two(&looks, 7000, 2000);
+	assert_int_equal(heap_looks_compare(&looks, &heap), 0);
+	assert_int_equal(heap.first_bytes, first);
+	assert_int_equal(heap.last_bytes, last);
+	assert_int_equal(heap.duration_ns, 6000);
+	assert_int_equal(heap.growths.moment_count, 2);
+	/* The most growth comes first, and is not shown again at each step of the path to it. */
+	assert_int_equal(heap_growth_bytes(&heap.growths, heap.growths.rows), last - first);
+	for (const struct heap_growth *row = heap.growths.rows; row; row = row->hh.next) {
+		const struct heap_growth *next = row->hh.next;
+
+		shown += !row->in_chain && heap_growth_bytes(&heap.growths, row) > 0;
+		assert_true(!next ||
+			    heap_growth_bytes(&heap.growths, next) <= heap_growth_bytes(&heap.growths, row));
+	}
+	assert_int_equal(shown, 1);
+	/* A look that failed counts for nothing, and its place is free again. */
+	look_at_two(&looks, 9000, 4000);
+	heap_looks_drop(&looks);
+	assert_int_equal(looks.count, 2);
+	assert_int_equal(heap_looks_compare(&looks, &heap), 0);
+	assert_int_equal(heap.last_bytes, last);
+	assert_int_equal(heap.duration_ns, 6000);
+	heap_growths_clear(&heap.growths);
+	heap_looks_clear(&looks);
+	assert_int_equal(looks.count, 0);
+}
+
+static void test_paths_that_are_small_in_their_heap_are_not_compared(void **state)
+{
+	struct heap_looks looks = { 0 };
+	struct heap_evidence heap = { 0 };
+	bool has_entries = false, has_small = false;
+
+	(void)state;
+	for (uint64_t i = 0; i < 2; i++)
+		look_at_two(&looks, i, 1000);
+	assert_int_equal(heap_looks_compare(&looks, &heap), 0);
+	for (const struct heap_growth *row = heap.growths.rows; row; row = row->hh.next) {
+		has_entries |= strstr(row->name, "[\"*\"]") != NULL;
+		/* Both VMs have this closure of 48 bytes: in a megabyte, and in some kilobytes. */
+		if (strcmp(row->name, "registry.timers[1]: function <app.lua:12>") == 0) {
+			has_small = true;
+			assert_int_equal(row->moments[0].held, 48);
+		}
+	}
+	assert_true(has_entries && has_small);
+	heap_growths_clear(&heap.growths);
+	heap_looks_clear(&looks);
+}
+
+static void test_looks_tell_that_memory_is_short(void **state)
+{
+	struct heap_graph graph = made_up_leak(10, 2, 2);
+	struct heap_account account = made_up_account(&graph);
+	size_t failures = 0;
+
+	(void)state;
+	for (bool failed = true; failed; failures++) {
+		struct heap_looks looks = { 0 };
+		struct heap_evidence heap = { 0 };
+		int error = 0;
+
+		allocation_fails_after(failures);
+		for (uint64_t i = 0; i < 2 && !error; i++) {
+			error = heap_looks_begin(&looks, i, 1);
+			if (!error)
+				error = heap_looks_add(&looks, &graph, &account);
+		}
+		if (!error)
+			error = heap_looks_compare(&looks, &heap);
+		failed = allocation_failed();
+		assert_int_equal(error, failed ? -ENOMEM : 0);
+		heap_growths_clear(&heap.growths);
+		heap_looks_clear(&looks);
+	}
+	assert_in_range(failures, 20, SIZE_MAX);
+	heap_graph_free(&graph);
 }
 
 static void test_heaps_that_were_not_read_are_silent(void **state)
@@ -754,9 +1258,25 @@ int main(void)
 		cmocka_unit_test(test_sorting_has_its_comparisons),
 		cmocka_unit_test(test_deep_stacks_are_recursion),
 		cmocka_unit_test(test_interpreted_time_counts_where_luajit_says_why),
+		cmocka_unit_test(test_a_function_has_the_reason_of_its_own_definition_only),
+		cmocka_unit_test(test_of_several_reasons_the_hardest_is_told_and_then_the_most_frequent),
+		cmocka_unit_test(test_a_function_that_is_switched_off_is_another_finding),
 		cmocka_unit_test(test_long_turns_count_without_the_wait_for_a_cpu),
 		cmocka_unit_test(test_waits_for_programs_are_a_part_of_the_time),
+		cmocka_unit_test(test_only_these_calls_wait_for_programs),
+		cmocka_unit_test(test_a_share_of_the_time_is_all_of_it_at_most),
+		cmocka_unit_test(test_two_long_turns_of_a_twentieth_of_the_time_are_enough),
+		cmocka_unit_test(test_findings_say_their_figures),
+		cmocka_unit_test(test_places_that_cost_the_same_stay_in_the_order_of_their_time),
+		cmocka_unit_test(test_short_memory_is_told),
+		cmocka_unit_test(test_growth_counts_from_some_bytes_and_a_share_on),
+		cmocka_unit_test(test_growth_that_is_small_beside_the_most_is_not_shown),
+		cmocka_unit_test(
+			test_growth_that_the_collector_frees_or_that_is_shown_already_does_not_count),
 		cmocka_unit_test(test_what_grows_at_each_look_is_a_finding),
+		cmocka_unit_test(test_two_looks_are_compared_over_all_vms_and_the_time_between),
+		cmocka_unit_test(test_paths_that_are_small_in_their_heap_are_not_compared),
+		cmocka_unit_test(test_looks_tell_that_memory_is_short),
 		cmocka_unit_test(test_heaps_that_were_not_read_are_silent),
 		cmocka_unit_test(test_the_page_is_safe_and_says_everything),
 		cmocka_unit_test(test_json_has_the_same),
