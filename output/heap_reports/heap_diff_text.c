@@ -157,7 +157,7 @@ static void write_shrunk(const struct report *report)
 
 	while (last && last->hh.next)
 		last = last->hh.next;
-	for (const struct heap_growth *growth = last; growth && shown < rows_of(report->view) / 2;
+	for (const struct heap_growth *growth = last; growth && shown < (rows_of(report->view) + 1) / 2;
 	     growth = growth->hh.prev) {
 		if (heap_growth_bytes(paths, growth) >= 0)
 			break;

@@ -249,7 +249,7 @@ static void write_held(FILE *out, const struct heap_account *account)
 {
 	fprintf(out, "Read %s", heap_method_text(account->method));
 	if (account->attempts > 1)
-		fprintf(out, ", the %uth time (%s)", account->attempts,
+		fprintf(out, ", in %u attempts (%s)", account->attempts,
 			account->retry_reason ? account->retry_reason : "it had changed");
 	fputc('\n', out);
 	if (account->holds)
