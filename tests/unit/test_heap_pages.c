@@ -7,7 +7,10 @@
 
 #include <cmocka.h>
 
+#include "output/heap/heap_builder.h"
+#include "output/heap/heap_file.h"
 #include "output/heap_reports/heap_diff_text.h"
+#include "output/heap_reports/heap_profile.h"
 #include "output/heap_reports/heap_report.h"
 #include "tests/unit/kept_text.h"
 #include "tests/unit/made_up_heap.h"
@@ -297,12 +300,140 @@ static void a_format_is_known_by_its_name_and_by_the_suffix_of_a_file(void **sta
 	assert_null(heap_format_by_path(""));
 }
 
+static void a_file_of_heaps_has_each_of_them(void **state)
+{
+	struct heap_subject subjects[] = { program_at(0), leak(20), nameless() };
+	const struct heap_side side = { .subjects = subjects, .count = COUNT(subjects) };
+	const struct heap_format *format = heap_format_by_name("heap");
+	struct heap_file_reader *reader;
+	struct heap_account account;
+	struct heap_graph graph;
+	FILE *file = tmpfile();
+
+	(void)state;
+	assert_non_null(file);
+	assert_true(format->needs_graph);
+	assert_true(heap_format_by_name("heapsnapshot")->needs_graph);
+	assert_false(heap_format_by_name("text")->needs_graph);
+	assert_int_equal(format->write(file, &side, &(struct heap_view){ 0 }), 0);
+	rewind(file);
+	assert_int_equal(heap_file_reader_new(file, 1 << 20, &reader), 0);
+	for (size_t i = 0; i < COUNT(subjects); i++) {
+		assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
+		assert_int_equal(graph.node_count, subjects[i].graph.node_count);
+		assert_int_equal(account.vm, subjects[i].summary.account.vm);
+		assert_int_equal(account.sum, subjects[i].summary.account.sum);
+		heap_graph_free(&graph);
+		heap_file_account_clear(&account);
+	}
+	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 0);
+	heap_file_reader_free(reader);
+	fclose(file);
+	for (size_t i = 0; i < COUNT(subjects); i++)
+		heap_subject_clear(&subjects[i]);
+}
+
+/* The beginning of a picture of one side, or of the difference of two. */
+static void check_begins(const char *name, bool compare, const struct heap_side *side, const char *begin)
+{
+	const struct heap_format *format = heap_format_by_name(name);
+	const struct heap_view view = { 0 };
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	assert_true(format->picture);
+	assert_int_equal(compare ? format->compare(out, side, side, &view) : format->write(out, side, &view),
+			 0);
+	fclose(out);
+	assert_int_equal(strncasecmp(text, begin, strlen(begin)), 0);
+	free(text);
+}
+
+static void a_picture_is_a_page_or_an_image_as_its_name_says(void **state)
+{
+	struct heap_subject subject = program_at(0);
+	const struct heap_side side = { .subjects = &subject, .count = 1 };
+
+	(void)state;
+	for (int compare = 0; compare < 2; compare++) {
+		check_begins("svg", compare, &side, "<?xml");
+		check_begins("html", compare, &side, "<!doctype html>");
+	}
+	heap_subject_clear(&subject);
+}
+
+static void a_picture_is_titled_by_the_process_if_it_is_one(void **state)
+{
+	struct heap_subject subjects[] = { program_at(0), leak(20), nameless() };
+	struct heap_side side = { .subjects = subjects, .count = 2 };
+	const struct heap_view view = { .command_line = "ljspy heap" };
+	struct session session = heap_profile_session(&side, &view);
+
+	(void)state;
+	assert_int_equal(session.pid, 4242);
+	assert_string_equal(session.target, "nginx");
+	assert_string_equal(session.command_line, "ljspy heap");
+	assert_int_equal(session.start_unix_ns, UINT64_C(1700000000000000000));
+	assert_int_equal(session.clock, WEIGHT_HEAP_BYTES);
+	side.count = 3;
+	assert_int_equal(heap_profile_session(&side, &view).pid, 0);
+	side.count = 0;
+	session = heap_profile_session(&side, &(struct heap_view){ .measure = HEAP_BY_COUNT });
+	assert_int_equal(session.pid, 0);
+	assert_null(session.target);
+	assert_int_equal(session.clock, WEIGHT_HEAP_OBJECTS);
+	for (size_t i = 0; i < COUNT(subjects); i++)
+		heap_subject_clear(&subjects[i]);
+}
+
+/* Adds bytes up by the kind of the leaf. */
+static int add_by_kind(void *context, const struct frame *frames, size_t count, const struct heap_sum *sum)
+{
+	uint64_t *bytes = context;
+
+	assert_in_range(count, 1, HEAP_DEPTH_MAX);
+	bytes[frames[0].function->kind] += sum->bytes;
+	return 0;
+}
+
+static void functions_and_coroutines_are_frames_of_their_own_kinds(void **state)
+{
+	struct heap_subject subject = program_at(0);
+	const struct heap_side side = { .subjects = &subject, .count = 1 };
+	struct functions *functions = functions_new();
+	uint64_t bytes[FRAME_KIND_COUNT] = { 0 };
+
+	(void)state;
+	assert_non_null(functions);
+	assert_int_equal(heap_profile_each(&side, &(struct heap_view){ 0 }, functions, add_by_kind, bytes),
+			 0);
+	assert_int_equal(bytes[FRAME_LUA], 48 + 900 + 44);
+	assert_int_equal(bytes[FRAME_C_FUNCTION], 1200 + 1100 + 1000);
+	assert_int_equal(bytes[FRAME_LUA] + bytes[FRAME_C_FUNCTION] + bytes[FRAME_NATIVE],
+			 subject.summary.all.bytes);
+	/* By coroutine, what none holds is left out, and has no empty stack either. */
+	memset(bytes, 0, sizeof(bytes));
+	assert_int_equal(heap_profile_each(&side, &(struct heap_view){ .group = HEAP_GROUP_COROUTINE },
+					   functions, add_by_kind, bytes),
+			 0);
+	assert_int_equal(bytes[FRAME_LUA], 0);
+	assert_int_equal(bytes[FRAME_C_FUNCTION], 1200 + 1100 + 1000);
+	assert_int_equal(bytes[FRAME_NATIVE], 300);
+	functions_free(functions);
+	heap_subject_clear(&subject);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_heaps_of_two_processes_are_as_they_were_read),
 		cmocka_unit_test(differences_are_as_they_were_read),
 		cmocka_unit_test(a_format_is_known_by_its_name_and_by_the_suffix_of_a_file),
+		cmocka_unit_test(a_file_of_heaps_has_each_of_them),
+		cmocka_unit_test(a_picture_is_a_page_or_an_image_as_its_name_says),
+		cmocka_unit_test(a_picture_is_titled_by_the_process_if_it_is_one),
+		cmocka_unit_test(functions_and_coroutines_are_frames_of_their_own_kinds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
