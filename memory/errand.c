@@ -85,6 +85,8 @@ static void end_left(struct helper *helper)
 		errand->undo(errand->arguments);
 	free(errand);
 	free_helper(helper);
+	/* Nobody joins this thread, so its stack would stay for good. */
+	pthread_detach(pthread_self());
 	errands->left--;
 	release(errands);
 }
