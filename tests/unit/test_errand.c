@@ -7,15 +7,45 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "memory/errand.h"
 #include "memory/slow_file.h"
+#include "tests/unit/instead_of.h"
+
+INSTEAD_OF(free);
+INSTEAD_OF(sem_post);
 
 static struct {
+	pthread_t thread;
 	bool may_wait, goes_on;
+	int in_time; /* the caller lets the errand end, by a byte to here, just before it gives up; 0: not */
 	unsigned meanwhile;
 } caller;
+static atomic_bool helper_is_done;
+static void *_Atomic errands_to_free; /* NULL once they are freed */
+
+int __wrap_sem_post(sem_t *semaphore)
+{
+	if (!pthread_equal(pthread_self(), caller.thread))
+		helper_is_done = true;
+	return __real_sem_post(semaphore);
+}
+
+void __wrap_free(void *block)
+{
+	void *expected = block;
+
+	if (block)
+		atomic_compare_exchange_strong(&errands_to_free, &expected, NULL);
+	__real_free(block);
+}
 
 static bool may_wait(void *context)
 {
@@ -27,6 +57,11 @@ static bool meanwhile(void *context)
 {
 	(void)context;
 	caller.meanwhile++;
+	if (caller.in_time) {
+		assert_int_equal(write(caller.in_time, "t", 1), 1);
+		while (!helper_is_done)
+			usleep(1000);
+	}
 	return caller.goes_on;
 }
 
@@ -62,9 +97,17 @@ static struct errands *begin(struct arguments *ret_arguments)
 	assert_int_equal(pipe(pipes[0]) + pipe(pipes[1]), 0);
 	*ret_arguments = (struct arguments){ .from = pipes[0][0], .to = pipes[0][1], .undone = pipes[1][1] };
 	ret_arguments->byte = (char)pipes[1][0]; /* kept for end() */
-	caller.may_wait = caller.goes_on = true;
-	caller.meanwhile = 0;
+	caller = (__typeof__(caller)){ .thread = pthread_self(), .may_wait = true, .goes_on = true };
+	helper_is_done = false;
 	return errands;
+}
+
+/* Nothing uses them any more. */
+static void end(struct errands *errands)
+{
+	errands_to_free = errands;
+	errands_free(errands);
+	assert_null(errands_to_free);
 }
 
 static void an_errand_brings_back_what_it_found(void **state)
@@ -76,7 +119,7 @@ static void an_errand_brings_back_what_it_found(void **state)
 	assert_int_equal(write(arguments.to, "a", 1), 1);
 	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
 	assert_int_equal(arguments.byte, 'a');
-	errands_free(errands);
+	end(errands);
 }
 
 static void who_holds_somebody_does_without(void **state)
@@ -88,7 +131,7 @@ static void who_holds_somebody_does_without(void **state)
 	caller.may_wait = false;
 	assert_int_equal(write(arguments.to, "a", 1), 1);
 	assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
-	errands_free(errands);
+	end(errands);
 }
 
 static void what_does_not_come_back_is_left(void **state)
@@ -114,6 +157,144 @@ static void what_does_not_come_back_is_left(void **state)
 	errands_free(errands);
 }
 
+/* One that is done just when the caller gives up has been done all the same. */
+static void an_errand_that_is_done_in_time_counts(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+
+	(void)state;
+	caller.in_time = arguments.to;
+	caller.goes_on = false;
+	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	assert_int_equal(arguments.byte, 't');
+	assert_int_equal(caller.meanwhile, 1);
+	/* Its helper is there for the next one. */
+	caller.in_time = 0;
+	assert_int_equal(write(arguments.to, "a", 1), 1);
+	caller.goes_on = true;
+	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	assert_int_equal(arguments.byte, 'a');
+	end(errands);
+}
+
+static void one_that_comes_back_later_frees_what_is_left(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+	int undone = arguments.byte;
+	char byte;
+
+	(void)state;
+	caller.goes_on = false;
+	assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	/* Its helper still needs them. */
+	errands_to_free = errands;
+	errands_free(errands);
+	assert_non_null(errands_to_free);
+	assert_int_equal(write(arguments.to, "a", 1), 1);
+	assert_int_equal(read(undone, &byte, 1), 1);
+	assert_int_equal(byte, 'a');
+	while (errands_to_free)
+		usleep(1000);
+}
+
+static unsigned int count_mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned int count = 0;
+
+	assert_non_null(maps);
+	for (int c; (c = getc(maps)) != EOF;)
+		count += c == '\n';
+	fclose(maps);
+	return count;
+}
+
+/* Each helper has a stack, which goes with it. */
+static void helpers_that_are_left_go_in_the_end(void **state)
+{
+	enum { HELPERS = 40 };
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+	unsigned int before = 0;
+	int undone = arguments.byte;
+	char byte;
+
+	(void)state;
+	caller.goes_on = false;
+	for (unsigned int i = 0; i < 2 * HELPERS; i++) {
+		/* Until one that was left before is back, there may be nobody. */
+		for (caller.meanwhile = 0; caller.meanwhile == 0; usleep(100))
+			assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+		assert_int_equal(write(arguments.to, "a", 1), 1);
+		assert_int_equal(read(undone, &byte, 1), 1);
+		if (i == HELPERS)
+			before = count_mappings();
+	}
+	assert_in_range(count_mappings(), 1, before + HELPERS / 2);
+	errands_free(errands);
+}
+
+/* Nothing of that waits: there is no helper, and nobody to ask. */
+static void who_has_no_errands_works_himself(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+
+	(void)state;
+	caller.may_wait = false;
+	assert_int_equal(write(arguments.to, "ab", 2), 2);
+	assert_true(errands_run(NULL, work, undo, &arguments, sizeof(arguments)));
+	assert_int_equal(arguments.byte, 'a');
+	/* At first, and again, one always waits. */
+	assert_false(errands_may_wait(errands));
+	errands_wait_as(errands, NULL);
+	assert_true(errands_may_wait(errands));
+	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	assert_int_equal(arguments.byte, 'b');
+	assert_int_equal(caller.meanwhile, 0);
+	errands_free(NULL);
+	end(errands);
+}
+
+static void a_child_works(struct errands *errands, struct arguments arguments)
+{
+	pid_t child = fork();
+	int own[2], status;
+
+	if (child == 0) {
+		bool done = pipe(own) == 0 && write(own[1], "c", 1) == 1;
+
+		alarm(60);
+		caller.goes_on = true;
+		arguments.from = own[0];
+		done = done && errands_run(errands, work, undo, &arguments, sizeof(arguments));
+		errands_free(errands);
+		_exit(done && arguments.byte == 'c' ? 0 : 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* The child of a fork() has errands of its own, whatever its parent's do. */
+static void a_child_has_a_helper_of_its_own(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+
+	(void)state;
+	assert_int_equal(write(arguments.to, "a", 1), 1);
+	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	a_child_works(errands, arguments);
+	caller.goes_on = false;
+	for (int i = 0; i < 2; i++)
+		assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	a_child_works(errands, arguments);
+	assert_int_equal(write(arguments.to, "ab", 2), 2);
+	errands_free(errands);
+}
+
 static void files_are_read_by_it(void **state)
 {
 	struct arguments arguments;
@@ -131,7 +312,7 @@ static void files_are_read_by_it(void **state)
 	assert_false(slow_stat(errands, "/nowhere", &status));
 	caller.may_wait = false;
 	assert_false(slow_stat(errands, "/", &status));
-	errands_free(errands);
+	end(errands);
 }
 
 int main(void)
@@ -140,6 +321,11 @@ int main(void)
 		cmocka_unit_test(an_errand_brings_back_what_it_found),
 		cmocka_unit_test(who_holds_somebody_does_without),
 		cmocka_unit_test(what_does_not_come_back_is_left),
+		cmocka_unit_test(an_errand_that_is_done_in_time_counts),
+		cmocka_unit_test(one_that_comes_back_later_frees_what_is_left),
+		cmocka_unit_test(helpers_that_are_left_go_in_the_end),
+		cmocka_unit_test(who_has_no_errands_works_himself),
+		cmocka_unit_test(a_child_has_a_helper_of_its_own),
 		cmocka_unit_test(files_are_read_by_it),
 	};
 
