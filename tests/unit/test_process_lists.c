@@ -2,6 +2,7 @@
 /* Which processes are found, which threads have memory, and where programs are. Of a /proc that is made up. */
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <regex.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,6 +36,8 @@ static struct made_up_process {
 	unsigned int flags;
 	unsigned int start, next_start; /* the second: as it is when it is read again, if it is not 0 */
 	const char *name, *command;     /* with blanks for NULs */
+	const uint64_t *auxv;           /* its first pair; NULL: it cannot be read */
+	size_t auxv_bytes;
 } processes[PROCESSES_MAX];
 static size_t process_count;
 static struct made_up_listing *listing;
@@ -94,6 +97,8 @@ int __wrap_proc_file_open(pid_t pid, const char *name)
 	}
 	if (strcmp(name, "status") == 0)
 		return file_of("Uid:\t1 2 3\nGid:\t4 5 6\n", 22);
+	if (strcmp(name, "auxv") == 0 && processes[i].auxv)
+		return file_of((const char *)processes[i].auxv, processes[i].auxv_bytes);
 	length = (size_t)snprintf(text, sizeof(text), "%s", processes[i].command);
 	for (size_t at = 0; at < length; at++)
 		text[at] = text[at] == ' ' ? '\0' : text[at];
@@ -222,6 +227,32 @@ static void a_list_that_cannot_be_made_is_none(void **state)
 	assert_null(message);
 }
 
+/* Neither those that do not match nor those that did stay in memory. */
+static void what_is_found_in_vain_is_freed(void **state)
+{
+	enum { ROUNDS = 8 };
+	const char *const patterns[] = { "nobody", "sought" };
+	struct process_list list = { .count = 0 };
+	size_t before = 0;
+
+	(void)state;
+	executable = "/bin/x";
+	for (pid_t pid = 4001; pid < 4004; pid++)
+		add(pid)->command = "x ";
+	for (int times = 0; times < ROUNDS; times++) {
+		/* In the first rounds, the C library keeps some for itself. */
+		before = mallinfo2().uordblks;
+		for (size_t i = 0; i < 2; i++)
+			for (size_t count = 0, failed = 1; failed; count++) {
+				allocation_fails_after(count);
+				if (process_find(patterns[i], &list, NULL) == 0)
+					process_list_clear(&list);
+				failed = allocation_failed();
+			}
+	}
+	assert_int_equal(mallinfo2().uordblks, before);
+}
+
 /*---- Threads ----*/
 
 static void memory_is_read_through_a_thread_that_lives(void **state)
@@ -268,6 +299,32 @@ static void a_process_that_is_gone_has_no_relatives(void **state)
 
 /*---- Programs ----*/
 
+static bool is_32bit(const void *auxv, size_t bytes)
+{
+	struct process process;
+
+	processes[0].auxv = auxv;
+	processes[0].auxv_bytes = bytes;
+	assert_int_equal(process_read(PID, &process), 0);
+	process_clear(&process);
+	return process.is_32bit;
+}
+
+/* The first pair of a 32-bit program has a type and an address in one word. */
+static void a_program_may_have_32_bits(void **state)
+{
+	const uint64_t wide[] = { 33, 0x7fff12345000 };
+	const uint32_t narrow[] = { 32, 0xf7f01550, 33, 0xf7f01000 };
+
+	(void)state;
+	add(PID);
+	assert_false(is_32bit(NULL, 0));
+	assert_false(is_32bit(wide, sizeof(wide)));
+	assert_true(is_32bit(narrow, sizeof(narrow)));
+	/* A process that has no memory any more has none. */
+	assert_false(is_32bit(narrow, 0));
+}
+
 static void assert_executable(const char *link, const char *expected, bool deleted)
 {
 	struct process process;
@@ -310,8 +367,10 @@ int main(void)
 		cmocka_unit_test_setup(a_process_matches_by_name_program_or_script, begin),
 		cmocka_unit_test_setup(a_process_that_is_replaced_while_it_is_read_is_gone, begin),
 		cmocka_unit_test_setup(a_list_that_cannot_be_made_is_none, begin),
+		cmocka_unit_test_setup(what_is_found_in_vain_is_freed, begin),
 		cmocka_unit_test_setup(memory_is_read_through_a_thread_that_lives, begin),
 		cmocka_unit_test_setup(a_process_that_is_gone_has_no_relatives, begin),
+		cmocka_unit_test_setup(a_program_may_have_32_bits, begin),
 		cmocka_unit_test_setup(a_program_may_have_been_deleted, begin),
 	};
 
