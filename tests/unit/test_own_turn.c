@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -17,6 +18,7 @@
 
 INSTEAD_OF(clock_gettime);
 INSTEAD_OF(nanosleep);
+INSTEAD_OF(pread);
 INSTEAD_OF(sched_getcpu);
 INSTEAD_OF(schedstat_parse);
 INSTEAD_OF(sigtimedwait);
@@ -32,6 +34,7 @@ static struct {
 	struct switches switches;
 	bool has_switches;
 	size_t switches_reads, sleeps;
+	bool unreadable; /* its files */
 	/* What happens in a wait. */
 	int signal, error;
 	uint64_t wait_ns, waited_ns, runs;
@@ -60,6 +63,13 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 	return 0;
 }
 
+ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t offset)
+{
+	assert_int_equal(offset, 0);
+	memset(bytes, 'x', size);
+	return machine.unreadable ? -1 : __real_pread(fd, bytes, size, offset);
+}
+
 int __wrap_sched_getcpu(void)
 {
 	return machine.cpu;
@@ -67,7 +77,9 @@ int __wrap_sched_getcpu(void)
 
 struct schedstat __wrap_schedstat_parse(const char *text)
 {
-	(void)text;
+	/* Three numbers, and nothing behind them. */
+	assert_int_equal(strspn(text, "0123456789 \n"), strlen(text));
+	assert_int_equal(text[strlen(text) - 1], '\n');
 	return machine.schedstat;
 }
 
@@ -265,6 +277,24 @@ static void who_changes_cpus_cannot_guess(void **state)
 	machine.has_switches = false;
 	own_turn_renew(&turn);
 	assert_false(own_turn_began_at(&turn, BEGAN_AT));
+	/* Not at the beginning of all time, either. */
+	assert_false(own_turn_began_at(&turn, 1));
+}
+
+static void without_its_files_little_is_known(void **state)
+{
+	(void)state;
+	machine.unreadable = true;
+	machine.cpu_ns += USED_UP_NS + 1;
+	assert_int_equal(wait_once(1000, 250, 1), 10);
+	assert_int_equal(turn.late_ns, 0);
+	assert_int_equal(turn.woken_ns, 7000000000 + 1000);
+	assert_int_equal(own_turn_waited(&turn), 0);
+	/* Each wait may have been a sleep. */
+	assert_false(own_turn_is_used_up(&turn));
+	begin_by_scheduler(0);
+	assert_false(own_turn_began_at(&turn, 900000000));
+	assert_int_equal(machine.switches_reads, 0);
 }
 
 int main(void)
@@ -276,6 +306,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_turn_began_just_after_a_thread_left_the_cpu, begin, end),
 		cmocka_unit_test_setup_teardown(a_beginning_may_be_guessed, begin, end),
 		cmocka_unit_test_setup_teardown(who_changes_cpus_cannot_guess, begin, end),
+		cmocka_unit_test_setup_teardown(without_its_files_little_is_known, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
