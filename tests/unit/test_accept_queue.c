@@ -131,12 +131,76 @@ static void abstract_name(void **state)
 	end(&listener);
 }
 
+/* What lies behind its name in the kernel's message is none of it. */
+static void short_abstract_name(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char text[ACCEPT_ADDRESS_SIZE];
+	struct accept_queues queues;
+	struct listener listener;
+
+	(void)state;
+	snprintf(text, sizeof(text), "unix:@ljspy%d", (int)getpid());
+	strcpy(address.sun_path + 1, text + strlen("unix:@"));
+	listener = listens((const struct sockaddr *)&address,
+			   (socklen_t)(sizeof(address.sun_family) + strlen(text) - strlen("unix:")));
+	assert_int_equal(accept_queues_read(getpid(), &queues), 0);
+	check(&queues, &listener, text);
+	accept_queues_clear(&queues);
+	end(&listener);
+}
+
+static void path(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	char text[ACCEPT_ADDRESS_SIZE];
+	struct accept_queues queues;
+	struct listener listener;
+
+	(void)state;
+	snprintf(text, sizeof(text), "unix:/tmp/test_accept_queue.%d", (int)getpid());
+	strcpy(address.sun_path, text + strlen("unix:"));
+	unlink(address.sun_path);
+	listener = listens((const struct sockaddr *)&address, sizeof(address));
+	unlink(address.sun_path);
+	assert_int_equal(accept_queues_read(getpid(), &queues), 0);
+	check(&queues, &listener, text);
+	accept_queues_clear(&queues);
+	end(&listener);
+}
+
+/* One that is bound to no name. */
+static void name_by_the_kernel(void **state)
+{
+	const struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	const struct accept_queue *queue;
+	struct accept_queues queues;
+	struct stat status;
+
+	(void)state;
+	/* The kernel picks one: a NUL and five digits. */
+	assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address.sun_family)), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(fstat(fd, &status), 0);
+	assert_int_equal(accept_queues_read(getpid(), &queues), 0);
+	queue = accept_queues_find(&queues, status.st_ino);
+	assert_non_null(queue);
+	assert_int_equal(strspn(queue->address, "unix:@0123456789abcdef"), strlen("unix:@00000"));
+	assert_int_equal(strlen(queue->address), strlen("unix:@00000"));
+	assert_int_equal(queue->waiting, 0);
+	assert_true(queue->has_limit);
+	assert_int_equal(queue->limit, 0);
+	accept_queues_clear(&queues);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ipv4),
-		cmocka_unit_test(ipv6),
-		cmocka_unit_test(abstract_name),
+		cmocka_unit_test(ipv4),          cmocka_unit_test(ipv6),
+		cmocka_unit_test(abstract_name), cmocka_unit_test(short_abstract_name),
+		cmocka_unit_test(path),          cmocka_unit_test(name_by_the_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
