@@ -18,6 +18,10 @@
 #include "src/linux/pages/page_runs.h"
 #include "src/linux/pages/smaps.h"
 #include "src/linux/proc/maps.h"
+#include "src/linux/proc/proc_file.h"
+#include "tests/unit/instead_of.h"
+
+INSTEAD_OF(proc_file_open);
 
 enum { PAGE = PAGE_RUNS_PAGE };
 
@@ -156,6 +160,58 @@ static void this_process_has_what_it_wrote(void **state)
 	assert_int_not_equal(smaps_read(child, &smaps), 0);
 }
 
+/* The file that is read in place of smaps; -1: smaps itself. */
+static int smaps_instead = -1;
+
+int __wrap_proc_file_open(pid_t pid, const char *name)
+{
+	return smaps_instead < 0 || strcmp(name, "smaps") != 0 ? __real_proc_file_open(pid, name)
+							       : dup(smaps_instead);
+}
+
+/* Its last line counts, whatever is read at once. */
+static void a_file_of_any_length_is_read_whole(void **state)
+{
+	enum { AT_ONCE = 1 << 16, LONGEST = 3 * AT_ONCE, NEAR = 2 };
+	static const char first[] = "10000-14000 r-xp 00000000 08:01 77 /a\n", last[] = "Rss: 7 kB\n";
+	char *whole = malloc(LONGEST);
+
+	(void)state;
+	assert_non_null(whole);
+	for (size_t times = 1; times <= 2; times++)
+		for (size_t length = times * AT_ONCE - NEAR; length <= times * AT_ONCE + NEAR; length++) {
+			struct smaps smaps;
+
+			memset(whole, 'X', length);
+			memcpy(whole, first, strlen(first));
+			whole[length - strlen(last) - 1] = '\n';
+			memcpy(whole + length - strlen(last), last, strlen(last));
+			smaps_instead = memfd_create("smaps", MFD_CLOEXEC);
+			assert_int_equal(pwrite(smaps_instead, whole, length, 0), length);
+			assert_int_equal(smaps_read(getpid(), &smaps), 0);
+			assert_int_equal(smaps.total.rss, 7 << 10);
+			smaps_clear(&smaps);
+			close(smaps_instead);
+		}
+	smaps_instead = -1;
+	free(whole);
+}
+
+/* One that is too large for any machine does not become a small one. */
+static void figures_do_not_overflow(void **state)
+{
+	struct smaps smaps = parse("10000-14000 r-xp 00000000 08:01 77 /a\n"
+				   "Rss: 18446744073709551616 kB\n"
+				   "Pss: 281474976710655 kB\n"
+				   "Swap: 28147497671065 kB\n");
+
+	(void)state;
+	assert_true(smaps.total.rss >= UINT64_C(281474976710655) << 10);
+	assert_true(smaps.total.pss == UINT64_C(281474976710655) << 10);
+	assert_true(smaps.total.swap == UINT64_C(28147497671065) << 10);
+	smaps_clear(&smaps);
+}
+
 /*---- pagemap ----*/
 
 static int made_up_pagemap(const uint64_t *entries, size_t count, size_t first)
@@ -263,6 +319,8 @@ int main(void)
 		cmocka_unit_test(what_has_no_mapping_counts_nowhere),
 		cmocka_unit_test(another_mapping_or_size_is_a_change),
 		cmocka_unit_test(this_process_has_what_it_wrote),
+		cmocka_unit_test(a_file_of_any_length_is_read_whole),
+		cmocka_unit_test(figures_do_not_overflow),
 		cmocka_unit_test(pages_in_memory_are_runs),
 		cmocka_unit_test(many_pages_are_read_in_turns),
 		cmocka_unit_test(runs_are_found_and_added_up),
