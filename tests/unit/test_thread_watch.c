@@ -17,12 +17,13 @@ INSTEAD_OF(timer_create);
 INSTEAD_OF(timer_settime);
 INSTEAD_OF(timer_delete);
 INSTEAD_OF(sigaction);
+INSTEAD_OF(pthread_sigmask);
 
 enum { PERIOD_NS = 10 * 1000 * 1000 };
 
 static char timer; /* its address is the timer's id */
 static struct {
-	int create_error, action_error;
+	int create_error, action_error, mask_error;
 	struct sigevent event;
 	long period_ns; /* 0: it does not run */
 	unsigned int deleted;
@@ -64,6 +65,11 @@ int __wrap_sigaction(int number, const struct sigaction *action, struct sigactio
 	kernel.action = *action;
 	errno = kernel.action_error;
 	return kernel.action_error ? -1 : 0;
+}
+
+int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *ret_former)
+{
+	return kernel.mask_error ? kernel.mask_error : __real_pthread_sigmask(how, set, ret_former);
 }
 
 static unsigned int acts;
@@ -162,6 +168,9 @@ static void why_there_is_no_watch_is_told(void **state)
 	kernel.create_error = 0;
 	kernel.action_error = EINVAL;
 	assert_int_equal(watch_open(&watch, act, &acts), -EINVAL);
+	kernel.action_error = 0;
+	kernel.mask_error = EPERM;
+	assert_int_equal(watch_open(&watch, act, &acts), -EPERM);
 }
 
 int main(void)
