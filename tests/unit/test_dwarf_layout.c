@@ -307,6 +307,44 @@ static void members_of_members_are_added_up(void **state)
 	assert_false(layout.gc64);
 }
 
+/* Each without a name in the next one, so deep that no LuaJIT has it so. */
+static void members_are_sought_to_some_depth(void **state)
+{
+	enum { DEEPEST = 4 };
+
+	(void)state;
+	for (uint64_t depth = 1; depth <= DEEPEST + 1; depth++) {
+		uint32_t nameless;
+
+		begin_unit();
+		nameless = add(UNION);
+		add(PART);
+		add_text("hookmask");
+		add_reference(number);
+		close_children();
+		for (uint64_t i = 1; i < depth; i++) {
+			uint32_t outer = add(UNION);
+
+			add(NAMELESS);
+			add_number(3);
+			add_reference(nameless);
+			close_children();
+			nameless = outer;
+		}
+		structure("global_State", 0x300);
+		add(NAMELESS);
+		add_number(0x100);
+		add_reference(nameless);
+		member("vmstate", 0x110);
+		close_children();
+		add_bytecode(BYTECODE_V21);
+		assert_int_equal(read_it(), DWARF_LAYOUT_OK);
+		assert_int_equal(layout.g_hookmask,
+				 depth <= DEEPEST ? (int)(0x100 + (depth - 1) * 3) : LAYOUT_ABSENT);
+		assert_int_equal(layout.g_vmstate, 0x110);
+	}
+}
+
 /* Until 2020 the table of strings was in the state itself. */
 static void a_field_may_have_an_older_name(void **state)
 {
@@ -444,6 +482,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(members_become_offsets),
 		TEST(members_of_members_are_added_up),
+		TEST(members_are_sought_to_some_depth),
 		TEST(a_field_may_have_an_older_name),
 		TEST(places_in_the_whole_state_are_told_from_g),
 		TEST(a_declaration_says_nothing),
