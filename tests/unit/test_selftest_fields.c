@@ -281,6 +281,58 @@ static void what_can_just_be_passes(void **state)
 	}
 }
 
+static void put_of_g(int32_t field, uint64_t value, unsigned size)
+{
+	kept_pages_put(&kept_state, kept_state.g + (uint64_t)(int64_t)field, value, size);
+}
+
+/* The least table has 32 chains. Its number of strings may be one off. */
+static void the_table_of_strings_has_as_many_as_it_says(void **state)
+{
+	enum { LEAST_MASK = 31 };
+
+	(void)state;
+	for (size_t i = 0; i < KEPT_STATES; i++) {
+		const struct layout *layout = &kept_vm.layout;
+		unsigned int total, count;
+
+		kept_state_begin(kept_states[i]);
+		put_of_g(layout->g_strmask, LEAST_MASK / 2, 4);
+		assert_int_equal(run(SELFTEST_STATE), SELFTEST_FAILED);
+		assert_string_equal(reason, "g.strmask is no mask");
+		/* The first chains of the table that there is. */
+		put_of_g(layout->g_strmask, LEAST_MASK, 4);
+		put_of_g(layout->g_strnum, 100000, 4);
+		assert_int_equal(run(SELFTEST_STATE), SELFTEST_FAILED);
+		assert_int_equal(sscanf(reason, "g.strnum is %u, with %u strings", &total, &count), 2);
+		assert_int_equal(total, 100000);
+		assert_in_range(count, 2, 10000);
+		for (int more = -2; more <= 2; more++) {
+			put_of_g(layout->g_strnum, (uint64_t)((int64_t)count + more), 4);
+			assert_int_equal(run(SELFTEST_STATE),
+					 more == -2 || more == 2 ? SELFTEST_FAILED : SELFTEST_PASSED);
+		}
+		kept_state_end();
+	}
+}
+
+/* Its first word is code of the VM, here of one byte, and the word before it is not. */
+static void the_dispatch_table_has_a_beginning(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KEPT_STATES; i++)
+		for (int from_code = -1; from_code <= 1; from_code++)
+			for (int32_t before = 0; before <= 8; before += 8) {
+				kept_state_begin(kept_states[i]);
+				put_of_g(kept_vm.layout.GG_dispatch - before,
+					 (uint64_t)((int64_t)kept_vm.begin + from_code), 8);
+				assert_int_equal(run(SELFTEST_STATE), (from_code == 0) == (before == 0)
+									      ? SELFTEST_PASSED
+									      : SELFTEST_FAILED);
+				kept_state_end();
+			}
+}
+
 static void the_object_that_was_made_last_may_not_be_complete(void **state)
 {
 	(void)state;
@@ -297,6 +349,8 @@ static void the_object_that_was_made_last_may_not_be_complete(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_table_of_strings_has_as_many_as_it_says),
+		cmocka_unit_test(the_dispatch_table_has_a_beginning),
 		cmocka_unit_test(what_is_kept_passes),
 		cmocka_unit_test(each_field_of_an_object_that_lies_is_found_out),
 		cmocka_unit_test(each_field_of_a_state_that_lies_is_found_out),
