@@ -126,6 +126,30 @@ static void move_vmstate(struct copied_module *module, uint8_t *instruction, int
 	memcpy(instruction + 3, &displacement, sizeof(displacement));
 }
 
+static char trace_verdict[256];
+
+static void note_trace_verdict(void *context, const char *probe, const char *verdict)
+{
+	(void)context;
+	if (strcmp(probe, "trace objects") == 0)
+		snprintf(trace_verdict, sizeof(trace_verdict), "%s", verdict);
+}
+
+/* Traces have to be looked at only where the code leaves a choice. */
+static void a_layout_of_traces_is_open_if_there_are_others(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	struct vm_code vm;
+
+	trace_verdict[0] = '\0';
+	assert_int_equal(
+		recognise_vm(&module->memory, EM_X86_64, module->base, note_trace_verdict, NULL, &vm),
+		RECOGNISE_OK);
+	assert_string_not_equal(trace_verdict, "");
+	assert_int_equal(vm.traces_open,
+			 strstr(trace_verdict, " or another ") != NULL || vm.layout.IR_KGC == LAYOUT_UNKNOWN);
+}
+
 static void a_copied_module_is_recognised_as_the_original(void **state)
 {
 	struct copied_module *module = module_or_skip(state);
@@ -336,6 +360,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_copied_module_is_recognised_as_the_original),
+		cmocka_unit_test(a_layout_of_traces_is_open_if_there_are_others),
 		cmocka_unit_test(code_that_contradicts_itself_is_not_guessed_at),
 		cmocka_unit_test(code_that_fits_no_known_layout_is_not_guessed_at),
 		cmocka_unit_test(a_module_for_another_machine_is_said_to_be_one),
