@@ -272,6 +272,195 @@ static void a_copy_reads_as_memory(void **state)
 	heap_copy_free(NULL);
 }
 
+/* Pages from the first on, before the last, in pieces of two pages with one between them. */
+struct piece_search {
+	uint64_t first, last;
+};
+
+static bool next_piece(void *context, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
+{
+	const struct piece_search *search = context;
+
+	for (; *at < end; *at += HEAP_PAGE) {
+		const uint64_t number = (*at - BASE) / HEAP_PAGE;
+
+		if (number < search->first || number >= search->last || (number - search->first) % 3 != 0)
+			continue;
+		*ret_begin = *at;
+		*ret_end = *at + 2 * HEAP_PAGE < end ? *at + 2 * HEAP_PAGE : end;
+		*at = *ret_end;
+		return true;
+	}
+	return false;
+}
+
+static void what_is_looked_for_is_marked_and_copied_again(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+	const struct heap_range ranges[] = { { page(0), page(4), false },
+					     { page(8), page(16), false },
+					     { page(20), page(24), false } };
+	struct piece_search search = { 1, 13 };
+
+	(void)state;
+	assert_int_equal(heap_copy_set_regions(copy, ranges, 3), 0);
+	source.letters[9] = 0;
+	assert_int_equal(letter(copy, 0), 'a');
+	assert_int_equal(letter(copy, 8), 'a');
+	/* Pages 1, 2 and 10, 11: others are not in regions, not copied, or not found. */
+	heap_copy_mark(copy, next_piece, &search);
+	assert_int_equal(heap_copy_marked(copy), 4 * HEAP_PAGE);
+	memset(source.letters, 'b', sizeof(source.letters));
+	source.reads = 0;
+	heap_copy_again_marked(copy, UINT64_MAX);
+	assert_int_equal(source.reads, 4);
+	for (unsigned int number = 0; number < 16; number++)
+		if (number < 4 || number >= 10)
+			assert_int_equal(letter(copy, number),
+					 number == 1 || number == 2 || number == 10 || number == 11 ? 'b'
+												    : 'a');
+	/* They stay marked, and are no longer when others are. */
+	assert_int_equal(heap_copy_marked(copy), 4 * HEAP_PAGE);
+	search = (struct piece_search){ 12, 13 };
+	heap_copy_mark(copy, next_piece, &search);
+	assert_int_equal(heap_copy_marked(copy), 2 * HEAP_PAGE);
+	/* A page that is gone is dropped. */
+	source.letters[12] = 0;
+	assert_int_equal(heap_copy_kept(copy), 11 * HEAP_PAGE);
+	heap_copy_again_marked(copy, UINT64_MAX);
+	assert_int_equal(heap_copy_kept(copy), 10 * HEAP_PAGE);
+	assert_int_equal(heap_copy_marked(copy), HEAP_PAGE);
+	assert_int_equal(letter(copy, 12), -1);
+	assert_int_equal(letter(copy, 13), 'b');
+	heap_copy_free(copy);
+}
+
+/* Regions of four pages at each eighth, all copied; then the source changes. */
+static struct heap_copy *copy_of_four_regions(struct letters *source)
+{
+	struct heap_copy *copy = heap_copy_new(&source->memory);
+	struct heap_range ranges[4];
+
+	for (unsigned int i = 0; i < 4; i++)
+		ranges[i] = (struct heap_range){ page(8 * i), page(8 * i + 4), false };
+	assert_int_equal(heap_copy_set_regions(copy, ranges, 4), 0);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(letter(copy, 8 * i), 'a');
+	memset(source->letters, 'b', sizeof(source->letters));
+	source->reads = 0;
+	return copy;
+}
+
+static void so_many_bytes_are_copied_again_and_some_more(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = copy_of_four_regions(&source);
+	uint64_t bytes = heap_copy_bytes(copy);
+
+	(void)state;
+	assert_int_equal(bytes, 16 * HEAP_PAGE);
+	heap_copy_again(copy, 0);
+	assert_int_equal(source.reads, 0);
+	heap_copy_again(copy, 4 * HEAP_PAGE);
+	assert_int_equal(source.reads, 4);
+	assert_int_equal(letter(copy, 3), 'b');
+	assert_int_equal(letter(copy, 8), 'a');
+	heap_copy_again(copy, 4 * HEAP_PAGE + 1);
+	assert_int_equal(source.reads, 12);
+	heap_copy_again(copy, UINT64_MAX);
+	assert_int_equal(source.reads, 28);
+	assert_int_equal(heap_copy_bytes(copy), bytes + 28 * HEAP_PAGE);
+	assert_int_equal(heap_copy_kept(copy), 16 * HEAP_PAGE);
+	for (unsigned int number = 0; number < 28; number++)
+		assert_int_equal(letter(copy, number), number % 8 < 4 ? 'b' : -1);
+	heap_copy_free(copy);
+}
+
+static void of_changes_that_are_followed_all_is_taken_over(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = copy_of_four_regions(&source);
+	uint64_t bytes = heap_copy_bytes(copy);
+
+	(void)state;
+	memset(source.letters, 'a', sizeof(source.letters));
+	source.letters[1] = source.letters[3] = source.letters[25] = 'c';
+	heap_copy_follow(copy);
+	assert_int_equal(heap_copy_bytes(copy), bytes + 16 * HEAP_PAGE);
+	assert_int_equal(heap_copy_marked(copy), 3 * HEAP_PAGE);
+	for (unsigned int number = 0; number < 28; number++)
+		if (number % 8 < 4)
+			assert_int_equal(letter(copy, number), source.letters[number]);
+	/* What cannot be read any more is marked, too, and stays as it was until the next hold. */
+	source.letters[16] = 0;
+	heap_copy_follow(copy);
+	assert_int_equal(heap_copy_marked(copy), 7 * HEAP_PAGE);
+	assert_int_equal(letter(copy, 16), 'a');
+	heap_copy_again_marked(copy, UINT64_MAX);
+	assert_int_equal(letter(copy, 16), -1);
+	assert_int_equal(letter(copy, 17), 'a');
+	assert_int_equal(heap_copy_marked(copy), 6 * HEAP_PAGE);
+	heap_copy_free(copy);
+}
+
+static void a_hold_forgets_the_one_before(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = copy_of_four_regions(&source);
+
+	(void)state;
+	assert_false(heap_copy_has_changed(copy, page(0), 1));
+	heap_copy_begin_hold(copy, always, NULL);
+	heap_copy_again(copy, 4 * HEAP_PAGE);
+	assert_true(heap_copy_end_hold(copy));
+	assert_int_equal(heap_copy_check(copy), 12);
+	assert_false(heap_copy_has_changed(copy, page(3), HEAP_PAGE));
+	assert_true(heap_copy_has_changed(copy, page(8), 1));
+	assert_true(heap_copy_has_changed(copy, page(11), HEAP_PAGE));
+	/* Of what no region has as a whole, no change is known. */
+	assert_false(heap_copy_has_changed(copy, page(12), 1));
+	assert_false(heap_copy_has_changed(copy, page(11), HEAP_PAGE + 1));
+	source.letters[0] = 'c';
+	heap_copy_begin_hold(copy, always, NULL);
+	assert_false(heap_copy_has_changed(copy, page(8), 1));
+	assert_true(heap_copy_end_hold(copy));
+	assert_int_equal(heap_copy_check(copy), 13);
+	assert_true(heap_copy_has_changed(copy, page(0), 1));
+	/* Of pages that are gone, nothing counts. */
+	set(copy, 0, 4);
+	assert_int_equal(heap_copy_check(copy), 1);
+	assert_int_equal(heap_copy_marked(copy), HEAP_PAGE);
+	heap_copy_free(copy);
+}
+
+static void a_sealed_copy_reads_nothing(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+
+	(void)state;
+	set(copy, 0, PAGES);
+	source.letters[60] = 0;
+	heap_copy_seal(copy);
+	assert_int_equal(letter(copy, 0), -1);
+	assert_int_equal(letter(copy, 1), -1);
+	assert_int_equal(heap_copy_missed(copy), 2);
+	assert_int_equal(source.reads, 0);
+	heap_copy_unseal(copy);
+	assert_int_equal(letter(copy, 0), 'a');
+	assert_int_equal(heap_copy_missed(copy), 2);
+	heap_copy_seal(copy);
+	assert_int_equal(heap_copy_missed(copy), 0);
+	assert_int_equal(letter(copy, 1), 'a');
+	/* All of what is asked for must be there. */
+	assert_non_null(heap_copy_view(copy, page(59) + 1, HEAP_PAGE - 1));
+	assert_null(heap_copy_view(copy, page(59) + 1, HEAP_PAGE));
+	assert_null(heap_copy_view(copy, page(PAGES - 1), HEAP_PAGE + 1));
+	assert_int_equal(heap_copy_missed(copy), 1);
+	heap_copy_free(copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +472,11 @@ int main(void)
 		cmocka_unit_test(a_hold_that_may_not_go_on_copies_no_more),
 		cmocka_unit_test(a_page_that_could_not_be_read_is_tried_when_mappings_change),
 		cmocka_unit_test(a_copy_reads_as_memory),
+		cmocka_unit_test(what_is_looked_for_is_marked_and_copied_again),
+		cmocka_unit_test(so_many_bytes_are_copied_again_and_some_more),
+		cmocka_unit_test(of_changes_that_are_followed_all_is_taken_over),
+		cmocka_unit_test(a_hold_forgets_the_one_before),
+		cmocka_unit_test(a_sealed_copy_reads_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
