@@ -12,6 +12,7 @@
 #include "luajit-layouts/field.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/range_bytes.h"
+#include "unwind/allocation/allocated.h"
 #include "unwind/allocation/allocation.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
@@ -42,6 +43,10 @@
 	X(adds_constant, "mov 1f(%rip), %r13\n" ADD_TO_TOTAL "ret\n1: .quad 40\n") \
 	X(adds_in_time, NOPS("61") ADD_TO_TOTAL) \
 	X(adds_late, NOPS("62") ADD_TO_TOTAL) \
+	X(sets_type, SET_TYPE) \
+	X(sets_type_first, ADD_TO_TOTAL "jmp sets_type\n") \
+	X(types_in_time, ADD_TO_TOTAL NOPS("508") SET_TYPE) \
+	X(types_late, ADD_TO_TOTAL NOPS("509") SET_TYPE) \
 	X(loops, "jmp loops\n")
 #define PIECE(name, code) #name ":\n" code "ret\n"
 #define DECLARE(name, code) extern const uint8_t name[] __attribute__((visibility("hidden")));
@@ -470,6 +475,97 @@ static void code_that_adds_nothing_soon_is_not_followed(void **state)
 	assert_allocation(ALLOCATION_OTHER, 0);
 }
 
+/*---- Where the code goes on ----*/
+
+/* So many steps after the call it is still told what is allocated, and no more steps. */
+static void code_is_followed_to_the_interpreter_for_so_long(void **state)
+{
+	(void)state;
+	returns_to(types_in_time)->r14 = GCT_TABLE;
+	assert_allocation(ALLOCATION_TABLE, 0);
+	returns_to(types_late)->r14 = GCT_TABLE;
+	assert_allocation(ALLOCATION_OTHER, 0);
+}
+
+/* From its first instruction on, up to its end. */
+static void the_interpreters_code_is_not_run(void **state)
+{
+	(void)state;
+	returns_to(adds_only)->r14 = GCT_TABLE;
+	vm.begin = address_of(sets_type);
+	vm.end = address_of(interpreter);
+	copy_words[(STACK_AT - COPY_AT) / WORD] = address_of(sets_type);
+	assert_allocation(ALLOCATION_OTHER, 0);
+	vm.begin++;
+	assert_allocation(ALLOCATION_TABLE, 0);
+	vm.begin = address_of(module_begin);
+	vm.end = address_of(sets_type);
+	returns_to(sets_type_first)->r14 = GCT_TABLE;
+	assert_allocation(ALLOCATION_TABLE, 0);
+	vm.end++;
+	assert_allocation(ALLOCATION_OTHER, 0);
+}
+
+/*---- Old parts ----*/
+
+/* A part of so many bytes of a table, of which the counters held that it had so many nodes and slots. */
+static void part_is(enum allocation_kind kind, uint64_t bytes, uint64_t newest, uint64_t nodes,
+		    uint64_t slots)
+{
+	const struct allocation_counters held = { .root = newest,
+						  .newest_nodes = (uint32_t)nodes,
+						  .newest_slots = (uint32_t)slots };
+	bool is_first;
+
+	vm.layout.Node_size = 24;
+	allocation = (struct allocation){ .kind = kind, .bytes = bytes, .table = TABLE, .global = &global };
+	is_first = allocation_without_old_part(&allocation, &held);
+	assert_int_equal(allocation.is_first_part, is_first);
+	assert_int_equal(allocation.table, TABLE);
+	assert_int_equal(allocation.kind, kind);
+}
+
+static void the_old_hash_part_is_subtracted(void **state)
+{
+	(void)state;
+	/* Of the newest table, as it was. */
+	part_is(ALLOCATION_HASH, 8 * 24, TABLE, 4, 0);
+	assert_int_equal(allocation.bytes, 4 * 24);
+	assert_false(allocation.is_first_part);
+	part_is(ALLOCATION_HASH, 8 * 24, TABLE, 1, 0);
+	assert_int_equal(allocation.bytes, 7 * 24);
+	assert_false(allocation.is_first_part);
+	part_is(ALLOCATION_HASH, 8 * 24, TABLE, 0, 5);
+	assert_int_equal(allocation.bytes, 8 * 24);
+	assert_true(allocation.is_first_part);
+	/* It cannot have been as large. */
+	part_is(ALLOCATION_HASH, 8 * 24, TABLE, 8, 0);
+	assert_int_equal(allocation.bytes, 8 * 24);
+	part_is(ALLOCATION_HASH, 8 * 24, TABLE, 7, 0);
+	assert_int_equal(allocation.bytes, 24);
+	/* Another table's doubles. */
+	part_is(ALLOCATION_HASH, 8 * 24, TABLE + 8, 0, 0);
+	assert_int_equal(allocation.bytes, 4 * 24);
+	assert_false(allocation.is_first_part);
+	part_is(ALLOCATION_HASH, 24, TABLE + 8, 0, 0);
+	assert_int_equal(allocation.bytes, 24);
+}
+
+/* LuaJIT grows it in place: the total has grown by the difference. */
+static void an_array_part_is_counted_as_it_is(void **state)
+{
+	(void)state;
+	part_is(ALLOCATION_ARRAY, 64, TABLE, 4, 0);
+	assert_int_equal(allocation.bytes, 64);
+	assert_true(allocation.is_first_part);
+	part_is(ALLOCATION_ARRAY, 64, TABLE, 0, 4);
+	assert_int_equal(allocation.bytes, 64);
+	assert_false(allocation.is_first_part);
+	part_is(ALLOCATION_ARRAY, 64, TABLE + 8, 0, 0);
+	assert_int_equal(allocation.bytes, 64);
+	assert_false(allocation.is_first_part);
+}
+
 /*---- The stack ----*/
 
 /* Put so many frames of the allocator on it. */
@@ -536,6 +632,10 @@ int main(void)
 		OF_CODE(the_total_is_that_of_a_known_state_of_the_vm),
 		OF_CODE(what_is_unknown_is_not_guessed),
 		OF_CODE(code_that_adds_nothing_soon_is_not_followed),
+		OF_CODE(code_is_followed_to_the_interpreter_for_so_long),
+		OF_CODE(the_interpreters_code_is_not_run),
+		OF_CODE(the_old_hash_part_is_subtracted),
+		OF_CODE(an_array_part_is_counted_as_it_is),
 		OF_CODE(luajit_is_below_the_frames_of_the_allocator),
 		OF_CODE(only_calls_of_native_code_return_to_luajit),
 	};
