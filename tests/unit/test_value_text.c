@@ -341,6 +341,27 @@ static void numbers_in_cdata(void **state)
 	check_cdata(7, "cdata<enum 96>: 7");
 }
 
+/* References of four bytes make a cdata's header, and a type, shorter. */
+static void numbers_in_cdata_without_gc64(void **state)
+{
+	enum { SHORT_TYPE_SIZE = 16, COUNT = DECLARED + 1 };
+	const struct layout short_layout = { .gc64 = false, .GChead_gct = 5, .g_ctype_state = 8 };
+
+	(void)state;
+	reader.layout = &short_layout;
+	put(G + (uint64_t)short_layout.g_ctype_state, CTYPE_STATE, 4);
+	put(CTYPE_STATE, CTYPES, 8);
+	put(CTYPE_STATE + 8, COUNT, 4);
+	put(CTYPE_STATE + 24, G, 8);
+	put(CTYPES + SHORT_TYPE_SIZE, (uint32_t)NUM << 28, 4);
+	put(CTYPES + SHORT_TYPE_SIZE + 4, 8, 4);
+	put(OTHER + (uint64_t)short_layout.GChead_gct, GCT_CDATA, 1);
+	put(OTHER + (uint64_t)short_layout.GChead_gct + 1, 1, 2);
+	put(OTHER + 8, (uint64_t)-7, 8);
+	put(OTHER + 16, 9, 8);
+	check((uint64_t)(uint32_t)TAG_OF_CDATA << 32 | OTHER, "cdata", "cdata<int64_t>: -7");
+}
+
 /* Of LuaJIT's own types only that of what ffi.typeof() returns is an enum. */
 static void a_type_shows_which_one_it_is(void **state)
 {
@@ -422,6 +443,7 @@ int main(void)
 		cmocka_unit_test_setup(functions_say_where_they_are, begin),
 		cmocka_unit_test_setup(other_objects, begin),
 		cmocka_unit_test_setup(numbers_in_cdata, begin),
+		cmocka_unit_test_setup(numbers_in_cdata_without_gc64, begin),
 		cmocka_unit_test_setup(a_type_shows_which_one_it_is, begin),
 		cmocka_unit_test_setup(types_are_written_as_in_c, begin),
 		cmocka_unit_test_setup(types_that_make_no_sense_are_unknown, begin),
