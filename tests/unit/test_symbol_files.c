@@ -34,6 +34,7 @@ static struct {
 	char root[64], path[64];
 	enum symbol_question question;
 	struct symbol_answer answer;
+	int fd; /* of the last file */
 	symbol_server_meanwhile *meanwhile;
 	void *context;
 	uint64_t cpu_ns;
@@ -55,6 +56,7 @@ bool __wrap_symbol_server_open(struct symbol_server *to, size_t number, const st
 	assert_ptr_equal(to, &server);
 	assert_true(source->fd >= 0);
 	server.opens++;
+	server.fd = source->fd;
 	server.number = number;
 	server.base = source->base;
 	server.end = source->end;
@@ -335,6 +337,25 @@ static void without_a_server_or_a_file_there_are_no_answers(void **state)
 	assert_int_equal(server.opens, 2);
 }
 
+/* A ljspy whose standard input is closed gets files by that number. */
+static void a_file_may_have_the_first_descriptor(void **state)
+{
+	const int input = dup(STDIN_FILENO);
+	bool is_answered, is_first;
+
+	(void)state;
+	close(STDIN_FILENO);
+	is_answered = ask(get(), SYMBOL_COVERED, CODE);
+	is_first = server.fd == STDIN_FILENO;
+	if (input >= 0) {
+		dup2(input, STDIN_FILENO);
+		close(input);
+	}
+	assert_true(is_answered);
+	assert_true(is_first);
+	assert_int_equal(server.opens, 1);
+}
+
 static bool meanwhile(void *context)
 {
 	(void)context;
@@ -412,6 +433,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(after_a_failure_debug_info_is_left_out, begin, end),
 		cmocka_unit_test_setup_teardown(after_a_failure_over_rules_there_are_names_still, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_server_or_a_file_there_are_no_answers, begin, end),
+		cmocka_unit_test_setup_teardown(a_file_may_have_the_first_descriptor, begin, end),
 		cmocka_unit_test_setup_teardown(servers_are_told_what_to_do_meanwhile, begin, end),
 		cmocka_unit_test_setup_teardown(the_time_of_all_servers_counts, begin, end),
 		cmocka_unit_test_setup_teardown(so_many_files_are_kept, begin, end),
