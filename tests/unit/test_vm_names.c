@@ -269,6 +269,29 @@ static void a_function_ends_where_nothing_goes_on(void **state)
 	assert_extent("lj_ff_assert", function_at(0), at);
 }
 
+static void its_first_instruction_may_jump_over_an_end(void **state)
+{
+	const uint64_t at = function_at(1);
+
+	(void)state;
+	put(at + 7, 0xc3, 1); /* ret */
+	put(at + 11, 0xc3, 1);
+	put_jump(at, JE, at + 8);
+	assert_true(collect());
+	assert_extent("lj_ff_math_floor", at, at + 12);
+	/* One right before it is another's: what it jumps to is nobody's. */
+	put(at, 0x9090, 2);
+	put_jump(at - 2, JE, at + 8);
+	assert_true(collect());
+	assert_extent("lj_ff_math_floor", at, at + 8);
+	/* So is the first one of the next function. */
+	put(at - 2, 0x9090, 2);
+	put_jump(at + FUNCTION_BYTES, JE, at + 4);
+	assert_true(collect());
+	assert_extent("lj_ff_math_floor", at, at + 4);
+	assert_name(at + 4, NULL);
+}
+
 static void code_that_others_jump_to_is_nobodys(void **state)
 {
 	const uint64_t at = function_at(1);
@@ -359,6 +382,7 @@ int main(void)
 		WITH_TABLE(functions_are_named_up_to_the_next_one),
 		WITH_TABLE(functions_that_are_not_the_assemblers_have_no_code),
 		WITH_TABLE(a_function_ends_where_nothing_goes_on),
+		WITH_TABLE(its_first_instruction_may_jump_over_an_end),
 		WITH_TABLE(code_that_others_jump_to_is_nobodys),
 		WITH_TABLE(jumps_and_ends_are_in_the_order_of_the_code),
 		WITH_TABLE(code_without_an_end_is_none),
