@@ -121,6 +121,116 @@ static void figures_of_nothing_are_zeros(void **state)
 	free(text);
 }
 
+static void a_sum_has_the_figures_of_both(void **state)
+{
+	struct figures sum = example(), other = example();
+
+	(void)state;
+	sum.dropped = 2;
+	other.dropped = 5;
+	sum.away_ns = 20;
+	other.away_ns = 50;
+	other.rate_asked_hz = 250;
+	other.target_cpu_unknown = true;
+	figures_add(&sum, &other);
+	assert_int_equal(sum.samples, 6000);
+	assert_int_equal(sum.lost[LOST_BROKEN_CHAIN], 18);
+	assert_int_equal(sum.lost[LOST_TOO_DEEP], 6);
+	assert_int_equal(figures_lost(&sum), 24);
+	assert_int_equal(sum.missed_ticks, 8);
+	assert_int_equal(sum.dropped, 7);
+	assert_int_equal(sum.away_ns, 70);
+	assert_int_equal(sum.undisturbed, 12);
+	assert_int_equal(sum.pause_ns.count, 202);
+	assert_int_equal(sum.duration_ns, 60000000000);
+	assert_int_equal(sum.self_cpu_ns, 620000000);
+	assert_int_equal(sum.target_cpu_ns, 59600000000);
+	assert_int_equal(sum.alloc_estimated, 2600000);
+	assert_int_equal(sum.alloc_least, 40000);
+	assert_true(sum.target_cpu_unknown);
+	assert_true(sum.rate_asked_hz == 250);
+	assert_true(sum.rate_reached_hz == 99.5);
+	assert_int_equal(sum.frames[CERTAINTY_EXACT], 1800);
+	assert_int_equal(sum.frames[CERTAINTY_NEAREST], 180);
+	assert_int_equal(sum.frames[CERTAINTY_FUNCTION], 20);
+	/* The higher of two rates stays, whichever comes first. */
+	other.rate_asked_hz = 100;
+	other.target_cpu_unknown = false;
+	figures_add(&sum, &other);
+	assert_true(sum.rate_asked_hz == 250);
+	assert_true(sum.target_cpu_unknown);
+}
+
+static void the_rate_says_what_was_reached_unless_it_is_unknown(void **state)
+{
+	struct figures figures = { .samples = 500, .rate_asked_hz = 99.5 };
+	char text[FIGURES_RATE_SIZE];
+
+	(void)state;
+	figures_set_rate(&figures, 4000000000);
+	figures_rate(&figures, text);
+	assert_string_equal(text, "125.0 Hz reached of 99.5 asked");
+	figures.rate_reached_hz = 0.5;
+	figures_rate(&figures, text);
+	assert_string_equal(text, "0.5 Hz reached of 99.5 asked");
+	figures_set_rate(&figures, 0);
+	figures_rate(&figures, text);
+	assert_string_equal(text, "99.5 Hz asked");
+	figures.samples = 1;
+	figures_rate(&figures, text);
+	assert_string_equal(text, "99.5 Hz asked");
+	/* No sample at all is a known rate. */
+	figures.samples = 0;
+	figures_rate(&figures, text);
+	assert_string_equal(text, "0.0 Hz reached of 99.5 asked");
+}
+
+static void a_sample_counts_its_frames_and_its_innermost_lost_part(void **state)
+{
+	static const struct function lua = { .kind = FRAME_LUA }, table = { .kind = FRAME_ALLOCATED };
+	struct figures_stack stack = { 0 };
+	struct figures figures = { 0 };
+
+	(void)state;
+	figures_push(&stack, lost_function(LOST_TOO_DEEP), CERTAINTY_FUNCTION);
+	figures_push(&stack, &lua, CERTAINTY_EXACT);
+	figures_push(&stack, lost_function(LOST_BROKEN_CHAIN), CERTAINTY_FUNCTION);
+	figures_push(&stack, &lua, CERTAINTY_EXACT);
+	figures_push(&stack, &lua, CERTAINTY_NEAREST);
+	figures_push(&stack, &table, CERTAINTY_FUNCTION);
+	figures_add_stack(&figures, &stack);
+	figures_add_stack(&figures, &stack);
+	figures_add_stack(&figures, &(struct figures_stack){ 0 });
+	assert_int_equal(figures.samples, 3);
+	assert_int_equal(figures.lost[LOST_BROKEN_CHAIN], 2);
+	assert_int_equal(figures_lost(&figures), 2);
+	assert_int_equal(figures.frames[CERTAINTY_EXACT], 4);
+	assert_int_equal(figures.frames[CERTAINTY_NEAREST], 2);
+	assert_int_equal(figures.frames[CERTAINTY_FUNCTION], 0);
+}
+
+static void less_certain_bytes_are_told_by_their_kind(void **state)
+{
+	struct figures figures = { 0 };
+	char text[FIGURES_BYTES_SIZE];
+
+	(void)state;
+	assert_null(figures_uncertain_bytes(&figures, text));
+	figures.alloc_least = 1;
+	assert_ptr_equal(figures_uncertain_bytes(&figures, text), text);
+	assert_non_null(strstr(text, " may be any more: cycles"));
+	assert_null(strstr(text, "estimated"));
+	assert_null(strstr(text, ", "));
+	figures.alloc_estimated = 1;
+	assert_non_null(figures_uncertain_bytes(&figures, text));
+	assert_non_null(strstr(text, " are estimated, "));
+	assert_non_null(strstr(text, " may be any more: cycles"));
+	figures.alloc_least = 0;
+	assert_non_null(figures_uncertain_bytes(&figures, text));
+	assert_non_null(strstr(text, " are estimated: cycles"));
+	assert_null(strstr(text, "any more"));
+}
+
 static void every_reason_has_its_own_text(void **state)
 {
 	(void)state;
@@ -138,6 +248,10 @@ int main(void)
 		cmocka_unit_test(the_json_has_units_in_its_names),
 		cmocka_unit_test(people_read_a_few_lines),
 		cmocka_unit_test(figures_of_nothing_are_zeros),
+		cmocka_unit_test(a_sum_has_the_figures_of_both),
+		cmocka_unit_test(the_rate_says_what_was_reached_unless_it_is_unknown),
+		cmocka_unit_test(a_sample_counts_its_frames_and_its_innermost_lost_part),
+		cmocka_unit_test(less_certain_bytes_are_told_by_their_kind),
 		cmocka_unit_test(every_reason_has_its_own_text),
 	};
 
