@@ -52,6 +52,8 @@ static void functions_that_differ_in_one_member_are_two(void **state)
 		{ .kind = FRAME_LUA, .firstline = 1, .file = "a", .module = "b" },
 		{ .kind = FRAME_LUA, .firstline = 1, .name = "ab", .file = "", .module = "c" },
 		{ .kind = FRAME_LUA, .firstline = 1, .name = "", .file = "ab", .module = "c" },
+		{ .kind = FRAME_LUA, .firstline = 1, .file = "a", .module = "\001b" },
+		{ .kind = FRAME_LUA, .firstline = 1, .name = "\001a", .module = "b" },
 	};
 	enum { COUNT = sizeof(all) / sizeof(all[0]) };
 	const struct function *interned[COUNT];
