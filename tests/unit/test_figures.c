@@ -231,6 +231,21 @@ static void less_certain_bytes_are_told_by_their_kind(void **state)
 	assert_null(strstr(text, "any more"));
 }
 
+static void people_read_each_reason_that_occurs(void **state)
+{
+	(void)state;
+	for (int i = 0; i < LOST_COUNT; i++) {
+		struct figures figures = { .samples = 1 };
+		char *text;
+
+		figures.lost[i] = 1;
+		text = printed(&figures);
+		assert_non_null(strstr(text, "(100.00 %): "));
+		assert_non_null(strstr(text, lost_reason_text((enum lost_reason)i)));
+		free(text);
+	}
+}
+
 static void every_reason_has_its_own_text(void **state)
 {
 	(void)state;
@@ -252,6 +267,7 @@ int main(void)
 		cmocka_unit_test(the_rate_says_what_was_reached_unless_it_is_unknown),
 		cmocka_unit_test(a_sample_counts_its_frames_and_its_innermost_lost_part),
 		cmocka_unit_test(less_certain_bytes_are_told_by_their_kind),
+		cmocka_unit_test(people_read_each_reason_that_occurs),
 		cmocka_unit_test(every_reason_has_its_own_text),
 	};
 
