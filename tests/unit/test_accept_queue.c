@@ -122,7 +122,10 @@ static void abstract_name(void **state)
 	address.sun_path[0] = '\0';
 	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "ljspy%d", (int)getpid());
 	for (size_t i = 0; i < sizeof(address.sun_path); i++)
-		text[strlen("unix:") + i] = address.sun_path[i] ? address.sun_path[i] : '@';
+		if (address.sun_path[i])
+			text[strlen("unix:") + i] = address.sun_path[i];
+		else
+			text[strlen("unix:") + i] = '@';
 	listener = listens((const struct sockaddr *)&address, sizeof(address));
 	assert_int_equal(accept_queues_read(getpid(), &queues), 0);
 	assert_true(queues.is_complete);
@@ -141,7 +144,7 @@ static void short_abstract_name(void **state)
 
 	(void)state;
 	snprintf(text, sizeof(text), "unix:@ljspy%d", (int)getpid());
-	strcpy(address.sun_path + 1, text + strlen("unix:@"));
+	snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "ljspy%d", (int)getpid());
 	listener = listens((const struct sockaddr *)&address,
 			   (socklen_t)(sizeof(address.sun_family) + strlen(text) - strlen("unix:")));
 	assert_int_equal(accept_queues_read(getpid(), &queues), 0);
@@ -159,7 +162,7 @@ static void path(void **state)
 
 	(void)state;
 	snprintf(text, sizeof(text), "unix:/tmp/test_accept_queue.%d", (int)getpid());
-	strcpy(address.sun_path, text + strlen("unix:"));
+	snprintf(address.sun_path, sizeof(address.sun_path), "/tmp/test_accept_queue.%d", (int)getpid());
 	unlink(address.sun_path);
 	listener = listens((const struct sockaddr *)&address, sizeof(address));
 	unlink(address.sun_path);

@@ -130,7 +130,8 @@ static void add_files(const struct named *files, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		memcpy(&note.words[2 + 3 * i], &files[i], 3 * sizeof(uint64_t));
 		assert_in_range(length + strlen(files[i].path), 0, sizeof(note) - 1);
-		length += strlen(strcpy(note.text + length, files[i].path)) + 1;
+		length += (size_t)snprintf(note.text + length, sizeof(note) - length, "%s", files[i].path) +
+			  1;
 	}
 	add_note(NT_FILE, &note, (uint32_t)length);
 }

@@ -197,7 +197,7 @@ static int begin(void **state)
 	int fd;
 
 	(void)state;
-	strcpy(path + strlen(path) - 6, "XXXXXX");
+	memset(path + strlen(path) - 6, 'X', 6);
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);

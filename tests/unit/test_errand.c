@@ -138,7 +138,7 @@ static void what_does_not_come_back_is_left(void **state)
 {
 	struct arguments arguments;
 	struct errands *errands = begin(&arguments);
-	int undone = arguments.byte;
+	int undone = (unsigned char)arguments.byte;
 	char byte;
 
 	(void)state;
@@ -182,7 +182,7 @@ static void one_that_comes_back_later_frees_what_is_left(void **state)
 {
 	struct arguments arguments;
 	struct errands *errands = begin(&arguments);
-	int undone = arguments.byte;
+	int undone = (unsigned char)arguments.byte;
 	char byte;
 
 	(void)state;
@@ -218,7 +218,7 @@ static void helpers_that_are_left_go_in_the_end(void **state)
 	struct arguments arguments;
 	struct errands *errands = begin(&arguments);
 	unsigned int before = 0;
-	int undone = arguments.byte;
+	int undone = (unsigned char)arguments.byte;
 	char byte;
 
 	(void)state;

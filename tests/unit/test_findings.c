@@ -433,7 +433,7 @@ static const char *words_of(const struct interpreted_row *rows, size_t count)
 	add_honest(evidence, 100);
 	evidence->traces = traces;
 	findings = judge(evidence);
-	strcpy(words, findings.count ? findings.at[0].items[0].words : "");
+	snprintf(words, sizeof(words), "%s", findings.count ? findings.at[0].items[0].words : "");
 	evidence_free(evidence);
 	trace_process_free(traces);
 	return words;

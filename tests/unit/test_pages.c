@@ -98,7 +98,7 @@ static bool equals_with(const char *old, const char *new)
 
 	memcpy(other, text, sizeof(text));
 	assert_int_equal(strlen(old), strlen(new));
-	memcpy(strstr(other, old), new, strlen(new));
+	memcpy(strstr(other, old), new, strlen(old));
 	right = parse(other);
 	equal = smaps_are_equal(&left, &right);
 	smaps_clear(&left);
@@ -183,9 +183,9 @@ static void a_file_of_any_length_is_read_whole(void **state)
 			struct smaps smaps;
 
 			memset(whole, 'X', length);
-			memcpy(whole, first, strlen(first));
+			memcpy(whole, first, sizeof(first) - 1);
 			whole[length - strlen(last) - 1] = '\n';
-			memcpy(whole + length - strlen(last), last, strlen(last));
+			memcpy(whole + length - (sizeof(last) - 1), last, sizeof(last) - 1);
 			smaps_instead = memfd_create("smaps", MFD_CLOEXEC);
 			assert_int_equal(pwrite(smaps_instead, whole, length, 0), length);
 			assert_int_equal(smaps_read(getpid(), &smaps), 0);

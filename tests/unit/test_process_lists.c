@@ -101,7 +101,8 @@ int __wrap_proc_file_open(pid_t pid, const char *name)
 		return file_of((const char *)processes[i].auxv, processes[i].auxv_bytes);
 	length = (size_t)snprintf(text, sizeof(text), "%s", processes[i].command);
 	for (size_t at = 0; at < length; at++)
-		text[at] = text[at] == ' ' ? '\0' : text[at];
+		if (text[at] == ' ')
+			text[at] = '\0';
 	return strcmp(name, "cmdline") == 0 ? file_of(text, length) : -EACCES;
 }
 

@@ -148,7 +148,7 @@ static int begin(void **state)
 	memset(&kernel, 0, sizeof(kernel));
 	kernel.euid = 1;
 	kernel.read_max = SIZE_MAX;
-	strcpy(strrchr(root, '.') + 1, "XXXXXX");
+	memset(strrchr(root, '.') + 1, 'X', 6);
 	assert_non_null(mkdtemp(root));
 	snprintf(file_path, sizeof(file_path), "%s/file", root);
 	put_file("0123456789", 0644);

@@ -50,15 +50,15 @@ static void what_is_kept_passes(void **state)
 /* A field of the newest object of a type, its size (0: a reference), and what is added to it or put there. */
 static const struct lie {
 	const char *reason; /* a part of what is said */
-	uint8_t gct;
 	size_t field;
-	unsigned size;
 	int64_t more;
+	unsigned size;
+	uint8_t gct;
 	bool is_set; /* instead of adding to what is there */
 } lies[] = {
 #define LIE(reason, gct, field, size, more) \
 	{ \
-		reason, gct, offsetof(struct layout, field), size, more, false \
+		reason, offsetof(struct layout, field), more, size, gct, false \
 	}
 	LIE("GCproto.k is not", GCT_PROTO, GCproto_sizebc, 4, 2),
 	LIE("GCproto.k is not", GCT_PROTO, GCproto_sizekgc, 4, 4),
@@ -103,11 +103,11 @@ static const struct lie {
 static const struct lie state_lies[] = {
 #define LIE(reason, of, field, size, more) \
 	{ \
-		reason, of, offsetof(struct layout, field), size, more, false \
+		reason, offsetof(struct layout, field), more, size, of, false \
 	}
 #define SET(reason, of, field, size, value) \
 	{ \
-		reason, of, offsetof(struct layout, field), size, value, true \
+		reason, offsetof(struct layout, field), value, size, of, true \
 	}
 	SET("g.gc.total", OF_G, g_gc_total, 0, 1000),
 	SET("g.gc.state", OF_G, g_gc_state, 1, 8),
@@ -147,11 +147,11 @@ static const struct lie state_lies[] = {
 static const struct lie jit_lies[] = {
 #define LIE(reason, field, size, more) \
 	{ \
-		reason, OF_J, offsetof(struct layout, field), size, more, false \
+		reason, offsetof(struct layout, field), more, size, OF_J, false \
 	}
 #define SET(reason, field, size, value) \
 	{ \
-		reason, OF_J, offsetof(struct layout, field), size, value, true \
+		reason, offsetof(struct layout, field), value, size, OF_J, true \
 	}
 	SET("J.sizetrace", J_sizetrace, 4, (1 << 16) + 1),
 	SET("J.sizetrace", J_sizetrace, 4, 0),
@@ -172,11 +172,11 @@ static const struct lie jit_lies[] = {
 static const struct lie trace_lies[] = {
 #define LIE(reason, field, size, more) \
 	{ \
-		reason, GCT_TRACE, offsetof(struct layout, field), size, more, false \
+		reason, offsetof(struct layout, field), more, size, GCT_TRACE, false \
 	}
 #define SET(reason, field, size, value) \
 	{ \
-		reason, GCT_TRACE, offsetof(struct layout, field), size, value, true \
+		reason, offsetof(struct layout, field), value, size, GCT_TRACE, true \
 	}
 	LIE("GCtrace.nk", GCtrace_nk, 4, 1 << 15),
 	LIE("GCtrace.ir", GCtrace_nk, 4, 1),
@@ -254,7 +254,7 @@ static void what_can_just_be_passes(void **state)
 	{ \
 		test, \
 		{ \
-#field, of, offsetof(struct layout, field), size, value, true \
+#field, offsetof(struct layout, field), value, size, of, true \
 		} \
 	}
 		SET(SELFTEST_STATE, OF_G, g_gc_state, 1, 7),
