@@ -236,7 +236,7 @@ class Parser:
             raise ValueError(f"{self.program.path.name}: stray {self.operator()!r} in {self.text!r}")
         else:
             spin = self.token.group() == "spin"
-            node = ("frame", self.program.frame(self.token), self.work or spin, self.program.nameless(self.token))
+            node = ("frame", self.program.frame(self.token), self.work or spin, self.program.frame(self.token, nameless=True))
         self.advance()
         return node
 
@@ -256,7 +256,8 @@ class Program:
         self.whole = re.compile(regex(endings(legal, lambda frame: frame if frame[2] else NOTHING)))
         self.short = re.compile(regex(short))
         self.part = re.compile(regex(endings(reverse(short), lambda frame: frame)))
-        self.part_of_unknown = re.compile(regex(endings(reverse(short), lambda frame: ("frame", frame[3]))))
+        with_or_without_name = endings(reverse(short), lambda frame: ("any", [frame, ("frame", frame[3])]))
+        self.part_behind_lost = re.compile(regex(with_or_without_name))
 
     def setting(self, name):
         """The reason given in "-- NAME: reason", or None."""
@@ -270,44 +271,33 @@ class Program:
                 return number
         raise ValueError(f"{path.name}: nothing is tagged @{tag}")
 
-    def frame(self, token):
-        """A pattern for one frame's text."""
+    def frame(self, token, nameless=False):
+        """A pattern for one frame's text; nameless: of one whose caller is unknown."""
         if token["pattern"]:
             return re.sub(r"(?<!\\)\.", "[^;]", token["pattern"][1:-1])
         if token["builtin"]:
             name = token["builtin"]
             return BUILTINS.get(name, re.escape(name)) + r" \[builtin\]"
         if token.group() == "spin":
-            return self.spin("spin")
+            name = "" if nameless else "spin"
+            lines = (function_pattern(name, f"harness.lua:{self.line_of(t, 'harness.lua')}") for t in ("spin", "park"))
+            return "|".join(lines)
         name = token["name"].strip('"')
         if name == "main" and not token["tag"]:
             return f"main chunk {re.escape(token['label'] or self.path.name)}"
         if token["tag"]:
             line = self.line_of(token["tag"], token["file"])
-            return function_pattern(name, f"{token['file'] or self.path.name}:{line}")
+            return function_pattern("" if nameless else name, f"{token['file'] or self.path.name}:{line}")
         if not token["label"]:
             raise ValueError(f"{self.path.name}: {token.group()} has neither tag nor label")
         return function_pattern(name, token["label"])
-
-    def spin(self, name):
-        lines = (function_pattern(name, f"harness.lua:{self.line_of(t, 'harness.lua')}") for t in ("spin", "park"))
-        return "|".join(lines)
-
-    def nameless(self, token):
-        """The pattern of the frame if it is not known who called it."""
-        if token.group() == "spin":
-            return self.spin("")
-        if token["tag"]:
-            return function_pattern("", f"{token['file'] or self.path.name}:{self.line_of(token['tag'], token['file'])}")
-        return self.frame(token)
 
     def judge(self, sample):
         """Returns "whole", "short", "lost" or "wrong"."""
         frames = sample.frames
         if any(is_lost(frame) for frame in frames):
             before, *behind = known_parts(frames)
-            right = not before or self.is_part(before)
-            right = right and all(not part or self.is_part(part) or self.is_part_of_unknown(part) for part in behind)
+            right = (not before or self.is_part(before)) and all(not part or self.is_part_behind_lost(part) for part in behind)
             return "lost" if right else "wrong"
         if frames and frames[0] == "...":
             return "whole" if self.is_part(frames[1:]) else "wrong"
@@ -322,9 +312,9 @@ class Program:
         """Whether a legal stack contains these frames in a row."""
         return bool(self.part.fullmatch(join(reversed(frames))))
 
-    def is_part_of_unknown(self, frames):
-        """The same of frames behind an unknown one."""
-        return bool(self.part_of_unknown.fullmatch(join(reversed(frames))))
+    def is_part_behind_lost(self, frames):
+        """The same of frames behind a lost one: the first may have no name."""
+        return bool(self.part_behind_lost.fullmatch(join(reversed(frames))))
 
 
 def function_pattern(name, where):
