@@ -274,15 +274,12 @@ static void deliver_rest(struct sampler *sampler, struct target *target, const s
  */
 static bool waits_for_cpu(struct target *target, const struct thread_record *record)
 {
+	struct thread *thread;
+
 	if (target->ended || record->ran_at_ns == record->measured_ns)
 		return false;
-	for (size_t i = 0; i < threads_count(target->threads); i++) {
-		struct thread *thread = threads_at(target->threads, i);
-
-		if (thread->tid == record->tid)
-			return thread_is_running(target->threads, thread);
-	}
-	return false;
+	thread = threads_find(target->threads, record->tid);
+	return thread && thread_is_running(target->threads, thread);
 }
 
 static void close_record(struct sampler *sampler, struct target *target, struct thread_record *record)

@@ -510,6 +510,15 @@ struct thread *__wrap_threads_at(const struct threads *threads, size_t index)
 	return (struct thread *)&all_threads[threads - all_threads].list[index];
 }
 
+INSTEAD_OF(threads_find);
+struct thread *__wrap_threads_find(const struct threads *threads, pid_t tid)
+{
+	for (size_t i = 0; i < threads->count; i++)
+		if (threads_at(threads, i)->tid == tid)
+			return threads_at(threads, i);
+	return NULL;
+}
+
 INSTEAD_OF(threads_are_gone);
 bool __wrap_threads_are_gone(const struct threads *threads)
 {

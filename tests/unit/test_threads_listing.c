@@ -233,10 +233,10 @@ static const char *numbers(void)
 
 static struct thread *thread_of(int number)
 {
-	const char *all = numbers(), *found = strchr(all, '0' + number);
+	struct thread *thread = threads_find(threads, PID + number);
 
-	assert_non_null(found);
-	return threads_at(threads, (size_t)(found - all));
+	assert_non_null(thread);
+	return thread;
 }
 
 /*---- When threads are looked for ----*/
@@ -260,6 +260,22 @@ static void threads_are_listed_at_first_and_each_second(void **state)
 	assert_int_equal(scans_at(SECOND, 0), 1);
 	assert_int_equal(scans_at(2 * SECOND - 1, 0), 0);
 	assert_int_equal(scans_at(2 * SECOND, 0), 1);
+}
+
+static void a_thread_is_found_by_its_id(void **state)
+{
+	(void)state;
+	assert_null(threads_find(threads, PID));
+	scans_at(0, 0);
+	add(4);
+	scans_at(SECOND, 0);
+	assert_string_equal(numbers(), "0124");
+	for (int number = 0; number <= 5; number++) {
+		const struct thread *thread = threads_find(threads, PID + number);
+
+		assert_int_equal(thread ? thread->tid : 0, number == 3 || number == 5 ? 0 : PID + number);
+	}
+	assert_null(threads_find(threads, PID - 1));
 }
 
 static void another_number_of_threads_is_noticed_at_once(void **state)
@@ -811,6 +827,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(threads_are_listed_at_first_and_each_second, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_is_found_by_its_id, begin, end),
 		cmocka_unit_test_setup_teardown(another_number_of_threads_is_noticed_at_once, begin, end),
 		cmocka_unit_test_setup_teardown(time_of_unknown_threads_is_a_reason_to_look, begin, end),
 		cmocka_unit_test_setup_teardown(a_death_that_the_tracer_tells_is_a_reason_to_look, begin,

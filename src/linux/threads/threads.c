@@ -593,3 +593,17 @@ struct thread *threads_at(const struct threads *threads, size_t index)
 {
 	return threads->threads[index];
 }
+
+static int compare_tid(const void *tid, const void *thread)
+{
+	return compare_tids(tid, &(*(struct thread *const *)thread)->tid);
+}
+
+struct thread *threads_find(const struct threads *threads, pid_t tid)
+{
+	struct thread **found = threads->count ? bsearch(&tid, threads->threads, threads->count,
+							 sizeof(struct thread *), compare_tid)
+					       : NULL;
+
+	return found ? *found : NULL;
+}

@@ -101,6 +101,9 @@ uint64_t threads_unaccounted_ns(const struct threads *threads, uint64_t process_
 size_t threads_count(const struct threads *threads);
 struct thread *threads_at(const struct threads *threads, size_t index);
 
+/* NULL if there is none of that id. */
+struct thread *threads_find(const struct threads *threads, pid_t tid);
+
 /* Have all threads ended, by what the tracer knows? True if the tracer stays away. */
 bool threads_are_gone(const struct threads *threads);
 
