@@ -38,6 +38,8 @@ API = {"lua_call", "lua_pcall", "lua_cpcall", "lua_resume", "lua_getfield", "lua
 # If C code starts a garbage collection, ljspy cannot always join what it runs to its caller.
 LOST_SHARE = 0.02
 WHOLE_SHARE = 0.5
+# Where CPUs are scarce, a signal is due each time that the target gets one: then the handler comes first.
+WHOLE_SHARE_WITH_HANDLER = 0.25
 # CPU time that the thread used before ljspy could look: no stack. On a busy machine the last of it is told so.
 UNSEEN, UNSEEN_SHARE = "[lost: thread asleep when sampled]", 0.1
 RECORDINGS_MAX = 6
@@ -145,7 +147,7 @@ def record(target, directory, view="all"):
 def check_verdicts(note_lost, request):
     """Returns a function that checks (verdict, frames, weight) of all stacks of a recording."""
 
-    def check(verdicts):
+    def check(verdicts, whole_share=WHOLE_SHARE):
         weights = dict.fromkeys(("whole", "short", "lost", "wrong"), 0)
         examples = {verdict: [] for verdict in weights}
         unseen = 0
@@ -161,7 +163,7 @@ def check_verdicts(note_lost, request):
         assert unseen <= UNSEEN_SHARE * total
         assert not examples["wrong"], "\n".join(examples["wrong"])
         assert weights["lost"] <= LOST_SHARE * total, "\n".join(examples["lost"])
-        assert weights["whole"] >= WHOLE_SHARE * (total - weights["lost"])
+        assert weights["whole"] >= whole_share * (total - weights["lost"])
 
     return check
 
@@ -217,7 +219,7 @@ def test_signal_handler_stands_on_what_it_interrupted(host, jit, tmp_path, check
             yield verdict if names[at + 1 :] in ([], ["burn"]) else "wrong", frames, weight
 
     with ljspy.Target([program, SCRIPT, jit, 30, "alarms"]).wait_ready() as target:
-        check_verdicts(verdicts(target))
+        check_verdicts(verdicts(target), WHOLE_SHARE_WITH_HANDLER)
     assert in_handler
 
 
