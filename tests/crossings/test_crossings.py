@@ -216,7 +216,11 @@ def test_signal_handler_stands_on_what_it_interrupted(host, jit, tmp_path, check
             at = names.index("on_alarm") if "on_alarm" in names else len(names)
             in_handler += "on_alarm" in names
             verdict = judge(names[:at], legal)
-            yield verdict if names[at + 1 :] in ([], ["burn"]) else "wrong", frames, weight
+            if any(map(stacks.is_lost, names[at:])):
+                verdict = "lost"
+            elif names[at + 1 :] not in ([], ["burn"]):
+                verdict = "wrong"
+            yield verdict, frames, weight
 
     with ljspy.Target([program, SCRIPT, jit, 30, "alarms"]).wait_ready() as target:
         check_verdicts(verdicts(target), WHOLE_SHARE_WITH_HANDLER)
