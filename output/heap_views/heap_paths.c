@@ -171,7 +171,7 @@ static int describe(struct maker *maker, struct heap_path *node, const struct ex
 	else if (edge->hold != HEAP_HOLDS_CLOSED)
 		node->begins = heap_words_step(maker->graph, &words, step);
 	node->begins = node->begins || node->parent == HEAP_PATHS_ROOT;
-	if (extra->key.what || !edge)
+	if (extra->key.what)
 		heap_words_what(maker->graph, object, what);
 	if (!edge && !*what)
 		snprintf(what, sizeof(what), "%s", heap_kind_plural((enum heap_kind)object->kind));
@@ -293,6 +293,9 @@ static int step_to_unheld(struct maker *maker, const struct heap_node *object, u
 		.hold = HELD_BY_NOTHING | (uint32_t)object->kind << KEY_KIND_SHIFT,
 	};
 
+	/* A full tree has a path for each kind only. */
+	if (heap_kind_is_described((enum heap_kind)object->kind) && maker->count < HEAP_PATHS_MAX)
+		key.what = object->text;
 	*ret_node = *find_slot(maker, &key);
 	return *ret_node ? 0 : add_node(maker, &key, NULL, object, ret_node);
 }

@@ -410,6 +410,30 @@ static void what_nothing_holds_is_apart_by_kind_and_by_whether_it_is_dead(void *
 	assert_int_equal(path_of(heap, dead)->parent, HEAP_PATHS_ROOT);
 }
 
+static void functions_that_nothing_holds_are_told_apart_and_strings_are_not(void **state)
+{
+	static const struct made_up_node nodes[] = {
+		{ .kind = HEAP_KIND_FUNCTION, .text = "f a.lua:1" },
+		{ .kind = HEAP_KIND_FUNCTION, .text = "g a.lua:2" },
+		{ .kind = HEAP_KIND_FUNCTION, .text = "f a.lua:1" },
+		{ .kind = HEAP_KIND_FUNCTION },
+		{ .kind = HEAP_KIND_STRING, .text = "one" },
+		{ .kind = HEAP_KIND_STRING, .text = "two" },
+	};
+	struct heap *heap = *state;
+	uint32_t first = heap->node_count + 1;
+
+	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++)
+		add(heap, nodes[i]);
+	make_paths(heap);
+	assert_path(heap, first, "held weakly or by nothing: function f a.lua:1");
+	assert_path(heap, first + 1, "held weakly or by nothing: function g a.lua:2");
+	assert_int_equal(heap->of[first + 2], heap->of[first]);
+	assert_path(heap, first + 3, "held weakly or by nothing: functions");
+	assert_path(heap, first + 4, "held weakly or by nothing: strings");
+	assert_int_equal(heap->of[first + 5], heap->of[first + 4]);
+}
+
 /*---- How it reads ----*/
 
 static void a_path_reads_with_and_without_what_it_leads_to_or_as_its_last_step(void **state)
