@@ -772,6 +772,7 @@ static int begin_samples(struct recording_reader *reader)
 	reader->forgotten = 0;
 	reader->last_ns = 0;
 	reader->samples_read = 0;
+	reader->request = (struct sample_request){ 0 };
 	return read_header(reader);
 }
 
