@@ -99,6 +99,7 @@ static void all_samples_of_slow_requests_pass(void **state)
 /* Of three requests, of 90, 30 and 20 ns: at least one, and those as slow as the last of them. */
 static void all_samples_of_the_slowest_requests_pass(void **state)
 {
+	const pid_t second = 20;
 	regex_t pattern;
 
 	(void)state;
@@ -107,6 +108,13 @@ static void all_samples_of_the_slowest_requests_pass(void **state)
 	assert_int_equal(passed(&(struct filter_options){ .slower_than_ppm = 666666 }), 134);
 	assert_int_equal(passed(&(struct filter_options){ .slower_than_ppm = 1 }), 1234);
 	assert_int_equal(passed(&(struct filter_options){ .slower_than_ppm = 500000, .is_faster = true }), 2);
+	/* Others than those asked for do not count. */
+	assert_int_equal(
+		passed(&(struct filter_options){ .slower_than_ppm = 500000, .since_ns = 2, .until_ns = 3 }),
+		2);
+	assert_int_equal(passed(&(struct filter_options){
+				 .slower_than_ppm = 500000, .pids = &second, .pid_count = 1 }),
+			 2);
 	assert_int_equal(regcomp(&pattern, "/orders|b/users", REG_EXTENDED | REG_NOSUB), 0);
 	assert_int_equal(
 		passed(&(struct filter_options){ .slower_than_ppm = 500000, .include_request = &pattern }),

@@ -4,11 +4,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "output/labels/frame_label.h"
+#include "output/recording/stack_cache.h"
 #include "output/views/filter.h"
 #include "output/labels/names.h"
 #include "tests/unit/made_up_source.h"
@@ -278,6 +280,26 @@ static void a_group_is_the_root_of_each_stack(void **state)
 	}
 }
 
+static void only_what_a_request_waits_for_has_an_upstream(void **state)
+{
+	static const struct function pool = { .kind = FRAME_NATIVE, .name = "upstream_pool: 127.0.0.1:8080" };
+	static const struct function pair = { .kind = FRAME_NATIVE, .name = "socketpair: db:5432" };
+	static const struct function *const leaves[] = { &pool, &pair, &nameless };
+	struct frame frames[FRAMES_MAX];
+	struct sample sample = sample_of(frames, (const struct function *[]){ &native, &a }, 2);
+
+	(void)state;
+	sample.thread_state = THREAD_PARKED;
+	sample.request = (struct sample_request){ .route = "/x" };
+	for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
+		frames[0].function = leaves[i];
+		assert_string_equal(root_of(GROUP_UPSTREAM, &sample), "no upstream");
+	}
+	sample.frame_count = 0;
+	assert_string_equal(passed(&(struct filter_options){ .group = GROUP_UPSTREAM }, &sample),
+			    "no upstream");
+}
+
 /* Samples of one stack by two processes: the number of the stack alone does not tell what it becomes. */
 static void stacks_of_one_number_are_told_apart_by_their_groups(void **state)
 {
@@ -311,41 +333,123 @@ static void stacks_of_one_number_are_told_apart_by_their_groups(void **state)
 	functions_free(functions);
 }
 
-/* One stack of three requests: one without host and status, one that is unknown, and none. */
+/* Numbers of stacks that are 0, or too large to be told apart together with their groups, say nothing. */
+static void without_a_good_number_each_stack_is_looked_at(void **state)
+{
+	static const struct function *const functions_of[] = { &native, &native, &b, &native, &b };
+	static const uint64_t stacks[] = { 0, 0, 0, 7, 7 + (UINT64_C(1) << 48) };
+	enum { COUNT = sizeof(stacks) / sizeof(stacks[0]) };
+	struct frame frames[COUNT][1];
+	struct sample samples[COUNT], result;
+	struct functions *functions = functions_new();
+	struct made_up_source source = made_up_source(samples, COUNT);
+	struct filter *filter = filter_new(&source.source, functions,
+					   &(struct filter_options){ .group = GROUP_PID });
+
+	(void)state;
+	for (size_t i = 0; i < COUNT; i++) {
+		samples[i] = sample_of(frames[i], &functions_of[i], 1);
+		samples[i].stack = stacks[i];
+		samples[i].pid = i == 0 ? 10 : 20;
+	}
+	for (size_t i = 0; i < COUNT; i++) {
+		assert_int_equal(filter_samples(filter)->next(filter_samples(filter), &result), 1);
+		assert_int_equal(result.frame_count, 2);
+		assert_ptr_equal(result.frames[0].function, functions_of[i]);
+		assert_string_equal(result.frames[1].function->name,
+				    i == 0 ? "process (pid 10)" : "process (pid 20)");
+	}
+	filter_free(filter);
+	functions_free(functions);
+}
+
+/* Not even the cache of stacks has room for this one. */
+static void a_stack_that_is_not_kept_passes_each_time(void **state)
+{
+	enum { DEEP = STACK_CACHE_FRAMES + 1 };
+	struct frame *frames = calloc(DEEP, sizeof(*frames));
+	struct sample sample = { .time_ns = 1, .stack = 7, .frames = frames, .frame_count = DEEP }, result;
+	struct functions *functions = functions_new();
+	struct made_up_source source = made_up_source(&sample, 1);
+	struct filter *filter = filter_new(&source.source, functions,
+					   &(struct filter_options){ .group = GROUP_PID });
+
+	(void)state;
+	assert_non_null(frames);
+	for (size_t i = 0; i < DEEP; i++)
+		frames[i].function = i == 0 ? &b : &a;
+	source.count = 2;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(filter_samples(filter)->next(filter_samples(filter), &result), 1);
+		assert_int_equal(result.frame_count, DEEP + 1);
+		assert_ptr_equal(result.frames[0].function, &b);
+		assert_ptr_equal(result.frames[DEEP - 1].function, &a);
+	}
+	filter_free(filter);
+	functions_free(functions);
+	free(frames);
+}
+
+/* One stack of four requests: two without host and status, one that is unknown, and none. */
 static void requests_with_one_stack_are_told_apart(void **state)
 {
-	static const struct sample_request requests[] = { { .route = "/x" },
-							  { .route = ROUTE_UNKNOWN },
-							  { 0 } };
+	static const struct sample_request requests[] = {
+		{ .route = "/x" }, { .route = ROUTE_UNKNOWN }, { 0 }, { .route = "/y" }
+	};
 	static const struct {
 		enum filter_group group;
-		const char *roots[3];
+		const char *roots[4];
 	} known[] = {
-		{ GROUP_ROUTE, { "/x", ROUTE_UNKNOWN, "no request" } },
-		{ GROUP_HOST, { "no host", ROUTE_UNKNOWN, "no request" } },
-		{ GROUP_STATUS, { "no status yet", ROUTE_UNKNOWN, "no request" } },
+		{ GROUP_ROUTE, { "/x", ROUTE_UNKNOWN, "no request", "/y" } },
+		{ GROUP_HOST, { "no host", ROUTE_UNKNOWN, "no request", "no host" } },
+		{ GROUP_STATUS, { "no status yet", ROUTE_UNKNOWN, "no request", "no status yet" } },
 	};
 	struct functions *functions = functions_new();
 	struct frame frames[FRAMES_MAX];
-	struct sample samples[6], result;
+	struct sample samples[8], result;
 
 	(void)state;
-	for (size_t i = 0; i < 6; i++) {
+	for (size_t i = 0; i < 8; i++) {
 		samples[i] = sample_of(frames, (const struct function *[]){ &native }, 1);
 		samples[i].stack = 7;
-		samples[i].request = requests[i % 3];
+		samples[i].request = requests[i % 4];
 	}
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		struct made_up_source source = made_up_source(samples, 6);
+		struct made_up_source source = made_up_source(samples, 8);
 		struct filter *filter = filter_new(&source.source, functions,
 						   &(struct filter_options){ .group = known[i].group });
 
-		for (size_t j = 0; j < 6; j++) {
+		for (size_t j = 0; j < 8; j++) {
 			assert_int_equal(filter_samples(filter)->next(filter_samples(filter), &result), 1);
-			assert_string_equal(result.frames[1].function->name, known[i].roots[j % 3]);
+			assert_string_equal(result.frames[1].function->name, known[i].roots[j % 4]);
 		}
 		filter_free(filter);
 	}
+	functions_free(functions);
+}
+
+/* The frames of the sample before lie behind those of a shorter one. */
+static void calls_of_another_sample_do_not_repeat(void **state)
+{
+	struct frame frames[2][FRAMES_MAX];
+	struct sample result;
+	const struct sample samples[] = {
+		sample_of(frames[0], (const struct function *[]){ &a, &native, &b }, 3),
+		sample_of(frames[1], (const struct function *[]){ &a, &b }, 2),
+	};
+	struct functions *functions = functions_new();
+	struct made_up_source source = made_up_source(samples, 2);
+	struct filter *filter = filter_new(&source.source, functions,
+					   &(struct filter_options){ .merge_recursion = true });
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(filter_samples(filter)->next(filter_samples(filter), &result), 1);
+		assert_int_equal(result.frame_count, samples[i].frame_count);
+		for (size_t j = 0; j < result.frame_count; j++)
+			assert_ptr_equal(result.frames[j].function, samples[i].frames[j].function);
+	}
+	filter_free(filter);
 	functions_free(functions);
 }
 
@@ -480,9 +584,13 @@ int main(void)
 		cmocka_unit_test(times_are_shares_of_a_sample),
 		cmocka_unit_test(states_and_threads_are_those_asked_for),
 		cmocka_unit_test(a_group_is_the_root_of_each_stack),
+		cmocka_unit_test(only_what_a_request_waits_for_has_an_upstream),
 		cmocka_unit_test(stacks_of_one_number_are_told_apart_by_their_groups),
 		cmocka_unit_test(requests_with_one_stack_are_told_apart),
+		cmocka_unit_test(without_a_good_number_each_stack_is_looked_at),
+		cmocka_unit_test(a_stack_that_is_not_kept_passes_each_time),
 		cmocka_unit_test(repeated_calls_are_one),
+		cmocka_unit_test(calls_of_another_sample_do_not_repeat),
 		cmocka_unit_test(functions_lose_their_lines_and_roots),
 		cmocka_unit_test(a_filter_without_conditions_passes_all),
 		cmocka_unit_test(errors_of_the_source_are_passed_on),
