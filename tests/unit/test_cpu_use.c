@@ -12,6 +12,7 @@
 
 #include "output/over_time/cpu_picture.h"
 #include "output/over_time/cpu_use.h"
+#include "output/views/color.h"
 #include "tests/unit/kept_text.h"
 
 static const uint64_t start_ns = 7000000000, ms_ns = 1000000;
@@ -98,6 +99,62 @@ static void steps_double_and_nothing_is_lost(void **state)
 	assert_in_range(cpu_use_steps(use), 4000000 / 25600, CPU_USE_STEPS_MAX);
 	assert_true(fabs(sum_ms(use) - all_ms) < 0.01);
 	assert_true(is_about(cpu_use_sampled(use), 1));
+	cpu_use_free(use);
+}
+
+static void each_thread_has_a_last_sample_of_its_own(void **state)
+{
+	static const struct {
+		pid_t pid, tid;
+		uint64_t at_ms, cpu_ms;
+	} known[] = { { 1, 1, 100, 10 }, { 1, 2, 200, 10 }, { 2, 2, 300, 10 }, { 1, 1, 500, 100 } };
+	struct cpu_use *use = cpu_use_new(start_ns, 0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		const struct sample sample = {
+			.time_ns = start_ns + known[i].at_ms * ms_ns,
+			.cpu_ns = known[i].cpu_ms * ms_ns,
+			.pid = known[i].pid,
+			.tid = known[i].tid,
+			.vm_state = VM_STATE_C,
+		};
+
+		assert_int_equal(cpu_use_add(use, &sample), 0);
+	}
+	/* A quarter of a core since the first thread's first sample; 10 ms each before that and by the second. */
+	assert_int_equal(cpu_use_processes(use), 2);
+	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 0), 0.225));
+	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 1), 0.25));
+	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 2), 0.125));
+	assert_true(is_about(cpu_use_of(use, 1, VM_STATE_C, 1), 0.05));
+	cpu_use_free(use);
+}
+
+static void without_samples_nothing_is_left_out(void **state)
+{
+	struct cpu_use *use = cpu_use_new(start_ns, 100);
+
+	(void)state;
+	assert_true(is_about(cpu_use_sampled(use), 1));
+	assert_int_equal(cpu_use_steps(use), 0);
+	cpu_use_free(use);
+}
+
+static void each_state_is_written(void **state)
+{
+	struct cpu_use *use = cpu_use_new(start_ns, 0);
+	char line[16], *text;
+
+	(void)state;
+	for (int i = 0; i < VM_STATE_COUNT; i++)
+		add(use, i + 1, 400, 100, (enum vm_state)i);
+	text = written(use);
+	for (int i = 0; i < VM_STATE_COUNT; i++) {
+		snprintf(line, sizeof(line), "\n%c 0 500\n", color_state_letter((enum vm_state)i));
+		assert_non_null(strstr(text, line));
+	}
+	free(text);
 	cpu_use_free(use);
 }
 
@@ -232,6 +289,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sample_stands_for_the_time_before_it),
 		cmocka_unit_test(steps_double_and_nothing_is_lost),
+		cmocka_unit_test(each_thread_has_a_last_sample_of_its_own),
+		cmocka_unit_test(without_samples_nothing_is_left_out),
+		cmocka_unit_test(each_state_is_written),
 		cmocka_unit_test(later_processes_count_as_one),
 		cmocka_unit_test(strange_samples_do_no_harm),
 		cmocka_unit_test(too_little_is_not_shown),
