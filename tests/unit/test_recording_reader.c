@@ -242,6 +242,18 @@ static void a_request_without_a_sample_is_of_no_other_sample(void **state)
 	}
 }
 
+static void a_sample_after_the_end_of_time_is_damage(void **state)
+{
+	struct recording *recording = *state;
+
+	PUT(recording, "\x04\x01\x02\0\0");
+	PUT(recording, "\x05\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x01\0\0\0\0\x07\0");
+	PUT(recording, "\x05\x01\x01\0\0\0\0\x07\0");
+	open_as(recording, RECORDING_VERSION, RECORDING_DAMAGED);
+	assert_int_equal(next(recording).time_ns, UINT64_MAX);
+	assert_no_more(recording);
+}
+
 static void without_an_end_time_is_that_of_the_samples(void **state)
 {
 	struct recording *recording = *state;
@@ -424,6 +436,8 @@ int main(void)
 						begin_recording, end_recording),
 		cmocka_unit_test_setup_teardown(a_request_without_a_sample_is_of_no_other_sample,
 						begin_recording, end_recording),
+		cmocka_unit_test_setup_teardown(a_sample_after_the_end_of_time_is_damage, begin_recording,
+						end_recording),
 		cmocka_unit_test_setup_teardown(without_an_end_time_is_that_of_the_samples, begin_recording,
 						end_recording),
 		cmocka_unit_test_setup_teardown(without_a_start_time_begins_at_the_first_sample,
