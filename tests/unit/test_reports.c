@@ -567,25 +567,6 @@ static void a_life_is_steps_from_the_beginning_on(void **state)
 	kept_text_check(&kept, "request-life.txt");
 }
 
-static void of_two_processes_the_first_one_counts(void **state)
-{
-	struct sample samples[] = { look(10, 10), look(20, 10) };
-	const struct session session = { .start_ns = BEGIN_MS * MS, .duration_ns = 1000 * MS };
-	struct made_up_source source = made_up_source(samples, 2);
-	struct request_life life = { .connection = 7, .number = 2 };
-
-	(void)state;
-	samples[1].pid = 43;
-	assert_int_equal(request_life_read(&source.source, &session, &(struct figures){ 0 }, &life), 0);
-	assert_true(life.is_ambiguous);
-	assert_int_equal(life.pid, 42);
-	assert_int_equal(life.samples, 1);
-	assert_int_equal(life.last_ns, 10 * MS);
-	assert_int_equal(life.begin_ns, (BEGIN_MS + 50) * MS);
-	assert_false(life.recording_ends);
-	request_life_clear(&life);
-}
-
 /* What a request waits for in nginx is a frame of its own on top of what waits. */
 static const struct function waits = { .kind = FRAME_NATIVE,
 				       .name = "upstream connect: 10.0.0.1:80",
@@ -605,6 +586,46 @@ static struct request_life life_of(const struct sample *samples, size_t count, e
 
 	assert_int_equal(request_life_read(&source.source, &session, &figures, &life), 0);
 	return life;
+}
+
+static void a_step_has_its_innermost_frame_and_the_first_of_lua(void **state)
+{
+	struct sample samples[] = { look(10, 10), look(20, 10), look(30, 10) };
+	struct request_life life;
+
+	(void)state;
+	samples[0].frames = waiting + 2;
+	samples[0].frame_count = 1;
+	/* What lies behind the frames of a sample is none of it. */
+	samples[1].frames = waiting;
+	samples[1].frame_count = 1;
+	samples[2].frames = waiting + 1;
+	samples[2].frame_count = 2;
+	life = life_of(samples, 3, WEIGHT_WALL_TIME);
+	assert_int_equal(life.count, 3);
+	assert_string_equal(life.steps[0].frames, "handle handler.lua:9");
+	assert_string_equal(life.steps[1].frames, "upstream connect: 10.0.0.1:80 [nginx]");
+	assert_string_equal(life.steps[2].frames, "coroutine.yield [builtin] < handle handler.lua:9");
+	request_life_clear(&life);
+}
+
+static void of_two_processes_the_first_one_counts(void **state)
+{
+	struct sample samples[] = { look(10, 10), look(20, 10) };
+	const struct session session = { .start_ns = BEGIN_MS * MS, .duration_ns = 1000 * MS };
+	struct made_up_source source = made_up_source(samples, 2);
+	struct request_life life = { .connection = 7, .number = 2 };
+
+	(void)state;
+	samples[1].pid = 43;
+	assert_int_equal(request_life_read(&source.source, &session, &(struct figures){ 0 }, &life), 0);
+	assert_true(life.is_ambiguous);
+	assert_int_equal(life.pid, 42);
+	assert_int_equal(life.samples, 1);
+	assert_int_equal(life.last_ns, 10 * MS);
+	assert_int_equal(life.begin_ns, (BEGIN_MS + 50) * MS);
+	assert_false(life.recording_ends);
+	request_life_clear(&life);
 }
 
 static void light_threads_that_wait_share_the_time_of_a_look(void **state)
@@ -770,6 +791,7 @@ int main(void)
 		cmocka_unit_test(memory_has_a_row_for_each_kind_name_and_vm),
 		cmocka_unit_test(memory_is_told_apart),
 		cmocka_unit_test(a_life_is_steps_from_the_beginning_on),
+		cmocka_unit_test(a_step_has_its_innermost_frame_and_the_first_of_lua),
 		cmocka_unit_test(of_two_processes_the_first_one_counts),
 		cmocka_unit_test(light_threads_that_wait_share_the_time_of_a_look),
 		cmocka_unit_test(a_look_stands_for_two_periods_at_most),
