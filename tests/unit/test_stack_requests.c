@@ -220,11 +220,11 @@ static void a_stack_that_ends_early_is_unknown(void **state)
 	assert_int_equal(requests.verdict, STACK_REQUEST_UNKNOWN);
 }
 
-/* The memory of another one; counts ranges that cannot be read. */
+/* The memory of another one; counts ranges, and those that cannot be read. */
 struct counted {
 	struct memory memory; /* first */
 	struct memory *of;
-	size_t failed;
+	size_t ranges, failed;
 };
 
 static void read_counted(struct memory *memory, struct memory_range *ranges, size_t count)
@@ -232,6 +232,7 @@ static void read_counted(struct memory *memory, struct memory_range *ranges, siz
 	struct counted *counted = (struct counted *)memory;
 
 	memory_read_ranges(counted->of, ranges, count);
+	counted->ranges += count;
 	for (size_t i = 0; i < count; i++)
 		counted->failed += ranges[i].length && ranges[i].status != MEMORY_OK;
 }
@@ -257,7 +258,102 @@ static void what_cannot_be_a_request_is_not_followed(void **state)
 	stack_requests_learn(&counted.memory, &members, &places, &requests);
 	assert_int_equal(requests.count, 1);
 	assert_int_equal(requests.requests[0].address, request(0));
+	/* Nor does the text become one later. */
+	assert_int_equal(requests.word_count, 1);
 	assert_int_equal(counted.failed, 0);
+}
+
+static void forget_places(void)
+{
+	memset(places.known, 0, sizeof(places.known));
+	places.known_count = 0;
+}
+
+/* Words of one page cost one range, in whatever order they are on the stack. */
+static void new_places_of_a_page_are_read_at_once(void **state)
+{
+	const uint64_t listed[] = { request(1), at(300), request(0) };
+	struct made_up made_up = worker();
+	struct counted counted = { .memory = { .read_ranges = read_counted }, .of = &made_up.memory };
+	struct stack_requests requests;
+	struct request_words words;
+
+	(void)state;
+	forget_places();
+	request_words_begin(&words);
+	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
+		request_words_add(&places, &words, listed[i]);
+	stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
+	assert_int_equal(requests.other_count, 3);
+	made_up.words[REQUESTS] = made_up.words[REQUESTS + SIZE] = 0;
+	stack_requests_learn(&counted.memory, &members, &places, &requests);
+	assert_int_equal(counted.ranges, 1);
+	assert_int_equal(requests.word_count, 0);
+	made_up = worker();
+	stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
+	stack_requests_learn(&made_up.memory, &members, &places, &requests);
+	assert_int_equal(requests.word_count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(requests.words[i].word, request(i));
+		assert_int_equal(requests.words[i].request, STACK_REQUEST_UNREAD);
+		assert_false(requests.words[i].is_connection);
+	}
+	assert_int_equal(places.known_count, 2);
+}
+
+/* Memory that is mapped from 0 on: the pages before the words hold nothing. */
+static void read_from_zero(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	struct made_up *made_up = (struct made_up *)memory;
+
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].address + ranges[i].length <= BASE) {
+			memset(ranges[i].copy, 0, ranges[i].length);
+			ranges[i].status = MEMORY_OK;
+		} else {
+			read_ranges(&made_up->memory, &ranges[i], 1);
+		}
+}
+
+/* Is a request in a new place found behind full pages, and so many bytes of another page? */
+static bool is_found_behind(uint64_t bytes)
+{
+	enum { PAGE = 4096 };
+	const struct request_places whole = places;
+	struct made_up made_up = worker();
+	struct stack_requests requests;
+	struct request_words words;
+
+	made_up.memory.read_ranges = read_from_zero;
+	set_request(&made_up, 10, 1, 1);
+	forget_places();
+	places.heaps[0] = (struct request_heap){ 0, BASE + WORDS * WORD };
+	places.heap_count = 1;
+	request_words_begin(&words);
+	request_words_add(&places, &words, WORD);
+	request_words_add(&places, &words, bytes);
+	for (uint64_t page = PAGE; page < BASE; page += PAGE) {
+		request_words_add(&places, &words, page);
+		request_words_add(&places, &words, page + PAGE - WORD);
+	}
+	request_words_add(&places, &words, at(0));
+	request_words_add(&places, &words, request(10));
+	stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
+	stack_requests_learn(&made_up.memory, &members, &places, &requests);
+	places = whole;
+	assert_int_equal(words.count, 2 * BASE / PAGE + 2);
+	return requests.word_count == 1;
+}
+
+/* One buffer of 16 pages takes all that is read late: no word behind these is. */
+static void new_places_are_read_as_far_as_they_fit(void **state)
+{
+	const uint64_t left = BASE / 16 -
+			      (request(10) + WORD - at(0)); /* of 16 pages, behind 15 and the last */
+
+	(void)state;
+	assert_true(is_found_behind(left));
+	assert_false(is_found_behind(left + WORD));
 }
 
 /* What is a request when the thread runs on need not be the one that it was while the thread was held. */
@@ -270,8 +366,7 @@ static void a_request_in_a_new_place_is_unknown_once(void **state)
 	enum stack_request_verdict verdicts[2];
 
 	(void)state;
-	memset(places.known, 0, sizeof(places.known));
-	places.known_count = 0;
+	forget_places();
 	set_register(&registers, 0, word);
 	request_words_begin(&words);
 	request_words_add(&places, &words, word);
@@ -301,8 +396,7 @@ static void a_connection_tells_a_request_in_a_new_place(void **state)
 	struct request_words words;
 
 	(void)state;
-	memset(places.known, 0, sizeof(places.known));
-	places.known_count = 0;
+	forget_places();
 	set_register(&registers, 0, request(1));
 	request_words_begin(&words);
 	request_words_add(&places, &words, listed[0]);
@@ -314,6 +408,85 @@ static void a_connection_tells_a_request_in_a_new_place(void **state)
 	assert_int_equal(requests.other_count, 0);
 }
 
+/* Of several requests that connections lead to, each is known by its own word. */
+static void connections_tell_several_requests_in_new_places(void **state)
+{
+	const uint64_t listed[] = { request(1), request(0), connection(0), connection(1) };
+	struct made_up made_up = worker();
+	struct stack_requests requests;
+	struct request_words words;
+
+	(void)state;
+	forget_places();
+	request_words_begin(&words);
+	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
+		request_words_add(&places, &words, listed[i]);
+	stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
+	assert_int_equal(requests.count, 2);
+	assert_int_equal(requests.other_count, 0);
+	assert_int_equal(requests.word_count, 4);
+	for (size_t i = 0; i < 4; i++) {
+		const struct stack_request_word *word = &requests.words[i];
+
+		assert_int_equal(requests.requests[word->request].address,
+				 word->word == request(0) || word->word == connection(0) ? request(0)
+											 : request(1));
+	}
+}
+
+static void only_aligned_words_within_heaps_may_refer_to_requests(void **state)
+{
+	static const uint64_t others[] = {
+		0, WORD - 4, 0x1001, 0xff8, 0x2000, 0x2008, BASE - WORD, BASE + WORDS * WORD, UINT64_MAX - 7
+	};
+	const struct request_places whole = places;
+	struct request_words words;
+
+	(void)state;
+	request_words_begin(&words);
+	/* In whatever heap the word before was. */
+	for (size_t heap = 0; heap < 2; heap++) {
+		request_words_add(&places, &words, heap ? BASE : 0x1ff8);
+		assert_int_equal(words.count, heap + 1);
+		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+			request_words_add(&places, &words, others[i]);
+		assert_int_equal(words.count, heap + 1);
+	}
+	places.heap_count = 0;
+	request_words_add(&places, &words, 0x1000);
+	assert_int_equal(words.count, 2);
+	places.heaps[0].begin = 0;
+	places.heap_count = 1;
+	request_words_begin(&words);
+	request_words_add(&places, &words, 0);
+	assert_int_equal(words.count, 0);
+	places = whole;
+}
+
+/* What an earlier look has left behind the counts means nothing. */
+static void only_what_was_read_counts(void **state)
+{
+	struct stack_requests requests = {
+		.requests = { { .address = request(0) }, { .address = request(1) } },
+		.words = { { .word = request(0) }, { .word = request(1), .request = 1 } },
+	};
+	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
+	struct made_up made_up = worker();
+
+	(void)state;
+	forget_places();
+	stack_requests_begin(&requests);
+	requests.count = requests.word_count = 1;
+	stack_requests_learn(&made_up.memory, &members, &places, &requests);
+	assert_int_equal(places.known_count, 1);
+	set_register(&registers, 0, request(1));
+	stack_requests_judge(&requests, &registers);
+	assert_int_equal(requests.verdict, STACK_REQUEST_NONE);
+	set_register(&registers, 0, request(0));
+	stack_requests_judge(&requests, &registers);
+	assert_int_equal(requests.verdict, STACK_REQUEST_FOUND);
+}
+
 /* Requests lie in any of its heaps, the first and the last one, too. */
 static void a_connection_leads_into_each_heap(void **state)
 {
@@ -323,8 +496,7 @@ static void a_connection_leads_into_each_heap(void **state)
 
 	(void)state;
 	for (size_t number = 0; number < 3; number++) {
-		memset(places.known, 0, sizeof(places.known));
-		places.known_count = 0;
+		forget_places();
 		for (size_t i = 0; i < 3; i++)
 			places.heaps[i] = i == number ? heap
 						      : (struct request_heap){
@@ -395,8 +567,13 @@ int main(void)
 		cmocka_unit_test(the_innermost_frame_decides),
 		cmocka_unit_test(a_stack_that_ends_early_is_unknown),
 		cmocka_unit_test(what_cannot_be_a_request_is_not_followed),
+		cmocka_unit_test(new_places_of_a_page_are_read_at_once),
+		cmocka_unit_test(new_places_are_read_as_far_as_they_fit),
 		cmocka_unit_test(a_request_in_a_new_place_is_unknown_once),
 		cmocka_unit_test(a_connection_tells_a_request_in_a_new_place),
+		cmocka_unit_test(connections_tell_several_requests_in_new_places),
+		cmocka_unit_test(only_aligned_words_within_heaps_may_refer_to_requests),
+		cmocka_unit_test(only_what_was_read_counts),
 		cmocka_unit_test(a_connection_leads_into_each_heap),
 		cmocka_unit_test(places_are_forgotten_when_there_are_too_many),
 		cmocka_unit_test(too_many_requests_are_unknown),
