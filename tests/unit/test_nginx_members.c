@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/made_up_words.h"
 #include "unwind/nginx/gateway.h"
 #include "unwind/members/member_loads.h"
 #include "unwind/nginx/route.h"
@@ -94,6 +95,125 @@ static void loads_are_followed_through_pointers_and_branches(void **state)
 	assert_loads(CODE("\x48\x8b"), "");
 }
 
+static void a_register_that_is_written_is_unknown(void **state)
+{
+	(void)state;
+	/* mov 0x8(%rdi),%rax; mov %rcx,%rax; mov 0x10(%rax),%rdx; ret */
+	assert_loads(CODE("\x48\x8b\x47\x08\x48\x89\xc8\x48\x8b\x50\x10\xc3"), "8:8 ");
+	/* mov 0x8(%rdi),%rax; sub $0x8,%rax; mov 0x10(%rax),%rdx; ret */
+	assert_loads(CODE("\x48\x8b\x47\x08\x48\x83\xe8\x08\x48\x8b\x50\x10\xc3"), "8:8 ");
+	/* add %rcx,%rdi; mov 0x8(%rdi),%rax; ret */
+	assert_loads(CODE("\x48\x01\xcf\x48\x8b\x47\x08\xc3"), "");
+	/* mov 0x8(%rdi),%rdx; cqto; mov 0x10(%rdx),%rcx; ret */
+	assert_loads(CODE("\x48\x8b\x57\x08\x48\x99\x48\x8b\x4a\x10\xc3"), "8:8 ");
+	/* mov 0x8(%rdi),%rdx; mul %rcx; mov 0x10(%rdx),%rcx; ret */
+	assert_loads(CODE("\x48\x8b\x57\x08\x48\xf7\xe1\x48\x8b\x4a\x10\xc3"), "8:8 ");
+	/* xchg %rcx,%rdi; mov 0x8(%rdi),%rax; ret */
+	assert_loads(CODE("\x48\x87\xcf\x48\x8b\x47\x08\xc3"), "");
+	/* mov %edi,%ecx; mov 0x8(%rcx),%rax; mov %ecx,%edi; mov 0x8(%rdi),%rax; ret */
+	assert_loads(CODE("\x89\xf9\x48\x8b\x41\x08\x89\xcf\x48\x8b\x47\x08\xc3"), "");
+	/* mov 0x8(%rdi),%rax; call .+5; mov 0x10(%rax),%rdx; ret */
+	assert_loads(CODE("\x48\x8b\x47\x08\xe8\x00\x00\x00\x00\x48\x8b\x50\x10\xc3"), "8:8 ");
+	/* mov %rdi,%r11; call .+5; mov 0x10(%r11),%rdx; ret */
+	assert_loads(CODE("\x49\x89\xfb\xe8\x00\x00\x00\x00\x49\x8b\x53\x10\xc3"), "");
+	/* lea (%rdi,%rcx,8),%rax; mov 0x8(%rax),%rax; ret */
+	assert_loads(CODE("\x48\x8d\x04\xcf\x48\x8b\x40\x08\xc3"), "");
+	/* lea 0x8(%rcx),%rdi; mov 0x8(%rdi),%rax; ret */
+	assert_loads(CODE("\x48\x8d\x79\x08\x48\x8b\x47\x08\xc3"), "");
+}
+
+static void a_register_that_is_read_stays_known(void **state)
+{
+	(void)state;
+	/* mov %rdi,%rax; mov 0x8(%rdi),%rcx; mov 0x10(%rax),%rcx; ret */
+	assert_loads(CODE("\x48\x89\xf8\x48\x8b\x4f\x08\x48\x8b\x48\x10\xc3"), "8:8 10:8 ");
+	/* cmp %rax,%rdi; test %rdi,%rdi; mov %rcx,(%rdi); push %rdi; mov 0x8(%rdi),%rcx; ret */
+	assert_loads(CODE("\x48\x39\xc7\x48\x85\xff\x48\x89\x0f\x57\x48\x8b\x4f\x08\xc3"), "8:8 ");
+	/* mov %rdi,%r12; call .+5; mov 0x8(%r12),%rax; ret */
+	assert_loads(CODE("\x49\x89\xfc\xe8\x00\x00\x00\x00\x49\x8b\x44\x24\x08\xc3"), "8:8 ");
+}
+
+static void only_addresses_within_a_structure_are_paths(void **state)
+{
+	(void)state;
+	/* mov -0x8(%rdi),%rax; mov 0x8(%rdi),%rax; ret */
+	assert_loads(CODE("\x48\x8b\x47\xf8\x48\x8b\x47\x08\xc3"), "8:8 ");
+	/* mov 0xff8(%rdi),%rax; mov 0x1000(%rdi),%rcx; ret */
+	assert_loads(CODE("\x48\x8b\x87\xf8\x0f\x00\x00\x48\x8b\x8f\x00\x10\x00\x00\xc3"), "ff8:8 ");
+	/* mov 0x8(%rdi,%rcx,8),%rax; mov (%rdi,%rcx,4),%rax; ret */
+	assert_loads(CODE("\x48\x8b\x44\xcf\x08\x48\x8b\x04\x8f\xc3"), "");
+	/* mov %fs:0x8(%rdi),%rax; mov 0x8(%rip),%rcx; mov 0x8(%edi),%rax; ret */
+	assert_loads(CODE("\x64\x48\x8b\x47\x08\x48\x8b\x0d\x08\x00\x00\x00\x67\x48\x8b\x47\x08\xc3"), "");
+	/* lea 0x8(%rdi),%rax; nopw 0x8(%rdi); mov %rax,0x8(%rdi); ret */
+	assert_loads(CODE("\x48\x8d\x47\x08\x66\x0f\x1f\x47\x08\x48\x89\x47\x08\xc3"), "");
+	/* mov 0x8(%rdi),%rax; mov 0x10(%rdi),%rcx; mov 0x8(%rdi),%edx; ret */
+	assert_loads(CODE("\x48\x8b\x47\x08\x48\x8b\x4f\x10\x8b\x57\x08\xc3"), "8:8 10:8 ");
+	/* mov 0x8(%rdi),%rax; mov 0x10(%rax),%rax; mov 0x18(%rax),%rax; mov 0x20(%rax),%rax; ret */
+	assert_loads(CODE("\x48\x8b\x47\x08\x48\x8b\x40\x10\x48\x8b\x40\x18\x48\x8b\x40\x20\xc3"),
+		     "8:8 8>10:8 8>10>18:8 ");
+}
+
+static void code_is_followed_where_control_goes(void **state)
+{
+	(void)state;
+	/* jmp *%rax; mov 0x8(%rdi),%rax; ret */
+	assert_loads(CODE("\xff\xe0\x48\x8b\x47\x08\xc3"), "");
+	/* jmp 1f; mov 0x8(%rdi),%rax; 1: mov 0x10(%rdi),%rax; ret */
+	assert_loads(CODE("\xeb\x04\x48\x8b\x47\x08\x48\x8b\x47\x10\xc3"), "10:8 ");
+	/* je .-0x100; mov 0x8(%rdi),%rax; jmp .+0x100; mov 0x10(%rdi),%rax; ret */
+	assert_loads(CODE("\x0f\x84\xfa\xfe\xff\xff\x48\x8b\x47\x08\xe9\xfb\x00\x00\x00\x48\x8b\x47\x10\xc3"),
+		     "8:8 ");
+	/* ret; mov 0x8(%rdi),%rax */
+	assert_loads(CODE("\xc3\x48\x8b\x47\x08"), "");
+}
+
+/* Code is followed for so many instructions, and lists so many members: a function of interest is shorter. */
+static void long_code_is_followed_to_a_bound(void **state)
+{
+	enum { INSTRUCTIONS_MAX = 512, NOP = 0x90, LOAD_BYTES = 4 };
+	static const uint8_t load[LOAD_BYTES] = { 0x48, 0x8b, 0x47, 0x08 }; /* mov 0x8(%rdi),%rax */
+	uint8_t code[MEMBER_CODE_MAX + LOAD_BYTES];
+	struct member_loads loads;
+
+	(void)state;
+	for (size_t more = 0; more < 2; more++) {
+		memset(code, NOP, sizeof(code));
+		memcpy(code + INSTRUCTIONS_MAX - 1 + more, load, sizeof(load));
+		member_loads_read(code, sizeof(code), 0x1000, &loads);
+		assert_int_equal(loads.count, 1 - more);
+	}
+	for (size_t i = 0; i < sizeof(code) / LOAD_BYTES; i++) {
+		memcpy(code + i * LOAD_BYTES, load, LOAD_BYTES);
+		code[(i + 1) * LOAD_BYTES - 1] = (uint8_t)(i % 120);
+	}
+	member_loads_read(code, sizeof(code), 0x1000, &loads);
+	assert_int_equal(loads.count, MEMBER_LOADS_MAX);
+	for (int32_t i = 0; i < MEMBER_LOADS_MAX; i++)
+		assert_int_equal(loads.loads[i].offsets[0], i);
+}
+
+/* The end of the code may not be mapped. */
+static void code_is_read_as_far_as_it_is_mapped(void **state)
+{
+	static const uint8_t load[] = { 0x48, 0x8b, 0x47, 0x08 }; /* mov 0x8(%rdi),%rax */
+	struct made_up made_up = { .memory = { .read_ranges = read_ranges } };
+	uint8_t *bytes = (uint8_t *)made_up.words;
+	struct member_loads loads = { .count = 7 };
+
+	(void)state;
+	memset(bytes, 0x90, sizeof(made_up.words));
+	memcpy(bytes + sizeof(made_up.words) - sizeof(load), load, sizeof(load));
+	assert_true(member_loads_of(&made_up.memory, at(WORDS) - 64, &loads));
+	assert_int_equal(loads.count, 1);
+	assert_true(member_loads_of(&made_up.memory, at(WORDS) - 128, &loads));
+	assert_int_equal(loads.count, 1);
+	assert_true(member_loads_of(&made_up.memory, at(0), &loads));
+	assert_int_equal(loads.count, 0);
+	loads.count = 7;
+	assert_false(member_loads_of(&made_up.memory, at(WORDS) - 63, &loads));
+	assert_int_equal(loads.count, 7);
+}
+
 static void the_reference_to_ngx_ctx_is_the_only_number_beside_the_phase(void **state)
 {
 	static const struct request_layout layout = { .r_ctx = 16, .ctx_context = 0x1a4 };
@@ -119,6 +239,12 @@ int main(void)
 		cmocka_unit_test(words_stay),
 		cmocka_unit_test(long_routes_are_cut),
 		cmocka_unit_test(loads_are_followed_through_pointers_and_branches),
+		cmocka_unit_test(a_register_that_is_written_is_unknown),
+		cmocka_unit_test(a_register_that_is_read_stays_known),
+		cmocka_unit_test(only_addresses_within_a_structure_are_paths),
+		cmocka_unit_test(code_is_followed_where_control_goes),
+		cmocka_unit_test(long_code_is_followed_to_a_bound),
+		cmocka_unit_test(code_is_read_as_far_as_it_is_mapped),
 		cmocka_unit_test(the_reference_to_ngx_ctx_is_the_only_number_beside_the_phase),
 	};
 
