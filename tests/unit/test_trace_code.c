@@ -339,10 +339,15 @@ static void a_step_of_the_collector_belongs_to_the_loop(void **state)
 						    { IR_CALLL, 0, 0, RAX, 0, GUARD } };
 	const struct piece pieces[] = { IS("\xe8\xfb\x0f\x00\x00", FIRST), IS("\x85\xc0", FIRST),
 					IS("\x0f\x85\xfa\x0f\x00\x00", FIRST) };
+	const struct instruction called[] = { { IR_CALLL, 0, 0, RAX, 0, 0 },
+					      { IR_EQ, 0, 0, NONE, 0, GUARD } };
 	struct made_up made_up;
 	struct trace_code code;
 
 	(void)state;
+	/* A comparison of what a call returns is none. */
+	EXPECT(called, ((struct piece[]){ IS("\xe8\xfb\x0f\x00\x00", FIRST), IS("\x39\xc8", FIRST + 1),
+					  IS("\x0f\x85\xfa\x0f\x00\x00", FIRST + 1) }));
 	begin(&made_up, instructions, 2);
 	put_snapshot(&made_up.trace, TRACE_REF_BASE, 0, NULL, 0);
 	put_snapshot(&made_up.trace, FIRST, 0, NULL, 0);
@@ -474,6 +479,8 @@ static void the_head_is_of_base(void **state)
 
 	(void)state;
 	EXPECT(three_sums, pieces);
+	/* Of a side trace, it may begin with the store. */
+	expect_whole(three_sums, 3, pieces + 1, COUNT(pieces) - 1);
 	EXPECT(three_sums, of_another);
 }
 
