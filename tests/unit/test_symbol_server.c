@@ -1,34 +1,140 @@
 /* SPDX-License-Identifier: MIT */
 /* A process that reads symbols, of this program's file, and what its client believes of its replies. */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "tests/unit/instead_of.h"
+#include "tests/unit/open_files.h"
 #include "tests/unit/own_module.h"
 #include "unwind/symbols/symbol_server.h"
 
 INSTEAD_OF(poll);
 INSTEAD_OF(recv);
+INSTEAD_OF(sendmsg);
+INSTEAD_OF(recvmsg);
+INSTEAD_OF(clock_gettime);
+INSTEAD_OF(symbol_file_covers);
 
 /* Before a reply's answer is the time that the server has taken. */
 enum { ANSWER_AT = sizeof(uint64_t), FILE_NUMBER = 3, MEANWHILE_AT_MOST_MS = 10 };
 
 /* A change of the next reply, as its client gets it. */
 static void (*change)(struct symbol_answer *answer, ssize_t *length);
-static size_t vain_polls; /* so many find nothing */
+static size_t vain_polls;     /* so many find nothing */
+static int poll_error;        /* of the next one; 0: none */
+static bool is_interrupted;   /* the next message, once in each process */
+static time_t passed_seconds; /* of made-up time */
+
+/* Addresses that the server asks itself about. */
+enum server_trait {
+	TRAIT_LIMITED_CPU = 1,
+	TRAIT_LIMITED_MEMORY,
+	TRAIT_NO_CORE,
+	TRAIT_OWN_SESSION,
+	TRAIT_FEW_FILES,
+	TRAIT_QUIET,
+	TRAIT_NO_HANDLERS,
+	TRAIT_DIES,
+};
+enum { FILES = 16, FILES_FROM = 200 };
+
+/* Is /dev/null all that it reads from and writes to? */
+static bool is_quiet(void)
+{
+	struct stat file;
+
+	for (int standard = 0; standard <= 2; standard++)
+		if (fstat(standard, &file) || file.st_rdev != makedev(1, 3))
+			return false;
+	return true;
+}
+
+static bool has_handlers(void)
+{
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGABRT, SIGILL, SIGFPE, SIGPROF };
+	struct sigaction action;
+	sigset_t blocked;
+
+	sigprocmask(SIG_BLOCK, NULL, &blocked);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (sigaction(signals[i], NULL, &action) || action.sa_handler != SIG_DFL ||
+		    sigismember(&blocked, signals[i]))
+			return true;
+	return false;
+}
+
+bool __wrap_symbol_file_covers(struct symbol_file *file, uint64_t address)
+{
+	struct itimerval timer;
+	struct rlimit limit;
+
+	switch (address) {
+	case TRAIT_LIMITED_CPU: return getitimer(ITIMER_PROF, &timer) == 0 && timerisset(&timer.it_value);
+	case TRAIT_LIMITED_MEMORY:
+		return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
+	case TRAIT_NO_CORE: return getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0;
+	case TRAIT_OWN_SESSION: return getsid(0) == getpid();
+	case TRAIT_FEW_FILES: return open_files_count() < FILES;
+	case TRAIT_QUIET: return is_quiet();
+	case TRAIT_NO_HANDLERS: return !has_handlers();
+	case TRAIT_DIES: abort();
+	default: return __real_symbol_file_covers(file, address);
+	}
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
+{
+	int result = __real_clock_gettime(clock, ret_time);
+
+	if (clock == CLOCK_MONOTONIC)
+		ret_time->tv_sec += passed_seconds;
+	return result;
+}
+
+static bool interrupt(void)
+{
+	bool is_now = is_interrupted;
+
+	is_interrupted = false;
+	errno = is_now ? EINTR : errno;
+	return is_now;
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	return interrupt() ? -1 : __real_sendmsg(fd, message, flags);
+}
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
+{
+	return interrupt() ? -1 : __real_recvmsg(fd, message, flags);
+}
 
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
 {
+	if (poll_error) {
+		errno = poll_error;
+		poll_error = 0;
+		return -1;
+	}
 	if (vain_polls == 0)
 		return __real_poll(fds, count, timeout);
 	assert_in_range(timeout, 0, MEANWHILE_AT_MOST_MS);
@@ -68,6 +174,8 @@ static int begin(void **state)
 	(void)state;
 	change = NULL;
 	vain_polls = 0;
+	poll_error = 0;
+	passed_seconds = 0;
 	module = own_program();
 	server = symbol_server_start();
 	assert_non_null(server);
@@ -198,6 +306,80 @@ static void the_client_has_something_to_do_meanwhile(void **state)
 	assert_int_equal(vain_polls, 2);
 }
 
+static bool pass_a_second(void *context)
+{
+	assert_null(context);
+	passed_seconds++;
+	return true;
+}
+
+static void the_client_does_not_wait_forever(void **state)
+{
+	enum { WAITS_S = 60 };
+
+	(void)state;
+	symbol_server_while_waiting(server, pass_a_second, NULL);
+	vain_polls = SIZE_MAX;
+	assert_false(ask(SYMBOL_COVERED, (uintptr_t)known_function));
+	/* Real time passes, too. */
+	assert_in_range(passed_seconds, WAITS_S / 2, WAITS_S);
+}
+
+static void what_a_signal_interrupts_goes_on(void **state)
+{
+	(void)state;
+	poll_error = EINTR;
+	assert_true(ask(SYMBOL_COVERED, (uintptr_t)known_function));
+	poll_error = EBADF;
+	assert_false(ask(SYMBOL_COVERED, (uintptr_t)known_function));
+	end(NULL);
+	/* Of both processes. */
+	is_interrupted = true;
+	begin(NULL);
+	assert_false(is_interrupted);
+	assert_true(ask(SYMBOL_COVERED, (uintptr_t)known_function));
+}
+
+/*---- The process ----*/
+
+static void the_server_has_limits_and_nothing_of_its_client(void **state)
+{
+	unsigned int count;
+	int files[FILES];
+
+	(void)state;
+	end(NULL);
+	/* Some files come before the socket, others behind it. */
+	for (int i = 0; i < FILES; i++) {
+		files[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		assert_true(files[i] >= 0);
+		assert_int_equal(dup2(files[i], FILES_FROM + i), FILES_FROM + i);
+	}
+	count = open_files_count();
+	begin(NULL);
+	for (uint64_t trait = TRAIT_LIMITED_CPU; trait < TRAIT_DIES; trait++) {
+		assert_true(ask(SYMBOL_COVERED, trait));
+		assert_int_equal(answer.count, 1);
+	}
+	end(NULL);
+	/* Nor does the client keep anything of the server. */
+	assert_int_equal(open_files_count(), count);
+	for (int i = 0; i < FILES; i++) {
+		close(files[i]);
+		close(FILES_FROM + i);
+	}
+	begin(NULL);
+}
+
+static void a_server_that_dies_answers_nothing(void **state)
+{
+	(void)state;
+	assert_true(ask(SYMBOL_COVERED, (uintptr_t)known_function));
+	assert_false(ask(SYMBOL_COVERED, TRAIT_DIES));
+	assert_false(ask(SYMBOL_COVERED, (uintptr_t)known_function));
+	assert_false(symbol_server_open(server, FILE_NUMBER, &source));
+}
+
 /*---- Replies of no sense ----*/
 
 static void one_more(struct symbol_answer *reply, ssize_t *length)
@@ -307,6 +489,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_that_was_not_opened_has_no_symbols, begin, end),
 		cmocka_unit_test_setup_teardown(numbers_and_paths_are_bounded, begin, end),
 		cmocka_unit_test_setup_teardown(the_client_has_something_to_do_meanwhile, begin, end),
+		cmocka_unit_test_setup_teardown(the_client_does_not_wait_forever, begin, end),
+		cmocka_unit_test_setup_teardown(what_a_signal_interrupts_goes_on, begin, end),
+		cmocka_unit_test_setup_teardown(the_server_has_limits_and_nothing_of_its_client, begin, end),
+		cmocka_unit_test_setup_teardown(a_server_that_dies_answers_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(replies_of_no_sense_are_not_believed, begin, end),
 		cmocka_unit_test_setup_teardown(names_end, begin, end),
 	};
