@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "memory/snapshot.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_states.h"
 #include "unwind/nginx/gateway.h"
@@ -392,7 +393,8 @@ static void words_of_the_stack_lead_to_requests(void **state)
 	assert_int_equal(states.capture.on_stack.requests[0].matched[0], '\0');
 	assert_int_equal(states.capture.on_stack.word_count, 1);
 	assert_int_equal(states.capture.on_stack.words[0].word, request_at(1));
-	assert_int_not_equal(states.capture.request_reads, 0);
+	/* The stack itself was read before. */
+	assert_in_range(states.capture.request_reads, 1, snapshot_read_count(states.process.snapshot) - 1);
 }
 
 static void registers_lead_to_requests_before_the_stack_does(void **state)

@@ -118,6 +118,10 @@ static void a_register_that_is_written_is_unknown(void **state)
 	assert_loads(CODE("\x49\x89\xfb\xe8\x00\x00\x00\x00\x49\x8b\x53\x10\xc3"), "");
 	/* lea (%rdi,%rcx,8),%rax; mov 0x8(%rax),%rax; ret */
 	assert_loads(CODE("\x48\x8d\x04\xcf\x48\x8b\x40\x08\xc3"), "");
+	/* add $0x8,%edi; mov 0x8(%rdi),%rax; ret */
+	assert_loads(CODE("\x83\xc7\x08\x48\x8b\x47\x08\xc3"), "");
+	/* lea 0x8(%rip),%rdi; mov 0x8(%rdi),%rax; ret */
+	assert_loads(CODE("\x48\x8d\x3d\x08\x00\x00\x00\x48\x8b\x47\x08\xc3"), "");
 	/* lea 0x8(%rcx),%rdi; mov 0x8(%rdi),%rax; ret */
 	assert_loads(CODE("\x48\x8d\x79\x08\x48\x8b\x47\x08\xc3"), "");
 }
@@ -148,6 +152,8 @@ static void only_addresses_within_a_structure_are_paths(void **state)
 	assert_loads(CODE("\x48\x8d\x47\x08\x66\x0f\x1f\x47\x08\x48\x89\x47\x08\xc3"), "");
 	/* mov 0x8(%rdi),%rax; mov 0x10(%rdi),%rcx; mov 0x8(%rdi),%edx; ret */
 	assert_loads(CODE("\x48\x8b\x47\x08\x48\x8b\x4f\x10\x8b\x57\x08\xc3"), "8:8 10:8 ");
+	/* mov 0x8(%rdi),%rax; mov 0x10(%rdi),%rax; mov 0x10(%rdi),%rax; ret */
+	assert_loads(CODE("\x48\x8b\x47\x08\x48\x8b\x47\x10\x48\x8b\x47\x10\xc3"), "8:8 10:8 ");
 	/* mov 0x8(%rdi),%rax; mov 0x10(%rax),%rax; mov 0x18(%rax),%rax; mov 0x20(%rax),%rax; ret */
 	assert_loads(CODE("\x48\x8b\x47\x08\x48\x8b\x40\x10\x48\x8b\x40\x18\x48\x8b\x40\x20\xc3"),
 		     "8:8 8>10:8 8>10>18:8 ");
@@ -160,6 +166,8 @@ static void code_is_followed_where_control_goes(void **state)
 	assert_loads(CODE("\xff\xe0\x48\x8b\x47\x08\xc3"), "");
 	/* jmp 1f; mov 0x8(%rdi),%rax; 1: mov 0x10(%rdi),%rax; ret */
 	assert_loads(CODE("\xeb\x04\x48\x8b\x47\x08\x48\x8b\x47\x10\xc3"), "10:8 ");
+	/* je 1f; jne 2f; ret; 1: mov 0x8(%rdi),%rax; ret; 2: mov 0x10(%rdi),%rax; ret */
+	assert_loads(CODE("\x74\x03\x75\x06\xc3\x48\x8b\x47\x08\xc3\x48\x8b\x47\x10\xc3"), "8:8 10:8 ");
 	/* je .-0x100; mov 0x8(%rdi),%rax; jmp .+0x100; mov 0x10(%rdi),%rax; ret */
 	assert_loads(CODE("\x0f\x84\xfa\xfe\xff\xff\x48\x8b\x47\x08\xe9\xfb\x00\x00\x00\x48\x8b\x47\x10\xc3"),
 		     "8:8 ");
