@@ -307,7 +307,7 @@ static void read_from_zero(struct memory *memory, struct memory_range *ranges, s
 	struct made_up *made_up = (struct made_up *)memory;
 
 	for (size_t i = 0; i < count; i++)
-		if (ranges[i].address + ranges[i].length <= BASE) {
+		if (ranges[i].length && ranges[i].address + ranges[i].length <= BASE) {
 			memset(ranges[i].copy, 0, ranges[i].length);
 			ranges[i].status = MEMORY_OK;
 		} else {
