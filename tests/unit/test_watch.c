@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
 #include "output/nginx_reports/request_report.h"
+#include "output/recording/recording_writer.h"
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
 #include "src/nginx/request_survey.h"
@@ -263,6 +265,37 @@ static void an_hour_has_so_many(void **state)
 
 /*---- The ring ----*/
 
+static struct {
+	bool without_file, without_stream, without_writer, without_room;
+} files_fail;
+
+INSTEAD_OF(memfd_create);
+int __wrap_memfd_create(const char *name, unsigned int flags)
+{
+	errno = EMFILE;
+	return files_fail.without_file ? -1 : __real_memfd_create(name, flags);
+}
+
+INSTEAD_OF(fdopen);
+FILE *__wrap_fdopen(int fd, const char *mode)
+{
+	errno = ENOMEM;
+	return files_fail.without_stream ? NULL : __real_fdopen(fd, mode);
+}
+
+INSTEAD_OF(recording_writer_new);
+int __wrap_recording_writer_new(FILE *out, const struct session *session,
+				struct recording_writer **ret_writer)
+{
+	return files_fail.without_writer ? -ENOMEM : __real_recording_writer_new(out, session, ret_writer);
+}
+
+INSTEAD_OF(recording_writer_flush);
+int __wrap_recording_writer_flush(struct recording_writer *writer)
+{
+	return files_fail.without_room ? -EIO : __real_recording_writer_flush(writer);
+}
+
 struct poured {
 	uint64_t count, first_ns, last_ns;
 	bool is_in_order;
@@ -422,6 +455,98 @@ static void a_ring_knows_functions_by_what_they_were(void **state)
 	assert_int_equal(ring_pour(ring, pour, &poured), 0);
 	assert_int_equal(poured.count, 2);
 	assert_string_equal(poured.function, "second");
+	ring_free(ring);
+}
+
+/* A recording for each eighth of the span, in whole seconds; the oldest goes once the others hold the whole span. */
+static void a_ring_forgets_an_eighth_of_its_span_at_a_time(void **state)
+{
+	static const struct {
+		uint64_t span_s, part_s;
+	} spans[] = { { 80, 10 }, { 84, 11 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++) {
+		const struct ring_options options = { .span_ns = spans[i].span_s * second_ns,
+						      .bytes = 32 << 20,
+						      .clock = WEIGHT_CPU_TIME };
+		struct ring *ring = ring_new(&options);
+		struct poured poured = { .is_in_order = true };
+		uint64_t begin_s = 0;
+
+		assert_non_null(ring);
+		for (uint64_t passed_s = 0; passed_s < 200; passed_s++) {
+			fill(ring, 1000 + passed_s, 1000 + passed_s + 1, 10);
+			if (passed_s == begin_s + spans[i].part_s + spans[i].span_s)
+				begin_s += spans[i].part_s;
+			assert_int_equal(ring_begin_ns(ring), (1000 + begin_s) * second_ns);
+			assert_int_equal(ring_before(ring)->samples, (1000 + begin_s) * 100);
+		}
+		assert_true(begin_s > 100);
+		assert_int_equal(ring_pour(ring, pour, &poured), 0);
+		assert_int_equal(poured.first_ns, (1000 + begin_s) * second_ns);
+		assert_int_equal(poured.count, (200 - begin_s) * 100);
+		assert_true(poured.is_in_order);
+		ring_free(ring);
+	}
+}
+
+/* Its samples are missing; those of the time before and after are there. */
+static void a_recording_that_could_not_be_written_is_passed_over(void **state)
+{
+	const struct ring_options options = { .span_ns = 80 * second_ns,
+					      .bytes = 32 << 20,
+					      .clock = WEIGHT_CPU_TIME };
+	struct ring *ring = ring_new(&options);
+	struct poured poured = { .is_in_order = true };
+
+	(void)state;
+	assert_non_null(ring);
+	fill(ring, 1000, 1001, 10);
+	fill(ring, 1010, 1011, 10);
+	files_fail.without_room = true;
+	fill(ring, 1020, 1021, 10); /* ends the one before */
+	files_fail.without_room = false;
+	assert_int_equal(ring_pour(ring, pour, &poured), 0);
+	assert_int_equal(poured.count, 200);
+	assert_int_equal(poured.first_ns, 1000 * second_ns);
+	assert_int_equal(poured.last_ns, 1021 * second_ns - second_ns / 100);
+	/* Of the last one, who takes the samples is told. */
+	fill(ring, 1030, 1031, 10);
+	files_fail.without_room = true;
+	poured = (struct poured){ .is_in_order = true };
+	assert_int_equal(ring_pour(ring, pour, &poured), -EIO);
+	files_fail.without_room = false;
+	assert_int_equal(poured.count, 0);
+	ring_free(ring);
+}
+
+static void without_a_file_a_ring_goes_on_later(void **state)
+{
+	const struct ring_options options = { .span_ns = 80 * second_ns,
+					      .bytes = 32 << 20,
+					      .clock = WEIGHT_CPU_TIME };
+	const unsigned int files = open_files_count();
+	struct ring *ring = ring_new(&options);
+	struct poured poured = { .is_in_order = true };
+	struct figures figures = { 0 };
+
+	(void)state;
+	assert_non_null(ring);
+	files_fail.without_file = true;
+	assert_int_equal(ring_advance(ring, 1000 * second_ns, &figures), -EMFILE);
+	files_fail.without_file = false;
+	files_fail.without_stream = true;
+	assert_int_equal(ring_advance(ring, 1000 * second_ns, &figures), -ENOMEM);
+	files_fail.without_stream = false;
+	files_fail.without_writer = true;
+	assert_int_equal(ring_advance(ring, 1000 * second_ns, &figures), -ENOMEM);
+	files_fail.without_writer = false;
+	assert_int_equal(open_files_count(), files);
+	fill(ring, 1001, 1003, 10);
+	assert_int_equal(ring_begin_ns(ring), 1001 * second_ns);
+	assert_int_equal(ring_pour(ring, pour, &poured), 0);
+	assert_int_equal(poured.count, 200);
 	ring_free(ring);
 }
 
@@ -611,6 +736,9 @@ int main(void)
 		cmocka_unit_test(a_ring_keeps_its_bytes),
 		cmocka_unit_test(a_full_ring_keeps_most_of_its_bytes),
 		cmocka_unit_test(a_ring_knows_functions_by_what_they_were),
+		cmocka_unit_test(a_ring_forgets_an_eighth_of_its_span_at_a_time),
+		cmocka_unit_test(a_recording_that_could_not_be_written_is_passed_over),
+		cmocka_unit_test(without_a_file_a_ring_goes_on_later),
 		cmocka_unit_test(a_ring_that_nobody_takes_is_empty_afterwards),
 		cmocka_unit_test(the_oldest_request_of_a_worker_counts),
 		cmocka_unit_test(a_process_without_requests_is_not_opened),
