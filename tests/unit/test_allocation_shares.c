@@ -9,6 +9,12 @@
 #include <cmocka.h>
 
 #include "src/sampler/allocation_shares.h"
+#include "tests/unit/instead_of.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+#include "tests/unit/failing_allocation.h"
 
 enum { SECOND = 1000000000 };
 
@@ -99,6 +105,7 @@ static void what_has_no_sample_waits_for_one(void **state)
 	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
 	assert_in_range(result[0].bytes, 63900, 64100);
 	assert_in_range(allocation_shares_unseen(shares).bytes, 39900, 40100);
+	assert_in_range(allocation_shares_unseen(shares).objects, 990, 1010);
 
 	samples(ALLOCATION_FUNCTION, 40, 1);
 	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
@@ -116,6 +123,7 @@ static void what_has_no_sample_waits_for_one(void **state)
 	samples(ALLOCATION_TABLE, 64, 1);
 	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
 	assert_in_range(allocation_shares_waiting(shares, function).bytes, 39900, 40100);
+	assert_in_range(allocation_shares_waiting(shares, function).objects, 990, 1010);
 	assert_in_range(allocation_shares_waiting(shares, table).bytes, 0, 1);
 	assert_in_range(allocation_shares_unseen(shares).bytes, 0, 1);
 }
@@ -462,6 +470,352 @@ static void there_may_be_many_samples_and_classes(void **state)
 	assert_in_range(bytes, 99000, 101000);
 }
 
+/*---- Parts ----*/
+
+/* A film of two new tables, of 64 bytes each, at one look, and of parts of so many bytes. */
+static void film_two_tables(uint64_t part_bytes)
+{
+	static const struct listed_object tables[] = {
+		{ .address = 3, .kind = ALLOCATION_TABLE, .bytes = 64 },
+		{ .address = 2, .kind = ALLOCATION_TABLE, .bytes = 64 },
+		{ .address = 1, .kind = ALLOCATION_TABLE, .bytes = 64 }
+	};
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+
+	begin_film(film);
+	filmed(film, 5, part_bytes + 2 * 64, 0);
+	for (size_t i = 5; i < ALLOCATION_FILM_LOOKS; i++)
+		film[i].root = 3;
+	allocation_shares_add_film(shares, film, tables, 3);
+}
+
+static void two_parts_at_one_look_are_told_by_their_sizes(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	samples(ALLOCATION_ARRAY, 96, 1);
+	samples(ALLOCATION_ARRAY, 320, 1);
+	samples(ALLOCATION_ARRAY, 512, 1);
+	film_two_tables(96);
+	for (int i = 0; i < 3; i++) {
+		film_two_tables(96 + 320);
+		/* Of which no sample was: one of 96 and another, or any others. */
+		film_two_tables(96 + 321);
+	}
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 3);
+	allocates(13440);
+	samples(ALLOCATION_ARRAY, 96, 1);
+	samples(ALLOCATION_ARRAY, 320, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_in_range(result[0].bytes, 3838, 3842); /* four of 96 bytes, */
+	assert_in_range(result[1].bytes, 9598, 9602); /* ... three of 320 */
+}
+
+/* Ten tables, whose array parts have 96 bytes. */
+static void array_parts_of_new_tables_are_counted(void **state)
+{
+	struct listed_object tables[10];
+	const struct allocated allocated = { .bytes = 1600 };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < 10; i++)
+		tables[i] = (struct listed_object){ .kind = ALLOCATION_TABLE,
+						    .bytes = 64,
+						    .array_bytes = 96 };
+	allocation_shares_add_window(shares, &allocated, tables, 10);
+	allocates(16000);
+	samples(ALLOCATION_TABLE, 64, 1);
+	samples(ALLOCATION_ARRAY, 96, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_in_range(result[0].bytes, 6399, 6401);
+	assert_int_equal(result[0].objects, 100);
+	assert_in_range(result[1].bytes, 9599, 9601);
+	assert_int_equal(result[1].objects, 0); /* a part is none */
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+}
+
+/*
+ * Films see array parts only. New tables explain them if these have a fifth of it; else older tables have the rest.
+ * Of 1000 bytes, so many tables with a part have 160 each.
+ */
+static void older_tables_have_what_new_ones_do_not_explain(void **state)
+{
+	static const struct {
+		size_t tables;
+		uint64_t part_bytes;
+	} cases[] = { { 1, 9360 }, { 4, 3840 } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct listed_object table = { .kind = ALLOCATION_TABLE,
+						     .bytes = 64,
+						     .array_bytes = 96 };
+		const struct listed_object tables[] = { table, table, table, table };
+		const struct allocated allocated = { .bytes = 1000 };
+		struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+		const struct allocation_share *result;
+
+		end(state);
+		begin(state);
+		allocation_shares_add_window(shares, &allocated, tables, cases[i].tables);
+		begin_film(film);
+		filmed(film, 5, 96, 0);
+		allocation_shares_add_film(shares, film, NULL, 0);
+		allocates(10000);
+		samples(ALLOCATION_TABLE, 64, 1);
+		samples(ALLOCATION_ARRAY, 96, 1);
+		assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+		assert_in_range(result[0].bytes, cases[i].tables * 640 - 1, cases[i].tables * 640 + 1);
+		assert_in_range(result[1].bytes, cases[i].part_bytes - 1, cases[i].part_bytes + 1);
+		/* Nobody has had a sample of the rest. */
+		assert_in_range(allocation_shares_unseen(shares).bytes + result[0].bytes + result[1].bytes,
+				9998, 10002);
+	}
+}
+
+/* The parts of the first 96 bytes, and those of 48 that came before half of them. */
+static void hash_parts_have_grown_as_samples_of_their_own_size(void **state)
+{
+	static const struct allocation other = { .kind = ALLOCATION_HASH,
+						 .bytes = 24,
+						 .is_first_part = true },
+				       first = { .kind = ALLOCATION_HASH,
+						 .bytes = 96,
+						 .is_first_part = true },
+				       grown = { .kind = ALLOCATION_HASH, .bytes = 48 }, /* to 96 */
+		small = { .kind = ALLOCATION_HASH, .bytes = 48, .is_first_part = true };
+	static const struct allocation *const hashes[] = { &other, &first, &grown, &small };
+	static const uint64_t bytes[] = { 0, 4800, 2400, 2400 };
+	const size_t count = sizeof(hashes) / sizeof(hashes[0]);
+	struct listed_object tables[10];
+	const struct allocated allocated = { .bytes = 1600 };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		assert_true(allocation_shares_add_sample(shares, hashes[i]) >= 0);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 3);
+	for (size_t i = 0; i < 10; i++)
+		tables[i] = (struct listed_object){ .kind = ALLOCATION_TABLE, .bytes = 64, .hash_bytes = 96 };
+	allocation_shares_add_window(shares, &allocated, tables, 10);
+	allocates(16000);
+	for (size_t i = 0; i < count; i++)
+		assert_true(allocation_shares_add_sample(shares, hashes[i]) >= 0);
+	samples(ALLOCATION_TABLE, 64, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), count + 1);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(result[i].bytes, bytes[i]);
+	assert_int_equal(result[count].bytes, 6400);
+}
+
+/* Of 1000 bytes, five tables have 320 and five strings of 40 bytes 200; older tables grow. */
+static void parts_have_what_tables_and_strings_leave(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocation_share *result;
+
+	(void)state;
+	window(5, 0, 5, 1000);
+	begin_film(film);
+	filmed(film, 5, 96, 0);
+	filmed(film, 7, 40, 1);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	allocates(10000);
+	samples(ALLOCATION_TABLE, 64, 1);
+	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_ARRAY, 96, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 3);
+	assert_in_range(result[0].bytes, 3199, 3201);
+	assert_in_range(result[1].bytes, 1999, 2001);
+	assert_in_range(result[2].bytes, 4799, 4801);
+}
+
+/* It counts less than one by then. */
+static void one_string_on_film_tells_its_size_later_too(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocation_share *result;
+
+	(void)state;
+	begin_film(film);
+	filmed(film, 5, 200, 1);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	samples(ALLOCATION_STRING, 200, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	window(0, 0, 5, 2000);
+	allocates(20000);
+	samples(ALLOCATION_STRING, 200, 1);
+	samples(ALLOCATION_USERDATA, 100, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_true(result[0].bytes >= 10000);
+	assert_int_equal(result[0].objects, 50);
+}
+
+/*---- Shares ----*/
+
+/* A table fills 100 bytes of a window, or 112; strings of 40 bytes, one for two tables, have too little left, or not. */
+static void all_have_less_if_windows_leave_too_little_for_strings(void **state)
+{
+	static const struct {
+		int64_t window_bytes;
+		uint64_t table_bytes, tables, string_bytes, strings;
+	} cases[] = { { 6400, 53333, 833, 10667, 267 }, { 7168, 64000, 1000, 7680, 320 } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct allocation_share *result;
+
+		end(state);
+		begin(state);
+		window(100, 0, 32, cases[i].window_bytes);
+		allocates(10 * cases[i].window_bytes);
+		samples(ALLOCATION_TABLE, 64, 1);
+		samples(ALLOCATION_STRING, 40, 1);
+		assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+		assert_in_range(result[0].bytes, cases[i].table_bytes - 1, cases[i].table_bytes + 1);
+		assert_int_equal(result[0].objects, cases[i].tables);
+		assert_in_range(result[1].bytes, cases[i].string_bytes - 1, cases[i].string_bytes + 1);
+		assert_int_equal(result[1].objects, cases[i].strings);
+	}
+}
+
+/* Samples meet each as often as the other. */
+static void samples_of_one_class_have_bytes_by_their_size(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates(1600);
+	window(0, 0, 20, 1600);
+	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_STRING, 120, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_in_range(result[0].bytes, 399, 401);
+	assert_in_range(result[1].bytes, 1199, 1201);
+	assert_int_equal(result[0].objects, 10);
+	assert_int_equal(result[1].objects, 10);
+}
+
+/* A userdata is an object, though no window counts it. */
+static void objects_that_are_not_listed_have_their_number_by_their_size(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates(10000);
+	samples(ALLOCATION_USERDATA, 100, 1);
+	samples(ALLOCATION_STACK, 300, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_int_equal(result[0].bytes, 2500);
+	assert_int_equal(result[0].objects, 25);
+	assert_int_equal(result[1].bytes, 7500);
+	assert_int_equal(result[1].objects, 0);
+}
+
+/* A function has the size that two strings lack; and a string that no sample has met has none. */
+static void sizes_of_what_is_no_sampled_string_are_no_sizes_of_strings(void **state)
+{
+	const struct listed_object function = { .kind = ALLOCATION_FUNCTION, .bytes = 100 };
+	const struct allocated with_function = { .bytes = 100 };
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocation_share *result;
+
+	(void)state;
+	allocation_shares_add_window(shares, &with_function, &function, 1);
+	samples(ALLOCATION_FUNCTION, 100, 1);
+	samples(ALLOCATION_STRING, 200, 1);
+	samples(ALLOCATION_STRING, 400, 1);
+	begin_film(film);
+	filmed(film, 3, 200, 1);
+	filmed(film, 5, 200, 1);
+	filmed(film, 7, 400, 1);
+	filmed(film, 9, 5000, 1);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 3);
+	samples(ALLOCATION_FUNCTION, 100, 1);
+	samples(ALLOCATION_STRING, 200, 1);
+	samples(ALLOCATION_STRING, 400, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 3);
+
+	begin_film(film);
+	for (size_t i = 1; i <= 9; i++) {
+		filmed(film, 2 * i, 100 + 200, 2);
+		filmed(film, 2 * i + 1, 200, 2);
+	}
+	allocation_shares_add_film(shares, film, NULL, 0);
+	allocates(80000);
+	window(0, 0, 30, 8000);
+	samples(ALLOCATION_STRING, 200, 1);
+	samples(ALLOCATION_STRING, 400, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_int_equal(result[0].objects, 200);
+	assert_int_equal(result[1].objects, 100);
+
+	/* These are two strings that samples have met. */
+	begin_film(film);
+	for (size_t i = 1; i <= 9; i++)
+		filmed(film, 2 * i, 200 + 400, 2);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	allocates(80000);
+	samples(ALLOCATION_STRING, 200, 1);
+	samples(ALLOCATION_STRING, 400, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_in_range(result[0].objects, 150, 160);
+	assert_in_range(result[1].objects, 140, 150);
+}
+
+/* More than ljspy tells apart: those are put together, and nothing is lost. */
+static void there_may_be_many_sizes(void **state)
+{
+	static const enum allocation_kind kinds[] = { ALLOCATION_STRING, ALLOCATION_ARRAY, ALLOCATION_HASH };
+	enum { SIZES = 300 };
+
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		const struct allocation_share *result;
+
+		end(state);
+		begin(state);
+		for (int round = 0; round < 2; round++) {
+			struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+
+			allocates(1000000);
+			window(0, 0, kinds[k] == ALLOCATION_STRING ? 100 : 0, 100000);
+			for (uint64_t i = 1; i <= SIZES; i++)
+				samples(kinds[k], 16 * i, 1);
+			begin_film(film);
+			filmed(film, 5, 160, kinds[k] == ALLOCATION_STRING);
+			allocation_shares_add_film(shares, film, NULL, 0);
+			assert_int_equal(allocation_shares_divide(shares, SECOND, &result), SIZES);
+			assert_in_range(sum(result, 0, SIZES).bytes + allocation_shares_unseen(shares).bytes,
+					999000, 1001000);
+			if (round == 1)
+				/* The film knows that one only. */
+				assert_in_range(result[9].bytes, 990000, 1001000);
+		}
+	}
+}
+
+static void where_memory_is_short_a_sample_has_no_share(void **state)
+{
+	const struct allocation table = { .kind = ALLOCATION_TABLE, .bytes = 64 };
+	const struct allocation_share *result;
+
+	(void)state;
+	window(10, 0, 0, 640);
+	for (size_t i = 0; i < 2; i++) {
+		allocation_fails_after(i);
+		assert_int_equal(allocation_shares_add_sample(shares, &table), -1);
+		assert_true(allocation_failed());
+	}
+	allocates(6400);
+	samples(ALLOCATION_TABLE, 64, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_in_range(result[0].bytes, 6399, 6401);
+	allocation_fails_after(0);
+	assert_null(allocation_shares_new());
+	assert_true(allocation_failed());
+}
+
 static enum allocation_sum divided(uint64_t cpu_ns, uint64_t *ret_bytes)
 {
 	const struct allocation_share *result;
@@ -593,6 +947,22 @@ int main(void)
 		cmocka_unit_test_setup_teardown(earlier_windows_count_three_quarters_at_each_division, begin,
 						end),
 		cmocka_unit_test_setup_teardown(there_may_be_many_samples_and_classes, begin, end),
+		cmocka_unit_test_setup_teardown(two_parts_at_one_look_are_told_by_their_sizes, begin, end),
+		cmocka_unit_test_setup_teardown(array_parts_of_new_tables_are_counted, begin, end),
+		cmocka_unit_test_setup_teardown(older_tables_have_what_new_ones_do_not_explain, begin, end),
+		cmocka_unit_test_setup_teardown(hash_parts_have_grown_as_samples_of_their_own_size, begin,
+						end),
+		cmocka_unit_test_setup_teardown(parts_have_what_tables_and_strings_leave, begin, end),
+		cmocka_unit_test_setup_teardown(one_string_on_film_tells_its_size_later_too, begin, end),
+		cmocka_unit_test_setup_teardown(all_have_less_if_windows_leave_too_little_for_strings, begin,
+						end),
+		cmocka_unit_test_setup_teardown(samples_of_one_class_have_bytes_by_their_size, begin, end),
+		cmocka_unit_test_setup_teardown(objects_that_are_not_listed_have_their_number_by_their_size,
+						begin, end),
+		cmocka_unit_test_setup_teardown(sizes_of_what_is_no_sampled_string_are_no_sizes_of_strings,
+						begin, end),
+		cmocka_unit_test_setup_teardown(there_may_be_many_sizes, begin, end),
+		cmocka_unit_test_setup_teardown(where_memory_is_short_a_sample_has_no_share, begin, end),
 		cmocka_unit_test_setup_teardown(a_closed_vm_has_not_allocated_less, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_sweep_frees_comes_off_once, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_spans, begin, end),
