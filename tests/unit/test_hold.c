@@ -287,6 +287,7 @@ static void those_that_run_are_stopped_and_those_that_sleep_are_not(void **state
 		assert_int_equal(made_up[i].stops, i != 1);
 		assert_int_equal(made_up[i].resumes, i != 1);
 		assert_int_equal(made_up[i].noted, i != 1);
+		assert_int_equal(made_up[i].noted_resumed, i != 1);
 	}
 	hold_free(hold);
 	hold_free(NULL);

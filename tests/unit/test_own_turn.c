@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Turns of ljspy's own thread on its CPU. The clocks and the scheduler's counts are made up. */
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +16,11 @@
 #include "src/linux/clocks/own_turn.h"
 #include "src/linux/clocks/scheduler.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/open_files.h"
 
 INSTEAD_OF(clock_gettime);
 INSTEAD_OF(nanosleep);
+INSTEAD_OF(open);
 INSTEAD_OF(pread);
 INSTEAD_OF(sched_getcpu);
 INSTEAD_OF(schedstat_parse);
@@ -34,7 +37,7 @@ static struct {
 	struct switches switches;
 	bool has_switches;
 	size_t switches_reads, sleeps;
-	bool unreadable; /* its files */
+	bool unreadable, has_no_files;
 	/* What happens in a wait. */
 	int signal, error;
 	uint64_t wait_ns, waited_ns, runs;
@@ -61,6 +64,11 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 	(void)left;
 	machine.sleeps++;
 	return 0;
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	return machine.has_no_files ? -1 : __real_open(path, flags);
 }
 
 ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t offset)
@@ -297,6 +305,26 @@ static void without_its_files_little_is_known(void **state)
 	assert_int_equal(machine.switches_reads, 0);
 }
 
+/* A kernel may have neither file. */
+static void files_are_closed_that_were_opened(void **state)
+{
+	const unsigned int files = open_files_count();
+	struct own_turn other;
+
+	(void)state;
+	own_turn_open(&other);
+	assert_int_equal(open_files_count(), files + 2);
+	own_turn_close(&other);
+	assert_int_equal(open_files_count(), files);
+	machine.has_no_files = true;
+	own_turn_open(&other);
+	machine.has_no_files = false;
+	assert_true(other.schedstat_fd < 0 && other.sched_fd < 0);
+	assert_int_equal(own_turn_waited(&other), 0);
+	own_turn_close(&other);
+	assert_int_equal(open_files_count(), files);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -307,6 +335,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_beginning_may_be_guessed, begin, end),
 		cmocka_unit_test_setup_teardown(who_changes_cpus_cannot_guess, begin, end),
 		cmocka_unit_test_setup_teardown(without_its_files_little_is_known, begin, end),
+		cmocka_unit_test_setup_teardown(files_are_closed_that_were_opened, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
