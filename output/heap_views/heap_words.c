@@ -137,15 +137,18 @@ static bool write_slot(const struct heap_graph *graph, const struct heap_step *s
 {
 	const char *frame = heap_text(graph, step->edge->detail), *where = step->of ? step->of : "";
 	const char *prefix = "coroutine at ", *start = "start of ";
+	/* No frame is known between frames, and of one that runs compiled code. */
+	const char *of = *frame ? frame : step->of_main_thread ? "main thread" : where;
 	char quoted[2 * HEAP_TEXT_MAX + 3], coroutine[HEAP_WORDS_SIZE] = "";
 
 	quote(name, quoted);
-	if (!step->of_main_thread && begins_with(where, prefix) && strcmp(where + strlen(prefix), frame) != 0)
+	if (*frame && !step->of_main_thread && begins_with(where, prefix) &&
+	    strcmp(where + strlen(prefix), frame) != 0)
 		write_words(coroutine, " (coroutine %s %s)",
 			    begins_with(where + strlen(prefix), start) ? "at" : "parked at",
 			    where + strlen(prefix));
 	write_words(ret_text, "%s%s%s%s%.*s", *name ? "local " : "slot", *name ? quoted : "",
-		    *frame ? " of " : "", frame, HEAP_WORDS_SIZE / 2, coroutine);
+		    *of ? " of " : "", of, HEAP_WORDS_SIZE / 2, coroutine);
 	return true;
 }
 
