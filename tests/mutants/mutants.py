@@ -2,7 +2,7 @@
 """make mutants: put one fault after another into the code, and see whether a unit test
 that runs the line fails, or else an end-to-end test of the room.
 
-    mutants.py BUILD DIRECTORY MAKE SECONDS EACH ENDS DOCUMENT COMMITS ROOM...
+    mutants.py BUILD DIRECTORY MAKE SECONDS EACH SAMPLE ENDS DOCUMENT COMMITS ROOM...
 
 BUILD is made with VARIANT=coverage: it tells which tests run a line. Faults go into a copy of
 the tree in DIRECTORY. Of each room EACH faults are tried, or as many as
@@ -11,8 +11,9 @@ fault that leaves the machine code as it was is none. A unit test that takes too
 noticed. Of the faults that no unit test notices, ENDS of each group of rooms are shown to
 the end-to-end tests of ends.txt. DOCUMENT has a table to write, or is empty.
 
-The sample of a room is the same in each run, for the same code. What was found is kept in
-DIRECTORY, for the table of rooms that were tried before.
+The sample of a room is the same in each run, for the same code and the same SAMPLE, a number: tests
+that were written with one in sight are judged by another. What was found is kept in DIRECTORY, for
+the table of rooms that were tried before.
 
 The faults are made by this program, not by a general tool: those work on text, without
 C's comments, strings and constants, and most of what they make does not compile.
@@ -339,7 +340,7 @@ def tables(kept):
 
 
 def main():
-    build, directory, make, seconds, each, ends_count, document, commits, *rooms = sys.argv[1:]
+    build, directory, make, seconds, each, sample, ends_count, document, commits, *rooms = sys.argv[1:]
     directory = pathlib.Path(directory).resolve()
     tree = Tree(directory, make)
     tree.prepare("unit-programs", *(["everything"] if int(ends_count) else []))
@@ -353,7 +354,7 @@ def main():
     for number in range(WORKERS):
         workers.put(Worker(tree, number))
     for room in [room for room in rooms if room in found]:
-        every = choose(tree.root, found[room], changed, random.Random(room))
+        every = choose(tree.root, found[room], changed, random.Random(f"{room} {sample}"))
         tried = try_room(workers, room, found[room], every, int(each), float(seconds))
         counts = collections.Counter({"killed": 0, "survived": 0, "not run": 0, "same": 0, "invalid": 0})
         counts.update(verdict for _, verdict in tried)
@@ -368,7 +369,7 @@ def main():
         sys.exit("no fault was tried")
     for group, list_of in survivors.items():
         if group and int(ends_count):
-            random.Random(group).shuffle(list_of)
+            random.Random(f"{group} {sample}").shuffle(list_of)
             kept["ends"][group] = {"ends_tried": 0, "ends_noticed": 0}
             try_ends(tree, workers.queue[0], list_of, read_ends(), int(ends_count), kept["ends"][group])
     if changed is None:
