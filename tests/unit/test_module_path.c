@@ -103,6 +103,7 @@ static void time_belongs_to_the_innermost_lua_file(void **state)
 
 	(void)state;
 	assert_ptr_equal(module_path_owner(frames, 5), &plugin);
+	assert_ptr_equal(module_path_owner(&frames[3], 2), &plugin);
 	assert_null(module_path_owner(frames, 3));
 	assert_null(module_path_owner(NULL, 0));
 }

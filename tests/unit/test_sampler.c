@@ -475,6 +475,23 @@ static void sleep_of_a_native_thread_is_told_once_it_runs(void **state)
 	assert_int_equal(sum_of(process, 2)->samples, 0);
 }
 
+/* One that waits in Lua matters, also if nothing happens until the end. */
+static void sleep_below_lua_is_told_without_a_run(void **state)
+{
+	struct made_up_process *process = add(2, bursts);
+	uint64_t begin_ns;
+
+	(void)state;
+	machine.now_ns = 100 * MS;
+	options.wall_clock = true;
+	options.duration_ns = UINT64_C(4) * NS_PER_SECOND;
+	process->threads[1] = (struct made_up_thread){ .run_ns = 20 * MS,
+						       .sleep_ns = UINT64_C(9) * NS_PER_SECOND };
+	begin_ns = run();
+	assert_true(sum_of(process, 1)->samples > 100);
+	assert_all_times(process, 1, begin_ns);
+}
+
 static void missed_ticks_are_those_that_ljspy_overslept(void **state)
 {
 	struct made_up_process *process = add(1, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 0 });
@@ -1140,6 +1157,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sleep_before_the_last_run_is_told, make_up, forget),
 		cmocka_unit_test_setup_teardown(sleep_of_a_native_thread_is_told_once_it_runs, make_up,
 						forget),
+		cmocka_unit_test_setup_teardown(sleep_below_lua_is_told_without_a_run, make_up, forget),
 		cmocka_unit_test_setup_teardown(missed_ticks_are_those_that_ljspy_overslept, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_thread_without_calls_keeps_its_cpu, make_up, forget),
 		cmocka_unit_test_setup_teardown(ljspy_stays_where_a_look_finds_nothing_to_do, make_up,
