@@ -21,6 +21,7 @@ C's comments, strings and constants, and most of what they make does not compile
 
 import collections
 import concurrent.futures
+import contextlib
 import itertools
 import json
 import os
@@ -192,8 +193,10 @@ def fails(command, seconds, **options):
         try:
             return process.wait(timeout=seconds) != 0
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
             return None
+        finally:    # also children that it left
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def ends_fail(root, program, ends):
