@@ -230,6 +230,14 @@ static bool is_many(const struct maker *maker, uint32_t parent, uint32_t holder,
 	       maker->many[holder] & MANY_INDEXES;
 }
 
+/* What tells objects of this kind apart that are held by the same; HEAP_TEXT_NONE: nothing. */
+static uint32_t what_of(const struct maker *maker, const struct heap_node *object)
+{
+	return heap_kind_is_described((enum heap_kind)object->kind) && *heap_text(maker->graph, object->text)
+		       ? object->text
+		       : HEAP_TEXT_NONE;
+}
+
 static struct key key_of(const struct maker *maker, uint32_t parent, uint32_t holder,
 			 const struct heap_edge *edge, const struct heap_node *object)
 {
@@ -244,10 +252,9 @@ static struct key key_of(const struct maker *maker, uint32_t parent, uint32_t ho
 		   edge->hold == HEAP_HOLDS_TRACE) {
 		key.detail = edge->detail;
 	}
-	if (heap_kind_is_described((enum heap_kind)object->kind) && *heap_text(maker->graph, object->text)) {
-		key.what = object->text;
+	key.what = what_of(maker, object);
+	if (key.what)
 		key.hold |= (uint32_t)object->kind << KEY_KIND_SHIFT;
-	}
 	return key;
 }
 
@@ -294,8 +301,8 @@ static int step_to_unheld(struct maker *maker, const struct heap_node *object, u
 	};
 
 	/* A full tree has a path for each kind only. */
-	if (heap_kind_is_described((enum heap_kind)object->kind) && maker->count < HEAP_PATHS_MAX)
-		key.what = object->text;
+	if (maker->count < HEAP_PATHS_MAX)
+		key.what = what_of(maker, object);
 	*ret_node = *find_slot(maker, &key);
 	return *ret_node ? 0 : add_node(maker, &key, NULL, object, ret_node);
 }

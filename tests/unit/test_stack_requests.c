@@ -104,14 +104,19 @@ static struct made_up worker(void)
 	return made_up;
 }
 
+static void list_words(struct request_words *listed, const uint64_t *words, size_t count)
+{
+	request_words_begin(listed);
+	for (size_t i = 0; i < count; i++)
+		request_words_add(&places, listed, words[i]);
+}
+
 static struct stack_requests read_of(struct made_up *made_up, const uint64_t *words, size_t count)
 {
 	static struct stack_requests requests;
 	struct request_words listed;
 
-	request_words_begin(&listed);
-	for (size_t i = 0; i < count; i++)
-		request_words_add(&places, &listed, words[i]);
+	list_words(&listed, words, count);
 	/* The second time, it is known where requests are. */
 	for (int i = 0; i < 2; i++) {
 		stack_requests_read(&made_up->memory, &members, &places, &listed, &requests);
@@ -251,9 +256,7 @@ static void what_cannot_be_a_request_is_not_followed(void **state)
 	memcpy(&made_up.words[REQUESTS + 4 * SIZE], text, sizeof(text));
 	set_connection(&made_up, 2, UINT64_C(0x5050));
 	set_connection(&made_up, 3, UINT64_MAX / 2 + 1);
-	request_words_begin(&words);
-	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
-		request_words_add(&places, &words, listed[i]);
+	list_words(&words, listed, sizeof(listed) / sizeof(listed[0]));
 	stack_requests_read(&counted.memory, &members, &places, &words, &requests);
 	stack_requests_learn(&counted.memory, &members, &places, &requests);
 	assert_int_equal(requests.count, 1);
@@ -280,9 +283,7 @@ static void new_places_of_a_page_are_read_at_once(void **state)
 
 	(void)state;
 	forget_places();
-	request_words_begin(&words);
-	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
-		request_words_add(&places, &words, listed[i]);
+	list_words(&words, listed, sizeof(listed) / sizeof(listed[0]));
 	stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
 	assert_int_equal(requests.other_count, 3);
 	made_up.words[REQUESTS] = made_up.words[REQUESTS + SIZE] = 0;
@@ -398,9 +399,7 @@ static void a_connection_tells_a_request_in_a_new_place(void **state)
 	(void)state;
 	forget_places();
 	set_register(&registers, 0, request(1));
-	request_words_begin(&words);
-	request_words_add(&places, &words, listed[0]);
-	request_words_add(&places, &words, listed[1]);
+	list_words(&words, listed, 2);
 	stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
 	stack_requests_judge(&requests, &registers);
 	stack_requests_end(&requests, true);
@@ -418,9 +417,7 @@ static void connections_tell_several_requests_in_new_places(void **state)
 
 	(void)state;
 	forget_places();
-	request_words_begin(&words);
-	for (size_t i = 0; i < sizeof(listed) / sizeof(listed[0]); i++)
-		request_words_add(&places, &words, listed[i]);
+	list_words(&words, listed, sizeof(listed) / sizeof(listed[0]));
 	stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
 	assert_int_equal(requests.count, 2);
 	assert_int_equal(requests.other_count, 0);

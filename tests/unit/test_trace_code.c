@@ -384,6 +384,13 @@ static const struct instruction three_sums[] = { { IR_ADD, 0, 0, XMM0, 0, 0 },
 						 { IR_ADD, 0, 0, XMM0, 0, 0 },
 						 { IR_ADD, 0, 0, XMM0, 0, 0 } };
 
+/* Three sums, with the snapshot at the beginning that each trace has. */
+static void begin_sums(struct made_up *made_up)
+{
+	begin(made_up, three_sums, 3);
+	put_snapshot(&made_up->trace, FIRST, 0, NULL, 0);
+}
+
 /* SnapShot.mcofs: where the code of each begins. */
 static void code_belongs_to_its_snapshot(void **state)
 {
@@ -400,8 +407,7 @@ static void code_belongs_to_its_snapshot(void **state)
 	struct trace_code code;
 
 	(void)state;
-	begin(&made_up, three_sums, 3);
-	put_snapshot(&made_up.trace, FIRST, 0, NULL, 0);
+	begin_sums(&made_up);
 	put_snapshot(&made_up.trace, FIRST + 1, 2, NULL, 0);
 	put_snapshot(&made_up.trace, FIRST + 2, 8, NULL, 0);
 	/* One of inherited slots has no code, and no IR of its own. */
@@ -414,8 +420,7 @@ static void code_belongs_to_its_snapshot(void **state)
 	}
 	trace_code_clear(&code);
 	/* The tail's check of the stack's size is behind all IR. */
-	begin(&made_up, three_sums, 3);
-	put_snapshot(&made_up.trace, FIRST, 0, NULL, 0);
+	begin_sums(&made_up);
 	put_snapshot(&made_up.trace, FIRST + 3, 14, NULL, 0);
 	put_code(&made_up, pieces, COUNT(pieces));
 	assert_true(align(&made_up, &code));
@@ -501,8 +506,7 @@ static void a_return_to_a_lower_frame_lowers_base(void **state)
 	struct trace_code code;
 
 	(void)state;
-	begin(&made_up, three_sums, 3);
-	put_snapshot(&made_up.trace, FIRST, 0, NULL, 0);
+	begin_sums(&made_up);
 	put_code(&made_up, pieces, COUNT(pieces));
 	assert_true(align(&made_up, &code));
 	assert_int_equal(code.count, COUNT(pieces) + 1);
@@ -522,8 +526,7 @@ static void the_tail_may_move_base(void **state)
 	struct trace_code code;
 
 	(void)state;
-	begin(&made_up, three_sums, 3);
-	put_snapshot(&made_up.trace, FIRST, 0, NULL, 0);
+	begin_sums(&made_up);
 	for (size_t count = 3; count <= COUNT(pieces); count++) {
 		put_code(&made_up, pieces, count);
 		assert_true(align(&made_up, &code));
@@ -555,8 +558,7 @@ static void pieces_tell_how_long_they_take(void **state)
 	struct trace_code code;
 
 	(void)state;
-	begin(&made_up, three_sums, 3);
-	put_snapshot(&made_up.trace, FIRST, 0, NULL, 0);
+	begin_sums(&made_up);
 	put_code(&made_up, pieces, COUNT(pieces));
 	assert_true(align(&made_up, &code));
 	for (size_t i = 0; i < COUNT(pieces); i++) {
@@ -627,13 +629,11 @@ static void code_of_no_sense_is_not_aligned(void **state)
 	trace_put(&made_up.trace, made_up.trace.layout.GCtrace_nins, FIRST + 2000, 4);
 	assert_false(align(&made_up, &code));
 	/* Without code. */
-	begin(&made_up, three_sums, 3);
-	put_snapshot(&made_up.trace, FIRST, 0, NULL, 0);
+	begin_sums(&made_up);
 	put_code(&made_up, &no_code, 1);
 	assert_false(align(&made_up, &code));
 	/* A snapshot of instructions that are not there. */
-	begin(&made_up, three_sums, 3);
-	put_snapshot(&made_up.trace, FIRST, 0, NULL, 0);
+	begin_sums(&made_up);
 	put_snapshot(&made_up.trace, FIRST + 4, 2, NULL, 0);
 	put_code(&made_up, ((struct piece[]){ piece, piece }), 2);
 	assert_false(align(&made_up, &code));
