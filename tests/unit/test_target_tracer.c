@@ -541,6 +541,18 @@ static void stop_signal_while_held_takes_effect_on_resume(void **state)
 	tracer_free(tracer);
 }
 
+/* One that ends as it is told to stop would be waited for to the last: ask after a second. */
+static int stop_in_the_end(struct tracer *tracer, struct tracee *tracee)
+{
+	const uint64_t enough_ns = monotonic_ns() + patience_ns;
+	int error;
+
+	do
+		error = tracer_stop(tracer, tracee, second_ns);
+	while (error == -ETIMEDOUT && monotonic_ns() < enough_ns);
+	return error;
+}
+
 /* Do what a sampling loop does, once. True if the process was found to run another program. */
 static bool sample(struct tracer *tracer, struct threads *threads)
 {
@@ -554,7 +566,7 @@ static bool sample(struct tracer *tracer, struct threads *threads)
 
 		if (!thread_is_running(threads, thread))
 			continue;
-		error = tracer_stop(tracer, thread->tracee, patience_ns);
+		error = stop_in_the_end(tracer, thread->tracee);
 		if (!error)
 			tracer_resume(tracer, thread->tracee);
 		else if (error != -ESRCH && error != -ECANCELED)

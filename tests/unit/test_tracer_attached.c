@@ -271,19 +271,39 @@ static void any_other_sigtrap_is_the_programs(void **state)
 	assert_false(first->execed);
 }
 
-static void a_thread_that_takes_an_id_by_execve_brings_its_stop(void **state)
+/* Those that were sent to either id may have ended with the first thread. A second one that waits is none. */
+static void a_thread_that_takes_an_id_by_execve_is_told_to_stop_anew(void **state)
 {
 	(void)state;
+	assert_int_equal(tracer_stop(tracer, first, MS), -ETIMEDOUT);
 	assert_int_equal(tracer_stop(tracer, second, MS), -ETIMEDOUT);
 	tracing.told[0] = '\0';
 	traced_execs(FIRST, SECOND);
 	assert_true(tracer_poll(tracer));
 	assert_int_equal(second->state, TRACEE_GONE);
-	assert_told("go on 100 0; ");
+	assert_told("kill 100 100 19; go on 100 0; ");
 	/* It need not be sent again for a look. */
 	gets(FIRST, SIGSTOP, SI_TKILL, getpid());
 	assert_int_equal(tracer_stop(tracer, first, MS), 0);
 	assert_told("");
+	/* One that has the id already has lost nothing. */
+	traced_execs(FIRST, FIRST);
+	assert_true(tracer_poll(tracer));
+	assert_told("go on 100 0; ");
+}
+
+static void so_is_one_that_is_not_known(void **state)
+{
+	(void)state;
+	assert_int_equal(tracer_stop(tracer, first, MS), -ETIMEDOUT);
+	tracer_forget(tracer, second);
+	tracing.told[0] = '\0';
+	traced_execs(FIRST, SECOND);
+	assert_true(tracer_poll(tracer));
+	assert_true(first->execed);
+	assert_told("kill 100 100 19; go on 100 0; ");
+	poll_own_stop(FIRST);
+	assert_told("go on 100 0; ");
 }
 
 /* A SIGSTOP that came after ljspy has ended would stop the target for good. */
@@ -331,7 +351,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_program_that_begins_before_the_first_stop_is_noticed, begin,
 						end),
 		TEST(any_other_sigtrap_is_the_programs),
-		TEST(a_thread_that_takes_an_id_by_execve_brings_its_stop),
+		TEST(a_thread_that_takes_an_id_by_execve_is_told_to_stop_anew),
+		TEST(so_is_one_that_is_not_known),
 		TEST(the_end_waits_for_stops_that_are_on_their_way),
 		TEST(the_end_waits_for_a_second_at_most),
 	};

@@ -307,11 +307,15 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 	ptrace(PTRACE_GETEVENTMSG, tracee->tid, NULL, &former_tid);
 	former = tracer_find(tracer, (pid_t)former_tid);
 	if (former && former != tracee) {
-		/* With the id, it keeps how it is traced, and a SIGSTOP that ljspy has sent to it. */
+		/* With the id, it keeps how it is traced. */
 		seized_of(tracee)->attached = seized_of(former)->attached;
 		seized_of(tracee)->has_stopped = seized_of(former)->has_stopped;
-		seized_of(tracee)->asked = seized_of(former)->asked;
 		mark_gone(tracer, former);
+	}
+	if (former != tracee && seized_of(tracee)->attached) {
+		/* Which one a SIGSTOP went to while ids changed is not known: now one is on its way, and only one. */
+		seized_of(tracee)->asked = false;
+		ask_to_stop(tracee);
 	}
 	tracee->execed = true;
 	tracee->wanted = tracee->hold_late = false;
