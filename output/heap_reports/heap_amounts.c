@@ -19,6 +19,15 @@ const char *heap_amount_change(int64_t bytes, char ret_text[static AMOUNT_SIZE])
 	return ret_text;
 }
 
+const char *heap_amount_objects(uint64_t count, char ret_text[static AMOUNT_SIZE])
+{
+	char number[AMOUNT_SIZE];
+
+	snprintf(ret_text, AMOUNT_SIZE, "%.30s object%s", amount_number(count, number),
+		 count == 1 ? "" : "s");
+	return ret_text;
+}
+
 double heap_percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100 * (double)part / (double)whole : 0;

@@ -198,7 +198,7 @@ static void write_side(FILE *out, const char *what, const struct heap_side *side
 
 	fprintf(out, "%-7s ", what);
 	write_time(out, side);
-	fprintf(out, "%10s in %s objects  ", amount_bytes(sum.bytes, bytes), amount_number(sum.count, count));
+	fprintf(out, "%10s in %s  ", amount_bytes(sum.bytes, bytes), heap_amount_objects(sum.count, count));
 	if (side->name)
 		escape_write(ESCAPE_PLAIN, side->name, out);
 	putc('\n', out);
@@ -207,11 +207,12 @@ static void write_side(FILE *out, const char *what, const struct heap_side *side
 static void write_difference(const struct report *report)
 {
 	struct heap_sum before = sum_of(&report->sides[0]), after = sum_of(&report->sides[report->count - 1]);
+	int64_t objects = (int64_t)(after.count - before.count);
 	char change[AMOUNT_SIZE];
 
-	fprintf(report->out, "change  %s, %+" PRId64 " objects\n",
-		heap_amount_change((int64_t)(after.bytes - before.bytes), change),
-		(int64_t)(after.count - before.count));
+	fprintf(report->out, "change  %s, %+" PRId64 " object%s\n",
+		heap_amount_change((int64_t)(after.bytes - before.bytes), change), objects,
+		objects == 1 || objects == -1 ? "" : "s");
 }
 
 int heap_diff_text_write(FILE *out, const struct heap_side *before, const struct heap_side *after,
@@ -248,8 +249,8 @@ static void write_totals(const struct report *report)
 			heap_amount_change((int64_t)(sum.bytes - last), change);
 		fputs("  ", report->out);
 		write_time(report->out, &report->sides[i]);
-		fprintf(report->out, "%10s  %10s in %s objects\n", change, amount_bytes(sum.bytes, bytes),
-			amount_number(sum.count, count));
+		fprintf(report->out, "%10s  %10s in %s\n", change, amount_bytes(sum.bytes, bytes),
+			heap_amount_objects(sum.count, count));
 		last = sum.bytes;
 	}
 }

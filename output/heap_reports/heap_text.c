@@ -38,8 +38,8 @@ static void write_total(FILE *out, const struct heap_summary *summary)
 	uint64_t count = summary->all.count - summary->kinds[HEAP_KIND_VM].sum.count;
 
 	heap_place_write(out, account);
-	fprintf(out, "\n  %s in %s objects; gc.total %s bytes, ", amount_bytes(account->sum, total),
-		amount_number(count, objects), amount_number(account->gc_total, sum));
+	fprintf(out, "\n  %s in %s; gc.total %s bytes, ", amount_bytes(account->sum, total),
+		heap_amount_objects(count, objects), amount_number(account->gc_total, sum));
 	if (difference == 0)
 		fputs("all of it found\n", out);
 	else
@@ -238,9 +238,10 @@ static void write_collector(FILE *out, const struct heap_summary *summary)
 	else if (account->threshold.known)
 		fputs("  its next step is due\n", out);
 	if (account->dead_known)
-		fprintf(out, "  %s in %s objects are dead and not swept yet\n",
+		fprintf(out, "  %s in %s %s dead and not swept yet\n",
 			amount_bytes(account->dead_bytes, bytes),
-			amount_number(account->dead_objects, count));
+			heap_amount_objects(account->dead_objects, count),
+			account->dead_objects == 1 ? "is" : "are");
 	else
 		fputs("  what is dead is not known of this build\n", out);
 }
