@@ -14,6 +14,19 @@
 #include "output/blocks/block_header.h"
 #include "output/blocks/block_packer.h"
 #include "output/blocks/block_reader.h"
+#include "tests/unit/instead_of.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+INSTEAD_OF(ZSTD_createCCtx);
+#include "tests/unit/failing_allocation.h"
+
+/* The library allocates, too. */
+ZSTD_CCtx *__wrap_ZSTD_createCCtx(void)
+{
+	return allocation_fails() ? NULL : __real_ZSTD_createCCtx();
+}
 
 /*---- Records ----*/
 
@@ -338,6 +351,25 @@ static int read_bytes(const void *bytes, size_t length)
 	return result;
 }
 
+static void without_memory_there_is_no_packer(void **state)
+{
+	size_t count = 0;
+
+	(void)state;
+	for (bool failed = true; failed; count++) {
+		struct block_packer packer;
+		int error;
+
+		allocation_fails_after(count);
+		error = block_packer_init(&packer, 1000, 3);
+		failed = allocation_failed();
+		assert_int_equal(error, failed ? -ENOMEM : 0);
+		block_packer_clear(&packer);
+	}
+	/* For a block, for what it is packed into, and for the library. */
+	assert_int_equal(count, 3 + 1);
+}
+
 static void damaged_blocks_are_told(void **state)
 {
 	struct block_packer packer;
@@ -408,6 +440,7 @@ int main(void)
 		cmocka_unit_test(files_of_other_kinds_and_of_newer_versions_are_refused),
 		cmocka_unit_test(blocks_are_read_as_they_were_written),
 		cmocka_unit_test(a_file_that_is_still_written_ends_before_its_last_block),
+		cmocka_unit_test(without_memory_there_is_no_packer),
 		cmocka_unit_test(damaged_blocks_are_told),
 		cmocka_unit_test(blocks_that_are_empty_or_too_long_or_do_not_tell_are_damaged),
 		cmocka_unit_test(what_cannot_be_read_is_told),
