@@ -160,6 +160,36 @@ static void a_damaged_file_is_refused(void **state)
 	heap_graph_free(&graph);
 }
 
+/* What a later version may have, or who means harm. */
+static void objects_and_references_that_are_none_are_refused(void **state)
+{
+	enum { KINDS, SECOND_ROOT, NO_ROOT, HOLDS, BYTES, KNOWN, COUNT };
+
+	(void)state;
+	for (int fault = 0; fault < COUNT; fault++) {
+		struct heap_graph graph = made_up_leak(3, 2, 2);
+		size_t length;
+		char *bytes;
+
+		switch (fault) {
+		case KINDS: graph.nodes[2].kind = HEAP_KIND_COUNT; break;
+		case SECOND_ROOT: graph.nodes[2].kind = HEAP_KIND_ROOT; break;
+		case NO_ROOT: graph.nodes[0].kind = HEAP_KIND_TABLE; break;
+		case HOLDS: graph.edges[2].hold = HEAP_HOLD_COUNT; break;
+		case BYTES: graph.nodes[2].bytes = (UINT64_MAX >> 24) + 1; break;
+		case KNOWN:
+			graph.nodes[2].kind = HEAP_KIND_COUNT - 1;
+			graph.nodes[2].bytes = UINT64_MAX >> 24;
+			graph.nodes[2].slots = graph.nodes[2].used = UINT32_MAX;
+			break;
+		}
+		bytes = file_of(&graph, 1, &length);
+		assert_int_equal(read_all(bytes, length, MEMORY_MAX), fault == KNOWN ? 0 : -EBADMSG);
+		free(bytes);
+		heap_graph_free(&graph);
+	}
+}
+
 /* Version 1, as it was first written: made_up_leak(3, 2, 2). */
 static void the_kept_file_is_readable(void **state)
 {
@@ -187,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_goes_in_comes_out),
 		cmocka_unit_test(a_damaged_file_is_refused),
+		cmocka_unit_test(objects_and_references_that_are_none_are_refused),
 		cmocka_unit_test(the_kept_file_is_readable),
 	};
 
