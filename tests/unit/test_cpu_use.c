@@ -176,6 +176,38 @@ static void later_processes_count_as_one(void **state)
 	cpu_use_free(use);
 }
 
+static void add_of_thread(struct cpu_use *use, pid_t tid, uint64_t at_ms)
+{
+	const struct sample sample = { .time_ns = start_ns + at_ms * ms_ns,
+				       .cpu_ns = 10 * ms_ns,
+				       .pid = 1,
+				       .tid = tid,
+				       .vm_state = VM_STATE_C };
+
+	assert_int_equal(cpu_use_add(use, &sample), 0);
+}
+
+/* What a thread that is forgotten uses counts right before its sample, as if that were its first one. */
+static void of_too_many_threads_the_oldest_is_forgotten(void **state)
+{
+	(void)state;
+	for (pid_t more = 0; more < 2; more++) {
+		struct cpu_use *use = cpu_use_new(start_ns, 0);
+		double before;
+
+		for (pid_t tid = 1; tid <= CPU_USE_THREADS_MAX + more; tid++)
+			add_of_thread(use, tid, 190);
+		/* The second one is known in any case. */
+		before = cpu_use_of(use, 0, VM_STATE_C, 0);
+		add_of_thread(use, 2, 390);
+		assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 0) - before, 0.5 / 200));
+		before = cpu_use_of(use, 0, VM_STATE_C, 0);
+		add_of_thread(use, 1, 390);
+		assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 0) - before, more ? 0 : 0.5 / 200));
+		cpu_use_free(use);
+	}
+}
+
 /* Whatever a damaged recording says. */
 static void strange_samples_do_no_harm(void **state)
 {
@@ -293,6 +325,7 @@ int main(void)
 		cmocka_unit_test(without_samples_nothing_is_left_out),
 		cmocka_unit_test(each_state_is_written),
 		cmocka_unit_test(later_processes_count_as_one),
+		cmocka_unit_test(of_too_many_threads_the_oldest_is_forgotten),
 		cmocka_unit_test(strange_samples_do_no_harm),
 		cmocka_unit_test(too_little_is_not_shown),
 		cmocka_unit_test(pictures_are_as_kept),

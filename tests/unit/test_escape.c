@@ -257,6 +257,8 @@ static void bytes_that_are_not_utf8_are_spelled_out(void **state)
 	assert_escaped(ESCAPE_PLAIN, "\xf0\x8f\xbf\xbf", "\\xf0\\x8f\\xbf\\xbf");
 	assert_escaped(ESCAPE_PLAIN, "\xed\xbf\xbf", "\\xed\\xbf\\xbf");
 	assert_escaped(ESCAPE_PLAIN, "\xf8\x88\x80\x80\x80", "\\xf8\\x88\\x80\\x80\\x80");
+	/* Four bytes begin with f7 at most, whatever code the others have. */
+	assert_escaped(ESCAPE_PLAIN, "\xf8\x90\x80\x80", "\\xf8\\x90\\x80\\x80");
 	assert_escaped(ESCAPE_PLAIN, "\xc0\xaf", "\\xc0\\xaf");                   /* overlong */
 	assert_escaped(ESCAPE_PLAIN, "\xed\xa0\x80", "\\xed\\xa0\\x80");          /* surrogate */
 	assert_escaped(ESCAPE_PLAIN, "\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* beyond Unicode */

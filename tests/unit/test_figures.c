@@ -102,6 +102,9 @@ static void people_read_a_few_lines(void **state)
 	assert_non_null(
 		strstr(text, "samples  3000 in 30.0 s, 99.5 Hz reached of 100 asked, 4 ticks missed\n"));
 	assert_non_null(strstr(text, "lost     12 (0.40 %): frame chain broken 9, stack too deep 3\n"));
+	assert_non_null(strstr(text, "\nbytes    "));
+	assert_non_null(strstr(
+		text, "\ncalls    6 samples without a stop, which might have changed a system call\n"));
 	assert_non_null(strstr(text, "max 140.0 us\n"));
 	assert_non_null(strstr(text, "lines    90.0 % exact, 9.0 % nearest known, 1.0 % function only\n"));
 	assert_non_null(strstr(text, "cpu      ljspy 310 ms, target 29800 ms (1.04 %)\n"));
@@ -116,6 +119,8 @@ static void figures_of_nothing_are_zeros(void **state)
 	(void)state;
 	assert_non_null(strstr(text, "samples  0 in 0.0 s"));
 	assert_non_null(strstr(text, "lost     0 (0.00 %)\n"));
+	assert_null(strstr(text, "\nbytes"));
+	assert_null(strstr(text, "\ncalls"));
 	assert_null(strstr(text, "pause"));
 	assert_null(strstr(text, "nan"));
 	free(text);
