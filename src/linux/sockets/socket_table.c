@@ -63,22 +63,20 @@ static bool parse_line(const char *line, struct socket_row *ret_row)
 	return true;
 }
 
-bool socket_table_walk(pid_t pid, const char *name, socket_table_take *take, void *context)
+void socket_table_walk(pid_t pid, const char *name, socket_table_take *take, void *context)
 {
 	int fd = proc_file_open(pid, name);
 	FILE *table = fd < 0 ? NULL : fdopen(fd, "r");
 	char line[LINE_SIZE];
 	struct socket_row row;
-	bool goes_on = true, has_more;
+	bool goes_on = true;
 
 	if (!table) {
 		if (fd >= 0)
 			close(fd);
-		return false;
+		return;
 	}
 	for (int i = 0; i < LINES_MAX && goes_on && fgets(line, sizeof(line), table); i++)
 		goes_on = !parse_line(line, &row) || take(context, &row);
-	has_more = goes_on && !feof(table);
 	fclose(table);
-	return !has_more;
 }

@@ -35,10 +35,7 @@ void socket_end_print(const struct socket_end *end, char ret_text[static SOCKET_
 /* Take a row; false to end. */
 typedef bool socket_table_take(void *context, const struct socket_row *row);
 
-/*
- * Each row of the table NAME, such as "net/tcp", up to a bound. False if the table cannot be
- * read, or has more rows than ljspy reads.
- */
-bool socket_table_walk(pid_t pid, const char *name, socket_table_take *take, void *context);
+/* Each row of the table NAME, such as "net/tcp", up to a bound. None if the table cannot be read. */
+void socket_table_walk(pid_t pid, const char *name, socket_table_take *take, void *context);
 
 #endif
