@@ -38,21 +38,37 @@ static bool continues(char byte)
 	return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
+static size_t count_characters(const char *text)
+{
+	size_t count = 0;
+
+	for (; *text; text++)
+		count += !continues(*text);
+	return count;
+}
+
+/* Where the text begins without its first so many characters. */
+static const char *skip_characters(const char *text, size_t count)
+{
+	for (; *text && (count > 0 || continues(*text)); text++)
+		count -= !continues(*text);
+	return text;
+}
+
 void heap_name_write(FILE *out, const char *name, size_t columns)
 {
 	char text[NAME_SIZE];
-	size_t length = escape_text(ESCAPE_PLAIN, name, text, sizeof(text)), head, tail;
+	size_t count, head = columns / 3;
 
-	if (length <= columns) {
+	escape_text(ESCAPE_PLAIN, name, text, sizeof(text));
+	count = count_characters(text);
+	if (count <= columns) {
 		fputs(text, out);
 		return;
 	}
 	/* The end says most: a path's last steps, a function's file and line. */
-	for (head = columns / 3; continues(text[head]); head--)
-		;
-	for (tail = length - (columns - columns / 3 - 1); continues(text[tail]); tail++)
-		;
-	fprintf(out, "%.*s\u2026%s", (int)head, text, text + tail);
+	fprintf(out, "%.*s\u2026%s", (int)(skip_characters(text, head) - text), text,
+		skip_characters(text, count - (columns - head - 1)));
 }
 
 void heap_place_write(FILE *out, const struct heap_account *account)

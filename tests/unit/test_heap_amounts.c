@@ -28,6 +28,17 @@ static void a_change_has_a_sign_unless_there_is_none(void **state)
 		assert_string_equal(heap_amount_change(known[i].bytes, text), known[i].text);
 }
 
+static void objects_are_counted(void **state)
+{
+	char text[AMOUNT_SIZE];
+
+	(void)state;
+	assert_string_equal(heap_amount_objects(0, text), "0 objects");
+	assert_string_equal(heap_amount_objects(1, text), "1 object");
+	assert_string_equal(heap_amount_objects(12345, text), "12,345 objects");
+	assert_string_equal(heap_amount_objects(UINT64_MAX, text), "18,446,744,073,709,551,615 objects");
+}
+
 static void of_nothing_there_is_no_share(void **state)
 {
 	(void)state;
@@ -61,12 +72,13 @@ static void of_a_long_name_the_middle_is_left_out(void **state)
 }
 
 /* Each of these is two or three bytes. */
-static void no_character_is_cut(void **state)
+static void a_name_is_as_long_as_its_characters(void **state)
 {
 	(void)state;
-	assert_name("äöüÄÖÜß", 9, "ä\u2026Üß");
-	assert_name("€€€€€", 12, "€\u2026€€");
-	assert_name("a€€€€€", 12, "a€\u2026€€");
+	assert_name("äöüÄÖÜß", 7, "äöüÄÖÜß");
+	assert_name("äöüÄÖÜß", 6, "äö\u2026ÖÜß");
+	assert_name("€€€€€", 4, "€\u2026€€");
+	assert_name("a€€€€€", 5, "a\u2026€€€");
 }
 
 static void assert_place(const struct heap_account *account, const char *wanted)
@@ -97,9 +109,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_change_has_a_sign_unless_there_is_none),
+		cmocka_unit_test(objects_are_counted),
 		cmocka_unit_test(of_nothing_there_is_no_share),
 		cmocka_unit_test(of_a_long_name_the_middle_is_left_out),
-		cmocka_unit_test(no_character_is_cut),
+		cmocka_unit_test(a_name_is_as_long_as_its_characters),
 		cmocka_unit_test(a_vm_is_told_by_what_is_known_of_its_place),
 	};
 
