@@ -167,7 +167,7 @@ def test_procedure_linkage_table(host, library, tmp_path, options, strip):
     """Entries are named after the function they jump to."""
     path = library(*options, *strip)
     with ljspy.Target([host, path, "calls_plt"]).wait_ready() as target:
-        recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"])
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=0.5, options=["--native", "all"], busy_pid=target.pid)
     leaves = {}
     for frames, weight in recorded:
         at = frames.index("calls_plt [libnames.so]") if "calls_plt [libnames.so]" in frames else len(frames)

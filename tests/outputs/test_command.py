@@ -69,8 +69,12 @@ def test_command_that_is_over_too_soon(tmp_path, command):
     """ljspy distinguishes this from a command that runs no LuaJIT."""
     output = tmp_path / "x.svg"
     output.write_text("before")
-    result = run(tmp_path, command, *(["-e", "x = 1"] if command == LUAJIT else []))
-    assert result.returncode == ljspy.NOTHING_PROFILED
+    # On a busy machine even the shortest one may be there for long enough to tell.
+    for _ in range(10):
+        result = run(tmp_path, command, *(["-e", "x = 1"] if command == LUAJIT else []))
+        assert result.returncode == ljspy.NOTHING_PROFILED
+        if "ended after" in result.stderr:
+            break
     assert "ended after" in result.stderr and "did not run" not in result.stderr
     assert "run for" in result.stderr.splitlines()[1]
     assert output.read_text() == "before"

@@ -2,6 +2,8 @@
 """ljspy loses no recorded samples, and leaves no file behind without a message."""
 
 import contextlib
+import fcntl
+import mmap
 import os
 import pathlib
 import signal
@@ -71,7 +73,7 @@ def test_disk_that_is_too_small_for_the_output(busy, small, tmp_path):
 def test_disk_that_is_too_small_for_the_recording(busy, small, tmp_path):
     """ljspy goes on in a directory for temporary files, and loses no sample."""
     setup, _ = small("size=4k")
-    arguments = ["record", "-d", "2500ms", "-r", "1997", "--lines", "-o", "x.svg", "--stats", tmp_path / "s.json", "-p", busy.pid]
+    arguments = ["record", "-d", "2500ms", "-r", "9997", "--lines", "-o", "x.svg", "--stats", tmp_path / "s.json", "-p", busy.pid]
     through = ljspy.in_namespaces("-m", setup=setup, argv=["env", f"TMPDIR={tmp_path}"])
     result = ljspy.run(*arguments, through=through)
     assert result.returncode == ljspy.WITH_ERRORS, result.stderr
@@ -184,6 +186,8 @@ def test_interrupt_while_rendering_tells_what_is_left(busy, tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     arguments = [ljspy.LJSPY, "record", "-r", "4999", "-f", "json", "-o", "-", "-p", str(busy.pid)]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as recorder:
+        # On a busy machine there are few samples, and the output is small.
+        fcntl.fcntl(recorder.stdout, fcntl.F_SETPIPE_SZ, mmap.PAGESIZE)
         assert ljspy.wait_until(lambda: any(tmp_path.iterdir()))
         time.sleep(0.5)
         recorder.send_signal(signal.SIGINT)
