@@ -8,6 +8,8 @@ string.gsub or itself on it; line 8 has 20 and line 9 has 10, both in heavy; lin
 
 import pytest
 
+from test_drawn import fragment
+
 
 def rows(page):
     """For each line with time: its shares, own and total, as they are shown."""
@@ -115,3 +117,208 @@ def test_hostile_files_run_nothing(open_page, options):
     for button in range(len(page.all(".files button"))):
         page.script("document.querySelectorAll('.files button')[arguments[0]].click();", button)
         assert page.script("return document.querySelectorAll('.lines tr').length;")
+
+
+# -- What the view says in detail --
+
+
+def listing(page):
+    """Each row of the lines: what it is, its number, and its text or that of its button."""
+    return page.script("""
+        return Array.from(document.querySelectorAll(".lines tbody > tr:not(.detail)"), (row) => row.cells.length === 1 ? row.textContent
+            : (row.classList.contains("timed") ? "* " : "") + row.cells[0].textContent);""")
+
+
+def open_made(page, path, tmp_path, *changes, address=""):
+    """Open a copy of a page with other text in it."""
+    text = path.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    made = tmp_path / f"made-{len(list(tmp_path.iterdir()))}.html"
+    made.write_text(text, encoding="utf-8")
+    page.browser.get(made.as_uri() + address)
+
+
+def test_lines_without_time_are_folded_but_for_those_next_to_lines_with_time(open_page, make_flamegraph, tmp_path):
+    page = open_page("small", "page", "source")
+    assert listing(page) == [{1: "* 1", 6: "* 6", 8: "* 8", 9: "* 9", 13: "* 13"}.get(line, str(line)) for line in range(1, 34)] \
+        + ["… 1,167 lines without time"]
+    path = make_flamegraph("small", "page", "source")
+    open_made(page, path, tmp_path, ("light\ttest.lua:13", "light\ttest.lua:700"), ("main chunk\ttest.lua:1\n", "main chunk\ttest.lua:410\n"))
+    between = [{6: "* 6", 8: "* 8", 9: "* 9", 410: "* 410"}.get(line, str(line)) for line in range(1, 700)]
+    assert listing(page) == between + ["* 700", *map(str, range(701, 721)), "… 480 lines without time"]      # 400 and fewer are shown
+    open_made(page, path, tmp_path, ("light\ttest.lua:13", "light\ttest.lua:900"), ("main chunk\ttest.lua:1\n", "main chunk\ttest.lua:411\n"),
+              ("test.lua:6", "test.lua:402"), ("test.lua:8", "test.lua:404"), ("test.lua:9\n", "test.lua:405\n"))
+    rows = listing(page)
+    assert rows[:21] == ["… 381 lines without time", *map(str, range(382, 402))] and rows[21] == "* 402"
+    assert rows[30:52] == ["* 411", *map(str, range(412, 432)), "… 448 lines without time"]
+    assert rows[52:73] == [*map(str, range(880, 900)), "* 900"]
+    assert rows[73:] == list(map(str, range(901, 1201)))
+    page.all(".lines td[colspan] button")[1].click()
+    page.wait(lambda: len(listing(page)) > 500)
+    assert listing(page)[30:520] == ["* 411", *map(str, range(412, 900)), "* 900"]
+    page.press("v", "v")
+    page.wait(lambda: len(listing(page)) > 500)             # they stay unfolded
+    open_made(page, path, tmp_path, ("light\ttest.lua:13", "light\ttest.lua:1300"))
+    assert listing(page)[-21:] == [*map(str, range(1280, 1300)), "* 1300"]        # behind the end of the file as it is
+
+
+def test_bars_are_as_wide_as_shares_of_the_heaviest_line(open_page):
+    page = open_page("small", "page", "source")
+    parts = page.script("""return Object.fromEntries(Array.from(document.querySelectorAll(".lines [data-line]"), (row) => [row.dataset.line,
+        [...Array.from(row.querySelectorAll(".share"), (cell) => cell.style.getPropertyValue("--part")),
+         Array.from(row.querySelectorAll(".states rect"), (bar) => [Number(bar.getAttribute("x")), Number(bar.getAttribute("width"))]).flat(),
+         row.querySelector(".vm").title]]));""")
+    assert parts == {
+        "1": ["50.0%", "100.0%", [0, 20, 20, 10], "garbage collection 66.67\u00a0%, recording a trace 33.33\u00a0%"],
+        "6": ["100.0%", "31.6%", [0, 40, 40, 20], "compiled 66.67\u00a0%, C 33.33\u00a0%"],
+        "8": ["66.7%", "21.1%", [0, 40], "compiled 100.00\u00a0%"],
+        "9": ["33.3%", "10.5%", [0, 20], "compiled 100.00\u00a0%"],
+        "13": ["66.7%", "21.1%", [0, 40], "C 100.00\u00a0%"]}
+
+
+def test_a_chosen_line_opens_and_closes_where_it_is(open_page):
+    page = open_page("small", "page", "source", height=300)
+    assert page.all(".lines .chosen") == [] and page.all(".lines .detail") == []
+    page.script("document.querySelector('.lines').scrollTop = 120;")
+    choose_line(page, 13)
+    top = page.script("return document.querySelector('.lines').scrollTop;")
+    assert top > 0 and page.script("return document.activeElement.textContent") == "13"
+    assert [row.get_attribute("data-line") for row in page.all(".lines .chosen")] == ["13"]
+    assert [button.get_attribute("aria-expanded") for button in page.all(".lines [data-line] button")] == ["false"] * 4 + ["true"]
+    page.script("document.querySelector(\".lines [data-line='13'] button\").click();")
+    assert page.all(".lines .chosen") == [] and page.all(".lines .detail") == []
+    assert page.script("return document.querySelector('.lines').scrollTop;") == top
+    assert page.browser.current_url.endswith("#line=-1")
+
+
+def test_view_scrolls_to_the_hottest_or_the_chosen_line(open_page, make_flamegraph, tmp_path):
+    """A third of the view is above the line, below what is always there."""
+    path = make_flamegraph("small", "page", "source")
+    changes = [("test.lua:6", "test.lua:106"), ("light\ttest.lua:13", "light\ttest.lua:213")]
+    above = {}
+    for height in (800, 500):
+        page = open_page("small", "page", "source", height=height)
+
+        def place(line):
+            """Of a line from the top of the view, and the height of the view."""
+            return page.script("""
+                const box = document.querySelector(".lines"), row = box.querySelector("[data-line='" + arguments[0] + "']");
+                return [row.getBoundingClientRect().top - box.getBoundingClientRect().top, box.clientHeight];""", line)
+
+        open_made(page, path, tmp_path, *changes)
+        above[height] = place(106)                      # 30 % own
+        open_made(page, path, tmp_path, *changes, address="#line=213")
+        assert place(213) == pytest.approx(above[height], abs=1)
+    assert above[800][0] - above[500][0] == pytest.approx((above[800][1] - above[500][1]) / 3, abs=2)
+    assert 0 < above[500][0] < above[500][1] / 2 and above[800][1] - above[500][1] > 200
+    open_made(page, path, tmp_path, *changes, address="#line=-1")
+    assert page.script("return document.querySelector('.lines').scrollTop;") == 0
+    choose_line(page, 1)
+    page.choose("light test.lua:213")
+    assert place(213) == pytest.approx(above[500], abs=1)
+    page.choose("main chunk test.lua:1")
+    assert page.script("return document.querySelector('.lines').scrollTop;") == 0
+
+
+def details(page):
+    return detail(page).replace("\u00a0", " ").split("\n")
+
+
+def test_a_line_says_who_calls_it_and_what_it_calls_with_their_weights(open_page):
+    page = open_page("small", "page", "source", address="#line=6")
+    assert details(page) == [
+        "total 30.00 % (300 ms), own 30.00 % (300 ms): compiled 66.67 %, C 33.33 %", "Callers", "30.00 % main chunk test.lua:1",
+        "Calls", "20.00 % heavy test.lua:6", "10.00 % string.gsub [builtin]", "Show in the flame graph", "Callers and callees of heavy"]
+    choose_line(page, 1)
+    assert details(page) == [
+        "total 95.00 % (950 ms), own 15.00 % (150 ms): garbage collection 66.67 %, recording a trace 33.33 %", "Callers", "none",
+        "Calls", "30.00 % heavy test.lua:6", "20.00 % heavy test.lua:8", "20.00 % light test.lua:13", "10.00 % heavy test.lua:9",
+        "10.00 % lj_BC_ADDVV [vm]", "Show in the flame graph", "Callers and callees of main chunk"]
+    page.choose("lj_BC_ADDVV [vm]")             # it has no line: to the flame graph
+    page.wait(lambda: page.one(".graph").is_displayed())
+    assert fragment(page)["sandwich"] == "1" and page.find("lj_BC_ADDVV")[0]["share"] == 100
+
+
+def test_lines_without_own_time_and_with_many_callees(open_page, make_flamegraph, tmp_path):
+    page = open_page("small", "page", "source")
+    callees = [f"2 {8 + k} 0 {10 - k} 0 c{10 - k}0" for k in range(10)]
+    old = make_flamegraph("small", "page", "source").read_text(encoding="utf-8")
+    frames = old[old.index('<metadata id="frames">'):].split("</metadata>")[0]
+    lines = old[old.index('<metadata id="lines">'):].split("</metadata>")[0]
+    made = '<metadata id="lines">0 [lost: frame chain broken]\n1 all\n5 main chunk\ttest.lua:1\n2 heavy\ttest.lua:?\n' \
+        + "".join(f"6 unused{k}\n" for k in range(4)) + "".join(f"{6 + k % 3} callee{k}\n" for k in range(10))
+    open_made(page, make_flamegraph("small", "page", "source"), tmp_path, (lines, made),
+              (frames, '<metadata id="frames">' + "\n".join(["0 1", "1 2", *callees, "1 3 0 5 0 i50"]) + "\n"), address="#line=1")
+    assert details(page)[3:] == ["Calls", *(f"{100 * (10 - k) / 60:.2f} % callee{k}" for k in range(8)), "… 2 more",
+                                 "Show in the flame graph", "Callers and callees of main chunk"]
+    assert details(page)[:3] == ["total 91.67 % (550 ns), own 91.67 % (550 ns): C 100.00 %", "Callers", "none"]
+    assert rows(page) == {"0": ["8.3 %", "8.3 %"], "1": ["92 %", "92 %"]}
+    open_made(page, make_flamegraph("small", "page", "source"), tmp_path, (lines, made),
+              (frames, '<metadata id="frames">' + "\n".join(["0 1", "1 2", "2 3 0 5 0 i50"]) + "\n"), address="#line=1")
+    assert details(page)[:5] == ["total 100.00 % (50 ns), own none", "Callers", "none", "Calls", "100.00 % heavy test.lua:?"]
+    assert rows(page) == {"0": ["100 %", "100 %"], "1": ["", "100 %"]}
+    assert page.all(".lines [data-line='1'] .states") == []
+
+
+def test_files_are_listed_by_own_time(open_page):
+    def listed(page):
+        return page.script("return Array.from(document.querySelectorAll('.files tbody tr'), (row) => Array.from(row.cells, (cell) => cell.textContent).concat(row.className));")
+
+    page = open_page("worker", "page", "source")
+    plugins = "/usr/local/share/lua/5.1/kong/plugins/"
+    files = [["38 %", "38 %", "/opt/site/lua/views/page.lua"], ["33 %", "33 %", plugins + "rate-limiting/handler.lua"],
+             ["19 %", "19 %", plugins + "rate-limiting-advanced/handler.lua"], ["9.5 %", "9.5 %", "/opt/site/lua/timers.lua"],
+             ["0", "100 %", "/opt/site/lua/init.lua"]]
+    assert listed(page) == [[*file, "chosen" if k == 0 else ""] for k, file in enumerate(files)]
+    assert page.one(".lines .note").text == files[0][2] and listing(page)[40] == "* 41"
+    page.all(".files button")[4].click()
+    assert listed(page) == [[*file, "chosen" if k == 4 else ""] for k, file in enumerate(files)]
+    assert rows(page) == {"3": ["", "100 %"]}
+    page.script("""
+        const chooser = document.querySelector("[data-choose=phase]");
+        chooser.value = "content";
+        chooser.dispatchEvent(new Event("change"));""")
+    assert listed(page) == [["100 %", "100 %", files[0][2], ""], ["0", "100 %", files[4][2], "chosen"]]
+    page = open_page("worker", "page", "source", address="#file=0&phase=no+phase")
+    assert len(listed(page)) == 3 and [row[:2] for row in listed(page) if row[3]] == [["0", "0"]]    # the chosen one stays, without time
+    assert rows(page) == {}
+
+
+def test_source_view_of_a_comparison_has_the_chosen_side(open_page):
+    page = open_page("compare", "page", "source")
+    assert rows(page) == {"1": ["", "100 %"], "2": ["40 %", "40 %"], "12": ["10 %", "10 %"], "22": ["30 %", "30 %"], "32": ["10 %", "10 %"],
+                          "42": ["9.6 %", "9.6 %"]}
+    choose_line(page, 1)
+    assert "40.00 % slower test.lua:2" in details(page)
+    page.press("b")
+    assert rows(page) == {"1": ["", "100 %"], "2": ["20 %", "20 %"], "12": ["30 %", "30 %"], "22": ["30 %", "30 %"], "32": ["10 %", "10 %"],
+                          "52": ["10 %", "10 %"]}
+    assert "20.00 % slower test.lua:2" in details(page) and "10.00 % gone test.lua:52" in details(page)
+
+
+def test_a_file_without_text_has_its_lines_with_time(open_page, make_flamegraph, tmp_path):
+    page = open_page("small", "page", "source")
+    open_made(page, make_flamegraph("small", "page", "source"), tmp_path, ('<metadata id="source-0">', '<metadata id="other">'),
+              ('<metadata id="files">test.lua\t\t', '<metadata id="files">test.lua\tthere is no such file\t'))
+    assert page.one(".lines .note").text == "test.lua (there is no such file)"
+    assert listing(page) == ["* 1", "* 6", "* 8", "* 9", "* 13"] and set(codes(page)) == {""}
+    choose_line(page, 8)
+    page.choose("Show in the flame graph")
+    page.wait(lambda: page.is_zoomed_to("heavy test.lua:8"))
+    assert "line 8" not in page.hover("heavy test.lua:8")
+
+
+def test_a_line_is_shown_where_it_is_heaviest_in_the_graph(open_page):
+    page = open_page("small", "page", "source", address="#line=6&inverted=1&sandwich=0&focus=5")
+    page.choose("Show in the flame graph")
+    page.wait(lambda: page.is_zoomed_to("heavy test.lua:6"))
+    assert page.active() == "heavy test.lua:6" and page.find("heavy test.lua:6")[0]["share"] == 30
+    parts = fragment(page)
+    assert (parts["source"], parts["lines"], parts["open"]) == ("0", "1", "1") and not {"inverted", "focus"} & set(parts)
+    assert "line 6 local l6" in page.hover("heavy test.lua:6")
+    page.press("l")
+    assert "line 6 local l6" in page.hover("heavy test.lua:5")      # the heaviest of its lines
+    assert "line 13 local l13" in page.hover("light")
+    assert "line " not in page.hover("sqrt") and "line " not in page.hover("all")
