@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""What the frames of each kind of view say: inverted, of one function, sandwich, lines, and of a comparison.
+
+The truth of "small" is in test_flamegraph.py, that of "compare" in make_flamegraph.c.
+"""
+
+import pytest
+
+from test_drawn import fragment
+from test_picture import dispatch
+
+
+def told(page, label, *lines):
+    """Does the card of the lowest frame of that label have these lines?"""
+    tip = page.hover(label).replace("\u00a0", " ").split("\n")
+    return set(lines) <= set(tip)
+
+
+def test_inverted_frames_have_the_samples_that_end_in_their_function(open_page):
+    page = open_page("small", "inverted")
+    assert told(page, "heavy", "total 50.00 % of all 500 ms 50 samples", "compiled 100.00 % of its time", "VM compiled 100.00 %")
+    assert told(page, "sqrt", "total 15.00 % of all 150 ms 15 samples", "own time", "VM C 100.00 %", "kind C function")
+    assert told(page, "main chunk", "total 5.00 % of all 50 ms 5 samples", "VM recording a trace 100.00 %")
+    assert told(page, "[lost", "total 5.00 % of all 50 ms 5 samples", "VM unknown 100.00 %")
+    lowest = sorted((frame for frame in page.frames() if (frame["label"] != "all") and abs(frame["y"] - page.find("heavy")[0]["y"]) < 1),
+                    key=lambda frame: frame["x"])
+    assert [frame["share"] for frame in lowest] == [50, 15, 10, 10, 5, 5, 5]
+    page.press("l")
+    assert {path[0]: share for path, share in page.shares().items() if len(path) == 1 and "heavy" in path[0]} == {
+        "heavy test.lua:6": 20, "heavy test.lua:8": 20, "heavy test.lua:9": 10}
+    assert told(page, "heavy test.lua:9", "certainty nearest known line in 100.00 %")
+
+
+@pytest.mark.parametrize("inverted", [0, 1])
+def test_one_function_has_its_own_states_and_samples(open_page, inverted):
+    page = open_page("small", address=f"#focus=2&inverted={inverted}")
+    assert told(page, "all", "total 100.00 % of all 600 ms 60 samples", "VM compiled 83.33 %, C 16.67 %")
+    assert told(page, "heavy", "total 100.00 % of all 600 ms 60 samples", "VM compiled 83.33 %, C 16.67 %", "compiled 83.33 % of its time")
+    assert page.find("main chunk") if inverted else told(page, "string.gsub", "total 16.67 % of all 100 ms 10 samples", "VM C 100.00 %")
+    if inverted:
+        assert told(page, "main chunk", "total 100.00 % of all 600 ms 60 samples", "VM compiled 83.33 %, C 16.67 %")
+
+
+def test_sandwich_has_samples_and_states_on_both_sides(open_page):
+    page = open_page("small", address="#focus=2&sandwich=1")
+    [root] = [frame for frame in page.frames() if frame["id"] == "frame0"]
+    assert (root["label"], root["share"], root["look"]) == ("heavy test.lua:5", 100, "j")
+    assert told(page, "main chunk", "total 100.00 % of all 600 ms 60 samples", "VM compiled 83.33 %, C 16.67 %")
+    assert told(page, "string.gsub", "total 16.67 % of all 100 ms 10 samples", "VM C 100.00 %")
+    assert page.find("string.gsub")[0]["y"] > root["y"] > page.find("main chunk")[0]["y"]
+    page = open_page("small", address="#focus=2&sandwich=1&lines=1")
+    [root] = [frame for frame in page.frames() if frame["id"] == "frame0"]
+    assert root["label"] == "heavy test.lua:5"
+    assert sorted((frame["label"], frame["share"]) for frame in page.frames() if frame["y"] > root["y"]) == [
+        ("heavy test.lua:6", 33.33), ("string.gsub [builtin]", 16.67)]
+    assert {frame["share"] for frame in page.find("main chunk test.lua:1")} == {100}
+
+
+def test_function_of_a_single_stack_has_all_of_its_callers(open_page):
+    page = open_page("small", address="#focus=6&inverted=1")
+    assert page.shares() == {
+        ("malloc [libc.so.6]",): 100, ("malloc [libc.so.6]", "string.gsub"): 100, ("malloc [libc.so.6]", "string.gsub", "light test.lua:12"): 100,
+        ("malloc [libc.so.6]", "string.gsub", "light test.lua:12", "main chunk test.lua"): 100}
+    page = open_page("small", address="#focus=6&sandwich=1")
+    upwards = sorted(page.frames(), key=lambda frame: frame["y"])
+    assert [frame["label"].split(" ")[0] for frame in upwards] == ["main", "light", "string.gsub", "malloc"]
+    assert {frame["share"] for frame in upwards} == {100} and told(page, "malloc", "total 100.00 % of all 50 ms 5 samples")
+
+
+@pytest.mark.parametrize("address, now, before", [
+    ("", {"slower": 40, "faster": 10, "same": 30, "chance": 10.4, "fresh": 9.6}, {"slower": 20, "faster": 30, "same": 30, "chance": 10, "gone": 10}),
+    ("#inverted=1", {"slower": 40, "faster": 10, "same": 30, "chance": 10.4, "fresh": 9.6},
+     {"slower": 20, "faster": 30, "same": 30, "chance": 10, "gone": 10}),
+    ("#sandwich=1&focus=5", {"slower": 40, "faster": 10, "same": 30, "chance": 10.4, "fresh": 9.6},
+     {"slower": 20, "faster": 30, "same": 30, "chance": 10, "gone": 10}),
+    ("#focus=7", {"slower": 100}, {"slower": 100}),
+    ("#focus=7&inverted=1", {"slower": 100}, {"slower": 100}),
+])
+def test_each_view_of_a_comparison_has_both_sides(open_page, address, now, before):
+    page = open_page("compare", address=address)
+
+    def shares():
+        return {frame["label"].split()[0]: frame["share"] for frame in page.frames() if frame["label"].split()[0] not in ("all", "main")}
+
+    assert shares() == now
+    assert told(page, "slower", "total 40.00 % of all 4 s 400 samples" if len(now) > 1 else "total 100.00 % of all 4 s 400 samples")
+    page.press("b")
+    assert shares() == before
+    assert told(page, "slower", "total 20.00 % of all 2 s 200 samples" if len(now) > 1 else "total 100.00 % of all 2 s 200 samples")
+
+
+def test_list_of_functions_follows_the_side_of_a_comparison(open_page):
+    page = open_page("compare", address="#list=1")
+
+    def rows():
+        return [" ".join(row.text.split()) for row in page.all("[aria-label='Hottest functions'] tbody tr")]
+
+    assert rows()[:2] == ["40 % 40 % slower test.lua:1", "30 % 30 % same test.lua:21"] and not any("gone" in row for row in rows())
+    page.press("b")
+    assert "10 % 10 % gone test.lua:51" in rows() and not any("fresh" in row for row in rows()) and "20 % 20 % slower test.lua:1" in rows()
+
+
+def test_source_view_leaves_the_flame_graph_as_it_was_at_first(open_page):
+    page = open_page("small", "page", "source", address="#source=0")
+    assert page.find("all")
+    dispatch(page, "v")
+    assert page.one(".source").is_displayed()
+    dispatch(page, "v")
+    assert page.one(".graph").is_displayed() and page.is_zoomed_to("all") and "zoom" not in fragment(page)
