@@ -77,13 +77,15 @@ def test_pointer_finds_the_frame_that_is_drawn_there(open_page, name, keys):
     judge_points(page)
 
 
-@pytest.mark.parametrize("label", ["light", "heavy", "sqrt"])
-def test_pointer_finds_the_frames_of_a_zoomed_view(open_page, label):
+def test_pointer_finds_the_frames_of_a_zoomed_view(open_page):
     page = open_page("small")
-    page.click(label)
-    judge_points(page)
-    page.press("u")
-    judge_points(page)
+    for label in ("sqrt", "light", "heavy"):
+        page.click(label)
+        page.wait(lambda: page.is_zoomed_to(label))
+        judge_points(page)
+        dispatch(page, "u")
+        judge_points(page)
+        dispatch(page, "r")
 
 
 def test_pointer_finds_frames_in_order_of_time(open_page):

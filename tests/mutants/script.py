@@ -10,7 +10,8 @@ changed. DOCUMENT has a table to write, or is empty.
 
 All runs share one pytest and one browser, and faults go into the pages, so that nothing is built. Each test runs
 once without a fault, while the browser counts which code of the script runs. A fault is shown only to tests that
-run its code, first to those that noticed others and to quick ones. It counts as noticed if a test fails with it,
+run its code, first to those that noticed others, to quick ones, and to those that run most of the file's code: all
+tests run what draws the page, few of them look at it. It counts as noticed if a test fails with it,
 passes without it, and fails with it again: a test that fails on a busy machine decides nothing. test_access.py is
 left out: it takes longest and judges elements, not what the script computes.
 """
@@ -217,12 +218,16 @@ class Judge:
             self.fails(passed[-1][0], None)
         noticed = collections.Counter()     # by part of the script and test
         broken = {fault.key for fault in todo if self.is_broken(fault)}
+        files = collections.defaultdict(set)    # the keys of all faults of each
+        for fault in self.faults:
+            files[fault.path].add(fault.key)
         end = time.monotonic() + self.seconds
         for fault in todo:
             if time.monotonic() > end:
                 break
             begin = time.monotonic()
-            tests = sorted(((seconds / (1 + noticed[fault.path, item.nodeid]), item.nodeid, item)
+            tests = sorted(((seconds / (1 + noticed[fault.path, item.nodeid]) / len(files[fault.path].intersection(reached)) ** 2,
+                             item.nodeid, item)
                             for item, seconds, reached in passed if fault.key in reached), key=lambda test: test[:2])
             outcome, by = "survived" if tests else "not run", None
             if fault.key in broken:
