@@ -160,6 +160,9 @@ def test_lines_without_time_are_folded_but_for_those_next_to_lines_with_time(ope
     assert listing(page)[30:520] == ["* 411", *map(str, range(412, 900)), "* 900"]
     page.press("v", "v")
     page.wait(lambda: len(listing(page)) > 500)             # they stay unfolded
+    open_made(page, path, tmp_path, ("test.lua:6", "test.lua:500"), ("test.lua:8", "test.lua:508"), ("test.lua:9\n", "test.lua:509\n"),
+              ("light\ttest.lua:13", "light\ttest.lua:513"))
+    assert listing(page)[:23] == ["* 1", *map(str, range(2, 22)), "… 458 lines without time", "480"]
     open_made(page, path, tmp_path, ("light\ttest.lua:13", "light\ttest.lua:1300"))
     assert listing(page)[-21:] == [*map(str, range(1280, 1300)), "* 1300"]        # behind the end of the file as it is
 
