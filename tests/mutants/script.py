@@ -169,7 +169,7 @@ class Judge:
         """Does the test fail with this fault? The fixtures of the session stay."""
         self.fault = fault
         try:
-            reports = _pytest.runner.runtestprotocol(item, log=False, nextitem=item.parent)
+            reports = _pytest.runner.runtestprotocol(item, log=False, nextitem=item.session)
         finally:
             self.fault = None
         if self.hung:
