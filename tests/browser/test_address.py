@@ -6,6 +6,8 @@
 
 import pytest
 
+from selenium.webdriver.common.keys import Keys
+
 from test_drawn import fragment
 from test_picture import dispatch
 
@@ -96,7 +98,8 @@ def test_function_of_the_lowest_number_can_be_looked_at_unfolded(open_page):
     """Its stacks have no folded frames: 0 is as good a number as any."""
     page = open_page("worker", address="#list=0&focus=0")
     assert page.find("__libc_start_main")[0]["label"] == "__libc_start_main [nginx]"
-    assert page.choose("only __libc_start_main [nginx]") is None and page.find("_start")[0]["label"].endswith("(12 frames)")
+    page.choose("only __libc_start_main [nginx]")
+    assert page.find("_start")[0]["label"].endswith("(12 frames)")
 
 
 def test_folded_frames_match_if_one_of_them_does(open_page):
@@ -104,7 +107,7 @@ def test_folded_frames_match_if_one_of_them_does(open_page):
     for text, is_hit in (("^_start", True), ("ngx_spawn", True), ("core_run_phases", True), ("init.lua", False)):
         page.search(text)
         assert page.find("_start")[0]["hit"] == is_hit and page.find("main chunk")[0]["hit"] == (not is_hit)
-        page.press("\ue00c")
+        page.press(Keys.ESCAPE)
 
 
 # -- Recordings made here --
@@ -184,7 +187,6 @@ def test_what_is_left_out_of_a_frame_is_counted_and_can_be_chosen(open_made):
     one = page.hover("one")
     assert "total 75.00 % of all 75 ns 5 samples" in one and "own 40.00 % of all 40 ns 2 samples" in one
     assert "certainty" not in one and "VM compiled 71.43 %, interpreted 28.57 %" in one
-    assert "certainty" in open_made("small").browser.page_source
     page = open_made("many", address="#process=7", functions=["a all", "l one", "l two"], lines=["0 all", "1 one", "2 two"],
                      frames=["0 0", "1 1 0 2 5 i20 j20", "2 2 1 3 0 j30", "1 2 0 1 0 i25"],
                      threads=["7 7 w\tw\tone", "8 8 w\tw\ttwo"],

@@ -5,7 +5,6 @@
 """
 
 import collections
-import re
 
 import pytest
 
@@ -291,7 +290,7 @@ def test_picture_scrolls_with_the_frame_that_keys_act_on(open_page):
 
 
 def test_sandwich_of_deep_stacks_begins_in_its_middle(open_page):
-    page = open_page("deep", address="#sandwich=1&focus=" + str(2600))
+    page = open_page("deep", address="#sandwich=1&focus=2600")
     area = boxes(page, ".scroll")[0]
     [middle] = [frame for frame in page.frames() if frame["share"] == 100 and frame["id"] == "frame0"]
     assert middle["y"] + ROW / 2 == pytest.approx(area["y"] + area["height"] / 2, abs=2)

@@ -102,7 +102,6 @@ def test_list_of_functions_follows_the_side_of_a_comparison(open_page):
 
 def test_source_view_leaves_the_flame_graph_as_it_was_at_first(open_page):
     page = open_page("small", "page", "source", address="#source=0")
-    assert page.find("all")
     dispatch(page, "v")
     assert page.one(".source").is_displayed()
     dispatch(page, "v")
