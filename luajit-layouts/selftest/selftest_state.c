@@ -100,8 +100,8 @@ static bool check_c_function(struct check *check, uint64_t L)
 /* Is it -1, or the offset of an error function on the Lua stack? */
 static bool is_errf(int32_t errf, const struct stack *stack)
 {
-	return errf >= -1 && (errf == -1 || errf % TVALUE_BYTES == 0) &&
-	       (uint64_t)((int64_t)errf + 1) <= stack->end - stack->begin;
+	return errf == -1 ||
+	       (errf % TVALUE_BYTES == 0 && (uint64_t)(int64_t)errf < stack->end - stack->begin);
 }
 
 static bool check_c_frame(struct check *check, uint64_t cframe, uint64_t L, const struct stack *stack)
