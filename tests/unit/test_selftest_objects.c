@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/* Each field of an object that cannot be as it is is found out: in a kept heap (test_heap_read.c), one field at a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/kept_lies.h"
+#include "unwind/lua/luajit.h"
+
+enum { INSTRUCTION = 4, MODULE_BYTES_MAX = 64 << 20, FFID_C = 1, FFID_LIBRARY = 2 };
+
+static void what_is_kept_passes(void **state)
+{
+	(void)state;
+	kept_passes(SELFTEST_STRINGS);
+	kept_passes(SELFTEST_OBJECTS);
+}
+
+static void each_field_of_an_object_that_lies_is_found_out(void **state)
+{
+	static const struct lie lies[] = {
+		LIE("GCproto.k is not", GCT_PROTO, GCproto_sizebc, 4, 2),
+		LIE("GCproto.k is not", GCT_PROTO, GCproto_sizekgc, 4, 4),
+		LIE("GCproto.k is not", GCT_PROTO, GCproto_k, 0, 8),
+		LIE("GCproto.uv is not", GCT_PROTO, GCproto_sizekn, 4, 1),
+		LIE("GCproto.uv is not", GCT_PROTO, GCproto_uv, 0, 4),
+		LIE("GCproto.lineinfo", GCT_PROTO, GCproto_lineinfo, 0, 1),
+		LIE("GCproto.lineinfo", GCT_PROTO, GCproto_sizeuv, 1, 2),
+		LIE("GCproto.uvinfo is not", GCT_PROTO, GCproto_uvinfo, 0, 1),
+		LIE("GCproto.varinfo", GCT_PROTO, GCproto_varinfo, 0, 1 << 20),
+		LIE("GCproto.varinfo", GCT_PROTO, GCproto_varinfo, 0, -(1 << 20)),
+		LIE("GCproto.sizept", GCT_PROTO, GCproto_sizept, 4, -(1 << 16)),
+		LIE("GCproto.framesize", GCT_PROTO, GCproto_framesize, 1, 1),
+		LIE("GCproto.framesize", GCT_PROTO, GCproto_framesize, 1, -1),
+		LIE("GCproto.framesize", GCT_PROTO, GCproto_numparams, 1, 200),
+		LIE("GCproto.numparams", GCT_PROTO, GCproto_numparams, 1, 1),
+		LIE("GCproto.flags", GCT_PROTO, GCproto_flags, 1, 1),
+		LIE("GCproto.flags", GCT_PROTO, GCproto_flags, 1, 2),
+		LIE("GCproto.chunkname", GCT_PROTO, GCproto_chunkname, 0, 8),
+		LIE("GCproto.firstline", GCT_PROTO, GCproto_firstline, 4, INT32_MIN),
+		LIE("GCfunc.pc", GCT_FUNCTION, GCfunc_pc, 0, 8),
+		LIE("GCfunc.nupvalues", GCT_FUNCTION, GCfunc_nupvalues, 1, 1),
+		LIE("GCfunc.env", GCT_FUNCTION, GCfunc_env, 0, 8),
+		LIE("GCupval.closed", GCT_UPVALUE, GCupval_closed, 1, 1),
+		LIE("GCupval.closed", GCT_UPVALUE, GCupval_closed, 1, -1),
+		LIE("GCupval.v", GCT_UPVALUE, GCupval_v, 0, 8),
+		LIE("GCtab.asize", GCT_TABLE, GCtab_asize, 4, 1 << 28),
+		LIE("GCtab.asize", GCT_TABLE, GCtab_asize, 4, 1 << 26),
+		LIE("GCtab.asize or GCtab.array", GCT_TABLE, GCtab_array, 0, 1),
+		LIE("GCtab.array is not", GCT_TABLE, GCtab_colo, 1, 0x40),
+		LIE("GCtab.metatable", GCT_TABLE, GCtab_metatable, 0, 8),
+		LIE("GCtab.hmask", GCT_TABLE, GCtab_hmask, 4, 4),
+		LIE("GCudata.env", GCT_USERDATA, GCudata_env, 0, 8),
+		LIE("GCudata.metatable", GCT_USERDATA, GCudata_metatable, 0, 8),
+		LIE("GCudata.len", GCT_USERDATA, GCudata_len, 4, INT32_MIN),
+		LIE("GChead.marked", GCT_TABLE, GChead_marked, 1, 0x20),
+		LIE("GChead.marked", GCT_TABLE, GChead_marked, 1, 0x40),
+		LIE("GChead.marked", GCT_TABLE, GChead_marked, 1, 0x80),
+	};
+
+	(void)state;
+	kept_try(SELFTEST_OBJECTS, SELFTEST_FAILED, lies, sizeof(lies) / sizeof(lies[0]));
+}
+
+static void what_can_just_be_passes(void **state)
+{
+	static const struct lie bounds[] = {
+		SET("", GCT_USERDATA, GCudata_len, 4, INT32_MAX),
+	};
+
+	(void)state;
+	kept_try(SELFTEST_OBJECTS, SELFTEST_PASSED, bounds, sizeof(bounds) / sizeof(bounds[0]));
+}
+
+static void the_object_that_was_made_last_may_not_be_complete(void **state)
+{
+	(void)state;
+	kept_state_begin(kept_states[0]);
+	assert_int_equal(kept_number(kept_last + (uint64_t)kept_vm.layout.GChead_gct, 1), GCT_TABLE);
+	kept_pages_put(&kept_state, kept_last + (uint64_t)kept_vm.layout.GCtab_asize, UINT32_MAX, 4);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+	kept_pages_put(&kept_state, kept_newest[GCT_TABLE] + (uint64_t)kept_vm.layout.GCtab_asize, UINT32_MAX,
+		       4);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "");
+	kept_state_end();
+}
+
+/* Let the newest function be one in C, or of the library: at this instruction, with its code there. */
+static void put_c_function(uint8_t ffid, uint64_t pc, uint64_t code)
+{
+	const struct layout *layout = &kept_vm.layout;
+	const uint64_t function = kept_newest[GCT_FUNCTION];
+
+	kept_pages_put(&kept_state, function + (uint64_t)layout->GCfunc_ffid, ffid, 1);
+	kept_pages_put(&kept_state, function + (uint64_t)layout->GCfunc_pc, pc, layout_ref_size(layout));
+	kept_pages_put(&kept_state, function + (uint64_t)layout->GCfuncC_f, code, 8);
+}
+
+/* In g, one instruction is for functions of the library, and the next one for others; those of the VM are behind. */
+static void a_function_in_c_begins_with_an_instruction_in_g(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KEPT_STATES; i++) {
+		uint64_t shared, dispatch;
+
+		kept_state_begin(kept_states[i]);
+		shared = kept_state.g + (uint64_t)kept_vm.layout.g_bc_cfunc_int;
+		dispatch = kept_state.g + (uint64_t)kept_vm.layout.GG_dispatch;
+		put_c_function(FFID_C, shared + INSTRUCTION, kept_vm.begin);
+		kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+		put_c_function(FFID_LIBRARY, shared, kept_vm.begin);
+		kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+		put_c_function(FFID_LIBRARY, dispatch, kept_vm.begin);
+		kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+		for (unsigned int wrong = 0; wrong <= 3; wrong++) {
+			put_c_function(FFID_C, wrong == 3 ? dispatch : shared + wrong * 2 * INSTRUCTION,
+				       kept_vm.begin);
+			kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCfunc.pc of a C function");
+		}
+		put_c_function(FFID_LIBRARY, shared + INSTRUCTION, kept_vm.begin);
+		kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCfunc.pc of a C function");
+		put_c_function(FFID_LIBRARY, dispatch - INSTRUCTION, kept_vm.begin);
+		kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCfunc.pc of a C function");
+		kept_state_end();
+	}
+}
+
+/* That of others is anywhere. */
+static void the_code_of_the_library_is_near_the_vm(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < KEPT_STATES; i++)
+		for (int64_t beyond = 0; beyond <= 1; beyond++)
+			for (int sign = -1; sign <= 1; sign += 2) {
+				uint64_t shared, code;
+
+				kept_state_begin(kept_states[i]);
+				shared = kept_state.g + (uint64_t)kept_vm.layout.g_bc_cfunc_int;
+				code = (uint64_t)((int64_t)kept_vm.begin +
+						  sign * (MODULE_BYTES_MAX + beyond));
+				put_c_function(FFID_LIBRARY, shared, code);
+				kept_expect(SELFTEST_OBJECTS, beyond ? SELFTEST_FAILED : SELFTEST_PASSED,
+					    beyond ? "GCfuncC.f" : "");
+				put_c_function(FFID_C, shared + INSTRUCTION, code);
+				kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+				kept_state_end();
+			}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_kept_passes),
+		cmocka_unit_test(each_field_of_an_object_that_lies_is_found_out),
+		cmocka_unit_test(what_can_just_be_passes),
+		cmocka_unit_test(the_object_that_was_made_last_may_not_be_complete),
+		cmocka_unit_test(a_function_in_c_begins_with_an_instruction_in_g),
+		cmocka_unit_test(the_code_of_the_library_is_near_the_vm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
