@@ -11,10 +11,9 @@ enum {
 	TRACES_MAX = 65536, /* trace numbers have 16 bits */
 	SAMPLES = 64,
 	NUMBERED_SAMPLES = 8,
-	MCODE_TRIMMED_MAX = 32, /* bytes of code dropped after the snapshots got their mcofs */
-	SNAPSHOTS_MAX = 512,    /* checked in one trace */
-	SNAPSHOTS_SOME = 8,     /* enough that some must be behind the start of the code */
-	REF_BIAS = 0x8000,      /* lj_ir.h */
+	SNAPSHOTS_MAX = 512, /* checked in one trace */
+	SNAPSHOTS_SOME = 8,  /* enough that some must be behind the start of the code */
+	REF_BIAS = 0x8000,   /* lj_ir.h */
 	REF_NIL = REF_BIAS - 1,
 	REF_TRUE = REF_BIAS - 3,
 	IR_BYTES = 8,
@@ -291,7 +290,6 @@ static bool check_snapshots(struct check *check, struct trace *trace)
 			next = (struct snapshot_fields){
 				.mapofs = trace->nsnapmap,
 				.ref = trace->nins,
-				.mcofs = trace->szmcode + MCODE_TRIMMED_MAX,
 			};
 		if (next.ref < now.ref)
 			return check_fail(check, "SnapShot.ref runs backwards");
