@@ -242,6 +242,9 @@ static void the_registry_is_a_table(void **state)
 static void forget_threads(void)
 {
 	if (layout->g_cur_L != LAYOUT_ABSENT) {
+		put_of(OF_G, layout->g_cur_L, kept_newest[GCT_THREAD], 0);
+		put_of(GCT_THREAD, layout->L_status, 8, 1);
+		expect(false, "L.status is 8");
 		put_of(OF_G, layout->g_cur_L, 0, 0);
 		expect(true, "");
 		kept_vm.layout.g_cur_L = LAYOUT_ABSENT;
