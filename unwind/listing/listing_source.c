@@ -82,7 +82,7 @@ bool listing_is_string(const struct listing_source *source, uint64_t string, con
 	       memcmp(bytes, text, length) == 0;
 }
 
-/* A character as jit.dump writes it; returns how many characters it writes. */
+/* A character as jit.dump writes it; returns how many characters these are. */
 static unsigned escape(unsigned char c, char ret_text[static 5])
 {
 	const char *const names = "\n\r\t", *const letters = "nrt";
@@ -93,7 +93,6 @@ static unsigned escape(unsigned char c, char ret_text[static 5])
 	if (c < ' ' || c == 0x7f)
 		return (unsigned)snprintf(ret_text, 5, "\\%03u", c);
 	ret_text[0] = (char)c;
-	ret_text[1] = '\0';
 	return 1;
 }
 

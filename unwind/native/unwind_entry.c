@@ -27,9 +27,10 @@ struct common {
 
 /*---- Copies ----*/
 
+/* Copy length bytes, at most UNWIND_PIECE_MAX. */
 static bool copy_piece(struct memory *text, uint64_t address, uint64_t length, struct unwind_piece *piece)
 {
-	if (length > UNWIND_PIECE_MAX || address > UINT64_MAX - UNWIND_PIECE_MAX - WORD)
+	if (address > UINT64_MAX - UNWIND_PIECE_MAX - WORD)
 		return false;
 	piece->begin = address & ~(uint64_t)(WORD - 1);
 	piece->end = (address + length + WORD - 1) & ~(uint64_t)(WORD - 1);
