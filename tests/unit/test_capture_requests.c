@@ -482,9 +482,11 @@ static void while_lua_runs_its_own_request_counts(void **state)
 	states.process.places = &places;
 	put_request(0);
 	put_request(1);
+	put_word(FRAME + 0x400, request_at(1));
+	states_capture();
+	assert_int_equal(states.capture.on_stack.count, 1);
 	put_running(0);
 	put_work(0, request_at(0), 0);
-	put_word(FRAME + 0x400, request_at(1));
 	states_capture();
 	assert_int_equal(states.capture.request.address, request_at(0));
 	assert_int_equal(states.capture.on_stack.count, 0);

@@ -150,6 +150,16 @@ static void what_does_not_fit_is_no_array(void **state)
 	made_up = worker();
 	made_up.words[FIRST_WORD] = (1 << 20) + 1;
 	assert_none(made_up, members);
+	made_up.words[FIRST_WORD] = 1 << 20;
+	assert_true(connections_find(&made_up.memory, &members, &(struct connections){ 0 }));
+	/* Events that would be at address 0. */
+	for (size_t array = 1; array <= 2; array++) {
+		made_up = worker();
+		made_up.words[FIRST_WORD + 2 + array] = 0;
+		for (size_t i = 0; i < COUNT; i++)
+			made_up.words[CONNECTIONS + i * STRIDE + array] = i * EVENT_WORDS * WORD;
+		assert_none(made_up, members);
+	}
 	/* Only the first four are compared. */
 	made_up = worker();
 	made_up.words[CONNECTIONS + 4 * STRIDE + 1] = 0;

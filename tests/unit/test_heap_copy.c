@@ -222,6 +222,12 @@ static void a_hold_that_may_not_go_on_copies_no_more(void **state)
 	heap_copy_again(copy, UINT64_MAX);
 	assert_false(heap_copy_end_hold(copy));
 	assert_int_equal(source.reads, 0);
+	/* That is over: nothing is asked, and all is copied. */
+	asked = 3;
+	heap_copy_again(copy, UINT64_MAX);
+	assert_int_equal(source.reads, 16);
+	assert_int_equal(asked, 3);
+	source.reads = 0;
 	asked = 0;
 	heap_copy_begin_hold(copy, three_times, &asked);
 	heap_copy_again(copy, UINT64_MAX);

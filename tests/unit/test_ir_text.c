@@ -625,6 +625,14 @@ static void test_numberings(void **state)
 	assert_int_equal(ir_numbering(&other, "LuaJIT 2.1.0-beta3"), NUMBERING_V21);
 	assert_int_equal(ir_numbering(&other, "LuaJIT 2.1.1737090214"), NUMBERING_V21);
 	assert_int_equal(ir_numbering(&other, "LuaJIT 2.1.1990000000"), NUMBERING_UNKNOWN);
+	assert_int_equal(ir_numbering(&other, "LuaJIT 2.1.1"), NUMBERING_V21);
+	/* The last one that is known. */
+	assert_int_equal(ir_numbering(&other, "LuaJIT 2.1.1761786044"), NUMBERING_V21);
+	assert_int_equal(ir_numbering(&other, "LuaJIT 2.1.1761786045"), NUMBERING_UNKNOWN);
+	assert_int_equal(ir_numbering(&other, "LuaJIT 2.1.0"), NUMBERING_UNKNOWN);
+	assert_int_equal(ir_numbering(&other, "LuaJIT 2.2.1737090214"), NUMBERING_UNKNOWN);
+	assert_int_equal(ir_numbering(&other, "LuaJIT 2.111737090214"), NUMBERING_UNKNOWN);
+	assert_int_equal(ir_numbering(&other, "Luajit 2.1.1737090214"), NUMBERING_UNKNOWN);
 	assert_int_equal(ir_numbering(&other, "LuaJIT 2.1.1737090214x"), NUMBERING_UNKNOWN);
 	assert_int_equal(ir_numbering(&other, ""), NUMBERING_UNKNOWN);
 	other.L_exdata = other.L_exdata2 = 100;

@@ -300,6 +300,18 @@ static void a_call_from_c_that_has_no_frame_lies_below_native_code(void **state)
 	check_three();
 }
 
+/* The C frame outwards has a call that is no longer on the stack; what runs has one of its own. */
+static void a_lua_function_on_top_is_what_c_has_called(void **state)
+{
+	(void)state;
+	put_cframe(FRAME, thread_at(0), FURTHER, CALLER);
+	put_cframe(FURTHER, thread_at(0), 0, CALLER);
+	stand(true);
+	native.registers.rdx = native.registers.rbp = base_of(0, MIDDLE);
+	assert_int_equal(pass_leaf(), PASSED_ON);
+	check_two(0, bytecode_at(1, IN_MIDDLE));
+}
+
 /*---- Routines of the VM ----*/
 
 static void a_routine_that_c_has_called_has_no_lua(void **state)
@@ -608,6 +620,7 @@ int main(void)
 		TEST(what_cannot_be_finished_is_half_done),
 		TEST(a_frame_of_lua_cpcall_runs_no_lua),
 		TEST(a_call_from_c_that_has_no_frame_lies_below_native_code),
+		TEST(a_lua_function_on_top_is_what_c_has_called),
 		TEST(a_routine_that_c_has_called_has_no_lua),
 		TEST(a_routine_that_a_trace_has_called_leads_to_the_trace),
 		TEST(on_the_way_out_of_a_trace_the_registers_have_the_frame),

@@ -338,21 +338,38 @@ static void a_number_has_ten_bytes_at_most(void **state)
 	assert_false(takes("\x07\x91\x80\x00", 4));
 }
 
+/* Behind the memory, there are zeros: instructions that do nothing. */
+static void read_zeros_behind(struct memory *memory_of, struct memory_range *ranges, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct memory_range within = ranges[i];
+
+		memset(ranges[i].copy, 0, ranges[i].length);
+		if (within.address < MADE_UP_AT + MADE_UP_BYTES &&
+		    within.length > MADE_UP_AT + MADE_UP_BYTES - within.address)
+			within.length = MADE_UP_AT + MADE_UP_BYTES - within.address;
+		made_up_read(memory_of, &within, 1);
+		ranges[i].status = within.status;
+	}
+}
+
 /* An FDE of so many bytes in all. */
 static bool takes_size(uint32_t size)
 {
 	put(FDE, size - 4, 4);
-	return read_entry();
+	return unwind_entry_read(memory, HEADER, MADE_UP_AT, &entry);
 }
 
 static void an_entry_has_a_largest_size(void **state)
 {
 	(void)state;
-	/* Zeros are instructions that do nothing. */
+	made_up_memory.memory.read_ranges = read_zeros_behind;
 	put_fde(4, "", 1, "", 0);
-	assert_true(takes_size(0x2000));
+	/* The pair does not lie within it. */
+	put(PAIR, 0, 8);
+	put(MADE_UP_AT + 4, (uint64_t)FDE - HEADER, 4);
+	assert_true(takes_size(UNWIND_PIECE_MAX));
 	assert_false(takes_size(UNWIND_PIECE_MAX + 1));
-	assert_false(takes_size(MADE_UP_BYTES));
 	assert_false(takes_size(3)); /* a length of UINT32_MAX: the 64-bit format */
 	assert_false(takes_size(4)); /* nothing at all */
 	assert_false(takes_size(7));
@@ -375,6 +392,34 @@ static void an_entry_that_changes_meanwhile_is_not_given(void **state)
 	put_fde(4, "", 1, "\0\0", 2);
 	made_up_memory.memory.read_ranges = read_changing;
 	assert_false(read_entry());
+}
+
+/* The pair is near the end of all addresses, too: what is read there is that of PAIR. */
+static uint64_t far_pair;
+
+static void read_far(struct memory *far, struct memory_range *ranges, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct memory_range *range = &ranges[i];
+		struct memory_range near = *range;
+
+		near.address = range->address - far_pair + PAIR;
+		made_up_read(far, range->address > UINT64_MAX / 2 ? &near : range, 1);
+		if (range->address > UINT64_MAX / 2)
+			range->status = near.status;
+	}
+}
+
+static void no_entry_is_so_near_the_end_that_its_own_end_could_be_none(void **state)
+{
+	const uint64_t last = UINT64_MAX - UNWIND_PIECE_MAX - 8;
+
+	(void)state;
+	made_up_memory.memory.read_ranges = read_far;
+	for (uint64_t beyond = 0; beyond <= 1; beyond++) {
+		far_pair = last + beyond;
+		assert_int_equal(unwind_entry_read(memory, HEADER, far_pair, &entry), beyond == 0);
+	}
 }
 
 static void nothing_of_an_earlier_entry_shows_through(void **state)
@@ -404,6 +449,7 @@ int main(void)
 		cmocka_unit_test_setup(a_number_has_ten_bytes_at_most, begin),
 		cmocka_unit_test_setup(an_entry_has_a_largest_size, begin),
 		cmocka_unit_test_setup(an_entry_that_changes_meanwhile_is_not_given, begin),
+		cmocka_unit_test_setup(no_entry_is_so_near_the_end_that_its_own_end_could_be_none, begin),
 		cmocka_unit_test_setup(nothing_of_an_earlier_entry_shows_through, begin),
 	};
 
