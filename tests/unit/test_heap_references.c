@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What traces and string.buffers hold in a heap, and what these take: in that of a real program (test_heap_read.c), whose trace
+ * gets other constants and links, and whose main table gets a string.buffer.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/kept_heap.h"
+#include "unwind/lua/luajit.h"
+
+enum {
+	BUFFER = 0x30000100, /* on a page of which nothing is kept */
+	BUFFER_BYTES = 0x100000,
+	BUFFER_LENGTH = 100,
+	BUFFER_WRITTEN = 60,
+	BUFFER_READ = 25,
+	UDTYPE_BUFFER = 3,
+	COW = 2,
+	BORROWED = 4,
+	WORD = 8,
+	IR_BYTES = 8,
+	IR_OPCODE = 5,
+	REF_BIAS = 0x8000,
+};
+
+static const char *const builds[] = { "heap-gc64.process", "heap-gc32.process" };
+enum { BUILDS = sizeof(builds) / sizeof(builds[0]) };
+
+static void load(size_t build)
+{
+	kept_pages_load(&kept, builds[build]);
+	vm.layout = kept.layout;
+	read_heap();
+}
+
+static void unload(void)
+{
+	forget_graph();
+	kept_pages_free(&kept);
+}
+
+static unsigned ref_size(void)
+{
+	return layout_ref_size(&vm.layout);
+}
+
+static uint32_t node_at(uint64_t address)
+{
+	for (uint32_t i = 0; i < graph.node_count; i++)
+		if (graph.nodes[i].address == address && graph.nodes[i].kind != HEAP_KIND_ROOT)
+			return i;
+	fail_msg("no object at 0x%llx", (unsigned long long)address);
+	return HEAP_NO_NODE;
+}
+
+static uint64_t of_kind(enum heap_kind kind)
+{
+	for (uint32_t i = 0; i < graph.node_count; i++)
+		if (graph.nodes[i].kind == kind)
+			return graph.nodes[i].address;
+	fail();
+	return 0;
+}
+
+/* Does one object hold another so? */
+static bool holds(uint64_t by, enum heap_hold hold, const char *text, uint64_t object)
+{
+	const struct heap_node *node = &graph.nodes[node_at(by)];
+
+	for (uint32_t i = node->first_edge; i < node[1].first_edge; i++)
+		if (graph.edges[i].hold == hold && graph.nodes[graph.edges[i].to].address == object &&
+		    strcmp(heap_text(&graph, graph.edges[i].text), text) == 0)
+			return true;
+	return false;
+}
+
+static size_t count_held(uint64_t by, enum heap_hold hold)
+{
+	const struct heap_node *node = &graph.nodes[node_at(by)];
+	size_t found = 0;
+
+	for (uint32_t i = node->first_edge; i < node[1].first_edge; i++)
+		found += graph.edges[i].hold == hold;
+	return found;
+}
+
+/*---- Traces ----*/
+
+static uint64_t trace;
+
+static uint64_t trace_word(int32_t field, unsigned size)
+{
+	uint64_t value = 0;
+
+	assert_int_equal(memory_read(&kept.memory, trace + (uint64_t)field, &value, size), MEMORY_OK);
+	return value;
+}
+
+/* A constant of the trace: the first ones come first. In GC64 an object takes the place of two. */
+static void put_constant(uint64_t number, uint8_t op, uint64_t object)
+{
+	const uint64_t at = trace_word(vm.layout.GCtrace_ir, WORD) +
+			    (trace_word(vm.layout.GCtrace_nk, 4) + number) * IR_BYTES;
+
+	put(at, 0, WORD);
+	put(at + IR_OPCODE, op, 1);
+	if (ref_size() == WORD)
+		put(at + IR_BYTES, object, WORD);
+	else
+		put(at, object, 4);
+}
+
+static void a_trace_holds_its_constants(void **state)
+{
+	(void)state;
+	for (size_t build = 0; build < BUILDS; build++) {
+		uint64_t inner, weak, last;
+
+		load(build);
+		inner = address_of("inner");
+		weak = address_of("weak");
+		trace = of_kind(HEAP_KIND_TRACE);
+		last = REF_BIAS - 2 - trace_word(vm.layout.GCtrace_nk, 4);
+		assert_in_range(last, 3, 100);
+		for (uint64_t i = 0; i <= last; i++)
+			put_constant(i, (uint8_t)(vm.layout.IR_KGC - 1), inner);
+		read_heap();
+		assert_int_equal(count_held(trace, HEAP_HOLDS_CONSTANT), 0);
+		put_constant(0, (uint8_t)vm.layout.IR_KGC, inner);
+		put_constant(last, (uint8_t)vm.layout.IR_KGC, weak);
+		read_heap();
+		assert_int_equal(count_held(trace, HEAP_HOLDS_CONSTANT), 2);
+		assert_true(holds(trace, HEAP_HOLDS_CONSTANT, "", inner));
+		assert_true(holds(trace, HEAP_HOLDS_CONSTANT, "", weak));
+		/* Half of another constant, by chance. */
+		put_constant(0, (uint8_t)vm.layout.IR_KGC, inner + 4);
+		read_heap();
+		assert_int_equal(count_held(trace, HEAP_HOLDS_CONSTANT), 1);
+		assert_int_equal(uncertain(), 0);
+		put(trace + (uint64_t)vm.layout.GCtrace_nk, REF_BIAS, 4);
+		read_heap();
+		assert_int_equal(count_held(trace, HEAP_HOLDS_CONSTANT), 0);
+		unload();
+	}
+}
+
+static void a_trace_holds_where_it_begins_and_what_it_leads_to(void **state)
+{
+	(void)state;
+	for (size_t build = 0; build < BUILDS; build++) {
+		int32_t links[3];
+
+		load(build);
+		links[0] = vm.layout.GCtrace_link;
+		links[1] = vm.layout.GCtrace_nextroot;
+		links[2] = vm.layout.GCtrace_nextside;
+		trace = of_kind(HEAP_KIND_TRACE);
+		for (size_t i = 0; i < 8; i++) {
+			size_t expected = 0;
+
+			for (size_t j = 0; j < 3; j++) {
+				put(trace + (uint64_t)links[j], (i >> j) & 1, 2);
+				expected += (i >> j) & 1;
+			}
+			read_heap();
+			assert_int_equal(count_held(trace, HEAP_HOLDS_TRACE), expected);
+			assert_int_equal(holds(trace, HEAP_HOLDS_TRACE, "", trace), expected > 0);
+			assert_true(holds(trace, HEAP_HOLDS_PROTO, "",
+					  trace_word(vm.layout.GCtrace_startpt, ref_size())));
+		}
+		/* One that was abandoned. */
+		put(trace + (uint64_t)vm.layout.GCtrace_traceno, 0, 2);
+		read_heap();
+		assert_int_equal(count_held(trace, HEAP_HOLDS_TRACE), 0);
+		assert_int_equal(count_held(trace, HEAP_HOLDS_CONSTANT), 0);
+		assert_int_equal(count_held(trace, HEAP_HOLDS_PROTO), 0);
+		unload();
+	}
+}
+
+/*---- A string.buffer ----*/
+
+struct words { /* SBufExt */
+	uint64_t w, e, b, L, cowref, r, dict_str, dict_mt;
+};
+
+/* After the first userdata on the list of all objects comes the buffer. */
+static void put_buffer(const struct words *words)
+{
+	const struct layout *layout = &vm.layout;
+	const uint64_t proxy = address_of("proxy"), next = proxy + (uint64_t)layout->GChead_nextgc;
+	const uint64_t values[] = { words->w,      words->e, words->b,        words->L,
+				    words->cowref, words->r, words->dict_str, words->dict_mt };
+
+	if (word(next) != BUFFER) {
+		for (int32_t i = 0; i < layout->GCudata_size; i += WORD)
+			put(BUFFER + (uint64_t)i, word(proxy + (uint64_t)i), WORD);
+		put(next, BUFFER, WORD);
+	}
+	put(BUFFER + (uint64_t)layout->GChead_gct + 1, UDTYPE_BUFFER, 1);
+	put(BUFFER + (uint64_t)layout->GCudata_len, sizeof(values), 4);
+	put(BUFFER + (uint64_t)layout->GCudata_metatable, 0, WORD);
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		put(BUFFER + (uint64_t)layout->GCudata_size + i * WORD, values[i], WORD);
+}
+
+static const struct heap_node *read_buffer(const struct words *words)
+{
+	put_buffer(words);
+	read_heap();
+	return &graph.nodes[node_at(BUFFER)];
+}
+
+static struct words usual_buffer(void)
+{
+	return (struct words){ .b = BUFFER_BYTES,
+			       .e = BUFFER_BYTES + BUFFER_LENGTH,
+			       .w = BUFFER_BYTES + BUFFER_WRITTEN,
+			       .r = BUFFER_BYTES + BUFFER_READ,
+			       .L = 0x5000 };
+}
+
+static void a_buffer_has_bytes_of_its_own_or_shares_them(void **state)
+{
+	const uint64_t header = sizeof(struct words);
+	struct words words = usual_buffer();
+	const struct heap_node *node;
+
+	(void)state;
+	load(0);
+	node = read_buffer(&words);
+	assert_string_equal(heap_text(&graph, node->text), "string.buffer");
+	assert_int_equal(node->bytes, (uint64_t)vm.layout.GCudata_size + header + BUFFER_LENGTH);
+	assert_int_equal(node->slots, BUFFER_LENGTH);
+	assert_int_equal(node->used, BUFFER_WRITTEN - BUFFER_READ);
+	for (uint64_t flags = 1; flags < 8; flags++) {
+		words.L = 0x5000 | flags;
+		node = read_buffer(&words);
+		assert_int_equal(node->bytes, (uint64_t)vm.layout.GCudata_size + header +
+						      (flags & (COW | BORROWED) ? 0 : BUFFER_LENGTH));
+	}
+	/* One that has never been written to. */
+	words = (struct words){ .L = 0x5000 };
+	node = read_buffer(&words);
+	assert_int_equal(node->bytes, (uint64_t)vm.layout.GCudata_size + header);
+	assert_int_equal(node->slots, 0);
+	unload();
+}
+
+/* It changed while it was read, or it is none. */
+static void a_buffer_that_cannot_be_is_not_believed(void **state)
+{
+	const uint64_t bytes = (uint64_t)sizeof(struct words);
+	struct words words = usual_buffer();
+	const struct heap_node *node;
+
+	(void)state;
+	load(0);
+	words.r = words.w;
+	assert_int_equal(read_buffer(&words)->used, 0);
+	words.r = words.w + 1;
+	assert_int_equal(read_buffer(&words)->used, 0);
+	words.r = words.b;
+	words.w = words.e;
+	assert_int_equal(read_buffer(&words)->used, BUFFER_LENGTH);
+	words.w = words.e + 1;
+	assert_int_equal(read_buffer(&words)->used, 0);
+	words.w = words.e;
+	words.r = words.b - 1;
+	assert_int_equal(read_buffer(&words)->used, 0);
+	words.e = words.b - 1;
+	node = read_buffer(&words);
+	assert_int_equal(node->bytes, (uint64_t)vm.layout.GCudata_size + bytes);
+	words.e = words.b + UINT32_MAX;
+	node = read_buffer(&words);
+	assert_int_equal(node->slots, UINT32_MAX);
+	words.e++;
+	node = read_buffer(&words);
+	assert_int_equal(node->bytes, (uint64_t)vm.layout.GCudata_size + bytes);
+	assert_int_equal(node->slots, 0);
+	unload();
+}
+
+static void a_buffer_holds_its_dictionaries_and_what_it_shares(void **state)
+{
+	struct words words = usual_buffer();
+	uint64_t inner, weak, text;
+
+	(void)state;
+	load(0);
+	inner = address_of("inner");
+	weak = address_of("weak");
+	text = address_of("text");
+	read_buffer(&words);
+	assert_int_equal(count_held(BUFFER, HEAP_HOLDS_OTHER), 0);
+	words.dict_str = inner;
+	read_buffer(&words);
+	assert_int_equal(count_held(BUFFER, HEAP_HOLDS_OTHER), 1);
+	assert_true(holds(BUFFER, HEAP_HOLDS_OTHER, "buffer", inner));
+	words.dict_mt = weak;
+	words.cowref = text; /* of bytes that are its own, that is no reference */
+	words.L = 0x5000 | BORROWED;
+	read_buffer(&words);
+	assert_int_equal(count_held(BUFFER, HEAP_HOLDS_OTHER), 2);
+	assert_true(holds(BUFFER, HEAP_HOLDS_OTHER, "buffer", weak));
+	words.L = 0x5000 | COW;
+	read_buffer(&words);
+	assert_int_equal(count_held(BUFFER, HEAP_HOLDS_OTHER), 3);
+	assert_true(holds(BUFFER, HEAP_HOLDS_OTHER, "buffer", text));
+	assert_int_equal(uncertain(), 0);
+	unload();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_trace_holds_its_constants),
+		cmocka_unit_test(a_trace_holds_where_it_begins_and_what_it_leads_to),
+		cmocka_unit_test(a_buffer_has_bytes_of_its_own_or_shares_them),
+		cmocka_unit_test(a_buffer_that_cannot_be_is_not_believed),
+		cmocka_unit_test(a_buffer_holds_its_dictionaries_and_what_it_shares),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
