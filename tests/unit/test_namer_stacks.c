@@ -166,6 +166,10 @@ static void without_names_the_instruction_tells(void **state)
 	add_concatenating();
 	assert_int_equal(name(), 2);
 	assert_frame(0, FRAME_VM_WORK, "concatenating strings", NULL);
+	add(MERGED_NATIVE, APP + 0x99);
+	add_concatenating();
+	assert_int_equal(name(), 2);
+	assert_frame(0, FRAME_VM_WORK, "concatenating strings", NULL);
 	/* Compiled code may be at another one. */
 	add(MERGED_NATIVE, APP + 0x99);
 	add_concatenating()->pc_is_near = true;

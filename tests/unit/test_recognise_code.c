@@ -150,6 +150,58 @@ static void a_layout_of_traces_is_open_if_there_are_others(void **state)
 			 strstr(trace_verdict, " or another ") != NULL || vm.layout.IR_KGC == LAYOUT_UNKNOWN);
 }
 
+/* What was asked of the module, and what came of it, in its order. */
+static struct {
+	char probe[32], verdict[128];
+} verdicts[32];
+static size_t verdict_count;
+
+static void list_verdict(void *context, const char *probe, const char *verdict)
+{
+	(void)context;
+	assert_in_range(verdict_count, 0, sizeof(verdicts) / sizeof(verdicts[0]) - 1);
+	snprintf(verdicts[verdict_count].probe, sizeof(verdicts[0].probe), "%s", probe);
+	snprintf(verdicts[verdict_count++].verdict, sizeof(verdicts[0].verdict), "%s", verdict);
+}
+
+static enum recognise_status list_verdicts(struct copied_module *module)
+{
+	struct vm_code vm;
+
+	verdict_count = 0;
+	return recognise_vm(&module->memory, EM_X86_64, module->base, list_verdict, NULL, &vm);
+}
+
+/* The only verdict on this, and which it is. */
+static size_t verdict_on(const char *probe)
+{
+	size_t found = SIZE_MAX;
+
+	for (size_t i = 0; i < verdict_count; i++)
+		if (strcmp(verdicts[i].probe, probe) == 0) {
+			assert_int_equal(found, SIZE_MAX);
+			found = i;
+		}
+	assert_int_not_equal(found, SIZE_MAX);
+	return found;
+}
+
+static void each_part_of_a_layout_has_a_verdict(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	static const char *const parts[] = { "objects", "C frame", "global_State" };
+	char where[64];
+	size_t vm;
+
+	assert_int_equal(list_verdicts(module), RECOGNISE_OK);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		assert_null(strstr(verdicts[verdict_on(parts[i])].verdict, "no known layout"));
+	vm = verdict_on("VM");
+	snprintf(where, sizeof(where), "at 0x%" PRIx64 ", %" PRIu64 " bytes, found by its unwind entry",
+		 module->vm.begin, module->vm.end - module->vm.begin);
+	assert_string_equal(verdicts[vm].verdict, where);
+}
+
 static void a_copied_module_is_recognised_as_the_original(void **state)
 {
 	struct copied_module *module = module_or_skip(state);
@@ -188,6 +240,14 @@ static void code_that_fits_no_known_layout_is_not_guessed_at(void **state)
 				move_vmstate(module, at++, by);
 		}
 		assert_int_equal(recognise(module, &vm), by > 0 ? RECOGNISE_UNKNOWN_LAYOUT : RECOGNISE_OK);
+		if (by < 0)
+			continue;
+		/* What does not fit is the last verdict: it is the reason. */
+		assert_int_equal(list_verdicts(module), RECOGNISE_UNKNOWN_LAYOUT);
+		assert_int_equal(verdict_on("global_State"), verdict_count - 1);
+		assert_non_null(strstr(verdicts[verdict_count - 1].verdict, "no known layout fits"));
+		assert_null(strstr(verdicts[verdict_on("objects")].verdict, "no known layout"));
+		assert_null(strstr(verdicts[verdict_on("C frame")].verdict, "no known layout"));
 	}
 }
 
@@ -201,6 +261,8 @@ static void a_module_for_another_machine_is_said_to_be_one(void **state)
 	header.e_machine = EM_AARCH64;
 	memcpy(module->bytes, &header, sizeof(header));
 	assert_int_equal(recognise(module, &vm), RECOGNISE_OTHER_MACHINE);
+	assert_int_equal(list_verdicts(module), RECOGNISE_OTHER_MACHINE);
+	assert_string_equal(verdicts[verdict_on("ELF image")].verdict, "for another machine (e_machine 183)");
 	header.e_machine = EM_X86_64;
 	memcpy(module->bytes, &header, sizeof(header));
 }
@@ -360,6 +422,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_copied_module_is_recognised_as_the_original),
+		cmocka_unit_test(each_part_of_a_layout_has_a_verdict),
 		cmocka_unit_test(a_layout_of_traces_is_open_if_there_are_others),
 		cmocka_unit_test(code_that_contradicts_itself_is_not_guessed_at),
 		cmocka_unit_test(code_that_fits_no_known_layout_is_not_guessed_at),

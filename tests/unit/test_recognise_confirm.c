@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -22,9 +23,19 @@ static void with_each(void (*test)(void))
 	}
 }
 
+static char of_traces[128]; /* the last verdict about the layout of traces */
+
+static void note_verdict(void *context, const char *probe, const char *verdict)
+{
+	(void)context;
+	if (strcmp(probe, "trace objects") == 0)
+		snprintf(of_traces, sizeof(of_traces), "%s", verdict);
+}
+
 static enum recognise_status confirm(void)
 {
-	return recognise_confirm(&kept_state.memory, &kept_vm, kept_state.g, NULL, NULL);
+	of_traces[0] = '\0';
+	return recognise_confirm(&kept_state.memory, &kept_vm, kept_state.g, note_verdict, NULL);
 }
 
 /* What was wrong or unknown is as the process had it. */
@@ -104,8 +115,13 @@ static void open_traces(void)
 
 static void forget_traces(void)
 {
+	char expected[64];
+
 	open_traces();
 	assert_is_settled();
+	snprintf(expected, sizeof(expected), "snapshots of %d bytes, by the traces there are",
+		 (int)kept_state.layout.SnapShot_size);
+	assert_string_equal(of_traces, expected);
 }
 
 static void the_layout_of_traces_is_told_by_a_trace(void **state)
@@ -131,6 +147,7 @@ static void flush_traces(void)
 	assert_true(kept_vm.confirmed);
 	assert_true(kept_vm.traces_open);
 	assert_int_equal(kept_vm.layout.IR_KGC, LAYOUT_UNKNOWN);
+	assert_string_equal(of_traces, "no trace yet to tell their layout by");
 }
 
 static void without_a_trace_their_layout_stays_open(void **state)
@@ -145,8 +162,10 @@ static void spoil_the_trace(void)
 
 	kept_pages_put(&kept_state, nk, kept_number(nk, 4) + 1, 4);
 	assert_is_contradicted();
+	assert_string_equal(of_traces, "");
 	open_traces();
 	assert_is_contradicted();
+	assert_string_equal(of_traces, "no known layout fits the traces there are");
 }
 
 static void a_trace_that_fits_no_layout_contradicts(void **state)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -21,6 +22,10 @@ enum {
 	TRACES_MIN = 20,
 	EXITS_MIN = 100,
 	SIDE_MADE = 255, /* LuaJIT's SNAPCOUNT_DONE */
+	IR_BYTES = 8,
+	IR_TYPE = 4,
+	IR_TYPE_MASK = 0x1f,
+	IR_OPCODE = 5,
 };
 
 static struct kept_process *kept;
@@ -98,6 +103,14 @@ static void exits_are_told_with_how_often_they_were_taken(void **state)
 	}
 }
 
+static uint64_t word_of(uint64_t address, int32_t offset, size_t size)
+{
+	uint64_t value = 0;
+
+	assert_int_equal(memory_read(&kept->memory, address + (uint64_t)offset, &value, size), MEMORY_OK);
+	return value;
+}
+
 /* The bytecode at which the frames of an exit go on, innermost first; 0: unknown. */
 static uint64_t goes_on_at(const struct trace_summary *summary, uint32_t exit)
 {
@@ -153,6 +166,55 @@ static void an_exit_goes_on_in_a_function_of_its_trace(void **state)
 	}
 }
 
+/* A function that is made anew each time is known by its prototype (LuaJIT: rec_call_specialize()). */
+static void know_prototypes_only(const struct trace_summary *summary)
+{
+	const unsigned ref = layout_ref_size(&vm.layout);
+	const uint32_t nk = (uint32_t)word_of(summary->address, vm.layout.GCtrace_nk, 4);
+	const uint64_t ir = word_of(summary->address, vm.layout.GCtrace_ir, 8);
+
+	for (uint64_t at = ir + nk * (uint64_t)IR_BYTES; at < ir + TRACE_REF_BIAS * (uint64_t)IR_BYTES;
+	     at += IR_BYTES) {
+		const uint64_t value = ref == 8 ? at + IR_BYTES : at;
+
+		if (word_of(at, IR_OPCODE, 1) != (uint64_t)vm.layout.IR_KGC ||
+		    (word_of(at, IR_TYPE, 1) & IR_TYPE_MASK) != IRT_FUNC)
+			continue;
+		kept_process_put(kept, at + IR_TYPE, IRT_PROTO, 1);
+		kept_process_put(kept, value,
+				 word_of(word_of(value, 0, ref), vm.layout.GCfunc_pc, ref) -
+					 (uint64_t)vm.layout.GCproto_size,
+				 ref);
+	}
+}
+
+static void an_exit_goes_on_in_a_function_of_a_known_prototype(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < BUILDS; i++) {
+		size_t in_others = 0;
+
+		begin(builds[i]);
+		for (size_t trace = 0; trace < count; trace++) {
+			struct trace_exit before[TRACE_EXITS_MAX];
+			size_t found;
+
+			for (uint32_t exit = 0; exit < list[trace].snapshots; exit++)
+				put_count(&list[trace], exit, 1);
+			found = read_exits(&list[trace]);
+			memcpy(before, exits, sizeof(before));
+			know_prototypes_only(&list[trace]);
+			assert_int_equal(read_exits(&list[trace]), found);
+			for (size_t exit = 0; exit < found; exit++) {
+				assert_int_equal(exits[exit].proto, before[exit].proto);
+				in_others += exits[exit].proto && exits[exit].proto != list[trace].startpt;
+			}
+		}
+		assert_true(in_others > 10);
+		end();
+	}
+}
+
 static void an_exit_outside_of_the_known_functions_is_in_none(void **state)
 {
 	(void)state;
@@ -202,6 +264,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(exits_are_told_with_how_often_they_were_taken),
 		cmocka_unit_test(an_exit_goes_on_in_a_function_of_its_trace),
+		cmocka_unit_test(an_exit_goes_on_in_a_function_of_a_known_prototype),
 		cmocka_unit_test(an_exit_outside_of_the_known_functions_is_in_none),
 		cmocka_unit_test(another_trace_in_its_place_is_not_read),
 	};

@@ -345,6 +345,10 @@ static void a_snapshot_tells_nothing_but_where_it_is_sure(void **state)
 	make_constant(true);
 	snapshot.frames[1].pc = pc_of(END - 1);
 	assert_constant(bits_of(12));
+	/* It is the innermost one. */
+	snapshot.frames[0] = snapshot.frames[1];
+	snapshot.count = 1;
+	assert_constant(bits_of(12));
 	/* What is in memory is read there. */
 	made.trace.root = 0;
 	assert_in_memory(true);

@@ -251,6 +251,18 @@ static void check_function(const char *chunkname, uint32_t firstline, const char
 	check(tagged(TAG_FUNC, FUNCTION), "function", wanted);
 }
 
+/* A chunk's name that is so long; as much of it is copied as of any string. */
+static void check_long_name(size_t length, bool is_whole)
+{
+	char name[VALUE_STRING_BYTES + 8] = "@", wanted[2 * VALUE_STRING_BYTES];
+	const int kept = (int)(is_whole ? length : VALUE_STRING_BYTES) - 1;
+
+	memset(name + 1, 'x', length - 1);
+	snprintf(wanted, sizeof(wanted), "function: 0x12000 %.*s%s:12", kept, name + 1,
+		 is_whole ? "" : "...");
+	check_function(name, 12, wanted);
+}
+
 static void functions_say_where_they_are(void **state)
 {
 	(void)state;
@@ -261,6 +273,10 @@ static void functions_say_where_they_are(void **state)
 	check_function("@app.lua", 12, "function: 0x12000 app.lua:12");
 	check_function("=console", 12, "function: 0x12000 console:12");
 	check_function("@app.lua", 0, "function: 0x12000 main chunk app.lua");
+	check_long_name(VALUE_STRING_BYTES - 1, true);
+	check_long_name(VALUE_STRING_BYTES, true);
+	check_long_name(VALUE_STRING_BYTES + 1, false);
+	check_function("@app.lua", 12, "function: 0x12000 app.lua:12");
 	check_function("return 1", 3, "function: 0x12000 [string \"return 1\"]:3");
 	check_function("table.foreach", FIRSTLINE_BUILTIN, "function: 0x12000 table.foreach [builtin]");
 	put(FUNCTION + (uint64_t)gc64.GCfunc_ffid, 80, 1);
