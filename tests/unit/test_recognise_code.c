@@ -63,17 +63,19 @@ static int set_up(void **state)
 {
 	static struct copied_module module = { .memory = { .read_ranges = copied_read } };
 	struct live_luajit live;
+	bool is_recognised;
 
 	*state = NULL;
 	if (!live_start(&live, "io.write('ready\\n') io.flush() io.read()"))
 		return 0;
-	if (live_recognise(&live)) {
+	is_recognised = live_recognise(&live);
+	if (is_recognised) {
 		copy_module(&live, &module);
 		module.vm = live.vm;
 		*state = &module;
 	}
 	live_stop(&live);
-	return 0;
+	return is_recognised ? 0 : -1;
 }
 
 static int tear_down(void **state)
