@@ -38,7 +38,7 @@ enum {
 
 static const double number_a = 3, number_b = 0.25;
 
-static const struct layout layout = { .gc64 = true, MADE_UP_TRACE_LAYOUT };
+static struct layout layout = { .gc64 = true, MADE_UP_TRACE_LAYOUT };
 
 /* The next snapshot has this instruction in a slot; 0: there is no snapshot. */
 static struct {
@@ -341,6 +341,21 @@ static void kinds_of_work_belong_to_their_bytecodes(void **state)
 		      (struct bytecode){ BC_ISEQV, .a = 1 });
 }
 
+/* Of a LuaJIT that has such operators. */
+static void operators_on_bits_do_arithmetic(void **state)
+{
+	static const enum ir_op instructions[] = { IR_BNOT, IR_BAND, IR_BSHL, IR_BSAR };
+	const struct bytecode other = { BC_MOV, .a = 8, .c = 9 };
+
+	(void)state;
+	layout.bytecode = BYTECODE_V21_BITOPS;
+	for (enum bytecode_op op = BC_BNOT; op <= BC_BSAR; op++)
+		for (size_t i = 0; i < sizeof(instructions) / sizeof(instructions[0]); i++)
+			expect_choice((struct instruction){ instructions[i], FIRST, FIRST, IRT_INT },
+				      (struct bytecode){ op, .a = 1, .b = 2, .c = 3 }, other);
+	layout.bytecode = 0;
+}
+
 static void operators_are_recorded_as_others(void **state)
 {
 	const struct bytecode other = { BC_DIVVV, .a = 6, .b = 3, .c = 4 };
@@ -542,6 +557,7 @@ int main(void)
 		cmocka_unit_test(upvalues_are_known_by_their_index),
 		cmocka_unit_test(slots_belong_to_who_reads_them),
 		cmocka_unit_test(kinds_of_work_belong_to_their_bytecodes),
+		cmocka_unit_test(operators_on_bits_do_arithmetic),
 		cmocka_unit_test(operators_are_recorded_as_others),
 		cmocka_unit_test(a_concatenation_reads_all_its_slots),
 		cmocka_unit_test(slots_of_calls_and_returns_are_read),
