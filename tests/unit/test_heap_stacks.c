@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* How far up a thread's stack holds objects: that of a coroutine in the heap of a real program (test_heap_read.c). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/kept_heap.h"
+#include "unwind/lua/luajit.h"
+
+enum { SLOT = 8, FRAME_SLOTS = 2, SOME_C_FRAME = 0x1000 };
+
+static uint64_t thread, weak, base, framesize;
+
+static uint64_t word_of(uint64_t object, int32_t offset, size_t size)
+{
+	uint64_t value = 0;
+
+	assert_int_equal(memory_read(&kept.memory, object + (uint64_t)offset, &value, size), MEMORY_OK);
+	return value;
+}
+
+/* The address of the Lua function in a slot; 0 if there is none. */
+static uint64_t lua_function(uint64_t slot)
+{
+	const uint64_t value = word(slot), function = tvalue_object(true, value);
+
+	return tvalue_tag(true, value) == TAG_FUNC && word_of(function, vm.layout.GCfunc_ffid, 1) == FF_LUA
+		       ? function
+		       : 0;
+}
+
+/* Let the coroutine be in its innermost Lua function, with as few values as that can have. */
+static int begin(void **state)
+{
+	const struct layout *layout = &vm.layout;
+	uint64_t function = 0;
+
+	(void)state;
+	kept_pages_load(&kept, "heap-gc64.process");
+	vm.layout = kept.layout;
+	read_heap();
+	thread = address_of("parked");
+	weak = address_of("weak");
+	for (base = word(thread + (uint64_t)layout->L_base) - SLOT; !function; base -= SLOT)
+		function = lua_function(base - (FRAME_SLOTS + 1) * SLOT);
+	framesize = word_of(word_of(function, layout->GCfunc_pc, SLOT) - (uint64_t)layout->GCproto_size,
+			    layout->GCproto_framesize, 1);
+	assert_in_range(framesize, 3, 50);
+	put(thread + (uint64_t)layout->L_base, base, SLOT);
+	put(thread + (uint64_t)layout->L_top, base + SLOT, SLOT);
+	put(thread + (uint64_t)layout->L_cframe, SOME_C_FRAME, SLOT);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	forget_graph();
+	kept_pages_free(&kept);
+	return 0;
+}
+
+/* Does the coroutine hold what this slot has? The slot has it then, whatever was there. */
+static bool is_held(uint64_t slot)
+{
+	const uint64_t before = word(slot);
+	const struct heap_node *node;
+	bool found = false;
+
+	put(slot, (uint64_t)(int64_t)TAG_TAB << 47 | weak, SLOT);
+	read_heap();
+	node = &graph.nodes[node_of("parked")];
+	for (uint32_t i = node->first_edge; i < node[1].first_edge; i++)
+		found |= graph.nodes[graph.edges[i].to].address == weak;
+	put(slot, before, SLOT);
+	return found;
+}
+
+static void a_lua_function_that_runs_may_use_its_whole_frame(void **state)
+{
+	(void)state;
+	assert_true(is_held(base));
+	assert_true(is_held(base + (framesize - 1) * SLOT));
+	assert_false(is_held(base + framesize * SLOT));
+	/* It has called a function of the library with more arguments. */
+	put(thread + (uint64_t)vm.layout.L_top, base + (framesize + 2) * SLOT, SLOT);
+	assert_true(is_held(base + (framesize + 1) * SLOT));
+	assert_false(is_held(base + (framesize + 2) * SLOT));
+}
+
+static void one_that_waits_has_values_up_to_the_top(void **state)
+{
+	(void)state;
+	put(thread + (uint64_t)vm.layout.L_cframe, 0, SLOT);
+	assert_true(is_held(base));
+	assert_false(is_held(base + SLOT));
+	assert_false(is_held(base + (framesize - 1) * SLOT));
+}
+
+/* Even within the frame of its function. */
+static void a_stack_ends_where_its_slots_do(void **state)
+{
+	const uint64_t stack = word(thread + (uint64_t)vm.layout.L_stack);
+	const uint64_t used = (base - stack) / SLOT + 2;
+
+	(void)state;
+	put(thread + (uint64_t)vm.layout.L_stacksize, used, 4);
+	put(thread + (uint64_t)vm.layout.L_maxstack, stack, SLOT);
+	assert_true(is_held(base + SLOT));
+	assert_false(is_held(base + 2 * SLOT));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_lua_function_that_runs_may_use_its_whole_frame, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_waits_has_values_up_to_the_top, begin, end),
+		cmocka_unit_test_setup_teardown(a_stack_ends_where_its_slots_do, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
