@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What traces and string.buffers hold in a heap, and what these take: in that of a real program (test_heap_read.c), whose trace
- * gets other constants and links, and whose main table gets a string.buffer.
+ * What traces and string.buffers hold in a heap, and what these take: in that of a real program
+ * (test_heap_read.c), whose trace gets other constants and links, and which gets a string.buffer.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,8 +20,10 @@ enum {
 	BUFFER_WRITTEN = 60,
 	BUFFER_READ = 25,
 	UDTYPE_BUFFER = 3,
+	EXT = 1, /* it is an SBufExt, as all of these are */
 	COW = 2,
 	BORROWED = 4,
+	STATE = 0x5000, /* where its state would be */
 	WORD = 8,
 	IR_BYTES = 8,
 	IR_OPCODE = 5,
@@ -119,13 +121,14 @@ static void a_trace_holds_its_constants(void **state)
 {
 	(void)state;
 	for (size_t build = 0; build < BUILDS; build++) {
-		uint64_t inner, weak, last;
+		uint64_t inner, weak, text, last;
 
 		load(build);
 		inner = address_of("inner");
 		weak = address_of("weak");
+		text = address_of("text");
 		trace = of_kind(HEAP_KIND_TRACE);
-		last = REF_BIAS - 2 - trace_word(vm.layout.GCtrace_nk, 4);
+		last = REF_BIAS - 3 - trace_word(vm.layout.GCtrace_nk, 4);
 		assert_in_range(last, 3, 100);
 		for (uint64_t i = 0; i <= last; i++)
 			put_constant(i, (uint8_t)(vm.layout.IR_KGC - 1), inner);
@@ -133,6 +136,10 @@ static void a_trace_holds_its_constants(void **state)
 		assert_int_equal(count_held(trace, HEAP_HOLDS_CONSTANT), 0);
 		put_constant(0, (uint8_t)vm.layout.IR_KGC, inner);
 		put_constant(last, (uint8_t)vm.layout.IR_KGC, weak);
+		read_heap();
+		assert_int_equal(count_held(trace, HEAP_HOLDS_CONSTANT), 2);
+		/* The place of nil, which is the last constant of all traces. */
+		put_constant(last + 2, (uint8_t)vm.layout.IR_KGC, text);
 		read_heap();
 		assert_int_equal(count_held(trace, HEAP_HOLDS_CONSTANT), 2);
 		assert_true(holds(trace, HEAP_HOLDS_CONSTANT, "", inner));
@@ -222,7 +229,7 @@ static struct words usual_buffer(void)
 			       .e = BUFFER_BYTES + BUFFER_LENGTH,
 			       .w = BUFFER_BYTES + BUFFER_WRITTEN,
 			       .r = BUFFER_BYTES + BUFFER_READ,
-			       .L = 0x5000 };
+			       .L = STATE | EXT };
 }
 
 static void a_buffer_has_bytes_of_its_own_or_shares_them(void **state)
@@ -239,13 +246,13 @@ static void a_buffer_has_bytes_of_its_own_or_shares_them(void **state)
 	assert_int_equal(node->slots, BUFFER_LENGTH);
 	assert_int_equal(node->used, BUFFER_WRITTEN - BUFFER_READ);
 	for (uint64_t flags = 1; flags < 8; flags++) {
-		words.L = 0x5000 | flags;
+		words.L = STATE | flags;
 		node = read_buffer(&words);
 		assert_int_equal(node->bytes, (uint64_t)vm.layout.GCudata_size + header +
 						      (flags & (COW | BORROWED) ? 0 : BUFFER_LENGTH));
 	}
 	/* One that has never been written to. */
-	words = (struct words){ .L = 0x5000 };
+	words = (struct words){ .L = STATE | EXT };
 	node = read_buffer(&words);
 	assert_int_equal(node->bytes, (uint64_t)vm.layout.GCudata_size + header);
 	assert_int_equal(node->slots, 0);
@@ -303,12 +310,13 @@ static void a_buffer_holds_its_dictionaries_and_what_it_shares(void **state)
 	assert_int_equal(count_held(BUFFER, HEAP_HOLDS_OTHER), 1);
 	assert_true(holds(BUFFER, HEAP_HOLDS_OTHER, "buffer", inner));
 	words.dict_mt = weak;
+	put(BUFFER + (uint64_t)vm.layout.GCudata_size + sizeof(words), text, WORD); /* of the next object */
 	words.cowref = text; /* of bytes that are its own, that is no reference */
-	words.L = 0x5000 | BORROWED;
+	words.L = STATE | EXT | BORROWED;
 	read_buffer(&words);
 	assert_int_equal(count_held(BUFFER, HEAP_HOLDS_OTHER), 2);
 	assert_true(holds(BUFFER, HEAP_HOLDS_OTHER, "buffer", weak));
-	words.L = 0x5000 | COW;
+	words.L = STATE | EXT | COW;
 	read_buffer(&words);
 	assert_int_equal(count_held(BUFFER, HEAP_HOLDS_OTHER), 3);
 	assert_true(holds(BUFFER, HEAP_HOLDS_OTHER, "buffer", text));

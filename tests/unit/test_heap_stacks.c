@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How far up a thread's stack holds objects: that of a coroutine in the heap of a real program (test_heap_read.c). */
+/* How far up a stack holds objects: that of a coroutine in the heap of a real program (test_heap_read.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

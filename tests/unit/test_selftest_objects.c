@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each field of an object that cannot be as it is is found out: in a kept heap (test_heap_read.c), one field at a time. */
+/* Fields of objects that cannot be as they are: in a kept heap (test_heap_read.c), one field at a time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,7 +99,7 @@ static void put_c_function(uint8_t ffid, uint64_t pc, uint64_t code)
 	kept_pages_put(&kept_state, function + (uint64_t)layout->GCfuncC_f, code, 8);
 }
 
-/* In g, one instruction is for functions of the library, and the next one for others; those of the VM are behind. */
+/* In g, one instruction is for functions of the library, the next one for others. The VM's own are behind. */
 static void a_function_in_c_begins_with_an_instruction_in_g(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each field of a state, its threads and its C frames that cannot be as it is is found out: in a kept heap (test_heap_read.c). */
+/* Fields of states, threads and C frames that cannot be as they are: in a kept heap (test_heap_read.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each field of the compiler and of a trace that cannot be as it is is found out: in a kept heap (test_heap_read.c). */
+/* Fields of the compiler and of traces that cannot be as they are: in a kept heap (test_heap_read.c). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -663,7 +663,7 @@ static void a_root_trace_chains_its_side_traces(void **state)
 	in_each(change_roots);
 }
 
-/* As many traces as not may be related to none, such as those that were flushed: here it is the root trace. */
+/* Half of all traces may be related to none, such as those that were flushed: here it is the root trace. */
 static void change_side_traces(void)
 {
 	const uint64_t jmp = instruction_of(BC_JMP, 0);
