@@ -14,6 +14,7 @@ enum {
 	AROUND = 2, /* lines of text before and after one with time */
 	SHARE_WIDTH = 7,
 	TAB = 8,
+	CHARACTER_BYTES_MAX = 4,
 };
 
 struct report {
@@ -51,6 +52,30 @@ static void write_time(const struct report *report, const struct source_time *ti
 	write_share(report, time->own_ns - told);
 }
 
+/* A byte of a character of UTF-8 that is not its first one. */
+static bool continues(char byte)
+{
+	return ((unsigned char)byte & 0xc0) == 0x80;
+}
+
+/* How much of a text of this length, or longer, ends with a character. */
+static size_t whole_characters(const char *text, size_t length)
+{
+	for (size_t whole = length; length - whole < CHARACTER_BYTES_MAX; whole--)
+		if (!continues(text[whole]))
+			return whole;
+	return length;
+}
+
+static size_t count_characters(const char *text, size_t length)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < length; i++)
+		count += !continues(text[i]);
+	return count;
+}
+
 /* With its tabs, to columns of eight, as spaces. */
 static void write_code(FILE *out, const char *line)
 {
@@ -61,11 +86,11 @@ static void write_code(FILE *out, const char *line)
 		size_t length = strcspn(line, "\t");
 
 		if (length >= sizeof(part))
-			length = sizeof(part) - 1;
+			length = whole_characters(line, sizeof(part) - 1);
 		memcpy(part, line, length);
 		part[length] = '\0';
 		escape_write(ESCAPE_PLAIN, part, out);
-		column += length;
+		column += count_characters(line, length);
 		line += length;
 		for (; *line == '\t'; line++) {
 			fprintf(out, "%*s", (int)(TAB - column % TAB), "");
