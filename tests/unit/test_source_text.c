@@ -56,7 +56,7 @@ static void test_empty_file_has_no_lines(void **state)
 static void test_what_is_no_text_is_refused(void **state)
 {
 	struct source_text text = { 0 };
-	char *many = malloc(SOURCE_LINES_MAX + 2);
+	char *many = malloc(SOURCE_LINES_MAX + 2), *enough = calloc(1, SOURCE_LINES_MAX + 1);
 
 	(void)state;
 	assert_int_equal(split("a\0b\n", 4, &text), -EILSEQ);
@@ -65,6 +65,11 @@ static void test_what_is_no_text_is_refused(void **state)
 	many[SOURCE_LINES_MAX + 1] = '\0';
 	assert_int_equal(source_text_split(many, SOURCE_LINES_MAX + 1, &text), -EFBIG);
 	assert_null(text.lines);
+	assert_non_null(enough);
+	memset(enough, '\n', SOURCE_LINES_MAX);
+	assert_int_equal(source_text_split(enough, SOURCE_LINES_MAX, &text), 0);
+	assert_int_equal(text.line_count, SOURCE_LINES_MAX);
+	source_text_clear(&text);
 }
 
 static void test_lines_are_written_as_character_data(void **state)
