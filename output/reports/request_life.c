@@ -394,7 +394,6 @@ int request_life_write_json(FILE *out, const struct request_life *life, const st
 	json_decref(steps);
 	if (!document)
 		return -ENOMEM;
-	errno = 0;
 	error = json_dumpf(document, out, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) || fputc('\n', out) == EOF
 			? -EIO
 			: 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Dumps, traces, memory and requests' lives of made-up processes, as people and programs read them. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -308,6 +309,44 @@ static void few_exits_are_shown(void **state)
 	assert_non_null(strstr(text, "\n  2 more without a side trace\n  3 more with a side trace\n"));
 	assert_non_null(strstr(text, "21 of 0"));
 	assert_null(strstr(text, "  1 of 0"));
+	free(text);
+	trace_process_free(process);
+}
+
+static void each_vm_of_a_process_has_its_traces(void **state)
+{
+	struct trace_process *process = trace_process_new(42, NULL);
+	const json_t *vms, *rows;
+	char *text = NULL, *first, *second;
+	json_t *document;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	(void)state;
+	for (uint64_t i = 1; i <= 2; i++) {
+		struct trace_vm *vm = trace_process_add_vm(process, 0x1000 * i, "/usr/bin/luajit");
+
+		vm->has_jit = vm->complete = true;
+		add_trace(vm, (struct trace_summary){ .number = (uint32_t)i }, &handle, 5, 0);
+	}
+	trace_process_sort(process);
+	document = trace_process_json(process);
+	vms = json_object_get(document, "vms");
+	assert_int_equal(json_array_size(vms), 2);
+	for (size_t i = 0; i < 2; i++) {
+		rows = json_object_get(json_array_get(vms, i), "traces");
+		assert_int_equal(json_array_size(rows), 1);
+		assert_int_equal(json_integer_value(json_object_get(json_array_get(rows, 0), "number")),
+				 i + 1);
+	}
+	json_decref(document);
+	trace_process_print(out, process);
+	fclose(out);
+	first = strstr(text, "\nVM 0x1000 in /usr/bin/luajit: 1 traces");
+	second = strstr(text, "\nVM 0x2000 in /usr/bin/luajit: 1 traces");
+	assert_non_null(first);
+	assert_non_null(second);
+	assert_true(first < second);
 	free(text);
 	trace_process_free(process);
 }
@@ -677,6 +716,36 @@ static void a_look_stands_for_two_periods_at_most(void **state)
 	request_life_clear(&life);
 }
 
+static void assert_head(uint64_t age_ms, uint64_t duration_ms, const char *begin, const char *end)
+{
+	struct sample sample = look(10, 10);
+	struct kept_text text;
+
+	kept_text_begin(&text);
+	sample.request.age_ns = age_ms * MS;
+	write_life(&text, &sample, 1, duration_ms);
+	fclose(text.out);
+	assert_non_null(strstr(text.text, begin));
+	assert_non_null(strstr(text.text, end));
+	free(text.text);
+}
+
+/* The sample is 60 ms after the recording's beginning. */
+static void a_life_begins_and_ends_before_or_after_its_recording(void **state)
+{
+	static const char *const over = "\nno later sample of the recording has it.\n",
+				 *const open =
+					 "\nthe recording ends there, and the request may have gone on.\n";
+
+	(void)state;
+	assert_head(59, 1000, "It began 0.001 s after the recording's beginning.", over);
+	assert_head(60, 1000, "It began 0.000 s after the recording's beginning.", over);
+	assert_head(61, 1000, "It began 0.001 s before the recording.", over);
+	/* A look may be two periods late. */
+	assert_head(10, 80, "It began", open);
+	assert_head(10, 81, "It began", over);
+}
+
 static void a_request_that_no_sample_has_is_none(void **state)
 {
 	struct sample samples[] = { look(10, 10), look(20, 10), look(30, 10) };
@@ -744,10 +813,13 @@ static void free_space_is_told_if_all_arenas_could_be_followed(void **state)
 /*---- Memory that is short ----*/
 
 static bool is_short;
+static size_t copies_before_failure = SIZE_MAX;
 
 char *__wrap_strdup(const char *text)
 {
-	return is_short ? NULL : __real_strdup(text);
+	bool fails = is_short || (copies_before_failure != SIZE_MAX && copies_before_failure-- == 0);
+
+	return fails ? NULL : __real_strdup(text);
 }
 
 static void a_report_without_memory_for_its_name_is_none(void **state)
@@ -780,6 +852,30 @@ static void a_report_without_memory_for_its_name_is_none(void **state)
 	dump_process_free(dump);
 }
 
+static void a_life_without_memory_for_its_texts_is_none(void **state)
+{
+	const struct sample samples[] = { look(10, 10), look(20, 10) };
+	const struct session session = { .start_ns = BEGIN_MS * MS, .clock = WEIGHT_WALL_TIME };
+	size_t count = 0;
+	bool failed;
+
+	(void)state;
+	do {
+		struct made_up_source source = made_up_source(samples, 2);
+		struct request_life life = { .connection = 7, .number = 2 };
+		int error;
+
+		copies_before_failure = count++;
+		error = request_life_read(&source.source, &session, &(struct figures){ 0 }, &life);
+		failed = copies_before_failure == SIZE_MAX;
+		copies_before_failure = SIZE_MAX;
+		assert_int_equal(error, failed ? -ENOMEM : 0);
+		request_life_clear(&life);
+	} while (failed);
+	/* Method, host and route once; phase and state of each sample. */
+	assert_int_equal(count, 3 + 2 * 2 + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -787,6 +883,7 @@ int main(void)
 		cmocka_unit_test(threads_come_with_what_they_do),
 		cmocka_unit_test(traces_are_shown_the_heaviest_first),
 		cmocka_unit_test(few_exits_are_shown),
+		cmocka_unit_test(each_vm_of_a_process_has_its_traces),
 		cmocka_unit_test(listings_have_the_time_of_their_lines),
 		cmocka_unit_test(memory_has_a_row_for_each_kind_name_and_vm),
 		cmocka_unit_test(memory_is_told_apart),
@@ -795,10 +892,12 @@ int main(void)
 		cmocka_unit_test(of_two_processes_the_first_one_counts),
 		cmocka_unit_test(light_threads_that_wait_share_the_time_of_a_look),
 		cmocka_unit_test(a_look_stands_for_two_periods_at_most),
+		cmocka_unit_test(a_life_begins_and_ends_before_or_after_its_recording),
 		cmocka_unit_test(a_request_that_no_sample_has_is_none),
 		cmocka_unit_test(a_long_life_is_cut_and_says_so),
 		cmocka_unit_test(free_space_is_told_if_all_arenas_could_be_followed),
 		cmocka_unit_test(a_report_without_memory_for_its_name_is_none),
+		cmocka_unit_test(a_life_without_memory_for_its_texts_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
