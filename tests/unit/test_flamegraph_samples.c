@@ -175,6 +175,28 @@ static void a_phase_is_known_by_its_text(void **state)
 	free(text);
 }
 
+/* Threads that were seen lately are kept by where the texts of their phases are: these have one place. */
+static void threads_and_phases_are_told_apart_wherever_their_texts_are(void **state)
+{
+	enum { APART = 1 << 16 };
+	static char phases[APART + 16];
+	struct sample samples[4] = { few[3], few[3], few[3], few[3] };
+	struct made_up_source source = made_up_source(samples, 4);
+	char *text;
+
+	(void)state;
+	strcpy(phases, "access");
+	strcpy(phases + APART, "content");
+	samples[0].phase = samples[3].phase = phases;
+	samples[1].phase = samples[2].phase = phases + APART;
+	samples[2].pid = 2;
+	text = written(&source, &(struct flamegraph_samples_options){ .start_ns = 7 * MS });
+	assert_string_equal(text, "<metadata id=\"threads\">1 1 \t\taccess\n1 1 \t\tcontent\n"
+				  "2 1 \t\tcontent\n</metadata>\n<metadata id=\"moments\">0 5\n"
+				  "4 2 j 40\n0 2 j 40 1\n0 2 j 40 2\n0 2 j 40\n</metadata>\n");
+	free(text);
+}
+
 static void more_samples_have_no_times_unless_they_are_asked_for(void **state)
 {
 	struct made_up_source source = made_up_source(few, FEW);
@@ -216,6 +238,18 @@ static void sums_of_one_thread_are_left_out(void **state)
 	assert_null(strstr(text, "threads"));
 	assert_null(strstr(text, "parts"));
 	assert_null(strstr(text, "moments"));
+	free(text);
+}
+
+static void sums_of_two_threads_are_there(void **state)
+{
+	struct made_up_source source = made_up_source(few, 2);
+	char *text;
+
+	(void)state;
+	source.count = FLAMEGRAPH_MOMENTS_MAX + 2;
+	text = written(&source, &(struct flamegraph_samples_options){ .start_ns = 7 * MS });
+	assert_non_null(strstr(text, "<metadata id=\"parts\">50001 2 i 500010\n50001 3 g 1000020 1\n<"));
 	free(text);
 }
 
@@ -316,8 +350,10 @@ int main(void)
 		cmocka_unit_test(a_frame_too_small_to_be_listed_has_its_samples_at_its_caller),
 		cmocka_unit_test(the_time_of_the_recording_has_all_samples_in_it),
 		cmocka_unit_test(a_phase_is_known_by_its_text),
+		cmocka_unit_test(threads_and_phases_are_told_apart_wherever_their_texts_are),
 		cmocka_unit_test(more_samples_have_no_times_unless_they_are_asked_for),
 		cmocka_unit_test(sums_of_one_thread_are_left_out),
+		cmocka_unit_test(sums_of_two_threads_are_there),
 		cmocka_unit_test(too_many_sums_are_left_out),
 		cmocka_unit_test(threads_beyond_a_number_count_as_one),
 		cmocka_unit_test(an_error_of_the_source_is_passed_on),
