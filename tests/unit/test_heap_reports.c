@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 #include <jansson.h>
+#include <zlib.h>
 
+#include "output/formats/pprof.pb-c.h"
 #include "output/heap/heap_builder.h"
 #include "output/heap/heap_file.h"
 #include "output/heap_reports/heap_diff_text.h"
@@ -17,7 +19,7 @@
 #include "output/heap_views/heap_words.h"
 #include "tests/unit/made_up_heap.h"
 
-enum { RANDOM_GRAPHS = 300, ENTRIES = 2000, COROUTINES = 100, CLOSURES = 5000 };
+enum { RANDOM_GRAPHS = 300, ENTRIES = 2000, COROUTINES = 100, CLOSURES = 5000, PLAIN_BYTES_MAX = 1 << 20 };
 
 static struct heap_subject subject_of(struct heap_graph graph)
 {
@@ -246,6 +248,64 @@ static void hostile_heaps_break_no_format(void **state)
 	}
 }
 
+static const char *string_of(const Pprof__Profile *profile, int64_t index)
+{
+	assert_in_range(index, 0, profile->n_string_table - 1);
+	return profile->string_table[index];
+}
+
+/* The profile in what the format writes. */
+static Pprof__Profile *pprof_of(const struct heap_subject *subject, const struct heap_view *view)
+{
+	static unsigned char plain[PLAIN_BYTES_MAX];
+	size_t length;
+	char *packed = written("pprof", subject, 1, view, &length);
+	z_stream stream = { .next_in = (unsigned char *)packed,
+			    .avail_in = (uInt)length,
+			    .next_out = plain,
+			    .avail_out = PLAIN_BYTES_MAX };
+	Pprof__Profile *profile;
+
+	assert_int_equal(inflateInit2(&stream, 15 + 16), Z_OK);
+	assert_int_equal(inflate(&stream, Z_FINISH), Z_STREAM_END);
+	inflateEnd(&stream);
+	free(packed);
+	profile = pprof__profile__unpack(NULL, stream.total_out, plain);
+	assert_non_null(profile);
+	return profile;
+}
+
+static void pprof_has_objects_and_bytes_of_each_path(void **state)
+{
+	struct heap_subject subject = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
+
+	(void)state;
+	for (int by_count = 0; by_count < 2; by_count++) {
+		Pprof__Profile *profile = pprof_of(
+			&subject, &(struct heap_view){ .measure = by_count ? HEAP_BY_COUNT : HEAP_BY_OWN });
+		uint64_t count = 0, bytes = 0;
+
+		assert_int_equal(profile->n_sample_type, 2);
+		assert_string_equal(string_of(profile, profile->sample_type[0]->type), "inuse_objects");
+		assert_string_equal(string_of(profile, profile->sample_type[0]->unit), "count");
+		assert_string_equal(string_of(profile, profile->sample_type[1]->type), "inuse_space");
+		assert_string_equal(string_of(profile, profile->sample_type[1]->unit), "bytes");
+		assert_string_equal(string_of(profile, profile->default_sample_type),
+				    by_count ? "inuse_objects" : "inuse_space");
+		assert_true(profile->time_nanos > 0);
+		assert_int_equal(profile->n_mapping, 1);
+		for (size_t i = 0; i < profile->n_sample; i++) {
+			assert_int_equal(profile->sample[i]->n_value, 2);
+			count += (uint64_t)profile->sample[i]->value[0];
+			bytes += (uint64_t)profile->sample[i]->value[1];
+		}
+		assert_int_equal(count, subject.summary.all.count);
+		assert_int_equal(bytes, subject.summary.all.bytes);
+		pprof__profile__free_unpacked(profile, NULL);
+	}
+	heap_subject_clear(&subject);
+}
+
 static void a_difference_names_what_grew(void **state)
 {
 	struct heap_subject before = subject_of(made_up_leak(500, COROUTINES, CLOSURES));
@@ -461,6 +521,7 @@ int main(void)
 		cmocka_unit_test(folded_lines_add_up),
 		cmocka_unit_test(coroutines_have_a_view),
 		cmocka_unit_test(hostile_heaps_break_no_format),
+		cmocka_unit_test(pprof_has_objects_and_bytes_of_each_path),
 		cmocka_unit_test(a_difference_names_what_grew),
 		cmocka_unit_test(a_series_tells_steady_growth_from_a_wave),
 		cmocka_unit_test(garbage_is_no_suspect),
