@@ -172,6 +172,7 @@ int __wrap_cpu_clock_start(struct cpu_clock *clock, int signal, int index, uint6
 		return -ESRCH;
 	if (machine.has_no_timers)
 		return -EAGAIN;
+	machine.timers++;
 	alarms[process - machine.processes] = (struct alarm){
 		.armed = true,
 		.pid = clock->id,

@@ -102,6 +102,7 @@ struct made_up_machine {
 	uint64_t code_pc;
 	uint64_t loop_ns; /* of the first thread's event loop; 0: it has none */
 
+	unsigned long timers; /* how often one was set on a clock */
 	unsigned long waits, stops, alarms, rehearsals, measures, visits, looks_ended; /* counted */
 	unsigned long without_native; /* looks at running threads with lacks_native */
 	unsigned long launches, cancels, reaps;

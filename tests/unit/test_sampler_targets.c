@@ -262,6 +262,8 @@ static unsigned long refreshes_of(void **state, bool wants_refresh, bool has_new
 	machine.has_new_modules = has_new_modules;
 	run();
 	assert_true(result.figures.samples > 300);
+	/* To look into it takes a while, so what else may take one is done before. */
+	assert_true(machine.times_taken >= machine.refreshes);
 	return machine.refreshes;
 }
 
@@ -273,6 +275,66 @@ static void unknown_code_has_a_process_looked_into_soon(void **state)
 	assert_in_range(refreshes_of(state, true, false), 13, 20);
 	/* Soon each time, if there are new modules each time. */
 	assert_in_range(refreshes_of(state, true, true), 150, 500);
+}
+
+enum { QUIET_FROM_S = 3, QUIET_UNTIL_S = 6 };
+
+static unsigned long refreshes_when_quiet_ended, refreshes_a_second_later;
+
+static void meet_unknown_code_but_for_a_while(const struct sample *sample)
+{
+	const uint64_t now = machine.now_ns;
+
+	(void)sample;
+	machine.wants_refresh = now < QUIET_FROM_S * second || now >= QUIET_UNTIL_S * second;
+	if (now < QUIET_UNTIL_S * second)
+		refreshes_when_quiet_ended = machine.refreshes;
+	if (now < (QUIET_UNTIL_S + 1) * second)
+		refreshes_a_second_later = machine.refreshes;
+}
+
+static void unknown_code_has_haste_again_after_a_quiet_while(void **state)
+{
+	static struct vm_code vm;
+
+	(void)state;
+	add(1, bursts)->vm = &vm;
+	each_sample = meet_unknown_code_but_for_a_while;
+	run();
+	/* After 20 ms, 40 ms and so on. */
+	assert_in_range(refreshes_a_second_later - refreshes_when_quiet_ended, 4, 7);
+}
+
+/*---- Clocks ----*/
+
+static void the_clock_of_many_threads_is_kept_again_after_a_rest(void **state)
+{
+	struct made_up_process *process = add(
+		MADE_UP_THREADS, (struct made_up_thread){ .run_ns = 2 * second, .sleep_ns = 10 * second });
+
+	(void)state;
+	options.duration_ns = 60 * second;
+	run();
+	assert_true(sum_of(process, 0)->samples > 10);
+	assert_true(machine.alarms > 0);
+	/* The kernel adds up all threads' times at some looks only. */
+	assert_true(machine.sums < machine.waits / 2);
+	/* The alarm that has it kept is set once, until there is one for a rest. */
+	assert_in_range(machine.timers, 2, 1 + 3 * 5);
+}
+
+/* However long ago the look before was. */
+static void a_thread_that_began_just_before_the_end_has_a_last_look(void **state)
+{
+	struct made_up_process *process = add(2, bursts);
+
+	(void)state;
+	options.rate_hz = 1;
+	options.duration_ns = 5 * second;
+	process->threads[1] = (struct made_up_thread){ .begin_ns = STARTED_AT_NS + 5 * second - 300 * MS,
+						       .run_ns = second };
+	run();
+	assert_near(sum_of(process, 1)->cpu_ns, 300 * MS, MS);
 }
 
 /*---- Commands ----*/
@@ -331,6 +393,45 @@ static void orphans_of_a_command_are_reaped(void **state)
 
 /*---- Several ----*/
 
+/* Of two processes, the one may have started the other. */
+static void a_process_that_was_asked_for_is_not_found_again(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *other = add(1, bursts);
+	const pid_t both[] = { first->pid, other->pid };
+
+	(void)state;
+	first->followed = other->followed = true;
+	options.subprocesses = true;
+	options.pids = both;
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_int_equal(result.error, 0);
+	assert_int_equal(machine.opens, 2);
+	assert_near(result.figures.target_cpu_ns,
+		    made_up_cpu_ns(first, machine.now_ns) - made_up_cpu_ns(first, STARTED_AT_NS) +
+			    made_up_cpu_ns(other, machine.now_ns) - made_up_cpu_ns(other, STARTED_AT_NS),
+		    2 * period_ns);
+}
+
+static void of_those_left_out_the_first_is_named(void **state)
+{
+	struct made_up_process *others[2];
+
+	(void)state;
+	add(1, bursts);
+	for (size_t i = 0; i < 2; i++) {
+		others[i] = add_found();
+		others[i]->luajit_ns = 0;
+		others[i]->refusal = i ? -EACCES : -EPERM;
+	}
+	/* Whether it ends meanwhile or not. */
+	others[0]->end_ns = 5 * second;
+	run();
+	assert_int_equal(result.left_out, 2);
+	assert_int_equal(result.left_out_pid, others[0]->pid);
+	assert_int_equal(result.left_out_error, -EPERM);
+}
+
 static void places_of_targets_that_ended_are_taken_again(void **state)
 {
 	struct made_up_process *first = add(1, bursts), *second_one = add(1, bursts), *later = add_found();
@@ -368,8 +469,13 @@ int main(void)
 		TEST(without_stops_another_program_is_told_by_its_file),
 		TEST(a_found_process_may_run_luajit_later),
 		TEST(unknown_code_has_a_process_looked_into_soon),
+		TEST(unknown_code_has_haste_again_after_a_quiet_while),
+		TEST(the_clock_of_many_threads_is_kept_again_after_a_rest),
+		TEST(a_thread_that_began_just_before_the_end_has_a_last_look),
 		TEST(a_command_that_ended_meanwhile_leaves_its_children),
 		TEST(orphans_of_a_command_are_reaped),
+		TEST(a_process_that_was_asked_for_is_not_found_again),
+		TEST(of_those_left_out_the_first_is_named),
 		TEST(places_of_targets_that_ended_are_taken_again),
 	};
 
