@@ -830,6 +830,18 @@ static enum allocation_sum divided(uint64_t cpu_ns, uint64_t *ret_bytes)
 	return sum;
 }
 
+/* Not even a lower bound: nothing was missed. */
+static void without_intervals_nothing_is_counted(void **state)
+{
+	const struct allocation_share *result;
+	uint64_t bytes = 7;
+
+	(void)state;
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 0);
+	assert_int_equal(allocation_shares_sum(shares, &bytes), ALLOCATION_SUM_COUNTED);
+	assert_int_equal(bytes, 0);
+}
+
 static void assert_counted(uint64_t cpu_ns, uint64_t bytes)
 {
 	uint64_t seen;
@@ -970,6 +982,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(cycles_that_intervals_do_not_notice_are_measured_by_spans,
 						begin, end),
+		cmocka_unit_test_setup_teardown(without_intervals_nothing_is_counted, begin, end),
 		cmocka_unit_test_setup_teardown(spans_do_not_count_where_cycles_are_long, begin, end),
 		cmocka_unit_test_setup_teardown(spans_do_not_count_where_they_tell_about_the_same, begin,
 						end),

@@ -19,14 +19,15 @@
 #include "unwind/allocation/allocation_text.h"
 #include "unwind/values/live_ctypes.h"
 
-enum { MS = 1000 * 1000, VMS = 9, SHARES_MAX = 5000 };
+enum { MS = 1000 * 1000, VMS = 9, SHARES_MAX = 5000, FILM_ROOT = 0x10000 };
 
 /* The process: its VMs, and what is known of them. */
 static const struct vm_code vm;
 static struct global_state globals[VMS];
 static size_t captured_first, captured_count;
-static bool can_read, knows_objects, in_native;
-static uint64_t total; /* gc.total */
+static bool can_read, can_count, knows_objects, in_native;
+static uint64_t total;                  /* gc.total */
+static uint64_t listed_from, listed_to; /* the objects that were asked for last */
 static bool is_allocating;
 static struct allocation allocation;
 
@@ -169,7 +170,7 @@ int __wrap_thread_count_runs(const struct threads *threads, struct thread *of, u
 {
 	(void)threads;
 	*ret_runs = runs;
-	return can_read && of == &thread ? 0 : -1;
+	return can_read && can_count && of == &thread ? 0 : -1;
 }
 
 /* On one CPU, the thread runs when ljspy sleeps. */
@@ -202,7 +203,8 @@ bool __wrap_allocation_film_read(struct memory *memory, const struct global_stat
 	(void)memory;
 	(void)global;
 	pass(read_takes_ns);
-	memset(ret_film, 0, ALLOCATION_FILM_LOOKS * sizeof(ret_film[0]));
+	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
+		ret_film[i] = (struct allocation_counters){ .root = FILM_ROOT + i };
 	return can_read;
 }
 
@@ -211,8 +213,8 @@ bool __wrap_allocated_objects(struct memory *memory, const struct global_state *
 {
 	(void)memory;
 	(void)global;
-	(void)first;
-	(void)last;
+	listed_from = first;
+	listed_to = last;
 	objects[0] = (struct listed_object){ .address = 1 };
 	*ret_count = 1;
 	return knows_objects;
@@ -347,7 +349,7 @@ static struct allocations *begin(void)
 		globals[i] = (struct global_state){ .vm = &vm, .g = i + 1 };
 	captured_first = 0;
 	captured_count = 1;
-	can_read = knows_objects = true;
+	can_read = can_count = knows_objects = true;
 	total = 1000;
 	is_allocating = false;
 	allocation = (struct allocation){ .kind = ALLOCATION_TABLE, .bytes = 64, .global = &globals[0] };
@@ -493,6 +495,19 @@ static void windows_and_films_have_a_rate(void **state)
 	end(allocations);
 }
 
+/* From the newest one, which the collector's list begins with, on. */
+static void a_film_has_the_objects_made_meanwhile(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	look(allocations, MS);
+	assert_int_equal(noted[0].films, 1);
+	assert_int_equal(listed_from, FILM_ROOT + ALLOCATION_FILM_LOOKS - 1);
+	assert_int_equal(listed_to, FILM_ROOT);
+	end(allocations);
+}
+
 static void what_was_not_seen_at_the_look_has_no_window(void **state)
 {
 	struct allocations *allocations = begin();
@@ -577,7 +592,7 @@ static void a_thread_without_a_cpu_has_its_window_later(void **state)
 /* One that waits for a CPU, or has had another one meanwhile, tells nothing of how fast it is. */
 static void a_thread_without_a_cpu_has_no_span(void **state)
 {
-	static const uint64_t more[] = { 0, 2, 1000 };
+	static const uint64_t more[] = { 0, 2, 1000, (UINT64_C(1) << 32) + 1 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
@@ -619,6 +634,17 @@ static void without_counts_there_are_films_only(void **state)
 	assert_int_equal(noted[0].spans, 0);
 	end(allocations);
 	thread.runs = 40;
+	/* Or it does not tell just then, whatever it told before; or what it tells cannot be. */
+	for (int i = 0; i < 2; i++) {
+		allocations = begin();
+		can_count = i;
+		runs = i ? thread.runs - 1 : thread.runs;
+		look(allocations, MS);
+		assert_int_equal(noted[0].windows, 1);
+		assert_int_equal(noted[0].films, 1);
+		assert_int_equal(noted[0].spans, 0);
+		end(allocations);
+	}
 }
 
 static void on_one_cpu_the_thread_runs_while_ljspy_sleeps(void **state)
@@ -873,6 +899,7 @@ int main(void)
 		cmocka_unit_test(the_newest_object_is_read_of_native_code),
 		cmocka_unit_test(so_many_vms_are_seen),
 		cmocka_unit_test(windows_and_films_have_a_rate),
+		cmocka_unit_test(a_film_has_the_objects_made_meanwhile),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
 		cmocka_unit_test(windows_are_short),
 		cmocka_unit_test(windows_end_after_the_same_time),
