@@ -7,6 +7,7 @@
 
 #include "output/heap/heap_account.h"
 #include "output/labels/escape.h"
+#include "output/sample/utf8.h"
 
 enum { NAME_SIZE = 1 << 14 };
 
@@ -33,42 +34,19 @@ double heap_percent(uint64_t part, uint64_t whole)
 	return whole ? 100 * (double)part / (double)whole : 0;
 }
 
-static bool continues(char byte)
-{
-	return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
-static size_t count_characters(const char *text)
-{
-	size_t count = 0;
-
-	for (; *text; text++)
-		count += !continues(*text);
-	return count;
-}
-
-/* Where the text begins without its first so many characters. */
-static const char *skip_characters(const char *text, size_t count)
-{
-	for (; *text && (count > 0 || continues(*text)); text++)
-		count -= !continues(*text);
-	return text;
-}
-
 void heap_name_write(FILE *out, const char *name, size_t columns)
 {
 	char text[NAME_SIZE];
-	size_t count, head = columns / 3;
+	size_t length = escape_text(ESCAPE_PLAIN, name, text, sizeof(text));
+	size_t count = utf8_count(text, length), head = columns / 3;
 
-	escape_text(ESCAPE_PLAIN, name, text, sizeof(text));
-	count = count_characters(text);
 	if (count <= columns) {
 		fputs(text, out);
 		return;
 	}
 	/* The end says most: a path's last steps, a function's file and line. */
-	fprintf(out, "%.*s\u2026%s", (int)(skip_characters(text, head) - text), text,
-		skip_characters(text, count - (columns - head - 1)));
+	fprintf(out, "%.*s\u2026%s", (int)(utf8_skip(text, head) - text), text,
+		utf8_skip(text, count - (columns - head - 1)));
 }
 
 void heap_place_write(FILE *out, const struct heap_account *account)

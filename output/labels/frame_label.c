@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "output/sample/utf8.h"
+
 /* With these limits the longest label, two files with a line each, fits in FRAME_LABEL_SIZE. */
 enum { NAME_MAX_BYTES = 400, FILE_MAX_BYTES = 400, MODULE_MAX_BYTES = 120 };
 
@@ -16,11 +18,6 @@ struct text {
 	size_t length;
 	size_t name_length; /* 0 until begin_place() */
 };
-
-static bool is_continuation(char byte)
-{
-	return ((unsigned char)byte & 0xc0) == 0x80;
-}
 
 __attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format, ...)
 {
@@ -44,7 +41,7 @@ static void add_head(struct text *text, const char *string, int max)
 		add(text, "%s", string);
 		return;
 	}
-	for (length = max; length > max - 4 && is_continuation(string[length]);)
+	for (length = max; length > max - 4 && utf8_continues(string[length]);)
 		length--;
 	add(text, "%.*s" ELLIPSIS, length, string);
 }
@@ -59,7 +56,7 @@ static void add_tail(struct text *text, const char *string, size_t max)
 		return;
 	}
 	string += length - max;
-	for (int i = 0; i < 3 && is_continuation(*string); i++)
+	for (int i = 0; i < 3 && utf8_continues(*string); i++)
 		string++;
 	add(text, ELLIPSIS "%s", string);
 }

@@ -8,6 +8,7 @@
 #include "output/labels/escape.h"
 #include "output/labels/frame_label.h"
 #include "output/labels/session_title.h"
+#include "output/sample/utf8.h"
 #include "output/source/source_lines.h"
 
 enum {
@@ -52,28 +53,13 @@ static void write_time(const struct report *report, const struct source_time *ti
 	write_share(report, time->own_ns - told);
 }
 
-/* A byte of a character of UTF-8 that is not its first one. */
-static bool continues(char byte)
-{
-	return ((unsigned char)byte & 0xc0) == 0x80;
-}
-
 /* How much of a text of this length, or longer, ends with a character. */
 static size_t whole_characters(const char *text, size_t length)
 {
 	for (size_t whole = length; length - whole < CHARACTER_BYTES_MAX; whole--)
-		if (!continues(text[whole]))
+		if (!utf8_continues(text[whole]))
 			return whole;
 	return length;
-}
-
-static size_t count_characters(const char *text, size_t length)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < length; i++)
-		count += !continues(text[i]);
-	return count;
 }
 
 /* With its tabs, to columns of eight, as spaces. */
@@ -90,7 +76,7 @@ static void write_code(FILE *out, const char *line)
 		memcpy(part, line, length);
 		part[length] = '\0';
 		escape_write(ESCAPE_PLAIN, part, out);
-		column += count_characters(line, length);
+		column += utf8_count(line, length);
 		line += length;
 		for (; *line == '\t'; line++) {
 			fprintf(out, "%*s", (int)(TAB - column % TAB), "");

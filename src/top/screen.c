@@ -15,6 +15,7 @@
 #include "output/labels/frame_label.h"
 #include "output/labels/module_path.h"
 #include "output/labels/names.h"
+#include "output/sample/utf8.h"
 #include "src/top/charts.h"
 #include "src/top/text.h"
 #ifdef LJSPY_STATIC
@@ -406,17 +407,6 @@ static enum ink ink_of(const struct row *row)
 	return INK_PLAIN;
 }
 
-/* The text without its first characters. */
-static const char *skip(const char *text, size_t characters)
-{
-	while (*text && characters) {
-		text++;
-		if (((unsigned char)*text & 0xc0) != 0x80)
-			characters--;
-	}
-	return text;
-}
-
 /* A place without the package root of its file, which is the same in most rows. */
 static const char *below_root(const struct function *function, const char *place)
 {
@@ -441,7 +431,7 @@ static void draw_function(const struct picture *picture, const struct row *row, 
 		label[name_length] = '\0';
 		place = below_root(row->function, label + name_length + 1);
 	}
-	put(y, columns.name, columns.place - 1, TEXT_HEAD, skip(label, picture->position->left));
+	put(y, columns.name, columns.place - 1, TEXT_HEAD, utf8_skip(label, picture->position->left));
 	put(y, columns.place, columns.end, TEXT_TAIL, place);
 }
 
@@ -454,7 +444,7 @@ static void draw_branch(const struct picture *picture, const struct row *row, in
 
 	frame_label(row->function, row->line, picture->options->by_line, label);
 	put(y, x, columns.end, TEXT_HEAD, !row->has_children ? "  " : row->is_folded ? "+ " : "- ");
-	put(y, x + 2, columns.end, TEXT_HEAD, skip(label, picture->position->left));
+	put(y, x + 2, columns.end, TEXT_HEAD, utf8_skip(label, picture->position->left));
 }
 
 static void draw_thread(const struct row *row, int y, struct columns columns)

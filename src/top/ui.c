@@ -12,6 +12,7 @@
 #define NCURSES_WIDECHAR 1
 #include <ncurses.h>
 
+#include "output/sample/utf8.h"
 #include "src/linux/clocks/clock.h"
 #include "src/top/rows_fill.h"
 
@@ -362,7 +363,7 @@ static void erase_character(struct ui *ui)
 	size_t length = strlen(ui->filter.text);
 
 	memcpy(text, ui->filter.text, length + 1);
-	while (length > 0 && ((unsigned char)text[--length] & 0xc0) == 0x80)
+	while (length > 0 && utf8_continues(text[--length]))
 		;
 	text[length] = '\0';
 	filter_set(&ui->filter, text);
