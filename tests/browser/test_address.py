@@ -100,6 +100,8 @@ def test_function_of_the_lowest_number_can_be_looked_at_unfolded(open_page):
     assert page.find("__libc_start_main")[0]["label"] == "__libc_start_main [nginx]"
     page.choose("only __libc_start_main [nginx]")
     assert page.find("_start")[0]["label"].endswith("(12 frames)")
+    page = open_page("worker", address="#list=0&focus=0&inverted=1")
+    assert page.find("_start")[0]["share"] == 100 and "840 samples" in page.hover("_start")
 
 
 def test_folded_frames_match_if_one_of_them_does(open_page):
