@@ -222,12 +222,14 @@ static int compare_latencies(const void *a, const void *b)
 
 /*
  * Looks come at random moments, so the ages at which n of them find a request are spread evenly over
- * its life: the highest is about n parts of n + 1 of it.
+ * its life: the highest is about n parts of n + 1 of it. Of one that was there before the first look,
+ * they are spread over a part of it, and what is left is about the time between two looks.
  */
 static struct latency latency_of(const struct request *request)
 {
 	double samples = (double)request->count, gap = (double)request->sum_ns / samples;
-	struct latency latency = { .ns = (double)request->age_ns * (samples + 1) / samples, .count = 1 };
+	double age = (double)request->age_ns, part = age / samples;
+	struct latency latency = { .ns = age + (part < gap ? part : gap), .count = 1 };
 
 	if (latency.ns < gap / STANDS_FOR_MAX)
 		latency.ns = gap / STANDS_FOR_MAX;
