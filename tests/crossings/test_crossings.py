@@ -40,6 +40,8 @@ LOST_SHARE = 0.02
 WHOLE_SHARE = 0.5
 # Where CPUs are scarce, a signal is due each time that the target gets one: then the handler comes first.
 WHOLE_SHARE_WITH_HANDLER = 0.25
+# All samples of one handler stand on the same place, so that a few places decide.
+LOST_SHARE_WITH_HANDLER = 0.05
 # CPU time that the thread used before ljspy could look: no stack. On a busy machine the last of it is told so.
 UNSEEN, UNSEEN_SHARE = "[lost: thread asleep when sampled]", 0.1
 RECORDINGS_MAX = 6
@@ -147,7 +149,7 @@ def record(target, directory, view="all"):
 def check_verdicts(note_lost, request):
     """Returns a function that checks (verdict, frames, weight) of all stacks of a recording."""
 
-    def check(verdicts, whole_share=WHOLE_SHARE):
+    def check(verdicts, whole_share=WHOLE_SHARE, lost_share=LOST_SHARE):
         weights = dict.fromkeys(("whole", "short", "lost", "wrong"), 0)
         examples = {verdict: [] for verdict in weights}
         unseen = 0
@@ -162,7 +164,7 @@ def check_verdicts(note_lost, request):
         assert total > 0, "nothing was judged"
         assert unseen <= UNSEEN_SHARE * total
         assert not examples["wrong"], "\n".join(examples["wrong"])
-        assert weights["lost"] <= LOST_SHARE * total, "\n".join(examples["lost"])
+        assert weights["lost"] <= lost_share * total, "\n".join(examples["lost"])
         assert weights["whole"] >= whole_share * (total - weights["lost"])
 
     return check
@@ -224,7 +226,7 @@ def test_signal_handler_stands_on_what_it_interrupted(host, jit, tmp_path, check
             yield verdict, frames, weight
 
     with ljspy.Target([program, SCRIPT, jit, 30, "alarms"]).wait_ready() as target:
-        check_verdicts(verdicts(target), WHOLE_SHARE_WITH_HANDLER)
+        check_verdicts(verdicts(target), WHOLE_SHARE_WITH_HANDLER, LOST_SHARE_WITH_HANDLER)
     assert in_handler
 
 
