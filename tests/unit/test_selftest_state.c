@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "luajit-layouts/vmstate.h"
+#include "tests/unit/kept_fields.h"
 #include "tests/unit/kept_lies.h"
 #include "unwind/lua/luajit.h"
 
@@ -85,29 +86,6 @@ static void what_can_just_be_passes(void **state)
 }
 
 /*---- In each kept state ----*/
-
-static const struct layout *layout;
-
-static void in_each(void (*test)(void))
-{
-	for (size_t i = 0; i < KEPT_STATES; i++) {
-		kept_state_begin(kept_states[i]);
-		layout = &kept_vm.layout;
-		test();
-		kept_state_end();
-	}
-}
-
-static void put_of(unsigned of, int32_t field, uint64_t value, unsigned size)
-{
-	kept_pages_put(&kept_state, kept_newest[of] + (uint64_t)(int64_t)field, value,
-		       size ? size : layout_ref_size(layout));
-}
-
-static uint64_t get_of(unsigned of, int32_t field, unsigned size)
-{
-	return kept_number(kept_newest[of] + (uint64_t)(int64_t)field, size ? size : layout_ref_size(layout));
-}
 
 /* The state passes, or fails for this reason. */
 static void expect(bool passes, const char *reason)
