@@ -31,6 +31,19 @@ static inline void forget_graph(void)
 	copy = NULL;
 }
 
+/* The process of a kept file (kept_pages.h); read_heap() makes a graph of it. */
+static inline void load_heap(const char *file)
+{
+	kept_pages_load(&kept, file);
+	vm.layout = kept.layout;
+}
+
+static inline void end_heap(void)
+{
+	forget_graph();
+	kept_pages_free(&kept);
+}
+
 static inline int read_from(struct memory *memory, const struct heap_range *ranges, size_t count)
 {
 	forget_graph();

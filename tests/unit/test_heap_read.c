@@ -110,8 +110,7 @@ static void load(const struct build *build)
 	if (getenv("LJSPY_KEEP") && !is_kept[build - builds])
 		keep(build);
 	is_kept[build - builds] = true;
-	kept_pages_load(&kept, build->process);
-	vm.layout = kept.layout;
+	load_heap(build->process);
 }
 
 static int begin(void **state)
@@ -124,8 +123,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	forget_graph();
-	kept_pages_free(&kept);
+	end_heap();
 	return 0;
 }
 

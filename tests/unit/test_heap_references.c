@@ -35,15 +35,8 @@ enum { BUILDS = sizeof(builds) / sizeof(builds[0]) };
 
 static void load(size_t build)
 {
-	kept_pages_load(&kept, builds[build]);
-	vm.layout = kept.layout;
+	load_heap(builds[build]);
 	read_heap();
-}
-
-static void unload(void)
-{
-	forget_graph();
-	kept_pages_free(&kept);
 }
 
 static unsigned ref_size(void)
@@ -152,7 +145,7 @@ static void a_trace_holds_its_constants(void **state)
 		put(trace + (uint64_t)vm.layout.GCtrace_nk, REF_BIAS, 4);
 		read_heap();
 		assert_int_equal(count_held(trace, HEAP_HOLDS_CONSTANT), 0);
-		unload();
+		end_heap();
 	}
 }
 
@@ -186,7 +179,7 @@ static void a_trace_holds_where_it_begins_and_what_it_leads_to(void **state)
 		assert_int_equal(count_held(trace, HEAP_HOLDS_TRACE), 0);
 		assert_int_equal(count_held(trace, HEAP_HOLDS_CONSTANT), 0);
 		assert_int_equal(count_held(trace, HEAP_HOLDS_PROTO), 0);
-		unload();
+		end_heap();
 	}
 }
 
@@ -256,7 +249,7 @@ static void a_buffer_has_bytes_of_its_own_or_shares_them(void **state)
 	node = read_buffer(&words);
 	assert_int_equal(node->bytes, (uint64_t)vm.layout.GCudata_size + header);
 	assert_int_equal(node->slots, 0);
-	unload();
+	end_heap();
 }
 
 /* It changed while it was read, or it is none. */
@@ -290,7 +283,7 @@ static void a_buffer_that_cannot_be_is_not_believed(void **state)
 	node = read_buffer(&words);
 	assert_int_equal(node->bytes, (uint64_t)vm.layout.GCudata_size + bytes);
 	assert_int_equal(node->slots, 0);
-	unload();
+	end_heap();
 }
 
 static void a_buffer_holds_its_dictionaries_and_what_it_shares(void **state)
@@ -321,7 +314,7 @@ static void a_buffer_holds_its_dictionaries_and_what_it_shares(void **state)
 	assert_int_equal(count_held(BUFFER, HEAP_HOLDS_OTHER), 3);
 	assert_true(holds(BUFFER, HEAP_HOLDS_OTHER, "buffer", text));
 	assert_int_equal(uncertain(), 0);
-	unload();
+	end_heap();
 }
 
 int main(void)

@@ -39,8 +39,7 @@ static int begin(void **state)
 	uint64_t function = 0;
 
 	(void)state;
-	kept_pages_load(&kept, "heap-gc64.process");
-	vm.layout = kept.layout;
+	load_heap("heap-gc64.process");
 	read_heap();
 	thread = address_of("parked");
 	weak = address_of("weak");
@@ -58,8 +57,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	forget_graph();
-	kept_pages_free(&kept);
+	end_heap();
 	return 0;
 }
 
