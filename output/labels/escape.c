@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "output/sample/utf8.h"
+
 /* The longest output for one character or byte, "\u{10ffff}", fits with its NUL. */
 enum { PIECE_SIZE = 12 };
 
@@ -29,7 +31,7 @@ static size_t decode_utf8(const unsigned char *text, uint32_t *ret_code)
 		return 0;
 	code = length == 1 ? text[0] : text[0] & (0x7fu >> length);
 	for (size_t i = 1; i < length; i++) {
-		if ((text[i] & 0xc0) != 0x80)
+		if (!utf8_continues((char)text[i]))
 			return 0;
 		code = code << 6 | (text[i] & 0x3f);
 	}
