@@ -55,7 +55,7 @@ TOKEN = re.compile(r"""/\*.*?\*/ | //[^\n]* | ^[ \t]*\#(?:\\\n|[^\n])* | "(?:\\.
                        | \+\+ | -- | << | >> | && | \|\| | \s+ | .""", re.VERBOSE | re.DOTALL | re.MULTILINE)
 CALL = re.compile(r"^\t+[a-z_]\w*\([^;{}]*\);$")      # a statement of one line that only calls
 OPTIMISED = ("-O1", "-g", "-w")  # some tests read their own debug info; faults are compared without
-TESTS_MAX = 5           # of those that run a line; see best_tests()
+TESTS_MAX = 10          # of those that run a line; see best_tests()
 SLOW_SECONDS = 20       # a test that takes so much longer than without a fault has noticed
 WORKERS = os.cpu_count()
 ENDS_SECONDS = 90       # for the end-to-end tests of one fault; what they say later is not waited for

@@ -50,7 +50,7 @@ static char *report_of(const struct seen *seen, size_t count, const char *text, 
 	struct made_up_files files = { .reader = { read_made_up }, .text = text };
 	struct frame frames[SAMPLES_MAX];
 	struct sample samples[SAMPLES_MAX];
-	struct made_up_source source = made_up_source(samples, count);
+	struct made_up_source source;
 	char *report = NULL;
 	size_t length;
 	FILE *out = open_memstream(&report, &length);
@@ -65,6 +65,7 @@ static char *report_of(const struct seen *seen, size_t count, const char *text, 
 			.frame_count = 1,
 		};
 	}
+	source = made_up_source(samples, count);
 	assert_int_equal(
 		source_report_write(out, &source.source, &(struct session){ 0 }, &(struct figures){ 0 },
 				    &(struct view){ .source = &files.reader, .min_percent = min_percent }),
