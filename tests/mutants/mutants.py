@@ -59,6 +59,7 @@ TESTS_MAX = 10          # of those that run a line; see best_tests()
 SLOW_SECONDS = 20       # a test that takes so much longer than without a fault has noticed
 WORKERS = os.cpu_count()
 ENDS_SECONDS = 90       # for the end-to-end tests of one fault; what they say later is not waited for
+RUNS = itertools.count()
 GROUPS = ["memory", "luajit-layouts", "unwind", "src/linux", "src/sampler", "output"]
 
 
@@ -186,17 +187,33 @@ class Worker:
         return ends_fail(self.tree.root, place / "ljspy", ends)
 
 
-def fails(command, seconds, **options):
-    """Does it? None if it takes longer. It has a process group of its own, as a fault may kill that."""
+def marked(mark):
+    """The processes that were started with this in their environment, and what they have started."""
+    for environ in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark in environ.read_bytes():
+                yield int(environ.parent.name)
+
+
+def fails(command, seconds, env=os.environ, **options):
+    """
+    Does it? None if it takes longer. It has a process group of its own, as a fault may kill that, and so may what
+    it has started: nothing of it may stay, as it may spin for ever.
+    """
+    mark = f"FAULT_OF={os.getpid()}.{next(RUNS)}"
+    name, value = mark.split("=")
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          start_new_session=True, **options) as process:
+                          start_new_session=True, env=env | {name: value}, **options) as process:
         try:
             return process.wait(timeout=seconds) != 0
         except subprocess.TimeoutExpired:
             return None
-        finally:    # also children that it left
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+        finally:
+            while left := list(marked(mark.encode() + b"\0")):
+                for pid in left:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                process.poll()    # so that it is no zombie
 
 
 def ends_fail(root, program, ends):
