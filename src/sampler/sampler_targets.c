@@ -438,6 +438,7 @@ int target_attach(struct sampler *sampler, struct target *target)
 	target->threads = threads_new(sampler->tracer, target->pid);
 	if (!target->threads)
 		return -ENOMEM;
+	threads_seize_late(target->threads);
 	error = cpu_clock_now(&target->clock, &begin);
 	if (error)
 		return error;

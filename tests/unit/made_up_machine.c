@@ -410,6 +410,12 @@ struct threads *__wrap_threads_new(struct tracer *tracer, pid_t pid)
 	return threads;
 }
 
+INSTEAD_OF(threads_seize_late);
+void __wrap_threads_seize_late(struct threads *threads)
+{
+	(void)threads;
+}
+
 INSTEAD_OF(threads_free);
 void __wrap_threads_free(struct threads *threads)
 {

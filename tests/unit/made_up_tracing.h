@@ -96,6 +96,7 @@ struct traced {
 	bool interrupted, limited; /* the call that it is about to leave */
 	bool answers;              /* it stops at once if it is told to */
 	bool is_strange;           /* it is no tracee of this thread any more */
+	bool has_execed;           /* there is no thread of this id any more */
 };
 
 static struct {
@@ -322,6 +323,8 @@ long __wrap_syscall(long number, ...)
 	tid = va_arg(arguments, int);
 	sent = va_arg(arguments, int);
 	va_end(arguments);
+	if (sent == 0)
+		return traced_result(traced_of(tid)->has_execed ? ESRCH : EPERM);
 	tracing_tell("kill %d %d %d; ", pid, tid, sent);
 	return traced_result(traced_of(tid)->ask_error);
 }

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -595,13 +596,15 @@ static bool sample_until(struct tracer *tracer, struct threads *threads, struct 
 }
 
 /* Twenty times, or as often as a busy machine lets it within some seconds: the target has a time limit. */
-static void exec_is_noticed_without_a_hang(const char *how)
+static void exec_is_noticed_without_a_hang(const char *how, bool late)
 {
 	const uint64_t enough_ns = monotonic_ns() + 4 * UINT64_C(1000000000);
 	struct target_process target = target_process_start("execer", (const char *[]){ how, NULL });
 	struct tracer *tracer = new_tracer();
 	struct threads *threads = threads_new(tracer, target.pid);
 
+	if (late)
+		threads_seize_late(threads);
 	for (int i = 0; i < 20 && (i < 2 || monotonic_ns() < enough_ns); i++) {
 		target_process_tell(&target, "start your threads");
 		assert_false(sample_until(tracer, threads, &target, "threads"));
@@ -618,19 +621,93 @@ static void exec_is_noticed_without_a_hang(const char *how)
 static void exec_of_a_single_thread_is_noticed(void **state)
 {
 	(void)state;
-	exec_is_noticed_without_a_hang("leader");
+	exec_is_noticed_without_a_hang("leader", false);
 }
 
 static void exec_of_one_of_several_threads_is_noticed(void **state)
 {
 	(void)state;
-	exec_is_noticed_without_a_hang("thread");
+	exec_is_noticed_without_a_hang("thread", false);
 }
 
 static void exec_after_the_first_thread_has_ended_is_noticed(void **state)
 {
 	(void)state;
-	exec_is_noticed_without_a_hang("orphan");
+	exec_is_noticed_without_a_hang("orphan", false);
+}
+
+static void exec_of_a_first_thread_beside_those_seized_late_is_noticed(void **state)
+{
+	(void)state;
+	exec_is_noticed_without_a_hang("leader", true);
+}
+
+/* The thread that calls execve() has never been held, as it sleeps until then. */
+static void exec_of_a_thread_that_is_seized_late_is_noticed(void **state)
+{
+	(void)state;
+	exec_is_noticed_without_a_hang("thread", true);
+}
+
+static void exec_of_one_seized_late_after_the_first_has_ended_is_noticed(void **state)
+{
+	(void)state;
+	exec_is_noticed_without_a_hang("orphan", true);
+}
+
+static pid_t tracer_of(pid_t pid, pid_t tid)
+{
+	char path[64], line[256];
+	pid_t found = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	while (found < 0 && fgets(line, sizeof(line), file))
+		sscanf(line, "TracerPid: %d", &found);
+	fclose(file);
+	assert_true(found >= 0);
+	return found;
+}
+
+static void thread_that_is_seized_late_is_left_alone_until_it_is_held(void **state)
+{
+	struct target_process target = target_process_start("spinner", (const char *[]){ "3", NULL });
+	struct tracer *tracer = new_tracer();
+	struct threads *threads = threads_new(tracer, target.pid);
+	struct registers registers;
+
+	(void)state;
+	threads_seize_late(threads);
+	assert_int_equal(threads_refresh(threads, monotonic_ns(), 0), 0);
+	assert_int_equal(threads_count(threads), 3);
+	for (size_t i = 0; i < 3; i++) {
+		struct thread *thread = threads_at(threads, i);
+
+		/* What the kernel reports of others is no reason to seize it. */
+		tracer_poll(tracer);
+		assert_int_equal(tracer_has_seized(thread->tracee), i == 0);
+		assert_int_equal(tracer_of(target.pid, thread->tid), i == 0 ? gettid() : 0);
+		assert_int_equal(thread->tracee->state, TRACEE_RUNNING);
+		assert_int_equal(tracer_stop_running(tracer, thread->tracee, patience_ns), 0);
+		assert_int_equal(tracer_of(target.pid, thread->tid), gettid());
+		assert_int_equal(target_process_state(target.pid, thread->tid), 't');
+		assert_int_equal(tracer_registers(thread->tracee, &registers), 0);
+		assert_true(registers.sp > 4096);
+		tracer_resume(tracer, thread->tracee);
+		assert_true(tracer_has_seized(thread->tracee));
+	}
+	for (size_t i = 0; i < 3; i++) {
+		struct thread *thread = threads_at(threads, i);
+
+		assert_int_equal(tracer_stop_running(tracer, thread->tracee, patience_ns), 0);
+		tracer_resume(tracer, thread->tracee);
+	}
+	assert_true(uses_cpu(target.pid));
+	target_process_end(&target);
+	threads_free(threads);
+	tracer_free(tracer);
 }
 
 static void exec_of_a_thread_that_was_not_seized_is_noticed(void **state)
@@ -674,6 +751,70 @@ static pid_t find_other_thread(pid_t pid, bool asleep)
 	}
 	closedir(tasks);
 	return found;
+}
+
+/* Another tracer: it lets go when it is told to. */
+struct other_tracer {
+	pid_t tid; /* of its tracee */
+	int error;
+	sem_t has_seized, may_end;
+};
+
+static void *trace_elsewhere(void *argument)
+{
+	struct other_tracer *other = argument;
+
+	other->error = ptrace(PTRACE_SEIZE, other->tid, NULL, NULL) ? errno : 0;
+	sem_post(&other->has_seized);
+	sem_wait(&other->may_end);
+	return NULL;
+}
+
+static void thread_that_cannot_be_seized_late_is_told_of(void **state)
+{
+	struct target_process target = target_process_start("spinner", (const char *[]){ "2", NULL });
+	struct other_tracer other = { .tid = 0 };
+	struct tracer *tracer = new_tracer();
+	struct tracee *tracee;
+	pthread_t thread;
+
+	(void)state;
+	while (!other.tid)
+		other.tid = find_other_thread(target.pid, false);
+	assert_int_equal(tracer_seize_late(tracer, target.pid, other.tid, &tracee), 0);
+	sem_init(&other.has_seized, 0, 0);
+	sem_init(&other.may_end, 0, 0);
+	assert_int_equal(pthread_create(&thread, NULL, trace_elsewhere, &other), 0);
+	sem_wait(&other.has_seized);
+	assert_int_equal(other.error, 0);
+	assert_int_equal(tracer_stop(tracer, tracee, patience_ns), -EPERM);
+	assert_false(tracer_has_seized(tracee));
+	assert_int_equal(tracee->state, TRACEE_RUNNING);
+	sem_post(&other.may_end);
+	pthread_join(thread, NULL);
+	assert_int_equal(tracer_stop(tracer, tracee, patience_ns), 0);
+	tracer_resume(tracer, tracee);
+	target_process_end(&target);
+	tracer_free(tracer);
+}
+
+static void thread_that_ends_before_it_is_seized_is_gone(void **state)
+{
+	struct target_process target = target_process_start("spinner", (const char *[]){ "2", NULL });
+	struct tracer *tracer = new_tracer();
+	struct tracee *tracee;
+	pid_t other = 0;
+
+	(void)state;
+	while (!other)
+		other = find_other_thread(target.pid, false);
+	assert_int_equal(tracer_seize_late(tracer, target.pid, other, &tracee), 0);
+	target_process_end(&target);
+	tracer_poll(tracer);
+	assert_int_equal(tracee->state, TRACEE_RUNNING); /* nobody tells */
+	assert_int_equal(tracer_stop(tracer, tracee, patience_ns), -ESRCH);
+	assert_int_equal(tracee->state, TRACEE_GONE);
+	tracer_free(tracer);
 }
 
 /*
@@ -947,6 +1088,12 @@ int main(void)
 		cmocka_unit_test(exec_of_a_single_thread_is_noticed),
 		cmocka_unit_test(exec_of_one_of_several_threads_is_noticed),
 		cmocka_unit_test(exec_after_the_first_thread_has_ended_is_noticed),
+		cmocka_unit_test(exec_of_a_first_thread_beside_those_seized_late_is_noticed),
+		cmocka_unit_test(exec_of_a_thread_that_is_seized_late_is_noticed),
+		cmocka_unit_test(exec_of_one_seized_late_after_the_first_has_ended_is_noticed),
+		cmocka_unit_test(thread_that_is_seized_late_is_left_alone_until_it_is_held),
+		cmocka_unit_test(thread_that_cannot_be_seized_late_is_told_of),
+		cmocka_unit_test(thread_that_ends_before_it_is_seized_is_gone),
 		cmocka_unit_test(exec_of_a_thread_that_was_not_seized_is_noticed),
 		cmocka_unit_test(seizing_during_an_exec_does_not_hang),
 		cmocka_unit_test(killed_target_is_noticed),

@@ -29,6 +29,10 @@ INSTEAD_OF(opendir);
 INSTEAD_OF(readdir);
 INSTEAD_OF(rewinddir);
 INSTEAD_OF(tracer_seize);
+INSTEAD_OF(tracer_seize_late);
+INSTEAD_OF(tracer_has_seized);
+INSTEAD_OF(tracer_note_end);
+INSTEAD_OF(tracer_poll_one);
 INSTEAD_OF(tracer_forget);
 INSTEAD_OF(tracer_reserve_files);
 INSTEAD_OF(tracer_release_files);
@@ -43,8 +47,9 @@ static const uint64_t MS = 1000000, SECOND = 1000000000, begin_ns = UINT64_C(100
 static struct {
 	struct tracee tracees[TIDS]; /* by number behind PID */
 	int errors[TIDS];            /* of tracer_seize() */
-	bool is_seized[TIDS];
+	bool is_known[TIDS], is_seized[TIDS];
 	unsigned int forgotten;
+	bool first_has_gone; /* tracer_poll_one() finds out */
 	size_t files_left;
 	uint64_t changes;
 	bool stays_away;
@@ -62,18 +67,55 @@ int __wrap_tracer_seize(struct tracer *of, pid_t pid, pid_t tid, struct tracee *
 	assert_in_range(number, 0, TIDS - 1);
 	if (tracer.errors[number])
 		return tracer.errors[number];
-	if (!tracer.is_seized[number])
+	if (!tracer.is_known[number])
 		tracer.tracees[number] = (struct tracee){ .pid = pid, .tid = tid };
-	tracer.is_seized[number] = true;
+	tracer.is_known[number] = true;
+	tracer.is_seized[number] = !tracer.stays_away;
 	*ret_tracee = &tracer.tracees[number];
 	return 0;
+}
+
+int __wrap_tracer_seize_late(struct tracer *of, pid_t pid, pid_t tid, struct tracee **ret_tracee)
+{
+	const int number = tid - PID;
+
+	assert_ptr_equal(of, &tracer);
+	assert_in_range(number, 0, TIDS - 1);
+	assert_false(tracer.is_known[number]);
+	tracer.is_known[number] = true;
+	tracer.tracees[number] = (struct tracee){ .pid = pid, .tid = tid };
+	*ret_tracee = &tracer.tracees[number];
+	return 0;
+}
+
+bool __wrap_tracer_has_seized(const struct tracee *tracee)
+{
+	return tracer.is_seized[tracee->tid - PID];
+}
+
+void __wrap_tracer_note_end(struct tracer *of, struct tracee *tracee)
+{
+	assert_ptr_equal(of, &tracer);
+	assert_false(tracer.is_seized[tracee->tid - PID]);
+	tracee->state = TRACEE_GONE;
+	tracer.changes++;
+}
+
+void __wrap_tracer_poll_one(struct tracer *of, struct tracee *tracee)
+{
+	assert_ptr_equal(of, &tracer);
+	if (!tracer.first_has_gone || tracee->tid != PID)
+		return;
+	tracer.first_has_gone = false;
+	tracee->state = TRACEE_GONE;
+	tracer.changes++;
 }
 
 void __wrap_tracer_forget(struct tracer *of, struct tracee *tracee)
 {
 	assert_ptr_equal(of, &tracer);
-	assert_true(tracer.is_seized[tracee->tid - PID]);
-	tracer.is_seized[tracee->tid - PID] = false;
+	assert_true(tracer.is_known[tracee->tid - PID]);
+	tracer.is_known[tracee->tid - PID] = tracer.is_seized[tracee->tid - PID] = false;
 	tracer.forgotten++;
 }
 
@@ -332,8 +374,7 @@ static void a_death_that_the_tracer_tells_is_a_reason_to_look(void **state)
 	tracer.changes++;
 	assert_false(threads_are_gone(threads));
 	/* It is listed until it is waited for, and cannot be seized. */
-	put_text(1, "stat", "1 (a) Z 1\n");
-	tracer.errors[1] = -EPERM;
+	tracer.errors[1] = -ESRCH;
 	assert_int_equal(scans_at(3, 0), 1);
 	assert_int_equal(tracer.forgotten, 1);
 	assert_string_equal(numbers(), "02");
@@ -369,16 +410,14 @@ static void what_keeps_ljspy_from_threads_is_told(void **state)
 		tracer.errors[number] = -EPERM;
 	assert_int_equal(threads_refresh(threads, begin_ns, 0), -EPERM);
 	/* One that has ended is no reason, and one that can be seized is enough. */
-	put_text(2, "stat", "1 (a) X 1\n");
+	tracer.errors[2] = -ESRCH;
 	assert_int_equal(threads_refresh(threads, begin_ns, 0), -EPERM);
 	tracer.errors[1] = 0;
 	assert_int_equal(threads_refresh(threads, begin_ns, 0), 0);
 	assert_string_equal(numbers(), "1");
 	threads_free(threads);
 	for (int number = 0; number < 3; number++)
-		tracer.errors[number] = number == 1 ? -ESRCH : -EPERM;
-	for (int number = 0; number < 3; number++)
-		put_text(number, "stat", "1 (a) Z 1\n");
+		tracer.errors[number] = -ESRCH;
 	threads = threads_new((struct tracer *)&tracer, PID);
 	assert_int_equal(threads_refresh(threads, begin_ns, 0), -ESRCH);
 	threads_free(threads);
@@ -413,6 +452,119 @@ static void where_memory_is_short_known_threads_stay(void **state)
 	assert_string_equal(numbers(), "012345");
 }
 
+/*---- Threads that are not seized before they are to be held ----*/
+
+/* Which threads are seized, as "01". */
+static const char *seized(void)
+{
+	static char text[TIDS + 1];
+	size_t count = 0;
+
+	for (int number = 0; number < TIDS; number++)
+		if (tracer.is_seized[number])
+			text[count++] = (char)('0' + number);
+	text[count] = '\0';
+	return text;
+}
+
+static void one_thread_is_seized_at_once(void **state)
+{
+	(void)state;
+	threads_seize_late(threads);
+	for (int number = 0; number < 3; number++)
+		tracer.errors[number] = -EPERM;
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -EPERM);
+	tracer.errors[0] = 0;
+	scans_at(SECOND, 0);
+	assert_string_equal(numbers(), "012");
+	assert_string_equal(seized(), "0");
+	/* Where the first thread has ended, it is another one. */
+	threads_free(threads);
+	take_away(0);
+	memset(&tracer, 0, sizeof(tracer));
+	threads = threads_new((struct tracer *)&tracer, PID);
+	threads_seize_late(threads);
+	scans_at(0, 0);
+	assert_string_equal(numbers(), "12");
+	assert_string_equal(seized(), "1");
+}
+
+/* Another one may have its id by then, and there are as many as before. */
+static void the_end_of_a_thread_that_is_not_seized_is_noticed_when_it_is_measured(void **state)
+{
+	uint64_t used;
+
+	(void)state;
+	threads_seize_late(threads);
+	scans_at(0, 0);
+	for (int number = 0; number < 2; number++)
+		put_text(number, "schedstat", "");
+	/* The kernel will report the end of one that is seized. */
+	assert_int_equal(thread_measure(threads, thread_of(0), &used), -ESRCH);
+	assert_int_equal(scans_at(1, 0), 0);
+	assert_int_equal(thread_measure(threads, thread_of(1), &used), -ESRCH);
+	put_text(1, "schedstat", "7 0 1\n");
+	assert_int_equal(scans_at(2, 0), 1);
+	assert_int_equal(tracer.forgotten, 1);
+	assert_string_equal(numbers(), "012");
+	assert_int_equal(thread_measure(threads, thread_of(1), &used), 0);
+	assert_int_equal(used, 7);
+}
+
+static void a_thread_that_goes_unseen_may_have_called_execve(void **state)
+{
+	(void)state;
+	threads_seize_late(threads);
+	scans_at(0, 0);
+	take_away(2);
+	tracer.first_has_gone = true;
+	scans_at(SECOND, 0);
+	assert_false(tracer.first_has_gone); /* it was asked for */
+	assert_string_equal(numbers(), "01");
+	assert_string_equal(seized(), "0");
+	assert_true(thread_of(0)->tracee->execed);
+	assert_false(thread_of(1)->tracee->execed);
+	/* Others just end. */
+	thread_of(0)->tracee->execed = false;
+	take_away(1);
+	scans_at(2 * SECOND, 0);
+	assert_string_equal(numbers(), "0");
+	assert_false(thread_of(0)->tracee->execed);
+}
+
+static void a_first_thread_that_comes_back_has_called_execve(void **state)
+{
+	(void)state;
+	threads_seize_late(threads);
+	tracer.errors[0] = -ESRCH;
+	scans_at(0, 0);
+	assert_string_equal(numbers(), "12");
+	scans_at(SECOND, 0);
+	assert_string_equal(numbers(), "12");
+	tracer.errors[0] = 0;
+	take_away(1);
+	take_away(2);
+	scans_at(2 * SECOND, 0);
+	assert_string_equal(numbers(), "0");
+	assert_true(thread_of(0)->tracee->execed);
+}
+
+static void threads_that_are_not_seized_need_not_be_waited_for(void **state)
+{
+	(void)state;
+	threads_seize_late(threads);
+	scans_at(0, 0);
+	assert_false(threads_are_gone(threads));
+	tracer.tracees[0].state = TRACEE_GONE;
+	assert_true(threads_are_gone(threads));
+	/* They are forgotten; the kernel may report of those that are seized. */
+	tracer.tracees[0].state = TRACEE_RUNNING;
+	threads_free(threads);
+	threads = NULL;
+	for (int number = 0; number < 3; number++)
+		assert_int_equal(tracer.is_known[number], number == 0);
+}
+
 /*---- Which threads ----*/
 
 /* A listing may miss one while others come and go. */
@@ -435,7 +587,7 @@ static void a_thread_that_is_not_listed_may_live(void **state)
 	assert_string_equal(numbers(), "027");
 	assert_int_not_equal(threads_changes(threads), changes);
 	assert_int_equal(tracer.forgotten, 1);
-	assert_false(tracer.is_seized[1]);
+	assert_false(tracer.is_known[1]);
 }
 
 /* As one may be while others come and go. */
@@ -739,7 +891,7 @@ static void without_calls_states_are_letters(void **state)
 	take_away(0);
 	assert_int_equal(mkdir(path_of(0, ""), 0755), 0);
 	threads_free(threads);
-	tracer.is_seized[0] = false;
+	tracer.is_known[0] = false;
 	tracer.files_left = 0;
 	put_text(0, "stat", "1 (a) S 1\n");
 	threads = threads_new((struct tracer *)&tracer, PID);
@@ -754,6 +906,8 @@ static void without_calls_states_are_letters(void **state)
 		tracer.tracees[0].state = letters[i].tracee;
 		assert_int_equal(state_of_0(&call), letters[i].state);
 		assert_false(call.known);
+		assert_int_equal(thread_of(0)->is_job_stopped,
+				 letters[i].letter == 'T' || letters[i].tracee == TRACEE_JOB_STOPPED);
 	}
 	for (size_t i = 0; i < 3; i++) {
 		put_text(0, "stat", (const char *const[]){ "1 (a) Z 1\n", "1 (a) X 1\n", "1 (a)\n" }[i]);
@@ -835,6 +989,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_threads_may_have_ended, begin, end),
 		cmocka_unit_test_setup_teardown(what_keeps_ljspy_from_threads_is_told, begin, end),
 		cmocka_unit_test_setup_teardown(where_memory_is_short_known_threads_stay, begin, end),
+		cmocka_unit_test_setup_teardown(one_thread_is_seized_at_once, begin, end),
+		cmocka_unit_test_setup_teardown(
+			the_end_of_a_thread_that_is_not_seized_is_noticed_when_it_is_measured, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_that_goes_unseen_may_have_called_execve, begin, end),
+		cmocka_unit_test_setup_teardown(a_first_thread_that_comes_back_has_called_execve, begin, end),
+		cmocka_unit_test_setup_teardown(threads_that_are_not_seized_need_not_be_waited_for, begin,
+						end),
 		cmocka_unit_test_setup_teardown(a_thread_that_is_not_listed_may_live, begin, end),
 		cmocka_unit_test_setup_teardown(a_program_that_a_stranger_has_begun_is_noticed, begin, end),
 		cmocka_unit_test_setup_teardown(from_afar_the_files_tell_who_has_ended, begin, end),

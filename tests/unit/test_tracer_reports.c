@@ -792,10 +792,147 @@ static void why_a_thread_cannot_be_seized_is_told(void **state)
 	assert_int_equal(seize_error(ESRCH), -EIO);
 	process->state = 'Z';
 	assert_int_equal(seize_error(ESRCH), -ESRCH);
-	assert_int_equal(seize_error(EPERM), -EPERM);
+	assert_int_equal(seize_error(EPERM), -ESRCH); /* it has ended, and was not waited for */
 	traced_of(THIRD)->process_error = -ESRCH;
 	assert_int_equal(seize_error(ESRCH), -ESRCH);
+	assert_int_equal(seize_error(EPERM), -ESRCH);
 	assert_int_equal(seize_error(0), 0);
+}
+
+static void one_that_is_seized_late_is_seized_when_it_is_to_be_held(void **state)
+{
+	struct tracee *third = NULL;
+
+	(void)state;
+	assert_int_equal(tracer_seize_late(tracer, FIRST, THIRD, &third), 0);
+	assert_ptr_equal(tracer_find(tracer, THIRD), third);
+	assert_false(tracer_has_seized(third));
+	assert_true(tracer_has_seized(first));
+	traced_of(THIRD)->is_strange = true;
+	tracer_poll_one(tracer, third);
+	tracing.waitid_error = ENOSYS; /* each is asked then */
+	assert_false(tracer_poll(tracer));
+	assert_int_equal(third->state, TRACEE_RUNNING);
+	assert_int_equal(tracing.files_open, 2);
+	assert_told("");
+	traced_of(THIRD)->is_strange = false;
+	assert_int_equal(tracer_stop(tracer, third, MS), 0);
+	assert_told("seize 102; interrupt 102; ");
+	assert_int_equal(tracing.files_open, 3);
+	assert_true(tracer_has_seized(third));
+	tracer_resume(tracer, third);
+	assert_int_equal(tracer_stop(tracer, third, MS), 0);
+	assert_told("go on 102 0; interrupt 102; ");
+	tracer_resume(tracer, third);
+	/* Seized before, it stays so. */
+	assert_int_equal(tracer_seize_late(tracer, FIRST, SECOND, &third), 0);
+	assert_ptr_equal(third, second);
+	assert_true(tracer_has_seized(second));
+}
+
+static void one_that_cannot_be_seized_late_runs_on(void **state)
+{
+	struct tracee *third = NULL;
+
+	(void)state;
+	traced_of(THIRD)->process.tracer_pid = 0;
+	assert_int_equal(tracer_seize_late(tracer, FIRST, THIRD, &third), 0);
+	traced_of(THIRD)->seize_error = EPERM;
+	assert_int_equal(tracer_stop(tracer, third, MS), -EPERM);
+	assert_told("seize 102; ");
+	assert_int_equal(third->state, TRACEE_RUNNING);
+	assert_false(tracer_awaits_stop(tracer));
+	traced_of(THIRD)->seize_error = ESRCH;
+	traced_of(THIRD)->process_error = -ESRCH;
+	assert_int_equal(tracer_stop(tracer, third, MS), -ESRCH);
+	assert_int_equal(third->state, TRACEE_GONE);
+	assert_told("seize 102; ");
+	assert_true(tracer_poll(tracer));
+}
+
+static void the_end_of_one_that_is_not_seized_is_the_callers_to_note(void **state)
+{
+	const uint64_t changes = tracer_changes(tracer);
+	struct tracee *third = NULL;
+
+	(void)state;
+	assert_int_equal(tracer_seize_late(tracer, FIRST, THIRD, &third), 0);
+	tracer_note_end(tracer, third);
+	assert_int_equal(third->state, TRACEE_GONE);
+	assert_int_equal(tracer_changes(tracer), changes + 1);
+	assert_true(tracer_poll(tracer));
+	assert_int_equal(tracer_stop(tracer, third, MS), -ESRCH);
+	assert_told("");
+}
+
+/* Its end has no report: another thread, that was not seized, has taken its id by execve(). */
+static void only_one_who_asks_learns_that_a_tracee_is_none_any_more(void **state)
+{
+	(void)state;
+	traced_of(FIRST)->is_strange = true;
+	assert_false(tracer_poll(tracer));
+	assert_int_equal(first->state, TRACEE_RUNNING);
+	tracer_poll_one(tracer, first);
+	assert_int_equal(first->state, TRACEE_GONE);
+	assert_false(first->exit_known);
+	assert_true(tracer_poll(tracer));
+	tracer_poll_one(tracer, first);
+	assert_false(tracer_poll(tracer));
+	/* One that ljspy has started is its child still. */
+	tracer_poll_one(tracer, second);
+	assert_int_equal(second->state, TRACEE_RUNNING);
+	traced_of(SECOND)->process.tracer_pid = 0;
+	tracer_poll_one(tracer, second);
+	assert_int_equal(second->state, TRACEE_GONE);
+	assert_true(tracer_poll(tracer));
+}
+
+/* The kernel seizes it when its execve() is over, and it has the first thread's id then. */
+static void one_that_calls_execve_while_it_is_seized_has_another_id(void **state)
+{
+	const uint64_t changes = tracer_changes(tracer);
+	struct tracee *third = NULL;
+
+	(void)state;
+	traced_of(THIRD)->has_execed = true;
+	for (int late = 0; late < 2; late++) {
+		if (late) {
+			assert_int_equal(tracer_seize_late(tracer, FIRST, THIRD, &third), 0);
+			assert_int_equal(tracer_stop(tracer, third, MS), -ESRCH);
+			assert_int_equal(third->state, TRACEE_GONE);
+		} else {
+			assert_int_equal(tracer_seize(tracer, FIRST, THIRD, &third), -ESRCH);
+			assert_null(tracer_find(tracer, THIRD));
+		}
+		assert_told("seize 102; ");
+		assert_true(first->execed);
+		assert_false(second->execed);
+		assert_true(tracer_poll(tracer));
+		first->execed = false;
+	}
+	assert_true(tracer_changes(tracer) >= changes + 2);
+	/* The first thread is a tracee as before. */
+	assert_int_equal(tracer_stop(tracer, first, MS), 0);
+	assert_told("interrupt 100; ");
+	tracer_resume(tracer, first);
+	/* One that is known to be gone stays so. */
+	traced_exits(FIRST, 0);
+	assert_true(tracer_poll(tracer));
+	tracer_forget(tracer, third);
+	assert_int_equal(tracer_seize(tracer, FIRST, THIRD, &third), -ESRCH);
+	assert_int_equal(first->state, TRACEE_GONE);
+	assert_false(first->execed);
+}
+
+static void where_threads_may_be_attached_to_none_is_seized_late(void **state)
+{
+	struct tracee *third = NULL;
+
+	(void)state;
+	tracer_allow_attach(tracer);
+	assert_int_equal(tracer_seize_late(tracer, FIRST, THIRD, &third), 0);
+	assert_told("seize 102; ");
+	assert_true(tracer_has_seized(third));
 }
 
 /* Another thread, which was seized before, has taken the id by execve(). */
@@ -1026,6 +1163,12 @@ int main(void)
 		TEST(all_are_passed_on_while_the_caller_cannot_look),
 		TEST(a_wakeup_that_is_taken_is_not_lost),
 		TEST(why_a_thread_cannot_be_seized_is_told),
+		TEST(one_that_is_seized_late_is_seized_when_it_is_to_be_held),
+		TEST(one_that_cannot_be_seized_late_runs_on),
+		TEST(the_end_of_one_that_is_not_seized_is_the_callers_to_note),
+		TEST(only_one_who_asks_learns_that_a_tracee_is_none_any_more),
+		TEST(where_threads_may_be_attached_to_none_is_seized_late),
+		TEST(one_that_calls_execve_while_it_is_seized_has_another_id),
 		TEST(one_that_is_a_tracee_already_is_kept),
 		TEST(where_memory_is_short_none_is_seized),
 		TEST(threads_that_are_left_alone_are_only_known),

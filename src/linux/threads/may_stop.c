@@ -158,7 +158,7 @@ static bool is_up(struct threads *threads, struct thread *thread)
 	if (thread_read_state(threads, thread, &state, &call))
 		return false;
 	/* A job-stopped thread need not be asleep in a call. */
-	if (state == THREAD_BLOCKED && thread->tracee->state != TRACEE_JOB_STOPPED)
+	if (state == THREAD_BLOCKED && !thread->is_job_stopped)
 		note_sleep(thread, &call);
 	return state == THREAD_RUNNING;
 }

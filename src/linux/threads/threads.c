@@ -35,6 +35,7 @@ struct threads {
 	DIR *directory;      /* /proc/PID/task; NULL if it cannot be opened, */
 	int directory_error; /* ... and this is why, a negative errno */
 	nlink_t links;       /* of the directory at the last scan: two more than threads */
+	bool seizes_late;    /* threads_seize_late() */
 	bool scanned;
 	uint64_t scan_ns; /* the last scan that was due by time */
 
@@ -186,7 +187,7 @@ static int read_state_letter(const struct threads *threads, pid_t tid, char *ret
 	return 0;
 }
 
-/* If the thread is not gone, its tracee stays with the tracer. */
+/* If the thread is seized and not gone, its tracee stays with the tracer. */
 static void drop_thread(struct threads *threads, struct thread *thread, bool is_gone)
 {
 	if (thread->schedstat_fd >= 0)
@@ -198,12 +199,12 @@ static void drop_thread(struct threads *threads, struct thread *thread, bool is_
 	if (thread->keeps_open)
 		tracer_release_files(threads->tracer, FILES_PER_THREAD);
 	threads->list_changes++;
-	if (is_gone)
+	if (is_gone || !tracer_has_seized(thread->tracee))
 		tracer_forget(threads->tracer, thread->tracee);
 	free(thread);
 }
 
-/* A thread that has ended but was not waited for is still listed, but cannot be seized. */
+/* A thread that has ended but was not waited for is still listed. */
 static bool has_ended(const struct threads *threads, pid_t tid)
 {
 	char letter;
@@ -226,6 +227,14 @@ static bool is_gone(const struct threads *threads, const struct thread *thread, 
 	return !listed && read_state_letter(threads, thread->tid, &letter) == -ESRCH;
 }
 
+/* One thread is seized at once, to learn whether ljspy may; a first thread, to learn of its execve() and its end. */
+static int seize(struct threads *threads, pid_t tid, struct tracee **ret_tracee)
+{
+	if (threads->seizes_late && threads->count > 0 && tid != threads->pid)
+		return tracer_seize_late(threads->tracer, threads->pid, tid, ret_tracee);
+	return tracer_seize(threads->tracer, threads->pid, tid, ret_tracee);
+}
+
 static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_thread)
 {
 	struct thread *thread = calloc(1, sizeof(*thread));
@@ -238,10 +247,10 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 		free(thread);
 		return -ESRCH;
 	}
-	error = tracer_seize(threads->tracer, threads->pid, tid, &thread->tracee);
+	error = seize(threads, tid, &thread->tracee);
 	if (error) {
 		free(thread);
-		return error == -EPERM && has_ended(threads, tid) ? -ESRCH : error;
+		return error;
 	}
 	thread->tid = tid;
 	thread->schedstat_fd = thread->syscall_fd = thread->sched_fd = -1;
@@ -254,6 +263,15 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 	return 0;
 }
 
+/* A thread that has gone without a report may have called execve(), and have the first one's id now. */
+static void poll_first(struct threads *threads)
+{
+	struct thread *first = threads_find(threads, threads->pid);
+
+	if (first)
+		tracer_poll_one(threads->tracer, first->tracee);
+}
+
 /*
  * Add the threads of the list and drop those that are gone; both lists are ascending.
  * The error, if any, is that of a thread that could not be added.
@@ -263,7 +281,9 @@ static int merge(struct threads *threads, const struct tid_list *list)
 	struct thread **old = threads->threads;
 	size_t old_count = threads->count, at = 0, i = 0;
 	struct thread **merged = calloc(list->count + old_count + 1, sizeof(struct thread *));
-	bool execed = false;
+	/* A first thread that had ended, and can be seized now, has called execve() as another one. */
+	bool execed = threads->seizes_late && threads->scanned && !threads_find(threads, threads->pid);
+	bool ended_unseen = false;
 	int error = 0;
 
 	if (!merged)
@@ -284,6 +304,7 @@ static int merge(struct threads *threads, const struct tid_list *list)
 				 */
 				execed |= (*next)->tid == threads->pid && !(*next)->tracee->exit_known &&
 					  !tracer_stays_away(threads->tracer);
+				ended_unseen |= !tracer_has_seized((*next)->tracee);
 				drop_thread(threads, *next, true);
 			} else {
 				i += listed;
@@ -301,6 +322,8 @@ static int merge(struct threads *threads, const struct tid_list *list)
 	}
 	free(old);
 	threads->threads = merged;
+	if (ended_unseen)
+		poll_first(threads);
 	return error;
 }
 
@@ -342,15 +365,16 @@ static int scan(struct threads *threads)
 {
 	int error = 0;
 
-	/* All listed threads may have ended while new ones go on. */
+	/* All listed threads may have ended while new ones go on, and a scan may find that one has ended. */
 	for (int i = 0; i < SCANS_MAX && !error; i++) {
 		error = scan_once(threads);
-		if (threads->count) {
-			threads->scanned = true;
-			return 0;
-		}
+		if (threads->count && !any_has_ended(threads))
+			break;
 	}
-	return error ? error : -ESRCH;
+	if (!threads->count)
+		return error ? error : -ESRCH;
+	threads->scanned = true;
+	return 0;
 }
 
 int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_cpu_ns)
@@ -400,6 +424,8 @@ int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret
 	struct schedstat schedstat;
 	int error = read_schedstat(threads, thread, &schedstat);
 
+	if (error == -ESRCH && thread->tracee && !tracer_has_seized(thread->tracee))
+		tracer_note_end(threads->tracer, thread->tracee);
 	if (error)
 		return error;
 	*ret_used_ns = schedstat.cpu_ns > thread->cpu_ns ? schedstat.cpu_ns - thread->cpu_ns : 0;
@@ -478,14 +504,14 @@ static bool thread_is_passing(const struct thread *thread)
 	return thread->tracee && thread->tracee->state != TRACEE_JOB_STOPPED;
 }
 
-static int read_proc_state(const struct threads *threads, const struct thread *thread,
-			   enum thread_state *ret_state)
+static int read_proc_state(const struct threads *threads, struct thread *thread, enum thread_state *ret_state)
 {
 	char letter;
 	int error = read_state_letter(threads, thread->tid, &letter);
 
 	if (error)
 		return error;
+	thread->is_job_stopped = letter == 'T' || (letter == 't' && !thread_is_passing(thread));
 	switch (letter) {
 	case 'R': *ret_state = THREAD_RUNNING; return 0;
 	case 'D': *ret_state = THREAD_UNINTERRUPTIBLE; return 0;
@@ -506,6 +532,7 @@ int thread_read_state(struct threads *threads, struct thread *thread, enum threa
 
 	if (error == -ESRCH)
 		return error;
+	thread->is_job_stopped = false;
 	/* The file may be missing or refused. */
 	if (!error && parse_call(text, &running, &call) && running) {
 		*ret_state = THREAD_RUNNING;
@@ -554,6 +581,11 @@ struct threads *threads_new(struct tracer *tracer, pid_t pid)
 	return threads;
 }
 
+void threads_seize_late(struct threads *threads)
+{
+	threads->seizes_late = true;
+}
+
 void threads_free(struct threads *threads)
 {
 	if (!threads)
@@ -571,10 +603,9 @@ void threads_free(struct threads *threads)
 
 bool threads_are_gone(const struct threads *threads)
 {
-	if (tracer_stays_away(threads->tracer))
-		return true;
 	for (size_t i = 0; i < threads->count; i++)
-		if (threads->threads[i]->tracee->state != TRACEE_GONE)
+		if (tracer_has_seized(threads->threads[i]->tracee) &&
+		    threads->threads[i]->tracee->state != TRACEE_GONE)
 			return false;
 	return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * threads: the threads of one process, each seized, named and metered.
+ * threads: the threads of one process, seized, named and metered.
  *
  * ljspy does not see threads that come and go between two looks. Their CPU time shows
  * as the difference between the process's clock and the sum over the threads.
@@ -53,10 +53,11 @@ struct thread {
 	struct tracee *tracee;
 	/* As of the last thread_measure(), 0 before. */
 	uint64_t cpu_ns;
-	uint64_t waited_ns; /* for a CPU, since its start */
-	uint64_t runs;      /* how often it got a CPU; 0 if the kernel does not count */
-	uint64_t runs_left; /* runs when it was last seen without a CPU; see on_cpu.h */
-	uint64_t sleeps;    /* how often it had gone to sleep, by thread_count_switches() */
+	uint64_t waited_ns;  /* for a CPU, since its start */
+	uint64_t runs;       /* how often it got a CPU; 0 if the kernel does not count */
+	uint64_t runs_left;  /* runs when it was last seen without a CPU; see on_cpu.h */
+	uint64_t sleeps;     /* how often it had gone to sleep, by thread_count_switches() */
+	bool is_job_stopped; /* as of the last thread_read_state() */
 
 	struct call_watch calls;
 
@@ -70,6 +71,9 @@ struct threads;
 
 /* Empty until threads_refresh(). NULL when memory is short. The tracer must outlive it. */
 struct threads *threads_new(struct tracer *tracer, pid_t pid);
+
+/* Before the first threads_refresh(): seize only one thread at once, others by tracer_seize_late(). */
+void threads_seize_late(struct threads *threads);
 
 /* The threads stay seized, and with the tracer. */
 void threads_free(struct threads *threads);
@@ -104,7 +108,7 @@ struct thread *threads_at(const struct threads *threads, size_t index);
 /* NULL if there is none of that id. */
 struct thread *threads_find(const struct threads *threads, pid_t tid);
 
-/* Have all threads ended, by what the tracer knows? True if the tracer stays away. */
+/* Have all seized threads ended, by what the tracer knows? True if none is seized. */
 bool threads_are_gone(const struct threads *threads);
 
 /* Read the name again if it is older than a second, by the times of threads_refresh(). */

@@ -50,6 +50,7 @@ struct seized {
 	struct tracee tracee;  /* first, so that a pointer to one points to the other */
 	int stat_fd;           /* of /proc/PID/task/TID/stat, -1 if not open */
 	bool reserved;         /* room for that file */
+	bool is_seized;        /* or attached; else ljspy only knows the thread's id */
 	bool attached;         /* by PTRACE_ATTACH, not seized */
 	bool has_stopped;      /* attached: it has stopped once, and its options are set */
 	bool asked;            /* attached: a SIGSTOP from ljspy is on its way */
@@ -494,7 +495,7 @@ static struct seized *add_seized(struct tracer *tracer, pid_t pid, pid_t tid)
 		return NULL;
 	}
 	seized->reserved = tracer_reserve_files(tracer, 1);
-	seized->stat_fd = seized->reserved ? open_stat(seized) : -1;
+	seized->stat_fd = -1;
 	return seized;
 }
 
@@ -513,8 +514,10 @@ static void handle_stranger(struct tracer *tracer, pid_t tid)
 		return;
 	stranger.tracee.stopped_ns = find_stop(tracer, &stranger.tracee);
 	seized = WIFSTOPPED(status) ? add_seized(tracer, tid, tid) : NULL;
-	if (seized)
+	if (seized) {
+		seized->is_seized = true;
 		seized->tracee.stopped_ns = stranger.tracee.stopped_ns;
+	}
 	handle_status(tracer, seized ? &seized->tracee : &stranger.tracee, status);
 }
 
@@ -523,7 +526,7 @@ static void poll_each(struct tracer *tracer)
 	struct seized *seized, *next;
 
 	HASH_ITER(hh, tracer->seized, seized, next)
-		if (seized->tracee.state != TRACEE_GONE)
+		if (seized->is_seized && seized->tracee.state != TRACEE_GONE)
 			wait_once(tracer, &seized->tracee);
 }
 
@@ -647,6 +650,87 @@ static enum fate find_out(pid_t tid)
 	return fate;
 }
 
+/*
+ * Why the kernel refuses to seize the thread. Before Linux 3.1, which has no PTRACE_SEIZE, it says ESRCH for a
+ * thread that exists: -EIO. It says EPERM for one that has ended but was not reaped: -ESRCH, and for a tracee of
+ * ljspy's that has taken the id by execve(): 0.
+ */
+static int why_not_seized(pid_t tid, int error)
+{
+	struct process process;
+	bool has_ended, is_own;
+
+	if (error != -ESRCH && error != -EPERM)
+		return error;
+	if (process_read(tid, &process))
+		return -ESRCH;
+	has_ended = process_thread_is_zombie(&process);
+	is_own = process.tracer_pid == gettid();
+	process_clear(&process);
+	if (has_ended)
+		return -ESRCH;
+	return error == -ESRCH ? -EIO : is_own ? 0 : -EPERM;
+}
+
+static int attach(struct seized *seized)
+{
+	if (ptrace(PTRACE_ATTACH, seized->tracee.tid, NULL, NULL))
+		return -errno;
+	seized->attached = seized->asked = true;
+	return 0;
+}
+
+/*
+ * The kernel seizes no thread before an execve() in its process has ended. If that was of the very thread, it is seized,
+ * but has the id of its process by now, and there is none of its own, not even of one that has ended.
+ */
+static bool has_execed_meanwhile(struct tracer *tracer, const struct seized *seized)
+{
+	pid_t pid = seized->tracee.pid, tid = seized->tracee.tid;
+	struct seized *first;
+
+	if (tid == pid || syscall(SYS_tgkill, pid, tid, 0) == 0 || errno != ESRCH)
+		return false;
+	first = find_seized(tracer, pid);
+	if (first && first->tracee.state != TRACEE_GONE) {
+		first->is_seized = first->tracee.execed = true;
+		first->attached = seized->attached;
+		first->asked = seized->asked;
+		first->has_stopped = false;
+		note_change(tracer);
+	}
+	return true;
+}
+
+/* 0 or a negative errno, see tracer_seize(). */
+static int seize(struct tracer *tracer, struct seized *seized)
+{
+	pid_t tid = seized->tracee.tid;
+	int error;
+
+	watch_begin(&tracer->watch);
+	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC) ? why_not_seized(tid, -errno) : 0;
+	if (error == -EIO && tracer->allow_attach)
+		error = attach(seized);
+	watch_end(&tracer->watch);
+	if (!error && has_execed_meanwhile(tracer, seized))
+		error = -ESRCH;
+	seized->is_seized = !error;
+	if (!error && seized->reserved)
+		seized->stat_fd = open_stat(seized);
+	seized->tracee.quiet_ns = clock_now_ns(CLOCK_MONOTONIC);
+	return error;
+}
+
+void tracer_poll_one(struct tracer *tracer, struct tracee *tracee)
+{
+	if (!seized_of(tracee)->is_seized || tracee->state == TRACEE_GONE || wait_once(tracer, tracee))
+		return;
+	/* It may still be a child of ljspy's. */
+	if (find_out(tracee->tid) == FATE_NOT_OURS)
+		mark_gone(tracer, tracee);
+}
+
 /* The thread did not stop in time: -ESRCH if it is gone, else -ETIMEDOUT. */
 static int give_up(struct tracer *tracer, struct tracee *tracee)
 {
@@ -670,7 +754,12 @@ static int stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_n
 	uint64_t start = clock_now_ns(CLOCK_MONOTONIC);
 	uint64_t spin_end = on_other_cpu ? start + STOP_SPIN_NS : start;
 	bool in_time = true;
+	int error = seized_of(tracee)->is_seized ? 0 : seize(tracer, seized_of(tracee));
 
+	if (error == -ESRCH)
+		mark_gone(tracer, tracee);
+	if (error)
+		return error;
 	tracee->wanted = true;
 	expect(tracer, tracee, true);
 	/* Ask only once: a second interrupt may cause a second stop. */
@@ -856,55 +945,42 @@ static void reap_meanwhile(void *tracer)
 	handle_reports(tracer);
 }
 
-/* -EIO if PTRACE_SEIZE is missing; before Linux 3.1 the kernel then says ESRCH for a thread that exists. */
-static int why_not_seized(pid_t tid, int error)
+static int take(struct tracer *tracer, pid_t pid, pid_t tid, bool late, struct tracee **ret_tracee)
 {
-	struct process process;
+	struct seized *seized = find_seized(tracer, tid);
+	int error;
 
-	if (error != -ESRCH || process_read(tid, &process))
-		return error;
-	if (!process_thread_is_zombie(&process))
-		error = -EIO;
-	process_clear(&process);
-	return error;
-}
-
-static int attach(struct seized *seized)
-{
-	if (ptrace(PTRACE_ATTACH, seized->tracee.tid, NULL, NULL))
-		return -errno;
-	seized->attached = seized->asked = true;
+	if (!seized) {
+		seized = add_seized(tracer, pid, tid);
+		error = !seized ? -ENOMEM : late ? 0 : seize(tracer, seized);
+		if (error) {
+			if (seized)
+				free_seized(tracer, seized);
+			return error;
+		}
+	}
+	*ret_tracee = &seized->tracee;
 	return 0;
 }
 
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee)
 {
-	struct seized *seized = find_seized(tracer, tid);
-	int error;
+	return take(tracer, pid, tid, tracer->stays_away, ret_tracee);
+}
 
-	if (seized) {
-		*ret_tracee = &seized->tracee;
-		return 0;
-	}
-	seized = add_seized(tracer, pid, tid);
-	if (!seized)
-		return -ENOMEM;
-	if (tracer->stays_away) {
-		*ret_tracee = &seized->tracee;
-		return 0;
-	}
-	watch_begin(&tracer->watch);
-	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC) ? why_not_seized(tid, -errno) : 0;
-	if (error == -EIO && tracer->allow_attach)
-		error = attach(seized);
-	watch_end(&tracer->watch);
-	/* EPERM also if another thread, seized before, has taken the id by execve(): keep the tracee then. */
-	if (error && (error != -EPERM || find_out(tid) != FATE_ALIVE)) {
-		free_seized(tracer, seized);
-		return error;
-	}
-	*ret_tracee = &seized->tracee;
-	return 0;
+int tracer_seize_late(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee)
+{
+	return take(tracer, pid, tid, tracer->stays_away || !tracer->allow_attach, ret_tracee);
+}
+
+bool tracer_has_seized(const struct tracee *tracee)
+{
+	return ((const struct seized *)tracee)->is_seized;
+}
+
+void tracer_note_end(struct tracer *tracer, struct tracee *tracee)
+{
+	mark_gone(tracer, tracee);
 }
 
 void tracer_forget(struct tracer *tracer, struct tracee *tracee)

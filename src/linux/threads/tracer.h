@@ -54,7 +54,7 @@ struct tracee {
 	/* The tracer's own. */
 	bool wanted; /* tracer_stop() waits for this thread */
 	bool held_in_job_stop;
-	uint64_t quiet_ns; /* when it was seized, or last had nothing to report */
+	uint64_t quiet_ns; /* when it was known, seized, or last had nothing to report */
 };
 
 enum { FILES_OPEN_DEFAULT = 512 };
@@ -151,12 +151,24 @@ void tracer_let_go(struct tracer *tracer);
 void tracer_free(struct tracer *tracer);
 
 /*
- * Seize a thread. 0 and *ret_tracee, or -ESRCH (gone), -EPERM (see permission.h; also
- * for a thread that has ended but was not reaped), -EIO (there is no PTRACE_SEIZE),
- * -ENOMEM. If the thread is already a tracee, even one that is gone but not forgotten,
+ * Seize a thread. 0 and *ret_tracee, or -ESRCH (gone, or has ended and was not reaped),
+ * -EPERM (see permission.h), -EIO (there is no PTRACE_SEIZE), -ENOMEM. If the thread is already a tracee, even one that is gone but not forgotten,
  * *ret_tracee is that tracee, unchanged.
  */
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee);
+
+/*
+ * The same, but leave the thread alone until it is to be held for the first time: one that sleeps all
+ * the time costs nothing then, and its signals do not wait for ljspy. Until it is seized, the kernel
+ * reports nothing about it. Never fails but for -ENOMEM. With tracer_allow_attach(), seizes at once.
+ */
+int tracer_seize_late(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee);
+
+/* Does the kernel report what becomes of the thread? */
+bool tracer_has_seized(const struct tracee *tracee);
+
+/* The caller has found that a thread that is not seized has ended. */
+void tracer_note_end(struct tracer *tracer, struct tracee *tracee);
 
 /* The seized thread with that id, or NULL. */
 struct tracee *tracer_find(const struct tracer *tracer, pid_t tid);
@@ -174,6 +186,7 @@ void tracer_forget(struct tracer *tracer, struct tracee *tracee);
  *	When it stops, tracer_poll() resumes it, or holds it if tracee->hold_late is set.
  * -ESRCH: it has ended.
  * -ECANCELED: it has called execve(); see tracee->execed. It runs.
+ * -EPERM: it could not be seized (late), for the reasons of tracer_seize().
  */
 int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns);
 
@@ -201,6 +214,12 @@ void tracer_resume(struct tracer *tracer, struct tracee *tracee);
  * tracee has ended or execed since the last call.
  */
 bool tracer_poll(struct tracer *tracer);
+
+/*
+ * The same for one tracee. A thread that is not seized calls execve() without a report, and takes the id of
+ * its process's first thread: only by asking for that one, ljspy learns that it has gone.
+ */
+void tracer_poll_one(struct tracer *tracer, struct tracee *tracee);
 
 /* How many tracees have ended or execed so far. */
 uint64_t tracer_changes(const struct tracer *tracer);
