@@ -68,7 +68,7 @@ struct heap_paths {
 
 /*
  * Make the tree. *ret_of, unless NULL, is an array with the tree's node of each of the graph's nodes,
- * which the caller frees. 0 or -ENOMEM.
+ * which the caller frees. 0, -ENOMEM, or -EOVERFLOW as in text_pool.h.
  */
 int heap_paths_make(const struct heap_graph *graph, const struct heap_analysis *analysis,
 		    struct heap_paths *ret_paths, uint32_t **ret_of);
