@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Samples of allocations: when a VM is looked at, what is kept, and what is delivered, on a made-up clock. */
+#include <limits.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,6 +34,7 @@ static struct allocation allocation;
 
 /* The clocks: of time, and of the process, which gets this part of it. */
 static uint64_t now_ns, cpu_ns, cpu_percent;
+static unsigned int readings, readings_before_failure = UINT_MAX - 1; /* of a clock or of counters */
 static uint64_t read_takes_ns, unwinding_ns; /* a look at the counters, and what comes before it */
 
 /* The thread: on how many CPUs it may be, and how often it got one before it was held, and since. */
@@ -104,11 +106,17 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 	return 0;
 }
 
+/* Whether the next reading of a clock or of counters succeeds. */
+static bool reads(void)
+{
+	return ++readings != readings_before_failure + 1 && can_read;
+}
+
 int __wrap_cpu_clock_now(const struct cpu_clock *clock, uint64_t *ret_ns)
 {
 	(void)clock;
 	*ret_ns = cpu_ns;
-	return can_read ? 0 : -1;
+	return reads() ? 0 : -1;
 }
 
 struct memory *__wrap_lua_process_memory(struct lua_process *process)
@@ -155,7 +163,7 @@ bool __wrap_allocation_counters_read(struct memory *memory, const struct global_
 	(void)global;
 	pass(read_takes_ns);
 	*ret_counters = (struct allocation_counters){ .total = total, .root = total };
-	return can_read;
+	return reads();
 }
 
 void __wrap_allocation_counters_read_newest(struct memory *memory, const struct global_state *global,
@@ -668,6 +676,27 @@ static void on_one_cpu_the_thread_runs_while_ljspy_sleeps(void **state)
 	end(allocations);
 }
 
+static void on_one_cpu_a_span_needs_its_clock_and_counters_before_and_after(void **state)
+{
+	unsigned int count = 0, lost = 0;
+
+	(void)state;
+	for (unsigned int before = 0; before <= count; before++) {
+		struct allocations *allocations = begin();
+
+		cpus = 1;
+		runs = thread.runs;
+		readings = 0;
+		readings_before_failure = before;
+		look(allocations, MS);
+		lost += noted[0].windows == 1 && noted[0].spans == 0;
+		count = readings > count ? readings : count;
+		readings_before_failure = UINT_MAX - 1;
+		end(allocations);
+	}
+	assert_int_equal(lost, 4);
+}
+
 /*---- Samples ----*/
 
 static struct delivered {
@@ -908,6 +937,7 @@ int main(void)
 		cmocka_unit_test(spans_do_not_follow_each_other_at_once),
 		cmocka_unit_test(without_counts_there_are_films_only),
 		cmocka_unit_test(on_one_cpu_the_thread_runs_while_ljspy_sleeps),
+		cmocka_unit_test(on_one_cpu_a_span_needs_its_clock_and_counters_before_and_after),
 		cmocka_unit_test(figures_tell_how_sure_the_bytes_are),
 		cmocka_unit_test(a_sample_is_delivered_with_its_share),
 		cmocka_unit_test(samples_without_a_share_are_not_delivered),
