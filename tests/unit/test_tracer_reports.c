@@ -627,7 +627,7 @@ static void a_new_program_ends_a_hold(void **state)
 /* The first thread had ended before it could be seized. */
 static void a_program_may_begin_under_an_id_that_nobody_has_seized(void **state)
 {
-	struct tracee *stranger;
+	struct tracee *stranger, *again;
 
 	(void)state;
 	traced_execs(THIRD, SECOND);
@@ -639,7 +639,8 @@ static void a_program_may_begin_under_an_id_that_nobody_has_seized(void **state)
 	assert_true(stranger->execed);
 	assert_in_range(stranger->stopped_ns, 1, stranger->resumed_ns);
 	assert_int_equal(second->state, TRACEE_GONE);
-	assert_ptr_equal(seize(THIRD), stranger);
+	assert_int_equal(tracer_seize(tracer, THIRD, THIRD, &again), 0);
+	assert_ptr_equal(again, stranger);
 }
 
 /* Where memory is short, it must run on all the same. */
@@ -924,6 +925,23 @@ static void one_that_calls_execve_while_it_is_seized_has_another_id(void **state
 	assert_false(first->execed);
 }
 
+/* The ids of threads that have ended are given to others, of other processes, too. */
+static void an_id_is_that_of_one_thread_until_it_is_forgotten(void **state)
+{
+	struct tracee *tracee = first, *third = NULL;
+
+	(void)state;
+	assert_int_equal(tracer_seize_late(tracer, FIRST, THIRD, &third), 0);
+	assert_int_equal(tracer_seize(tracer, SECOND, THIRD, &tracee), -ESRCH);
+	assert_int_equal(tracer_seize_late(tracer, SECOND, THIRD, &tracee), -ESRCH);
+	assert_ptr_equal(tracee, first);
+	assert_told("");
+	tracer_forget(tracer, third);
+	assert_int_equal(tracer_seize(tracer, SECOND, THIRD, &tracee), 0);
+	assert_int_equal(tracee->pid, SECOND);
+	assert_told("seize 102; ");
+}
+
 static void where_threads_may_be_attached_to_none_is_seized_late(void **state)
 {
 	struct tracee *third = NULL;
@@ -1167,6 +1185,7 @@ int main(void)
 		TEST(one_that_cannot_be_seized_late_runs_on),
 		TEST(the_end_of_one_that_is_not_seized_is_the_callers_to_note),
 		TEST(only_one_who_asks_learns_that_a_tracee_is_none_any_more),
+		TEST(an_id_is_that_of_one_thread_until_it_is_forgotten),
 		TEST(where_threads_may_be_attached_to_none_is_seized_late),
 		TEST(one_that_calls_execve_while_it_is_seized_has_another_id),
 		TEST(one_that_is_a_tracee_already_is_kept),

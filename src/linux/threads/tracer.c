@@ -950,6 +950,9 @@ static int take(struct tracer *tracer, pid_t pid, pid_t tid, bool late, struct t
 	struct seized *seized = find_seized(tracer, tid);
 	int error;
 
+	/* One of another process that has ended, which nobody has noticed yet. */
+	if (seized && seized->tracee.pid != pid)
+		return -ESRCH;
 	if (!seized) {
 		seized = add_seized(tracer, pid, tid);
 		error = !seized ? -ENOMEM : late ? 0 : seize(tracer, seized);

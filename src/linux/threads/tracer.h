@@ -152,15 +152,16 @@ void tracer_free(struct tracer *tracer);
 
 /*
  * Seize a thread. 0 and *ret_tracee, or -ESRCH (gone, or has ended and was not reaped),
- * -EPERM (see permission.h), -EIO (there is no PTRACE_SEIZE), -ENOMEM. If the thread is already a tracee, even one that is gone but not forgotten,
- * *ret_tracee is that tracee, unchanged.
+ * -EPERM (see permission.h), -EIO (there is no PTRACE_SEIZE), -ENOMEM. If the thread is already
+ * a tracee, even one that is gone but not forgotten, *ret_tracee is that tracee, unchanged. If a
+ * thread of another process had the id and is not forgotten: -ESRCH until it is.
  */
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee);
 
 /*
  * The same, but leave the thread alone until it is to be held for the first time: one that sleeps all
  * the time costs nothing then, and its signals do not wait for ljspy. Until it is seized, the kernel
- * reports nothing about it. Never fails but for -ENOMEM. With tracer_allow_attach(), seizes at once.
+ * reports nothing about it. With tracer_allow_attach(), seizes at once.
  */
 int tracer_seize_late(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee);
 
