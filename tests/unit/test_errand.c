@@ -7,11 +7,15 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -309,9 +313,65 @@ static void files_are_read_by_it(void **state)
 	assert_true(slow_pread(errands, fd, bytes, sizeof(bytes), 0));
 	assert_memory_equal(bytes, "\177ELF", 4);
 	slow_close(errands, fd);
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_true(slow_stat(errands, "/", &status) && S_ISDIR(status.st_mode));
 	assert_false(slow_stat(errands, "/nowhere", &status));
 	caller.may_wait = false;
 	assert_false(slow_stat(errands, "/", &status));
+	end(errands);
+}
+
+/* A program that was started without a standard input opens its first file as number 0. */
+static void a_file_may_have_the_number_of_standard_input(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+	int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), fd;
+
+	(void)state;
+	assert_true(input > STDERR_FILENO);
+	close(STDIN_FILENO);
+	assert_int_equal(slow_open(errands, "/nowhere"), -1);
+	fd = slow_open(errands, "/proc/self/exe");
+	assert_int_equal(fd, STDIN_FILENO);
+	slow_close(errands, fd);
+	assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
+	assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
+	close(input);
+	end(errands);
+}
+
+static void what_a_file_lacks_is_told(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+	struct stat status;
+	char path[PATH_MAX + 1], bytes[8] = "as ever";
+	int fd = slow_open(errands, "/proc/self/exe");
+
+	(void)state;
+	assert_true(slow_fstat(errands, fd, &status));
+	assert_true(slow_pread(errands, fd, bytes, 1, (uint64_t)status.st_size - 1));
+	strcpy(bytes, "as ever");
+	assert_false(slow_pread(errands, fd, bytes, 2, (uint64_t)status.st_size - 1));
+	assert_false(slow_pread(errands, fd, bytes, SLOW_READ_MAX + 1, 0));
+	assert_string_equal(bytes, "as ever");
+	slow_close(errands, fd);
+	assert_false(slow_fstat(errands, fd, &status));
+	assert_int_equal(errno, EBADF);
+	assert_int_equal(slow_open(errands, "/nowhere"), -1);
+	assert_int_equal(errno, ENOENT);
+	/* A path of one byte less is only unknown. */
+	memset(path, '/', sizeof(path));
+	for (size_t length = PATH_MAX - 1; length <= PATH_MAX; length++) {
+		path[length - 1] = 'x';
+		path[length] = '\0';
+		assert_int_equal(slow_open(errands, path), -1);
+		assert_int_equal(errno, length < PATH_MAX ? ENOENT : ENAMETOOLONG);
+		assert_false(slow_stat(errands, path, &status));
+		assert_int_equal(errno, length < PATH_MAX ? ENOENT : ENAMETOOLONG);
+		path[length - 1] = path[length] = '/';
+	}
 	end(errands);
 }
 
@@ -327,6 +387,8 @@ int main(void)
 		cmocka_unit_test(who_has_no_errands_works_himself),
 		cmocka_unit_test(a_child_has_a_helper_of_its_own),
 		cmocka_unit_test(files_are_read_by_it),
+		cmocka_unit_test(a_file_may_have_the_number_of_standard_input),
+		cmocka_unit_test(what_a_file_lacks_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -141,6 +141,48 @@ static void guesses_do_not_grow_with_what_moves(void **state)
 	}
 }
 
+/* As of a counter at the beginning of an object. */
+static void a_single_byte_is_guessed(void **state)
+{
+	const struct memory_range asked[] = { { .address = BASE + 10 * PAGE, .length = 1 } };
+	struct fixture *fixture = *state;
+
+	take(fixture, asked, 1);
+	assert_int_equal(fixture->numbered.calls, 2);
+	take(fixture, asked, 1);
+	assert_int_equal(fixture->numbered.calls, 1);
+	assert_int_equal(fixture->numbered.bytes, 64 + 1);
+}
+
+static uint8_t read_byte(struct fixture *fixture, uint64_t address)
+{
+	uint8_t byte;
+
+	assert_int_equal(memory_read(snapshot_memory(fixture->snapshot), address, &byte, 1), MEMORY_OK);
+	return byte;
+}
+
+/* Its page, from the first byte to the last, and no other page. */
+static void a_byte_is_read_with_its_page(void **state)
+{
+	static const uint64_t asked[] = { 77, 0, PAGE - 1 };
+	enum { COUNT = sizeof(asked) / sizeof(asked[0]) };
+	struct fixture *fixture = *state;
+
+	for (size_t first = 0; first < COUNT; first++) {
+		uint64_t page = BASE + (10 + 10 * first) * PAGE;
+
+		fixture->numbered.bytes = 0;
+		for (size_t i = 0; i < COUNT; i++) {
+			uint64_t address = page + asked[(first + i) % COUNT];
+
+			assert_int_equal(read_byte(fixture, address), (uint8_t)address);
+		}
+		assert_int_equal(snapshot_read_count(fixture->snapshot), first + 1);
+		assert_int_equal(fixture->numbered.bytes, PAGE);
+	}
+}
+
 static void what_cannot_be_read_is_left_out(void **state)
 {
 	struct fixture *fixture = *state;
@@ -253,6 +295,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_no_longer_asked_for_is_no_longer_read, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(guesses_do_not_grow_with_what_moves, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_single_byte_is_guessed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_byte_is_read_with_its_page, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ranges_that_are_missing_are_read_in_one_go, set_up,
 						tear_down),
