@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -154,6 +155,42 @@ static void a_single_byte_is_guessed(void **state)
 	assert_int_equal(fixture->numbered.bytes, 64 + 1);
 }
 
+static void what_begins_in_a_range_to_skip_is_not_guessed(void **state)
+{
+	const struct memory_range asked[] = {
+		{ .address = BASE + 10 * PAGE, .length = 16 },
+		{ .address = BASE + 20 * PAGE, .length = 16 },
+		{ .address = BASE + 30 * PAGE - 16, .length = 16 },
+		{ .address = BASE + 40 * PAGE, .length = 16 },
+	};
+	struct fixture *fixture = *state;
+
+	take(fixture, asked, 4);
+	assert_int_equal(fixture->guesses.count, 4);
+	snapshot_note_guesses(fixture->snapshot, asked[1].address, asked[3].address, false,
+			      &fixture->guesses);
+	assert_int_equal(fixture->guesses.count, 2);
+	assert_int_equal(fixture->guesses.pieces[0].address, asked[0].address);
+	assert_int_equal(fixture->guesses.pieces[1].address, asked[3].address);
+}
+
+static void a_trial_does_not_make_a_guess_vain(void **state)
+{
+	const struct memory_range asked[] = { { .address = BASE + 10 * PAGE, .length = 16 } };
+	struct fixture *fixture = *state;
+
+	take(fixture, asked, 1);
+	for (int i = 0; i < 20; i++) {
+		snapshot_clear(fixture->snapshot);
+		snapshot_capture_first(fixture->snapshot, NULL, 0, &fixture->guesses);
+		snapshot_note_guesses(fixture->snapshot, 0, 0, true, &fixture->guesses);
+		assert_int_equal(fixture->guesses.count, 1);
+		assert_int_equal(fixture->guesses.pieces[0].vain, 0);
+	}
+	take(fixture, asked, 0);
+	assert_int_equal(fixture->guesses.pieces[0].vain, 1);
+}
+
 static uint8_t read_byte(struct fixture *fixture, uint64_t address)
 {
 	uint8_t byte;
@@ -229,6 +266,36 @@ static void ranges_that_are_missing_are_read_in_one_go(void **state)
 	assert_int_equal(bytes, 3 * 32);
 }
 
+/* Whether they reach beyond the copy or lie within it, and in each copy of the bytes. */
+static void bytes_that_are_put_in_are_read_from_then_on(void **state)
+{
+	enum { COPIES = 2, LENGTH = 64, PUT = 24 };
+	static const uint64_t begins[COPIES] = { BASE + 100, BASE + 132 };
+	struct fixture *fixture = *state;
+	uint8_t bytes[PUT];
+
+	memset(bytes, 0xee, sizeof(bytes));
+	for (uint64_t at = BASE + 100 - PUT - 1; at <= BASE + 132 + LENGTH + 1; at++) {
+		snapshot_clear(fixture->snapshot);
+		for (size_t i = 0; i < COPIES; i++) {
+			struct memory_range range = { .address = begins[i], .length = LENGTH };
+
+			snapshot_capture(fixture->snapshot, &range, 1);
+			assert_int_equal(range.status, MEMORY_OK);
+		}
+		snapshot_seal(fixture->snapshot);
+		snapshot_overlay(fixture->snapshot, at, bytes, PUT);
+		for (size_t i = 0; i < COPIES; i++) {
+			const uint8_t *copy = snapshot_view(fixture->snapshot, begins[i], LENGTH);
+
+			assert_non_null(copy);
+			for (uint64_t of = begins[i]; of < begins[i] + LENGTH; of++)
+				assert_int_equal(copy[of - begins[i]],
+						 of >= at && of < at + PUT ? 0xee : (uint8_t)of);
+		}
+	}
+}
+
 static uint64_t next_random(uint64_t *random)
 {
 	*random = *random * UINT64_C(6364136223846793005) + 1442695040888963407;
@@ -296,7 +363,12 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(guesses_do_not_grow_with_what_moves, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_single_byte_is_guessed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_begins_in_a_range_to_skip_is_not_guessed, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_trial_does_not_make_a_guess_vain, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_byte_is_read_with_its_page, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(bytes_that_are_put_in_are_read_from_then_on, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ranges_that_are_missing_are_read_in_one_go, set_up,
 						tear_down),
