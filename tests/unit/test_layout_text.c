@@ -139,6 +139,10 @@ static void comments_and_blanks_mean_nothing(void **state)
 	assert_int_equal(layout.g_vmstate, 184);
 	assert_int_equal(layout.J_state, LAYOUT_ABSENT);
 	assert_int_equal(layout.L_base, LAYOUT_UNKNOWN);
+	/* What it does not say. */
+	assert_false(layout.gc64);
+	assert_false(layout.has_jit);
+	assert_string_equal(layout.name, "");
 }
 
 static void what_is_no_layout_is_refused_by_its_line(void **state)

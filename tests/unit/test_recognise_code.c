@@ -253,6 +253,40 @@ static void code_that_fits_no_known_layout_is_not_guessed_at(void **state)
 	}
 }
 
+/* Segments of one type become those of another. */
+static void rename_segments(struct copied_module *module, Elf64_Word from, Elf64_Word to)
+{
+	const Elf64_Ehdr *header = (const void *)module->bytes;
+	Elf64_Phdr *segments = (void *)(module->bytes + header->e_phoff);
+
+	for (size_t i = 0; i < header->e_phnum; i++)
+		if (segments[i].p_type == from)
+			segments[i].p_type = to;
+}
+
+/* Its code is gone, and then what says where it was, too. */
+static void a_module_without_the_interpreter_is_said_to_be_one(void **state)
+{
+	struct copied_module *module = module_or_skip(state);
+	const size_t length = (size_t)(module->vm.end - module->vm.begin);
+	uint8_t *code = malloc(length);
+
+	assert_non_null(code);
+	memcpy(code, code_at(module, module->vm.begin), length);
+	memset(code_at(module, module->vm.begin), 0x90, length);
+	assert_int_equal(list_verdicts(module), RECOGNISE_NO_VM);
+	assert_string_equal(verdicts[verdict_on("VM code")].verdict,
+			    "does not dispatch as LuaJIT's interpreter does");
+	rename_segments(module, PT_GNU_EH_FRAME, PT_HIOS);
+	assert_int_equal(list_verdicts(module), RECOGNISE_NO_VM);
+	assert_string_equal(verdicts[verdict_on("VM")].verdict, "no LuaJIT interpreter in this module");
+	memcpy(code_at(module, module->vm.begin), code, length);
+	assert_int_equal(list_verdicts(module), RECOGNISE_OK);
+	assert_non_null(strstr(verdicts[verdict_on("VM")].verdict, "found by the dispatch sequence"));
+	rename_segments(module, PT_HIOS, PT_GNU_EH_FRAME);
+	free(code);
+}
+
 static void a_module_for_another_machine_is_said_to_be_one(void **state)
 {
 	struct copied_module *module = module_or_skip(state);
@@ -277,6 +311,8 @@ static void what_is_no_module_is_unreadable(void **state)
 
 	module->bytes[0] = 0;
 	assert_int_equal(recognise(module, &vm), RECOGNISE_UNREADABLE);
+	assert_int_equal(list_verdicts(module), RECOGNISE_UNREADABLE);
+	assert_string_equal(verdicts[verdict_on("ELF image")].verdict, "not a sound ELF image");
 	module->bytes[0] = first;
 	assert_int_equal(recognise_vm(&module->memory, EM_X86_64, module->base - 4096, NULL, NULL, &vm),
 			 RECOGNISE_UNREADABLE);
@@ -428,6 +464,7 @@ int main(void)
 		cmocka_unit_test(a_layout_of_traces_is_open_if_there_are_others),
 		cmocka_unit_test(code_that_contradicts_itself_is_not_guessed_at),
 		cmocka_unit_test(code_that_fits_no_known_layout_is_not_guessed_at),
+		cmocka_unit_test(a_module_without_the_interpreter_is_said_to_be_one),
 		cmocka_unit_test(a_module_for_another_machine_is_said_to_be_one),
 		cmocka_unit_test(what_is_no_module_is_unreadable),
 		cmocka_unit_test(a_damaged_module_does_no_harm),

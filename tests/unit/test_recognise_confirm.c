@@ -11,6 +11,7 @@
 
 #include "luajit-layouts/bytecode.h"
 #include "luajit-layouts/recognise/recognise.h"
+#include "luajit-layouts/tables.h"
 #include "tests/unit/kept_state.h"
 
 /* Each of the processes, with what a test does to it. */
@@ -23,18 +24,23 @@ static void with_each(void (*test)(void))
 	}
 }
 
-static char of_traces[128]; /* the last verdict about the layout of traces */
+/* The last verdict on the layout of traces, on the main thread and on the numbering. */
+static char of_traces[256], of_thread[256], of_bytecode[256];
 
 static void note_verdict(void *context, const char *probe, const char *verdict)
 {
 	(void)context;
 	if (strcmp(probe, "trace objects") == 0)
 		snprintf(of_traces, sizeof(of_traces), "%s", verdict);
+	if (strcmp(probe, "lua_State") == 0)
+		snprintf(of_thread, sizeof(of_thread), "%s", verdict);
+	if (strcmp(probe, "bytecode") == 0)
+		snprintf(of_bytecode, sizeof(of_bytecode), "%s", verdict);
 }
 
 static enum recognise_status confirm(void)
 {
-	of_traces[0] = '\0';
+	of_traces[0] = of_thread[0] = of_bytecode[0] = '\0';
 	return recognise_confirm(&kept_state.memory, &kept_vm, kept_state.g, note_verdict, NULL);
 }
 
@@ -78,6 +84,46 @@ static void the_end_of_a_thread_is_told_by_where_g_is(void **state)
 	with_each(forget_the_thread);
 }
 
+/* As if the main thread were so long, which lies right before g. */
+static void assert_verdict_on_thread(int32_t size, const char *expected)
+{
+	kept_pages_put(&kept_state, kept_state.g + (uint64_t)kept_vm.layout.g_mainthref,
+		       kept_state.g - (uint64_t)size, layout_ref_size(&kept_vm.layout));
+	confirm();
+	assert_string_equal(of_thread, expected);
+}
+
+static void try_each_thread(void)
+{
+	const unsigned mode = LAYOUT_MODE(kept_vm.layout.gc64 ? LAYOUT_X64_GC64 : LAYOUT_X64_GC32);
+	unsigned count = 0;
+	struct layout_row row;
+	char expected[256];
+
+	for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_THREAD); i++) {
+		layout_row_get(LAYOUT_GROUP_THREAD, i, &row);
+		if ((row.modes & mode) == 0)
+			continue;
+		snprintf(expected, sizeof(expected), "%d bytes: %s (%s)", (int)row.offsets.L_size, row.name,
+			 row.from);
+		assert_verdict_on_thread(row.offsets.L_size, expected);
+		count++;
+	}
+	assert_true(count > 1);
+	/* As in the other mode only, or in none. */
+	assert_verdict_on_thread(kept_vm.layout.gc64 ? 64 : 96,
+				 kept_vm.layout.gc64
+					 ? "64 bytes, as in no release known; its end is left alone"
+					 : "96 bytes, as in no release known; its end is left alone");
+	assert_verdict_on_thread(88, "88 bytes, as in no release known; its end is left alone");
+}
+
+static void a_thread_is_of_the_releases_with_its_length(void **state)
+{
+	(void)state;
+	with_each(try_each_thread);
+}
+
 static void forget_the_numbering(void)
 {
 	kept_vm.bytecode_open = true;
@@ -91,6 +137,30 @@ static void forget_the_numbering(void)
 	kept_vm.bytecode_open = true;
 	kept_pages_put(&kept_state, kept_state.g + (uint64_t)kept_vm.layout.g_bc_cfunc_int, 0xfe, 1);
 	assert_is_contradicted();
+	assert_string_equal(of_bytecode, "no known numbering has FUNCC at 254");
+}
+
+static void try_each_numbering(void)
+{
+	char expected[64];
+
+	for (enum layout_bytecode set = 0; set < BYTECODE_COUNT; set++) {
+		const struct layout layout = { .bytecode = set };
+		const int number = bytecode_number(&layout, BC_FUNCC);
+
+		kept_vm.bytecode_open = true;
+		kept_pages_put(&kept_state, kept_state.g + (uint64_t)kept_vm.layout.g_bc_cfunc_int,
+			       (uint64_t)number, 1);
+		confirm();
+		snprintf(expected, sizeof(expected), "numbered so that FUNCC is %d", number);
+		assert_string_equal(of_bytecode, expected);
+	}
+}
+
+static void each_numbering_has_c_functions_somewhere_else(void **state)
+{
+	(void)state;
+	with_each(try_each_numbering);
 }
 
 static void the_numbering_of_bytecode_is_told_by_c_functions(void **state)
@@ -122,6 +192,17 @@ static void forget_traces(void)
 	snprintf(expected, sizeof(expected), "snapshots of %d bytes, by the traces there are",
 		 (int)kept_state.layout.SnapShot_size);
 	assert_string_equal(of_traces, expected);
+	/* Where the code has shown the number of the IR opcode. */
+	open_traces();
+	kept_vm.layout.IR_KGC = kept_state.layout.IR_KGC;
+	kept_vm.confirmed = false;
+	assert_is_settled();
+	assert_string_equal(of_traces, expected);
+	open_traces();
+	kept_vm.layout.IR_KGC = kept_state.layout.IR_KGC + 1;
+	kept_vm.confirmed = false;
+	assert_is_contradicted();
+	assert_string_equal(of_traces, "no known layout fits the traces there are");
 }
 
 static void the_layout_of_traces_is_told_by_a_trace(void **state)
@@ -220,7 +301,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_sound_state_confirms_its_layout),
 		cmocka_unit_test(the_end_of_a_thread_is_told_by_where_g_is),
+		cmocka_unit_test(a_thread_is_of_the_releases_with_its_length),
 		cmocka_unit_test(the_numbering_of_bytecode_is_told_by_c_functions),
+		cmocka_unit_test(each_numbering_has_c_functions_somewhere_else),
 		cmocka_unit_test(the_layout_of_traces_is_told_by_a_trace),
 		cmocka_unit_test(without_a_trace_their_layout_stays_open),
 		cmocka_unit_test(a_trace_that_fits_no_layout_contradicts),
