@@ -390,6 +390,7 @@ static void damaged_blocks_are_told(void **state)
 	/* Not even a cut one. */
 	packer.packed[1] ^= 1;
 	assert_int_equal(read_bytes(packer.packed, 3), -EBADMSG);
+	assert_int_equal(read_bytes(packer.packed + 1, 1), -EBADMSG);
 	block_packer_clear(&packer);
 }
 

@@ -210,6 +210,21 @@ static void what_has_changed_stands_first_the_largest_change_on_top(void **state
 	kept_text_check(&kept, "comparison-changed.txt");
 }
 
+static void where_all_has_changed_nothing_else_is_listed(void **state)
+{
+	struct pair pair;
+	char *text;
+
+	(void)state;
+	fill(before, 100, 30);
+	fill(after, 100, 60);
+	make_pair(&pair, before, after, SAMPLES);
+	text = compared(&pair, &(struct view){ 0 });
+	assert_non_null(strstr(text, "\nChanged ("));
+	assert_null(strstr(text, "Not known to have changed"));
+	free(text);
+}
+
 static void functions_that_the_table_marks_are_told(void **state)
 {
 	struct changed changed = { 0 };
@@ -278,6 +293,7 @@ int main(void)
 		cmocka_unit_test(change_that_few_samples_show_is_none),
 		cmocka_unit_test(a_recording_of_the_time_that_is_told_shows_the_change),
 		cmocka_unit_test(what_has_changed_stands_first_the_largest_change_on_top),
+		cmocka_unit_test(where_all_has_changed_nothing_else_is_listed),
 		cmocka_unit_test(functions_that_the_table_marks_are_told),
 		cmocka_unit_test(errors_of_either_side_are_passed_on),
 		cmocka_unit_test(nothing_on_one_side_is_no_change),

@@ -599,6 +599,12 @@ static void change_numbers(void)
 	put_copy(layout->GCtrace_traceno, 3, 2);
 	expect_trace(false, "GCtrace.traceno is 3 in place 2");
 	put_copy(layout->GCtrace_traceno, 2, 2);
+	put_place(2, kept_newest[GCT_TABLE]);
+	expect_trace(false, "J.trace leads to an object of type");
+	put_place(2, COPY + 2);
+	expect_trace(false, "J.trace leads nowhere");
+	put_place(2, COPY);
+	kept_expect(SELFTEST_TRACES, SELFTEST_PASSED, "2 sound");
 	put_place(1, COPY);
 	expect_trace(false, "J.trace does not hold trace 1");
 	put_array(1, PLACES);
@@ -610,6 +616,23 @@ static void change_numbers(void)
 	/* One that is being recorded has a place, and is no object yet. */
 	put_place(2, kept_newest[OF_J]);
 	kept_expect(SELFTEST_TRACES, SELFTEST_UNTESTED, "none yet");
+}
+
+static void spoil_either(void)
+{
+	copy_trace();
+	kept_expect(SELFTEST_TRACES, SELFTEST_PASSED, "2 sound");
+	put_copy(layout->GCtrace_topslot, UINT8_MAX, 1);
+	expect_trace(false, "GCtrace.topslot");
+	copy_trace();
+	put_trace(layout->GCtrace_topslot, UINT8_MAX, 1);
+	expect_trace(false, "GCtrace.topslot");
+}
+
+static void one_trace_that_is_not_sound_is_enough(void **state)
+{
+	(void)state;
+	in_each(spoil_either);
 }
 
 static void a_trace_is_in_the_place_of_its_number(void **state)
@@ -735,6 +758,7 @@ int main(void)
 		cmocka_unit_test(a_trace_leads_to_another_or_to_itself),
 		cmocka_unit_test(a_trace_replaces_an_instruction_by_its_own_form),
 		cmocka_unit_test(a_trace_begins_in_its_prototype),
+		cmocka_unit_test(one_trace_that_is_not_sound_is_enough),
 		cmocka_unit_test(a_trace_is_in_the_place_of_its_number),
 		cmocka_unit_test(a_root_trace_chains_its_side_traces),
 		cmocka_unit_test(a_side_trace_has_a_root_trace),

@@ -496,6 +496,8 @@ static void a_call_of_c_functions_has_a_near_end(void **state)
 
 static void a_vm_without_ffi_ends_where_the_next_function_begins(void **state)
 {
+	uint32_t distance;
+
 	(void)state;
 	put_vm();
 	memset(byte_at(CALL), 0, 10);
@@ -507,6 +509,12 @@ static void a_vm_without_ffi_ends_where_the_next_function_begins(void **state)
 	add_entry(LAST + 0x900, 0x100, RULES("\x0e\x10"), 0);
 	add_entry(LAST + 0x700, 0x100, RULES("\x0e\x10"), 0);
 	add_entry(LAST + 0x800, 0x100, RULES("\x0e\x10"), 0);
+	/* What entries have in common is of no function, and neither is an entry too short for an address. */
+	distance = LAST + 0x600 - (uint32_t)(module.end + 8);
+	add_record(0, &distance, sizeof(distance));
+	distance = LAST + 0x600 - (uint32_t)(module.end + 8);
+	add_record(1, &distance, sizeof(distance) - 1);
+	put_32(module.end, distance >> 24); /* what is missing follows */
 	assert_int_equal(find_dispatches(), VM_FIND_OK);
 	assert_int_equal(extent.end, LAST + 0x700);
 	assert_int_equal(extent.ffi_call, 0);
