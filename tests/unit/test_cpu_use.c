@@ -141,6 +141,24 @@ static void without_samples_nothing_is_left_out(void **state)
 	cpu_use_free(use);
 }
 
+/* The time of a sample that is longer than the time between two was not sampled. */
+static void what_is_sampled_goes_by_the_rate(void **state)
+{
+	static const struct {
+		double rate_hz, sampled;
+	} rates[] = { { 0, 1 }, { 0.25, 1 }, { 0.5, 0.5 }, { 1, 0.25 }, { 100, 0.0025 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+		struct cpu_use *use = cpu_use_new(start_ns, rates[i].rate_hz);
+
+		assert_non_null(use);
+		add(use, 1, 4000, 4000, VM_STATE_C);
+		assert_true(is_about(cpu_use_sampled(use), rates[i].sampled));
+		cpu_use_free(use);
+	}
+}
+
 static void each_state_is_written(void **state)
 {
 	struct cpu_use *use = cpu_use_new(start_ns, 0);
@@ -289,6 +307,7 @@ static void pictures_reach_up_to_a_round_number(void **state)
 		{ 30, "up to 30 % of a core" },   { 32, "up to 50 % of a core" },
 		{ 200, "up to 200 % of a core" }, { 750, "up to 750 % of a core" },
 	};
+	char whole[4096] = "";
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -310,6 +329,11 @@ static void pictures_reach_up_to_a_round_number(void **state)
 		cpu_picture_write(out, use, 0, 0, 100);
 		assert_int_equal(fclose(out), 0);
 		assert_non_null(strstr(text, known[i].text));
+		/* What is more is drawn on the edge. */
+		if (known[i].percent == 100)
+			snprintf(whole, sizeof(whole), "%s", strstr(text, "<rect"));
+		if (known[i].percent == 102)
+			assert_string_equal(strstr(text, "<rect"), whole);
 		free(text);
 		cpu_use_free(use);
 	}
@@ -323,6 +347,7 @@ int main(void)
 		cmocka_unit_test(steps_double_and_nothing_is_lost),
 		cmocka_unit_test(each_thread_has_a_last_sample_of_its_own),
 		cmocka_unit_test(without_samples_nothing_is_left_out),
+		cmocka_unit_test(what_is_sampled_goes_by_the_rate),
 		cmocka_unit_test(each_state_is_written),
 		cmocka_unit_test(later_processes_count_as_one),
 		cmocka_unit_test(of_too_many_threads_the_oldest_is_forgotten),

@@ -366,6 +366,33 @@ static void workers_are_compared_with_their_mean(void **state)
 	kept_text_check(&kept, "workers.txt");
 }
 
+static void two_workers_have_a_mean(void **state)
+{
+	struct request_report *reports[] = { worker(101, 10, 0.25), worker(102, 30, 0.05) };
+	const void *const both[] = { reports[0], reports[1] };
+	char *text = NULL;
+	size_t length;
+
+	(void)state;
+	add_queue(reports[0], 5, 0, true, 511);
+	add_queue(reports[1], 5, 0, true, 511);
+	for (size_t count = 1; count <= 2; count++) {
+		FILE *out = open_memstream(&text, &length);
+
+		assert_non_null(out);
+		worker_report_print(out, both, count);
+		fclose(out);
+		assert_int_equal(strstr(text, "Worker 102 has 30 of 40 connections of clients, 1.5 times") !=
+					 NULL,
+				 count == 2);
+		assert_int_equal(strstr(text, "Worker 101 uses 25 of 30 % CPU, 1.7 times") != NULL,
+				 count == 2);
+		free(text);
+	}
+	request_report_free(reports[0]);
+	request_report_free(reports[1]);
+}
+
 /*---- Pools of cosockets ----*/
 
 /* A program may have named a pool by a password. */
@@ -447,6 +474,7 @@ int main(void)
 		cmocka_unit_test(timers_of_too_many_places_are_counted),
 		cmocka_unit_test(zones_say_what_is_free_and_who_locks_them),
 		cmocka_unit_test(workers_are_compared_with_their_mean),
+		cmocka_unit_test(two_workers_have_a_mean),
 		cmocka_unit_test(names_of_pools_are_shown_if_they_are_addresses_or_asked_for),
 		cmocka_unit_test(connections_of_a_pool_are_used_or_idle),
 	};

@@ -4,8 +4,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 #include <zstd.h>
@@ -794,6 +797,56 @@ static void a_full_disk_is_told_and_stays_told(void **state)
 	fclose(full);
 }
 
+/* Flush with files that cannot grow beyond so many bytes. */
+static int flush_within(off_t bytes, struct recording_writer *writer)
+{
+	struct rlimit before, limit;
+	int result, error;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = before;
+	limit.rlim_cur = (rlim_t)bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	result = recording_writer_flush(writer);
+	error = errno;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	errno = error;
+	return result;
+}
+
+/* Wherever in the file the recording begins. */
+static void a_file_that_is_full_ends_with_its_last_whole_block(void **state)
+{
+	(void)state;
+	signal(SIGXFSZ, SIG_IGN);
+	for (off_t begin = 0; begin <= 100; begin += 100) {
+		FILE *file = tmpfile();
+		struct recording_writer *writer;
+		struct stat status;
+		off_t whole;
+
+		assert_non_null(file);
+		for (off_t i = 0; i < begin; i++)
+			fputc('x', file);
+		assert_int_equal(recording_writer_new(file, &session, &writer), 0);
+		assert_int_equal(recording_writer_add(writer, &samples[0]), 0);
+		assert_int_equal(recording_writer_flush(writer), 0);
+		whole = ftello(file);
+		assert_true(whole > begin + BLOCK_HEADER_SIZE);
+		assert_int_equal(recording_writer_add(writer, &samples[1]), 0);
+		assert_int_equal(flush_within(whole + 3, writer), -EIO);
+		assert_int_equal(errno, EFBIG);
+		assert_int_equal(fstat(fileno(file), &status), 0);
+		assert_int_equal(status.st_size, whole);
+		/* What is written next comes right behind. */
+		assert_int_equal(recording_writer_continue(writer, file), 0);
+		assert_int_equal(fseeko(file, whole, SEEK_SET), 0);
+		assert_int_equal(fgetc(file), 0x28); /* begins a block */
+		recording_writer_free(writer);
+		fclose(file);
+	}
+}
+
 /* A file that takes so many bytes, and no part of what would be more. */
 struct small_disk {
 	char data[1 << 16];
@@ -971,6 +1024,7 @@ int main(void)
 		cmocka_unit_test(definitions_are_forgotten_and_made_anew),
 		cmocka_unit_test(a_sample_that_comes_late_keeps_its_place),
 		cmocka_unit_test(a_full_disk_is_told_and_stays_told),
+		cmocka_unit_test(a_file_that_is_full_ends_with_its_last_whole_block),
 		cmocka_unit_test(nothing_is_missing_when_it_goes_on_elsewhere),
 		cmocka_unit_test(functions_that_are_gone_are_not_taken_for_others),
 	};
