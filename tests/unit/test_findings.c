@@ -1184,6 +1184,23 @@ static void test_what_of_the_traces_is_unknown_is_told(void **state)
 	}
 }
 
+/* Samples whose leaf is known, and a caller is not. */
+static void add_lost_callers(struct evidence *evidence, const struct function *lost, unsigned samples)
+{
+	struct frame frames[] = { { .function = handler, .line = 13 }, { .function = lost } };
+	const struct sample sample = { .pid = 4242,
+				       .tid = 4242,
+				       .thread_state = THREAD_RUNNING,
+				       .vm_state = VM_STATE_NONE,
+				       .cpu_ns = 10 * MS,
+				       .wall_ns = 10 * MS,
+				       .frames = frames,
+				       .frame_count = 2 };
+
+	for (unsigned i = 0; i < samples; i++)
+		assert_int_equal(evidence_add(evidence, &sample), 0);
+}
+
 static void test_lost_stacks_are_told_from_a_twentieth_on(void **state)
 {
 	static const struct {
@@ -1195,16 +1212,21 @@ static void test_lost_stacks_are_told_from_a_twentieth_on(void **state)
 	const struct function *lost = other(FRAME_LOST, "no reason", NULL);
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+	for (size_t i = 0; i < 2 * sizeof(known) / sizeof(known[0]); i++) {
+		const unsigned samples = known[i / 2].lost;
+		const char *told = known[i / 2].told;
 		struct evidence *evidence = begin();
 		struct unseen unseen = { 0 };
 
 		evidence->has_loop = true;
-		add(evidence, (struct took){ lost, VM_STATE_NONE, 13, known[i].lost });
-		add_honest(evidence, 300 - known[i].lost);
+		if (i % 2)
+			add_lost_callers(evidence, lost, samples);
+		else
+			add(evidence, (struct took){ lost, VM_STATE_NONE, 13, samples });
+		add_honest(evidence, 300 - samples);
 		unseen_add_of(&unseen, evidence);
-		assert_int_equal(unseen.count, known[i].told != NULL);
-		assert_string_equal(unseen.at[0], known[i].told ? known[i].told : "");
+		assert_int_equal(unseen.count, told != NULL);
+		assert_string_equal(unseen.at[0], told ? told : "");
 		evidence_free(evidence);
 	}
 }

@@ -207,6 +207,41 @@ static void coroutines_have_a_view(void **state)
 	heap_subject_clear(&subject);
 }
 
+static void assert_big_before_small(const struct heap_group *first)
+{
+	assert_non_null(first);
+	assert_non_null(strstr(first->name, "big"));
+	assert_non_null(first->hh.next);
+	assert_non_null(strstr(((const struct heap_group *)first->hh.next)->name, "small"));
+}
+
+/* Whatever comes first in the heap. */
+static void what_holds_more_stands_first(void **state)
+{
+	static const enum heap_kind kinds[] = { HEAP_KIND_THREAD, HEAP_KIND_FUNCTION, HEAP_KIND_CDATA };
+	enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+	struct made_up_node nodes[2 * KINDS];
+	struct made_up_edge edges[2 * KINDS];
+	struct heap_subject subject;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2 * KINDS; i++) {
+		nodes[i] = (struct made_up_node){ .kind = kinds[i / 2],
+						  .bytes = i % 2 ? 1000 : 100,
+						  .text = i % 2 ? "big:1" : "small:1",
+						  .module = i % 2 ? "big.lua" : "small.lua" };
+		edges[i] = (struct made_up_edge){
+			.from = HEAP_ROOT, .to = i + 1, .hold = HEAP_HOLDS_ROOT, .text = "registry"
+		};
+	}
+	subject = subject_of(made_up_heap(nodes, 2 * KINDS, edges, 2 * KINDS));
+	assert_big_before_small(subject.summary.modules);
+	assert_big_before_small(subject.summary.coroutines);
+	assert_big_before_small(subject.summary.closures);
+	assert_big_before_small(subject.summary.cdata);
+	heap_subject_clear(&subject);
+}
+
 /* No control characters but line ends, and valid JSON where it is meant to be. */
 static void check_clean(const char *name, const char *text, size_t length)
 {
@@ -520,6 +555,7 @@ int main(void)
 		cmocka_unit_test(cdata_have_a_holder_and_a_finalizer),
 		cmocka_unit_test(folded_lines_add_up),
 		cmocka_unit_test(coroutines_have_a_view),
+		cmocka_unit_test(what_holds_more_stands_first),
 		cmocka_unit_test(hostile_heaps_break_no_format),
 		cmocka_unit_test(pprof_has_objects_and_bytes_of_each_path),
 		cmocka_unit_test(a_difference_names_what_grew),
