@@ -10,6 +10,7 @@
 
 #include "output/heap/heap_analysis.h"
 #include "output/heap/heap_builder.h"
+#include "output/heap/heap_dominators.h"
 #include "tests/unit/made_up_heap.h"
 
 enum { GRAPHS = 2000, CHAIN = 300000 };
@@ -104,6 +105,32 @@ static void random_graphs_agree_with_the_oracle(void **state)
 	}
 }
 
+/* Whatever was in the results before. */
+static void the_root_has_no_dominator_and_retains_what_is_reached(void **state)
+{
+	(void)state;
+	for (unsigned int seed = 0; seed < 20; seed++) {
+		struct heap_graph graph = made_up_random_heap(seed, 60, 150);
+		bool *reached = calloc(graph.node_count, sizeof(*reached));
+		uint32_t *dominators = calloc(graph.node_count, sizeof(*dominators)), count = 0;
+		uint64_t *retained = calloc(graph.node_count, sizeof(*retained)), bytes = 0;
+
+		reach(&graph, HEAP_NO_NODE, reached);
+		for (uint32_t node = 0; node < graph.node_count; node++) {
+			count += reached[node];
+			bytes += reached[node] ? graph.nodes[node].bytes : 0;
+			retained[node] = UINT64_MAX;
+		}
+		assert_int_equal(heap_dominators_find(&graph, count, dominators, retained), 0);
+		assert_int_equal(dominators[HEAP_ROOT], HEAP_NO_NODE);
+		assert_int_equal(retained[HEAP_ROOT], bytes);
+		heap_graph_free(&graph);
+		free(reached);
+		free(dominators);
+		free(retained);
+	}
+}
+
 static void names_win_over_internals(void **state)
 {
 	/* registry._LOADED is package.loaded, and a function's environment is _G. */
@@ -169,6 +196,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_graphs_agree_with_the_oracle),
+		cmocka_unit_test(the_root_has_no_dominator_and_retains_what_is_reached),
 		cmocka_unit_test(names_win_over_internals),
 		cmocka_unit_test(a_long_list_needs_no_stack),
 	};
