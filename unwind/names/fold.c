@@ -5,10 +5,10 @@
 
 /* The effect of the frames from the root so far on the next frame. */
 struct state {
-	enum { OUTSIDE, IN_LUA, IN_C_FUNCTION } where; /* the innermost Lua frame so far */
-	bool hidden;                                   /* hide native code */
-	bool through_ffi;                              /* lj_vm_ffi_call came after that frame */
-	size_t builtin;                                /* that frame, if it is a builtin; else SIZE_MAX */
+	bool in_lua;      /* there is a Lua frame */
+	bool hidden;      /* hide native code */
+	bool through_ffi; /* lj_vm_ffi_call came after the innermost Lua frame */
+	size_t builtin;   /* that frame, if it is a builtin; else SIZE_MAX */
 };
 
 static bool is_lua(uint8_t kind)
@@ -25,13 +25,13 @@ static uint8_t decide(struct state *state, uint8_t kind, size_t at, uint8_t *sho
 	case FOLD_VM: return FOLD_HIDDEN;
 	case FOLD_OWN_FUNCTION:
 		/* pmain, which the luajit program calls first. */
-		if (state->where == OUTSIDE)
+		if (!state->in_lua)
 			return FOLD_HIDDEN;
 		__attribute__((fallthrough));
 	case FOLD_LUA:
 	case FOLD_BUILTIN:
 	case FOLD_C_FUNCTION:
-		state->where = kind == FOLD_LUA ? IN_LUA : IN_C_FUNCTION;
+		state->in_lua = true;
 		state->hidden = kind != FOLD_LUA;
 		state->through_ffi = false;
 		state->builtin = kind == FOLD_BUILTIN ? at : SIZE_MAX;
@@ -41,13 +41,13 @@ static uint8_t decide(struct state *state, uint8_t kind, size_t at, uint8_t *sho
 		state->through_ffi = true;
 		return FOLD_HIDDEN;
 	case FOLD_NAMELESS:
-		if (state->where == OUTSIDE)
+		if (!state->in_lua)
 			return FOLD_SHOWN;
 		__attribute__((fallthrough));
 	case FOLD_LUAJIT:
 		if (state->hidden)
 			return FOLD_HIDDEN;
-		state->hidden = state->where != OUTSIDE;
+		state->hidden = state->in_lua;
 		return FOLD_AS_VM;
 	case FOLD_LIBC:
 	case FOLD_NATIVE: break;
@@ -76,7 +76,7 @@ static size_t before_start(const uint8_t *kinds, size_t count)
 
 void fold(const uint8_t *kinds, size_t count, uint8_t *ret_shown)
 {
-	struct state state = { .where = OUTSIDE, .builtin = SIZE_MAX };
+	struct state state = { .builtin = SIZE_MAX };
 	size_t start = before_start(kinds, count);
 	bool below_lua = false;
 
