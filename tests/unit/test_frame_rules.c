@@ -14,7 +14,7 @@
 
 #include "unwind/elf/frame_rules.h"
 
-/* One row after the other, of a byte each. Registers: 0 rax, 3 rbx, 6 rbp, 12 r12, 13 r13, 14 r14. */
+/* One row after the other, of a byte each. Registers: 0 rax, 3 rbx, 6 rbp, 12 r12, 13 r13, 14 r14, 15 r15. */
 __asm__(".text\n"
 	".globl rows_of_frame\n"
 	"rows_of_frame:\n"
@@ -25,6 +25,8 @@ __asm__(".text\n"
 	"nop\n"
 	".cfi_register 12, 0\n"
 	".cfi_undefined 13\n"
+	".cfi_register 14, 17\n" /* xmm0 */
+	".cfi_register 15, 50\n" /* es: beyond DW_OP_reg31 */
 	".cfi_same_value 3\n"
 	"nop\n"
 	".cfi_escape 0x14, 14, 4\n" /* DW_CFA_val_offset: 4 * -8; clang's assembler has no name for it */
@@ -40,7 +42,7 @@ __asm__(".text\n"
 	".cfi_def_cfa 7, 8\n"
 	"nop\n"
 	".cfi_endproc\n"
-	/* Expressions of 59 and of 60 operations (DW_OP_lit0) for r14. */
+	/* Expressions of 59, 60 and 61 operations (DW_OP_lit0) for r14. */
 	"rows_of_long:\n"
 	".cfi_startproc\n"
 	".cfi_escape 0x16, 14, 59\n" /* DW_CFA_val_expression */
@@ -50,6 +52,11 @@ __asm__(".text\n"
 	"nop\n"
 	".cfi_escape 0x16, 14, 60\n"
 	".rept 60\n"
+	".cfi_escape 0x30\n"
+	".endr\n"
+	"nop\n"
+	".cfi_escape 0x16, 14, 61\n"
+	".rept 61\n"
 	".cfi_escape 0x30\n"
 	".endr\n"
 	"nop\n"
@@ -66,9 +73,10 @@ enum {
 	ROW_OUTERMOST,
 	ROW_OTHER_COLUMN,
 	ROW_LONG,
-	ROW_TOO_LONG
+	ROW_TOO_LONG,
+	ROW_FAR_TOO_LONG
 };
-enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7, R12 = 12, R13 = 13, R14 = 14, RIP = 16 };
+enum { RAX = 0, RBX = 3, RBP = 6, RSP = 7, R12 = 12, R13 = 13, R14 = 14, R15 = 15, RIP = 16 };
 
 static Elf *elf;
 static Dwarf_CFI *cfi;
@@ -175,6 +183,9 @@ static void registers_are_saved_moved_lost_or_the_same(void **state)
 	assert_int_equal(rules.registers[R12].kind, FRAME_RULE_REGISTER);
 	assert_int_equal(rules.registers[R12].number, RAX);
 	assert_int_equal(rules.registers[R13].kind, FRAME_RULE_UNKNOWN);
+	/* What is in a register that is not followed is unknown. */
+	assert_int_equal(rules.registers[R14].kind, FRAME_RULE_UNKNOWN);
+	assert_int_equal(rules.registers[R15].kind, FRAME_RULE_UNKNOWN);
 	rules = rules_of(ROW_EXPRESSIONS);
 	assert_op(&rules, &rules.cfa, 0, DW_OP_bregx, RBP, 16);
 	assert_int_equal(rules.registers[R14].kind, FRAME_RULE_VALUE);
@@ -204,7 +215,9 @@ static void expressions_have_room_for_so_many_operations(void **state)
 	assert_op(&rules, &rules.registers[R14], 0, DW_OP_call_frame_cfa, 0, 0);
 	assert_op(&rules, &rules.registers[R14], 59, DW_OP_lit0, 0, 0);
 	assert_op(&rules, &rules.cfa, 0, DW_OP_bregx, RSP, 8);
+	/* Without room for the CFA, and without room for the return address either. */
 	assert_false(take(ROW_TOO_LONG, &rules));
+	assert_false(take(ROW_FAR_TOO_LONG, &rules));
 }
 
 static void rules_of_another_process_are_checked(void **state)
