@@ -78,6 +78,26 @@ static void figures_belong_to_the_mapping_above(void **state)
 	assert_null(smaps.maps);
 }
 
+/* An address begins with any of the sixteen digits. */
+static void a_mapping_may_be_at_any_address(void **state)
+{
+	(void)state;
+	for (const char *digit = "0123456789abcdef"; *digit; digit++) {
+		struct smaps smaps;
+		char two[256];
+
+		snprintf(two, sizeof(two),
+			 "00001000-00002000 r-xp 00000000 08:01 77 /a\nRss: 7 kB\n"
+			 "%c0004000-%c0005000 rw-p 00000000 00:00 0 \nRss: 3 kB\n",
+			 *digit, *digit);
+		smaps = parse(two);
+		assert_int_equal(maps_count(smaps.maps), 2);
+		assert_int_equal(smaps.figures[0].rss, 7 << 10);
+		assert_int_equal(smaps.figures[1].rss, 3 << 10);
+		smaps_clear(&smaps);
+	}
+}
+
 static void what_has_no_mapping_counts_nowhere(void **state)
 {
 	struct smaps smaps = parse(
@@ -316,6 +336,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(figures_belong_to_the_mapping_above),
+		cmocka_unit_test(a_mapping_may_be_at_any_address),
 		cmocka_unit_test(what_has_no_mapping_counts_nowhere),
 		cmocka_unit_test(another_mapping_or_size_is_a_change),
 		cmocka_unit_test(this_process_has_what_it_wrote),
