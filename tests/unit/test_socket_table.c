@@ -2,6 +2,7 @@
 /* The kernel's tables of sockets: which of their rows are taken, and how an end of a socket reads. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -142,6 +143,24 @@ static void it_ends_when_enough_is_taken(void **state)
 	assert_int_equal(taken.rows[1].inode, 2);
 }
 
+/* Descriptor 0 is one as any other where a program begins without. */
+static void a_table_may_be_open_as_the_standard_input(void **state)
+{
+	struct taken taken = { 0 };
+	const int input = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+	(void)state;
+	fputs("   0: 0100007F:1F90 00000000:0000 0A 00000000:00000003" END "7 1\n", table);
+	close(STDIN_FILENO);
+	socket_table_walk(PID, "net/tcp", take, &taken);
+	if (input >= 0) {
+		assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
+		close(input);
+	}
+	assert_int_equal(taken.count, 1);
+	assert_int_equal(taken.rows[0].inode, 7);
+}
+
 /* A table may have as many rows as the machine has sockets. */
 static void only_so_many_lines_are_read(void **state)
 {
@@ -172,6 +191,7 @@ int main(void)
 		TEST(a_row_has_both_ends_what_waits_and_the_inode),
 		TEST(what_is_no_row_is_passed_over),
 		TEST(it_ends_when_enough_is_taken),
+		TEST(a_table_may_be_open_as_the_standard_input),
 		TEST(only_so_many_lines_are_read),
 		TEST(a_table_that_is_not_there_has_no_rows),
 	};
