@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_states.h"
 #include "unwind/capture/capture_parts.h"
 
@@ -15,6 +16,24 @@ enum {
 	TEXT_BYTES = 5,
 	TAG_OF_CDATA = ~10,
 };
+
+INSTEAD_OF(lua_objects_capture);
+
+enum { FIRST_ASKED = 16 };
+
+static struct {
+	uint64_t first[FIRST_ASKED];
+	size_t count;
+} asked; /* the functions that were asked for */
+
+void __wrap_lua_objects_capture(struct lua_objects *objects, struct snapshot *snapshot,
+				const struct layout *layout, const uint64_t *functions, size_t count)
+{
+	for (size_t i = 0; i < count; i++, asked.count++)
+		if (asked.count < FIRST_ASKED)
+			asked.first[asked.count] = functions[i];
+	__real_lua_objects_capture(objects, snapshot, layout, functions, count);
+}
 
 static const struct function_object *function(size_t i)
 {
@@ -49,6 +68,24 @@ static void each_function_on_a_stack_is_captured_live_or_stale(void **state)
 	assert_null(function(2));
 	assert_non_null(function(3));
 	assert_null(function(3)->proto);
+}
+
+/* Stacks are mostly of nil, and of copies of one function. */
+static void only_slots_of_functions_are_asked_for_and_neighbours_once(void **state)
+{
+	(void)state;
+	put_running(4, 6);
+	put_slot(0, 2, tagged(TAG_FUNC, put_function(0)));
+	put_slot(0, 3, tagged(TAG_FUNC, function_at(0)));
+	put_slot(0, 5, tagged(TAG_FUNC, put_function(1)));
+	put_slot(0, 7, tagged(TAG_FUNC, function_at(1)));
+	put_slot(0, 8, tagged(TAG_FUNC, function_at(0)));
+	asked.count = 0;
+	states_capture();
+	assert_int_equal(asked.count, 3);
+	assert_int_equal(asked.first[0], function_at(0));
+	assert_int_equal(asked.first[1], function_at(1));
+	assert_int_equal(asked.first[2], function_at(0));
 }
 
 static void without_gc64_any_slot_may_be_a_frames_function(void **state)
@@ -110,7 +147,9 @@ static void functions_of_a_large_stack_are_captured_in_parts(void **state)
 	for (size_t i = 0; i < 4; i++)
 		put_slot(0, PART + i, tagged(TAG_FUNC, put_function(i)));
 	put_slot(0, LARGE - 1, tagged(TAG_FUNC, put_function(4)));
+	asked.count = 0;
 	states_capture();
+	assert_int_equal(asked.count, PART + 100 - 2 + 1); /* each in one part */
 	for (size_t i = 0; i < 5; i++)
 		assert_non_null(function(i));
 }
@@ -397,6 +436,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(each_function_on_a_stack_is_captured_live_or_stale),
+		TEST(only_slots_of_functions_are_asked_for_and_neighbours_once),
 		TEST(without_gc64_any_slot_may_be_a_frames_function),
 		TEST(a_slot_has_the_address_of_a_function),
 		TEST(functions_of_a_large_stack_are_captured_in_parts),

@@ -310,6 +310,11 @@ static void coroutines_that_wait_for_the_one_that_runs_are_captured(void **state
 	states_capture();
 	assert_int_equal(states.capture.thread_count, 3);
 	assert_int_equal(states.capture.threads[2].parent, thread_at(1));
+	/* The one that runs waits for nobody, and is captured once. */
+	put_word(coctx_at(2) + 2 * WORD, coctx_at(0));
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 3);
+	assert_int_equal(states.capture.threads[2].parent, 0);
 }
 
 /* The parent of thread 0. */

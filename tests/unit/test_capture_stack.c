@@ -219,6 +219,25 @@ static void a_part_of_the_threads_own_stack_is_copied(void **state)
 	/* An end beyond all addresses. */
 	capture_own_stack(&copied, &own, own.address + 0x7000, 0x100);
 	assert_int_equal(copied.own_end, own.address + own.length);
+	/* All of it in one page. */
+	capture_own_stack(&copied, &own, own.address + 0x20, own.address + 0x120);
+	assert_int_equal(copied.own_begin, own.address + 0x20);
+	assert_int_equal(copied.own_end, own.address + 0x120);
+}
+
+static void the_copy_of_it_ends_before_what_is_not_there(void **state)
+{
+	const struct memory_range own = { .address = NOT_YET - 0x3000, .length = 0x8000 };
+
+	(void)state;
+	is_fresh = true;
+	capture_own_stack(&copied, &own, NOT_YET - 0x2000, NOT_YET + 0x3000);
+	assert_int_equal(copied.own_begin, NOT_YET - 0x2000);
+	assert_int_equal(copied.own_end, NOT_YET & ~(uint64_t)(PAGE_SIZE - 1));
+	/* Nor is anything of it copied that begins there. */
+	capture_own_stack(&copied, &own, NOT_YET, NOT_YET + 0x3000);
+	assert_int_equal(copied.own_begin, NOT_YET);
+	assert_int_equal(copied.own_end, NOT_YET);
 }
 
 int main(void)
@@ -233,6 +252,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_copy_is_extended_to_what_lies_further_out, begin, end),
 		cmocka_unit_test_setup_teardown(a_word_is_on_the_copied_stack_or_unknown, begin, end),
 		cmocka_unit_test_setup_teardown(a_part_of_the_threads_own_stack_is_copied, begin, end),
+		cmocka_unit_test_setup_teardown(the_copy_of_it_ends_before_what_is_not_there, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

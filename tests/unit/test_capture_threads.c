@@ -279,6 +279,8 @@ static void what_earlier_calls_left_is_passed(void **state)
 static void a_frame_below_much_native_code_is_sought(void **state)
 {
 	const uint64_t deep = BEGIN + SEEK - 0x400, deeper = BEGIN + SEEK + 0x8000;
+	const uint64_t elsewhere[] = { C_STACK_AT - 0x800, BEGIN, BEGIN + CAPTURE_STACK_BYTES_MAX };
+	uint64_t copied_end = 0;
 
 	(void)state;
 	put_thread(0, 0, deep);
@@ -297,12 +299,16 @@ static void a_frame_below_much_native_code_is_sought(void **state)
 	states_capture();
 	assert_true(has(0));
 	/* What is the main thread's on another stack does not lead there. */
-	put_thread(0, 0, C_STACK_AT - 0x800);
-	put_thread(1, 0, deep);
-	put_cframe(deep, thread_at(1), 0, NATIVE_CODE);
-	states.hints = (struct capture_hints){ 0 };
-	states_capture();
-	assert_true(has(1));
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++) {
+		put_thread(0, 0, elsewhere[i]);
+		put_thread(1, 0, deep);
+		put_cframe(deep, thread_at(1), 0, NATIVE_CODE);
+		states.hints = (struct capture_hints){ 0 };
+		states_capture();
+		assert_true(has(1));
+		copied_end = i ? copied_end : states.capture.stack_end;
+		assert_int_equal(states.capture.stack_end, copied_end);
+	}
 }
 
 /*---- Where the interpreter itself runs ----*/
