@@ -93,6 +93,9 @@ static void a_stack_without_lua_has_no_state(void **state)
 	assert_int_equal(state_at(NATIVE_CODE, VMST_GC), VM_STATE_NONE);
 	merged_stack_add_lost(&stack, LOST_STATE_UNKNOWN);
 	assert_int_equal(state_at(NATIVE_CODE, VMST_GC), VM_STATE_UNKNOWN);
+	/* Of the stack before, nothing counts. */
+	FRAMES(MERGED_NATIVE, MERGED_VM, MERGED_TRACE, MERGED_NATIVE);
+	assert_int_equal(state_at(NATIVE_CODE, VMST_GC), VM_STATE_NONE);
 	merged_stack_begin(&stack, VM_STATE_NONE);
 	assert_int_equal(state_at(NATIVE_CODE, VMST_GC), VM_STATE_NONE);
 	FRAMES(MERGED_NATIVE, MERGED_LUA);

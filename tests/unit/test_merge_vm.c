@@ -11,6 +11,7 @@
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_calls.h"
 #include "tests/unit/made_up_native.h"
+#include "unwind/lua/luajit.h"
 #include "unwind/stack/merge_trace.h"
 #include "unwind/stack/merge_vm.h"
 #include "unwind/vm/vm_frame.h"
@@ -458,6 +459,55 @@ static void frames_that_are_not_linked_have_no_lua(void **state)
 	assert_int_equal(pass_caller(), PASSED_LOST);
 }
 
+/* The Lua frames that have called C code, and not those of the callback, go on in the C frame outwards. */
+static void a_callback_that_returns_runs_no_lua_any_more(void **state)
+{
+	const struct lua_section *section = &merge.lua.section[0];
+
+	(void)state;
+	put_cframe(FRAME, thread_at(0), FURTHER, CALLER);
+	put_cframe(FURTHER, thread_at(0), 0, CALLER);
+	code.leaving_callback = true;
+	stand(false);
+	assert_int_equal(pass_caller(), PASSED_ON);
+	assert_int_equal(stack.count, 0);
+	check_left(FRAME);
+	assert_true(section->started);
+	assert_int_equal(section->walk.base, base_of(0, MIDDLE));
+	/* Its frame is there while its result is converted. */
+	put_frame(0, INNER, function_at(2), (INNER - MIDDLE) * SLOT_SIZE | FRAME_CONT);
+	put_slot(0, INNER - 3, 0);
+	put_slot(0, INNER - 4, CONT_FFI_CALLBACK);
+	put_base(0, INNER, INNER + 4);
+	stand(false);
+	assert_int_equal(pass_caller(), PASSED_ON);
+	assert_int_equal(stack.count, 0);
+	assert_true(section->started);
+	assert_int_equal(section->walk.base, base_of(0, MIDDLE));
+	/* A frame that other C code has called is of those that go on. */
+	put_frame(0, INNER, function_at(2), (INNER - MIDDLE) * SLOT_SIZE | FRAME_C);
+	stand(false);
+	assert_int_equal(pass_caller(), PASSED_ON);
+	assert_int_equal(section->walk.base, base_of(0, INNER));
+}
+
+static void only_the_innermost_caller_returns_from_a_callback(void **state)
+{
+	(void)state;
+	code.leaving_callback = true;
+	stand(true);
+	assert_int_equal(pass_leaf(), PASSED_ON);
+	check_three();
+	/* Nor does what has frames further in: those below are its own. */
+	stand(false);
+	merge.lua.section[0].started = true;
+	merge.lua.section[0].walk = (struct lua_walk){ .thread = &states.capture.threads[0],
+						       .objects = states.process.objects,
+						       .base = base_of(0, INNER) };
+	assert_int_equal(pass_caller(), PASSED_ON);
+	check_three();
+}
+
 /* The thread goes on further out; the code that raised the error is still above. */
 static void a_frame_that_an_error_has_unwound_has_no_lua(void **state)
 {
@@ -627,6 +677,8 @@ int main(void)
 		TEST(code_that_the_vm_has_called_stands_on_its_frames),
 		TEST(a_frame_that_was_interrupted_goes_on_at_its_saved_position),
 		TEST(frames_that_are_not_linked_have_no_lua),
+		TEST(a_callback_that_returns_runs_no_lua_any_more),
+		TEST(only_the_innermost_caller_returns_from_a_callback),
 		TEST(a_frame_that_an_error_has_unwound_has_no_lua),
 		TEST(where_an_error_lands_the_stored_frame_counts),
 		TEST(while_it_compiles_the_recorded_instruction_counts),
