@@ -127,6 +127,59 @@ static void what_is_no_string_is_not_written(void **state)
 	assert_written("");
 }
 
+/*---- Copies ----*/
+
+static bool is_copied(struct snapshot *snapshot, uint64_t string, size_t length)
+{
+	return snapshot_view(snapshot, string + (uint64_t)layout.GCstr_size, length) != NULL;
+}
+
+/* Many at once are copied in parts; those of no string are passed over. */
+static void all_of_many_strings_are_copied_as_far_as_they_are_shown(void **state)
+{
+	enum { MANY = 520, BYTES = 28, PART = 256 };
+	static const size_t counts[] = { 0, 1, PART, PART + 1, MANY };
+	struct snapshot *snapshot = snapshot_new(&made_up_memory.memory);
+	uint64_t strings[MANY];
+
+	(void)state;
+	assert_non_null(snapshot);
+	for (size_t i = 0; i < MANY; i++) {
+		strings[i] = i % 7 == 6 ? MADE_UP_AT + MADE_UP_BYTES : STRING + i * BYTES;
+		put(STRING + i * BYTES + (uint64_t)layout.GChead_gct, i % 5 == 4 ? GCT_TABLE : GCT_STRING, 1);
+		put(STRING + i * BYTES + (uint64_t)layout.GCstr_len, 4, 4);
+	}
+	for (size_t round = 0; round < sizeof(counts) / sizeof(counts[0]); round++) {
+		snapshot_clear(snapshot);
+		listing_capture_strings(snapshot, &layout, strings, counts[round]);
+		for (size_t i = 0; i < MANY; i++)
+			if (i >= counts[round] || (i % 7 != 6 && i % 5 != 4))
+				assert_int_equal(is_copied(snapshot, STRING + i * BYTES, 4),
+						 i < counts[round]);
+	}
+	snapshot_free(snapshot);
+}
+
+static void of_a_long_string_its_beginning_is_copied(void **state)
+{
+	struct snapshot *snapshot = snapshot_new(&made_up_memory.memory);
+	const uint64_t string = STRING;
+
+	(void)state;
+	assert_non_null(snapshot);
+	put(STRING + (uint64_t)layout.GChead_gct, GCT_STRING, 1);
+	put(STRING + (uint64_t)layout.GCstr_len, LISTING_NAME_MAX + 1, 4);
+	listing_capture_strings(snapshot, &layout, &string, 1);
+	assert_true(is_copied(snapshot, STRING, LISTING_NAME_MAX));
+	assert_false(is_copied(snapshot, STRING, LISTING_NAME_MAX + 1));
+	/* Of a layout that cannot be right, nothing is. */
+	snapshot_clear(snapshot);
+	layout.GCstr_size = 33;
+	listing_capture_strings(snapshot, &layout, &string, 1);
+	assert_false(is_copied(snapshot, STRING, 1));
+	snapshot_free(snapshot);
+}
+
 /*---- Cdata ----*/
 
 static void assert_cdata(uint64_t type, uint64_t value, const char *wanted)
@@ -267,6 +320,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(strings_are_cut_as_they_are_written),
 		TEST(what_is_no_string_is_not_written),
+		TEST(all_of_many_strings_are_copied_as_far_as_they_are_shown),
+		TEST(of_a_long_string_its_beginning_is_copied),
 		TEST(of_cdata_64_bit_numbers_are_shown),
 		TEST(functions_are_named_by_their_place_or_number),
 		TEST(a_place_is_a_file_without_its_folders),
