@@ -207,7 +207,8 @@ static void objects_add_up_to_what_the_vm_has_allocated(void **state)
 
 static void what_the_vm_holds_is_held_by_the_root(void **state)
 {
-	static const char *const tables[] = { "_G", "registry", "package.loaded", "metatable of strings" };
+	static const char *const tables[] = { "_G",  "registry",  "package.loaded", "metatable of strings",
+					      "FFI", "finalizers" };
 	uint32_t fixed = HEAP_NO_NODE;
 
 	(void)state;
@@ -227,6 +228,32 @@ static void what_the_vm_holds_is_held_by_the_root(void **state)
 	assert_false(has_root("waits for its finalizer"));
 	assert_false(has_root("running coroutine"));
 	assert_int_equal(graph.nodes[node_of("weak")].flags, HEAP_WEAK);
+}
+
+/* What is no object: its string table and the like. */
+static void memory_of_the_vm_itself_is_held_by_the_root(void **state)
+{
+	const struct heap_node *strings;
+	size_t count = 0;
+
+	(void)state;
+	read_heap();
+	for (uint32_t i = 0; i < graph.node_count; i++) {
+		uint32_t node = HEAP_NO_NODE;
+
+		if (graph.nodes[i].kind != HEAP_KIND_VM)
+			continue;
+		assert_int_equal(
+			held(HEAP_ROOT, HEAP_HOLDS_ROOT, heap_text(&graph, graph.nodes[i].text), &node), 1);
+		assert_int_equal(node, i);
+		assert_true(graph.nodes[i].bytes > 0);
+		count++;
+	}
+	assert_true(count > 1);
+	strings = &graph.nodes[root("string table")];
+	assert_int_equal(strings->slots, (uint32_t)word(kept.g + (uint64_t)vm.layout.g_strmask) + 1);
+	assert_int_equal(strings->used, (uint32_t)word(kept.g + (uint64_t)vm.layout.g_strnum));
+	assert_int_equal(strings->bytes, strings->slots * sizeof(uint64_t));
 }
 
 static void a_measured_heap_is_the_one_that_is_read(void **state)
@@ -370,6 +397,25 @@ static void a_chain_that_leads_back_is_broken(void **state)
 	assert_true(account.uncertain.dangling > 0);
 }
 
+/* When objects are only counted, nothing tells that one comes again. It ends all the same, and says so. */
+static void only_so_many_objects_are_counted(void **state)
+{
+	struct heap_account measured = { 0 };
+	uint64_t first;
+	uint32_t nodes;
+
+	(void)state;
+	read_heap();
+	nodes = graph.node_count;
+	first = word(kept.g + (uint64_t)vm.layout.g_gc_root);
+	put(first + (uint64_t)vm.layout.GChead_nextgc, first, 8);
+	read_heap();
+	assert_int_equal(account.uncertain.left_out, 0);
+	assert_int_equal(heap_measure(copy, &vm, kept.g, &measured), 0);
+	assert_in_range(measured.uncertain.left_out, 1, nodes);
+	assert_int_equal(measured.uncertain.broken_chains, 0);
+}
+
 static void an_object_of_no_type_ends_its_chain(void **state)
 {
 	uint64_t text;
@@ -434,12 +480,14 @@ int main(void)
 		TEST(the_collectors_state_has_luajits_name),
 		TEST(objects_add_up_to_what_the_vm_has_allocated),
 		TEST(what_the_vm_holds_is_held_by_the_root),
+		TEST(memory_of_the_vm_itself_is_held_by_the_root),
 		TEST(each_metatable_of_a_type_is_held_by_the_root),
 		TEST(a_measured_heap_is_the_one_that_is_read),
 		TEST(the_coroutine_that_runs_is_held_by_the_root),
 		TEST(userdata_that_wait_for_finalizers_are_listed),
 		TEST(an_object_of_the_other_white_is_dead),
 		TEST(a_chain_that_leads_back_is_broken),
+		TEST(only_so_many_objects_are_counted),
 		TEST(an_object_of_no_type_ends_its_chain),
 		TEST(an_object_that_cannot_be_read_is_told),
 		TEST(a_state_that_cannot_be_read_has_no_heap),
