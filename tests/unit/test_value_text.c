@@ -161,12 +161,31 @@ static void strings_are_quoted_and_cut(void **state)
 	snprintf(wanted, sizeof(wanted), "\"%.*s\"... (%d bytes)", VALUE_STRING_SHOWN, bytes,
 		 VALUE_STRING_SHOWN + 1);
 	check(string_at(STRING, bytes, VALUE_STRING_SHOWN + 1), "string", wanted);
-	/* No half character before the cut. */
-	bytes[VALUE_STRING_SHOWN - 1] = '\xc3';
-	bytes[VALUE_STRING_SHOWN] = '\xa9';
-	snprintf(wanted, sizeof(wanted), "\"%.*s\"... (%d bytes)", VALUE_STRING_SHOWN - 1, bytes,
-		 VALUE_STRING_SHOWN + 1);
-	check(string_at(STRING, bytes, VALUE_STRING_SHOWN + 1), "string", wanted);
+}
+
+/* A part of a character is left out, and whole ones are not. */
+static void strings_are_cut_between_characters(void **state)
+{
+	static const char *const characters[] = { "x", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x98\x80" };
+	char bytes[VALUE_STRING_SHOWN + 8], wanted[VALUE_TEXT_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(characters) / sizeof(characters[0]); i++) {
+		const size_t size = strlen(characters[i]);
+
+		/* So many bytes of the character come before the cut. */
+		for (size_t part = 1; part <= size; part++) {
+			memset(bytes, 'x', sizeof(bytes));
+			memcpy(bytes + VALUE_STRING_SHOWN - part, characters[i], size);
+			snprintf(wanted, sizeof(wanted), "\"%.*s\"... (%zu bytes)",
+				 (int)(VALUE_STRING_SHOWN - (part < size ? part : 0)), bytes, sizeof(bytes));
+			check(string_at(STRING, bytes, sizeof(bytes)), "string", wanted);
+		}
+	}
+	/* What is no UTF-8 is cut anywhere. */
+	memset(bytes, '\xa9', sizeof(bytes));
+	snprintf(wanted, sizeof(wanted), "\"%.*s\"... (%zu bytes)", VALUE_STRING_SHOWN, bytes, sizeof(bytes));
+	check(string_at(STRING, bytes, sizeof(bytes)), "string", wanted);
 }
 
 static void what_is_no_such_object_is_unknown(void **state)
@@ -453,6 +472,7 @@ int main(void)
 		cmocka_unit_test_setup(plain_values, begin),
 		cmocka_unit_test_setup(plain_values_of_32_bits, begin),
 		cmocka_unit_test_setup(strings_are_quoted_and_cut, begin),
+		cmocka_unit_test_setup(strings_are_cut_between_characters, begin),
 		cmocka_unit_test_setup(what_is_no_such_object_is_unknown, begin),
 		cmocka_unit_test_setup(tables_show_their_first_entries, begin),
 		cmocka_unit_test_setup(entries_that_are_not_copied_are_not_guessed, begin),

@@ -22,6 +22,7 @@ enum {
 	LIGHTUD_GC32 = -2, /* of a tag's higher half */
 	LIGHTUD_SHIFT = 15,
 	HEADER_MAX = LAYOUT_OBJECT_MAX,
+	CHARACTER_MAX = 4, /* bytes of UTF-8 */
 	CDATA_HEADER = 16, /* GCcdata: a header, a C type; what it holds comes next */
 };
 
@@ -45,16 +46,20 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text, const c
 
 /*---- Strings ----*/
 
-/* The end of the last whole UTF-8 character in a text that is cut. */
+/* The bytes of a UTF-8 character that begins so; 1 of what begins none. */
+static size_t character_bytes(uint8_t first)
+{
+	return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
+}
+
+/* The end of the last whole UTF-8 character in a text that is cut, and that has at least as many bytes as one. */
 static size_t whole_characters(const uint8_t *bytes, size_t length)
 {
-	size_t end = length;
+	size_t last = length - 1;
 
-	while (end > 0 && length - end < 3 && (bytes[end - 1] & 0xc0) == 0x80)
-		end--;
-	if (end > 0 && bytes[end - 1] >= 0xc0)
-		return end - 1;
-	return length;
+	while (length - last < CHARACTER_MAX && (bytes[last] & 0xc0) == 0x80)
+		last--;
+	return length - last < character_bytes(bytes[last]) ? last : length;
 }
 
 /* The string's first bytes, at most max. False if it is not in the copy. */
