@@ -333,6 +333,50 @@ static void known_code_is_not_followed_again(void **state)
 	assert_int_equal(reads, 1);
 }
 
+static void read_far_code(struct memory *memory, struct memory_range *ranges, size_t count);
+
+/* A jump to a return, the last of so many bytes. */
+static struct far_code {
+	struct memory memory; /* must be first */
+	uint8_t bytes[(64 << 10) + CODE_MAX];
+} far_code = { .memory = { .read_ranges = read_far_code } };
+
+static void read_far_code(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	const struct far_code *code = (const struct far_code *)memory;
+
+	reads++;
+	range_bytes(ranges, count, ADDRESS, code->bytes, sizeof(code->bytes));
+}
+
+static bool find_far(struct fixture *fixture, uint32_t bytes, struct frame_rules *ret_rules)
+{
+	const uint32_t distance = bytes - 1 - 5;
+
+	memset(far_code.bytes, 0xf4, sizeof(far_code.bytes)); /* hlt */
+	far_code.bytes[0] = 0xe9;
+	memcpy(&far_code.bytes[1], &distance, sizeof(distance));
+	far_code.bytes[bytes - 1] = 0xc3;
+	reads = 0;
+	return code_rules_find(fixture->rules, &far_code.memory, ADDRESS, ret_rules);
+}
+
+/* It is compared as a whole: that of more than 64 KiB is followed each time. */
+static void known_code_may_be_far_apart_but_not_too_far(void **state)
+{
+	struct fixture *fixture = *state;
+	struct frame_rules rules;
+
+	for (uint32_t bytes = 64 << 10; bytes <= (64 << 10) + 1; bytes++) {
+		for (size_t i = 0; i < 2; i++) {
+			assert_true(find_far(fixture, bytes, &rules));
+			expect(&rules, &rules.cfa, FRAME_RULE_VALUE, RSP, 8);
+			assert_int_equal(reads == 1, i > 0 && bytes == 64 << 10);
+		}
+		code_rules_reset(fixture->rules);
+	}
+}
+
 static void known_code_that_cannot_be_read_any_more_has_no_rules(void **state)
 {
 	struct fixture *fixture = *state;
@@ -430,6 +474,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(generated_code_that_was_not_copied_is_read_of_the_target,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(known_code_is_not_followed_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(known_code_may_be_far_apart_but_not_too_far, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(known_code_that_cannot_be_read_any_more_has_no_rules, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(the_copy_counts_more_than_the_target, set_up, tear_down),
