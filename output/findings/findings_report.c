@@ -229,8 +229,8 @@ json_t *findings_json(const struct evidence *evidence, const struct findings *fi
 	for (size_t i = 0; words && i < unseen->count; i++)
 		words = json_value_append(words, json_value_text(unseen->at[i]));
 	for (int state = 0; state < VM_STATE_COUNT; state++)
-		json_object_set_new(states, vm_state_name((enum vm_state)state),
-				    json_real(evidence_share(evidence, evidence->state_ns[state])));
+		states = json_value_set(states, vm_state_name((enum vm_state)state),
+					json_real(evidence_share(evidence, evidence->state_ns[state])));
 	return json_pack("{s:i, s:o, s:f, s:f, s:I, s:o, s:o, s:o, s:o}", "pid", (int)evidence->pid, "name",
 			 json_value_text(evidence->name), "duration_ms", (double)evidence->duration_ns / 1e6,
 			 "cpu_ms", (double)evidence->cpu_ns / 1e6, "samples", (json_int_t)evidence->samples,

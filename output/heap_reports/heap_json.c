@@ -49,33 +49,46 @@ static json_t *groups_json(const struct heap_group *groups, const char *name, bo
 		json_t *value = json_pack("{s:o, s:o, s:o}", name, json_value_text(group->name), "count",
 					  number(group->sum.count), "bytes", number(group->sum.bytes));
 
-		if (value && retained)
-			json_object_set_new(value, "retained", number(group->retained));
-		if (value && group->finalizers)
-			json_object_set_new(value, "finalizers", number(group->finalizers));
+		if (retained)
+			value = json_value_set(value, "retained", number(group->retained));
+		if (group->finalizers)
+			value = json_value_set(value, "finalizers", number(group->finalizers));
 		array = json_value_append(array, value);
 	}
 	return array;
 }
 
-/* Add to groups who holds most of each, and what finalizes most of it; null is not known. */
-static json_t *with_origins(json_t *array, const struct heap_group *groups, const struct heap_paths *paths)
+/* Who holds most of a group; null is not known. */
+static json_t *holder_json(const struct heap_group *group, const struct heap_paths *paths)
 {
 	char place[HEAP_PATH_SIZE];
 
+	return group->held.path == HEAP_PATHS_ROOT
+		       ? json_null()
+		       : json_value_text(heap_path_place(paths, group->held.path, place));
+}
+
+/* What finalizes most of a group; null is not known. */
+static json_t *finalizer_json(const struct heap_group *group, const struct heap_paths *paths)
+{
+	uint32_t finalizer = paths->nodes[group->finalizer.path].what;
+
+	return group->finalizer.path == HEAP_PATHS_ROOT || !finalizer
+		       ? json_null()
+		       : json_value_text(heap_paths_text(paths, finalizer));
+}
+
+/* Add to groups what holds and finalizes them. On failure, free the array and return NULL. */
+static json_t *with_origins(json_t *array, const struct heap_group *groups, const struct heap_paths *paths)
+{
 	for (size_t i = 0; groups && i < json_array_size(array); i++, groups = groups->hh.next) {
 		json_t *value = json_array_get(array, i);
-		uint32_t finalizer = paths->nodes[groups->finalizer.path].what;
 
-		json_object_set_new(
-			value, "path",
-			groups->held.path == HEAP_PATHS_ROOT
-				? json_null()
-				: json_value_text(heap_path_place(paths, groups->held.path, place)));
-		json_object_set_new(value, "finalizer",
-				    groups->finalizer.path == HEAP_PATHS_ROOT || !finalizer
-					    ? json_null()
-					    : json_value_text(heap_paths_text(paths, finalizer)));
+		if (json_object_set_new(value, "path", holder_json(groups, paths)) ||
+		    json_object_set_new(value, "finalizer", finalizer_json(groups, paths))) {
+			json_decref(array);
+			return NULL;
+		}
 	}
 	return array;
 }

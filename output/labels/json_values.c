@@ -38,6 +38,14 @@ json_t *json_value_append(json_t *array, json_t *value)
 	return NULL;
 }
 
+json_t *json_value_set(json_t *object, const char *name, json_t *value)
+{
+	if (json_object_set_new(object, name, value) == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
 bool json_write_document(FILE *out, const json_t *document)
 {
 	bool good = document && json_dumpf(document, out, JSON_INDENT(1)) == 0;

@@ -317,11 +317,9 @@ static json_t *row_json(const struct request_report *report, const struct reques
 			   "received", (json_int_t)row->details.received, "sent",
 			   (json_int_t)row->details.sent, "upstream", upstream_json(&row->details.upstream),
 			   "lua", coroutines_json(row));
-	if (object && report->exact_paths &&
-	    (json_object_set_new(object, "uri", text_or_null(request->uri)) ||
-	     json_object_set_new(object, "query", text_or_null(row->details.args)))) {
-		json_decref(object);
-		return NULL;
+	if (report->exact_paths) {
+		object = json_value_set(object, "uri", text_or_null(request->uri));
+		object = json_value_set(object, "query", text_or_null(row->details.args));
 	}
 	return object;
 }

@@ -59,11 +59,8 @@ static json_t *stack_json(const struct dump_stack *stack)
 	for (size_t i = 0; frames && i < stack->count; i++) {
 		json_t *frame = frame_json(&stack->frames[i]);
 
-		if (frame && stack->variables &&
-		    json_object_set_new(frame, "variables", variables_json(&stack->variables[i]))) {
-			json_decref(frame);
-			frame = NULL;
-		}
+		if (stack->variables)
+			frame = json_value_set(frame, "variables", variables_json(&stack->variables[i]));
 		frames = json_value_append(frames, frame);
 	}
 	return frames;
@@ -106,8 +103,8 @@ static json_t *counts_json(const struct dump_vm *vm)
 	json_t *counts = json_object();
 
 	for (size_t i = 0; i < COROUTINE_STATE_COUNT; i++)
-		json_object_set_new(counts, dump_state_text((enum coroutine_state)i),
-				    json_integer((json_int_t)vm->counts[i]));
+		counts = json_value_set(counts, dump_state_text((enum coroutine_state)i),
+					json_integer((json_int_t)vm->counts[i]));
 	return counts;
 }
 

@@ -16,10 +16,7 @@ static json_t *with_place(json_t *object, const char *name, const struct functio
 					     json_value_number(line))
 				 : json_null();
 
-	if (object && json_object_set_new(object, name, place) == 0)
-		return object;
-	json_decref(object);
-	return NULL;
+	return json_value_set(object, name, place);
 }
 
 static json_t *row_json(const struct trace_process *process, const struct trace_row *row)
@@ -127,8 +124,8 @@ static json_t *states_json(const struct trace_process *process)
 	json_t *states = json_object();
 
 	for (int state = 0; state < VM_STATE_COUNT; state++)
-		json_object_set_new(states, vm_state_name((enum vm_state)state),
-				    json_real(trace_process_share(process, process->state_ns[state])));
+		states = json_value_set(states, vm_state_name((enum vm_state)state),
+					json_real(trace_process_share(process, process->state_ns[state])));
 	return states;
 }
 
