@@ -166,6 +166,47 @@ static void a_cache_holds_no_more_frames_than_it_may(void **state)
 	stack_cache_clear(&cache);
 }
 
+static void a_stack_that_is_replaced_makes_room_for_as_many_frames(void **state)
+{
+	struct stack_cache cache;
+	size_t place;
+
+	(void)state;
+	assert_int_equal(stack_cache_init(&cache), 0);
+	place = stack_cache_place(&cache, 1);
+	for (uint64_t number = 1; number <= 4; number++)
+		assert_true(stack_cache_take(&cache, place, number, STACK_CACHE_FRAMES / 2));
+	assert_false(stack_cache_take(&cache, place + 1, 5, STACK_CACHE_FRAMES / 2 + 1));
+	assert_true(stack_cache_take(&cache, place + 1, 5, STACK_CACHE_FRAMES / 2));
+	/* One that does not fit is gone with its frames, too. */
+	assert_false(stack_cache_take(&cache, place, 6, STACK_CACHE_FRAMES / 2 + 1));
+	assert_int_equal(cache.places[place].number, 0);
+	assert_true(stack_cache_take(&cache, place, 6, STACK_CACHE_FRAMES / 2));
+	stack_cache_clear(&cache);
+}
+
+/* As long as a number has an empty place, no stack of it is lost; with all taken, one makes way. */
+static void numbers_with_the_same_first_place_are_cached_together(void **state)
+{
+	enum { TOGETHER = 8 };
+	struct stack_cache cache;
+	uint64_t numbers[TOGETHER + 1];
+	size_t first, count = 0;
+
+	(void)state;
+	assert_int_equal(stack_cache_init(&cache), 0);
+	first = stack_cache_place(&cache, 1);
+	for (uint64_t number = 1; count <= TOGETHER; number++)
+		if (stack_cache_place(&cache, number) == first)
+			numbers[count++] = number;
+	for (size_t i = 0; i < TOGETHER; i++)
+		assert_true(stack_cache_take(&cache, stack_cache_place(&cache, numbers[i]), numbers[i], 0));
+	for (size_t i = 0; i < TOGETHER; i++)
+		assert_int_equal(cache.places[stack_cache_place(&cache, numbers[i])].number, numbers[i]);
+	assert_int_equal(stack_cache_place(&cache, numbers[TOGETHER]), first);
+	stack_cache_clear(&cache);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +215,8 @@ int main(void)
 		cmocka_unit_test(tables_of_samples_are_the_same),
 		cmocka_unit_test(stacks_are_changed_in_the_same_way),
 		cmocka_unit_test(a_cache_holds_no_more_frames_than_it_may),
+		cmocka_unit_test(a_stack_that_is_replaced_makes_room_for_as_many_frames),
+		cmocka_unit_test(numbers_with_the_same_first_place_are_cached_together),
 	};
 	static char names[FUNCTIONS][8];
 
