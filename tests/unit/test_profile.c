@@ -193,6 +193,12 @@ static void positions_are_apart_by_certainty_when_asked(void **state)
 	assert_int_equal(profile_root(profile)->first_child->certainty, CERTAINTY_EXACT);
 	assert_int_equal(profile_root(profile)->first_child->next_sibling->certainty, CERTAINTY_NEAREST);
 	profile_free(profile);
+	profile = new_profile((struct profile_options){ .by_line = true });
+	add(profile, 2, &nearest, 1);
+	add(profile, 1, &exact, 1);
+	assert_int_equal(profile_node_count(profile), 1);
+	assert_int_equal(profile_root(profile)->first_child->certainty, CERTAINTY_EXACT);
+	profile_free(profile);
 }
 
 static void inverted_stacks_begin_with_their_leaf(void **state)

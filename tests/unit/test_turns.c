@@ -327,6 +327,36 @@ static void a_clock_that_is_no_later_than_the_last_look_tells_no_begin(void **st
 	turn_report_free(seen.report);
 }
 
+/* It counts milliseconds, which were converted: of one turn, it may be less than half a step off. */
+static void half_a_step_of_the_clock_is_the_same_turn_and_more_is_another(void **state)
+{
+	static const struct {
+		int64_t off_ns;
+		unsigned int turns;
+	} known[] = { { 0, 1 },       { 500000, 1 },  { 500001, 2 },  { 1000000, 2 },
+		      { -500000, 1 }, { -500001, 2 }, { -1000000, 2 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct turns *turns = begin();
+		struct frame frame = { .function = handler, .line = 11 };
+		struct sample sample = { .time_ns = 1000 * (uint64_t)MS,
+					 .loop_ns = 990 * (uint64_t)MS,
+					 .pid = 7,
+					 .tid = 7,
+					 .frames = &frame,
+					 .frame_count = 1 };
+
+		assert_int_equal(turns_add(turns, &sample), 0);
+		sample.time_ns += MS;
+		sample.loop_ns += (uint64_t)known[i].off_ns;
+		assert_int_equal(turns_add(turns, &sample), 0);
+		end(turns);
+		assert_int_equal(seen.turns, known[i].turns);
+		turn_report_free(seen.report);
+	}
+}
+
 static void samples_that_tell_neither_clock_nor_sleeps_are_of_no_turn(void **state)
 {
 	struct turns *turns = begin();
@@ -428,6 +458,7 @@ int main(void)
 		cmocka_unit_test(a_turn_of_the_threshold_is_long),
 		cmocka_unit_test(ends_that_are_not_known_are_between_two_looks),
 		cmocka_unit_test(a_clock_that_is_no_later_than_the_last_look_tells_no_begin),
+		cmocka_unit_test(half_a_step_of_the_clock_is_the_same_turn_and_more_is_another),
 		cmocka_unit_test(samples_that_tell_neither_clock_nor_sleeps_are_of_no_turn),
 		cmocka_unit_test(queued_samples_keep_their_names_and_frames),
 		cmocka_unit_test(errors_of_taking_and_closing_are_passed_on),
