@@ -1231,6 +1231,26 @@ static void test_lost_stacks_are_told_from_a_twentieth_on(void **state)
 	}
 }
 
+/* A stack whose leaf is known may still be cut below it. */
+static void test_a_stack_is_lost_at_whichever_frame(void **state)
+{
+	struct evidence *evidence = begin();
+	const struct frame frames[] = {
+		{ .function = handler, .line = 11 },
+		{ .function = vm },
+		{ .function = other(FRAME_LOST, "no reason", NULL) },
+	};
+	const struct sample sample = { .cpu_ns = MS, .frames = frames, .frame_count = 3 };
+	const struct sample known = { .cpu_ns = MS, .frames = frames, .frame_count = 2 };
+
+	(void)state;
+	assert_int_equal(evidence_add(evidence, &known), 0);
+	assert_int_equal(evidence->lost_ns, 0);
+	assert_int_equal(evidence_add(evidence, &sample), 0);
+	assert_int_equal(evidence->lost_ns, MS);
+	evidence_free(evidence);
+}
+
 static void test_nothing_has_no_share(void **state)
 {
 	struct evidence *evidence = begin();
@@ -1305,6 +1325,7 @@ int main(void)
 		cmocka_unit_test(test_pages_are_as_they_were_read),
 		cmocka_unit_test(test_what_of_the_traces_is_unknown_is_told),
 		cmocka_unit_test(test_lost_stacks_are_told_from_a_twentieth_on),
+		cmocka_unit_test(test_a_stack_is_lost_at_whichever_frame),
 		cmocka_unit_test(test_nothing_has_no_share),
 		cmocka_unit_test(test_each_kind_has_all_its_words),
 	};

@@ -366,31 +366,38 @@ static void workers_are_compared_with_their_mean(void **state)
 	kept_text_check(&kept, "workers.txt");
 }
 
-static void two_workers_have_a_mean(void **state)
+/* One that takes no new connections has no part in it. */
+static void two_workers_are_enough_for_a_mean(void **state)
 {
-	struct request_report *reports[] = { worker(101, 10, 0.25), worker(102, 30, 0.05) };
-	const void *const both[] = { reports[0], reports[1] };
-	char *text = NULL;
-	size_t length;
+	struct request_report *reports[] = { worker(101, 10, 0.1), worker(102, 30, 0.3) };
+	const void *const all[] = { reports[0], reports[1] };
 
 	(void)state;
 	add_queue(reports[0], 5, 0, true, 511);
-	add_queue(reports[1], 5, 0, true, 511);
-	for (size_t count = 1; count <= 2; count++) {
-		FILE *out = open_memstream(&text, &length);
+	for (int accepting = 1; accepting <= 2; accepting++) {
+		json_t *document = json_object(), *imbalance;
+		char *text = NULL;
+		size_t size;
+		FILE *out = open_memstream(&text, &size);
 
-		assert_non_null(out);
-		worker_report_print(out, both, count);
+		if (accepting == 2)
+			add_queue(reports[1], 5, 0, true, 511);
+		worker_report_print(out, all, 2);
 		fclose(out);
-		assert_int_equal(strstr(text, "Worker 102 has 30 of 40 connections of clients, 1.5 times") !=
-					 NULL,
-				 count == 2);
-		assert_int_equal(strstr(text, "Worker 101 uses 25 of 30 % CPU, 1.7 times") != NULL,
-				 count == 2);
+		assert_int_equal(strstr(text, "Worker 102 has 30 of 40 connections of clients, "
+					      "1.5 times the mean\n") != NULL,
+				 accepting == 2);
+		assert_int_equal(strstr(text, "Worker 102 uses 30 of 40 % CPU, 1.5 times the mean\n") != NULL,
+				 accepting == 2);
+		assert_true(worker_report_json(document, all, 2));
+		imbalance = json_object_get(json_object_get(document, "imbalance"), "connections");
+		assert_int_equal(json_integer_value(json_object_get(imbalance, "pid")),
+				 accepting == 2 ? 102 : 0);
+		json_decref(document);
 		free(text);
 	}
-	request_report_free(reports[0]);
-	request_report_free(reports[1]);
+	for (size_t i = 0; i < 2; i++)
+		request_report_free(reports[i]);
 }
 
 /*---- Pools of cosockets ----*/
@@ -474,7 +481,7 @@ int main(void)
 		cmocka_unit_test(timers_of_too_many_places_are_counted),
 		cmocka_unit_test(zones_say_what_is_free_and_who_locks_them),
 		cmocka_unit_test(workers_are_compared_with_their_mean),
-		cmocka_unit_test(two_workers_have_a_mean),
+		cmocka_unit_test(two_workers_are_enough_for_a_mean),
 		cmocka_unit_test(names_of_pools_are_shown_if_they_are_addresses_or_asked_for),
 		cmocka_unit_test(connections_of_a_pool_are_used_or_idle),
 	};

@@ -852,6 +852,16 @@ static void a_report_without_memory_for_its_name_is_none(void **state)
 	dump_process_free(dump);
 }
 
+/* As is right after it could not be made. */
+static void a_report_that_is_none_may_be_freed(void **state)
+{
+	(void)state;
+	listing_process_free(NULL);
+	trace_process_free(NULL);
+	dump_process_free(NULL);
+	footprint_free(NULL);
+}
+
 static void a_life_without_memory_for_its_texts_is_none(void **state)
 {
 	const struct sample samples[] = { look(10, 10), look(20, 10) };
@@ -897,6 +907,7 @@ int main(void)
 		cmocka_unit_test(a_long_life_is_cut_and_says_so),
 		cmocka_unit_test(free_space_is_told_if_all_arenas_could_be_followed),
 		cmocka_unit_test(a_report_without_memory_for_its_name_is_none),
+		cmocka_unit_test(a_report_that_is_none_may_be_freed),
 		cmocka_unit_test(a_life_without_memory_for_its_texts_is_none),
 	};
 
