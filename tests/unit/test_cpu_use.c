@@ -328,7 +328,6 @@ static void pictures_reach_up_to_a_round_number(void **state)
 		{ 30, "up to 30 % of a core" },   { 32, "up to 50 % of a core" },
 		{ 200, "up to 200 % of a core" }, { 750, "up to 750 % of a core" },
 	};
-	char whole[4096] = "";
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {

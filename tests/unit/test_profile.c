@@ -60,7 +60,6 @@ static void equal_stacks_merge(void **state)
 	node = profile_node_next(node);
 	assert_ptr_equal(node->function, &heavy);
 	assert_int_equal(node->line, 0);
-	assert_int_equal(node->certainty, CERTAINTY_EXACT);
 	assert_int_equal(node->own_ns, 15);
 	assert_int_equal(node->own_samples, 2);
 	assert_null(profile_node_next(node));

@@ -153,32 +153,6 @@ static void a_clock_of_the_loop_tells_turns_apart(void **state)
 	turn_report_free(seen.report);
 }
 
-/* The clock counts milliseconds, and half of one is no step of it. */
-static void clocks_up_to_half_a_millisecond_apart_are_of_one_turn(void **state)
-{
-	static const struct {
-		int64_t later_ns;
-		unsigned turns;
-	} clocks[] = { { -500001, 2 }, { -500000, 1 }, { 0, 1 }, { 500000, 1 }, { 500001, 2 } };
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(clocks) / sizeof(clocks[0]); i++) {
-		struct turns *turns = begin();
-		struct frame frame = { .function = handler, .line = 11 };
-		struct sample sample = { .pid = 7, .tid = 7, .frames = &frame, .frame_count = 1 };
-
-		sample.time_ns = 1000 * MS;
-		sample.loop_ns = 995 * MS;
-		assert_int_equal(turns_add(turns, &sample), 0);
-		sample.time_ns = 1010 * MS;
-		sample.loop_ns += (uint64_t)clocks[i].later_ns;
-		assert_int_equal(turns_add(turns, &sample), 0);
-		end(turns);
-		assert_int_equal(seen.turns, clocks[i].turns);
-		turn_report_free(seen.report);
-	}
-}
-
 /* What it would have run there had no part in it. */
 static void waiting_for_a_cpu_is_told_apart(void **state)
 {
@@ -450,7 +424,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_clock_of_the_loop_tells_turns_apart),
-		cmocka_unit_test(clocks_up_to_half_a_millisecond_apart_are_of_one_turn),
 		cmocka_unit_test(waiting_for_a_cpu_is_told_apart),
 		cmocka_unit_test(sleeps_tell_turns_apart_elsewhere),
 		cmocka_unit_test(loops_do_not_get_mixed_up),
