@@ -38,7 +38,6 @@ static struct {
 } made_up;
 
 static struct thread thread;
-static struct tracee tracee;
 static struct own_turn turn;
 static struct threads *const threads = (struct threads *)&made_up;
 
@@ -119,8 +118,7 @@ static int begin(void **state)
 	made_up.state = THREAD_BLOCKED;
 	made_up.presence = PRESENCE_ON_CPU;
 	made_up.stopped_call = 9;
-	tracee = (struct tracee){ .tid = TID };
-	thread = (struct thread){ .tid = TID, .tracee = &tracee, .runs = 1 };
+	thread = (struct thread){ .tid = TID, .runs = 1 };
 	return 0;
 }
 
@@ -342,7 +340,7 @@ static void what_is_no_sleep_does_not_count(void **state)
 	(void)state;
 	for (int i = 0; i < 4; i++) {
 		made_up.state = states[i];
-		tracee.state = i == 2 ? TRACEE_JOB_STOPPED : TRACEE_RUNNING;
+		thread.is_job_stopped = i == 2;
 		made_up.state_error = i == 3 ? -ESRCH : 0;
 		sleep_in(HARMLESS_CALL, (uint64_t)i);
 		assert_int_equal(thread.calls.seen_count, 0);
