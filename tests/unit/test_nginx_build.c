@@ -194,6 +194,23 @@ static void a_build_without_a_variable_lacks_its_member(void **state)
 	}
 }
 
+static void without_variables_of_upstreams_their_times_are_unknown(void **state)
+{
+	(void)state;
+	EACH_BUILD(i)
+	{
+		char *name = name_of(i, "upstream_addr", "upstream_header_time", "upstream_addr");
+		struct request_members whole = members_of(i), without;
+
+		name[0] ^= 0x20;
+		without = members_of(i);
+		name[0] ^= 0x20;
+		assert_int_not_equal(whole.upstream_states, MEMBER_UNKNOWN);
+		assert_int_equal(without.upstream_states, MEMBER_UNKNOWN);
+		assert_int_equal(without.connection, whole.connection);
+	}
+}
+
 static void variables_are_in_tables(void **state)
 {
 	(void)state;
@@ -304,6 +321,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_are_found_by_what_functions_read),
 		cmocka_unit_test(a_build_without_a_variable_lacks_its_member),
+		cmocka_unit_test(without_variables_of_upstreams_their_times_are_unknown),
 		cmocka_unit_test(variables_are_in_tables),
 		cmocka_unit_test(the_module_tells_where_contexts_are),
 		cmocka_unit_test(the_module_has_to_agree_with_nginx),

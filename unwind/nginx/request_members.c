@@ -29,6 +29,15 @@ static void loads_of(struct search *search, const struct variables *variables, c
 		member_loads_of(search->memory, variable->get, ret_loads);
 }
 
+/*
+ * The first member of the request that the code reads; MEMBER_UNKNOWN if it reads none. What it reads
+ * behind a pointer comes later than the pointer.
+ */
+static int32_t first_of(const struct member_loads *loads)
+{
+	return loads->count ? loads->loads[0].offsets[0] : MEMBER_UNKNOWN;
+}
+
 /* The first member of the first argument with an ngx_str_t, of which the code reads both words; or unknown. */
 static int32_t first_string(const struct member_loads *loads, size_t depth, const int32_t *path)
 {
@@ -74,10 +83,8 @@ static bool find_connection(struct search *search)
 	struct member_loads loads;
 
 	loads_of(search, &search->core, "remote_addr", &loads);
-	if (loads.count < 1 || loads.loads[0].depth != 1)
-		return false;
-	search->members.connection = loads.loads[0].offsets[0];
-	search->members.addr_text = first_string(&loads, 2, loads.loads[0].offsets);
+	search->members.connection = first_of(&loads);
+	search->members.addr_text = first_string(&loads, 2, &search->members.connection);
 	return search->members.addr_text != MEMBER_UNKNOWN;
 }
 
@@ -87,10 +94,8 @@ static bool find_method(struct search *search)
 	struct member_loads loads;
 
 	loads_of(search, &search->core, "request_method", &loads);
-	if (loads.count < 1 || loads.loads[0].depth != 1)
-		return false;
-	search->members.main = loads.loads[0].offsets[0];
-	search->members.method_name = first_string(&loads, 2, loads.loads[0].offsets);
+	search->members.main = first_of(&loads);
+	search->members.method_name = first_string(&loads, 2, &search->members.main);
 	return search->members.method_name != MEMBER_UNKNOWN;
 }
 
@@ -177,8 +182,7 @@ static void find_optional(struct search *search)
 	loads_of(search, &search->core, "bytes_sent", &loads);
 	members->sent = only_behind(&loads, members->connection);
 	loads_of(search, &search->upstream, "upstream_addr", &loads);
-	if (loads.count > 0 && loads.loads[0].depth == 1)
-		members->upstream_states = loads.loads[0].offsets[0];
+	members->upstream_states = first_of(&loads);
 }
 
 static void include(size_t *bytes, int32_t member, size_t length)
@@ -217,10 +221,7 @@ bool request_members_find(struct memory *memory, uint16_t machine, uint64_t base
 {
 	struct search search = {
 		.memory = memory,
-		.members = { .known = true,
-			     .status = MEMBER_UNKNOWN,
-			     .err_status = MEMBER_UNKNOWN,
-			     .upstream_states = MEMBER_UNKNOWN },
+		.members = { .known = true, .status = MEMBER_UNKNOWN, .err_status = MEMBER_UNKNOWN },
 	};
 	struct member_loads loads;
 	struct elf_image image;
