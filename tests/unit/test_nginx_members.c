@@ -90,6 +90,10 @@ static void loads_are_followed_through_pointers_and_branches(void **state)
 	assert_loads(CODE("\x48\x8d\x47\x20\x48\x8b\x40\x08\x48\x8b\x14\xcf\xc3"), "28:8 80000000:8 ");
 	/* add $0x40,%rdi; cmpq $0x9,0x8(%rdi); ret */
 	assert_loads(CODE("\x48\x83\xc7\x40\x48\x83\x7f\x08\x09\xc3"), "48:8 ");
+	/* lea 0x20(%rdi),%rax; lea 0x8(%rax),%rax; mov (%rax),%rcx; ret */
+	assert_loads(CODE("\x48\x8d\x47\x20\x48\x8d\x40\x08\x48\x8b\x08\xc3"), "28:8 ");
+	/* add $0x40,%rdi; add $0x8,%rdi; mov (%rdi),%rax; ret */
+	assert_loads(CODE("\x48\x83\xc7\x40\x48\x83\xc7\x08\x48\x8b\x07\xc3"), "48:8 ");
 	/* jmp to itself, and code that ends in the middle */
 	assert_loads(CODE("\xeb\xfe"), "");
 	assert_loads(CODE("\x48\x8b"), "");
