@@ -52,7 +52,7 @@ static size_t character_bytes(uint8_t first)
 	return first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
 }
 
-/* The end of the last whole UTF-8 character in a text that is cut, and that has at least as many bytes as one. */
+/* The end of the last whole UTF-8 character in a text that is cut. It is longer than a character. */
 static size_t whole_characters(const uint8_t *bytes, size_t length)
 {
 	size_t last = length - 1;
