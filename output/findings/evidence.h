@@ -24,7 +24,7 @@
 enum {
 	EVIDENCE_ROWS_MAX = 1 << 16,  /* of one table; what comes later counts in the sums only */
 	EVIDENCE_FILES_MAX = 64,      /* of source */
-	EVIDENCE_DEEP = 1000,         /* Lua frames: a stack with more of them is deep */
+	EVIDENCE_DEEP = 1000,         /* Lua frames: a stack with so many of them is deep */
 	EVIDENCE_SAMPLES_MIN = 20,    /* of equal weight: fewer say nothing of CPU time */
 	EVIDENCE_BUSY_PER_MILLE = 20, /* of the time: a process that runs less has no CPU time to save */
 };

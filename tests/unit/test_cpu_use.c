@@ -155,6 +155,18 @@ static void what_was_used_before_the_session_does_not_count(void **state)
 	cpu_use_free(use);
 }
 
+/* Of a recording by a later version, or a damaged one. */
+static void a_state_that_is_none_has_no_part(void **state)
+{
+	struct cpu_use *use = cpu_use_new(start_ns, 100);
+
+	(void)state;
+	add(use, 1, 100, 50, VM_STATE_COUNT);
+	assert_int_equal(cpu_use_steps(use), 0);
+	assert_true(is_about(sum_ms(use), 0));
+	cpu_use_free(use);
+}
+
 static void a_rate_may_be_less_than_one_sample_a_second(void **state)
 {
 	static const double rates_hz[] = { 1, 0.5 };
@@ -277,6 +289,10 @@ static void too_little_is_not_shown(void **state)
 	assert_false(cpu_picture_has(use));
 	assert_false(cpu_picture_has(NULL));
 	free(text);
+	/* Two steps are enough. */
+	add(use, 1, 250, 50, VM_STATE_C);
+	assert_int_equal(cpu_use_steps(use), 2);
+	assert_true(cpu_picture_has(use));
 	cpu_use_free(use);
 }
 
@@ -367,6 +383,7 @@ int main(void)
 		cmocka_unit_test(each_thread_has_a_last_sample_of_its_own),
 		cmocka_unit_test(without_samples_nothing_is_left_out),
 		cmocka_unit_test(what_was_used_before_the_session_does_not_count),
+		cmocka_unit_test(a_state_that_is_none_has_no_part),
 		cmocka_unit_test(a_rate_may_be_less_than_one_sample_a_second),
 		cmocka_unit_test(each_state_is_written),
 		cmocka_unit_test(later_processes_count_as_one),

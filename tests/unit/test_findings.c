@@ -323,6 +323,33 @@ static void test_nameless_work_is_judged_by_its_source(void **state)
 	evidence_free(evidence);
 }
 
+static int count_reads(struct source_reader *reader, const char *file, struct source_text *ret_text)
+{
+	(void)file;
+	*ret_text = (struct source_text){ 0 };
+	reader->read = NULL;
+	return 0;
+}
+
+/* A hundredth of the CPU time is worth a look at the source. */
+static void test_sources_of_small_shares_are_not_read(void **state)
+{
+	(void)state;
+	for (unsigned samples = 1; samples <= 2; samples++) {
+		struct source_reader reader = { .read = count_reads };
+		struct evidence *evidence = begin();
+		const struct frame frame = { .function = vm };
+		const struct sample native = { .cpu_ns = 10 * MS, .frames = &frame, .frame_count = 1 };
+
+		add_honest(evidence, samples);
+		for (unsigned i = samples; i < 200; i++)
+			assert_int_equal(evidence_add(evidence, &native), 0);
+		assert_int_equal(evidence_read_sources(evidence, &reader), 0);
+		assert_int_equal(reader.read == NULL, samples == 2);
+		evidence_free(evidence);
+	}
+}
+
 static void test_appending_is_no_shift(void **state)
 {
 	struct evidence *evidence = begin();
@@ -377,10 +404,17 @@ static void test_deep_stacks_are_recursion(void **state)
 	for (unsigned i = 0; i < 200; i++)
 		assert_int_equal(evidence_add(evidence, &sample), 0);
 	assert_int_equal(judge(evidence).count, 0);
-	sample.frame_count = EVIDENCE_DEEP + 1;
-	for (unsigned i = 0; i < 200; i++)
+	sample.frame_count = EVIDENCE_DEEP;
+	for (unsigned i = 0; i < 199; i++)
 		assert_int_equal(evidence_add(evidence, &sample), 0);
+	sample.frame_count = EVIDENCE_DEEP + 1;
+	assert_int_equal(evidence_add(evidence, &sample), 0);
 	expect_first(evidence, FINDING_RECURSION, 7, 0.5);
+	assert_int_equal(evidence->deep.frames, EVIDENCE_DEEP + 1);
+	/* Of stacks as deep, the first one is named. */
+	frames[0].line = 8;
+	assert_int_equal(evidence_add(evidence, &sample), 0);
+	assert_int_equal(evidence->deep.line, 7);
 	evidence_free(evidence);
 }
 
@@ -1296,6 +1330,7 @@ int main(void)
 		cmocka_unit_test(test_a_line_tells_what_nameless_work_is_for),
 		cmocka_unit_test(test_nameless_work_is_judged_by_its_source),
 		cmocka_unit_test(test_what_pcall_calls_is_no_error),
+		cmocka_unit_test(test_sources_of_small_shares_are_not_read),
 		cmocka_unit_test(test_appending_is_no_shift),
 		cmocka_unit_test(test_sorting_has_its_comparisons),
 		cmocka_unit_test(test_deep_stacks_are_recursion),

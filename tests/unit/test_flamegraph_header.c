@@ -71,6 +71,22 @@ static void what_is_unknown_is_left_out(void **state)
 			    "never paused\n");
 }
 
+static void a_single_pause_frame_or_loss_is_told(void **state)
+{
+	struct figures figures = { .samples = 1,
+				   .lost = { [LOST_ASLEEP] = 1 },
+				   .frames = { [CERTAINTY_EXACT] = 1 } };
+
+	(void)state;
+	histogram_add(&figures.pause_ns, 0);
+	assert_string_equal(lines_of(&(struct session){ 0 }, &figures),
+			    "CPU time of LuaJIT\n"
+			    "0.0 s, 1 samples\n"
+			    "0 ticks missed, 1 samples lost (100.00 %): thread asleep when sampled 1\n"
+			    "paused p50 0.0 \u00b5s, p99 0.0 \u00b5s, max 0.0 \u00b5s; "
+			    "lines 100.0 % exact, 0.0 % nearest known, 0.0 % unknown\n");
+}
+
 static void a_heap_has_objects_and_costs_nothing(void **state)
 {
 	const struct session session = {
@@ -141,6 +157,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_recording_is_told_with_its_quality_and_its_cost),
 		cmocka_unit_test(what_is_unknown_is_left_out),
+		cmocka_unit_test(a_single_pause_frame_or_loss_is_told),
 		cmocka_unit_test(a_heap_has_objects_and_costs_nothing),
 		cmocka_unit_test(lines_on_the_baseline_and_on_what_is_left_out_are_added),
 		cmocka_unit_test(long_texts_leave_room_for_the_rest_of_their_line),

@@ -166,12 +166,36 @@ static void the_largest_object_of_each_path_is_kept(void **state)
 	heap_summary_clear(&summary);
 }
 
+/* A VM's own memory is no object of the program, and what takes no bytes is not worth a line. */
+static void memory_of_the_vm_and_nothing_are_no_large_objects(void **state)
+{
+	static const struct made_up_node nodes[] = {
+		{ .kind = HEAP_KIND_VM, .bytes = 4000, .text = "string table" },
+		{ .kind = HEAP_KIND_STRING, .bytes = 0 },
+		{ .kind = HEAP_KIND_USERDATA, .bytes = 40, .flags = HEAP_FINALIZER },
+	};
+	static const struct made_up_edge edges[] = {
+		{ .to = 1, .hold = HEAP_HOLDS_ROOT, .text = "vm" },
+		{ .to = 2, .hold = HEAP_HOLDS_ROOT, .text = "empty" },
+		{ .to = 3, .hold = HEAP_HOLDS_ROOT, .text = "socket" },
+	};
+	struct heap_summary summary = summary_of(nodes, 3, edges, 3);
+
+	(void)state;
+	assert_int_equal(summary.all.bytes, 4040);
+	assert_int_equal(summary.largest_count, 1);
+	assert_int_equal(summary.largest[0].bytes, 40);
+	assert_int_equal(summary.waste.finalizers, 1);
+	heap_summary_clear(&summary);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_come_the_largest_first),
 		cmocka_unit_test(coroutines_come_by_what_they_retain),
 		cmocka_unit_test(what_is_not_used_is_waste_from_some_size_on),
+		cmocka_unit_test(memory_of_the_vm_and_nothing_are_no_large_objects),
 		cmocka_unit_test(the_largest_object_of_each_path_is_kept),
 	};
 

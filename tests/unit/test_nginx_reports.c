@@ -70,6 +70,7 @@ static struct request_report *made_up_requests(bool exact_paths)
 	struct request_row *row;
 
 	assert_non_null(report);
+	add_request(report, 7, 99000, true);
 	row = add_request(report, 7, 99000, false);
 	row->phase = "content";
 	row->details = (struct nginx_details){
@@ -82,7 +83,6 @@ static struct request_report *made_up_requests(bool exact_paths)
 	add_coroutine(row, COROUTINE_SUSPENDED, "socket receive: 127.0.0.1:6379", true);
 	add_coroutine(row, COROUTINE_ACTIVE, "sleep", false);
 	row->more_coroutines = 3;
-	add_request(report, 7, 99000, true);
 	row = add_request(report, 9, 98500, false);
 	row->request.status = 200;
 	row->details.upstream = (struct nginx_upstream){ NGINX_UPSTREAM_READING, "127.0.0.1:82", 502, 1 };
@@ -366,6 +366,23 @@ static void workers_are_compared_with_their_mean(void **state)
 	kept_text_check(&kept, "workers.txt");
 }
 
+static void workers_without_connections_have_no_mean(void **state)
+{
+	struct request_report *reports[] = { worker(101, 0, 0), worker(102, 0, 0) };
+	const void *const all[] = { reports[0], reports[1] };
+	json_t *document = json_object();
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		add_queue(reports[i], 5, 0, true, 511);
+	assert_true(worker_report_json(document, all, 2));
+	assert_true(json_is_null(json_object_get(json_object_get(document, "imbalance"), "connections")));
+	assert_true(json_is_null(json_object_get(json_object_get(document, "imbalance"), "cpu")));
+	json_decref(document);
+	for (size_t i = 0; i < 2; i++)
+		request_report_free(reports[i]);
+}
+
 /* One that takes no new connections has no part in it. */
 static void two_workers_are_enough_for_a_mean(void **state)
 {
@@ -481,6 +498,7 @@ int main(void)
 		cmocka_unit_test(timers_of_too_many_places_are_counted),
 		cmocka_unit_test(zones_say_what_is_free_and_who_locks_them),
 		cmocka_unit_test(workers_are_compared_with_their_mean),
+		cmocka_unit_test(workers_without_connections_have_no_mean),
 		cmocka_unit_test(two_workers_are_enough_for_a_mean),
 		cmocka_unit_test(names_of_pools_are_shown_if_they_are_addresses_or_asked_for),
 		cmocka_unit_test(connections_of_a_pool_are_used_or_idle),

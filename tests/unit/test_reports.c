@@ -313,6 +313,22 @@ static void few_exits_are_shown(void **state)
 	trace_process_free(process);
 }
 
+static void exits_alike_come_by_their_numbers(void **state)
+{
+	struct trace_process *process = trace_process_new(42, NULL);
+	struct trace_vm *vm = trace_process_add_vm(process, 0x4000, "/usr/bin/luajit");
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		add_exit(vm, 4 - i / 2, 7 - i, 5, false);
+	trace_process_sort(process);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(vm->exits[i].trace, 3 + i / 2);
+		assert_int_equal(vm->exits[i].number, 4 + i);
+	}
+	trace_process_free(process);
+}
+
 static void each_vm_of_a_process_has_its_traces(void **state)
 {
 	struct trace_process *process = trace_process_new(42, NULL);
@@ -453,6 +469,26 @@ static void memory_has_a_row_for_each_kind_name_and_vm(void **state)
 		}
 	assert_int_equal(footprint->row_count, sizeof(known) / sizeof(known[0]));
 	footprint_free(footprint);
+}
+
+/* Kernels that do not tell shares still tell what is resident. */
+static void memory_without_a_share_has_its_row(void **state)
+{
+	static const struct footprint_row known[] = { { .rss = 4096 }, { .pss = 4096 }, { .size = 4096 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct footprint *footprint = footprint_new(42, NULL);
+		size_t index;
+
+		assert_int_equal(footprint_row(footprint, FOOTPRINT_DATA, NULL, 0, &index), 0);
+		footprint->rows[index].rss = known[i].rss;
+		footprint->rows[index].pss = known[i].pss;
+		footprint->rows[index].size = known[i].size;
+		footprint_sort(footprint);
+		assert_int_equal(footprint->row_count, known[i].size ? 0 : 1);
+		footprint_free(footprint);
+	}
 }
 
 static void memory_is_told_apart(void **state)
@@ -893,9 +929,11 @@ int main(void)
 		cmocka_unit_test(threads_come_with_what_they_do),
 		cmocka_unit_test(traces_are_shown_the_heaviest_first),
 		cmocka_unit_test(few_exits_are_shown),
+		cmocka_unit_test(exits_alike_come_by_their_numbers),
 		cmocka_unit_test(each_vm_of_a_process_has_its_traces),
 		cmocka_unit_test(listings_have_the_time_of_their_lines),
 		cmocka_unit_test(memory_has_a_row_for_each_kind_name_and_vm),
+		cmocka_unit_test(memory_without_a_share_has_its_row),
 		cmocka_unit_test(memory_is_told_apart),
 		cmocka_unit_test(a_life_is_steps_from_the_beginning_on),
 		cmocka_unit_test(a_step_has_its_innermost_frame_and_the_first_of_lua),

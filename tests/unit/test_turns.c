@@ -331,6 +331,39 @@ static void half_a_step_of_the_clock_is_the_same_turn_and_more_is_another(void *
 	}
 }
 
+/* Its samples are handed on as soon as it is known to be long. */
+static void a_turn_is_long_from_the_threshold_on_while_it_lasts(void **state)
+{
+	struct turns *turns = begin();
+
+	(void)state;
+	look(turns, (struct look){ 1000, THREAD_RUNNING, 11, NULL, .loop_ms = 1000 });
+	look(turns, (struct look){ 1019, THREAD_RUNNING, 11, NULL, .loop_ms = 1000 });
+	assert_int_equal(seen.samples, 0);
+	look(turns, (struct look){ 1020, THREAD_RUNNING, 11, NULL, .loop_ms = 1000 });
+	assert_int_equal(seen.samples, 2);
+	end(turns);
+	assert_int_equal(seen.last.begin_ns, 1000 * (uint64_t)MS);
+	/* That of the loop's clock, which showed the time of the first look. */
+	assert_in_range(seen.last.slack_ns, MS, 20 * MS);
+	turn_report_free(seen.report);
+}
+
+/* Where a look did not find the loop's clock, the count of sleeps still tells. */
+static void sleeps_tell_turns_apart_where_one_look_has_no_clock(void **state)
+{
+	(void)state;
+	for (unsigned int slept = 0; slept < 2; slept++) {
+		struct turns *turns = begin();
+
+		look(turns, (struct look){ 1000, THREAD_RUNNING, 11, NULL, .loop_ms = 999, .sleeps = 4 });
+		look(turns, (struct look){ 1010, THREAD_RUNNING, 11, NULL, .sleeps = 4 + slept });
+		end(turns);
+		assert_int_equal(seen.turns, 1 + slept);
+		turn_report_free(seen.report);
+	}
+}
+
 static void samples_that_tell_neither_clock_nor_sleeps_are_of_no_turn(void **state)
 {
 	struct turns *turns = begin();
@@ -432,6 +465,8 @@ int main(void)
 		cmocka_unit_test(ends_that_are_not_known_are_between_two_looks),
 		cmocka_unit_test(a_clock_that_is_no_later_than_the_last_look_tells_no_begin),
 		cmocka_unit_test(half_a_step_of_the_clock_is_the_same_turn_and_more_is_another),
+		cmocka_unit_test(a_turn_is_long_from_the_threshold_on_while_it_lasts),
+		cmocka_unit_test(sleeps_tell_turns_apart_where_one_look_has_no_clock),
 		cmocka_unit_test(samples_that_tell_neither_clock_nor_sleeps_are_of_no_turn),
 		cmocka_unit_test(queued_samples_keep_their_names_and_frames),
 		cmocka_unit_test(errors_of_taking_and_closing_are_passed_on),
