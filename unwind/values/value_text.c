@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/sample/utf8.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/lua/value_capture.h"
@@ -57,7 +58,7 @@ static size_t whole_characters(const uint8_t *bytes, size_t length)
 {
 	size_t last = length - 1;
 
-	while (length - last < CHARACTER_MAX && (bytes[last] & 0xc0) == 0x80)
+	while (length - last < CHARACTER_MAX && utf8_continues((char)bytes[last]))
 		last--;
 	return length - last < character_bytes(bytes[last]) ? last : length;
 }
