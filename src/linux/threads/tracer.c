@@ -629,9 +629,10 @@ static bool await_report(struct tracer *tracer, uint64_t spin_end, uint64_t dead
 }
 
 enum fate {
-	FATE_ALIVE,    /* it is still this thread's tracee */
-	FATE_ZOMBIE,   /* a first thread has ended; the kernel reports that after the last one's end */
-	FATE_NOT_OURS, /* gone, or not this thread's tracee */
+	FATE_ALIVE,  /* it is still this thread's tracee */
+	FATE_ZOMBIE, /* a first thread has ended; the kernel reports that after the last one's end */
+	FATE_OTHERS, /* not this thread's tracee */
+	FATE_GONE,
 };
 
 /* What has become of a thread that does not answer? */
@@ -641,11 +642,11 @@ static enum fate find_out(pid_t tid)
 	enum fate fate = FATE_ALIVE;
 
 	if (process_read(tid, &process))
-		return FATE_NOT_OURS;
+		return FATE_GONE;
 	if (process_thread_is_zombie(&process))
 		fate = FATE_ZOMBIE;
 	else if (process.tracer_pid != gettid())
-		fate = FATE_NOT_OURS;
+		fate = FATE_OTHERS;
 	process_clear(&process);
 	return fate;
 }
@@ -657,27 +658,35 @@ static enum fate find_out(pid_t tid)
  */
 static int why_not_seized(pid_t tid, int error)
 {
-	struct process process;
-	bool has_ended, is_own;
-
 	if (error != -ESRCH && error != -EPERM)
 		return error;
-	if (process_read(tid, &process))
-		return -ESRCH;
-	has_ended = process_thread_is_zombie(&process);
-	is_own = process.tracer_pid == gettid();
-	process_clear(&process);
-	if (has_ended)
-		return -ESRCH;
-	return error == -ESRCH ? -EIO : is_own ? 0 : -EPERM;
+	switch (find_out(tid)) {
+	case FATE_GONE:
+	case FATE_ZOMBIE: return -ESRCH;
+	case FATE_ALIVE: return error == -ESRCH ? -EIO : 0;
+	case FATE_OTHERS: break;
+	}
+	return error == -ESRCH ? -EIO : -EPERM;
 }
 
-static int attach(struct seized *seized)
+/* While the request waits for an execve(), reports are handled. 0 or a negative errno. */
+static int ask_kernel(struct tracer *tracer, enum __ptrace_request request, pid_t tid, uintptr_t options)
 {
-	if (ptrace(PTRACE_ATTACH, seized->tracee.tid, NULL, NULL))
-		return -errno;
-	seized->attached = seized->asked = true;
-	return 0;
+	int error;
+
+	watch_begin(&tracer->watch);
+	error = ptrace(request, tid, NULL, (void *)options) ? -errno : 0;
+	watch_end(&tracer->watch);
+	return error;
+}
+
+static int attach(struct tracer *tracer, struct seized *seized)
+{
+	int error = ask_kernel(tracer, PTRACE_ATTACH, seized->tracee.tid, 0);
+
+	if (!error)
+		seized->attached = seized->asked = true;
+	return error;
 }
 
 /*
@@ -706,13 +715,12 @@ static bool has_execed_meanwhile(struct tracer *tracer, const struct seized *sei
 static int seize(struct tracer *tracer, struct seized *seized)
 {
 	pid_t tid = seized->tracee.tid;
-	int error;
+	int error = ask_kernel(tracer, PTRACE_SEIZE, tid, PTRACE_O_TRACEEXEC);
 
-	watch_begin(&tracer->watch);
-	error = ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACEEXEC) ? why_not_seized(tid, -errno) : 0;
+	if (error)
+		error = why_not_seized(tid, error);
 	if (error == -EIO && tracer->allow_attach)
-		error = attach(seized);
-	watch_end(&tracer->watch);
+		error = attach(tracer, seized);
 	if (!error && has_execed_meanwhile(tracer, seized))
 		error = -ESRCH;
 	seized->is_seized = !error;
@@ -722,27 +730,30 @@ static int seize(struct tracer *tracer, struct seized *seized)
 	return error;
 }
 
+/* Find out, and mark the tracee if it is none any more: a thread that was not seized may have taken its id by execve(). */
+static enum fate check_fate(struct tracer *tracer, struct tracee *tracee)
+{
+	enum fate fate = find_out(tracee->tid);
+
+	if (tracee->state != TRACEE_GONE && (fate == FATE_OTHERS || fate == FATE_GONE))
+		mark_gone(tracer, tracee);
+	return fate;
+}
+
 void tracer_poll_one(struct tracer *tracer, struct tracee *tracee)
 {
-	if (!seized_of(tracee)->is_seized || tracee->state == TRACEE_GONE || wait_once(tracer, tracee))
-		return;
-	/* It may still be a child of ljspy's. */
-	if (find_out(tracee->tid) == FATE_NOT_OURS)
-		mark_gone(tracer, tracee);
+	/* With nothing to report, it may be none, but a child of ljspy's. */
+	if (seized_of(tracee)->is_seized && tracee->state != TRACEE_GONE && !wait_once(tracer, tracee))
+		check_fate(tracer, tracee);
 }
 
 /* The thread did not stop in time: -ESRCH if it is gone, else -ETIMEDOUT. */
 static int give_up(struct tracer *tracer, struct tracee *tracee)
 {
-	enum fate fate = find_out(tracee->tid);
+	enum fate fate = check_fate(tracer, tracee);
 
 	tracee->wanted = false;
-	if (tracee->state == TRACEE_GONE)
-		return -ESRCH;
-	/* A thread that was not seized has called execve() and taken the id. */
-	if (fate == FATE_NOT_OURS)
-		mark_gone(tracer, tracee);
-	if (fate != FATE_ALIVE)
+	if (tracee->state == TRACEE_GONE || fate != FATE_ALIVE)
 		return -ESRCH;
 	tracee->state = TRACEE_AWAITED;
 	return -ETIMEDOUT;
