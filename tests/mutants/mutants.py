@@ -200,8 +200,7 @@ def fails(command, seconds, env=os.environ, **options):
     Does it? None if it takes longer. It has a process group of its own, as a fault may kill that, and so may what
     it has started: nothing of it may stay, as it may spin for ever.
     """
-    mark = f"FAULT_OF={os.getpid()}.{next(RUNS)}"
-    name, value = mark.split("=")
+    name, value = "FAULT_OF", f"{os.getpid()}.{next(RUNS)}"
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           start_new_session=True, env=env | {name: value}, **options) as process:
         try:
@@ -209,7 +208,7 @@ def fails(command, seconds, env=os.environ, **options):
         except subprocess.TimeoutExpired:
             return None
         finally:
-            while left := list(marked(mark.encode() + b"\0")):
+            while left := list(marked(f"{name}={value}\0".encode())):
                 for pid in left:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)

@@ -146,8 +146,8 @@ static void a_function_has_the_name_of_luajits_own_module(void **state)
 	assert_string_equal(builtins.at[SUB].name, "string.sub");
 	assert_int_equal(builtins.at[SUB].op, OP);
 	assert_string_equal(builtins.at[PRINT].name, "print");
-	assert_int_equal(builtins.at[PRINT].op,
-			 0); /* what it begins with is an instruction of the language */
+	/* What it begins with is an instruction of the language. */
+	assert_int_equal(builtins.at[PRINT].op, 0);
 }
 
 static void what_no_table_holds_is_known_by_its_neighbour(void **state)

@@ -379,15 +379,20 @@ static void an_object_of_the_other_white_is_dead(void **state)
 	assert_int_equal(account.sum, account.gc_total);
 }
 
+/* Read the heap: its first object, and how many nodes it has. */
+static uint64_t read_first(uint32_t *ret_nodes)
+{
+	read_heap();
+	*ret_nodes = graph.node_count;
+	return word(kept.g + (uint64_t)vm.layout.g_gc_root);
+}
+
 static void a_chain_that_leads_back_is_broken(void **state)
 {
-	uint64_t first;
 	uint32_t nodes;
+	uint64_t first = read_first(&nodes);
 
 	(void)state;
-	read_heap();
-	nodes = graph.node_count;
-	first = word(kept.g + (uint64_t)vm.layout.g_gc_root);
 	put(word(first + (uint64_t)vm.layout.GChead_nextgc) + (uint64_t)vm.layout.GChead_nextgc, first, 8);
 	read_heap();
 	assert_in_range(account.uncertain.broken_chains, 1, 2);
@@ -401,13 +406,10 @@ static void a_chain_that_leads_back_is_broken(void **state)
 static void only_so_many_objects_are_counted(void **state)
 {
 	struct heap_account measured = { 0 };
-	uint64_t first;
 	uint32_t nodes;
+	uint64_t first = read_first(&nodes);
 
 	(void)state;
-	read_heap();
-	nodes = graph.node_count;
-	first = word(kept.g + (uint64_t)vm.layout.g_gc_root);
 	put(first + (uint64_t)vm.layout.GChead_nextgc, first, 8);
 	read_heap();
 	assert_int_equal(account.uncertain.left_out, 0);
