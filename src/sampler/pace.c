@@ -12,6 +12,9 @@ enum {
 /* Until the next comparison, the gaps make up for half of the missing samples. */
 static const double made_up = 0.5 / COMPARE_PERIODS;
 
+/* Where looks keep coming too late to tell, that alone would always leave some missing: so this part of it lasts. */
+static const double lasting = 0.1;
+
 /* Bounds of the mean gap, in periods. Gaps spread evenly around it, and are at least half a period. */
 static const double stretch_min = 0.6, stretch_max = 2;
 
@@ -21,6 +24,7 @@ void pace_begin(struct pace *pace, uint64_t period_ns, uint64_t cpu_ns)
 		.period_ns = period_ns,
 		.begin_cpu_ns = cpu_ns,
 		.compared_cpu_ns = cpu_ns,
+		.usual_stretch = 1,
 		.stretch = 1,
 	};
 }
@@ -46,19 +50,25 @@ static uint64_t note_missed(struct pace *pace, double count)
 	return missed;
 }
 
+static double bounded(double stretch)
+{
+	if (stretch < stretch_min)
+		return stretch_min;
+	return stretch > stretch_max ? stretch_max : stretch;
+}
+
 uint64_t pace_compare(struct pace *pace, uint64_t cpu_ns)
 {
+	double change;
 	uint64_t missed;
 
 	if (cpu_ns - pace->compared_cpu_ns < COMPARE_PERIODS * pace->period_ns)
 		return 0;
 	pace->compared_cpu_ns = cpu_ns;
 	missed = note_missed(pace, owed(pace, cpu_ns) - OWED_MAX);
-	pace->stretch = 1 - made_up * owed(pace, cpu_ns);
-	if (pace->stretch < stretch_min)
-		pace->stretch = stretch_min;
-	else if (pace->stretch > stretch_max)
-		pace->stretch = stretch_max;
+	change = -made_up * owed(pace, cpu_ns);
+	pace->usual_stretch = bounded(pace->usual_stretch + lasting * change);
+	pace->stretch = bounded(pace->usual_stretch + change);
 	return missed;
 }
 

@@ -88,6 +88,27 @@ static void there_is_a_sample_for_each_period(void **state)
 	}
 }
 
+/* Chance alone makes for 3 at the end of a run, and for 0.2 in the mean of all. */
+static void looks_that_keep_coming_too_late_leave_no_samples_missing(void **state)
+{
+	enum { RUNS = 200 };
+	const struct target late[] = { { 3 * MS, 5 * MS, 0.1 },
+				       { 3 * MS, 5 * MS, 0.2 },
+				       { 3 * MS, 5 * MS, 0.3 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++) {
+		double missing = 0;
+
+		for (uint64_t seed = 1; seed <= RUNS; seed++) {
+			struct seen seen = look_at(&late[i], UINT64_C(6) * NS_PER_SECOND, seed);
+
+			missing += (seen.periods - (double)seen.samples) / RUNS;
+		}
+		assert_true(fabs(missing) < 1);
+	}
+}
+
 static void each_part_of_a_burst_is_seen_alike(void **state)
 {
 	(void)state;
@@ -135,6 +156,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(there_is_a_sample_for_each_period),
+		cmocka_unit_test(looks_that_keep_coming_too_late_leave_no_samples_missing),
 		cmocka_unit_test(each_part_of_a_burst_is_seen_alike),
 		cmocka_unit_test(what_cannot_be_made_up_for_is_missed),
 		cmocka_unit_test(gaps_are_as_long_as_half_a_period_at_least),
