@@ -60,7 +60,7 @@ enum apart_end {
  * Run the work in an engine, and take what it sends, until it is done. 0, or a negative errno:
  * why the engine could not start, or, with APART_UNWATCHED, of waitpid().
  *
- * Every thread of ljspy must block SIGINT, SIGTERM, SIGHUP, SIGCHLD and SIGRTMIN, and
+ * Every thread of ljspy must block SIGINT, SIGTERM, SIGHUP, SIGCHLD and WAKE_SIGNAL, and
  * SIGQUIT to treat it like the first three. The first of them concludes the work;
  * another SIGINT ends ljspy.
  */

@@ -9,6 +9,7 @@
 #include "memory/child_wait.h"
 #include "src/linux/clocks/clock.h"
 #include "src/program/interruption.h"
+#include "src/program/wake_signal.h"
 
 enum {
 	TAKER_WAITS_S = 10, /* unless it is woken */
@@ -26,7 +27,7 @@ static void fill_signals(sigset_t *ret_signals)
 	sigaddset(ret_signals, SIGTERM);
 	sigaddset(ret_signals, SIGHUP);
 	sigaddset(ret_signals, SIGQUIT);
-	sigaddset(ret_signals, SIGRTMIN); /* wakes the thread */
+	sigaddset(ret_signals, WAKE_SIGNAL);
 }
 
 /* The guard dies with the front, and the engine with the guard. */
@@ -45,7 +46,7 @@ static void note_signal(struct apart *apart, const siginfo_t *info)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), first = 0;
 
-	if (info->si_signo == SIGRTMIN || info->si_signo == SIGCHLD)
+	if (info->si_signo == WAKE_SIGNAL || info->si_signo == SIGCHLD)
 		return;
 	if (!apart->options->can_be_concluded)
 		die_of(info->si_signo);
@@ -115,7 +116,7 @@ static void wake_taker(struct apart *apart, unsigned int *beats)
 		return;
 	*beats = 0;
 	apart->taker_waits = false;
-	pthread_kill(apart->taker, SIGRTMIN);
+	pthread_kill(apart->taker, WAKE_SIGNAL);
 }
 
 static void *beat(void *context)
@@ -151,6 +152,6 @@ int beat_begin(struct apart *apart)
 void beat_end(struct apart *apart)
 {
 	apart->taker_is_done = true;
-	pthread_kill(apart->beater, SIGRTMIN);
+	pthread_kill(apart->beater, WAKE_SIGNAL);
 	pthread_join(apart->beater, NULL);
 }

@@ -17,6 +17,7 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/engine_name.h"
 #include "src/linux/proc/proc_file.h"
+#include "src/program/wake_signal.h"
 
 enum {
 	NAP_NS = 20 * 1000 * 1000,
@@ -226,7 +227,7 @@ void apart_rest(struct apart *apart, bool rests)
 		return;
 	sem_post(&apart->watch);
 	if (shared->beat_tid)
-		syscall(SYS_tgkill, shared->front_pid, shared->beat_tid, SIGRTMIN);
+		syscall(SYS_tgkill, shared->front_pid, shared->beat_tid, WAKE_SIGNAL);
 }
 
 bool apart_send(struct apart *apart, const void *bytes, size_t size)

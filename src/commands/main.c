@@ -12,6 +12,7 @@
 #include "src/program/command_line.h"
 #include "src/program/message.h"
 #include "src/program/stack_room.h"
+#include "src/program/wake_signal.h"
 #include "src/targets/choose.h"
 
 /* nohup starts ljspy with SIGHUP ignored. */
@@ -39,6 +40,7 @@ static void set_signals(enum command command, sigset_t *ret_inherited)
 		sigaddset(&blocked, SIGQUIT);
 	sigaddset(&blocked, SIGCHLD);
 	sigaddset(&blocked, SIGRTMIN);
+	sigaddset(&blocked, WAKE_SIGNAL);
 	sigprocmask(SIG_BLOCK, &blocked, ret_inherited);
 	signal(SIGCHLD, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);

@@ -7,6 +7,7 @@
 
 #include "src/linux/clocks/clock.h"
 #include "src/program/message.h"
+#include "src/program/wake_signal.h"
 
 static const uint64_t moment_ns = 250 * 1000 * 1000;
 
@@ -57,12 +58,12 @@ static void *wait_for_one(void *context)
 	int signal_number;
 
 	interruption_signals(&signals);
-	sigaddset(&signals, SIGRTMIN); /* interruption_end() sends it */
+	sigaddset(&signals, WAKE_SIGNAL); /* interruption_end() sends it */
 	for (;;) {
 		signal_number = sigwaitinfo(&signals, &info);
-		if (signal_number == SIGRTMIN && interruption->over)
+		if (signal_number == WAKE_SIGNAL && interruption->over)
 			return NULL;
-		if (signal_number < 0 || signal_number == SIGRTMIN)
+		if (signal_number < 0 || signal_number == WAKE_SIGNAL)
 			continue;
 		if (!is_for_recording(interruption))
 			break;
@@ -91,6 +92,6 @@ bool interruption_begin(struct interruption *interruption)
 void interruption_end(struct interruption *interruption)
 {
 	interruption->over = true;
-	pthread_kill(interruption->thread, SIGRTMIN);
+	pthread_kill(interruption->thread, WAKE_SIGNAL);
 	pthread_join(interruption->thread, NULL);
 }

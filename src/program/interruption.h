@@ -5,7 +5,7 @@
  * The first one ends ljspy at once. ljspy passes it on to the command it started and
  * tells the user what is left. A signal within 250 ms of the recording's end does not
  * count: it was meant to end the recording, and timeout(1) signals both ljspy and its
- * group. All threads block the signals that end a recording, and SIGRTMIN; a thread
+ * group. All threads block the signals that end a recording, and WAKE_SIGNAL; a thread
  * created here waits for them.
  */
 #ifndef LJSPY_INTERRUPTION_H

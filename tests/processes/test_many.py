@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 import pytest
 
@@ -148,10 +149,19 @@ def test_what_belongs_to_a_file_is_found_out_once(host, tmp_path):
 
 
 def test_no_timer_at_all(script, tmp_path):
+    """It is said at once: sooner than after a recording."""
+
+    def record(*through):
+        begin = time.monotonic()
+        result = ljspy.run("record", "-d", "1s", "-o", tmp_path / "x.svg", "-p", target.pid, through=through)
+        return result, time.monotonic() - begin
+
     with workers(script, 1) as [target]:
-        result = ljspy.run("record", "-d", "1s", "-o", tmp_path / "x.svg", "-p", target.pid, through=("prlimit", "--sigpending=0"))
+        _, recording_s = record()
+        result, refusal_s = record("prlimit", "--sigpending=0")
     assert result.returncode == ljspy.NOTHING_PROFILED
     assert "ulimit -i" in result.stderr
+    assert refusal_s < recording_s
 
 
 def test_processes_to_come_are_found_by_name(script, tmp_path):
