@@ -19,6 +19,8 @@ enum {
 	/* A disk that has to spin up takes longer. The next try then finds its data in memory. */
 	WAIT_MS = 500,
 	LEFT_MAX = 2, /* abandoned errands; with so many under way, new ones fail */
+	/* A helper reads, no more; the usual stack of a thread would not fit where ulimit -v allows little. */
+	STACK_BYTES = 256 << 10,
 };
 
 struct errand {
@@ -118,6 +120,7 @@ static int start_thread(struct helper *helper)
 	int error;
 
 	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
 	pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
 	pthread_attr_setschedpolicy(&attributes, helper->errands->policy);
 	pthread_attr_setschedparam(&attributes, &usual);
@@ -278,7 +281,11 @@ bool errands_run(struct errands *errands, errand_work *work, errand_work *undo, 
 	if (!errands->helper)
 		errands->helper = start_helper(errands);
 	errand = errands->helper ? new_errand(work, undo, arguments, size) : NULL;
-	if (!errand || !send(errands, errand))
+	if (!errand) {
+		work(arguments);
+		return true;
+	}
+	if (!send(errands, errand))
 		return false;
 	memcpy(arguments, errand->arguments, size);
 	free(errand);

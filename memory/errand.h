@@ -44,7 +44,8 @@ typedef void errand_work(void *arguments);
  * Run work() on a copy of the arguments (size bytes), and copy the result back. False if
  * the caller may not wait, or the errand takes too long; the arguments are then unchanged.
  * If abandoned work ends after all, undo() frees what the copy owns by then; it may be NULL.
- * With errands NULL, the caller does the work itself.
+ * With errands NULL, the caller does the work itself; so it does where memory is short for a helper, as what was not
+ * read would be taken for what is not there.
  */
 bool errands_run(struct errands *errands, errand_work *work, errand_work *undo, void *arguments, size_t size);
 

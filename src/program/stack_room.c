@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
-enum { STACK_ROOM = 2 << 20 }; /* bytes; unused pages take no memory */
+/* Bytes. Unused pages take no memory, but addresses, of which ulimit -v may allow few: so no thread gets more. */
+enum { STACK_ROOM = 2 << 20 };
 
 struct run {
 	int (*run)(void *context);
@@ -48,11 +49,10 @@ int stack_room_run(int (*run)(void *context), void *context)
 {
 	struct run in_thread = { .run = run, .context = context };
 	pthread_t thread;
-	int error;
+	int error = set_room();
 
 	if (has_room())
 		return run(context);
-	error = set_room();
 	if (!error)
 		error = -pthread_create(&thread, NULL, run_in_thread, &in_thread);
 	if (!error)

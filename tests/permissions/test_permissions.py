@@ -247,6 +247,20 @@ def test_little_stack(target, tmp_path, kilobytes):
     assert all((tmp_path / name).stat().st_size > 0 for name in ("x.ljspy", "x.svg", "y.svg", "x.pb.gz"))
 
 
+@pytest.mark.parametrize("command", [["dump"], ["info"]], ids=lambda command: command[0])
+def test_little_memory(target, command):
+    """ljspy works, or says that it lacks memory: not that the process runs no LuaJIT."""
+    works = []
+    for megabytes in range(24, 105, 6):
+        through = ["prlimit", f"--as={megabytes << 20}"]
+        if run("--version", through=through).returncode != ljspy.OK:
+            continue
+        result = run(*command, "-p", target.pid, through=through)
+        works.append(result.returncode == ljspy.OK)
+        assert works[-1] or "memory" in result.stderr or "could not be read" in result.stderr, (megabytes, result.stderr)
+    assert works[-1] and not works[0]
+
+
 @pytest.mark.parametrize("command", [*EVERY, ["info"]], ids=lambda command: command[0])
 def test_proc_of_another_pid_namespace(target, command):
     through = ljspy.in_namespaces("-p", "-f", "--kill-child")

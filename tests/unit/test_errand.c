@@ -24,6 +24,7 @@
 #include "tests/unit/instead_of.h"
 
 INSTEAD_OF(free);
+INSTEAD_OF(pthread_create);
 INSTEAD_OF(sem_post);
 
 static struct {
@@ -33,6 +34,7 @@ static struct {
 	unsigned meanwhile;
 } caller;
 static atomic_bool helper_is_done;
+static bool no_threads;
 static void *_Atomic errands_to_free; /* NULL once they are freed */
 
 int __wrap_sem_post(sem_t *semaphore)
@@ -40,6 +42,12 @@ int __wrap_sem_post(sem_t *semaphore)
 	if (!pthread_equal(pthread_self(), caller.thread))
 		helper_is_done = true;
 	return __real_sem_post(semaphore);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+			  void *context)
+{
+	return no_threads ? EAGAIN : __real_pthread_create(thread, attributes, run, context);
 }
 
 void __wrap_free(void *block)
@@ -123,6 +131,24 @@ static void an_errand_brings_back_what_it_found(void **state)
 	assert_int_equal(write(arguments.to, "a", 1), 1);
 	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
 	assert_int_equal(arguments.byte, 'a');
+	end(errands);
+}
+
+/* What was not read would be taken for what is not there. */
+static void who_has_no_memory_for_a_helper_does_it_himself(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+
+	(void)state;
+	assert_int_equal(write(arguments.to, "ab", 2), 2);
+	no_threads = true;
+	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	assert_int_equal(arguments.byte, 'a');
+	caller.may_wait = false;
+	assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	assert_int_equal(arguments.byte, 'a');
+	no_threads = false;
 	end(errands);
 }
 
@@ -379,6 +405,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_errand_brings_back_what_it_found),
+		cmocka_unit_test(who_has_no_memory_for_a_helper_does_it_himself),
 		cmocka_unit_test(who_holds_somebody_does_without),
 		cmocka_unit_test(what_does_not_come_back_is_left),
 		cmocka_unit_test(an_errand_that_is_done_in_time_counts),

@@ -276,14 +276,14 @@ static bool explain_files(int error, struct permission_verdict *verdict)
 		(unsigned long long)limit.rlim_cur);
 }
 
-/* timer_create() and fork() fail so; the tracer's timer is what fails first. */
+/* timer_create(), pthread_create() and fork() fail so; the tracer's timer is what fails first. */
 static bool explain_limits(int error, struct permission_verdict *verdict)
 {
 	return error == EAGAIN &&
 	       decide(verdict, PERMISSION_TOO_FEW_PROCESSES,
-		      "Allow more: ulimit -i, ulimit -u; in a container also its limit of processes.",
-		      "No timer or no process can be had: as many signals as ljspy's user may have pending, or"
-		      " processes, are in use.");
+		      "Allow more: ulimit -i, ulimit -u, ulimit -v; in a container also its limit of processes.",
+		      "No timer, thread or process can be had: as many signals as ljspy's user may have pending,"
+		      " or processes, or as much memory, are in use.");
 }
 
 bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict)
