@@ -161,6 +161,22 @@ static void confirm_states(struct apart *apart, struct lua_process *lua, pid_t p
 	command_try_run(&confirming.try, confirm, &confirming);
 }
 
+static void explain_none(const struct lua_process *lua, pid_t pid)
+{
+	size_t count;
+	const char *unread = lua_process_unread_file(lua, &count);
+
+	if (!unread) {
+		message_error("Process %d does not run LuaJIT: none of its files holds LuaJIT's interpreter.",
+			      pid);
+		return;
+	}
+	message_error("It is not known whether process %d runs LuaJIT.", pid);
+	message_note(
+		"%zu of its files could not be read, such as %s: a disk may not answer, or ljspy may lack memory.",
+		count, unread);
+}
+
 static enum exit_status inform(struct apart *apart, pid_t pid, struct functions *functions,
 			       const struct options *given, const struct layout *dwarf)
 {
@@ -186,9 +202,7 @@ static enum exit_status inform(struct apart *apart, pid_t pid, struct functions 
 	}
 	if (lua_process_module_count(lua) == 0) {
 		if (!choose_explain_other_lua(pid))
-			message_error(
-				"Process %d does not run LuaJIT: none of its files holds LuaJIT's interpreter.",
-				pid);
+			explain_none(lua, pid);
 		lua_process_close(lua);
 		return EXIT_NOTHING_DONE;
 	}

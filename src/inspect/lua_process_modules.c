@@ -266,6 +266,22 @@ static bool is_lua_module(const struct luajit_module *luajit)
 	return luajit->known.status == RECOGNISE_OK || luajit->known.status == RECOGNISE_UNKNOWN_LAYOUT;
 }
 
+const char *lua_process_unread_file(const struct lua_process *process, size_t *ret_count)
+{
+	const char *path = NULL;
+
+	*ret_count = 0;
+	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next) {
+		const struct module *module = image_find(process->image, luajit->base);
+
+		if (luajit->known.status != RECOGNISE_UNREADABLE || (module && module->made))
+			continue;
+		path = luajit->path;
+		++*ret_count;
+	}
+	return path;
+}
+
 size_t lua_process_module_count(const struct lua_process *process)
 {
 	size_t count = 0;

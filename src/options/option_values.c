@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/options/option_values.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +40,11 @@ static bool add_id(pid_t **ids, size_t *count, pid_t id)
 			return true;
 	if (!*ids)
 		*ids = calloc(OPTIONS_PIDS_MAX, sizeof(**ids));
-	if (!*ids || *count == OPTIONS_PIDS_MAX) {
+	if (!*ids) {
+		message_error_errno(ENOMEM, "listing processes");
+		return false;
+	}
+	if (*count == OPTIONS_PIDS_MAX) {
 		message_error("There are more than %d processes.", OPTIONS_PIDS_MAX);
 		return false;
 	}
