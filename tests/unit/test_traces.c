@@ -31,6 +31,7 @@ enum {
 	BLOCK_BYTES = 0x200,
 	CODES = MADE_UP_AT + 0x3000,
 	CODE_BYTES = 0x40,
+	LONG_LIST = 0x60000000,
 	NOWHERE = 0x70000000,
 
 	/* A block: header, two constants, BASE and two instructions, snapshots, their map. */
@@ -263,6 +264,14 @@ static void a_known_trace_counts_only_when_it_was_verified(void **state)
 	traces_capture_again(reading.traces, reading.snapshot, &layout);
 	for (uint32_t number = 1; number <= 3; number++)
 		assert_non_null(traces_by_number(reading.traces, number));
+	/* Of several that execute, each. */
+	for (uint32_t i = 0; i < TRACES_EXECUTING_MAX; i++)
+		reading.wanted.executing[i] = i + 1;
+	look(&reading, 2);
+	for (uint32_t number = 1; number <= 3; number++)
+		assert_int_equal(traces_by_number(reading.traces, number) != NULL,
+				 number <= TRACES_EXECUTING_MAX);
+	memset(reading.wanted.executing, 0, sizeof(reading.wanted.executing));
 	/* A number that there is none of. */
 	look(&reading, LIST_SIZE);
 	assert_null(traces_by_number(reading.traces, LIST_SIZE));
@@ -358,6 +367,42 @@ static void a_list_that_makes_no_sense_verifies_nothing(void **state)
 		reading.wanted.J_trace = LIST;
 		look(&reading, 1);
 		assert_non_null(traces_find(reading.traces, code_of(1)));
+		end(&reading);
+	}
+}
+
+/* A list of zeros, whose last trace is the first block. */
+static void read_long_list(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	const uint64_t last = block_of(1);
+
+	for (size_t i = 0; i < count; i++) {
+		if (ranges[i].address != LONG_LIST) {
+			made_up_read(memory, &ranges[i], 1);
+			continue;
+		}
+		memset(ranges[i].copy, 0, ranges[i].length);
+		memcpy((uint8_t *)ranges[i].copy + ranges[i].length - sizeof(last), &last, sizeof(last));
+		ranges[i].status = MEMORY_OK;
+	}
+}
+
+/* As long as numbers of 16 bits allow. */
+static void the_longest_list_is_read_to_its_end(void **state)
+{
+	struct reading reading;
+
+	(void)state;
+	for (uint32_t size = TRACES_MAX - 1; size <= TRACES_MAX + 1; size++) {
+		begin(&reading);
+		made_up_memory.memory.read_ranges = read_long_list;
+		put_trace(1);
+		set(1, layout.GCtrace_traceno, size - 1, 2);
+		reading.wanted.J_trace = LONG_LIST;
+		reading.wanted.sizetrace = size;
+		look(&reading, 0);
+		assert_int_equal(traces_by_number(reading.traces, size - 1) != NULL, size <= TRACES_MAX);
+		assert_int_equal(traces_find(reading.traces, code_of(1)) != NULL, size <= TRACES_MAX);
 		end(&reading);
 	}
 }
@@ -638,6 +683,30 @@ static void the_look_after_memory_was_short_finds_all(void **state)
 	traces_free(NULL);
 }
 
+static void what_is_gone_is_forgotten_even_if_memory_is_short(void **state)
+{
+	bool failed = true;
+
+	(void)state;
+	for (size_t after = 0; failed; after++) {
+		struct reading reading;
+
+		begin(&reading);
+		put_trace(1);
+		put_trace(2);
+		look(&reading, 0);
+		list(1, 0);
+		allocation_fails_after(after);
+		look(&reading, 2);
+		failed = allocation_failed();
+		assert_null(traces_by_number(reading.traces, 1));
+		assert_null(traces_find(reading.traces, code_of(1)));
+		assert_null(capture_pc(&reading, code_of(1)));
+		end(&reading);
+		assert_true(failed || after > 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -647,6 +716,7 @@ int main(void)
 		cmocka_unit_test(another_trace_in_the_same_place_is_read_anew),
 		cmocka_unit_test(traces_that_are_gone_are_forgotten),
 		cmocka_unit_test(a_list_that_makes_no_sense_verifies_nothing),
+		cmocka_unit_test(the_longest_list_is_read_to_its_end),
 		cmocka_unit_test(code_is_copied_once_it_is_seen_running),
 		cmocka_unit_test(a_trace_leads_to_its_link),
 		cmocka_unit_test(an_exit_leads_to_its_stub_or_its_side_trace),
@@ -655,6 +725,7 @@ int main(void)
 		cmocka_unit_test(a_block_that_cannot_be_read_is_a_trace_without_bytes),
 		cmocka_unit_test(many_traces_are_all_read),
 		cmocka_unit_test(the_look_after_memory_was_short_finds_all),
+		cmocka_unit_test(what_is_gone_is_forgotten_even_if_memory_is_short),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

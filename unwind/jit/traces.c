@@ -336,19 +336,14 @@ static struct entry *find_entry(const struct traces *traces, uint64_t pc)
 	return entry && pc - entry->trace.mcode < entry->trace.szmcode ? entry : NULL;
 }
 
-void traces_capture(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
-		    const struct traces_wanted *wanted)
+/* Learn the traces that are new, and verify those that execute. */
+static void verify_wanted(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
+			  const struct traces_wanted *wanted)
 {
-	uint32_t sizetrace = wanted->sizetrace, *unknown;
+	const uint32_t sizetrace = wanted->sizetrace;
+	uint32_t *unknown = calloc(sizetrace + TRACES_EXECUTING_MAX, sizeof(*unknown));
 	size_t unknown_count = 0;
 
-	traces->snapshot++;
-	if (sizetrace == 0 || sizetrace > TRACES_MAX ||
-	    !refresh_addresses(traces, snapshot, layout, wanted)) {
-		sort(traces);
-		return;
-	}
-	unknown = calloc(sizetrace + TRACES_EXECUTING_MAX, sizeof(*unknown));
 	if (!unknown)
 		return;
 	for (uint32_t i = 1; i < sizetrace; i++)
@@ -357,11 +352,19 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot, const stru
 	for (size_t i = 0; i < TRACES_EXECUTING_MAX; i++) {
 		uint32_t number = wanted->executing[i];
 
-		if (number > 0 && number < sizetrace && traces->entries[number])
+		if (number < sizetrace && traces->entries[number])
 			unknown[unknown_count++] = number;
 	}
 	verify(traces, snapshot, layout, unknown, unknown_count);
 	free(unknown);
+}
+
+void traces_capture(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
+		    const struct traces_wanted *wanted)
+{
+	traces->snapshot++;
+	if (wanted->sizetrace <= TRACES_MAX && refresh_addresses(traces, snapshot, layout, wanted))
+		verify_wanted(traces, snapshot, layout, wanted);
 	sort(traces);
 }
 
