@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +150,33 @@ static void who_has_no_memory_for_a_helper_does_it_himself(void **state)
 	assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
 	assert_int_equal(arguments.byte, 'a');
 	no_threads = false;
+	end(errands);
+}
+
+/* Which signals a thread blocks. */
+static void look_at_signals(void *context)
+{
+	sigset_t *blocked = context;
+
+	pthread_sigmask(SIG_BLOCK, NULL, blocked);
+}
+
+/* Handlers of ljspy's run in the threads that wait for them, not in a helper. */
+static void signals_are_left_to_who_waits(void **state)
+{
+	static const int some[] = { SIGINT, SIGTERM, SIGCHLD, SIGALRM, SIGUSR1, SIGPIPE };
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+	sigset_t of_helper, of_caller;
+
+	(void)state;
+	sigemptyset(&of_helper);
+	assert_true(errands_run(errands, look_at_signals, NULL, &of_helper, sizeof(of_helper)));
+	look_at_signals(&of_caller);
+	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+		assert_true(sigismember(&of_helper, some[i]));
+		assert_false(sigismember(&of_caller, some[i]));
+	}
 	end(errands);
 }
 
@@ -406,6 +434,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_errand_brings_back_what_it_found),
 		cmocka_unit_test(who_has_no_memory_for_a_helper_does_it_himself),
+		cmocka_unit_test(signals_are_left_to_who_waits),
 		cmocka_unit_test(who_holds_somebody_does_without),
 		cmocka_unit_test(what_does_not_come_back_is_left),
 		cmocka_unit_test(an_errand_that_is_done_in_time_counts),
