@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "memory/array.h"
+
 enum {
 	HEAD_BYTES = 4096, /* compared to identify a file; they hold its build id */
 	FILES_MAX = 16384,
@@ -37,7 +39,7 @@ struct core_file {
 	struct mapped_here *files;
 	size_t file_count;
 	struct core_note *threads;
-	size_t thread_count;
+	size_t thread_count, thread_size;
 	pid_t pid;
 	char name[CORE_NAME_SIZE];
 	uint64_t vdso;
@@ -203,16 +205,15 @@ static int take_files(struct core_file *core, struct core_note note)
 
 static int add_thread(struct core_file *core, struct core_note note)
 {
-	if (core->thread_count % 64 == 0) {
-		struct core_note *larger = realloc(core->threads,
-						   (core->thread_count + 64) * sizeof(*larger));
+	struct core_note *larger;
 
-		if (!larger)
-			return -ENOMEM;
-		core->threads = larger;
-	}
-	if (core->thread_count < CORE_THREADS_MAX)
-		core->threads[core->thread_count++] = note;
+	if (core->thread_count == CORE_THREADS_MAX)
+		return 0;
+	larger = array_grow(core->threads, &core->thread_size, core->thread_count + 1, sizeof(*larger));
+	if (!larger)
+		return -ENOMEM;
+	core->threads = larger;
+	core->threads[core->thread_count++] = note;
 	return 0;
 }
 
