@@ -350,7 +350,7 @@ static void a_file_may_be_mapped_at_several_places(void **state)
 	assert_string_equal(name_at(fixture, (uintptr_t)free), "free");
 }
 
-static void mangled_names_are_read_and_bounded(void **state)
+static void mangled_names_are_read(void **state)
 {
 	char name[32];
 
@@ -364,8 +364,32 @@ static void mangled_names_are_read_and_bounded(void **state)
 	assert_false(demangle("xZN3foo3barEi", name, sizeof(name)));
 	assert_false(demangle("_ZN3foo", name, sizeof(name)));
 	assert_false(demangle("", name, sizeof(name)));
-	assert_true(demangle("_ZN3foo40abcdefghijabcdefghijabcdefghijabcdefghijEv", name, sizeof(name)));
-	assert_int_equal(strlen(name), sizeof(name) - 1);
+	/* "global constructors keyed to foo", and "typeinfo for" what is not known. */
+	assert_false(demangle("_GLOBAL__I_foo", name, sizeof(name)));
+	assert_false(demangle("_ZTIT_", name, sizeof(name)));
+}
+
+/* The library hands out the first as a whole, the second in pieces. */
+static void long_names_are_cut(void **state)
+{
+	static const struct {
+		const char *mangled, *whole;
+	} names[] = {
+		{ "_ZN3foo40abcdefghijabcdefghijabcdefghijabcdefghij3barEv",
+		  "foo::abcdefghijabcdefghijabcdefghijabcdefghij::bar" },
+		{ "_RNvNtC7mycrate3foo3bar", "mycrate::foo::bar" },
+	};
+	char name[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (size_t size = 1; size <= strlen(names[i].whole) + 1; size++) {
+			memset(name, '#', sizeof(name));
+			assert_true(demangle(names[i].mangled, name, size));
+			assert_int_equal(strlen(name), size - 1);
+			assert_memory_equal(name, names[i].whole, size - 1);
+			assert_int_equal(name[size], '#');
+		}
 }
 
 int main(void)
@@ -386,7 +410,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_vdso_is_read_from_memory, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_of_that_name_is_not_believed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_file_may_be_mapped_at_several_places, set_up, tear_down),
-		cmocka_unit_test(mangled_names_are_read_and_bounded),
+		cmocka_unit_test(mangled_names_are_read),
+		cmocka_unit_test(long_names_are_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
