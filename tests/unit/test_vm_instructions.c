@@ -85,6 +85,7 @@
 	X(address_32, "lea -8(%eax,%ecx,2), %rax\n") \
 	X(address_of_code, "lea 1f(%rip), %rax\nlea 1f-7(%rip), %rdx\n1:\n") \
 	X(on_the_stack, "push %rax\npush %rcx\nmov 8(%rsp), %rdx\npop %rax\npop %rcx\nadd %rcx, %rax\n") \
+	X(numbers_on_the_stack, "push $-7\npop %rax\npush $-0x12345678\npop %rdx\n") \
 	X(call, "call 1f\nadd $1, %rax\njmp 2f\n1:\nadd $16, %rax\nret\n2:\n") \
 	X(jump_by_register, "lea 1f(%rip), %rcx\njmp *%rcx\nadd $5, %rax\n1:\n") \
 	X(words, "and $3, %ecx\nmov (%r8,%rcx,8), %rax\nmovsbl 5(%r8), %edx\n") \

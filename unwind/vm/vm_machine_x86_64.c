@@ -91,8 +91,7 @@ static struct vm_value get(struct vm_machine *machine, const cs_x86_op *operand)
 {
 	switch (operand->type) {
 	case X86_OP_REG: return get_register(machine, operand->reg);
-	case X86_OP_IMM:
-		return (struct vm_value){ (uint64_t)operand->imm & vm_machine_mask(operand->size), true };
+	case X86_OP_IMM: return (struct vm_value){ (uint64_t)operand->imm, true };
 	case X86_OP_MEM: return vm_machine_load(machine, address_of(machine, operand), operand->size);
 	case X86_OP_INVALID: break;
 	}
