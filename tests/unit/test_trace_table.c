@@ -434,6 +434,8 @@ static void an_instruction_that_takes_no_time_is_of_the_one_before(void **state)
 	(void)state;
 	put_two_lines();
 	add_snapshot(0);
+	make_table();
+	check_frame(4, FUNCTION + 1, PC + 1, 2); /* takes time of its own */
 	made_up.pieces[1].is_quick = made_up.pieces[2].is_after_slow = true;
 	make_table();
 	check_frame(4, FUNCTION + 1, PC, 2);
@@ -456,6 +458,60 @@ static void an_instruction_that_takes_no_time_is_of_the_one_before(void **state)
 	check_frame(4, FUNCTION, PC, 1);
 }
 
+/* The piece at 4 takes no time, and is of the one before or of its own instruction. */
+static void check_quick(bool is_of_the_one_before)
+{
+	made_up.pieces[1].is_quick = true;
+	make_table();
+	check_frame(4, FUNCTION + 1, PC + !is_of_the_one_before, 2);
+}
+
+static void an_instruction_that_takes_no_time_is_its_own_if_the_one_before_is_of_elsewhere(void **state)
+{
+	(void)state;
+	put_two_lines();
+	add_snapshot(0);
+	check_quick(true);
+	/* Nobody knows of which frame the one before is, or of which other one. */
+	made_up.pieces[0].lowered = 1;
+	check_quick(false);
+	made_up.pieces[0].lowered = 0;
+	made_up.pieces[0].base_is_moved = true;
+	check_quick(false);
+	made_up.pieces[0].base_is_moved = false;
+	/* It is of another snapshot, or may be of more lines. */
+	add_snapshot(2);
+	check_quick(true);
+	made_up.pieces[1].high_snapshot = 1;
+	check_quick(false);
+	made_up.points[2].pc = PC;
+	check_quick(true);
+	made_up.pieces[1].low_snapshot = 1;
+	check_quick(false);
+}
+
+/* Of an instruction and the slow one before it, whichever is less certain tells. */
+static void after_a_slow_instruction_both_are_certain(void **state)
+{
+	(void)state;
+	put_two_lines();
+	add_snapshot(0);
+	add_snapshot(2);
+	/* Two pieces of one point, of which one may be the next line's. */
+	made_up.pieces[2].ref = TRACE_REF_BASE + 1;
+	for (size_t unsure = 1; unsure <= 2; unsure++) {
+		made_up.pieces[1].high_snapshot = unsure == 1;
+		made_up.pieces[2].high_snapshot = unsure == 2;
+		made_up.pieces[2].is_after_slow = false;
+		make_table();
+		assert_int_equal(certain_at(4), unsure == 1 ? 1 : 2);
+		assert_int_equal(certain_at(8), unsure == 2 ? 1 : 2);
+		made_up.pieces[2].is_after_slow = true;
+		make_table();
+		assert_int_equal(certain_at(8), 1);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -469,6 +525,8 @@ int main(void)
 		TEST(what_all_points_of_the_code_agree_on_is_certain),
 		TEST(of_code_that_may_be_the_loops_both_sides_count),
 		TEST(an_instruction_that_takes_no_time_is_of_the_one_before),
+		TEST(an_instruction_that_takes_no_time_is_its_own_if_the_one_before_is_of_elsewhere),
+		TEST(after_a_slow_instruction_both_are_certain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

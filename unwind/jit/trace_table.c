@@ -357,7 +357,7 @@ static const struct row *waited_for(const struct trace_table *table, const struc
 	const struct row *before = row - 1;
 
 	if (row->offset != offset || !(row->is_quick || row->is_after_slow) || before->base_is_unknown ||
-	    row->base_is_unknown || before->base_is_moved != row->base_is_moved)
+	    before->base_is_moved != row->base_is_moved)
 		return row;
 	if (row->is_after_slow)
 		return table->points[before->point].lowered == table->points[row->point].lowered ? before
