@@ -613,9 +613,9 @@ static json_t *figures_entries(const struct figures *figures)
 	for (line = entries ? strtok_r(text, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
 		size_t name = strcspn(line, " ");
 
-		json_array_append_new(entries,
-				      json_pack("{s:s%, s:s, s:s}", "label", line, name, "format", "string",
-						"value", line + name + strspn(line + name, " ")));
+		entries = json_value_append(entries, json_pack("{s:s%, s:s, s:s}", "label", line, name,
+							       "format", "string", "value",
+							       line + name + strspn(line + name, " ")));
 	}
 	free(text);
 	return entries;

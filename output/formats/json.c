@@ -65,15 +65,18 @@ static void write_functions(struct writer *writer)
 	for (uint32_t i = 0; i < writer->table->function_count; i++) {
 		const struct function *function = writer->table->functions[i];
 		char name[FRAME_TEXT_SIZE], file[FRAME_TEXT_SIZE];
+		const char *path = frame_text_file(function, file);
+		json_t *value = json_pack("{s:s, s:s}", "name", frame_text(function, 0, false, name), "kind",
+					  frame_kind_name(function->kind));
 
+		if (path)
+			value = json_value_set(value, "file", json_string(path));
+		if (function->firstline)
+			value = json_value_set(value, "firstline", json_integer(function->firstline));
+		if (function->module)
+			value = json_value_set(value, "module", json_value_text(function->module));
 		begin_element(writer, i);
-		json_stream_value(
-			&writer->json,
-			json_pack("{s:s, s:s, s:s*, s:o*, s:o*}", "name",
-				  frame_text(function, 0, false, name), "kind",
-				  frame_kind_name(function->kind), "file", frame_text_file(function, file),
-				  "firstline", function->firstline ? json_integer(function->firstline) : NULL,
-				  "module", function->module ? json_value_text(function->module) : NULL));
+		json_stream_value(&writer->json, value);
 	}
 	end_list(writer);
 }
@@ -139,19 +142,17 @@ static void write_threads(struct writer *writer)
 static const struct text *add_text(struct writer *writer, const char *text)
 {
 	json_t *value = json_value_text(text);
-	char *json = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
-	size_t length = json ? strlen(json) : 0;
-	struct text *added = json ? malloc(sizeof(*added) + length + 1) : NULL;
+	size_t length = json_dumpb(value, NULL, 0, JSON_ENCODE_ANY); /* 0 without memory */
+	struct text *added = length ? calloc(1, sizeof(*added) + length + 1) : NULL;
+	const bool written = added && json_dumpb(value, added->json, length, JSON_ENCODE_ANY) == length;
 
-	if (added) {
-		added->text = text;
-		memcpy(added->json, json, length + 1);
-		HASH_ADD_PTR(writer->texts, text, added);
-	}
 	json_decref(value);
-	free(json);
-	if (added && hash_added(&added->hh))
-		return added;
+	if (written) {
+		added->text = text;
+		HASH_ADD_PTR(writer->texts, text, added);
+		if (hash_added(&added->hh))
+			return added;
+	}
 	free(added);
 	return NULL;
 }

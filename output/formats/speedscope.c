@@ -7,6 +7,7 @@
 
 #include "output/labels/frame_text.h"
 #include "output/labels/json_stream.h"
+#include "output/labels/json_values.h"
 #include "output/views/sample_table.h"
 #include "output/views/thread_samples.h"
 
@@ -30,13 +31,13 @@ static void write_frame(struct writer *writer, uint32_t function_index, uint32_t
 {
 	const struct function *function = writer->table->functions[function_index];
 	char name[FRAME_TEXT_SIZE], file[FRAME_TEXT_SIZE];
-	json_t *frame = json_pack("{s:s, s:s*}", "name", frame_text(function, line, writer->by_line, name),
-				  "file", frame_text_file(function, file));
+	const char *path = frame_text_file(function, file);
+	json_t *frame = json_pack("{s:s}", "name", frame_text(function, line, writer->by_line, name));
 
-	if (frame && function->file && line && json_object_set_new(frame, "line", json_integer(line)) < 0) {
-		json_decref(frame);
-		frame = NULL;
-	}
+	if (path)
+		frame = json_value_set(frame, "file", json_string(path));
+	if (function->file && line)
+		frame = json_value_set(frame, "line", json_integer(line));
 	json_stream_value(&writer->json, frame);
 }
 

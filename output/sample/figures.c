@@ -297,5 +297,8 @@ int figures_write_json(FILE *out, const struct figures *figures, json_t *members
 	json_decref(object);
 	if (result == 0 && fputc('\n', out) == EOF)
 		result = -1;
-	return result < 0 ? -EIO : 0;
+	/* json_dumpf() fails without memory, too. */
+	if (result < 0)
+		return ferror(out) ? -EIO : -ENOMEM;
+	return 0;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output/labels/json_values.h"
 #include "output/recording/recording_reader.h"
 #include "output/recording/recording_writer.h"
 #include "output/reports/turn_report.h"
@@ -73,7 +74,7 @@ struct recording {
 	/* With --blocked; else NULL. */
 	struct turns *turns;
 	struct turn_report *turn_report;
-	json_t *members;         /* further ones of the figures' JSON: turns, command */
+	json_t *members;         /* of the figures' JSON: turns, command; NULL if memory was short */
 	struct figures recorded; /* of the samples in the recording */
 };
 
@@ -377,23 +378,24 @@ static bool finish_turns(struct recording *recording)
 		return true;
 	good = is_good(recording, turns_finish(recording->turns));
 	turn_report_print(stderr, recording->turn_report, recording->result.figures.duration_ns);
-	recording->members = json_pack("{s:o}", "blocked", turn_report_json(recording->turn_report));
-	return good && recording->members;
+	recording->members = json_value_set(recording->members, "blocked",
+					    turn_report_json(recording->turn_report));
+	return good;
 }
 
 static bool write_stats(struct recording *recording)
 {
 	if (!recording->stats.stream)
 		return true;
-	if (recording->result.launched) {
-		if (!recording->members)
-			recording->members = json_object();
-		json_object_set_new(recording->members, "command", launched_json(&recording->result));
-	}
+	if (recording->result.launched)
+		recording->members = json_value_set(recording->members, "command",
+						    launched_json(&recording->result));
 	errno = 0;
-	return render_finish(
-		&recording->stats,
-		figures_write_json(recording->stats.stream, &recording->result.figures, recording->members));
+	return render_finish(&recording->stats,
+			     recording->members
+				     ? figures_write_json(recording->stats.stream, &recording->result.figures,
+							  recording->members)
+				     : -ENOMEM);
 }
 
 static void explain_early_end(int error)
@@ -589,6 +591,7 @@ enum exit_status command_record(const struct invocation *invocation)
 		return EXIT_NOTHING_DONE;
 	}
 	recording->options = options;
+	recording->members = json_object();
 	target = sampling_title(options, recording->name, &recording->session.pid);
 	recording->session.target = target;
 	note_home(recording);

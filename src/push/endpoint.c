@@ -8,6 +8,8 @@
 
 #include <jansson.h>
 
+#include "output/labels/json_values.h"
+
 static const char push_path[] = "/push.v1.PusherService/Push";
 static const uint64_t second_ns = 1000000000;
 
@@ -109,8 +111,9 @@ static json_t *labels_json(const struct push_profile *profile)
 	json_t *labels = json_pack("[{s:s,s:s}]", "name", "__name__", "value", profile->kind);
 
 	for (size_t i = 0; i < profile->labels.count; i++)
-		json_array_append_new(labels, json_pack("{s:s,s:s}", "name", profile->labels.labels[i].name,
-							"value", profile->labels.labels[i].value));
+		labels = json_value_append(labels,
+					   json_pack("{s:s,s:s}", "name", profile->labels.labels[i].name,
+						     "value", profile->labels.labels[i].value));
 	return labels;
 }
 

@@ -13,7 +13,9 @@
 #include <jansson.h>
 
 #include "output/findings/findings_report.h"
+#include "output/formats/format.h"
 #include "output/heap_reports/heap_json.h"
+#include "output/labels/json_values.h"
 #include "output/listing/listing_report.h"
 #include "output/nginx_reports/request_report.h"
 #include "output/nginx_reports/timer_report.h"
@@ -23,7 +25,10 @@
 #include "output/reports/footprint_report.h"
 #include "output/reports/trace_report.h"
 #include "output/reports/turn_report.h"
+#include "src/push/endpoint.h"
+#include "src/targets/launched.h"
 #include "tests/unit/made_up_heap.h"
+#include "tests/unit/made_up_source.h"
 
 enum { ALLOCATIONS_MAX = 2000, MS = 1000 * 1000 };
 
@@ -305,9 +310,13 @@ static void some_findings(void **state)
 	evidence_free(evidence);
 }
 
-static json_t *heap_json(const void *report)
+/*---- Documents ----*/
+
+typedef int write_json(FILE *out, const void *report);
+
+/* A document as it was written; NULL if its writer tells that memory is short. */
+static json_t *written(write_json *write, const void *report)
 {
-	const struct heap_side side = { .subjects = report, .count = 1 };
 	char *text = NULL;
 	size_t length;
 	FILE *out = open_memstream(&text, &length);
@@ -315,7 +324,7 @@ static json_t *heap_json(const void *report)
 	int error;
 
 	assert_non_null(out);
-	error = heap_json_write(out, &side, &(struct heap_view){ 0 });
+	error = write(out, report);
 	fclose(out);
 	before_failure = SIZE_MAX; /* for the writer only: jansson does not read well without memory */
 	if (error)
@@ -324,6 +333,96 @@ static json_t *heap_json(const void *report)
 		json = json_loadb(text, length, 0, NULL);
 	free(text);
 	return json;
+}
+
+static int write_profile(FILE *out, const void *report)
+{
+	static const struct function native = { .kind = FRAME_NATIVE, .name = "read", .module = "libc.so.6" };
+	static const struct frame frames[] = { { .function = &native }, { .function = &handle, .line = 8 } };
+	static const struct sample sample = {
+		.cpu_ns = 10 * MS, .frames = frames, .frame_count = 2, .process_name = "luajit"
+	};
+	struct made_up_source source = made_up_source(&sample, 1);
+	const struct format *format = report;
+
+	return format->write(out, &source.source, &(struct session){ .target = "luajit" },
+			     &(struct figures){ .samples = 1 }, &(struct view){ 0 });
+}
+
+static json_t *profile_json(const void *report)
+{
+	return written(write_profile, report);
+}
+
+static void profiles_of_each_format(void **state)
+{
+	(void)state;
+	assert_all_or_none(profile_json, format_by_name("json"));
+	assert_all_or_none(profile_json, format_by_name("speedscope"));
+	assert_all_or_none(profile_json, format_by_name("firefox"));
+}
+
+/* With what record --stats adds: how its command ended. */
+static int write_figures(FILE *out, const void *report)
+{
+	json_t *members = json_value_set(json_object(), "command", launched_json(report));
+	int error = members ? figures_write_json(out, &(struct figures){ .samples = 1 }, members) : -ENOMEM;
+
+	json_decref(members);
+	return error;
+}
+
+static json_t *all_figures_json(const void *report)
+{
+	return written(write_figures, report);
+}
+
+static void figures_of_a_command(void **state)
+{
+	const struct sampler_result ended = { .exit_known = true, .exit_status = 1 << 8 },
+				    killed = { .exit_known = true, .exit_status = 9 };
+
+	(void)state;
+	assert_all_or_none(all_figures_json, &ended);
+	assert_all_or_none(all_figures_json, &killed);
+}
+
+static json_t *request_json(const void *report)
+{
+	struct endpoint endpoint = { .protocol = ENDPOINT_PUSH };
+	struct endpoint_request request;
+	json_t *json;
+
+	if (endpoint_request(&endpoint, report, &request))
+		return NULL;
+	before_failure = SIZE_MAX;
+	json = json_loadb(request.body, request.length, 0, NULL);
+	endpoint_request_clear(&request);
+	blocks--; /* the body, which is freed as any other text */
+	return json;
+}
+
+static void a_profile_to_push(void **state)
+{
+	const struct push_profile profile = {
+		.kind = "process_cpu",
+		.labels = { .labels = { { "service_name", "shop" } }, .count = 1 },
+	};
+
+	(void)state;
+	assert_all_or_none(request_json, &profile);
+}
+
+static int write_heap(FILE *out, const void *report)
+{
+	const struct heap_side side = { .subjects = report, .count = 1 };
+
+	return heap_json_write(out, &side, &(struct heap_view){ 0 });
+}
+
+static json_t *heap_json(const void *report)
+{
+	return written(write_heap, report);
 }
 
 /* A random one has groups of each kind. */
@@ -353,6 +452,9 @@ int main(void)
 		cmocka_unit_test(zones),
 		cmocka_unit_test(turns),
 		cmocka_unit_test(some_findings),
+		cmocka_unit_test(profiles_of_each_format),
+		cmocka_unit_test(figures_of_a_command),
+		cmocka_unit_test(a_profile_to_push),
 		cmocka_unit_test(a_heap),
 	};
 
