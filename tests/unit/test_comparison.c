@@ -210,6 +210,97 @@ static void what_has_changed_stands_first_the_largest_change_on_top(void **state
 	kept_text_check(&kept, "comparison-changed.txt");
 }
 
+enum { CROWD = 10 };
+
+/* In each moment, heavy is a bit heavier; of many others some become twice as heavy and the rest go, or all stay. */
+static void fill_crowd(bool changes)
+{
+	static struct function crowd[CROWD];
+	static struct frame in_crowd[CROWD];
+
+	for (size_t i = 0; i < CROWD; i++) {
+		crowd[i] = (struct function){ .kind = FRAME_LUA, .name = "one of many", .file = "crowd.lua" };
+		in_crowd[i] = (struct frame){ .function = &crowd[i] };
+	}
+	fill(before, 1, 1);
+	fill(after, 1, 1);
+	for (size_t i = 0; i < SAMPLES; i++) {
+		const size_t at = i * 167 % 400, one = at % CROWD;
+
+		if (at >= 120)
+			before[i].frames = at < 200 ? &in_other : &in_crowd[one];
+		if (at >= 129)
+			after[i].frames = at < 200 ? &in_other : &in_crowd[changes ? one / 2 * 2 : one];
+	}
+}
+
+/* Of many functions some differ by chance: what has surely changed does not. */
+static void a_change_is_judged_beside_those_that_may_be_chance(void **state)
+{
+	(void)state;
+	fill_crowd(false);
+	assert_false(is_marked(before, after, "heavy"));
+	fill_crowd(true);
+	assert_true(is_marked(before, after, "heavy"));
+}
+
+/*
+ * Of 100 samples in each moment: splits has 30, then 10 and 15 in part, which it calls; even has 10, then
+ * 16; uneven itself has none, then 5. The others are of leaf, which uneven calls at times, and less later on.
+ */
+static void fill_own_and_total(void)
+{
+	static const struct function splits = { .kind = FRAME_LUA, .name = "splits" };
+	static const struct function part = { .kind = FRAME_LUA, .name = "part" };
+	static const struct function even = { .kind = FRAME_LUA, .name = "even" };
+	static const struct function uneven = { .kind = FRAME_LUA, .name = "uneven" };
+	static const struct function leaf = { .kind = FRAME_LUA, .name = "leaf" };
+	static const struct frame in_part[] = { { .function = &part }, { .function = &splits } };
+	static const struct frame in_leaf[] = { { .function = &leaf }, { .function = &uneven } };
+	static const struct frame in_even = { .function = &even };
+
+	fill(before, 1, 1);
+	fill(after, 1, 1);
+	for (size_t i = 0; i < SAMPLES; i++) {
+		const size_t at = i * 37 % 100;
+
+		before[i].frames = at < 60 ? in_leaf : at < 70 ? &in_even : &in_part[1];
+		before[i].frame_count = at < 60 && i % 1280 < 512 ? 2 : 1;
+		after[i].frames = at < 54   ? in_leaf
+				  : at < 59 ? &in_leaf[1]
+				  : at < 75 ? &in_even
+				  : at < 90 ? in_part
+					    : &in_part[1];
+		after[i].frame_count = (at < 54 && i % 1280 < 288) || (at >= 75 && at < 90) ? 2 : 1;
+	}
+}
+
+/* The change in a row that is none for sure says nothing of its size; of two that are, the larger one counts. */
+static void rows_are_sorted_by_their_largest_sure_change(void **state)
+{
+	static const char *const names[] = { " splits", " part", " even", " uneven" };
+	struct pair pair;
+	char *text;
+	const char *row[4], *end;
+
+	(void)state;
+	fill_own_and_total();
+	make_pair(&pair, before, after, SAMPLES);
+	text = compared(&pair, &(struct view){ 0 });
+	for (size_t i = 0; i < 4; i++) {
+		row[i] = strstr(text, names[i]);
+		assert_non_null(row[i]);
+		assert_true(i == 0 || row[i] > row[i - 1]);
+	}
+	/* The total of uneven has changed by more than that of even, but not for sure. */
+	end = row[3];
+	while (row[3][-1] != '\n')
+		row[3]--;
+	assert_ptr_equal(memchr(row[3], '*', (size_t)(end - row[3])), strrchr(row[3], '*'));
+	assert_non_null(strstr(row[3], " -6.8"));
+	free(text);
+}
+
 static void where_all_has_changed_nothing_else_is_listed(void **state)
 {
 	struct pair pair;
@@ -293,6 +384,8 @@ int main(void)
 		cmocka_unit_test(change_that_few_samples_show_is_none),
 		cmocka_unit_test(a_recording_of_the_time_that_is_told_shows_the_change),
 		cmocka_unit_test(what_has_changed_stands_first_the_largest_change_on_top),
+		cmocka_unit_test(a_change_is_judged_beside_those_that_may_be_chance),
+		cmocka_unit_test(rows_are_sorted_by_their_largest_sure_change),
 		cmocka_unit_test(where_all_has_changed_nothing_else_is_listed),
 		cmocka_unit_test(functions_that_the_table_marks_are_told),
 		cmocka_unit_test(errors_of_either_side_are_passed_on),
