@@ -112,6 +112,10 @@ static void a_register_that_is_written_is_unknown(void **state)
 	assert_loads(CODE("\x48\x8b\x57\x08\x48\x99\x48\x8b\x4a\x10\xc3"), "8:8 ");
 	/* mov 0x8(%rdi),%rdx; mul %rcx; mov 0x10(%rdx),%rcx; ret */
 	assert_loads(CODE("\x48\x8b\x57\x08\x48\xf7\xe1\x48\x8b\x4a\x10\xc3"), "8:8 ");
+	/* mov 0x8(%rdi),%rax; mul %rcx; mov 0x10(%rax),%rcx; ret */
+	assert_loads(CODE("\x48\x8b\x47\x08\x48\xf7\xe1\x48\x8b\x48\x10\xc3"), "8:8 ");
+	/* xchg %rdi,%rcx; mov 0x8(%rdi),%rax; ret */
+	assert_loads(CODE("\x48\x87\xf9\x48\x8b\x47\x08\xc3"), "");
 	/* xchg %rcx,%rdi; mov 0x8(%rdi),%rax; ret */
 	assert_loads(CODE("\x48\x87\xcf\x48\x8b\x47\x08\xc3"), "");
 	/* mov %edi,%ecx; mov 0x8(%rcx),%rax; mov %ecx,%edi; mov 0x8(%rdi),%rax; ret */
@@ -137,6 +141,16 @@ static void a_register_that_is_read_stays_known(void **state)
 	assert_loads(CODE("\x48\x89\xf8\x48\x8b\x4f\x08\x48\x8b\x48\x10\xc3"), "8:8 10:8 ");
 	/* cmp %rax,%rdi; test %rdi,%rdi; mov %rcx,(%rdi); push %rdi; mov 0x8(%rdi),%rcx; ret */
 	assert_loads(CODE("\x48\x39\xc7\x48\x85\xff\x48\x89\x0f\x57\x48\x8b\x4f\x08\xc3"), "8:8 ");
+	/* cmp %rdi,%rax; cmp 0x8(%rdi),%rdi; cmp $0x1,%rdi; cmp $0x1000,%rdi; mov 0x10(%rdi),%rcx; ret */
+	assert_loads(CODE("\x48\x39\xf8\x48\x3b\x7f\x08\x48\x83\xff\x01\x48\x81\xff\0\x10\0\0"
+			  "\x48\x8b\x4f\x10\xc3"),
+		     "8:8 10:8 ");
+	/* test %rdi,%rax; test %rdi,0x8(%rdi); test $0x1,%rdi; test $0x1,%dil; mov 0x10(%rdi),%rcx; ret */
+	assert_loads(CODE("\x48\x85\xf8\x48\x85\x7f\x08\x48\xf7\xc7\x01\0\0\0\x40\xf6\xc7\x01"
+			  "\x48\x8b\x4f\x10\xc3"),
+		     "8:8 10:8 ");
+	/* mov %rdi,%rax; cmp $0x1000,%rax; test $0x1000,%rax; mov 0x10(%rax),%rcx; ret */
+	assert_loads(CODE("\x48\x89\xf8\x48\x3d\0\x10\0\0\x48\xa9\0\x10\0\0\x48\x8b\x48\x10\xc3"), "10:8 ");
 	/* mov %rdi,%r12; call .+5; mov 0x8(%r12),%rax; ret */
 	assert_loads(CODE("\x49\x89\xfc\xe8\x00\x00\x00\x00\x49\x8b\x44\x24\x08\xc3"), "8:8 ");
 }
