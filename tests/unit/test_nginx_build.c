@@ -194,6 +194,32 @@ static void a_build_without_a_variable_lacks_its_member(void **state)
 	}
 }
 
+/* Which of them the variable is cannot be told. */
+static void a_variable_that_reads_two_members_tells_none(void **state)
+{
+	enum { ONE_LOAD = 8, NUMBER = 0x78 };
+	/* mov 0x8(%rdi),%rcx; mov 0x78(%rcx),%rax; mov 0x70(%rcx),%rdx; ret */
+	static const uint8_t two[] = "\x48\x8b\x4f\x08\x48\x8b\x41\x78\x48\x8b\x51\x70\xc3", ret = 0xc3;
+
+	(void)state;
+	EACH_BUILD(i)
+	{
+		uint8_t kept[sizeof(two)], *code;
+		struct elf_image image;
+		struct variables table;
+
+		assert_int_equal(elf_image_open(&nginx[i].memory, NGINX_AT, &image), ELF_IMAGE_OK);
+		assert_true(variables_find(&nginx[i].memory, &image, "http_host", "request_time", &table));
+		code = nginx[i].bytes + (variables_named(&table, "connection")->get - NGINX_AT);
+		memcpy(kept, code, sizeof(kept));
+		memcpy(code, two, sizeof(two));
+		assert_int_equal(members_of(i).number, MEMBER_UNKNOWN);
+		code[ONE_LOAD] = ret;
+		assert_int_equal(members_of(i).number, NUMBER);
+		memcpy(code, kept, sizeof(kept));
+	}
+}
+
 static void without_variables_of_upstreams_their_times_are_unknown(void **state)
 {
 	(void)state;
@@ -321,6 +347,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(members_are_found_by_what_functions_read),
 		cmocka_unit_test(a_build_without_a_variable_lacks_its_member),
+		cmocka_unit_test(a_variable_that_reads_two_members_tells_none),
 		cmocka_unit_test(without_variables_of_upstreams_their_times_are_unknown),
 		cmocka_unit_test(variables_are_in_tables),
 		cmocka_unit_test(the_module_tells_where_contexts_are),
