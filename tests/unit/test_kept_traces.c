@@ -29,6 +29,8 @@
 INSTEAD_OF(malloc);
 INSTEAD_OF(calloc);
 INSTEAD_OF(realloc);
+INSTEAD_OF(reallocarray);
+#define FAILING_REALLOCARRAY
 
 #include "tests/unit/failing_allocation.h"
 

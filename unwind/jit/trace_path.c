@@ -64,14 +64,13 @@ static bool point_of_snapshot(const struct path_context *context, uint32_t numbe
 
 /*---- Segments ----*/
 
+/* At least one; a way begins with a point. */
 static bool add_points(struct trace_path *path, const struct path_point *points, size_t count)
 {
 	struct path_point *grown;
 
 	if (path->point_count + count > PATH_POINTS_MAX)
 		return false;
-	if (count == 0)
-		return true;
 	grown = array_grow(path->points, &path->point_size, path->point_count + count, sizeof(*grown));
 	if (!grown)
 		return false;
