@@ -412,8 +412,8 @@ static size_t find_in_dwarf(Dwfl_Module *dwfl, uint64_t address,
 	if (!unit || !find_scope(unit, address - bias, &innermost))
 		return 0;
 	row = dwarf_getsrc_die(unit, address - bias);
-	if (row && dwarf_lineno(row, &line) != 0)
-		line = 0;
+	if (row)
+		dwarf_lineno(row, &line);
 	scope_count = dwarf_getscopes_die(&innermost, &scopes);
 	for (int i = 0; i < scope_count && count < SYMBOL_INLINES_MAX; i++) {
 		int tag = dwarf_tag(&scopes[i]);
