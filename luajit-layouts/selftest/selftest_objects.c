@@ -222,9 +222,9 @@ static bool check_child(struct check *check, const struct prototype *pt, uint64_
 	unsigned width = line_width(pt);
 	uint64_t child, first, lines, own_first, delta;
 
-	if (!field_reference(check->memory, check->layout,
-			     pt->k - (bytecode_d(instruction) + UINT64_C(1)) * layout_ref_size(check->layout),
-			     &child) ||
+	if (!check_read(check,
+			pt->k - (bytecode_d(instruction) + UINT64_C(1)) * layout_ref_size(check->layout), 0,
+			0, "a constant before GCproto.k", &child) ||
 	    !check_type(check, child, GCT_PROTO, "a constant before GCproto.k") ||
 	    !CHECK_FIELD(check, pt->at, GCproto_firstline, 4, &own_first) ||
 	    !CHECK_FIELD(check, child, GCproto_firstline, 4, &first) ||
