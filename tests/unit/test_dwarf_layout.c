@@ -12,10 +12,32 @@
 #include <cmocka.h>
 
 #include <dwarf.h>
+#include <elfutils/libdw.h>
 
 #include "luajit-layouts/bytecode.h"
 #include "luajit-layouts/module/dwarf_layout.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_elf.h"
+#include "tests/unit/open_files.h"
+
+INSTEAD_OF(dwarf_begin);
+INSTEAD_OF(dwarf_end);
+
+static int open_count; /* of debug info that libdw holds */
+
+Dwarf *__wrap_dwarf_begin(int fd, Dwarf_Cmd command)
+{
+	Dwarf *dwarf = __real_dwarf_begin(fd, command);
+
+	open_count += dwarf != NULL;
+	return dwarf;
+}
+
+int __wrap_dwarf_end(Dwarf *dwarf)
+{
+	open_count--;
+	return __real_dwarf_end(dwarf);
+}
 
 enum { INFO_MAX = 4096, UNIT_HEADER = 11 };
 
@@ -59,6 +81,7 @@ static size_t length;
 static uint32_t number; /* where a type of members that do not matter is */
 static struct layout layout;
 static char path[] = "/tmp/ljspy-dwarf-XXXXXX";
+static unsigned int files_at_begin;
 
 /*---- Writing ----*/
 
@@ -201,14 +224,18 @@ static int begin(void **state)
 	fd = mkstemp(path);
 	assert_true(fd >= 0);
 	close(fd);
+	files_at_begin = open_files_count();
 	begin_unit();
 	layout = (struct layout){ .name = "untouched" };
 	return 0;
 }
 
+/* Whatever was read, nothing of it stays open. */
 static int end(void **state)
 {
 	(void)state;
+	assert_int_equal(open_count, 0);
+	assert_int_equal(open_files_count(), files_at_begin);
 	return unlink(path);
 }
 

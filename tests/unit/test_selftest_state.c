@@ -228,12 +228,16 @@ static void forget_threads(void)
 		kept_vm.layout.g_cur_L = LAYOUT_ABSENT;
 		expect(true, "");
 	}
-	if (layout->g_vmthref != LAYOUT_ABSENT) {
-		put_of(OF_G, layout->g_vmthref, 0, 0);
-		expect(false, "");
-		kept_vm.layout.g_vmthref = LAYOUT_ABSENT;
-		expect(true, "");
-	}
+	/* It is put where another field is that says nothing about this. */
+	kept_vm.layout.g_vmthref = layout->g_ctype_state;
+	kept_vm.layout.g_ctype_state = layout->g_jit_base;
+	put_of(OF_G, layout->g_ctype_state, 0, 0);
+	put_of(OF_G, layout->g_vmthref, kept_newest[OF_MAIN], 0);
+	expect(true, "");
+	put_of(OF_G, layout->g_vmthref, 0, 0);
+	expect(false, "g.vmthref leads nowhere");
+	kept_vm.layout.g_vmthref = LAYOUT_ABSENT;
+	expect(true, "");
 }
 
 static void a_state_may_run_no_thread(void **state)

@@ -269,6 +269,14 @@ static void the_entry_has_a_personality(void **state)
 	*byte_at(first + 8) = 1;
 	*byte_at(first + 12) = 'S';
 	assert_int_equal(find_entry(), VM_FIND_NONE);
+	/* What names it may be all that there is, but not less. */
+	for (uint32_t length = 4; length <= 5; length++) {
+		begin(state);
+		common = module.end;
+		add_record(0, "\1zPR", length);
+		add_entry(VM, VM_LENGTH, RULES(X86_64_VM), 0);
+		assert_int_equal(find_entry(), length == 5 ? VM_FIND_OK : VM_FIND_NONE);
+	}
 }
 
 static void the_entry_has_no_more_data(void **state)
@@ -518,6 +526,11 @@ static void a_vm_without_ffi_ends_where_the_next_function_begins(void **state)
 	assert_int_equal(find_dispatches(), VM_FIND_OK);
 	assert_int_equal(extent.end, LAST + 0x700);
 	assert_int_equal(extent.ffi_call, 0);
+	/* An address is enough. */
+	distance = LAST + 0x650 - (uint32_t)(module.end + 8);
+	add_record(1, &distance, sizeof(distance));
+	assert_int_equal(find_dispatches(), VM_FIND_OK);
+	assert_int_equal(extent.end, LAST + 0x650);
 	/* None is near. */
 	begin(state);
 	put_vm();
