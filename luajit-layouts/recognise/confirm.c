@@ -20,8 +20,10 @@ static bool confirm_thread(const struct inquiry *inquiry, uint64_t g, struct vm_
 	struct layout_row row;
 	uint64_t L;
 
-	if (!field_reference(inquiry->memory, layout, g + (uint64_t)layout->g_mainthref, &L))
+	if (!field_reference(inquiry->memory, layout, g + (uint64_t)layout->g_mainthref, &L)) {
+		inquiry_verdict(inquiry, "lua_State", "g.mainthref cannot be read");
 		return false;
+	}
 	layout->L_size = (int32_t)(g - L);
 	layout->L_exdata = layout->L_exdata2 = LAYOUT_ABSENT;
 	for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_THREAD); i++) {
@@ -47,8 +49,10 @@ static bool confirm_bytecode(const struct inquiry *inquiry, uint64_t g, struct v
 
 	if (!vm->bytecode_open)
 		return true;
-	if (!memory_u32(inquiry->memory, g + (uint64_t)vm->layout.g_bc_cfunc_int, &instruction))
+	if (!memory_u32(inquiry->memory, g + (uint64_t)vm->layout.g_bc_cfunc_int, &instruction)) {
+		inquiry_verdict(inquiry, "bytecode", "g.bc_cfunc_int cannot be read");
 		return false;
+	}
 	for (enum layout_bytecode set = 0; set < BYTECODE_COUNT; set++) {
 		trial.layout.bytecode = set;
 		if (bytecode_op(&trial.layout, (uint8_t)instruction) == BC_FUNCC) {

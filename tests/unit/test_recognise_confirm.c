@@ -24,6 +24,8 @@ static void with_each(void (*test)(void))
 	}
 }
 
+enum { FAR = 1 << 28 /* from g: nothing is kept there */ };
+
 /* The last verdict on the layout of traces, on the main thread and on the numbering. */
 static char of_traces[256], of_thread[256], of_bytecode[256];
 
@@ -229,6 +231,13 @@ static void flush_traces(void)
 	assert_true(kept_vm.traces_open);
 	assert_int_equal(kept_vm.layout.IR_KGC, LAYOUT_UNKNOWN);
 	assert_string_equal(of_traces, "no trace yet to tell their layout by");
+	/* Even if there is but one to be told; a trace that was abandoned is among the objects. */
+	kept_vm.layout = kept_state.layout;
+	kept_pages_put(&kept_state, kept_newest[GCT_TRACE] + (uint64_t)kept_vm.layout.GCtrace_traceno, 0, 2);
+	kept_vm.traces_open = true;
+	assert_int_equal(confirm(), RECOGNISE_OK);
+	assert_true(kept_vm.traces_open);
+	assert_string_equal(of_traces, "no trace yet to tell their layout by");
 }
 
 static void without_a_trace_their_layout_stays_open(void **state)
@@ -291,8 +300,13 @@ static void a_state_that_is_gone_confirms_nothing(void **state)
 {
 	(void)state;
 	kept_state_begin(kept_states[0]);
+	kept_vm.bytecode_open = true;
+	kept_vm.layout.g_bc_cfunc_int = FAR;
+	assert_is_contradicted();
+	assert_string_equal(of_bytecode, "g.bc_cfunc_int cannot be read");
 	kept_pages_forget(&kept_state, kept_state.g + (uint64_t)kept_vm.layout.g_mainthref);
 	assert_is_contradicted();
+	assert_string_equal(of_thread, "g.mainthref cannot be read");
 	kept_state_end();
 }
 
