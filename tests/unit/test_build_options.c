@@ -35,6 +35,15 @@ static void move(struct layout *layout, int32_t all, int32_t tail)
 	layout->GCtrace_size += all;
 }
 
+/* Snapshots have had places in the code since then. */
+static bool is_since_2021(const char *release)
+{
+	struct layout layout;
+
+	assert_true(release_layout(release, &layout));
+	return layout.SnapShot_mcofs != LAYOUT_ABSENT;
+}
+
 /* Is the build of this release with these options recognised as one? */
 static bool is_recognised(const char *release, bool gc64, const char *name, int32_t all, int32_t tail)
 {
@@ -58,20 +67,28 @@ static bool is_recognised(const char *release, bool gc64, const char *name, int3
 	return true;
 }
 
-/* With GC64, LUAJIT_ENABLE_TABLE_BUMP moves the last fields by 200 bytes or 192, which is left to real builds. */
+/*
+ * With GC64, LUAJIT_ENABLE_TABLE_BUMP moves the last fields by 200 bytes or 192. In releases before 2021, the latter shows
+ * the same as the former does in the next release: which of them it is is left to real builds.
+ */
 static void fields_that_are_not_shown_move_with_those_that_are(void **state)
 {
 	static const struct {
 		const char *name;
 		bool gc64;
 		int32_t all, tail;
+		bool is_ambiguous;
 	} builds[] = {
-		{ "", true, 0, 0 },
-		{ "", false, 0, 0 },
-		{ "LUAJIT_USE_GDBJIT", true, 8, 0 },
-		{ "LUAJIT_USE_GDBJIT", false, 8, 0 },
-		{ "LUAJIT_ENABLE_TABLE_BUMP", false, 0, 96 },
-		{ "LUAJIT_USE_GDBJIT, LUAJIT_ENABLE_TABLE_BUMP", false, 8, 96 },
+		{ "", true, 0, 0, false },
+		{ "", false, 0, 0, false },
+		{ "LUAJIT_USE_GDBJIT", true, 8, 0, false },
+		{ "LUAJIT_USE_GDBJIT", false, 8, 0, false },
+		{ "LUAJIT_ENABLE_TABLE_BUMP", true, 0, 200, false },
+		{ "LUAJIT_ENABLE_TABLE_BUMP", true, 0, 192, true },
+		{ "LUAJIT_ENABLE_TABLE_BUMP", false, 0, 96, false },
+		{ "LUAJIT_USE_GDBJIT, LUAJIT_ENABLE_TABLE_BUMP", true, 8, 200, false },
+		{ "LUAJIT_USE_GDBJIT, LUAJIT_ENABLE_TABLE_BUMP", true, 8, 192, true },
+		{ "LUAJIT_USE_GDBJIT, LUAJIT_ENABLE_TABLE_BUMP", false, 8, 96, false },
 	};
 	const char *release;
 
@@ -80,8 +97,9 @@ static void fields_that_are_not_shown_move_with_those_that_are(void **state)
 		size_t recognised = 0;
 
 		for (size_t j = 0; (release = release_name(j)) != NULL; j++)
-			recognised += is_recognised(release, builds[i].gc64, builds[i].name, builds[i].all,
-						    builds[i].tail);
+			if (!builds[i].is_ambiguous || is_since_2021(release))
+				recognised += is_recognised(release, builds[i].gc64, builds[i].name,
+							    builds[i].all, builds[i].tail);
 		if (recognised == 0)
 			fail_msg("no release with \"%s\" is recognised", builds[i].name);
 	}

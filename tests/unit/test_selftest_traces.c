@@ -629,6 +629,37 @@ static void spoil_either(void)
 	expect_trace(false, "GCtrace.topslot");
 }
 
+/* One of two traces, that is, as if it were one that was flushed; but no flush makes it unsound. */
+static void spoil_what_is_related_to_none(void)
+{
+	const struct {
+		int32_t field;
+		uint64_t value;
+		unsigned size;
+		const char *reason;
+	} lies[] = {
+		{ layout->GCtrace_nk, 1 << 15, 4, "GCtrace.nk" },
+		{ layout->GCtrace_nsnapmap, UINT16_MAX, 2, "SnapShot.nent" },
+		{ layout->GCtrace_spadjust, 1, 2, "GCtrace.spadjust" },
+		{ layout->GCtrace_link, PLACES, 2, "GCtrace.link or GCtrace.linktype" },
+		{ layout->GCtrace_startpt, 8, layout_ref_size(layout), "GCtrace.startpt" },
+	};
+
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		copy_trace();
+		put_copy(layout->GCtrace_nchild, 1, 2);
+		kept_expect(SELFTEST_TRACES, SELFTEST_PASSED, "2 sound");
+		put_copy(lies[i].field, lies[i].value, lies[i].size);
+		expect_trace(false, lies[i].reason);
+	}
+}
+
+static void a_trace_that_is_related_to_none_has_to_be_sound(void **state)
+{
+	(void)state;
+	in_each(spoil_what_is_related_to_none);
+}
+
 static void one_trace_that_is_not_sound_is_enough(void **state)
 {
 	(void)state;
@@ -759,6 +790,7 @@ int main(void)
 		cmocka_unit_test(a_trace_replaces_an_instruction_by_its_own_form),
 		cmocka_unit_test(a_trace_begins_in_its_prototype),
 		cmocka_unit_test(one_trace_that_is_not_sound_is_enough),
+		cmocka_unit_test(a_trace_that_is_related_to_none_has_to_be_sound),
 		cmocka_unit_test(a_trace_is_in_the_place_of_its_number),
 		cmocka_unit_test(a_root_trace_chains_its_side_traces),
 		cmocka_unit_test(a_side_trace_has_a_root_trace),
