@@ -28,10 +28,12 @@ enum { FAR = 1 << 28 /* from g: nothing is kept there */ };
 
 /* The last verdict on the layout of traces, on the main thread and on the numbering. */
 static char of_traces[256], of_thread[256], of_bytecode[256];
+static char last_probe[32]; /* what the last verdict is on: the reason, if the layout is refused */
 
 static void note_verdict(void *context, const char *probe, const char *verdict)
 {
 	(void)context;
+	snprintf(last_probe, sizeof(last_probe), "%s", probe);
 	if (strcmp(probe, "trace objects") == 0)
 		snprintf(of_traces, sizeof(of_traces), "%s", verdict);
 	if (strcmp(probe, "lua_State") == 0)
@@ -304,9 +306,11 @@ static void a_state_that_is_gone_confirms_nothing(void **state)
 	kept_vm.layout.g_bc_cfunc_int = FAR;
 	assert_is_contradicted();
 	assert_string_equal(of_bytecode, "g.bc_cfunc_int cannot be read");
+	assert_string_equal(last_probe, "bytecode");
 	kept_pages_forget(&kept_state, kept_state.g + (uint64_t)kept_vm.layout.g_mainthref);
 	assert_is_contradicted();
 	assert_string_equal(of_thread, "g.mainthref cannot be read");
+	assert_string_equal(last_probe, "lua_State");
 	kept_state_end();
 }
 
