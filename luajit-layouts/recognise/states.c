@@ -110,12 +110,10 @@ size_t recognise_states(struct memory *memory, const struct vm_code *vm, uint64_
 
 	if (!vm->layout.gc64 && range_end > UINT32_MAX)
 		range_end = UINT32_MAX;
-	if (address >= range_end)
-		return 0;
 	chunk = malloc(CHUNK_BYTES);
 	if (chunk == NULL)
 		return 0;
-	while (range_end - address >= MAIN_THREAD_MAX) {
+	while (address < range_end && range_end - address >= MAIN_THREAD_MAX) {
 		size_t length = range_end - address < CHUNK_BYTES ? range_end - address : CHUNK_BYTES;
 		size_t searched = search_readable(&search, address, chunk, length);
 
@@ -126,8 +124,6 @@ size_t recognise_states(struct memory *memory, const struct vm_code *vm, uint64_
 			break;
 		else
 			address += searched - (MAIN_THREAD_MAX - OBJECT_ALIGNMENT);
-		if (address >= range_end)
-			break;
 	}
 	free(chunk);
 	return search.count;

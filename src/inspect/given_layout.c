@@ -10,10 +10,9 @@
 
 static void list_releases(void)
 {
-	char names[4096];
+	char names[4096] = "";
 	size_t length = 0;
 
-	names[0] = '\0';
 	for (size_t i = 0; release_name(i) && length < sizeof(names); i++)
 		length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s", i ? ", " : "",
 					   release_name(i));
