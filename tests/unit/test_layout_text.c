@@ -173,6 +173,70 @@ static void what_is_no_layout_is_refused_by_its_line(void **state)
 	}
 }
 
+static void offsets_are_numbers_up_to_a_bound(void **state)
+{
+	static const struct {
+		const char *text;
+		int32_t offset; /* -1: it is refused */
+	} numbers[] = {
+		{ "0", 0 },
+		{ "1", 1 },
+		{ "0x10", 16 },
+		{ "010", 8 },
+		{ "1048576", LAYOUT_OFFSET_MAX },
+		{ "1048577", -1 },
+		{ "x", -1 },
+		{ "8.0", -1 },
+		{ "9223372036854775808", -1 },
+	};
+	struct layout layout;
+	const char *reason;
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		snprintf(text, sizeof(text), "L.base = %s\n", numbers[i].text);
+		assert_int_equal(read_text(text, &layout, &reason), numbers[i].offset < 0);
+		if (numbers[i].offset < 0)
+			assert_string_equal(reason, "not an offset");
+		else
+			assert_int_equal(layout.L_base, numbers[i].offset);
+	}
+}
+
+static void a_line_has_a_bounded_length(void **state)
+{
+	enum { LINE_MAX = 254 }; /* with its end */
+	struct layout layout;
+	const char *reason;
+	char text[2 * LINE_MAX];
+
+	(void)state;
+	for (size_t length = LINE_MAX - 1; length <= LINE_MAX + 1; length++) {
+		snprintf(text, sizeof(text), "L.base = 8\n#%*s\nL.top = 16\n", (int)length - 2, "");
+		if (length <= LINE_MAX) {
+			assert_int_equal(read_text(text, &layout, &reason), 0);
+			assert_int_equal(layout.L_top, 16);
+		} else {
+			assert_int_equal(read_text(text, &layout, &reason), 2);
+			assert_string_equal(reason, "line too long");
+		}
+	}
+	/* So has what it says. */
+	snprintf(text, sizeof(text), "name = %63s\n", "a.name.of.its.own");
+	assert_int_equal(read_text(text, &layout, &reason), 0);
+	assert_string_equal(layout.name, "a.name.of.its.own");
+	memset(text, 'n', sizeof(text));
+	memcpy(text, "name = ", 7);
+	text[7 + LAYOUT_NAME_MAX - 1] = '\0';
+	assert_int_equal(read_text(text, &layout, &reason), 0);
+	assert_int_equal(strlen(layout.name), LAYOUT_NAME_MAX - 1);
+	memset(text + 7, 'n', LAYOUT_NAME_MAX);
+	text[7 + LAYOUT_NAME_MAX] = '\0';
+	assert_int_equal(read_text(text, &layout, &reason), 1);
+	assert_string_equal(reason, "not of the form key = value");
+}
+
 /*---- What a layout must have ----*/
 
 static void a_layout_is_usable_with_all_that_no_code_does_without(void **state)
@@ -328,6 +392,8 @@ int main(void)
 		cmocka_unit_test(only_what_both_know_can_differ),
 		cmocka_unit_test(comments_and_blanks_mean_nothing),
 		cmocka_unit_test(what_is_no_layout_is_refused_by_its_line),
+		cmocka_unit_test(offsets_are_numbers_up_to_a_bound),
+		cmocka_unit_test(a_line_has_a_bounded_length),
 		cmocka_unit_test(a_layout_is_usable_with_all_that_no_code_does_without),
 		cmocka_unit_test(what_is_unknown_comes_from_another_layout),
 		cmocka_unit_test(a_release_is_given_by_its_name),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/kept_fields.h"
 #include "tests/unit/kept_lies.h"
 #include "unwind/lua/luajit.h"
 
@@ -91,63 +92,170 @@ static void the_object_that_was_made_last_may_not_be_complete(void **state)
 /* Let the newest function be one in C, or of the library: at this instruction, with its code there. */
 static void put_c_function(uint8_t ffid, uint64_t pc, uint64_t code)
 {
-	const struct layout *layout = &kept_vm.layout;
-	const uint64_t function = kept_newest[GCT_FUNCTION];
+	put_of(GCT_FUNCTION, layout->GCfunc_ffid, ffid, 1);
+	put_of(GCT_FUNCTION, layout->GCfunc_pc, pc, 0);
+	put_of(GCT_FUNCTION, layout->GCfuncC_f, code, 8);
+}
 
-	kept_pages_put(&kept_state, function + (uint64_t)layout->GCfunc_ffid, ffid, 1);
-	kept_pages_put(&kept_state, function + (uint64_t)layout->GCfunc_pc, pc, layout_ref_size(layout));
-	kept_pages_put(&kept_state, function + (uint64_t)layout->GCfuncC_f, code, 8);
+static uint64_t shared_instruction(void)
+{
+	return kept_state.g + (uint64_t)layout->g_bc_cfunc_int;
 }
 
 /* In g, one instruction is for functions of the library, the next one for others. The VM's own are behind. */
+static void vary_instructions(void)
+{
+	const uint64_t shared = shared_instruction();
+	const uint64_t dispatch = kept_state.g + (uint64_t)layout->GG_dispatch;
+
+	put_c_function(FFID_C, shared + INSTRUCTION, kept_vm.begin);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+	put_c_function(FFID_LIBRARY, shared, kept_vm.begin);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+	put_c_function(FFID_LIBRARY, dispatch, kept_vm.begin);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+	for (unsigned int wrong = 0; wrong <= 3; wrong++) {
+		put_c_function(FFID_C, wrong == 3 ? dispatch : shared + wrong * 2 * INSTRUCTION,
+			       kept_vm.begin);
+		kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCfunc.pc of a C function");
+	}
+	put_c_function(FFID_LIBRARY, shared + INSTRUCTION, kept_vm.begin);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCfunc.pc of a C function");
+	put_c_function(FFID_LIBRARY, dispatch - INSTRUCTION, kept_vm.begin);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCfunc.pc of a C function");
+}
+
 static void a_function_in_c_begins_with_an_instruction_in_g(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < KEPT_STATES; i++) {
-		uint64_t shared, dispatch;
-
-		kept_state_begin(kept_states[i]);
-		shared = kept_state.g + (uint64_t)kept_vm.layout.g_bc_cfunc_int;
-		dispatch = kept_state.g + (uint64_t)kept_vm.layout.GG_dispatch;
-		put_c_function(FFID_C, shared + INSTRUCTION, kept_vm.begin);
-		kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
-		put_c_function(FFID_LIBRARY, shared, kept_vm.begin);
-		kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
-		put_c_function(FFID_LIBRARY, dispatch, kept_vm.begin);
-		kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
-		for (unsigned int wrong = 0; wrong <= 3; wrong++) {
-			put_c_function(FFID_C, wrong == 3 ? dispatch : shared + wrong * 2 * INSTRUCTION,
-				       kept_vm.begin);
-			kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCfunc.pc of a C function");
-		}
-		put_c_function(FFID_LIBRARY, shared + INSTRUCTION, kept_vm.begin);
-		kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCfunc.pc of a C function");
-		put_c_function(FFID_LIBRARY, dispatch - INSTRUCTION, kept_vm.begin);
-		kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCfunc.pc of a C function");
-		kept_state_end();
-	}
+	in_each(vary_instructions);
 }
 
 /* That of others is anywhere. */
+static void vary_places(void)
+{
+	for (int64_t beyond = 0; beyond <= 1; beyond++)
+		for (int sign = -1; sign <= 1; sign += 2) {
+			const uint64_t code = (uint64_t)((int64_t)kept_vm.begin +
+							 sign * (MODULE_BYTES_MAX + beyond));
+
+			put_c_function(FFID_LIBRARY, shared_instruction(), code);
+			kept_expect(SELFTEST_OBJECTS, beyond ? SELFTEST_FAILED : SELFTEST_PASSED,
+				    beyond ? "GCfuncC.f" : "");
+			put_c_function(FFID_C, shared_instruction() + INSTRUCTION, code);
+			kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+		}
+}
+
 static void the_code_of_the_library_is_near_the_vm(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < KEPT_STATES; i++)
-		for (int64_t beyond = 0; beyond <= 1; beyond++)
-			for (int sign = -1; sign <= 1; sign += 2) {
-				uint64_t shared, code;
+	in_each(vary_places);
+}
 
-				kept_state_begin(kept_states[i]);
-				shared = kept_state.g + (uint64_t)kept_vm.layout.g_bc_cfunc_int;
-				code = (uint64_t)((int64_t)kept_vm.begin +
-						  sign * (MODULE_BYTES_MAX + beyond));
-				put_c_function(FFID_LIBRARY, shared, code);
-				kept_expect(SELFTEST_OBJECTS, beyond ? SELFTEST_FAILED : SELFTEST_PASSED,
-					    beyond ? "GCfuncC.f" : "");
-				put_c_function(FFID_C, shared + INSTRUCTION, code);
-				kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
-				kept_state_end();
-			}
+/*---- Strings ----*/
+
+/* The names of metamethods are the first objects that a state keeps, each in its place. */
+static void vary_names(void)
+{
+	static const struct {
+		unsigned int place;
+		const char *name;
+	} names[] = {
+		{ 0, "__index" }, { 1, "__newindex" }, { 2, "__gc" },
+		{ 4, "__eq" },    { 9, "__call" },     { 16, "__unm" },
+	};
+
+	kept_expect(SELFTEST_STRINGS, SELFTEST_PASSED, "6 sound");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const uint64_t string = get_of(OF_G,
+					       layout->g_gcroot +
+						       (int32_t)(names[i].place * layout_ref_size(layout)),
+					       0),
+			       text = string + (uint64_t)layout->GCstr_size,
+			       len = string + (uint64_t)layout->GCstr_len;
+		const size_t length = strlen(names[i].name);
+		char reason[64];
+
+		snprintf(reason, sizeof(reason), "g.gcroot does not hold the name %s", names[i].name);
+		/* The last one of these is the NUL behind it. */
+		for (size_t at = 0; at <= length; at++) {
+			assert_int_equal(kept_number(text + at, 1), names[i].name[at]);
+			kept_pages_put(&kept_state, text + at, '?', 1);
+			kept_expect(SELFTEST_STRINGS, SELFTEST_FAILED, reason);
+			kept_pages_put(&kept_state, text + at, (uint64_t)names[i].name[at], 1);
+		}
+		for (int more = -1; more <= 1; more += 2) {
+			kept_pages_put(&kept_state, len, (uint64_t)((int64_t)length + more), 4);
+			kept_expect(SELFTEST_STRINGS, SELFTEST_FAILED, reason);
+		}
+		kept_pages_put(&kept_state, len, length, 4);
+		kept_expect(SELFTEST_STRINGS, SELFTEST_PASSED, "6 sound");
+	}
+}
+
+static void a_name_of_a_metamethod_is_told_by_each_character(void **state)
+{
+	(void)state;
+	in_each(vary_names);
+}
+
+/*---- The list of all objects ----*/
+
+enum { WHITES = 3 };
+
+/* What a dead object refers to may be gone. */
+static void kill_an_object(void)
+{
+	const uint64_t current = get_of(OF_G, layout->g_gc_state - 1, 1) & WHITES;
+
+	put_of(GCT_TABLE, layout->GCtab_asize, UINT32_MAX, 4);
+	put_of(GCT_TABLE, layout->GChead_marked, current, 1);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCtab.asize");
+	put_of(GCT_TABLE, layout->GChead_marked, 4, 1); /* black */
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCtab.asize");
+	put_of(GCT_TABLE, layout->GChead_marked, ~current & WHITES, 1);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+	/* Everything is, while a state is closed. */
+	put_of(OF_G, layout->g_gc_state - 1, WHITES, 1);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "GCtab.asize");
+}
+
+static void a_dead_object_is_not_looked_at(void **state)
+{
+	(void)state;
+	in_each(kill_an_object);
+}
+
+/* A list of objects that leads to nothing, or to itself. */
+static void break_the_list(void)
+{
+	const uint64_t next = kept_last + (uint64_t)layout->GChead_nextgc, behind = kept_reference(next);
+	const unsigned ref = layout_ref_size(layout);
+	const uint64_t first = 0x20000000; /* on a page of which nothing is kept */
+
+	kept_pages_put(&kept_state, next, 8, ref);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED, "the list of objects leads to something else after 1");
+	for (uint64_t gct = 3; gct <= 13; gct++) {
+		kept_pages_put(&kept_state, first + (uint64_t)layout->GChead_nextgc, behind, ref);
+		kept_pages_put(&kept_state, first + (uint64_t)layout->GChead_gct, gct, 1);
+		kept_pages_put(&kept_state, next, first, ref);
+		if (gct == 3 || gct == 13)
+			kept_expect(SELFTEST_OBJECTS, SELFTEST_FAILED,
+				    "the list of objects leads to something else after 1");
+		else if (gct == GCT_STRING || gct == GCT_TRACE || gct == GCT_CDATA)
+			kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+	}
+	/* Others lead to itself: so many of them are looked at. */
+	kept_pages_put(&kept_state, first + (uint64_t)layout->GChead_gct, GCT_STRING, 1);
+	kept_pages_put(&kept_state, first + (uint64_t)layout->GChead_nextgc, first, ref);
+	kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
+}
+
+static void the_list_of_objects_has_objects_only(void **state)
+{
+	(void)state;
+	in_each(break_the_list);
 }
 
 int main(void)
@@ -159,6 +267,9 @@ int main(void)
 		cmocka_unit_test(the_object_that_was_made_last_may_not_be_complete),
 		cmocka_unit_test(a_function_in_c_begins_with_an_instruction_in_g),
 		cmocka_unit_test(the_code_of_the_library_is_near_the_vm),
+		cmocka_unit_test(a_name_of_a_metamethod_is_told_by_each_character),
+		cmocka_unit_test(a_dead_object_is_not_looked_at),
+		cmocka_unit_test(the_list_of_objects_has_objects_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

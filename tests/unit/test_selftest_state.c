@@ -19,6 +19,8 @@ enum {
 	CURRENT_WHITES = 3,
 	OTHER_TABLE = 0x10010000,
 	STRING_CHAINS = 1024,
+	STRINGS_OF_A_CHAIN = 1000, /* at most */
+	C_FRAMES_MAX = 256,
 };
 
 static void what_is_kept_passes(void **state)
@@ -145,6 +147,34 @@ static void count_first_strings(void)
 	assert_null(strstr(kept_reason, "with 0 "));
 	put_of(OF_G, layout->g_strmask, 2 * STRING_CHAINS - 1, 4);
 	expect(true, "");
+}
+
+/* One that leads to itself counts so often. */
+static void tie_a_chain(void)
+{
+	const unsigned ref = layout_ref_size(layout);
+	uint64_t string = 0, at = kept_reference(kept_state.g + (uint64_t)layout->g_strhash);
+
+	for (; string == 0; at += ref)
+		string = kept_reference(at) & ~UINT64_C(1);
+	kept_pages_put(&kept_state, string + (uint64_t)layout->GChead_nextgc, string, ref);
+	for (uint64_t i = 0; i < 32; i++)
+		kept_pages_put(&kept_state, OTHER_TABLE + i * ref, i == 31 ? string : 0, ref);
+	put_of(OF_G, layout->g_strhash, OTHER_TABLE, 0);
+	put_of(OF_G, layout->g_strmask, 31, 4);
+	put_of(OF_G, layout->g_strnum, STRINGS_OF_A_CHAIN, 4);
+	expect(true, "");
+	put_of(OF_G, layout->g_strnum, 0, 4);
+	expect(false, "g.strnum is 0, with 1000 strings");
+	/* What is on a chain is a string. */
+	kept_pages_put(&kept_state, string + (uint64_t)layout->GChead_nextgc, kept_newest[GCT_TABLE], ref);
+	expect(false, "g.strhash leads to an object of type");
+}
+
+static void a_chain_of_strings_has_an_end(void **state)
+{
+	(void)state;
+	in_each(tie_a_chain);
 }
 
 static void of_a_large_table_of_strings_the_first_chains_count(void **state)
@@ -480,6 +510,26 @@ static void chain_c_frames(void)
 	expect(false, "CFRAME.PREV does not lead outwards");
 }
 
+/* The last one that is looked at, and the next one. */
+static void chain_many_c_frames(void)
+{
+	const uint64_t size = (uint64_t)layout->CFRAME_size;
+
+	put_of(OF_MAIN, layout->L_cframe, C_FRAME, 8);
+	for (uint64_t i = 0; i <= C_FRAMES_MAX; i++)
+		put_c_frame(C_FRAME + i * size, i == C_FRAMES_MAX ? -1 : 0, 0,
+			    i == C_FRAMES_MAX ? 0 : C_FRAME + (i + 1) * size);
+	expect(true, "");
+	put_c_frame(C_FRAME + (C_FRAMES_MAX - 1) * size, -1, 0, 0);
+	expect(false, "CFRAME.NRES");
+}
+
+static void of_many_c_frames_the_first_are_looked_at(void **state)
+{
+	(void)state;
+	in_each(chain_many_c_frames);
+}
+
 static void c_frames_lead_outwards(void **state)
 {
 	(void)state;
@@ -493,6 +543,7 @@ int main(void)
 		cmocka_unit_test(each_field_of_a_state_that_lies_is_found_out),
 		cmocka_unit_test(what_can_just_be_passes),
 		cmocka_unit_test(the_table_of_strings_has_as_many_as_it_says),
+		cmocka_unit_test(a_chain_of_strings_has_an_end),
 		cmocka_unit_test(of_a_large_table_of_strings_the_first_chains_count),
 		cmocka_unit_test(the_dispatch_table_has_a_beginning),
 		cmocka_unit_test(one_of_two_whites_is_current),
@@ -507,6 +558,7 @@ int main(void)
 		cmocka_unit_test(an_open_upvalue_has_its_value_on_the_stack),
 		cmocka_unit_test(a_c_frame_is_of_its_thread_and_catches_errors_on_its_stack),
 		cmocka_unit_test(c_frames_lead_outwards),
+		cmocka_unit_test(of_many_c_frames_the_first_are_looked_at),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

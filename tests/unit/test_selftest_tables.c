@@ -266,6 +266,13 @@ static void vary_keys(void)
 	expect(false, "Node.key leads to an object of type");
 	put_node(2, tagged(GCT_STRING, PAGE), value, 0);
 	expect(false, "Node.key leads nowhere");
+	put_node(2, tagged(GCT_USERDATA, TABLE), value, 0);
+	expect(false, "Node.key leads to an object of type");
+	/* Beside the tags of objects are those of a light userdata and of an integer. */
+	put_node(2, tagged(GCT_STRING - 1, TABLE), value, 0);
+	expect(true, "");
+	put_node(2, tagged(GCT_USERDATA + 1, TABLE), value, 0);
+	expect(true, "");
 	/* Numbers and booleans are no objects, false is a value. */
 	put_node(2, UINT64_C(0x3ff0000000000000), tagged(1, 0), 0);
 	expect(true, "");

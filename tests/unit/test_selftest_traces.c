@@ -32,6 +32,7 @@ enum {
 	LINK_UPREC,
 	LINK_STITCH = 9,
 	COPY = 0x20000000, /* on pages of which nothing is kept */
+	FURTHER = 0x10000,
 	PLACES = 4,
 };
 
@@ -567,10 +568,10 @@ static void a_trace_begins_in_its_prototype(void **state)
 
 /*---- Several traces ----*/
 
-/* A second trace: the same, with another number. */
-static void copy_trace(void)
+/* Another trace: the same, with another number. */
+static void copy_trace_to(uint64_t to, uint64_t number)
 {
-	const uint64_t from = kept_newest[GCT_TRACE], distance = COPY - from,
+	const uint64_t from = kept_newest[GCT_TRACE], distance = to - from,
 		       end = trace_word(layout->GCtrace_snapmap, WORD) +
 			     trace_word(layout->GCtrace_nsnapmap, 2) * SNAP_ENTRY;
 	const int32_t pointers[] = { layout->GCtrace_ir, layout->GCtrace_snap, layout->GCtrace_snapmap };
@@ -578,11 +579,16 @@ static void copy_trace(void)
 	for (uint64_t at = from; at < end; at++)
 		kept_pages_put(&kept_state, at + distance, kept_number(at, 1), 1);
 	for (size_t i = 0; i < sizeof(pointers) / sizeof(pointers[0]); i++)
-		kept_pages_put(&kept_state, COPY + (uint64_t)pointers[i],
+		kept_pages_put(&kept_state, to + (uint64_t)pointers[i],
 			       trace_word(pointers[i], WORD) + distance, WORD);
-	kept_pages_put(&kept_state, COPY + (uint64_t)layout->GCtrace_traceno, 2, 2);
-	kept_pages_put(&kept_state, COPY + (uint64_t)layout->GCtrace_link, 2, 2);
-	put_place(2, COPY);
+	kept_pages_put(&kept_state, to + (uint64_t)layout->GCtrace_traceno, number, 2);
+	kept_pages_put(&kept_state, to + (uint64_t)layout->GCtrace_link, number, 2);
+	put_place(number, to);
+}
+
+static void copy_trace(void)
+{
+	copy_trace_to(COPY, 2);
 	put_place(3, 0);
 	put_array(3, PLACES);
 }
@@ -616,6 +622,49 @@ static void change_numbers(void)
 	/* One that is being recorded has a place, and is no object yet. */
 	put_place(2, kept_newest[OF_J]);
 	kept_expect(SELFTEST_TRACES, SELFTEST_UNTESTED, "none yet");
+}
+
+/* Leave out a snapshot of the kept trace; the map follows the others. */
+static void drop_last_snapshot(void)
+{
+	const uint64_t last = trace_word(layout->GCtrace_nsnap, 2) - 1, map = snapshot_at(last),
+		       entries = snapshot_word(last, layout->SnapShot_mapofs, (unsigned)mapofs_size());
+
+	for (uint64_t i = 0; i < entries; i++)
+		kept_pages_put(
+			&kept_state, map + i * SNAP_ENTRY,
+			kept_number(trace_word(layout->GCtrace_snapmap, WORD) + i * SNAP_ENTRY, SNAP_ENTRY),
+			SNAP_ENTRY);
+	put_trace(layout->GCtrace_nsnap, last, 2);
+	put_trace(layout->GCtrace_snapmap, map, WORD);
+	put_trace(layout->GCtrace_nsnapmap, entries, 2);
+}
+
+/* Few snapshots may all be at the start of the code. Here are three traces with four each, of which the first is there. */
+static void forget_places_in_the_code(void)
+{
+	enum { COUNT = 4 };
+
+	if (layout->SnapShot_mcofs == LAYOUT_ABSENT)
+		return;
+	assert_int_equal(trace_word(layout->GCtrace_nsnap, 2), COUNT);
+	for (uint64_t i = 0; i < COUNT; i++)
+		put_snapshot(i, layout->SnapShot_mcofs, 0, 2);
+	copy_trace_to(COPY, 2);
+	copy_trace_to(COPY + FURTHER, 3);
+	put_array(PLACES, PLACES);
+	expect_trace(false, "SnapShot.mcofs is 0 in all snapshots");
+	put_snapshot(COUNT - 1, layout->SnapShot_mcofs, 1, 2);
+	expect_trace(true, "");
+	put_snapshot(COUNT - 1, layout->SnapShot_mcofs, 0, 2);
+	drop_last_snapshot();
+	expect_trace(true, "");
+}
+
+static void some_snapshot_is_behind_the_start_of_the_code(void **state)
+{
+	(void)state;
+	in_each(forget_places_in_the_code);
 }
 
 static void spoil_either(void)
@@ -790,6 +839,7 @@ int main(void)
 		cmocka_unit_test(a_trace_replaces_an_instruction_by_its_own_form),
 		cmocka_unit_test(a_trace_begins_in_its_prototype),
 		cmocka_unit_test(one_trace_that_is_not_sound_is_enough),
+		cmocka_unit_test(some_snapshot_is_behind_the_start_of_the_code),
 		cmocka_unit_test(a_trace_that_is_related_to_none_has_to_be_sound),
 		cmocka_unit_test(a_trace_is_in_the_place_of_its_number),
 		cmocka_unit_test(a_root_trace_chains_its_side_traces),
