@@ -134,6 +134,21 @@ static inline void code_add_shape(const struct code_machine *machine, struct cod
 	}
 }
 
+/* A shape with so many instructions that do nothing before the one of that number. */
+static inline void code_add_apart(const struct code_machine *machine, struct code_bytes *code,
+				  const struct code_shape *shape, size_t at, size_t gap)
+{
+	size_t number = 0;
+
+	for (size_t i = 0; i < shape->count; i++) {
+		if (shape->lines[i].is_miss)
+			continue;
+		if (number++ == at)
+			code_add_nothing(machine, code, gap);
+		code_add(code, &shape->lines[i]);
+	}
+}
+
 /* The code is read where nothing lies behind it. */
 static inline enum vm_code_status code_read(const struct code_machine *machine, const struct code_bytes *code,
 					    struct vm_code_evidence *ret_evidence)

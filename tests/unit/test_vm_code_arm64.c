@@ -230,6 +230,53 @@ static void each_shape_tells_its_fields_and_no_other_does(void **state)
 	code_expect_shapes(&arm64, shapes, SHAPES);
 }
 
+/* What is looked for around an instruction is so near, and the last of these is not. */
+static void shapes_reach_so_far(void **state)
+{
+	/* Before an instruction of a shape, the one whose distance is bounded, and what it tells. */
+	static const struct {
+		const struct code_shape *shape;
+		size_t at, distance, reach, told;
+	} reaches[] = {
+		{ &the_cpcall, 1, 4, ROOM, 0 },      { &the_cpcall, 8, 4, ROOM - 1, 7 },
+		{ &the_saved_L, 3, 3, ROOM - 1, 1 }, { &the_exits, 3, 3, ROOM - 1, 0 },
+		{ &the_jloop, 1, 2, ROOM - 1, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(reaches) / sizeof(reaches[0]); i++)
+		for (size_t beyond = 0; beyond <= 1; beyond++) {
+			const struct code_told *told = &reaches[i].shape->told[reaches[i].told];
+
+			code_begin(&arm64, &code, CODE_DISPATCHES);
+			for (size_t j = 0; j < CODE_NEEDS && reaches[i].shape->needs[j]; j++)
+				add(reaches[i].shape->needs[j]);
+			code_add_apart(&arm64, &code, reaches[i].shape, reaches[i].at,
+				       reaches[i].reach - reaches[i].distance + beyond);
+			code_add_nothing(&arm64, &code, ROOM + 1);
+			assert_int_equal(read_it(), VM_CODE_OK);
+			if (code_number(&evidence, told) != (beyond ? told->unknown : told->value))
+				fail_msg("%s: number %zu, %zu beyond", reaches[i].shape->name,
+					 reaches[i].told, beyond);
+		}
+}
+
+/* Nothing is looked for closer to the ends. */
+static void a_shape_has_room_before_and_behind_it(void **state)
+{
+	(void)state;
+	for (size_t before = ROOM - 1; before <= ROOM; before++)
+		for (size_t behind = ROOM; behind <= ROOM + 1; behind++) {
+			code.length = 0;
+			code_add_nothing(&arm64, &code, before);
+			code_add_shape(&arm64, &code, &the_hook_test, &(struct code_change){ 0 });
+			code_add_nothing(&arm64, &code, behind - 1);
+			read_it();
+			assert_int_equal(evidence.offsets.g_hookmask,
+					 before == ROOM && behind == ROOM + 1 ? 0x101 : LAYOUT_UNKNOWN);
+		}
+}
+
 static void an_interpreter_has_all_shapes(void **state)
 {
 	(void)state;
@@ -324,6 +371,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_shape_tells_its_fields_and_no_other_does),
+		cmocka_unit_test(shapes_reach_so_far),
+		cmocka_unit_test(a_shape_has_room_before_and_behind_it),
 		cmocka_unit_test(an_interpreter_has_all_shapes),
 		cmocka_unit_test(a_vm_has_so_many_dispatches),
 		cmocka_unit_test(a_far_structure_is_reached_by_two_instructions),

@@ -351,6 +351,59 @@ static enum vm_code_status read_it(void)
 	return code_read(&gc64, &code, &evidence);
 }
 
+/* What comes first may need what comes later. */
+static void a_shape_may_begin_the_code(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SHAPES; i++) {
+		code.length = 0;
+		add(shapes[i]);
+		for (size_t j = 0; j < CODE_NEEDS && shapes[i]->needs[j]; j++)
+			add(shapes[i]->needs[j]);
+		for (size_t j = 0; j < CODE_DISPATCHES * sizeof(dispatch) / sizeof(dispatch[0]); j++)
+			code_add(&code, &dispatch[j % (sizeof(dispatch) / sizeof(dispatch[0]))]);
+		assert_int_equal(read_it(), VM_CODE_OK);
+		for (size_t j = 0; j < CODE_TOLD && shapes[i]->told[j].size; j++)
+			if (code_number(&evidence, &shapes[i]->told[j]) != shapes[i]->told[j].value)
+				fail_msg("%s: number %zu", shapes[i]->name, j);
+	}
+}
+
+/* A function is looked at up to a bound, and so far the code has to go on. */
+static void functions_are_looked_at_from_their_first_shape_on(void **state)
+{
+	enum { WINDOW = 40 };
+	/* The last instructions of shapes, counted from where they are looked for. */
+	static const struct {
+		const struct code_shape *shape;
+		size_t last, distance, reach;
+		size_t told; /* by the last one */
+	} functions[] = { { &the_resume, 5, 5, WINDOW - 1, 4 }, { &the_cpcall, 7, 5, WINDOW - 2, 7 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+		for (size_t beyond = 0; beyond <= 1; beyond++) {
+			const struct code_told *told = &functions[i].shape->told[functions[i].told];
+
+			code_begin(&gc64, &code, CODE_DISPATCHES);
+			add(&the_entry);
+			code_add_apart(&gc64, &code, functions[i].shape, functions[i].last,
+				       functions[i].reach - functions[i].distance + beyond);
+			code_add_nothing(&gc64, &code, gc64.room);
+			assert_int_equal(read_it(), VM_CODE_OK);
+			assert_int_equal(code_number(&evidence, told), beyond ? told->unknown : told->value);
+		}
+	/* vm_cpcall is looked for where its window ends within the code; it has two instructions before. */
+	for (size_t short_by = 0; short_by <= 1; short_by++) {
+		code_begin(&gc64, &code, CODE_DISPATCHES);
+		add(&the_entry);
+		code_add_shape(&gc64, &code, &the_cpcall, &(struct code_change){ 0 });
+		code_add_nothing(&gc64, &code, WINDOW + 2 - code_instructions(&the_cpcall) - short_by);
+		assert_int_equal(read_it(), VM_CODE_OK);
+		assert_int_equal(evidence.offsets.L_stack, short_by ? LAYOUT_UNKNOWN : 0x38);
+	}
+}
+
 static void an_interpreter_has_all_shapes(void **state)
 {
 	(void)state;
@@ -509,6 +562,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_shape_tells_its_fields_and_no_other_does),
+		cmocka_unit_test(a_shape_may_begin_the_code),
+		cmocka_unit_test(functions_are_looked_at_from_their_first_shape_on),
 		cmocka_unit_test(an_interpreter_has_all_shapes),
 		cmocka_unit_test(without_a_current_thread_the_compiler_has_its_own),
 		cmocka_unit_test(a_vm_has_so_many_dispatches_of_one_mode),
