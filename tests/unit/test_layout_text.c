@@ -276,7 +276,9 @@ static void a_layout_is_usable_with_all_that_no_code_does_without(void **state)
 	layout.GCtrace_nk++;
 	assert_string_equal(layout_unusable(&layout), "GCtrace.nk");
 	layout = whole;
-	layout.GCtrace_size = LAYOUT_TRACE_HEADER_MAX + 1;
+	layout.GCtrace_size = LAYOUT_TRACE_HEADER_MAX;
+	assert_null(layout_unusable(&layout));
+	layout.GCtrace_size++;
 	assert_string_equal(layout_unusable(&layout), "GCtrace.size");
 	layout = whole;
 	layout.J_sizetrace = layout.J_trace - 1;

@@ -119,6 +119,7 @@ static void jit_base_is_right_behind_the_current_thread(void **state)
 		assert_null(broken_jit_base(gc64, VMSTATES_LUAJIT, FAR, FAR + ref));
 		assert_null(broken_jit_base(gc64, VMSTATES_LUAJIT, 0, ref));
 		assert_string_equal(broken_jit_base(gc64, VMSTATES_LUAJIT, FAR, FAR + 2 * ref), "g.jit_base");
+		assert_string_equal(broken_jit_base(gc64, VMSTATES_LUAJIT, 0, 2 * ref), "g.jit_base");
 		assert_string_equal(broken_jit_base(gc64, VMSTATES_LUAJIT, FAR, FAR), "g.jit_base");
 		assert_string_equal(broken_jit_base(gc64, VMSTATES_LUAJIT, ref, 0), "g.jit_base");
 		assert_null(broken_jit_base(gc64, VMSTATES_TARANTOOL, FAR, FAR + ref));
@@ -148,6 +149,8 @@ static void the_compilers_state_has_one_of_two_distances_with_wide_pointers(void
 	assert_null(broken_state(FAR, FAR + 108, 8));
 	assert_string_equal(broken_state(FAR, FAR + 100, 8), "J.state");
 	assert_string_equal(broken_state(0, 0, 8), "J.state");
+	assert_string_equal(broken_state(0, 100, 8), "J.state");
+	assert_string_equal(broken_state(92, 0, 8), "J.state");
 	assert_null(broken_state(FAR, LAYOUT_ABSENT, 8));
 	assert_null(broken_state(LAYOUT_UNKNOWN, FAR, 8));
 	assert_null(broken_state(FAR, FAR + 100, 4));
