@@ -511,13 +511,11 @@ enum vm_code_status vm_code_x86_64_read(const uint8_t *bytes, size_t length, uin
 	code.at = decode(bytes, length, address, &code.count);
 	if (code.at == NULL)
 		return VM_CODE_NO_MEMORY;
-	for (size_t p = 0; p < sizeof(probes) / sizeof(probes[0]); p++) {
+	for (size_t p = 0; p < sizeof(probes) / sizeof(probes[0]); p++)
 		for (size_t i = 0; i < code.count; i++)
 			probes[p](&code, i);
-		if (ret_evidence->offsets.GG_dispatch == LAYOUT_UNKNOWN)
-			break; /* all others are relative to it */
-	}
 	free(code.at);
+	/* All others are relative to it. */
 	if (ret_evidence->offsets.GG_dispatch == LAYOUT_UNKNOWN)
 		return VM_CODE_NOT_A_VM;
 	ret_evidence->offsets.has_jit = ret_evidence->offsets.J_trace != LAYOUT_UNKNOWN;
