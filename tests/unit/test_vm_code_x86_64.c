@@ -351,6 +351,12 @@ static enum vm_code_status read_it(void)
 	return code_read(&gc64, &code, &evidence);
 }
 
+static void add_dispatches(void)
+{
+	for (size_t i = 0; i < CODE_DISPATCHES * gc64.dispatch_count; i++)
+		code_add(&code, &dispatch[i % gc64.dispatch_count]);
+}
+
 /* What comes first may need what comes later. */
 static void a_shape_may_begin_the_code(void **state)
 {
@@ -360,8 +366,7 @@ static void a_shape_may_begin_the_code(void **state)
 		add(shapes[i]);
 		for (size_t j = 0; j < CODE_NEEDS && shapes[i]->needs[j]; j++)
 			add(shapes[i]->needs[j]);
-		for (size_t j = 0; j < CODE_DISPATCHES * sizeof(dispatch) / sizeof(dispatch[0]); j++)
-			code_add(&code, &dispatch[j % (sizeof(dispatch) / sizeof(dispatch[0]))]);
+		add_dispatches();
 		assert_int_equal(read_it(), VM_CODE_OK);
 		for (size_t j = 0; j < CODE_TOLD && shapes[i]->told[j].size; j++)
 			if (code_number(&evidence, &shapes[i]->told[j]) != shapes[i]->told[j].value)
@@ -402,6 +407,16 @@ static void functions_are_looked_at_from_their_first_shape_on(void **state)
 		assert_int_equal(read_it(), VM_CODE_OK);
 		assert_int_equal(evidence.offsets.L_stack, short_by ? LAYOUT_UNKNOWN : 0x38);
 	}
+	/* Here it has one. */
+	code.length = 0;
+	for (size_t i = 1; i < the_cpcall.count; i++)
+		if (!the_cpcall.lines[i].is_miss)
+			code_add(&code, &the_cpcall.lines[i]);
+	code_add_nothing(&gc64, &code, gc64.room);
+	add(&the_entry);
+	add_dispatches();
+	assert_int_equal(read_it(), VM_CODE_OK);
+	assert_int_equal(evidence.offsets.L_stack, LAYOUT_UNKNOWN);
 }
 
 static void an_interpreter_has_all_shapes(void **state)
