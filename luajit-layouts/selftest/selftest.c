@@ -90,6 +90,11 @@ struct header {
 	uint8_t gct, marked;
 };
 
+static bool is_in_header(int32_t offset, unsigned size)
+{
+	return offset >= 0 && (unsigned)offset + size <= HEADER_MAX;
+}
+
 /* Read an object's header at once. False if it is none; ret->next is 0 if it cannot be read. */
 static bool read_header(struct check *check, uint64_t object, struct header *ret)
 {
@@ -97,9 +102,8 @@ static bool read_header(struct check *check, uint64_t object, struct header *ret
 	uint8_t header[HEADER_MAX];
 
 	ret->next = 0;
-	if (layout->GChead_marked < 0 || layout->GChead_marked >= HEADER_MAX || layout->GChead_gct < 0 ||
-	    layout->GChead_gct >= HEADER_MAX || layout->GChead_nextgc < 0 ||
-	    layout->GChead_nextgc + 8 > HEADER_MAX ||
+	if (!is_in_header(layout->GChead_marked, 1) || !is_in_header(layout->GChead_gct, 1) ||
+	    !is_in_header(layout->GChead_nextgc, layout_ref_size(layout)) ||
 	    memory_read(check->memory, object, header, sizeof(header)) != MEMORY_OK)
 		return false;
 	memcpy(&ret->next, header + layout->GChead_nextgc, layout_ref_size(layout));
