@@ -256,6 +256,14 @@ static void of_several_compilers_that_fit_none_is_taken(void **state)
 	assert_string_equal(verdicts[verdict_count - 1].probe, "jit_State");
 	assert_non_null(strstr(verdicts[verdict_count - 1].text, " layouts fit the code; not guessing"));
 	assert_true(strtoul(verdicts[verdict_count - 1].text, NULL, 10) > 1);
+	/* They differ only in where the areas of machine code are, or only in the exit stubs. */
+	show_release("debian-bookworm-luajit");
+	shown.evidence.offsets.J_parent = shown.evidence.offsets.J_exitno = LAYOUT_UNKNOWN;
+	shown.evidence.offsets.J_trace = LAYOUT_UNKNOWN;
+	expect_refusal(RECOGNISE_UNKNOWN_LAYOUT, "jit_State", "2 layouts fit the code; not guessing");
+	show_release("2.0.5-gc32");
+	shown.evidence.op_jmp = LAYOUT_UNKNOWN;
+	expect_refusal(RECOGNISE_UNKNOWN_LAYOUT, "jit_State", "3 layouts fit the code; not guessing");
 	/* Or there is none like it. */
 	begin(state);
 	shown.evidence.offsets.J_parent += 4;

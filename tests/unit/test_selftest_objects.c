@@ -246,6 +246,20 @@ static void break_the_list(void)
 		else if (gct == GCT_STRING || gct == GCT_TRACE || gct == GCT_CDATA)
 			kept_expect(SELFTEST_OBJECTS, SELFTEST_PASSED, "");
 	}
+	/* It is read as far as a header goes. */
+	for (int32_t at = 16 - (int32_t)ref; at <= 17 - (int32_t)ref; at++) {
+		const uint64_t newest = kept_newest[GCT_TABLE], before = get_of(OF_G, layout->g_gc_root, 0);
+
+		kept_vm.layout.GChead_nextgc = at;
+		put_of(OF_G, layout->g_gc_root, newest, 0);
+		kept_pages_put(&kept_state, newest + (uint64_t)at, 8, ref);
+		kept_verdict(SELFTEST_OBJECTS);
+		assert_int_equal(strcmp(kept_reason, "the list of objects leads to something else after 1") ==
+					 0,
+				 at == 16 - (int32_t)ref);
+		put_of(OF_G, layout->g_gc_root, before, 0);
+	}
+	kept_vm.layout.GChead_nextgc = 0;
 	/* Others lead to itself: so many of them are looked at. */
 	kept_pages_put(&kept_state, first + (uint64_t)layout->GChead_gct, GCT_STRING, 1);
 	kept_pages_put(&kept_state, first + (uint64_t)layout->GChead_nextgc, first, ref);

@@ -272,6 +272,8 @@ static void change_opcodes(void)
 
 	kept_vm.layout.IR_KGC = LAYOUT_UNKNOWN;
 	expect_trace(false, "IR.KGC is not known");
+	kept_vm.layout.IR_KGC = 0;
+	expect_trace(false, "IR.KGC: the constant nil");
 	kept_vm.layout.IR_KGC = number + 1;
 	expect_trace(false, "IR.KGC: the constant nil");
 	kept_vm.layout.IR_KGC = number;
@@ -640,6 +642,21 @@ static void drop_last_snapshot(void)
 	put_trace(layout->GCtrace_nsnapmap, entries, 2);
 }
 
+static void empty_the_map(void)
+{
+	while (trace_word(layout->GCtrace_nsnap, 2) > 1)
+		drop_last_snapshot();
+	expect_trace(true, "");
+	put_trace(layout->GCtrace_nsnapmap, 0, 2);
+	expect_trace(false, "SnapShot.mapofs is beyond the map");
+}
+
+static void a_snapshot_is_in_the_map(void **state)
+{
+	(void)state;
+	in_each(empty_the_map);
+}
+
 /* Few snapshots may all be at the start of the code. Here are three traces with four each, of which the first is there. */
 static void forget_places_in_the_code(void)
 {
@@ -790,6 +807,7 @@ static void change_chains(void)
 
 	copy_trace();
 	put_copy(layout->GCtrace_nchild, 1, 2); /* so that it counts as related to none */
+	put_copy(layout->GCtrace_nextside, 1, 2);
 	expect_trace(true, "");
 	kept_pages_put(&kept_state, first, 0, 2);
 	expect_trace(false, reason);
@@ -839,6 +857,7 @@ int main(void)
 		cmocka_unit_test(a_trace_replaces_an_instruction_by_its_own_form),
 		cmocka_unit_test(a_trace_begins_in_its_prototype),
 		cmocka_unit_test(one_trace_that_is_not_sound_is_enough),
+		cmocka_unit_test(a_snapshot_is_in_the_map),
 		cmocka_unit_test(some_snapshot_is_behind_the_start_of_the_code),
 		cmocka_unit_test(a_trace_that_is_related_to_none_has_to_be_sound),
 		cmocka_unit_test(a_trace_is_in_the_place_of_its_number),

@@ -218,6 +218,27 @@ static void a_hole_hides_what_is_in_it(void **state)
 	assert_int_equal(search_all(), 0);
 }
 
+/* Nor are there bytes in it that were read elsewhere before. */
+static void what_was_read_before_is_not_taken_for_what_is_in_a_hole(void **state)
+{
+	const uint64_t second = AT + CHUNK - 248; /* where the next part begins */
+	uint64_t L, g;
+
+	(void)state;
+	hole = AT + CHUNK + 4 * PAGE;
+	hole_end = hole + PAGE;
+	g = hole_end;
+	L = g - L_SIZE;
+	put_state(L);
+	assert_int_equal(search_all(), 0);
+	/* Now the bytes of L are at the same place of the first part, too. */
+	put(L - second + AT + (uint64_t)vm.layout.GChead_gct, GCT_THREAD, 1);
+	put(L - second + AT + (uint64_t)vm.layout.L_glref, g, 8);
+	assert_int_equal(search_all(), 0);
+	hole_end = hole;
+	assert_finds(g);
+}
+
 static void without_gc64_references_have_half_the_size(void **state)
 {
 	uint64_t g;
@@ -264,6 +285,7 @@ int main(void)
 		TEST(all_pointers_lead_back),
 		TEST(a_range_holds_all_of_the_thread),
 		TEST(a_hole_hides_what_is_in_it),
+		TEST(what_was_read_before_is_not_taken_for_what_is_in_a_hole),
 		TEST(without_gc64_references_have_half_the_size),
 		TEST(a_state_that_is_being_closed_is_none),
 	};
