@@ -72,7 +72,8 @@ struct trial {
 	const struct inquiry *inquiry;
 	uint64_t g;
 	struct vm_code vm; /* the first that passed */
-	unsigned passed, untested;
+	unsigned passed;
+	bool is_untested; /* for want of a trace */
 };
 
 static void try_layout(struct trial *trial, const struct vm_code *vm)
@@ -84,7 +85,7 @@ static void try_layout(struct trial *trial, const struct vm_code *vm)
 		if (trial->passed++ == 0)
 			trial->vm = *vm;
 		break;
-	case SELFTEST_UNTESTED: trial->untested++; break;
+	case SELFTEST_UNTESTED: trial->is_untested = true; break;
 	case SELFTEST_FAILED: break;
 	}
 }
@@ -132,10 +133,10 @@ static bool confirm_traces(const struct inquiry *inquiry, uint64_t g, struct vm_
 		return true;
 	}
 	inquiry_verdict(inquiry, "trace objects",
-			trial.passed > 1     ? "several layouts fit the traces there are"
-			: trial.untested > 0 ? "no trace yet to tell their layout by"
-					     : "no known layout fits the traces there are");
-	return trial.passed > 1 || trial.untested > 0;
+			trial.passed > 1    ? "several layouts fit the traces there are"
+			: trial.is_untested ? "no trace yet to tell their layout by"
+					    : "no known layout fits the traces there are");
+	return trial.passed > 1 || trial.is_untested;
 }
 
 static bool confirm(const struct inquiry *inquiry, uint64_t g, const struct vm_code *vm)
