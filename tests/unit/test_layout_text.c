@@ -112,6 +112,8 @@ static void only_what_both_know_can_differ(void **state)
 	(void)state;
 	layout_clear(&here);
 	layout_clear(&there);
+	here.L_status = 11; /* the first field of all */
+	there.L_status = 7;
 	here.g_vmstate = 184;
 	there.g_vmstate = 192;
 	here.L_base = there.L_base = 32;
@@ -121,9 +123,11 @@ static void only_what_both_know_can_differ(void **state)
 	there.L_env = LAYOUT_ABSENT;
 	layout_text_compare(&here, &there, "row 7: ", file);
 	fclose(file);
+	assert_non_null(strstr(text, "row 7: L.status is 7 there, 11 here\n"));
 	assert_non_null(strstr(text, "row 7: g.vmstate is 192 there, 184 here\n"));
 	assert_non_null(strstr(text, "row 7: L.env is -1 there, 16 here\n"));
-	assert_int_equal(length, strlen("row 7: g.vmstate is 192 there, 184 here\n") +
+	assert_int_equal(length, strlen("row 7: L.status is 7 there, 11 here\n") +
+					 strlen("row 7: g.vmstate is 192 there, 184 here\n") +
 					 strlen("row 7: L.env is -1 there, 16 here\n"));
 	free(text);
 }

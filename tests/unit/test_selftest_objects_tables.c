@@ -115,7 +115,8 @@ static void vary_arrays(void)
 	/* Where there is none it has no slots, even if something could be read there. */
 	put_array(0, SLOTS / SLOT + 1);
 	expect(false, absurd);
-	put(SLOTS + (ARRAY_MAX - 1) * (uint64_t)SLOT, 0, 2 * SLOT);
+	put(SLOTS + (ARRAY_MAX - 1) * (uint64_t)SLOT, 0, SLOT);
+	put(SLOTS + ARRAY_MAX * (uint64_t)SLOT, 0, SLOT);
 	put_array(SLOTS, ARRAY_MAX);
 	expect(true, "");
 	put_array(SLOTS, ARRAY_MAX + 1);

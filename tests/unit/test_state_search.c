@@ -150,7 +150,10 @@ static void a_state_lies_right_behind_its_thread(void **state)
 		assert_true(
 			recognise_finds_state(&memory, &vm, g)); /* who knows where it is need not search */
 	}
-	/* It is not before it. */
+	/* It is neither the thread itself nor before it. */
+	begin(state);
+	put_state_apart(AT + PAGE, 0);
+	assert_int_equal(search_all(), 0);
 	begin(state);
 	put_state_apart(AT + PAGE, (uint64_t)-64);
 	assert_int_equal(search_all(), 0);
