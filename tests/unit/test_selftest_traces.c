@@ -695,7 +695,7 @@ static void spoil_either(void)
 	expect_trace(false, "GCtrace.topslot");
 }
 
-/* One of two traces, that is, as if it were one that was flushed; but no flush makes it unsound. */
+/* Here it is the copy, as if it were flushed. */
 static void spoil_what_is_related_to_none(void)
 {
 	const struct {
