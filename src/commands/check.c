@@ -242,7 +242,7 @@ static bool look_at_all(struct check *check, bool wants_traces)
 	check->wants_traces = wants_traces;
 	error = command_try_run(&check->try, run_looks, check);
 	if (error)
-		message_error_errno(-error, "checking");
+		choose_explain_error(-error, "checking");
 	if (error || check->try.given_up)
 		check->status = EXIT_WITH_ERRORS;
 	return !error;

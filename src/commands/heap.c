@@ -142,7 +142,7 @@ static void heap_of_process(struct heap_command *command, pid_t pid)
 	int error = command_try_run(&command->try, read_process, &reading);
 
 	if (error) {
-		message_error_errno(-error, "reading a heap");
+		choose_explain_error(-error, "reading a heap");
 		command->status = EXIT_NOTHING_DONE;
 		return;
 	}
