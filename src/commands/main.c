@@ -12,6 +12,7 @@
 #include "src/program/command_line.h"
 #include "src/program/message.h"
 #include "src/program/stack_room.h"
+#include "src/program/standard_files.h"
 #include "src/program/wake_signal.h"
 #include "src/targets/choose.h"
 
@@ -72,6 +73,7 @@ int main(int argc, char **argv)
 	enum exit_status status;
 	int result;
 
+	standard_files_reserve();
 	/*
 	 * One heap for all threads: each thread's own would grow a page at a time, with a system call each.
 	 * glibc alone has several.

@@ -12,11 +12,14 @@
 
 static int open_stream(int fd, const char *mode, FILE **ret_stream)
 {
+	int error;
+
 	*ret_stream = fdopen(fd, mode);
 	if (*ret_stream)
 		return 0;
+	error = errno == EINVAL ? -EBADF : -errno; /* standard output may be closed, or open only to read */
 	close(fd);
-	return -ENOMEM;
+	return error;
 }
 
 static int open_directly(const char *path, struct output_file *file)
