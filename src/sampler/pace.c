@@ -12,7 +12,10 @@ enum {
 /* Until the next comparison, the gaps make up for half of the missing samples. */
 static const double made_up = 0.5 / COMPARE_PERIODS;
 
-/* Where looks keep coming too late to tell, that alone would always leave some missing: so this part of it lasts. */
+/*
+ * Where looks keep coming too late to tell, that alone would always leave some missing: so this part of it lasts. Not
+ * while many are missing at once, as at the beginning, when each sample is dear.
+ */
 static const double lasting = 0.1;
 
 /* Bounds of the mean gap, in periods. Gaps spread evenly around it, and are at least half a period. */
@@ -67,8 +70,9 @@ uint64_t pace_compare(struct pace *pace, uint64_t cpu_ns)
 	pace->compared_cpu_ns = cpu_ns;
 	missed = note_missed(pace, owed(pace, cpu_ns) - OWED_MAX);
 	change = -made_up * owed(pace, cpu_ns);
-	pace->usual_stretch = bounded(pace->usual_stretch + lasting * change);
 	pace->stretch = bounded(pace->usual_stretch + change);
+	if (pace->stretch > stretch_min && pace->stretch < stretch_max)
+		pace->usual_stretch += lasting * change;
 	return missed;
 }
 
