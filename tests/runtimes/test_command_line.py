@@ -263,30 +263,27 @@ def test_standard_output_is_the_profile_and_nothing_else(busy):
     assert stacks.parse_folded(result.stdout)
 
 
-CLOSED = {"output": ">&-", "error": "2>&-", "all": "<&- >&- 2>&-"}
-
-
-def without(file):
-    """The command line that closes this standard file, or all, and runs the rest."""
-    return ["sh", "-c", f'exec "$@" {CLOSED[file]}', "sh"]
+def closing(redirections):
+    """The command line that closes standard files by the shell's REDIRECTIONS, and runs the rest."""
+    return ["sh", "-c", f'exec "$@" {redirections}', "sh"]
 
 
 @pytest.mark.parametrize("command", [["record", "-d", "200ms", "-f", "folded", "-o", "-"], ["dump"], ["heap"], ["info"]], ids=lambda c: c[0])
 def test_standard_output_that_is_closed_is_an_error(busy, command):
-    result = ljspy.run(*command, "-p", busy.pid, through=without("output"), timeout=20)
+    result = ljspy.run(*command, "-p", busy.pid, through=closing(">&-"), timeout=20)
     assert result.returncode in (ljspy.WITH_ERRORS, ljspy.NOTHING_PROFILED)
     says(result, "standard output: Bad file descriptor")
 
 
 def test_messages_go_nowhere_where_standard_error_is_closed(busy):
-    result = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "-p", busy.pid, through=without("error"))
+    result = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "-p", busy.pid, through=closing("2>&-"))
     assert result.returncode == ljspy.OK
     assert stacks.parse_folded(result.stdout)
 
 
 def test_files_are_written_where_all_standard_files_are_closed(busy, tmp_path):
     path = tmp_path / "profile.folded"
-    result = ljspy.run("record", "-d", "1s", "-o", path, "-p", busy.pid, through=without("all"))
+    result = ljspy.run("record", "-d", "1s", "-o", path, "-p", busy.pid, through=closing("<&- >&- 2>&-"))
     assert result.returncode == ljspy.OK
     assert stacks.parse_folded(path.read_text())
 
