@@ -2,7 +2,7 @@
 /*
  * switched: native code that Lua calls, and that goes over to a stack of its own.
  *
- * usage: switched main|thread on|off SECONDS (which thread runs it; with or without JIT)
+ * usage: switched main|thread on|off SECONDS (which thread runs it; with or without JIT; of CPU time)
  *
  * In turn, for the same number of steps each:
  *
@@ -187,7 +187,7 @@ static void *run(void *context)
 {
 	stack_t alternate = { .ss_sp = signal_stack, .ss_size = STACK_BYTES };
 	lua_State *L = luaL_newstate();
-	time_t end = time(NULL) + seconds;
+	uint64_t end_ns = cpu_ns() + seconds * 1000000000ull;
 
 	luaL_openlibs(L);
 	if (strcmp(jit, "off") == 0)
@@ -202,7 +202,7 @@ static void *run(void *context)
 		exit(1);
 	puts("ready");
 	fflush(stdout);
-	while (time(NULL) < end) {
+	while (cpu_ns() < end_ns) {
 		lua_getfield(L, LUA_GLOBALSINDEX, "run");
 		lua_call(L, 0, 0);
 	}

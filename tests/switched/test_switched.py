@@ -38,7 +38,6 @@ NAMES = set(" ".join(WORK.values()).replace("( work)?", " work").split())
 TOLD_SHARE = 0.8
 # Share of the stacks at work that are in the middle of a switch.
 LOST_SHARE = 0.01
-# A busy machine gives few samples, and their shares are far from the truth.
 KIND_SHARE_SEEN = 0.3
 
 
@@ -72,8 +71,9 @@ def test_callers_are_on_the_other_stack(thread, library, jit, switched, tmp_path
         pytest.skip(f"{path} is not to be had")
     environment = {**os.environ, "LD_LIBRARY_PATH": str(path.parent)}
     with ljspy.Target([switched, thread, jit, SECONDS + 1], env=environment).wait_ready() as target:
-        recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=SECONDS, options=["--native", "all"])
-        said = target.read_until(b"done\n")
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=SECONDS, options=["--native", "all"],
+                                        busy_pid=target.pid)
+        said = target.read_until(b"done\n", seconds=ljspy.READY_SECONDS)
     spent = {kind: int(ms) for kind, ms in re.findall(r"(\w+) (\d+) ms", said)}
     seen, not_told, total = collections.Counter(), collections.Counter(), 0
     for frames, weight in recorded:
