@@ -444,7 +444,8 @@ static bool check_string_key(struct check *check, const struct nodes *nodes, uin
 	for (unsigned steps = 0; found != node && steps < NODES_MAX; steps++) {
 		if (!read_next(check, nodes, found, &found))
 			return false;
-		if (found == 0)
+		/* A chain of more than all nodes goes in a circle. */
+		if (found == 0 || steps >= nodes->count)
 			return check_fail(check, "Node.key is not where the hash of a string leads");
 	}
 	return true;

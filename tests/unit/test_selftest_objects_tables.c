@@ -241,6 +241,9 @@ static void vary_strings(void)
 		expect(false, lost);
 		put_node((place + 1) % NODE_COUNT, nil, nil, node_at(other));
 		expect(true, "");
+		/* A chain that goes in a circle never comes to it. */
+		put_node((place + 1) % NODE_COUNT, nil, nil, node_at(place));
+		expect(false, lost);
 		/* Without a value, its key may be anything. */
 		put_node((place + 1) % NODE_COUNT, nil, nil, 0);
 		put_node(other, make_string(hash), nil, 0);
