@@ -66,6 +66,15 @@ static int run_command(void *context)
 	return (int)(status == EXIT_ALL_GOOD ? commands[invocation->options->command](invocation) : status);
 }
 
+/* Help that nobody gets has not been shown. */
+static enum exit_status help_status(enum exit_status status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	message_error_stdout(errno);
+	return EXIT_NOTHING_DONE;
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -83,7 +92,7 @@ int main(int argc, char **argv)
 #endif
 	if (!options_parse(argc, argv, &options, &status)) {
 		options_clear(&options);
-		return (int)status;
+		return (int)help_status(status);
 	}
 	set_signals(options.command, &invocation.inherited_mask);
 	invocation.command_line = command_line_join(argv);

@@ -26,6 +26,9 @@ static void explain(const char *path, const char *directory, const char *option,
 		message_error("%s is a directory, not a file to write to.", path);
 		message_note("Name a file in it: %s %s%sNAME", option, path,
 			     path[strlen(path) - 1] == '/' ? "" : "/");
+	} else if (error == ENOENT && is_here) {
+		message_error("%s cannot be written: the current directory has been removed.", path);
+		message_note("Change to another one, or name a file elsewhere with %s FILE.", option);
 	} else if (error == ENOENT || error == ENOTDIR) {
 		message_error("%s cannot be written: there is no directory %s.", path, directory);
 		message_note("Make it, or name a file elsewhere with %s FILE.", option);

@@ -256,6 +256,13 @@ def test_output_that_cannot_be_is_refused_at_the_start(tmp_path, option, path, s
     assert sorted(os.listdir(tmp_path)) == before
 
 
+def test_current_directory_that_has_been_removed(tmp_path):
+    (tmp_path / "gone").mkdir()
+    removing = ["sh", "-c", 'rmdir ../gone && exec "$@"', "sh"]
+    result = try_to_record("-f", "svg", "-o", "x.svg", cwd=tmp_path / "gone", through=removing)
+    refused(result, ljspy.NOTHING_PROFILED, "x.svg", "the current directory has been removed", "Change to another one")
+
+
 @pytest.mark.parametrize("stats, output", [("x.svg", "x.svg"), ("./x.svg", "x.svg"), ("../{}/x.svg", "x.svg"), ("-", "-"), ("/dev/stdout", "-")])
 def test_output_and_figures_are_two_files(tmp_path, stats, output):
     result = try_to_record("-f", "svg", "-o", output, "--stats", stats.format(tmp_path.name), cwd=tmp_path)

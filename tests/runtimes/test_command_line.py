@@ -257,6 +257,14 @@ def test_full_disk_behind_standard_output(busy):
     assert "No space left on device" in result.stderr
 
 
+@pytest.mark.parametrize("words", ["--help", "--version", "help record", "record --help"])
+def test_help_that_cannot_be_written_is_an_error(words):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        result = ljspy.run(*words.split(), capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert result.stderr == "ljspy: standard output: No space left on device\n"
+
+
 def test_standard_output_is_the_profile_and_nothing_else(busy):
     result = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "-p", busy.pid)
     assert result.returncode == ljspy.OK, result.stderr
