@@ -2,13 +2,14 @@
 #include "src/footprint/footprint.h"
 
 #include <errno.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/footprint/taking.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/proc/resident.h"
 
-enum { TRIES = 4 };
+enum { TRIES = 4, PAUSE_MS = 30 };
 
 /* Pages of so large a mapping are not told apart: 64 GiB have 128 MiB of entries. */
 static const uint64_t mapping_bytes_max = UINT64_C(64) << 30;
@@ -116,12 +117,20 @@ static int take_once(struct taking *taking, const struct smaps *before, bool *re
 	return 0;
 }
 
+/* Beside others a process may have to wait for a CPU halfway through a change: let it run on. */
+static void let_run_on(void)
+{
+	const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000 };
+
+	nanosleep(&pause, NULL);
+}
+
 int footprint_take(struct lua_process *process, const struct smaps *before, struct footprint *report)
 {
-	bool changed = true;
+	bool changed = true, unsteady = false;
 	int error = 0;
 
-	for (unsigned i = 0; i < TRIES && changed && !error; i++) {
+	for (unsigned i = 0; i < TRIES && (changed || unsteady) && !error; i++) {
 		struct taking taking = {
 			.process = process,
 			.report = report,
@@ -130,8 +139,11 @@ int footprint_take(struct lua_process *process, const struct smaps *before, stru
 
 		if (taking.tid == 0)
 			return -ESRCH;
+		if (unsteady)
+			let_run_on();
 		footprint_reset(report);
 		error = take_once(&taking, before, &changed);
+		unsteady = taking.unsteady;
 		finish(&taking);
 	}
 	if (error)

@@ -21,6 +21,7 @@ struct taking {
 	struct window window;
 	struct claims claims;
 	size_t lua_allocators; /* how many there are of LuaJIT's own */
+	bool unsteady;         /* one of them has changed at each look */
 };
 
 /*
