@@ -68,13 +68,14 @@ int __wrap_setpriority(__priority_which_t which, id_t who, int nice)
 	return 0;
 }
 
-/* Sanitizers ask for other limits, and set them. */
-static bool is_its_business(__rlimit_resource_t resource)
+/* Sanitizers ask for other limits, and set them, before their own checks can run. */
+__attribute__((no_sanitize_address)) static bool is_its_business(__rlimit_resource_t resource)
 {
 	return resource == RLIMIT_RTTIME || resource == RLIMIT_NICE;
 }
 
-int __wrap_getrlimit(__rlimit_resource_t resource, struct rlimit *ret_limit)
+__attribute__((no_sanitize_address)) int __wrap_getrlimit(__rlimit_resource_t resource,
+							  struct rlimit *ret_limit)
 {
 	if (!is_its_business(resource))
 		return __real_getrlimit(resource, ret_limit);
@@ -87,7 +88,8 @@ int __wrap_getrlimit(__rlimit_resource_t resource, struct rlimit *ret_limit)
 	return 0;
 }
 
-int __wrap_setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+__attribute__((no_sanitize_address)) int __wrap_setrlimit(__rlimit_resource_t resource,
+							  const struct rlimit *limit)
 {
 	if (!is_its_business(resource))
 		return __real_setrlimit(resource, limit);
