@@ -4,7 +4,7 @@
 #define FINDINGS_PAGE "doc/FINDINGS.md"
 
 const struct finding_rule finding_rules[FINDING_KIND_COUNT] = {
-	[FINDING_JOINS] = { "joins", "Strings are joined piece by piece", COST_CPU, 0.15,
+	[FINDING_JOINS] = { "joins", "Strings are joined piece by piece", COST_CPU, 0.20,
 			    "Collect the pieces in a table and join them once with table.concat(), or use a string.buffer.",
 			    FINDINGS_PAGE "#joins" },
 	[FINDING_STORES] = { "stores", "Storing in tables makes them grow again and again", COST_CPU, 0.25,

@@ -20,8 +20,8 @@ static const struct named_work functions[] = {
 	{ FINDING_FORMATS, "string.format" },
 	{ FINDING_FORMATS, "tostring" },
 	{ FINDING_FORMATS, "tonumber" },
-	{ FINDING_JOINS, "table.concat" },
-	{ FINDING_JOINS, "string.rep" },
+	{ FINDING_OWN_WORK, "table.concat" }, /* joins all pieces at once */
+	{ FINDING_OWN_WORK, "string.rep" },
 	{ FINDING_PATTERNS, "string.find" },
 	{ FINDING_PATTERNS, "string.match" },
 	{ FINDING_PATTERNS, "string.gsub" },
@@ -185,7 +185,7 @@ enum finding_kind work_kind_of_line(const char *line)
 	char text[LINE_SIZE];
 
 	strip(line, text, sizeof(text));
-	if (joins(text) || has(text, "concat("))
+	if (joins(text))
 		return FINDING_JOINS;
 	if (has(text, "format(") || has(text, "tostring(") || has(text, "tonumber("))
 		return FINDING_FORMATS;

@@ -111,7 +111,7 @@ static void test_work_is_known_by_its_name(void **state)
 		enum frame_kind frame;
 		const char *name;
 	} named[] = {
-		{ FINDING_JOINS, FRAME_BUILTIN, "table.concat" },
+		{ FINDING_OWN_WORK, FRAME_BUILTIN, "table.concat" },
 		{ FINDING_JOINS, FRAME_VM_WORK, "concatenating strings" },
 		{ FINDING_STORES, FRAME_VM_WORK, "growing a table" },
 		{ FINDING_CLOSURES, FRAME_VM_WORK, "creating a closure" },
@@ -240,7 +240,7 @@ static void test_a_line_tells_what_nameless_work_is_for(void **state)
 		enum finding_kind kind;
 	} lines[] = {
 		{ "\tpage = page .. row", FINDING_JOINS },
-		{ "local text = table.concat(list)", FINDING_JOINS },
+		{ "local text = table.concat(list)", FINDING_OWN_WORK },
 		{ "list[#list + 1] = i", FINDING_STORES },
 		{ "t[k] =v", FINDING_STORES },
 		{ "return f(...)", FINDING_OWN_WORK },
