@@ -20,7 +20,7 @@ enum {
 	/* Scans in a row while no thread is found. */
 	SCANS_MAX = 5,
 	/* Kept open: schedstat, syscall and sched. */
-	FILES_PER_THREAD = 3,
+	FILES_PER_THREAD = 4,
 	/* "/TID/schedstat" */
 	THREAD_PATH_MAX = 32,
 	/* Room for any file of a thread that is read here, */
@@ -171,20 +171,24 @@ void thread_refresh_name(const struct threads *threads, struct thread *thread)
 		thread_read_name(threads, thread);
 }
 
-/* The state in /proc/PID/task/TID/stat. */
-static int read_state_letter(const struct threads *threads, pid_t tid, char *ret_letter)
+/* The state in the text of /proc/PID/task/TID/stat. 0 or -ESRCH. */
+static int parse_state_letter(char *text, char *ret_letter)
 {
-	char text[THREAD_FILE_MAX];
-	int error = read_thread_file(threads, tid, "stat", text, sizeof(text));
-	const char *fields;
+	const char *fields = proc_file_stat_fields(text);
 
-	if (error)
-		return error;
-	fields = proc_file_stat_fields(text);
 	if (!fields)
 		return -ESRCH;
 	*ret_letter = *fields;
 	return 0;
+}
+
+/* That of whatever thread has the id now. */
+static int read_state_letter(const struct threads *threads, pid_t tid, char *ret_letter)
+{
+	char text[THREAD_FILE_MAX];
+	int error = read_thread_file(threads, tid, "stat", text, sizeof(text));
+
+	return error ? error : parse_state_letter(text, ret_letter);
 }
 
 /* If the thread is seized and not gone, its tracee stays with the tracer. */
@@ -196,6 +200,8 @@ static void drop_thread(struct threads *threads, struct thread *thread, bool is_
 		close(thread->syscall_fd);
 	if (thread->sched_fd >= 0)
 		close(thread->sched_fd);
+	if (thread->stat_fd >= 0)
+		close(thread->stat_fd);
 	if (thread->keeps_open)
 		tracer_release_files(threads->tracer, FILES_PER_THREAD);
 	threads->list_changes++;
@@ -253,7 +259,7 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 		return error;
 	}
 	thread->tid = tid;
-	thread->schedstat_fd = thread->syscall_fd = thread->sched_fd = -1;
+	thread->schedstat_fd = thread->syscall_fd = thread->sched_fd = thread->stat_fd = -1;
 	thread->keeps_open = tracer_reserve_files(threads->tracer, FILES_PER_THREAD);
 	thread_read_name(threads, thread);
 	if (!threads->scanned) /* discard CPU time used before ljspy came */
@@ -506,9 +512,11 @@ static bool thread_is_passing(const struct thread *thread)
 
 static int read_proc_state(const struct threads *threads, struct thread *thread, enum thread_state *ret_state)
 {
-	char letter;
-	int error = read_state_letter(threads, thread->tid, &letter);
+	char text[THREAD_FILE_MAX], letter;
+	int error = read_kept_file(threads, thread, &thread->stat_fd, "stat", text, sizeof(text));
 
+	if (!error)
+		error = parse_state_letter(text, &letter);
 	if (error)
 		return error;
 	thread->is_job_stopped = letter == 'T' || (letter == 't' && !thread_is_passing(thread));

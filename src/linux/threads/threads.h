@@ -64,7 +64,7 @@ struct thread {
 	/* The module's own. */
 	uint64_t name_round;
 	bool keeps_open;
-	int schedstat_fd, syscall_fd, sched_fd; /* -1 if not open */
+	int schedstat_fd, syscall_fd, sched_fd, stat_fd; /* -1 if not open */
 };
 
 struct threads;
