@@ -39,7 +39,7 @@ INSTEAD_OF(tracer_release_files);
 INSTEAD_OF(tracer_changes);
 INSTEAD_OF(tracer_stays_away);
 
-enum { PID = 4000, TIDS = 8, FILES_AT_FIRST = 9 };
+enum { PID = 4000, TIDS = 8, FILES_EACH = 4, FILES_AT_FIRST = 3 * FILES_EACH };
 static const uint64_t MS = 1000000, SECOND = 1000000000, begin_ns = UINT64_C(1000000000000);
 
 /*---- The tracer ----*/
@@ -771,10 +771,10 @@ static void no_file_stays_open(void **state)
 		assert_int_equal(thread_read_state(threads, thread_of(number), &found, &call), 0);
 		thread_count_switches(threads, thread_of(number), &switches);
 	}
-	assert_int_equal(open_files_count(), without + 3 * 3);
+	assert_int_equal(open_files_count(), without + 3 * FILES_EACH);
 	take_away(1);
 	scans_at(SECOND, 0);
-	assert_int_equal(open_files_count(), without + 2 * 3);
+	assert_int_equal(open_files_count(), without + 2 * FILES_EACH);
 	threads_free(threads);
 	threads_free(NULL);
 	/* The folder was open before. */
@@ -801,7 +801,7 @@ static void files_are_kept_open_as_far_as_there_are_some(void **state)
 	}
 	take_away(1);
 	scans_at(SECOND, 0);
-	assert_int_equal(tracer.files_left, 3);
+	assert_int_equal(tracer.files_left, FILES_EACH);
 	threads_free(threads);
 	assert_int_equal(tracer.files_left, FILES_AT_FIRST);
 	assert_int_equal(tracer.forgotten, 1); /* the others stay seized */
