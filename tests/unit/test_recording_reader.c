@@ -313,6 +313,34 @@ static void the_longest_root_that_a_file_is_below_is_its_root(void **state)
 		assert_int_equal(sample.frames[i].function->root, roots[i]);
 }
 
+/* A reader knows so many of them; a file that has one of its own keeps it. */
+static void files_have_one_of_the_first_roots(void **state)
+{
+	struct recording *recording = *state;
+	struct sample sample;
+	char file[16];
+
+	for (int i = 0; i <= RECORDING_ROOTS_MAX; i++) {
+		snprintf(file, sizeof(file), "@/%02d/x.lua", i);
+		put_function(recording, file, (char)(i + 1), 5);
+	}
+	for (int i = RECORDING_ROOTS_MAX - 1; i <= RECORDING_ROOTS_MAX; i++) {
+		snprintf(file, sizeof(file), "@/%02d/y.lua", i);
+		put_function(recording, file, (char)(i + 3), 0);
+	}
+	PUT(recording, "\x03\0\x43\0\0\x03\x01\x42\0\0\x03\x02\x41\0\0"); /* the last three */
+	PUT(recording, "\x04\x01\x02\0\0\x05\x64\x01\x03\0\0\0\x07\0");
+	open_as(recording, RECORDING_VERSION, RECORDING_UNFINISHED);
+	sample = next(recording);
+	assert_int_equal(sample.frame_count, 3);
+	assert_string_equal(sample.frames[0].function->file, "@/64/x.lua");
+	assert_int_equal(sample.frames[0].function->root, 5);
+	assert_string_equal(sample.frames[1].function->file, "@/63/y.lua");
+	assert_int_equal(sample.frames[1].function->root, 5);
+	assert_string_equal(sample.frames[2].function->file, "@/64/y.lua");
+	assert_int_equal(sample.frames[2].function->root, 0);
+}
+
 /*---- Properties ----*/
 
 static void a_later_property_replaces_an_earlier_one(void **state)
@@ -443,6 +471,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(without_a_start_time_begins_at_the_first_sample,
 						begin_recording, end_recording),
 		cmocka_unit_test_setup_teardown(without_samples_and_an_end_nothing_took_time, begin_recording,
+						end_recording),
+		cmocka_unit_test_setup_teardown(files_have_one_of_the_first_roots, begin_recording,
 						end_recording),
 		cmocka_unit_test_setup_teardown(the_longest_root_that_a_file_is_below_is_its_root,
 						begin_recording, end_recording),
