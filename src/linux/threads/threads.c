@@ -19,12 +19,10 @@ enum {
 	UNACCOUNTED_NS = 20 * 1000 * 1000,
 	/* Scans in a row while no thread is found. */
 	SCANS_MAX = 5,
-	/* Kept open: schedstat, syscall and sched. */
-	FILES_PER_THREAD = 4,
 	/* "/TID/schedstat" */
 	THREAD_PATH_MAX = 32,
 	/* Room for any file of a thread that is read here, */
-	THREAD_FILE_MAX = 1024,
+	THREAD_TEXT_MAX = 1024,
 	/* ... except for status and sched. */
 	LONG_FILE_MAX = SCHED_MAX,
 };
@@ -135,14 +133,22 @@ static int read_thread_file(const struct threads *threads, pid_t tid, const char
 	return error;
 }
 
-/* The same for a file that is read often. *fd is the open file, or -1 before the first call. */
-static int read_kept_file(const struct threads *threads, const struct thread *thread, int *fd,
-			  const char *name, char *text, size_t size)
+/* The same for a file that is read often. */
+static int read_kept_file(const struct threads *threads, struct thread *thread, enum thread_file file,
+			  char *text, size_t size)
 {
+	static const char *const names[THREAD_FILE_COUNT] = {
+		[THREAD_SCHEDSTAT] = "schedstat",
+		[THREAD_SYSCALL] = "syscall",
+		[THREAD_SCHED] = "sched",
+		[THREAD_STAT] = "stat",
+	};
+	int *fd = &thread->files[file];
+
 	if (!thread->keeps_open)
-		return read_thread_file(threads, thread->tid, name, text, size);
+		return read_thread_file(threads, thread->tid, names[file], text, size);
 	if (*fd < 0) {
-		int opened = open_thread_file(threads, thread->tid, name);
+		int opened = open_thread_file(threads, thread->tid, names[file]);
 
 		if (opened < 0)
 			return opened;
@@ -153,7 +159,7 @@ static int read_kept_file(const struct threads *threads, const struct thread *th
 
 void thread_read_name(const struct threads *threads, struct thread *thread)
 {
-	char text[THREAD_FILE_MAX];
+	char text[THREAD_TEXT_MAX];
 	size_t length;
 
 	thread->name_round = threads->name_round;
@@ -185,7 +191,7 @@ static int parse_state_letter(char *text, char *ret_letter)
 /* That of whatever thread has the id now. */
 static int read_state_letter(const struct threads *threads, pid_t tid, char *ret_letter)
 {
-	char text[THREAD_FILE_MAX];
+	char text[THREAD_TEXT_MAX];
 	int error = read_thread_file(threads, tid, "stat", text, sizeof(text));
 
 	return error ? error : parse_state_letter(text, ret_letter);
@@ -194,16 +200,11 @@ static int read_state_letter(const struct threads *threads, pid_t tid, char *ret
 /* If the thread is seized and not gone, its tracee stays with the tracer. */
 static void drop_thread(struct threads *threads, struct thread *thread, bool is_gone)
 {
-	if (thread->schedstat_fd >= 0)
-		close(thread->schedstat_fd);
-	if (thread->syscall_fd >= 0)
-		close(thread->syscall_fd);
-	if (thread->sched_fd >= 0)
-		close(thread->sched_fd);
-	if (thread->stat_fd >= 0)
-		close(thread->stat_fd);
+	for (int i = 0; i < THREAD_FILE_COUNT; i++)
+		if (thread->files[i] >= 0)
+			close(thread->files[i]);
 	if (thread->keeps_open)
-		tracer_release_files(threads->tracer, FILES_PER_THREAD);
+		tracer_release_files(threads->tracer, THREAD_FILE_COUNT);
 	threads->list_changes++;
 	if (is_gone || !tracer_has_seized(thread->tracee))
 		tracer_forget(threads->tracer, thread->tracee);
@@ -259,8 +260,9 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 		return error;
 	}
 	thread->tid = tid;
-	thread->schedstat_fd = thread->syscall_fd = thread->sched_fd = thread->stat_fd = -1;
-	thread->keeps_open = tracer_reserve_files(threads->tracer, FILES_PER_THREAD);
+	for (int i = 0; i < THREAD_FILE_COUNT; i++)
+		thread->files[i] = -1;
+	thread->keeps_open = tracer_reserve_files(threads->tracer, THREAD_FILE_COUNT);
 	thread_read_name(threads, thread);
 	if (!threads->scanned) /* discard CPU time used before ljspy came */
 		thread_measure(threads, thread, &used_ns);
@@ -408,7 +410,7 @@ static int read_schedstat(const struct threads *threads, struct thread *thread,
 			  struct schedstat *ret_schedstat)
 {
 	char text[SCHEDSTAT_MAX];
-	int error = read_kept_file(threads, thread, &thread->schedstat_fd, "schedstat", text, sizeof(text));
+	int error = read_kept_file(threads, thread, THREAD_SCHEDSTAT, text, sizeof(text));
 
 	if (!error)
 		*ret_schedstat = schedstat_parse(text);
@@ -445,7 +447,7 @@ int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret
 int thread_count_switches(const struct threads *threads, struct thread *thread, struct switches *ret_switches)
 {
 	char text[LONG_FILE_MAX];
-	int error = read_kept_file(threads, thread, &thread->sched_fd, "sched", text, sizeof(text));
+	int error = read_kept_file(threads, thread, THREAD_SCHED, text, sizeof(text));
 
 	if (error == -ESRCH) /* not every kernel has sched */
 		error = read_thread_file(threads, thread->tid, "status", text, sizeof(text));
@@ -512,8 +514,8 @@ static bool thread_is_passing(const struct thread *thread)
 
 static int read_proc_state(const struct threads *threads, struct thread *thread, enum thread_state *ret_state)
 {
-	char text[THREAD_FILE_MAX], letter;
-	int error = read_kept_file(threads, thread, &thread->stat_fd, "stat", text, sizeof(text));
+	char text[THREAD_TEXT_MAX], letter;
+	int error = read_kept_file(threads, thread, THREAD_STAT, text, sizeof(text));
 
 	if (!error)
 		error = parse_state_letter(text, &letter);
@@ -534,9 +536,9 @@ int thread_read_state(struct threads *threads, struct thread *thread, enum threa
 		      struct thread_call *ret_call)
 {
 	struct thread_call call = { .known = false };
-	char text[THREAD_FILE_MAX];
+	char text[THREAD_TEXT_MAX];
 	bool running;
-	int error = read_kept_file(threads, thread, &thread->syscall_fd, "syscall", text, sizeof(text));
+	int error = read_kept_file(threads, thread, THREAD_SYSCALL, text, sizeof(text));
 
 	if (error == -ESRCH)
 		return error;
@@ -563,11 +565,11 @@ bool thread_call_is_same(const struct thread_call *a, const struct thread_call *
 bool thread_is_running(struct threads *threads, struct thread *thread)
 {
 	struct thread_call call;
-	char text[THREAD_FILE_MAX];
+	char text[THREAD_TEXT_MAX];
 	bool running;
 	enum thread_state state;
 
-	if (!read_kept_file(threads, thread, &thread->syscall_fd, "syscall", text, sizeof(text)) &&
+	if (!read_kept_file(threads, thread, THREAD_SYSCALL, text, sizeof(text)) &&
 	    parse_call(text, &running, &call))
 		return running;
 	return !read_proc_state(threads, thread, &state) && state == THREAD_RUNNING;

@@ -22,6 +22,9 @@ enum {
 	THREADS_MAX = 65536,  /* of one process; ljspy leaves more alone */
 };
 
+/* Files of a thread in /proc that are read often, and kept open. */
+enum thread_file { THREAD_SCHEDSTAT, THREAD_SYSCALL, THREAD_SCHED, THREAD_STAT, THREAD_FILE_COUNT };
+
 struct thread_call {
 	bool known;            /* the fields below are set */
 	int64_t number;        /* system call; -1: asleep outside of one */
@@ -64,7 +67,7 @@ struct thread {
 	/* The module's own. */
 	uint64_t name_round;
 	bool keeps_open;
-	int schedstat_fd, syscall_fd, sched_fd, stat_fd; /* -1 if not open */
+	int files[THREAD_FILE_COUNT]; /* -1 if not open */
 };
 
 struct threads;
