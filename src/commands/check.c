@@ -23,6 +23,7 @@
 #include "src/linux/files/home.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
+#include "src/program/standard_files.h"
 #include "src/rendering/sources.h"
 #include "src/sampler/sampler_apart.h"
 #include "src/survey/trace_survey.h"
@@ -466,10 +467,8 @@ static enum exit_status show_findings(struct apart *apart, const struct invocati
 	if (begin(&check) && look_at_all(&check, false) && take_samples(&check) && look_at_all(&check, true))
 		judge_all(&check);
 	end(&check);
-	if (fflush(stdout) && check.status == EXIT_ALL_GOOD) {
-		message_error_stdout(errno);
+	if (check.status == EXIT_ALL_GOOD && !standard_output_flush())
 		return EXIT_WITH_ERRORS;
-	}
 	return check.status;
 }
 

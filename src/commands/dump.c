@@ -17,6 +17,7 @@
 #include "src/linux/threads/may_stop.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
+#include "src/program/standard_files.h"
 #include "src/survey/asleep.h"
 #include "src/survey/core_stacks.h"
 #include "src/survey/dump_stacks.h"
@@ -410,10 +411,8 @@ static enum exit_status dump_all(struct apart *apart, const struct invocation *i
 	json_decref(dump.documents);
 	known_files_free(dump.files);
 	functions_free(dump.functions);
-	if (fflush(stdout) && dump.status == EXIT_ALL_GOOD) {
-		message_error_stdout(errno);
+	if (dump.status == EXIT_ALL_GOOD && !standard_output_flush())
 		return EXIT_WITH_ERRORS;
-	}
 	return dump.status;
 }
 

@@ -17,6 +17,7 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
+#include "src/program/standard_files.h"
 #include "src/survey/traced_lua.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
@@ -275,10 +276,8 @@ static enum exit_status show_heaps(struct apart *apart, const struct invocation 
 	heap_output_clear(&command.output);
 	known_files_free(command.files);
 	functions_free(command.functions);
-	if (fflush(stdout) && command.status == EXIT_ALL_GOOD) {
-		message_error_errno(errno, "standard output");
+	if (command.status == EXIT_ALL_GOOD && !standard_output_flush())
 		return EXIT_WITH_ERRORS;
-	}
 	return command.status;
 }
 

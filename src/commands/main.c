@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* From the command line to the command and its exit status. */
-#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -66,15 +65,6 @@ static int run_command(void *context)
 	return (int)(status == EXIT_ALL_GOOD ? commands[invocation->options->command](invocation) : status);
 }
 
-/* Help that nobody gets has not been shown. */
-static enum exit_status help_status(enum exit_status status)
-{
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
-	message_error_stdout(errno);
-	return EXIT_NOTHING_DONE;
-}
-
 int main(int argc, char **argv)
 {
 	struct options options;
@@ -92,7 +82,7 @@ int main(int argc, char **argv)
 #endif
 	if (!options_parse(argc, argv, &options, &status)) {
 		options_clear(&options);
-		return (int)help_status(status);
+		return (int)(standard_output_flush() ? status : EXIT_NOTHING_DONE); /* help */
 	}
 	set_signals(options.command, &invocation.inherited_mask);
 	invocation.command_line = command_line_join(argv);

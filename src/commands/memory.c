@@ -16,6 +16,7 @@
 #include "src/linux/proc/process.h"
 #include "src/linux/pages/smaps.h"
 #include "src/program/message.h"
+#include "src/program/standard_files.h"
 #include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
@@ -146,10 +147,8 @@ static enum exit_status show_memory(struct apart *apart, const struct invocation
 	free(command.footprints);
 	known_files_free(command.files);
 	functions_free(command.functions);
-	if (fflush(stdout) && command.status == EXIT_ALL_GOOD) {
-		message_error_errno(errno, "standard output");
+	if (command.status == EXIT_ALL_GOOD && !standard_output_flush())
 		return EXIT_WITH_ERRORS;
-	}
 	return command.status;
 }
 

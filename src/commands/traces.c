@@ -14,6 +14,7 @@
 #include "output/listing/listing_report.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
+#include "src/program/standard_files.h"
 #include "src/sampler/sampler_apart.h"
 #include "src/survey/listing_survey.h"
 #include "src/survey/trace_survey.h"
@@ -331,10 +332,8 @@ static enum exit_status show_traces(struct apart *apart, const struct invocation
 	code_samples_free(command.code);
 	trace_survey_free(command.survey);
 	functions_free(command.functions);
-	if (fflush(stdout) && command.status == EXIT_ALL_GOOD) {
-		message_error_stdout(errno);
+	if (command.status == EXIT_ALL_GOOD && !standard_output_flush())
 		return EXIT_WITH_ERRORS;
-	}
 	return command.status;
 }
 

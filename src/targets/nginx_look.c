@@ -16,6 +16,7 @@
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/process.h"
 #include "src/program/message.h"
+#include "src/program/standard_files.h"
 #include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
 
@@ -229,9 +230,7 @@ enum exit_status nginx_look(const struct invocation *invocation, const struct ng
 	else
 		show(&looking);
 	close_all(&looking);
-	if (fflush(stdout) && looking.status == EXIT_ALL_GOOD) {
-		message_error_stdout(errno);
+	if (looking.status == EXIT_ALL_GOOD && !standard_output_flush())
 		return EXIT_WITH_ERRORS;
-	}
 	return looking.status;
 }
