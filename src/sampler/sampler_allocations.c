@@ -186,8 +186,7 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 	if (clock_now_ns(CLOCK_MONOTONIC) - vm->last_ns > WINDOW_NS_MAX)
 		return true;
 	allocated = allocated_between(&vm->last, &now);
-	is_known = allocated_objects(memory, vm->global, now.root, vm->last.root, allocations->objects,
-				     &count);
+	is_known = allocated_in_window(memory, vm->global, &vm->last, &now, allocations->objects, &count);
 	allocation_shares_add_window(vm->shares, &allocated, is_known ? allocations->objects : NULL, count);
 	return true;
 }

@@ -28,6 +28,10 @@ PROGRAMS = {
 # Parts of all bytes. The sizes of strings and of what tables grow by come from films, which see best what is allocated
 # alone; in compiled code, what a function that is part of its caller's trace allocates may show as its caller's.
 SHARE = 0.1
+CALLERS = 0.15
+
+# What the first samples of a class come too late for.
+LOST = 0.15
 
 # C objects are counted by their types, each of one size; those of variable length by the mean of those seen.
 CTYPE_SHARE = 0.03
@@ -92,7 +96,7 @@ def test_functions_have_what_they_allocate(program, jit, tmp_path):
     path = path_of(program)
     truth, recording, _ = record(path, jit, tmp_path, 5, 10)
     samples, lines = recording["samples"], lines_of_functions()
-    total, seen, words = sum(truth.values()), dict.fromkeys(truth, 0), set()
+    total, seen, words, callers = sum(truth.values()), dict.fromkeys(truth, 0), set(), 0
     assert len(truth) == 9 and total > 0 and len(samples) > 20
 
     for sample in samples:
@@ -101,14 +105,19 @@ def test_functions_have_what_they_allocate(program, jit, tmp_path):
         maker = maker_of(functions, lines)
         if maker in seen:
             seen[maker] += sample["alloc_bytes"]
+        elif len(functions) > 1:
+            callers += sample["alloc_bytes"]
     everything = sum(sample["alloc_bytes"] for sample in samples)
     expected = expected_bytes(truth, recording)
     print(f"{program}, jit {jit}: {len(samples)} samples, {everything / expected:.3f} of the bytes")
     for name in truth:
         print(f"{name}: {truth[name] / total:.3f} of the bytes, {seen[name] / everything:.3f} seen")
+    print(f"callers: {callers / everything:.3f} seen, lost: {1 - (sum(seen.values()) + callers) / everything:.3f}")
     assert abs(everything / expected - 1) <= TOTAL
+    assert callers / everything <= CALLERS
+    assert sum(seen.values()) + callers >= (1 - LOST) * everything
     for name in truth:
-        assert abs(seen[name] / everything - truth[name] / total) <= SHARE, name
+        assert -SHARE - callers / everything <= seen[name] / everything - truth[name] / total <= SHARE, name
     assert seen["nothing"] == 0
     kinds = ("table", "string", "upvalue", f"function <{MAKERS}:{lines['closure']}>", "growth of a table")
     assert {f"[alloc: {word}]" for word in kinds} <= words
