@@ -637,6 +637,27 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 		shares->classes[CLASS_PARTS].bytes += rest;
 }
 
+/*
+ * Hash parts that were counted before any sample of their size wait as parts that came at once. If all samples since
+ * were of tables that double, half of each came by doubling, and the other half before.
+ */
+static void move_waiting_hash_parts(struct allocation_shares *shares)
+{
+	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
+		struct class *class = &shares->classes[i];
+		const double bytes = class->bytes;
+		const struct hash_size *size = class->key.part == PART_FIRST
+						       ? find_hash_size(shares, class->key.bytes, false)
+						       : NULL;
+
+		if (!size || size->first > 0)
+			continue;
+		class->bytes = 0;
+		shares->classes[find_part_class(shares, size->bytes / 2, PART_GROWN)].bytes += bytes / 2;
+		shares->classes[find_part_class(shares, size->bytes / 2, PART_FIRST)].bytes += bytes / 2;
+	}
+}
+
 static struct allocation_share share_of(const struct class *class, const struct share_sample *sample)
 {
 	const double bytes = class->bytes * (double)sample->bytes / class->sample_bytes;
@@ -672,6 +693,7 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 	add_up_samples(shares);
 	add_up_bytes(shares, cpu_ns);
 	add_to_classes(shares, shares->sum_bytes);
+	move_waiting_hash_parts(shares);
 	for (size_t i = 0; i < count; i++)
 		shares->shares[i] = share_of(&shares->classes[shares->samples[i].class], &shares->samples[i]);
 	for (size_t i = 0; i < shares->class_count; i++)

@@ -609,6 +609,42 @@ static void hash_parts_have_grown_as_samples_of_their_own_size(void **state)
 	assert_int_equal(result[count].bytes, 6400);
 }
 
+/* Ten tables with 96 bytes each come before the first samples, which tell that these double twice. */
+static void hash_parts_that_wait_have_grown_as_later_samples(void **state)
+{
+	static const struct allocation to_96 = { .kind = ALLOCATION_HASH, .bytes = 48 },
+				       to_48 = { .kind = ALLOCATION_HASH, .bytes = 24 },
+				       first = { .kind = ALLOCATION_HASH,
+						 .bytes = 24,
+						 .is_first_part = true };
+	struct listed_object tables[10];
+	const struct allocated allocated = { .bytes = 1600 };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < 10; i++)
+		tables[i] = (struct listed_object){ .kind = ALLOCATION_TABLE, .bytes = 64, .hash_bytes = 96 };
+	allocation_shares_add_window(shares, &allocated, tables, 10);
+	allocates(16000);
+	samples(ALLOCATION_TABLE, 64, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_int_equal(result[0].bytes, 6400);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 9600);
+
+	/* What samples tell, only later ones can have. */
+	for (int round = 0; round < 2; round++) {
+		assert_true(allocation_shares_add_sample(shares, &to_96) >= 0);
+		assert_true(allocation_shares_add_sample(shares, &to_48) >= 0);
+		assert_true(allocation_shares_add_sample(shares, &first) >= 0);
+		assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 3);
+		assert_int_equal(sum(result, 0, 3).bytes, round ? 9600 : 0);
+	}
+	assert_int_equal(result[0].bytes, 4800);
+	assert_int_equal(result[1].bytes, 2400);
+	assert_int_equal(result[2].bytes, 2400);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+}
+
 /* Of 1000 bytes, five tables have 320 and five strings of 40 bytes 200; older tables grow. */
 static void parts_have_what_tables_and_strings_leave(void **state)
 {
@@ -964,6 +1000,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(older_tables_have_what_new_ones_do_not_explain, begin, end),
 		cmocka_unit_test_setup_teardown(hash_parts_have_grown_as_samples_of_their_own_size, begin,
 						end),
+		cmocka_unit_test_setup_teardown(hash_parts_that_wait_have_grown_as_later_samples, begin, end),
 		cmocka_unit_test_setup_teardown(parts_have_what_tables_and_strings_leave, begin, end),
 		cmocka_unit_test_setup_teardown(one_string_on_film_tells_its_size_later_too, begin, end),
 		cmocka_unit_test_setup_teardown(all_have_less_if_windows_leave_too_little_for_strings, begin,
