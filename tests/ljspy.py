@@ -190,6 +190,24 @@ def run(*arguments, timeout=60, user=None, through=(), **options):
     return subprocess.run(argv, timeout=timeout, check=False, **options)
 
 
+def has_had(pid, end_ns):
+    return wait_until(lambda: cpu_ns(pid) >= end_ns, seconds=READY_SECONDS)
+
+
+def run_beside(pid, seconds, *arguments):
+    """
+    ljspy until the process has had so many seconds of CPU time: beside others, that takes longer, and there are as
+    many samples.
+    """
+    end_ns = cpu_ns(pid) + seconds * 1e9
+    with subprocess.Popen([LJSPY, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        assert has_had(pid, end_ns)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
 class Recording(NamedTuple):
     samples: list
     stats: dict
@@ -235,8 +253,7 @@ def record_native(directory, *target, seconds=2, options=(), busy_pid=None):
     """
     recorder = Recorder(directory, *target, seconds=seconds if busy_pid is None else READY_SECONDS, options=options)
     if busy_pid is not None:
-        end_ns = cpu_ns(busy_pid) + seconds * 1e9
-        assert wait_until(lambda: cpu_ns(busy_pid) >= end_ns, seconds=READY_SECONDS)
+        assert has_had(busy_pid, cpu_ns(busy_pid) + seconds * 1e9)
         recorder.process.send_signal(signal.SIGINT)
     recorder.finish()
     whole = []

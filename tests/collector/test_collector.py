@@ -146,7 +146,7 @@ def test_phases_are_labels(tmp_path):
     """For go tool pprof -tagfocus."""
     profile = tmp_path / "garbage.pb.gz"
     with ljspy.program("luajit", "garbage") as target:
-        result = ljspy.run("record", "-d", "1s", "-r", ljspy.HIGH_RATE, "-o", profile, "-p", target.pid)
+        result = ljspy.run_beside(target.pid, 0.5, "record", "-r", ljspy.HIGH_RATE, "-o", profile, "-p", target.pid)
     assert result.returncode == ljspy.OK, result.stderr
     raw = gzip.decompress(profile.read_bytes())
     assert b"gc_phase" in raw and b"mark" in raw

@@ -17,7 +17,8 @@ def record(tmp_path):
     def record(form):
         path = tmp_path / f"profile.{form}"
         with ljspy.program("luajit", PROGRAM.name, jit="off") as target:
-            result = ljspy.run("record", "-p", target.pid, "-d", "1s", "-r", ljspy.HIGH_RATE, "-f", form, "-o", path)
+            result = ljspy.run_beside(target.pid, 1, "record", "-p", target.pid, "-r", ljspy.HIGH_RATE, "-f", form,
+                                      "-o", path)
         assert result.returncode == ljspy.OK, result.stderr
         return path
 
@@ -116,6 +117,6 @@ def test_firefox_marks_what_blocks(tmp_path, firefox):
 def test_firefox_marks_what_luajit_does(tmp_path, firefox):
     recording = tmp_path / "garbage.ljspy"
     with ljspy.program("luajit", "garbage", jit="off") as target:
-        result = ljspy.run("record", "-p", target.pid, "-d", "1s", "-r", ljspy.HIGH_RATE, "-o", recording)
+        result = ljspy.run_beside(target.pid, 1, "record", "-p", target.pid, "-r", ljspy.HIGH_RATE, "-o", recording)
     assert result.returncode == ljspy.OK, result.stderr
     check_markers(tmp_path, firefox, recording, "garbage collection", "vm_state", "gc", "cpu_ns")
