@@ -457,12 +457,15 @@ void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool a
 			allocations_deliver *deliver, void *context)
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	/* Of a process that has ended, the CPU time is that of an earlier look. */
+	const uint64_t used_ns = cpu_ns > allocations->divided_cpu_ns ? cpu_ns - allocations->divided_cpu_ns
+								      : 0;
 
 	if (now < allocations->divide_ns && !all)
 		return;
 	allocations->divide_ns = now + DIVIDE_EVERY_NS;
 	for (size_t i = 0; i < allocations->vm_count; i++) {
-		deliver_kept(&allocations->vms[i], cpu_ns - allocations->divided_cpu_ns, deliver, context);
+		deliver_kept(&allocations->vms[i], used_ns, deliver, context);
 		note_sum(&allocations->vms[i], figures);
 		if (all) {
 			deliver_waiting(&allocations->vms[i], deliver, context);

@@ -793,6 +793,23 @@ static void a_sample_is_delivered_with_its_share(void **state)
 	end(allocations);
 }
 
+/* A process that has ended has no clock any more; the last time known is from before the last division. */
+static void no_time_passes_backwards(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	look(allocations, MS);
+	pass(500 * MS);
+	divide(allocations, false);
+	assert_true(noted[0].divided_ns > 0);
+	noted[0].divided_ns = 0;
+	cpu_ns -= MS;
+	divide(allocations, true);
+	assert_int_equal(noted[0].divided_ns, 0);
+	end(allocations);
+}
+
 static void samples_without_a_share_are_not_delivered(void **state)
 {
 	struct allocations *allocations = begin();
@@ -949,6 +966,7 @@ int main(void)
 		cmocka_unit_test(on_one_cpu_a_span_needs_its_clock_and_counters_before_and_after),
 		cmocka_unit_test(figures_tell_how_sure_the_bytes_are),
 		cmocka_unit_test(a_sample_is_delivered_with_its_share),
+		cmocka_unit_test(no_time_passes_backwards),
 		cmocka_unit_test(samples_without_a_share_are_not_delivered),
 		cmocka_unit_test(what_is_no_allocation_of_a_vm_is_no_sample),
 		cmocka_unit_test(so_many_samples_are_kept),
