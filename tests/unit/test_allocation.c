@@ -34,6 +34,8 @@
 	X(lists_cdata, ADD_TO_TOTAL LIST SET_TYPE "mov %r15w, 10(%rax)\n") \
 	X(lists_for_a_trace, ADD_TO_TOTAL LIST) \
 	X(grows_array, ADD_TO_TOTAL "mov %rax, 0x10(%rbx)\nmov %r15d, 0x30(%rbx)\n") \
+	X(grows_array_behind, ADD_TO_TOTAL "add %rbp, %rax\nmov %rax, 0x10(%rbx)\nmov %r15d, 0x30(%rbx)\n") \
+	X(makes_object_behind, ADD_TO_TOTAL "add %rbp, %rax\n" SET_TYPE) \
 	X(grows_hash, ADD_TO_TOTAL "mov %rax, 0x28(%rbx)\nmov %r15d, 0x34(%rbx)\n") \
 	X(grows_stack, ADD_TO_TOTAL "mov %rax, 0x38(%rbx)\nmov %r15, 0x40(%rbx)\n") \
 	X(grows_string_table, ADD_TO_TOTAL "mov %rax, 0x80(%r12)\n") \
@@ -392,6 +394,24 @@ static void parts_are_told_by_what_refers_to_them(void **state)
 	assert_allocation(ALLOCATION_OTHER, 0);
 }
 
+/* The thread was in mmap() or mremap(), and the allocator puts 16 bytes in front of what that returns. */
+static void memory_from_the_kernel_begins_with_a_header(void **state)
+{
+	struct registers *registers;
+
+	(void)state;
+	for (uint64_t header = 8; header <= 24; header += 8) {
+		registers = returns_to(grows_array_behind);
+		registers->rbp = header;
+		assert_allocation(header == 16 ? ALLOCATION_ARRAY : ALLOCATION_OTHER,
+				  header == 16 ? TABLE : 0);
+		registers = returns_to(makes_object_behind);
+		registers->rbp = header;
+		registers->r14 = GCT_STRING;
+		assert_allocation(header == 16 ? ALLOCATION_STRING : ALLOCATION_OTHER, 0);
+	}
+}
+
 /* LuaJIT keeps it in a local variable meanwhile. */
 static void what_is_stored_on_the_native_stack_is_no_part(void **state)
 {
@@ -626,6 +646,7 @@ int main(void)
 		OF_CODE(an_object_may_lie_behind_the_begin_of_its_memory),
 		OF_CODE(a_trace_writes_a_cdata_itself),
 		OF_CODE(parts_are_told_by_what_refers_to_them),
+		OF_CODE(memory_from_the_kernel_begins_with_a_header),
 		OF_CODE(what_is_stored_on_the_native_stack_is_no_part),
 		OF_CODE(only_what_grows_is_an_allocation),
 		OF_CODE(without_gc64_the_total_has_32_bits),

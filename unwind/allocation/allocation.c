@@ -14,6 +14,7 @@ enum {
 	NEW_MEMORY = 1 << 12,  /* its address in the run: the kernel maps nothing there (vm.mmap_min_addr) */
 	BEFORE_OBJECT_MAX =
 		512, /* in front of a cdata of variable length or alignment (lj_cdata.c: lj_cdata_newv) */
+	CHUNK_HEADER = 16, /* in front of what LuaJIT's allocator has just got from the kernel (lj_alloc.c) */
 };
 
 /* The copy of the thread, and the text and constants of modules, as one memory. */
@@ -65,6 +66,12 @@ static bool is_part(const struct run *run, uint64_t address, int32_t field, int3
 	return stores_at(run, address - (uint64_t)field + (uint64_t)with);
 }
 
+/* The new memory, or where it begins behind its header if the thread was in the kernel's call for it. */
+static bool is_new(const struct vm_value *value)
+{
+	return value->known && (value->bits == NEW_MEMORY || value->bits == NEW_MEMORY + CHUNK_HEADER);
+}
+
 /* Memory that is no object: by the field that refers to it. */
 static void tell_part(const struct run *run, struct allocation *allocation)
 {
@@ -74,8 +81,7 @@ static void tell_part(const struct run *run, struct allocation *allocation)
 	for (size_t i = 0; i < run->machine.store_count && allocation->kind == ALLOCATION_OTHER; i++) {
 		const struct vm_store *store = &run->machine.stores[i];
 
-		if (!store->value.known || store->value.bits != NEW_MEMORY ||
-		    store->size < layout_ref_size(layout) ||
+		if (!is_new(&store->value) || store->size < layout_ref_size(layout) ||
 		    capture_has_copied(run->source->capture, store->address))
 			continue;
 		if (store->address == allocation->global->g + (uint64_t)layout->g_strhash) {
@@ -247,6 +253,8 @@ static bool run_from(struct run *run, const struct registers *registers, struct 
 		run_in_trace(run, allocation.global);
 		allocation.kind = ALLOCATION_CDATA;
 	}
+	if (!stored(run, run->vm->layout.GChead_gct, 1).known)
+		run->object = NEW_MEMORY + CHUNK_HEADER;
 	if (!tell_object(run, &allocation) && allocation.kind != ALLOCATION_CDATA)
 		tell_part(run, &allocation);
 	*ret_allocation = allocation;
