@@ -9,7 +9,9 @@ enum {
 	STRING_STEPS_MAX = 64,
 	GRANULE =
 		16, /* sizes of strings and parts are put together: up to FINE_MAX in steps of so many bytes, */
-	FINE_MAX = 512, /* ... and from there on four steps to each doubling */
+	FINE_MAX = 512,       /* ... and from there on four steps to each doubling */
+	LARGE_MIN = 64 << 10, /* so large an allocation hardly ever falls into a window */
+	STRINGS_MIN = 100,    /* in windows, to compare these with intervals */
 };
 
 /* What windows and films of earlier divisions count at each division, in proportion. */
@@ -29,6 +31,12 @@ static const double cycle_min = 0.5;
 
 /* If less of the time than this was without an end of marking, spans tell more than they do. */
 static const double intervals_min = 0.7;
+
+/* Less than this of all bytes may be unexplained by chance. */
+static const double unexplained_min = 0.05;
+
+/* Intervals tell how many strings there were if they know it of so many of the bytes. */
+static const double known_min = 0.5;
 
 /* Films do not tell the hash parts of new tables from other parts; windows and samples do. */
 enum part { PART_ANY, PART_FIRST, PART_GROWN };
@@ -67,6 +75,7 @@ struct allocation_shares {
 	/* Of the intervals since the last division. */
 	double interval_bytes, interval_ns, marked_bytes, marked_ns; /* marked: with an end of marking */
 	double heap_bytes;                                           /* at the end of each, added up */
+	double known_bytes, known_strings;                           /* of those whose strings are known */
 	double freed_bytes; /* not by a sweep, as it seems: counted_bytes() */
 	double sum_bytes;   /* of the last division */
 	enum allocation_sum sum;
@@ -87,8 +96,8 @@ struct allocation_shares {
 	size_t sample_count, sample_size;
 };
 
-/* The classes of what no window or film has told apart. */
-enum { CLASS_PARTS, CLASS_STRINGS, CLASSES_FIXED };
+/* The classes of what no window or film has told apart: parts, strings, and whatever is large. */
+enum { CLASS_PARTS, CLASS_STRINGS, CLASS_LARGE, CLASSES_FIXED };
 
 struct allocation_shares *allocation_shares_new(void)
 {
@@ -98,6 +107,7 @@ struct allocation_shares *allocation_shares_new(void)
 		return NULL;
 	shares->classes[CLASS_PARTS].key.kind = ALLOCATION_OTHER;
 	shares->classes[CLASS_STRINGS].key.kind = ALLOCATION_STRING;
+	shares->classes[CLASS_LARGE].key.kind = ALLOCATION_OTHER;
 	shares->class_count = CLASSES_FIXED;
 	return shares;
 }
@@ -148,6 +158,10 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 {
 	shares->interval_ns += (double)cpu_ns;
 	shares->heap_bytes += (double)allocated->heap_bytes;
+	if (allocated->knows_strings) {
+		shares->known_bytes += (double)allocated->bytes;
+		shares->known_strings += allocated->strings;
+	}
 	if (allocated->has_marked) {
 		shares->marked_ns += (double)cpu_ns;
 		shares->marked_bytes += (double)allocated->bytes;
@@ -215,6 +229,8 @@ static struct hash_size *find_hash_size(struct allocation_shares *shares, uint64
 
 static void add_part(struct allocation_shares *shares, uint64_t bytes, enum part part, double count)
 {
+	if (bytes >= LARGE_MIN)
+		return;
 	shares->classes[find_part_class(shares, bytes, part)].part_bytes += count * (double)bytes;
 }
 
@@ -237,10 +253,25 @@ static void add_hash_part(struct allocation_shares *shares, uint64_t bytes)
 	}
 }
 
+/*
+ * Can a window with so many bytes have these objects? LuaJIT puts an object on the list before it fills it in
+ * (lj_gc.c: lj_mem_newgco()). Where the thread loses its CPU right then, there is still what was freed there, which
+ * may seem to be a table of gigabytes.
+ */
+static bool has_room_for(const struct allocated *allocated, const struct listed_object *objects, size_t count)
+{
+	double left = (double)allocated->bytes + ALLOCATED_FREED_MAX;
+
+	for (size_t i = 0; i < count; i++)
+		left -= (double)objects[i].bytes + (double)objects[i].hash_bytes +
+			(double)objects[i].array_bytes;
+	return left >= 0;
+}
+
 void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
 				  const struct listed_object *objects, size_t count)
 {
-	if (!is_sound(allocated) || !objects)
+	if (!is_sound(allocated) || !objects || !has_room_for(allocated, objects, count))
 		return;
 	if (allocated->knows_strings) {
 		shares->string_window_bytes += (double)allocated->bytes;
@@ -373,6 +404,8 @@ static size_t class_of(struct allocation_shares *shares, const struct allocation
 	struct class_key key = { allocation->kind, allocation->bytes, allocation->ctype, PART_ANY };
 	size_t any;
 
+	if (allocation->bytes >= LARGE_MIN)
+		return CLASS_LARGE;
 	if (allocation->kind == ALLOCATION_STRING) {
 		key.bytes = size_step(allocation->bytes);
 		if (!is_string_size(shares, key.bytes) && shares->string_step_count < STRING_STEPS_MAX)
@@ -591,6 +624,45 @@ static size_t class_beyond(const struct allocation_shares *shares, size_t class)
 		       : class;
 }
 
+/* How many strings there are for each byte, in windows, and by intervals if these know. */
+static double strings_in_windows(const struct allocation_shares *shares)
+{
+	return shares->string_window_bytes > 0 ? shares->strings / shares->string_window_bytes : 0;
+}
+
+static double strings_of_all(const struct allocation_shares *shares)
+{
+	return shares->known_bytes > 0 && shares->known_bytes >= known_min * shares->sum_bytes
+		       ? shares->known_strings / shares->known_bytes
+		       : strings_in_windows(shares);
+}
+
+/*
+ * Which part of all bytes is like those of windows. These are short and few: by chance, they have none of the large
+ * allocations, or have caught one. Strings tell, as intervals count them all.
+ */
+static double like_windows(const struct allocation_shares *shares)
+{
+	return shares->strings >= STRINGS_MIN ? strings_of_all(shares) / strings_in_windows(shares) : 1;
+}
+
+/*
+ * What nothing else explains belongs to what is large, if samples have met such; and waits for the next sample, unless
+ * it is so little that it may be chance. is_all: neither strings nor parts are known.
+ */
+static double large_bytes(const struct allocation_shares *shares, double bytes, double unexplained,
+			  bool is_all)
+{
+	const struct class *large = &shares->classes[CLASS_LARGE], *parts = &shares->classes[CLASS_PARTS];
+
+	if (unexplained <= 0 || large->mean <= 0)
+		return 0;
+	if (large->samples <= 0)
+		return !is_all && unexplained >= unexplained_min * bytes ? unexplained : 0;
+	return is_all ? unexplained * large->sample_bytes / (large->sample_bytes + parts->sample_bytes)
+		      : unexplained;
+}
+
 /*
  * Give each class its part of the bytes. Objects and the parts of new tables are counted in windows. Strings and
  * other parts, of tables that grow later, have the rest, and films tell what each of them has.
@@ -599,36 +671,39 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 {
 	const struct filmed strings = add_up_films(shares, ALLOCATION_STRING),
 			    parts = add_up_films(shares, ALLOCATION_OTHER);
-	double listed = 0, new_parts = 0, beyond = 0, string_count = 0, string_bytes, part_bytes, rest, scale;
+	const double string_count = bytes * strings_of_all(shares), counted = bytes * like_windows(shares);
+	double listed = 0, new_parts = 0, beyond = 0, string_bytes, part_bytes, rest, scale, large;
 
 	for (size_t i = 0; i < shares->class_count; i++) {
-		listed += object_bytes_of(shares, &shares->classes[i], bytes);
-		new_parts += as_new(shares, &shares->classes[i], bytes);
+		listed += object_bytes_of(shares, &shares->classes[i], counted);
+		new_parts += as_new(shares, &shares->classes[i], counted);
 	}
-	if (shares->string_window_bytes > 0)
-		string_count = bytes * shares->strings / shares->string_window_bytes;
 	string_bytes = string_count * (strings.objects > 0 ? strings.bytes / strings.objects
 							   : shares->classes[CLASS_STRINGS].mean);
 	part_bytes = bytes - listed - string_bytes;
 	for (size_t i = 0; i < shares->class_count; i++)
-		beyond += filmed_beyond(shares, &shares->classes[i], bytes, part_bytes, &parts);
+		beyond += filmed_beyond(shares, &shares->classes[i], counted, part_bytes, &parts);
 	rest = bytes - listed - new_parts;
 	/* Windows are samples, too: if they count so much that too little is left, all have less. */
 	scale = rest < rest_min * (string_bytes + beyond)
 			? bytes / (listed + new_parts + string_bytes + beyond)
 			: 1;
 	rest = scale < 1 ? scale * (string_bytes + beyond) : rest;
+	large = large_bytes(shares, bytes, rest - string_bytes - beyond, string_bytes + beyond <= 0);
+	shares->classes[CLASS_LARGE].bytes += large;
+	rest -= large;
 
 	for (size_t i = 0; i < shares->class_count; i++) {
 		struct class *class = &shares->classes[i];
 
-		class->objects += objects_of(shares, class, scale * bytes);
-		class->bytes += object_bytes_of(shares, class, scale * bytes) +
-				as_new(shares, class, scale * bytes);
+		class->objects += objects_of(shares, class, scale * counted);
+		class->bytes += object_bytes_of(shares, class, scale * counted) +
+				as_new(shares, class, scale * counted);
 		if (beyond > 0)
 			shares->classes[class_beyond(shares, i)].bytes += rest / (string_bytes + beyond) *
-									  filmed_beyond(shares, class, bytes,
-											part_bytes, &parts);
+									  filmed_beyond(shares, class,
+											counted, part_bytes,
+											&parts);
 	}
 	if (string_bytes > 0)
 		add_strings_by_films(shares, &strings, scale * string_count,
@@ -658,9 +733,12 @@ static void move_waiting_hash_parts(struct allocation_shares *shares)
 	}
 }
 
+/* What is large takes as much longer, and has as many more samples: each stands for as many bytes. */
 static struct allocation_share share_of(const struct class *class, const struct share_sample *sample)
 {
-	const double bytes = class->bytes * (double)sample->bytes / class->sample_bytes;
+	const double part = sample->class == CLASS_LARGE ? 1 / class->samples
+							 : (double)sample->bytes / class->sample_bytes,
+		     bytes = class->bytes * part;
 	double objects = class->objects / class->samples;
 
 	if (class->key.kind == ALLOCATION_OTHER)
@@ -702,7 +780,7 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 	fade(shares);
 	shares->sample_count = 0;
 	shares->interval_bytes = shares->interval_ns = shares->marked_bytes = shares->marked_ns =
-		shares->heap_bytes = 0;
+		shares->heap_bytes = shares->known_bytes = shares->known_strings = 0;
 	*ret_shares = shares->shares;
 	return count;
 }

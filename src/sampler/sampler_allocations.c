@@ -186,7 +186,8 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 	if (clock_now_ns(CLOCK_MONOTONIC) - vm->last_ns > WINDOW_NS_MAX)
 		return true;
 	allocated = allocated_between(&vm->last, &now);
-	is_known = allocated_in_window(memory, vm->global, &vm->last, &now, allocations->objects, &count);
+	is_known = allocated_objects(memory, vm->global, now.root, vm->last.root, allocations->objects,
+				     &count);
 	allocation_shares_add_window(vm->shares, &allocated, is_known ? allocations->objects : NULL, count);
 	return true;
 }
@@ -342,6 +343,8 @@ static void take_sample(struct allocations *allocations, struct lua_process *pro
 		return;
 	vm = find_vm(allocations, allocation.global);
 	if (!vm || !vm->is_noted || vm->kept_count == KEPT_MAX)
+		return;
+	if (allocation.kind == ALLOCATION_OTHER && allocated_for_strings(&vm->last, allocation.bytes))
 		return;
 	if (allocation.ctype)
 		live_ctypes_text(lua_process_memory(process), &allocation.global->vm->layout,

@@ -246,7 +246,6 @@ static void read_allocations(struct reader *reader)
 		.decoder = reader->decoder,
 	};
 	struct memory *live = image_live(reader->image);
-	const struct allocation_counters before = { .root = 0x10000 };
 	struct allocation_counters film[ALLOCATION_FILM_LOOKS], held = { 0 };
 	struct sample_gc gc = { .phase = GC_PHASE_MARK };
 	struct allocation allocation;
@@ -264,8 +263,6 @@ static void read_allocations(struct reader *reader)
 		if (allocation_film_read(live, global, film) &&
 		    allocated_objects(live, global, held.root, 0, objects, &count))
 			fuzz_check(count <= LISTED_OBJECTS_MAX, "a list has an end");
-		if (allocated_in_window(live, global, &before, &held, objects, &count))
-			fuzz_check(count > 0 && count <= LISTED_OBJECTS_MAX, "a window has an end");
 	}
 	if (allocation_in_flight(&source, &allocation)) {
 		allocation_text(live, &allocation, &held, ctype, text);

@@ -248,6 +248,28 @@ static void a_table_of_strings_that_doubles_is_there_twice(void **state)
 	assert_false(read_counters().has_few_strings);
 }
 
+/* It halves at the end of a sweep, and doubles, or is about to, where there are more strings than places. */
+static void a_table_of_strings_may_get_another_size_at_some_moments_only(void **state)
+{
+	static const struct {
+		uint32_t strings;
+		uint8_t state;
+		bool may_resize;
+	} cases[] = {
+		{ 1024, GCSpropagate, true }, { 1024, GCSsweepstring, true }, { 1023, GCSpropagate, false },
+		{ 255, GCSsweep, true },      { 256, GCSsweep, false },       { 255, GCSsweepstring, false },
+		{ 255, GCSpause, false },
+	};
+
+	(void)state;
+	make_counters(true, BYTECODE_V21);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		put(MADE_UP_AT + 24, cases[i].strings, 4);
+		put(MADE_UP_AT + (uint64_t)vm.layout.g_gc_state, cases[i].state, 1);
+		assert_int_equal(read_counters().may_resize, cases[i].may_resize);
+	}
+}
+
 static void counters_far_apart_or_not_mapped_are_not_read(void **state)
 {
 	enum { AT_ONCE_MAX = 512 };
@@ -331,6 +353,27 @@ static void the_newest_table_has_its_parts(void **state)
 	allocation_counters_read_newest(&made_up_memory.memory, &global, &counters);
 	assert_int_equal(counters.newest_slots, 0);
 	assert_int_equal(counters.newest_nodes, 0);
+}
+
+static void a_table_of_strings_in_another_size_is_told(void **state)
+{
+	struct allocation_counters counters;
+
+	(void)state;
+	make_counters(true, BYTECODE_V21);
+	put(MADE_UP_AT + 24, 1024, 4);
+	counters = read_counters();
+	assert_true(allocated_for_strings(&counters, 2 * 8192));
+	assert_false(allocated_for_strings(&counters, 8192));
+	assert_false(allocated_for_strings(&counters, 4096));
+	put(MADE_UP_AT + 24, 255, 4);
+	counters = read_counters();
+	assert_true(allocated_for_strings(&counters, 4096));
+	assert_false(allocated_for_strings(&counters, 2 * 8192));
+	put(MADE_UP_AT + 24, 256, 4);
+	counters = read_counters();
+	assert_false(allocated_for_strings(&counters, 4096));
+	assert_false(allocated_for_strings(&counters, 2 * 8192));
 }
 
 /*---- The list ----*/
@@ -542,101 +585,6 @@ static void a_list_that_leads_elsewhere_is_told(void **state)
 	assert_false(allocated_objects(&made_up_memory.memory, &global, at(0), at(4), objects, &count));
 }
 
-/* The objects of a window from the newest one, 0, to the one that was newest before. */
-static bool window_of(unsigned int before_number, uint64_t heap_bytes, struct listed_object *objects,
-		      size_t *ret_count)
-{
-	const struct allocation_counters before = { .root = at(before_number) },
-					 after = { .root = at(0), .total = heap_bytes };
-
-	return allocated_in_window(&made_up_memory.memory, &global, &before, &after, objects, ret_count);
-}
-
-static void a_window_has_the_newest_object_of_the_look_before_in_place_of_its_own(void **state)
-{
-	struct listed_object objects[LISTED_OBJECTS_MAX];
-	size_t count;
-
-	(void)state;
-	make_layout();
-	vm.layout.GCtab_asize = 48;
-	vm.layout.GCtab_hmask = 52;
-	vm.layout.Node_size = 24;
-	object(0, at(1), GCT_TABLE, 0, 0); /* not filled in: gigabytes */
-	put(at(0) + 52, UINT32_MAX - 1, 4);
-	object(1, at(2), GCT_UPVALUE, 0, 0);
-	object(2, at(3), GCT_TABLE, 0, 0);
-	put(at(2) + 48, 6, 4);
-	object(3, 0, GCT_TABLE, 0, 0);
-	assert_true(window_of(2, 10000, objects, &count));
-	assert_int_equal(count, 2);
-	assert_int_equal(objects[0].kind, ALLOCATION_UPVALUE);
-	assert_int_equal(objects[1].address, at(2));
-	assert_int_equal(objects[1].array_bytes, 6 * 8);
-	put(at(0) + 9, 99, 1); /* not even an object */
-	assert_true(window_of(1, 10000, objects, &count));
-	assert_int_equal(count, 1);
-	assert_int_equal(objects[0].kind, ALLOCATION_UPVALUE);
-	assert_true(window_of(0, 10000, objects, &count));
-	assert_int_equal(count, 0);
-}
-
-static void a_window_with_more_than_the_vm_has_is_unknown(void **state)
-{
-	struct listed_object objects[LISTED_OBJECTS_MAX];
-	size_t count;
-
-	(void)state;
-	make_layout();
-	vm.layout.GCtab_asize = 48;
-	vm.layout.GCtab_hmask = 52;
-	vm.layout.Node_size = 24;
-	object(0, at(1), GCT_TABLE, 0, 0);
-	object(1, at(2), GCT_TABLE, 0, 0);
-	put(at(1) + 48, 6, 4);
-	object(2, at(3), GCT_TABLE, 0, 0);
-	put(at(2) + 52, 7, 4);
-	assert_true(window_of(2, 64 + 6 * 8 + 64 + 8 * 24, objects, &count));
-	assert_int_equal(count, 2);
-	assert_false(window_of(2, 64 + 6 * 8 + 64 + 8 * 24 - 1, objects, &count));
-}
-
-static void a_window_whose_list_leads_elsewhere_is_unknown(void **state)
-{
-	static struct listed_object objects[LISTED_OBJECTS_MAX];
-	size_t count;
-
-	(void)state;
-	make_layout();
-	object(0, at(1), GCT_TABLE, 0, 0);
-	object(1, at(0), GCT_TABLE, 0, 0); /* a circle */
-	assert_false(window_of(2, UINT64_MAX, objects, &count));
-	object(1, at(2), GCT_TABLE, 0, 0);
-	object(2, 0, 99, 0, 0); /* what was newest before is gone */
-	assert_false(window_of(2, UINT64_MAX, objects, &count));
-}
-
-static void a_window_has_an_end(void **state)
-{
-	static struct listed_object objects[LISTED_OBJECTS_MAX];
-	enum { APART = 0x40 };
-
-	(void)state;
-	make_layout();
-	endless = (struct endless){ .memory = { .read_ranges = read_endless }, .distance = APART };
-	for (size_t made = LISTED_OBJECTS_MAX - 1; made <= LISTED_OBJECTS_MAX + 1; made++) {
-		const struct allocation_counters before = { .root = ENDLESS_AT + made * APART },
-						 after = { .root = ENDLESS_AT, .total = UINT32_MAX };
-		size_t count;
-
-		assert_int_equal(
-			allocated_in_window(&endless.memory, &global, &before, &after, objects, &count),
-			made <= LISTED_OBJECTS_MAX);
-		assert_int_equal(count, made <= LISTED_OBJECTS_MAX ? made : LISTED_OBJECTS_MAX);
-		assert_int_equal(objects[0].address, ENDLESS_AT + APART);
-	}
-}
-
 /* What is left of a new part of so many bytes, and whether it belongs to a new table. */
 static void assert_part(enum allocation_kind kind, uint64_t bytes, uint64_t table,
 			const struct allocation_counters *held, uint64_t left, bool is_of_new_table)
@@ -790,6 +738,8 @@ int main(void)
 		cmocka_unit_test(the_counters_are_read_in_each_layout),
 		cmocka_unit_test(the_order_of_the_counters_may_be_another),
 		cmocka_unit_test(a_table_of_strings_that_doubles_is_there_twice),
+		cmocka_unit_test(a_table_of_strings_may_get_another_size_at_some_moments_only),
+		cmocka_unit_test(a_table_of_strings_in_another_size_is_told),
 		cmocka_unit_test(counters_far_apart_or_not_mapped_are_not_read),
 		cmocka_unit_test(a_film_has_its_looks_in_their_order),
 		cmocka_unit_test(the_newest_table_has_its_parts),
@@ -799,10 +749,6 @@ int main(void)
 		cmocka_unit_test(a_walk_has_an_end),
 		cmocka_unit_test(objects_may_lie_anywhere),
 		cmocka_unit_test(a_list_that_leads_elsewhere_is_told),
-		cmocka_unit_test(a_window_has_the_newest_object_of_the_look_before_in_place_of_its_own),
-		cmocka_unit_test(a_window_with_more_than_the_vm_has_is_unknown),
-		cmocka_unit_test(a_window_whose_list_leads_elsewhere_is_unknown),
-		cmocka_unit_test(a_window_has_an_end),
 		cmocka_unit_test(a_hash_part_that_grows_counts_without_the_old_one),
 		cmocka_unit_test_setup(what_is_no_object_is_left, begin_besides),
 		cmocka_unit_test_setup(objects_may_be_all_that_was_allocated, begin_besides),

@@ -442,6 +442,119 @@ static void earlier_windows_count_three_quarters_at_each_division(void **state)
 	assert_in_range(result[1].bytes, 3998, 4002);
 }
 
+/* A table that is not filled in yet may seem to have any size. */
+static void windows_whose_objects_have_more_than_was_allocated_count_for_nothing(void **state)
+{
+	const struct allocated allocated = { .bytes = 1000 };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (int part = 0; part < 3; part++) {
+		const uint64_t more = ALLOCATED_FREED_MAX + 1001 - 64;
+		const struct listed_object table = {
+			.kind = ALLOCATION_TABLE,
+			.bytes = part == 0 ? 64 + more : 64,
+			.hash_bytes = part == 1 ? more : 0,
+			.array_bytes = part == 2 ? more : 0,
+		};
+
+		allocation_shares_add_window(shares, &allocated, &table, 1);
+	}
+	allocates(4000);
+	window(0, 10, 0, 400);
+	samples(ALLOCATION_FUNCTION, 40, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_int_equal(result[0].bytes, 4000);
+	/* A sweep may hide some of what was allocated. */
+	window(0, 40 + ALLOCATED_FREED_MAX / 40, 0, 1600);
+	allocates(4000);
+	samples(ALLOCATION_FUNCTION, 40, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_int_equal(result[0].bytes, 4000);
+}
+
+/*
+ * Of 10,000 bytes with so many strings. Windows have one for each 50 bytes, and functions with a fifth of their bytes.
+ */
+static void allocates_with_strings(uint32_t strings, bool knows_strings)
+{
+	const struct allocated allocated = { .bytes = 10000,
+					     .strings = strings,
+					     .knows_strings = knows_strings };
+
+	allocation_shares_add_interval(shares, &allocated, SECOND / 100);
+	for (int i = 0; i < 5; i++)
+		window(0, 5, 20, 1000);
+	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_FUNCTION, 40, 1);
+}
+
+/* Windows are short, and have none of what is large; but intervals have all strings. */
+static void large_allocations_have_what_strings_do_not_explain(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates_with_strings(100, true);
+	samples(ALLOCATION_ARRAY, 100 << 10, 1);
+	samples(ALLOCATION_STRING, 300 << 10, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 4);
+	assert_int_equal(result[0].bytes, 4000);
+	assert_int_equal(result[1].bytes, 1000);
+	/* What takes three times as long is met three times as often. */
+	assert_int_equal(result[2].bytes, 2500);
+	assert_int_equal(result[3].bytes, 2500);
+
+	/* They wait for a sample, */
+	allocates_with_strings(100, true);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_int_equal(result[0].bytes, 4000);
+	assert_int_equal(result[1].bytes, 1000);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+	/* ... but for 5 % that may be chance; and where intervals do not know, windows do. */
+	allocates_with_strings(192, true);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_in_range(result[0].bytes, 8070, 8090);
+	allocates_with_strings(100, false);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_int_equal(result[0].bytes, 8000);
+	assert_int_equal(result[1].bytes, 2000);
+	allocates_with_strings(200, true);
+	samples(ALLOCATION_ARRAY, 100 << 10, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 3);
+	assert_in_range(result[2].bytes, 4999, 5001);
+}
+
+static void nothing_is_large_that_no_sample_has_met(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates_with_strings(100, true);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_int_equal(result[0].bytes, 9000);
+	assert_int_equal(result[1].bytes, 1000);
+}
+
+/* Of a VM that makes no strings, parts that are not large and those that are have all between them. */
+static void large_parts_share_with_others_what_nothing_tells_apart(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates(10000);
+	samples(ALLOCATION_ARRAY, 24 << 10, 1);
+	samples(ALLOCATION_ARRAY, 72 << 10, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_int_equal(result[0].bytes, 2500);
+	assert_int_equal(result[1].bytes, 7500);
+	/* Without a sample, nothing waits for one. */
+	allocates(10000);
+	samples(ALLOCATION_ARRAY, 24 << 10, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_int_equal(result[0].bytes, 10000);
+}
+
 static void there_may_be_many_samples_and_classes(void **state)
 {
 	static struct listed_object objects[2 * ALLOCATION_CLASSES_MAX];
@@ -993,6 +1106,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(windows_and_spans_that_are_not_sound_count_for_nothing, begin,
 						end),
 		cmocka_unit_test_setup_teardown(earlier_windows_count_three_quarters_at_each_division, begin,
+						end),
+		cmocka_unit_test_setup_teardown(
+			windows_whose_objects_have_more_than_was_allocated_count_for_nothing, begin, end),
+		cmocka_unit_test_setup_teardown(large_allocations_have_what_strings_do_not_explain, begin,
+						end),
+		cmocka_unit_test_setup_teardown(nothing_is_large_that_no_sample_has_met, begin, end),
+		cmocka_unit_test_setup_teardown(large_parts_share_with_others_what_nothing_tells_apart, begin,
 						end),
 		cmocka_unit_test_setup_teardown(there_may_be_many_samples_and_classes, begin, end),
 		cmocka_unit_test_setup_teardown(two_parts_at_one_look_are_told_by_their_sizes, begin, end),

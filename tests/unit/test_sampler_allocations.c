@@ -72,7 +72,6 @@ INSTEAD_OF(allocation_counters_read);
 INSTEAD_OF(allocation_counters_read_newest);
 INSTEAD_OF(allocation_film_read);
 INSTEAD_OF(allocated_objects);
-INSTEAD_OF(allocated_in_window);
 INSTEAD_OF(live_ctypes_text);
 INSTEAD_OF(allocation_text);
 INSTEAD_OF(allocation_shares_new);
@@ -227,14 +226,6 @@ bool __wrap_allocated_objects(struct memory *memory, const struct global_state *
 	objects[0] = (struct listed_object){ .address = 1 };
 	*ret_count = 1;
 	return knows_objects;
-}
-
-bool __wrap_allocated_in_window(struct memory *memory, const struct global_state *global,
-				const struct allocation_counters *before,
-				const struct allocation_counters *after, struct listed_object *objects,
-				size_t *ret_count)
-{
-	return __wrap_allocated_objects(memory, global, after->root, before->root, objects, ret_count);
 }
 
 bool __wrap_live_ctypes_text(struct memory *memory, const struct layout *layout, uint64_t g, uint32_t ctype,

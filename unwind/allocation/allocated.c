@@ -54,6 +54,8 @@ static struct allocation_counters load_counters(const struct layout *layout,
 		.root = load_bytes(bytes, layout->g_gc_root - begin, ref),
 		.strings = strings,
 		.has_few_strings = strings <= mask >> 2,
+		/* lj_str.c: lj_str_new; lj_gc.c: gc_onestep */
+		.may_resize = strings > mask || (strings <= mask >> 2 && state == GCSsweep),
 		.state = state,
 	};
 }
@@ -109,6 +111,13 @@ void allocation_counters_read_newest(struct memory *memory, const struct global_
 	hmask = (uint32_t)load_bytes(table, layout->GCtab_hmask, 4);
 	counters->newest_nodes = hmask ? hmask + 1 : 0;
 	counters->newest_slots = (uint32_t)load_bytes(table, layout->GCtab_asize, 4);
+}
+
+bool allocated_for_strings(const struct allocation_counters *counters, uint64_t bytes)
+{
+	/* While it doubles, it counts three times. */
+	return counters->may_resize && bytes == (counters->has_few_strings ? counters->string_table / 2
+									   : counters->string_table / 3 * 2);
 }
 
 static bool sweeps(uint8_t state)
@@ -299,72 +308,23 @@ static bool read_object(struct walk *walk, uint64_t address, struct listed_objec
 	return true;
 }
 
-/* walk's pieces are many kilobytes: only their places say that there are none. */
-static void walk_begin(struct walk *walk, struct memory *memory, const struct layout *layout)
+bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
+		       uint64_t last, struct listed_object *objects, size_t *ret_count)
 {
-	walk->memory = memory;
-	walk->layout = layout;
-	memset(walk->places, 0, sizeof(walk->places));
-}
-
-static uint64_t walk_next(struct walk *walk, uint64_t address)
-{
-	return walk_field(walk, address, walk->layout->GChead_nextgc, layout_ref_size(walk->layout));
-}
-
-static bool walk_objects(struct walk *walk, uint64_t first, uint64_t last, struct listed_object *objects,
-			 size_t *ret_count)
-{
+	struct walk walk; /* its pieces are many kilobytes: only their places say that there are none */
 	uint64_t address = first;
 
+	walk.memory = memory;
+	walk.layout = &global->vm->layout;
+	memset(walk.places, 0, sizeof(walk.places));
 	for (size_t i = 0; i < LISTED_OBJECTS_MAX && address != last; i++) {
-		if (!address || !read_object(walk, address, &objects[i]))
+		if (!address || !read_object(&walk, address, &objects[i]))
 			return false;
 		*ret_count = i + 1;
-		address = walk_next(walk, address);
+		address = walk_field(&walk, address, walk.layout->GChead_nextgc,
+				     layout_ref_size(walk.layout));
 	}
 	if (first == last)
 		*ret_count = 0;
 	return address == last;
-}
-
-bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
-		       uint64_t last, struct listed_object *objects, size_t *ret_count)
-{
-	struct walk walk;
-
-	walk_begin(&walk, memory, &global->vm->layout);
-	return walk_objects(&walk, first, last, objects, ret_count);
-}
-
-/* Has the VM as much as these? Its memory is read while it changes. */
-static bool has_room_for(const struct allocation_counters *counters, const struct listed_object *objects,
-			 size_t count)
-{
-	uint64_t left = counters->total + counters->string_table;
-
-	for (size_t i = 0; i < count; i++) {
-		const uint64_t bytes = objects[i].bytes + objects[i].hash_bytes + objects[i].array_bytes;
-
-		if (bytes > left)
-			return false;
-		left -= bytes;
-	}
-	return true;
-}
-
-bool allocated_in_window(struct memory *memory, const struct global_state *global,
-			 const struct allocation_counters *before, const struct allocation_counters *after,
-			 struct listed_object *objects, size_t *ret_count)
-{
-	struct walk walk;
-
-	*ret_count = 0;
-	if (after->root == before->root)
-		return true;
-	walk_begin(&walk, memory, &global->vm->layout);
-	if (!walk_objects(&walk, walk_next(&walk, after->root), before->root, objects, ret_count) ||
-	    *ret_count == LISTED_OBJECTS_MAX || !read_object(&walk, before->root, &objects[*ret_count]))
-		return false;
-	return has_room_for(after, objects, ++*ret_count);
 }

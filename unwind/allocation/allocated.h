@@ -33,6 +33,12 @@ bool allocation_film_read(struct memory *memory, const struct global_state *glob
 void allocation_counters_read_newest(struct memory *memory, const struct global_state *global,
 				     struct allocation_counters *counters);
 
+/*
+ * Is this what the table of strings gets for its other size? What LuaJIT does between allocating it and storing it
+ * takes too long to follow.
+ */
+bool allocated_for_strings(const struct allocation_counters *counters, uint64_t bytes);
+
 /* So much a sweep frees at most before it changes gc.estimate: of GCSWEEPMAX objects that are not large. */
 enum { ALLOCATED_FREED_MAX = 16 << 10 };
 
@@ -78,16 +84,6 @@ enum { LISTED_OBJECTS_MAX = 4096 }; /* of one walk */
  */
 bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
 		       uint64_t last, struct listed_object *objects, size_t *ret_count);
-
-/*
- * Likewise the objects made between two looks, but without the newest one at the second look, and with the newest one
- * at the first look: LuaJIT puts an object on the list before it fills it in (lj_gc.c: lj_mem_newgco()). Where the
- * thread loses its CPU right then, there is still what was freed there, which may seem to be a table of gigabytes.
- * False, too, if the objects seem to have more than the VM.
- */
-bool allocated_in_window(struct memory *memory, const struct global_state *global,
-			 const struct allocation_counters *before, const struct allocation_counters *after,
-			 struct listed_object *objects, size_t *ret_count);
 
 /* What was allocated between two looks of a film besides objects of the list. */
 struct allocated_besides {

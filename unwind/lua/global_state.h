@@ -23,6 +23,7 @@ struct allocation_counters {
 	uint32_t newest_nodes, newest_slots;
 	uint32_t strings;     /* in the VM's table of strings */
 	bool has_few_strings; /* so few that the end of a sweep halves that table */
+	bool may_resize;      /* that table may be getting another size just now */
 	uint8_t state;        /* g->gc.state */
 };
 
