@@ -189,6 +189,7 @@ static void put_sample(struct sample_writer *writer, const struct sample *sample
 	put_uint(writer, sample->gc.phase);
 	put_uint(writer, sample->gc.has_marked);
 	put_uint(writer, sample->gc.heap_bytes);
+	put_uint(writer, sample->gc.live_bytes);
 	put_uint(writer, sample->gc.allocated_bytes);
 	put_uint(writer, sample->gc.used_ns);
 	put_uint(writer, sample->gc.step_ns);
@@ -450,6 +451,7 @@ static void read_sample(struct sample_reader *reader, struct bytes *bytes, struc
 	sample->gc.phase = (enum gc_phase)get_limited(bytes, GC_PHASE_COUNT - 1);
 	sample->gc.has_marked = get_limited(bytes, 1);
 	sample->gc.heap_bytes = get_uint(bytes);
+	sample->gc.live_bytes = get_uint(bytes);
 	sample->gc.allocated_bytes = get_uint(bytes);
 	sample->gc.used_ns = get_uint(bytes);
 	sample->gc.step_ns = get_uint(bytes);

@@ -64,32 +64,18 @@ static bool judge_heap(struct gauge *gauge, uint64_t now_ns)
 	return gauge_value(gauge, (last(gauge)->value - least) * 100 / least);
 }
 
-/* After a collection, the heap was that large. */
-static bool add_low(struct gauge *gauge, uint64_t now_ns, uint64_t low)
+bool gauge_heap(struct gauge *gauge, uint64_t now_ns, uint64_t live_bytes)
 {
 	const uint64_t part_ns = gauge->condition->span_ns / GAUGE_HEAP_PARTS;
 	bool begins = false;
 
+	if (live_bytes == 0 || now_ns < gauge->since_ns)
+		return false;
 	if (gauge->count == 0 || now_ns - last(gauge)->at_ns >= part_ns) {
 		begins = gauge->count > 0 && judge_heap(gauge, now_ns);
-		add(gauge, now_ns, low);
-	} else if (low < last(gauge)->value) {
-		last(gauge)->value = low;
-	}
-	return begins;
-}
-
-bool gauge_heap(struct gauge *gauge, uint64_t now_ns, uint64_t heap_bytes, bool has_marked)
-{
-	bool begins = false;
-
-	if (heap_bytes == 0 || now_ns < gauge->since_ns)
-		return false;
-	if (has_marked) {
-		begins = gauge->low > 0 && add_low(gauge, now_ns, gauge->low);
-		gauge->low = heap_bytes;
-	} else if (gauge->low > 0 && heap_bytes < gauge->low) {
-		gauge->low = heap_bytes;
+		add(gauge, now_ns, live_bytes);
+	} else if (live_bytes < last(gauge)->value) {
+		last(gauge)->value = live_bytes;
 	}
 	return begins;
 }

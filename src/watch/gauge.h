@@ -28,7 +28,6 @@ struct gauge {
 		uint64_t at_ns, value;
 	} readings[GAUGE_READINGS]; /* the oldest first */
 	unsigned int count;
-	uint64_t low; /* of a heap: the least since the last marking; 0 before the first */
 };
 
 void gauge_begin(struct gauge *gauge, const struct condition *condition, uint64_t since_ns);
@@ -37,11 +36,10 @@ void gauge_begin(struct gauge *gauge, const struct condition *condition, uint64_
 bool gauge_cpu(struct gauge *gauge, uint64_t now_ns, uint64_t cpu_ns);
 
 /*
- * CONDITION_HEAP: the size of a heap, and whether a marking has ended since the last time.
- * A heap falls with each collection: what is left then is compared, the least of a tenth of the
- * span with the least of the whole.
+ * CONDITION_HEAP: what the last collection has left of a heap; 0 if unknown. The least of a tenth
+ * of the span is compared with the least of the whole.
  */
-bool gauge_heap(struct gauge *gauge, uint64_t now_ns, uint64_t heap_bytes, bool has_marked);
+bool gauge_heap(struct gauge *gauge, uint64_t now_ns, uint64_t live_bytes);
 
 /* The others: a value to compare with the limit. */
 bool gauge_value(struct gauge *gauge, uint64_t value);

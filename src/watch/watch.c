@@ -229,7 +229,7 @@ static void take_heap(struct watch *watch, const struct watched *process, const 
 		struct gauge *gauge = &heap->gauges[i];
 
 		if (gauge->condition->kind == CONDITION_HEAP &&
-		    gauge_heap(gauge, sample->time_ns, sample->gc.heap_bytes, sample->gc.has_marked))
+		    gauge_heap(gauge, sample->time_ns, sample->gc.live_bytes))
 			note(watch, gauge->condition, sample->pid, gauge->value);
 	}
 }
@@ -243,7 +243,7 @@ void watch_sample(struct watch *watch, const struct sample *sample)
 		add_process(watch, sample->pid);
 		HASH_FIND_INT(watch->processes, &sample->pid, process);
 	}
-	if (process && sample->gc.heap_bytes && wants(watch, CONDITION_HEAP))
+	if (process && sample->gc.live_bytes && wants(watch, CONDITION_HEAP))
 		take_heap(watch, process, sample);
 	if (watch->turns)
 		turns_add(watch->turns, sample);

@@ -80,6 +80,22 @@ static void each_other_tells_what_was_allocated_and_in_which_time(void **state)
 	assert_int_equal(gc.used_ns, 0);
 }
 
+/* gc.estimate is that once a sweep is over. */
+static void what_is_left_of_the_heap_is_known_but_while_it_sweeps(void **state)
+{
+	static const uint8_t states[] = { GCSpause,       GCSpropagate, GCSatomic,
+					  GCSsweepstring, GCSsweep,     GCSfinalize };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		counters.state = states[i];
+		assert_int_equal(look(i, i, GC_PHASE_NONE).live_bytes, states[i] <= GCSatomic ? 50000 : 0);
+	}
+	can_read = false;
+	counters.state = GCSpause;
+	assert_int_equal(look(9, 9, GC_PHASE_NONE).live_bytes, 0);
+}
+
 static void what_cannot_be_read_counts_at_the_next_one(void **state)
 {
 	struct sample_gc gc;
@@ -246,6 +262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(the_first_sample_tells_nothing, begin),
 		cmocka_unit_test_setup(each_other_tells_what_was_allocated_and_in_which_time, begin),
+		cmocka_unit_test_setup(what_is_left_of_the_heap_is_known_but_while_it_sweeps, begin),
 		cmocka_unit_test_setup(what_cannot_be_read_counts_at_the_next_one, begin),
 		cmocka_unit_test_setup(bytes_that_a_step_of_a_sweep_hides_come_later, begin),
 		cmocka_unit_test_setup(two_markings_are_noticed, begin),

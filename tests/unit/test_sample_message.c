@@ -49,7 +49,8 @@ static int set_up(void **state)
 		.request = { "/users/*", "GET", "shop", 404, true, UINT64_MAX, 5, 6 },
 		.thread_state = THREAD_BLOCKED,
 		.vm_state = VM_STATE_GC,
-		.gc = { GC_PHASE_SWEEP, true, UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 2, UINT64_MAX - 3 },
+		.gc = { GC_PHASE_SWEEP, true, UINT64_MAX, UINT64_MAX - 4, UINT64_MAX - 1, UINT64_MAX - 2,
+			UINT64_MAX - 3 },
 		.wait = &native,
 		.cpu_ns = 1,
 		.wall_ns = 2,
@@ -110,8 +111,9 @@ static void assert_read(struct fixture *fixture, const unsigned char *bytes, siz
 		    sample.request.age_ns == 6);
 	assert_true(sample.thread_state == sent->thread_state && sample.vm_state == sent->vm_state);
 	assert_true(sample.gc.phase == GC_PHASE_SWEEP && sample.gc.has_marked &&
-		    sample.gc.heap_bytes == UINT64_MAX && sample.gc.allocated_bytes == UINT64_MAX - 1 &&
-		    sample.gc.used_ns == UINT64_MAX - 2 && sample.gc.step_ns == UINT64_MAX - 3);
+		    sample.gc.heap_bytes == UINT64_MAX && sample.gc.live_bytes == UINT64_MAX - 4 &&
+		    sample.gc.allocated_bytes == UINT64_MAX - 1 && sample.gc.used_ns == UINT64_MAX - 2 &&
+		    sample.gc.step_ns == UINT64_MAX - 3);
 	assert_same_function(sample.wait, sent->wait);
 	assert_true(sample.alloc_bytes == UINT64_MAX - 1 && sample.alloc_objects == 7);
 	assert_true(sample.cpu_ns == 1 && sample.wall_ns == 2 && sample.loop_ns == 3 && sample.sleeps == 4);
