@@ -60,10 +60,14 @@ def test_the_comparison_shows_that_it_has_gone(recordings):
 def test_the_loop_that_makes_closures_is_not_compiled(recordings):
     directory = recordings["2-joined"].parent
     with ljspy.Target([ljspy.luajit("luajit"), directory / "report.lua", LINES, 1000]) as target:
-        rows = ""
-        assert ljspy.wait_until(lambda: "slowest" in ljspy.run("dump", "-p", target.pid).stdout, 60)
-        rows = ljspy.run("traces", "-p", target.pid, "-d", "500ms").stdout
-    assert re.search(r"loop +(never|later) again: NYI: bytecode +slowest \S*report\.lua:30$", rows, re.MULTILINE), rows
+        pattern = r"loop +(never|later) again: NYI: bytecode +slowest \S*report\.lua:30$"
+
+        def is_told():
+            rows = ljspy.run("traces", "-p", target.pid, "-d", "500ms").stdout
+            return re.search(pattern, rows, re.MULTILINE)
+
+        # Its name is known once a sample has met it.
+        assert ljspy.wait_until(is_told, 60), ljspy.run("traces", "-p", target.pid).stdout
 
 
 def test_each_step_says_the_same():
