@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Who allocates, against a program whose functions know what they allocate."""
 
+import collections
 import json
 import math
 import os
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("built")
 HERE = pathlib.Path(__file__).resolve().parent
 MAKERS = HERE / "makers.lua"
 CDATA = HERE / "cdata.lua"
+STRINGS = HERE / "strings.lua"
 
 SECONDS = int(os.environ.get("ALLOC_SECONDS", 4))
 
@@ -35,6 +37,9 @@ LOST = 0.15
 
 # C objects are counted by their types, each of one size; those of variable length by the mean of those seen.
 CTYPE_SHARE = 0.03
+
+# Large allocations are few: a sample stands for several of them.
+LARGE_SHARE = 0.15
 
 # Of the bytes in the CPU time that the recording has: it begins a moment after the program.
 TOTAL = 0.1
@@ -146,6 +151,20 @@ def test_a_collector_that_is_faster_than_the_samples_is_told(program, jit, tmp_p
     assert abs(everything / expected - 1) <= ESTIMATED
     assert recording["figures"]["alloc_bytes"]["estimated"] > everything / 2
     assert re.search(r"^[\d.]+ [MG]B are estimated: cycles of the collector are shorter than", text, re.MULTILINE)
+
+
+def test_large_tables_have_their_share(jit, tmp_path):
+    """They take as long to grow as many strings to be made, and hardly ever grow while ljspy looks at new objects."""
+    truth, recording, _ = record(PROGRAMS["luajit"], jit, tmp_path, program=STRINGS)
+    seen = collections.Counter()
+    for sample in recording["samples"]:
+        seen[functions_of(recording, sample)[0]["name"]] += sample["alloc_bytes"]
+    everything = sum(seen.values())
+    share = truth["tables"] / sum(truth.values())
+    print(f"jit {jit}: tables {share:.3f} of the bytes, " + ", ".join(f"{name} {seen[name] / everything:.3f}" for name in seen))
+    assert abs(seen["[alloc: string]"] / everything - (1 - share)) <= LARGE_SHARE
+    assert 0.05 < seen["[alloc: growth of a table]"] / everything <= share + LARGE_SHARE
+    assert set(seen) <= {"[alloc: string]", "[alloc: growth of a table]", "[lost: who allocated was not seen]"}
 
 
 CTYPES = {"points": "struct point", "pictures": "struct pixels", "longs": "int64_t", "arrays": "int32_t[?]",
