@@ -733,12 +733,9 @@ static void move_waiting_hash_parts(struct allocation_shares *shares)
 	}
 }
 
-/* What is large takes as much longer, and has as many more samples: each stands for as many bytes. */
 static struct allocation_share share_of(const struct class *class, const struct share_sample *sample)
 {
-	const double part = sample->class == CLASS_LARGE ? 1 / class->samples
-							 : (double)sample->bytes / class->sample_bytes,
-		     bytes = class->bytes * part;
+	const double bytes = class->bytes * (double)sample->bytes / class->sample_bytes;
 	double objects = class->objects / class->samples;
 
 	if (class->key.kind == ALLOCATION_OTHER)

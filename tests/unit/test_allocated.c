@@ -130,10 +130,12 @@ static void a_table_of_strings_that_grows_is_noticed(void **state)
 	struct allocation_counters before = { .total = 5000000, .estimate = 50, .string_table = 1 << 20 },
 				   after = { .total = 5000000 + (2 << 20),
 					     .estimate = 50,
-					     .string_table = 1 << 20 };
+					     .string_table = 1 << 20,
+					     .may_resize = true };
 
 	(void)state;
 	assert_true(allocated_between(&before, &after).may_have_resized);
+	assert_true(allocated_between(&after, &before).may_have_resized);
 	assert_int_equal(allocated_between(&before, &after).heap_bytes, 5000000 + (3 << 20));
 	after.total = 5000000 + (300 << 10);
 	assert_false(allocated_between(&before, &after).may_have_resized);
@@ -152,6 +154,11 @@ static void a_table_of_strings_that_grows_is_noticed(void **state)
 	assert_true(allocated_between(&before, &after).may_have_resized);
 	after.total--;
 	assert_false(allocated_between(&before, &after).may_have_resized);
+	/* One that cannot have grown then. */
+	after.may_resize = false;
+	after.total = 5000000 + (2 << 20);
+	assert_false(allocated_between(&before, &after).may_have_resized);
+	assert_false(allocated_between(&after, &before).may_have_resized);
 }
 
 static struct vm_code vm;

@@ -35,7 +35,7 @@
 	X(lists_for_a_trace, ADD_TO_TOTAL LIST) \
 	X(grows_array, ADD_TO_TOTAL "mov %rax, 0x10(%rbx)\nmov %r15d, 0x30(%rbx)\n") \
 	X(grows_array_behind, ADD_TO_TOTAL "add %rbp, %rax\nmov %rax, 0x10(%rbx)\nmov %r15d, 0x30(%rbx)\n") \
-	X(makes_object_behind, ADD_TO_TOTAL "add %rbp, %rax\n" SET_TYPE) \
+	X(makes_chunk, "mov %r15, 8(%rax)\n" ADD_TO_TOTAL "add $16, %rax\n" SET_TYPE) \
 	X(grows_hash, ADD_TO_TOTAL "mov %rax, 0x28(%rbx)\nmov %r15d, 0x34(%rbx)\n") \
 	X(grows_stack, ADD_TO_TOTAL "mov %rax, 0x38(%rbx)\nmov %r15, 0x40(%rbx)\n") \
 	X(grows_string_table, ADD_TO_TOTAL "mov %rax, 0x80(%r12)\n") \
@@ -397,6 +397,7 @@ static void parts_are_told_by_what_refers_to_them(void **state)
 /* The thread was in mmap() or mremap(), and the allocator puts 16 bytes in front of what that returns. */
 static void memory_from_the_kernel_begins_with_a_header(void **state)
 {
+	enum { IN_USE = 2, FLAGS = 7 };
 	struct registers *registers;
 
 	(void)state;
@@ -405,11 +406,17 @@ static void memory_from_the_kernel_begins_with_a_header(void **state)
 		registers->rbp = header;
 		assert_allocation(header == 16 ? ALLOCATION_ARRAY : ALLOCATION_OTHER,
 				  header == 16 ? TABLE : 0);
-		registers = returns_to(makes_object_behind);
-		registers->rbp = header;
-		registers->r14 = GCT_STRING;
-		assert_allocation(header == 16 ? ALLOCATION_STRING : ALLOCATION_OTHER, 0);
 	}
+	registers = returns_to(makes_chunk);
+	registers->r14 = GCT_STRING;
+	registers->r15 = 56 | FLAGS;
+	assert_allocation(ALLOCATION_STRING, 0);
+	registers->r15 = 40 | IN_USE;
+	assert_allocation(ALLOCATION_STRING, 0);
+	registers->r15 = 32 | FLAGS; /* too small */
+	assert_allocation(ALLOCATION_OTHER, 0);
+	registers->r15 = 56; /* free */
+	assert_allocation(ALLOCATION_OTHER, 0);
 }
 
 /* LuaJIT keeps it in a local variable meanwhile. */

@@ -167,7 +167,8 @@ struct allocated allocated_between(const struct allocation_counters *before,
 					   : 0;
 	else
 		allocated.bytes -= (int64_t)(before->total - before->estimate);
-	allocated.may_have_resized = allocated.bytes <= -resize || allocated.bytes >= resize;
+	allocated.may_have_resized = (before->may_resize || after->may_resize) &&
+				     (allocated.bytes <= -resize || allocated.bytes >= resize);
 	allocated.knows_strings = !allocated.has_marked && before->state != GCSsweepstring &&
 				  after->strings >= before->strings;
 	allocated.strings = allocated.knows_strings ? after->strings - before->strings : 0;

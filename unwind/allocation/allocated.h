@@ -56,8 +56,8 @@ struct allocated {
 	 */
 	bool has_marked;
 	/*
-	 * So much that one of the looks may have come while the table of strings got another size: there are two of it
-	 * then, and only one is subtracted. Of looks close to each other this is most likely so.
+	 * One of the looks may have come while the table of strings got another size: there are two of it then, and
+	 * only one is subtracted. That so much lies between looks that are close to each other tells that it did.
 	 */
 	bool may_have_resized;
 	uint32_t strings;   /* new strings, if they are known */

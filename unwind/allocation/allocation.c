@@ -72,6 +72,15 @@ static bool is_new(const struct vm_value *value)
 	return value->known && (value->bits == NEW_MEMORY || value->bits == NEW_MEMORY + CHUNK_HEADER);
 }
 
+/* Is there the header of a chunk for so many bytes, in use (lj_alloc.c: CINUSE_BIT)? Three bits of a size are flags. */
+static bool is_chunk(struct run *run, uint64_t bytes)
+{
+	const struct vm_value head = vm_machine_load(&run->machine, (struct vm_value){ NEW_MEMORY + 8, true },
+						     8);
+
+	return head.known && (head.bits & 2) && head.bits >= bytes;
+}
+
 /* Memory that is no object: by the field that refers to it. */
 static void tell_part(const struct run *run, struct allocation *allocation)
 {
@@ -253,7 +262,7 @@ static bool run_from(struct run *run, const struct registers *registers, struct 
 		run_in_trace(run, allocation.global);
 		allocation.kind = ALLOCATION_CDATA;
 	}
-	if (!stored(run, run->vm->layout.GChead_gct, 1).known)
+	if (is_chunk(run, allocation.bytes))
 		run->object = NEW_MEMORY + CHUNK_HEADER;
 	if (!tell_object(run, &allocation) && allocation.kind != ALLOCATION_CDATA)
 		tell_part(run, &allocation);
