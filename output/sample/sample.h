@@ -53,8 +53,7 @@ struct sample_gc {
 	enum gc_phase phase;
 	bool has_marked;     /* since the previous sample of that VM it has ended at least one marking */
 	uint64_t heap_bytes; /* g->gc.total; 0 if unknown */
-	uint64_t
-		live_bytes; /* of it the last sweep has left; 0 if unknown, as while it sweeps, and in recordings */
+	uint64_t live_bytes; /* what the last sweep left of it; 0: unknown, as in a sweep and in recordings */
 	/*
 	 * What the VM has allocated since its previous sample; 0 if unknown. With has_marked it may be more; and
 	 * what the collector frees in the moment of a sample may count at the next one.

@@ -77,7 +77,7 @@ void collector_look_add(struct memory *memory, struct global_state *global, uint
 	else
 		gc->step_ns = now_ns - look->step_begin_ns;
 	/* A marking sets gc.estimate to all there is, sweeping takes off what it frees, and finalizers more (lj_gc.c). */
-	gc->live_bytes = now.state < GCSsweepstring ? now.estimate : 0;
+	gc->live_bytes = now.state < GCSatomic ? now.estimate : 0;
 	look->counters = now;
 	look->cpu_ns = cpu_ns;
 }
