@@ -21,6 +21,8 @@ LINES = SCRIPT.read_text().splitlines()
 # The share of its time that a program spends under foo(), by its own measurement.
 TRUE_SHARE = 0.99
 
+TRACE_POSITION = "[lost: position in trace unknown]"
+
 # The native frames above foo(), for each kind of call.
 TOLD = {
     "ffi:walk": r"walk \[assembly\.so\];step \[assembly\.so\]",
@@ -90,7 +92,9 @@ def test_one_frame_is_lost_and_no_caller(kind, jit, assembly, tmp_path):
     with start(kind, jit, assembly) as target:
         recorded, below, lost, dump = look(tmp_path, target)
     assert below >= TRUE_SHARE and lost >= 0.9, recorded
-    assert max(sum(map(stacks.is_lost, frames)) for frames, _ in recorded) == 1, recorded
+    # In a trace, which calls it, the line may be lost as well.
+    ends = [[frame for frame in frames if stacks.is_lost(frame) and frame != TRACE_POSITION] for frames, _ in recorded]
+    assert max(map(len, ends)) == 1, recorded
     assert f"untabled.lua:{line_of('call')}\n" in dump, dump
 
 
