@@ -119,10 +119,41 @@ static void keep_request(struct sleep *sleep, struct sample_request request)
 	sleep->request = request;
 }
 
-/* Name what it waits for, as a frame shows it; may correct the wait. NULL when memory is short. */
+/* Does it still sleep in the call? Once it runs, its files may be others. */
+static bool sleeps_on(const struct target *target, struct thread *thread, const struct thread_call *call)
+{
+	struct thread_call now;
+	enum thread_state state;
+	uint64_t runs;
+
+	if (thread->runs)
+		return thread_count_runs(target->threads, thread, &runs) == 0 && runs == thread->runs;
+	return thread_read_state(target->threads, thread, &state, &now) == 0 && state != THREAD_RUNNING &&
+	       now.pc == call->pc && now.sp == call->sp;
+}
+
+/* False if the thread has run meanwhile. */
+static bool describe_wait(const struct target *target, struct thread *thread, struct thread_record *record,
+			  const struct thread_call *call, struct wait *wait,
+			  char ret_text[static WAIT_TEXT_SIZE])
+{
+	struct wait described = *wait;
+
+	wait_describe(target->pid, lua_process_memory(target->process), call, &described,
+		      &record->last_socket, ret_text);
+	if (!sleeps_on(target, thread, call))
+		return false;
+	*wait = described;
+	return true;
+}
+
+/*
+ * Name what it waits for, as a frame shows it; may correct the wait. is_over: the call was, when the stack was copied.
+ * NULL when memory is short.
+ */
 static const struct function *name_wait(struct sampler *sampler, const struct target *target,
-					struct thread_record *record, const struct thread_call *call,
-					struct wait *wait)
+					struct thread *thread, struct thread_record *record, bool is_over,
+					const struct thread_call *call, struct wait *wait)
 {
 	struct functions *functions = sampler->options->functions;
 	size_t size = functions_size(functions);
@@ -130,10 +161,8 @@ static const struct function *name_wait(struct sampler *sampler, const struct ta
 	const struct function function = { .kind = FRAME_NATIVE, .name = text, .module = "kernel" };
 	const struct function *named;
 
-	if (sampler->wait_name_bytes < WAIT_NAMES_MAX)
-		wait_describe(target->pid, lua_process_memory(target->process), call, wait,
-			      &record->last_socket, text);
-	else
+	if (is_over || sampler->wait_name_bytes >= WAIT_NAMES_MAX ||
+	    !describe_wait(target, thread, record, call, wait, text))
 		wait_describe_briefly(call, wait, text);
 	named = functions_intern(functions, &function);
 	sampler->wait_name_bytes += functions_size(functions) - size;
@@ -141,7 +170,7 @@ static const struct function *name_wait(struct sampler *sampler, const struct ta
 }
 
 /* Unwind the copy of a sleeping thread; lost: why there is none, or LOST_COUNT. False when memory is short. */
-static bool note_sleep(struct sampler *sampler, struct target *target, const struct thread *thread,
+static bool note_sleep(struct sampler *sampler, struct target *target, struct thread *thread,
 		       struct thread_record *record, enum lost_reason lost, enum thread_state state,
 		       const struct thread_call *call)
 {
@@ -167,7 +196,7 @@ static bool note_sleep(struct sampler *sampler, struct target *target, const str
 	}
 	stack = describe_stack(frames, count, sleep->phase);
 	wait_read(lua_process_memory(target->process), call, &wait);
-	sleep->wait = name_wait(sampler, target, record, call, &wait);
+	sleep->wait = name_wait(sampler, target, thread, record, lost == LOST_RAN_MEANWHILE, call, &wait);
 	sleep->thread_state = state == THREAD_UNINTERRUPTIBLE ? state : wait_state(&wait, &stack);
 	return keep_frames(sleep, frames, count);
 }

@@ -549,6 +549,26 @@ int __wrap_thread_measure(struct threads *threads, struct thread *thread, uint64
 	return 0;
 }
 
+INSTEAD_OF(thread_count_runs);
+int __wrap_thread_count_runs(const struct threads *threads, struct thread *thread, uint64_t *ret_runs)
+{
+	(void)threads;
+	*ret_runs = thread->runs + machine.wakes;
+	return 0;
+}
+
+INSTEAD_OF(thread_read_state);
+int __wrap_thread_read_state(struct threads *threads, struct thread *thread, enum thread_state *ret_state,
+			     struct thread_call *ret_call)
+{
+	(void)threads;
+	(void)thread;
+	*ret_state = machine.sleep_state;
+	*ret_call = machine.call;
+	ret_call->pc += machine.wakes;
+	return 0;
+}
+
 INSTEAD_OF(on_cpu_look);
 enum presence __wrap_on_cpu_look(struct threads *threads, struct thread *thread, struct own_turn *turn)
 {

@@ -537,6 +537,7 @@ static void a_sleep_that_cannot_be_read_is_lost(void **state)
 		begin_ns = run();
 		assert_true(result.figures.lost[cases[i].reason] > 300);
 		assert_int_equal(result.figures.lost[cases[1 - i].reason], 0);
+		assert_int_equal(machine.brief_waits > 300, cases[i].verdict == ASLEEP_TORN);
 		assert_all_times(process, 0, begin_ns);
 	}
 }

@@ -510,6 +510,24 @@ static void a_call_that_goes_on_after_a_stop_is_the_one_that_was_stopped(void **
 	}
 }
 
+/* Its files may be others by then. */
+static void what_a_thread_waits_for_is_not_named_if_it_has_run_meanwhile(void **state)
+{
+	struct made_up_process *process = add(1,
+					      (struct made_up_thread){ .run_ns = MS, .sleep_ns = 50 * MS });
+
+	(void)state;
+	options.wall_clock = true;
+	options.duration_ns = NS_PER_SECOND;
+	run();
+	assert_string_equal(sum_of(process, 0)->told[THREAD_BLOCKED].wait, "nanosleep");
+	assert_int_equal(machine.brief_waits, 0);
+	machine.wakes = 1;
+	run();
+	assert_string_equal(sum_of(process, 0)->told[THREAD_BLOCKED].wait, "brief");
+	assert_true(machine.brief_waits > 10);
+}
+
 /* A program may open new files for ever. */
 static void names_of_waits_take_no_more_than_their_room(void **state)
 {
@@ -682,6 +700,7 @@ int main(void)
 		TEST(reports_of_threads_are_asked_for_now_and_then),
 		TEST(what_a_thread_waits_for_says_whether_it_is_idle),
 		TEST(a_call_that_goes_on_after_a_stop_is_the_one_that_was_stopped),
+		TEST(what_a_thread_waits_for_is_not_named_if_it_has_run_meanwhile),
 		TEST(names_of_waits_take_no_more_than_their_room),
 		TEST(a_thread_is_lively_for_longer_the_longer_it_slept),
 		TEST(what_a_thread_did_before_it_is_opened_is_forgotten),
