@@ -331,6 +331,12 @@ static bool keep(struct vm_allocations *vm, const struct sample *sample, const s
 	return true;
 }
 
+static bool is_string_table(const struct allocation *allocation, const struct allocation_counters *held)
+{
+	return allocation->kind == ALLOCATION_STRING_TABLE ||
+	       (allocation->kind == ALLOCATION_OTHER && allocated_for_strings(held, allocation->bytes));
+}
+
 static void take_sample(struct allocations *allocations, struct lua_process *process,
 			struct functions *functions, const struct sample *sample)
 {
@@ -339,12 +345,10 @@ static void take_sample(struct allocations *allocations, struct lua_process *pro
 	const struct function *leaf;
 	char text[ALLOCATION_TEXT_SIZE], ctype[CTYPE_TEXT_SIZE] = "";
 
-	if (!lua_process_allocation(process, &allocation) || allocation.kind == ALLOCATION_STRING_TABLE)
+	if (!lua_process_allocation(process, &allocation))
 		return;
 	vm = find_vm(allocations, allocation.global);
-	if (!vm || !vm->is_noted || vm->kept_count == KEPT_MAX)
-		return;
-	if (allocation.kind == ALLOCATION_OTHER && allocated_for_strings(&vm->last, allocation.bytes))
+	if (!vm || !vm->is_noted || vm->kept_count == KEPT_MAX || is_string_table(&allocation, &vm->last))
 		return;
 	if (allocation.ctype)
 		live_ctypes_text(lua_process_memory(process), &allocation.global->vm->layout,

@@ -30,6 +30,7 @@ static bool can_read, can_count, knows_objects, in_native;
 static uint64_t total;                  /* gc.total */
 static uint64_t listed_from, listed_to; /* the objects that were asked for last */
 static bool is_allocating;
+static bool halves_strings; /* the VM, its table of them */
 static struct allocation allocation;
 
 /* The clocks: of time, and of the process, which gets this part of it. */
@@ -162,7 +163,11 @@ bool __wrap_allocation_counters_read(struct memory *memory, const struct global_
 	(void)memory;
 	(void)global;
 	pass(read_takes_ns);
-	*ret_counters = (struct allocation_counters){ .total = total, .root = total };
+	*ret_counters = (struct allocation_counters){ .total = total,
+						      .root = total,
+						      .string_table = 8192,
+						      .has_few_strings = halves_strings,
+						      .may_resize = halves_strings };
 	return reads();
 }
 
@@ -359,7 +364,7 @@ static struct allocations *begin(void)
 	captured_count = 1;
 	can_read = can_count = knows_objects = true;
 	total = 1000;
-	is_allocating = false;
+	is_allocating = halves_strings = false;
 	allocation = (struct allocation){ .kind = ALLOCATION_TABLE, .bytes = 64, .global = &globals[0] };
 	now_ns = 100 * UINT64_C(1000000000);
 	cpu_ns = 7 * MS;
@@ -826,6 +831,11 @@ static void what_is_no_allocation_of_a_vm_is_no_sample(void **state)
 	is_allocating = true;
 	allocation.kind = ALLOCATION_STRING_TABLE;
 	look(allocations, MS);
+	halves_strings = true;
+	allocation.kind = ALLOCATION_OTHER;
+	allocation.bytes = 4096;
+	look(allocations, MS);
+	halves_strings = false;
 	allocation.kind = ALLOCATION_TABLE;
 	allocation.global = &globals[3]; /* which was not captured */
 	look(allocations, MS);

@@ -42,8 +42,9 @@ static struct allocation_counters load_counters(const struct layout *layout,
 	const uint64_t mask = load_bytes(bytes, layout->g_strmask - begin, sizeof(uint32_t));
 	const uint32_t strings = (uint32_t)load_bytes(bytes, layout->g_strnum - begin, sizeof(uint32_t));
 	const uint8_t state = (uint8_t)load_bytes(bytes, layout->g_gc_state - begin, 1);
+	const bool is_full = strings > mask, has_few = strings <= mask >> 2;
 	/* While it doubles, the new one is there, too (lj_str.c: lj_str_new, lj_str_resize). */
-	const bool doubles = strings > mask && state != GCSsweepstring;
+	const bool doubles = is_full && state != GCSsweepstring;
 	const uint64_t string_table = (mask + 1) * ref * (doubles ? 3 : 1);
 
 	return (struct allocation_counters){
@@ -53,9 +54,8 @@ static struct allocation_counters load_counters(const struct layout *layout,
 		.estimate = load_bytes(bytes, (int32_t)gc_estimate_offset(layout) - begin, ref),
 		.root = load_bytes(bytes, layout->g_gc_root - begin, ref),
 		.strings = strings,
-		.has_few_strings = strings <= mask >> 2,
-		/* lj_str.c: lj_str_new; lj_gc.c: gc_onestep */
-		.may_resize = strings > mask || (strings <= mask >> 2 && state == GCSsweep),
+		.has_few_strings = has_few,
+		.may_resize = is_full || (has_few && state == GCSsweep), /* lj_gc.c: gc_onestep */
 		.state = state,
 	};
 }
