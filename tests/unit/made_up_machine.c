@@ -545,7 +545,7 @@ int __wrap_thread_measure(struct threads *threads, struct thread *thread, uint64
 	thread->cpu_ns = times.cpu_ns;
 	/* The kernel counts a wait when it is over. */
 	thread->waited_ns = times.waited_ns - (times.does == MADE_UP_WAITS ? times.into_ns : 0);
-	thread->runs = times.runs;
+	thread->runs = machine.counts_no_runs ? 0 : times.runs;
 	return 0;
 }
 

@@ -115,9 +115,10 @@ struct made_up_machine {
 	struct follow_options followed;
 	pid_t follows[MADE_UP_PROCESSES];
 	size_t follow_count;
-	unsigned int wakes; /* how often each thread has run until ljspy knows what it waits for */
-	int64_t last_call;  /* the number of the call that ljspy last asked about */
-	unsigned long sums; /* how many threads' CPU times were added up to read clocks without a timer */
+	bool counts_no_runs; /* the kernel */
+	unsigned int wakes;  /* how often each thread has run until ljspy knows what it waits for */
+	int64_t last_call;   /* the number of the call that ljspy last asked about */
+	unsigned long sums;  /* how many threads' CPU times were added up to read clocks without a timer */
 };
 
 extern struct made_up_machine machine;
