@@ -70,7 +70,8 @@ def test_phases(program, jit, tmp_path):
         assert sum(shown) == pytest.approx(weight / 1e6, abs=0.2), (phase, text[:2000])
     cycles, least, most = re.search(r"(\d+) cycles seen, of a heap from ([\d.]+) to ([\d.]+) MB", text).groups()
     assert 0 < int(cycles) <= truth["cycles"] + 3  # LuaJIT itself may begin with one or two
-    assert 0 < float(least) < float(most) and 1 < float(most) < 100  # a sample may come as the program begins
+    # A sample may come as the program begins, with a heap of some kilobytes.
+    assert 0 <= float(least) < float(most) and 1 < float(most) < 100
 
 
 ALLOCATES_AND_COMPUTES = """
