@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,20 +13,14 @@
 #include "output/labels/label_table.h"
 #include "output/source/source_data.h"
 #include "output/views/color.h"
+#include "output/views/large_frames.h"
 
 /* output/flamegraph/flamegraph_assets.S */
 extern const char flamegraph_js[], flamegraph_js_end[];
 extern const char flamegraph_css[], flamegraph_css_end[];
 
-/* The frames of one profile in the file. */
-struct frame_list {
-	const struct profile *profile; /* NULL for an empty list */
-	uint64_t limit_ns;             /* frames with less weight are left out */
-	size_t left_out;
-};
-
 struct graph {
-	struct frame_list frames, baseline;
+	struct large_frames large; /* the frames in the file */
 	struct label_table functions, lines;
 	struct flamegraph_header header;
 	struct profile *shown, *shown_before; /* merged for the static picture */
@@ -42,57 +37,11 @@ struct profile_options flamegraph_profile_options(enum weight_kind weight)
 	};
 }
 
-/* -- Which frames are in the file -- */
-
-static bool is_listed(const struct frame_list *list, const struct profile_node *node)
-{
-	return !node->parent || (node->total_ns > 0 && node->total_ns >= list->limit_ns);
-}
-
-/* The first frame of the list, and the one after a frame; NULL after the last. */
-static const struct profile_node *first_listed(const struct frame_list *list)
-{
-	return list->profile ? profile_root(list->profile) : NULL;
-}
-
-static const struct profile_node *next_listed(const struct frame_list *list, const struct profile_node *node)
-{
-	do
-		node = profile_node_next(node);
-	while (node && !is_listed(list, node));
-	return node;
-}
-
-static size_t count_listed(const struct frame_list *list)
-{
-	size_t count = 0;
-
-	for (const struct profile_node *node = first_listed(list); node; node = next_listed(list, node))
-		count++;
-	return count;
-}
-
-static struct frame_list list_frames(const struct profile *profile, double min_percent)
-{
-	struct frame_list list = { .profile = profile };
-	uint64_t total_ns;
-	size_t count;
-
-	if (!profile)
-		return list;
-	total_ns = profile_root(profile)->total_ns;
-	list.limit_ns = (uint64_t)((double)total_ns * min_percent / 100);
-	if (list.limit_ns < total_ns / FLAMEGRAPH_SMALLEST_PART)
-		list.limit_ns = total_ns / FLAMEGRAPH_SMALLEST_PART;
-	while ((count = count_listed(&list)) > FLAMEGRAPH_FRAMES_MAX)
-		list.limit_ns = 2 * list.limit_ns + 1;
-	list.left_out = profile_node_count(profile) + 1 - count;
-	return list;
-}
-
 static int add_labels(struct graph *graph, const struct frame_list *list)
 {
-	for (const struct profile_node *node = first_listed(list); node; node = next_listed(list, node)) {
+	for (size_t i = 0; i < list->count; i++) {
+		const struct profile_node *node = list->nodes[i];
+
 		if (label_table_add(&graph->functions, node->function, node->line) < 0 ||
 		    label_table_add(&graph->lines, node->function, node->line) < 0)
 			return -ENOMEM;
@@ -156,16 +105,6 @@ static void write_lines(FILE *out, const struct graph *graph)
 	fputs("</metadata>\n", out);
 }
 
-static uint64_t left_out_ns(const struct frame_list *list, const struct profile_node *parent)
-{
-	uint64_t sum_ns = 0;
-
-	for (const struct profile_node *node = parent->first_child; node; node = node->next_sibling)
-		if (!is_listed(list, node))
-			sum_ns += node->total_ns;
-	return sum_ns;
-}
-
 static unsigned frame_mark(const struct profile_node *node)
 {
 	static const unsigned marks[CERTAINTY_COUNT] = { [CERTAINTY_NEAREST] = 2, [CERTAINTY_FUNCTION] = 4 };
@@ -173,11 +112,11 @@ static unsigned frame_mark(const struct profile_node *node)
 	return (node->parent && node->compiled) | marks[node->certainty];
 }
 
-static void write_frame(FILE *out, const struct graph *graph, const struct frame_list *list,
-			const struct profile_node *node)
+static void write_frame(FILE *out, const struct graph *graph, const struct frame_list *list, size_t index)
 {
+	const struct profile_node *node = list->nodes[index];
 	const struct label *line = label_table_find(&graph->lines, node->function, node->line);
-	const uint64_t fields[] = { frame_mark(node), node->own_samples, left_out_ns(list, node),
+	const uint64_t fields[] = { frame_mark(node), node->own_samples, list->left_out_ns[index],
 				    node->own_ns };
 	size_t count = sizeof(fields) / sizeof(fields[0]);
 
@@ -199,26 +138,9 @@ static void write_frames(FILE *out, const struct graph *graph, const struct fram
 	if (!list->profile)
 		return;
 	fprintf(out, "<metadata id=\"%s\">", id);
-	for (const struct profile_node *node = first_listed(list); node; node = next_listed(list, node))
-		write_frame(out, graph, list, node);
+	for (size_t i = 0; i < list->count; i++)
+		write_frame(out, graph, list, i);
 	fputs("</metadata>\n", out);
-}
-
-static int write_samples(FILE *out, const struct graph *graph, const struct flamegraph_samples *samples)
-{
-	const struct frame_list *list = &graph->frames;
-	const struct profile_node **listed = calloc(profile_node_count(list->profile) + 1,
-						    sizeof(const struct profile_node *));
-	size_t count = 0;
-	int error;
-
-	if (!listed)
-		return -ENOMEM;
-	for (const struct profile_node *node = first_listed(list); node; node = next_listed(list, node))
-		listed[count++] = node;
-	error = flamegraph_samples_write(out, samples, listed, count);
-	free(listed);
-	return error;
 }
 
 static int write_sources(FILE *out, const struct graph *graph, struct source_reader *source)
@@ -274,14 +196,15 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	flamegraph_static_write(out, graph->picture);
 	write_functions(out, graph);
 	write_lines(out, graph);
-	write_frames(out, graph, &graph->frames, "frames");
-	write_frames(out, graph, &graph->baseline, "baseline");
+	write_frames(out, graph, &graph->large.list, "frames");
+	write_frames(out, graph, &graph->large.other, "baseline");
 	if (options->changed)
 		write_changed(out, graph, options->changed);
 	if (options->source)
 		error = write_sources(out, graph, options->source);
 	if (!error && options->samples)
-		error = write_samples(out, graph, options->samples);
+		error = flamegraph_samples_write(out, options->samples, graph->large.list.nodes,
+						 graph->large.list.count);
 	write_asset(out, "script", flamegraph_js, flamegraph_js_end);
 	fputs("</svg>\n", out);
 	return error;
@@ -335,27 +258,26 @@ static int merge_shown(const struct profile *profile, const struct flamegraph_op
 static void fill_header(struct graph *graph, const struct session *session, const struct figures *figures,
 			const struct flamegraph_options *options)
 {
-	const struct frame_list *frames = &graph->frames;
-	const uint64_t total_ns = profile_root(frames->profile)->total_ns;
-
 	flamegraph_header_fill(&graph->header, session, figures);
 	if (options->baseline)
 		flamegraph_header_add_baseline(&graph->header, session, options->baseline_name,
 					       profile_root(options->baseline)->total_samples);
-	if (frames->left_out > 0)
-		flamegraph_header_add_left_out(&graph->header, frames->left_out,
-					       total_ns ? (double)frames->limit_ns / (double)total_ns : 0);
+	if (graph->large.list.left_out > 0)
+		flamegraph_header_add_left_out(&graph->header, graph->large.list.left_out,
+					       graph->large.share);
 }
 
 static int graph_fill(struct graph *graph, const struct profile *profile,
 		      const struct flamegraph_options *options)
 {
-	int error;
+	double share = fmax(options->min_percent / 100, 1.0 / FLAMEGRAPH_SMALLEST_PART);
+	int error = large_frames_find(profile, options->baseline, share, FLAMEGRAPH_FRAMES_MAX,
+				      &graph->large);
 
+	if (error)
+		return error;
 	graph->lines.by_line = true;
-	graph->frames = list_frames(profile, options->min_percent);
-	graph->baseline = list_frames(options->baseline, options->min_percent);
-	if (add_labels(graph, &graph->frames) < 0 || add_labels(graph, &graph->baseline) < 0)
+	if (add_labels(graph, &graph->large.list) < 0 || add_labels(graph, &graph->large.other) < 0)
 		return -ENOMEM;
 	label_table_sort(&graph->functions);
 	label_table_sort(&graph->lines);
@@ -368,6 +290,7 @@ static void graph_free(struct graph *graph)
 	flamegraph_static_free(graph->picture);
 	profile_free(graph->shown);
 	profile_free(graph->shown_before);
+	large_frames_clear(&graph->large);
 	label_table_clear(&graph->functions);
 	label_table_clear(&graph->lines);
 	free(graph);

@@ -242,10 +242,15 @@ const struct profile_node *profile_find_child(const struct profile *profile,
 					      const struct profile_node *parent,
 					      const struct profile_node *child)
 {
-	struct node_key key = ((const struct node *)child)->key;
+	const struct frame frame = {
+		.function = child->function,
+		.line = child->line,
+		.certainty = child->certainty,
+		.compiled = child->compiled,
+	};
+	struct node_key key = node_key(profile, (const struct node *)parent, &frame);
 	struct node *found;
 
-	key.parent = parent;
 	HASH_FIND(hh, profile->nodes, &key, sizeof(key), found);
 	return found ? &found->node : NULL;
 }

@@ -76,7 +76,7 @@ size_t profile_depth(const struct profile *profile);      /* of the deepest node
 
 /*
  * The child of parent, a node of profile, that is the same frame as child, a node of another
- * profile with the same options. NULL if there is none.
+ * profile, which has each by_ option that this one has. NULL if there is none.
  */
 const struct profile_node *profile_find_child(const struct profile *profile,
 					      const struct profile_node *parent,

@@ -218,6 +218,54 @@ static void frames_below_the_wanted_share_are_left_out(void **state)
 	free(text);
 }
 
+static void a_frame_is_as_large_as_all_its_lines(void **state)
+{
+	enum { LINES = 10 };
+	struct frame seldom = { .function = &gsub };
+	struct profile *profile = new_profile();
+	char *text;
+
+	(void)state;
+	for (uint32_t i = 0; i < LINES; i++) {
+		struct frame frames[] = { { .function = &heavy, .line = 1 + i, .compiled = i % 2 },
+					  { .function = &chunk, .line = 20 + i } };
+
+		add(profile, 9, frames, 2);
+	}
+	add(profile, 10, &seldom, 1);
+	/* Each line has 9 %, the function 90 %. */
+	text = written_with(profile, &(struct flamegraph_options){ .min_percent = 20 });
+	assert_int_equal(occurrences(text, " i9\n"), LINES);
+	assert_null(strstr(text, " i10\n"));
+	assert_non_null(strstr(text, "<metadata id=\"frames\">0 0 0 0 10\n"));
+	assert_non_null(strstr(text, "1 frames of less than 20.0000 % each are left out"));
+	free(text);
+}
+
+static void of_two_profiles_the_larger_share_counts(void **state)
+{
+	struct frame often = { .function = &heavy }, grew = { .function = &gsub },
+		     seldom = { .function = &chunk };
+	struct profile *baseline = new_profile();
+	struct profile *profile = new_profile();
+	char *text;
+
+	(void)state;
+	add(baseline, 93, &often, 1);
+	add(baseline, 5, &grew, 1);
+	add(baseline, 2, &seldom, 1);
+	add(profile, 54, &often, 1);
+	add(profile, 45, &grew, 1);
+	add(profile, 1, &seldom, 1);
+	text = written_with(profile, &(struct flamegraph_options){ .baseline = baseline, .min_percent = 20 });
+	assert_non_null(
+		strstr(text, "<metadata id=\"frames\">0 0 0 0 1\n1 1 0 1 0 i54\n1 2 0 1 0 i45\n</metadata>"));
+	assert_non_null(strstr(
+		text, "<metadata id=\"baseline\">0 0 0 0 2\n1 1 0 1 0 i93\n1 2 0 1 0 i5\n</metadata>"));
+	free(text);
+	profile_free(baseline);
+}
+
 static void number_of_frames_is_bounded(void **state)
 {
 	enum { COUNT = FLAMEGRAPH_FRAMES_MAX / 20 + 100, DEPTH = 20 };
@@ -329,7 +377,7 @@ static void frames_without_weight_are_left_out_and_counted(void **state)
 	text = written(profile);
 	assert_non_null(strstr(text, ">No samples</text>"));
 	assert_non_null(strstr(text, "<metadata id=\"frames\">0 0\n</metadata>"));
-	assert_non_null(strstr(text, "2 frames of less than 0.0000 % each are left out"));
+	assert_non_null(strstr(text, "2 frames of less than 0.0010 % each are left out"));
 	free(text);
 }
 
@@ -536,6 +584,8 @@ int main(void)
 		cmocka_unit_test(page_holds_the_same_picture),
 		cmocka_unit_test(small_frames_are_left_out_and_counted),
 		cmocka_unit_test(frames_below_the_wanted_share_are_left_out),
+		cmocka_unit_test(a_frame_is_as_large_as_all_its_lines),
+		cmocka_unit_test(of_two_profiles_the_larger_share_counts),
 		cmocka_unit_test(number_of_frames_is_bounded),
 		cmocka_unit_test(the_title_has_the_script_and_the_pid),
 		cmocka_unit_test(names_cannot_leave_their_place),
