@@ -23,7 +23,6 @@ enum {
 struct report {
 	FILE *out;
 	const struct session *session;
-	uint64_t recorded; /* samples, shown or not */
 	const struct figures *figures;
 	struct tally tally;
 	const struct view *view;
@@ -106,7 +105,7 @@ static void write_allocated_for_cycles(const struct report *report)
 	bool is_least;
 
 	bytes = gc_allocated_bytes(&bill->allocated, &is_least);
-	if (bytes == 0 || report->tally.samples != report->recorded)
+	if (bytes == 0 || report->figures->is_part)
 		return;
 	fprintf(report->out, "%s%s allocated", is_least ? "At least " : "About ",
 		amount_bytes(bytes, amount));
@@ -439,7 +438,6 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 	struct report report = {
 		.out = out,
 		.session = session,
-		.recorded = figures->samples,
 		.figures = figures,
 		.view = view,
 		.min_share = (view->min_percent > 0 ? view->min_percent : VIEW_TEXT_MIN_PERCENT) / 100,

@@ -17,6 +17,7 @@
 
 enum {
 	SCHEMA_VERSION = 1,
+	PHASE_SIZE = 64,
 	OPEN_STEPS = 64, /* steps beside each other that a look can continue */
 	NS_PER_SECOND = 1000 * 1000 * 1000,
 };
@@ -331,13 +332,16 @@ static void print_head(FILE *out, const struct request_life *life, const struct 
 
 static void print_step(FILE *out, const struct life_step *step)
 {
+	char phase[PHASE_SIZE];
+
 	fprintf(out, "%12.1f  %10.1f  ", (double)step->start_ns / ns_per_ms,
 		(double)(step->end_ns - step->start_ns) / ns_per_ms);
 	if (step->looks == 0) {
 		fprintf(out, "%6s  %-13s  not seen: no look fell into this time\n", "-", "-");
 		return;
 	}
-	fprintf(out, "%6" PRIu64 "  %-13s  ", step->looks, step->phase ? step->phase : "-");
+	escape_text(ESCAPE_PLAIN, step->phase ? step->phase : "-", phase, sizeof(phase));
+	fprintf(out, "%6" PRIu64 "  %-13s  ", step->looks, phase);
 	escape_write(ESCAPE_PLAIN, step->what, out);
 	if (step->at_once > 1)
 		fprintf(out, " (%u at once)", step->at_once);

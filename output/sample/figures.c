@@ -82,6 +82,7 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	sum->target_cpu_ns += figures->target_cpu_ns;
 	sum->alloc_estimated += figures->alloc_estimated;
 	sum->alloc_least += figures->alloc_least;
+	sum->is_part |= figures->is_part;
 	sum->target_cpu_unknown |= figures->target_cpu_unknown;
 	if (figures->rate_asked_hz > sum->rate_asked_hz)
 		sum->rate_asked_hz = figures->rate_asked_hz;
@@ -151,12 +152,15 @@ const char *figures_uncertain_bytes(const struct figures *figures, char ret_text
 	char amount[AMOUNT_SIZE];
 	size_t length = 0;
 
+	/* Which samples have them is not recorded. */
+	const char *whole = figures->is_part ? "of all that was recorded, " : "";
+
 	if (figures->alloc_estimated > 0)
-		length += (size_t)snprintf(ret_text, FIGURES_BYTES_SIZE, "%s are estimated",
+		length += (size_t)snprintf(ret_text, FIGURES_BYTES_SIZE, "%s%s are estimated", whole,
 					   amount_bytes(figures->alloc_estimated, amount));
 	if (figures->alloc_least > 0)
 		length += (size_t)snprintf(ret_text + length, FIGURES_BYTES_SIZE - length,
-					   "%s%s may be any more", length > 0 ? ", " : "",
+					   "%s%s may be any more", length > 0 ? ", " : whole,
 					   amount_bytes(figures->alloc_least, amount));
 	if (length > 0)
 		snprintf(ret_text + length, FIGURES_BYTES_SIZE - length,

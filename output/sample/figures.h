@@ -32,6 +32,7 @@ struct figures {
 	uint64_t target_cpu_ns;    /* CPU time of the target during the recording */
 	/* Of the bytes that were allocated: those that are less certain, and those of which there may be any more. */
 	uint64_t alloc_estimated, alloc_least;
+	bool is_part;            /* the samples are some of the recorded ones, which the user chose */
 	bool target_cpu_unknown; /* by a recording of allocations, whose samples do not tell it */
 	double rate_asked_hz;
 	double rate_reached_hz; /* 0 if unknown, as of allocations: one look at a target finds several */
@@ -64,7 +65,7 @@ enum { FIGURES_RATE_SIZE = 64 };
 /* "99.8 Hz reached of 100 asked", or without what was reached if it is unknown. */
 void figures_rate(const struct figures *figures, char ret_text[static FIGURES_RATE_SIZE]);
 
-enum { FIGURES_BYTES_SIZE = 160 };
+enum { FIGURES_BYTES_SIZE = 200 };
 
 /* "1.3 GB are estimated: ..." in ret_text, which it returns; NULL if no bytes are less certain than others. */
 const char *figures_uncertain_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE]);

@@ -138,6 +138,11 @@ def test_any_recording_tells_how_much_was_allocated(program, jit, tmp_path):
     seen = float(amount) * {"M": 1e6, "G": 1e9}[unit]
     print(f"{program}, jit {jit}: {seen / expected:.3f} of the bytes")
     assert abs(seen / expected - 1) <= TOTAL
+    # Each sample tells what was allocated since the one before, whoever did.
+    some = ljspy.run("report", tmp_path / "made.ljspy", "--state", "gc")
+    assert some.returncode == ljspy.OK, some.stderr
+    assert "makers.lua:" in some.stdout
+    assert "allocated" not in some.stdout
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -234,6 +234,10 @@ static void less_certain_bytes_are_told_by_their_kind(void **state)
 	assert_non_null(figures_uncertain_bytes(&figures, text));
 	assert_non_null(strstr(text, " are estimated: cycles"));
 	assert_null(strstr(text, "any more"));
+	figures.is_part = true;
+	assert_non_null(figures_uncertain_bytes(&figures, text));
+	assert_non_null(strstr(text, "of all that was recorded, "));
+	assert_non_null(strstr(text, " are estimated: cycles"));
 }
 
 static void people_read_each_reason_that_occurs(void **state)

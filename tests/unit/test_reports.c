@@ -798,6 +798,25 @@ static void a_request_that_no_sample_has_is_none(void **state)
 	request_life_clear(&life);
 }
 
+static void names_in_a_life_are_escaped(void **state)
+{
+	struct sample samples[] = { look(10, 10) };
+	struct request_life life;
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	samples[0].phase = "con\x1b[31mtent\n";
+	life = life_of(samples, 1, WEIGHT_WALL_TIME);
+	assert_int_equal(request_life_print(out, &life, &(struct session){ 0 }), 0);
+	fclose(out);
+	assert_non_null(strstr(text, "  con\\x1b[31mtent\\n  "));
+	assert_null(strchr(text, '\x1b'));
+	free(text);
+	request_life_clear(&life);
+}
+
 static void a_long_life_is_cut_and_says_so(void **state)
 {
 	enum { LOOKS = REQUEST_LIFE_STEPS_MAX + 1 };
@@ -942,6 +961,7 @@ int main(void)
 		cmocka_unit_test(a_look_stands_for_two_periods_at_most),
 		cmocka_unit_test(a_life_begins_and_ends_before_or_after_its_recording),
 		cmocka_unit_test(a_request_that_no_sample_has_is_none),
+		cmocka_unit_test(names_in_a_life_are_escaped),
 		cmocka_unit_test(a_long_life_is_cut_and_says_so),
 		cmocka_unit_test(free_space_is_told_if_all_arenas_could_be_followed),
 		cmocka_unit_test(a_report_without_memory_for_its_name_is_none),
