@@ -15,7 +15,7 @@
 #include "unwind/values/live_ctypes.h"
 
 enum {
-	VMS_MAX = 8, /* of one process; what others allocate is not seen */
+	VMS_MAX = 64, /* of one process, at a time */
 	FILM_EVERY_NS = 4 * 1000 * 1000,
 	SPAN_EVERY_NS = 5 * 1000 * 1000,
 	SPAN_NS = 25 * 1000,  /* short beside a cycle of the smallest heap */
@@ -24,6 +24,7 @@ enum {
 	WINDOW_NS = 100 * 1000,             /* longer than it takes to unwind the thread */
 	WINDOW_NS_MAX = 1000 * 1000,
 	DIVIDE_EVERY_NS = 500 * 1000 * 1000,
+	IDLE_NS = 2 * DIVIDE_EVERY_NS,
 	KEPT_MAX = 4096, /* samples, between two divisions */
 };
 
@@ -34,16 +35,14 @@ struct kept_sample {
 };
 
 struct vm_allocations {
-	uint64_t g;
-	const struct global_state *global; /* during one look only */
-	bool is_noted;                     /* at the last look */
-	bool has_last;
-	struct allocation_counters last; /* at the last look */
-	bool has_interval;
-	struct allocated interval; /* from the look before to the last one */
-	uint64_t last_ns;          /* when that was */
-	bool is_taken; /* allocations_take() had its turn, and last_cpu_ns is the target's CPU time then */
-	uint64_t last_cpu_ns;
+	uint64_t g, serial;                /* of its global_State */
+	const struct global_state *global; /* NULL, but from allocations_note() to the end of that look */
+	struct allocation_counters last;   /* at the last look */
+	uint64_t last_ns;                  /* when that was */
+	/* At the look that bytes were counted up to, and the target's CPU time then: both go together. */
+	bool has_counted;
+	struct allocation_counters counted;
+	uint64_t counted_cpu_ns;
 	uint64_t window_ns, film_ns; /* when the next ones are due */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
@@ -54,6 +53,8 @@ struct vm_allocations {
 struct allocations {
 	struct vm_allocations vms[VMS_MAX];
 	size_t vm_count;
+	bool has_unseen;         /* there were more VMs since the last division */
+	bool is_held;            /* the thread was, at the last look */
 	uint64_t divide_ns;      /* when the next division is due */
 	uint64_t divided_cpu_ns; /* CPU time at the last division */
 	struct sample last;      /* for what is lost: whose target it is */
@@ -76,21 +77,23 @@ static void free_kept(struct kept_sample *kept)
 		free(kept->texts[i]);
 }
 
+static void free_vm(struct vm_allocations *vm)
+{
+	for (size_t k = 0; k < vm->kept_count; k++)
+		free_kept(&vm->kept[k]);
+	free(vm->kept);
+	for (size_t k = 0; k < ALLOCATION_CLASSES_MAX; k++)
+		free_kept(&vm->last_of[k]);
+	free(vm->last_of);
+	allocation_shares_free(vm->shares);
+}
+
 void allocations_free(struct allocations *allocations)
 {
 	if (!allocations)
 		return;
-	for (size_t i = 0; i < allocations->vm_count; i++) {
-		struct vm_allocations *vm = &allocations->vms[i];
-
-		for (size_t k = 0; k < vm->kept_count; k++)
-			free_kept(&vm->kept[k]);
-		free(vm->kept);
-		for (size_t k = 0; k < ALLOCATION_CLASSES_MAX; k++)
-			free_kept(&vm->last_of[k]);
-		free(vm->last_of);
-		allocation_shares_free(vm->shares);
-	}
+	for (size_t i = 0; i < allocations->vm_count; i++)
+		free_vm(&allocations->vms[i]);
 	free(allocations);
 }
 
@@ -101,11 +104,12 @@ static struct vm_allocations *find_vm(struct allocations *allocations, const str
 	struct vm_allocations *vm;
 
 	for (size_t i = 0; i < allocations->vm_count; i++)
-		if (allocations->vms[i].g == global->g)
+		if (allocations->vms[i].g == global->g && allocations->vms[i].serial == global->serial)
 			return &allocations->vms[i];
 	if (allocations->vm_count == VMS_MAX)
 		return NULL;
 	vm = &allocations->vms[allocations->vm_count];
+	*vm = (struct vm_allocations){ .g = global->g, .serial = global->serial };
 	vm->shares = allocation_shares_new();
 	vm->last_of = calloc(ALLOCATION_CLASSES_MAX, sizeof(*vm->last_of));
 	if (!vm->shares || !vm->last_of) {
@@ -113,35 +117,34 @@ static struct vm_allocations *find_vm(struct allocations *allocations, const str
 		free(vm->last_of);
 		return NULL;
 	}
-	vm->g = global->g;
 	allocations->vm_count++;
 	return vm;
 }
 
-void allocations_note(struct allocations *allocations, struct lua_process *process)
+/* The global_State may be gone at the next one. */
+static void end_look(struct allocations *allocations)
 {
 	for (size_t i = 0; i < allocations->vm_count; i++)
-		allocations->vms[i].is_noted = false;
+		allocations->vms[i].global = NULL;
+}
+
+void allocations_note(struct allocations *allocations, struct lua_process *process, bool is_held)
+{
+	end_look(allocations);
 	for (size_t i = 0; i < lua_process_captured_count(process); i++) {
 		const struct global_state *global = lua_process_captured(process, i);
 		struct vm_allocations *vm = find_vm(allocations, global);
 		struct allocation_counters counters;
 
+		allocations->has_unseen |= !vm;
 		if (!vm || !allocation_counters_read(lua_process_copy(process), global, &counters))
 			continue;
 		/* Only the allocator's callers need it, and these are native code. */
-		if (lua_process_in_native(process))
+		if (is_held && lua_process_in_native(process))
 			allocation_counters_read_newest(lua_process_memory(process), global, &counters);
-		/* A look without a sample has no CPU time, and nor has the interval behind it. */
-		vm->has_interval = vm->has_last && vm->is_taken;
-		vm->is_taken = false;
-		if (vm->has_interval)
-			vm->interval = allocated_between(&vm->last, &counters);
 		vm->global = global;
 		vm->last = counters;
-		vm->has_last = true;
 		vm->last_ns = clock_now_ns(CLOCK_MONOTONIC);
-		vm->is_noted = true;
 	}
 }
 
@@ -348,7 +351,7 @@ static void take_sample(struct allocations *allocations, struct lua_process *pro
 	if (!lua_process_allocation(process, &allocation))
 		return;
 	vm = find_vm(allocations, allocation.global);
-	if (!vm || !vm->is_noted || vm->kept_count == KEPT_MAX || is_string_table(&allocation, &vm->last))
+	if (!vm || !vm->global || vm->kept_count == KEPT_MAX || is_string_table(&allocation, &vm->last))
 		return;
 	if (allocation.ctype)
 		live_ctypes_text(lua_process_memory(process), &allocation.global->vm->layout,
@@ -359,28 +362,51 @@ static void take_sample(struct allocations *allocations, struct lua_process *pro
 		free_kept(&vm->kept[--vm->kept_count]);
 }
 
+/* Count what was allocated up to the noted look. False if there is none, or no CPU time for it. */
+static bool count_interval(struct allocations *allocations, const struct cpu_clock *clock)
+{
+	bool is_noted = false;
+	uint64_t cpu_ns;
+
+	/* A sample's weight is no interval's: weights are evened out. */
+	if (cpu_clock_now(clock, &cpu_ns) != 0)
+		return false;
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+		struct allocated interval;
+
+		if (!vm->global)
+			continue;
+		is_noted = true;
+		if (vm->has_counted) {
+			interval = allocated_between(&vm->counted, &vm->last);
+			allocation_shares_add_interval(vm->shares, &interval, cpu_ns - vm->counted_cpu_ns);
+		}
+		vm->has_counted = true;
+		vm->counted = vm->last;
+		vm->counted_cpu_ns = cpu_ns;
+	}
+	return is_noted;
+}
+
+void allocations_skip(struct allocations *allocations, const struct cpu_clock *clock)
+{
+	count_interval(allocations, clock);
+	end_look(allocations);
+}
+
 void allocations_take(struct allocations *allocations, struct lua_process *process,
 		      const struct cpu_clock *clock, const struct allocating_thread *thread,
 		      struct functions *functions, const struct sample *sample)
 {
-	uint64_t cpu_ns;
-
 	allocations->last = *sample;
-	/* A sample's weight is no interval's: weights are evened out. */
-	if (cpu_clock_now(clock, &cpu_ns) != 0)
-		return;
-	for (size_t i = 0; i < allocations->vm_count; i++) {
-		struct vm_allocations *vm = &allocations->vms[i];
-
-		if (!vm->is_noted)
-			continue;
-		if (vm->has_interval)
-			allocation_shares_add_interval(vm->shares, &vm->interval, cpu_ns - vm->last_cpu_ns);
-		vm->is_taken = true;
-		vm->last_cpu_ns = cpu_ns;
-		look_at_running(allocations, vm, process, clock, thread);
+	if (count_interval(allocations, clock)) {
+		for (size_t i = 0; i < allocations->vm_count; i++)
+			if (allocations->vms[i].global)
+				look_at_running(allocations, &allocations->vms[i], process, clock, thread);
+		take_sample(allocations, process, functions, sample);
 	}
-	take_sample(allocations, process, functions, sample);
+	end_look(allocations);
 }
 
 /*---- Shares ----*/
@@ -449,15 +475,45 @@ static void deliver_unseen(struct allocations *allocations, const struct vm_allo
 		deliver(context, &sample);
 }
 
-static void note_sum(const struct vm_allocations *vm, struct figures *figures)
+/* has_others: other VMs allocate what is not counted. */
+static void note_sum(const struct vm_allocations *vm, bool has_others, struct figures *figures)
 {
 	uint64_t bytes;
+	enum allocation_sum sum = allocation_shares_sum(vm->shares, &bytes);
 
-	switch (allocation_shares_sum(vm->shares, &bytes)) {
+	switch (has_others ? ALLOCATION_SUM_LEAST : sum) {
 	case ALLOCATION_SUM_COUNTED: break;
 	case ALLOCATION_SUM_ESTIMATED: figures->alloc_estimated += bytes; break;
 	case ALLOCATION_SUM_LEAST: figures->alloc_least += bytes; break;
 	}
+}
+
+static void deliver_rest(struct allocations *allocations, struct vm_allocations *vm,
+			 allocations_deliver *deliver, void *context)
+{
+	deliver_waiting(vm, deliver, context);
+	deliver_unseen(allocations, vm, deliver, context);
+}
+
+/* Where half of the places are taken, one that was not seen for so long has been closed, or does nothing. */
+static void drop_idle(struct allocations *allocations, uint64_t now, allocations_deliver *deliver,
+		      void *context)
+{
+	size_t kept = 0;
+
+	if (allocations->vm_count < VMS_MAX / 2)
+		return;
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+
+		if (now - vm->last_ns < IDLE_NS) {
+			allocations->vms[kept++] = *vm;
+			continue;
+		}
+		deliver_rest(allocations, vm, deliver, context);
+		free_vm(vm);
+	}
+	allocations->vm_count = kept;
 }
 
 void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool all, struct figures *figures,
@@ -473,12 +529,13 @@ void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool a
 	allocations->divide_ns = now + DIVIDE_EVERY_NS;
 	for (size_t i = 0; i < allocations->vm_count; i++) {
 		deliver_kept(&allocations->vms[i], used_ns, deliver, context);
-		note_sum(&allocations->vms[i], figures);
-		if (all) {
-			deliver_waiting(&allocations->vms[i], deliver, context);
-			deliver_unseen(allocations, &allocations->vms[i], deliver, context);
-		}
+		note_sum(&allocations->vms[i], allocations->has_unseen, figures);
 	}
+	for (size_t i = 0; all && i < allocations->vm_count; i++)
+		deliver_rest(allocations, &allocations->vms[i], deliver, context);
+	if (!all)
+		drop_idle(allocations, now, deliver, context);
+	allocations->has_unseen = false;
 	allocations->divided_cpu_ns = cpu_ns;
 }
 

@@ -25,8 +25,8 @@ struct allocations;
 struct allocations *allocations_new(uint64_t cpu_ns);
 void allocations_free(struct allocations *allocations);
 
-/* A thread is held and captured: read what its VMs have allocated. */
-void allocations_note(struct allocations *allocations, struct lua_process *process);
+/* A thread was captured, and is held or runs on: read what its VMs have allocated. */
+void allocations_note(struct allocations *allocations, struct lua_process *process, bool is_held);
 
 /* It was measured while it was held. */
 struct allocating_thread {
@@ -35,9 +35,13 @@ struct allocating_thread {
 	uint64_t *span_ns; /* when the next span is due, of any thread: ljspy sleeps before one */
 };
 
+/* The noted look has no sample. Count what was allocated up to it. */
+void allocations_skip(struct allocations *allocations, const struct cpu_clock *clock);
+
 /*
- * The thread runs on, and was unwound: take the sample, if it is one, and look at the objects that are new since
- * it was held. Texts of the sample are copied, but for its process_name and phase.
+ * The thread runs on, and was unwound: count what was allocated up to the noted look, take the sample, if it is
+ * one, and look at the objects that are new since it was held. Does nothing if no look was noted since the last
+ * one was taken or skipped. Texts of the sample are copied, but for its process_name and phase.
  */
 void allocations_take(struct allocations *allocations, struct lua_process *process,
 		      const struct cpu_clock *clock, const struct allocating_thread *thread,

@@ -305,7 +305,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 		lua_process_confirm(target->process);
 		lua_process_capture(target->process, &registers, &record->hints);
 		if (target->allocations)
-			allocations_note(target->allocations, target->process);
+			allocations_note(target->allocations, target->process, true);
 		thread_note_stop(thread, &registers);
 	}
 	record->stops++;
@@ -326,6 +326,8 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	histogram_add(&sampler->result->figures.pause_ns, hold_length(target, thread, &held, last_ns));
 	if (!error && fell_asleep(thread, record, &registers)) {
 		sampler_note_missed(sampler, 1);
+		if (target->allocations)
+			allocations_skip(target->allocations, &target->clock);
 	} else if (!error) {
 		unwind_and_deliver(sampler, target, thread, record, held.begin_ns, LOST_COUNT);
 		lua_process_note_unwound(target->process, &record->hints);
@@ -366,7 +368,12 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 	} else {
 		switch (lua_process_capture_running(target->process, is_only ? 0 : record->stack_address,
 						    !sampler->options->no_stop, &record->hints)) {
-		case CAPTURE_WHOLE: break;
+		case CAPTURE_WHOLE:
+			if (target->allocations) {
+				allocations_note(target->allocations, target->process, false);
+				allocations_skip(target->allocations, &target->clock);
+			}
+			break;
 		case CAPTURE_TORN: lost = LOST_RAN_MEANWHILE; break;
 		case CAPTURE_NO_LUA: lost = LOST_NOT_STOPPED; break;
 		}

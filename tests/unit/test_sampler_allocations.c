@@ -20,7 +20,7 @@
 #include "unwind/allocation/allocation_text.h"
 #include "unwind/values/live_ctypes.h"
 
-enum { MS = 1000 * 1000, VMS = 9, SHARES_MAX = 5000, FILM_ROOT = 0x10000 };
+enum { MS = 1000 * 1000, VMS = 65, SHARES_MAX = 5000, FILM_ROOT = 0x10000 };
 
 /* The process: its VMs, and what is known of them. */
 static const struct vm_code vm;
@@ -405,7 +405,7 @@ static void end(struct allocations *allocations)
 static void look(struct allocations *allocations, uint64_t ns)
 {
 	pass(ns);
-	allocations_note(allocations, NULL);
+	allocations_note(allocations, NULL, true);
 	tracee.resumed_ns = now_ns;
 	pass(unwinding_ns);
 	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
@@ -443,7 +443,7 @@ static void intervals_are_from_look_to_look(void **state)
 }
 
 /* A thread that has fallen asleep at the end of its hold has no sample. */
-static void intervals_without_cpu_time_are_left_out(void **state)
+static void a_look_without_a_sample_counts_bytes(void **state)
 {
 	struct allocations *allocations = begin();
 
@@ -452,15 +452,71 @@ static void intervals_without_cpu_time_are_left_out(void **state)
 	look(allocations, MS);
 	total += 500;
 	pass(MS);
-	allocations_note(allocations, NULL);
+	allocations_note(allocations, NULL, true);
+	allocations_skip(allocations, NULL);
+	assert_int_equal(noted[0].intervals, 1);
+	assert_int_equal(noted[0].interval_bytes, 500);
+	assert_in_range(noted[0].interval_cpu_ns, MS, MS + 200 * 1000);
+	assert_int_equal(noted[0].windows, 1);
 	total += 30;
 	look(allocations, MS);
-	assert_int_equal(noted[0].intervals, 0);
-	total += 7;
+	assert_int_equal(noted[0].intervals, 2);
+	assert_int_equal(noted[0].interval_bytes, 530);
+	end(allocations);
+}
+
+/* A sample of a thread that is not stopped comes without a look if its stack changed meanwhile. */
+static void a_look_is_taken_once(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
 	look(allocations, MS);
+	total += 500;
+	look(allocations, MS);
+	for (int i = 0; i < 3; i++) {
+		pass(MS);
+		allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
+	}
 	assert_int_equal(noted[0].intervals, 1);
-	assert_int_equal(noted[0].interval_bytes, 7);
-	assert_in_range(noted[0].interval_cpu_ns, MS, MS + 10 * read_takes_ns);
+	assert_int_equal(noted[0].interval_bytes, 500);
+	end(allocations);
+}
+
+static void a_thread_that_runs_on_has_intervals_only(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	is_allocating = in_native = true;
+	for (int i = 0; i < 3; i++) {
+		total += 100;
+		pass(100 * MS);
+		allocations_note(allocations, NULL, false);
+		allocations_skip(allocations, NULL);
+		allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
+	}
+	assert_int_equal(noted[0].intervals, 2);
+	assert_int_equal(noted[0].interval_bytes, 200);
+	assert_int_equal(noted[0].windows + noted[0].films + noted[0].newest_reads, 0);
+	assert_int_equal(noted[0].samples, 0);
+	end(allocations);
+}
+
+/* What it had allocated before is not what the one had that was closed. */
+static void a_vm_at_the_address_of_a_closed_one_begins_anew(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	look(allocations, MS);
+	globals[0].serial++;
+	total += 500;
+	look(allocations, MS);
+	assert_int_equal(noted[0].intervals + noted[1].intervals, 0);
+	total += 20;
+	look(allocations, MS);
+	assert_int_equal(noted[1].interval_bytes, 20);
 	end(allocations);
 }
 
@@ -478,17 +534,50 @@ static void the_newest_object_is_read_of_native_code(void **state)
 	end(allocations);
 }
 
-static void so_many_vms_are_seen(void **state)
+static void deliver_nothing(void *context, const struct sample *of)
+{
+	(void)context;
+	(void)of;
+}
+
+static void so_many_vms_are_seen_and_of_more_it_is_said(void **state)
 {
 	struct allocations *allocations = begin();
+	struct figures figures = { 0 };
 
 	(void)state;
-	captured_count = VMS;
+	captured_count = VMS - 1;
 	for (int round = 0; round < 2; round++)
 		look(allocations, MS);
+	allocations_divide(allocations, cpu_ns, false, &figures, deliver_nothing, NULL);
+	assert_int_equal(figures.alloc_least, 0);
+	captured_count = VMS;
+	look(allocations, 500 * MS);
 	assert_int_equal(shares_made, VMS - 1);
 	for (size_t i = 0; i < VMS; i++)
-		assert_int_equal(noted[i].intervals, i + 1 < VMS);
+		assert_int_equal(noted[i].intervals, i + 1 < VMS ? 2 : 0);
+	allocations_divide(allocations, cpu_ns, false, &figures, deliver_nothing, NULL);
+	assert_int_equal(figures.alloc_least, 1000 * (VMS - 1));
+	end(allocations);
+}
+
+static void a_vm_that_is_gone_gives_its_place_to_another(void **state)
+{
+	struct allocations *allocations = begin();
+	struct figures figures = { 0 };
+
+	(void)state;
+	captured_count = VMS - 1;
+	look(allocations, MS);
+	captured_first = 1;
+	captured_count = 1;
+	for (int i = 0; i < 3; i++) {
+		look(allocations, 500 * MS);
+		allocations_divide(allocations, cpu_ns, false, &figures, deliver_nothing, NULL);
+	}
+	assert_int_equal(shares_made, 1);
+	assert_int_equal(noted[1].intervals, 3);
+	assert_int_equal(figures.alloc_least, 0);
 	end(allocations);
 }
 
@@ -549,12 +638,12 @@ static void windows_are_short(void **state)
 	assert_int_equal(noted[0].windows_with_objects, 0);
 	/* ljspy had no CPU between the look and the window. */
 	pass(100 * MS);
-	allocations_note(allocations, NULL);
+	allocations_note(allocations, NULL, true);
 	pass(MS);
 	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
 	assert_int_equal(noted[0].windows, 1);
 	pass(100 * MS);
-	allocations_note(allocations, NULL);
+	allocations_note(allocations, NULL, true);
 	pass(MS - (uint64_t)read_takes_ns - 100);
 	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
 	assert_int_equal(noted[0].windows, 2);
@@ -951,9 +1040,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(intervals_are_from_look_to_look),
-		cmocka_unit_test(intervals_without_cpu_time_are_left_out),
+		cmocka_unit_test(a_look_without_a_sample_counts_bytes),
 		cmocka_unit_test(the_newest_object_is_read_of_native_code),
-		cmocka_unit_test(so_many_vms_are_seen),
+		cmocka_unit_test(a_look_is_taken_once),
+		cmocka_unit_test(a_thread_that_runs_on_has_intervals_only),
+		cmocka_unit_test(a_vm_at_the_address_of_a_closed_one_begins_anew),
+		cmocka_unit_test(so_many_vms_are_seen_and_of_more_it_is_said),
+		cmocka_unit_test(a_vm_that_is_gone_gives_its_place_to_another),
 		cmocka_unit_test(windows_and_films_have_a_rate),
 		cmocka_unit_test(a_film_has_the_objects_made_meanwhile),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),

@@ -15,6 +15,7 @@ struct lua_image {
 	struct request_members request_members;
 	struct global_state **globals;
 	size_t global_count, global_size;
+	uint64_t last_serial;
 };
 
 struct lua_image *lua_image_new(const struct image *code)
@@ -101,8 +102,10 @@ void lua_image_add(struct lua_image *lua, uint64_t g, const struct vm_code *vm)
 		return;
 	lua->globals = globals;
 	global = new_global(g, vm);
-	if (global)
-		lua->globals[lua->global_count++] = global;
+	if (!global)
+		return;
+	global->serial = ++lua->last_serial;
+	lua->globals[lua->global_count++] = global;
 }
 
 void lua_image_forget_vm(struct lua_image *lua, const struct vm_code *vm)

@@ -44,6 +44,7 @@ struct request_hints {
 
 struct global_state {
 	uint64_t g;
+	uint64_t serial; /* another one may begin at the address of one that was closed */
 	const struct vm_code *vm;
 	struct traces *traces; /* NULL without a JIT compiler */
 	uint8_t currentwhite;  /* of its collector at the previous sample; 0: there was none */
