@@ -117,7 +117,6 @@ enum extent {
 struct attempt {
 	struct heap_holding *holding;
 	enum extent extent;
-	uint64_t begin_ns;
 	bool is_left_out; /* not all was copied: it would take too long */
 	int error;
 };
@@ -128,7 +127,8 @@ static bool is_in_time(void *context)
 	const struct attempt *attempt = context;
 
 	return !hold_has_stopped(attempt->holding->hold) ||
-	       clock_now_ns(CLOCK_MONOTONIC) - attempt->begin_ns < attempt->holding->limit_ns;
+	       clock_now_ns(CLOCK_MONOTONIC) - hold_began_ns(attempt->holding->hold) <
+		       attempt->holding->limit_ns;
 }
 
 /* Other processes' writes to what they share leave no marks. */
@@ -173,7 +173,6 @@ static void copy_in_hold(void *context)
 	struct heap_holding *holding = attempt->holding;
 	const uint64_t bytes = heap_copy_bytes(holding->copy);
 
-	attempt->begin_ns = clock_now_ns(CLOCK_MONOTONIC);
 	heap_copy_begin_hold(holding->copy, is_in_time, attempt);
 	attempt->is_left_out = !copy_extent(holding, attempt->extent);
 	attempt->error = attempt->is_left_out ? 0 : heap_holding_fill(holding);

@@ -20,7 +20,7 @@ INSTEAD_OF(calloc);
 INSTEAD_OF(realloc);
 #include "tests/unit/failing_allocation.h"
 
-enum { THREADS = 3, FIRST_TID = 100, FAILURES_MAX = 1000 };
+enum { MS = 1000 * 1000, THREADS = 3, FIRST_TID = 100, FAILURES_MAX = 1000 };
 
 /* What each thread does, and what has become of it. */
 static struct made_up {
@@ -28,6 +28,7 @@ static struct made_up {
 	struct tracee tracee;
 	enum may_stop may_stop;
 	int stop_error;
+	uint64_t stops_after_ns; /* it has no CPU until then */
 	enum thread_state state;
 	struct thread_call call;
 	int state_error, measure_error;
@@ -56,6 +57,7 @@ INSTEAD_OF(thread_note_resumed);
 INSTEAD_OF(tracer_stop);
 INSTEAD_OF(tracer_registers);
 INSTEAD_OF(tracer_resume);
+INSTEAD_OF(tracer_has_held_late);
 INSTEAD_OF(tracer_poll);
 INSTEAD_OF(tracer_turn);
 INSTEAD_OF(own_turn_is_used_up);
@@ -139,8 +141,18 @@ int __wrap_tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t ti
 {
 	(void)tracer;
 	assert_in_range(timeout_ns, 1, UINT32_MAX);
+	if (of_tracee(tracee)->stop_error == -ETIMEDOUT ||
+	    of_tracee(tracee)->stops_after_ns > now_ns + timeout_ns)
+		now_ns += timeout_ns;
+	else if (of_tracee(tracee)->stops_after_ns > now_ns)
+		now_ns = of_tracee(tracee)->stops_after_ns;
 	if (of_tracee(tracee)->stop_error)
 		return of_tracee(tracee)->stop_error;
+	if (of_tracee(tracee)->stops_after_ns > now_ns)
+		return -ETIMEDOUT;
+	tracee->state = TRACEE_HELD;
+	tracee->stopped_ns = of_tracee(tracee)->stops_after_ns ? of_tracee(tracee)->stops_after_ns
+							       : tracee->stopped_ns;
 	of_tracee(tracee)->stopped = true;
 	of_tracee(tracee)->stops++;
 	return 0;
@@ -159,6 +171,13 @@ void __wrap_tracer_resume(struct tracer *tracer, struct tracee *tracee)
 	assert_true(of_tracee(tracee)->stopped);
 	of_tracee(tracee)->stopped = false;
 	of_tracee(tracee)->resumes++;
+	tracee->state = TRACEE_RUNNING;
+}
+
+bool __wrap_tracer_has_held_late(struct tracer *tracer)
+{
+	(void)tracer;
+	return false;
 }
 
 bool __wrap_tracer_poll(struct tracer *tracer)
@@ -316,6 +335,7 @@ static void how_long_it_was_held_is_known(void **state)
 	/* A shorter one. */
 	while_held = NULL;
 	made_up[0].tracee.stopped_ns = now_ns - 300;
+	made_up[2].tracee.stopped_ns = now_ns - 200;
 	assert_true(hold_once(hold));
 	assert_int_equal(hold_count(hold), 2);
 	assert_int_equal(hold_longest_ns(hold), 2000001000);
@@ -329,7 +349,7 @@ static void how_long_it_was_held_is_known(void **state)
 	go_on_left = 1;
 	assert_false(hold_once(hold));
 	assert_int_equal(hold_count(hold), 4);
-	assert_int_equal(hold_total_ns(hold), 2000001900);
+	assert_in_range(hold_total_ns(hold), 2020001600, 2020001900);
 	hold_free(hold);
 }
 
@@ -457,6 +477,64 @@ static void without_undo_it_only_reads_again(void **state)
 	reads = 0;
 	assert_true(hold_while(hold, read_data, NULL, &reads));
 	assert_int_equal(reads, 2);
+	hold_free(hold);
+}
+
+/*---- Threads that wait for a CPU ----*/
+
+/* Thread 0 gets one after 9 ms, and then stands still; thread 2 after 12, as it was told to stop at the same time. */
+static void threads_without_a_cpu_are_awaited_together(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	made_up[0].stops_after_ns = now_ns + 9 * MS;
+	made_up[2].stops_after_ns = now_ns + 12 * MS;
+	assert_true(hold_once(hold));
+	assert_int_equal(reads, 1);
+	assert_int_equal(hold_start(hold), HOLD_AT_ONCE);
+	assert_int_equal(made_up[0].noted + made_up[2].noted, 2);
+	assert_in_range(hold_longest_ns(hold), 3 * MS, 3 * MS + 1000);
+	assert_false(made_up[0].tracee.hold_late || made_up[2].tracee.hold_late);
+	hold_free(hold);
+}
+
+/* However many they are: 20 ms from when the first one stops, not 20 for each. */
+static void nobody_stands_still_for_long_because_others_have_no_cpu(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	made_up[1].may_stop = MAY_STOP;
+	made_up[1].stops_after_ns = now_ns + 15 * MS;
+	made_up[2].stops_after_ns = now_ns + 30 * MS;
+	made_up[0].tracee.stopped_ns = now_ns;
+	hold_go_on_while(hold, goes_on, &go_on_left);
+	go_on_left = 1;
+	assert_false(hold_once(hold));
+	assert_int_equal(reads, 0);
+	assert_int_equal(hold_start(hold), HOLD_WAITED);
+	assert_in_range(hold_longest_ns(hold), 20 * MS, 21 * MS);
+	assert_int_equal(made_up[0].resumes, 1);
+	assert_false(made_up[0].stopped || made_up[1].stopped || made_up[2].stopped);
+	assert_false(made_up[2].tracee.hold_late);
+	hold_free(hold);
+}
+
+/* It stopped while another one was awaited in vain. */
+static void one_that_stopped_late_goes_on_too(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	made_up[0].stop_error = -ETIMEDOUT;
+	made_up[2].stop_error = -ETIMEDOUT;
+	made_up[2].tracee.state = TRACEE_HELD;
+	made_up[2].stopped = true;
+	hold_go_on_while(hold, goes_on, &go_on_left);
+	go_on_left = 1;
+	assert_false(hold_once(hold));
+	assert_int_equal(made_up[2].resumes, 1);
 	hold_free(hold);
 }
 
@@ -675,6 +753,9 @@ int main(void)
 		cmocka_unit_test(data_read_while_a_sleeper_ran_is_discarded),
 		cmocka_unit_test(a_nap_that_has_just_begun_is_read_at_once),
 		cmocka_unit_test(without_undo_it_only_reads_again),
+		cmocka_unit_test(threads_without_a_cpu_are_awaited_together),
+		cmocka_unit_test(nobody_stands_still_for_long_because_others_have_no_cpu),
+		cmocka_unit_test(one_that_stopped_late_goes_on_too),
 		cmocka_unit_test(while_a_thread_may_not_be_stopped_there_is_no_hold),
 		cmocka_unit_test(how_it_began_is_known_of_the_first_try),
 		cmocka_unit_test(one_that_has_no_cpu_yet_may_be_left_alone),

@@ -8,7 +8,9 @@
 #include "src/linux/threads/may_stop.h"
 
 enum {
+	/* In this time all threads have stopped, or none is held. One that has a CPU takes much less. */
 	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
+	STOP_AT_ONCE_NS = 200 * 1000,
 	FAILURES_MAX = 1000, /* in a row */
 	REST_FACTOR = 1,     /* threads then run on for this many times the length of the hold */
 	REST_AFTER_FAILURE_NS = 1000 * 1000,
@@ -18,6 +20,7 @@ enum {
 struct watched {
 	struct thread *thread;
 	bool stopped;
+	bool is_awaited;            /* told to stop, but it has not got a CPU yet */
 	bool waits;                 /* woken, but it has not got a CPU yet */
 	struct registers registers; /* if stopped; all 0 if they cannot be read */
 	struct thread_call call;    /* if asleep */
@@ -87,18 +90,52 @@ static bool make_room(struct hold *hold)
 	return true;
 }
 
-static enum hold_start stop(struct hold *hold, struct watched *watched)
+/* HOLD_WAITED: when it gets a CPU it stops, and stays stopped. */
+static enum hold_start stop(struct hold *hold, struct watched *watched, uint64_t timeout_ns)
 {
-	int error = tracer_stop(hold->tracer, watched->thread->tracee, STOP_TIMEOUT_NS);
+	struct tracee *tracee = watched->thread->tracee;
+	int error = tracer_stop(hold->tracer, tracee, timeout_ns);
+
+	watched->is_awaited = tracee->hold_late = error == -ETIMEDOUT;
 	if (error == -ESRCH)
 		return HOLD_AT_ONCE; /* a thread that has ended needs no stop */
 	if (error)
 		return error == -ETIMEDOUT ? HOLD_WAITED : HOLD_RAN;
 	watched->stopped = true;
-	if (hold->begin_ns == 0)
-		hold->begin_ns = watched->thread->tracee->stopped_ns;
-	tracer_registers(watched->thread->tracee, &watched->registers);
+	if (hold->begin_ns == 0 || tracee->stopped_ns < hold->begin_ns)
+		hold->begin_ns = tracee->stopped_ns;
+	tracer_registers(tracee, &watched->registers);
 	return HOLD_AT_ONCE;
+}
+
+static struct watched *first_awaited(struct hold *hold)
+{
+	for (size_t i = 0; i < hold->watched_count; i++)
+		if (hold->watched[i].is_awaited)
+			return &hold->watched[i];
+	return NULL;
+}
+
+/*
+ * All have been told to stop, so they wait for CPUs at the same time: one after the other, the first one would
+ * stand still for the sum of these times. HOLD_WAITED if it takes too long.
+ */
+static enum hold_start await_stops(struct hold *hold)
+{
+	const uint64_t begin_ns = hold->begin_ns ? hold->begin_ns : clock_now_ns(CLOCK_MONOTONIC);
+	enum hold_start start = HOLD_AT_ONCE;
+	struct watched *watched;
+
+	while (start != HOLD_RAN && (watched = first_awaited(hold))) {
+		uint64_t waited_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
+
+		if (waited_ns >= STOP_TIMEOUT_NS)
+			return HOLD_WAITED;
+		/* A wait for one ends when another one stops. */
+		tracer_has_held_late(hold->tracer);
+		start = stop(hold, watched, STOP_TIMEOUT_NS - waited_ns);
+	}
+	return start;
 }
 
 /* HOLD_AT_ONCE if it is held, or why not. */
@@ -109,7 +146,7 @@ static enum hold_start watch(struct hold *hold, struct watched *watched)
 
 	switch (thread_may_stop(hold->threads, watched->thread, tracer_turn(hold->tracer))) {
 	case MAY_STOP:
-	case MAY_STOP_WAITING: return stop(hold, watched);
+	case MAY_STOP_WAITING: return stop(hold, watched, STOP_AT_ONCE_NS);
 	case MAY_NOT_YET:
 	case MAY_NOT_CALLS:
 	case MAY_NOT_CALLS_WAITING: return HOLD_RAN;
@@ -160,6 +197,15 @@ static bool end(struct hold *hold)
 		hold->last_ns = clock_now_ns(CLOCK_MONOTONIC) - hold->begin_ns;
 		tracer_resume(hold->tracer, hold->watched[i].thread->tracee);
 	}
+	for (size_t i = 0; i < hold->watched_count; i++) {
+		struct tracee *tracee = hold->watched[i].thread->tracee;
+
+		if (!hold->watched[i].is_awaited)
+			continue;
+		tracee->hold_late = false;
+		if (tracee->state == TRACEE_HELD) /* by now */
+			tracer_resume(hold->tracer, tracee);
+	}
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
 			thread_note_resumed(hold->watched[i].thread, &hold->watched[i].registers);
@@ -175,6 +221,8 @@ static bool end(struct hold *hold)
 /* Hold the process. HOLD_AT_ONCE: end the hold soon. Else nothing is held: watch() says why, or memory is short. */
 static enum hold_start begin(struct hold *hold)
 {
+	enum hold_start start;
+
 	hold->watched_count = 0;
 	hold->begin_ns = hold->last_ns = 0;
 	if (!make_room(hold))
@@ -183,16 +231,18 @@ static enum hold_start begin(struct hold *hold)
 		own_turn_renew(tracer_turn(hold->tracer));
 	for (size_t i = 0; i < threads_count(hold->threads); i++) {
 		struct watched *watched = &hold->watched[hold->watched_count++];
-		enum hold_start start;
 
 		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
 		start = watch(hold, watched);
-		if (start != HOLD_AT_ONCE) {
+		if (start != HOLD_AT_ONCE && !watched->is_awaited) {
 			end(hold);
 			return start;
 		}
 	}
-	return HOLD_AT_ONCE;
+	start = await_stops(hold);
+	if (start != HOLD_AT_ONCE)
+		end(hold);
+	return start;
 }
 
 static void rest(struct hold *hold, uint64_t ns)
@@ -262,6 +312,11 @@ bool hold_has_waiting(const struct hold *hold)
 bool hold_has_stopped(const struct hold *hold)
 {
 	return hold->begin_ns != 0;
+}
+
+uint64_t hold_began_ns(const struct hold *hold)
+{
+	return hold->begin_ns;
 }
 
 const struct registers *hold_registers(const struct hold *hold, pid_t tid)

@@ -56,6 +56,9 @@ bool hold_has_waiting(const struct hold *hold);
 /* For read(): is a thread stopped, or does the whole process sleep by itself? */
 bool hold_has_stopped(const struct hold *hold);
 
+/* For read(): since when the first thread that stopped stands still, CLOCK_MONOTONIC; 0 if none is stopped. */
+uint64_t hold_began_ns(const struct hold *hold);
+
 /* For read(): the registers of that thread; NULL unless it is stopped. */
 const struct registers *hold_registers(const struct hold *hold, pid_t tid);
 
