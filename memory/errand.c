@@ -196,6 +196,12 @@ bool errands_may_wait(const struct errands *errands)
 	return errands->waiter.may_wait(errands->waiter.context);
 }
 
+void errands_pause(const struct errands *errands)
+{
+	if (errands && errands_may_wait(errands) && errands->waiter.meanwhile)
+		errands->waiter.meanwhile(errands->waiter.context);
+}
+
 static struct timespec later(uint64_t ns)
 {
 	struct timespec time;

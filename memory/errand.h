@@ -37,6 +37,9 @@ void errands_wait_as(struct errands *errands, const struct errands_waiter *waite
 /* May the caller wait now? */
 bool errands_may_wait(const struct errands *errands);
 
+/* Between two parts of work that the caller does itself and that takes long: call meanwhile(), if it may wait. */
+void errands_pause(const struct errands *errands);
+
 /* Uses only its arguments, and what lives as long as the process. */
 typedef void errand_work(void *arguments);
 

@@ -192,6 +192,25 @@ static void who_holds_somebody_does_without(void **state)
 	end(errands);
 }
 
+static void who_works_for_long_serves_others_between(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+
+	(void)state;
+	errands_pause(errands);
+	assert_int_equal(caller.meanwhile, 1);
+	/* Not while somebody is held. */
+	caller.may_wait = false;
+	errands_pause(errands);
+	assert_int_equal(caller.meanwhile, 1);
+	errands_wait_as(errands, NULL);
+	errands_pause(errands);
+	errands_pause(NULL);
+	assert_int_equal(caller.meanwhile, 1);
+	end(errands);
+}
+
 static void what_does_not_come_back_is_left(void **state)
 {
 	struct arguments arguments;
@@ -436,6 +455,7 @@ int main(void)
 		cmocka_unit_test(who_has_no_memory_for_a_helper_does_it_himself),
 		cmocka_unit_test(signals_are_left_to_who_waits),
 		cmocka_unit_test(who_holds_somebody_does_without),
+		cmocka_unit_test(who_works_for_long_serves_others_between),
 		cmocka_unit_test(what_does_not_come_back_is_left),
 		cmocka_unit_test(an_errand_that_is_done_in_time_counts),
 		cmocka_unit_test(one_that_comes_back_later_frees_what_is_left),

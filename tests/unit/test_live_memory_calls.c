@@ -24,6 +24,7 @@ INSTEAD_OF(process_thread_with_memory);
 INSTEAD_OF(resident_open);
 INSTEAD_OF(errands_run);
 INSTEAD_OF(errands_may_wait);
+INSTEAD_OF(errands_pause);
 
 enum { PID = INT_MAX - 1, OTHER_TID = INT_MAX, MEBIBYTE = 1 << 20 }; /* no process has these numbers */
 
@@ -515,6 +516,26 @@ static void an_errand_that_takes_too_long_captures_nothing(void **state)
 	assert_int_equal(read_at(FILE_AT, 1), MEMORY_REFUSED);
 }
 
+static unsigned int pauses;
+
+void __wrap_errands_pause(const struct errands *errands)
+{
+	pauses += errands == (struct errands *)&errand;
+}
+
+/* Whoever searches a large heap does not let others wait until it is done. */
+static void there_is_a_pause_for_each_mebibyte(void **state)
+{
+	(void)state;
+	beware(true);
+	pauses = 0;
+	for (size_t bytes = 0; bytes < (size_t)3 * MEBIBYTE; bytes += 2 * PAGE) {
+		assert_int_equal(pauses, bytes / MEBIBYTE);
+		assert_int_equal(read_at(ANONYMOUS, 2 * PAGE), MEMORY_OK);
+	}
+	assert_int_equal(pauses, 3);
+}
+
 static void ranges_that_nobody_reads_are_no_errands(void **state)
 {
 	(void)state;
@@ -555,6 +576,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			where_pages_are_not_told_they_are_in_memory_for_who_may_not_wait, begin, end),
 		cmocka_unit_test_setup_teardown(an_errand_that_takes_too_long_captures_nothing, begin, end),
+		cmocka_unit_test_setup_teardown(there_is_a_pause_for_each_mebibyte, begin, end),
 		cmocka_unit_test_setup_teardown(ranges_that_nobody_reads_are_no_errands, begin, end),
 		cmocka_unit_test_setup_teardown(an_errand_reads_through_the_thread_that_has_memory, begin,
 						end),

@@ -17,6 +17,9 @@
 /* Far more than anything reads at once, and far below the kernel's own limit per call. */
 enum { CALL_BYTES_MAX = 1 << 30 };
 
+/* What waits for ljspy waits for about a millisecond. */
+enum { PAUSE_BYTES = 1 << 20 };
+
 enum {
 	ANONYMOUS_KEPT = 4, /* a stack or two, and the parts of the heap in use */
 };
@@ -42,6 +45,7 @@ struct live_memory {
 	int pages_fd;                            /* of /proc/PID/pagemap, or a negative errno */
 	struct extent anonymous[ANONYMOUS_KEPT]; /* the last ones read that have no file behind them */
 	size_t anonymous_next;
+	uint64_t bytes_since_pause;
 	struct iovec local[IOV_MAX], remote[IOV_MAX];
 };
 
@@ -334,10 +338,22 @@ static void read_bewaring(struct live_memory *live, struct memory_range *ranges,
 	read_ranges(live, ranges + begin, count - begin);
 }
 
+/* Searches read gigabytes, one piece after the other. */
+static void pause_after(struct live_memory *live, const struct memory_range *ranges, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		live->bytes_since_pause += ranges[i].length;
+	if (live->bytes_since_pause < PAUSE_BYTES)
+		return;
+	live->bytes_since_pause = 0;
+	errands_pause(live->errands);
+}
+
 static void live_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
 {
 	struct live_memory *live = (struct live_memory *)memory;
 
+	pause_after(live, ranges, count);
 	read_bewaring(live, ranges, count);
 	for (size_t i = 0; i < count; i++) {
 		if (ranges[i].status != MEMORY_GONE)

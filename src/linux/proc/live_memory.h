@@ -24,7 +24,8 @@ void live_memory_free(struct live_memory *live);
 /*
  * Where a file is mapped, or may be, reading a page that is not in memory waits for
  * the file. From now on such reads are errands (errand.h); if the caller may not
- * wait, they are MEMORY_NOT_CAPTURED. maps and errands must outlive live.
+ * wait, they are MEMORY_NOT_CAPTURED. And errands_pause() is called for each megabyte.
+ * maps and errands must outlive live.
  */
 void live_memory_beware(struct live_memory *live, const struct maps *maps, struct errands *errands);
 
