@@ -283,6 +283,8 @@ static enum exit_status show_heaps(struct apart *apart, const struct invocation 
 
 enum exit_status command_heap(const struct invocation *invocation)
 {
+	if (invocation->options->every_ns && !heap_output_check_series(invocation->options))
+		return EXIT_USAGE;
 	/* A core file has no process to keep waiting: it needs no engine. */
 	return invocation->options->core
 		       ? show_heaps(NULL, invocation)

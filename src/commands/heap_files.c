@@ -82,6 +82,8 @@ static bool check_format(const struct options *options)
 			      options->recordings[0]);
 		return false;
 	}
+	if (options->command != COMMAND_DIFF && options->recordings[1] && !heap_output_check_series(options))
+		return false;
 	if (options->command == COMMAND_DIFF && !options->recordings[1]) {
 		message_error(
 			"%s is a heap, which has no slow requests: a heap to compare it with is missing.",

@@ -164,6 +164,18 @@ bool heap_output_compare(struct heap_output *output)
 	return true;
 }
 
+bool heap_output_check_series(const struct options *options)
+{
+	const struct heap_format *format = options->heap_format;
+
+	/* A series is a text. */
+	if (format == heap_format_by_name("text") || format->needs_graph)
+		return true;
+	message_error("The format %s shows one heap, not what grew over several.", format->name);
+	message_note("Write text. Of two .heap files, `ljspy diff BEFORE AFTER -f svg` draws what grew.");
+	return false;
+}
+
 bool heap_output_write_series(struct heap_output *output)
 {
 	const char *path = keeps_moments(output) ? "-" : path_of(output);
@@ -180,7 +192,7 @@ bool heap_output_write_series(struct heap_output *output)
 	       render_finish(&file, heap_series_write(file.stream, sides, output->moment_count, &view));
 	free(sides);
 	if (good)
-		tell(path, output->options->heap_format);
+		tell(path, heap_format_by_name("text"));
 	return good;
 }
 

@@ -46,6 +46,9 @@ bool heap_output_write_moment(struct heap_output *output);
 bool heap_output_compare(struct heap_output *output);
 bool heap_output_write_series(struct heap_output *output);
 
+/* Can the format show a series, or keep each of its moments? False after telling the user. */
+bool heap_output_check_series(const struct options *options);
+
 void heap_output_clear(struct heap_output *output);
 
 #endif

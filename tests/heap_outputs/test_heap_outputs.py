@@ -174,6 +174,15 @@ def test_several_heaps_are_a_series(leaks):
     assert CLOSURE in text.split("Grew in every interval")[1].split("\n\n")[0]
 
 
+@pytest.mark.parametrize("name", ["svg", "html", "json", "folded", "pprof"])
+def test_a_series_is_a_text(leaks, tmp_path, name):
+    for command in (["report", leaks / "a.heap", leaks / "b.heap"], ["heap", "-p", "1", "--every", "1s", "--for", "2s"]):
+        done = ljspy.run(*command, "-f", name, "-o", tmp_path / "series")
+        assert done.returncode == ljspy.USAGE
+        assert f"The format {name} shows one heap, not what grew over several." in done.stderr
+        assert not (tmp_path / "series").exists()
+
+
 def test_a_running_program_is_looked_at_again_and_again(built_once, tmp_path):
     code = """
         local kept = {}
