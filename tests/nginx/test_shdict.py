@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import re
+import signal
+import subprocess
 import time
 
 import pytest
@@ -84,3 +86,24 @@ def test_the_holder_of_a_lock(nginx):
         assert f"locked by process {holder}" in shown and ("DEAD" in shown) == (not alive)
     hold(0)
     assert zones_of(nginx)["dogs"]["lock"] is None
+
+
+def test_workers_that_come_later_are_shown(nginx, tmp_path):
+    """A reload takes the workers away, one after the other, and begins others."""
+    shown = tmp_path / "shown.json"
+
+    def pids():
+        return [int(pid) for pid in re.findall(r'"pid": (\d+)', shown.read_text())]
+
+    with open(shown, "w") as out, subprocess.Popen(
+            [ljspy.LJSPY, "shdict", "--tree", str(nginx.master.pid), "--watch", "--json"], stdout=out, text=True,
+            stderr=subprocess.PIPE) as watching:
+        for _ in range(2):
+            old = nginx.worker
+            assert ljspy.wait_until(lambda: old in pids()), (old, pids())
+            os.kill(nginx.master.pid, signal.SIGHUP)
+            assert ljspy.wait_until(lambda: nginx.workers and old not in nginx.workers)
+        assert ljspy.wait_until(lambda: nginx.worker in pids()), (nginx.worker, pids())
+        watching.send_signal(signal.SIGINT)
+        errors = watching.communicate(timeout=20)[1]
+    assert (watching.returncode, errors) == (ljspy.OK, "")
