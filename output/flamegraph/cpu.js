@@ -215,7 +215,7 @@ function stepAt(event) {
 }
 
 function chooseSteps(from, to) {
-	changeView({ from: from * cpu.step, to: to * cpu.step, zoom: view.inverted ? 0 : view.zoom });
+	chooseSamples({ from: from * cpu.step, to: to * cpu.step });
 }
 
 function onStripDown(event) {

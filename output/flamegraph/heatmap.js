@@ -264,11 +264,11 @@ function isOnAxis(event) {
 }
 
 function chooseCells(first, behind) {
-	changeView({ from: Math.max(timeOf(first), 0), to: timeOf(behind), zoom: view.inverted ? 0 : view.zoom });
+	chooseSamples({ from: Math.max(timeOf(first), 0), to: timeOf(behind) });
 }
 
 function chooseEverything() {
-	changeView({ from: 0, to: 0 });
+	chooseSamples({ from: 0, to: 0 });
 }
 
 let drawnFromAxis = false, anchor = -1;

@@ -94,7 +94,7 @@ function chooser(key, title, nameOf, textOf) {
 	const made = html("select", { "aria-label": title, title, "data-choose": key }, html("option", { value: "" }, "all " + title.toLowerCase()),
 		...[...found].map(([name, thread]) => html("option", { value: name }, textOf(thread))));
 
-	made.addEventListener("change", () => changeView({ [key]: made.value, zoom: view.inverted ? 0 : view.zoom }));
+	made.addEventListener("change", () => chooseSamples({ [key]: made.value }));
 	return made;
 }
 
@@ -281,6 +281,11 @@ function changeView(change) {
 	stepTo(change);
 	active = view.zoom;
 	refresh(view.zoom);
+}
+
+/* Choose a time, process, thread or phase. Do not keep the zoom of an inverted tree: it numbers its frames by weight. */
+function chooseSamples(change) {
+	changeView({ ...change, zoom: view.inverted ? 0 : view.zoom });
 }
 
 /* Zoom to a frame: in a chart to its time, in a sandwich to its function. A folded chain opens. */

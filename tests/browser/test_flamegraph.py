@@ -597,6 +597,17 @@ def test_time_that_is_dragged_over_is_what_the_frames_show(open_page):
     assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 50 / 901, abs=0.01)
 
 
+def test_inverted_view_is_whole_again_with_the_whole_time(open_page):
+    """Its frames have other numbers than those of a range."""
+    page = open_page("stall", "inverted")
+    page.drag_time(4.31, 4.31)
+    page.click("os.execute")
+    assert "zoom=" in page.script("return location.hash") and page.is_zoomed_to("os.execute")
+    page.press("w")
+    assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 50 / 901, abs=0.01)
+    assert page.find("heavy") and page.find("light") and "zoom=" not in page.script("return location.hash")
+
+
 def test_a_range_has_its_beginning_and_not_its_end(open_page):
     """A sample each 10 ms, 5 ms after the whole ones: os.execute from 4.205 s to 4.695 s."""
     def share(begin_us, end_us):
