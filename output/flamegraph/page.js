@@ -461,6 +461,8 @@ function listen() {
 }
 
 function start() {
+	const isEmpty = !recorded.own.some((weight) => weight > 0);	/* before the address chooses samples */
+
 	root.removeAttribute("viewBox");
 	root.setAttribute("width", "100%");
 	root.setAttribute("height", "100%");
@@ -468,7 +470,7 @@ function start() {
 	root.append(svg("foreignObject", { width: "100%", height: "100%" }, ui.app));
 	document.getElementById("static").remove();
 	readHistory();
-	if (!everything() && !view.to)
+	if (isEmpty)
 		scroller.replaceChildren(html("p", { class: "empty" }, IS_SAMPLED ? "No samples" : "No objects"));
 	measureFont();
 	place();

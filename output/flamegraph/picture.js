@@ -329,6 +329,11 @@ function markHovered(i) {
 	picture.append(hovered);
 }
 
+/* Why the view has nothing to draw. */
+function emptyText() {
+	return view.to ? "No samples in this time" : IS_SAMPLED ? "No such samples" : "No such objects";
+}
+
 /* Draw the visible rows. */
 function draw() {
 	const drawn = document.createDocumentFragment();
@@ -341,7 +346,7 @@ function draw() {
 	scroller.setAttribute("role", everything() ? "tree" : "region");
 	if (!everything()) {
 		scroller.removeAttribute("aria-activedescendant");
-		picture.replaceChildren(svg("text", { class: "detail", x: INDENT, y: layout.height - 6 }, "No samples in this time"));
+		picture.replaceChildren(svg("text", { class: "detail", x: INDENT, y: layout.height - 6 }, emptyText()));
 		return;
 	}
 	for (let level = Math.max(0, from); level <= Math.min(layout.deepest, to); level++)

@@ -89,6 +89,13 @@ def test_each_view_of_a_comparison_has_both_sides(open_page, address, now, befor
     assert told(page, "slower", "total 20.00 % of all 2 s 200 samples" if len(now) > 1 else "total 100.00 % of all 2 s 200 samples")
 
 
+def test_function_without_samples_on_one_side_has_them_on_the_other(open_page):
+    page = open_page("compare", address="#focus=4")
+    assert page.find("gone") == [] and page.one(".scroll").text == "No such samples"
+    page.press("b")
+    assert page.find("gone")[0]["share"] == 100
+
+
 def test_list_of_functions_follows_the_side_of_a_comparison(open_page):
     page = open_page("compare", address="#list=1")
 

@@ -106,6 +106,20 @@ def test_process_thread_and_phase_can_be_chosen(open_page):
     assert "840 samples" in page.hover("all")
 
 
+def test_a_choice_without_samples_can_be_undone(open_page):
+    page = open_page("worker", address="#process=100&thread=102")
+    assert page.frames() == [] and page.one(".scroll").text == "No such samples"
+    page.choose("Reset")
+    assert "840 samples" in page.hover("all")
+    choose(page, "process", "100")
+    choose(page, "thread", "102")
+    assert page.one(".scroll").text == "No such samples"
+    page.browser.refresh()
+    assert page.one(".scroll").text == "No such samples"
+    choose(page, "process", "")
+    assert "40 samples" in page.hover("all")
+
+
 def test_names_of_threads_are_shown_as_text(open_page):
     page = open_page("worker")
     options = [option.text for option in page.all("[data-choose=thread] option")]
