@@ -40,19 +40,26 @@ function weightRows(i) {
 
 	if (view.zoom)
 		rows.push(["", percent(tree.width[i], tree.width[view.zoom]) + " of this view", "", ""]);
-	if (view.inverted)
-		rows.push(["", tree.depth[i] < 2 ? OWN : OWN + " of " + labelText(ownerOf(i)) + " called this way", "", ""]);
+	if (growsToCallers(i))
+		rows.push(["", wayText(i), "", ""]);
 	else if (side === NOW)
 		rows.push(own ? ["own", percent(own, everything()) + ofAll(), amount(own), samples(tree.ownSamples[i])]
 			: ["own", "none", "", ""]);
 	return rows;
 }
 
-/* In an inverted tree, the frame at depth 1 below i, whose own time its callers divide. */
-function ownerOf(i) {
-	while (tree.depth[i] > 1)
-		i = tree.caller[i];
-	return i;
+/*
+ * What the weight of a frame is where callers are on their callees: the part of the innermost frame's weight that
+ * came this way. That is its own weight if all stacks are shown, else the total weight of the view's function.
+ */
+function wayText(i) {
+	const innermost = tree.isSandwich ? 0 : 1;
+	const weight = view.focus < 0 ? OWN : TOTAL;
+	let frame = i;
+
+	while (tree.depth[frame] > innermost)
+		frame = tree.caller[frame];
+	return frame === i ? weight : weight + " of " + labelText(frame) + " called this way";
 }
 
 function changeRow(i) {
@@ -115,7 +122,7 @@ function chainOf(i) {
 
 function remainderContent(i, count) {
 	return [html("b", {}, grouped.format(count) + " frames too narrow to show"),
-		(view.inverted ? IS_SAMPLED ? "callers of " : "holders of " : IS_SAMPLED ? "called by " : "held by ") + labelText(tree.caller[i]) + "; a click zooms there, a search finds each"];
+		(growsToCallers(i) ? IS_SAMPLED ? "callers of " : "holders of " : IS_SAMPLED ? "called by " : "held by ") + labelText(tree.caller[i]) + "; a click zooms there, a search finds each"];
 }
 
 function actionButtons(i) {

@@ -38,7 +38,7 @@ function widestCaller() {
 /* The frame one level up or down on the screen, or -1. */
 function vertical(up) {
 	const towardsRoot = tree.caller[active] < 0 ? -1 : shownFor(tree, tree.caller[active]);
-	const isAbove = tree.isSandwich && active < tree.callees && active > 0;
+	const isAbove = tree.isSandwich && growsToCallers(active);
 
 	if (tree.isSandwich && active === 0)
 		return up ? widestCaller() : widestCallee(0);

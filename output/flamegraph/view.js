@@ -11,7 +11,7 @@ const IS_SAMPLED = root.dataset.sampled === "1";	/* a heap is counted */
 /* In order of time, a sample is as wide as the time before it that it stands for. */
 const HAS_ORDER = moments !== null && IS_TIME;
 const HAS_SOURCE = metadata("files").length > 0;
-const OWN = IS_TIME ? "own time" : "own";
+const [OWN, TOTAL] = IS_TIME ? ["own time", "total time"] : ["own", "total"];
 /* A heap has neither lines nor states. */
 const COLOURS = [...(recorded.compared ? ["change"] : []), "kind", ...(IS_SAMPLED ? ["state"] : [])];
 
@@ -200,13 +200,19 @@ function isAncestor(i, of) {
 	return i <= of && of < tree.end[i];
 }
 
-/* The names of a stack, outermost caller first, without the root. */
+/* Are the frames on frame i its callers? They are in an inverted tree, and above the middle of a sandwich. */
+function growsToCallers(i) {
+	return tree.isSandwich ? i > 0 && i < tree.callees : view.inverted;
+}
+
+/* The names of a stack, outermost caller first, without the root, unless that is the function of a sandwich. */
 function stackOf(i) {
+	const last = tree.isSandwich ? 0 : 1;
 	const names = [];
 
-	for (; i > 0; i = tree.caller[i])
-		names.push(labelText(i));
-	return view.inverted ? names : names.reverse();
+	for (let frame = i; frame >= last; frame = tree.caller[frame])
+		names.push(labelText(frame));
+	return growsToCallers(i) ? names : names.reverse();
 }
 
 function share(side, i) {

@@ -197,6 +197,22 @@ def test_what_is_left_out_of_a_frame_is_counted_and_can_be_chosen(open_made):
     assert "4 samples" in page.hover("all") and page.find("two")[0]["share"] == 50
 
 
+@pytest.mark.parametrize("inverted", [0, 1])
+def test_narrow_frames_of_a_sandwich_are_callers_above_and_callees_below(open_made, inverted):
+    many = range(5000)
+    frames = [row for k in many for row in (f"1 {2 + k}", "2 1", f"3 {5002 + k} 0 1 0 i1")]
+    names = ["middle", *(f"caller{k}" for k in many), *(f"callee{k}" for k in many)]
+    page = open_made("small", address=f"#focus=1&sandwich=1&inverted={inverted}", functions=["a all", *("l " + name for name in names)],
+                     lines=[f"{k} {name}" for k, name in enumerate(["all", *names])], frames=["0 0", *frames])
+    below, above = sorted((run.rect for run in page.all("[data-count] rect")), key=lambda run: -run["y"])
+    told = page.script("""
+        return arguments[0].map(({ x, y }) => {
+            document.querySelector(".frames").dispatchEvent(new PointerEvent("pointermove", { clientX: x + 99, clientY: y + 5, bubbles: true }));
+            return document.querySelector(".card").innerText.trim().split("\\n")[1].split(";")[0];
+        });""", [above, below])
+    assert told == ["callers of middle", "called by middle"]
+
+
 def test_what_is_known_of_frames_is_told(open_made):
     """Of three frames of a function: compiled, the nearest known line, only the function."""
     frames = ["0 0", "1 1 1 40 0 j40", "1 2 2 35 0 i35", "1 3 4 25 0 i25"]

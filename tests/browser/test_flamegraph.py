@@ -679,6 +679,20 @@ def test_names_and_stacks_can_be_copied(open_page, clipboard):
     assert clipboard().splitlines()[0] == "main chunk test.lua"
 
 
+@pytest.mark.parametrize("inverted", [0, 1])
+@pytest.mark.parametrize("focus, label, stack", [
+    (6, "main chunk", ["main chunk test.lua", "light test.lua:12", "string.gsub [builtin]", "malloc [libc.so.6]"]),
+    (6, "malloc", ["malloc [libc.so.6]"]),
+    (3, "malloc", ["light test.lua:12", "string.gsub [builtin]", "malloc [libc.so.6]"]),
+])
+def test_stacks_of_a_sandwich_begin_with_the_outermost_caller(open_page, clipboard, inverted, focus, label, stack):
+    page = open_page("small", address=f"#focus={focus}&sandwich=1&inverted={inverted}")
+    page.menu(label)
+    page.choose("Copy stack")
+    page.wait(lambda: page.result() == "Copied the stack")
+    assert clipboard().splitlines() == stack
+
+
 def test_what_may_not_be_copied_can_be_copied_by_hand(open_page):
     page = open_page("small")
     page.script("navigator.clipboard.writeText = () => Promise.reject(new Error('denied'))")

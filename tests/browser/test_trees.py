@@ -56,6 +56,17 @@ def test_sandwich_has_samples_and_states_on_both_sides(open_page):
     assert {frame["share"] for frame in page.find("main chunk test.lua:1")} == {100}
 
 
+def test_only_the_inverted_view_of_everything_tells_own_time(open_page):
+    page = open_page("small", address="#focus=3&inverted=1")
+    assert "own" not in page.hover("light") and told(page, "main chunk", "total time of light test.lua:12 called this way")
+    for inverted in (0, 1):
+        page = open_page("small", address=f"#focus=8&sandwich=1&inverted={inverted}")
+        assert told(page, "string.gsub", "own 66.67 % of all 100 ms 10 samples")
+        assert told(page, "malloc", "own 33.33 % of all 50 ms 5 samples")
+        for caller in ("heavy", "main chunk"):
+            assert told(page, caller, "total time of string.gsub [builtin] called this way") and "own" not in page.tip()
+
+
 def test_function_of_a_single_stack_has_all_of_its_callers(open_page):
     page = open_page("small", address="#focus=6&inverted=1")
     assert page.shares() == {
