@@ -178,10 +178,13 @@ static int write_svg(FILE *out, const struct graph *graph, const struct flamegra
 	fprintf(out,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"ljspy\" width=\"%d\" height=\"%zu\""
 		" viewBox=\"0 0 %d %zu\" data-inverted=\"%d\" data-lines=\"%d\""
-		" data-heatmap=\"%d\" data-source=\"%d\" data-unit=\"%s\" data-sampled=\"%d\">\n<title>",
+		" data-heatmap=\"%d\" data-source=\"%d\" data-unit=\"%s\" data-sampled=\"%d\"",
 		FLAMEGRAPH_STATIC_WIDTH, height, FLAMEGRAPH_STATIC_WIDTH, height, options->inverted,
 		options->by_line, options->heatmap, options->source != NULL, weights[weight].unit,
 		weight_is_sampled(weight));
+	if (options->begin_unix_ns)
+		fprintf(out, " data-begin=\"%" PRIu64 "\"", options->begin_unix_ns);
+	fputs(">\n<title>", out);
 	escape_write(ESCAPE_XML, header->lines[0], out);
 	fputs("</title>\n<desc id=\"about\">", out);
 	for (size_t i = 0; i < header->count; i++) {

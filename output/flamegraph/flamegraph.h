@@ -72,7 +72,8 @@ struct flamegraph_options {
 	const char *baseline_name;     /* for example its file; NULL if it has none */
 
 	const struct flamegraph_samples *samples; /* of this profile; NULL for none */
-	bool heatmap;                             /* show the times of the samples at first */
+	uint64_t begin_unix_ns; /* when its times begin, to name them by the clock; 0: do not */
+	bool heatmap;           /* show the times of the samples at first */
 
 	struct source_reader *source; /* show the lines of source files at first; NULL: they are left out */
 

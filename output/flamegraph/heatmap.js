@@ -31,9 +31,20 @@ function seconds(us) {
 	return Number((us / 1e6).toFixed(6)) + "s";
 }
 
-/* The selected time as options of `ljspy report`. */
+/* A time of the picture by the clock, in UTC: "2026-11-23T14:02:30.25Z". */
+function clockTime(us) {
+	const ns = BigInt(root.dataset.begin) + BigInt(us) * 1000n;
+	const second = new Date(Number(ns / 1000000000n) * 1000).toISOString().slice(0, 19);
+	const fraction = String(ns % 1000000000n).padStart(9, "0").replace(/0+$/, "");
+
+	return second + (fraction ? "." + fraction : "") + "Z";
+}
+
+/* The selected time as options of `ljspy report`. With several recordings, seconds would count from the beginning of each. */
 function rangeOptions() {
-	return (view.from ? "--since " + seconds(view.from) + " " : "") + "--until " + seconds(view.to);
+	const time = root.dataset.begin ? clockTime : seconds;
+
+	return (view.from ? "--since " + time(view.from) + " " : "") + "--until " + time(view.to);
 }
 
 /* -- The grid -- */

@@ -116,6 +116,7 @@ static int write_flamegraph(FILE *out, struct sample_source *source, const struc
 	if (!error)
 		error = flamegraph_samples_read(source, profile, &samples_options, &samples);
 	options.samples = samples;
+	options.begin_unix_ns = view->by_clock ? session->start_unix_ns : 0;
 	options.heatmap = view->heatmap;
 	options.source = view->source;
 	if (!error)

@@ -29,6 +29,7 @@ struct view {
 	bool inverted;         /* callees at the root */
 	bool heatmap;          /* add a heat map of time, in which the user selects a range, to a picture */
 	struct time_span span; /* of the heat map */
+	bool by_clock;         /* name times by the clock: of several recordings each has its own beginning */
 	double min_percent;    /* leave out smaller shares */
 	struct source_reader *source; /* show the lines of source files, which this reads; NULL: do not */
 	const char *group;            /* the kind of the added outermost frame, "module"; NULL: none */

@@ -28,6 +28,7 @@ struct paths {
 /* What is wanted, in seconds since 1970. */
 struct extent {
 	int64_t since_s, until_s;
+	bool splits_second; /* it begins within the second since_s */
 };
 
 static bool is_directory(const char *path)
@@ -82,34 +83,51 @@ static struct extent extent_of(const struct archive_list *list)
 	return extent;
 }
 
+/* Give a time its date. */
+static void fix_date(struct clock_time *time, int64_t unix_s)
+{
+	const uint32_t fraction_ns = time->fraction_ns;
+
+	*time = clock_time_at(unix_s);
+	time->fraction_ns = fraction_ns;
+}
+
 /* Give the options dates. */
 static void fix_times(struct options *options, const struct extent *whole)
 {
 	if (options->since_ns)
 		options->since = clock_time_at(whole->since_s + (int64_t)(options->since_ns / second_ns));
 	else if (options->since.given)
-		options->since = clock_time_at(
-			clock_time_near(&options->since, whole->since_s, whole->until_s));
+		fix_date(&options->since, clock_time_near(&options->since, whole->since_s, whole->until_s));
 	if (options->until_ns)
 		options->until = clock_time_at(whole->since_s +
 					       (int64_t)((options->until_ns + second_ns - 1) / second_ns));
 	else if (options->until.given)
-		options->until = clock_time_at(
-			options->since.given
-				? clock_time_after(&options->until, clock_time_near(&options->since, 0, 0))
-				: clock_time_near(&options->until, whole->since_s, whole->until_s));
+		fix_date(&options->until,
+			 options->since.given
+				 ? clock_time_after(&options->until, clock_time_near(&options->since, 0, 0),
+						    options->since.fraction_ns)
+				 : clock_time_near(&options->until, whole->since_s, whole->until_s));
 	options->since_ns = options->until_ns = 0;
 }
 
 static struct extent wanted_of(const struct options *options)
 {
-	return (struct extent){
-		.since_s = options->since.given ? clock_time_near(&options->since, 0, 0) : INT64_MIN,
-		.until_s = options->until.given ? clock_time_near(&options->until, 0, 0) : INT64_MAX,
-	};
+	struct extent wanted = { .since_s = INT64_MIN, .until_s = INT64_MAX };
+
+	if (options->since.given)
+		wanted.since_s = clock_time_near(&options->since, 0, 0);
+	wanted.splits_second = options->since.fraction_ns > 0;
+	if (options->until.given)
+		wanted.until_s = clock_time_near(&options->until, 0, 0) +
+				 (options->until.fraction_ns > 0 ? 1 : 0);
+	return wanted;
 }
 
-/* A recording ends when the next one begins, if its file was written to until about then. */
+/*
+ * A recording ends when the next one begins, if its file was written to until about then.
+ * Names have no fractions, so that may be anywhere within a second.
+ */
 static bool overlaps(const struct archive_list *list, size_t index, const struct extent *wanted)
 {
 	const struct archive_entry *entry = &list->entries[index];
@@ -120,7 +138,7 @@ static bool overlaps(const struct archive_list *list, size_t index, const struct
 
 		/* Copies may have lost the times of the files. */
 		if (next_s >= entry->begin_s && (entry->end_s == entry->begin_s || next_s <= end_s))
-			end_s = next_s;
+			end_s = next_s + (wanted->splits_second ? 1 : 0);
 	}
 	return entry->begin_s < wanted->until_s && end_s > wanted->since_s;
 }

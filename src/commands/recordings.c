@@ -192,10 +192,11 @@ static uint64_t filtered_duration(const struct recording_input *input)
 	return end > input->since_ns ? end - input->since_ns : 0;
 }
 
-/* From a recording's beginning to a moment; at least that much. */
-static uint64_t time_to(const struct session *session, int64_t unix_s, uint64_t least_ns)
+/* From a recording's beginning to a time in that second; at least that much. */
+static uint64_t time_to(const struct session *session, const struct clock_time *time, int64_t unix_s,
+			uint64_t least_ns)
 {
-	int64_t ns = unix_s * (int64_t)second_ns - (int64_t)session->start_unix_ns;
+	int64_t ns = unix_s * (int64_t)second_ns + time->fraction_ns - (int64_t)session->start_unix_ns;
 
 	return ns > (int64_t)least_ns ? (uint64_t)ns : least_ns;
 }
@@ -219,16 +220,17 @@ static void find_clock_times(const struct recordings *recordings, const struct o
 		end_s = last_s > end_s ? last_s : end_s;
 	}
 	since_s = options->since.given ? clock_time_near(&options->since, begin_s, end_s) : begin_s;
-	until_s = options->since.given ? clock_time_after(&options->until, since_s)
-				       : clock_time_near(&options->until, begin_s, end_s);
+	until_s = options->since.given
+			  ? clock_time_after(&options->until, since_s, options->since.fraction_ns)
+			  : clock_time_near(&options->until, begin_s, end_s);
 	for (size_t i = 0; i < recordings->count; i++) {
 		struct recording_input *input = &recordings->inputs[i];
 		const struct session *session = recording_reader_session(input->reader);
 
 		if (options->since.given)
-			input->since_ns = time_to(session, since_s, 0);
+			input->since_ns = time_to(session, &options->since, since_s, 0);
 		if (options->until.given)
-			input->until_ns = time_to(session, until_s, 1);
+			input->until_ns = time_to(session, &options->until, until_s, 1);
 	}
 }
 

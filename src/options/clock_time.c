@@ -43,6 +43,27 @@ static bool take_date(const char **text, struct tm *fields)
 	return timegm(&normal) != -1 && normal.tm_mday == day;
 }
 
+/* Read the digits of a fraction of a second, nine at most. */
+static bool take_fraction(const char **text, uint32_t *ret_ns)
+{
+	const char *begin = *text;
+	uint32_t ns = 0;
+
+	for (uint32_t unit_ns = 100000000; unit_ns > 0 && **text >= '0' && **text <= '9'; unit_ns /= 10)
+		ns += unit_ns * (uint32_t)(*(*text)++ - '0');
+	*ret_ns = ns;
+	return *text > begin;
+}
+
+/* Read seconds and their fraction, if they are there. */
+static bool take_seconds(const char **text, struct clock_time *time)
+{
+	if (!skip(text, ':'))
+		return true;
+	return take(text, 2, 60, &time->fields.tm_sec) &&
+	       (!skip(text, '.') || take_fraction(text, &time->fraction_ns));
+}
+
 bool clock_time_read(const char *text, struct clock_time *ret_time)
 {
 	struct clock_time time = { .given = true };
@@ -52,8 +73,7 @@ bool clock_time_read(const char *text, struct clock_time *ret_time)
 	if (time.has_date && !take_date(&text, fields))
 		return false;
 	if (!take(&text, 2, 23, &fields->tm_hour) || !skip(&text, ':') ||
-	    !take(&text, 2, 59, &fields->tm_min) ||
-	    (skip(&text, ':') && !take(&text, 2, 60, &fields->tm_sec)))
+	    !take(&text, 2, 59, &fields->tm_min) || !take_seconds(&text, &time))
 		return false;
 	time.utc = skip(&text, 'Z');
 	if (*text)
@@ -98,9 +118,10 @@ int64_t clock_time_near(const struct clock_time *time, int64_t begin_s, int64_t 
 	return last_s < begin_s && begin_s - last_s > next_s - end_s ? next_s : last_s;
 }
 
-int64_t clock_time_after(const struct clock_time *time, int64_t begin_s)
+int64_t clock_time_after(const struct clock_time *time, int64_t begin_s, uint32_t begin_fraction_ns)
 {
 	int64_t at_s = on_day(time, begin_s, 0);
+	bool is_after = at_s > begin_s || (at_s == begin_s && time->fraction_ns > begin_fraction_ns);
 
-	return at_s > begin_s || time->has_date ? at_s : on_day(time, begin_s, 1);
+	return is_after || time->has_date ? at_s : on_day(time, begin_s, 1);
 }

@@ -85,6 +85,7 @@ struct view render_view(const struct options *options, const struct session *ses
 			.since_ns = options->since_ns,
 			.until_ns = several ? 0 : options->since_ns + session->duration_ns,
 		},
+		.by_clock = several || options->archived,
 		.min_percent = options->min_percent,
 		.group = filter_arguments_group_name(options->filter.group),
 	};

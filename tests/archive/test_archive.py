@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -114,6 +115,17 @@ def test_report_finds_the_recordings_of_a_time(archive):
     assert json.loads(result.stdout)["figures"]["samples"] == sum(figures(p)["samples"] for p in files[2:])
     assert figures(files[2], "--until", until)["samples"] == figures(files[2])["samples"]
     assert 0 < figures(directory, "--since", "1s", "--until", "2s")["samples"] < 2 * RATE
+
+
+def test_report_finds_what_ended_within_a_second(archive, tmp_path):
+    """A name has the second in which its recording begins: the one before may end in the middle of it."""
+    first, second = recordings(archive[0])[1:3]
+    shutil.copy2(first, tmp_path / first.name)
+    shutil.copy2(second, tmp_path / (first.name[:16] + second.name[16:]))
+    since, until = (time.strftime("%Y-%m-%dT%H:%M:%S", begin_s(first)) + fraction for fraction in (".25Z", ".75Z"))
+    chosen = figures(tmp_path, "--since", since, "--until", until)["samples"]
+    assert chosen == figures(first, "--since", since, "--until", until)["samples"] > 0
+    assert figures(tmp_path, "--since", since)["samples"] == sum(figures(path, "--since", since)["samples"] for path in (first, second))
 
 
 def peak_kb(*arguments):

@@ -9,9 +9,13 @@ alternate every 10 ms, but os.execute runs from 4.2 to 4.7 s, and nothing from 7
 8 s.
 """
 
+import json
 import re
+import signal
+import subprocess
 import xml.etree.ElementTree
 
+import ljspy
 import pytest
 
 from selenium.webdriver.common.keys import Keys
@@ -628,6 +632,43 @@ def test_whole_seconds_are_chosen_on_the_axis(open_page, clipboard):
     page.press("t")
     page.wait(lambda: page.result() == "Copied the time")
     assert clipboard() == "--since 4s --until 7s"
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """An archive of a busy program: recordings of a second, each with a beginning of its own."""
+    if not ljspy.LJSPY.exists():
+        pytest.skip(f"{ljspy.LJSPY} is not built")
+    directory = tmp_path_factory.mktemp("archive") / "kept"
+    with ljspy.busy() as target:
+        argv = [ljspy.LJSPY, "record", "-p", target.pid, "--every", "1s", "-r", "199", "-o", directory]
+        process = subprocess.Popen([str(argument) for argument in argv], stderr=subprocess.DEVNULL)
+        try:
+            assert ljspy.wait_until(lambda: len(list(directory.glob("*.ljspy"))) >= 5, seconds=60)
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=60)
+        finally:
+            process.kill()
+            process.wait()
+    return directory
+
+
+@pytest.mark.parametrize("is_archive", [True, False])
+@pytest.mark.parametrize("begin_us, end_us", [(0, 1234567), (500000, 1500000), (2100001, 2999999)])
+def test_time_of_several_recordings_is_copied_by_the_clock(open_page, clipboard, archive, tmp_path, is_archive, begin_us, end_us):
+    """The times of the picture count from the first recording, --since 1s from the beginning of each."""
+    sources = [archive] if is_archive else sorted(archive.glob("*.ljspy"))
+    path = tmp_path / "picture.html"
+    assert ljspy.run("report", *sources, "-o", path).returncode == ljspy.OK
+    page = open_page("small")
+    page.browser.get(path.as_uri() + f"#from={begin_us}&to={end_us}")
+    shown = int(re.search(r"([\d,]+) samples?\b", page.hover("all"))[1].replace(",", ""))
+    page.press("t")
+    page.wait(lambda: page.result() == "Copied the time")
+    result = ljspy.run("report", *sources, *clipboard().split(" "), "-f", "json")
+    assert result.returncode == ljspy.OK, result.stderr
+    assert json.loads(result.stdout)["figures"]["samples"] == shown > 0
+    assert ("--since" in clipboard()) == (begin_us > 0)
 
 
 def test_search_shows_when_something_was_running(open_page):

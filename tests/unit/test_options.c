@@ -430,7 +430,7 @@ static void times_of_the_clock_have_a_date_or_find_one(void **state)
 	assert_true(accept("report a --since 14:02 --until 14:05:30Z")->since.given);
 	assert_true(clock_time_read("1972-09-27T12:00Z", &time) && time.has_date);
 	assert_int_equal(clock_time_near(&time, 0, 0), noon_s);
-	assert_int_equal(clock_time_after(&time, noon_s + day_s), noon_s);
+	assert_int_equal(clock_time_after(&time, noon_s + day_s, 0), noon_s);
 	assert_int_equal(clock_time_near(&fixed, 0, 0), noon_s);
 	assert_true(clock_time_read("12:00:00Z", &time) && !time.has_date);
 	/* Of several days, the last; of no day, the nearest. */
@@ -438,8 +438,17 @@ static void times_of_the_clock_have_a_date_or_find_one(void **state)
 	assert_int_equal(clock_time_near(&time, noon_s - 9 * day_s, noon_s - 1), noon_s - day_s);
 	assert_int_equal(clock_time_near(&time, noon_s + 60, noon_s + 600), noon_s);
 	assert_int_equal(clock_time_near(&time, noon_s - 600, noon_s - 60), noon_s);
-	assert_int_equal(clock_time_after(&time, noon_s - 1), noon_s);
-	assert_int_equal(clock_time_after(&time, noon_s), noon_s + day_s);
+	assert_int_equal(clock_time_after(&time, noon_s - 1, 0), noon_s);
+	assert_int_equal(clock_time_after(&time, noon_s, 0), noon_s + day_s);
+	/* A fraction decides within a second. */
+	assert_true(clock_time_read("12:00:00.25Z", &time) && time.fraction_ns == 250000000);
+	assert_int_equal(clock_time_near(&time, noon_s, noon_s), noon_s);
+	assert_int_equal(clock_time_after(&time, noon_s, 249999999), noon_s);
+	assert_int_equal(clock_time_after(&time, noon_s, 250000000), noon_s + day_s);
+	assert_true(clock_time_read("1972-09-27T12:00:00.000000001", &time) && time.fraction_ns == 1);
+	refuse("report a --since 12:00:00.", "12:00:00.");
+	refuse("report a --since 12:00:00.0000000001", "12:00:00.0000000001");
+	refuse("report a --since 12:00.5", "12:00.5");
 	refuse("report a --since 24:00", "24:00");
 	refuse("report a --since 2026-02-30T10:00", "2026-02-30");
 	refuse("report a --since 2026-02-03", "2026-02-03");
