@@ -14,7 +14,7 @@ static const uint64_t second_ns = 1000000000u;
 
 int archive_open(const char *path, const struct archive_bounds *bounds, struct archive *ret_archive)
 {
-	struct archive archive = { .bounds = *bounds };
+	struct archive archive = { .path = path, .bounds = *bounds };
 	int error;
 
 	if (mkdir(path, 0777) && errno != EEXIST)
@@ -30,6 +30,8 @@ int archive_open(const char *path, const struct archive_bounds *bounds, struct a
 		return error;
 	}
 	archive.size = archive.list.count;
+	if (archive.list.count)
+		archive.last_number = archive.list.entries[archive.list.count - 1].number;
 	*ret_archive = archive;
 	return 0;
 }
@@ -62,7 +64,24 @@ static FILE *create(const struct archive *archive, const struct archive_entry *e
 	return stream;
 }
 
-int archive_begin(struct archive *archive, uint64_t start_unix_ns)
+/* Somebody has removed the directory: what is under its name now takes its place. */
+static int reopen(struct archive *archive)
+{
+	const uint32_t last_number = archive->last_number;
+	struct archive again;
+	int error = archive_open(archive->path, &archive->bounds, &again);
+
+	if (error)
+		return error;
+	archive_close(archive);
+	*archive = again;
+	/* Numbers say what is newer, and what was pushed. */
+	if (archive->last_number < last_number)
+		archive->last_number = last_number;
+	return 0;
+}
+
+static int begin(struct archive *archive, uint64_t start_unix_ns)
 {
 	struct archive_list *list = &archive->list;
 	struct archive_entry entry = { .begin_s = (int64_t)(start_unix_ns / second_ns) };
@@ -73,12 +92,22 @@ int archive_begin(struct archive *archive, uint64_t start_unix_ns)
 		return -ENOMEM;
 	list->entries = entries;
 	entry.end_s = entry.begin_s;
-	entry.number = list->count ? list->entries[list->count - 1].number + 1 : 1;
+	entry.number = archive->last_number + 1;
 	archive->stream = create(archive, &entry);
 	if (!archive->stream)
 		return -errno;
 	list->entries[list->count++] = entry;
+	archive->last_number = entry.number;
 	return 0;
+}
+
+int archive_begin(struct archive *archive, uint64_t start_unix_ns)
+{
+	int error = begin(archive, start_unix_ns);
+
+	if (error == -ENOENT && (error = reopen(archive)) == 0)
+		error = begin(archive, start_unix_ns);
+	return error;
 }
 
 int archive_end(struct archive *archive)

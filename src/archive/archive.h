@@ -20,21 +20,26 @@ struct archive_bounds {
 };
 
 struct archive {
+	const char *path;
 	int directory;            /* locked */
 	struct archive_list list; /* the last one is being written while there is a stream */
 	FILE *stream;             /* NULL if none is being written */
 	size_t size;              /* of the list's array */
+	uint32_t last_number;     /* of all that were begun */
 	struct archive_bounds bounds;
 };
 
 /*
  * Open the directory, and make it if its parent exists. 0, or a negative errno;
- * -EBUSY if another ljspy adds to it.
+ * -EBUSY if another ljspy adds to it. path must outlive the archive.
  */
 int archive_open(const char *path, const struct archive_bounds *bounds, struct archive *ret_archive);
 void archive_close(struct archive *archive);
 
-/* Begin a recording, which has its name at once; sets stream. 0 or a negative errno. */
+/*
+ * Begin a recording, which has its name at once; sets stream. A directory that was removed is opened, or
+ * made, again. 0 or a negative errno.
+ */
 int archive_begin(struct archive *archive, uint64_t start_unix_ns);
 
 /* Close the stream. 0 or a negative errno. */

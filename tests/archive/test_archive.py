@@ -229,6 +229,19 @@ def test_a_full_disk_is_said_once_and_left_behind(tmp_path):
     assert written + missing == taken
 
 
+def test_a_directory_that_was_removed_is_made_again(tmp_path):
+    directory = tmp_path / "kept"
+    with ljspy.busy() as target, archiving(directory, "-p", target.pid):
+        assert count_reaches(directory, 2)
+        newest = max(path.stem[-6:] for path in recordings(directory))
+        inode = directory.stat().st_ino
+        while directory.exists() and directory.stat().st_ino == inode:  # it may just have got another recording
+            shutil.rmtree(directory, ignore_errors=True)
+        assert ljspy.wait_until(directory.exists) and count_reaches(directory, 2)
+        assert all(path.stem[-6:] > newest for path in recordings(directory))
+    assert figures(directory)["samples"] > 0
+
+
 def test_a_clock_that_is_set_begins_a_recording(tmp_path):
     library, ahead, directory = tmp_path / "clock.so", tmp_path / "ahead", tmp_path / "kept"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, HERE / "clock.c"], check=True)
