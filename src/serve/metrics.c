@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "output/labels/names.h"
+#include "src/linux/proc/process.h"
 
 static double seconds(uint64_t ns)
 {
@@ -53,6 +54,9 @@ static void write_heaps(FILE *out, const struct hub_totals *totals)
 	for (size_t i = 0; i < totals->process_count; i++) {
 		const struct hub_process *process = &totals->processes[i];
 
+		/* A heap that is gone would count in each sum. */
+		if (process_thread_with_memory(process->pid) == 0)
+			continue;
 		fprintf(out, "ljspy_lua_heap_bytes{pid=\"%d\",process=\"", (int)process->pid);
 		write_label(out, process->name);
 		fprintf(out, "\"} %" PRIu64 "\n", process->heap_bytes);

@@ -159,6 +159,16 @@ def test_metrics_count_the_targets_time(server, target):
     assert 0 < metrics['ljspy_hold_seconds{quantile="0.5"}'] <= longest <= metrics["ljspy_hold_seconds_sum"]
 
 
+def test_the_heap_of_a_process_that_has_ended_is_no_metric():
+    def heaps(server):
+        return {int(pid) for name in server.metrics() for pid in re.findall(r'heap_bytes{pid="(\d+)"', name)}
+
+    with ljspy.busy() as one, ljspy.busy() as other, serving("-p", f"{one.pid},{other.pid}") as server:
+        assert ljspy.wait_until(lambda: heaps(server) == {one.pid, other.pid})
+        other.stop()
+        assert heaps(server) == {one.pid}
+
+
 def test_promtool_accepts_the_metrics(server):
     if not PROMTOOL.exists():
         pytest.skip("Debian's prometheus is not in build/packages")
