@@ -85,7 +85,7 @@ bool filter_arguments_group(const char *text, struct filter_options *options)
 	}
 	message_error("\"%s\" is nothing to group by.", text);
 	message_note(
-		"What there is: pid, tid, comm, state, phase, gc-phase, module, route, host and status.");
+		"What there is: pid, tid, comm, state, phase, gc-phase, module, route, host, status and upstream.");
 	return false;
 }
 
