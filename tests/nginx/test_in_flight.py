@@ -81,16 +81,34 @@ def frame(kind, flags, stream, payload=b""):
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
 
-def ask_streams(server, stack, paths, host="shop1.example.com"):
+def headers(stream, path, host="shop1.example.com", method=b"\x82", flags=5):
+    """Ask for PATH: a GET without a body, if not told otherwise. The path and the host are spelled out."""
+    texts = b"".join(bytes([name, len(text)]) + text.encode() for name, text in ((4, path), (1, host)))
+    return frame(1, flags, stream, method + b"\x86" + texts)
+
+
+def ask_streams(server, stack, paths):
     """Send requests on one connection of HTTP/2, which stays open until STACK ends."""
     connection = stack.enter_context(socket.socket(socket.AF_UNIX))
+    connection.settimeout(30)
     connection.connect(str(server.error_log.parent / "http2"))
-    sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0)
-    for n, path in enumerate(paths):
-        # GET, http; the path and the authority as they are
-        texts = b"".join(bytes([name, len(text)]) + text.encode() for name, text in ((4, path), (1, host)))
-        sent += frame(1, 5, 2 * n + 1, b"\x82\x86" + texts)
-    connection.sendall(sent)
+    asked = b"".join(headers(2 * n + 1, path) for n, path in enumerate(paths))
+    connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) + asked)
+    return connection
+
+
+def wait_end(answers, stream):
+    """Read frames until one ends the answer of this stream."""
+    while True:
+        head = answers.read(9)
+        assert len(head) == 9, "the connection has ended"
+        answers.read(int.from_bytes(head[:3], "big"))
+        if head[3] in (0, 1) and head[4] & 1 and int.from_bytes(head[5:], "big") == stream:
+            return
+
+
+def routes(server):
+    return sorted(request["route"] for request in requests_of(server))
 
 
 def test_the_streams_of_one_http2_connection(nginx):
@@ -98,10 +116,30 @@ def test_the_streams_of_one_http2_connection(nginx):
     with contextlib.ExitStack() as stack:
         ask_streams(nginx, stack, paths)
         expected = sorted(path[:-1] + "*" for path in paths)
-        assert ljspy.wait_until(lambda: sorted(r["route"] for r in requests_of(nginx)) == expected), requests_of(nginx)
+        assert ljspy.wait_until(lambda: routes(nginx) == expected), requests_of(nginx)
         found = requests_of(nginx)
         assert {r["host"] for r in found} == {"shop1.example.com"} and {len(r["lua"]) for r in found} == {2}
     assert ljspy.wait_until(lambda: requests_of(nginx) == []), "streams of a client that has gone"
+
+
+def test_a_stream_behind_many_that_have_ended(nginx):
+    """nginx keeps the nodes of 32 closed streams, and puts new ones in front."""
+    with contextlib.ExitStack() as stack:
+        connection = ask_streams(nginx, stack, ["/waits/first/7"])
+        answers = stack.enter_context(connection.makefile("rb"))
+        for stream in range(3, 3 + 2 * 40, 2):
+            connection.sendall(headers(stream, "/inner/7"))
+            wait_end(answers, stream)
+        assert routes(nginx) == ["/waits/first/*"]
+
+
+def test_streams_beside_an_upload_that_pauses_within_a_frame(nginx):
+    with contextlib.ExitStack() as stack:
+        connection = ask_streams(nginx, stack, [f"/waits/stream{n}x/7" for n in range(3)])
+        connection.sendall(headers(7, "/hangs/1", method=b"\x83", flags=4))
+        connection.sendall(frame(0, 1, 7, 10000 * b"x")[:5000])
+        assert ljspy.wait_until(lambda: any(r["received"] > 4900 for r in requests_of(nginx))), requests_of(nginx)
+        assert routes(nginx) == ["/hangs/*", *(f"/waits/stream{n}x/*" for n in range(3))]
 
 
 def test_the_age_and_the_order(nginx):

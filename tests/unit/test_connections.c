@@ -357,19 +357,25 @@ static uint64_t request(size_t index)
 	return at(REQUESTS + index * REQUEST_WORDS);
 }
 
-/* A node, whose stream has the request of the same number, before another one in its list. */
-static void set_node(struct made_up *made_up, size_t index, uint64_t next)
+/* A node, whose stream has this identifier and the request of the node's number, before another in its list. */
+static void set_node(struct made_up *made_up, size_t index, uint64_t id, uint64_t next)
 {
 	uint64_t *words = &made_up->words[NODES + index * NODE_WORDS];
 	uint64_t *stream = &made_up->words[STREAMS + index * 3];
 
-	words[0] = 2 * index + 1;
+	words[0] = id;
 	words[1] = next;
 	words[5] = at(STREAMS + index * 3);
 	stream[0] = request(index);
 	stream[1] = at(HTTP2);
 	stream[2] = node(index);
 	made_up->words[REQUESTS + index * REQUEST_WORDS + 1] = at(100 + index);
+}
+
+/* A stream that has been closed leaves its node. */
+static void close_stream(struct made_up *made_up, size_t index)
+{
+	made_up->words[NODES + index * NODE_WORDS + 5] = 0;
 }
 
 /* Connection 1 is one of HTTP/2: node 1 behind node 0 in a list, node 2 in the last one. */
@@ -381,11 +387,11 @@ static struct made_up http2_worker(void)
 	made_up.words[HTTP2] = connection(1);
 	made_up.words[HTTP2 + 1] = at(504);
 	made_up.words[HTTP2 + 95] = at(LISTS);
-	made_up.words[LISTS + 3] = node(0);
+	made_up.words[LISTS + 2] = node(0);
 	made_up.words[LISTS + 31] = node(2);
-	set_node(&made_up, 0, node(1));
-	set_node(&made_up, 1, 0);
-	set_node(&made_up, 2, 0);
+	set_node(&made_up, 0, 5, node(1));
+	set_node(&made_up, 1, 69, 0);
+	set_node(&made_up, 2, 63, 0);
 	return made_up;
 }
 
@@ -409,12 +415,51 @@ static void streams_have_connections_of_their_own(void **state)
 	walk(&made_up.memory, &connections, 3);
 	assert_int_equal(taken.count, 3);
 	/* A list that only node 2 is in tells as well. */
-	made_up.words[LISTS + 3] = 0;
+	made_up.words[LISTS + 2] = 0;
 	assert_streams(&made_up, 1, (size_t[]){ 2 });
-	/* A stream that has been closed leaves its node. */
-	made_up = http2_worker();
-	made_up.words[NODES + 5] = 0;
+}
+
+/* The nodes of up to 32 closed streams may be in front of those that are open. */
+static void closed_streams_hide_no_others(void **state)
+{
+	struct made_up made_up = http2_worker();
+
+	(void)state;
+	close_stream(&made_up, 0);
 	assert_streams(&made_up, 2, (size_t[]){ 1, 2 });
+	close_stream(&made_up, 2);
+	assert_streams(&made_up, 1, (size_t[]){ 1 });
+	close_stream(&made_up, 1);
+	assert_streams(&made_up, 0, NULL);
+}
+
+/* It has a pointer to its node where an array of lists has the third one. */
+static void the_stream_of_a_frame_that_nginx_reads_is_no_array(void **state)
+{
+	struct made_up made_up = http2_worker();
+
+	(void)state;
+	made_up.words[HTTP2 + 50] = at(STREAMS);
+	assert_streams(&made_up, 3, (size_t[]){ 0, 1, 2 });
+	made_up.words[HTTP2 + 50] = at(STREAMS + 3);
+	assert_streams(&made_up, 3, (size_t[]){ 0, 1, 2 });
+}
+
+/* Whoever configures it: http2_streams_index_size. */
+static void there_may_be_fewer_lists(void **state)
+{
+	struct made_up made_up = http2_worker();
+
+	(void)state;
+	made_up.words[LISTS + 31] = 0;
+	made_up.words[LISTS + 7] = node(2);
+	set_node(&made_up, 1, 21, 0);
+	assert_streams(&made_up, 3, (size_t[]){ 0, 1, 2 });
+	/* What is behind them may lead to nodes, too. */
+	made_up.words[LISTS + 8] = node(1);
+	made_up.words[LISTS + 9] = at(UNMAPPED);
+	made_up.words[LISTS + 10] = 1;
+	assert_streams(&made_up, 3, (size_t[]){ 0, 1, 2 });
 }
 
 static void what_refers_elsewhere_is_no_stream(void **state)
@@ -436,6 +481,15 @@ static void what_refers_elsewhere_is_no_stream(void **state)
 	assert_streams(&made_up, 0, NULL);
 	made_up = http2_worker();
 	made_up.words[HTTP2 + 95] = at(UNMAPPED);
+	assert_streams(&made_up, 0, NULL);
+	/* A node in a list that is not its own, however many there are, and one that cannot be read. */
+	made_up = http2_worker();
+	close_stream(&made_up, 2);
+	made_up.words[LISTS] = node(2);
+	made_up.words[LISTS + 1] = node(0);
+	assert_streams(&made_up, 0, NULL);
+	made_up = http2_worker();
+	made_up.words[LISTS] = at(UNMAPPED);
 	assert_streams(&made_up, 0, NULL);
 }
 
@@ -475,6 +529,9 @@ int main(void)
 		cmocka_unit_test(the_first_descriptor_is_in_use),
 		cmocka_unit_test(all_of_many_connections_are_seen),
 		cmocka_unit_test(streams_have_connections_of_their_own),
+		cmocka_unit_test(closed_streams_hide_no_others),
+		cmocka_unit_test(the_stream_of_a_frame_that_nginx_reads_is_no_array),
+		cmocka_unit_test(there_may_be_fewer_lists),
 		cmocka_unit_test(what_refers_elsewhere_is_no_stream),
 		cmocka_unit_test(a_connection_of_the_resolver_has_no_streams),
 		cmocka_unit_test(a_list_that_bites_its_tail_ends),

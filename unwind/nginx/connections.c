@@ -13,9 +13,10 @@ enum {
 	CHECKED = 4, /* connections compared with their events */
 	PIECE_BYTES = 128 << 10,
 	HTTP2_WORDS = 96,      /* read of ngx_http_v2_connection_t; the array of lists is within */
-	HTTP2_LISTS = 32,      /* http2_streams_index_size, unless it is configured */
+	HTTP2_LISTS = 32,      /* http2_streams_index_size, unless it is configured: of more, the first 32 */
 	HTTP2_NODE_WORDS = 16, /* ngx_http_v2_node_t; it has 13 */
 	HTTP2_LIST_MAX = 1024, /* nodes of a list */
+	HTTP2_NODES_MAX = HTTP2_LISTS * HTTP2_LIST_MAX, /* read in search of a connection's lists */
 };
 
 /* The start of ngx_connection_t */
@@ -167,14 +168,22 @@ static bool is_pointer(uint64_t word)
 static uint64_t request_of_node(struct memory *memory, uint64_t http2, uint64_t address,
 				const struct node *node)
 {
-	for (size_t i = 0; i < HTTP2_NODE_WORDS - 2; i++) {
-		struct stream stream;
+	struct memory_range ranges[HTTP2_NODE_WORDS - 2];
+	struct stream streams[HTTP2_NODE_WORDS - 2];
+	size_t count = 0;
 
-		if (is_pointer(node->others[i]) &&
-		    memory_read(memory, node->others[i], &stream, sizeof(stream)) == MEMORY_OK &&
-		    stream.http2 == http2 && stream.node == address && is_pointer(stream.request))
-			return stream.request;
-	}
+	for (size_t i = 0; i < HTTP2_NODE_WORDS - 2; i++)
+		if (is_pointer(node->others[i])) {
+			ranges[count] = (struct memory_range){ .address = node->others[i],
+							       .copy = &streams[count],
+							       .length = sizeof(streams[count]) };
+			count++;
+		}
+	memory_read_ranges(memory, ranges, count);
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].status == MEMORY_OK && streams[i].http2 == http2 &&
+		    streams[i].node == address && is_pointer(streams[i].request))
+			return streams[i].request;
 	return 0;
 }
 
@@ -197,16 +206,45 @@ static bool walk_list(const struct walk *walk, uint64_t http2, uint64_t address)
 	return true;
 }
 
-/* Does a list begin with a node that has a stream? */
-static bool has_stream(struct memory *memory, uint64_t http2, const uint64_t lists[HTTP2_LISTS])
+/*
+ * Are these the lists of a connection, with at least one stream?
+ *
+ * The node of a stream is in list (id >> 1) % count (ngx_http_v2.c: ngx_http_v2_index(), 1.18 to 1.29). That
+ * tells the array from what else leads to nodes: before it there may be h2c->state.stream, of the frame that
+ * nginx reads, and the third word of a stream is its node. nginx keeps the nodes of up to 32 closed streams,
+ * and puts new ones in front of their list (ngx_http_v2_get_node_by_id()), so a stream may be behind them.
+ */
+static bool are_lists(struct memory *memory, uint64_t http2, const uint64_t lists[], size_t count,
+		      size_t *nodes_left)
 {
+	bool has_stream = false;
 	struct node node;
 
-	for (size_t i = 0; i < HTTP2_LISTS; i++)
-		if (is_pointer(lists[i]) && memory_read(memory, lists[i], &node, sizeof(node)) == MEMORY_OK &&
-		    request_of_node(memory, http2, lists[i], &node))
-			return true;
-	return false;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t address = lists[i];
+
+		for (size_t j = 0; j < HTTP2_LIST_MAX && address != 0; j++, address = node.next) {
+			if (*nodes_left == 0 || !is_pointer(address) ||
+			    memory_read(memory, address, &node, sizeof(node)) != MEMORY_OK ||
+			    (node.id >> 1) % count != i)
+				return false;
+			--*nodes_left;
+			has_stream = has_stream || request_of_node(memory, http2, address, &node);
+		}
+	}
+	return has_stream;
+}
+
+/* How many lists of the connection are at the start of these words? None if it has no stream in them. */
+static size_t count_lists(struct memory *memory, uint64_t http2, const uint64_t lists[HTTP2_LISTS],
+			  size_t *nodes_left)
+{
+	size_t count = HTTP2_LISTS;
+
+	/* Their number is a power of two (ngx_http_v2_module.c: ngx_http_v2_streams_index_mask()). */
+	while (count && !are_lists(memory, http2, lists, count, nodes_left))
+		count /= 2;
+	return count;
 }
 
 /*
@@ -219,22 +257,20 @@ static bool has_stream(struct memory *memory, uint64_t http2, const uint64_t lis
 static bool walk_streams(const struct walk *walk, uint64_t connection, uint64_t http2)
 {
 	uint64_t words[HTTP2_WORDS], lists[HTTP2_LISTS];
+	size_t nodes_left = HTTP2_NODES_MAX, count = 0;
 
 	if (memory_read(walk->memory, http2, words, 2 * sizeof(words[0])) != MEMORY_OK ||
 	    words[0] != connection || !is_pointer(words[1]) ||
 	    connections_hold(walk->connections, words[1]) ||
 	    memory_read(walk->memory, http2, words, sizeof(words)) != MEMORY_OK)
 		return true;
-	for (size_t i = 1; i < HTTP2_WORDS; i++) {
-		if (!is_pointer(words[i]) ||
-		    memory_read(walk->memory, words[i], lists, sizeof(lists)) != MEMORY_OK ||
-		    !has_stream(walk->memory, http2, lists))
-			continue;
-		for (size_t j = 0; j < HTTP2_LISTS; j++)
-			if (!walk_list(walk, http2, lists[j]))
-				return false;
-		break;
-	}
+	for (size_t i = 1; i < HTTP2_WORDS && count == 0; i++)
+		if (is_pointer(words[i]) &&
+		    memory_read(walk->memory, words[i], lists, sizeof(lists)) == MEMORY_OK)
+			count = count_lists(walk->memory, http2, lists, &nodes_left);
+	for (size_t i = 0; i < count; i++)
+		if (!walk_list(walk, http2, lists[i]))
+			return false;
 	return true;
 }
 
