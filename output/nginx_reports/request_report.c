@@ -308,15 +308,15 @@ static json_t *row_json(const struct request_report *report, const struct reques
 	json_t *object;
 
 	nginx_request_route(request, route);
-	object = json_pack("{s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}", "age_ms",
-			   (json_int_t)row->age_ms, "connection", (json_int_t)request->number, "number",
-			   (json_int_t)request->ordinal, "subrequest", is_subrequest(request), "phase",
-			   json_value_text(row->phase), "method", text_or_null(request->method), "host",
-			   text_or_null(request->host), "route", text_or_null(route), "status",
+	object = json_pack("{s:I, s:I, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:I}",
+			   "age_ms", (json_int_t)row->age_ms, "connection", (json_int_t)request->number,
+			   "number", (json_int_t)request->ordinal, "subrequest", is_subrequest(request),
+			   "phase", json_value_text(row->phase), "method", text_or_null(request->method),
+			   "host", text_or_null(request->host), "route", text_or_null(route), "status",
 			   json_value_number(request->status), "client", text_or_null(row->details.client),
 			   "received", (json_int_t)row->details.received, "sent",
 			   (json_int_t)row->details.sent, "upstream", upstream_json(&row->details.upstream),
-			   "lua", coroutines_json(row));
+			   "lua", coroutines_json(row), "more_coroutines", (json_int_t)row->more_coroutines);
 	if (report->exact_paths) {
 		object = json_value_set(object, "uri", text_or_null(request->uri));
 		object = json_value_set(object, "query", text_or_null(row->details.args));

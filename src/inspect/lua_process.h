@@ -245,19 +245,20 @@ bool lua_process_has_timer_flags(struct lua_process *process);
 /*
  * Capture the light threads of a request and the coroutines that its Lua works in, as
  * lua_process_capture_coroutines() does, and find its phase: NULL if there is none, or no Lua
- * works for it. False if there are no coroutines.
+ * works for it. *ret_more is how many more there are. False if there are no coroutines.
  */
-bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase);
+bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase,
+				 size_t *ret_more);
 
 /* The request and the context that a lua_State of the first VM refers to. False if it refers to no request. */
 bool lua_process_light_thread(struct lua_process *process, uint64_t thread,
 			      struct light_thread *ret_light_thread);
 
 /*
- * The coroutines that work for a request, in the first VM, the first one first, and the request's phase; NULL if
- * it is unknown. Returns how many; 0 if no Lua works for it.
+ * The coroutines that work for a request, in the first VM, and the request's phase; NULL if it is unknown. None if
+ * no Lua works for it.
  */
-size_t lua_process_light_threads(struct lua_process *process, uint64_t request, const char **ret_phase,
-				 uint64_t ret_threads[static LIGHT_THREADS_MAX]);
+void lua_process_light_threads(struct lua_process *process, uint64_t request, const char **ret_phase,
+			       struct light_threads *ret_threads);
 
 #endif

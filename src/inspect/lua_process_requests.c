@@ -132,10 +132,11 @@ bool lua_process_has_timer_flags(struct lua_process *process)
 	return process->has_timer_flags;
 }
 
-bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase)
+bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase,
+				 size_t *ret_more)
 {
 	const struct request_layout *layout = lua_image_request_layout(process->lua);
-	uint64_t threads[LIGHT_THREADS_MAX];
+	struct light_threads threads;
 	struct memory_range ranges[REQUEST_RANGES];
 	struct request_context context;
 
@@ -145,12 +146,13 @@ bool lua_process_capture_request(struct lua_process *process, uint64_t request, 
 	*ret_phase = request_phase(context.phase);
 	for (size_t i = 0; i < lua_image_count(process->lua); i++) {
 		const struct global_state *global = lua_image_global(process->lua, i);
-		size_t count = light_threads_find(process->memory, layout, &global->vm->layout, request,
-						  &context, threads);
 
-		lua_process_capture_coroutines(process, i, threads, count);
-		if (count && process->capture.thread_count == count)
+		light_threads_find(process->memory, layout, &global->vm->layout, request, &context, &threads);
+		lua_process_capture_coroutines(process, i, threads.threads, threads.count);
+		if (threads.count && process->capture.thread_count == threads.count) {
+			*ret_more = threads.more;
 			return true;
+		}
 	}
 	return false;
 }
@@ -166,22 +168,21 @@ bool lua_process_light_thread(struct lua_process *process, uint64_t thread,
 				 thread, &global->request_hints, ret_light_thread);
 }
 
-size_t lua_process_light_threads(struct lua_process *process, uint64_t request, const char **ret_phase,
-				 uint64_t ret_threads[static LIGHT_THREADS_MAX])
+void lua_process_light_threads(struct lua_process *process, uint64_t request, const char **ret_phase,
+			       struct light_threads *ret_threads)
 {
 	const struct request_layout *layout = lua_image_request_layout(process->lua);
 	struct memory_range ranges[REQUEST_RANGES];
 	struct request_context context;
-	size_t count;
 
+	ret_threads->count = 0;
 	if (lua_image_count(process->lua) == 0 ||
 	    !request_context(process->memory, layout, request, ranges, &context))
-		return 0;
-	count = light_threads_find(process->memory, layout, &lua_image_global(process->lua, 0)->vm->layout,
-				   request, &context, ret_threads);
-	if (count)
+		return;
+	light_threads_find(process->memory, layout, &lua_image_global(process->lua, 0)->vm->layout, request,
+			   &context, ret_threads);
+	if (ret_threads->count)
 		*ret_phase = request_phase(context.phase);
-	return count;
 }
 
 /* The request that the captured thread works for, in Lua or in nginx's own code; NULL if there is none. */

@@ -137,11 +137,12 @@ static int add_coroutines(struct survey *survey, struct request_row *row)
 	size_t count;
 	int error = 0;
 
-	if (!lua_process_capture_request(survey->process, row->request.address, &row->phase))
+	if (!lua_process_capture_request(survey->process, row->request.address, &row->phase,
+					 &row->more_coroutines))
 		return 0;
 	count = lua_process_coroutine_count(survey->process);
 	if (count > REQUEST_COROUTINES_MAX) {
-		row->more_coroutines = count - REQUEST_COROUTINES_MAX;
+		row->more_coroutines += count - REQUEST_COROUTINES_MAX;
 		count = REQUEST_COROUTINES_MAX;
 	}
 	row->coroutines = calloc(count, sizeof(row->coroutines[0]));

@@ -179,6 +179,7 @@ size_t request_waits_capture(struct lua_process *process, const struct request_w
 	request_waits_know_nothing(count, ret_waits);
 	for (i = 0; i < count && captured + LIGHT_THREADS_MAX <= REQUEST_WAITS_COROUTINES; i++) {
 		const struct waiting_request *waiting = &waits->requests[first + i];
+		struct light_threads of_one = { .count = 0 };
 		struct nginx_request now;
 
 		ret_waits->is_there[i] = nginx_request_read(lua_process_memory(process), members,
@@ -186,9 +187,10 @@ size_t request_waits_capture(struct lua_process *process, const struct request_w
 					 is_same(&now, &waiting->request);
 		ret_waits->first[i] = captured;
 		if (ret_waits->is_there[i])
-			ret_waits->count[i] = lua_process_light_threads(
-				process, waiting->serves, &ret_waits->phase[i], threads + captured);
-		for (size_t j = 0; j < ret_waits->count[i]; j++, captured++) {
+			lua_process_light_threads(process, waiting->serves, &ret_waits->phase[i], &of_one);
+		ret_waits->count[i] = of_one.count;
+		for (size_t j = 0; j < of_one.count; j++, captured++) {
+			threads[captured] = of_one.threads[j];
 			lua_wait_read(process, threads[captured], &ret_waits->waits[captured]);
 			ret_waits->is_due[captured] = is_due(waits, threads[captured]);
 		}

@@ -75,11 +75,35 @@ static const struct layout luajit = {
 	.GCstr_size = 24,
 };
 
+/* With all that tells whether a coroutine has ended. */
+static const struct layout openresty = {
+	.gc64 = true,
+	.GChead_gct = 9,
+	.L_status = 11,
+	.L_glref = 16,
+	.L_base = 24,
+	.L_top = 32,
+	.L_maxstack = 40,
+	.L_stack = 48,
+	.L_cframe = 56,
+	.L_stacksize = 64,
+	.L_exdata = 72,
+	.L_exdata2 = 80,
+	.L_size = 88,
+};
+
 /* Without exdata: LuaJIT's own. */
 static const struct layout other_luajit = {
+	.L_size = 64,
 	.L_glref = 8,
 	.L_env = 36,
 	.L_base = 16,
+	.L_top = 20,
+	.L_stack = 24,
+	.L_maxstack = 28,
+	.L_cframe = 40,
+	.L_status = 48,
+	.L_stacksize = 52,
 	.L_exdata = LAYOUT_ABSENT,
 	.L_exdata2 = LAYOUT_ABSENT,
 	.GChead_gct = 5,
@@ -231,11 +255,22 @@ static void read_stack(struct memory *memory)
 		   "the request that is found is there");
 }
 
+static void find_light_threads(struct memory *memory, const struct layout *which, uint64_t request,
+			       const struct request_context *context)
+{
+	struct light_threads threads;
+
+	light_threads_find(memory, &layout, which, request, context, &threads);
+	fuzz_check(threads.count <= LIGHT_THREADS_MAX, "light threads have room");
+	fuzz_check(threads.more == 0 || threads.count == LIGHT_THREADS_MAX,
+		   "all have room before any has none");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input input = fuzz_input(data, size);
 	uint64_t cycle = FUZZ_BASE + fuzz_take(&input, 2), request = FUZZ_BASE + fuzz_take(&input, 2);
-	uint64_t code = FUZZ_BASE + fuzz_take(&input, 2), threads[LIGHT_THREADS_MAX];
+	uint64_t code = FUZZ_BASE + fuzz_take(&input, 2);
 	struct fuzz_memory mapped = fuzz_memory(&input);
 	struct memory_range ranges[REQUEST_RANGES];
 	struct connections connections;
@@ -258,14 +293,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	read_stack(&mapped.memory);
 	read_zone(&mapped.memory, cycle, cycle + ZONE_BYTES);
 	if (request_context(&mapped.memory, &layout, request, ranges, &context))
-		fuzz_check(light_threads_find(&mapped.memory, &layout, &luajit, request, &context, threads) <=
-				   LIGHT_THREADS_MAX,
-			   "light threads have room");
+		find_light_threads(&mapped.memory, &openresty, request, &context);
 	/* Without exdata, the globals of a coroutine tell. */
 	if (light_thread_read(&mapped.memory, &layout, &other_luajit, code, &hints, &light_thread) &&
 	    request_context(&mapped.memory, &layout, light_thread.request, ranges, &context))
-		fuzz_check(light_threads_find(&mapped.memory, &layout, &other_luajit, light_thread.request,
-					      &context, threads) <= LIGHT_THREADS_MAX,
-			   "light threads have room");
+		find_light_threads(&mapped.memory, &other_luajit, light_thread.request, &context);
 	return 0;
 }

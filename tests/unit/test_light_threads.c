@@ -26,20 +26,44 @@ enum {
 	SECOND_PART = 110,
 	COCTX_WORDS = 4,
 	LISTED = 120, /* contexts of the others: two parts of two */
-	THREADS = 140,
-	THREAD_WORDS = 8,
 	THREAD_COUNT = 5,
 	TABLES = 200,
 	TABLE_WORDS = 12,
 	KEY = 280,
 	SEGMENTS = 300,
+	STACK = 304, /* of all threads */
+	THREADS = 320,
 	UNMAPPED = WORDS,
 };
 
-static const struct layout openresty = {
-	.gc64 = true, MADE_UP_LAYOUT, .L_exdata = 5 * WORD, .L_exdata2 = 6 * WORD
+/* Words of a lua_State. */
+enum {
+	GLREF = 2,
+	L_BASE = 3,
+	ENV = 4,
+	EXDATA = 5,
+	EXDATA2 = 6,
+	TOP = 7,
+	MAXSTACK = 8,
+	L_STACK = 9,
+	CFRAME = 10,
+	STATUS = 11,
+	STACKSIZE = 12,
+	THREAD_WORDS = 13,
 };
-static const struct layout *const other = &made_up_gc64;
+
+#define THREAD_LAYOUT \
+	.L_top = TOP * WORD, .L_maxstack = MAXSTACK * WORD, .L_stack = L_STACK * WORD, \
+	.L_cframe = CFRAME * WORD, .L_status = STATUS * WORD, .L_stacksize = STACKSIZE * WORD, \
+	.L_size = THREAD_WORDS * WORD
+
+static const struct layout openresty = {
+	.gc64 = true, MADE_UP_LAYOUT, THREAD_LAYOUT, .L_exdata = EXDATA * WORD, .L_exdata2 = EXDATA2 * WORD
+};
+static const struct layout luajit_of_debian = {
+	.gc64 = true, MADE_UP_LAYOUT, THREAD_LAYOUT, .L_exdata = -1, .L_exdata2 = -1
+};
+static const struct layout *const other = &luajit_of_debian;
 
 static const struct request_layout layout = {
 	.known = true,
@@ -62,6 +86,27 @@ static size_t coctx(size_t index)
 	return index == 0 ? ENTRY : LISTED + (index - 1) * COCTX_WORDS;
 }
 
+/* A coroutine that has yielded: words of a lua_State. */
+static void put_thread(uint64_t *words, uint64_t exdata, uint64_t exdata2)
+{
+	words[1] = GCT_THREAD << 8;
+	words[GLREF] = at(G);
+	words[EXDATA] = exdata;
+	words[EXDATA2] = exdata2;
+	words[L_STACK] = at(STACK);
+	words[L_BASE] = words[TOP] = at(STACK + 4);
+	words[MAXSTACK] = at(STACK + 8);
+	words[STACKSIZE] = 16;
+	words[STATUS] = LUA_YIELD;
+}
+
+/* Its function has returned. */
+static void end_thread(uint64_t *words)
+{
+	words[STATUS] = 0;
+	words[L_BASE] = words[TOP] = at(STACK + 2);
+}
+
 /* A request with five coroutines, the first of which is a part of its context. */
 static struct made_up worker(const struct layout *luajit)
 {
@@ -82,13 +127,9 @@ static struct made_up worker(const struct layout *luajit)
 		size_t word = THREADS + i * THREAD_WORDS, table = TABLES + i * TABLE_WORDS;
 
 		words[coctx(i) + 1] = thread(i);
-		put_head(&made_up, word, GCT_THREAD);
-		words[word + 2] = at(G);
-		words[word + 4] = at(table);
-		if (luajit->L_exdata >= 0) {
-			words[word + 5] = at(REQUEST);
-			words[word + 6] = at(coctx(i));
-		} else {
+		put_thread(&words[word], at(REQUEST), at(coctx(i)));
+		words[word + ENV] = at(table);
+		if (luajit->L_exdata < 0) {
 			put_table(&made_up, luajit, table, table, 0, table + 6, 2);
 			put_node(&made_up, table + 6 + NODE_WORDS, key,
 				 tagged(luajit, TAG_LIGHTUD, at(REQUEST)));
@@ -101,12 +142,14 @@ static struct made_up worker(const struct layout *luajit)
 static const char *found(struct made_up *made_up, const struct layout *luajit)
 {
 	static char text[LIGHT_THREADS_MAX + 1];
-	uint64_t threads[LIGHT_THREADS_MAX];
-	size_t count = light_threads_find(&made_up->memory, &layout, luajit, at(REQUEST), &context, threads);
+	struct light_threads threads;
 
-	for (size_t i = 0; i < count; i++)
-		text[i] = (char)('0' + (threads[i] - thread(0)) / (THREAD_WORDS * WORD));
-	text[count] = '\0';
+	light_threads_find(&made_up->memory, &layout, luajit, at(REQUEST), &context, &threads);
+	assert_int_equal(threads.more, 0);
+	assert_int_equal(threads.g, threads.count ? at(G) : 0);
+	for (size_t i = 0; i < threads.count; i++)
+		text[i] = (char)('0' + (threads.threads[i] - thread(0)) / (THREAD_WORDS * WORD));
+	text[threads.count] = '\0';
 	return text;
 }
 
@@ -137,8 +180,8 @@ static void a_coroutine_of_another_request_is_left_out(void **state)
 	struct made_up made_up = worker(&openresty);
 
 	(void)state;
-	made_up.words[THREADS + 1 * THREAD_WORDS + 5] = at(CONTEXT);
-	made_up.words[THREADS + 3 * THREAD_WORDS + 6] = at(coctx(2));
+	made_up.words[THREADS + 1 * THREAD_WORDS + EXDATA] = at(CONTEXT);
+	made_up.words[THREADS + 3 * THREAD_WORDS + EXDATA2] = at(coctx(2));
 	assert_string_equal(found(&made_up, &openresty), "024");
 	made_up = worker(other);
 	made_up.words[TABLES + 1 * TABLE_WORDS + 6 + NODE_WORDS] = tagged(other, TAG_LIGHTUD, at(CONTEXT));
@@ -148,6 +191,103 @@ static void a_coroutine_of_another_request_is_left_out(void **state)
 	made_up = worker(other);
 	made_up.words[TABLES + 6 + NODE_WORDS] = tagged(other, TAG_LIGHTUD, 0);
 	assert_string_equal(found(&made_up, other), "");
+}
+
+/* The module lists a coroutine until the request ends, whatever has become of its lua_State. */
+static void a_coroutine_that_was_collected_is_left_out(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const struct layout *luajit = i ? &openresty : other;
+		struct made_up made_up = worker(luajit);
+
+		put_head(&made_up, THREADS + 1 * THREAD_WORDS, GCT_TABLE);
+		made_up.words[THREADS + 2 * THREAD_WORDS + GLREF] = at(REQUEST);
+		made_up.words[THREADS + 3 * THREAD_WORDS + L_STACK] = 0;
+		assert_string_equal(found(&made_up, luajit), "04");
+	}
+}
+
+static void a_coroutine_that_has_ended_is_left_out(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const struct layout *luajit = i ? &openresty : other;
+		struct made_up made_up = worker(luajit);
+
+		end_thread(&made_up.words[THREADS + 1 * THREAD_WORDS]);
+		made_up.words[THREADS + 2 * THREAD_WORDS + STATUS] = LUA_YIELD + 1; /* by an error */
+		assert_string_equal(found(&made_up, luajit), "034");
+		/* It has not begun, and it runs. */
+		made_up.words[THREADS + 1 * THREAD_WORDS + TOP] += WORD;
+		made_up.words[THREADS + 2 * THREAD_WORDS + CFRAME] = at(1);
+		assert_string_equal(found(&made_up, luajit), "01234");
+		/* The light threads of the first one go on when it ends. */
+		end_thread(&made_up.words[THREADS]);
+		assert_string_equal(found(&made_up, luajit), "1234");
+	}
+}
+
+/* A request with more coroutines than there is room for. */
+enum { MANY_COUNT = 100, MANY_CONTEXTS = WORDS, MANY_THREADS = MANY_CONTEXTS + MANY_COUNT * COCTX_WORDS };
+
+static struct {
+	struct memory memory; /* first: what is read */
+	uint64_t words[MANY_THREADS + MANY_COUNT * THREAD_WORDS];
+} many;
+
+static void read_many(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	range_bytes(ranges, count, BASE, many.words, sizeof(many.words));
+}
+
+static uint64_t *words_of_many(size_t index)
+{
+	return &many.words[MANY_THREADS + index * THREAD_WORDS];
+}
+
+static void begin_many(void)
+{
+	const struct made_up made_up = worker(&openresty);
+
+	many.memory.read_ranges = read_many;
+	memcpy(many.words, made_up.words, sizeof(made_up.words));
+	memcpy(&many.words[LIST],
+	       (uint64_t[]){ at(LIST + 1), at(MANY_CONTEXTS), MANY_COUNT, 0, COCTX_WORDS * WORD, MANY_COUNT },
+	       6 * sizeof(uint64_t));
+	for (size_t i = 0; i < MANY_COUNT; i++) {
+		many.words[MANY_CONTEXTS + i * COCTX_WORDS + 1] = at(MANY_THREADS + i * THREAD_WORDS);
+		put_thread(words_of_many(i), at(REQUEST), at(MANY_CONTEXTS + i * COCTX_WORDS));
+	}
+}
+
+static void coroutines_that_have_ended_take_no_room(void **state)
+{
+	struct light_threads threads;
+
+	(void)state;
+	begin_many();
+	for (size_t i = 0; i < MANY_COUNT - 1; i++)
+		end_thread(words_of_many(i));
+	light_threads_find(&many.memory, &layout, &openresty, at(REQUEST), &context, &threads);
+	assert_int_equal(threads.count, 2);
+	assert_int_equal(threads.more, 0);
+	assert_int_equal(threads.threads[0], thread(0));
+	assert_int_equal(threads.threads[1], at(MANY_THREADS + (MANY_COUNT - 1) * THREAD_WORDS));
+}
+
+static void those_that_have_no_room_are_counted(void **state)
+{
+	struct light_threads threads;
+
+	(void)state;
+	begin_many();
+	end_thread(words_of_many(MANY_COUNT - 1));
+	light_threads_find(&many.memory, &layout, &openresty, at(REQUEST), &context, &threads);
+	assert_int_equal(threads.count, LIGHT_THREADS_MAX);
+	assert_int_equal(threads.threads[0], thread(0));
+	assert_int_equal(threads.more, 1 + (MANY_COUNT - 1) - LIGHT_THREADS_MAX);
 }
 
 static void a_list_has_no_end_for_ever(void **state)
@@ -193,8 +333,8 @@ static void the_request_of_a_coroutine_is_told(void **state)
 		assert_false(light_thread_of(&made_up.memory, luajit, at(coctx(1)), &of));
 		/* A coroutine that has none: no request, and no context. */
 		if (i) {
-			made_up.words[THREADS + 2 * THREAD_WORDS + 6] = 0;
-			made_up.words[THREADS + 3 * THREAD_WORDS + 5] = 0;
+			made_up.words[THREADS + 2 * THREAD_WORDS + EXDATA2] = 0;
+			made_up.words[THREADS + 3 * THREAD_WORDS + EXDATA] = 0;
 		} else {
 			made_up.words[coctx(2) + 1] = 0;
 			made_up.words[TABLES + 3 * TABLE_WORDS + 6 + NODE_WORDS] = UINT64_MAX;
@@ -248,6 +388,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_coroutines_of_a_request_are_found),
 		cmocka_unit_test(a_coroutine_of_another_request_is_left_out),
+		cmocka_unit_test(a_coroutine_that_was_collected_is_left_out),
+		cmocka_unit_test(a_coroutine_that_has_ended_is_left_out),
+		cmocka_unit_test(coroutines_that_have_ended_take_no_room),
+		cmocka_unit_test(those_that_have_no_room_are_counted),
 		cmocka_unit_test(a_list_has_no_end_for_ever),
 		cmocka_unit_test(the_request_of_a_coroutine_is_told),
 		cmocka_unit_test(pointers_may_be_in_segments),

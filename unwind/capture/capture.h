@@ -27,7 +27,6 @@ enum {
 	CAPTURE_STACK_BYTES_MAX = 1 << 20, /* and at most */
 	CAPTURE_DEEP_BYTES_MAX =
 		12 << 20,          /* the same of a deep capture: more than the usual limit of 8 MiB */
-	LUA_STATE_BYTES_MAX = 160, /* no layout has a larger lua_State */
 	CAPTURE_THREADS_MAX = 256, /* coroutines resumed by one another */
 	CAPTURE_GLOBALS_MAX = 16,  /* read all in each sample; of more, only those in use */
 };

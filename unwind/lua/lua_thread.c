@@ -5,20 +5,17 @@
 
 #include "unwind/lua/luajit.h"
 
-bool lua_thread_load(struct lua_thread *thread, struct global_state *global, uint64_t address,
-		     const uint8_t *bytes)
+bool lua_thread_parse(struct lua_thread *thread, const struct layout *layout, uint64_t address,
+		      const uint8_t *bytes, uint64_t *ret_g)
 {
-	const struct layout *layout = &global->vm->layout;
 	unsigned ref = layout_ref_size(layout);
 	uint64_t maxstack, stacksize;
 	struct lua_thread found;
 
-	if (load_bytes(bytes, layout->GChead_gct, 1) != GCT_THREAD ||
-	    load_bytes(bytes, layout->L_glref, ref) != global->g)
+	if (load_bytes(bytes, layout->GChead_gct, 1) != GCT_THREAD)
 		return false;
 	found = (struct lua_thread){
 		.address = address,
-		.global = global,
 		.layout = layout,
 		.base = load_bytes(bytes, layout->L_base, ref),
 		.top = load_bytes(bytes, layout->L_top, ref),
@@ -39,6 +36,20 @@ bool lua_thread_load(struct lua_thread *thread, struct global_state *global, uin
 	if (stacksize < maxstack - found.stack)
 		stacksize = maxstack - found.stack;
 	found.stack_end = found.stack + stacksize;
+	*thread = found;
+	*ret_g = load_bytes(bytes, layout->L_glref, ref);
+	return true;
+}
+
+bool lua_thread_load(struct lua_thread *thread, struct global_state *global, uint64_t address,
+		     const uint8_t *bytes)
+{
+	struct lua_thread found;
+	uint64_t g;
+
+	if (!lua_thread_parse(&found, &global->vm->layout, address, bytes, &g) || g != global->g)
+		return false;
+	found.global = global;
 	*thread = found;
 	return true;
 }

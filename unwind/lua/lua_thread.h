@@ -16,6 +16,7 @@
 #include "unwind/lua/global_state.h"
 
 enum {
+	LUA_STATE_BYTES_MAX = 160,     /* no layout has a larger lua_State */
 	LUA_STACK_BYTES_MAX = 1 << 20, /* LuaJIT's own limit is 65,500 slots of 8 bytes */
 	CFRAMES_MAX = 4096,            /* C frames followed for one thread */
 };
@@ -42,6 +43,10 @@ struct lua_thread {
  */
 bool lua_thread_load(struct lua_thread *thread, struct global_state *global, uint64_t address,
 		     const uint8_t *bytes);
+
+/* The same for any global_State, at *ret_g; thread->global is NULL. */
+bool lua_thread_parse(struct lua_thread *thread, const struct layout *layout, uint64_t address,
+		      const uint8_t *bytes, uint64_t *ret_g);
 
 /* The states of coroutine.status() (lib_base.c), in more detail. */
 enum coroutine_state {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "unwind/lua/lua_table.h"
+#include "unwind/lua/lua_thread.h"
 #include "unwind/lua/luajit.h"
 
 enum {
@@ -132,37 +133,54 @@ struct search {
 	struct memory *memory;
 	const struct layout *luajit;
 	uint64_t request, key;
-	uint64_t wanted; /* the only lua_State to find; 0: all */
-	uint64_t *threads, *contexts;
-	size_t count;
+	/* Either the context of one lua_State, which may have ended, ... */
+	uint64_t wanted, context;
+	/* ... or, if wanted is 0, all that have not. */
+	struct light_threads *threads;
+	uint64_t g; /* of those that refer to the request; 0: none so far */
 };
 
 /* Does the lua_State refer to this context and request? */
-static bool refers_back(struct search *search, uint64_t thread, uint64_t coctx)
+static bool refers_back(struct search *search, const struct lua_thread *thread, uint64_t coctx)
 {
 	uint64_t refers;
 
-	if (thread == 0 || thread % sizeof(uint64_t) != 0)
-		return false;
+	if (has_exdata(search->luajit))
+		return thread->exdata == search->request && thread->exdata2 == coctx;
 	/* The upper bits need not be found for this. */
-	if (!has_exdata(search->luajit))
-		return read_global(search->memory, search->luajit, thread, &search->key, &refers) &&
-		       ((refers ^ search->request) & ((UINT64_C(1) << LIGHTUD_BITS_LO) - 1)) == 0;
-	return memory_u64(search->memory, thread + (uint64_t)search->luajit->L_exdata, &refers) &&
-	       refers == search->request && has_context(search->memory, search->luajit, thread, coctx);
+	return read_global(search->memory, search->luajit, thread->address, &search->key, &refers) &&
+	       ((refers ^ search->request) & ((UINT64_C(1) << LIGHTUD_BITS_LO) - 1)) == 0;
 }
 
-static void add(struct search *search, uint64_t thread, uint64_t coctx)
+static void add(struct light_threads *threads, uint64_t thread)
 {
-	if (search->wanted && thread != search->wanted)
-		return;
-	for (size_t i = 0; i < search->count; i++)
-		if (search->threads[i] == thread)
+	for (size_t i = 0; i < threads->count; i++)
+		if (threads->threads[i] == thread)
 			return;
-	if (search->count == LIGHT_THREADS_MAX)
-		return;
-	search->contexts[search->count] = coctx;
-	search->threads[search->count++] = thread;
+	if (threads->count == LIGHT_THREADS_MAX)
+		threads->more++;
+	else
+		threads->threads[threads->count++] = thread;
+}
+
+/* Take the lua_State if it is wanted. False if it is none any more, or of another request. */
+static bool take(struct search *search, uint64_t address, uint64_t coctx)
+{
+	uint8_t bytes[LUA_STATE_BYTES_MAX];
+	struct lua_thread thread;
+	uint64_t g;
+
+	if (address == 0 || address % sizeof(uint64_t) != 0 ||
+	    memory_read(search->memory, address, bytes, (size_t)search->luajit->L_size) != MEMORY_OK ||
+	    !lua_thread_parse(&thread, search->luajit, address, bytes, &g) || (search->g && g != search->g) ||
+	    !refers_back(search, &thread, coctx))
+		return false;
+	search->g = g;
+	if (search->wanted == address)
+		search->context = coctx;
+	else if (!search->wanted && lua_thread_state(&thread, 0) != COROUTINE_DEAD)
+		add(search->threads, address);
+	return true;
 }
 
 /* The context of the first coroutine is a part of the request's context. Its address, or 0. */
@@ -179,10 +197,8 @@ static uint64_t find_entry(struct search *search, const struct request_layout *l
 		struct coctx entry;
 
 		memcpy(&entry, bytes + at, sizeof(entry));
-		if (refers_back(search, entry.co, context->address + at)) {
-			add(search, entry.co, context->address + at);
+		if (take(search, entry.co, context->address + at))
 			return context->address + at;
-		}
 	}
 	return 0;
 }
@@ -196,11 +212,9 @@ static void add_listed(struct search *search, const struct request_coroutines *l
 			uint64_t address = listed->parts[i].first + j * listed->size;
 			struct coctx coctx;
 
-			if (search->count < LIGHT_THREADS_MAX &&
-			    memory_read(search->memory, address, &coctx, sizeof(coctx)) == MEMORY_OK &&
-			    (!search->wanted || coctx.co == search->wanted) &&
-			    refers_back(search, coctx.co, address))
-				add(search, coctx.co, address);
+			if (memory_read(search->memory, address, &coctx, sizeof(coctx)) == MEMORY_OK &&
+			    (!search->wanted || coctx.co == search->wanted))
+				take(search, coctx.co, address);
 		}
 }
 
@@ -210,47 +224,38 @@ static void find(struct search *search, const struct request_layout *layout,
 	struct request_coroutines listed;
 	uint64_t entry = find_entry(search, layout, context), list;
 
-	if (!entry || (search->wanted && search->count) ||
-	    !memory_u64(search->memory, entry - sizeof(list), &list))
+	if (!entry || search->context || !memory_u64(search->memory, entry - sizeof(list), &list))
 		return;
 	request_coroutines_begin(&listed);
 	request_coroutines_read(search->memory, list, &listed);
 	add_listed(search, &listed);
 }
 
-size_t light_threads_find(struct memory *memory, const struct request_layout *layout,
-			  const struct layout *luajit, uint64_t request,
-			  const struct request_context *context, uint64_t ret_threads[LIGHT_THREADS_MAX])
+void light_threads_find(struct memory *memory, const struct request_layout *layout,
+			const struct layout *luajit, uint64_t request, const struct request_context *context,
+			struct light_threads *ret_threads)
 {
-	uint64_t contexts[LIGHT_THREADS_MAX];
-	struct search search = { .memory = memory,
-				 .luajit = luajit,
-				 .request = request,
-				 .threads = ret_threads,
-				 .contexts = contexts };
+	struct search search = {
+		.memory = memory, .luajit = luajit, .request = request, .threads = ret_threads
+	};
 
+	ret_threads->count = ret_threads->more = 0;
 	find(&search, layout, context);
-	return search.count;
+	ret_threads->g = ret_threads->count ? search.g : 0;
 }
 
 bool light_thread_context(struct memory *memory, const struct request_layout *layout,
 			  const struct layout *luajit, uint64_t request,
 			  const struct request_context *context, uint64_t thread, uint64_t *ret_coctx)
 {
-	uint64_t threads[LIGHT_THREADS_MAX], contexts[LIGHT_THREADS_MAX];
-	struct search search = { .memory = memory,
-				 .luajit = luajit,
-				 .request = request,
-				 .wanted = thread,
-				 .threads = threads,
-				 .contexts = contexts };
+	struct search search = { .memory = memory, .luajit = luajit, .request = request, .wanted = thread };
 
 	if (has_exdata(luajit))
 		return memory_u64(memory, thread + (uint64_t)luajit->L_exdata2, ret_coctx) && *ret_coctx != 0;
 	find(&search, layout, context);
-	if (search.count)
-		*ret_coctx = contexts[0];
-	return search.count > 0;
+	if (search.context)
+		*ret_coctx = search.context;
+	return search.context != 0;
 }
 
 bool light_thread_read(struct memory *memory, const struct request_layout *layout,

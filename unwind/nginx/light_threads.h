@@ -3,7 +3,9 @@
  * light_threads: the coroutines in which Lua works for a request.
  *
  * The module's context of a request contains that of its first coroutine and leads to the list of
- * the others (unwind/lua/request.h). A coroutine is accepted if it refers to the request in turn.
+ * the others (unwind/lua/request.h). A coroutine is accepted if it refers to the request in turn. The list has
+ * those that have ended, too, to the end of the request (ngx_http_lua_create_co_ctx(), 0.10.13 to 0.10.29). Only its
+ * light threads are kept from the collector, so a lua_State in the list may be freed memory.
  *
  * In OpenResty's LuaJIT, a lua_State refers to its request and to its context (L->exdata, L->exdata2).
  * With another LuaJIT, the module keeps the request as a light userdata among the globals of the
@@ -23,6 +25,14 @@
 #include "unwind/lua/request.h"
 
 enum { LIGHT_THREADS_MAX = 64 }; /* of a request; there may be more */
+
+/* The lua_States of a request that have not ended, the first coroutine first. */
+struct light_threads {
+	uint64_t threads[LIGHT_THREADS_MAX];
+	size_t count;
+	size_t more; /* that have no room */
+	uint64_t g;  /* the global_State of all; 0 if there are none */
+};
 
 struct light_thread {
 	uint64_t thread;  /* lua_State */
@@ -48,9 +58,9 @@ bool light_thread_read(struct memory *memory, const struct request_layout *layou
 bool light_thread_of(struct memory *memory, const struct layout *luajit, uint64_t coctx,
 		     uint64_t *ret_thread);
 
-/* The lua_States of the request with this context, the first coroutine first. Returns how many. */
-size_t light_threads_find(struct memory *memory, const struct request_layout *layout,
-			  const struct layout *luajit, uint64_t request,
-			  const struct request_context *context, uint64_t ret_threads[LIGHT_THREADS_MAX]);
+/* Of the request with this context, while nothing runs. */
+void light_threads_find(struct memory *memory, const struct request_layout *layout,
+			const struct layout *luajit, uint64_t request, const struct request_context *context,
+			struct light_threads *ret_threads);
 
 #endif
