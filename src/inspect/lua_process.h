@@ -87,6 +87,8 @@ const char *lua_process_unread_file(const struct lua_process *process, size_t *r
 struct lua_module lua_process_module(const struct lua_process *process, size_t index);
 size_t lua_process_global_count(const struct lua_process *process);
 const struct global_state *lua_process_global(const struct lua_process *process, size_t index);
+/* Which VM has its global_State there? False if none that is known so far. */
+bool lua_process_find_global(const struct lua_process *process, uint64_t g, size_t *ret_index);
 const char *lua_process_global_path(const struct lua_process *process, size_t index); /* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
 
@@ -250,13 +252,13 @@ bool lua_process_has_timer_flags(struct lua_process *process);
 bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase,
 				 size_t *ret_more);
 
-/* The request and the context that a lua_State of the first VM refers to. False if it refers to no request. */
+/* The request and the context that a lua_State refers to. False if it refers to no request. */
 bool lua_process_light_thread(struct lua_process *process, uint64_t thread,
 			      struct light_thread *ret_light_thread);
 
 /*
- * The coroutines that work for a request, in the first VM, and the request's phase; NULL if it is unknown. None if
- * no Lua works for it.
+ * The coroutines that work for a request, and the request's phase; NULL if it is unknown. None if no Lua works for
+ * it. Their VM need not be known yet.
  */
 void lua_process_light_threads(struct lua_process *process, uint64_t request, const char **ret_phase,
 			       struct light_threads *ret_threads);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "luajit-layouts/field.h"
 #include "memory/page_cache.h"
 #include "src/linux/clocks/clock.h"
 #include "unwind/nginx/gateway.h"
@@ -132,6 +133,24 @@ bool lua_process_has_timer_flags(struct lua_process *process)
 	return process->has_timer_flags;
 }
 
+/* The coroutines of the request with this context, in whichever VM. VMs of one LuaJIT have one layout. */
+static void find_light_threads(struct lua_process *process, uint64_t request,
+			       const struct request_context *context, struct light_threads *ret_threads)
+{
+	const struct request_layout *layout = lua_image_request_layout(process->lua);
+	const struct vm_code *tried = NULL;
+
+	*ret_threads = (struct light_threads){ .count = 0 };
+	for (size_t i = 0; i < lua_image_count(process->lua) && ret_threads->count == 0; i++) {
+		const struct vm_code *vm = lua_image_global(process->lua, i)->vm;
+
+		if (vm != tried)
+			light_threads_find(process->memory, layout, &vm->layout, request, context,
+					   ret_threads);
+		tried = vm;
+	}
+}
+
 bool lua_process_capture_request(struct lua_process *process, uint64_t request, const char **ret_phase,
 				 size_t *ret_more)
 {
@@ -139,48 +158,52 @@ bool lua_process_capture_request(struct lua_process *process, uint64_t request, 
 	struct light_threads threads;
 	struct memory_range ranges[REQUEST_RANGES];
 	struct request_context context;
+	size_t global;
 
 	*ret_phase = NULL;
 	if (!request_context(process->memory, layout, request, ranges, &context))
 		return false;
 	*ret_phase = request_phase(context.phase);
-	for (size_t i = 0; i < lua_image_count(process->lua); i++) {
-		const struct global_state *global = lua_image_global(process->lua, i);
-
-		light_threads_find(process->memory, layout, &global->vm->layout, request, &context, &threads);
-		lua_process_capture_coroutines(process, i, threads.threads, threads.count);
-		if (threads.count && process->capture.thread_count == threads.count) {
-			*ret_more = threads.more;
-			return true;
-		}
-	}
-	return false;
+	find_light_threads(process, request, &context, &threads);
+	if (threads.count == 0 || !lua_process_find_global(process, threads.g, &global))
+		return false;
+	lua_process_capture_coroutines(process, global, threads.threads, threads.count);
+	if (process->capture.thread_count != threads.count)
+		return false;
+	*ret_more = threads.more;
+	return true;
 }
 
 bool lua_process_light_thread(struct lua_process *process, uint64_t thread,
 			      struct light_thread *ret_light_thread)
 {
-	struct global_state *global = lua_image_count(process->lua) ? lua_image_global(process->lua, 0)
-								    : NULL;
+	struct global_state *first = lua_image_count(process->lua) ? lua_image_global(process->lua, 0) : NULL;
+	struct global_state *global = NULL;
+	uint64_t g;
 
-	return global &&
-	       light_thread_read(process->memory, lua_image_request_layout(process->lua), &global->vm->layout,
+	if (!first)
+		return false;
+	/* What hints say of a light userdata is true of one VM. */
+	if (field_reference(process->memory, &first->vm->layout, thread + (uint64_t)first->vm->layout.L_glref,
+			    &g))
+		global = lua_image_find(process->lua, g);
+	if (!global)
+		global = first;
+	return light_thread_read(process->memory, lua_image_request_layout(process->lua), &global->vm->layout,
 				 thread, &global->request_hints, ret_light_thread);
 }
 
 void lua_process_light_threads(struct lua_process *process, uint64_t request, const char **ret_phase,
 			       struct light_threads *ret_threads)
 {
-	const struct request_layout *layout = lua_image_request_layout(process->lua);
 	struct memory_range ranges[REQUEST_RANGES];
 	struct request_context context;
 
 	ret_threads->count = 0;
-	if (lua_image_count(process->lua) == 0 ||
-	    !request_context(process->memory, layout, request, ranges, &context))
+	if (!request_context(process->memory, lua_image_request_layout(process->lua), request, ranges,
+			     &context))
 		return;
-	light_threads_find(process->memory, layout, &lua_image_global(process->lua, 0)->vm->layout, request,
-			   &context, ret_threads);
+	find_light_threads(process, request, &context, ret_threads);
 	if (ret_threads->count)
 		*ret_phase = request_phase(context.phase);
 }

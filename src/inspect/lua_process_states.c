@@ -152,6 +152,16 @@ const struct global_state *lua_process_global(const struct lua_process *process,
 	return lua_image_global(process->lua, index);
 }
 
+bool lua_process_find_global(const struct lua_process *process, uint64_t g, size_t *ret_index)
+{
+	for (size_t i = 0; i < lua_image_count(process->lua); i++)
+		if (lua_image_global(process->lua, i)->g == g) {
+			*ret_index = i;
+			return true;
+		}
+	return false;
+}
+
 const char *lua_process_global_path(const struct lua_process *process, size_t index)
 {
 	const struct module *module = image_find(process->image,

@@ -169,25 +169,42 @@ void request_waits_know_nothing(size_t count, struct lua_waits *ret_waits)
 	}
 }
 
+/* Find the coroutines of a request that is still there, and their VM. False if that is not known. */
+static bool find_lua(struct lua_process *process, const struct waiting_request *waiting,
+		     const char **ret_phase, struct light_threads *ret_threads, size_t *ret_global)
+{
+	const struct request_members *members = lua_process_request_members(process);
+	struct nginx_request now;
+
+	ret_threads->count = 0;
+	if (!nginx_request_read(lua_process_memory(process), members, waiting->serves, &now) ||
+	    !is_same(&now, &waiting->request))
+		return false;
+	lua_process_light_threads(process, waiting->serves, ret_phase, ret_threads);
+	if (ret_threads->count == 0 || lua_process_find_global(process, ret_threads->g, ret_global))
+		return true;
+	ret_threads->count = 0;
+	*ret_phase = NULL;
+	return false;
+}
+
 size_t request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
 			     size_t count, struct lua_waits *ret_waits)
 {
-	const struct request_members *members = lua_process_request_members(process);
 	uint64_t threads[REQUEST_WAITS_COROUTINES] = { 0 };
-	size_t captured = 0, i;
+	size_t captured = 0, global = 0, i;
 
 	request_waits_know_nothing(count, ret_waits);
 	for (i = 0; i < count && captured + LIGHT_THREADS_MAX <= REQUEST_WAITS_COROUTINES; i++) {
-		const struct waiting_request *waiting = &waits->requests[first + i];
-		struct light_threads of_one = { .count = 0 };
-		struct nginx_request now;
+		struct light_threads of_one;
+		size_t its_global = global;
 
-		ret_waits->is_there[i] = nginx_request_read(lua_process_memory(process), members,
-							    waiting->serves, &now) &&
-					 is_same(&now, &waiting->request);
+		ret_waits->is_there[i] = find_lua(process, &waits->requests[first + i], &ret_waits->phase[i],
+						  &of_one, &its_global);
+		if (captured && its_global != global)
+			break;
+		global = its_global;
 		ret_waits->first[i] = captured;
-		if (ret_waits->is_there[i])
-			lua_process_light_threads(process, waiting->serves, &ret_waits->phase[i], &of_one);
 		ret_waits->count[i] = of_one.count;
 		for (size_t j = 0; j < of_one.count; j++, captured++) {
 			threads[captured] = of_one.threads[j];
@@ -195,7 +212,7 @@ size_t request_waits_capture(struct lua_process *process, const struct request_w
 			ret_waits->is_due[captured] = is_due(waits, threads[captured]);
 		}
 	}
-	lua_process_capture_coroutines(process, 0, threads, captured);
+	lua_process_capture_coroutines(process, global, threads, captured);
 	/* One of them is no coroutine any more: which one is unknown. */
 	for (size_t j = 0; j < i && lua_process_coroutine_count(process) != captured; j++)
 		ret_waits->is_there[j] &= ret_waits->count[j] == 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What requests wait for is seen whatever other coroutines there are: ended ones, and many."""
+"""What requests wait for is seen whatever other coroutines there are: ended ones, many, those of other VMs."""
 
 import collections
 import contextlib
@@ -21,8 +21,8 @@ TEMPLATE = nginx_server.template("coroutines.conf.in")
 
 
 @contextlib.contextmanager
-def started(directory):
-    with nginx_server.Nginx(directory / "nginx", TEMPLATE) as server:
+def started(directory, cache="on"):
+    with nginx_server.Nginx(directory / "nginx", TEMPLATE, CACHE=cache) as server:
         server.wait_answers("/answers")
         yield server
 
@@ -78,3 +78,17 @@ def test_more_than_are_shown_are_counted(tmp_path):
         (request,) = requests_of(server)
         assert len(request["lua"]) + request["more_coroutines"] == 81
         assert f"and {request['more_coroutines']} more coroutines" in ljspy.run("requests", "-p", server.worker).stdout
+
+
+@pytest.mark.skipif(nginx_server.IS_OLD, reason="lua-nginx-module 0.10.13 has no ngx.run_worker_thread")
+def test_beside_the_vm_of_a_thread_pool(tmp_path):
+    with started(tmp_path) as server:
+        assert {server.get("/elsewhere") for _ in range(2)} == {b"ELSEWHERE"}
+        with asked(server, "/sleeps", "/many"):
+            assert recorded_waits(server, tmp_path) == {"/sleeps": {"sleep"}, "/many": {"sleep"}}
+
+
+def test_requests_with_vms_of_their_own(tmp_path):
+    with started(tmp_path, cache="off") as server, asked(server, "/sleeps", "/many", "/sleeps", "/ended"):
+        assert [set(waits) for waits in waits_of(server).values()] == [{"sleep"}, {"sleep"}, {"light thread", "sleep"}]
+        assert recorded_waits(server, tmp_path) == {"/sleeps": {"sleep"}, "/many": {"sleep"}, "/ended": {"sleep"}}
