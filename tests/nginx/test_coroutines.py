@@ -80,6 +80,15 @@ def test_more_than_are_shown_are_counted(tmp_path):
         assert f"and {request['more_coroutines']} more coroutines" in ljspy.run("requests", "-p", server.worker).stdout
 
 
+def test_a_light_thread_that_goes_on_when_the_first_coroutine_has_ended(tmp_path):
+    with started(tmp_path) as server, asked(server, "/leaves"):
+        assert waits_of(server) == {"/leaves": ["sleep"]}
+        for _ in range(3):  # the module makes the coroutine that has ended another request's first one
+            server.get("/answers")
+        assert waits_of(server) == {"/leaves": ["sleep"]}
+        assert recorded_waits(server, tmp_path) == {"/leaves": {"sleep"}}
+
+
 @pytest.mark.skipif(nginx_server.IS_OLD, reason="lua-nginx-module 0.10.13 has no ngx.run_worker_thread")
 def test_beside_the_vm_of_a_thread_pool(tmp_path):
     with started(tmp_path) as server:

@@ -190,7 +190,7 @@ static void a_coroutine_of_another_request_is_left_out(void **state)
 	assert_string_equal(found(&made_up, other), "04");
 	made_up = worker(other);
 	made_up.words[TABLES + 6 + NODE_WORDS] = tagged(other, TAG_LIGHTUD, 0);
-	assert_string_equal(found(&made_up, other), "");
+	assert_string_equal(found(&made_up, other), "1234");
 }
 
 /* The module lists a coroutine until the request ends, whatever has become of its lua_State. */
@@ -225,6 +225,21 @@ static void a_coroutine_that_has_ended_is_left_out(void **state)
 		/* The light threads of the first one go on when it ends. */
 		end_thread(&made_up.words[THREADS]);
 		assert_string_equal(found(&made_up, luajit), "1234");
+	}
+}
+
+static void light_threads_are_found_when_the_first_one_works_for_another_request(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const struct layout *luajit = i ? &openresty : other;
+		struct made_up made_up = worker(luajit);
+
+		made_up.words[THREADS + EXDATA] = at(CONTEXT);
+		made_up.words[TABLES + 6 + NODE_WORDS] = tagged(luajit, TAG_LIGHTUD, at(CONTEXT));
+		assert_string_equal(found(&made_up, luajit), "1234");
+		made_up.words[ENTRY - 1] = at(UNMAPPED);
+		assert_string_equal(found(&made_up, luajit), "");
 	}
 }
 
@@ -390,6 +405,7 @@ int main(void)
 		cmocka_unit_test(a_coroutine_of_another_request_is_left_out),
 		cmocka_unit_test(a_coroutine_that_was_collected_is_left_out),
 		cmocka_unit_test(a_coroutine_that_has_ended_is_left_out),
+		cmocka_unit_test(light_threads_are_found_when_the_first_one_works_for_another_request),
 		cmocka_unit_test(coroutines_that_have_ended_take_no_room),
 		cmocka_unit_test(those_that_have_no_room_are_counted),
 		cmocka_unit_test(a_list_has_no_end_for_ever),

@@ -138,6 +138,9 @@ struct search {
 	/* ... or, if wanted is 0, all that have not. */
 	struct light_threads *threads;
 	uint64_t g; /* of those that refer to the request; 0: none so far */
+	/* Of the list of coroutines. */
+	struct request_coroutines listed;
+	size_t read; /* contexts */
 };
 
 /* Does the lua_State refer to this context and request? */
@@ -183,33 +186,29 @@ static bool take(struct search *search, uint64_t address, uint64_t coctx)
 	return true;
 }
 
-/* The context of the first coroutine is a part of the request's context. Its address, or 0. */
-static uint64_t find_entry(struct search *search, const struct request_layout *layout,
-			   const struct request_context *context)
+/*
+ * The context of the first coroutine is a part of the request's context, of length bytes. Where in that it is; 0 if
+ * there is none.
+ */
+static size_t find_entry(struct search *search, uint64_t context, const uint8_t *bytes, size_t length)
 {
-	uint8_t bytes[CONTEXT_BYTES_MAX];
-	size_t length = (size_t)layout->ctx_context;
-
-	if (length > sizeof(bytes) ||
-	    memory_read(search->memory, context->address, bytes, length) != MEMORY_OK)
-		return 0;
-	for (size_t at = 0; at + sizeof(struct coctx) <= length; at += sizeof(uint64_t)) {
+	for (size_t at = sizeof(uint64_t); at + sizeof(struct coctx) <= length; at += sizeof(uint64_t)) {
 		struct coctx entry;
 
 		memcpy(&entry, bytes + at, sizeof(entry));
-		if (take(search, entry.co, context->address + at))
-			return context->address + at;
+		if (take(search, entry.co, context + at))
+			return at;
 	}
 	return 0;
 }
 
-static void add_listed(struct search *search, const struct request_coroutines *listed)
+/* Take those that are listed at an address, if there is a list. */
+static void take_list(struct search *search, uint64_t list)
 {
-	size_t read = 0;
-
-	for (size_t i = 0; i < listed->count; i++)
-		for (uint64_t j = 0; j < listed->parts[i].count && read++ < LISTED_MAX; j++) {
-			uint64_t address = listed->parts[i].first + j * listed->size;
+	request_coroutines_read(search->memory, list, &search->listed);
+	for (size_t i = 0; i < search->listed.count; i++)
+		for (uint64_t j = 0; j < search->listed.parts[i].count && search->read++ < LISTED_MAX; j++) {
+			uint64_t address = search->listed.parts[i].first + j * search->listed.size;
 			struct coctx coctx;
 
 			if (memory_read(search->memory, address, &coctx, sizeof(coctx)) == MEMORY_OK &&
@@ -221,14 +220,22 @@ static void add_listed(struct search *search, const struct request_coroutines *l
 static void find(struct search *search, const struct request_layout *layout,
 		 const struct request_context *context)
 {
-	struct request_coroutines listed;
-	uint64_t entry = find_entry(search, layout, context), list;
+	uint8_t bytes[CONTEXT_BYTES_MAX];
+	size_t length = (size_t)layout->ctx_context, entry;
 
-	if (!entry || search->context || !memory_u64(search->memory, entry - sizeof(list), &list))
+	if (length > sizeof(bytes) ||
+	    memory_read(search->memory, context->address, bytes, length) != MEMORY_OK)
 		return;
-	request_coroutines_begin(&listed);
-	request_coroutines_read(search->memory, list, &listed);
-	add_listed(search, &listed);
+	entry = find_entry(search, context->address, bytes, length);
+	request_coroutines_begin(&search->listed);
+	if (entry && !search->context)
+		take_list(search, load_bytes(bytes, (int32_t)(entry - sizeof(uint64_t)), sizeof(uint64_t)));
+	/*
+	 * When the first coroutine ends before light threads, the module gives it to another request
+	 * (ngx_http_lua_del_thread(), since 0.10.18). Then nothing tells which word leads to the list.
+	 */
+	for (size_t at = 0; !entry && !search->g && at + sizeof(uint64_t) <= length; at += sizeof(uint64_t))
+		take_list(search, load_bytes(bytes, (int32_t)at, sizeof(uint64_t)));
 }
 
 void light_threads_find(struct memory *memory, const struct request_layout *layout,
