@@ -44,6 +44,11 @@ static unsigned ref_size(void)
 	return layout_ref_size(&vm.layout);
 }
 
+static uint64_t ref_at(uint64_t address)
+{
+	return ref_size() == WORD ? word(address) : word(address) & UINT32_MAX;
+}
+
 static uint32_t node_at(uint64_t address)
 {
 	for (uint32_t i = 0; i < graph.node_count; i++)
@@ -189,24 +194,36 @@ struct words { /* SBufExt */
 	uint64_t w, e, b, L, cowref, r, dict_str, dict_mt;
 };
 
+/* sizeof(SBufExt), without its depth (lj_buf.h): L, cowref and the dictionaries are references, the rest pointers. */
+static uint64_t words_size(void)
+{
+	return 4 * WORD + 4 * ref_size();
+}
+
 /* After the first userdata on the list of all objects comes the buffer. */
 static void put_buffer(const struct words *words)
 {
 	const struct layout *layout = &vm.layout;
+	const unsigned ref = ref_size();
 	const uint64_t proxy = address_of("proxy"), next = proxy + (uint64_t)layout->GChead_nextgc;
-	const uint64_t values[] = { words->w,      words->e, words->b,        words->L,
-				    words->cowref, words->r, words->dict_str, words->dict_mt };
+	const struct {
+		uint64_t value;
+		unsigned size;
+	} values[] = { { words->w, WORD },       { words->e, WORD },     { words->b, WORD },
+		       { words->L, ref },        { words->cowref, ref }, { words->r, WORD },
+		       { words->dict_str, ref }, { words->dict_mt, ref } };
+	uint64_t at = BUFFER + (uint64_t)layout->GCudata_size;
 
-	if (word(next) != BUFFER) {
-		for (int32_t i = 0; i < layout->GCudata_size; i += WORD)
-			put(BUFFER + (uint64_t)i, word(proxy + (uint64_t)i), WORD);
-		put(next, BUFFER, WORD);
+	if (ref_at(next) != BUFFER) {
+		for (int32_t i = 0; i < layout->GCudata_size; i += 4)
+			put(BUFFER + (uint64_t)i, word(proxy + (uint64_t)i), 4);
+		put(next, BUFFER, ref);
 	}
 	put(BUFFER + (uint64_t)layout->GChead_gct + 1, UDTYPE_BUFFER, 1);
-	put(BUFFER + (uint64_t)layout->GCudata_len, sizeof(values), 4);
-	put(BUFFER + (uint64_t)layout->GCudata_metatable, 0, WORD);
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
-		put(BUFFER + (uint64_t)layout->GCudata_size + i * WORD, values[i], WORD);
+	put(BUFFER + (uint64_t)layout->GCudata_len, words_size(), 4);
+	put(BUFFER + (uint64_t)layout->GCudata_metatable, 0, ref);
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); at += values[i++].size)
+		put(at, values[i].value, values[i].size);
 }
 
 static const struct heap_node *read_buffer(const struct words *words)
@@ -225,14 +242,14 @@ static struct words usual_buffer(void)
 			       .L = STATE | EXT };
 }
 
-static void a_buffer_has_bytes_of_its_own_or_shares_them(void **state)
+static void check_bytes(size_t build)
 {
-	const uint64_t header = sizeof(struct words);
+	uint64_t header;
 	struct words words = usual_buffer();
 	const struct heap_node *node;
 
-	(void)state;
-	load(0);
+	load(build);
+	header = words_size();
 	node = read_buffer(&words);
 	assert_string_equal(heap_text(&graph, node->text), "string.buffer");
 	assert_int_equal(node->bytes, (uint64_t)vm.layout.GCudata_size + header + BUFFER_LENGTH);
@@ -252,10 +269,17 @@ static void a_buffer_has_bytes_of_its_own_or_shares_them(void **state)
 	end_heap();
 }
 
+static void a_buffer_has_bytes_of_its_own_or_shares_them(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < BUILDS; i++)
+		check_bytes(i);
+}
+
 /* It changed while it was read, or it is none. */
 static void a_buffer_that_cannot_be_is_not_believed(void **state)
 {
-	const uint64_t bytes = (uint64_t)sizeof(struct words);
+	const uint64_t bytes = 8 * WORD;
 	struct words words = usual_buffer();
 	const struct heap_node *node;
 
@@ -286,13 +310,12 @@ static void a_buffer_that_cannot_be_is_not_believed(void **state)
 	end_heap();
 }
 
-static void a_buffer_holds_its_dictionaries_and_what_it_shares(void **state)
+static void check_references(size_t build)
 {
 	struct words words = usual_buffer();
 	uint64_t inner, weak, text;
 
-	(void)state;
-	load(0);
+	load(build);
 	inner = address_of("inner");
 	weak = address_of("weak");
 	text = address_of("text");
@@ -303,7 +326,8 @@ static void a_buffer_holds_its_dictionaries_and_what_it_shares(void **state)
 	assert_int_equal(count_held(BUFFER, HEAP_HOLDS_OTHER), 1);
 	assert_true(holds(BUFFER, HEAP_HOLDS_OTHER, "buffer", inner));
 	words.dict_mt = weak;
-	put(BUFFER + (uint64_t)vm.layout.GCudata_size + sizeof(words), text, WORD); /* of the next object */
+	put(BUFFER + (uint64_t)vm.layout.GCudata_size + words_size(), text,
+	    ref_size());     /* of the next object */
 	words.cowref = text; /* of bytes that are its own, that is no reference */
 	words.L = STATE | EXT | BORROWED;
 	read_buffer(&words);
@@ -315,6 +339,13 @@ static void a_buffer_holds_its_dictionaries_and_what_it_shares(void **state)
 	assert_true(holds(BUFFER, HEAP_HOLDS_OTHER, "buffer", text));
 	assert_int_equal(uncertain(), 0);
 	end_heap();
+}
+
+static void a_buffer_holds_its_dictionaries_and_what_it_shares(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < BUILDS; i++)
+		check_references(i);
 }
 
 int main(void)

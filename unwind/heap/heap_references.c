@@ -437,19 +437,20 @@ static void refer_trace(struct heap_reading *reading, const uint8_t *object)
 	refer_trace_number(reading, (uint32_t)heap_field(object, layout->GCtrace_nextside, 2));
 }
 
-/* SBufExt: w, e, b, L, cowref, r, dict_str, dict_mt, the last of these GCRefs (lj_buf.h). */
+/* SBufExt: w, e, b, L, cowref, r, dict_str, dict_mt, of which L, cowref and the last two are references (lj_buf.h). */
 static void refer_buffer(struct heap_reading *reading, uint64_t payload)
 {
-	enum { COWREF = 4 * POINTER, COW = 2, L_FLAGS = 3 * POINTER, DICT = 6 * POINTER };
-	const uint8_t *buffer = heap_object(reading, payload, DICT + 2 * POINTER);
+	enum { COW = 2, L_FLAGS = 3 * POINTER };
+	const int ref = (int)reading->ref, cowref = L_FLAGS + ref, dict = cowref + ref + POINTER;
+	const uint8_t *buffer = heap_object(reading, payload, dict + 2 * ref);
 	const struct heap_edge edge = { .hold = HEAP_HOLDS_OTHER, .text = literal(reading, "buffer") };
 
 	if (!buffer)
 		return;
 	if (buffer[L_FLAGS] & COW)
-		heap_refer(reading, heap_ref(reading, buffer, COWREF), edge);
+		heap_refer(reading, heap_ref(reading, buffer, cowref), edge);
 	for (int i = 0; i < 2; i++)
-		heap_refer(reading, heap_ref(reading, buffer, DICT + i * (int)reading->ref), edge);
+		heap_refer(reading, heap_ref(reading, buffer, dict + i * ref), edge);
 }
 
 static void refer_userdata(struct heap_reading *reading, uint32_t number, const uint8_t *object)
@@ -468,7 +469,7 @@ static void refer_userdata(struct heap_reading *reading, uint32_t number, const 
 	heap_refer(reading, metatable, (struct heap_edge){ .hold = HEAP_HOLDS_METATABLE });
 	heap_refer(reading, heap_ref(reading, object, layout->GCudata_env),
 		   (struct heap_edge){ .hold = HEAP_HOLDS_ENVIRONMENT });
-	if (type == UDTYPE_BUFFER && reading->gc64)
+	if (type == UDTYPE_BUFFER)
 		refer_buffer(reading, node->address + (uint64_t)layout->GCudata_size);
 }
 
