@@ -4,6 +4,7 @@
 
 enum {
 	WHITES = 3,             /* lj_gc.h */
+	LJ_GC_FIXED = 0x20,     /* ditto: never collected */
 	LJ_GC_CDATA_FIN = 0x10, /* marked of a cdata */
 	LJ_GC_CDATA_VAR = 0x80, /* ditto; lj_obj.h */
 	STRING_ID_BYTES = 8,    /* GCstr.sid and .hash come between header and len */
@@ -272,8 +273,8 @@ bool heap_node_read(struct heap_reading *reading, uint64_t address, struct heap_
 		return false;
 	}
 	node.kind = (uint8_t)kinds[gct].kind;
-	/* It has the previous cycle's white (lj_gc.h: isdead). */
-	if (marked & (reading->gc.currentwhite ^ WHITES) & WHITES)
+	/* It has the previous cycle's white (lj_gc.h: isdead). The sweep keeps what is fixed (lj_gc.c: gc_sweep). */
+	if (marked & (reading->gc.currentwhite ^ WHITES) & WHITES && !(marked & LJ_GC_FIXED))
 		node.flags |= HEAP_DEAD;
 	object = heap_object(reading, address, header_bytes(reading, gct));
 	if (!object || !size_of(reading, address, object, &node)) {
