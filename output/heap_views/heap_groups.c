@@ -21,6 +21,7 @@ struct heap_group *heap_groups_get(struct heap_group **groups, const char *name)
 		free(group);
 		return NULL;
 	}
+	group->number = HASH_COUNT(*groups);
 	return group;
 }
 

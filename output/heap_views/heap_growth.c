@@ -78,8 +78,9 @@ int heap_growths_add_paths(struct heap_growths *growths, const struct heap_paths
 		if (path->retained == 0 || path->retained < min_bytes)
 			continue;
 		heap_path_text(paths, i, text);
-		error = heap_growths_add(growths, text, moment,
-					 &(struct heap_moment){ .held = path->retained, .sum = path->own });
+		error = heap_growths_add(
+			growths, text, moment,
+			&(struct heap_moment){ .held = path->retained - path->within, .sum = path->own });
 		growth = find(growths, text);
 		if (growth)
 			growth->unheld |= path->unheld;
@@ -119,7 +120,10 @@ static void mark_chain(const struct heap_growths *growths, struct heap_growth *a
 		above->in_chain = true;
 }
 
-/* A node comes after its parent, so what is known of the parent is known before. */
+/*
+ * A node comes after its parent, so what is known of the parent is known before. Of paths that hold each other by
+ * turns, each would be in a chain of the other: what is within an earlier node of its path begins no step.
+ */
 void heap_growths_find_chains(struct heap_growths *growths, const struct heap_paths *paths)
 {
 	char text[HEAP_PATH_SIZE];
@@ -128,7 +132,7 @@ void heap_growths_find_chains(struct heap_growths *growths, const struct heap_pa
 		struct heap_growth *below = find(growths, heap_path_text(paths, i, text)), *above;
 		uint32_t parent = paths->nodes[i].parent;
 
-		if (!below || parent == HEAP_PATHS_ROOT)
+		if (!below || parent == HEAP_PATHS_ROOT || paths->nodes[i].within)
 			continue;
 		above = find(growths, heap_path_text(paths, parent, text));
 		if (above)

@@ -8,6 +8,7 @@
 
 #include "memory/array.h"
 #include "memory/scatter.h"
+#include "output/heap_views/heap_nesting.h"
 #include "output/heap_views/heap_words.h"
 #include "output/heap_views/text_pool.h"
 #include "output/labels/module_path.h"
@@ -348,6 +349,14 @@ static void add_dominator(struct maker *maker, uint32_t at, uint32_t dominator)
 								  : common(maker, path->dominator, dominator);
 }
 
+/* Does none of the other objects at its node retain it? */
+static bool is_retained_apart(const struct maker *maker, uint32_t node)
+{
+	uint32_t dominator = maker->analysis->dominators[node];
+
+	return dominator == HEAP_NO_NODE || maker->of[dominator] != maker->of[node];
+}
+
 /* What holds an object's dominator is at its own node or above, never below; see heap_paths.h. */
 static void add_sums(struct maker *maker)
 {
@@ -360,7 +369,7 @@ static void add_sums(struct maker *maker)
 
 		path->own.bytes += graph->nodes[node].bytes;
 		path->own.count++;
-		if (dominator == HEAP_NO_NODE || maker->of[dominator] != maker->of[node])
+		if (is_retained_apart(maker, node))
 			path->retained += analysis->retained[node];
 		add_dominator(maker, maker->of[node],
 			      dominator == HEAP_NO_NODE ? HEAP_PATHS_ROOT : maker->of[dominator]);
@@ -377,6 +386,80 @@ static void add_sums(struct maker *maker)
 	}
 	maker->nodes[HEAP_PATHS_ROOT].retained = maker->nodes[HEAP_PATHS_ROOT].total.bytes;
 }
+
+/*---- Nodes that read the same ----*/
+
+/* Does the path of a node have the same text as that of one above it? */
+static bool reads_like(const struct maker *maker, uint32_t node, uint32_t above)
+{
+	const struct heap_path *lower = &maker->nodes[node], *upper = &maker->nodes[above];
+
+	if (lower->what != upper->what)
+		return false;
+	while (lower->step == upper->step && lower->repeats == upper->repeats &&
+	       lower->begins == upper->begins) {
+		if (lower->begins)
+			return true;
+		lower = &maker->nodes[lower->parent];
+		upper = &maker->nodes[upper->parent];
+	}
+	return false;
+}
+
+/* Nodes above each other that read the same are a group, which has the number of the first. Are there any? */
+static bool find_alike(const struct maker *maker, uint32_t *groups)
+{
+	bool found = false;
+
+	for (uint32_t node = 1; node < maker->count; node++) {
+		uint32_t above = maker->nodes[node].parent;
+
+		while (above != HEAP_PATHS_ROOT && !reads_like(maker, node, above))
+			above = maker->nodes[above].parent;
+		if (above == HEAP_PATHS_ROOT)
+			continue;
+		if (!groups[above])
+			groups[above] = above;
+		groups[node] = groups[above];
+		found = true;
+	}
+	return found;
+}
+
+/* Set within of nodes by their groups. 0 or -ENOMEM. */
+static int add_within(struct maker *maker, const uint32_t *groups)
+{
+	const uint32_t count = maker->graph->node_count;
+	uint32_t *groups_of = calloc(count, sizeof(*groups_of));
+	bool *nested;
+	int error = -ENOMEM;
+
+	for (uint32_t node = 1; groups_of && node < count; node++)
+		groups_of[node] = groups[maker->of[node]];
+	if (groups_of)
+		error = heap_nesting_find(maker->graph, maker->analysis, groups_of, maker->count, &nested);
+	free(groups_of);
+	if (error)
+		return error;
+	for (uint32_t node = 1; node < count; node++)
+		if (nested[node] && is_retained_apart(maker, node))
+			maker->nodes[maker->of[node]].within += maker->analysis->retained[node];
+	free(nested);
+	return 0;
+}
+
+static int find_within(struct maker *maker)
+{
+	uint32_t *groups = calloc((size_t)maker->count + 1, sizeof(*groups));
+	int error = groups ? 0 : -ENOMEM;
+
+	if (!error && find_alike(maker, groups))
+		error = add_within(maker, groups);
+	free(groups);
+	return error;
+}
+
+/*---- All ----*/
 
 /* Which tables have many keys? */
 static void find_many(struct maker *maker)
@@ -414,9 +497,10 @@ static int make(struct maker *maker)
 	maker->count = 1;
 	find_many(maker);
 	error = place_objects(maker);
-	if (!error)
-		add_sums(maker);
-	return error;
+	if (error)
+		return error;
+	add_sums(maker);
+	return find_within(maker);
 }
 
 int heap_paths_make(const struct heap_graph *graph, const struct heap_analysis *analysis,

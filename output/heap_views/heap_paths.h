@@ -57,6 +57,7 @@ struct heap_path {
 	struct heap_sum own;   /* the objects that this is the path of */
 	struct heap_sum total; /* and those of all nodes below */
 	uint64_t retained;     /* by own, together; none counts twice */
+	uint64_t within;       /* of that, what nodes above whose path has the same text retain, too */
 };
 
 struct heap_paths {

@@ -30,27 +30,54 @@ static bool is_in_chain(const struct heap_paths *paths, uint32_t node)
 	return is_of_many(paths, node) || (!paths->nodes[node].many && leads_on(paths, node));
 }
 
-int heap_rows_make(const struct heap_paths *paths, uint64_t min_bytes, bool chains,
-		   struct heap_group **ret_rows)
+static bool is_row(const struct heap_paths *paths, uint32_t node, uint64_t min_bytes)
 {
-	struct heap_group *rows = NULL;
+	return paths->nodes[node].retained >= min_bytes && paths->nodes[node].retained > 0;
+}
+
+/* Make the rows, which are empty yet. 0 or -ENOMEM. */
+static int make_rows(const struct heap_paths *paths, uint64_t min_bytes, bool chains,
+		     struct heap_group **rows)
+{
+	char text[HEAP_PATH_SIZE];
+
+	for (uint32_t i = 1; i < paths->count; i++)
+		if (is_row(paths, i, min_bytes) && (chains || !is_in_chain(paths, i)) &&
+		    !heap_groups_get(rows, heap_path_text(paths, i, text)))
+			return -ENOMEM;
+	return 0;
+}
+
+/* A row counts all nodes of its path, also those in chains: they are part of what the path says. */
+static void fill_rows(const struct heap_paths *paths, uint64_t min_bytes, struct heap_group *rows)
+{
 	char text[HEAP_PATH_SIZE];
 
 	for (uint32_t i = 1; i < paths->count; i++) {
 		const struct heap_path *path = &paths->nodes[i];
 		struct heap_group *row;
 
-		if (path->retained < min_bytes || path->retained == 0 || (!chains && is_in_chain(paths, i)))
+		if (!is_row(paths, i, min_bytes))
 			continue;
-		row = heap_groups_get(&rows, heap_path_text(paths, i, text));
-		if (!row) {
-			heap_groups_clear(&rows);
-			return -ENOMEM;
-		}
+		HASH_FIND_STR(rows, heap_path_text(paths, i, text), row);
+		if (!row)
+			continue;
 		row->sum.bytes += path->own.bytes;
 		row->sum.count += path->own.count;
-		row->retained += path->retained;
+		row->retained += path->retained - path->within;
 	}
+}
+
+int heap_rows_make(const struct heap_paths *paths, uint64_t min_bytes, bool chains,
+		   struct heap_group **ret_rows)
+{
+	struct heap_group *rows = NULL;
+
+	if (make_rows(paths, min_bytes, chains, &rows)) {
+		heap_groups_clear(&rows);
+		return -ENOMEM;
+	}
+	fill_rows(paths, min_bytes, rows);
 	heap_groups_sort(&rows);
 	*ret_rows = rows;
 	return 0;

@@ -7,14 +7,13 @@
 
 #include "output/heap/heap_analysis.h"
 #include "output/heap_views/heap_cdata.h"
+#include "output/heap_views/heap_nesting.h"
 
 /* What the functions below work on. */
 struct maker {
 	const struct heap_graph *graph;
 	struct heap_analysis analysis;
 	uint32_t *of; /* the path of each node */
-	uint32_t *
-		above; /* the nearest coroutine among each node's dominators; HEAP_NO_NODE if there is none */
 	struct heap_summary *summary;
 };
 
@@ -70,49 +69,51 @@ static int add_modules(struct heap_summary *summary)
 
 /*---- Coroutines ----*/
 
-/* In order, because a dominator comes before what it dominates. */
-static int find_coroutines_above(struct maker *maker)
+/* Add coroutines to groups by where they stand; *groups_of has the group of each node. 0 or -ENOMEM. */
+static int group_coroutines(struct maker *maker, uint32_t *groups_of)
 {
 	const struct heap_graph *graph = maker->graph;
-	const struct heap_analysis *analysis = &maker->analysis;
-
-	maker->above = malloc(graph->node_count * sizeof(*maker->above));
-	if (!maker->above)
-		return -ENOMEM;
-	memset(maker->above, 0xff, graph->node_count * sizeof(*maker->above));
-	for (uint32_t i = 1; i < analysis->reached; i++) {
-		uint32_t node = analysis->order[i], dominator = analysis->dominators[node];
-
-		maker->above[node] = graph->nodes[dominator].kind == HEAP_KIND_THREAD
-					     ? dominator
-					     : maker->above[dominator];
-	}
-	return 0;
-}
-
-/* What a coroutine retains counts once in its group, though another one of it retains that coroutine. */
-static bool is_within_own_group(const struct maker *maker, uint32_t node)
-{
-	uint32_t text = maker->graph->nodes[node].text, above = maker->above[node];
-
-	return above != HEAP_NO_NODE && maker->graph->nodes[above].text == text;
-}
-
-static int add_coroutines(struct maker *maker)
-{
-	const struct heap_graph *graph = maker->graph;
-	int error = find_coroutines_above(maker);
+	struct heap_group **groups = &maker->summary->coroutines;
+	int error = 0;
 
 	for (uint32_t i = 1; i < graph->node_count && !error; i++) {
 		const char *text = heap_text(graph, graph->nodes[i].text);
 
 		if (graph->nodes[i].kind != HEAP_KIND_THREAD)
 			continue;
-		error = add_to_group(&maker->summary->coroutines, text, &graph->nodes[i]);
-		if (!error && !is_within_own_group(maker, i))
-			heap_groups_get(&maker->summary->coroutines, text)->retained +=
-				maker->analysis.retained[i];
+		error = add_to_group(groups, text, &graph->nodes[i]);
+		if (!error)
+			groups_of[i] = heap_groups_get(groups, text)->number;
 	}
+	return error;
+}
+
+/* What a coroutine retains counts once in its group, though another one of it retains that coroutine. */
+static int add_retained(struct maker *maker, const uint32_t *groups_of)
+{
+	const struct heap_graph *graph = maker->graph;
+	struct heap_group **groups = &maker->summary->coroutines;
+	bool *nested;
+	int error = heap_nesting_find(graph, &maker->analysis, groups_of, HASH_COUNT(*groups), &nested);
+
+	if (error)
+		return error;
+	for (uint32_t i = 1; i < graph->node_count; i++)
+		if (groups_of[i] && !nested[i])
+			heap_groups_get(groups, heap_text(graph, graph->nodes[i].text))->retained +=
+				maker->analysis.retained[i];
+	free(nested);
+	return 0;
+}
+
+static int add_coroutines(struct maker *maker)
+{
+	uint32_t *groups_of = calloc(maker->graph->node_count, sizeof(*groups_of));
+	int error = groups_of ? group_coroutines(maker, groups_of) : -ENOMEM;
+
+	if (!error && maker->summary->coroutines)
+		error = add_retained(maker, groups_of);
+	free(groups_of);
 	return error;
 }
 
@@ -263,7 +264,6 @@ int heap_summary_make(const struct heap_graph *graph, const struct heap_account 
 		error = make(&maker);
 	heap_analysis_clear(&maker.analysis);
 	free(maker.of);
-	free(maker.above);
 	if (error)
 		heap_summary_clear(&summary);
 	else

@@ -123,6 +123,25 @@ static void a_path_that_reads_like_its_holder_is_no_step_of_its_own(void **state
 	heap_growths_clear(&growths);
 }
 
+/* a holds b, and that holds one more of a: one of the two has to be shown. */
+static void of_paths_that_hold_each_other_by_turns_one_is_left_out(void **state)
+{
+	struct heap_growths growths = { .moment_count = 2 };
+	struct tree tree = tree_of(false);
+	const struct heap_paths paths = paths_of(&tree);
+
+	(void)state;
+	tree.nodes[2].begins = tree.nodes[3].begins = true;
+	tree.nodes[3].step = tree.nodes[1].step;
+	tree.nodes[3].within = 90 * KB;
+	add(&growths, "a", 0, 100 * KB);
+	add(&growths, "b", 0, 95 * KB);
+	heap_growths_find_chains(&growths, &paths);
+	assert_true(row_of(&growths, "a")->in_chain);
+	assert_false(row_of(&growths, "b")->in_chain);
+	heap_growths_clear(&growths);
+}
+
 static void growth_is_steady_if_there_is_more_at_each_moment(void **state)
 {
 	static const struct {
@@ -195,6 +214,10 @@ static void of_paths_those_that_hold_enough_have_a_row(void **state)
 	assert_int_equal(row_of(&growths, "ab")->moments[0].held, 10 * KB - 1);
 	assert_true(row_of(&growths, "a")->unheld);
 	assert_false(row_of(&growths, "ab")->unheld);
+	/* What a node above of the same text holds, too, counts there. */
+	tree.nodes[1].within = 9 * KB;
+	assert_int_equal(heap_growths_add_paths(&growths, &paths, 0, 0), 0);
+	assert_int_equal(row_of(&growths, "a")->moments[0].held, 21 * KB);
 	heap_growths_clear(&growths);
 }
 
@@ -205,6 +228,7 @@ int main(void)
 		cmocka_unit_test(what_is_below_many_things_is_left_out_instead),
 		cmocka_unit_test(what_did_not_grow_is_in_no_chain),
 		cmocka_unit_test(a_path_that_reads_like_its_holder_is_no_step_of_its_own),
+		cmocka_unit_test(of_paths_that_hold_each_other_by_turns_one_is_left_out),
 		cmocka_unit_test(growth_is_steady_if_there_is_more_at_each_moment),
 		cmocka_unit_test(the_most_growth_comes_first_then_the_name),
 		cmocka_unit_test(of_paths_those_that_hold_enough_have_a_row),

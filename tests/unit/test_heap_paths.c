@@ -557,6 +557,42 @@ static void what_is_retained_along_a_list_counts_once(void **state)
 	assert_int_equal(path_of(heap, first)->retained, 5);
 }
 
+/* The function of the other text that a function holds, with a table of 100 bytes. */
+static uint32_t put_link(struct heap *heap, uint32_t from, const char *text)
+{
+	uint32_t link = put(heap, from, from ? HEAP_HOLDS_UPVALUE : HEAP_HOLDS_ROOT, from ? "next" : "chain",
+			    HEAP_KIND_FUNCTION, text);
+
+	heap->nodes[put_field(heap, link, "pay") - 1].bytes = 100;
+	return link;
+}
+
+/* Along a chain of functions that hold each other by turns, each second path has the same text. */
+static void what_a_node_above_of_the_same_text_retains_is_within_it(void **state)
+{
+	struct heap *heap = *state;
+	uint32_t root = put_link(heap, HEAP_ROOT, "f"), first = put_link(heap, root, "g");
+	uint32_t second = put_link(heap, first, "f"), third = put_link(heap, second, "g");
+	uint32_t fourth = put_link(heap, third, "f"), last = put_link(heap, fourth, "g");
+	char left[HEAP_PATH_SIZE], right[HEAP_PATH_SIZE];
+
+	/* The end of the chain is held by something else, too. */
+	hold(heap, (struct made_up_edge){ .to = fourth, .hold = HEAP_HOLDS_OTHER });
+	make_paths(heap);
+	assert_string_equal(heap_path_text(&heap->paths, heap->of[first], left),
+			    heap_path_text(&heap->paths, heap->of[third], right));
+	assert_int_not_equal(heap->of[first], heap->of[third]);
+	assert_int_equal(path_of(heap, first)->retained, 303);
+	assert_int_equal(path_of(heap, first)->within, 0);
+	assert_int_equal(path_of(heap, second)->within, 0);
+	assert_int_equal(path_of(heap, third)->retained, 101);
+	assert_int_equal(path_of(heap, third)->within, 101);
+	assert_int_equal(path_of(heap, fourth)->retained, 202);
+	assert_int_equal(path_of(heap, fourth)->within, 0);
+	assert_int_equal(path_of(heap, last)->retained, 101);
+	assert_int_equal(path_of(heap, last)->within, 0);
+}
+
 static void a_path_has_a_dominator_above_it(void **state)
 {
 	struct heap *heap = *state;
@@ -663,6 +699,8 @@ int main(void)
 						end_heap),
 		cmocka_unit_test_setup_teardown(what_is_retained_along_a_list_counts_once, begin_heap,
 						end_heap),
+		cmocka_unit_test_setup_teardown(what_a_node_above_of_the_same_text_retains_is_within_it,
+						begin_heap, end_heap),
 		cmocka_unit_test_setup_teardown(a_path_has_a_dominator_above_it, begin_heap, end_heap),
 		cmocka_unit_test_setup_teardown(the_dominator_of_objects_with_one_path_is_above_all_of_theirs,
 						begin_heap, end_heap),

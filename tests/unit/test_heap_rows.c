@@ -92,12 +92,39 @@ static void what_holds_too_little_or_nothing_is_not_shown(void **state)
 	assert_string_equal(shown(&tree, 50 * KB + 1, true), "a");
 }
 
+/* c has the text of a, and holds part of what that holds. Of the row's nodes, a is in a chain. */
+static void a_row_has_all_nodes_of_its_text_and_nothing_twice(void **state)
+{
+	struct tree tree = tree_of(100 * KB, 95 * KB, 80 * KB, 1 * KB);
+	const struct heap_paths paths = {
+		.nodes = tree.nodes, .count = NODES, .texts = tree.texts, .texts_bytes = sizeof(tree.texts)
+	};
+
+	(void)state;
+	tree.nodes[3].step = 1;
+	tree.nodes[2].begins = tree.nodes[3].begins = true;
+	tree.nodes[3].within = 75 * KB;
+	tree.nodes[1].own = (struct heap_sum){ 5 * KB, 1 };
+	tree.nodes[3].own = (struct heap_sum){ 7 * KB, 2 };
+	for (int chains = 0; chains < 2; chains++) {
+		struct heap_group *rows;
+
+		assert_int_equal(heap_rows_make(&paths, 0, chains, &rows), 0);
+		assert_string_equal(rows->name, "a");
+		assert_int_equal(rows->retained, 105 * KB);
+		assert_int_equal(rows->sum.bytes, 12 * KB);
+		assert_int_equal(rows->sum.count, 3);
+		heap_groups_clear(&rows);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_a_chain_the_last_path_is_shown),
 		cmocka_unit_test(of_a_chain_the_first_path_of_many_things_is_shown),
 		cmocka_unit_test(what_holds_too_little_or_nothing_is_not_shown),
+		cmocka_unit_test(a_row_has_all_nodes_of_its_text_and_nothing_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

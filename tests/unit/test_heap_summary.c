@@ -102,6 +102,75 @@ static void coroutines_come_by_what_they_retain(void **state)
 	heap_summary_clear(&summary);
 }
 
+/*
+ * A pipeline of coroutines, each of which holds the next one, that stand at two places by turns, or at as many places
+ * as it has.
+ */
+static void coroutines_within_others_of_their_place_count_once(void **state)
+{
+	enum { PIPELINE = 100000, NAME = 16 };
+	struct made_up_node *nodes = calloc(PIPELINE, sizeof(*nodes));
+	struct made_up_edge *edges = calloc(PIPELINE, sizeof(*edges));
+	char(*names)[NAME] = calloc(PIPELINE, sizeof(*names));
+
+	(void)state;
+	assert_true(nodes && edges && names);
+	for (uint32_t places = 2; places <= PIPELINE; places *= PIPELINE / 2) {
+		const struct heap_group *group;
+		struct heap_summary summary;
+
+		for (uint32_t i = 0; i < PIPELINE; i++) {
+			snprintf(names[i], NAME, "at %u", i % places);
+			nodes[i] = (struct made_up_node){ .kind = HEAP_KIND_THREAD,
+							  .bytes = 100,
+							  .text = names[i] };
+			edges[i] = (struct made_up_edge){ .from = i,
+							  .to = i + 1,
+							  .hold = i ? HEAP_HOLDS_SLOT : HEAP_HOLDS_ROOT,
+							  .text = "pipeline" };
+		}
+		summary = summary_of(nodes, PIPELINE, edges, PIPELINE);
+		group = summary.coroutines;
+		assert_string_equal(group->name, "at 0");
+		assert_int_equal(group->retained, PIPELINE * 100);
+		group = group->hh.next;
+		assert_string_equal(group->name, "at 1");
+		assert_int_equal(group->retained, (PIPELINE - 1) * 100);
+		heap_summary_clear(&summary);
+	}
+	free(nodes);
+	free(edges);
+	free(names);
+}
+
+/* Two coroutines beside each other, below a third one of another place; one of them holds a fourth. */
+static void coroutines_beside_each_other_count_each(void **state)
+{
+	static const struct made_up_node nodes[] = {
+		{ .kind = HEAP_KIND_THREAD, .bytes = 1, .text = "outer" },
+		{ .kind = HEAP_KIND_THREAD, .bytes = 10, .text = "inner" },
+		{ .kind = HEAP_KIND_THREAD, .bytes = 100, .text = "inner" },
+		{ .kind = HEAP_KIND_THREAD, .bytes = 1000, .text = "outer" },
+		{ .kind = HEAP_KIND_THREAD, .bytes = 10000, .text = "inner" }, /* nothing holds it */
+	};
+	static const struct made_up_edge edges[] = {
+		{ .to = 1, .hold = HEAP_HOLDS_ROOT, .text = "outer" },
+		{ .from = 1, .to = 2, .hold = HEAP_HOLDS_SLOT },
+		{ .from = 1, .to = 3, .hold = HEAP_HOLDS_SLOT },
+		{ .from = 3, .to = 4, .hold = HEAP_HOLDS_SLOT },
+	};
+	struct heap_summary summary = summary_of(nodes, 5, edges, 4);
+	const struct heap_group *group = summary.coroutines;
+
+	(void)state;
+	assert_string_equal(group->name, "inner");
+	assert_int_equal(group->retained, 11110);
+	group = group->hh.next;
+	assert_string_equal(group->name, "outer");
+	assert_int_equal(group->retained, 1111);
+	heap_summary_clear(&summary);
+}
+
 /* An object's kind, its bytes, and how much of it is used. */
 static void what_is_not_used_is_waste_from_some_size_on(void **state)
 {
@@ -194,6 +263,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_come_the_largest_first),
 		cmocka_unit_test(coroutines_come_by_what_they_retain),
+		cmocka_unit_test(coroutines_within_others_of_their_place_count_once),
+		cmocka_unit_test(coroutines_beside_each_other_count_each),
 		cmocka_unit_test(what_is_not_used_is_waste_from_some_size_on),
 		cmocka_unit_test(memory_of_the_vm_and_nothing_are_no_large_objects),
 		cmocka_unit_test(the_largest_object_of_each_path_is_kept),
