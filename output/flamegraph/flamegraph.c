@@ -262,9 +262,12 @@ static void fill_header(struct graph *graph, const struct session *session, cons
 			const struct flamegraph_options *options)
 {
 	flamegraph_header_fill(&graph->header, session, figures);
-	if (options->baseline)
+	flamegraph_header_add_uncertain(&graph->header, options->uncertain, false);
+	if (options->baseline) {
 		flamegraph_header_add_baseline(&graph->header, session, options->baseline_name,
 					       profile_root(options->baseline)->total_samples);
+		flamegraph_header_add_uncertain(&graph->header, options->baseline_uncertain, true);
+	}
 	if (graph->large.list.left_out > 0)
 		flamegraph_header_add_left_out(&graph->header, graph->large.list.left_out,
 					       graph->large.share);

@@ -71,6 +71,9 @@ struct flamegraph_options {
 	const struct changed *changed; /* the only functions to show as changed; NULL: all may be */
 	const char *baseline_name;     /* for example its file; NULL if it has none */
 
+	/* Lines on what is uncertain or missing of the profile and of the baseline; NULL or "": nothing. */
+	const char *uncertain, *baseline_uncertain;
+
 	const struct flamegraph_samples *samples; /* of this profile; NULL for none */
 	uint64_t begin_unix_ns; /* when its times begin, to name them by the clock; 0: do not */
 	bool heatmap;           /* show the times of the samples at first */

@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -125,6 +124,12 @@ void flamegraph_header_fill(struct flamegraph_header *header, const struct sessi
 	if (figures_uncertain_bytes(figures, bytes))
 		add_line(header, "%s", bytes);
 	add_cost(header, figures);
+}
+
+void flamegraph_header_add_uncertain(struct flamegraph_header *header, const char *text, bool baseline)
+{
+	if (text && *text)
+		add_line(header, "%s%s", baseline ? "Before: " : "", text);
 }
 
 void flamegraph_header_add_baseline(struct flamegraph_header *header, const struct session *session,

@@ -5,6 +5,7 @@
 #ifndef LJSPY_FLAMEGRAPH_HEADER_H
 #define LJSPY_FLAMEGRAPH_HEADER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,9 @@ struct flamegraph_header {
 /* Replace all lines by those on a session and its figures. */
 void flamegraph_header_fill(struct flamegraph_header *header, const struct session *session,
 			    const struct figures *figures);
+
+/* Add a line on what is uncertain or missing. baseline: of the baseline. NULL or "" adds none. */
+void flamegraph_header_add_uncertain(struct flamegraph_header *header, const char *text, bool baseline);
 
 /* Add a line on the baseline of the comparison. name may be NULL. */
 void flamegraph_header_add_baseline(struct flamegraph_header *header, const struct session *session,

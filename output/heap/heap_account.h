@@ -75,4 +75,17 @@ static inline int64_t heap_account_difference(const struct heap_account *account
 	return (int64_t)(account->gc_total - account->sum);
 }
 
+/*
+ * Does the graph have everything? Not if the sums differ, or if memory with references could not be read, whose objects
+ * may then seem to be held by others or by nothing.
+ */
+static inline bool heap_account_is_whole(const struct heap_account *account)
+{
+	const struct heap_uncertain *uncertain = &account->uncertain;
+
+	return heap_account_difference(account) == 0 && uncertain->unread_objects == 0 &&
+	       uncertain->unread_bytes == 0 && uncertain->broken_chains == 0 &&
+	       uncertain->unknown_objects == 0 && uncertain->left_out == 0;
+}
+
 #endif

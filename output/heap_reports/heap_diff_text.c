@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "output/heap_reports/heap_amounts.h"
+#include "output/heap_reports/heap_uncertain.h"
 #include "output/heap_views/heap_growth.h"
 #include "output/heap_views/heap_words.h"
 #include "output/labels/escape.h"
@@ -20,7 +21,7 @@ enum {
 	SUSPECT_PART = 1000,    /* a path that grew in every interval counts from this part of all on */
 };
 
-/* All moments, in the order of time, and everything by its name. */
+/* The moments that are compared, in the order of time, and everything by its name. */
 struct report {
 	FILE *out;
 	const struct heap_view *view;
@@ -191,7 +192,7 @@ static void write_time(FILE *out, const struct heap_side *side)
 		fprintf(out, "%s  ", text);
 }
 
-static void write_side(FILE *out, const char *what, const struct heap_side *side)
+static void write_side(FILE *out, const char *what, const struct heap_side *side, size_t most_processes)
 {
 	struct heap_sum sum = sum_of(side);
 	char bytes[AMOUNT_SIZE], count[AMOUNT_SIZE];
@@ -202,6 +203,19 @@ static void write_side(FILE *out, const char *what, const struct heap_side *side
 	if (side->name)
 		escape_write(ESCAPE_PLAIN, side->name, out);
 	putc('\n', out);
+	heap_side_uncertain_write(out, side, most_processes);
+}
+
+static size_t most_processes_of(const struct heap_side *sides, size_t count)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t processes = heap_side_processes(&sides[i]);
+
+		most = processes > most ? processes : most;
+	}
+	return most;
 }
 
 static void write_difference(const struct report *report)
@@ -219,12 +233,13 @@ int heap_diff_text_write(FILE *out, const struct heap_side *before, const struct
 			 const struct heap_view *view)
 {
 	const struct heap_side sides[] = { *before, *after };
+	const size_t most_processes = most_processes_of(sides, 2);
 	struct report report;
 	int error = report_init(&report, out, sides, 2, view);
 
 	if (!error) {
-		write_side(out, "before", before);
-		write_side(out, "after", after);
+		write_side(out, "before", before, most_processes);
+		write_side(out, "after", after, most_processes);
 		write_difference(&report);
 		write_changes(&report, "Grew, by path", &report.paths, "");
 		write_kinds_and_modules(&report);
@@ -236,23 +251,37 @@ int heap_diff_text_write(FILE *out, const struct heap_side *before, const struct
 
 /*---- A series ----*/
 
-static void write_totals(const struct report *report)
+static void write_totals(FILE *out, const struct heap_side *sides, size_t count)
 {
+	const size_t most_processes = most_processes_of(sides, count);
 	uint64_t last = 0;
 
-	fputs("Totals over time\n", report->out);
-	for (size_t i = 0; i < report->count; i++) {
-		struct heap_sum sum = sum_of(&report->sides[i]);
-		char bytes[AMOUNT_SIZE], count[AMOUNT_SIZE], change[AMOUNT_SIZE] = "";
+	fputs("Totals over time\n", out);
+	for (size_t i = 0; i < count; i++) {
+		struct heap_sum sum = sum_of(&sides[i]);
+		char bytes[AMOUNT_SIZE], objects[AMOUNT_SIZE], change[AMOUNT_SIZE] = "";
 
 		if (i > 0)
 			heap_amount_change((int64_t)(sum.bytes - last), change);
-		fputs("  ", report->out);
-		write_time(report->out, &report->sides[i]);
-		fprintf(report->out, "%10s  %10s in %s\n", change, amount_bytes(sum.bytes, bytes),
-			heap_amount_objects(sum.count, count));
+		fputs("  ", out);
+		write_time(out, &sides[i]);
+		fprintf(out, "%10s  %10s in %s\n", change, amount_bytes(sum.bytes, bytes),
+			heap_amount_objects(sum.count, objects));
+		heap_side_uncertain_write(out, &sides[i], most_processes);
 		last = sum.bytes;
 	}
+}
+
+/* Those of all moments of which nothing is missing. Returns their number. */
+static size_t pick_whole(const struct heap_side *sides, size_t count, struct heap_side *ret_whole)
+{
+	const size_t most_processes = most_processes_of(sides, count);
+	size_t whole = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (heap_side_is_whole(&sides[i], most_processes))
+			ret_whole[whole++] = sides[i];
+	return whole;
 }
 
 /* Is the path worth a place among the suspects? What nothing holds is garbage, whatever it grows to. */
@@ -301,20 +330,48 @@ static void write_owners(const struct report *report)
 	}
 }
 
-int heap_series_write(FILE *out, const struct heap_side *sides, size_t count, const struct heap_view *view)
+/* What was not found at one moment seems to grow at the next: suspects need two moments that have all. */
+static void write_suspects(const struct report *report, size_t count, size_t whole)
 {
-	struct report report;
-	int error = count < 2 ? -EINVAL : report_init(&report, out, sides, count, view);
+	if (whole < 2) {
+		fputs("\nThere are no suspects: too much was not found to say what grew.\n", report->out);
+		return;
+	}
+	if (whole < count)
+		fprintf(report->out, "\nCompared are the %zu of %zu moments of which all was found.\n", whole,
+			count);
+	write_steady(report);
+	write_owners(report);
+}
 
-	if (count < 2)
-		return error;
+static int write_series(FILE *out, const struct heap_side *sides, size_t count, const struct heap_view *view,
+			struct heap_side *whole_sides)
+{
+	size_t whole = pick_whole(sides, count, whole_sides);
+	bool has_whole = whole >= 2;
+	struct report report;
+	int error = report_init(&report, out, has_whole ? whole_sides : sides, has_whole ? whole : count,
+				view);
+
 	if (!error) {
-		write_totals(&report);
+		write_totals(out, sides, count);
 		write_difference(&report);
-		write_steady(&report);
-		write_owners(&report);
+		write_suspects(&report, count, whole);
 		write_kinds_and_modules(&report);
 	}
 	report_clear(&report);
 	return error ? error : ferror(out) ? -EIO : 0;
+}
+
+int heap_series_write(FILE *out, const struct heap_side *sides, size_t count, const struct heap_view *view)
+{
+	struct heap_side *whole_sides;
+	int error;
+
+	if (count < 2)
+		return -EINVAL;
+	whole_sides = calloc(count, sizeof(*whole_sides));
+	error = whole_sides ? write_series(out, sides, count, view, whole_sides) : -ENOMEM;
+	free(whole_sides);
+	return error;
 }

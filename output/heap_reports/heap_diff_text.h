@@ -14,7 +14,8 @@ int heap_diff_text_write(FILE *out, const struct heap_side *before, const struct
 			 const struct heap_view *view);
 
 /*
- * Write totals over time and what grew in every interval, as text. sides are in the order of time.
+ * Write totals over time and what grew in every interval, as text. sides are in the order of time. Those of which
+ * something is missing have their totals, and are not compared if two others are left.
  * 0, -ENOMEM or -EIO.
  */
 int heap_series_write(FILE *out, const struct heap_side *sides, size_t count, const struct heap_view *view);

@@ -6,6 +6,7 @@
 #include "output/flamegraph/flamegraph.h"
 #include "output/formats/folded.h"
 #include "output/heap_reports/heap_profile.h"
+#include "output/heap_reports/heap_uncertain.h"
 
 /* The profiles of one picture. baseline is NULL without a comparison. */
 struct picture {
@@ -34,12 +35,15 @@ static void picture_clear(struct picture *picture)
 int heap_flamegraph_write(FILE *out, const struct heap_side *before, const struct heap_side *side,
 			  const struct heap_view *view, bool page)
 {
+	char uncertain[HEAP_UNCERTAIN_SIZE], baseline_uncertain[HEAP_UNCERTAIN_SIZE];
 	struct profile_options profile_options = flamegraph_profile_options(heap_profile_weight(view));
 	struct flamegraph_options options = {
 		.inverted = view->inverted,
 		.min_percent = view->min_percent,
 		.page = page,
 		.baseline_name = before ? before->name : NULL,
+		.uncertain = heap_side_uncertain_text(side, uncertain),
+		.baseline_uncertain = before ? heap_side_uncertain_text(before, baseline_uncertain) : NULL,
 	};
 	struct session session = heap_profile_session(side, view);
 	struct figures figures = { 0 };

@@ -60,6 +60,7 @@ const struct heap_format heap_formats[] = {
 		.name = "text",
 		.suffix = "txt",
 		.summary = "tables for people",
+		.says_uncertain = true,
 		.write = heap_text_write,
 		.compare = heap_diff_text_write,
 	},

@@ -7,6 +7,7 @@
 
 #include "output/heap/heap_method.h"
 #include "output/heap_reports/heap_amounts.h"
+#include "output/heap_reports/heap_uncertain.h"
 #include "output/heap_views/heap_rows.h"
 #include "output/heap_views/heap_words.h"
 #include "output/sample/amount_text.h"
@@ -33,41 +34,14 @@ static void end_name(FILE *out, const char *name)
 static void write_total(FILE *out, const struct heap_summary *summary)
 {
 	const struct heap_account *account = &summary->account;
-	int64_t difference = heap_account_difference(account);
 	char total[AMOUNT_SIZE], objects[AMOUNT_SIZE], sum[AMOUNT_SIZE];
 	uint64_t count = summary->all.count - summary->kinds[HEAP_KIND_VM].sum.count;
 
 	heap_place_write(out, account);
 	fprintf(out, "\n  %s in %s; gc.total %s bytes, ", amount_bytes(account->sum, total),
 		heap_amount_objects(count, objects), amount_number(account->gc_total, sum));
-	if (difference == 0)
-		fputs("all of it found\n", out);
-	else
-		fprintf(out, "%+" PRId64 " bytes not found\n", difference);
-}
-
-static void write_uncertain(FILE *out, const struct heap_uncertain *uncertain)
-{
-	const struct {
-		uint64_t count;
-		const char *what;
-	} all[] = {
-		{ uncertain->unread_objects, "objects could not be read" },
-		{ uncertain->unread_bytes, "bytes were not copied" },
-		{ uncertain->broken_chains, "chains of objects led nowhere" },
-		{ uncertain->unknown_objects, "objects of an unknown type" },
-		{ uncertain->dangling, "references to no object" },
-		{ uncertain->unsized_objects, "objects may be larger than counted" },
-		{ uncertain->changed_pages, "pages changed after they were copied" },
-		{ uncertain->changed_objects, "objects lie in these pages" },
-		{ uncertain->left_out, "objects beyond what is read of one VM" },
-	};
-	char number[AMOUNT_SIZE];
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i].count)
-			fprintf(out, "  uncertain: %s %s\n", amount_number(all[i].count, number),
-				all[i].what);
+	heap_not_found_write(out, account);
+	putc('\n', out);
 }
 
 /*---- Tables ----*/
@@ -267,7 +241,7 @@ static int write_subject(FILE *out, const struct heap_summary *summary, const st
 	if (error)
 		return error;
 	write_total(out, summary);
-	write_uncertain(out, &summary->account.uncertain);
+	heap_uncertain_write(out, &summary->account.uncertain);
 	write_paths(out, rows, summary, view);
 	write_kinds(out, summary);
 	write_groups(out, "Modules that hold most", summary->modules, "in no module", summary, view);

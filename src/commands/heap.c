@@ -95,7 +95,7 @@ static void *read_process(void *context)
 
 /*---- What was read ----*/
 
-/* Hand over the heaps. A sum that differs from LuaJIT's own is an error worth knowing. */
+/* Hand over the heaps. That not all was found is an error worth knowing. */
 static void take_heaps(struct heap_command *command)
 {
 	int error = 0;
@@ -103,10 +103,10 @@ static void take_heaps(struct heap_command *command)
 	for (size_t i = 0; i < command->heaps.count && !error; i++) {
 		struct vm_heap *heap = &command->heaps.at[i];
 
-		if (heap_account_difference(&heap->account))
-			command->status = EXIT_WITH_ERRORS;
 		error = heap_output_add(&command->output, &heap->graph, &heap->account);
 	}
+	if (command->output.is_partial)
+		command->status = EXIT_WITH_ERRORS;
 	if (error) {
 		message_error_errno(-error, "analysing a heap");
 		command->status = EXIT_NOTHING_DONE;

@@ -108,7 +108,7 @@ enum exit_status heap_files_run(const struct invocation *invocation)
 {
 	const struct options *options = invocation->options;
 	struct heap_output output = { .options = options, .command_line = invocation->command_line };
-	bool good = true;
+	bool good = true, is_partial;
 
 	if (!check_format(options))
 		return EXIT_USAGE;
@@ -117,6 +117,7 @@ enum exit_status heap_files_run(const struct invocation *invocation)
 	for (size_t i = 0; options->recordings[i] && good; i++)
 		good = read_file(&output, options->recordings[i]);
 	good = good && write_output(&output);
+	is_partial = output.is_partial;
 	heap_output_clear(&output);
-	return good ? EXIT_ALL_GOOD : EXIT_NOTHING_DONE;
+	return !good ? EXIT_NOTHING_DONE : is_partial ? EXIT_WITH_ERRORS : EXIT_ALL_GOOD;
 }

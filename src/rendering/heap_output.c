@@ -9,6 +9,7 @@
 #include "memory/array.h"
 #include "output/heap/heap_builder.h"
 #include "output/heap_reports/heap_diff_text.h"
+#include "output/heap_reports/heap_uncertain.h"
 #include "src/rendering/render.h"
 #include "src/program/message.h"
 
@@ -41,6 +42,15 @@ static bool keeps_moments(const struct heap_output *output)
 	return output->options->output && output->options->heap_format->needs_graph;
 }
 
+static void tell_uncertain(const struct heap_output *output, const struct heap_account *account)
+{
+	const char *name = last_moment(output)->name;
+	char text[HEAP_UNCERTAIN_SIZE];
+
+	if (!output->options->heap_format->says_uncertain && *heap_uncertain_text(account, text))
+		message_note("%s%s%s", name ? name : "", name ? ": " : "", text);
+}
+
 int heap_output_add(struct heap_output *output, struct heap_graph *graph, const struct heap_account *account)
 {
 	struct heap_moment_read *moment = last_moment(output);
@@ -55,9 +65,12 @@ int heap_output_add(struct heap_output *output, struct heap_graph *graph, const 
 	moment->subjects = subjects;
 	error = heap_subject_make(graph, account, output->options->heap_format->needs_graph,
 				  &moment->subjects[moment->count]);
-	if (!error)
-		moment->count++;
-	return error;
+	if (error)
+		return error;
+	moment->count++;
+	output->is_partial |= !heap_account_is_whole(account);
+	tell_uncertain(output, account);
+	return 0;
 }
 
 bool heap_output_has_any(const struct heap_output *output)

@@ -18,14 +18,15 @@ struct heap_output {
 	const char *command_line; /* of ljspy; NULL if unknown */
 	struct heap_moment_read *moments;
 	size_t moment_count, moment_size;
+	bool is_partial; /* of a heap that was added, not all was found */
 };
 
 /* The next heaps are those of a new moment. name is of the file that they are from; NULL: none. 0 or -ENOMEM. */
 int heap_output_begin_moment(struct heap_output *output, const char *name);
 
 /*
- * Take over a graph, and analyse it. keep_graph: for a format that needs it. account is copied. 0 or a
- * negative errno.
+ * Take over a graph, and analyse it. account is copied. Tells the user what is uncertain or missing, if the format does
+ * not. 0 or a negative errno.
  */
 int heap_output_add(struct heap_output *output, struct heap_graph *graph, const struct heap_account *account);
 

@@ -106,6 +106,20 @@ static void a_heap_has_objects_and_costs_nothing(void **state)
 	assert_string_equal(header.lines[3], "Compared with a\\nb, 9 objects");
 }
 
+static void what_is_uncertain_has_a_line_if_there_is_any(void **state)
+{
+	(void)state;
+	header.count = 0;
+	flamegraph_header_add_uncertain(&header, NULL, false);
+	flamegraph_header_add_uncertain(&header, "", true);
+	assert_int_equal(header.count, 0);
+	flamegraph_header_add_uncertain(&header, "3 bytes", false);
+	flamegraph_header_add_uncertain(&header, "4 bytes", true);
+	assert_int_equal(header.count, 2);
+	assert_string_equal(header.lines[0], "3 bytes");
+	assert_string_equal(header.lines[1], "Before: 4 bytes");
+}
+
 static void lines_on_the_baseline_and_on_what_is_left_out_are_added(void **state)
 {
 	(void)state;
@@ -159,6 +173,7 @@ int main(void)
 		cmocka_unit_test(what_is_unknown_is_left_out),
 		cmocka_unit_test(a_single_pause_frame_or_loss_is_told),
 		cmocka_unit_test(a_heap_has_objects_and_costs_nothing),
+		cmocka_unit_test(what_is_uncertain_has_a_line_if_there_is_any),
 		cmocka_unit_test(lines_on_the_baseline_and_on_what_is_left_out_are_added),
 		cmocka_unit_test(long_texts_leave_room_for_the_rest_of_their_line),
 		cmocka_unit_test(all_lines_and_all_reasons_have_room),

@@ -420,6 +420,133 @@ static void garbage_is_no_suspect(void **state)
 	free(text);
 }
 
+/*---- What is missing ----*/
+
+/* A leak of which so many bytes were not found, and that leads to no object so often. */
+static struct heap_subject partial(uint32_t entries, uint64_t not_found, uint64_t dangling)
+{
+	struct heap_subject subject = subject_of(made_up_leak(entries, 10, 100));
+
+	subject.summary.account.gc_total += not_found;
+	subject.summary.account.uncertain.dangling = dangling;
+	return subject;
+}
+
+static void a_difference_says_what_was_not_found(void **state)
+{
+	struct heap_subject subjects[] = { partial(500, 0, 0), partial(900, 7000000, 0),
+					   partial(900, 0, 1234) };
+	const struct heap_side before = { .subjects = subjects, .count = 1 };
+	const struct heap_side after = { .subjects = subjects + 1, .count = 2 };
+	char *text = NULL, *end;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	assert_int_equal(heap_diff_text_write(out, &before, &after, &(struct heap_view){ 0 }), 0);
+	fclose(out);
+	end = strstr(text, "change ");
+	assert_non_null(end);
+	*end = '\0';
+	assert_true(has_line(text, "nginx (pid 4242), VM 1: ", "+7000000 bytes not found"));
+	assert_true(has_line(text, "nginx (pid 4242), VM 1: ", "uncertain: 1,234 references to no object"));
+	assert_true(strstr(text, "not found") > strstr(text, "after"));
+	assert_null(strstr(text, "processes"));
+	free(text);
+	for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++)
+		heap_subject_clear(&subjects[i]);
+}
+
+/* What was not found at a moment seems to grow afterwards. */
+static void a_moment_that_lacks_something_has_no_suspects(void **state)
+{
+	struct heap_subject lacking[] = { partial(500, 0, 0), partial(100, 400000, 0), partial(600, 0, 7) };
+	struct heap_subject too_few[] = { partial(100, 400000, 0), partial(200, 300000, 0),
+					  partial(600, 0, 0) };
+	char *text = series_of(lacking, 3);
+
+	(void)state;
+	assert_true(has_line(text, "+400000 bytes not found", ""));
+	assert_true(has_line(text, "uncertain: 7 references", ""));
+	assert_true(has_line(text, "Compared are the 2 of 3 moments", ""));
+	/* From the first moment to the last. */
+	assert_true(has_line(text, "change", "+200 objects"));
+	assert_non_null(strstr(text, "Grew in every interval"));
+	assert_true(has_line(text, "upvalue \"cache\" of function handler /srv/my/app.lua:5", "+100"));
+	free(text);
+	text = series_of(too_few, 3);
+	assert_non_null(strstr(text, "There are no suspects"));
+	assert_null(strstr(text, "Grew in every interval"));
+	assert_null(strstr(text, "a tenth of all"));
+	assert_true(has_line(text, "+400000 bytes not found", ""));
+	free(text);
+}
+
+/* Of a chain whose end could not be read, and of memory that was not copied, the sums may agree. */
+static void what_could_not_be_read_is_missing_though_the_sums_agree(void **state)
+{
+	struct heap_account account = { .gc_total = 5,
+					.sum = 5,
+					.uncertain = { .dangling = 1, .changed_pages = 1 } };
+
+	(void)state;
+	assert_true(heap_account_is_whole(&account));
+	account.uncertain.unread_bytes = 1;
+	assert_false(heap_account_is_whole(&account));
+	account.uncertain = (struct heap_uncertain){ .broken_chains = 1 };
+	assert_false(heap_account_is_whole(&account));
+	account.uncertain = (struct heap_uncertain){ 0 };
+	account.sum = 6;
+	assert_false(heap_account_is_whole(&account));
+}
+
+/* One of two processes could not be read at the second moment. */
+static void a_moment_of_fewer_processes_is_not_compared(void **state)
+{
+	struct heap_subject subjects[6];
+	struct heap_side sides[3];
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	for (size_t i = 0; i < 6; i++) {
+		subjects[i] = partial(500 + 10 * (uint32_t)(i / 2), 0, 0);
+		subjects[i].summary.account.pid += (pid_t)(i % 2);
+	}
+	for (size_t i = 0; i < 3; i++)
+		sides[i] = (struct heap_side){ .subjects = &subjects[2 * i], .count = i == 1 ? 1 : 2 };
+	assert_int_equal(heap_series_write(out, sides, 3, &(struct heap_view){ 0 }), 0);
+	fclose(out);
+	assert_true(has_line(text, "of 1 process only, not of 2", ""));
+	assert_true(has_line(text, "Compared are the 2 of 3 moments", ""));
+	assert_non_null(strstr(text, "Grew in every interval"));
+	free(text);
+	for (size_t i = 0; i < 6; i++)
+		heap_subject_clear(&subjects[i]);
+}
+
+static void a_picture_says_what_was_not_found(void **state)
+{
+	struct heap_subject subjects[] = { partial(500, 7000000, 0), partial(500, 0, 3), partial(500, 0, 4) };
+	const struct heap_side before = { .subjects = subjects, .count = 1 };
+	const struct heap_side after = { .subjects = subjects + 1, .count = 2 };
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	(void)state;
+	assert_int_equal(heap_format_by_name("svg")->compare(out, &before, &after, &(struct heap_view){ 0 }),
+			 0);
+	fclose(out);
+	assert_true(has_line(text, "Before: nginx (pid 4242), VM 1: +7000000 bytes not found", ""));
+	assert_true(has_line(
+		text, "nginx (pid 4242), VM 1: uncertain: 3 references to no object; and of 1 VM more", ""));
+	free(text);
+	for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++)
+		heap_subject_clear(&subjects[i]);
+}
+
 /*---- Words ----*/
 
 struct known_step {
@@ -561,6 +688,11 @@ int main(void)
 		cmocka_unit_test(a_difference_names_what_grew),
 		cmocka_unit_test(a_series_tells_steady_growth_from_a_wave),
 		cmocka_unit_test(garbage_is_no_suspect),
+		cmocka_unit_test(a_difference_says_what_was_not_found),
+		cmocka_unit_test(a_moment_that_lacks_something_has_no_suspects),
+		cmocka_unit_test(what_could_not_be_read_is_missing_though_the_sums_agree),
+		cmocka_unit_test(a_moment_of_fewer_processes_is_not_compared),
+		cmocka_unit_test(a_picture_says_what_was_not_found),
 		cmocka_unit_test(a_step_reads_by_what_holds_and_by_what_is_known_of_the_holder),
 		cmocka_unit_test(a_node_reads_as_what_it_is),
 	};

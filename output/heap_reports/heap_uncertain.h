@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * heap_uncertain: what is uncertain of heaps, or was not found.
+ *
+ * A text format says it where it shows the heap, a picture in its header; for the others there is a line of text. All
+ * of it is escaped as ESCAPE_PLAIN.
+ */
+#ifndef LJSPY_HEAP_UNCERTAIN_H
+#define LJSPY_HEAP_UNCERTAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "output/heap_reports/heap_subject.h"
+
+enum { HEAP_UNCERTAIN_SIZE = 2048 };
+
+/* "+1234 bytes not found", or "all of it found" */
+void heap_not_found_write(FILE *out, const struct heap_account *account);
+
+/* "uncertain: 3 objects could not be read" and the like, each in a line of its own; nothing if nothing is. */
+void heap_uncertain_write(FILE *out, const struct heap_uncertain *uncertain);
+
+/*
+ * "nginx (pid 4242), VM 1: +1234 bytes not found; uncertain: 3 objects could not be read", cut if it is too long; "" if
+ * nothing is uncertain or missing. Returns ret_text.
+ */
+const char *heap_uncertain_text(const struct heap_account *account,
+				char ret_text[static HEAP_UNCERTAIN_SIZE]);
+
+/* The same of a side: its first VM of which there is something to say, and how many more there are. */
+const char *heap_side_uncertain_text(const struct heap_side *side, char ret_text[static HEAP_UNCERTAIN_SIZE]);
+
+/*
+ * Write the same of all VMs of a side, each in a line of its own. most_processes: of the sides that it is shown with;
+ * if this one has fewer, a line says so.
+ */
+void heap_side_uncertain_write(FILE *out, const struct heap_side *side, size_t most_processes);
+
+/* How many processes are its VMs of? Those of a process follow each other. */
+size_t heap_side_processes(const struct heap_side *side);
+
+/* Is nothing missing, so that what grows from this side to another has grown? */
+bool heap_side_is_whole(const struct heap_side *side, size_t most_processes);
+
+#endif
