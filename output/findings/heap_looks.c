@@ -31,7 +31,9 @@ int heap_looks_add(struct heap_looks *looks, const struct heap_graph *graph,
 		   const struct heap_account *account)
 {
 	struct heap_look *look = &looks->at[looks->count - 1];
-	int error = heap_summary_make(graph, account, &look->vms[look->count]);
+	int error = heap_account_is_whole(account)
+			    ? heap_summary_make(graph, account, &look->vms[look->count])
+			    : -ENODATA;
 
 	if (!error)
 		look->count++;

@@ -25,7 +25,10 @@ struct heap_looks {
 /* Begin a look at this many VMs at most. 0 or -ENOMEM. */
 int heap_looks_begin(struct heap_looks *looks, uint64_t time_ns, size_t count);
 
-/* Add a VM's heap to the last look. 0 or -ENOMEM. */
+/*
+ * Add a VM's heap to the last look. 0, -ENOMEM, or -ENODATA if something of it is missing, which would seem to grow until
+ * the next look.
+ */
 int heap_looks_add(struct heap_looks *looks, const struct heap_graph *graph,
 		   const struct heap_account *account);
 

@@ -137,6 +137,8 @@ static void note_heap(struct checked *checked, const struct process_heaps *heaps
 			   "the heap: to copy it would hold the process for some %" PRIu64
 			   " ms (ljspy heap --max-pause)",
 			   heaps->at[heaps->count - 1].account.longest_hold_ns / 1000000);
+	else if (error == -ENODATA)
+		unseen_add(&checked->unseen, "the heap: not all of it was found (ljspy heap)");
 	else
 		unseen_add(&checked->unseen, "the heap: it could not be read (%s)", strerror(-error));
 }
@@ -152,10 +154,10 @@ static int look_at_heaps(struct checked *checked, struct lua_process *lua, struc
 	if (error)
 		return error;
 	error = process_heaps_read(lua, hold, checked->pid, NULL, &options, &heaps);
-	if (error && error != -ENOMEM)
-		note_heap(checked, &heaps, error);
 	for (size_t i = 0; i < heaps.count && !error; i++)
 		error = heap_looks_add(&checked->heaps, &heaps.at[i].graph, &heaps.at[i].account);
+	if (error && error != -ENOMEM)
+		note_heap(checked, &heaps, error);
 	process_heaps_clear(&heaps);
 	if (error)
 		heap_looks_drop(&checked->heaps);

@@ -933,6 +933,25 @@ static void test_what_grows_at_each_look_is_a_finding(void **state)
 	}
 }
 
+/* What was not found at one look would grow until the next. */
+static void test_a_look_that_lacks_something_is_refused(void **state)
+{
+	struct heap_graph graph = made_up_leak(10, 2, 2);
+	struct heap_account account = made_up_account(&graph);
+	struct heap_looks looks = { 0 };
+
+	(void)state;
+	assert_int_equal(heap_looks_begin(&looks, 0, 2), 0);
+	account.gc_total++;
+	assert_int_equal(heap_looks_add(&looks, &graph, &account), -ENODATA);
+	assert_int_equal(looks.at[0].count, 0);
+	account.gc_total--;
+	assert_int_equal(heap_looks_add(&looks, &graph, &account), 0);
+	assert_int_equal(looks.at[0].count, 1);
+	heap_looks_clear(&looks);
+	heap_graph_free(&graph);
+}
+
 /* Begin a look at that time, at the heaps of two VMs: a small one, and a cache of so many entries. */
 static uint64_t look_at_two(struct heap_looks *looks, uint64_t time_ns, uint32_t entries)
 {
@@ -1351,6 +1370,7 @@ int main(void)
 		cmocka_unit_test(
 			test_growth_that_the_collector_frees_or_that_is_shown_already_does_not_count),
 		cmocka_unit_test(test_what_grows_at_each_look_is_a_finding),
+		cmocka_unit_test(test_a_look_that_lacks_something_is_refused),
 		cmocka_unit_test(test_two_looks_are_compared_over_all_vms_and_the_time_between),
 		cmocka_unit_test(test_paths_that_are_small_in_their_heap_are_not_compared),
 		cmocka_unit_test(test_looks_tell_that_memory_is_short),
