@@ -202,6 +202,23 @@ static void lua_functions_have_the_names_of_their_callers(void **state)
 	assert_frame(0, FRAME_LUA, "light", NULL);
 }
 
+/* Stripped bytecode has neither a first line nor a number of lines (lj_bcread.c of v2.1: lj_bcread_proto). */
+static void a_stripped_vararg_function_is_no_main_chunk(void **state)
+{
+	struct merged_frame *frame;
+
+	(void)state;
+	chunk.numline = 0;
+	called = "sum";
+	frame = add_lua(&chunk, 0);
+	frame->caller = &caller;
+	frame->caller_pc = caller.bc;
+	add_lua(&chunk, 0);
+	assert_int_equal(name(), 2);
+	assert_frame(0, FRAME_LUA, "sum", NULL);
+	assert_frame(1, FRAME_LUA, NULL, NULL);
+}
+
 static void positions_say_how_certain_they_are(void **state)
 {
 	struct merged_frame *frame;
@@ -428,6 +445,7 @@ int main(void)
 		IN_PROCESS(handlers_get_their_names_later),
 		IN_PROCESS(handlers_without_names_are_not_tried_forever),
 		IN_PROCESS(lua_functions_have_the_names_of_their_callers),
+		IN_PROCESS(a_stripped_vararg_function_is_no_main_chunk),
 		IN_PROCESS(positions_say_how_certain_they_are),
 		IN_PROCESS(files_have_the_roots_of_their_programs),
 		IN_PROCESS(library_functions_in_lua_are_builtins),

@@ -283,7 +283,7 @@ uint32_t lua_line(const struct layout *layout, const struct proto *proto, uint64
 
 bool lua_is_main_chunk(const struct proto *proto)
 {
-	return proto->firstline == 0 && (proto->flags & PROTO_VARARG);
+	return proto->firstline == 0 && proto->numline != 0 && (proto->flags & PROTO_VARARG);
 }
 
 bool lua_is_builtin(const struct proto *proto)

@@ -57,7 +57,11 @@ bool lua_has_locals(const struct layout *layout, const struct proto *proto);
 /* The line of the instruction at pc. 0 if pc is not in the prototype, or without a line table. */
 uint32_t lua_line(const struct layout *layout, const struct proto *proto, uint64_t pc);
 
-/* Is this the main chunk of a file or string, not a function in it? */
+/*
+ * Is this the main chunk of a file or string, not a function in it? False if that is unknown: stripped
+ * bytecode has neither a first line nor a number of lines (lj_bcread.c of v2.1: lj_bcread_proto), and
+ * LuaJIT does not take its functions for main chunks, either (lj_debug.c: lj_debug_getinfo).
+ */
 bool lua_is_main_chunk(const struct proto *proto);
 
 /*
