@@ -83,6 +83,8 @@ static struct work_key describe(const struct sample *sample)
 	key.function = sample->frames[at].function;
 	key.line = sample->frames[at].line;
 	key.compiled = sample->frames[at].compiled;
+	if (sample->vm_state == VM_STATE_INTERPRETED && !key.compiled)
+		key.proto = sample->proto;
 	if (at > 0)
 		key.callee = sample->frames[at - 1].function;
 	return key;

@@ -34,6 +34,7 @@ struct work_key {
 	const struct function *function; /* the innermost Lua function; NULL without Lua */
 	const struct function *callee;   /* the frame that it called; NULL if it ran itself */
 	const struct function *leaf;     /* the innermost frame, or what a sleeping thread waits for */
+	uint64_t proto;                  /* of the function, if the interpreter runs it; 0 if unknown */
 	uint32_t line;
 	uint8_t state; /* enum vm_state */
 	bool compiled, asleep;

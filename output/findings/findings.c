@@ -22,6 +22,7 @@ static const double smallest_share = 0.005;
 /* A place with the time that it has for one kind. */
 struct place_key {
 	const struct function *function, *callee;
+	const struct interpreted_row *interpreted; /* why it is not compiled; NULL if it is not asked */
 	uint32_t line;
 	uint32_t kind; /* enum finding_kind */
 };
@@ -29,7 +30,6 @@ struct place_key {
 struct place {
 	struct place_key key;
 	uint64_t ns;
-	const struct interpreted_row *interpreted; /* why it is not compiled; NULL if it is not asked */
 	UT_hash_handle hh;
 };
 
@@ -51,7 +51,6 @@ static int add_place(struct judging *judging, const struct place *wanted)
 		if (!place)
 			return -ENOMEM;
 		place->key = wanted->key;
-		place->interpreted = wanted->interpreted;
 		HASH_ADD(hh, judging->places, key, sizeof(place->key), place);
 		if (!hash_added(&place->hh)) {
 			free(place);
@@ -74,7 +73,7 @@ static void free_places(struct judging *judging)
 }
 
 /* All bytes of the key count. */
-_Static_assert(sizeof(struct place_key) == 2 * sizeof(void *) + 2 * sizeof(uint32_t), "compared as bytes");
+_Static_assert(sizeof(struct place_key) == 3 * sizeof(void *) + 2 * sizeof(uint32_t), "compared as bytes");
 
 static bool is_same_definition(const struct function *a, const struct function *b)
 {
@@ -82,9 +81,18 @@ static bool is_same_definition(const struct function *a, const struct function *
 			  b->file && strcmp(a->file, b->file) == 0);
 }
 
+/*
+ * Stripped functions of a file, and functions on one line, have the same definition. And the prototype
+ * may be another one by now, at the same address.
+ */
+static bool is_row_of(const struct interpreted_row *row, const struct work_key *key)
+{
+	return key->proto && row->proto == key->proto && is_same_definition(row->function, key->function);
+}
+
 /* Of the places in a function, the one that LuaJIT has given up, or else tried most often. NULL if there is none. */
 static const struct interpreted_row *find_interpreted(const struct evidence *evidence,
-						      const struct function *function)
+						      const struct work_key *key)
 {
 	const struct interpreted_row *found = NULL;
 
@@ -94,7 +102,7 @@ static const struct interpreted_row *find_interpreted(const struct evidence *evi
 		for (size_t j = 0; j < vm->interpreted_count; j++) {
 			const struct interpreted_row *row = &vm->interpreted[j];
 
-			if (!is_same_definition(row->function, function))
+			if (!is_row_of(row, key))
 				continue;
 			if (!found || row->cause < found->cause ||
 			    (row->cause == found->cause && row->times > found->times))
@@ -110,12 +118,12 @@ static void judge_interpreted(const struct evidence *evidence, const struct work
 	if (work->key.state != VM_STATE_INTERPRETED || work->key.compiled || !work->key.function ||
 	    evidence_share(evidence, work->cpu_ns) < smallest_share)
 		return;
-	place->interpreted = find_interpreted(evidence, work->key.function);
-	if (!place->interpreted)
+	place->key.interpreted = find_interpreted(evidence, &work->key);
+	if (!place->key.interpreted)
 		return;
-	place->key.kind = place->interpreted->cause == NOT_COMPILED_OFF ? FINDING_SWITCHED_OFF
-									: FINDING_NOT_COMPILED;
-	place->key.line = place->interpreted->line;
+	place->key.kind = place->key.interpreted->cause == NOT_COMPILED_OFF ? FINDING_SWITCHED_OFF
+									    : FINDING_NOT_COMPILED;
+	place->key.line = place->key.interpreted->line;
 	place->key.callee = NULL;
 }
 
@@ -134,7 +142,7 @@ static int judge_work(struct judging *judging, const struct work *work)
 {
 	const struct evidence *evidence = judging->evidence;
 	struct place place = {
-		.key = { work->key.function, work->key.callee, work->key.line,
+		.key = { work->key.function, work->key.callee, NULL, work->key.line,
 			 work_kind(work, evidence_line(evidence, work->key.function, work->key.line)) },
 		.ns = work->cpu_ns,
 	};
@@ -149,7 +157,7 @@ static int judge_work(struct judging *judging, const struct work *work)
 		error = add_place(judging, &place);
 	if (error || !waits_for_program(work))
 		return error;
-	return add_place(judging, &(struct place){ .key = { work->key.function, work->key.callee,
+	return add_place(judging, &(struct place){ .key = { work->key.function, work->key.callee, NULL,
 							    work->key.line, FINDING_PROGRAMS },
 						   .ns = work->asleep_ns });
 }
@@ -158,7 +166,7 @@ static int judge_call(struct judging *judging, const struct call *call)
 {
 	if (!call->key.called->name || strcmp(call->key.called->name, "table.sort") != 0)
 		return 0;
-	return add_place(judging, &(struct place){ .key = { call->key.caller, call->key.called,
+	return add_place(judging, &(struct place){ .key = { call->key.caller, call->key.called, NULL,
 							    call->key.line, FINDING_SORTS },
 						   .ns = call->cpu_ns });
 }
@@ -168,7 +176,7 @@ static int judge_turn_line(struct judging *judging, const struct turn_line *line
 {
 	if (line->wants_cpu)
 		return 0;
-	return add_place(judging, &(struct place){ .key = { line->function, line->callee, line->line,
+	return add_place(judging, &(struct place){ .key = { line->function, line->callee, NULL, line->line,
 							    FINDING_BLOCKED },
 						   .ns = line->ns });
 }
@@ -185,7 +193,7 @@ static int judge_all(struct judging *judging)
 	for (size_t i = 0; i < evidence->turn_line_count && !error; i++)
 		error = judge_turn_line(judging, &evidence->turn_lines[i]);
 	if (!error && evidence->deep.cpu_ns)
-		error = add_place(judging, &(struct place){ .key = { evidence->deep.function, NULL,
+		error = add_place(judging, &(struct place){ .key = { evidence->deep.function, NULL, NULL,
 								     evidence->deep.line, FINDING_RECURSION },
 							    .ns = evidence->deep.cpu_ns });
 	return error;
@@ -232,8 +240,8 @@ static void add_items(const struct judging *judging, struct finding *finding)
 
 		if (place->key.kind != finding->kind)
 			continue;
-		if (place->interpreted)
-			say_why(place->interpreted, item.words);
+		if (place->key.interpreted)
+			say_why(place->key.interpreted, item.words);
 		add_item(finding, &item);
 	}
 }

@@ -82,6 +82,7 @@ bool trace_vm_is_full(const struct trace_vm *vm)
 	       vm->limits.mcode_allocated + vm->limits.mcode_area > vm->limits.mcode_max;
 }
 
+/* Places in several prototypes read the same where code was loaded again, has no lines, or is on one line. */
 static bool is_same_place(const struct interpreted_row *left, const struct interpreted_row *right)
 {
 	return left->function == right->function && left->line == right->line &&
@@ -92,9 +93,16 @@ int trace_vm_add_interpreted(struct trace_vm *vm, const struct interpreted_row *
 {
 	struct interpreted_row *rows;
 
-	for (size_t i = 0; i < vm->interpreted_count; i++)
-		if (is_same_place(&vm->interpreted[i], row))
+	for (size_t i = 0; i < vm->interpreted_count; i++) {
+		if (!is_same_place(&vm->interpreted[i], row))
+			continue;
+		if (vm->interpreted[i].proto == row->proto || row->cpu_ns == 0)
 			return 0;
+		if (vm->interpreted[i].cpu_ns == 0) {
+			vm->interpreted[i] = *row;
+			return 0;
+		}
+	}
 	rows = array_grow(vm->interpreted, &vm->interpreted_size, vm->interpreted_count + 1, sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;

@@ -34,6 +34,7 @@ struct interpreted_row {
 	const char *reason; /* of the last failure, static; NULL if unknown */
 	unsigned times;     /* how often it has failed; 0 if unknown */
 	uint64_t cpu_ns;    /* that the function, not compiled, was the innermost Lua function */
+	uint64_t proto;     /* the address of its prototype */
 };
 
 /* An exit of a trace that was taken. */
@@ -83,7 +84,7 @@ struct trace_vm *trace_process_add_vm(struct trace_process *process, uint64_t g,
 
 /* Add a trace, in ascending order of numbers. 0 or -ENOMEM. */
 int trace_vm_add(struct trace_vm *vm, const struct trace_row *row);
-/* Add a place, unless it is there already. 0 or -ENOMEM. */
+/* Add a place, unless it is there already, or reads the same and has no time of its own. 0 or -ENOMEM. */
 int trace_vm_add_interpreted(struct trace_vm *vm, const struct interpreted_row *row);
 
 /* Add an exit, in ascending order of traces and numbers. 0 or -ENOMEM. */

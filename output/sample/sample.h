@@ -99,6 +99,8 @@ struct sample {
 					   NULL if none, and in recordings */
 	uint64_t code_pc;            /* the instruction that runs: in that trace, or else the innermost Lua
 				   function's bytecode; 0 if unknown, and in recordings */
+	uint64_t proto;              /* address of the innermost Lua function's prototype; 0 if there is none,
+				   and in recordings */
 	uint64_t cpu_ns;             /* CPU time this sample stands for */
 	uint64_t wall_ns;            /* elapsed time this sample stands for */
 	/*

@@ -177,6 +177,9 @@ const struct trace *lua_process_trace(const struct lua_process *process);
 /* The instruction of that trace, or else of the innermost Lua function that is not compiled, for sample.code_pc. */
 uint64_t lua_process_code_pc(const struct lua_process *process);
 
+/* The prototype of the innermost Lua function of the stack unwound last, for sample.proto; 0 if there is none. */
+uint64_t lua_process_proto(const struct lua_process *process);
+
 /*
  * What the collector of the VM that was unwound last does at now_ns, for sample.gc; once for each sample. The thread
  * has used cpu_ns of CPU time.

@@ -283,6 +283,17 @@ uint64_t lua_process_code_pc(const struct lua_process *process)
 	return 0;
 }
 
+uint64_t lua_process_proto(const struct lua_process *process)
+{
+	const struct merged_stack *stack = &process->stack;
+
+	/* LuaJIT's own functions in Lua are builtins. */
+	for (size_t i = 0; i < stack->count; i++)
+		if (stack->frames[i].kind == MERGED_LUA && !lua_is_builtin(stack->frames[i].proto))
+			return stack->frames[i].proto->address;
+	return 0;
+}
+
 struct sample_gc lua_process_gc(const struct lua_process *process, uint64_t now_ns, uint64_t cpu_ns)
 {
 	const struct global_view *view = merge_innermost_view(&process->capture);

@@ -172,6 +172,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 		sample.request = lua_process_request(target->process, now);
 		sample.trace = lua_process_trace(target->process);
 		sample.code_pc = lua_process_code_pc(target->process);
+		sample.proto = lua_process_proto(target->process);
 		sample.gc = lua_process_gc(target->process, looked_ns, thread->cpu_ns);
 	} else {
 		lost_frame = (struct frame){ .function = lost_function(lost) };

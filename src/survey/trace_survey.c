@@ -48,17 +48,25 @@ struct seen_trace {
 	UT_hash_handle hh;
 };
 
-/* The function that samples have seen at a place, with its name. */
+/* The function that samples have seen at a place, with its name; it may have been any function there. */
 struct seen_name {
 	char key[NAME_KEY_SIZE]; /* line and file, see name_key() */
 	const struct function *function;
 	UT_hash_handle hh;
 };
 
-/* Time of a function of a process that did not run as compiled code. */
-struct seen_interpreted {
-	char key[NAME_KEY_SIZE]; /* pid, line and file, see interpreted_key() */
-	uint64_t cpu_ns;
+/* All bytes count. */
+struct proto_key {
+	uint64_t address, pid;
+};
+
+_Static_assert(sizeof(struct proto_key) == 2 * sizeof(uint64_t), "compared as bytes");
+
+/* A prototype whose function was the innermost one of Lua in samples. */
+struct seen_proto {
+	struct proto_key key;
+	const struct function *function; /* by the first name seen */
+	uint64_t interpreted_ns;         /* when it did not run as compiled code */
 	UT_hash_handle hh;
 };
 
@@ -81,7 +89,7 @@ struct trace_survey {
 	struct seen_name *names;
 	struct seen_function *noted;
 	struct seen_process *processes;
-	struct seen_interpreted *interpreted;
+	struct seen_proto *protos;
 };
 
 struct trace_survey *trace_survey_new(struct functions *functions)
@@ -110,7 +118,7 @@ void trace_survey_free(struct trace_survey *survey)
 	FREE_ALL(seen_name, survey->names);
 	FREE_ALL(seen_function, survey->noted);
 	FREE_ALL(seen_process, survey->processes);
-	FREE_ALL(seen_interpreted, survey->interpreted);
+	FREE_ALL(seen_proto, survey->protos);
 	free(survey);
 }
 
@@ -161,7 +169,7 @@ static int add_to_process(struct trace_survey *survey, const struct sample *samp
 	return 0;
 }
 
-/* The place of its definition identifies a function, whatever name its callers use. */
+/* The place of its definition, whatever name its callers use. */
 static void name_key(const struct function *function, char ret_key[static NAME_KEY_SIZE])
 {
 	snprintf(ret_key, NAME_KEY_SIZE, "%u %s", (unsigned)function->firstline,
@@ -198,45 +206,50 @@ no_memory:
 	return -ENOMEM;
 }
 
-static void interpreted_key(pid_t pid, const struct function *function, char ret_key[static NAME_KEY_SIZE])
-{
-	int length = snprintf(ret_key, NAME_KEY_SIZE, "%d %u ", (int)pid, (unsigned)function->firstline);
-
-	snprintf(ret_key + length, NAME_KEY_SIZE - (size_t)length, "%s",
-		 function->file ? function->file : "");
-}
-
-/* The innermost Lua function; NULL if there is none, or it runs as compiled code. */
-static const struct function *find_interpreted(const struct sample *sample)
+/* The innermost Lua function; NULL if there is none. */
+static const struct frame *find_lua(const struct sample *sample)
 {
 	for (size_t i = 0; i < sample->frame_count; i++)
 		if (sample->frames[i].function->kind == FRAME_LUA)
-			return sample->frames[i].compiled ? NULL : sample->frames[i].function;
+			return &sample->frames[i];
 	return NULL;
 }
 
-static int add_to_interpreted(struct trace_survey *survey, const struct sample *sample)
+/* Is this the definition that was seen, and not that of another prototype at the same address? */
+static bool is_same_definition(const struct function *seen, const struct function *function)
 {
-	const struct function *function = find_interpreted(sample);
-	char key[NAME_KEY_SIZE];
-	struct seen_interpreted *seen;
+	return seen == function || (seen->firstline == function->firstline && seen->file && function->file &&
+				    strcmp(seen->file, function->file) == 0);
+}
 
-	if (!function)
+static int add_to_proto(struct trace_survey *survey, const struct sample *sample)
+{
+	const struct proto_key key = { .address = sample->proto, .pid = (uint64_t)sample->pid };
+	const struct frame *frame = find_lua(sample);
+	struct seen_proto *seen;
+
+	if (!frame || !key.address)
 		return 0;
-	interpreted_key(sample->pid, function, key);
-	HASH_FIND_STR(survey->interpreted, key, seen);
+	HASH_FIND(hh, survey->protos, &key, sizeof(key), seen);
 	if (!seen) {
 		seen = calloc(1, sizeof(*seen));
 		if (!seen)
 			return -ENOMEM;
-		memcpy(seen->key, key, sizeof(key));
-		HASH_ADD_STR(survey->interpreted, key, seen);
+		seen->key = key;
+		seen->function = frame->function;
+		HASH_ADD(hh, survey->protos, key, sizeof(seen->key), seen);
 		if (!hash_added(&seen->hh)) {
 			free(seen);
 			return -ENOMEM;
 		}
 	}
-	seen->cpu_ns += sample->cpu_ns;
+	if (!is_same_definition(seen->function, frame->function)) {
+		seen->function = frame->function;
+		seen->interpreted_ns = 0;
+	}
+	if (!seen->function->name)
+		seen->function = frame->function;
+	seen->interpreted_ns += frame->compiled ? 0 : sample->cpu_ns;
 	return 0;
 }
 
@@ -245,7 +258,7 @@ int trace_survey_add(struct trace_survey *survey, const struct sample *sample)
 	int error = add_to_process(survey, sample);
 
 	if (!error)
-		error = add_to_interpreted(survey, sample);
+		error = add_to_proto(survey, sample);
 	if (!error && sample->trace)
 		error = add_to_trace(survey, sample);
 	for (size_t i = 0; !error && i < sample->frame_count; i++)
@@ -279,18 +292,37 @@ struct reading {
 	size_t proto_count;
 };
 
-/* A function as samples have named it; else without a name, unless it is a main chunk or builtin. */
+/* What samples have seen of a prototype with this definition; NULL if they have not. */
+static const struct seen_proto *find_seen_proto(const struct reading *reading, uint64_t address,
+						const struct function *function)
+{
+	const struct proto_key key = { .address = address, .pid = (uint64_t)reading->pid };
+	struct seen_proto *seen;
+
+	HASH_FIND(hh, reading->survey->protos, &key, sizeof(key), seen);
+	return seen && is_same_definition(seen->function, function) ? seen : NULL;
+}
+
+/*
+ * A function as samples have named it; else without a name, unless it is a main chunk or builtin. Several
+ * functions may be on one line, and those of stripped bytecode have none: the name of one is not another's.
+ */
 static const struct function *function_of(const struct reading *reading, const struct proto *proto)
 {
 	char file[CHUNKNAME_MAX + 16], key[NAME_KEY_SIZE];
 	struct function function = { .kind = FRAME_LUA, .file = file, .firstline = proto->firstline };
-	struct seen_name *seen;
+	const struct seen_proto *seen;
+	struct seen_name *named = NULL;
 
 	lua_chunk_file(proto->chunkname, file);
-	name_key(&function, key);
-	HASH_FIND_STR(reading->survey->names, key, seen);
-	if (seen)
+	seen = find_seen_proto(reading, proto->address, &function);
+	if (seen && seen->function->name)
 		return seen->function;
+	name_key(&function, key);
+	if (proto->numline > 0)
+		HASH_FIND_STR(reading->survey->names, key, named);
+	if (named)
+		return named->function;
 	if (lua_is_main_chunk(proto))
 		function.name = "main chunk";
 	if (lua_is_builtin(proto))
@@ -492,22 +524,13 @@ static void undo_protos(void *context)
 	object_walk_undo_slice(reading->walk);
 }
 
-static uint64_t interpreted_ns(const struct reading *reading, const struct function *function)
-{
-	char key[NAME_KEY_SIZE];
-	struct seen_interpreted *seen;
-
-	interpreted_key(reading->pid, function, key);
-	HASH_FIND_STR(reading->survey->interpreted, key, seen);
-	return seen ? seen->cpu_ns : 0;
-}
-
 static int add_interpreted(const struct reading *reading, const struct proto *proto,
 			   enum not_compiled_glance glance)
 {
 	const struct layout *layout = &reading->global->vm->layout;
 	struct not_compiled places[NOT_COMPILED_MAX];
 	size_t count = not_compiled_find(layout, proto, &reading->aborts, glance, places);
+	const struct seen_proto *seen;
 
 	for (size_t i = 0; i < count; i++) {
 		struct interpreted_row row = {
@@ -517,11 +540,13 @@ static int add_interpreted(const struct reading *reading, const struct proto *pr
 			.cause = places[i].cause,
 			.reason = places[i].reason,
 			.times = places[i].times,
+			.proto = proto->address,
 		};
 
 		if (!row.function)
 			return -ENOMEM;
-		row.cpu_ns = interpreted_ns(reading, row.function);
+		seen = find_seen_proto(reading, proto->address, row.function);
+		row.cpu_ns = seen ? seen->interpreted_ns : 0;
 		/* Libraries switch the compiler off for many functions: show those that take time. */
 		if (row.cause == NOT_COMPILED_OFF && row.cpu_ns == 0)
 			continue;

@@ -1051,6 +1051,13 @@ uint64_t __wrap_lua_process_code_pc(const struct lua_process *process)
 	return machine.code_pc;
 }
 
+INSTEAD_OF(lua_process_proto);
+uint64_t __wrap_lua_process_proto(const struct lua_process *process)
+{
+	(void)process;
+	return machine.proto;
+}
+
 INSTEAD_OF(lua_process_trace);
 const struct trace *__wrap_lua_process_trace(const struct lua_process *process)
 {

@@ -99,7 +99,7 @@ struct made_up_machine {
 	/* What each stack of a thread tells. Each look at a collector finds a byte more, and a marking that has ended. */
 	const char *phase;
 	struct sample_request request;
-	uint64_t code_pc;
+	uint64_t code_pc, proto;
 	uint64_t loop_ns; /* of the first thread's event loop; 0: it has none */
 
 	unsigned long timers; /* how often one was set on a clock */

@@ -40,7 +40,7 @@ struct sum {
 	/* What the last one with this state said. */
 	struct told {
 		const char *phase, *route;
-		uint64_t connection, code_pc, loop_ns;
+		uint64_t connection, code_pc, proto, loop_ns;
 		char process[THREAD_NAME_MAX], thread[THREAD_NAME_MAX], wait[32];
 	} told[THREAD_STATE_COUNT];
 };
@@ -83,6 +83,7 @@ static inline void note_told(struct sum *sum, const struct sample *sample)
 			       .route = sample->request.route ? "there" : NULL,
 			       .connection = sample->request.connection,
 			       .code_pc = sample->code_pc,
+			       .proto = sample->proto,
 			       .loop_ns = sample->loop_ns };
 	snprintf(told->process, sizeof(told->process), "%s", sample->process_name);
 	snprintf(told->thread, sizeof(told->thread), "%s", sample->thread_name ? sample->thread_name : "");

@@ -25,6 +25,7 @@ INSTEAD_OF(realloc);
 #include "tests/unit/failing_allocation.h"
 
 enum { MS = 1000000, SECONDS = 10, MB = 1000000 };
+enum { PROTO = 0x5000, OTHER_PROTO = 0x6000 };
 
 static const struct function *handler, *vm;
 
@@ -61,6 +62,7 @@ static void add(struct evidence *evidence, struct took took)
 		.vm_state = took.state,
 		.cpu_ns = 10 * MS,
 		.wall_ns = 10 * MS,
+		.proto = PROTO,
 		.frames = took.above ? frames : frames + 1,
 		.frame_count = took.above ? 2 : 1,
 	};
@@ -427,9 +429,10 @@ static void test_interpreted_time_counts_where_luajit_says_why(void **state)
 	struct trace_vm *of = traces ? trace_process_add_vm(traces, 0x1000, "/luajit") : NULL;
 	/* As another closure of it was called. */
 	const struct interpreted_row rows[] = {
-		{ lua("other", "@app.lua", 10), 13, true, NOT_COMPILED_ABORTED, "NYI: later", 3, 0 },
-		{ lua("other", "@app.lua", 10), 15, true, NOT_COMPILED_BLACKLISTED, "NYI: bytecode", 11, 0 },
-		{ lua("elsewhere", "@app.lua", 90), 91, true, NOT_COMPILED_OFF, NULL, 0, 0 },
+		{ lua("other", "@app.lua", 10), 13, true, NOT_COMPILED_ABORTED, "NYI: later", 3, 0, PROTO },
+		{ lua("other", "@app.lua", 10), 15, true, NOT_COMPILED_BLACKLISTED, "NYI: bytecode", 11, 0,
+		  PROTO },
+		{ lua("elsewhere", "@app.lua", 90), 91, true, NOT_COMPILED_OFF, NULL, 0, 0, PROTO },
 	};
 	struct findings findings;
 
@@ -475,7 +478,7 @@ static const char *words_of(const struct interpreted_row *rows, size_t count)
 
 static void test_a_function_has_the_reason_of_its_own_definition_only(void **state)
 {
-	struct interpreted_row row = { .cause = NOT_COMPILED_OFF };
+	struct interpreted_row row = { .cause = NOT_COMPILED_OFF, .proto = PROTO };
 	struct evidence *evidence = begin();
 	const struct function *const others[] = {
 		lua("handle", "@app.lua", 11),
@@ -495,14 +498,69 @@ static void test_a_function_has_the_reason_of_its_own_definition_only(void **sta
 	assert_string_equal(words_of(&row, 1), "jit.off()");
 }
 
+/* Of functions on one line, or without lines. */
+static void test_a_function_has_the_reason_of_its_own_prototype_only(void **state)
+{
+	const struct function *same = lua("same", "@app.lua", 10);
+	const struct interpreted_row rows[] = {
+		{ same, 10, true, NOT_COMPILED_BLACKLISTED, "NYI: bytecode", 11, 0, OTHER_PROTO },
+		{ same, 10, false, NOT_COMPILED_OFF, NULL, 0, 0, PROTO },
+	};
+	const struct interpreted_row unknown = { same, 10, false, NOT_COMPILED_OFF, NULL, 0, 0, 0 };
+
+	(void)state;
+	assert_string_equal(words_of(rows, 1), "");
+	assert_string_equal(words_of(rows, 2), "jit.off()");
+	assert_string_equal(words_of(&unknown, 1), "");
+}
+
+static void test_each_function_on_a_line_is_a_place_of_its_own(void **state)
+{
+	const struct function *same = lua("same", "@app.lua", 10);
+	const struct interpreted_row rows[] = {
+		{ same, 10, true, NOT_COMPILED_BLACKLISTED, "one", 11, 0, PROTO },
+		{ same, 10, true, NOT_COMPILED_BLACKLISTED, "other", 11, 0, OTHER_PROTO },
+	};
+	struct evidence *evidence = begin();
+	struct trace_process *traces = trace_process_new(4242, "luajit");
+	struct trace_vm *of = traces ? trace_process_add_vm(traces, 0x1000, "/luajit") : NULL;
+	const struct frame frame = { .function = handler, .line = 10 };
+	struct sample sample = {
+		.vm_state = VM_STATE_INTERPRETED, .cpu_ns = 10 * MS, .frames = &frame, .frame_count = 1
+	};
+	struct findings findings;
+
+	(void)state;
+	assert_non_null(of);
+	for (size_t i = 0; i < 2; i++) {
+		struct interpreted_row row = rows[i];
+
+		row.cpu_ns = (i + 1) * 1000 * (uint64_t)MS;
+		assert_int_equal(trace_vm_add_interpreted(of, &row), 0);
+		sample.proto = row.proto;
+		for (size_t j = 0; j < 100 * (i + 1); j++)
+			assert_int_equal(evidence_add(evidence, &sample), 0);
+	}
+	evidence->traces = traces;
+	findings = judge(evidence);
+	assert_int_equal(findings.count, 1);
+	assert_int_equal(findings.at[0].item_count, 2);
+	assert_string_equal(findings.at[0].items[0].words, "loop, never tried again: other");
+	assert_int_equal(findings.at[0].items[0].amount, 2000 * (uint64_t)MS);
+	assert_string_equal(findings.at[0].items[1].words, "loop, never tried again: one");
+	evidence_free(evidence);
+	trace_process_free(traces);
+}
+
 static void test_of_several_reasons_the_hardest_is_told_and_then_the_most_frequent(void **state)
 {
 	const struct function *same = lua("same", "@app.lua", 10);
-	const struct interpreted_row off = { same, 10, false, NOT_COMPILED_OFF, NULL, 0, 0 },
-				     seldom = { same, 11, false, NOT_COMPILED_ABORTED, "seldom", 2, 0 },
-				     often = { same, 12, false, NOT_COMPILED_ABORTED, "often", 9, 0 },
-				     too = { same, 13, true, NOT_COMPILED_ABORTED, "often, too", 9, 0 },
-				     never = { same, 14, true, NOT_COMPILED_BLACKLISTED, NULL, 1, 0 };
+	const struct interpreted_row
+		off = { same, 10, false, NOT_COMPILED_OFF, NULL, 0, 0, PROTO },
+		seldom = { same, 11, false, NOT_COMPILED_ABORTED, "seldom", 2, 0, PROTO },
+		often = { same, 12, false, NOT_COMPILED_ABORTED, "often", 9, 0, PROTO },
+		too = { same, 13, true, NOT_COMPILED_ABORTED, "often, too", 9, 0, PROTO },
+		never = { same, 14, true, NOT_COMPILED_BLACKLISTED, NULL, 1, 0, PROTO };
 	const struct {
 		struct interpreted_row rows[3];
 		const char *words;
@@ -524,11 +582,13 @@ static void test_a_function_that_is_switched_off_is_another_finding(void **state
 	struct evidence *evidence = begin();
 	struct trace_process *traces = trace_process_new(4242, "luajit");
 	struct trace_vm *of = traces ? trace_process_add_vm(traces, 0x1000, "/luajit") : NULL;
-	const struct interpreted_row row = { handler, 10, false, NOT_COMPILED_OFF, NULL, 0, 0 };
+	const struct interpreted_row row = { handler, 10, false, NOT_COMPILED_OFF, NULL, 0, 0, PROTO };
 	const struct frame frame = { .function = handler, .line = 11, .compiled = true };
-	const struct sample left = {
-		.vm_state = VM_STATE_INTERPRETED, .cpu_ns = 10 * MS, .frames = &frame, .frame_count = 1
-	};
+	const struct sample left = { .vm_state = VM_STATE_INTERPRETED,
+				     .cpu_ns = 10 * MS,
+				     .proto = PROTO,
+				     .frames = &frame,
+				     .frame_count = 1 };
 
 	(void)state;
 	assert_non_null(of);
@@ -1355,6 +1415,8 @@ int main(void)
 		cmocka_unit_test(test_deep_stacks_are_recursion),
 		cmocka_unit_test(test_interpreted_time_counts_where_luajit_says_why),
 		cmocka_unit_test(test_a_function_has_the_reason_of_its_own_definition_only),
+		cmocka_unit_test(test_a_function_has_the_reason_of_its_own_prototype_only),
+		cmocka_unit_test(test_each_function_on_a_line_is_a_place_of_its_own),
 		cmocka_unit_test(test_of_several_reasons_the_hardest_is_told_and_then_the_most_frequent),
 		cmocka_unit_test(test_a_function_that_is_switched_off_is_another_finding),
 		cmocka_unit_test(test_long_turns_count_without_the_wait_for_a_cpu),

@@ -175,6 +175,8 @@ static void add_exit(struct trace_vm *vm, uint32_t trace, uint32_t number, uint3
 	assert_int_equal(trace_vm_add_exit(vm, &row), 0);
 }
 
+enum { PROTO = 0x5000 };
+
 static void add_interpreted(struct trace_vm *vm, struct interpreted_row row)
 {
 	assert_int_equal(trace_vm_add_interpreted(vm, &row), 0);
@@ -245,16 +247,20 @@ static struct trace_process *made_up_traces(void)
 	add_exit(vm, 4, 2, 55, false);
 	add_exit(vm, 6, 3, 55, false);
 	add_interpreted(vm, (struct interpreted_row){ &handle, 8, true, NOT_COMPILED_BLACKLISTED,
-						      "NYI: bytecode", 11, 10 * MS });
-	/* The same again. */
+						      "NYI: bytecode", 11, 10 * MS, PROTO });
+	/* The same again; and in another prototype, without time: shown once. */
+	add_interpreted(vm, (struct interpreted_row){ &handle, 8, true, NOT_COMPILED_BLACKLISTED, "other", 1,
+						      0, PROTO });
+	add_interpreted(vm, (struct interpreted_row){ &handle, 8, true, NOT_COMPILED_BLACKLISTED, "other", 1,
+						      0, PROTO + 1 });
+	add_interpreted(vm, (struct interpreted_row){ &handle, 8, false, NOT_COMPILED_BLACKLISTED, NULL, 0, 0,
+						      PROTO });
+	add_interpreted(vm, (struct interpreted_row){ &handle, 9, true, NOT_COMPILED_ABORTED, "leaving loop",
+						      3, 0, PROTO });
 	add_interpreted(
-		vm, (struct interpreted_row){ &handle, 8, true, NOT_COMPILED_BLACKLISTED, "other", 1, 0 });
-	add_interpreted(vm,
-			(struct interpreted_row){ &handle, 8, false, NOT_COMPILED_BLACKLISTED, NULL, 0, 0 });
+		vm, (struct interpreted_row){ &outer, 9, true, NOT_COMPILED_OFF, NULL, 0, 40 * MS, PROTO });
 	add_interpreted(
-		vm, (struct interpreted_row){ &handle, 9, true, NOT_COMPILED_ABORTED, "leaving loop", 3, 0 });
-	add_interpreted(vm, (struct interpreted_row){ &outer, 9, true, NOT_COMPILED_OFF, NULL, 0, 40 * MS });
-	add_interpreted(vm, (struct interpreted_row){ &outer, 3, true, NOT_COMPILED_OFF, NULL, 0, 40 * MS });
+		vm, (struct interpreted_row){ &outer, 3, true, NOT_COMPILED_OFF, NULL, 0, 40 * MS, PROTO });
 	return process;
 }
 
@@ -289,6 +295,30 @@ static void traces_are_shown_the_heaviest_first(void **state)
 	trace_process_print(kept.out, process);
 	trace_process_free(process);
 	kept_text_check(&kept, "traces.txt");
+}
+
+static void functions_that_read_the_same_have_their_own_time(void **state)
+{
+	struct trace_process *process = trace_process_new(42, NULL);
+	struct trace_vm *vm = trace_process_add_vm(process, 0x4000, "/usr/bin/luajit");
+	struct interpreted_row row = { .function = &handle, .line = 8, .cause = NOT_COMPILED_ABORTED };
+
+	(void)state;
+	row.proto = PROTO;
+	add_interpreted(vm, row);
+	row.proto = PROTO + 1;
+	row.cpu_ns = 10 * MS;
+	add_interpreted(vm, row);
+	assert_int_equal(vm->interpreted_count, 1); /* only this one has time */
+	assert_int_equal(vm->interpreted[0].proto, PROTO + 1);
+	row.proto = PROTO + 2;
+	row.cpu_ns = 30 * MS;
+	add_interpreted(vm, row);
+	add_interpreted(vm, row);
+	assert_int_equal(vm->interpreted_count, 2);
+	trace_process_sort(process);
+	assert_int_equal(vm->interpreted[0].proto, PROTO + 2);
+	trace_process_free(process);
 }
 
 static void few_exits_are_shown(void **state)
@@ -947,6 +977,7 @@ int main(void)
 		cmocka_unit_test(coroutines_alike_are_one_group),
 		cmocka_unit_test(threads_come_with_what_they_do),
 		cmocka_unit_test(traces_are_shown_the_heaviest_first),
+		cmocka_unit_test(functions_that_read_the_same_have_their_own_time),
 		cmocka_unit_test(few_exits_are_shown),
 		cmocka_unit_test(exits_alike_come_by_their_numbers),
 		cmocka_unit_test(each_vm_of_a_process_has_its_traces),

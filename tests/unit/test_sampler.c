@@ -246,6 +246,7 @@ static void samples_tell_what_was_found_on_the_stack(void **state)
 	machine.phase = "content";
 	machine.request = (struct sample_request){ .route = route, .connection = 6 };
 	machine.code_pc = 99;
+	machine.proto = 98;
 	run();
 	for (size_t i = 0; i < 2; i++) {
 		const struct sum *sum = sum_of(process, i);
@@ -258,6 +259,7 @@ static void samples_tell_what_was_found_on_the_stack(void **state)
 		assert_int_equal(runs->connection, 6);
 		assert_int_equal(sleeps->connection, 6);
 		assert_int_equal(runs->code_pc, 99);
+		assert_int_equal(runs->proto, 98);
 		assert_string_equal(sleeps->wait, "nanosleep");
 		assert_string_equal(runs->wait, "");
 		assert_string_equal(runs->process, "thread 0");
