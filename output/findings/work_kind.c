@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/findings/work_kind.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -15,8 +16,8 @@ struct named_work {
 	const char *name; /* of a function, or its beginning if it ends with "*" */
 };
 
-/* LuaJIT's and nginx's functions for Lua, and what they and compiled code call. */
-static const struct named_work functions[] = {
+/* LuaJIT's functions for Lua. */
+static const struct named_work builtins[] = {
 	{ FINDING_FORMATS, "string.format" },
 	{ FINDING_FORMATS, "tostring" },
 	{ FINDING_FORMATS, "tonumber" },
@@ -26,9 +27,6 @@ static const struct named_work functions[] = {
 	{ FINDING_PATTERNS, "string.match" },
 	{ FINDING_PATTERNS, "string.gsub" },
 	{ FINDING_PATTERNS, "string.gmatch*" },
-	{ FINDING_PATTERNS, "pcre_*" },
-	{ FINDING_PATTERNS, "pcre2_*" },
-	{ FINDING_PATTERNS, "ngx_http_lua_ffi_exec_regex" },
 	{ FINDING_SHIFTS, "table.insert" },
 	{ FINDING_SHIFTS, "table.remove" },
 	{ FINDING_LOADS, "load" },
@@ -40,25 +38,30 @@ static const struct named_work functions[] = {
 	{ FINDING_ERRORS, "xpcall" },
 	{ FINDING_CLOCK, "os.clock" },
 	{ FINDING_CLOCK, "os.time" },
-	{ FINDING_CLOCK, "clock" },
-	{ FINDING_CLOCK, "time" },
-	{ FINDING_CLOCK, "clock_gettime" },
-	{ FINDING_CLOCK, "gettimeofday" },
-	{ FINDING_CLOCK, "poll" },
-	{ FINDING_CLOCK, "select" },
-	{ FINDING_CLOCK, "sched_yield" },
-	{ FINDING_CLOCK, "ngx_http_lua_ffi_update_time" },
 	{ FINDING_CALLS, "io.*" },
 	{ FINDING_CALLS, "print" },
-	{ FINDING_CALLS, "write" },
-	{ FINDING_CALLS, "read" },
-	{ FINDING_CALLS, "fwrite" },
-	{ FINDING_CALLS, "fputs" },
-	{ FINDING_CALLS, "fflush" },
-	{ FINDING_CALLS, "fgets" },
-	{ FINDING_CALLS, "_IO_*" },
 	{ FINDING_DEBUG, "debug.*" },
 };
+
+/* What they, nginx's functions for Lua, and the FFI call. */
+static const struct named_work natives[] = {
+	{ FINDING_PATTERNS, "pcre_*" },
+	{ FINDING_PATTERNS, "pcre2_*" },
+	{ FINDING_PATTERNS, "ngx_http_lua_ffi_exec_regex" },
+	{ FINDING_CLOCK, "ngx_http_lua_ffi_update_time" },
+};
+
+/* Names that anybody may give to a function count in the C library only. */
+static const struct named_work library_functions[] = {
+	{ FINDING_CLOCK, "clock" },        { FINDING_CLOCK, "time" },  { FINDING_CLOCK, "clock_gettime" },
+	{ FINDING_CLOCK, "gettimeofday" }, { FINDING_CLOCK, "poll" },  { FINDING_CLOCK, "select" },
+	{ FINDING_CLOCK, "sched_yield" },  { FINDING_CALLS, "write" }, { FINDING_CALLS, "read" },
+	{ FINDING_CALLS, "fwrite" },       { FINDING_CALLS, "fputs" }, { FINDING_CALLS, "fflush" },
+	{ FINDING_CALLS, "fgets" },        { FINDING_CALLS, "_IO_*" },
+};
+
+/* glibc's, with the parts that it had until 2.33, musl's, and what the kernel has of them. */
+static const char *const libraries[] = { "libc.", "libc-", "libpthread", "librt", "ld-musl-", "vdso" };
 
 /* What LuaJIT's own routines do, in the words of unwind/names/vm_work.c. */
 static const struct named_work works[] = {
@@ -89,13 +92,27 @@ static enum finding_kind find(const struct named_work *table, size_t count, cons
 	return FINDING_NONE;
 }
 
+static bool is_of_library(const struct function *function)
+{
+	for (size_t i = 0; function->module && i < sizeof(libraries) / sizeof(libraries[0]); i++)
+		if (strncmp(function->module, libraries[i], strlen(libraries[i])) == 0)
+			return true;
+	return false;
+}
+
+#define FIND(table, name) find((table), sizeof(table) / sizeof((table)[0]), (name))
+
 static enum finding_kind kind_of_function(const struct function *function)
 {
-	if (!function || function->kind == FRAME_LUA || function->kind == FRAME_LOST)
+	if (!function)
 		return FINDING_NONE;
-	return function->kind == FRAME_VM_WORK
-		       ? find(works, sizeof(works) / sizeof(works[0]), function->name)
-		       : find(functions, sizeof(functions) / sizeof(functions[0]), function->name);
+	if (function->kind == FRAME_BUILTIN)
+		return FIND(builtins, function->name);
+	if (function->kind == FRAME_VM_WORK)
+		return FIND(works, function->name);
+	if (function->kind == FRAME_NATIVE && is_of_library(function))
+		return FIND(library_functions, function->name);
+	return function->kind == FRAME_NATIVE ? FIND(natives, function->name) : FINDING_NONE;
 }
 
 /*---- By the text of a line ----*/
@@ -172,12 +189,32 @@ static void strip(const char *line, char *ret_text, size_t size)
 	ret_text[length] = '\0';
 }
 
-static bool line_shifts(const char *line)
+/* "time()": a call without arguments, of no other name that ends so. */
+static bool asks_for_time(const char *line)
 {
+	for (const char *at = line; (at = strstr(at, "time")); at++) {
+		const char *after = at + strlen("time");
+
+		after += strspn(after, " \t");
+		if (*after != '(' || (at > line && (isalnum((unsigned char)at[-1]) || at[-1] == '_')))
+			continue;
+		if (after[1 + strspn(after + 1, " \t")] == ')')
+			return true;
+	}
+	return false;
+}
+
+/* Does the line that calls a builtin do what the builtin is named for here? NULL: the line is unknown. */
+static bool fits_line(const struct function *builtin, enum finding_kind kind, const char *line)
+{
+	const bool is_time = builtin->name &&
+			     strcmp(builtin->name, "os.time") == 0; /* which also turns dates into times */
 	char text[LINE_SIZE];
 
+	if (!line)
+		return !is_time;
 	strip(line, text, sizeof(text));
-	return shifts(text);
+	return is_time ? asks_for_time(text) : kind != FINDING_SHIFTS || shifts(text);
 }
 
 enum finding_kind work_kind_of_line(const char *line)
@@ -225,15 +262,19 @@ static enum finding_kind kind_of_state(enum vm_state state)
 
 enum finding_kind work_kind(const struct work *work, const char *line)
 {
+	const struct function *callee = work->key.callee;
 	enum finding_kind kind = kind_of_state((enum vm_state)work->key.state);
+	bool is_known;
 
 	if (kind || !work->key.function)
 		return kind;
 	kind = kind_of_function(work->key.leaf);
-	if (!kind && !only_calls(work->key.callee))
-		kind = kind_of_function(work->key.callee);
-	if (kind == FINDING_SHIFTS && work->key.callee && work->key.callee->kind == FRAME_BUILTIN && line)
-		kind = line_shifts(line) ? kind : FINDING_NONE;
+	is_known = kind && work->key.leaf != callee; /* whatever the line calls */
+	if (!kind && !only_calls(callee))
+		kind = kind_of_function(callee);
+	if (kind && callee && callee->kind == FRAME_BUILTIN && (!is_known || kind == FINDING_SHIFTS) &&
+	    !fits_line(callee, kind, line))
+		kind = FINDING_NONE;
 	if (!kind && is_own_work(work))
 		kind = line ? work_kind_of_line(line) : FINDING_OWN_WORK;
 	return kind;

@@ -56,6 +56,13 @@ FAULTLESS = {"adds": False, "idles": True, "serves": False, "routes": True, "int
 OPTIONS = {"interprets": ["-joff"]}
 
 
+# Programs that look like one with a fault, which they have not: options of luajit, the work, the fault.
+LOOK_ALIKES = {
+    "makes times of dates": ([], "os.time({ year = 2024, month = 5, day = 3 })", "clock"),
+    "counts arguments": (["-joff"], "select('#', 1, 2, 3)", "clock"),
+}
+
+
 def builds():
     """Each unpacked luajit that runs here, by name."""
     if not ALL:
@@ -147,6 +154,17 @@ def test_nothing_stands_out_without_a_fault(build, name):
     assert process["samples"] > 0
     busy = process["cpu_ms"] > 0.02 * process["duration_ms"]
     assert busy or any(words.startswith("CPU time: ") for words in process["not_looked_at"])
+
+
+@pytest.mark.parametrize("name", LOOK_ALIKES)
+def test_a_look_alike_is_not_taken_for_a_fault(name, tmp_path):
+    options, work, fault = LOOK_ALIKES[name]
+    script = tmp_path / "script.lua"
+    script.write_text(f"print('ready')\nio.stdout:flush()\nwhile true do\n\tlocal _ = {work}\nend\n")
+    with ljspy.Target([ljspy.luajit("luajit"), *options, script], limit=240).wait_ready() as target:
+        process = check(target.pid)
+    print(name, told(process))
+    assert fault not in [kind for kind, _ in told(process)], process["findings"]
 
 
 @pytest.fixture

@@ -111,36 +111,64 @@ static void test_work_is_known_by_its_name(void **state)
 	static const struct {
 		enum finding_kind kind;
 		enum frame_kind frame;
-		const char *name;
+		const char *name, *module;
 	} named[] = {
-		{ FINDING_OWN_WORK, FRAME_BUILTIN, "table.concat" },
-		{ FINDING_JOINS, FRAME_VM_WORK, "concatenating strings" },
-		{ FINDING_STORES, FRAME_VM_WORK, "growing a table" },
-		{ FINDING_CLOSURES, FRAME_VM_WORK, "creating a closure" },
-		{ FINDING_FORMATS, FRAME_BUILTIN, "string.format" },
-		{ FINDING_PATTERNS, FRAME_BUILTIN, "string.gsub" },
-		{ FINDING_PATTERNS, FRAME_NATIVE, "pcre2_match_8" },
-		{ FINDING_SORTS, FRAME_BUILTIN, "table.sort" },
-		{ FINDING_SHIFTS, FRAME_BUILTIN, "table.remove" },
-		{ FINDING_LOADS, FRAME_BUILTIN, "loadstring" },
-		{ FINDING_ERRORS, FRAME_BUILTIN, "error" },
-		{ FINDING_CLOCK, FRAME_NATIVE, "gettimeofday" },
-		{ FINDING_CALLS, FRAME_BUILTIN, "io.write" },
-		{ FINDING_DEBUG, FRAME_BUILTIN, "debug.traceback" },
-		{ FINDING_CDATA, FRAME_VM_WORK, "handling C data" },
-		{ FINDING_OWN_WORK, FRAME_VM, NULL },
+		{ FINDING_OWN_WORK, FRAME_BUILTIN, "table.concat", NULL },
+		{ FINDING_JOINS, FRAME_VM_WORK, "concatenating strings", NULL },
+		{ FINDING_STORES, FRAME_VM_WORK, "growing a table", NULL },
+		{ FINDING_CLOSURES, FRAME_VM_WORK, "creating a closure", NULL },
+		{ FINDING_FORMATS, FRAME_BUILTIN, "string.format", NULL },
+		{ FINDING_PATTERNS, FRAME_BUILTIN, "string.gsub", NULL },
+		{ FINDING_PATTERNS, FRAME_NATIVE, "pcre2_match_8", "libpcre2-8.so.0" },
+		{ FINDING_SORTS, FRAME_BUILTIN, "table.sort", NULL },
+		{ FINDING_SHIFTS, FRAME_BUILTIN, "table.remove", NULL },
+		{ FINDING_LOADS, FRAME_BUILTIN, "loadstring", NULL },
+		{ FINDING_ERRORS, FRAME_BUILTIN, "error", NULL },
+		{ FINDING_CLOCK, FRAME_NATIVE, "gettimeofday", "libc.so.6" },
+		{ FINDING_CLOCK, FRAME_NATIVE, "clock_gettime", "vdso" },
+		{ FINDING_CLOCK, FRAME_BUILTIN, "os.clock", NULL },
+		{ FINDING_CALLS, FRAME_NATIVE, "write", "libpthread-2.31.so" },
+		{ FINDING_CALLS, FRAME_BUILTIN, "io.write", NULL },
+		{ FINDING_DEBUG, FRAME_BUILTIN, "debug.traceback", NULL },
+		{ FINDING_CDATA, FRAME_VM_WORK, "handling C data", NULL },
+		{ FINDING_OWN_WORK, FRAME_VM, NULL, NULL },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
 		struct evidence *evidence = begin();
 
-		add(evidence,
-		    (struct took){ other(named[i].frame, named[i].name, NULL), VM_STATE_C, 12, 300 });
+		add(evidence, (struct took){ other(named[i].frame, named[i].name, named[i].module),
+					     VM_STATE_C, 12, 300 });
 		add_honest(evidence, 100);
 		expect_first(evidence, named[i].kind, 12, 0.75);
 		assert_int_equal(judge(evidence).count, 1);
 		evidence_free(evidence);
+	}
+}
+
+/* A C library's grid:load("texture") loads no source, and select() of Lua does not wait for files. */
+static void test_a_name_counts_for_its_kind_of_function_only(void **state)
+{
+	static const struct {
+		enum frame_kind frame;
+		const char *name, *module;
+	} named[] = {
+		{ FRAME_C_FUNCTION, "load", "grid.so" },     { FRAME_C_FUNCTION, "time", "grid.so" },
+		{ FRAME_C_FUNCTION, "string.format", NULL }, { FRAME_NATIVE, "load", "grid.so" },
+		{ FRAME_NATIVE, "time", "grid.so" },         { FRAME_NATIVE, "write", NULL },
+		{ FRAME_NATIVE, "error", "libc.so.6" },      { FRAME_NATIVE, "print", "libc.so.6" },
+		{ FRAME_BUILTIN, "select", NULL },           { FRAME_BUILTIN, "read", NULL },
+		{ FRAME_BUILTIN, "pcre_exec", NULL },        { FRAME_TRACE, "select", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
+		struct evidence *evidence = begin();
+
+		add(evidence, (struct took){ other(named[i].frame, named[i].name, named[i].module),
+					     VM_STATE_C, 12, 300 });
+		expect_nothing(evidence);
 	}
 }
 
@@ -366,6 +394,48 @@ static void test_appending_is_no_shift(void **state)
 	add(evidence, (struct took){ insert, VM_STATE_C, 4, 100 });
 	expect_first(evidence, FINDING_SHIFTS, 4, 0.5);
 	evidence_free(evidence);
+}
+
+/* What is called at a line, and what runs for it. */
+static enum finding_kind kind_at(const char *line, const struct function *callee, const struct function *leaf)
+{
+	const struct work work = { .key = { .function = lua("handle", "@app.lua", 10),
+					    .callee = callee,
+					    .leaf = leaf,
+					    .line = 12,
+					    .state = VM_STATE_C } };
+
+	return work_kind(&work, line);
+}
+
+/* os.time() with a table turns a date into a time. */
+static void test_only_a_time_without_arguments_is_that_of_now(void **state)
+{
+	static const struct {
+		const char *line;
+		enum finding_kind kind;
+	} lines[] = {
+		{ "while os.time() < over do", FINDING_CLOCK },
+		{ "local now = time ( )", FINDING_CLOCK },
+		{ "local at = os.time({ year = y, month = m, day = d })", FINDING_NONE },
+		{ "local at = os.time{ year = y, month = m, day = d }", FINDING_NONE },
+		{ "local at = os.time(date())", FINDING_NONE },
+		{ "local at = settime(), os.time(date)", FINDING_NONE },
+		{ "log('time()', os.time(date)) -- time()", FINDING_NONE },
+		{ "local time", FINDING_NONE },
+		{ NULL, FINDING_NONE },
+	};
+	const struct function *callee = other(FRAME_BUILTIN, "os.time", NULL);
+	const struct function *native = other(FRAME_NATIVE, "time", "libc.so.6");
+	const struct function *makes = other(FRAME_NATIVE, "mktime", "libc.so.6");
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		assert_int_equal(kind_at(lines[i].line, callee, callee), lines[i].kind);
+		assert_int_equal(kind_at(lines[i].line, callee, makes), lines[i].kind);
+		/* The C library says itself that it is asked for the time. */
+		assert_int_equal(kind_at(lines[i].line, callee, native), FINDING_CLOCK);
+	}
 }
 
 /*---- Calls and depth ----*/
@@ -1401,6 +1471,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_work_is_known_by_its_name),
+		cmocka_unit_test(test_a_name_counts_for_its_kind_of_function_only),
 		cmocka_unit_test(test_states_of_luajit_are_findings),
 		cmocka_unit_test(test_small_shares_are_silent),
 		cmocka_unit_test(test_a_share_that_may_be_chance_is_silent),
@@ -1411,6 +1482,7 @@ int main(void)
 		cmocka_unit_test(test_what_pcall_calls_is_no_error),
 		cmocka_unit_test(test_sources_of_small_shares_are_not_read),
 		cmocka_unit_test(test_appending_is_no_shift),
+		cmocka_unit_test(test_only_a_time_without_arguments_is_that_of_now),
 		cmocka_unit_test(test_sorting_has_its_comparisons),
 		cmocka_unit_test(test_deep_stacks_are_recursion),
 		cmocka_unit_test(test_interpreted_time_counts_where_luajit_says_why),
