@@ -233,6 +233,14 @@ enum finding_kind work_kind_of_line(const char *line)
 	return FINDING_OWN_WORK;
 }
 
+static bool line_joins(const char *line)
+{
+	char text[LINE_SIZE];
+
+	strip(line, text, sizeof(text));
+	return joins(text);
+}
+
 /*---- Both ----*/
 
 /* What it calls is not its own work. */
@@ -260,6 +268,22 @@ static enum finding_kind kind_of_state(enum vm_state state)
 	return state == VM_STATE_EXIT ? FINDING_EXITS : FINDING_NONE;
 }
 
+/*
+ * LuaJIT joins strings for "..", for builtins and for a string.buffer by the same routines (lj_buf.c of v2.1).
+ * The interpreter calls them itself for ".." only (BC_CAT); compiled code calls them for any of these.
+ */
+static enum finding_kind kind_of_joins(const struct work *work, const char *line)
+{
+	const struct function *callee = work->key.callee;
+
+	if (callee && callee->kind == FRAME_BUILTIN) {
+		enum finding_kind kind = only_calls(callee) ? FINDING_NONE : kind_of_function(callee);
+
+		return kind ? kind : FINDING_OWN_WORK;
+	}
+	return !work->key.compiled || !line || line_joins(line) ? FINDING_JOINS : FINDING_OWN_WORK;
+}
+
 enum finding_kind work_kind(const struct work *work, const char *line)
 {
 	const struct function *callee = work->key.callee;
@@ -269,6 +293,8 @@ enum finding_kind work_kind(const struct work *work, const char *line)
 	if (kind || !work->key.function)
 		return kind;
 	kind = kind_of_function(work->key.leaf);
+	if (kind == FINDING_JOINS)
+		return kind_of_joins(work, line);
 	is_known = kind && work->key.leaf != callee; /* whatever the line calls */
 	if (!kind && !only_calls(callee))
 		kind = kind_of_function(callee);

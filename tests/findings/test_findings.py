@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import threading
 import urllib.request
@@ -154,6 +155,44 @@ def test_nothing_stands_out_without_a_fault(build, name):
     assert process["samples"] > 0
     busy = process["cpu_ms"] > 0.02 * process["duration_ms"]
     assert busy or any(words.startswith("CPU time: ") for words in process["not_looked_at"])
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory):
+    """LuaJIT with symbols."""
+    development = ljspy.PACKAGES / "libluajit-5.1-dev/usr"
+    program = tmp_path_factory.mktemp("findings") / "runner"
+    subprocess.run(["gcc", "-O2", f"-I{development}/include/luajit-2.1", HERE.parent / "names/runner.c", "-o", program,
+                    development / "lib/x86_64-linux-gnu/libluajit-5.1.a", "-lm", "-ldl"], check=True, timeout=60)
+    return program
+
+
+# What LuaJIT does by the routines that join strings; and is that the fault?
+JOINS = {
+    "table.concat(list)": False,
+    "list[i] .. list[i + 1] .. list[i + 2]": True,
+}
+
+
+@pytest.mark.parametrize("jit", ["on", "off"])
+@pytest.mark.parametrize("work", JOINS)
+def test_only_dots_are_joins(runner, work, jit, tmp_path):
+    script = tmp_path / "script.lua"
+    script.write_text(f"""local list = {{}}
+for i = 1, 300 do list[i] = ("piece %d "):format(i):rep(10) end
+if arg[1] == "off" then jit.off() end
+print("ready")
+io.stdout:flush()
+local sum, i = 0, 1
+while true do
+	i = i % 200 + 1
+	sum = sum + #({work})
+end
+""")
+    with ljspy.Target([runner, script, jit, "-"], limit=240).wait_ready() as target:
+        process = check(target.pid)
+    print(work, jit, told(process))
+    assert ("joins" in [kind for kind, _ in told(process)]) == JOINS[work], process["findings"]
 
 
 @pytest.mark.parametrize("name", LOOK_ALIKES)

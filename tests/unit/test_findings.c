@@ -438,6 +438,47 @@ static void test_only_a_time_without_arguments_is_that_of_now(void **state)
 	}
 }
 
+/* LuaJIT's buffers do the work of "..", of table.concat() and of a string.buffer. */
+static void test_only_dots_join_piece_by_piece(void **state)
+{
+	static const char concats[] = "n = n + #table.concat(t)", dots[] = "page = page .. row";
+	const struct function *joins = other(FRAME_VM_WORK, "concatenating strings", NULL);
+	const struct function *concat = other(FRAME_BUILTIN, "table.concat", NULL);
+	const struct function *put = other(FRAME_BUILTIN, "buffer.put", NULL);
+	const struct function *format = other(FRAME_BUILTIN, "string.format", NULL);
+	const struct function *catches = other(FRAME_BUILTIN, "pcall", NULL);
+	const struct {
+		const struct function *callee;
+		const char *line;
+		bool is_compiled;
+		enum finding_kind kind;
+	} known[] = {
+		{ joins, dots, true, FINDING_JOINS },
+		{ joins, concats, true, FINDING_OWN_WORK },
+		{ joins, NULL, true, FINDING_JOINS },
+		/* The interpreter joins for this instruction only, even if the other line has its dots. */
+		{ joins, concats, false, FINDING_JOINS },
+		{ concat, concats, false, FINDING_OWN_WORK },
+		{ concat, dots, false, FINDING_OWN_WORK },
+		{ concat, NULL, false, FINDING_OWN_WORK },
+		{ put, NULL, false, FINDING_OWN_WORK },
+		{ format, NULL, false, FINDING_FORMATS },
+		{ catches, NULL, false, FINDING_OWN_WORK },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		const struct work work = { .key = { .function = lua("handle", "@app.lua", 10),
+						    .callee = known[i].callee,
+						    .leaf = joins,
+						    .line = 12,
+						    .state = VM_STATE_C,
+						    .compiled = known[i].is_compiled } };
+
+		assert_int_equal(work_kind(&work, known[i].line), known[i].kind);
+	}
+}
+
 /*---- Calls and depth ----*/
 
 static void test_sorting_has_its_comparisons(void **state)
@@ -1483,6 +1524,7 @@ int main(void)
 		cmocka_unit_test(test_sources_of_small_shares_are_not_read),
 		cmocka_unit_test(test_appending_is_no_shift),
 		cmocka_unit_test(test_only_a_time_without_arguments_is_that_of_now),
+		cmocka_unit_test(test_only_dots_join_piece_by_piece),
 		cmocka_unit_test(test_sorting_has_its_comparisons),
 		cmocka_unit_test(test_deep_stacks_are_recursion),
 		cmocka_unit_test(test_interpreted_time_counts_where_luajit_says_why),
