@@ -127,15 +127,38 @@ static void judge_interpreted(const struct evidence *evidence, const struct work
 	place->key.callee = NULL;
 }
 
+/* Does a thread sleep until a child ends? The name of a wait begins with its system call (output/sample/sample.h). */
+static bool waits_for_child(const struct function *wait)
+{
+	static const char *const calls[] = { "wait4", "waitid" };
+	const size_t length = wait && wait->name ? strcspn(wait->name, " ") : 0;
+
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (length == strlen(calls[i]) && strncmp(wait->name, calls[i], length) == 0)
+			return true;
+	return false;
+}
+
+static bool is_named(const struct function *function, const char *const *names, size_t count)
+{
+	for (size_t i = 0; function && function->name && i < count; i++)
+		if (strcmp(function->name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* What closes a file may close the pipe of a program, and waits until it ends (pclose()). */
 static bool waits_for_program(const struct work *work)
 {
-	static const char *const names[] = { "os.execute", "io.popen", "io.lines", "file:close" };
-	const struct function *callee = work->key.callee;
+	static const char *const starts[] = { "os.execute", "io.popen" };
+	static const char *const closes[] = { "file.close", "io.close" };
+	const struct work_key *key = &work->key;
 
-	for (size_t i = 0; callee && callee->name && i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(callee->name, names[i]) == 0)
-			return work->asleep_ns > 0;
-	return false;
+	if (work->asleep_ns == 0)
+		return false;
+	return is_named(key->callee, starts, sizeof(starts) / sizeof(starts[0])) ||
+	       (is_named(key->callee, closes, sizeof(closes) / sizeof(closes[0])) &&
+		waits_for_child(key->leaf));
 }
 
 static int judge_work(struct judging *judging, const struct work *work)

@@ -39,6 +39,9 @@ static const struct named_work builtins[] = {
 	{ FINDING_CLOCK, "os.clock" },
 	{ FINDING_CLOCK, "os.time" },
 	{ FINDING_CALLS, "io.*" },
+	{ FINDING_CALLS, "file.read" },
+	{ FINDING_CALLS, "file.write" },
+	{ FINDING_CALLS, "file.lines" },
 	{ FINDING_CALLS, "print" },
 	{ FINDING_DEBUG, "debug.*" },
 };

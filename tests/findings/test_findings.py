@@ -57,6 +57,12 @@ FAULTLESS = {"adds": False, "idles": True, "serves": False, "routes": True, "int
 OPTIONS = {"interprets": ["-joff"]}
 
 
+# Calls of methods of files: options of luajit, what comes first, the work, and the fault.
+METHODS = {
+    "close": ([], "", "io.popen('exec >/dev/null; sleep 0.2'):close()", "programs"),
+    "write": (["-joff"], "local log = io.open('/dev/null', 'w') log:setvbuf('no')", "log:write('x')", "calls"),
+    "read": (["-joff"], "local zeros = io.open('/dev/zero') zeros:setvbuf('no')", "zeros:read(1)", "calls"),
+}
 # Programs that look like one with a fault, which they have not: options of luajit, the work, the fault.
 LOOK_ALIKES = {
     "makes times of dates": ([], "os.time({ year = 2024, month = 5, day = 3 })", "clock"),
@@ -193,6 +199,17 @@ end
         process = check(target.pid)
     print(work, jit, told(process))
     assert ("joins" in [kind for kind, _ in told(process)]) == JOINS[work], process["findings"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_of_files_are_known(name, tmp_path):
+    options, begin, work, fault = METHODS[name]
+    script = tmp_path / "script.lua"
+    script.write_text(f"{begin}\nprint('ready')\nio.stdout:flush()\nwhile true do\n\t{work}\nend\n")
+    with ljspy.Target([ljspy.luajit("luajit"), *options, script], limit=240).wait_ready() as target:
+        process = check(target.pid, is_enough=found_any if fault == "programs" else is_judged)
+    print(name, told(process))
+    judge_fault(process, {fault}, "script.lua", 5)
 
 
 @pytest.mark.parametrize("name", LOOK_ALIKES)
