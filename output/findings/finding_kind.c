@@ -37,8 +37,9 @@ const struct finding_rule finding_rules[FINDING_KIND_COUNT] = {
 			    0.25,
 			    "Wait by a timer, a sleep or an event; within one turn, ask the clock once.",
 			    FINDINGS_PAGE "#clock" },
-	[FINDING_CALLS] = { "calls", "Input and output go in small pieces", COST_CPU, 0.20,
-			    "Collect what is to be written and write it in one call; read by blocks, not by bytes.",
+	[FINDING_CALLS] = { "calls", "Reading and writing take the time", COST_CPU, 0.20,
+			    "Where it goes in small pieces, collect what is to be written and write it in one call, "
+			    "and read by blocks, not by bytes.",
 			    FINDINGS_PAGE "#calls" },
 	[FINDING_DEBUG] = { "debug", "The debug library works in hot code", COST_CPU, 0.10,
 			    "Ask for tracebacks only where they are shown, and take hooks out.",

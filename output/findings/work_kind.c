@@ -54,13 +54,23 @@ static const struct named_work natives[] = {
 	{ FINDING_CLOCK, "ngx_http_lua_ffi_update_time" },
 };
 
-/* Names that anybody may give to a function count in the C library only. */
+/*
+ * Names that anybody may give to a function count in the C library only. Of glibc's _IO_ functions, those of
+ * files: snprintf() works on a string by others (fileops.c and strops.c of glibc 2.36).
+ */
 static const struct named_work library_functions[] = {
-	{ FINDING_CLOCK, "clock" },        { FINDING_CLOCK, "time" },  { FINDING_CLOCK, "clock_gettime" },
-	{ FINDING_CLOCK, "gettimeofday" }, { FINDING_CLOCK, "poll" },  { FINDING_CLOCK, "select" },
-	{ FINDING_CLOCK, "sched_yield" },  { FINDING_CALLS, "write" }, { FINDING_CALLS, "read" },
-	{ FINDING_CALLS, "fwrite" },       { FINDING_CALLS, "fputs" }, { FINDING_CALLS, "fflush" },
-	{ FINDING_CALLS, "fgets" },        { FINDING_CALLS, "_IO_*" },
+	{ FINDING_CLOCK, "clock" },         { FINDING_CLOCK, "time" },
+	{ FINDING_CLOCK, "clock_gettime" }, { FINDING_CLOCK, "gettimeofday" },
+	{ FINDING_CLOCK, "poll" },          { FINDING_CLOCK, "select" },
+	{ FINDING_CLOCK, "sched_yield" },   { FINDING_CALLS, "write" },
+	{ FINDING_CALLS, "read" },          { FINDING_CALLS, "fread" },
+	{ FINDING_CALLS, "fwrite" },        { FINDING_CALLS, "fputs" },
+	{ FINDING_CALLS, "fflush" },        { FINDING_CALLS, "fgets" },
+	{ FINDING_CALLS, "_IO_file_*" },    { FINDING_CALLS, "_IO_new_file_*" },
+	{ FINDING_CALLS, "_IO_do_write*" }, { FINDING_CALLS, "_IO_new_do_write" },
+	{ FINDING_CALLS, "_IO_fread" },     { FINDING_CALLS, "_IO_fwrite" },
+	{ FINDING_CALLS, "_IO_fputs" },     { FINDING_CALLS, "_IO_fflush" },
+	{ FINDING_CALLS, "_IO_fgets" },     { FINDING_CALLS, "_IO_getline*" },
 };
 
 /* glibc's, with the parts that it had until 2.33, musl's, and what the kernel has of them. */
@@ -207,17 +217,38 @@ static bool asks_for_time(const char *line)
 	return false;
 }
 
+/* ", true)": the last argument of a find() for plain text. */
+static bool is_plain(const char *line)
+{
+	for (const char *at = line; (at = strchr(at, ',')); at++) {
+		const char *word = at + 1 + strspn(at + 1, " \t");
+
+		if (strncmp(word, "true", strlen("true")) != 0)
+			continue;
+		word += strlen("true");
+		if (word[strspn(word, " \t")] == ')')
+			return true;
+	}
+	return false;
+}
+
 /* Does the line that calls a builtin do what the builtin is named for here? NULL: the line is unknown. */
 static bool fits_line(const struct function *builtin, enum finding_kind kind, const char *line)
 {
-	const bool is_time = builtin->name &&
-			     strcmp(builtin->name, "os.time") == 0; /* which also turns dates into times */
+	const char *name = builtin->name ? builtin->name : "";
 	char text[LINE_SIZE];
 
+	/* It also turns dates into times. */
+	if (strcmp(name, "os.time") == 0 && !line)
+		return false;
 	if (!line)
-		return !is_time;
+		return true;
 	strip(line, text, sizeof(text));
-	return is_time ? asks_for_time(text) : kind != FINDING_SHIFTS || shifts(text);
+	if (strcmp(name, "os.time") == 0)
+		return asks_for_time(text);
+	if (strcmp(name, "string.find") == 0)
+		return !is_plain(text);
+	return kind != FINDING_SHIFTS || shifts(text);
 }
 
 enum finding_kind work_kind_of_line(const char *line)
@@ -298,6 +329,9 @@ enum finding_kind work_kind(const struct work *work, const char *line)
 	kind = kind_of_function(work->key.leaf);
 	if (kind == FINDING_JOINS)
 		return kind_of_joins(work, line);
+	/* The interpreter runs them; it is C code that unwinds the stack to them after an error. */
+	if (only_calls(work->key.leaf) && work->key.state != VM_STATE_C)
+		kind = FINDING_NONE;
 	is_known = kind && work->key.leaf != callee; /* whatever the line calls */
 	if (!kind && !only_calls(callee))
 		kind = kind_of_function(callee);

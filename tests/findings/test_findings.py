@@ -63,10 +63,13 @@ METHODS = {
     "write": (["-joff"], "local log = io.open('/dev/null', 'w') log:setvbuf('no')", "log:write('x')", "calls"),
     "read": (["-joff"], "local zeros = io.open('/dev/zero') zeros:setvbuf('no')", "zeros:read(1)", "calls"),
 }
-# Programs that look like one with a fault, which they have not: options of luajit, the work, the fault.
+# Programs that look like one with a fault, which they have not: options of luajit, what comes first, the work, the
+# fault.
 LOOK_ALIKES = {
-    "makes times of dates": ([], "os.time({ year = 2024, month = 5, day = 3 })", "clock"),
-    "counts arguments": (["-joff"], "select('#', 1, 2, 3)", "clock"),
+    "makes times of dates": ([], "", "os.time({ year = 2024, month = 5, day = 3 })", "clock"),
+    "counts arguments": (["-joff"], "", "select('#', 1, 2, 3)", "clock"),
+    "calls what does not fail": (["-joff"], "local function f() return true end", "pcall(f)", "errors"),
+    "finds plain text": (["-joff"], "local text = ('needl-'):rep(999)", "text:find('needle', 1, true)", "patterns"),
 }
 
 
@@ -214,9 +217,9 @@ def test_methods_of_files_are_known(name, tmp_path):
 
 @pytest.mark.parametrize("name", LOOK_ALIKES)
 def test_a_look_alike_is_not_taken_for_a_fault(name, tmp_path):
-    options, work, fault = LOOK_ALIKES[name]
+    options, begin, work, fault = LOOK_ALIKES[name]
     script = tmp_path / "script.lua"
-    script.write_text(f"print('ready')\nio.stdout:flush()\nwhile true do\n\tlocal _ = {work}\nend\n")
+    script.write_text(f"{begin}\nprint('ready')\nio.stdout:flush()\nwhile true do\n\tlocal _ = {work}\nend\n")
     with ljspy.Target([ljspy.luajit("luajit"), *options, script], limit=240).wait_ready() as target:
         process = check(target.pid)
     print(name, told(process))
