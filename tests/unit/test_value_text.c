@@ -51,6 +51,7 @@ static const struct layout gc64 = {
 	.GCfunc_pc = 32,
 	.GCproto_chunkname = 40,
 	.GCproto_firstline = 48,
+	.GCproto_numline = 52,
 	.GCproto_size = 64,
 	.GCudata_len = 20,
 	.g_ctype_state = 8,
@@ -267,6 +268,7 @@ static void check_function(const char *chunkname, uint32_t firstline, const char
 {
 	string_at(STRING, chunkname, strlen(chunkname));
 	put(PROTO + (uint64_t)gc64.GCproto_firstline, firstline, 4);
+	put(PROTO + (uint64_t)gc64.GCproto_numline, 9, 4);
 	check(tagged(TAG_FUNC, FUNCTION), "function", wanted);
 }
 
@@ -292,6 +294,9 @@ static void functions_say_where_they_are(void **state)
 	check_function("@app.lua", 12, "function: 0x12000 app.lua:12");
 	check_function("=console", 12, "function: 0x12000 console:12");
 	check_function("@app.lua", 0, "function: 0x12000 main chunk app.lua");
+	/* Stripped bytecode has no lines: it may be a main chunk, or not. */
+	put(PROTO + (uint64_t)gc64.GCproto_numline, 0, 4);
+	check(tagged(TAG_FUNC, FUNCTION), "function", "function: 0x12000 app.lua");
 	check_long_name(VALUE_STRING_BYTES - 1, true);
 	check_long_name(VALUE_STRING_BYTES, true);
 	check_long_name(VALUE_STRING_BYTES + 1, false);

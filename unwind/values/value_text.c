@@ -313,9 +313,10 @@ static bool add_lua_function(const struct value_reader *reader, struct text *tex
 	uint64_t proto = pc - (uint64_t)layout->GCproto_size, chunk;
 	char name[VALUE_STRING_BYTES + 1], file[CHUNKNAME_MAX + 16], *shown = file;
 	uint8_t bytes[VALUE_STRING_BYTES];
-	uint32_t firstline, length, kept;
+	uint32_t firstline, numline, length, kept;
 
 	if (!memory_u32(reader->memory, proto + (uint64_t)layout->GCproto_firstline, &firstline) ||
+	    !memory_u32(reader->memory, proto + (uint64_t)layout->GCproto_numline, &numline) ||
 	    !field_reference(reader->memory, layout, proto + (uint64_t)layout->GCproto_chunkname, &chunk) ||
 	    !load_string(reader, chunk, VALUE_STRING_BYTES, bytes, &length))
 		return false;
@@ -329,7 +330,8 @@ static bool add_lua_function(const struct value_reader *reader, struct text *tex
 	lua_chunk_file(name, file);
 	if (*shown == '@' || *shown == '=')
 		shown++;
-	add(text, firstline ? " %s" : " main chunk %s", shown);
+	/* Stripped bytecode has neither: it may be any function (lua_names.h). */
+	add(text, firstline || !numline ? " %s" : " main chunk %s", shown);
 	if (kept < length)
 		add(text, "...");
 	if (firstline)
