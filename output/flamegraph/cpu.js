@@ -16,7 +16,7 @@ function loadCpu() {
 
 	if (!head)
 		return null;
-	const [step, steps, sampled] = head.split(" ").map(Number);
+	const [step, steps, sampled, since, until] = head.split(" ").map(Number);
 	const processes = [];
 
 	for (const line of lines) {
@@ -36,13 +36,25 @@ function loadCpu() {
 			all[k] += Number(value) / 1000;
 		});
 	}
-	return { step, steps, sampled: sampled / 1000, processes };
+	return { step, steps, sampled: sampled / 1000, since, until, processes };
 }
 
 const cpu = loadCpu();
 const stripPicture = svg("svg", { class: "cpu", tabindex: "0", role: moments ? "application" : "img" });
 const stripBox = html("div", { class: "strip", hidden: "" }, stripPicture);
 const strip = { width: 0, height: 0, from: -1, to: -1, cursor: -1 };	/* from, to: steps while the user drags */
+
+/* -- Steps -- */
+
+/* The time when a step begins, in µs; the last one ends with the recording, or with the part of it that is in the file. */
+function stepTime(k) {
+	return Math.min(cpu.since + k * cpu.step, cpu.until);
+}
+
+/* The number of the step at a time, with a fraction. */
+function stepOf(us) {
+	return Math.max(0, Math.min(cpu.steps, (us - cpu.since) / cpu.step));
+}
 
 /* -- Sums -- */
 
@@ -52,17 +64,24 @@ function shownProcesses() {
 	return chosen.length ? chosen : cpu.processes;
 }
 
-/* The mean of values in steps, and of those that "garbage collection" has. */
+/* The mean of a list over steps; the last step may be shorter. */
+function meanOf(list, from, to) {
+	let sum = 0;
+
+	for (let k = from; k < to; k++)
+		sum += list[k] * (stepTime(k + 1) - stepTime(k));
+	return sum / (stepTime(to) - stepTime(from));
+}
+
+/* The mean use in steps, and the part of it that garbage collection has. */
 function meanUse(from, to) {
 	let all = 0, gc = 0;
 
 	for (const { all: used, looks } of shownProcesses()) {
-		for (let k = from; k < to; k++) {
-			all += used[k];
-			gc += looks.has("g") ? looks.get("g")[k] : 0;
-		}
+		all += meanOf(used, from, to);
+		gc += looks.has("g") ? meanOf(looks.get("g"), from, to) : 0;
 	}
-	return [all / (to - from), all ? gc / all : 0];
+	return [all, all ? gc / all : 0];
 }
 
 function cores(value) {
@@ -72,12 +91,16 @@ function cores(value) {
 function chosenSteps() {
 	if (strip.from >= 0)
 		return [Math.min(strip.from, strip.to), Math.max(strip.from, strip.to) + 1];
-	return view.to ? [Math.max(0, Math.floor(view.from / cpu.step)), Math.min(cpu.steps, Math.ceil(view.to / cpu.step))] : null;
+	if (!view.to)
+		return null;
+	const from = Math.min(Math.floor(stepOf(view.from)), cpu.steps - 1);
+
+	return [from, Math.max(Math.ceil(stepOf(view.to)), from + 1)];
 }
 
 function useInWords() {
 	const [from, to] = chosenSteps() || [0, cpu.steps];
-	const [used, gc] = meanUse(from, Math.max(to, from + 1));
+	const [used, gc] = meanUse(from, to);
 
 	return "CPU " + cores(used) + " of a core, GC " + (100 * gc).toFixed(1) + " % of it, " + (100 * cpu.sampled).toFixed(0) + " % sampled";
 }
@@ -92,8 +115,12 @@ function topOfUse(lists) {
 	return [1, 1.5, 2, 3, 5, 7.5, 10].map((part) => part * power).find((top) => top >= most * 0.98);
 }
 
+function timeX(us) {
+	return STRIP_LEFT + (us - cpu.since) / (cpu.until - cpu.since) * (strip.width - STRIP_LEFT);
+}
+
 function stepX(k) {
-	return STRIP_LEFT + k / cpu.steps * (strip.width - STRIP_LEFT);
+	return timeX(stepTime(k));
 }
 
 /* The level edge of a list, from step to step. */
@@ -131,15 +158,14 @@ function drawLines(processes) {
 function drawStripAxes(top) {
 	const words = useInWords() + (moments && strip.width > 640 ? "; drag to choose a time" : "");
 	const room = strip.width - STRIP_LEFT - words.length * 6.2;
-	const extent = cpu.steps * cpu.step;
-	const step = rulerStep(extent, strip.width);
+	const step = rulerStep(cpu.until - cpu.since, strip.width);
 	const text = (x, y, content, anchor) => stripPicture.append(svg("text", { x, y, class: "detail", "text-anchor": anchor }, content));
 
 	text(STRIP_LEFT - 6, 9, cores(top), "end");
 	text(STRIP_LEFT - 6, strip.height, "0", "end");
 	text(strip.width, strip.height + 11, words, "end");
-	for (let number = 0; number * step < extent; number++) {
-		const x = stepX(number * step / cpu.step);
+	for (let number = Math.ceil(cpu.since / step); number * step < cpu.until; number++) {
+		const x = timeX(number * step);
 
 		if (x - STRIP_LEFT + 36 > room)
 			break;
@@ -189,14 +215,14 @@ function refreshStrip() {
 
 function stepContent(k) {
 	const [from, to] = strip.from >= 0 ? chosenSteps() : [k, k + 1];
-	const mean = (list) => list.slice(from, to).reduce((a, b) => a + b, 0) / (to - from);
+	const mean = (list) => meanOf(list, from, to);
 	const processes = shownProcesses();
 	const rows = processes.length > 1
 		? processes.map((one) => [one.name + (one.pid === "0" ? "" : " (pid " + one.pid + ")"), mean(one.all)])
 		: [...processes[0].looks].map(([look, list]) => [STATE_LEGEND[look], mean(list)]);
 	const shown = rows.filter(([, used]) => used >= 0.0005).sort(([, a], [, b]) => b - a);
 
-	return [html("b", {}, seconds(from * cpu.step).replace("s", "") + " to " + seconds(to * cpu.step).replace("s", " s")),
+	return [html("b", {}, seconds(stepTime(from)).replace("s", "") + " to " + seconds(stepTime(to)).replace("s", " s")),
 		table([["CPU use", cores(meanUse(from, to)[0]) + " of a core"], ...shown.slice(0, 8).map(([name, used]) => [name, cores(used)])])];
 }
 
@@ -211,11 +237,12 @@ function showStep(k, x, y) {
 function stepAt(event) {
 	const x = event.clientX - stripPicture.getBoundingClientRect().left - STRIP_LEFT;
 
-	return Math.max(0, Math.min(cpu.steps - 1, Math.floor(x / (strip.width - STRIP_LEFT) * cpu.steps)));
+	return Math.min(cpu.steps - 1, Math.floor(stepOf(cpu.since + x / (strip.width - STRIP_LEFT) * (cpu.until - cpu.since))));
 }
 
 function chooseSteps(from, to) {
-	chooseSamples({ from: from * cpu.step, to: to * cpu.step });
+	/* A sample at the very end is one of the last step. */
+	chooseSamples({ from: stepTime(from), to: to < cpu.steps ? stepTime(to) : moments.until });
 }
 
 function onStripDown(event) {

@@ -245,7 +245,7 @@ int flamegraph_samples_read(struct sample_source *source, struct profile *profil
 	samples->profile = profile;
 	samples->options = *options;
 	samples->moments_max = options->all_moments ? SIZE_MAX : FLAMEGRAPH_MOMENTS_MAX;
-	samples->cpu = cpu_use_new(options->start_ns, options->rate_hz);
+	samples->cpu = cpu_use_new(options->start_ns, options->span, options->rate_hz);
 	error = samples->cpu ? profile_read_each(profile, source, add_sample, samples) : -ENOMEM;
 	if (error) {
 		flamegraph_samples_free(samples);

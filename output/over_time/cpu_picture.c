@@ -61,10 +61,17 @@ static double top_of(const struct cpu_use *use)
 	return 10 * power;
 }
 
+static double length_s(const struct cpu_use *use)
+{
+	return (double)cpu_use_step_begin_ns(use, cpu_use_steps(use)) / 1e9;
+}
+
 /* In tenths of a pixel, so that no locale has a say; y from the top. */
 static long x_of(const struct place *place, size_t step)
 {
-	return (long)(10 * place->x + 10 * place->width * step / cpu_use_steps(place->use));
+	const double begin_s = (double)cpu_use_step_begin_ns(place->use, step) / 1e9;
+
+	return (long)(10 * place->x) + lround(10 * (double)place->width * begin_s / length_s(place->use));
 }
 
 static long y_of(const struct place *place, double cores)
@@ -135,20 +142,23 @@ static void write_lines(const struct place *place)
 static void write_words(const struct place *place)
 {
 	const struct cpu_use *use = place->use;
-	double all = 0, gc = 0;
+	double all_s = 0, gc_s = 0;
 
-	for (size_t process = 0; process < cpu_use_processes(use); process++)
-		for (size_t step = 0; step < cpu_use_steps(use); step++) {
-			all += all_states(use, process, step);
-			gc += cpu_use_of(use, process, VM_STATE_GC, step);
+	for (size_t step = 0; step < cpu_use_steps(use); step++) {
+		const uint64_t step_ns = cpu_use_step_begin_ns(use, step + 1) -
+					 cpu_use_step_begin_ns(use, step);
+
+		for (size_t process = 0; process < cpu_use_processes(use); process++) {
+			all_s += all_states(use, process, step) * (double)step_ns / 1e9;
+			gc_s += cpu_use_of(use, process, VM_STATE_GC, step) * (double)step_ns / 1e9;
 		}
+	}
 	fprintf(place->out,
 		"<text class=\"detail\" x=\"%zu\" y=\"%zu\">CPU use over %.1f s, up to %.0f %% of a core%s: "
 		"%.0f %% on average, %.1f %% of it garbage collection; %.1f %% of it sampled</text>\n",
-		place->x, place->y + 12, (double)(cpu_use_steps(use) * cpu_use_step_ns(use)) / 1e9,
-		100 * place->top, cpu_use_processes(use) > 1 ? " each" : "",
-		100 * all / (double)cpu_use_steps(use), all > 0 ? 100 * gc / all : 0,
-		100 * cpu_use_sampled(use));
+		place->x, place->y + 12, length_s(use), 100 * place->top,
+		cpu_use_processes(use) > 1 ? " each" : "", 100 * all_s / length_s(use),
+		all_s > 0 ? 100 * gc_s / all_s : 0, 100 * cpu_use_sampled(use));
 }
 
 void cpu_picture_write(FILE *out, const struct cpu_use *use, size_t x, size_t y, size_t width)

@@ -32,8 +32,9 @@ struct thread {
 };
 
 struct cpu_use {
-	uint64_t start_ns, step_ns, period_ns; /* period 0: unknown */
-	size_t steps;
+	uint64_t since_ns;            /* the beginning of the span, after that of the session */
+	uint64_t begin_ns, length_ns; /* the time that the steps are of, by CLOCK_MONOTONIC */
+	uint64_t step_ns, period_ns;  /* period 0: unknown */
 	struct process *processes[CPU_USE_PROCESSES_MAX];
 	size_t process_count;
 	struct thread *threads;
@@ -41,15 +42,47 @@ struct cpu_use {
 	double all_ns, sampled_ns;
 };
 
-struct cpu_use *cpu_use_new(uint64_t start_ns, double rate_hz)
+/*---- Steps ----*/
+
+/* Make each step twice as long. */
+static void double_steps(struct cpu_use *use)
+{
+	for (size_t i = 0; i < use->process_count; i++)
+		for (int state = 0; state < VM_STATE_COUNT; state++) {
+			double *used_ns = use->processes[i]->used_ns[state];
+
+			for (size_t step = 0; step < CPU_USE_STEPS_MAX / 2; step++)
+				used_ns[step] = used_ns[2 * step] + used_ns[2 * step + 1];
+			memset(used_ns + CPU_USE_STEPS_MAX / 2, 0,
+			       CPU_USE_STEPS_MAX / 2 * sizeof(used_ns[0]));
+		}
+	use->step_ns *= 2;
+}
+
+/* Have steps for that much time. False if no recording is that long. */
+static bool reach(struct cpu_use *use, uint64_t length_ns)
+{
+	if (length_ns >= latest_ns)
+		return false;
+	while (length_ns > CPU_USE_STEPS_MAX * use->step_ns)
+		double_steps(use);
+	if (length_ns > use->length_ns)
+		use->length_ns = length_ns;
+	return true;
+}
+
+struct cpu_use *cpu_use_new(uint64_t start_ns, struct time_span span, double rate_hz)
 {
 	struct cpu_use *use = calloc(1, sizeof(*use));
 
 	if (!use)
 		return NULL;
-	use->start_ns = start_ns;
+	use->since_ns = span.since_ns;
+	use->begin_ns = start_ns + span.since_ns;
 	use->step_ns = first_step_ns;
 	use->period_ns = rate_hz > 0 ? (uint64_t)(ns_per_s / rate_hz) : 0;
+	if (span.until_ns > span.since_ns)
+		reach(use, span.until_ns - span.since_ns);
 	return use;
 }
 
@@ -129,23 +162,7 @@ static struct thread *find_thread(struct cpu_use *use, const struct sample *samp
 	return thread;
 }
 
-/*---- Steps ----*/
-
-/* Make each step twice as long. */
-static void double_steps(struct cpu_use *use)
-{
-	for (size_t i = 0; i < use->process_count; i++)
-		for (int state = 0; state < VM_STATE_COUNT; state++) {
-			double *used_ns = use->processes[i]->used_ns[state];
-
-			for (size_t step = 0; step < CPU_USE_STEPS_MAX / 2; step++)
-				used_ns[step] = used_ns[2 * step] + used_ns[2 * step + 1];
-			memset(used_ns + CPU_USE_STEPS_MAX / 2, 0,
-			       CPU_USE_STEPS_MAX / 2 * sizeof(used_ns[0]));
-		}
-	use->step_ns *= 2;
-	use->steps = (use->steps + 1) / 2;
-}
+/*---- Samples ----*/
 
 /* Spread CPU time over a time after the beginning. */
 static void spread(struct cpu_use *use, double *used_ns, uint64_t from_ns, uint64_t to_ns, uint64_t cpu_ns)
@@ -159,18 +176,16 @@ static void spread(struct cpu_use *use, double *used_ns, uint64_t from_ns, uint6
 
 		used_ns[step] += each * (double)(end_ns - from_ns);
 		from_ns = end_ns;
-		if (step >= use->steps)
-			use->steps = step + 1;
 	}
 }
 
 int cpu_use_add(struct cpu_use *use, const struct sample *sample)
 {
-	const uint64_t at_ns = sample->time_ns > use->start_ns ? sample->time_ns - use->start_ns : 0;
+	const uint64_t at_ns = sample->time_ns > use->begin_ns ? sample->time_ns - use->begin_ns : 0;
 	struct thread *thread;
 	uint64_t from_ns, cpu_ns = sample->cpu_ns;
 
-	if (at_ns >= latest_ns)
+	if (!reach(use, at_ns))
 		return 0;
 	thread = find_thread(use, sample);
 	if (!thread)
@@ -179,13 +194,11 @@ int cpu_use_add(struct cpu_use *use, const struct sample *sample)
 	if (thread->last_ns && thread->last_ns < from_ns)
 		from_ns = thread->last_ns;
 	thread->last_ns = at_ns;
-	/* What was used before the session began is none of it. */
+	/* What was used before the span began is none of it. */
 	if (cpu_ns > at_ns - from_ns)
 		cpu_ns = at_ns - from_ns;
 	if (cpu_ns == 0 || sample->vm_state >= VM_STATE_COUNT)
 		return 0;
-	while (at_ns >= CPU_USE_STEPS_MAX * use->step_ns)
-		double_steps(use);
 	spread(use, use->processes[thread->process]->used_ns[sample->vm_state], from_ns, at_ns, cpu_ns);
 	use->all_ns += (double)cpu_ns;
 	use->sampled_ns += (double)(use->period_ns && cpu_ns > use->period_ns ? use->period_ns : cpu_ns);
@@ -201,7 +214,14 @@ uint64_t cpu_use_step_ns(const struct cpu_use *use)
 
 size_t cpu_use_steps(const struct cpu_use *use)
 {
-	return use->steps;
+	return use->all_ns > 0 ? (use->length_ns + use->step_ns - 1) / use->step_ns : 0;
+}
+
+uint64_t cpu_use_step_begin_ns(const struct cpu_use *use, size_t step)
+{
+	const uint64_t begin_ns = step * use->step_ns;
+
+	return begin_ns < use->length_ns ? begin_ns : use->length_ns;
 }
 
 size_t cpu_use_processes(const struct cpu_use *use)
@@ -211,7 +231,9 @@ size_t cpu_use_processes(const struct cpu_use *use)
 
 double cpu_use_of(const struct cpu_use *use, size_t process, enum vm_state state, size_t step)
 {
-	return use->processes[process]->used_ns[state][step] / (double)use->step_ns;
+	const uint64_t length_ns = cpu_use_step_begin_ns(use, step + 1) - cpu_use_step_begin_ns(use, step);
+
+	return use->processes[process]->used_ns[state][step] / (double)length_ns;
 }
 
 double cpu_use_sampled(const struct cpu_use *use)
@@ -221,7 +243,7 @@ double cpu_use_sampled(const struct cpu_use *use)
 
 static void write_state(FILE *out, const struct cpu_use *use, size_t process, enum vm_state state)
 {
-	size_t count = use->steps;
+	size_t count = cpu_use_steps(use);
 
 	while (count > 0 && lround(1000 * cpu_use_of(use, process, state, count - 1)) == 0)
 		count--;
@@ -235,10 +257,11 @@ static void write_state(FILE *out, const struct cpu_use *use, size_t process, en
 
 void cpu_use_write(FILE *out, const struct cpu_use *use)
 {
-	if (use->steps < 2)
+	if (cpu_use_steps(use) < 2)
 		return;
-	fprintf(out, "<metadata id=\"cpu\">%" PRIu64 " %zu %ld\n", use->step_ns / 1000, use->steps,
-		lround(1000 * cpu_use_sampled(use)));
+	fprintf(out, "<metadata id=\"cpu\">%" PRIu64 " %zu %ld %" PRIu64 " %" PRIu64 "\n",
+		use->step_ns / 1000, cpu_use_steps(use), lround(1000 * cpu_use_sampled(use)),
+		use->since_ns / 1000, (use->since_ns + use->length_ns) / 1000);
 	for (size_t i = 0; i < use->process_count; i++) {
 		const struct process *process = use->processes[i];
 

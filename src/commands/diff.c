@@ -33,7 +33,7 @@ static bool write_difference(const struct options *options, const struct recordi
 		side_of(by_slowness ? "the other requests" : options->recordings[0], before),
 		side_of(by_slowness ? "the slow requests" : options->recordings[1], after),
 	};
-	struct view view = render_view(options, &before->session);
+	struct view view = render_view(options, &before->session, before->span);
 	const char *path = options->output ? options->output : "-";
 	struct output_file output = { 0 };
 

@@ -18,6 +18,7 @@
 #include "output/reports/turns.h"
 #include "output/sample/session.h"
 #include "output/views/filter.h"
+#include "output/views/view.h"
 #include "src/commands/record_archive.h"
 #include "src/rendering/render.h"
 #include "src/commands/report_command.h"
@@ -329,7 +330,7 @@ static bool render_recording(struct recording *recording)
 		return render_finish(&recording->output, error);
 	filter = filter_new(recording_reader_samples(reader), recording->functions, &filter_options);
 	good = filter ? render(&recording->output, recording->options, filter_samples(filter), &session,
-			       &figures)
+			       &figures, (struct time_span){ .until_ns = session.duration_ns })
 		      : render_finish(&recording->output, -ENOMEM);
 	filter_free(filter);
 	recording_reader_close(reader);

@@ -323,6 +323,28 @@ static bool join_sessions(struct recordings *recordings, const struct options *o
 	return true;
 }
 
+/* The first recording's beginning is where times count from. */
+static struct time_span join_spans(const struct recordings *recordings)
+{
+	struct time_span span = { .since_ns = UINT64_MAX };
+
+	for (size_t i = 0; i < recordings->count; i++) {
+		const struct recording_input *input = &recordings->inputs[i];
+		const uint64_t start_unix_ns = recording_reader_session(input->reader)->start_unix_ns;
+		const uint64_t since_ns = start_unix_ns - recordings->session.start_unix_ns + input->since_ns;
+		const uint64_t duration_ns = filtered_duration(input);
+
+		/* A recording that ends before the time may begin before it, too. */
+		if (duration_ns == 0)
+			continue;
+		if (since_ns < span.since_ns)
+			span.since_ns = since_ns;
+		if (since_ns + duration_ns > span.until_ns)
+			span.until_ns = since_ns + duration_ns;
+	}
+	return span.until_ns ? span : (struct time_span){ 0 };
+}
+
 static int join_sources(struct recordings *recordings)
 {
 	struct sum_part *parts = calloc(recordings->count, sizeof(*parts));
@@ -418,6 +440,7 @@ bool recordings_open(char *const *paths, size_t count, const struct options *opt
 		recordings_close(&recordings);
 		return false;
 	}
+	recordings.span = join_spans(&recordings);
 	error = join_sources(&recordings);
 	if (!error)
 		error = count_samples(&recordings);

@@ -12,12 +12,14 @@
 #include "output/sample/figures.h"
 #include "output/sample/functions.h"
 #include "output/sample/session.h"
+#include "output/views/view.h"
 #include "src/commands/commands.h"
 #include "src/options/options.h"
 
 struct recordings {
 	struct sample_source *source;
 	struct session session; /* of all files together; they share its clock */
+	struct time_span span;  /* the time that was chosen: from its beginning to its end, in any file */
 	struct figures figures; /* of the samples in the source */
 	bool damaged;           /* a file is damaged; the user has been told */
 	struct recording_input *inputs;

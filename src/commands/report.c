@@ -46,7 +46,8 @@ static bool write_report(struct output_file *output, const struct options *optio
 {
 	if (wants_life(options))
 		return render_finish(output, write_life(output->stream, options, recordings));
-	return render(output, options, recordings->source, &recordings->session, &recordings->figures);
+	return render(output, options, recordings->source, &recordings->session, &recordings->figures,
+		      recordings->span);
 }
 
 static enum exit_status report(struct options *options, struct functions *functions)

@@ -71,7 +71,7 @@ bool render_finish(struct output_file *file, int error)
 	return error == 0;
 }
 
-struct view render_view(const struct options *options, const struct session *session)
+struct view render_view(const struct options *options, const struct session *session, struct time_span span)
 {
 	bool several = options->recordings && options->recordings[0] && options->recordings[1];
 
@@ -81,10 +81,7 @@ struct view render_view(const struct options *options, const struct session *ses
 		.annotate = options->annotate,
 		.inverted = options->inverted,
 		.heatmap = options->heatmap,
-		.span = {
-			.since_ns = options->since_ns,
-			.until_ns = several ? 0 : options->since_ns + session->duration_ns,
-		},
+		.span = span,
 		.by_clock = several || options->archived,
 		.min_percent = options->min_percent,
 		.group = filter_arguments_group_name(options->filter.group),
@@ -92,9 +89,9 @@ struct view render_view(const struct options *options, const struct session *ses
 }
 
 bool render(struct output_file *file, const struct options *options, struct sample_source *source,
-	    const struct session *session, const struct figures *figures)
+	    const struct session *session, const struct figures *figures, struct time_span span)
 {
-	struct view view = render_view(options, session);
+	struct view view = render_view(options, session, span);
 	int error = 0;
 
 	if (options->source) {

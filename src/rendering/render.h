@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "output/formats/format.h"
+#include "output/views/view.h"
 #include "src/options/options.h"
 #include "src/program/output_file.h"
 
@@ -20,12 +21,12 @@ bool render_open(struct output_file *file, const char *path, const char *option)
  */
 bool render_finish(struct output_file *file, int error);
 
-/* The view that the options ask for. */
-struct view render_view(const struct options *options, const struct session *session);
+/* The view that the options ask for, of the time that was chosen. */
+struct view render_view(const struct options *options, const struct session *session, struct time_span span);
 
 /* Write the whole file and finish it, as render_finish() does. */
 bool render(struct output_file *file, const struct options *options, struct sample_source *source,
-	    const struct session *session, const struct figures *figures);
+	    const struct session *session, const struct figures *figures, struct time_span span);
 
 /* Tell where the output is, unless it is standard output. */
 void render_tell(const char *path, const struct format *format);

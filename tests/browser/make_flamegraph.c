@@ -2,11 +2,12 @@
 /*
  * Writes the flame graph of a made-up profile to standard output.
  *
- *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|alloc|worker|many|stacks [inverted|lines|page|heatmap|source]...
+ *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|part|alloc|worker|many|stacks [inverted|lines|page|heatmap|source]...
  *
  * small and compare are what the tests compute with: their shares are round
- * numbers. stall and alloc have a heat map; worker has two processes with three threads. source
- * adds made-up sources: of test.lua 20 lines, of hostile files what a page could run.
+ * numbers. stall and alloc have a heat map; part is 1.75 seconds of stall; worker has two
+ * processes with three threads. source adds made-up sources: of test.lua 20 lines, of hostile
+ * files what a page could run.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 
 #include "output/flamegraph/flamegraph.h"
 #include "output/source/source_text.h"
+#include "output/views/filter.h"
 #include "tests/made_up.h"
 #include "tests/unit/made_up_source.h"
 
@@ -309,6 +311,8 @@ enum {
 };
 
 static const uint64_t stall_tick_ns = 10000000, stall_start_ns = 5000000000;
+static const struct time_span stall_whole = { 0, UINT64_C(10000000) * STALL_TICKS },
+			      stall_part = { 6500000000, 8250000000 };
 
 struct stall_samples {
 	struct sample_source source;
@@ -349,8 +353,11 @@ static int rewind_stalled(struct sample_source *source)
 	return 0;
 }
 
-static struct flamegraph_samples *stall(struct profile *profile)
+/* What was chosen of the ten seconds. */
+static struct flamegraph_samples *stall(struct profile *profile, struct time_span span)
 {
+	const struct filter_options chosen = { .since_ns = stall_start_ns + span.since_ns,
+					       .until_ns = stall_start_ns + span.until_ns };
 	struct stall_samples samples = {
 		.source = { next_stalled, rewind_stalled },
 		.chunk = lua("main chunk", "test.lua", 0),
@@ -360,13 +367,17 @@ static struct flamegraph_samples *stall(struct profile *profile)
 	};
 	const struct flamegraph_samples_options options = {
 		.start_ns = stall_start_ns,
-		.span.until_ns = STALL_TICKS * stall_tick_ns,
+		.span = span,
 		.all_moments = true,
 	};
+	struct functions *functions = functions_new();
+	struct filter *filter = functions ? filter_new(&samples.source, functions, &chosen) : NULL;
 	struct flamegraph_samples *result;
 
-	if (flamegraph_samples_read(&samples.source, profile, &options, &result) < 0)
+	if (!filter || flamegraph_samples_read(filter_samples(filter), profile, &options, &result) < 0)
 		exit(1);
+	filter_free(filter);
+	functions_free(functions);
 	return result;
 }
 
@@ -652,8 +663,8 @@ int main(int argc, char **argv)
 		options.baseline_name = "before.ljspy";
 		target = "luajit test.lua";
 	}
-	if (argc > 1 && strcmp(argv[1], "stall") == 0) {
-		samples = stall(profile);
+	if (argc > 1 && (strcmp(argv[1], "stall") == 0 || strcmp(argv[1], "part") == 0)) {
+		samples = stall(profile, strcmp(argv[1], "stall") == 0 ? stall_whole : stall_part);
 		options.heatmap = true;
 		target = "luajit test.lua";
 	}
@@ -671,7 +682,7 @@ int main(int argc, char **argv)
 		result = write_graph(profile, target, &options);
 	else
 		fprintf(stderr,
-			"usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|alloc|worker|many|stacks"
+			"usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|part|alloc|worker|many|stacks"
 			" [inverted|lines|page|heatmap|source]...\n");
 	flamegraph_samples_free(samples);
 	profile_free(profile);

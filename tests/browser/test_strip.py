@@ -2,7 +2,7 @@
 """The CPU use over time above the frames.
 
 The truth (tests/browser/make_flamegraph.c): in "stall", a process uses a whole core for ten seconds, in Lua
-but from 4.2 to 4.7 s, in C, and sleeps from 7 to 8 s. In "worker", pid 100 uses a core for four seconds, and pid
+but from 4.2 to 4.7 s, in C, and sleeps from 7 to 8 s. "part" is what it does from 6.5 to 8.25 s. In "worker", pid 100 uses a core for four seconds, and pid
 101 a core and a tenth.
 """
 
@@ -84,6 +84,20 @@ def test_keys_choose_a_time(open_page):
     assert page.script("return location.hash").endswith("from=400000&to=600000")
 
 
+def test_of_a_part_it_shows_that_time_only(open_page):
+    page = open_page("part", address="#map=0")
+    assert words(page).startswith("CPU 43 % of a core")             # 0.755 s of 1.75 s
+    assert hover(page, 6.8 - 6.5, 1.75).split("\n")[:2] == ["6.7 to 6.9 s", "CPU use 100 % of a core"]
+    assert hover(page, 8.2 - 6.5, 1.75).split("\n")[:2] == ["8.1 to 8.25 s", "CPU use 97 % of a core"]
+    labels = page.script("return Array.from(document.querySelectorAll('.cpu text'), (text) => text.textContent);")
+    times = [float(label[:-2]) for label in labels if label.endswith(" s")]
+    assert times and 6.5 <= min(times) < 6.7 and max(times) < 8.25
+    drag(page, 7.95 - 6.5, 8.2 - 6.5, 1.75)
+    assert page.script("return location.hash").endswith("from=7900000&to=8250000")
+    assert words(page).startswith("CPU 69 % of a core")             # 0.241 s of 0.35 s
+    assert page.script("return document.querySelectorAll('.cpu .outside').length") == 2
+
+
 def test_several_workers_have_a_line_each(open_page):
     page = open_page("worker")
     assert looks(page) == ["w w0", "w w1"]
@@ -121,6 +135,7 @@ def test_frames_come_first(open_page, width, height):
 
 @pytest.mark.parametrize("name, text, shapes", [
     ("stall", "CPU use over 10.0 s, up to 100 % of a core: 90 % on average, 0.0 % of it garbage collection; 100.0 % of it sampled", '<g class="f c"><path d="M'),
+    ("part", "CPU use over 1.8 s, up to 100 % of a core: 43 % on average", '<g class="f l"><path d="M'),
     ("worker", "CPU use over 4.0 s, up to 150 % of a core each: 210 % on average", '<path class="w w1" d="M'),
 ])
 def test_picture_without_scripts_has_it_too(make_flamegraph, name, text, shapes):

@@ -11,6 +11,7 @@ import re
 import resource
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -265,6 +266,45 @@ def test_heat_map_has_the_weights_of_any_time(shares, tmp_path):
                           (["--since", f"{middle / 1000}s"], range(middle * 1000, until))):
         assert same_weight(sum(folded(shares, *options).values()),
                            sum(weight for time, weight in weights if time in part) / 1000)
+
+
+def picture(path, *arguments):
+    """The first lines of what a picture has of times and of CPU time, as numbers, and its words on CPU use."""
+    report(*arguments, "-o", path)
+    source = path.read_text(encoding="utf-8")
+    moments, cpu = ([int(number) for number in re.search(rf'<metadata id="{name}">(.*)', source)[1].split()]
+                    for name in ("moments", "cpu"))
+    return moments, cpu, re.search(r"CPU use over ([\d.]+) s, .*?: (\d+) % on average", source)
+
+
+def check_part(path, arguments, since_us, until_us):
+    """Whether a picture of a part begins and ends with it, and averages over no other time."""
+    moments, cpu, words = picture(path, *arguments)
+    extent_us = until_us - since_us
+    assert moments == pytest.approx([since_us, until_us], abs=2)
+    assert cpu[3:] == pytest.approx([since_us, until_us], abs=2)
+    assert float(words[1]) == pytest.approx(extent_us / 1e6, abs=0.051)
+    # The first sample may stand for CPU time before that, too.
+    assert float(words[2]) == pytest.approx(100 * sum(folded(*arguments).values()) / extent_us, rel=0.1)
+
+
+def test_pictures_of_a_part_are_of_that_time_only(shares, tmp_path):
+    whole_us = picture(tmp_path / "whole.svg", shares)[0][1]
+    for options, since_us, until_us in ((["--since", "1200ms"], 1200000, whole_us),
+                                        (["--until", "500ms"], 0, 500000),
+                                        (["--since", "500ms", "--until", "1100ms"], 500000, 1100000)):
+        check_part(tmp_path / "part.svg", [shares, *options], since_us, until_us)
+
+
+def test_pictures_since_a_time_of_the_clock_begin_then(shares, tmp_path):
+    whole_us = picture(tmp_path / "whole.svg", shares)[0][1]
+    begin_us = json.loads(report(shares, "-f", "json").stdout)["session"]["start_unix_ns"] // 1000
+    second = begin_us // 1000000 + 1
+    clock = ["--since", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second))]
+    since_us = second * 1000000 - begin_us
+    check_part(tmp_path / "part.svg", [shares, *clock], since_us, whole_us)
+    # Of several recordings, too.
+    assert picture(tmp_path / "parts.svg", shares, shares, *clock)[0] == pytest.approx([since_us, whole_us], abs=2)
 
 
 def test_stacks_are_chosen_by_their_functions(shares):

@@ -16,6 +16,7 @@
 #include "tests/unit/kept_text.h"
 
 static const uint64_t start_ns = 7000000000, ms_ns = 1000000;
+static const struct time_span whole = { 0 };
 
 static void add(struct cpu_use *use, pid_t pid, uint64_t at_ms, uint64_t cpu_ms, enum vm_state state)
 {
@@ -36,6 +37,12 @@ static bool is_about(double value, double wanted)
 	return fabs(value - wanted) < 1e-6;
 }
 
+static double length_ms(const struct cpu_use *use, size_t step)
+{
+	return (double)(cpu_use_step_begin_ns(use, step + 1) - cpu_use_step_begin_ns(use, step)) /
+	       (double)ms_ns;
+}
+
 /* CPU time of all processes in all steps, in ms. */
 static double sum_ms(const struct cpu_use *use)
 {
@@ -45,7 +52,7 @@ static double sum_ms(const struct cpu_use *use)
 		for (int state = 0; state < VM_STATE_COUNT; state++)
 			for (size_t step = 0; step < cpu_use_steps(use); step++)
 				sum += cpu_use_of(use, process, (enum vm_state)state, step) *
-				       (double)cpu_use_step_ns(use) / (double)ms_ns;
+				       length_ms(use, step);
 	return sum;
 }
 
@@ -63,7 +70,7 @@ static char *written(const struct cpu_use *use)
 
 static void a_sample_stands_for_the_time_before_it(void **state)
 {
-	struct cpu_use *use = cpu_use_new(start_ns, 100);
+	struct cpu_use *use = cpu_use_new(start_ns, whole, 100);
 	char *text;
 
 	(void)state;
@@ -80,14 +87,15 @@ static void a_sample_stands_for_the_time_before_it(void **state)
 	assert_true(is_about(cpu_use_sampled(use), 0.1));
 	text = written(use);
 	assert_string_equal(
-		text, "<metadata id=\"cpu\">200000 3 100\n1 a&amp;b\nj 100 200 200\ng 500\n</metadata>\n");
+		text,
+		"<metadata id=\"cpu\">200000 3 100 0 600000\n1 a&amp;b\nj 100 200 200\ng 500\n</metadata>\n");
 	free(text);
 	cpu_use_free(use);
 }
 
 static void steps_double_and_nothing_is_lost(void **state)
 {
-	struct cpu_use *use = cpu_use_new(start_ns, 0);
+	struct cpu_use *use = cpu_use_new(start_ns, whole, 0);
 	double all_ms = 0;
 
 	(void)state;
@@ -108,7 +116,7 @@ static void each_thread_has_a_last_sample_of_its_own(void **state)
 		pid_t pid, tid;
 		uint64_t at_ms, cpu_ms;
 	} known[] = { { 1, 1, 100, 10 }, { 1, 2, 200, 10 }, { 2, 2, 300, 10 }, { 1, 1, 500, 100 } };
-	struct cpu_use *use = cpu_use_new(start_ns, 0);
+	struct cpu_use *use = cpu_use_new(start_ns, whole, 0);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -122,18 +130,80 @@ static void each_thread_has_a_last_sample_of_its_own(void **state)
 
 		assert_int_equal(cpu_use_add(use, &sample), 0);
 	}
-	/* A quarter of a core since the first thread's first sample; 10 ms each before that and by the second. */
+	/*
+	 * A quarter of a core since the first thread's first sample; 10 ms each before that and by the second. The
+	 * last step is half as long.
+	 */
 	assert_int_equal(cpu_use_processes(use), 2);
 	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 0), 0.225));
 	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 1), 0.25));
-	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 2), 0.125));
+	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 2), 0.25));
 	assert_true(is_about(cpu_use_of(use, 1, VM_STATE_C, 1), 0.05));
 	cpu_use_free(use);
 }
 
+/* Of a part of a recording: what was left out before it and after it is no time without CPU use. */
+static void steps_are_of_the_chosen_time_only(void **state)
+{
+	const struct time_span part = { .since_ns = 2500 * ms_ns, .until_ns = 3000 * ms_ns };
+	struct cpu_use *use = cpu_use_new(start_ns, part, 0);
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	(void)state;
+	for (uint64_t at_ms = 2520; at_ms <= 2960; at_ms += 40) /* three quarters of a core */
+		add(use, 1, at_ms, 30, VM_STATE_C);
+	assert_int_equal(cpu_use_steps(use), 3);
+	assert_int_equal(cpu_use_step_begin_ns(use, 1), 200 * ms_ns);
+	assert_int_equal(cpu_use_step_begin_ns(use, 3), 500 * ms_ns);
+	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 1), 0.75));
+	/* The last 40 ms of 100 have none. */
+	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 2), 0.45));
+	text = written(use);
+	assert_non_null(strstr(text, "<metadata id=\"cpu\">200000 3 1000 2500000 3000000\n"));
+	free(text);
+	out = open_memstream(&text, &size);
+	cpu_picture_write(out, use, 0, 0, 100);
+	assert_int_equal(fclose(out), 0);
+	/* Of the first sample's 30 ms, 20 are of that time: 350 ms in all. */
+	assert_non_null(strstr(text, "CPU use over 0.5 s, up to 100 % of a core: 70 % on average"));
+	/* Two steps of 200 ms and one of 100 share the width. */
+	assert_non_null(strstr(text, "L80.0,"));
+	assert_non_null(strstr(text, "L100.0,"));
+	free(text);
+	cpu_use_free(use);
+}
+
+static void steps_go_on_to_the_end_and_to_the_last_sample(void **state)
+{
+	static const struct {
+		uint64_t until_ms;
+		size_t steps;
+		double first_cores;
+	} known[] = { { 0, 2, 1 },
+		      { 399, 2, 1 },
+		      { 1000, 5, 1 },
+		      { 80000, 200, 0.5 },
+		      { UINT64_MAX / 1000000, 2, 1 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct cpu_use *use = cpu_use_new(start_ns,
+						  (struct time_span){ 0, known[i].until_ms * ms_ns }, 0);
+
+		add(use, 1, 200, 200, VM_STATE_C);
+		add(use, 1, 400, 0, VM_STATE_C);
+		assert_int_equal(cpu_use_steps(use), known[i].steps);
+		assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 0), known[i].first_cores));
+		assert_true(is_about(sum_ms(use), 200));
+		cpu_use_free(use);
+	}
+}
+
 static void without_samples_nothing_is_left_out(void **state)
 {
-	struct cpu_use *use = cpu_use_new(start_ns, 100);
+	struct cpu_use *use = cpu_use_new(start_ns, whole, 100);
 
 	(void)state;
 	assert_true(is_about(cpu_use_sampled(use), 1));
@@ -143,7 +213,7 @@ static void without_samples_nothing_is_left_out(void **state)
 
 static void what_was_used_before_the_session_does_not_count(void **state)
 {
-	struct cpu_use *use = cpu_use_new(start_ns, 100);
+	struct cpu_use *use = cpu_use_new(start_ns, whole, 100);
 
 	(void)state;
 	add(use, 1, 0, 100, VM_STATE_C);
@@ -158,7 +228,7 @@ static void what_was_used_before_the_session_does_not_count(void **state)
 /* Of a recording by a later version, or a damaged one. */
 static void a_state_that_is_none_has_no_part(void **state)
 {
-	struct cpu_use *use = cpu_use_new(start_ns, 100);
+	struct cpu_use *use = cpu_use_new(start_ns, whole, 100);
 
 	(void)state;
 	add(use, 1, 100, 50, VM_STATE_COUNT);
@@ -173,7 +243,7 @@ static void a_rate_may_be_less_than_one_sample_a_second(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rates_hz) / sizeof(rates_hz[0]); i++) {
-		struct cpu_use *use = cpu_use_new(start_ns, rates_hz[i]);
+		struct cpu_use *use = cpu_use_new(start_ns, whole, rates_hz[i]);
 
 		add(use, 1, 10000, 4000, VM_STATE_C);
 		assert_true(is_about(cpu_use_sampled(use), 1 / rates_hz[i] / 4));
@@ -183,7 +253,7 @@ static void a_rate_may_be_less_than_one_sample_a_second(void **state)
 
 static void each_state_is_written(void **state)
 {
-	struct cpu_use *use = cpu_use_new(start_ns, 0);
+	struct cpu_use *use = cpu_use_new(start_ns, whole, 0);
 	char line[16], *text;
 
 	(void)state;
@@ -200,7 +270,7 @@ static void each_state_is_written(void **state)
 
 static void later_processes_count_as_one(void **state)
 {
-	struct cpu_use *use = cpu_use_new(start_ns, 0);
+	struct cpu_use *use = cpu_use_new(start_ns, whole, 0);
 	char *text;
 
 	(void)state;
@@ -232,7 +302,7 @@ static void of_too_many_threads_the_oldest_is_forgotten(void **state)
 {
 	(void)state;
 	for (pid_t more = 0; more < 2; more++) {
-		struct cpu_use *use = cpu_use_new(start_ns, 0);
+		struct cpu_use *use = cpu_use_new(start_ns, (struct time_span){ 0, 400 * ms_ns }, 0);
 		double before;
 
 		for (pid_t tid = 1; tid <= CPU_USE_THREADS_MAX + more; tid++)
@@ -254,7 +324,7 @@ static void strange_samples_do_no_harm(void **state)
 	static const uint64_t times[] = {
 		0, 1, UINT64_MAX, UINT64_C(1) << 63, UINT64_C(1) << 55, 5, UINT64_C(1) << 57
 	};
-	struct cpu_use *use = cpu_use_new(3, 19);
+	struct cpu_use *use = cpu_use_new(3, whole, 19);
 	char *text;
 
 	(void)state;
@@ -278,7 +348,7 @@ static void strange_samples_do_no_harm(void **state)
 
 static void too_little_is_not_shown(void **state)
 {
-	struct cpu_use *use = cpu_use_new(start_ns, 0);
+	struct cpu_use *use = cpu_use_new(start_ns, whole, 0);
 	char *text;
 
 	(void)state;
@@ -304,7 +374,7 @@ static void pictures_are_as_kept(void **state)
 
 	(void)state;
 	for (pid_t processes = 1; processes <= 2; processes++) {
-		struct cpu_use *use = cpu_use_new(start_ns, 10);
+		struct cpu_use *use = cpu_use_new(start_ns, whole, 10);
 		struct kept_text kept;
 
 		assert_non_null(use);
@@ -347,7 +417,7 @@ static void pictures_reach_up_to_a_round_number(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		struct cpu_use *use = cpu_use_new(start_ns, 0);
+		struct cpu_use *use = cpu_use_new(start_ns, whole, 0);
 		char *text = NULL;
 		size_t size;
 		FILE *out = open_memstream(&text, &size);
@@ -381,6 +451,8 @@ int main(void)
 		cmocka_unit_test(a_sample_stands_for_the_time_before_it),
 		cmocka_unit_test(steps_double_and_nothing_is_lost),
 		cmocka_unit_test(each_thread_has_a_last_sample_of_its_own),
+		cmocka_unit_test(steps_are_of_the_chosen_time_only),
+		cmocka_unit_test(steps_go_on_to_the_end_and_to_the_last_sample),
 		cmocka_unit_test(without_samples_nothing_is_left_out),
 		cmocka_unit_test(what_was_used_before_the_session_does_not_count),
 		cmocka_unit_test(a_state_that_is_none_has_no_part),

@@ -150,6 +150,25 @@ static void the_time_of_the_recording_has_all_samples_in_it(void **state)
 	}
 }
 
+/* Of a part of a recording, both its times and its CPU use are. */
+static void a_chosen_time_begins_where_it_was_chosen(void **state)
+{
+	const struct flamegraph_samples_options options = { .start_ns = 7 * MS,
+							    .span = { 300 * MS, 750 * MS } };
+	struct sample late[] = { few[0], few[0] };
+	struct made_up_source source = made_up_source(late, 2);
+	char *text;
+
+	(void)state;
+	late[0].time_ns = 7 * MS + 400 * MS;
+	late[1].time_ns = 7 * MS + 700 * MS;
+	text = written(&source, &options);
+	assert_non_null(strstr(text, "<metadata id=\"cpu\">200000 3 1000 300000 750000\n"));
+	assert_non_null(
+		strstr(text, "<metadata id=\"moments\">300000 750000\n400000 2 i 10\n300000 2 i 10\n<"));
+	free(text);
+}
+
 /* Several recordings have strings of their own. Long phases are cut. */
 static void a_phase_is_known_by_its_text(void **state)
 {
@@ -349,6 +368,7 @@ int main(void)
 		cmocka_unit_test(each_sample_has_its_time_frame_state_weight_and_thread),
 		cmocka_unit_test(a_frame_too_small_to_be_listed_has_its_samples_at_its_caller),
 		cmocka_unit_test(the_time_of_the_recording_has_all_samples_in_it),
+		cmocka_unit_test(a_chosen_time_begins_where_it_was_chosen),
 		cmocka_unit_test(a_phase_is_known_by_its_text),
 		cmocka_unit_test(threads_and_phases_are_told_apart_wherever_their_texts_are),
 		cmocka_unit_test(more_samples_have_no_times_unless_they_are_asked_for),

@@ -283,7 +283,7 @@ static void cpu_use_stands_above_the_frames(void **state)
 {
 	const struct sample sample = { .time_ns = 500000000, .cpu_ns = 400000000, .pid = 1, .tid = 1 };
 	struct profile *profile = new_profile(WEIGHT_CPU_TIME, false);
-	struct cpu_use *cpu = cpu_use_new(0, 99);
+	struct cpu_use *cpu = cpu_use_new(0, (struct time_span){ 0 }, 99);
 	size_t height, height_without;
 	char *text;
 
