@@ -2,9 +2,11 @@
 /*
  * The samples of one thread in order of time, as a tree whose starts and
  * weights are times in ns after the beginning: a flame chart. A sample shows
- * the time before it that it stands for. Neighbours with the same frames are
- * one; a gap of less than half a sample between them is closed. Where nothing
- * is drawn, no sample stands for the time.
+ * the time before it that it stands for; those taken at one time, such as what
+ * a thread ran and its wait for a CPU, follow each other, and the last one ends
+ * then. Neighbours with the same frames are one; a gap of less than half a
+ * sample between them is closed. Where nothing is drawn, no sample stands for
+ * the time.
  */
 
 /* The samples of the thread, in order. */
@@ -20,6 +22,18 @@ function samplesOfThread(pid, tid) {
 	return found;
 }
 
+/* When each of these samples ends, in ns: all taken at one time, but for the last one, where the next one begins. */
+function endsOf(found) {
+	const ends = new Float64Array(found.length);
+
+	for (let at = found.length - 1; at >= 0; at--) {
+		const time = moments.time[found[at]], next = found[at + 1];
+
+		ends[at] = moments.time[next] === time ? ends[at + 1] - moments.weight[next] : time * 1000;
+	}
+	return ends;
+}
+
 /* The callers of a frame and itself, the outermost first, without the root. */
 function pathTo(i) {
 	const path = [];
@@ -31,12 +45,13 @@ function pathTo(i) {
 
 function chartOf(byLine, pid, tid) {
 	const tree = new GrowingTree(byLine, 4096);
+	const found = samplesOfThread(pid, tid), ends = endsOf(found);
 	const start = [moments.since * 1000], until = [moments.until * 1000];
 	const open = [0];		/* the node of each depth that still goes on */
 	let covered = start[0];		/* up to here, earlier samples stand for the time */
 
-	for (const k of samplesOfThread(pid, tid)) {
-		const weight = moments.weight[k], end = moments.time[k] * 1000;
+	for (const [at, k] of found.entries()) {
+		const weight = moments.weight[k], end = ends[at];
 		let begin = Math.max(covered, end - weight);
 		let depth = 1;
 

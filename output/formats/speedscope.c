@@ -11,14 +11,19 @@
 #include "output/views/sample_table.h"
 #include "output/views/thread_samples.h"
 
-enum { NAME_SIZE = 256 };
+enum {
+	NAME_SIZE = 256,
+	/* Samples that are placed together. One look has two of a thread, but some of as many requests as there are. */
+	GROUP_MAX = 64,
+};
 
 struct writer {
 	struct json_stream json;
 	const struct sample_table *table;
 	struct thread_samples *samples;
 	bool by_line;
-	uint32_t *path; /* room for the deepest stack */
+	uint32_t *path;    /* room for the deepest stack */
+	uint64_t begin_ns; /* where all threads begin, on the clock of samples */
 };
 
 /* The index of a frame in the file: in the line view that of the table's frame, otherwise of its function. */
@@ -97,28 +102,6 @@ struct stretch {
 	uint64_t length;
 };
 
-/*
- * The stretches of the thread's next sample: perhaps a gap, and the sample. The
- * sample begins its time before it was taken, but not before the end of the
- * previous one, *cursor. Weights that are no times follow each other without
- * gaps. Returns the number of stretches.
- */
-static int sample_stretches(const struct sample_table *table, const struct table_sample *sample,
-			    uint64_t *cursor, struct stretch ret_stretches[static 2])
-{
-	uint64_t weight = sample_table_weight(table, &sample->amounts);
-	uint64_t end = weight_is_time(table->weight) ? sample->time_ns - table->start_ns : 0;
-	int count = 0;
-
-	if (end > *cursor && end - *cursor > weight) {
-		ret_stretches[count++] = (struct stretch){ 0, end - *cursor - weight };
-		*cursor = end - weight;
-	}
-	ret_stretches[count++] = (struct stretch){ sample->kind.stack, weight };
-	*cursor += weight;
-	return count;
-}
-
 typedef void write_stretch(struct writer *writer, const struct stretch *stretch);
 
 /* The state of going through a thread's stretches. */
@@ -127,21 +110,96 @@ struct line {
 	write_stretch *write; /* NULL to find only their end */
 	uint64_t cursor;
 	bool begun;
+	/* Of samples taken at one time, which are not written yet. */
+	struct stretch group[GROUP_MAX];
+	size_t count;
+	uint64_t time_ns;
 };
+
+static void add_stretch(struct line *line, const struct stretch *stretch)
+{
+	line->cursor += stretch->length;
+	if (!line->write)
+		return;
+	json_stream_mark(&line->writer->json, line->begun ? ",\n" : "\n");
+	line->write(line->writer, stretch);
+	line->begun = true;
+}
+
+/*
+ * Add the stretches of the group, after a gap perhaps. They follow each other and end
+ * when the samples were taken, but begin no earlier than where the previous group ends,
+ * *cursor. Weights that are no times follow each other without gaps.
+ */
+static void add_group(struct line *line)
+{
+	const struct writer *writer = line->writer;
+	const bool is_time = weight_is_time(writer->table->weight);
+	const uint64_t end = is_time && line->count ? line->time_ns - writer->begin_ns : 0;
+	uint64_t weight = 0;
+
+	for (size_t i = 0; i < line->count; i++)
+		weight += line->group[i].length;
+	if (end > line->cursor && end - line->cursor > weight)
+		add_stretch(line, &(struct stretch){ 0, end - line->cursor - weight });
+	for (size_t i = 0; i < line->count; i++)
+		add_stretch(line, &line->group[i]);
+	line->count = 0;
+}
 
 static int add_sample(void *context, const struct table_sample *sample)
 {
 	struct line *line = context;
-	struct writer *writer = line->writer;
-	struct stretch stretches[2];
-	int count = sample_stretches(writer->table, sample, &line->cursor, stretches);
 
-	for (int i = 0; line->write && i < count; i++) {
-		json_stream_mark(&writer->json, line->begun ? ",\n" : "\n");
-		line->write(writer, &stretches[i]);
-		line->begun = true;
-	}
+	if (line->count == GROUP_MAX || (line->count && line->time_ns != sample->time_ns))
+		add_group(line);
+	line->time_ns = sample->time_ns;
+	line->group[line->count++] = (struct stretch){
+		sample->kind.stack, sample_table_weight(line->writer->table, &sample->amounts)
+	};
 	return 0;
+}
+
+/* The first samples of a thread, which were taken at one time. */
+struct first {
+	const struct sample_table *table;
+	uint64_t time_ns, weight;
+	bool known;
+};
+
+static int note_first(void *context, const struct table_sample *sample)
+{
+	struct first *first = context;
+
+	if (!first->known)
+		first->time_ns = sample->time_ns;
+	first->known = true;
+	if (sample->time_ns == first->time_ns)
+		first->weight += sample_table_weight(first->table, &sample->amounts);
+	return 0;
+}
+
+/*
+ * Find where the earliest group of any thread begins: samples of one time begin earlier
+ * together than each of them would alone. Waits of many requests at once may seem to
+ * begin before the session. 0 or a negative errno.
+ */
+static int find_begin(struct writer *writer, const struct session *session)
+{
+	const struct sample_table *table = writer->table;
+	const uint64_t origin_ns = sample_table_origin(table, session);
+	uint64_t begin_ns = table->start_ns;
+	int error = 0;
+
+	for (uint32_t i = 0; i < table->thread_count && !error && weight_is_time(table->weight); i++) {
+		struct first first = { .table = table };
+
+		error = thread_samples_each(writer->samples, i, note_first, &first);
+		if (first.time_ns < begin_ns + first.weight)
+			begin_ns = first.time_ns > first.weight ? first.time_ns - first.weight : 0;
+	}
+	writer->begin_ns = begin_ns < origin_ns ? origin_ns : begin_ns;
+	return error;
 }
 
 /* Write the stacks or the weights of a thread, or only find where they end. 0 or a negative errno. */
@@ -150,9 +208,12 @@ static int write_stretches(struct writer *writer, uint32_t thread, write_stretch
 	struct line line = { .writer = writer, .write = write };
 	int error = thread_samples_each(writer->samples, thread, add_sample, &line);
 
-	if (!error && ret_end)
+	if (error)
+		return error;
+	add_group(&line);
+	if (ret_end)
 		*ret_end = line.cursor;
-	return error;
+	return 0;
 }
 
 static void write_stretch_stack(struct writer *writer, const struct stretch *stretch)
@@ -322,7 +383,9 @@ int speedscope_write(FILE *out, struct sample_source *source, const struct sessi
 	writer.table = table;
 	writer.path = calloc((size_t)table->depth + 1, sizeof(*writer.path));
 	writer.samples = thread_samples_new(table);
-	error = writer.path && writer.samples ? write_document(&writer, session) : -ENOMEM;
+	error = writer.path && writer.samples ? find_begin(&writer, session) : -ENOMEM;
+	if (!error)
+		error = write_document(&writer, session);
 	thread_samples_free(writer.samples);
 	free(writer.path);
 	sample_table_free(table);

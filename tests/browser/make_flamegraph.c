@@ -2,12 +2,12 @@
 /*
  * Writes the flame graph of a made-up profile to standard output.
  *
- *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|part|alloc|worker|many|stacks [inverted|lines|page|heatmap|source]...
+ *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|part|alloc|waits|worker|many|stacks [inverted|lines|page|heatmap|source]...
  *
  * small and compare are what the tests compute with: their shares are round
- * numbers. stall and alloc have a heat map; part is 1.75 seconds of stall; worker has two
- * processes with three threads. source adds made-up sources: of test.lua 20 lines, of hostile
- * files what a page could run.
+ * numbers. stall and alloc have a heat map; part is 1.75 seconds of stall; waits is
+ * by the wall clock; worker has two processes with three threads. source adds made-up sources: of
+ * test.lua 20 lines, of hostile files what a page could run.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -529,6 +529,45 @@ static struct flamegraph_samples *allocations(struct profile *profile)
 	return result;
 }
 
+/*
+ * A second by the wall clock beside busy processes: in each 100 ms, heavy and light by turns run for 20 ms and wait
+ * for a CPU for 80 ms. Both are samples of the time when the thread was looked at.
+ */
+static struct flamegraph_samples *waits(struct profile *profile)
+{
+	enum { LOOKS = 10 };
+	static struct sample samples[2 * LOOKS];
+	const struct function *chunk = lua("main chunk", "test.lua", 0), *heavy = lua("heavy", "test.lua", 5),
+			      *light = lua("light", "test.lua", 12);
+	const struct frame frames[2][2] = {
+		{ { .function = heavy, .line = 6 }, { .function = chunk, .line = 3 } },
+		{ { .function = light, .line = 13 }, { .function = chunk, .line = 3 } }
+	};
+	struct made_up_source source = made_up_source(samples, 2 * LOOKS);
+	const struct flamegraph_samples_options options = {
+		.start_ns = stall_start_ns,
+		.span.until_ns = LOOKS * UINT64_C(100000000),
+	};
+	struct flamegraph_samples *result;
+
+	for (unsigned i = 0; i < 2 * LOOKS; i++) {
+		const bool is_wait = i % 2;
+
+		samples[i] = (struct sample){
+			.time_ns = stall_start_ns + (i / 2 + 1) * UINT64_C(100000000),
+			.thread_state = is_wait ? THREAD_RUNNABLE : THREAD_RUNNING,
+			.vm_state = VM_STATE_INTERPRETED,
+			.cpu_ns = is_wait ? 0 : 20000000,
+			.wall_ns = is_wait ? 80000000 : 20000000,
+			.frames = frames[i / 2 % 2],
+			.frame_count = 2,
+		};
+	}
+	if (flamegraph_samples_read(&source.source, profile, &options, &result) < 0)
+		exit(1);
+	return result;
+}
+
 /* 50,000 different stacks of 24 frames, which part ever more the deeper they are: 150,000 frames. */
 static void stacks(struct profile *profile)
 {
@@ -585,6 +624,13 @@ static struct figures made_up_figures(const struct profile *profile)
 	return figures;
 }
 
+static enum weight_kind weight_of_set(const char *name)
+{
+	if (strcmp(name, "alloc") == 0)
+		return WEIGHT_ALLOC_BYTES;
+	return strcmp(name, "waits") == 0 ? WEIGHT_WALL_TIME : WEIGHT_CPU_TIME;
+}
+
 static struct profile *new_profile(enum weight_kind weight)
 {
 	struct profile_options options = flamegraph_profile_options(weight);
@@ -636,8 +682,7 @@ int main(int argc, char **argv)
 {
 	struct source_reader reader = { .read = read_source };
 	struct flamegraph_options options = { 0 };
-	const enum weight_kind weight = argc > 1 && strcmp(argv[1], "alloc") == 0 ? WEIGHT_ALLOC_BYTES
-										  : WEIGHT_CPU_TIME;
+	const enum weight_kind weight = weight_of_set(argc > 1 ? argv[1] : "");
 	struct profile *profile = new_profile(weight), *baseline = new_profile(weight);
 	struct flamegraph_samples *samples = NULL;
 	const char *target = NULL;
@@ -672,6 +717,10 @@ int main(int argc, char **argv)
 		samples = workers(profile, strcmp(argv[1], "many") == 0 ? MANY_TICKS : WORKER_TICKS);
 		target = "nginx: worker process";
 	}
+	if (weight == WEIGHT_WALL_TIME) {
+		samples = waits(profile);
+		target = "luajit test.lua";
+	}
 	if (weight == WEIGHT_ALLOC_BYTES) {
 		samples = allocations(profile);
 		options.heatmap = true;
@@ -682,7 +731,7 @@ int main(int argc, char **argv)
 		result = write_graph(profile, target, &options);
 	else
 		fprintf(stderr,
-			"usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|part|alloc|worker|many|stacks"
+			"usage: make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|part|alloc|waits|worker|many|stacks"
 			" [inverted|lines|page|heatmap|source]...\n");
 	flamegraph_samples_free(samples);
 	profile_free(profile);

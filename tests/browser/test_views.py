@@ -4,7 +4,8 @@
 The truth of "worker" (tests/browser/make_flamegraph.c): of each 10 samples of 10 ms, 3 are in the
 handler of rate-limiting (phase access), 2 in that of rate-limiting-advanced (access), 4 in render
 (content), 1 in tick (no phase), in this order. pid 100 and pid 101 have 400 such samples each; tid
-102 of pid 101 has 40, all in the handler of rate-limiting.
+102 of pid 101 has 40, all in the handler of rate-limiting. In "waits", heavy and light by turns run
+for 20 ms and wait for a CPU for 80 ms.
 """
 
 import pytest
@@ -167,6 +168,14 @@ def test_time_order_leaves_out_time_without_samples(open_page):
     gap = [(chunks[0]["x"] + chunks[0]["width"] - whole["x"]) / whole["width"], (chunks[1]["x"] - whole["x"]) / whole["width"]]
     assert len(chunks) == 2
     assert gap == [pytest.approx((7.005 - 6.9) / 1.2, abs=0.01), pytest.approx((7.995 - 6.9) / 1.2, abs=0.01)]
+
+
+def test_time_order_shows_waits_for_a_cpu_beside_what_ran(open_page):
+    page = open_page("waits", address="#ordered=1")
+    assert spans(page) == [(("heavy", "light")[i % 2], i / 10, (i + 1) / 10) for i in range(10)]
+    assert "when 0s to 0.1s" in page.hover("heavy") and "100 ms" in page.hover("heavy")
+    page = open_page("waits", address="#ordered=1&from=500000&to=700000")
+    assert spans(page) == [("light", 0, 0.5), ("heavy", 0.5, 1)]
 
 
 def test_time_order_zooms_to_the_millisecond_and_back(open_page):
