@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import socket
 import tempfile
 import threading
@@ -21,6 +22,7 @@ pytestmark = [
 ]
 
 SECONDS, RATE, TRIES = 2, 199, 3
+RELOADS = 3
 
 
 def accept_all(listener, accepted):
@@ -56,7 +58,7 @@ def peers():
             threads.append(threading.Thread(target=accept_all, args=(listener, accepted), daemon=True))
             threads[-1].start()
         yield {"FULL": full.getsockname()[1], "NAMES": names.getsockname()[1], "SILENT": silent.getsockname()[1],
-               "OPEN": directory}
+               "OPEN": directory, "CONNECTIONS": 64, "MORE": ""}
         for listener in (silent, unix):
             listener.shutdown(socket.SHUT_RDWR)
         for thread in threads:
@@ -160,6 +162,34 @@ def test_clients_that_do_not_send_or_take(server, tmp_path):
     # The first of those that are limited is answered at once. A look may find one of them at work.
     kinds = {wait for _, wait in expected}
     assert {pair for pair in seen if pair[1] in kinds} - expected <= {("/limited", "client write")}, seen
+
+
+def reload(server):
+    """Until the master has other workers only."""
+    old = set(server.workers)
+    server.master.process.send_signal(signal.SIGHUP)
+    assert ljspy.wait_until(lambda: server.workers and not old & set(server.workers)), server.error_log.read_text()
+    server.wait_answers("/answers")
+
+
+def test_clients_that_do_not_take_after_reloads(server, tmp_path):
+    """Then malloc() gives a worker memory in which the configurations before have been."""
+    lines = "".join(f"/page{n} title_of_page_{n};" for n in range(3000))
+    settings = server.settings | {"CONNECTIONS": 512, "MORE": f"map_hash_max_size 8192; map $uri $title {{ {lines} }}"}
+    with nginx_server.Nginx(tmp_path / "nginx", nginx_server.template("sockets.conf.in"), **settings) as nginx:
+        nginx.wait_answers("/answers")
+        for _ in range(RELOADS):
+            reload(nginx)
+        with contextlib.ExitStack() as stack:
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", nginx.port)))
+            client.sendall(b"GET /download HTTP/1.1\r\nHost: h\r\n\r\n")
+            seen = set()
+
+            def look():
+                seen.update(waits_now(nginx, tmp_path))
+                return ("/download", "client write") in seen
+
+            assert ljspy.wait_until(look), seen
 
 
 def test_requests_say_which_socket_and_what_for(server):

@@ -158,6 +158,26 @@ static void flags_are_believed_if_they_are_those_of_the_tree(void **state)
 	assert_int_equal(timers_compare_flags(&made_up.memory, &timers, TIMER, &two), TIMER_FLAGS_DIFFER);
 }
 
+/* nginx clears the events of a connection when it takes the connection, and not before. */
+static void events_of_connections_not_in_use_have_any_flags(void **state)
+{
+	struct made_up made_up = connected();
+	struct timer known = { at(WRITES + EVENT_WORDS) + TIMER, 1 };
+	struct timers timers = { .timers = &known, .count = 1 };
+	struct connections many = two;
+
+	(void)state;
+	made_up.words[CONNECTION + 3] = UINT32_MAX; /* fd */
+	made_up.words[READS + 1] = made_up.words[WRITES + 1] = UINT64_MAX;
+	assert_int_equal(timers_compare_flags(&made_up.memory, &timers, TIMER, &two), TIMER_FLAGS_AGREE);
+	/* Nor is the timer of such a connection one of those that are compared. */
+	made_up.words[CONNECTION + STRIDE + 3] = UINT32_MAX;
+	assert_int_equal(timers_compare_flags(&made_up.memory, &timers, TIMER, &two), TIMER_FLAGS_UNPROVEN);
+	/* Connections that cannot be read. */
+	many.first = BASE + sizeof(made_up.words) - WORD;
+	assert_int_equal(timers_compare_flags(&made_up.memory, &timers, TIMER, &many), TIMER_FLAGS_UNPROVEN);
+}
+
 static void what_a_connection_waits_for(void **state)
 {
 	struct made_up made_up = connected();
@@ -274,6 +294,7 @@ int main(void)
 		cmocka_unit_test(a_tree_that_contradicts_itself_is_none),
 		cmocka_unit_test(what_timers_are_of),
 		cmocka_unit_test(flags_are_believed_if_they_are_those_of_the_tree),
+		cmocka_unit_test(events_of_connections_not_in_use_have_any_flags),
 		cmocka_unit_test(what_a_connection_waits_for),
 		cmocka_unit_test(the_socket_that_a_coroutine_waits_for),
 		cmocka_unit_test(keys_of_a_dictionary),

@@ -13,6 +13,7 @@ enum {
 	WORD = sizeof(uint64_t),
 	OFFSET_MIN = 2 * WORD,
 	NODE_BYTES = 5 * WORD,
+	FD_AT = 3 * WORD, /* ngx_connection_t.fd */
 	PIECE_BYTES = 128 << 10,
 	COCTX_BYTES_MAX = 1024, /* ngx_http_lua_co_ctx_t; it has about 200 */
 };
@@ -164,51 +165,90 @@ uint64_t timers_offset(struct memory *memory, const struct timers *timers,
 	return found;
 }
 
-/* How many of an array's events have the flag. */
-static bool count_set(struct memory *memory, const struct connections *connections, uint64_t events,
-		      uint64_t *count)
+static bool has_descriptor(const uint8_t *connection)
 {
-	uint64_t at_a_time = PIECE_BYTES / connections->event_bytes;
+	int32_t fd;
+
+	memcpy(&fd, connection + FD_AT, sizeof(fd));
+	return fd >= 0;
+}
+
+static bool is_set(const uint8_t *event)
+{
+	uint32_t flags;
+
+	memcpy(&flags, event + WORD, sizeof(flags));
+	return flags & EVENT_TIMER_SET;
+}
+
+/* Of some connections from one on, add the events that have the flag. copy has room for both. */
+static bool count_some(struct memory *memory, const struct connections *connections, uint64_t from,
+		       uint64_t some, uint8_t *copy, uint64_t *count)
+{
+	const uint64_t arrays[] = { connections->first, connections->read_events, connections->write_events };
+	const uint64_t sizes[] = { connections->stride, connections->event_bytes, connections->event_bytes };
+	struct memory_range ranges[3];
+	bool is_read = true;
+
+	for (size_t i = 0; i < 3; i++) {
+		ranges[i] = (struct memory_range){ .address = arrays[i] + from * sizes[i],
+						   .copy = copy,
+						   .length = (size_t)(some * sizes[i]) };
+		copy += ranges[i].length;
+	}
+	memory_read_ranges(memory, ranges, 3);
+	for (size_t i = 0; i < 3; i++)
+		is_read &= ranges[i].status == MEMORY_OK;
+	for (uint64_t i = 0; is_read && i < some; i++)
+		for (size_t j = 1; j < 3 && has_descriptor((uint8_t *)ranges[0].copy + i * sizes[0]); j++)
+			*count += is_set((uint8_t *)ranges[j].copy + i * sizes[j]);
+	return is_read;
+}
+
+/*
+ * How many events of connections in use have the flag. ngx_event_process_init() (src/event/ngx_event.c,
+ * 1.0 to 1.31) gets the events by malloc(), which after a reload gives memory of the configuration
+ * before, and sets two flags. Only ngx_get_connection() clears the events of a connection.
+ */
+static bool count_set(struct memory *memory, const struct connections *connections, uint64_t *ret_count)
+{
+	uint64_t at_a_time = PIECE_BYTES / (connections->stride + 2 * connections->event_bytes);
 	uint8_t *piece = malloc(PIECE_BYTES);
+	uint64_t count = 0;
 	bool is_read = piece != NULL;
 
 	for (uint64_t i = 0; is_read && i < connections->count; i += at_a_time) {
 		uint64_t some = connections->count - i < at_a_time ? connections->count - i : at_a_time;
 
-		is_read = memory_read(memory, events + i * connections->event_bytes, piece,
-				      (size_t)(some * connections->event_bytes)) == MEMORY_OK;
-		for (uint64_t j = 0; is_read && j < some; j++) {
-			uint32_t flags;
-
-			memcpy(&flags, piece + j * connections->event_bytes + WORD, sizeof(flags));
-			*count += (flags & EVENT_TIMER_SET) != 0;
-		}
+		is_read = count_some(memory, connections, i, some, piece, &count);
 	}
 	free(piece);
+	if (is_read)
+		*ret_count = count;
 	return is_read;
 }
 
 enum timer_flags timers_compare_flags(struct memory *memory, const struct timers *timers, uint64_t offset,
 				      const struct connections *connections)
 {
-	uint64_t of_connections = 0, set = 0;
+	uint64_t of_connections = 0, set;
 
 	if (offset == 0 || timers->is_cut)
 		return TIMER_FLAGS_UNPROVEN;
 	for (size_t i = 0; i < timers->count; i++) {
 		uint64_t event = timers->timers[i].node - offset;
-		uint32_t flags;
+		uint64_t connection = connections_of_event(connections, event);
+		uint32_t fd, flags;
 
-		if (!connections_of_event(connections, event))
+		if (!connection)
 			continue;
-		if (!memory_u32(memory, event + WORD, &flags))
+		if (!memory_u32(memory, connection + FD_AT, &fd) || !memory_u32(memory, event + WORD, &flags))
 			return TIMER_FLAGS_UNPROVEN;
 		if (!(flags & EVENT_TIMER_SET))
 			return TIMER_FLAGS_DIFFER;
-		of_connections++;
+		of_connections += (int32_t)fd >= 0;
 	}
-	if (of_connections == 0 || !count_set(memory, connections, connections->read_events, &set) ||
-	    !count_set(memory, connections, connections->write_events, &set))
+	if (of_connections == 0 || !count_set(memory, connections, &set))
 		return TIMER_FLAGS_UNPROVEN;
 	return set == of_connections ? TIMER_FLAGS_AGREE : TIMER_FLAGS_DIFFER;
 }

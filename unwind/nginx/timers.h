@@ -48,8 +48,9 @@ uint64_t timers_offset(struct memory *memory, const struct timers *timers,
 		       const struct connections *connections, const struct layout *luajit);
 
 /*
- * Do the flags of connections' events say of the same ones as the tree that they have a timer? timers are all
- * of a moment at which nothing ran. Unproven if no connection has one, or memory cannot be read.
+ * Do the flags of the events of connections in use say of the same ones as the tree that they have a
+ * timer? timers are all of a moment at which nothing ran. Unproven if no connection has one, or memory
+ * cannot be read.
  */
 enum timer_flags { TIMER_FLAGS_UNPROVEN, TIMER_FLAGS_AGREE, TIMER_FLAGS_DIFFER };
 
