@@ -93,8 +93,11 @@ static const char *name_by_function(const struct frame *frames, size_t count)
 		{ "wait", NULL, light_thread }, /* ngx.thread.wait */
 		{ "coroutine.resume", "_lua_coroutine_resume", coroutine },
 		{ "ngx.location.capture", "_lua_ngx_location_capture", "subrequest" },
+		{ "capture", NULL, "subrequest" }, /* ngx.location.capture */
 		{ "ngx.location.capture_multi", "_lua_ngx_location_capture_multi", "subrequest" },
+		{ "capture_multi", NULL, "subrequest" }, /* ngx.location.capture_multi */
 		{ "ngx.req.read_body", "_lua_ngx_req_read_body", "client body" },
+		{ "read_body", NULL, "client body" }, /* ngx.req.read_body */
 		{ "ngx.flush", "_lua_ngx_flush", "client write" },
 		{ "ngx.run_worker_thread", "_lua_run_worker_thread", "worker thread" },
 	};

@@ -192,6 +192,34 @@ def test_clients_that_do_not_take_after_reloads(server, tmp_path):
             assert ljspy.wait_until(look), seen
 
 
+def ask(server, stack, path, body="", length=0):
+    """Send a request, of whose body something may be missing, and read nothing. Ends with STACK."""
+    client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+    method = "POST" if length else "GET"
+    client.sendall(f"{method} {path} HTTP/1.1\r\nHost: h\r\nContent-Length: {length}\r\n\r\n{body}".encode())
+
+
+def wait_until_exactly(server, tmp_path, expected):
+    """Until these are the waits of their routes."""
+    routes = {route for route, _ in expected}
+    found = set()
+
+    def look():
+        found.clear()
+        found.update(pair for pair in waits_now(server, tmp_path) if pair[0] in routes)
+        return found == expected
+
+    assert ljspy.wait_until(look), found
+
+
+def test_lua_that_waits_for_a_body_or_a_subrequest(server, tmp_path):
+    expected = {("/reads", "client body"), ("/captures_many", "subrequest"), ("/captures_one", "subrequest")}
+    with contextlib.ExitStack() as stack:
+        for route, _ in expected:
+            ask(server, stack, route, "some of it", 100 if route == "/reads" else 10)
+        wait_until_exactly(server, tmp_path, expected)
+
+
 def test_requests_say_which_socket_and_what_for(server):
     seen = set()
 
