@@ -108,7 +108,8 @@ static void drop_ended(struct survey *survey)
 
 /*---- Their Lua ----*/
 
-static int keep_coroutine(struct survey *survey, size_t index, struct request_row *row)
+/* *waits becomes true if it waits for something outside of the request. */
+static int keep_coroutine(struct survey *survey, size_t index, struct request_row *row, bool *waits)
 {
 	struct request_coroutine *kept = &row->coroutines[row->coroutine_count];
 	const struct frame *frames = NULL;
@@ -125,9 +126,11 @@ static int keep_coroutine(struct survey *survey, size_t index, struct request_ro
 	kept->frame_count = count < REQUEST_FRAMES_MAX ? count : REQUEST_FRAMES_MAX;
 	if (kept->frame_count)
 		memcpy(kept->frames, frames, kept->frame_count * sizeof(frames[0]));
-	if (kept->state == COROUTINE_SUSPENDED)
+	if (kept->state == COROUTINE_SUSPENDED) {
+		*waits |= lua_wait_end(&wait, kept->frames, kept->frame_count) == LUA_WAIT_ENDS_OUTSIDE;
 		kept->wait_tells_more = lua_wait_name(survey->process, &wait, kept->frames, kept->frame_count,
 						      kept->wait);
+	}
 	row->coroutine_count++;
 	return 0;
 }
@@ -135,6 +138,7 @@ static int keep_coroutine(struct survey *survey, size_t index, struct request_ro
 static int add_coroutines(struct survey *survey, struct request_row *row)
 {
 	size_t count;
+	bool waits = false;
 	int error = 0;
 
 	if (!lua_process_capture_request(survey->process, row->request.address, &row->phase,
@@ -149,7 +153,10 @@ static int add_coroutines(struct survey *survey, struct request_row *row)
 	if (!row->coroutines)
 		return -ENOMEM;
 	for (size_t i = 0; i < count && !error; i++)
-		error = keep_coroutine(survey, i, row);
+		error = keep_coroutine(survey, i, row, &waits);
+	/* Lua ends before nginx asks an upstream: if Lua waits, the name could not be resolved. */
+	if (waits && row->details.upstream.state == NGINX_UPSTREAM_RESOLVING)
+		row->details.upstream = (struct nginx_upstream){ .state = NGINX_UPSTREAM_NONE };
 	return error;
 }
 

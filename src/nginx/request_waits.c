@@ -65,6 +65,7 @@ static bool take_request(void *context, const struct connection_in_use *connecti
 		.request = main,
 		.serves = address,
 		.upstream = details.upstream,
+		.is_stream = connection->fd < 0,
 		.client = connection_wait(reading->memory, connection->address),
 	};
 	return true;
@@ -230,7 +231,6 @@ static const char *const upstream_names[] = {
 	[NGINX_UPSTREAM_DONE] = NULL,
 };
 
-/* A request that neither Lua nor an upstream works for. */
 static const char *name_client_wait(const struct waiting_request *waiting)
 {
 	switch (waiting->client) {
@@ -241,6 +241,42 @@ static const char *name_client_wait(const struct waiting_request *waiting)
 	case CONNECTION_WAIT_UNKNOWN: break;
 	}
 	return "client";
+}
+
+/*
+ * Does a request that an upstream works for wait for its client? By the time limit that nginx, from 1.18
+ * to 1.31, has set for the client's connection.
+ *
+ * One to write: nginx has a part of the answer that the client does not take, or that limit_rate holds
+ * back, so the next one from the upstream could not go on (ngx_event_pipe(), and
+ * ngx_http_upstream_process_non_buffered_request()). If a name could not be resolved, the state stays as
+ * it is, and nginx answers by itself.
+ *
+ * One to read, once the upstream is connected: nginx passes the client's body on as it comes, and sets no
+ * limit for the upstream before its end (ngx_http_upstream_send_request()).
+ */
+static bool waits_for_client(const struct waiting_request *waiting)
+{
+	switch (waiting->upstream.state) {
+	case NGINX_UPSTREAM_RESOLVING:
+		return waiting->client == CONNECTION_WAIT_WRITE || waiting->client == CONNECTION_WAIT_DELAY;
+	case NGINX_UPSTREAM_WAITING: return waiting->client == CONNECTION_WAIT_READ;
+	case NGINX_UPSTREAM_READING: return waiting->client != CONNECTION_WAIT_UNKNOWN;
+	case NGINX_UPSTREAM_NONE:
+	case NGINX_UPSTREAM_CONNECTING:
+	case NGINX_UPSTREAM_DONE: break;
+	}
+	return false;
+}
+
+/*
+ * Does it wait for the upstream as well? That may speak before the client's body ends: it has begun to
+ * answer, or the client speaks HTTP/2, in which calls of gRPC go both ways.
+ */
+static bool waits_for_both(const struct waiting_request *waiting)
+{
+	return waiting->client == CONNECTION_WAIT_READ &&
+	       (waiting->upstream.state == NGINX_UPSTREAM_READING || waiting->is_stream);
 }
 
 /* Takes the frames of a coroutine. 0 or -ENOMEM. */
@@ -269,42 +305,68 @@ static bool has_waiting_child(struct lua_process *process, const struct lua_wait
 	return false;
 }
 
-/* Of a coroutine. Its own: it waits for no other one of the request. */
-static int take_wait(struct lua_process *process, const struct lua_waits *lua, size_t index, size_t coroutine,
-		     struct request_wait *ret_wait, bool *ret_is_own)
+static int take_wait(struct lua_process *process, const struct lua_waits *lua, size_t coroutine,
+		     struct request_wait *ret_wait)
 {
-	enum lua_wait_end end;
 	int error;
 
 	*ret_wait = (struct request_wait){ .is_due = lua->is_due[coroutine] };
-	*ret_is_own = false;
 	error = take_frames(process, coroutine, ret_wait);
-	if (error)
-		return error;
-	lua_wait_name(process, &lua->waits[coroutine], ret_wait->frames, ret_wait->frame_count,
-		      ret_wait->name);
-	end = lua_wait_end(&lua->waits[coroutine], ret_wait->frames, ret_wait->frame_count);
-	*ret_is_own = lua_process_coroutine_state(process, coroutine) == COROUTINE_SUSPENDED &&
-		      end != LUA_WAIT_ENDS_INSIDE &&
-		      !(end == LUA_WAIT_ENDS_UNKNOWN && has_waiting_child(process, lua, index, coroutine));
-	return 0;
+	if (!error)
+		lua_wait_name(process, &lua->waits[coroutine], ret_wait->frames, ret_wait->frame_count,
+			      ret_wait->name);
+	return error;
+}
+
+/* Does the coroutine wait, and for no other one of the request? */
+static bool is_own(struct lua_process *process, const struct lua_waits *lua, size_t index, size_t coroutine,
+		   const struct request_wait *wait, bool has_upstream)
+{
+	if (lua_process_coroutine_state(process, coroutine) != COROUTINE_SUSPENDED)
+		return false;
+	switch (lua_wait_end(&lua->waits[coroutine], wait->frames, wait->frame_count)) {
+	case LUA_WAIT_ENDS_OUTSIDE: return true;
+	case LUA_WAIT_ENDS_INSIDE: return false;
+	/* Lua that ngx.exit() has ended, and what has never gone on after coroutine.yield(), look so, too. */
+	case LUA_WAIT_ENDS_UNKNOWN:
+		return !has_upstream && !has_waiting_child(process, lua, index, coroutine);
+	}
+	return false;
 }
 
 static int take_waits(struct lua_process *process, const struct lua_waits *lua, size_t index,
-		      struct request_wait ret_waits[static LIGHT_THREADS_MAX], size_t *ret_count)
+		      bool has_upstream, struct request_wait ret_waits[static LIGHT_THREADS_MAX],
+		      size_t *ret_count)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < lua->count[index]; i++) {
-		bool is_own;
-		int error = take_wait(process, lua, index, lua->first[index] + i, &ret_waits[count], &is_own);
+		size_t coroutine = lua->first[index] + i;
+		int error = take_wait(process, lua, coroutine, &ret_waits[count]);
 
 		if (error)
 			return error;
-		count += is_own;
+		count += is_own(process, lua, index, coroutine, &ret_waits[count], has_upstream);
 	}
 	*ret_count = count;
 	return 0;
+}
+
+/* Of a request without Lua that waits. The first wait has its frames already. Returns how many there are. */
+static size_t name_waits(const struct waiting_request *waiting, const char *upstream,
+			 struct request_wait waits[static 2])
+{
+	bool for_client = waits_for_client(waiting), for_both = for_client && waits_for_both(waiting);
+	struct request_wait *last = &waits[for_both];
+
+	if (for_both)
+		*last = waits[0];
+	if (for_client)
+		snprintf(waits[0].name, sizeof(waits[0].name), "%s", name_client_wait(waiting));
+	if (!for_client || for_both)
+		snprintf(last->name, sizeof(last->name), "%s: %s", upstream,
+			 waiting->upstream.peer[0] ? waiting->upstream.peer : "-");
+	return 1 + for_both;
 }
 
 int request_waits_of(struct lua_process *process, const struct waiting_request *waiting,
@@ -312,22 +374,21 @@ int request_waits_of(struct lua_process *process, const struct waiting_request *
 		     struct request_wait ret_waits[static LIGHT_THREADS_MAX], size_t *ret_count)
 {
 	const char *upstream = upstream_names[waiting->upstream.state];
-	bool has_lua = lua->is_there[index] && lua->count[index], is_own;
+	bool has_lua = lua->is_there[index] && lua->count[index];
 	int error = 0;
 
 	*ret_count = 0;
-	if (has_lua && !upstream)
-		error = take_waits(process, lua, index, ret_waits, ret_count);
+	/* Lua ends before nginx asks an upstream: if Lua waits, that one has failed. */
+	if (has_lua)
+		error = take_waits(process, lua, index, upstream != NULL, ret_waits, ret_count);
 	if (error || *ret_count)
 		return error;
 	*ret_count = 1;
 	ret_waits[0] = (struct request_wait){ .frame_count = 0 };
 	if (has_lua)
-		error = take_wait(process, lua, index, lua->first[index], &ret_waits[0], &is_own);
-	/* Lua ends before nginx asks an upstream, so an upstream is what its request waits for. */
+		error = take_wait(process, lua, lua->first[index], &ret_waits[0]);
 	if (upstream)
-		snprintf(ret_waits[0].name, sizeof(ret_waits[0].name), "%s: %s", upstream,
-			 waiting->upstream.peer[0] ? waiting->upstream.peer : "-");
+		*ret_count = name_waits(waiting, upstream, ret_waits);
 	else if (!has_lua)
 		snprintf(ret_waits[0].name, sizeof(ret_waits[0].name), "%s",
 			 lua->is_there[index] ? name_client_wait(waiting) : "unknown");

@@ -31,6 +31,7 @@ struct waiting_request {
 	struct nginx_request request;   /* the main request */
 	uint64_t serves;                /* the one that works for it now: itself, or a subrequest */
 	struct nginx_upstream upstream; /* of that */
+	bool is_stream;                 /* of HTTP/2 */
 	enum connection_wait client;    /* what its connection has a time limit for */
 };
 
@@ -81,8 +82,8 @@ struct request_wait {
 };
 
 /*
- * The waits of the request at first + index: one, or one of each of its light threads that does not wait for
- * another of them. 0 or -ENOMEM.
+ * The waits of the request at first + index: one; or one of each of its light threads that does not wait for
+ * another of them; or that for its client and that for an upstream. 0 or -ENOMEM.
  */
 int request_waits_of(struct lua_process *process, const struct waiting_request *waiting,
 		     const struct lua_waits *lua, size_t index,

@@ -226,7 +226,7 @@ static bool is_at_work(const struct look *look, size_t index)
 	return false;
 }
 
-/* The light threads of a request share its time, so that sums are those of requests. 0 or -ENOMEM. */
+/* The waits of a request share its time, so that sums are those of requests. 0 or -ENOMEM. */
 static int deliver_waiting(struct look *look, size_t index)
 {
 	const struct waiting_request *waiting = &look->waits.requests[look->first + index];

@@ -212,6 +212,38 @@ def wait_until_exactly(server, tmp_path, expected):
     assert ljspy.wait_until(look), found
 
 
+def test_an_upstream_is_not_blamed_for_the_client_or_lua(server, tmp_path):
+    expected = {("/unbuffered", "client write"), ("/unspooled", "client write"), ("/trickles", "limit_rate"),
+                ("/streamed", "client read"), ("/unresolved", "sleep"), ("/resolves", "upstream DNS: -"),
+                ("/exits", f"upstream first byte: 127.0.0.1:{server.settings['SILENT']}")}
+    with contextlib.ExitStack() as stack:
+        for route, _ in expected - {("/streamed", "client read")}:
+            ask(server, stack, route)
+        ask(server, stack, "/streamed", "some of it", 100)
+        wait_until_exactly(server, tmp_path, expected)
+        (process,) = json.loads(ljspy.run("requests", "-p", server.worker, "--json").stdout)["processes"]
+        shown = ljspy.run("requests", "-p", server.worker).stdout
+    upstreams = {request["route"]: request["upstream"] for request in process["requests"]}
+    assert upstreams["/unresolved"] is None and upstreams["/resolves"]["state"] == "resolving", upstreams
+    assert upstreams["/exits"]["state"] == "waiting" and shown.count("is being resolved by DNS") == 1, shown
+
+
+def frame(kind, flags, stream, payload=b""):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
+def test_a_stream_in_which_both_sides_may_be_next_to_speak(server, tmp_path):
+    with contextlib.ExitStack() as stack:
+        client = stack.enter_context(socket.socket(socket.AF_UNIX))
+        client.connect(str(server.error_log.parent / "http2"))
+        # POST, http; the path and the authority as they are. The stream goes on.
+        texts = b"".join(bytes([name, len(text)]) + text for name, text in ((4, b"/streamed"), (1, b"h")))
+        client.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0) + frame(1, 4, 1, b"\x83\x86" + texts)
+                       + frame(0, 0, 1, b"some of it"))  # fmt: skip
+        wait_until_exactly(server, tmp_path, {("/streamed", "client read"),
+                                              ("/streamed", f"upstream first byte: 127.0.0.1:{server.port}")})  # fmt: skip
+
+
 def test_lua_that_waits_for_a_body_or_a_subrequest(server, tmp_path):
     expected = {("/reads", "client body"), ("/captures_many", "subrequest"), ("/captures_one", "subrequest")}
     with contextlib.ExitStack() as stack:
