@@ -100,7 +100,6 @@ static enum apart_end take_until_end(struct apart *apart, unsigned char *buffer)
 		kill(apart->guard, SIGKILL);
 	else
 		good = take_all(apart, buffer);
-	update(apart);
 	/* What the engine says of its targets is then wrong, too: it cannot wait for them. */
 	if (apart->shared->wait_error)
 		return APART_UNWATCHED;
@@ -156,6 +155,7 @@ int apart_run(const struct apart_options *options, enum apart_end *ret_end)
 	if (!error) {
 		*ret_end = take_until_end(&apart, buffer);
 		beat_end(&apart);
+		update(&apart); /* after the last signal that the beating thread can have taken */
 		error = *ret_end == APART_UNWATCHED ? -apart.shared->wait_error : 0;
 	}
 	if (apart.shared)

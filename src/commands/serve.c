@@ -95,7 +95,8 @@ static bool sample(void *context)
 						   choose_check_layout(options->pids[0], options->layout));
 	while (!serving->refused && hub_next(serving->hub, &mode)) {
 		run(serving, mode);
-		if (serving->result.end != SAMPLER_TOLD_TO_END)
+		/* A run that ends for another mode hides that a signal came, too. */
+		if (serving->result.end != SAMPLER_TOLD_TO_END || serving->result.interrupted_by)
 			break;
 	}
 	hub_stop(serving->hub);

@@ -322,6 +322,31 @@ def test_it_waits_for_processes_and_outlives_them(tmp_path):
         assert time.monotonic() - before < 60
 
 
+@contextlib.contextmanager
+def started(*options):
+    """A `ljspy serve` that the test ends itself."""
+    argv = [ljspy.LJSPY, "serve", "--listen", "127.0.0.1:0", *options]
+    process = subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True)
+    try:
+        yield Server(process)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("page", ["wall?seconds=100", "heap"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda s: s.name)
+def test_a_signal_before_a_change_of_mode_ends_it(page, number):
+    """The sampler looks about once a second whether another mode is wanted: the signal comes first."""
+    with ljspy.busy(limit=200) as other, started("-p", other.pid) as server:
+        assert ljspy.wait_until(lambda: server.metric("ljspy_samples_total") > 0, seconds=30, pause=0.2)
+        with server.socket() as raw:
+            raw.sendall(f"GET /{page} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            assert ljspy.wait_until(lambda: server.metric("ljspy_captures_total") == 1)
+            server.process.send_signal(number)
+            assert server.process.wait(timeout=60) == ljspy.OK
+
+
 @pytest.mark.parametrize("address", ["", "6060", "localhost", "localhost:http", "127.0.0.1:65536", "[::1:6060",
                                      "example.org:80", "unix:", "unix:" + "x" * 200, "1.2.3:80"])
 def test_wrong_addresses_are_refused(address):
