@@ -24,6 +24,7 @@ enum exit_status command_serve(const struct invocation *invocation)
 #include "src/options/option_values.h"
 #include "src/program/first_thread.h"
 #include "src/sampler/sampler_apart.h"
+#include "src/sampler/wanted.h"
 #include "src/serve/address.h"
 #include "src/serve/hub.h"
 #include "src/serve/server.h"
@@ -39,6 +40,8 @@ struct serving {
 	const struct options *options;
 	struct hub *hub;
 	struct first_thread first;
+	struct wanted *wanted; /* the processes of the options */
+	pid_t *pids;           /* those of them to sample in the next run */
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	struct permission_verdict left_out;
@@ -85,6 +88,32 @@ static void run(struct serving *serving, enum hub_mode mode)
 	hub_note_end(serving->hub, &serving->result.figures);
 }
 
+/*
+ * Leave out processes that have ended since the first run: a run fails if one of its processes is not there, and
+ * another process may have the id by now. False if none is left to sample or to wait for.
+ */
+static bool keep_those_left(struct serving *serving)
+{
+	struct sampler_options *sampler = &serving->sampler_options;
+
+	sampler->pids = serving->pids;
+	sampler->pid_count = wanted_left(serving->wanted, serving->pids);
+	return sampler->pid_count || sampler->awaits;
+}
+
+/* Did the run end for another mode, or only since a process ended just before it? */
+static bool may_run_again(struct serving *serving)
+{
+	const struct sampler_result *result = &serving->result;
+
+	/* A run that ends for another mode hides that a signal came, too. */
+	if (result->interrupted_by)
+		return false;
+	if (result->end == SAMPLER_FAILED && result->error == -ESRCH)
+		return wanted_left(serving->wanted, serving->pids) < serving->sampler_options.pid_count;
+	return result->end == SAMPLER_TOLD_TO_END;
+}
+
 static bool sample(void *context)
 {
 	struct serving *serving = context;
@@ -94,9 +123,12 @@ static bool sample(void *context)
 	serving->refused = options->pid_count && !(choose_check_all(options) &&
 						   choose_check_layout(options->pids[0], options->layout));
 	while (!serving->refused && hub_next(serving->hub, &mode)) {
+		if (!keep_those_left(serving)) {
+			serving->result.end = SAMPLER_TARGETS_ENDED;
+			break;
+		}
 		run(serving, mode);
-		/* A run that ends for another mode hides that a signal came, too. */
-		if (serving->result.end != SAMPLER_TOLD_TO_END || serving->result.interrupted_by)
+		if (!may_run_again(serving))
 			break;
 	}
 	hub_stop(serving->hub);
@@ -170,6 +202,7 @@ static enum exit_status serve_on(struct serving *serving, const struct address *
 		.is_unix = address->storage.ss_family == AF_UNIX,
 		.token = *serving->token ? serving->token : NULL,
 		.options = serving->options,
+		.wanted = serving->wanted,
 		.hub = serving->hub,
 	};
 	char text[ADDRESS_TEXT_SIZE];
@@ -231,15 +264,20 @@ static enum exit_status serve(struct serving *serving, const struct invocation *
 		title = sampling_title(options, name, &hub.session.pid);
 	hub.session.target = options->name ? options->name : title;
 	serving->hub = hub_new(&hub);
+	serving->wanted = wanted_new(options->pids, options->pid_count);
+	serving->pids = calloc(options->pid_count + 1, sizeof(*serving->pids));
 	if (serving->hub)
 		set_sampler_options(serving);
-	if (!serving->hub || sampling_follow(options, &pattern, &serving->sampler_options))
+	if (!serving->hub || !serving->wanted || !serving->pids ||
+	    sampling_follow(options, &pattern, &serving->sampler_options))
 		message_error_errno(ENOMEM, "starting to sample");
 	else
 		status = serve_on(serving, &address);
 	if (serving->hub)
 		sampling_forget(&serving->sampler_options, &pattern);
 	hub_free(serving->hub);
+	wanted_free(serving->wanted);
+	free(serving->pids);
 	free(title);
 	return status;
 }

@@ -75,6 +75,7 @@ static bool parse_layout(struct options *options, const char *argument)
 		message_error_errno(ENOMEM, "%s", argument);
 		return false;
 	}
+	options->layout_text = argument;
 	return given_layout_read(argument, options->layout);
 }
 

@@ -76,6 +76,7 @@ struct options {
 	regex_t *include, *exclude;     /* owned */
 	regex_t *include_request;       /* owned */
 	struct given_layout *layout;    /* owned; NULL: recognise it */
+	const char *layout_text;        /* the argument that names it */
 	const char *listen;             /* address; NULL if not given */
 	const char *token_file;         /* NULL if not given */
 	const char *push;               /* URL; NULL if not given */

@@ -7,14 +7,8 @@
 #include <string.h>
 
 #include "src/linux/clocks/clock.h"
-#include "src/linux/proc/process.h"
+#include "src/sampler/wanted.h"
 #include "unwind/lua/package_path.h"
-
-/* A process that the user asked for. */
-struct wanted {
-	pid_t pid;
-	uint64_t start_ticks; /* unique together with the pid; 0 if unknown */
-};
 
 struct resumed {
 	const struct sampler_options *given;
@@ -25,20 +19,6 @@ struct resumed {
 	uint64_t start_ns;                      /* of the first run */
 	struct sampler_result run, before, all; /* the current run; those before; all together */
 };
-
-/* When the process started, in clock ticks; 0 if it has ended. */
-static uint64_t start_of(pid_t pid)
-{
-	struct process process;
-	uint64_t ticks = 0;
-
-	if (process_read(pid, &process))
-		return 0;
-	if (!process_is_zombie(&process))
-		ticks = process.start_ticks;
-	process_clear(&process);
-	return ticks;
-}
 
 /* The time that the samples stand for, by their clock; in ns. */
 static uint64_t clocked_ns(const struct figures *figures)
@@ -120,12 +100,10 @@ static bool begin(struct resumed *resumed, const struct sampler_options *options
 	if (options->keep)
 		resumed->options.keep = keep;
 	resumed->options.context = resumed;
-	resumed->wanted = calloc(options->pid_count + 1, sizeof(*resumed->wanted));
+	resumed->wanted = wanted_new(options->pids, options->pid_count);
 	resumed->pids = calloc(options->pid_count + 1, sizeof(*resumed->pids));
 	if (!resumed->wanted || !resumed->pids)
 		return false;
-	for (size_t i = 0; i < options->pid_count; i++)
-		resumed->wanted[i] = (struct wanted){ options->pids[i], start_of(options->pids[i]) };
 	resumed->start_ns = clock_now_ns(CLOCK_MONOTONIC);
 	return true;
 }
@@ -135,13 +113,9 @@ static bool prepare_again(struct resumed *resumed)
 {
 	struct sampler_options *options = &resumed->options;
 	uint64_t gone_by = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
-	size_t count = 0;
 
-	for (size_t i = 0; i < resumed->given->pid_count; i++)
-		if (start_of(resumed->wanted[i].pid) == resumed->wanted[i].start_ticks)
-			resumed->pids[count++] = resumed->wanted[i].pid;
 	options->pids = resumed->pids;
-	options->pid_count = count;
+	options->pid_count = wanted_left(resumed->wanted, resumed->pids);
 	options->launched_pid = resumed->before.launched ? resumed->before.pid : 0;
 	if (options->duration_ns && gone_by >= resumed->given->duration_ns) {
 		resumed->run.end = SAMPLER_DURATION_OVER;
@@ -150,7 +124,7 @@ static bool prepare_again(struct resumed *resumed)
 	if (options->duration_ns)
 		options->duration_ns = resumed->given->duration_ns - gone_by;
 	resumed->run.end = SAMPLER_TARGETS_ENDED;
-	return count || options->launch || options->awaits;
+	return options->pid_count || options->launch || options->awaits;
 }
 
 /* Targets may have gone, or be traced by another process: the samples of the others count. */
@@ -196,7 +170,7 @@ void sampler_run_resumed(const struct sampler_options *options, const struct sam
 		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = -ENOMEM };
 	}
 	if (resumed) {
-		free(resumed->wanted);
+		wanted_free(resumed->wanted);
 		free(resumed->pids);
 	}
 	free(resumed);

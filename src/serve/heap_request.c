@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/serve/heap_request.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -12,28 +13,59 @@
 #include "memory/child_wait.h"
 #include "src/linux/clocks/clock.h"
 
-enum { PID_TEXT = 12, LOOK_NS = 50 * 1000 * 1000, SECONDS_MAX = 120 };
+enum { PID_TEXT = 12, ARGUMENTS_MAX = 12, LOOK_NS = 50 * 1000 * 1000, SECONDS_MAX = 120 };
 
-/* "12,13"; the caller frees it. */
-static char *join_pids(const struct options *options)
+/* "12,13": those still there; the caller frees it. NULL when memory is short. */
+static char *join_pids(const struct wanted *wanted)
 {
-	char *text = malloc(options->pid_count * PID_TEXT + 1), *at = text;
+	pid_t *pids = calloc(wanted_count(wanted) + 1, sizeof(*pids));
+	size_t count = pids ? wanted_left(wanted, pids) : 0;
+	char *text = pids ? calloc(1, count * PID_TEXT + 1) : NULL, *at = text;
 
-	for (size_t i = 0; text && i < options->pid_count; i++)
-		at += snprintf(at, PID_TEXT, "%s%d", i ? "," : "", (int)options->pids[i]);
+	for (size_t i = 0; text && i < count; i++)
+		at += snprintf(at, PID_TEXT, "%s%d", i ? "," : "", (int)pids[i]);
+	free(pids);
 	return text;
+}
+
+/* Fill in the command line, ended by NULL. Without a process it says none: `ljspy heap` would choose one. */
+static bool fill_command(const struct options *options, const char *pids, const char *format,
+			 const char *ret_argv[static ARGUMENTS_MAX])
+{
+	const char *by = options->name ? "--name" : options->subprocesses ? "--tree" : "--pid";
+	const char *which = options->name ? options->name : pids;
+	size_t count = 0;
+
+	if (!*which)
+		return false;
+	ret_argv[count++] = "ljspy";
+	ret_argv[count++] = "heap";
+	ret_argv[count++] = by;
+	ret_argv[count++] = which;
+	if (options->allow_attach)
+		ret_argv[count++] = "--allow-attach";
+	if (options->layout) {
+		ret_argv[count++] = "--layout";
+		ret_argv[count++] = options->layout_text;
+	}
+	ret_argv[count++] = "-f";
+	ret_argv[count++] = format;
+	ret_argv[count++] = "-o";
+	ret_argv[count++] = "-";
+	ret_argv[count] = NULL;
+	return true;
 }
 
 static int spawn(const struct options *options, const char *pids, const char *format, int fd, pid_t *ret_pid)
 {
-	const char *by = options->name ? "--name" : options->subprocesses ? "--tree" : "--pid";
-	const char *const argv[] = { "ljspy", "heap", by,  options->name ? options->name : pids, "-f", format,
-				     "-o",    "-",    NULL };
+	const char *argv[ARGUMENTS_MAX];
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none;
 	int error;
 
+	if (!fill_command(options, pids, format, argv))
+		return -ESRCH;
 	sigemptyset(&none);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
@@ -77,10 +109,10 @@ static enum hub_answer await(pid_t pid, const struct hub_request *request)
 											    : HUB_FAILED;
 }
 
-enum hub_answer heap_request_run(const struct options *options, const struct hub_request *request,
-				 const char *format, FILE *out)
+enum hub_answer heap_request_run(const struct options *options, const struct wanted *wanted,
+				 const struct hub_request *request, const char *format, FILE *out)
 {
-	char *pids = join_pids(options);
+	char *pids = join_pids(wanted);
 	pid_t pid;
 	int error = pids ? spawn(options, pids, format, fileno(out), &pid) : -ENOMEM;
 

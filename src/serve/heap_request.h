@@ -10,13 +10,14 @@
 #include <stdio.h>
 
 #include "src/options/options.h"
+#include "src/sampler/wanted.h"
 #include "src/serve/hub.h"
 
 /*
- * Write the heaps of the targets in that format to the stream. HUB_DONE, HUB_GONE if the client
- * went away, or HUB_FAILED.
+ * Write the heaps of the targets in that format to the stream. wanted: the processes of the options;
+ * of these, the ones still there count. HUB_DONE, HUB_GONE if the client went away, or HUB_FAILED.
  */
-enum hub_answer heap_request_run(const struct options *options, const struct hub_request *request,
-				 const char *format, FILE *out);
+enum hub_answer heap_request_run(const struct options *options, const struct wanted *wanted,
+				 const struct hub_request *request, const char *format, FILE *out);
 
 #endif

@@ -10,6 +10,7 @@
 #define LJSPY_SERVER_H
 
 #include "src/options/options.h"
+#include "src/sampler/wanted.h"
 #include "src/serve/hub.h"
 
 enum { SERVER_CLIENTS_MAX = 64, SERVER_SECONDS_MAX = 300 };
@@ -26,6 +27,7 @@ struct server_options {
 	bool is_local, is_unix;
 	const char *token;
 	const struct options *options; /* for rendering */
+	const struct wanted *wanted;   /* the processes of the options */
 	struct hub *hub;
 };
 

@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import contextlib
+import errno
 import gzip
 import http.client
 import json
@@ -323,9 +324,9 @@ def test_it_waits_for_processes_and_outlives_them(tmp_path):
 
 
 @contextlib.contextmanager
-def started(*options):
-    """A `ljspy serve` that the test ends itself."""
-    argv = [ljspy.LJSPY, "serve", "--listen", "127.0.0.1:0", *options]
+def started(*options, through=()):
+    """A `ljspy serve` that the test ends itself; the command line THROUGH runs it."""
+    argv = [*through, ljspy.LJSPY, "serve", "--listen", "127.0.0.1:0", *options]
     process = subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True)
     try:
         yield Server(process)
@@ -345,6 +346,29 @@ def test_a_signal_before_a_change_of_mode_ends_it(page, number):
             assert ljspy.wait_until(lambda: server.metric("ljspy_captures_total") == 1)
             server.process.send_signal(number)
             assert server.process.wait(timeout=60) == ljspy.OK
+
+
+def test_it_goes_on_without_a_process_that_has_ended():
+    with ljspy.busy(limit=300) as one, ljspy.busy(limit=300) as other, started("-p", f"{one.pid},{other.pid}") as server:
+        assert b"heavy" in strings(server.get("/profile?seconds=1"))
+        one.stop()
+        for page in ("profile?seconds=1", "wall?seconds=1", "coroutines?seconds=1"):
+            server.get("/" + page)
+        assert b"heavy" in strings(server.get("/wall?seconds=1"))
+        assert b"heavy" in strings(server.get("/heap"))
+        other.stop()
+        server.get("/coroutines?seconds=100", status=503)
+        said = server.process.communicate(timeout=60)[1]
+    assert server.process.returncode == ljspy.OK, said
+    assert "with the last of its targets" in said and "no process" not in said
+
+
+def test_heaps_are_read_as_the_targets_are_sampled():
+    with ljspy.busy(limit=200) as other:
+        through = [ljspy.helper("refused"), "seize", str(errno.EIO)]
+        with started("-p", other.pid, "--allow-attach", through=through) as server:
+            assert b"heavy" in strings(server.get("/profile?seconds=1"))
+            assert b"heavy" in strings(server.get("/debug/pprof/heap"))
 
 
 @pytest.mark.parametrize("address", ["", "6060", "localhost", "localhost:http", "127.0.0.1:65536", "[::1:6060",

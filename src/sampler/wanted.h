@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wanted: the processes that the user asked for, from one run of the sampler to the next.
+ *
+ * A process that ends meanwhile may leave its id to another one: the time at which each
+ * started tells them apart.
+ */
+#ifndef LJSPY_WANTED_H
+#define LJSPY_WANTED_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+struct wanted;
+
+/* Look when the processes started. NULL when memory is short. */
+struct wanted *wanted_new(const pid_t *pids, size_t count);
+void wanted_free(struct wanted *wanted);
+
+/*
+ * Fill in the ids of those that are still there, in their order, and return how many. There is
+ * room for all. One that was not there in the beginning is not left out for that. Any thread may call it.
+ */
+size_t wanted_left(const struct wanted *wanted, pid_t *ret_pids);
+
+/* How many there are, whether or not they are still there. */
+size_t wanted_count(const struct wanted *wanted);
+
+#endif
