@@ -111,8 +111,6 @@ static int add_all(int directory, DIR *stream, struct archive_list *list)
 		if (!archive_name_read(found->d_name, &entry) ||
 		    (archive_name(&entry, name), strcmp(name, found->d_name) != 0))
 			continue;
-		if (list->count == ARCHIVE_FILES_MAX)
-			return -EFBIG;
 		entries = array_grow(list->entries, &size, list->count + 1, sizeof(*entries));
 		if (!entries)
 			return -ENOMEM;

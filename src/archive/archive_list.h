@@ -13,10 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-	ARCHIVE_NAME_SIZE = sizeof("20261123T140200Z-4294967295.ljspy"),
-	ARCHIVE_FILES_MAX = 100000, /* the newest ones of a directory count */
-};
+enum { ARCHIVE_NAME_SIZE = sizeof("20261123T140200Z-4294967295.ljspy") };
 
 struct archive_entry {
 	uint32_t number;
@@ -35,7 +32,10 @@ void archive_name(const struct archive_entry *entry, char ret_name[static ARCHIV
 /* Set number and begin_s from a name; false if it is not that of a recording in an archive. */
 bool archive_name_read(const char *name, struct archive_entry *ret_entry);
 
-/* Read the directory; a descriptor. 0 or a negative errno. */
+/*
+ * Read the directory; a descriptor. However many recordings it has, all count: an entry takes 32 bytes,
+ * and --keep may let them be millions. 0 or a negative errno.
+ */
 int archive_list_read(int directory, struct archive_list *ret_list);
 void archive_list_clear(struct archive_list *list);
 
