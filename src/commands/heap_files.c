@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "output/heap/heap_builder.h"
@@ -18,8 +19,16 @@ static const size_t MEMORY_MAX = (size_t)64 << 30;
 
 bool heap_files_are_given(const struct options *options)
 {
-	FILE *in = fopen(options->recordings[0], "re");
-	bool is_one = in && heap_file_is_one(in);
+	const char *path = options->recordings[0];
+	struct stat status;
+	FILE *in;
+	bool is_one;
+
+	/* A look into a pipe would take the beginning from whoever reads it next. */
+	if (stat(path, &status) || !S_ISREG(status.st_mode))
+		return false;
+	in = fopen(path, "re");
+	is_one = in && heap_file_is_one(in);
 
 	if (in)
 		fclose(in);

@@ -10,7 +10,7 @@
 #include "src/commands/commands.h"
 #include "src/options/options.h"
 
-/* Is the first file a heap? */
+/* Is the first file a heap? It has to be a regular file: a pipe could not be read again. */
 bool heap_files_are_given(const struct options *options);
 
 /* Report one heap, or several as a series; or compare two. Returns the exit status. */

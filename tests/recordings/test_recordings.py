@@ -219,6 +219,23 @@ def test_recordings_go_through_pipes(tmp_path):
     assert b"heavy" in piped.stdout
 
 
+@pytest.mark.parametrize("first", ["/dev/stdin", "fifo"])
+@pytest.mark.parametrize("arguments", ["report {first} -f folded", "report {first} {file} -f folded", "diff {first} {file}"])
+def test_a_pipe_may_be_the_first_recording(shares, tmp_path, arguments, first):
+    """A pipe can be read only once."""
+    expected = ljspy.run(*arguments.format(first=shares, file=shares).split()).stdout
+    if first == "fifo":
+        first = tmp_path / "fifo"
+        os.mkfifo(first)
+    argv = [ljspy.LJSPY, *arguments.format(first=first, file=shares).split()]
+    writer = ["timeout", "20", "dd", "status=none", f"if={shares}"] + ([f"of={first}"] if first != "/dev/stdin" else [])
+    with subprocess.Popen(writer, stdout=subprocess.PIPE) as piped:
+        result = subprocess.run(argv, stdin=piped.stdout, capture_output=True, text=True, timeout=40, check=False)
+        piped.kill()
+    assert result.returncode == ljspy.OK, result.stderr
+    assert expected and len(result.stdout.splitlines()) == len(expected.splitlines())
+
+
 def test_reader_that_leaves_is_no_fault_to_tell_of(shares):
     read, write = os.pipe()
     os.close(read)
