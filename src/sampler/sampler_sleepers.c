@@ -266,10 +266,16 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target, stru
 	target_deliver(sampler, target, &waiting);
 }
 
-/* Why is there no stack? A thread that waits for a CPU stops no sooner than it gets one. */
-static enum lost_reason reason_of_rest(const struct target *target, enum thread_state state)
+static bool has_ended(const struct target *target, const struct thread_record *record)
 {
-	if (target->ended)
+	return target->ended || !target_thread_of(target, record);
+}
+
+/* Why is there no stack? A thread that waits for a CPU stops no sooner than it gets one. */
+static enum lost_reason reason_of_rest(const struct target *target, const struct thread_record *record,
+				       enum thread_state state)
+{
+	if (has_ended(target, record))
 		return LOST_TARGET_ENDED;
 	return state == THREAD_RUNNABLE ? LOST_NOT_STOPPED : LOST_ASLEEP;
 }
@@ -278,7 +284,7 @@ static enum lost_reason reason_of_rest(const struct target *target, enum thread_
 static void deliver_rest(struct sampler *sampler, struct target *target, const struct thread_record *record,
 			 enum thread_state state, uint64_t cpu_ns, uint64_t wall_ns)
 {
-	struct frame frame = { .function = lost_function(reason_of_rest(target, state)) };
+	struct frame frame = { .function = lost_function(reason_of_rest(target, record, state)) };
 	const struct sample sample = {
 		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
 		.pid = target->pid,
@@ -303,20 +309,27 @@ static void deliver_rest(struct sampler *sampler, struct target *target, const s
  */
 static bool waits_for_cpu(struct target *target, const struct thread_record *record)
 {
-	struct thread *thread;
-
-	if (target->ended || record->ran_at_ns == record->measured_ns)
+	if (has_ended(target, record) || record->ran_at_ns == record->measured_ns)
 		return false;
-	thread = threads_find(target->threads, record->tid);
-	return thread && thread_is_running(target->threads, thread);
+	return thread_is_running(target->threads, target_thread_of(target, record));
 }
 
-static void close_record(struct sampler *sampler, struct target *target, struct thread_record *record)
+/* By the CPU clock, the process's accounts have what is left; and some samples are not of threads. */
+static bool samples_have_all_times(const struct sampler *sampler, const struct target *target)
+{
+	const struct sampler_options *options = sampler->options;
+
+	return options->wall_clock && !options->coroutines && !options->requests && target->sampled;
+}
+
+void target_close_record(struct sampler *sampler, struct target *target, struct thread_record *record)
 {
 	uint64_t cpu_ns = sampler_take_all(&record->on_cpu);
 	uint64_t waited_ns = sampler_take_all(&record->waiting);
 	uint64_t asleep_ns = sampler_take_all(&record->asleep);
 
+	if (!samples_have_all_times(sampler, target))
+		return;
 	if (waits_for_cpu(target, record)) {
 		waited_ns += asleep_ns;
 		asleep_ns = 0;
@@ -334,10 +347,7 @@ void target_close_records(struct sampler *sampler, struct target *target)
 {
 	struct thread_record *record, *next;
 
-	if (!sampler->options->wall_clock || sampler->options->coroutines || sampler->options->requests ||
-	    !target->sampled)
-		return;
 	HASH_ITER(hh, target->records, record, next) {
-		close_record(sampler, target, record);
+		target_close_record(sampler, target, record);
 	}
 }

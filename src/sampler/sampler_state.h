@@ -60,6 +60,7 @@ struct sleep {
 /* What ljspy keeps of a thread between its samples. */
 struct thread_record {
 	pid_t tid;
+	uint64_t serial; /* of its struct thread */
 	char name[THREAD_NAME_MAX];
 	struct capture_hints hints;
 	uint64_t stack_address;             /* on its native stack; 0 if unknown or not needed */
@@ -187,6 +188,9 @@ struct sampler {
 struct thread_record *target_record(struct target *target, const struct thread *thread, uint64_t now);
 void target_forget_records(struct target *target);
 
+/* The thread that the record is of; NULL if it has ended, while another one may have its id. */
+struct thread *target_thread_of(const struct target *target, const struct thread_record *record);
+
 /* Bring the thread's accounts up to now. False if the thread has ended. */
 bool target_measure(struct target *target, struct thread *thread, struct thread_record *record);
 
@@ -202,8 +206,11 @@ bool target_has_few_threads(const struct target *target);
 /* The thread was seen to run, or to have run. */
 void target_note_run(struct thread_record *record, uint64_t now);
 
-/* Before each look, after threads_refresh(): bring the list of known threads up to date. */
-void target_list_threads(const struct sampler *sampler, struct target *target);
+/*
+ * Before each look, after threads_refresh(): bring the list of known threads up to date. What is left of the
+ * times of those that have ended is delivered, and their records are freed.
+ */
+void target_list_threads(struct sampler *sampler, struct target *target);
 
 /* The lively threads were just measured. Must those that are not lively be asked, too? */
 bool target_others_may_have_run(const struct sampler *sampler, const struct target *target);
@@ -269,7 +276,8 @@ bool target_sample_sleeper(struct sampler *sampler, struct target *target, struc
 void target_deliver_waiting(struct sampler *sampler, struct target *target, struct thread_record *record,
 			    const struct sample *sample);
 
-/* Deliver what is left of the threads' times: there will be no more samples. */
+/* Deliver what is left of a thread's times, or of all threads': there will be no more samples of it. */
+void target_close_record(struct sampler *sampler, struct target *target, struct thread_record *record);
 void target_close_records(struct sampler *sampler, struct target *target);
 
 /*---- sampler_targets.c ----*/

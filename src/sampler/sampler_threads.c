@@ -42,25 +42,33 @@ struct thread_record *target_record(struct target *target, const struct thread *
 {
 	struct thread_record *record;
 
-	HASH_FIND_INT(target->records, &thread->tid, record);
+	HASH_FIND(hh, target->records, &thread->serial, sizeof(thread->serial), record);
 	if (record)
 		return record;
 	record = calloc(1, sizeof(*record));
 	if (!record)
 		return NULL;
 	record->tid = thread->tid;
+	record->serial = thread->serial;
 	memcpy(record->name, thread->name, sizeof(record->name));
 	target_open_record(record, thread, now);
 	record->measured_ns = 0;
 	/* It may have begun just now. */
 	record->lively_ns = LIVELY_LEAST_NS;
 	record->visits_left = FIRST_VISITS;
-	HASH_ADD_INT(target->records, tid, record);
+	HASH_ADD(hh, target->records, serial, sizeof(record->serial), record);
 	if (!hash_added(&record->hh)) {
 		free(record);
 		return NULL;
 	}
 	return record;
+}
+
+static void free_record(struct target *target, struct thread_record *record)
+{
+	HASH_DEL(target->records, record);
+	free(record->sleep.frames);
+	free(record);
 }
 
 void target_forget_records(struct target *target)
@@ -72,9 +80,27 @@ void target_forget_records(struct target *target)
 	target->lively_count = target->known_count = 0;
 	target->listed_changes = 0;
 	HASH_ITER(hh, target->records, record, next) {
-		HASH_DEL(target->records, record);
-		free(record->sleep.frames);
-		free(record);
+		free_record(target, record);
+	}
+}
+
+struct thread *target_thread_of(const struct target *target, const struct thread_record *record)
+{
+	struct thread *thread = threads_find(target->threads, record->tid);
+
+	return thread && thread->serial == record->serial ? thread : NULL;
+}
+
+/* A process may have any number of threads, one after the other. */
+static void drop_ended(struct sampler *sampler, struct target *target)
+{
+	struct thread_record *record, *next;
+
+	HASH_ITER(hh, target->records, record, next) {
+		if (target_thread_of(target, record))
+			continue;
+		target_close_record(sampler, target, record);
+		free_record(target, record);
 	}
 }
 
@@ -150,7 +176,7 @@ static void add_threads(struct target *target, bool lively, bool all, uint64_t n
 	}
 }
 
-void target_list_threads(const struct sampler *sampler, struct target *target)
+void target_list_threads(struct sampler *sampler, struct target *target)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), changes = threads_changes(target->threads);
 	bool all = all_count_as_lively(sampler, target);
@@ -161,6 +187,8 @@ void target_list_threads(const struct sampler *sampler, struct target *target)
 	    !sampler->closing)
 		return;
 	target->lively_count = target->known_count = 0;
+	if (changes != target->listed_changes)
+		drop_ended(sampler, target);
 	list = realloc(target->known, (count + 1) * sizeof(*list));
 	if (!list)
 		return;

@@ -81,7 +81,9 @@ uint64_t made_up_cpu_ns(const struct made_up_process *process, uint64_t now_ns)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < process->thread_count; i++)
-		sum += made_up_times(&process->threads[i], now_ns).cpu_ns;
+		for (const struct made_up_thread *thread = &process->threads[i]; thread;
+		     thread = thread->next)
+			sum += made_up_times(thread, now_ns).cpu_ns;
 	return sum;
 }
 
@@ -93,14 +95,27 @@ static struct made_up_process *find(pid_t pid)
 	return NULL;
 }
 
+/* The one that has the id now; ret_serial: no other thread of the process has it. */
+static const struct made_up_thread *thread_now(const struct made_up_process *process, size_t index,
+					       uint64_t *ret_serial)
+{
+	const struct made_up_thread *thread = &process->threads[index];
+
+	for (*ret_serial = 1 + index; thread->next && machine.now_ns >= thread->next->begin_ns;
+	     *ret_serial += MADE_UP_THREADS)
+		thread = thread->next;
+	return thread;
+}
+
 /* The machine has no others. */
 static const struct made_up_thread *find_thread(pid_t pid, pid_t tid)
 {
 	const struct made_up_process *process = find(pid);
+	uint64_t serial;
 
 	if (!process)
 		abort();
-	return &process->threads[tid - pid];
+	return thread_now(process, (size_t)(tid - pid), &serial);
 }
 
 static bool is_there(const struct made_up_process *process)
@@ -253,7 +268,7 @@ struct threads {
 	pid_t pid;
 	struct thread list[MADE_UP_THREADS];
 	struct tracee tracees[MADE_UP_THREADS];
-	bool known[MADE_UP_THREADS];
+	uint64_t known[MADE_UP_THREADS]; /* their serial numbers; 0: none */
 	size_t count;
 	uint64_t changes;
 	uint64_t accounted_ns; /* what measures have told */
@@ -437,19 +452,20 @@ int __wrap_threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t pr
 	threads->count = 0;
 	for (size_t i = 0; i < process->thread_count; i++) {
 		struct thread thread = { .tid = process->pid + (pid_t)i };
+		const struct made_up_thread *made_up = thread_now(process, i, &thread.serial);
 
 		for (size_t j = 0; j < MADE_UP_THREADS; j++)
-			if (kept[j].tid == thread.tid)
+			if (kept[j].serial == thread.serial)
 				thread = kept[j];
-		if (!exists(process->threads[i].begin_ns, process->threads[i].end_ns, now_ns))
+		if (!exists(made_up->begin_ns, made_up->end_ns, now_ns))
 			continue;
-		if (!threads->known[i])
+		if (threads->known[i] != thread.serial)
 			threads->tracees[i] = (struct tracee){ .pid = process->pid, .tid = thread.tid };
-		threads->known[i] = true;
+		threads->known[i] = thread.serial;
 		thread.tracee = &threads->tracees[i];
 		if (!threads->execed)
 			snprintf(thread.name, sizeof(thread.name), "thread %zu", i);
-		threads->changes += threads->count >= before || kept[threads->count].tid != thread.tid;
+		threads->changes += threads->count >= before || kept[threads->count].serial != thread.serial;
 		threads->list[threads->count++] = thread;
 	}
 	threads->changes += threads->count < before;
@@ -651,7 +667,7 @@ static struct lua_process lua_processes[MADE_UP_PROCESSES];
 
 static void capture(struct lua_process *process, pid_t tid)
 {
-	const struct made_up_thread *thread = &process->process->threads[tid - process->process->pid];
+	const struct made_up_thread *thread = find_thread(process->process->pid, tid);
 	struct made_up_times times = made_up_times(thread, machine.now_ns);
 	uint64_t whole_ns = times.does == MADE_UP_WAITS  ? thread->wait_ns
 			    : times.does == MADE_UP_RUNS ? thread->run_ns

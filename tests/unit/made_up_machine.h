@@ -38,6 +38,7 @@ struct made_up_thread {
 	bool hides_stack;                   /* where its native stack is cannot be found out */
 	enum capture_verdict running;       /* how a copy of its stack while it runs on turns out */
 	enum asleep_verdict asleep;         /* the same while it sleeps */
+	const struct made_up_thread *next;  /* has its id from its own begin_ns on, once this one has ended */
 };
 
 struct made_up_process {
@@ -135,6 +136,8 @@ struct made_up_times {
 };
 
 struct made_up_times made_up_times(const struct made_up_thread *thread, uint64_t now_ns);
+
+/* Of all its threads. */
 uint64_t made_up_cpu_ns(const struct made_up_process *process, uint64_t now_ns);
 
 #endif

@@ -613,6 +613,65 @@ static void a_thread_that_ends_keeps_its_time(void **state)
 		    TOLERANCE_NS);
 }
 
+/* The kernel gives the id of a thread that has ended to another. */
+static void threads_of_one_id_have_their_own_times(void **state)
+{
+	static const struct made_up_thread later = { .begin_ns = UINT64_C(6) * NS_PER_SECOND,
+						     .run_ns = 2 * MS,
+						     .sleep_ns = 4 * MS };
+
+	for (int wall_clock = 0; wall_clock < 2; wall_clock++) {
+		struct made_up_process *process;
+		struct made_up_times begin, first, second;
+		uint64_t begin_ns;
+
+		forget(state);
+		make_up(state);
+		options.wall_clock = wall_clock;
+		process = add(2, bursts);
+		process->threads[1].end_ns = UINT64_C(4) * NS_PER_SECOND;
+		process->threads[1].next = &later;
+		begin_ns = run();
+		begin = made_up_times(&process->threads[1], begin_ns);
+		first = made_up_times(&process->threads[1], process->threads[1].end_ns);
+		second = made_up_times(&later, machine.now_ns);
+		assert_near(sum_of(process, 1)->cpu_ns, first.cpu_ns - begin.cpu_ns + second.cpu_ns,
+			    2 * RESERVE_NS);
+		if (wall_clock)
+			assert_near(sum_of(process, 1)->state_ns[THREAD_BLOCKED],
+				    first.slept_ns - begin.slept_ns + second.slept_ns, 2 * RESERVE_NS);
+	}
+}
+
+static uint64_t last_of_first_ns, rest_samples;
+
+/* What is left of its time, in the sleep where it was last seen or without a stack. */
+static void see_rest(const struct sample *sample)
+{
+	if (sample->tid != FIRST_PID + 1)
+		return;
+	last_of_first_ns = sample->time_ns;
+	if (sample->frames[0].function->kind != FRAME_LOST)
+		return;
+	assert_string_equal(sample->frames[0].function->name, "target ended");
+	rest_samples++;
+}
+
+/* Not when the recording ends. */
+static void the_rest_of_a_thread_that_ends_is_told_then(void **state)
+{
+	struct made_up_process *process = add(2, bursts);
+
+	(void)state;
+	options.wall_clock = true;
+	process->threads[1].end_ns = UINT64_C(4) * NS_PER_SECOND;
+	last_of_first_ns = rest_samples = 0;
+	each_sample = see_rest;
+	run();
+	assert_true(rest_samples > 0);
+	assert_near(last_of_first_ns, process->threads[1].end_ns, RESERVE_NS);
+}
+
 /*---- Before and after ----*/
 
 static void threads_have_half_of_the_files(void **state)
@@ -708,6 +767,8 @@ int main(void)
 		TEST(a_thread_is_lively_for_longer_the_longer_it_slept),
 		TEST(what_a_thread_did_before_it_is_opened_is_forgotten),
 		TEST(a_thread_that_ends_keeps_its_time),
+		TEST(threads_of_one_id_have_their_own_times),
+		TEST(the_rest_of_a_thread_that_ends_is_told_then),
 		TEST(threads_have_half_of_the_files),
 		TEST(the_tracer_does_what_it_may),
 		TEST(a_sampler_that_cannot_begin_is_a_failure),

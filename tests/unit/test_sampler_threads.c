@@ -59,6 +59,16 @@ struct thread *__wrap_threads_at(const struct threads *of, size_t index)
 	return &threads.list[index];
 }
 
+INSTEAD_OF(threads_find);
+struct thread *__wrap_threads_find(const struct threads *of, pid_t tid)
+{
+	(void)of;
+	for (size_t i = 0; i < threads.count; i++)
+		if (threads.list[i].tid == tid)
+			return &threads.list[i];
+	return NULL;
+}
+
 INSTEAD_OF(threads_changes);
 uint64_t __wrap_threads_changes(const struct threads *of)
 {
@@ -100,7 +110,9 @@ static int begin(void **state)
 	threads.count = MANY;
 	threads.changes = 1;
 	for (int i = 0; i < MANY; i++) {
-		threads.list[i] = (struct thread){ .tid = FIRST_TID + i, .cpu_ns = 7, .waited_ns = 3 };
+		threads.list[i] = (struct thread){
+			.tid = FIRST_TID + i, .serial = 1 + i, .cpu_ns = 7, .waited_ns = 3
+		};
 		snprintf(threads.list[i].name, sizeof(threads.list[i].name), "thread %d", i);
 	}
 	now_ns = 1000 * second;
@@ -145,6 +157,33 @@ static void a_thread_has_one_record(void **state)
 	assert_string_equal(record_of(4)->name, "thread 4");
 	target_name_thread(&target, &threads.list[3], record);
 	assert_string_equal(record->name, "renamed");
+}
+
+static void a_record_ends_with_its_thread(void **state)
+{
+	(void)state;
+	target_list_threads(&sampler, &target);
+	assert_int_equal(HASH_COUNT(target.records), MANY);
+	record_of(2)->has_run = record_of(3)->has_run = true;
+	/* Another thread has the id of the third one, and the last one has ended. */
+	threads.list[2].serial = MANY + 1;
+	threads.list[2].cpu_ns = 1;
+	threads.count--;
+	threads.changes++;
+	target_list_threads(&sampler, &target);
+	assert_int_equal(target.known_count, MANY - 1);
+	assert_int_equal(HASH_COUNT(target.records), MANY - 1);
+	assert_false(record_of(2)->has_run);
+	assert_int_equal(record_of(2)->cpu_ns, 1);
+	assert_true(record_of(3)->has_run);
+	/* Threads that come and go leave nothing. */
+	for (uint64_t i = 2; i < 1000; i++) {
+		threads.list[0].tid = threads.list[0].tid == FIRST_TID ? FIRST_TID - 1 : FIRST_TID;
+		threads.list[0].serial = MANY + i;
+		threads.changes++;
+		target_list_threads(&sampler, &target);
+	}
+	assert_int_equal(HASH_COUNT(target.records), MANY - 1);
 }
 
 static bool measure(struct thread_record *record, uint64_t elapsed_ns, uint64_t cpu_ns, uint64_t waited_ns)
@@ -366,6 +405,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 		TEST(a_thread_has_one_record),
+		TEST(a_record_ends_with_its_thread),
 		TEST(the_time_of_a_thread_is_its_cpu_its_wait_and_its_sleep),
 		TEST(a_wait_that_began_before_a_thread_was_known_is_cut),
 		TEST(a_thread_is_lively_for_a_multiple_of_its_longest_sleep),

@@ -266,7 +266,7 @@ static int add_thread(struct threads *threads, pid_t tid, struct thread **ret_th
 	thread_read_name(threads, thread);
 	if (!threads->scanned) /* discard CPU time used before ljspy came */
 		thread_measure(threads, thread, &used_ns);
-	threads->list_changes++;
+	thread->serial = ++threads->list_changes;
 	*ret_thread = thread;
 	return 0;
 }

@@ -52,6 +52,7 @@ struct call_watch {
 /* Valid until threads_changes() changes. */
 struct thread {
 	pid_t tid;
+	uint64_t serial; /* no other thread of the process has it, or had it; the kernel gives tids again */
 	char name[THREAD_NAME_MAX]; /* untrusted; as of when it was added, or of thread_refresh_name() */
 	struct tracee *tracee;
 	/* As of the last thread_measure(), 0 before. */
