@@ -184,6 +184,9 @@ static void note_execs(struct sampler *sampler, struct target *target, uint64_t 
 		if (!thread->tracee->execed)
 			continue;
 		thread->tracee->execed = false;
+		if (thread->tracee->took_id)
+			thread_begin_anew(target->threads, thread);
+		thread->tracee->took_id = false;
 		thread_read_name(target->threads, thread);
 		start_over(sampler, target, now);
 	}

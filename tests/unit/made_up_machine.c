@@ -95,12 +95,19 @@ static struct made_up_process *find(pid_t pid)
 	return NULL;
 }
 
+static bool has_execed(const struct made_up_process *process)
+{
+	return process->exec_ns && machine.now_ns >= process->exec_ns;
+}
+
 /* The one that has the id now; ret_serial: no other thread of the process has it. */
 static const struct made_up_thread *thread_now(const struct made_up_process *process, size_t index,
 					       uint64_t *ret_serial)
 {
 	const struct made_up_thread *thread = &process->threads[index];
 
+	if (index == 0 && has_execed(process))
+		thread = &process->threads[process->exec_by];
 	for (*ret_serial = 1 + index; thread->next && machine.now_ns >= thread->next->begin_ns;
 	     *ret_serial += MADE_UP_THREADS)
 		thread = thread->next;
@@ -457,14 +464,15 @@ int __wrap_threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t pr
 		for (size_t j = 0; j < MADE_UP_THREADS; j++)
 			if (kept[j].serial == thread.serial)
 				thread = kept[j];
-		if (!exists(made_up->begin_ns, made_up->end_ns, now_ns))
+		if (!exists(made_up->begin_ns, made_up->end_ns, now_ns) ||
+		    (i > 0 && process->exec_by && has_execed(process)))
 			continue;
 		if (threads->known[i] != thread.serial)
 			threads->tracees[i] = (struct tracee){ .pid = process->pid, .tid = thread.tid };
 		threads->known[i] = thread.serial;
 		thread.tracee = &threads->tracees[i];
 		if (!threads->execed)
-			snprintf(thread.name, sizeof(thread.name), "thread %zu", i);
+			snprintf(thread.name, sizeof(thread.name), "thread %zu", i % MADE_UP_THREADS);
 		threads->changes += threads->count >= before || kept[threads->count].serial != thread.serial;
 		threads->list[threads->count++] = thread;
 	}
@@ -473,9 +481,20 @@ int __wrap_threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t pr
 		/* Of an execve() before ljspy came, the kernel reports nothing. */
 		threads->execed = true;
 		threads->tracees[0].execed = before > 0;
+		threads->tracees[0].took_id = process->exec_by > 0;
 		threads->changes++;
 	}
 	return 0;
+}
+
+INSTEAD_OF(thread_begin_anew);
+void __wrap_thread_begin_anew(struct threads *threads, struct thread *thread)
+{
+	uint64_t accounted_ns = threads->accounted_ns, used_ns;
+
+	if (thread_measure(threads, thread, &used_ns))
+		abort();
+	threads->accounted_ns = accounted_ns;
 }
 
 INSTEAD_OF(thread_read_name);

@@ -48,10 +48,11 @@ struct made_up_process {
 	bool followed;             /* found by following others */
 	uint64_t exec_ns;          /* when it begins to run another program; 0: never */
 	uint64_t exec_luajit_ns;   /* from when on that runs LuaJIT */
-	int refusal;               /* why its memory cannot be read, a negative errno */
-	bool has_unknown_layout;   /* its LuaJIT */
-	const struct vm_code *vm;  /* of its state; NULL if none is found */
-	const char *roots;         /* of its packages; NULL: none */
+	size_t exec_by;          /* the thread that calls execve(), and has the first one's id from then on */
+	int refusal;             /* why its memory cannot be read, a negative errno */
+	bool has_unknown_layout; /* its LuaJIT */
+	const struct vm_code *vm; /* of its state; NULL if none is found */
+	const char *roots;        /* of its packages; NULL: none */
 	struct made_up_thread threads[MADE_UP_THREADS];
 	size_t thread_count;
 };

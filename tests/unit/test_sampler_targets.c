@@ -233,6 +233,31 @@ static void without_stops_another_program_is_told_by_its_file(void **state)
 	assert_int_equal(machine.opens, 1);
 }
 
+/* It is another thread from then on, which has used more until then than the first one. */
+static void a_thread_that_calls_execve_has_its_time_once(void **state)
+{
+	for (int wall_clock = 0; wall_clock < 2; wall_clock++) {
+		struct made_up_process *process = begin_again(state);
+		struct made_up_thread *other = &process->threads[1];
+		uint64_t begin_ns, first_ns, later_ns;
+
+		options.wall_clock = wall_clock;
+		process->thread_count = 2;
+		*other = (struct made_up_thread){ .run_ns = 9 * MS, .sleep_ns = MS };
+		process->exec_ns = process->exec_luajit_ns = process->threads[0].end_ns = 3 * second;
+		process->exec_by = 1;
+		begin_ns = run();
+		first_ns = made_up_times(&process->threads[0], 3 * second).cpu_ns -
+			   made_up_times(&process->threads[0], begin_ns).cpu_ns;
+		later_ns = made_up_times(other, machine.now_ns).cpu_ns -
+			   made_up_times(other, 3 * second).cpu_ns;
+		assert_near(sum_of(process, 0)->cpu_ns, first_ns + later_ns, RESERVE_NS);
+		assert_near(sum_of(process, 0)->cpu_ns + sum_of(process, 1)->cpu_ns + of_no_thread.cpu_ns,
+			    made_up_cpu_ns(process, machine.now_ns) - made_up_cpu_ns(process, begin_ns),
+			    2 * TOLERANCE_NS);
+	}
+}
+
 static void a_found_process_may_run_luajit_later(void **state)
 {
 	struct made_up_process *found;
@@ -467,6 +492,7 @@ int main(void)
 		TEST(time_to_get_to_know_a_process_is_no_time_of_a_recording),
 		TEST(time_before_ljspy_found_a_process_is_lost),
 		TEST(without_stops_another_program_is_told_by_its_file),
+		TEST(a_thread_that_calls_execve_has_its_time_once),
 		TEST(a_found_process_may_run_luajit_later),
 		TEST(unknown_code_has_a_process_looked_into_soon),
 		TEST(unknown_code_has_haste_again_after_a_quiet_while),

@@ -547,6 +547,33 @@ static void a_first_thread_that_comes_back_has_called_execve(void **state)
 	scans_at(2 * SECOND, 0);
 	assert_string_equal(numbers(), "0");
 	assert_true(thread_of(0)->tracee->execed);
+	assert_true(thread_of(0)->tracee->took_id);
+}
+
+/* What it used under its other id was told there. */
+static void a_thread_that_takes_an_id_begins_anew(void **state)
+{
+	uint64_t used, serial, unaccounted_ns;
+
+	(void)state;
+	put_text(0, "schedstat", "5 0 1\n");
+	put_text(1, "schedstat", "30 0 1\n");
+	scans_at(0, 0);
+	take_away(1);
+	scans_at(SECOND, 0);
+	serial = thread_of(0)->serial;
+	unaccounted_ns = threads_unaccounted_ns(threads, SECOND);
+	thread_of(0)->calls.seen_count = 3;
+	put_text(0, "schedstat", "32 7 9\n");
+	thread_begin_anew(threads, thread_of(0));
+	assert_int_not_equal(thread_of(0)->serial, serial);
+	assert_int_equal(thread_of(0)->calls.seen_count, 0);
+	assert_int_equal(thread_of(0)->cpu_ns, 32);
+	assert_int_equal(threads_unaccounted_ns(threads, SECOND), unaccounted_ns);
+	put_text(0, "schedstat", "35 7 9\n");
+	assert_int_equal(thread_measure(threads, thread_of(0), &used), 0);
+	assert_int_equal(used, 3);
+	assert_int_equal(threads_unaccounted_ns(threads, SECOND), unaccounted_ns - 3);
 }
 
 static void threads_that_are_not_seized_need_not_be_waited_for(void **state)
@@ -994,6 +1021,7 @@ int main(void)
 			the_end_of_a_thread_that_is_not_seized_is_noticed_when_it_is_measured, begin, end),
 		cmocka_unit_test_setup_teardown(a_thread_that_goes_unseen_may_have_called_execve, begin, end),
 		cmocka_unit_test_setup_teardown(a_first_thread_that_comes_back_has_called_execve, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_that_takes_an_id_begins_anew, begin, end),
 		cmocka_unit_test_setup_teardown(threads_that_are_not_seized_need_not_be_waited_for, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_thread_that_is_not_listed_may_live, begin, end),

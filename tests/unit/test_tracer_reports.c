@@ -579,6 +579,7 @@ static void a_new_program_is_noticed_and_runs_on(void **state)
 	assert_true(tracer_poll(tracer));
 	assert_told("go on 100 0; ");
 	assert_true(first->execed);
+	assert_false(first->took_id);
 	assert_int_equal(first->state, TRACEE_RUNNING);
 	assert_int_equal(second->state, TRACEE_RUNNING);
 	assert_int_equal(tracer_changes(tracer), changes + 1);
@@ -594,6 +595,7 @@ static void a_new_program_of_another_thread_ends_that_id(void **state)
 	traced_execs(FIRST, SECOND);
 	assert_true(tracer_poll(tracer));
 	assert_true(first->execed);
+	assert_true(first->took_id);
 	assert_false(second->execed);
 	assert_int_equal(second->state, TRACEE_GONE);
 	assert_false(second->exit_known);
@@ -637,6 +639,7 @@ static void a_program_may_begin_under_an_id_that_nobody_has_seized(void **state)
 	assert_non_null(stranger);
 	assert_int_equal(stranger->pid, THIRD);
 	assert_true(stranger->execed);
+	assert_true(stranger->took_id);
 	assert_in_range(stranger->stopped_ns, 1, stranger->resumed_ns);
 	assert_int_equal(second->state, TRACEE_GONE);
 	assert_int_equal(tracer_seize(tracer, THIRD, THIRD, &again), 0);
@@ -907,6 +910,7 @@ static void one_that_calls_execve_while_it_is_seized_has_another_id(void **state
 		}
 		assert_told("seize 102; ");
 		assert_true(first->execed);
+		assert_true(first->took_id);
 		assert_false(second->execed);
 		assert_true(tracer_poll(tracer));
 		first->execed = false;

@@ -322,7 +322,8 @@ static int merge(struct threads *threads, const struct tid_list *list)
 		}
 		failure = add_thread(threads, list->tids[i++], next);
 		if (!failure) {
-			(*next)->tracee->execed |= execed && (*next)->tid == threads->pid;
+			if (execed && (*next)->tid == threads->pid)
+				(*next)->tracee->execed = (*next)->tracee->took_id = true;
 			threads->count++;
 		} else if (failure != -ESRCH) {
 			error = failure;
@@ -442,6 +443,18 @@ int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret
 	thread->waited_ns = schedstat.waited_ns;
 	thread->runs = schedstat.runs;
 	return 0;
+}
+
+void thread_begin_anew(struct threads *threads, struct thread *thread)
+{
+	const uint64_t accounted_ns = threads->accounted_ns;
+	uint64_t used_ns;
+
+	thread->serial = ++threads->list_changes;
+	thread->calls = (struct call_watch){ .seen = { .known = false } };
+	thread->runs_left = thread->sleeps = 0;
+	thread_measure(threads, thread, &used_ns);
+	threads->accounted_ns = accounted_ns;
 }
 
 int thread_count_switches(const struct threads *threads, struct thread *thread, struct switches *ret_switches)

@@ -131,6 +131,12 @@ void thread_read_name(const struct threads *threads, struct thread *thread);
  */
 int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns);
 
+/*
+ * Its tracee has taken the id: the thread is another one than before. It has a serial number of its own, and its time
+ * counts from now on; what it used under its other id counted there.
+ */
+void thread_begin_anew(struct threads *threads, struct thread *thread);
+
 /* How often the thread has got a CPU until now; thread->runs stays. 0 or -ESRCH. */
 int thread_count_runs(const struct threads *threads, struct thread *thread, uint64_t *ret_runs);
 

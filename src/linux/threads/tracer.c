@@ -319,6 +319,7 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 		ask_to_stop(tracee);
 	}
 	tracee->execed = true;
+	tracee->took_id |= former != tracee;
 	tracee->wanted = tracee->hold_late = false;
 	note_change(tracer);
 	pass_on(tracer, tracee, 0);
@@ -702,7 +703,7 @@ static bool has_execed_meanwhile(struct tracer *tracer, const struct seized *sei
 		return false;
 	first = find_seized(tracer, pid);
 	if (first && first->tracee.state != TRACEE_GONE) {
-		first->is_seized = first->tracee.execed = true;
+		first->is_seized = first->tracee.execed = first->tracee.took_id = true;
 		first->attached = seized->attached;
 		first->asked = seized->asked;
 		first->has_stopped = false;

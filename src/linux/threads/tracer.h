@@ -42,6 +42,7 @@ struct tracee {
 	enum tracee_state state;
 	bool hold_late;  /* the caller sets this while TRACEE_AWAITED: hold it if it stops after all */
 	bool execed;     /* it has run another program; the caller clears this */
+	bool took_id;    /* the same, and it had another id until then; the caller clears this */
 	bool exit_known; /* TRACEE_GONE: exit_status is the status from waitpid() */
 	int exit_status;
 	/*
