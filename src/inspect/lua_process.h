@@ -19,6 +19,7 @@
 #include "output/sample/functions.h"
 #include "output/sample/sample.h"
 #include "src/inspect/given_layout.h"
+#include "src/inspect/stack_states.h"
 #include "unwind/allocation/allocation.h"
 #include "unwind/capture/capture.h"
 #include "unwind/details/resty_lock.h"
@@ -118,12 +119,12 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 			 struct capture_hints *hints);
 
 /*
- * The same while the thread runs on, see capture_running(). stack_address is on
- * its native stack, or 0 if it is the only thread. Native frames are unknown; with
+ * The same while the thread runs on, see capture_running(). place says
+ * where its native stack is. Native frames are unknown; with
  * lacks_native, which is for recordings whose other stacks have them, the stack says so.
  * Unwind only a whole capture.
  */
-enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
+enum capture_verdict lua_process_capture_running(struct lua_process *process, const struct stack_place *place,
 						 bool lacks_native, struct capture_hints *hints);
 
 /* An address on the native stack of the first thread; 0 if unknown. */

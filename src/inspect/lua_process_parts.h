@@ -166,8 +166,8 @@ void process_find_states(struct lua_process *process, struct luajit_module *luaj
 /* Make known the unknown states that the captured thread, which is held, runs. True if there are any. */
 bool process_take_up_running(struct lua_process *process);
 
-/* The same for a thread that is not held, by what is on its stack, which may be NULL. */
-bool process_take_up_on_stack(struct lua_process *process, const struct mapping *stack);
+/* The same for a thread that is not held, by what is on its stack, which may be empty. */
+bool process_take_up_on_stack(struct lua_process *process, const struct memory_range *stack);
 
 /*
  * Note what the stack does not explain. If an unknown state ran, search for it in the

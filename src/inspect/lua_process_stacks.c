@@ -55,13 +55,18 @@ static struct memory_range own_stack(const struct lua_process *process, const st
 				     struct capture_hints *hints)
 {
 	const struct mapping *own;
+	uint64_t end;
 
 	if (!hints->on_own_stack)
 		hints->on_own_stack = find_own_stack(process, registers, hints->tid);
 	own = hints->on_own_stack ? maps_find(process->maps, hints->on_own_stack) : NULL;
-	if (!own || (registers->sp >= own->begin && registers->sp < own->end))
+	if (!own)
 		return (struct memory_range){ 0 };
-	return (struct memory_range){ .address = own->begin, .length = own->end - own->begin };
+	/* What the mapping has beyond the end of a stack that the kernel did not map may be another stack. */
+	end = hints->tid == process->pid ? own->end : hints->on_own_stack;
+	if (registers->sp >= own->begin && registers->sp < end)
+		return (struct memory_range){ 0 };
+	return (struct memory_range){ .address = own->begin, .length = (size_t)(end - own->begin) };
 }
 
 void lua_process_capture(struct lua_process *process, const struct registers *registers,
@@ -79,28 +84,39 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 	process_capture_details(process, hints);
 }
 
-enum capture_verdict lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
+/* The stack of the only thread. A state that it runs may have its frames on another stack, if no other one runs. */
+static struct native_stack only_stack(const struct lua_process *process)
+{
+	const struct mapping *mapping = maps_find_path(process->maps, "[stack]");
+	struct native_stack stack = { .range = { .address = 0, .length = SIZE_MAX } };
+
+	if (mapping)
+		stack.sure = (struct memory_range){ .address = mapping->begin,
+						    .length = mapping->end - mapping->begin };
+	return stack;
+}
+
+enum capture_verdict lua_process_capture_running(struct lua_process *process, const struct stack_place *place,
 						 bool lacks_native, struct capture_hints *hints)
 {
-	const struct mapping *mapping = stack_address ? maps_find(process->maps, stack_address)
-						      : maps_find_path(process->maps, "[stack]");
-	struct memory_range native_stack = { .address = 0, .length = SIZE_MAX };
+	const struct mapping *mapping = place->address ? maps_find(process->maps, place->address) : NULL;
 	const struct capture_process shared = capture_process(process);
+	struct native_stack stack = only_stack(process);
 	enum capture_verdict verdict;
 
 	/* The thread may be newer than the last refresh. */
-	process->wants_refresh = stack_address && !mapping;
+	process->wants_refresh = place->address && !mapping;
 	if (process->wants_refresh)
 		return CAPTURE_NO_LUA;
-	if (stack_address)
-		native_stack = (struct memory_range){ .address = mapping->begin,
-						      .length = mapping->end - mapping->begin };
+	if (mapping && !stack_states_bound(mapping, place, &stack))
+		return CAPTURE_UNSURE;
 	hints->own_stack = (struct memory_range){ 0 };
 	process_forget_details(process);
 	do {
 		snapshot_clear(process->snapshot);
-		verdict = capture_running(&process->capture, &shared, process->memory, &native_stack, hints);
-	} while (verdict == CAPTURE_NO_LUA && process_take_up_on_stack(process, mapping));
+		verdict = capture_running(&process->capture, &shared, process->memory, &stack, hints);
+	} while (verdict == CAPTURE_NO_LUA &&
+		 process_take_up_on_stack(process, mapping ? &stack.range : &stack.sure));
 	process->lacks_native = lacks_native;
 	process->wants_search |= verdict == CAPTURE_NO_LUA;
 	return verdict;

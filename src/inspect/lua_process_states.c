@@ -59,13 +59,13 @@ bool process_take_up_running(struct lua_process *process)
 	return found;
 }
 
-bool process_take_up_on_stack(struct lua_process *process, const struct mapping *stack)
+bool process_take_up_on_stack(struct lua_process *process, const struct memory_range *stack)
 {
 	struct state_clue clues[STATE_CLUES_MAX];
 	bool found = false;
 	size_t count;
 
-	if (!stack || process->stack_searches_left == 0)
+	if (stack->length == 0 || process->stack_searches_left == 0)
 		return false;
 	process->stack_searches_left--;
 	count = stack_states_find(process->snapshot, process->lua, process->memory, process->pid, stack,

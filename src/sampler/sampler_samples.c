@@ -344,31 +344,71 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
  * Find the thread's native stack: it tells which Lua the thread runs. The stack pointer
  * of a sleeping thread serves, too. Only needed where there are several threads.
  */
-static void learn_stack(struct target *target, const struct thread *thread, struct thread_record *record)
+static void learn_stack(const struct target *target, const struct thread *thread,
+			struct thread_record *record)
 {
-	if (thread->tid == target->pid && !record->stack_address)
+	if (record->stack_address)
+		return;
+	if (thread->tid == target->pid) {
 		record->stack_address = lua_process_first_stack(target->process);
-	else if (!record->stack_address)
+	} else {
 		record->stack_address = own_stack_address(thread->tid);
+		record->stack_address_is_end = record->stack_address != 0;
+	}
 	if (!record->stack_address && thread->calls.seen.known)
 		record->stack_address = thread->calls.seen.sp;
+}
+
+static void note_other_stack(struct stack_place *place, const struct thread_record *other)
+{
+	const uint64_t address = other->stack_address;
+
+	place->others_unknown |= address == 0;
+	if (address > place->address && address < place->above)
+		place->above = address;
+	if (address < place->address && address > place->below) {
+		place->below = address;
+		place->below_is_end = other->stack_address_is_end;
+	}
+}
+
+/* Where is its native stack, beside those of all others? */
+static struct stack_place place_stack(const struct target *target, const struct thread *thread,
+				      struct thread_record *record)
+{
+	struct stack_place place = { .above = UINT64_MAX };
+
+	if (threads_count(target->threads) == 1)
+		return place;
+	learn_stack(target, thread, record);
+	place.address = record->stack_address;
+	place.is_end = record->stack_address_is_end;
+	place.others_unknown = target->known_count < threads_count(target->threads);
+	for (size_t i = 0; i < target->known_count && place.address; i++) {
+		struct known_thread *other = &target->known[i];
+
+		if (other->record == record)
+			continue;
+		learn_stack(target, other->thread, other->record);
+		note_other_stack(&place, other->record);
+	}
+	return place;
 }
 
 /* Sample a thread while it runs on. */
 static void sample_running(struct sampler *sampler, struct target *target, struct thread *thread,
 			   struct thread_record *record)
 {
-	bool is_only = threads_count(target->threads) == 1;
+	const bool is_only = threads_count(target->threads) == 1;
 	const uint64_t looked_ns = clock_now_ns(CLOCK_MONOTONIC);
+	const struct stack_place place = place_stack(target, thread, record);
 	enum lost_reason lost = LOST_COUNT;
 
-	if (!is_only)
-		learn_stack(target, thread, record);
-	if (!is_only && !record->stack_address) {
+	if (!is_only && !place.address) {
 		lost = LOST_NOT_STOPPED;
 	} else {
-		switch (lua_process_capture_running(target->process, is_only ? 0 : record->stack_address,
-						    !sampler->options->no_stop, &record->hints)) {
+		switch (lua_process_capture_running(target->process, &place, !sampler->options->no_stop,
+						    &record->hints)) {
 		case CAPTURE_WHOLE:
 			if (target->allocations) {
 				allocations_note(target->allocations, target->process, false);
@@ -376,7 +416,8 @@ static void sample_running(struct sampler *sampler, struct target *target, struc
 			}
 			break;
 		case CAPTURE_TORN: lost = LOST_RAN_MEANWHILE; break;
-		case CAPTURE_NO_LUA: lost = LOST_NOT_STOPPED; break;
+		case CAPTURE_NO_LUA:
+		case CAPTURE_UNSURE: lost = LOST_NOT_STOPPED; break;
 		}
 	}
 	tracer_end_look(sampler->tracer);

@@ -64,6 +64,7 @@ struct thread_record {
 	char name[THREAD_NAME_MAX];
 	struct capture_hints hints;
 	uint64_t stack_address;             /* on its native stack; 0 if unknown or not needed */
+	bool stack_address_is_end;          /* see struct stack_place */
 	bool has_run;                       /* since its last sample */
 	enum presence presence;             /* at the last look */
 	uint64_t look_waited_ns, look_runs; /* at that look */

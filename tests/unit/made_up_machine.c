@@ -761,14 +761,17 @@ void __wrap_lua_process_capture(struct lua_process *process, const struct regist
 }
 
 INSTEAD_OF(lua_process_capture_running);
-enum capture_verdict __wrap_lua_process_capture_running(struct lua_process *process, uint64_t stack_address,
-							bool lacks_native, struct capture_hints *hints)
+enum capture_verdict __wrap_lua_process_capture_running(struct lua_process *process,
+							const struct stack_place *place, bool lacks_native,
+							struct capture_hints *hints)
 {
+	const pid_t pid = process->process->pid, tid = place->address ? (pid_t)place->address : pid;
+
 	(void)hints;
 	machine.without_native += lacks_native;
-	capture(process, stack_address ? (pid_t)stack_address : process->process->pid);
-	return process->process->threads[stack_address ? (pid_t)stack_address - process->process->pid : 0]
-		.running;
+	machine.place = *place;
+	capture(process, tid);
+	return process->process->threads[tid - pid].running;
 }
 
 INSTEAD_OF(lua_process_first_stack);

@@ -16,6 +16,7 @@
 
 #include "luajit-layouts/vm.h"
 #include "output/sample/sample.h"
+#include "src/inspect/stack_states.h"
 #include "src/linux/proc/follow.h"
 #include "src/linux/threads/may_stop.h"
 #include "src/linux/threads/wait.h"
@@ -108,6 +109,7 @@ struct made_up_machine {
 	unsigned long waits, stops, alarms, rehearsals, measures, visits, looks_ended; /* counted */
 	unsigned long without_native; /* looks at running threads with lacks_native */
 	unsigned long launches, cancels, reaps;
+	struct stack_place place; /* of the last thread that was copied while it ran on */
 	unsigned long opens,
 		collectors; /* counted, too: processes looked at anew, and looks at a collector */
 	unsigned long refreshes, watched_sleeps, renewals, brief_waits, awake_stops, polls, times_taken;

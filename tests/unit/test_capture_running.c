@@ -16,6 +16,8 @@
 enum {
 	G = 0x10000,
 	L = 0x20000,
+	OTHER_G = 0x50000, /* of a second state */
+	OTHER_L = 0x60000,
 	C_STACK = 0x70000000,
 	C_STACK_BYTES = 0x10000,
 	LUA_STACK = 0x30000,
@@ -29,8 +31,11 @@ static struct state {
 	uint8_t status;
 } now, later;
 
+static uint64_t other_cframe, later_other_cframe; /* of the second state; 0: nothing runs it */
+
 static struct vm_code vm;
-static struct global_state global;
+static struct global_state global, other;
+static size_t state_count;
 
 static void put(struct memory_range *range, uint64_t address, const void *value, size_t length)
 {
@@ -44,7 +49,8 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 	(void)memory;
 	for (size_t i = 0; i < count; i++) {
 		const uint8_t gct = GCT_THREAD;
-		const uint64_t g = G, slots = 0x200, top = now.base + 16, end = LUA_STACK + 0x1000;
+		const uint64_t g = G, other_g = OTHER_G, other_L = OTHER_L, slots = 0x200,
+			       top = now.base + 16, end = LUA_STACK + 0x1000;
 
 		memset(ranges[i].copy, 0, ranges[i].length);
 		put(&ranges[i], G + 0x10, &now.vmstate, 4);
@@ -60,6 +66,15 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 		put(&ranges[i], L + 0x40, &now.status, 1);
 		put(&ranges[i], L + 0x48, &slots, 4);
 		put(&ranges[i], L + 0x9, &gct, 1);
+		put(&ranges[i], OTHER_G + 0x18, &other_L, 8);
+		put(&ranges[i], OTHER_L + 0x10, &other_g, 8);
+		put(&ranges[i], OTHER_L + 0x18, &now.base, 8);
+		put(&ranges[i], OTHER_L + 0x20, &top, 8);
+		put(&ranges[i], OTHER_L + 0x28, &end, 8);
+		put(&ranges[i], OTHER_L + 0x30, &now.stack, 8);
+		put(&ranges[i], OTHER_L + 0x38, &other_cframe, 8);
+		put(&ranges[i], OTHER_L + 0x48, &slots, 4);
+		put(&ranges[i], OTHER_L + 0x9, &gct, 1);
 		ranges[i].status = MEMORY_OK;
 	}
 }
@@ -75,15 +90,16 @@ void __wrap_capture_stacks(struct capture *capture, const struct capture_process
 	uint8_t bytes[0x80];
 
 	(void)process;
-	(void)registers;
-	(void)hints;
+	assert_int_equal(registers->sp, hints->g == G ? now.cframe : other_cframe);
 	memset(capture, 0, sizeof(*capture));
-	assert_true(capture_load_view(&memory, &global, &capture->globals[0]));
+	assert_true(capture_load_view(&memory, hints->g == G ? &global : &other, &capture->globals[0]));
 	capture->global_count = 1;
-	assert_int_equal(memory_read(&memory, L, bytes, sizeof(bytes)), MEMORY_OK);
-	assert_true(lua_thread_load(&capture->threads[0], &global, L, bytes));
+	assert_int_equal(memory_read(&memory, hints->g == G ? L : OTHER_L, bytes, sizeof(bytes)), MEMORY_OK);
+	assert_true(lua_thread_load(&capture->threads[0], hints->g == G ? &global : &other,
+				    hints->g == G ? L : OTHER_L, bytes));
 	capture->thread_count = 1;
 	now = later;
+	other_cframe = later_other_cframe;
 }
 
 INSTEAD_OF(capture_functions);
@@ -113,34 +129,27 @@ void __wrap_snapshot_seal(struct snapshot *snapshot)
 	(void)snapshot;
 }
 
-INSTEAD_OF(lua_image_find);
-struct global_state *__wrap_lua_image_find(const struct lua_image *lua, uint64_t g)
-{
-	(void)lua;
-	return g == G ? &global : NULL;
-}
-
 INSTEAD_OF(lua_image_count);
 size_t __wrap_lua_image_count(const struct lua_image *lua)
 {
 	(void)lua;
-	return 1;
+	return state_count;
 }
 
 INSTEAD_OF(lua_image_global);
 struct global_state *__wrap_lua_image_global(const struct lua_image *lua, size_t index)
 {
 	(void)lua;
-	(void)index;
-	return &global;
+	return index == 0 ? &global : &other;
 }
+
+static struct native_stack native_stack;
+static struct capture captured;
+static struct capture_hints hints;
 
 static enum capture_verdict capture(void)
 {
-	const struct memory_range native_stack = { .address = C_STACK, .length = C_STACK_BYTES };
 	const struct capture_process process = { .lua = NULL };
-	struct capture_hints hints = { 0 };
-	struct capture captured;
 
 	return capture_running(&captured, &process, &memory, &native_stack, &hints);
 }
@@ -173,6 +182,12 @@ static int make_up(void **state)
 		.stack = LUA_STACK,
 	};
 	later = now;
+	state_count = 1;
+	other = (struct global_state){ .g = OTHER_G, .vm = &vm };
+	other_cframe = later_other_cframe = 0;
+	hints = (struct capture_hints){ 0 };
+	native_stack.range = (struct memory_range){ .address = C_STACK, .length = C_STACK_BYTES };
+	native_stack.sure = native_stack.range;
 	return 0;
 }
 
@@ -216,6 +231,68 @@ static void thread_on_another_stack_is_none_of_its(void **state)
 	assert_int_equal(capture(), CAPTURE_NO_LUA);
 }
 
+/* Two states have frames: the first one at C_STACK + 0x800. */
+static enum capture_verdict capture_beside(uint64_t cframe)
+{
+	state_count = 2;
+	other_cframe = later_other_cframe = cframe;
+	return capture();
+}
+
+static void the_innermost_state_of_a_stack_runs(void **state)
+{
+	(void)state;
+	/* Whichever ran last time. */
+	for (int last = 0; last < 3; last++) {
+		hints.g = last == 0 ? 0 : last == 1 ? G : OTHER_G;
+		assert_int_equal(capture_beside(C_STACK + 0x700), CAPTURE_WHOLE);
+		assert_int_equal(hints.g, OTHER_G);
+		assert_ptr_equal(captured.running->global, &other);
+		assert_true(captured.running_was_called);
+		assert_int_equal(capture_beside(C_STACK + 0x900), CAPTURE_WHOLE);
+		assert_int_equal(hints.g, G);
+		assert_ptr_equal(captured.running->global, &global);
+		assert_true(captured.running_was_called);
+	}
+}
+
+static void a_state_on_another_stack_does_not_matter(void **state)
+{
+	(void)state;
+	hints.g = OTHER_G;
+	assert_int_equal(capture_beside(C_STACK - 0x100), CAPTURE_WHOLE);
+	assert_int_equal(hints.g, G);
+	assert_false(captured.running_was_called);
+	assert_int_equal(capture_beside(0), CAPTURE_WHOLE);
+	assert_int_equal(hints.g, G);
+	now.cframe = later.cframe = C_STACK + C_STACK_BYTES;
+	assert_int_equal(capture_beside(C_STACK + 0x900), CAPTURE_WHOLE);
+	assert_int_equal(hints.g, OTHER_G);
+}
+
+static void which_of_several_states_runs_may_be_unknown(void **state)
+{
+	(void)state;
+	native_stack.sure = (struct memory_range){ .address = C_STACK, .length = 0x850 };
+	assert_int_equal(capture_beside(C_STACK + 0x900), CAPTURE_UNSURE);
+	assert_int_equal(capture_beside(C_STACK + 0x700), CAPTURE_WHOLE);
+	native_stack.sure.length = 0;
+	assert_int_equal(capture_beside(C_STACK + 0x700), CAPTURE_UNSURE);
+	/* One alone is most likely the thread's. */
+	assert_int_equal(capture_beside(0), CAPTURE_WHOLE);
+}
+
+static void a_state_that_is_called_meanwhile_tears_the_copy(void **state)
+{
+	(void)state;
+	state_count = 2;
+	later_other_cframe = C_STACK + 0x700;
+	assert_int_equal(capture(), CAPTURE_TORN);
+	other_cframe = C_STACK + 0x900;
+	later_other_cframe = 0;
+	assert_int_equal(capture(), CAPTURE_TORN);
+}
+
 /*---- LuaJIT 2.0 has jit_L, and no cur_L ----*/
 
 static void jit_L_says_which_thread_a_trace_runs_for(void **state)
@@ -255,6 +332,10 @@ int main(void)
 		cmocka_unit_test_setup(thread_that_has_not_moved_holds, make_up),
 		cmocka_unit_test_setup(thread_that_has_moved_is_torn, make_up),
 		cmocka_unit_test_setup(thread_on_another_stack_is_none_of_its, make_up),
+		cmocka_unit_test_setup(the_innermost_state_of_a_stack_runs, make_up),
+		cmocka_unit_test_setup(a_state_on_another_stack_does_not_matter, make_up),
+		cmocka_unit_test_setup(which_of_several_states_runs_may_be_unknown, make_up),
+		cmocka_unit_test_setup(a_state_that_is_called_meanwhile_tears_the_copy, make_up),
 		cmocka_unit_test_setup(jit_L_says_which_thread_a_trace_runs_for, make_up),
 		cmocka_unit_test_setup(jit_base_without_jit_L_is_left_over, make_up),
 	};

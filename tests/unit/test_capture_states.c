@@ -289,8 +289,10 @@ static void a_rehearsal_begins_at_the_page_of_the_last_stack_pointer(void **stat
 
 /*---- A thread that runs on ----*/
 
-static const struct memory_range native_stack = { .address = C_STACK_AT,
-						  .length = (size_t)(C_STACK_END - C_STACK_AT) };
+static const struct native_stack native_stack = {
+	.range = { .address = C_STACK_AT, .length = (size_t)(C_STACK_END - C_STACK_AT) },
+	.sure = { .address = C_STACK_AT, .length = (size_t)(C_STACK_END - C_STACK_AT) },
+};
 
 /* Live memory has another base of thread 0 than the copy. */
 static void read_moved(struct memory *memory, struct memory_range *ranges, size_t count)
@@ -334,8 +336,11 @@ static void a_thread_that_runs_on_is_captured_from_its_c_frame(void **state)
 	assert_int_equal(states.hints.g, g_at(1));
 	assert_int_equal(states.hints.sp, FRAME);
 	assert_true(is_sealed());
-	/* The one that ran last is tried first. */
+	/* It is the innermost one, whichever ran last. */
 	states.hints.g = g_at(2);
+	assert_int_equal(capture_live(&states.memory), CAPTURE_WHOLE);
+	assert_int_equal(states.capture.registers.sp, FRAME);
+	put_running(0, 1, FRAME + 0x800);
 	put_slot(2, 5, UINT64_MAX);
 	assert_int_equal(capture_live(&states.memory), CAPTURE_WHOLE);
 	assert_int_equal(states.capture.registers.sp, FRAME + 0x400);

@@ -237,8 +237,9 @@ static void a_coroutine_whose_stack_is_unmapped_is_lost(void **state)
 /* The stack of a thread that runs on, which did this by g->vmstate. */
 static void merge_live(int32_t vmstate, uint64_t jit_base, bool lacks_native)
 {
-	const struct memory_range native_stack = { .address = C_STACK_AT,
-						   .length = (size_t)(C_STACK_END - C_STACK_AT) };
+	const struct native_stack native_stack = {
+		.range = { .address = C_STACK_AT, .length = (size_t)(C_STACK_END - C_STACK_AT) },
+	};
 
 	put(g_at(0) + (uint64_t)states.vm.layout.g_vmstate, (uint32_t)vmstate, 4);
 	put_word(g_at(0) + (uint64_t)states.vm.layout.g_jit_base, jit_base);
@@ -267,6 +268,12 @@ static void a_thread_in_c_code_has_its_frames(void **state)
 	check_calls(0, 0);
 	merge_live(VMST_GC, 0, true);
 	assert_int_equal(stack.vm_state, VM_STATE_GC);
+	assert_int_equal(stack.count, 4);
+	check_calls(0, 0);
+	check_lost(3, LOST_NOT_STOPPED);
+	/* So has one that another state has called; that one's frames are not copied. */
+	states.capture.running_was_called = true;
+	assert_int_equal(merge_running(&states.capture, states.process.objects, false, &stack), 0);
 	assert_int_equal(stack.count, 4);
 	check_calls(0, 0);
 	check_lost(3, LOST_NOT_STOPPED);

@@ -104,7 +104,7 @@ bool __wrap_unknown_states_may_compile(const struct capture *capture, const stru
 
 INSTEAD_OF(stack_states_find);
 size_t __wrap_stack_states_find(struct snapshot *snapshot, const struct lua_image *lua, struct memory *live,
-				pid_t pid, const struct mapping *stack,
+				pid_t pid, const struct memory_range *stack,
 				struct state_clue ret_clues[static STATE_CLUES_MAX])
 {
 	(void)snapshot;
@@ -431,11 +431,11 @@ static void a_state_that_is_found_confirms_the_layout_at_once(void **state)
 
 static void stacks_of_others_are_searched_so_many_times(void **state)
 {
-	const struct mapping stack = { .begin = 0x1000, .end = 0x2000 };
+	const struct memory_range none = { 0 }, stack = { .address = 0x1000, .length = 0x1000 };
 
 	(void)state;
 	luajit.known.vm.confirmed = true;
-	assert_false(process_take_up_on_stack(&process, NULL));
+	assert_false(process_take_up_on_stack(&process, &none));
 	assert_int_equal(process.stack_searches_left, STACK_SEARCHES);
 	for (int i = 0; i < STACK_SEARCHES - 1; i++)
 		assert_false(process_take_up_on_stack(&process, &stack));

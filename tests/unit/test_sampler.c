@@ -177,14 +177,51 @@ static void without_stops_samples_are_taken_beside_the_threads(void **state)
 	}
 }
 
+static void see_place(const struct sample *sample)
+{
+	const struct stack_place *place = &machine.place;
+	const uint64_t first = FIRST_PID;
+
+	if (sample->tid == 0)
+		return;
+	/* The machine has stacks at their threads' ids; the last one's cannot be found. */
+	assert_int_equal(place->address, sample->tid);
+	assert_int_equal(place->is_end, place->address != first);
+	assert_int_equal(place->below, place->address == first ? 0 : place->address - 1);
+	assert_int_equal(place->below_is_end, place->address > first + 1);
+	assert_int_equal(place->above, place->address == first + 2 ? UINT64_MAX : place->address + 1);
+	assert_int_equal(place->others_unknown, machine.processes[0].thread_count == 4);
+}
+
+static void a_stack_is_known_beside_those_of_other_threads(void **state)
+{
+	for (size_t hidden = 0; hidden < 2; hidden++) {
+		struct made_up_process *process;
+
+		forget(state);
+		make_up(state);
+		process = add(3 + hidden, bursts);
+		process->threads[3] = (struct made_up_thread){ .run_ns = 1,
+							       .sleep_ns = UINT64_C(1000) * NS_PER_SECOND,
+							       .hides_stack = true };
+		options.no_stop = true;
+		each_sample = see_place;
+		run();
+		for (size_t i = 0; i < 3; i++)
+			assert_true(sum_of(process, i)->samples > 300);
+	}
+}
+
 static void a_stack_that_cannot_be_read_beside_its_thread_is_lost(void **state)
 {
 	static const struct {
 		enum capture_verdict verdict;
 		enum lost_reason reason;
-	} cases[] = { { CAPTURE_TORN, LOST_RAN_MEANWHILE }, { CAPTURE_NO_LUA, LOST_NOT_STOPPED } };
+	} cases[] = { { CAPTURE_TORN, LOST_RAN_MEANWHILE },
+		      { CAPTURE_NO_LUA, LOST_NOT_STOPPED },
+		      { CAPTURE_UNSURE, LOST_NOT_STOPPED } };
 
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct made_up_process *process;
 
 		forget(state);
@@ -1125,6 +1162,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(thread_that_bears_no_stop_is_sampled_without_one, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(without_stops_samples_are_taken_beside_the_threads, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(a_stack_is_known_beside_those_of_other_threads, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(a_stack_that_cannot_be_read_beside_its_thread_is_lost,
 						make_up, forget),

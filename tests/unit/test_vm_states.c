@@ -328,7 +328,7 @@ size_t __wrap_unknown_states_linked(struct snapshot *snapshot, const struct lua_
 /* How many clues a stack of so many bytes has. */
 static size_t search_stack(uint64_t bytes, struct state_clue ret_clues[static STATE_CLUES_MAX])
 {
-	const struct mapping stack = { .begin = STACK_END - bytes, .end = STACK_END };
+	const struct memory_range stack = { .address = STACK_END - bytes, .length = bytes };
 	const unsigned int files = open_files_count();
 	struct snapshot *snapshot = snapshot_new(&stack_memory);
 	size_t count;
@@ -371,10 +371,49 @@ static void states_on_a_stack_are_sought_near_where_its_thread_began(void **stat
 	assert_int_equal(clues[0].g, STACK_END - STACK_SEARCHED / 2 + PAGE);
 }
 
+enum { MAPPED_FROM = 0x100000, MAPPED_TO = 0x200000 };
+
+static struct native_stack bound(bool expected, struct stack_place place)
+{
+	const struct mapping mapping = { .begin = MAPPED_FROM, .end = MAPPED_TO };
+	struct native_stack stack = { .range = { .length = 1 } };
+
+	assert_int_equal(stack_states_bound(&mapping, &place, &stack), expected);
+	return stack;
+}
+
+static void assert_bounds(struct native_stack stack, uint64_t begin, uint64_t end, bool is_sure)
+{
+	assert_int_equal(stack.range.address, begin);
+	assert_int_equal(stack.range.length, end - begin);
+	assert_int_equal(stack.sure.length, is_sure ? end - begin : 0);
+	assert_int_equal(stack.sure.address, is_sure ? begin : 0);
+}
+
+static void a_stack_ends_where_those_of_others_do(void **state)
+{
+	const uint64_t at = MAPPED_FROM + 0x5000, below = MAPPED_FROM + 0x2000, above = MAPPED_FROM + 0x9000;
+
+	(void)state;
+	/* The mapping is this thread's, known by its end or not. */
+	assert_bounds(bound(true, (struct stack_place){ at, true, 0x1000, false, above, false }), MAPPED_FROM,
+		      at, true);
+	assert_bounds(bound(true, (struct stack_place){ at, false, 0x1000, false, MAPPED_TO, false }),
+		      MAPPED_FROM, MAPPED_TO, true);
+	/* Others are in it, too. */
+	assert_bounds(bound(true, (struct stack_place){ at, true, below, true, above, false }), below, at,
+		      true);
+	bound(false, (struct stack_place){ at, true, below, false, UINT64_MAX, false });
+	bound(false, (struct stack_place){ at, false, 0, false, above, false });
+	/* Or may be. */
+	assert_bounds(bound(true, (struct stack_place){ at, true, below, true, above, true }), below, at,
+		      false);
+}
+
 /* Without its pagemap, reading might make the kernel map pages. */
 static void a_stack_whose_pages_are_unknown_is_not_searched(void **state)
 {
-	const struct mapping stack = { .begin = STACK_END - 8 * PAGE, .end = STACK_END };
+	const struct memory_range stack = { .address = STACK_END - 8 * PAGE, .length = 8 * PAGE };
 	struct snapshot *snapshot = snapshot_new(&stack_memory);
 	struct state_clue clues[STATE_CLUES_MAX];
 
@@ -431,6 +470,7 @@ int main(void)
 		cmocka_unit_test_setup(each_state_has_its_turn_until_it_is_gone, begin),
 		cmocka_unit_test_setup(more_and_more_searches_are_skipped, begin),
 		cmocka_unit_test_setup(states_on_a_stack_are_sought_near_where_its_thread_began, begin),
+		cmocka_unit_test_setup(a_stack_ends_where_those_of_others_do, begin),
 		cmocka_unit_test_setup(a_stack_whose_pages_are_unknown_is_not_searched, begin),
 		cmocka_unit_test_setup(a_loop_has_the_clock_of_the_machine_or_of_the_day, begin),
 	};

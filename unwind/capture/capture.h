@@ -74,6 +74,7 @@ struct capture {
 	struct lua_thread threads[CAPTURE_THREADS_MAX];
 	size_t thread_count;
 	const struct global_view *running; /* capture_running(): the one that the thread runs; else NULL */
+	bool running_was_called;           /* ... and others on the same stack have called it */
 	uint32_t request_context;          /* of the innermost thread's request, see request_context() */
 	bool has_request_context;          /* request_context is known */
 	struct nginx_request request;      /* the request itself; its address is 0 if it is unknown */
@@ -107,21 +108,29 @@ void capture_rehearse(struct capture *capture, const struct capture_process *pro
 void capture_thread(struct capture *capture, const struct capture_process *process,
 		    const struct registers *registers, struct capture_hints *hints);
 
+/* Where the C frames of a thread's states may be. */
+struct native_stack {
+	struct memory_range range; /* on its native stack, or elsewhere in this range, as far as is known */
+	struct memory_range sure;  /* what is of no other stack; may be empty */
+};
+
 /*
  * The same for a thread that runs on meanwhile, whose registers are unknown: capture
- * the global_State whose innermost C frame lies in native_stack. The capture is whole if
+ * the global_State whose innermost C frame lies in native_stack. If several do, one has called
+ * another, and the lowest frame is that of the one that runs. The capture is whole if
  * the VM's state, its thread, and the thread's base, C frame, stack and status are the
  * same before and after. The snapshot must be clear; it is sealed on return, except
- * with CAPTURE_NO_LUA.
+ * with CAPTURE_NO_LUA and CAPTURE_UNSURE.
  */
 enum capture_verdict {
 	CAPTURE_WHOLE,
 	CAPTURE_TORN,   /* the thread ran on too far meanwhile */
 	CAPTURE_NO_LUA, /* no global_State has its frames there */
+	CAPTURE_UNSURE, /* it cannot be known which global_States have their frames on this stack */
 };
 
 enum capture_verdict capture_running(struct capture *capture, const struct capture_process *process,
-				     struct memory *live, const struct memory_range *native_stack,
+				     struct memory *live, const struct native_stack *native_stack,
 				     struct capture_hints *hints);
 
 /*

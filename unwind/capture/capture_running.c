@@ -25,57 +25,92 @@ static bool is_same(const struct global_view *view, const struct lua_thread *thr
 	       thread->status == later->status;
 }
 
-/* Does the global_State's innermost C frame lie on the native stack? ret_cframe says where. */
-static bool runs_on(struct global_state *global, struct memory *live, const struct memory_range *native_stack,
-		    uint64_t *ret_cframe)
+static bool is_in(uint64_t address, const struct memory_range *range)
+{
+	return address - range->address < range->length;
+}
+
+/* Where is the global_State's innermost C frame? 0 if nothing runs it. */
+static uint64_t innermost_cframe(struct global_state *global, struct memory *live)
 {
 	struct global_view view;
 	struct lua_thread thread;
 
-	if (!load_running(live, global, &view, &thread) || thread.cframe == 0 ||
-	    thread.cframe - native_stack->address >= native_stack->length)
-		return false;
-	*ret_cframe = thread.cframe;
-	return true;
+	return load_running(live, global, &view, &thread) ? thread.cframe : 0;
 }
 
-/* The global_State that runs on the native stack, most likely the same as last time; NULL if none does. */
-static struct global_state *find_running(const struct lua_image *lua, struct memory *live,
-					 const struct memory_range *native_stack,
-					 const struct capture_hints *hints, uint64_t *ret_cframe)
-{
-	struct global_state *last = lua_image_find(lua, hints->g);
+/* What runs on a native stack: of so many global_States with C frames there, the one with the lowest. */
+struct running {
+	struct global_state *global;
+	uint64_t cframe;
+	size_t count;
+};
 
-	if (last && runs_on(last, live, native_stack, ret_cframe))
-		return last;
-	for (size_t i = 0; i < lua_image_count(lua); i++)
-		if (runs_on(lua_image_global(lua, i), live, native_stack, ret_cframe))
-			return lua_image_global(lua, i);
-	return NULL;
+/* Look at all of them: the one that ran last time may have called another since. */
+static enum capture_verdict find_running(const struct lua_image *lua, struct memory *live,
+					 const struct native_stack *native_stack, struct running *ret_running)
+{
+	struct running running = { .global = NULL };
+	bool is_sure = true;
+
+	for (size_t i = 0; i < lua_image_count(lua); i++) {
+		struct global_state *global = lua_image_global(lua, i);
+		const uint64_t cframe = innermost_cframe(global, live);
+
+		if (cframe == 0 || !is_in(cframe, &native_stack->range))
+			continue;
+		is_sure &= is_in(cframe, &native_stack->sure);
+		running.count++;
+		if (!running.global || cframe < running.cframe) {
+			running.global = global;
+			running.cframe = cframe;
+		}
+	}
+	if (!running.global)
+		return CAPTURE_NO_LUA;
+	if (running.count > 1 && !is_sure)
+		return CAPTURE_UNSURE;
+	*ret_running = running;
+	return CAPTURE_WHOLE;
+}
+
+/* What has called another global_State is the same before and after, too. */
+static bool still_runs(const struct lua_image *lua, struct memory *live,
+		       const struct native_stack *native_stack, const struct running *running)
+{
+	struct running later;
+
+	return find_running(lua, live, native_stack, &later) == CAPTURE_WHOLE &&
+	       later.global == running->global && later.cframe == running->cframe &&
+	       later.count == running->count;
 }
 
 enum capture_verdict capture_running(struct capture *capture, const struct capture_process *process,
-				     struct memory *live, const struct memory_range *native_stack,
+				     struct memory *live, const struct native_stack *native_stack,
 				     struct capture_hints *hints)
 {
 	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
-	struct global_state *global = find_running(process->lua, live, native_stack, hints, &registers.sp);
 	const struct lua_thread *thread = NULL;
+	struct running running;
 	struct global_view later_view;
 	struct lua_thread later;
+	enum capture_verdict verdict = find_running(process->lua, live, native_stack, &running);
 
-	if (!global)
-		return CAPTURE_NO_LUA;
-	hints->g = global->g;
+	if (verdict != CAPTURE_WHOLE)
+		return verdict;
+	hints->g = running.global->g;
 	/* Pretend that the interpreter runs: then its C frame is the top of the stack. */
-	registers.pc = global->vm->begin;
+	registers.pc = running.global->vm->begin;
+	registers.sp = running.cframe;
 	lua_objects_begin(process->objects, true);
 	capture_stacks(capture, process, &registers, hints);
-	capture->running = capture_find_global(capture, global);
+	capture->running = capture_find_global(capture, running.global);
+	capture->running_was_called = running.count > 1;
 	if (capture->running)
 		thread = capture_find_thread(capture, capture->running->cur_L);
-	if (!thread || !load_running(live, global, &later_view, &later) ||
-	    !is_same(capture->running, thread, &later_view, &later)) {
+	if (!thread || !load_running(live, running.global, &later_view, &later) ||
+	    !is_same(capture->running, thread, &later_view, &later) ||
+	    !still_runs(process->lua, live, native_stack, &running)) {
 		snapshot_seal(process->snapshot);
 		return CAPTURE_TORN;
 	}

@@ -150,7 +150,7 @@ int merge_running(struct capture *capture, struct lua_objects *objects, bool lac
 		add_thread(&sections, memory, thread, position, view->jit_base);
 		position = POSITION_SAVED;
 	}
-	if (lacks_native)
+	if (lacks_native || capture->running_was_called)
 		merged_stack_add_lost(stack, LOST_NOT_STOPPED);
 	return stack->out_of_memory ? -ENOMEM : 0;
 }
