@@ -89,8 +89,8 @@ static int fill(const struct profile *profile, const double *shares, double leas
 		return 0;
 	list->profile = profile;
 	list->left_out = profile_node_count(profile) + 1 - count;
-	list->nodes = calloc(count, sizeof(const struct profile_node *));
-	list->left_out_ns = calloc(count, sizeof(*list->left_out_ns));
+	list->nodes = calloc(count + 1, sizeof(const struct profile_node *));
+	list->left_out_ns = calloc(count + 1, sizeof(*list->left_out_ns));
 	at_depth = calloc(profile_depth(profile) + 1, sizeof(*at_depth));
 	if (!list->nodes || !list->left_out_ns || !at_depth) {
 		free(at_depth);
