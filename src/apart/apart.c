@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "src/apart/guard.h"
+#include "src/apart/inherited_files.h"
 #include "src/linux/clocks/clock.h"
 
 enum { RESULTS_TRIES = 100 };
@@ -121,6 +122,15 @@ static int open_shared(struct apart *apart)
 	return 0;
 }
 
+/* The engine has them for the command. A pipe must end when the command closes it. */
+static void close_inherited(void)
+{
+	struct inherited_files files;
+
+	if (inherited_files_find(&files) == 0)
+		inherited_files_close(&files);
+}
+
 static int start(struct apart *apart)
 {
 	apart->shared->beat_due_ns = clock_now_ns(CLOCK_MONOTONIC) + FIRST_BEAT_NS;
@@ -131,6 +141,8 @@ static int start(struct apart *apart)
 		guard_become(apart->shared, apart->shared->front_pid);
 		engine_run(apart);
 	}
+	if (apart->options->keeps_standard_files)
+		close_inherited();
 	return 0;
 }
 

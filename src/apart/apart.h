@@ -46,7 +46,11 @@ struct apart_options {
 	void *context;         /* the engine has a copy, from when it was forked */
 	size_t results_size;   /* bytes */
 	bool can_be_concluded; /* by SIGINT, SIGTERM, SIGHUP or SIGQUIT; otherwise they end ljspy at once */
-	bool keeps_standard_files;           /* the engine does, until apart_close_standard_files() */
+	/*
+	 * The engine keeps the standard files, and those that ljspy was started with, until
+	 * apart_close_standard_files(): a command is to inherit them. The front closes all but the first three.
+	 */
+	bool keeps_standard_files;
 	int standard_output, standard_error; /* descriptors for the engine to use; 0: /dev/null */
 };
 
@@ -111,7 +115,7 @@ bool apart_send(struct apart *apart, const void *bytes, size_t size);
 /* Make a copy of the results, of apart_options.results_size bytes, the front's newest version. */
 void apart_publish(struct apart *apart, const void *results);
 
-/* Replace the standard files as the options say; only the first call has an effect. */
+/* Replace the standard files as the options say, and close those kept; only the first call has an effect. */
 void apart_close_standard_files(struct apart *apart);
 
 /* The front's process group, and ljspy's other processes: front and guard. */

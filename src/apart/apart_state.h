@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "src/apart/inherited_files.h"
 #include "src/apart/apart.h"
 #include "src/apart/shared.h"
 
@@ -44,8 +45,9 @@ struct apart {
 	atomic_bool must_let_go;
 	atomic_bool is_away; /* there are no tracees */
 	bool standard_files_closed;
-	atomic_bool worker_ends; /* it has nothing more to do */
-	sem_t watch;             /* wakes the watch */
+	struct inherited_files inherited; /* to be closed with them */
+	atomic_bool worker_ends;          /* it has nothing more to do */
+	sem_t watch;                      /* wakes the watch */
 };
 
 /*---- beat.c ----*/

@@ -4,14 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "memory/close_files.h"
+#include "src/apart/inherited_files.h"
 #include "memory/semaphore_wait.h"
 #include "src/apart/guard.h"
 #include "src/linux/clocks/clock.h"
@@ -148,6 +147,7 @@ void apart_close_standard_files(struct apart *apart)
 	if (apart->standard_files_closed)
 		return;
 	apart->standard_files_closed = true;
+	inherited_files_close(&apart->inherited);
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	dup2(null, STDIN_FILENO);
 	dup2(options->standard_output ? options->standard_output : null, STDOUT_FILENO);
@@ -155,12 +155,17 @@ void apart_close_standard_files(struct apart *apart)
 	close(null);
 }
 
-/* Close the front's files: a pipe's reader must not wait for the engine to close it. */
+/*
+ * Close the front's files: a pipe's reader must not wait for the engine to close it. Those that a command is to
+ * inherit stay until it has them.
+ */
 static void close_inherited(struct apart *apart)
 {
-	if (!apart->options->keeps_standard_files)
+	if (apart->options->keeps_standard_files)
+		inherited_files_find(&apart->inherited); /* none, if that fails */
+	else
 		apart_close_standard_files(apart);
-	close_files(3, UINT_MAX);
+	inherited_files_close_others(&apart->inherited);
 }
 
 /* The terminal's and the shell's signals to a process group must not stop the engine. */

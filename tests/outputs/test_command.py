@@ -3,8 +3,10 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
+import sys
 import time
 
 import pytest
@@ -148,3 +150,50 @@ def test_hang_up_does_not_end_what_nohup_has_started(tmp_path):
             recorder.send_signal(signal.SIGHUP)
         assert recorder.returncode == ljspy.OK
     assert json.loads((tmp_path / "s.json").read_text())["duration_ms"] > 1400
+
+
+LISTS_FILES = """
+import os
+def is_open(fd):
+    try:
+        return bool(os.fstat(fd))
+    except OSError:
+        return False
+print([fd for fd in range(1024) if is_open(fd)])
+print(os.read(5, 100).decode(), end="")
+"""
+
+
+def shell(script, tmp_path):
+    environment = os.environ | {"LJSPY": ljspy.LJSPY, "LUAJIT": LUAJIT, "OUTPUT": tmp_path / "x.svg"}
+    environment = {name: str(value) for name, value in environment.items()}
+    return subprocess.run(["bash", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60,
+                          check=False)
+
+
+def test_files_of_the_caller_are_the_commands(tmp_path):
+    """Pipes of shells, sockets of systemd: the command has what it has without ljspy, and nothing of ljspy's."""
+    (tmp_path / "busy.lua").write_text(WORK + " print('done')")
+    (tmp_path / "text").write_text("given\n")
+    assert shell('"$LJSPY" record -o "$OUTPUT" -- "$LUAJIT" <(cat busy.lua)', tmp_path).stdout == "done\n"
+    listing = f"{sys.executable} -c '{LISTS_FILES}' 5<text 17>&2"
+    without = shell(listing, tmp_path).stdout
+    assert without == "[0, 1, 2, 5, 17]\ngiven\n"
+    assert shell(f'"$LJSPY" record -o "$OUTPUT" -- {listing}', tmp_path).stdout == without
+
+
+def test_a_pipe_ends_when_the_command_closes_it(tmp_path):
+    """None of ljspy's processes holds it: a service that closes its pipe when it is ready is waited for."""
+    read, write = os.pipe()
+    source = f"require('ffi').cdef('int close(int);') require('ffi').C.close({write}) io.write('closed\\n') io.flush() io.read()"
+    argv = [ljspy.LJSPY, "record", "-o", tmp_path / "x.svg", "--", LUAJIT, "-e", source]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          pass_fds=[write]) as recorder:
+        os.close(write)
+        assert recorder.stdout.readline() == "closed\n"
+        with os.fdopen(read) as pipe:
+            assert select.select([pipe], [], [], 30)[0] and pipe.read() == ""
+        assert recorder.poll() is None
+        recorder.stdin.write("\n")
+        recorder.stdin.close()
+        recorder.wait(60)
