@@ -50,6 +50,7 @@ struct dump {
 	uint64_t runs; /* how often the last thread that was stopped had got a CPU */
 	struct dump_process *report;
 	json_t *documents; /* of processes; NULL unless JSON is wanted */
+	size_t written;    /* processes and cores */
 	enum exit_status status;
 };
 
@@ -244,10 +245,13 @@ static int write_report(struct dump *dump)
 
 	if (!dump->documents) {
 		dump_process_print(stdout, dump->report);
-		return 0;
+	} else {
+		document = dump_process_json(dump->report);
+		if (!document || json_array_append_new(dump->documents, document))
+			return -ENOMEM;
 	}
-	document = dump_process_json(dump->report);
-	return document && json_array_append_new(dump->documents, document) == 0 ? 0 : -ENOMEM;
+	dump->written++;
+	return 0;
 }
 
 static int read_stacks(struct dump *dump, pid_t pid)
@@ -307,7 +311,7 @@ static int dump_stacks(struct dump *dump, pid_t pid)
 		return error;
 	if (!reading.has_tracer) {
 		choose_explain_error(-reading.error, "dumping stacks");
-		dump->status = EXIT_NOTHING_DONE;
+		dump->status = EXIT_WITH_ERRORS;
 		return 0;
 	}
 	if (reading.error)
@@ -315,7 +319,7 @@ static int dump_stacks(struct dump *dump, pid_t pid)
 	if (lua_process_module_count(dump->process) > 0)
 		return write_report(dump);
 	choose_explain_no_luajit(pid);
-	dump->status = EXIT_NOTHING_DONE;
+	dump->status = EXIT_WITH_ERRORS;
 	return 0;
 }
 
@@ -325,7 +329,7 @@ static void dump_process(struct dump *dump, pid_t pid)
 
 	if (error) {
 		choose_explain(pid, -error);
-		dump->status = EXIT_NOTHING_DONE;
+		dump->status = EXIT_WITH_ERRORS;
 	}
 	end_process(dump);
 }
@@ -371,7 +375,7 @@ static void dump_core(struct dump *dump, const char *path)
 		error = dump_core_stacks(dump, core, is_other);
 	if (error) {
 		core_explain(path, error, problem);
-		dump->status = EXIT_NOTHING_DONE;
+		dump->status = EXIT_WITH_ERRORS;
 	}
 	end_process(dump);
 	core_file_close(core);
@@ -384,7 +388,7 @@ static void dump_processes(struct dump *dump)
 		    choose_check_layout(dump->options->pids[i], dump->options->layout))
 			dump_process(dump, dump->options->pids[i]);
 		else
-			dump->status = EXIT_NOTHING_DONE;
+			dump->status = EXIT_WITH_ERRORS;
 }
 
 static enum exit_status dump_all(struct apart *apart, const struct invocation *invocation)
@@ -400,7 +404,6 @@ static enum exit_status dump_all(struct apart *apart, const struct invocation *i
 
 	if (!dump.functions || !dump.files || (dump.options->json && !dump.documents)) {
 		message_error_errno(ENOMEM, "dumping stacks");
-		dump.status = EXIT_NOTHING_DONE;
 	} else if (dump.options->core) {
 		dump_core(&dump, dump.options->core);
 	} else {
@@ -408,6 +411,8 @@ static enum exit_status dump_all(struct apart *apart, const struct invocation *i
 	}
 	if (dump.documents && !json_write_processes(stdout, SCHEMA_VERSION, dump.documents))
 		out_of_memory(&dump);
+	if (dump.written == 0)
+		dump.status = EXIT_NOTHING_DONE;
 	json_decref(dump.documents);
 	known_files_free(dump.files);
 	functions_free(dump.functions);

@@ -134,7 +134,7 @@ static void explain(struct heap_command *command, pid_t pid, int error)
 		explain_long_hold(command, pid);
 	else
 		choose_explain(pid, -error);
-	command->status = command->options->pid_count == 1 ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS;
+	command->status = EXIT_WITH_ERRORS;
 }
 
 static void heap_of_process(struct heap_command *command, pid_t pid)
@@ -199,7 +199,7 @@ static bool read_moment(struct heap_command *command)
 		if (choose_check(options->pids[i]) && choose_check_layout(options->pids[i], options->layout))
 			heap_of_process(command, options->pids[i]);
 		else
-			command->status = EXIT_NOTHING_DONE;
+			command->status = EXIT_WITH_ERRORS;
 	return heap_output_has_any(&command->output);
 }
 
@@ -250,9 +250,7 @@ static void read_and_show(struct heap_command *command)
 {
 	if (command->options->every_ns)
 		read_series(command);
-	else if (!read_moment(command))
-		command->status = command->status == EXIT_ALL_GOOD ? EXIT_NOTHING_DONE : command->status;
-	else if (!heap_output_write(&command->output))
+	else if (!read_moment(command) || !heap_output_write(&command->output))
 		command->status = EXIT_NOTHING_DONE;
 }
 

@@ -177,8 +177,9 @@ static void explain_none(const struct lua_process *lua, pid_t pid)
 		count, unread);
 }
 
-static enum exit_status inform(struct apart *apart, pid_t pid, struct functions *functions,
-			       const struct options *given, const struct layout *dwarf)
+/* False after telling the user. */
+static bool inform(struct apart *apart, pid_t pid, struct functions *functions, const struct options *given,
+		   const struct layout *dwarf)
 {
 	struct namer_options options = { .native = NATIVE_FOLD };
 	struct lua_process *lua;
@@ -186,7 +187,7 @@ static enum exit_status inform(struct apart *apart, pid_t pid, struct functions 
 	int error;
 
 	if (!choose_check(pid) || !choose_check_layout(pid, given->layout))
-		return EXIT_NOTHING_DONE;
+		return false;
 	error = lua_process_open(pid, functions, NULL, &options, &lua);
 	if (!error) {
 		lua_process_give_layout(lua, given->layout);
@@ -198,19 +199,19 @@ static enum exit_status inform(struct apart *apart, pid_t pid, struct functions 
 	}
 	if (error) {
 		choose_explain(pid, -error);
-		return EXIT_NOTHING_DONE;
+		return false;
 	}
 	if (lua_process_module_count(lua) == 0) {
 		if (!choose_explain_other_lua(pid))
 			explain_none(lua, pid);
 		lua_process_close(lua);
-		return EXIT_NOTHING_DONE;
+		return false;
 	}
 	error = process_read(pid, &process);
 	if (error) {
 		choose_explain(pid, -error);
 		lua_process_close(lua);
-		return EXIT_NOTHING_DONE;
+		return false;
 	}
 	print_head(&process);
 	for (size_t i = 0; i < lua_process_module_count(lua); i++) {
@@ -221,13 +222,14 @@ static enum exit_status inform(struct apart *apart, pid_t pid, struct functions 
 	print_prospects(lua, &process);
 	process_clear(&process);
 	lua_process_close(lua);
-	return EXIT_ALL_GOOD;
+	return true;
 }
 
 static enum exit_status inform_all(struct apart *apart, const struct invocation *invocation)
 {
 	const struct options *options = invocation->options;
 	enum exit_status status = EXIT_ALL_GOOD;
+	size_t shown = options->dwarf ? 1 : 0; /* processes, and the layout */
 	struct functions *functions;
 	struct layout dwarf;
 
@@ -239,14 +241,13 @@ static enum exit_status inform_all(struct apart *apart, const struct invocation 
 		return EXIT_NOTHING_DONE;
 	}
 	for (size_t i = 0; i < options->pid_count; i++) {
-		enum exit_status found = inform(apart, options->pids[i], functions, options,
-						options->dwarf ? &dwarf : NULL);
-
-		if (found != EXIT_ALL_GOOD)
-			status = found;
+		if (inform(apart, options->pids[i], functions, options, options->dwarf ? &dwarf : NULL))
+			shown++;
+		else
+			status = EXIT_WITH_ERRORS;
 	}
 	functions_free(functions);
-	return status;
+	return shown ? status : EXIT_NOTHING_DONE;
 }
 
 enum exit_status command_info(const struct invocation *invocation)
