@@ -25,8 +25,8 @@ struct launch {
 
 /*
  * Fork a child that will run the command, found along PATH, with that signal mask and
- * in that process group, or in ljspy's own if it is 0. All of ljspy's own
- * descriptors must be close-on-exec, so that the command inherits those that ljspy was started with, and no others. 0 or a negative errno.
+ * in that process group, or in ljspy's own if it is 0. It inherits the files that ljspy was
+ * started with; all of ljspy's own descriptors must be close-on-exec. 0 or a negative errno.
  */
 int launch_start(char *const command[], const sigset_t *mask, pid_t group, struct launch *ret_launch);
 
