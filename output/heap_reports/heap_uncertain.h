@@ -2,8 +2,8 @@
 /*
  * heap_uncertain: what is uncertain of heaps, or was not found.
  *
- * A text format says it where it shows the heap, a picture in its header; for the others there is a line of text. All
- * of it is escaped as ESCAPE_PLAIN.
+ * A text says it where it shows the heap, a picture in its header; for all but texts there is a line for a message,
+ * too. All of it is escaped as ESCAPE_PLAIN.
  */
 #ifndef LJSPY_HEAP_UNCERTAIN_H
 #define LJSPY_HEAP_UNCERTAIN_H

@@ -320,6 +320,7 @@ static bool render_recording(struct recording *recording)
 
 	session.clock = recording->options->clock;
 	filter_options.time = filter_time_by(session.clock, recording->session.clock);
+	figures.is_part = recording->turns || filter_options.time != TIME_ALL;
 	/* The recording contains all functions: read them from there. */
 	functions_free(recording->functions);
 	recording->functions = functions_new();

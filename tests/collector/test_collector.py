@@ -100,6 +100,18 @@ def test_functions_in_which_it_runs(tmp_path):
     assert sum(ms for ms, _ in rows) == pytest.approx(collector, rel=0.05), text[:2000]
 
 
+def test_what_was_allocated_is_not_told_of_some_samples(tmp_path):
+    """Each sample tells what was since the one before it, which may be left out."""
+    program = tmp_path / "rests.lua"
+    program.write_text(f"local rest = require('ffi')\nrest.cdef('int usleep(unsigned);')\nfor i = 1, 20 do\n"
+                       f"{ALLOCATES_AND_COMPUTES}\nrest.C.usleep(20000) end")
+    for options, told in (((), True), (("--off-cpu",), False)):
+        result = ljspy.run("record", *options, "-f", "text", "-o", tmp_path / "text", "--", ljspy.luajit("luajit"), program,
+                           timeout=120)
+        assert result.returncode == ljspy.OK, result.stderr
+        assert bool(re.search(r"^(About|At least) .* allocated", (tmp_path / "text").read_text(), re.MULTILINE)) == told
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_steps_are_no_longer_than_they_are(program, tmp_path):
     """A step that samples meet is a part of a call of collectgarbage(), and they meet most of one of them."""

@@ -301,8 +301,8 @@ def check_part(path, arguments, since_us, until_us):
     assert moments == pytest.approx([since_us, until_us], abs=2)
     assert cpu[3:] == pytest.approx([since_us, until_us], abs=2)
     assert float(words[1]) == pytest.approx(extent_us / 1e6, abs=0.051)
-    # The first sample may stand for CPU time before that, too.
-    assert float(words[2]) == pytest.approx(100 * sum(folded(*arguments).values()) / extent_us, rel=0.1)
+    # The first sample may stand for CPU time before that, too; on a full machine for much.
+    assert float(words[2]) == pytest.approx(100 * sum(folded(*arguments).values()) / extent_us, rel=0.3)
 
 
 def test_pictures_of_a_part_are_of_that_time_only(shares, tmp_path):
