@@ -78,6 +78,7 @@ struct allocation_shares {
 	double known_bytes, known_strings;                           /* of those whose strings are known */
 	double freed_bytes; /* not by a sweep, as it seems: counted_bytes() */
 	double sum_bytes;   /* of the last division */
+	double unseen_ns;   /* of CPU time since the last interval, if no division has had one */
 	enum allocation_sum sum;
 	/* These fade. */
 	double span_bytes, span_ns;          /* of spans */
@@ -472,6 +473,7 @@ ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const s
  */
 static void add_up_bytes(struct allocation_shares *shares, uint64_t cpu_ns)
 {
+	const double all_ns = (double)cpu_ns + shares->unseen_ns;
 	/* Long intervals have more markings: so it is their time that counts. */
 	const double whole_ns = shares->interval_ns - shares->marked_ns;
 	const double rate = shares->span_ns > 0 ? shares->span_bytes / shares->span_ns : 0;
@@ -480,11 +482,17 @@ static void add_up_bytes(struct allocation_shares *shares, uint64_t cpu_ns)
 	shares->sum = ALLOCATION_SUM_COUNTED;
 	shares->sum_bytes = lacks_cycles ? shares->interval_bytes + shares->marked_bytes
 					 : shares->interval_bytes * shares->interval_ns / whole_ns;
+	/* A VM that no look has met since may have been closed. */
+	if (shares->interval_ns <= 0) {
+		shares->unseen_ns = all_ns;
+		return;
+	}
+	shares->unseen_ns = 0;
 	if (rate > 0 && (lacks_cycles || (rate * shares->interval_ns > cycle_min * shares->heap_bytes &&
-					  rate * (double)cpu_ns > spans_max * shares->sum_bytes))) {
+					  rate * all_ns > spans_max * shares->sum_bytes))) {
 		shares->sum = ALLOCATION_SUM_ESTIMATED;
-		shares->sum_bytes = rate * (double)cpu_ns;
-	} else if (lacks_cycles && shares->interval_ns > 0) {
+		shares->sum_bytes = rate * all_ns;
+	} else if (lacks_cycles) {
 		shares->sum = ALLOCATION_SUM_LEAST;
 	}
 }

@@ -54,19 +54,22 @@ struct allocations {
 	struct vm_allocations vms[VMS_MAX];
 	size_t vm_count;
 	bool has_unseen;         /* there were more VMs since the last division */
-	bool is_held;            /* the thread was, at the last look */
 	uint64_t divide_ns;      /* when the next division is due */
 	uint64_t divided_cpu_ns; /* CPU time at the last division */
-	struct sample last;      /* for what is lost: whose target it is */
+	pid_t pid;               /* the target's */
+	const char *process_name;
 	struct listed_object objects[LISTED_OBJECTS_MAX];
 };
 
-struct allocations *allocations_new(uint64_t cpu_ns)
+struct allocations *allocations_new(pid_t pid, const char *process_name, uint64_t cpu_ns)
 {
 	struct allocations *allocations = calloc(1, sizeof(*allocations));
 
-	if (allocations)
-		allocations->divided_cpu_ns = cpu_ns;
+	if (!allocations)
+		return NULL;
+	allocations->divided_cpu_ns = cpu_ns;
+	allocations->pid = pid;
+	allocations->process_name = process_name;
 	return allocations;
 }
 
@@ -399,7 +402,6 @@ void allocations_take(struct allocations *allocations, struct lua_process *proce
 		      const struct cpu_clock *clock, const struct allocating_thread *thread,
 		      struct functions *functions, const struct sample *sample)
 {
-	allocations->last = *sample;
 	if (count_interval(allocations, clock)) {
 		for (size_t i = 0; i < allocations->vm_count; i++)
 			if (allocations->vms[i].global)
@@ -460,9 +462,9 @@ static void deliver_unseen(struct allocations *allocations, const struct vm_allo
 	const struct frame frame = { .function = lost_function(LOST_ALLOCATION_UNSEEN) };
 	const struct sample sample = {
 		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
-		.pid = allocations->last.pid,
-		.tid = allocations->last.pid,
-		.process_name = allocations->last.process_name,
+		.pid = allocations->pid,
+		.tid = allocations->pid,
+		.process_name = allocations->process_name,
 		.thread_state = THREAD_RUNNING,
 		.vm_state = VM_STATE_UNKNOWN,
 		.frames = &frame,

@@ -21,8 +21,8 @@
 
 struct allocations;
 
-/* cpu_ns: the target's CPU time so far. NULL when memory is short. */
-struct allocations *allocations_new(uint64_t cpu_ns);
+/* cpu_ns: the target's CPU time so far. process_name must outlive the result. NULL when memory is short. */
+struct allocations *allocations_new(pid_t pid, const char *process_name, uint64_t cpu_ns);
 void allocations_free(struct allocations *allocations);
 
 /* A thread was captured, and is held or runs on: read what its VMs have allocated. */

@@ -449,7 +449,7 @@ int target_attach(struct sampler *sampler, struct target *target)
 	if (error)
 		return error;
 	if (sampler->options->alloc) {
-		target->allocations = allocations_new(begin);
+		target->allocations = allocations_new(target->pid, target->name, begin);
 		if (!target->allocations)
 			return -ENOMEM;
 	}

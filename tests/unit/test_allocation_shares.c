@@ -1051,6 +1051,26 @@ static void short_cycles_are_measured_by_spans(void **state)
 	assert_in_range(bytes, 2340000, 2360000); /* 47 bytes in 20 us */
 }
 
+/* Its spans do not tell what others do after it. */
+static void a_vm_that_is_not_seen_allocates_nothing(void **state)
+{
+	const struct allocation_share *ignored;
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(true, 3, 100000, 47);
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
+	for (int i = 0; i < 3; i++) {
+		allocation_shares_divide(shares, SECOND, &ignored);
+		assert_int_equal(allocation_shares_sum(shares, &bytes), ALLOCATION_SUM_COUNTED);
+		assert_int_equal(bytes, 0);
+	}
+	/* Seen again, it has had the time since. */
+	add_hundredths(true, 3, 100000, 47);
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(bytes, 4 * 2340000, 4 * 2360000);
+}
+
 static void short_cycles_that_no_span_has_met_are_a_lower_bound(void **state)
 {
 	uint64_t bytes;
@@ -1134,6 +1154,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_closed_vm_has_not_allocated_less, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_sweep_frees_comes_off_once, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_spans, begin, end),
+		cmocka_unit_test_setup_teardown(a_vm_that_is_not_seen_allocates_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_that_no_span_has_met_are_a_lower_bound, begin,
 						end),
 		cmocka_unit_test_setup_teardown(cycles_that_intervals_do_not_notice_are_measured_by_spans,

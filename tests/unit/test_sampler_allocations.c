@@ -389,7 +389,7 @@ static struct allocations *begin(void)
 				  .request = { .route = "/r", .method = "GET", .host = "h" },
 				  .frames = frames,
 				  .frame_count = 2 };
-	allocations = allocations_new(cpu_ns);
+	allocations = allocations_new(10, "p", cpu_ns);
 	assert_non_null(allocations);
 	return allocations;
 }
