@@ -37,6 +37,8 @@ static struct made_up {
 	unsigned int stops, resumes, noted, noted_resumed, measured;
 } made_up[THREADS];
 
+static struct made_up *stops_meanwhile; /* it gets a CPU while another one is awaited */
+
 static size_t thread_total;
 static bool turn_is_used_up;
 static unsigned int polls, renewals, rests;
@@ -146,6 +148,13 @@ int __wrap_tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t ti
 		now_ns += timeout_ns;
 	else if (of_tracee(tracee)->stops_after_ns > now_ns)
 		now_ns = of_tracee(tracee)->stops_after_ns;
+	if (stops_meanwhile && timeout_ns > MS && stops_meanwhile != of_tracee(tracee)) {
+		now_ns -= timeout_ns / 2; /* the wait ends then */
+		stops_meanwhile->tracee.state = TRACEE_HELD;
+		stops_meanwhile->stop_error = 0;
+		stops_meanwhile->stops_after_ns = now_ns;
+		stops_meanwhile = NULL;
+	}
 	if (of_tracee(tracee)->stop_error)
 		return of_tracee(tracee)->stop_error;
 	if (of_tracee(tracee)->stops_after_ns > now_ns)
@@ -244,6 +253,7 @@ static struct hold *begin(void)
 	polls = renewals = rests = 0;
 	rested_ns = last_rest_ns = 0;
 	equal_rests = 0;
+	stops_meanwhile = NULL;
 	now_ns = 5000;
 	while_held = NULL;
 	return hold;
@@ -521,20 +531,22 @@ static void nobody_stands_still_for_long_because_others_have_no_cpu(void **state
 	hold_free(hold);
 }
 
-/* It stopped while another one was awaited in vain. */
-static void one_that_stopped_late_goes_on_too(void **state)
+/* It stopped while another one was awaited in vain: it was held, and goes on, too. */
+static void one_that_stops_late_is_held_until_then(void **state)
 {
 	struct hold *hold = begin();
 
 	(void)state;
-	made_up[0].stop_error = -ETIMEDOUT;
-	made_up[2].stop_error = -ETIMEDOUT;
-	made_up[2].tracee.state = TRACEE_HELD;
-	made_up[2].stopped = true;
+	made_up[0].stop_error = made_up[2].stop_error = -ETIMEDOUT;
+	stops_meanwhile = &made_up[2];
 	hold_go_on_while(hold, goes_on, &go_on_left);
 	go_on_left = 1;
 	assert_false(hold_once(hold));
+	assert_int_equal(made_up[2].stops, 1);
 	assert_int_equal(made_up[2].resumes, 1);
+	assert_int_equal(made_up[2].noted, 1);
+	assert_int_equal(hold_count(hold), 1);
+	assert_in_range(hold_longest_ns(hold), MS, 20 * MS);
 	hold_free(hold);
 }
 
@@ -755,7 +767,7 @@ int main(void)
 		cmocka_unit_test(without_undo_it_only_reads_again),
 		cmocka_unit_test(threads_without_a_cpu_are_awaited_together),
 		cmocka_unit_test(nobody_stands_still_for_long_because_others_have_no_cpu),
-		cmocka_unit_test(one_that_stopped_late_goes_on_too),
+		cmocka_unit_test(one_that_stops_late_is_held_until_then),
 		cmocka_unit_test(while_a_thread_may_not_be_stopped_there_is_no_hold),
 		cmocka_unit_test(how_it_began_is_known_of_the_first_try),
 		cmocka_unit_test(one_that_has_no_cpu_yet_may_be_left_alone),

@@ -108,12 +108,21 @@ static enum hold_start stop(struct hold *hold, struct watched *watched, uint64_t
 	return HOLD_AT_ONCE;
 }
 
-static struct watched *first_awaited(struct hold *hold)
+/* The next one to ask for; of those that have stopped meanwhile the first. NULL if all have been. */
+static struct watched *next_awaited(struct hold *hold)
 {
-	for (size_t i = 0; i < hold->watched_count; i++)
-		if (hold->watched[i].is_awaited)
-			return &hold->watched[i];
-	return NULL;
+	struct watched *next = NULL;
+
+	for (size_t i = 0; i < hold->watched_count; i++) {
+		struct watched *watched = &hold->watched[i];
+
+		if (!watched->is_awaited)
+			continue;
+		if (watched->thread->tracee->state == TRACEE_HELD)
+			return watched;
+		next = next ? next : watched;
+	}
+	return next;
 }
 
 /*
@@ -126,14 +135,15 @@ static enum hold_start await_stops(struct hold *hold)
 	enum hold_start start = HOLD_AT_ONCE;
 	struct watched *watched;
 
-	while (start != HOLD_RAN && (watched = first_awaited(hold))) {
+	while (start != HOLD_RAN && (watched = next_awaited(hold))) {
 		uint64_t waited_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
 
-		if (waited_ns >= STOP_TIMEOUT_NS)
+		/* One that has stopped counts as held, for however long. */
+		if (waited_ns >= STOP_TIMEOUT_NS && watched->thread->tracee->state != TRACEE_HELD)
 			return HOLD_WAITED;
 		/* A wait for one ends when another one stops. */
 		tracer_has_held_late(hold->tracer);
-		start = stop(hold, watched, STOP_TIMEOUT_NS - waited_ns);
+		start = stop(hold, watched, waited_ns < STOP_TIMEOUT_NS ? STOP_TIMEOUT_NS - waited_ns : 1);
 	}
 	return start;
 }
