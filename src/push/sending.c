@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "src/archive/archive_list.h"
@@ -212,14 +213,44 @@ static int open_recording(struct sending *sending, const struct archive_entry *e
 	return 0;
 }
 
+/*
+ * Somebody has removed the directory: what is under its name now takes its place, and its descriptor. The recorder
+ * goes on with its numbers, so the mark holds, too.
+ */
+static int follow_directory(struct sending *sending)
+{
+	struct stat status;
+	int fd;
+
+	if (fstat(sending->options.directory, &status) || status.st_nlink > 0)
+		return 0;
+	fd = open(sending->options.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno; /* not yet */
+	dup3(fd, sending->options.directory, O_CLOEXEC);
+	close(fd);
+	if (sending->mark_fd < 0)
+		return 0;
+	close(sending->mark_fd);
+	sending->mark_fd = -1;
+	fd = mark_open(sending->options.directory);
+	if (fd < 0)
+		return fd;
+	sending->mark_fd = fd;
+	keep_mark(sending);
+	return 0;
+}
+
 /* 1: look again; 0: nothing to do; or a negative errno. */
 static int find_recording(struct sending *sending, bool is_last_finished)
 {
 	struct archive_list list;
 	const struct archive_entry *entry = NULL;
-	int error = archive_list_read(sending->options.directory, &list);
+	int error = follow_directory(sending);
 	size_t finished;
 
+	if (!error)
+		error = archive_list_read(sending->options.directory, &list);
 	if (error)
 		return error;
 	if (sending->mark_fd < 0)

@@ -283,6 +283,18 @@ def test_tls_trusts_the_given_certificates_only(archive, tmp_path, count):
             assert takes(server, count)
 
 
+def test_what_comes_after_the_directory_was_removed_is_pushed(server, tmp_path):
+    directory, before = tmp_path / "kept", len(server.profiles)
+    with ljspy.busy() as target, pushing(directory, server.url, "-p", target.pid, status=ljspy.WITH_ERRORS):
+        assert takes(server, before + 2)
+        inode = directory.stat().st_ino
+        while directory.exists() and directory.stat().st_ino == inode:
+            shutil.rmtree(directory, ignore_errors=True)
+        assert ljspy.wait_until(lambda: directory.exists() and (directory / "pushed").exists(), seconds=30)
+        assert takes(server, len(server.profiles) + 3)
+    assert len({profile.bytes for profile in server.profiles[before:]}) == len(server.profiles[before:])
+
+
 def test_bounds_hold_while_the_server_is_away(archive, server):
     newest = recordings(archive)[-1]
     number = int(newest.stem[-6:])
