@@ -24,9 +24,9 @@ void errands_free(struct errands *errands);
 
 /* What the caller does while an errand is under way. */
 struct errands_waiter {
-	/* Called before each errand. False while a thread is held: the errand fails at once. */
+	/* Called before each errand and pause. False while a thread is held: the errand fails at once. */
 	bool (*may_wait)(void *context);
-	/* Called every few milliseconds until the errand is done. False abandons it. */
+	/* Called every few milliseconds until the errand is done, and in a pause. False abandons the errand. */
 	bool (*meanwhile)(void *context);
 	void *context;
 };

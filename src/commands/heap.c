@@ -144,7 +144,7 @@ static void heap_of_process(struct heap_command *command, pid_t pid)
 
 	if (error) {
 		choose_explain_error(-error, "reading a heap");
-		command->status = EXIT_NOTHING_DONE;
+		command->status = EXIT_WITH_ERRORS;
 		return;
 	}
 	if (command->try.given_up)

@@ -354,7 +354,7 @@ enum exit_status nginx_look(const struct invocation *invocation, const struct ng
 	if (!looking.functions || !looking.files || begin_to_follow(&looking))
 		out_of_memory(&looking);
 	else if (open_all(&looking) == 0)
-		looking.status = EXIT_NOTHING_DONE;
+		tell_end(&looking);
 	else
 		show(&looking);
 	close_all(&looking);
