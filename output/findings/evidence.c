@@ -250,7 +250,8 @@ const char *evidence_line(const struct evidence *evidence, const struct function
 	const struct evidence_file *file = function && function->file ? find_file(evidence, function->file)
 								      : NULL;
 
-	return file && file->text.lines && line > 0 && line <= file->text.line_count
+	/* A file that is newer than the program, or another machine's, has other lines maybe. */
+	return file && file->text.lines && !*file->text.note && line > 0 && line <= file->text.line_count
 		       ? file->text.lines[line - 1]
 		       : NULL;
 }

@@ -44,8 +44,20 @@ static void add_of_traces(struct unseen *unseen, const struct trace_process *tra
 		unseen_add(unseen, "a part of the traces, or of what is not compiled: it could not be read");
 }
 
+/* Source files whose lines may be others than those of the program. */
+static size_t count_doubtful(const struct evidence *evidence)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < evidence->file_count; i++)
+		count += evidence->files[i].text.lines && *evidence->files[i].text.note;
+	return count;
+}
+
 void unseen_add_of(struct unseen *unseen, const struct evidence *evidence)
 {
+	const size_t doubtful = count_doubtful(evidence);
+
 	if (!evidence_is_busy(evidence))
 		unseen_add(unseen, "CPU time: the process used too little (%.1f ms) to have any to save",
 			   (double)evidence->cpu_ns / 1e6);
@@ -60,6 +72,10 @@ void unseen_add_of(struct unseen *unseen, const struct evidence *evidence)
 			   100 * evidence_share(evidence, evidence->lost_ns));
 	if (!evidence->has_loop)
 		unseen_add(unseen, "turns of an event loop: none was seen");
+	if (doubtful)
+		unseen_add(unseen,
+			   "the lines of %zu source files: they changed since, or are of another machine",
+			   doubtful);
 	if (evidence->traces)
 		add_of_traces(unseen, evidence->traces);
 }

@@ -470,7 +470,12 @@ struct work_runs {
 	const char *now; /* the work at the last sample; NULL if none */
 };
 
-enum { WORK_RUNS_MAX = 1 << 17, MARKER_INTERVAL = 1 };
+enum {
+	WORK_RUNS_MAX = 1 << 17,
+	MARKER_INTERVAL = 1,
+	GAP_MAX =
+		4, /* times a sample's weight: a thread that works on may wait for a CPU; else it has slept */
+};
 
 /* What a marker says of a sample's time; NULL: there is none. */
 static const char *work_of(const struct table_kind *kind)
@@ -502,7 +507,8 @@ static int note_work(void *context, const struct table_sample *sample)
 	struct work_runs *runs = context;
 	struct work_run *moved;
 
-	if (work && work == runs->now) {
+	if (work && work == runs->now &&
+	    sample->time_ns <= runs->runs[runs->count - 1].end_ns + (1 + GAP_MAX) * length_ns) {
 		runs->runs[runs->count - 1].end_ns = sample->time_ns;
 		return 0;
 	}

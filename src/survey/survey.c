@@ -12,6 +12,7 @@
 
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
+#include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/cpu_clock.h"
 #include "src/linux/proc/permission.h"
 
@@ -149,14 +150,18 @@ static uint64_t cpu_ns(pid_t pid)
 
 void survey_measure(const struct survey *survey, double *cpu)
 {
-	struct timespec moment = { .tv_nsec = MEASURE_NS };
+	const struct timespec moment = { .tv_nsec = MEASURE_NS };
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	double elapsed_ns;
 
 	for (size_t i = 0; i < survey->list.count; i++)
 		cpu[i] = (double)cpu_ns(survey->list.processes[i].pid);
 	nanosleep(&moment, NULL);
+	/* ljspy may have waited for a CPU, or been stopped. */
+	elapsed_ns = (double)(clock_now_ns(CLOCK_MONOTONIC) - begin_ns);
 	for (size_t i = 0; i < survey->list.count; i++) {
 		double now = (double)cpu_ns(survey->list.processes[i].pid);
 
-		cpu[i] = now > cpu[i] ? 100 * (now - cpu[i]) / MEASURE_NS : 0;
+		cpu[i] = now > cpu[i] && elapsed_ns > 0 ? 100 * (now - cpu[i]) / elapsed_ns : 0;
 	}
 }

@@ -42,9 +42,12 @@ static int gather_sample(void *context, const struct sample *sample)
 		return 0;
 	add_to_totals(&rows->totals, sample);
 	error = thread_rows_gather(&gathered->threads, options, sample);
-	if (error || (options->pid && sample->pid != options->pid) ||
-	    (options->tid && sample->tid != options->tid))
+	if (error)
 		return error;
+	/* The list of threads shows all of them, whichever was chosen in it. */
+	if (options->list != ROWS_THREADS &&
+	    ((options->pid && sample->pid != options->pid) || (options->tid && sample->tid != options->tid)))
+		return 0;
 	rows->whole_ns += sample->cpu_ns;
 	rows->samples++;
 	if (sample->time_ns >= options->middle_ns) {

@@ -76,11 +76,11 @@ def test_perf(record, inferno):
 
 
 def runs_of(samples, member, value, time):
-    """Begin and end, in ms, of each row of consecutive samples of which MEMBER has this value."""
+    """Begin and end, in ms, of each row of samples of which MEMBER has this value, without longer gaps."""
     runs, before = [], False
     for sample in samples:
         does = sample[member] == value
-        if does and before:
+        if does and before and sample["time_ns"] <= runs[-1][1] * 1e6 + 5 * sample[time]:
             runs[-1][1] = sample["time_ns"] / 1e6
         elif does:
             runs.append([(sample["time_ns"] - sample[time]) / 1e6, sample["time_ns"] / 1e6])

@@ -373,6 +373,35 @@ static void test_nameless_work_is_judged_by_its_source(void **state)
 	evidence_free(evidence);
 }
 
+static int read_newer(struct source_reader *reader, const char *file, struct source_text *ret_text)
+{
+	int error = read_made_up(reader, file, ret_text);
+
+	snprintf(ret_text->note, sizeof(ret_text->note), "changed after the process began");
+	return error;
+}
+
+/* Its lines may be others than those of the program that runs. */
+static void test_a_file_that_has_changed_judges_nothing(void **state)
+{
+	struct evidence *evidence = begin();
+	struct source_reader reader = { .read = read_newer };
+	struct unseen unseen = { .count = 0 };
+	bool is_said = false;
+
+	(void)state;
+	add(evidence, (struct took){ vm, VM_STATE_C, 2, 300 });
+	add_honest(evidence, 100);
+	assert_int_equal(evidence_read_sources(evidence, &reader), 0);
+	expect_first(evidence, FINDING_OWN_WORK, 2, 0.75);
+	assert_null(evidence_line(evidence, handler, 1));
+	unseen_add_of(&unseen, evidence);
+	for (size_t i = 0; i < unseen.count; i++)
+		is_said |= strncmp(unseen.at[i], "the lines of 1 source files", 27) == 0;
+	assert_true(is_said);
+	evidence_free(evidence);
+}
+
 static int count_reads(struct source_reader *reader, const char *file, struct source_text *ret_text)
 {
 	(void)file;
@@ -1573,6 +1602,7 @@ int main(void)
 		cmocka_unit_test(test_a_line_tells_what_nameless_work_is_for),
 		cmocka_unit_test(test_nameless_work_is_judged_by_its_source),
 		cmocka_unit_test(test_what_pcall_calls_is_no_error),
+		cmocka_unit_test(test_a_file_that_has_changed_judges_nothing),
 		cmocka_unit_test(test_sources_of_small_shares_are_not_read),
 		cmocka_unit_test(test_appending_is_no_shift),
 		cmocka_unit_test(test_only_a_time_without_arguments_is_that_of_now),

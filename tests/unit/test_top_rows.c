@@ -244,6 +244,24 @@ static void folded_rows_hide_what_is_below(void **state)
 	folded_paths_free(folded);
 }
 
+/* Whichever of them was chosen: so a share of all is never more than all. */
+static void the_list_of_threads_counts_all_of_them(void **state)
+{
+	struct list list = two_functions();
+	struct rows rows = { 0 };
+
+	(void)state;
+	list.samples[2].pid = list.samples[2].tid = 11;
+	fill(&rows, &list, (struct rows_options){ .list = ROWS_THREADS, .pid = 11 }, "");
+	assert_int_equal(rows.whole_ns, 100);
+	for (size_t i = 0; i < rows.count; i++)
+		assert_in_range(rows.rows[i].total_ns, 30, 70);
+	assert_true(rows.count >= 2);
+	fill(&rows, &list, (struct rows_options){ .list = ROWS_FUNCTIONS, .pid = 11 }, "");
+	assert_int_equal(rows.whole_ns, 30);
+	rows_clear(&rows);
+}
+
 static void a_stack_as_deep_as_can_be(void **state)
 {
 	enum { DEPTH = 65536 };
@@ -377,6 +395,7 @@ int main(void)
 		cmocka_unit_test(old_samples_are_left_out),
 		cmocka_unit_test(the_tree_shows_callers_before_callees),
 		cmocka_unit_test(folded_rows_hide_what_is_below),
+		cmocka_unit_test(the_list_of_threads_counts_all_of_them),
 		cmocka_unit_test(a_stack_as_deep_as_can_be),
 		cmocka_unit_test(threads_stand_below_their_processes),
 		cmocka_unit_test(one_thread_alone),
