@@ -40,6 +40,7 @@ static json_t *vm_json(const struct footprint_vm *vm)
 {
 	bool is_own = vm->allocator == FOOTPRINT_LJ_ALLOC;
 	bool is_told = is_own && vm->segments_untold == 0;
+	bool knows_large = is_own && !vm->shares_large;
 
 	return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "g", json_value_address(vm->g),
 			 "file", json_value_text(vm->module), "allocator",
@@ -47,8 +48,8 @@ static json_t *vm_json(const struct footprint_vm *vm)
 			 bytes_if(vm->knows_total, vm->gc_total), "segments",
 			 bytes_if(is_own, vm->segment_count), "segment_bytes",
 			 bytes_if(is_own, vm->segment_bytes), "free_bytes", bytes_if(is_told, vm->free_bytes),
-			 "large_blocks", bytes_if(is_own, vm->large_count), "large_bytes",
-			 bytes_if(is_own, vm->large_bytes), "mcode_bytes", bytes(vm->mcode_bytes));
+			 "large_blocks", bytes_if(knows_large, vm->large_count), "large_bytes",
+			 bytes_if(knows_large, vm->large_bytes), "mcode_bytes", bytes(vm->mcode_bytes));
 }
 
 static json_t *vms_json(const struct footprint *footprint)

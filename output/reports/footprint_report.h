@@ -65,6 +65,7 @@ struct footprint_vm {
 	uint64_t free_bytes; /* in segments whose chunks could be followed */
 	size_t large_count;
 	uint64_t large_bytes;
+	bool shares_large; /* those of FOOTPRINT_LUA_LARGE may be its own, and nothing tells how many */
 	uint64_t mcode_bytes;
 };
 

@@ -53,6 +53,8 @@ static int claim_lua(struct taking *taking, const struct heap_piece *piece)
 	for (size_t i = 0; i < taking->report->vm_count && taking->lua_allocators == 1; i++)
 		if (taking->report->vms[i].allocator == FOOTPRINT_LJ_ALLOC)
 			vm = &taking->report->vms[i];
+	for (size_t i = 0; i < taking->report->vm_count && !vm; i++)
+		taking->report->vms[i].shares_large = true;
 	if (!vm)
 		return taking_claim(taking, piece, FOOTPRINT_LUA_LARGE, FOOTPRINT_LUA_LARGE, NULL, 0);
 	vm->large_count++;

@@ -76,7 +76,10 @@ static int claim_heap(struct taking *taking, uint64_t allocd, struct footprint_v
 		lj_alloc_clear(&alloc);
 		return error;
 	case LJ_ALLOC_NONE: vm->allocator = FOOTPRINT_FOREIGN; return 0;
-	case LJ_ALLOC_UNSTEADY: taking->unsteady = true; return 0;
+	case LJ_ALLOC_UNSTEADY:
+		taking->unsteady = true;
+		taking->lua_allocators++; /* it has large blocks, too */
+		return 0;
 	case LJ_ALLOC_NO_MEMORY: break;
 	}
 	return -ENOMEM;

@@ -101,6 +101,28 @@ def test_heap_and_its_free_space(build):
     assert rss_of(full, "anonymous") < 256 * KIB
 
 
+def test_large_blocks_of_several_vms_are_nobodys(tmp_path):
+    code = """
+        local ffi = require "ffi"
+        ffi.cdef "void *luaL_newstate(void); void luaL_openlibs(void *); int luaL_loadstring(void *, const char *);"
+        ffi.cdef "int lua_pcall(void *, int, int, int);"
+        local C = ffi.load("luajit-5.1.so.2")
+        for i = 1, 2 do
+            local L = C.luaL_newstate()
+            C.luaL_openlibs(L)
+            assert(C.luaL_loadstring(L, "big = string.rep('x', 3 * 2 ^ 20)") == 0 and C.lua_pcall(L, 0, 0, 0) == 0)
+        end
+        io.write("ready\\n") io.flush() io.read()
+    """
+    with ljspy.Target([ljspy.luajit("luajit"), "-e", code]) as target:
+        target.wait_ready()
+        process = memory(target.pid)
+        judge_sum(process)
+    assert len(process["vms"]) == 3
+    assert all(vm["large_bytes"] is None and vm["large_blocks"] is None for vm in process["vms"])
+    assert rss_of(process, "lua_large") >= 6 * MIB
+
+
 def test_machine_code(runtime):
     code = 'local s = 0 for i = 1, 1e7 do s = s + i % 7 end io.write("ready\\n") io.flush() io.read()'
     with ljspy.Target([ljspy.luajit(runtime), "-e", code]) as target:
