@@ -73,9 +73,10 @@ void unseen_add_of(struct unseen *unseen, const struct evidence *evidence)
 	if (!evidence->has_loop)
 		unseen_add(unseen, "turns of an event loop: none was seen");
 	if (doubtful)
-		unseen_add(unseen,
-			   "the lines of %zu source files: they changed since, or are of another machine",
-			   doubtful);
+		unseen_add(
+			unseen,
+			"the lines of %zu source file%s: changed since the program began, or of another machine",
+			doubtful, doubtful == 1 ? "" : "s");
 	if (evidence->traces)
 		add_of_traces(unseen, evidence->traces);
 }

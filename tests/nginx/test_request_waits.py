@@ -131,7 +131,9 @@ def test_the_text_report(recorded):
     # The recording is a part of the time that the log is of.
     part = length_of(samples_of(recording)) / 1e9 / log["seconds"]
     assert int(seen) <= int(about) and int(about) == pytest.approx(part * len(truth), rel=0.2)
-    assert float(p50) == pytest.approx(1000 * truth[len(truth) // 2], rel=0.2)
+    # On a full machine there may be fast ones and slow ones, and nothing in between.
+    low, high = (1000 * truth[int(part * len(truth))] for part in (0.35, 0.65))
+    assert 0.8 * low <= float(p50) <= 1.2 * high
     buckets = [int(count) for count in re.findall(r"^ +(\d+) +[\d.]+ ms  #", shown, re.MULTILINE)]
     assert abs(sum(buckets) - int(about)) <= len(buckets)
 

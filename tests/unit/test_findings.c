@@ -397,7 +397,7 @@ static void test_a_file_that_has_changed_judges_nothing(void **state)
 	assert_null(evidence_line(evidence, handler, 1));
 	unseen_add_of(&unseen, evidence);
 	for (size_t i = 0; i < unseen.count; i++)
-		is_said |= strncmp(unseen.at[i], "the lines of 1 source files", 27) == 0;
+		is_said |= strncmp(unseen.at[i], "the lines of 1 source file:", 27) == 0;
 	assert_true(is_said);
 	evidence_free(evidence);
 }
