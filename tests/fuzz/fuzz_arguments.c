@@ -59,10 +59,14 @@ static void check_matches(const regex_t *pattern)
 
 static void check_options(const struct options *options, const char *word)
 {
-	char *output = options_default_output(word, options->pid_count ? options->pids[0] : 0,
-					      options->format);
+	/* A format of heaps only has no name of its own for the output. */
+	char *output = options->format
+			       ? options_default_output(word, options->pid_count ? options->pids[0] : 0,
+							options->format)
+			       : strdup("heap");
 
-	fuzz_check(options->command < COMMAND_COUNT && options->format, "a command and a format are known");
+	fuzz_check(options->command < COMMAND_COUNT && (options->format || options->heap_format),
+		   "a command and a format are known");
 	fuzz_check(options->rate_hz > 0 && options->rate_hz <= OPTIONS_RATE_MAX, "a rate is in bounds");
 	for (size_t i = 0; i < options->pid_count; i++)
 		fuzz_check(options->pids[i] > 0, "an id is positive");
