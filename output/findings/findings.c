@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "memory/hash.h"
+#include "output/sample/functions.h"
 #include "output/findings/work_kind.h"
 
 enum {
@@ -75,19 +76,14 @@ static void free_places(struct judging *judging)
 /* All bytes of the key count. */
 _Static_assert(sizeof(struct place_key) == 3 * sizeof(void *) + 2 * sizeof(uint32_t), "compared as bytes");
 
-static bool is_same_definition(const struct function *a, const struct function *b)
-{
-	return a == b || (a && b && a->kind == b->kind && a->firstline == b->firstline && a->file &&
-			  b->file && strcmp(a->file, b->file) == 0);
-}
-
 /*
  * Stripped functions of a file, and functions on one line, have the same definition. And the prototype
  * may be another one by now, at the same address.
  */
 static bool is_row_of(const struct interpreted_row *row, const struct work_key *key)
 {
-	return key->proto && row->proto == key->proto && is_same_definition(row->function, key->function);
+	return key->proto && row->proto == key->proto &&
+	       functions_share_definition(row->function, key->function);
 }
 
 /* Of the places in a function, the one that LuaJIT has given up, or else tried most often. NULL if there is none. */

@@ -123,6 +123,12 @@ void functions_keep(const struct function *function)
 		entry->kept = true;
 }
 
+bool functions_share_definition(const struct function *a, const struct function *b)
+{
+	return a == b || (a && b && a->kind == b->kind && a->firstline == b->firstline && a->file &&
+			  b->file && strcmp(a->file, b->file) == 0);
+}
+
 void functions_set_root(const struct function *function, uint32_t root)
 {
 	struct entry *entry = entry_of(function);

@@ -7,6 +7,7 @@
 #ifndef LJSPY_FUNCTIONS_H
 #define LJSPY_FUNCTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "output/sample/frame.h"
@@ -28,6 +29,12 @@ const struct function *functions_intern(struct functions *functions, const struc
  * "growth of a table". NULL when memory is short.
  */
 const struct function *functions_allocated(struct functions *functions, const char *what);
+
+/*
+ * Have both the same place of definition, in a file that is known? They may still be two functions on one line. NULL
+ * is the same as NULL only.
+ */
+bool functions_share_definition(const struct function *a, const struct function *b);
 
 /* Set the root of an interned function while no other thread looks at it. */
 void functions_set_root(const struct function *function, uint32_t root);

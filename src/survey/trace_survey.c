@@ -8,6 +8,7 @@
 #include "luajit-layouts/field.h"
 #include "memory/hash.h"
 #include "memory/snapshot.h"
+#include "output/sample/functions.h"
 #include "unwind/compiled/not_compiled.h"
 #include "unwind/compiled/trace_aborts.h"
 #include "unwind/compiled/trace_exits.h"
@@ -215,13 +216,6 @@ static const struct frame *find_lua(const struct sample *sample)
 	return NULL;
 }
 
-/* Is this the definition that was seen, and not that of another prototype at the same address? */
-static bool is_same_definition(const struct function *seen, const struct function *function)
-{
-	return seen == function || (seen->firstline == function->firstline && seen->file && function->file &&
-				    strcmp(seen->file, function->file) == 0);
-}
-
 static int add_to_proto(struct trace_survey *survey, const struct sample *sample)
 {
 	const struct proto_key key = { .address = sample->proto, .pid = (uint64_t)sample->pid };
@@ -243,7 +237,8 @@ static int add_to_proto(struct trace_survey *survey, const struct sample *sample
 			return -ENOMEM;
 		}
 	}
-	if (!is_same_definition(seen->function, frame->function)) {
+	/* Another prototype may be at the same address by now. */
+	if (!functions_share_definition(seen->function, frame->function)) {
 		seen->function = frame->function;
 		seen->interpreted_ns = 0;
 	}
@@ -300,7 +295,7 @@ static const struct seen_proto *find_seen_proto(const struct reading *reading, u
 	struct seen_proto *seen;
 
 	HASH_FIND(hh, reading->survey->protos, &key, sizeof(key), seen);
-	return seen && is_same_definition(seen->function, function) ? seen : NULL;
+	return seen && functions_share_definition(seen->function, function) ? seen : NULL;
 }
 
 /*
