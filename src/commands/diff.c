@@ -47,7 +47,7 @@ static bool write_difference(const struct options *options, const struct recordi
 	errno = 0;
 	if (!render_finish(&output, options->format->compare(output.stream, &sides[0], &sides[1], &view)))
 		return false;
-	render_tell(path, options->format);
+	render_tell(path, options->format->picture);
 	return true;
 }
 

@@ -428,7 +428,7 @@ static bool write_results(struct recording *recording)
 	good &= write_stats(recording);
 	figures_print(stderr, figures);
 	if (good)
-		render_tell(path, recording->options->format);
+		render_tell(path, recording->options->format->picture);
 	return good;
 }
 

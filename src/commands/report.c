@@ -79,7 +79,7 @@ static enum exit_status report(struct options *options, struct functions *functi
 	if (recordings.figures.samples == 0)
 		message_warn("There are no such samples.");
 	if (write_report(&output, options, &recordings)) {
-		render_tell(path, options->format);
+		render_tell(path, options->format->picture);
 		status = recordings.damaged ? EXIT_WITH_ERRORS : EXIT_ALL_GOOD;
 	}
 	recordings_close(&recordings);

@@ -101,12 +101,6 @@ static struct heap_side side_of(const struct heap_moment_read *moment)
 				   .count = moment->count };
 }
 
-static void tell(const char *path, const struct heap_format *format)
-{
-	if (strcmp(path, "-") != 0)
-		message_note("Wrote %s%s", path, format->picture ? "; open it in a browser" : "");
-}
-
 static bool write_to(const struct heap_output *output, const char *path)
 {
 	const struct heap_format *format = output->options->heap_format;
@@ -119,7 +113,7 @@ static bool write_to(const struct heap_output *output, const char *path)
 	errno = 0;
 	if (!render_finish(&file, format->write(file.stream, &side, &view)))
 		return false;
-	tell(path, format);
+	render_tell(path, format->picture);
 	return true;
 }
 
@@ -173,7 +167,7 @@ bool heap_output_compare(struct heap_output *output)
 	errno = 0;
 	if (!render_finish(&file, format->compare(file.stream, &before, &after, &view)))
 		return false;
-	tell(path_of(output), format);
+	render_tell(path_of(output), format->picture);
 	return true;
 }
 
@@ -205,7 +199,7 @@ bool heap_output_write_series(struct heap_output *output)
 	       render_finish(&file, heap_series_write(file.stream, sides, output->moment_count, &view));
 	free(sides);
 	if (good)
-		tell(path, heap_format_by_name("text"));
+		render_tell(path, false); /* a series is a text */
 	return good;
 }
 

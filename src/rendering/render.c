@@ -105,8 +105,8 @@ bool render(struct output_file *file, const struct options *options, struct samp
 	return render_finish(file, error);
 }
 
-void render_tell(const char *path, const struct format *format)
+void render_tell(const char *path, bool is_picture)
 {
 	if (strcmp(path, "-") != 0)
-		message_note("Wrote %s%s", path, format->picture ? "; open it in a browser" : "");
+		message_note("Wrote %s%s", path, is_picture ? "; open it in a browser" : "");
 }

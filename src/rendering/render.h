@@ -29,6 +29,6 @@ bool render(struct output_file *file, const struct options *options, struct samp
 	    const struct session *session, const struct figures *figures, struct time_span span);
 
 /* Tell where the output is, unless it is standard output. */
-void render_tell(const char *path, const struct format *format);
+void render_tell(const char *path, bool is_picture);
 
 #endif
