@@ -204,13 +204,18 @@ end
     assert ("joins" in [kind for kind, _ in told(process)]) == JOINS[work], process["findings"]
 
 
+def check_loop(directory, options, begin, statement, **how):
+    """What is found in a program that repeats a statement, in line 5 of script.lua."""
+    script = directory / "script.lua"
+    script.write_text(f"{begin}\nprint('ready')\nio.stdout:flush()\nwhile true do\n\t{statement}\nend\n")
+    with ljspy.Target([ljspy.luajit("luajit"), *options, script], limit=240).wait_ready() as target:
+        return check(target.pid, **how)
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_of_files_are_known(name, tmp_path):
     options, begin, work, fault = METHODS[name]
-    script = tmp_path / "script.lua"
-    script.write_text(f"{begin}\nprint('ready')\nio.stdout:flush()\nwhile true do\n\t{work}\nend\n")
-    with ljspy.Target([ljspy.luajit("luajit"), *options, script], limit=240).wait_ready() as target:
-        process = check(target.pid, is_enough=found_any if fault == "programs" else is_judged)
+    process = check_loop(tmp_path, options, begin, work, is_enough=found_any if fault == "programs" else is_judged)
     print(name, told(process))
     judge_fault(process, {fault}, "script.lua", 5)
 
@@ -218,10 +223,7 @@ def test_methods_of_files_are_known(name, tmp_path):
 @pytest.mark.parametrize("name", LOOK_ALIKES)
 def test_a_look_alike_is_not_taken_for_a_fault(name, tmp_path):
     options, begin, work, fault = LOOK_ALIKES[name]
-    script = tmp_path / "script.lua"
-    script.write_text(f"{begin}\nprint('ready')\nio.stdout:flush()\nwhile true do\n\tlocal _ = {work}\nend\n")
-    with ljspy.Target([ljspy.luajit("luajit"), *options, script], limit=240).wait_ready() as target:
-        process = check(target.pid)
+    process = check_loop(tmp_path, options, begin, f"local _ = {work}")
     print(name, told(process))
     assert fault not in [kind for kind, _ in told(process)], process["findings"]
 
