@@ -167,6 +167,23 @@ static void a_turn_knows_how_long_it_waited_for_a_cpu(void **state)
 	assert_int_equal(own_turn_waited(&turn), 0);
 }
 
+/* The time that it asked for may begin before it sleeps, while it waits for a CPU. */
+static void who_wakes_in_time_is_not_late(void **state)
+{
+	enum { ASKED_NS = 2000000003 };
+
+	(void)state;
+	machine.signal = -1;
+	machine.error = EAGAIN;
+	wait_once(ASKED_NS + 30, 250, 1);
+	assert_int_equal(turn.late_ns, 30);
+	assert_int_equal(turn.woken_ns, 7000000000 + ASKED_NS);
+	wait_once(ASKED_NS + 251, 250, 1);
+	assert_int_equal(turn.late_ns, 250);
+	wait_once(ASKED_NS, 250, 1);
+	assert_int_equal(turn.late_ns, 0);
+}
+
 static void without_a_sleep_the_turn_goes_on(void **state)
 {
 	(void)state;
@@ -329,6 +346,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_turn_knows_how_long_it_waited_for_a_cpu, begin, end),
+		cmocka_unit_test_setup_teardown(who_wakes_in_time_is_not_late, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_sleep_the_turn_goes_on, begin, end),
 		cmocka_unit_test_setup_teardown(who_was_stopped_does_not_know_when_it_was_woken, begin, end),
 		cmocka_unit_test_setup_teardown(a_turn_began_just_after_a_thread_left_the_cpu, begin, end),

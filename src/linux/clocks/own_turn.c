@@ -90,6 +90,14 @@ void own_turn_close(struct own_turn *turn)
 		close(turn->sched_fd);
 }
 
+/* It may have waited for a CPU before it slept, too, while the time ran: only what it slept too long made it late. */
+static uint64_t late(uint64_t waited_ns, uint64_t took_ns, uint64_t asked_ns)
+{
+	const uint64_t over_ns = took_ns > asked_ns ? took_ns - asked_ns : 0;
+
+	return waited_ns < over_ns ? waited_ns : over_ns;
+}
+
 int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret_info,
 		  const struct timespec *timeout)
 {
@@ -110,7 +118,8 @@ int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret
 	slept = schedstat.runs != turn->runs || !schedstat.runs;
 	if (slept)
 		begin(turn, woken);
-	turn->late_ns = schedstat.waited_ns - turn->waited_ns;
+	turn->late_ns = late(schedstat.waited_ns - turn->waited_ns, end_ns - start_ns,
+			     signal < 0 && error == EAGAIN ? asked_ns : 0);
 	/* A stop ends the wait; a stop at the very end of the wait makes it longer. */
 	stopped = (signal < 0 && error == EINTR) ||
 		  end_ns - start_ns > asked_ns + turn->late_ns + OVERSLEPT_NS;
