@@ -144,9 +144,10 @@ void target_note_turn(const struct sampler *sampler, struct target *target, stru
 static void unwind_and_deliver(struct sampler *sampler, struct target *target, struct thread *thread,
 			       struct thread_record *record, uint64_t looked_ns, enum lost_reason lost)
 {
-	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	/* Where others want ljspy's CPU, it may get here much later. */
+	const uint64_t at_ns = record->measured_ns;
 	struct sample sample = {
-		.time_ns = now,
+		.time_ns = at_ns,
 		.pid = target->pid,
 		.tid = thread->tid,
 		.process_name = target->name,
@@ -160,16 +161,16 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 
 	target_name_thread(target, thread, record);
 	/* By the wall clock, other samples stand for its time off the CPU. */
-	sample.wall_ns = sampler->options->wall_clock ? sample.cpu_ns : now - record->last_sample_ns;
+	sample.wall_ns = sampler->options->wall_clock ? sample.cpu_ns : at_ns - record->last_sample_ns;
 
 	if (lost == LOST_COUNT &&
 	    lua_process_unwind(target->process, &sample.frames, &sample.frame_count, &sample.vm_state))
 		lost = LOST_OUT_OF_MEMORY;
 	if (lua_process_wants_refresh(target->process))
-		target_hasten_inspection(target, now);
+		target_hasten_inspection(target, at_ns);
 	if (lost == LOST_COUNT) {
 		sample.phase = lua_process_phase(target->process);
-		sample.request = lua_process_request(target->process, now);
+		sample.request = lua_process_request(target->process, at_ns);
 		sample.trace = lua_process_trace(target->process);
 		sample.code_pc = lua_process_code_pc(target->process);
 		sample.proto = lua_process_proto(target->process);
@@ -187,7 +188,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 		target_deliver_allocations(sampler, target, false);
 	}
 	record->has_run = false;
-	record->last_sample_ns = now;
+	record->last_sample_ns = at_ns;
 	pace_note_sample(&target->pace);
 	target_deliver(sampler, target, &sample);
 	if (sampler->options->wall_clock)

@@ -35,6 +35,24 @@ static void samples_stand_for_all_cpu_time(void **state)
 			used_ns / period_ns + 20);
 }
 
+static void is_of_its_stop(const struct sample *sample)
+{
+	if (sample->frames[0].function->kind != FRAME_LOST)
+		assert_near(sample->time_ns, machine.last_stop_ns, MS);
+}
+
+/* Where others want ljspy's CPU, it may get it back long after it has let the thread go. */
+static void a_sample_has_the_time_of_its_stop(void **state)
+{
+	const struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	machine.resume_takes_ns = 20 * MS;
+	each_sample = is_of_its_stop;
+	run();
+	assert_in_range(sum_of(process, 0)->samples, 20, 2000);
+}
+
 static void each_part_of_a_burst_gets_its_time(void **state)
 {
 	struct made_up_process *process = add(1, bursts);
@@ -1150,6 +1168,7 @@ static void idle_target_is_left_to_its_alarm(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_sample_has_the_time_of_its_stop, make_up, forget),
 		cmocka_unit_test_setup_teardown(samples_stand_for_all_cpu_time, make_up, forget),
 		cmocka_unit_test_setup_teardown(each_part_of_a_burst_gets_its_time, make_up, forget),
 		cmocka_unit_test_setup_teardown(each_of_several_threads_gets_its_own_time, make_up, forget),
