@@ -19,6 +19,10 @@ import ljspy
 NEVER_AGAIN = ("compiled", "crossings", "exactness", "leaves", "listing", "locals", "safety", "unit")
 
 
+# So many lines tell why a test ran again.
+WHY_LINES_MAX = 10
+
+
 # Patterns of tests that make check leaves out for their time.
 LONG = [line for line in (pathlib.Path(__file__).parent / "long.txt").read_text().splitlines() if line and line[0] != "#"]
 
@@ -135,6 +139,21 @@ def write_builds(terminalreporter):
         terminalreporter.write_line(f"{build:{width}}" + "".join(f"{cells.get(c, ''):>18}" for c in columns))
 
 
+def write_reruns(terminalreporter):
+    """Say why tests ran again: what passes then leaves nothing else behind."""
+    reports = terminalreporter.stats.get("rerun", [])
+    if not reports:
+        return
+    terminalreporter.section("run again, because")
+    for report in reports:
+        crash = getattr(report.longrepr, "reprcrash", None)
+        why = f"{pathlib.Path(crash.path).name}:{crash.lineno}: {crash.message}" if crash else str(report.longrepr)
+        terminalreporter.write_line(f"{report.nodeid} ({report.when})")
+        for line in why.splitlines()[:WHY_LINES_MAX]:
+            terminalreporter.write_line(f"    {line}")
+
+
 def pytest_terminal_summary(terminalreporter):
+    write_reruns(terminalreporter)
     write_stacks(terminalreporter)
     write_builds(terminalreporter)
