@@ -184,16 +184,17 @@ function weighFrames(counts) {
 /* -- Sums of all frames -- */
 
 /*
- * The share, in the whole recording, of stacks with a matching frame. A tree
- * may hold less: an inverted one leaves out the callers of small nodes.
- * matches has a number for each label, 0 for no match.
+ * The share, in the whole recording or of stacks with the focus, of those with a
+ * matching frame. A tree may hold less: an inverted one leaves out the callers of
+ * small nodes. matches has a number for each label, 0 for no match.
  */
-function shareOf(byLine, side, matches) {
+function shareOf(byLine, side, matches, focus = -1) {
 	const matched = matchedFrames(byLine, matches);
+	const within = matchedFrames(false, recorded.functions.map((f, i) => focus < 0 || i === focus));
 	let part = 0, whole = 0;
 
 	for (let i = 0; i < recorded.count; i++) {
-		if (recorded.side[i] === side) {
+		if (within[i] && recorded.side[i] === side) {
 			whole += recorded.own[i];
 			part += matched[i] * recorded.own[i];
 		}

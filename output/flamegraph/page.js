@@ -208,7 +208,9 @@ function showResult() {
 		return;
 	}
 	const matches = (label) => matching[label];
-	const all = view.focus < 0 ? shareOf(tree.byLine, view.side, matching) : weightOf(tree, 0, matches) / everything();
+	/* Both sides of a sandwich have stacks that are whole only in the recording. */
+	const isWhole = view.focus < 0 || view.sandwich;
+	const all = isWhole ? shareOf(tree.byLine, view.side, matching, view.focus) : weightOf(tree, 0, matches) / everything();
 	const here = view.zoom ? percent(weightOf(tree, view.zoom, matches), tree.width[view.zoom]) : "";
 
 	ui.result.textContent = passing || "Matched " + percent(all, 1) + (here ? " of all, " + here + " of this view" : "");

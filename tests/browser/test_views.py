@@ -241,6 +241,21 @@ def test_sandwich_has_callers_above_and_callees_below(open_page):
     assert page.find("all")
 
 
+@pytest.mark.parametrize("text, share", [
+    ("main chunk|malloc", "100.00 %"),                  # above and below
+    ("light|malloc", "33.33 %"),                        # where it calls malloc, light calls it
+    ("light", "33.33 %"),
+    ("gsub", "100.00 %"),
+    ("sqrt", "0.00 %"),                                 # only in other stacks
+])
+def test_search_in_a_sandwich_counts_each_stack_once(open_page, text, share):
+    page = open_page("small")
+    page.menu("string.gsub")
+    page.choose("Callers and callees")
+    page.search(text)
+    assert page.result() == "Matched " + share
+
+
 def test_sandwich_of_recursion_counts_it_once(open_page):
     page = open_page("small")
     page.press("s")                                     # the hottest: heavy
