@@ -32,6 +32,9 @@ enum frame_certainty {
 	CERTAINTY_COUNT
 };
 
+/* The name of what a file or string consists of, outside its functions. */
+#define MAIN_CHUNK "main chunk"
+
 /*
  * A function of the target. Strings may hold any byte but NUL: they are UTF-8
  * only if the target's names are. Each output format escapes them.
@@ -39,7 +42,7 @@ enum frame_certainty {
 struct function {
 	enum frame_kind kind;
 	uint32_t firstline; /* line of definition; 0 for a main chunk or if unknown */
-	const char *name;   /* "heavy", "string.gsub", "sqrt", the reason of a lost frame */
+	const char *name;   /* "heavy", "string.gsub", "sqrt", MAIN_CHUNK, the reason of a lost frame */
 	const char *file;   /* "test.lua", "=content_by_lua(nginx.conf:24)"; NULL if none */
 	const char *module; /* "libm.so.6" for native code; NULL if none */
 	uint32_t root; /* how many bytes of file are the target's package root, with its "@": "@/srv/app/" of

@@ -58,6 +58,13 @@ static void deliver_sleep(struct sampler *sampler, struct target *target, struct
 	sleep->gc.allocated_bytes = sleep->gc.used_ns = 0;
 }
 
+/* One without debug info may be a main chunk, too; most of them are not. */
+static bool is_in_function(const struct function *function)
+{
+	return function->kind == FRAME_LUA &&
+	       (function->firstline > 0 || !function->name || strcmp(function->name, MAIN_CHUNK) != 0);
+}
+
 /* Which kinds of frames are on the stack? */
 static struct wait_stack describe_stack(const struct frame *frames, size_t count, const char *phase)
 {
@@ -67,7 +74,7 @@ static struct wait_stack describe_stack(const struct frame *frames, size_t count
 		const struct function *function = frames[i].function;
 
 		stack.lua |= function->kind == FRAME_LUA || function->kind == FRAME_BUILTIN;
-		stack.lua_function |= function->kind == FRAME_LUA && function->firstline > 0;
+		stack.lua_function |= is_in_function(function);
 	}
 	return stack;
 }

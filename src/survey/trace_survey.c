@@ -319,7 +319,7 @@ static const struct function *function_of(const struct reading *reading, const s
 	if (named)
 		return named->function;
 	if (lua_is_main_chunk(proto))
-		function.name = "main chunk";
+		function.name = MAIN_CHUNK;
 	if (lua_is_builtin(proto))
 		function = (struct function){ .kind = FRAME_BUILTIN, .name = proto->chunkname };
 	return functions_intern(reading->survey->functions, &function);

@@ -130,6 +130,28 @@ def test_all_of_a_threads_time_is_told(tmp_path):
     assert all(sample["cpu_ns"] in (0, sample["wall_ns"]) for sample in samples)
 
 
+STRIPPED = """
+local chunk = string.dump(load([[
+    local ffi = require "ffi"
+    ffi.cdef "int usleep(unsigned);"
+    local function nap() ffi.C.usleep(20000) end
+    for _ = 1, 50 do nap() end
+]]), true)
+load(chunk)()
+"""
+
+
+def test_a_function_without_debug_info_that_sleeps_is_blocked(tmp_path):
+    """Such a function says of itself no more than a main chunk, which would be idle."""
+    output = tmp_path / "wall.json"
+    result = ljspy.run("record", "--clock", "wall", "-r", RATE, "-o", output, "--", ljspy.luajit("luajit"), "-e", STRIPPED)
+    assert result.returncode == ljspy.OK, result.stderr
+    states = collections.Counter()
+    for sample in json.loads(output.read_text())["samples"]:
+        states[sample["state"]] += sample["wall_ns"]
+    assert states["blocked"] > 0.5e9 and states["idle"] < 0.1 * states["blocked"], states
+
+
 def leaves_of(document, recorded):
     """The leaves of each wait's stacks."""
     leaves = collections.defaultdict(set)

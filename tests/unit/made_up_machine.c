@@ -675,7 +675,6 @@ void made_up_machine_begin(uint64_t now_ns)
 static const struct function works = {
 	.kind = FRAME_LUA, .name = "works", .file = "made_up.lua", .firstline = 1
 };
-static const struct function computes = { .kind = FRAME_NATIVE, .name = "computes", .module = "made_up.so" };
 
 struct lua_process {
 	const struct made_up_process *process;
@@ -693,7 +692,7 @@ static void capture(struct lua_process *process, pid_t tid)
 							 : thread->sleep_ns;
 
 	process->frame = (struct frame){
-		.function = thread->is_native ? &computes : &works,
+		.function = thread->function ? thread->function : &works,
 		.line = whole_ns ? (uint32_t)(times.into_ns * HUNDRED / whole_ns) : 0,
 	};
 	machine.last_capture_ns = machine.now_ns;

@@ -514,6 +514,9 @@ static void sleep_before_the_last_run_is_told(void **state)
 /* A thread that waits for work and has nothing to do with Lua matters once it runs: from the beginning on. */
 static void sleep_of_a_native_thread_is_told_once_it_runs(void **state)
 {
+	static const struct function in_c = { .kind = FRAME_NATIVE,
+					      .name = "computes",
+					      .module = "made_up.so" };
 	struct made_up_process *process = add(3, bursts);
 	uint64_t begin_ns;
 
@@ -523,10 +526,10 @@ static void sleep_of_a_native_thread_is_told_once_it_runs(void **state)
 	options.duration_ns = UINT64_C(4) * NS_PER_SECOND;
 	process->threads[1] = (struct made_up_thread){ .run_ns = 20 * MS,
 						       .sleep_ns = UINT64_C(3) * NS_PER_SECOND,
-						       .is_native = true };
+						       .function = &in_c };
 	process->threads[2] = (struct made_up_thread){ .run_ns = 20 * MS,
 						       .sleep_ns = UINT64_C(9) * NS_PER_SECOND,
-						       .is_native = true };
+						       .function = &in_c };
 	begin_ns = run();
 	assert_all_times(process, 1, begin_ns);
 	assert_int_equal(sum_of(process, 2)->samples, 0);

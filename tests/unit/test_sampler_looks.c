@@ -440,26 +440,37 @@ static void reports_of_threads_are_asked_for_now_and_then(void **state)
 
 static void what_a_thread_waits_for_says_whether_it_is_idle(void **state)
 {
+	static const struct function in_lua = { .kind = FRAME_LUA, .file = "@a.lua", .firstline = 3 };
+	static const struct function main_chunk = { .kind = FRAME_LUA, .name = MAIN_CHUNK, .file = "@a.lua" };
+	/* Of bytecode without debug info. */
+	static const struct function stripped = { .kind = FRAME_LUA, .file = "=?" };
+	static const struct function called = { .kind = FRAME_LUA, .name = "called", .file = "=?" };
+	static const struct function in_c = { .kind = FRAME_NATIVE,
+					      .name = MAIN_CHUNK,
+					      .module = "made_up.so" };
 	static const struct {
 		enum wait_kind kind;
-		bool is_native;
+		const struct function *function;
 		const char *phase;
 		enum thread_state state;
 	} cases[] = {
-		{ WAIT_EVENTS, false, NULL, THREAD_IDLE },
-		{ WAIT_EVENTS, false, "content", THREAD_BLOCKED },
-		{ WAIT_TIME, false, NULL, THREAD_BLOCKED },
-		{ WAIT_TIME, true, NULL, THREAD_IDLE },
-		{ WAIT_CONDITION, true, NULL, THREAD_IDLE },
-		{ WAIT_CONDITION, false, NULL, THREAD_BLOCKED },
-		{ WAIT_LOCK, true, NULL, THREAD_BLOCKED },
+		{ WAIT_EVENTS, &in_lua, NULL, THREAD_IDLE },
+		{ WAIT_EVENTS, &in_lua, "content", THREAD_BLOCKED },
+		{ WAIT_TIME, &in_lua, NULL, THREAD_BLOCKED },
+		{ WAIT_TIME, &stripped, NULL, THREAD_BLOCKED },
+		{ WAIT_TIME, &called, NULL, THREAD_BLOCKED },
+		{ WAIT_TIME, &main_chunk, NULL, THREAD_IDLE },
+		{ WAIT_TIME, &in_c, NULL, THREAD_IDLE },
+		{ WAIT_CONDITION, &in_c, NULL, THREAD_IDLE },
+		{ WAIT_CONDITION, &main_chunk, NULL, THREAD_BLOCKED },
+		{ WAIT_LOCK, &in_c, NULL, THREAD_BLOCKED },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct made_up_process *process = begin_again(state, bursts);
 		const struct sum *sum = sum_of(process, 0);
 
-		process->threads[0].is_native = cases[i].is_native;
+		process->threads[0].function = cases[i].function;
 		machine.wait.kind = cases[i].kind;
 		machine.phase = cases[i].phase;
 		options.wall_clock = true;

@@ -102,7 +102,7 @@ uint32_t heap_proto_text(struct heap_reading *reading, const struct proto *proto
 		return builtin_text(reading, proto);
 	load_file(reading, proto, file);
 	if (lua_is_main_chunk(proto))
-		function.name = "main chunk";
+		function.name = MAIN_CHUNK;
 	length = frame_label(&function, pc ? lua_line(reading->layout, proto, pc) : 0, by_line, text);
 	return heap_builder_text(reading->builder, text, length);
 }

@@ -351,7 +351,7 @@ static const struct function *name_lua(struct namer *namer, const struct merged_
 		return name_builtin_in_lua(namer, frame);
 	lua_chunk_file(frame->proto->chunkname, file);
 	if (lua_is_main_chunk(frame->proto))
-		function.name = "main chunk";
+		function.name = MAIN_CHUNK;
 	else if (called_name(namer, frame, name))
 		function.name = name;
 	function.root = find_root(namer, frame->global, file);
