@@ -623,6 +623,8 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (is_text(name, name_length, numbers[i].name))
 			*numbers[i].number = decimal(text, length);
+	if (is_text(name, name_length, "is_part"))
+		figures->is_part = decimal(text, length) > 0;
 	if (is_text(name, name_length, "pid") && decimal(text, length) <= INT_MAX)
 		session->pid = (pid_t)decimal(text, length);
 	if (is_text(name, name_length, "home_pid") && decimal(text, length) <= INT_MAX)

@@ -685,6 +685,8 @@ int recording_writer_finish(struct recording_writer *writer, const struct sessio
 		error = put_number(writer, "alloc_estimated", figures->alloc_estimated);
 	if (!error && figures->alloc_least)
 		error = put_number(writer, "alloc_least", figures->alloc_least);
+	if (!error && figures->is_part)
+		error = put_number(writer, "is_part", 1);
 	if (!error)
 		error = put_number(writer, "rate_asked_uhz", (uint64_t)(figures->rate_asked_hz * 1e6));
 	if (!error)

@@ -32,7 +32,7 @@ struct figures {
 	uint64_t target_cpu_ns;    /* CPU time of the target during the recording */
 	/* Of the bytes that were allocated: those that are less certain, and those of which there may be any more. */
 	uint64_t alloc_estimated, alloc_least;
-	bool is_part;            /* the samples are some of the recorded ones, which the user chose */
+	bool is_part;            /* the samples are some of those taken, which the user chose */
 	bool target_cpu_unknown; /* by a recording of allocations, whose samples do not tell it */
 	double rate_asked_hz;
 	double rate_reached_hz; /* 0 if unknown, as of allocations: one look at a target finds several */

@@ -320,7 +320,7 @@ static bool render_recording(struct recording *recording)
 
 	session.clock = recording->options->clock;
 	filter_options.time = filter_time_by(session.clock, recording->session.clock);
-	figures.is_part = recording->turns || filter_options.time != TIME_ALL;
+	figures.is_part |= filter_options.time != TIME_ALL;
 	/* The recording contains all functions: read them from there. */
 	functions_free(recording->functions);
 	recording->functions = functions_new();
@@ -441,6 +441,7 @@ static enum exit_status conclude(struct recording *recording)
 		return EXIT_NOTHING_DONE;
 	}
 	recording->session.duration_ns = recording->result.figures.duration_ns;
+	recording->result.figures.is_part = recording->turns != NULL;
 	if (recording->result.launched)
 		recording->session.pid = recording->result.pid;
 	if (*recording->result.layout)

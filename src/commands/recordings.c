@@ -410,7 +410,7 @@ static int count_samples(struct recordings *recordings)
 	if (counted->samples != figures->samples && recordings->session.clock != WEIGHT_OFF_CPU_TIME &&
 	    weight_is_time(recordings->session.clock))
 		figures->target_cpu_ns = count.cpu_ns;
-	figures->is_part = counted->samples != figures->samples;
+	figures->is_part |= counted->samples != figures->samples;
 	figures->samples = counted->samples;
 	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
 	memcpy(figures->frames, counted->frames, sizeof(counted->frames));

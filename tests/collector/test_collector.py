@@ -103,13 +103,17 @@ def test_functions_in_which_it_runs(tmp_path):
 def test_what_was_allocated_is_not_told_of_some_samples(tmp_path):
     """Each sample tells what was since the one before it, which may be left out."""
     program = tmp_path / "rests.lua"
-    program.write_text(f"local rest = require('ffi')\nrest.cdef('int usleep(unsigned);')\nfor i = 1, 20 do\n"
-                       f"{ALLOCATES_AND_COMPUTES}\nrest.C.usleep(20000) end")
-    for options, told in (((), True), (("--off-cpu",), False)):
-        result = ljspy.run("record", *options, "-f", "text", "-o", tmp_path / "text", "--", ljspy.luajit("luajit"), program,
-                           timeout=120)
-        assert result.returncode == ljspy.OK, result.stderr
-        assert bool(re.search(r"^(About|At least) .* allocated", (tmp_path / "text").read_text(), re.MULTILINE)) == told
+    program.write_text("local rest = require('ffi')\nrest.cdef('int usleep(unsigned);')\nfor i = 1, 3 do\n" +
+                       ALLOCATES_AND_COMPUTES.replace("+ 2", "+ 0.5") + "rest.C.usleep(20000) end")
+    # A recording with --off-cpu has all samples: who reads it chooses.
+    for options, in_text, in_recording in (((), True, True), (("--off-cpu",), False, True),
+                                           (("--blocked", "--threshold", "1ms"), False, False)):
+        for output in ("text", "recording.ljspy"):
+            result = ljspy.run("record", *options, *(["-f", "text"] if output == "text" else []), "-o", tmp_path / output,
+                               "--", ljspy.luajit("luajit"), program, timeout=120)
+            assert result.returncode == ljspy.OK, result.stderr
+        for told, text in ((in_text, (tmp_path / "text").read_text()), (in_recording, report(tmp_path / "recording.ljspy"))):
+            assert bool(re.search(r"^(About|At least) .* allocated", text, re.MULTILINE)) == told, (options, text[:2000])
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
