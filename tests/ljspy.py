@@ -77,6 +77,14 @@ def directory_of(user):
         yield pathlib.Path(path)
 
 
+def clock_that_can_be_set(directory):
+    """The environment of a program to which the clock is ahead by the seconds in a file; and that file."""
+    library, ahead = directory / "clock.so", directory / "ahead"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, ROOT / "tests/archive/clock.c"], check=True)
+    ahead.write_text("0")
+    return os.environ | {"LD_PRELOAD": str(library), "CLOCK_AHEAD": str(ahead)}, ahead
+
+
 class Target:
     """A process to profile. It ends by itself after LIMIT seconds, even if the tests
     are killed; stop() ends it earlier. A context manager."""

@@ -207,6 +207,17 @@ static int ignore_sample(void *context, const struct turn *turn, const struct sa
 	return 0;
 }
 
+/* Its waits are by the clock that nobody sets. */
+static void init_changed(struct hub *hub)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&hub->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
 struct hub *hub_new(const struct hub_options *options)
 {
 	struct hub *hub = calloc(1, sizeof(*hub));
@@ -221,7 +232,7 @@ struct hub *hub_new(const struct hub_options *options)
 		return NULL;
 	hub->options = *options;
 	pthread_mutex_init(&hub->lock, NULL);
-	pthread_cond_init(&hub->changed, NULL);
+	init_changed(hub);
 	hub->totals.has_turns = options->base == HUB_TURNS;
 	if (hub->totals.has_turns)
 		hub->turns = turns_new(&turns);
@@ -387,7 +398,7 @@ static void wait_a_little(struct hub *hub)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += LOOK_NS;
 	until.tv_sec += until.tv_nsec / NS_PER_SECOND;
 	until.tv_nsec %= NS_PER_SECOND;

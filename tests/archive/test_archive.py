@@ -18,7 +18,6 @@ import ljspy
 
 pytestmark = pytest.mark.usefixtures("built")
 
-HERE = pathlib.Path(__file__).resolve().parent
 NAME = re.compile(r"\d{8}T\d{6}Z-\d{6}\.ljspy")
 RATE = 199
 
@@ -243,10 +242,8 @@ def test_a_directory_that_was_removed_is_made_again(tmp_path):
 
 
 def test_a_clock_that_is_set_begins_a_recording(tmp_path):
-    library, ahead, directory = tmp_path / "clock.so", tmp_path / "ahead", tmp_path / "kept"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, HERE / "clock.c"], check=True)
-    ahead.write_text("0")
-    env = os.environ | {"LD_PRELOAD": str(library), "CLOCK_AHEAD": str(ahead)}
+    directory = tmp_path / "kept"
+    env, ahead = ljspy.clock_that_can_be_set(tmp_path)
     with ljspy.busy() as target, archiving(directory, "-p", target.pid, every=1000, env=env) as process:
         assert count_reaches(directory, 1)
         for seconds in (40 * 24 * 3600, -3600):

@@ -324,10 +324,10 @@ def test_it_waits_for_processes_and_outlives_them(tmp_path):
 
 
 @contextlib.contextmanager
-def started(*options, through=()):
+def started(*options, through=(), env=None):
     """A `ljspy serve` that the test ends itself; the command line THROUGH runs it."""
     argv = [*through, ljspy.LJSPY, "serve", "--listen", "127.0.0.1:0", *options]
-    process = subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True, env=env)
     try:
         yield Server(process)
     finally:
@@ -346,6 +346,15 @@ def test_a_signal_before_a_change_of_mode_ends_it(page, number):
             assert ljspy.wait_until(lambda: server.metric("ljspy_captures_total") == 1)
             server.process.send_signal(number)
             assert server.process.wait(timeout=60) == ljspy.OK
+
+
+def test_a_clock_that_is_set_back_does_not_delay_answers(tmp_path):
+    """The kernel's clock is an hour behind the one that ljspy has read."""
+    env, ahead = ljspy.clock_that_can_be_set(tmp_path)
+    with ljspy.busy() as other, started("-p", other.pid, env=env) as server:
+        assert ljspy.wait_until(lambda: server.metric("ljspy_samples_total") > 0, seconds=30, pause=0.2)
+        ahead.write_text("3600")
+        assert b"heavy" in strings(server.get("/profile?seconds=1"))
 
 
 def test_it_goes_on_without_a_process_that_has_ended():
