@@ -64,7 +64,19 @@ static FILE *create(const struct archive *archive, const struct archive_entry *e
 	return stream;
 }
 
-/* Somebody has removed the directory: what is under its name now takes its place. */
+/* Has somebody moved the directory away, or removed it? */
+static bool is_elsewhere(const struct archive *archive)
+{
+	struct stat here, named;
+
+	if (fstat(archive->directory, &here))
+		return false;
+	if (stat(archive->path, &named))
+		return errno == ENOENT;
+	return named.st_dev != here.st_dev || named.st_ino != here.st_ino;
+}
+
+/* What is under the directory's name now takes its place. */
 static int reopen(struct archive *archive)
 {
 	const uint32_t last_number = archive->last_number;
@@ -103,11 +115,9 @@ static int begin(struct archive *archive, uint64_t start_unix_ns)
 
 int archive_begin(struct archive *archive, uint64_t start_unix_ns)
 {
-	int error = begin(archive, start_unix_ns);
+	int error = is_elsewhere(archive) ? reopen(archive) : 0;
 
-	if (error == -ENOENT && (error = reopen(archive)) == 0)
-		error = begin(archive, start_unix_ns);
-	return error;
+	return error ? error : begin(archive, start_unix_ns);
 }
 
 int archive_end(struct archive *archive)
@@ -184,6 +194,8 @@ int archive_prune(struct archive *archive)
 	size_t count, gone = 0;
 	int error = 0;
 
+	if (is_elsewhere(archive))
+		return 0;
 	drop_empty(archive);
 	count = excess(archive);
 	for (; gone < count && !error; gone++) {

@@ -37,8 +37,8 @@ int archive_open(const char *path, const struct archive_bounds *bounds, struct a
 void archive_close(struct archive *archive);
 
 /*
- * Begin a recording, which has its name at once; sets stream. A directory that was removed is opened, or
- * made, again. 0 or a negative errno.
+ * Begin a recording, which has its name at once; sets stream. A directory that was moved away or removed
+ * is made again, or what has its name now is taken. 0 or a negative errno.
  */
 int archive_begin(struct archive *archive, uint64_t start_unix_ns);
 
@@ -48,7 +48,7 @@ int archive_end(struct archive *archive);
 /* Bytes of the recording that is being written. */
 uint64_t archive_written(const struct archive *archive);
 
-/* Delete what exceeds the bounds. 0 or a negative errno, from the first file that cannot be deleted. */
+/* Delete what exceeds the bounds; nothing of a directory that was moved away. 0 or a negative errno, from the first file that cannot be deleted. */
 int archive_prune(struct archive *archive);
 
 #endif

@@ -214,21 +214,36 @@ static int open_recording(struct sending *sending, const struct archive_entry *e
 }
 
 /*
- * Somebody has removed the directory: what is under its name now takes its place, and its descriptor. The recorder
- * goes on with its numbers, so the mark holds, too.
+ * If somebody has moved the directory away or removed it, the recorder goes on in one of the same name, with its
+ * numbers. *ret_fd is a descriptor of that one once it has a recording, to be closed, else -1. 0 or a negative errno.
  */
-static int follow_directory(struct sending *sending)
+static int open_successor(const struct sending *sending, int *ret_fd)
 {
-	struct stat status;
+	struct archive_list list = { 0 };
+	struct stat here, there;
+	int fd = open(sending->options.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
+
+	if (fd < 0 && errno != ENOENT)
+		return -errno;
+	if (fd >= 0 && fstat(sending->options.directory, &here) == 0 && fstat(fd, &there) == 0 &&
+	    (here.st_dev != there.st_dev || here.st_ino != there.st_ino))
+		error = archive_list_read(fd, &list);
+	if (list.count == 0 && fd >= 0) {
+		close(fd);
+		fd = -1;
+	}
+	archive_list_clear(&list);
+	if (!error)
+		*ret_fd = fd;
+	return error;
+}
+
+/* The mark holds there, too. 0 or a negative errno. */
+static int move_to(struct sending *sending, int directory)
+{
 	int fd;
 
-	if (fstat(sending->options.directory, &status) || status.st_nlink > 0)
-		return 0;
-	fd = open(sending->options.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno; /* not yet */
-	dup3(fd, sending->options.directory, O_CLOEXEC);
-	close(fd);
+	dup3(directory, sending->options.directory, O_CLOEXEC);
 	if (sending->mark_fd < 0)
 		return 0;
 	close(sending->mark_fd);
@@ -241,16 +256,14 @@ static int follow_directory(struct sending *sending)
 	return 0;
 }
 
-/* 1: look again; 0: nothing to do; or a negative errno. */
-static int find_recording(struct sending *sending, bool is_last_finished)
+/* As find_recording(), in this directory. */
+static int look_here(struct sending *sending, bool is_last_finished)
 {
 	struct archive_list list;
 	const struct archive_entry *entry = NULL;
-	int error = follow_directory(sending);
+	int error = archive_list_read(sending->options.directory, &list);
 	size_t finished;
 
-	if (!error)
-		error = archive_list_read(sending->options.directory, &list);
 	if (error)
 		return error;
 	if (sending->mark_fd < 0)
@@ -262,6 +275,25 @@ static int find_recording(struct sending *sending, bool is_last_finished)
 		error = open_recording(sending, entry);
 	archive_list_clear(&list);
 	return error ? error : entry != NULL;
+}
+
+/* 1: look again; 0: nothing to do; or a negative errno. */
+static int find_recording(struct sending *sending, bool is_last_finished)
+{
+	int successor = -1, error = open_successor(sending, &successor), result;
+
+	if (error)
+		return error;
+	result = look_here(sending, is_last_finished || successor >= 0);
+	if (successor < 0)
+		return result;
+	/* Of a directory that was removed, there is no list. */
+	if (result == 0 || result == -ENOENT) {
+		error = move_to(sending, successor);
+		result = error ? error : 1;
+	}
+	close(successor);
+	return result;
 }
 
 /*---- Posting ----*/

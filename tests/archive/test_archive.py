@@ -241,6 +241,20 @@ def test_a_directory_that_was_removed_is_made_again(tmp_path):
     assert figures(directory)["samples"] > 0
 
 
+def test_a_directory_that_was_moved_away_is_left_alone(tmp_path):
+    directory, aside = tmp_path / "kept", tmp_path / "incident"
+    with ljspy.busy() as target, archiving(directory, "-p", target.pid, "--keep", "2s"):
+        assert count_reaches(directory, 3)
+        directory.rename(aside)
+        assert ljspy.wait_until(directory.exists) and count_reaches(directory, 1)
+        moved = recordings(aside)
+        newest = max(path.stem[-6:] for path in moved)
+        assert ljspy.wait_until(lambda: any(int(path.stem[-6:]) > int(newest) + 5 for path in recordings(directory)))
+        assert recordings(aside) == moved
+        assert all(path.stem[-6:] > newest for path in recordings(directory))
+    assert figures(aside)["samples"] > 0 and figures(directory)["samples"] > 0
+
+
 def test_a_clock_that_is_set_begins_a_recording(tmp_path):
     directory = tmp_path / "kept"
     env, ahead = ljspy.clock_that_can_be_set(tmp_path)

@@ -295,6 +295,17 @@ def test_what_comes_after_the_directory_was_removed_is_pushed(server, tmp_path):
     assert len({profile.bytes for profile in server.profiles[before:]}) == len(server.profiles[before:])
 
 
+def test_what_was_moved_away_is_pushed_and_what_comes_after(server, tmp_path):
+    directory, before = tmp_path / "kept", len(server.profiles)
+    with ljspy.busy() as target, pushing(directory, server.url, "-p", target.pid):
+        assert takes(server, before + 2)
+        directory.rename(tmp_path / "incident")
+        assert ljspy.wait_until(lambda: (directory / "pushed").exists(), seconds=30)
+        assert takes(server, len(server.profiles) + 3)
+    whole = json.loads(ljspy.run("report", tmp_path / "incident", directory, "-f", "json").stdout)["figures"]
+    assert total_of(server.profiles[before:])[0] == whole["samples"]
+
+
 def test_bounds_hold_while_the_server_is_away(archive, server):
     newest = recordings(archive)[-1]
     number = int(newest.stem[-6:])
