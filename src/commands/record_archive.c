@@ -262,24 +262,40 @@ static void rotate_if_over(struct archiving *archiving, uint64_t now_ns)
 	rotate(archiving, end_ns);
 }
 
+/*
+ * Give up a file that takes no more, once its time is over. A full disk may have room again; another cause, such as
+ * a limit of sizes or a file server that has lost the file, may be the file's alone.
+ */
+static bool give_up(struct archiving *archiving, int error)
+{
+	if (error == ENOSPC || error == EDQUOT || clock_now_ns(CLOCK_MONOTONIC) < archiving->end_ns)
+		return false;
+	archiving->missing += archiving->unflushed;
+	close_recording(archiving);
+	return true;
+}
+
 /* After a failure: write what did not get into the file, and go on there, or in a new one. */
 static bool try_again(struct archiving *archiving)
 {
-	const bool ended = archiving->ended;
+	bool over = archiving->ended;
 
 	if (!archiving->failed)
 		return true;
-	if (archiving->writer && recording_writer_continue(archiving->writer, archiving->archive.stream))
-		return false;
-	if (ended && !finish_writer(archiving))
-		return false;
-	if (ended) {
+	if (archiving->writer && recording_writer_continue(archiving->writer, archiving->archive.stream)) {
+		if (!give_up(archiving, errno))
+			return false;
+		over = true;
+	} else if (over) {
+		if (!finish_writer(archiving))
+			return false;
 		close_recording(archiving);
-		begin_next(archiving, clock_now_ns(CLOCK_MONOTONIC));
-	} else if (!archiving->writer) {
-		begin_recording(archiving, clock_now_ns(CLOCK_MONOTONIC));
 	}
-	if (!archiving->writer && !archiving->asleep)
+	if (over)
+		begin_next(archiving, clock_now_ns(CLOCK_MONOTONIC));
+	else if (!archiving->writer)
+		begin_recording(archiving, clock_now_ns(CLOCK_MONOTONIC));
+	if (archiving->writer ? recording_writer_flush(archiving->writer) != 0 : !archiving->asleep)
 		return false;
 	pusher_note(&archiving->pusher);
 	note_recovery(archiving);

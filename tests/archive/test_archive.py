@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -253,6 +254,22 @@ def test_a_directory_that_was_moved_away_is_left_alone(tmp_path):
         assert recordings(aside) == moved
         assert all(path.stem[-6:] > newest for path in recordings(directory))
     assert figures(aside)["samples"] > 0 and figures(directory)["samples"] > 0
+
+
+def test_a_file_that_takes_no_more_is_given_up_at_its_end(tmp_path):
+    directory = tmp_path / "kept"
+    with ljspy.busy() as target, archiving(directory, "-p", target.pid, every=3,
+                                           status=ljspy.WITH_ERRORS) as process:
+        assert ljspy.wait_until(lambda: recordings(directory) and recordings(directory)[-1].stat().st_size > 200)
+        most = recordings(directory)[-1].stat().st_size
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+        assert count_reaches(directory, len(recordings(directory)) + 3)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert count_reaches(directory, len(recordings(directory)) + 2)
+    assert process.messages.count("File too large") >= 1
+    missing = int(re.search(r"(\d+) samples could not be written", process.messages)[1])
+    taken = int(re.search(r"^samples  (\d+)", process.messages, re.MULTILINE)[1])
+    assert missing > 0 and figures(directory)["samples"] + missing == taken
 
 
 def test_a_clock_that_is_set_begins_a_recording(tmp_path):
