@@ -410,6 +410,11 @@ def status_field(pid, field):
     return re.search(rf"^{field}:\s+(\S+)", status, re.MULTILINE)[1]
 
 
+def children_of(pid):
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+
+
 def tracer(pid):
     """The process that traces PID: ljspy's engine."""
     return int(status_field(status_field(pid, "TracerPid"), "Tgid"))

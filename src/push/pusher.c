@@ -15,6 +15,7 @@
 #include "memory/close_files.h"
 #include "src/linux/clocks/clock.h"
 #include "src/program/message.h"
+#include "src/push/backoff.h"
 #include "src/push/sending.h"
 
 /* How long the rest may take once recording has ended. */
@@ -30,7 +31,7 @@ struct pushing {
 	uint64_t end_ns; /* when to give up, after the end */
 };
 
-/* Wait for a note, the end or that time. */
+/* Wait for a note, the end or that time; not again for the end. */
 static void await(struct pushing *pushing, uint64_t wait_ns)
 {
 	struct pollfd wanted = { .fd = pushing->pipe, .events = POLLIN };
@@ -42,7 +43,7 @@ static void await(struct pushing *pushing, uint64_t wait_ns)
 		return;
 	while (read(pushing->pipe, notes, sizeof(notes)) > 0)
 		;
-	if ((wanted.revents & (POLLHUP | POLLERR)) == 0)
+	if ((wanted.revents & (POLLHUP | POLLERR)) == 0 || pushing->ended)
 		return;
 	pushing->ended = true;
 	pushing->end_ns = clock_now_ns(CLOCK_MONOTONIC) + grace_ns;
@@ -110,6 +111,38 @@ static int push(const struct pusher_options *options, int pipe)
 	sending_free(sending);
 	close(sending_options.directory);
 	return good ? PUSHED_ALL : LOST_SOME;
+}
+
+/*---- In the process that keeps it going ----*/
+
+static void pause_for(struct pushing *pushing, uint64_t wait_ns)
+{
+	const uint64_t due_ns = clock_now_ns(CLOCK_MONOTONIC) + wait_ns;
+	uint64_t now_ns;
+
+	while (!pushing->ended && (now_ns = clock_now_ns(CLOCK_MONOTONIC)) < due_ns)
+		await(pushing, due_ns - now_ns);
+}
+
+/* A process that is killed, for want of memory maybe, gets a successor: ljspy may run for months. */
+static int keep_pushing(const struct pusher_options *options, int pipe)
+{
+	struct pushing pushing = { .pipe = pipe };
+
+	for (unsigned int kills = 1;; kills++) {
+		pid_t pid = fork();
+		int status;
+
+		if (pid == 0)
+			_exit(push(options, pipe));
+		if (pid < 0 || child_wait(pid, &status, 0) < 0)
+			return FAILED;
+		if (WIFEXITED(status))
+			return WEXITSTATUS(status);
+		if (kills == 1)
+			message_warn("The process that pushes was killed; another one goes on.");
+		pause_for(&pushing, backoff_ns(kills, 0, 0));
+	}
 }
 
 /* The lock of the archive and the other ends of pipes are ljspy's alone. */
@@ -183,7 +216,7 @@ int pusher_start(const struct pusher_options *options, struct pusher *ret_pusher
 		prctl(PR_SET_NAME, "ljspy-push");
 		setpriority(PRIO_PROCESS, 0, NICENESS);
 		keep_only(&ends[0]);
-		_exit(push(options, ends[0]));
+		_exit(keep_pushing(options, ends[0]));
 	}
 	close(ends[0]);
 	if (pid < 0) {

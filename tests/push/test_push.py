@@ -29,7 +29,7 @@ NOTHING_PUSHED = "ljspy pushed 0000000000 0000000000 0000000000\n"
 
 
 def child_of(pid):
-    return int(pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0])
+    return ljspy.children_of(pid)[0]
 
 
 @contextlib.contextmanager
@@ -212,6 +212,19 @@ def test_a_kill_of_ljspy_loses_nothing(archive, server, count):
     assert len(keys(server.profiles[before:])) == count
 
 
+def test_a_kill_of_the_process_that_pushes_loses_nothing(tmp_path):
+    directory = tmp_path / "kept"
+    with profile_server.serving() as server, ljspy.busy() as target:
+        with pushing(directory, server.url, "-p", target.pid) as process:
+            assert takes(server, 2)
+            keeper, = (child for child in ljspy.children_of(process.pid)
+                       if pathlib.Path(f"/proc/{child}/comm").read_text() == "ljspy-push\n")
+            os.kill(child_of(keeper), signal.SIGKILL)
+            assert takes(server, len(server.profiles) + 3)
+        assert len(keys(server.profiles)) == len(recordings(directory))
+    assert process.messages.count("was killed; another one goes on") == 1
+
+
 def test_a_hung_server_does_not_delay_sampling(tmp_path):
     directory = tmp_path / "kept"
     with profile_server.serving() as server, ljspy.busy() as target:
@@ -226,6 +239,14 @@ def test_a_hung_server_does_not_delay_sampling(tmp_path):
         assert all(one["samples"] > 0 for one in each[1:-1])
         assert sum(one["dropped"] for one in each) == 0
         assert total_of(server.profiles)[0] == sum(one["samples"] for one in each), process.messages
+
+
+def test_a_hung_server_is_not_tried_again_at_the_end(archive):
+    with profile_server.serving() as server:
+        server.going_on.clear()
+        with pushing(archive, server.url):
+            assert ljspy.wait_until(lambda: server.waiting, seconds=30)
+        assert server.waiting == 1
 
 
 def test_what_is_refused_is_said_once_and_left_out(archive, count):
