@@ -37,6 +37,7 @@ enum {
 	CONNECT_SECONDS = 10,
 	STALL_SECONDS = 20, /* without a byte */
 	WHOLE_SECONDS = 120,
+	STATUS_MIN = 200, /* below that, another answer follows */
 };
 
 struct http {
@@ -96,6 +97,10 @@ struct http *http_new(const char *ca_file, http_asks *gives_up, void *context)
 	curl_easy_setopt(http->curl, CURLOPT_LOW_SPEED_TIME, (long)STALL_SECONDS);
 	curl_easy_setopt(http->curl, CURLOPT_TIMEOUT, (long)WHOLE_SECONDS);
 	curl_easy_setopt(http->curl, CURLOPT_USERAGENT, "ljspy/" LJSPY_VERSION);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	/* Otherwise it waits for a name server that does not answer, even after it was told to give up. */
+	curl_easy_setopt(http->curl, CURLOPT_QUICK_EXIT, 1L);
+#endif
 	if (ca_file)
 		curl_easy_setopt(http->curl, CURLOPT_CAINFO, ca_file);
 	return http;
@@ -148,12 +153,13 @@ static void read_answer(struct http *http, CURLcode code, struct http_answer *re
 	if (wait > 0)
 		answer.retry_after_s = wait > HTTP_RETRY_AFTER_MAX_S ? HTTP_RETRY_AFTER_MAX_S
 								     : (unsigned int)wait;
-	if (code != CURLE_OK)
+	/* Whether a profile is taken is clear once its status is, though the rest of the answer may never come. */
+	if (code != CURLE_OK && answer.status < STATUS_MIN)
 		answer.status = 0;
 	snprintf(answer.message, sizeof(answer.message), "%s",
-		 code == CURLE_OK ? http->said
-		 : *http->error   ? http->error
-				  : curl_easy_strerror(code));
+		 code == CURLE_OK || answer.status ? http->said
+		 : *http->error                    ? http->error
+						   : curl_easy_strerror(code));
 	answer.message[strcspn(answer.message, "\r\n")] = '\0';
 	*ret_answer = answer;
 }

@@ -105,6 +105,7 @@ class Server:
     def __init__(self, port=0, certificate=None):
         self.status, self.headers, self.message = 200, {}, b"{}"
         self.profiles, self.refused, self.certificate = [], [], certificate
+        self.breaks_off = False  # its answers do, after the headers
         self.needs = None  # what the header Authorization is to be
         self.waiting = 0
         self.going_on = threading.Event()
@@ -139,7 +140,8 @@ class Server:
                 self.send_response(status)
                 for name, value in server.headers.items():
                     self.send_header(name, value)
-                self.send_header("Content-Length", str(len(server.message)))
+                self.send_header("Content-Length", str(len(server.message) + server.breaks_off))
+                self.close_connection |= server.breaks_off
                 self.end_headers()
                 self.wfile.write(server.message)
 

@@ -249,6 +249,15 @@ def test_a_hung_server_is_not_tried_again_at_the_end(archive):
         assert server.waiting == 1
 
 
+def test_what_a_server_has_taken_is_not_sent_again_though_its_answer_breaks_off(archive, count):
+    with profile_server.serving() as server:
+        server.breaks_off = True
+        with pushing(archive, server.url) as process:
+            assert takes(server, count)
+    assert len(server.profiles) == count == len(keys(server.profiles))
+    assert "wait in" not in process.messages
+
+
 def test_what_is_refused_is_said_once_and_left_out(archive, count):
     with profile_server.serving() as server:
         server.status, server.message = 413, b'{"message":"too \x1b[31m large"}'
