@@ -138,7 +138,8 @@ static int start(struct apart *apart)
 	if (apart->guard < 0)
 		return -errno;
 	if (apart->guard == 0) {
-		guard_become(apart->shared, apart->shared->front_pid);
+		/* A command that ljspy starts becomes the front's. */
+		guard_become(apart->shared, apart->shared->front_pid, !apart->options->keeps_standard_files);
 		engine_run(apart);
 	}
 	if (apart->options->keeps_standard_files)

@@ -19,6 +19,8 @@
 enum {
 	GOES_ON_MS = 10, /* the engine may take this long to continue */
 	TRIES = 3,
+	LEFT_MS = 10, /* what the engine has left may take this long to end, as often as that */
+	LEFT_TRIES = 20,
 };
 
 void guard_die_with(pid_t parent)
@@ -64,25 +66,49 @@ static void rouse(pid_t engine)
 	kill(engine, SIGKILL);
 }
 
+/*
+ * Processes that the engine has started and not waited for, such as the one that reads symbols, end with it.
+ * In a container they would fall to the first process, a target maybe, which gets a signal for each; and which does
+ * not wait for them if it is ljspy.
+ */
+static void wait_for_left(void)
+{
+	const struct timespec moment = { .tv_nsec = LEFT_MS * 1000 * 1000 };
+	pid_t reported = 1;
+
+	for (int i = 0; i < LEFT_TRIES && reported >= 0; i++) {
+		while ((reported = child_wait(-1, NULL, WNOHANG)) > 0)
+			;
+		if (reported == 0)
+			nanosleep(&moment, NULL);
+	}
+}
+
 _Noreturn static void wait_for(struct shared *shared, pid_t engine)
 {
 	pid_t reported;
 	int status;
 
-	while ((reported = child_wait(engine, &status, WUNTRACED)) == engine && WIFSTOPPED(status))
-		rouse(engine);
+	while ((reported = child_wait(-1, &status, WUNTRACED)) > 0 &&
+	       (reported != engine || WIFSTOPPED(status)))
+		if (reported == engine)
+			rouse(engine);
 	if (reported != engine) /* it ends with the guard */
 		shared->wait_error = errno;
+	else
+		wait_for_left();
 	shared->guard_cpu_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID);
 	_exit(0);
 }
 
-void guard_become(struct shared *shared, pid_t front)
+void guard_become(struct shared *shared, pid_t front, bool adopts)
 {
 	pid_t guard = getpid(), engine;
 
 	guard_die_with(front);
 	setpgid(0, 0); /* keeps the terminal's signals out */
+	if (adopts)
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	engine = fork();
 	if (engine == 0) {
 		guard_die_with(guard);

@@ -2,7 +2,7 @@
 /*
  * guard: the process between front and engine.
  *
- * It does nothing but wait for the engine. If the engine is stopped, the guard continues
+ * It does nothing but wait for the engine, and for processes that the engine leaves. If the engine is stopped, the guard continues
  * it at once; if it stays stopped, the guard kills it, which releases its tracees.
  * The engine dies with the guard, and the guard with the front. If the guard cannot wait, it notes
  * why (struct shared) and ends.
@@ -14,9 +14,10 @@
 
 /*
  * Make the calling process the guard; it is a fresh child of the front, whose process
- * id is given. Returns only in the guard's child, which becomes the engine.
+ * id is given. Returns only in the guard's child, which becomes the engine. adopts: processes that the
+ * engine leaves are the guard's.
  */
-void guard_become(struct shared *shared, pid_t front);
+void guard_become(struct shared *shared, pid_t front, bool adopts);
 
 /*
  * Die with the parent, whose process id is given. The engine repeats this call: the

@@ -335,6 +335,20 @@ def started(*options, through=(), env=None):
         process.communicate()
 
 
+def test_it_leaves_no_process_to_the_first_one(tmp_path):
+    """In a container that may be ljspy, or its target: neither expects other children."""
+    program = tmp_path / "served.lua"
+    program.write_text("local function heavy() for i = 1, 1e6 do end end while true do heavy() end")
+    setup = f"timeout 100 {ljspy.luajit('luajit')} {program} &"
+    with started("--name", "served", through=ljspy.in_namespaces(*ljspy.ALONE, setup=setup)) as server:
+        first, = ljspy.children_of(server.process.pid)
+        for page in ("coroutines?seconds=1", "profile?seconds=1", "heap"):
+            assert server.get(f"/{page}")
+        assert ljspy.wait_until(lambda: server.metric("ljspy_up") == 1, seconds=30)
+        assert ljspy.wait_until(lambda: all(ljspy.status_field(child, "State") != "Z"
+                                            for child in ljspy.children_of(first)))
+
+
 @pytest.mark.parametrize("page", ["wall?seconds=100", "heap"])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda s: s.name)
 def test_a_signal_before_a_change_of_mode_ends_it(page, number):
