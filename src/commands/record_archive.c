@@ -77,15 +77,22 @@ struct archiving {
 	uint64_t missing;         /* samples since writing failed */
 	uint64_t all_missing;
 	int64_t clock_offset_ns; /* CLOCK_REALTIME against CLOCK_MONOTONIC */
+	int64_t suspended_ns;    /* how long the machine was by then */
 	struct noted {           /* the processes whose labels it has */
 		pid_t *pids;     /* sorted */
 		size_t count, size;
 	} noted;
 };
 
-static int64_t clock_offset(void)
+static int64_t clock_offset(clockid_t clock)
 {
-	return (int64_t)(clock_now_ns(CLOCK_REALTIME) - clock_now_ns(CLOCK_MONOTONIC));
+	return (int64_t)(clock_now_ns(clock) - clock_now_ns(CLOCK_MONOTONIC));
+}
+
+static void note_clock(struct archiving *archiving)
+{
+	archiving->clock_offset_ns = clock_offset(CLOCK_REALTIME);
+	archiving->suspended_ns = clock_offset(CLOCK_BOOTTIME);
 }
 
 /*---- The first thread's errands ----*/
@@ -405,13 +412,20 @@ static void keep_functions(void *context)
 /* A recording's times hold for one setting of the clock. */
 static void follow_clock(struct archiving *archiving, uint64_t now_ns)
 {
-	int64_t offset_ns = clock_offset(), moved_ns = offset_ns - archiving->clock_offset_ns;
+	int64_t moved_ns = clock_offset(CLOCK_REALTIME) - archiving->clock_offset_ns;
+	int64_t suspended_ns = clock_offset(CLOCK_BOOTTIME) - archiving->suspended_ns;
+	const char *outcome = archiving->asleep ? "what was sampled before is dropped"
+						: "a new recording begins";
 
 	if ((uint64_t)llabs(moved_ns) < clock_moved_ns)
 		return;
-	message_warn("The clock was set by %.0f s: %s.", (double)moved_ns / 1e9,
-		     archiving->asleep ? "what was sampled before is dropped" : "a new recording begins");
-	archiving->clock_offset_ns = offset_ns;
+	if ((uint64_t)llabs(moved_ns - suspended_ns) < clock_moved_ns)
+		message_note("The machine was suspended for %.0f s: %s.", (double)suspended_ns / 1e9,
+			     outcome);
+	else
+		message_warn("The clock was set by %.0f s: %s.", (double)(moved_ns - suspended_ns) / 1e9,
+			     outcome);
+	note_clock(archiving);
 	rotate(archiving, now_ns);
 }
 
@@ -617,7 +631,7 @@ static enum exit_status run(struct archiving *archiving, const struct invocation
 	if (!error)
 		error = begin_watch(archiving);
 	if (!error) {
-		archiving->clock_offset_ns = clock_offset();
+		note_clock(archiving);
 		progress_begin(&archiving->progress, options->duration_ns);
 		error = first_thread_run(&archiving->first, sample, archiving, &sampled);
 		progress_end(&archiving->progress);

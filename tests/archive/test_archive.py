@@ -277,11 +277,13 @@ def test_a_clock_that_is_set_begins_a_recording(tmp_path):
     env, ahead = ljspy.clock_that_can_be_set(tmp_path)
     with ljspy.busy() as target, archiving(directory, "-p", target.pid, every=1000, env=env) as process:
         assert count_reaches(directory, 1)
-        for seconds in (40 * 24 * 3600, -3600):
+        for seconds in ("3456000", "-3600", "-600 3000"):
             count = len(recordings(directory))
-            ahead.write_text(str(seconds))
+            (tmp_path / "next").write_text(seconds)
+            (tmp_path / "next").rename(ahead)
             assert count_reaches(directory, count + 1)
-    assert process.messages.count("The clock was set") == 2
+    assert re.findall(r"The clock was set by (\S+) s", process.messages) == ["3456000", "-3459600"]
+    assert process.messages.count("The machine was suspended for 3000 s: a new recording begins") == 1
     first, later, earlier = (time.mktime(begin_s(path)) for path in recordings(directory)[:3])
     assert later - first >= 40 * 24 * 3600
     assert -3700 < earlier - first <= -3500
