@@ -143,9 +143,18 @@ static struct curl_slist *headers_of(const struct http_post *post)
 	return list;
 }
 
+/* What the server or libcurl says. */
+static const char *words(const struct http *http, CURLcode code, const struct http_answer *answer)
+{
+	if (code == CURLE_OK || answer->status)
+		return http->said;
+	return *http->error ? http->error : curl_easy_strerror(code);
+}
+
 static void read_answer(struct http *http, CURLcode code, struct http_answer *ret_answer)
 {
 	struct http_answer answer = { 0 };
+	const char *elsewhere = NULL;
 	curl_off_t wait = 0;
 
 	curl_easy_getinfo(http->curl, CURLINFO_RESPONSE_CODE, &answer.status);
@@ -156,10 +165,11 @@ static void read_answer(struct http *http, CURLcode code, struct http_answer *re
 	/* Whether a profile is taken is clear once its status is, though the rest of the answer may never come. */
 	if (code != CURLE_OK && answer.status < STATUS_MIN)
 		answer.status = 0;
-	snprintf(answer.message, sizeof(answer.message), "%s",
-		 code == CURLE_OK || answer.status ? http->said
-		 : *http->error                    ? http->error
-						   : curl_easy_strerror(code));
+	curl_easy_getinfo(http->curl, CURLINFO_REDIRECT_URL, &elsewhere);
+	if (elsewhere) /* that is for the user to decide: profiles and credentials go there then */
+		snprintf(answer.message, sizeof(answer.message), "it is at %s", elsewhere);
+	else
+		snprintf(answer.message, sizeof(answer.message), "%s", words(http, code, &answer));
 	answer.message[strcspn(answer.message, "\r\n")] = '\0';
 	*ret_answer = answer;
 }

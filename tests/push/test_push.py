@@ -249,6 +249,15 @@ def test_a_hung_server_is_not_tried_again_at_the_end(archive):
         assert server.waiting == 1
 
 
+def test_where_a_server_sends_it_is_said_and_not_followed(archive):
+    with profile_server.serving() as server, profile_server.serving() as other:
+        server.status, server.headers = 308, {"Location": other.url + "/there"}
+        with pushing(archive, server.url) as process:
+            assert ljspy.wait_until(lambda: "wait in" in process.said(), seconds=30)
+        assert f"answers 308 (it is at {other.url}/there)" in process.messages
+        assert not server.profiles + other.profiles + other.refused
+
+
 def test_what_a_server_has_taken_is_not_sent_again_though_its_answer_breaks_off(archive, count):
     with profile_server.serving() as server:
         server.breaks_off = True
