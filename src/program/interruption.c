@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/program/interruption.h"
 
-#include <poll.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "src/linux/clocks/clock.h"
 #include "src/program/message.h"
@@ -25,12 +23,10 @@ bool interruption_is_from_process(const siginfo_t *info)
 	return info->si_code <= 0;
 }
 
-/* Skip the message if standard error takes nothing now: an interrupt must not wait. */
+/* An interrupt must not wait. */
 static void say(const char *words)
 {
-	struct pollfd standard_error = { .fd = STDERR_FILENO, .events = POLLOUT };
-
-	if (poll(&standard_error, 1, 0) != 1 || ftrylockfile(stderr))
+	if (message_would_wait() || ftrylockfile(stderr))
 		return;
 	message_note("%s", words);
 	funlockfile(stderr);

@@ -2,9 +2,11 @@
 #include "src/program/message.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "output/labels/escape.h"
 
@@ -70,4 +72,11 @@ void message_note(const char *format, ...)
 	va_start(arguments, format);
 	print_line("", 0, format, arguments);
 	va_end(arguments);
+}
+
+bool message_would_wait(void)
+{
+	struct pollfd standard_error = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&standard_error, 1, 0) != 1;
 }

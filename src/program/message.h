@@ -8,6 +8,8 @@
 #ifndef LJSPY_MESSAGE_H
 #define LJSPY_MESSAGE_H
 
+#include <stdbool.h>
+
 #define MESSAGE_FORMAT(format, first) __attribute__((__format__(__printf__, format, first)))
 
 /* Something failed. */
@@ -27,5 +29,8 @@ void message_warn(const char *format, ...) MESSAGE_FORMAT(1, 2);
 
 /* What was done, or what to do: "Wrote x.svg", a remedy. */
 void message_note(const char *format, ...) MESSAGE_FORMAT(1, 2);
+
+/* Would a message wait now, as for a terminal after Ctrl-S, or behind a connection that hangs? */
+bool message_would_wait(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "src/linux/clocks/clock.h"
+#include "src/program/message.h"
 
 void progress_begin(struct progress *progress, uint64_t duration_ns)
 {
@@ -35,7 +36,7 @@ static void print_time(uint64_t seconds)
 /* The line fits any terminal: one that wraps could not be removed. */
 void progress_show(struct progress *progress, const struct figures *so_far)
 {
-	if (!progress->wanted)
+	if (!progress->wanted || message_would_wait())
 		return;
 	fputs("\r", stderr);
 	print_time((clock_now_ns(CLOCK_MONOTONIC) - progress->start_ns) / NS_PER_SECOND);
@@ -51,7 +52,7 @@ void progress_show(struct progress *progress, const struct figures *so_far)
 
 void progress_end(struct progress *progress)
 {
-	if (progress->shown)
+	if (progress->shown && !message_would_wait())
 		fputs("\r\033[K", stderr);
 	progress->shown = false;
 }

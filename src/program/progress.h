@@ -2,7 +2,8 @@
 /*
  * progress: one line on the terminal that shows how far a recording is.
  *
- * Shows nothing if standard error is not a terminal.
+ * Shows nothing if standard error is not a terminal, and nothing while that takes no text, as after Ctrl-S:
+ * recording must not wait.
  */
 #ifndef LJSPY_PROGRESS_H
 #define LJSPY_PROGRESS_H
