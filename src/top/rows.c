@@ -18,6 +18,11 @@ struct row *rows_append(struct rows *rows)
 	return &rows->rows[rows->count++];
 }
 
+bool rows_show_one(const struct rows_options *options)
+{
+	return options->list != ROWS_THREADS && (options->pid || options->tid);
+}
+
 void rows_clear(struct rows *rows)
 {
 	free(rows->rows);
@@ -31,15 +36,15 @@ static const double trend_errors = 3, trend_min = 0.01;
 
 enum trend rows_trend(const struct rows *rows, uint64_t ns, uint64_t late_ns)
 {
-	double early_whole = (double)(rows->whole_ns - rows->whole_late_ns);
+	double early_whole = (double)(rows->totals.cpu_ns - rows->whole_late_ns);
 	double late_whole = (double)rows->whole_late_ns;
-	double early_count = (double)(rows->samples - rows->samples_late),
+	double early_count = (double)(rows->totals.samples - rows->samples_late),
 	       late_count = (double)rows->samples_late;
 	double share, change, error;
 
 	if (early_whole <= 0 || late_whole <= 0)
 		return TREND_NONE;
-	share = (double)ns / (double)rows->whole_ns;
+	share = (double)ns / (double)rows->totals.cpu_ns;
 	change = (double)late_ns / late_whole - (double)(ns - late_ns) / early_whole;
 	error = sqrt(share * (1 - share) * (1 / early_count + 1 / late_count));
 	if (fabs(change) < trend_min || fabs(change) <= trend_errors * error)

@@ -54,23 +54,24 @@ struct rows_options {
 	const struct folded_paths *folded;
 };
 
-/* Of all samples since since_ns, filtered or not. */
+/* Is one process or thread shown alone? The list of threads shows all of them, whichever was chosen in it. */
+bool rows_show_one(const struct rows_options *options);
+
+/* Of all samples since since_ns, filtered or not, of the process or thread that is shown alone, if one is. */
 struct totals {
 	uint64_t samples;
-	uint64_t cpu_ns;
+	uint64_t cpu_ns;  /* 100 % of a share */
 	uint64_t lost_ns; /* of samples with an unknown part */
 	uint64_t by_state[VM_STATE_COUNT];
 	struct gc_bill gc;
-	size_t process_count, thread_count; /* of those that used CPU time */
+	size_t process_count, thread_count; /* of those that used CPU time, shown or not */
 };
 
 struct rows {
 	struct row *rows; /* owned */
 	size_t count, size;
-	uint64_t whole_ns; /* 100 % of a share: all samples of the chosen process or thread */
-	/* Of those since middle_ns, and how many samples there are in all and since then. */
-	uint64_t whole_late_ns, samples, samples_late;
 	struct totals totals;
+	uint64_t whole_late_ns, samples_late; /* of these since middle_ns */
 };
 
 /* Append a row, all zero; rows owns it. NULL when memory is short. */

@@ -40,16 +40,13 @@ static int gather_sample(void *context, const struct sample *sample)
 
 	if (sample->time_ns < options->since_ns)
 		return 0;
-	add_to_totals(&rows->totals, sample);
 	error = thread_rows_gather(&gathered->threads, options, sample);
 	if (error)
 		return error;
-	/* The list of threads shows all of them, whichever was chosen in it. */
-	if (options->list != ROWS_THREADS &&
+	if (rows_show_one(options) &&
 	    ((options->pid && sample->pid != options->pid) || (options->tid && sample->tid != options->tid)))
 		return 0;
-	rows->whole_ns += sample->cpu_ns;
-	rows->samples++;
+	add_to_totals(&rows->totals, sample);
 	if (sample->time_ns >= options->middle_ns) {
 		rows->whole_late_ns += sample->cpu_ns;
 		rows->samples_late++;
@@ -81,7 +78,7 @@ int rows_fill(struct rows *rows, struct sample_source *source, const struct rows
 	int error;
 
 	rows->count = 0;
-	rows->whole_ns = rows->whole_late_ns = rows->samples = rows->samples_late = 0;
+	rows->whole_late_ns = rows->samples_late = 0;
 	rows->totals = (struct totals){ 0 };
 	error = gather(&gathered, source);
 	thread_rows_count(gathered.threads, &rows->totals);

@@ -202,7 +202,7 @@ static void draw_title(const struct picture *picture, unsigned int chart_s)
 
 	attron(A_REVERSE);
 	mvhline(0, 0, ' ', COLS);
-	if (picture->notice)
+	if (*picture->notice)
 		snprintf(right, sizeof(right), " %s ", picture->notice);
 	else
 		describe_period(picture, chart_s, right, sizeof(right));
@@ -245,7 +245,7 @@ static void draw_figures(const struct picture *picture)
 	add_piece(1, &x, "max %.0f", (double)pause->max / 1e3);
 	add_piece(1, &x, "missed %llu", (unsigned long long)figures->missed_ticks);
 	add_piece(1, &x, "samples %llu", (unsigned long long)totals->samples);
-	if (totals->thread_count > 1)
+	if (totals->thread_count > 1 && !rows_show_one(picture->options))
 		add_piece(1, &x, "%zu processes, %zu threads", totals->process_count, totals->thread_count);
 }
 
@@ -312,6 +312,11 @@ static unsigned int draw_charts(const struct screen *screen, const struct pictur
 
 	if (lines == 0)
 		return 0;
+	if (rows_show_one(picture->options)) {
+		put(HEAD_LINES - 1, 0, COLS, TEXT_HEAD,
+		    "The last minutes are of all processes and threads: Esc shows them.");
+		return 0;
+	}
 	if (abreast > CHARTS_ABREAST_MAX)
 		abreast = CHARTS_ABREAST_MAX;
 	width = COLS / abreast;
@@ -470,7 +475,7 @@ static void draw_row(const struct screen *screen, const struct picture *picture,
 {
 	const struct row *row = &picture->rows->rows[index];
 	bool threads = picture->options->list == ROWS_THREADS;
-	uint64_t whole = picture->rows->whole_ns;
+	uint64_t whole = picture->rows->totals.cpu_ns;
 
 	set_ink(screen, ink_of(row));
 	if (index == picture->position->selected)

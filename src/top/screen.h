@@ -36,7 +36,7 @@ struct position {
 
 struct picture {
 	const char *target; /* untrusted */
-	const char *notice; /* "paused", "the target has ended"; NULL if none */
+	const char *notice; /* "paused", "the target has ended"; "" if none */
 	const struct rows *rows;
 	const struct figures *figures;
 	const struct rows_options *options;

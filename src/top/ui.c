@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -24,6 +25,7 @@ enum {
 	KEY_CTRL_C = 3,
 	KEY_CTRL_L = 12,
 	KEY_DELETE = 127,
+	NOTICE_SIZE = 64,
 };
 
 static const unsigned int periods_s[] = { 1, 2, 5, 10, 30, 60 };
@@ -101,24 +103,25 @@ static void keep_in_view(struct ui *ui)
 		position->first = ui->rows.count > page ? ui->rows.count - page : 0;
 }
 
-static const char *notice(const struct ui *ui)
+/* What is unlike the usual: which process or thread is shown alone, and why nothing changes. */
+static void describe(const struct ui *ui, char ret_text[static NOTICE_SIZE])
 {
-	if (ui->ended)
-		return "the target has ended";
-	if (ui->paused)
-		return "paused";
-	if (ui->rows_options.tid)
-		return "one thread (Esc: all)";
-	if (ui->rows_options.pid)
-		return "one process (Esc: all)";
-	return NULL;
+	const struct rows_options *options = &ui->rows_options;
+	const char *still = ui->ended ? "the target has ended" : ui->paused ? "paused" : "";
+
+	if (rows_show_one(options))
+		snprintf(ret_text, NOTICE_SIZE, "%s %d (Esc: all)%s%s", options->tid ? "thread" : "process",
+			 options->tid ? options->tid : options->pid, *still ? ", " : "", still);
+	else
+		snprintf(ret_text, NOTICE_SIZE, "%s", still);
 }
 
 static void draw(struct ui *ui)
 {
+	char notice[NOTICE_SIZE];
 	struct picture picture = {
 		.target = ui->options->target,
-		.notice = notice(ui),
+		.notice = notice,
 		.rows = &ui->rows,
 		.figures = live_samples_figures(ui->options->live),
 		.options = &ui->rows_options,
@@ -131,6 +134,7 @@ static void draw(struct ui *ui)
 		.typing = ui->typing,
 	};
 
+	describe(ui, notice);
 	keep_in_view(ui);
 	picture.period_ns = ui->collected_ns - shown_begin(ui);
 	screen_draw(ui->options->screen, &picture);

@@ -261,10 +261,11 @@ def test_threads_and_one_thread_alone(top, target):
         shown = [int(row.text.split()[0]) for row in rows(lines)]
         assert sorted(shown) == sorted(2 * [target.pid] + 2 * [other.pid])
         terminal.keys(*["Down"] * shown.index(other.pid), "Enter")
-        lines = terminal.wait_for("one process")
+        lines = terminal.wait_for(f"process {other.pid} (Esc: all)")
         assert "main" in names(lines)
         assert "heavy" not in names(lines)
         assert max(row.total for row in rows(lines)) == 100
+        assert "The last minutes are of all" in "\n".join(lines)
         terminal.keys("Escape")
         terminal.wait_for(lambda lines: "heavy" in names(lines))
 

@@ -93,7 +93,7 @@ static void functions_by_own_time(void **state)
 	(void)state;
 	fill(&rows, &list, (struct rows_options){ .sort = SORT_OWN }, "");
 	assert_int_equal(rows.count, 3);
-	assert_int_equal(rows.whole_ns, 100);
+	assert_int_equal(rows.totals.cpu_ns, 100);
 	check_row(&rows, 0, &heavy, 70, 70);
 	check_row(&rows, 1, &light, 30, 30);
 	check_row(&rows, 2, &chunk, 0, 100);
@@ -175,7 +175,7 @@ static void the_filter_hides_rows_but_keeps_shares(void **state)
 	(void)state;
 	fill(&rows, &list, (struct rows_options){ .sort = SORT_OWN }, "^LIGHT");
 	assert_int_equal(rows.count, 1);
-	assert_int_equal(rows.whole_ns, 100);
+	assert_int_equal(rows.totals.cpu_ns, 100);
 	check_row(&rows, 0, &light, 30, 30);
 	/* No regular expression (yet): looked for as it is. */
 	fill(&rows, &list, (struct rows_options){ .sort = SORT_OWN }, "[");
@@ -193,7 +193,7 @@ static void old_samples_are_left_out(void **state)
 	(void)state;
 	list.samples[2].time_ns = 1000;
 	fill(&rows, &list, (struct rows_options){ .since_ns = 1000 }, "");
-	assert_int_equal(rows.whole_ns, 30);
+	assert_int_equal(rows.totals.cpu_ns, 30);
 	assert_int_equal(rows.totals.samples, 1);
 	rows_clear(&rows);
 }
@@ -216,7 +216,7 @@ static void the_tree_shows_callers_before_callees(void **state)
 	fill(&rows, &list, (struct rows_options){ .list = ROWS_TREE, .sort = SORT_TOTAL }, "light");
 	assert_int_equal(rows.count, 2);
 	check_row(&rows, 0, &chunk, 0, 30);
-	assert_int_equal(rows.whole_ns, 100);
+	assert_int_equal(rows.totals.cpu_ns, 100);
 	rows_clear(&rows);
 }
 
@@ -253,12 +253,12 @@ static void the_list_of_threads_counts_all_of_them(void **state)
 	(void)state;
 	list.samples[2].pid = list.samples[2].tid = 11;
 	fill(&rows, &list, (struct rows_options){ .list = ROWS_THREADS, .pid = 11 }, "");
-	assert_int_equal(rows.whole_ns, 100);
+	assert_int_equal(rows.totals.cpu_ns, 100);
 	for (size_t i = 0; i < rows.count; i++)
 		assert_in_range(rows.rows[i].total_ns, 30, 70);
 	assert_true(rows.count >= 2);
 	fill(&rows, &list, (struct rows_options){ .list = ROWS_FUNCTIONS, .pid = 11 }, "");
-	assert_int_equal(rows.whole_ns, 30);
+	assert_int_equal(rows.totals.cpu_ns, 30);
 	rows_clear(&rows);
 }
 
@@ -318,8 +318,10 @@ static void one_thread_alone(void **state)
 	(void)state;
 	list.samples[1].tid = 11;
 	fill(&rows, &list, (struct rows_options){ .pid = 10, .tid = 11 }, "");
-	assert_int_equal(rows.whole_ns, 30);
-	assert_int_equal(rows.totals.cpu_ns, 100);
+	assert_int_equal(rows.totals.cpu_ns, 30);
+	assert_int_equal(rows.totals.samples, 1);
+	assert_int_equal(rows.totals.by_state[VM_STATE_INTERPRETED], 30);
+	assert_int_equal(rows.totals.thread_count, 2);
 	check_row(&rows, 0, &light, 30, 30);
 	rows_clear(&rows);
 }
@@ -342,7 +344,11 @@ static void totals_count_states_and_what_is_lost(void **state)
 
 static void a_trend_is_a_change_that_noise_does_not_explain(void **state)
 {
-	struct rows rows = { .whole_ns = 1000, .whole_late_ns = 500, .samples = 1000, .samples_late = 500 };
+	struct rows rows = {
+		.totals = { .cpu_ns = 1000, .samples = 1000 },
+		.whole_late_ns = 500,
+		.samples_late = 500,
+	};
 
 	(void)state;
 	assert_int_equal(rows_trend(&rows, 500, 250), TREND_NONE);
@@ -350,7 +356,7 @@ static void a_trend_is_a_change_that_noise_does_not_explain(void **state)
 	assert_int_equal(rows_trend(&rows, 500, 300), TREND_UP);
 	assert_int_equal(rows_trend(&rows, 500, 200), TREND_DOWN);
 	assert_int_equal(rows_trend(&rows, 1000, 500), TREND_NONE);
-	rows.samples = 100;
+	rows.totals.samples = 100;
 	rows.samples_late = 50;
 	assert_int_equal(rows_trend(&rows, 500, 300), TREND_NONE);
 	rows.whole_late_ns = rows.samples_late = 0;
@@ -367,7 +373,7 @@ static void late_samples_are_counted_apart(void **state)
 	list.samples[1].time_ns = 20;
 	list.samples[2].time_ns = 30;
 	fill(&rows, &list, (struct rows_options){ .middle_ns = 20 }, "");
-	assert_int_equal(rows.samples, 3);
+	assert_int_equal(rows.totals.samples, 3);
 	assert_int_equal(rows.samples_late, 2);
 	assert_int_equal(rows.whole_late_ns, 60);
 	check_row(&rows, 0, &heavy, 70, 70);
