@@ -25,6 +25,12 @@ void history_add(struct history *history, const struct sample *sample)
 	gc_allocated_add(&second->allocated, sample);
 }
 
+void history_forget(struct history *history, uint64_t before_ns)
+{
+	if (before_ns > history->begin_ns)
+		history->begin_ns = before_ns;
+}
+
 static void add_second(struct history_cell *cell, const struct history_second *second)
 {
 	for (int state = 0; state < VM_STATE_COUNT; state++)

@@ -32,6 +32,9 @@ void history_begin(struct history *history, uint64_t now_ns);
 
 void history_add(struct history *history, const struct sample *sample);
 
+/* Samples from before this time are missing: begin then, unless it began later. */
+void history_forget(struct history *history, uint64_t before_ns);
+
 /* Some seconds in a row. */
 struct history_cell {
 	uint64_t cpu_ns[VM_STATE_COUNT];

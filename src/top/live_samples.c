@@ -25,6 +25,7 @@ struct live_samples {
 	const struct live_sample *next; /* what source returns next */
 	struct sample_list collected;
 	struct figures figures;
+	uint64_t unseen_until_ns;
 
 	pthread_mutex_t lock; /* protects what follows */
 	struct sample_list pending;
@@ -200,6 +201,7 @@ void live_samples_collect(struct live_samples *live, uint64_t since_ns, live_sam
 	added = live->pending.first;
 	list_append(&live->collected, &live->pending);
 	live->figures = live->latest;
+	live->unseen_until_ns = live->pending.complete_since_ns;
 	pthread_mutex_unlock(&live->lock);
 	for (; see && added; added = added->next)
 		see(context, &added->sample);
@@ -220,6 +222,11 @@ const struct figures *live_samples_figures(const struct live_samples *live)
 uint64_t live_samples_complete_since(const struct live_samples *live)
 {
 	return live->collected.complete_since_ns;
+}
+
+uint64_t live_samples_unseen_until(const struct live_samples *live)
+{
+	return live->unseen_until_ns;
 }
 
 bool live_samples_out_of_memory(struct live_samples *live)

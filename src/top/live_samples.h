@@ -45,6 +45,9 @@ const struct figures *live_samples_figures(const struct live_samples *live);
 /* All samples since this time are there (CLOCK_MONOTONIC). */
 uint64_t live_samples_complete_since(const struct live_samples *live);
 
+/* Samples from before this time have been dropped that nobody collected; 0 if none have. */
+uint64_t live_samples_unseen_until(const struct live_samples *live);
+
 /* Was a sample lost because memory was short? */
 bool live_samples_out_of_memory(struct live_samples *live);
 

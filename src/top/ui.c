@@ -47,6 +47,7 @@ struct ui {
 	uint64_t start_ns;     /* earlier samples are not shown: start, or the last reset */
 	uint64_t collected_ns; /* when samples were last collected */
 	uint64_t refresh_ns;   /* when to collect them next */
+	uint64_t ended_ns;     /* when sampling ended */
 	bool paused, ended, help, typing, quit;
 	int error;
 };
@@ -81,8 +82,11 @@ static void see_sample(void *context, const struct sample *sample)
 
 static void collect(struct ui *ui)
 {
-	ui->collected_ns = clock_now_ns(CLOCK_MONOTONIC);
-	live_samples_collect(ui->options->live, period_begin(ui, ui->collected_ns), see_sample, &ui->history);
+	struct live_samples *live = ui->options->live;
+
+	ui->collected_ns = ui->ended ? ui->ended_ns : clock_now_ns(CLOCK_MONOTONIC);
+	live_samples_collect(live, period_begin(ui, ui->collected_ns), see_sample, &ui->history);
+	history_forget(&ui->history, live_samples_unseen_until(live));
 	ui->refresh_ns = ui->collected_ns +
 			 (ui->collected_ns - ui->start_ns < REFRESH_NS ? FIRST_REFRESH_NS : REFRESH_NS);
 }
@@ -107,7 +111,10 @@ static void keep_in_view(struct ui *ui)
 static void describe(const struct ui *ui, char ret_text[static NOTICE_SIZE])
 {
 	const struct rows_options *options = &ui->rows_options;
-	const char *still = ui->ended ? "the target has ended" : ui->paused ? "paused" : "";
+	const char *still = ui->ended && ui->paused ? "paused; the target has ended"
+			    : ui->ended             ? "the target has ended"
+			    : ui->paused            ? "paused"
+						    : "";
 
 	if (rows_show_one(options))
 		snprintf(ret_text, NOTICE_SIZE, "%s %d (Esc: all)%s%s", options->tid ? "thread" : "process",
@@ -274,8 +281,10 @@ static void change_period(struct ui *ui, int by)
 
 static void pause_or_go_on(struct ui *ui)
 {
+	if (ui->ended && !ui->paused)
+		return;
 	ui->paused = !ui->paused;
-	if (!ui->paused && !ui->ended)
+	if (!ui->paused)
 		collect(ui);
 }
 
@@ -427,9 +436,10 @@ static void note_end(struct ui *ui)
 		ui->quit = true;
 		return;
 	}
+	ui->ended = true;
+	ui->ended_ns = clock_now_ns(CLOCK_MONOTONIC);
 	if (!ui->paused)
 		collect(ui);
-	ui->ended = true;
 }
 
 /* Wait for a key, a signal, the end or the next refresh. */

@@ -323,6 +323,27 @@ def test_pause(top, target):
     terminal.wait_for(lambda lines: "paused" not in lines[0] and lines != before)
 
 
+def test_the_target_ends_in_a_pause(top, target):
+    """What it did meanwhile shows when the pause is over."""
+
+    def samples(lines):
+        return int(re.search(r"samples (\d+)", lines[1])[1])
+
+    terminal = top("-p", target.pid)
+    terminal.keys("]", "]", "]")
+    terminal.wait_for(busy_with("heavy"))
+    terminal.keys("Space")
+    before = samples(terminal.wait_for("paused"))
+    used = ljspy.cpu_ns(target.pid)
+    assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > used + 5e8)
+    target.stop()
+    assert samples(terminal.wait_for("paused; the target has ended")) == before
+    terminal.keys("Space")
+    lines = terminal.wait_for(lambda lines: "paused" not in lines[0])
+    assert "the target has ended" in lines[0]
+    assert samples(lines) > before
+
+
 def test_reset(top, target):
     def samples(lines):
         found = re.search(r"samples (\d+)", lines[1])

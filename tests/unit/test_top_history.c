@@ -58,6 +58,24 @@ static void only_whole_seconds_count(void **state)
 	free(history);
 }
 
+/* What is missing is not shown as if nothing had run. */
+static void what_is_missing_is_left_out(void **state)
+{
+	struct history *history = new_history();
+	struct history_cell cells[8];
+	unsigned int seconds;
+
+	(void)state;
+	add(history, (BEGIN + 1) * second, VM_STATE_C, 1, 5);
+	add(history, (BEGIN + 5) * second, VM_STATE_C, 2, 5);
+	history_forget(history, 0);
+	assert_int_equal(history_read(history, (BEGIN + 6) * second, 8, cells, &seconds), 5);
+	history_forget(history, (BEGIN + 4) * second + second / 2);
+	assert_int_equal(history_read(history, (BEGIN + 6) * second, 8, cells, &seconds), 1);
+	assert_int_equal(cells[0].cpu_ns[VM_STATE_C], 2);
+	free(history);
+}
+
 static void cells_grow_with_time_and_end_now(void **state)
 {
 	struct history *history = new_history();
@@ -158,6 +176,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_whole_seconds_count),
+		cmocka_unit_test(what_is_missing_is_left_out),
 		cmocka_unit_test(cells_grow_with_time_and_end_now),
 		cmocka_unit_test(charts_have_cpu_first_and_the_heap_last),
 		cmocka_unit_test(what_is_allocated_has_a_line_before_the_heap),

@@ -81,6 +81,7 @@ static void what_is_old_is_dropped(void **state)
 	live_samples_collect(live, 5, NULL, NULL);
 	assert_int_equal(count(live), 1);
 	assert_int_equal(live_samples_complete_since(live), 15);
+	assert_int_equal(live_samples_unseen_until(live), 0);
 	live_samples_free(live);
 }
 
@@ -99,6 +100,7 @@ static void memory_has_a_limit(void **state)
 	kept = count(live);
 	assert_in_range(kept, 1, LIVE_SAMPLES_BYTES_MAX / (FRAMES * sizeof(struct frame)));
 	assert_int_equal(live_samples_complete_since(live), SAMPLES - kept + 1);
+	assert_int_equal(live_samples_unseen_until(live), SAMPLES - kept + 1);
 	assert_false(live_samples_out_of_memory(live));
 	live_samples_free(live);
 }
