@@ -313,7 +313,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	record->stops++;
 	target_note_turn(sampler, target, thread, record);
 	/* The kernel's figures of a stopped thread are exact. */
-	target_measure(target, thread, record);
+	target_measure(sampler, target, thread, record);
 	runs = thread->runs;
 	last_ns = clock_now_ns(CLOCK_MONOTONIC);
 	/* A thread that finds ljspy on its CPU goes on at another one, where its data are in no cache. */
@@ -518,7 +518,7 @@ static enum presence look_at(struct sampler *sampler, struct target *target, str
 {
 	enum presence presence;
 
-	if (!target_measure(target, thread, record) || (target->is_late && !sampler->closing))
+	if (!target_measure(sampler, target, thread, record) || (target->is_late && !sampler->closing))
 		return PRESENCE_OFF_CPU;
 	record->look_waited_ns = thread->waited_ns;
 	record->look_runs = thread->runs;
@@ -605,6 +605,7 @@ static void sample_sleepers(struct sampler *sampler, struct target *target, size
 		struct thread *thread = target->known[i].thread;
 		struct thread_record *record = target->known[i].record;
 
+		target_deliver_woken(sampler, target, record);
 		if (record->presence == PRESENCE_OFF_CPU &&
 		    !target_sample_sleeper(sampler, target, thread, record))
 			record->has_run = true;

@@ -30,8 +30,9 @@ static bool is_worth_telling(const struct target *target, const struct thread_re
 	return false;
 }
 
-static void deliver_sleep(struct sampler *sampler, struct target *target, struct thread_record *record,
-			  uint64_t wall_ns)
+/* Deliver time that the thread spent where it was last seen asleep, in that state. */
+static void deliver_there(struct sampler *sampler, struct target *target, struct thread_record *record,
+			  enum thread_state state, uint64_t wall_ns)
 {
 	struct sleep *sleep = &record->sleep;
 	const struct sample sample = {
@@ -42,8 +43,8 @@ static void deliver_sleep(struct sampler *sampler, struct target *target, struct
 		.thread_name = record->name,
 		.phase = sleep->phase,
 		.request = sleep->request,
-		.wait = sleep->wait,
-		.thread_state = sleep->thread_state,
+		.wait = state == THREAD_RUNNABLE ? NULL : sleep->wait,
+		.thread_state = state,
 		.vm_state = sleep->vm_state,
 		.gc = sleep->gc,
 		.wall_ns = wall_ns,
@@ -56,6 +57,18 @@ static void deliver_sleep(struct sampler *sampler, struct target *target, struct
 	target_deliver(sampler, target, &sample);
 	sleep->gc.has_marked = false;
 	sleep->gc.allocated_bytes = sleep->gc.used_ns = 0;
+}
+
+static void deliver_sleep(struct sampler *sampler, struct target *target, struct thread_record *record,
+			  uint64_t wall_ns)
+{
+	deliver_there(sampler, target, record, record->sleep.thread_state, wall_ns);
+}
+
+void target_deliver_woken(struct sampler *sampler, struct target *target, struct thread_record *record)
+{
+	if (record->woken.pending_ns > (int64_t)(sampler->period_ns / WORTH_TELLING_ONE_IN))
+		deliver_there(sampler, target, record, THREAD_RUNNABLE, sampler_take_all(&record->woken));
 }
 
 /* One without debug info may be a main chunk, too; most of them are not. */
@@ -234,7 +247,7 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 	record->sleep.known = note_sleep(sampler, target, thread, record, lost, state, &call) &&
 			      lost != LOST_RAN_MEANWHILE && thread->runs > 0;
 	record->sleep.runs = thread->runs;
-	target_measure(target, thread, record); /* the reading took a while */
+	target_measure(sampler, target, thread, record); /* the reading took a while */
 	return true;
 }
 
@@ -341,6 +354,7 @@ void target_close_record(struct sampler *sampler, struct target *target, struct 
 		waited_ns += asleep_ns;
 		asleep_ns = 0;
 	}
+	target_deliver_woken(sampler, target, record);
 	deliver_rest(sampler, target, record, THREAD_RUNNING, cpu_ns, cpu_ns);
 	deliver_rest(sampler, target, record, THREAD_RUNNABLE, 0, waited_ns);
 	/* Assume that it slept where it was last seen asleep. */

@@ -73,12 +73,12 @@ struct thread_record {
 	unsigned int visits_left;           /* until it counts as one without system calls: makes_calls() */
 
 	/*
-	 * All of its time since ljspy knows it: on a CPU, waiting for one, and
-	 * asleep. Only the wall clock takes samples of the last two.
+	 * All of its time since ljspy knows it: on a CPU, waiting for one where it ran, the
+	 * same where it slept, and asleep. Only the wall clock takes samples of the last three.
 	 */
-	struct time_account on_cpu, waiting, asleep;
-	uint64_t measured_ns;       /* the accounts reach to here; 0: no measurement yet */
-	uint64_t cpu_ns, waited_ns; /* the thread's totals at measured_ns */
+	struct time_account on_cpu, waiting, woken, asleep;
+	uint64_t measured_ns;             /* the accounts reach to here; 0: no measurement yet */
+	uint64_t cpu_ns, waited_ns, runs; /* the thread's totals at measured_ns */
 
 	uint64_t ran_at_ns; /* when it was last seen to have run, or was first known */
 	uint64_t lively_ns; /* how long from then on each look asks about it */
@@ -193,7 +193,8 @@ void target_forget_records(struct target *target);
 struct thread *target_thread_of(const struct target *target, const struct thread_record *record);
 
 /* Bring the thread's accounts up to now. False if the thread has ended. */
-bool target_measure(struct target *target, struct thread *thread, struct thread_record *record);
+bool target_measure(const struct sampler *sampler, struct target *target, struct thread *thread,
+		    struct thread_record *record);
 
 /* Discard the thread's time so far. */
 void target_open_record(struct thread_record *record, const struct thread *thread, uint64_t now);
@@ -272,6 +273,9 @@ void target_sample_requests(struct sampler *sampler, struct target *target);
 /* Take a sample of the thread if it sleeps; false if it runs. */
 bool target_sample_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
 			   struct thread_record *record);
+
+/* Deliver the time that the thread waited for a CPU where it was last seen asleep, once something had woken it. */
+void target_deliver_woken(struct sampler *sampler, struct target *target, struct thread_record *record);
 
 /* Deliver the time that a running thread waited for its CPU; sample is the thread's. */
 void target_deliver_waiting(struct sampler *sampler, struct target *target, struct thread_record *record,

@@ -30,10 +30,11 @@ bool target_has_few_threads(const struct target *target)
 
 void target_open_record(struct thread_record *record, const struct thread *thread, uint64_t now)
 {
-	record->on_cpu = record->waiting = record->asleep = (struct time_account){ 0 };
+	record->on_cpu = record->waiting = record->woken = record->asleep = (struct time_account){ 0 };
 	record->measured_ns = record->last_sample_ns = now;
 	record->cpu_ns = thread->cpu_ns;
 	record->waited_ns = thread->waited_ns;
+	record->runs = thread->runs;
 	record->ran_at_ns = now;
 	record->lively_ns = 0;
 }
@@ -104,7 +105,27 @@ static void drop_ended(struct sampler *sampler, struct target *target)
 	}
 }
 
-bool target_measure(struct target *target, struct thread *thread, struct thread_record *record)
+/*
+ * The thread has waited for CPUs, and got them, since the last measurement. If it slept then, and ljspy knows where,
+ * the first of these waits was there: something had woken it. The others were where it ran, as far as is known. A turn
+ * of an event loop begins with the first one, so there it belongs to what runs next.
+ */
+static void account_waits(const struct sampler *sampler, const struct thread *thread,
+			  struct thread_record *record)
+{
+	const struct sleep *sleep = &record->sleep;
+	const int64_t waited_ns = (int64_t)(thread->waited_ns - record->waited_ns);
+	const uint64_t count = thread->runs - record->runs;
+	int64_t woken_ns = 0;
+
+	if (sleep->known && sleep->runs == record->runs && !sampler->options->turns)
+		woken_ns = count > 1 ? waited_ns / (int64_t)count : waited_ns;
+	record->woken.pending_ns += woken_ns;
+	record->waiting.pending_ns += waited_ns - woken_ns;
+}
+
+bool target_measure(const struct sampler *sampler, struct target *target, struct thread *thread,
+		    struct thread_record *record)
 {
 	uint64_t used, now;
 
@@ -112,7 +133,7 @@ bool target_measure(struct target *target, struct thread *thread, struct thread_
 		return false;
 	now = clock_now_ns(CLOCK_MONOTONIC);
 	record->on_cpu.pending_ns += (int64_t)(thread->cpu_ns - record->cpu_ns);
-	record->waiting.pending_ns += (int64_t)(thread->waited_ns - record->waited_ns);
+	account_waits(sampler, thread, record);
 	if (record->measured_ns)
 		record->asleep.pending_ns += (int64_t)(now - record->measured_ns -
 						       (thread->cpu_ns - record->cpu_ns) -
@@ -129,6 +150,7 @@ bool target_measure(struct target *target, struct thread *thread, struct thread_
 	record->measured_ns = now;
 	record->cpu_ns = thread->cpu_ns;
 	record->waited_ns = thread->waited_ns;
+	record->runs = thread->runs;
 	return true;
 }
 

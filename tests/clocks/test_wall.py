@@ -3,6 +3,7 @@
 
 import collections
 import json
+import os
 import pathlib
 import re
 import time
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import ljspy
+from busy.surroundings import spinners
 
 pytestmark = pytest.mark.usefixtures("built")
 
@@ -70,9 +72,10 @@ def report(path, *options, status=ljspy.OK):
     return json.loads(result.stdout) if status == ljspy.OK else result.stderr
 
 
-def record(directory, *turns, seconds=3):
+def record(directory, *turns, seconds=3, by=()):
+    """by: a command that runs the program's."""
     path = directory / "wall.ljspy"
-    result = ljspy.run("record", "--clock", "wall", "-r", RATE, "-o", path, "--",
+    result = ljspy.run("record", "--clock", "wall", "-r", RATE, "-o", path, "--", *by,
                        ljspy.luajit("luajit"), PROGRAM, seconds, *turns)  # fmt: skip
     assert result.returncode == ljspy.OK, result.stderr
     return recorded_of(report(path), result.stdout)
@@ -115,6 +118,20 @@ def test_each_wait_has_its_share_of_time(tmp_path, turns):
     for wait in turns:
         if wait != "compute":
             assert_state(recorded, wait, "idle" if wait == "events" else "blocked")
+
+
+def test_a_wait_for_a_cpu_is_where_the_thread_was_woken(tmp_path):
+    """Others want the CPU each time a sleep is over, and then there is little work."""
+    cpu = min(os.sched_getaffinity(0))
+    with spinners(2, cpu, limit=60):
+        recorded = record(tmp_path, "sleep", "moment", seconds=6, by=("taskset", "-c", cpu))
+    weights = recorded.weights()
+    woken = recorded.spent["sleep"] - weights["sleep", "blocked"]
+    of_all = woken / (woken + recorded.spent["moment"])
+    if of_all < 0.4:
+        pytest.skip(f"the program got its CPU at once: {woken:.2f} s of waits")
+    waits = {wait: weights.get((wait, "runnable"), 0) for wait in recorded.spent}
+    assert waits["sleep"] / sum(waits.values()) > of_all / 2, (waits, recorded.spent)
 
 
 def test_all_of_a_threads_time_is_told(tmp_path):

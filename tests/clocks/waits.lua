@@ -91,6 +91,14 @@ function waits.compute()
 	return sum
 end
 
+function waits.moment()
+	local sum = 0
+	for i = 1, 50000 do
+		sum = sum + i % 7
+	end
+	return sum
+end
+
 function waits.sleep()
 	check(ffi.C.usleep(WAIT_MS * 1000))
 end

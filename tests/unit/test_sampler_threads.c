@@ -191,7 +191,7 @@ static bool measure(struct thread_record *record, uint64_t elapsed_ns, uint64_t 
 	now_ns += elapsed_ns;
 	threads.next.cpu_ns = cpu_ns;
 	threads.next.waited_ns = waited_ns;
-	return target_measure(&target, &threads.list[0], record);
+	return target_measure(&sampler, &target, &threads.list[0], record);
 }
 
 static void the_time_of_a_thread_is_its_cpu_its_wait_and_its_sleep(void **state)
@@ -250,6 +250,42 @@ static void a_wait_that_began_before_a_thread_was_known_is_cut(void **state)
 	assert_true(measure(record, 100, 10, 500));
 	assert_int_equal(record->waiting.pending_ns, 590);
 	assert_int_equal(record->asleep.pending_ns, -410);
+}
+
+/* It got so many CPUs since the last measurement, after waits of so much time in all. */
+static void get_cpus(struct thread_record *record, uint64_t count, uint64_t waited_ns)
+{
+	threads.list[0].runs += count;
+	assert_true(measure(record, 100, 10, waited_ns));
+}
+
+static void check_waits(const struct thread_record *record, int64_t woken_ns, int64_t waiting_ns)
+{
+	assert_int_equal(record->woken.pending_ns, woken_ns);
+	assert_int_equal(record->waiting.pending_ns, waiting_ns);
+}
+
+static void a_wait_after_a_sleep_is_where_the_thread_slept(void **state)
+{
+	struct thread_record *record = record_of(0);
+
+	(void)state;
+	get_cpus(record, 1, 20);
+	check_waits(record, 0, 20); /* where it slept is unknown */
+	record->sleep.known = true;
+	record->sleep.runs = threads.list[0].runs;
+	get_cpus(record, 0, 5); /* it waits, and has moved to another CPU */
+	check_waits(record, 5, 20);
+	get_cpus(record, 3, 30); /* the first one, and two after it had run */
+	check_waits(record, 15, 40);
+	get_cpus(record, 1, 7); /* it has run since */
+	check_waits(record, 15, 47);
+	record->sleep.runs = threads.list[0].runs;
+	options.turns = true;
+	get_cpus(record, 1, 9);
+	check_waits(record, 15, 56);
+	target_open_record(record, &threads.list[0], now_ns);
+	check_waits(record, 0, 0);
 }
 
 /*---- Lively threads ----*/
@@ -408,6 +444,7 @@ int main(void)
 		TEST(a_record_ends_with_its_thread),
 		TEST(the_time_of_a_thread_is_its_cpu_its_wait_and_its_sleep),
 		TEST(a_wait_that_began_before_a_thread_was_known_is_cut),
+		TEST(a_wait_after_a_sleep_is_where_the_thread_slept),
 		TEST(a_thread_is_lively_for_a_multiple_of_its_longest_sleep),
 		TEST(threads_that_rest_come_last),
 		TEST(all_are_lively_where_each_counts_or_there_are_few),
