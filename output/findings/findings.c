@@ -277,6 +277,18 @@ static void say_garbage(const struct evidence *evidence, struct finding *finding
 		 (double)gc->heap_least / 1e6, (double)gc->heap_most / 1e6, gc->cycles);
 }
 
+static void say_turns(const struct turn_sums *turns, char ret_words[static FINDING_TEXT_SIZE])
+{
+	int length = snprintf(ret_words, FINDING_TEXT_SIZE,
+			      "%" PRIu64 " turns of %g ms or more, the longest of %.0f ms", turns->long_turns,
+			      (double)turns->threshold_ns / 1e6, (double)turns->longest_ns / 1e6);
+
+	if (turns->unsure)
+		snprintf(ret_words + length, FINDING_TEXT_SIZE - (size_t)length,
+			 "; %" PRIu64 " may be several each, of a loop that always finds work",
+			 turns->unsure);
+}
+
 static void say_more(const struct evidence *evidence, struct finding *finding)
 {
 	const size_t size = sizeof(finding->words);
@@ -289,9 +301,7 @@ static void say_more(const struct evidence *evidence, struct finding *finding)
 	if (finding->kind == FINDING_RECURSION)
 		snprintf(finding->words, size, "up to %zu calls of Lua at a time", evidence->deep.frames);
 	if (finding->kind == FINDING_BLOCKED)
-		snprintf(finding->words, size, "%" PRIu64 " turns of %g ms or more, the longest of %.0f ms",
-			 evidence->turns.long_turns, (double)evidence->turns.threshold_ns / 1e6,
-			 (double)evidence->turns.longest_ns / 1e6);
+		say_turns(&evidence->turns, finding->words);
 }
 
 static bool stands_out(const struct evidence *evidence, const struct finding *finding)

@@ -48,7 +48,8 @@ struct turn_report {
 	uint64_t threshold_ns;
 	struct line *lines;
 	struct part *parts;
-	uint64_t seen_count; /* turns, long or not */
+	uint64_t seen_count;   /* turns, long or not */
+	uint64_t unsure_count; /* long turns that may be several */
 	struct histogram long_ns;
 	uint64_t sum_ns, slack_ns; /* of the long turns: sum, and largest slack */
 	uint64_t steps[STEPS_MAX]; /* see step_begin() */
@@ -199,6 +200,7 @@ int turn_report_close(void *context, const struct turn *turn, bool is_long)
 	report->seen_count++;
 	if (!is_long)
 		return 0;
+	report->unsure_count += turn->may_be_several;
 	histogram_add(&report->long_ns, length_ns);
 	count_step(report, length_ns);
 	report->sum_ns += length_ns;
@@ -250,6 +252,7 @@ struct turn_sums turn_report_sums(const struct turn_report *report)
 		.threshold_ns = report->threshold_ns,
 		.seen = report->seen_count,
 		.long_turns = report->long_ns.count,
+		.unsure = report->unsure_count,
 		.ns = report->sum_ns,
 		.longest_ns = report->long_ns.max,
 	};
@@ -335,6 +338,12 @@ static void print_summary(FILE *out, const struct turn_report *report, uint64_t 
 			(double)report->slack_ns / 1e6);
 	fprintf(out, "\n         of %" PRIu64 " turns that were seen; of shorter ones most are not\n",
 		report->seen_count);
+	if (report->unsure_count)
+		fprintf(out,
+			"         %" PRIu64
+			" of the long ones may be several: a loop that always finds work does not"
+			" sleep between turns\n",
+			report->unsure_count);
 	if (report->seen_count == 0)
 		fputs("         No event loop was seen at work.\n", out);
 }
@@ -415,9 +424,10 @@ json_t *turn_report_json(const struct turn_report *report)
 {
 	const struct histogram *long_ns = &report->long_ns;
 
-	return json_pack("{s:o, s:I, s:I, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "threshold_ms",
+	return json_pack("{s:o, s:I, s:I, s:I, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "threshold_ms",
 			 milliseconds(report->threshold_ns), "turns_seen", (json_int_t)report->seen_count,
-			 "long_turns", (json_int_t)long_ns->count, "long_ms", milliseconds(report->sum_ns),
+			 "long_turns", (json_int_t)long_ns->count, "unsure_turns",
+			 (json_int_t)report->unsure_count, "long_ms", milliseconds(report->sum_ns),
 			 "slack_ms", milliseconds(report->slack_ns), "turn_ms", "p50",
 			 milliseconds(histogram_percentile(long_ns, 500)), "p90",
 			 milliseconds(histogram_percentile(long_ns, 900)), "p99",

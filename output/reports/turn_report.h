@@ -29,8 +29,8 @@ struct turn_line {
 
 struct turn_sums {
 	uint64_t threshold_ns;
-	uint64_t seen, long_turns; /* counts */
-	uint64_t ns, longest_ns;   /* of the long turns */
+	uint64_t seen, long_turns, unsure; /* counts; the last one of long turns that may be several */
+	uint64_t ns, longest_ns;           /* of the long turns */
 };
 
 /*
@@ -55,7 +55,7 @@ struct turn_line *turn_report_lines(const struct turn_report *report, size_t *re
 int turn_report_print(FILE *out, const struct turn_report *report, uint64_t duration_ns);
 
 /*
- * An object with threshold_ms, turns_seen, long_turns, long_ms (the sum of long
+ * An object with threshold_ms, turns_seen, long_turns, unsure_turns, long_ms (the sum of long
  * turns), slack_ms (the largest error of the length of one), turn_ms {p50, p90,
  * p99, max} and histogram [{from_ms, to_ms, turns}] of long turns, and lines
  * [{ms, turns, longest_ms, phase, function, line, doing}], heaviest first. The

@@ -220,6 +220,9 @@ static int add_busy(struct turns *turns, struct loop_thread *thread, const struc
 {
 	if (goes_on(thread, sample)) {
 		weigh_last(thread, middle(thread->last_ns, sample->time_ns));
+		thread->turn->turn.may_be_several |= !(sample->loop_ns && thread->loop_ns) &&
+						     (sample->thread_state == THREAD_RUNNING ||
+						      sample->thread_state == THREAD_RUNNABLE);
 	} else {
 		int error;
 

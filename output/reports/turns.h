@@ -6,7 +6,8 @@
  * that become ready during a turn have to wait. If the loop's own clock is
  * known (sample.loop_ns), it separates turns and shows when each began.
  * Otherwise two samples belong to one turn only if the thread has not slept
- * between them. An end known only from samples is set half-way between two.
+ * between them: of a loop that always finds work, and so never sleeps, several
+ * turns look like one. An end known only from samples is set half-way between two.
  *
  * If samples are no farther apart than the threshold, every turn of at least
  * the threshold is seen. A shorter one is seen by chance.
@@ -25,6 +26,7 @@ struct turn {
 	uint64_t begin_ns;
 	uint64_t end_ns;   /* 0 until it is over */
 	uint64_t slack_ns; /* the turn may be this much longer or shorter */
+	bool may_be_several; /* it ran from one sample to the next, and nothing but sleeps would tell turns apart */
 };
 
 /*

@@ -837,6 +837,9 @@ static void test_long_turns_count_without_the_wait_for_a_cpu(void **state)
 	assert_int_equal(judge(evidence).count, 0); /* no loop */
 	evidence->has_loop = true;
 	expect_first(evidence, FINDING_BLOCKED, 41, 0.1);
+	assert_null(strstr(judge(evidence).at[0].words, "several"));
+	evidence->turns.unsure = 2;
+	assert_non_null(strstr(judge(evidence).at[0].words, "; 2 may be several each"));
 	evidence->turns.long_turns = 1;
 	assert_int_equal(judge(evidence).count, 0);
 	evidence->turns.long_turns = 7;

@@ -55,7 +55,11 @@ static void close_turn(struct turn_report *report, uint64_t number, uint64_t ms,
 		       bool is_long)
 {
 	const struct turn turn = {
-		.number = number, .begin_ns = 500 * MS, .end_ns = (500 + ms) * MS, .slack_ns = slack_ms * MS
+		.number = number,
+		.begin_ns = 500 * MS,
+		.end_ns = (500 + ms) * MS,
+		.slack_ns = slack_ms * MS,
+		.may_be_several = number == 2 || number == 3,
 	};
 
 	assert_int_equal(turn_report_close(report, &turn, is_long), 0);
@@ -127,6 +131,7 @@ static void sums_and_lines_are_given_to_findings(void **state)
 	assert_int_equal(sums.threshold_ns, 20 * MS);
 	assert_int_equal(sums.seen, 4);
 	assert_int_equal(sums.long_turns, 3);
+	assert_int_equal(sums.unsure, 1);
 	assert_int_equal(sums.ns, (49 + 25 + 1062) * MS);
 	assert_int_equal(sums.longest_ns, 1062 * MS);
 	lines = turn_report_lines(report, &count);

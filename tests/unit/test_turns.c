@@ -197,7 +197,27 @@ static void sleeps_tell_turns_apart_elsewhere(void **state)
 	assert_int_equal(seen.turns, 3);
 	assert_int_equal(seen.long_turns, 1);
 	assert_int_equal(seen.long_ns, 30 * MS);
+	assert_false(seen.last.may_be_several);
 	turn_report_free(seen.report);
+}
+
+/* A loop that always finds work looks the same as one long turn, unless it has a clock. */
+static void turns_without_sleeps_may_be_several(void **state)
+{
+	(void)state;
+	for (unsigned loop_ms = 0; loop_ms <= 1100; loop_ms += 1100) {
+		struct turns *turns = begin();
+
+		look(turns, (struct look){ 1100, THREAD_IDLE, 0, NULL, .sleeps = 5 });
+		for (unsigned ms = 1110; ms < 1200; ms += 10)
+			look(turns,
+			     (struct look){ ms, THREAD_RUNNING, 11, NULL, .loop_ms = loop_ms, .sleeps = 5 });
+		look(turns, (struct look){ 1200, THREAD_IDLE, 0, NULL, .sleeps = 6 });
+		end(turns);
+		assert_int_equal(seen.long_turns, 1);
+		assert_int_equal(seen.last.may_be_several, loop_ms == 0);
+		turn_report_free(seen.report);
+	}
 }
 
 /* Of two loops, the samples of the long turns come in time order. */
@@ -459,6 +479,7 @@ int main(void)
 		cmocka_unit_test(a_clock_of_the_loop_tells_turns_apart),
 		cmocka_unit_test(waiting_for_a_cpu_is_told_apart),
 		cmocka_unit_test(sleeps_tell_turns_apart_elsewhere),
+		cmocka_unit_test(turns_without_sleeps_may_be_several),
 		cmocka_unit_test(loops_do_not_get_mixed_up),
 		cmocka_unit_test(what_goes_on_at_the_end_counts),
 		cmocka_unit_test(a_turn_of_the_threshold_is_long),
