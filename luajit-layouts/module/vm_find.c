@@ -228,36 +228,39 @@ static const struct unwind_rules *interpreter_rules(const struct unwind_table *t
 	return NULL;
 }
 
-static enum vm_find_status search_table(const struct unwind_table *table, struct vm_extent *ret_extent)
+/* lj_vm_ffi_call lies right behind the interpreter. Its entry may be anywhere: lld and gold group entries by CIE. */
+static void find_ffi_call(const struct unwind_table *table, const struct unwind_rules *rules,
+			  struct vm_extent *extent)
 {
-	struct vm_extent extent = { .begin = 0 };
-	const struct unwind_rules *rules = NULL;
 	struct unwind_range range;
 	struct record entry;
 
 	for (size_t offset = 0; read_record(table, offset, &entry); offset = entry.next) {
-		if (entry.id == 0)
+		if (entry.id == 0 ||
+		    !entry_has_rules(table, &entry, rules->ffi_call, rules->ffi_call_length, &range) ||
+		    range.begin != extent->end)
 			continue;
-		if (rules == NULL) {
-			rules = interpreter_rules(table, &entry, &range);
-			if (rules != NULL) {
-				extent.begin = range.begin;
-				extent.end = range.end;
-			}
-			continue;
-		}
-		/* The entry after the interpreter's is lj_vm_ffi_call's, if the build has FFI. */
-		if (entry_has_rules(table, &entry, rules->ffi_call, rules->ffi_call_length, &range) &&
-		    range.begin == extent.end) {
-			extent.ffi_call = range.begin;
-			extent.ffi_call_end = range.end;
-		}
-		break;
+		extent->ffi_call = range.begin;
+		extent->ffi_call_end = range.end;
+		return;
 	}
-	if (rules == NULL)
-		return VM_FIND_NONE;
-	*ret_extent = extent;
-	return VM_FIND_OK;
+}
+
+static enum vm_find_status search_table(const struct unwind_table *table, struct vm_extent *ret_extent)
+{
+	const struct unwind_rules *rules;
+	struct unwind_range range;
+	struct record entry;
+
+	for (size_t offset = 0; read_record(table, offset, &entry); offset = entry.next) {
+		rules = entry.id == 0 ? NULL : interpreter_rules(table, &entry, &range);
+		if (rules == NULL)
+			continue;
+		*ret_extent = (struct vm_extent){ .begin = range.begin, .end = range.end };
+		find_ffi_call(table, rules, ret_extent);
+		return VM_FIND_OK;
+	}
+	return VM_FIND_NONE;
 }
 
 /* The lowest address above a given one at which the code of an entry begins. */

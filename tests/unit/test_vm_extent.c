@@ -215,16 +215,29 @@ static void the_call_of_c_functions_is_right_behind(void **state)
 	add_entry(VM + VM_LENGTH, CALL_LENGTH, RULES("\x0e\x10"), 0);
 	assert_int_equal(find_entry(), VM_FIND_OK);
 	assert_is_the_vm(false);
-	/* The next entry only. */
-	add_entry(VM + VM_LENGTH, CALL_LENGTH, RULES(X86_64_CALL), 0);
-	assert_int_equal(find_entry(), VM_FIND_OK);
-	assert_is_the_vm(false);
-	begin(state);
-	add_common("zPR");
-	add_entry(VM, VM_LENGTH, RULES(X86_64_VM), 0);
 	add_entry(VM + VM_LENGTH + 1, CALL_LENGTH, RULES(X86_64_CALL), 0);
 	assert_int_equal(find_entry(), VM_FIND_OK);
 	assert_is_the_vm(false);
+}
+
+/* Linkers may put entries of different functions between the two, and either of them first. */
+static void the_entry_of_the_call_may_be_anywhere(void **state)
+{
+	for (int is_first = 0; is_first <= 1; is_first++) {
+		begin(state);
+		add_common("zR");
+		if (is_first)
+			add_entry(VM + VM_LENGTH, CALL_LENGTH, RULES(X86_64_CALL), 3);
+		add_entry(AT + 0x100, 0x100, RULES("\x0e\x10"), 3);
+		add_common("zPR");
+		add_entry(VM, VM_LENGTH, RULES(X86_64_VM), 3);
+		add_common("zR");
+		add_entry(AT + 0x200, 0x100, RULES(X86_64_CALL), 0);
+		if (!is_first)
+			add_entry(VM + VM_LENGTH, CALL_LENGTH, RULES(X86_64_CALL), 0);
+		assert_int_equal(find_entry(), VM_FIND_OK);
+		assert_is_the_vm(true);
+	}
 }
 
 static void a_vm_has_a_vms_size(void **state)
@@ -571,6 +584,7 @@ int main(void)
 		TEST(each_builds_entry_is_known),
 		TEST(only_padding_may_follow_its_rules),
 		TEST(the_call_of_c_functions_is_right_behind),
+		TEST(the_entry_of_the_call_may_be_anywhere),
 		TEST(a_vm_has_a_vms_size),
 		TEST(the_entry_has_a_personality),
 		TEST(the_entry_has_no_more_data),
