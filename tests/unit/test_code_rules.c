@@ -145,6 +145,25 @@ static void all_ways_must_agree(void **state)
 	assert_int_equal(rules.registers[RBX].kind, FRAME_RULE_UNKNOWN);
 }
 
+/* A call that does not return may be the last instruction of a function: what follows it is another one. */
+static void a_way_may_run_into_the_function_behind(void **state)
+{
+	struct fixture *fixture = *state;
+
+	/* jne 1f; add rsp, 8; ret; 1: call; push rbx; pop rbx; ret */
+	SET_CODE(fixture, "\x75\x05\x48\x83\xc4\x08\xc3\xe8\x00\x01\x00\x00\x53\x5b\xc3");
+	expect_distance(fixture, 0, 8);
+	/* The same, but with the way that returns second: je 1f; call; push rbx; pop rbx; ret; 1: add rsp, 8; ret */
+	SET_CODE(fixture, "\x74\x08\xe8\x00\x01\x00\x00\x53\x5b\xc3\x48\x83\xc4\x08\xc3");
+	expect_distance(fixture, 0, 8);
+	/* A function may call with nothing on the stack, if no way tells otherwise: call; ret */
+	SET_CODE(fixture, "\xe8\x00\x01\x00\x00\xc3");
+	expect_distance(fixture, 0, 0);
+	/* What is above the stack at its calls is told by all ways: jne 1f; call; pop rbx; ret; 1: ret */
+	SET_CODE(fixture, "\x75\x07\xe8\x00\x01\x00\x00\x5b\xc3\xc3");
+	assert_false(find(fixture, 0, &(struct frame_rules){ 0 }));
+}
+
 static void a_routine_may_keep_its_return_address(void **state)
 {
 	struct fixture *fixture = *state;
@@ -464,6 +483,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_was_pushed_is_restored, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_frame_may_be_found_by_its_pointer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(all_ways_must_agree, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_way_may_run_into_the_function_behind, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_routine_may_keep_its_return_address, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_stored_over_is_not_restored, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(where_no_way_returns_nothing_is_told, set_up, tear_down),

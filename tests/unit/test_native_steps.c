@@ -261,6 +261,34 @@ static void by_code_a_caller_is_not_beyond_the_next_known_frame(void **state)
 	assert_true(native_lacks_register(unwinder));
 }
 
+/* The code that calls main() has no rules if it never returns; what has called it is the program's entry. */
+static void by_code_the_programs_entry_is_found_at_the_end_of_the_stack(void **state)
+{
+	enum { STACK = MADE_UP_AT + 0x1000, WORDS_MAX = 32 };
+	const struct native_frame *frame = native_current(unwinder);
+	const uint64_t last = STACK + (WORDS_MAX - 1) * 8;
+
+	(void)state;
+	begin_at(CODE, STACK);
+	assert_int_equal(step_by_code_to(STACK, 0), NATIVE_FRAME);
+	given.status = CFI_NONE;
+	put(STACK + 8, CODE, 8); /* another return address */
+	put(STACK + 16, MODULE + ENTRY, 8);
+	assert_int_equal(native_step_by_code(unwinder, 0), NATIVE_LOST);
+	put(last + 8, MODULE + ENTRY + 22, 8);
+	assert_int_equal(native_step_by_code(unwinder, 0), NATIVE_LOST);
+	put(last, MODULE + ENTRY + 22, 8);
+	assert_int_equal(native_step_by_code(unwinder, 0), NATIVE_FRAME);
+	assert_true(frame->is_return_address);
+	assert_int_equal(frame->registers.pc, MODULE + ENTRY + 22);
+	assert_int_equal(frame->registers.sp, last + 8);
+	assert_int_equal(frame->registers.unknown, ~0u);
+	assert_int_equal(native_step(unwinder), NATIVE_END);
+	/* A leaf is not the code that has called main(). */
+	begin_at(CODE, STACK);
+	assert_int_equal(native_step_by_code(unwinder, 0), NATIVE_LOST);
+}
+
 static void a_few_in_a_row_may_pop_nothing(void **state)
 {
 	enum { STANDING_MAX = 4 };
@@ -293,6 +321,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_signals_frame_leads_to_what_it_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(by_code_a_caller_is_not_beyond_the_next_known_frame, begin,
 						end),
+		cmocka_unit_test_setup_teardown(by_code_the_programs_entry_is_found_at_the_end_of_the_stack,
+						begin, end),
 		cmocka_unit_test_setup_teardown(a_few_in_a_row_may_pop_nothing, begin, end),
 	};
 

@@ -43,6 +43,34 @@ step:	push	%rbp
 	ret
 	.size	step, . - step
 
+/* As compilers check a stack: the last instruction is a call that does not return, and another function follows. */
+	.globl	guard
+	.type	guard, @function
+guard:	push	%rbp
+	push	%rbx
+	sub	$24, %rsp
+	mov	%rsp, 8(%rsp)
+	call	step
+	cmp	%rsp, 8(%rsp)
+	jne	4f
+	xor	%eax, %eax
+	add	$24, %rsp
+	pop	%rbx
+	pop	%rbp
+	ret
+4:	call	fail
+	.size	guard, . - guard
+
+	.type	unused, @function
+unused:	push	%rbx
+	pop	%rbx
+	ret
+	.size	unused, . - unused
+
+	.type	fail, @function
+fail:	ud2
+	.size	fail, . - fail
+
 /* It goes back by an address that it has reckoned: what it does tells nobody where that is. */
 	.globl	hide
 	.type	hide, @function

@@ -27,6 +27,8 @@ TRACE_POSITION = "[lost: position in trace unknown]"
 TOLD = {
     "ffi:walk": r"walk \[assembly\.so\];step \[assembly\.so\]",
     "c:walk": r"walk \[assembly\.so\]",
+    "ffi:guard": r"guard \[assembly\.so\];step \[assembly\.so\]",
+    "c:guard": r"guard \[assembly\.so\]",
     "made:walk": r"machine code \[anon\]",
     "file:walk": r"machine code \[memfd:made\S*\]",
     "pcre": r"pcre_exec \[libpcre\.so\S*\];.*machine code \[anon\]",

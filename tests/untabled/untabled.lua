@@ -13,7 +13,7 @@ end
 ffi.cdef([[
 	void *mmap(void *, size_t, int, int, int, long);
 	int memfd_create(const char *, unsigned int), ftruncate(int, long);
-	int walk(void *), hide(void *);
+	int walk(void *), guard(void *), hide(void *);
 
 	typedef struct pcre pcre;
 	typedef struct pcre_extra pcre_extra;

@@ -86,3 +86,9 @@ void code_path_store(struct code_path *path, struct path_value address, int64_t 
 	else
 		path->saved[path->saved_count++] = (struct path_saved){ address, value };
 }
+
+bool code_path_may_be_astray(const struct code_path *path, struct path_value return_address)
+{
+	return path->at_call.kind == PATH_SUM && return_address.kind == PATH_LOADED &&
+	       return_address.number == path->at_call.number && return_address.offset <= path->at_call.offset;
+}

@@ -41,6 +41,8 @@ struct code_path {
 	struct path_extent {
 		int64_t begin, end;
 	} stored[REGISTER_NUMBERS];
+	/* The highest stack pointer at a call that the path passed; unknown if it passed none. */
+	struct path_value at_call;
 };
 
 enum path_step {
@@ -60,5 +62,12 @@ void code_path_begin(struct code_path *path, uint64_t pc);
  */
 enum path_step code_path_step(struct code_path *path, const struct vm_instruction *instruction,
 			      uint64_t *ret_target, struct path_value *ret_return);
+
+/*
+ * Does the path return to the address from a place on the stack that was not yet the function's
+ * caller's when it passed a call? Then that call may be one that does not return (abort()), and the
+ * path has run on into the function behind.
+ */
+bool code_path_may_be_astray(const struct code_path *path, struct path_value return_address);
 
 #endif

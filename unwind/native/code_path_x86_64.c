@@ -94,11 +94,16 @@ static void set_written(struct code_path *path, const struct vm_instruction *ins
 /* A call returns with an unchanged stack. Caller-saved registers are unknown after it. */
 static void pass_call(struct code_path *path, const cs_x86_op *to)
 {
+	const struct path_value sp = path->registers[NUMBER_RSP];
+
 	/* A call of the next instruction, which pushes its address. */
 	if (to->type == X86_OP_IMM && (uint64_t)to->imm == path->pc) {
 		push(path, unknown);
 		return;
 	}
+	if (path->at_call.kind == PATH_UNKNOWN ||
+	    (sp.kind == PATH_SUM && sp.number == path->at_call.number && sp.offset > path->at_call.offset))
+		path->at_call = sp;
 	for (int number = 0; number < REGISTER_NUMBERS; number++)
 		if (registers_set_of(number) == REGISTER_OTHERS)
 			path->registers[number] = unknown;

@@ -177,7 +177,7 @@ static bool agree(struct returned *returned, const struct returned *other)
 	return true;
 }
 
-enum followed { FOLLOWED_RETURNS, FOLLOWED_ENDS, FOLLOWED_ASTRAY };
+enum followed { FOLLOWED_RETURNS, FOLLOWED_RETURNS_DOUBTFULLY, FOLLOWED_ENDS, FOLLOWED_INTO_VM };
 
 /* Follow one path until it returns, ends or meets code already seen. Queue the targets of its branches. */
 static enum followed follow(struct code_rules *code, struct code_path *path, unsigned int *left,
@@ -189,7 +189,7 @@ static enum followed follow(struct code_rules *code, struct code_path *path, uns
 		uint64_t target;
 
 		if (is_vm(code, path->pc))
-			return FOLLOWED_ASTRAY;
+			return FOLLOWED_INTO_VM;
 		instruction = decode(code, path->pc);
 		if (!instruction)
 			return FOLLOWED_ENDS;
@@ -206,38 +206,55 @@ static enum followed follow(struct code_rules *code, struct code_path *path, uns
 			if (pc.kind == PATH_UNKNOWN || path->registers[REGISTER_NUMBER_SP].kind != PATH_SUM)
 				return FOLLOWED_ENDS;
 			note_return(path, pc, ret_returned);
-			return FOLLOWED_RETURNS;
+			return code_path_may_be_astray(path, pc) ? FOLLOWED_RETURNS_DOUBTFULLY
+								 : FOLLOWED_RETURNS;
 		case PATH_ENDS: return FOLLOWED_ENDS;
 		}
 	}
 	return FOLLOWED_ENDS;
 }
 
+/* Returns that were found, and what they have in common. */
+struct findings {
+	struct returned returned;
+	unsigned int count;
+	bool disagree;
+};
+
+static void add_finding(struct findings *findings, const struct returned *returned)
+{
+	if (findings->count++ == 0)
+		findings->returned = *returned;
+	else if (!agree(&findings->returned, returned))
+		findings->disagree = true;
+}
+
+/* Doubtful returns count if there are no others. */
 static bool find_return(struct code_rules *code, uint64_t pc, struct returned *ret_returned)
 {
-	unsigned int left = INSTRUCTIONS_MAX, returns = 0;
-	struct returned found = { 0 }, returned;
+	struct findings sure = { 0 }, doubtful = { 0 };
+	const struct findings *found;
+	unsigned int left = INSTRUCTIONS_MAX;
+	struct returned returned;
 	struct code_path path;
 
 	memset(code->seen, 0, sizeof(code->seen));
 	code_path_begin(&code->ways[0], pc);
 	code->way_count = 1;
-	while (code->way_count && left && returns < RETURNS_ENOUGH) {
+	while (code->way_count && left && sure.count < RETURNS_ENOUGH) {
 		path = code->ways[--code->way_count];
 		switch (follow(code, &path, &left, &returned)) {
-		case FOLLOWED_RETURNS:
-			if (returns++ == 0)
-				found = returned;
-			else if (!agree(&found, &returned))
-				return false;
-			break;
-		case FOLLOWED_ASTRAY: return false;
+		case FOLLOWED_RETURNS: add_finding(&sure, &returned); break;
+		case FOLLOWED_RETURNS_DOUBTFULLY: add_finding(&doubtful, &returned); break;
+		case FOLLOWED_INTO_VM: return false;
 		case FOLLOWED_ENDS: break;
 		}
 	}
-	if (returns)
-		*ret_returned = found;
-	return returns > 0;
+	found = sure.count ? &sure : &doubtful;
+	if (!found->count || found->disagree)
+		return false;
+	*ret_returned = found->returned;
+	return true;
 }
 
 /*---- Rules ----*/

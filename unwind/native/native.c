@@ -93,24 +93,52 @@ bool native_lacks_register(const struct native_unwinder *unwinder)
 	return unwinder->lacks_register;
 }
 
-/*
- * Does the frame belong to the code that the kernel enters a program by (ELF's e_entry)? It has no caller.
- * That of older C libraries has no unwind table that says so: glibc before 2.32 on arm64.
- */
-static bool is_entry(const struct native_unwinder *unwinder)
+/* Does the address lie in the code that the kernel enters a program by (ELF's e_entry)? */
+static bool is_in_entry(const struct native_unwinder *unwinder, uint64_t address)
 {
 	enum { ENTRY_BYTES_MAX = 64 };
-	const struct native_frame *frame = &unwinder->frame;
+	const struct module *module = image_find(unwinder->image, address);
 	Elf64_Ehdr header;
 	uint64_t entry;
 
-	if (!frame->module || !frame->is_return_address ||
-	    memory_read(image_text(unwinder->image), frame->module->base, &header, sizeof(header)) !=
-		    MEMORY_OK ||
+	if (!module ||
+	    memory_read(image_text(unwinder->image), module->base, &header, sizeof(header)) != MEMORY_OK ||
 	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_entry == 0)
 		return false;
-	entry = header.e_entry + (header.e_type == ET_DYN ? frame->module->base : 0);
-	return native_code_address(frame) - entry < ENTRY_BYTES_MAX;
+	entry = header.e_entry + (header.e_type == ET_DYN ? module->base : 0);
+	return address - entry < ENTRY_BYTES_MAX;
+}
+
+/*
+ * That code has no caller. That of older C libraries has no unwind table that says so: glibc before 2.32 on
+ * arm64.
+ */
+static bool is_entry(const struct native_unwinder *unwinder)
+{
+	return unwinder->frame.is_return_address &&
+	       is_in_entry(unwinder, native_code_address(&unwinder->frame));
+}
+
+/*
+ * The function of musl's that calls main() and then exit() has no unwind table, and no return that would
+ * show where its caller is. It is the entry's, whose return address is among the last words of the stack.
+ */
+static enum native_status step_to_entry(struct native_unwinder *unwinder)
+{
+	enum { WORD = 8, WORDS_MAX = 32 };
+	struct registers caller = unwinder->frame.registers;
+
+	caller.unknown = ~0u;
+	for (unsigned int i = 0; unwinder->frame.is_return_address && i < WORDS_MAX; i++) {
+		if (!memory_u64(unwinder->stack, caller.sp, &caller.pc))
+			break;
+		caller.sp += WORD;
+		if (!is_in_entry(unwinder, caller.pc - 1))
+			continue;
+		arrive(unwinder, &caller, true);
+		return NATIVE_FRAME;
+	}
+	return NATIVE_LOST;
 }
 
 /* From the return of a signal handler to the interrupted code, whose registers are all known. */
@@ -169,7 +197,9 @@ enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_
 	enum cfi_status status = cfi_step_by_code(unwinder->cfi, frame, unwinder->stack, &caller);
 
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
-	if (status != CFI_CALLER || caller.sp < sp || (linked && caller.sp > linked))
+	if (status != CFI_CALLER)
+		return step_to_entry(unwinder);
+	if (caller.sp < sp || (linked && caller.sp > linked))
 		return NATIVE_LOST;
 	/* A routine may pop its own return address first, but not many in a row do. */
 	unwinder->standing = caller.sp == sp ? unwinder->standing + 1 : 0;
