@@ -103,6 +103,33 @@ static void mappings_of_a_file_are_one_loading(void **state)
 	maps_free(maps);
 }
 
+/* A program may have moved its code to memory with large pages, in the same place. */
+static void code_in_the_place_of_a_files_code_is_the_files(void **state)
+{
+	struct maps *maps = parse("10000-11000 r--p 00000000 fe:01 5 /lib/moved.so\n"
+				  "11000-13000 r-xp 00000000 00:00 0 \n"
+				  "13000-14000 r--p 00003000 fe:01 5 /lib/moved.so\n"
+				  "14000-15000 r-xp 00000000 00:00 0 \n" /* code made at run time */
+				  "20000-21000 r--p 00000000 fe:01 6 /data\n"
+				  "21000-22000 rw-p 00000000 00:00 0 \n"
+				  "22000-23000 r--p 00002000 fe:01 6 /data\n"
+				  "30000-31000 r--p 00008000 fe:01 7 /parts\n" /* not from its beginning */
+				  "31000-32000 rwxp 00000000 00:00 0 \n"
+				  "32000-33000 r--p 00009000 fe:01 7 /parts\n"
+				  "40000-41000 r--p 00000000 fe:01 8 /backwards\n"
+				  "41000-42000 r--p 00005000 fe:01 8 /backwards\n"
+				  "42000-43000 rwxp 00000000 00:00 0 \n"
+				  "43000-44000 r--p 00004000 fe:01 8 /backwards\n");
+
+	(void)state;
+	assert_int_equal(maps_file_count(maps), 4);
+	assert_true(maps_file_at(maps, 0)->executable);
+	assert_int_equal(maps_file_at(maps, 0)->end, 0x14000);
+	for (size_t i = 1; i < 4; i++)
+		assert_false(maps_file_at(maps, i)->executable);
+	maps_free(maps);
+}
+
 static void odd_names_are_kept(void **state)
 {
 	struct maps *maps = parse("1000-2000 r--p 00000000 00:01 1 /tmp/a\\012b \\134\n"
@@ -266,6 +293,7 @@ int main(void)
 		cmocka_unit_test(lines_become_mappings),
 		cmocka_unit_test(addresses_are_found),
 		cmocka_unit_test(mappings_of_a_file_are_one_loading),
+		cmocka_unit_test(code_in_the_place_of_a_files_code_is_the_files),
 		cmocka_unit_test(odd_names_are_kept),
 		cmocka_unit_test(what_is_no_mapping_is_passed_over),
 		cmocka_unit_test(overlapping_lines_of_a_torn_reading_are_dropped),

@@ -154,15 +154,24 @@ static bool continues_file(const struct mapping *mapping, const struct mapped_fi
 	return is_same_file(mapping, file) && (mapping->offset != 0 || (mapping->access & MAPPING_WRITE));
 }
 
+/*
+ * Code between two mappings of a file, from its beginning on, is the file's, also if it has no file: programs copy
+ * their code to memory with large pages, and put that in the place of the file's.
+ */
 static void collect_files(struct maps *maps)
 {
+	bool is_from_beginning = false, has_code_behind = false;
+	uint64_t last_offset = 0;
+
 	maps->file_count = 0;
 	for (size_t i = 0; i < maps->count; i++) {
 		const struct mapping *mapping = &maps->mappings[i];
 		struct mapped_file *file = maps->file_count ? &maps->files[maps->file_count - 1] : NULL;
 
-		if (mapping->inode == 0)
+		if (mapping->inode == 0) {
+			has_code_behind |= (mapping->access & MAPPING_EXECUTE) != 0;
 			continue;
+		}
 		if (!file || !continues_file(mapping, file)) {
 			file = &maps->files[maps->file_count++];
 			*file = (struct mapped_file){
@@ -173,9 +182,13 @@ static void collect_files(struct maps *maps)
 				.path = mapping->path,
 				.deleted = mapping->deleted,
 			};
+			is_from_beginning = mapping->offset == 0;
+			has_code_behind = false;
 		}
+		has_code_behind &= is_from_beginning && mapping->offset > last_offset;
+		last_offset = mapping->offset;
 		file->end = mapping->end;
-		if (mapping->access & MAPPING_EXECUTE)
+		if (has_code_behind || (mapping->access & MAPPING_EXECUTE))
 			file->executable = true;
 	}
 }
