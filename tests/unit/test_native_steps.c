@@ -264,7 +264,7 @@ static void by_code_a_caller_is_not_beyond_the_next_known_frame(void **state)
 /* The code that calls main() has no rules if it never returns; what has called it is the program's entry. */
 static void by_code_the_programs_entry_is_found_at_the_end_of_the_stack(void **state)
 {
-	enum { STACK = MADE_UP_AT + 0x1000, WORDS_MAX = 32 };
+	enum { STACK = MADE_UP_AT + 0x1000, WORDS_MAX = 6 };
 	const struct native_frame *frame = native_current(unwinder);
 	const uint64_t last = STACK + (WORDS_MAX - 1) * 8;
 
@@ -287,6 +287,41 @@ static void by_code_the_programs_entry_is_found_at_the_end_of_the_stack(void **s
 	/* A leaf is not the code that has called main(). */
 	begin_at(CODE, STACK);
 	assert_int_equal(native_step_by_code(unwinder, 0), NATIVE_LOST);
+}
+
+/* The same of the code that calls a thread's function, and then ends the thread. */
+static void by_code_the_end_of_a_thread_is_found_at_the_end_of_its_stack(void **state)
+{
+	enum { STACK = MADE_UP_AT + 0x1000, AFTER_CALL = MODULE + 0x700 };
+#ifdef __x86_64__
+	static const uint8_t code[] = "\x89\xc7\x31\xc0\xb0\x3c\x0f\x05";
+#else
+	static const uint8_t code[] = "\xa8\x0b\x80\xd2\x01\x00\x00\xd4";
+#endif
+	const struct native_frame *frame = native_current(unwinder);
+
+	(void)state;
+	begin_at(CODE, STACK);
+	assert_int_equal(step_by_code_to(STACK, 0), NATIVE_FRAME);
+	given.status = CFI_NONE;
+	put(STACK + 16, AFTER_CALL, 8);
+	put_bytes(AFTER_CALL, code, sizeof(code) - 2);
+	put_header(ENTRY, ET_DYN);
+	assert_int_equal(native_step_by_code(unwinder, 0), NATIVE_LOST);
+	put_bytes(AFTER_CALL, code, sizeof(code) - 1);
+	put_header(ENTRY, ET_DYN);
+	assert_int_equal(native_step_by_code(unwinder, 0), NATIVE_FRAME);
+	assert_int_equal(frame->registers.pc, AFTER_CALL);
+	assert_int_equal(frame->registers.sp, STACK + 24);
+	assert_int_equal(native_step(unwinder), NATIVE_END);
+	/* It is a library's. */
+	begin_at(CODE, STACK);
+	given.status = CFI_CALLER;
+	assert_int_equal(step_by_code_to(STACK, 0), NATIVE_FRAME);
+	given.status = CFI_NONE;
+	image_set_modules(image, NULL, 0);
+	assert_int_equal(native_step_by_code(unwinder, 0), NATIVE_LOST);
+	put_header(ENTRY, ET_DYN);
 }
 
 static void a_few_in_a_row_may_pop_nothing(void **state)
@@ -322,6 +357,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(by_code_a_caller_is_not_beyond_the_next_known_frame, begin,
 						end),
 		cmocka_unit_test_setup_teardown(by_code_the_programs_entry_is_found_at_the_end_of_the_stack,
+						begin, end),
+		cmocka_unit_test_setup_teardown(by_code_the_end_of_a_thread_is_found_at_the_end_of_its_stack,
 						begin, end),
 		cmocka_unit_test_setup_teardown(a_few_in_a_row_may_pop_nothing, begin, end),
 	};

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/machine/thread_end.h"
 #include "unwind/native/cfi.h"
 #include "unwind/native/leaf_caller.h"
 #include "unwind/native/signal_frame.h"
@@ -110,30 +111,33 @@ static bool is_in_entry(const struct native_unwinder *unwinder, uint64_t address
 }
 
 /*
- * That code has no caller. That of older C libraries has no unwind table that says so: glibc before 2.32 on
- * arm64.
+ * Such code has no caller, and that which a thread's function returns to has none. But there may be no unwind
+ * table that says so: glibc before 2.32 on arm64 has none of the entry, musl has none of either. index: the address is
+ * that word of the stack, from the frame's stack pointer on.
  */
-static bool is_entry(const struct native_unwinder *unwinder)
+static bool is_outermost(const struct native_unwinder *unwinder, uint64_t return_address, unsigned int index)
 {
-	return unwinder->frame.is_return_address &&
-	       is_in_entry(unwinder, native_code_address(&unwinder->frame));
+	return (index < program_end_words && is_in_entry(unwinder, return_address - 1)) ||
+	       (index < thread_end_words && image_find(unwinder->image, return_address) &&
+		thread_end_is_at(image_text(unwinder->image), return_address));
 }
 
 /*
- * The function of musl's that calls main() and then exit() has no unwind table, and no return that would
- * show where its caller is. It is the entry's, whose return address is among the last words of the stack.
+ * The functions of musl's that call main() and a thread's function never return: they go on to exit(). No rule
+ * tells where their caller is. It is the outermost one, and the last words of the stack hold its return address.
  */
-static enum native_status step_to_entry(struct native_unwinder *unwinder)
+static enum native_status step_to_outermost(struct native_unwinder *unwinder)
 {
-	enum { WORD = 8, WORDS_MAX = 32 };
+	const unsigned int words = program_end_words > thread_end_words ? program_end_words
+									: thread_end_words;
 	struct registers caller = unwinder->frame.registers;
 
 	caller.unknown = ~0u;
-	for (unsigned int i = 0; unwinder->frame.is_return_address && i < WORDS_MAX; i++) {
+	for (unsigned int i = 0; unwinder->frame.is_return_address && i < words; i++) {
 		if (!memory_u64(unwinder->stack, caller.sp, &caller.pc))
 			break;
-		caller.sp += WORD;
-		if (!is_in_entry(unwinder, caller.pc - 1))
+		caller.sp += sizeof(uint64_t);
+		if (!is_outermost(unwinder, caller.pc, i))
 			continue;
 		arrive(unwinder, &caller, true);
 		return NATIVE_FRAME;
@@ -173,7 +177,9 @@ enum native_status native_step(struct native_unwinder *unwinder)
 		return NATIVE_FRAME;
 	}
 	if (status != CFI_CALLER)
-		return is_entry(unwinder) ? NATIVE_END : NATIVE_LOST;
+		return frame->is_return_address && is_outermost(unwinder, frame->registers.pc, 0)
+			       ? NATIVE_END
+			       : NATIVE_LOST;
 	if (caller.pc == 0)
 		return NATIVE_END;
 	caller.unknown |= REGISTER_OTHERS;
@@ -198,7 +204,7 @@ enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_
 
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
 	if (status != CFI_CALLER)
-		return step_to_entry(unwinder);
+		return linked ? NATIVE_LOST : step_to_outermost(unwinder);
 	if (caller.sp < sp || (linked && caller.sp > linked))
 		return NATIVE_LOST;
 	/* A routine may pop its own return address first, but not many in a row do. */

@@ -61,7 +61,7 @@ uint64_t native_end(const struct native_unwinder *unwinder);
  * Step from native code without an unwind table to its caller, from its
  * instructions up to the return. linked is the stack pointer of the next frame
  * that is known to exist, or 0. A caller beyond it is rejected. Code that never
- * returns has a known caller only if that is the program's entry.
+ * returns has a known caller only if that is the thread's outermost one.
  */
 enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_t linked);
 
