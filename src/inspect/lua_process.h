@@ -239,6 +239,9 @@ const struct request_members *lua_process_request_members(const struct lua_proce
 bool lua_process_read_request(struct lua_process *process, uint64_t address,
 			      struct nginx_request *ret_request);
 
+/* The route that a gateway has matched for a request that was read just now, too. */
+void lua_process_match_route(struct lua_process *process, struct nginx_request *request);
+
 /* Its connections; false if it has none: a master, or no nginx that ljspy can read. */
 bool lua_process_connections(struct lua_process *process, struct connections *ret_connections);
 

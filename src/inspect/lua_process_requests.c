@@ -46,19 +46,24 @@ void process_find_gateways(struct lua_process *process)
 	page_cache_free(cache);
 }
 
-bool lua_process_read_request(struct lua_process *process, uint64_t address,
-			      struct nginx_request *ret_request)
+void lua_process_match_route(struct lua_process *process, struct nginx_request *request)
 {
 	const struct request_layout *layout = lua_image_request_layout(process->lua);
 	const struct global_state *global = lua_image_gateway(process->lua);
 	struct memory_range ranges[REQUEST_RANGES];
 	struct request_context context;
 
+	if (global && request_context(process->memory, layout, request->address, ranges, &context))
+		gateway_route(process->memory, layout, &global->vm->layout, global->gateway, &context,
+			      request->matched);
+}
+
+bool lua_process_read_request(struct lua_process *process, uint64_t address,
+			      struct nginx_request *ret_request)
+{
 	if (!nginx_request_read(process->memory, lua_process_request_members(process), address, ret_request))
 		return false;
-	if (global && request_context(process->memory, layout, address, ranges, &context))
-		gateway_route(process->memory, layout, &global->vm->layout, global->gateway, &context,
-			      ret_request->matched);
+	lua_process_match_route(process, ret_request);
 	return true;
 }
 

@@ -13,13 +13,37 @@
 
 enum { NS_PER_MS = 1000 * 1000 };
 
+/*---- Upstreams ----*/
+
+static const char *const upstream_names[] = {
+	[NGINX_UPSTREAM_NONE] = NULL,
+	[NGINX_UPSTREAM_RESOLVING] = "upstream DNS",
+	[NGINX_UPSTREAM_CONNECTING] = "upstream connect",
+	[NGINX_UPSTREAM_WAITING] = "upstream first byte",
+	[NGINX_UPSTREAM_READING] = "upstream answer",
+	[NGINX_UPSTREAM_DONE] = NULL,
+};
+
+/* What an upstream that works for a request does; NULL if none does. */
+static const char *name_upstream(const struct nginx_upstream *upstream)
+{
+	return upstream_names[upstream->state];
+}
+
 /*---- The list ----*/
+
+/* A subrequest that has an upstream, while its client's connection serves another request. */
+struct background {
+	uint64_t main, upstream_states;
+};
 
 struct reading {
 	struct lua_process *process;
 	struct memory *memory;
 	const struct request_members *members;
 	struct request_waits *waits;
+	struct background *backgrounds; /* owned */
+	size_t background_count, background_room;
 };
 
 void request_waits_clear(struct request_waits *waits)
@@ -44,6 +68,28 @@ static struct waiting_request *add(struct request_waits *waits)
 	return &requests[waits->count++];
 }
 
+static void note_background(struct reading *reading, const struct nginx_request *subrequest)
+{
+	struct background *backgrounds = array_grow(reading->backgrounds, &reading->background_room,
+						    reading->background_count + 1, sizeof(*backgrounds));
+
+	if (!backgrounds)
+		return;
+	reading->backgrounds = backgrounds;
+	backgrounds[reading->background_count++] = (struct background){ subrequest->main,
+									subrequest->upstream_states };
+}
+
+static bool read_main(struct reading *reading, const struct nginx_request *served,
+		      struct nginx_request *ret_main)
+{
+	if (served->main != served->address)
+		return lua_process_read_request(reading->process, served->main, ret_main);
+	*ret_main = *served;
+	lua_process_match_route(reading->process, ret_main);
+	return true;
+}
+
 /* A connection of a client holds the request that it serves now, which may be a subrequest. */
 static bool take_request(void *context, const struct connection_in_use *connection)
 {
@@ -51,46 +97,76 @@ static bool take_request(void *context, const struct connection_in_use *connecti
 	uint64_t address = connection->data;
 	struct waiting_request *waiting;
 	struct nginx_request served, main;
-	struct nginx_details details;
 
-	if (!nginx_request_read(reading->memory, reading->members, address, &served) ||
-	    served.connection != connection->address ||
-	    !lua_process_read_request(reading->process, served.main, &main))
+	if (!nginx_request_read(reading->memory, reading->members, address, &served))
+		return true;
+	if (served.connection != connection->address) {
+		if (served.main != address && served.serves != address)
+			note_background(reading, &served);
+		return true;
+	}
+	if (!read_main(reading, &served, &main))
 		return true;
 	waiting = add(reading->waits);
 	if (!waiting)
 		return false;
-	nginx_request_details(reading->memory, reading->members, &served, &details);
 	*waiting = (struct waiting_request){
 		.request = main,
 		.serves = address,
-		.upstream = details.upstream,
 		.is_stream = connection->fd < 0,
 		.client = connection_wait(reading->memory, connection->address),
 	};
+	nginx_request_upstream(reading->memory, &served, &waiting->upstream);
 	return true;
+}
+
+static int compare_mains(const void *left, const void *right)
+{
+	uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
+
+	return (one > other) - (one < other);
+}
+
+static void read_behind(const struct reading *reading, struct waiting_request *waiting)
+{
+	const struct background *background = bsearch(&waiting->request.address, reading->backgrounds,
+						      reading->background_count, sizeof(*background),
+						      compare_mains);
+
+	if (background && !name_upstream(&waiting->upstream))
+		nginx_request_upstream(
+			reading->memory,
+			&(struct nginx_request){ .upstream_states = background->upstream_states },
+			&waiting->behind);
 }
 
 bool request_waits_read(struct lua_process *process, struct request_waits *waits)
 {
 	struct reading reading = {
-		process,
-		lua_process_memory(process),
-		lua_process_request_members(process),
-		waits,
+		.process = process,
+		.memory = lua_process_memory(process),
+		.members = lua_process_request_members(process),
+		.waits = waits,
 	};
 	struct connections connections;
+	bool is_read, has_flags;
 
 	waits->count = 0;
 	waits->is_cut = false;
-	if (!lua_process_connections(process, &connections) ||
-	    !connections_walk(reading.memory, &connections, take_request, &reading))
-		return false;
-	if (waits->count && lua_process_has_timer_flags(process))
-		return true;
-	for (size_t i = 0; i < waits->count; i++)
-		waits->requests[i].client = CONNECTION_WAIT_UNKNOWN;
-	return true;
+	is_read = lua_process_connections(process, &connections) &&
+		  connections_walk(reading.memory, &connections, take_request, &reading);
+	has_flags = is_read && waits->count && lua_process_has_timer_flags(process);
+	if (reading.background_count)
+		qsort(reading.backgrounds, reading.background_count, sizeof(reading.backgrounds[0]),
+		      compare_mains);
+	for (size_t i = 0; is_read && i < waits->count; i++) {
+		if (!has_flags)
+			waits->requests[i].client = CONNECTION_WAIT_UNKNOWN;
+		if (reading.background_count)
+			read_behind(&reading, &waits->requests[i]);
+	}
+	free(reading.backgrounds);
+	return is_read;
 }
 
 /*---- The loop ----*/
@@ -166,7 +242,7 @@ void request_waits_know_nothing(size_t count, struct lua_waits *ret_waits)
 	for (size_t i = 0; i < count; i++) {
 		ret_waits->first[i] = ret_waits->count[i] = 0;
 		ret_waits->phase[i] = NULL;
-		ret_waits->is_there[i] = false;
+		ret_waits->is_there[i] = ret_waits->waits_for_cache[i] = false;
 	}
 }
 
@@ -189,6 +265,16 @@ static bool find_lua(struct lua_process *process, const struct waiting_request *
 	return false;
 }
 
+/* While it waits for an upstream, its client or Lua, it does not. */
+static bool waits_for_cache(struct lua_process *process, const struct waiting_request *waiting,
+			    const struct light_threads *threads)
+{
+	return threads->count == 0 && waiting->client == CONNECTION_WAIT_NONE &&
+	       !name_upstream(&waiting->upstream) &&
+	       nginx_request_waits_for_cache(lua_process_memory(process),
+					     lua_process_request_members(process), waiting->serves);
+}
+
 size_t request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
 			     size_t count, struct lua_waits *ret_waits)
 {
@@ -204,6 +290,8 @@ size_t request_waits_capture(struct lua_process *process, const struct request_w
 						  &of_one, &its_global);
 		if (captured && its_global != global)
 			break;
+		ret_waits->waits_for_cache[i] = waits_for_cache(process, &waits->requests[first + i],
+								&of_one);
 		global = its_global;
 		ret_waits->first[i] = captured;
 		ret_waits->count[i] = of_one.count;
@@ -222,15 +310,6 @@ size_t request_waits_capture(struct lua_process *process, const struct request_w
 
 /*---- What they wait for ----*/
 
-static const char *const upstream_names[] = {
-	[NGINX_UPSTREAM_NONE] = NULL,
-	[NGINX_UPSTREAM_RESOLVING] = "upstream DNS",
-	[NGINX_UPSTREAM_CONNECTING] = "upstream connect",
-	[NGINX_UPSTREAM_WAITING] = "upstream first byte",
-	[NGINX_UPSTREAM_READING] = "upstream answer",
-	[NGINX_UPSTREAM_DONE] = NULL,
-};
-
 static const char *name_client_wait(const struct waiting_request *waiting)
 {
 	switch (waiting->client) {
@@ -238,9 +317,16 @@ static const char *name_client_wait(const struct waiting_request *waiting)
 	case CONNECTION_WAIT_WRITE: return "client write";
 	/* limit_req and auth_delay hold it back before there is an answer. */
 	case CONNECTION_WAIT_DELAY: return waiting->request.status ? "limit_rate" : "delay";
-	case CONNECTION_WAIT_UNKNOWN: break;
+	/* For a file, say, that a thread reads. All that waits for its client has a time limit. */
+	case CONNECTION_WAIT_UNKNOWN:
+	case CONNECTION_WAIT_NONE: break;
 	}
-	return "client";
+	return "unknown: in nginx";
+}
+
+static bool has_client_wait(const struct waiting_request *waiting)
+{
+	return waiting->client != CONNECTION_WAIT_UNKNOWN && waiting->client != CONNECTION_WAIT_NONE;
 }
 
 /*
@@ -261,7 +347,7 @@ static bool waits_for_client(const struct waiting_request *waiting)
 	case NGINX_UPSTREAM_RESOLVING:
 		return waiting->client == CONNECTION_WAIT_WRITE || waiting->client == CONNECTION_WAIT_DELAY;
 	case NGINX_UPSTREAM_WAITING: return waiting->client == CONNECTION_WAIT_READ;
-	case NGINX_UPSTREAM_READING: return waiting->client != CONNECTION_WAIT_UNKNOWN;
+	case NGINX_UPSTREAM_READING: return has_client_wait(waiting);
 	case NGINX_UPSTREAM_NONE:
 	case NGINX_UPSTREAM_CONNECTING:
 	case NGINX_UPSTREAM_DONE: break;
@@ -352,9 +438,25 @@ static int take_waits(struct lua_process *process, const struct lua_waits *lua, 
 	return 0;
 }
 
+static void name_upstream_wait(const struct nginx_upstream *upstream, struct request_wait *wait)
+{
+	snprintf(wait->name, sizeof(wait->name), "%s: %s", name_upstream(upstream),
+		 upstream->peer[0] ? upstream->peer : "-");
+}
+
+/* Of a request that no Lua and no upstream work for. */
+static void name_own_wait(const struct waiting_request *waiting, bool waits_for_cache,
+			  struct request_wait *wait)
+{
+	if (waiting->client == CONNECTION_WAIT_NONE && !waits_for_cache && name_upstream(&waiting->behind))
+		name_upstream_wait(&waiting->behind, wait);
+	else
+		snprintf(wait->name, sizeof(wait->name), "%s",
+			 waits_for_cache ? "cache lock" : name_client_wait(waiting));
+}
+
 /* Of a request without Lua that waits. The first wait has its frames already. Returns how many there are. */
-static size_t name_waits(const struct waiting_request *waiting, const char *upstream,
-			 struct request_wait waits[static 2])
+static size_t name_waits(const struct waiting_request *waiting, struct request_wait waits[static 2])
 {
 	bool for_client = waits_for_client(waiting), for_both = for_client && waits_for_both(waiting);
 	struct request_wait *last = &waits[for_both];
@@ -364,8 +466,7 @@ static size_t name_waits(const struct waiting_request *waiting, const char *upst
 	if (for_client)
 		snprintf(waits[0].name, sizeof(waits[0].name), "%s", name_client_wait(waiting));
 	if (!for_client || for_both)
-		snprintf(last->name, sizeof(last->name), "%s: %s", upstream,
-			 waiting->upstream.peer[0] ? waiting->upstream.peer : "-");
+		name_upstream_wait(&waiting->upstream, last);
 	return 1 + for_both;
 }
 
@@ -373,25 +474,26 @@ int request_waits_of(struct lua_process *process, const struct waiting_request *
 		     const struct lua_waits *lua, size_t index,
 		     struct request_wait ret_waits[static LIGHT_THREADS_MAX], size_t *ret_count)
 {
-	const char *upstream = upstream_names[waiting->upstream.state];
+	bool has_upstream = name_upstream(&waiting->upstream) != NULL;
 	bool has_lua = lua->is_there[index] && lua->count[index];
 	int error = 0;
 
 	*ret_count = 0;
 	/* Lua ends before nginx asks an upstream: if Lua waits, that one has failed. */
 	if (has_lua)
-		error = take_waits(process, lua, index, upstream != NULL, ret_waits, ret_count);
+		error = take_waits(process, lua, index, has_upstream, ret_waits, ret_count);
 	if (error || *ret_count)
 		return error;
 	*ret_count = 1;
 	ret_waits[0] = (struct request_wait){ .frame_count = 0 };
 	if (has_lua)
 		error = take_wait(process, lua, lua->first[index], &ret_waits[0]);
-	if (upstream)
-		*ret_count = name_waits(waiting, upstream, ret_waits);
+	if (has_upstream)
+		*ret_count = name_waits(waiting, ret_waits);
+	else if (!lua->is_there[index])
+		snprintf(ret_waits[0].name, sizeof(ret_waits[0].name), "unknown");
 	else if (!has_lua)
-		snprintf(ret_waits[0].name, sizeof(ret_waits[0].name), "%s",
-			 lua->is_there[index] ? name_client_wait(waiting) : "unknown");
+		name_own_wait(waiting, lua->waits_for_cache[index], &ret_waits[0]);
 	return error;
 }
 

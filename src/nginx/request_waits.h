@@ -32,7 +32,9 @@ struct waiting_request {
 	uint64_t serves;                /* the one that works for it now: itself, or a subrequest */
 	struct nginx_upstream upstream; /* of that */
 	bool is_stream;                 /* of HTTP/2 */
-	enum connection_wait client;    /* what its connection has a time limit for */
+	struct nginx_upstream
+		behind; /* of a subrequest in the background (mirror); if it has none of its own */
+	enum connection_wait client; /* what its connection has a time limit for */
 };
 
 struct request_waits {
@@ -58,6 +60,7 @@ struct lua_waits {
 	size_t first[REQUEST_WAITS_AT_ONCE], count[REQUEST_WAITS_AT_ONCE];
 	const char *phase[REQUEST_WAITS_AT_ONCE]; /* NULL if unknown */
 	bool is_there[REQUEST_WAITS_AT_ONCE];     /* false: it has ended meanwhile, or it is not known */
+	bool waits_for_cache[REQUEST_WAITS_AT_ONCE];
 	/* For each coroutine. */
 	struct lua_wait waits[REQUEST_WAITS_COROUTINES];
 	bool is_due[REQUEST_WAITS_COROUTINES];

@@ -30,8 +30,22 @@ def template(name):
     return (pathlib.Path(__file__).parent / name).read_text()
 
 
+def let_workers_in(directory):
+    """A worker is nobody, and files bodies and cached answers in the directory of a server."""
+    directory.chmod(0o777)
+    for parent in list(directory.parents)[:2]:
+        parent.chmod(0o755)
+
+
 def children(pid):
     return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def title(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
 
 
 class Load(subprocess.Popen):
@@ -83,7 +97,8 @@ class Nginx:
 
     @property
     def worker(self):
-        (pid,) = self.workers
+        """The only one that has begun; others may look after a cache."""
+        (pid,) = [pid for pid in self.workers if "nginx: worker process" in title(pid)]
         return pid
 
     def answers(self, path):

@@ -60,6 +60,7 @@ def release(request):
 @pytest.fixture(name="server")
 def fixture_server(release, tmp_path):
     directory = tmp_path / "nginx"
+    nginx_server.let_workers_in(tmp_path)
     (directory / "resty").mkdir(parents=True)
     (directory / "resty/lock.lua").write_text(LOCK)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -134,6 +135,17 @@ def test_requests_and_what_they_wait_for(server, tmp_path):
         # Light threads share the time of their request.
         assert 0.98 * whole < sum(by_kind.values()) < 1.02 * whole, times
     assert set(times["/locks/*"]) <= {"lock: dogs", "unknown", "loop: nginx"}, times["/locks/*"]
+
+
+def test_requests_that_wait_neither_for_lua_nor_for_their_client(server, tmp_path):
+    """One whose answer is sent waits until nginx has mirrored it, one for another that fills the cache."""
+    with asked(server, ["/cached/*", "/cached/*", "/mirrored/*"]):
+        times = recorded(server, tmp_path / "x.ljspy")
+    whole = sum(times["/mirrored/*"].values())
+    upstream = f"upstream first byte: 127.0.0.1:{server.silent}"
+    assert whole and times["/mirrored/*"][upstream] > 0.9 * whole, times
+    for wait in ("cache lock", upstream):
+        assert times["/cached/*"][wait] > 0.9 * whole, times
 
 
 def test_dictionaries(server):

@@ -31,9 +31,7 @@ WAITS = {"/proxied": "upstream first byte", "/asks": "socket receive", "/up50": 
 def fixture_recorded(tmp_path_factory):
     """A recording under load, what the log says of its time, and the port of the server."""
     path = tmp_path_factory.mktemp("waits")
-    path.chmod(0o777)
-    for parent in list(path.parents)[:2]:
-        parent.chmod(0o755)
+    nginx_server.let_workers_in(path)
     with nginx_server.Nginx(path / "nginx", nginx_server.template("waits.conf.in")) as server, contextlib.ExitStack() as stack:
         server.wait_answers("/answers")
         loads = [stack.enter_context(server.load(route, TRIES * SECONDS + 30, count))

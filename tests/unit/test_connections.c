@@ -221,8 +221,8 @@ static void the_event_with_a_time_limit_tells_the_wait(void **state)
 	assert_int_equal(wait_of(0, EVENT_TIMER_SET), CONNECTION_WAIT_WRITE);
 	assert_int_equal(wait_of(0, EVENT_TIMER_SET | EVENT_DELAYED), CONNECTION_WAIT_DELAY);
 	assert_int_equal(wait_of(EVENT_TIMER_SET, EVENT_DELAYED), CONNECTION_WAIT_READ);
-	assert_int_equal(wait_of(0, 0), CONNECTION_WAIT_UNKNOWN);
-	assert_int_equal(wait_of(0, EVENT_DELAYED), CONNECTION_WAIT_UNKNOWN);
+	assert_int_equal(wait_of(0, 0), CONNECTION_WAIT_NONE);
+	assert_int_equal(wait_of(0, EVENT_DELAYED), CONNECTION_WAIT_NONE);
 	assert_int_equal(wait_of(EVENT_TIMER_SET, EVENT_TIMER_SET), CONNECTION_WAIT_UNKNOWN);
 }
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/made_up_words.h"
+#include "unwind/nginx/connections.h"
 #include "unwind/nginx/nginx_request.h"
 
 enum { SIGNATURE = 0x50545448 };
@@ -268,6 +269,34 @@ static void the_gateways_route_comes_first(void **state)
 	assert_string_equal(route, "route users");
 }
 
+/*---- The lock of a cached answer ----*/
+
+static void the_event_of_the_cache_tells_that_it_waits(void **state)
+{
+	enum { CACHE = STATES, EVENT = CACHE + 70 };
+	struct made_up made_up = worker();
+
+	(void)state;
+	assert_false(nginx_request_waits_for_cache(&made_up.memory, &members, at(REQUEST)));
+	made_up.words[REQUEST + 14] = at(CACHE);
+	made_up.words[EVENT] = at(REQUEST);
+	assert_false(nginx_request_waits_for_cache(&made_up.memory, &members, at(REQUEST)));
+	made_up.words[EVENT + 1] = EVENT_TIMER_SET;
+	assert_true(nginx_request_waits_for_cache(&made_up.memory, &members, at(REQUEST)));
+	assert_false(nginx_request_waits_for_cache(&made_up.memory, &members, at(SUBREQUEST)));
+	made_up.words[EVENT + 1] |= EVENT_WRITE;
+	assert_false(nginx_request_waits_for_cache(&made_up.memory, &members, at(REQUEST)));
+	made_up.words[EVENT] = at(SUBREQUEST);
+	made_up.words[EVENT + 1] = EVENT_TIMER_SET;
+	assert_false(nginx_request_waits_for_cache(&made_up.memory, &members, at(REQUEST)));
+	/* A build without a cache has a function there. */
+	made_up.words[REQUEST + 14] = at(CACHE) + 1;
+	made_up.words[EVENT] = at(REQUEST);
+	assert_false(nginx_request_waits_for_cache(&made_up.memory, &members, at(REQUEST)));
+	made_up.words[REQUEST + 14] = at(UNMAPPED);
+	assert_false(nginx_request_waits_for_cache(&made_up.memory, &members, at(REQUEST)));
+}
+
 /*---- Details ----*/
 
 static struct nginx_details details_of(struct made_up *made_up)
@@ -454,6 +483,7 @@ int main(void)
 		cmocka_unit_test(the_error_is_the_status),
 		cmocka_unit_test(texts_are_bounded),
 		cmocka_unit_test(the_gateways_route_comes_first),
+		cmocka_unit_test(the_event_of_the_cache_tells_that_it_waits),
 		cmocka_unit_test(details_are_of_request_and_connection),
 		cmocka_unit_test(the_times_tell_what_an_upstream_does),
 		cmocka_unit_test(a_name_is_resolved_before_there_is_a_peer),

@@ -184,7 +184,7 @@ static void what_a_connection_waits_for(void **state)
 	uint64_t second = at(CONNECTION + STRIDE);
 
 	(void)state;
-	assert_int_equal(connection_wait(&made_up.memory, at(CONNECTION)), CONNECTION_WAIT_UNKNOWN);
+	assert_int_equal(connection_wait(&made_up.memory, at(CONNECTION)), CONNECTION_WAIT_NONE);
 	assert_int_equal(connection_wait(&made_up.memory, second), CONNECTION_WAIT_WRITE);
 	made_up.words[WRITES + EVENT_WORDS + 1] |= EVENT_DELAYED;
 	assert_int_equal(connection_wait(&made_up.memory, second), CONNECTION_WAIT_DELAY);

@@ -84,7 +84,6 @@ static void assert_client(enum nginx_upstream_state state, enum connection_wait 
 static void an_upstream_counts_if_nothing_else_is_awaited(void **state)
 {
 	(void)state;
-	assert_client(NGINX_UPSTREAM_NONE, CONNECTION_WAIT_UNKNOWN, "client", NULL);
 	assert_client(NGINX_UPSTREAM_DONE, CONNECTION_WAIT_WRITE, "client write", NULL);
 	assert_client(NGINX_UPSTREAM_RESOLVING, CONNECTION_WAIT_UNKNOWN, "upstream DNS: 127.0.0.1:80", NULL);
 	assert_client(NGINX_UPSTREAM_CONNECTING, CONNECTION_WAIT_UNKNOWN, "upstream connect: 127.0.0.1:80",
@@ -93,6 +92,23 @@ static void an_upstream_counts_if_nothing_else_is_awaited(void **state)
 		      NULL);
 	waiting.upstream.peer[0] = '\0';
 	assert_client(NGINX_UPSTREAM_READING, CONNECTION_WAIT_UNKNOWN, "upstream answer: -", NULL);
+}
+
+static void a_client_without_a_time_limit_is_not_awaited(void **state)
+{
+	(void)state;
+	assert_client(NGINX_UPSTREAM_NONE, CONNECTION_WAIT_UNKNOWN, "unknown: in nginx", NULL);
+	assert_client(NGINX_UPSTREAM_DONE, CONNECTION_WAIT_NONE, "unknown: in nginx", NULL);
+	assert_client(NGINX_UPSTREAM_READING, CONNECTION_WAIT_NONE, "upstream answer: 127.0.0.1:80", NULL);
+	waiting.behind = (struct nginx_upstream){ .state = NGINX_UPSTREAM_WAITING, .peer = "127.0.0.1:81" };
+	assert_client(NGINX_UPSTREAM_DONE, CONNECTION_WAIT_NONE, "upstream first byte: 127.0.0.1:81", NULL);
+	assert_client(NGINX_UPSTREAM_DONE, CONNECTION_WAIT_WRITE, "client write", NULL);
+	/* It may be the client. */
+	assert_client(NGINX_UPSTREAM_DONE, CONNECTION_WAIT_UNKNOWN, "unknown: in nginx", NULL);
+	lua.waits_for_cache[0] = true;
+	assert_client(NGINX_UPSTREAM_NONE, CONNECTION_WAIT_NONE, "cache lock", NULL);
+	lua.is_there[0] = false;
+	assert_client(NGINX_UPSTREAM_NONE, CONNECTION_WAIT_NONE, "unknown", NULL);
 }
 
 static void a_client_that_does_not_take_its_answer(void **state)
@@ -152,6 +168,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(an_upstream_counts_if_nothing_else_is_awaited, begin),
+		cmocka_unit_test_setup(a_client_without_a_time_limit_is_not_awaited, begin),
 		cmocka_unit_test_setup(a_client_that_does_not_take_its_answer, begin),
 		cmocka_unit_test_setup(a_client_that_does_not_send_its_body, begin),
 		cmocka_unit_test_setup(lua_that_waits_has_no_upstream, begin),

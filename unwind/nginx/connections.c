@@ -118,10 +118,12 @@ enum connection_wait connection_wait(struct memory *memory, uint64_t address)
 	memory_read_ranges(memory, ranges, 2);
 	if (ranges[0].status != MEMORY_OK || ranges[1].status != MEMORY_OK || read.data != address ||
 	    write.data != address || (read.flags & EVENT_WRITE) || !(write.flags & EVENT_WRITE) ||
-	    !(read.flags & EVENT_TIMER_SET) == !(write.flags & EVENT_TIMER_SET))
+	    (read.flags & write.flags & EVENT_TIMER_SET))
 		return CONNECTION_WAIT_UNKNOWN;
 	if (read.flags & EVENT_TIMER_SET)
 		return CONNECTION_WAIT_READ;
+	if (!(write.flags & EVENT_TIMER_SET))
+		return CONNECTION_WAIT_NONE;
 	return write.flags & EVENT_DELAYED ? CONNECTION_WAIT_DELAY : CONNECTION_WAIT_WRITE;
 }
 

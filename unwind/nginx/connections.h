@@ -43,7 +43,8 @@ bool connections_hold(const struct connections *connections, uint64_t address);
  * write is bit 0, timer_set bit 11, delayed bit 12). Before believing them, ask timers_compare_flags().
  */
 enum connection_wait {
-	CONNECTION_WAIT_UNKNOWN, /* there is no time limit, or there are several */
+	CONNECTION_WAIT_UNKNOWN, /* it cannot be read, or there are several time limits */
+	CONNECTION_WAIT_NONE,    /* there is no time limit */
 	CONNECTION_WAIT_READ,
 	CONNECTION_WAIT_WRITE,
 	CONNECTION_WAIT_DELAY, /* nginx does not write before a time: limit_req, auth_delay, limit_rate */

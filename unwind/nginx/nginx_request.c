@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "unwind/nginx/connections.h"
+
 enum {
 	SIGNATURE = 0x50545448, /* ngx_http_request_t.signature: NGX_HTTP_MODULE, "HTTP" */
 	LINE = 64,              /* texts are read to the end of such a line: the next one may be longer */
@@ -10,6 +12,8 @@ enum {
 	MS_PER_SECOND = 1000,
 	STATES_MAX = 64, /* peers asked for one request */
 	STATE_BYTES_MAX = 256,
+	CACHE_WORDS = 128, /* read of ngx_http_cache_t; its event begins at about the 70th */
+	CACHE_BEFORE = 2,  /* words from the cache to upstream_states */
 };
 
 /* No user's memory on x86-64 and arm64 is beyond. */
@@ -136,6 +140,7 @@ static void fill(const struct request_members *members, const struct structure *
 	request->serves = word(connection, 0);
 	request->number = word(connection, members->number);
 	request->ordinal = word(connection, members->requests);
+	request->upstream_states = word(own, members->upstream_states);
 	request->status = status_of(members, own);
 	request->start_ms = seconds < UINT32_MAX * UINT64_C(16)
 				    ? seconds * MS_PER_SECOND +
@@ -223,13 +228,15 @@ static enum nginx_upstream_state state_of(const struct upstream_state *state, ui
 	return state->header_time == UINT64_MAX ? NGINX_UPSTREAM_WAITING : NGINX_UPSTREAM_READING;
 }
 
-static void read_upstream(struct memory *memory, uint64_t address, struct nginx_upstream *ret_upstream)
+void nginx_request_upstream(struct memory *memory, const struct nginx_request *request,
+			    struct nginx_upstream *ret_upstream)
 {
+	uint64_t address = request->upstream_states, last, peer;
 	struct array states;
 	struct upstream_state state;
 	struct string name;
-	uint64_t last, peer;
 
+	memset(ret_upstream, 0, sizeof(*ret_upstream));
 	if (address == 0 || memory_read(memory, address, &states, sizeof(states)) != MEMORY_OK ||
 	    states.nelts > STATES_MAX || states.nelts > states.nalloc || states.elts == 0 ||
 	    states.size <= sizeof(state) || states.size > STATE_BYTES_MAX)
@@ -267,5 +274,25 @@ void nginx_request_details(struct memory *memory, const struct request_members *
 	read_text(memory, &text, ret_details->args, sizeof(ret_details->args));
 	ret_details->received = word(&own, members->request_length);
 	ret_details->sent = word(&connection, members->sent);
-	read_upstream(memory, word(&own, members->upstream_states), &ret_details->upstream);
+	nginx_request_upstream(memory, request, &ret_details->upstream);
+}
+
+/*
+ * ngx_http_request_t has cache, upstream, upstream_states side by side. While the request waits, the event of the
+ * ngx_http_cache_t has a time limit and the request as its data (ngx_http_file_cache_lock_wait(), 1.1.12 to 1.31).
+ */
+bool nginx_request_waits_for_cache(struct memory *memory, const struct request_members *members,
+				   uint64_t address)
+{
+	uint64_t words[CACHE_WORDS], cache;
+
+	if (members->upstream_states == MEMBER_UNKNOWN ||
+	    !memory_u64(memory, address + (uint64_t)members->upstream_states - CACHE_BEFORE * sizeof(cache),
+			&cache) ||
+	    !may_be_structure(cache) || memory_read(memory, cache, words, sizeof(words)) != MEMORY_OK)
+		return false;
+	for (size_t i = 0; i + 1 < CACHE_WORDS; i++)
+		if (words[i] == address && (words[i + 1] & EVENT_TIMER_SET) && !(words[i + 1] & EVENT_WRITE))
+			return true;
+	return false;
 }

@@ -35,8 +35,9 @@ struct nginx_request {
 	uint64_t number;     /* of its connection, as $connection; 0 if unknown */
 	uint64_t
 		ordinal; /* the how-manieth request of its connection, as $connection_requests; 0 if unknown */
-	uint64_t start_ms;   /* of the main request, since the epoch */
-	unsigned int status; /* 0: not set yet */
+	uint64_t start_ms;        /* of the main request, since the epoch */
+	uint64_t upstream_states; /* ngx_array_t; 0: none yet */
+	unsigned int status;      /* 0: not set yet */
 	char method[NGINX_METHOD_BYTES];
 	char host[NGINX_HOST_BYTES];
 	char uri[NGINX_URI_BYTES]; /* decoded, without the query string */
@@ -66,6 +67,17 @@ struct nginx_upstream {
 	unsigned int status; /* 0: unknown yet */
 	uint64_t tries;      /* peers asked, this one included */
 };
+
+/* The peer of a request that was read just now. What cannot be read is empty. */
+void nginx_request_upstream(struct memory *memory, const struct nginx_request *request,
+			    struct nginx_upstream *ret_upstream);
+
+/*
+ * Does the request at an address wait until another one has filled the cache (proxy_cache_lock and the like)? Believe it only if
+ * timers_compare_flags() agrees.
+ */
+bool nginx_request_waits_for_cache(struct memory *memory, const struct request_members *members,
+				   uint64_t address);
 
 struct nginx_details {
 	char client[NGINX_PEER_BYTES];
