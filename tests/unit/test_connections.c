@@ -15,7 +15,8 @@
 enum {
 	CYCLE = 1,
 	FIRST_WORD = CYCLE +
-		     20, /* of the cycle: connection_n, files_n, connections, read_events, write_events */
+		     20,  /* of the cycle: connection_n, files_n, connections, read_events, write_events */
+	FREE = CYCLE + 4, /* free_connections, free_connection_n */
 	CONNECTIONS = 112,
 	STRIDE = 12,
 	COUNT = 5,
@@ -299,6 +300,72 @@ static void free_connections_are_left_out(void **state)
 	assert_int_equal(taken.count, 2);
 }
 
+/* Connections 2, the next free one, and 4 are free. Behind the last that was taken, none can be in use. */
+static struct made_up worker_with_free_ones(void)
+{
+	struct made_up made_up = worker();
+
+	made_up.words[FREE] = connection(2);
+	made_up.words[FREE + 1] = 2;
+	set_connection(&made_up, 2, connection(4), -1);
+	set_connection(&made_up, 4, 0, -1);
+	return made_up;
+}
+
+static void the_number_of_free_ones_is_found(void **state)
+{
+	struct made_up made_up = worker_with_free_ones();
+	struct connections found;
+
+	(void)state;
+	assert_true(connections_find(&made_up.memory, &members, &found));
+	assert_int_equal(found.free_count, at(FREE + 1));
+	/* It may be two places, or none. */
+	made_up.words[CYCLE + 2] = connection(3);
+	assert_true(connections_find(&made_up.memory, &members, &found));
+	assert_int_equal(found.free_count, 0);
+	made_up.words[CYCLE + 2] = connection(3) + WORD;
+	made_up.words[FREE + 1] = COUNT + 1;
+	assert_true(connections_find(&made_up.memory, &members, &found));
+	assert_int_equal(found.free_count, 0);
+}
+
+static void the_walk_ends_with_the_last_that_was_taken(void **state)
+{
+	struct made_up made_up = worker_with_free_ones();
+	struct connections counted = connections;
+
+	(void)state;
+	counted.free_count = at(FREE + 1);
+	/* Of this one, nothing is to be read. */
+	set_connection(&made_up, 4, at(508), 14);
+	walk(&made_up.memory, &counted, TAKEN_MAX);
+	assert_int_equal(taken.count, 3);
+	assert_taken(2, connection(3), at(504), 13);
+	/* One that was taken has no descriptor, and is counted all the same. */
+	set_connection(&made_up, 1, at(500), -1);
+	walk(&made_up.memory, &counted, TAKEN_MAX);
+	assert_int_equal(taken.count, 2);
+	/* One that is free has one still, and is not. */
+	set_connection(&made_up, 2, connection(4), 12);
+	walk(&made_up.memory, &counted, TAKEN_MAX);
+	assert_int_equal(taken.count, 3);
+	assert_taken(2, connection(3), at(504), 13);
+	/* Without a number that can be right, all are looked at. */
+	set_connection(&made_up, 2, connection(4), -1);
+	made_up.words[FREE + 1] = COUNT + 1;
+	walk(&made_up.memory, &counted, TAKEN_MAX);
+	assert_int_equal(taken.count, 3);
+	assert_taken(2, connection(4), at(508), 14);
+	counted.free_count = at(UNMAPPED);
+	walk(&made_up.memory, &counted, TAKEN_MAX);
+	assert_int_equal(taken.count, 3);
+	made_up.words[FREE + 1] = COUNT;
+	counted.free_count = at(FREE + 1);
+	walk(&made_up.memory, &counted, TAKEN_MAX);
+	assert_int_equal(taken.count, 0);
+}
+
 /* A descriptor of 0 is one. */
 static void the_first_descriptor_is_in_use(void **state)
 {
@@ -526,6 +593,8 @@ int main(void)
 		cmocka_unit_test(the_event_with_a_time_limit_tells_the_wait),
 		cmocka_unit_test(events_that_do_not_fit_tell_nothing),
 		cmocka_unit_test(free_connections_are_left_out),
+		cmocka_unit_test(the_number_of_free_ones_is_found),
+		cmocka_unit_test(the_walk_ends_with_the_last_that_was_taken),
 		cmocka_unit_test(the_first_descriptor_is_in_use),
 		cmocka_unit_test(all_of_many_connections_are_seen),
 		cmocka_unit_test(streams_have_connections_of_their_own),

@@ -11,7 +11,7 @@ enum {
 	CONNECTION_BYTES_MAX = 1024,
 	EVENT_BYTES_MAX = 1024,
 	CHECKED = 4, /* connections compared with their events */
-	PIECE_BYTES = 128 << 10,
+	PIECE_BYTES = 32 << 10,
 	HTTP2_WORDS = 96,      /* read of ngx_http_v2_connection_t; the array of lists is within */
 	HTTP2_LISTS = 32,      /* http2_streams_index_size, unless it is configured: of more, the first 32 */
 	HTTP2_NODE_WORDS = 16, /* ngx_http_v2_node_t; it has 13 */
@@ -68,6 +68,25 @@ static bool read_arrays(struct memory *memory, const uint64_t words[5], struct c
 	return false;
 }
 
+/*
+ * ngx_cycle_t has free_connections and free_connection_n side by side, before the words of the arrays. 0 if not one
+ * pair of words alone can be these: none can while no connection is free.
+ */
+static uint64_t find_free_count(const struct connections *connections, uint64_t cycle, const uint64_t *words,
+				size_t count)
+{
+	uint64_t found = 0;
+
+	for (size_t i = 0; i + 1 < count; i++) {
+		if (!connections_hold(connections, words[i]) || words[i + 1] > connections->count)
+			continue;
+		if (found)
+			return 0;
+		found = cycle + (i + 1) * sizeof(words[0]);
+	}
+	return found;
+}
+
 bool connections_find(struct memory *memory, const struct request_members *members,
 		      struct connections *ret_connections)
 {
@@ -83,6 +102,7 @@ bool connections_find(struct memory *memory, const struct request_members *membe
 		    first.read == words[i + 3] && first.write == words[i + 4] &&
 		    read_arrays(memory, words + i, ret_connections)) {
 			ret_connections->request_connection = members->connection;
+			ret_connections->free_count = find_free_count(ret_connections, cycle, words, i);
 			return true;
 		}
 	return false;
@@ -276,15 +296,40 @@ static bool walk_streams(const struct walk *walk, uint64_t connection, uint64_t 
 	return true;
 }
 
-static bool walk_piece(const struct walk *walk, const uint8_t *piece, uint64_t first, size_t count)
+/*
+ * ngx_get_connection() took it, and ngx_free_connection() did not put it back: that makes the next free one its data
+ * (1.18 to 1.31). Those that lua-nginx-module makes for its timers have no descriptor.
+ */
+static bool is_taken(const struct connections *connections, const struct connection *connection)
+{
+	return (connection->fd >= 0 || connection->data != 0) && connection->data % sizeof(uint64_t) == 0 &&
+	       !connections_hold(connections, connection->data);
+}
+
+/* How many were taken; more than there are if that is unknown. */
+static uint64_t count_taken(const struct walk *walk)
+{
+	uint64_t free_count;
+
+	if (walk->connections->free_count == 0 ||
+	    !memory_u64(walk->memory, walk->connections->free_count, &free_count) ||
+	    free_count > walk->connections->count)
+		return UINT64_MAX;
+	return walk->connections->count - free_count;
+}
+
+/* False to end: also if *left, of those that were taken, have been met. */
+static bool walk_piece(const struct walk *walk, const uint8_t *piece, uint64_t first, size_t count,
+		       uint64_t *left)
 {
 	struct connection_in_use in_use;
 	struct connection connection;
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i<count && * left> 0; i++) {
 		uint64_t offset = i * walk->connections->stride;
 
 		memcpy(&connection, piece + offset, sizeof(connection));
+		*left -= is_taken(walk->connections, &connection);
 		/* A free connection has no descriptor, and holds the next free one. */
 		if (connection.fd < 0 || connection.data % sizeof(uint64_t) != 0)
 			continue;
@@ -293,7 +338,7 @@ static bool walk_piece(const struct walk *walk, const uint8_t *piece, uint64_t f
 		    (connection.data && !walk_streams(walk, first + offset, connection.data)))
 			return false;
 	}
-	return true;
+	return *left > 0;
 }
 
 bool connections_walk(struct memory *memory, const struct connections *connections, connections_take *take,
@@ -302,13 +347,14 @@ bool connections_walk(struct memory *memory, const struct connections *connectio
 	uint64_t at_a_time = PIECE_BYTES / connections->stride;
 	const struct walk walk = { memory, connections, take, context };
 	uint8_t *piece = malloc(PIECE_BYTES);
+	uint64_t left = count_taken(&walk);
 
-	for (uint64_t i = 0; piece && i < connections->count; i += at_a_time) {
+	for (uint64_t i = 0; piece && i < connections->count && left > 0; i += at_a_time) {
 		uint64_t count = connections->count - i < at_a_time ? connections->count - i : at_a_time;
 		uint64_t first = connections->first + i * connections->stride;
 
 		if (memory_read(memory, first, piece, (size_t)(count * connections->stride)) == MEMORY_OK &&
-		    !walk_piece(&walk, piece, first, (size_t)count))
+		    !walk_piece(&walk, piece, first, (size_t)count, &left))
 			break;
 	}
 	free(piece);

@@ -29,6 +29,7 @@ struct connections {
 	uint64_t read_events, write_events; /* ngx_event_t: one of each for each connection */
 	uint64_t event_bytes;
 	int32_t request_connection; /* ngx_http_request_t.connection */
+	uint64_t free_count;        /* where ngx_cycle_t.free_connection_n is; 0 if unknown */
 };
 
 /* False if there is no such array: in a master, and in an nginx without symbols. */
@@ -67,7 +68,11 @@ struct connection_in_use {
 /* Take a connection in use; false to end. */
 typedef bool connections_take(void *context, const struct connection_in_use *connection);
 
-/* Each connection in use, and that of each stream of HTTP/2. False if memory is short. */
+/*
+ * Each connection in use, and that of each stream of HTTP/2. False if memory is short. nginx takes the
+ * connection that was freed last, so those in use are at the beginning: the walk ends with the last of them, if it
+ * is known how many there are.
+ */
 bool connections_walk(struct memory *memory, const struct connections *connections, connections_take *take,
 		      void *context);
 
