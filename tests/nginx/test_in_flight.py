@@ -30,6 +30,7 @@ def silent():
 @pytest.fixture
 def nginx(tmp_path, silent):
     settings = {"JIT": "on", "SILENT": silent.getsockname()[1]}
+    nginx_server.let_workers_in(tmp_path)  # 1.18 files each body of unknown length
     with nginx_server.Nginx(tmp_path / "nginx", TEMPLATE, **settings) as server:
         server.wait_answers("/work/a/1")
         yield server
