@@ -301,6 +301,9 @@ size_t request_waits_capture(struct lua_process *process, const struct request_w
 			ret_waits->is_due[captured] = is_due(waits, threads[captured]);
 		}
 	}
+	/* Then no VM may be known. */
+	if (captured == 0)
+		return i;
 	lua_process_capture_coroutines(process, global, threads, captured);
 	/* One of them is no coroutine any more: which one is unknown. */
 	for (size_t j = 0; j < i && lua_process_coroutine_count(process) != captured; j++)

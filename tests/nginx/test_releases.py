@@ -148,6 +148,15 @@ def test_requests_that_wait_neither_for_lua_nor_for_their_client(server, tmp_pat
         assert times["/cached/*"][wait] > 0.9 * whole, times
 
 
+def test_a_worker_beside_processes_that_look_after_a_cache(server, tmp_path):
+    """They have connections, too, and ljspy does not know their LuaJIT at once."""
+    with asked(server, ["/sleeps/*"]):
+        done = ljspy.run("record", "--requests", "--tree", server.master.pid, "-d", "1s", "-o", tmp_path / "x.ljspy")
+    assert done.returncode == ljspy.OK and "killed" not in done.stderr, done.stderr
+    document = json.loads(ljspy.run("report", tmp_path / "x.ljspy", "-f", "json", "-o", "-").stdout)
+    assert {sample["request"]["route"] for sample in document["samples"]} == {"/sleeps/*"}
+
+
 def test_dictionaries(server):
     (process,) = json.loads(ljspy.run("shdict", "-p", server.worker, "--json").stdout)["processes"]
     zones = {zone["name"]: zone for zone in process["zones"]}

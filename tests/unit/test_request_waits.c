@@ -173,6 +173,18 @@ static void a_vm_that_is_not_known_yet_costs_only_its_own_request(void **state)
 	}
 }
 
+/* Nor need a VM be known then. */
+static void without_coroutines_none_are_copied(void **state)
+{
+	(void)state;
+	assert_int_equal(capture(0, 3), 3);
+	assert_int_equal(copied.copies, 0);
+	for (size_t i = 0; i < 3; i++) {
+		assert_true(lua.is_there[i]);
+		assert_int_equal(lua.count[i], 0);
+	}
+}
+
 static void a_request_that_has_ended_has_no_lua(void **state)
 {
 	(void)state;
@@ -199,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(the_coroutines_of_one_vm_are_copied_at_a_time, begin),
 		cmocka_unit_test_setup(a_vm_that_is_not_known_yet_costs_only_its_own_request, begin),
+		cmocka_unit_test_setup(without_coroutines_none_are_copied, begin),
 		cmocka_unit_test_setup(a_request_that_has_ended_has_no_lua, begin),
 		cmocka_unit_test_setup(there_is_room_for_the_coroutines_of_some_requests, begin),
 	};
