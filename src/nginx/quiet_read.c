@@ -5,10 +5,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/scheduler.h"
 #include "src/linux/proc/proc_file.h"
 
-enum { TRIES = 20, BETWEEN_TRIES_NS = 2 * 1000 * 1000, STAT_BYTES = 1024 };
+enum {
+	TRIES = 20,
+	BETWEEN_TRIES_NS = 2 * 1000 * 1000,
+	READINGS_NS = 1000 * 1000 * 1000, /* after so long, the last reading has to do */
+	STAT_BYTES = 1024,
+};
 
 static bool read_text(pid_t pid, const char *name, char ret_text[static STAT_BYTES])
 {
@@ -38,6 +44,7 @@ static uint64_t asleep_since(pid_t pid)
 
 int quiet_read(pid_t pid, int (*read)(void *context), void *context, bool *ret_asleep)
 {
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
 	bool asleep = false;
 	int error = 0;
 
@@ -54,6 +61,8 @@ int quiet_read(pid_t pid, int (*read)(void *context), void *context, bool *ret_a
 		}
 		error = read(context);
 		asleep = runs != 0 && asleep_since(pid) == runs;
+		if (clock_now_ns(CLOCK_MONOTONIC) - begin_ns > READINGS_NS)
+			break;
 	}
 	*ret_asleep = asleep;
 	return error;

@@ -31,10 +31,9 @@ struct waiting_request {
 	struct nginx_request request;   /* the main request */
 	uint64_t serves;                /* the one that works for it now: itself, or a subrequest */
 	struct nginx_upstream upstream; /* of that */
+	struct nginx_upstream behind;   /* without its own: that of a subrequest in the background (mirror) */
 	bool is_stream;                 /* of HTTP/2 */
-	struct nginx_upstream
-		behind; /* of a subrequest in the background (mirror); if it has none of its own */
-	enum connection_wait client; /* what its connection has a time limit for */
+	enum connection_wait client;    /* what its connection has a time limit for */
 };
 
 struct request_waits {

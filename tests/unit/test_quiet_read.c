@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* How often a process that does not stay asleep is read. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "src/nginx/quiet_read.h"
+
+enum { TRIES = 20, MS = 1000 * 1000, SLOW_MS = 200 };
+
+struct reading {
+	unsigned count;
+	long takes_ms;
+};
+
+static int read_slowly(void *context)
+{
+	struct reading *reading = context;
+	const struct timespec pause = { .tv_nsec = reading->takes_ms * MS };
+
+	reading->count++;
+	nanosleep(&pause, NULL);
+	return 0;
+}
+
+/* A process that wakes all the time. */
+static pid_t start_waking(void)
+{
+	const struct timespec pause = { .tv_nsec = MS };
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			nanosleep(&pause, NULL);
+	return pid;
+}
+
+static void readings_that_take_long_are_few(void **state)
+{
+	struct reading reading = { .takes_ms = SLOW_MS };
+	pid_t pid = start_waking();
+	bool asleep = true;
+
+	(void)state;
+	assert_true(pid > 0);
+	assert_int_equal(quiet_read(pid, read_slowly, &reading, &asleep), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_false(asleep);
+	assert_in_range(reading.count, 1, TRIES / 2);
+}
+
+static void a_process_that_sleeps_is_read_once(void **state)
+{
+	struct reading reading = { .takes_ms = 1 };
+	pid_t pid = fork();
+	bool asleep = false;
+
+	(void)state;
+	if (pid == 0)
+		for (;;)
+			pause();
+	assert_true(pid > 0);
+	/* It may still be on its way to sleep. */
+	for (unsigned i = 0; i < TRIES && !asleep; i++) {
+		reading.count = 0;
+		assert_int_equal(quiet_read(pid, read_slowly, &reading, &asleep), 0);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_true(asleep);
+	assert_in_range(reading.count, 1, TRIES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(readings_that_take_long_are_few),
+		cmocka_unit_test(a_process_that_sleeps_is_read_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
