@@ -39,6 +39,7 @@ struct entry {
 struct loop_thread {
 	pid_t tid;
 	bool is_loop;             /* it has waited for events, or its loop's clock is known */
+	bool has_clock;           /* its loop's clock is known */
 	uint64_t last_ns;         /* time of its last sample; 0 if there was none */
 	uint64_t loop_ns, sleeps; /* of the last sample */
 	uint64_t from_ns;         /* begin of the time that the last sample stands for */
@@ -257,6 +258,15 @@ static struct loop_thread *find_thread(struct turns *turns, const struct sample 
 	return NULL;
 }
 
+/* A process whose loop has a clock has one loop, that of its first thread: others wait for work, as those of a pool. */
+static bool is_beside_loop(const struct turns *turns, const struct sample *sample)
+{
+	const struct loop_thread *first;
+
+	HASH_FIND_INT(turns->threads, &sample->pid, first);
+	return sample->tid != sample->pid && !sample->loop_ns && first && first->has_clock;
+}
+
 int turns_add(struct turns *turns, const struct sample *sample)
 {
 	struct loop_thread *thread = find_thread(turns, sample);
@@ -264,9 +274,14 @@ int turns_add(struct turns *turns, const struct sample *sample)
 
 	if (!thread)
 		return -ENOMEM;
+	if (is_beside_loop(turns, sample)) {
+		end_turn(turns, thread, thread->last_ns);
+		return flush(turns);
+	}
 	/* Without the loop's clock and the count of sleeps, a busy sample belongs to no known turn. */
 	if (!sample->loop_ns && !sample->sleeps && sample->thread_state != THREAD_IDLE)
 		return 0;
+	thread->has_clock |= sample->loop_ns != 0;
 	thread->is_loop |= sample->loop_ns != 0 || sample->thread_state == THREAD_IDLE;
 	if (sample->thread_state == THREAD_IDLE)
 		end_turn(turns, thread, sample->time_ns);

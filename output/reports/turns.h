@@ -8,6 +8,7 @@
  * Otherwise two samples belong to one turn only if the thread has not slept
  * between them: of a loop that always finds work, and so never sleeps, several
  * turns look like one. An end known only from samples is set half-way between two.
+ * In a process with such a clock only the first thread has a loop.
  *
  * If samples are no farther apart than the threshold, every turn of at least
  * the threshold is seen. A shorter one is seen by chance.

@@ -121,6 +121,27 @@ static double number(const json_t *object, const char *name)
 	return json_number_value(json_object_get(object, name));
 }
 
+/* Where the first thread has a loop with a clock, another one works for a pool. It may have been seen first. */
+static void a_thread_beside_the_loop_has_no_turns(void **state)
+{
+	struct turns *turns = begin();
+
+	(void)state;
+	look(turns, (struct look){ 900, THREAD_IDLE, 0, NULL, .sleeps = 1, .tid = 8 });
+	look(turns, (struct look){ 990, THREAD_RUNNING, 15, NULL, .sleeps = 2, .tid = 8 });
+	look(turns, (struct look){ 1000, THREAD_RUNNING, 11, NULL, .loop_ms = 999, .sleeps = 1 });
+	look(turns, (struct look){ 1001, THREAD_IDLE, 0, NULL, .sleeps = 2 });
+	look(turns, (struct look){ 1050, THREAD_RUNNING, 15, NULL, .sleeps = 2, .tid = 8 });
+	assert_int_equal(seen.samples, seen.long_turns);
+	look(turns, (struct look){ 1100, THREAD_RUNNING, 15, NULL, .sleeps = 2, .tid = 8 });
+	look(turns, (struct look){ 1150, THREAD_IDLE, 0, NULL, .sleeps = 3, .tid = 8 });
+	end(turns);
+	/* What began before that was known ends with its last sample. */
+	assert_int_equal(seen.turns, 2);
+	assert_true(seen.long_ns < 50 * MS);
+	turn_report_free(seen.report);
+}
+
 /* One turn of 100 ms and several short ones; the loop's clock says where they begin. */
 static void a_clock_of_the_loop_tells_turns_apart(void **state)
 {
@@ -476,6 +497,7 @@ static void what_is_open_is_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_thread_beside_the_loop_has_no_turns),
 		cmocka_unit_test(a_clock_of_the_loop_tells_turns_apart),
 		cmocka_unit_test(waiting_for_a_cpu_is_told_apart),
 		cmocka_unit_test(sleeps_tell_turns_apart_elsewhere),
