@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,6 +98,7 @@ static void *help(void *context)
 {
 	struct helper *helper = context;
 
+	prctl(PR_SET_NAME, ERRAND_THREAD_NAME);
 	for (;;) {
 		while (sem_wait(&helper->begin))
 			;
@@ -194,6 +196,11 @@ void errands_wait_as(struct errands *errands, const struct errands_waiter *waite
 bool errands_may_wait(const struct errands *errands)
 {
 	return errands->waiter.may_wait(errands->waiter.context);
+}
+
+bool errands_serve_nobody(const struct errands *errands)
+{
+	return errands->waiter.meanwhile == always;
 }
 
 void errands_pause(const struct errands *errands)

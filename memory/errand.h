@@ -18,6 +18,9 @@
 
 struct errands;
 
+/* What a helper thread is called in /proc. */
+#define ERRAND_THREAD_NAME "ljspy-errand"
+
 /* NULL when memory is short. The first errand starts the helper. */
 struct errands *errands_new(void);
 void errands_free(struct errands *errands);
@@ -36,6 +39,9 @@ void errands_wait_as(struct errands *errands, const struct errands_waiter *waite
 
 /* May the caller wait now? */
 bool errands_may_wait(const struct errands *errands);
+
+/* Has the caller nobody to serve meanwhile, so that time matters little? */
+bool errands_serve_nobody(const struct errands *errands);
 
 /* Between two parts of work that the caller does itself and that takes long: call meanwhile(), if it may wait. */
 void errands_pause(const struct errands *errands);

@@ -104,7 +104,9 @@ static enum apart_end take_until_end(struct apart *apart, unsigned char *buffer)
 	/* What the engine says of its targets is then wrong, too: it cannot wait for them. */
 	if (apart->shared->wait_error)
 		return APART_UNWATCHED;
-	return good && apart->shared->is_done ? APART_CONCLUDED : APART_KILLED;
+	if (good && apart->shared->is_done)
+		return APART_CONCLUDED;
+	return apart->shared->is_blocked ? APART_BLOCKED : APART_KILLED;
 }
 
 static int open_shared(struct apart *apart)

@@ -17,7 +17,8 @@
  * sends the front messages by a queue, which refuses messages that do not fit (queue.h).
  * It also publishes results; the front reads their last whole version.
  *
- * If all three are stopped, a timer makes the kernel continue the engine. If the front
+ * If the kernel does not come back from reading a target for seconds (blocked.h), the
+ * engine ends. If all three are stopped, a timer makes the kernel continue the engine. If the front
  * dies, the guard dies with it, and the engine with the guard. However the engine dies,
  * the kernel releases its tracees; the front keeps what it has received.
  */
@@ -56,7 +57,8 @@ struct apart_options {
 
 enum apart_end {
 	APART_CONCLUDED,
-	APART_KILLED,    /* the engine or its guard died, or the engine sent nonsense */
+	APART_KILLED,  /* the engine or its guard died, or the engine sent nonsense */
+	APART_BLOCKED, /* the kernel did not let the engine read a target for seconds, so the engine ended */
 	APART_UNWATCHED, /* waitpid() fails for ljspy's own processes, so they were ended */
 };
 

@@ -10,9 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "src/apart/inherited_files.h"
 #include "memory/semaphore_wait.h"
+#include "src/apart/blocked.h"
 #include "src/apart/guard.h"
+#include "src/apart/inherited_files.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/engine_name.h"
 #include "src/linux/proc/proc_file.h"
@@ -33,6 +34,7 @@ struct engine {
 	pthread_t worker;
 	timer_t dead_man;
 	bool has_dead_man;
+	struct blocked blocked;
 };
 
 /*---- The front ----*/
@@ -126,6 +128,15 @@ static void set_watch(struct engine *engine)
 	}
 }
 
+/* End, for only that frees the tracees. */
+static void end_if_blocked(struct engine *engine)
+{
+	if (!blocked_for_long(&engine->blocked, clock_now_ns(CLOCK_MONOTONIC)))
+		return;
+	engine->apart->shared->is_blocked = true;
+	kill(getpid(), SIGKILL);
+}
+
 static bool run(struct engine *engine)
 {
 	if (pthread_create(&engine->worker, NULL, run_worker, engine))
@@ -133,6 +144,7 @@ static bool run(struct engine *engine)
 	while (!engine->apart->worker_ends) {
 		set_watch(engine);
 		pass_wishes(engine);
+		end_if_blocked(engine);
 	}
 	return pthread_join(engine->worker, NULL) == 0;
 }

@@ -25,6 +25,7 @@ struct shared {
 
 	/* The engine's. */
 	_Atomic bool is_done;             /* it has concluded the work */
+	_Atomic bool is_blocked;          /* the kernel does not let it read a target; it ends for that */
 	_Atomic bool rests;               /* it waits for a target to run */
 	_Atomic uint64_t away_ns;         /* how long it stayed away because the front did not beat */
 	_Atomic uint64_t guard_cpu_ns;    /* the guard's CPU time, at its end */

@@ -98,6 +98,7 @@ enum sampler_end {
 	 * waitpid() fails with it for ljspy's own processes.
 	 */
 	SAMPLER_KILLED,
+	SAMPLER_BLOCKED, /* it ended, as the kernel did not let it read a target for seconds (src/apart/apart.h) */
 };
 
 enum { PACKAGE_ROOTS_MAX = 4096 }; /* bytes, with the NUL; further roots are left out */

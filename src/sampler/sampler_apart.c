@@ -181,7 +181,7 @@ static void take(struct apart *apart, void *context, const unsigned char *bytes,
 /* Do not trust the result: keep the enum in its range, and end each text. */
 static void check(struct sampler_result *result)
 {
-	if ((unsigned)result->end > SAMPLER_KILLED)
+	if ((unsigned)result->end >= SAMPLER_KILLED)
 		result->end = SAMPLER_KILLED;
 	if (result->end == SAMPLER_LET_GO)
 		result->end = SAMPLER_INTERRUPTED;
@@ -225,7 +225,9 @@ static void update(struct apart *apart, void *context)
 /* error: of waitpid(), if the engine could not be watched; else 0. */
 static void conclude(const struct sampler_apart *self, enum apart_end end, int error)
 {
-	if (end != APART_CONCLUDED || self->failed) {
+	if (end == APART_BLOCKED) {
+		self->result->end = SAMPLER_BLOCKED;
+	} else if (end != APART_CONCLUDED || self->failed) {
 		self->result->end = SAMPLER_KILLED;
 		self->result->error = error;
 	} else if (self->told_to_end && self->result->end == SAMPLER_INTERRUPTED) {

@@ -14,6 +14,9 @@
 #include "src/survey/puc_lua.h"
 #include "src/survey/survey.h"
 
+static const char problem_blocked[] =
+	"The kernel did not come back from reading a target's memory for seconds;"
+	" ljspy gave up, and the target runs on";
 static const char problem_killed[] = "The process of ljspy's that takes samples was killed",
 		  problem_unwatched[] = "ljspy's processes cannot wait for each other: waitpid() fails";
 
@@ -69,9 +72,16 @@ void choose_explain_no_luajit(pid_t pid)
 	message_note("`ljspy info -p %d` tells what was looked at.", pid);
 }
 
-static void explain_killed(int error)
+static bool engine_has_ended(const struct sampler_result *result)
 {
-	if (error)
+	return result->end == SAMPLER_KILLED || result->end == SAMPLER_BLOCKED;
+}
+
+static void explain_end(enum sampler_end end, int error)
+{
+	if (end == SAMPLER_BLOCKED)
+		message_error("%s.", problem_blocked);
+	else if (error)
 		message_error_errno(-error, "%s", problem_unwatched);
 	else
 		message_error("%s.", problem_killed);
@@ -83,8 +93,8 @@ bool choose_explain_failure(const struct sampler_result *result, const char *com
 		choose_explain_no_luajit(result->pid);
 		return true;
 	}
-	if (result->end == SAMPLER_KILLED && result->figures.samples == 0) {
-		explain_killed(result->error);
+	if (engine_has_ended(result) && result->figures.samples == 0) {
+		explain_end(result->end, result->error);
 		return true;
 	}
 	if (result->end != SAMPLER_FAILED)
@@ -101,9 +111,10 @@ bool choose_explain_early_end(const struct sampler_result *result)
 	if (result->end == SAMPLER_KILLED && result->error)
 		message_warn("%s (%s); there are no samples after that.", problem_unwatched,
 			     strerror(-result->error));
-	else if (result->end == SAMPLER_KILLED)
-		message_warn("%s; there are none after that.", problem_killed);
-	return result->end == SAMPLER_KILLED;
+	else if (engine_has_ended(result))
+		message_warn("%s; there are no samples after that.",
+			     result->end == SAMPLER_BLOCKED ? problem_blocked : problem_killed);
+	return engine_has_ended(result);
 }
 
 /*---- May ljspy look at it? ----*/

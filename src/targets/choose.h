@@ -36,7 +36,7 @@ void choose_explain_no_luajit(pid_t pid);
 /* If sampling could not begin, tell why and return true; command is the one to start, or NULL. */
 bool choose_explain_failure(const struct sampler_result *result, const char *command);
 
-/* If ljspy's engine was killed, tell that and return true. */
+/* If ljspy's engine was killed or had to end, tell that and return true. */
 bool choose_explain_early_end(const struct sampler_result *result);
 
 /*

@@ -118,6 +118,11 @@ static enum exit_status run(struct command_apart *self, const struct apart_optio
 		message_error("The process of ljspy's that looked at the target was killed.");
 		return EXIT_NOTHING_DONE;
 	}
+	if (end == APART_BLOCKED) {
+		message_error("The kernel did not come back from reading the target's memory for seconds;"
+			      " ljspy gave up, and the target runs on.");
+		return EXIT_NOTHING_DONE;
+	}
 	write_out(self);
 	return self->status;
 }

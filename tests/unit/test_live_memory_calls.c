@@ -24,6 +24,7 @@ INSTEAD_OF(process_thread_with_memory);
 INSTEAD_OF(resident_open);
 INSTEAD_OF(errands_run);
 INSTEAD_OF(errands_may_wait);
+INSTEAD_OF(errands_serve_nobody);
 INSTEAD_OF(errands_pause);
 
 enum { PID = INT_MAX - 1, OTHER_TID = INT_MAX, MEBIBYTE = 1 << 20 }; /* no process has these numbers */
@@ -109,7 +110,7 @@ int __wrap_resident_open(pid_t pid)
 /*---- Errands ----*/
 
 static struct {
-	bool may_wait, ends;
+	bool may_wait, ends, serve_nobody;
 	unsigned int count;
 } errand;
 
@@ -117,6 +118,12 @@ bool __wrap_errands_may_wait(const struct errands *errands)
 {
 	assert_non_null(errands);
 	return errand.may_wait;
+}
+
+bool __wrap_errands_serve_nobody(const struct errands *errands)
+{
+	assert_non_null(errands);
+	return errand.serve_nobody;
 }
 
 bool __wrap_errands_run(struct errands *errands, errand_work *work, errand_work *undo, void *arguments,
@@ -433,6 +440,22 @@ static void what_is_not_in_memory_is_an_errand(void **state)
 	assert_false(is_errand(UNMAPPED - 1, 1));
 }
 
+/* Another program may be to deliver it. */
+static void memory_without_a_file_is_an_errand_for_who_serves_nobody(void **state)
+{
+	(void)state;
+	beware(true);
+	errand.serve_nobody = true;
+	assert_true(is_errand(ANONYMOUS, 16));
+	assert_true(is_errand(FILE_AT - 16, 16));
+	assert_false(is_errand(IN_MEMORY, 16));
+	assert_true(is_errand(ANONYMOUS_AGAIN, 16));
+	pagemap = -EACCES;
+	live_memory_beware(live, maps, (struct errands *)&errand);
+	assert_false(is_errand(ANONYMOUS, 16));
+	assert_true(is_errand(FILE_AT, 16));
+}
+
 /* Two that lie side by side are as one, but not across what is between others. */
 static void memory_without_a_file_is_remembered(void **state)
 {
@@ -571,6 +594,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(bytes_of_the_file_come_in_pieces, begin, end),
 		cmocka_unit_test_setup_teardown(where_the_file_serves_the_call_is_asked_no_more, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_not_in_memory_is_an_errand, begin, end),
+		cmocka_unit_test_setup_teardown(memory_without_a_file_is_an_errand_for_who_serves_nobody,
+						begin, end),
 		cmocka_unit_test_setup_teardown(memory_without_a_file_is_remembered, begin, end),
 		cmocka_unit_test_setup_teardown(what_may_have_to_wait_is_left_out_while_none_may, begin, end),
 		cmocka_unit_test_setup_teardown(

@@ -232,7 +232,7 @@ static bool choose_other_thread(struct live_memory *live)
 	return true;
 }
 
-/*---- Reads that may have to wait for a file ----*/
+/*---- Reads that may have to wait ----*/
 
 static bool is_known_anonymous(const struct live_memory *live, uint64_t begin, uint64_t end)
 {
@@ -270,12 +270,20 @@ static bool is_present(const struct live_memory *live, uint64_t begin, uint64_t 
 	       found_end >= end;
 }
 
-/* If ljspy cannot know whether a page is in memory, it assumes so when it may not wait. */
-static bool may_wait_for_file(struct live_memory *live, const struct memory_range *range)
+/*
+ * A page that is not in memory comes from a file, or from who has registered it with userfaultfd(2) and may
+ * never answer. Memory without a file hardly ever waits: who serves tracees saves the time to ask whether it is
+ * there, as the engine ends if it has to wait (src/apart/blocked.h). If ljspy cannot know whether a page of a file is in
+ * memory, it assumes so when it may not wait.
+ */
+static bool may_wait_for_page(struct live_memory *live, const struct memory_range *range)
 {
 	uint64_t end = range->address + range->length;
 
-	if (range->length == 0 || !range_is_sane(range) || is_anonymous(live, range->address, end))
+	if (range->length == 0 || !range_is_sane(range))
+		return false;
+	if (is_anonymous(live, range->address, end) &&
+	    (live->pages_fd < 0 || !errands_serve_nobody(live->errands)))
 		return false;
 	if (live->pages_fd < 0)
 		return errands_may_wait(live->errands);
@@ -329,7 +337,7 @@ static void read_bewaring(struct live_memory *live, struct memory_range *ranges,
 		return;
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (!may_wait_for_file(live, &ranges[i]))
+		if (!may_wait_for_page(live, &ranges[i]))
 			continue;
 		read_ranges(live, ranges + begin, i - begin);
 		read_by_errand(live, &ranges[i]);

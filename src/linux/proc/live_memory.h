@@ -22,9 +22,10 @@ struct live_memory *live_memory_new(pid_t pid);
 void live_memory_free(struct live_memory *live);
 
 /*
- * Where a file is mapped, or may be, reading a page that is not in memory waits for
- * the file. From now on such reads are errands (errand.h); if the caller may not
- * wait, they are MEMORY_NOT_CAPTURED. And errands_pause() is called for each megabyte.
+ * Reading a page that is not in memory waits for its file, or for who has registered
+ * it with userfaultfd(2). From now on such reads are errands (errand.h), of memory
+ * without files only if the errands serve nobody; if the caller may not wait, they are
+ * MEMORY_NOT_CAPTURED. And errands_pause() is called for each megabyte.
  * maps and errands must outlive live.
  */
 void live_memory_beware(struct live_memory *live, const struct maps *maps, struct errands *errands);

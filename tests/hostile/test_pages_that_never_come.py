@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""Whoever reads some of the target's memory waits in the kernel for ever, and no signal but SIGKILL ends that.
+ljspy gives up, and the target runs on."""
+
+import pathlib
+
+import pytest
+
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+PROGRAM = pathlib.Path(__file__).resolve().parent / "pages_that_never_come.lua"
+
+
+@pytest.fixture
+def target(request):
+    with ljspy.Target([ljspy.luajit("luajit"), PROGRAM, request.param]) as target:
+        said = target.read_until(b"\n", seconds=ljspy.READY_SECONDS).strip()
+        if said != "ready":
+            pytest.skip(said)
+        yield target
+
+
+def state_of(pid):
+    status = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {line.split(":\t")[0]: line.split(":\t")[1] for line in status if ":\t" in line}
+
+
+def runs_on(target):
+    state = state_of(target.pid)
+    return state["State"].startswith("R") and state["TracerPid"] == "0"
+
+
+@pytest.mark.parametrize("target", ["name"], indirect=True)
+@pytest.mark.parametrize("command", ["record -d 1s -o /dev/null", "record --no-stop -d 1s -o /dev/null", "dump", "heap", "traces -d 1s", "info"])
+def test_what_has_to_read_them_gives_up_and_says_why(target, command):
+    command, *options = command.split()
+    run = ljspy.run(command, *options, "-p", target.pid)
+    assert runs_on(target)
+    assert run.returncode in (ljspy.WITH_ERRORS, ljspy.NOTHING_PROFILED), run.stderr
+    assert "The kernel did not come back from reading" in run.stderr
+
+
+@pytest.mark.parametrize("target", ["value"], indirect=True)
+def test_a_thread_that_is_held_for_a_value_is_freed(target):
+    run = ljspy.run("dump", "--locals", "-p", target.pid)
+    assert runs_on(target)
+    assert run.returncode == ljspy.NOTHING_PROFILED
+    assert "The kernel did not come back from reading" in run.stderr
+
+
+@pytest.mark.parametrize("target", ["name"], indirect=True)
+def test_who_looks_for_a_target_does_without_them(target):
+    """Before it has one, no process of ljspy's has anybody to serve."""
+    run = ljspy.run("memory", "-p", target.pid)
+    assert runs_on(target)
+    assert run.returncode in (ljspy.OK, ljspy.WITH_ERRORS), run.stderr
+    assert "all" in run.stdout

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads that no signal wakes, such as one whose child has its memory until it ends. */
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "memory/errand.h"
+#include "src/apart/blocked.h"
+
+enum { STACK_SIZE = 1 << 16 };
+
+static const uint64_t second = 1000000000;
+
+static _Alignas(16) char stack[STACK_SIZE];
+static const char *name;
+static _Atomic pid_t child;
+
+static int sleep_on(void *unused)
+{
+	(void)unused;
+	child = getpid();
+	while (pause())
+		;
+	return 0;
+}
+
+static void *wait_for_child(void *unused)
+{
+	(void)unused;
+	if (name)
+		prctl(PR_SET_NAME, name);
+	waitpid(clone(sleep_on, stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL), NULL, 0);
+	return NULL;
+}
+
+static pthread_t begin_waiting(const char *as)
+{
+	pthread_t thread;
+
+	name = as;
+	child = 0;
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_child, NULL), 0);
+	while (!child)
+		sched_yield();
+	usleep(100 * 1000); /* the child tells so before its parent waits, maybe */
+	return thread;
+}
+
+static void end_waiting(pthread_t thread)
+{
+	kill(child, SIGKILL);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void a_thread_that_waits_for_seconds_is_blocked(void **state)
+{
+	struct blocked blocked = { 0 };
+	pthread_t thread = begin_waiting(NULL);
+
+	(void)state;
+	assert_false(blocked_for_long(&blocked, 100 * second));
+	assert_int_equal(blocked.count, 1);
+	assert_false(blocked_for_long(&blocked, 101 * second));
+	assert_true(blocked_for_long(&blocked, 102 * second));
+	/* It does not look all the time. */
+	assert_false(blocked_for_long(&blocked, 102 * second + 1));
+	assert_true(blocked_for_long(&blocked, 103 * second));
+	end_waiting(thread);
+	assert_false(blocked_for_long(&blocked, 104 * second));
+	assert_int_equal(blocked.count, 0);
+}
+
+static void one_that_ran_in_between_is_not(void **state)
+{
+	struct blocked blocked = { 0 };
+	pthread_t thread = begin_waiting(NULL);
+
+	(void)state;
+	assert_false(blocked_for_long(&blocked, 100 * second));
+	blocked.threads[0].switches--;
+	assert_false(blocked_for_long(&blocked, 103 * second));
+	assert_true(blocked_for_long(&blocked, 105 * second));
+	end_waiting(thread);
+}
+
+static void errands_may_wait_so(void **state)
+{
+	struct blocked blocked = { 0 };
+	pthread_t thread = begin_waiting(ERRAND_THREAD_NAME);
+
+	(void)state;
+	assert_false(blocked_for_long(&blocked, 100 * second));
+	assert_false(blocked_for_long(&blocked, 103 * second));
+	assert_int_equal(blocked.count, 0);
+	end_waiting(thread);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_thread_that_waits_for_seconds_is_blocked),
+		cmocka_unit_test(one_that_ran_in_between_is_not),
+		cmocka_unit_test(errands_may_wait_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
