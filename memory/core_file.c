@@ -65,10 +65,31 @@ static bool read_at(int fd, uint64_t offset, void *copy, size_t length)
 
 /*---- Headers ----*/
 
+/* systemd-coredump and the like keep cores so. */
+static const char *how_packed(const unsigned char ident[static EI_NIDENT])
+{
+	static const struct {
+		const char *magic, *problem;
+	} packed[] = {
+		{ "\x28\xb5\x2f\xfd", "is compressed: unpack it by zstd -d" },
+		{ "\x04\x22\x4d\x18", "is compressed: unpack it by lz4 -d" },
+		{ "\xfd\x37zXZ", "is compressed: unpack it by xz -d" },
+		{ "\x1f\x8b", "is compressed: unpack it by gzip -d" },
+	};
+
+	for (size_t i = 0; i < sizeof(packed) / sizeof(packed[0]); i++)
+		if (memcmp(ident, packed[i].magic, strlen(packed[i].magic)) == 0)
+			return packed[i].problem;
+	return NULL;
+}
+
 static const char *check_header(const Elf64_Ehdr *header)
 {
-	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
-		return "is not an ELF file";
+	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) {
+		const char *problem = how_packed(header->e_ident);
+
+		return problem ? problem : "is not an ELF file";
+	}
 	if (header->e_type != ET_CORE)
 		return "is an ELF file, but no core file";
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||

@@ -155,6 +155,17 @@ def test_what_is_no_core(tmp_path):
     says_why(tmp_path / "missing", "No such file")
 
 
+@pytest.mark.parametrize("tool", ["zstd", "lz4", "xz", "gzip"])
+def test_a_compressed_core_is_told(core, tmp_path, tool):
+    """As systemd-coredump keeps cores."""
+    if not shutil.which(tool):
+        pytest.skip(f"{tool} is not installed")
+    packed = tmp_path / "packed"
+    with packed.open("wb") as out:
+        subprocess.run([tool, "-c"], stdin=core.open("rb"), stdout=out, check=True, timeout=60)
+    says_why(packed, f"unpack it by {tool} -d")
+
+
 def test_a_core_of_another_machine(core, tmp_path):
     data = bytearray(core.read_bytes())
     struct.pack_into("<H", data, 18, 243)  # EM_RISCV

@@ -608,7 +608,10 @@ static void another_file_is_no_core(void **state)
 	made.header.e_ident[1] = 'e';
 	write_core(CORE_BYTES);
 	refused_for("is not an ELF file");
-	made.header.e_ident[1] = ELFMAG1;
+	memcpy(made.header.e_ident, "\x28\xb5\x2f\xfd", 4);
+	write_core(CORE_BYTES);
+	refused_for("is compressed: unpack it by zstd -d");
+	memcpy(made.header.e_ident, ELFMAG, SELFMAG);
 	made.header.e_type = ET_EXEC;
 	write_core(CORE_BYTES);
 	refused_for("no core file");
