@@ -38,7 +38,9 @@ static void add_of_traces(struct unseen *unseen, const struct trace_process *tra
 		complete &= traces->vms[i].complete;
 		has_jit |= traces->vms[i].has_jit;
 	}
-	if (!has_jit)
+	if (traces->vm_count == 0)
+		unseen_add(unseen, "compiled code: no Lua state is known");
+	else if (!has_jit)
 		unseen_add(unseen, "compiled code: this LuaJIT has no compiler");
 	else if (!complete)
 		unseen_add(unseen, "a part of the traces, or of what is not compiled: it could not be read");

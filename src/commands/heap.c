@@ -137,6 +137,15 @@ static void explain(struct heap_command *command, pid_t pid, int error)
 	command->status = EXIT_WITH_ERRORS;
 }
 
+static void explain_no_states(struct heap_command *command, pid_t pid)
+{
+	message_error(
+		"No Lua state is known in process %d: it has none, or not one that ljspy could confirm.",
+		pid);
+	message_note("`ljspy info -p %d` tells what was found.", pid);
+	command->status = EXIT_WITH_ERRORS;
+}
+
 static void heap_of_process(struct heap_command *command, pid_t pid)
 {
 	struct reading reading = { .command = command, .pid = pid };
@@ -151,6 +160,8 @@ static void heap_of_process(struct heap_command *command, pid_t pid)
 		command->status = EXIT_WITH_ERRORS;
 	else if (reading.error)
 		explain(command, pid, reading.error);
+	else if (command->heaps.count == 0)
+		explain_no_states(command, pid);
 	else
 		take_heaps(command);
 	process_heaps_clear(&command->heaps);

@@ -1458,13 +1458,15 @@ static void test_pages_are_as_they_were_read(void **state)
 static void test_what_of_the_traces_is_unknown_is_told(void **state)
 {
 	static const struct {
+		uint64_t states;
 		bool has_jit, complete;
 		const char *told;
 	} looked[] = {
-		{ false, true, "compiled code: this LuaJIT has no compiler" },
-		{ false, false, "compiled code: this LuaJIT has no compiler" },
-		{ true, false, "a part of the traces, or of what is not compiled: it could not be read" },
-		{ true, true, NULL },
+		{ 0, false, true, "compiled code: no Lua state is known" },
+		{ 2, false, true, "compiled code: this LuaJIT has no compiler" },
+		{ 2, false, false, "compiled code: this LuaJIT has no compiler" },
+		{ 2, true, false, "a part of the traces, or of what is not compiled: it could not be read" },
+		{ 2, true, true, NULL },
 	};
 
 	(void)state;
@@ -1474,7 +1476,7 @@ static void test_what_of_the_traces_is_unknown_is_told(void **state)
 		struct unseen unseen = { 0 };
 
 		assert_non_null(traces);
-		for (uint64_t g = 1; g <= 2; g++) {
+		for (uint64_t g = 1; g <= looked[i].states; g++) {
 			struct trace_vm *of = trace_process_add_vm(traces, g, "/luajit");
 
 			assert_non_null(of);
