@@ -607,6 +607,28 @@ static void an_error_that_leaves_no_c_frame_lands_at_the_outermost_one(void **st
 	assert_int_equal(land(), PASSED_LOST);
 }
 
+/* The resumer's C frame, which is linked, lies right above it. */
+static void an_error_that_ends_a_coroutine_lands_at_its_resumer(void **state)
+{
+	const uint64_t status = thread_at(0) + (uint64_t)states.vm.layout.L_status;
+
+	(void)state;
+	put_calls(0, 0, CALLER);
+	put(status, LUA_YIELD + 1, 1);
+	put_cframe(FRAME, thread_at(0), 0, IN_VM); /* of an earlier resumer */
+	put_cframe(FURTHER - FRAME_SIZE, thread_at(0), 0, IN_VM);
+	put_calls(1, FURTHER, CALLER);
+	code.called = true;
+	assert_int_equal(land(), PASSED_ON);
+	assert_int_equal(states.capture.thread_count, 2);
+	assert_int_equal(stack.count, 0);
+	assert_int_equal(native.registers.pc, IN_VM);
+	assert_int_equal(native.registers.sp, FURTHER);
+	code.called = false; /* whatever is in the VM there, it is no resumer */
+	land();
+	check_lost(0, LOST_HALF_DONE);
+}
+
 /* LuaJIT 2.0 does not say which thread runs. */
 static void without_cur_L_the_thread_with_the_next_frame_lands(void **state)
 {
@@ -683,6 +705,7 @@ int main(void)
 		TEST(where_an_error_lands_the_stored_frame_counts),
 		TEST(while_it_compiles_the_recorded_instruction_counts),
 		TEST(an_error_that_leaves_no_c_frame_lands_at_the_outermost_one),
+		TEST(an_error_that_ends_a_coroutine_lands_at_its_resumer),
 		TEST(without_cur_L_the_thread_with_the_next_frame_lands),
 		TEST(a_lost_walk_goes_on_at_the_next_frame),
 		TEST(it_goes_on_at_the_threads_own_stack),

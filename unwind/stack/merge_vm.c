@@ -273,8 +273,19 @@ static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint
 	return cframe_leads_to(merge->capture, merge->memory, &vm->layout, cframe, thread->cframe);
 }
 
+/* Has C code called the frame with this caller, or the VM to resume a coroutine? Then the resumer's frame is next. */
+static bool has_caller(const struct merge *merge, const struct layout *layout, const struct registers *caller)
+{
+	const struct module *module;
+	enum code_kind kind = image_classify(merge->image, caller->pc - 1, &module);
+
+	return kind == CODE_NATIVE ||
+	       (kind == CODE_VM && vm_is_called(image_text(merge->image), module->vm, caller->pc) &&
+		cframe_thread(merge->capture, merge->memory, layout, caller->sp));
+}
+
 /*
- * Find the frame by which C gets the error that left a thread without C frames: its
+ * Find the frame by which its caller gets the error that left a thread without C frames: its
  * outermost one, which only the native stack still holds.
  */
 static bool find_landing(const struct merge *merge, const struct lua_thread *thread, uint64_t *ret_cframe)
@@ -293,7 +304,7 @@ static bool find_landing(const struct merge *merge, const struct lua_thread *thr
 		if (address != thread->address ||
 		    !vm_frame_previous(layout, merge->memory, cframe, &previous) || previous != 0 ||
 		    !vm_frame_caller(layout, merge->memory, cframe, frame, false, &caller) ||
-		    image_classify(merge->image, caller.pc - 1, NULL) != CODE_NATIVE)
+		    !has_caller(merge, layout, &caller))
 			continue;
 		*ret_cframe = cframe;
 		return true;
