@@ -348,7 +348,7 @@ static inline int states_begin(void **state)
 		.snapshot = snapshot_new(&states.memory),
 		.live = &states.memory,
 	};
-	states.registers = (struct registers){ .pc = NATIVE_CODE, .sp = C_STACK_AT + 0x100 };
+	states.registers = (struct registers){ .pc = NATIVE_CODE, .sp = C_STACK_AT + 0x180 };
 	return states.process.objects && states.process.snapshot ? 0 : -1;
 }
 

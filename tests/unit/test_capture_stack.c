@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "luajit-layouts/tables.h"
 #include "unwind/capture/capture_parts.h"
 
 enum { BEGIN = 0x7f0000001100, WANTED = 0x4000, FRAMES_END = BEGIN + 0x2345, RANGES_MAX = STACK_PAGES_MAX };
@@ -14,7 +15,7 @@ enum { BEGIN = 0x7f0000001100, WANTED = 0x4000, FRAMES_END = BEGIN + 0x2345, RAN
 static struct capture capture_from(uint64_t begin)
 {
 	return (struct capture){
-		.registers = { .sp = begin + RED_ZONE },
+		.registers = { .sp = begin + BELOW_STACK_BYTES },
 		.stack_begin = begin,
 		.stack_end = begin,
 	};
@@ -49,6 +50,19 @@ static void a_stack_is_copied_as_far_as_it_has_frames(void **state)
 	assert_int_equal(wanted_end(&hints), BEGIN + WANTED);
 	hints.frames_end = BEGIN + WANTED + 1;
 	assert_int_equal(wanted_end(&hints), BEGIN + WANTED);
+}
+
+/* The VM pushes its return address first, where the machine has it on the stack. */
+static void the_c_frame_of_a_coroutine_that_is_resumed_next_is_copied(void **state)
+{
+	struct layout_row row;
+
+	(void)state;
+	assert_int_not_equal(layout_row_count(LAYOUT_GROUP_CFRAME), 0);
+	for (size_t i = 0; i < layout_row_count(LAYOUT_GROUP_CFRAME); i++) {
+		layout_row_get(LAYOUT_GROUP_CFRAME, i, &row);
+		assert_in_range(row.offsets.CFRAME_size, 1, BELOW_STACK_BYTES - sizeof(uint64_t));
+	}
 }
 
 static void the_end_is_forgotten_when_a_stack_does_not_lead_there(void **state)
@@ -139,6 +153,19 @@ static void a_stack_is_copied_to_its_limit(void **state)
 	assert_int_equal(copied.stack_end, BEGIN + 0x3210);
 	capture_extend_stack(&copied, &found, PAGES_END);
 	assert_int_equal(copied.stack_end, BEGIN + CAPTURE_STACK_BYTES_MAX);
+	assert_int_equal(found.stack_end, 0);
+}
+
+static void what_is_below_the_stack_pointer_need_not_be_there(void **state)
+{
+	enum { LOWEST = BEGIN - 0x1100, SP = LOWEST + 0x40 };
+
+	(void)state;
+	copied.registers.sp = SP;
+	copied.stack_begin = copied.stack_end = SP - BELOW_STACK_BYTES;
+	capture_extend_stack(&copied, &found, SP + 0x1000);
+	assert_int_equal(copied.stack_begin, LOWEST);
+	assert_int_equal(copied.stack_end, SP + 0x1000);
 	assert_int_equal(found.stack_end, 0);
 }
 
@@ -246,7 +273,10 @@ int main(void)
 		cmocka_unit_test(a_stack_is_copied_as_far_as_it_has_frames),
 		cmocka_unit_test(the_end_is_forgotten_when_a_stack_does_not_lead_there),
 		cmocka_unit_test(another_stack_of_the_thread_ends_the_copy),
+		cmocka_unit_test(the_c_frame_of_a_coroutine_that_is_resumed_next_is_copied),
 		cmocka_unit_test_setup_teardown(a_stack_is_copied_to_its_limit, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_below_the_stack_pointer_need_not_be_there, begin,
+						end),
 		cmocka_unit_test_setup_teardown(a_deep_stack_is_copied_to_its_end, begin, end),
 		cmocka_unit_test_setup_teardown(a_page_that_is_not_there_yet_is_no_end, begin, end),
 		cmocka_unit_test_setup_teardown(the_copy_is_extended_to_what_lies_further_out, begin, end),

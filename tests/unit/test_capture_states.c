@@ -278,10 +278,10 @@ static void a_rehearsal_begins_at_the_page_of_the_last_stack_pointer(void **stat
 	(void)state;
 	rehearse(FRAME + 0x3210);
 	assert_int_equal(states.capture.stack_begin, (FRAME + 0x3210) / STATES_PAGE * STATES_PAGE);
-	rehearse(C_STACK_AT + 0x1000 + 128);
+	rehearse(C_STACK_AT + 0x1000 + BELOW_STACK_BYTES);
 	assert_int_equal(states.capture.stack_begin, C_STACK_AT + 0x1000);
 	rehearse(C_STACK_AT + 0x1000 + 8);
-	assert_int_equal(states.capture.stack_begin, C_STACK_AT + 0x1000 + 8 - 128);
+	assert_int_equal(states.capture.stack_begin, C_STACK_AT + 0x1000 + 8 - BELOW_STACK_BYTES);
 	unmap(C_STACK_AT + 0x3000);
 	rehearse(FRAME);
 	assert_int_equal(states.hints.stack_end, C_STACK_AT + 0x3000);

@@ -12,7 +12,7 @@
 enum {
 	FRAME = C_STACK_AT + 0x200, /* of the innermost C frame */
 	FRAME_SIZE = 80,
-	BEGIN = C_STACK_AT + 0x80, /* of the copied native stack: the red zone's end */
+	BEGIN = C_STACK_AT + 0x80, /* of the copied native stack */
 	FIRST_COPY = CAPTURE_STACK_BYTES,
 	OUTSIDE = 8 << 10, /* what is copied outside of all Lua */
 	SEEK = 64 << 10,

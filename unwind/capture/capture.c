@@ -62,7 +62,7 @@ void capture_stacks(struct capture *capture, const struct capture_process *proce
 	capture->lua = process->lua;
 	capture->registers = *registers;
 	capture->snapshot = process->snapshot;
-	capture->stack_begin = registers->sp - RED_ZONE;
+	capture->stack_begin = registers->sp - BELOW_STACK_BYTES;
 	capture->stack_end = capture->stack_begin;
 	capture->own_begin = capture->own_end = 0;
 	capture->global_count = 0;
@@ -130,8 +130,8 @@ void capture_rehearse(struct capture *capture, const struct capture_process *pro
 	struct registers registers = { .sp = hints->sp };
 	struct capture_hints found = *hints;
 
-	if (hints->sp % PAGE_SIZE > RED_ZONE)
-		registers.sp -= hints->sp % PAGE_SIZE - RED_ZONE;
+	if (hints->sp % PAGE_SIZE > BELOW_STACK_BYTES)
+		registers.sp -= hints->sp % PAGE_SIZE - BELOW_STACK_BYTES;
 	lua_objects_begin(process->objects, false);
 	capture_stacks(capture, process, &registers, &found);
 	capture_functions(capture, process->objects);

@@ -44,12 +44,19 @@ void capture_note_stack(struct capture *capture, struct capture_hints *hints,
 			const struct memory_range *ranges, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
+		const uint64_t end = ranges[i].address + ranges[i].length;
+
+		/* Below the stack pointer there need not be a page. */
+		if (ranges[i].status != MEMORY_OK && end <= capture->registers.sp) {
+			capture->stack_begin = capture->stack_end = end;
+			continue;
+		}
 		/* A page may be unreadable only for now: a new thread's stack before its first use. That is no end. */
 		if (ranges[i].status == MEMORY_UNMAPPED)
 			hints->stack_end = ranges[i].address;
 		if (ranges[i].status != MEMORY_OK)
 			return;
-		capture->stack_end = ranges[i].address + ranges[i].length;
+		capture->stack_end = end;
 	}
 }
 
