@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory/child_wait.h"
 #include "src/apart/guard.h"
 #include "src/apart/inherited_files.h"
 #include "src/linux/clocks/clock.h"
@@ -158,20 +159,22 @@ int apart_run(const struct apart_options *options, enum apart_end *ret_end)
 		.begin_cpu_ns = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID),
 	};
 	unsigned char *buffer = malloc(QUEUE_MESSAGE_MAX);
-	int error = buffer ? open_shared(&apart) : -ENOMEM;
+	int error = buffer ? open_shared(&apart) : -ENOMEM, status;
 
 	if (!error)
 		error = start(&apart);
 	if (!error) {
 		error = beat_begin(&apart);
-		if (error)
+		if (error) {
 			kill(apart.guard, SIGKILL);
+			child_wait(apart.guard, &status, 0);
+		}
 	}
 	if (!error) {
 		*ret_end = take_until_end(&apart, buffer);
 		beat_end(&apart);
 		update(&apart); /* after the last signal that the beating thread can have taken */
-		error = *ret_end == APART_UNWATCHED ? -apart.shared->wait_error : 0;
+		error = *ret_end == APART_UNWATCHED ? -apart.shared->wait_error : -apart.shared->start_error;
 	}
 	if (apart.shared)
 		munmap(apart.shared, apart.shared_size);

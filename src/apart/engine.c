@@ -139,8 +139,12 @@ static void end_if_blocked(struct engine *engine)
 
 static bool run(struct engine *engine)
 {
-	if (pthread_create(&engine->worker, NULL, run_worker, engine))
+	int error = pthread_create(&engine->worker, NULL, run_worker, engine);
+
+	if (error) {
+		engine->apart->shared->start_error = error;
 		return false;
+	}
 	while (!engine->apart->worker_ends) {
 		set_watch(engine);
 		pass_wishes(engine);

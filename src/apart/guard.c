@@ -114,8 +114,10 @@ void guard_become(struct shared *shared, pid_t front, bool adopts)
 		guard_die_with(guard);
 		return;
 	}
-	if (engine < 0)
+	if (engine < 0) {
+		shared->start_error = errno;
 		_exit(1);
+	}
 	prctl(PR_SET_NAME, GUARD_NAME);
 	close_inherited();
 	wait_for(shared, engine);

@@ -23,6 +23,9 @@ struct shared {
 	_Atomic bool end_wanted;      /* the engine must conclude */
 	_Atomic int wait_error;       /* errno if front or guard cannot wait for its child; else 0 */
 
+	_Atomic int
+		start_error; /* errno if the guard cannot start the engine, or the engine its worker; else 0 */
+
 	/* The engine's. */
 	_Atomic bool is_done;             /* it has concluded the work */
 	_Atomic bool is_blocked;          /* the kernel does not let it read a target; it ends for that */

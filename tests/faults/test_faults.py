@@ -214,6 +214,20 @@ def test_a_program_that_is_started_ends_though_waitid_tells_nothing(error):
     assert not list(faults_of(outcome, "x.svg")), outcome.result.stderr
 
 
+@pytest.mark.parametrize("command", ["record", "dump"])
+def test_ljspy_says_that_it_cannot_start_its_own_processes(target, command):
+    """Whichever of them, or of their threads, cannot be had: nothing was killed."""
+    options = ["-d", "100ms", "-o", "x.svg"] if command == "record" else []
+    refused = 0
+    for number in range(1, 8):
+        outcome = Outcome([command, "-p", target.pid, *options], "fork", number, number, errno.EAGAIN)
+        assert "killed" not in outcome.result.stderr, number
+        if outcome.failed and outcome.result.returncode == ljspy.NOTHING_PROFILED:
+            refused += 1
+            assert "No timer, thread or process can be had" in outcome.result.stderr, number
+    assert refused
+
+
 CANNOT_WAIT = "ljspy's processes cannot wait for each other: waitpid() fails"
 
 
