@@ -19,6 +19,8 @@ static const uint64_t never_ns = UINT64_C(100000000) * NS_PER_SECOND;
 
 enum {
 	INSPECT_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
+	/* Of a new target, and those that are open for a moment: mappings, states of threads, names. */
+	FILES_FOR_LOOKS = 8,
 };
 
 /*---- Targets ----*/
@@ -434,8 +436,12 @@ void target_open_accounts(struct sampler *sampler, struct target *target, uint64
 int target_attach(struct sampler *sampler, struct target *target)
 {
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC), begin;
-	int error = cpu_clock_open(target->pid, &target->clock);
+	/* Without files, ljspy sees threads neither run nor sleep. */
+	int error = tracer_leave_files(sampler->tracer, FILES_FOR_LOOKS);
 
+	if (error)
+		return error;
+	error = cpu_clock_open(target->pid, &target->clock);
 	if (error)
 		return error;
 	target->threads = threads_new(sampler->tracer, target->pid);
@@ -539,6 +545,10 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 	} else if (error) {
 		threads_free(target->threads);
 		target->threads = NULL;
+		if (error == -EMFILE) { /* its files are wanted elsewhere */
+			lua_process_close(target->process);
+			target->process = NULL;
+		}
 		target->refusal = error;
 		inspect_later(target, now);
 	} else {

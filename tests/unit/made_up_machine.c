@@ -1248,6 +1248,13 @@ void __wrap_tracer_allow_files(struct tracer *tracer, size_t count)
 	machine.files_allowed = count;
 }
 
+INSTEAD_OF(tracer_leave_files);
+int __wrap_tracer_leave_files(struct tracer *tracer, size_t count)
+{
+	(void)tracer;
+	return count > 0 && machine.files_are_too_few ? -EMFILE : 0;
+}
+
 INSTEAD_OF(tracer_let_go);
 void __wrap_tracer_let_go(struct tracer *tracer)
 {

@@ -115,6 +115,7 @@ struct made_up_machine {
 	unsigned long refreshes, watched_sleeps, renewals, brief_waits, awake_stops, polls, times_taken;
 	uint64_t last_stop_ns, last_capture_ns; /* 0: none */
 	size_t files_allowed;
+	bool files_are_too_few; /* for any target */
 	bool stays_away, allows_attach, has_counted_holds;
 	struct follow_options followed;
 	pid_t follows[MADE_UP_PROCESSES];

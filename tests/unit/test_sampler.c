@@ -805,6 +805,21 @@ static void a_found_process_that_refuses_is_left_out(void **state)
 	assert_int_equal(result.error, -EPERM);
 }
 
+static void a_process_that_there_are_no_files_for_is_a_failure(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	machine.files_are_too_few = true;
+	options.pids = &process->pid;
+	options.pid_count = 1;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_FAILED);
+	assert_int_equal(result.pid, process->pid);
+	assert_int_equal(result.error, -EMFILE);
+	assert_int_equal(result.figures.samples, 0);
+}
+
 static void a_process_that_is_gone_is_a_failure(void **state)
 {
 	struct made_up_process *process = add(1, bursts);
@@ -1202,6 +1217,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_unknown_layout_is_named_with_its_reason, make_up, forget),
 		cmocka_unit_test_setup_teardown(the_first_layout_and_all_roots_are_told, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_found_process_that_refuses_is_left_out, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_process_that_there_are_no_files_for_is_a_failure, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(a_process_that_is_gone_is_a_failure, make_up, forget),
 		cmocka_unit_test_setup_teardown(another_program_is_looked_at_anew, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_command_is_started_and_its_end_is_told, make_up, forget),

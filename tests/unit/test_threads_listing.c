@@ -35,6 +35,7 @@ INSTEAD_OF(tracer_note_end);
 INSTEAD_OF(tracer_poll_one);
 INSTEAD_OF(tracer_forget);
 INSTEAD_OF(tracer_reserve_files);
+INSTEAD_OF(tracer_note_opened);
 INSTEAD_OF(tracer_release_files);
 INSTEAD_OF(tracer_changes);
 INSTEAD_OF(tracer_stays_away);
@@ -50,7 +51,7 @@ static struct {
 	bool is_known[TIDS], is_seized[TIDS];
 	unsigned int forgotten;
 	bool first_has_gone; /* tracer_poll_one() finds out */
-	size_t files_left;
+	size_t files_left, files_noted;
 	uint64_t changes;
 	bool stays_away;
 } tracer;
@@ -128,10 +129,18 @@ bool __wrap_tracer_reserve_files(struct tracer *of, size_t count)
 	return true;
 }
 
-void __wrap_tracer_release_files(struct tracer *of, size_t count)
+void __wrap_tracer_note_opened(struct tracer *of)
 {
 	assert_ptr_equal(of, &tracer);
+	tracer.files_noted++;
+}
+
+void __wrap_tracer_release_files(struct tracer *of, size_t count, size_t opened)
+{
+	assert_ptr_equal(of, &tracer);
+	assert_in_range(opened, 0, count);
 	tracer.files_left += count;
+	tracer.files_noted -= opened;
 }
 
 uint64_t __wrap_tracer_changes(const struct tracer *of)
@@ -826,11 +835,13 @@ static void files_are_kept_open_as_far_as_there_are_some(void **state)
 		assert_int_equal(thread_measure(threads, thread_of(number), &used), 0);
 		assert_int_equal(used, number < 3 ? 0 : 200);
 	}
+	assert_int_equal(tracer.files_noted, 3);
 	take_away(1);
 	scans_at(SECOND, 0);
 	assert_int_equal(tracer.files_left, FILES_EACH);
 	threads_free(threads);
 	assert_int_equal(tracer.files_left, FILES_AT_FIRST);
+	assert_int_equal(tracer.files_noted, 0);
 	assert_int_equal(tracer.forgotten, 1); /* the others stay seized */
 	threads = NULL;
 }

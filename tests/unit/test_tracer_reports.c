@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -1023,11 +1025,47 @@ static void files_are_kept_open_while_there_are_some(void **state)
 	tracer_forget(tracer, first);
 	assert_int_equal(tracing.files_open, 1);
 	assert_true(tracer_reserve_files(tracer, 1));
-	tracer_release_files(tracer, 2);
+	tracer_release_files(tracer, 2, 0);
 	assert_false(tracer_reserve_files(tracer, 3));
 	tracer_allow_files(tracer, 3);
 	assert_true(tracer_reserve_files(tracer, 3));
 	assert_false(tracer_reserve_files(tracer, 1));
+}
+
+/* Allow as many files as are open, and some more. */
+static void allow_more_files(rlim_t more)
+{
+	int next = dup(STDERR_FILENO);
+	struct rlimit limit;
+
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = (rlim_t)next + more;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void kept_files_leave_room_for_others(void **state)
+{
+	struct rlimit before;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	tracer_allow_files(tracer, 100);
+	allow_more_files(10);
+	assert_int_equal(tracer_leave_files(tracer, 11), -EMFILE);
+	assert_int_equal(tracer_leave_files(tracer, 6), 0);
+	assert_false(tracer_reserve_files(tracer, 5));
+	assert_true(tracer_reserve_files(tracer, 4));
+	/* They will be opened, so there is no room for more than before. */
+	assert_int_equal(tracer_leave_files(tracer, 7), -EMFILE);
+	assert_int_equal(tracer_leave_files(tracer, 6), 0);
+	/* Those that are open count as such. */
+	tracer_note_opened(tracer);
+	assert_int_equal(tracer_leave_files(tracer, 7), 0);
+	tracer_release_files(tracer, 4, 1);
+	assert_int_equal(tracer_leave_files(tracer, 10), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 static void where_a_thread_may_run_is_told(void **state)
@@ -1196,6 +1234,7 @@ int main(void)
 		TEST(where_memory_is_short_none_is_seized),
 		TEST(threads_that_are_left_alone_are_only_known),
 		TEST(files_are_kept_open_while_there_are_some),
+		TEST(kept_files_leave_room_for_others),
 		TEST(where_a_thread_may_run_is_told),
 		TEST(ljspy_is_urgent_until_the_thread_runs_on),
 		TEST(a_look_is_awaited_on_a_cpu_that_ljspy_gets_first),

@@ -153,6 +153,7 @@ static int read_kept_file(const struct threads *threads, struct thread *thread, 
 		if (opened < 0)
 			return opened;
 		*fd = opened;
+		tracer_note_opened(threads->tracer);
 	}
 	return read_file(*fd, text, size);
 }
@@ -200,11 +201,15 @@ static int read_state_letter(const struct threads *threads, pid_t tid, char *ret
 /* If the thread is seized and not gone, its tracee stays with the tracer. */
 static void drop_thread(struct threads *threads, struct thread *thread, bool is_gone)
 {
+	size_t opened = 0;
+
 	for (int i = 0; i < THREAD_FILE_COUNT; i++)
-		if (thread->files[i] >= 0)
+		if (thread->files[i] >= 0) {
 			close(thread->files[i]);
+			opened++;
+		}
 	if (thread->keeps_open)
-		tracer_release_files(threads->tracer, THREAD_FILE_COUNT);
+		tracer_release_files(threads->tracer, THREAD_FILE_COUNT, opened);
 	threads->list_changes++;
 	if (is_gone || !tracer_has_seized(thread->tracee))
 		tracer_forget(threads->tracer, thread->tracee);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/user.h>
@@ -74,7 +75,8 @@ static struct seized *seized_of(struct tracee *tracee)
 struct tracer {
 	struct seized *seized; /* by tid */
 	struct watch watch;
-	size_t files_left; /* how many more files may be kept open */
+	size_t files_left;    /* how many more files may be kept open */
+	size_t files_to_open; /* how many are reserved, and not open yet */
 	struct own_turn turn;
 	struct urgent urgent;
 	struct visit visit;
@@ -476,7 +478,7 @@ static void free_seized(struct tracer *tracer, struct seized *seized)
 	if (seized->stat_fd >= 0)
 		close(seized->stat_fd);
 	if (seized->reserved)
-		tracer_release_files(tracer, 1);
+		tracer_release_files(tracer, 1, seized->stat_fd >= 0);
 	free(seized);
 }
 
@@ -727,6 +729,8 @@ static int seize(struct tracer *tracer, struct seized *seized)
 	seized->is_seized = !error;
 	if (!error && seized->reserved)
 		seized->stat_fd = open_stat(seized);
+	if (seized->stat_fd >= 0)
+		tracer_note_opened(tracer);
 	seized->tracee.quiet_ns = clock_now_ns(CLOCK_MONOTONIC);
 	return error;
 }
@@ -1123,12 +1127,41 @@ bool tracer_reserve_files(struct tracer *tracer, size_t count)
 	if (tracer->files_left < count)
 		return false;
 	tracer->files_left -= count;
+	tracer->files_to_open += count;
 	return true;
 }
 
-void tracer_release_files(struct tracer *tracer, size_t count)
+void tracer_note_opened(struct tracer *tracer)
+{
+	tracer->files_to_open--;
+}
+
+void tracer_release_files(struct tracer *tracer, size_t count, size_t opened)
 {
 	tracer->files_left += count;
+	tracer->files_to_open -= count - opened;
+}
+
+/* At least as many files are open as the number of a new one: targets that ended may have left gaps. */
+int tracer_leave_files(struct tracer *tracer, size_t count)
+{
+	int next = open("/", O_PATH | O_CLOEXEC);
+	struct rlimit limit;
+	size_t taken, room;
+
+	if (next < 0)
+		return -errno;
+	close(next);
+	if (getrlimit(RLIMIT_NOFILE,
+		      &limit)) /* prlimit64() may be refused: then files are opened while that works */
+		return 0;
+	taken = (size_t)next + tracer->files_to_open + count;
+	if (limit.rlim_cur < taken)
+		return -EMFILE;
+	room = limit.rlim_cur - taken;
+	if (tracer->files_left > room)
+		tracer->files_left = room;
+	return 0;
 }
 
 struct tracer *tracer_new(void)
