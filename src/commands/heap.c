@@ -56,6 +56,7 @@ static int read_heaps(struct heap_command *command, struct lua_process *process,
 struct reading {
 	struct heap_command *command;
 	pid_t pid;
+	bool has_tracer;
 	int error;
 };
 
@@ -82,7 +83,8 @@ static void *read_process(void *context)
 	};
 
 	process_heaps_clear(&command->heaps);
-	if (!traced.patience.tracer) {
+	reading->has_tracer = traced.patience.tracer != NULL;
+	if (!reading->has_tracer) {
 		reading->error = -errno;
 		return NULL;
 	}
@@ -151,6 +153,8 @@ static void heap_of_process(struct heap_command *command, pid_t pid)
 	struct reading reading = { .command = command, .pid = pid };
 	int error = command_try_run(&command->try, read_process, &reading);
 
+	if (!error && !command->try.given_up && !reading.has_tracer)
+		error = reading.error;
 	if (error) {
 		choose_explain_error(-error, "reading a heap");
 		command->status = EXIT_WITH_ERRORS;

@@ -35,19 +35,26 @@ void choose_explain(pid_t pid, int error)
 	choose_tell(&verdict);
 }
 
-/* ENOSYS comes from timer_create(): the tracer's timer is what fails first. */
+/*
+ * Of what a filter refuses, the tracer's timer is what fails first. Without clone3(), the C library uses clone();
+ * but not where a filter says EPERM, as old ones of Docker do.
+ */
 void choose_explain_error(int error, const char *doing)
 {
 	struct permission_verdict verdict;
 
 	if (permission_diagnose_error(error, &verdict)) {
 		choose_tell(&verdict);
-	} else if (error == ENOSYS) {
-		message_error(
-			"No timer can be had: timer_create() is refused, by a seccomp filter as a rule.");
+	} else if (error == ENOSYS || error == EPERM) {
+		bool is_timer = error == ENOSYS;
+
+		message_error("No %s can be had: %s is refused, by a seccomp filter as a rule.",
+			      is_timer ? "timer" : "timer, thread or process",
+			      is_timer ? "timer_create()" : "timer_create() or clone3()");
 		message_note(
 			"Start the container with --security-opt seccomp=unconfined or a profile that allows"
-			" timer_create (Kubernetes: securityContext.seccompProfile).");
+			" %s (Kubernetes: securityContext.seccompProfile).",
+			is_timer ? "timer_create" : "both");
 	} else {
 		message_error_errno(error, "%s", doing);
 	}

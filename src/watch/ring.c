@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
+#include "memory/memory_file.h"
 #include "output/recording/recording_reader.h"
 #include "output/recording/recording_writer.h"
 #include "output/sample/functions.h"
@@ -85,7 +85,7 @@ static int end_part(struct ring *ring)
 /* A file in memory. 0 or a negative errno. */
 static int open_file(FILE **ret_stream)
 {
-	int fd = memfd_create("ljspy-ring", MFD_CLOEXEC), error;
+	int fd = memory_file("ljspy-ring"), error;
 	FILE *stream = fd < 0 ? NULL : fdopen(fd, "w+");
 
 	if (stream) {

@@ -5,6 +5,7 @@ If a test cannot put the machine into the state that causes it, it uses a filter
 ljspy's system calls, or a mount over files that ljspy reads.
 """
 
+import contextlib
 import errno
 import os
 import subprocess
@@ -198,13 +199,30 @@ def test_filter_on_reading_memory_does_not_matter(target, error):
     assert "main chunk" in result.stdout
 
 
-EVERY = [RECORD, ["dump"], ["traces", "-d", "200ms"]]
+@pytest.mark.parametrize("command", ["dump", "heap"])
+@pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS], ids=errno.errorcode.get)
+def test_filter_on_files_in_memory_does_not_matter(target, command, error):
+    """Other files do."""
+    result = run(command, "-p", target.pid, through=refused("memfd_create", error))
+    assert result.returncode == ljspy.OK, result.stderr
+    assert result.stdout
+
+
+EVERY = [RECORD, ["dump"], ["heap"], ["traces", "-d", "200ms"]]
 
 
 @pytest.mark.parametrize("command", EVERY, ids=lambda command: command[0])
 def test_filter_on_timers(target, command):
     through = refused("timer_create", errno.ENOSYS)
     explains(run(*command, "-p", target.pid, through=through), "timer_create() is refused", "seccomp=unconfined")
+
+
+@pytest.mark.parametrize("call", ["timer_create", "clone3"])
+@pytest.mark.parametrize("command", EVERY, ids=lambda command: command[0])
+def test_filter_that_does_not_permit_timers_or_threads(target, command, call):
+    """Without clone3() the C library uses clone(), but not where a filter says EPERM, as Docker's did until 2021."""
+    through = refused(call, errno.EPERM)
+    explains(run(*command, "-p", target.pid, through=through), "timer_create() or clone3() is refused", "seccomp=unconfined")
 
 
 def test_filter_on_timers_of_a_command():
@@ -217,6 +235,29 @@ def test_filter_on_timers_of_a_command():
 def test_too_few_files_may_be_open(target, command, files):
     result = run(*command, "-p", target.pid, through=["prlimit", f"--nofile={files}"])
     explains(result, f"only {files} files open at a time", "ulimit -n 1024")
+
+
+@pytest.mark.parametrize("files", range(9, 18))
+def test_enough_files_to_begin_are_enough_for_all_looks(target, files):
+    """Else ljspy would take a busy thread for one that sleeps: it sees neither."""
+    result = run(*RECORD, "-p", target.pid, through=["prlimit", f"--nofile={files}"])
+    if result.returncode == ljspy.OK:
+        assert "asleep" not in result.stdout and "main chunk" in result.stdout
+    else:
+        explains(result, f"only {files} files open at a time", "ulimit -n 1024")
+
+
+def test_too_few_files_for_many_processes():
+    """Some are left out, and ljspy says so. Of the others, it sees all."""
+    limit = 60
+    with contextlib.ExitStack() as stack:
+        pids = [stack.enter_context(ljspy.busy()).pid for _ in range(20)]
+        chosen = run(*RECORD, "-p", ",".join(map(str, pids)), through=["prlimit", f"--nofile={limit}"])
+        tree = run(*RECORD, "--tree", os.getpid(), through=["prlimit", f"--nofile={limit}"])
+    explains(chosen, f"only {limit} files open at a time", "ulimit -n 1024")
+    assert tree.returncode == ljspy.WITH_ERRORS, tree.stderr
+    assert f"only {limit} files open at a time" in tree.stderr and "processes were left out" in tree.stderr
+    assert "main chunk" in tree.stdout
 
 
 @pytest.mark.parametrize("files", [5, 8])
