@@ -84,8 +84,10 @@ static bool read_file(struct heap_output *output, const char *path)
 	return error == 0;
 }
 
-static bool check_format(const struct options *options)
+static bool check_options(const struct options *options)
 {
+	if (!options_check_kind(options, true))
+		return false;
 	if (!options->heap_format) {
 		message_error("The format %s is for profiles: %s is a heap.", options->format->name,
 			      options->recordings[0]);
@@ -119,7 +121,7 @@ enum exit_status heap_files_run(const struct invocation *invocation)
 	struct heap_output output = { .options = options, .command_line = invocation->command_line };
 	bool good = true, is_partial;
 
-	if (!check_format(options))
+	if (!check_options(options))
 		return EXIT_USAGE;
 	/* An interrupt leaves nothing to clean up: let it end ljspy. */
 	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, NULL);

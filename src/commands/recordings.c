@@ -473,6 +473,8 @@ enum exit_status recordings_run(const struct invocation *invocation, recordings_
 	struct functions *functions;
 	enum exit_status status;
 
+	if (!options_check_kind(invocation->options, false))
+		return EXIT_USAGE;
 	if (!invocation->options->format) {
 		message_error("The format %s is for heaps: %s is none.",
 			      invocation->options->heap_format->name, invocation->options->recordings[0]);

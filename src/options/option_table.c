@@ -225,6 +225,15 @@ bool option_is_of(const struct option_entry *option, enum command command)
 	return option->commands & (1u << command);
 }
 
+const struct option_entry *option_of_letter(enum command command, int letter)
+{
+	const struct option_entry *option = option_table;
+
+	while (option->letter != letter || !option_is_of(option, command))
+		option++;
+	return option;
+}
+
 bool command_has_targets(enum command command)
 {
 	return TARGETS & (1u << command);

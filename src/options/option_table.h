@@ -95,6 +95,8 @@ extern const size_t option_count;
 extern const struct command_entry command_table[COMMAND_COUNT];
 
 bool option_is_of(const struct option_entry *option, enum command command);
+/* The command's option with that letter; it has to have one. */
+const struct option_entry *option_of_letter(enum command command, int letter);
 
 /* Does the command look at processes? The others read recordings. */
 bool command_has_targets(enum command command);

@@ -207,6 +207,22 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	}
 }
 
+/* Note options that only profiles or only heaps have: what the files are shows later. */
+static void note_kind(struct options *options, int letter, const char *argument)
+{
+	const struct option_entry *option = option_of_letter(options->command, letter);
+	const struct given_option given = { option->name, argument };
+	enum heap_grouping group;
+
+	if (command_has_targets(options->command))
+		return;
+	if (letter == OPTION_BY ? !heap_grouping_by_name(argument, &group)
+				: !option_is_of(option, COMMAND_HEAP))
+		options->for_profiles = given;
+	else if (letter == OPTION_MEASURE || (letter == OPTION_BY && group != HEAP_GROUP_MODULE))
+		options->for_heaps = given;
+}
+
 /* Unless -f gives the format, derive it from the output's name. False after telling the user. */
 static bool follow_name(struct options *options)
 {
@@ -574,6 +590,7 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 		default:
 			if (!parse_option(options, letter, optarg))
 				return false;
+			note_kind(options, letter, optarg);
 		}
 	}
 	return parse_rest(options, argv + optind, optind > 1 && strcmp(argv[optind - 1], "--") == 0) &&
@@ -626,6 +643,17 @@ bool options_parse(int argc, char **argv, struct options *ret_options, enum exit
 		return parse_help(argc, argv, ret_options, ret_status);
 	return parse_command(argv[1], &ret_options->command) &&
 	       parse_arguments(argc - 1, argv + 1, ret_options, ret_status);
+}
+
+bool options_check_kind(const struct options *options, bool is_heap)
+{
+	const struct given_option *other = is_heap ? &options->for_profiles : &options->for_heaps;
+
+	if (other->name)
+		message_error("--%s%s%s is for %s: %s is %s.", other->name, other->argument ? " " : "",
+			      other->argument ? other->argument : "", is_heap ? "profiles" : "heaps",
+			      options->recordings[0], is_heap ? "a heap" : "none");
+	return !other->name;
 }
 
 void options_clear(struct options *options)

@@ -19,6 +19,11 @@
 #include "src/options/condition.h"
 #include "unwind/names/namer.h"
 
+/* An option as it was given; all NULL if it was not. */
+struct given_option {
+	const char *name, *argument; /* argument: NULL if it takes none */
+};
+
 /* Strings point into argv. */
 struct options {
 	enum command command;
@@ -67,6 +72,8 @@ struct options {
 	unsigned int condition_count, at_most;       /* at_most: recordings an hour; 0: the default */
 	double min_percent;                          /* 0 if not given */
 	char **recordings;                           /* files, up to NULL */
+	/* Options that were given, and are for one kind of these files only. */
+	struct given_option for_profiles, for_heaps;
 	char **archived;                /* owned, with its texts: the same, if a directory was given */
 	uint64_t since_ns;              /* after the beginning of each recording */
 	uint64_t until_ns;              /* the same; 0: to its end */
@@ -111,6 +118,9 @@ static inline bool options_await_processes(const struct options *options)
  */
 bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status);
 void options_clear(struct options *options);
+
+/* Now that the first file is known to be a heap, or none: false after telling the user of an option for others. */
+bool options_check_kind(const struct options *options, bool is_heap);
 
 /*
  * "ljspy-NAME-PID-20250131-235959.svg", in the current directory. "_" replaces unusual

@@ -216,6 +216,19 @@ def test_what_is_no_heap_is_refused(built_once, leaks, tmp_path):
         assert str(path) in result.stderr
 
 
+OF_PROFILES = ("-p 1", "--tid 1", "--include x", "--since 1s", "--state gc", "--clock wall", "--by state", "--lines")
+
+
+@pytest.mark.parametrize("option", OF_PROFILES)
+def test_options_that_only_profiles_have_are_refused(leaks, option):
+    """A heap that is shown in spite of them looks as if they had chosen it."""
+    heap = leaks / "a.heap"
+    for arguments in (["report", heap], ["diff", heap, leaks / "b.heap"]):
+        result = ljspy.run(*arguments, *option.split())
+        assert result.returncode == ljspy.USAGE
+        assert re.fullmatch(rf"ljspy: --\S+.* is for profiles: {heap} is a heap.\n", result.stderr)
+
+
 def test_pictures_offer_what_heaps_have(leaks, devtools):
     """No lines, no states of the VM; a legend of kinds; the amounts of a frame in bytes and objects."""
     vm = json.loads(report(leaks, "b", "json").read_text())["processes"][0]["vms"][0]

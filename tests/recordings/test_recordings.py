@@ -113,6 +113,13 @@ def test_any_format_can_be_written(shares, tmp_path, name):
         assert "heavy" in (tmp_path / name).read_text()
 
 
+@pytest.mark.parametrize("option", ["--measure count", "--by type", "--by path"])
+def test_options_that_only_heaps_have_are_refused(shares, option):
+    result = ljspy.run("report", shares, *option.split())
+    assert result.returncode == ljspy.USAGE
+    assert result.stderr == f"ljspy: {option} is for heaps: {shares} is none.\n"
+
+
 # -- Interrupted and damaged --
 
 
