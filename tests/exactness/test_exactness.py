@@ -128,6 +128,14 @@ def test_any_time(runtime, program, settings):
     assert lost <= LOST_SAMPLES
 
 
+def test_coroutines_that_yield_to_compiled_code():
+    """What comes after a yield in the VM's code leads to a trace, which the VM's code alone does not tell."""
+    judged, wrong, no_line, lost = judge("sample", ljspy.luajit("luajit"), "generators", "on", 3000)
+    assert judged == 3000
+    assert wrong == no_line == 0
+    assert lost * 100 / judged <= LOST_PERCENT / 5
+
+
 def test_nothing_judged_is_no_success():
     result = run("step", ljspy.luajit("luajit2"), "calls", "off", 0)
     assert result.returncode != 0 and not ROW.search(result.stdout)

@@ -243,6 +243,40 @@ static void code_that_cannot_be_followed_is_unknown_only_on_a_return(void **stat
 	assert_int_equal(finish(), VM_FINISHD_STAYS);
 }
 
+static void a_coroutine_is_left_though_its_resumer_cannot_be_followed(void **state)
+{
+	(void)state;
+	states.registers.sp = FRAME - 0x58; /* the coroutine's C frame */
+	code[0].store = store_base(INNER);
+	code[1].sp = FRAME - 8;
+	code[2].pc = IN_VM + 0x40;
+	code[2].sp = FRAME;
+	code[3].store = store_base(OUTER);
+	code[4].progress = VM_PROGRESS_STUCK;
+	assert_int_equal(finish(), VM_FINISHD_RETURNED);
+	assert_int_equal(registers.pc, IN_VM + 0x40);
+	assert_int_equal(registers.sp, FRAME);
+	assert_int_equal(states.capture.threads[0].base, base_of(0, INNER));
+	code[4].progress = VM_PROGRESS_DISPATCH;
+	code[4].guesses = true;
+	assert_int_equal(finish(), VM_FINISHD_RETURNED);
+	assert_int_equal(registers.sp, FRAME);
+	/* What comes before must not be guessed, and all of it is the VM's. */
+	code[1].guesses = true;
+	assert_int_equal(finish(), VM_FINISHD_STAYS);
+	check_unchanged();
+	code[1].guesses = false;
+	code[2].pc = NATIVE_CODE;
+	assert_int_equal(finish(), VM_FINISHD_STAYS);
+	code[2].pc = IN_VM + 0x40;
+	code[2].sp = FRAME + 8; /* no thread's C frame */
+	assert_int_equal(finish(), VM_FINISHD_STAYS);
+	code[2].sp = FRAME;
+	states.registers.sp = FRAME;
+	assert_int_equal(finish(), VM_FINISHD_STAYS);
+	check_unchanged();
+}
+
 /*---- Builtins ----*/
 
 static void a_builtin_is_whole_until_its_result_lies_over_it(void **state)
@@ -383,6 +417,7 @@ int main(void)
 		TEST(without_a_known_frame_at_its_end_all_stays),
 		TEST(a_way_out_of_the_vm_is_run_to_its_end),
 		TEST(code_that_cannot_be_followed_is_unknown_only_on_a_return),
+		TEST(a_coroutine_is_left_though_its_resumer_cannot_be_followed),
 		TEST(a_builtin_is_whole_until_its_result_lies_over_it),
 		TEST(a_builtin_that_calls_on_is_whole),
 		TEST(a_trace_is_finished_only_where_it_leads_to),

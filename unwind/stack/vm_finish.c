@@ -2,6 +2,7 @@
 /* Run the VM's code on, to where the innermost frame is consistent. */
 #include "unwind/stack/vm_finish.h"
 
+#include "unwind/capture/cframes.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
@@ -130,6 +131,44 @@ static bool leaves_trace(const struct vm_machine *now, const struct vm_machine *
 		then->interpreted_base.bits == then->registers[VM_BASE].bits);
 }
 
+/*
+ * Is this about to go on in the resumer of a coroutine, in whose C frame it began? Then run to where it has left that
+ * frame: what comes then may not be to follow, as where the resumer goes on in a trace.
+ */
+static bool run_to_resumer(struct vm_machine *machine, const struct vm_machine *then,
+			   const struct capture *capture)
+{
+	const uint64_t begin = machine->registers[VM_SP].bits;
+
+	while (machine->steps < then->steps && vm_machine_step(machine) != VM_PROGRESS_STUCK &&
+	       !machine->guessed) {
+		const struct vm_value sp = machine->registers[VM_SP];
+		const struct lua_thread *thread;
+
+		if (!sp.known || sp.bits <= begin || !vm_machine_in_vm(machine, machine->pc))
+			continue;
+		thread = cframe_thread(capture, machine->memory, &machine->vm->layout, sp.bits);
+		if (thread && thread->cframe == sp.bits)
+			return true;
+	}
+	return false;
+}
+
+/* The run ended at then, where it could not be followed. */
+static enum vm_finished finish_unknown(struct vm_machine *machine, const struct vm_machine *then,
+				       struct capture *capture, struct registers *ret_registers)
+{
+	const enum vm_finished unknown = returns_elsewhere(machine) ? VM_FINISHD_UNKNOWN : VM_FINISHD_STAYS;
+
+	if (!vm_machine_in_vm(machine, machine->pc))
+		return VM_FINISHD_STAYS;
+	if (!run_to_resumer(machine, then, capture))
+		return unknown;
+	vm_machine_save_registers(machine, ret_registers);
+	keep_stores(machine, capture);
+	return VM_FINISHD_RETURNED;
+}
+
 static enum vm_finished finish(struct vm_machine *machine, struct capture *capture,
 			       struct registers *ret_registers)
 {
@@ -139,9 +178,7 @@ static enum vm_finished finish(struct vm_machine *machine, struct capture *captu
 	vm_machine_copy(&then, machine);
 	progress = vm_machine_run(&then);
 	if (progress == VM_PROGRESS_STUCK || then.guessed)
-		return vm_machine_in_vm(machine, machine->pc) && returns_elsewhere(machine)
-			       ? VM_FINISHD_UNKNOWN
-			       : VM_FINISHD_STAYS;
+		return finish_unknown(machine, &then, capture, ret_registers);
 	/* A trace stores frame links from vector registers, too. Until then, rely on its snapshot. */
 	if (machine->trace && stores_unknown(&then))
 		return VM_FINISHD_STAYS;
