@@ -30,7 +30,6 @@
 #include "src/program/message.h"
 #include "src/program/output_file.h"
 #include "src/program/progress.h"
-#include "src/sampler/sampler_apart.h"
 #include "src/targets/choose.h"
 #include "src/targets/launched.h"
 #include "src/targets/nothing_seen.h"
@@ -214,7 +213,7 @@ static void *run_sampler(void *context)
 	recording->refused = !options->launch && !(choose_check_all(options) &&
 						   choose_check_layout(options->pids[0], options->layout));
 	if (!recording->refused) {
-		sampler_run_apart(&recording->sampler_options, &recording->result);
+		sampling_run(&recording->sampler_options, &recording->result);
 		recording->refused = choose_explain_failure(&recording->result,
 							    options->launch ? options->launch[0] : NULL);
 	}

@@ -16,7 +16,6 @@
 #include "src/program/progress.h"
 #include "src/push/origin.h"
 #include "src/push/pusher.h"
-#include "src/sampler/sampler_apart.h"
 #include "src/targets/choose.h"
 #include "src/targets/launched.h"
 #include "src/targets/sampled.h"
@@ -533,7 +532,7 @@ static bool sample(void *context)
 	if (archiving->refused)
 		return false;
 	begin_next(archiving, clock_now_ns(CLOCK_MONOTONIC));
-	sampler_run_apart(&archiving->sampler_options, &archiving->result);
+	sampling_run(&archiving->sampler_options, &archiving->result);
 	if (archiving->result.left_out)
 		permission_diagnose(archiving->result.left_out_pid, -archiving->result.left_out_error,
 				    &archiving->left_out);

@@ -23,7 +23,6 @@ enum exit_status command_serve(const struct invocation *invocation)
 #include "src/linux/clocks/clock.h"
 #include "src/options/option_values.h"
 #include "src/program/first_thread.h"
-#include "src/sampler/sampler_apart.h"
 #include "src/sampler/wanted.h"
 #include "src/serve/address.h"
 #include "src/serve/hub.h"
@@ -84,7 +83,7 @@ static void run(struct serving *serving, enum hub_mode mode)
 		sampler.rate_hz = turns_hz;
 	if (mode == HUB_COROUTINES && sampler.rate_hz > OPTIONS_RATE_COROUTINES)
 		sampler.rate_hz = OPTIONS_RATE_COROUTINES;
-	sampler_run_apart(&sampler, &serving->result);
+	sampling_run(&sampler, &serving->result);
 	hub_note_end(serving->hub, &serving->result.figures);
 }
 

@@ -13,6 +13,8 @@
 /* Bytes; longer messages are cut. Escaping may lengthen them. */
 enum { TEXT_MAX = 4096, LINE_MAX_ESCAPED = 2 * TEXT_MAX };
 
+static _Atomic bool must_not_wait;
+
 /* One write, so that lines of several programs do not mix. A positive error is an errno. */
 __attribute__((__format__(__printf__, 3, 0))) static void print_line(const char *kind, int error,
 								     const char *format, va_list arguments)
@@ -21,6 +23,8 @@ __attribute__((__format__(__printf__, 3, 0))) static void print_line(const char 
 	size_t length;
 	int start;
 
+	if (must_not_wait && message_would_wait())
+		return;
 	vsnprintf(text, sizeof(text), format, arguments);
 	length = strlen(text);
 	if (error)
@@ -72,6 +76,11 @@ void message_note(const char *format, ...)
 	va_start(arguments, format);
 	print_line("", 0, format, arguments);
 	va_end(arguments);
+}
+
+void message_must_not_wait(bool must_not)
+{
+	must_not_wait = must_not;
 }
 
 bool message_would_wait(void)

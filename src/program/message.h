@@ -30,6 +30,12 @@ void message_warn(const char *format, ...) MESSAGE_FORMAT(1, 2);
 /* What was done, or what to do: "Wrote x.svg", a remedy. */
 void message_note(const char *format, ...) MESSAGE_FORMAT(1, 2);
 
+/*
+ * From now on, messages that would have to wait are left out, or not: who records must not wait for who reads
+ * them.
+ */
+void message_must_not_wait(bool must_not);
+
 /* Would a message wait now, as for a terminal after Ctrl-S, or behind a connection that hangs? */
 bool message_would_wait(void);
 

@@ -139,6 +139,8 @@ static int keep_pushing(const struct pusher_options *options, int pipe)
 			return FAILED;
 		if (WIFEXITED(status))
 			return WEXITSTATUS(status);
+		if (pushing.ended) /* one try */
+			return FAILED;
 		if (kills == 1)
 			message_warn("The process that pushes was killed; another one goes on.");
 		pause_for(&pushing, backoff_ns(kills, 0, 0));
@@ -216,6 +218,7 @@ int pusher_start(const struct pusher_options *options, struct pusher *ret_pusher
 		prctl(PR_SET_NAME, "ljspy-push");
 		setpriority(PRIO_PROCESS, 0, NICENESS);
 		keep_only(&ends[0]);
+		message_must_not_wait(true);
 		_exit(keep_pushing(options, ends[0]));
 	}
 	close(ends[0]);

@@ -6,6 +6,8 @@
 
 #include "src/linux/proc/process.h"
 #include "src/program/command_line.h"
+#include "src/program/message.h"
+#include "src/sampler/sampler_apart.h"
 
 struct sampler_options sampling_options(const struct options *options)
 {
@@ -38,6 +40,13 @@ void sampling_forget(const struct sampler_options *sampler, regex_t *pattern)
 {
 	if (sampler->pattern)
 		regfree(pattern);
+}
+
+void sampling_run(const struct sampler_options *options, struct sampler_result *ret_result)
+{
+	message_must_not_wait(true);
+	sampler_run_apart(options, ret_result);
+	message_must_not_wait(false);
 }
 
 char *sampling_title(const struct options *options, char ret_name[static PROCESS_NAME_MAX], pid_t *ret_pid)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What reaches the user's terminal. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,6 +83,39 @@ static void long_text_is_cut(void **state)
 	assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
 }
 
+static void who_must_not_wait_says_nothing_to_a_reader_that_stalls(void **state)
+{
+	static const char filling[4096];
+	size_t fills = 0;
+	ssize_t length;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	fcntl(ends[1], F_SETFL, O_NONBLOCK);
+	while (write(ends[1], filling, sizeof(filling)) > 0)
+		fills++;
+	fcntl(ends[1], F_SETFL, 0);
+	saved = dup(STDERR_FILENO);
+	dup2(ends[1], STDERR_FILENO);
+	message_must_not_wait(true);
+	message_warn("Left out."); /* would never return */
+	assert_true(fills > 0 && message_would_wait());
+	while (fills-- > 0)
+		assert_int_equal(read(ends[0], said, sizeof(filling)), sizeof(filling));
+	message_warn("Taken.");
+	message_must_not_wait(false);
+	message_warn("Taken, too.");
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	length = read(ends[0], said, sizeof(said) - 1);
+	assert_true(length > 0);
+	said[length] = '\0';
+	assert_string_equal(said, "ljspy: warning: Taken.\nljspy: warning: Taken, too.\n");
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -89,6 +123,7 @@ int main(void)
 		cmocka_unit_test(a_reader_that_leaves_is_no_fault),
 		cmocka_unit_test(nothing_untrusted_reaches_the_terminal),
 		cmocka_unit_test(long_text_is_cut),
+		cmocka_unit_test(who_must_not_wait_says_nothing_to_a_reader_that_stalls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
