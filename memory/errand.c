@@ -41,6 +41,7 @@ struct helper {
 
 struct errands {
 	struct errands_waiter waiter;
+	bool serve_nobody;     /* that is nobody's */
 	pid_t pid;             /* of the process that the helper is a thread of */
 	int policy, priority;  /* the caller's when it made this */
 	struct helper *helper; /* NULL if there is none */
@@ -191,6 +192,7 @@ void errands_wait_as(struct errands *errands, const struct errands_waiter *waite
 	const struct errands_waiter nobody = { .may_wait = always, .meanwhile = always };
 
 	errands->waiter = waiter ? *waiter : nobody;
+	errands->serve_nobody = !waiter;
 }
 
 bool errands_may_wait(const struct errands *errands)
@@ -200,7 +202,7 @@ bool errands_may_wait(const struct errands *errands)
 
 bool errands_serve_nobody(const struct errands *errands)
 {
-	return errands->waiter.meanwhile == always;
+	return errands->serve_nobody;
 }
 
 void errands_pause(const struct errands *errands)

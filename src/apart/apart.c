@@ -150,7 +150,7 @@ static int start(struct apart *apart)
 	return 0;
 }
 
-int apart_run(const struct apart_options *options, enum apart_end *ret_end)
+int apart_run(const struct apart_options *options, struct apart_outcome *ret_outcome)
 {
 	struct apart apart = {
 		.options = options,
@@ -171,10 +171,12 @@ int apart_run(const struct apart_options *options, enum apart_end *ret_end)
 		}
 	}
 	if (!error) {
-		*ret_end = take_until_end(&apart, buffer);
+		*ret_outcome = (struct apart_outcome){ .end = take_until_end(&apart, buffer) };
+		ret_outcome->blocked_pid = apart.shared->blocked_pid;
 		beat_end(&apart);
 		update(&apart); /* after the last signal that the beating thread can have taken */
-		error = *ret_end == APART_UNWATCHED ? -apart.shared->wait_error : -apart.shared->start_error;
+		error = ret_outcome->end == APART_UNWATCHED ? -apart.shared->wait_error
+							    : -apart.shared->start_error;
 	}
 	if (apart.shared)
 		munmap(apart.shared, apart.shared_size);

@@ -57,9 +57,14 @@ struct apart_options {
 
 enum apart_end {
 	APART_CONCLUDED,
-	APART_KILLED,  /* the engine or its guard died, or the engine sent nonsense */
-	APART_BLOCKED, /* the kernel did not let the engine read a target for seconds, so the engine ended */
+	APART_KILLED,    /* the engine or its guard died, or the engine sent nonsense */
+	APART_BLOCKED,   /* the kernel kept the engine waiting for seconds, so the engine ended */
 	APART_UNWATCHED, /* waitpid() fails for ljspy's own processes, so they were ended */
+};
+
+struct apart_outcome {
+	enum apart_end end;
+	pid_t blocked_pid; /* with APART_BLOCKED: whose memory it was reading; 0 if unknown */
 };
 
 /*
@@ -70,7 +75,7 @@ enum apart_end {
  * SIGQUIT to treat it like the first three. The first of them concludes the work;
  * another SIGINT ends ljspy.
  */
-int apart_run(const struct apart_options *options, enum apart_end *ret_end);
+int apart_run(const struct apart_options *options, struct apart_outcome *ret_outcome);
 
 /*---- In the front, from within take() and update() ----*/
 

@@ -4,17 +4,47 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "memory/errand.h"
 #include "src/linux/clocks/scheduler.h"
 #include "src/linux/proc/proc_file.h"
 
-enum { STATUS_MAX = 4096 };
+enum {
+	STATUS_MAX = 1 << 16, /* it lists all groups of the user before the switches */
+	CALL_MAX = 256,
+	LOOKS_BETWEEN_MAX = 4,
+};
 
 static const uint64_t look_ns = 250 * 1000 * 1000;
 /* A disk with swap that has to spin up takes longer, but the target is not to stand still for that. */
 static const uint64_t long_ns = UINT64_C(2000) * 1000 * 1000;
+
+static bool read_text(pid_t tid, const char *name, char *text, size_t size)
+{
+	int fd = proc_file_open(tid, name);
+	ssize_t length;
+
+	if (fd < 0)
+		return false;
+	length = proc_file_fill(fd, text, size - 1);
+	close(fd);
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+/* Whose memory does the call read in which the thread waits? 0 if it does not, or if that is unknown. */
+static pid_t memory_read_by(pid_t tid)
+{
+	char text[CALL_MAX], *end;
+	long call;
+
+	if (!read_text(tid, "syscall", text, sizeof(text)))
+		return 0;
+	call = strtol(text, &end, 10);
+	return end > text && call == SYS_process_vm_readv ? (pid_t)strtol(end, NULL, 16) : 0;
+}
 
 /* Of a thread that waits so that no signal but SIGKILL wakes it, and that does no errand. */
 static bool read_waiting(pid_t tid, uint64_t *ret_switches)
@@ -22,16 +52,9 @@ static bool read_waiting(pid_t tid, uint64_t *ret_switches)
 	static const char errand[] = "Name:\t" ERRAND_THREAD_NAME "\n";
 	struct switches switches;
 	char text[STATUS_MAX];
-	int fd = proc_file_open(tid, "status");
-	ssize_t length;
 
-	if (fd < 0)
-		return false;
-	length = proc_file_fill(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[length > 0 ? length : 0] = '\0';
-	if (!strstr(text, "\nState:\tD") || strncmp(text, errand, sizeof(errand) - 1) == 0 ||
-	    !switches_parse(text, &switches))
+	if (!read_text(tid, "status", text, sizeof(text)) || !strstr(text, "\nState:\tD") ||
+	    strncmp(text, errand, sizeof(errand) - 1) == 0 || !switches_parse(text, &switches))
 		return false;
 	*ret_switches = switches.count;
 	return true;
@@ -45,11 +68,12 @@ static uint64_t waiting_since(const struct blocked *blocked, pid_t tid, uint64_t
 	return now_ns;
 }
 
-static bool look(struct blocked *blocked, DIR *threads, uint64_t now_ns)
+/* The thread that has waited for long; 0 if there is none. */
+static pid_t look(struct blocked *blocked, DIR *threads, uint64_t now_ns)
 {
 	struct blocked now = { .looked_ns = now_ns };
 	const struct dirent *entry;
-	bool is_long = false;
+	pid_t found = 0;
 
 	while (now.count < BLOCKED_THREADS_MAX && (entry = readdir(threads))) {
 		struct blocked_thread thread = { .tid = (pid_t)strtol(entry->d_name, NULL, 10) };
@@ -57,24 +81,30 @@ static bool look(struct blocked *blocked, DIR *threads, uint64_t now_ns)
 		if (thread.tid <= 0 || !read_waiting(thread.tid, &thread.switches))
 			continue;
 		thread.since_ns = waiting_since(blocked, thread.tid, thread.switches, now_ns);
-		is_long |= now_ns - thread.since_ns >= long_ns;
+		if (now_ns - thread.since_ns >= long_ns)
+			found = thread.tid;
 		now.threads[now.count++] = thread;
 	}
 	*blocked = now;
-	return is_long;
+	return found;
 }
 
-bool blocked_for_long(struct blocked *blocked, uint64_t now_ns)
+bool blocked_for_long(struct blocked *blocked, uint64_t now_ns, pid_t *ret_pid)
 {
 	DIR *threads;
-	bool is_long;
+	pid_t found;
 
 	if (now_ns - blocked->looked_ns < look_ns)
 		return false;
+	/* Who could not look, as on a machine that was paused, does not know what was in between. */
+	if (now_ns - blocked->looked_ns > LOOKS_BETWEEN_MAX * look_ns)
+		blocked->count = 0;
 	threads = opendir("/proc/self/task");
 	if (!threads)
 		return false;
-	is_long = look(blocked, threads, now_ns);
+	found = look(blocked, threads, now_ns);
 	closedir(threads);
-	return is_long;
+	if (found)
+		*ret_pid = memory_read_by(found);
+	return found != 0;
 }

@@ -28,8 +28,9 @@ struct blocked {
 
 /*
  * Has a thread waited for seconds? Call this every now and then, at now_ns by CLOCK_MONOTONIC: most calls
- * return false at once. False also where /proc tells nothing.
+ * return false at once. False also where /proc tells nothing. *ret_pid: the process whose memory it waits for; 0 if
+ * it waits for something else, or the kernel does not tell.
  */
-bool blocked_for_long(struct blocked *blocked, uint64_t now_ns);
+bool blocked_for_long(struct blocked *blocked, uint64_t now_ns, pid_t *ret_pid);
 
 #endif

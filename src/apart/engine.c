@@ -131,8 +131,11 @@ static void set_watch(struct engine *engine)
 /* End, for only that frees the tracees. */
 static void end_if_blocked(struct engine *engine)
 {
-	if (!blocked_for_long(&engine->blocked, clock_now_ns(CLOCK_MONOTONIC)))
+	pid_t pid;
+
+	if (!blocked_for_long(&engine->blocked, clock_now_ns(CLOCK_MONOTONIC), &pid))
 		return;
+	engine->apart->shared->blocked_pid = pid;
 	engine->apart->shared->is_blocked = true;
 	kill(getpid(), SIGKILL);
 }

@@ -21,14 +21,15 @@ struct shared {
 	_Atomic pid_t beat_tid;       /* the thread that beats; 0 before the first beat */
 	_Atomic uint64_t beat_due_ns; /* when the next beat is overdue: CLOCK_MONOTONIC */
 	_Atomic bool end_wanted;      /* the engine must conclude */
-	_Atomic int wait_error;       /* errno if front or guard cannot wait for its child; else 0 */
 
-	_Atomic int
-		start_error; /* errno if the guard cannot start the engine, or the engine its worker; else 0 */
+	/* Whoever notices: an errno, or 0. */
+	_Atomic int wait_error;  /* front or guard cannot wait for its child */
+	_Atomic int start_error; /* the guard cannot start the engine, or the engine its worker */
 
 	/* The engine's. */
 	_Atomic bool is_done;             /* it has concluded the work */
-	_Atomic bool is_blocked;          /* the kernel does not let it read a target; it ends for that */
+	_Atomic bool is_blocked;          /* the kernel keeps one of its threads waiting; it ends for that */
+	_Atomic pid_t blocked_pid;        /* ... by whose memory; 0 if unknown */
 	_Atomic bool rests;               /* it waits for a target to run */
 	_Atomic uint64_t away_ns;         /* how long it stayed away because the front did not beat */
 	_Atomic uint64_t guard_cpu_ns;    /* the guard's CPU time, at its end */

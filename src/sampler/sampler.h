@@ -98,7 +98,7 @@ enum sampler_end {
 	 * waitpid() fails with it for ljspy's own processes.
 	 */
 	SAMPLER_KILLED,
-	SAMPLER_BLOCKED, /* it ended, as the kernel did not let it read a target for seconds (src/apart/apart.h) */
+	SAMPLER_BLOCKED, /* it ended, as the kernel kept it waiting, by the memory of pid if that is not 0 */
 };
 
 enum { PACKAGE_ROOTS_MAX = 4096 }; /* bytes, with the NUL; further roots are left out */

@@ -223,11 +223,12 @@ static void update(struct apart *apart, void *context)
 }
 
 /* error: of waitpid(), if the engine could not be watched; else 0. */
-static void conclude(const struct sampler_apart *self, enum apart_end end, int error)
+static void conclude(const struct sampler_apart *self, const struct apart_outcome *outcome, int error)
 {
-	if (end == APART_BLOCKED) {
+	if (outcome->end == APART_BLOCKED) {
 		self->result->end = SAMPLER_BLOCKED;
-	} else if (end != APART_CONCLUDED || self->failed) {
+		self->result->pid = outcome->blocked_pid;
+	} else if (outcome->end != APART_CONCLUDED || self->failed) {
 		self->result->end = SAMPLER_KILLED;
 		self->result->error = error;
 	} else if (self->told_to_end && self->result->end == SAMPLER_INTERRUPTED) {
@@ -251,17 +252,17 @@ void sampler_run_apart(const struct sampler_options *options, struct sampler_res
 		.can_be_concluded = true,
 		.keeps_standard_files = options->launch,
 	};
-	enum apart_end end = APART_KILLED;
+	struct apart_outcome outcome = { .end = APART_KILLED };
 	int error;
 
 	*ret_result = (struct sampler_result){ .end = SAMPLER_KILLED };
 	/* Inherit the command from the engine, to wait for it. */
 	if (options->launch)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	error = self.reader ? apart_run(&apart_options, &end) : -ENOMEM;
-	if (error && end != APART_UNWATCHED)
+	error = self.reader ? apart_run(&apart_options, &outcome) : -ENOMEM;
+	if (error && outcome.end != APART_UNWATCHED)
 		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = error };
 	else
-		conclude(&self, end, error);
+		conclude(&self, &outcome, error);
 	sample_reader_free(self.reader);
 }

@@ -14,9 +14,6 @@
 #include "src/survey/puc_lua.h"
 #include "src/survey/survey.h"
 
-static const char problem_blocked[] =
-	"The kernel did not come back from reading a target's memory for seconds;"
-	" ljspy gave up, and the target runs on";
 static const char problem_killed[] = "The process of ljspy's that takes samples was killed",
 		  problem_unwatched[] = "ljspy's processes cannot wait for each other: waitpid() fails";
 
@@ -84,12 +81,25 @@ static bool engine_has_ended(const struct sampler_result *result)
 	return result->end == SAMPLER_KILLED || result->end == SAMPLER_BLOCKED;
 }
 
-static void explain_end(enum sampler_end end, int error)
+void choose_explain_blocked(pid_t pid)
 {
-	if (end == SAMPLER_BLOCKED)
-		message_error("%s.", problem_blocked);
-	else if (error)
-		message_error_errno(-error, "%s", problem_unwatched);
+	if (pid) {
+		message_error("The kernel has kept ljspy waiting for memory of process %d for seconds:"
+			      " ljspy gives up, and the process runs on.",
+			      pid);
+		message_note("Leave that process out, as long as its memory is not to be had.");
+	} else {
+		message_error("The kernel has kept ljspy waiting for seconds, maybe for a target's memory:"
+			      " ljspy gives up, and the target runs on.");
+	}
+}
+
+static void explain_end(const struct sampler_result *result)
+{
+	if (result->end == SAMPLER_BLOCKED)
+		choose_explain_blocked(result->pid);
+	else if (result->error)
+		message_error_errno(-result->error, "%s", problem_unwatched);
 	else
 		message_error("%s.", problem_killed);
 }
@@ -101,13 +111,15 @@ bool choose_explain_failure(const struct sampler_result *result, const char *com
 		return true;
 	}
 	if (engine_has_ended(result) && result->figures.samples == 0) {
-		explain_end(result->end, result->error);
+		explain_end(result);
 		return true;
 	}
 	if (result->end != SAMPLER_FAILED)
 		return false;
 	if (result->pid && !command)
 		choose_explain(result->pid, -result->error);
+	else if (command && result->error == -EPERM) /* mostly that of its execve() */
+		message_error_errno(EPERM, "%s", command);
 	else
 		choose_explain_error(-result->error, command ? command : "starting to take samples");
 	return true;
@@ -118,9 +130,10 @@ bool choose_explain_early_end(const struct sampler_result *result)
 	if (result->end == SAMPLER_KILLED && result->error)
 		message_warn("%s (%s); there are no samples after that.", problem_unwatched,
 			     strerror(-result->error));
-	else if (engine_has_ended(result))
-		message_warn("%s; there are no samples after that.",
-			     result->end == SAMPLER_BLOCKED ? problem_blocked : problem_killed);
+	else if (result->end == SAMPLER_KILLED)
+		message_warn("%s; there are no samples after that.", problem_killed);
+	else if (result->end == SAMPLER_BLOCKED)
+		choose_explain_blocked(result->pid);
 	return engine_has_ended(result);
 }
 

@@ -33,6 +33,9 @@ bool choose_explain_other_lua(pid_t pid);
 /* Tell that there is no LuaJIT in the process. */
 void choose_explain_no_luajit(pid_t pid);
 
+/* The kernel kept ljspy waiting, by the memory of that process; 0 if that is unknown. */
+void choose_explain_blocked(pid_t pid);
+
 /* If sampling could not begin, tell why and return true; command is the one to start, or NULL. */
 bool choose_explain_failure(const struct sampler_result *result, const char *command);
 

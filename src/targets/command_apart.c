@@ -99,14 +99,14 @@ static void write_out(struct command_apart *self)
 static enum exit_status run(struct command_apart *self, const struct apart_options *options,
 			    const sigset_t *inherited_mask)
 {
-	enum apart_end end = APART_KILLED;
+	struct apart_outcome outcome = { .end = APART_KILLED };
 	int error;
 
 	fflush(stdout);
-	error = apart_run(options, &end);
+	error = apart_run(options, &outcome);
 	/* The targets are free: from here on, an interrupt ends ljspy at once. */
 	pthread_sigmask(SIG_SETMASK, inherited_mask, NULL);
-	if (error && end == APART_UNWATCHED) {
+	if (error && outcome.end == APART_UNWATCHED) {
 		message_error_errno(-error, "ljspy's processes cannot wait for each other: waitpid() fails");
 		return EXIT_NOTHING_DONE;
 	}
@@ -114,13 +114,12 @@ static enum exit_status run(struct command_apart *self, const struct apart_optio
 		choose_explain_error(-error, "starting to look");
 		return EXIT_NOTHING_DONE;
 	}
-	if (end == APART_KILLED) {
+	if (outcome.end == APART_KILLED) {
 		message_error("The process of ljspy's that looked at the target was killed.");
 		return EXIT_NOTHING_DONE;
 	}
-	if (end == APART_BLOCKED) {
-		message_error("The kernel did not come back from reading the target's memory for seconds;"
-			      " ljspy gave up, and the target runs on.");
+	if (outcome.end == APART_BLOCKED) {
+		choose_explain_blocked(outcome.blocked_pid);
 		return EXIT_NOTHING_DONE;
 	}
 	write_out(self);

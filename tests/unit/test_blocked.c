@@ -20,6 +20,7 @@
 enum { STACK_SIZE = 1 << 16 };
 
 static const uint64_t second = 1000000000;
+static pid_t read_pid;
 
 static _Alignas(16) char stack[STACK_SIZE];
 static const char *name;
@@ -62,21 +63,32 @@ static void end_waiting(pthread_t thread)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* What does a look say, after one each half second since the last one? */
+static bool looks(struct blocked *blocked, uint64_t at_ns)
+{
+	read_pid = -1;
+	for (uint64_t now = blocked->looked_ns + second / 2; blocked->looked_ns && now < at_ns;
+	     now += second / 2)
+		blocked_for_long(blocked, now, &read_pid);
+	return blocked_for_long(blocked, at_ns, &read_pid);
+}
+
 static void a_thread_that_waits_for_seconds_is_blocked(void **state)
 {
 	struct blocked blocked = { 0 };
 	pthread_t thread = begin_waiting(NULL);
 
 	(void)state;
-	assert_false(blocked_for_long(&blocked, 100 * second));
+	assert_false(looks(&blocked, 100 * second));
 	assert_int_equal(blocked.count, 1);
-	assert_false(blocked_for_long(&blocked, 101 * second));
-	assert_true(blocked_for_long(&blocked, 102 * second));
+	assert_false(looks(&blocked, 101 * second));
+	assert_true(looks(&blocked, 102 * second));
+	assert_int_equal(read_pid, 0); /* it does not read memory */
 	/* It does not look all the time. */
-	assert_false(blocked_for_long(&blocked, 102 * second + 1));
-	assert_true(blocked_for_long(&blocked, 103 * second));
+	assert_false(looks(&blocked, 102 * second + 1));
+	assert_true(looks(&blocked, 103 * second));
 	end_waiting(thread);
-	assert_false(blocked_for_long(&blocked, 104 * second));
+	assert_false(looks(&blocked, 104 * second));
 	assert_int_equal(blocked.count, 0);
 }
 
@@ -86,10 +98,24 @@ static void one_that_ran_in_between_is_not(void **state)
 	pthread_t thread = begin_waiting(NULL);
 
 	(void)state;
-	assert_false(blocked_for_long(&blocked, 100 * second));
+	assert_false(looks(&blocked, 100 * second));
 	blocked.threads[0].switches--;
-	assert_false(blocked_for_long(&blocked, 103 * second));
-	assert_true(blocked_for_long(&blocked, 105 * second));
+	assert_false(looks(&blocked, 102 * second));
+	assert_true(looks(&blocked, 103 * second));
+	end_waiting(thread);
+}
+
+/* As on a machine that was paused. */
+static void what_lies_between_two_looks_is_not_known(void **state)
+{
+	struct blocked blocked = { 0 };
+	pthread_t thread = begin_waiting(NULL);
+
+	(void)state;
+	assert_false(blocked_for_long(&blocked, 100 * second, &read_pid));
+	assert_false(blocked_for_long(&blocked, 110 * second, &read_pid));
+	assert_false(looks(&blocked, 111 * second));
+	assert_true(looks(&blocked, 112 * second));
 	end_waiting(thread);
 }
 
@@ -99,8 +125,8 @@ static void errands_may_wait_so(void **state)
 	pthread_t thread = begin_waiting(ERRAND_THREAD_NAME);
 
 	(void)state;
-	assert_false(blocked_for_long(&blocked, 100 * second));
-	assert_false(blocked_for_long(&blocked, 103 * second));
+	assert_false(looks(&blocked, 100 * second));
+	assert_false(looks(&blocked, 103 * second));
 	assert_int_equal(blocked.count, 0);
 	end_waiting(thread);
 }
@@ -110,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_that_waits_for_seconds_is_blocked),
 		cmocka_unit_test(one_that_ran_in_between_is_not),
+		cmocka_unit_test(what_lies_between_two_looks_is_not_known),
 		cmocka_unit_test(errands_may_wait_so),
 	};
 

@@ -242,14 +242,14 @@ static void take_all(const struct apart_options *of)
 }
 
 INSTEAD_OF(apart_run);
-int __wrap_apart_run(const struct apart_options *of, enum apart_end *ret_end)
+int __wrap_apart_run(const struct apart_options *of, struct apart_outcome *ret_outcome)
 {
 	int status;
 	pid_t pid;
 
 	front.given = *of;
 	the_apart.options = of;
-	*ret_end = apart_ends;
+	*ret_outcome = (struct apart_outcome){ .end = apart_ends, .blocked_pid = 77 };
 	if (apart_error && apart_ends != APART_UNWATCHED)
 		return apart_error;
 	pid = fork();
@@ -448,6 +448,12 @@ static void an_engine_that_was_killed_leaves_what_it_published(void **state)
 	assert_int_equal(result.error, 0);
 	assert_int_equal(result.figures.samples, 3);
 	assert_string_equal(result.layout, "a layout");
+	shared->count = 0;
+	apart_ends = APART_BLOCKED;
+	run();
+	assert_int_equal(result.end, SAMPLER_BLOCKED);
+	assert_int_equal(result.pid, 77); /* whose memory it waited for */
+	assert_int_equal(result.figures.samples, 3);
 	shared->count = 0;
 	apart_ends = APART_UNWATCHED;
 	apart_error = -ECHILD;
