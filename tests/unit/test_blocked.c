@@ -16,6 +16,7 @@
 
 #include "memory/errand.h"
 #include "src/apart/blocked.h"
+#include "tests/unit/target_process.h"
 
 enum { STACK_SIZE = 1 << 16 };
 
@@ -24,11 +25,13 @@ static pid_t read_pid;
 
 static _Alignas(16) char stack[STACK_SIZE];
 static const char *name;
-static _Atomic pid_t child;
+static _Atomic pid_t child, parent;
+static pthread_t waiting;
 
 static int sleep_on(void *unused)
 {
 	(void)unused;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	child = getpid();
 	while (pause())
 		;
@@ -40,27 +43,36 @@ static void *wait_for_child(void *unused)
 	(void)unused;
 	if (name)
 		prctl(PR_SET_NAME, name);
+	parent = gettid();
 	waitpid(clone(sleep_on, stack + STACK_SIZE, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL), NULL, 0);
 	return NULL;
 }
 
-static pthread_t begin_waiting(const char *as)
+static void begin_waiting(const char *as)
 {
-	pthread_t thread;
-
 	name = as;
 	child = 0;
-	assert_int_equal(pthread_create(&thread, NULL, wait_for_child, NULL), 0);
+	assert_int_equal(pthread_create(&waiting, NULL, wait_for_child, NULL), 0);
 	while (!child)
 		sched_yield();
-	usleep(100 * 1000); /* the child tells so before its parent waits, maybe */
-	return thread;
+	/* The child may tell so before its parent waits. */
+	target_process_await(getpid(), parent, "D");
 }
 
-static void end_waiting(pthread_t thread)
+static void end_waiting(void)
 {
 	kill(child, SIGKILL);
-	assert_int_equal(pthread_join(thread, NULL), 0);
+	child = 0;
+	assert_int_equal(pthread_join(waiting, NULL), 0);
+}
+
+/* Also after a test that failed. */
+static int leave_none(void **state)
+{
+	(void)state;
+	if (child)
+		end_waiting();
+	return 0;
 }
 
 /* What does a look say, after one each half second since the last one? */
@@ -76,9 +88,9 @@ static bool looks(struct blocked *blocked, uint64_t at_ns)
 static void a_thread_that_waits_for_seconds_is_blocked(void **state)
 {
 	struct blocked blocked = { 0 };
-	pthread_t thread = begin_waiting(NULL);
 
 	(void)state;
+	begin_waiting(NULL);
 	assert_false(looks(&blocked, 100 * second));
 	assert_int_equal(blocked.count, 1);
 	assert_false(looks(&blocked, 101 * second));
@@ -87,7 +99,7 @@ static void a_thread_that_waits_for_seconds_is_blocked(void **state)
 	/* It does not look all the time. */
 	assert_false(looks(&blocked, 102 * second + 1));
 	assert_true(looks(&blocked, 103 * second));
-	end_waiting(thread);
+	end_waiting();
 	assert_false(looks(&blocked, 104 * second));
 	assert_int_equal(blocked.count, 0);
 }
@@ -95,49 +107,49 @@ static void a_thread_that_waits_for_seconds_is_blocked(void **state)
 static void one_that_ran_in_between_is_not(void **state)
 {
 	struct blocked blocked = { 0 };
-	pthread_t thread = begin_waiting(NULL);
 
 	(void)state;
+	begin_waiting(NULL);
 	assert_false(looks(&blocked, 100 * second));
 	blocked.threads[0].switches--;
 	assert_false(looks(&blocked, 102 * second));
 	assert_true(looks(&blocked, 103 * second));
-	end_waiting(thread);
+	end_waiting();
 }
 
 /* As on a machine that was paused. */
 static void what_lies_between_two_looks_is_not_known(void **state)
 {
 	struct blocked blocked = { 0 };
-	pthread_t thread = begin_waiting(NULL);
 
 	(void)state;
+	begin_waiting(NULL);
 	assert_false(blocked_for_long(&blocked, 100 * second, &read_pid));
 	assert_false(blocked_for_long(&blocked, 110 * second, &read_pid));
 	assert_false(looks(&blocked, 111 * second));
 	assert_true(looks(&blocked, 112 * second));
-	end_waiting(thread);
+	end_waiting();
 }
 
 static void errands_may_wait_so(void **state)
 {
 	struct blocked blocked = { 0 };
-	pthread_t thread = begin_waiting(ERRAND_THREAD_NAME);
 
 	(void)state;
+	begin_waiting(ERRAND_THREAD_NAME);
 	assert_false(looks(&blocked, 100 * second));
 	assert_false(looks(&blocked, 103 * second));
 	assert_int_equal(blocked.count, 0);
-	end_waiting(thread);
+	end_waiting();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_thread_that_waits_for_seconds_is_blocked),
-		cmocka_unit_test(one_that_ran_in_between_is_not),
-		cmocka_unit_test(what_lies_between_two_looks_is_not_known),
-		cmocka_unit_test(errands_may_wait_so),
+		cmocka_unit_test_teardown(a_thread_that_waits_for_seconds_is_blocked, leave_none),
+		cmocka_unit_test_teardown(one_that_ran_in_between_is_not, leave_none),
+		cmocka_unit_test_teardown(what_lies_between_two_looks_is_not_known, leave_none),
+		cmocka_unit_test_teardown(errands_may_wait_so, leave_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

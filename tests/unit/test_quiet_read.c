@@ -7,12 +7,14 @@
 #include <time.h>
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "src/nginx/quiet_read.h"
+#include "tests/unit/target_process.h"
 
 enum { TRIES = 20, MS = 1000 * 1000, SLOW_MS = 200 };
 
@@ -31,26 +33,39 @@ static int read_slowly(void *context)
 	return 0;
 }
 
-/* A process that wakes all the time. */
-static pid_t start_waking(void)
+/* A process that runs this again and again. It is killed when the test ends. */
+static pid_t start(void (*rest)(void))
 {
-	const struct timespec pause = { .tv_nsec = MS };
 	pid_t pid = fork();
 
-	if (pid == 0)
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;)
-			nanosleep(&pause, NULL);
+			rest();
+	}
+	assert_true(pid > 0);
 	return pid;
+}
+
+static void rest_a_moment(void)
+{
+	const struct timespec moment = { .tv_nsec = MS };
+
+	nanosleep(&moment, NULL);
+}
+
+static void rest_for_ever(void)
+{
+	pause();
 }
 
 static void readings_that_take_long_are_few(void **state)
 {
 	struct reading reading = { .takes_ms = SLOW_MS };
-	pid_t pid = start_waking();
+	pid_t pid = start(rest_a_moment);
 	bool asleep = true;
 
 	(void)state;
-	assert_true(pid > 0);
 	assert_int_equal(quiet_read(pid, read_slowly, &reading, &asleep), 0);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -61,23 +76,16 @@ static void readings_that_take_long_are_few(void **state)
 static void a_process_that_sleeps_is_read_once(void **state)
 {
 	struct reading reading = { .takes_ms = 1 };
-	pid_t pid = fork();
+	pid_t pid = start(rest_for_ever);
 	bool asleep = false;
 
 	(void)state;
-	if (pid == 0)
-		for (;;)
-			pause();
-	assert_true(pid > 0);
-	/* It may still be on its way to sleep. */
-	for (unsigned i = 0; i < TRIES && !asleep; i++) {
-		reading.count = 0;
-		assert_int_equal(quiet_read(pid, read_slowly, &reading, &asleep), 0);
-	}
+	target_process_await(pid, pid, "S");
+	assert_int_equal(quiet_read(pid, read_slowly, &reading, &asleep), 0);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	assert_true(asleep);
-	assert_in_range(reading.count, 1, TRIES);
+	assert_int_equal(reading.count, 1);
 }
 
 int main(void)
