@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A real nginx with OpenResty's Lua module, as Debian builds both."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import urllib.request
 
 import ljspy
@@ -30,11 +32,14 @@ def template(name):
     return (pathlib.Path(__file__).parent / name).read_text()
 
 
-def let_workers_in(directory):
-    """A worker is nobody, and files bodies and cached answers in the directory of a server."""
-    directory.chmod(0o777)
-    for parent in list(directory.parents)[:2]:
-        parent.chmod(0o755)
+@contextlib.contextmanager
+def directory_for_workers():
+    """A new directory in which a worker, who is nobody, can file bodies and cached answers. It is not below pytest's
+    own: each run of pytest closes that to other users, also while another one has tests there."""
+    with tempfile.TemporaryDirectory(prefix="ljspy-nginx-") as name:
+        directory = pathlib.Path(name)
+        directory.chmod(0o777)
+        yield directory
 
 
 def children(pid):
@@ -97,9 +102,11 @@ class Nginx:
 
     @property
     def worker(self):
-        """The only one that has begun; others may look after a cache."""
-        (pid,) = [pid for pid in self.workers if "nginx: worker process" in title(pid)]
-        return pid
+        """The only one, once it has begun: then it has a title. Others may look after a cache."""
+        def begun():
+            return [pid for pid in self.workers if "nginx: worker process" in title(pid)]
+        assert ljspy.wait_until(lambda: len(begun()) == 1, seconds=ljspy.READY_SECONDS), self.error_log.read_text()
+        return begun()[0]
 
     def answers(self, path):
         try:

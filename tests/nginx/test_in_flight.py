@@ -28,12 +28,12 @@ def silent():
 
 
 @pytest.fixture
-def nginx(tmp_path, silent):
+def nginx(silent):
     settings = {"JIT": "on", "SILENT": silent.getsockname()[1]}
-    nginx_server.let_workers_in(tmp_path)  # 1.18 files each body of unknown length
-    with nginx_server.Nginx(tmp_path / "nginx", TEMPLATE, **settings) as server:
-        server.wait_answers("/work/a/1")
-        yield server
+    with nginx_server.directory_for_workers() as directory:  # 1.18 files each body of unknown length
+        with nginx_server.Nginx(directory / "nginx", TEMPLATE, **settings) as server:
+            server.wait_answers("/work/a/1")
+            yield server
 
 
 def ask(server, stack, path, host="shop1.example.com", method="GET"):

@@ -58,12 +58,11 @@ def release(request):
 
 
 @pytest.fixture(name="server")
-def fixture_server(release, tmp_path):
-    directory = tmp_path / "nginx"
-    nginx_server.let_workers_in(tmp_path)
-    (directory / "resty").mkdir(parents=True)
-    (directory / "resty/lock.lua").write_text(LOCK)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
+def fixture_server(release):
+    with nginx_server.directory_for_workers() as parent, socket.create_server(("127.0.0.1", 0)) as silent:
+        directory = parent / "nginx"
+        (directory / "resty").mkdir(parents=True)
+        (directory / "resty/lock.lua").write_text(LOCK)
         settings = {"release": release, "SILENT": silent.getsockname()[1]}
         with nginx_server.Nginx(directory, nginx_server.template("releases.conf.in"), **settings) as server:
             server.silent, server.release = settings["SILENT"], release
@@ -81,13 +80,18 @@ def asked(server, routes):
     with contextlib.ExitStack() as stack:
         for route in routes:
             ask(server, stack, route.replace("*", "17"))
-        assert ljspy.wait_until(lambda: sorted(r["route"] for r in requests_of(server)) == sorted(routes)), [r["route"] for r in requests_of(server)]
+        assert ljspy.wait_until(lambda: routes_of(server) == sorted(routes)), \
+            (routes_of(server), server.error_log.read_text())
         yield
 
 
 def requests_of(server, *options):
     (process,) = json.loads(ljspy.run("requests", "-p", server.worker, "--json", *options).stdout)["processes"]
     return process["requests"]
+
+
+def routes_of(server):
+    return sorted(request["route"] for request in requests_of(server))
 
 
 def recorded(server, output):

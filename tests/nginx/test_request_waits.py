@@ -28,11 +28,11 @@ WAITS = {"/proxied": "upstream first byte", "/asks": "socket receive", "/up50": 
 
 
 @pytest.fixture(scope="module", name="recorded")
-def fixture_recorded(tmp_path_factory):
+def fixture_recorded():
     """A recording under load, what the log says of its time, and the port of the server."""
-    path = tmp_path_factory.mktemp("waits")
-    nginx_server.let_workers_in(path)
-    with nginx_server.Nginx(path / "nginx", nginx_server.template("waits.conf.in")) as server, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        path = stack.enter_context(nginx_server.directory_for_workers())
+        server = stack.enter_context(nginx_server.Nginx(path / "nginx", nginx_server.template("waits.conf.in")))
         server.wait_answers("/answers")
         loads = [stack.enter_context(server.load(route, TRIES * SECONDS + 30, count))
                  for route, count in CONNECTIONS.items()]
