@@ -410,9 +410,30 @@ def status_field(pid, field):
     return re.search(rf"^{field}:\s+(\S+)", status, re.MULTILINE)[1]
 
 
+# What reading a file of /proc fails with when its process has ended.
+GONE = (FileNotFoundError, ProcessLookupError)
+
+
+def is_zombie(pid):
+    """Whether the process has ended and its parent does not know yet; false if it is gone."""
+    try:
+        return status_field(pid, "State") == "Z"
+    except GONE:
+        return False
+
+
+def runs_free(pid):
+    """Whether the process has work, and nobody traces it."""
+    return status_field(pid, "State") == "R" and status_field(pid, "TracerPid") == "0"
+
+
 def children_of(pid):
-    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
-    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    """Children of all its threads; none of a thread that has ended."""
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(*GONE):
+            found += map(int, (task / "children").read_text().split())
+    return found
 
 
 def tracer(pid):

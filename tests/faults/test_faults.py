@@ -141,10 +141,6 @@ class Outcome:
         self.calls, self.failed, self.left = map(int, counts)
 
 
-def is_free(pid):
-    return ljspy.status_field(pid, "TracerPid") == "0" and ljspy.status_field(pid, "State") == "R"
-
-
 def faults_of(outcome, output):
     """What is wrong with the way in which ljspy ended."""
     status, said = outcome.result.returncode, outcome.result.stderr
@@ -187,7 +183,7 @@ def test_a_call_that_fails_is_no_harm(target, recording, name):
             outcome = Outcome(arguments, call, number, last, error)
             failed += outcome.failed > 0
             found = list(faults_of(outcome, output))
-            if not ljspy.wait_until(lambda: is_free(target.pid)):
+            if not ljspy.wait_until(lambda: ljspy.runs_free(target.pid)):
                 found.append("the target is held")
             if found:
                 wrong.append((call, number, last, errno.errorcode[error], found, outcome.result.stderr))
@@ -244,7 +240,7 @@ def test_ljspy_says_that_it_cannot_wait_for_its_own_processes(target, error, com
     assert f"{CANNOT_WAIT}: {os.strerror(error)}" in outcome.result.stderr
     assert "killed" not in outcome.result.stderr
     assert not list(faults_of(outcome, "x.svg"))
-    assert ljspy.wait_until(lambda: is_free(target.pid))
+    assert ljspy.wait_until(lambda: ljspy.runs_free(target.pid))
 
 
 def test_a_full_disk_is_told_though_the_recording_cannot_be_cut_to_its_last_whole_block(target, tmp_path):
@@ -257,4 +253,4 @@ def test_a_full_disk_is_told_though_the_recording_cannot_be_cut_to_its_last_whol
     assert outcome.result.returncode == ljspy.WITH_ERRORS, outcome.result.stderr
     assert f"{file}: {os.strerror(errno.EFBIG)}" in outcome.result.stderr
     assert not file.exists() or ljspy.run("report", file, "-f", "json").returncode in (ljspy.OK, ljspy.WITH_ERRORS)
-    assert is_free(target.pid)
+    assert ljspy.runs_free(target.pid)

@@ -22,22 +22,14 @@ def target(request):
         yield target
 
 
-def state_of(pid):
-    status = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
-    return {line.split(":\t")[0]: line.split(":\t")[1] for line in status if ":\t" in line}
-
-
-def runs_on(target):
-    state = state_of(target.pid)
-    return state["State"].startswith("R") and state["TracerPid"] == "0"
-
-
 @pytest.mark.parametrize("target", ["name"], indirect=True)
-@pytest.mark.parametrize("command", ["record -d 1s -o /dev/null", "record --no-stop -d 1s -o /dev/null", "dump", "heap", "traces -d 1s", "info"])
+@pytest.mark.parametrize("command", [
+    "record -d 1s -o /dev/null", "record --no-stop -d 1s -o /dev/null", "dump", "heap", "traces -d 1s", "info",
+])
 def test_what_has_to_read_them_gives_up_and_says_why(target, command):
     command, *options = command.split()
     run = ljspy.run(command, *options, "-p", target.pid)
-    assert runs_on(target)
+    assert ljspy.runs_free(target.pid)
     assert run.returncode in (ljspy.WITH_ERRORS, ljspy.NOTHING_PROFILED), run.stderr
     assert f"waiting for memory of process {target.pid} for seconds" in run.stderr
 
@@ -45,7 +37,7 @@ def test_what_has_to_read_them_gives_up_and_says_why(target, command):
 @pytest.mark.parametrize("target", ["value"], indirect=True)
 def test_a_thread_that_is_held_for_a_value_is_freed(target):
     run = ljspy.run("dump", "--locals", "-p", target.pid)
-    assert runs_on(target)
+    assert ljspy.runs_free(target.pid)
     assert run.returncode == ljspy.NOTHING_PROFILED
     assert f"waiting for memory of process {target.pid} for seconds" in run.stderr
 
@@ -54,6 +46,6 @@ def test_a_thread_that_is_held_for_a_value_is_freed(target):
 def test_who_looks_for_a_target_does_without_them(target):
     """Before it has one, no process of ljspy's has anybody to serve."""
     run = ljspy.run("memory", "-p", target.pid)
-    assert runs_on(target)
+    assert ljspy.runs_free(target.pid)
     assert run.returncode in (ljspy.OK, ljspy.WITH_ERRORS), run.stderr
     assert "all" in run.stdout

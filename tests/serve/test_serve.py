@@ -345,8 +345,7 @@ def test_it_leaves_no_process_to_the_first_one(tmp_path):
         for page in ("coroutines?seconds=1", "profile?seconds=1", "heap"):
             assert server.get(f"/{page}")
         assert ljspy.wait_until(lambda: server.metric("ljspy_up") == 1, seconds=30)
-        assert ljspy.wait_until(lambda: all(ljspy.status_field(child, "State") != "Z"
-                                            for child in ljspy.children_of(first)))
+        assert ljspy.wait_until(lambda: not any(map(ljspy.is_zombie, ljspy.children_of(first))))
 
 
 @pytest.mark.parametrize("page", ["wall?seconds=100", "heap"])
