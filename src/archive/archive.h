@@ -48,7 +48,10 @@ int archive_end(struct archive *archive);
 /* Bytes of the recording that is being written. */
 uint64_t archive_written(const struct archive *archive);
 
-/* Delete what exceeds the bounds; nothing of a directory that was moved away. 0 or a negative errno, from the first file that cannot be deleted. */
+/*
+ * Delete what exceeds the bounds; nothing of a directory that was moved away. 0 or a negative errno, from the
+ * first file that cannot be deleted.
+ */
 int archive_prune(struct archive *archive);
 
 #endif

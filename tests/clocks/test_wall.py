@@ -161,7 +161,8 @@ load(chunk)()
 def test_a_function_without_debug_info_that_sleeps_is_blocked(tmp_path):
     """Such a function says of itself no more than a main chunk, which would be idle."""
     output = tmp_path / "wall.json"
-    result = ljspy.run("record", "--clock", "wall", "-r", RATE, "-o", output, "--", ljspy.luajit("luajit"), "-e", STRIPPED)
+    result = ljspy.run("record", "--clock", "wall", "-r", RATE, "-o", output,
+                       "--", ljspy.luajit("luajit"), "-e", STRIPPED)
     assert result.returncode == ljspy.OK, result.stderr
     states = collections.Counter()
     for sample in json.loads(output.read_text())["samples"]:

@@ -109,11 +109,14 @@ def test_what_was_allocated_is_not_told_of_some_samples(tmp_path):
     for options, in_text, in_recording in (((), True, True), (("--off-cpu",), False, True),
                                            (("--blocked", "--threshold", "1ms"), False, False)):
         for output in ("text", "recording.ljspy"):
-            result = ljspy.run("record", *options, *(["-f", "text"] if output == "text" else []), "-o", tmp_path / output,
+            as_text = ["-f", "text"] if output == "text" else []
+            result = ljspy.run("record", *options, *as_text, "-o", tmp_path / output,
                                "--", ljspy.luajit("luajit"), program, timeout=120)
             assert result.returncode == ljspy.OK, result.stderr
-        for told, text in ((in_text, (tmp_path / "text").read_text()), (in_recording, report(tmp_path / "recording.ljspy"))):
-            assert bool(re.search(r"^(About|At least) .* allocated", text, re.MULTILINE)) == told, (options, text[:2000])
+        for told, text in ((in_text, (tmp_path / "text").read_text()),
+                           (in_recording, report(tmp_path / "recording.ljspy"))):
+            found = re.search(r"^(About|At least) .* allocated", text, re.MULTILINE)
+            assert bool(found) == told, (options, text[:2000])
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -222,7 +222,8 @@ def test_filter_on_timers(target, command):
 def test_filter_that_does_not_permit_timers_or_threads(target, command, call):
     """Without clone3() the C library uses clone(), but not where a filter says EPERM, as Docker's did until 2021."""
     through = refused(call, errno.EPERM)
-    explains(run(*command, "-p", target.pid, through=through), "timer_create() or clone3() is refused", "seccomp=unconfined")
+    explains(run(*command, "-p", target.pid, through=through),
+             "timer_create() or clone3() is refused", "seccomp=unconfined")
 
 
 def test_filter_on_timers_of_a_command():

@@ -325,7 +325,7 @@ static bool walk_piece(const struct walk *walk, const uint8_t *piece, uint64_t f
 	struct connection_in_use in_use;
 	struct connection connection;
 
-	for (size_t i = 0; i<count && * left> 0; i++) {
+	for (size_t i = 0; *left && i < count; i++) {
 		uint64_t offset = i * walk->connections->stride;
 
 		memcpy(&connection, piece + offset, sizeof(connection));

@@ -73,8 +73,8 @@ void nginx_request_upstream(struct memory *memory, const struct nginx_request *r
 			    struct nginx_upstream *ret_upstream);
 
 /*
- * Does the request at an address wait until another one has filled the cache (proxy_cache_lock and the like)? Believe it only if
- * timers_compare_flags() agrees.
+ * Does the request at an address wait until another one has filled the cache (proxy_cache_lock and the like)?
+ * Believe it only if timers_compare_flags() agrees.
  */
 bool nginx_request_waits_for_cache(struct memory *memory, const struct request_members *members,
 				   uint64_t address);
