@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,6 +26,7 @@ INSTEAD_OF(calloc);
 INSTEAD_OF(realloc);
 #include "tests/unit/failing_allocation.h"
 
+INSTEAD_OF(nanosleep);
 INSTEAD_OF(opendir);
 INSTEAD_OF(readdir);
 INSTEAD_OF(rewinddir);
@@ -55,6 +57,8 @@ static struct {
 	uint64_t changes;
 	bool stays_away;
 } tracer;
+static unsigned int pauses, pauses_enough; /* so many pauses end the errors; 0: none does */
+static uint64_t paused_ns;
 static bool more_are_listed; /* than those of the tracer: they have ended */
 
 int __wrap_tracer_seize(struct tracer *of, pid_t pid, pid_t tid, struct tracee **ret_tracee)
@@ -73,6 +77,15 @@ int __wrap_tracer_seize(struct tracer *of, pid_t pid, pid_t tid, struct tracee *
 	tracer.is_known[number] = true;
 	tracer.is_seized[number] = !tracer.stays_away;
 	*ret_tracee = &tracer.tracees[number];
+	return 0;
+}
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+	(void)left;
+	paused_ns += (uint64_t)time->tv_sec * SECOND + (uint64_t)time->tv_nsec;
+	if (++pauses == pauses_enough)
+		memset(tracer.errors, 0, sizeof(tracer.errors));
 	return 0;
 }
 
@@ -254,6 +267,8 @@ static int begin(void **state)
 	hidden = twice = 0;
 	more = 0;
 	more_are_listed = false;
+	pauses = pauses_enough = 0;
+	paused_ns = 0;
 	strcpy(strrchr(folder, '.') + 1, "XXXXXX");
 	assert_non_null(mkdtemp(folder));
 	for (int number = 0; number < 3; number++)
@@ -311,6 +326,38 @@ static void threads_are_listed_at_first_and_each_second(void **state)
 	assert_int_equal(scans_at(SECOND, 0), 1);
 	assert_int_equal(scans_at(2 * SECOND - 1, 0), 0);
 	assert_int_equal(scans_at(2 * SECOND, 0), 1);
+}
+
+/* One that calls execve() takes over the first one's id. */
+static void a_thread_that_changes_its_id_is_awaited(void **state)
+{
+	(void)state;
+	tracer.errors[0] = tracer.errors[1] = tracer.errors[2] = -ESRCH;
+	pauses_enough = 3;
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), 0);
+	assert_string_equal(numbers(), "012");
+	assert_int_equal(pauses, 3);
+	assert_in_range(paused_ns, 10 * MS, 100 * MS);
+}
+
+static void threads_that_have_ended_are_not_awaited(void **state)
+{
+	(void)state;
+	for (int number = 0; number < 3; number++) {
+		tracer.errors[number] = -ESRCH;
+		put_text(number, "stat", number ? NULL : "1 (a) b) Z 1\n");
+	}
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -ESRCH);
+	assert_int_equal(pauses, 0);
+	/* One that never comes is awaited for a while. */
+	put_text(1, "stat", "1 (a) b) S 1\n");
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -ESRCH);
+	assert_in_range(paused_ns, 50 * MS, SECOND / 2);
+	/* While others are there, nobody is. */
+	pauses = 0;
+	tracer.errors[0] = 0;
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), 0);
+	assert_int_equal(pauses, 0);
 }
 
 static void a_thread_is_found_by_its_id(void **state)
@@ -1027,6 +1074,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(all_threads_may_have_ended, begin, end),
 		cmocka_unit_test_setup_teardown(what_keeps_ljspy_from_threads_is_told, begin, end),
 		cmocka_unit_test_setup_teardown(where_memory_is_short_known_threads_stay, begin, end),
+		cmocka_unit_test_setup_teardown(a_thread_that_changes_its_id_is_awaited, begin, end),
+		cmocka_unit_test_setup_teardown(threads_that_have_ended_are_not_awaited, begin, end),
 		cmocka_unit_test_setup_teardown(one_thread_is_seized_at_once, begin, end),
 		cmocka_unit_test_setup_teardown(
 			the_end_of_a_thread_that_is_not_seized_is_noticed_when_it_is_measured, begin, end),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "src/linux/proc/proc_file.h"
@@ -35,6 +36,7 @@ struct threads {
 	nlink_t links;       /* of the directory at the last scan: two more than threads */
 	bool seizes_late;    /* threads_seize_late() */
 	bool scanned;
+	bool one_escapes; /* at the last scan: a thread that is there could not be seized */
 	uint64_t scan_ns; /* the last scan that was due by time */
 
 	struct thread **threads; /* by tid */
@@ -302,6 +304,7 @@ static int merge(struct threads *threads, const struct tid_list *list)
 	if (!merged)
 		return -ENOMEM;
 	threads->count = 0;
+	threads->one_escapes = false;
 	while (at < old_count || i < list->count) {
 		struct thread **next = &merged[threads->count];
 		bool listed = at < old_count && i < list->count && old[at]->tid == list->tids[i];
@@ -332,6 +335,8 @@ static int merge(struct threads *threads, const struct tid_list *list)
 			threads->count++;
 		} else if (failure != -ESRCH) {
 			error = failure;
+		} else {
+			threads->one_escapes |= !has_ended(threads, list->tids[i - 1]);
 		}
 	}
 	free(old);
@@ -375,6 +380,17 @@ static int scan_once(struct threads *threads)
 	return error;
 }
 
+/*
+ * A thread that runs another program takes over the first one's id: it can be seized under neither for as long as that
+ * takes it. Where others want its CPU, that is longer than to look again.
+ */
+static void await_other_id(int round)
+{
+	const struct timespec pause = { .tv_nsec = (1L << 2 * round) * 1000 * 1000 };
+
+	nanosleep(&pause, NULL);
+}
+
 static int scan(struct threads *threads)
 {
 	int error = 0;
@@ -384,6 +400,8 @@ static int scan(struct threads *threads)
 		error = scan_once(threads);
 		if (threads->count && !any_has_ended(threads))
 			break;
+		if (!threads->count && threads->one_escapes && i + 1 < SCANS_MAX)
+			await_other_id(i);
 	}
 	if (!threads->count)
 		return error ? error : -ESRCH;
