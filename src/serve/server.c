@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <microhttpd.h>
@@ -24,11 +26,14 @@ enum {
 	HEADERS_MAX = 16 << 10,
 	STACK_BYTES = 8 << 20, /* for rendering; what is not used takes no memory */
 	SECONDS_DIGITS = 4,
+	MOMENT_MS = 10, /* at the end, answers have so many moments to be sent */
+	MOMENTS_MAX = 50,
 };
 
 struct server {
 	struct server_options options;
 	struct MHD_Daemon *daemon;
+	atomic_uint unanswered; /* requests that have begun */
 };
 
 /* What is served: paths with and without the prefix that collectors of profiles use. */
@@ -360,7 +365,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 			      size_t *upload_size, void **state)
 {
 	static const char seen[] = "";
-	const struct server *server = context;
+	struct server *server = context;
 	struct request request = { .server = server, .connection = connection };
 
 	(void)version;
@@ -368,6 +373,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	/* The first call comes before the body. */
 	if (!*state) {
 		*state = (void *)(uintptr_t)seen;
+		server->unanswered++;
 		if (strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0)
 			return MHD_YES;
 		return send_text(&request, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET is answered.\n");
@@ -384,6 +390,17 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 }
 
 /*---- The server ----*/
+
+static void note_answered(void *context, struct MHD_Connection *connection, void **state,
+			  enum MHD_RequestTerminationCode code)
+{
+	struct server *server = context;
+
+	(void)connection;
+	(void)code;
+	if (*state)
+		server->unanswered--;
+}
 
 /* What clients do wrong is theirs: it would fill ljspy's log. */
 static void ignore_message(void *context, const char *format, va_list arguments)
@@ -403,10 +420,10 @@ int server_start(const struct server_options *options, struct server **ret_serve
 	server->daemon = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_ERROR_LOG, 0, NULL,
 		NULL, answer, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_message, NULL,
-		MHD_OPTION_LISTEN_SOCKET, options->socket, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned int)SERVER_CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECONDS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX, MHD_OPTION_THREAD_STACK_SIZE,
-		(size_t)STACK_BYTES, MHD_OPTION_END);
+		MHD_OPTION_NOTIFY_COMPLETED, note_answered, server, MHD_OPTION_LISTEN_SOCKET, options->socket,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVER_CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+		(unsigned int)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,
+		MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
 	if (!server->daemon) {
 		free(server);
 		return errno ? -errno : -EINVAL;
@@ -415,8 +432,18 @@ int server_start(const struct server_options *options, struct server **ret_serve
 	return 0;
 }
 
+/* To stop closes connections, though an answer may be on its way. */
+static void await_answers(const struct server *server)
+{
+	const struct timespec moment = { .tv_nsec = MOMENT_MS * 1000 * 1000 };
+
+	for (int i = 0; i < MOMENTS_MAX && server->unanswered; i++)
+		nanosleep(&moment, NULL);
+}
+
 void server_stop(struct server *server)
 {
+	await_answers(server);
 	MHD_stop_daemon(server->daemon);
 	free(server);
 }
