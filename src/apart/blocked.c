@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "memory/errand.h"
 #include "src/linux/clocks/scheduler.h"
-#include "src/linux/proc/proc_file.h"
+#include "src/linux/proc/proc_text.h"
 
 enum {
 	STATUS_MAX = 1 << 16, /* it lists all groups of the user before the switches */
@@ -21,26 +20,13 @@ static const uint64_t look_ns = 250 * 1000 * 1000;
 /* A disk with swap that has to spin up takes longer, but the target is not to stand still for that. */
 static const uint64_t long_ns = UINT64_C(2000) * 1000 * 1000;
 
-static bool read_text(pid_t tid, const char *name, char *text, size_t size)
-{
-	int fd = proc_file_open(tid, name);
-	ssize_t length;
-
-	if (fd < 0)
-		return false;
-	length = proc_file_fill(fd, text, size - 1);
-	close(fd);
-	text[length > 0 ? length : 0] = '\0';
-	return length > 0;
-}
-
 /* Whose memory does the call read in which the thread waits? 0 if it does not, or if that is unknown. */
 static pid_t memory_read_by(pid_t tid)
 {
 	char text[CALL_MAX], *end;
 	long call;
 
-	if (!read_text(tid, "syscall", text, sizeof(text)))
+	if (proc_text_read(tid, "syscall", text, sizeof(text)) < 0)
 		return 0;
 	call = strtol(text, &end, 10);
 	return end > text && call == SYS_process_vm_readv ? (pid_t)strtol(end, NULL, 16) : 0;
@@ -53,7 +39,7 @@ static bool read_waiting(pid_t tid, uint64_t *ret_switches)
 	struct switches switches;
 	char text[STATUS_MAX];
 
-	if (!read_text(tid, "status", text, sizeof(text)) || !strstr(text, "\nState:\tD") ||
+	if (proc_text_read(tid, "status", text, sizeof(text)) < 0 || !strstr(text, "\nState:\tD") ||
 	    strncmp(text, errand, sizeof(errand) - 1) == 0 || !switches_parse(text, &switches))
 		return false;
 	*ret_switches = switches.count;

@@ -3,11 +3,11 @@
 
 #include <stdint.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/scheduler.h"
 #include "src/linux/proc/proc_file.h"
+#include "src/linux/proc/proc_text.h"
 
 enum {
 	TRIES = 20,
@@ -16,30 +16,17 @@ enum {
 	STAT_BYTES = 1024,
 };
 
-static bool read_text(pid_t pid, const char *name, char ret_text[static STAT_BYTES])
-{
-	int fd = proc_file_open(pid, name);
-	ssize_t length;
-
-	if (fd < 0)
-		return false;
-	length = proc_file_fill(fd, ret_text, STAT_BYTES - 1);
-	close(fd);
-	ret_text[length > 0 ? length : 0] = '\0';
-	return length > 0;
-}
-
 /* How often the process's first thread got a CPU; 0 if it has one, wants one, or the kernel does not count. */
 static uint64_t asleep_since(pid_t pid)
 {
 	char text[STAT_BYTES], *state;
 
-	if (!read_text(pid, "stat", text))
+	if (proc_text_read(pid, "stat", text, sizeof(text)) < 0)
 		return 0;
 	state = proc_file_stat_fields(text);
 	if (!state || *state == 'R')
 		return 0;
-	return read_text(pid, "schedstat", text) ? schedstat_parse(text).runs : 0;
+	return proc_text_read(pid, "schedstat", text, sizeof(text)) > 0 ? schedstat_parse(text).runs : 0;
 }
 
 int quiet_read(pid_t pid, int (*read)(void *context), void *context, bool *ret_asleep)

@@ -11,6 +11,7 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/follow.h"
 #include "src/linux/proc/proc_file.h"
+#include "src/linux/proc/proc_text.h"
 #include "src/watch/gauge.h"
 #include "src/watch/in_flight.h"
 
@@ -116,16 +117,9 @@ static bool read_process(const struct watch *watch, pid_t pid, struct reading *r
 {
 	char text[STAT_BYTES], *fields, *name, *end;
 	uint64_t values[FIELDS] = { 0 };
-	int fd = proc_file_open(pid, "stat");
-	ssize_t length;
 
-	if (fd < 0)
+	if (proc_text_read(pid, "stat", text, sizeof(text)) <= 0)
 		return false;
-	length = proc_file_fill(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (length <= 0)
-		return false;
-	text[length] = '\0';
 	fields = proc_file_stat_fields(text);
 	name = strchr(text, '(');
 	if (!fields || !name || *fields == 'Z' || *fields == 'X')

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "src/linux/proc/proc_file.h"
+#include "src/linux/proc/proc_text.h"
 
 enum {
 	PROC_PATH_MAX = 64,
@@ -18,21 +18,6 @@ enum {
 	FLAG_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD, include/linux/sched.h */
 };
 
-/* The first room - 1 bytes of a file, NUL-terminated; the length or a negative errno. */
-static ssize_t read_proc_file(pid_t pid, const char *name, char *text, size_t room)
-{
-	int fd = proc_file_open(pid, name);
-	ssize_t length;
-
-	if (fd < 0)
-		return fd;
-	length = proc_file_fill(fd, text, room - 1);
-	close(fd);
-	if (length >= 0)
-		text[length] = '\0';
-	return length;
-}
-
 /* "PID (NAME) STATE PPID ..."; the name may contain anything, even ") ". proc_pid_stat(5). */
 static int read_stat(pid_t pid, struct process *process)
 {
@@ -40,7 +25,7 @@ static int read_stat(pid_t pid, struct process *process)
 	unsigned long long start_ticks;
 	unsigned int flags;
 	int parent;
-	ssize_t length = read_proc_file(pid, "stat", text, sizeof(text));
+	ssize_t length = proc_text_read(pid, "stat", text, sizeof(text));
 
 	if (length < 0)
 		return (int)length;
@@ -78,7 +63,7 @@ static int read_status(pid_t pid, struct process *process)
 {
 	char text[STAT_MAX];
 	const char *value;
-	ssize_t length = read_proc_file(pid, "status", text, sizeof(text));
+	ssize_t length = proc_text_read(pid, "status", text, sizeof(text));
 
 	if (length < 0)
 		return (int)length;
@@ -141,7 +126,7 @@ static bool is_32bit(pid_t pid)
 {
 	uint64_t first[2] = { 0 };
 
-	return read_proc_file(pid, "auxv", (char *)first, sizeof(first)) > 0 && first[0] > UINT32_MAX;
+	return proc_text_read(pid, "auxv", (char *)first, sizeof(first)) > 0 && first[0] > UINT32_MAX;
 }
 
 static int read_command(pid_t pid, struct process *process)
@@ -151,7 +136,7 @@ static int read_command(pid_t pid, struct process *process)
 
 	if (!command)
 		return -ENOMEM;
-	length = read_proc_file(pid, "cmdline", command, PROCESS_COMMAND_MAX);
+	length = proc_text_read(pid, "cmdline", command, PROCESS_COMMAND_MAX);
 	if (length <= 0) { /* empty or refused: go on without */
 		free(command);
 		return length == -ESRCH ? -ESRCH : 0;
@@ -224,7 +209,7 @@ pid_t process_of_thread(pid_t tid)
 	char text[STAT_MAX];
 	const char *value;
 
-	if (read_proc_file(tid, "status", text, sizeof(text)) < 0)
+	if (proc_text_read(tid, "status", text, sizeof(text)) < 0)
 		return 0;
 	value = find_status(text, "Tgid");
 	return value ? (pid_t)strtol(value, NULL, 10) : 0;
