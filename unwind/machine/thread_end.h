@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* thread_end: the code that a thread's function returns to. Each architecture has its own .c file. */
+/* thread_end: the code that a thread's function returns to. Each architecture has its own bytes, in its own .c file. */
 #ifndef LJSPY_THREAD_END_H
 #define LJSPY_THREAD_END_H
 
@@ -13,6 +13,10 @@
  * which has no unwind table. glibc's has one.
  */
 bool thread_end_is_at(struct memory *text, uint64_t pc);
+
+/* That code. */
+enum { THREAD_END_BYTES = 8 };
+extern const uint8_t thread_end_code[THREAD_END_BYTES];
 
 /*
  * Functions of musl's that never return have their return address in so many words of the stack at most, with the
