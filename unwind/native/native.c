@@ -132,8 +132,10 @@ static enum native_status step_to_outermost(struct native_unwinder *unwinder)
 									: thread_end_words;
 	struct registers caller = unwinder->frame.registers;
 
+	if (!unwinder->frame.is_return_address)
+		return NATIVE_LOST;
 	caller.unknown = ~0u;
-	for (unsigned int i = 0; unwinder->frame.is_return_address && i < words; i++) {
+	for (unsigned int i = 0; i < words; i++) {
 		if (!memory_u64(unwinder->stack, caller.sp, &caller.pc))
 			break;
 		caller.sp += sizeof(uint64_t);

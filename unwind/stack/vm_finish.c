@@ -112,6 +112,14 @@ static void keep_stores(const struct vm_machine *machine, struct capture *captur
 	capture_reload(capture);
 }
 
+/* The run ends here: its registers are those of the frame, and the capture holds what it stored. */
+static void take_over(const struct vm_machine *machine, struct capture *capture,
+		      struct registers *ret_registers)
+{
+	vm_machine_save_registers(machine, ret_registers);
+	keep_stores(machine, capture);
+}
+
 static bool stores_unknown(const struct vm_machine *machine)
 {
 	for (size_t i = 0; i < machine->store_count; i++)
@@ -158,14 +166,14 @@ static bool run_to_resumer(struct vm_machine *machine, const struct vm_machine *
 static enum vm_finished finish_unknown(struct vm_machine *machine, const struct vm_machine *then,
 				       struct capture *capture, struct registers *ret_registers)
 {
-	const enum vm_finished unknown = returns_elsewhere(machine) ? VM_FINISHD_UNKNOWN : VM_FINISHD_STAYS;
+	enum vm_finished unknown;
 
 	if (!vm_machine_in_vm(machine, machine->pc))
 		return VM_FINISHD_STAYS;
+	unknown = returns_elsewhere(machine) ? VM_FINISHD_UNKNOWN : VM_FINISHD_STAYS;
 	if (!run_to_resumer(machine, then, capture))
 		return unknown;
-	vm_machine_save_registers(machine, ret_registers);
-	keep_stores(machine, capture);
+	take_over(machine, capture, ret_registers);
 	return VM_FINISHD_RETURNED;
 }
 
@@ -188,20 +196,17 @@ static enum vm_finished finish(struct vm_machine *machine, struct capture *captu
 		if (progress == VM_PROGRESS_DISPATCH &&
 		    (!then.registers[VM_BASE].known || !then.registers[VM_PC].known))
 			return VM_FINISHD_STAYS;
-		vm_machine_save_registers(&then, ret_registers);
-		keep_stores(&then, capture);
+		take_over(&then, capture, ret_registers);
 		return VM_FINISHD_DISPATCHES;
 	}
 	if (progress == VM_PROGRESS_DISPATCH) {
 		if (!then.registers[VM_BASE].known || !then.registers[VM_PC].known ||
 		    !run_to_frame(machine, &then) || machine->steps == 0)
 			return VM_FINISHD_STAYS;
-		vm_machine_save_registers(machine, ret_registers);
-		keep_stores(machine, capture);
+		take_over(machine, capture, ret_registers);
 		return VM_FINISHD_DISPATCHES;
 	}
-	vm_machine_save_registers(&then, ret_registers);
-	keep_stores(&then, capture);
+	take_over(&then, capture, ret_registers);
 	return progress == VM_PROGRESS_CALL_OUT ? VM_FINISHD_CALLS : VM_FINISHD_RETURNED;
 }
 
