@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "memory/hash.h"
-#include "output/sample/functions.h"
 #include "output/findings/work_kind.h"
+#include "output/sample/functions.h"
 
 enum {
 	GROWTH_BYTES_MIN = 256 << 10, /* that a path has to grow by */

@@ -190,11 +190,11 @@ function weighFrames(counts) {
  */
 function shareOf(byLine, side, matches, focus = -1) {
 	const matched = matchedFrames(byLine, matches);
-	const within = matchedFrames(false, recorded.functions.map((f, i) => focus < 0 || i === focus));
+	const within = focus >= 0 && matchedFrames(false, recorded.functions.map((f, i) => i === focus));
 	let part = 0, whole = 0;
 
 	for (let i = 0; i < recorded.count; i++) {
-		if (within[i] && recorded.side[i] === side) {
+		if ((!within || within[i]) && recorded.side[i] === side) {
 			whole += recorded.own[i];
 			part += matched[i] * recorded.own[i];
 		}

@@ -1152,8 +1152,8 @@ int tracer_leave_files(struct tracer *tracer, size_t count)
 	if (next < 0)
 		return -errno;
 	close(next);
-	if (getrlimit(RLIMIT_NOFILE,
-		      &limit)) /* prlimit64() may be refused: then files are opened while that works */
+	/* prlimit64() may be refused: then files are opened while that works. */
+	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return 0;
 	taken = (size_t)next + tracer->files_to_open + count;
 	if (limit.rlim_cur < taken)
