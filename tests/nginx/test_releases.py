@@ -138,7 +138,8 @@ def test_requests_and_what_they_wait_for(server, tmp_path):
         assert kinds == waits, times[route]
         # Light threads share the time of their request.
         assert 0.98 * whole < sum(by_kind.values()) < 1.02 * whole, times
-    assert set(times["/locks/*"]) <= {"lock: dogs", "unknown", "loop: nginx"}, times["/locks/*"]
+    # A request that runs when its worker is looked at has its stack: what it does there is no lock.
+    assert {name for name in times["/locks/*"] if name.startswith("lock")} == {"lock: dogs"}, times["/locks/*"]
 
 
 def test_requests_that_wait_neither_for_lua_nor_for_their_client(server, tmp_path):
