@@ -4,18 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "memory/word_hash.h"
 
 enum {
 	PAGE_SIZE = 4096,
 	PAGES_MAX = 16384, /* before one more, all are forgotten */
-	RENEWED_MAX = 256, /* 1 MiB: what is read in one moment */
+	/* A part of a page is what is renewed. A request of nginx has some hundred bytes on each of its pages. */
+	PART_SIZE = 512,
+	PARTS = PAGE_SIZE / PART_SIZE,
+	ALL_PARTS = (1 << PARTS) - 1,
 };
 
 struct page {
 	uint64_t address;
 	UT_hash_handle hh;
-	bool is_used; /* since it was copied */
+	unsigned int held; /* the parts that are copied, a bit for each */
+	unsigned int used; /* those read from since they were copied */
 	uint8_t bytes[PAGE_SIZE];
 };
 
@@ -24,6 +29,9 @@ struct page_cache {
 	struct memory *live;
 	struct page *pages;
 	struct page *last; /* most reads fall into the page read before */
+	/* For page_cache_renew(). Owned. */
+	struct memory_range *ranges;
+	size_t range_room;
 };
 
 static void drop(struct page_cache *cache, struct page *page)
@@ -42,26 +50,66 @@ void page_cache_forget(struct page_cache *cache)
 	cache->last = NULL;
 }
 
+/* The parts from first to last. */
+static unsigned int parts_of(size_t first, size_t last)
+{
+	return (ALL_PARTS >> (PARTS - 1 - last)) & (ALL_PARTS << first);
+}
+
+/* Add the parts of a page that were used, side by side in one range. False when memory is short. */
+static bool add_used(struct page_cache *cache, struct page *page, size_t *count)
+{
+	for (size_t part = 0; part < PARTS; part++) {
+		size_t first = part;
+		struct memory_range *ranges;
+
+		while (part < PARTS && page->used & parts_of(part, part))
+			part++;
+		if (part == first)
+			continue;
+		ranges = array_grow(cache->ranges, &cache->range_room, *count + 1, sizeof(*ranges));
+		if (!ranges)
+			return false;
+		cache->ranges = ranges;
+		ranges[(*count)++] = (struct memory_range){ page->address + first * PART_SIZE,
+							    page->bytes + first * PART_SIZE,
+							    (part - first) * PART_SIZE, MEMORY_OK };
+	}
+	return true;
+}
+
+/* Keep what was read again. The ranges are in the order of the pages. */
+static void keep_read(struct page_cache *cache, size_t count)
+{
+	const struct memory_range *range = cache->ranges, *end = range + count;
+	struct page *page, *next;
+
+	HASH_ITER(hh, cache->pages, page, next) {
+		bool is_read = page->used != 0;
+
+		for (; range < end && range->address - page->address < PAGE_SIZE; range++)
+			is_read = is_read && range->status == MEMORY_OK;
+		page->held = page->used;
+		page->used = 0;
+		if (!is_read)
+			drop(cache, page);
+	}
+}
+
 void page_cache_renew(struct page_cache *cache)
 {
-	struct memory_range ranges[RENEWED_MAX];
-	struct page *of_range[RENEWED_MAX], *page, *next;
+	struct page *page, *next;
 	size_t count = 0;
 
 	cache->last = NULL;
 	HASH_ITER(hh, cache->pages, page, next) {
-		if (!page->is_used || count == RENEWED_MAX) {
-			drop(cache, page);
-			continue;
+		if (!add_used(cache, page, &count)) {
+			page_cache_forget(cache);
+			return;
 		}
-		page->is_used = false;
-		of_range[count] = page;
-		ranges[count++] = (struct memory_range){ page->address, page->bytes, PAGE_SIZE, MEMORY_OK };
 	}
-	memory_read_ranges(cache->live, ranges, count);
-	for (size_t i = 0; i < count; i++)
-		if (ranges[i].status != MEMORY_OK)
-			drop(cache, of_range[i]);
+	memory_read_ranges(cache->live, cache->ranges, count);
+	keep_read(cache, count);
 }
 
 /* Read a page and keep it. NULL and a status when it cannot be read, or memory is short. */
@@ -76,6 +124,8 @@ static struct page *fetch(struct page_cache *cache, uint64_t address, enum memor
 	if (!page)
 		return NULL;
 	page->address = address;
+	page->held = ALL_PARTS;
+	page->used = 0;
 	*ret_status = memory_read(cache->live, address, page->bytes, PAGE_SIZE);
 	if (*ret_status == MEMORY_OK) {
 		HASH_ADD(hh, cache->pages, address, sizeof(page->address), page);
@@ -87,18 +137,34 @@ static struct page *fetch(struct page_cache *cache, uint64_t address, enum memor
 	return NULL;
 }
 
-static const struct page *find(struct page_cache *cache, uint64_t address, enum memory_status *ret_status)
+/* Of a page of which some parts were renewed, read all. NULL and a status when it cannot be read. */
+static struct page *fetch_rest(struct page_cache *cache, struct page *page, enum memory_status *ret_status)
+{
+	*ret_status = memory_read(cache->live, page->address, page->bytes, PAGE_SIZE);
+	if (*ret_status != MEMORY_OK) {
+		cache->last = NULL;
+		drop(cache, page);
+		return NULL;
+	}
+	page->held = ALL_PARTS;
+	return page;
+}
+
+/* The page with these parts of it. */
+static const struct page *find(struct page_cache *cache, uint64_t address, unsigned int parts,
+			       enum memory_status *ret_status)
 {
 	struct page *page = cache->last;
 
 	*ret_status = MEMORY_OK;
-	if (page && page->address == address)
-		return page;
-	HASH_FIND(hh, cache->pages, &address, sizeof(address), page);
+	if (!page || page->address != address)
+		HASH_FIND(hh, cache->pages, &address, sizeof(address), page);
 	if (!page)
 		page = fetch(cache, address, ret_status);
+	else if (parts & ~page->held)
+		page = fetch_rest(cache, page, ret_status);
 	if (page) {
-		page->is_used = true;
+		page->used |= parts;
 		cache->last = page;
 	}
 	return page;
@@ -111,12 +177,13 @@ static enum memory_status read_part_by_part(struct page_cache *cache, uint64_t a
 		uint64_t start = address & ~(uint64_t)(PAGE_SIZE - 1);
 		size_t skip = (size_t)(address - start), part = PAGE_SIZE - skip;
 		enum memory_status status;
-		const struct page *page = find(cache, start, &status);
+		const struct page *page;
 
-		if (!page)
-			return status;
 		if (part > length)
 			part = length;
+		page = find(cache, start, parts_of(skip / PART_SIZE, (skip + part - 1) / PART_SIZE), &status);
+		if (!page)
+			return status;
 		memcpy(copy, page->bytes + skip, part);
 		copy += part;
 		address += part;
@@ -150,6 +217,7 @@ void page_cache_free(struct page_cache *cache)
 	if (!cache)
 		return;
 	page_cache_forget(cache);
+	free(cache->ranges);
 	free(cache);
 }
 

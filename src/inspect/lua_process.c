@@ -16,14 +16,19 @@ struct memory *lua_process_memory(struct lua_process *process)
 	return process->memory;
 }
 
-void lua_process_begin_still(struct lua_process *process)
+void lua_process_begin_still(struct lua_process *process, enum still still)
 {
-	if (!process->pages)
-		process->pages = page_cache_new(process->memory);
-	if (!process->pages)
+	struct page_cache **pages = &process->pages[still];
+
+	if (!*pages)
+		*pages = page_cache_new(process->memory);
+	if (!*pages)
 		return;
-	page_cache_renew(process->pages);
-	process->memory = page_cache_memory(process->pages);
+	if (still == STILL_SAME)
+		page_cache_renew(*pages);
+	else
+		page_cache_forget(*pages);
+	process->memory = page_cache_memory(*pages);
 }
 
 void lua_process_end_still(struct lua_process *process)
@@ -149,7 +154,8 @@ void lua_process_close(struct lua_process *process)
 	lua_image_free(process->lua);
 	image_free(process->image);
 	maps_free(process->maps);
-	page_cache_free(process->pages);
+	for (size_t i = 0; i < STILL_COUNT; i++)
+		page_cache_free(process->pages[i]);
 	live_memory_free(process->live);
 	free(process->places);
 	known_files_free(process->own_files);

@@ -93,11 +93,17 @@ bool lua_process_find_global(const struct lua_process *process, uint64_t g, size
 const char *lua_process_global_path(const struct lua_process *process, size_t index); /* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
 
+enum still {
+	STILL_SAME, /* what was read at the last such moment is likely to be read again: it is copied in one read */
+	STILL_OTHER, /* each such moment reads something else */
+	STILL_COUNT,
+};
+
 /*
  * From begin to end, nothing of the process runs: each page that something is read from is copied once. For
  * many small reads close together; copies of stacks still go by their own bounds. No effect if memory is short.
  */
-void lua_process_begin_still(struct lua_process *process);
+void lua_process_begin_still(struct lua_process *process, enum still still);
 void lua_process_end_still(struct lua_process *process);
 
 /* What is mapped in it, as of the last refresh. */

@@ -53,7 +53,7 @@ struct lua_process {
 	struct live_memory *live;              /* NULL for a core file */
 	struct core_file *core;                /* NULL for a process; not owned */
 	struct memory *memory;                 /* of either */
-	struct page_cache *pages;              /* of memory, while nothing runs; NULL before */
+	struct page_cache *pages[STILL_COUNT]; /* of memory, while nothing runs; NULL before */
 	struct known_files *files, *own_files; /* own_files is NULL if they are shared */
 	struct maps *maps;
 	struct image *image;

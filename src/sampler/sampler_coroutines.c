@@ -51,9 +51,9 @@ static void deliver_all(struct sampler *sampler, struct target *target, const st
 
 uint64_t target_note_reading(const struct sampler *sampler, struct target *target, uint64_t now_ns)
 {
-	const uint64_t last_ns = target->coroutines_last_ns;
+	const uint64_t last_ns = target->read_last_ns;
 
-	target->coroutines_last_ns = now_ns;
+	target->read_last_ns = now_ns;
 	return last_ns ? now_ns - last_ns : sampler->period_ns;
 }
 
@@ -63,7 +63,7 @@ void target_sample_coroutines(struct sampler *sampler, struct target *target)
 	struct dump_process *found;
 	struct hold *hold;
 
-	if (begin < target->coroutines_next_ns)
+	if (begin < target->read_next_ns)
 		return;
 	found = dump_process_new(target->pid, target->name);
 	hold = hold_new(sampler->tracer, target->threads);
@@ -74,7 +74,7 @@ void target_sample_coroutines(struct sampler *sampler, struct target *target)
 		deliver_all(sampler, target, found, end, target_note_reading(sampler, target, end));
 		if (found->holds)
 			histogram_add(&sampler->result->figures.pause_ns, found->longest_hold_ns);
-		target->coroutines_next_ns = end + (BUSY_ONE_IN - 1) * (end - begin);
+		target->read_next_ns = end + (BUSY_ONE_IN - 1) * (end - begin);
 	}
 	hold_free(hold);
 	dump_process_free(found);

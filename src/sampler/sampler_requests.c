@@ -9,6 +9,16 @@
 #include "src/linux/threads/hold.h"
 #include "src/nginx/request_waits.h"
 
+enum {
+	/* A worker is held for at most this part of all time, however many requests it has. */
+	HELD_ONE_IN = 20,
+	/*
+	 * The rest after a long hold gets shorter by such a part at each reading. If only readings of a worker that
+	 * runs were followed by a rest, those of what comes after its runs would stand for too much time.
+	 */
+	SHORTER_BY_ONE_IN = 4,
+};
+
 /* One look at a process: each request in flight gets a sample. */
 struct look {
 	struct sampler *sampler;
@@ -51,7 +61,7 @@ static void read_more_lua(void *context)
 {
 	struct look *look = context;
 
-	lua_process_begin_still(look->target->process);
+	lua_process_begin_still(look->target->process, STILL_OTHER);
 	read_lua(look);
 	lua_process_end_still(look->target->process);
 }
@@ -84,7 +94,7 @@ static void read_list(void *context)
 	const struct registers *registers;
 	struct registers locked;
 
-	lua_process_begin_still(look->target->process);
+	lua_process_begin_still(look->target->process, STILL_SAME);
 	look->time_ns = clock_now_ns(CLOCK_MONOTONIC);
 	look->now_ns = clock_now_ns(CLOCK_REALTIME);
 	look->is_nginx = request_waits_read(look->target->process, &look->waits);
@@ -294,9 +304,9 @@ static void note_unseen(struct look *look, uint64_t due_ns, uint64_t now_ns)
 	const uint64_t period_ns = look->sampler->period_ns, looks = (now_ns - due_ns) / period_ns;
 	const uint64_t last_ns = due_ns + looks * period_ns;
 
-	target->requests_unseen_ns += target->coroutines_last_ns ? last_ns - target->coroutines_last_ns
-								 : (1 + looks) * period_ns;
-	target->coroutines_last_ns = last_ns;
+	target->requests_unseen_ns += target->read_last_ns ? last_ns - target->read_last_ns
+							   : (1 + looks) * period_ns;
+	target->read_last_ns = last_ns;
 	sampler_count_missed(look->sampler, 1);
 }
 
@@ -307,6 +317,16 @@ static void deliver_seen(struct look *look)
 	look->sampler->wall_ns += look->waited_ns;
 }
 
+static void rest(struct target *target, uint64_t held_ns)
+{
+	const uint64_t wanted_ns = (HELD_ONE_IN - 1) * held_ns;
+
+	target->read_rest_ns -= target->read_rest_ns / SHORTER_BY_ONE_IN;
+	if (target->read_rest_ns < wanted_ns)
+		target->read_rest_ns = wanted_ns;
+	target->read_next_ns = clock_now_ns(CLOCK_MONOTONIC) + target->read_rest_ns;
+}
+
 void target_sample_requests(struct sampler *sampler, struct target *target)
 {
 	struct look look = { .sampler = sampler, .target = target };
@@ -314,6 +334,10 @@ void target_sample_requests(struct sampler *sampler, struct target *target)
 	enum hold_start start;
 	bool is_read, is_late;
 
+	if (due_ns < target->read_next_ns) {
+		sampler_count_missed(sampler, 1);
+		return;
+	}
 	look.hold = hold_new(sampler->tracer, target->threads);
 	if (!look.hold)
 		return;
@@ -325,7 +349,7 @@ void target_sample_requests(struct sampler *sampler, struct target *target)
 	start = hold_start(look.hold);
 	is_late = !is_read || start == HOLD_RAN || (start == HOLD_WAITED && !look.runs);
 	look.woke = start == HOLD_WOKE;
-	if (is_late && (is_read ? look.is_nginx : target->coroutines_last_ns != 0))
+	if (is_late && (is_read ? look.is_nginx : target->read_last_ns != 0))
 		note_unseen(&look, due_ns, is_read ? look.time_ns : clock_now_ns(CLOCK_MONOTONIC));
 	if (is_read && look.is_nginx) {
 		deliver_unseen(&look);
@@ -334,6 +358,7 @@ void target_sample_requests(struct sampler *sampler, struct target *target)
 		if (hold_count(look.hold))
 			histogram_add(&sampler->result->figures.pause_ns, hold_longest_ns(look.hold));
 	}
+	rest(target, hold_total_ns(look.hold));
 	hold_free(look.hold);
 	request_waits_clear(&look.waits);
 }

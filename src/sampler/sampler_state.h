@@ -154,8 +154,9 @@ struct target {
 	bool is_late;                /* this look is late: see target_is_late() */
 	bool wants_look;             /* it waits for a CPU, and its last CPU time has no sample */
 	uint64_t active_cpu_ns;      /* of the process clock, at the last look */
-	uint64_t coroutines_last_ns; /* when ljspy read its coroutines or requests; 0: not yet */
-	uint64_t coroutines_next_ns; /* the earliest time to read them again */
+	uint64_t read_last_ns;       /* when ljspy read its coroutines or requests; 0: not yet */
+	uint64_t read_next_ns;       /* the earliest time to read them again */
+	uint64_t read_rest_ns;       /* of requests: from a reading to the next one, at least */
 	uint64_t requests_unseen_ns; /* of looks that found its requests only later; in no sample yet */
 	int index;                   /* its place among the targets */
 	bool ended;
@@ -260,12 +261,12 @@ void target_take_late(struct sampler *sampler, struct target *target);
  */
 uint64_t target_note_reading(const struct sampler *sampler, struct target *target, uint64_t now_ns);
 
-/* Take samples of the coroutines that have yielded; nothing before coroutines_next_ns. */
+/* Take samples of the coroutines that have yielded; nothing before read_next_ns. */
 void target_sample_coroutines(struct sampler *sampler, struct target *target);
 
 /*---- sampler_requests.c ----*/
 
-/* Take samples of the requests of nginx that are in flight. */
+/* Take samples of the requests of nginx that are in flight; nothing before read_next_ns, which is a missed tick. */
 void target_sample_requests(struct sampler *sampler, struct target *target);
 
 /*---- sampler_sleepers.c: for the wall clock ----*/

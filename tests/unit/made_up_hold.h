@@ -41,7 +41,7 @@ struct hold {
 	unsigned int made;     /* holds that were not freed */
 	unsigned int holds;    /* calls of hold_while(), unless it can never hold */
 	bool (*go_on)(void *); /* what it asks */
-	uint64_t count, longest_ns;
+	uint64_t count, longest_ns, total_ns;
 	uint64_t late_ns;      /* so much later hold_while() can hold it, or gives up */
 	enum hold_start start; /* how it found it at first */
 	bool takes_waiting;    /* as asked */
@@ -130,6 +130,12 @@ INSTEAD_OF(hold_count);
 uint64_t __wrap_hold_count(const struct hold *hold)
 {
 	return hold->count;
+}
+
+INSTEAD_OF(hold_total_ns);
+uint64_t __wrap_hold_total_ns(const struct hold *hold)
+{
+	return hold->total_ns;
 }
 
 INSTEAD_OF(hold_longest_ns);

@@ -10,13 +10,13 @@
 
 #include "memory/page_cache.h"
 
-enum { PAGE = 4096, PAGES = 300, BASE = 0x10000, RENEWED = 256 };
+enum { PAGE = 4096, PART = 512, PAGES = 300, BASE = 0x10000 };
 
 /* Counts what is read of it. Each page holds its number and how often the memory has changed. */
 static struct live {
 	struct memory memory; /* must be first */
 	uint8_t change;
-	size_t reads, pages;
+	size_t reads, ranges, parts;
 	size_t missing; /* this page cannot be read */
 } live;
 
@@ -27,11 +27,13 @@ static void read_live(struct memory *memory, struct memory_range *ranges, size_t
 	for (size_t i = 0; i < count; i++) {
 		size_t page = (size_t)(ranges[i].address - BASE) / PAGE;
 
-		assert_int_equal(ranges[i].address % PAGE, 0);
-		assert_int_equal(ranges[i].length, PAGE);
-		live.pages++;
+		assert_int_equal(ranges[i].address % PART, 0);
+		assert_int_equal(ranges[i].length % PART, 0);
+		assert_in_range(ranges[i].address % PAGE + ranges[i].length, PART, PAGE);
+		live.ranges++;
+		live.parts += ranges[i].length / PART;
 		ranges[i].status = page < PAGES && page != live.missing ? MEMORY_OK : MEMORY_UNMAPPED;
-		memset(ranges[i].copy, (uint8_t)page ^ live.change, PAGE);
+		memset(ranges[i].copy, (uint8_t)page ^ live.change, ranges[i].length);
 	}
 }
 
@@ -63,14 +65,14 @@ static void a_page_is_read_once(void **state)
 	assert_int_equal(byte_of(*state, 1), 1);
 	assert_int_equal(byte_of(*state, 2), 2);
 	assert_int_equal(byte_of(*state, 1), 1);
-	assert_int_equal(live.pages, 2);
+	assert_int_equal(live.ranges, 2);
 	/* Across three pages, the last of them new. */
 	assert_int_equal(memory_read(page_cache_memory(*state), BASE + PAGE + 100, bytes, sizeof(bytes)),
 			 MEMORY_OK);
 	assert_int_equal(bytes[0], 1);
 	assert_int_equal(bytes[PAGE - 100], 2);
 	assert_int_equal(bytes[sizeof(bytes) - 1], 3);
-	assert_int_equal(live.pages, 3);
+	assert_int_equal(live.ranges, 3);
 }
 
 static void what_is_read_stays_until_it_is_forgotten(void **state)
@@ -88,10 +90,11 @@ static void used_pages_are_renewed_in_one_read(void **state)
 	for (size_t page = 0; page < 10; page++)
 		byte_of(*state, page);
 	live.change = 0x80;
-	live.reads = live.pages = 0;
+	live.reads = live.ranges = live.parts = 0;
 	page_cache_renew(*state);
 	assert_int_equal(live.reads, 1);
-	assert_int_equal(live.pages, 10);
+	assert_int_equal(live.ranges, 10);
+	assert_int_equal(live.parts, 10);
 	for (size_t page = 0; page < 10; page++)
 		assert_int_equal(byte_of(*state, page), 0x80 | page);
 	assert_int_equal(live.reads, 1);
@@ -104,11 +107,11 @@ static void pages_that_were_not_used_are_not_renewed(void **state)
 	page_cache_renew(*state);
 	byte_of(*state, 3);
 	live.change = 0x80;
-	live.pages = 0;
+	live.ranges = live.parts = 0;
 	page_cache_renew(*state);
-	assert_int_equal(live.pages, 1);
+	assert_int_equal(live.ranges, 1);
 	assert_int_equal(byte_of(*state, 4), 0x84);
-	assert_int_equal(live.pages, 2);
+	assert_int_equal(live.ranges, 2);
 }
 
 static void what_cannot_be_read_any_more_is_not_there(void **state)
@@ -126,16 +129,56 @@ static void what_cannot_be_read_any_more_is_not_there(void **state)
 	assert_int_equal(byte_of(*state, 3), 3);
 }
 
-static void only_so_many_pages_are_renewed(void **state)
+static void only_the_parts_that_were_used_are_renewed(void **state)
+{
+	struct memory *memory = page_cache_memory(*state);
+	uint8_t bytes[2 * PART];
+
+	/* The second and third part, and the last one. */
+	assert_int_equal(memory_read(memory, BASE + 3 * PART - 1, bytes, 2), MEMORY_OK);
+	assert_int_equal(memory_read(memory, BASE + PART, bytes, PART), MEMORY_OK);
+	assert_int_equal(memory_read(memory, BASE + PAGE - 1, bytes, 1), MEMORY_OK);
+	assert_int_equal(live.parts, PAGE / PART);
+	live.change = 0x80;
+	live.reads = live.ranges = live.parts = 0;
+	page_cache_renew(*state);
+	assert_int_equal(live.reads, 1);
+	assert_int_equal(live.ranges, 2);
+	assert_int_equal(live.parts, 4);
+	assert_int_equal(memory_read(memory, BASE + 2 * PART, bytes, 2 * PART), MEMORY_OK);
+	assert_int_equal(live.reads, 1);
+	/* What goes beyond is read then, with the rest of its page. */
+	assert_int_equal(memory_read(memory, BASE + PAGE - PART - 1, bytes, 2), MEMORY_OK);
+	assert_int_equal(bytes[0], 0x80);
+	assert_int_equal(live.reads, 2);
+	assert_int_equal(memory_read(memory, BASE, bytes, 1), MEMORY_OK);
+	assert_int_equal(live.reads, 2);
+}
+
+static void a_page_may_end_before_its_rest_is_read(void **state)
+{
+	struct memory *memory = page_cache_memory(*state);
+	uint8_t byte;
+
+	byte_of(*state, 3);
+	page_cache_renew(*state);
+	live.missing = 3;
+	assert_int_equal(memory_read(memory, BASE + 3 * PAGE + PART, &byte, 1), MEMORY_UNMAPPED);
+	assert_int_equal(memory_read(memory, BASE + 3 * PAGE, &byte, 1), MEMORY_UNMAPPED);
+	live.missing = PAGES;
+	assert_int_equal(byte_of(*state, 3), 3);
+}
+
+static void many_pages_are_renewed_at_once(void **state)
 {
 	for (size_t page = 0; page < PAGES; page++)
 		byte_of(*state, page);
 	live.change = 0x80;
-	live.pages = 0;
+	live.reads = 0;
 	page_cache_renew(*state);
-	assert_int_equal(live.pages, RENEWED);
 	for (size_t page = 0; page < PAGES; page++)
 		assert_int_equal(byte_of(*state, page), (uint8_t)page ^ 0x80);
+	assert_int_equal(live.reads, 1);
 }
 
 static void an_empty_cache_reads_nothing(void **state)
@@ -153,7 +196,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(used_pages_are_renewed_in_one_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pages_that_were_not_used_are_not_renewed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_any_more_is_not_there, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(only_so_many_pages_are_renewed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(only_the_parts_that_were_used_are_renewed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_page_may_end_before_its_rest_is_read, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(many_pages_are_renewed_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_empty_cache_reads_nothing, set_up, tear_down),
 	};
 

@@ -145,7 +145,7 @@ static void a_reading_that_fails_has_no_samples(void **state)
 	found.error = -1;
 	look();
 	assert_int_equal(held_count, 0);
-	assert_int_equal(held_target.coroutines_last_ns, 0);
+	assert_int_equal(held_target.read_last_ns, 0);
 	found.error = 0;
 	held.has_no_memory = true;
 	look();

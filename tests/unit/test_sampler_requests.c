@@ -53,10 +53,12 @@ static struct frame stack[REQUEST_WAIT_FRAMES_MAX + 10];
 static struct thread first_thread;
 
 INSTEAD_OF(lua_process_begin_still);
-void __wrap_lua_process_begin_still(struct lua_process *process)
+void __wrap_lua_process_begin_still(struct lua_process *process, enum still still)
 {
 	(void)process;
 	assert_int_equal(seen.still++, 0);
+	/* The list is that of the look before, mostly; Lua is that of other requests each time. */
+	assert_int_equal(still, held.holds < 2 ? STILL_SAME : STILL_OTHER);
 	seen.stills++;
 }
 
@@ -273,6 +275,7 @@ static int end(void **state)
 static void look(void)
 {
 	held_count = 0;
+	held.holds = 0;
 	target_sample_requests(&held_sampler, &held_target);
 }
 
@@ -427,7 +430,7 @@ static void of_a_worker_without_a_cpu_only_what_is_at_work_is_unknown(void **sta
 	worker.coroutines = 2;
 	worker.at_work = 3;
 	for (size_t i = 0; i < sizeof(work) / sizeof(work[0]); i++) {
-		held_target.coroutines_last_ns = 0;
+		held_target.read_last_ns = 0;
 		worker.work = work[i];
 		held.has_waiting = true;
 		look();
@@ -436,7 +439,7 @@ static void of_a_worker_without_a_cpu_only_what_is_at_work_is_unknown(void **sta
 		assert_is_of(0, 1, "sleep 0", HELD_PERIOD_NS);
 		assert_is_of(1, 2, "unknown: not stopped", HELD_PERIOD_NS);
 		held.has_waiting = false;
-		held_target.coroutines_last_ns = 0;
+		held_target.read_last_ns = 0;
 		look();
 		assert_is_of(1, 2, "sleep 0", HELD_PERIOD_NS);
 	}
@@ -483,7 +486,7 @@ static void without_a_moment_to_read_there_are_no_samples(void **state)
 	/* The time waits for the next look that finds one. */
 	look();
 	assert_int_equal(held_sampler.wall_ns, 0);
-	assert_int_equal(held_target.coroutines_last_ns, 0);
+	assert_int_equal(held_target.read_last_ns, 0);
 	held.has_no_memory = true;
 	look();
 	assert_int_equal(held_count, 0);
@@ -574,7 +577,7 @@ static void a_worker_that_sleeps_elsewhere_runs_no_request(void **state)
 		assert_string_equal(held_samples[0].leaf, "sleep 0");
 		/* There is time to copy Lua at once. */
 		assert_int_equal(seen.lua_count, i + 1);
-		assert_int_equal(held.holds, i + 1);
+		assert_int_equal(held.holds, 1);
 	}
 }
 
@@ -645,6 +648,35 @@ static void a_pause_is_that_of_a_hold_that_stopped_a_thread(void **state)
 	held_assert_pause(look);
 }
 
+static void a_worker_is_held_for_a_twentieth_of_the_time_at_most(void **state)
+{
+	const uint64_t ms = NS_PER_SECOND / 1000, begin_ns = held_now_ns;
+
+	(void)state;
+	held.has_stopped = true;
+	held.total_ns = 5 * ms;
+	look();
+	assert_int_equal(held_count, 2);
+	held_now_ns = begin_ns + 95 * ms - 1;
+	look();
+	assert_int_equal(held_count, 0);
+	assert_int_equal(held_result.figures.missed_ticks, 1);
+	/* The next one stands for all of the time; after it, if it held nothing, the rest is shorter. */
+	held_now_ns++;
+	held.has_stopped = false;
+	held.total_ns = 0;
+	look();
+	assert_int_equal(held_count, 2);
+	assert_is_of(0, 1, "sleep 0", 95 * ms);
+	held_now_ns += 71 * ms;
+	look();
+	assert_int_equal(held_count, 0);
+	held_now_ns += ms;
+	look();
+	assert_int_equal(held_count, 2);
+	assert_int_equal(held_result.figures.missed_ticks, 2);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -667,6 +699,7 @@ int main(void)
 		TEST(requests_whose_lua_cannot_be_copied_have_their_time),
 		TEST(a_list_that_is_cut_counts_as_missed),
 		TEST(requests_for_which_memory_is_short_count_as_missed),
+		TEST(a_worker_is_held_for_a_twentieth_of_the_time_at_most),
 		TEST(a_pause_is_that_of_a_hold_that_stopped_a_thread),
 	};
 
