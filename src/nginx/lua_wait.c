@@ -101,13 +101,23 @@ static const char *name_by_function(const struct frame *frames, size_t count)
 		{ "ngx.flush", "_lua_ngx_flush", "client write" },
 		{ "ngx.run_worker_thread", "_lua_run_worker_thread", "worker thread" },
 	};
+	/* What these wait for, they await in Lua (lua-resty-core). */
+	static const struct {
+		const char *file, *wait;
+	} libraries[] = {
+		{ "ngx/semaphore.lua", "semaphore" },
+		{ "ngx/pipe.lua", "process" },
+	};
 	const char *function = function_of(frames, count);
 
 	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
 		if (is_function(function, waits[i].function, waits[i].symbol))
 			/* lua-resty-lock sleeps again and again. */
 			return i == 0 && is_in_file(frames, count, "resty/lock.lua") ? lock : waits[i].wait;
-	return is_in_file(frames, count, "ngx/semaphore.lua") ? "semaphore" : NULL;
+	for (size_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
+		if (is_in_file(frames, count, libraries[i].file))
+			return libraries[i].wait;
+	return NULL;
 }
 
 /*---- Sockets ----*/

@@ -252,6 +252,12 @@ def test_lua_that_waits_for_a_body_or_a_subrequest(server, tmp_path):
         wait_until_exactly(server, tmp_path, expected)
 
 
+def test_lua_that_waits_in_a_library_written_in_lua(server, tmp_path):
+    with contextlib.ExitStack() as stack:
+        ask(server, stack, "/awaits_signal")
+        wait_until_exactly(server, tmp_path, {("/awaits_signal", "semaphore")})
+
+
 def test_requests_say_which_socket_and_what_for(server):
     seen = set()
 

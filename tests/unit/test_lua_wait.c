@@ -61,11 +61,36 @@ static void only_functions_of_c_count(void **state)
 	assert_int_equal(lua_wait_end(&no_socket, &frame, 1), LUA_WAIT_ENDS_UNKNOWN);
 }
 
+/* ngx.pipe needs a patch of nginx that OpenResty has and Debian has not. */
+static void libraries_in_lua_are_known_by_their_files(void **state)
+{
+	static const struct {
+		const char *file, *wait;
+	} files[] = {
+		{ "@/usr/share/lua/5.1/ngx/semaphore.lua", "semaphore" },
+		{ "@/usr/local/openresty/lualib/ngx/pipe.lua", "process" },
+		{ "@/srv/mypipe.lua", "Lua" },
+	};
+	const struct function yield = { .kind = FRAME_BUILTIN, .name = "coroutine.yield" };
+	const struct lua_wait no_socket = { .thread = 1 };
+	char name[REQUEST_WAIT_BYTES];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		const struct function waits = { .kind = FRAME_LUA, .name = "wait", .file = files[i].file };
+		const struct frame frames[] = { { .function = &yield }, { .function = &waits } };
+
+		assert_false(lua_wait_name(NULL, &no_socket, frames, 2, name));
+		assert_string_equal(name, files[i].wait);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_function_tells_the_wait),
 		cmocka_unit_test(only_functions_of_c_count),
+		cmocka_unit_test(libraries_in_lua_are_known_by_their_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
