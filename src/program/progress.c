@@ -3,19 +3,16 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "src/linux/clocks/clock.h"
 #include "src/program/message.h"
+#include "src/program/terminal.h"
 
 void progress_begin(struct progress *progress, uint64_t duration_ns)
 {
-	const char *term = getenv("TERM");
-
 	*progress = (struct progress){
-		.wanted = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0,
+		.wanted = terminal_can_rewrite(STDERR_FILENO),
 		.start_ns = clock_now_ns(CLOCK_MONOTONIC),
 		.duration_ns = duration_ns,
 	};

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "src/linux/proc/process.h"
 #include "src/program/message.h"
 #include "src/program/standard_files.h"
+#include "src/program/terminal.h"
 #include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
 
@@ -307,7 +307,8 @@ static void tell_end(struct looking *looking)
 static void show(struct looking *looking)
 {
 	static const char clear_screen[] = "\033[H\033[J";
-	bool is_terminal = isatty(STDOUT_FILENO) && !looking->options->json;
+	bool clears = looking->options->watch && !looking->options->json &&
+		      terminal_can_rewrite(STDOUT_FILENO);
 
 	do {
 		size_t count;
@@ -323,7 +324,7 @@ static void show(struct looking *looking)
 			tell_end(looking);
 			return;
 		}
-		if (looking->options->watch && is_terminal)
+		if (clears)
 			fputs(clear_screen, stdout);
 		write_all(looking);
 		looking->has_shown = true;

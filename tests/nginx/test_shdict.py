@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -107,3 +108,19 @@ def test_workers_that_come_later_are_shown(nginx, tmp_path):
         watching.send_signal(signal.SIGINT)
         errors = watching.communicate(timeout=20)[1]
     assert (watching.returncode, errors) == (ljspy.OK, "")
+
+
+@pytest.mark.parametrize("term", ("xterm", "dumb", None))
+def test_only_a_terminal_that_can_is_cleared(nginx, term):
+    """Emacs and others show the bytes for it as text."""
+    ours, theirs = pty.openpty()
+    settings = {name: text for name, text in os.environ.items() if name != "TERM"} | ({"TERM": term} if term else {})
+    with subprocess.Popen([ljspy.LJSPY, "shdict", "-p", str(nginx.worker), "--watch"], stdout=theirs, env=settings) as watching:
+        os.close(theirs)
+        shown = b""
+        while shown.count(b"dogs") < 2 or not shown.endswith(b"\n"):
+            shown += os.read(ours, 65536)
+        watching.send_signal(signal.SIGINT)
+        watching.wait(timeout=20)
+    os.close(ours)
+    assert (b"\33[H\33[J" in shown) == (term == "xterm"), shown
