@@ -81,12 +81,6 @@ static bool take_request(void *context, const struct connection_in_use *connecti
 	return add_row(survey, &served);
 }
 
-static bool is_same(const struct nginx_request *a, const struct nginx_request *b)
-{
-	return a->address == b->address && a->main == b->main && a->connection == b->connection &&
-	       a->number == b->number && a->ordinal == b->ordinal && a->start_ms == b->start_ms;
-}
-
 /* Drop the requests that have ended meanwhile. */
 static void drop_ended(struct survey *survey)
 {
@@ -98,7 +92,7 @@ static void drop_ended(struct survey *survey)
 
 		if (nginx_request_read(survey->memory, survey->members, report->rows[i].request.address,
 				       &now) &&
-		    is_same(&now, &report->rows[i].request))
+		    nginx_requests_are_same(&now, &report->rows[i].request))
 			report->rows[kept++] = report->rows[i];
 		else
 			free(report->rows[i].coroutines);

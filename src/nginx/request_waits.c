@@ -231,12 +231,6 @@ void request_waits_note_due(struct lua_process *process, struct request_waits *w
 
 /*---- Their Lua ----*/
 
-static bool is_same(const struct nginx_request *a, const struct nginx_request *b)
-{
-	return a->main == b->main && a->connection == b->connection && a->number == b->number &&
-	       a->ordinal == b->ordinal && a->start_ms == b->start_ms;
-}
-
 void request_waits_know_nothing(size_t count, struct lua_waits *ret_waits)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -255,7 +249,7 @@ static bool find_lua(struct lua_process *process, const struct waiting_request *
 
 	ret_threads->count = 0;
 	if (!nginx_request_read(lua_process_memory(process), members, waiting->serves, &now) ||
-	    !is_same(&now, &waiting->request))
+	    !nginx_requests_are_same(&now, &waiting->request))
 		return false;
 	lua_process_light_threads(process, waiting->serves, ret_phase, ret_threads);
 	if (ret_threads->count == 0 || lua_process_find_global(process, ret_threads->g, ret_global))

@@ -201,6 +201,13 @@ bool nginx_request_read(struct memory *memory, const struct request_members *mem
 	return true;
 }
 
+bool nginx_requests_are_same(const struct nginx_request *one, const struct nginx_request *other)
+{
+	return one->main == other->main && one->connection == other->connection &&
+	       one->number == other->number && one->ordinal == other->ordinal &&
+	       one->start_ms == other->start_ms;
+}
+
 void nginx_request_route(const struct nginx_request *request, char ret_route[static ROUTE_BYTES])
 {
 	if (request->matched[0])
