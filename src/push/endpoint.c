@@ -73,7 +73,8 @@ bool endpoint_read(const char *url, struct endpoint *ret_endpoint, const char **
 		endpoint.protocol = ENDPOINT_WRITE_RAW;
 	else if (!ends_in(endpoint.url, push_path))
 		memcpy(endpoint.url + length, push_path, sizeof(push_path));
-	endpoint.is_secret_safe = is_https || is_loopback(host);
+	endpoint.is_here = is_loopback(host);
+	endpoint.is_secret_safe = is_https || endpoint.is_here;
 	*ret_endpoint = endpoint;
 	return true;
 }

@@ -26,6 +26,7 @@ enum endpoint_protocol { ENDPOINT_PUSH, ENDPOINT_INGEST, ENDPOINT_WRITE_RAW };
 
 struct endpoint {
 	enum endpoint_protocol protocol;
+	bool is_here;                    /* on this machine: no proxy leads to it */
 	bool is_secret_safe;             /* what is sent there is encrypted, or stays on this machine */
 	char url[ENDPOINT_URL_MAX + 64]; /* whole, but for the query */
 };

@@ -184,6 +184,8 @@ void http_post(struct http *http, const struct http_post *post, struct http_answ
 	http->said_length = 0;
 	*http->error = '\0';
 	curl_easy_setopt(http->curl, CURLOPT_URL, post->url);
+	/* NULL: as the environment says. */
+	curl_easy_setopt(http->curl, CURLOPT_PROXY, post->is_direct ? "" : NULL);
 	curl_easy_setopt(http->curl, CURLOPT_HTTPHEADER, headers);
 	curl_easy_setopt(http->curl, CURLOPT_USERPWD, *user ? user : NULL);
 	curl_easy_setopt(http->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->length);

@@ -3,7 +3,7 @@
  * http: post a body and read the answer, by libcurl.
  *
  * Follows no redirects, so credentials go to no other host, and takes proxies from the
- * environment, as libcurl does. What a server says is bounded and untrusted.
+ * environment, as libcurl does, unless the post is direct. What a server says is bounded and untrusted.
  */
 #ifndef LJSPY_HTTP_H
 #define LJSPY_HTTP_H
@@ -24,6 +24,7 @@ struct http_post {
 	size_t length;
 	const char *content_type;
 	const struct credentials *credentials;
+	bool is_direct; /* by no proxy */
 };
 
 struct http_answer {

@@ -380,6 +380,7 @@ static int post(struct sending *sending, struct http_answer *ret_answer)
 			.length = request.length,
 			.content_type = request.content_type,
 			.credentials = &credentials,
+			.is_direct = sending->options.endpoint.is_here,
 		};
 
 		http_post(sending->http, &post, ret_answer);

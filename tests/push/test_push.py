@@ -307,6 +307,17 @@ def test_a_token_and_the_servers_wait(archive, tmp_path):
             assert server.refused[0].headers["Authorization"] == "Bearer 0123456789"
 
 
+def test_what_stays_on_this_machine_goes_by_no_proxy(archive, tmp_path, count):
+    file = tmp_path / "credentials"
+    file.write_text("token 0123456789\n")
+    with profile_server.serving() as server, profile_server.serving() as proxy:
+        environment = os.environ | {name: proxy.url for name in ("http_proxy", "https_proxy", "all_proxy")}
+        environment |= {name: "" for name in ("no_proxy", "NO_PROXY")}
+        with pushing(archive, server.url, "--push-credentials", file, env=environment):
+            assert ljspy.wait_until(lambda: len(server.profiles + proxy.profiles + proxy.refused) >= count, seconds=30)
+        assert len(server.profiles) == count and not proxy.profiles + proxy.refused
+
+
 def test_tls_trusts_the_given_certificates_only(archive, tmp_path, count):
     certificate = tmp_path / "server.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",

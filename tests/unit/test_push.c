@@ -194,7 +194,9 @@ static void test_a_url_tells_the_protocol(void **state)
 	check_endpoint("http://h:7070/api/profiles/writeraw", ENDPOINT_WRITE_RAW,
 		       "http://h:7070/api/profiles/writeraw");
 	assert_true(endpoint_read("http://localhost:1", &endpoint, &wrong) && endpoint.is_secret_safe);
+	assert_true(endpoint.is_here);
 	assert_true(endpoint_read("https://h", &endpoint, &wrong) && endpoint.is_secret_safe);
+	assert_false(endpoint.is_here);
 	assert_true(endpoint_read("http://localhost.example", &endpoint, &wrong) && !endpoint.is_secret_safe);
 	assert_false(endpoint_read("ftp://h", &endpoint, &wrong));
 	assert_false(endpoint_read("http:///x", &endpoint, &wrong));
