@@ -38,6 +38,7 @@ enum {
 	STALL_SECONDS = 20, /* without a byte */
 	WHOLE_SECONDS = 120,
 	STATUS_MIN = 200, /* below that, another answer follows */
+	STATUSES_MAX = 1000,
 };
 
 struct http {
@@ -151,6 +152,14 @@ static const char *words(const struct http *http, CURLcode code, const struct ht
 	return *http->error ? http->error : curl_easy_strerror(code);
 }
 
+/* A status, or a number of libcurl's behind them. */
+static unsigned int cause_of(CURLcode code, long status)
+{
+	const unsigned int cause = status ? (unsigned int)status : STATUSES_MAX + code;
+
+	return cause < HTTP_CAUSES_MAX ? cause : HTTP_CAUSES_MAX - 1;
+}
+
 static void read_answer(struct http *http, CURLcode code, struct http_answer *ret_answer)
 {
 	struct http_answer answer = { 0 };
@@ -165,6 +174,7 @@ static void read_answer(struct http *http, CURLcode code, struct http_answer *re
 	/* Whether a profile is taken is clear once its status is, though the rest of the answer may never come. */
 	if (code != CURLE_OK && answer.status < STATUS_MIN)
 		answer.status = 0;
+	answer.cause = cause_of(code, answer.status);
 	curl_easy_getinfo(http->curl, CURLINFO_REDIRECT_URL, &elsewhere);
 	if (elsewhere) /* that is for the user to decide: profiles and credentials go there then */
 		snprintf(answer.message, sizeof(answer.message), "it is at %s", elsewhere);

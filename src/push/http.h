@@ -14,7 +14,7 @@
 
 #include "src/push/credentials.h"
 
-enum { HTTP_MESSAGE_SIZE = 256, HTTP_RETRY_AFTER_MAX_S = 3600 };
+enum { HTTP_MESSAGE_SIZE = 256, HTTP_RETRY_AFTER_MAX_S = 3600, HTTP_CAUSES_MAX = 1200 };
 
 struct http;
 
@@ -28,8 +28,9 @@ struct http_post {
 };
 
 struct http_answer {
-	long status;                     /* 0: there was none */
-	unsigned int retry_after_s;      /* by the server's word; 0 if it gave none */
+	long status;                /* 0: there was none */
+	unsigned int cause;         /* tells failures apart, below HTTP_CAUSES_MAX; 0: there was no try */
+	unsigned int retry_after_s; /* by the server's word; 0 if it gave none */
 	char message[HTTP_MESSAGE_SIZE]; /* the beginning of what the server, or libcurl, says */
 };
 

@@ -19,8 +19,6 @@
 static const uint64_t lock_wait_ns = 200000000;
 static const uint64_t nothing_to_do = UINT64_MAX;
 
-enum { STATUS_MAX = 600 };
-
 struct sending {
 	struct sending_options options;
 	struct http *http;
@@ -30,8 +28,9 @@ struct sending {
 	struct batch *batch; /* of recording mark.current; NULL if there is none yet */
 	struct push_profile profile;
 	bool has_profile;
-	unsigned int failures; /* in a row */
-	bool refusal_said[STATUS_MAX];
+	unsigned int failures;              /* in a row */
+	bool failure_said[HTTP_CAUSES_MAX]; /* of these failures */
+	bool refusal_said[HTTP_CAUSES_MAX];
 	uint64_t sent, refused, unreadable, deleted, waiting;
 	bool deletion_said;
 };
@@ -298,13 +297,15 @@ static int find_recording(struct sending *sending, bool is_last_finished)
 
 /*---- Posting ----*/
 
-/* The user reads once that it fails, and once that it goes on. */
+/* The user reads once for each cause that it fails, and once that it goes on. */
 static uint64_t wait_for(struct sending *sending, const struct http_answer *answer)
 {
 	const struct sending_options *options = &sending->options;
 	uint32_t random = 0;
 
-	if (sending->failures++ == 0 && !options->gives_up(options->context)) {
+	sending->failures++;
+	if (!sending->failure_said[answer->cause] && !options->gives_up(options->context)) {
+		sending->failure_said[answer->cause] = true;
 		if (answer->status)
 			message_warn("%s answers %ld (%s): profiles wait in %s.", options->url,
 				     answer->status, answer->message, options->path);
@@ -320,24 +321,27 @@ static uint64_t wait_for(struct sending *sending, const struct http_answer *answ
 	return backoff_ns(sending->failures, answer->retry_after_s, random);
 }
 
+static void end_failures(struct sending *sending)
+{
+	sending->failures = 0;
+	memset(sending->failure_said, 0, sizeof(sending->failure_said));
+}
+
 static void note_taken(struct sending *sending)
 {
 	if (sending->failures)
 		message_note("%s takes profiles again.", sending->options.url);
-	sending->failures = 0;
+	end_failures(sending);
 	sending->sent++;
 }
 
 static void note_refused(struct sending *sending, const struct http_answer *answer)
 {
-	bool is_known = answer->status > 0 && answer->status < STATUS_MAX;
-
-	sending->failures = 0;
+	end_failures(sending);
 	sending->refused++;
-	if (is_known && sending->refusal_said[answer->status])
+	if (sending->refusal_said[answer->cause])
 		return;
-	if (is_known)
-		sending->refusal_said[answer->status] = true;
+	sending->refusal_said[answer->cause] = true;
 	message_warn("%s refuses a profile: %ld (%s). It is in %s only.", sending->options.url,
 		     answer->status, answer->message, sending->options.path);
 }

@@ -194,7 +194,7 @@ def test_a_server_that_goes_and_returns_gets_each_profile_once(archive, count):
         assert takes(server, count)
     server.stop()
     assert len(server.profiles) == count == len(keys(server.profiles))
-    assert process.messages.count("profiles wait in") == 1
+    assert process.messages.count("profiles wait in") == 2  # each reason once
     assert process.messages.count("takes profiles again") == 1
 
 
@@ -293,6 +293,20 @@ def test_credentials_come_from_a_file_that_may_change(archive, tmp_path, count):
     assert process.messages.count("401") == 1 and "cret" not in process.messages
     assert all(profile.headers["X-Scope-OrgID"] == "team-1" for profile in server.profiles)
     assert not any(b"cret" in path.read_bytes() for path in archive.iterdir())
+
+
+def test_each_reason_is_said_that_a_server_takes_nothing(archive, count):
+    with profile_server.serving() as server:
+        server.stop()
+        with pushing(archive, server.url) as process:
+            assert ljspy.wait_until(lambda: "wait in" in process.said(), seconds=30)
+            server.needs = "Bearer 0123456789"
+            server.start()
+            assert ljspy.wait_until(lambda: len(server.refused) > 1, seconds=30)
+            server.needs = None
+            assert takes(server, count)
+    assert process.messages.count("wait in") == 2 and process.messages.count("answers 401") == 1
+    assert "--push-credentials FILE" in process.messages
 
 
 def test_a_token_and_the_servers_wait(archive, tmp_path):
