@@ -19,6 +19,8 @@
 static const uint64_t lock_wait_ns = 200000000;
 static const uint64_t nothing_to_do = UINT64_MAX;
 
+enum { TRIES_MIN = 4, AHEAD_MAX = 16 };
+
 struct sending {
 	struct sending_options options;
 	struct http *http;
@@ -28,7 +30,11 @@ struct sending {
 	struct batch *batch; /* of recording mark.current; NULL if there is none yet */
 	struct push_profile profile;
 	bool has_profile;
-	unsigned int failures;              /* in a row */
+	unsigned int failures; /* in a row */
+	unsigned int tries;    /* of the profile that is due, with which the server failed */
+	bool takes_others;     /* the server, since it fails with this profile and those right before it */
+	uint32_t ahead[AHEAD_MAX]; /* the recordings whose first profile was taken out of turn */
+	size_t ahead_count;
 	bool failure_said[HTTP_CAUSES_MAX]; /* of these failures */
 	bool refusal_said[HTTP_CAUSES_MAX];
 	uint64_t sent, refused, unreadable, deleted, waiting;
@@ -56,6 +62,7 @@ static void forget_profile(struct sending *sending)
 	if (sending->has_profile)
 		free(sending->profile.bytes);
 	sending->has_profile = false;
+	sending->tries = 0;
 }
 
 static void close_batch(struct sending *sending)
@@ -146,6 +153,11 @@ static void note_deleted(struct sending *sending, uint32_t count)
 	sending->deletion_said = true;
 }
 
+static size_t count_finished(const struct archive_list *list, bool is_last_finished)
+{
+	return list->count - (is_last_finished || list->count == 0 ? 0 : 1);
+}
+
 /* The oldest recording that is not done; NULL if there is none. Counts those that are gone. */
 static const struct archive_entry *find_next(struct sending *sending, const struct archive_list *list,
 					     size_t finished)
@@ -154,8 +166,10 @@ static const struct archive_entry *find_next(struct sending *sending, const stru
 	size_t i = 0;
 
 	/* The numbers have begun anew: somebody has emptied the directory. */
-	if (list->count && list->entries[list->count - 1].number < mark->done)
+	if (list->count && list->entries[list->count - 1].number < mark->done) {
 		*mark = (struct mark){ .done = list->entries[0].number - 1 };
+		sending->ahead_count = 0;
+	}
 	while (i < list->count && list->entries[i].number <= mark->done)
 		i++;
 	sending->waiting = finished > i ? finished - i : 0;
@@ -173,8 +187,9 @@ static void note_unreadable(struct sending *sending, const char *name, int error
 		message_error_errno(-error, "%s/%s cannot be pushed", sending->options.path, name);
 }
 
-/* Open a recording, or skip it if it cannot be read or has no samples. 0, or -ENOMEM. */
-static int open_recording(struct sending *sending, const struct archive_entry *entry)
+/* *ret_batch stays as it is if the recording is empty. 0 or a negative errno. */
+static int open_batch(const struct sending *sending, const struct archive_entry *entry,
+		      struct batch **ret_batch)
 {
 	char name[ARCHIVE_NAME_SIZE];
 	FILE *stream = NULL;
@@ -191,14 +206,33 @@ static int open_recording(struct sending *sending, const struct archive_entry *e
 	if (stream && entry->bytes == 0)
 		fclose(stream);
 	else if (stream)
-		error = batch_open(stream, &sending->batch);
+		error = batch_open(stream, ret_batch);
+	return error;
+}
+
+static bool is_ahead(const struct sending *sending, uint32_t number)
+{
+	for (size_t i = 0; i < sending->ahead_count; i++)
+		if (sending->ahead[i] == number)
+			return true;
+	return false;
+}
+
+/* Open a recording, or skip it if it cannot be read or has no samples. 0, or -ENOMEM. */
+static int open_recording(struct sending *sending, const struct archive_entry *entry)
+{
+	char name[ARCHIVE_NAME_SIZE];
+	int error = open_batch(sending, entry, &sending->batch);
+
 	if (error == -ENOMEM)
 		return error;
 	/* If it is gone meanwhile, the next search counts it. */
 	if (error == -ENOENT)
 		return 0;
-	if (error)
+	if (error) {
+		archive_name(entry, name);
 		note_unreadable(sending, name, error);
+	}
 	if (!sending->batch || batch_count(sending->batch) == 0) {
 		finish_recording(sending, entry->number);
 		return 0;
@@ -206,6 +240,10 @@ static int open_recording(struct sending *sending, const struct archive_entry *e
 	if (sending->mark.current != entry->number)
 		sending->mark.parts = 0;
 	sending->mark.current = entry->number;
+	if (sending->mark.parts == 0 && is_ahead(sending, entry->number)) {
+		sending->mark.parts = 1;
+		sending->takes_others = false;
+	}
 	/* A recording that a kill cut short may be another now. */
 	if (sending->mark.parts >= batch_count(sending->batch))
 		finish_recording(sending, entry->number);
@@ -267,7 +305,7 @@ static int look_here(struct sending *sending, bool is_last_finished)
 		return error;
 	if (sending->mark_fd < 0)
 		error = open_mark(sending);
-	finished = list.count - (is_last_finished || list.count == 0 ? 0 : 1);
+	finished = count_finished(&list, is_last_finished);
 	if (!error)
 		entry = find_next(sending, &list, finished);
 	if (entry)
@@ -346,8 +384,8 @@ static void note_refused(struct sending *sending, const struct http_answer *answ
 		     answer->status, answer->message, sending->options.path);
 }
 
-/* 0, or the wait before the next try if credentials cannot be read. */
-static bool read_credentials(struct sending *sending, struct credentials *ret_credentials,
+/* False, and an answer that says why, if they cannot be read. */
+static bool read_credentials(const struct sending *sending, struct credentials *ret_credentials,
 			     struct http_answer *ret_answer)
 {
 	const char *path = sending->options.credentials;
@@ -368,7 +406,8 @@ static bool read_credentials(struct sending *sending, struct credentials *ret_cr
 }
 
 /* -ENOMEM if there is no memory for the request, else 0 and the answer. */
-static int post(struct sending *sending, struct http_answer *ret_answer)
+static int post(const struct sending *sending, const struct push_profile *profile,
+		struct http_answer *ret_answer)
 {
 	struct endpoint_request request;
 	struct credentials credentials;
@@ -376,7 +415,7 @@ static int post(struct sending *sending, struct http_answer *ret_answer)
 
 	if (!read_credentials(sending, &credentials, ret_answer))
 		return 0;
-	error = endpoint_request(&sending->options.endpoint, &sending->profile, &request);
+	error = endpoint_request(&sending->options.endpoint, profile, &request);
 	if (!error) {
 		const struct http_post post = {
 			.url = request.url,
@@ -401,16 +440,91 @@ static uint64_t wait_for_memory(struct sending *sending)
 	return wait_for(sending, &answer);
 }
 
-static uint64_t post_profile(struct sending *sending)
+static void forget_passed(struct sending *sending)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < sending->ahead_count; i++)
+		if (sending->ahead[i] > sending->mark.current)
+			sending->ahead[count++] = sending->ahead[i];
+	sending->ahead_count = count;
+}
+
+/* Open the newest recording that has profiles, unless it was sent ahead. Its number; 0 if there is none to send. */
+static uint32_t open_newest(const struct sending *sending, bool is_last_finished, struct batch **ret_batch)
+{
+	struct archive_list list;
+	struct batch *batch = NULL;
+	uint32_t number = 0;
+
+	if (archive_list_read(sending->options.directory, &list))
+		return 0;
+	for (size_t i = count_finished(&list, is_last_finished); i-- > 0 && !number;) {
+		const struct archive_entry *entry = &list.entries[i];
+
+		if (entry->number <= sending->mark.current || is_ahead(sending, entry->number))
+			break;
+		if (open_batch(sending, entry, &batch) == 0 && batch && batch_count(batch)) {
+			number = entry->number;
+			*ret_batch = batch;
+		} else {
+			batch_close(batch);
+			batch = NULL;
+		}
+	}
+	archive_list_clear(&list);
+	return number;
+}
+
+/* Send the first profile of the newest recording out of turn. Is it taken? */
+static bool send_ahead(struct sending *sending, bool is_last_finished)
+{
+	struct http_answer answer = { 0 };
+	struct push_profile profile;
+	struct batch *batch = NULL;
+	uint32_t number = 0;
+
+	forget_passed(sending);
+	if (sending->ahead_count < AHEAD_MAX)
+		number = open_newest(sending, is_last_finished, &batch);
+	if (number && batch_profile(batch, 0, &profile) == 0) {
+		post(sending, &profile, &answer);
+		free(profile.bytes);
+	}
+	batch_close(batch);
+	if (endpoint_verdict(answer.status) != ENDPOINT_TAKEN)
+		return false;
+	sending->ahead[sending->ahead_count++] = number;
+	note_taken(sending);
+	return true;
+}
+
+/* Has the server failed with this profile, but not with others? */
+static bool fails_alone(struct sending *sending, bool is_last_finished)
+{
+	sending->tries++;
+	if (!sending->takes_others && sending->tries >= TRIES_MIN)
+		sending->takes_others = send_ahead(sending, is_last_finished);
+	return sending->takes_others;
+}
+
+static uint64_t post_profile(struct sending *sending, bool is_last_finished)
 {
 	struct http_answer answer;
+	enum endpoint_verdict verdict;
 
-	if (post(sending, &answer))
+	if (post(sending, &sending->profile, &answer))
 		return wait_for_memory(sending);
-	switch (endpoint_verdict(answer.status)) {
-	case ENDPOINT_TAKEN: note_taken(sending); break;
-	case ENDPOINT_REFUSED: note_refused(sending, &answer); break;
-	case ENDPOINT_LATER: return wait_for(sending, &answer);
+	verdict = endpoint_verdict(answer.status);
+	if (verdict == ENDPOINT_FAILED)
+		verdict = fails_alone(sending, is_last_finished) ? ENDPOINT_REFUSED : ENDPOINT_LATER;
+	if (verdict == ENDPOINT_LATER)
+		return wait_for(sending, &answer);
+	if (verdict == ENDPOINT_TAKEN) {
+		note_taken(sending);
+		sending->takes_others = false;
+	} else {
+		note_refused(sending, &answer);
 	}
 	finish_profile(sending);
 	return 0;
@@ -453,7 +567,7 @@ uint64_t sending_step(struct sending *sending, bool is_last_finished)
 		finish_profile(sending);
 		return 0;
 	}
-	return post_profile(sending);
+	return post_profile(sending, is_last_finished);
 }
 
 /*---- The end ----*/

@@ -106,6 +106,7 @@ class Server:
         self.status, self.headers, self.message = 200, {}, b"{}"
         self.profiles, self.refused, self.certificate = [], [], certificate
         self.breaks_off = False  # its answers do, after the headers
+        self.fails_with = lambda profile: False  # its answer to such a profile is 500
         self.needs = None  # what the header Authorization is to be
         self.waiting = 0
         self.going_on = threading.Event()
@@ -136,6 +137,8 @@ class Server:
                 if status == 200 and split.path not in (PUSH, INGEST, WRITE_RAW):
                     status = 404
                 taken = decode(split.path, query, dict(self.headers), body) if status != 404 else body
+                if status == 200 and server.fails_with(taken):
+                    status = 500
                 (server.profiles if status == 200 else server.refused).append(taken)
                 self.send_response(status)
                 for name, value in server.headers.items():

@@ -279,6 +279,29 @@ def test_what_is_refused_is_said_once_and_left_out(archive, count):
     assert refused + len(server.profiles) == count
 
 
+def test_a_profile_with_which_a_server_fails_holds_up_no_other(archive, live, count):
+    oldest = sorted({profile_server.Pprof(profile.bytes).time_ns for profile in live[1]})[:2]
+    with profile_server.serving() as server:
+        server.fails_with = lambda profile: profile_server.Pprof(profile.bytes).time_ns in oldest
+        bad = sum(map(server.fails_with, live[1]))
+        assert 2 <= bad < count
+        with pushing(archive, server.url, status=ljspy.WITH_ERRORS) as process:
+            assert takes(server, count - bad)
+    assert len(server.profiles) == count - bad == len(keys(server.profiles))
+    assert len(keys(server.refused)) == bad and f"{bad} profiles were refused" in process.messages
+    assert process.messages.count("refuses a profile: 500") == 1
+
+
+def test_a_server_that_fails_with_all_profiles_gets_each_once_it_is_mended(archive, count):
+    with profile_server.serving() as server:
+        server.status = 500
+        with pushing(archive, server.url):
+            assert ljspy.wait_until(lambda: len(keys(server.refused)) == 2, seconds=60)  # the oldest, and the newest
+            server.status = 200
+            assert takes(server, count)
+    assert len(server.profiles) == count == len(keys(server.profiles))
+
+
 def test_credentials_come_from_a_file_that_may_change(archive, tmp_path, count):
     file = tmp_path / "credentials"
     file.write_text("# mine\nuser me:wrong\ntenant team-1\n")
