@@ -18,6 +18,7 @@
 #include "output/views/filter.h"
 #include "src/linux/clocks/clock.h"
 #include "src/program/output_file.h"
+#include "src/serve/address.h"
 #include "src/serve/heap_request.h"
 #include "src/serve/metrics.h"
 
@@ -345,19 +346,10 @@ static bool has_token(const struct request *request)
 /* Is the host of the request this machine's own name for itself? */
 static bool is_for_this_host(const struct request *request)
 {
-	static const char *const own[] = { "localhost", "127.0.0.1", "[::1]" };
 	const char *host = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
 						       MHD_HTTP_HEADER_HOST);
 
-	if (!host)
-		return true; /* HTTP/1.0: no browser */
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		size_t length = strlen(own[i]);
-
-		if (strncmp(host, own[i], length) == 0 && (host[length] == '\0' || host[length] == ':'))
-			return true;
-	}
-	return false;
+	return !host || address_is_own(host); /* HTTP/1.0 has none: no browser */
 }
 
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,

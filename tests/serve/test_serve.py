@@ -270,7 +270,16 @@ def test_hostile_requests_do_no_harm(server, target):
 def test_pages_of_other_hosts_are_not_answered(server):
     assert b"host" in server.get("/metrics", status=403, headers={"Host": "attacker.example"})
     server.get("/metrics", status=403, headers={"Host": "localhost.attacker.example"})
-    server.get("/metrics", headers={"Host": "localhost:1234"})
+    for host in ("127.0.0.1.attacker.example", "128.0.0.1", "[::2]", "[::1", "[", "[]", ":80", "127.0.0.1]"):
+        server.get("/metrics", status=403, headers={"Host": host})
+    for host in ("localhost:1234", "127.0.0.1", "127.1.2.3:80", "[::1]", "[::1]:80"):
+        server.get("/metrics", headers={"Host": host})
+
+
+def test_each_address_of_loopback_is_served():
+    with ljspy.busy() as other, serving("-p", other.pid, listen="127.0.0.2:0") as server:
+        assert server.host == "127.0.0.2"
+        assert server.get("/healthz") == b"ok\n"
 
 
 def test_other_machines_need_a_token(target, tmp_path):
