@@ -18,6 +18,17 @@ void interruption_signals(sigset_t *ret_signals)
 	sigaddset(ret_signals, SIGQUIT);
 }
 
+bool interruption_is_pending(void)
+{
+	sigset_t signals, pending;
+
+	interruption_signals(&signals);
+	sigemptyset(&pending);
+	sigpending(&pending);
+	sigandset(&pending, &pending, &signals);
+	return !sigisemptyset(&pending);
+}
+
 bool interruption_is_from_process(const siginfo_t *info)
 {
 	return info->si_code <= 0;

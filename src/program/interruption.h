@@ -30,6 +30,9 @@ struct interruption {
 /* SIGINT, SIGTERM, SIGHUP, SIGQUIT. */
 void interruption_signals(sigset_t *ret_signals);
 
+/* Has one of them come that waits, for it is blocked? */
+bool interruption_is_pending(void);
+
 /*
  * True if a process sent the signal. The terminal's signals go to all processes
  * in the foreground, including the command.

@@ -12,6 +12,7 @@
 
 #include "memory/child_wait.h"
 #include "src/linux/clocks/clock.h"
+#include "src/program/message.h"
 
 enum { PID_TEXT = 12, ARGUMENTS_MAX = 12, LOOK_NS = 50 * 1000 * 1000, SECONDS_MAX = 120 };
 
@@ -88,7 +89,7 @@ static void end(pid_t pid)
 	child_wait(pid, NULL, 0);
 }
 
-static enum hub_answer await(pid_t pid, const struct hub_request *request)
+static enum hub_answer await(pid_t pid, struct hub *hub, const struct hub_request *request)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	uint64_t end_ns = clock_now_ns(CLOCK_MONOTONIC) + SECONDS_MAX * (uint64_t)NS_PER_SECOND;
@@ -96,11 +97,13 @@ static enum hub_answer await(pid_t pid, const struct hub_request *request)
 	int status;
 
 	while ((ended = child_wait(pid, &status, WNOHANG)) == 0) {
-		bool is_there = request->is_there(request->client);
+		const bool is_late = clock_now_ns(CLOCK_MONOTONIC) > end_ns, is_stopped = hub_is_stopped(hub);
 
-		if (!is_there || clock_now_ns(CLOCK_MONOTONIC) > end_ns) {
+		if (is_late || is_stopped || !request->is_there(request->client)) {
 			end(pid);
-			return is_there ? HUB_FAILED : HUB_GONE;
+			if (is_late)
+				message_error("/heap took longer than %d seconds.", SECONDS_MAX);
+			return is_late ? HUB_FAILED : is_stopped ? HUB_STOPPED : HUB_GONE;
 		}
 		nanosleep(&pause, NULL);
 	}
@@ -109,7 +112,7 @@ static enum hub_answer await(pid_t pid, const struct hub_request *request)
 											    : HUB_FAILED;
 }
 
-enum hub_answer heap_request_run(const struct options *options, const struct wanted *wanted,
+enum hub_answer heap_request_run(struct hub *hub, const struct options *options, const struct wanted *wanted,
 				 const struct hub_request *request, const char *format, FILE *out)
 {
 	char *pids = join_pids(wanted);
@@ -117,5 +120,5 @@ enum hub_answer heap_request_run(const struct options *options, const struct wan
 	int error = pids ? spawn(options, pids, format, fileno(out), &pid) : -ENOMEM;
 
 	free(pids);
-	return error ? HUB_FAILED : await(pid, request);
+	return error ? HUB_FAILED : await(pid, hub, request);
 }

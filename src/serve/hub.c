@@ -10,9 +10,10 @@
 #include "output/reports/turns.h"
 #include "output/sample/functions.h"
 #include "src/linux/clocks/clock.h"
+#include "src/program/interruption.h"
 #include "src/program/output_file.h"
 
-/* How often a client's thread looks whether the client is still there. */
+/* How often a thread looks whether its client is still there, or whether a signal has come. */
 enum { LOOK_NS = 200 * 1000 * 1000 };
 
 /* A capture that cannot begin for so long is refused. */
@@ -255,6 +256,17 @@ void hub_free(struct hub *hub)
 	free(hub);
 }
 
+static void wait_a_little(struct hub *hub)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += LOOK_NS;
+	until.tv_sec += until.tv_nsec / NS_PER_SECOND;
+	until.tv_nsec %= NS_PER_SECOND;
+	pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
+}
+
 /*---- The sampling thread ----*/
 
 bool hub_next(struct hub *hub, enum hub_mode *ret_mode)
@@ -266,7 +278,9 @@ bool hub_next(struct hub *hub, enum hub_mode *ret_mode)
 		hub->running = true; /* nobody traces the targets */
 		begin_captures(hub);
 		pthread_cond_broadcast(&hub->changed);
-		pthread_cond_wait(&hub->changed, &hub->lock);
+		wait_a_little(hub);
+		/* There is no run that a signal could end. */
+		hub->stopped = interruption_is_pending();
 	}
 	hub->running = false;
 	hub->totals.runs++;
@@ -371,6 +385,16 @@ void hub_stop(struct hub *hub)
 
 /*---- Clients ----*/
 
+bool hub_is_stopped(struct hub *hub)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&hub->lock);
+	stopped = hub->stopped;
+	pthread_mutex_unlock(&hub->lock);
+	return stopped;
+}
+
 /* With the lock: a new capture, behind the others. */
 static struct hub_capture *add_capture(struct hub *hub, const struct hub_request *request)
 {
@@ -392,17 +416,6 @@ static struct hub_capture *add_capture(struct hub *hub, const struct hub_request
 	begin_captures(hub);
 	pthread_cond_broadcast(&hub->changed);
 	return capture;
-}
-
-static void wait_a_little(struct hub *hub)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += LOOK_NS;
-	until.tv_sec += until.tv_nsec / NS_PER_SECOND;
-	until.tv_nsec %= NS_PER_SECOND;
-	pthread_cond_timedwait(&hub->changed, &hub->lock, &until);
 }
 
 /* With the lock: wait until the capture has what was asked for. */

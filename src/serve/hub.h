@@ -125,6 +125,8 @@ enum hub_answer hub_capture(struct hub *hub, const struct hub_request *request,
 enum hub_answer hub_reserve(struct hub *hub, const struct hub_request *request,
 			    struct hub_capture **ret_capture);
 void hub_release(struct hub *hub, struct hub_capture *capture);
+/* Has hub_stop() been called, or a signal to end come? Then release what is reserved. */
+bool hub_is_stopped(struct hub *hub);
 
 void hub_totals(struct hub *hub, struct hub_totals *ret_totals);
 

@@ -240,8 +240,8 @@ static enum MHD_Result send_heap(struct request *request, const struct page *pag
 		return send_failure(request, HUB_FAILED);
 	answer = hub_reserve(hub, &wanted, &capture);
 	if (answer == HUB_DONE) {
-		answer = heap_request_run(request->server->options.options, request->server->options.wanted,
-					  &wanted, page->format, out);
+		answer = heap_request_run(hub, request->server->options.options,
+					  request->server->options.wanted, &wanted, page->format, out);
 		hub_release(hub, capture);
 	}
 	if (answer == HUB_DONE)

@@ -8,6 +8,7 @@ import gzip
 import http.client
 import json
 import os
+import pathlib
 import random
 import re
 import signal
@@ -368,6 +369,25 @@ def test_a_signal_before_a_change_of_mode_ends_it(page, number):
             assert ljspy.wait_until(lambda: server.metric("ljspy_captures_total") == 1)
             server.process.send_signal(number)
             assert server.process.wait(timeout=60) == ljspy.OK
+
+
+def reads_heap(pid):
+    with contextlib.suppress(*ljspy.GONE):
+        return b"heap" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return False
+
+
+def test_a_signal_ends_the_reading_of_a_heap():
+    code = "local kept = {} for i = 1, 1e6 do kept[i] = { i } end"
+    with ljspy.busy(code, limit=200) as other, started("-p", other.pid) as server:
+        assert ljspy.wait_until(lambda: server.metric("ljspy_samples_total") > 0, seconds=30, pause=0.2)
+        with server.socket() as raw:
+            raw.sendall(b"GET /heap HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert ljspy.wait_until(lambda: any(map(reads_heap, ljspy.children_of(server.process.pid))), seconds=30)
+            server.process.send_signal(signal.SIGTERM)
+            assert raw.recv(65536).startswith(b"HTTP/1.1 503 ")
+        assert server.process.wait(timeout=60) == ljspy.OK
+        assert ljspy.status_field(other.pid, "TracerPid") == "0"
 
 
 def test_a_clock_that_is_set_back_does_not_delay_answers(tmp_path):

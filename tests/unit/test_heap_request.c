@@ -57,7 +57,7 @@ static enum hub_answer run(const struct options *options, const struct wanted *w
 	const struct hub_request request = { .mode = HUB_HEAP };
 
 	*command = '\0';
-	return heap_request_run(options, wanted, &request, "text", stdout);
+	return heap_request_run(NULL, options, wanted, &request, "text", stdout);
 }
 
 static void test_command(void **state)
