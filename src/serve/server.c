@@ -322,6 +322,11 @@ static enum MHD_Result route(struct request *request, const char *path)
 	return send_text(request, MHD_HTTP_NOT_FOUND, "There is no such page; / lists them.\n");
 }
 
+static const char *header(const struct request *request, const char *name)
+{
+	return MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND, name);
+}
+
 /* Does not tell by its time how much of the token is right. */
 static bool is_token(const char *given, const char *token)
 {
@@ -336,8 +341,7 @@ static bool is_token(const char *given, const char *token)
 static bool has_token(const struct request *request)
 {
 	static const char scheme[] = "Bearer ";
-	const char *given = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
-							MHD_HTTP_HEADER_AUTHORIZATION);
+	const char *given = header(request, MHD_HTTP_HEADER_AUTHORIZATION);
 
 	return given && strncmp(given, scheme, strlen(scheme)) == 0 &&
 	       is_token(given + strlen(scheme), request->server->options.token);
@@ -346,10 +350,36 @@ static bool has_token(const struct request *request)
 /* Is the host of the request this machine's own name for itself? */
 static bool is_for_this_host(const struct request *request)
 {
-	const char *host = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
-						       MHD_HTTP_HEADER_HOST);
+	const char *host = header(request, MHD_HTTP_HEADER_HOST);
 
 	return !host || address_is_own(host); /* HTTP/1.0 has none: no browser */
+}
+
+/*
+ * Does a page of another site have the browser ask, by a picture say? It cannot read the answer, but captures pause
+ * sampling, and a heap holds its process. A link that the user follows is all right. (Fetch Metadata, a W3C draft)
+ */
+static bool is_from_other_page(const struct request *request)
+{
+	const char *site = header(request, "Sec-Fetch-Site"), *into = header(request, "Sec-Fetch-Dest");
+
+	return site && strcmp(site, "cross-site") == 0 && (!into || strcmp(into, "document") != 0);
+}
+
+/* The status with which to refuse the request, and why; MHD_HTTP_OK if there is no reason. */
+static unsigned int refusal(const struct request *request, const char **ret_why)
+{
+	const struct server_options *options = &request->server->options;
+
+	if (options->token) {
+		*ret_why = "A token is needed.\n";
+		return has_token(request) ? MHD_HTTP_OK : MHD_HTTP_UNAUTHORIZED;
+	}
+	*ret_why = "This host is not served without a token.\n";
+	if (!options->is_unix && !is_for_this_host(request))
+		return MHD_HTTP_FORBIDDEN;
+	*ret_why = "Pages of other sites are not answered without a token.\n";
+	return is_from_other_page(request) ? MHD_HTTP_FORBIDDEN : MHD_HTTP_OK;
 }
 
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
@@ -359,6 +389,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	static const char seen[] = "";
 	struct server *server = context;
 	struct request request = { .server = server, .connection = connection };
+	unsigned int status;
+	const char *why;
 
 	(void)version;
 	(void)upload;
@@ -374,10 +406,9 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		*upload_size = 0;
 		return MHD_NO; /* a body: close the connection */
 	}
-	if (server->options.token && !has_token(&request))
-		return send_text(&request, MHD_HTTP_UNAUTHORIZED, "A token is needed.\n");
-	if (!server->options.token && !server->options.is_unix && !is_for_this_host(&request))
-		return send_text(&request, MHD_HTTP_FORBIDDEN, "This host is not served without a token.\n");
+	status = refusal(&request, &why);
+	if (status != MHD_HTTP_OK)
+		return send_text(&request, status, why);
 	return route(&request, path);
 }
 

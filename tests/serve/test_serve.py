@@ -277,6 +277,15 @@ def test_pages_of_other_hosts_are_not_answered(server):
         server.get("/metrics", headers={"Host": host})
 
 
+def test_pages_of_other_sites_have_nothing_captured(server):
+    before = server.metric("ljspy_captures_total")
+    for into in ({"Sec-Fetch-Dest": "image"}, {"Sec-Fetch-Dest": "iframe"}, {}):
+        server.get("/top?seconds=1", status=403, headers={"Sec-Fetch-Site": "cross-site"} | into)
+    assert server.metric("ljspy_captures_total") == before
+    for site, into in (("cross-site", "document"), ("same-origin", "image"), ("none", "document")):
+        server.get("/healthz", headers={"Sec-Fetch-Site": site, "Sec-Fetch-Dest": into})
+
+
 def test_each_address_of_loopback_is_served():
     with ljspy.busy() as other, serving("-p", other.pid, listen="127.0.0.2:0") as server:
         assert server.host == "127.0.0.2"
