@@ -311,7 +311,8 @@ uint64_t sample_table_weight(const struct sample_table *table, const struct amou
 uint64_t sample_table_origin(const struct sample_table *table, const struct session *session)
 {
 	/* In a sum of recordings, the session's start is 0 or of another machine's clock. */
-	return session->start_ns && session->start_ns < table->start_ns ? session->start_ns : table->start_ns;
+	return session->start_ns && session->start_ns <= table->first_ns ? session->start_ns
+									 : table->start_ns;
 }
 
 static void count_sample(struct sample_table *table, const struct sample *sample,
@@ -335,6 +336,8 @@ static void count_sample(struct sample_table *table, const struct sample *sample
 	table->weight_sum += weight;
 	if (table->sample_count == 0 || began_ns < table->start_ns)
 		table->start_ns = began_ns;
+	if (table->sample_count == 0 || sample->time_ns < table->first_ns)
+		table->first_ns = sample->time_ns;
 	if (table->stacks[kind->stack].depth > table->depth)
 		table->depth = table->stacks[kind->stack].depth;
 	table->sample_count++;

@@ -83,6 +83,7 @@ struct sample_table {
 	struct sample_source *source;
 	enum weight_kind weight;
 	uint64_t start_ns;   /* earliest begin of a sample's time, on the clock of time_ns */
+	uint64_t first_ns;   /* the earliest sample's time_ns */
 	uint64_t weight_sum; /* of all samples */
 	size_t sample_count;
 	const struct function **functions;
@@ -120,7 +121,10 @@ int sample_table_each(struct sample_table *table, sample_table_take *take, void 
 /* The error for a source that has changed: sets errno to EIO and returns -EIO. */
 int sample_table_changed(void);
 
-/* When the session began, on the clock of time_ns. No sample's time begins earlier. */
+/*
+ * When the session began, on the clock of time_ns. No sample is earlier. One that stands for many waits at
+ * once, as of parked coroutines, may stand for more time than has passed since then.
+ */
 uint64_t sample_table_origin(const struct sample_table *table, const struct session *session);
 
 /* The weight of a sample or a sum. */

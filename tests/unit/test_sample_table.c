@@ -440,6 +440,7 @@ static void a_source_that_has_changed_is_told(void **state)
 	sample_table_free(table);
 }
 
+/* A sample of many coroutines that wait stands for more time than has passed. */
 static void time_begins_with_the_session_or_else_the_first_sample(void **state)
 {
 	const struct sample samples[] = {
@@ -452,7 +453,8 @@ static void time_begins_with_the_session_or_else_the_first_sample(void **state)
 	assert_int_equal(table->weight_sum, 300);
 	assert_int_equal(sample_table_origin(table, &(struct session){ .start_ns = 500 }), 500);
 	assert_int_equal(sample_table_origin(table, &(struct session){ 0 }), 700);
-	assert_int_equal(sample_table_origin(table, &(struct session){ .start_ns = 900 }), 700);
+	assert_int_equal(sample_table_origin(table, &(struct session){ .start_ns = 900 }), 900);
+	assert_int_equal(sample_table_origin(table, &(struct session){ .start_ns = 1100 }), 700);
 	sample_table_free(table);
 }
 
