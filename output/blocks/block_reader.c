@@ -86,3 +86,12 @@ int block_reader_next(struct block_reader *reader)
 	reader->block.end = reader->raw + content;
 	return 1;
 }
+
+int block_reader_at_end(struct block_reader *reader)
+{
+	int error = fill(reader);
+
+	if (error)
+		return error;
+	return reader->block.at == reader->block.end && reader->packed_length == 0;
+}

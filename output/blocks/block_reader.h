@@ -32,4 +32,7 @@ void block_reader_restart(struct block_reader *reader);
  */
 int block_reader_next(struct block_reader *reader);
 
+/* Does nothing follow what was read of the block? 1; 0 if something does; -EIO, as above. */
+int block_reader_at_end(struct block_reader *reader);
+
 #endif

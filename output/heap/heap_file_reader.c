@@ -252,7 +252,8 @@ static int read_record(struct heap_file_reader *reader, struct vm *vm)
 		if (vm->graph.node_count > 0)
 			return -EBADMSG;
 		reader->ended = true;
-		return 0;
+		result = block_reader_at_end(&reader->blocks);
+		return result > 0 ? 0 : result ? result : -EBADMSG;
 	default: return -EBADMSG;
 	}
 }

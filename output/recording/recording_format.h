@@ -20,7 +20,7 @@
  *	          | 06 property
  *	          | 07 pauses
  *	          | 08				forget all definitions
- *	          | 09				end: the recording is complete
+ *	          | 09				end: the recording is complete; nothing follows
  *	          | 0a request			of the next sample
  *
  *	string    = length:uint byte{length}	no byte is NUL

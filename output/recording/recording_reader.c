@@ -848,6 +848,22 @@ static bool note_session_roots(struct recording_reader *reader)
 	return true;
 }
 
+/* Set the extent, after reading has ended with that result. 0 or a negative errno. */
+static int set_extent(struct recording_reader *reader, int result)
+{
+	int at_end = 1;
+
+	if (result == READ_DAMAGED)
+		reader->extent = RECORDING_DAMAGED;
+	else if (!reader->ended)
+		reader->extent = RECORDING_UNFINISHED;
+	else
+		at_end = block_reader_at_end(&reader->blocks);
+	if (at_end == 0)
+		reader->extent = RECORDING_FOLLOWED;
+	return at_end < 0 ? at_end : 0;
+}
+
 static int read_all(struct recording_reader *reader)
 {
 	struct sample sample;
@@ -863,11 +879,10 @@ static int read_all(struct recording_reader *reader)
 		reader->wall_ns += sample.wall_ns;
 	}
 	reader->opening = false;
-	if (result < 0)
+	if (result >= 0)
+		result = set_extent(reader, result);
+	if (result)
 		return result;
-	reader->extent = result == READ_DAMAGED ? RECORDING_DAMAGED
-			 : reader->ended        ? RECORDING_WHOLE
-						: RECORDING_UNFINISHED;
 	if (!note_session_roots(reader))
 		return -ENOMEM;
 	set_open_figures(reader);

@@ -26,6 +26,7 @@ enum recording_extent {
 	RECORDING_WHOLE,
 	RECORDING_UNFINISHED, /* up to the last flush: the writer has not finished */
 	RECORDING_DAMAGED,    /* up to the first damaged block */
+	RECORDING_FOLLOWED,   /* up to its end, and something follows: another recording maybe */
 };
 
 struct recording_reader;

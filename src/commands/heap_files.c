@@ -42,7 +42,7 @@ static void explain(const char *path, int error)
 	else if (error == -EPROTONOSUPPORT)
 		message_error("%s was written by a newer ljspy, and this one cannot read it.", path);
 	else if (error == -EBADMSG)
-		message_error("%s is damaged, or its writer has not finished.", path);
+		message_error("%s is damaged, more than one file, or its writer has not finished.", path);
 	else
 		message_error_errno(error == -EIO && errno ? errno : -error, "%s", path);
 }

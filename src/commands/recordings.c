@@ -83,7 +83,7 @@ static void explain(const char *path, int error)
 	}
 }
 
-/* Warn if the recording is incomplete; true if it is damaged. */
+/* Warn of what the file lacks or has too much; true if more is wrong than that its end is missing. */
 static bool judge_extent(const struct recording_input *input)
 {
 	enum recording_extent extent = recording_reader_extent(input->reader);
@@ -94,7 +94,11 @@ static bool judge_extent(const struct recording_input *input)
 		message_warn("%s is damaged: what follows the first %llu samples cannot be read.",
 			     input->path,
 			     (unsigned long long)recording_reader_figures(input->reader)->samples);
-	return extent == RECORDING_DAMAGED;
+	if (extent == RECORDING_FOLLOWED)
+		message_warn("%s goes on after the end of its recording: what follows is not shown. "
+			     "Name several recordings one by one.",
+			     input->path);
+	return extent == RECORDING_DAMAGED || extent == RECORDING_FOLLOWED;
 }
 
 /* The clock by which to show a recording. */

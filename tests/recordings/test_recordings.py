@@ -164,6 +164,15 @@ def test_damage_is_told_and_what_comes_before_is_shown(shares, tmp_path):
     assert result.stdout
 
 
+def test_what_follows_the_end_is_told(shares, tmp_path):
+    path = tmp_path / "two.ljspy"
+    for more in (shares.read_bytes(), b"\0"):
+        path.write_bytes(shares.read_bytes() + more)
+        result = report(path, "-f", "folded", status=ljspy.WITH_ERRORS)
+        assert "goes on after the end" in result.stderr
+        assert result.stdout == report(shares, "-f", "folded").stdout
+
+
 def test_other_files_are_told_apart(shares, tmp_path):
     result = report(__file__, status=ljspy.NOTHING_PROFILED)
     assert "not a recording" in result.stderr

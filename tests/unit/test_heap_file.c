@@ -152,6 +152,10 @@ static void a_damaged_file_is_refused(void **state)
 		assert_int_equal(read_all(bytes, length, MEMORY_MAX), -EBADMSG);
 		bytes[at] ^= 0x40;
 	}
+	bytes = realloc(bytes, length + 1);
+	assert_non_null(bytes);
+	bytes[length] = 0;
+	assert_int_equal(read_all(bytes, length + 1, MEMORY_MAX), -EBADMSG); /* more than one file */
 	bytes[BLOCK_VERSION_OFFSET]++;
 	assert_int_equal(read_all(bytes, length, MEMORY_MAX), -EPROTONOSUPPORT);
 	bytes[0]++;

@@ -657,7 +657,7 @@ static void records_that_make_no_sense_are_damage(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_forged(cases[i].records, cases[i].length, RECORDING_DAMAGED);
 	assert_forged("\x09", 1, RECORDING_WHOLE);
-	assert_forged("\x09\xff", 2, RECORDING_WHOLE); /* what follows the end is nobody's */
+	assert_forged("\x09\xff", 2, RECORDING_FOLLOWED);
 	assert_forged("\x06\x03"
 		      "new\x01"
 		      "1",
