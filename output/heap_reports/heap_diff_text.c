@@ -43,7 +43,7 @@ static struct heap_sum sum_of(const struct heap_side *side)
 
 	for (size_t i = 0; i < side->count; i++) {
 		sum.bytes += side->subjects[i].summary.all.bytes;
-		sum.count += side->subjects[i].summary.all.count;
+		sum.count += heap_summary_objects(&side->subjects[i].summary);
 	}
 	return sum;
 }

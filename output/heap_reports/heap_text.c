@@ -35,11 +35,11 @@ static void write_total(FILE *out, const struct heap_summary *summary)
 {
 	const struct heap_account *account = &summary->account;
 	char total[AMOUNT_SIZE], objects[AMOUNT_SIZE], sum[AMOUNT_SIZE];
-	uint64_t count = summary->all.count - summary->kinds[HEAP_KIND_VM].sum.count;
 
 	heap_place_write(out, account);
 	fprintf(out, "\n  %s in %s; gc.total %s bytes, ", amount_bytes(account->sum, total),
-		heap_amount_objects(count, objects), amount_number(account->gc_total, sum));
+		heap_amount_objects(heap_summary_objects(summary), objects),
+		amount_number(account->gc_total, sum));
 	heap_not_found_write(out, account);
 	putc('\n', out);
 }

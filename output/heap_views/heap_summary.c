@@ -271,6 +271,11 @@ int heap_summary_make(const struct heap_graph *graph, const struct heap_account 
 	return error;
 }
 
+uint64_t heap_summary_objects(const struct heap_summary *summary)
+{
+	return summary->all.count - summary->kinds[HEAP_KIND_VM].sum.count;
+}
+
 void heap_summary_clear(struct heap_summary *summary)
 {
 	free(summary->account.process);

@@ -66,6 +66,8 @@ struct heap_summary {
 /* Analyse a heap. Copies what it needs. 0 or a negative errno. */
 int heap_summary_make(const struct heap_graph *graph, const struct heap_account *account,
 		      struct heap_summary *ret_summary);
+/* How many objects there are: all but the VM's own memory. */
+uint64_t heap_summary_objects(const struct heap_summary *summary);
 void heap_summary_clear(struct heap_summary *summary); /* one that is all zero is allowed */
 
 #endif

@@ -77,6 +77,16 @@ def report(leaks, name, form, *options):
     return path
 
 
+def test_all_reports_count_the_same_objects(leaks):
+    heaps = [leaks / "a.heap", leaks / "b.heap"]
+    counts = [re.search(r"in ([\d,]+) objects; gc.total", output("report", heap)).group(1) for heap in heaps]
+    documents = [json.loads(output("report", heap, "-f", "json")) for heap in heaps]
+    assert counts == [f"{sum(row['count'] for row in document['processes'][0]['vms'][0]['objects'] if row['type'] != 'vm'):,}"
+                      for document in documents]  # fmt: skip
+    for command in ("diff", "report"):
+        assert re.findall(r"B in ([\d,]+) objects", output(command, *heaps)) == counts
+
+
 def test_the_first_screen_names_each_leak(leaks):
     screen = "\n".join(output("report", leaks / "b.heap").splitlines()[:SCREEN_LINES])
     for name in NAMES:
