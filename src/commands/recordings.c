@@ -196,13 +196,16 @@ static uint64_t filtered_duration(const struct recording_input *input)
 	return end > input->since_ns ? end - input->since_ns : 0;
 }
 
-/* From a recording's beginning to a time in that second; at least that much. */
+/* From a recording's beginning to a time in that second; at least that much. After 2262 all times are one. */
 static uint64_t time_to(const struct session *session, const struct clock_time *time, int64_t unix_s,
 			uint64_t least_ns)
 {
-	int64_t ns = unix_s * (int64_t)second_ns + time->fraction_ns - (int64_t)session->start_unix_ns;
+	const uint64_t last_s = INT64_MAX / second_ns - 1, whole_s = unix_s < 0 ? 0 : (uint64_t)unix_s;
+	const uint64_t unix_ns = (whole_s < last_s ? whole_s : last_s) * second_ns + time->fraction_ns;
 
-	return ns > (int64_t)least_ns ? (uint64_t)ns : least_ns;
+	if (unix_ns < session->start_unix_ns || unix_ns - session->start_unix_ns < least_ns)
+		return least_ns;
+	return unix_ns - session->start_unix_ns;
 }
 
 static int64_t seconds(uint64_t ns)

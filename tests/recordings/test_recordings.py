@@ -274,6 +274,14 @@ def test_times_are_those_since_the_beginning(shares):
                        + sum(folded(shares, "--until", "500ms").values()), early)
 
 
+def test_times_of_the_clock_have_no_last_year(shares):
+    whole = folded(shares)
+    assert whole == folded(shares, "--until", "9999-12-31T23:59:59.999999999Z")
+    assert whole == folded(shares, "--since", "1001-01-01T00:00Z", "--until", "2262-04-12T00:00Z")
+    result = report(shares, "--since", "9999-12-31T23:59Z", status=ljspy.NOTHING_PROFILED)
+    assert "past the end" in result.stderr
+
+
 @pytest.mark.parametrize("times", [["--since", "1h"], ["--since", "2s", "--until", "1s"]], ids=" ".join)
 def test_times_at_which_there_is_nothing_are_refused(shares, times):
     result = ljspy.run("report", shares, *times)
