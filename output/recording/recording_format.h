@@ -47,7 +47,9 @@
  *	certainty = - - - - - J C C	C: enum frame_certainty, J: compiled code
  *
  * A stack is its caller's stack with one frame on top; line is the frame's
- * current line. Samples are in time order: each is "after" nanoseconds later
+ * current line. kind is of enum frame_kind. The name of a function of kind FRAME_LOST is the
+ * reason for the loss, by which readers count: a new reason (output/sample/lost.c) means a
+ * new version, and no text changes. Samples are in time order: each is "after" nanoseconds later
  * than the one before it; the first counts from 0 of CLOCK_MONOTONIC. cpu and
  * wall are in nanoseconds. wall holds the sample's elapsed time minus the time
  * since the thread's previous sample (minus 0 for the first sample since the
