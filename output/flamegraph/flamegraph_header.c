@@ -66,16 +66,19 @@ static void add_lost(struct flamegraph_header *header, const struct figures *fig
 {
 	uint64_t lost = figures_lost(figures);
 	char reasons[FLAMEGRAPH_HEADER_LINE_SIZE - 256] = "";
+	char dropped[64] = "";
 	size_t length = 0;
 
+	if (figures->dropped)
+		snprintf(dropped, sizeof(dropped), "%" PRIu64 " samples not recorded, ", figures->dropped);
 	for (int i = 0; i < LOST_COUNT && length < sizeof(reasons); i++) {
 		if (figures->lost[i] > 0)
 			length += (size_t)snprintf(reasons + length, sizeof(reasons) - length,
 						   "%s %s %" PRIu64, length ? "," : ":",
 						   lost_reason_text((enum lost_reason)i), figures->lost[i]);
 	}
-	add_line(header, "%" PRIu64 " ticks missed, %" PRIu64 " samples lost (%.2f %%)%s",
-		 figures->missed_ticks, lost, percent(lost, figures->samples), reasons);
+	add_line(header, "%" PRIu64 " ticks missed, %s%" PRIu64 " samples lost (%.2f %%)%s",
+		 figures->missed_ticks, dropped, lost, percent(lost, figures->samples), reasons);
 }
 
 /* Add the cost of sampling for the target, and the certainty of positions. */

@@ -47,8 +47,11 @@ void session_title_write_head(FILE *out, const struct session *session, const st
 		fprintf(out, " (pid %ld)", (long)session->pid);
 	if (session->start_unix_ns > 0 && gmtime_r(&start, &utc))
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
-	fprintf(out, "\n%s%.1f s, %" PRIu64 " samples of %s, %" PRIu64 " with a lost part\n", date,
+	fprintf(out, "\n%s%.1f s, %" PRIu64 " samples of %s, %" PRIu64 " with a lost part", date,
 		(double)session->duration_ns / 1e9, samples, amount_alone(session->clock, all, amount), lost);
+	if (figures->dropped)
+		fprintf(out, "; %" PRIu64 " more are not recorded", figures->dropped);
+	fputc('\n', out);
 	if (session->cause) {
 		fputs("recorded because of ", out);
 		escape_write(ESCAPE_PLAIN, session->cause, out);

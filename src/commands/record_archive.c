@@ -66,6 +66,7 @@ struct archiving {
 	struct figures figures;   /* of its samples */
 	struct figures so_far;    /* of the run, at the last progress */
 	struct figures before;    /* of the run, up to its beginning */
+	uint64_t unwritten;       /* its samples that could not be written */
 	uint64_t end_ns;          /* CLOCK_MONOTONIC */
 	bool failed;              /* nothing can be written for now */
 	bool ended;               /* its end is what could not be written */
@@ -167,6 +168,7 @@ static void begin_recording(struct archiving *archiving, uint64_t start_ns)
 	archiving->end_ns = end_of(archiving, start_ns, session->start_unix_ns);
 	archiving->figures = (struct figures){ 0 };
 	archiving->before = archiving->so_far;
+	archiving->unwritten = 0;
 	archiving->noted.count = 0;
 	first_thread_ask(&archiving->first, open_next, archiving);
 	if (archiving->error)
@@ -181,7 +183,7 @@ static void complete_figures(struct archiving *archiving, const struct figures *
 	const struct figures *before = &archiving->before;
 
 	figures->missed_ticks = so_far->missed_ticks - before->missed_ticks;
-	figures->dropped = so_far->dropped - before->dropped;
+	figures->dropped = so_far->dropped - before->dropped + archiving->unwritten;
 	figures->away_ns = so_far->away_ns - before->away_ns;
 	figures->undisturbed = so_far->undisturbed - before->undisturbed;
 	figures->alloc_estimated = so_far->alloc_estimated - before->alloc_estimated;
@@ -374,10 +376,12 @@ static int record_sample(void *context, const struct sample *given)
 		error = note_process(archiving, &sample);
 	if (!error)
 		error = recording_writer_add(archiving->writer, &sample);
-	if (error)
+	if (error) {
 		archiving->missing++;
-	else
+		archiving->unwritten++;
+	} else {
 		archiving->unflushed++;
+	}
 	if (archiving->writer && error)
 		is_written(archiving, error);
 	return 0;

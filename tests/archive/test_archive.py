@@ -212,6 +212,7 @@ def test_a_full_disk_is_said_once_and_left_behind(tmp_path):
         sleep 2; rm {tmp_path}/ballast
         for i in $(seq 600); do sleep 0.1; grep -q 'again' {tmp_path}.messages && break; done
         sleep 1; kill -INT $recorder; wait $recorder
+        for form in text svg; do "$1" report {tmp_path}/kept -f $form > {tmp_path}.$form; done
         "$1" report {tmp_path}/kept -f json > {tmp_path}.json"""
     with ljspy.busy() as target:
         argv = ljspy.in_namespaces("-m", setup=setup, argv=["sh", "-c", script, "sh", ljspy.LJSPY, target.pid])
@@ -222,11 +223,17 @@ def test_a_full_disk_is_said_once_and_left_behind(tmp_path):
         pytest.skip("no file system can be mounted here")
     missing = int(re.search(r"(\d+) samples could not be written", said)[1])
     taken = int(re.search(r"^samples  (\d+)", said, re.MULTILINE)[1])
-    written = json.loads(pathlib.Path(f"{tmp_path}.json").read_text())["figures"]["samples"]
+    figures_of_all = json.loads(pathlib.Path(f"{tmp_path}.json").read_text())["figures"]
+    written = figures_of_all["samples"]
     assert said.count("No space left") - said.count("written to again") in (0, 1)
     assert said.count("written to again") >= 1
     assert missing > 0 and written > 0
     assert written + missing == taken
+    # Whoever reads the recordings learns it; what was taken between two is of neither.
+    assert 0 < figures_of_all["dropped"] <= missing
+    head = pathlib.Path(f"{tmp_path}.text").read_text().splitlines()[1]
+    assert head.endswith(f"; {figures_of_all['dropped']} more are not recorded")
+    assert f"missed, {figures_of_all['dropped']} samples not recorded, " in pathlib.Path(f"{tmp_path}.svg").read_text()
 
 
 def test_a_directory_that_was_removed_is_made_again(tmp_path):
