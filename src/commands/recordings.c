@@ -426,21 +426,40 @@ static int count_samples(struct recordings *recordings)
 	return error;
 }
 
+/* Open the files in turn. What is no recording in an archive, as a crash may leave it, is left out. */
+static int open_all(struct recordings *recordings, char *const *paths, size_t count, bool are_archived,
+		    struct functions *functions)
+{
+	int error = 0;
+
+	for (size_t i = 0; i < count && !error; i++) {
+		struct recording_input *input = &recordings->inputs[recordings->count];
+
+		input->path = paths[i];
+		error = open_input(input, functions);
+		if (error == -EILSEQ && are_archived && (i + 1 < count || recordings->count > 0)) {
+			message_warn("%s is not a recording of ljspy: it is left out.", paths[i]);
+			recordings->damaged = true;
+			error = 0;
+			continue;
+		}
+		recordings->count++;
+		if (error)
+			explain(paths[i], error);
+		else
+			recordings->damaged |= judge_extent(input);
+	}
+	return error;
+}
+
 bool recordings_open(char *const *paths, size_t count, const struct options *options,
 		     struct functions *functions, struct recordings *ret_recordings)
 {
 	struct recordings recordings = { .inputs = calloc(count, sizeof(struct recording_input)) };
 	int error = recordings.inputs ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < count && !error; i++) {
-		recordings.inputs[i].path = paths[i];
-		recordings.count++;
-		error = open_input(&recordings.inputs[i], functions);
-		if (error)
-			explain(paths[i], error);
-		else
-			recordings.damaged |= judge_extent(&recordings.inputs[i]);
-	}
+	if (!error)
+		error = open_all(&recordings, paths, count, options->archived, functions);
 	if (!error)
 		error = choose_samples(&recordings, options, functions);
 	if (error || !check_since(&recordings, options) || !join_sessions(&recordings, options)) {

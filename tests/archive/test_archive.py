@@ -236,6 +236,25 @@ def test_a_full_disk_is_said_once_and_left_behind(tmp_path):
     assert f"missed, {figures_of_all['dropped']} samples not recorded, " in pathlib.Path(f"{tmp_path}.svg").read_text()
 
 
+def test_what_is_no_recording_is_left_out(tmp_path):
+    """A crash of the machine may leave a file of zeros. It is not to keep the others from being read."""
+    for number in (1, 3):
+        with ljspy.busy() as target:
+            result = ljspy.run("record", "-p", target.pid, "-d", "500ms", "-o", tmp_path / f"20261123T14020{number}Z-00000{number}.ljspy")
+        assert result.returncode == ljspy.OK, result.stderr
+    whole = figures(tmp_path)
+    for number in (0, 2, 4):
+        (tmp_path / f"20261123T14020{number}Z-00000{number}.ljspy").write_bytes(bytes(3000))
+    result = ljspy.run("report", tmp_path, "-f", "json")
+    assert result.returncode == ljspy.WITH_ERRORS
+    assert result.stderr.count("is not a recording of ljspy: it is left out") == 3
+    assert json.loads(result.stdout)["figures"] == whole
+    for number in (1, 3):
+        (tmp_path / f"20261123T14020{number}Z-00000{number}.ljspy").write_bytes(bytes(3000))
+    result = ljspy.run("report", tmp_path)
+    assert result.returncode == ljspy.NOTHING_PROFILED and not result.stdout
+
+
 def test_a_directory_that_was_removed_is_made_again(tmp_path):
     directory = tmp_path / "kept"
     with ljspy.busy() as target, archiving(directory, "-p", target.pid):
