@@ -116,6 +116,12 @@ bool apart_stay_away(struct apart *apart);
  */
 void apart_rest(struct apart *apart, bool rests);
 
+/*
+ * This thread of the engine traces, and binds itself to CPUs; 0: none does any more. If it waits for its CPU, it may
+ * run on all of them again (stranded.h).
+ */
+void apart_note_tracer(struct apart *apart, pid_t tid);
+
 /* Send the front a message. False if there is no room; the message is lost. */
 bool apart_send(struct apart *apart, const void *bytes, size_t size);
 

@@ -48,6 +48,8 @@ struct apart {
 	struct inherited_files inherited; /* to be closed with them */
 	atomic_bool worker_ends;          /* it has nothing more to do */
 	sem_t watch;                      /* wakes the watch */
+	pthread_mutex_t tracer_lock;
+	pid_t tracer_tid; /* see apart_note_tracer(); under the lock, so that the thread does not end meanwhile */
 };
 
 /*---- beat.c ----*/

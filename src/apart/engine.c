@@ -14,6 +14,7 @@
 #include "src/apart/blocked.h"
 #include "src/apart/guard.h"
 #include "src/apart/inherited_files.h"
+#include "src/apart/stranded.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/engine_name.h"
 #include "src/linux/proc/proc_file.h"
@@ -35,6 +36,7 @@ struct engine {
 	timer_t dead_man;
 	bool has_dead_man;
 	struct blocked blocked;
+	struct stranded stranded;
 };
 
 /*---- The front ----*/
@@ -119,7 +121,7 @@ static void set_watch(struct engine *engine)
 	if (apart->is_away) {
 		set_dead_man(engine, 0);
 		nap(engine, NAP_AWAY_NS);
-	} else if (apart->shared->rests) {
+	} else if (apart->shared->rests && !engine->stranded.waits) {
 		set_dead_man(engine, DEAD_MAN_AT_REST_NS);
 		nap(engine, NAP_AT_REST_NS);
 	} else {
@@ -140,6 +142,13 @@ static void end_if_blocked(struct engine *engine)
 	kill(getpid(), SIGKILL);
 }
 
+static void free_tracer(struct engine *engine)
+{
+	pthread_mutex_lock(&engine->apart->tracer_lock);
+	stranded_free(&engine->stranded, engine->apart->tracer_tid);
+	pthread_mutex_unlock(&engine->apart->tracer_lock);
+}
+
 static bool run(struct engine *engine)
 {
 	int error = pthread_create(&engine->worker, NULL, run_worker, engine);
@@ -152,6 +161,7 @@ static bool run(struct engine *engine)
 		set_watch(engine);
 		pass_wishes(engine);
 		end_if_blocked(engine);
+		free_tracer(engine);
 	}
 	return pthread_join(engine->worker, NULL) == 0;
 }
@@ -210,6 +220,7 @@ void engine_run(struct apart *apart)
 	block_job_control();
 	close_inherited(apart);
 	sem_init(&apart->watch, 0, 0);
+	pthread_mutex_init(&apart->tracer_lock, NULL);
 	engine.has_dead_man = timer_create(CLOCK_MONOTONIC, &event, &engine.dead_man) == 0;
 	if (!run(&engine))
 		_exit(1);
@@ -252,6 +263,13 @@ void apart_rest(struct apart *apart, bool rests)
 	sem_post(&apart->watch);
 	if (shared->beat_tid)
 		syscall(SYS_tgkill, shared->front_pid, shared->beat_tid, WAKE_SIGNAL);
+}
+
+void apart_note_tracer(struct apart *apart, pid_t tid)
+{
+	pthread_mutex_lock(&apart->tracer_lock);
+	apart->tracer_tid = tid;
+	pthread_mutex_unlock(&apart->tracer_lock);
 }
 
 bool apart_send(struct apart *apart, const void *bytes, size_t size)

@@ -576,6 +576,14 @@ static void set_up_tracer(struct sampler *sampler)
 	patience_begin(&sampler->patience, sampler->files);
 }
 
+static void note_binding(const struct sampler *sampler, pid_t tid)
+{
+	const struct sampler_watch *watch = sampler->options->watch;
+
+	if (watch && watch->binds)
+		watch->binds(watch->context, tid);
+}
+
 /* All that needs the targets. This thread ends as soon as it can; the caller's does the rest. */
 static void *trace(void *context)
 {
@@ -590,6 +598,7 @@ static void *trace(void *context)
 	if (open_targets(sampler)) {
 		/* Done after the start of a command, so that it inherits nothing of this. */
 		ask_for_short_slices();
+		note_binding(sampler, gettid());
 		tracer_be_urgent(sampler->tracer);
 		sampler->start_ns = clock_now_ns(CLOCK_MONOTONIC);
 		sampler->progress_ns = sampler->start_ns;
@@ -599,6 +608,7 @@ static void *trace(void *context)
 		sampler->end_ns = clock_now_ns(CLOCK_MONOTONIC);
 	}
 	tracer_let_go(sampler->tracer);
+	note_binding(sampler, 0);
 	patience_end(sampler->files);
 	return NULL;
 }

@@ -45,11 +45,20 @@ static void rests(void *context, bool rests)
 	apart_rest(watched->apart, rests);
 }
 
+static void binds(void *context, pid_t tid)
+{
+	const struct watched *watched = context;
+
+	apart_note_tracer(watched->apart, tid);
+}
+
 void sampler_run_in_engine(struct apart *apart, const struct sampler_options *given,
 			   const struct sampler_breaks *breaks, struct sampler_result *ret_result)
 {
 	struct watched watched = { .apart = apart };
-	const struct sampler_watch watch = { .may_go_on = may_go_on, .rests = rests, .context = &watched };
+	const struct sampler_watch watch = {
+		.may_go_on = may_go_on, .rests = rests, .binds = binds, .context = &watched
+	};
 	struct sampler_options options = *given;
 
 	options.watch = &watch;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -1004,6 +1005,8 @@ static struct {
 	uint64_t away_ns;      /* how long each absence takes */
 	unsigned int absences;
 	bool comes_back, rested, busy;
+	pid_t bound[2]; /* whom it was told of last */
+	unsigned int bound_count;
 } watcher;
 
 static bool note_progress(void *context, const struct figures *so_far)
@@ -1027,6 +1030,12 @@ static void note_rest(void *context, bool rests)
 	watcher.busy |= !rests;
 }
 
+static void note_bound(void *context, pid_t tid)
+{
+	(void)context;
+	watcher.bound[watcher.bound_count++ % 2] = tid;
+}
+
 static bool stay_away(void *context)
 {
 	(void)context;
@@ -1036,7 +1045,7 @@ static bool stay_away(void *context)
 	return watcher.comes_back;
 }
 
-static const struct sampler_watch watch = { .may_go_on = may_go_on, .rests = note_rest };
+static const struct sampler_watch watch = { .may_go_on = may_go_on, .rests = note_rest, .binds = note_bound };
 static const struct sampler_breaks breaks = { .stay_away = stay_away };
 
 static void progress_is_told_each_second_and_may_end_it(void **state)
@@ -1117,6 +1126,10 @@ static void rest_is_told_while_no_target_runs(void **state)
 	options.duration_ns = UINT64_C(60) * NS_PER_SECOND;
 	run();
 	assert_true(watcher.rested && watcher.busy);
+	/* The thread that traces, which ends after that. */
+	assert_true(watcher.bound[0] > 0 && watcher.bound[0] != gettid());
+	assert_int_equal(watcher.bound_count, 2);
+	assert_int_equal(watcher.bound[1], 0);
 
 	forget(state);
 	make_up(state);

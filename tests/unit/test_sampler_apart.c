@@ -33,6 +33,7 @@ enum {
 	AWAY_NS = 2000,
 	ENGINE_CPU_NS = 500,
 	GROUP = 77,
+	TRACER_TID = 78,
 };
 
 struct apart {
@@ -55,6 +56,7 @@ static struct shared {
 	bool closed_files;    /* the engine did */
 	bool rests;           /* as told last */
 	unsigned int rest_calls;
+	pid_t tracer_tid;
 	bool resumed_as_told; /* what apart_stay_away() says */
 } * shared;
 
@@ -125,6 +127,13 @@ void __wrap_apart_rest(struct apart *apart, bool rests)
 	(void)apart;
 	shared->rests = rests;
 	shared->rest_calls++;
+}
+
+INSTEAD_OF(apart_note_tracer);
+void __wrap_apart_note_tracer(struct apart *apart, pid_t tid)
+{
+	(void)apart;
+	shared->tracer_tid = tid;
 }
 
 INSTEAD_OF(apart_stay_away);
@@ -568,6 +577,8 @@ static void looks_at_its_options(const struct sampler_options *given, const stru
 	watch->rests(watch->context, false);
 	shared->passed &= !shared->rests;
 	watch->rests(watch->context, true);
+	watch->binds(watch->context, TRACER_TID);
+	shared->passed &= shared->tracer_tid == TRACER_TID;
 	wish = APART_LET_GO;
 	shared->passed &= !watch->may_go_on(watch->context);
 	*ret_result = three_seconds;

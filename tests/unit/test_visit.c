@@ -28,7 +28,7 @@ int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *ret_set)
 	assert_int_equal(size, sizeof(*ret_set));
 	CPU_ZERO(ret_set);
 	for (size_t cpu = 0; cpu < 64; cpu++)
-		if (machine.allowed >> cpu & 1)
+		if (machine.now >> cpu & 1)
 			CPU_SET(cpu, ret_set);
 	errno = machine.get_error;
 	return machine.get_error ? -1 : 0;
@@ -179,6 +179,43 @@ static void a_visit_that_the_kernel_refuses_is_none(void **state)
 	assert_int_equal(machine.moves, 0);
 }
 
+/* Another thread does that where this one waits for its CPU in vain. */
+static void who_was_freed_makes_no_more_visits(void **state)
+{
+	(void)state;
+	/* While it waited for the look. */
+	visit_begin(&visit, 1);
+	machine.now = 0xb;
+	assert_false(visit_leave(&visit));
+	assert_int_equal(machine.now, 0xb);
+	visit_end(&visit);
+	assert_int_equal(machine.now, 0xb);
+	visit_begin(&visit, 1);
+	assert_false(visit.begun);
+	/* On one of the others, to which it had left. */
+	open_where(0xb);
+	visit_begin(&visit, 1);
+	assert_true(visit_leave(&visit));
+	machine.now = 0xb;
+	visit_end(&visit);
+	assert_int_equal(machine.now, 0xb);
+	visit_begin(&visit, 1);
+	assert_false(visit.begun);
+	assert_int_equal(machine.now, 0xb);
+}
+
+/* Who takes CPUs away from all of ljspy does not free it. */
+static void fewer_cpus_are_no_freedom(void **state)
+{
+	(void)state;
+	visit_begin(&visit, 1);
+	assert_true(visit_leave(&visit));
+	machine.now = 0x8;
+	visit_end(&visit);
+	visit_begin(&visit, 1);
+	assert_true(visit.begun);
+}
+
 static void after_the_close_there_are_no_visits(void **state)
 {
 	(void)state;
@@ -201,6 +238,8 @@ int main(void)
 		cmocka_unit_test_setup(where_ljspy_may_not_run_it_only_ends_a_visit, begin),
 		cmocka_unit_test_setup(who_has_one_cpu_visits_none, begin),
 		cmocka_unit_test_setup(a_visit_that_the_kernel_refuses_is_none, begin),
+		cmocka_unit_test_setup(who_was_freed_makes_no_more_visits, begin),
+		cmocka_unit_test_setup(fewer_cpus_are_no_freedom, begin),
 		cmocka_unit_test_setup(after_the_close_there_are_no_visits, begin),
 	};
 

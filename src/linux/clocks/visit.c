@@ -1,6 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/linux/clocks/visit.h"
 
+static bool bind_to(struct visit *visit, const cpu_set_t *cpus)
+{
+	if (sched_setaffinity(0, sizeof(*cpus), cpus))
+		return false;
+	visit->bound = *cpus;
+	return true;
+}
+
+/* Has another thread let this one run elsewhere, as it had waited for its CPU? It would have to at the next visit, too. */
+static bool was_freed(struct visit *visit)
+{
+	cpu_set_t now, expected;
+
+	if (sched_getaffinity(0, sizeof(now), &now))
+		return false;
+	CPU_AND(&expected, &now, &visit->bound);
+	if (CPU_EQUAL(&expected, &now))
+		return false;
+	visit->possible = false;
+	return true;
+}
+
 void visit_open(struct visit *visit)
 {
 	*visit = (struct visit){ .possible = false };
@@ -19,7 +41,7 @@ void visit_begin(struct visit *visit, int cpu)
 		return;
 	CPU_ZERO(&only);
 	CPU_SET((size_t)cpu, &only);
-	visit->begun = sched_setaffinity(0, sizeof(only), &only) == 0;
+	visit->begun = bind_to(visit, &only);
 	visit->cpu = cpu;
 }
 
@@ -27,11 +49,11 @@ bool visit_leave(struct visit *visit)
 {
 	cpu_set_t others = visit->allowed;
 
-	if (!visit->begun || visit->has_left)
+	if (!visit->begun || visit->has_left || was_freed(visit))
 		return false;
 	visit->has_left = true;
 	CPU_CLR((size_t)visit->cpu, &others);
-	return sched_setaffinity(0, sizeof(others), &others) == 0;
+	return bind_to(visit, &others);
 }
 
 void visit_end(struct visit *visit)
@@ -39,6 +61,7 @@ void visit_end(struct visit *visit)
 	if (!visit->begun)
 		return;
 	visit_leave(visit);
+	was_freed(visit);
 	visit->begun = visit->has_left = false;
 	/* ljspy is free again, as are processes that it starts. */
 	sched_setaffinity(0, sizeof(visit->allowed), &visit->allowed);

@@ -13,7 +13,8 @@
  *
  * Belongs to one thread, which must be urgent by its policy (urgent.h) from the beginning
  * of a visit to its end: else it might wait for the CPU behind the thread that it visits.
- * It must start no thread or process between begin and end.
+ * It must start no thread or process between begin and end. A thread that is more urgent still may keep its CPU for
+ * ever: then another thread lets it run elsewhere (sched_setaffinity(2)), and there are no more visits.
  */
 #ifndef LJSPY_VISIT_H
 #define LJSPY_VISIT_H
@@ -27,6 +28,7 @@ struct visit {
 	bool has_left;     /* it has begun, but ljspy is on another CPU again */
 	int cpu;           /* the one visited */
 	cpu_set_t allowed; /* where ljspy's user lets it run */
+	cpu_set_t bound;   /* where the visit has it run */
 };
 
 void visit_open(struct visit *visit);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stranded: does the thread that traces wait, and wait, for the CPU that it has bound itself to?
+ *
+ * It binds itself to one CPU, or to all others, to look at what runs there (src/linux/clocks/visit.h). It is urgent
+ * then, but threads of a higher real-time priority come first, and may keep that CPU for ever (sched(7)). Meanwhile
+ * tracees stand still. Only another thread can let it run elsewhere.
+ */
+#ifndef LJSPY_STRANDED_H
+#define LJSPY_STRANDED_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/* What the last calls saw; all zero before the first one. */
+struct stranded {
+	unsigned int
+		waits; /* so many calls in a row have found it waiting or running, without a switch in between */
+	uint64_t switches; /* how often it had left its CPU */
+};
+
+/*
+ * If the thread, one of this process, is bound and has waited since some calls ago, let it run wherever the caller
+ * may run. Call this at intervals in which the thread would long have had its CPU. tid 0: there is none.
+ */
+void stranded_free(struct stranded *stranded, pid_t tid);
+
+#endif
