@@ -2,14 +2,14 @@
 #include "unwind/jit/path_search.h"
 
 enum {
-	VISITS_MAX = 12000, /* points visited for one budget */
 	COST_MAX = 6,
+	VISITS_SHARE = 2, /* one search may use this part of the visits that are left */
 };
 
 struct search {
 	const struct path_context *context;
 	const struct path_gap *gap;
-	unsigned visits;
+	unsigned visits, visits_max;
 	unsigned budget; /* the cost of the candidates to find */
 	struct path_way way;
 	struct path_candidate *candidates;
@@ -74,9 +74,10 @@ static void go_on(struct search *search, const struct path_point *point, unsigne
 	struct path_steps steps;
 	bool at_branch;
 
-	if (++search->visits > VISITS_MAX || search->candidate_count == PATH_CANDIDATES_MAX ||
+	if (search->visits == search->visits_max || search->candidate_count == PATH_CANDIDATES_MAX ||
 	    search->way.count == PATH_LENGTH_MAX)
 		return;
+	search->visits++;
 	if (!is_first && is_goal(search, point, &at_branch)) {
 		/* A smaller budget has already found the cheaper ways. */
 		if (budget == unused_checks(search) * COST_UNUSED_CHECK)
@@ -113,7 +114,13 @@ static void leave_branch(struct search *search, const struct path_start *start, 
 size_t path_search(const struct path_context *context, const struct path_gap *gap,
 		   const struct path_start *start, struct path_candidate *ret_candidates)
 {
-	struct search search = { .context = context, .gap = gap, .candidates = ret_candidates };
+	struct search search = {
+		.context = context,
+		.gap = gap,
+		.visits_max = *context->visits_left / VISITS_SHARE,
+		.candidates = ret_candidates,
+	};
+	size_t known = 0; /* candidates of the costs of which all ways were tried */
 	bool from_branch, at_branch;
 	uint64_t pcs[2];
 
@@ -125,14 +132,18 @@ size_t path_search(const struct path_context *context, const struct path_gap *ga
 		keep_way(&search, &start->point, true);
 		return search.candidate_count;
 	}
-	for (; search.budget <= COST_MAX && search.candidate_count < PATH_CANDIDATES_MAX; search.budget++) {
-		search.visits = 0;
+	for (; search.budget <= COST_MAX && search.candidate_count < PATH_CANDIDATES_MAX &&
+	       search.visits < search.visits_max;
+	     search.budget++) {
 		search.way.count = 0;
 		search.way.checks = gap->first_check;
 		if (from_branch)
 			leave_branch(&search, start, pcs);
 		else
 			go_on(&search, &start->point, search.budget, true);
+		if (search.visits < search.visits_max)
+			known = search.candidate_count;
 	}
-	return search.candidate_count;
+	*context->visits_left -= search.visits;
+	return known;
 }
