@@ -12,6 +12,7 @@ enum {
 	FINE_MAX = 512,       /* ... and from there on four steps to each doubling */
 	LARGE_MIN = 64 << 10, /* so large an allocation hardly ever falls into a window */
 	STRINGS_MIN = 100,    /* in windows, to compare these with intervals */
+	SPANS_MIN = 16,       /* fewer may tell half of the speed, or twice as much */
 };
 
 /* What windows and films of earlier divisions count at each division, in proportion. */
@@ -29,7 +30,7 @@ static const double spans_max = 1.5;
 /* A cycle allocates at least so much of the heap's size; shorter ones, by gc.pause, end in most intervals. */
 static const double cycle_min = 0.5;
 
-/* If less of the time than this was without an end of marking, spans tell more than they do. */
+/* If less of the time than this was without an end of marking, intervals do not tell. */
 static const double intervals_min = 0.7;
 
 /* Less than this of all bytes may be unexplained by chance. */
@@ -81,7 +82,9 @@ struct allocation_shares {
 	double unseen_ns;   /* of CPU time since the last interval, if no division has had one */
 	enum allocation_sum sum;
 	/* These fade. */
-	double span_bytes, span_ns;          /* of spans */
+	double spans, span_bytes, span_ns;
+	double past_ns, past_whole_ns,
+		past_bytes;                  /* of all intervals, and of those without an end of marking */
 	double listed_bytes;                 /* of windows whose objects are known */
 	double string_window_bytes, strings; /* of windows whose strings are known */
 	struct class classes[ALLOCATION_CLASSES_MAX];
@@ -177,6 +180,7 @@ void allocation_shares_add_span(struct allocation_shares *shares, const struct a
 	/* A marking counts as much as the rest. */
 	if (!is_sound(allocated))
 		return;
+	shares->spans++;
 	shares->span_bytes += (double)allocated->bytes;
 	shares->span_ns += (double)ns;
 }
@@ -469,25 +473,31 @@ ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const s
 
 /*
  * All bytes since the last division. Where cycles are much shorter than intervals, most ends of marking are not even
- * noticed, and spans see much more than the intervals do.
+ * noticed, and spans see much more than the intervals do. Beside others that want the same CPUs, a division has a few
+ * intervals only: earlier ones tell with them whether cycles are short, and how much there is in a marked one.
  */
 static void add_up_bytes(struct allocation_shares *shares, uint64_t cpu_ns)
 {
 	const double all_ns = (double)cpu_ns + shares->unseen_ns;
-	/* Long intervals have more markings: so it is their time that counts. */
-	const double whole_ns = shares->interval_ns - shares->marked_ns;
-	const double rate = shares->span_ns > 0 ? shares->span_bytes / shares->span_ns : 0;
-	const bool lacks_cycles = whole_ns <= 0 || whole_ns < intervals_min * shares->interval_ns;
+	const double rate = shares->spans >= SPANS_MIN ? shares->span_bytes / shares->span_ns : 0;
+	bool lacks_cycles;
 
 	shares->sum = ALLOCATION_SUM_COUNTED;
-	shares->sum_bytes = lacks_cycles ? shares->interval_bytes + shares->marked_bytes
-					 : shares->interval_bytes * shares->interval_ns / whole_ns;
+	shares->sum_bytes = 0;
 	/* A VM that no look has met since may have been closed. */
 	if (shares->interval_ns <= 0) {
 		shares->unseen_ns = all_ns;
 		return;
 	}
 	shares->unseen_ns = 0;
+	shares->past_ns += shares->interval_ns;
+	/* Long intervals have more markings: so it is their time that counts. */
+	shares->past_whole_ns += shares->interval_ns - shares->marked_ns;
+	shares->past_bytes += shares->interval_bytes;
+	lacks_cycles = shares->past_whole_ns < intervals_min * shares->past_ns;
+	shares->sum_bytes = shares->interval_bytes +
+			    (lacks_cycles ? shares->marked_bytes
+					  : shares->marked_ns * shares->past_bytes / shares->past_whole_ns);
 	if (rate > 0 && (lacks_cycles || (rate * shares->interval_ns > cycle_min * shares->heap_bytes &&
 					  rate * all_ns > spans_max * shares->sum_bytes))) {
 		shares->sum = ALLOCATION_SUM_ESTIMATED;
@@ -756,11 +766,16 @@ static struct allocation_share share_of(const struct class *class, const struct 
 
 static void fade(struct allocation_shares *shares)
 {
-	double *const sums[] = { &shares->span_bytes, &shares->span_ns, &shares->listed_bytes,
-				 &shares->string_window_bytes, &shares->strings };
+	double *const sums[] = { &shares->past_ns,      &shares->past_whole_ns,       &shares->past_bytes,
+				 &shares->listed_bytes, &shares->string_window_bytes, &shares->strings };
+	/* Where spans are rare, even old ones are better than too few. */
+	const double spans_fading = shares->spans * fading >= SPANS_MIN ? fading : 1;
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
 		*sums[i] *= fading;
+	shares->spans *= spans_fading;
+	shares->span_bytes *= spans_fading;
+	shares->span_ns *= spans_fading;
 	for (size_t i = 0; i < shares->class_count; i++) {
 		shares->classes[i].counted *= fading;
 		shares->classes[i].counted_bytes *= fading;

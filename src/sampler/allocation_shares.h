@@ -55,7 +55,7 @@ struct allocation_share {
 enum allocation_sum {
 	ALLOCATION_SUM_COUNTED,
 	ALLOCATION_SUM_ESTIMATED, /* from spans, as cycles are shorter than intervals */
-	ALLOCATION_SUM_LEAST,     /* likewise, but there was no span */
+	ALLOCATION_SUM_LEAST,     /* likewise, but there were too few spans */
 };
 
 /*

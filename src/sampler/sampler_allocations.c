@@ -198,12 +198,22 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 	return true;
 }
 
-static void add_span(struct vm_allocations *vm, const struct allocation_counters *before,
+static bool add_span(struct vm_allocations *vm, const struct allocation_counters *before,
 		     const struct allocation_counters *after, uint64_t ns)
 {
 	const struct allocated allocated = allocated_between(before, after);
 
 	allocation_shares_add_span(vm->shares, &allocated, ns);
+	return true;
+}
+
+/* Has it not left its CPU since it was held, if it has had one since? As long as it is held, both counts are equal. */
+static bool has_kept_cpu(const struct allocating_thread *thread)
+{
+	struct switches switches;
+
+	return thread_count_switches(thread->threads, thread->thread, &switches) == 0 &&
+	       switches.count == thread->thread->runs;
 }
 
 /*
@@ -211,7 +221,7 @@ static void add_span(struct vm_allocations *vm, const struct allocation_counters
  * counters away from that CPU. The CPU time does not tell how long it ran: the kernel brings that up to date only
  * now and then.
  */
-static void take_span_beside(struct vm_allocations *vm, struct memory *memory,
+static bool take_span_beside(struct vm_allocations *vm, struct memory *memory,
 			     const struct allocating_thread *thread)
 {
 	struct allocation_counters before, after;
@@ -219,16 +229,17 @@ static void take_span_beside(struct vm_allocations *vm, struct memory *memory,
 
 	sleep_until(clock_now_ns(CLOCK_MONOTONIC) + WARM_NS);
 	if (!allocation_counters_read(memory, vm->global, &before))
-		return;
+		return false;
 	before_ns = clock_now_ns(CLOCK_MONOTONIC);
 	while (clock_now_ns(CLOCK_MONOTONIC) - before_ns < SPAN_NS)
 		continue;
 	if (!allocation_counters_read(memory, vm->global, &after))
-		return;
+		return false;
 	after_ns = clock_now_ns(CLOCK_MONOTONIC);
-	if (after_ns - before_ns > 2 * SPAN_NS || count_runs(thread) != 1)
-		return;
-	add_span(vm, &before, &after, after_ns - before_ns);
+	/* Others may want that CPU, too. */
+	if (after_ns - before_ns > 2 * SPAN_NS || !has_kept_cpu(thread))
+		return false;
+	return add_span(vm, &before, &after, after_ns - before_ns);
 }
 
 static bool has_one_cpu(const struct allocating_thread *thread)
@@ -239,7 +250,7 @@ static bool has_one_cpu(const struct allocating_thread *thread)
 }
 
 /* The same where both have one CPU: it runs while ljspy sleeps. The CPU time is exact when it does not run. */
-static void take_span_in_turn(struct vm_allocations *vm, struct memory *memory, const struct cpu_clock *clock,
+static bool take_span_in_turn(struct vm_allocations *vm, struct memory *memory, const struct cpu_clock *clock,
 			      const struct allocating_thread *thread)
 {
 	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -248,14 +259,23 @@ static void take_span_in_turn(struct vm_allocations *vm, struct memory *memory, 
 	uint64_t before_ns, after_ns, slept_ns;
 
 	if (cpu_clock_now(clock, &before_ns) != 0 || !allocation_counters_read(memory, vm->global, &before))
-		return;
+		return false;
 	sleep_until(begin_ns + SPAN_NS);
 	slept_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
 	if (!allocation_counters_read(memory, vm->global, &after) || cpu_clock_now(clock, &after_ns) != 0)
-		return;
+		return false;
 	if (count_runs(thread) != runs + 1 || after_ns - before_ns < slept_ns / 2)
-		return;
-	add_span(vm, &before, &after, after_ns - before_ns);
+		return false;
+	return add_span(vm, &before, &after, after_ns - before_ns);
+}
+
+/* runs: see count_runs(). False if there was none: others may want the CPU that the thread has. */
+static bool take_span(struct vm_allocations *vm, struct memory *memory, const struct cpu_clock *clock,
+		      const struct allocating_thread *thread, int runs)
+{
+	if (runs == 1)
+		return take_span_beside(vm, memory, thread);
+	return runs == 0 && has_one_cpu(thread) && take_span_in_turn(vm, memory, clock, thread);
 }
 
 static void take_film(struct allocations *allocations, struct vm_allocations *vm, struct memory *memory)
@@ -277,23 +297,18 @@ static void look_at_running(struct allocations *allocations, struct vm_allocatio
 			    const struct allocating_thread *thread)
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-	const bool is_film_due = now >= vm->film_ns;
-	const int runs = is_film_due ? count_runs(thread)
-				     : -1; /* before ljspy sleeps, which may leave it a CPU */
+	const bool is_film_due = now >= vm->film_ns, is_span_due = now >= *thread->span_ns;
+	const int runs = is_film_due || is_span_due ? count_runs(thread)
+						    : -1; /* before ljspy sleeps, which may leave it a CPU */
 
 	/* The window first, so that it ends soon. */
 	if (now >= vm->window_ns && take_window(allocations, vm, process, thread))
 		vm->window_ns = now + WINDOW_EVERY_NS;
+	if (is_span_due && take_span(vm, lua_process_memory(process), clock, thread, runs))
+		*thread->span_ns = now + SPAN_EVERY_NS;
 	if (!is_film_due)
 		return;
 	vm->film_ns = now + FILM_EVERY_NS;
-	if (now >= *thread->span_ns) {
-		*thread->span_ns = now + SPAN_EVERY_NS;
-		if (runs == 1)
-			take_span_beside(vm, lua_process_memory(process), thread);
-		else if (runs == 0 && has_one_cpu(thread))
-			take_span_in_turn(vm, lua_process_memory(process), clock, thread);
-	}
 	if (runs != 0)
 		take_film(allocations, vm, lua_process_memory(process));
 }

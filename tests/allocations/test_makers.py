@@ -47,6 +47,9 @@ TOTAL = 0.1
 # Where the collector is faster than the samples, short looks at random moments are all that tells.
 ESTIMATED = 0.3
 
+# Where others want the same CPUs, these are few. Then ljspy says of bytes that they may be any more.
+LEAST = 0.05
+
 
 def path_of(program):
     path = PROGRAMS[program]
@@ -82,6 +85,17 @@ def expected_bytes(truth, recording):
     return sum(truth.values()) * recording["figures"]["target_cpu_ms"] / 1000 / SECONDS
 
 
+def may_be_more(recording, text):
+    """Whether ljspy says so of more than a few of the bytes."""
+    least, everything = recording["figures"]["alloc_bytes"]["least"], sum_of(recording)
+    assert not least or re.search(r"[\d.]+ [kMG]B may be any more: cycles of the collector", text), text
+    return least > LEAST * everything
+
+
+def sum_of(recording):
+    return sum(sample["alloc_bytes"] for sample in recording["samples"])
+
+
 def functions_of(recording, sample):
     """Leaf first."""
     frames = reversed(recording["stacks"][sample["stack"]])
@@ -99,7 +113,7 @@ def maker_of(functions, lines):
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_functions_have_what_they_allocate(program, jit, tmp_path):
     path = path_of(program)
-    truth, recording, _ = record(path, jit, tmp_path, 5, 10)
+    truth, recording, text = record(path, jit, tmp_path, 5, 10)
     samples, lines = recording["samples"], lines_of_functions()
     total, seen, words, callers = sum(truth.values()), dict.fromkeys(truth, 0), set(), 0
     assert len(truth) == 9 and total > 0 and len(samples) > 20
@@ -112,13 +126,14 @@ def test_functions_have_what_they_allocate(program, jit, tmp_path):
             seen[maker] += sample["alloc_bytes"]
         elif len(functions) > 1:
             callers += sample["alloc_bytes"]
-    everything = sum(sample["alloc_bytes"] for sample in samples)
+    everything = sum_of(recording)
     expected = expected_bytes(truth, recording)
     print(f"{program}, jit {jit}: {len(samples)} samples, {everything / expected:.3f} of the bytes")
     for name in truth:
         print(f"{name}: {truth[name] / total:.3f} of the bytes, {seen[name] / everything:.3f} seen")
     print(f"callers: {callers / everything:.3f} seen, lost: {1 - (sum(seen.values()) + callers) / everything:.3f}")
-    assert abs(everything / expected - 1) <= TOTAL
+    assert everything / expected - 1 <= TOTAL
+    assert everything / expected - 1 >= -TOTAL or may_be_more(recording, text)
     assert callers / everything <= CALLERS
     assert sum(seen.values()) + callers >= (1 - LOST) * everything
     for name in truth:
@@ -150,10 +165,13 @@ def test_a_collector_that_is_faster_than_the_samples_is_told(program, jit, tmp_p
     """Next to nothing stays alive: there are thousands of cycles in a second."""
     path = path_of(program)
     truth, recording, text = record(path, jit, tmp_path, 5, 0)
-    everything = sum(sample["alloc_bytes"] for sample in recording["samples"])
+    everything = sum_of(recording)
     expected = expected_bytes(truth, recording)
-    print(f"{program}, jit {jit}: {everything / expected:.3f} of the bytes")
-    assert abs(everything / expected - 1) <= ESTIMATED
+    print(f"{program}, jit {jit}: {everything / expected:.3f} of the bytes, {recording['figures']['alloc_bytes']}")
+    assert everything / expected - 1 <= ESTIMATED
+    if may_be_more(recording, text):
+        return
+    assert everything / expected - 1 >= -ESTIMATED
     assert recording["figures"]["alloc_bytes"]["estimated"] > everything / 2
     assert re.search(r"^[\d.]+ [MG]B are estimated: cycles of the collector are shorter than", text, re.MULTILINE)
 

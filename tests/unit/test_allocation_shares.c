@@ -998,18 +998,25 @@ static void assert_counted(uint64_t cpu_ns, uint64_t bytes)
 	assert_int_equal(seen, bytes);
 }
 
+static void add_spans(int count, uint64_t bytes)
+{
+	const struct allocated span = { .bytes = (int64_t)bytes };
+
+	for (int i = 0; i < count; i++)
+		allocation_shares_add_span(shares, &span, 20000);
+}
+
 /* Intervals of a hundredth of a second: what they tell, of a heap of so much; and the speed of spans. */
 static void add_hundredths(bool has_marked, uint64_t bytes, uint64_t heap_bytes, uint64_t span_bytes)
 {
 	const struct allocated interval = { .bytes = (int64_t)bytes,
 					    .heap_bytes = heap_bytes,
-					    .has_marked = has_marked },
-			       span = { .bytes = (int64_t)span_bytes };
+					    .has_marked = has_marked };
 
 	for (int i = 0; i < 10; i++)
 		allocation_shares_add_interval(shares, &interval, SECOND / 100);
 	if (span_bytes)
-		allocation_shares_add_span(shares, &span, 20000);
+		add_spans(16, span_bytes);
 }
 
 static void add_interval(int64_t bytes)
@@ -1079,6 +1086,38 @@ static void short_cycles_that_no_span_has_met_are_a_lower_bound(void **state)
 	add_hundredths(true, 30, 100000, 0);
 	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_LEAST);
 	assert_int_equal(bytes, 300);
+}
+
+/* Where others want the same CPUs, spans are rare: as many as are enough are kept, however old they are. */
+static void few_spans_do_not_tell_how_fast_it_is(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		add_hundredths(true, 30, 100000, 0);
+		add_spans(4, i % 2 ? 0 : 94);
+		assert_int_equal(divided(SECOND, &bytes),
+				 i < 3 ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED);
+	}
+	assert_in_range(bytes, 2340000, 2360000);
+	for (int i = 0; i < 20; i++) {
+		add_hundredths(true, 30, 100000, 0);
+		assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
+	}
+	assert_in_range(bytes, 2340000, 2360000);
+}
+
+/* There, a division may have few intervals, or but one. */
+static void few_intervals_are_judged_by_those_before(void **state)
+{
+	const struct allocated marked = { .bytes = 3, .heap_bytes = 1000000, .has_marked = true };
+
+	(void)state;
+	add_hundredths(false, 1000, 1000000, 0);
+	assert_counted(SECOND, 10000);
+	allocation_shares_add_interval(shares, &marked, SECOND / 100);
+	assert_counted(SECOND, 1000);
 }
 
 /* The same estimate at the end of each cycle hides them. */
@@ -1157,6 +1196,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_vm_that_is_not_seen_allocates_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_that_no_span_has_met_are_a_lower_bound, begin,
 						end),
+		cmocka_unit_test_setup_teardown(few_spans_do_not_tell_how_fast_it_is, begin, end),
+		cmocka_unit_test_setup_teardown(few_intervals_are_judged_by_those_before, begin, end),
 		cmocka_unit_test_setup_teardown(cycles_that_intervals_do_not_notice_are_measured_by_spans,
 						begin, end),
 		cmocka_unit_test_setup_teardown(without_intervals_nothing_is_counted, begin, end),

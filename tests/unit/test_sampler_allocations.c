@@ -41,7 +41,7 @@ static uint64_t read_takes_ns, unwinding_ns; /* a look at the counters, and what
 /* The thread: on how many CPUs it may be, and how often it got one before it was held, and since. */
 static struct tracee tracee;
 static struct thread thread = { .tid = 11, .runs = 40, .tracee = &tracee };
-static uint64_t runs;
+static uint64_t runs, leaves; /* how often it got its CPU and, since it was held, left it */
 static unsigned int cpus;
 static uint64_t span_ns, window_ns; /* when the next span is due, and how long the last window was */
 static const struct allocating_thread allocating = { NULL, &thread, &span_ns };
@@ -82,6 +82,7 @@ INSTEAD_OF(allocation_shares_add_film);
 INSTEAD_OF(allocation_shares_add_span);
 INSTEAD_OF(allocation_shares_sum);
 INSTEAD_OF(thread_count_runs);
+INSTEAD_OF(thread_count_switches);
 INSTEAD_OF(clock_nanosleep);
 INSTEAD_OF(sched_getaffinity);
 INSTEAD_OF(allocation_shares_add_window);
@@ -184,6 +185,14 @@ int __wrap_thread_count_runs(const struct threads *threads, struct thread *of, u
 	(void)threads;
 	*ret_runs = runs;
 	return can_read && can_count && of == &thread ? 0 : -1;
+}
+
+int __wrap_thread_count_switches(const struct threads *threads, struct thread *of,
+				 struct switches *ret_switches)
+{
+	(void)threads;
+	*ret_switches = (struct switches){ .count = thread.runs + leaves };
+	return can_read && of == &thread ? 0 : -1;
 }
 
 /* On one CPU, the thread runs when ljspy sleeps. */
@@ -372,6 +381,7 @@ static struct allocations *begin(void)
 	read_takes_ns = 1000;
 	unwinding_ns = 0;
 	runs = thread.runs + 1;
+	leaves = 0;
 	cpus = 2;
 	span_ns = 0;
 	sum = ALLOCATION_SUM_COUNTED;
@@ -706,6 +716,25 @@ static void a_thread_without_a_cpu_has_no_span(void **state)
 		assert_int_equal(noted[0].films, more[i] != 0);
 		end(allocations);
 	}
+}
+
+/* The next look tries again: another thread wants that CPU. */
+static void a_thread_that_has_left_its_cpu_has_no_span(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	leaves = 1;
+	look(allocations, MS);
+	assert_int_equal(noted[0].films, 1);
+	assert_int_equal(noted[0].spans, 0);
+	leaves = 0;
+	look(allocations, MS);
+	assert_int_equal(noted[0].films, 1);
+	assert_int_equal(noted[0].spans, 1);
+	look(allocations, MS);
+	assert_int_equal(noted[0].spans, 1);
+	end(allocations);
 }
 
 /* Those of another process, too. */
@@ -1054,6 +1083,7 @@ int main(void)
 		cmocka_unit_test(windows_end_after_the_same_time),
 		cmocka_unit_test(a_thread_without_a_cpu_has_its_window_later),
 		cmocka_unit_test(a_thread_without_a_cpu_has_no_span),
+		cmocka_unit_test(a_thread_that_has_left_its_cpu_has_no_span),
 		cmocka_unit_test(spans_do_not_follow_each_other_at_once),
 		cmocka_unit_test(without_counts_there_are_films_only),
 		cmocka_unit_test(on_one_cpu_the_thread_runs_while_ljspy_sleeps),
