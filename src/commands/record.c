@@ -461,11 +461,13 @@ static enum exit_status conclude(struct recording *recording)
 /* The targets are free: from here on, an interrupt ends ljspy at once. */
 static enum exit_status conclude_at_ease(struct recording *recording)
 {
-	const struct sampler_result *result = &recording->result;
+	struct sampler_result *result = &recording->result;
 	char *words = how_to_recover(recording);
 	enum exit_status status;
 	bool is_watched;
 
+	/* Sampling may have ended with the command before ljspy was told how that did. */
+	launched_look(result);
 	recording->interruption.words = words;
 	recording->interruption.command = result->launched && !result->exit_known ? result->pid : 0;
 	recording->interruption.signal = result->interrupted_by;

@@ -198,13 +198,12 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 	return true;
 }
 
-static bool add_span(struct vm_allocations *vm, const struct allocation_counters *before,
+static void add_span(struct vm_allocations *vm, const struct allocation_counters *before,
 		     const struct allocation_counters *after, uint64_t ns)
 {
 	const struct allocated allocated = allocated_between(before, after);
 
 	allocation_shares_add_span(vm->shares, &allocated, ns);
-	return true;
 }
 
 /* Has it not left its CPU since it was held, if it has had one since? As long as it is held, both counts are equal. */
@@ -239,7 +238,8 @@ static bool take_span_beside(struct vm_allocations *vm, struct memory *memory,
 	/* Others may want that CPU, too. */
 	if (after_ns - before_ns > 2 * SPAN_NS || !has_kept_cpu(thread))
 		return false;
-	return add_span(vm, &before, &after, after_ns - before_ns);
+	add_span(vm, &before, &after, after_ns - before_ns);
+	return true;
 }
 
 static bool has_one_cpu(const struct allocating_thread *thread)
@@ -266,7 +266,8 @@ static bool take_span_in_turn(struct vm_allocations *vm, struct memory *memory, 
 		return false;
 	if (count_runs(thread) != runs + 1 || after_ns - before_ns < slept_ns / 2)
 		return false;
-	return add_span(vm, &before, &after, after_ns - before_ns);
+	add_span(vm, &before, &after, after_ns - before_ns);
+	return true;
 }
 
 /* runs: see count_runs(). False if there was none: others may want the CPU that the thread has. */

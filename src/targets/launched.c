@@ -29,6 +29,12 @@ static bool has_ended(struct sampler_result *result)
 	return pid != 0;
 }
 
+void launched_look(struct sampler_result *result)
+{
+	if (is_running(result))
+		has_ended(result);
+}
+
 void launched_await(struct sampler_result *result, const char *command)
 {
 	sigset_t signals;

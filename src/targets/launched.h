@@ -13,9 +13,12 @@
 /* If a process interrupted the recording with a signal, send that signal to the command, too. */
 void launched_pass_on(const struct sampler_result *result);
 
+/* Once the recording is over: has the command ended by now? Sets result->exit_status and exit_known. */
+void launched_look(struct sampler_result *result);
+
 /*
  * Wait for the command, once the recording is over; pass on signals that processes
- * send to ljspy meanwhile. Sets result->exit_status and exit_known.
+ * send to ljspy meanwhile. Sets the same.
  */
 void launched_await(struct sampler_result *result, const char *command);
 
