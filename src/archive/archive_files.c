@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "memory/array.h"
+#include "output/recording/recording_reader.h"
+#include "output/sample/functions.h"
 #include "src/archive/archive_list.h"
 #include "src/program/message.h"
 
@@ -83,6 +85,59 @@ static struct extent extent_of(const struct archive_list *list)
 	return extent;
 }
 
+static char *path_of(const char *directory, const struct archive_entry *entry)
+{
+	const size_t length = strlen(directory);
+	const char *slash = length && directory[length - 1] == '/' ? "" : "/";
+	char name[ARCHIVE_NAME_SIZE], *path;
+
+	archive_name(entry, name);
+	return asprintf(&path, "%s%s%s", directory, slash, name) < 0 ? NULL : path;
+}
+
+/* When a recording begins, by itself. False if it cannot be read. */
+static bool read_begin(const char *path, uint64_t *ret_unix_ns)
+{
+	FILE *stream = path ? fopen(path, "re") : NULL;
+	struct functions *functions = stream ? functions_new() : NULL;
+	struct recording_reader *reader = NULL;
+
+	if (functions && recording_reader_open(stream, functions, &reader) == 0)
+		*ret_unix_ns = recording_reader_session(reader)->start_unix_ns;
+	recording_reader_close(reader);
+	functions_free(functions);
+	if (stream)
+		fclose(stream);
+	return reader != NULL;
+}
+
+/* When the archive begins, in ns since 1970: names have no fractions. */
+static uint64_t find_begin(const char *directory, const struct archive_list *list, int64_t begin_s)
+{
+	uint64_t begin_ns = (uint64_t)begin_s * second_ns;
+
+	for (size_t i = 0; i < list->count; i++) {
+		char *path = list->entries[i].begin_s == begin_s ? path_of(directory, &list->entries[i])
+								 : NULL;
+		uint64_t exact_ns = 0;
+		bool is_read = read_begin(path, &exact_ns);
+
+		free(path);
+		/* Somebody may have given it another name. */
+		if (is_read && exact_ns - begin_ns < second_ns)
+			return exact_ns;
+	}
+	return begin_ns;
+}
+
+static struct clock_time time_at(uint64_t unix_ns)
+{
+	struct clock_time time = clock_time_at((int64_t)(unix_ns / second_ns));
+
+	time.fraction_ns = (uint32_t)(unix_ns % second_ns);
+	return time;
+}
+
 /* Give a time its date. */
 static void fix_date(struct clock_time *time, int64_t unix_s)
 {
@@ -93,15 +148,19 @@ static void fix_date(struct clock_time *time, int64_t unix_s)
 }
 
 /* Give the options dates. */
-static void fix_times(struct options *options, const struct extent *whole)
+static void fix_times(struct options *options, const char *directory, const struct archive_list *list,
+		      const struct extent *whole)
 {
+	const uint64_t begin_ns = options->since_ns || options->until_ns
+					  ? find_begin(directory, list, whole->since_s)
+					  : 0;
+
 	if (options->since_ns)
-		options->since = clock_time_at(whole->since_s + (int64_t)(options->since_ns / second_ns));
+		options->since = time_at(begin_ns + options->since_ns);
 	else if (options->since.given)
 		fix_date(&options->since, clock_time_near(&options->since, whole->since_s, whole->until_s));
 	if (options->until_ns)
-		options->until = clock_time_at(whole->since_s +
-					       (int64_t)((options->until_ns + second_ns - 1) / second_ns));
+		options->until = time_at(begin_ns + options->until_ns);
 	else if (options->until.given)
 		fix_date(&options->until,
 			 options->since.given
@@ -156,18 +215,11 @@ static void explain_none(const char *path, const struct extent *whole)
 static int add_recordings(struct paths *paths, const char *directory, const struct archive_list *list,
 			  const struct extent *wanted)
 {
-	const size_t length = strlen(directory);
-	const char *slash = length && directory[length - 1] == '/' ? "" : "/";
 	int error = 0;
 
-	for (size_t i = 0; i < list->count && !error; i++) {
-		char name[ARCHIVE_NAME_SIZE], *path;
-
-		if (list->entries[i].bytes == 0 || !overlaps(list, i, wanted))
-			continue;
-		archive_name(&list->entries[i], name);
-		error = add(paths, asprintf(&path, "%s%s%s", directory, slash, name) < 0 ? NULL : path);
-	}
+	for (size_t i = 0; i < list->count && !error; i++)
+		if (list->entries[i].bytes && overlaps(list, i, wanted))
+			error = add(paths, path_of(directory, &list->entries[i]));
 	return error;
 }
 
@@ -200,7 +252,7 @@ static bool add_archive(struct paths *paths, const char *path, struct options *o
 		return false;
 	}
 	whole = extent_of(&list);
-	fix_times(options, &whole);
+	fix_times(options, path, &list, &whole);
 	wanted = wanted_of(options);
 	error = add_recordings(paths, path, &list, &wanted);
 	if (error)

@@ -117,6 +117,20 @@ def test_report_finds_the_recordings_of_a_time(archive):
     assert 0 < figures(directory, "--since", "1s", "--until", "2s")["samples"] < 2 * RATE
 
 
+@pytest.mark.parametrize("since, until", ((None, "1s"), ("700ms", "2s"), ("1500ms", "2400ms")))
+def test_times_after_the_beginning_are_exact(archive, since, until):
+    """Whatever the second that names its first recording: an archive begins where that does."""
+    directory = archive[0]
+    files = recordings(directory)
+    documents = [json.loads(report(path, "-f", "json", "-o", "-").stdout) for path in files]
+    begin_ns = documents[0]["session"]["start_unix_ns"]
+    low_ns, high_ns = (float(re.sub("ms$", "e6", re.sub(r"(?<!m)s$", "e9", text))) if text else 0 for text in (since, until))
+    times = [document["session"]["start_unix_ns"] + sample["time_ns"] - begin_ns
+             for document in documents for sample in document["samples"]]
+    chosen = figures(directory, *(("--since", since) if since else ()), "--until", until)["samples"]
+    assert chosen == sum(low_ns <= at < high_ns for at in times) > 0
+
+
 def test_report_finds_what_ended_within_a_second(archive, tmp_path):
     """A name has the second in which its recording begins: the one before may end in the middle of it."""
     first, second = recordings(archive[0])[1:3]
