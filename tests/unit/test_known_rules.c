@@ -74,6 +74,31 @@ static void rules_are_kept_up_to_their_last_operation(void **state)
 	assert_null(known_rules_find(&known, 99));
 }
 
+/* The first register that calls keep, whose number is at least from. */
+static int kept_register(int from)
+{
+	while (!registers_are_kept(from))
+		from++;
+	return from;
+}
+
+static void only_some_registers_have_a_rule_to_follow(void **state)
+{
+	const int lost = kept_register(0), moved = kept_register(lost + 1);
+	struct frame_rules rules = rules_of(7);
+	const struct other_rules *others;
+
+	(void)state;
+	rules.registers[lost].kind = FRAME_RULE_UNKNOWN;
+	rules.registers[moved] = (struct frame_rule){ .kind = FRAME_RULE_REGISTER, .number = (uint8_t)lost };
+	others = known_rule_others(known_rules_add(&known, 100, &rules, &made));
+	assert_int_equal(others->lost, registers_set_of(lost));
+	assert_int_equal(others->count, 1);
+	assert_int_equal(others->numbers[0], moved);
+	assert_int_equal(others->kept | others->lost | registers_set_of(moved), REGISTERS_ALL_BUT_PC_AND_SP);
+	assert_int_equal(others->kept & (others->lost | registers_set_of(moved)), 0);
+}
+
 static void that_there_are_none_is_kept_too(void **state)
 {
 	const struct known_rule *rule = known_rules_add(&known, 100, NULL, &made);
@@ -115,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(rules_are_kept_up_to_their_last_operation, begin, end),
+		cmocka_unit_test_setup_teardown(only_some_registers_have_a_rule_to_follow, begin, end),
 		cmocka_unit_test_setup_teardown(that_there_are_none_is_kept_too, begin, end),
 		cmocka_unit_test_setup_teardown(one_is_forgotten_alone, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_cache_forgets_all, begin, end),

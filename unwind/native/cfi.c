@@ -81,7 +81,7 @@ static bool work_out(struct cfi *cfi, uint64_t pc, struct frame_rules *ret_rules
 }
 
 /* The rules at pc, from the cache or worked out now. NULL if there are none. */
-static const struct frame_rules *find_rules(struct cfi *cfi, uint64_t pc)
+static const struct known_rule *find_rules(struct cfi *cfi, uint64_t pc)
 {
 	const struct known_rule *known = known_rules_find(&cfi->known, pc);
 	const struct made_code none = { 0 };
@@ -89,7 +89,7 @@ static const struct frame_rules *find_rules(struct cfi *cfi, uint64_t pc)
 
 	if (!known)
 		known = known_rules_add(&cfi->known, pc, work_out(cfi, pc, &rules) ? &rules : NULL, &none);
-	return known ? known_rule_rules(known) : NULL;
+	return known && known_rule_rules(known) ? known : NULL;
 }
 
 /*---- Expressions ----*/
@@ -208,41 +208,53 @@ static bool read_saved(struct state *state, uint64_t offset, uint64_t *ret_value
 	return true;
 }
 
+/* The word at the address that the rule's expression gives. */
+static bool read_at(struct state *state, const struct frame_rules *rules, const struct frame_rule *rule,
+		    uint64_t *ret_value)
+{
+	uint64_t address;
+
+	return evaluate(state, rules, rule, &address) && memory_u64(state->stack, address, ret_value);
+}
+
 /* Recover the caller's value of a register by its rule. */
 static bool recover(struct state *state, const struct frame_rules *rules, int number, uint64_t *ret_value)
 {
 	const struct frame_rule *rule = &rules->registers[number];
-	uint64_t address;
 
 	switch ((enum frame_rule_kind)rule->kind) {
 	case FRAME_RULE_UNKNOWN: return false;
 	case FRAME_RULE_SAME: return read_register(state, (uint64_t)number, ret_value);
 	case FRAME_RULE_REGISTER: return read_register(state, rule->number, ret_value);
-	case FRAME_RULE_VALUE: return evaluate(state, rules, rule, ret_value);
-	case FRAME_RULE_SAVED:
-		return evaluate(state, rules, rule, &address) && memory_u64(state->stack, address, ret_value);
+	case FRAME_RULE_VALUE:
+		/* The stack pointer's rule is that of the CFA. */
+		if (rule->first == rules->cfa.first && rule->count == rules->cfa.count) {
+			*ret_value = state->cfa;
+			return true;
+		}
+		return evaluate(state, rules, rule, ret_value);
+	case FRAME_RULE_SAVED: return read_at(state, rules, rule, ret_value);
 	case FRAME_RULE_SAVED_AT_CFA: return read_saved(state, rules->ops[rule->first].number, ret_value);
 	}
 	return false;
 }
 
 /* The caller's registers except pc and stack pointer. Without a rule a register keeps the frame's value. */
-static void recover_others(struct state *state, const struct frame_rules *rules, struct registers *caller)
+static void recover_others(struct state *state, const struct frame_rules *rules,
+			   const struct other_rules *others, struct registers *caller)
 {
-	caller->unknown = 0;
-	for (int number = 0; number < REGISTER_NUMBER_PC; number++) {
-		unsigned int set = registers_set_of(number);
+	caller->unknown = (state->frame->unknown & others->kept) | others->lost;
+	for (unsigned int i = 0; i < others->count; i++) {
+		int number = others->numbers[i];
 
-		if (rules->registers[number].kind == FRAME_RULE_SAME)
-			caller->unknown |= state->frame->unknown & set;
-		else if (number != REGISTER_NUMBER_SP &&
-			 !recover(state, rules, number, registers_locate(caller, number)))
-			caller->unknown |= set;
+		if (!recover(state, rules, number, registers_locate(caller, number)))
+			caller->unknown |= registers_set_of(number);
 	}
 }
 
-static enum cfi_status apply(const struct frame_rules *rules, const struct registers *frame,
-			     struct memory *stack, struct registers *ret_caller)
+static enum cfi_status apply(const struct frame_rules *rules, const struct other_rules *others,
+			     const struct registers *frame, struct memory *stack,
+			     struct registers *ret_caller)
 {
 	struct registers caller = *frame;
 	struct state state = { .frame = frame, .stack = stack };
@@ -258,7 +270,7 @@ static enum cfi_status apply(const struct frame_rules *rules, const struct regis
 	    !recover(&state, rules, REGISTER_NUMBER_SP, &caller.sp))
 		return state.lacks_register ? CFI_REGISTER_UNKNOWN : CFI_NONE;
 	caller.pc = registers_code_address(frame, caller.pc);
-	recover_others(&state, rules, &caller);
+	recover_others(&state, rules, others, &caller);
 	*ret_caller = caller;
 	return CFI_CALLER;
 }
@@ -266,15 +278,17 @@ static enum cfi_status apply(const struct frame_rules *rules, const struct regis
 enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
 			 struct registers *ret_caller)
 {
-	const struct frame_rules *rules = find_rules(cfi, pc);
+	const struct known_rule *known = find_rules(cfi, pc);
 
-	return rules ? apply(rules, frame, stack, ret_caller) : CFI_NONE;
+	return known ? apply(known_rule_rules(known), known_rule_others(known), frame, stack, ret_caller)
+		     : CFI_NONE;
 }
 
 bool cfi_caller_sp(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
 		   uint64_t *ret_sp)
 {
-	const struct frame_rules *rules = find_rules(cfi, pc);
+	const struct known_rule *known = find_rules(cfi, pc);
+	const struct frame_rules *rules = known ? known_rule_rules(known) : NULL;
 	struct state state = { .frame = frame, .stack = stack };
 
 	return rules && !rules->is_outermost && find_cfa(&state, rules) &&
@@ -286,13 +300,15 @@ enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
 {
 	struct registers caller;
 	struct frame_rules rules;
+	struct other_rules others;
 	enum cfi_status status;
 
 	if (!cfi->code)
 		cfi->code = code_rules_new(cfi->image);
 	if (!cfi->code || !code_rules_find(cfi->code, snapshot, frame->pc, &rules))
 		return CFI_NONE;
-	status = apply(&rules, frame, snapshot, &caller);
+	other_rules_of(&rules, &others);
+	status = apply(&rules, &others, frame, snapshot, &caller);
 	if (status != CFI_CALLER)
 		return status;
 	if (!code_rules_follows_call(cfi->code, snapshot, caller.pc))

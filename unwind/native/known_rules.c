@@ -12,6 +12,7 @@ struct known_rule {
 	UT_hash_handle hh;
 	struct made_code made;
 	bool has_rules;
+	struct other_rules others;
 	struct frame_rules rules; /* allocated up to its last operation */
 };
 
@@ -49,8 +50,10 @@ const struct known_rule *known_rules_add(struct known_rules *known, uint64_t pc,
 	rule->pc = pc;
 	rule->made = *made;
 	rule->has_rules = rules != NULL;
-	if (rules)
+	if (rules) {
 		memcpy(&rule->rules, rules, length);
+		other_rules_of(rules, &rule->others);
+	}
 	if (HASH_COUNT(known->first) >= known->max)
 		known_rules_clear(known);
 	HASH_ADD(hh, known->first, pc, sizeof(rule->pc), rule);
@@ -66,9 +69,31 @@ const struct frame_rules *known_rule_rules(const struct known_rule *rule)
 	return rule->has_rules ? &rule->rules : NULL;
 }
 
+const struct other_rules *known_rule_others(const struct known_rule *rule)
+{
+	return &rule->others;
+}
+
 const struct made_code *known_rule_made(const struct known_rule *rule)
 {
 	return &rule->made;
+}
+
+void other_rules_of(const struct frame_rules *rules, struct other_rules *ret_others)
+{
+	struct other_rules others = { .count = 0 };
+
+	for (int number = 0; number < REGISTER_NUMBER_PC; number++) {
+		if (number == REGISTER_NUMBER_SP)
+			continue;
+		if (rules->registers[number].kind == FRAME_RULE_SAME)
+			others.kept |= registers_set_of(number);
+		else if (rules->registers[number].kind == FRAME_RULE_UNKNOWN)
+			others.lost |= registers_set_of(number);
+		else
+			others.numbers[others.count++] = (uint8_t)number;
+	}
+	*ret_others = others;
 }
 
 size_t frame_rules_length(const struct frame_rules *rules)

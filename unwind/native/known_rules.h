@@ -13,6 +13,14 @@ struct made_code {
 	uint64_t hash;
 };
 
+/* What the rules of the registers but pc and stack pointer come to. */
+struct other_rules {
+	unsigned int kept,
+		lost;  /* enum register_set: values as in the frame, and values that nothing tells */
+	uint8_t count; /* of the registers whose rules have to be followed, in numbers */
+	uint8_t numbers[REGISTER_NUMBERS];
+};
+
 struct known_rule; /* of one address */
 
 struct known_rules {
@@ -32,7 +40,11 @@ const struct known_rule *known_rules_add(struct known_rules *known, uint64_t pc,
 
 /* NULL: there are none. Valid up to the last operation, beyond which nothing is allocated. */
 const struct frame_rules *known_rule_rules(const struct known_rule *rule);
+const struct other_rules *known_rule_others(const struct known_rule *rule);
 const struct made_code *known_rule_made(const struct known_rule *rule);
+
+/* Of rules with a caller. */
+void other_rules_of(const struct frame_rules *rules, struct other_rules *ret_others);
 
 /* The bytes of rules up to the last operation. */
 size_t frame_rules_length(const struct frame_rules *rules);
