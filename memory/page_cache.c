@@ -150,24 +150,48 @@ static struct page *fetch_rest(struct page_cache *cache, struct page *page, enum
 	return page;
 }
 
+static struct page *find_page(struct page_cache *cache, uint64_t address)
+{
+	struct page *page = cache->last;
+
+	if (!page || page->address != address)
+		HASH_FIND(hh, cache->pages, &address, sizeof(address), page);
+	return page;
+}
+
+static const struct page *use(struct page_cache *cache, struct page *page, unsigned int parts)
+{
+	page->used |= parts;
+	cache->last = page;
+	return page;
+}
+
 /* The page with these parts of it. */
 static const struct page *find(struct page_cache *cache, uint64_t address, unsigned int parts,
 			       enum memory_status *ret_status)
 {
-	struct page *page = cache->last;
+	struct page *page = find_page(cache, address);
 
 	*ret_status = MEMORY_OK;
-	if (!page || page->address != address)
-		HASH_FIND(hh, cache->pages, &address, sizeof(address), page);
 	if (!page)
 		page = fetch(cache, address, ret_status);
 	else if (parts & ~page->held)
 		page = fetch_rest(cache, page, ret_status);
-	if (page) {
-		page->used |= parts;
-		cache->last = page;
-	}
-	return page;
+	return page ? use(cache, page, parts) : NULL;
+}
+
+static const void *view(struct memory *memory, uint64_t address, size_t length)
+{
+	struct page_cache *cache = (struct page_cache *)memory;
+	const size_t skip = address % PAGE_SIZE;
+	struct page *page;
+	unsigned int parts;
+
+	if (length == 0 || length > PAGE_SIZE - skip)
+		return NULL;
+	page = find_page(cache, address - skip);
+	parts = parts_of(skip / PART_SIZE, (skip + length - 1) / PART_SIZE);
+	return page && !(parts & ~page->held) ? use(cache, page, parts)->bytes + skip : NULL;
 }
 
 static enum memory_status read_part_by_part(struct page_cache *cache, uint64_t address, uint8_t *copy,
@@ -208,6 +232,7 @@ struct page_cache *page_cache_new(struct memory *live)
 	if (!cache)
 		return NULL;
 	cache->memory.read_ranges = read_ranges;
+	cache->memory.view = view;
 	cache->live = live;
 	return cache;
 }

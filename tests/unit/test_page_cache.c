@@ -75,6 +75,25 @@ static void a_page_is_read_once(void **state)
 	assert_int_equal(live.ranges, 3);
 }
 
+static void what_is_kept_is_seen_in_place(void **state)
+{
+	struct memory *memory = page_cache_memory(*state);
+	const uint8_t *view;
+
+	assert_null(memory_view(memory, BASE + PAGE, 1));
+	assert_int_equal(live.pages, 0);
+	assert_int_equal(byte_of(*state, 1), 1);
+	assert_int_equal(byte_of(*state, 2), 2);
+	view = memory_view(memory, BASE + PAGE, PAGE);
+	assert_non_null(view);
+	assert_int_equal(view[PAGE - 1], 1);
+	assert_ptr_equal(memory_view(memory, BASE + PAGE + 100, PAGE - 100), view + 100);
+	/* Its pages are apart. */
+	assert_null(memory_view(memory, BASE + PAGE + 100, PAGE - 99));
+	assert_null(memory_view(memory, BASE + PAGE, SIZE_MAX));
+	assert_int_equal(live.pages, 2);
+}
+
 static void what_is_read_stays_until_it_is_forgotten(void **state)
 {
 	assert_int_equal(byte_of(*state, 1), 1);
@@ -192,6 +211,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_page_is_read_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_kept_is_seen_in_place, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_read_stays_until_it_is_forgotten, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(used_pages_are_renewed_in_one_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pages_that_were_not_used_are_not_renewed, set_up, tear_down),
