@@ -31,7 +31,8 @@ bool lua_walk_activation(const struct lua_walk *walk, struct lua_activation *ret
 }
 
 /* The frame of the Lua function that called with the instruction before link. */
-static bool find_lua_caller(const struct lua_walk *walk, uint64_t link, struct lua_walk *ret_caller)
+static bool find_lua_caller(const struct lua_walk *walk, uint64_t link, struct lua_walk *ret_caller,
+			    struct lua_activation *ret_activation)
 {
 	const struct proto *proto = lua_objects_proto_of_pc(walk->objects, link - BYTECODE_SIZE);
 	struct lua_walk caller = *walk;
@@ -47,6 +48,7 @@ static bool find_lua_caller(const struct lua_walk *walk, uint64_t link, struct l
 	    activation.function->proto != proto)
 		return false;
 	*ret_caller = caller;
+	*ret_activation = activation;
 	return true;
 }
 
@@ -100,6 +102,13 @@ static bool move_to_continuation(struct lua_walk *walk, uint64_t link, uint64_t 
 
 enum lua_step lua_walk_step(struct lua_walk *walk)
 {
+	struct lua_activation caller;
+
+	return lua_walk_step_to(walk, &caller);
+}
+
+enum lua_step lua_walk_step_to(struct lua_walk *walk, struct lua_activation *ret_caller)
+{
 	uint64_t link, continuation;
 
 	if (lua_walk_is_done(walk))
@@ -116,7 +125,7 @@ enum lua_step lua_walk_step(struct lua_walk *walk)
 		*walk = below;
 	}
 	if ((link & FRAME_LUA_MASK) == 0)
-		return find_lua_caller(walk, link, walk) ? LUA_STEP_CALL : LUA_STEP_BROKEN;
+		return find_lua_caller(walk, link, walk, ret_caller) ? LUA_STEP_CALL : LUA_STEP_BROKEN;
 
 	switch (link & FRAME_TYPE_P) {
 	case FRAME_C:
@@ -135,10 +144,11 @@ bool lua_walk_find_caller(const struct lua_thread *thread, struct lua_objects *o
 			  uint64_t pc, struct lua_walk *ret_walk)
 {
 	struct lua_walk walk = { .thread = thread, .objects = objects, .base = base };
+	struct lua_activation caller;
 	uint64_t link, continuation;
 
 	if ((pc & FRAME_LUA_MASK) == 0)
-		return find_lua_caller(&walk, pc, ret_walk);
+		return find_lua_caller(&walk, pc, ret_walk, &caller);
 	/* vm_return has flipped the lowest type bit (FRAME_C); memory still holds the link. */
 	if (lua_thread_link(thread, base, &link) &&
 	    (link & ~(uint64_t)FRAME_TYPE_P) == (pc & ~(uint64_t)FRAME_TYPE_P))
@@ -149,7 +159,7 @@ bool lua_walk_find_caller(const struct lua_thread *thread, struct lua_objects *o
 	if ((pc & FRAME_TYPE_P) == FRAME_VARG) {
 		if (!lua_thread_link(thread, walk.base, &link) || (link & FRAME_LUA_MASK) != 0)
 			return false;
-		return find_lua_caller(&walk, link, ret_walk);
+		return find_lua_caller(&walk, link, ret_walk, &caller);
 	}
 	walk.is_below_c = (pc & FRAME_TYPE_P) == FRAME_C || (pc & FRAME_TYPE_P) == FRAME_CP;
 	*ret_walk = walk;

@@ -55,6 +55,9 @@ bool lua_walk_is_callback(const struct lua_walk *walk);
 /* Move to the frame below. On LUA_STEP_BROKEN the walk stays where it is. */
 enum lua_step lua_walk_step(struct lua_walk *walk);
 
+/* The same; with LUA_STEP_CALL it has the activation there, too. */
+enum lua_step lua_walk_step_to(struct lua_walk *walk, struct lua_activation *ret_caller);
+
 /*
  * The caller rule: a call or return is half done, so the frame at base is not
  * complete, but the interpreter's pc still leads to the caller's frame. Begin a

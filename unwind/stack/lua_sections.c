@@ -44,16 +44,25 @@ struct merged_frame *lua_sections_add_activation(struct lua_sections *sections, 
 	return frame;
 }
 
-bool lua_section_step_down(struct lua_sections *sections, struct lua_section *section,
-			   struct merged_frame *callee)
-{
-	enum lua_step step = lua_walk_step(&section->walk);
-	struct lua_activation caller;
+/* The activation at a walk's frame; is_known: it was found on the way there. */
+struct activation_there {
+	bool is_known;
+	struct lua_activation activation;
+};
 
-	if (callee && (step == LUA_STEP_CALL || step == LUA_STEP_METAMETHOD) &&
-	    lua_walk_activation(&section->walk, &caller) && caller.pc) {
-		callee->caller = caller.function->proto;
-		callee->caller_pc = caller.pc;
+/* As lua_section_step_down(). */
+static bool step_down(struct lua_sections *sections, struct lua_section *section, struct merged_frame *callee,
+		      struct activation_there *ret_there)
+{
+	struct lua_activation *caller = &ret_there->activation;
+	enum lua_step step = lua_walk_step_to(&section->walk, caller);
+
+	ret_there->is_known = step == LUA_STEP_CALL;
+	if (callee && step == LUA_STEP_METAMETHOD)
+		ret_there->is_known = lua_walk_activation(&section->walk, caller);
+	if (callee && ret_there->is_known && caller->pc) {
+		callee->caller = caller->function->proto;
+		callee->caller_pc = caller->pc;
 		callee->called_by_metamethod = step == LUA_STEP_METAMETHOD;
 	}
 	switch (step) {
@@ -70,33 +79,42 @@ bool lua_section_step_down(struct lua_sections *sections, struct lua_section *se
 	return false;
 }
 
+bool lua_section_step_down(struct lua_sections *sections, struct lua_section *section,
+			   struct merged_frame *callee)
+{
+	struct activation_there there;
+
+	return step_down(sections, section, callee, &there);
+}
+
 void lua_section_add_own(struct lua_sections *sections, struct lua_section *section)
 {
+	struct activation_there there = { .is_known = false };
+
 	if (section->walk.is_below_c) {
 		section->walk.is_below_c = false;
 		return;
 	}
 	while (!section->ended && sections->stack->count < MERGE_FRAMES_MAX) {
-		struct lua_activation activation;
 		struct merged_frame *frame = NULL;
 
 		if (lua_walk_is_done(&section->walk)) {
 			section->ended = true;
 			return;
 		}
-		if (!lua_walk_activation(&section->walk, &activation)) {
+		if (!there.is_known && !lua_walk_activation(&section->walk, &there.activation)) {
 			merged_stack_add_lost(sections->stack, LOST_BROKEN_CHAIN);
 			section->ended = true;
 			return;
 		}
-		if (activation.function)
+		if (there.activation.function)
 			frame = lua_sections_add_activation(sections, section->walk.thread->global,
-							    &activation);
+							    &there.activation);
 		if (frame) {
 			frame->thread = section->walk.thread;
 			frame->base = section->walk.base;
 		}
-		if (!lua_section_step_down(sections, section, frame))
+		if (!step_down(sections, section, frame, &there))
 			return;
 	}
 }
