@@ -157,11 +157,13 @@ static struct region *find_unasked(const struct snapshot *snapshot, uint64_t add
 /* The same for a reader, who asks for these bytes. */
 static struct region *find(struct snapshot *snapshot, uint64_t address, size_t length)
 {
-	struct region *region;
+	struct region *region = snapshot->last;
 
-	if (snapshot->sealed && snapshot->last && contains(snapshot->last, address, length))
-		return snapshot->last;
-	region = find_unasked(snapshot, address, length);
+	if (snapshot->sealed && region && contains(region, address, length))
+		return region;
+	region = snapshot->before_last;
+	if (!snapshot->sealed || !region || !contains(region, address, length))
+		region = find_unasked(snapshot, address, length);
 	if (!region)
 		return NULL;
 	note_asked(region, (size_t)(address - region->address), (size_t)(address - region->address) + length);
@@ -345,6 +347,14 @@ static const struct region *find_range(struct snapshot *snapshot, const struct m
 					  : find(snapshot, range->address, range->length);
 }
 
+/* The range's bytes are in the region. */
+static void note_held(const struct snapshot *snapshot, const struct region *region,
+		      struct memory_range *range)
+{
+	range->copy = snapshot->arena + region->offset + (range->address - region->address);
+	range->status = MEMORY_OK;
+}
+
 /* List by address the ranges that are not held yet, and the guesses. Returns their number. */
 static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
 			  const struct snapshot_guesses *guesses, enum purpose purpose)
@@ -353,10 +363,16 @@ static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges
 
 	for (size_t i = 0; i < count; i++) {
 		struct memory_range *range = &ranges[i];
+		const struct region *region;
 
 		range->status = MEMORY_NOT_CAPTURED;
-		if (range->length == 0 || range->length > SNAPSHOT_BYTES_MAX - total ||
-		    range->address > UINT64_MAX - range->length || find_range(snapshot, range, purpose))
+		if (range->length == 0)
+			continue;
+		region = find_range(snapshot, range, purpose);
+		if (region)
+			note_held(snapshot, region, range);
+		if (region || range->length > SNAPSHOT_BYTES_MAX - total ||
+		    range->address > UINT64_MAX - range->length)
 			continue;
 		total += range->length;
 		snapshot->wanted[wanted++] = (struct wanted){ .address = range->address,
@@ -396,6 +412,7 @@ static size_t list_doubtful(struct snapshot *snapshot, struct memory_range *rang
 static void capture(struct snapshot *snapshot, struct memory_range *ranges, size_t count,
 		    const struct snapshot_guesses *guesses, enum purpose purpose)
 {
+	const uintptr_t arena = (uintptr_t)snapshot->arena;
 	size_t wanted;
 
 	if (!make_scratch(snapshot, count + guesses->count)) {
@@ -404,18 +421,22 @@ static void capture(struct snapshot *snapshot, struct memory_range *ranges, size
 		return;
 	}
 	wanted = list_wanted(snapshot, ranges, count, guesses, purpose);
-	if (wanted && read_pieces(snapshot, join(snapshot, wanted), wanted, purpose))
+	if (!wanted)
+		return;
+	if (read_pieces(snapshot, join(snapshot, wanted), wanted, purpose))
 		wanted = list_doubtful(snapshot, ranges, wanted);
 	if (wanted && read_pieces(snapshot, take_apart(snapshot, wanted), wanted, purpose))
 		list_doubtful(snapshot, ranges, wanted);
 	for (size_t i = 0; i < count; i++) {
-		const struct region *region = ranges[i].length ? find_range(snapshot, &ranges[i], purpose)
-							       : NULL;
+		const struct region *region;
 
-		if (!region)
+		/* Unless the arena has moved, those that were there stay where they are. */
+		if (ranges[i].length == 0 ||
+		    (ranges[i].status == MEMORY_OK && (uintptr_t)snapshot->arena == arena))
 			continue;
-		ranges[i].copy = snapshot->arena + region->offset + (ranges[i].address - region->address);
-		ranges[i].status = MEMORY_OK;
+		region = find_range(snapshot, &ranges[i], purpose);
+		if (region)
+			note_held(snapshot, region, &ranges[i]);
 	}
 }
 

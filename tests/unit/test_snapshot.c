@@ -345,8 +345,12 @@ static void ranges_in_any_order_are_read_right(void **state)
 					.length = 8 + next_random(&random) % (i % 2 ? 40 : 2 * PAGE),
 				};
 			snapshot_capture(fixture->snapshot, &ranges[count], counts[i]);
-			for (size_t j = 0; j < counts[i]; j++)
-				assert_int_equal(ranges[count + j].status, MEMORY_OK);
+			for (size_t j = 0; j < counts[i]; j++) {
+				const struct memory_range *range = &ranges[count + j];
+
+				assert_int_equal(range->status, MEMORY_OK);
+				assert_int_equal(*(const uint8_t *)range->copy, (uint8_t)range->address);
+			}
 			count += counts[i];
 		}
 		snapshot_seal(fixture->snapshot);
