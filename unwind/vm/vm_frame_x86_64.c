@@ -153,20 +153,54 @@ bool vm_frame_nresults(const struct layout *layout, struct memory *stack, uint64
 	return true;
 }
 
+/* A C frame of the VM: in place if all of it is copied, else read word by word. */
+struct frame_words {
+	struct memory *stack;
+	uint64_t cframe;
+	const uint8_t *bytes; /* from the first word on, or NULL */
+	int32_t size;
+};
+
+static struct frame_words frame_words(const struct layout *layout, struct memory *stack, uint64_t cframe)
+{
+	return (struct frame_words){
+		.stack = stack,
+		.cframe = cframe,
+		.bytes = memory_view(stack, cframe, (size_t)layout->CFRAME_size),
+		.size = layout->CFRAME_size,
+	};
+}
+
+static bool load_word(const struct frame_words *words, int32_t offset, unsigned size, uint64_t *ret_value)
+{
+	if (!words->bytes || offset < 0 || offset > words->size - (int32_t)size)
+		return load(words->stack, words->cframe + (uint64_t)offset, size, ret_value);
+	*ret_value = load_bytes(words->bytes, offset, size);
+	return true;
+}
+
+/* The same, by its distance from the frame's end. */
+static bool load_saved_word(const struct frame_words *words, int32_t from_end, uint64_t *ret_value)
+{
+	return load_word(words, words->size - from_end, WORD, ret_value);
+}
+
 bool vm_frame_is_plausible(const struct image *image, const struct layout *layout, struct memory *stack,
 			   uint64_t cframe, uint64_t *ret_thread)
 {
-	uint64_t thread, return_address, previous;
-	uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
-	int32_t nresults;
+	const struct frame_words words = frame_words(layout, stack, cframe);
+	uint64_t thread, return_address, previous, nresults;
 
-	/* Each read rules out most words that are left; a hold tries a dozen. */
-	if (!vm_frame_previous(layout, stack, cframe, &previous) ||
-	    (previous != 0 && (previous <= cframe || previous - cframe > NATIVE_STACK_MAX)) ||
-	    !vm_frame_nresults(layout, stack, cframe, &nresults) || nresults < -NRESULTS_MAX ||
-	    nresults > NRESULTS_MAX || !vm_frame_thread(layout, stack, cframe, &thread) ||
+	/* Each word rules out most words that are left; a hold tries a dozen. */
+	if (!load_word(&words, layout->CFRAME_PREV, WORD, &previous))
+		return false;
+	previous &= ~(uint64_t)CFRAME_FLAGS;
+	if ((previous != 0 && (previous <= cframe || previous - cframe > NATIVE_STACK_MAX)) ||
+	    !load_word(&words, layout->CFRAME_NRES, sizeof(int32_t), &nresults) ||
+	    (int32_t)nresults < -NRESULTS_MAX || (int32_t)nresults > NRESULTS_MAX ||
+	    !load_word(&words, layout->CFRAME_L, layout_ref_size(layout), &thread) ||
 	    !may_be_object(layout->gc64, thread) ||
-	    !load(stack, end - FROM_END_RETURN, WORD, &return_address) || !image_find(image, return_address))
+	    !load_saved_word(&words, FROM_END_RETURN, &return_address) || !image_find(image, return_address))
 		return false;
 	*ret_thread = thread;
 	return true;
@@ -175,20 +209,20 @@ bool vm_frame_is_plausible(const struct image *image, const struct layout *layou
 bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t cframe,
 		     const struct registers *frame, bool on_trace, struct registers *ret_caller)
 {
-	uint64_t end = cframe + (uint64_t)layout->CFRAME_size;
+	const struct frame_words words = frame_words(layout, stack, cframe);
 	struct registers caller = *frame;
 
 	caller.unknown |= REGISTER_OTHERS;
 	caller.unknown &= ~(unsigned int)(REGISTER_RBP | REGISTER_RBX | REGISTER_R14 | REGISTER_R15);
-	if (!load(stack, end - FROM_END_RETURN, WORD, &caller.pc) ||
-	    !load(stack, end - FROM_END_RBP, WORD, &caller.rbp) ||
-	    !load(stack, end - FROM_END_RBX, WORD, &caller.rbx) ||
-	    !load(stack, end - FROM_END_R15, WORD, &caller.r15) ||
-	    !load(stack, end - FROM_END_R14, WORD, &caller.r14))
+	if (!load_saved_word(&words, FROM_END_RETURN, &caller.pc) ||
+	    !load_saved_word(&words, FROM_END_RBP, &caller.rbp) ||
+	    !load_saved_word(&words, FROM_END_RBX, &caller.rbx) ||
+	    !load_saved_word(&words, FROM_END_R15, &caller.r15) ||
+	    !load_saved_word(&words, FROM_END_R14, &caller.r14))
 		return false;
 	if (layout->CFRAME_size > slots_bytes(layout) + FROM_END_R14) {
-		if (!load(stack, end - FROM_END_R13, WORD, &caller.r13) ||
-		    !load(stack, end - FROM_END_R12, WORD, &caller.r12))
+		if (!load_saved_word(&words, FROM_END_R13, &caller.r13) ||
+		    !load_saved_word(&words, FROM_END_R12, &caller.r12))
 			return false;
 	} else if (on_trace) {
 		/* BC_JLOOP saves r12 at the cframe; r13 one word below it, or one above it without GC64. */
@@ -197,7 +231,7 @@ bool vm_frame_caller(const struct layout *layout, struct memory *stack, uint64_t
 			return false;
 		caller.unknown &= ~(unsigned int)(REGISTER_R12 | REGISTER_R13);
 	}
-	caller.sp = end;
+	caller.sp = cframe + (uint64_t)layout->CFRAME_size;
 	*ret_caller = caller;
 	return true;
 }
