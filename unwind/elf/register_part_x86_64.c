@@ -3,35 +3,27 @@
 
 #include "unwind/elf/registers.h"
 
+#define PARTS(index, whole, half, quarter, byte) \
+	[X86_REG_##whole] = { index, 8, 0 }, [X86_REG_##half] = { index, 4, 0 }, \
+	[X86_REG_##quarter] = { index, 2, 0 }, [X86_REG_##byte] = { index, 1, 0 }
+
 struct register_part register_part(x86_reg reg)
 {
-	static const x86_reg names[REGISTER_COUNT][4] = {
-		{ X86_REG_RAX, X86_REG_EAX, X86_REG_AX, X86_REG_AL },
-		{ X86_REG_RCX, X86_REG_ECX, X86_REG_CX, X86_REG_CL },
-		{ X86_REG_RDX, X86_REG_EDX, X86_REG_DX, X86_REG_DL },
-		{ X86_REG_RBX, X86_REG_EBX, X86_REG_BX, X86_REG_BL },
-		{ X86_REG_RSP, X86_REG_ESP, X86_REG_SP, X86_REG_SPL },
-		{ X86_REG_RBP, X86_REG_EBP, X86_REG_BP, X86_REG_BPL },
-		{ X86_REG_RSI, X86_REG_ESI, X86_REG_SI, X86_REG_SIL },
-		{ X86_REG_RDI, X86_REG_EDI, X86_REG_DI, X86_REG_DIL },
-		{ X86_REG_R8, X86_REG_R8D, X86_REG_R8W, X86_REG_R8B },
-		{ X86_REG_R9, X86_REG_R9D, X86_REG_R9W, X86_REG_R9B },
-		{ X86_REG_R10, X86_REG_R10D, X86_REG_R10W, X86_REG_R10B },
-		{ X86_REG_R11, X86_REG_R11D, X86_REG_R11W, X86_REG_R11B },
-		{ X86_REG_R12, X86_REG_R12D, X86_REG_R12W, X86_REG_R12B },
-		{ X86_REG_R13, X86_REG_R13D, X86_REG_R13W, X86_REG_R13B },
-		{ X86_REG_R14, X86_REG_R14D, X86_REG_R14W, X86_REG_R14B },
-		{ X86_REG_R15, X86_REG_R15D, X86_REG_R15W, X86_REG_R15B },
+	static const struct register_part parts[X86_REG_ENDING] = {
+		PARTS(0, RAX, EAX, AX, AL),       PARTS(1, RCX, ECX, CX, CL),
+		PARTS(2, RDX, EDX, DX, DL),       PARTS(3, RBX, EBX, BX, BL),
+		PARTS(4, RSP, ESP, SP, SPL),      PARTS(5, RBP, EBP, BP, BPL),
+		PARTS(6, RSI, ESI, SI, SIL),      PARTS(7, RDI, EDI, DI, DIL),
+		PARTS(8, R8, R8D, R8W, R8B),      PARTS(9, R9, R9D, R9W, R9B),
+		PARTS(10, R10, R10D, R10W, R10B), PARTS(11, R11, R11D, R11W, R11B),
+		PARTS(12, R12, R12D, R12W, R12B), PARTS(13, R13, R13D, R13W, R13B),
+		PARTS(14, R14, R14D, R14W, R14B), PARTS(15, R15, R15D, R15W, R15B),
+		[X86_REG_AH] = { 0, 1, 8 },       [X86_REG_CH] = { 1, 1, 8 },
+		[X86_REG_DH] = { 2, 1, 8 },       [X86_REG_BH] = { 3, 1, 8 },
 	};
-	static const x86_reg high[] = { X86_REG_AH, X86_REG_CH, X86_REG_DH, X86_REG_BH };
 
-	for (int i = 0; i < REGISTER_COUNT; i++)
-		for (unsigned int n = 0; n < 4; n++)
-			if (names[i][n] == reg)
-				return (struct register_part){ i, 8U >> n, 0 };
-	for (int i = 0; i < 4; i++)
-		if (high[i] == reg)
-			return (struct register_part){ i, 1, 8 };
+	if ((unsigned int)reg < X86_REG_ENDING && parts[reg].size)
+		return parts[reg];
 	return (struct register_part){ .index = -1 };
 }
 
