@@ -5,13 +5,11 @@
 
 enum { ITEMS_AT_FIRST = 16 };
 
-void *array_grow(void *array, size_t *size, size_t wanted, size_t item_bytes)
+void *array_move(void *array, size_t *size, size_t wanted, size_t item_bytes)
 {
 	size_t larger = *size ? *size * 2 : ITEMS_AT_FIRST;
 	void *moved;
 
-	if (wanted <= *size)
-		return array;
 	if (larger < wanted)
 		larger = wanted;
 	moved = reallocarray(array, larger, item_bytes);

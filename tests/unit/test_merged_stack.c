@@ -13,10 +13,10 @@
 
 static bool is_memory_short;
 
-INSTEAD_OF(array_grow);
-void *__wrap_array_grow(void *array, size_t *size, size_t wanted, size_t item)
+INSTEAD_OF(array_move);
+void *__wrap_array_move(void *array, size_t *size, size_t wanted, size_t item)
 {
-	return is_memory_short ? NULL : __real_array_grow(array, size, wanted, item);
+	return is_memory_short ? NULL : __real_array_move(array, size, wanted, item);
 }
 
 static struct merged_stack stack;
@@ -80,13 +80,19 @@ static void a_stack_is_full_at_its_limit(void **state)
 static void when_memory_is_short_a_stack_is_cut(void **state)
 {
 	(void)state;
+	is_memory_short = true;
+	assert_null(merged_stack_add(&stack, MERGED_LUA));
+	assert_int_equal(stack.count, 0);
+	is_memory_short = false;
 	assert_non_null(merged_stack_add(&stack, MERGED_LUA));
 	is_memory_short = true;
+	while (stack.count < stack.size)
+		assert_non_null(merged_stack_add(&stack, MERGED_LUA));
 	assert_null(merged_stack_add(&stack, MERGED_LUA));
 	assert_true(stack.out_of_memory);
 	assert_true(merged_stack_is_full(&stack));
 	merged_stack_add_lost(&stack, LOST_TOO_DEEP);
-	assert_int_equal(stack.count, 1);
+	assert_int_equal(stack.count, stack.size);
 	assert_int_equal(stack.frames[0].kind, MERGED_LUA);
 }
 

@@ -151,30 +151,6 @@ void lua_objects_begin(struct lua_objects *objects, bool learn)
 	objects->overfull = false;
 }
 
-/*---- Loads from copied bytes ----*/
-
-bool proto_load(const struct proto *proto, uint64_t address, void *copy, size_t length)
-{
-	uint64_t offset = address - proto->address;
-
-	if (address < proto->address || offset > proto->size || length > proto->size - offset)
-		return false;
-	memcpy(copy, proto->bytes + offset, length);
-	return true;
-}
-
-bool proto_contains_pc(const struct proto *proto, uint64_t pc)
-{
-	return pc >= proto->bc && pc < proto->bc + (uint64_t)proto->sizebc * BYTECODE_SIZE &&
-	       (pc - proto->bc) % BYTECODE_SIZE == 0;
-}
-
-bool proto_instruction(const struct proto *proto, uint64_t pc, uint32_t *ret_instruction)
-{
-	return proto_contains_pc(proto, pc) &&
-	       proto_load(proto, pc, ret_instruction, sizeof(*ret_instruction));
-}
-
 /*---- Prototypes ----*/
 
 /*

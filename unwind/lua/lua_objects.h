@@ -9,11 +9,14 @@
 #ifndef LJSPY_LUA_OBJECTS_H
 #define LJSPY_LUA_OBJECTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "luajit-layouts/layout.h"
 #include "memory/snapshot.h"
+#include "unwind/lua/luajit.h"
 
 enum {
 	PROTO_BYTES_MAX = 4 << 20,       /* of one prototype; LuaJIT's limits allow no useful larger one */
@@ -95,11 +98,30 @@ const struct function_object *lua_objects_function(const struct lua_objects *obj
 bool proto_from_header(const struct layout *layout, const uint8_t *header, uint64_t address,
 		       struct proto *ret_proto);
 
-/* Load from a prototype's bytes by target address. False outside its bounds. */
-bool proto_load(const struct proto *proto, uint64_t address, void *copy, size_t length);
-bool proto_instruction(const struct proto *proto, uint64_t pc, uint32_t *ret_instruction);
+/*---- Loads from a prototype's bytes, by the target's addresses; inline, as each frame needs some ----*/
+
+/* False outside its bounds. */
+static inline bool proto_load(const struct proto *proto, uint64_t address, void *ret_copy, size_t length)
+{
+	uint64_t offset = address - proto->address;
+
+	if (address < proto->address || offset > proto->size || length > proto->size - offset)
+		return false;
+	memcpy(ret_copy, proto->bytes + offset, length);
+	return true;
+}
 
 /* Is this pc one of the prototype's instructions? */
-bool proto_contains_pc(const struct proto *proto, uint64_t pc);
+static inline bool proto_contains_pc(const struct proto *proto, uint64_t pc)
+{
+	return pc >= proto->bc && pc < proto->bc + (uint64_t)proto->sizebc * BYTECODE_SIZE &&
+	       (pc - proto->bc) % BYTECODE_SIZE == 0;
+}
+
+static inline bool proto_instruction(const struct proto *proto, uint64_t pc, uint32_t *ret_instruction)
+{
+	return proto_contains_pc(proto, pc) &&
+	       proto_load(proto, pc, ret_instruction, sizeof(*ret_instruction));
+}
 
 #endif

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/lua/lua_thread.h"
 
-#include <string.h>
-
-#include "unwind/lua/luajit.h"
-
 bool lua_thread_parse(struct lua_thread *thread, const struct layout *layout, uint64_t address,
 		      const uint8_t *bytes, uint64_t *ret_g)
 {
@@ -70,35 +66,6 @@ enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t 
 void lua_thread_view(struct lua_thread *thread, struct snapshot *snapshot)
 {
 	thread->slots = snapshot_view(snapshot, thread->stack, (size_t)(thread->stack_end - thread->stack));
-}
-
-uint64_t lua_thread_bottom(const struct lua_thread *thread)
-{
-	return thread->stack + frame_slots(thread->layout->gc64) * SLOT_SIZE;
-}
-
-bool lua_thread_contains_base(const struct lua_thread *thread, uint64_t base)
-{
-	return base >= lua_thread_bottom(thread) && base <= thread->stack_end && base % SLOT_SIZE == 0;
-}
-
-bool lua_thread_slot(const struct lua_thread *thread, uint64_t address, uint64_t *ret_value)
-{
-	if (!thread->slots || address < thread->stack || address >= thread->stack_end ||
-	    thread->stack_end - address < SLOT_SIZE || address % SLOT_SIZE)
-		return false;
-	memcpy(ret_value, thread->slots + (address - thread->stack), sizeof(*ret_value));
-	return true;
-}
-
-bool lua_thread_link(const struct lua_thread *thread, uint64_t base, uint64_t *ret_link)
-{
-	uint64_t value;
-
-	if (!lua_thread_slot(thread, base - SLOT_SIZE, &value))
-		return false;
-	*ret_link = thread->layout->gc64 ? value : value >> 32;
-	return true;
 }
 
 bool lua_thread_function(const struct lua_thread *thread, uint64_t base, uint64_t *ret_object)

@@ -11,9 +11,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "memory/snapshot.h"
 #include "unwind/lua/global_state.h"
+#include "unwind/lua/luajit.h"
 
 enum {
 	LUA_STATE_BYTES_MAX = 160,     /* no layout has a larger lua_State */
@@ -72,19 +74,42 @@ enum coroutine_state lua_thread_state(const struct lua_thread *thread, uint64_t 
 /* Set thread->slots to its bytes in the snapshot. Call it when the snapshot is complete. */
 void lua_thread_view(struct lua_thread *thread, struct snapshot *snapshot);
 
+/*---- Frames: inline, as a walk asks for some hundred words ----*/
+
+/* The base of the outermost frame: the dummy frame at the bottom of every thread. */
+static inline uint64_t lua_thread_bottom(const struct lua_thread *thread)
+{
+	return thread->stack + frame_slots(thread->layout->gc64) * SLOT_SIZE;
+}
+
 /* Does a frame's base lie within the stack? */
-bool lua_thread_contains_base(const struct lua_thread *thread, uint64_t base);
+static inline bool lua_thread_contains_base(const struct lua_thread *thread, uint64_t base)
+{
+	return base >= lua_thread_bottom(thread) && base <= thread->stack_end && base % SLOT_SIZE == 0;
+}
 
 /* The slot at an address. False if it is outside the stack, misaligned or not captured. */
-bool lua_thread_slot(const struct lua_thread *thread, uint64_t address, uint64_t *ret_value);
+static inline bool lua_thread_slot(const struct lua_thread *thread, uint64_t address, uint64_t *ret_value)
+{
+	if (!thread->slots || address < thread->stack || address >= thread->stack_end ||
+	    thread->stack_end - address < SLOT_SIZE || address % SLOT_SIZE)
+		return false;
+	memcpy(ret_value, thread->slots + (address - thread->stack), sizeof(*ret_value));
+	return true;
+}
 
 /* The frame link below a base (lj_frame.h: frame_ftsz, frame_pc). */
-bool lua_thread_link(const struct lua_thread *thread, uint64_t base, uint64_t *ret_link);
+static inline bool lua_thread_link(const struct lua_thread *thread, uint64_t base, uint64_t *ret_link)
+{
+	uint64_t value;
+
+	if (!lua_thread_slot(thread, base - SLOT_SIZE, &value))
+		return false;
+	*ret_link = thread->layout->gc64 ? value : value >> 32;
+	return true;
+}
 
 /* The object in a frame's function slot. False if unreadable or, in GC64, neither function nor thread. */
 bool lua_thread_function(const struct lua_thread *thread, uint64_t base, uint64_t *ret_object);
-
-/* The base of the outermost frame: the dummy frame at the bottom of every thread. */
-uint64_t lua_thread_bottom(const struct lua_thread *thread);
 
 #endif

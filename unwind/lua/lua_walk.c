@@ -4,11 +4,6 @@
 #include "luajit-layouts/bytecode.h"
 #include "unwind/lua/luajit.h"
 
-bool lua_walk_is_done(const struct lua_walk *walk)
-{
-	return walk->base <= lua_thread_bottom(walk->thread);
-}
-
 bool lua_walk_activation(const struct lua_walk *walk, struct lua_activation *ret_activation)
 {
 	const struct function_object *function;

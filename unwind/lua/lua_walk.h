@@ -47,7 +47,10 @@ enum lua_step {
 bool lua_walk_activation(const struct lua_walk *walk, struct lua_activation *ret_activation);
 
 /* Is the walk at the bottom, with no frame left? */
-bool lua_walk_is_done(const struct lua_walk *walk);
+static inline bool lua_walk_is_done(const struct lua_walk *walk)
+{
+	return walk->base <= lua_thread_bottom(walk->thread);
+}
 
 /* Is the frame an FFI callback from C code? */
 bool lua_walk_is_callback(const struct lua_walk *walk);
