@@ -85,7 +85,7 @@
  * start_unix_ns and start_ns as in struct session; home_boot, home_root,
  * home_directory, home_pid, home_start_ticks and home_began_unix_ns as in struct
  * session_home (of older recordings these are unknown); and at the end duration_ns,
- * missed_ticks, dropped, away_ns, undisturbed, self_cpu_ns, target_cpu_ns,
+ * missed_ticks, dropped, away_ns, undisturbed, skid, self_cpu_ns, target_cpu_ns,
  * alloc_estimated, alloc_least, is_part (0 or 1) and rate_asked_uhz (millionths of a hertz) as in struct
  * figures. labels_PID holds lines "name=value\n" that say which service, pod and container that process is. All other
  * figures follow from the samples. Pauses are the histogram of how long

@@ -606,6 +606,7 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 		{ "dropped", &figures->dropped },
 		{ "away_ns", &figures->away_ns },
 		{ "undisturbed", &figures->undisturbed },
+		{ "skid", &figures->skid },
 		{ "self_cpu_ns", &figures->self_cpu_ns },
 		{ "target_cpu_ns", &figures->target_cpu_ns },
 		{ "alloc_estimated", &figures->alloc_estimated },

@@ -677,6 +677,8 @@ int recording_writer_finish(struct recording_writer *writer, const struct sessio
 		error = put_number(writer, "away_ns", figures->away_ns);
 	if (!error)
 		error = put_number(writer, "undisturbed", figures->undisturbed);
+	if (!error && figures->skid)
+		error = put_number(writer, "skid", figures->skid);
 	if (!error)
 		error = put_number(writer, "self_cpu_ns", figures->self_cpu_ns);
 	if (!error)

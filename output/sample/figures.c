@@ -24,6 +24,9 @@ static const struct {
 
 enum { PERCENTILE_COUNT = sizeof(percentiles) / sizeof(percentiles[0]) };
 
+/* Of all samples; fewer have no effect that chance does not have, too. */
+static const double skid_percent_min = 1;
+
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
@@ -75,6 +78,7 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	sum->missed_ticks += figures->missed_ticks;
 	sum->dropped += figures->dropped;
 	sum->away_ns += figures->away_ns;
+	sum->skid += figures->skid;
 	sum->undisturbed += figures->undisturbed;
 	histogram_merge(&sum->pause_ns, &figures->pause_ns);
 	sum->duration_ns += figures->duration_ns;
@@ -180,6 +184,12 @@ void figures_print(FILE *out, const struct figures *figures)
 			"calls    %" PRIu64
 			" samples without a stop, which might have changed a system call\n",
 			figures->undisturbed);
+	if (percent(figures->skid, figures->samples) >= skid_percent_min)
+		fprintf(out,
+			"skid     %" PRIu64
+			" samples (%.2f %%) at the end of a system call, by late stops from another CPU: "
+			"calls may have too much of the time\n",
+			figures->skid, percent(figures->skid, figures->samples));
 	if (figures->pause_ns.count > 0) {
 		fprintf(out, "pause   ");
 		for (int i = 0; i < PERCENTILE_COUNT; i++)
@@ -277,6 +287,7 @@ json_t *figures_json(const struct figures *figures)
 	set(&object, "dropped", count_json(figures->dropped));
 	set(&object, "away_ms", time_json(figures->away_ns, 1e6));
 	set(&object, "undisturbed", count_json(figures->undisturbed));
+	set(&object, "skid", count_json(figures->skid));
 	set(&object, "pause_us", pause_json(&figures->pause_ns));
 	set(&object, "duration_ms", time_json(figures->duration_ns, 1e6));
 	set(&object, "self_cpu_ms", time_json(figures->self_cpu_ns, 1e6));

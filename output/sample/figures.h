@@ -25,7 +25,8 @@ struct figures {
 	uint64_t missed_ticks;     /* ticks at which a sample was due and none was taken */
 	uint64_t dropped;          /* samples taken, but dropped because the recorder was too slow */
 	uint64_t away_ns;          /* time without sampling because ljspy itself was stopped */
-	uint64_t undisturbed;      /* samples without a stop, which might have changed a system call */
+	uint64_t skid;        /* stops that came late, from another CPU, and met the end of a system call */
+	uint64_t undisturbed; /* samples without a stop, which might have changed a system call */
 	struct histogram pause_ns; /* how long a thread was held, for a sample or to deliver a signal */
 	uint64_t duration_ns;      /* of the recording */
 	uint64_t self_cpu_ns;      /* CPU time of ljspy itself */
@@ -78,7 +79,7 @@ void figures_print(FILE *out, const struct figures *figures);
 
 /*
  * A JSON object, with the unit in each name: samples, lost by reason, missed_ticks, dropped, away_ms,
- * undisturbed, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
+ * undisturbed, skid, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
  * alloc_bytes {estimated, least}, rate_hz {asked, reached}, frames {exact, nearest, function}. The caller
  * owns the reference.
  * NULL when memory is short.

@@ -186,6 +186,7 @@ static void complete_figures(struct archiving *archiving, const struct figures *
 	figures->dropped = so_far->dropped - before->dropped + archiving->unwritten;
 	figures->away_ns = so_far->away_ns - before->away_ns;
 	figures->undisturbed = so_far->undisturbed - before->undisturbed;
+	figures->skid = so_far->skid - before->skid;
 	figures->alloc_estimated = so_far->alloc_estimated - before->alloc_estimated;
 	figures->alloc_least = so_far->alloc_least - before->alloc_least;
 	if (so_far->self_cpu_ns > before->self_cpu_ns)

@@ -19,9 +19,6 @@ enum {
 	/* Letting a thread go on takes less. */
 	AT_ONCE_NS = 50 * 1000,
 
-	/* A thread that waits for longer from one sample to the next shares its CPU; a visit takes less. */
-	SHARES_CPU_NS = 500 * 1000,
-
 	/* After so many looks that met no system call, calls are a percent of the time at most. */
 	VISITS_AFTER_CALL = 200,
 
@@ -267,18 +264,25 @@ static bool makes_calls(struct thread_record *record, const struct registers *he
 }
 
 /*
- * Await the next look on the thread's CPU, unless others want that CPU, too: after a visit
- * the kernel might give it to one of them first. The thread was just measured.
+ * Await the next look on the thread's CPU. Others may want that CPU, too: a thread that is stopped has to wait
+ * for it behind them in any case, and does not get less of it.
  */
-static void choose_cpu(struct target *target, const struct thread *thread, struct thread_record *record,
-		       bool may_visit)
+static void choose_cpu(struct target *target, const struct thread *thread, bool may_visit)
 {
-	uint64_t waited_ns = thread->waited_ns - record->sample_waited_ns;
-	bool is_alone = thread->runs && waited_ns < SHARES_CPU_NS;
-
-	record->sample_waited_ns = thread->waited_ns;
-	target->cpu = is_alone && may_visit ? tracer_cpu(thread->tracee) : -1;
+	target->cpu = thread->runs && may_visit ? tracer_cpu(thread->tracee) : -1;
 	target->is_bound = target->cpu >= 0 && tracer_is_bound(thread->tracee);
+}
+
+/*
+ * Count a stop that came from another CPU, as far as the CPU tells that the thread is on now, and met the end of a
+ * system call: most that come so late do (visit.h).
+ */
+static void note_skid(struct sampler *sampler, const struct target *target, const struct thread *thread,
+		      const struct registers *held, int visited_cpu)
+{
+	if (interrupted_call_may_be(held) &&
+	    (visited_cpu < 0 || visited_cpu != (target->cpu >= 0 ? target->cpu : tracer_cpu(thread->tracee))))
+		sampler->result->figures.skid++;
 }
 
 /*
@@ -299,6 +303,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	struct registers registers;
 	struct held_time held = { .begin_ns = thread->tracee->stopped_ns };
 	uint64_t last_ns, runs;
+	const int visited_cpu = tracer_visits(sampler->tracer) ? target->cpu : -1;
 	int error = tracer_registers(thread->tracee, &registers);
 
 	if (!error) {
@@ -336,9 +341,11 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	}
 	put_off_look(target, thread, record, &held, runs);
 	/* Calls have no share of what is allocated. */
-	choose_cpu(target, thread, record, !error && !target->allocations && makes_calls(record, &registers));
-	if (!error)
-		thread_note_resumed(thread, &registers);
+	choose_cpu(target, thread, !error && !target->allocations && makes_calls(record, &registers));
+	if (error)
+		return;
+	note_skid(sampler, target, thread, &registers, visited_cpu);
+	thread_note_resumed(thread, &registers);
 }
 
 /*

@@ -69,7 +69,6 @@ struct thread_record {
 	enum presence presence;             /* at the last look */
 	uint64_t look_waited_ns, look_runs; /* at that look */
 	uint64_t last_sample_ns;            /* when ljspy took it */
-	uint64_t sample_waited_ns;          /* thread.waited_ns after that sample */
 	unsigned int visits_left;           /* until it counts as one without system calls: makes_calls() */
 
 	/*
@@ -156,7 +155,7 @@ struct target {
 	uint64_t active_cpu_ns;      /* of the process clock, at the last look */
 	uint64_t read_last_ns;       /* when ljspy read its coroutines or requests; 0: not yet */
 	uint64_t read_next_ns;       /* the earliest time to read them again */
-	uint64_t read_rest_ns;       /* of requests: from a reading to the next one, at least */
+	uint64_t usual_hold_ns;      /* of readings of requests that held it; 0: none has */
 	uint64_t requests_unseen_ns; /* of looks that found its requests only later; in no sample yet */
 	int index;                   /* its place among the targets */
 	bool ended;

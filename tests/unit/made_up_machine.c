@@ -1184,6 +1184,14 @@ void __wrap_tracer_await_look(struct tracer *tracer, int cpu)
 {
 	(void)tracer;
 	machine.visits += cpu >= 0;
+	machine.is_visiting = cpu >= 0 && !machine.may_not_visit;
+}
+
+INSTEAD_OF(tracer_visits);
+bool __wrap_tracer_visits(const struct tracer *tracer)
+{
+	(void)tracer;
+	return machine.is_visiting;
 }
 
 INSTEAD_OF(tracer_leave);

@@ -15,6 +15,7 @@ static struct figures example(void)
 		.samples = 3000,
 		.missed_ticks = 4,
 		.undisturbed = 6,
+		.skid = 45,
 		.duration_ns = 30000000000,
 		.self_cpu_ns = 310000000,
 		.target_cpu_ns = 29800000000,
@@ -60,6 +61,7 @@ static void the_json_has_units_in_its_names(void **state)
 	assert_true(number(object, "samples", NULL) == 3000);
 	assert_true(number(object, "missed_ticks", NULL) == 4);
 	assert_true(number(object, "undisturbed", NULL) == 6);
+	assert_true(number(object, "skid", NULL) == 45);
 	assert_true(number(object, "lost", "frame chain broken") == 9);
 	assert_true(number(object, "lost", "target ended") == 0);
 	assert_int_equal(json_object_size(json_object_get(object, "lost")), LOST_COUNT);
@@ -105,6 +107,7 @@ static void people_read_a_few_lines(void **state)
 	assert_non_null(strstr(text, "\nbytes    "));
 	assert_non_null(strstr(
 		text, "\ncalls    6 samples without a stop, which might have changed a system call\n"));
+	assert_non_null(strstr(text, "\nskid     45 samples (1.50 %) at the end of a system call, "));
 	assert_non_null(strstr(text, "max 140.0 us\n"));
 	assert_non_null(strstr(text, "lines    90.0 % exact, 9.0 % nearest known, 1.0 % function only\n"));
 	assert_non_null(strstr(text, "cpu      ljspy 310 ms, target 29800 ms (1.04 %)\n"));
@@ -121,6 +124,7 @@ static void figures_of_nothing_are_zeros(void **state)
 	assert_non_null(strstr(text, "lost     0 (0.00 %)\n"));
 	assert_null(strstr(text, "\nbytes"));
 	assert_null(strstr(text, "\ncalls"));
+	assert_null(strstr(text, "skid"));
 	assert_null(strstr(text, "pause"));
 	assert_null(strstr(text, "nan"));
 	free(text);
@@ -146,6 +150,7 @@ static void a_sum_has_the_figures_of_both(void **state)
 	assert_int_equal(sum.dropped, 7);
 	assert_int_equal(sum.away_ns, 70);
 	assert_int_equal(sum.undisturbed, 12);
+	assert_int_equal(sum.skid, 90);
 	assert_int_equal(sum.pause_ns.count, 202);
 	assert_int_equal(sum.duration_ns, 60000000000);
 	assert_int_equal(sum.self_cpu_ns, 620000000);

@@ -185,6 +185,7 @@ static struct figures some_figures(void)
 	struct figures figures = {
 		.missed_ticks = 3,
 		.undisturbed = 5,
+		.skid = 6,
 		.duration_ns = 60,
 		.self_cpu_ns = 70,
 		.target_cpu_ns = 80,
@@ -389,6 +390,7 @@ static void session_and_figures_are_read_as_they_were_written(void **state)
 	assert_int_equal(figures->samples, SAMPLE_COUNT);
 	assert_int_equal(figures->missed_ticks, expected.missed_ticks);
 	assert_int_equal(figures->undisturbed, expected.undisturbed);
+	assert_int_equal(figures->skid, expected.skid);
 	assert_int_equal(figures->duration_ns, expected.duration_ns);
 	assert_int_equal(figures->self_cpu_ns, expected.self_cpu_ns);
 	assert_int_equal(figures->target_cpu_ns, expected.target_cpu_ns);

@@ -1052,6 +1052,11 @@ void tracer_await_look(struct tracer *tracer, int cpu)
 	visit_begin(&tracer->visit, is_first(tracer) ? cpu : -1);
 }
 
+bool tracer_visits(const struct tracer *tracer)
+{
+	return tracer->visit.begun;
+}
+
 bool tracer_leave(struct tracer *tracer)
 {
 	return visit_leave(&tracer->visit);

@@ -95,6 +95,9 @@ void tracer_be_urgent_by_nice(struct tracer *tracer);
 
 void tracer_await_look(struct tracer *tracer, int cpu);
 
+/* Does ljspy wait on that CPU, or has it since the look began? False where it may not be urgent. */
+bool tracer_visits(const struct tracer *tracer);
+
 /* Leave that CPU while the look goes on. True if ljspy had it until now. */
 bool tracer_leave(struct tracer *tracer);
 
