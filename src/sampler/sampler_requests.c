@@ -13,10 +13,10 @@ enum {
 	/* A worker is held for at most this part of all time, however many requests it has. */
 	HELD_ONE_IN = 20,
 	/*
-	 * The rest after a long hold gets shorter by such a part at each reading. If only readings of a worker that
-	 * runs were followed by a rest, those of what comes after its runs would stand for too much time.
+	 * By this part of the difference, a hold changes the rest. The rest does not depend on what was just seen: if only
+	 * a worker that runs were left alone for longer, what comes after its runs would stand for too much time.
 	 */
-	SHORTER_BY_ONE_IN = 4,
+	CHANGES_BY_ONE_IN = 8,
 };
 
 /* One look at a process: each request in flight gets a sample. */
@@ -317,14 +317,16 @@ static void deliver_seen(struct look *look)
 	look->sampler->wall_ns += look->waited_ns;
 }
 
+/* held_ns: 0 if the worker was not held. */
 static void rest(struct target *target, uint64_t held_ns)
 {
-	const uint64_t wanted_ns = (HELD_ONE_IN - 1) * held_ns;
-
-	target->read_rest_ns -= target->read_rest_ns / SHORTER_BY_ONE_IN;
-	if (target->read_rest_ns < wanted_ns)
-		target->read_rest_ns = wanted_ns;
-	target->read_next_ns = clock_now_ns(CLOCK_MONOTONIC) + target->read_rest_ns;
+	if (target->usual_hold_ns == 0)
+		target->usual_hold_ns = held_ns;
+	else if (held_ns > target->usual_hold_ns)
+		target->usual_hold_ns += (held_ns - target->usual_hold_ns) / CHANGES_BY_ONE_IN;
+	else if (held_ns)
+		target->usual_hold_ns -= (target->usual_hold_ns - held_ns) / CHANGES_BY_ONE_IN;
+	target->read_next_ns = clock_now_ns(CLOCK_MONOTONIC) + (HELD_ONE_IN - 1) * target->usual_hold_ns;
 }
 
 void target_sample_requests(struct sampler *sampler, struct target *target)

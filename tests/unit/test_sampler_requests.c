@@ -661,20 +661,35 @@ static void a_worker_is_held_for_a_twentieth_of_the_time_at_most(void **state)
 	look();
 	assert_int_equal(held_count, 0);
 	assert_int_equal(held_result.figures.missed_ticks, 1);
-	/* The next one stands for all of the time; after it, if it held nothing, the rest is shorter. */
+	/* The next one stands for all of the time. What comes after it does not depend on what it saw. */
 	held_now_ns++;
 	held.has_stopped = false;
 	held.total_ns = 0;
 	look();
 	assert_int_equal(held_count, 2);
 	assert_is_of(0, 1, "sleep 0", 95 * ms);
-	held_now_ns += 71 * ms;
+	held_now_ns += 95 * ms - 1;
 	look();
 	assert_int_equal(held_count, 0);
-	held_now_ns += ms;
+	held_now_ns++;
 	look();
 	assert_int_equal(held_count, 2);
 	assert_int_equal(held_result.figures.missed_ticks, 2);
+	/* Another hold changes it a little. */
+	held_now_ns += 95 * ms;
+	held.total_ns = 13 * ms;
+	look();
+	held_now_ns += 114 * ms - 1;
+	look();
+	assert_int_equal(held_count, 0);
+	held_now_ns++;
+	held.total_ns = 1 * ms;
+	look();
+	assert_int_equal(held_count, 2);
+	held_now_ns += 19 * (6 * ms - 5 * ms / 8);
+	look();
+	assert_int_equal(held_count, 2);
+	assert_int_equal(held_result.figures.missed_ticks, 3);
 }
 
 int main(void)
