@@ -121,7 +121,7 @@ static void set_watch(struct engine *engine)
 	if (apart->is_away) {
 		set_dead_man(engine, 0);
 		nap(engine, NAP_AWAY_NS);
-	} else if (apart->shared->rests && !engine->stranded.waits) {
+	} else if (apart->shared->rests && !engine->stranded.since_ns) {
 		set_dead_man(engine, DEAD_MAN_AT_REST_NS);
 		nap(engine, NAP_AT_REST_NS);
 	} else {
@@ -145,7 +145,7 @@ static void end_if_blocked(struct engine *engine)
 static void free_tracer(struct engine *engine)
 {
 	pthread_mutex_lock(&engine->apart->tracer_lock);
-	stranded_free(&engine->stranded, engine->apart->tracer_tid);
+	stranded_free(&engine->stranded, engine->apart->tracer_tid, clock_now_ns(CLOCK_MONOTONIC));
 	pthread_mutex_unlock(&engine->apart->tracer_lock);
 }
 

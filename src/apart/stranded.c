@@ -11,7 +11,7 @@
 enum {
 	STATUS_MAX = 1 << 16, /* it lists all groups of the user before the switches */
 	/* A machine that shares its CPUs may halt one for some time. */
-	WAITS_MAX = 3,
+	WAIT_MAX_NS = 40 * 1000 * 1000,
 };
 
 /* May the thread run on fewer CPUs than the caller, which may run on these? */
@@ -38,18 +38,18 @@ static bool is_runnable(pid_t tid, uint64_t *ret_switches)
 	return true;
 }
 
-void stranded_free(struct stranded *stranded, pid_t tid)
+void stranded_free(struct stranded *stranded, pid_t tid, uint64_t now_ns)
 {
 	uint64_t switches;
 	cpu_set_t own;
 
 	if (!tid || !is_bound(tid, &own) || !is_runnable(tid, &switches)) {
-		stranded->waits = 0;
+		stranded->since_ns = 0;
 		return;
 	}
-	if (switches != stranded->switches)
-		stranded->waits = 0;
+	if (stranded->since_ns == 0 || switches != stranded->switches)
+		stranded->since_ns = now_ns;
 	stranded->switches = switches;
-	if (++stranded->waits >= WAITS_MAX)
+	if (now_ns - stranded->since_ns >= WAIT_MAX_NS)
 		sched_setaffinity(tid, sizeof(own), &own);
 }

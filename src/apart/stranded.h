@@ -14,15 +14,15 @@
 
 /* What the last calls saw; all zero before the first one. */
 struct stranded {
-	unsigned int
-		waits; /* so many calls in a row have found it waiting or running, without a switch in between */
+	uint64_t
+		since_ns; /* since then, calls have found it waiting or running, without a switch in between; 0: not so */
 	uint64_t switches; /* how often it had left its CPU */
 };
 
 /*
- * If the thread, one of this process, is bound and has waited since some calls ago, let it run wherever the caller
- * may run. Call this at intervals in which the thread would long have had its CPU. tid 0: there is none.
+ * If the thread, one of this process, is bound and has waited for longer than it would wait for its CPU, let it run
+ * wherever the caller may run. tid 0: there is none.
  */
-void stranded_free(struct stranded *stranded, pid_t tid);
+void stranded_free(struct stranded *stranded, pid_t tid, uint64_t now_ns);
 
 #endif

@@ -18,7 +18,7 @@ INSTEAD_OF(sched_getaffinity);
 INSTEAD_OF(sched_setaffinity);
 INSTEAD_OF(proc_text_read);
 
-enum { TID = 4711, CALLS = 9 };
+enum { TID = 4711, CALLS = 9, LOOK_NS = 20 * 1000 * 1000 };
 
 /* Sets of CPUs, by bit. */
 static struct {
@@ -29,6 +29,7 @@ static struct {
 } machine;
 
 static struct stranded stranded;
+static uint64_t now_ns;
 
 int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *ret_set)
 {
@@ -68,7 +69,7 @@ ssize_t __wrap_proc_text_read(pid_t pid, const char *name, char *text, size_t si
 static unsigned int calls_until_freed(void)
 {
 	for (unsigned int call = 1; call <= CALLS; call++) {
-		stranded_free(&stranded, TID);
+		stranded_free(&stranded, TID, now_ns += LOOK_NS);
 		if (machine.theirs == machine.own)
 			return call;
 	}
@@ -89,8 +90,8 @@ static void who_waits_on_and_on_is_freed(void **state)
 	assert_int_equal(calls_until_freed(), 3);
 	assert_int_equal(machine.theirs, 0x7);
 	/* What was is over. */
-	stranded_free(&stranded, TID);
-	assert_int_equal(stranded.waits, 0);
+	stranded_free(&stranded, TID, now_ns += LOOK_NS);
+	assert_int_equal(stranded.since_ns, 0);
 	machine.theirs = 0x3;
 	assert_int_equal(calls_until_freed(), 3);
 }
@@ -99,14 +100,14 @@ static void who_had_its_cpu_meanwhile_is_not(void **state)
 {
 	(void)state;
 	for (int call = 0; call < CALLS; call++) {
-		stranded_free(&stranded, TID);
+		stranded_free(&stranded, TID, now_ns += LOOK_NS);
 		machine.switches++;
 	}
 	assert_int_equal(machine.theirs, 0x4);
 	/* Nor who is asleep, or has slept. */
 	for (int call = 0; call < CALLS; call++) {
 		machine.state = call % 3 == 2 ? 'S' : 'R';
-		stranded_free(&stranded, TID);
+		stranded_free(&stranded, TID, now_ns += LOOK_NS);
 	}
 	assert_int_equal(machine.theirs, 0x4);
 	machine.state = 'R';
@@ -117,23 +118,23 @@ static void who_may_run_anywhere_waits_like_all_others(void **state)
 {
 	(void)state;
 	machine.theirs = 0x7;
-	stranded_free(&stranded, TID);
-	assert_int_equal(stranded.waits, 0);
+	stranded_free(&stranded, TID, now_ns += LOOK_NS);
+	assert_int_equal(stranded.since_ns, 0);
 	/* Nor is there anywhere else to go. */
 	machine.own = machine.theirs = 0x4;
-	stranded_free(&stranded, TID);
-	assert_int_equal(stranded.waits, 0);
+	stranded_free(&stranded, TID, now_ns += LOOK_NS);
+	assert_int_equal(stranded.since_ns, 0);
 }
 
 static void one_that_is_not_there_is_left_alone(void **state)
 {
 	(void)state;
-	stranded_free(&stranded, TID);
-	stranded_free(&stranded, 0);
-	assert_int_equal(stranded.waits, 0);
+	stranded_free(&stranded, TID, now_ns += LOOK_NS);
+	stranded_free(&stranded, 0, now_ns += LOOK_NS);
+	assert_int_equal(stranded.since_ns, 0);
 	machine.error = ESRCH;
 	assert_int_equal(calls_until_freed(), 0);
-	assert_int_equal(stranded.waits, 0);
+	assert_int_equal(stranded.since_ns, 0);
 }
 
 int main(void)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/linux/clocks/visit.h"
 
+#include "src/linux/clocks/clock.h"
+
+static const uint64_t first_rest_ns = UINT64_C(10) * NS_PER_SECOND;
+
 static bool bind_to(struct visit *visit, const cpu_set_t *cpus)
 {
 	if (sched_setaffinity(0, sizeof(*cpus), cpus))
@@ -9,7 +13,10 @@ static bool bind_to(struct visit *visit, const cpu_set_t *cpus)
 	return true;
 }
 
-/* Has another thread let this one run elsewhere, as it had waited for its CPU? It would have to at the next visit, too. */
+/*
+ * Has another thread let this one run elsewhere, as it had waited for its CPU? It might have to at the next visit, too:
+ * so that comes later each time.
+ */
 static bool was_freed(struct visit *visit)
 {
 	cpu_set_t now, expected;
@@ -19,7 +26,8 @@ static bool was_freed(struct visit *visit)
 	CPU_AND(&expected, &now, &visit->bound);
 	if (CPU_EQUAL(&expected, &now))
 		return false;
-	visit->possible = false;
+	visit->rest_ns = visit->rest_ns ? 2 * visit->rest_ns : first_rest_ns;
+	visit->next_ns = clock_now_ns(CLOCK_MONOTONIC) + visit->rest_ns;
 	return true;
 }
 
@@ -37,7 +45,8 @@ void visit_begin(struct visit *visit, int cpu)
 	if (visit->begun && !visit->has_left && visit->cpu == cpu)
 		return;
 	visit_end(visit);
-	if (!visit->possible || cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, &visit->allowed))
+	if (!visit->possible || cpu < 0 || cpu >= CPU_SETSIZE || !CPU_ISSET((size_t)cpu, &visit->allowed) ||
+	    (visit->next_ns && clock_now_ns(CLOCK_MONOTONIC) < visit->next_ns))
 		return;
 	CPU_ZERO(&only);
 	CPU_SET((size_t)cpu, &only);

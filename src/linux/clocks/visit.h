@@ -14,13 +14,14 @@
  * Belongs to one thread, which must be urgent by its policy (urgent.h) from the beginning
  * of a visit to its end: else it might wait for the CPU behind the thread that it visits.
  * It must start no thread or process between begin and end. A thread that is more urgent still may keep its CPU for
- * ever: then another thread lets it run elsewhere (sched_setaffinity(2)), and there are no more visits.
+ * ever: then another thread lets it run elsewhere (sched_setaffinity(2)), and there are no visits for some time.
  */
 #ifndef LJSPY_VISIT_H
 #define LJSPY_VISIT_H
 
 #include <sched.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct visit {
 	bool possible; /* ljspy may run on more than one CPU */
@@ -29,6 +30,8 @@ struct visit {
 	int cpu;           /* the one visited */
 	cpu_set_t allowed; /* where ljspy's user lets it run */
 	cpu_set_t bound;   /* where the visit has it run */
+	uint64_t rest_ns;  /* without visits, after the last one from which it was freed; 0: it never was */
+	uint64_t next_ns;  /* CLOCK_MONOTONIC: none before */
 };
 
 void visit_open(struct visit *visit);
