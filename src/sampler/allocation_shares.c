@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/sampler/allocation_shares.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,7 +80,9 @@ struct allocation_shares {
 	double known_bytes, known_strings;                           /* of those whose strings are known */
 	double freed_bytes; /* not by a sweep, as it seems: counted_bytes() */
 	double sum_bytes;   /* of the last division */
-	double unseen_ns;   /* of CPU time since the last interval, if no division has had one */
+	/* CPU time of divisions whose cycles were short, while too few spans told the speed, and what was counted then. */
+	double owed_ns, owed_bytes;
+	double unseen_ns; /* of CPU time since the last interval, if no division has had one */
 	enum allocation_sum sum;
 	/* These fade. */
 	double spans, span_bytes, span_ns;
@@ -501,9 +504,12 @@ static void add_up_bytes(struct allocation_shares *shares, uint64_t cpu_ns)
 	if (rate > 0 && (lacks_cycles || (rate * shares->interval_ns > cycle_min * shares->heap_bytes &&
 					  rate * all_ns > spans_max * shares->sum_bytes))) {
 		shares->sum = ALLOCATION_SUM_ESTIMATED;
-		shares->sum_bytes = rate * all_ns;
+		shares->sum_bytes = rate * all_ns + fmax(rate * shares->owed_ns - shares->owed_bytes, 0);
+		shares->owed_ns = shares->owed_bytes = 0;
 	} else if (lacks_cycles) {
 		shares->sum = ALLOCATION_SUM_LEAST;
+		shares->owed_ns += all_ns;
+		shares->owed_bytes += shares->sum_bytes;
 	}
 }
 

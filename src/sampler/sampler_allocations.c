@@ -18,7 +18,8 @@ enum {
 	VMS_MAX = 64, /* of one process, at a time */
 	FILM_EVERY_NS = 4 * 1000 * 1000,
 	SPAN_EVERY_NS = 5 * 1000 * 1000,
-	SPAN_NS = 25 * 1000,  /* short beside a cycle of the smallest heap */
+	SPAN_AGAIN_NS = 1000 * 1000, /* after one that failed: to await one takes a sixth of that */
+	SPAN_NS = 25 * 1000,         /* short beside a cycle of the smallest heap */
 	WARM_NS = 150 * 1000, /* after a hold, maybe on another CPU, a thread runs slower for so long */
 	WINDOW_EVERY_NS = 20 * 1000 * 1000, /* a window costs ljspy up to half a millisecond */
 	WINDOW_NS = 100 * 1000,             /* longer than it takes to unwind the thread */
@@ -305,8 +306,11 @@ static void look_at_running(struct allocations *allocations, struct vm_allocatio
 	/* The window first, so that it ends soon. */
 	if (now >= vm->window_ns && take_window(allocations, vm, process, thread))
 		vm->window_ns = now + WINDOW_EVERY_NS;
-	if (is_span_due && take_span(vm, lua_process_memory(process), clock, thread, runs))
-		*thread->span_ns = now + SPAN_EVERY_NS;
+	if (is_span_due) {
+		bool is_taken = take_span(vm, lua_process_memory(process), clock, thread, runs);
+
+		*thread->span_ns = now + (is_taken ? SPAN_EVERY_NS : SPAN_AGAIN_NS);
+	}
 	if (!is_film_due)
 		return;
 	vm->film_ns = now + FILM_EVERY_NS;

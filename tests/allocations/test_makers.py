@@ -170,7 +170,9 @@ def test_a_collector_that_is_faster_than_the_samples_is_told(program, jit, tmp_p
     print(f"{program}, jit {jit}: {everything / expected:.3f} of the bytes, {recording['figures']['alloc_bytes']}")
     assert everything / expected - 1 <= ESTIMATED
     if may_be_more(recording, text):
-        return
+        figures = recording["figures"]
+        assert figures["target_cpu_ms"] < 0.8 * figures["duration_ms"], figures
+        pytest.skip("others had the target's CPU: there were too few spans, and ljspy says so")
     assert everything / expected - 1 >= -ESTIMATED
     assert recording["figures"]["alloc_bytes"]["estimated"] > everything / 2
     assert re.search(r"^[\d.]+ [MG]B are estimated: cycles of the collector are shorter than", text, re.MULTILINE)
