@@ -13,6 +13,7 @@ enum {
 	/* A part of a page is what is renewed. A request of nginx has some hundred bytes on each of its pages. */
 	PART_SIZE = 512,
 	PARTS = PAGE_SIZE / PART_SIZE,
+	RENEWED_MAX = 8 << 20, /* bytes: some thousand requests, which take some milliseconds */
 	ALL_PARTS = (1 << PARTS) - 1,
 };
 
@@ -99,10 +100,13 @@ static void keep_read(struct page_cache *cache, size_t count)
 void page_cache_renew(struct page_cache *cache)
 {
 	struct page *page, *next;
-	size_t count = 0;
+	size_t count = 0, bytes = 0;
 
 	cache->last = NULL;
 	HASH_ITER(hh, cache->pages, page, next) {
+		bytes += (size_t)__builtin_popcount(page->used) * PART_SIZE;
+		if (bytes > RENEWED_MAX)
+			page->used = 0;
 		if (!add_used(cache, page, &count)) {
 			page_cache_forget(cache);
 			return;

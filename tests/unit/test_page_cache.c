@@ -81,7 +81,7 @@ static void what_is_kept_is_seen_in_place(void **state)
 	const uint8_t *view;
 
 	assert_null(memory_view(memory, BASE + PAGE, 1));
-	assert_int_equal(live.pages, 0);
+	assert_int_equal(live.ranges, 0);
 	assert_int_equal(byte_of(*state, 1), 1);
 	assert_int_equal(byte_of(*state, 2), 2);
 	view = memory_view(memory, BASE + PAGE, PAGE);
@@ -91,7 +91,7 @@ static void what_is_kept_is_seen_in_place(void **state)
 	/* Its pages are apart. */
 	assert_null(memory_view(memory, BASE + PAGE + 100, PAGE - 99));
 	assert_null(memory_view(memory, BASE + PAGE, SIZE_MAX));
-	assert_int_equal(live.pages, 2);
+	assert_int_equal(live.ranges, 2);
 }
 
 static void what_is_read_stays_until_it_is_forgotten(void **state)
