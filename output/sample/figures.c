@@ -133,7 +133,7 @@ static void print_samples(FILE *out, const struct figures *figures)
 	if (figures->dropped || figures->away_ns)
 		fprintf(out,
 			"apart    %" PRIu64
-			" samples dropped, as writing was slower; away for %.1f s, as ljspy was stopped\n",
+			" samples dropped, as writing was slower or failed; away for %.1f s, as ljspy was stopped\n",
 			figures->dropped, (double)figures->away_ns / 1e9);
 }
 

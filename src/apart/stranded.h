@@ -14,8 +14,8 @@
 
 /* What the last calls saw; all zero before the first one. */
 struct stranded {
-	uint64_t
-		since_ns; /* since then, calls have found it waiting or running, without a switch in between; 0: not so */
+	/* Since then, calls have found it waiting or running, without a switch in between; 0: not so. */
+	uint64_t since_ns;
 	uint64_t switches; /* how often it had left its CPU */
 };
 

@@ -96,7 +96,7 @@ static bool judge_extent(const struct recording_input *input)
 			     (unsigned long long)recording_reader_figures(input->reader)->samples);
 	if (extent == RECORDING_FOLLOWED)
 		message_warn("%s goes on after the end of its recording: what follows is not shown. "
-			     "Name several recordings one by one.",
+			     "If that is another recording, name each of them.",
 			     input->path);
 	return extent == RECORDING_DAMAGED || extent == RECORDING_FOLLOWED;
 }

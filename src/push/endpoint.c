@@ -238,9 +238,7 @@ enum endpoint_verdict endpoint_verdict(long http_status)
 	case 409:
 	case 413: /* too large */
 	case 422: return ENDPOINT_REFUSED;
-	case 500:
-	case 502:
-	case 504: return ENDPOINT_FAILED;
+	case 500: return ENDPOINT_FAILED;
 	default: return ENDPOINT_LATER;
 	}
 }

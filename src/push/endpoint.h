@@ -54,7 +54,7 @@ enum endpoint_verdict {
 	ENDPOINT_TAKEN,
 	ENDPOINT_REFUSED, /* it is wrong for this server, for good */
 	ENDPOINT_LATER,   /* the same may be taken later, or with other credentials or settings */
-	/* The server, or one behind it, has failed: with all profiles, or with this one for good. */
+	/* The server has failed: with all profiles, or with this one for good. */
 	ENDPOINT_FAILED,
 };
 

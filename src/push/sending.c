@@ -19,7 +19,7 @@
 static const uint64_t lock_wait_ns = 200000000;
 static const uint64_t nothing_to_do = UINT64_MAX;
 
-enum { TRIES_MIN = 4, AHEAD_MAX = 16 };
+enum { TRIES_MIN = 4, AHEAD_MAX = 1024 };
 
 struct sending {
 	struct sending_options options;
@@ -30,9 +30,8 @@ struct sending {
 	struct batch *batch; /* of recording mark.current; NULL if there is none yet */
 	struct push_profile profile;
 	bool has_profile;
-	unsigned int failures; /* in a row */
-	unsigned int tries;    /* of the profile that is due, with which the server failed */
-	bool takes_others;     /* the server, since it fails with this profile and those right before it */
+	unsigned int failures;     /* in a row */
+	unsigned int tries;        /* of the profile that is due, with which the server failed */
 	uint32_t ahead[AHEAD_MAX]; /* the recordings whose first profile was taken out of turn */
 	size_t ahead_count;
 	bool failure_said[HTTP_CAUSES_MAX]; /* of these failures */
@@ -240,10 +239,8 @@ static int open_recording(struct sending *sending, const struct archive_entry *e
 	if (sending->mark.current != entry->number)
 		sending->mark.parts = 0;
 	sending->mark.current = entry->number;
-	if (sending->mark.parts == 0 && is_ahead(sending, entry->number)) {
+	if (sending->mark.parts == 0 && is_ahead(sending, entry->number))
 		sending->mark.parts = 1;
-		sending->takes_others = false;
-	}
 	/* A recording that a kill cut short may be another now. */
 	if (sending->mark.parts >= batch_count(sending->batch))
 		finish_recording(sending, entry->number);
@@ -359,23 +356,19 @@ static uint64_t wait_for(struct sending *sending, const struct http_answer *answ
 	return backoff_ns(sending->failures, answer->retry_after_s, random);
 }
 
-static void end_failures(struct sending *sending)
-{
-	sending->failures = 0;
-	memset(sending->failure_said, 0, sizeof(sending->failure_said));
-}
-
 static void note_taken(struct sending *sending)
 {
-	if (sending->failures)
+	if (sending->failures) {
 		message_note("%s takes profiles again.", sending->options.url);
-	end_failures(sending);
+		memset(sending->failure_said, 0, sizeof(sending->failure_said));
+	}
+	sending->failures = 0;
 	sending->sent++;
 }
 
 static void note_refused(struct sending *sending, const struct http_answer *answer)
 {
-	end_failures(sending);
+	sending->failures = 0;
 	sending->refused++;
 	if (sending->refusal_said[answer->cause])
 		return;
@@ -450,7 +443,7 @@ static void forget_passed(struct sending *sending)
 	sending->ahead_count = count;
 }
 
-/* Open the newest recording that has profiles, unless it was sent ahead. Its number; 0 if there is none to send. */
+/* Open the newest recording behind this one that has profiles and was not sent ahead. Its number; 0: there is none. */
 static uint32_t open_newest(const struct sending *sending, bool is_last_finished, struct batch **ret_batch)
 {
 	struct archive_list list;
@@ -462,8 +455,10 @@ static uint32_t open_newest(const struct sending *sending, bool is_last_finished
 	for (size_t i = count_finished(&list, is_last_finished); i-- > 0 && !number;) {
 		const struct archive_entry *entry = &list.entries[i];
 
-		if (entry->number <= sending->mark.current || is_ahead(sending, entry->number))
+		if (entry->number <= sending->mark.current)
 			break;
+		if (is_ahead(sending, entry->number))
+			continue;
 		if (open_batch(sending, entry, &batch) == 0 && batch && batch_count(batch)) {
 			number = entry->number;
 			*ret_batch = batch;
@@ -495,17 +490,24 @@ static bool send_ahead(struct sending *sending, bool is_last_finished)
 	if (endpoint_verdict(answer.status) != ENDPOINT_TAKEN)
 		return false;
 	sending->ahead[sending->ahead_count++] = number;
-	note_taken(sending);
+	sending->sent++;
 	return true;
 }
 
-/* Has the server failed with this profile, but not with others? */
-static bool fails_alone(struct sending *sending, bool is_last_finished)
+/*
+ * Has the server failed with this profile, and not with others? After some tries it gets another one, and then this one
+ * once more.
+ */
+static enum endpoint_verdict judge_failure(struct sending *sending, bool is_last_finished,
+					   struct http_answer *answer)
 {
-	sending->tries++;
-	if (!sending->takes_others && sending->tries >= TRIES_MIN)
-		sending->takes_others = send_ahead(sending, is_last_finished);
-	return sending->takes_others;
+	enum endpoint_verdict verdict;
+
+	if (++sending->tries < TRIES_MIN || !send_ahead(sending, is_last_finished) ||
+	    post(sending, &sending->profile, answer))
+		return ENDPOINT_LATER;
+	verdict = endpoint_verdict(answer->status);
+	return verdict == ENDPOINT_FAILED ? ENDPOINT_REFUSED : verdict;
 }
 
 static uint64_t post_profile(struct sending *sending, bool is_last_finished)
@@ -517,15 +519,13 @@ static uint64_t post_profile(struct sending *sending, bool is_last_finished)
 		return wait_for_memory(sending);
 	verdict = endpoint_verdict(answer.status);
 	if (verdict == ENDPOINT_FAILED)
-		verdict = fails_alone(sending, is_last_finished) ? ENDPOINT_REFUSED : ENDPOINT_LATER;
+		verdict = judge_failure(sending, is_last_finished, &answer);
 	if (verdict == ENDPOINT_LATER)
 		return wait_for(sending, &answer);
-	if (verdict == ENDPOINT_TAKEN) {
+	if (verdict == ENDPOINT_TAKEN)
 		note_taken(sending);
-		sending->takes_others = false;
-	} else {
+	else
 		note_refused(sending, &answer);
-	}
 	finish_profile(sending);
 	return 0;
 }

@@ -80,7 +80,7 @@ struct allocation_shares {
 	double known_bytes, known_strings;                           /* of those whose strings are known */
 	double freed_bytes; /* not by a sweep, as it seems: counted_bytes() */
 	double sum_bytes;   /* of the last division */
-	/* CPU time of divisions whose cycles were short, while too few spans told the speed, and what was counted then. */
+	/* CPU time of divisions with short cycles, while too few spans told the speed, and what was counted then. */
 	double owed_ns, owed_bytes;
 	double unseen_ns; /* of CPU time since the last interval, if no division has had one */
 	enum allocation_sum sum;

@@ -13,8 +13,9 @@ enum {
 	/* A worker is held for at most this part of all time, however many requests it has. */
 	HELD_ONE_IN = 20,
 	/*
-	 * By this part of the difference, a hold changes the rest. The rest does not depend on what was just seen: if only
-	 * a worker that runs were left alone for longer, what comes after its runs would stand for too much time.
+	 * By this part of the difference, a hold changes the rest. The rest does not depend on what was just seen:
+	 * if only a worker that runs were left alone for longer, what comes after its runs would stand for too
+	 * much time.
 	 */
 	CHANGES_BY_ONE_IN = 8,
 };

@@ -120,5 +120,9 @@ enum hub_answer heap_request_run(struct hub *hub, const struct options *options,
 	int error = pids ? spawn(options, pids, format, fileno(out), &pid) : -ENOMEM;
 
 	free(pids);
-	return error ? HUB_FAILED : await(pid, hub, request);
+	if (error) {
+		message_error_errno(-error, "starting the reader of a heap");
+		return HUB_FAILED;
+	}
+	return await(pid, hub, request);
 }

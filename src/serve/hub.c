@@ -280,7 +280,7 @@ bool hub_next(struct hub *hub, enum hub_mode *ret_mode)
 		pthread_cond_broadcast(&hub->changed);
 		wait_a_little(hub);
 		/* There is no run that a signal could end. */
-		hub->stopped = interruption_is_pending();
+		hub->stopped |= interruption_is_pending();
 	}
 	hub->running = false;
 	hub->totals.runs++;

@@ -396,7 +396,7 @@ def test_a_signal_ends_the_reading_of_a_heap():
             server.process.send_signal(signal.SIGTERM)
             assert raw.recv(65536).startswith(b"HTTP/1.1 503 ")
         assert server.process.wait(timeout=60) == ljspy.OK
-        assert ljspy.status_field(other.pid, "TracerPid") == "0"
+        assert ljspy.wait_until(lambda: ljspy.status_field(other.pid, "TracerPid") == "0")
 
 
 def test_a_clock_that_is_set_back_does_not_delay_answers(tmp_path):

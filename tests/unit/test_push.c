@@ -212,9 +212,10 @@ static void test_answers_decide(void **state)
 	assert_int_equal(endpoint_verdict(400), ENDPOINT_REFUSED);
 	assert_int_equal(endpoint_verdict(413), ENDPOINT_REFUSED);
 	assert_int_equal(endpoint_verdict(500), ENDPOINT_FAILED);
-	for (size_t i = 0; i < 9; i++)
-		assert_int_equal(endpoint_verdict((long[]){ 0, 100, 302, 401, 403, 404, 408, 429, 503 }[i]),
-				 ENDPOINT_LATER);
+	for (size_t i = 0; i < 11; i++)
+		assert_int_equal(
+			endpoint_verdict((long[]){ 0, 100, 302, 401, 403, 404, 408, 429, 502, 503, 504 }[i]),
+			ENDPOINT_LATER);
 }
 
 static void test_base64(void **state)
