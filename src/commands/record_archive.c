@@ -66,7 +66,8 @@ struct archiving {
 	struct figures figures;   /* of its samples */
 	struct figures so_far;    /* of the run, at the last progress */
 	struct figures before;    /* of the run, up to its beginning */
-	uint64_t unwritten;       /* its samples that could not be written */
+	uint64_t unwritten;       /* samples that could not be written, and that no recording tells of yet */
+	uint64_t told;            /* so many of them the figures of this one have */
 	uint64_t end_ns;          /* CLOCK_MONOTONIC */
 	bool failed;              /* nothing can be written for now */
 	bool ended;               /* its end is what could not be written */
@@ -168,7 +169,6 @@ static void begin_recording(struct archiving *archiving, uint64_t start_ns)
 	archiving->end_ns = end_of(archiving, start_ns, session->start_unix_ns);
 	archiving->figures = (struct figures){ 0 };
 	archiving->before = archiving->so_far;
-	archiving->unwritten = 0;
 	archiving->noted.count = 0;
 	first_thread_ask(&archiving->first, open_next, archiving);
 	if (archiving->error)
@@ -183,7 +183,8 @@ static void complete_figures(struct archiving *archiving, const struct figures *
 	const struct figures *before = &archiving->before;
 
 	figures->missed_ticks = so_far->missed_ticks - before->missed_ticks;
-	figures->dropped = so_far->dropped - before->dropped + archiving->unwritten;
+	archiving->told = archiving->unwritten;
+	figures->dropped = so_far->dropped - before->dropped + archiving->told;
 	figures->away_ns = so_far->away_ns - before->away_ns;
 	figures->undisturbed = so_far->undisturbed - before->undisturbed;
 	figures->skid = so_far->skid - before->skid;
@@ -208,6 +209,8 @@ static bool finish_writer(struct archiving *archiving)
 							     &archiving->figures));
 
 	archiving->ended = !good;
+	if (good)
+		archiving->unwritten -= archiving->told;
 	return good;
 }
 
@@ -280,6 +283,7 @@ static bool give_up(struct archiving *archiving, int error)
 	if (error == ENOSPC || error == EDQUOT || clock_now_ns(CLOCK_MONOTONIC) < archiving->end_ns)
 		return false;
 	archiving->missing += archiving->unflushed;
+	archiving->unwritten += archiving->unflushed;
 	close_recording(archiving);
 	return true;
 }
