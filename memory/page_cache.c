@@ -82,14 +82,14 @@ static bool add_used(struct page_cache *cache, struct page *page, size_t *count)
 /* Keep what was read again. The ranges are in the order of the pages. */
 static void keep_read(struct page_cache *cache, size_t count)
 {
-	const struct memory_range *range = cache->ranges, *end = range + count;
 	struct page *page, *next;
+	size_t at = 0;
 
 	HASH_ITER(hh, cache->pages, page, next) {
 		bool is_read = page->used != 0;
 
-		for (; range < end && range->address - page->address < PAGE_SIZE; range++)
-			is_read = is_read && range->status == MEMORY_OK;
+		for (; at < count && cache->ranges[at].address - page->address < PAGE_SIZE; at++)
+			is_read = is_read && cache->ranges[at].status == MEMORY_OK;
 		page->held = page->used;
 		page->used = 0;
 		if (!is_read)
@@ -112,7 +112,8 @@ void page_cache_renew(struct page_cache *cache)
 			return;
 		}
 	}
-	memory_read_ranges(cache->live, cache->ranges, count);
+	if (count)
+		memory_read_ranges(cache->live, cache->ranges, count);
 	keep_read(cache, count);
 }
 
