@@ -3,6 +3,7 @@
 
 enum {
 	COST_MAX = 6,
+	VISITS_SHARE = 2, /* one search may use this part of the visits that are left */
 };
 
 struct search {
@@ -116,9 +117,10 @@ size_t path_search(const struct path_context *context, const struct path_gap *ga
 	struct search search = {
 		.context = context,
 		.gap = gap,
-		.visits_max = *context->visits_left,
+		.visits_max = *context->visits_left / VISITS_SHARE,
 		.candidates = ret_candidates,
 	};
+	size_t known = 0; /* candidates of the costs of which all ways were tried */
 	bool from_branch, at_branch;
 	uint64_t pcs[2];
 
@@ -139,7 +141,9 @@ size_t path_search(const struct path_context *context, const struct path_gap *ga
 			leave_branch(&search, start, pcs);
 		else
 			go_on(&search, &start->point, search.budget, true);
+		if (search.visits < search.visits_max)
+			known = search.candidate_count;
 	}
 	*context->visits_left -= search.visits;
-	return *context->visits_left ? search.candidate_count : 0;
+	return known;
 }

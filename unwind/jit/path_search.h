@@ -3,8 +3,8 @@
  * path_search: find the paths from one of a trace's snapshots to the next.
  *
  * Nothing records the bytecodes that a trace runs through between two snapshots.
- * The search tries all paths, cheapest first. Their number can grow as a power of that of the branches, so visits of
- * points are counted.
+ * The search tries all paths, cheapest first, as long as visits are left: their number can grow as a power of that of
+ * the branches. A cost of which not all ways were tried has no candidates.
  */
 #ifndef LJSPY_PATH_SEARCH_H
 #define LJSPY_PATH_SEARCH_H
@@ -32,7 +32,7 @@ struct path_candidate {
 
 /*
  * Search for paths, by rising cost. ret_candidates has room for PATH_CANDIDATES_MAX.
- * Return how many there are, 0 if the gap has no goal or no visits are left.
+ * Return how many there are, 0 if the gap has no goal.
  */
 size_t path_search(const struct path_context *context, const struct path_gap *gap,
 		   const struct path_start *start, struct path_candidate *ret_candidates);

@@ -44,8 +44,7 @@ struct path_context {
 	struct lua_objects *objects;
 	const struct trace_calls *calls;
 	struct path_frames *frames; /* grows by each entered frame */
-	unsigned *
-		visits_left; /* how many more points may be visited in search of paths; 0: a search was cut */
+	unsigned *visits_left;      /* how many more points may be visited in search of paths */
 };
 
 /* The end that a path between two snapshots must reach. */

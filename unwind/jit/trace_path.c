@@ -219,14 +219,11 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct path_s
 	trace_calls_checks(&replay->calls, gap.ref, gap.end_ref, &gap.first_check, &gap.end_check);
 	replay->candidate_count = path_search(&replay->context, &gap, start, replay->candidates);
 	/* Maybe the target that the branch seemed not to take was taken, without a guard. */
-	if (!replay->candidate_count && start->at_branch && *replay->context.visits_left) {
+	if (!replay->candidate_count && start->at_branch) {
 		start->at_branch = false;
 		start->point.pc = start->not_taken;
 		replay->candidate_count = path_search(&replay->context, &gap, start, replay->candidates);
 	}
-	/* Of a search that was cut, nothing is known: a costlier way might have been the right one. */
-	if (*replay->context.visits_left == 0)
-		return false;
 	if (replay->candidate_count && keep_best(replay, number, &best)) {
 		add_calls(replay, &best->way);
 		*start = (struct path_start){
