@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/linux/proc/process.h"
 #include "unwind/details/details.h"
@@ -134,8 +135,9 @@ static bool describe_process(void *context, uint64_t pid, char ret_text[static D
 	case 'R': state = "running"; break;
 	case 'S': state = "asleep"; break;
 	case 'D': state = "uninterruptible"; break;
-	case 'T':
-	case 't': state = "stopped"; break;
+	case 'T': state = "stopped"; break;
+	/* ljspy may hold it, too, and holds only what runs. */
+	case 't': state = holder.tracer_pid == gettid() ? "running" : "stopped"; break;
 	default: state = "dead"; break;
 	}
 	snprintf(ret_text, DETAIL_PROCESS_BYTES, "%s", state);
