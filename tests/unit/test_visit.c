@@ -192,6 +192,8 @@ static void who_was_freed_makes_no_more_visits(void **state)
 	assert_int_equal(machine.now, 0xb);
 	visit_begin(&visit, 1);
 	assert_false(visit.begun);
+	/* Each time counts once. */
+	assert_int_equal(visit.rest_ns, 10000000000);
 	/* On one of the others, to which it had left. */
 	open_where(0xb);
 	visit_begin(&visit, 1);
@@ -202,6 +204,7 @@ static void who_was_freed_makes_no_more_visits(void **state)
 	visit_begin(&visit, 1);
 	assert_false(visit.begun);
 	assert_int_equal(machine.now, 0xb);
+	assert_int_equal(visit.rest_ns, 10000000000);
 }
 
 /* Who takes CPUs away from all of ljspy does not free it. */

@@ -26,6 +26,8 @@ static bool was_freed(struct visit *visit)
 	CPU_AND(&expected, &now, &visit->bound);
 	if (CPU_EQUAL(&expected, &now))
 		return false;
+	visit->bound = now;
+	visit->has_left = true;
 	visit->rest_ns = visit->rest_ns ? 2 * visit->rest_ns : first_rest_ns;
 	visit->next_ns = clock_now_ns(CLOCK_MONOTONIC) + visit->rest_ns;
 	return true;
