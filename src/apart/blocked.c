@@ -7,11 +7,10 @@
 #include <sys/syscall.h>
 
 #include "memory/errand.h"
-#include "src/linux/clocks/scheduler.h"
+#include "src/apart/thread_status.h"
 #include "src/linux/proc/proc_text.h"
 
 enum {
-	STATUS_MAX = 1 << 16, /* it lists all groups of the user before the switches */
 	CALL_MAX = 256,
 	LOOKS_BETWEEN_MAX = 4,
 };
@@ -36,14 +35,10 @@ static pid_t memory_read_by(pid_t tid)
 static bool read_waiting(pid_t tid, uint64_t *ret_switches)
 {
 	static const char errand[] = "Name:\t" ERRAND_THREAD_NAME "\n";
-	struct switches switches;
-	char text[STATUS_MAX];
+	char text[THREAD_STATUS_SIZE];
 
-	if (proc_text_read(tid, "status", text, sizeof(text)) < 0 || !strstr(text, "\nState:\tD") ||
-	    strncmp(text, errand, sizeof(errand) - 1) == 0 || !switches_parse(text, &switches))
-		return false;
-	*ret_switches = switches.count;
-	return true;
+	return thread_status_is(tid, 'D', text, ret_switches) &&
+	       strncmp(text, errand, sizeof(errand) - 1) != 0;
 }
 
 static uint64_t waiting_since(const struct blocked *blocked, pid_t tid, uint64_t switches, uint64_t now_ns)
