@@ -51,9 +51,11 @@ void page_cache_forget(struct page_cache *cache)
 	cache->last = NULL;
 }
 
-/* The parts from first to last. */
-static unsigned int parts_of(size_t first, size_t last)
+/* The parts that some bytes of a page are in, at least one. */
+static unsigned int parts_of(size_t offset, size_t length)
 {
+	const size_t first = offset / PART_SIZE, last = (offset + length - 1) / PART_SIZE;
+
 	return (ALL_PARTS >> (PARTS - 1 - last)) & (ALL_PARTS << first);
 }
 
@@ -64,7 +66,7 @@ static bool add_used(struct page_cache *cache, struct page *page, size_t *count)
 		size_t first = part;
 		struct memory_range *ranges;
 
-		while (part < PARTS && page->used & parts_of(part, part))
+		while (part < PARTS && (page->used >> part) & 1)
 			part++;
 		if (part == first)
 			continue;
@@ -195,7 +197,7 @@ static const void *view(struct memory *memory, uint64_t address, size_t length)
 	if (length == 0 || length > PAGE_SIZE - skip)
 		return NULL;
 	page = find_page(cache, address - skip);
-	parts = parts_of(skip / PART_SIZE, (skip + length - 1) / PART_SIZE);
+	parts = parts_of(skip, length);
 	return page && !(parts & ~page->held) ? use(cache, page, parts)->bytes + skip : NULL;
 }
 
@@ -210,7 +212,7 @@ static enum memory_status read_part_by_part(struct page_cache *cache, uint64_t a
 
 		if (part > length)
 			part = length;
-		page = find(cache, start, parts_of(skip / PART_SIZE, (skip + part - 1) / PART_SIZE), &status);
+		page = find(cache, start, parts_of(skip, part), &status);
 		if (!page)
 			return status;
 		memcpy(copy, page->bytes + skip, part);

@@ -321,12 +321,12 @@ static void deliver_seen(struct look *look)
 /* held_ns: 0 if the worker was not held. */
 static void rest(struct target *target, uint64_t held_ns)
 {
+	const int64_t change_ns = (int64_t)(held_ns - target->usual_hold_ns);
+
 	if (target->usual_hold_ns == 0)
 		target->usual_hold_ns = held_ns;
-	else if (held_ns > target->usual_hold_ns)
-		target->usual_hold_ns += (held_ns - target->usual_hold_ns) / CHANGES_BY_ONE_IN;
 	else if (held_ns)
-		target->usual_hold_ns -= (target->usual_hold_ns - held_ns) / CHANGES_BY_ONE_IN;
+		target->usual_hold_ns += (uint64_t)(change_ns / CHANGES_BY_ONE_IN);
 	target->read_next_ns = clock_now_ns(CLOCK_MONOTONIC) + (HELD_ONE_IN - 1) * target->usual_hold_ns;
 }
 

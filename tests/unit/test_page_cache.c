@@ -104,16 +104,22 @@ static void what_is_read_stays_until_it_is_forgotten(void **state)
 	assert_int_equal(live.reads, 2);
 }
 
+/* Change what is live, and copy so much of it again. */
+static void assert_renewed(struct page_cache *cache, size_t ranges, size_t parts)
+{
+	live.change = 0x80;
+	live.reads = live.ranges = live.parts = 0;
+	page_cache_renew(cache);
+	assert_int_equal(live.reads, 1);
+	assert_int_equal(live.ranges, ranges);
+	assert_int_equal(live.parts, parts);
+}
+
 static void used_pages_are_renewed_in_one_read(void **state)
 {
 	for (size_t page = 0; page < 10; page++)
 		byte_of(*state, page);
-	live.change = 0x80;
-	live.reads = live.ranges = live.parts = 0;
-	page_cache_renew(*state);
-	assert_int_equal(live.reads, 1);
-	assert_int_equal(live.ranges, 10);
-	assert_int_equal(live.parts, 10);
+	assert_renewed(*state, 10, 10);
 	for (size_t page = 0; page < 10; page++)
 		assert_int_equal(byte_of(*state, page), 0x80 | page);
 	assert_int_equal(live.reads, 1);
@@ -158,12 +164,7 @@ static void only_the_parts_that_were_used_are_renewed(void **state)
 	assert_int_equal(memory_read(memory, BASE + PART, bytes, PART), MEMORY_OK);
 	assert_int_equal(memory_read(memory, BASE + PAGE - 1, bytes, 1), MEMORY_OK);
 	assert_int_equal(live.parts, PAGE / PART);
-	live.change = 0x80;
-	live.reads = live.ranges = live.parts = 0;
-	page_cache_renew(*state);
-	assert_int_equal(live.reads, 1);
-	assert_int_equal(live.ranges, 2);
-	assert_int_equal(live.parts, 4);
+	assert_renewed(*state, 2, 4);
 	assert_int_equal(memory_read(memory, BASE + 2 * PART, bytes, 2 * PART), MEMORY_OK);
 	assert_int_equal(live.reads, 1);
 	/* What goes beyond is read then, with the rest of its page. */
