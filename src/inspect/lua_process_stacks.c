@@ -147,14 +147,14 @@ static int name_stack(struct lua_process *process, bool runs, const struct frame
 	return error ? error : process_add_details(process, runs, ret_frames, ret_count);
 }
 
-static void learn_requests(struct lua_process *process)
+static void settle_requests(struct lua_process *process)
 {
 	struct capture *capture = &process->capture;
 
 	if (capture->has_request_context && capture->request.address)
 		stack_requests_note(process->places, capture->request.address);
-	stack_requests_learn(process->memory, lua_process_request_members(process), process->places,
-			     &capture->on_stack);
+	stack_requests_settle(process->memory, lua_process_request_members(process), process->places,
+			      &capture->on_stack);
 }
 
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
@@ -162,13 +162,12 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 {
 	int error;
 
-	if (process->places)
-		learn_requests(process);
 	error = process->capture.running ? merge_running(&process->capture, process->objects,
 							 process->lacks_native, &process->stack)
 					 : merge_stacks(&process->capture, process->image, process->objects,
 							process->native, process->decoder, &process->stack);
-
+	if (process->places)
+		settle_requests(process);
 	if (error)
 		return error;
 	if (!process->capture.running) {

@@ -240,7 +240,8 @@ static void read_stack(struct memory *memory)
 		if (memory_u64(memory, at, &word))
 			request_words_add(&places, &words, word);
 	stack_requests_read(memory, &members, &places, &words, &requests);
-	stack_requests_learn(memory, &members, &places, &requests);
+	if (words.count % 2)
+		stack_requests_learn(memory, &members, &places, &requests);
 	fuzz_check(words.count <= STACK_REQUEST_WORDS_MAX && requests.word_count <= words.count,
 		   "words of a stack have room");
 	for (size_t i = 0; i < requests.word_count; i++) {
@@ -250,7 +251,13 @@ static void read_stack(struct memory *memory)
 		*registers_locate(&frame, kept) = requests.words[i].word;
 		stack_requests_judge(&requests, &frame);
 	}
-	stack_requests_end(&requests, true);
+	for (size_t i = 0; i < words.count; i++) {
+		*registers_locate(&frame, kept) = words.words[i];
+		stack_requests_judge(&requests, &frame);
+	}
+	stack_requests_end(&requests, words.count % 3);
+	fuzz_check(requests.doubt_count <= STACK_REQUEST_WORDS_MAX, "doubts have room");
+	stack_requests_settle(memory, &members, &places, &requests);
 	fuzz_check(requests.verdict != STACK_REQUEST_FOUND || requests.found < requests.count,
 		   "the request that is found is there");
 }

@@ -376,15 +376,85 @@ static void a_request_in_a_new_place_is_unknown_once(void **state)
 
 		stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
 		assert_int_equal(requests.other_count, i == 0);
-		stack_requests_learn(&made_up.memory, &members, &places, &requests);
-		assert_int_equal(requests.other_count, 0);
-		assert_int_equal(requests.word_count, 1);
+		assert_int_equal(requests.word_count, i);
 		stack_requests_judge(&requests, &registers);
 		stack_requests_end(&requests, true);
+		stack_requests_settle(&made_up.memory, &members, &places, &requests);
 		verdicts[i] = requests.verdict;
 	}
 	assert_int_equal(verdicts[0], STACK_REQUEST_UNKNOWN);
 	assert_int_equal(verdicts[1], STACK_REQUEST_FOUND);
+}
+
+/*
+ * Two frames hold a request in a new place and one in a known place. Returns the verdict: after the frames are
+ * judged, and the stack has ended, as a whole or not. *ret_ranges: how many were read when the thread ran on.
+ */
+static enum stack_request_verdict settled(uint64_t inner, uint64_t outer, bool is_whole, size_t *ret_ranges)
+{
+	const uint64_t listed[] = { request(1), request(0), at(300), 0x1008 };
+	struct made_up made_up = worker();
+	struct counted counted = { .memory = { .read_ranges = read_counted }, .of = &made_up.memory };
+	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
+	struct stack_requests requests;
+	struct request_words words;
+
+	forget_places();
+	stack_requests_note(&places, request(0));
+	list_words(&words, listed, sizeof(listed) / sizeof(listed[0]));
+	stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
+	set_register(&registers, 0, inner);
+	stack_requests_judge(&requests, &registers);
+	set_register(&registers, 0, outer);
+	stack_requests_judge(&requests, &registers);
+	stack_requests_end(&requests, is_whole);
+	stack_requests_settle(&counted.memory, &members, &places, &requests);
+	*ret_ranges = counted.ranges;
+	return requests.verdict;
+}
+
+/* Of the other words, only those matter that a frame holds, as far as the one that decides. */
+static void only_what_frames_hold_is_read_when_the_thread_runs_on(void **state)
+{
+	size_t ranges;
+
+	(void)state;
+	assert_int_equal(settled(request(0), request(1), true, &ranges), STACK_REQUEST_FOUND);
+	assert_int_equal(ranges, 0);
+	assert_int_equal(settled(at(300), request(0), true, &ranges), STACK_REQUEST_FOUND);
+	assert_int_equal(ranges, 1);
+	assert_int_equal(settled(at(300), at(300), true, &ranges), STACK_REQUEST_NONE);
+	assert_int_equal(ranges, 1);
+	assert_int_equal(settled(7, 7, true, &ranges), STACK_REQUEST_NONE);
+	assert_int_equal(ranges, 0);
+}
+
+static void a_new_place_in_a_frame_further_in_leaves_it_unknown(void **state)
+{
+	size_t ranges;
+
+	(void)state;
+	assert_int_equal(settled(request(1), request(0), true, &ranges), STACK_REQUEST_UNKNOWN);
+	assert_int_equal(places.known_count, 2);
+}
+
+/* Frames that were not reached may hold any of the words. */
+static void a_new_place_leaves_a_stack_that_ends_early_unknown(void **state)
+{
+	const uint64_t listed[] = { at(300), request(1) };
+	struct made_up made_up = worker();
+	struct stack_requests requests;
+	struct request_words words;
+
+	(void)state;
+	for (size_t count = 1; count <= 2; count++) {
+		forget_places();
+		list_words(&words, listed, count);
+		stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
+		stack_requests_end(&requests, false);
+		stack_requests_settle(&made_up.memory, &members, &places, &requests);
+		assert_int_equal(requests.verdict, count == 1 ? STACK_REQUEST_NONE : STACK_REQUEST_UNKNOWN);
+	}
 }
 
 /* A connection leads to its request in time, even if nothing was known of that. */
@@ -474,7 +544,7 @@ static void only_what_was_read_counts(void **state)
 	forget_places();
 	stack_requests_begin(&requests);
 	requests.count = requests.word_count = 1;
-	stack_requests_learn(&made_up.memory, &members, &places, &requests);
+	stack_requests_settle(&made_up.memory, &members, &places, &requests);
 	assert_int_equal(places.known_count, 1);
 	set_register(&registers, 0, request(1));
 	stack_requests_judge(&requests, &registers);
@@ -518,7 +588,7 @@ static void places_are_forgotten_when_there_are_too_many(void **state)
 		stack_requests_begin(&requests);
 		requests.requests[0].address = i * 64;
 		requests.count = 1;
-		stack_requests_learn(&made_up.memory, &members, &places, &requests);
+		stack_requests_settle(&made_up.memory, &members, &places, &requests);
 		assert_true(places.known_count <= REQUEST_PLACES_KNOWN / 2);
 	}
 }
@@ -567,6 +637,9 @@ int main(void)
 		cmocka_unit_test(new_places_of_a_page_are_read_at_once),
 		cmocka_unit_test(new_places_are_read_as_far_as_they_fit),
 		cmocka_unit_test(a_request_in_a_new_place_is_unknown_once),
+		cmocka_unit_test(only_what_frames_hold_is_read_when_the_thread_runs_on),
+		cmocka_unit_test(a_new_place_in_a_frame_further_in_leaves_it_unknown),
+		cmocka_unit_test(a_new_place_leaves_a_stack_that_ends_early_unknown),
 		cmocka_unit_test(a_connection_tells_a_request_in_a_new_place),
 		cmocka_unit_test(connections_tell_several_requests_in_new_places),
 		cmocka_unit_test(only_aligned_words_within_heaps_may_refer_to_requests),

@@ -14,7 +14,8 @@ enum {
 
 void stack_requests_begin(struct stack_requests *requests)
 {
-	requests->count = requests->word_count = requests->other_count = 0;
+	requests->places = NULL;
+	requests->count = requests->word_count = requests->other_count = requests->doubt_count = 0;
 	requests->is_cut = false;
 	requests->verdict = STACK_REQUEST_NONE;
 }
@@ -67,12 +68,17 @@ static bool note_seen(struct request_words *words, uint64_t word)
 	return true;
 }
 
+/* *heap: as for is_in_heap(). */
+static bool may_refer(const struct request_places *places, size_t *heap, uint64_t word)
+{
+	return word != 0 && word % sizeof(word) == 0 && is_in_heap(places, heap, word);
+}
+
 void request_words_add(const struct request_places *places, struct request_words *words, uint64_t word)
 {
-	if (word == 0 || word % sizeof(word) || words->count == STACK_REQUEST_WORDS_MAX ||
-	    !is_in_heap(places, &words->heap, word) || !note_seen(words, word))
-		return;
-	words->words[words->count++] = word;
+	if (words->count < STACK_REQUEST_WORDS_MAX && may_refer(places, &words->heap, word) &&
+	    note_seen(words, word))
+		words->words[words->count++] = word;
 }
 
 /*---- Where requests were seen ----*/
@@ -238,6 +244,7 @@ void stack_requests_read(struct memory *memory, const struct request_members *me
 	size_t count;
 
 	stack_requests_begin(ret_requests);
+	ret_requests->places = places;
 	ret_requests->is_cut = words->count == STACK_REQUEST_WORDS_MAX;
 	count = list_candidates(places, words, candidates, ret_requests);
 	follow_connections(memory, places, candidates, count);
@@ -295,18 +302,19 @@ static size_t join(struct late_reading *reading, const uint64_t *words, size_t c
 	return i;
 }
 
-static void learn_others(struct memory *live, const struct request_members *members,
-			 struct request_places *places, struct stack_requests *requests)
+/* Which of the words refer to a request now? Puts these first, by address, and notes where they are; returns how many. */
+static size_t find_late(struct memory *live, const struct request_members *members,
+			struct request_places *places, uint64_t *words, size_t word_count)
 {
 	struct late_reading reading;
 	struct nginx_request request;
-	size_t range = 0, count;
+	size_t range = 0, found = 0, count;
 
-	qsort(requests->others, requests->other_count, sizeof(requests->others[0]), compare_words);
-	count = join(&reading, requests->others, requests->other_count);
+	qsort(words, word_count, sizeof(*words), compare_words);
+	count = join(&reading, words, word_count);
 	memory_read_ranges(live, reading.ranges, reading.count);
 	for (size_t i = 0; i < count; i++) {
-		uint64_t word = requests->others[i], begin;
+		uint64_t word = words[i], begin;
 
 		while (word - reading.ranges[range].address >= reading.ranges[range].length)
 			range++;
@@ -318,18 +326,19 @@ static void learn_others(struct memory *live, const struct request_members *memb
 		if (!begins_request(begin) || !nginx_request_read(live, members, word, &request))
 			continue;
 		stack_requests_note(places, word);
-		add_word(requests, word, STACK_REQUEST_UNREAD, false);
+		words[found++] = word;
 	}
-	requests->other_count = 0;
+	return found;
 }
 
 void stack_requests_learn(struct memory *live, const struct request_members *members,
 			  struct request_places *places, struct stack_requests *requests)
 {
-	for (size_t i = 0; i < requests->count; i++)
-		stack_requests_note(places, requests->requests[i].address);
-	if (requests->other_count)
-		learn_others(live, members, places, requests);
+	size_t found = find_late(live, members, places, requests->others, requests->other_count);
+
+	for (size_t i = 0; i < found; i++)
+		add_word(requests, requests->others[i], STACK_REQUEST_UNREAD, false);
+	requests->other_count = 0;
 }
 
 /*---- Which of them runs ----*/
@@ -357,13 +366,40 @@ static size_t find_in_frame(const struct stack_requests *requests, const struct 
 	return found;
 }
 
+static void add_doubt(struct stack_requests *requests, uint64_t word)
+{
+	for (size_t i = 0; i < requests->doubt_count; i++)
+		if (requests->doubts[i] == word)
+			return;
+	if (requests->doubt_count == STACK_REQUEST_WORDS_MAX)
+		requests->is_cut = true;
+	else
+		requests->doubts[requests->doubt_count++] = word;
+}
+
+/* Note what the registers of a frame hold that may refer to requests that were not read. */
+static void doubt_frame(struct stack_requests *requests, const struct registers *frame)
+{
+	const struct request_places *places = requests->places;
+	uint64_t value;
+	size_t heap = 0;
+
+	for (int number = 0; number < REGISTER_NUMBERS; number++)
+		if (registers_are_kept(number) && registers_get(frame, number, &value) &&
+		    may_refer(places, &heap, value) && !is_known(places, value) &&
+		    !connection_of(places, value))
+			add_doubt(requests, value);
+}
+
 void stack_requests_judge(struct stack_requests *requests, const struct registers *frame)
 {
 	bool is_several;
 	size_t found;
 
-	if (requests->word_count == 0 || requests->verdict != STACK_REQUEST_NONE)
+	if (requests->verdict != STACK_REQUEST_NONE)
 		return;
+	if (requests->other_count)
+		doubt_frame(requests, frame);
 	found = find_in_frame(requests, frame, false, &is_several);
 	if (found == NO_REQUEST)
 		found = find_in_frame(requests, frame, true, &is_several);
@@ -379,7 +415,22 @@ void stack_requests_judge(struct stack_requests *requests, const struct register
 
 void stack_requests_end(struct stack_requests *requests, bool is_whole)
 {
-	if (requests->verdict == STACK_REQUEST_NONE &&
-	    (requests->is_cut || (requests->word_count && !is_whole)))
+	if (requests->verdict != STACK_REQUEST_NONE)
+		return;
+	if (requests->is_cut || (requests->word_count && !is_whole))
 		requests->verdict = STACK_REQUEST_UNKNOWN;
+	/* Any of them may belong to a frame that was not reached. */
+	for (size_t i = 0; !is_whole && i < requests->other_count; i++)
+		add_doubt(requests, requests->others[i]);
+}
+
+void stack_requests_settle(struct memory *live, const struct request_members *members,
+			   struct request_places *places, struct stack_requests *requests)
+{
+	for (size_t i = 0; i < requests->count; i++)
+		stack_requests_note(places, requests->requests[i].address);
+	if (requests->doubt_count &&
+	    find_late(live, members, places, requests->doubts, requests->doubt_count))
+		requests->verdict = STACK_REQUEST_UNKNOWN;
+	requests->doubt_count = 0;
 }

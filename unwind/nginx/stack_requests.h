@@ -10,9 +10,9 @@
  *
  * Most words refer to something else, each to another page, and to read one takes the kernel a microsecond or two.
  * So only those are read while the thread is held that refer to a connection, or to where a request has been seen
- * before: nginx takes the same memory again and again. If that finds none, the others are read, too; else when
- * the thread runs on. What is a request then may have been another one before: a frame with it leaves the request
- * unknown, this once.
+ * before: nginx takes the same memory again and again. If that finds none, the others are read, too. Else those are
+ * read when the thread runs on that frames hold, up to the one that decides. What is a request then may have been
+ * another one before: a frame with it leaves the request unknown, this once.
  *
  * A request is accepted as in nginx_request.h: its connection leads back to it.
  */
@@ -63,8 +63,11 @@ struct stack_requests {
 		bool is_connection; /* a connection or an event, not the request itself */
 	} words[STACK_REQUEST_WORDS_MAX];
 	size_t word_count;
+	const struct request_places *places;      /* the words'; NULL: nothing was read */
 	uint64_t others[STACK_REQUEST_WORDS_MAX]; /* words that were not read */
 	size_t other_count;
+	uint64_t doubts[STACK_REQUEST_WORDS_MAX]; /* words of frames that were not read */
+	size_t doubt_count;
 	bool is_cut; /* there is no room for all words, or for all requests that they refer to */
 	enum stack_request_verdict verdict;
 	size_t found; /* STACK_REQUEST_FOUND: index in requests */
@@ -85,7 +88,7 @@ void request_words_begin(struct request_words *words);
 /* Add a word of a stack or a register, if it may refer to a request. */
 void request_words_add(const struct request_places *places, struct request_words *words, uint64_t word);
 
-/* While the thread is held: read the requests that words refer to, but those of ret_requests->others. */
+/* While the thread is held: read the requests that words refer to, but those of ret_requests->others. Keeps places. */
 void stack_requests_read(struct memory *memory, const struct request_members *members,
 			 const struct request_places *places, const struct request_words *words,
 			 struct stack_requests *ret_requests);
@@ -93,7 +96,7 @@ void stack_requests_read(struct memory *memory, const struct request_members *me
 /* A request is, or was, at the address. */
 void stack_requests_note(struct request_places *places, uint64_t address);
 
-/* Find out about the others, before any frame is judged, and note where requests are. */
+/* Find out about all the others, before any frame is judged, and note where requests are. */
 void stack_requests_learn(struct memory *live, const struct request_members *members,
 			  struct request_places *places, struct stack_requests *requests);
 
@@ -102,5 +105,9 @@ void stack_requests_judge(struct stack_requests *requests, const struct register
 
 /* The walk along the stack has ended; is_whole: at the stack's end. */
 void stack_requests_end(struct stack_requests *requests, bool is_whole);
+
+/* When the thread runs on, after the walk: find out about the doubts, and note where requests are. */
+void stack_requests_settle(struct memory *live, const struct request_members *members,
+			   struct request_places *places, struct stack_requests *requests);
 
 #endif
