@@ -117,8 +117,8 @@ bool apart_stay_away(struct apart *apart);
 void apart_rest(struct apart *apart, bool rests);
 
 /*
- * This thread of the engine traces, and binds itself to CPUs; 0: none does any more. If it waits for its CPU, it may
- * run on all of them again (stranded.h).
+ * The calling thread of the engine, tid, traces, and binds itself to CPUs; 0: it does no more. If it waits for its
+ * CPU, it may run on all of them again (stranded.h).
  */
 void apart_note_tracer(struct apart *apart, pid_t tid);
 

@@ -50,6 +50,7 @@ struct apart {
 	sem_t watch;                      /* wakes the watch */
 	pthread_mutex_t tracer_lock;
 	pid_t tracer_tid; /* see apart_note_tracer(); under the lock, so that the thread does not end meanwhile */
+	clockid_t tracer_clock; /* of its CPU time */
 };
 
 /*---- beat.c ----*/

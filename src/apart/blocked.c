@@ -15,7 +15,7 @@ enum {
 	LOOKS_BETWEEN_MAX = 4,
 };
 
-static const uint64_t look_ns = 250 * 1000 * 1000;
+static const uint64_t look_ns = 250 * 1000 * 1000, look_at_rest_ns = 1000 * 1000 * 1000;
 /* A disk with swap that has to spin up takes longer, but the target is not to stand still for that. */
 static const uint64_t long_ns = UINT64_C(2000) * 1000 * 1000;
 
@@ -70,12 +70,12 @@ static pid_t look(struct blocked *blocked, DIR *threads, uint64_t now_ns)
 	return found;
 }
 
-bool blocked_for_long(struct blocked *blocked, uint64_t now_ns, pid_t *ret_pid)
+bool blocked_for_long(struct blocked *blocked, bool rests, uint64_t now_ns, pid_t *ret_pid)
 {
 	DIR *threads;
 	pid_t found;
 
-	if (now_ns - blocked->looked_ns < look_ns)
+	if (now_ns - blocked->looked_ns < (rests && blocked->count == 0 ? look_at_rest_ns : look_ns))
 		return false;
 	/* Who could not look, as on a machine that was paused, does not know what was in between. */
 	if (now_ns - blocked->looked_ns > LOOKS_BETWEEN_MAX * look_ns)

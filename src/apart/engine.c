@@ -133,20 +133,25 @@ static void set_watch(struct engine *engine)
 /* End, for only that frees the tracees. */
 static void end_if_blocked(struct engine *engine)
 {
+	struct shared *shared = engine->apart->shared;
 	pid_t pid;
 
-	if (!blocked_for_long(&engine->blocked, clock_now_ns(CLOCK_MONOTONIC), &pid))
+	if (!blocked_for_long(&engine->blocked, shared->rests, clock_now_ns(CLOCK_MONOTONIC), &pid))
 		return;
-	engine->apart->shared->blocked_pid = pid;
-	engine->apart->shared->is_blocked = true;
+	shared->blocked_pid = pid;
+	shared->is_blocked = true;
 	kill(getpid(), SIGKILL);
 }
 
 static void free_tracer(struct engine *engine)
 {
-	pthread_mutex_lock(&engine->apart->tracer_lock);
-	stranded_free(&engine->stranded, engine->apart->tracer_tid, clock_now_ns(CLOCK_MONOTONIC));
-	pthread_mutex_unlock(&engine->apart->tracer_lock);
+	struct apart *apart = engine->apart;
+
+	pthread_mutex_lock(&apart->tracer_lock);
+	stranded_free(&engine->stranded, apart->tracer_tid,
+		      apart->tracer_tid ? clock_now_ns(apart->tracer_clock) : 0,
+		      clock_now_ns(CLOCK_MONOTONIC));
+	pthread_mutex_unlock(&apart->tracer_lock);
 }
 
 static bool run(struct engine *engine)
@@ -269,6 +274,7 @@ void apart_note_tracer(struct apart *apart, pid_t tid)
 {
 	pthread_mutex_lock(&apart->tracer_lock);
 	apart->tracer_tid = tid;
+	pthread_getcpuclockid(pthread_self(), &apart->tracer_clock);
 	pthread_mutex_unlock(&apart->tracer_lock);
 }
 

@@ -20,20 +20,28 @@ static bool is_bound(pid_t tid, cpu_set_t *ret_own)
 	return CPU_COUNT(&theirs) < CPU_COUNT(ret_own);
 }
 
-void stranded_free(struct stranded *stranded, pid_t tid, uint64_t now_ns)
+/* Does it run, or wait for a CPU? */
+static bool is_runnable(pid_t tid)
 {
 	char text[THREAD_STATUS_SIZE];
 	uint64_t switches;
+
+	return thread_status_is(tid, 'R', text, &switches);
+}
+
+void stranded_free(struct stranded *stranded, pid_t tid, uint64_t cpu_ns, uint64_t now_ns)
+{
+	bool has_run = cpu_ns != stranded->cpu_ns;
 	cpu_set_t own;
 
-	/* It runs, or waits for a CPU. */
-	if (!tid || !is_bound(tid, &own) || !thread_status_is(tid, 'R', text, &switches)) {
+	/* Mostly it has, and more need not be asked. */
+	stranded->cpu_ns = cpu_ns;
+	if (has_run || !tid || !is_bound(tid, &own) || !is_runnable(tid)) {
 		stranded->since_ns = 0;
 		return;
 	}
-	if (stranded->since_ns == 0 || switches != stranded->switches)
+	if (stranded->since_ns == 0)
 		stranded->since_ns = now_ns;
-	stranded->switches = switches;
 	if (now_ns - stranded->since_ns >= WAIT_MAX_NS)
 		sched_setaffinity(tid, sizeof(own), &own);
 }

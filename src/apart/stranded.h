@@ -14,15 +14,14 @@
 
 /* What the last calls saw; all zero before the first one. */
 struct stranded {
-	/* Since then, calls have found it waiting or running, without a switch in between; 0: not so. */
-	uint64_t since_ns;
-	uint64_t switches; /* how often it had left its CPU */
+	uint64_t since_ns; /* since then, calls have found it waiting for its CPU; 0: not so */
+	uint64_t cpu_ns;
 };
 
 /*
  * If the thread, one of this process, is bound and has waited for longer than it would wait for its CPU, let it run
- * wherever the caller may run. tid 0: there is none.
+ * wherever the caller may run. tid 0: there is none. cpu_ns: the CPU time that it has used. now_ns: CLOCK_MONOTONIC.
  */
-void stranded_free(struct stranded *stranded, pid_t tid, uint64_t now_ns);
+void stranded_free(struct stranded *stranded, pid_t tid, uint64_t cpu_ns, uint64_t now_ns);
 
 #endif

@@ -81,8 +81,8 @@ static bool looks(struct blocked *blocked, uint64_t at_ns)
 	read_pid = -1;
 	for (uint64_t now = blocked->looked_ns + second / 2; blocked->looked_ns && now < at_ns;
 	     now += second / 2)
-		blocked_for_long(blocked, now, &read_pid);
-	return blocked_for_long(blocked, at_ns, &read_pid);
+		blocked_for_long(blocked, false, now, &read_pid);
+	return blocked_for_long(blocked, false, at_ns, &read_pid);
 }
 
 static void a_thread_that_waits_for_seconds_is_blocked(void **state)
@@ -124,10 +124,29 @@ static void what_lies_between_two_looks_is_not_known(void **state)
 
 	(void)state;
 	begin_waiting(NULL);
-	assert_false(blocked_for_long(&blocked, 100 * second, &read_pid));
-	assert_false(blocked_for_long(&blocked, 110 * second, &read_pid));
+	assert_false(blocked_for_long(&blocked, false, 100 * second, &read_pid));
+	assert_false(blocked_for_long(&blocked, false, 110 * second, &read_pid));
 	assert_false(looks(&blocked, 111 * second));
 	assert_true(looks(&blocked, 112 * second));
+	end_waiting();
+}
+
+/* Where nothing goes on, it looks once a second, until a thread waits. */
+static void at_rest_it_looks_rarely(void **state)
+{
+	struct blocked blocked = { 0 };
+
+	(void)state;
+	assert_false(blocked_for_long(&blocked, true, 100 * second, &read_pid));
+	begin_waiting(NULL);
+	assert_false(blocked_for_long(&blocked, true, 101 * second - 1, &read_pid));
+	assert_int_equal(blocked.count, 0);
+	assert_false(blocked_for_long(&blocked, true, 101 * second, &read_pid));
+	assert_int_equal(blocked.count, 1);
+	for (uint64_t quarter = 1; quarter < 8; quarter++)
+		assert_false(
+			blocked_for_long(&blocked, true, 101 * second + quarter * second / 4, &read_pid));
+	assert_true(blocked_for_long(&blocked, true, 103 * second, &read_pid));
 	end_waiting();
 }
 
@@ -149,6 +168,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_thread_that_waits_for_seconds_is_blocked, leave_none),
 		cmocka_unit_test_teardown(one_that_ran_in_between_is_not, leave_none),
 		cmocka_unit_test_teardown(what_lies_between_two_looks_is_not_known, leave_none),
+		cmocka_unit_test_teardown(at_rest_it_looks_rarely, leave_none),
 		cmocka_unit_test_teardown(errands_may_wait_so, leave_none),
 	};
 
