@@ -413,7 +413,9 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 	sampler_note_missed(sampler, not_held);
 	if (!sampler->options->wall_clock)
 		sampler_count_missed(sampler, pace_compare(&target->pace, target->cpu_ns));
-	target->idle_since_ns = now;
+	/* A look that comes late tells nothing of a target that has used no CPU time. */
+	if (has_run || !target->is_late)
+		target->idle_since_ns = now;
 	target->active_cpu_ns = target->cpu_ns;
 }
 

@@ -399,6 +399,18 @@ static void a_target_rests_after_five_seconds_without_cpu_time(void **state)
 	}
 }
 
+/* On a machine that others share, some looks of each second come late. */
+static void late_looks_keep_no_target_from_resting(void **state)
+{
+	(void)state;
+	add(1, idle);
+	options.duration_ns = UINT64_C(20) * NS_PER_SECOND;
+	machine.oversleep_one_in = 20;
+	machine.oversleep_ns = MS;
+	run();
+	assert_in_range(machine.waits, 4 * RATE_HZ, 6 * RATE_HZ);
+}
+
 /* It runs between two of the kernel's ticks, so its alarm never rings. */
 static void a_target_that_no_alarm_reports_is_seen_by_its_clock(void **state)
 {
@@ -768,6 +780,7 @@ int main(void)
 		TEST(no_thread_is_looked_at_once_ljspy_is_to_let_go),
 		TEST(a_recording_is_as_long_as_it_is_to_be),
 		TEST(a_target_rests_after_five_seconds_without_cpu_time),
+		TEST(late_looks_keep_no_target_from_resting),
 		TEST(a_target_that_no_alarm_reports_is_seen_by_its_clock),
 		TEST(an_alarm_of_a_target_that_is_gone_means_nothing),
 		TEST(reports_of_threads_are_asked_for_now_and_then),
