@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "output/labels/json_values.h"
+#include "src/linux/sockets/own_address.h"
 
 static const char push_path[] = "/push.v1.PusherService/Push";
 static const uint64_t second_ns = 1000000000;
@@ -28,21 +29,6 @@ static bool is_clean(const char *text)
 		if (*text <= ' ' || *text > '~')
 			return false;
 	return true;
-}
-
-/* Is the host, up to its port or path, this machine? */
-static bool is_loopback(const char *host)
-{
-	static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		size_t length = strlen(names[i]);
-
-		if (strncmp(host, names[i], length) == 0 &&
-		    (host[length] == ':' || host[length] == '/' || host[length] == '\0'))
-			return true;
-	}
-	return false;
 }
 
 bool endpoint_read(const char *url, struct endpoint *ret_endpoint, const char **ret_wrong)
@@ -73,7 +59,7 @@ bool endpoint_read(const char *url, struct endpoint *ret_endpoint, const char **
 		endpoint.protocol = ENDPOINT_WRITE_RAW;
 	else if (!ends_in(endpoint.url, push_path))
 		memcpy(endpoint.url + length, push_path, sizeof(push_path));
-	endpoint.is_here = is_loopback(host);
+	endpoint.is_here = own_address(host);
 	endpoint.is_secret_safe = is_https || endpoint.is_here;
 	*ret_endpoint = endpoint;
 	return true;

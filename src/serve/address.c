@@ -92,23 +92,6 @@ bool address_read(const char *text, struct address *ret_address)
 	return good;
 }
 
-bool address_is_own(const char *host)
-{
-	struct address address = { .is_local = false };
-	const char *end = *host == '[' ? strchr(host, ']') : host + strcspn(host, ":");
-	char bare[HOST_SIZE];
-	bool good;
-
-	if (!end || end == host)
-		return false;
-	end += *end == ']';
-	if ((*end && *end != ':') || (size_t)(end - host) >= sizeof(bare))
-		return false;
-	snprintf(bare, sizeof(bare), "%.*s", (int)(end - host), host);
-	good = *bare == '[' ? read_v6(bare, 0, &address) : read_v4(bare, 0, &address);
-	return good && address.is_local;
-}
-
 /* Does anybody listen there? */
 static bool is_used(const struct address *address)
 {

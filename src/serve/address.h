@@ -22,9 +22,6 @@ struct address {
 /* False if the text is no address. */
 bool address_read(const char *text, struct address *ret_address);
 
-/* Is it this machine's own name for itself, with a port or without: localhost, or an address of loopback? */
-bool address_is_own(const char *host);
-
 /*
  * Listen. A Unix socket is its owner's alone, and replaces one that nobody listens on.
  * A descriptor or a negative errno. *ret_text is the address as a URL, for people.

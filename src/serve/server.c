@@ -17,6 +17,7 @@
 #include "output/recording/recording_reader.h"
 #include "output/views/filter.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/sockets/own_address.h"
 #include "src/program/output_file.h"
 #include "src/serve/address.h"
 #include "src/serve/heap_request.h"
@@ -352,7 +353,7 @@ static bool is_for_this_host(const struct request *request)
 {
 	const char *host = header(request, MHD_HTTP_HEADER_HOST);
 
-	return !host || address_is_own(host); /* HTTP/1.0 has none: no browser */
+	return !host || own_address(host); /* HTTP/1.0 has none: no browser */
 }
 
 /*

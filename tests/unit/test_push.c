@@ -197,6 +197,7 @@ static void test_a_url_tells_the_protocol(void **state)
 	assert_true(endpoint.is_here);
 	assert_true(endpoint_read("https://h", &endpoint, &wrong) && endpoint.is_secret_safe);
 	assert_false(endpoint.is_here);
+	assert_true(endpoint_read("http://127.0.0.2/", &endpoint, &wrong) && endpoint.is_here);
 	assert_true(endpoint_read("http://localhost.example", &endpoint, &wrong) && !endpoint.is_secret_safe);
 	assert_false(endpoint_read("ftp://h", &endpoint, &wrong));
 	assert_false(endpoint_read("http:///x", &endpoint, &wrong));
