@@ -460,21 +460,25 @@ static void a_new_place_leaves_a_stack_that_ends_early_unknown(void **state)
 /* A connection leads to its request in time, even if nothing was known of that. */
 static void a_connection_tells_a_request_in_a_new_place(void **state)
 {
-	const uint64_t listed[] = { request(1), connection(1) };
+	const uint64_t listed[] = { request(1), connection(1), at(300) };
 	struct made_up made_up = worker();
 	struct registers registers = { .unknown = REGISTERS_ALL_BUT_PC_AND_SP };
 	struct stack_requests requests;
 	struct request_words words;
 
 	(void)state;
-	forget_places();
 	set_register(&registers, 0, request(1));
-	list_words(&words, listed, 2);
-	stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
-	stack_requests_judge(&requests, &registers);
-	stack_requests_end(&requests, true);
-	assert_int_equal(requests.verdict, STACK_REQUEST_FOUND);
-	assert_int_equal(requests.other_count, 0);
+	/* Whether there are other words, too, or not. */
+	for (size_t count = 2; count <= 3; count++) {
+		forget_places();
+		list_words(&words, listed, count);
+		stack_requests_read(&made_up.memory, &members, &places, &words, &requests);
+		assert_int_equal(requests.other_count, count - 2);
+		stack_requests_judge(&requests, &registers);
+		stack_requests_end(&requests, true);
+		stack_requests_settle(&made_up.memory, &members, &places, &requests);
+		assert_int_equal(requests.verdict, STACK_REQUEST_FOUND);
+	}
 }
 
 /* Of several requests that connections lead to, each is known by its own word. */

@@ -377,17 +377,23 @@ static void add_doubt(struct stack_requests *requests, uint64_t word)
 		requests->doubts[requests->doubt_count++] = word;
 }
 
+static bool is_read(const struct stack_requests *requests, uint64_t word)
+{
+	for (size_t i = 0; i < requests->word_count; i++)
+		if (requests->words[i].word == word)
+			return true;
+	return is_known(requests->places, word) || connection_of(requests->places, word);
+}
+
 /* Note what the registers of a frame hold that may refer to requests that were not read. */
 static void doubt_frame(struct stack_requests *requests, const struct registers *frame)
 {
-	const struct request_places *places = requests->places;
 	uint64_t value;
 	size_t heap = 0;
 
 	for (int number = 0; number < REGISTER_NUMBERS; number++)
 		if (registers_are_kept(number) && registers_get(frame, number, &value) &&
-		    may_refer(places, &heap, value) && !is_known(places, value) &&
-		    !connection_of(places, value))
+		    may_refer(requests->places, &heap, value) && !is_read(requests, value))
 			add_doubt(requests, value);
 }
 
