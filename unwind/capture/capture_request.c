@@ -109,7 +109,7 @@ void capture_stack_requests(struct capture *capture, const struct capture_proces
 	stack_requests_read(snapshot_memory(capture->snapshot), members, process->places, &words,
 			    &capture->on_stack);
 	/* At the first hold, which may be the only one, it is not known yet where requests are. */
-	if (hints->sp == 0 || capture->on_stack.count == 0) {
+	if (hints->sp == 0) {
 		stack_requests_learn(process->live, members, process->places, &capture->on_stack);
 		if (capture->on_stack.word_count)
 			stack_requests_read(snapshot_memory(capture->snapshot), members, process->places,

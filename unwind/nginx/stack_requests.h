@@ -10,9 +10,9 @@
  *
  * Most words refer to something else, each to another page, and to read one takes the kernel a microsecond or two.
  * So only those are read while the thread is held that refer to a connection, or to where a request has been seen
- * before: nginx takes the same memory again and again. If that finds none, the others are read, too. Else those are
- * read when the thread runs on that frames hold, up to the one that decides. What is a request then may have been
- * another one before: a frame with it leaves the request unknown, this once.
+ * before: nginx takes the same memory again and again. When the thread runs on, the others are read that frames hold,
+ * up to the one that decides. What is a request then may have been another one before: a frame with it leaves the
+ * request unknown, this once.
  *
  * A request is accepted as in nginx_request.h: its connection leads back to it.
  */
