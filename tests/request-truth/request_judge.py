@@ -167,8 +167,10 @@ def wall_by_route(samples, log):
         truth[groups.get(request.route, request.route)] += request.seconds * 1e9
 
     def sum_of(route):
-        # Requests of a route may come together.
-        together = statistics.stdev(looks[route][moment] for moment in weights) * math.sqrt(len(weights))
+        # Requests of a route may come together. One look tells nothing of that.
+        several = len(weights) > 1
+        spread = statistics.stdev(looks[route][moment] for moment in weights) if several else math.inf
+        together = spread * math.sqrt(len(weights))
         return Sum(looks[route].total(), truth[route], max(together, noise_of(truth[route], weights.values())))
 
     return {route: sum_of(route) for route in truth if truth[route]}
