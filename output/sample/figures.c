@@ -172,6 +172,22 @@ const char *figures_uncertain_bytes(const struct figures *figures, char ret_text
 	return length > 0 ? ret_text : NULL;
 }
 
+/* Which samples they are is not recorded: of a part of all samples there is no share. */
+static void print_skid(FILE *out, const struct figures *figures)
+{
+	const double share = percent(figures->skid, figures->samples);
+	char part[32] = " of all";
+
+	if (figures->is_part ? figures->skid == 0 : share < skid_percent_min)
+		return;
+	if (!figures->is_part)
+		snprintf(part, sizeof(part), " (%.2f %%)", share);
+	fprintf(out,
+		"skid     %" PRIu64 " samples%s at the end of a system call, by late stops from another CPU: "
+		"calls may have too much of the time\n",
+		figures->skid, part);
+}
+
 void figures_print(FILE *out, const struct figures *figures)
 {
 	char bytes[FIGURES_BYTES_SIZE];
@@ -184,12 +200,7 @@ void figures_print(FILE *out, const struct figures *figures)
 			"calls    %" PRIu64
 			" samples without a stop, which might have changed a system call\n",
 			figures->undisturbed);
-	if (percent(figures->skid, figures->samples) >= skid_percent_min)
-		fprintf(out,
-			"skid     %" PRIu64
-			" samples (%.2f %%) at the end of a system call, by late stops from another CPU: "
-			"calls may have too much of the time\n",
-			figures->skid, percent(figures->skid, figures->samples));
+	print_skid(out, figures);
 	if (figures->pause_ns.count > 0) {
 		fprintf(out, "pause   ");
 		for (int i = 0; i < PERCENTILE_COUNT; i++)

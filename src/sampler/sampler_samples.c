@@ -275,12 +275,12 @@ static void choose_cpu(struct target *target, const struct thread *thread, bool 
 
 /*
  * Count a stop that came from another CPU, as far as the CPU tells that the thread is on now, and met the end of a
- * system call: most that come so late do (visit.h).
+ * system call: most that come so late do (visit.h). Calls have no share of what is allocated.
  */
 static void note_skid(struct sampler *sampler, const struct target *target, const struct thread *thread,
 		      const struct registers *held, int visited_cpu)
 {
-	if (interrupted_call_may_be(held) &&
+	if (!target->allocations && interrupted_call_may_be(held) &&
 	    (visited_cpu < 0 || visited_cpu != (target->cpu >= 0 ? target->cpu : tracer_cpu(thread->tracee))))
 		sampler->result->figures.skid++;
 }

@@ -18,6 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MAKERS = HERE / "makers.lua"
 CDATA = HERE / "cdata.lua"
 STRINGS = HERE / "strings.lua"
+CALLS = HERE / "calls.lua"
 
 SECONDS = int(os.environ.get("ALLOC_SECONDS", 4))
 
@@ -215,3 +216,13 @@ def test_c_objects_have_the_names_of_their_types(program, jit, tmp_path):
         noise = math.sqrt(expected * (1 - expected) * squares) / everything
         print(f"{name}: {expected:.3f} of the bytes, {share:.3f} seen")
         assert abs(share - expected) <= CTYPE_SHARE + 3 * noise, name
+
+
+def test_system_calls_have_no_share_of_what_is_allocated(tmp_path):
+    stats = tmp_path / "stats.json"
+    with ljspy.Target([PROGRAMS["luajit"], CALLS]).wait_ready() as target:
+        result = ljspy.run("record", "--alloc", "-d", "2s", "--stats", stats, "-o", tmp_path / "made.ljspy", "-p", target.pid)
+    assert result.returncode == ljspy.OK, result.stderr
+    assert "\npause " in result.stderr
+    assert json.loads(stats.read_text())["skid"] == 0
+    assert "skid" not in result.stderr

@@ -114,6 +114,19 @@ static void people_read_a_few_lines(void **state)
 	free(text);
 }
 
+static void a_part_of_the_samples_has_no_share_of_what_counts_for_all(void **state)
+{
+	struct figures figures = example();
+	char *text;
+
+	(void)state;
+	figures.is_part = true;
+	figures.samples = 3;
+	text = printed(&figures);
+	assert_non_null(strstr(text, "\nskid     45 samples of all at the end of a system call, "));
+	free(text);
+}
+
 static void figures_of_nothing_are_zeros(void **state)
 {
 	struct figures figures = { 0 };
@@ -276,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_json_has_units_in_its_names),
 		cmocka_unit_test(people_read_a_few_lines),
+		cmocka_unit_test(a_part_of_the_samples_has_no_share_of_what_counts_for_all),
 		cmocka_unit_test(figures_of_nothing_are_zeros),
 		cmocka_unit_test(a_sum_has_the_figures_of_both),
 		cmocka_unit_test(the_rate_says_what_was_reached_unless_it_is_unknown),
