@@ -128,8 +128,6 @@ static void deliver(struct look *look, const struct waiting_request *waiting, ui
 	sample->request = request_waits_label(waiting, look->now_ns, route);
 	sample->wall_ns = wall_ns;
 	target_deliver(look->sampler, look->target, sample);
-	/* The rate counts how often ljspy looks, not how many requests there are. */
-	look->sampler->wall_ns -= wall_ns;
 }
 
 static bool runs_now(const struct look *look, const struct waiting_request *waiting)
@@ -294,7 +292,6 @@ static void deliver_unseen(struct look *look)
 	for (size_t i = 0; i < look->waits.count && look->target->requests_unseen_ns; i++)
 		deliver_unknown(look, &look->waits.requests[i], "unknown: not stopped",
 				look->target->requests_unseen_ns);
-	look->sampler->wall_ns += look->target->requests_unseen_ns;
 	look->target->requests_unseen_ns = 0;
 }
 
@@ -315,7 +312,6 @@ static void deliver_seen(struct look *look)
 {
 	look->waited_ns = target_note_reading(look->sampler, look->target, look->time_ns);
 	deliver_all(look);
-	look->sampler->wall_ns += look->waited_ns;
 }
 
 /* held_ns: 0 if the worker was not held. */

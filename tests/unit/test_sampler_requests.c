@@ -315,8 +315,8 @@ static void each_request_has_the_time_since_the_last_look(void **state)
 	assert_int_equal(held_count, 2);
 	assert_is_of(0, 1, "sleep 0", 25 * MS);
 	assert_is_of(1, 2, "sleep 0", 25 * MS);
-	/* The rate is that of the looks, of which there were two. */
-	assert_int_equal(held_sampler.wall_ns, HELD_PERIOD_NS + 25 * MS);
+	/* The rate, samples for this time, is that of the looks, however many requests there are. */
+	assert_int_equal(held_sampler.wall_ns, 2 * (HELD_PERIOD_NS + 25 * MS));
 	assert_int_equal(held_result.figures.samples, 4);
 	assert_int_equal(held_result.figures.missed_ticks, 0);
 	assert_int_equal(seen.zones, 2);
@@ -347,7 +347,7 @@ static void what_they_did_while_it_could_not_be_stopped_is_unknown(void **state)
 	look();
 	assert_int_equal(held_count, 2);
 	assert_is_of(0, 1, "sleep 0", HELD_PERIOD_NS);
-	assert_int_equal(held_sampler.wall_ns, 6 * HELD_PERIOD_NS);
+	assert_int_equal(held_sampler.wall_ns, 2 * 6 * HELD_PERIOD_NS);
 	assert_int_equal(held_result.figures.missed_ticks, 1);
 }
 
