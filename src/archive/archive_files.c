@@ -295,6 +295,7 @@ bool archive_files_find(struct options *options)
 		return false;
 	}
 	raise_file_limit(paths.count);
+	options->named = options->recordings;
 	options->archived = options->recordings = paths.all;
 	return true;
 }

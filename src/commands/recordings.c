@@ -426,9 +426,22 @@ static int count_samples(struct recordings *recordings)
 	return error;
 }
 
-/* Open the files in turn. What is no recording in an archive, as a crash may leave it, is left out. */
-static int open_all(struct recordings *recordings, char *const *paths, size_t count, bool are_archived,
-		    struct functions *functions)
+/* Was the file found in a directory that the user named? */
+static bool is_found(const char *path, const struct options *options)
+{
+	char **named = options->named;
+
+	while (named && *named && strcmp(*named, path) != 0)
+		named++;
+	return named && !*named;
+}
+
+/*
+ * Open the files in turn. What is no recording in an archive, as a crash may leave it, is left out; a file that
+ * the user named is not.
+ */
+static int open_all(struct recordings *recordings, char *const *paths, size_t count,
+		    const struct options *options, struct functions *functions)
 {
 	int error = 0;
 
@@ -437,7 +450,8 @@ static int open_all(struct recordings *recordings, char *const *paths, size_t co
 
 		input->path = paths[i];
 		error = open_input(input, functions);
-		if (error == -EILSEQ && are_archived && (i + 1 < count || recordings->count > 0)) {
+		if (error == -EILSEQ && is_found(paths[i], options) &&
+		    (i + 1 < count || recordings->count > 0)) {
 			message_warn("%s is not a recording of ljspy: it is left out.", paths[i]);
 			recordings->damaged = true;
 			error = 0;
@@ -459,7 +473,7 @@ bool recordings_open(char *const *paths, size_t count, const struct options *opt
 	int error = recordings.inputs ? 0 : -ENOMEM;
 
 	if (!error)
-		error = open_all(&recordings, paths, count, options->archived, functions);
+		error = open_all(&recordings, paths, count, options, functions);
 	if (!error)
 		error = choose_samples(&recordings, options, functions);
 	if (error || !check_since(&recordings, options) || !join_sessions(&recordings, options)) {

@@ -75,6 +75,7 @@ struct options {
 	/* Options that were given, and are for one kind of these files only. */
 	struct given_option for_profiles, for_heaps;
 	char **archived;                /* owned, with its texts: the same, if a directory was given */
+	char **named;                   /* then what the user named: directories, and files */
 	uint64_t since_ns;              /* after the beginning of each recording */
 	uint64_t until_ns;              /* the same; 0: to its end */
 	struct clock_time since, until; /* by the clock, in their place */

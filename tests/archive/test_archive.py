@@ -263,6 +263,12 @@ def test_what_is_no_recording_is_left_out(tmp_path):
     assert result.returncode == ljspy.WITH_ERRORS
     assert result.stderr.count("is not a recording of ljspy: it is left out") == 3
     assert json.loads(result.stdout)["figures"] == whole
+    # A file that was named is wanted: without it, the report would not be the one that was asked for.
+    named = tmp_path / "named.txt"
+    named.write_text("no recording\n")
+    result = ljspy.run("report", tmp_path, named)
+    assert result.returncode == ljspy.NOTHING_PROFILED and not result.stdout
+    assert f"{named} is not a recording of ljspy." in result.stderr
     for number in (1, 3):
         (tmp_path / f"20261123T14020{number}Z-00000{number}.ljspy").write_bytes(bytes(3000))
     result = ljspy.run("report", tmp_path)
