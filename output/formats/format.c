@@ -15,6 +15,7 @@
 #include "output/formats/text_report.h"
 #include "output/recording/recording_writer.h"
 #include "output/views/comparison.h"
+#include "output/views/heeds.h"
 #include "output/views/profile_read.h"
 
 /* Merge all samples into a new profile, which the caller frees. 0 or a negative errno. */
@@ -203,7 +204,7 @@ const struct format formats[] = {
 		.suffix = "svg",
 		.summary = "an interactive flame graph, for any browser",
 		.picture = true,
-		.source = true,
+		.heeds = HEEDS_INVERTED | HEEDS_MIN_PERCENT | HEEDS_SOURCE,
 		.write = write_svg,
 		.compare = compare_svg,
 	},
@@ -212,7 +213,7 @@ const struct format formats[] = {
 		.suffix = "html",
 		.summary = "the same as a page, which phones show better",
 		.picture = true,
-		.source = true,
+		.heeds = HEEDS_INVERTED | HEEDS_MIN_PERCENT | HEEDS_SOURCE,
 		.write = write_html,
 		.compare = compare_html,
 	},
@@ -220,6 +221,7 @@ const struct format formats[] = {
 		.name = "folded",
 		.suffix = "folded",
 		.summary = "one line a stack, for flame graph tools and grep",
+		.heeds = HEEDS_INVERTED | HEEDS_ANNOTATE,
 		.write = write_folded,
 		.compare = compare_folded,
 	},
@@ -227,7 +229,7 @@ const struct format formats[] = {
 		.name = "text",
 		.suffix = "txt",
 		.summary = "functions by time, with callers, callees and sampling errors",
-		.source = true,
+		.heeds = HEEDS_MIN_PERCENT | HEEDS_SOURCE,
 		.write = text_report_write,
 		.compare = comparison_write,
 	},

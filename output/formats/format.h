@@ -23,8 +23,8 @@ struct format {
 	const char *suffix;  /* of files, without the dot */
 	const char *summary; /* for the manual: what reads the format */
 	bool picture;        /* a browser opens it */
-	bool source;         /* can show the lines of source files: see struct view */
 	bool recording;      /* holds the samples themselves; ljspy can write it while sampling */
+	unsigned int heeds;  /* the options that it heeds, of enum heeds */
 	/* Write all samples. 0, -ENOMEM, -EIO (the stream's own error is in errno), or the source's error. */
 	int (*write)(FILE *out, struct sample_source *source, const struct session *session,
 		     const struct figures *figures, const struct view *view);

@@ -10,6 +10,7 @@
 #include "output/heap_reports/heap_pictures.h"
 #include "output/heap_reports/heap_pprof.h"
 #include "output/heap_reports/heap_text.h"
+#include "output/views/heeds.h"
 
 static int write_svg(FILE *out, const struct heap_side *side, const struct heap_view *view)
 {
@@ -75,6 +76,7 @@ const struct heap_format heap_formats[] = {
 		.suffix = "svg",
 		.summary = "an interactive flame graph of who holds what, for any browser",
 		.picture = true,
+		.heeds = HEEDS_INVERTED | HEEDS_MIN_PERCENT | HEEDS_COUNT | HEEDS_RETAINED | HEEDS_GROUP,
 		.write = write_svg,
 		.compare = compare_svg,
 	},
@@ -83,6 +85,7 @@ const struct heap_format heap_formats[] = {
 		.suffix = "html",
 		.summary = "the same as a page, which phones show better",
 		.picture = true,
+		.heeds = HEEDS_INVERTED | HEEDS_MIN_PERCENT | HEEDS_COUNT | HEEDS_RETAINED | HEEDS_GROUP,
 		.write = write_html,
 		.compare = compare_html,
 	},
@@ -90,6 +93,7 @@ const struct heap_format heap_formats[] = {
 		.name = "folded",
 		.suffix = "folded",
 		.summary = "one line a path, for flame graph tools and grep",
+		.heeds = HEEDS_INVERTED | HEEDS_COUNT | HEEDS_RETAINED | HEEDS_GROUP,
 		.write = write_folded,
 		.compare = heap_folded_write,
 	},
@@ -97,6 +101,7 @@ const struct heap_format heap_formats[] = {
 		.name = "pprof",
 		.suffix = "pb.gz",
 		.summary = "for go tool pprof: inuse_space and inuse_objects",
+		.heeds = HEEDS_COUNT | HEEDS_GROUP,
 		.write = heap_pprof_write,
 	},
 	{

@@ -78,24 +78,22 @@ static void list_word(char *list, size_t size, const char *word, size_t others)
 	snprintf(list + length, size - length, "%s%s", word, others > 1 ? ", " : others == 1 ? " and " : "");
 }
 
-static void list_formats(unsigned int wanted, char *all, size_t size)
+void option_value_list_formats(unsigned int kinds, unsigned int heeds, bool compares,
+			       char ret_all[static OPTION_LIST_SIZE])
 {
-	size_t heap_count = wanted & FORMATS_OF_HEAPS ? heap_format_count : 0, others;
+	const char *names[OPTION_LIST_MAX];
+	size_t count = 0;
 
-	for (size_t i = 0; wanted & FORMATS_OF_PROFILES && i < format_count; i++) {
-		others = format_count - i - 1;
-		for (size_t j = 0; j < heap_count; j++)
-			others += !format_by_name(heap_formats[j].name);
-		list_word(all, size, formats[i].name, others);
-	}
-	for (size_t i = 0; i < heap_count; i++) {
-		if (wanted & FORMATS_OF_PROFILES && format_by_name(heap_formats[i].name))
-			continue;
-		others = 0;
-		for (size_t j = i + 1; j < heap_count; j++)
-			others += !(wanted & FORMATS_OF_PROFILES && format_by_name(heap_formats[j].name));
-		list_word(all, size, heap_formats[i].name, others);
-	}
+	*ret_all = '\0';
+	for (size_t i = 0; kinds & FORMATS_OF_PROFILES && i < format_count; i++)
+		if ((formats[i].heeds & heeds) == heeds && (formats[i].compare || !compares))
+			names[count++] = formats[i].name;
+	for (size_t i = 0; kinds & FORMATS_OF_HEAPS && i < heap_format_count; i++)
+		if ((heap_formats[i].heeds & heeds) == heeds && (heap_formats[i].compare || !compares) &&
+		    !(kinds & FORMATS_OF_PROFILES && format_by_name(heap_formats[i].name)))
+			names[count++] = heap_formats[i].name;
+	for (size_t i = 0; i < count; i++)
+		list_word(ret_all, OPTION_LIST_SIZE, names[i], count - i - 1);
 }
 
 bool option_value_format(const char *text, unsigned int wanted, const struct format **ret_format,
@@ -103,14 +101,14 @@ bool option_value_format(const char *text, unsigned int wanted, const struct for
 {
 	const struct format *format = wanted & FORMATS_OF_PROFILES ? format_by_name(text) : NULL;
 	const struct heap_format *heap_format = wanted & FORMATS_OF_HEAPS ? heap_format_by_name(text) : NULL;
-	char all[256] = "";
+	char all[OPTION_LIST_SIZE];
 
 	if (format || heap_format) {
 		*ret_format = format;
 		*ret_heap_format = heap_format;
 		return true;
 	}
-	list_formats(wanted, all, sizeof(all));
+	option_value_list_formats(wanted, 0, false, all);
 	message_error("There is no format \"%s\".", text);
 	message_note("The formats are %s.", all);
 	return false;

@@ -39,6 +39,12 @@ bool option_value_ids(const char *text, bool is_target, pid_t **ids, size_t *cou
 /* Which formats a command writes: those of profiles, those of heaps, or, by its input, either. */
 enum option_formats { FORMATS_OF_PROFILES = 1, FORMATS_OF_HEAPS = 2 };
 
+enum { OPTION_LIST_MAX = 32, OPTION_LIST_SIZE = 256 };
+
+/* "svg, html and text": the formats of these kinds that heed that (heeds.h) and, if need be, compare. */
+void option_value_list_formats(unsigned int kinds, unsigned int heeds, bool compares,
+			       char ret_all[static OPTION_LIST_SIZE]);
+
 /* Either result is NULL if its kind has no such format; false if no wanted kind has it. */
 bool option_value_format(const char *text, unsigned int wanted, const struct format **ret_format,
 			 const struct heap_format **ret_heap_format);

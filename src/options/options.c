@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "src/options/filter_arguments.h"
+#include "src/options/heeded.h"
 #include "src/options/help.h"
 #include "src/options/option_table.h"
 #include "src/options/option_values.h"
@@ -259,12 +260,8 @@ static bool choose_format(struct options *options)
 			      options->format->name);
 		return false;
 	}
-	if (options->source && options->format && !options->format->source) {
-		message_error("The format %s has no place for the lines of source files.",
-			      options->format->name);
-		message_note("--source goes with -f html, svg and text.");
+	if (!heeded_check(options, formats_of(options)))
 		return false;
-	}
 	if (options->command != COMMAND_DIFF || (options->format && options->format->compare) ||
 	    (options->heap_format && options->heap_format->compare))
 		return true;
@@ -653,7 +650,7 @@ bool options_check_kind(const struct options *options, bool is_heap)
 		message_error("--%s%s%s is for %s: %s is %s.", other->name, other->argument ? " " : "",
 			      other->argument ? other->argument : "", is_heap ? "profiles" : "heaps",
 			      options->recordings[0], is_heap ? "a heap" : "none");
-	return !other->name;
+	return !other->name && heeded_check(options, is_heap ? FORMATS_OF_HEAPS : FORMATS_OF_PROFILES);
 }
 
 void options_clear(struct options *options)

@@ -166,6 +166,47 @@ static void heat_maps_are_for_pictures(void **state)
 	refuse("diff a.ljspy b.ljspy --source", "--source");
 }
 
+/* An option without effect would show something else than what was asked for. */
+static void formats_refuse_options_that_they_do_not_heed(void **state)
+{
+	static const char *const taken[] = {
+		"report a.ljspy --inverted -f folded",  "report a.ljspy --min-percent 2",
+		"record -p 1 --annotate -f folded",     "report a --by module -f json",
+		"heap -p 1 --by type -f pprof",         "heap -p 1 --measure count -f pprof",
+		"heap -p 1 --measure own --by path",    "heap -p 1 --measure retained -o a.svg",
+		"diff a b --by module --min-percent 2",
+	};
+	static const struct {
+		const char *words, *option;
+	} refused[] = {
+		{ "report a.ljspy --inverted", "--inverted" },
+		{ "record -p 1 -o a.ljspy --inverted", "--inverted" },
+		{ "record -p 1 --every 1m -o a/ --inverted", "--inverted" },
+		{ "report a.ljspy -f folded --min-percent 2", "--min-percent" },
+		{ "record -p 1 --annotate", "--annotate" },
+		{ "heap -p 1 --inverted", "--inverted" },
+		{ "heap -p 1 --by module", "--by" },
+		{ "heap -p 1 --measure retained -f pprof", "--measure retained" },
+		{ "heap -p 1 --every 1m -o a.heap --measure count", "--measure count" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+		accept(taken[i]);
+	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+		refuse(refused[i].words, refused[i].option);
+}
+
+static void the_kind_of_a_file_tells_what_its_format_heeds(void **state)
+{
+	const struct options *options = accept("report a --by module -f text");
+
+	(void)state;
+	assert_true(options_check_kind(options, false));
+	assert_false(options_check_kind(options, true));
+	assert_true(options_check_kind(accept("report a --by module -f svg"), true));
+}
+
 static void durations_take_units(void **state)
 {
 	static const struct {
@@ -356,7 +397,7 @@ static void options_of_other_commands_are_refused(void **state)
 static void every_option_is_understood(void **state)
 {
 	const struct options *options = accept(
-		"record -p 1 -o x.svg -f svg -d 1s -r 2 --stats s.json --lines --annotate --vm-state");
+		"record -p 1 -o x.svg -f folded -d 1s -r 2 --stats s.json --lines --annotate --vm-state");
 
 	(void)state;
 	assert_string_equal(options->output, "x.svg");
@@ -546,6 +587,8 @@ int main(void)
 		cmocka_unit_test(defaults_need_no_option),
 		cmocka_unit_test(pids_are_collected),
 		cmocka_unit_test(heat_maps_are_for_pictures),
+		cmocka_unit_test(formats_refuse_options_that_they_do_not_heed),
+		cmocka_unit_test(the_kind_of_a_file_tells_what_its_format_heeds),
 		cmocka_unit_test(durations_take_units),
 		cmocka_unit_test(rates_are_bounded),
 		cmocka_unit_test(turns_of_a_threshold_are_not_missed),
