@@ -21,13 +21,19 @@ static const double lost_told = 0.05;
 
 void unseen_add(struct unseen *unseen, const char *format, ...)
 {
+	char text[FINDING_TEXT_SIZE];
 	va_list arguments;
+	size_t what;
 
-	if (unseen->count == FINDINGS_UNSEEN_MAX)
-		return;
 	va_start(arguments, format);
-	vsnprintf(unseen->at[unseen->count++], FINDING_TEXT_SIZE, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	what = strcspn(text, ":");
+	for (size_t i = 0; i < unseen->count; i++)
+		if (strcspn(unseen->at[i], ":") == what && strncmp(unseen->at[i], text, what) == 0)
+			return;
+	if (unseen->count < FINDINGS_UNSEEN_MAX)
+		snprintf(unseen->at[unseen->count++], FINDING_TEXT_SIZE, "%s", text);
 }
 
 static void add_of_traces(struct unseen *unseen, const struct trace_process *traces)

@@ -20,7 +20,10 @@ struct unseen {
 	size_t count;
 };
 
-/* More than FINDINGS_UNSEEN_MAX are dropped: there are not so many. */
+/*
+ * "the heap: it could not be read": what, and why. Each thing is told of once, by the first reason. More than
+ * FINDINGS_UNSEEN_MAX are dropped: there are not so many.
+ */
 void unseen_add(struct unseen *unseen, const char *format, ...) __attribute__((__format__(__printf__, 2, 3)));
 
 /* What the evidence itself shows that it lacks. */

@@ -259,6 +259,21 @@ static void test_few_samples_and_idle_processes_are_silent_and_say_so(void **sta
 	expect_nothing(idle);
 }
 
+/* Two looks at a heap fail for the same reason, after other times. */
+static void test_what_could_not_be_looked_at_is_told_once(void **state)
+{
+	struct unseen unseen = { 0 };
+
+	(void)state;
+	unseen_add(&unseen, "the heap: it would hold the process for some %d ms", 100);
+	unseen_add(&unseen, "the heap: it would hold the process for some %d ms", 112);
+	unseen_add(&unseen, "the heaps: none");
+	unseen_add(&unseen, "turns of an event loop: none was seen");
+	assert_int_equal(unseen.count, 3);
+	assert_string_equal(unseen.at[0], "the heap: it would hold the process for some 100 ms");
+	assert_string_equal(unseen.at[1], "the heaps: none");
+}
+
 static void test_findings_come_by_share_and_places_by_weight(void **state)
 {
 	struct evidence *evidence = begin();
@@ -1598,6 +1613,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_work_is_known_by_its_name),
+		cmocka_unit_test(test_what_could_not_be_looked_at_is_told_once),
 		cmocka_unit_test(test_a_name_counts_for_its_kind_of_function_only),
 		cmocka_unit_test(test_states_of_luajit_are_findings),
 		cmocka_unit_test(test_small_shares_are_silent),
