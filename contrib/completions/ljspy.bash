@@ -59,7 +59,9 @@ _ljspy_complete_argument()
 	CLOCK)
 		mapfile -t COMPREPLY < <(compgen -W "cpu wall" -- "$word") ;;
 	WHAT)
-		mapfile -t COMPREPLY < <(compgen -W "pid tid comm state phase gc-phase module route host status path type coroutine" -- "$word") ;;
+		local what="path module type coroutine"
+		[[ heap == "$command"* ]] || what+=" pid tid comm state phase gc-phase route host status upstream"
+		mapfile -t COMPREPLY < <(compgen -W "$what" -- "$word") ;;
 	MEASURE)
 		mapfile -t COMPREPLY < <(compgen -W "own retained count" -- "$word") ;;
 	STATE*)
@@ -76,7 +78,11 @@ _ljspy()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W "$(_ljspy_commands) --help --version" -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "$(_ljspy_commands) help --help --version" -- "$word")
+		return
+	fi
+	if [[ $command == help ]]; then
+		((COMP_CWORD > 2)) || mapfile -t COMPREPLY < <(compgen -W "$(_ljspy_commands)" -- "$word")
 		return
 	fi
 	# A command that is started has its own completion.

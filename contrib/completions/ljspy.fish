@@ -72,7 +72,10 @@ function __ljspy_complete_argument
         case CLOCK
             string replace -r -- '^' "$given" cpu wall
         case WHAT
-            string replace -r -- '^' "$given" pid tid comm state phase gc-phase module route host status path type coroutine
+            set -l what path module type coroutine
+            string match -q -- (__ljspy_command)'*' heap
+            or set -a what pid tid comm state phase gc-phase route host status upstream
+            string replace -r -- '^' "$given" $what
         case MEASURE
             string replace -r -- '^' "$given" own retained count
         case 'STATE*'
@@ -98,8 +101,15 @@ function __ljspy_wants_command
     test (count (commandline -opc)) = 1
 end
 
+# ljspy help COMMAND
+function __ljspy_wants_help
+    set -l words (commandline -opc)
+    test (count $words) = 2; and test $words[2] = help
+end
+
 complete -c ljspy -f
-complete -c ljspy -n __ljspy_wants_command -a '(__ljspy_commands)'
+complete -c ljspy -n '__ljspy_wants_command; or __ljspy_wants_help' -a '(__ljspy_commands)'
+complete -c ljspy -n __ljspy_wants_command -a help -d 'show the options of a command'
 complete -c ljspy -n __ljspy_wants_command -l help -s h -d 'show the commands'
 complete -c ljspy -n __ljspy_wants_command -l version -s V -d 'show the version'
 complete -c ljspy -n __ljspy_is_started -a '(__ljspy_complete_started)'

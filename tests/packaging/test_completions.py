@@ -2,6 +2,7 @@
 """Check the completions by what the shells themselves offer."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -149,14 +150,26 @@ def test_ways_to_show_native_code(offer):
     assert sorted(offer("ljspy dump --native ")) == ["all", "fold", "none"]
 
 
-def test_states_and_groups(offer, tmp_path):
-    for option, refusal in (("--state", "is not a state"), ("--by", "is nothing to group by")):
-        for word in offer(f"ljspy report {option} "):
-            assert refusal not in ljspy.run("report", option, word, tmp_path / "none").stderr
-    refused = ljspy.run("report", "--state", "nonsense", tmp_path / "none").stderr
-    for word in offer("ljspy report --state "):
-        assert word in refused
+def known(*arguments):
+    """The words that ljspy names when it is given another one: "What there is: a, b and c." """
+    note = ljspy.run(*arguments, "nonsense").stderr.splitlines()[-1]
+    return sorted(re.split(r", | and ", re.sub(r"^.*(?:: | are )|\.$", "", note.removeprefix("ljspy: "))))
+
+
+def test_words_are_those_that_ljspy_knows(offer):
+    states, of_heaps, of_profiles = known("report", "--state"), known("heap", "--by"), known("report", "--by")
+    assert {"blocked", "gc"} <= set(states) and "coroutine" in of_heaps and "upstream" in of_profiles
+    assert sorted(offer("ljspy report --state ")) == states
+    assert sorted(offer("ljspy report --by ")) == sorted({*of_profiles, *of_heaps})
+    assert sorted(offer("ljspy heap --by ")) == sorted(offer("ljspy hea --by ")) == of_heaps
+    assert sorted(offer("ljspy heap --measure ")) == known("heap", "--measure")
     assert offer("ljspy report --state running,comp") == ["running,compiled"]
+
+
+def test_help_of_commands(offer):
+    assert "help" in offer("ljspy ")
+    assert sorted(offer("ljspy help ")) == sorted(COMMANDS)
+    assert not offer("ljspy help record ")
 
 
 def test_recordings(offer):
@@ -215,6 +228,9 @@ def words(lines):
 def test_zsh(zsh):
     ask(zsh, "ljspy ", lambda lines: set(COMMANDS) <= words(lines))
     ask(zsh, "ljspy recor", "> ljspy record")
+    ask(zsh, "ljspy help dum", "> ljspy help dump")
+    ask(zsh, "ljspy heap --by=", lambda lines: {"path", "type"} <= set(" ".join(lines[1:]).split()) and "pid" not in lines[1])
+    ask(zsh, "ljspy report --by=ups", "> ljspy report --by=upstream")
     for command in COMMANDS:
         told = {option.long for option in help_text.options(command)}
         ask(zsh, f"ljspy {command} --", lambda lines, told=told: words(lines) == told)
