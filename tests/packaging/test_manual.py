@@ -98,6 +98,12 @@ def test_the_page_is_well_formed():
     assert lint.returncode == 0, lint.stdout
 
 
+@pytest.mark.parametrize("command", ["record", "serve"])
+def test_what_is_the_same_follows_what_it_is_the_same_as(command):
+    names = [option.long for option in help_text.options(command)]
+    assert names.index("--threshold") == names.index("--blocked") + 1
+
+
 @pytest.mark.parametrize("command", [None, *(help_text.commands() if ljspy.LJSPY.exists() else [])])
 def test_help_fits_a_screen(command):
     """The screen has 80 columns and a tall terminal's rows."""
