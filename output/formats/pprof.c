@@ -180,12 +180,7 @@ static void write_about(struct writer *writer, const struct figures *figures)
 
 static void write_comment(struct writer *writer, const char *text)
 {
-	Pprof__Profile piece = PPROF__PROFILE__INIT;
-	int64_t number = pprof_target_text(writer->pprof, text);
-
-	piece.n_comment = 1;
-	piece.comment = &number;
-	pprof_write_piece(writer->pprof, &piece);
+	pprof_write_comment(writer->pprof, pprof_target_text(writer->pprof, text));
 }
 
 /* Write each line of figures_print() as a comment. */

@@ -77,6 +77,15 @@ void pprof_write_mapping(struct pprof_writer *writer, const char *target)
 	pprof_write_piece(writer, &piece);
 }
 
+void pprof_write_comment(struct pprof_writer *writer, int64_t text)
+{
+	Pprof__Profile piece = PPROF__PROFILE__INIT;
+
+	piece.n_comment = 1;
+	piece.comment = &text;
+	pprof_write_piece(writer, &piece);
+}
+
 /*---- Texts ----*/
 
 int64_t pprof_safe_text(struct pprof_writer *writer, const char *text)

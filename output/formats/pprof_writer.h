@@ -40,5 +40,7 @@ void pprof_write_function(struct pprof_writer *writer, Pprof__Function *function
 void pprof_write_location(struct pprof_writer *writer, uint64_t id, uint64_t function_id, int64_t line);
 /* The one mapping that all locations are in; target, which may be NULL, is what was profiled. */
 void pprof_write_mapping(struct pprof_writer *writer, const char *target);
+/* What `go tool pprof -comments` shows; text is the number of one. */
+void pprof_write_comment(struct pprof_writer *writer, int64_t text);
 
 #endif

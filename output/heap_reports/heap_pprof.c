@@ -7,6 +7,7 @@
 #include "memory/hash.h"
 #include "output/formats/pprof_writer.h"
 #include "output/heap_reports/heap_profile.h"
+#include "output/heap_reports/heap_uncertain.h"
 #include "output/labels/frame_text.h"
 
 enum { VALUE_TYPES = 2, FRAMES_MAX = HEAP_DEPTH_MAX + 4 };
@@ -86,6 +87,7 @@ static void write_about(struct pprof_writer *pprof, const struct heap_side *side
 	};
 	Pprof__ValueType *pointers[VALUE_TYPES] = { &types[0], &types[1] };
 	Pprof__Profile piece = PPROF__PROFILE__INIT;
+	char uncertain[HEAP_UNCERTAIN_SIZE];
 
 	piece.n_sample_type = VALUE_TYPES;
 	piece.sample_type = pointers;
@@ -93,6 +95,8 @@ static void write_about(struct pprof_writer *pprof, const struct heap_side *side
 	piece.time_nanos = (int64_t)session.start_unix_ns;
 	pprof_write_piece(pprof, &piece);
 	pprof_write_mapping(pprof, session.target);
+	if (*heap_side_uncertain_text(side, uncertain))
+		pprof_write_comment(pprof, pprof_safe_text(pprof, uncertain));
 }
 
 static int write_all(struct writer *writer, const struct heap_side *side, const struct heap_view *view)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What `ljspy` says of heaps of which something was not found: in each format, and by its exit status."""
 
+import gzip
 import shutil
 import subprocess
 
@@ -52,6 +53,8 @@ def test_each_format_comes_with_what_is_missing(form, heaps, tmp_path):
     assert f"+{MISSING} bytes not found" in done.stderr
     if form in ("svg", "html"):
         assert f"+{MISSING} bytes not found" in (tmp_path / "out").read_text()
+    if form == "pprof":  # who gets it by HTTP sees no message
+        assert f"+{MISSING} bytes not found".encode() in gzip.decompress((tmp_path / "out").read_bytes())
     done = ljspy.run("report", whole, "-f", form, "-o", tmp_path / "out")
     assert done.returncode == ljspy.OK and "not found" not in done.stderr
 
