@@ -365,12 +365,8 @@ static void dump_core(struct dump *dump, const char *path)
 	const char *problem = NULL;
 	struct core_file *core = NULL;
 	bool is_other = false;
-	int error = core_file_open(path, &core, &problem);
+	int error = core_open(path, &core, &is_other, &problem);
 
-	if (!error && !core_stacks_machine(core, &is_other)) {
-		error = -EBADMSG;
-		problem = "is a core file of a machine that is not supported";
-	}
 	if (!error)
 		error = dump_core_stacks(dump, core, is_other);
 	if (error) {

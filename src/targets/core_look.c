@@ -4,9 +4,26 @@
 #include <errno.h>
 
 #include "src/program/message.h"
+#include "src/survey/core_stacks.h"
 
 const char core_unknown_layout[] =
 	"The core's LuaJIT could not be recognised, or its program files are not here as they were.";
+
+int core_open(const char *path, struct core_file **ret_core, bool *ret_is_other, const char **ret_problem)
+{
+	struct core_file *core;
+	int error = core_file_open(path, &core, ret_problem);
+
+	if (error)
+		return error;
+	if (core_stacks_machine(core, ret_is_other)) {
+		*ret_core = core;
+		return 0;
+	}
+	*ret_problem = "is a core file of a machine that is not supported";
+	core_file_close(core);
+	return -EBADMSG;
+}
 
 void core_explain(const char *path, int error, const char *problem)
 {
@@ -36,7 +53,8 @@ bool core_look_at(const struct core_look *look, const char *path)
 {
 	const char *problem = NULL;
 	struct core_file *core = NULL;
-	int error = core_file_open(path, &core, &problem);
+	bool is_other;
+	int error = core_open(path, &core, &is_other, &problem);
 
 	if (!error)
 		error = look_at(look, core);

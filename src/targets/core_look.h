@@ -24,7 +24,10 @@ struct core_look {
 /* False if it could not be looked at, once the user has been told why. */
 bool core_look_at(const struct core_look *look, const char *path);
 
-/* Tell why a core file cannot be used: problem is that of core_file_open(), for -EBADMSG. */
+/* core_file_open(), of machines that ljspy knows; is it of another one than this? */
+int core_open(const char *path, struct core_file **ret_core, bool *ret_is_other, const char **ret_problem);
+
+/* Tell why a core file cannot be used: problem is that of core_open(), for -EBADMSG. */
 void core_explain(const char *path, int error, const char *problem);
 
 #endif

@@ -172,6 +172,10 @@ def test_a_core_of_another_machine(core, tmp_path):
     other = tmp_path / "other"
     other.write_bytes(data)
     says_why(other, "machine that is not supported")
+    for command in (("heap",), ("traces", "--show", "1")):
+        result = ljspy.run(*command, "--core", other)
+        assert result.returncode == ljspy.NOTHING_PROFILED and not result.stdout
+        assert result.stderr == f"ljspy: {other} is a core file of a machine that is not supported.\n"
 
 
 @pytest.mark.slow
