@@ -20,7 +20,7 @@ INSTEAD_OF(calloc);
 INSTEAD_OF(realloc);
 #include "tests/unit/failing_allocation.h"
 
-enum { MS = 1000 * 1000, THREADS = 3, FIRST_TID = 100, FAILURES_MAX = 1000 };
+enum { MS = 1000 * 1000, THREADS = 3, MANY = 130, FIRST_TID = 100, FAILURES_MAX = 1000 };
 
 /* What each thread does, and what has become of it. */
 static struct made_up {
@@ -35,7 +35,9 @@ static struct made_up {
 	uint64_t used_ns;
 	bool stopped;
 	unsigned int stops, resumes, noted, noted_resumed, measured;
-} made_up[THREADS];
+} made_up[MANY];
+
+static uint64_t look_ns; /* so long it takes to look at one that sleeps */
 
 static struct made_up *stops_meanwhile; /* it gets a CPU while another one is awaited */
 
@@ -51,6 +53,7 @@ static void (*while_held)(void);
 INSTEAD_OF(clock_gettime);
 INSTEAD_OF(threads_count);
 INSTEAD_OF(threads_at);
+INSTEAD_OF(thread_is_running);
 INSTEAD_OF(thread_may_stop);
 INSTEAD_OF(thread_measure);
 INSTEAD_OF(thread_read_state);
@@ -96,6 +99,12 @@ static struct made_up *of_tracee(const struct tracee *tracee)
 	return &made_up[tracee->tid - FIRST_TID];
 }
 
+bool __wrap_thread_is_running(struct threads *threads, struct thread *thread)
+{
+	(void)threads;
+	return of(thread)->may_stop != MAY_NOT_SLEEPS;
+}
+
 enum may_stop __wrap_thread_may_stop(struct threads *threads, struct thread *thread, struct own_turn *turn)
 {
 	(void)threads;
@@ -117,6 +126,7 @@ int __wrap_thread_read_state(struct threads *threads, struct thread *thread, enu
 	(void)threads;
 	if (of(thread)->state_error)
 		return of(thread)->state_error;
+	now_ns += look_ns;
 	*ret_state = of(thread)->state;
 	*ret_call = of(thread)->call;
 	return 0;
@@ -254,6 +264,7 @@ static struct hold *begin(void)
 	rested_ns = last_rest_ns = 0;
 	equal_rests = 0;
 	stops_meanwhile = NULL;
+	look_ns = 0;
 	now_ns = 5000;
 	while_held = NULL;
 	return hold;
@@ -360,6 +371,36 @@ static void how_long_it_was_held_is_known(void **state)
 	assert_false(hold_once(hold));
 	assert_int_equal(hold_count(hold), 4);
 	assert_in_range(hold_total_ns(hold), 2020001600, 2020001900);
+	hold_free(hold);
+}
+
+static void none_stands_still_while_those_that_sleep_are_looked_at(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	look_ns = 100 * MS;
+	made_up[2].may_stop = MAY_NOT_SLEEPS;
+	made_up[0].stops_after_ns = now_ns + 2 * look_ns;
+	assert_true(hold_once(hold));
+	assert_int_equal(made_up[0].stops, 1);
+	assert_int_equal(hold_longest_ns(hold), 0);
+	hold_free(hold);
+}
+
+/* A signal's thread stands still until then. */
+static void signals_are_passed_on_while_many_are_looked_at(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	for (size_t i = THREADS; i < MANY; i++) {
+		made_up[i] = made_up[1];
+		made_up[i].thread.tid = FIRST_TID + (pid_t)i;
+	}
+	thread_total = MANY;
+	assert_true(hold_once(hold));
+	assert_int_equal(polls, 1 + MANY / 64);
 	hold_free(hold);
 }
 
@@ -580,9 +621,9 @@ static void while_a_thread_may_not_be_stopped_there_is_no_hold(void **state)
 		/* A millisecond or so each time, but never in step with the target. */
 		assert_in_range(rested_ns, FAILURES_MAX * UINT64_C(990000), FAILURES_MAX * UINT64_C(1010000));
 		assert_int_equal(equal_rests, 0);
-		/* What was stopped before goes on each time. */
-		assert_int_equal(made_up[0].stops, FAILURES_MAX);
-		assert_int_equal(made_up[0].resumes, FAILURES_MAX);
+		/* What was stopped before goes on each time. Sleepers are looked at before any is stopped. */
+		assert_int_equal(made_up[0].stops, i == 4 || i == 5 ? 0 : FAILURES_MAX);
+		assert_int_equal(made_up[0].resumes, made_up[0].stops);
 		hold_free(hold);
 	}
 }
@@ -760,6 +801,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_that_run_are_stopped_and_those_that_sleep_are_not),
 		cmocka_unit_test(how_long_it_was_held_is_known),
+		cmocka_unit_test(none_stands_still_while_those_that_sleep_are_looked_at),
+		cmocka_unit_test(signals_are_passed_on_while_many_are_looked_at),
 		cmocka_unit_test(a_process_that_sleeps_is_held_without_a_stop),
 		cmocka_unit_test(a_turn_that_is_used_up_is_renewed_first),
 		cmocka_unit_test(data_read_while_a_sleeper_ran_is_discarded),

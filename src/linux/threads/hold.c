@@ -15,10 +15,12 @@ enum {
 	REST_FACTOR = 1,     /* threads then run on for this many times the length of the hold */
 	REST_AFTER_FAILURE_NS = 1000 * 1000,
 	REST_STEPS = 9, /* from half of it to one and a half */
+	LOOKS_MAX = 64, /* at threads, until signals are passed on */
 };
 
 struct watched {
 	struct thread *thread;
+	bool is_up; /* it had a CPU or waited for one when those that sleep were looked at */
 	bool stopped;
 	bool is_awaited;            /* told to stop, but it has not got a CPU yet */
 	bool waits;                 /* woken, but it has not got a CPU yet */
@@ -148,15 +150,22 @@ static enum hold_start await_stops(struct hold *hold)
 	return start;
 }
 
-/* HOLD_AT_ONCE if it is held, or why not. */
-static enum hold_start watch(struct hold *hold, struct watched *watched)
+/*
+ * HOLD_AT_ONCE if it is held, or awaited, or, unless ljspy stops it, if it is up; or why not. One that is awaited stops
+ * when it gets a CPU.
+ */
+static enum hold_start watch(struct hold *hold, struct watched *watched, bool stops)
 {
+	enum hold_start start;
 	enum thread_state state;
 	uint64_t used;
 
 	switch (thread_may_stop(hold->threads, watched->thread, tracer_turn(hold->tracer))) {
 	case MAY_STOP:
-	case MAY_STOP_WAITING: return stop(hold, watched, STOP_AT_ONCE_NS);
+	case MAY_STOP_WAITING:
+		watched->is_up = true;
+		start = stops ? stop(hold, watched, STOP_AT_ONCE_NS) : HOLD_AT_ONCE;
+		return watched->is_awaited ? HOLD_AT_ONCE : start;
 	case MAY_NOT_YET:
 	case MAY_NOT_CALLS:
 	case MAY_NOT_CALLS_WAITING: return HOLD_RAN;
@@ -228,6 +237,37 @@ static bool end(struct hold *hold)
 	return good;
 }
 
+/*
+ * Look at the threads that sleep before any is stopped: there may be thousands. HOLD_AT_ONCE, or watch() says why
+ * not.
+ */
+static enum hold_start watch_sleepers(struct hold *hold)
+{
+	enum hold_start start = HOLD_AT_ONCE;
+
+	for (size_t i = 0; i < threads_count(hold->threads) && start == HOLD_AT_ONCE; i++) {
+		struct watched *watched = &hold->watched[hold->watched_count++];
+
+		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
+		watched->is_up = thread_is_running(hold->threads, watched->thread);
+		if (!watched->is_up)
+			start = watch(hold, watched, false);
+		if (hold->watched_count % LOOKS_MAX == 0)
+			tracer_poll(hold->tracer);
+	}
+	return start;
+}
+
+static enum hold_start stop_others(struct hold *hold)
+{
+	enum hold_start start = HOLD_AT_ONCE;
+
+	for (size_t i = 0; i < hold->watched_count && start == HOLD_AT_ONCE; i++)
+		if (hold->watched[i].is_up)
+			start = watch(hold, &hold->watched[i], true);
+	return start;
+}
+
 /* Hold the process. HOLD_AT_ONCE: end the hold soon. Else nothing is held: watch() says why, or memory is short. */
 static enum hold_start begin(struct hold *hold)
 {
@@ -237,19 +277,13 @@ static enum hold_start begin(struct hold *hold)
 	hold->begin_ns = hold->last_ns = 0;
 	if (!make_room(hold))
 		return HOLD_WOKE;
-	if (own_turn_is_used_up(tracer_turn(hold->tracer)))
+	start = watch_sleepers(hold);
+	if (start == HOLD_AT_ONCE && own_turn_is_used_up(tracer_turn(hold->tracer)))
 		own_turn_renew(tracer_turn(hold->tracer));
-	for (size_t i = 0; i < threads_count(hold->threads); i++) {
-		struct watched *watched = &hold->watched[hold->watched_count++];
-
-		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
-		start = watch(hold, watched);
-		if (start != HOLD_AT_ONCE && !watched->is_awaited) {
-			end(hold);
-			return start;
-		}
-	}
-	start = await_stops(hold);
+	if (start == HOLD_AT_ONCE)
+		start = stop_others(hold);
+	if (start == HOLD_AT_ONCE)
+		start = await_stops(hold);
 	if (start != HOLD_AT_ONCE)
 		end(hold);
 	return start;
