@@ -48,7 +48,8 @@ struct checked {
 	struct trace_process *traces;
 	struct heap_looks heaps;
 	struct unseen unseen;
-	bool gone; /* it could not be looked at in the end */
+	bool was_stopped; /* by a signal, in the beginning */
+	bool gone;        /* it could not be looked at in the end */
 };
 
 struct check {
@@ -343,6 +344,11 @@ static int gather(struct check *check, struct checked *checked)
 	evidence->turn_lines = turn_report_lines(checked->turn_report, &evidence->turn_line_count);
 	if (!error)
 		error = evidence->turn_lines ? read_sources(checked) : -ENOMEM;
+	if (checked->was_stopped && !evidence_is_busy(evidence))
+		unseen_add(
+			&checked->unseen,
+			"what the process does when it runs: it was stopped, as by SIGSTOP or Ctrl-Z (kill -CONT %d)",
+			checked->pid);
 	if (check->result.figures.away_ns)
 		unseen_add(&checked->unseen, "%.1f s in which ljspy itself was stopped",
 			   (double)check->result.figures.away_ns / 1e9);
@@ -404,6 +410,7 @@ static int begin_process(struct checked *checked, pid_t pid, uint64_t threshold_
 	if (error)
 		return error;
 	checked->pid = pid;
+	checked->was_stopped = process.state == 'T';
 	checked->evidence = evidence_new(pid, process.name);
 	process_clear(&process);
 	checked->turn_report = turn_report_new(threshold_ns);

@@ -349,6 +349,31 @@ static void take_last_looks(struct sampler *sampler)
 	}
 }
 
+static bool is_stopped(const struct target *target)
+{
+	struct thread *first = threads_find(target->threads, target->pid);
+	enum thread_state state;
+
+	return first && thread_read_state(target->threads, first, &state, NULL) == 0 && first->is_job_stopped;
+}
+
+/* Once they have no tracer, stopped threads run until they have stopped again. */
+static void note_stopped(struct sampler *sampler)
+{
+	pid_t stopped_pid = 0;
+
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		const struct target *target = sampler->targets[i];
+
+		if (!target || !target->attached)
+			continue;
+		if (!is_stopped(target))
+			return;
+		stopped_pid = stopped_pid ? stopped_pid : target->pid;
+	}
+	sampler->result->stopped_pid = stopped_pid;
+}
+
 static bool fail(struct sampler *sampler, pid_t pid, int error)
 {
 	sampler->result->end = SAMPLER_FAILED;
@@ -605,6 +630,7 @@ static void *trace(void *context)
 		open_accounts(sampler);
 		loop(sampler);
 		take_last_looks(sampler);
+		note_stopped(sampler);
 		sampler->end_ns = clock_now_ns(CLOCK_MONOTONIC);
 	}
 	tracer_let_go(sampler->tracer);

@@ -126,6 +126,7 @@ struct sampler_result {
 	size_t left_out;
 	pid_t left_out_pid;
 	int left_out_error; /* a negative errno */
+	pid_t stopped_pid; /* the first target, if signals (SIGSTOP, Ctrl-Z) had stopped all in the end; else 0 */
 	struct figures figures;
 };
 

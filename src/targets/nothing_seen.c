@@ -43,6 +43,10 @@ static void explain_no_sample(const struct options *options, const struct sample
 		else
 			message_error("There is no sample: the target ended after %.1f ms.", ms);
 		message_note("Let it run for longer, or take samples more often: -r %d", OPTIONS_RATE_MAX);
+	} else if (is_idle && result->stopped_pid) {
+		message_error("There is no sample: process %d is stopped, as by SIGSTOP or Ctrl-Z.",
+			      result->stopped_pid);
+		message_note("Let it go on: kill -CONT %d", result->stopped_pid);
 	} else if (is_idle) {
 		message_error("There is no sample: in %.1f ms the target used a CPU for %.1f.", ms, cpu_ms);
 		message_note("What an idle program waits for is shown by --off-cpu, and by `ljspy dump`.");

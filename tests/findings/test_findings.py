@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -164,6 +165,16 @@ def test_nothing_stands_out_without_a_fault(build, name):
     assert process["samples"] > 0
     busy = process["cpu_ms"] > 0.02 * process["duration_ms"]
     assert busy or any(words.startswith("CPU time: ") for words in process["not_looked_at"])
+
+
+def test_a_stopped_process_is_said_to_be_stopped():
+    with ljspy.busy() as target:
+        os.kill(target.pid, signal.SIGSTOP)
+        assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State").startswith("T"))
+        run = ljspy.run("check", "-d", "500ms", "-p", target.pid)
+        assert ljspy.status_field(target.pid, "State").startswith("T")
+    assert run.returncode == ljspy.OK, run.stderr
+    assert "it was stopped" in run.stdout and f"kill -CONT {target.pid}" in run.stdout
 
 
 @pytest.fixture(scope="module")

@@ -92,6 +92,17 @@ def test_idle_target_is_no_success(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_stopped_target_is_not_called_idle(tmp_path):
+    with ljspy.busy() as target:
+        os.kill(target.pid, signal.SIGSTOP)
+        assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State").startswith("T"))
+        result = ljspy.run("record", "-d", "500ms", "-o", tmp_path / "x.svg", "-p", target.pid)
+        assert ljspy.status_field(target.pid, "State").startswith("T")
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert f"process {target.pid} is stopped" in result.stderr and f"kill -CONT {target.pid}" in result.stderr
+    assert "--off-cpu" not in result.stderr
+
+
 # Some time after its first signal, prints all that it got, and exits with status 40.
 COUNTS = """
     local ffi = require("ffi")
