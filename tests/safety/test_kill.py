@@ -6,6 +6,7 @@ SAFETY_KILLS says how often (`make safety`)."""
 import os
 import pathlib
 import random
+import signal
 import subprocess
 import time
 
@@ -82,3 +83,32 @@ def test_target_works_on(target, tmp_path):
         assert len(tasks(target.pid)) == threads
     assert traced > 0
     print(f"\n{1 + KILLS} kills, {traced} of them while it traced {threads} threads: all threads worked on")
+
+
+def symbol_servers(guard):
+    return [pid for pid in ljspy.children_of(guard) if ljspy.status_field(pid, "Name") == "ljspy-symbols"]
+
+
+@pytest.mark.parametrize("how", ["killed", "interrupted"])
+def test_a_stopped_reader_of_symbols_is_not_left_behind(how, tmp_path):
+    with ljspy.busy() as target:
+        arguments = ["record", "-o", tmp_path / "profile.svg", "--native", "all", "-p", target.pid]
+        with subprocess.Popen([ljspy.LJSPY, *map(str, arguments)], stderr=subprocess.DEVNULL) as recorder:
+            ljspy.wait_traced(target.pid)
+            guard = int(ljspy.status_field(ljspy.tracer(target.pid), "PPid"))
+            assert ljspy.wait_until(lambda: symbol_servers(guard))
+            time.sleep(0.5)  # until it has been asked
+            servers = symbol_servers(guard)
+            for server in servers:
+                os.kill(server, signal.SIGSTOP)
+            recorder.send_signal(signal.SIGKILL if how == "killed" else signal.SIGINT)
+            recorder.wait(timeout=60)
+        try:
+            assert servers and ljspy.wait_until(lambda: all(map(has_ended, servers)))
+        finally:
+            for server in filter(lambda pid: not has_ended(pid), servers):
+                os.kill(server, signal.SIGKILL)
+
+
+def has_ended(pid):
+    return ljspy.is_zombie(pid) or not pathlib.Path(f"/proc/{pid}").exists()

@@ -156,6 +156,15 @@ static void limit_cpu(time_t seconds)
 	setitimer(ITIMER_PROF, &timer, NULL);
 }
 
+/*
+ * End with the process that has inherited the server, ljspy's guard mostly, also while stopped or waiting for a disk. To
+ * be called with a request: before the client sends any, the one that started the server has ended.
+ */
+static void end_with_reaper(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 static void serve(struct serving *serving)
 {
 	const struct request *request = &serving->request;
@@ -163,6 +172,7 @@ static void serve(struct serving *serving)
 	int fd;
 
 	while (receive(serving->fd, &serving->request, &fd)) {
+		end_with_reaper();
 		limit_cpu(ANSWER_CPU_SECONDS);
 		if (request->kind == REQUEST_OPEN)
 			open_file(serving, request, fd);
