@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "memory/memory_file.h"
@@ -85,11 +87,32 @@ static int copy(int from, int to)
 	return length < 0 ? -errno : 0;
 }
 
+/* Files in memory grow up to the limit, too. */
+static bool is_cut(int file, rlim_t *ret_limit)
+{
+	struct rlimit limit;
+	struct stat status;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) || fstat(file, &status) ||
+	    (rlim_t)status.st_size < limit.rlim_cur)
+		return false;
+	*ret_limit = limit.rlim_cur;
+	return true;
+}
+
 static void write_out(struct command_apart *self)
 {
 	int error = copy(self->output, STDOUT_FILENO);
+	rlim_t limit;
 
 	copy(self->error, STDERR_FILENO);
+	if (is_cut(self->output, &limit) || is_cut(self->error, &limit)) {
+		message_error("Not all is shown: no file may have more than %llu bytes.",
+			      (unsigned long long)limit);
+		message_note("Allow larger files: ulimit -f unlimited");
+		if (self->status == EXIT_ALL_GOOD)
+			self->status = EXIT_WITH_ERRORS;
+	}
 	if (!error || self->status != EXIT_ALL_GOOD)
 		return;
 	message_error_stdout(-error);

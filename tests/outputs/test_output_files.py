@@ -99,6 +99,16 @@ def test_file_that_may_not_grow(busy, tmp_path):
     assert "heavy" in (tmp_path / "x.svg").read_text()
 
 
+@pytest.mark.parametrize("command", ["info", "dump", "memory", "heap"])
+@pytest.mark.parametrize("size", [0, 50])
+def test_what_a_limit_of_files_cuts_is_not_all(busy, command, size):
+    """The output goes to pipes, which have no such limit."""
+    result = ljspy.run(command, "-p", busy.pid, through=("prlimit", f"--fsize={size}"))
+    assert result.returncode in (ljspy.WITH_ERRORS, ljspy.NOTHING_PROFILED)
+    assert len(result.stdout) == size
+    assert f"more than {size} bytes" in result.stderr and "ulimit -f" in result.stderr
+
+
 def test_reader_that_goes_away(busy, tmp_path):
     """A file also contains what standard output was to get."""
     arguments = [ljspy.LJSPY, "record", "-d", "1500ms", "-f", "folded", "-o", "-", "-p", str(busy.pid)]
