@@ -416,8 +416,9 @@ static void find(struct stepper *stepper, enum bytecode_op op)
 	case BC_CALLT: call(stepper, true); return;
 	case BC_CALLM:
 	case BC_CALL:
-	case BC_ITERC:
-	case BC_ITERN: call(stepper, false); return;
+	case BC_ITERC: call(stepper, false); return;
+	/* Does the work of next(): the recorder never enters a function for it (lj_record.c: rec_itern). */
+	case BC_ITERN: add_step(stepper, point->frame, next, 0); return;
 	case BC_RETM:
 	case BC_RET:
 	case BC_RET0:
