@@ -108,4 +108,12 @@ static inline uint16_t bytecode_d(uint32_t instruction)
 	return (uint16_t)(instruction >> 16);
 }
 
+/* How many instructions a jump goes on from the next one (bc_j). */
+static inline int32_t bytecode_j(uint32_t instruction)
+{
+	enum { BCBIAS_J = 0x8000 };
+
+	return (int32_t)bytecode_d(instruction) - BCBIAS_J;
+}
+
 #endif

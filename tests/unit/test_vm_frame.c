@@ -575,6 +575,21 @@ static void pc_is_the_next_instructions_until_it_is_fetched(void **state)
 	assert_false(is_before_next(ALL_END + 32));
 }
 
+static void a_call_may_come_after_a_jump(void **state)
+{
+	const uint64_t branch = VM_AT + 0x300;
+
+	(void)state;
+	CODE(branch, BRANCH);
+	put_call(branch + 39, VM_AT);
+	assert_true(vm_jumps_before_call(memory, branch + 39));
+	assert_false(vm_jumps_before_call(memory, branch + 38));
+	put_call(branch + 65, VM_AT);
+	assert_false(vm_jumps_before_call(memory, branch + 65));
+	CODE(branch + 8, FETCH);
+	assert_false(vm_jumps_before_call(memory, branch + 39));
+}
+
 static bool stores_base(uint64_t return_address)
 {
 	return vm_call_stores_base(&vm.layout, memory, &vm, return_address);
@@ -684,6 +699,7 @@ int main(void)
 		WITH_MEMORY(a_frame_is_linked_soon_after_it_is_made),
 		WITH_MEMORY(the_store_of_a_frame_link_is_told),
 		WITH_MEMORY(pc_is_the_next_instructions_until_it_is_fetched),
+		WITH_MEMORY(a_call_may_come_after_a_jump),
 		WITH_MEMORY(a_call_may_store_base_before_it),
 		WITH_MEMORY(the_first_call_of_the_vm_is_looked_at_from_its_begin),
 		WITH_MEMORY(direct_calls_of_the_vm_are_told),

@@ -5,8 +5,6 @@
 #include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
 
-enum { BCBIAS_J = 0x8000 };
-
 struct stepper {
 	const struct path_context *context;
 	const struct path_gap *gap;
@@ -42,7 +40,7 @@ static void use_checks(struct stepper *stepper, size_t count_before, uint32_t ch
 
 static uint64_t jump(uint64_t pc, uint32_t instruction)
 {
-	return pc + BYTECODE_SIZE + (uint64_t)((int64_t)bytecode_d(instruction) - BCBIAS_J) * BYTECODE_SIZE;
+	return pc + BYTECODE_SIZE + (uint64_t)(int64_t)bytecode_j(instruction) * BYTECODE_SIZE;
 }
 
 /* The bytecode at a point: if a root trace replaced it, the original one. */

@@ -10,7 +10,6 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	BCBIAS_J = 0x8000,
 	TAG_INT = ~13, /* a number kept as an integer (LJ_DUALNUM) */
 };
 
@@ -193,7 +192,7 @@ bool bytecode_text_target(const struct layout *layout, uint32_t number, uint32_t
 {
 	if (bytecode_mode_c(layout, (uint8_t)instruction) != BCMjump)
 		return false;
-	*ret_target = number + 1 + bytecode_d(instruction) - BCBIAS_J;
+	*ret_target = number + 1 + (uint32_t)bytecode_j(instruction);
 	return true;
 }
 

@@ -2,6 +2,7 @@
 /* The rules by which to find the innermost Lua frame. */
 #include "unwind/stack/lua_top.h"
 
+#include "luajit-layouts/bytecode.h"
 #include "unwind/jit/traces.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
@@ -37,6 +38,30 @@ static bool find_instruction(const struct lua_thread *thread, const struct proto
 		return true;
 	}
 	return false;
+}
+
+/*
+ * PC behind the BC_UCLO that has jumped to pc, and now closes upvalues. If several jump there, which one runs is
+ * not known: then PC as it is once the next instruction is fetched.
+ */
+static uint64_t behind_jump(const struct lua_running *running, uint64_t pc)
+{
+	const struct proto *proto = lua_objects_proto_of_pc(running->objects, pc);
+	uint64_t found = 0;
+	uint32_t instruction;
+
+	for (uint32_t i = 0; proto && i < proto->sizebc; i++) {
+		uint64_t next = proto->bc + (i + 1) * (uint64_t)BYTECODE_SIZE;
+
+		if (!proto_instruction(proto, next - BYTECODE_SIZE, &instruction) ||
+		    bytecode_op(running->thread->layout, (uint8_t)instruction) != BC_UCLO ||
+		    next + (uint64_t)(int64_t)bytecode_j(instruction) * BYTECODE_SIZE != pc)
+			continue;
+		if (found)
+			return pc + BYTECODE_SIZE;
+		found = next;
+	}
+	return found ? found : pc + BYTECODE_SIZE;
 }
 
 /* The caller rule of lua_walk_find_caller(): by pc, or the link that was there instead. */
@@ -137,6 +162,8 @@ bool lua_top_in_vm(const struct lua_running *running, struct image *image, const
 
 	if (vm_is_before_next(layout, image_text(image), registers->pc))
 		vm.pc += BYTECODE_SIZE;
+	else if (vm_jumps_before_call(image_text(image), registers->pc))
+		vm.pc = behind_jump(running, vm.pc);
 	if (vm_is_store_pending(layout, image_text(image), registers->pc))
 		return find_caller(running, vm.base, vm.pc, ret_walk);
 	return lua_top_by_registers(running, &vm, ret_walk);
@@ -159,6 +186,8 @@ bool lua_top_below_native(const struct lua_running *running, struct image *image
 			return false;
 		return top_as_stored(running, 0, ret_walk);
 	}
+	if (vm_jumps_before_call(text, frame->pc))
+		vm.pc = behind_jump(running, vm.pc);
 	/* A call that stores L->base has L in this register or the first argument's; others keep BASE in it. */
 	if (vm.kept_base != thread->address && lua_thread_contains_base(thread, vm.kept_base) &&
 	    !vm_call_stores_base_of_argument(thread->layout, text, module->vm, frame->pc)) {

@@ -125,6 +125,9 @@ bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint6
 /* Does PC still point at the next instruction, because a branch was just taken or the fetch is under way? */
 bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc);
 
+/* Has the VM jumped before the call that returns here, so that PC is the jump's target (BC_UCLO)? */
+bool vm_jumps_before_call(struct memory *text, uint64_t return_address);
+
 /* Does the VM store L->base before the call that returns here? If not, only kept_base holds BASE. */
 bool vm_call_stores_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
 			 uint64_t return_address);

@@ -438,12 +438,9 @@ bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint6
 	return is_word(text, pc, STORE_LINK);
 }
 
-bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc)
+/* Was a branch just taken, and nothing fetched since? */
+static bool has_branched(struct memory *text, uint64_t pc)
 {
-	(void)layout;
-	if (is_word(text, pc, FETCH))
-		return true;
-	/* Was a branch just taken, and nothing fetched since? */
 	for (unsigned int i = 1; i <= BRANCH_TO_FETCH_WORDS; i++) {
 		if (is_word(text, pc - i * INSTRUCTION_BYTES, FETCH))
 			return false;
@@ -451,6 +448,21 @@ bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_
 			return true;
 	}
 	return false;
+}
+
+bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc)
+{
+	(void)layout;
+	if (is_word(text, pc, FETCH))
+		return true;
+	return has_branched(text, pc);
+}
+
+bool vm_jumps_before_call(struct memory *text, uint64_t return_address)
+{
+	uint64_t function;
+
+	return called_function(text, return_address, &function) && has_branched(text, return_address);
 }
 
 /*---- Traces ----*/

@@ -9,6 +9,29 @@ local function counter()
 	@ return up
 end
 
+-- The way out of a block jumps, then closes its upvalues.
+local function early(n)
+	@ local x = n
+	@ local function f()
+		@ return x
+	end
+	@ if n == 1 then
+		@ f()
+		@ return x
+	end
+	@ for i = 1, 3 do
+		@ local function g()
+			@ return i
+		end
+		@ if i == n then
+			@ break
+		end
+		@ g()
+	end
+	@ x = 3
+	@ return f
+end
+
 local function each(list, f)
 	@ for i = 1, #list do
 		@ list[i] = f(list[i])
@@ -43,5 +66,7 @@ return function()
 	@ local twice = composed(up, function(a) return a + x end)
 	@ x = twice(1)
 	@ x = factorial(3)
+	@ early(1)
+	@ early(2)
 end
 -- SPDX-License-Identifier: MIT
