@@ -138,6 +138,19 @@ int lua_process_open_core(struct core_file *core, struct functions *functions,
 	return 0;
 }
 
+static void free_luajits(struct luajit_module *luajits)
+{
+	while (luajits) {
+		struct luajit_module *luajit = luajits;
+
+		luajits = luajit->next;
+		free(luajit->identity);
+		vm_states_clear(&luajit->states);
+		free(luajit->path);
+		free(luajit);
+	}
+}
+
 void lua_process_close(struct lua_process *process)
 {
 	if (!process)
@@ -159,15 +172,8 @@ void lua_process_close(struct lua_process *process)
 	live_memory_free(process->live);
 	free(process->places);
 	known_files_free(process->own_files);
-	while (process->luajits) {
-		struct luajit_module *luajit = process->luajits;
-
-		process->luajits = luajit->next;
-		free(luajit->identity);
-		vm_states_clear(&luajit->states);
-		free(luajit->path);
-		free(luajit);
-	}
+	free_luajits(process->luajits);
+	free_luajits(process->unmapped);
 	free(process);
 }
 

@@ -20,13 +20,13 @@ void process_keep_verdict(void *context, const char *probe, const char *verdict)
 	snprintf(luajit->known.verdict, sizeof(luajit->known.verdict), "%s: %s", probe, verdict);
 }
 
-static struct luajit_module *find_luajit(const struct lua_process *process, const struct mapped_file *file)
+/* Where the list that begins at luajits has this file, or its end. */
+static struct luajit_module **find_luajit(struct luajit_module **luajits, const struct mapped_file *file)
 {
-	for (struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
-		if (luajit->device == file->device && luajit->inode == file->inode &&
-		    luajit->base == file->base && strcmp(luajit->path, file->path) == 0)
-			return luajit;
-	return NULL;
+	while (*luajits && ((*luajits)->device != file->device || (*luajits)->inode != file->inode ||
+			    (*luajits)->base != file->base || strcmp((*luajits)->path, file->path) != 0))
+		luajits = &(*luajits)->next;
+	return luajits;
 }
 
 void process_take_over(const struct lua_process *process, struct luajit_module *luajit)
@@ -66,7 +66,7 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 	struct request_layout requests;
 	struct inquiry inquiry;
 
-	luajit->known.status = RECOGNISE_UNREADABLE;
+	luajit->known = (struct known_vm){ .status = RECOGNISE_UNREADABLE };
 	process_take_over(process, luajit);
 	if (luajit->known.status != RECOGNISE_UNREADABLE)
 		return;
@@ -84,15 +84,11 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 		process_pass_on(process, luajit);
 }
 
-/* The VM that this module contains; recognise it once. NULL when memory is short. */
-static const struct luajit_module *find_vm(struct lua_process *process, const struct mapped_file *file,
-					   const struct module *module)
+/* NULL when memory is short. */
+static struct luajit_module *new_luajit(const struct mapped_file *file)
 {
-	struct luajit_module *luajit = find_luajit(process, file);
+	struct luajit_module *luajit = calloc(1, sizeof(*luajit));
 
-	if (luajit)
-		return luajit;
-	luajit = calloc(1, sizeof(*luajit));
 	if (!luajit)
 		return NULL;
 	luajit->path = strdup(file->path);
@@ -103,11 +99,63 @@ static const struct luajit_module *find_vm(struct lua_process *process, const st
 	luajit->device = file->device;
 	luajit->inode = file->inode;
 	luajit->base = file->base;
-	luajit->identity = identify(process, module);
-	recognise(process, luajit);
-	luajit->next = process->luajits;
-	process->luajits = luajit;
 	return luajit;
+}
+
+static void move_to(struct luajit_module **list, struct luajit_module *luajit)
+{
+	luajit->next = *list;
+	*list = luajit;
+}
+
+static struct luajit_module *take_from(struct luajit_module **at)
+{
+	struct luajit_module *luajit = *at;
+
+	if (luajit)
+		*at = luajit->next;
+	return luajit;
+}
+
+/* The VM that this module contains; recognise it once while it is mapped. NULL when memory is short. */
+static const struct luajit_module *find_vm(struct lua_process *process, const struct mapped_file *file,
+					   const struct module *module)
+{
+	struct luajit_module *luajit = *find_luajit(&process->luajits, file);
+
+	if (!luajit) {
+		luajit = take_from(find_luajit(&process->unmapped, file));
+		if (!luajit)
+			luajit = new_luajit(file);
+		if (!luajit)
+			return NULL;
+		free(luajit->identity);
+		luajit->identity = identify(process, module);
+		recognise(process, luajit);
+		move_to(&process->luajits, luajit);
+	}
+	luajit->is_mapped = true;
+	return luajit;
+}
+
+/* What is mapped no longer has no states: another LuaJIT may be at its address, with states of its own. */
+static void set_unmapped_aside(struct lua_process *process)
+{
+	struct luajit_module **at = &process->luajits;
+
+	while (*at) {
+		struct luajit_module *luajit = *at;
+
+		if (luajit->is_mapped) {
+			at = &luajit->next;
+			continue;
+		}
+		process_drop_vm(process, &luajit->known.vm);
+		vm_states_clear(&luajit->states);
+		luajit->samples = luajit->doubts = luajit->doubts_until_check = luajit->doubted = 0;
+		luajit->tries = 0;
+		move_to(&process->unmapped, take_from(at));
+	}
 }
 
 /* True if it cannot be read, too: then treat it like any other file. */
@@ -221,6 +269,8 @@ int process_set_modules(struct lua_process *process)
 
 	if (!modules)
 		return -ENOMEM;
+	for (struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
+		luajit->is_mapped = false;
 	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
 		const struct mapped_file *file = maps_file_at(process->maps, i);
 
@@ -230,6 +280,7 @@ int process_set_modules(struct lua_process *process)
 	if (add_vdso(process, &modules[count]))
 		count++;
 	image_set_modules(process->image, modules, count);
+	set_unmapped_aside(process);
 	find_request_members(process, find_request_layout(process));
 	symbols_reset(process->symbols);
 	native_reset(process->native);

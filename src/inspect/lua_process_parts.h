@@ -44,6 +44,7 @@ struct luajit_module {
 	uint64_t samples, doubts, doubts_until_check;
 	uint64_t doubted; /* the state whose objects the next hold checks; 0 if none */
 	struct vm_states states;
+	bool is_mapped;
 	struct luajit_module *next;
 };
 
@@ -69,6 +70,7 @@ struct lua_process {
 	struct vm_decoder *decoder;
 	struct namer *namer;
 	struct luajit_module *luajits;
+	struct luajit_module *unmapped; /* they were mapped once */
 	unsigned int clues_left, searches_left, stack_searches_left;
 	bool wants_search; /* a thread ran no known state */
 	bool wants_refresh, has_new_modules;
@@ -177,6 +179,9 @@ void process_note_unknown(struct lua_process *process);
 
 /* Drop states that are closed: another state may take their place. */
 void process_drop_closed(struct lua_process *process);
+
+/* Drop the VM's states: its code is mapped no longer. */
+void process_drop_vm(struct lua_process *process, const struct vm_code *vm);
 
 /* Is any state of the VM known? */
 bool process_has_global(const struct lua_process *process, const struct vm_code *vm);

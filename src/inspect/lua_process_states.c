@@ -134,6 +134,13 @@ void process_drop_closed(struct lua_process *process)
 	}
 }
 
+void process_drop_vm(struct lua_process *process, const struct vm_code *vm)
+{
+	for (size_t i = lua_image_count(process->lua); i-- > 0;)
+		if (lua_image_global(process->lua, i)->vm == vm)
+			drop_global(process, lua_image_global(process->lua, i));
+}
+
 bool process_has_global(const struct lua_process *process, const struct vm_code *vm)
 {
 	for (size_t i = 0; i < lua_image_count(process->lua); i++)

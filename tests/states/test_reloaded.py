@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: MIT
+"""A program unloads LuaJIT and loads another one, which may come to lie where the first one was, and then the first
+one again. Each has states of its own."""
+
+import collections
+import re
+
+import pytest
+
+import ljspy
+from test_later import LIBRARY
+from test_states import compiled
+
+pytestmark = pytest.mark.usefixtures("built")
+
+SECONDS = 1
+OTHER = ljspy.PACKAGES / "libluajit2-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
+# Until the next look at what is mapped, nothing is known of a library.
+LOST_SHARE = 0.4
+
+
+def test_libraries_take_each_others_place(tmp_path):
+    for library in (LIBRARY, OTHER):
+        if not library.exists():
+            pytest.skip(f"{library} is not to be had")
+    said = tmp_path / "said"
+    recording = ljspy.record(
+        tmp_path, "--", "sh", "-c",
+        f"exec {compiled('reloaded', tmp_path)} {SECONDS} {LIBRARY.resolve()} {OTHER.resolve()} > {said}", seconds=60)
+    bases = re.findall(r"\d+ at (0x\w+)", said.read_text())
+    print(bases, recording.stats["lost"])
+    assert len(bases) == 4 and bases[0] == bases[2]
+    known, unknown = collections.Counter(), 0
+    for sample in recording.samples:
+        turns = set(re.findall(r"(?:run|work)_(\d) ", ";".join(sample.frames)))
+        assert len(turns) <= 1, sample
+        if turns and not any(frame.startswith("[lost") for frame in sample.frames):
+            known[int(turns.pop())] += sample.weight
+    print(known)
+    for turn in range(4):
+        assert known[turn] > (1 - LOST_SHARE) * SECONDS * 1e6, known
