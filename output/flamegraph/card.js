@@ -142,7 +142,7 @@ function actionButtons(i) {
 	return html("div", { class: "actions" }, act("Zoom", () => zoomTo(i)),
 		...(place >= 0 ? [act("Source", () => openSource(places.file[place], places.line[place]))] : []),
 		...(i > 0 ? [act("Only this function", () => focusOn(i)), act("Callers and callees", () => sandwichFunction(labelOf(i).function))] : []),
-		act("Search it", () => search(labelText(i).replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"))),
+		act("Search it", () => search(labelText(i))),
 		act("Copy name", () => copy(labelText(i), "name")),
 		act("Copy stack", () => copy(stackOf(i).join("\n"), "stack")));
 }

@@ -89,20 +89,26 @@ function applyView() {
 	view.zoom = shownFor(tree, view.zoom);
 	matching = null;
 	if (view.search !== "") {
-		const expression = searchExpression(view.search);
+		const expression = searchExpression(view.search, tree.labels);
 
 		matching = tree.labels.map((label) => expression.test(label.text));
 	}
 }
 
-/* A search is a regular expression, or plain text if it is no valid one. Without capitals, it ignores case. */
-function searchExpression(wanted) {
+/*
+ * A search is plain text if a label has it as it stands ("string.gsub [builtin]"), else a regular expression, or
+ * plain text if it is no valid one. Without capitals, it ignores case.
+ */
+function searchExpression(wanted, labels) {
 	const flags = wanted === wanted.toLowerCase() ? "iu" : "u";
+	const plain = new RegExp(wanted.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), flags);
 
+	if (labels.some((label) => plain.test(label.text)))
+		return plain;
 	try {
 		return new RegExp(wanted, flags);
 	} catch (error) {
-		return new RegExp(wanted.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), flags);
+		return plain;
 	}
 }
 

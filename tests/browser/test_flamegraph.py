@@ -453,6 +453,11 @@ def test_reset_shows_everything(open_page):
     ("sqrt|malloc", "20.00 %"),     # a regular expression
     ("^main", "95.00 %"),
     ("[lost", "5.00 %"),            # not a regular expression: as text
+    ("[lost: frame chain broken]", "5.00 %"),   # a name as it stands: as text, though it is one
+    ("string.gsub [builtin]", "15.00 %"),
+    ("sqrt [LIBM.so.6]", "0.00 %"),
+    ("[xyz]qrt", "0.00 %"),
+    ("[rst]qrt", "15.00 %"),
     ("lj_bc", "10.00 %"),           # small letters match capitals
     ("LJ_bc", "0.00 %"),            # capitals do not match small letters
     ("nowhere", "0.00 %"),
@@ -461,6 +466,15 @@ def test_search_tells_the_matched_share(open_page, text, share):
     page = open_page("small")
     page.search(text)
     assert page.result() == "Matched " + share
+
+
+def test_a_name_is_searched_as_it_stands(open_page):
+    page = open_page("small")
+    page.menu("string.gsub")
+    page.choose("Search it")
+    assert page.one("input").get_attribute("value") == "string.gsub [builtin]"
+    assert page.result() == "Matched 15.00 %"
+    assert {frame["label"] for frame in page.frames() if frame["hit"]} == {"string.gsub [builtin]"}
 
 
 def test_search_tells_the_share_of_the_view(open_page):
