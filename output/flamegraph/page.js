@@ -351,7 +351,7 @@ function changeColour(colour) {
 
 /* Show only stacks through the function of a frame; for the root, show everything again. */
 function focusOn(i) {
-	changeView({ source: false, focus: i > 0 ? labelOf(i).function : -1, sandwich: false, zoom: 0 });
+	changeView({ source: false, focus: i > 0 ? labelOf(i).function : -1, sandwich: false, ordered: false, zoom: 0 });
 }
 
 function search(wanted) {
@@ -363,8 +363,14 @@ function search(wanted) {
 
 const NOTHING_CHOSEN = { zoom: 0, focus: -1, sandwich: false, from: 0, to: 0, process: "", thread: "", phase: "" };
 
+let stepsBack = false;		/* the browser has been asked for a step back and has not made it yet */
+
+/* A step asked for before the one under way is made could lead to another page. */
 function back() {
-	if (steps > 0)
+	if (stepsBack)
+		return;
+	stepsBack = steps > 0;
+	if (stepsBack)
 		history.back();
 	else if (view.zoom || view.focus >= 0 || isSelective())
 		changeView({ ...NOTHING_CHOSEN });
@@ -376,6 +382,7 @@ function reset() {
 
 function readHistory() {
 	steps = history.state && history.state.steps || 0;
+	stepsBack = false;
 	readAddress();
 	active = view.zoom;
 }

@@ -78,8 +78,10 @@ function treeOfView() {
 function applyView() {
 	if (view.sandwich && view.focus < 0)
 		view.sandwich = false;
-	if (view.ordered)
+	if (view.ordered) {
 		view.sandwich = view.inverted = false;
+		view.focus = -1;
+	}
 	if (taken)
 		applySelection();
 	tree = treeOfView();
@@ -325,7 +327,7 @@ function readAddress() {
 	view.focus = number("focus", 0, recorded.functions.length);
 	view.zoom = number("zoom", 0, Infinity);
 	view.search = parts.get("search") || "";
-	view.from = moments ? number("from", 0, moments.until) : 0;
+	view.from = moments ? number("from", 0, Infinity) : 0;
 	view.to = moments ? number("to", view.from + 1, Infinity) : 0;
 	if (!view.to)
 		view.from = 0;
