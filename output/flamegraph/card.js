@@ -17,7 +17,7 @@ function linesOf(i) {
 	const weights = new Map();
 
 	for (let j = 0; tree.of && j < recorded.count; j++) {
-		if (tree.of[j] !== i || recorded.side[j] !== NOW)
+		if (tree.of[j] !== i || recorded.side[j] !== view.side)
 			continue;
 		const line = recorded.lines[recorded.line[j]].text.match(/:(\d+|\?)$/);
 
@@ -42,7 +42,7 @@ function weightRows(i) {
 		rows.push(["", percent(tree.width[i], tree.width[view.zoom]) + " of this view", "", ""]);
 	if (growsToCallers(i))
 		rows.push(["", wayText(i), "", ""]);
-	else if (side === NOW)
+	else
 		rows.push(own ? ["own", percent(own, everything()) + ofAll(), amount(own), samples(tree.ownSamples[i])]
 			: ["own", "none", "", ""]);
 	return rows;
@@ -74,7 +74,7 @@ function detailRows(i) {
 	if (!IS_SAMPLED)
 		return [];
 	const { look: kind, function: f } = labelOf(i);
-	const whole = tree.total[NOW][i];
+	const whole = tree.width[i];
 	const rows = [];
 	const states = statesOf(tree, i).map(([state, weight]) => [STATE_NAMES[STATES[state]], weight]);
 	const lines = tree.byLine || kind !== "l" && kind !== "n" && kind !== "c" ? [] : linesOf(i);

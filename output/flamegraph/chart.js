@@ -44,7 +44,7 @@ function pathTo(i) {
 }
 
 function chartOf(byLine, pid, tid) {
-	const tree = new GrowingTree(byLine, 4096);
+	const tree = new GrowingTree(byLine, NOW, 4096);
 	const found = samplesOfThread(pid, tid), ends = endsOf(found);
 	const start = [moments.since * 1000], until = [moments.until * 1000];
 	const open = [0];		/* the node of each depth that still goes on */

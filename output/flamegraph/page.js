@@ -162,9 +162,9 @@ function ownLooks(i) {
 function ownWeights() {
 	const weights = new Map();
 
-	for (let i = 1; i < recorded.count; i++) {
-		for (const [name, weight] of ownLooks(i))
-			weights.set(name, (weights.get(name) || 0) + (recorded.side[i] === NOW ? weight : 0));
+	for (let i = 0; i < recorded.count; i++) {
+		for (const [name, weight] of recorded.caller[i] < 0 ? [] : ownLooks(i))
+			weights.set(name, (weights.get(name) || 0) + (recorded.side[i] === view.side ? weight : 0));
 	}
 	return weights;
 }
@@ -176,7 +176,7 @@ let legendShown = "";
 
 /* Show each colour with the share of samples that end in it. */
 function showLegend() {
-	const wanted = [legendColour(), tree.byLine, tree.cut, tree.isChart, applied].join();
+	const wanted = [legendColour(), view.side, tree.byLine, tree.cut, tree.isChart, applied].join();
 
 	if (wanted === legendShown)
 		return;

@@ -62,7 +62,7 @@ function shownLabel(i) {
 
 	if (tree.chains.has(i))
 		return { text: shownText(i), name: shownText(i), place: "" };
-	return tree.byLine && tree.nearest[i] > tree.total[NOW][i] / 2 ? { ...label, name: "≈ " + label.name } : label;
+	return tree.byLine && tree.nearest[i] > tree.width[i] / 2 ? { ...label, name: "≈ " + label.name } : label;
 }
 
 /* -- Where frames are -- */

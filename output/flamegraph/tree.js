@@ -15,11 +15,13 @@ const WEIGHTS = ["now", "before", "samplesNow", "samplesBefore", "own", "ownSamp
 
 /*
  * A tree that grows. Frames with the same label and the same caller become one
- * node; a table finds it by both.
+ * node; a table finds it by both. now and before are weights of the two sides,
+ * all other weights of one.
  */
 class GrowingTree {
-	constructor(byLine, room) {
+	constructor(byLine, side, room) {
 		this.byLine = byLine;
+		this.side = side;
 		this.labelOf = byLine ? recorded.line : recorded.function;
 		this.labels = byLine ? labelsOfLines() : recorded.functions.map((f, i) => ({ ...f, function: i }));
 		this.count = 0;
@@ -100,13 +102,10 @@ class GrowingTree {
 	addWeight(node, i, side, weight, samples) {
 		const mark = recorded.mark[i];
 
-		if (side !== NOW) {
-			this.before[node] += weight;
-			this.samplesBefore[node] += samples;
+		this[side === NOW ? "now" : "before"][node] += weight;
+		this[side === NOW ? "samplesNow" : "samplesBefore"][node] += samples;
+		if (side !== this.side)
 			return;
-		}
-		this.now[node] += weight;
-		this.samplesNow[node] += samples;
 		if (mark & COMPILED)
 			this.compiled[node] += weight;
 		if (mark & NEAREST)
@@ -134,8 +133,8 @@ function labelsOfLines() {
  * Every stack, or with a focus, those of all calls of this function. With
  * isRoot, the focus itself is the root.
  */
-function treeOfCallees(byLine, focus, isRoot = false) {
-	const tree = new GrowingTree(byLine, recorded.count + 1);
+function treeOfCallees(byLine, focus, shownSide, isRoot = false) {
+	const tree = new GrowingTree(byLine, shownSide, recorded.count + 1);
 	const { labelOf } = tree;
 	const of = new Int32Array(recorded.count).fill(-1);
 
@@ -154,7 +153,7 @@ function treeOfCallees(byLine, focus, isRoot = false) {
 		tree.addWeight(node, i, side, recorded.total[i], recorded.samples[i]);
 		if (begins && node > 0)
 			tree.addWeight(0, 0, side, recorded.total[i], recorded.samples[i]);
-		if (side === NOW) {
+		if (side === shownSide) {
 			tree.own[node] += recorded.own[i];
 			tree.ownSamples[node] += recorded.ownSamples[i];
 			tree.addStates(node, recorded.states, i);
@@ -206,8 +205,8 @@ function statesOfBeginnings(focus) {
  * Own weight of functions by their callers. The tree grows row by row, so that
  * the limit cuts the deepest rows.
  */
-function treeOfCallers(byLine, focus, isRoot = false) {
-	const tree = new GrowingTree(byLine, recorded.count + 1);
+function treeOfCallers(byLine, focus, shownSide, isRoot = false) {
+	const tree = new GrowingTree(byLine, shownSide, recorded.count + 1);
 	const states = statesOfBeginnings(focus);
 	const weights = focus < 0 ? recorded.own : recorded.total;
 	const samples = focus < 0 ? recorded.ownSamples : recorded.samples;
@@ -220,7 +219,7 @@ function treeOfCallers(byLine, focus, isRoot = false) {
 
 		nodes[k] = node;
 		tree.addWeight(node, i, side, weights[from[k]], samples[from[k]]);
-		if (side === NOW)
+		if (side === shownSide)
 			tree.addStates(node, states, from[k]);
 	};
 
@@ -450,8 +449,8 @@ function shownFor(tree, i) {
  * callees below. Node numbers: the root, the callers, then the callees from
  * tree.callees on. Levels count from the top.
  */
-function sandwichOf(byLine, focus) {
-	const above = treeOfCallers(byLine, focus, true), below = treeOfCallees(byLine, focus, true);
+function sandwichOf(byLine, focus, side) {
+	const above = treeOfCallers(byLine, focus, side, true), below = treeOfCallees(byLine, focus, side, true);
 	const shift = above.count - 1;
 	const joined = (ups, downs, change = (number) => number) => {
 		const made = new ups.constructor(above.count + below.count - 1);

@@ -52,22 +52,22 @@ let steps = 0;			/* number of steps back that stay in this file */
 const trees = new Map();
 
 function newTree() {
-	const { inverted, lines, focus, open } = view;
+	const { inverted, lines, focus, open, side } = view;
 
 	if (view.ordered)
 		return chartOf(lines, ...threadOfChart());
 	if (view.sandwich)
-		return sandwichOf(lines, focus);
+		return sandwichOf(lines, focus, side);
 	if (inverted)
-		return treeOfCallers(lines, focus);
-	const tree = treeOfCallees(lines, focus);
+		return treeOfCallers(lines, focus, side);
+	const tree = treeOfCallees(lines, focus, side);
 
 	return open || focus >= 0 ? tree : foldChains(tree);
 }
 
 function treeOfView() {
-	const { inverted, lines, focus, open, ordered, sandwich } = view;
-	const key = ordered ? ["chart", lines, ...threadOfChart()].join() : [inverted, lines, focus, open, sandwich].join();
+	const { inverted, lines, focus, open, side, ordered, sandwich } = view;
+	const key = ordered ? ["chart", lines, ...threadOfChart()].join() : [inverted, lines, focus, open, side, sandwich].join();
 
 	if (!trees.has(key))
 		trees.set(key, newTree());
@@ -252,7 +252,7 @@ const LEGENDS = { kind: KINDS, state: STATE_LEGEND, change: CHANGES };
 function kindLook(i) {
 	const kind = tree.labels[tree.label[i]].look;
 
-	return kind === "l" && tree.compiled[i] > tree.total[NOW][i] / 2 ? "j" : kind;
+	return kind === "l" && tree.compiled[i] > tree.width[i] / 2 ? "j" : kind;
 }
 
 /* The weights of the states of a frame by look, heaviest first. */

@@ -156,8 +156,8 @@ def make(make_flamegraph, name, tmp_path, **sections):
 @pytest.fixture
 def open_made(open_page, make_flamegraph, tmp_path):
     """Opens the page of such a recording."""
-    def open_made(name, address="", **sections):
-        page = open_page("small")
+    def open_made(name, address="", width=1280, **sections):
+        page = open_page("small", width=width)
         page.browser.get(make(make_flamegraph, name, tmp_path, **sections).as_uri() + address)
         return page
     return open_made
