@@ -174,7 +174,7 @@ const sourceBox = html("div", { class: "source", hidden: "" }, fileBox, lineBox)
 let unfolded = new Set();	/* first lines of the folded ones that are shown, */
 let unfoldedFile = -1;		/* ... of this file */
 
-/* Show a line of a file in the source view; line 0: the one with most own time. */
+/* Show a line of a file in the source view; line -1: go to the one with most own time. */
 function openSource(file, line) {
 	changeView({ source: true, file, line });
 	showLine();
@@ -188,7 +188,7 @@ function shownFile(weighed) {
 function fileRow(file, weighed, whole, shown) {
 	const name = html("button", { type: "button", title: file.name }, html("span", { class: "name" }, file.name));
 
-	name.addEventListener("click", () => openSource(file.number, 0));
+	name.addEventListener("click", () => openSource(file.number, -1));
 	return html("tr", file.number === shown ? { class: "chosen" } : {}, html("td", {}, shortPercent(weighed.fileOwn[file.number], whole) || "0"),
 		html("td", {}, shortPercent(weighed.fileTotal[file.number], whole) || "0"), html("td", {}, name));
 }
@@ -385,7 +385,7 @@ function showSource() {
 
 /* Scroll to the chosen line, or the hottest one. */
 function showLine() {
-	const line = view.line >= 0 && lineBody.querySelector("[data-line=\"" + (view.line || hottestLine) + "\"]");
+	const line = lineBody.querySelector("[data-line=\"" + (view.line >= 0 ? view.line : hottestLine) + "\"]");
 
 	if (view.source)
 		lineBox.scrollTop = line ? Math.max(0, line.offsetTop - lineBox.clientHeight / 3) : 0;

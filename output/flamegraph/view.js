@@ -27,7 +27,7 @@ const VIEW_AT_FIRST = {
 	list: innerWidth >= 1600,	/* show the hottest functions */
 	source: root.dataset.source === "1",	/* show source files, not frames: */
 	file: -1,		/* ... this one; -1: the hottest, */
-	line: 0,		/* ... with this line's callers and callees; 0 or less: none's */
+	line: -1,		/* ... with this line's callers and callees; 0: of what has no known line, -1: none's */
 	colour: COLOURS[0],
 	side: NOW,		/* the side whose weights are the widths */
 	focus: -1,		/* only stacks through this function, from it on; -1: all */
@@ -323,7 +323,7 @@ function readAddress() {
 	view.side = number("side", NOW, recorded.compared ? 2 : 1);
 	view.source &&= HAS_SOURCE;
 	view.file = number("file", 0, metadata("files").length);
-	view.line = number("line", -1, Infinity);
+	view.line = number("line", 0, Infinity);
 	view.focus = number("focus", 0, recorded.functions.length);
 	view.zoom = number("zoom", 0, Infinity);
 	view.search = parts.get("search") || "";

@@ -36,9 +36,9 @@ def visit(page, addresses):
 
 @pytest.mark.parametrize("name, options, kept, dropped", [
     ("small", ("page", "source"),
-     ["inverted=1", "lines=1", "flipped=1", "open=1", "map=1", "cpu=0", "list=1", "source=0", "file=0", "line=13", "line=-1", "colour=state",
+     ["inverted=1", "lines=1", "flipped=1", "open=1", "map=1", "cpu=0", "list=1", "source=0", "file=0", "line=13", "line=0", "colour=state",
       "focus=0", "focus=8", "zoom=2", "search=gsub", "sandwich=1&focus=2"],
-     ["inverted=0", "lines=x", "flipped=2", "colour=change", "colour=x", "side=1", "side=2", "side=-1", "file=1", "file=-2", "line=-2", "line=1.5",
+     ["inverted=0", "lines=x", "flipped=2", "colour=change", "colour=x", "side=1", "side=2", "side=-1", "file=1", "file=-2", "line=-1", "line=-2", "line=1.5",
       "focus=10", "focus=-2", "focus=x", "zoom=-1", "zoom=x", "zoom=99", "sandwich=1", "ordered=1", "from=5&to=9", "process=1", "thread=1", "phase=x",
       "x=1"]),
     ("compare", (), ["side=1", "colour=kind", "colour=state"], ["side=0", "side=2", "colour=change", "source=1", "file=0"]),
