@@ -339,7 +339,10 @@ static void write_box(FILE *out, const struct flamegraph_static *picture, const 
 
 void flamegraph_static_write(FILE *out, const struct flamegraph_static *picture)
 {
-	fputs("<g id=\"static\">\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n", out);
+	/* Where the page that shows it forbids styles, it is in outlines. */
+	fputs("<g id=\"static\" fill=\"none\" stroke=\"#333\" stroke-width=\"0.6\" font-family=\"monospace\" font-size=\"12\">\n"
+	      "<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n",
+	      out);
 	write_header(out, picture->header);
 	if (picture->cpu)
 		cpu_picture_write(out, picture->cpu, MARGIN, cpu_top(picture), INNER_WIDTH);

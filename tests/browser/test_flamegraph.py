@@ -56,6 +56,26 @@ def test_picture_shows_where_scripts_do_not_run(make_flamegraph, browser, tmp_pa
     assert browser.execute_script("return document.images[0].naturalWidth") == 1200
 
 
+@pytest.mark.parametrize("name", ["small", "worker"])
+def test_picture_can_be_read_where_styles_and_scripts_are_forbidden(make_flamegraph, browser, tmp_path, name):
+    """As by Jenkins, which shows files with style-src 'self'."""
+    looks = []
+    for kept in ("style", "neither"):
+        page = tmp_path / (kept + ".svg")
+        page.write_text(re.sub(r"<(?!%s)(script|style)>.*?</\1>" % kept, "", make_flamegraph(name).read_text(encoding="utf-8"), flags=re.DOTALL),
+                        encoding="utf-8")
+        browser.get(page.as_uri())
+        looks.append(browser.execute_script("""
+            const look = (element) => [getComputedStyle(element).fill !== "none", getComputedStyle(element).stroke !== "none"];
+            const of = (selector) => Array.from(document.querySelectorAll("#static " + selector), look);
+            const room = (text) => text.parentNode.querySelector("rect").getBBox().width - text.getBBox().width;
+            return [of("text"), of("g.f rect, .f:not(g)"), Array.from(document.querySelectorAll("#static g.f text"), room)];"""))
+    for (texts, shapes, room), (is_filled, is_outlined) in zip(looks, [(True, False), (False, True)]):
+        assert len(texts) > 8 and len(shapes) > 8 and len(room) > 3
+        assert all(text == [is_filled, is_outlined] for text in texts) and min(room) >= 0
+        assert all(shape[0] == is_filled for shape in shapes) and sum(shape[1] == is_outlined for shape in shapes) >= len(shapes) - 2
+
+
 @pytest.mark.parametrize("options", [("small",), ("small", "inverted"), ("small", "lines"),
                                      ("small", "inverted", "lines"), ("compare",), ("compare", "inverted")])
 def test_static_and_scripted_picture_agree(make_flamegraph, open_page, options):
