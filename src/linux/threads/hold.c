@@ -183,6 +183,16 @@ static enum hold_start watch(struct hold *hold, struct watched *watched, bool st
 	return state == THREAD_RUNNING || !watched->call.known ? HOLD_WOKE : HOLD_AT_ONCE;
 }
 
+/*
+ * While no thread is held: each so many looks, pass on signals, and let run on who has stopped too late. i: how many looks
+ * there were.
+ */
+static void pass_on(struct hold *hold, size_t i)
+{
+	if (i > 0 && i % LOOKS_MAX == 0)
+		tracer_poll(hold->tracer);
+}
+
 static bool slept_on(struct hold *hold, struct watched *watched)
 {
 	struct thread_call call;
@@ -200,11 +210,9 @@ static bool slept_on(struct hold *hold, struct watched *watched)
 	       thread_measure(hold->threads, watched->thread, &used) == 0 && used == 0;
 }
 
-/* End the hold. True if nothing has run since begin(). */
-static bool end(struct hold *hold)
+/* End the hold. */
+static void let_go(struct hold *hold)
 {
-	bool good = true;
-
 	/* A thread that goes on might close the file of another one's call. Resume all before anything else. */
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
@@ -228,12 +236,21 @@ static bool end(struct hold *hold)
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
 			thread_note_resumed(hold->watched[i].thread, &hold->watched[i].registers);
-		else
-			good &= slept_on(hold, &hold->watched[i]);
 	hold->count += hold->last_ns ? 1 : 0;
 	hold->total_ns += hold->last_ns;
 	if (hold->last_ns > hold->longest_ns)
 		hold->longest_ns = hold->last_ns;
+}
+
+/* After let_go(): has nothing run since begin()? */
+static bool all_slept_on(struct hold *hold)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < hold->watched_count && good; i++) {
+		pass_on(hold, i);
+		good = hold->watched[i].stopped || slept_on(hold, &hold->watched[i]);
+	}
 	return good;
 }
 
@@ -248,12 +265,11 @@ static enum hold_start watch_sleepers(struct hold *hold)
 	for (size_t i = 0; i < threads_count(hold->threads) && start == HOLD_AT_ONCE; i++) {
 		struct watched *watched = &hold->watched[hold->watched_count++];
 
+		pass_on(hold, i);
 		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
 		watched->is_up = thread_is_running(hold->threads, watched->thread);
 		if (!watched->is_up)
 			start = watch(hold, watched, false);
-		if (hold->watched_count % LOOKS_MAX == 0)
-			tracer_poll(hold->tracer);
 	}
 	return start;
 }
@@ -285,7 +301,7 @@ static enum hold_start begin(struct hold *hold)
 	if (start == HOLD_AT_ONCE)
 		start = await_stops(hold);
 	if (start != HOLD_AT_ONCE)
-		end(hold);
+		let_go(hold);
 	return start;
 }
 
@@ -318,7 +334,8 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 		if (start == HOLD_AT_ONCE) {
 			start = HOLD_WOKE; /* unless the end finds that all slept on */
 			read(context);
-			if (end(hold)) {
+			let_go(hold);
+			if (all_slept_on(hold)) {
 				rest(hold, REST_FACTOR * hold->last_ns);
 				return true;
 			}
