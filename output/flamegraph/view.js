@@ -126,7 +126,7 @@ function isMatch(i) {
 
 /* -- Which samples -- */
 
-let applied = [0, 0, "", "", ""].join();	/* the selection whose weights the frames have */
+let applied = "";		/* the selection whose weights the frames have; at first those of the file, which lack what is left out */
 
 /* Call this when the view has changed, before making its tree. */
 function applySelection() {

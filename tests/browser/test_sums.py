@@ -124,9 +124,9 @@ def weight(samples):
     return sum(sample.weight for sample in samples)
 
 
-def drawn(page):
-    """By the path from the root, what is told of each frame with a text: its share, and its card."""
-    found = page.script("""
+def told_of_frames(page):
+    """Of each frame with a text: left, right, top, label and share, card."""
+    return page.script("""
         const told = [];
         for (const group of document.querySelectorAll("[data-frame]")) {
             const box = group.querySelector("rect").getBoundingClientRect();
@@ -135,10 +135,14 @@ def drawn(page):
             told.push([box.x, box.x + box.width, box.y, group.getAttribute("aria-label"), document.querySelector(".card").innerText]);
         }
         return told;""")
+
+
+def by_path(found, up=-1):
+    """What is told of frames by their path from the root; up is -1 if it is at the bottom."""
     paths = {}
     for left, right, y, label, card in found:
         middle = (left + right) / 2
-        path = sorted((-other[2], other[3].rsplit(", ", 1)[0]) for other in found if other[0] <= middle <= other[1] and other[2] >= y)
+        path = sorted((up * other[2], other[3].rsplit(", ", 1)[0]) for other in found if other[0] <= middle <= other[1] and up * (other[2] - y) <= 0)
         paths[tuple(name for _, name in path)] = label.rsplit(", ", 1)[1].replace("\u00a0", " "), " ".join(card.split())
     return paths
 
@@ -151,16 +155,22 @@ def states_text(samples):
     return ", ".join(f"{name} {percent(part, weight(samples))}" for name, part in order[:4]) + (", …" if len(order) > 4 else "")
 
 
-def check_frames(page, samples, is_whole=True, **how):
-    """Of what is left out, the whole recording has only the weight."""
+def go(page, address):
+    page.browser.execute_async_script("""const [address, done] = arguments;
+        window.addEventListener("popstate", () => setTimeout(done), { once: true });
+        location.hash = address;""", address)
+
+
+def check_frames(page, samples, is_counted=True, **how):
+    """Of what is left out, there is only the weight where the file has no samples."""
     total, own = frames_of(samples, **how)
     whole = weight(total["all",])
-    shown = drawn(page)
+    shown = by_path(told_of_frames(page))
     assert len(shown) > 2 and set(shown) - set(total) == set()
     assert {path for path, passing in total.items() if weight(passing) > 0.02 * whole} - set(shown) == set()
     for path, (share, card) in shown.items():
         passing, ending = total[path], own[path]
-        counted = [sample for sample in passing if not (is_whole and sample.left_out)]
+        counted = [sample for sample in passing if is_counted or not sample.left_out]
         count = "1 sample" if len(counted) == 1 else f"{len(counted)} samples"
         assert (path, share) == (path, percent(weight(passing), whole))
         assert f"total {share} of all {weight(passing)} ns {count}" in card
@@ -196,18 +206,48 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("choice", CHOICES)
-def test_frames_have_the_samples_that_pass_through_them(open_chance, choice):
+TREES = {"": {}, "lines=1": {"by_line": True}, "inverted=1": {"inverted": True}, "focus=2": {"focus": "b x.lua:5"}, "focus=0": {"focus": "a x.lua:1"}}
+
+
+@pytest.mark.parametrize("address", TREES)
+def test_frames_have_the_samples_that_pass_through_them(open_chance, address):
+    """In each view and choice, whatever was shown before."""
     samples = samples_of_chance(1)
-    check_frames(open_chance(samples, choice), [sample for sample in samples if CHOICES[choice](sample)], is_whole=not choice)
-
-
-@pytest.mark.parametrize("address, how", [("lines=1", {"by_line": True}), ("inverted=1&flipped=0", {"inverted": True}),
-                                          ("focus=2", {"focus": "b x.lua:5"}), ("focus=0", {"focus": "a x.lua:1"})])
-def test_each_tree_has_the_samples_that_pass_through_its_frames(open_chance, address, how):
-    samples = samples_of_chance(2)
     page = open_chance(samples, address)
-    check_frames(page, samples, **how)
+    check_frames(page, samples, **TREES[address])
+    for choice, is_chosen in [*CHOICES.items(), ("", lambda sample: True)]:
+        go(page, f"list=1&{choice}&{address}")
+        check_frames(page, [sample for sample in samples if is_chosen(sample)], **TREES[address])
+
+
+@pytest.mark.parametrize("focus", [3, 4])
+def test_sandwich_has_the_ways_to_a_function_and_on(open_chance, focus):
+    """Of recursion, the outermost call counts."""
+    samples = [sample for sample in samples_of_chance(2) if FUNCTIONS[focus] in labels_of(sample, False)]
+    page = open_chance(samples_of_chance(2), f"sandwich=1&focus={focus}")
+    found = told_of_frames(page)
+    [middle] = [y for _, _, y, label, _ in found if label.endswith(", 100.00\u00a0%") and label.startswith(FUNCTIONS[focus])][:1]
+    callers, callees, ends = collections.defaultdict(list), collections.defaultdict(list), collections.Counter()
+    for sample in samples:
+        names = labels_of(sample, False)
+        at = names.index(FUNCTIONS[focus])
+        for depth in range(at, 0, -1):
+            callers[tuple(reversed(names[depth:at + 1]))].append(sample)
+        for depth in range(at + 1, len(names) + 1):
+            callees[tuple(names[at:depth])].append(sample)
+        ends[tuple(names[at:])] += sample.weight
+    assert len(callers) > 1 and len(callees) > 2
+    for paths, up, told in ((callers, -1, [one for one in found if one[2] <= middle]), (callees, 1, [one for one in found if one[2] >= middle])):
+        shown = by_path(told, up)
+        assert {path for path, passing in paths.items() if weight(passing) > 0.02 * weight(samples)} - set(shown) == set() == set(shown) - set(paths)
+        for path, (share, card) in shown.items():
+            passing = paths[path]
+            assert (path, share) == (path, percent(weight(passing), weight(samples)))
+            assert f"total {share} of all {weight(passing)} ns {len(passing)} sample" in card
+            if paths is callers and len(path) > 1:
+                assert f"total time of {FUNCTIONS[focus]} called this way" in card
+            else:
+                assert " own " + (f"{percent(ends[path], weight(samples))} of all {ends[path]} ns" if ends[path] else "none") in card
 
 
 @pytest.mark.parametrize("choice", ["", "process=7", "from=1000000&to=2000000"])
@@ -261,6 +301,6 @@ def test_each_side_of_a_comparison_has_its_own_samples(open_made, address, how):
     made = sections(sides[0], baseline=Written(sides[1]).rows)
     page = open_made("compare", "#colour=kind&" + address, width=2560, **made)
     for samples in sides:
-        check_frames(page, samples, **how)
+        check_frames(page, samples, is_counted=False, **how)
         assert set(page.legend()) >= legend_of(samples)
         page.press("b")
