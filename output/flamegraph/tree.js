@@ -309,7 +309,6 @@ function arranged(tree, order, place) {
 		byLine: tree.byLine, cut: tree.cut, labels: tree.labels, count, rows: [], side: -1,
 		isChart: false,		/* starts and weights are times */
 		isSandwich: false,
-		middle: 0,		/* the level of the root */
 		label: sorted(tree.label), depth: sorted(tree.depth), caller: sorted(tree.caller),
 		end: new Int32Array(count), start: new Float64Array(count),
 		total: [sorted(tree.now), sorted(tree.before)], samples: [sorted(tree.samplesNow), sorted(tree.samplesBefore)],
@@ -470,7 +469,7 @@ function sandwichOf(byLine, focus, side) {
 	const deepest = above.depth.reduce((most, depth) => Math.max(most, depth), 0);
 	const made = {
 		...below, isSandwich: true, cut: above.cut, count: above.count + below.count - 1, callees: above.count,
-		middle: deepest, rows: [], side: -1, of: null, stateOf: null, states: new Float64Array(0),
+		rows: [], side: -1, of: null, stateOf: null, states: new Float64Array(0),
 	};
 
 	for (const key of ["label", "depth", "own", "ownSamples", "compiled", "nearest", "functionOnly"])
