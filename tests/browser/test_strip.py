@@ -84,6 +84,27 @@ def test_keys_choose_a_time(open_page):
     assert page.script("return location.hash").endswith("from=400000&to=600000")
 
 
+def test_first_key_with_shift_chooses_the_first_step(open_page):
+    page = open_page("stall", address="#map=0")
+    page.script("document.querySelector('.cpu').focus();")
+    page.press_with_shift(Keys.ARROW_RIGHT)
+    assert page.script("return location.hash").endswith("to=200000") and "from" not in page.script("return location.hash")
+
+
+def test_time_is_marked_while_it_is_dragged_over(open_page):
+    page = open_page("stall", address="#map=0")
+    chain = ActionChains(page.browser)
+    chain.w3c_actions.pointer_action.move_to_location(*point(page, 4.25, 10))
+    chain.w3c_actions.pointer_action.pointer_down()
+    chain.w3c_actions.pointer_action.move_to_location(*point(page, 4.65, 10))
+    chain.perform()
+    assert words(page).startswith("CPU 100 % of a core") and page.tip().startswith("4.2 to 4.8 s")
+    assert page.script("return document.querySelectorAll('.cpu .outside').length") == 2
+    assert "from" not in page.script("return location.hash")
+    ActionChains(page.browser).release().perform()
+    assert page.script("return location.hash").endswith("from=4200000&to=4800000")
+
+
 def test_of_a_part_it_shows_that_time_only(open_page):
     page = open_page("part", address="#map=0")
     assert words(page).startswith("CPU 43 % of a core")             # 0.755 s of 1.75 s
