@@ -132,6 +132,20 @@ def test_keys_move_and_zoom_the_shown_time_within_the_recording(open_page):
     assert press("ArrowLeft", True) == (0, 400000)
 
 
+def test_shown_time_of_a_part_stays_in_it(open_page):
+    """It is from 6.5 to 8.25 s of its recording."""
+    page = open_page("part", address="#ordered=1&from=6600000&to=7000000")
+
+    def press(key, shift=False):
+        page.script("""document.querySelector(".scroll").dispatchEvent(new KeyboardEvent("keydown",
+            { key: arguments[0], shiftKey: arguments[1], bubbles: true, cancelable: true }));""", key, shift)
+        return shown_time(page)
+
+    assert [press("ArrowLeft", True) for _ in range(3)][1:] == [(6500000, 6900000)] * 2
+    assert [press("ArrowRight", True) for _ in range(20)][18:] == [(7850000, 8250000)] * 2
+    assert [press("-") for _ in range(3)] == [(7450000, 8250000), (6650000, 8250000), (0, 0)]     # 0, 0: all
+
+
 def test_wheel_with_control_zooms_around_the_pointer(open_page):
     page = open_time(open_page, 1000000, 2000000)
     whole = width_of(page, ".frames")
