@@ -166,17 +166,22 @@ function choices(key) {
 	return found;
 }
 
-/* The pid and tid whose chart is shown: the chosen ones, or those of the thread with most samples. */
+/* The pid and tid whose chart is shown: of the chosen threads the one with most samples. */
 function threadOfChart() {
+	const chosen = chosenThreads();
 	const counts = new Map();
 
-	for (let k = 0; k < moments.count; k++)
-		counts.set(moments.thread[k], (counts.get(moments.thread[k]) || 0) + 1);
-	const chosen = chosenThreads();
-	const [most] = [...counts].filter(([thread]) => chosen[thread]).sort(([, a], [, b]) => b - a);
-	const { pid = "", tid = "" } = most ? moments.threads[most[0]] : {};
+	for (let k = 0; k < moments.count; k++) {
+		if (!chosen[moments.thread[k]])
+			continue;
+		const { pid, tid } = moments.threads[moments.thread[k]];
+		const key = pid + " " + tid;
 
-	return [pid, tid];
+		counts.set(key, (counts.get(key) || 0) + 1);
+	}
+	const [most] = [...counts].sort(([, a], [, b]) => b - a);
+
+	return most ? most[0].split(" ") : ["", ""];
 }
 
 function isSelective() {

@@ -206,6 +206,17 @@ def test_only_chains_of_native_frames_from_three_on_are_folded(open_made):
     assert labels((["n1", "n2", "n3", "lua"], 5), (["n5", "n6", "n7", "lua"], 5)) == {"n1 … n3 (3 frames)", "n5 … n7 (3 frames)", "lua"}
 
 
+def test_order_of_time_is_of_the_thread_with_most_samples_in_all_phases(open_made):
+    threads = ["9 9 c\tc\t", "7 7 a\ta\taccess", "8 8 b\tb\t", "7 7 a\ta\tlog"]
+    samples = [0] * 4 + [1] * 3 + [2] * 5 + [3] * 3         # thread 7 has 6
+    names = ["of9", "of7", "of8", "of7"]
+    for address, wanted in (("", "of7"), ("&phase=no+phase", "of8"), ("&process=9", "of9")):
+        page = open_made("worker", "#ordered=1" + address, functions=["a all", "l of7", "l of8", "l of9"],
+                         lines=["0 all", "1 of7", "2 of8", "3 of9"], frames=["0 0", "1 1 0 6 0 i60000000", "1 2 0 5 0 i50000000", "1 3 0 4 0 i40000000"],
+                         threads=threads, moments=["0 200000", *(f"10000 {int(names[one][-1]) - 6} i 10000000 {one}" for one in samples)])
+        assert page.labels() == {"all", wanted}
+
+
 def test_what_is_left_out_of_a_frame_is_counted_and_can_be_chosen(open_made):
     page = open_made("many", functions=["a all", "l one", "l two"], lines=["0 all", "1 one", "2 two"],
                      frames=["0 0", "1 1 0 2 5 i20 j20", "2 2 1 3 0 j30", "1 2 2 1 0 i25"],
