@@ -55,6 +55,12 @@ def test_address_keeps_what_makes_sense_and_drops_the_rest(open_page, name, opti
         assert (address, left) == (address, "")
 
 
+def test_sandwich_and_order_of_time_show_all_of_them(open_page):
+    """A zoom is to a frame of another view."""
+    page = open_page("worker")
+    assert visit(page, ["#sandwich=1&focus=2&zoom=3", "#ordered=1&zoom=3", "#inverted=1&zoom=3"]) == ["sandwich=1&focus=2", "ordered=1", "inverted=1&zoom=3"]
+
+
 def test_list_is_open_at_first_in_a_wide_window(open_page):
     assert not open_page("small", width=1599).one("[aria-label='Hottest functions']").is_displayed()
     assert open_page("small", width=1600).one("[aria-label='Hottest functions']").is_displayed()
