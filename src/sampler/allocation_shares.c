@@ -75,7 +75,7 @@ struct share_sample {
 
 struct allocation_shares {
 	/* Of the intervals since the last division. */
-	double interval_bytes, interval_ns, marked_bytes, marked_ns; /* marked: with an end of marking */
+	double interval_bytes, interval_ns, marked_bytes, marked_ns; /* marked: of which a part is known */
 	double heap_bytes;                                           /* at the end of each, added up */
 	double known_bytes, known_strings;                           /* of those whose strings are known */
 	double freed_bytes; /* not by a sweep, as it seems: counted_bytes() */
@@ -138,7 +138,7 @@ static bool has_freed(const struct allocated *allocated)
 /* May few bytes be what they seem to be? */
 static bool is_sound(const struct allocated *allocated)
 {
-	return !allocated->has_marked && !allocated->may_have_resized && !has_freed(allocated);
+	return !allocated->is_least && !allocated->may_have_resized && !has_freed(allocated);
 }
 
 /*
@@ -169,7 +169,7 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 		shares->known_bytes += (double)allocated->bytes;
 		shares->known_strings += allocated->strings;
 	}
-	if (allocated->has_marked) {
+	if (allocated->is_least) {
 		shares->marked_ns += (double)cpu_ns;
 		shares->marked_bytes += (double)allocated->bytes;
 	} else {
@@ -279,7 +279,9 @@ static bool has_room_for(const struct allocated *allocated, const struct listed_
 void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
 				  const struct listed_object *objects, size_t count)
 {
-	if (!is_sound(allocated) || !objects || !has_room_for(allocated, objects, count))
+	/* C objects that were finalized are not new. */
+	if (!is_sound(allocated) || allocated->may_have_finalized || !objects ||
+	    !has_room_for(allocated, objects, count))
 		return;
 	if (allocated->knows_strings) {
 		shares->string_window_bytes += (double)allocated->bytes;

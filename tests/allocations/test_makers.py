@@ -19,6 +19,7 @@ MAKERS = HERE / "makers.lua"
 CDATA = HERE / "cdata.lua"
 STRINGS = HERE / "strings.lua"
 CALLS = HERE / "calls.lua"
+FINALIZERS = HERE / "finalizers.lua"
 
 SECONDS = int(os.environ.get("ALLOC_SECONDS", 4))
 
@@ -177,6 +178,17 @@ def test_a_collector_that_is_faster_than_the_samples_is_told(program, jit, tmp_p
     assert everything / expected - 1 >= -ESTIMATED
     assert recording["figures"]["alloc_bytes"]["estimated"] > everything / 2
     assert re.search(r"^[\d.]+ [MG]B are estimated: cycles of the collector are shorter than", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_finalizers_cost_was_not_allocated(program, jit, tmp_path):
+    """Each takes 100 bytes off the collector's own estimate, more than twice the size of what it finalizes."""
+    truth, recording, text = record(path_of(program), jit, tmp_path, program=FINALIZERS)
+    expected, everything = expected_bytes(truth, recording), sum_of(recording)
+    print(f"{program}, jit {jit}: {everything / expected:.3f} of the bytes, {recording['figures']['alloc_bytes']}")
+    assert expected > 0
+    assert everything / expected - 1 <= TOTAL
+    assert everything / expected - 1 >= -TOTAL or may_be_more(recording, text)
 
 
 def test_large_tables_have_their_share(jit, tmp_path):

@@ -80,6 +80,41 @@ static void after_a_marking_only_what_came_then_counts(void **state)
 	assert_true(between(90000, 50000, SWEEP, 89998 - ALLOCATED_FREED_MAX, 49999, SWEEP).has_marked);
 }
 
+/* Each takes some bytes off gc.estimate alone, and nobody knows how many there were. */
+static void what_finalizers_take_off_was_not_allocated(void **state)
+{
+	struct allocation_counters before = { .total = 90000, .estimate = 80000, .state = SWEEP },
+				   after = { .total = 89000, .estimate = 70000, .state = GCSfinalize };
+	struct allocated allocated = allocated_between(&before, &after);
+
+	(void)state;
+	assert_true(allocated.is_least && allocated.may_have_finalized);
+	assert_false(allocated.has_marked);
+	assert_int_equal(allocated.bytes, 0);
+	after.total = 90500;
+	assert_int_equal(allocated_between(&before, &after).bytes, 500);
+	/* They are over by the second look, or not to be called before it. */
+	after.state = GCSpause;
+	before.has_finalizers = true;
+	allocated = allocated_between(&before, &after);
+	assert_true(allocated.is_least && allocated.may_have_finalized);
+	assert_int_equal(allocated.bytes, 500);
+	after.state = SWEEP;
+	allocated = allocated_between(&before, &after);
+	assert_false(allocated.is_least || allocated.may_have_finalized);
+	assert_int_equal(allocated.bytes, 10500);
+	/* From the first of them on, nothing is swept. */
+	allocated = between(90000, 80000, GCSfinalize, 90300, 60000, GCSfinalize);
+	assert_true(allocated.may_have_finalized);
+	assert_false(allocated.is_least);
+	assert_int_equal(allocated.bytes, 300);
+	assert_int_equal(between(90000, 80000, GCSfinalize, 90300, 60000, GCSpause).bytes, 300);
+	/* The marking before the sweep has ended, too. */
+	allocated = between(90000, 50000, MARK, 60000, 20000, GCSfinalize);
+	assert_true(allocated.is_least && allocated.has_marked);
+	assert_int_equal(allocated.bytes, 0);
+}
+
 /* The table of strings, of 512 KiB, gets half its size at the end of a sweep; the looks come while it does. */
 static void a_table_of_strings_that_halves_is_no_marking(void **state)
 {
@@ -188,6 +223,7 @@ static void make_counters(bool gc64, enum layout_bytecode bytecode)
 	put(MADE_UP_AT + 32 + ref, 120000, ref);
 	put(MADE_UP_AT + (uint64_t)layout->g_gc_state, GCSsweep, 1);
 	put(MADE_UP_AT + 64, 0x12345678, ref);
+	put(MADE_UP_AT + gc_mmudata_offset(layout), 0, ref);
 	put(MADE_UP_AT + gc_estimate_offset(layout), 90000, ref);
 }
 
@@ -216,6 +252,9 @@ static void the_counters_are_read_in_each_layout(void **state)
 		assert_int_equal(counters.strings, 700);
 		assert_int_equal(counters.state, GCSsweep);
 		assert_false(counters.has_few_strings);
+		assert_false(counters.has_finalizers);
+		put(MADE_UP_AT + 64 + 5 * (gc64 ? 8 : 4), 1, 1);
+		assert_true(read_counters().has_finalizers);
 	}
 }
 
@@ -739,6 +778,7 @@ int main(void)
 		cmocka_unit_test(the_counters_tell_what_was_allocated),
 		cmocka_unit_test(the_end_of_a_marking_is_noticed),
 		cmocka_unit_test(after_a_marking_only_what_came_then_counts),
+		cmocka_unit_test(what_finalizers_take_off_was_not_allocated),
 		cmocka_unit_test(a_table_of_strings_that_halves_is_no_marking),
 		cmocka_unit_test(strings_are_known_while_none_are_freed),
 		cmocka_unit_test(a_table_of_strings_that_grows_is_noticed),

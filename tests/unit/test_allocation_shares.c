@@ -131,7 +131,7 @@ static void what_has_no_sample_waits_for_one(void **state)
 /* A marking ended in an interval twice as long as the others, a fifth of the time: it had as much as the others. */
 static void intervals_in_which_a_marking_ended_count_like_the_others(void **state)
 {
-	const struct allocated marked = { .bytes = 3, .has_marked = true };
+	const struct allocated marked = { .bytes = 3, .is_least = true };
 	const struct allocation_share *result;
 
 	(void)state;
@@ -393,16 +393,20 @@ static void strings_of_about_one_size_are_one_class(void **state)
 	}
 }
 
-/* A marking, a table of strings that got another size, much that was freed: bytes are not what they seem. */
+/*
+ * A marking, a table of strings that got another size, much that was freed: bytes are not what they seem. Finalizers:
+ * objects are not what they seem.
+ */
 static void windows_and_spans_that_are_not_sound_count_for_nothing(void **state)
 {
 	static const struct allocated unsound[] = {
-		{ .bytes = 1000, .has_marked = true, .knows_strings = true, .strings = 1000 },
+		{ .bytes = 1000, .is_least = true, .knows_strings = true, .strings = 1000 },
 		{ .bytes = 1000, .may_have_resized = true, .knows_strings = true, .strings = 1000 },
 		{ .bytes = -ALLOCATED_FREED_MAX - 1, .knows_strings = true, .strings = 1000 },
 	};
 	const struct listed_object function = { .kind = ALLOCATION_FUNCTION, .bytes = 40 };
-	const struct allocated sound = { .bytes = 1000 };
+	const struct allocated sound = { .bytes = 1000 },
+			       finalized = { .bytes = 1000, .may_have_finalized = true };
 	const struct allocation_share *result;
 	uint64_t bytes;
 
@@ -412,6 +416,7 @@ static void windows_and_spans_that_are_not_sound_count_for_nothing(void **state)
 		allocation_shares_add_span(shares, &unsound[i], 10);
 	}
 	allocation_shares_add_window(shares, &sound, NULL, 0);
+	allocation_shares_add_window(shares, &finalized, &function, 1);
 	allocates(6400);
 	window(10, 0, 0, 640);
 	samples(ALLOCATION_TABLE, 64, 1);
@@ -1011,7 +1016,7 @@ static void add_hundredths(bool has_marked, uint64_t bytes, uint64_t heap_bytes,
 {
 	const struct allocated interval = { .bytes = (int64_t)bytes,
 					    .heap_bytes = heap_bytes,
-					    .has_marked = has_marked };
+					    .is_least = has_marked };
 
 	for (int i = 0; i < 10; i++)
 		allocation_shares_add_interval(shares, &interval, SECOND / 100);
@@ -1048,7 +1053,7 @@ static void what_a_sweep_frees_comes_off_once(void **state)
 
 static void short_cycles_are_measured_by_spans(void **state)
 {
-	const struct allocated marked = { .bytes = 1000000, .has_marked = true };
+	const struct allocated marked = { .bytes = 1000000, .is_least = true };
 	uint64_t bytes;
 
 	(void)state;
@@ -1112,7 +1117,7 @@ static void few_spans_do_not_tell_how_fast_it_is(void **state)
 /* There, a division may have few intervals, or but one. */
 static void few_intervals_are_judged_by_those_before(void **state)
 {
-	const struct allocated marked = { .bytes = 3, .heap_bytes = 1000000, .has_marked = true };
+	const struct allocated marked = { .bytes = 3, .heap_bytes = 1000000, .is_least = true };
 
 	(void)state;
 	add_hundredths(false, 1000, 1000000, 0);

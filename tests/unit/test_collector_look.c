@@ -139,6 +139,34 @@ static void two_markings_are_noticed(void **state)
 	assert_int_equal(gc.used_ns, 1);
 }
 
+/* Nobody knows how many finalizers there were: the sample with the next marking, which tells as little, has that time. */
+static void time_with_finalizers_is_told_with_the_next_marking(void **state)
+{
+	struct sample_gc gc;
+
+	(void)state;
+	counters.state = GCSsweep;
+	look(1, 0, GC_PHASE_NONE);
+	counters.state = GCSfinalize;
+	counters.total += 300;
+	counters.estimate -= 20000;
+	gc = look(2, 10, GC_PHASE_FINALIZE);
+	assert_false(gc.has_marked);
+	assert_int_equal(gc.allocated_bytes, 0);
+	assert_int_equal(gc.used_ns, 0);
+	counters.state = GCSpropagate;
+	counters.total += 400;
+	gc = look(3, 30, GC_PHASE_MARK);
+	assert_int_equal(gc.allocated_bytes, 400);
+	assert_int_equal(gc.used_ns, 20);
+	counters.state = GCSsweep;
+	counters.estimate = counters.total - 50;
+	gc = look(4, 35, GC_PHASE_SWEEP);
+	assert_true(gc.has_marked);
+	assert_int_equal(gc.allocated_bytes, 300 + 50);
+	assert_int_equal(gc.used_ns, 10 + 5);
+}
+
 static void a_step_lasts_while_the_threshold_stays(void **state)
 {
 	(void)state;
@@ -266,6 +294,7 @@ int main(void)
 		cmocka_unit_test_setup(what_cannot_be_read_counts_at_the_next_one, begin),
 		cmocka_unit_test_setup(bytes_that_a_step_of_a_sweep_hides_come_later, begin),
 		cmocka_unit_test_setup(two_markings_are_noticed, begin),
+		cmocka_unit_test_setup(time_with_finalizers_is_told_with_the_next_marking, begin),
 		cmocka_unit_test_setup(a_step_lasts_while_the_threshold_stays, begin),
 		cmocka_unit_test_setup(what_was_not_looked_at_ends_a_step, begin),
 		cmocka_unit_test(only_a_long_gap_of_several_looks_ends_a_step),

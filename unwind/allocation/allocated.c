@@ -57,6 +57,7 @@ static struct allocation_counters load_counters(const struct layout *layout,
 		.has_few_strings = has_few,
 		.may_resize = is_full || (has_few && state == GCSsweep), /* lj_gc.c: gc_onestep */
 		.state = state,
+		.has_finalizers = load_bytes(bytes, (int32_t)gc_mmudata_offset(layout) - begin, ref) != 0,
 	};
 }
 
@@ -150,6 +151,44 @@ static bool has_marked(const struct allocation_counters *before, const struct al
 	       -freed_max(before, after);
 }
 
+/* The part of a cycle in which gc.estimate falls with gc.total. */
+static bool is_in_sweep(uint8_t state)
+{
+	return state == GCSsweepstring || state == GCSsweep;
+}
+
+/* Has the sweep that the first look met ended, with finalizers to be called? */
+static bool has_finalizers_next(const struct allocation_counters *before,
+				const struct allocation_counters *after)
+{
+	return is_in_sweep(before->state) && !is_in_sweep(after->state) &&
+	       (after->state == GCSfinalize || before->has_finalizers || after->has_finalizers);
+}
+
+static bool may_have_finalized(const struct allocation_counters *before,
+			       const struct allocation_counters *after)
+{
+	return before->state == GCSfinalize || after->state == GCSfinalize ||
+	       has_finalizers_next(before, after);
+}
+
+/* See allocated.h. Each finalizer takes some bytes off gc.estimate (lj_gc.c: GCFINALIZECOST), but none off gc.total. */
+static int64_t bytes_between(const struct allocation_counters *before,
+			     const struct allocation_counters *after, const struct allocated *allocated)
+{
+	const int64_t growth = (int64_t)(after->total - before->total);
+
+	if (allocated->is_least && allocated->may_have_finalized)
+		return growth > 0 ? growth : 0;
+	if (before->state == GCSfinalize)
+		return growth;
+	if (!allocated->has_marked)
+		return growth - (int64_t)(after->estimate - before->estimate);
+	/* gc.estimate was gc.total when the marking ended. */
+	return (int64_t)(after->total - after->estimate) +
+	       (after->estimate > before->total ? (int64_t)(after->estimate - before->total) : 0);
+}
+
 struct allocated allocated_between(const struct allocation_counters *before,
 				   const struct allocation_counters *after)
 {
@@ -157,16 +196,11 @@ struct allocated allocated_between(const struct allocation_counters *before,
 	const int64_t half = (int64_t)(before->string_table / 2),
 		      resize = half < RESIZE_MIN ? RESIZE_MIN : half;
 	struct allocated allocated = { .heap_bytes = after->total + after->string_table,
-				       .has_marked = has_marked(before, after) };
+				       .has_marked = has_marked(before, after),
+				       .may_have_finalized = may_have_finalized(before, after) };
 
-	allocated.bytes = (int64_t)(after->total - after->estimate);
-	if (allocated.has_marked)
-		/* gc.estimate was gc.total when the marking ended. */
-		allocated.bytes += after->estimate > before->total
-					   ? (int64_t)(after->estimate - before->total)
-					   : 0;
-	else
-		allocated.bytes -= (int64_t)(before->total - before->estimate);
+	allocated.is_least = allocated.has_marked || has_finalizers_next(before, after);
+	allocated.bytes = bytes_between(before, after, &allocated);
 	allocated.may_have_resized = (before->may_resize || after->may_resize) &&
 				     (allocated.bytes <= -resize || allocated.bytes >= resize);
 	allocated.knows_strings = !allocated.has_marked && before->state != GCSsweepstring &&

@@ -4,7 +4,7 @@
  *
  * Both looks may come while the target runs. gc.total rises by what is allocated and falls by what is freed;
  * in a sweep, gc.estimate falls with it (lj_gc.c: gc_onestep), so their difference grows by allocation alone,
- * until the next marking ends and sets gc.estimate anew. New objects but strings come to the front of gc.root.
+ * until the next marking ends and sets gc.estimate anew. Finalizers take off gc.estimate alone. New objects but strings come to the front of gc.root.
  */
 #ifndef LJSPY_ALLOCATED_H
 #define LJSPY_ALLOCATED_H
@@ -55,6 +55,9 @@ struct allocated {
 	 * began and ended in between nothing can be seen.
 	 */
 	bool has_marked;
+	/* Finalizers may have been called in between. Then C objects come to the front of gc.root once more. */
+	bool may_have_finalized;
+	bool is_least; /* bytes may be more: a marking has ended in between, or a sweep, and then came finalizers */
 	/*
 	 * One of the looks may have come while the table of strings got another size: there are two of it then, and
 	 * only one is subtracted. That so much lies between looks that are close to each other tells that it did.

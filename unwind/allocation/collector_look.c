@@ -16,11 +16,25 @@ static uint64_t tell_allocated(struct collector_look *look, const struct allocat
 {
 	int64_t told;
 
-	look->untold = allocated->has_marked ? allocated->bytes : look->untold + allocated->bytes;
+	look->untold = allocated->is_least ? allocated->bytes : look->untold + allocated->bytes;
 	told = look->untold > 0 ? look->untold : 0;
 	if (told > 0 || look->untold < -ALLOCATED_FREED_MAX)
 		look->untold = 0;
 	return (uint64_t)told;
+}
+
+/* A sample with a marking tells that it may be more. Finalizers come once a cycle, as a marking does. */
+static void tell_part(struct collector_look *look, bool is_least, struct sample_gc *gc)
+{
+	if (gc->has_marked) {
+		gc->allocated_bytes += look->part_bytes;
+		gc->used_ns += look->part_ns;
+		look->part_bytes = look->part_ns = 0;
+	} else if (is_least) {
+		look->part_bytes += gc->allocated_bytes;
+		look->part_ns += gc->used_ns;
+		gc->allocated_bytes = gc->used_ns = 0;
+	}
 }
 
 /*
@@ -60,19 +74,22 @@ void collector_look_add(struct memory *memory, struct global_state *global, uint
 	const bool has_looked = look->counters.string_table > 0;
 	struct allocation_counters now;
 	struct allocated allocated;
+	uint64_t used_ns = 0;
 
 	if (!allocation_counters_read(memory, global, &now))
 		return;
 	allocated = allocated_between(&look->counters, &now);
 	if (has_looked) {
+		used_ns = cpu_ns > look->cpu_ns ? cpu_ns - look->cpu_ns : 0;
 		gc->allocated_bytes = tell_allocated(look, &allocated);
-		gc->used_ns = cpu_ns > look->cpu_ns ? cpu_ns - look->cpu_ns : 0;
+		gc->used_ns = used_ns;
 		/* After two markings the current white is the same again. */
 		gc->has_marked |= allocated.has_marked;
+		tell_part(look, allocated.is_least, gc);
 	}
 	if (!is_step)
 		look->step_begin_ns = 0;
-	else if (!is_same_step(look, &now, &allocated, gc->has_marked) || has_gap(look, gc->used_ns))
+	else if (!is_same_step(look, &now, &allocated, gc->has_marked) || has_gap(look, used_ns))
 		look->step_begin_ns = now_ns;
 	else
 		gc->step_ns = now_ns - look->step_begin_ns;

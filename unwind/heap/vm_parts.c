@@ -9,7 +9,6 @@
 
 enum {
 	GC_REFERENCES = 6, /* gc.root, sweep, gray, grayagain, weak, mmudata */
-	MMUDATA = 5,       /* the last of them */
 	POINTER = 8,
 	PARTS_BYTES_MAX_SHIFT = 40, /* no part is larger than a terabyte */
 	CONSTANT_BLOCKS_MAX = 1 << 20,
@@ -121,7 +120,7 @@ bool gc_fields_read(struct heap_copy *copy, const struct layout *layout, uint64_
 	    !load(copy, g + (uint64_t)layout->g_gc_state, 1, &state) ||
 	    !load(copy, g + (uint64_t)layout->g_gc_state - 1, 1, &white) ||
 	    !load(copy, g + (uint64_t)layout->g_gc_root, ref, &fields.root) ||
-	    !load(copy, g + (uint64_t)layout->g_gc_root + MMUDATA * ref, ref, &fields.mmudata))
+	    !load(copy, g + gc_mmudata_offset(layout), ref, &fields.mmudata))
 		return false;
 	fields.state = (uint8_t)state;
 	fields.currentwhite = (uint8_t)white;

@@ -25,11 +25,14 @@ struct allocation_counters {
 	bool has_few_strings; /* so few that the end of a sweep halves that table */
 	bool may_resize;      /* that table may be getting another size just now */
 	uint8_t state;        /* g->gc.state */
+	bool has_finalizers;  /* objects wait for theirs to be called */
 };
 
 /* What its collector did at the previous sample. */
 struct collector_look {
 	struct allocation_counters counters; /* string_table is 0 if there was no sample */
+	/* Of time with finalizers after a sweep, of whose bytes a part is known: told with the next marking, likewise. */
+	uint64_t part_bytes, part_ns;
 	int64_t untold;         /* bytes allocated that no sample has; at most 0: see allocated.h */
 	uint64_t cpu_ns;        /* of the thread at the last sample */
 	uint64_t step_begin_ns; /* when the step that ran was seen first; 0: none ran */

@@ -88,6 +88,14 @@ static inline uint64_t load_bytes(const uint8_t *bytes, int32_t offset, unsigned
 	return value;
 }
 
+/* Distance of g->gc.mmudata from g. Before it come gc.root, sweep, gray, grayagain and weak (lj_obj.h: GCState). */
+static inline uint64_t gc_mmudata_offset(const struct layout *layout)
+{
+	enum { REFERENCES = 5 };
+
+	return (uint64_t)layout->g_gc_root + REFERENCES * (uint64_t)layout_ref_size(layout);
+}
+
 /*
  * Distance of g->gc.estimate from g. Behind gc.root come sweep, gray, grayagain, weak, mmudata, debt and estimate,
  * all of a reference's size; 2.0 has stepmul (32 bits) before debt (lj_obj.h: GCState).
