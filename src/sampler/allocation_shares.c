@@ -88,6 +88,7 @@ struct allocation_shares {
 	double spans, span_bytes, span_ns;
 	double past_ns, past_whole_ns,
 		past_bytes;                  /* of all intervals, and of those without an end of marking */
+	double past_count, past_whole_count; /* likewise, how many */
 	double listed_bytes;                 /* of windows whose objects are known */
 	double string_window_bytes, strings; /* of windows whose strings are known */
 	struct class classes[ALLOCATION_CLASSES_MAX];
@@ -164,6 +165,8 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 				    uint64_t cpu_ns)
 {
 	shares->interval_ns += (double)cpu_ns;
+	shares->past_count++;
+	shares->past_whole_count += !allocated->is_least;
 	shares->heap_bytes += (double)allocated->heap_bytes;
 	if (allocated->knows_strings) {
 		shares->known_bytes += (double)allocated->bytes;
@@ -496,10 +499,14 @@ static void add_up_bytes(struct allocation_shares *shares, uint64_t cpu_ns)
 	}
 	shares->unseen_ns = 0;
 	shares->past_ns += shares->interval_ns;
-	/* Long intervals have more markings: so it is their time that counts. */
+	/*
+	 * Long intervals have more markings: so it is their time that counts. But two markings that leave as much alive as
+	 * there was hide each other, in half of the intervals: some long ones of these hide most of the time.
+	 */
 	shares->past_whole_ns += shares->interval_ns - shares->marked_ns;
 	shares->past_bytes += shares->interval_bytes;
-	lacks_cycles = shares->past_whole_ns < intervals_min * shares->past_ns;
+	lacks_cycles = shares->past_whole_ns < intervals_min * shares->past_ns ||
+		       shares->past_whole_count < intervals_min * shares->past_count;
 	shares->sum_bytes = shares->interval_bytes +
 			    (lacks_cycles ? shares->marked_bytes
 					  : shares->marked_ns * shares->past_bytes / shares->past_whole_ns);
@@ -774,8 +781,14 @@ static struct allocation_share share_of(const struct class *class, const struct 
 
 static void fade(struct allocation_shares *shares)
 {
-	double *const sums[] = { &shares->past_ns,      &shares->past_whole_ns,       &shares->past_bytes,
-				 &shares->listed_bytes, &shares->string_window_bytes, &shares->strings };
+	double *const sums[] = { &shares->past_ns,
+				 &shares->past_whole_ns,
+				 &shares->past_bytes,
+				 &shares->past_count,
+				 &shares->past_whole_count,
+				 &shares->listed_bytes,
+				 &shares->string_window_bytes,
+				 &shares->strings };
 	/* Where spans are rare, even old ones are better than too few. */
 	const double spans_fading = shares->spans * fading >= SPANS_MIN ? fading : 1;
 

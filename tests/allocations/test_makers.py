@@ -20,6 +20,7 @@ CDATA = HERE / "cdata.lua"
 STRINGS = HERE / "strings.lua"
 CALLS = HERE / "calls.lua"
 FINALIZERS = HERE / "finalizers.lua"
+STEADY = HERE / "steady.lua"
 
 SECONDS = int(os.environ.get("ALLOC_SECONDS", 4))
 
@@ -189,6 +190,17 @@ def test_what_finalizers_cost_was_not_allocated(program, jit, tmp_path):
     assert expected > 0
     assert everything / expected - 1 <= TOTAL
     assert everything / expected - 1 >= -TOTAL or may_be_more(recording, text)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_cycles_that_leave_the_same_heap_are_noticed(program, jit, tmp_path):
+    """Then the collector's estimate is what it was before, as if there had been no cycle."""
+    truth, recording, text = record(path_of(program), jit, tmp_path, program=STEADY)
+    expected, everything = expected_bytes(truth, recording), sum_of(recording)
+    print(f"{program}, jit {jit}: {everything / expected:.3f} of the bytes, {recording['figures']['alloc_bytes']}")
+    assert expected > 0
+    assert everything / expected - 1 <= ESTIMATED
+    assert everything / expected - 1 >= -ESTIMATED or may_be_more(recording, text)
 
 
 def test_large_tables_have_their_share(jit, tmp_path):

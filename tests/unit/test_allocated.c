@@ -57,6 +57,20 @@ static void the_end_of_a_marking_is_noticed(void **state)
 	assert_true(between(900000, 800000, SWEEP, 500000, 499000, GCSpause).has_marked);
 }
 
+/* A whole cycle lies between the looks, and after it as much is alive as before. */
+static void a_marking_that_leaves_the_same_estimate_is_noticed(void **state)
+{
+	struct allocation_counters before = { .total = 90000, .estimate = 50000, .white = 1, .state = MARK },
+				   after = { .total = 60000, .estimate = 50000, .white = 2, .state = MARK };
+	struct allocated allocated = allocated_between(&before, &after);
+
+	(void)state;
+	assert_true(allocated.has_marked && allocated.is_least);
+	assert_int_equal(allocated.bytes, 10000);
+	after.white = 1;
+	assert_false(allocated_between(&before, &after).has_marked);
+}
+
 /* gc.estimate is what gc.total was when the marking ended; nobody knows what was freed until then. */
 static void after_a_marking_only_what_came_then_counts(void **state)
 {
@@ -222,6 +236,7 @@ static void make_counters(bool gc64, enum layout_bytecode bytecode)
 	put(MADE_UP_AT + 32, 100000, ref);
 	put(MADE_UP_AT + 32 + ref, 120000, ref);
 	put(MADE_UP_AT + (uint64_t)layout->g_gc_state, GCSsweep, 1);
+	put(MADE_UP_AT + (uint64_t)layout->g_gc_state - 1, 2, 1);
 	put(MADE_UP_AT + 64, 0x12345678, ref);
 	put(MADE_UP_AT + gc_mmudata_offset(layout), 0, ref);
 	put(MADE_UP_AT + gc_estimate_offset(layout), 90000, ref);
@@ -251,6 +266,7 @@ static void the_counters_are_read_in_each_layout(void **state)
 		assert_int_equal(counters.root, 0x12345678);
 		assert_int_equal(counters.strings, 700);
 		assert_int_equal(counters.state, GCSsweep);
+		assert_int_equal(counters.white, 2);
 		assert_false(counters.has_few_strings);
 		assert_false(counters.has_finalizers);
 		put(MADE_UP_AT + 64 + 5 * (gc64 ? 8 : 4), 1, 1);
@@ -778,6 +794,7 @@ int main(void)
 		cmocka_unit_test(the_counters_tell_what_was_allocated),
 		cmocka_unit_test(the_end_of_a_marking_is_noticed),
 		cmocka_unit_test(after_a_marking_only_what_came_then_counts),
+		cmocka_unit_test(a_marking_that_leaves_the_same_estimate_is_noticed),
 		cmocka_unit_test(what_finalizers_take_off_was_not_allocated),
 		cmocka_unit_test(a_table_of_strings_that_halves_is_no_marking),
 		cmocka_unit_test(strings_are_known_while_none_are_freed),

@@ -393,6 +393,23 @@ static void strings_of_about_one_size_are_one_class(void **state)
 	}
 }
 
+/* Two markings have hidden each other in one interval of several, which is longer than all others. */
+static void many_short_intervals_with_a_marking_tell_of_short_cycles(void **state)
+{
+	const struct allocated marked = { .bytes = 1000, .has_marked = true, .is_least = true },
+			       whole = { .bytes = 1000 };
+	const struct allocation_share *result;
+	uint64_t bytes;
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		allocation_shares_add_interval(shares, &marked, SECOND / 1000);
+	for (int i = 0; i < 6; i++)
+		allocation_shares_add_interval(shares, &whole, SECOND / 10);
+	allocation_shares_divide(shares, SECOND, &result);
+	assert_int_equal(allocation_shares_sum(shares, &bytes), ALLOCATION_SUM_LEAST);
+}
+
 /*
  * A marking, a table of strings that got another size, much that was freed: bytes are not what they seem. Finalizers:
  * objects are not what they seem.
@@ -1167,6 +1184,8 @@ int main(void)
 						begin, end),
 		cmocka_unit_test_setup_teardown(what_was_divided_is_not_divided_again, begin, end),
 		cmocka_unit_test_setup_teardown(strings_of_about_one_size_are_one_class, begin, end),
+		cmocka_unit_test_setup_teardown(many_short_intervals_with_a_marking_tell_of_short_cycles,
+						begin, end),
 		cmocka_unit_test_setup_teardown(windows_and_spans_that_are_not_sound_count_for_nothing, begin,
 						end),
 		cmocka_unit_test_setup_teardown(earlier_windows_count_three_quarters_at_each_division, begin,

@@ -57,6 +57,8 @@ static struct allocation_counters load_counters(const struct layout *layout,
 		.has_few_strings = has_few,
 		.may_resize = is_full || (has_few && state == GCSsweep), /* lj_gc.c: gc_onestep */
 		.state = state,
+		/* Just before it (lj_obj.h: GCState). */
+		.white = (uint8_t)load_bytes(bytes, layout->g_gc_state - 1 - begin, 1),
 		.has_finalizers = load_bytes(bytes, (int32_t)gc_mmudata_offset(layout) - begin, ref) != 0,
 	};
 }
@@ -138,9 +140,15 @@ static int64_t freed_max(const struct allocation_counters *before, const struct 
 	return ALLOCATED_FREED_MAX + (may_halve ? (int64_t)before->string_table : 0);
 }
 
-/* Has gc.estimate been set anew? In a sweep it falls, as their difference then does not, and otherwise it stays. */
+/*
+ * Has gc.estimate been set anew? In a sweep it falls, as their difference then does not, and otherwise it stays. Where
+ * as much is alive at the end of each cycle, it is the same again, but the current white is another one after each
+ * marking (lj_gc.c: atomic()).
+ */
 static bool has_marked(const struct allocation_counters *before, const struct allocation_counters *after)
 {
+	if (after->white != before->white)
+		return true;
 	if (after->estimate == before->estimate)
 		return false;
 	if (after->estimate > before->estimate || !sweeps(before->state))

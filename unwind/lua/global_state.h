@@ -25,6 +25,7 @@ struct allocation_counters {
 	bool has_few_strings; /* so few that the end of a sweep halves that table */
 	bool may_resize;      /* that table may be getting another size just now */
 	uint8_t state;        /* g->gc.state */
+	uint8_t white;        /* g->gc.currentwhite */
 	bool has_finalizers;  /* objects wait for theirs to be called */
 };
 
