@@ -45,6 +45,7 @@ struct vm_allocations {
 	struct allocation_counters counted;
 	uint64_t counted_cpu_ns;
 	uint64_t window_ns, film_ns; /* when the next ones are due */
+	uint64_t span_ns;            /* when the last one was tried */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
 	size_t kept_count, kept_size;
@@ -293,13 +294,27 @@ static void take_film(struct allocations *allocations, struct vm_allocations *vm
 	allocation_shares_add_film(vm->shares, film, allocations->objects, count);
 }
 
+/* The VM of this look whose last span was longest ago: one is due for one of them. */
+static struct vm_allocations *next_with_span(struct allocations *allocations)
+{
+	struct vm_allocations *next = NULL;
+
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+
+		if (vm->global && (!next || vm->span_ns < next->span_ns))
+			next = vm;
+	}
+	return next;
+}
+
 /* What the VM does while the thread runs on. */
 static void look_at_running(struct allocations *allocations, struct vm_allocations *vm,
 			    struct lua_process *process, const struct cpu_clock *clock,
-			    const struct allocating_thread *thread)
+			    const struct allocating_thread *thread, bool has_span)
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-	const bool is_film_due = now >= vm->film_ns, is_span_due = now >= *thread->span_ns;
+	const bool is_film_due = now >= vm->film_ns, is_span_due = has_span && now >= *thread->span_ns;
 	const int runs = is_film_due || is_span_due ? count_runs(thread)
 						    : -1; /* before ljspy sleeps, which may leave it a CPU */
 
@@ -309,6 +324,7 @@ static void look_at_running(struct allocations *allocations, struct vm_allocatio
 	if (is_span_due) {
 		bool is_taken = take_span(vm, lua_process_memory(process), clock, thread, runs);
 
+		vm->span_ns = now;
 		*thread->span_ns = now + (is_taken ? SPAN_EVERY_NS : SPAN_AGAIN_NS);
 	}
 	if (!is_film_due)
@@ -422,10 +438,14 @@ void allocations_take(struct allocations *allocations, struct lua_process *proce
 		      const struct cpu_clock *clock, const struct allocating_thread *thread,
 		      struct functions *functions, const struct sample *sample)
 {
+	const struct vm_allocations *spanned;
+
 	if (count_interval(allocations, clock)) {
+		spanned = next_with_span(allocations);
 		for (size_t i = 0; i < allocations->vm_count; i++)
 			if (allocations->vms[i].global)
-				look_at_running(allocations, &allocations->vms[i], process, clock, thread);
+				look_at_running(allocations, &allocations->vms[i], process, clock, thread,
+						&allocations->vms[i] == spanned);
 		take_sample(allocations, process, functions, sample);
 	}
 	end_look(allocations);

@@ -607,6 +607,19 @@ static void windows_and_films_have_a_rate(void **state)
 	end(allocations);
 }
 
+static void vms_of_one_process_have_spans_in_turn(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	captured_count = 3;
+	for (int i = 0; i < 100; i++)
+		look(allocations, MS);
+	for (int i = 0; i < 3; i++)
+		assert_in_range(noted[i].spans, 3, 7);
+	end(allocations);
+}
+
 /* From the newest one, which the collector's list begins with, on. */
 static void a_film_has_the_objects_made_meanwhile(void **state)
 {
@@ -1077,6 +1090,7 @@ int main(void)
 		cmocka_unit_test(so_many_vms_are_seen_and_of_more_it_is_said),
 		cmocka_unit_test(a_vm_that_is_gone_gives_its_place_to_another),
 		cmocka_unit_test(windows_and_films_have_a_rate),
+		cmocka_unit_test(vms_of_one_process_have_spans_in_turn),
 		cmocka_unit_test(a_film_has_the_objects_made_meanwhile),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
 		cmocka_unit_test(windows_are_short),
