@@ -71,6 +71,23 @@ static void a_marking_that_leaves_the_same_estimate_is_noticed(void **state)
 	assert_false(allocated_between(&before, &after).has_marked);
 }
 
+/* Another one has begun at its place. */
+static void of_a_vm_that_was_closed_no_bytes_are_known(void **state)
+{
+	struct allocated allocated = between(900000, 5000, MARK, 50000, 5000, GCSpause);
+
+	(void)state;
+	assert_true(allocated.is_least);
+	assert_false(allocated.has_marked);
+	assert_int_equal(allocated.bytes, 0);
+	/* So little may have been a buffer. */
+	allocated = between(90000, 5000, MARK, 90000 - ALLOCATED_FREED_MAX, 5000, GCSpause);
+	assert_false(allocated.is_least);
+	assert_int_equal(allocated.bytes, -ALLOCATED_FREED_MAX);
+	/* Within a step of a sweep, gc.estimate follows. */
+	assert_false(between(900000, 5000, SWEEP, 50000, 5000, SWEEP).is_least);
+}
+
 /* gc.estimate is what gc.total was when the marking ended; nobody knows what was freed until then. */
 static void after_a_marking_only_what_came_then_counts(void **state)
 {
@@ -332,6 +349,29 @@ static void a_table_of_strings_may_get_another_size_at_some_moments_only(void **
 	}
 }
 
+/* The VM has been closed, and its memory serves for something else. */
+static void what_cannot_be_counters_is_not_taken_for_them(void **state)
+{
+	static const struct {
+		uint64_t at, value; /* at: from the VM's global_State; what LuaJIT never has there */
+		unsigned int size;
+	} cases[] = { { 32 + 16, 3, 1 }, /* both whites are current: it is being closed */
+		      { 32 + 16, 0x20, 1 },
+		      { 32 + 17, GCSfinalize + 1, 1 },
+		      { 20, 1022, 4 },
+		      { 32, 1024 * 8 - 1, 8 } };
+	struct allocation_counters counters;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		make_counters(true, BYTECODE_V21);
+		put(MADE_UP_AT + 32 + 16, 0x21, 1); /* never collected itself */
+		assert_true(allocation_counters_read(&made_up_memory.memory, &global, &counters));
+		put(MADE_UP_AT + cases[i].at, cases[i].value, cases[i].size);
+		assert_false(allocation_counters_read(&made_up_memory.memory, &global, &counters));
+	}
+}
+
 static void counters_far_apart_or_not_mapped_are_not_read(void **state)
 {
 	enum { AT_ONCE_MAX = 512 };
@@ -340,6 +380,7 @@ static void counters_far_apart_or_not_mapped_are_not_read(void **state)
 	(void)state;
 	make_counters(true, BYTECODE_V21);
 	vm.layout.g_strmask = 32 + AT_ONCE_MAX - 8;
+	put(MADE_UP_AT + 32 + AT_ONCE_MAX - 8, 1023, 8);
 	vm.layout.g_strnum = 40;
 	assert_true(allocation_counters_read(&made_up_memory.memory, &global, &counters));
 	vm.layout.g_strmask++;
@@ -794,6 +835,7 @@ int main(void)
 		cmocka_unit_test(the_counters_tell_what_was_allocated),
 		cmocka_unit_test(the_end_of_a_marking_is_noticed),
 		cmocka_unit_test(after_a_marking_only_what_came_then_counts),
+		cmocka_unit_test(of_a_vm_that_was_closed_no_bytes_are_known),
 		cmocka_unit_test(a_marking_that_leaves_the_same_estimate_is_noticed),
 		cmocka_unit_test(what_finalizers_take_off_was_not_allocated),
 		cmocka_unit_test(a_table_of_strings_that_halves_is_no_marking),
@@ -804,6 +846,7 @@ int main(void)
 		cmocka_unit_test(a_table_of_strings_that_doubles_is_there_twice),
 		cmocka_unit_test(a_table_of_strings_may_get_another_size_at_some_moments_only),
 		cmocka_unit_test(a_table_of_strings_in_another_size_is_told),
+		cmocka_unit_test(what_cannot_be_counters_is_not_taken_for_them),
 		cmocka_unit_test(counters_far_apart_or_not_mapped_are_not_read),
 		cmocka_unit_test(a_film_has_its_looks_in_their_order),
 		cmocka_unit_test(the_newest_table_has_its_parts),

@@ -10,6 +10,7 @@ enum {
 	PIECE = 4096,          /* of memory, read at once; the allocator puts new objects side by side */
 	PIECES = 64,           /* kept during a walk */
 	RESIZE_MIN = 64 << 10, /* a smaller one does not matter */
+	WHITES = 3,            /* bits of gc.currentwhite, of which one is set (lj_gc.h) */
 };
 
 /* The part of global_State that has the counters. */
@@ -63,6 +64,20 @@ static struct allocation_counters load_counters(const struct layout *layout,
 	};
 }
 
+/* A VM that has been closed may have left its memory to anything. */
+static bool are_counters(const struct layout *layout, const struct counters_place *place,
+			 const uint8_t *bytes)
+{
+	const int32_t begin = (int32_t)place->begin;
+	const unsigned ref = layout_ref_size(layout);
+	const uint64_t mask = load_bytes(bytes, layout->g_strmask - begin, sizeof(uint32_t));
+	const uint8_t white = bytes[layout->g_gc_state - 1 - begin] & WHITES;
+
+	return bytes[layout->g_gc_state - begin] <= GCSfinalize && white != 0 && white != WHITES &&
+	       (mask & (mask + 1)) == 0 &&
+	       load_bytes(bytes, layout->g_gc_total - begin, ref) >= (mask + 1) * ref;
+}
+
 /* bytes has room for so many looks. */
 static bool read_looks(struct memory *memory, const struct global_state *global,
 		       uint8_t (*bytes)[COUNTERS_BYTES_MAX], struct allocation_counters *looks, size_t count)
@@ -78,7 +93,7 @@ static bool read_looks(struct memory *memory, const struct global_state *global,
 						   MEMORY_OK };
 	memory_read_ranges(memory, ranges, count);
 	for (size_t i = 0; i < count; i++) {
-		if (ranges[i].status != MEMORY_OK)
+		if (ranges[i].status != MEMORY_OK || !are_counters(layout, &place, bytes[i]))
 			return false;
 		looks[i] = load_counters(layout, &place, bytes[i]);
 	}
@@ -173,6 +188,17 @@ static bool has_finalizers_next(const struct allocation_counters *before,
 	       (after->state == GCSfinalize || before->has_finalizers || after->has_finalizers);
 }
 
+/*
+ * Has more been freed than what a sweep frees? The VM has been closed, and another one has begun at its place; or a large
+ * buffer is gone.
+ */
+static bool has_freed(const struct allocation_counters *before, const struct allocation_counters *after)
+{
+	return !sweeps(before->state) && !sweeps(after->state) && !before->may_resize && !after->may_resize &&
+	       after->estimate == before->estimate &&
+	       (int64_t)(after->total - before->total) < -freed_max(before, after);
+}
+
 static bool may_have_finalized(const struct allocation_counters *before,
 			       const struct allocation_counters *after)
 {
@@ -186,7 +212,7 @@ static int64_t bytes_between(const struct allocation_counters *before,
 {
 	const int64_t growth = (int64_t)(after->total - before->total);
 
-	if (allocated->is_least && allocated->may_have_finalized)
+	if (allocated->is_least && (allocated->may_have_finalized || !allocated->has_marked))
 		return growth > 0 ? growth : 0;
 	if (before->state == GCSfinalize)
 		return growth;
@@ -207,7 +233,8 @@ struct allocated allocated_between(const struct allocation_counters *before,
 				       .has_marked = has_marked(before, after),
 				       .may_have_finalized = may_have_finalized(before, after) };
 
-	allocated.is_least = allocated.has_marked || has_finalizers_next(before, after);
+	allocated.is_least = allocated.has_marked || has_finalizers_next(before, after) ||
+			     has_freed(before, after);
 	allocated.bytes = bytes_between(before, after, &allocated);
 	allocated.may_have_resized = (before->may_resize || after->may_resize) &&
 				     (allocated.bytes <= -resize || allocated.bytes >= resize);

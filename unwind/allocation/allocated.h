@@ -17,7 +17,7 @@
 #include "unwind/allocation/allocation.h"
 #include "unwind/lua/global_state.h"
 
-/* False if they cannot be read. */
+/* False if they cannot be read, or are none: of a VM that has been closed. */
 bool allocation_counters_read(struct memory *memory, const struct global_state *global,
 			      struct allocation_counters *ret_counters);
 
@@ -57,7 +57,8 @@ struct allocated {
 	bool has_marked;
 	/* Finalizers may have been called in between. Then C objects come to the front of gc.root once more. */
 	bool may_have_finalized;
-	bool is_least; /* bytes may be more: a marking has ended in between, or a sweep, and then came finalizers */
+	/* Bytes may be more: a marking has ended in between; or a sweep, and then came finalizers; or the VM was closed. */
+	bool is_least;
 	/*
 	 * One of the looks may have come while the table of strings got another size: there are two of it then, and
 	 * only one is subtracted. That so much lies between looks that are close to each other tells that it did.
