@@ -42,10 +42,10 @@ static void run(void *library, const char *text)
 {
 	lua_State *(*newstate)(void) = (lua_State * (*)(void)) symbol(library, "luaL_newstate");
 	void (*openlibs)(lua_State *) = (void (*)(lua_State *))symbol(library, "luaL_openlibs");
-	int (*loadstring)(lua_State *, const char *) =
-		(int (*)(lua_State *, const char *))symbol(library, "luaL_loadstring");
-	int (*pcall)(lua_State *, int, int, int) =
-		(int (*)(lua_State *, int, int, int))symbol(library, "lua_pcall");
+	int (*loadstring)(lua_State *, const char *) = (int (*)(lua_State *, const char *))symbol(
+		library, "luaL_loadstring");
+	int (*pcall)(lua_State *, int, int, int) = (int (*)(lua_State *, int, int, int))symbol(library,
+											       "lua_pcall");
 	void (*close)(lua_State *) = (void (*)(lua_State *))symbol(library, "lua_close");
 	lua_State *L = newstate();
 

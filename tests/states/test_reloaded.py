@@ -13,10 +13,11 @@ from test_states import compiled
 
 pytestmark = pytest.mark.usefixtures("built")
 
-SECONDS = 1
+SECONDS = 1  # of CPU time, for each of the four turns
+AT_MOST_SECONDS = 240  # the recording ends with the program, which may have to wait for a CPU
 OTHER = ljspy.PACKAGES / "libluajit2-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
-# Until the next look at what is mapped, nothing is known of a library.
-LOST_SHARE = 0.4
+# Until the next look at what is mapped, nothing is known of a library; that takes longer beside others.
+KNOWN_SHARE = 0.2
 
 
 def test_libraries_take_each_others_place(tmp_path):
@@ -26,11 +27,12 @@ def test_libraries_take_each_others_place(tmp_path):
     said = tmp_path / "said"
     recording = ljspy.record(
         tmp_path, "--", "sh", "-c",
-        f"exec {compiled('reloaded', tmp_path)} {SECONDS} {LIBRARY.resolve()} {OTHER.resolve()} > {said}", seconds=60)
+        f"exec {compiled('reloaded', tmp_path)} {SECONDS} {LIBRARY.resolve()} {OTHER.resolve()} > {said}",
+        seconds=AT_MOST_SECONDS)
     bases = re.findall(r"\d+ at (0x\w+)", said.read_text())
     print(bases, recording.stats["lost"])
     assert len(bases) == 4 and bases[0] == bases[2]
-    known, unknown = collections.Counter(), 0
+    known = collections.Counter()
     for sample in recording.samples:
         turns = set(re.findall(r"(?:run|work)_(\d) ", ";".join(sample.frames)))
         assert len(turns) <= 1, sample
@@ -38,4 +40,4 @@ def test_libraries_take_each_others_place(tmp_path):
             known[int(turns.pop())] += sample.weight
     print(known)
     for turn in range(4):
-        assert known[turn] > (1 - LOST_SHARE) * SECONDS * 1e6, known
+        assert known[turn] > KNOWN_SHARE * SECONDS * 1e6, known

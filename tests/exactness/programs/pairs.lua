@@ -19,3 +19,4 @@ return function()
 		@ local x = object:set(v)
 	end
 end
+-- SPDX-License-Identifier: MIT
