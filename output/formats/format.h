@@ -22,9 +22,9 @@ struct format {
 	const char *name;    /* the argument of -f */
 	const char *suffix;  /* of files, without the dot */
 	const char *summary; /* for the manual: what reads the format */
+	unsigned int heeds;  /* the options that it heeds, of enum heeds */
 	bool picture;        /* a browser opens it */
 	bool recording;      /* holds the samples themselves; ljspy can write it while sampling */
-	unsigned int heeds;  /* the options that it heeds, of enum heeds */
 	/* Write all samples. 0, -ENOMEM, -EIO (the stream's own error is in errno), or the source's error. */
 	int (*write)(FILE *out, struct sample_source *source, const struct session *session,
 		     const struct figures *figures, const struct view *view);

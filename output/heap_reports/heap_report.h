@@ -17,9 +17,9 @@ struct heap_format {
 	const char *name;    /* the argument of -f */
 	const char *suffix;  /* of files, without the dot */
 	const char *summary; /* for the manual: what reads the format */
+	unsigned int heeds;  /* the options that it heeds, of enum heeds */
 	bool picture;        /* a browser opens it */
 	bool needs_graph;    /* write() needs the graphs */
-	unsigned int heeds;  /* the options that it heeds, of enum heeds */
 	bool says_uncertain; /* people read in it what is uncertain or missing: no message tells it */
 	/* 0, -ENOMEM, -EIO (the stream's own error is in errno). */
 	int (*write)(FILE *out, const struct heap_side *side, const struct heap_view *view);
