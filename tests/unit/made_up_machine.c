@@ -597,8 +597,10 @@ int __wrap_thread_read_state(struct threads *threads, struct thread *thread, enu
 			     struct thread_call *ret_call)
 {
 	(void)threads;
-	(void)thread;
+	thread->is_job_stopped = machine.is_job_stopped;
 	*ret_state = machine.sleep_state;
+	if (!ret_call)
+		return 0;
 	*ret_call = machine.call;
 	ret_call->pc += machine.wakes;
 	return 0;

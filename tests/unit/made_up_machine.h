@@ -67,8 +67,9 @@ struct made_up_machine {
 	unsigned int oversleep_one_in;
 	uint64_t oversleep_ns;
 
-	bool in_calls;    /* threads are held at the end of system calls */
-	bool fell_asleep; /* ... in which they slept */
+	bool is_job_stopped; /* all threads are, when they are asked */
+	bool in_calls;       /* threads are held at the end of system calls */
+	bool fell_asleep;    /* ... in which they slept */
 
 	/* How long it takes until a thread stops, to copy its stack, to have ljspy's CPU again, to open a process. */
 	uint64_t stop_takes_ns, copy_takes_ns, resume_takes_ns, open_takes_ns;

@@ -618,6 +618,21 @@ static void a_thread_that_waits_for_a_cpu_in_a_call_is_missed(void **state)
 			2); /* the last look, and the rest */
 }
 
+static void targets_that_are_stopped_in_the_end_are_told(void **state)
+{
+	(void)state;
+	add(1, bursts);
+	run();
+	assert_int_equal(result.stopped_pid, 0);
+	forget(state);
+	make_up(state);
+	machine.is_job_stopped = true;
+	add(1, bursts);
+	add(1, bursts);
+	run();
+	assert_int_equal(result.stopped_pid, machine.processes[0].pid);
+}
+
 /*---- Where looks are awaited ----*/
 
 /* From another CPU, a stop meets the call that comes next. */
@@ -1243,6 +1258,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_was_allocated_is_told_once, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_sleep_that_cannot_be_read_is_lost, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_thread_that_waits_for_a_cpu_in_a_call_is_missed, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(targets_that_are_stopped_in_the_end_are_told, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(a_thread_that_shares_its_cpu_is_visited_too, make_up, forget),
 		cmocka_unit_test_setup_teardown(late_stops_that_meet_calls_are_counted, make_up, forget),
