@@ -20,7 +20,7 @@ enum {
 
 struct watched {
 	struct thread *thread;
-	bool is_up; /* it had a CPU or waited for one when those that sleep were looked at */
+	bool is_up; /* it had a CPU or waited for one when all were looked at, and may be stopped */
 	bool stopped;
 	bool is_awaited;            /* told to stop, but it has not got a CPU yet */
 	bool waits;                 /* woken, but it has not got a CPU yet */
@@ -160,6 +160,7 @@ static enum hold_start watch(struct hold *hold, struct watched *watched, bool st
 	enum thread_state state;
 	uint64_t used;
 
+	watched->waits = false;
 	switch (thread_may_stop(hold->threads, watched->thread, tracer_turn(hold->tracer))) {
 	case MAY_STOP:
 	case MAY_STOP_WAITING:
@@ -255,10 +256,9 @@ static bool all_slept_on(struct hold *hold)
 }
 
 /*
- * Look at the threads that sleep before any is stopped: there may be thousands. HOLD_AT_ONCE, or watch() says why
- * not.
+ * Look at all threads before any is stopped: there may be thousands that sleep. HOLD_AT_ONCE, or watch() says why not.
  */
-static enum hold_start watch_sleepers(struct hold *hold)
+static enum hold_start watch_all(struct hold *hold)
 {
 	enum hold_start start = HOLD_AT_ONCE;
 
@@ -267,9 +267,7 @@ static enum hold_start watch_sleepers(struct hold *hold)
 
 		pass_on(hold, i);
 		*watched = (struct watched){ .thread = threads_at(hold->threads, i) };
-		watched->is_up = thread_is_running(hold->threads, watched->thread);
-		if (!watched->is_up)
-			start = watch(hold, watched, false);
+		start = watch(hold, watched, false);
 	}
 	return start;
 }
@@ -279,7 +277,7 @@ static enum hold_start stop_others(struct hold *hold)
 	enum hold_start start = HOLD_AT_ONCE;
 
 	for (size_t i = 0; i < hold->watched_count && start == HOLD_AT_ONCE; i++)
-		if (hold->watched[i].is_up)
+		if (hold->watched[i].is_up || hold->watched[i].waits)
 			start = watch(hold, &hold->watched[i], true);
 	return start;
 }
@@ -293,7 +291,7 @@ static enum hold_start begin(struct hold *hold)
 	hold->begin_ns = hold->last_ns = 0;
 	if (!make_room(hold))
 		return HOLD_WOKE;
-	start = watch_sleepers(hold);
+	start = watch_all(hold);
 	if (start == HOLD_AT_ONCE && own_turn_is_used_up(tracer_turn(hold->tracer)))
 		own_turn_renew(tracer_turn(hold->tracer));
 	if (start == HOLD_AT_ONCE)
