@@ -562,8 +562,8 @@ static void pc_is_the_next_instructions_until_it_is_fetched(void **state)
 	CODE(branch, BRANCH);
 	assert_false(is_before_next(branch));
 	assert_true(is_before_next(branch + 8));
-	assert_true(is_before_next(branch + 25));
-	assert_false(is_before_next(branch + 26));
+	assert_true(is_before_next(branch + 41));
+	assert_false(is_before_next(branch + 42));
 	CODE(branch + 8, FETCH "\x48\x83\xc3\x04");
 	assert_true(is_before_next(branch + 8));
 	assert_false(is_before_next(branch + 20));

@@ -160,10 +160,10 @@ bool lua_top_in_vm(const struct lua_running *running, struct image *image, const
 	const struct layout *layout = running->thread->layout;
 	struct vm_registers vm = vm_registers(registers);
 
-	if (vm_is_before_next(layout, image_text(image), registers->pc))
-		vm.pc += BYTECODE_SIZE;
-	else if (vm_jumps_before_call(image_text(image), registers->pc))
+	if (vm_jumps_before_call(image_text(image), registers->pc))
 		vm.pc = behind_jump(running, vm.pc);
+	else if (vm_is_before_next(layout, image_text(image), registers->pc))
+		vm.pc += BYTECODE_SIZE;
 	if (vm_is_store_pending(layout, image_text(image), registers->pc))
 		return find_caller(running, vm.base, vm.pc, ret_walk);
 	return lua_top_by_registers(running, &vm, ret_walk);

@@ -21,9 +21,8 @@ enum {
 	FROM_END_R12 = 56,
 	TRACE_SPACE = 16,                /* BC_JLOOP makes room to save r12 and r13 */
 	FFI_ARGUMENT_WORDS_MAX = 32 + 4, /* CCALL_MAXSTACK (lj_ccall.h), and alignment */
-	LINKING_BYTES = 200, /* from saveregs to beyond the store of L->cframe (vm_ffi_callback) */
-	BRANCH_TO_FETCH_BYTES = 24,
-	BRANCH_TO_CALL_BYTES = 40, /* of BC_UCLO, from the branch to the end of its call */
+	LINKING_BYTES = 200,        /* from saveregs to beyond the store of L->cframe (vm_ffi_callback) */
+	BRANCH_TO_FETCH_BYTES = 40, /* of BC_UCLO, from the branch to the end of its call; 24 of others */
 	MODRM_RBP_RDX = 0x55,
 	MODRM_RDI_RDX = 0x57,
 	MODRM_RCX_RDX = 0x51,
@@ -406,19 +405,19 @@ bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint6
 	return memory_read(text, pc, bytes, length) == MEMORY_OK && memcmp(bytes, pattern, length) == 0;
 }
 
-/* Was a branch taken in the distance bytes before pc, and nothing fetched since? The code between has no jumps. */
-static bool has_branched(struct memory *text, uint64_t pc, size_t distance)
+/* Was a branch just taken, and nothing fetched since? */
+static bool has_branched(struct memory *text, uint64_t pc)
 {
 	/* lea rbx, [rbx+rax*4-BCBIAS_J*4] (GC32: ebx) */
 	static const uint8_t branch[] = { 0x8d, 0x9c, 0x83, 0x00, 0x00, 0xfe, 0xff };
 	static const uint8_t fetch[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc };
-	uint8_t bytes[BRANCH_TO_CALL_BYTES];
+	uint8_t bytes[BRANCH_TO_FETCH_BYTES];
 	const uint8_t *found;
 
-	if (memory_read(text, pc - distance, bytes, distance) != MEMORY_OK)
+	if (memory_read(text, pc - sizeof(bytes), bytes, sizeof(bytes)) != MEMORY_OK)
 		return false;
-	found = memmem(bytes, distance, branch, sizeof(branch));
-	return found && !memmem(found, (size_t)(bytes + distance - found), fetch, sizeof(fetch));
+	found = memmem(bytes, sizeof(bytes), branch, sizeof(branch));
+	return found && !memmem(found, (size_t)(bytes + sizeof(bytes) - found), fetch, sizeof(fetch));
 }
 
 bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc)
@@ -439,15 +438,14 @@ bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_
 		    memcmp(bytes, pattern, length) == 0)
 			return true;
 	}
-	return has_branched(text, pc, BRANCH_TO_FETCH_BYTES);
+	return has_branched(text, pc);
 }
 
 bool vm_jumps_before_call(struct memory *text, uint64_t return_address)
 {
 	uint64_t function;
 
-	return called_function(text, return_address, &function) &&
-	       has_branched(text, return_address, BRANCH_TO_CALL_BYTES);
+	return called_function(text, return_address, &function) && has_branched(text, return_address);
 }
 
 /* Do the distance bytes before this return address contain a store of BASE to L->base? */
