@@ -86,6 +86,8 @@ size_t lua_process_module_count(const struct lua_process *process);
 /* A file that may hold an interpreter, but could not be read, and how many there are; NULL and 0 if there are none. */
 const char *lua_process_unread_file(const struct lua_process *process, size_t *ret_count);
 struct lua_module lua_process_module(const struct lua_process *process, size_t index);
+/* The verdict on a VM whose layout is not known, also if it is mapped no longer; NULL if there is none. */
+const char *lua_process_unknown_layout(const struct lua_process *process);
 size_t lua_process_global_count(const struct lua_process *process);
 const struct global_state *lua_process_global(const struct lua_process *process, size_t index);
 /* Which VM has its global_State there? False if none that is known so far. */

@@ -171,6 +171,7 @@ static void check_again(struct lua_process *process, struct luajit_module *luaji
 	luajit->known.status = RECOGNISE_UNKNOWN_LAYOUT;
 	lua_image_forget_vm(process->lua, &luajit->known.vm);
 	process->capture.thread_count = process->capture.global_count = 0;
+	process->capture.running = NULL;
 	process->stack.count = 0;
 }
 

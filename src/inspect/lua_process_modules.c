@@ -342,6 +342,17 @@ size_t lua_process_module_count(const struct lua_process *process)
 	return count;
 }
 
+const char *lua_process_unknown_layout(const struct lua_process *process)
+{
+	struct luajit_module *const lists[] = { process->luajits, process->unmapped };
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		for (const struct luajit_module *luajit = lists[i]; luajit; luajit = luajit->next)
+			if (luajit->known.status == RECOGNISE_UNKNOWN_LAYOUT)
+				return luajit->known.verdict;
+	return NULL;
+}
+
 struct lua_module lua_process_module(const struct lua_process *process, size_t index)
 {
 	const struct luajit_module *luajit = process->luajits;

@@ -61,16 +61,12 @@ static void note_other_lua(const struct sampler *sampler, const struct target *t
 static void note_unknown_layout(struct sampler *sampler, const struct target *target)
 {
 	struct sampler_result *result = sampler->result;
-	size_t count = target->process ? lua_process_module_count(target->process) : 0;
+	const char *verdict = target->process ? lua_process_unknown_layout(target->process) : NULL;
 
-	for (size_t i = 0; i < count && !result->unknown_pid; i++) {
-		struct lua_module module = lua_process_module(target->process, i);
-
-		if (module.status != RECOGNISE_UNKNOWN_LAYOUT)
-			continue;
-		result->unknown_pid = target->pid;
-		snprintf(result->unknown_reason, sizeof(result->unknown_reason), "%s", module.verdict);
-	}
+	if (!verdict || result->unknown_pid)
+		return;
+	result->unknown_pid = target->pid;
+	snprintf(result->unknown_reason, sizeof(result->unknown_reason), "%s", verdict);
 }
 
 /* LuaJIT may not have started, or ljspy may not inspect yet: try again, less and less often. */

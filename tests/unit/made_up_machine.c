@@ -744,13 +744,10 @@ size_t __wrap_lua_process_module_count(const struct lua_process *process)
 	return machine.now_ns >= of->luajit_ns && !of->refusal;
 }
 
-INSTEAD_OF(lua_process_module);
-struct lua_module __wrap_lua_process_module(const struct lua_process *process, size_t index)
+INSTEAD_OF(lua_process_unknown_layout);
+const char *__wrap_lua_process_unknown_layout(const struct lua_process *process)
 {
-	(void)index;
-	return (struct lua_module){ .status = process->process->has_unknown_layout ? RECOGNISE_UNKNOWN_LAYOUT
-										   : RECOGNISE_OK,
-				    .verdict = "no row fits" };
+	return process->process->has_unknown_layout ? "no row fits" : NULL;
 }
 
 INSTEAD_OF(lua_process_capture);

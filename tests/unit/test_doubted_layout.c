@@ -76,6 +76,8 @@ static void a_wrong_layout_is_dropped(void **state)
 	assert_int_equal(lua_process_global_count(fixture->process), 0);
 	assert_int_equal(lua_process_module(fixture->process, 0).status, RECOGNISE_UNKNOWN_LAYOUT);
 	assert_non_null(strstr(lua_process_module(fixture->process, 0).verdict, "GCtrace.snapmap"));
+	assert_string_equal(lua_process_unknown_layout(fixture->process),
+			    lua_process_module(fixture->process, 0).verdict);
 	/* Nor is it found again. */
 	assert_int_equal(lua_process_refresh(fixture->process, true), 0);
 	refresh(fixture);
@@ -91,6 +93,7 @@ static void the_right_layout_is_kept(void **state)
 		refresh(fixture);
 	assert_int_equal(lua_process_global_count(fixture->process), 1);
 	assert_int_equal(lua_process_module(fixture->process, 0).status, RECOGNISE_OK);
+	assert_null(lua_process_unknown_layout(fixture->process));
 }
 
 static int set_up(void **state)
