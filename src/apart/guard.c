@@ -40,18 +40,6 @@ static void close_inherited(void)
 	close_files(3, UINT_MAX);
 }
 
-static bool is_stopped(pid_t pid)
-{
-	struct process process;
-	bool stopped;
-
-	if (process_read(pid, &process))
-		return false;
-	stopped = process.state == 'T';
-	process_clear(&process);
-	return stopped;
-}
-
 /* Continue the engine; kill it if it stays stopped. */
 static void rouse(pid_t engine)
 {
@@ -59,7 +47,7 @@ static void rouse(pid_t engine)
 
 	for (int i = 0; i < TRIES; i++) {
 		kill(engine, SIGCONT);
-		if (!is_stopped(engine))
+		if (!process_is_stopped(engine))
 			return;
 		nanosleep(&moment, NULL);
 	}

@@ -344,7 +344,7 @@ static int gather(struct check *check, struct checked *checked)
 	evidence->turn_lines = turn_report_lines(checked->turn_report, &evidence->turn_line_count);
 	if (!error)
 		error = evidence->turn_lines ? read_sources(checked) : -ENOMEM;
-	if (checked->was_stopped && !evidence_is_busy(evidence))
+	if (checked->was_stopped && process_is_stopped(checked->pid) && !evidence_is_busy(evidence))
 		unseen_add(
 			&checked->unseen,
 			"what the process does when it runs: it was stopped, as by SIGSTOP or Ctrl-Z (kill -CONT %d)",

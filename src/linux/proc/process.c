@@ -187,6 +187,18 @@ void process_clear(struct process *process)
 	process->executable = process->command = NULL;
 }
 
+bool process_is_stopped(pid_t pid)
+{
+	struct process process;
+	bool stopped;
+
+	if (process_read(pid, &process))
+		return false;
+	stopped = process.state == 'T';
+	process_clear(&process);
+	return stopped;
+}
+
 bool process_thread_is_zombie(const struct process *process)
 {
 	return process->state == 'Z' || process->state == 'X';

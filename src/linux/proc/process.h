@@ -40,6 +40,9 @@ struct process {
 int process_read(pid_t pid, struct process *ret_process);
 void process_clear(struct process *process);
 
+/* Has a signal stopped it (SIGSTOP, Ctrl-Z)? False if that is not known. */
+bool process_is_stopped(pid_t pid);
+
 /* Has it ended with all its threads, and its parent has not reaped it yet? */
 bool process_is_zombie(const struct process *process);
 
