@@ -176,16 +176,16 @@ const char *figures_uncertain_bytes(const struct figures *figures, char ret_text
 static void print_skid(FILE *out, const struct figures *figures)
 {
 	const double share = percent(figures->skid, figures->samples);
-	char part[32] = " of all";
+	char part[32] = " of all that was recorded";
 
-	if (figures->is_part ? figures->skid == 0 : share < skid_percent_min)
-		return;
 	if (!figures->is_part)
 		snprintf(part, sizeof(part), " (%.2f %%)", share);
-	fprintf(out,
-		"skid     %" PRIu64 " samples%s at the end of a system call, by late stops from another CPU: "
-		"calls may have too much of the time\n",
-		figures->skid, part);
+	if (figures->is_part ? figures->skid > 0 : share >= skid_percent_min)
+		fprintf(out,
+			"skid     %" PRIu64
+			" samples%s at the end of a system call, by late stops from another CPU: "
+			"calls may have too much of the time\n",
+			figures->skid, part);
 }
 
 void figures_print(FILE *out, const struct figures *figures)

@@ -123,7 +123,8 @@ static void a_part_of_the_samples_has_no_share_of_what_counts_for_all(void **sta
 	figures.is_part = true;
 	figures.samples = 3;
 	text = printed(&figures);
-	assert_non_null(strstr(text, "\nskid     45 samples of all at the end of a system call, "));
+	assert_non_null(
+		strstr(text, "\nskid     45 samples of all that was recorded at the end of a system call, "));
 	free(text);
 }
 

@@ -302,7 +302,7 @@ static size_t join(struct late_reading *reading, const uint64_t *words, size_t c
 	return i;
 }
 
-/* Which of the words refer to a request now? Puts these first, by address, and notes where they are; returns how many. */
+/* Which of the words refer to a request now? Puts these first, by address, notes where they are, and counts them. */
 static size_t find_late(struct memory *live, const struct request_members *members,
 			struct request_places *places, uint64_t *words, size_t word_count)
 {
@@ -423,11 +423,11 @@ void stack_requests_end(struct stack_requests *requests, bool is_whole)
 {
 	if (requests->verdict != STACK_REQUEST_NONE)
 		return;
-	if (requests->is_cut || (requests->word_count && !is_whole))
-		requests->verdict = STACK_REQUEST_UNKNOWN;
 	/* Any of them may belong to a frame that was not reached. */
 	for (size_t i = 0; !is_whole && i < requests->other_count; i++)
 		add_doubt(requests, requests->others[i]);
+	if (requests->is_cut || (requests->word_count && !is_whole))
+		requests->verdict = STACK_REQUEST_UNKNOWN;
 }
 
 void stack_requests_settle(struct memory *live, const struct request_members *members,
