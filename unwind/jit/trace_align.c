@@ -745,7 +745,7 @@ static uint32_t better(const int32_t *scores, uint32_t state, uint32_t other)
  * from[]: the state of the instruction before it in that assignment.
  */
 static void align_instruction(const struct aligner *aligner, uint32_t ref, const struct place *places,
-			      size_t count, int32_t *scores, uint32_t *from)
+			      uint32_t count, int32_t *scores, uint32_t *from)
 {
 	struct trace_instruction ins, access;
 	bool known = trace_instruction(aligner->alignment->trace, aligner->alignment->layout, ref, &ins);
@@ -756,7 +756,7 @@ static void align_instruction(const struct aligner *aligner, uint32_t ref, const
 		from[j * STATES + STATE_OPEN] = better(scores, before, j * STATES + STATE_OPEN);
 		before = better(scores, from[j * STATES + STATE_OPEN], j * STATES + STATE_DONE);
 	}
-	for (uint32_t j = (uint32_t)count; j-- > 0;) {
+	for (uint32_t j = count; j-- > 0;) {
 		uint32_t open = j * STATES + STATE_OPEN, done = j * STATES + STATE_DONE;
 		int value = known ? fit(aligner, ref, is_for_access ? &access : &ins, &places[j]) : 0;
 		int32_t score = scores[from[open]] + value;
@@ -786,7 +786,7 @@ static int32_t find_best(const struct aligner *aligner, const struct place *plac
 		scores[j * STATES + STATE_DONE] = SCORE_NEVER;
 	}
 	for (size_t i = 0; i < length; i++)
-		align_instruction(aligner, alignment->ref + (uint32_t)i, places, count, scores,
+		align_instruction(aligner, alignment->ref + (uint32_t)i, places, (uint32_t)count, scores,
 				  from + i * width);
 	for (uint32_t state = 1; state < width; state++)
 		best = better(scores, best, state);
