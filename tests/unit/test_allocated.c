@@ -146,6 +146,36 @@ static void what_finalizers_take_off_was_not_allocated(void **state)
 	assert_int_equal(allocated.bytes, 0);
 }
 
+/*
+ * Where a VM calls finalizers, those of a cycle that is over between two looks are not seen, nor the userdata that waits
+ * for them: the end of the marking took its size off gc.estimate.
+ */
+static void where_there_are_finalizers_a_marking_tells_the_growth_at_least(void **state)
+{
+	struct allocation_counters before = { .total = 90000, .estimate = 50000, .state = MARK },
+				   after = { .total = 91000, .estimate = 20000, .state = GCSpause },
+				   finalizing = { .state = GCSfinalize };
+
+	(void)state;
+	assert_int_equal(allocated_between(&before, &after).bytes, 71000);
+	allocation_counters_follow(&finalizing, &before);
+	allocation_counters_follow(&before, &after);
+	assert_int_equal(allocated_between(&before, &after).bytes, 1000);
+	assert_true(allocated_between(&before, &after).is_least);
+	after.state = SWEEP;
+	assert_int_equal(allocated_between(&before, &after).bytes, 1000);
+	/* Those of C objects begin to wait while a sweep goes on. */
+	before.state = SWEEP;
+	before.estimate = 21000;
+	after.state = GCSpause;
+	assert_true(allocated_between(&before, &after).is_least);
+	assert_int_equal(allocated_between(&before, &after).bytes, 1000);
+	assert_false(allocated_between(&before, &after).knows_strings);
+	before.has_finalized = after.has_finalized = false;
+	assert_int_equal(allocated_between(&before, &after).bytes, 2000);
+	assert_true(allocated_between(&before, &after).knows_strings);
+}
+
 /* The table of strings, of 512 KiB, gets half its size at the end of a sweep; the looks come while it does. */
 static void a_table_of_strings_that_halves_is_no_marking(void **state)
 {
@@ -838,6 +868,7 @@ int main(void)
 		cmocka_unit_test(of_a_vm_that_was_closed_no_bytes_are_known),
 		cmocka_unit_test(a_marking_that_leaves_the_same_estimate_is_noticed),
 		cmocka_unit_test(what_finalizers_take_off_was_not_allocated),
+		cmocka_unit_test(where_there_are_finalizers_a_marking_tells_the_growth_at_least),
 		cmocka_unit_test(a_table_of_strings_that_halves_is_no_marking),
 		cmocka_unit_test(strings_are_known_while_none_are_freed),
 		cmocka_unit_test(a_table_of_strings_that_grows_is_noticed),

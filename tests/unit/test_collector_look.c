@@ -160,6 +160,7 @@ static void time_with_finalizers_is_told_with_the_next_marking(void **state)
 	assert_int_equal(gc.allocated_bytes, 400);
 	assert_int_equal(gc.used_ns, 20);
 	counters.state = GCSsweep;
+	counters.total += 50;
 	counters.estimate = counters.total - 50;
 	gc = look(4, 35, GC_PHASE_SWEEP);
 	assert_true(gc.has_marked);

@@ -180,12 +180,29 @@ static bool is_in_sweep(uint8_t state)
 	return state == GCSsweepstring || state == GCSsweep;
 }
 
-/* Has the sweep that the first look met ended, with finalizers to be called? */
+/* Have finalizers of the VM been seen? */
+static bool has_finalized(const struct allocation_counters *counters)
+{
+	return counters->has_finalized || counters->has_finalizers || counters->state == GCSfinalize;
+}
+
+void allocation_counters_follow(const struct allocation_counters *earlier,
+				struct allocation_counters *counters)
+{
+	counters->has_finalized |= has_finalized(earlier);
+}
+
+/* Where finalizers were seen once, others may have been called between two looks: C objects come to wait in a sweep. */
+static bool finalizes(const struct allocation_counters *before, const struct allocation_counters *after)
+{
+	return has_finalized(before) || has_finalized(after);
+}
+
+/* Has the sweep that the first look met ended, so that finalizers were to be called? */
 static bool has_finalizers_next(const struct allocation_counters *before,
 				const struct allocation_counters *after)
 {
-	return is_in_sweep(before->state) && !is_in_sweep(after->state) &&
-	       (after->state == GCSfinalize || before->has_finalizers || after->has_finalizers);
+	return is_in_sweep(before->state) && !is_in_sweep(after->state) && finalizes(before, after);
 }
 
 /*
@@ -206,13 +223,16 @@ static bool may_have_finalized(const struct allocation_counters *before,
 	       has_finalizers_next(before, after);
 }
 
-/* See allocated.h. Each finalizer takes some bytes off gc.estimate (lj_gc.c: GCFINALIZECOST), but none off gc.total. */
+/*
+ * See allocated.h. The end of a marking takes the size of userdata that waits for finalizers off gc.estimate, and each
+ * finalizer some bytes (lj_gc.c: atomic(), GCFINALIZECOST); none of that goes off gc.total.
+ */
 static int64_t bytes_between(const struct allocation_counters *before,
 			     const struct allocation_counters *after, const struct allocated *allocated)
 {
 	const int64_t growth = (int64_t)(after->total - before->total);
 
-	if (allocated->is_least && (allocated->may_have_finalized || !allocated->has_marked))
+	if (allocated->is_least && (finalizes(before, after) || !allocated->has_marked))
 		return growth > 0 ? growth : 0;
 	if (before->state == GCSfinalize)
 		return growth;
@@ -238,7 +258,7 @@ struct allocated allocated_between(const struct allocation_counters *before,
 	allocated.bytes = bytes_between(before, after, &allocated);
 	allocated.may_have_resized = (before->may_resize || after->may_resize) &&
 				     (allocated.bytes <= -resize || allocated.bytes >= resize);
-	allocated.knows_strings = !allocated.has_marked && before->state != GCSsweepstring &&
+	allocated.knows_strings = !allocated.is_least && before->state != GCSsweepstring &&
 				  after->strings >= before->strings;
 	allocated.strings = allocated.knows_strings ? after->strings - before->strings : 0;
 	return allocated;

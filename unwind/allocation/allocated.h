@@ -4,7 +4,8 @@
  *
  * Both looks may come while the target runs. gc.total rises by what is allocated and falls by what is freed;
  * in a sweep, gc.estimate falls with it (lj_gc.c: gc_onestep), so their difference grows by allocation alone,
- * until the next marking ends and sets gc.estimate anew. Finalizers take off gc.estimate alone. New objects but strings come to the front of gc.root.
+ * until the next marking ends and sets gc.estimate anew. Finalizers, and objects that are to have theirs called, take
+ * off gc.estimate alone. New objects but strings come to the front of gc.root.
  */
 #ifndef LJSPY_ALLOCATED_H
 #define LJSPY_ALLOCATED_H
@@ -20,6 +21,10 @@
 /* False if they cannot be read, or are none: of a VM that has been closed. */
 bool allocation_counters_read(struct memory *memory, const struct global_state *global,
 			      struct allocation_counters *ret_counters);
+
+/* Keep in counters what an earlier look at the VM knew. */
+void allocation_counters_follow(const struct allocation_counters *earlier,
+				struct allocation_counters *counters);
 
 /*
  * A film: so many looks, each right after the other, as fast as the kernel copies, some 0.3 us each. False if they
@@ -57,7 +62,7 @@ struct allocated {
 	bool has_marked;
 	/* Finalizers may have been called in between. Then C objects come to the front of gc.root once more. */
 	bool may_have_finalized;
-	/* Bytes may be more: a marking has ended in between; or a sweep, and then came finalizers; or the VM was closed. */
+	/* Bytes may be more: a marking has ended in between; or a sweep, and finalizers may have come; or the VM was closed. */
 	bool is_least;
 	/*
 	 * One of the looks may have come while the table of strings got another size: there are two of it then, and

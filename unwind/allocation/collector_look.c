@@ -78,6 +78,7 @@ void collector_look_add(struct memory *memory, struct global_state *global, uint
 
 	if (!allocation_counters_read(memory, global, &now))
 		return;
+	allocation_counters_follow(&look->counters, &now);
 	allocated = allocated_between(&look->counters, &now);
 	if (has_looked) {
 		used_ns = cpu_ns > look->cpu_ns ? cpu_ns - look->cpu_ns : 0;
