@@ -147,6 +147,8 @@ void allocations_note(struct allocations *allocations, struct lua_process *proce
 		/* Only the allocator's callers need it, and these are native code. */
 		if (is_held && lua_process_in_native(process))
 			allocation_counters_read_newest(lua_process_memory(process), global, &counters);
+		if (vm->global == global)
+			allocation_counters_follow(&vm->last, &counters);
 		vm->global = global;
 		vm->last = counters;
 		vm->last_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -228,6 +230,9 @@ static bool take_span_beside(struct vm_allocations *vm, struct memory *memory,
 	struct allocation_counters before, after;
 	uint64_t before_ns, after_ns;
 
+	/* Its speed is to be multiplied by the CPU time of all. */
+	if (!thread->is_alone)
+		return false;
 	sleep_until(clock_now_ns(CLOCK_MONOTONIC) + WARM_NS);
 	if (!allocation_counters_read(memory, vm->global, &before))
 		return false;

@@ -33,6 +33,7 @@ struct allocating_thread {
 	struct threads *threads;
 	struct thread *thread;
 	uint64_t *span_ns; /* when the next span is due, of any thread: ljspy sleeps before one */
+	bool is_alone;     /* at this look, no other thread of the process had a CPU */
 };
 
 /* The noted look has no sample. Count what was allocated up to it. */

@@ -68,6 +68,16 @@ bool target_is_up(const struct target *target)
 	return target->is_late;
 }
 
+/* Was no other thread up at this look? */
+static bool is_alone(const struct target *target, const struct thread *thread)
+{
+	for (size_t i = 0; i < target->lively_count; i++)
+		if (target->known[i].thread != thread &&
+		    target->known[i].record->presence != PRESENCE_OFF_CPU)
+			return false;
+	return true;
+}
+
 bool target_is_late(const struct sampler *sampler, uint64_t due_ns, uint64_t now)
 {
 	return tracer_turn(sampler->tracer)->late_ns > WAITED_TOO_LONG_NS ||
@@ -180,7 +190,8 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 	}
 	if (target->allocations && lost == LOST_COUNT) {
 		allocations_take(target->allocations, target->process, &target->clock,
-				 &(struct allocating_thread){ target->threads, thread, &sampler->span_ns },
+				 &(struct allocating_thread){ target->threads, thread, &sampler->span_ns,
+							      is_alone(target, thread) },
 				 sampler->options->functions, &sample);
 		target_deliver_allocations(sampler, target, false);
 	}

@@ -44,7 +44,7 @@ static struct thread thread = { .tid = 11, .runs = 40, .tracee = &tracee };
 static uint64_t runs, leaves; /* how often it got its CPU and, since it was held, left it */
 static unsigned int cpus;
 static uint64_t span_ns, window_ns; /* when the next span is due, and how long the last window was */
-static const struct allocating_thread allocating = { NULL, &thread, &span_ns };
+static struct allocating_thread allocating = { NULL, &thread, &span_ns, true };
 
 /* What was made of it. */
 static struct noted {
@@ -607,6 +607,23 @@ static void windows_and_films_have_a_rate(void **state)
 	end(allocations);
 }
 
+/* The CPU time of the process is that of all its threads, the span's time is that of one. */
+static void beside_another_thread_of_the_process_there_is_no_span(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	allocating.is_alone = false;
+	for (int i = 0; i < 100; i++)
+		look(allocations, MS);
+	allocating.is_alone = true;
+	assert_int_equal(noted[0].spans, 0);
+	for (int i = 0; i < 100; i++)
+		look(allocations, MS);
+	assert_in_range(noted[0].spans, 10, 21);
+	end(allocations);
+}
+
 static void vms_of_one_process_have_spans_in_turn(void **state)
 {
 	struct allocations *allocations = begin();
@@ -1090,6 +1107,7 @@ int main(void)
 		cmocka_unit_test(so_many_vms_are_seen_and_of_more_it_is_said),
 		cmocka_unit_test(a_vm_that_is_gone_gives_its_place_to_another),
 		cmocka_unit_test(windows_and_films_have_a_rate),
+		cmocka_unit_test(beside_another_thread_of_the_process_there_is_no_span),
 		cmocka_unit_test(vms_of_one_process_have_spans_in_turn),
 		cmocka_unit_test(a_film_has_the_objects_made_meanwhile),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
