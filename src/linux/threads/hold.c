@@ -171,7 +171,7 @@ static enum hold_start watch(struct hold *hold, struct watched *watched, bool st
 	case MAY_NOT_CALLS:
 	case MAY_NOT_CALLS_WAITING: return HOLD_RAN;
 	case MAY_NOT_WAITS:
-		if (!hold->takes_waiting)
+		if (stops && !hold->takes_waiting)
 			return HOLD_WOKE;
 		watched->waits = true;
 		watched->runs = watched->thread->runs;
@@ -272,12 +272,16 @@ static enum hold_start watch_all(struct hold *hold)
 	return start;
 }
 
+/* Those that waited for a CPU first: they may do so still, and then none is stopped. */
 static enum hold_start stop_others(struct hold *hold)
 {
 	enum hold_start start = HOLD_AT_ONCE;
 
 	for (size_t i = 0; i < hold->watched_count && start == HOLD_AT_ONCE; i++)
-		if (hold->watched[i].is_up || hold->watched[i].waits)
+		if (hold->watched[i].waits)
+			start = watch(hold, &hold->watched[i], true);
+	for (size_t i = 0; i < hold->watched_count && start == HOLD_AT_ONCE; i++)
+		if (hold->watched[i].is_up && !hold->watched[i].stopped && !hold->watched[i].is_awaited)
 			start = watch(hold, &hold->watched[i], true);
 	return start;
 }
