@@ -229,8 +229,9 @@ class Recorder:
     def __init__(self, directory, *target, seconds=1, rate=HIGH_RATE, options=(), user=None, through=()):
         self.folded = directory / "profile.folded"
         self.stats = directory / "stats.json"
-        arguments = ["record", "-d", f"{seconds}s", "-r", rate, "-f", "folded", "-o", self.folded]
-        arguments += ["--annotate", "--stats", self.stats, *options, *target]
+        arguments = ["record", "-d", f"{seconds}s", "-r", rate, "--stats", self.stats]
+        arguments += [] if "-f" in options else ["-f", "folded", "--annotate", "-o", self.folded]
+        arguments += [*options, *target]
         self.timeout = seconds + 60
         self.process = subprocess.Popen(
             [*through, LJSPY, *map(str, arguments)],

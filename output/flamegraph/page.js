@@ -279,8 +279,11 @@ function redraw(scrolledTo = -1) {
 
 /* -- Changes of the view -- */
 
+let stepsBack = false;		/* the browser has been asked for a step back and has not made it yet */
+
 function changeView(change) {
 	stepTo(change);
+	stepsBack = false;
 	active = view.zoom;
 	refresh(view.zoom);
 }
@@ -351,7 +354,8 @@ function changeColour(colour) {
 
 /* Show only stacks through the function of a frame; for the root, show everything again. */
 function focusOn(i) {
-	changeView({ source: false, focus: i > 0 ? labelOf(i).function : -1, sandwich: false, ordered: false, zoom: 0 });
+	changeView({ source: false, focus: i > 0 ? labelOf(i).function : -1, sandwich: false,
+		ordered: view.ordered && i === 0, zoom: 0 });
 }
 
 function search(wanted) {
@@ -362,8 +366,6 @@ function search(wanted) {
 }
 
 const NOTHING_CHOSEN = { zoom: 0, focus: -1, sandwich: false, from: 0, to: 0, process: "", thread: "", phase: "" };
-
-let stepsBack = false;		/* the browser has been asked for a step back and has not made it yet */
 
 /* A step asked for before the one under way is made could lead to another page. */
 function back() {
