@@ -185,8 +185,8 @@ static enum hold_start watch(struct hold *hold, struct watched *watched, bool st
 }
 
 /*
- * While no thread is held: each so many looks, pass on signals, and let run on who has stopped too late. i: how many looks
- * there were.
+ * While no thread is held: each so many looks, pass on signals, and let run on who has stopped too late. i: how many
+ * looks there were.
  */
 static void pass_on(struct hold *hold, size_t i)
 {
