@@ -169,10 +169,7 @@ static void check_again(struct lua_process *process, struct luajit_module *luaji
 	if (++luajit->tries < CONFIRM_TRIES_MAX)
 		return;
 	luajit->known.status = RECOGNISE_UNKNOWN_LAYOUT;
-	lua_image_forget_vm(process->lua, &luajit->known.vm);
-	process->capture.thread_count = process->capture.global_count = 0;
-	process->capture.running = NULL;
-	process->stack.count = 0;
+	process_drop_vm(process, &luajit->known.vm);
 }
 
 void lua_process_confirm(struct lua_process *process)

@@ -180,7 +180,7 @@ void process_note_unknown(struct lua_process *process);
 /* Drop states that are closed: another state may take their place. */
 void process_drop_closed(struct lua_process *process);
 
-/* Drop the VM's states: its code is mapped no longer. */
+/* Drop the VM's states: its code is mapped no longer, or its layout is not the known one. */
 void process_drop_vm(struct lua_process *process, const struct vm_code *vm);
 
 /* Is any state of the VM known? */

@@ -400,7 +400,8 @@ void reading_unknown(const struct memory_image *image, struct memory *memory)
 	unknown_states_may_compile(reader.capture, reader.image);
 	take_up(&reader, memory, clues,
 		unknown_states_linked(reader.snapshot, reader.lua, memory, &stack, clues, 0));
-	lua_image_forget_vm(reader.lua, &image->vm);
+	while (lua_image_count(reader.lua) > 0)
+		lua_image_forget(reader.lua, lua_image_global(reader.lua, 0)->g);
 	take_up(&reader, memory, clues, unknown_states_in_registers(reader.capture, reader.image, clues));
 	take_up(&reader, memory, clues, unknown_states_on_stack(reader.capture, reader.image, memory, clues));
 	read_once(&reader, &image->registers, &hints);

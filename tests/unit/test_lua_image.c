@@ -100,19 +100,6 @@ static void one_state_is_forgotten(void **state)
 	assert_int_equal(lua_image_count(lua), 2);
 }
 
-static void the_states_of_a_vm_are_forgotten(void **state)
-{
-	(void)state;
-	for (uint64_t i = 0; i < 5; i++)
-		lua_image_add(lua, G + i * STEP, i % 2 ? &vm : &other);
-	lua_image_forget_vm(lua, &other);
-	assert_int_equal(lua_image_count(lua), 2);
-	assert_int_equal(lua_image_global(lua, 0)->g, G + STEP);
-	assert_int_equal(lua_image_global(lua, 1)->g, G + 3 * STEP);
-	lua_image_forget_vm(lua, &vm);
-	assert_int_equal(lua_image_count(lua), 0);
-}
-
 static void a_gateway_is_known_if_it_is_the_only_one(void **state)
 {
 	(void)state;
@@ -159,7 +146,6 @@ int main(void)
 		TEST(a_state_is_added_once),
 		TEST(states_do_not_move),
 		TEST(one_state_is_forgotten),
-		TEST(the_states_of_a_vm_are_forgotten),
 		TEST(a_gateway_is_known_if_it_is_the_only_one),
 		TEST(how_to_read_requests_is_unknown_until_it_is_set),
 		TEST(it_says_of_which_code_it_is),

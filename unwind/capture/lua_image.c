@@ -108,19 +108,6 @@ void lua_image_add(struct lua_image *lua, uint64_t g, const struct vm_code *vm)
 	lua->globals[lua->global_count++] = global;
 }
 
-void lua_image_forget_vm(struct lua_image *lua, const struct vm_code *vm)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < lua->global_count; i++) {
-		if (lua->globals[i]->vm != vm)
-			lua->globals[kept++] = lua->globals[i];
-		else
-			free_global(lua->globals[i]);
-	}
-	lua->global_count = kept;
-}
-
 void lua_image_forget(struct lua_image *lua, uint64_t g)
 {
 	size_t kept = 0;

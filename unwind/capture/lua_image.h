@@ -34,7 +34,6 @@ const struct image *lua_image_code(const struct lua_image *lua);
  */
 void lua_image_add(struct lua_image *lua, uint64_t g, const struct vm_code *vm);
 void lua_image_forget(struct lua_image *lua, uint64_t g);
-void lua_image_forget_vm(struct lua_image *lua, const struct vm_code *vm);
 size_t lua_image_count(const struct lua_image *lua);
 struct global_state *lua_image_global(const struct lua_image *lua, size_t index);
 
