@@ -306,6 +306,40 @@ static void who_changes_cpus_cannot_guess(void **state)
 	assert_false(own_turn_began_at(&turn, 1));
 }
 
+/* Let so many turns of this length pass, with so much CPU time in each. */
+static void use(size_t turns, uint64_t length_ns, uint64_t cpu_ns)
+{
+	for (size_t i = 0; i < turns; i++) {
+		machine.cpu_ns += cpu_ns;
+		machine.raw_ns += length_ns;
+		wait_once(0, 0, i % 2); /* sleeps or not */
+	}
+}
+
+static void who_uses_an_eighth_of_a_cpu_or_less_is_modest(void **state)
+{
+	(void)state;
+	assert_true(own_turn_is_modest(&turn));
+	use(1000, 10000000, 1250000);
+	assert_true(own_turn_is_modest(&turn));
+	use(1000, 10000000, 1300000);
+	assert_false(own_turn_is_modest(&turn));
+	use(1000, 10000000, 1200000);
+	assert_true(own_turn_is_modest(&turn));
+	/* It may use 20 ms at once. */
+	use(1000, 10000000, 0);
+	use(1, 0, 19900000);
+	assert_true(own_turn_is_modest(&turn));
+	use(1, 0, 200000);
+	assert_false(own_turn_is_modest(&turn));
+	/* However much it was, it is made good after a while. */
+	use(1, 0, 5000000000);
+	use(1, 159000000, 0);
+	assert_false(own_turn_is_modest(&turn));
+	use(1, 2000000, 0);
+	assert_true(own_turn_is_modest(&turn));
+}
+
 static void without_its_files_little_is_known(void **state)
 {
 	(void)state;
@@ -352,6 +386,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_turn_began_just_after_a_thread_left_the_cpu, begin, end),
 		cmocka_unit_test_setup_teardown(a_beginning_may_be_guessed, begin, end),
 		cmocka_unit_test_setup_teardown(who_changes_cpus_cannot_guess, begin, end),
+		cmocka_unit_test_setup_teardown(who_uses_an_eighth_of_a_cpu_or_less_is_modest, begin, end),
 		cmocka_unit_test_setup_teardown(without_its_files_little_is_known, begin, end),
 		cmocka_unit_test_setup_teardown(files_are_closed_that_were_opened, begin, end),
 	};

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/urgent.h"
 #include "tests/unit/instead_of.h"
 
@@ -24,7 +25,7 @@ INSTEAD_OF(sched_setscheduler);
 INSTEAD_OF(setpriority);
 INSTEAD_OF(setrlimit);
 
-enum { NICE_ALWAYS = -10, REST_AFTER = 50 };
+enum { NICE_ALWAYS = -10, REST_AFTER = 50, URGENT_POLICY = SCHED_RR | SCHED_RESET_ON_FORK };
 
 /* What the thread has, and what it may have. */
 static struct {
@@ -43,10 +44,12 @@ int __wrap_sched_getscheduler(pid_t pid)
 
 int __wrap_sched_setscheduler(pid_t pid, int policy, const struct sched_param *parameters)
 {
+	const bool is_urgent = policy == SCHED_RR || policy == URGENT_POLICY;
+
 	assert_int_equal(pid, 0);
-	if (policy == SCHED_RR && !kernel.allows_policy)
+	if (is_urgent && !kernel.allows_policy)
 		return -1;
-	assert_int_equal(parameters->sched_priority, policy == SCHED_RR ? 1 : 0);
+	assert_int_equal(parameters->sched_priority, is_urgent ? 1 : 0);
 	kernel.policy = policy;
 	return 0;
 }
@@ -131,7 +134,7 @@ static void by_policy_a_better_nice_value_is_kept_throughout(void **state)
 	assert_true(kernel.rttime.rlim_max == RLIM_INFINITY);
 	urgent_begin(&urgent);
 	assert_true(urgent.begun);
-	assert_int_equal(kernel.policy, SCHED_RR);
+	assert_int_equal(kernel.policy, URGENT_POLICY);
 	urgent_end(&urgent);
 	assert_false(urgent.begun);
 	assert_int_equal(kernel.policy, SCHED_OTHER | SCHED_RESET_ON_FORK);
@@ -238,6 +241,84 @@ static void for_long_holds_the_nice_value_serves_even_where_the_policy_is_allowe
 	assert_int_equal(kernel.limits_set, 0);
 }
 
+/* Use CPU time until it is no longer urgent, but not for ever. False if it is still. */
+static bool works_until_it_ends(void)
+{
+	enum { WORKS_NS = 2000000000 };
+	const uint64_t begin_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	while (urgent.begun && clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns < WORKS_NS)
+		;
+	return !urgent.begun;
+}
+
+static void work_for(uint64_t ns)
+{
+	const uint64_t begin_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	while (clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns < ns)
+		;
+}
+
+static void who_goes_on_is_urgent_until_the_work_is_long(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		kernel.allows_policy = i > 0;
+		kernel.rlimit_nice = i > 0 ? 0 : 25;
+		urgent_open(&urgent);
+		assert_int_equal(urgent.means, i > 0 ? URGENT_BY_POLICY : URGENT_BY_NICE);
+		urgent_begin(&urgent);
+		urgent_go_on(&urgent);
+		assert_true(urgent.begun);
+		assert_true(works_until_it_ends());
+		assert_int_equal(kernel.policy, i > 0 ? SCHED_OTHER | SCHED_RESET_ON_FORK : SCHED_OTHER);
+		assert_int_equal(kernel.nice, i > 0 ? NICE_ALWAYS : 0);
+		/* That is no end for good. */
+		urgent_go_on(&urgent);
+		assert_false(urgent.begun);
+		urgent_begin(&urgent);
+		assert_true(urgent.begun);
+		urgent_close(&urgent);
+	}
+}
+
+static void no_hold_is_too_long(void **state)
+{
+	enum { TIMES_OVER_NS = 60000000 };
+
+	(void)state;
+	kernel.allows_policy = true;
+	urgent_open(&urgent);
+	urgent_begin(&urgent);
+	urgent_go_on(&urgent);
+	urgent_begin(&urgent);
+	work_for(TIMES_OVER_NS);
+	assert_true(urgent.begun);
+	assert_int_equal(kernel.policy, URGENT_POLICY);
+	urgent_close(&urgent);
+}
+
+static void only_its_own_timer_ends_it(void **state)
+{
+	enum { MANY = 100 };
+
+	(void)state;
+	kernel.allows_policy = true;
+	urgent_open(&urgent);
+	urgent_begin(&urgent);
+	urgent_go_on(&urgent);
+	for (size_t i = 0; i < MANY; i++) {
+		urgent_go_on(&urgent); /* else the timer might end it meanwhile */
+		assert_int_equal(sigqueue(getpid(), URGENT_SIGNAL, (union sigval){ .sival_ptr = &urgent }),
+				 0);
+		assert_int_equal(sigqueue(getpid(), URGENT_SIGNAL, (union sigval){ .sival_ptr = &urgent }),
+				 0);
+		assert_true(urgent.begun);
+	}
+	urgent_close(&urgent);
+}
+
 static void who_goes_on_rests_as_often(void **state)
 {
 	(void)state;
@@ -247,7 +328,7 @@ static void who_goes_on_rests_as_often(void **state)
 	urgent_begin(&urgent);
 	for (size_t i = 1; i <= 2 * REST_AFTER; i++) {
 		urgent_go_on(&urgent);
-		assert_int_equal(kernel.policy, SCHED_RR);
+		assert_int_equal(kernel.policy, URGENT_POLICY);
 		assert_int_equal(kernel.sleeps, i / REST_AFTER);
 	}
 	urgent_close(&urgent);
@@ -299,6 +380,9 @@ int main(void)
 		cmocka_unit_test_setup(for_long_holds_the_nice_value_serves_even_where_the_policy_is_allowed,
 				       begin),
 		cmocka_unit_test_setup(who_goes_on_rests_as_often, begin),
+		cmocka_unit_test_setup(who_goes_on_is_urgent_until_the_work_is_long, begin),
+		cmocka_unit_test_setup(no_hold_is_too_long, begin),
+		cmocka_unit_test_setup(only_its_own_timer_ends_it, begin),
 		cmocka_unit_test_setup(by_policy_a_better_nice_value_is_kept_throughout, begin),
 		cmocka_unit_test_setup(the_users_nice_value_and_limit_stay, begin),
 		cmocka_unit_test_setup(it_rests_once_in_many_holds, begin),

@@ -18,6 +18,9 @@ enum {
 	OVERSLEPT_NS = 2 * 1000 * 1000,
 	/* The scheduler's clock leaves out interrupts. */
 	KNOWN_AHEAD_NS = 1000 * 1000 * 1000,
+	/* An eighth of a CPU, and so much more or less than that at once. */
+	MODEST_ONE_IN = 8,
+	CREDIT_MAX_NS = 20 * 1000 * 1000,
 };
 
 static bool read_own(int fd, char *text, size_t size)
@@ -69,6 +72,18 @@ static void begin(struct own_turn *turn, struct beginning beginning)
 	turn->began_at = 0;
 }
 
+static void settle_credit(struct own_turn *turn, const struct beginning *now)
+{
+	turn->credit_ns += (int64_t)((now->raw_ns - turn->credit_raw_ns) / MODEST_ONE_IN) -
+			   (int64_t)(now->cpu_ns - turn->credit_cpu_ns);
+	if (turn->credit_ns > CREDIT_MAX_NS)
+		turn->credit_ns = CREDIT_MAX_NS;
+	if (turn->credit_ns < -CREDIT_MAX_NS)
+		turn->credit_ns = -CREDIT_MAX_NS;
+	turn->credit_cpu_ns = now->cpu_ns;
+	turn->credit_raw_ns = now->raw_ns;
+}
+
 void own_turn_open(struct own_turn *turn)
 {
 	struct schedstat schedstat;
@@ -80,6 +95,9 @@ void own_turn_open(struct own_turn *turn)
 	schedstat = read_schedstat(turn);
 	note(turn, &schedstat);
 	begin(turn, now_is());
+	turn->credit_ns = CREDIT_MAX_NS;
+	turn->credit_cpu_ns = turn->begin_cpu_ns;
+	turn->credit_raw_ns = turn->begin_raw_ns;
 }
 
 void own_turn_close(struct own_turn *turn)
@@ -113,6 +131,7 @@ int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret
 	error = errno;
 	/* At once: reading a file takes tens of microseconds where a target has the caches. */
 	woken = now_is();
+	settle_credit(turn, &woken);
 	end_ns = clock_now_ns(CLOCK_MONOTONIC);
 	schedstat = read_schedstat(turn);
 	slept = schedstat.runs != turn->runs || !schedstat.runs;
@@ -132,6 +151,11 @@ int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret
 bool own_turn_is_used_up(const struct own_turn *turn)
 {
 	return clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - turn->begin_cpu_ns > USED_UP_NS;
+}
+
+bool own_turn_is_modest(const struct own_turn *turn)
+{
+	return turn->credit_ns > 0;
 }
 
 void own_turn_renew(struct own_turn *turn)

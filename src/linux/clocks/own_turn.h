@@ -30,9 +30,11 @@ struct own_turn {
 	int schedstat_fd, sched_fd; /* -1 if not open */
 	uint64_t waited_ns, runs;   /* of schedstat, when the last sleep began or ended */
 	uint64_t begin_cpu_ns;
-	uint64_t begin_raw_ns; /* CLOCK_MONOTONIC_RAW */
-	int begin_cpu;         /* where it began; -1: unknown */
-	uint64_t began_at;     /* by the scheduler's clock; 0: not read yet */
+	uint64_t begin_raw_ns;                 /* CLOCK_MONOTONIC_RAW */
+	int begin_cpu;                         /* where it began; -1: unknown */
+	int64_t credit_ns;                     /* of CPU time */
+	uint64_t credit_cpu_ns, credit_raw_ns; /* its clocks, as of then */
+	uint64_t began_at;                     /* by the scheduler's clock; 0: not read yet */
 	struct {
 		uint64_t ns;    /* what the scheduler's clock is ahead of CLOCK_MONOTONIC_RAW */
 		int cpu;        /* on this CPU */
@@ -50,6 +52,9 @@ int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret
 
 /* Has the turn used so much CPU time that it may end at any moment? */
 bool own_turn_is_used_up(const struct own_turn *turn);
+
+/* Has ljspy used so little CPU time lately, an eighth of a CPU, that others hardly miss it? As of the last wait. */
+bool own_turn_is_modest(const struct own_turn *turn);
 
 /* End the turn by a short sleep and begin another one. */
 void own_turn_renew(struct own_turn *turn);

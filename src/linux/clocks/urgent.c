@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/linux/clocks/urgent.h"
 
+#include <errno.h>
 #include <sched.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "src/linux/clocks/notify.h"
 
 enum {
 	NICE_BASE = 20, /* RLIMIT_NICE is this minus the best nice value allowed */
@@ -18,11 +20,15 @@ enum {
 	 */
 	NICE_ALWAYS = -10,
 	RR_LOWEST = 1, /* sched(7); each hold would ask sched_get_priority_min() else */
+	/* Of CPU time. A sample takes some 0.1 ms, and the kernel looks at such timers at its ticks. */
+	TIMER_NS = 4 * 1000 * 1000,
 };
 
 static bool set_policy(int policy)
 {
-	const struct sched_param parameters = { .sched_priority = policy == SCHED_RR ? RR_LOWEST : 0 };
+	const struct sched_param parameters = {
+		.sched_priority = (policy & ~SCHED_RESET_ON_FORK) == SCHED_RR ? RR_LOWEST : 0,
+	};
 
 	return sched_setscheduler(0, policy, &parameters) == 0;
 }
@@ -79,29 +85,75 @@ static enum urgent_means find_means(struct urgent *urgent)
 	return find_nice(urgent);
 }
 
-static void note_settings(struct urgent *urgent)
+static void take_back(struct urgent *urgent)
+{
+	if (urgent->means == URGENT_BY_NICE)
+		set_nice(urgent->nice);
+	else
+		set_policy(urgent->policy);
+	urgent->goes_on = urgent->begun = false;
+}
+
+/* Where in its period the timer was at first is unknown: only the second expiry means long work. */
+static void handle_signal(int signal, siginfo_t *info, void *context)
+{
+	struct urgent *urgent = info->si_value.sival_ptr;
+	int saved_errno = errno;
+
+	(void)signal;
+	(void)context;
+	/* The signal may come from elsewhere. */
+	if (info->si_code == SI_TIMER && urgent->goes_on) {
+		if (urgent->is_long)
+			take_back(urgent);
+		urgent->is_long = true;
+	}
+	errno = saved_errno;
+}
+
+static bool start_timer(struct urgent *urgent)
+{
+	const struct timespec period = { .tv_nsec = TIMER_NS };
+	const struct itimerspec times = { .it_value = period, .it_interval = period };
+	struct sigaction action = { .sa_sigaction = handle_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigevent event = notify_this_thread(URGENT_SIGNAL, (union sigval){ .sival_ptr = urgent });
+	sigset_t signal;
+
+	if (sigaction(URGENT_SIGNAL, &action, NULL) ||
+	    timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &urgent->timer))
+		return false;
+	timer_settime(urgent->timer, 0, &times, NULL);
+	sigemptyset(&signal);
+	sigaddset(&signal, URGENT_SIGNAL);
+	return pthread_sigmask(SIG_UNBLOCK, &signal, NULL) == 0;
+}
+
+static void open_with(struct urgent *urgent, enum urgent_means (*find)(struct urgent *urgent))
 {
 	*urgent = (struct urgent){
 		.policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK,
 		.nice = getpriority(PRIO_PROCESS, (id_t)gettid()),
 	};
+	urgent->means = find(urgent);
+	urgent->has_timer = urgent->means != URGENT_NOT_ALLOWED && start_timer(urgent);
 }
 
 void urgent_open(struct urgent *urgent)
 {
-	note_settings(urgent);
-	urgent->means = find_means(urgent);
+	open_with(urgent, find_means);
 }
 
 void urgent_open_by_nice(struct urgent *urgent)
 {
-	note_settings(urgent);
-	urgent->means = find_nice(urgent);
+	open_with(urgent, find_nice);
 }
 
 void urgent_close(struct urgent *urgent)
 {
 	urgent_end(urgent);
+	if (urgent->has_timer)
+		timer_delete(urgent->timer);
+	urgent->has_timer = false;
 	if (urgent->means == URGENT_BY_POLICY) {
 		setrlimit(RLIMIT_RTTIME, &urgent->limit);
 		set_policy(urgent->policy & ~SCHED_RESET_ON_FORK);
@@ -112,9 +164,10 @@ void urgent_close(struct urgent *urgent)
 
 void urgent_begin(struct urgent *urgent)
 {
+	urgent->goes_on = false;
 	if (urgent->begun || urgent->means == URGENT_NOT_ALLOWED)
 		return;
-	urgent->begun = urgent->means == URGENT_BY_POLICY ? set_policy(SCHED_RR)
+	urgent->begun = urgent->means == URGENT_BY_POLICY ? set_policy(SCHED_RR | SCHED_RESET_ON_FORK)
 							  : set_nice(urgent->best_nice);
 }
 
@@ -125,20 +178,27 @@ static void rest(void)
 	nanosleep(&moment, NULL);
 }
 
-void urgent_go_on(struct urgent *urgent)
+static void rest_now_and_then(struct urgent *urgent)
 {
 	if (urgent->begun && urgent->means == URGENT_BY_POLICY && ++urgent->begun_count % REST_AFTER == 0)
 		rest();
 }
 
+void urgent_go_on(struct urgent *urgent)
+{
+	rest_now_and_then(urgent);
+	urgent->is_long = false;
+	if (urgent->has_timer)
+		urgent->goes_on = urgent->begun;
+	else
+		urgent_end(urgent);
+}
+
 void urgent_end(struct urgent *urgent)
 {
+	urgent->goes_on = false;
 	if (!urgent->begun)
 		return;
-	urgent_go_on(urgent);
-	if (urgent->means == URGENT_BY_NICE)
-		set_nice(urgent->nice);
-	else
-		set_policy(urgent->policy);
-	urgent->begun = false;
+	rest_now_and_then(urgent);
+	take_back(urgent);
 }

@@ -112,8 +112,10 @@ struct tracee *tracer_find(const struct tracer *tracer, pid_t tid)
 
 static void update_urgency(struct tracer *tracer)
 {
-	if (tracer->expected || tracer->look_is_awaited || tracer->keeps_urgent)
+	if (tracer->expected || tracer->look_is_awaited)
 		urgent_begin(&tracer->urgent);
+	else if (tracer->keeps_urgent)
+		urgent_go_on(&tracer->urgent);
 	else
 		urgent_end(&tracer->urgent);
 }
@@ -1070,22 +1072,20 @@ static bool gets_signals(const struct tracer *tracer)
 static void end_look(struct tracer *tracer, bool keeps_urgent)
 {
 	visit_end(&tracer->visit);
+	tracer->keeps_urgent = keeps_urgent && (tracer->look_is_awaited || tracer->keeps_urgent);
 	tracer->look_is_awaited = false;
-	tracer->keeps_urgent = keeps_urgent;
-	if (keeps_urgent)
-		urgent_go_on(&tracer->urgent);
-	else
-		update_urgency(tracer);
+	update_urgency(tracer);
 }
 
 void tracer_end_look(struct tracer *tracer)
 {
-	end_look(tracer, (tracer->look_is_awaited || tracer->keeps_urgent) && gets_signals(tracer));
+	end_look(tracer, own_turn_is_modest(&tracer->turn) || gets_signals(tracer));
 }
 
 void tracer_take_time(struct tracer *tracer)
 {
-	end_look(tracer, false);
+	/* Threads and processes that ljspy starts would take over a nice value. */
+	end_look(tracer, tracer_may_be_first(tracer) && own_turn_is_modest(&tracer->turn));
 }
 
 int tracer_cpu(const struct tracee *tracee)

@@ -86,8 +86,9 @@ bool tracer_stays_away(const struct tracer *tracer);
  * for callers that hold threads for a moment. ljspy awaits the look on the given CPU
  * (visit.h), or anywhere if it is -1 or ljspy cannot be urgent enough.
  *
- * A thread that gets a signal stops, and waits until ljspy lets it go on. So where threads
- * have got signals just now, ljspy stays urgent after a look, too, until tracer_take_time().
+ * A thread that gets a signal stops, and waits until ljspy lets it go on; and while ljspy waits for a CPU, looks
+ * fall due. So ljspy stays urgent for short work after a look, too, if it has used little CPU time lately, or threads
+ * have got signals just now.
  */
 void tracer_be_urgent(struct tracer *tracer);
 /* The same for callers that may hold threads for longer: by the nice value only, and not for looks. Once. */
@@ -103,7 +104,7 @@ bool tracer_leave(struct tracer *tracer);
 
 void tracer_end_look(struct tracer *tracer);
 
-/* End the look. What comes now takes its time, and must not keep others from a CPU. */
+/* End the look. What comes now may take its time, and may start threads and processes. */
 void tracer_take_time(struct tracer *tracer);
 
 /* The CPU that the thread is on, or was on last; -1 if unknown. */
