@@ -356,15 +356,36 @@ static bool is_for_this_host(const struct request *request)
 	return !host || own_address(host); /* HTTP/1.0 has none: no browser */
 }
 
+static bool says(const struct request *request, const char *name, const char *text)
+{
+	const char *given = header(request, name);
+
+	return given && strcmp(given, text) == 0;
+}
+
+/* Does a browser ask before its user has gone there, by a guess of its own or of a page? (Speculative loading, WHATWG's HTML) */
+static bool is_ahead_of_user(const struct request *request)
+{
+	const char *purpose = header(request, "Sec-Purpose");
+
+	return (purpose && strncmp(purpose, "prefetch", strlen("prefetch")) == 0) ||
+	       says(request, "Purpose", "prefetch");
+}
+
 /*
- * Does a page of another site have the browser ask, by a picture say? It cannot read the answer, but captures pause
- * sampling, and a heap holds its process. A link that the user follows is all right. (Fetch Metadata, a W3C draft)
+ * Does a page of another site, or of another server on this machine, have the browser ask: by a picture, a frame or a
+ * script, say? It cannot read the answer, but captures pause sampling, and a heap holds its process. A link that the
+ * user follows is all right. (Fetch Metadata, a W3C draft)
  */
 static bool is_from_other_page(const struct request *request)
 {
-	const char *site = header(request, "Sec-Fetch-Site"), *into = header(request, "Sec-Fetch-Dest");
+	static const char site[] = "Sec-Fetch-Site";
+	const bool is_followed = says(request, "Sec-Fetch-Mode", "navigate") &&
+				 says(request, "Sec-Fetch-Dest", "document") &&
+				 says(request, "Sec-Fetch-User", "?1");
 
-	return site && strcmp(site, "cross-site") == 0 && (!into || strcmp(into, "document") != 0);
+	return header(request, site) && !says(request, site, "same-origin") && !says(request, site, "none") &&
+	       !is_followed;
 }
 
 /* The status with which to refuse the request, and why; MHD_HTTP_OK if there is no reason. */
@@ -379,8 +400,9 @@ static unsigned int refusal(const struct request *request, const char **ret_why)
 	*ret_why = "This host is not served without a token.\n";
 	if (!options->is_unix && !is_for_this_host(request))
 		return MHD_HTTP_FORBIDDEN;
-	*ret_why = "Pages of other sites are not answered without a token.\n";
-	return is_from_other_page(request) ? MHD_HTTP_FORBIDDEN : MHD_HTTP_OK;
+	*ret_why =
+		"Without a token, browsers get an answer where their user goes, by a link say, and no page of another site.\n";
+	return is_ahead_of_user(request) || is_from_other_page(request) ? MHD_HTTP_FORBIDDEN : MHD_HTTP_OK;
 }
 
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,

@@ -277,13 +277,29 @@ def test_pages_of_other_hosts_are_not_answered(server):
         server.get("/metrics", headers={"Host": host})
 
 
+FOLLOWED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-User": "?1"}
+
+
 def test_pages_of_other_sites_have_nothing_captured(server):
     before = server.metric("ljspy_captures_total")
-    for into in ({"Sec-Fetch-Dest": "image"}, {"Sec-Fetch-Dest": "iframe"}, {}):
-        server.get("/top?seconds=1", status=403, headers={"Sec-Fetch-Site": "cross-site"} | into)
+    for site in ("cross-site", "same-site"):
+        for into in ("image", "iframe", "empty", "document", None):
+            asked = {"Sec-Fetch-Dest": into} if into else {}
+            server.get("/top?seconds=1", status=403, headers={"Sec-Fetch-Site": site} | asked)
+        by_script = {name: value for name, value in FOLLOWED.items() if name != "Sec-Fetch-User"}
+        server.get("/heap", status=403, headers={"Sec-Fetch-Site": site} | by_script)
     assert server.metric("ljspy_captures_total") == before
-    for site, into in (("cross-site", "document"), ("same-origin", "image"), ("none", "document")):
-        server.get("/healthz", headers={"Sec-Fetch-Site": site, "Sec-Fetch-Dest": into})
+    server.get("/healthz", headers={"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "image"})
+    for site in ("cross-site", "same-site", "none"):
+        server.get("/healthz", headers={"Sec-Fetch-Site": site} | FOLLOWED)
+
+
+def test_a_browser_that_guesses_has_nothing_captured(server):
+    before = server.metric("ljspy_captures_total")
+    for purpose in ({"Sec-Purpose": "prefetch"}, {"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}):
+        for site in ("none", "same-origin", "cross-site"):
+            server.get("/heap", status=403, headers={"Sec-Fetch-Site": site} | FOLLOWED | purpose)
+    assert server.metric("ljspy_captures_total") == before
 
 
 def test_each_address_of_loopback_is_served():
