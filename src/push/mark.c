@@ -14,10 +14,34 @@ enum { DIGITS = 10 };
 
 static const char prefix[] = "ljspy pushed";
 
+void mark_finish(struct mark *mark, uint32_t number)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < mark->ahead_count; i++)
+		if (mark->ahead[i] > number)
+			mark->ahead[count++] = mark->ahead[i];
+	mark->ahead_count = count;
+	mark->done = number;
+	mark->current = mark->parts = 0;
+}
+
+bool mark_is_ahead(const struct mark *mark, uint32_t number)
+{
+	for (size_t i = 0; i < mark->ahead_count; i++)
+		if (mark->ahead[i] == number)
+			return true;
+	return false;
+}
+
 void mark_write_text(const struct mark *mark, char ret_text[static MARK_TEXT_SIZE])
 {
-	snprintf(ret_text, MARK_TEXT_SIZE, "%s %0*" PRIu32 " %0*" PRIu32 " %0*" PRIu32 "\n", prefix, DIGITS,
-		 mark->done, DIGITS, mark->current, DIGITS, mark->parts);
+	char *at = ret_text;
+
+	at += snprintf(at, MARK_LINE_LENGTH + 1, "%s %0*" PRIu32 " %0*" PRIu32 " %0*" PRIu32 "\n", prefix,
+		       DIGITS, mark->done, DIGITS, mark->current, DIGITS, mark->parts);
+	for (size_t i = 0; i < mark->ahead_count; i++)
+		at += snprintf(at, MARK_AHEAD_LENGTH + 1, " %0*" PRIu32 "\n", DIGITS, mark->ahead[i]);
 }
 
 static bool take_number(const char **text, uint32_t *ret_number)
@@ -37,13 +61,16 @@ static bool take_number(const char **text, uint32_t *ret_number)
 
 bool mark_read_text(const char *text, size_t length, struct mark *ret_mark)
 {
-	const char *at = text + strlen(prefix);
-	struct mark mark;
+	const char *at = text + strlen(prefix), *end = text + length;
+	struct mark mark = { .ahead_count = 0 };
 
-	if (length != MARK_TEXT_SIZE - 1 || memcmp(text, prefix, strlen(prefix)) != 0 ||
+	if (length < MARK_LINE_LENGTH || memcmp(text, prefix, strlen(prefix)) != 0 ||
 	    !take_number(&at, &mark.done) || !take_number(&at, &mark.current) ||
-	    !take_number(&at, &mark.parts) || *at != '\n')
+	    !take_number(&at, &mark.parts) || *at++ != '\n')
 		return false;
+	while (end - at >= MARK_AHEAD_LENGTH && mark.ahead_count < MARK_AHEAD_MAX &&
+	       take_number(&at, &mark.ahead[mark.ahead_count]) && *at++ == '\n')
+		mark.ahead_count++;
 	*ret_mark = mark;
 	return true;
 }
@@ -80,13 +107,14 @@ int mark_read(int fd, struct mark *ret_mark)
 int mark_write(int fd, const struct mark *mark)
 {
 	char text[MARK_TEXT_SIZE];
-	ssize_t written;
+	ssize_t length, written;
 
 	mark_write_text(mark, text);
-	written = pwrite(fd, text, MARK_TEXT_SIZE - 1, 0);
+	length = (ssize_t)strlen(text);
+	written = pwrite(fd, text, (size_t)length, 0);
 	if (written < 0)
 		return -errno;
-	if (written != MARK_TEXT_SIZE - 1)
+	if (written != length)
 		return -ENOSPC;
-	return ftruncate(fd, MARK_TEXT_SIZE - 1) ? -errno : 0;
+	return ftruncate(fd, length) ? -errno : 0;
 }

@@ -19,7 +19,7 @@
 static const uint64_t lock_wait_ns = 200000000;
 static const uint64_t nothing_to_do = UINT64_MAX;
 
-enum { TRIES_MIN = 4, AHEAD_MAX = 1024 };
+enum { TRIES_MIN = 4 };
 
 struct sending {
 	struct sending_options options;
@@ -30,10 +30,8 @@ struct sending {
 	struct batch *batch; /* of recording mark.current; NULL if there is none yet */
 	struct push_profile profile;
 	bool has_profile;
-	unsigned int failures;     /* in a row */
-	unsigned int tries;        /* of the profile that is due, with which the server failed */
-	uint32_t ahead[AHEAD_MAX]; /* the recordings whose first profile was taken out of turn */
-	size_t ahead_count;
+	unsigned int failures;              /* in a row */
+	unsigned int tries;                 /* of the profile that is due, with which the server failed */
 	bool failure_said[HTTP_CAUSES_MAX]; /* of these failures */
 	bool refusal_said[HTTP_CAUSES_MAX];
 	uint64_t sent, refused, unreadable, deleted, waiting;
@@ -126,7 +124,7 @@ static int open_mark(struct sending *sending)
 static void finish_recording(struct sending *sending, uint32_t number)
 {
 	close_batch(sending);
-	sending->mark = (struct mark){ .done = number };
+	mark_finish(&sending->mark, number);
 	keep_mark(sending);
 }
 
@@ -165,10 +163,8 @@ static const struct archive_entry *find_next(struct sending *sending, const stru
 	size_t i = 0;
 
 	/* The numbers have begun anew: somebody has emptied the directory. */
-	if (list->count && list->entries[list->count - 1].number < mark->done) {
+	if (list->count && list->entries[list->count - 1].number < mark->done)
 		*mark = (struct mark){ .done = list->entries[0].number - 1 };
-		sending->ahead_count = 0;
-	}
 	while (i < list->count && list->entries[i].number <= mark->done)
 		i++;
 	sending->waiting = finished > i ? finished - i : 0;
@@ -209,14 +205,6 @@ static int open_batch(const struct sending *sending, const struct archive_entry 
 	return error;
 }
 
-static bool is_ahead(const struct sending *sending, uint32_t number)
-{
-	for (size_t i = 0; i < sending->ahead_count; i++)
-		if (sending->ahead[i] == number)
-			return true;
-	return false;
-}
-
 /* Open a recording, or skip it if it cannot be read or has no samples. 0, or -ENOMEM. */
 static int open_recording(struct sending *sending, const struct archive_entry *entry)
 {
@@ -239,7 +227,7 @@ static int open_recording(struct sending *sending, const struct archive_entry *e
 	if (sending->mark.current != entry->number)
 		sending->mark.parts = 0;
 	sending->mark.current = entry->number;
-	if (sending->mark.parts == 0 && is_ahead(sending, entry->number))
+	if (sending->mark.parts == 0 && mark_is_ahead(&sending->mark, entry->number))
 		sending->mark.parts = 1;
 	/* A recording that a kill cut short may be another now. */
 	if (sending->mark.parts >= batch_count(sending->batch))
@@ -433,16 +421,6 @@ static uint64_t wait_for_memory(struct sending *sending)
 	return wait_for(sending, &answer);
 }
 
-static void forget_passed(struct sending *sending)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < sending->ahead_count; i++)
-		if (sending->ahead[i] > sending->mark.current)
-			sending->ahead[count++] = sending->ahead[i];
-	sending->ahead_count = count;
-}
-
 /* Open the newest recording behind this one that has profiles and was not sent ahead. Its number; 0: there is none. */
 static uint32_t open_newest(const struct sending *sending, bool is_last_finished, struct batch **ret_batch)
 {
@@ -457,7 +435,7 @@ static uint32_t open_newest(const struct sending *sending, bool is_last_finished
 
 		if (entry->number <= sending->mark.current)
 			break;
-		if (is_ahead(sending, entry->number))
+		if (mark_is_ahead(&sending->mark, entry->number))
 			continue;
 		if (open_batch(sending, entry, &batch) == 0 && batch && batch_count(batch)) {
 			number = entry->number;
@@ -479,8 +457,7 @@ static bool send_ahead(struct sending *sending, bool is_last_finished)
 	struct batch *batch = NULL;
 	uint32_t number = 0;
 
-	forget_passed(sending);
-	if (sending->ahead_count < AHEAD_MAX)
+	if (sending->mark.ahead_count < MARK_AHEAD_MAX)
 		number = open_newest(sending, is_last_finished, &batch);
 	if (number && batch_profile(batch, 0, &profile) == 0) {
 		post(sending, &profile, &answer);
@@ -489,7 +466,8 @@ static bool send_ahead(struct sending *sending, bool is_last_finished)
 	batch_close(batch);
 	if (endpoint_verdict(answer.status) != ENDPOINT_TAKEN)
 		return false;
-	sending->ahead[sending->ahead_count++] = number;
+	sending->mark.ahead[sending->mark.ahead_count++] = number;
+	keep_mark(sending);
 	sending->sent++;
 	return true;
 }

@@ -4,8 +4,7 @@
  * or refused.
  *
  * The archive is the queue: its bounds bound what waits, and what waits outlives ljspy and
- * the server. A profile that was taken while ljspy was killed is sent again, and so is one that went out of turn if
- * ljspy ended before its turn: servers get each one at least once.
+ * the server. A profile that was taken while ljspy was killed is sent again: servers get each one at least once.
  *
  * A server that answers that it has failed (500) may have failed with this profile only: collectors that
  * hand profiles on answer so when the next server refuses one. After a few tries the first profile of the newest

@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		char written[MARK_TEXT_SIZE];
 
 		mark_write_text(&mark, written);
-		fuzz_check(size == MARK_TEXT_SIZE - 1 && memcmp(written, text, size) == 0,
+		fuzz_check(strlen(written) <= size && memcmp(written, text, strlen(written)) == 0,
 			   "a mark is its text");
 	}
 	credentials_read_text(text, &credentials);

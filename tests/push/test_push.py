@@ -302,6 +302,22 @@ def test_a_server_that_fails_with_all_profiles_gets_each_once_it_is_mended(archi
     assert len(server.profiles) == count == len(keys(server.profiles))
 
 
+def test_what_went_out_of_turn_is_not_sent_again_after_a_restart(archive):
+    last = int(recordings(archive)[-1].stem[-6:])
+    with profile_server.serving() as server:
+        server.status = 500
+        with pushing(archive, server.url, status=ljspy.WITH_ERRORS):
+            assert ljspy.wait_until(lambda: server.refused, seconds=30)
+            due = keys(server.refused)
+            server.fails_with = lambda profile: server.profiles or keys([profile]) <= due
+            server.status = 200
+            assert takes(server, 1)
+        server.fails_with = lambda profile: False
+        with pushing(archive, server.url):
+            assert ljspy.wait_until(lambda: int((archive / "pushed").read_text().split()[2]) >= last, seconds=30)
+    assert len(server.profiles) == len(keys(server.profiles)) > 2
+
+
 def test_credentials_come_from_a_file_that_may_change(archive, tmp_path, count):
     file = tmp_path / "credentials"
     file.write_text("# mine\nuser me:wrong\ntenant team-1\n")
@@ -432,7 +448,7 @@ def test_labels_of_a_pod(live, tmp_path):
                       "container": "nginx", "container_id": container[:12]}
 
 
-@pytest.mark.parametrize("mark", ["", "x", NOTHING_PUSHED * 2, NOTHING_PUSHED.replace("0000000000", "9999999999"),
+@pytest.mark.parametrize("mark", ["", "x", "x" + NOTHING_PUSHED, NOTHING_PUSHED.replace("0000000000", "9999999999"),
                                   NOTHING_PUSHED.replace(" 0", " -", 1), None])
 def test_a_mark_that_is_none_does_no_harm(archive, server, mark, tmp_path):
     before = len(server.profiles)

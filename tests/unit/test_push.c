@@ -157,7 +157,7 @@ static void test_a_mark_survives_writing(void **state)
 
 	(void)state;
 	mark_write_text(&mark, text);
-	assert_int_equal(strlen(text), MARK_TEXT_SIZE - 1);
+	assert_int_equal(strlen(text), MARK_LINE_LENGTH);
 	assert_true(mark_read_text(text, strlen(text), &read));
 	assert_memory_equal(&mark, &read, sizeof(mark));
 	for (size_t i = 0; i < strlen(text); i++) {
@@ -168,6 +168,30 @@ static void test_a_mark_survives_writing(void **state)
 		assert_false(mark_read_text(changed, strlen(changed), &read));
 		assert_false(mark_read_text(text, i, &read));
 	}
+}
+
+static void test_a_mark_keeps_what_went_out_of_turn(void **state)
+{
+	struct mark mark = { .done = 3, .current = 4, .parts = 1, .ahead_count = MARK_AHEAD_MAX }, read;
+	char text[MARK_TEXT_SIZE];
+
+	(void)state;
+	for (uint32_t i = 0; i < MARK_AHEAD_MAX; i++)
+		mark.ahead[i] = 2 * i + 7;
+	mark_write_text(&mark, text);
+	assert_int_equal(strlen(text), MARK_TEXT_SIZE - 1);
+	assert_true(mark_read_text(text, strlen(text), &read));
+	assert_memory_equal(&mark, &read, sizeof(mark));
+	assert_true(mark_read_text(text, MARK_LINE_LENGTH + 2 * MARK_AHEAD_LENGTH - 1, &read));
+	assert_int_equal(read.ahead_count, 1);
+	text[MARK_LINE_LENGTH + 2 * MARK_AHEAD_LENGTH + 1] = 'x';
+	assert_true(mark_read_text(text, strlen(text), &read));
+	assert_int_equal(read.ahead_count, 2);
+	mark_finish(&read, 7);
+	assert_int_equal(read.done, 7);
+	assert_int_equal(read.current + read.parts, 0);
+	assert_int_equal(read.ahead_count, 1);
+	assert_true(mark_is_ahead(&read, 9) && !mark_is_ahead(&read, 7));
 }
 
 static void check_endpoint(const char *url, enum endpoint_protocol protocol, const char *whole)
@@ -279,6 +303,7 @@ int main(void)
 		cmocka_unit_test(test_cgroups_that_tell_nothing),
 		cmocka_unit_test(test_logs_of_a_node_name_containers),
 		cmocka_unit_test(test_a_mark_survives_writing),
+		cmocka_unit_test(test_a_mark_keeps_what_went_out_of_turn),
 		cmocka_unit_test(test_a_url_tells_the_protocol),
 		cmocka_unit_test(test_answers_decide),
 		cmocka_unit_test(test_base64),
