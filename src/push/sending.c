@@ -19,7 +19,7 @@
 static const uint64_t lock_wait_ns = 200000000;
 static const uint64_t nothing_to_do = UINT64_MAX;
 
-enum { TRIES_MIN = 4 };
+enum { TRIES_MIN = 4, CREDIT_MAX = 64 };
 
 struct sending {
 	struct sending_options options;
@@ -30,8 +30,10 @@ struct sending {
 	struct batch *batch; /* of recording mark.current; NULL if there is none yet */
 	struct push_profile profile;
 	bool has_profile;
-	unsigned int failures;              /* in a row */
-	unsigned int tries;                 /* of the profile that is due, with which the server failed */
+	unsigned int failures; /* in a row */
+	unsigned int tries;    /* of the profile that is due, with which the server failed */
+	unsigned int proved;   /* so many profiles that it fails with have been proved in a row */
+	unsigned int credit;   /* so many more count as proved */
 	bool failure_said[HTTP_CAUSES_MAX]; /* of these failures */
 	bool refusal_said[HTTP_CAUSES_MAX];
 	uint64_t sent, refused, unreadable, deleted, waiting;
@@ -344,8 +346,14 @@ static uint64_t wait_for(struct sending *sending, const struct http_answer *answ
 	return backoff_ns(sending->failures, answer->retry_after_s, random);
 }
 
+static void forget_proofs(struct sending *sending)
+{
+	sending->proved = sending->credit = 0;
+}
+
 static void note_taken(struct sending *sending)
 {
+	forget_proofs(sending);
 	if (sending->failures) {
 		message_note("%s takes profiles again.", sending->options.url);
 		memset(sending->failure_said, 0, sizeof(sending->failure_said));
@@ -472,20 +480,38 @@ static bool send_ahead(struct sending *sending, bool is_last_finished)
 	return true;
 }
 
+/* Does the server take another one at this time? The more profiles it failed with in a row, the longer that holds. */
+static bool proves_well(struct sending *sending, bool is_last_finished)
+{
+	if (sending->credit) {
+		sending->credit--;
+		return true;
+	}
+	if (!send_ahead(sending, is_last_finished)) {
+		forget_proofs(sending);
+		return false;
+	}
+	sending->credit = sending->proved < CREDIT_MAX ? sending->proved + 1 : CREDIT_MAX;
+	return true;
+}
+
 /*
- * Has the server failed with this profile, and not with others? After some tries it gets another one, and then this one
- * once more.
+ * Has the server failed with this profile, and not with others? After some tries, of the first in a row, it gets another
+ * one, and then this one once more.
  */
 static enum endpoint_verdict judge_failure(struct sending *sending, bool is_last_finished,
 					   struct http_answer *answer)
 {
 	enum endpoint_verdict verdict;
 
-	if (++sending->tries < TRIES_MIN || !send_ahead(sending, is_last_finished) ||
+	if ((++sending->tries < TRIES_MIN && !sending->proved) || !proves_well(sending, is_last_finished) ||
 	    post(sending, &sending->profile, answer))
 		return ENDPOINT_LATER;
 	verdict = endpoint_verdict(answer->status);
-	return verdict == ENDPOINT_FAILED ? ENDPOINT_REFUSED : verdict;
+	if (verdict != ENDPOINT_FAILED)
+		return verdict;
+	sending->proved++;
+	return ENDPOINT_REFUSED;
 }
 
 static uint64_t post_profile(struct sending *sending, bool is_last_finished)
@@ -533,8 +559,10 @@ uint64_t sending_step(struct sending *sending, bool is_last_finished)
 			 strerror(-result));
 		return wait_for(sending, &answer);
 	}
-	if (result == 0)
+	if (result == 0) {
+		forget_proofs(sending);
 		return nothing_to_do;
+	}
 	if (!sending->batch)
 		return 0;
 	result = make_profile(sending);

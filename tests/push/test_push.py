@@ -292,6 +292,29 @@ def test_a_profile_with_which_a_server_fails_holds_up_no_other(archive, live, co
     assert process.messages.count("refuses a profile: 500") == 1
 
 
+def test_many_profiles_with_which_a_server_fails_are_not_tried_as_often_as_one(archive, live):
+    """So a server that is back after hours gets to those that it takes. The first have the time of one recording."""
+    def began(path):
+        return json.loads(ljspy.run("report", path, "-f", "json").stdout)["session"]["start_unix_ns"]
+
+    def time_of(profile):
+        return profile_server.Pprof(profile.bytes).time_ns
+
+    old, new = [path for path in recordings(archive) if began(path) in set(map(time_of, live[1]))][:2]
+    kept = [(began(path), path.read_bytes()) for path in (old, new)]
+    for path in recordings(archive):
+        path.unlink()
+    for number, (_, data) in enumerate([kept[0]] * 8 + [kept[1]] * 8, 1):
+        (archive / f"{old.stem[:-6]}{number:06}.ljspy").write_bytes(data)
+    bad, good = (8 * sum(time_of(profile) == time for profile in live[1]) for time, _ in kept)
+    with profile_server.serving() as server:
+        server.fails_with = lambda profile: time_of(profile) == kept[0][0]
+        with pushing(archive, server.url, status=ljspy.WITH_ERRORS) as process:
+            assert takes(server, good, seconds=60)
+    assert f"{bad} profiles were refused" in process.messages and len(server.profiles) == good
+    assert len(server.refused) == 5 + 2 * (bad - 1)
+
+
 def test_a_server_that_fails_with_all_profiles_gets_each_once_it_is_mended(archive, count):
     with profile_server.serving() as server:
         server.status = 500
