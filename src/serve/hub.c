@@ -20,6 +20,8 @@ enum { LOOK_NS = 200 * 1000 * 1000 };
 static const uint64_t patience_ns = 400 * (uint64_t)NS_PER_SECOND;
 /* The loop stays in a higher mode for so long: another client may want the same, and a change costs samples. */
 static const uint64_t linger_ns = 60 * (uint64_t)NS_PER_SECOND;
+/* A run tells of itself once a second, but not while it looks at the targets before it begins. */
+static const uint64_t silence_ns = 30 * (uint64_t)NS_PER_SECOND;
 
 const unsigned int hub_turn_bounds_ms[HUB_TURN_BUCKETS] = { 5, 10, 20, 50, 100, 200, 500, 1000 };
 
@@ -46,6 +48,7 @@ struct hub {
 	size_t count;
 	enum hub_mode mode; /* of the current run */
 	bool running;       /* it samples */
+	uint64_t ran_ns;    /* when it was seen to do so; 0: never */
 	bool stopped;
 	uint64_t higher_ns;   /* when a mode above the base was last wanted */
 	struct figures ended; /* of runs that are over */
@@ -269,13 +272,19 @@ static void wait_a_little(struct hub *hub)
 
 /*---- The sampling thread ----*/
 
+static void note_running(struct hub *hub)
+{
+	hub->running = true;
+	hub->ran_ns = clock_now_ns(CLOCK_MONOTONIC);
+}
+
 bool hub_next(struct hub *hub, enum hub_mode *ret_mode)
 {
 	bool go_on;
 
 	pthread_mutex_lock(&hub->lock);
 	while ((hub->mode = wanted_mode(hub)) == HUB_HEAP && !hub->stopped) {
-		hub->running = true; /* nobody traces the targets */
+		note_running(hub); /* nobody traces the targets */
 		begin_captures(hub);
 		pthread_cond_broadcast(&hub->changed);
 		wait_a_little(hub);
@@ -316,7 +325,7 @@ static void note_heap(struct hub_totals *totals, const struct sample *sample)
 void hub_take(struct hub *hub, const struct sample *sample)
 {
 	pthread_mutex_lock(&hub->lock);
-	hub->running = true;
+	note_running(hub);
 	if (sample->vm_state < VM_STATE_COUNT)
 		hub->totals.cpu_ns[sample->vm_state] += sample->cpu_ns;
 	if (sample->gc.heap_bytes)
@@ -353,7 +362,7 @@ bool hub_progress(struct hub *hub, const struct figures *so_far)
 	bool go_on;
 
 	pthread_mutex_lock(&hub->lock);
-	hub->running = true;
+	note_running(hub);
 	sum_up(hub, so_far);
 	begin_captures(hub);
 	go_on = !hub->stopped && wanted_mode(hub) == hub->mode;
@@ -522,6 +531,7 @@ void hub_totals(struct hub *hub, struct hub_totals *ret_totals)
 	pthread_mutex_lock(&hub->lock);
 	*ret_totals = hub->totals;
 	ret_totals->mode = hub->mode;
-	ret_totals->running = hub->running && !hub->stopped;
+	ret_totals->running = hub->ran_ns && clock_now_ns(CLOCK_MONOTONIC) - hub->ran_ns < silence_ns &&
+			      !hub->stopped;
 	pthread_mutex_unlock(&hub->lock);
 }

@@ -15,6 +15,7 @@ import signal
 import socket
 import stat
 import subprocess
+import threading
 import time
 
 import pytest
@@ -169,6 +170,29 @@ def test_the_heap_of_a_process_that_has_ended_is_no_metric():
         assert ljspy.wait_until(lambda: heaps(server) == {one.pid, other.pid})
         other.stop()
         assert heaps(server) == {one.pid}
+
+
+def test_it_is_well_while_it_changes_between_clocks_and_heaps(server):
+    """A probe that failed then would have a healthy ljspy ended, or its series broken off."""
+    ends = threading.Event()
+    seen = []
+
+    def watch():
+        while not ends.is_set():
+            connection = server.connection()
+            connection.request("GET", "/healthz")
+            seen.append((connection.getresponse().status, server.metric("ljspy_up")))
+            connection.close()
+
+    runs = server.metric("ljspy_runs_total")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        watching = pool.submit(watch)
+        for page in ("heap", "wall?seconds=1", "coroutines?seconds=1", "heap", "profile?seconds=1"):
+            server.get(f"/{page}")
+        ends.set()
+        watching.result()
+    assert server.metric("ljspy_runs_total") >= runs + 4
+    assert set(seen) == {(200, 1)}
 
 
 def test_promtool_accepts_the_metrics(server):
