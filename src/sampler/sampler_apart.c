@@ -184,6 +184,7 @@ static void take(struct apart *apart, void *context, const unsigned char *bytes,
 		return;
 	}
 	figures_add_sample(&self->taken, &sample);
+	self->taken.target_cpu_ns += sample.cpu_ns;
 	self->options.take(self->options.context, &sample);
 }
 
@@ -231,6 +232,15 @@ static void update(struct apart *apart, void *context)
 	}
 }
 
+/* The sampler counts the targets' CPU time at its end, which did not come: that of the samples is known. */
+static void complete(const struct sampler_apart *self, struct figures *figures)
+{
+	figures->rate_asked_hz = self->options.rate_hz;
+	if (figures->target_cpu_ns < self->taken.target_cpu_ns)
+		figures->target_cpu_ns = self->taken.target_cpu_ns;
+	figures->target_cpu_unknown = figures->target_cpu_ns == 0;
+}
+
 /* error: of waitpid(), if the engine could not be watched; else 0. */
 static void conclude(const struct sampler_apart *self, const struct apart_outcome *outcome, int error)
 {
@@ -240,6 +250,7 @@ static void conclude(const struct sampler_apart *self, const struct apart_outcom
 	} else if (outcome->end != APART_CONCLUDED || self->failed) {
 		self->result->end = SAMPLER_KILLED;
 		self->result->error = error;
+		complete(self, &self->result->figures);
 	} else if (self->told_to_end && self->result->end == SAMPLER_INTERRUPTED) {
 		self->result->end = SAMPLER_TOLD_TO_END;
 	}

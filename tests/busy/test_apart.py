@@ -418,6 +418,20 @@ def test_one_is_killed(target, tmp_path, part):
     held.check()
 
 
+def test_what_was_seen_before_the_engine_was_killed_has_its_figures(target, tmp_path):
+    output = tmp_path / "o.ljspy"
+    with start(target, "-r", HIGH_RATE, "-o", output) as recorder:
+        parts = Parts(recorder.pid, target)
+        used = ljspy.cpu_ns(target.pid)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > used + 2e9, seconds=60)
+        os.kill(parts.engine, signal.SIGKILL)
+        said = recorder.communicate(timeout=30)[1].decode()
+    assert f"{HIGH_RATE} Hz asked" in said and "target 0 ms" not in said
+    figures = json.loads(ljspy.run("report", output, "-f", "json").stdout)["figures"]
+    assert figures["rate_hz"]["asked"] == HIGH_RATE and figures["rate_hz"]["reached"] > 0
+    assert figures["target_cpu_ms"] > 1000, said  # of two seconds
+
+
 def test_symbols_do_not_come(target, tmp_path):
     """The process that reads symbols is stopped: ljspy still passes on signals for the target."""
     held = Held(target)
