@@ -280,7 +280,8 @@ def test_what_is_refused_is_said_once_and_left_out(archive, count):
 
 
 def test_a_profile_with_which_a_server_fails_holds_up_no_other(archive, live, count):
-    oldest = sorted({profile_server.Pprof(profile.bytes).time_ns for profile in live[1]})[:1]
+    times = [profile_server.Pprof(profile.bytes).time_ns for profile in live[1]]
+    oldest = sorted(time for time in set(times) if times.count(time) > 1)[:1]  # of both services
     with profile_server.serving() as server:
         server.fails_with = lambda profile: profile_server.Pprof(profile.bytes).time_ns in oldest
         bad = sum(map(server.fails_with, live[1]))
