@@ -76,6 +76,7 @@ struct share_sample {
 struct allocation_shares {
 	/* Of the intervals since the last division. */
 	double interval_bytes, interval_ns, marked_bytes, marked_ns; /* marked: of which a part is known */
+	double rested_ns;                                            /* in which nothing was allocated */
 	double heap_bytes;                                           /* at the end of each, added up */
 	double known_bytes, known_strings;                           /* of those whose strings are known */
 	double freed_bytes; /* not by a sweep, as it seems: counted_bytes() */
@@ -86,11 +87,10 @@ struct allocation_shares {
 	enum allocation_sum sum;
 	/* These fade. */
 	double spans, span_bytes, span_ns;
-	double past_ns, past_whole_ns,
-		past_bytes;                  /* of all intervals, and of those without an end of marking */
-	double past_count, past_whole_count; /* likewise, how many */
-	double listed_bytes;                 /* of windows whose objects are known */
-	double string_window_bytes, strings; /* of windows whose strings are known */
+	double past_ns, past_whole_ns, past_bytes; /* of intervals, and of those without an end of marking */
+	double past_count, past_whole_count;       /* likewise, how many */
+	double listed_bytes;                       /* of windows whose objects are known */
+	double string_window_bytes, strings;       /* of windows whose strings are known */
 	struct class classes[ALLOCATION_CLASSES_MAX];
 	size_t class_count;
 	uint64_t part_sizes[PART_SIZES_MAX]; /* of samples */
@@ -165,8 +165,13 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 				    uint64_t cpu_ns)
 {
 	shares->interval_ns += (double)cpu_ns;
-	shares->past_count++;
-	shares->past_whole_count += !allocated->is_least;
+	/* Others may have had the time. It tells nothing of cycles. */
+	if (allocated->bytes == 0 && !allocated->is_least) {
+		shares->rested_ns += (double)cpu_ns;
+	} else {
+		shares->past_count++;
+		shares->past_whole_count += !allocated->is_least;
+	}
 	shares->heap_bytes += (double)allocated->heap_bytes;
 	if (allocated->knows_strings) {
 		shares->known_bytes += (double)allocated->bytes;
@@ -498,18 +503,20 @@ static void add_up_bytes(struct allocation_shares *shares, uint64_t cpu_ns)
 		return;
 	}
 	shares->unseen_ns = 0;
-	shares->past_ns += shares->interval_ns;
+	shares->past_ns += shares->interval_ns - shares->rested_ns;
 	/*
 	 * Long intervals have more markings: so it is their time that counts. But two markings that leave as much alive as
 	 * there was hide each other, in half of the intervals: some long ones of these hide most of the time.
 	 */
-	shares->past_whole_ns += shares->interval_ns - shares->marked_ns;
+	shares->past_whole_ns += shares->interval_ns - shares->rested_ns - shares->marked_ns;
 	shares->past_bytes += shares->interval_bytes;
 	lacks_cycles = shares->past_whole_ns < intervals_min * shares->past_ns ||
 		       shares->past_whole_count < intervals_min * shares->past_count;
-	shares->sum_bytes = shares->interval_bytes +
-			    (lacks_cycles ? shares->marked_bytes
-					  : shares->marked_ns * shares->past_bytes / shares->past_whole_ns);
+	shares->sum_bytes = shares->interval_bytes;
+	if (lacks_cycles)
+		shares->sum_bytes += shares->marked_bytes;
+	else if (shares->marked_ns > 0)
+		shares->sum_bytes += shares->marked_ns * shares->past_bytes / shares->past_whole_ns;
 	if (rate > 0 && (lacks_cycles || (rate * shares->interval_ns > cycle_min * shares->heap_bytes &&
 					  rate * all_ns > spans_max * shares->sum_bytes))) {
 		shares->sum = ALLOCATION_SUM_ESTIMATED;
@@ -821,7 +828,7 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 	fade(shares);
 	shares->sample_count = 0;
 	shares->interval_bytes = shares->interval_ns = shares->marked_bytes = shares->marked_ns =
-		shares->heap_bytes = shares->known_bytes = shares->known_strings = 0;
+		shares->rested_ns = shares->heap_bytes = shares->known_bytes = shares->known_strings = 0;
 	*ret_shares = shares->shares;
 	return count;
 }

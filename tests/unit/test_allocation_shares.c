@@ -1110,6 +1110,47 @@ static void short_cycles_that_no_span_has_met_are_a_lower_bound(void **state)
 	assert_int_equal(bytes, 300);
 }
 
+/* Of three intervals it allocates in one, while others run in the rest of the time; and half of its cycles are noticed. */
+static void add_turns_with_other_vms(void)
+{
+	const struct allocated rested = { .heap_bytes = 100000 };
+
+	for (int i = 0; i < 10; i++) {
+		add_hundredths(i % 2 == 0, 30, 100000, 0);
+		for (int k = 0; k < 20; k++)
+			allocation_shares_add_interval(shares, &rested, SECOND / 100);
+	}
+}
+
+static void the_time_of_other_vms_does_not_hide_short_cycles(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	add_turns_with_other_vms();
+	assert_int_equal(divided(3 * (uint64_t)SECOND, &bytes), ALLOCATION_SUM_LEAST);
+	add_turns_with_other_vms();
+	add_spans(16, 47);
+	add_spans(32, 0);
+	assert_int_equal(divided(3 * (uint64_t)SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
+	/* 47 bytes in 20 us, for a third of 6 s. */
+	assert_in_range(bytes, 4670000, 4710000);
+}
+
+/* Intervals in which a marking ended have as much as the others in which it ran. */
+static void a_vm_that_rests_allocates_only_while_it_runs(void **state)
+{
+	const struct allocated rested = { .heap_bytes = 100000000 },
+			       marked = { .bytes = 3, .heap_bytes = 100000000, .is_least = true };
+
+	(void)state;
+	for (int i = 0; i < 9; i++)
+		add_interval(1000);
+	allocation_shares_add_interval(shares, &marked, SECOND / 100);
+	allocation_shares_add_interval(shares, &rested, SECOND);
+	assert_counted(SECOND, 10000);
+}
+
 /* Where others want the same CPUs, spans are rare: as many as are enough are kept, however old they are. */
 static void few_spans_do_not_tell_how_fast_it_is(void **state)
 {
@@ -1221,6 +1262,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_vm_that_is_not_seen_allocates_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_that_no_span_has_met_are_a_lower_bound, begin,
 						end),
+		cmocka_unit_test_setup_teardown(the_time_of_other_vms_does_not_hide_short_cycles, begin, end),
+		cmocka_unit_test_setup_teardown(a_vm_that_rests_allocates_only_while_it_runs, begin, end),
 		cmocka_unit_test_setup_teardown(few_spans_do_not_tell_how_fast_it_is, begin, end),
 		cmocka_unit_test_setup_teardown(few_intervals_are_judged_by_those_before, begin, end),
 		cmocka_unit_test_setup_teardown(cycles_that_intervals_do_not_notice_are_measured_by_spans,
