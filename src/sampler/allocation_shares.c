@@ -188,8 +188,11 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 void allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
 				uint64_t ns)
 {
-	/* A marking counts as much as the rest. */
-	if (!is_sound(allocated))
+	/*
+	 * A marking counts as much as the rest. What a sweep frees is too little in one span, and too much in another one:
+	 * at random moments, both cancel.
+	 */
+	if (allocated->is_least || allocated->may_have_resized)
 		return;
 	shares->spans++;
 	shares->span_bytes += (double)allocated->bytes;

@@ -430,7 +430,8 @@ static void windows_and_spans_that_are_not_sound_count_for_nothing(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(unsound) / sizeof(unsound[0]); i++) {
 		allocation_shares_add_window(shares, &unsound[i], &function, 1);
-		allocation_shares_add_span(shares, &unsound[i], 10);
+		if (unsound[i].bytes > 0)
+			allocation_shares_add_span(shares, &unsound[i], 10);
 	}
 	allocation_shares_add_window(shares, &sound, NULL, 0);
 	allocation_shares_add_window(shares, &finalized, &function, 1);
@@ -1110,6 +1111,24 @@ static void short_cycles_that_no_span_has_met_are_a_lower_bound(void **state)
 	assert_int_equal(bytes, 300);
 }
 
+/*
+ * A step of a sweep frees objects of 200 KB one by one, and takes all of them off gc.estimate at its end: many spans
+ * have them too little, a few too much.
+ */
+static void what_a_sweep_frees_in_a_span_comes_off_the_others(void **state)
+{
+	const struct allocated freed = { .bytes = -200000 + 47 }, told = { .bytes = 15 * 200000 + 47 };
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(true, 3, 100000, 0);
+	for (int i = 0; i < 15; i++)
+		allocation_shares_add_span(shares, &freed, 20000);
+	allocation_shares_add_span(shares, &told, 20000);
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(bytes, 2340000, 2360000);
+}
+
 /* Of three intervals it allocates in one, while others run in the rest of the time; and half of its cycles are noticed. */
 static void add_turns_with_other_vms(void)
 {
@@ -1261,6 +1280,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_spans, begin, end),
 		cmocka_unit_test_setup_teardown(a_vm_that_is_not_seen_allocates_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_that_no_span_has_met_are_a_lower_bound, begin,
+						end),
+		cmocka_unit_test_setup_teardown(what_a_sweep_frees_in_a_span_comes_off_the_others, begin,
 						end),
 		cmocka_unit_test_setup_teardown(the_time_of_other_vms_does_not_hide_short_cycles, begin, end),
 		cmocka_unit_test_setup_teardown(a_vm_that_rests_allocates_only_while_it_runs, begin, end),
