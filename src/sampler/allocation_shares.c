@@ -14,6 +14,8 @@ enum {
 	LARGE_MIN = 64 << 10, /* so large an allocation hardly ever falls into a window */
 	STRINGS_MIN = 100,    /* in windows, to compare these with intervals */
 	SPANS_MIN = 16,       /* fewer may tell half of the speed, or twice as much */
+	BUSY_SPANS_MIN = 4,   /* of them, that tell a speed */
+	INTERVALS_MIN = 32,   /* in a division, to judge it by its own */
 };
 
 /* What windows and films of earlier divisions count at each division, in proportion. */
@@ -30,6 +32,12 @@ static const double spans_max = 1.5;
 
 /* A cycle allocates at least so much of the heap's size; shorter ones, by gc.pause, end in most intervals. */
 static const double cycle_min = 0.5;
+
+/*
+ * If at least so much of the intervals had a marking, and their cycles need so many times as much as was counted, whole
+ * ones are lacking. A program that asks for cycles now and then has few of them.
+ */
+static const double marked_min = 0.1, needed_max = 4;
 
 /* If less of the time than this was without an end of marking, intervals do not tell. */
 static const double intervals_min = 0.7;
@@ -73,24 +81,38 @@ struct share_sample {
 	bool is_object;
 };
 
+struct span_sum {
+	double count, ns;
+	double marked_ns;            /* of those in which a marking ended */
+	double busy, busy_ns, bytes; /* of the others in which something was allocated */
+};
+
+/* Intervals in which something was allocated; whole: of which all bytes are known, without an end of marking. */
+struct interval_sum {
+	double count, ns;
+	double whole_count, whole_ns, whole_bytes;
+};
+
 struct allocation_shares {
 	/* Of the intervals since the last division. */
-	double interval_bytes, interval_ns, marked_bytes, marked_ns; /* marked: of which a part is known */
-	double rested_ns;                                            /* in which nothing was allocated */
-	double heap_bytes;                                           /* at the end of each, added up */
-	double known_bytes, known_strings;                           /* of those whose strings are known */
-	double freed_bytes; /* not by a sweep, as it seems: counted_bytes() */
-	double sum_bytes;   /* of the last division */
+	struct interval_sum intervals;
+	struct span_sum spans;
+	double interval_ns;                /* with the time in which nothing was allocated */
+	double marked_bytes;               /* of those that are not whole, as far as they are known */
+	double markings;                   /* how many of those had an end of marking */
+	double heap_bytes;                 /* at the end of each, added up */
+	double known_bytes, known_strings; /* of those whose strings are known */
+	double freed_bytes;                /* not by a sweep, as it seems: counted_bytes() */
+	double sum_bytes;                  /* of the last division */
 	/* CPU time of divisions with short cycles, while too few spans told the speed, and what was counted then. */
 	double owed_ns, owed_bytes;
 	double unseen_ns; /* of CPU time since the last interval, if no division has had one */
 	enum allocation_sum sum;
 	/* These fade. */
-	double spans, span_bytes, span_ns;
-	double past_ns, past_whole_ns, past_bytes; /* of intervals, and of those without an end of marking */
-	double past_count, past_whole_count;       /* likewise, how many */
-	double listed_bytes;                       /* of windows whose objects are known */
-	double string_window_bytes, strings;       /* of windows whose strings are known */
+	struct interval_sum past_intervals; /* of earlier divisions */
+	struct span_sum past_spans;
+	double listed_bytes;                 /* of windows whose objects are known */
+	double string_window_bytes, strings; /* of windows whose strings are known */
 	struct class classes[ALLOCATION_CLASSES_MAX];
 	size_t class_count;
 	uint64_t part_sizes[PART_SIZES_MAX]; /* of samples */
@@ -164,39 +186,46 @@ static double counted_bytes(struct allocation_shares *shares, const struct alloc
 void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated,
 				    uint64_t cpu_ns)
 {
+	struct interval_sum *intervals = &shares->intervals;
+
 	shares->interval_ns += (double)cpu_ns;
 	/* Others may have had the time. It tells nothing of cycles. */
-	if (allocated->bytes == 0 && !allocated->is_least) {
-		shares->rested_ns += (double)cpu_ns;
-	} else {
-		shares->past_count++;
-		shares->past_whole_count += !allocated->is_least;
-	}
+	if (allocated->bytes == 0 && !allocated->is_least)
+		return;
+	intervals->count++;
+	intervals->ns += (double)cpu_ns;
 	shares->heap_bytes += (double)allocated->heap_bytes;
 	if (allocated->knows_strings) {
 		shares->known_bytes += (double)allocated->bytes;
 		shares->known_strings += allocated->strings;
 	}
 	if (allocated->is_least) {
-		shares->marked_ns += (double)cpu_ns;
 		shares->marked_bytes += (double)allocated->bytes;
-	} else {
-		shares->interval_bytes += counted_bytes(shares, allocated);
+		shares->markings += allocated->has_marked;
+		return;
 	}
+	intervals->whole_count++;
+	intervals->whole_ns += (double)cpu_ns;
+	intervals->whole_bytes += counted_bytes(shares, allocated);
 }
 
 void allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
 				uint64_t ns)
 {
-	/*
-	 * A marking counts as much as the rest. What a sweep frees is too little in one span, and too much in another one:
-	 * at random moments, both cancel.
-	 */
-	if (allocated->is_least || allocated->may_have_resized)
+	struct span_sum *spans = &shares->spans;
+
+	if (allocated->may_have_resized)
 		return;
-	shares->spans++;
-	shares->span_bytes += (double)allocated->bytes;
-	shares->span_ns += (double)ns;
+	spans->count++;
+	spans->ns += (double)ns;
+	if (allocated->is_least) {
+		spans->marked_ns += (double)ns;
+	} else if (allocated->bytes != 0) {
+		/* What a sweep frees is too little in one span, and too much in another one: at random moments, both cancel. */
+		spans->busy++;
+		spans->busy_ns += (double)ns;
+		spans->bytes += (double)allocated->bytes;
+	}
 }
 
 /* Sizes in one step are equal. */
@@ -487,16 +516,85 @@ ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const s
 
 /*---- The division ----*/
 
+static struct span_sum spans_with(const struct span_sum *some, const struct span_sum *others)
+{
+	return (struct span_sum){ some->count + others->count,         some->ns + others->ns,
+				  some->marked_ns + others->marked_ns, some->busy + others->busy,
+				  some->busy_ns + others->busy_ns,     some->bytes + others->bytes };
+}
+
 /*
- * All bytes since the last division. Where cycles are much shorter than intervals, most ends of marking are not even
- * noticed, and spans see much more than the intervals do. Beside others that want the same CPUs, a division has a few
- * intervals only: earlier ones tell with them whether cycles are short, and how much there is in a marked one.
+ * How fast the VM allocates; 0 if that is unknown. Spans in which a marking ended have as much as others in which something
+ * was allocated: cycles of some 40 us, of a heap of 80 KB, end in most spans of a program while it allocates, and in
+ * none while it does something else.
  */
+static double rate_by(const struct span_sum *spans)
+{
+	return spans->count >= SPANS_MIN && spans->busy >= BUSY_SPANS_MIN
+		       ? spans->bytes / spans->busy_ns * (spans->busy_ns + spans->marked_ns) / spans->ns
+		       : 0;
+}
+
+static struct interval_sum intervals_with(const struct interval_sum *some, const struct interval_sum *others)
+{
+	return (struct interval_sum){ some->count + others->count, some->ns + others->ns,
+				      some->whole_count + others->whole_count,
+				      some->whole_ns + others->whole_ns,
+				      some->whole_bytes + others->whole_bytes };
+}
+
+/*
+ * Those that judge a division: its own, as programs work in bursts. Beside others that want the same CPUs, these are
+ * few, and earlier ones count, too.
+ */
+static struct span_sum spans_to_judge(const struct allocation_shares *shares)
+{
+	return shares->spans.count >= SPANS_MIN ? shares->spans
+						: spans_with(&shares->spans, &shares->past_spans);
+}
+
+static struct interval_sum intervals_to_judge(const struct allocation_shares *shares)
+{
+	return shares->intervals.count >= INTERVALS_MIN
+		       ? shares->intervals
+		       : intervals_with(&shares->intervals, &shares->past_intervals);
+}
+
+/* An interval in which a marking ended counts as much as the others: what these and the whole ones have. */
+static double bytes_by_intervals(const struct allocation_shares *shares, const struct interval_sum *judging)
+{
+	const struct interval_sum *own = &shares->intervals;
+	const double marked_ns = own->ns - own->whole_ns;
+
+	return own->whole_bytes + (marked_ns > 0 ? marked_ns * judging->whole_bytes / judging->whole_ns : 0);
+}
+
+/* Is there more than intervals tell, as many a marking ended in them, or many a one was not even noticed? */
+static bool lacks_cycles(const struct allocation_shares *shares, const struct interval_sum *judging)
+{
+	const double count = shares->intervals.count;
+
+	/*
+	 * Long intervals have more markings: so it is their time that counts. But two markings that leave as much alive as
+	 * there was hide each other, in half of the intervals: some long ones of these hide most of the time.
+	 */
+	if (judging->whole_ns < intervals_min * judging->ns ||
+	    judging->whole_count < intervals_min * judging->count)
+		return true;
+	/* Where only a part of the time has short cycles, what these need tells. The first one may have begun before. */
+	return shares->markings > 1 && shares->markings >= marked_min * count &&
+	       (shares->markings - 1) * cycle_min * shares->heap_bytes / count >
+		       needed_max * bytes_by_intervals(shares, judging);
+}
+
+/* All bytes since the last division. Where cycles are much shorter than intervals, spans see much more than these. */
 static void add_up_bytes(struct allocation_shares *shares, uint64_t cpu_ns)
 {
 	const double all_ns = (double)cpu_ns + shares->unseen_ns;
-	const double rate = shares->spans >= SPANS_MIN ? shares->span_bytes / shares->span_ns : 0;
-	bool lacks_cycles;
+	const struct span_sum spans = spans_to_judge(shares);
+	const struct interval_sum judging = intervals_to_judge(shares);
+	const double rate = rate_by(&spans);
+	bool lacks;
 
 	shares->sum = ALLOCATION_SUM_COUNTED;
 	shares->sum_bytes = 0;
@@ -506,26 +604,16 @@ static void add_up_bytes(struct allocation_shares *shares, uint64_t cpu_ns)
 		return;
 	}
 	shares->unseen_ns = 0;
-	shares->past_ns += shares->interval_ns - shares->rested_ns;
-	/*
-	 * Long intervals have more markings: so it is their time that counts. But two markings that leave as much alive as
-	 * there was hide each other, in half of the intervals: some long ones of these hide most of the time.
-	 */
-	shares->past_whole_ns += shares->interval_ns - shares->rested_ns - shares->marked_ns;
-	shares->past_bytes += shares->interval_bytes;
-	lacks_cycles = shares->past_whole_ns < intervals_min * shares->past_ns ||
-		       shares->past_whole_count < intervals_min * shares->past_count;
-	shares->sum_bytes = shares->interval_bytes;
-	if (lacks_cycles)
-		shares->sum_bytes += shares->marked_bytes;
-	else if (shares->marked_ns > 0)
-		shares->sum_bytes += shares->marked_ns * shares->past_bytes / shares->past_whole_ns;
-	if (rate > 0 && (lacks_cycles || (rate * shares->interval_ns > cycle_min * shares->heap_bytes &&
-					  rate * all_ns > spans_max * shares->sum_bytes))) {
+	lacks = lacks_cycles(shares, &judging);
+	shares->sum_bytes = lacks ? shares->intervals.whole_bytes + shares->marked_bytes
+				  : bytes_by_intervals(shares, &judging);
+	if (rate > 0 && (lacks || (shares->spans.count >= SPANS_MIN &&
+				   rate * shares->interval_ns > cycle_min * shares->heap_bytes &&
+				   rate * all_ns > spans_max * shares->sum_bytes))) {
 		shares->sum = ALLOCATION_SUM_ESTIMATED;
 		shares->sum_bytes = rate * all_ns + fmax(rate * shares->owed_ns - shares->owed_bytes, 0);
 		shares->owed_ns = shares->owed_bytes = 0;
-	} else if (lacks_cycles) {
+	} else if (lacks) {
 		shares->sum = ALLOCATION_SUM_LEAST;
 		shares->owed_ns += all_ns;
 		shares->owed_bytes += shares->sum_bytes;
@@ -791,22 +879,28 @@ static struct allocation_share share_of(const struct class *class, const struct 
 
 static void fade(struct allocation_shares *shares)
 {
-	double *const sums[] = { &shares->past_ns,
-				 &shares->past_whole_ns,
-				 &shares->past_bytes,
-				 &shares->past_count,
-				 &shares->past_whole_count,
+	struct span_sum spans = spans_to_judge(shares);
+	struct interval_sum intervals = intervals_to_judge(shares);
+	/* Where spans are rare, even old ones are better than too few. */
+	const double spans_fading = spans.count * fading >= SPANS_MIN ? fading : 1;
+	double *const sums[] = { &intervals.count,
+				 &intervals.ns,
+				 &intervals.whole_count,
+				 &intervals.whole_ns,
+				 &intervals.whole_bytes,
 				 &shares->listed_bytes,
 				 &shares->string_window_bytes,
 				 &shares->strings };
-	/* Where spans are rare, even old ones are better than too few. */
-	const double spans_fading = shares->spans * fading >= SPANS_MIN ? fading : 1;
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
 		*sums[i] *= fading;
-	shares->spans *= spans_fading;
-	shares->span_bytes *= spans_fading;
-	shares->span_ns *= spans_fading;
+	shares->past_intervals = intervals;
+	shares->past_spans = (struct span_sum){
+		spans_fading * spans.count, spans_fading * spans.ns,      spans_fading * spans.marked_ns,
+		spans_fading * spans.busy,  spans_fading * spans.busy_ns, spans_fading * spans.bytes,
+	};
+	shares->intervals = (struct interval_sum){ 0 };
+	shares->spans = (struct span_sum){ 0 };
 	for (size_t i = 0; i < shares->class_count; i++) {
 		shares->classes[i].counted *= fading;
 		shares->classes[i].counted_bytes *= fading;
@@ -830,8 +924,8 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 			shares->classes[i].bytes = shares->classes[i].objects = 0;
 	fade(shares);
 	shares->sample_count = 0;
-	shares->interval_bytes = shares->interval_ns = shares->marked_bytes = shares->marked_ns =
-		shares->rested_ns = shares->heap_bytes = shares->known_bytes = shares->known_strings = 0;
+	shares->interval_ns = shares->marked_bytes = shares->markings = shares->heap_bytes =
+		shares->known_bytes = shares->known_strings = 0;
 	*ret_shares = shares->shares;
 	return count;
 }

@@ -1034,6 +1034,7 @@ static void add_hundredths(bool has_marked, uint64_t bytes, uint64_t heap_bytes,
 {
 	const struct allocated interval = { .bytes = (int64_t)bytes,
 					    .heap_bytes = heap_bytes,
+					    .has_marked = has_marked,
 					    .is_least = has_marked };
 
 	for (int i = 0; i < 10; i++)
@@ -1127,6 +1128,111 @@ static void what_a_sweep_frees_in_a_span_comes_off_the_others(void **state)
 	allocation_shares_add_span(shares, &told, 20000);
 	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
 	assert_in_range(bytes, 2340000, 2360000);
+}
+
+/* Half a second in which it makes no more than some bytes, and a heap of 100 KB lives on. */
+static void add_calm(void)
+{
+	const struct allocated interval = { .bytes = 100, .heap_bytes = 100000 };
+
+	for (int i = 0; i < 50; i++)
+		allocation_shares_add_interval(shares, &interval, SECOND / 100);
+	add_spans(50, 0);
+}
+
+/* Half a second in which cycles are short. */
+static void add_burst(void)
+{
+	for (int i = 0; i < 5; i++)
+		add_hundredths(true, 30, 100000, 47);
+}
+
+static void bursts_have_what_they_allocate_and_quiet_times_do_not(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < 4; i++) {
+			add_calm();
+			assert_counted(SECOND / 2, 5000);
+		}
+		for (int i = 0; i < 4; i++) {
+			add_burst();
+			assert_int_equal(divided(SECOND / 2, &bytes), ALLOCATION_SUM_ESTIMATED);
+			assert_in_range(bytes, 1170000, 1180000);
+		}
+	}
+}
+
+/* A fifth of the time has short cycles: each of these that was seen has allocated at least half of the heap. */
+static void markings_tell_of_short_cycles_in_a_part_of_the_time(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(true, 30, 100000, 0);
+	for (int i = 0; i < 4; i++)
+		add_hundredths(false, 100, 100000, 0);
+	assert_int_equal(divided(SECOND / 2, &bytes), ALLOCATION_SUM_LEAST);
+	assert_int_equal(bytes, 4300);
+}
+
+/* Of time with finalizers only a part is known, too. */
+static void finalizers_do_not_tell_of_short_cycles(void **state)
+{
+	const struct allocated finalized = { .bytes = 3, .heap_bytes = 1000000, .is_least = true };
+
+	(void)state;
+	for (int i = 0; i < 8; i++)
+		add_interval(1000);
+	for (int i = 0; i < 2; i++)
+		allocation_shares_add_interval(shares, &finalized, SECOND / 100);
+	assert_counted(SECOND, 10000);
+}
+
+/* A program that collects all garbage now and then has allocated what the counters tell. */
+static void few_markings_do_not_tell_of_short_cycles(void **state)
+{
+	(void)state;
+	add_calm();
+	for (int i = 0; i < 2; i++) {
+		const struct allocated collected = {
+			.bytes = 100, .heap_bytes = 100000, .has_marked = true, .is_least = true
+		};
+
+		allocation_shares_add_interval(shares, &collected, SECOND / 100);
+	}
+	assert_counted(SECOND / 2, 5200);
+}
+
+/* In a busy quarter of the time, two thirds of the spans have a marking: they tell that it is busy, not how much. */
+static void spans_with_a_marking_have_as_much_as_other_busy_ones(void **state)
+{
+	const struct allocated marked = { .bytes = 1, .is_least = true };
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(true, 3, 100000, 0);
+	add_spans(5, 94);
+	for (int i = 0; i < 10; i++)
+		allocation_shares_add_span(shares, &marked, 20000);
+	add_spans(45, 0);
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(bytes, 1170000, 1180000); /* 94 bytes in 20 us, for a quarter of a second */
+}
+
+static void spans_that_all_have_a_marking_tell_no_speed(void **state)
+{
+	const struct allocated marked = { .bytes = 1, .is_least = true };
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(true, 3, 100000, 0);
+	add_spans(16, 0);
+	for (int i = 0; i < 16; i++)
+		allocation_shares_add_span(shares, &marked, 20000);
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_LEAST);
 }
 
 /* Of three intervals it allocates in one, while others run in the rest of the time; and half of its cycles are noticed. */
@@ -1283,6 +1389,15 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(what_a_sweep_frees_in_a_span_comes_off_the_others, begin,
 						end),
+		cmocka_unit_test_setup_teardown(bursts_have_what_they_allocate_and_quiet_times_do_not, begin,
+						end),
+		cmocka_unit_test_setup_teardown(markings_tell_of_short_cycles_in_a_part_of_the_time, begin,
+						end),
+		cmocka_unit_test_setup_teardown(finalizers_do_not_tell_of_short_cycles, begin, end),
+		cmocka_unit_test_setup_teardown(few_markings_do_not_tell_of_short_cycles, begin, end),
+		cmocka_unit_test_setup_teardown(spans_with_a_marking_have_as_much_as_other_busy_ones, begin,
+						end),
+		cmocka_unit_test_setup_teardown(spans_that_all_have_a_marking_tell_no_speed, begin, end),
 		cmocka_unit_test_setup_teardown(the_time_of_other_vms_does_not_hide_short_cycles, begin, end),
 		cmocka_unit_test_setup_teardown(a_vm_that_rests_allocates_only_while_it_runs, begin, end),
 		cmocka_unit_test_setup_teardown(few_spans_do_not_tell_how_fast_it_is, begin, end),
