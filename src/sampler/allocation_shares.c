@@ -331,9 +331,12 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 	for (size_t i = 0; i < count; i++) {
 		const struct class_key key = { objects[i].kind, objects[i].bytes, objects[i].ctype,
 					       PART_ANY };
-		const size_t class = find_class(shares, &key, true, CLASS_PARTS);
+		/* What is large has a class of its own. */
+		const size_t class = objects[i].bytes < LARGE_MIN
+					     ? find_class(shares, &key, true, CLASS_PARTS)
+					     : CLASS_LARGE;
 
-		if (class != CLASS_PARTS)
+		if (class >= CLASSES_FIXED)
 			shares->classes[class].counted++;
 		if (objects[i].hash_bytes)
 			add_hash_part(shares, objects[i].hash_bytes);

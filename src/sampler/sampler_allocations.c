@@ -45,6 +45,8 @@ struct vm_allocations {
 	struct allocation_counters counted;
 	uint64_t counted_cpu_ns;
 	uint64_t window_ns, film_ns; /* when the next ones are due */
+	bool has_window;             /* one was due at the last look: then, */
+	uint64_t userdata;           /* ... the newest userdata */
 	uint64_t span_ns;            /* when the last one was tried */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
@@ -152,6 +154,9 @@ void allocations_note(struct allocations *allocations, struct lua_process *proce
 		vm->global = global;
 		vm->last = counters;
 		vm->last_ns = clock_now_ns(CLOCK_MONOTONIC);
+		vm->has_window = vm->last_ns >= vm->window_ns;
+		if (vm->has_window)
+			vm->userdata = allocated_newest_userdata(lua_process_memory(process), global);
 	}
 }
 
@@ -185,11 +190,13 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 	struct allocation_counters now;
 	struct allocated allocated;
 	size_t count = 0;
+	uint64_t userdata;
 	bool is_known;
 
 	sleep_until(ends_ns);
 	if (count_runs(thread) == 0)
 		return false;
+	userdata = allocated_newest_userdata(memory, vm->global);
 	if (!allocation_counters_read(memory, vm->global, &now))
 		return true;
 	/* ljspy may have lost its CPU meanwhile. */
@@ -197,7 +204,9 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 		return true;
 	allocated = allocated_between(&vm->last, &now);
 	is_known = allocated_objects(memory, vm->global, now.root, vm->last.root, allocations->objects,
-				     &count);
+				     &count) &&
+		   allocated_userdata(memory, vm->global, userdata, vm->userdata, allocations->objects,
+				      &count);
 	allocation_shares_add_window(vm->shares, &allocated, is_known ? allocations->objects : NULL, count);
 	return true;
 }
@@ -324,7 +333,7 @@ static void look_at_running(struct allocations *allocations, struct vm_allocatio
 						    : -1; /* before ljspy sleeps, which may leave it a CPU */
 
 	/* The window first, so that it ends soon. */
-	if (now >= vm->window_ns && take_window(allocations, vm, process, thread))
+	if (vm->has_window && take_window(allocations, vm, process, thread))
 		vm->window_ns = now + WINDOW_EVERY_NS;
 	if (is_span_due) {
 		bool is_taken = take_span(vm, lua_process_memory(process), clock, thread, runs);

@@ -21,6 +21,7 @@ STRINGS = HERE / "strings.lua"
 CALLS = HERE / "calls.lua"
 FINALIZERS = HERE / "finalizers.lua"
 STEADY = HERE / "steady.lua"
+USERDATA = HERE / "userdata.lua"
 
 SECONDS = int(os.environ.get("ALLOC_SECONDS", 4))
 
@@ -216,6 +217,22 @@ def test_large_tables_have_their_share(jit, tmp_path):
     assert abs(seen["[alloc: string]"] / everything - (1 - share)) <= LARGE_SHARE
     assert 0.05 < seen["[alloc: growth of a table]"] / everything <= share + LARGE_SHARE
     assert set(seen) <= {"[alloc: string]", "[alloc: growth of a table]", "[lost: who allocated was not seen]"}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_userdata_have_their_share(program, jit, tmp_path):
+    """They are on a list of their own, and so many that strings beside them must not have what they take."""
+    path = path_of(program)
+    truth, recording, _ = record(path, jit, tmp_path, program=USERDATA)
+    seen = collections.Counter()
+    for sample in recording["samples"]:
+        seen[functions_of(recording, sample)[0]["name"]] += sample["alloc_bytes"]
+    everything, total = sum(seen.values()), sum(truth.values())
+    assert everything > 0 and len(truth) == 3 and total > 0
+    for maker, name in {"proxies": "[alloc: userdata]", "texts": "[alloc: string]", "tables": "[alloc: table]"}.items():
+        expected, share = truth[maker] / total, seen[name] / everything
+        print(f"{program}, jit {jit}: {name} {expected:.3f} of the bytes, {share:.3f} seen")
+        assert abs(share - expected) <= SHARE, name
 
 
 CTYPES = {"points": "struct point", "pictures": "struct pixels", "longs": "int64_t", "arrays": "int32_t[?]",

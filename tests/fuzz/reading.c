@@ -263,6 +263,10 @@ static void read_allocations(struct reader *reader)
 		if (allocation_film_read(live, global, film) &&
 		    allocated_objects(live, global, held.root, 0, objects, &count))
 			fuzz_check(count <= LISTED_OBJECTS_MAX, "a list has an end");
+		count = 0;
+		if (allocated_userdata(live, global, allocated_newest_userdata(live, global), 0, objects,
+				       &count))
+			fuzz_check(count <= LISTED_OBJECTS_MAX, "a list of userdata has an end");
 	}
 	if (allocation_in_flight(&source, &allocation)) {
 		allocation_text(live, &allocation, &held, ctype, text);

@@ -602,12 +602,50 @@ static void each_kind_of_object_is_told(void **state)
 		assert_int_equal(objects[i].ctype, i == 5 ? 0x5678 : 0);
 		assert_int_equal(objects[i].hash_bytes, 0);
 	}
-	/* Strings are not in the list, and userdata has its own. */
+	/* Strings are in no list, and userdata has its own. */
 	object(1, 0, GCT_STRING, 0, 0);
 	assert_false(allocated_objects(&made_up_memory.memory, &global, at(0), 0, objects, &count));
 	assert_int_equal(count, 1);
 	object(1, 0, GCT_USERDATA, 0, 0);
 	assert_false(allocated_objects(&made_up_memory.memory, &global, at(0), 0, objects, &count));
+}
+
+static void userdata_have_a_list_of_their_own(void **state)
+{
+	struct listed_object objects[LISTED_OBJECTS_MAX];
+	size_t count = 1;
+
+	(void)state;
+	make_layout();
+	vm.layout.g_mainthref = 40;
+	vm.layout.GCudata_size = 48;
+	vm.layout.GCudata_len = 36;
+	put(MADE_UP_AT + 40, at(0), 8);
+	object(0, at(1), GCT_THREAD, 0, 0);
+	object(1, at(2), GCT_USERDATA, 0, 0);
+	put(at(1) + 36, 200, 4);
+	object(2, at(3), GCT_USERDATA, 0, 0);
+	object(3, 0, GCT_USERDATA, 0, 0);
+	assert_int_equal(allocated_newest_userdata(&made_up_memory.memory, &global), at(1));
+	/* Behind others. */
+	objects[0].address = 1;
+	assert_true(allocated_userdata(&made_up_memory.memory, &global, at(1), at(3), objects, &count));
+	assert_int_equal(count, 3);
+	assert_int_equal(objects[0].address, 1);
+	assert_int_equal(objects[1].address, at(1));
+	assert_int_equal(objects[1].kind, ALLOCATION_USERDATA);
+	assert_int_equal(objects[1].bytes, 248);
+	assert_int_equal(objects[2].bytes, 48);
+	assert_true(allocated_userdata(&made_up_memory.memory, &global, at(1), at(1), objects, &count));
+	assert_int_equal(count, 3);
+	count = LISTED_OBJECTS_MAX;
+	assert_false(allocated_userdata(&made_up_memory.memory, &global, at(1), at(3), objects, &count));
+	/* Other objects are not on it. */
+	count = 0;
+	object(2, at(3), GCT_TABLE, 0, 0);
+	assert_false(allocated_userdata(&made_up_memory.memory, &global, at(1), at(3), objects, &count));
+	put(MADE_UP_AT + 40, UINT64_MAX - 100, 8);
+	assert_int_equal(allocated_newest_userdata(&made_up_memory.memory, &global), 0);
 }
 
 static void tables_have_parts(void **state)
@@ -883,6 +921,7 @@ int main(void)
 		cmocka_unit_test(the_newest_table_has_its_parts),
 		cmocka_unit_test(objects_have_their_sizes),
 		cmocka_unit_test(each_kind_of_object_is_told),
+		cmocka_unit_test(userdata_have_a_list_of_their_own),
 		cmocka_unit_test(tables_have_parts),
 		cmocka_unit_test(a_walk_has_an_end),
 		cmocka_unit_test(objects_may_lie_anywhere),

@@ -867,7 +867,7 @@ static void samples_of_one_class_have_bytes_by_their_size(void **state)
 	assert_int_equal(result[1].objects, 10);
 }
 
-/* A userdata is an object, though no window counts it. */
+/* A userdata is an object, though no window has met it. */
 static void objects_that_are_not_listed_have_their_number_by_their_size(void **state)
 {
 	const struct allocation_share *result;
@@ -881,6 +881,38 @@ static void objects_that_are_not_listed_have_their_number_by_their_size(void **s
 	assert_int_equal(result[0].objects, 25);
 	assert_int_equal(result[1].bytes, 7500);
 	assert_int_equal(result[1].objects, 0);
+}
+
+static void userdata_have_what_windows_count(void **state)
+{
+	const struct listed_object userdata = { .kind = ALLOCATION_USERDATA, .bytes = 240 };
+	const struct allocated allocated = { .bytes = 400, .strings = 4, .knows_strings = true };
+	const struct allocation_share *result;
+
+	(void)state;
+	allocation_shares_add_window(shares, &allocated, &userdata, 1);
+	allocates(40000);
+	samples(ALLOCATION_USERDATA, 240, 1);
+	samples(ALLOCATION_STRING, 40, 10);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 11);
+	assert_in_range(result[0].bytes, 23999, 24001);
+	assert_int_equal(result[0].objects, 100);
+}
+
+/* It hardly ever falls into a window, and so it has what nothing else explains. */
+static void a_large_object_in_a_window_has_no_class_of_its_own(void **state)
+{
+	const struct listed_object userdata = { .kind = ALLOCATION_USERDATA, .bytes = 200000 };
+	const struct allocated allocated = { .bytes = 200000 };
+	const struct allocation_share *result;
+
+	(void)state;
+	allocation_shares_add_window(shares, &allocated, &userdata, 1);
+	allocates(1000000);
+	samples(ALLOCATION_USERDATA, 200000, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_in_range(result[0].bytes, 999999, 1000001);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
 }
 
 /* A function has the size that two strings lack; and a string that no sample has met has none. */
@@ -1377,6 +1409,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(samples_of_one_class_have_bytes_by_their_size, begin, end),
 		cmocka_unit_test_setup_teardown(objects_that_are_not_listed_have_their_number_by_their_size,
 						begin, end),
+		cmocka_unit_test_setup_teardown(userdata_have_what_windows_count, begin, end),
+		cmocka_unit_test_setup_teardown(a_large_object_in_a_window_has_no_class_of_its_own, begin,
+						end),
 		cmocka_unit_test_setup_teardown(sizes_of_what_is_no_sampled_string_are_no_sizes_of_strings,
 						begin, end),
 		cmocka_unit_test_setup_teardown(there_may_be_many_sizes, begin, end),

@@ -26,7 +26,8 @@ enum { MS = 1000 * 1000, VMS = 65, SHARES_MAX = 5000, FILM_ROOT = 0x10000 };
 static const struct vm_code vm;
 static struct global_state globals[VMS];
 static size_t captured_first, captured_count;
-static bool can_read, can_count, knows_objects, in_native;
+static bool can_read, can_count, knows_objects, knows_userdata, in_native;
+static uint64_t userdata_from, userdata_to, userdata_reads;
 static uint64_t total;                  /* gc.total */
 static uint64_t listed_from, listed_to; /* the objects that were asked for last */
 static bool is_allocating;
@@ -73,6 +74,8 @@ INSTEAD_OF(allocation_counters_read);
 INSTEAD_OF(allocation_counters_read_newest);
 INSTEAD_OF(allocation_film_read);
 INSTEAD_OF(allocated_objects);
+INSTEAD_OF(allocated_newest_userdata);
+INSTEAD_OF(allocated_userdata);
 INSTEAD_OF(live_ctypes_text);
 INSTEAD_OF(allocation_text);
 INSTEAD_OF(allocation_shares_new);
@@ -242,6 +245,28 @@ bool __wrap_allocated_objects(struct memory *memory, const struct global_state *
 	return knows_objects;
 }
 
+/* Userdata come as other bytes do. */
+uint64_t __wrap_allocated_newest_userdata(struct memory *memory, const struct global_state *global)
+{
+	(void)memory;
+	(void)global;
+	userdata_reads++;
+	return total + 1;
+}
+
+bool __wrap_allocated_userdata(struct memory *memory, const struct global_state *global, uint64_t first,
+			       uint64_t last, struct listed_object *objects, size_t *count)
+{
+	(void)memory;
+	(void)global;
+	assert_int_equal(*count, 1);
+	userdata_from = first;
+	userdata_to = last;
+	objects[1] = (struct listed_object){ .address = 2 };
+	*count = 2;
+	return knows_userdata;
+}
+
 bool __wrap_live_ctypes_text(struct memory *memory, const struct layout *layout, uint64_t g, uint32_t ctype,
 			     char ret_text[static CTYPE_TEXT_SIZE])
 {
@@ -371,7 +396,8 @@ static struct allocations *begin(void)
 		globals[i] = (struct global_state){ .vm = &vm, .g = i + 1 };
 	captured_first = 0;
 	captured_count = 1;
-	can_read = can_count = knows_objects = true;
+	can_read = can_count = knows_objects = knows_userdata = true;
+	userdata_reads = 0;
 	total = 1000;
 	is_allocating = halves_strings = false;
 	allocation = (struct allocation){ .kind = ALLOCATION_TABLE, .bytes = 64, .global = &globals[0] };
@@ -687,6 +713,30 @@ static void windows_are_short(void **state)
 	pass(MS - (uint64_t)read_takes_ns - 100);
 	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
 	assert_int_equal(noted[0].windows, 2);
+	end(allocations);
+}
+
+static void windows_have_the_userdata_since_the_look(void **state)
+{
+	struct allocations *allocations = begin();
+	const uint64_t before = total;
+
+	(void)state;
+	allocations_note(allocations, NULL, true);
+	tracee.resumed_ns = now_ns;
+	total += 100;
+	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
+	assert_int_equal(noted[0].windows_with_objects, 1);
+	assert_int_equal(userdata_to, before + 1);
+	assert_int_equal(userdata_from, before + 101);
+	assert_int_equal(userdata_reads, 2);
+	/* No window is due: nothing is read for it while the thread is held. */
+	look(allocations, MS);
+	assert_int_equal(userdata_reads, 2);
+	knows_userdata = false;
+	look(allocations, 100 * MS);
+	assert_int_equal(noted[0].windows, 2);
+	assert_int_equal(noted[0].windows_with_objects, 1);
 	end(allocations);
 }
 
@@ -1112,6 +1162,7 @@ int main(void)
 		cmocka_unit_test(a_film_has_the_objects_made_meanwhile),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
 		cmocka_unit_test(windows_are_short),
+		cmocka_unit_test(windows_have_the_userdata_since_the_look),
 		cmocka_unit_test(windows_end_after_the_same_time),
 		cmocka_unit_test(a_thread_without_a_cpu_has_its_window_later),
 		cmocka_unit_test(a_thread_without_a_cpu_has_no_span),

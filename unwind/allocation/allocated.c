@@ -360,7 +360,7 @@ static uint64_t function_bytes(struct walk *walk, uint64_t object)
 			     walk_field(walk, object, layout->GCfunc_nupvalues, 1));
 }
 
-/* False if it is no object that the list can have; userdata has a list of its own. */
+/* False if it is no object that the lists can have. */
 static bool read_object(struct walk *walk, uint64_t address, struct listed_object *ret_object)
 {
 	const struct layout *layout = walk->layout;
@@ -392,14 +392,20 @@ static bool read_object(struct walk *walk, uint64_t address, struct listed_objec
 		object.ctype = (uint32_t)walk_field(walk, address, layout->GChead_gct + 1, sizeof(uint16_t));
 		break;
 	case GCT_TRACE: object.kind = ALLOCATION_TRACE; break;
+	case GCT_USERDATA:
+		object.kind = ALLOCATION_USERDATA;
+		object.bytes = (uint64_t)layout->GCudata_size +
+			       walk_field(walk, address, layout->GCudata_len, 4);
+		break;
 	default: return false;
 	}
 	*ret_object = object;
 	return true;
 }
 
-bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
-		       uint64_t last, struct listed_object *objects, size_t *ret_count)
+/* Add the objects of one of both lists. */
+static bool add_list(struct memory *memory, const struct global_state *global, uint64_t first, uint64_t last,
+		     bool is_userdata, struct listed_object *objects, size_t *count)
 {
 	struct walk walk; /* its pieces are many kilobytes: only their places say that there are none */
 	uint64_t address = first;
@@ -407,14 +413,40 @@ bool allocated_objects(struct memory *memory, const struct global_state *global,
 	walk.memory = memory;
 	walk.layout = &global->vm->layout;
 	memset(walk.places, 0, sizeof(walk.places));
-	for (size_t i = 0; i < LISTED_OBJECTS_MAX && address != last; i++) {
-		if (!address || !read_object(&walk, address, &objects[i]))
+	while (*count < LISTED_OBJECTS_MAX && address != last) {
+		struct listed_object *object = &objects[*count];
+
+		if (!address || !read_object(&walk, address, object) ||
+		    (object->kind == ALLOCATION_USERDATA) != is_userdata)
 			return false;
-		*ret_count = i + 1;
+		++*count;
 		address = walk_field(&walk, address, walk.layout->GChead_nextgc,
 				     layout_ref_size(walk.layout));
 	}
-	if (first == last)
-		*ret_count = 0;
 	return address == last;
+}
+
+bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
+		       uint64_t last, struct listed_object *objects, size_t *ret_count)
+{
+	*ret_count = 0;
+	return add_list(memory, global, first, last, false, objects, ret_count);
+}
+
+uint64_t allocated_newest_userdata(struct memory *memory, const struct global_state *global)
+{
+	const struct layout *layout = &global->vm->layout;
+	uint64_t thread, userdata;
+
+	return field_reference(memory, layout, global->g + (uint64_t)layout->g_mainthref, &thread) &&
+			       field_reference(memory, layout, thread + (uint64_t)layout->GChead_nextgc,
+					       &userdata)
+		       ? userdata
+		       : 0;
+}
+
+bool allocated_userdata(struct memory *memory, const struct global_state *global, uint64_t first,
+			uint64_t last, struct listed_object *objects, size_t *count)
+{
+	return add_list(memory, global, first, last, true, objects, count);
 }

@@ -5,7 +5,8 @@
  * Both looks may come while the target runs. gc.total rises by what is allocated and falls by what is freed;
  * in a sweep, gc.estimate falls with it (lj_gc.c: gc_onestep), so their difference grows by allocation alone,
  * until the next marking ends and sets gc.estimate anew. Finalizers, and objects that are to have theirs called, take
- * off gc.estimate alone. New objects but strings come to the front of gc.root.
+ * off gc.estimate alone. New objects but strings come to the front of gc.root, and userdata to the front of a list
+ * behind the main thread (lj_udata.c: lj_udata_new).
  */
 #ifndef LJSPY_ALLOCATED_H
 #define LJSPY_ALLOCATED_H
@@ -93,6 +94,13 @@ enum { LISTED_OBJECTS_MAX = 4096 }; /* of one walk */
  */
 bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
 		       uint64_t last, struct listed_object *objects, size_t *ret_count);
+
+/* The newest userdata; 0 if there is none, or it cannot be read. */
+uint64_t allocated_newest_userdata(struct memory *memory, const struct global_state *global);
+
+/* The same of userdata: it is added to *count objects, up to LISTED_OBJECTS_MAX. */
+bool allocated_userdata(struct memory *memory, const struct global_state *global, uint64_t first,
+			uint64_t last, struct listed_object *objects, size_t *count);
 
 /* What was allocated between two looks of a film besides objects of the list. */
 struct allocated_besides {

@@ -44,10 +44,10 @@ static inline bool allocation_is_object(enum allocation_kind kind)
 	return kind < ALLOCATION_ARRAY;
 }
 
-/* Is it put in front of g->gc.root? */
+/* Is it put on a list, where new ones can be counted? Only strings are not. */
 static inline bool allocation_is_listed(enum allocation_kind kind)
 {
-	return allocation_is_object(kind) && kind != ALLOCATION_STRING && kind != ALLOCATION_USERDATA;
+	return allocation_is_object(kind) && kind != ALLOCATION_STRING;
 }
 
 struct allocation {
