@@ -45,6 +45,9 @@ static const double intervals_min = 0.7;
 /* Less than this of all bytes may be unexplained by chance. */
 static const double unexplained_min = 0.05;
 
+/* Looks meet an allocation of one kind up to so many times as often as one of another kind. */
+static const double looks_max = 16;
+
 /* Intervals tell how many strings there were if they know it of so many of the bytes. */
 static const double known_min = 0.5;
 
@@ -111,7 +114,9 @@ struct allocation_shares {
 	/* These fade. */
 	struct interval_sum past_intervals; /* of earlier divisions */
 	struct span_sum past_spans;
-	double listed_bytes;                 /* of windows whose objects are known */
+	double counted_samples;    /* of objects and strings: of what is counted */
+	double small_sample_bytes; /* of samples of strings and of what is not counted, but for what is large */
+	double listed_bytes;       /* of windows whose objects are known */
 	double string_window_bytes, strings; /* of windows whose strings are known */
 	struct class classes[ALLOCATION_CLASSES_MAX];
 	size_t class_count;
@@ -639,6 +644,9 @@ static void add_up_samples(struct allocation_shares *shares)
 		class->samples++;
 		class->sample_bytes += (double)shares->samples[i].bytes;
 		class->mean = class->sample_bytes / class->samples;
+		shares->counted_samples += class->key.kind != ALLOCATION_OTHER;
+		if (class != &shares->classes[CLASS_LARGE] && !allocation_is_listed(class->key.kind))
+			shares->small_sample_bytes += (double)shares->samples[i].bytes;
 	}
 }
 
@@ -798,6 +806,18 @@ static double large_bytes(const struct allocation_shares *shares, double bytes, 
 }
 
 /*
+ * So much at most have strings and parts that samples have met, if so many objects and strings were counted: looks have met
+ * them as often as these, or some times more or less.
+ */
+static double met_max(const struct allocation_shares *shares, double count, double string_bytes)
+{
+	return count > 0 && shares->counted_samples > 0
+		       ? string_bytes +
+				 looks_max * count * shares->small_sample_bytes / shares->counted_samples
+		       : INFINITY;
+}
+
+/*
  * Give each class its part of the bytes. Objects and the parts of new tables are counted in windows. Strings and
  * other parts, of tables that grow later, have the rest, and films tell what each of them has.
  */
@@ -806,9 +826,11 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 	const struct filmed strings = add_up_films(shares, ALLOCATION_STRING),
 			    parts = add_up_films(shares, ALLOCATION_OTHER);
 	const double string_count = bytes * strings_of_all(shares), counted = bytes * like_windows(shares);
-	double listed = 0, new_parts = 0, beyond = 0, string_bytes, part_bytes, rest, scale, large;
+	double count = string_count, listed = 0, new_parts = 0, beyond = 0;
+	double string_bytes, part_bytes, rest, scale, large, unmet;
 
 	for (size_t i = 0; i < shares->class_count; i++) {
+		count += objects_of(shares, &shares->classes[i], counted);
 		listed += object_bytes_of(shares, &shares->classes[i], counted);
 		new_parts += as_new(shares, &shares->classes[i], counted);
 	}
@@ -824,6 +846,9 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 			: 1;
 	rest = scale < 1 ? scale * (string_bytes + beyond) : rest;
 	large = large_bytes(shares, bytes, rest - string_bytes - beyond, string_bytes + beyond <= 0);
+	/* What no sample has met must not go to what samples have met. */
+	unmet = rest - large - met_max(shares, count, string_bytes);
+	large += unmet >= unexplained_min * bytes && unmet > 0 ? unmet : 0;
 	shares->classes[CLASS_LARGE].bytes += large;
 	rest -= large;
 
@@ -891,6 +916,8 @@ static void fade(struct allocation_shares *shares)
 				 &intervals.whole_count,
 				 &intervals.whole_ns,
 				 &intervals.whole_bytes,
+				 &shares->counted_samples,
+				 &shares->small_sample_bytes,
 				 &shares->listed_bytes,
 				 &shares->string_window_bytes,
 				 &shares->strings };

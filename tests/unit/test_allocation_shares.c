@@ -558,6 +558,33 @@ static void nothing_is_large_that_no_sample_has_met(void **state)
 	assert_int_equal(result[1].bytes, 1000);
 }
 
+/*
+ * A small buffer is freed as soon as it was made: it adds nothing to the sum, but looks meet it. What is large was met by
+ * none.
+ */
+static void what_no_sample_has_met_does_not_go_to_small_parts(void **state)
+{
+	const struct allocation_share *result;
+	const struct allocation large = { .kind = ALLOCATION_STRING, .bytes = 100000 };
+
+	(void)state;
+	window(10, 0, 0, 640);
+	allocates(1000000);
+	window(0, 0, 0, 100000);
+	samples(ALLOCATION_TABLE, 64, 4);
+	samples(ALLOCATION_OTHER, 32, 4);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 8);
+	assert_in_range(sum(result, 0, 4).bytes, 6300, 6400);
+	assert_in_range(sum(result, 4, 4).bytes, 1, 16 * 100 * 32);
+	assert_in_range(allocation_shares_unseen(shares).bytes, 940000, 994000);
+	assert_in_range(sum(result, 0, 8).bytes + allocation_shares_unseen(shares).bytes, 999990, 1000010);
+	/* It waits for a sample. */
+	assert_true(allocation_shares_add_sample(shares, &large) >= 0);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 1);
+	assert_in_range(result[0].bytes, 940000, 994000);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+}
+
 /* Of a VM that makes no strings, parts that are not large and those that are have all between them. */
 static void large_parts_share_with_others_what_nothing_tells_apart(void **state)
 {
@@ -1393,6 +1420,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(large_allocations_have_what_strings_do_not_explain, begin,
 						end),
 		cmocka_unit_test_setup_teardown(nothing_is_large_that_no_sample_has_met, begin, end),
+		cmocka_unit_test_setup_teardown(what_no_sample_has_met_does_not_go_to_small_parts, begin,
+						end),
 		cmocka_unit_test_setup_teardown(large_parts_share_with_others_what_nothing_tells_apart, begin,
 						end),
 		cmocka_unit_test_setup_teardown(there_may_be_many_samples_and_classes, begin, end),
