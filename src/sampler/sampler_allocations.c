@@ -214,7 +214,7 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 static void add_span(struct vm_allocations *vm, const struct allocation_counters *before,
 		     const struct allocation_counters *after, uint64_t ns)
 {
-	const struct allocated allocated = allocated_between(before, after);
+	const struct allocated allocated = allocated_in_span(before, after);
 
 	allocation_shares_add_span(vm->shares, &allocated, ns);
 }

@@ -111,6 +111,24 @@ static void after_a_marking_only_what_came_then_counts(void **state)
 	assert_true(between(90000, 50000, SWEEP, 89998 - ALLOCATED_FREED_MAX, 49999, SWEEP).has_marked);
 }
 
+/* At the second look, a step of the sweep has freed more than it has told; at the first one, another one had. */
+static void between_close_looks_a_step_is_no_marking(void **state)
+{
+	struct allocation_counters before = { .total = 90000, .estimate = 50000, .white = 1, .state = SWEEP },
+				   after = { .total = 60000, .estimate = 49000, .white = 1, .state = SWEEP };
+	struct allocated allocated = allocated_in_span(&before, &after);
+
+	(void)state;
+	assert_true(allocated_between(&before, &after).has_marked);
+	assert_false(allocated.has_marked || allocated.is_least);
+	assert_int_equal(allocated.bytes, -29000);
+	allocated = allocated_in_span(&after, &before);
+	assert_false(allocated.has_marked || allocated.is_least);
+	assert_int_equal(allocated.bytes, 29000);
+	after.white = 2;
+	assert_true(allocated_in_span(&before, &after).is_least);
+}
+
 /* Each takes some bytes off gc.estimate alone, and nobody knows how many there were. */
 static void what_finalizers_take_off_was_not_allocated(void **state)
 {
@@ -905,6 +923,7 @@ int main(void)
 		cmocka_unit_test(after_a_marking_only_what_came_then_counts),
 		cmocka_unit_test(of_a_vm_that_was_closed_no_bytes_are_known),
 		cmocka_unit_test(a_marking_that_leaves_the_same_estimate_is_noticed),
+		cmocka_unit_test(between_close_looks_a_step_is_no_marking),
 		cmocka_unit_test(what_finalizers_take_off_was_not_allocated),
 		cmocka_unit_test(where_there_are_finalizers_a_marking_tells_the_growth_at_least),
 		cmocka_unit_test(a_table_of_strings_that_halves_is_no_marking),

@@ -243,14 +243,14 @@ static int64_t bytes_between(const struct allocation_counters *before,
 	       (after->estimate > before->total ? (int64_t)(after->estimate - before->total) : 0);
 }
 
-struct allocated allocated_between(const struct allocation_counters *before,
-				   const struct allocation_counters *after)
+static struct allocated allocated_from(const struct allocation_counters *before,
+				       const struct allocation_counters *after, bool is_marked)
 {
 	/* It doubles or halves. */
 	const int64_t half = (int64_t)(before->string_table / 2),
 		      resize = half < RESIZE_MIN ? RESIZE_MIN : half;
 	struct allocated allocated = { .heap_bytes = after->total + after->string_table,
-				       .has_marked = has_marked(before, after),
+				       .has_marked = is_marked,
 				       .may_have_finalized = may_have_finalized(before, after) };
 
 	allocated.is_least = allocated.has_marked || has_finalizers_next(before, after) ||
@@ -262,6 +262,18 @@ struct allocated allocated_between(const struct allocation_counters *before,
 				  after->strings >= before->strings;
 	allocated.strings = allocated.knows_strings ? after->strings - before->strings : 0;
 	return allocated;
+}
+
+struct allocated allocated_between(const struct allocation_counters *before,
+				   const struct allocation_counters *after)
+{
+	return allocated_from(before, after, has_marked(before, after));
+}
+
+struct allocated allocated_in_span(const struct allocation_counters *before,
+				   const struct allocation_counters *after)
+{
+	return allocated_from(before, after, before->white != after->white);
 }
 
 /* Add the new objects between two looks, and take their bytes off. False if they are unknown. */

@@ -77,6 +77,13 @@ struct allocated {
 struct allocated allocated_between(const struct allocation_counters *before,
 				   const struct allocation_counters *after);
 
+/*
+ * The same of looks so close to each other that no more than one marking lies between them: the white tells it. So what
+ * a sweep's step has freed, and tells at its end only, is no sign of another one.
+ */
+struct allocated allocated_in_span(const struct allocation_counters *before,
+				   const struct allocation_counters *after);
+
 /* An object of the list. */
 struct listed_object {
 	uint64_t address;
