@@ -13,9 +13,6 @@ enum {
 	FINE_MAX = 512,       /* ... and from there on four steps to each doubling */
 	LARGE_MIN = 64 << 10, /* so large an allocation hardly ever falls into a window */
 	STRINGS_MIN = 100,    /* in windows, to compare these with intervals */
-	SPANS_MIN = 16,       /* fewer may tell half of the speed, or twice as much */
-	BUSY_SPANS_MIN = 4,   /* of them, that tell a speed */
-	INTERVALS_MIN = 32,   /* in a division, to judge it by its own */
 };
 
 /* What windows and films of earlier divisions count at each division, in proportion. */
@@ -26,21 +23,6 @@ static const double explained_min = 0.2;
 
 /* What windows leave for strings and other parts is at least this part of what films say. */
 static const double rest_min = 0.5;
-
-/* If spans tell so many times as much as intervals, these lack whole cycles. */
-static const double spans_max = 1.5;
-
-/* A cycle allocates at least so much of the heap's size; shorter ones, by gc.pause, end in most intervals. */
-static const double cycle_min = 0.5;
-
-/*
- * If at least so much of the intervals had a marking, and their cycles need so many times as much as was counted, whole
- * ones are lacking. A program that asks for cycles now and then has few of them.
- */
-static const double marked_min = 0.1, needed_max = 4;
-
-/* If less of the time than this was without an end of marking, intervals do not tell. */
-static const double intervals_min = 0.7;
 
 /* Less than this of all bytes may be unexplained by chance. */
 static const double unexplained_min = 0.05;
@@ -84,36 +66,11 @@ struct share_sample {
 	bool is_object;
 };
 
-struct span_sum {
-	double count, ns;
-	double marked_ns;            /* of those in which a marking ended */
-	double busy, busy_ns, bytes; /* of the others in which something was allocated */
-};
-
-/* Intervals in which something was allocated; whole: of which all bytes are known, without an end of marking. */
-struct interval_sum {
-	double count, ns;
-	double whole_count, whole_ns, whole_bytes;
-};
-
 struct allocation_shares {
-	/* Of the intervals since the last division. */
-	struct interval_sum intervals;
-	struct span_sum spans;
-	double interval_ns;                /* with the time in which nothing was allocated */
-	double marked_bytes;               /* of those that are not whole, as far as they are known */
-	double markings;                   /* how many of those had an end of marking */
-	double heap_bytes;                 /* at the end of each, added up */
-	double known_bytes, known_strings; /* of those whose strings are known */
-	double freed_bytes;                /* not by a sweep, as it seems: counted_bytes() */
-	double sum_bytes;                  /* of the last division */
-	/* CPU time of divisions with short cycles, while too few spans told the speed, and what was counted then. */
-	double owed_ns, owed_bytes;
-	double unseen_ns; /* of CPU time since the last interval, if no division has had one */
-	enum allocation_sum sum;
+	struct allocation_sums sums;
+	/* Of intervals since the last division whose strings are known. */
+	double known_bytes, known_strings;
 	/* These fade. */
-	struct interval_sum past_intervals; /* of earlier divisions */
-	struct span_sum past_spans;
 	double counted_samples;    /* of objects and strings: of what is counted */
 	double small_sample_bytes; /* of samples of strings and of what is not counted, but for what is large */
 	double listed_bytes;       /* of windows whose objects are known */
@@ -158,79 +115,26 @@ void allocation_shares_free(struct allocation_shares *shares)
 
 /*---- What was allocated ----*/
 
-static bool has_freed(const struct allocated *allocated)
-{
-	return allocated->bytes < -ALLOCATED_FREED_MAX;
-}
-
 /* May few bytes be what they seem to be? */
 static bool is_sound(const struct allocated *allocated)
 {
-	return !allocated->is_least && !allocated->may_have_resized && !has_freed(allocated);
-}
-
-/*
- * A sweep that frees large objects takes them off gc.total first, and off gc.estimate at its step's end: the next
- * interval has them too much. What is freed otherwise, all that a VM has when it is closed, was not allocated less.
- */
-static double counted_bytes(struct allocation_shares *shares, const struct allocated *allocated)
-{
-	double bytes = (double)allocated->bytes;
-
-	if (has_freed(allocated)) {
-		shares->freed_bytes -= bytes;
-		return 0;
-	}
-	if (bytes > ALLOCATED_FREED_MAX) {
-		bytes -= bytes < shares->freed_bytes ? bytes : shares->freed_bytes;
-		shares->freed_bytes = 0;
-	}
-	return bytes;
+	return !allocated->is_least && !allocated->may_have_resized && !allocation_sums_has_freed(allocated);
 }
 
 void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated,
 				    uint64_t cpu_ns)
 {
-	struct interval_sum *intervals = &shares->intervals;
-
-	shares->interval_ns += (double)cpu_ns;
-	/* Others may have had the time. It tells nothing of cycles. */
-	if (allocated->bytes == 0 && !allocated->is_least)
-		return;
-	intervals->count++;
-	intervals->ns += (double)cpu_ns;
-	shares->heap_bytes += (double)allocated->heap_bytes;
+	allocation_sums_add_interval(&shares->sums, allocated, cpu_ns);
 	if (allocated->knows_strings) {
 		shares->known_bytes += (double)allocated->bytes;
 		shares->known_strings += allocated->strings;
 	}
-	if (allocated->is_least) {
-		shares->marked_bytes += (double)allocated->bytes;
-		shares->markings += allocated->has_marked;
-		return;
-	}
-	intervals->whole_count++;
-	intervals->whole_ns += (double)cpu_ns;
-	intervals->whole_bytes += counted_bytes(shares, allocated);
 }
 
 void allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
 				uint64_t ns)
 {
-	struct span_sum *spans = &shares->spans;
-
-	if (allocated->may_have_resized)
-		return;
-	spans->count++;
-	spans->ns += (double)ns;
-	if (allocated->is_least) {
-		spans->marked_ns += (double)ns;
-	} else if (allocated->bytes != 0) {
-		/* What a sweep frees is too little in one span, and too much in another one: at random moments, both cancel. */
-		spans->busy++;
-		spans->busy_ns += (double)ns;
-		spans->bytes += (double)allocated->bytes;
-	}
+	allocation_sums_add_span(&shares->sums, allocated, ns);
 }
 
 /* Sizes in one step are equal. */
@@ -524,114 +428,10 @@ ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const s
 
 /*---- The division ----*/
 
-static struct span_sum spans_with(const struct span_sum *some, const struct span_sum *others)
-{
-	return (struct span_sum){ some->count + others->count,         some->ns + others->ns,
-				  some->marked_ns + others->marked_ns, some->busy + others->busy,
-				  some->busy_ns + others->busy_ns,     some->bytes + others->bytes };
-}
-
-/*
- * How fast the VM allocates; 0 if that is unknown. Spans in which a marking ended have as much as others in which something
- * was allocated: cycles of some 40 us, of a heap of 80 KB, end in most spans of a program while it allocates, and in
- * none while it does something else.
- */
-static double rate_by(const struct span_sum *spans)
-{
-	return spans->count >= SPANS_MIN && spans->busy >= BUSY_SPANS_MIN
-		       ? spans->bytes / spans->busy_ns * (spans->busy_ns + spans->marked_ns) / spans->ns
-		       : 0;
-}
-
-static struct interval_sum intervals_with(const struct interval_sum *some, const struct interval_sum *others)
-{
-	return (struct interval_sum){ some->count + others->count, some->ns + others->ns,
-				      some->whole_count + others->whole_count,
-				      some->whole_ns + others->whole_ns,
-				      some->whole_bytes + others->whole_bytes };
-}
-
-/*
- * Those that judge a division: its own, as programs work in bursts. Beside others that want the same CPUs, these are
- * few, and earlier ones count, too.
- */
-static struct span_sum spans_to_judge(const struct allocation_shares *shares)
-{
-	return shares->spans.count >= SPANS_MIN ? shares->spans
-						: spans_with(&shares->spans, &shares->past_spans);
-}
-
-static struct interval_sum intervals_to_judge(const struct allocation_shares *shares)
-{
-	return shares->intervals.count >= INTERVALS_MIN
-		       ? shares->intervals
-		       : intervals_with(&shares->intervals, &shares->past_intervals);
-}
-
-/* An interval in which a marking ended counts as much as the others: what these and the whole ones have. */
-static double bytes_by_intervals(const struct allocation_shares *shares, const struct interval_sum *judging)
-{
-	const struct interval_sum *own = &shares->intervals;
-	const double marked_ns = own->ns - own->whole_ns;
-
-	return own->whole_bytes + (marked_ns > 0 ? marked_ns * judging->whole_bytes / judging->whole_ns : 0);
-}
-
-/* Is there more than intervals tell, as many a marking ended in them, or many a one was not even noticed? */
-static bool lacks_cycles(const struct allocation_shares *shares, const struct interval_sum *judging)
-{
-	const double count = shares->intervals.count;
-
-	/*
-	 * Long intervals have more markings: so it is their time that counts. But two markings that leave as much alive as
-	 * there was hide each other, in half of the intervals: some long ones of these hide most of the time.
-	 */
-	if (judging->whole_ns < intervals_min * judging->ns ||
-	    judging->whole_count < intervals_min * judging->count)
-		return true;
-	/* Where only a part of the time has short cycles, what these need tells. The first one may have begun before. */
-	return shares->markings > 1 && shares->markings >= marked_min * count &&
-	       (shares->markings - 1) * cycle_min * shares->heap_bytes / count >
-		       needed_max * bytes_by_intervals(shares, judging);
-}
-
-/* All bytes since the last division. Where cycles are much shorter than intervals, spans see much more than these. */
-static void add_up_bytes(struct allocation_shares *shares, uint64_t cpu_ns)
-{
-	const double all_ns = (double)cpu_ns + shares->unseen_ns;
-	const struct span_sum spans = spans_to_judge(shares);
-	const struct interval_sum judging = intervals_to_judge(shares);
-	const double rate = rate_by(&spans);
-	bool lacks;
-
-	shares->sum = ALLOCATION_SUM_COUNTED;
-	shares->sum_bytes = 0;
-	/* A VM that no look has met since may have been closed. */
-	if (shares->interval_ns <= 0) {
-		shares->unseen_ns = all_ns;
-		return;
-	}
-	shares->unseen_ns = 0;
-	lacks = lacks_cycles(shares, &judging);
-	shares->sum_bytes = lacks ? shares->intervals.whole_bytes + shares->marked_bytes
-				  : bytes_by_intervals(shares, &judging);
-	if (rate > 0 && (lacks || (shares->spans.count >= SPANS_MIN &&
-				   rate * shares->interval_ns > cycle_min * shares->heap_bytes &&
-				   rate * all_ns > spans_max * shares->sum_bytes))) {
-		shares->sum = ALLOCATION_SUM_ESTIMATED;
-		shares->sum_bytes = rate * all_ns + fmax(rate * shares->owed_ns - shares->owed_bytes, 0);
-		shares->owed_ns = shares->owed_bytes = 0;
-	} else if (lacks) {
-		shares->sum = ALLOCATION_SUM_LEAST;
-		shares->owed_ns += all_ns;
-		shares->owed_bytes += shares->sum_bytes;
-	}
-}
-
 enum allocation_sum allocation_shares_sum(const struct allocation_shares *shares, uint64_t *ret_bytes)
 {
-	*ret_bytes = shares->sum_bytes > 0 ? (uint64_t)shares->sum_bytes : 0;
-	return shares->sum;
+	*ret_bytes = shares->sums.sum_bytes > 0 ? (uint64_t)shares->sums.sum_bytes : 0;
+	return shares->sums.sum;
 }
 
 static void add_up_samples(struct allocation_shares *shares)
@@ -774,7 +574,7 @@ static double strings_in_windows(const struct allocation_shares *shares)
 
 static double strings_of_all(const struct allocation_shares *shares)
 {
-	return shares->known_bytes > 0 && shares->known_bytes >= known_min * shares->sum_bytes
+	return shares->known_bytes > 0 && shares->known_bytes >= known_min * shares->sums.sum_bytes
 		       ? shares->known_strings / shares->known_bytes
 		       : strings_in_windows(shares);
 }
@@ -907,30 +707,11 @@ static struct allocation_share share_of(const struct class *class, const struct 
 
 static void fade(struct allocation_shares *shares)
 {
-	struct span_sum spans = spans_to_judge(shares);
-	struct interval_sum intervals = intervals_to_judge(shares);
-	/* Where spans are rare, even old ones are better than too few. */
-	const double spans_fading = spans.count * fading >= SPANS_MIN ? fading : 1;
-	double *const sums[] = { &intervals.count,
-				 &intervals.ns,
-				 &intervals.whole_count,
-				 &intervals.whole_ns,
-				 &intervals.whole_bytes,
-				 &shares->counted_samples,
-				 &shares->small_sample_bytes,
-				 &shares->listed_bytes,
-				 &shares->string_window_bytes,
-				 &shares->strings };
+	double *const sums[] = { &shares->counted_samples, &shares->small_sample_bytes, &shares->listed_bytes,
+				 &shares->string_window_bytes, &shares->strings };
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
 		*sums[i] *= fading;
-	shares->past_intervals = intervals;
-	shares->past_spans = (struct span_sum){
-		spans_fading * spans.count, spans_fading * spans.ns,      spans_fading * spans.marked_ns,
-		spans_fading * spans.busy,  spans_fading * spans.busy_ns, spans_fading * spans.bytes,
-	};
-	shares->intervals = (struct interval_sum){ 0 };
-	shares->spans = (struct span_sum){ 0 };
 	for (size_t i = 0; i < shares->class_count; i++) {
 		shares->classes[i].counted *= fading;
 		shares->classes[i].counted_bytes *= fading;
@@ -944,8 +725,8 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 	const size_t count = shares->sample_count;
 
 	add_up_samples(shares);
-	add_up_bytes(shares, cpu_ns);
-	add_to_classes(shares, shares->sum_bytes);
+	allocation_sums_add_up(&shares->sums, cpu_ns);
+	add_to_classes(shares, shares->sums.sum_bytes);
 	move_waiting_hash_parts(shares);
 	for (size_t i = 0; i < count; i++)
 		shares->shares[i] = share_of(&shares->classes[shares->samples[i].class], &shares->samples[i]);
@@ -954,8 +735,8 @@ size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_n
 			shares->classes[i].bytes = shares->classes[i].objects = 0;
 	fade(shares);
 	shares->sample_count = 0;
-	shares->interval_ns = shares->marked_bytes = shares->markings = shares->heap_bytes =
-		shares->known_bytes = shares->known_strings = 0;
+	allocation_sums_end(&shares->sums, fading);
+	shares->known_bytes = shares->known_strings = 0;
 	*ret_shares = shares->shares;
 	return count;
 }

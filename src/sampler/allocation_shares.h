@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/sampler/allocation_sums.h"
 #include "unwind/allocation/allocated.h"
 #include "unwind/allocation/allocation.h"
 
@@ -49,13 +50,6 @@ ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const s
 
 struct allocation_share {
 	uint64_t bytes, objects;
-};
-
-/* How the sum of all bytes is known. */
-enum allocation_sum {
-	ALLOCATION_SUM_COUNTED,
-	ALLOCATION_SUM_ESTIMATED, /* from spans, as cycles are shorter than intervals */
-	ALLOCATION_SUM_LEAST,     /* likewise, but there were too few spans */
 };
 
 /*

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/sampler/allocation_sums.h"
+
+#include <math.h>
+
+enum {
+	SPANS_MIN = 16,     /* fewer may tell half of the speed, or twice as much */
+	BUSY_SPANS_MIN = 4, /* of them, that tell a speed */
+	INTERVALS_MIN = 32, /* in a division, to judge it by its own */
+};
+
+/* If spans tell so many times as much as intervals, these lack whole cycles. */
+static const double spans_max = 1.5;
+
+/* A cycle allocates at least so much of the heap's size; shorter ones, by gc.pause, end in most intervals. */
+static const double cycle_min = 0.5;
+
+/*
+ * If at least so much of the intervals had a marking, and their cycles need so many times as much as was counted, whole
+ * ones are lacking. A program that asks for cycles now and then has few of them.
+ */
+static const double marked_min = 0.1, needed_max = 4;
+
+/* If less of the time than this was without an end of marking, intervals do not tell. */
+static const double intervals_min = 0.7;
+
+/*
+ * A sweep that frees large objects takes them off gc.total first, and off gc.estimate at its step's end: the next
+ * interval has them too much. What is freed otherwise, all that a VM has when it is closed, was not allocated less.
+ */
+static double counted_bytes(struct allocation_sums *sums, const struct allocated *allocated)
+{
+	double bytes = (double)allocated->bytes;
+
+	if (allocation_sums_has_freed(allocated)) {
+		sums->freed_bytes -= bytes;
+		return 0;
+	}
+	if (bytes > ALLOCATED_FREED_MAX) {
+		bytes -= bytes < sums->freed_bytes ? bytes : sums->freed_bytes;
+		sums->freed_bytes = 0;
+	}
+	return bytes;
+}
+
+void allocation_sums_add_interval(struct allocation_sums *sums, const struct allocated *allocated,
+				  uint64_t cpu_ns)
+{
+	struct interval_sum *intervals = &sums->intervals;
+
+	sums->interval_ns += (double)cpu_ns;
+	/* Others may have had the time. It tells nothing of cycles. */
+	if (allocated->bytes == 0 && !allocated->is_least)
+		return;
+	intervals->count++;
+	intervals->ns += (double)cpu_ns;
+	sums->heap_bytes += (double)allocated->heap_bytes;
+	if (allocated->is_least) {
+		sums->marked_bytes += (double)allocated->bytes;
+		sums->markings += allocated->has_marked;
+		return;
+	}
+	intervals->whole_count++;
+	intervals->whole_ns += (double)cpu_ns;
+	intervals->whole_bytes += counted_bytes(sums, allocated);
+}
+
+void allocation_sums_add_span(struct allocation_sums *sums, const struct allocated *allocated, uint64_t ns)
+{
+	struct span_sum *spans = &sums->spans;
+
+	if (allocated->may_have_resized)
+		return;
+	spans->count++;
+	spans->ns += (double)ns;
+	if (allocated->is_least) {
+		spans->marked_ns += (double)ns;
+	} else if (allocated->bytes != 0) {
+		/* What a sweep frees is too little in one span, and too much in another one: at random moments, both cancel. */
+		spans->busy++;
+		spans->busy_ns += (double)ns;
+		spans->bytes += (double)allocated->bytes;
+	}
+}
+
+static struct span_sum spans_with(const struct span_sum *some, const struct span_sum *others)
+{
+	return (struct span_sum){ some->count + others->count,         some->ns + others->ns,
+				  some->marked_ns + others->marked_ns, some->busy + others->busy,
+				  some->busy_ns + others->busy_ns,     some->bytes + others->bytes };
+}
+
+/*
+ * How fast the VM allocates; 0 if that is unknown. Spans in which a marking ended have as much as others in which something
+ * was allocated: cycles of some 40 us, of a heap of 80 KB, end in most spans of a program while it allocates, and in
+ * none while it does something else.
+ */
+static double rate_by(const struct span_sum *spans)
+{
+	return spans->count >= SPANS_MIN && spans->busy >= BUSY_SPANS_MIN
+		       ? spans->bytes / spans->busy_ns * (spans->busy_ns + spans->marked_ns) / spans->ns
+		       : 0;
+}
+
+static struct interval_sum intervals_with(const struct interval_sum *some, const struct interval_sum *others)
+{
+	return (struct interval_sum){ some->count + others->count, some->ns + others->ns,
+				      some->whole_count + others->whole_count,
+				      some->whole_ns + others->whole_ns,
+				      some->whole_bytes + others->whole_bytes };
+}
+
+/*
+ * Those that judge a division: its own, as programs work in bursts. Beside others that want the same CPUs, these are
+ * few, and earlier ones count, too.
+ */
+static struct span_sum spans_to_judge(const struct allocation_sums *sums)
+{
+	return sums->spans.count >= SPANS_MIN ? sums->spans : spans_with(&sums->spans, &sums->past_spans);
+}
+
+static struct interval_sum intervals_to_judge(const struct allocation_sums *sums)
+{
+	return sums->intervals.count >= INTERVALS_MIN
+		       ? sums->intervals
+		       : intervals_with(&sums->intervals, &sums->past_intervals);
+}
+
+/* An interval in which a marking ended counts as much as the others: what these and the whole ones have. */
+static double bytes_by_intervals(const struct allocation_sums *sums, const struct interval_sum *judging)
+{
+	const struct interval_sum *own = &sums->intervals;
+	const double marked_ns = own->ns - own->whole_ns;
+
+	return own->whole_bytes + (marked_ns > 0 ? marked_ns * judging->whole_bytes / judging->whole_ns : 0);
+}
+
+/* Is there more than intervals tell, as many a marking ended in them, or many a one was not even noticed? */
+static bool lacks_cycles(const struct allocation_sums *sums, const struct interval_sum *judging)
+{
+	const double count = sums->intervals.count;
+
+	/*
+	 * Long intervals have more markings: so it is their time that counts. But two markings that leave as much alive as
+	 * there was hide each other, in half of the intervals: some long ones of these hide most of the time.
+	 */
+	if (judging->whole_ns < intervals_min * judging->ns ||
+	    judging->whole_count < intervals_min * judging->count)
+		return true;
+	/* Where only a part of the time has short cycles, what these need tells. The first one may have begun before. */
+	return sums->markings > 1 && sums->markings >= marked_min * count &&
+	       (sums->markings - 1) * cycle_min * sums->heap_bytes / count >
+		       needed_max * bytes_by_intervals(sums, judging);
+}
+
+/* Where cycles are much shorter than intervals, spans see much more than these. */
+void allocation_sums_add_up(struct allocation_sums *sums, uint64_t cpu_ns)
+{
+	const double all_ns = (double)cpu_ns + sums->unseen_ns;
+	const struct span_sum spans = spans_to_judge(sums);
+	const struct interval_sum judging = intervals_to_judge(sums);
+	const double rate = rate_by(&spans);
+	bool lacks;
+
+	sums->sum = ALLOCATION_SUM_COUNTED;
+	sums->sum_bytes = 0;
+	/* A VM that no look has met since may have been closed. */
+	if (sums->interval_ns <= 0) {
+		sums->unseen_ns = all_ns;
+		return;
+	}
+	sums->unseen_ns = 0;
+	lacks = lacks_cycles(sums, &judging);
+	sums->sum_bytes = lacks ? sums->intervals.whole_bytes + sums->marked_bytes
+				: bytes_by_intervals(sums, &judging);
+	if (rate > 0 && (lacks || (sums->spans.count >= SPANS_MIN &&
+				   rate * sums->interval_ns > cycle_min * sums->heap_bytes &&
+				   rate * all_ns > spans_max * sums->sum_bytes))) {
+		sums->sum = ALLOCATION_SUM_ESTIMATED;
+		sums->sum_bytes = rate * all_ns + fmax(rate * sums->owed_ns - sums->owed_bytes, 0);
+		sums->owed_ns = sums->owed_bytes = 0;
+	} else if (lacks) {
+		sums->sum = ALLOCATION_SUM_LEAST;
+		sums->owed_ns += all_ns;
+		sums->owed_bytes += sums->sum_bytes;
+	}
+}
+
+void allocation_sums_end(struct allocation_sums *sums, double fading)
+{
+	struct span_sum spans = spans_to_judge(sums);
+	struct interval_sum intervals = intervals_to_judge(sums);
+	/* Where spans are rare, even old ones are better than too few. */
+	const double spans_fading = spans.count * fading >= SPANS_MIN ? fading : 1;
+
+	sums->past_intervals = (struct interval_sum){
+		fading * intervals.count,    fading * intervals.ns,          fading * intervals.whole_count,
+		fading * intervals.whole_ns, fading * intervals.whole_bytes,
+	};
+	sums->past_spans = (struct span_sum){
+		spans_fading * spans.count, spans_fading * spans.ns,      spans_fading * spans.marked_ns,
+		spans_fading * spans.busy,  spans_fading * spans.busy_ns, spans_fading * spans.bytes,
+	};
+	sums->intervals = (struct interval_sum){ 0 };
+	sums->spans = (struct span_sum){ 0 };
+	sums->interval_ns = sums->marked_bytes = sums->markings = sums->heap_bytes = 0;
+}

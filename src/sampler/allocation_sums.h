@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * allocation_sums: how many bytes a VM has allocated, from intervals between looks, and where cycles of the collector are
+ * shorter than these, from spans. Both belong to a division, of half a second.
+ */
+#ifndef LJSPY_ALLOCATION_SUMS_H
+#define LJSPY_ALLOCATION_SUMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "unwind/allocation/allocated.h"
+
+/* How the sum of all bytes is known. */
+enum allocation_sum {
+	ALLOCATION_SUM_COUNTED,
+	ALLOCATION_SUM_ESTIMATED, /* from spans, as cycles are shorter than intervals */
+	ALLOCATION_SUM_LEAST,     /* likewise, but there were too few spans */
+};
+
+struct span_sum {
+	double count, ns;
+	double marked_ns;            /* of those in which a marking ended */
+	double busy, busy_ns, bytes; /* of the others in which something was allocated */
+};
+
+/* Intervals in which something was allocated; whole: of which all bytes are known, without an end of marking. */
+struct interval_sum {
+	double count, ns;
+	double whole_count, whole_ns, whole_bytes;
+};
+
+/* Of one VM; zero at the beginning. */
+struct allocation_sums {
+	/* Of the intervals since the last division. */
+	struct interval_sum intervals;
+	struct span_sum spans;
+	double interval_ns;  /* with the time in which nothing was allocated */
+	double marked_bytes; /* of those that are not whole, as far as they are known */
+	double markings;     /* how many of those had an end of marking */
+	double heap_bytes;   /* at the end of each, added up */
+	double freed_bytes;  /* not by a sweep, as it seems */
+	/* Of the last division. */
+	double sum_bytes;
+	enum allocation_sum sum;
+	/* CPU time of divisions with short cycles, while too few spans told the speed, and what was counted then. */
+	double owed_ns, owed_bytes;
+	double unseen_ns; /* of CPU time since the last interval, if no division has had one */
+	/* Of earlier divisions; they fade. */
+	struct interval_sum past_intervals;
+	struct span_sum past_spans;
+};
+
+static inline bool allocation_sums_has_freed(const struct allocated *allocated)
+{
+	return allocated->bytes < -ALLOCATED_FREED_MAX;
+}
+
+/* See allocation_shares.h. */
+void allocation_sums_add_interval(struct allocation_sums *sums, const struct allocated *allocated,
+				  uint64_t cpu_ns);
+void allocation_sums_add_span(struct allocation_sums *sums, const struct allocated *allocated, uint64_t ns);
+
+/* All bytes since the last division, which has taken so much CPU time: sum_bytes and sum. */
+void allocation_sums_add_up(struct allocation_sums *sums, uint64_t cpu_ns);
+
+/* Begin the next division. This one still counts for it, but less, by fading. */
+void allocation_sums_end(struct allocation_sums *sums, double fading);
+
+#endif
