@@ -47,14 +47,28 @@ void histogram_merge(struct histogram *histogram, const struct histogram *other)
 		histogram->buckets[bucket] += other->buckets[bucket];
 }
 
+/* The largest value as far as the buckets tell. */
+static uint64_t largest_known(const struct histogram *histogram)
+{
+	uint64_t value;
+
+	for (unsigned bucket = HISTOGRAM_BUCKETS; bucket-- > 0;)
+		if (histogram->buckets[bucket] > 0) {
+			value = value_of(bucket);
+			return value < histogram->max ? value : histogram->max;
+		}
+	return 0;
+}
+
 void histogram_subtract(struct histogram *histogram, const struct histogram *earlier)
 {
 	histogram->count -= earlier->count;
 	histogram->sum -= earlier->sum;
 	for (int i = 0; i < HISTOGRAM_BUCKETS; i++)
 		histogram->buckets[i] -= earlier->buckets[i];
-	if (histogram->count == 0)
-		histogram->max = 0;
+	/* It may be one of those that were taken off. */
+	if (histogram->max == earlier->max)
+		histogram->max = largest_known(histogram);
 }
 
 uint64_t histogram_percentile(const struct histogram *histogram, unsigned per_mille)

@@ -19,7 +19,7 @@ enum {
 
 struct histogram {
 	uint64_t count;
-	uint64_t max; /* exact */
+	uint64_t max; /* exact, unless values were taken off: then as a percentile */
 	uint64_t sum; /* of all values; recordings do not have it */
 	uint64_t buckets[HISTOGRAM_BUCKETS];
 };
@@ -29,7 +29,7 @@ void histogram_add(struct histogram *histogram, uint64_t value);
 /* Add all values of another histogram. */
 void histogram_merge(struct histogram *histogram, const struct histogram *other);
 
-/* Take off the values of an earlier state of the same histogram; max stays. */
+/* Take off the values of an earlier state of the same histogram. */
 void histogram_subtract(struct histogram *histogram, const struct histogram *earlier);
 
 /*

@@ -81,9 +81,29 @@ static void an_earlier_state_can_be_taken_off(void **state)
 	assert_int_equal(histogram.count, 2);
 	assert_int_equal(histogram.sum, 70);
 	assert_int_equal(histogram_percentile(&histogram, 500), 30);
+	/* The largest value was an earlier one. */
+	assert_int_equal(histogram.max, 40);
 	histogram_subtract(&earlier, &earlier);
 	assert_int_equal(earlier.max, 0);
 	assert_int_equal(histogram_percentile(&earlier, 500), 0);
+}
+
+static void what_is_left_has_its_own_largest_value(void **state)
+{
+	struct histogram histogram = { 0 }, earlier;
+
+	(void)state;
+	histogram_add(&histogram, 1000);
+	earlier = histogram;
+	histogram_add(&histogram, 5000000);
+	histogram_subtract(&histogram, &earlier);
+	assert_int_equal(histogram.max, 5000000);
+	/* As large a value as before, within the precision. */
+	earlier = histogram;
+	histogram_add(&histogram, 4999999);
+	histogram_subtract(&histogram, &earlier);
+	assert_close(histogram.max, 4999999);
+	assert_int_equal(histogram_percentile(&histogram, 1000), histogram.max);
 }
 
 int main(void)
@@ -94,6 +114,7 @@ int main(void)
 		cmocka_unit_test(a_single_value_is_every_percentile),
 		cmocka_unit_test(one_outlier_shows_in_the_maximum_only),
 		cmocka_unit_test(an_earlier_state_can_be_taken_off),
+		cmocka_unit_test(what_is_left_has_its_own_largest_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
