@@ -94,6 +94,21 @@ void figures_add(struct figures *sum, const struct figures *figures)
 		sum->frames[i] += figures->frames[i];
 }
 
+void figures_count_since(struct figures *figures, const struct figures *now, const struct figures *before)
+{
+	figures->missed_ticks = now->missed_ticks - before->missed_ticks;
+	figures->dropped = now->dropped - before->dropped;
+	figures->away_ns = now->away_ns - before->away_ns;
+	figures->undisturbed = now->undisturbed - before->undisturbed;
+	figures->skid = now->skid - before->skid;
+	figures->alloc_estimated = now->alloc_estimated - before->alloc_estimated;
+	figures->alloc_least = now->alloc_least - before->alloc_least;
+	if (now->self_cpu_ns > before->self_cpu_ns)
+		figures->self_cpu_ns = now->self_cpu_ns - before->self_cpu_ns;
+	figures->pause_ns = now->pause_ns;
+	histogram_subtract(&figures->pause_ns, &before->pause_ns);
+}
+
 uint64_t figures_lost(const struct figures *figures)
 {
 	uint64_t lost = 0;

@@ -58,6 +58,12 @@ void figures_add_sample(struct figures *figures, const struct sample *sample);
 /* Add the figures of another recording to sum. rate_reached_hz stays; see figures_set_rate(). */
 void figures_add(struct figures *sum, const struct figures *figures);
 
+/*
+ * Set what a sampler counts for its whole run to what it has counted since an earlier state. The rest, such as the
+ * samples that a recording has, stays.
+ */
+void figures_count_since(struct figures *figures, const struct figures *now, const struct figures *before);
+
 /* Set rate_reached_hz: samples per second of clocked_ns, the time that the sampling clock counted. */
 void figures_set_rate(struct figures *figures, uint64_t clocked_ns);
 

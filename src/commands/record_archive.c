@@ -180,20 +180,10 @@ static void complete_figures(struct archiving *archiving, const struct figures *
 {
 	struct session *session = &archiving->session;
 	struct figures *figures = &archiving->figures;
-	const struct figures *before = &archiving->before;
 
-	figures->missed_ticks = so_far->missed_ticks - before->missed_ticks;
+	figures_count_since(figures, so_far, &archiving->before);
 	archiving->told = archiving->unwritten;
-	figures->dropped = so_far->dropped - before->dropped + archiving->told;
-	figures->away_ns = so_far->away_ns - before->away_ns;
-	figures->undisturbed = so_far->undisturbed - before->undisturbed;
-	figures->skid = so_far->skid - before->skid;
-	figures->alloc_estimated = so_far->alloc_estimated - before->alloc_estimated;
-	figures->alloc_least = so_far->alloc_least - before->alloc_least;
-	if (so_far->self_cpu_ns > before->self_cpu_ns)
-		figures->self_cpu_ns = so_far->self_cpu_ns - before->self_cpu_ns;
-	figures->pause_ns = so_far->pause_ns;
-	histogram_subtract(&figures->pause_ns, &before->pause_ns);
+	figures->dropped += archiving->told;
 	figures->rate_asked_hz = archiving->options->rate_hz;
 	session->duration_ns = end_ns > session->start_ns ? end_ns - session->start_ns : 0;
 	figures->duration_ns = session->duration_ns;

@@ -456,17 +456,11 @@ static enum hub_answer await(struct hub *hub, const struct hub_capture *capture,
 static bool finish(const struct hub *hub, struct hub_capture *capture)
 {
 	struct figures *figures = &capture->figures;
-	const struct figures *now = &hub->totals.figures, *before = &capture->before;
 
 	capture->session.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - capture->begin_ns;
 	figures->duration_ns = capture->session.duration_ns;
-	figures->missed_ticks = now->missed_ticks - before->missed_ticks;
-	figures->dropped = now->dropped - before->dropped;
+	figures_count_since(figures, &hub->totals.figures, &capture->before);
 	figures->rate_asked_hz = hub->options.rate_hz;
-	if (now->self_cpu_ns > before->self_cpu_ns)
-		figures->self_cpu_ns = now->self_cpu_ns - before->self_cpu_ns;
-	figures->pause_ns = now->pause_ns;
-	histogram_subtract(&figures->pause_ns, &before->pause_ns);
 	if (capture->turns && turns_finish(capture->turns))
 		return false;
 	return recording_writer_finish(capture->writer, &capture->session, figures) == 0;

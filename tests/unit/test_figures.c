@@ -126,6 +126,16 @@ static void a_part_of_the_samples_has_no_share_of_what_counts_for_all(void **sta
 	assert_non_null(
 		strstr(text, "\nskid     45 samples of all that was recorded at the end of a system call, "));
 	free(text);
+	/* The part may have all of them: so they are told, however few. */
+	figures.samples = 3000;
+	figures.skid = 1;
+	text = printed(&figures);
+	assert_non_null(strstr(text, "\nskid     1 samples of all that was recorded "));
+	free(text);
+	figures.is_part = false;
+	text = printed(&figures);
+	assert_null(strstr(text, "skid"));
+	free(text);
 }
 
 static void figures_of_nothing_are_zeros(void **state)
@@ -183,6 +193,41 @@ static void a_sum_has_the_figures_of_both(void **state)
 	figures_add(&sum, &other);
 	assert_true(sum.rate_asked_hz == 250);
 	assert_true(sum.target_cpu_unknown);
+}
+
+/* A part of a run has samples of its own, and of the rest what was counted meanwhile. */
+static void a_part_of_a_run_has_what_was_counted_meanwhile(void **state)
+{
+	struct figures before = example(), now = example(), part = { .samples = 7, .frames = { 8 } };
+
+	(void)state;
+	now.missed_ticks = 14;
+	now.dropped = 2;
+	now.away_ns = 30;
+	now.undisturbed = 9;
+	now.skid = 46;
+	now.alloc_estimated = 1300005;
+	now.alloc_least = 20006;
+	now.self_cpu_ns += 40;
+	histogram_add(&now.pause_ns, 9);
+	figures_count_since(&part, &now, &before);
+	assert_int_equal(part.missed_ticks, 10);
+	assert_int_equal(part.dropped, 2);
+	assert_int_equal(part.away_ns, 30);
+	assert_int_equal(part.undisturbed, 3);
+	assert_int_equal(part.skid, 1);
+	assert_int_equal(part.alloc_estimated, 5);
+	assert_int_equal(part.alloc_least, 6);
+	assert_int_equal(part.self_cpu_ns, 40);
+	assert_int_equal(part.pause_ns.count, 1);
+	assert_int_equal(part.pause_ns.max, 9);
+	assert_int_equal(part.samples, 7);
+	assert_int_equal(part.frames[0], 8);
+	/* The CPU time of an earlier process of ljspy's may be missing. */
+	before.self_cpu_ns = now.self_cpu_ns + 1;
+	part.self_cpu_ns = 0;
+	figures_count_since(&part, &now, &before);
+	assert_int_equal(part.self_cpu_ns, 0);
 }
 
 static void the_rate_says_what_was_reached_unless_it_is_unknown(void **state)
@@ -293,6 +338,7 @@ int main(void)
 		cmocka_unit_test(a_part_of_the_samples_has_no_share_of_what_counts_for_all),
 		cmocka_unit_test(figures_of_nothing_are_zeros),
 		cmocka_unit_test(a_sum_has_the_figures_of_both),
+		cmocka_unit_test(a_part_of_a_run_has_what_was_counted_meanwhile),
 		cmocka_unit_test(the_rate_says_what_was_reached_unless_it_is_unknown),
 		cmocka_unit_test(a_sample_counts_its_frames_and_its_innermost_lost_part),
 		cmocka_unit_test(less_certain_bytes_are_told_by_their_kind),
