@@ -190,6 +190,11 @@ class Page:
         chain.w3c_actions.pointer_action.pointer_up()
         chain.perform()
 
+    def click_time_with_shift(self, seconds):
+        ActionChains(self.browser).key_down(Keys.SHIFT).perform()
+        self.drag_time(seconds, seconds)
+        ActionChains(self.browser).key_up(Keys.SHIFT).perform()
+
     def active(self):
         """The label of the frame that keys act on."""
         group = self.one("#" + self.one(".scroll").get_attribute("aria-activedescendant"))

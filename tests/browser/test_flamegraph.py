@@ -635,6 +635,21 @@ def test_time_that_is_dragged_over_is_what_the_frames_show(open_page):
     assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 50 / 901, abs=0.01)
 
 
+def test_a_click_with_shift_chooses_the_time_from_the_last_click_on(open_page):
+    page = open_page("stall")
+
+    def choose(seconds):
+        """The time that such a click chooses, in µs."""
+        page.click_time_with_shift(seconds)
+        return re.search(r"from=(\d+)&to=(\d+)", page.script("return location.hash")).groups()
+
+    assert choose(4.31) == ("4300000", "4320000")           # there was none
+    assert choose(4.51) == ("4300000", "4520000")
+    assert choose(3.91) == ("3900000", "4320000")
+    page.drag_time(8.51, 8.51)
+    assert choose(8.71) == ("8500000", "8720000")
+
+
 def test_inverted_view_is_whole_again_with_the_whole_time(open_page):
     """Its frames have other numbers than those of a range."""
     page = open_page("stall", "inverted")

@@ -90,6 +90,8 @@ def test_pointer_finds_the_frames_of_a_zoomed_view(open_page):
 def test_pointer_finds_frames_in_order_of_time(open_page):
     page = open_page("worker", address="#ordered=1&from=1005000&to=1195000&list=0")
     judge_points(page)
+    page = open_page("stall", address="#ordered=1&from=7990000&to=8040000&list=0")     # nothing runs up to 8 s
+    judge_points(page)
 
 
 # -- Where frames are --

@@ -228,6 +228,11 @@ def details(page):
     return detail(page).replace("\u00a0", " ").split("\n")
 
 
+def detail_of(page, line):
+    choose_line(page, line)
+    return details(page)
+
+
 def test_a_line_says_who_calls_it_and_what_it_calls_with_their_weights(open_page):
     page = open_page("small", "page", "source", address="#line=6")
     assert details(page) == [
@@ -272,10 +277,29 @@ def test_lines_without_own_time_and_with_many_callees(open_page, make_flamegraph
     assert page.all(".lines .chosen") == [] and page.all(".lines .detail") == []
 
 
-def test_files_are_listed_by_own_time(open_page):
-    def listed(page):
-        return page.script("return Array.from(document.querySelectorAll('.files tbody tr'), (row) => Array.from(row.cells, (cell) => cell.textContent).concat(row.className));")
+def test_each_neighbour_of_a_line_leads_to_its_own_line(open_page):
+    page = open_page("small", "page", "source", address="#line=1")
+    neighbours = [button.text for button in page.all(".lines .neighbours button") if "test.lua:" in button.text]
+    assert len(neighbours) == 4
+    for neighbour in neighbours:
+        page.choose(neighbour)
+        assert page.one(".source").is_displayed() and fragment(page)["line"] == neighbour.rpartition(":")[2]
+        page.choose("main chunk test.lua:1")
+        assert page.one(".source").is_displayed() and fragment(page)["line"] == "1"
 
+
+def listed(page):
+    """The rows of the list of files: own, total, name, and class."""
+    return page.script("return Array.from(document.querySelectorAll('.files tbody tr'), (row) => Array.from(row.cells, (cell) => cell.textContent).concat(row.className));")
+
+
+def test_a_file_that_calls_itself_has_its_time_once(open_page):
+    page = open_page("small", "page", "source")
+    assert "20.00 % heavy test.lua:6" in detail_of(page, 6)         # both in the file
+    assert listed(page) == [["95 %", "95 %", "test.lua", "chosen"]]
+
+
+def test_files_are_listed_by_own_time(open_page):
     page = open_page("worker", "page", "source")
     plugins = "/usr/local/share/lua/5.1/kong/plugins/"
     files = [["38 %", "38 %", "/opt/site/lua/views/page.lua"], ["33 %", "33 %", plugins + "rate-limiting/handler.lua"],
