@@ -782,6 +782,7 @@ INSTEAD_OF(lua_process_unwind);
 int __wrap_lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
 			      enum vm_state *ret_state)
 {
+	machine.now_ns += machine.unwind_takes_ns;
 	if (machine.unwind_error)
 		return machine.unwind_error;
 	*ret_frames = &process->frame;
@@ -1069,9 +1070,9 @@ struct sample_request __wrap_lua_process_request(struct lua_process *process, ui
 INSTEAD_OF(lua_process_gc);
 struct sample_gc __wrap_lua_process_gc(const struct lua_process *process, uint64_t now_ns, uint64_t cpu_ns)
 {
-	(void)now_ns;
 	(void)process;
 	machine.collectors++;
+	machine.collected_at_ns = now_ns;
 	return (struct sample_gc){ .phase = GC_PHASE_SWEEP,
 				   .has_marked = true,
 				   .allocated_bytes = 1,

@@ -73,6 +73,7 @@ struct made_up_machine {
 
 	/* How long it takes until a thread stops, to copy its stack, to have ljspy's CPU again, to open a process. */
 	uint64_t stop_takes_ns, copy_takes_ns, resume_takes_ns, open_takes_ns;
+	uint64_t unwind_takes_ns;          /* once the thread has been let go */
 	uint64_t renew_takes_ns;           /* to begin another turn */
 	int registers_error, unwind_error; /* of threads that are held, of stacks: 0 */
 	bool turn_is_used_up;              /* after each stop */
@@ -116,6 +117,7 @@ struct made_up_machine {
 		collectors; /* counted, too: processes looked at anew, and looks at a collector */
 	unsigned long refreshes, watched_sleeps, renewals, brief_waits, awake_stops, polls, times_taken;
 	uint64_t last_stop_ns, last_capture_ns; /* 0: none */
+	uint64_t collected_at_ns;               /* the time that the last look at a collector was told */
 	size_t files_allowed;
 	bool files_are_too_few; /* for any target */
 	bool stays_away, allows_attach, has_counted_holds;

@@ -76,6 +76,9 @@ static inline void note_told(struct sum *sum, const struct sample *sample)
 	sum->used_ns += sample->gc.used_ns;
 	if (sample->sleeps)
 		check_sleeps(sample);
+	/* Of a thread that slept meanwhile, the time from a look to the next is none of the collector's. */
+	if (sample->thread_state != THREAD_RUNNING && sample->thread_state != THREAD_RUNNABLE)
+		assert_int_equal(sample->gc.step_ns, 0);
 	/* What is left over at the end has no stack. */
 	if (sample->frames[0].function->kind == FRAME_LOST)
 		return;

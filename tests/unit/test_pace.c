@@ -135,6 +135,25 @@ static void what_cannot_be_made_up_for_is_missed(void **state)
 	assert_true(fabs((double)(seen.samples + seen.missed) - seen.periods) < 1.5);
 }
 
+/* After a long time without looks, a few periods' worth of denser ones; the rest is said to be missing at once. */
+static void much_that_is_missing_is_not_made_up_for(void **state)
+{
+	const uint64_t away = 1000, made_up_max = 40;
+	uint64_t cpu_ns = away * period_ns, random = 5, samples = 0;
+	struct pace pace;
+
+	(void)state;
+	pace_begin(&pace, period_ns, 0);
+	assert_in_range(pace_compare(&pace, cpu_ns), away - made_up_max, away - 1);
+	/* From here on each look finds it running. */
+	for (; cpu_ns < 2 * away * period_ns; samples++) {
+		pace_note_sample(&pace);
+		cpu_ns += pace_gap(&pace, next_random(&random));
+		assert_int_equal(pace_compare(&pace, cpu_ns), 0);
+	}
+	assert_in_range(samples, away, away + made_up_max + 5);
+}
+
 static void gaps_are_as_long_as_half_a_period_at_least(void **state)
 {
 	const struct target never_seen = { 3 * MS, 12 * MS, 1 };
@@ -159,6 +178,7 @@ int main(void)
 		cmocka_unit_test(looks_that_keep_coming_too_late_leave_no_samples_missing),
 		cmocka_unit_test(each_part_of_a_burst_is_seen_alike),
 		cmocka_unit_test(what_cannot_be_made_up_for_is_missed),
+		cmocka_unit_test(much_that_is_missing_is_not_made_up_for),
 		cmocka_unit_test(gaps_are_as_long_as_half_a_period_at_least),
 	};
 

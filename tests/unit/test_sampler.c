@@ -512,6 +512,14 @@ static void sleep_before_the_last_run_is_told(void **state)
 	assert_all_times(process, 0, begin_ns);
 }
 
+static uint64_t first_sleep_ns;
+
+static void see_first_sleep(const struct sample *sample)
+{
+	if (sample->tid == FIRST_PID + 1 && sample->thread_state != THREAD_RUNNING && !first_sleep_ns)
+		first_sleep_ns = sample->wall_ns;
+}
+
 /* A thread that waits for work and has nothing to do with Lua matters once it runs: from the beginning on. */
 static void sleep_of_a_native_thread_is_told_once_it_runs(void **state)
 {
@@ -531,8 +539,13 @@ static void sleep_of_a_native_thread_is_told_once_it_runs(void **state)
 	process->threads[2] = (struct made_up_thread){ .run_ns = 20 * MS,
 						       .sleep_ns = UINT64_C(9) * NS_PER_SECOND,
 						       .function = &in_c };
+	first_sleep_ns = 0;
+	each_sample = see_first_sleep;
 	begin_ns = run();
 	assert_all_times(process, 1, begin_ns);
+	/* All of that was one sleep, at one place. */
+	assert_near(first_sleep_ns, process->threads[1].run_ns + process->threads[1].sleep_ns - begin_ns,
+		    2 * period_ns);
 	assert_int_equal(sum_of(process, 2)->samples, 0);
 }
 

@@ -138,6 +138,25 @@ static void the_next_look_is_put_off_for_as_long_as_a_thread_was_held(void **sta
 	assert_true(seen.least_gap_ns < period_ns / 2 + MS);
 }
 
+/* What a thread waits for a CPU after a hold is the hold's doing, too. */
+static void a_wait_for_a_cpu_after_a_hold_puts_off_the_next_look(void **state)
+{
+	/* It has had no other turn when ljspy looks: it still waits. */
+	add(1, (struct made_up_thread){ .run_ns = UINT64_C(100) * NS_PER_SECOND });
+	see();
+	machine.unwind_takes_ns = 3 * MS;
+	run();
+	assert_true(seen.count > 300);
+	assert_true(seen.least_gap_ns >= period_ns / 2 + 3 * MS);
+	/* It has waited and runs again, after one cycle. */
+	begin_again(state, (struct made_up_thread){ .wait_ns = 3 * MS, .run_ns = MS });
+	see();
+	machine.unwind_takes_ns = 4 * MS;
+	run();
+	assert_true(seen.count > 100);
+	assert_true(seen.least_gap_ns >= period_ns / 2 + 3 * MS);
+}
+
 /*---- Holds ----*/
 
 static void a_hold_lasts_until_the_thread_runs_again(void **state)
@@ -205,6 +224,26 @@ static void a_thread_that_fell_asleep_before_it_stopped_is_missed(void **state)
 	run();
 	assert_near(sum_of(process, 0)->state_samples[THREAD_RUNNING], machine.stops, 1);
 	assert_int_equal(result.figures.missed_ticks, 0);
+}
+
+static void see_collector(const struct sample *sample)
+{
+	if (sample->thread_state != THREAD_RUNNING || !sample->tid)
+		return;
+	assert_int_equal(machine.collected_at_ns, machine.last_stop_ns);
+	seen.count++;
+}
+
+/* Later on it holds for what the thread has done since: unwinding takes a while. */
+static void a_look_at_the_collector_is_as_old_as_the_hold(void **state)
+{
+	(void)state;
+	add(1, busy);
+	see();
+	each_sample = see_collector;
+	machine.copy_takes_ns = machine.resume_takes_ns = MS;
+	run();
+	assert_true(seen.count > 300);
 }
 
 static void a_thread_is_looked_at_again_after_a_turn_is_used_up(void **state)
@@ -278,6 +317,7 @@ static void end_at(uint64_t end_ns)
 static void a_thread_that_waits_at_the_end_is_sampled_once_it_runs(void **state)
 {
 	const uint64_t end_ns = UINT64_C(2410) * MS;
+	const struct made_up_process *process;
 
 	add(1, (struct made_up_thread){ .wait_ns = 100 * MS, .run_ns = 100 * MS });
 	end_at(end_ns);
@@ -287,13 +327,24 @@ static void a_thread_that_waits_at_the_end_is_sampled_once_it_runs(void **state)
 	assert_in_range(seen.last_ns, end_ns + 90 * MS, end_ns + 93 * MS);
 	assert_true(seen.count > 100);
 	/* Longer than ljspy goes on looking: it is told to stop where it is, and does when it has a CPU. */
-	begin_again(state, (struct made_up_thread){ .wait_ns = 300 * MS, .run_ns = 300 * MS });
+	process = begin_again(state, (struct made_up_thread){ .wait_ns = 300 * MS, .run_ns = 300 * MS });
 	end_at(end_ns + 10 * MS);
 	see();
 	run();
 	assert_int_equal(machine.awake_stops, 1);
 	assert_in_range(seen.last_ns, UINT64_C(2700) * MS, UINT64_C(2700) * MS + 190 * MS);
 	assert_in_range(seen.line, 0, 70);
+	/* That sample has what ran since ljspy read the process's clock last. */
+	assert_int_equal(of_no_thread.samples, 0);
+	assert_int_equal(result.figures.target_cpu_ns, sum_of(process, 0)->cpu_ns);
+	/* It waited for that CPU at the look, and so has not fallen asleep since. */
+	begin_again(state, (struct made_up_thread){ .wait_ns = 300 * MS, .run_ns = 300 * MS });
+	machine.fell_asleep = true;
+	end_at(end_ns + 10 * MS);
+	see();
+	run();
+	assert_int_equal(machine.awake_stops, 1);
+	assert_in_range(seen.last_ns, UINT64_C(2700) * MS, UINT64_C(2700) * MS + 190 * MS);
 }
 
 static void a_thread_that_waits_for_long_at_the_end_is_not_awaited(void **state)
@@ -317,6 +368,12 @@ static void a_thread_that_waits_for_long_at_the_end_is_not_awaited(void **state)
 	assert_int_equal(machine.awake_stops, 0);
 	assert_in_range(seen.last_ns, end_ns + 200 * MS, end_ns + 210 * MS);
 	assert_int_equal(result.figures.undisturbed, 0);
+	/* One that has used no CPU time has nothing to tell. */
+	begin_again(state, waits);
+	end_at(end_ns / 2);
+	run();
+	assert_int_equal(result.figures.target_cpu_ns, 0);
+	assert_int_equal(machine.awake_stops, 0);
 }
 
 static void at_the_end_calls_are_no_hindrance(void **state)
@@ -766,6 +823,8 @@ int main(void)
 		TEST(a_late_look_does_not_say_that_nothing_runs),
 		TEST(a_sample_of_cpu_time_tells_the_time_since_the_last_one),
 		TEST(the_next_look_is_put_off_for_as_long_as_a_thread_was_held),
+		TEST(a_wait_for_a_cpu_after_a_hold_puts_off_the_next_look),
+		TEST(a_look_at_the_collector_is_as_old_as_the_hold),
 		TEST(a_hold_lasts_until_the_thread_runs_again),
 		TEST(a_thread_whose_registers_cannot_be_read_has_no_sample),
 		TEST(a_stack_that_finds_no_memory_is_lost),
