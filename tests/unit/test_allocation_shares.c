@@ -585,6 +585,27 @@ static void what_no_sample_has_met_does_not_go_to_small_parts(void **state)
 	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
 }
 
+/* Windows hardly ever have one, and then far too much of it: how much there is, the rest tells. */
+static void a_large_part_that_a_window_has_caught_does_not_count(void **state)
+{
+	const struct listed_object objects[] = {
+		{ .kind = ALLOCATION_TABLE, .bytes = 64 },
+		{ .kind = ALLOCATION_TABLE, .bytes = 64, .array_bytes = 100000 }
+	};
+	const struct allocated allocated = { .bytes = 100128 };
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates(200000);
+	allocation_shares_add_window(shares, &allocated, objects, 2);
+	samples(ALLOCATION_TABLE, 64, 1);
+	samples(ALLOCATION_OTHER, 100000, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
+	assert_in_range(result[0].bytes, 250, 260);
+	assert_in_range(result[1].bytes, 199740, 199750);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+}
+
 /* Of a VM that makes no strings, parts that are not large and those that are have all between them. */
 static void large_parts_share_with_others_what_nothing_tells_apart(void **state)
 {
@@ -1394,6 +1415,16 @@ static void spans_do_not_count_where_they_tell_about_the_same(void **state)
 	assert_counted(SECOND / 10, 170000);
 }
 
+static void spans_count_where_they_tell_twice_as_much(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(false, 12000, 20000, 47);
+	assert_int_equal(divided(SECOND / 10, &bytes), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(bytes, 234000, 236000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1421,6 +1452,8 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(nothing_is_large_that_no_sample_has_met, begin, end),
 		cmocka_unit_test_setup_teardown(what_no_sample_has_met_does_not_go_to_small_parts, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_large_part_that_a_window_has_caught_does_not_count, begin,
 						end),
 		cmocka_unit_test_setup_teardown(large_parts_share_with_others_what_nothing_tells_apart, begin,
 						end),
@@ -1472,6 +1505,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(spans_do_not_count_where_cycles_are_long, begin, end),
 		cmocka_unit_test_setup_teardown(spans_do_not_count_where_they_tell_about_the_same, begin,
 						end),
+		cmocka_unit_test_setup_teardown(spans_count_where_they_tell_twice_as_much, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -594,6 +594,11 @@ static void so_many_vms_are_seen_and_of_more_it_is_said(void **state)
 		assert_int_equal(noted[i].intervals, i + 1 < VMS ? 2 : 0);
 	allocations_divide(allocations, cpu_ns, false, &figures, deliver_nothing, NULL);
 	assert_int_equal(figures.alloc_least, 1000 * (VMS - 1));
+	/* It says nothing of the time when all were seen again. */
+	captured_count = VMS - 1;
+	look(allocations, 500 * MS);
+	allocations_divide(allocations, cpu_ns, false, &figures, deliver_nothing, NULL);
+	assert_int_equal(figures.alloc_least, 1000 * (VMS - 1));
 	end(allocations);
 }
 
@@ -812,6 +817,22 @@ static void a_thread_that_has_left_its_cpu_has_no_span(void **state)
 	look(allocations, MS);
 	assert_int_equal(noted[0].films, 1);
 	assert_int_equal(noted[0].spans, 1);
+	look(allocations, MS);
+	assert_int_equal(noted[0].spans, 1);
+	end(allocations);
+}
+
+/* ljspy does not know then how long the counters took. */
+static void a_span_in_which_ljspy_lost_its_cpu_is_none(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	read_takes_ns = 60 * 1000;
+	look(allocations, MS);
+	assert_int_equal(noted[0].windows, 1);
+	assert_int_equal(noted[0].spans, 0);
+	read_takes_ns = 1000;
 	look(allocations, MS);
 	assert_int_equal(noted[0].spans, 1);
 	end(allocations);
@@ -1083,6 +1104,28 @@ static void what_has_no_sample_is_lost_at_the_end(void **state)
 	end(allocations);
 }
 
+/* A process may make and close many VMs. */
+static void what_a_vm_that_is_gone_has_left_is_lost_then(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	captured_count = VMS - 1;
+	look(allocations, MS);
+	unseen = (struct allocation_share){ .bytes = 300, .objects = 3 };
+	captured_first = 1;
+	captured_count = 1;
+	look(allocations, 500 * MS);
+	divide(allocations, false);
+	assert_int_equal(delivered.count, 0);
+	look(allocations, 600 * MS);
+	divide(allocations, false);
+	assert_int_equal(shares_made, 1);
+	assert_int_equal(delivered.lost, 1);
+	assert_int_equal(delivered.last.alloc_bytes, 300);
+	end(allocations);
+}
+
 static void what_waits_at_the_end_is_the_last_sample_s(void **state)
 {
 	struct allocations *allocations = begin();
@@ -1167,6 +1210,7 @@ int main(void)
 		cmocka_unit_test(a_thread_without_a_cpu_has_its_window_later),
 		cmocka_unit_test(a_thread_without_a_cpu_has_no_span),
 		cmocka_unit_test(a_thread_that_has_left_its_cpu_has_no_span),
+		cmocka_unit_test(a_span_in_which_ljspy_lost_its_cpu_is_none),
 		cmocka_unit_test(spans_do_not_follow_each_other_at_once),
 		cmocka_unit_test(without_counts_there_are_films_only),
 		cmocka_unit_test(on_one_cpu_the_thread_runs_while_ljspy_sleeps),
@@ -1178,6 +1222,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_allocation_of_a_vm_is_no_sample),
 		cmocka_unit_test(so_many_samples_are_kept),
 		cmocka_unit_test(what_has_no_sample_is_lost_at_the_end),
+		cmocka_unit_test(what_a_vm_that_is_gone_has_left_is_lost_then),
 		cmocka_unit_test(what_waits_at_the_end_is_the_last_sample_s),
 		cmocka_unit_test(objects_of_c_have_their_type),
 		cmocka_unit_test(functions_of_kept_samples_stay),
