@@ -20,7 +20,8 @@ OTHER = ljspy.PACKAGES / "libluajit2-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.
 KNOWN_SHARE = 0.2
 
 
-def test_libraries_take_each_others_place(tmp_path):
+def known_of_turns(tmp_path, *options, status=ljspy.OK):
+    """The CPU time of each turn whose functions are known, in us; and what ljspy said. The last turn is the other library's."""
     for library in (LIBRARY, OTHER):
         if not library.exists():
             pytest.skip(f"{library} is not to be had")
@@ -28,7 +29,7 @@ def test_libraries_take_each_others_place(tmp_path):
     recording = ljspy.record(
         tmp_path, "--", "sh", "-c",
         f"exec {compiled('reloaded', tmp_path)} {SECONDS} {LIBRARY.resolve()} {OTHER.resolve()} > {said}",
-        seconds=AT_MOST_SECONDS)
+        seconds=AT_MOST_SECONDS, options=options, status=status)
     bases = re.findall(r"\d+ at (0x\w+)", said.read_text())
     print(bases, recording.stats["lost"])
     assert len(bases) == 4 and bases[0] == bases[2]
@@ -39,5 +40,19 @@ def test_libraries_take_each_others_place(tmp_path):
         if turns and not any(frame.startswith("[lost") for frame in sample.frames):
             known[int(turns.pop())] += sample.weight
     print(known)
+    return known, recording.run.stderr
+
+
+def test_libraries_take_each_others_place(tmp_path):
+    known, _ = known_of_turns(tmp_path)
     for turn in range(4):
         assert known[turn] > KNOWN_SHARE * SECONDS * 1e6, known
+
+
+def test_one_that_is_not_known_is_told_though_it_is_unloaded(tmp_path):
+    """The layout given is that of the other one, which runs last."""
+    known, said = known_of_turns(tmp_path, "--layout", "debian-bookworm-luajit2", status=ljspy.WITH_ERRORS)
+    for turn in (1, 3):
+        assert known[turn] > KNOWN_SHARE * SECONDS * 1e6, known
+    assert not known[0] and not known[2]
+    assert "laid out in a way that is not known, so its Lua is not shown: layout given: the code contradicts it" in said

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What one process has told of a file, taken over for another one. */
+/* What one process has told of a file, taken over for another one; and who waits for files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "src/inspect/known_files.h"
+#include "src/inspect/patience.h"
+#include "tests/unit/instead_of.h"
 
 enum { BASE = 0x10000, ELSEWHERE = 0x7f0000, CODE = 0x800, CODE_END = 0x880, SIZE = 0x1000 };
 
@@ -70,13 +72,19 @@ static struct known_vm vm_at(uint64_t base, bool confirmed)
 }
 
 /* Of a process at BASE. */
-static void note(struct known_files *files, bool confirmed)
+static void note_vm(struct known_files *files, const struct known_vm *known)
 {
 	struct process process = process_at(BASE);
 	const struct file_identity identity = identity_of(&process, 1);
+
+	known_files_note(files, &identity, &process.memory, BASE, known);
+}
+
+static void note(struct known_files *files, bool confirmed)
+{
 	const struct known_vm known = vm_at(BASE, confirmed);
 
-	known_files_note(files, &identity, &process.memory, BASE, &known);
+	note_vm(files, &known);
 }
 
 static bool finds(struct known_files *files, struct process *process, uint64_t inode,
@@ -153,6 +161,22 @@ static void what_a_state_has_confirmed_stays_confirmed(void **state)
 	assert_false(known.vm.traces_open);
 }
 
+/* The first process had no traces to confirm the rest by. */
+static void what_traces_have_confirmed_is_added(void **state)
+{
+	struct process process = process_at(ELSEWHERE);
+	struct known_vm known = vm_at(BASE, true);
+
+	known.vm.traces_open = true;
+	note_vm(*state, &known);
+	assert_true(finds(*state, &process, 1, &known));
+	assert_true(known.vm.confirmed && known.vm.traces_open);
+	note(*state, true);
+	assert_true(finds(*state, &process, 1, &known));
+	assert_true(known.vm.confirmed);
+	assert_false(known.vm.traces_open);
+}
+
 static void that_there_is_no_vm_is_known_too(void **state)
 {
 	struct process process = process_at(BASE);
@@ -165,12 +189,54 @@ static void that_there_is_no_vm_is_known_too(void **state)
 	assert_int_equal(known.status, RECOGNISE_NO_VM);
 }
 
+static struct {
+	bool holds;
+	unsigned int passed_on;
+} tracer;
+
+INSTEAD_OF(tracer_holds);
+bool __wrap_tracer_holds(const struct tracer *of)
+{
+	(void)of;
+	return tracer.holds;
+}
+
+INSTEAD_OF(tracer_pass_on);
+void __wrap_tracer_pass_on(struct tracer *of)
+{
+	(void)of;
+	tracer.passed_on++;
+}
+
+/* It would stand still for as long as a disk takes. While none is held, signals are passed on. */
+static void while_a_thread_is_held_no_file_is_waited_for(void **state)
+{
+	struct patience patience = { .tracer = NULL };
+	const struct known_files *files = *state;
+
+	patience_begin(&patience, files);
+	assert_true(errands_may_wait(known_files_errands(files)));
+	errands_pause(known_files_errands(files));
+	errands_pause(known_files_memory_errands(files));
+	assert_int_equal(tracer.passed_on, 2);
+	tracer.holds = true;
+	assert_false(errands_may_wait(known_files_errands(files)));
+	assert_false(errands_may_wait(known_files_memory_errands(files)));
+	errands_pause(known_files_errands(files));
+	assert_int_equal(tracer.passed_on, 2);
+	patience_end(files);
+	assert_true(errands_may_wait(known_files_errands(files)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_vm_is_known_wherever_its_file_is_mapped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_is_another_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_code_in_the_same_file_is_not_believed, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_traces_have_confirmed_is_added, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(while_a_thread_is_held_no_file_is_waited_for, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(what_a_state_has_confirmed_stays_confirmed, set_up,
 						tear_down),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a process's parts decide: whether a state's objects confirm a layout, when that comes into doubt, which states
- * become known and go, and by which path a mapped file can be opened. The process is made up.
+ * become known and go, by which path a mapped file can be opened, and what is told of a request. The process is made up.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -19,6 +19,7 @@
 #include "memory/slow_file.h"
 #include "src/inspect/lua_process_parts.h"
 #include "src/inspect/stack_states.h"
+#include "src/linux/clocks/clock.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_memory.h"
 #include "unwind/capture/unknown_states.h"
@@ -304,6 +305,20 @@ static void many_stacks_that_do_not_fit_have_the_objects_checked(void **state)
 	for (int i = 0; i < 100; i++)
 		weigh(LOST_IN_TRACE, true);
 	assert_int_equal(found.confirms, 2);
+}
+
+/* A wrong layout need not be wrong for each stack. */
+static void one_stack_in_ten_that_does_not_fit_has_the_objects_checked(void **state)
+{
+	(void)state;
+	begin_doubts();
+	found.right = G;
+	for (int i = 0; i < 4; i++) {
+		for (int j = 0; j < 9; j++)
+			weigh(LOST_BROKEN_CHAIN, false);
+		weigh(LOST_BROKEN_CHAIN, true);
+	}
+	assert_int_equal(found.confirms, 1);
 }
 
 static void begin_to_doubt(void)
@@ -598,6 +613,19 @@ struct memory *__wrap_live_memory_memory(struct live_memory *live)
 	return &made_up_memory.memory;
 }
 
+/* These are the process's mappings until forget_maps(). */
+static void set_maps(const char *text)
+{
+	process.maps = maps_new(PID);
+	assert_int_equal(maps_parse(process.maps, text, strlen(text)), 0);
+}
+
+static void forget_maps(void)
+{
+	maps_free(process.maps);
+	process.maps = NULL;
+}
+
 static void assert_path(const char *expected)
 {
 	char text[128];
@@ -605,8 +633,7 @@ static void assert_path(const char *expected)
 
 	snprintf(text, sizeof(text), "%x-%x r-xp 00000000 08:01 %d    /opt/a.so\n", MAPPED_AT,
 		 MAPPED_AT + 0x1000, INODE);
-	process.maps = maps_new(PID);
-	assert_int_equal(maps_parse(process.maps, text, strlen(text)), 0);
+	set_maps(text);
 	opens = closes = 0;
 	path = process_openable_path(&process, maps_file_at(process.maps, 0));
 	if (expected)
@@ -615,8 +642,7 @@ static void assert_path(const char *expected)
 		assert_null(path);
 	assert_int_equal(opens, closes);
 	free(path);
-	maps_free(process.maps);
-	process.maps = NULL;
+	forget_maps();
 }
 
 static void a_mapped_file_is_opened_where_it_is_the_same(void **state)
@@ -659,6 +685,115 @@ static void a_mapped_file_is_opened_where_it_is_the_same(void **state)
 	}
 }
 
+/* Does ljspy see that other modules are mapped than a.so, from 0x10000 to 0x12000, and the vdso? */
+static void assert_differs(const char *text, bool differs)
+{
+	set_maps(text);
+	assert_int_equal(process_modules_differ(&process), differs);
+	forget_maps();
+}
+
+/* Then symbols, unwind tables and VMs of what was there before must not be used any more. */
+static void modules_that_take_the_place_of_others_are_noticed(void **state)
+{
+#define VDSO "7f000-80000 r-xp 00000000 00:00 0    [vdso]\n"
+	struct module *modules = calloc(2, sizeof(*modules));
+
+	(void)state;
+	assert_non_null(modules);
+	modules[0] = (struct module){
+		.begin = 0x10000, .end = 0x12000, .base = 0x10000, .path = strdup("/a.so")
+	};
+	modules[1] = (struct module){
+		.begin = 0x7f000, .end = 0x80000, .base = 0x7f000, .path = strdup("vdso")
+	};
+	image_set_modules(process.image, modules, 2);
+	assert_differs("10000-12000 r-xp 00000000 08:01 5    /a.so\n" VDSO, false);
+	/* Data are no module. */
+	assert_differs("10000-12000 r-xp 00000000 08:01 5    /a.so\n"
+		       "20000-21000 r--p 00000000 08:01 6    /b.so\n" VDSO,
+		       false);
+	assert_differs("10000-12000 r-xp 00000000 08:01 6    /b.so\n" VDSO, true);
+	assert_differs("10000-13000 r-xp 00000000 08:01 5    /a.so\n" VDSO, true);
+	assert_differs("11000-12000 r-xp 00000000 08:01 5    /a.so\n" VDSO, true);
+	assert_differs("10000-12000 r-xp 00000000 08:01 5    /a.so\n"
+		       "20000-21000 r-xp 00000000 08:01 6    /b.so\n" VDSO,
+		       true);
+	assert_differs("10000-12000 r-xp 00000000 08:01 5    /a.so\n", true);
+	assert_differs(VDSO, true);
+}
+
+static void a_layout_that_is_not_known_is_told_though_its_file_is_unmapped(void **state)
+{
+	struct luajit_module gone = { .known.status = RECOGNISE_OK, .known.verdict = "code: bad" };
+
+	(void)state;
+	process.unmapped = &gone;
+	assert_null(lua_process_unknown_layout(&process));
+	gone.known.status = RECOGNISE_UNKNOWN_LAYOUT;
+	assert_string_equal(lua_process_unknown_layout(&process), "code: bad");
+}
+
+/*---- Requests ----*/
+
+static uint64_t day_ms(void)
+{
+	return clock_now_ns(CLOCK_REALTIME) / 1000000;
+}
+
+/* How long ago the request began, as it looked so long ago. */
+static uint64_t age_ns(uint64_t began_ms, uint64_t looked_ns_ago)
+{
+	process.capture.request.start_ms = began_ms;
+	return lua_process_request(&process, clock_now_ns(CLOCK_MONOTONIC) - looked_ns_ago).age_ns;
+}
+
+/* nginx tells by the clock of the day when a request began; looks have the machine's. */
+static void a_request_is_as_old_as_it_was_at_the_look(void **state)
+{
+	const uint64_t minute_ms = 60 * 1000, minute_ns = UINT64_C(60) * NS_PER_SECOND;
+	uint64_t began_ms = day_ms() - 2 * minute_ms;
+
+	(void)state;
+	process.capture.has_request_context = true;
+	process.capture.request = (struct nginx_request){ .address = 0x9000, .main = 0x9000, .uri = "/a" };
+	assert_in_range(age_ns(began_ms, 0), 2 * minute_ns, 3 * minute_ns);
+	assert_in_range(age_ns(began_ms, minute_ns), minute_ns, 2 * minute_ns);
+	/* The clock was set back, or the time is not known. */
+	assert_int_equal(age_ns(day_ms() + minute_ms, 0), 0);
+	assert_int_equal(age_ns(0, 0), 0);
+}
+
+static void a_request_is_told_as_nginx_has_it(void **state)
+{
+	const struct nginx_request request = { .address = 0x9000,
+					       .main = 0x9000,
+					       .number = 4,
+					       .ordinal = 2,
+					       .status = 404,
+					       .method = "GET",
+					       .uri = "/users/17" };
+	struct sample_request told;
+
+	(void)state;
+	process.capture.has_request_context = true;
+	assert_null(lua_process_request(&process, 0).route);
+	process.capture.request = request;
+	told = lua_process_request(&process, 0);
+	assert_string_equal(told.route, "/users/*");
+	assert_string_equal(told.method, "GET");
+	assert_null(told.host);
+	assert_int_equal(told.status, 404);
+	assert_int_equal(told.connection, 4);
+	assert_int_equal(told.number, 2);
+	assert_false(told.is_subrequest);
+	process.capture.request.main = 0x8000;
+	assert_true(lua_process_request(&process, 0).is_subrequest);
+	/* nginx has not read its first line yet. */
+	process.capture.request.uri[0] = '\0';
+	assert_string_equal(lua_process_request(&process, 0).route, ROUTE_UNKNOWN);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -669,6 +804,7 @@ int main(void)
 		TEST(a_state_that_is_gone_is_no_proof_against_a_layout),
 		TEST(some_stacks_that_do_not_fit_are_usual),
 		TEST(many_stacks_that_do_not_fit_have_the_objects_checked),
+		TEST(one_stack_in_ten_that_does_not_fit_has_the_objects_checked),
 		TEST(a_layout_that_holds_contradict_is_dropped),
 		TEST(a_doubt_ends_where_a_hold_finds_nothing_wrong),
 		TEST(a_state_that_a_thread_runs_becomes_known),
@@ -678,6 +814,10 @@ int main(void)
 		TEST(what_a_stack_does_not_explain_is_looked_for),
 		TEST(a_state_that_is_closed_is_forgotten),
 		TEST(a_mapped_file_is_opened_where_it_is_the_same),
+		TEST(modules_that_take_the_place_of_others_are_noticed),
+		TEST(a_layout_that_is_not_known_is_told_though_its_file_is_unmapped),
+		TEST(a_request_is_as_old_as_it_was_at_the_look),
+		TEST(a_request_is_told_as_nginx_has_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
