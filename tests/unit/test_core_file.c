@@ -264,6 +264,37 @@ static void each_thread_is_kept(void **state)
 	core_file_close(core);
 }
 
+/* A core may claim to have any number of threads. */
+static void so_many_threads_are_kept_and_no_more(void **state)
+{
+	static struct {
+		Elf64_Nhdr header;
+		char name[8];
+		uint32_t number;
+	} notes[CORE_THREADS_MAX];
+	struct core_file *core = NULL;
+	const char *problem = NULL;
+	uint32_t last;
+
+	(void)state;
+	for (uint32_t i = 0; i < CORE_THREADS_MAX; i++) {
+		notes[i].header = (Elf64_Nhdr){ .n_namesz = 5, .n_descsz = sizeof(i), .n_type = NT_PRSTATUS };
+		memcpy(notes[i].name, "CORE", 5);
+		notes[i].number = i;
+	}
+	/* Behind all else of the core, and behind the thread that it has. */
+	made.segments[made.header.e_phnum++] = (Elf64_Phdr){ .p_type = PT_NOTE,
+							     .p_offset = CORE_BYTES,
+							     .p_filesz = sizeof(notes) };
+	write_core(CORE_BYTES);
+	assert_int_equal(pwrite(made.fd, notes, sizeof(notes), CORE_BYTES), sizeof(notes));
+	assert_int_equal(core_file_open(made.path, &core, &problem), 0);
+	assert_int_equal(core_file_thread_count(core), CORE_THREADS_MAX);
+	memcpy(&last, core_file_thread(core, CORE_THREADS_MAX - 1).bytes, sizeof(last));
+	assert_int_equal(last, CORE_THREADS_MAX - 2);
+	core_file_close(core);
+}
+
 static void notes_of_several_segments_are_read(void **state)
 {
 	struct core_file *core;
@@ -746,6 +777,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_notes_tell_of_the_process, begin, end),
 		cmocka_unit_test_setup_teardown(without_such_notes_nothing_is_told, begin, end),
 		cmocka_unit_test_setup_teardown(each_thread_is_kept, begin, end),
+		cmocka_unit_test_setup_teardown(so_many_threads_are_kept_and_no_more, begin, end),
 		cmocka_unit_test_setup_teardown(notes_of_several_segments_are_read, begin, end),
 		cmocka_unit_test_setup_teardown(a_note_that_is_cut_short_is_left_out, begin, end),
 		cmocka_unit_test_setup_teardown(memory_is_read_where_the_core_holds_it, begin, end),

@@ -223,7 +223,10 @@ static void what_does_not_come_back_is_left(void **state)
 	assert_in_range(caller.meanwhile, 2, 10000);
 	caller.goes_on = false;
 	assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
-	/* Two are out: for a third there is nobody, until one is back. */
+	/* Two are out: for a third there is nobody, until one is back. So nobody is waited for. */
+	caller.meanwhile = 0;
+	assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	assert_int_equal(caller.meanwhile, 0);
 	assert_int_equal(write(arguments.to, "abc", 3), 3);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(read(undone, &byte, 1), 1);

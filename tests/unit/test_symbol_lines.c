@@ -84,7 +84,7 @@ static void add_abbreviations(void)
 #define ITS_FILE DW_AT_decl_file, DW_FORM_data1
 #define OF_ORIGIN DW_AT_abstract_origin, DW_FORM_ref4
 #define LINES DW_AT_stmt_list, DW_FORM_sec_offset
-#define CALL_LINE DW_AT_call_line, DW_FORM_data1
+#define CALL_LINE DW_AT_call_line, DW_FORM_data8
 	/* clang-format off */
 	static const uint8_t bytes[] = {
 		UNIT, DW_TAG_compile_unit, DW_CHILDREN_yes, NAME, LINES, EXTENT, 0, 0,
@@ -207,13 +207,13 @@ static uint32_t add_origin(const char *name)
 }
 
 /* It is inlined in what was added last, at this line; -1 if that is not told. */
-static void add_inlined(uint32_t origin, int call_line)
+static void add_inlined(uint32_t origin, int64_t call_line)
 {
 	add_number(&info, call_line < 0 ? NO_LINE : INLINED, 1);
 	add_number(&info, origin, 4);
 	add_extent();
 	if (call_line >= 0)
-		add_number(&info, (uint64_t)call_line, 1);
+		add_number(&info, (uint64_t)call_line, 8);
 }
 
 static size_t find_at(uint64_t offset)
@@ -342,6 +342,22 @@ static void each_caller_has_the_line_of_its_call(void **state)
 	assert_symbol(3, "around", "own.c", 0);
 }
 
+/* It is not cut to one that there may be. */
+static void a_line_that_is_too_large_is_unknown(void **state)
+{
+	uint32_t origin;
+
+	(void)state;
+	begin_info();
+	origin = add_origin("inner");
+	add_function("around", 0);
+	add_inlined(origin, (INT64_C(1) << 32) + LINE);
+	add_block();
+	assert_int_equal(find_functions(3, 0), 2);
+	assert_symbol(0, "inner", "own.c", LINE);
+	assert_symbol(1, "around", "own.c", 0);
+}
+
 static void inlined_functions_are_cut_to_the_innermost(void **state)
 {
 	enum { DEPTH = SYMBOL_INLINES_MAX + 3 };
@@ -385,6 +401,7 @@ int main(void)
 		cmocka_unit_test_teardown(code_may_have_no_line, end),
 		cmocka_unit_test_teardown(of_nested_functions_the_innermost_is_told_alone, end),
 		cmocka_unit_test_teardown(each_caller_has_the_line_of_its_call, end),
+		cmocka_unit_test_teardown(a_line_that_is_too_large_is_unknown, end),
 		cmocka_unit_test_teardown(inlined_functions_are_cut_to_the_innermost, end),
 		cmocka_unit_test_teardown(without_memory_for_its_paths_a_file_is_not_opened, end),
 	};

@@ -194,6 +194,13 @@ static void who_was_freed_makes_no_more_visits(void **state)
 	assert_false(visit.begun);
 	/* Each time counts once. */
 	assert_int_equal(visit.rest_ns, 10000000000);
+	/* After that rest, the next one is twice as long. */
+	visit.next_ns = 1;
+	visit_begin(&visit, 1);
+	assert_true(visit.begun);
+	machine.now = 0xb;
+	visit_end(&visit);
+	assert_int_equal(visit.rest_ns, 20000000000);
 	/* On one of the others, to which it had left. */
 	open_where(0xb);
 	visit_begin(&visit, 1);
