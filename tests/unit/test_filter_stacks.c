@@ -520,6 +520,31 @@ static void functions_lose_their_lines_and_roots(void **state)
 	assert_string_equal(passed(&both, &sample), "trace#2 @/srv/app/lib/b.lua:8");
 }
 
+/* Whatever the root, and however long it is: so a comparison puts both side by side. */
+static void a_function_of_two_roots_is_one_without_them(void **state)
+{
+	const struct function one = {
+		.kind = FRAME_LUA, .name = "b", .file = "@/srv/app/lib/some/package/b.lua", .root = 10
+	};
+	const struct function other = {
+		.kind = FRAME_LUA, .name = "b", .file = "@/opt/releases/2/lib/some/package/b.lua", .root = 17
+	};
+	const struct filter_options options = { .without_root = true };
+	struct frame frames[FRAMES_MAX];
+	struct sample sample = sample_of(frames, (const struct function *[]){ &one, &other }, 2), result;
+	struct made_up_source source = made_up_source(&sample, 1);
+	struct functions *interned = functions_new();
+	struct filter *filter = filter_new(&source.source, interned, &options);
+
+	(void)state;
+	assert_int_equal(filter_samples(filter)->next(filter_samples(filter), &result), 1);
+	assert_string_equal(result.frames[0].function->file, "@lib/some/package/b.lua");
+	assert_int_equal(result.frames[0].function->root, 0);
+	assert_ptr_equal(result.frames[0].function, result.frames[1].function);
+	filter_free(filter);
+	functions_free(interned);
+}
+
 static void a_filter_without_conditions_passes_all(void **state)
 {
 	static const pid_t ids[] = { 1 };
@@ -592,6 +617,7 @@ int main(void)
 		cmocka_unit_test(repeated_calls_are_one),
 		cmocka_unit_test(calls_of_another_sample_do_not_repeat),
 		cmocka_unit_test(functions_lose_their_lines_and_roots),
+		cmocka_unit_test(a_function_of_two_roots_is_one_without_them),
 		cmocka_unit_test(a_filter_without_conditions_passes_all),
 		cmocka_unit_test(errors_of_the_source_are_passed_on),
 	};
