@@ -35,6 +35,20 @@ static void percentiles_are_within_the_promised_precision(void **state)
 		assert_close(histogram_percentile(&histogram, per_mille), 100 * per_mille);
 }
 
+/* A percentile is a value that at most so many are larger than. */
+static void of_few_values_the_highest_percentiles_are_the_largest_one(void **state)
+{
+	struct histogram histogram = { 0 };
+
+	(void)state;
+	for (uint64_t value = 1; value <= 5; value++)
+		histogram_add(&histogram, value);
+	assert_int_equal(histogram_percentile(&histogram, 500), 3);
+	assert_int_equal(histogram_percentile(&histogram, 800), 4);
+	assert_int_equal(histogram_percentile(&histogram, 801), 5);
+	assert_int_equal(histogram_percentile(&histogram, 990), 5);
+}
+
 static void a_single_value_is_every_percentile(void **state)
 {
 	static const uint64_t values[] = {
@@ -111,6 +125,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_histogram_has_no_percentiles),
 		cmocka_unit_test(percentiles_are_within_the_promised_precision),
+		cmocka_unit_test(of_few_values_the_highest_percentiles_are_the_largest_one),
 		cmocka_unit_test(a_single_value_is_every_percentile),
 		cmocka_unit_test(one_outlier_shows_in_the_maximum_only),
 		cmocka_unit_test(an_earlier_state_can_be_taken_off),
