@@ -41,6 +41,12 @@ def test_one_function_has_its_own_states_and_samples(open_page, inverted):
         assert told(page, "main chunk", "total 100.00 % of all 600 ms 60 samples", "VM compiled 83.33 %, C 16.67 %")
 
 
+def test_the_root_has_the_states_of_all_samples(open_page):
+    page = open_page("small")
+    assert told(page, "all", "total 100.00 % of all 1 s 100 samples",
+                "VM compiled 50.00 %, C 30.00 %, garbage collection 10.00 %, recording a trace 5.00 %, …")
+
+
 def test_sandwich_has_samples_and_states_on_both_sides(open_page):
     page = open_page("small", address="#focus=2&sandwich=1")
     [root] = [frame for frame in page.frames() if frame["id"] == "frame0"]
