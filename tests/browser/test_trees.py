@@ -41,8 +41,11 @@ def test_one_function_has_its_own_states_and_samples(open_page, inverted):
         assert told(page, "main chunk", "total 100.00 % of all 600 ms 60 samples", "VM compiled 83.33 %, C 16.67 %")
 
 
-def test_the_root_has_the_states_of_all_samples(open_page):
-    page = open_page("small")
+@pytest.mark.parametrize("address, keys", [("", ""), ("#focus=2&inverted=1", "ri")])
+def test_the_root_has_the_states_of_all_samples(open_page, address, keys):
+    """Also after a view of some of them."""
+    page = open_page("small", address=address)
+    dispatch(page, *keys)
     assert told(page, "all", "total 100.00 % of all 1 s 100 samples",
                 "VM compiled 50.00 %, C 30.00 %, garbage collection 10.00 %, recording a trace 5.00 %, …")
 
