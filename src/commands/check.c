@@ -49,7 +49,7 @@ struct checked {
 	struct heap_looks heaps;
 	struct unseen unseen;
 	bool was_stopped; /* by a signal, in the beginning */
-	bool gone;        /* it could not be looked at in the end */
+	int error;        /* why it could not be looked at in the end; a negative errno */
 };
 
 struct check {
@@ -225,13 +225,14 @@ static void *run_looks(void *context)
 		tracer_allow_attach(check->tracer);
 	for (; check->next < check->count && command_try_may_go_on(&check->try); check->next++) {
 		struct checked *checked = &check->processes[check->next];
-		int error = checked->gone ? 0 : look_at(check, checked);
+		int error = checked->error ? 0 : look_at(check, checked);
 
 		if (error == -ECANCELED)
 			break;
 		if (error == -ENOMEM)
 			out_of_memory(check);
-		checked->gone |= error && check->wants_traces;
+		if (error && check->wants_traces)
+			checked->error = error;
 	}
 	tracer_free(check->tracer);
 	return NULL;
@@ -391,9 +392,13 @@ static void judge_all(struct check *check)
 	for (size_t i = 0; i < check->count && !error; i++) {
 		struct checked *checked = &check->processes[i];
 
-		error = report(check, checked);
-		if (checked->gone)
+		if (checked->error) {
+			choose_explain_look(checked->pid, -checked->error);
 			check->status = EXIT_WITH_ERRORS;
+		}
+		/* Nothing is known of one that could not be sampled either. */
+		if (!checked->error || checked->evidence->samples)
+			error = report(check, checked);
 	}
 	if (error || (check->documents && !json_write_processes(stdout, SCHEMA_VERSION, check->documents)))
 		out_of_memory(check);

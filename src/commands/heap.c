@@ -64,9 +64,7 @@ static int look(void *context, struct lua_process *process, struct hold *hold, c
 {
 	const struct reading *reading = context;
 
-	return lua_process_module_count(process) == 0
-		       ? -ENOEXEC
-		       : read_heaps(reading->command, process, hold, reading->pid, name);
+	return read_heaps(reading->command, process, hold, reading->pid, name);
 }
 
 static void *read_process(void *context)
@@ -130,12 +128,10 @@ static void explain_long_hold(const struct heap_command *command, pid_t pid)
 
 static void explain(struct heap_command *command, pid_t pid, int error)
 {
-	if (error == -ENOEXEC)
-		choose_explain_no_luajit(pid);
-	else if (error == -EFBIG)
+	if (error == -EFBIG)
 		explain_long_hold(command, pid);
 	else
-		choose_explain(pid, -error);
+		choose_explain_look(pid, -error);
 	command->status = EXIT_WITH_ERRORS;
 }
 

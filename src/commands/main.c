@@ -60,9 +60,11 @@ static int run_command(void *context)
 		[COMMAND_SERVE] = command_serve,       [COMMAND_CHECK] = command_check,
 	};
 	const struct invocation *invocation = context;
-	enum exit_status status = choose_processes(invocation->options);
+	enum exit_status chosen = choose_processes(invocation->options), status = chosen;
 
-	return (int)(status == EXIT_ALL_GOOD ? commands[invocation->options->command](invocation) : status);
+	if (chosen == EXIT_ALL_GOOD || chosen == EXIT_WITH_ERRORS)
+		status = commands[invocation->options->command](invocation);
+	return (int)(status == EXIT_ALL_GOOD ? chosen : status);
 }
 
 int main(int argc, char **argv)

@@ -15,6 +15,7 @@
 #include "src/program/message.h"
 #include "src/sampler/sampler_apart.h"
 #include "src/targets/choose.h"
+#include "src/targets/sampled.h"
 #include "src/targets/sampling.h"
 #include "src/top/live_samples.h"
 #include "src/top/screen.h"
@@ -130,8 +131,10 @@ static enum exit_status conclude(const struct top *top)
 	if (result->end == SAMPLER_TARGETS_ENDED)
 		message_note("The target has ended.");
 	if (result->left_out) {
-		choose_explain(result->left_out_pid, -result->left_out_error);
-		message_warn("%zu processes were left out, this one among them.", result->left_out);
+		struct permission_verdict verdict;
+
+		permission_diagnose(result->left_out_pid, -result->left_out_error, &verdict);
+		sampled_tell_left_out(result, &verdict);
 		return EXIT_WITH_ERRORS;
 	}
 	if (top->ui_error) {

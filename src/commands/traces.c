@@ -198,7 +198,7 @@ static int report_process(struct traces_command *command, pid_t pid)
 
 static void explain(struct traces_command *command, pid_t pid, int error)
 {
-	choose_explain(pid, error);
+	choose_explain_look(pid, error);
 	command->status = command->options->pid_count == 1 ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS;
 }
 

@@ -464,27 +464,27 @@ static bool open_command(struct sampler *sampler)
 	return true;
 }
 
+/* Of several, those that cannot be sampled, or not yet, are left out: the samples of the others count. */
 static bool open_processes(struct sampler *sampler)
 {
 	const struct sampler_options *options = sampler->options;
+	const bool is_only = options->pid_count == 1 && !sampler->follow;
 
 	raise_file_limit(sampler);
 	for (size_t i = 0; i < options->pid_count; i++) {
-		struct target *target;
+		const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+		struct target *target = target_add(sampler, options->pids[i]);
 		int error;
 
-		if (sampler->follow) {
-			target = target_add(sampler, options->pids[i]);
-			if (!target)
-				return fail(sampler, 0, -ENOMEM);
-			target_consider(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
-		} else {
-			target = target_add(sampler, options->pids[i]);
-			error = target ? target_open(sampler, target, clock_now_ns(CLOCK_MONOTONIC))
-				       : -ENOMEM;
-			if (error)
-				return fail(sampler, options->pids[i], error);
+		if (!target)
+			return fail(sampler, 0, -ENOMEM);
+		if (!is_only) {
+			target_consider(sampler, target, now);
+			continue;
 		}
+		error = target_open(sampler, target, now);
+		if (error)
+			return fail(sampler, options->pids[i], error);
 	}
 	return true;
 }

@@ -122,10 +122,10 @@ struct sampler_result {
 	bool launched;   /* the command was started */
 	bool exit_known; /* the command has ended, with exit_status as from waitpid() */
 	int exit_status;
-	/* Processes found on the way that could not be sampled: how many, and the reason of one. */
+	/* Processes that could not be sampled, while others were: how many, and the reason of one. */
 	size_t left_out;
 	pid_t left_out_pid;
-	int left_out_error; /* a negative errno */
+	int left_out_error; /* a negative errno; 0: the user has named it, and it has not run LuaJIT */
 	pid_t stopped_pid; /* the first target, if signals (SIGSTOP, Ctrl-Z) had stopped all in the end; else 0 */
 	struct figures figures;
 };
@@ -133,8 +133,8 @@ struct sampler_result {
 /*
  * Take samples, and fill in the result.
  *
- * With subprocesses or a pattern, pids is where to begin: some of them may have
- * ended, or ljspy may not be allowed to sample them. Processes found on the way
+ * Some of several pids may have ended, or not run LuaJIT, or ljspy may not be allowed to sample
+ * them. With subprocesses or a pattern, pids is where to begin. Processes found on the way
  * are sampled as soon as they run LuaJIT and for as long as they do.
  *
  * A thread of the sampler calls take, keep and progress; at the end, when the targets

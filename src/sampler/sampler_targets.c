@@ -584,12 +584,29 @@ void targets_take_found(void *context, pid_t pid)
 	target_consider(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
 }
 
-static void note_left_out(struct sampler_result *result, const struct target *target)
+static void note_left_out(struct sampler_result *result, pid_t pid, int error)
 {
 	if (result->left_out++ == 0) {
-		result->left_out_pid = target->pid;
-		result->left_out_error = target->refusal;
+		result->left_out_pid = pid;
+		result->left_out_error = error;
 	}
+}
+
+/* The user has named this one; others may be anything. */
+static bool is_named(const struct sampler *sampler, const struct target *target)
+{
+	return !target->found && !sampler->follow && !sampler->options->launch;
+}
+
+/* A target that was never sampled. After a break, sampling goes on with those that are there yet. */
+static void note_unsampled(const struct sampler *sampler, const struct target *target)
+{
+	struct sampler_result *result = sampler->result;
+
+	if (target->refusal && (target->found || !target->ended))
+		note_left_out(result, target->pid, target->refusal);
+	else if (is_named(sampler, target) && result->end != SAMPLER_LET_GO)
+		note_left_out(result, target->pid, target->ended ? -ESRCH : 0);
 }
 
 void target_close(struct sampler *sampler, struct target *target)
@@ -597,8 +614,8 @@ void target_close(struct sampler *sampler, struct target *target)
 	if (target->attached) {
 		cpu_clock_close(&target->clock);
 		note_unknown_layout(sampler, target);
-	} else if (target->refusal && (target->found || !target->ended)) {
-		note_left_out(sampler->result, target);
+	} else {
+		note_unsampled(sampler, target);
 	}
 	target_forget_records(target);
 	note_roots(sampler, target);

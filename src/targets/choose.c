@@ -76,6 +76,14 @@ void choose_explain_no_luajit(pid_t pid)
 	message_note("`ljspy info -p %d` tells what was looked at.", pid);
 }
 
+void choose_explain_look(pid_t pid, int error)
+{
+	if (error == ENOEXEC)
+		choose_explain_no_luajit(pid);
+	else
+		choose_explain(pid, error);
+}
+
 static bool engine_has_ended(const struct sampler_result *result)
 {
 	return result->end == SAMPLER_KILLED || result->end == SAMPLER_BLOCKED;
@@ -196,18 +204,31 @@ static bool take_identity(const struct process *process)
 	return false;
 }
 
+/* Read a process that may have something to see in it. 0 or a negative errno. */
+static int read_living(pid_t pid, struct process *ret_process)
+{
+	int error = process_read(pid, ret_process);
+
+	if (error)
+		return error;
+	if (!process_is_zombie(ret_process) && !ret_process->kernel_thread && !ret_process->is_32bit)
+		return 0;
+	process_clear(ret_process);
+	return -ESRCH;
+}
+
 bool choose_check(pid_t pid)
 {
 	struct process process;
-	int error = process_read(pid, &process);
+	int error = read_living(pid, &process);
 	bool good = false;
 
-	if (error || process_is_zombie(&process) || process.kernel_thread || process.is_32bit)
-		choose_explain(pid, error ? -error : ESRCH);
-	else
+	if (error) {
+		choose_explain(pid, -error);
+	} else {
 		good = take_identity(&process);
-	if (!error)
 		process_clear(&process);
+	}
 	return good;
 }
 
@@ -240,7 +261,7 @@ bool choose_check_all(const struct options *options)
 	bool good;
 	int error;
 
-	if (!options->subprocesses && !options->name)
+	if (options->pid_count == 1 && !options->subprocesses && !options->name)
 		return choose_check(options->pids[0]);
 	error = find_family(options, &list);
 	if (error || list.count == 0) {
@@ -449,8 +470,41 @@ static enum exit_status choose_by_tree(struct options *options)
 	return status;
 }
 
+/* Of several processes that the user has named, leave out those that are gone, and say so. */
+static enum exit_status leave_out_gone(struct options *options)
+{
+	const size_t named = options->pid_count;
+	struct process process;
+
+	options->pid_count = 0;
+	for (size_t i = 0; i < named; i++) {
+		int error = read_living(options->pids[i], &process);
+
+		if (error) {
+			choose_explain(options->pids[i], -error);
+			continue;
+		}
+		process_clear(&process);
+		options->pids[options->pid_count++] = options->pids[i];
+	}
+	if (options->pid_count == named)
+		return EXIT_ALL_GOOD;
+	return options->pid_count ? EXIT_WITH_ERRORS : EXIT_NOTHING_DONE;
+}
+
+/* Do commands that do not follow processes themselves have to find the descendants? */
+static bool wants_tree(const struct options *options)
+{
+	return options->subprocesses &&
+	       (options->command == COMMAND_DUMP || options->command == COMMAND_TRACES ||
+		options->command == COMMAND_HEAP || options->command == COMMAND_MEMORY ||
+		options_look_into_nginx(options) || options->command == COMMAND_CHECK ||
+		options->command == COMMAND_INFO);
+}
+
 enum exit_status choose_processes(struct options *options)
 {
+	enum exit_status status = EXIT_ALL_GOOD, of_tree;
 	struct permission_verdict verdict;
 
 	if (options->recordings || options->core || (options->dwarf && !options->name))
@@ -463,12 +517,10 @@ enum exit_status choose_processes(struct options *options)
 		return EXIT_ALL_GOOD;
 	if (options->pid_count == 0)
 		return choose_by_name(options);
-	/* The other commands follow processes themselves. */
-	if (options->subprocesses &&
-	    (options->command == COMMAND_DUMP || options->command == COMMAND_TRACES ||
-	     options->command == COMMAND_HEAP || options->command == COMMAND_MEMORY ||
-	     options_look_into_nginx(options) || options->command == COMMAND_CHECK ||
-	     options->command == COMMAND_INFO))
-		return choose_by_tree(options);
-	return EXIT_ALL_GOOD;
+	if (options->pid_count > 1)
+		status = leave_out_gone(options);
+	if (status == EXIT_NOTHING_DONE || !wants_tree(options))
+		return status;
+	of_tree = choose_by_tree(options);
+	return of_tree == EXIT_ALL_GOOD ? status : of_tree;
 }

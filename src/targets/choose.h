@@ -13,8 +13,8 @@
 /*
  * Fill options->pids from --name, from --tree (for commands that do not follow processes
  * themselves), or, without a target, with the only process that runs LuaJIT. On failure
- * it tells the user why, or which processes to choose from, and returns a status other
- * than EXIT_ALL_GOOD.
+ * it tells the user why, or which processes to choose from, and returns the status to exit
+ * with. EXIT_WITH_ERRORS: go on with others than those that the user has named, and been told of.
  */
 enum exit_status choose_processes(struct options *options);
 
@@ -32,6 +32,9 @@ bool choose_explain_other_lua(pid_t pid);
 
 /* Tell that there is no LuaJIT in the process. */
 void choose_explain_no_luajit(pid_t pid);
+
+/* Tell why a look at a process failed (src/survey/traced_lua.h); error is a positive errno. */
+void choose_explain_look(pid_t pid, int error);
 
 /* The kernel kept ljspy waiting, by the memory of that process; 0 if that is unknown. */
 void choose_explain_blocked(pid_t pid);

@@ -4,6 +4,7 @@
 #include "src/options/option_values.h"
 #include "src/program/message.h"
 #include "src/targets/choose.h"
+#include "src/targets/sampled.h"
 
 /* By then ljspy has searched new processes for LuaJIT: see INSPECT_AGAIN_NS in src/sampler/sampler_targets.c. */
 static const uint64_t sure_ns = 100 * 1000 * 1000;
@@ -69,9 +70,9 @@ bool nothing_seen_explain(const struct options *options, const struct sampler_re
 	if (result->figures.samples || options->blocked_ns || options->coroutines || options->requests ||
 	    options->alloc)
 		return false;
-	if (result->left_out)
-		choose_tell(left_out);
-	else
+	if (result->saw_luajit || !result->left_out)
 		explain_no_sample(options, result);
+	if (result->left_out)
+		sampled_tell_left_out(result, left_out);
 	return true;
 }

@@ -4,6 +4,18 @@
 #include "src/program/message.h"
 #include "src/targets/choose.h"
 
+void sampled_tell_left_out(const struct sampler_result *result, const struct permission_verdict *left_out)
+{
+	if (result->left_out_error)
+		choose_tell(left_out);
+	else
+		choose_explain_no_luajit(result->left_out_pid);
+	if (result->left_out == 1)
+		message_warn("This process was left out.");
+	else
+		message_warn("%zu processes were left out, this one among them.", result->left_out);
+}
+
 bool sampled_explain(const struct options *options, const struct sampler_result *result,
 		     const struct permission_verdict *left_out)
 {
@@ -16,8 +28,7 @@ bool sampled_explain(const struct options *options, const struct sampler_result 
 		is_missing = true;
 	}
 	if (result->left_out) {
-		choose_tell(left_out);
-		message_warn("%zu processes were left out, this one among them.", result->left_out);
+		sampled_tell_left_out(result, left_out);
 		is_missing = true;
 	}
 	if (result->end == SAMPLER_TARGETS_ENDED && !options->launch)

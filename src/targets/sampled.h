@@ -11,6 +11,9 @@
 #include "src/options/options.h"
 #include "src/sampler/sampler.h"
 
+/* Processes were left out: tell how many, and why result->left_out_pid was, which left_out is about. */
+void sampled_tell_left_out(const struct sampler_result *result, const struct permission_verdict *left_out);
+
 /*
  * Tell the user which processes are missing in the samples, and why sampling ended early.
  * left_out is about result->left_out_pid. True if something is missing.

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The exit status of commands that look at several processes: 1 if some could not be looked at, 2 if none could."""
+"""Commands that look at several processes tell which ones they leave out, and look at the others: then the exit status
+is 1, and 2 if none could be looked at."""
+
+import re
+import signal
 
 import pytest
 
@@ -33,3 +37,42 @@ def test_what_was_looked_at_counts(command, good, other):
         result = ljspy.run(*command.split(), "-p", ",".join(map(str, pids)))
         assert result.returncode == ljspy.NOTHING_PROFILED, (pids, result.stderr)
     assert ljspy.run(*command.split(), "-p", good).returncode == ljspy.OK
+
+
+@pytest.mark.parametrize("command", ["record -d 500ms -f text -o -", "check -d 500ms", "traces -d 500ms"])
+def test_those_that_can_be_sampled_are(command, good, other):
+    for pids, left_out in [((good, NO_PROCESS), NO_PROCESS), ((NO_PROCESS, good), NO_PROCESS),
+                           ((good, other), other), ((other, good), other)]:
+        result = ljspy.run(*command.split(), "-p", ",".join(map(str, pids)))
+        assert result.returncode == ljspy.WITH_ERRORS, (pids, result.stderr)
+        assert f"pid {good}" in result.stdout or f"Process {good}" in result.stdout or "main chunk" in result.stdout
+        assert re.search(rf"rocess {left_out}( does not run LuaJIT|\.)", result.stderr), result.stderr
+        assert not re.search(rf"(pid|Process) {left_out}\b", result.stdout)
+    for pids in [(other,), (NO_PROCESS,), (other, NO_PROCESS), (NO_PROCESS, other)]:
+        result = ljspy.run(*command.split(), "-p", ",".join(map(str, pids)))
+        assert result.returncode == ljspy.NOTHING_PROFILED, (pids, result.stderr)
+
+
+def test_memory_can_be_told_of_those_that_are_there(good, other):
+    for pids in [(good, NO_PROCESS), (NO_PROCESS, other)]:
+        result = ljspy.run("memory", "-p", ",".join(map(str, pids)))
+        assert result.returncode == ljspy.WITH_ERRORS, result.stderr
+        assert result.stdout.startswith("Process ") and f"no process {NO_PROCESS}" in result.stderr
+
+
+def test_a_tree_without_its_root_is_missed(tmp_path, good):
+    result = ljspy.run("record", "-d", "500ms", "-o", tmp_path / "x.svg", "--tree", f"{NO_PROCESS},{good}")
+    assert result.returncode == ljspy.WITH_ERRORS
+    assert f"no process {NO_PROCESS}" in result.stderr and "Wrote" in result.stderr
+
+
+def test_a_process_that_is_traced_is_left_out(tmp_path, good):
+    with ljspy.busy() as target:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50)
+        ljspy.wait_traced(target.pid)
+        result = ljspy.run("record", "-d", "500ms", "-o", tmp_path / "x.svg", "-p", f"{target.pid},{good}")
+        recorder.process.send_signal(signal.SIGINT)
+        recorder.finish()
+    assert result.returncode == ljspy.WITH_ERRORS
+    assert f"Process {target.pid} " in result.stderr and "traced by process" in result.stderr
+    assert "Wrote" in result.stderr

@@ -787,6 +787,31 @@ static void process_without_luajit_is_named(void **state)
 	assert_int_equal(sum_of(process, 0)->samples, 0);
 }
 
+static void of_several_those_that_cannot_be_sampled_are_left_out(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *other = add(1, bursts);
+	const pid_t both[] = { other->pid, first->pid };
+
+	(void)state;
+	other->luajit_ns = UINT64_MAX;
+	options.pids = both;
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_true(sum_of(first, 0)->samples > 100);
+	assert_int_equal(sum_of(other, 0)->samples, 0);
+	assert_int_equal(result.left_out, 1);
+	assert_int_equal(result.left_out_pid, other->pid);
+	assert_int_equal(result.left_out_error, 0);
+	/* One that ljspy may not look at. */
+	other->luajit_ns = 0;
+	other->refusal = -EPERM;
+	sampler_run(&options, &result);
+	assert_true(sum_of(first, 0)->samples > 200);
+	assert_int_equal(sum_of(other, 0)->samples, 0);
+	assert_int_equal(result.left_out_error, -EPERM);
+}
+
 static void an_unknown_layout_is_named_with_its_reason(void **state)
 {
 	struct made_up_process *first = add(1, bursts), *second = add(1, bursts);
@@ -1313,6 +1338,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(recording_goes_on_until_its_last_target_ends, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(process_without_luajit_is_named, make_up, forget),
+		cmocka_unit_test_setup_teardown(of_several_those_that_cannot_be_sampled_are_left_out, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(progress_is_told_each_second_and_may_end_it, make_up, forget),
 		cmocka_unit_test_setup_teardown(functions_are_dropped_when_there_are_too_many, make_up,
 						forget),
