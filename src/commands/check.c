@@ -48,8 +48,8 @@ struct checked {
 	struct trace_process *traces;
 	struct heap_looks heaps;
 	struct unseen unseen;
-	bool was_stopped; /* by a signal, in the beginning */
-	int error;        /* why it could not be looked at in the end; a negative errno */
+	enum process_halt was_halted; /* in the beginning */
+	int error;                    /* why it could not be looked at in the end; a negative errno */
 };
 
 struct check {
@@ -334,6 +334,28 @@ static int read_sources(struct checked *checked)
 	return error;
 }
 
+static enum process_halt halt_of(const struct sampler_result *result, pid_t pid)
+{
+	for (size_t i = 0; i < result->halted_count; i++)
+		if (result->halted[i].pid == pid)
+			return result->halted[i].why;
+	return HALT_NONE;
+}
+
+static void note_halt(const struct check *check, struct checked *checked)
+{
+	static const char what[] = "what the process does when it runs";
+	const enum process_halt halt = halt_of(&check->result, checked->pid);
+
+	if (halt != checked->was_halted || evidence_is_busy(checked->evidence))
+		return;
+	if (halt == HALT_SIGNAL)
+		unseen_add(&checked->unseen, "%s: it was stopped, as by SIGSTOP or Ctrl-Z (kill -CONT %d)",
+			   what, checked->pid);
+	else if (halt == HALT_FREEZER)
+		unseen_add(&checked->unseen, "%s: its cgroup was frozen, as by `docker pause`", what);
+}
+
 static int gather(struct check *check, struct checked *checked)
 {
 	struct evidence *evidence = checked->evidence;
@@ -345,11 +367,7 @@ static int gather(struct check *check, struct checked *checked)
 	evidence->turn_lines = turn_report_lines(checked->turn_report, &evidence->turn_line_count);
 	if (!error)
 		error = evidence->turn_lines ? read_sources(checked) : -ENOMEM;
-	if (checked->was_stopped && process_is_stopped(checked->pid) && !evidence_is_busy(evidence))
-		unseen_add(
-			&checked->unseen,
-			"what the process does when it runs: it was stopped, as by SIGSTOP or Ctrl-Z (kill -CONT %d)",
-			checked->pid);
+	note_halt(check, checked);
 	if (check->result.figures.away_ns)
 		unseen_add(&checked->unseen, "%.1f s in which ljspy itself was stopped",
 			   (double)check->result.figures.away_ns / 1e9);
@@ -415,7 +433,7 @@ static int begin_process(struct checked *checked, pid_t pid, uint64_t threshold_
 	if (error)
 		return error;
 	checked->pid = pid;
-	checked->was_stopped = process.state == 'T';
+	checked->was_halted = process_halt(pid);
 	checked->evidence = evidence_new(pid, process.name);
 	process_clear(&process);
 	checked->turn_report = turn_report_new(threshold_ns);

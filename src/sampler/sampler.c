@@ -357,21 +357,35 @@ static bool is_stopped(const struct target *target)
 	return first && thread_read_state(target->threads, first, &state, NULL) == 0 && first->is_job_stopped;
 }
 
-/* Once they have no tracer, stopped threads run until they have stopped again. */
+/* Once they have no tracer, stopped threads run until they have stopped again: look before that. */
 static void note_stopped(struct sampler *sampler)
 {
-	pid_t stopped_pid = 0;
-
 	for (size_t i = 0; i < sampler->target_count; i++) {
-		const struct target *target = sampler->targets[i];
+		struct target *target = sampler->targets[i];
 
-		if (!target || !target->attached)
-			continue;
-		if (!is_stopped(target))
-			return;
-		stopped_pid = stopped_pid ? stopped_pid : target->pid;
+		if (target && target->attached)
+			target->is_stopped = is_stopped(target);
 	}
-	sampler->result->stopped_pid = stopped_pid;
+}
+
+/* Of what keeps targets from running, signals are seen while they have a tracer, all else without one. */
+static void note_halted(struct sampler *sampler)
+{
+	struct sampler_result *result = sampler->result;
+
+	for (size_t i = 0; i < sampler->target_count && result->halted_count < HALTED_MAX; i++) {
+		const struct target *target = sampler->targets[i];
+		enum process_halt why = HALT_NONE;
+
+		if (!target || !target->attached || target->ended)
+			continue;
+		if (target->is_stopped && !sampler->options->no_stop)
+			why = HALT_SIGNAL;
+		else
+			why = process_halt(target->pid);
+		if (why != HALT_NONE)
+			result->halted[result->halted_count++] = (struct sampler_halted){ target->pid, why };
+	}
 }
 
 static bool fail(struct sampler *sampler, pid_t pid, int error)
@@ -648,6 +662,8 @@ static void run(struct sampler *sampler)
 		fail(sampler, 0, -error);
 	else
 		pthread_join(thread, NULL);
+	if (sampler->end_ns)
+		note_halted(sampler);
 }
 
 static void close_sampler(struct sampler *sampler)

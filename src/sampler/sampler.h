@@ -27,6 +27,7 @@
 #include "output/sample/sample.h"
 #include "src/inspect/given_layout.h"
 #include "src/inspect/known_files.h"
+#include "src/linux/threads/halt.h"
 #include "src/survey/puc_lua.h"
 #include "unwind/names/namer.h"
 
@@ -105,6 +106,8 @@ enum sampler_end {
 
 enum { PACKAGE_ROOTS_MAX = 4096 }; /* bytes, with the NUL; further roots are left out */
 
+enum { HALTED_MAX = 8 };
+
 struct sampler_result {
 	enum sampler_end end;
 	int error;                     /* a negative errno */
@@ -125,8 +128,12 @@ struct sampler_result {
 	/* Processes that could not be sampled, while others were: how many, and the reason of one. */
 	size_t left_out;
 	pid_t left_out_pid;
-	int left_out_error; /* a negative errno; 0: the user has named it, and it has not run LuaJIT */
-	pid_t stopped_pid; /* the first target, if signals (SIGSTOP, Ctrl-Z) had stopped all in the end; else 0 */
+	int left_out_error;  /* a negative errno; 0: the user has named it, and it has not run LuaJIT */
+	size_t halted_count; /* targets that could not run in the end; further ones are left out */
+	struct sampler_halted {
+		pid_t pid;
+		enum process_halt why;
+	} halted[HALTED_MAX];
 	struct figures figures;
 };
 

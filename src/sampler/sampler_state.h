@@ -159,6 +159,7 @@ struct target {
 	uint64_t requests_unseen_ns; /* of looks that found its requests only later; in no sample yet */
 	int index;                   /* its place among the targets */
 	bool ended;
+	bool is_stopped; /* in the end */
 };
 
 struct sampler {

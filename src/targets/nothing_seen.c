@@ -4,6 +4,7 @@
 #include "src/options/option_values.h"
 #include "src/program/message.h"
 #include "src/targets/choose.h"
+#include "src/targets/halted.h"
 #include "src/targets/sampled.h"
 
 /* By then ljspy has searched new processes for LuaJIT: see INSPECT_AGAIN_NS in src/sampler/sampler_targets.c. */
@@ -44,10 +45,13 @@ static void explain_no_sample(const struct options *options, const struct sample
 		else
 			message_error("There is no sample: the target ended after %.1f ms.", ms);
 		message_note("Let it run for longer, or take samples more often: -r %d", OPTIONS_RATE_MAX);
-	} else if (is_idle && result->stopped_pid) {
-		message_error("There is no sample: process %d is stopped, as by SIGSTOP or Ctrl-Z.",
-			      result->stopped_pid);
-		message_note("Let it go on: kill -CONT %d", result->stopped_pid);
+	} else if (is_idle && result->halted_count) {
+		for (size_t i = 0; i < result->halted_count; i++) {
+			char words[HALTED_WORDS_SIZE];
+
+			message_error("There is no sample: %s.", halted_words(&result->halted[i], words));
+			halted_tell_remedy(&result->halted[i]);
+		}
 	} else if (is_idle) {
 		message_error("There is no sample: in %.1f ms the target used a CPU for %.1f.", ms, cpu_ms);
 		message_note("What an idle program waits for is shown by --off-cpu, and by `ljspy dump`.");

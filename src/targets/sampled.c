@@ -3,6 +3,7 @@
 
 #include "src/program/message.h"
 #include "src/targets/choose.h"
+#include "src/targets/halted.h"
 
 void sampled_tell_left_out(const struct sampler_result *result, const struct permission_verdict *left_out)
 {
@@ -30,6 +31,11 @@ bool sampled_explain(const struct options *options, const struct sampler_result 
 	if (result->left_out) {
 		sampled_tell_left_out(result, left_out);
 		is_missing = true;
+	}
+	for (size_t i = 0; i < result->halted_count; i++) {
+		char words[HALTED_WORDS_SIZE];
+
+		message_warn("Not all ran to the end: %s.", halted_words(&result->halted[i], words));
 	}
 	if (result->end == SAMPLER_TARGETS_ENDED && !options->launch)
 		message_note("The recording ended early, with %s.",

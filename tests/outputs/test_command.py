@@ -103,6 +103,43 @@ def test_a_stopped_target_is_not_called_idle(tmp_path):
     assert "--off-cpu" not in result.stderr
 
 
+# PTRACE_ATTACH, as gdb does it; what it stops stays so.
+TRACES = """
+import ctypes, sys, time
+assert ctypes.CDLL(None).ptrace(16, int(sys.argv[1]), 0, 0) == 0
+time.sleep(60)
+"""
+
+
+def test_a_target_that_another_tracer_has_stopped_is_not_called_idle(tmp_path):
+    arguments = ["record", "-d", "500ms", "--no-stop"]
+    with ljspy.busy() as target, ljspy.Target([sys.executable, "-c", TRACES, target.pid]) as tracer:
+        assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State").startswith("t"))
+        idle = ljspy.run(*arguments, "-o", tmp_path / "x.svg", "-p", target.pid)
+        wall = ljspy.run(*arguments, "--clock", "wall", "-f", "folded", "-o", "-", "-p", target.pid)
+    held = f"process {target.pid} is stopped by process {tracer.pid} ("
+    assert idle.returncode == ljspy.NOTHING_PROFILED
+    assert held in idle.stderr and "--off-cpu" not in idle.stderr
+    assert wall.returncode == ljspy.OK and held in wall.stderr
+    assert "main chunk" in wall.stdout and "asleep when sampled" not in wall.stdout
+
+
+def test_every_stopped_target_is_named(tmp_path):
+    with ljspy.busy() as first, ljspy.busy() as second:
+        os.kill(second.pid, signal.SIGSTOP)
+        both = ["-d", "500ms", "-o", tmp_path / "x.svg", "-p", f"{first.pid},{second.pid}"]
+        assert ljspy.wait_until(lambda: ljspy.status_field(second.pid, "State").startswith("T"))
+        one = ljspy.run("record", *both)
+        os.kill(first.pid, signal.SIGSTOP)
+        assert ljspy.wait_until(lambda: ljspy.status_field(first.pid, "State").startswith("T"))
+        none = ljspy.run("record", *both)
+    assert one.returncode == ljspy.OK and f"process {second.pid} is stopped" in one.stderr
+    assert f"process {first.pid}" not in one.stderr
+    assert none.returncode == ljspy.NOTHING_PROFILED
+    for pid in (first.pid, second.pid):
+        assert f"process {pid} is stopped" in none.stderr and f"kill -CONT {pid}" in none.stderr
+
+
 # Some time after its first signal, prints all that it got, and exits with status 40.
 COUNTS = """
     local ffi = require("ffi")

@@ -15,6 +15,7 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/cpu_clock.h"
 #include "src/linux/proc/follow.h"
+#include "src/linux/threads/halt.h"
 #include "src/linux/calls/interrupted_call.h"
 #include "src/linux/threads/launch.h"
 #include "src/linux/threads/threads.h"
@@ -590,6 +591,13 @@ int __wrap_thread_count_runs(const struct threads *threads, struct thread *threa
 	(void)threads;
 	*ret_runs = thread->runs + machine.wakes;
 	return 0;
+}
+
+INSTEAD_OF(process_halt);
+enum process_halt __wrap_process_halt(pid_t pid)
+{
+	(void)pid;
+	return HALT_NONE;
 }
 
 INSTEAD_OF(thread_read_state);

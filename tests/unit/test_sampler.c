@@ -636,14 +636,18 @@ static void targets_that_are_stopped_in_the_end_are_told(void **state)
 	(void)state;
 	add(1, bursts);
 	run();
-	assert_int_equal(result.stopped_pid, 0);
+	assert_int_equal(result.halted_count, 0);
 	forget(state);
 	make_up(state);
 	machine.is_job_stopped = true;
-	add(1, bursts);
-	add(1, bursts);
-	run();
-	assert_int_equal(result.stopped_pid, machine.processes[0].pid);
+	options.pids = (const pid_t[]){ add(1, bursts)->pid, add(1, bursts)->pid };
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_int_equal(result.halted_count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(result.halted[i].pid, machine.processes[i].pid);
+		assert_int_equal(result.halted[i].why, HALT_SIGNAL);
+	}
 }
 
 /*---- Where looks are awaited ----*/

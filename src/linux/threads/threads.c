@@ -542,10 +542,14 @@ static bool parse_call(const char *text, bool *ret_running, struct thread_call *
 	return true;
 }
 
-/* Has it stopped for a signal? Then it runs on as soon as the tracer has passed that on. */
-static bool thread_is_passing(const struct thread *thread)
+/*
+ * Has it stopped for a signal? Then it runs on as soon as the tracer has passed that on. With a tracer that stays
+ * away, another process has stopped it.
+ */
+static bool thread_is_passing(const struct threads *threads, const struct thread *thread)
 {
-	return thread->tracee && thread->tracee->state != TRACEE_JOB_STOPPED;
+	return !tracer_stays_away(threads->tracer) && thread->tracee &&
+	       thread->tracee->state != TRACEE_JOB_STOPPED;
 }
 
 static int read_proc_state(const struct threads *threads, struct thread *thread, enum thread_state *ret_state)
@@ -557,11 +561,11 @@ static int read_proc_state(const struct threads *threads, struct thread *thread,
 		error = parse_state_letter(text, &letter);
 	if (error)
 		return error;
-	thread->is_job_stopped = letter == 'T' || (letter == 't' && !thread_is_passing(thread));
+	thread->is_job_stopped = letter == 'T' || (letter == 't' && !thread_is_passing(threads, thread));
 	switch (letter) {
 	case 'R': *ret_state = THREAD_RUNNING; return 0;
 	case 'D': *ret_state = THREAD_UNINTERRUPTIBLE; return 0;
-	case 't': *ret_state = thread_is_passing(thread) ? THREAD_RUNNING : THREAD_BLOCKED; return 0;
+	case 't': *ret_state = thread_is_passing(threads, thread) ? THREAD_RUNNING : THREAD_BLOCKED; return 0;
 	case 'Z':
 	case 'X': return -ESRCH;
 	default: *ret_state = THREAD_BLOCKED; return 0;
