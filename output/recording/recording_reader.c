@@ -626,6 +626,8 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 			*numbers[i].number = decimal(text, length);
 	if (is_text(name, name_length, "is_part"))
 		figures->is_part = decimal(text, length) > 0;
+	if (is_text(name, name_length, "is_unfinished"))
+		figures->is_unfinished = decimal(text, length) > 0;
 	if (is_text(name, name_length, "pid") && decimal(text, length) <= INT_MAX)
 		session->pid = (pid_t)decimal(text, length);
 	if (is_text(name, name_length, "home_pid") && decimal(text, length) <= INT_MAX)
@@ -820,6 +822,7 @@ static void set_open_figures(struct recording_reader *reader)
 	uint64_t start_ns = reader->session.start_ns ? reader->session.start_ns : reader->first_ns;
 
 	if (!reader->ended) {
+		figures->is_unfinished = true;
 		figures->target_cpu_ns = reader->cpu_ns;
 		figures->duration_ns = reader->last_ns > start_ns ? reader->last_ns - start_ns : 0;
 	}

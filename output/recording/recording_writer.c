@@ -689,6 +689,8 @@ int recording_writer_finish(struct recording_writer *writer, const struct sessio
 		error = put_number(writer, "alloc_least", figures->alloc_least);
 	if (!error && figures->is_part)
 		error = put_number(writer, "is_part", 1);
+	if (!error && figures->is_unfinished)
+		error = put_number(writer, "is_unfinished", 1);
 	if (!error)
 		error = put_number(writer, "rate_asked_uhz", (uint64_t)(figures->rate_asked_hz * 1e6));
 	if (!error)

@@ -87,6 +87,7 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	sum->alloc_estimated += figures->alloc_estimated;
 	sum->alloc_least += figures->alloc_least;
 	sum->is_part |= figures->is_part;
+	sum->is_unfinished |= figures->is_unfinished;
 	sum->target_cpu_unknown |= figures->target_cpu_unknown;
 	if (figures->rate_asked_hz > sum->rate_asked_hz)
 		sum->rate_asked_hz = figures->rate_asked_hz;
@@ -120,7 +121,9 @@ uint64_t figures_lost(const struct figures *figures)
 
 void figures_rate(const struct figures *figures, char ret_text[static FIGURES_RATE_SIZE])
 {
-	if (figures->rate_reached_hz > 0 || figures->samples == 0)
+	if (figures->rate_asked_hz == 0)
+		snprintf(ret_text, FIGURES_RATE_SIZE, "%.1f Hz reached", figures->rate_reached_hz);
+	else if (figures->rate_reached_hz > 0 || figures->samples == 0)
 		snprintf(ret_text, FIGURES_RATE_SIZE, "%.1f Hz reached of %g asked", figures->rate_reached_hz,
 			 figures->rate_asked_hz);
 	else
@@ -134,8 +137,12 @@ static void print_samples(FILE *out, const struct figures *figures)
 	char rate[FIGURES_RATE_SIZE];
 
 	figures_rate(figures, rate);
-	fprintf(out, "samples  %" PRIu64 " in %.1f s, %s, %" PRIu64 " ticks missed\n", figures->samples,
-		(double)figures->duration_ns / 1e9, rate, figures->missed_ticks);
+	fprintf(out, "samples  %" PRIu64 " in %.1f s, %s", figures->samples,
+		(double)figures->duration_ns / 1e9, rate);
+	if (figures->is_unfinished)
+		fprintf(out, "; the recording has no end\n");
+	else
+		fprintf(out, ", %" PRIu64 " ticks missed\n", figures->missed_ticks);
 	fprintf(out, "lost     %" PRIu64 " (%.2f %%)", lost, percent(lost, figures->samples));
 	for (int reason = 0; reason < LOST_COUNT; reason++) {
 		if (figures->lost[reason] == 0)
@@ -225,6 +232,8 @@ void figures_print(FILE *out, const struct figures *figures)
 		fprintf(out, " max %.1f us\n", (double)figures->pause_ns.max / 1e3);
 	}
 	print_frames(out, figures);
+	if (figures->is_unfinished)
+		return;
 	fprintf(out, "cpu      ljspy %.0f ms", (double)figures->self_cpu_ns / 1e6);
 	if (!figures->target_cpu_unknown)
 		fprintf(out, ", target %.0f ms (%.2f %%)", (double)figures->target_cpu_ns / 1e6,
@@ -256,6 +265,15 @@ static json_t *time_json(uint64_t ns, double unit_ns)
 	return json_real((double)ns / unit_ns);
 }
 
+/* What only the end of a recording tells. */
+static json_t *of_end(const struct figures *figures, json_t *value)
+{
+	if (!figures->is_unfinished)
+		return value;
+	json_decref(value);
+	return json_null();
+}
+
 static json_t *lost_json(const struct figures *figures)
 {
 	json_t *object = json_object();
@@ -265,14 +283,16 @@ static json_t *lost_json(const struct figures *figures)
 	return object;
 }
 
-static json_t *pause_json(const struct histogram *pause_ns)
+static json_t *pause_json(const struct figures *figures)
 {
+	const struct histogram *pause_ns = &figures->pause_ns;
 	json_t *object = json_object();
 
 	for (int i = 0; i < PERCENTILE_COUNT; i++)
 		set(&object, percentiles[i].name,
-		    time_json(histogram_percentile(pause_ns, percentiles[i].per_mille), 1e3));
-	set(&object, "max", time_json(pause_ns->max, 1e3));
+		    of_end(figures,
+			   time_json(histogram_percentile(pause_ns, percentiles[i].per_mille), 1e3)));
+	set(&object, "max", of_end(figures, time_json(pause_ns->max, 1e3)));
 	return object;
 }
 
@@ -289,8 +309,8 @@ static json_t *allocated_json(const struct figures *figures)
 {
 	json_t *object = json_object();
 
-	set(&object, "estimated", count_json(figures->alloc_estimated));
-	set(&object, "least", count_json(figures->alloc_least));
+	set(&object, "estimated", of_end(figures, count_json(figures->alloc_estimated)));
+	set(&object, "least", of_end(figures, count_json(figures->alloc_least)));
 	return object;
 }
 
@@ -298,7 +318,7 @@ static json_t *rate_json(const struct figures *figures)
 {
 	json_t *object = json_object();
 
-	set(&object, "asked", json_real(figures->rate_asked_hz));
+	set(&object, "asked", of_end(figures, json_real(figures->rate_asked_hz)));
 	set(&object, "reached", json_real(figures->rate_reached_hz));
 	return object;
 }
@@ -309,14 +329,14 @@ json_t *figures_json(const struct figures *figures)
 
 	set(&object, "samples", count_json(figures->samples));
 	set(&object, "lost", lost_json(figures));
-	set(&object, "missed_ticks", count_json(figures->missed_ticks));
-	set(&object, "dropped", count_json(figures->dropped));
-	set(&object, "away_ms", time_json(figures->away_ns, 1e6));
-	set(&object, "undisturbed", count_json(figures->undisturbed));
-	set(&object, "skid", count_json(figures->skid));
-	set(&object, "pause_us", pause_json(&figures->pause_ns));
+	set(&object, "missed_ticks", of_end(figures, count_json(figures->missed_ticks)));
+	set(&object, "dropped", of_end(figures, count_json(figures->dropped)));
+	set(&object, "away_ms", of_end(figures, time_json(figures->away_ns, 1e6)));
+	set(&object, "undisturbed", of_end(figures, count_json(figures->undisturbed)));
+	set(&object, "skid", of_end(figures, count_json(figures->skid)));
+	set(&object, "pause_us", pause_json(figures));
 	set(&object, "duration_ms", time_json(figures->duration_ns, 1e6));
-	set(&object, "self_cpu_ms", time_json(figures->self_cpu_ns, 1e6));
+	set(&object, "self_cpu_ms", of_end(figures, time_json(figures->self_cpu_ns, 1e6)));
 	set(&object, "target_cpu_ms", time_json(figures->target_cpu_ns, 1e6));
 	set(&object, "alloc_bytes", allocated_json(figures));
 	set(&object, "rate_hz", rate_json(figures));

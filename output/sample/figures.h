@@ -33,7 +33,8 @@ struct figures {
 	uint64_t target_cpu_ns;    /* CPU time of the target during the recording */
 	/* Of the bytes that were allocated: those that are less certain, and those of which there may be any more. */
 	uint64_t alloc_estimated, alloc_least;
-	bool is_part;            /* the samples are some of those taken, which the user chose */
+	bool is_part;       /* the samples are some of those taken, which the user chose */
+	bool is_unfinished; /* the recording has no end: what only that tells is not known, see figures_json() */
 	bool target_cpu_unknown; /* by a recording of allocations, whose samples do not tell it */
 	double rate_asked_hz;
 	double rate_reached_hz; /* 0 if unknown, as of allocations: one look at a target finds several */
@@ -86,7 +87,8 @@ void figures_print(FILE *out, const struct figures *figures);
 /*
  * A JSON object, with the unit in each name: samples, lost by reason, missed_ticks, dropped, away_ms,
  * undisturbed, skid, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
- * alloc_bytes {estimated, least}, rate_hz {asked, reached}, frames {exact, nearest, function}. The caller
+ * alloc_bytes {estimated, least}, rate_hz {asked, reached}, frames {exact, nearest, function}. Of a recording
+ * without an end, missed_ticks to pause_us, self_cpu_ms, alloc_bytes and the rate asked are null. The caller
  * owns the reference.
  * NULL when memory is short.
  */

@@ -3,8 +3,6 @@
 #ifndef LJSPY_HALTED_H
 #define LJSPY_HALTED_H
 
-#include <stdio.h>
-
 #include "src/sampler/sampler.h"
 
 enum { HALTED_WORDS_SIZE = 128 };

@@ -140,6 +140,14 @@ def test_what_was_sampled_before_a_kill_can_be_read(tmp_path):
     killed = folded(path)
     assert killed and while_written
     assert sum(killed.values()) > sum(while_written.values())
+    # What only the end tells is not known, and stays so in a copy.
+    copy = tmp_path / "copy.ljspy"
+    assert report(path, "-o", copy).returncode == ljspy.OK
+    for each in (path, copy):
+        figures = json.loads(report(each, "-f", "json", "-o", "-").stdout)["figures"]
+        assert figures["samples"] > 0 and figures["target_cpu_ms"] > 0
+        assert all(figures[key] is None for key in ("missed_ticks", "dropped", "skid", "self_cpu_ms")), figures
+        assert figures["pause_us"]["max"] is None and figures["rate_hz"]["asked"] is None
 
 
 def test_a_part_of_a_file_is_read_up_to_where_it_is_whole(shares, tmp_path):
