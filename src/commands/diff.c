@@ -82,6 +82,8 @@ static enum exit_status diff(struct options *options, struct functions *function
 
 enum exit_status command_diff(const struct invocation *invocation)
 {
+	if (!recordings_are_kept(invocation->options))
+		return EXIT_USAGE;
 	if (heap_files_are_given(invocation->options))
 		return heap_files_run(invocation);
 	return recordings_run(invocation, diff);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "output/recording/recording_reader.h"
@@ -534,4 +535,21 @@ enum exit_status recordings_run(const struct invocation *invocation, recordings_
 	status = command(invocation->options, functions);
 	functions_free(functions);
 	return status;
+}
+
+bool recordings_are_kept(const struct options *options)
+{
+	struct stat output, input;
+
+	if (!options->output || (options->format && options->format->recording) ||
+	    stat(options->output, &output) || !S_ISREG(output.st_mode))
+		return true;
+	for (char *const *path = options->recordings; *path; path++) {
+		if (stat(*path, &input) || input.st_dev != output.st_dev || input.st_ino != output.st_ino)
+			continue;
+		message_error("-o %s would replace what is to be read.", options->output);
+		message_note("Name another file, as what was recorded cannot be had from it.");
+		return false;
+	}
+	return true;
 }

@@ -88,6 +88,8 @@ static enum exit_status report(struct options *options, struct functions *functi
 
 enum exit_status command_report(const struct invocation *invocation)
 {
+	if (!recordings_are_kept(invocation->options))
+		return EXIT_USAGE;
 	if (heap_files_are_given(invocation->options))
 		return heap_files_run(invocation);
 	return recordings_run(invocation, report);

@@ -120,6 +120,21 @@ def test_options_that_only_heaps_have_are_refused(shares, option):
     assert result.stderr == f"ljspy: {option} is for heaps: {shares} is none.\n"
 
 
+def test_a_recording_is_not_replaced_by_what_is_made_of_it(shares, tmp_path):
+    path = tmp_path / "own.ljspy"
+    path.write_bytes(shares.read_bytes())
+    link = tmp_path / "link.svg"
+    link.symlink_to(path)
+    for arguments in (["report", path, "-f", "svg", "-o", path], ["report", path, "-o", link],
+                      ["diff", shares, path, "-f", "svg", "-o", path]):
+        result = ljspy.run(*arguments)
+        assert result.returncode == ljspy.USAGE and "would replace" in result.stderr, result.stderr
+    assert path.read_bytes() == shares.read_bytes()
+    # A copy of a part may.
+    report(path, "--since", "0.1s", "-o", path)
+    assert folded(path)
+
+
 # -- Interrupted and damaged --
 
 
