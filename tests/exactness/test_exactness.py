@@ -164,6 +164,15 @@ def digests(pid):
     return found
 
 
+def test_a_truth_that_is_too_long_is_refused(tmp_path):
+    """Without its end, the judge would take right stacks for wrong ones, or miss some."""
+    shutil.copy(HERE / "truth.lua", tmp_path)
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs/long.lua").write_text("return function()\n\tfor i = 1, 70000 do\n\t\t@ local x = i\n\tend\nend\n")
+    result = run("step", ljspy.luajit("luajit"), "long", "off", 10, cwd=tmp_path)
+    assert result.returncode != 0 and "more than" in result.stderr, result.stdout + result.stderr
+
+
 @pytest.mark.usefixtures("built")
 def test_not_one_byte_is_changed(runtime):
     """Dumps leave the memory of a target that holds still unchanged."""

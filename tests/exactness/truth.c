@@ -162,17 +162,29 @@ static bool read_line(struct truth *truth, char *line, uint64_t *ret_table)
 	return true;
 }
 
+/* What is left out would be judged by the wrong events. */
+static bool is_full(const struct truth *truth, const char *line)
+{
+	return (truth->stack_count == STACKS_MAX && strncmp(line, "stack ", 6) == 0) ||
+	       (truth->event_count == EVENTS_MAX && strncmp(line, "event ", 6) == 0);
+}
+
 struct truth *truth_read(FILE *log, const char *program, uint64_t *ret_table)
 {
 	struct truth *truth = calloc(1, sizeof(*truth));
 	char *line = malloc(LINE_MAX_BYTES);
+	bool is_cut = false;
 
 	*ret_table = 0;
 	if (truth && line) {
 		read_program(truth, program);
-		while (fgets(line, LINE_MAX_BYTES, log) && read_line(truth, line, ret_table))
+		while (fgets(line, LINE_MAX_BYTES, log) && !(is_cut = is_full(truth, line)) &&
+		       read_line(truth, line, ret_table))
 			;
 	}
+	if (is_cut)
+		fprintf(stderr, "%s has more than %d events or %d stacks: make it shorter\n", program,
+			EVENTS_MAX, STACKS_MAX);
 	/* A round ends with position 2; what ends the program is not judged. */
 	while (truth && truth->event_count && truth->events[truth->event_count - 1].position == 2)
 		truth->event_count--;

@@ -51,7 +51,10 @@ enum verdict {
 
 struct truth;
 
-/* Read what truth.lua says, up to "ready"; ret_table is the address of the position's table. */
+/*
+ * Read what truth.lua says, up to "ready"; ret_table is the address of the position's table. NULL also, after
+ * saying so, if it is too much.
+ */
 struct truth *truth_read(FILE *log, const char *program, uint64_t *ret_table);
 void truth_free(struct truth *truth);
 
