@@ -175,6 +175,11 @@ function searchKey(event) {
 	event.preventDefault();
 }
 
+/* A menu chooses by the letters that are typed on it. */
+function isTyped(event) {
+	return event.target.localName === "select" && event.key.length === 1;
+}
+
 function onKey(event) {
 	const inSearch = event.target === ui.search;
 	const onControl = event.target !== scroller && /^(button|select|summary|textarea)$/.test(event.target.localName);
@@ -182,7 +187,7 @@ function onKey(event) {
 	if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key === "f" && !inSearch) {
 		findKey();
 		event.preventDefault();
-	} else if (event.ctrlKey || event.metaKey || event.altKey) {
+	} else if (event.ctrlKey || event.metaKey || event.altKey || isTyped(event)) {
 		return;
 	} else if (inSearch) {
 		searchKey(event);

@@ -227,6 +227,16 @@ def test_colours_can_be_chosen_from_a_list(open_page):
     assert page.find("lj_BC")[0]["look"] == "g"
 
 
+def test_letters_typed_on_a_list_choose_from_it(open_page):
+    page = open_page("small")
+    pressed = page.one("button[data-key=i]").get_attribute("aria-pressed")
+    page.script("document.querySelector('select').focus()")
+    page.press("i")
+    assert page.one("button[data-key=i]").get_attribute("aria-pressed") == pressed
+    page.press(Keys.ESCAPE, "i")
+    assert page.one("button[data-key=i]").get_attribute("aria-pressed") != pressed
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name, colour", [("nginx", "kind"), ("nginx", "state"), ("compare", "change")])
 def test_text_can_be_read_on_every_colour(open_page, name, colour, scheme):
