@@ -182,6 +182,13 @@ static void the_filter_hides_rows_but_keeps_shares(void **state)
 	assert_int_equal(rows.count, 0);
 	fill(&rows, &list, (struct rows_options){ .sort = SORT_OWN }, "(");
 	assert_int_equal(rows.count, 0);
+	/* A name in brackets is no set of letters, which "heavy" has. */
+	fill(&rows, &list, (struct rows_options){ .sort = SORT_OWN }, "[vm]");
+	assert_int_equal(rows.count, 0);
+	fill(&rows, &list, (struct rows_options){ .sort = SORT_OWN }, "[v][y]");
+	assert_int_equal(rows.count, 1);
+	fill(&rows, &list, (struct rows_options){ .sort = SORT_OWN }, "^[^h]");
+	assert_int_equal(rows.count, 2);
 	rows_clear(&rows);
 }
 
