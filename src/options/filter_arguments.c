@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/options/filter_arguments.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "output/labels/names.h"
+#include "src/options/option_values.h"
 #include "src/program/message.h"
 
 static bool is_word(const char *text, size_t length, const char *word)
@@ -95,10 +95,8 @@ bool filter_arguments_pattern(const char *text, regex_t **pattern)
 	char complaint[256];
 	int error;
 
-	if (!made) {
-		message_error_errno(ENOMEM, "%s", text);
-		return false;
-	}
+	if (!made)
+		return option_value_no_memory(text);
 	error = regcomp(made, text, REG_EXTENDED | REG_NOSUB);
 	if (error) {
 		regerror(error, made, complaint, sizeof(complaint));

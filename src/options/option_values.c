@@ -32,6 +32,13 @@ static bool take_number(const char **text, uint64_t maximum, uint64_t *ret)
 	return true;
 }
 
+bool option_value_no_memory(const char *doing)
+{
+	message_error_errno(ENOMEM, "%s", doing);
+	errno = ENOMEM;
+	return false;
+}
+
 /* Skips an id that is already there. */
 static bool add_id(pid_t **ids, size_t *count, pid_t id)
 {
@@ -40,10 +47,8 @@ static bool add_id(pid_t **ids, size_t *count, pid_t id)
 			return true;
 	if (!*ids)
 		*ids = calloc(OPTIONS_PIDS_MAX, sizeof(**ids));
-	if (!*ids) {
-		message_error_errno(ENOMEM, "listing processes");
-		return false;
-	}
+	if (!*ids)
+		return option_value_no_memory("listing processes");
 	if (*count == OPTIONS_PIDS_MAX) {
 		message_error("There are more than %d processes.", OPTIONS_PIDS_MAX);
 		return false;

@@ -30,6 +30,9 @@ enum {
 	OPTIONS_AT_MOST_MAX = 60,
 };
 
+/* Tell that memory is short. Sets errno to ENOMEM, which tells this from a wrong value; returns false. */
+bool option_value_no_memory(const char *doing);
+
 /*
  * "12,13": append ids, each once; allocates *ids with the first one, for the caller to
  * free. is_target: the ids are of processes to look at.

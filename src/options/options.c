@@ -72,10 +72,8 @@ static bool parse_layout(struct options *options, const char *argument)
 {
 	if (!options->layout)
 		options->layout = malloc(sizeof(*options->layout));
-	if (!options->layout) {
-		message_error_errno(ENOMEM, "%s", argument);
-		return false;
-	}
+	if (!options->layout)
+		return option_value_no_memory(argument);
 	options->layout_text = argument;
 	return given_layout_read(argument, options->layout);
 }
@@ -585,8 +583,12 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 			return false;
 		case '?': refuse_option(options->command, tables.letters, argv[optind - 1]); return false;
 		default:
-			if (!parse_option(options, letter, optarg))
+			errno = 0;
+			if (!parse_option(options, letter, optarg)) {
+				if (errno == ENOMEM)
+					*ret_status = EXIT_NOTHING_DONE;
 				return false;
+			}
 			note_kind(options, letter, optarg);
 		}
 	}

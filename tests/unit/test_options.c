@@ -11,6 +11,12 @@
 #include <cmocka.h>
 
 #include "src/options/options.h"
+#include "tests/unit/instead_of.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+#include "tests/unit/failing_allocation.h"
 
 enum { ARGUMENTS_MAX = 24, TEXT_MAX = 8192 };
 
@@ -580,12 +586,42 @@ static void default_output_is_named_after_the_target(void **state)
 	free(path);
 }
 
+static void a_lack_of_memory_is_no_wrong_command_line(void **state)
+{
+	char words[] = "ljspy report a.ljspy --tid 1 --include x", *argv[ARGUMENTS_MAX + 1];
+	enum exit_status status;
+	struct options options;
+	size_t refused = 0;
+	bool failed = true;
+	int argc = 0;
+
+	(void)state;
+	for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	for (size_t i = 0; failed; i++) {
+		bool good;
+
+		allocation_fails_after(i);
+		good = options_parse(argc, argv, &options, &status);
+		failed = allocation_failed();
+		options_clear(&options);
+		if (good)
+			continue;
+		assert_true(failed);
+		assert_int_equal(status, EXIT_NOTHING_DONE);
+		refused++;
+	}
+	assert_true(refused >= 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(commands_may_be_abbreviated),
 		cmocka_unit_test(defaults_need_no_option),
 		cmocka_unit_test(pids_are_collected),
+		cmocka_unit_test(a_lack_of_memory_is_no_wrong_command_line),
 		cmocka_unit_test(heat_maps_are_for_pictures),
 		cmocka_unit_test(formats_refuse_options_that_they_do_not_heed),
 		cmocka_unit_test(the_kind_of_a_file_tells_what_its_format_heeds),
