@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -108,6 +109,19 @@ static void one_cpu_is_no_place_to_visit(void **state)
 	assert_false(visit.begun);
 }
 
+/* Has a process that is started now neither a real-time policy nor a better nice value? */
+static bool child_is_ordinary(int nice)
+{
+	const pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(sched_getscheduler(0) == SCHED_OTHER && getpriority(PRIO_PROCESS, 0) >= nice ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 static void urgency_ends_as_it_began(void **state)
 {
 	int policy = sched_getscheduler(0), nice = getpriority(PRIO_PROCESS, 0);
@@ -125,7 +139,7 @@ static void urgency_ends_as_it_began(void **state)
 		urgent_begin(&urgent);
 		assert_int_equal(urgent.begun, urgent.means != URGENT_NOT_ALLOWED);
 		if (urgent.means == URGENT_BY_POLICY)
-			assert_int_equal(sched_getscheduler(0), SCHED_RR);
+			assert_int_equal(sched_getscheduler(0), SCHED_RR | SCHED_RESET_ON_FORK);
 		if (urgent.means == URGENT_BY_NICE)
 			assert_true(getpriority(PRIO_PROCESS, 0) < nice);
 		urgent_end(&urgent);
@@ -136,6 +150,7 @@ static void urgency_ends_as_it_began(void **state)
 		assert_int_equal(getpriority(PRIO_PROCESS, 0), nice_between);
 	}
 	urgent_begin(&urgent);
+	assert_true(urgent.means != URGENT_BY_POLICY || child_is_ordinary(nice));
 	urgent_close(&urgent);
 	assert_int_equal(sched_getscheduler(0), policy);
 	assert_int_equal(getpriority(PRIO_PROCESS, 0), nice);
