@@ -191,8 +191,10 @@ bool lua_top_below_native(const struct lua_running *running, struct image *image
 	/* A call that stores L->base has L in this register or the first argument's; others keep BASE in it. */
 	if (vm.kept_base != thread->address && lua_thread_contains_base(thread, vm.kept_base) &&
 	    !vm_call_stores_base_of_argument(thread->layout, text, module->vm, frame->pc)) {
-		if (!begin_walk(running, vm.kept_base, &walk, &activation)) {
-			if (find_caller_by_link(running, vm.kept_base, ret_walk))
+		if (!begin_walk(running, vm.kept_base, &walk, &activation) || !is_linked(&walk)) {
+			/* next() has lj_tab_next() write over its own function and link, which the VM keeps in PC. */
+			if (find_caller_by_link(running, vm.kept_base, ret_walk) ||
+			    find_caller(running, vm.kept_base, vm.pc, ret_walk))
 				return true;
 		} else if (activation.function &&
 			   (!activation.function->proto ||
