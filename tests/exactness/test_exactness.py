@@ -68,8 +68,8 @@ def judge(*arguments, **options):
     return [int(number) for number in row.groups()]
 
 
-def check_steps(luajit, program, mode="step", count=30000, lost_percent=LOST_PERCENT, **options):
-    judged, wrong, no_line, lost = judge(mode, luajit, program, "off", count, **options)
+def check_steps(luajit, program, mode="step", count=30000, lost_percent=LOST_PERCENT, jit="off", **options):
+    judged, wrong, no_line, lost = judge(mode, luajit, program, jit, count, **options)
     assert judged > 1000
     assert wrong == 0
     assert no_line * 100 / judged <= NO_LINE_PERCENT
@@ -87,6 +87,11 @@ def test_every_instruction_of_random_programs(runtime, seed, tmp_path):
     """They cross from Lua to C and back in every way, one within the other."""
     shutil.copy(HERE / "truth.lua", tmp_path)
     check_steps(ljspy.luajit(runtime), random_programs.write(seed, tmp_path), count=8000, cwd=tmp_path)
+
+
+def test_every_instruction_into_compiled_loops(runtime):
+    """The VM has jumped behind a loop when it decides to enter the loop's trace."""
+    check_steps(ljspy.luajit(runtime), "loops", jit="on", count=50000, settings=("hotloop=2",))
 
 
 @pytest.mark.parametrize("program", ["calls", "coroutines", "metamethods", "varargs"])

@@ -567,6 +567,11 @@ static void pc_is_the_next_instructions_until_it_is_fetched(void **state)
 	CODE(branch + 8, FETCH "\x48\x83\xc3\x04");
 	assert_true(is_before_next(branch + 8));
 	assert_false(is_before_next(branch + 20));
+	/* BC_JFORI: movzx eax, word [rbx-2]; jae BC_JLOOP */
+	CODE(branch + 8, "\x0f\xb7\x43\xfe\x0f\x83\x4c\x01\x00\x00" FETCH "\x48\x83\xc3\x04");
+	assert_false(is_before_next(branch + 8));
+	assert_false(is_before_next(branch + 12));
+	assert_true(is_before_next(branch + 18));
 	without_gc64();
 	assert_false(is_before_next(fetch));
 	CODE(fetch, FETCH "\x83\xc3\x04"); /* add ebx, 4 */

@@ -405,19 +405,28 @@ bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint6
 	return memory_read(text, pc, bytes, length) == MEMORY_OK && memcmp(bytes, pattern, length) == 0;
 }
 
-/* Was a branch just taken, and nothing fetched since? */
+/*
+ * Was a branch just taken, and nothing fetched since? BC_JFORI jumps first: then it
+ * decides whether to enter the trace of the loop whose end is before PC.
+ */
 static bool has_branched(struct memory *text, uint64_t pc)
 {
 	/* lea rbx, [rbx+rax*4-BCBIAS_J*4] (GC32: ebx) */
 	static const uint8_t branch[] = { 0x8d, 0x9c, 0x83, 0x00, 0x00, 0xfe, 0xff };
 	static const uint8_t fetch[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc };
-	uint8_t bytes[BRANCH_TO_FETCH_BYTES];
+	/* movzx eax, word [rbx-2] (GC32: ebx) */
+	static const uint8_t trace_of_loop[] = { 0x0f, 0xb7, 0x43, 0xfe };
+	uint8_t bytes[BRANCH_TO_FETCH_BYTES], next[sizeof(trace_of_loop)];
 	const uint8_t *found;
 
 	if (memory_read(text, pc - sizeof(bytes), bytes, sizeof(bytes)) != MEMORY_OK)
 		return false;
 	found = memmem(bytes, sizeof(bytes), branch, sizeof(branch));
-	return found && !memmem(found, (size_t)(bytes + sizeof(bytes) - found), fetch, sizeof(fetch));
+	if (!found || memmem(found, (size_t)(bytes + sizeof(bytes) - found), fetch, sizeof(fetch)))
+		return false;
+	return memory_read(text, pc - (size_t)(bytes + sizeof(bytes) - found) + sizeof(branch), next,
+			   sizeof(next)) == MEMORY_OK &&
+	       memcmp(next, trace_of_loop, sizeof(next)) != 0;
 }
 
 bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc)
