@@ -470,9 +470,9 @@ static void a_checked_function_is_called_and_its_check_used(void **state)
 {
 	(void)state;
 	set_call();
-	calls.checks[0] = (struct trace_check){ 0x8001, &protos[2] };
-	calls.checks[1] = (struct trace_check){ 0x8002, NULL };
-	calls.checks[2] = (struct trace_check){ 0x8003, &protos[1] };
+	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2] };
+	calls.checks[1] = (struct trace_check){ .ref = 0x8002, .callee = NULL };
+	calls.checks[2] = (struct trace_check){ .ref = 0x8003, .callee = &protos[1] };
 	calls.check_count = 3;
 	gap.first_check = 1;
 	gap.end_check = 3;
@@ -502,11 +502,88 @@ static void a_checked_function_is_called_and_its_check_used(void **state)
 	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
 }
 
+static void a_check_is_of_the_call_of_what_was_read_by_its_key(void **state)
+{
+	enum { KEY = 0x9000, OTHER_KEY = 0x9100 };
+	/* GCproto.k, and the constant below it */
+	const uint64_t constants[] = { MAIN + AFTER_HEADER, KEY };
+
+	(void)state;
+	SET_MAIN({ BC_GGET, .a = CALL_SLOT }, { BC_CALL, .a = CALL_SLOT, .b = 1, .c = 1 }, { .op = BC_MOV });
+	memcpy(bytes[0], constants, sizeof(constants));
+	calls.checks[0] = (struct trace_check){
+		.ref = 0x8001, .callee = &protos[2], .of = CHECK_OF_TABLE, .key = OTHER_KEY
+	};
+	calls.checks[1] = (struct trace_check){
+		.ref = 0x8002, .callee = &protos[1], .of = CHECK_OF_TABLE, .key = KEY
+	};
+	calls.check_count = gap.end_check = 2;
+	go(START, pc_of(0, 0));
+	go(START, pc_of(0, 1));
+	find();
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 1, pc_of(0, 1), COST_UNUSED_CHECK);
+	assert_int_equal(steps.step[0].checks, 2);
+	/* None by this key: it calls a builtin. */
+	gap.end_check = 1;
+	find();
+	assert_int_equal(steps.count, 1);
+	/* By which key the function was read, or what is in the slot, is not known. */
+	calls.checks[0].key = 0;
+	find();
+	expect_call(0, 2, pc_of(0, 1), 0);
+	calls.checks[0].key = OTHER_KEY;
+	find_from(1);
+	expect_call(0, 2, pc_of(0, 1), 0);
+	/* An upvalue has no key. */
+	calls.checks[0].of = CHECK_OF_UPVALUE;
+	expect_call(0, 2, pc_of(0, 1), 0);
+	go(START, pc_of(0, 0));
+	go(START, pc_of(0, 1));
+	find();
+	assert_int_equal(steps.count, 1);
+}
+
+static void an_iterator_is_called_in_a_copy_of_its_slot(void **state)
+{
+	(void)state;
+	SET_MAIN({ BC_UGET, .a = CALL_SLOT }, { .op = BC_MOV, .a = CALL_SLOT + 3 },
+		 { BC_ITERC, .a = CALL_SLOT + 3, .b = 1, .c = 1 }, { .op = BC_MOV });
+	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2], .of = CHECK_OF_TABLE };
+	calls.check_count = gap.end_check = 1;
+	for (unsigned i = 0; i < 3; i++)
+		go(START, pc_of(0, i));
+	find();
+	assert_int_equal(steps.count, 1);
+	/* What a call left there is not known. */
+	SET_MAIN({ BC_UGET, .a = CALL_SLOT }, { BC_CALL, .a = CALL_SLOT, .b = 4, .c = 1 },
+		 { BC_ITERC, .a = CALL_SLOT + 3, .b = 1, .c = 1 }, { .op = BC_MOV });
+	find();
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 2, pc_of(0, 2), 0);
+}
+
+static void no_function_of_a_table_is_an_upvalue(void **state)
+{
+	(void)state;
+	SET_MAIN({ BC_UGET, .a = CALL_SLOT }, { BC_CALL, .a = CALL_SLOT, .b = 1, .c = 1 }, { .op = BC_MOV });
+	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2], .of = CHECK_OF_TABLE };
+	calls.check_count = gap.end_check = 1;
+	go(START, pc_of(0, 0));
+	go(START, pc_of(0, 1));
+	find();
+	assert_int_equal(steps.count, 1);
+	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
+	calls.checks[0].of = CHECK_OF_UPVALUE;
+	find();
+	expect_call(0, 2, pc_of(0, 1), 0);
+}
+
 static void a_checked_function_that_runs_already_is_less_likely(void **state)
 {
 	(void)state;
 	set_call();
-	calls.checks[0] = (struct trace_check){ 0x8001, &protos[0] };
+	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[0] };
 	calls.check_count = 1;
 	gap.end_check = 1;
 	find_from(1);
@@ -538,7 +615,7 @@ static void the_goal_shows_a_call(void **state)
 	assert_int_equal(steps.step[0].checks, 0);
 	expect_step(1, START, pc_of(0, 2), COST_UNEXPECTED_CALL + COST_GUESSED_CALL);
 	/* Its check is used; one of another function makes that less likely. */
-	calls.checks[0] = (struct trace_check){ 0x8001, &protos[1] };
+	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[1] };
 	calls.check_count = 1;
 	gap.end_check = 1;
 	find_from(1);
@@ -583,6 +660,14 @@ static void the_goal_shows_what_a_builtin_calls(void **state)
 	assert_int_equal(steps.count, 2);
 	expect_step(0, called, pc_of(1, 0), 0);
 	expect_step(1, START, pc_of(0, 2), COST_UNEXPECTED_CALL + COST_GUESSED_CALL);
+	assert_int_equal(steps.step[0].checks, 0);
+	/* Its check is used. */
+	calls.checks[1] = (struct trace_check){ .ref = 0x8002, .callee = &protos[1] };
+	calls.check_count = gap.end_check = 2;
+	find_from(1);
+	expect_step(0, called, pc_of(1, 0), 0);
+	assert_int_equal(steps.step[0].checks, 2);
+	gap.end_check = 0;
 	/* What that calls is not entered yet. */
 	inner = (struct path_frame){ .proto = &protos[2], .up = called, .call_pc = pc_of(1, 1) };
 	gap.goal.point.frame = path_frames_add(&frames, &inner);
@@ -1044,8 +1129,8 @@ static void ways_use_their_checks(void **state)
 {
 	(void)state;
 	SET_MAIN({ .op = BC_MOV }, { .op = BC_MOV });
-	calls.checks[0] = (struct trace_check){ 0x8001, NULL };
-	calls.checks[1] = (struct trace_check){ 0x8002, &protos[1] };
+	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = NULL };
+	calls.checks[1] = (struct trace_check){ .ref = 0x8002, .callee = &protos[1] };
 	calls.check_count = 2;
 	gap.end_check = 1;
 	assert_int_equal(search(0, 1), 1);
@@ -1099,6 +1184,9 @@ int main(void)
 		TEST(a_call_that_a_snapshot_shows_is_likely),
 		TEST(slots_of_a_called_function_may_be_unknown),
 		TEST(a_checked_function_is_called_and_its_check_used),
+		TEST(a_check_is_of_the_call_of_what_was_read_by_its_key),
+		TEST(no_function_of_a_table_is_an_upvalue),
+		TEST(an_iterator_is_called_in_a_copy_of_its_slot),
 		TEST(a_checked_function_that_runs_already_is_less_likely),
 		TEST(the_goal_shows_a_call),
 		TEST(the_goal_shows_what_a_builtin_calls),

@@ -2,8 +2,11 @@
 #include "unwind/jit/path_steps.h"
 
 #include "luajit-layouts/bytecode.h"
+#include "unwind/jit/trace_key.h"
 #include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
+
+enum { ITERATOR_SLOTS = 3 }; /* function, state and control variable, below A of BC_ITERC */
 
 struct stepper {
 	const struct path_context *context;
@@ -144,20 +147,32 @@ static int32_t goal_callee(const struct stepper *stepper)
 	return -1;
 }
 
-/* Enter the function that the goal shows as called here. If that is pcall or the like, enter its callee. */
+/*
+ * Enter the function that the goal shows as called here, and use its check. If that is
+ * pcall or the like, enter its callee.
+ */
 static void enter_goal(struct stepper *stepper, int32_t callee)
 {
 	const struct path_context *context = stepper->context;
+	const struct trace_check *checks = context->calls->checks;
+	const size_t count = stepper->steps->count;
+	uint32_t check = stepper->way->checks;
 	int32_t at = stepper->gap->goal.point.frame;
+	const struct proto *proto;
 
-	if (frame_at(context, callee)->proto) {
-		add_step(stepper, callee, frame_at(context, callee)->proto->bc, 0);
+	if (frame_at(context, callee)->proto)
+		at = callee;
+	else
+		while (at >= 0 && frame_at(context, at)->up != callee)
+			at = frame_at(context, at)->up;
+	if (at < 0 || !frame_at(context, at)->proto)
 		return;
-	}
-	while (at >= 0 && frame_at(context, at)->up != callee)
-		at = frame_at(context, at)->up;
-	if (at >= 0 && frame_at(context, at)->proto)
-		add_step(stepper, at, frame_at(context, at)->proto->bc, 0);
+	proto = frame_at(context, at)->proto;
+	add_step(stepper, at, proto->bc, 0);
+	while (check < stepper->gap->end_check && !checks[check].callee)
+		check++;
+	if (check < stepper->gap->end_check && checks[check].callee == proto)
+		use_checks(stepper, count, check + 1);
 }
 
 /* Return below the start frame, to the pc in IR_RETF. */
@@ -205,16 +220,6 @@ static void leave(struct stepper *stepper)
 	add_step(stepper, caller.frame, caller.pc + BYTECODE_SIZE, 0);
 }
 
-/* The next check of a Lua function, skipping builtins; end_check if there is none. */
-static uint32_t next_check(const struct stepper *stepper)
-{
-	uint32_t check = stepper->way->checks;
-
-	while (check < stepper->gap->end_check && !stepper->context->calls->checks[check].callee)
-		check++;
-	return check;
-}
-
 /*
  * The closure of a frame. If unknown: the only closure of its prototype among the
  * trace's constants. 0 if there is none, or several.
@@ -235,28 +240,89 @@ static uint64_t function_of(const struct trace_calls *calls, const struct path_f
 	return found;
 }
 
+/* The bytecode that last set a slot of the innermost frame. False if there is none, or if a call did. */
+static bool setter_of(const struct stepper *stepper, unsigned slot, uint32_t *ret_instruction,
+		      enum bytecode_op *ret_op)
+{
+	const struct path_context *context = stepper->context;
+
+	for (uint32_t i = stepper->way->count - 1; i-- > 0;) {
+		const struct path_point *before = &stepper->way->points[i];
+		enum bytecode_mode mode;
+
+		if (before->frame != stepper->point.frame ||
+		    !instruction_at(context, before, ret_instruction, ret_op))
+			continue;
+		mode = bytecode_mode_a(context->layout, (uint8_t)*ret_instruction);
+		if (mode == BCMbase && bytecode_a(*ret_instruction) <= slot)
+			return false;
+		if (mode == BCMdst && bytecode_a(*ret_instruction) == slot)
+			return true;
+	}
+	return false;
+}
+
 /* The function in a slot, if the way last set the slot to an upvalue that holds one; else NULL. */
 static const struct function_object *upvalue_in_slot(const struct stepper *stepper, unsigned slot)
 {
 	const struct path_context *context = stepper->context;
-	const struct path_frame *frame = frame_at(context, stepper->point.frame);
+	uint32_t instruction;
+	enum bytecode_op op;
 
-	for (uint32_t i = stepper->way->count; i-- > 0;) {
-		const struct path_point *before = &stepper->way->points[i];
-		uint32_t instruction;
-		enum bytecode_op op;
+	if (!setter_of(stepper, slot, &instruction, &op) || op != BC_UGET)
+		return NULL;
+	return lua_objects_upvalue(context->objects,
+				   function_of(context->calls, frame_at(context, stepper->point.frame)),
+				   bytecode_d(instruction));
+}
 
-		if (before->frame != stepper->point.frame ||
-		    !instruction_at(context, before, &instruction, &op) ||
-		    bytecode_mode_a(context->layout, (uint8_t)instruction) != BCMdst ||
-		    bytecode_a(instruction) != slot)
+/* May it be the check of the function in a slot? A metamethod's comes from a table, by a key of its own. */
+static bool may_check(const struct stepper *stepper, const struct trace_check *check, unsigned slot)
+{
+	const struct path_context *context = stepper->context;
+	uint32_t instruction;
+	enum bytecode_op op;
+	uint64_t key;
+
+	if (check->of == CHECK_OF_UNKNOWN || !setter_of(stepper, slot, &instruction, &op))
+		return true;
+	if (op == BC_UGET)
+		return check->of == CHECK_OF_UPVALUE;
+	if (!trace_key_of_bytecode(context->layout, frame_at(context, stepper->point.frame)->proto, op,
+				   instruction, &key))
+		return true;
+	return check->of == CHECK_OF_TABLE && (!check->key || check->key == key);
+}
+
+/*
+ * The next check that may be that of a Lua function in a slot; end_check if there is none. *ret_skipped: so many
+ * of other Lua functions come before it.
+ */
+static uint32_t next_check(const struct stepper *stepper, unsigned slot, unsigned *ret_skipped)
+{
+	const struct trace_check *checks = stepper->context->calls->checks;
+	uint32_t check = stepper->way->checks;
+
+	*ret_skipped = 0;
+	for (; check < stepper->gap->end_check; check++) {
+		if (!checks[check].callee)
 			continue;
-		return op == BC_UGET
-			       ? lua_objects_upvalue(context->objects, function_of(context->calls, frame),
-						     bytecode_d(instruction))
-			       : NULL;
+		if (may_check(stepper, &checks[check], slot))
+			break;
+		++*ret_skipped;
 	}
-	return NULL;
+	return check;
+}
+
+/* The slot of the function that is called. BC_ITERC copies it. */
+static unsigned called_slot(const struct stepper *stepper)
+{
+	const uint8_t number = (uint8_t)stepper->instruction;
+	const unsigned slot = bytecode_a(stepper->instruction);
+
+	return bytecode_op(stepper->context->layout, number) == BC_ITERC && slot >= ITERATOR_SLOTS
+		       ? slot - ITERATOR_SLOTS
+		       : slot;
 }
 
 static void call(struct stepper *stepper, bool is_tail_call)
@@ -265,24 +331,25 @@ static void call(struct stepper *stepper, bool is_tail_call)
 	const struct trace_calls *calls = context->calls;
 	const struct path_point *point = &stepper->point;
 	int32_t callee = is_tail_call ? -1 : goal_callee(stepper);
-	uint32_t check = next_check(stepper);
+	const unsigned slot = called_slot(stepper);
+	unsigned skipped;
+	uint32_t check = next_check(stepper, slot, &skipped);
 	const struct proto *checked = check < stepper->gap->end_check ? calls->checks[check].callee : NULL;
-	const struct function_object *upvalue = upvalue_in_slot(stepper, bytecode_a(stepper->instruction));
+	const struct function_object *upvalue = upvalue_in_slot(stepper, slot);
 	size_t count = stepper->steps->count;
 	unsigned cost = 0;
 
 	if (callee >= 0) {
 		enter_goal(stepper, callee);
-		if (checked && frame_at(context, callee)->proto == checked)
-			use_checks(stepper, count, check + 1);
 		cost = COST_UNEXPECTED_CALL;
 	}
 	if (checked && !(callee >= 0 && frame_at(context, callee)->proto == checked)) {
 		count = stepper->steps->count;
 		enter(stepper, is_tail_call, checked, 0,
-		      cost + (path_frames_is_running(context->frames, point->frame, checked)
-				      ? COST_GUESSED_CALL
-				      : 0));
+		      cost + (skipped * COST_UNUSED_CHECK) +
+			      (path_frames_is_running(context->frames, point->frame, checked)
+				       ? COST_GUESSED_CALL
+				       : 0));
 		use_checks(stepper, count, check + 1);
 	}
 	if (upvalue && upvalue->proto && callee < 0 && upvalue->proto != checked) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "luajit-layouts/bytecode.h"
+#include "unwind/jit/trace_key.h"
 #include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
 
@@ -100,20 +101,7 @@ struct aligner {
 
 /*---- Operands ----*/
 
-/* GCproto.k: object constants lie below it, numbers from it on (lj_obj.h, proto_kgc, proto_knumtv). */
-static bool proto_kgc(const struct layout *layout, const struct proto *proto, unsigned index,
-		      uint64_t *ret_object)
-{
-	unsigned size = layout_ref_size(layout);
-	uint64_t k = 0, object = 0;
-
-	if (!proto_load(proto, proto->address + (uint64_t)layout->GCproto_k, &k, size) ||
-	    !proto_load(proto, k - (uint64_t)(index + 1) * size, &object, size))
-		return false;
-	*ret_object = object;
-	return true;
-}
-
+/* Number constants lie from GCproto.k on (lj_obj.h, proto_knumtv). */
 static bool proto_knum(const struct layout *layout, const struct proto *proto, unsigned index,
 		       uint64_t *ret_bits)
 {
@@ -201,31 +189,6 @@ static bool reads_slot(const struct layout *layout, const struct place *place, i
 		       (bytecode_mode_c(layout, number) == BCMvar &&
 			operand == bytecode_c(place->instruction));
 	return bytecode_mode_c(layout, number) == BCMvar && operand == bytecode_d(place->instruction);
-}
-
-/* The key that a bytecode looks up. False if it is not a constant string. */
-static bool string_key(const struct layout *layout, const struct place *place, uint64_t *ret_key)
-{
-	switch ((int)place->op) {
-	case BC_TGETS:
-	case BC_TSETS: return proto_kgc(layout, place->proto, bytecode_c(place->instruction), ret_key);
-	case BC_GGET:
-	case BC_GSET: return proto_kgc(layout, place->proto, bytecode_d(place->instruction), ret_key);
-	default: return false;
-	}
-}
-
-/* The key that IR_HREFK or IR_HREF looks up. False if it is not a constant. */
-static bool looked_up(const struct path_alignment *alignment, const struct trace_instruction *ins,
-		      uint64_t *ret_key)
-{
-	struct trace_instruction slot;
-	uint32_t key = ins->op2;
-
-	if (key < TRACE_REF_BIAS && trace_instruction(alignment->trace, alignment->layout, key, &slot) &&
-	    slot.op == IR_KSLOT)
-		key = slot.op1;
-	return key < TRACE_REF_BIAS && trace_constant(alignment->trace, alignment->layout, key, ret_key);
 }
 
 /*
@@ -345,7 +308,8 @@ static int fit_table(const struct aligner *aligner, const struct trace_instructi
 	    (place->op == BC_TGETS || place->op == BC_TSETS || place->op == BC_GGET))
 		fit = FIT_NEVER;
 	if ((ins->op == IR_HREFK || ins->op == IR_HREF || ins->op == IR_NEWREF) &&
-	    string_key(alignment->layout, place, &wanted) && looked_up(alignment, ins, &key)) {
+	    trace_key_of_bytecode(alignment->layout, place->proto, place->op, place->instruction, &wanted) &&
+	    trace_key_of_lookup(alignment->trace, alignment->layout, ins, &key)) {
 		if (key == wanted)
 			fit += FIT_OPERAND;
 		else if (!looks_up_metamethod(alignment, ins))
@@ -402,7 +366,7 @@ static bool concatenates(const struct layout *layout, const struct place *place,
 		    bytecode_a(at->instruction) < bytecode_b(place->instruction) ||
 		    bytecode_a(at->instruction) > bytecode_c(place->instruction))
 			continue;
-		if (proto_kgc(layout, at->proto, bytecode_d(at->instruction), &constant) &&
+		if (trace_key_constant(layout, at->proto, bytecode_d(at->instruction), &constant) &&
 		    constant == string)
 			return true;
 	}

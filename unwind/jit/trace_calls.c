@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/jit/trace_calls.h"
 
+#include "unwind/jit/trace_key.h"
 #include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
 
@@ -84,18 +85,41 @@ static bool is_check(const struct finder *finder, const struct trace_instruction
 	return *ret_callee && (*ret_callee)->bc == value;
 }
 
+/* Where was what is checked read from, and by which key? */
+static void find_origin(const struct finder *finder, const struct trace_instruction *ins,
+			struct trace_check *check)
+{
+	const struct trace *trace = finder->trace;
+	struct trace_instruction operand;
+
+	if (!trace_instruction(trace, finder->layout, ins->op1, &operand))
+		return;
+	/* GCfunc.pc of the function */
+	if (operand.op == IR_FLOAD && !trace_instruction(trace, finder->layout, operand.op1, &operand))
+		return;
+	if (operand.op == IR_HLOAD || operand.op == IR_ALOAD)
+		check->of = CHECK_OF_TABLE;
+	else if (operand.op == IR_ULOAD)
+		check->of = CHECK_OF_UPVALUE;
+	if (operand.op == IR_HLOAD && trace_instruction(trace, finder->layout, operand.op1, &operand) &&
+	    (operand.op == IR_HREFK || operand.op == IR_HREF))
+		trace_key_of_lookup(trace, finder->layout, &operand, &check->key);
+}
+
 static void find_checks(struct finder *finder)
 {
 	struct trace_calls *calls = finder->calls;
 	uint32_t nins = trace_nins(finder->trace, finder->layout);
 
 	for (uint32_t ref = TRACE_REF_BASE; ref < nins && calls->check_count < TRACE_CHECKS_MAX; ref++) {
+		struct trace_check check = { .ref = ref };
 		struct trace_instruction ins;
-		const struct proto *callee;
 
-		if (trace_instruction(finder->trace, finder->layout, ref, &ins) &&
-		    is_check(finder, &ins, &callee))
-			calls->checks[calls->check_count++] = (struct trace_check){ ref, callee };
+		if (!trace_instruction(finder->trace, finder->layout, ref, &ins) ||
+		    !is_check(finder, &ins, &check.callee))
+			continue;
+		find_origin(finder, &ins, &check);
+		calls->checks[calls->check_count++] = check;
 	}
 }
 

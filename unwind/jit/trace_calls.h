@@ -24,10 +24,18 @@ enum {
 	TRACE_CALLS_MAX = 256, /* known calls */
 };
 
+enum trace_check_of {
+	CHECK_OF_UNKNOWN,
+	CHECK_OF_TABLE, /* as of metamethods */
+	CHECK_OF_UPVALUE,
+};
+
 /* The check of a function before its call. */
 struct trace_check {
 	uint32_t ref;
 	const struct proto *callee; /* NULL for a builtin */
+	enum trace_check_of of;     /* where the function was read from */
+	uint64_t key;               /* of a table: by this string constant; 0 if unknown */
 };
 
 /* A call that a snapshot or the path shows. */
