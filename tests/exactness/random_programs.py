@@ -141,12 +141,17 @@ def program(seed):
     return HEAD + "\n".join([*lines, "", "return function()", f"\t@ f{FUNCTIONS - 1}(1, 2)", "end", ""])
 
 
-def write(seed, folder):
+def keep(name, text, folder):
     """The program's name, as the judge takes it in the folder."""
     programs = pathlib.Path(folder) / "programs"
     programs.mkdir(parents=True, exist_ok=True)
-    (programs / f"random-{seed}.lua").write_text(program(seed))
-    return f"random-{seed}"
+    (programs / f"{name}.lua").write_text(text)
+    return name
+
+
+def write(seed, folder):
+    """Likewise."""
+    return keep(f"random-{seed}", program(seed), folder)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import ljspy
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "layouts"))
 import builds
+import compiled_programs
 import packages
 import random_programs
 
@@ -128,6 +129,21 @@ def test_every_instruction_that_a_signal_may_interrupt(program):
 def test_any_time(runtime, program, settings):
     judged, wrong, no_line, lost = judge("sample", ljspy.luajit(runtime), program, "on", 300, SETTINGS[settings])
     assert judged == 300
+    assert wrong == 0
+    assert no_line <= NO_LINE_SAMPLES
+    assert lost <= LOST_SAMPLES
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_any_time_of_random_programs(runtime, seed, settings, tmp_path):
+    """Loops and recursion with calls of every kind, in traces and out of them."""
+    shutil.copy(HERE / "truth.lua", tmp_path)
+    program = compiled_programs.write(seed, tmp_path)
+    judged, wrong, no_line, lost = judge(
+        "sample", ljspy.luajit(runtime), program, "on", 400, SETTINGS[settings], cwd=tmp_path
+    )
+    assert judged == 400
     assert wrong == 0
     assert no_line <= NO_LINE_SAMPLES
     assert lost <= LOST_SAMPLES
