@@ -185,6 +185,34 @@ static void without_rules_the_programs_entry_is_the_end(void **state)
 	assert_int_equal(end_at(MODULE + 1), NATIVE_LOST);
 }
 
+#ifdef __x86_64__
+/* The code that the function of one of Boost.Context's coroutines returns to: it calls _exit(). */
+static void without_rules_the_end_of_a_context_is_the_end(void **state)
+{
+	enum { AFTER = MODULE + 0x700, CLEAR = 4, CALL = 7, HLT = 12, LENGTH = 13 };
+	static const uint8_t code[] = "\xf3\x0f\x1e\xfa\x48\x31\xff\xe8\x49\xfe\xff\xff\xf4";
+	static const int marks[] = { CLEAR, CALL, HLT };
+
+	(void)state;
+	put_bytes(AFTER, code, LENGTH);
+	put_header(ENTRY, ET_DYN);
+	assert_int_equal(end_at(AFTER), NATIVE_END);
+	/* Not built for CET. */
+	assert_int_equal(end_at(AFTER + CLEAR), NATIVE_END);
+	assert_int_equal(end_at(AFTER + CALL), NATIVE_LOST);
+	/* Nobody has returned to it. */
+	begin_at(AFTER, SP);
+	given.status = CFI_NONE;
+	assert_int_equal(native_step(unwinder), NATIVE_LOST);
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+		put(AFTER + (uint64_t)marks[i], 0x90, 1);
+		put_header(ENTRY, ET_DYN);
+		assert_int_equal(end_at(AFTER), NATIVE_LOST);
+		put_bytes(AFTER, code, LENGTH);
+	}
+}
+#endif
+
 static void what_is_no_elf_file_has_no_entry(void **state)
 {
 	struct module *module = calloc(1, sizeof(*module));
@@ -352,6 +380,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(callers_are_further_up_the_stack, begin, end),
 		cmocka_unit_test_setup_teardown(a_walk_ends_where_there_is_no_caller, begin, end),
 		cmocka_unit_test_setup_teardown(without_rules_the_programs_entry_is_the_end, begin, end),
+#ifdef __x86_64__
+		cmocka_unit_test_setup_teardown(without_rules_the_end_of_a_context_is_the_end, begin, end),
+#endif
 		cmocka_unit_test_setup_teardown(what_is_no_elf_file_has_no_entry, begin, end),
 		cmocka_unit_test_setup_teardown(a_signals_frame_leads_to_what_it_interrupted, begin, end),
 		cmocka_unit_test_setup_teardown(by_code_a_caller_is_not_beyond_the_next_known_frame, begin,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/machine/context_end.h"
 #include "unwind/machine/thread_end.h"
 #include "unwind/native/cfi.h"
 #include "unwind/native/leaf_caller.h"
@@ -112,14 +113,16 @@ static bool is_in_entry(const struct native_unwinder *unwinder, uint64_t address
 
 /*
  * Such code has no caller, and that which a thread's function returns to has none. But there may be no unwind
- * table that says so: glibc before 2.32 on arm64 has none of the entry, musl has none of either. index: the address is
- * that word of the stack, from the frame's stack pointer on.
+ * table that says so: glibc before 2.32 on arm64 has none of the entry, musl has none of either. Nor has Boost.Context
+ * one of what a coroutine's function returns to. index: the address is that word of the stack, from the frame's stack
+ * pointer on.
  */
 static bool is_outermost(const struct native_unwinder *unwinder, uint64_t return_address, unsigned int index)
 {
 	return (index < program_end_words && is_in_entry(unwinder, return_address - 1)) ||
 	       (index < thread_end_words && image_find(unwinder->image, return_address) &&
-		thread_end_is_at(image_text(unwinder->image), return_address));
+		(thread_end_is_at(image_text(unwinder->image), return_address) ||
+		 context_end_is_at(image_text(unwinder->image), return_address)));
 }
 
 /*
