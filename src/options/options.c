@@ -184,7 +184,8 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_EXACT_PATHS: options->exact_paths = true; return true;
 	case OPTION_STRINGS: options->strings = true; return true;
 	case OPTION_MEASURE: return option_value_measure(argument, &options->measure);
-	case OPTION_EVERY: return option_value_time(argument, "time from one to the next", &options->every_ns);
+	case OPTION_EVERY:
+		return option_value_time(argument, "time from one to the next", &options->every_ns);
 	case OPTION_LISTEN: options->listen = argument; return true;
 	case OPTION_TOKEN_FILE: options->token_file = argument; return true;
 	case OPTION_PUSH: options->push = argument; return true;

@@ -336,7 +336,6 @@ static void call(struct stepper *stepper, bool is_tail_call)
 	uint32_t check = next_check(stepper, slot, &skipped);
 	const struct proto *checked = check < stepper->gap->end_check ? calls->checks[check].callee : NULL;
 	const struct function_object *upvalue = upvalue_in_slot(stepper, slot);
-	size_t count = stepper->steps->count;
 	unsigned cost = 0;
 
 	if (callee >= 0) {
@@ -344,7 +343,8 @@ static void call(struct stepper *stepper, bool is_tail_call)
 		cost = COST_UNEXPECTED_CALL;
 	}
 	if (checked && !(callee >= 0 && frame_at(context, callee)->proto == checked)) {
-		count = stepper->steps->count;
+		const size_t count = stepper->steps->count;
+
 		enter(stepper, is_tail_call, checked, 0,
 		      cost + (skipped * COST_UNUSED_CHECK) +
 			      (path_frames_is_running(context->frames, point->frame, checked)
