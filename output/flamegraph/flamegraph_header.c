@@ -66,9 +66,11 @@ static void add_lost(struct flamegraph_header *header, const struct figures *fig
 {
 	uint64_t lost = figures_lost(figures);
 	char reasons[FLAMEGRAPH_HEADER_LINE_SIZE - 256] = "";
-	char dropped[64] = "";
+	char missed[64] = "the recording has no end, ", dropped[64] = "";
 	size_t length = 0;
 
+	if (!figures->is_unfinished)
+		snprintf(missed, sizeof(missed), "%" PRIu64 " ticks missed, ", figures->missed_ticks);
 	if (figures->dropped)
 		snprintf(dropped, sizeof(dropped), "%" PRIu64 " samples not recorded, ", figures->dropped);
 	for (int i = 0; i < LOST_COUNT && length < sizeof(reasons); i++) {
@@ -77,18 +79,19 @@ static void add_lost(struct flamegraph_header *header, const struct figures *fig
 						   "%s %s %" PRIu64, length ? "," : ":",
 						   lost_reason_text((enum lost_reason)i), figures->lost[i]);
 	}
-	add_line(header, "%" PRIu64 " ticks missed, %s%" PRIu64 " samples lost (%.2f %%)%s",
-		 figures->missed_ticks, dropped, lost, percent(lost, figures->samples), reasons);
+	add_line(header, "%s%s%" PRIu64 " samples lost (%.2f %%)%s", missed, dropped, lost,
+		 percent(lost, figures->samples), reasons);
 }
 
 /* Add the cost of sampling for the target, and the certainty of positions. */
 static void add_cost(struct flamegraph_header *header, const struct figures *figures)
 {
 	const struct histogram *pause_ns = &figures->pause_ns;
-	char pause[128] = "never paused";
+	char pause[128];
 	char lines[128] = "";
 	uint64_t frames = 0;
 
+	snprintf(pause, sizeof(pause), figures->is_unfinished ? "pauses unknown" : "never paused");
 	if (pause_ns->count > 0)
 		snprintf(pause, sizeof(pause), "paused p50 %.1f \u00b5s, p99 %.1f \u00b5s, max %.1f \u00b5s",
 			 (double)histogram_percentile(pause_ns, 500) / 1e3,

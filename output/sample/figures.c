@@ -119,11 +119,21 @@ uint64_t figures_lost(const struct figures *figures)
 	return lost;
 }
 
+/* Without the end of a recording, samples of some clocks do not tell how long the target was sampled. */
+static bool knows_rate(const struct figures *figures)
+{
+	return figures->rate_reached_hz > 0 || figures->samples == 0;
+}
+
 void figures_rate(const struct figures *figures, char ret_text[static FIGURES_RATE_SIZE])
 {
-	if (figures->rate_asked_hz == 0)
+	const bool is_known = knows_rate(figures);
+
+	if (figures->rate_asked_hz == 0 && !is_known)
+		snprintf(ret_text, FIGURES_RATE_SIZE, "rate unknown");
+	else if (figures->rate_asked_hz == 0)
 		snprintf(ret_text, FIGURES_RATE_SIZE, "%.1f Hz reached", figures->rate_reached_hz);
-	else if (figures->rate_reached_hz > 0 || figures->samples == 0)
+	else if (is_known)
 		snprintf(ret_text, FIGURES_RATE_SIZE, "%.1f Hz reached of %g asked", figures->rate_reached_hz,
 			 figures->rate_asked_hz);
 	else
@@ -319,7 +329,7 @@ static json_t *rate_json(const struct figures *figures)
 	json_t *object = json_object();
 
 	set(&object, "asked", of_end(figures, json_real(figures->rate_asked_hz)));
-	set(&object, "reached", json_real(figures->rate_reached_hz));
+	set(&object, "reached", knows_rate(figures) ? json_real(figures->rate_reached_hz) : json_null());
 	return object;
 }
 
@@ -337,7 +347,8 @@ json_t *figures_json(const struct figures *figures)
 	set(&object, "pause_us", pause_json(figures));
 	set(&object, "duration_ms", time_json(figures->duration_ns, 1e6));
 	set(&object, "self_cpu_ms", of_end(figures, time_json(figures->self_cpu_ns, 1e6)));
-	set(&object, "target_cpu_ms", time_json(figures->target_cpu_ns, 1e6));
+	set(&object, "target_cpu_ms",
+	    figures->target_cpu_unknown ? json_null() : time_json(figures->target_cpu_ns, 1e6));
 	set(&object, "alloc_bytes", allocated_json(figures));
 	set(&object, "rate_hz", rate_json(figures));
 	set(&object, "frames", frames_json(figures));

@@ -82,7 +82,7 @@ static enum exit_status diff(struct options *options, struct functions *function
 
 enum exit_status command_diff(const struct invocation *invocation)
 {
-	if (!recordings_are_kept(invocation->options))
+	if (!recordings_are_kept(invocation->options, true))
 		return EXIT_USAGE;
 	if (heap_files_are_given(invocation->options))
 		return heap_files_run(invocation);

@@ -537,11 +537,11 @@ enum exit_status recordings_run(const struct invocation *invocation, recordings_
 	return status;
 }
 
-bool recordings_are_kept(const struct options *options)
+bool recordings_are_kept(const struct options *options, bool has_samples)
 {
 	struct stat output, input;
 
-	if (!options->output || (options->format && options->format->recording) ||
+	if (!options->output || (has_samples && options->format && options->format->recording) ||
 	    stat(options->output, &output) || !S_ISREG(output.st_mode))
 		return true;
 	for (char *const *path = options->recordings; *path; path++) {

@@ -72,6 +72,10 @@ static enum exit_status report(struct options *options, struct functions *functi
 		recordings_close(&recordings);
 		return EXIT_NOTHING_DONE;
 	}
+	if (!recordings_are_kept(options, recordings.figures.samples > 0)) {
+		recordings_close(&recordings);
+		return EXIT_USAGE;
+	}
 	if (!render_open(&output, path, "-o")) {
 		recordings_close(&recordings);
 		return EXIT_NOTHING_DONE;
@@ -88,7 +92,7 @@ static enum exit_status report(struct options *options, struct functions *functi
 
 enum exit_status command_report(const struct invocation *invocation)
 {
-	if (!recordings_are_kept(invocation->options))
+	if (!recordings_are_kept(invocation->options, true))
 		return EXIT_USAGE;
 	if (heap_files_are_given(invocation->options))
 		return heap_files_run(invocation);

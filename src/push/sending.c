@@ -19,7 +19,7 @@
 static const uint64_t lock_wait_ns = 200000000;
 static const uint64_t nothing_to_do = UINT64_MAX;
 
-enum { TRIES_MIN = 4, CREDIT_MAX = 64 };
+enum { TRIES_MIN = 4, CREDIT_MAX = 4 };
 
 struct sending {
 	struct sending_options options;

@@ -10,7 +10,7 @@
  * hand profiles on answer so when the next server refuses one. After a few tries the first profile of the newest
  * recording that was not yet sent goes out of turn. If that is taken, and the server fails with this one once more, it
  * is refused. Those that come next are not tried so often, and one that is taken proves more of them: as many as were
- * refused in a row, up to 64. Otherwise a server that is back after hours would never get to those that it takes.
+ * refused in a row, up to 4. Otherwise a server that is back after hours would never get to those that it takes.
  */
 #ifndef LJSPY_SENDING_H
 #define LJSPY_SENDING_H

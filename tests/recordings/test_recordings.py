@@ -130,9 +130,21 @@ def test_a_recording_is_not_replaced_by_what_is_made_of_it(shares, tmp_path):
         result = ljspy.run(*arguments)
         assert result.returncode == ljspy.USAGE and "would replace" in result.stderr, result.stderr
     assert path.read_bytes() == shares.read_bytes()
-    # A copy of a part may.
+    # A copy of a part may; one of nothing does not.
     report(path, "--since", "0.1s", "-o", path)
     assert folded(path)
+    kept = path.read_bytes()
+    result = ljspy.run("report", path, "--include", "nosuch", "-o", path)
+    assert result.returncode == ljspy.USAGE and "would replace" in result.stderr, result.stderr
+    assert path.read_bytes() == kept
+
+
+def test_a_recording_is_not_replaced_by_what_is_made_of_its_directory(shares, tmp_path):
+    path = tmp_path / "20260101T000000Z-000001.ljspy"
+    path.write_bytes(shares.read_bytes())
+    result = ljspy.run("report", tmp_path, "-f", "svg", "-o", path)
+    assert result.returncode == ljspy.USAGE and "would replace" in result.stderr, result.stderr
+    assert path.read_bytes() == shares.read_bytes()
 
 
 # -- Interrupted and damaged --
@@ -163,6 +175,9 @@ def test_what_was_sampled_before_a_kill_can_be_read(tmp_path):
         assert figures["samples"] > 0 and figures["target_cpu_ms"] > 0
         assert all(figures[key] is None for key in ("missed_ticks", "dropped", "skid", "self_cpu_ms")), figures
         assert figures["pause_us"]["max"] is None and figures["rate_hz"]["asked"] is None
+        picture = report(each, "-f", "svg", "-o", "-").stdout
+        assert "the recording has no end" in picture and "pauses unknown" in picture
+        assert "ticks missed" not in picture and "never paused" not in picture
 
 
 def test_a_part_of_a_file_is_read_up_to_where_it_is_whole(shares, tmp_path):
