@@ -55,6 +55,7 @@ INSTEAD_OF(own_turn_open);
 INSTEAD_OF(own_turn_close);
 INSTEAD_OF(own_turn_wait);
 INSTEAD_OF(own_turn_is_used_up);
+INSTEAD_OF(own_turn_is_modest);
 INSTEAD_OF(watch_open);
 INSTEAD_OF(watch_close);
 INSTEAD_OF(watch_begin);
@@ -120,7 +121,7 @@ static struct {
 	enum urgent_means means;    /* that ljspy may have */
 	bool is_urgent, goes_on;    /* goes_on: by urgent_go_on() */
 	int visited;                /* the CPU; -1: none */
-	bool turn_is_used_up, is_bound;
+	bool turn_is_used_up, is_modest, is_bound;
 } tracing;
 
 static inline struct traced *traced_of(pid_t tid)
@@ -509,6 +510,12 @@ bool __wrap_own_turn_is_used_up(const struct own_turn *turn)
 {
 	assert_int_equal(turn->schedstat_fd, -1);
 	return tracing.turn_is_used_up;
+}
+
+bool __wrap_own_turn_is_modest(struct own_turn *turn)
+{
+	assert_int_equal(turn->schedstat_fd, -1);
+	return tracing.is_modest;
 }
 
 int __wrap_watch_open(struct watch *watch, void (*act)(void *argument), void *argument)

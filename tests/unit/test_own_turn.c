@@ -313,6 +313,7 @@ static void use(size_t turns, uint64_t length_ns, uint64_t cpu_ns)
 		machine.cpu_ns += cpu_ns;
 		machine.raw_ns += length_ns;
 		wait_once(0, 0, i % 2); /* sleeps or not */
+		own_turn_is_modest(&turn);
 	}
 }
 
@@ -338,6 +339,9 @@ static void who_uses_an_eighth_of_a_cpu_or_less_is_modest(void **state)
 	assert_false(own_turn_is_modest(&turn));
 	use(1, 2000000, 0);
 	assert_true(own_turn_is_modest(&turn));
+	/* A round of work without a wait counts at once. */
+	machine.cpu_ns += 21000000;
+	assert_false(own_turn_is_modest(&turn));
 }
 
 static void without_its_files_little_is_known(void **state)

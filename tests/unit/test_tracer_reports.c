@@ -1137,6 +1137,30 @@ static void a_look_is_awaited_on_a_cpu_that_ljspy_gets_first(void **state)
 	assert_false(tracer_turn_is_used_up(tracer));
 }
 
+static void who_is_modest_stays_urgent_by_the_policy(void **state)
+{
+	(void)state;
+	tracing.is_modest = true;
+	tracer_be_urgent_by_nice(tracer);
+	tracer_await_look(tracer, -1);
+	tracer_end_look(tracer);
+	assert_false(tracing.is_urgent);
+	tracing.means = URGENT_BY_POLICY;
+	tracer_be_urgent(tracer);
+	/* Without a look there is nothing to go on with. */
+	tracer_end_look(tracer);
+	assert_false(tracing.is_urgent);
+	tracer_await_look(tracer, -1);
+	tracer_end_look(tracer);
+	assert_true(tracing.is_urgent && tracing.goes_on);
+	/* Also for work that may take its time. */
+	tracer_take_time(tracer);
+	assert_true(tracing.is_urgent && tracing.goes_on);
+	tracing.is_modest = false;
+	tracer_take_time(tracer);
+	assert_false(tracing.is_urgent);
+}
+
 static void after_signals_it_stays_urgent_for_a_second(void **state)
 {
 	(void)state;
@@ -1238,6 +1262,7 @@ int main(void)
 		TEST(where_a_thread_may_run_is_told),
 		TEST(ljspy_is_urgent_until_the_thread_runs_on),
 		TEST(a_look_is_awaited_on_a_cpu_that_ljspy_gets_first),
+		TEST(who_is_modest_stays_urgent_by_the_policy),
 		TEST(after_signals_it_stays_urgent_for_a_second),
 		TEST(all_that_are_held_go_on_at_the_end),
 	};

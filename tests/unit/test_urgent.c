@@ -283,6 +283,25 @@ static void who_goes_on_is_urgent_until_the_work_is_long(void **state)
 	}
 }
 
+/* As each process that is looked into in one round does. */
+static void work_in_pieces_is_as_long(void **state)
+{
+	const uint64_t begin_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	(void)state;
+	kernel.allows_policy = true;
+	urgent_open(&urgent);
+	urgent_begin(&urgent);
+	while (clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns < 2000000000) {
+		urgent_go_on(&urgent);
+		if (!urgent.begun)
+			break;
+		work_for(100000);
+	}
+	assert_false(urgent.begun);
+	urgent_close(&urgent);
+}
+
 static void no_hold_is_too_long(void **state)
 {
 	enum { TIMES_OVER_NS = 60000000 };
@@ -309,7 +328,9 @@ static void only_its_own_timer_ends_it(void **state)
 	urgent_begin(&urgent);
 	urgent_go_on(&urgent);
 	for (size_t i = 0; i < MANY; i++) {
-		urgent_go_on(&urgent); /* else the timer might end it meanwhile */
+		/* Else the timer might end it meanwhile. */
+		urgent_begin(&urgent);
+		urgent_go_on(&urgent);
 		assert_int_equal(sigqueue(getpid(), URGENT_SIGNAL, (union sigval){ .sival_ptr = &urgent }),
 				 0);
 		assert_int_equal(sigqueue(getpid(), URGENT_SIGNAL, (union sigval){ .sival_ptr = &urgent }),
@@ -381,6 +402,7 @@ int main(void)
 				       begin),
 		cmocka_unit_test_setup(who_goes_on_rests_as_often, begin),
 		cmocka_unit_test_setup(who_goes_on_is_urgent_until_the_work_is_long, begin),
+		cmocka_unit_test_setup(work_in_pieces_is_as_long, begin),
 		cmocka_unit_test_setup(no_hold_is_too_long, begin),
 		cmocka_unit_test_setup(only_its_own_timer_ends_it, begin),
 		cmocka_unit_test_setup(by_policy_a_better_nice_value_is_kept_throughout, begin),

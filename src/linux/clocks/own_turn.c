@@ -131,7 +131,6 @@ int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret
 	error = errno;
 	/* At once: reading a file takes tens of microseconds where a target has the caches. */
 	woken = now_is();
-	settle_credit(turn, &woken);
 	end_ns = clock_now_ns(CLOCK_MONOTONIC);
 	schedstat = read_schedstat(turn);
 	slept = schedstat.runs != turn->runs || !schedstat.runs;
@@ -153,8 +152,11 @@ bool own_turn_is_used_up(const struct own_turn *turn)
 	return clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - turn->begin_cpu_ns > USED_UP_NS;
 }
 
-bool own_turn_is_modest(const struct own_turn *turn)
+bool own_turn_is_modest(struct own_turn *turn)
 {
+	const struct beginning now = now_is();
+
+	settle_credit(turn, &now);
 	return turn->credit_ns > 0;
 }
 

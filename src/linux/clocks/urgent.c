@@ -119,13 +119,15 @@ static bool start_timer(struct urgent *urgent)
 	struct sigevent event = notify_this_thread(URGENT_SIGNAL, (union sigval){ .sival_ptr = urgent });
 	sigset_t signal;
 
-	if (sigaction(URGENT_SIGNAL, &action, NULL) ||
-	    timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &urgent->timer))
-		return false;
-	timer_settime(urgent->timer, 0, &times, NULL);
 	sigemptyset(&signal);
 	sigaddset(&signal, URGENT_SIGNAL);
-	return pthread_sigmask(SIG_UNBLOCK, &signal, NULL) == 0;
+	if (sigaction(URGENT_SIGNAL, &action, NULL) || pthread_sigmask(SIG_UNBLOCK, &signal, NULL) ||
+	    timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &urgent->timer))
+		return false;
+	if (timer_settime(urgent->timer, 0, &times, NULL) == 0)
+		return true;
+	timer_delete(urgent->timer);
+	return false;
 }
 
 static void open_with(struct urgent *urgent, enum urgent_means (*find)(struct urgent *urgent))
@@ -186,12 +188,14 @@ static void rest_now_and_then(struct urgent *urgent)
 
 void urgent_go_on(struct urgent *urgent)
 {
-	rest_now_and_then(urgent);
-	urgent->is_long = false;
-	if (urgent->has_timer)
-		urgent->goes_on = urgent->begun;
-	else
+	if (!urgent->has_timer) {
 		urgent_end(urgent);
+		return;
+	}
+	rest_now_and_then(urgent);
+	if (!urgent->goes_on)
+		urgent->is_long = false;
+	urgent->goes_on = urgent->begun;
 }
 
 void urgent_end(struct urgent *urgent)

@@ -1077,15 +1077,20 @@ static void end_look(struct tracer *tracer, bool keeps_urgent)
 	update_urgency(tracer);
 }
 
+/* By its policy only: threads and processes that ljspy starts would take over a nice value. */
+static bool may_go_on(struct tracer *tracer)
+{
+	return tracer_may_be_first(tracer) && own_turn_is_modest(&tracer->turn);
+}
+
 void tracer_end_look(struct tracer *tracer)
 {
-	end_look(tracer, own_turn_is_modest(&tracer->turn) || gets_signals(tracer));
+	end_look(tracer, may_go_on(tracer) || gets_signals(tracer));
 }
 
 void tracer_take_time(struct tracer *tracer)
 {
-	/* Threads and processes that ljspy starts would take over a nice value. */
-	end_look(tracer, tracer_may_be_first(tracer) && own_turn_is_modest(&tracer->turn));
+	end_look(tracer, may_go_on(tracer));
 }
 
 int tracer_cpu(const struct tracee *tracee)
