@@ -227,7 +227,7 @@ def test_colours_can_be_chosen_from_a_list(open_page):
     assert page.find("lj_BC")[0]["look"] == "g"
 
 
-def test_letters_typed_on_a_list_choose_from_it(open_page):
+def test_letters_typed_on_a_list_are_no_commands(open_page):
     page = open_page("small")
     pressed = page.one("button[data-key=i]").get_attribute("aria-pressed")
     page.script("document.querySelector('select').focus()")

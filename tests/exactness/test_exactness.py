@@ -185,11 +185,18 @@ def digests(pid):
     return found
 
 
-def test_a_truth_that_is_too_long_is_refused(tmp_path):
+@pytest.mark.parametrize("program", [
+    "return function()\n\tfor i = 1, 70000 do\n\t\t@ local x = i\n\tend\nend\n",  # events
+    # Stacks: each depth has its own.
+    "local function f(n)\n\t@ local x = n\n\tif n > 0 then\n\t\tf(n - 1)\n\tend\nend\n"
+    "return function()\n\tfor i = 1, 4000 do\n\t\tloadstring('local f, n = ... f(n) return', '=n' .. i)(f, 4)\n\tend\nend\n",
+    "return function()\n\t@ local x = 1\nend\n" + "-- a line\n" * 1024,
+], ids=["events", "stacks", "lines"])
+def test_a_truth_that_is_too_long_is_refused(tmp_path, program):
     """Without its end, the judge would take right stacks for wrong ones, or miss some."""
     shutil.copy(HERE / "truth.lua", tmp_path)
     (tmp_path / "programs").mkdir()
-    (tmp_path / "programs/long.lua").write_text("return function()\n\tfor i = 1, 70000 do\n\t\t@ local x = i\n\tend\nend\n")
+    (tmp_path / "programs/long.lua").write_text(program)
     result = run("step", ljspy.luajit("luajit"), "long", "off", 10, cwd=tmp_path)
     assert result.returncode != 0 and "more than" in result.stderr, result.stdout + result.stderr
 

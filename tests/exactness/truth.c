@@ -130,19 +130,23 @@ static struct stack_text *parse_stack(char *line)
 	return stack;
 }
 
-static void read_program(struct truth *truth, const char *program)
+/* False if it has too many lines. */
+static bool read_program(struct truth *truth, const char *program)
 {
 	char path[256], line[1024];
+	bool is_cut;
 	FILE *file;
 
 	snprintf(truth->program, sizeof(truth->program), "%s.lua:", program);
 	snprintf(path, sizeof(path), "programs/%s.lua", program);
 	file = fopen(path, "r");
 	if (!file)
-		return;
+		return true;
 	for (size_t i = 1; i < LINES_MAX && fgets(line, sizeof(line), file); i++)
 		truth->lines[i] = strdup(line);
+	is_cut = fgets(line, sizeof(line), file) != NULL;
 	fclose(file);
+	return !is_cut;
 }
 
 static bool read_line(struct truth *truth, char *line, uint64_t *ret_table)
@@ -177,14 +181,14 @@ struct truth *truth_read(FILE *log, const char *program, uint64_t *ret_table)
 
 	*ret_table = 0;
 	if (truth && line) {
-		read_program(truth, program);
-		while (fgets(line, LINE_MAX_BYTES, log) && !(is_cut = is_full(truth, line)) &&
+		is_cut = !read_program(truth, program);
+		while (!is_cut && fgets(line, LINE_MAX_BYTES, log) && !(is_cut = is_full(truth, line)) &&
 		       read_line(truth, line, ret_table))
 			;
 	}
 	if (is_cut)
-		fprintf(stderr, "%s has more than %d events or %d stacks: make it shorter\n", program,
-			EVENTS_MAX, STACKS_MAX);
+		fprintf(stderr, "%s has more than %d lines, %d events or %d stacks: make it shorter\n",
+			program, LINES_MAX - 1, EVENTS_MAX, STACKS_MAX);
 	/* A round ends with position 2; what ends the program is not judged. */
 	while (truth && truth->event_count && truth->events[truth->event_count - 1].position == 2)
 		truth->event_count--;

@@ -122,7 +122,7 @@ static bool is_outermost(const struct native_unwinder *unwinder, uint64_t return
 	return (index < program_end_words && is_in_entry(unwinder, return_address - 1)) ||
 	       (index < thread_end_words && image_find(unwinder->image, return_address) &&
 		(thread_end_is_at(image_text(unwinder->image), return_address) ||
-		 context_end_is_at(image_text(unwinder->image), return_address)));
+		 (index == 0 && context_end_is_at(image_text(unwinder->image), return_address))));
 }
 
 /*
