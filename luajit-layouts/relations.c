@@ -10,13 +10,16 @@ static const struct relation {
 	size_t field, base;
 	int bytes, references, pointers;
 } relations[] = {
-#define RELATION(structure, field, base, bytes, references, pointers) \
+#define RELATION_ACROSS(structure, field, base, bytes, references, pointers) \
 	{ \
 #structure "." #field, offsetof(struct layout, structure##_##field), \
-			offsetof(struct layout, structure##_##base), bytes, references, pointers \
+			offsetof(struct layout, base), bytes, references, pointers \
 	}
+#define RELATION(structure, field, base, bytes, references, pointers) \
+	RELATION_ACROSS(structure, field, structure##_##base, bytes, references, pointers)
 	RELATION(GChead, marked, gct, -1, 0, 0), RELATION(GCfuncC, upvalue, f, 0, 0, 1),
 	RELATION(GCproto, trace, flags, 1, 0, 0), RELATION(GCudata, size, metatable, 0, 2, 0),
+	RELATION_ACROSS(GCtab, colo, GChead_gct, 2, 0, 0), /* GCtab.nomm */
 	RELATION(GCupval, size, v, 0, 2, 0), RELATION(L, exdata2, exdata, 0, 0, 1),
 	/* gc.total, gc.threshold, the byte gc.currentwhite, gc.state, the word gc.sweepstr, gc.root. */
 	RELATION(g, gc_state, gc_total, 1, 2, 0), RELATION(g, gc_root, gc_total, 8, 2, 0),
@@ -29,6 +32,7 @@ static const struct relation {
 	RELATION(J, startpc, parent, 0, 0, -1), RELATION(J, exitno, parent, 4, 0, 0),
 	RELATION(J, szmcarea, mcarea, 0, 0, 3), /* J.mctop, J.mcbot */
 #undef RELATION
+#undef RELATION_ACROSS
 };
 
 static int32_t offset_at(const struct layout *layout, size_t field)

@@ -392,8 +392,11 @@ static bool check_array(struct check *check, uint64_t table, uint64_t metatable)
 		return false;
 	if (asize > ARRAY_MAX || array % TVALUE_BYTES != 0 || (array == 0 && asize != 0))
 		return check_fail(check, "GCtab.asize or GCtab.array is beyond belief");
-	/* colo: the slots allocated together with the table; negative once the table has left them. */
-	if ((array == table + (uint64_t)check->layout->GCtab_size) != ((int8_t)colo > 0))
+	/*
+	 * colo: the slots allocated together with the table; negative once the table has left them. Without any,
+	 * the allocator may have put the array right behind the table, as one without headers between blocks does.
+	 */
+	if (colo != 0 && (array == table + (uint64_t)check->layout->GCtab_size) != ((int8_t)colo > 0))
 		return check_fail(check, "GCtab.array is not colocated as GCtab.colo says");
 	if (asize > 0 && !field_read(check->memory, array + (asize - 1) * TVALUE_BYTES, TVALUE_BYTES, &array))
 		return check_fail(check, "GCtab.asize is more than there is");

@@ -101,14 +101,22 @@ def test_each_thread_is_shown_with_its_own_state(target):
     assert judged["nested"] and sum(count for thread, count in judged.items() if thread.startswith("lua-")), judged
 
 
-@pytest.mark.parametrize("libraries", ["none", "some", "many"])
-def test_state_without_the_standard_libraries(libraries, tmp_path):
-    calls, found = ["main chunk bare.lua", "run bare.lua:5", "work bare.lua:1"], []
-    with ljspy.Target([compiled("bare", tmp_path), libraries, 50]).wait_ready() as target:
+def shows_calls(host, arguments, calls, directory):
+    """Does a profile of this host have these calls, and no others in its script?"""
+    script, found = f" {host}.lua", []
+    with ljspy.Target([compiled(host, directory), *arguments, 50]).wait_ready() as target:
         for seconds in (1, 4, 10):  # the longer ones for a busy machine
-            samples = ljspy.record(tmp_path, "-p", target.pid, seconds=seconds).samples
-            found += [[frame for frame in sample.frames if " bare.lua" in frame] for sample in samples]
+            samples = ljspy.record(directory, "-p", target.pid, seconds=seconds).samples
+            found += [[frame for frame in sample.frames if script in frame] for sample in samples]
             if calls in found:
                 break
-    assert calls in found
-    assert all(frames == calls[: len(frames)] for frames in found)
+    return calls in found and all(frames == calls[: len(frames)] for frames in found)
+
+
+@pytest.mark.parametrize("libraries", ["none", "some", "many"])
+def test_state_without_the_standard_libraries(libraries, tmp_path):
+    assert shows_calls("bare", [libraries], ["main chunk bare.lua", "run bare.lua:5", "work bare.lua:1"], tmp_path)
+
+
+def test_state_with_an_allocator_of_its_own(tmp_path):
+    assert shows_calls("arena", [], ["main chunk arena.lua", "run arena.lua:8", "work arena.lua:4"], tmp_path)

@@ -17,15 +17,18 @@ static const struct relation {
 	size_t field, base;
 	int32_t gc64, gc32;
 } relations[] = {
-#define RELATION(structure, field, base, gc64, gc32) \
+#define RELATION_ACROSS(structure, field, base, gc64, gc32) \
 	{ \
 #structure "." #field, offsetof(struct layout, structure##_##field), \
-			offsetof(struct layout, structure##_##base), gc64, gc32 \
+			offsetof(struct layout, base), gc64, gc32 \
 	}
+#define RELATION(structure, field, base, gc64, gc32) \
+	RELATION_ACROSS(structure, field, structure##_##base, gc64, gc32)
 	RELATION(GChead, marked, gct, -1, -1),
 	RELATION(GCfuncC, upvalue, f, 8, 8),
 	RELATION(GCproto, trace, flags, 1, 1),
 	RELATION(GCudata, size, metatable, 16, 8),
+	RELATION_ACROSS(GCtab, colo, GChead_gct, 2, 2),
 	RELATION(GCupval, size, v, 16, 8),
 	RELATION(L, exdata2, exdata, 8, 8),
 	RELATION(g, gc_state, gc_total, 17, 9),
@@ -47,6 +50,7 @@ static const struct relation {
 	RELATION(J, exitno, parent, 4, 4),
 	RELATION(J, szmcarea, mcarea, 24, 24),
 #undef RELATION
+#undef RELATION_ACROSS
 };
 
 static void set(struct layout *layout, size_t field, int32_t offset)
