@@ -43,10 +43,11 @@ void vm_states_drop(struct vm_states *states, uint64_t g)
 	states->count = kept;
 }
 
+/* Huge pages and memfds are mapped as deleted files: "/anon_hugepage (deleted)", "/memfd:arena (deleted)". */
 static bool may_contain_states(const struct mapping *mapping)
 {
 	return (mapping->access & MAPPING_WRITE) && !(mapping->access & MAPPING_SHARED) &&
-	       mapping->inode == 0;
+	       (mapping->inode == 0 || mapping->deleted);
 }
 
 static void search_range(struct vm_states *states, struct memory *memory, const struct vm_code *vm,

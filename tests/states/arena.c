@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * arena SECONDS: a state with an allocator of its own, as game servers give LuaJIT. It keeps nothing between blocks, so
- * the array of each table in kept lies right behind its table.
+ * arena anonymous|memfd SECONDS: a state with an allocator of its own, as game servers give LuaJIT. Its arena is mapped
+ * without a file or in a memfd. It keeps nothing between blocks, so the array of each table in kept lies right behind
+ * its table.
  */
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { ARENA_BYTES = 64 << 20, ALIGNMENT = 8 };
 
@@ -51,16 +55,26 @@ static int is_on(lua_State *L)
 	return 1;
 }
 
+static char *map_arena(bool in_memfd)
+{
+	int fd = in_memfd ? memfd_create("arena", MFD_CLOEXEC) : -1;
+
+	if (in_memfd && (fd < 0 || ftruncate(fd, ARENA_BYTES)))
+		return MAP_FAILED;
+	return mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | (in_memfd ? 0 : MAP_ANONYMOUS),
+		    fd, 0);
+}
+
 int main(int argc, char **argv)
 {
 	struct arena arena = { 0 };
 	lua_State *L;
 
-	if (argc != 2)
+	if (argc != 3)
 		return 1;
-	arena.off = time(NULL) + atoi(argv[1]);
-	arena.next = aligned_alloc(ALIGNMENT, ARENA_BYTES);
-	if (!arena.next)
+	arena.off = time(NULL) + atoi(argv[2]);
+	arena.next = map_arena(strcmp(argv[1], "memfd") == 0);
+	if (arena.next == MAP_FAILED)
 		return 1;
 	arena.end = arena.next + ARENA_BYTES;
 	L = lua_newstate(allocate, &arena);

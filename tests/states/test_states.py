@@ -119,4 +119,12 @@ def test_state_without_the_standard_libraries(libraries, tmp_path):
 
 
 def test_state_with_an_allocator_of_its_own(tmp_path):
-    assert shows_calls("arena", [], ["main chunk arena.lua", "run arena.lua:8", "work arena.lua:4"], tmp_path)
+    calls = ["main chunk arena.lua", "run arena.lua:8", "work arena.lua:4"]
+    assert shows_calls("arena", ["anonymous"], calls, tmp_path)
+
+
+@pytest.mark.parametrize("memory", ["anonymous", "memfd"])
+def test_state_is_found_where_the_allocator_put_it(memory, tmp_path):
+    with ljspy.Target([compiled("arena", tmp_path), memory, 50]).wait_ready() as target:
+        assert "  1 Lua state\n" in ljspy.run("info", "-p", target.pid).stdout
+        assert ljspy.run("heap", "-p", target.pid).returncode == ljspy.OK

@@ -194,6 +194,7 @@ static void states_are_in_memory_of_ones_own_that_may_be_written(void **state)
 	map(0x30000, PF_R | PF_W, 0, "/opt/a.so"); /* a file's data */
 	map(0x40000, PF_R, 0, NULL);
 	map(0x50000, PF_R | PF_W, 0, NULL);
+	map(0x60000, PF_R | PF_W, 0, "/anon_hugepage (deleted)");
 	maps = load();
 	searched.in_each = 2;
 	searched.pages = memfd_create("pagemap", MFD_CLOEXEC);
@@ -202,29 +203,31 @@ static void states_are_in_memory_of_ones_own_that_may_be_written(void **state)
 	vm_states_search(&states, NULL, NULL, maps, PID);
 	assert_int_equal(open_files_count(), files);
 	assert_int_equal(searched.opened, PID);
-	assert_int_equal(searched.count, 2);
+	assert_int_equal(searched.count, 3);
 	/* Of a process, only what it has touched. */
 	assert_int_equal(searched.ranges[0].begin, 0x21000);
 	assert_int_equal(searched.ranges[0].end, 0x22000);
 	assert_int_equal(searched.ranges[1].begin, 0x51000);
-	assert_int_equal(searched.asked_max, VM_STATES_MAX - 2);
+	assert_int_equal(searched.ranges[2].begin, 0x61000);
+	assert_int_equal(searched.asked_max, VM_STATES_MAX - 4);
 	/* What was known before is not. */
-	assert_int_equal(states.count, 4);
+	assert_int_equal(states.count, 6);
 	assert_int_equal(states.g[0], 0x21000);
 	assert_int_equal(states.g[1], 0x21008);
 	assert_int_equal(states.g[3], 0x51008);
+	assert_int_equal(states.g[5], 0x61008);
 	begin(state);
 	searched.in_each = 1;
 	vm_states_search(&states, NULL, NULL, maps, 0);
 	assert_int_equal(searched.opened, 0);
 	assert_int_equal(searched.ranges[0].begin, 0x20000);
-	assert_int_equal(states.count, 2);
+	assert_int_equal(states.count, 3);
 	/* More than there may be. */
 	begin(state);
 	searched.in_each = VM_STATES_MAX - 1;
 	vm_states_search(&states, NULL, NULL, maps, 0);
 	assert_int_equal(states.count, VM_STATES_MAX);
-	assert_int_equal(searched.asked_max, 1);
+	assert_int_equal(searched.asked_max, 0);
 	vm_states_clear(&states);
 	assert_int_equal(states.count, 0);
 	assert_null(states.g);
