@@ -295,7 +295,7 @@ static void say_more(const struct evidence *evidence, struct finding *finding)
 
 	if (finding->kind == FINDING_GARBAGE)
 		say_garbage(evidence, finding);
-	if (finding->kind == FINDING_COMPILING && evidence->traces)
+	if (finding->kind == FINDING_COMPILING && evidence->traces && evidence->traces->vm_count)
 		snprintf(finding->words, size, "%zu traces that ran are gone since",
 			 evidence->traces->gone_count);
 	if (finding->kind == FINDING_RECURSION)

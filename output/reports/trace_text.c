@@ -205,6 +205,8 @@ void trace_process_print(FILE *out, const struct trace_process *process)
 	if (process->gone_ns)
 		fprintf(out, "  %.2f %% in %zu traces that are not there any more: flushed, or made anew\n",
 			100 * trace_process_share(process, process->gone_ns), process->gone_count);
+	if (process->vm_count == 0)
+		fputs("  No Lua state is known in it, so its traces cannot be listed.\n", out);
 	for (size_t i = 0; i < process->vm_count; i++)
 		print_vm(out, process, &process->vms[i]);
 }

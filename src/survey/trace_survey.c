@@ -630,7 +630,9 @@ static void add_totals(const struct trace_survey *survey, struct trace_process *
 		report->cpu_ns = seen->cpu_ns;
 		memcpy(report->state_ns, seen->state_ns, sizeof(report->state_ns));
 	}
-	for (const struct seen_trace *trace = survey->traces; trace; trace = trace->hh.next) {
+	/* Traces of states that are not known cannot be told to be gone. */
+	for (const struct seen_trace *trace = survey->traces; trace && report->vm_count;
+	     trace = trace->hh.next) {
 		if (trace->key.pid != (uint32_t)report->pid || trace->is_there)
 			continue;
 		report->gone_ns += trace->cpu_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * arena anonymous|memfd SECONDS: a state with an allocator of its own, as game servers give LuaJIT. Its arena is mapped
- * without a file or in a memfd. It keeps nothing between blocks, so the array of each table in kept lies right behind
+ * arena anonymous|memfd|shared SECONDS: a state with an allocator of its own, as game servers give LuaJIT. Its arena is mapped
+ * without a file, in a memfd or shared. It keeps nothing between blocks, so the array of each table in kept lies right behind
  * its table.
  */
 #include <lauxlib.h>
@@ -55,14 +55,15 @@ static int is_on(lua_State *L)
 	return 1;
 }
 
-static char *map_arena(bool in_memfd)
+static char *map_arena(const char *memory)
 {
+	const bool in_memfd = strcmp(memory, "memfd") == 0;
 	int fd = in_memfd ? memfd_create("arena", MFD_CLOEXEC) : -1;
+	int flags = strcmp(memory, "shared") == 0 ? MAP_SHARED : MAP_PRIVATE;
 
 	if (in_memfd && (fd < 0 || ftruncate(fd, ARENA_BYTES)))
 		return MAP_FAILED;
-	return mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | (in_memfd ? 0 : MAP_ANONYMOUS),
-		    fd, 0);
+	return mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, flags | (in_memfd ? 0 : MAP_ANONYMOUS), fd, 0);
 }
 
 int main(int argc, char **argv)
@@ -73,7 +74,7 @@ int main(int argc, char **argv)
 	if (argc != 3)
 		return 1;
 	arena.off = time(NULL) + atoi(argv[2]);
-	arena.next = map_arena(strcmp(argv[1], "memfd") == 0);
+	arena.next = map_arena(argv[1]);
 	if (arena.next == MAP_FAILED)
 		return 1;
 	arena.end = arena.next + ARENA_BYTES;

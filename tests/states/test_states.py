@@ -128,3 +128,12 @@ def test_state_is_found_where_the_allocator_put_it(memory, tmp_path):
     with ljspy.Target([compiled("arena", tmp_path), memory, 50]).wait_ready() as target:
         assert "  1 Lua state\n" in ljspy.run("info", "-p", target.pid).stdout
         assert ljspy.run("heap", "-p", target.pid).returncode == ljspy.OK
+
+
+def test_traces_of_a_state_that_is_not_known_are_not_told_to_be_gone(tmp_path):
+    """Shared memory is not searched for states: only threads that run show them."""
+    with ljspy.Target([compiled("arena", tmp_path), "shared", 50]).wait_ready() as target:
+        text = ljspy.run("traces", "-p", target.pid, "-d", "1s").stdout
+    assert re.search(r", compiled \d|  compiled \d", text), text
+    assert "  No Lua state is known in it, so its traces cannot be listed.\n" in text
+    assert "not there any more" not in text

@@ -1000,8 +1000,10 @@ static void test_findings_say_their_figures(void **state)
 	assert_int_equal(findings.at[2].kind, FINDING_COMPILING);
 	assert_null(findings.at[2].items[0].callee);
 	assert_string_equal(findings.at[2].words, ""); /* its traces were not looked at */
-	traces->gone_count = 17;
 	evidence->traces = traces;
+	assert_string_equal(judge(evidence).at[2].words, ""); /* no state was found to look at */
+	trace_process_add_vm(traces, 0x4000, "/usr/bin/luajit");
+	traces->gone_count = 17;
 	assert_string_equal(judge(evidence).at[2].words, "17 traces that ran are gone since");
 	evidence_free(evidence);
 	trace_process_free(traces);
