@@ -98,6 +98,11 @@ static void print_module(struct lua_process *process, const struct lua_module *m
 	print_escaped(module->vm->layout.name);
 	printf(": %s, %s JIT compiler\n", module->vm->layout.gc64 ? "GC64" : "32-bit references",
 	       module->vm->layout.has_jit ? "with" : "without");
+	if (module->is_unconfirmed) {
+		fputs("    the objects of its Lua state have not confirmed it so far: ", stdout);
+		print_escaped(module->verdict);
+		putchar('\n');
+	}
 	if (dwarf)
 		layout_text_compare(&module->vm->layout, dwarf, "    debug info: ", stdout);
 	for (size_t i = 0; i < lua_process_global_count(process) && options->verbose; i++)
@@ -114,7 +119,7 @@ static void print_prospects(struct lua_process *lua, const struct process *proce
 	for (size_t i = 0; i < lua_process_module_count(lua); i++)
 		known |= lua_process_module(lua, i).vm != NULL;
 	if (lua_process_needs_confirming(lua))
-		printf("  the objects of its Lua state could not be looked at while they hold still\n");
+		printf("  Lua is not shown until the objects of a state have confirmed the layout\n");
 	else if (count == 0)
 		printf("  no Lua state was found%s\n", known ? " so far" : "");
 	else

@@ -79,6 +79,7 @@ struct lua_module {
 	enum recognise_status status; /* RECOGNISE_OK or RECOGNISE_UNKNOWN_LAYOUT */
 	const struct vm_code *vm;     /* NULL unless the status is RECOGNISE_OK */
 	uint64_t base;
+	bool is_unconfirmed; /* a state is known, but its objects have not confirmed the layout */
 	const char *verdict; /* the last thing found out about its layout, in words */
 };
 

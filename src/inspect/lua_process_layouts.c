@@ -83,10 +83,15 @@ void process_confirm_running(struct lua_process *process, struct luajit_module *
 			return;
 }
 
+bool process_is_unconfirmed(const struct luajit_module *luajit)
+{
+	return is_open(luajit) && !luajit->known.vm.confirmed;
+}
+
 bool lua_process_needs_confirming(const struct lua_process *process)
 {
 	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
-		if (is_open(luajit) && !luajit->known.vm.confirmed)
+		if (process_is_unconfirmed(luajit))
 			return true;
 	return false;
 }

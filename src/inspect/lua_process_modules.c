@@ -364,6 +364,7 @@ struct lua_module lua_process_module(const struct lua_process *process, size_t i
 		.status = luajit->known.status,
 		.vm = luajit->known.status == RECOGNISE_OK ? &luajit->known.vm : NULL,
 		.base = luajit->base,
+		.is_unconfirmed = process_is_unconfirmed(luajit),
 		.verdict = luajit->known.verdict,
 	};
 }

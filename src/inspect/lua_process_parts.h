@@ -120,6 +120,9 @@ struct luajit_module *process_luajit_module(const struct lua_process *process, c
 /* Make the states of a VM whose layout is confirmed known. */
 void process_add_globals(struct lua_process *process, const struct luajit_module *luajit);
 
+/* Is a state known, but its objects have not confirmed the layout? */
+bool process_is_unconfirmed(const struct luajit_module *luajit);
+
 /* Confirm the layout by the objects of this state. False if they do not. */
 bool process_confirm_by(struct lua_process *process, struct luajit_module *luajit, uint64_t g);
 

@@ -65,6 +65,11 @@ def test_what_its_objects_do_not_confirm_is_lost_and_said_so(liar, tmp_path):
     assert recording.stats["lost"]["layout not confirmed"] == recording.stats["samples"] > 0
 
 
+def test_info_says_which_objects_do_not_confirm_the_layout(liar):
+    told = ljspy.run("info", "-p", liar.pid).stdout
+    assert "the objects of its Lua state have not confirmed it so far: objects: GC" in told, told
+
+
 def test_every_coroutine_is_told_or_lost(liar):
     text = ljspy.run("dump", "-p", liar.pid)
     assert text.returncode in (ljspy.OK, 1), text.stderr
