@@ -12,7 +12,6 @@ DOCUMENT has a sentence to write.
 import concurrent.futures
 import os
 import pathlib
-import shlex
 import sys
 import tempfile
 
@@ -34,21 +33,11 @@ def has_ffi(build):
 
 def luajits():
     """Builds that are programs and run scripts."""
-    for build in (*builds.PROGRAMS, *builds.SOURCES):
+    for build in (*builds.PROGRAMS, *builds.SOURCES, builds.LUAJIT_20):
         if isinstance(build, builds.Source) and not build.shared:
             yield build
-        elif isinstance(build, builds.Program) and build.path.endswith("/luajit"):
+        elif isinstance(build, builds.Lupa) or (isinstance(build, builds.Program) and build.path.endswith("/luajit")):
             yield build
-
-
-def program(run, directory, number):
-    """One file that runs the build: programs of other releases need their own loader and libraries."""
-    if len(run.command) == 1:
-        return run.command[0]
-    script = pathlib.Path(directory) / str(number)
-    script.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, run.command))} "$@"\n')
-    script.chmod(0o755)
-    return script
 
 
 def step(luajit, name, jit, steps):
@@ -81,7 +70,7 @@ def main():
             except packages.Unavailable as reason:
                 print(f"{build}: not to be had: {reason}", file=sys.stderr)
                 continue
-            luajit = program(run, directory, number)
+            luajit = run.program(pathlib.Path(directory) / str(number))
             names = [name for name in exactness.PROGRAMS if name not in WITH_FFI or has_ffi(build)]
             row = []
             for jit in ("off", "on") if run.jit else ("off",):

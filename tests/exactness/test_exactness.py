@@ -117,6 +117,15 @@ def test_traces_that_grow_the_stack_without_gc64():
     assert lost * 100 / judged <= LOST_PERCENT
 
 
+def test_every_instruction_into_and_out_of_traces_of_2_0(tmp_path):
+    """Its VM clears jit_L as it leaves a trace, not jit_base."""
+    try:
+        run = builds.LUAJIT_20.prepare()
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    check_steps(run.program(tmp_path / "luajit"), "loops", jit="on", count=50000, settings=("hotloop=2",))
+
+
 @pytest.mark.parametrize("program", ["calls", "callbacks", "coroutines", "metamethods", "varargs"])
 def test_every_instruction_that_a_signal_may_interrupt(program):
     """Judged from inside the signal's handler. There, ljspy cannot read all of a coroutine

@@ -5,6 +5,7 @@ import fcntl
 import os
 import pathlib
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,14 @@ class Run(NamedTuple):
     def started(self):
         if self.deleted:
             self.deleted.unlink()
+
+    def program(self, path):
+        """The command as one file: programs of other releases need their own loader and libraries."""
+        if len(self.command) == 1:
+            return self.command[0]
+        path.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, self.command))} "$@"\n')
+        path.chmod(0o755)
+        return path
 
 
 class Program(NamedTuple):

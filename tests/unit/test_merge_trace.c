@@ -390,6 +390,27 @@ static void a_trace_runs_for_the_current_thread(void **state)
 	assert_null(merge_thread_on_trace(&merge, view(), FRAME, &cframe));
 }
 
+/* LuaJIT 2.0 does not say whose trace is left; a thread that has resumed another has a C frame, too. */
+static void a_trace_that_is_left_is_of_the_innermost_thread(void **state)
+{
+	struct lua_thread *threads = states.capture.threads;
+	const uint64_t inner = FRAME - 0x100;
+	uint64_t cframe = 0;
+
+	(void)state;
+	stand();
+	view()->cur_L = 0;
+	threads[1] = threads[0];
+	threads[1].cframe = inner;
+	states.capture.thread_count = 2;
+	assert_ptr_equal(merge_thread_on_trace(&merge, view(), inner - 0x80, &cframe), &threads[1]);
+	assert_int_equal(cframe, inner);
+	threads[0].cframe = inner;
+	threads[1].cframe = FRAME;
+	assert_ptr_equal(merge_thread_on_trace(&merge, view(), inner - 0x80, &cframe), &threads[0]);
+	assert_int_equal(cframe, inner);
+}
+
 /*---- Native code that a trace called, and that cannot be unwound ----*/
 
 static bool resynchronise(void)
@@ -572,6 +593,7 @@ int main(void)
 		TEST(the_stack_pointer_must_be_the_traces),
 		TEST(a_trace_is_best_that_of_a_state_that_runs_one),
 		TEST(a_trace_runs_for_the_current_thread),
+		TEST(a_trace_that_is_left_is_of_the_innermost_thread),
 		TEST(the_walk_goes_on_where_the_trace_made_the_call),
 		TEST(where_no_trace_has_called_it_is_not_resynchronised),
 		TEST(below_a_lost_trace_the_frames_are_known),

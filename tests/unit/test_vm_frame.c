@@ -41,6 +41,7 @@ static int begin(void **state)
 	vm.layout = (struct layout){ .gc64 = true,
 				     .L_base = L_BASE,
 				     .g_jit_base = 0x150,
+				     .g_jit_L = LAYOUT_ABSENT,
 				     .GG_dispatch = 0x1000,
 				     .CFRAME_NRES = 0,
 				     .CFRAME_L = 16,
@@ -679,6 +680,20 @@ static void the_call_that_leaves_a_trace_is_told(void **state)
 	assert_int_equal(vm_exit_trace(NULL, &(const struct registers){ .rcx = 0x700000005 }), 5);
 }
 
+/* LuaJIT 2.0 keeps jit_base, and clears jit_L. */
+static void a_build_with_jit_L_clears_that(void **state)
+{
+	const uint64_t at = VM_AT + 0x400;
+
+	(void)state;
+	vm.layout.g_jit_L = 0x14c;
+	CODE(at, "\x41\xc7\x86\x4c\xf1\xff\xff\x00\x00\x00\x00"); /* mov dword [r14+0x14c-0x1000], 0 */
+	assert_true(vm_is_exiting(&vm.layout, memory, at + 11));
+	assert_true(vm_is_exiting(&vm.layout, memory, at + 29));
+	vm.layout.g_jit_L = LAYOUT_ABSENT;
+	assert_false(vm_is_exiting(&vm.layout, memory, at + 11));
+}
+
 #define WITH_MEMORY(test) cmocka_unit_test_setup(test, begin)
 
 int main(void)
@@ -709,6 +724,7 @@ int main(void)
 		WITH_MEMORY(the_first_call_of_the_vm_is_looked_at_from_its_begin),
 		WITH_MEMORY(direct_calls_of_the_vm_are_told),
 		WITH_MEMORY(the_call_that_leaves_a_trace_is_told),
+		WITH_MEMORY(a_build_with_jit_L_clears_that),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

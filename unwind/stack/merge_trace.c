@@ -32,21 +32,22 @@ const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
 const struct lua_thread *merge_thread_on_trace(const struct merge *merge, const struct global_view *view,
 					       uint64_t sp, uint64_t *ret_cframe)
 {
+	const struct lua_thread *found = NULL;
+
 	for (size_t i = 0; i < merge->capture->thread_count; i++) {
 		const struct lua_thread *thread = &merge->capture->threads[i];
 		uint64_t cframe;
 
-		if (thread->global != view->global)
+		if (thread->global != view->global || (view->cur_L && view->cur_L != thread->address))
 			continue;
 		cframe = cframe_above(merge->capture, merge->memory, thread, sp);
-		if (cframe == 0)
-			continue;
-		if (view->cur_L == 0 || view->cur_L == thread->address) {
+		/* jit_L is 0 while a trace is left: those that resume the thread have theirs further out. */
+		if (cframe && (!found || cframe < *ret_cframe)) {
+			found = thread;
 			*ret_cframe = cframe;
-			return thread;
 		}
 	}
-	return NULL;
+	return found;
 }
 
 /* The trace that runs, or is being left: then pc is 0. */

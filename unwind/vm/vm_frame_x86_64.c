@@ -503,9 +503,10 @@ bool vm_is_called(struct memory *text, const struct vm_code *vm, uint64_t return
 
 bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t return_address)
 {
-	/* mov [DISPATCH+DISPATCH_GL(jit_base)], 0 */
+	/* mov [DISPATCH+DISPATCH_GL(jit_base)], 0; builds that have jit_L clear that instead */
 	uint8_t store[10] = { 0xc7, 0x86 }, bytes[CALL_SETUP_BYTES / 2];
-	int32_t displacement = layout->g_jit_base - layout->GG_dispatch;
+	int32_t field = layout->g_jit_L == LAYOUT_ABSENT ? layout->g_jit_base : layout->g_jit_L;
+	int32_t displacement = field - layout->GG_dispatch;
 
 	memcpy(store + 2, &displacement, sizeof(displacement));
 	return memory_read(text, return_address - sizeof(bytes), bytes, sizeof(bytes)) == MEMORY_OK &&
