@@ -591,6 +591,24 @@ static void while_it_compiles_the_recorded_instruction_counts(void **state)
 	assert_int_equal(land(), PASSED_LOST);
 }
 
+/* The recorder gives up at a builtin that it does not compile: J->pc is the builtin's only instruction. */
+static void the_recorded_instruction_may_be_a_builtins(void **state)
+{
+	enum { BUILTIN_BYTECODE = 0x7700 };
+	const struct layout *layout = &states.vm.layout;
+
+	(void)state;
+	put_base(0, INNER, INNER + 4);
+	put_word(function_at(2) + (uint64_t)layout->GCfunc_pc, BUILTIN_BYTECODE);
+	put(g_at(0) + (uint64_t)layout->g_vmstate, (uint32_t)VMST_RECORD, 4);
+	put_word(g_at(0) + (uint64_t)(layout->GG_J + layout->J_pc), BUILTIN_BYTECODE);
+	assert_int_equal(land(), PASSED_ON);
+	check_three();
+	put_word(g_at(0) + (uint64_t)(layout->GG_J + layout->J_pc), BUILTIN_BYTECODE + 4);
+	assert_int_equal(land(), PASSED_LOST);
+	assert_int_equal(stack.count, 0);
+}
+
 /* Only the native stack still has the frame by which C gets the error. */
 static void an_error_that_leaves_no_c_frame_lands_at_the_outermost_one(void **state)
 {
@@ -704,6 +722,7 @@ int main(void)
 		TEST(a_frame_that_an_error_has_unwound_has_no_lua),
 		TEST(where_an_error_lands_the_stored_frame_counts),
 		TEST(while_it_compiles_the_recorded_instruction_counts),
+		TEST(the_recorded_instruction_may_be_a_builtins),
 		TEST(an_error_that_leaves_no_c_frame_lands_at_the_outermost_one),
 		TEST(an_error_that_ends_a_coroutine_lands_at_its_resumer),
 		TEST(without_cur_L_the_thread_with_the_next_frame_lands),

@@ -320,8 +320,8 @@ static bool is_compiling(const struct global_view *view)
 
 /*
  * The instruction that is recorded, J->pc (lj_trace.c: lj_trace_ins). SAVE_PC does not tell: it is the
- * next instruction, unless the exit of a trace started the recorder: then it is this one. False if
- * J->pc is none of the innermost function.
+ * next instruction, unless the exit of a trace started the recorder: then it is this one. For a builtin
+ * it is the one that GCfunc.pc leads to. False if J->pc is none of the innermost function.
  */
 static bool find_recorded(const struct merge *merge, const struct global_view *view, struct lua_walk *walk)
 {
@@ -331,8 +331,11 @@ static bool find_recorded(const struct merge *merge, const struct global_view *v
 
 	if (memory_read(merge->memory, view->global->g + (uint64_t)(layout->GG_J + layout->J_pc), &pc,
 			layout_ref_size(layout)) != MEMORY_OK ||
-	    !lua_walk_activation(walk, &activation) || !activation.function || !activation.function->proto ||
-	    !proto_contains_pc(activation.function->proto, pc))
+	    !lua_walk_activation(walk, &activation) || !activation.function)
+		return false;
+	if (activation.function->ffid != FF_LUA)
+		return activation.function->pc == pc;
+	if (!activation.function->proto || !proto_contains_pc(activation.function->proto, pc))
 		return false;
 	walk->pc = pc;
 	return true;
