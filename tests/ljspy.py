@@ -2,6 +2,7 @@
 """Run ljspy and its targets; read what ljspy writes."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -407,6 +408,18 @@ def wait_until(condition, seconds=10, pause=0.01):
             return False
         time.sleep(pause)
     return True
+
+
+@contextlib.contextmanager
+def stalled_pipe():
+    """The end to write to of a pipe that is full, and that nobody reads."""
+    reading, writing = os.pipe()
+    os.write(writing, bytes(fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)))
+    try:
+        yield writing
+    finally:
+        os.close(writing)
+        os.close(reading)
 
 
 def status_field(pid, field):

@@ -425,7 +425,7 @@ static bool write_results(struct recording *recording)
 	else
 		good = finish_recording(recording);
 	good &= write_stats(recording);
-	figures_print(stderr, figures);
+	sampled_tell_figures(figures);
 	if (good)
 		render_tell(path, recording->options->format->picture);
 	return good;

@@ -578,7 +578,7 @@ static enum exit_status conclude(struct archiving *archiving)
 		return EXIT_NOTHING_DONE;
 	if (sampled_explain(options, &archiving->result, &archiving->left_out))
 		status = EXIT_WITH_ERRORS;
-	figures_print(stderr, &archiving->result.figures);
+	sampled_tell_figures(&archiving->result.figures);
 	return status;
 }
 
@@ -732,6 +732,8 @@ enum exit_status record_archive(const struct invocation *invocation)
 		message_error_errno(ENOMEM, "starting to record");
 		return status;
 	}
+	/* Who reads what ljspy says may stall; neither recording nor the end waits for that. */
+	message_must_not_wait(true);
 	archiving->options = invocation->options;
 	if (!check_push(archiving))
 		status = EXIT_USAGE;

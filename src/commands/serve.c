@@ -187,7 +187,7 @@ static enum exit_status conclude(struct serving *serving)
 	}
 	if (totals) {
 		hub_totals(serving->hub, totals);
-		figures_print(stderr, &totals->figures);
+		sampled_tell_figures(&totals->figures);
 	}
 	free(totals);
 	return sampled_explain(serving->options, &serving->result, &serving->left_out) ? EXIT_WITH_ERRORS
@@ -290,6 +290,8 @@ enum exit_status command_serve(const struct invocation *invocation)
 		message_error_errno(ENOMEM, "starting to sample");
 		return status;
 	}
+	/* Who reads what ljspy says may stall; clients must not wait for that, nor must the end. */
+	message_must_not_wait(true);
 	serving->options = invocation->options;
 	status = serve(serving, invocation);
 	free(serving);

@@ -125,7 +125,7 @@ static enum exit_status conclude(const struct top *top)
 
 	if (choose_explain_failure(result, NULL))
 		return EXIT_NOTHING_DONE;
-	figures_print(stderr, &result->figures);
+	sampled_tell_figures(&result->figures);
 	if (choose_explain_early_end(result))
 		return EXIT_WITH_ERRORS;
 	if (result->end == SAMPLER_TARGETS_ENDED)

@@ -2,8 +2,10 @@
 #include "src/program/message.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +15,20 @@
 /* Bytes; longer messages are cut. Escaping may lengthen them. */
 enum { TEXT_MAX = 4096, LINE_MAX_ESCAPED = 2 * TEXT_MAX };
 
-static _Atomic bool must_not_wait;
+static atomic_bool must_not_wait;
+
+/* A pipe that takes any byte takes PIPE_BUF of them at once: pipe(7). */
+static void write_out(const char *text, size_t length)
+{
+	while (length > 0 && !(must_not_wait && message_would_wait())) {
+		const size_t piece = length < PIPE_BUF ? length : PIPE_BUF;
+
+		if (fwrite(text, 1, piece, stderr) < piece)
+			return;
+		text += piece;
+		length -= piece;
+	}
+}
 
 /* One write, so that lines of several programs do not mix. A positive error is an errno. */
 __attribute__((__format__(__printf__, 3, 0))) static void print_line(const char *kind, int error,
@@ -23,8 +38,6 @@ __attribute__((__format__(__printf__, 3, 0))) static void print_line(const char 
 	size_t length;
 	int start;
 
-	if (must_not_wait && message_would_wait())
-		return;
 	vsnprintf(text, sizeof(text), format, arguments);
 	length = strlen(text);
 	if (error)
@@ -33,7 +46,7 @@ __attribute__((__format__(__printf__, 3, 0))) static void print_line(const char 
 	length = (size_t)start;
 	length += escape_text(ESCAPE_PLAIN, text, line + length, sizeof(line) - length - 1);
 	line[length++] = '\n';
-	fwrite(line, 1, length, stderr);
+	write_out(line, length);
 }
 
 void message_error(const char *format, ...)
@@ -78,9 +91,14 @@ void message_note(const char *format, ...)
 	va_end(arguments);
 }
 
-void message_must_not_wait(bool must_not)
+void message_lines(const char *lines)
 {
-	must_not_wait = must_not;
+	write_out(lines, strlen(lines));
+}
+
+bool message_must_not_wait(bool must_not)
+{
+	return atomic_exchange(&must_not_wait, must_not);
 }
 
 bool message_would_wait(void)

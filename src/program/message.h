@@ -30,11 +30,14 @@ void message_warn(const char *format, ...) MESSAGE_FORMAT(1, 2);
 /* What was done, or what to do: "Wrote x.svg", a remedy. */
 void message_note(const char *format, ...) MESSAGE_FORMAT(1, 2);
 
+/* Lines as they are, without the beginning; the caller has escaped them. */
+void message_lines(const char *lines);
+
 /*
  * From now on, messages that would have to wait are left out, or not: who records must not wait for who reads
- * them.
+ * them. Returns which held before.
  */
-void message_must_not_wait(bool must_not);
+bool message_must_not_wait(bool must_not);
 
 /* Would a message wait now, as for a terminal after Ctrl-S, or behind a connection that hangs? */
 bool message_would_wait(void);

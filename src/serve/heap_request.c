@@ -13,6 +13,7 @@
 #include "memory/child_wait.h"
 #include "src/linux/clocks/clock.h"
 #include "src/program/message.h"
+#include "src/program/output_file.h"
 
 enum { PID_TEXT = 12, ARGUMENTS_MAX = 12, LOOK_NS = 50 * 1000 * 1000, SECONDS_MAX = 120 };
 
@@ -57,7 +58,8 @@ static bool fill_command(const struct options *options, const char *pids, const 
 	return true;
 }
 
-static int spawn(const struct options *options, const char *pids, const char *format, int fd, pid_t *ret_pid)
+static int spawn(const struct options *options, const char *pids, const char *format, FILE *out, FILE *said,
+		 pid_t *ret_pid)
 {
 	const char *argv[ARGUMENTS_MAX];
 	posix_spawn_file_actions_t actions;
@@ -73,7 +75,8 @@ static int spawn(const struct options *options, const char *pids, const char *fo
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&actions, fd, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, fileno(said), STDERR_FILENO);
 	/* posix_spawn() does not write to its arguments; C has no better type for them. */
 	error = posix_spawn(ret_pid, "/proc/self/exe", &actions, &attributes, (char *const *)(uintptr_t)argv,
 			    environ);
@@ -112,17 +115,37 @@ static enum hub_answer await(pid_t pid, struct hub *hub, const struct hub_reques
 											    : HUB_FAILED;
 }
 
+/* What it has said: it must not wait for who reads that. */
+static void pass_on(FILE *said)
+{
+	char *line = NULL;
+	size_t size = 0;
+
+	rewind(said);
+	while (getline(&line, &size, said) > 0)
+		message_lines(line);
+	free(line);
+}
+
 enum hub_answer heap_request_run(struct hub *hub, const struct options *options, const struct wanted *wanted,
 				 const struct hub_request *request, const char *format, FILE *out)
 {
 	char *pids = join_pids(wanted);
+	enum hub_answer answer = HUB_FAILED;
+	FILE *said = NULL;
 	pid_t pid;
-	int error = pids ? spawn(options, pids, format, fileno(out), &pid) : -ENOMEM;
+	int error = pids ? output_file_scratch(&said) : -ENOMEM;
 
+	if (!error)
+		error = spawn(options, pids, format, out, said, &pid);
 	free(pids);
 	if (error) {
 		message_error_errno(-error, "starting the reader of a heap");
-		return HUB_FAILED;
+	} else {
+		answer = await(pid, hub, request);
+		pass_on(said);
 	}
-	return await(pid, hub, request);
+	if (said)
+		fclose(said);
+	return answer;
 }

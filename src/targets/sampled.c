@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/targets/sampled.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "src/program/message.h"
 #include "src/targets/choose.h"
 #include "src/targets/halted.h"
@@ -15,6 +18,20 @@ void sampled_tell_left_out(const struct sampler_result *result, const struct per
 		message_warn("This process was left out.");
 	else
 		message_warn("%zu processes were left out, this one among them.", result->left_out);
+}
+
+void sampled_tell_figures(const struct figures *figures)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *memory = open_memstream(&text, &size);
+
+	if (!memory)
+		return;
+	figures_print(memory, figures);
+	if (fclose(memory) == 0)
+		message_lines(text);
+	free(text);
 }
 
 bool sampled_explain(const struct options *options, const struct sampler_result *result,

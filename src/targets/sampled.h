@@ -7,12 +7,16 @@
 
 #include <stdbool.h>
 
+#include "output/sample/figures.h"
 #include "src/linux/proc/permission.h"
 #include "src/options/options.h"
 #include "src/sampler/sampler.h"
 
 /* Processes were left out: tell how many, and why result->left_out_pid was, which left_out is about. */
 void sampled_tell_left_out(const struct sampler_result *result, const struct permission_verdict *left_out);
+
+/* Tell the user how the sampling went, in numbers. */
+void sampled_tell_figures(const struct figures *figures);
 
 /*
  * Tell the user which processes are missing in the samples, and why sampling ended early.

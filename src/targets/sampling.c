@@ -44,9 +44,10 @@ void sampling_forget(const struct sampler_options *sampler, regex_t *pattern)
 
 void sampling_run(const struct sampler_options *options, struct sampler_result *ret_result)
 {
-	message_must_not_wait(true);
+	const bool before = message_must_not_wait(true);
+
 	sampler_run_apart(options, ret_result);
-	message_must_not_wait(false);
+	message_must_not_wait(before);
 }
 
 char *sampling_title(const struct options *options, char ret_name[static PROCESS_NAME_MAX], pid_t *ret_pid)

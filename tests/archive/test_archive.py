@@ -79,6 +79,21 @@ def archive(tmp_path_factory):
     return directory, (third - second) / 1e6, (last - first) / 1e6
 
 
+def test_who_reads_messages_stalls(tmp_path):
+    """What nobody reads holds neither the recording nor its end."""
+    directory = tmp_path / "kept"
+    argv = [ljspy.LJSPY, "record", "--every", "1s", "-o", directory, "-p"]
+    with ljspy.busy() as target, ljspy.stalled_pipe() as writing:
+        with subprocess.Popen([*argv, str(target.pid)], stderr=writing) as recorder:
+            assert count_reaches(directory, 2)
+            recorder.send_signal(signal.SIGTERM)
+            try:
+                assert recorder.wait(timeout=60) == ljspy.OK
+            finally:
+                recorder.kill()
+    assert figures(directory)["samples"] > 0
+
+
 def test_no_time_is_lost_between_recordings(archive):
     directory, least_ms, most_ms = archive
     files = recordings(directory)

@@ -329,17 +329,13 @@ def test_the_front_of_another_command_is_stopped(tmp_path, command):
 def test_the_reader_of_another_command_stalls(target, command):
     """The command writes only when it holds no target any more."""
     held = Held(target)
-    reading, writing = os.pipe()
-    os.write(writing, bytes(fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)))
-    with start(target, command=command, stdout=writing) as process:
-        os.close(writing)
+    with ljspy.stalled_pipe() as writing, start(target, command=command, stdout=writing) as process:
         held.begin()
         assert ljspy.wait_until(lambda: is_writing(process.pid), seconds=30)
         assert is_free(target)
         time.sleep(0.3)
         held.note(command)
         process.kill()
-    os.close(reading)
     held.check()
 
 
@@ -348,8 +344,8 @@ def test_a_reader_that_stalls(target):
     held = Held(target)
     reading, writing = os.pipe()
     os.write(writing, bytes(fcntl.fcntl(writing, fcntl.F_GETPIPE_SZ)))
-    with start(target, "-r", HIGH_RATE, "-f", "ljspy", "-o", "-", stdout=writing) as recorder:
-        os.close(writing)
+    options = ("-r", HIGH_RATE, "-f", "ljspy", "-o", "-")
+    with ljspy.stalled_pipe() as writing, start(target, *options, stdout=writing) as recorder:
         parts = Parts(recorder.pid, target)
         held.begin()
         assert ljspy.wait_until(lambda: is_writing(parts.front), seconds=30)
@@ -363,7 +359,6 @@ def test_a_reader_that_stalls(target):
         recorder.wait(timeout=30)
         assert ljspy.wait_until(parts.are_gone)
     assert is_free(target)
-    os.close(reading)
     assert recorder.returncode == -signal.SIGINT
     held.check()
 

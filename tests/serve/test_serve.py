@@ -39,9 +39,9 @@ class UnixConnection(http.client.HTTPConnection):
 class Server:
     """A running `ljspy serve`."""
 
-    def __init__(self, process):
+    def __init__(self, process, path=None):
         self.process = process
-        said = process.stderr.readline()
+        said = process.stderr.readline() if process.stderr else f"ljspy: Listening on unix:{path}\n"
         found = re.match(r"ljspy: Listening on (?:http://(\S+):(\d+)|unix:(\S+))\n", said)
         assert found, said + process.stderr.read()
         self.host, self.port, self.path = found[1], found[2] and int(found[2]), found[3]
@@ -437,6 +437,25 @@ def test_a_signal_ends_the_reading_of_a_heap():
             assert raw.recv(65536).startswith(b"HTTP/1.1 503 ")
         assert server.process.wait(timeout=60) == ljspy.OK
         assert ljspy.wait_until(lambda: ljspy.status_field(other.pid, "TracerPid") == "0")
+
+
+def test_who_reads_messages_stalls(tmp_path):
+    """What nobody reads holds neither samples nor answers, nor the end. A process runs no Lua, which is told of a heap."""
+    path = tmp_path / "socket"
+    argv = [ljspy.LJSPY, "serve", "--listen", f"unix:{path}", "-p"]
+    with ljspy.busy() as target, subprocess.Popen(["sleep", "300"]) as sleeper, ljspy.stalled_pipe() as writing:
+        with subprocess.Popen([*argv, f"{target.pid},{sleeper.pid}"], stderr=writing) as process:
+            try:
+                assert ljspy.wait_until(path.exists, seconds=60)
+                server = Server(process, path)
+                assert ljspy.wait_until(lambda: server.metric("ljspy_samples_total") > 0, seconds=60, pause=0.2)
+                for page in ("heap", "profile?seconds=1"):
+                    assert b"heavy" in strings(server.get(f"/{page}"))
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(timeout=60) == ljspy.WITH_ERRORS
+            finally:
+                process.kill()
+                sleeper.kill()
 
 
 def test_a_clock_that_is_set_back_does_not_delay_answers(tmp_path):

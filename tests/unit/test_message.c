@@ -86,6 +86,7 @@ static void long_text_is_cut(void **state)
 static void who_must_not_wait_says_nothing_to_a_reader_that_stalls(void **state)
 {
 	static const char filling[4096];
+	char lines[2 * sizeof(filling)] = "";
 	size_t fills = 0;
 	ssize_t length;
 	int ends[2];
@@ -98,13 +99,17 @@ static void who_must_not_wait_says_nothing_to_a_reader_that_stalls(void **state)
 	fcntl(ends[1], F_SETFL, 0);
 	saved = dup(STDERR_FILENO);
 	dup2(ends[1], STDERR_FILENO);
-	message_must_not_wait(true);
+	assert_false(message_must_not_wait(true));
 	message_warn("Left out."); /* would never return */
 	assert_true(fills > 0 && message_would_wait());
+	assert_int_equal(read(ends[0], said, sizeof(filling)), sizeof(filling));
+	memset(lines, 'x', sizeof(lines) - 1);
+	message_lines(lines); /* there is room for half of them */
+	assert_true(message_would_wait());
 	while (fills-- > 0)
 		assert_int_equal(read(ends[0], said, sizeof(filling)), sizeof(filling));
 	message_warn("Taken.");
-	message_must_not_wait(false);
+	assert_true(message_must_not_wait(false));
 	message_warn("Taken, too.");
 	dup2(saved, STDERR_FILENO);
 	close(saved);
