@@ -20,6 +20,7 @@
 #include "src/linux/sockets/own_address.h"
 #include "src/program/output_file.h"
 #include "src/serve/address.h"
+#include "src/serve/clients.h"
 #include "src/serve/heap_request.h"
 #include "src/serve/metrics.h"
 
@@ -36,6 +37,7 @@ struct server {
 	struct server_options options;
 	struct MHD_Daemon *daemon;
 	atomic_uint unanswered; /* requests that have begun */
+	struct clients clients;
 };
 
 /* What is served: paths with and without the prefix that collectors of profiles use. */
@@ -405,6 +407,42 @@ static unsigned int refusal(const struct request *request, const char **ret_why)
 	return is_ahead_of_user(request) || is_from_other_page(request) ? MHD_HTTP_FORBIDDEN : MHD_HTTP_OK;
 }
 
+/*---- Clients ----*/
+
+static enum MHD_Result admit(void *context, const struct sockaddr *address, socklen_t length)
+{
+	struct server *server = context;
+
+	(void)address;
+	(void)length;
+	return clients_admit(&server->clients) ? MHD_YES : MHD_NO;
+}
+
+/* *client is NULL for one without a place. */
+static void note_connection(void *context, struct MHD_Connection *connection, void **client,
+			    enum MHD_ConnectionNotificationCode what)
+{
+	struct server *server = context;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED)
+		*client = clients_add(
+			&server->clients,
+			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+	else if (*client)
+		clients_remove(&server->clients, *client);
+}
+
+static void note_client(struct server *server, struct MHD_Connection *connection, bool asks)
+{
+	struct client *client =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+
+	if (client)
+		clients_note(&server->clients, client, asks);
+}
+
+/*---- The answer ----*/
+
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
 			      const char *method, const char *version, const char *upload,
 			      size_t *upload_size, void **state)
@@ -429,6 +467,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		*upload_size = 0;
 		return MHD_NO; /* a body: close the connection */
 	}
+	note_client(server, connection, true);
 	status = refusal(&request, &why);
 	if (status != MHD_HTTP_OK)
 		return send_text(&request, status, why);
@@ -442,8 +481,8 @@ static void note_answered(void *context, struct MHD_Connection *connection, void
 {
 	struct server *server = context;
 
-	(void)connection;
 	(void)code;
+	note_client(server, connection, false);
 	if (*state)
 		server->unanswered--;
 }
@@ -463,14 +502,17 @@ int server_start(const struct server_options *options, struct server **ret_serve
 	if (!server)
 		return -ENOMEM;
 	server->options = *options;
+	clients_begin(&server->clients);
 	server->daemon = MHD_start_daemon(
-		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_ERROR_LOG, 0, NULL,
-		NULL, answer, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_message, NULL,
-		MHD_OPTION_NOTIFY_COMPLETED, note_answered, server, MHD_OPTION_LISTEN_SOCKET, options->socket,
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVER_CLIENTS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-		(unsigned int)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,
-		MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_ERROR_LOG, 0, admit,
+		server, answer, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_message, NULL,
+		MHD_OPTION_NOTIFY_COMPLETED, note_answered, server, MHD_OPTION_NOTIFY_CONNECTION,
+		note_connection, server, MHD_OPTION_LISTEN_SOCKET, options->socket,
+		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)(CLIENTS_MAX + CLIENTS_LEAVING_MAX),
+		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)HEADERS_MAX, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_END);
 	if (!server->daemon) {
+		clients_end(&server->clients);
 		free(server);
 		return errno ? -errno : -EINVAL;
 	}
@@ -491,5 +533,6 @@ void server_stop(struct server *server)
 {
 	await_answers(server);
 	MHD_stop_daemon(server->daemon);
+	clients_end(&server->clients);
 	free(server);
 }

@@ -4,7 +4,7 @@
  *
  * Each client has a thread, which waits, renders and writes; sampling goes on in another
  * process meanwhile. Requests are GET or HEAD without a body. What a client may ask for is
- * bounded: how many clients there are, how long a request and a capture take.
+ * bounded: how many clients there are (clients.h), how long a capture takes.
  */
 #ifndef LJSPY_SERVER_H
 #define LJSPY_SERVER_H
@@ -13,7 +13,7 @@
 #include "src/sampler/wanted.h"
 #include "src/serve/hub.h"
 
-enum { SERVER_CLIENTS_MAX = 64, SERVER_SECONDS_MAX = 300 };
+enum { SERVER_SECONDS_MAX = 300 };
 
 struct server;
 

@@ -26,6 +26,7 @@ import ljspy
 pytestmark = pytest.mark.usefixtures("built")
 
 CAPTURES_MAX = 16
+CLIENTS_MAX = 64
 PROMTOOL = ljspy.PACKAGES / "prometheus/usr/bin/promtool"
 
 
@@ -256,6 +257,41 @@ def test_slow_clients_do_not_delay_sampling(server):
     assert after["ljspy_away_seconds_total"] == before["ljspy_away_seconds_total"]
     for raw in slow:
         raw.close()
+
+
+@contextlib.contextmanager
+def dripping(sockets):
+    """Each sends one more header now and then, but no end of its request."""
+    ends = threading.Event()
+
+    def drip():
+        while not ends.wait(1):
+            for raw in sockets:
+                with contextlib.suppress(OSError):
+                    raw.sendall(b"X: y\r\n")
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        pool.submit(drip)
+        try:
+            yield
+        finally:
+            ends.set()
+
+
+def test_clients_without_a_whole_request_make_room(server):
+    """The one that has waited the longest goes, none that has asked."""
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(server.socket()) for _ in range(CLIENTS_MAX)]
+        slow[0].sendall(b"GET /profile?seconds=2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for raw in slow[1:]:
+            raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+        with dripping(slow[1:]):
+            for page in ("/healthz", "/metrics") * 4:
+                server.get(page)
+            assert slow[1].recv(1) == b""
+            assert slow[0].recv(65536).startswith(b"HTTP/1.1 200 ")
+        slow[-1].sendall(b"\r\n")
+        assert slow[-1].recv(65536).startswith(b"HTTP/1.1 200 ")
 
 
 HOSTILE = [
