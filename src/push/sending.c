@@ -30,11 +30,13 @@ struct sending {
 	struct batch *batch; /* of recording mark.current; NULL if there is none yet */
 	struct push_profile profile;
 	bool has_profile;
-	unsigned int failures; /* in a row */
-	unsigned int tries;    /* of the profile that is due, with which the server failed */
-	unsigned int proved;   /* so many profiles that it fails with have been proved in a row */
-	unsigned int credit;   /* so many more count as proved */
+	unsigned int failures;      /* in a row */
+	unsigned int tries;         /* of the profile that is due, with which the server failed */
+	unsigned int proved;        /* so many profiles that it fails with have been proved in a row */
+	unsigned int credit;        /* so many more count as proved */
+	struct http_answer failure; /* the last one */
 	bool failure_said[HTTP_CAUSES_MAX]; /* of these failures */
+	bool is_failure_said;               /* any of them */
 	bool refusal_said[HTTP_CAUSES_MAX];
 	uint64_t sent, refused, unreadable, deleted, waiting;
 	bool deletion_said;
@@ -323,24 +325,36 @@ static int find_recording(struct sending *sending, bool is_last_finished)
 /*---- Posting ----*/
 
 /* The user reads once for each cause that it fails, and once that it goes on. */
+static void say_failure(struct sending *sending)
+{
+	const struct sending_options *options = &sending->options;
+	const struct http_answer *answer = &sending->failure;
+
+	if (sending->failure_said[answer->cause])
+		return;
+	sending->failure_said[answer->cause] = sending->is_failure_said = true;
+	if (answer->status)
+		message_warn("%s answers %ld (%s): profiles wait in %s.", options->url, answer->status,
+			     answer->message, options->path);
+	else
+		message_warn("%s: %s: profiles wait in %s.", options->url, answer->message, options->path);
+	if (answer->status == 401 || answer->status == 403)
+		message_note("Say who you are: --push-credentials FILE. ljspy reads the file at each try.");
+}
+
+/* One failure that the next try, a second later, makes good is not worth a word. */
 static uint64_t wait_for(struct sending *sending, const struct http_answer *answer)
 {
 	const struct sending_options *options = &sending->options;
 	uint32_t random = 0;
 
 	sending->failures++;
-	if (!sending->failure_said[answer->cause] && !options->gives_up(options->context)) {
-		sending->failure_said[answer->cause] = true;
-		if (answer->status)
-			message_warn("%s answers %ld (%s): profiles wait in %s.", options->url,
-				     answer->status, answer->message, options->path);
-		else
-			message_warn("%s: %s: profiles wait in %s.", options->url, answer->message,
-				     options->path);
-		if (answer->status == 401 || answer->status == 403)
-			message_note(
-				"Say who you are: --push-credentials FILE. ljspy reads the file at each try.");
-	}
+	sending->failure = *answer;
+	if (options->gives_up(options->context) && !answer->status)
+		snprintf(sending->failure.message, sizeof(sending->failure.message),
+			 "there was no answer before the end");
+	else if (sending->failures > 1 || answer->retry_after_s)
+		say_failure(sending);
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
 		random = (uint32_t)getpid() << 16;
 	return backoff_ns(sending->failures, answer->retry_after_s, random);
@@ -354,9 +368,10 @@ static void forget_proofs(struct sending *sending)
 static void note_taken(struct sending *sending)
 {
 	forget_proofs(sending);
-	if (sending->failures) {
+	if (sending->is_failure_said) {
 		message_note("%s takes profiles again.", sending->options.url);
 		memset(sending->failure_said, 0, sizeof(sending->failure_said));
+		sending->is_failure_said = false;
 	}
 	sending->failures = 0;
 	sending->sent++;
@@ -594,6 +609,8 @@ bool sending_conclude(struct sending *sending)
 
 	count_waiting(sending);
 	message_note("Pushed %" PRIu64 " profiles to %s.", sending->sent, options->url);
+	if (sending->waiting && sending->failures)
+		say_failure(sending);
 	if (sending->waiting)
 		message_note("%" PRIu64
 			     " recordings wait in %s; the next `ljspy record --push` there sends them.",

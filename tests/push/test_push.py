@@ -244,9 +244,20 @@ def test_a_hung_server_does_not_delay_sampling(tmp_path):
 def test_a_hung_server_is_not_tried_again_at_the_end(archive):
     with profile_server.serving() as server:
         server.going_on.clear()
-        with pushing(archive, server.url):
+        with pushing(archive, server.url) as process:
             assert ljspy.wait_until(lambda: server.waiting, seconds=30)
         assert server.waiting == 1
+    assert process.messages.index("no answer before the end: profiles wait in") < process.messages.index("recordings wait")
+
+
+def test_a_server_that_fails_now_and_then_is_not_worth_a_word(archive, count):
+    with profile_server.serving() as server:
+        server.fails_with = lambda profile: len(server.refused) <= len(server.profiles)
+        with pushing(archive, server.url) as process:
+            assert takes(server, count)
+            server.fails_with = lambda profile: False
+        assert len(server.refused) >= count
+    assert "wait in" not in process.messages and "again" not in process.messages
 
 
 def test_where_a_server_sends_it_is_said_and_not_followed(archive):
