@@ -71,6 +71,7 @@ static const struct page pages[] = {
 struct request {
 	const struct server *server;
 	struct MHD_Connection *connection;
+	bool is_head; /* it asks for no content */
 };
 
 /*---- Answers ----*/
@@ -300,12 +301,31 @@ static enum MHD_Result send_index(const struct request *request)
 							     MHD_RESPMEM_PERSISTENT));
 }
 
+static ssize_t read_nothing(void *context, uint64_t position, char *buffer, size_t size)
+{
+	(void)context;
+	(void)position;
+	(void)buffer;
+	(void)size;
+	return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+/* How long the content would be is not known. */
+static enum MHD_Result send_head(const struct request *request, const char *type)
+{
+	return send_response(
+		request, MHD_HTTP_OK, type,
+		MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, read_nothing, NULL, NULL));
+}
+
 static enum MHD_Result send_page(struct request *request, const struct page *page)
 {
 	unsigned int seconds = page->seconds;
 
 	if (!read_seconds(request, &seconds))
 		return send_text(request, MHD_HTTP_BAD_REQUEST, "seconds is a number from 1 to 300.\n");
+	if (request->is_head)
+		return send_head(request, page->type);
 	return page->mode == HUB_HEAP ? send_heap(request, page) : send_capture(request, page, seconds);
 }
 
@@ -449,7 +469,11 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 {
 	static const char seen[] = "";
 	struct server *server = context;
-	struct request request = { .server = server, .connection = connection };
+	struct request request = {
+		.server = server,
+		.connection = connection,
+		.is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0,
+	};
 	unsigned int status;
 	const char *why;
 
@@ -459,7 +483,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	if (!*state) {
 		*state = (void *)(uintptr_t)seen;
 		server->unanswered++;
-		if (strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0)
+		if (strcmp(method, MHD_HTTP_METHOD_GET) == 0 || request.is_head)
 			return MHD_YES;
 		return send_text(&request, MHD_HTTP_METHOD_NOT_ALLOWED, "Only GET is answered.\n");
 	}

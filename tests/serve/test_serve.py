@@ -354,6 +354,14 @@ def test_pages_of_other_sites_have_nothing_captured(server):
         server.get("/healthz", headers={"Sec-Fetch-Site": site} | FOLLOWED)
 
 
+def test_who_asks_for_a_head_has_nothing_captured(server):
+    before = server.metric("ljspy_captures_total")
+    for page in ("heap", "profile", "debug/pprof/wall"):
+        assert server.get(f"/{page}", method="HEAD") == b"" and server.type == "application/octet-stream"
+    server.get("/profile?seconds=x", method="HEAD", status=400)
+    assert server.metric("ljspy_captures_total") == before
+
+
 def test_a_browser_that_guesses_has_nothing_captured(server):
     before = server.metric("ljspy_captures_total")
     for purpose in ({"Sec-Purpose": "prefetch"}, {"Sec-Purpose": "prefetch;prerender"}, {"Purpose": "prefetch"}):
