@@ -140,6 +140,10 @@ static bool lacks_cycles(const struct allocation_sums *sums, const struct interv
 {
 	const double count = sums->intervals.count;
 
+	/* Nothing was allocated; or the division's own spans would have met short cycles. What was before does not matter. */
+	if (count <= 0 ||
+	    (sums->spans.count >= SPANS_MIN && sums->spans.marked_ns <= 0 && sums->markings <= 0))
+		return false;
 	/*
 	 * Long intervals have more markings: so it is their time that counts. But two markings that leave as much alive as
 	 * there was hide each other, in half of the intervals: some long ones of these hide most of the time.

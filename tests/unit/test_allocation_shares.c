@@ -1210,14 +1210,14 @@ static void what_a_sweep_frees_in_a_span_comes_off_the_others(void **state)
 	assert_in_range(bytes, 2340000, 2360000);
 }
 
-/* Half a second in which it makes no more than some bytes, and a heap of 100 KB lives on. */
-static void add_calm(void)
+/* Half a second in which it makes no more than some bytes, or nothing, and a heap of 100 KB lives on. */
+static void add_calm(int64_t bytes, int spans)
 {
-	const struct allocated interval = { .bytes = 100, .heap_bytes = 100000 };
+	const struct allocated interval = { .bytes = bytes, .heap_bytes = 100000 };
 
 	for (int i = 0; i < 50; i++)
 		allocation_shares_add_interval(shares, &interval, SECOND / 100);
-	add_spans(50, 0);
+	add_spans(spans, 0);
 }
 
 /* Half a second in which cycles are short. */
@@ -1234,7 +1234,7 @@ static void bursts_have_what_they_allocate_and_quiet_times_do_not(void **state)
 	(void)state;
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < 4; i++) {
-			add_calm();
+			add_calm(100, 50);
 			assert_counted(SECOND / 2, 5000);
 		}
 		for (int i = 0; i < 4; i++) {
@@ -1242,6 +1242,40 @@ static void bursts_have_what_they_allocate_and_quiet_times_do_not(void **state)
 			assert_int_equal(divided(SECOND / 2, &bytes), ALLOCATION_SUM_ESTIMATED);
 			assert_in_range(bytes, 1170000, 1180000);
 		}
+	}
+}
+
+static void assert_nothing(uint64_t cpu_ns)
+{
+	const struct allocation_share *ignored;
+	uint64_t bytes;
+
+	assert_int_equal(allocation_shares_divide(shares, cpu_ns, &ignored), 0);
+	assert_int_equal(allocation_shares_sum(shares, &bytes), ALLOCATION_SUM_COUNTED);
+	assert_int_equal(bytes, 0);
+}
+
+/* What a burst was like does not judge the time after it; and the next burst has not allocated in that time. */
+static void quiet_times_lack_no_cycles(void **state)
+{
+	const struct allocated few = { .bytes = 100, .heap_bytes = 100000 };
+	uint64_t bytes;
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		add_burst();
+		assert_int_equal(divided(SECOND / 2, &bytes), ALLOCATION_SUM_ESTIMATED);
+		assert_in_range(bytes, 1170000, 1180000);
+		for (int i = 0; i < 4; i++) {
+			/* Beside others there are few spans. */
+			add_calm(0, i % 2 ? 50 : 3);
+			assert_nothing(SECOND / 2);
+		}
+		/* It makes something now and then. */
+		add_calm(0, 50);
+		for (int i = 0; i < 3; i++)
+			allocation_shares_add_interval(shares, &few, SECOND / 100);
+		assert_counted(SECOND / 2, 300);
 	}
 }
 
@@ -1275,7 +1309,7 @@ static void finalizers_do_not_tell_of_short_cycles(void **state)
 static void few_markings_do_not_tell_of_short_cycles(void **state)
 {
 	(void)state;
-	add_calm();
+	add_calm(100, 50);
 	for (int i = 0; i < 2; i++) {
 		const struct allocated collected = {
 			.bytes = 100, .heap_bytes = 100000, .has_marked = true, .is_least = true
@@ -1486,6 +1520,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(what_a_sweep_frees_in_a_span_comes_off_the_others, begin,
 						end),
+		cmocka_unit_test_setup_teardown(quiet_times_lack_no_cycles, begin, end),
 		cmocka_unit_test_setup_teardown(bursts_have_what_they_allocate_and_quiet_times_do_not, begin,
 						end),
 		cmocka_unit_test_setup_teardown(markings_tell_of_short_cycles_in_a_part_of_the_time, begin,
