@@ -29,9 +29,12 @@ void allocation_shares_free(struct allocation_shares *shares);
 void allocation_shares_add_interval(struct allocation_shares *shares, const struct allocated *allocated,
 				    uint64_t cpu_ns);
 
-/* The same of a short time, ns, in which the VM's thread had its CPU and beside which cycles are long. */
+/*
+ * The same of a short time, ns, in which the VM's thread had its CPU and beside which cycles are long. is_slowed: to get and
+ * leave the CPU took a part of the time.
+ */
 void allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
-				uint64_t ns);
+				uint64_t ns, bool is_slowed);
 
 /*
  * A film of the counters: it tells the sizes of strings, and of what is no listed object. objects are those that

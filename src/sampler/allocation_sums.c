@@ -65,7 +65,8 @@ void allocation_sums_add_interval(struct allocation_sums *sums, const struct all
 	intervals->whole_bytes += counted_bytes(sums, allocated);
 }
 
-void allocation_sums_add_span(struct allocation_sums *sums, const struct allocated *allocated, uint64_t ns)
+void allocation_sums_add_span(struct allocation_sums *sums, const struct allocated *allocated, uint64_t ns,
+			      bool is_slowed)
 {
 	struct span_sum *spans = &sums->spans;
 
@@ -73,7 +74,9 @@ void allocation_sums_add_span(struct allocation_sums *sums, const struct allocat
 		return;
 	spans->count++;
 	spans->ns += (double)ns;
+	spans->slowed += is_slowed;
 	if (allocated->is_least) {
+		spans->marked++;
 		spans->marked_ns += (double)ns;
 	} else if (allocated->bytes != 0) {
 		/* What a sweep frees is too little in one span, and too much in another one: at random moments, both cancel. */
@@ -86,6 +89,7 @@ void allocation_sums_add_span(struct allocation_sums *sums, const struct allocat
 static struct span_sum spans_with(const struct span_sum *some, const struct span_sum *others)
 {
 	return (struct span_sum){ some->count + others->count,         some->ns + others->ns,
+				  some->slowed + others->slowed,       some->marked + others->marked,
 				  some->marked_ns + others->marked_ns, some->busy + others->busy,
 				  some->busy_ns + others->busy_ns,     some->bytes + others->bytes };
 }
@@ -100,6 +104,15 @@ static double rate_by(const struct span_sum *spans)
 	return spans->count >= SPANS_MIN && spans->busy >= BUSY_SPANS_MIN
 		       ? spans->bytes / spans->busy_ns * (spans->busy_ns + spans->marked_ns) / spans->ns
 		       : 0;
+}
+
+/*
+ * Was it faster than that? Where most busy spans have a marking, the others are those in which least was allocated, or there
+ * were two markings in them, which hide each other.
+ */
+static bool may_be_faster(const struct span_sum *spans)
+{
+	return 2 * spans->slowed > spans->count || spans->marked > spans->busy;
 }
 
 static struct interval_sum intervals_with(const struct interval_sum *some, const struct interval_sum *others)
@@ -180,7 +193,7 @@ void allocation_sums_add_up(struct allocation_sums *sums, uint64_t cpu_ns)
 	if (rate > 0 && (lacks || (sums->spans.count >= SPANS_MIN &&
 				   rate * sums->interval_ns > cycle_min * sums->heap_bytes &&
 				   rate * all_ns > spans_max * sums->sum_bytes))) {
-		sums->sum = ALLOCATION_SUM_ESTIMATED;
+		sums->sum = may_be_faster(&spans) ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED;
 		sums->sum_bytes = rate * all_ns + fmax(rate * sums->owed_ns - sums->owed_bytes, 0);
 		sums->owed_ns = sums->owed_bytes = 0;
 	} else if (lacks) {
@@ -202,8 +215,9 @@ void allocation_sums_end(struct allocation_sums *sums, double fading)
 		fading * intervals.whole_ns, fading * intervals.whole_bytes,
 	};
 	sums->past_spans = (struct span_sum){
-		spans_fading * spans.count, spans_fading * spans.ns,      spans_fading * spans.marked_ns,
-		spans_fading * spans.busy,  spans_fading * spans.busy_ns, spans_fading * spans.bytes,
+		spans_fading * spans.count,   spans_fading * spans.ns,        spans_fading * spans.slowed,
+		spans_fading * spans.marked,  spans_fading * spans.marked_ns, spans_fading * spans.busy,
+		spans_fading * spans.busy_ns, spans_fading * spans.bytes,
 	};
 	sums->intervals = (struct interval_sum){ 0 };
 	sums->spans = (struct span_sum){ 0 };

@@ -15,12 +15,13 @@
 enum allocation_sum {
 	ALLOCATION_SUM_COUNTED,
 	ALLOCATION_SUM_ESTIMATED, /* from spans, as cycles are shorter than intervals */
-	ALLOCATION_SUM_LEAST,     /* likewise, but there were too few spans */
+	ALLOCATION_SUM_LEAST,     /* likewise, but there were too few spans, or they tell too little */
 };
 
 struct span_sum {
 	double count, ns;
-	double marked_ns;            /* of those in which a marking ended */
+	double slowed;               /* so many, see allocation_shares_add_span() */
+	double marked, marked_ns;    /* those in which a marking ended */
 	double busy, busy_ns, bytes; /* of the others in which something was allocated */
 };
 
@@ -59,7 +60,8 @@ static inline bool allocation_sums_has_freed(const struct allocated *allocated)
 /* See allocation_shares.h. */
 void allocation_sums_add_interval(struct allocation_sums *sums, const struct allocated *allocated,
 				  uint64_t cpu_ns);
-void allocation_sums_add_span(struct allocation_sums *sums, const struct allocated *allocated, uint64_t ns);
+void allocation_sums_add_span(struct allocation_sums *sums, const struct allocated *allocated, uint64_t ns,
+			      bool is_slowed);
 
 /* All bytes since the last division, which has taken so much CPU time: sum_bytes and sum. */
 void allocation_sums_add_up(struct allocation_sums *sums, uint64_t cpu_ns);

@@ -20,6 +20,7 @@ enum {
 	SPAN_EVERY_NS = 5 * 1000 * 1000,
 	SPAN_AGAIN_NS = 1000 * 1000, /* after one that failed: to await one takes a sixth of that */
 	SPAN_NS = 25 * 1000,         /* short beside a cycle of the smallest heap */
+	SPAN_NS_MAX = 2 * SPAN_NS,
 	WARM_NS = 150 * 1000, /* after a hold, maybe on another CPU, a thread runs slower for so long */
 	WINDOW_EVERY_NS = 20 * 1000 * 1000, /* a window costs ljspy up to half a millisecond */
 	WINDOW_NS = 100 * 1000,             /* longer than it takes to unwind the thread */
@@ -212,11 +213,11 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 }
 
 static void add_span(struct vm_allocations *vm, const struct allocation_counters *before,
-		     const struct allocation_counters *after, uint64_t ns)
+		     const struct allocation_counters *after, uint64_t ns, bool is_slowed)
 {
 	const struct allocated allocated = allocated_in_span(before, after);
 
-	allocation_shares_add_span(vm->shares, &allocated, ns);
+	allocation_shares_add_span(vm->shares, &allocated, ns, is_slowed);
 }
 
 /* Has it not left its CPU since it was held, if it has had one since? As long as it is held, both counts are equal. */
@@ -252,9 +253,9 @@ static bool take_span_beside(struct vm_allocations *vm, struct memory *memory,
 		return false;
 	after_ns = clock_now_ns(CLOCK_MONOTONIC);
 	/* Others may want that CPU, too. */
-	if (after_ns - before_ns > 2 * SPAN_NS || !has_kept_cpu(thread))
+	if (after_ns - before_ns > SPAN_NS_MAX || !has_kept_cpu(thread))
 		return false;
-	add_span(vm, &before, &after, after_ns - before_ns);
+	add_span(vm, &before, &after, after_ns - before_ns, false);
 	return true;
 }
 
@@ -265,7 +266,10 @@ static bool has_one_cpu(const struct allocating_thread *thread)
 	return sched_getaffinity(thread->thread->tid, sizeof(cpus), &cpus) == 0 && CPU_COUNT(&cpus) == 1;
 }
 
-/* The same where both have one CPU: it runs while ljspy sleeps. The CPU time is exact when it does not run. */
+/*
+ * The same where both have one CPU: it runs while ljspy sleeps. The CPU time is exact when it does not run, but a good
+ * part of it is what the kernel needs to pass the CPU on.
+ */
 static bool take_span_in_turn(struct vm_allocations *vm, struct memory *memory, const struct cpu_clock *clock,
 			      const struct allocating_thread *thread)
 {
@@ -280,9 +284,11 @@ static bool take_span_in_turn(struct vm_allocations *vm, struct memory *memory, 
 	slept_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
 	if (!allocation_counters_read(memory, vm->global, &after) || cpu_clock_now(clock, &after_ns) != 0)
 		return false;
-	if (count_runs(thread) != runs + 1 || after_ns - before_ns < slept_ns / 2)
+	/* In a longer one, there may be two markings, which hide each other. */
+	if (count_runs(thread) != runs + 1 || after_ns - before_ns < slept_ns / 2 ||
+	    after_ns - before_ns > SPAN_NS_MAX)
 		return false;
-	add_span(vm, &before, &after, after_ns - before_ns);
+	add_span(vm, &before, &after, after_ns - before_ns, true);
 	return true;
 }
 

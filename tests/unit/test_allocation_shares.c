@@ -431,7 +431,7 @@ static void windows_and_spans_that_are_not_sound_count_for_nothing(void **state)
 	for (size_t i = 0; i < sizeof(unsound) / sizeof(unsound[0]); i++) {
 		allocation_shares_add_window(shares, &unsound[i], &function, 1);
 		if (unsound[i].bytes > 0)
-			allocation_shares_add_span(shares, &unsound[i], 10);
+			allocation_shares_add_span(shares, &unsound[i], 10, false);
 	}
 	allocation_shares_add_window(shares, &sound, NULL, 0);
 	allocation_shares_add_window(shares, &finalized, &function, 1);
@@ -1106,7 +1106,7 @@ static void add_spans(int count, uint64_t bytes)
 	const struct allocated span = { .bytes = (int64_t)bytes };
 
 	for (int i = 0; i < count; i++)
-		allocation_shares_add_span(shares, &span, 20000);
+		allocation_shares_add_span(shares, &span, 20000, false);
 }
 
 /* Intervals of a hundredth of a second: what they tell, of a heap of so much; and the speed of spans. */
@@ -1157,7 +1157,7 @@ static void short_cycles_are_measured_by_spans(void **state)
 
 	(void)state;
 	add_hundredths(true, 3, 100000, 47);
-	allocation_shares_add_span(shares, &marked, 20000);
+	allocation_shares_add_span(shares, &marked, 20000, false);
 	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
 	assert_in_range(bytes, 2340000, 2360000); /* 47 bytes in 20 us */
 }
@@ -1204,8 +1204,8 @@ static void what_a_sweep_frees_in_a_span_comes_off_the_others(void **state)
 	(void)state;
 	add_hundredths(true, 3, 100000, 0);
 	for (int i = 0; i < 15; i++)
-		allocation_shares_add_span(shares, &freed, 20000);
-	allocation_shares_add_span(shares, &told, 20000);
+		allocation_shares_add_span(shares, &freed, 20000, false);
+	allocation_shares_add_span(shares, &told, 20000, false);
 	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
 	assert_in_range(bytes, 2340000, 2360000);
 }
@@ -1320,20 +1320,42 @@ static void few_markings_do_not_tell_of_short_cycles(void **state)
 	assert_counted(SECOND / 2, 5200);
 }
 
-/* In a busy quarter of the time, two thirds of the spans have a marking: they tell that it is busy, not how much. */
+/* In a busy quarter of the time, some of the spans have a marking: they tell that it is busy, not how much. */
 static void spans_with_a_marking_have_as_much_as_other_busy_ones(void **state)
 {
 	const struct allocated marked = { .bytes = 1, .is_least = true };
 	uint64_t bytes;
 
 	(void)state;
-	add_hundredths(true, 3, 100000, 0);
-	add_spans(5, 94);
-	for (int i = 0; i < 10; i++)
-		allocation_shares_add_span(shares, &marked, 20000);
-	add_spans(45, 0);
-	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
-	assert_in_range(bytes, 1170000, 1180000); /* 94 bytes in 20 us, for a quarter of a second */
+	for (int most = 0; most < 2; most++) {
+		const int marked_count = most ? 10 : 7;
+
+		add_hundredths(true, 3, 100000, 0);
+		add_spans(15 - marked_count, 94);
+		for (int i = 0; i < marked_count; i++)
+			allocation_shares_add_span(shares, &marked, 20000, false);
+		add_spans(45, 0);
+		/* If most have one, the others are those that have less. */
+		assert_int_equal(divided(SECOND, &bytes),
+				 most ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED);
+		assert_in_range(bytes, 1170000, 1180000); /* 94 bytes in 20 us, for a quarter of a second */
+	}
+}
+
+static void slowed_spans_tell_a_lower_bound(void **state)
+{
+	const struct allocated span = { .bytes = 47 };
+	uint64_t bytes;
+
+	(void)state;
+	for (int slowed = 10; slowed <= 20; slowed += 10) {
+		add_hundredths(true, 3, 100000, 0);
+		for (int i = 0; i < 30; i++)
+			allocation_shares_add_span(shares, &span, 20000, i < slowed);
+		assert_int_equal(divided(SECOND, &bytes),
+				 slowed > 15 ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED);
+		assert_in_range(bytes, 2340000, 2360000);
+	}
 }
 
 static void spans_that_all_have_a_marking_tell_no_speed(void **state)
@@ -1345,7 +1367,7 @@ static void spans_that_all_have_a_marking_tell_no_speed(void **state)
 	add_hundredths(true, 3, 100000, 0);
 	add_spans(16, 0);
 	for (int i = 0; i < 16; i++)
-		allocation_shares_add_span(shares, &marked, 20000);
+		allocation_shares_add_span(shares, &marked, 20000, false);
 	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_LEAST);
 }
 
@@ -1529,6 +1551,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(few_markings_do_not_tell_of_short_cycles, begin, end),
 		cmocka_unit_test_setup_teardown(spans_with_a_marking_have_as_much_as_other_busy_ones, begin,
 						end),
+		cmocka_unit_test_setup_teardown(slowed_spans_tell_a_lower_bound, begin, end),
 		cmocka_unit_test_setup_teardown(spans_that_all_have_a_marking_tell_no_speed, begin, end),
 		cmocka_unit_test_setup_teardown(the_time_of_other_vms_does_not_hide_short_cycles, begin, end),
 		cmocka_unit_test_setup_teardown(a_vm_that_rests_allocates_only_while_it_runs, begin, end),

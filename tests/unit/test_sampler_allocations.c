@@ -312,9 +312,10 @@ void __wrap_allocation_shares_add_interval(struct allocation_shares *shares,
 }
 
 void __wrap_allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
-				       uint64_t ns)
+				       uint64_t ns, bool is_slowed)
 {
 	(void)allocated;
+	assert_int_equal(is_slowed, cpus == 1);
 	noted_of(shares)->spans++;
 	noted_of(shares)->span_ns += ns;
 }
@@ -890,14 +891,16 @@ static void on_one_cpu_the_thread_runs_while_ljspy_sleeps(void **state)
 	assert_int_equal(noted[0].spans, 1);
 	assert_in_range(noted[0].span_ns, 10000, 40000);
 	end(allocations);
-	/* It got the CPU for a part of the time only. */
-	allocations = begin();
-	cpu_percent = 40;
-	cpus = 1;
-	runs = thread.runs;
-	look(allocations, MS);
-	assert_int_equal(noted[0].spans, 0);
-	end(allocations);
+	/* It got the CPU for a part of the time only, or kept it for long. */
+	for (int i = 0; i < 2; i++) {
+		allocations = begin();
+		cpu_percent = i ? 300 : 40;
+		cpus = 1;
+		runs = thread.runs;
+		look(allocations, MS);
+		assert_int_equal(noted[0].spans, 0);
+		end(allocations);
+	}
 }
 
 static void on_one_cpu_a_span_needs_its_clock_and_counters_before_and_after(void **state)
