@@ -191,6 +191,12 @@ const char *figures_uncertain_bytes(const struct figures *figures, char ret_text
 	/* Which samples have them is not recorded. */
 	const char *whole = figures->is_part ? "of all that was recorded, " : "";
 
+	/* Of allocations, only the end tells it. */
+	if (figures->is_unfinished && figures->target_cpu_unknown) {
+		snprintf(ret_text, FIGURES_BYTES_SIZE,
+			 "how certain the bytes are is not known: the recording has no end");
+		return ret_text;
+	}
 	if (figures->alloc_estimated > 0)
 		length += (size_t)snprintf(ret_text, FIGURES_BYTES_SIZE, "%s%s are estimated", whole,
 					   amount_bytes(figures->alloc_estimated, amount));

@@ -75,7 +75,10 @@ void figures_rate(const struct figures *figures, char ret_text[static FIGURES_RA
 
 enum { FIGURES_BYTES_SIZE = 200 };
 
-/* "1.3 GB are estimated: ..." in ret_text, which it returns; NULL if no bytes are less certain than others. */
+/*
+ * "1.3 GB are estimated: ..." in ret_text, which it returns, or that it is not known; NULL if no bytes are less certain than
+ * others.
+ */
 const char *figures_uncertain_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE]);
 
 /* The number of samples with an unknown part, for any reason. */

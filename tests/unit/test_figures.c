@@ -304,6 +304,20 @@ static void less_certain_bytes_are_told_by_their_kind(void **state)
 	assert_non_null(strstr(text, " are estimated: cycles"));
 }
 
+static void without_an_end_it_is_not_known_which_bytes_are_less_certain(void **state)
+{
+	struct figures figures = { .is_unfinished = true };
+	char text[FIGURES_BYTES_SIZE];
+
+	(void)state;
+	assert_null(figures_uncertain_bytes(&figures, text));
+	figures.target_cpu_unknown = true;
+	assert_ptr_equal(figures_uncertain_bytes(&figures, text), text);
+	assert_string_equal(text, "how certain the bytes are is not known: the recording has no end");
+	figures.is_unfinished = false;
+	assert_null(figures_uncertain_bytes(&figures, text));
+}
+
 static void people_read_each_reason_that_occurs(void **state)
 {
 	(void)state;
@@ -342,6 +356,7 @@ int main(void)
 		cmocka_unit_test(the_rate_says_what_was_reached_unless_it_is_unknown),
 		cmocka_unit_test(a_sample_counts_its_frames_and_its_innermost_lost_part),
 		cmocka_unit_test(less_certain_bytes_are_told_by_their_kind),
+		cmocka_unit_test(without_an_end_it_is_not_known_which_bytes_are_less_certain),
 		cmocka_unit_test(people_read_each_reason_that_occurs),
 		cmocka_unit_test(every_reason_has_its_own_text),
 	};
