@@ -39,7 +39,7 @@ enum part { PART_ANY, PART_FIRST, PART_GROWN };
 /* What cannot be told apart by counting: an object by its kind and size, a string or a part by its size. */
 struct class_key {
 	enum allocation_kind kind; /* ALLOCATION_OTHER for all that is no listed object and no string */
-	uint64_t bytes;            /* of strings and parts a step; 0: of any size */
+	uint64_t bytes;            /* of strings, parts, userdata and prototypes a step; 0: of any size */
 	uint32_t ctype;            /* of cdata */
 	enum part part;            /* of parts */
 };
@@ -166,6 +166,14 @@ static size_t find_class(struct allocation_shares *shares, const struct class_ke
 	return shares->class_count++;
 }
 
+/* Of an object of the list. Userdata and prototypes have any size. */
+static struct class_key object_key(enum allocation_kind kind, uint64_t bytes, uint32_t ctype)
+{
+	const bool has_steps = kind == ALLOCATION_USERDATA || kind == ALLOCATION_PROTO;
+
+	return (struct class_key){ kind, has_steps ? size_step(bytes) : bytes, ctype, PART_ANY };
+}
+
 static size_t find_part_class(struct allocation_shares *shares, uint64_t bytes, enum part part)
 {
 	const struct class_key key = { .kind = ALLOCATION_OTHER, .bytes = size_step(bytes), .part = part };
@@ -238,15 +246,16 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 	}
 	shares->listed_bytes += (double)allocated->bytes;
 	for (size_t i = 0; i < count; i++) {
-		const struct class_key key = { objects[i].kind, objects[i].bytes, objects[i].ctype,
-					       PART_ANY };
+		const struct class_key key = object_key(objects[i].kind, objects[i].bytes, objects[i].ctype);
 		/* What is large has a class of its own. */
 		const size_t class = objects[i].bytes < LARGE_MIN
 					     ? find_class(shares, &key, true, CLASS_PARTS)
 					     : CLASS_LARGE;
 
-		if (class >= CLASSES_FIXED)
+		if (class >= CLASSES_FIXED) {
 			shares->classes[class].counted++;
+			shares->classes[class].counted_bytes += (double)objects[i].bytes;
+		}
 		if (objects[i].hash_bytes)
 			add_hash_part(shares, objects[i].hash_bytes);
 		if (objects[i].array_bytes)
@@ -363,7 +372,7 @@ void allocation_shares_add_film(struct allocation_shares *shares,
 
 static size_t class_of(struct allocation_shares *shares, const struct allocation *allocation)
 {
-	struct class_key key = { allocation->kind, allocation->bytes, allocation->ctype, PART_ANY };
+	struct class_key key = object_key(allocation->kind, allocation->bytes, allocation->ctype);
 	size_t any;
 
 	if (allocation->bytes >= LARGE_MIN)
@@ -460,7 +469,10 @@ static double objects_of(const struct allocation_shares *shares, const struct cl
 
 static double object_bytes_of(const struct allocation_shares *shares, const struct class *class, double bytes)
 {
-	return objects_of(shares, class, bytes) * (class->key.bytes ? (double)class->key.bytes : class->mean);
+	const double mean = class->key.bytes && class->counted > 0 ? class->counted_bytes / class->counted
+								   : class->mean;
+
+	return objects_of(shares, class, bytes) * mean;
 }
 
 /* The class of parts of that size of new tables; NULL if none was seen. */

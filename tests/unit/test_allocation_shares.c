@@ -947,6 +947,55 @@ static void userdata_have_what_windows_count(void **state)
 	assert_int_equal(result[0].objects, 100);
 }
 
+/* Buffers have any size: they must not take all classes. */
+static void userdata_of_many_sizes_leave_classes_to_others(void **state)
+{
+	struct listed_object objects[] = { { .kind = ALLOCATION_TABLE, .bytes = 64 },
+					   { .kind = ALLOCATION_UPVALUE, .bytes = 64 } };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (uint64_t i = 0; i < 2 * ALLOCATION_CLASSES_MAX; i++) {
+		const enum allocation_kind kind = i % 2 ? ALLOCATION_USERDATA : ALLOCATION_PROTO;
+		const struct listed_object buffer = { .kind = kind, .bytes = 48 + 8 * i };
+		const struct allocated allocated = { .bytes = (int64_t)buffer.bytes };
+
+		allocation_shares_add_window(shares, &allocated, &buffer, 1);
+	}
+	for (int i = 0; i < 40; i++) {
+		const struct allocated allocated = { .bytes = 128 };
+
+		allocates(100000);
+		for (int k = 0; k < 50; k++)
+			allocation_shares_add_window(shares, &allocated, objects, 2);
+		samples(ALLOCATION_TABLE, 64, 9);
+		samples(ALLOCATION_UPVALUE, 64, 1);
+		assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 10);
+	}
+	/* Those of before have faded. */
+	assert_in_range(sum(result, 0, 9).bytes, 40000, 60000);
+	assert_in_range(result[9].bytes, 40000, 60000);
+}
+
+static void userdata_of_about_one_size_have_their_own_bytes(void **state)
+{
+	const struct listed_object userdata[] = { { .kind = ALLOCATION_USERDATA, .bytes = 2056 },
+						  { .kind = ALLOCATION_USERDATA, .bytes = 2456 } };
+	const struct allocated allocated = { .bytes = 4512 * 2 };
+	const struct allocation_share *result;
+
+	(void)state;
+	allocation_shares_add_window(shares, &allocated, userdata, 2);
+	allocates(90240);
+	samples(ALLOCATION_USERDATA, 2056, 1);
+	samples(ALLOCATION_USERDATA, 2456, 1);
+	samples(ALLOCATION_ARRAY, 24, 1);
+	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 3);
+	assert_in_range(result[0].bytes, 20550, 20570);
+	assert_in_range(result[1].bytes, 24550, 24570);
+	assert_in_range(sum(result, 0, 2).objects, 19, 21);
+}
+
 /* It hardly ever falls into a window, and so it has what nothing else explains. */
 static void a_large_object_in_a_window_has_no_class_of_its_own(void **state)
 {
@@ -1528,6 +1577,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(objects_that_are_not_listed_have_their_number_by_their_size,
 						begin, end),
 		cmocka_unit_test_setup_teardown(userdata_have_what_windows_count, begin, end),
+		cmocka_unit_test_setup_teardown(userdata_of_many_sizes_leave_classes_to_others, begin, end),
+		cmocka_unit_test_setup_teardown(userdata_of_about_one_size_have_their_own_bytes, begin, end),
 		cmocka_unit_test_setup_teardown(a_large_object_in_a_window_has_no_class_of_its_own, begin,
 						end),
 		cmocka_unit_test_setup_teardown(sizes_of_what_is_no_sampled_string_are_no_sizes_of_strings,
