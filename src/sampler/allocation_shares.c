@@ -83,6 +83,8 @@ struct allocation_shares {
 	size_t string_step_count;
 	struct hash_size hash_sizes[PART_SIZES_MAX];
 	size_t hash_size_count;
+	double unmet_bytes; /* that no sample has met, and which wait for one of what is large; they fade */
+	double lost_bytes;  /* ... and what has faded */
 	struct share_sample *samples;
 	struct allocation_share *shares;
 	size_t sample_count, sample_size;
@@ -630,6 +632,23 @@ static double met_max(const struct allocation_shares *shares, double count, doub
 }
 
 /*
+ * What no sample has met, with that of this division: a sample of what is large has it. It does not have what was long
+ * before. Returns what it has.
+ */
+static double take_unmet(struct allocation_shares *shares, double unmet)
+{
+	const double waiting = shares->unmet_bytes;
+
+	if (shares->classes[CLASS_LARGE].samples > 0) {
+		shares->unmet_bytes = 0;
+		return waiting + unmet;
+	}
+	shares->unmet_bytes = fading * waiting + unmet;
+	shares->lost_bytes += (1 - fading) * waiting;
+	return 0;
+}
+
+/*
  * Give each class its part of the bytes. Objects and the parts of new tables are counted in windows. Strings and
  * other parts, of tables that grow later, have the rest, and films tell what each of them has.
  */
@@ -660,9 +679,9 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 	large = large_bytes(shares, bytes, rest - string_bytes - beyond, string_bytes + beyond <= 0);
 	/* What no sample has met must not go to what samples have met. */
 	unmet = rest - large - met_max(shares, count, string_bytes);
-	large += unmet >= unexplained_min * bytes && unmet > 0 ? unmet : 0;
-	shares->classes[CLASS_LARGE].bytes += large;
-	rest -= large;
+	unmet = unmet >= unexplained_min * bytes && unmet > 0 ? unmet : 0;
+	rest -= large + unmet;
+	shares->classes[CLASS_LARGE].bytes += large + take_unmet(shares, unmet);
 
 	for (size_t i = 0; i < shares->class_count; i++) {
 		struct class *class = &shares->classes[i];
@@ -774,7 +793,7 @@ struct allocation_share allocation_shares_waiting(const struct allocation_shares
 
 struct allocation_share allocation_shares_unseen(const struct allocation_shares *shares)
 {
-	double bytes = 0, objects = 0;
+	double bytes = shares->unmet_bytes + shares->lost_bytes, objects = 0;
 
 	for (size_t i = 0; i < shares->class_count; i++) {
 		if (shares->classes[i].mean > 0)

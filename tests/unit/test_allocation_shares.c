@@ -585,6 +585,27 @@ static void what_no_sample_has_met_does_not_go_to_small_parts(void **state)
 	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
 }
 
+/* A minute in which no sample meets what is large is not a later sample's. */
+static void what_was_met_long_ago_by_no_sample_is_lost(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		window(10, 0, 0, 640);
+		allocates(1000000);
+		window(0, 0, 0, 100000);
+		samples(ALLOCATION_TABLE, 64, 4);
+		samples(ALLOCATION_OTHER, 32, 4);
+		if (i == 99)
+			samples(ALLOCATION_STRING, 100000, 1);
+		assert_int_equal(allocation_shares_divide(shares, SECOND, &result), i == 99 ? 9 : 8);
+	}
+	/* Of about four divisions before, and its own. */
+	assert_in_range(result[8].bytes, 3000000, 6000000);
+	assert_in_range(allocation_shares_unseen(shares).bytes, 80000000, 96000000);
+}
+
 /* Windows hardly ever have one, and then far too much of it: how much there is, the rest tells. */
 static void a_large_part_that_a_window_has_caught_does_not_count(void **state)
 {
@@ -1558,6 +1579,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_is_large_that_no_sample_has_met, begin, end),
 		cmocka_unit_test_setup_teardown(what_no_sample_has_met_does_not_go_to_small_parts, begin,
 						end),
+		cmocka_unit_test_setup_teardown(what_was_met_long_ago_by_no_sample_is_lost, begin, end),
 		cmocka_unit_test_setup_teardown(a_large_part_that_a_window_has_caught_does_not_count, begin,
 						end),
 		cmocka_unit_test_setup_teardown(large_parts_share_with_others_what_nothing_tells_apart, begin,
