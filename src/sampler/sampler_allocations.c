@@ -46,8 +46,8 @@ struct vm_allocations {
 	struct allocation_counters counted;
 	uint64_t counted_cpu_ns;
 	uint64_t window_ns, film_ns; /* when the next ones are due */
-	bool has_window;             /* one was due at the last look: then, */
-	uint64_t userdata;           /* ... the newest userdata */
+	bool has_window;             /* one was due at the last look */
+	uint64_t userdata;           /* with has_window: the newest one then */
 	uint64_t span_ns;            /* when the last one was tried */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
@@ -157,7 +157,8 @@ void allocations_note(struct allocations *allocations, struct lua_process *proce
 		vm->last_ns = clock_now_ns(CLOCK_MONOTONIC);
 		vm->has_window = vm->last_ns >= vm->window_ns;
 		if (vm->has_window)
-			vm->userdata = allocated_newest_userdata(lua_process_memory(process), global);
+			vm->userdata = allocated_newest_userdata(lua_process_copy(process),
+								 lua_process_memory(process), global);
 	}
 }
 
@@ -197,7 +198,7 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 	sleep_until(ends_ns);
 	if (count_runs(thread) == 0)
 		return false;
-	userdata = allocated_newest_userdata(memory, vm->global);
+	userdata = allocated_newest_userdata(memory, memory, vm->global);
 	if (!allocation_counters_read(memory, vm->global, &now))
 		return true;
 	/* ljspy may have lost its CPU meanwhile. */

@@ -644,7 +644,8 @@ static void userdata_have_a_list_of_their_own(void **state)
 	put(at(1) + 36, 200, 4);
 	object(2, at(3), GCT_USERDATA, 0, 0);
 	object(3, 0, GCT_USERDATA, 0, 0);
-	assert_int_equal(allocated_newest_userdata(&made_up_memory.memory, &global), at(1));
+	assert_int_equal(allocated_newest_userdata(&made_up_memory.memory, &made_up_memory.memory, &global),
+			 at(1));
 	/* Behind others. */
 	objects[0].address = 1;
 	assert_true(allocated_userdata(&made_up_memory.memory, &global, at(1), at(3), objects, &count));
@@ -663,7 +664,47 @@ static void userdata_have_a_list_of_their_own(void **state)
 	object(2, at(3), GCT_TABLE, 0, 0);
 	assert_false(allocated_userdata(&made_up_memory.memory, &global, at(1), at(3), objects, &count));
 	put(MADE_UP_AT + 40, UINT64_MAX - 100, 8);
-	assert_int_equal(allocated_newest_userdata(&made_up_memory.memory, &global), 0);
+	assert_int_equal(allocated_newest_userdata(&made_up_memory.memory, &made_up_memory.memory, &global),
+			 0);
+}
+
+/* The memory below an address. */
+struct half_copy {
+	struct memory memory;
+	uint64_t end;
+	unsigned int reads;
+};
+
+static void read_below(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	struct half_copy *half = (struct half_copy *)memory;
+
+	half->reads++;
+	for (size_t i = 0; i < count; i++)
+		if (ranges[i].address < half->end)
+			memory_read_ranges(&made_up_memory.memory, &ranges[i], 1);
+		else
+			ranges[i].status = MEMORY_NOT_CAPTURED;
+}
+
+/* While a thread is held, each read counts. */
+static void userdata_are_found_in_the_copy(void **state)
+{
+	static const uint64_t ends[] = { UINT64_MAX, MADE_UP_AT + 48, 0 };
+	struct half_copy copy = { .memory.read_ranges = read_below },
+			 live = { .memory.read_ranges = read_below, .end = UINT64_MAX };
+
+	(void)state;
+	make_layout();
+	vm.layout.g_mainthref = 40;
+	put(MADE_UP_AT + 40, at(0), 8);
+	object(0, at(1), GCT_THREAD, 0, 0);
+	for (unsigned int i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+		copy.end = ends[i];
+		live.reads = 0;
+		assert_int_equal(allocated_newest_userdata(&copy.memory, &live.memory, &global), at(1));
+		assert_int_equal(live.reads, i);
+	}
 }
 
 static void tables_have_parts(void **state)
@@ -941,6 +982,7 @@ int main(void)
 		cmocka_unit_test(objects_have_their_sizes),
 		cmocka_unit_test(each_kind_of_object_is_told),
 		cmocka_unit_test(userdata_have_a_list_of_their_own),
+		cmocka_unit_test(userdata_are_found_in_the_copy),
 		cmocka_unit_test(tables_have_parts),
 		cmocka_unit_test(a_walk_has_an_end),
 		cmocka_unit_test(objects_may_lie_anywhere),

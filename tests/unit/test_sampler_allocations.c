@@ -246,8 +246,10 @@ bool __wrap_allocated_objects(struct memory *memory, const struct global_state *
 }
 
 /* Userdata come as other bytes do. */
-uint64_t __wrap_allocated_newest_userdata(struct memory *memory, const struct global_state *global)
+uint64_t __wrap_allocated_newest_userdata(struct memory *copy, struct memory *memory,
+					  const struct global_state *global)
 {
+	(void)copy;
 	(void)memory;
 	(void)global;
 	userdata_reads++;

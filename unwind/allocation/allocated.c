@@ -445,14 +445,21 @@ bool allocated_objects(struct memory *memory, const struct global_state *global,
 	return add_list(memory, global, first, last, false, objects, ret_count);
 }
 
-uint64_t allocated_newest_userdata(struct memory *memory, const struct global_state *global)
+static bool read_reference(struct memory *copy, struct memory *memory, const struct layout *layout,
+			   uint64_t address, uint64_t *ret)
+{
+	return field_reference(copy, layout, address, ret) || field_reference(memory, layout, address, ret);
+}
+
+uint64_t allocated_newest_userdata(struct memory *copy, struct memory *memory,
+				   const struct global_state *global)
 {
 	const struct layout *layout = &global->vm->layout;
 	uint64_t thread, userdata;
 
-	return field_reference(memory, layout, global->g + (uint64_t)layout->g_mainthref, &thread) &&
-			       field_reference(memory, layout, thread + (uint64_t)layout->GChead_nextgc,
-					       &userdata)
+	return read_reference(copy, memory, layout, global->g + (uint64_t)layout->g_mainthref, &thread) &&
+			       read_reference(copy, memory, layout, thread + (uint64_t)layout->GChead_nextgc,
+					      &userdata)
 		       ? userdata
 		       : 0;
 }

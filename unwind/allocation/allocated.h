@@ -102,8 +102,12 @@ enum { LISTED_OBJECTS_MAX = 4096 }; /* of one walk */
 bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
 		       uint64_t last, struct listed_object *objects, size_t *ret_count);
 
-/* The newest userdata; 0 if there is none, or it cannot be read. */
-uint64_t allocated_newest_userdata(struct memory *memory, const struct global_state *global);
+/*
+ * The newest userdata; 0 if there is none, or it cannot be read. What the copy has is not read from memory: while a thread is
+ * held, each read counts. Both may be the same.
+ */
+uint64_t allocated_newest_userdata(struct memory *copy, struct memory *memory,
+				   const struct global_state *global);
 
 /* The same of userdata: it is added to *count objects, up to LISTED_OBJECTS_MAX. */
 bool allocated_userdata(struct memory *memory, const struct global_state *global, uint64_t first,
