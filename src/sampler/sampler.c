@@ -525,8 +525,19 @@ static bool open_follow(struct sampler *sampler)
 	return error ? fail(sampler, 0, error) : true;
 }
 
-/* No process that the user asked for runs LuaJIT: name one that ljspy may not look at, if there is one. */
-static bool explain_no_luajit(struct sampler *sampler)
+/*
+ * Can anything be sampled? Of processes that the user has named, one has to be attached by now; others may be found
+ * later.
+ */
+static bool has_work(const struct sampler *sampler)
+{
+	const struct sampler_result *result = sampler->result;
+
+	return result->saw_luajit && (sampler->follow || result->has_attached);
+}
+
+/* No process that the user asked for can be sampled: name one that refuses, if there is one. */
+static bool explain_no_work(struct sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		const struct target *target = sampler->targets[i];
@@ -560,8 +571,7 @@ static bool open_targets(struct sampler *sampler)
 		if (target->attached && !target->process && !target_inspect(sampler, target, now))
 			target_note_end(sampler, target);
 	}
-	return options->launch || options->awaits || sampler->result->saw_luajit ||
-	       explain_no_luajit(sampler);
+	return options->launch || options->awaits || has_work(sampler) || explain_no_work(sampler);
 }
 
 /*

@@ -117,6 +117,7 @@ struct sampler_result {
 	char layout[LAYOUT_NAME_MAX];  /* of the first VM found; "" if none */
 	char roots[PACKAGE_ROOTS_MAX]; /* package roots of all targets, as in struct session; "" if unknown */
 	bool saw_luajit;               /* in any process, at any time */
+	bool has_attached;             /* to any process, at any time */
 	/* Version of PUC Lua in what was launched; "" if none was seen. */
 	char other_lua[PUC_LUA_VERSION_MAX];
 	/* A process whose VM's layout is unknown, and why, in words; 0 if there is none. */

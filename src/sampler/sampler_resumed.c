@@ -39,6 +39,7 @@ static void add_results(const struct sampler_result *before, const struct sample
 	memcpy(sum.roots, before->roots, sizeof(sum.roots));
 	package_path_join_roots(run->roots, sum.roots, sizeof(sum.roots));
 	sum.saw_luajit |= before->saw_luajit;
+	sum.has_attached |= before->has_attached;
 	if (*before->other_lua)
 		memcpy(sum.other_lua, before->other_lua, sizeof(sum.other_lua));
 	if (before->unknown_pid) {

@@ -457,7 +457,7 @@ int target_attach(struct sampler *sampler, struct target *target)
 		if (!target->allocations)
 			return -ENOMEM;
 	}
-	target->attached = target->sampled = true;
+	target->attached = target->sampled = sampler->result->has_attached = true;
 	if (!target->process)
 		program_has_changed(sampler, target); /* note the program, to compare with */
 	note_name(target);

@@ -74,7 +74,7 @@ bool nothing_seen_explain(const struct options *options, const struct sampler_re
 	if (result->figures.samples || options->blocked_ns || options->coroutines || options->requests ||
 	    options->alloc)
 		return false;
-	if (result->saw_luajit || !result->left_out)
+	if (result->has_attached || !result->left_out)
 		explain_no_sample(options, result);
 	if (result->left_out)
 		sampled_tell_left_out(result, left_out);

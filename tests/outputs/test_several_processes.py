@@ -27,6 +27,18 @@ def other():
         yield target.pid
 
 
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory):
+    """Two busy processes that another ljspy samples."""
+    with ljspy.busy(limit=200) as first, ljspy.busy(limit=200) as second:
+        recorder = ljspy.Recorder(tmp_path_factory.mktemp("traced"), "-p", f"{first.pid},{second.pid}", seconds=150)
+        for target in (first, second):
+            ljspy.wait_traced(target.pid)
+        yield first.pid, second.pid
+        recorder.process.send_signal(signal.SIGINT)
+        recorder.finish()
+
+
 @pytest.mark.parametrize("command", ["heap", "dump", "dump --json", "info"])
 def test_what_was_looked_at_counts(command, good, other):
     for pids in [(good, NO_PROCESS), (NO_PROCESS, good), (good, other), (other, good)]:
@@ -76,3 +88,13 @@ def test_a_process_that_is_traced_is_left_out(tmp_path, good):
     assert result.returncode == ljspy.WITH_ERRORS
     assert f"Process {target.pid} " in result.stderr and "traced by process" in result.stderr
     assert "Wrote" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["record -f text -o -", "check", "traces", "serve --listen 127.0.0.1:0"])
+def test_where_none_can_be_sampled_ljspy_ends_at_once(traced, other, command):
+    """It would wait without an end: no time is given."""
+    for pids in [traced, (traced[0], other), (other, traced[1])]:
+        result = ljspy.run(*command.split(), "-p", ",".join(map(str, pids)))
+        assert result.returncode == ljspy.NOTHING_PROFILED, (pids, result.stderr)
+        assert "traced by process" in result.stderr and "idle" not in result.stderr
+        assert result.stdout == ""

@@ -816,6 +816,23 @@ static void of_several_those_that_cannot_be_sampled_are_left_out(void **state)
 	assert_int_equal(result.left_out_error, -EPERM);
 }
 
+static void where_none_of_several_can_be_sampled_it_ends_at_once(void **state)
+{
+	struct made_up_process *native = add(1, bursts), *other = add(1, bursts);
+	const pid_t both[] = { native->pid, other->pid };
+
+	(void)state;
+	native->luajit_ns = UINT64_MAX;
+	other->refusal = -EPERM;
+	options.pids = both;
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_FAILED);
+	assert_int_equal(result.pid, other->pid);
+	assert_int_equal(result.error, -EPERM);
+	assert_false(result.has_attached);
+}
+
 static void an_unknown_layout_is_named_with_its_reason(void **state)
 {
 	struct made_up_process *first = add(1, bursts), *second = add(1, bursts);
@@ -1342,6 +1359,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(recording_goes_on_until_its_last_target_ends, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(process_without_luajit_is_named, make_up, forget),
+		cmocka_unit_test_setup_teardown(where_none_of_several_can_be_sampled_it_ends_at_once, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(of_several_those_that_cannot_be_sampled_are_left_out, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(progress_is_told_each_second_and_may_end_it, make_up, forget),

@@ -284,7 +284,7 @@ static void results_are_those_of_all_runs(void **state)
 	runs[1].result.figures = (struct figures){ .samples = 60,
 						   .target_cpu_ns = 70,
 						   .rate_reached_hz = 20 };
-	runs[0].result.saw_luajit = true;
+	runs[0].result.saw_luajit = runs[0].result.has_attached = true;
 	snprintf(runs[0].result.layout, sizeof(runs[0].result.layout), "first");
 	snprintf(runs[1].result.layout, sizeof(runs[1].result.layout), "second");
 	snprintf(runs[0].result.roots, sizeof(runs[0].result.roots), "/a/;");
@@ -302,7 +302,7 @@ static void results_are_those_of_all_runs(void **state)
 	assert_int_equal(result.figures.target_cpu_ns, 170);
 	/* Two seconds and three by the samples' clock. */
 	assert_true(fabs(result.figures.rate_reached_hz - 14) < 0.001);
-	assert_true(result.saw_luajit);
+	assert_true(result.saw_luajit && result.has_attached);
 	/* What was found first stays. */
 	assert_string_equal(result.layout, "first");
 	assert_string_equal(result.other_lua, "5.1");
