@@ -496,7 +496,7 @@ static bool open_processes(struct sampler *sampler)
 			target_consider(sampler, target, now);
 			continue;
 		}
-		error = target_open(sampler, target, now);
+		error = target->refusal = target_open(sampler, target, now);
 		if (error)
 			return fail(sampler, options->pids[i], error);
 	}

@@ -598,14 +598,16 @@ static bool is_named(const struct sampler *sampler, const struct target *target)
 	return !target->found && !sampler->follow && !sampler->options->launch;
 }
 
-/* A target that was never sampled. After a break, sampling goes on with those that are there yet. */
+/* A target that was never sampled. After a break, the next run tells of those that are there yet. */
 static void note_unsampled(const struct sampler *sampler, const struct target *target)
 {
 	struct sampler_result *result = sampler->result;
 
+	if (result->end == SAMPLER_LET_GO)
+		return;
 	if (target->refusal && (target->found || !target->ended))
 		note_left_out(result, target->pid, target->refusal);
-	else if (is_named(sampler, target) && result->end != SAMPLER_LET_GO)
+	else if (is_named(sampler, target))
 		note_left_out(result, target->pid, target->ended ? -ESRCH : 0);
 }
 

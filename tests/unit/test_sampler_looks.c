@@ -423,6 +423,26 @@ static void no_thread_is_looked_at_once_ljspy_is_to_let_go(void **state)
 	assert_near(machine.now_ns, until_ns, 2 * period_ns);
 }
 
+/* The next run tells of it, and counts it once. */
+static void one_that_refuses_is_not_left_out_of_a_run_that_lets_go(void **state)
+{
+	uint64_t until_ns = UINT64_C(3) * NS_PER_SECOND;
+	const struct sampler_watch watch = { .may_go_on = goes_on,
+					     .rests = ignore_rest,
+					     .context = &until_ns };
+	struct made_up_process *first = add(1, busy), *other = add(1, busy);
+	const pid_t both[] = { first->pid, other->pid };
+
+	(void)state;
+	other->refusal = -EPERM;
+	options.watch = &watch;
+	options.pids = both;
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_LET_GO);
+	assert_int_equal(result.left_out, 0);
+}
+
 /*---- Rest ----*/
 
 static const struct made_up_thread idle = { .run_ns = 10 * MS, .sleep_ns = UINT64_C(1000) * NS_PER_SECOND };
@@ -837,6 +857,7 @@ int main(void)
 		TEST(a_thread_that_waits_for_long_at_the_end_is_not_awaited),
 		TEST(at_the_end_calls_are_no_hindrance),
 		TEST(no_thread_is_looked_at_once_ljspy_is_to_let_go),
+		TEST(one_that_refuses_is_not_left_out_of_a_run_that_lets_go),
 		TEST(a_recording_is_as_long_as_it_is_to_be),
 		TEST(a_target_rests_after_five_seconds_without_cpu_time),
 		TEST(late_looks_keep_no_target_from_resting),

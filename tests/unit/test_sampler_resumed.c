@@ -376,9 +376,18 @@ static void a_target_that_cannot_be_had_again_is_left_out(void **state)
 	assert_int_equal(result.left_out, 1);
 	assert_int_equal(result.left_out_pid, FIRST + 1);
 	assert_int_equal(result.left_out_error, -EPERM);
+	/* The run has counted it, and another one. */
+	begin(state);
+	runs[1].result = (struct sampler_result){
+		.end = SAMPLER_FAILED, .error = -EPERM, .pid = FIRST, .left_out = 2, .left_out_pid = FIRST
+	};
+	run();
+	assert_int_equal(result.left_out, 2);
 	/* It has just ended. */
 	begin(state);
-	runs[1].result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = -ESRCH, .pid = FIRST };
+	runs[1].result = (struct sampler_result){
+		.end = SAMPLER_FAILED, .error = -ESRCH, .pid = FIRST, .left_out = 1, .left_out_pid = FIRST
+	};
 	run();
 	assert_int_equal(result.end, SAMPLER_TARGETS_ENDED);
 	assert_int_equal(result.left_out, 0);
