@@ -339,7 +339,7 @@ static enum process_halt halt_of(const struct sampler_result *result, pid_t pid)
 	for (size_t i = 0; i < result->halted_count; i++)
 		if (result->halted[i].pid == pid)
 			return result->halted[i].why;
-	return HALT_NONE;
+	return result->halted_more ? process_halt(pid) : HALT_NONE;
 }
 
 static void note_halt(const struct check *check, struct checked *checked)

@@ -373,7 +373,7 @@ static void note_halted(struct sampler *sampler)
 {
 	struct sampler_result *result = sampler->result;
 
-	for (size_t i = 0; i < sampler->target_count && result->halted_count < HALTED_MAX; i++) {
+	for (size_t i = 0; i < sampler->target_count; i++) {
 		const struct target *target = sampler->targets[i];
 		enum process_halt why = HALT_NONE;
 
@@ -383,7 +383,11 @@ static void note_halted(struct sampler *sampler)
 			why = HALT_SIGNAL;
 		else
 			why = process_halt(target->pid);
-		if (why != HALT_NONE)
+		if (why == HALT_NONE)
+			continue;
+		if (result->halted_count == HALTED_MAX)
+			result->halted_more++;
+		else
 			result->halted[result->halted_count++] = (struct sampler_halted){ target->pid, why };
 	}
 }

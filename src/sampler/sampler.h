@@ -130,7 +130,8 @@ struct sampler_result {
 	size_t left_out;
 	pid_t left_out_pid;
 	int left_out_error;  /* a negative errno; 0: the user has named it, and it has not run LuaJIT */
-	size_t halted_count; /* targets that could not run in the end; further ones are left out */
+	size_t halted_count; /* targets that could not run in the end */
+	size_t halted_more;  /* further ones, which the array has no place for */
 	struct sampler_halted {
 		pid_t pid;
 		enum process_halt why;

@@ -195,6 +195,8 @@ static void check(struct sampler_result *result)
 		result->end = SAMPLER_KILLED;
 	if (result->end == SAMPLER_LET_GO)
 		result->end = SAMPLER_INTERRUPTED;
+	if (result->halted_count > HALTED_MAX)
+		result->halted_count = HALTED_MAX;
 	result->layout[sizeof(result->layout) - 1] = '\0';
 	result->roots[sizeof(result->roots) - 1] = '\0';
 	result->other_lua[sizeof(result->other_lua) - 1] = '\0';

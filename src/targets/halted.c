@@ -6,6 +6,8 @@
 #include "src/linux/proc/process.h"
 #include "src/program/message.h"
 
+enum { HALTED_WORDS_SIZE = 128 };
+
 static pid_t tracer_of(pid_t pid, char ret_name[static PROCESS_NAME_MAX])
 {
 	struct process process, tracer;
@@ -22,7 +24,8 @@ static pid_t tracer_of(pid_t pid, char ret_name[static PROCESS_NAME_MAX])
 	return tracer_pid;
 }
 
-const char *halted_words(const struct sampler_halted *halted, char ret_words[static HALTED_WORDS_SIZE])
+/* "process 12 is stopped, as by SIGSTOP or Ctrl-Z" in ret_words, which it returns. */
+static const char *words(const struct sampler_halted *halted, char ret_words[static HALTED_WORDS_SIZE])
 {
 	const int pid = halted->pid;
 	char name[PROCESS_NAME_MAX];
@@ -42,7 +45,7 @@ const char *halted_words(const struct sampler_halted *halted, char ret_words[sta
 	return ret_words;
 }
 
-void halted_tell_remedy(const struct sampler_halted *halted)
+static void tell_remedy(const struct sampler_halted *halted)
 {
 	switch (halted->why) {
 	case HALT_NONE: break;
@@ -50,4 +53,16 @@ void halted_tell_remedy(const struct sampler_halted *halted)
 	case HALT_TRACER: message_note("Let it go on there, in gdb by `continue`."); break;
 	case HALT_FREEZER: message_note("Let it go on, as by `docker unpause`."); break;
 	}
+}
+
+void halted_tell(const struct sampler_result *result, void message(const char *format, ...), const char *what)
+{
+	for (size_t i = 0; i < result->halted_count; i++) {
+		char text[HALTED_WORDS_SIZE];
+
+		message("%s: %s.", what, words(&result->halted[i], text));
+		tell_remedy(&result->halted[i]);
+	}
+	if (result->halted_more)
+		message("%s: the same goes for %zu more.", what, result->halted_more);
 }

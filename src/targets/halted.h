@@ -5,12 +5,11 @@
 
 #include "src/sampler/sampler.h"
 
-enum { HALTED_WORDS_SIZE = 128 };
-
-/* "process 12 is stopped, as by SIGSTOP or Ctrl-Z" in ret_words, which it returns. */
-const char *halted_words(const struct sampler_halted *halted, char ret_words[static HALTED_WORDS_SIZE]);
-
-/* Tell what lets it go on. */
-void halted_tell_remedy(const struct sampler_halted *halted);
+/*
+ * Of each, by message_error() or message_warn(): "WHAT: process 12 is stopped, as by SIGSTOP or Ctrl-Z.", and what lets
+ * it go on. In the end, how many more there are.
+ */
+void halted_tell(const struct sampler_result *result, void message(const char *format, ...),
+		 const char *what);
 
 #endif

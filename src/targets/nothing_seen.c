@@ -46,12 +46,7 @@ static void explain_no_sample(const struct options *options, const struct sample
 			message_error("There is no sample: the target ended after %.1f ms.", ms);
 		message_note("Let it run for longer, or take samples more often: -r %d", OPTIONS_RATE_MAX);
 	} else if (is_idle && result->halted_count) {
-		for (size_t i = 0; i < result->halted_count; i++) {
-			char words[HALTED_WORDS_SIZE];
-
-			message_error("There is no sample: %s.", halted_words(&result->halted[i], words));
-			halted_tell_remedy(&result->halted[i]);
-		}
+		halted_tell(result, message_error, "There is no sample");
 	} else if (is_idle) {
 		message_error("There is no sample: in %.1f ms the target used a CPU for %.1f.", ms, cpu_ms);
 		message_note("What an idle program waits for is shown by --off-cpu, and by `ljspy dump`.");

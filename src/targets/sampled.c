@@ -49,11 +49,10 @@ bool sampled_explain(const struct options *options, const struct sampler_result 
 		sampled_tell_left_out(result, left_out);
 		is_missing = true;
 	}
-	for (size_t i = 0; i < result->halted_count; i++) {
-		char words[HALTED_WORDS_SIZE];
-
-		message_warn("Not all ran to the end: %s.", halted_words(&result->halted[i], words));
-	}
+	halted_tell(result, message_warn,
+		    options->pid_count > 1 || options->subprocesses || options->name
+			    ? "Not all ran to the end"
+			    : "It did not run to the end");
 	if (result->end == SAMPLER_TARGETS_ENDED && !options->launch)
 		message_note("The recording ended early, with %s.",
 			     options->pid_count > 1 || options->subprocesses ? "the last of its targets"

@@ -2,6 +2,8 @@
 """Commands that look at several processes tell which ones they leave out, and look at the others: then the exit status
 is 1, and 2 if none could be looked at."""
 
+import contextlib
+import os
 import re
 import signal
 
@@ -88,6 +90,21 @@ def test_a_process_that_is_traced_is_left_out(tmp_path, good):
     assert result.returncode == ljspy.WITH_ERRORS
     assert f"Process {target.pid} " in result.stderr and "traced by process" in result.stderr
     assert "Wrote" in result.stderr
+
+
+def test_however_many_are_stopped_none_is_called_idle(tmp_path):
+    with contextlib.ExitStack() as stack:
+        pids = [stack.enter_context(ljspy.busy()).pid for _ in range(10)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        for pid in pids:
+            assert ljspy.wait_until(lambda p=pid: ljspy.status_field(p, "State").startswith("T"))
+        listed = ",".join(map(str, pids))
+        record = ljspy.run("record", "-d", "500ms", "-o", tmp_path / "x.svg", "-p", listed)
+        check = ljspy.run("check", "-d", "500ms", "-p", listed)
+    assert record.returncode == ljspy.NOTHING_PROFILED
+    assert record.stderr.count("is stopped, as by") == 8 and "There is no sample: the same goes for 2 more." in record.stderr
+    assert all(f"it was stopped, as by SIGSTOP or Ctrl-Z (kill -CONT {pid})" in check.stdout for pid in pids)
 
 
 @pytest.mark.parametrize("command", ["record -f text -o -", "check", "traces", "serve --listen 127.0.0.1:0"])
