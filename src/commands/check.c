@@ -66,12 +66,14 @@ struct check {
 	size_t next;       /* of the processes, to be looked at */
 	bool wants_traces; /* of the next look */
 	json_t *documents; /* of processes; NULL unless JSON is wanted */
+	bool out_of_memory;
 	enum exit_status status;
 };
 
 static void out_of_memory(struct check *check)
 {
 	message_error_errno(ENOMEM, "checking");
+	check->out_of_memory = true;
 	check->status = EXIT_WITH_ERRORS;
 }
 
@@ -91,7 +93,7 @@ static void take_sample(void *context, const struct sample *sample)
 	struct checked *checked = find_checked(check, sample->pid);
 	int error;
 
-	if (!checked || check->status != EXIT_ALL_GOOD)
+	if (!checked || check->out_of_memory)
 		return;
 	error = evidence_add(checked->evidence, sample);
 	if (!error)
@@ -401,6 +403,7 @@ static int report(struct check *check, struct checked *checked)
 
 static void judge_all(struct check *check)
 {
+	size_t reported = 0;
 	int error = 0;
 
 	for (size_t i = 0; i < check->count && !error; i++)
@@ -415,10 +418,15 @@ static void judge_all(struct check *check)
 			check->status = EXIT_WITH_ERRORS;
 		}
 		/* Nothing is known of one that could not be sampled either. */
-		if (!checked->error || checked->evidence->samples)
-			error = report(check, checked);
+		if (checked->error && !checked->evidence->samples)
+			continue;
+		error = report(check, checked);
+		reported++;
 	}
-	if (error || (check->documents && !json_write_processes(stdout, SCHEMA_VERSION, check->documents)))
+	if (!error && !reported)
+		check->status = EXIT_NOTHING_DONE;
+	else if (error ||
+		 (check->documents && !json_write_processes(stdout, SCHEMA_VERSION, check->documents)))
 		out_of_memory(check);
 }
 
@@ -457,18 +465,24 @@ static bool begin(struct check *check)
 		out_of_memory(check);
 		return false;
 	}
-	for (; check->count < options->pid_count; check->count++) {
-		const pid_t pid = options->pids[check->count];
+	for (size_t i = 0; i < options->pid_count; i++) {
+		const pid_t pid = options->pids[i];
 		int error = begin_process(&check->processes[check->count], pid, options->blocked_ns);
 
-		if (!error)
-			continue;
-		choose_explain(pid, -error);
-		check->status = EXIT_NOTHING_DONE;
-		check->count++; /* a part of it is there */
-		return false;
+		if (!error || error == -ENOMEM)
+			check->count++; /* a part of it may be there */
+		if (error == -ENOMEM) {
+			out_of_memory(check);
+			return false;
+		}
+		if (error) {
+			choose_explain(pid, -error);
+			check->status = EXIT_WITH_ERRORS;
+		}
 	}
-	return true;
+	if (!check->count)
+		check->status = EXIT_NOTHING_DONE;
+	return check->count > 0;
 }
 
 static void end(struct check *check)

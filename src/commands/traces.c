@@ -39,6 +39,7 @@ struct traces_command {
 	struct sampler_result result;
 	struct tracer *tracer;
 	size_t next;       /* of the processes, to be reported */
+	size_t reported;   /* how many were */
 	json_t *documents; /* of processes; NULL unless JSON is wanted */
 	enum exit_status status;
 };
@@ -164,8 +165,11 @@ static int look(void *context, struct lua_process *lua, struct hold *hold, const
 	struct trace_process *report;
 	int error = -ENOMEM;
 
-	if (wants_listing(command->options))
-		return list_opened(command, lua, hold, looking->pid, name);
+	if (wants_listing(command->options)) {
+		error = list_opened(command, lua, hold, looking->pid, name);
+		command->reported += !error;
+		return error;
+	}
 	report = trace_process_new(looking->pid, name);
 	if (!report)
 		return error;
@@ -176,6 +180,7 @@ static int look(void *context, struct lua_process *lua, struct hold *hold, const
 	if (!error) {
 		note_incomplete(command, report);
 		error = write_report(command, report);
+		command->reported += !error;
 	}
 	trace_process_free(report);
 	return error;
@@ -199,7 +204,7 @@ static int report_process(struct traces_command *command, pid_t pid)
 static void explain(struct traces_command *command, pid_t pid, int error)
 {
 	choose_explain_look(pid, error);
-	command->status = command->options->pid_count == 1 ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS;
+	command->status = EXIT_WITH_ERRORS;
 }
 
 /* Runs in a thread: when it ends, the targets are free. */
@@ -265,6 +270,10 @@ static void run(struct traces_command *command)
 	}
 	if (!report_all(command))
 		return;
+	if (!command->reported) {
+		command->status = EXIT_NOTHING_DONE;
+		return;
+	}
 	if (wants_listing(options))
 		tell_nothing_found(command);
 	if (command->documents && !json_write_processes(stdout, SCHEMA_VERSION, command->documents))

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 
 import pytest
 
@@ -90,6 +91,20 @@ def test_a_process_that_is_traced_is_left_out(tmp_path, good):
     assert result.returncode == ljspy.WITH_ERRORS
     assert f"Process {target.pid} " in result.stderr and "traced by process" in result.stderr
     assert "Wrote" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["traces", "traces --json", "traces --bytecode heavy"])
+def test_where_none_is_there_in_the_end_nothing_is_printed(command):
+    with ljspy.busy() as first, ljspy.busy() as second:
+        with subprocess.Popen([ljspy.LJSPY, *command.split(), "-d", "50s", "-p", f"{first.pid},{second.pid}"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as traces:
+            for target in (first, second):
+                ljspy.wait_traced(target.pid)
+            for target in (first, second):
+                target.stop()
+            out, err = traces.communicate(timeout=60)
+    assert traces.returncode == ljspy.NOTHING_PROFILED
+    assert out == "" and "rocess" in err
 
 
 def test_however_many_are_stopped_none_is_called_idle(tmp_path):
