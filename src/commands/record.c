@@ -530,6 +530,7 @@ static void set_sampler_options(struct recording *recording, const struct invoca
 	sampler->functions = recording->functions;
 	sampler->take = take_sample;
 	sampler->progress = progress;
+	sampler->tell_refused = sampled_tell_refused;
 	sampler->keep = keep_functions;
 	sampler->context = recording;
 }

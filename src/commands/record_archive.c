@@ -560,6 +560,7 @@ static void set_sampler_options(struct archiving *archiving, const struct invoca
 	sampler->functions = archiving->functions;
 	sampler->take = take_sample;
 	sampler->progress = progress;
+	sampler->tell_refused = sampled_tell_refused;
 	sampler->keep = keep_functions;
 	sampler->context = archiving;
 }

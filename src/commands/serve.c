@@ -84,12 +84,13 @@ static void run(struct serving *serving, enum hub_mode mode)
 	if (mode == HUB_COROUTINES && sampler.rate_hz > OPTIONS_RATE_COROUTINES)
 		sampler.rate_hz = OPTIONS_RATE_COROUTINES;
 	sampling_run(&sampler, &serving->result);
+	serving->sampler_options.tell_refused = NULL; /* it has been told */
 	hub_note_end(serving->hub, &serving->result.figures);
 }
 
 /*
- * Leave out processes that have ended since the first run: a run fails if one of its processes is not there, and
- * another process may have the id by now. False if none is left to sample or to wait for.
+ * Leave out processes that have ended since the first run: a run fails if its only process is not there, and another
+ * process may have the id by now. False if none is left to sample or to wait for.
  */
 static bool keep_those_left(struct serving *serving)
 {
@@ -235,6 +236,7 @@ static void set_sampler_options(struct serving *serving)
 	sampler->functions = hub_functions(serving->hub);
 	sampler->take = take_sample;
 	sampler->progress = progress;
+	sampler->tell_refused = sampled_tell_refused;
 	sampler->keep = keep_functions;
 	sampler->context = serving;
 }

@@ -649,6 +649,8 @@ static void *trace(void *context)
 	}
 	set_up_tracer(sampler);
 	if (open_targets(sampler)) {
+		if (sampler->options->tell_refused)
+			targets_note_refused(sampler);
 		/* Done after the start of a command, so that it inherits nothing of this. */
 		ask_for_short_slices();
 		note_binding(sampler, gettid());

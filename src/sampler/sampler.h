@@ -37,6 +37,11 @@ typedef void sampler_take(void *context, const struct sample *sample);
 /* Called when sampling begins and about once a second from then on; false to end. */
 typedef bool sampler_progress(void *context, const struct figures *so_far);
 
+struct sampler_refused;
+
+/* Called once, when sampling has begun, to tell which of the processes that the user has named are left out. */
+typedef void sampler_tell_refused(const struct sampler_refused *refused);
+
 /* What watches over the sampler. */
 struct sampler_watch {
 	/*
@@ -82,8 +87,9 @@ struct sampler_options {
 	const struct given_layout *layout; /* NULL: recognise it */
 	struct functions *functions;       /* receives all functions; must outlive the samples */
 	sampler_take *take;
-	sampler_progress *progress; /* NULL if not wanted */
-	sampler_keep *keep;         /* NULL: never drop functions; else needs progress, comes before it */
+	sampler_progress *progress;         /* NULL if not wanted */
+	sampler_tell_refused *tell_refused; /* NULL if not wanted */
+	sampler_keep *keep; /* NULL: never drop functions; else needs progress, comes before it */
 	void *context;
 	const struct sampler_watch *watch; /* NULL if nothing watches */
 };
@@ -106,7 +112,17 @@ enum sampler_end {
 
 enum { PACKAGE_ROOTS_MAX = 4096 }; /* bytes, with the NUL; further roots are left out */
 
-enum { HALTED_MAX = 8 };
+enum { HALTED_MAX = 8, REFUSED_MAX = 8 };
+
+/* Processes that the user has named, but that cannot be sampled, or not yet. */
+struct sampler_refused {
+	size_t count;
+	size_t more; /* further ones, which the array has no place for */
+	struct sampler_refusal {
+		pid_t pid;
+		int error; /* as left_out_error */
+	} at[REFUSED_MAX];
+};
 
 struct sampler_result {
 	enum sampler_end end;
@@ -129,9 +145,10 @@ struct sampler_result {
 	/* Processes that could not be sampled, while others were: how many, and the reason of one. */
 	size_t left_out;
 	pid_t left_out_pid;
-	int left_out_error;  /* a negative errno; 0: the user has named it, and it has not run LuaJIT */
-	size_t halted_count; /* targets that could not run in the end */
-	size_t halted_more;  /* further ones, which the array has no place for */
+	int left_out_error; /* a negative errno; 0: the user has named it, and it has not run LuaJIT */
+	struct sampler_refused refused; /* those that tell_refused got */
+	size_t halted_count;            /* targets that could not run in the end */
+	size_t halted_more;             /* further ones, which the array has no place for */
 	struct sampler_halted {
 		pid_t pid;
 		enum process_halt why;

@@ -197,6 +197,8 @@ static void check(struct sampler_result *result)
 		result->end = SAMPLER_INTERRUPTED;
 	if (result->halted_count > HALTED_MAX)
 		result->halted_count = HALTED_MAX;
+	if (result->refused.count > REFUSED_MAX)
+		result->refused.count = REFUSED_MAX;
 	result->layout[sizeof(result->layout) - 1] = '\0';
 	result->roots[sizeof(result->roots) - 1] = '\0';
 	result->other_lua[sizeof(result->other_lua) - 1] = '\0';
@@ -226,6 +228,8 @@ static void update(struct apart *apart, void *context)
 	*self->result = told.result;
 	if (told.pulses == self->pulses || self->told_to_end)
 		return;
+	if (self->pulses == 0 && self->options.tell_refused)
+		self->options.tell_refused(&self->result->refused);
 	self->pulses = told.pulses;
 	if (self->options.progress &&
 	    !self->options.progress(self->options.context, &self->result->figures)) {

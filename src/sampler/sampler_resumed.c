@@ -56,6 +56,8 @@ static void add_results(const struct sampler_result *before, const struct sample
 		sum.left_out_pid = before->left_out_pid;
 		sum.left_out_error = before->left_out_error;
 	}
+	if (before->refused.count)
+		sum.refused = before->refused;
 	figures_add(&sum.figures, &before->figures);
 	figures_set_rate(&sum.figures, clocked_ns(&before->figures) + clocked_ns(&run->figures));
 	*ret_sum = sum;
@@ -115,6 +117,7 @@ static bool prepare_again(struct resumed *resumed)
 	struct sampler_options *options = &resumed->options;
 	uint64_t gone_by = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
 
+	options->tell_refused = NULL; /* it has been told */
 	options->pids = resumed->pids;
 	options->pid_count = wanted_left(resumed->wanted, resumed->pids);
 	options->launched_pid = resumed->before.launched ? resumed->before.pid : 0;

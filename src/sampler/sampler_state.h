@@ -353,6 +353,9 @@ void target_close_accounts(struct sampler *sampler, struct target *target);
 /* Free the target and its place. */
 void target_close(struct sampler *sampler, struct target *target);
 
+/* Note those that the user has named, but that are not attached. */
+void targets_note_refused(struct sampler *sampler);
+
 /* Close the targets that have ended. */
 void targets_drop_ended(struct sampler *sampler);
 

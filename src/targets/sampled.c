@@ -3,21 +3,55 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/program/message.h"
 #include "src/targets/choose.h"
 #include "src/targets/halted.h"
 
+void sampled_tell_refused(const struct sampler_refused *refused)
+{
+	struct permission_verdict verdict, last = { .sentence = "" };
+
+	for (size_t i = 0; i < refused->count; i++) {
+		const struct sampler_refusal *refusal = &refused->at[i];
+
+		if (!refusal->error) {
+			choose_explain_no_luajit(refusal->pid);
+			continue;
+		}
+		permission_diagnose(refusal->pid, -refusal->error, &verdict);
+		/* Some reasons concern no process in particular. */
+		if (strcmp(verdict.sentence, last.sentence) != 0)
+			choose_tell(&verdict);
+		last = verdict;
+	}
+	if (refused->count)
+		message_warn("%zu of the processes cannot be sampled, or not yet.",
+			     refused->count + refused->more);
+}
+
+static bool is_told(const struct sampler_refused *refused, pid_t pid)
+{
+	for (size_t i = 0; i < refused->count; i++)
+		if (refused->at[i].pid == pid)
+			return true;
+	return false;
+}
+
 void sampled_tell_left_out(const struct sampler_result *result, const struct permission_verdict *left_out)
 {
-	if (result->left_out_error)
+	const int pid = result->left_out_pid;
+	const bool is_new = !is_told(&result->refused, pid);
+
+	if (is_new && result->left_out_error)
 		choose_tell(left_out);
-	else
-		choose_explain_no_luajit(result->left_out_pid);
+	else if (is_new)
+		choose_explain_no_luajit(pid);
 	if (result->left_out == 1)
-		message_warn("This process was left out.");
+		message_warn("Process %d was left out.", pid);
 	else
-		message_warn("%zu processes were left out, this one among them.", result->left_out);
+		message_warn("%zu processes were left out, process %d among them.", result->left_out, pid);
 }
 
 void sampled_tell_figures(const struct figures *figures)

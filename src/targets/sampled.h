@@ -12,7 +12,13 @@
 #include "src/options/options.h"
 #include "src/sampler/sampler.h"
 
-/* Processes were left out: tell how many, and why result->left_out_pid was, which left_out is about. */
+/* As sampling begins, tell which processes are left out, and why. */
+void sampled_tell_refused(const struct sampler_refused *refused);
+
+/*
+ * Processes were left out: tell how many, and, if that is not told yet, why result->left_out_pid was, which left_out is
+ * about.
+ */
 void sampled_tell_left_out(const struct sampler_result *result, const struct permission_verdict *left_out);
 
 /* Tell the user how the sampling went, in numbers. */

@@ -93,6 +93,33 @@ def test_a_process_that_is_traced_is_left_out(tmp_path, good):
     assert "Wrote" in result.stderr
 
 
+@pytest.mark.parametrize("command", ["serve --listen 127.0.0.1:0", "record --every 1h", "record -d 60s"])
+def test_who_is_left_out_is_told_at_once(tmp_path, good, other, traced, command):
+    """And not again in the end."""
+    path = tmp_path / ("x.ljspy" if "-d" in command else "archive")
+    argv = [*command.split(), *([] if "serve" in command else ["-o", path]), "-p", f"{good},{other},{traced[0]}"]
+    errors = tmp_path / "errors"
+    with errors.open("w") as file, subprocess.Popen([ljspy.LJSPY, *map(str, argv)], stdout=file, stderr=file) as run:
+        told = ljspy.wait_until(lambda: "2 of the processes cannot be sampled" in errors.read_text())
+        run.send_signal(signal.SIGINT)
+        run.wait(timeout=60)
+    text = errors.read_text()
+    assert told and run.returncode == ljspy.WITH_ERRORS, text
+    assert text.count(f"Process {other} does not run LuaJIT") == 1
+    assert len(re.findall(rf"Process {traced[0]} .*traced by process", text)) == 1
+    assert "2 processes were left out" in text
+
+
+def test_of_many_that_are_left_out_some_are_named(good):
+    with contextlib.ExitStack() as stack:
+        pids = [stack.enter_context(ljspy.Target(["sleep", "60"])).pid for _ in range(10)]
+        result = ljspy.run("record", "-d", "500ms", "-f", "text", "-o", "-", "-p", ",".join(map(str, [good, *pids])))
+    assert result.returncode == ljspy.WITH_ERRORS
+    assert result.stderr.count("does not run LuaJIT") == 8
+    assert "10 of the processes cannot be sampled, or not yet." in result.stderr
+    assert f"10 processes were left out, process {pids[0]} among them." in result.stderr
+
+
 @pytest.mark.parametrize("command", ["traces", "traces --json", "traces --bytecode heavy"])
 def test_where_none_is_there_in_the_end_nothing_is_printed(command):
     with ljspy.busy() as first, ljspy.busy() as second:

@@ -816,6 +816,34 @@ static void of_several_those_that_cannot_be_sampled_are_left_out(void **state)
 	assert_int_equal(result.left_out_error, -EPERM);
 }
 
+static void ignore_refused(const struct sampler_refused *refused)
+{
+	(void)refused;
+}
+
+static void those_left_out_from_the_beginning_are_listed(void **state)
+{
+	const pid_t first = add(1, bursts)->pid;
+	struct made_up_process *native = add(1, bursts), *other = add(1, bursts);
+	const pid_t pids[] = { first, native->pid, other->pid };
+
+	(void)state;
+	native->luajit_ns = UINT64_MAX;
+	other->refusal = -EPERM;
+	options.pids = pids;
+	options.pid_count = 3;
+	sampler_run(&options, &result);
+	assert_int_equal(result.refused.count, 0); /* nobody asks */
+	options.tell_refused = ignore_refused;
+	sampler_run(&options, &result);
+	assert_int_equal(result.refused.count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(result.refused.at[i].pid, pids[i + 1]);
+		assert_int_equal(result.refused.at[i].error, i ? -EPERM : 0);
+	}
+	assert_int_equal(result.left_out, 2);
+}
+
 static void where_none_of_several_can_be_sampled_it_ends_at_once(void **state)
 {
 	struct made_up_process *native = add(1, bursts), *other = add(1, bursts);
@@ -1359,6 +1387,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(recording_goes_on_until_its_last_target_ends, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(process_without_luajit_is_named, make_up, forget),
+		cmocka_unit_test_setup_teardown(those_left_out_from_the_beginning_are_listed, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(where_none_of_several_can_be_sampled_it_ends_at_once, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(of_several_those_that_cannot_be_sampled_are_left_out, make_up,
