@@ -492,6 +492,51 @@ static enum exit_status leave_out_gone(struct options *options)
 	return options->pid_count ? EXIT_WITH_ERRORS : EXIT_NOTHING_DONE;
 }
 
+/* The first of the processes that runs LuaJIT and has no tracer, as far as can be seen; 0 if there is none. */
+static pid_t first_to_sample(const struct options *options)
+{
+	struct process_list list = { .processes = calloc(options->pid_count, sizeof(*list.processes)) };
+	struct survey survey;
+	pid_t first = 0;
+
+	for (size_t i = 0; i < options->pid_count && list.processes; i++) {
+		struct process *process = &list.processes[list.count];
+
+		if (process_read(options->pids[i], process) != 0)
+			continue;
+		if (process->tracer_pid && !options->no_stop)
+			process_clear(process);
+		else
+			list.count++;
+	}
+	if (list.processes && survey_take(&list, &survey) == 0) {
+		first = survey.list.count ? survey.list.processes[0].pid : 0;
+		survey_clear(&survey);
+	}
+	process_list_clear(&list);
+	return first;
+}
+
+/* The first process gives a profile its name and the place of its files: let it be one that is in the profile. */
+static void put_first(const struct options *options)
+{
+	const pid_t first = first_to_sample(options);
+	size_t place = 0;
+
+	while (first && options->pids[place] != first)
+		place++;
+	memmove(&options->pids[1], options->pids, place * sizeof(*options->pids));
+	if (first)
+		options->pids[0] = first;
+}
+
+static bool makes_profile(const struct options *options)
+{
+	return options->command == COMMAND_RECORD || options->command == COMMAND_TOP ||
+	       options->command == COMMAND_SERVE || options->command == COMMAND_CHECK ||
+	       options->command == COMMAND_TRACES;
+}
+
 /* Do commands that do not follow processes themselves have to find the descendants? */
 static bool wants_tree(const struct options *options)
 {
@@ -519,6 +564,8 @@ enum exit_status choose_processes(struct options *options)
 		return choose_by_name(options);
 	if (options->pid_count > 1)
 		status = leave_out_gone(options);
+	if (options->pid_count > 1 && !options->subprocesses && makes_profile(options))
+		put_first(options);
 	if (status == EXIT_NOTHING_DONE || !wants_tree(options))
 		return status;
 	of_tree = choose_by_tree(options);

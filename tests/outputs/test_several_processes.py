@@ -134,6 +134,16 @@ def test_where_none_is_there_in_the_end_nothing_is_printed(command):
     assert out == "" and "rocess" in err
 
 
+def test_a_profile_bears_the_name_of_one_that_is_in_it(tmp_path, other, traced):
+    with ljspy.busy("local in_the_profile") as target:
+        for left_out in (other, traced[0]):
+            result = ljspy.run("record", "-d", "500ms", "-p", f"{left_out},{target.pid}", cwd=tmp_path)
+            written = re.search(r"Wrote (ljspy-luajit-\S+\.svg)", result.stderr)
+            assert written, result.stderr
+            text = (tmp_path / written[1]).read_text()
+            assert "in_the_profile" in text and "sleep 200" not in text
+
+
 def test_however_many_are_stopped_none_is_called_idle(tmp_path):
     with contextlib.ExitStack() as stack:
         pids = [stack.enter_context(ljspy.busy()).pid for _ in range(10)]
