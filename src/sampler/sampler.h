@@ -112,7 +112,7 @@ enum sampler_end {
 
 enum { PACKAGE_ROOTS_MAX = 4096 }; /* bytes, with the NUL; further roots are left out */
 
-enum { HALTED_MAX = 8, REFUSED_MAX = 8 };
+enum { HALTED_MAX = 256, REFUSED_MAX = 8 };
 
 /* Processes that the user has named, but that cannot be sampled, or not yet. */
 struct sampler_refused {

@@ -6,7 +6,7 @@
 #include "src/linux/proc/process.h"
 #include "src/program/message.h"
 
-enum { HALTED_WORDS_SIZE = 128 };
+enum { HALTED_WORDS_SIZE = 128, TOLD_MAX = 8 };
 
 static pid_t tracer_of(pid_t pid, char ret_name[static PROCESS_NAME_MAX])
 {
@@ -57,12 +57,14 @@ static void tell_remedy(const struct sampler_halted *halted)
 
 void halted_tell(const struct sampler_result *result, void message(const char *format, ...), const char *what)
 {
-	for (size_t i = 0; i < result->halted_count; i++) {
+	const size_t count = result->halted_count + result->halted_more;
+
+	for (size_t i = 0; i < result->halted_count && i < TOLD_MAX; i++) {
 		char text[HALTED_WORDS_SIZE];
 
 		message("%s: %s.", what, words(&result->halted[i], text));
 		tell_remedy(&result->halted[i]);
 	}
-	if (result->halted_more)
-		message("%s: the same goes for %zu more.", what, result->halted_more);
+	if (count > TOLD_MAX)
+		message("%s: the same goes for %zu more.", what, count - TOLD_MAX);
 }
