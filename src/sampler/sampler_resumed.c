@@ -134,9 +134,7 @@ static bool prepare_again(struct resumed *resumed)
 /* Targets may have gone, or be traced by another process: the samples of the others count. */
 static void explain_again(struct sampler_result *run)
 {
-	if (run->end == SAMPLER_FAILED && run->error == -ESRCH) {
-		run->left_out = 0;
-	} else if (run->end == SAMPLER_FAILED && !run->left_out) {
+	if (run->end == SAMPLER_FAILED && run->error != -ESRCH && !run->left_out) {
 		run->left_out = 1;
 		run->left_out_pid = run->pid;
 		run->left_out_error = run->error;
