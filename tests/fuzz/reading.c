@@ -264,8 +264,8 @@ static void read_allocations(struct reader *reader)
 		    allocated_objects(live, global, held.root, 0, objects, &count))
 			fuzz_check(count <= LISTED_OBJECTS_MAX, "a list has an end");
 		count = 0;
-		if (allocated_userdata(live, global, allocated_newest_userdata(live, global), 0, objects,
-				       &count))
+		if (allocated_userdata(live, global, allocated_newest_userdata(live, live, global), 0,
+				       objects, &count))
 			fuzz_check(count <= LISTED_OBJECTS_MAX, "a list of userdata has an end");
 	}
 	if (allocation_in_flight(&source, &allocation)) {
