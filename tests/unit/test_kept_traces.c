@@ -752,7 +752,7 @@ static void print_path(FILE *out, const struct trace_path *path)
 				putc('^', out);
 			for (int32_t up = frame->up; up >= 0; up = path->frames.frame[up].up)
 				putc(path->frames.frame[up].proto ? '.' : '-', out);
-			fprintf(out, "%u:%u", frame->proto->firstline,
+			fprintf(out, "%d:%u", line_of(frame->proto),
 				(unsigned)((point->pc - frame->proto->bc) / BYTECODE_SIZE));
 		}
 		fputs(" |", out);

@@ -502,46 +502,122 @@ static void a_checked_function_is_called_and_its_check_used(void **state)
 	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
 }
 
-static void a_check_is_of_the_call_of_what_was_read_by_its_key(void **state)
+enum { KEY = 0x9000, OTHER_KEY = 0x9100 };
+
+/* MAIN calls what a bytecode put in a slot; the key that this bytecode may look up is KEY. */
+static void set_call_of(enum bytecode_op op)
 {
-	enum { KEY = 0x9000, OTHER_KEY = 0x9100 };
 	/* GCproto.k, and the constant below it */
 	const uint64_t constants[] = { MAIN + AFTER_HEADER, KEY };
 
-	(void)state;
-	SET_MAIN({ BC_GGET, .a = CALL_SLOT }, { BC_CALL, .a = CALL_SLOT, .b = 1, .c = 1 }, { .op = BC_MOV });
+	SET_MAIN({ op, .a = CALL_SLOT }, { BC_CALL, .a = CALL_SLOT, .b = 1, .c = 1 }, { .op = BC_MOV });
 	memcpy(bytes[0], constants, sizeof(constants));
-	calls.checks[0] = (struct trace_check){
-		.ref = 0x8001, .callee = &protos[2], .of = CHECK_OF_TABLE, .key = OTHER_KEY
-	};
+	way.count = 0;
+	go(START, pc_of(0, 0));
+	go(START, pc_of(0, 1));
+}
+
+/* One check, of OTHER. */
+static void set_check(enum trace_check_of of, uint64_t key)
+{
+	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2], .of = of, .key = key };
+	calls.check_count = gap.end_check = 1;
+}
+
+/* What is found calls OTHER at this cost, or a builtin. */
+static void expect_checked(unsigned call, unsigned cost)
+{
+	find();
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 2, pc_of(0, call), cost);
+	assert_int_equal(steps.step[0].checks, 1);
+	expect_step(1, START, pc_of(0, call + 1), COST_GUESSED_CALL);
+}
+
+static void a_check_is_of_the_call_of_what_was_read_by_its_key(void **state)
+{
+	(void)state;
+	set_call_of(BC_GGET);
+	set_check(CHECK_OF_TABLE, OTHER_KEY);
 	calls.checks[1] = (struct trace_check){
 		.ref = 0x8002, .callee = &protos[1], .of = CHECK_OF_TABLE, .key = KEY
 	};
 	calls.check_count = gap.end_check = 2;
-	go(START, pc_of(0, 0));
-	go(START, pc_of(0, 1));
 	find();
-	assert_int_equal(steps.count, 2);
+	assert_int_equal(steps.count, 3);
 	expect_call(0, 1, pc_of(0, 1), COST_UNUSED_CHECK);
 	assert_int_equal(steps.step[0].checks, 2);
-	/* None by this key: it calls a builtin. */
+	/* The one before it is less likely. */
+	expect_call(1, 2, pc_of(0, 1), COST_UNEXPECTED_CALL);
+	assert_int_equal(steps.step[1].checks, 1);
+	expect_step(2, START, pc_of(0, 2), COST_GUESSED_CALL);
+	/* By which key the function was read, or what is in the slot, is not known. */
+	set_check(CHECK_OF_TABLE, 0);
+	expect_checked(1, 0);
+	set_check(CHECK_OF_UNKNOWN, 0);
+	expect_checked(1, 0);
+	set_check(CHECK_OF_TABLE, OTHER_KEY);
+	way.count = 0;
+	go(START, pc_of(0, 1));
+	expect_checked(1, 0);
+}
+
+/* LuaJIT checks __call and not the called object, and what it stored is forwarded. */
+static void a_check_of_what_was_read_elsewhere_is_of_the_next_call(void **state)
+{
+	static const enum bytecode_op read[] = { BC_GGET, BC_GGET, BC_UGET };
+	static const enum trace_check_of checked[] = { CHECK_OF_TABLE, CHECK_OF_UPVALUE, CHECK_OF_TABLE };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		set_call_of(read[i]);
+		set_check(checked[i], OTHER_KEY);
+		expect_checked(1, 0);
+	}
+	set_check(CHECK_OF_UPVALUE, 0);
+	expect_checked(1, 0);
+	/* As are those that run already. */
+	set_check(CHECK_OF_TABLE, KEY);
+	calls.checks[0].callee = &protos[0];
+	find();
+	expect_call(0, 0, pc_of(0, 1), COST_GUESSED_CALL);
+}
+
+static void what_a_builtin_was_checked_by_calls_that(void **state)
+{
+	(void)state;
+	set_call_of(BC_GGET);
+	set_check(CHECK_OF_TABLE, OTHER_KEY);
+	calls.checks[1] = calls.checks[0];
+	calls.checks[0] = (struct trace_check){ .ref = 0x8000, .of = CHECK_OF_TABLE, .key = KEY };
+	calls.check_count = gap.end_check = 2;
+	find();
+	assert_int_equal(steps.count, 1);
+	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
+	/* Also if it was checked before the gap. */
+	way.checks = gap.first_check = 1;
+	find();
+	assert_int_equal(steps.count, 1);
+	way.checks = gap.first_check = 0;
+	/* A builtin that is read elsewhere may be of another call. */
+	calls.checks[0] = (struct trace_check){ .ref = 0x8000, .of = CHECK_OF_UNKNOWN };
+	find();
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 2, pc_of(0, 1), 0);
+	assert_int_equal(steps.step[0].checks, 2);
+	calls.checks[0] = (struct trace_check){ .ref = 0x8000, .of = CHECK_OF_TABLE, .key = OTHER_KEY };
+	find();
+	assert_int_equal(steps.count, 2);
+	/* It is of no Lua function. */
 	gap.end_check = 1;
 	find();
 	assert_int_equal(steps.count, 1);
-	/* By which key the function was read, or what is in the slot, is not known. */
+	/* The setter of the slot is not known by a key: nor is the builtin's check of it. */
+	set_call_of(BC_UGET);
+	gap.end_check = 2;
 	calls.checks[0].key = 0;
 	find();
-	expect_call(0, 2, pc_of(0, 1), 0);
-	calls.checks[0].key = OTHER_KEY;
-	find_from(1);
-	expect_call(0, 2, pc_of(0, 1), 0);
-	/* An upvalue has no key. */
-	calls.checks[0].of = CHECK_OF_UPVALUE;
-	expect_call(0, 2, pc_of(0, 1), 0);
-	go(START, pc_of(0, 0));
-	go(START, pc_of(0, 1));
-	find();
-	assert_int_equal(steps.count, 1);
+	assert_int_equal(steps.count, 2);
 }
 
 static void an_iterator_is_called_in_a_copy_of_its_slot(void **state)
@@ -549,34 +625,14 @@ static void an_iterator_is_called_in_a_copy_of_its_slot(void **state)
 	(void)state;
 	SET_MAIN({ BC_UGET, .a = CALL_SLOT }, { .op = BC_MOV, .a = CALL_SLOT + 3 },
 		 { BC_ITERC, .a = CALL_SLOT + 3, .b = 1, .c = 1 }, { .op = BC_MOV });
-	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2], .of = CHECK_OF_TABLE };
-	calls.check_count = gap.end_check = 1;
+	set_check(CHECK_OF_TABLE, 0);
 	for (unsigned i = 0; i < 3; i++)
 		go(START, pc_of(0, i));
-	find();
-	assert_int_equal(steps.count, 1);
+	expect_checked(2, 0);
 	/* What a call left there is not known. */
 	SET_MAIN({ BC_UGET, .a = CALL_SLOT }, { BC_CALL, .a = CALL_SLOT, .b = 4, .c = 1 },
 		 { BC_ITERC, .a = CALL_SLOT + 3, .b = 1, .c = 1 }, { .op = BC_MOV });
-	find();
-	assert_int_equal(steps.count, 2);
-	expect_call(0, 2, pc_of(0, 2), 0);
-}
-
-static void no_function_of_a_table_is_an_upvalue(void **state)
-{
-	(void)state;
-	SET_MAIN({ BC_UGET, .a = CALL_SLOT }, { BC_CALL, .a = CALL_SLOT, .b = 1, .c = 1 }, { .op = BC_MOV });
-	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2], .of = CHECK_OF_TABLE };
-	calls.check_count = gap.end_check = 1;
-	go(START, pc_of(0, 0));
-	go(START, pc_of(0, 1));
-	find();
-	assert_int_equal(steps.count, 1);
-	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
-	calls.checks[0].of = CHECK_OF_UPVALUE;
-	find();
-	expect_call(0, 2, pc_of(0, 1), 0);
+	expect_checked(2, 0);
 }
 
 static void a_checked_function_that_runs_already_is_less_likely(void **state)
@@ -1185,7 +1241,8 @@ int main(void)
 		TEST(slots_of_a_called_function_may_be_unknown),
 		TEST(a_checked_function_is_called_and_its_check_used),
 		TEST(a_check_is_of_the_call_of_what_was_read_by_its_key),
-		TEST(no_function_of_a_table_is_an_upvalue),
+		TEST(a_check_of_what_was_read_elsewhere_is_of_the_next_call),
+		TEST(what_a_builtin_was_checked_by_calls_that),
 		TEST(an_iterator_is_called_in_a_copy_of_its_slot),
 		TEST(a_checked_function_that_runs_already_is_less_likely),
 		TEST(the_goal_shows_a_call),

@@ -240,78 +240,70 @@ static uint64_t function_of(const struct trace_calls *calls, const struct path_f
 	return found;
 }
 
-/* The bytecode that last set a slot of the innermost frame. False if there is none, or if a call did. */
-static bool setter_of(const struct stepper *stepper, unsigned slot, uint32_t *ret_instruction,
-		      enum bytecode_op *ret_op)
+/* The bytecode that last set a slot of the innermost frame. op is BC__MAX if there is none, or if a call did. */
+struct setter {
+	uint32_t instruction;
+	enum bytecode_op op;
+};
+
+static struct setter setter_of(const struct stepper *stepper, unsigned slot)
 {
 	const struct path_context *context = stepper->context;
+	struct setter setter;
 
 	for (uint32_t i = stepper->way->count - 1; i-- > 0;) {
 		const struct path_point *before = &stepper->way->points[i];
 		enum bytecode_mode mode;
 
 		if (before->frame != stepper->point.frame ||
-		    !instruction_at(context, before, ret_instruction, ret_op))
+		    !instruction_at(context, before, &setter.instruction, &setter.op))
 			continue;
-		mode = bytecode_mode_a(context->layout, (uint8_t)*ret_instruction);
-		if (mode == BCMbase && bytecode_a(*ret_instruction) <= slot)
-			return false;
-		if (mode == BCMdst && bytecode_a(*ret_instruction) == slot)
-			return true;
+		mode = bytecode_mode_a(context->layout, (uint8_t)setter.instruction);
+		if (mode == BCMbase && bytecode_a(setter.instruction) <= slot)
+			break;
+		if (mode == BCMdst && bytecode_a(setter.instruction) == slot)
+			return setter;
 	}
-	return false;
+	return (struct setter){ .op = BC__MAX };
 }
 
-/* The function in a slot, if the way last set the slot to an upvalue that holds one; else NULL. */
-static const struct function_object *upvalue_in_slot(const struct stepper *stepper, unsigned slot)
+/* The function in the upvalue that a setter read, if any; else NULL. */
+static const struct function_object *upvalue_of(const struct stepper *stepper, const struct setter *setter)
 {
 	const struct path_context *context = stepper->context;
-	uint32_t instruction;
-	enum bytecode_op op;
 
-	if (!setter_of(stepper, slot, &instruction, &op) || op != BC_UGET)
+	if (setter->op != BC_UGET)
 		return NULL;
 	return lua_objects_upvalue(context->objects,
 				   function_of(context->calls, frame_at(context, stepper->point.frame)),
-				   bytecode_d(instruction));
+				   bytecode_d(setter->instruction));
 }
 
-/* May it be the check of the function in a slot? A metamethod's comes from a table, by a key of its own. */
-static bool may_check(const struct stepper *stepper, const struct trace_check *check, unsigned slot)
+/* Where a called function was read from, as far as its setter tells. */
+struct origin {
+	enum trace_check_of of;
+	uint64_t key;
+};
+
+static struct origin origin_of(const struct stepper *stepper, const struct setter *setter)
 {
 	const struct path_context *context = stepper->context;
-	uint32_t instruction;
-	enum bytecode_op op;
-	uint64_t key;
+	struct origin origin = { .of = CHECK_OF_UNKNOWN };
 
-	if (check->of == CHECK_OF_UNKNOWN || !setter_of(stepper, slot, &instruction, &op))
-		return true;
-	if (op == BC_UGET)
-		return check->of == CHECK_OF_UPVALUE;
-	if (!trace_key_of_bytecode(context->layout, frame_at(context, stepper->point.frame)->proto, op,
-				   instruction, &key))
-		return true;
-	return check->of == CHECK_OF_TABLE && (!check->key || check->key == key);
+	if (setter->op == BC_UGET)
+		origin.of = CHECK_OF_UPVALUE;
+	else if (trace_key_of_bytecode(context->layout, frame_at(context, stepper->point.frame)->proto,
+				       setter->op, setter->instruction, &origin.key))
+		origin.of = CHECK_OF_TABLE;
+	return origin;
 }
 
-/*
- * The next check that may be that of a Lua function in a slot; end_check if there is none. *ret_skipped: so many
- * of other Lua functions come before it.
- */
-static uint32_t next_check(const struct stepper *stepper, unsigned slot, unsigned *ret_skipped)
+/* Does a check read its function from there, as far as is known? */
+static bool is_check_of(const struct trace_check *check, const struct origin *origin)
 {
-	const struct trace_check *checks = stepper->context->calls->checks;
-	uint32_t check = stepper->way->checks;
-
-	*ret_skipped = 0;
-	for (; check < stepper->gap->end_check; check++) {
-		if (!checks[check].callee)
-			continue;
-		if (may_check(stepper, &checks[check], slot))
-			break;
-		++*ret_skipped;
-	}
-	return check;
+	if (check->of == CHECK_OF_UNKNOWN || origin->of == CHECK_OF_UNKNOWN)
+		return true;
+	return check->of == origin->of && (!check->key || check->key == origin->key);
 }
 
 /* The slot of the function that is called. BC_ITERC copies it. */
@@ -325,33 +317,87 @@ static unsigned called_slot(const struct stepper *stepper)
 		       : slot;
 }
 
+/* Enter the Lua function of a check, unless the goal shows that; this uses the checks up to it. */
+static void enter_checked(struct stepper *stepper, bool is_tail_call, uint32_t check, int32_t goal,
+			  unsigned cost)
+{
+	const struct path_context *context = stepper->context;
+	const struct proto *callee = context->calls->checks[check].callee;
+	const size_t count = stepper->steps->count;
+
+	if (goal >= 0 && frame_at(context, goal)->proto == callee)
+		return;
+	if (path_frames_is_running(context->frames, stepper->point.frame, callee))
+		cost += COST_GUESSED_CALL;
+	enter(stepper, is_tail_call, callee, 0, cost);
+	use_checks(stepper, count, check + 1);
+}
+
+/* Was a builtin read by this key? The trace checks that once, maybe before the gap. */
+static bool is_builtin_key(const struct stepper *stepper, uint64_t key)
+{
+	const struct trace_check *checks = stepper->context->calls->checks;
+
+	for (uint32_t i = 0; key && i < stepper->gap->end_check; i++)
+		if (!checks[i].callee && checks[i].key == key)
+			return true;
+	return false;
+}
+
+/*
+ * Enter the Lua function of the next check that reads it as the call does. The first check of all may be the
+ * call's, too, as LuaJIT may read by another key or in another place: __call, __index, and what it has just
+ * stored. That is less likely if it is known what the slot holds, or if there is a former one, and not so if a
+ * builtin was read by the call's key. Returns the likely function, or NULL.
+ */
+static const struct proto *enter_next_checked(struct stepper *stepper, bool is_tail_call,
+					      const struct setter *setter, bool is_known, int32_t goal,
+					      unsigned cost)
+{
+	const struct origin origin = origin_of(stepper, setter);
+	const struct trace_check *checks = stepper->context->calls->checks;
+	const uint32_t end = stepper->gap->end_check;
+	uint32_t first = end, check = stepper->way->checks;
+	unsigned skipped = 0;
+	bool may_be_first;
+
+	for (; check < end; check++) {
+		if (!checks[check].callee)
+			continue;
+		if (first == end)
+			first = check;
+		if (is_check_of(&checks[check], &origin))
+			break;
+		skipped++;
+	}
+	may_be_first = check != first && !is_builtin_key(stepper, origin.key);
+	if (check == end && may_be_first && !is_known) {
+		check = first;
+		skipped = 0;
+	}
+	if (check < end)
+		enter_checked(stepper, is_tail_call, check, goal, cost + (skipped * COST_UNUSED_CHECK));
+	if (check != first && may_be_first)
+		enter_checked(stepper, is_tail_call, first, goal, cost + COST_UNEXPECTED_CALL);
+	return check < end ? checks[check].callee : NULL;
+}
+
 static void call(struct stepper *stepper, bool is_tail_call)
 {
 	const struct path_context *context = stepper->context;
 	const struct trace_calls *calls = context->calls;
 	const struct path_point *point = &stepper->point;
-	int32_t callee = is_tail_call ? -1 : goal_callee(stepper);
-	const unsigned slot = called_slot(stepper);
-	unsigned skipped;
-	uint32_t check = next_check(stepper, slot, &skipped);
-	const struct proto *checked = check < stepper->gap->end_check ? calls->checks[check].callee : NULL;
-	const struct function_object *upvalue = upvalue_in_slot(stepper, slot);
+	const int32_t callee = is_tail_call ? -1 : goal_callee(stepper);
+	const struct setter setter = setter_of(stepper, called_slot(stepper));
+	const struct function_object *upvalue = upvalue_of(stepper, &setter);
+	const struct proto *checked;
 	unsigned cost = 0;
 
 	if (callee >= 0) {
 		enter_goal(stepper, callee);
 		cost = COST_UNEXPECTED_CALL;
 	}
-	if (checked && !(callee >= 0 && frame_at(context, callee)->proto == checked)) {
-		const size_t count = stepper->steps->count;
-
-		enter(stepper, is_tail_call, checked, 0,
-		      cost + (skipped * COST_UNUSED_CHECK) +
-			      (path_frames_is_running(context->frames, point->frame, checked)
-				       ? COST_GUESSED_CALL
-				       : 0));
-		use_checks(stepper, count, check + 1);
-	}
+	checked = enter_next_checked(stepper, is_tail_call, &setter, upvalue != NULL, callee, cost);
 	if (upvalue && upvalue->proto && callee < 0 && upvalue->proto != checked) {
 		enter(stepper, is_tail_call, upvalue->proto, upvalue->address, cost);
 		cost = COST_UNEXPECTED_CALL;
