@@ -95,7 +95,7 @@ def test_every_instruction_into_compiled_loops(runtime):
     check_steps(ljspy.luajit(runtime), "loops", jit="on", count=50000, settings=("hotloop=2",))
 
 
-@pytest.mark.parametrize("program", ["calls", "coroutines", "metamethods", "varargs"])
+@pytest.mark.parametrize("program", ["calls", "coroutines", "loops", "metamethods", "next", "varargs"])
 def test_every_instruction_without_gc64(program):
     try:
         tree = packages.tree("bullseye", "luajit")
