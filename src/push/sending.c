@@ -24,21 +24,21 @@ enum { TRIES_MIN = 4, CREDIT_MAX = 4 };
 struct sending {
 	struct sending_options options;
 	struct http *http;
-	int mark_fd; /* -1: not open yet */
 	struct mark mark;
-	bool mark_failed;    /* the user knows that it cannot be written */
 	struct batch *batch; /* of recording mark.current; NULL if there is none yet */
 	struct push_profile profile;
-	bool has_profile;
-	unsigned int failures;      /* in a row */
-	unsigned int tries;         /* of the profile that is due, with which the server failed */
-	unsigned int proved;        /* so many profiles that it fails with have been proved in a row */
-	unsigned int credit;        /* so many more count as proved */
 	struct http_answer failure; /* the last one */
+	uint64_t sent, refused, unreadable, deleted, waiting;
+	int mark_fd;           /* -1: not open yet */
+	unsigned int failures; /* in a row */
+	unsigned int tries;    /* of the profile that is due, with which the server failed */
+	unsigned int proved;   /* so many profiles that it fails with have been proved in a row */
+	unsigned int credit;   /* so many more count as proved */
+	bool mark_failed;      /* the user knows that it cannot be written */
+	bool has_profile;
 	bool failure_said[HTTP_CAUSES_MAX]; /* of these failures */
 	bool is_failure_said;               /* any of them */
 	bool refusal_said[HTTP_CAUSES_MAX];
-	uint64_t sent, refused, unreadable, deleted, waiting;
 	bool deletion_said;
 };
 
