@@ -54,3 +54,4 @@ io.stdout:flush()
 while true do
 	s = run(s)
 end
+-- SPDX-License-Identifier: MIT
