@@ -20,7 +20,8 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody"),
 ]
 
-SECONDS, RATE, TRIES = 4, 199, 3
+# A worker that runs is held for a twentieth of the time at most: not each machine reads as many requests more often.
+SECONDS, RATE, TRIES = 6, 99, 3
 LATE_MS_MAX = 100  # of a worker that waits for a CPU between the log and the end of a request
 SLEEP_S = 0.05  # of /up50, for which the other routes of WAITS wait
 CONNECTIONS = {"/proxied": 4, "/asks": 1, "/lives": 1}
