@@ -101,16 +101,6 @@ struct aligner {
 
 /*---- Operands ----*/
 
-/* Number constants lie from GCproto.k on (lj_obj.h, proto_knumtv). */
-static bool proto_knum(const struct layout *layout, const struct proto *proto, unsigned index,
-		       uint64_t *ret_bits)
-{
-	uint64_t k = 0;
-
-	return proto_load(proto, proto->address + (uint64_t)layout->GCproto_k, &k, layout_ref_size(layout)) &&
-	       proto_load(proto, k + (uint64_t)index * SLOT_SIZE, ret_bits, SLOT_SIZE);
-}
-
 static bool is_number(uint64_t bits, double number)
 {
 	double value;
@@ -366,7 +356,7 @@ static bool concatenates(const struct layout *layout, const struct place *place,
 		    bytecode_a(at->instruction) < bytecode_b(place->instruction) ||
 		    bytecode_a(at->instruction) > bytecode_c(place->instruction))
 			continue;
-		if (trace_key_constant(layout, at->proto, bytecode_d(at->instruction), &constant) &&
+		if (proto_kgc(layout, at->proto, bytecode_d(at->instruction), &constant) &&
 		    constant == string)
 			return true;
 	}

@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/jit/trace_key.h"
 
-bool trace_key_constant(const struct layout *layout, const struct proto *proto, unsigned index,
-			uint64_t *ret_object)
-{
-	unsigned size = layout_ref_size(layout);
-	uint64_t k = 0, object = 0;
-
-	/* Object constants lie below GCproto.k. */
-	if (!proto_load(proto, proto->address + (uint64_t)layout->GCproto_k, &k, size) ||
-	    !proto_load(proto, k - (uint64_t)(index + 1) * size, &object, size))
-		return false;
-	*ret_object = object;
-	return true;
-}
-
 bool trace_key_of_bytecode(const struct layout *layout, const struct proto *proto, enum bytecode_op op,
 			   uint32_t instruction, uint64_t *ret_key)
 {
 	switch ((int)op) {
 	case BC_TGETS:
-	case BC_TSETS: return trace_key_constant(layout, proto, bytecode_c(instruction), ret_key);
+	case BC_TSETS: return proto_kgc(layout, proto, bytecode_c(instruction), ret_key);
 	case BC_GGET:
-	case BC_GSET: return trace_key_constant(layout, proto, bytecode_d(instruction), ret_key);
+	case BC_GSET: return proto_kgc(layout, proto, bytecode_d(instruction), ret_key);
 	default: return false;
 	}
 }

@@ -14,10 +14,6 @@
 #include "unwind/lua/lua_objects.h"
 #include "unwind/trace/trace_block.h"
 
-/* An object constant of a prototype (lj_obj.h, proto_kgc). */
-bool trace_key_constant(const struct layout *layout, const struct proto *proto, unsigned index,
-			uint64_t *ret_object);
-
 /* The key that a bytecode looks up. False if it is not a constant string. */
 bool trace_key_of_bytecode(const struct layout *layout, const struct proto *proto, enum bytecode_op op,
 			   uint32_t instruction, uint64_t *ret_key);

@@ -17,33 +17,12 @@ static const double tsetm_bias = 0x1p52; /* of the number in a TSETM */
 
 /*---- Constants ----*/
 
-static bool load_k(const struct layout *layout, const struct proto *proto, uint64_t *ret_k)
-{
-	*ret_k = 0;
-	return proto_load(proto, proto->address + (uint64_t)layout->GCproto_k, ret_k,
-			  layout_ref_size(layout));
-}
-
-/* The object with this number; they lie below GCproto.k. */
-static bool load_object(const struct layout *layout, const struct proto *proto, uint32_t number,
-			uint64_t *ret_object)
-{
-	unsigned ref = layout_ref_size(layout);
-	uint64_t k;
-
-	*ret_object = 0;
-	return load_k(layout, proto, &k) &&
-	       proto_load(proto, k - (uint64_t)(number + 1) * ref, ret_object, ref);
-}
-
-/* The number with this number; they lie from GCproto.k on. */
 static bool load_number(const struct layout *layout, const struct proto *proto, uint32_t number,
 			double *ret_number)
 {
-	uint64_t k, value;
+	uint64_t value;
 
-	if (!load_k(layout, proto, &k) ||
-	    !proto_load(proto, k + (uint64_t)number * SLOT_SIZE, &value, sizeof(value)))
+	if (!proto_knum(layout, proto, number, &value))
 		return false;
 	if (tvalue_tag(layout->gc64, value) == TAG_INT)
 		*ret_number = (int32_t)(uint32_t)value;
@@ -60,7 +39,7 @@ static bool named_object(const struct layout *layout, const struct proto *proto,
 	uint32_t operand = bytecode_mode_b(layout, op) == BCMnone ? bytecode_d(instruction)
 								  : bytecode_c(instruction);
 
-	return bytecode_mode_c(layout, op) == mode && load_object(layout, proto, operand, ret_object) &&
+	return bytecode_mode_c(layout, op) == mode && proto_kgc(layout, proto, operand, ret_object) &&
 	       *ret_object;
 }
 
@@ -125,7 +104,7 @@ static bool write_constant(const struct listing_source *source, const struct pro
 
 	switch (bytecode_mode_c(source->layout, op)) {
 	case BCMstr:
-		if (!load_object(source->layout, proto, operand, &object) ||
+		if (!proto_kgc(source->layout, proto, operand, &object) ||
 		    !listing_write_string(source, object, LISTING_STRING_MAX, out))
 			fputs("?", out);
 		return true;
@@ -138,7 +117,7 @@ static bool write_constant(const struct listing_source *source, const struct pro
 					     false, out);
 		return true;
 	case BCMfunc:
-		if (load_object(source->layout, proto, operand, &object))
+		if (proto_kgc(source->layout, proto, operand, &object))
 			write_function(source, object, out);
 		else
 			fputs("?", out);

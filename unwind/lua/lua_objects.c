@@ -657,3 +657,28 @@ const struct function_object *lua_objects_function(const struct lua_objects *obj
 
 	return entry && entry->seen == objects->snapshot ? &entry->object : NULL;
 }
+
+static bool load_k(const struct layout *layout, const struct proto *proto, uint64_t *ret_k)
+{
+	*ret_k = 0;
+	return proto_load(proto, proto->address + (uint64_t)layout->GCproto_k, ret_k,
+			  layout_ref_size(layout));
+}
+
+bool proto_kgc(const struct layout *layout, const struct proto *proto, uint32_t number, uint64_t *ret_object)
+{
+	const unsigned size = layout_ref_size(layout);
+	uint64_t k;
+
+	*ret_object = 0;
+	return load_k(layout, proto, &k) &&
+	       proto_load(proto, k - (uint64_t)(number + 1) * size, ret_object, size);
+}
+
+bool proto_knum(const struct layout *layout, const struct proto *proto, uint32_t number, uint64_t *ret_bits)
+{
+	uint64_t k;
+
+	return load_k(layout, proto, &k) &&
+	       proto_load(proto, k + (uint64_t)number * SLOT_SIZE, ret_bits, SLOT_SIZE);
+}
