@@ -113,18 +113,9 @@ static void handle_signal(int signal, siginfo_t *info, void *context)
 
 static bool start_timer(struct urgent *urgent)
 {
-	const struct timespec period = { .tv_nsec = TIMER_NS };
-	const struct itimerspec times = { .it_value = period, .it_interval = period };
-	struct sigaction action = { .sa_sigaction = handle_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
-	struct sigevent event = notify_this_thread(URGENT_SIGNAL, (union sigval){ .sival_ptr = urgent });
-	sigset_t signal;
-
-	sigemptyset(&signal);
-	sigaddset(&signal, URGENT_SIGNAL);
-	if (sigaction(URGENT_SIGNAL, &action, NULL) || pthread_sigmask(SIG_UNBLOCK, &signal, NULL) ||
-	    timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &urgent->timer))
+	if (notify_open(URGENT_SIGNAL, CLOCK_THREAD_CPUTIME_ID, handle_signal, urgent, &urgent->timer))
 		return false;
-	if (timer_settime(urgent->timer, 0, &times, NULL) == 0)
+	if (notify_every(urgent->timer, TIMER_NS) == 0)
 		return true;
 	timer_delete(urgent->timer);
 	return false;

@@ -2,7 +2,6 @@
 #include "src/linux/threads/watch.h"
 
 #include <errno.h>
-#include <pthread.h>
 
 #include "src/linux/clocks/notify.h"
 
@@ -24,16 +23,8 @@ static void handle_signal(int signal, siginfo_t *info, void *context)
 
 int watch_open(struct watch *watch, void (*act)(void *argument), void *argument)
 {
-	struct sigaction action = { .sa_sigaction = handle_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
-	struct sigevent event = notify_this_thread(WATCH_SIGNAL, (union sigval){ .sival_ptr = watch });
-	sigset_t signal;
-
 	*watch = (struct watch){ .act = act, .argument = argument };
-	if (sigaction(WATCH_SIGNAL, &action, NULL) || timer_create(CLOCK_MONOTONIC, &event, &watch->timer))
-		return -errno;
-	sigemptyset(&signal);
-	sigaddset(&signal, WATCH_SIGNAL);
-	return -pthread_sigmask(SIG_UNBLOCK, &signal, NULL);
+	return notify_open(WATCH_SIGNAL, CLOCK_MONOTONIC, handle_signal, watch, &watch->timer);
 }
 
 void watch_close(struct watch *watch)
@@ -41,22 +32,14 @@ void watch_close(struct watch *watch)
 	timer_delete(watch->timer);
 }
 
-static void set_timer(const struct watch *watch, long ns)
-{
-	struct timespec period = { .tv_nsec = ns };
-	struct itimerspec times = { .it_value = period, .it_interval = period };
-
-	timer_settime(watch->timer, 0, &times, NULL);
-}
-
 void watch_begin(struct watch *watch)
 {
 	watch->active = 1;
-	set_timer(watch, period_ns);
+	notify_every(watch->timer, period_ns);
 }
 
 void watch_end(struct watch *watch)
 {
 	watch->active = 0;
-	set_timer(watch, 0);
+	notify_every(watch->timer, 0);
 }
