@@ -86,12 +86,15 @@ void allocation_sums_add_span(struct allocation_sums *sums, const struct allocat
 	}
 }
 
-static struct span_sum spans_with(const struct span_sum *some, const struct span_sum *others)
+/* Both; of the others only this part. */
+static struct span_sum spans_with(const struct span_sum *some, const struct span_sum *others, double part)
 {
-	return (struct span_sum){ some->count + others->count,         some->ns + others->ns,
-				  some->slowed + others->slowed,       some->marked + others->marked,
-				  some->marked_ns + others->marked_ns, some->busy + others->busy,
-				  some->busy_ns + others->busy_ns,     some->bytes + others->bytes };
+	return (struct span_sum){
+		some->count + part * others->count,         some->ns + part * others->ns,
+		some->slowed + part * others->slowed,       some->marked + part * others->marked,
+		some->marked_ns + part * others->marked_ns, some->busy + part * others->busy,
+		some->busy_ns + part * others->busy_ns,     some->bytes + part * others->bytes
+	};
 }
 
 /*
@@ -115,12 +118,13 @@ static bool may_be_faster(const struct span_sum *spans)
 	return 2 * spans->slowed > spans->count || spans->marked > spans->busy;
 }
 
-static struct interval_sum intervals_with(const struct interval_sum *some, const struct interval_sum *others)
+static struct interval_sum intervals_with(const struct interval_sum *some, const struct interval_sum *others,
+					  double part)
 {
-	return (struct interval_sum){ some->count + others->count, some->ns + others->ns,
-				      some->whole_count + others->whole_count,
-				      some->whole_ns + others->whole_ns,
-				      some->whole_bytes + others->whole_bytes };
+	return (struct interval_sum){ some->count + part * others->count, some->ns + part * others->ns,
+				      some->whole_count + part * others->whole_count,
+				      some->whole_ns + part * others->whole_ns,
+				      some->whole_bytes + part * others->whole_bytes };
 }
 
 /*
@@ -129,14 +133,14 @@ static struct interval_sum intervals_with(const struct interval_sum *some, const
  */
 static struct span_sum spans_to_judge(const struct allocation_sums *sums)
 {
-	return sums->spans.count >= SPANS_MIN ? sums->spans : spans_with(&sums->spans, &sums->past_spans);
+	return sums->spans.count >= SPANS_MIN ? sums->spans : spans_with(&sums->spans, &sums->past_spans, 1);
 }
 
 static struct interval_sum intervals_to_judge(const struct allocation_sums *sums)
 {
 	return sums->intervals.count >= INTERVALS_MIN
 		       ? sums->intervals
-		       : intervals_with(&sums->intervals, &sums->past_intervals);
+		       : intervals_with(&sums->intervals, &sums->past_intervals, 1);
 }
 
 /* An interval in which a marking ended counts as much as the others: what these and the whole ones have. */
@@ -205,21 +209,14 @@ void allocation_sums_add_up(struct allocation_sums *sums, uint64_t cpu_ns)
 
 void allocation_sums_end(struct allocation_sums *sums, double fading)
 {
-	struct span_sum spans = spans_to_judge(sums);
-	struct interval_sum intervals = intervals_to_judge(sums);
+	const struct span_sum spans = spans_to_judge(sums), no_span = { 0 };
+	const struct interval_sum intervals = intervals_to_judge(sums), no_interval = { 0 };
 	/* Where spans are rare, even old ones are better than too few. */
 	const double spans_fading = spans.count * fading >= SPANS_MIN ? fading : 1;
 
-	sums->past_intervals = (struct interval_sum){
-		fading * intervals.count,    fading * intervals.ns,          fading * intervals.whole_count,
-		fading * intervals.whole_ns, fading * intervals.whole_bytes,
-	};
-	sums->past_spans = (struct span_sum){
-		spans_fading * spans.count,   spans_fading * spans.ns,        spans_fading * spans.slowed,
-		spans_fading * spans.marked,  spans_fading * spans.marked_ns, spans_fading * spans.busy,
-		spans_fading * spans.busy_ns, spans_fading * spans.bytes,
-	};
-	sums->intervals = (struct interval_sum){ 0 };
-	sums->spans = (struct span_sum){ 0 };
+	sums->intervals = no_interval;
+	sums->spans = no_span;
+	sums->past_intervals = intervals_with(&no_interval, &intervals, fading);
+	sums->past_spans = spans_with(&no_span, &spans, spans_fading);
 	sums->interval_ns = sums->marked_bytes = sums->markings = sums->heap_bytes = 0;
 }
