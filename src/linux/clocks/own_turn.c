@@ -72,18 +72,6 @@ static void begin(struct own_turn *turn, struct beginning beginning)
 	turn->began_at = 0;
 }
 
-static void settle_credit(struct own_turn *turn, const struct beginning *now)
-{
-	turn->credit_ns += (int64_t)((now->raw_ns - turn->credit_raw_ns) / MODEST_ONE_IN) -
-			   (int64_t)(now->cpu_ns - turn->credit_cpu_ns);
-	if (turn->credit_ns > CREDIT_MAX_NS)
-		turn->credit_ns = CREDIT_MAX_NS;
-	if (turn->credit_ns < -CREDIT_MAX_NS)
-		turn->credit_ns = -CREDIT_MAX_NS;
-	turn->credit_cpu_ns = now->cpu_ns;
-	turn->credit_raw_ns = now->raw_ns;
-}
-
 void own_turn_open(struct own_turn *turn)
 {
 	struct schedstat schedstat;
@@ -156,7 +144,14 @@ bool own_turn_is_modest(struct own_turn *turn)
 {
 	const struct beginning now = now_is();
 
-	settle_credit(turn, &now);
+	turn->credit_ns += (int64_t)((now.raw_ns - turn->credit_raw_ns) / MODEST_ONE_IN) -
+			   (int64_t)(now.cpu_ns - turn->credit_cpu_ns);
+	if (turn->credit_ns > CREDIT_MAX_NS)
+		turn->credit_ns = CREDIT_MAX_NS;
+	if (turn->credit_ns < -CREDIT_MAX_NS)
+		turn->credit_ns = -CREDIT_MAX_NS;
+	turn->credit_cpu_ns = now.cpu_ns;
+	turn->credit_raw_ns = now.raw_ns;
 	return turn->credit_ns > 0;
 }
 
