@@ -165,11 +165,8 @@ static int look(void *context, struct lua_process *lua, struct hold *hold, const
 	struct trace_process *report;
 	int error = -ENOMEM;
 
-	if (wants_listing(command->options)) {
-		error = list_opened(command, lua, hold, looking->pid, name);
-		command->reported += !error;
-		return error;
-	}
+	if (wants_listing(command->options))
+		return list_opened(command, lua, hold, looking->pid, name);
 	report = trace_process_new(looking->pid, name);
 	if (!report)
 		return error;
@@ -180,7 +177,6 @@ static int look(void *context, struct lua_process *lua, struct hold *hold, const
 	if (!error) {
 		note_incomplete(command, report);
 		error = write_report(command, report);
-		command->reported += !error;
 	}
 	trace_process_free(report);
 	return error;
@@ -229,6 +225,8 @@ static void *run_reports(void *context)
 			break;
 		if (error)
 			explain(command, pid, -error);
+		else
+			command->reported++;
 	}
 	tracer_free(command->tracer);
 	return NULL;

@@ -18,7 +18,8 @@ struct filter {
 
 /*
  * The text is an extended regular expression. While it is not a valid one ("[lo"), it
- * matches itself, as does the name of a frame that ends in square brackets ("[vm]"). Case does not matter. Cuts a text that is too long. A filter of all
+ * matches itself, as does the name of a frame that ends in square brackets ("[vm]").
+ * Case does not matter. Cuts a text that is too long. A filter of all
  * zero bytes lets everything pass.
  */
 void filter_set(struct filter *filter, const char *text);
