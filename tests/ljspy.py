@@ -244,9 +244,11 @@ class Recorder:
             **as_user(user),
         )
 
-    def end_after(self, pid, seconds):
-        """End it once the process has had so many seconds of CPU time."""
-        assert has_had(pid, cpu_ns(pid) + seconds * 1e9)
+    def end_after(self, pid, seconds, elapsed=0):
+        """End it once the process has had so many seconds of CPU time, and so many have elapsed."""
+        enough = cpu_ns(pid) + seconds * 1e9
+        time.sleep(elapsed)
+        assert has_had(pid, enough)
         self.process.send_signal(signal.SIGINT)
 
     def finish(self, status=OK):

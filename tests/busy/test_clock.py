@@ -19,6 +19,9 @@ pytestmark = pytest.mark.usefixtures("built")
 SECONDS = float(os.environ.get("BUSY_SECONDS", 3))
 RATE = 299
 
+# CPU time of the target, for so many samples that SURE standard errors are sure: beside much else it takes longer.
+ENOUGH = SECONDS / 8
+
 # All runs on one CPU, so that the target's CPU is busy in any case.
 CPU = min(os.sched_getaffinity(0))
 
@@ -33,7 +36,7 @@ SKID = 0.06
 
 
 class Gateway(ljspy.Target):
-    def __init__(self, limit=SECONDS + 60):
+    def __init__(self, limit=SECONDS + 120):
         super().__init__([ljspy.luajit("luajit"), GATEWAY], cwd="/", limit=int(limit))
         os.sched_setaffinity(self.pid, {CPU})
         self.wait_ready()
@@ -85,7 +88,9 @@ def compare(case, parts, seen, stats):
 def record(case, tmp_path, surround, options=(), through=()):
     with Gateway() as target, surround(target):
         target.report()
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=SECONDS, rate=RATE, options=options, through=through)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.READY_SECONDS, rate=RATE, options=options,
+                                  through=through)
+        recorder.end_after(target.pid, ENOUGH, SECONDS)
         recording = recorder.finish()
         parts, _ = target.report()
     compare(case, parts, shares_seen(recorder.folded, parts), recording.stats)
@@ -93,7 +98,7 @@ def record(case, tmp_path, surround, options=(), through=()):
 
 
 def beside(count):
-    return lambda _: surroundings.spinners(count, CPU, limit=int(SECONDS) + 60)
+    return lambda _: surroundings.spinners(count, CPU, limit=int(SECONDS) + 120)
 
 
 @pytest.mark.parametrize("count", (0, 1, 3, 8))
