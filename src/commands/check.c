@@ -338,10 +338,10 @@ static int read_sources(struct checked *checked)
 
 static enum process_halt halt_of(const struct sampler_result *result, pid_t pid)
 {
-	for (size_t i = 0; i < result->halted_count; i++)
-		if (result->halted[i].pid == pid)
-			return result->halted[i].why;
-	return result->halted_more ? process_halt(pid) : HALT_NONE;
+	for (size_t i = 0; i < result->halted.count; i++)
+		if (result->halted.at[i].pid == pid)
+			return (enum process_halt)result->halted.at[i].why;
+	return result->halted.more ? process_halt(pid) : HALT_NONE;
 }
 
 static void note_halt(const struct check *check, struct checked *checked)

@@ -368,11 +368,17 @@ static void note_stopped(struct sampler *sampler)
 	}
 }
 
+void sampler_note(struct sampler_noted *noted, pid_t pid, int why)
+{
+	if (noted->count == NOTED_MAX)
+		noted->more++;
+	else
+		noted->at[noted->count++] = (struct sampler_note){ pid, why };
+}
+
 /* Of what keeps targets from running, signals are seen while they have a tracer, all else without one. */
 static void note_halted(struct sampler *sampler)
 {
-	struct sampler_result *result = sampler->result;
-
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		const struct target *target = sampler->targets[i];
 		enum process_halt why = HALT_NONE;
@@ -383,12 +389,8 @@ static void note_halted(struct sampler *sampler)
 			why = HALT_SIGNAL;
 		else
 			why = process_halt(target->pid);
-		if (why == HALT_NONE)
-			continue;
-		if (result->halted_count == HALTED_MAX)
-			result->halted_more++;
-		else
-			result->halted[result->halted_count++] = (struct sampler_halted){ target->pid, why };
+		if (why != HALT_NONE)
+			sampler_note(&sampler->result->halted, target->pid, (int)why);
 	}
 }
 

@@ -37,10 +37,10 @@ typedef void sampler_take(void *context, const struct sample *sample);
 /* Called when sampling begins and about once a second from then on; false to end. */
 typedef bool sampler_progress(void *context, const struct figures *so_far);
 
-struct sampler_refused;
+struct sampler_noted;
 
 /* Called once, when sampling has begun, to tell which of the processes that the user has named are left out. */
-typedef void sampler_tell_refused(const struct sampler_refused *refused);
+typedef void sampler_tell_refused(const struct sampler_noted *refused);
 
 /* What watches over the sampler. */
 struct sampler_watch {
@@ -112,16 +112,16 @@ enum sampler_end {
 
 enum { PACKAGE_ROOTS_MAX = 4096 }; /* bytes, with the NUL; further roots are left out */
 
-enum { HALTED_MAX = 256, REFUSED_MAX = 8 };
+enum { NOTED_MAX = 256 };
 
-/* Processes that the user has named, but that cannot be sampled, or not yet. */
-struct sampler_refused {
+/* Processes, and why each is noted. */
+struct sampler_noted {
 	size_t count;
 	size_t more; /* further ones, which the array has no place for */
-	struct sampler_refusal {
+	struct sampler_note {
 		pid_t pid;
-		int error; /* as left_out_error */
-	} at[REFUSED_MAX];
+		int why;
+	} at[NOTED_MAX];
 };
 
 struct sampler_result {
@@ -146,13 +146,12 @@ struct sampler_result {
 	size_t left_out;
 	pid_t left_out_pid;
 	int left_out_error; /* a negative errno; 0: the user has named it, and it has not run LuaJIT */
-	struct sampler_refused refused; /* those that tell_refused got */
-	size_t halted_count;            /* targets that could not run in the end */
-	size_t halted_more;             /* further ones, which the array has no place for */
-	struct sampler_halted {
-		pid_t pid;
-		enum process_halt why;
-	} halted[HALTED_MAX];
+	/*
+	 * Those that tell_refused got: the user has named them, but they cannot be sampled, or not yet. Why is as
+	 * left_out_error.
+	 */
+	struct sampler_noted refused;
+	struct sampler_noted halted; /* targets that could not run in the end; why is an enum process_halt */
 	struct figures figures;
 };
 
@@ -168,5 +167,7 @@ struct sampler_result {
  * must be blocked in every thread; so must SIGQUIT if it is to end a recording.
  */
 void sampler_run(const struct sampler_options *options, struct sampler_result *ret_result);
+
+void sampler_note(struct sampler_noted *noted, pid_t pid, int why);
 
 #endif

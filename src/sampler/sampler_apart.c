@@ -188,6 +188,12 @@ static void take(struct apart *apart, void *context, const unsigned char *bytes,
 	self->options.take(self->options.context, &sample);
 }
 
+static void check_noted(struct sampler_noted *noted)
+{
+	if (noted->count > NOTED_MAX)
+		noted->count = NOTED_MAX;
+}
+
 /* Do not trust the result: keep the enum in its range, and end each text. */
 static void check(struct sampler_result *result)
 {
@@ -195,10 +201,8 @@ static void check(struct sampler_result *result)
 		result->end = SAMPLER_KILLED;
 	if (result->end == SAMPLER_LET_GO)
 		result->end = SAMPLER_INTERRUPTED;
-	if (result->halted_count > HALTED_MAX)
-		result->halted_count = HALTED_MAX;
-	if (result->refused.count > REFUSED_MAX)
-		result->refused.count = REFUSED_MAX;
+	check_noted(&result->halted);
+	check_noted(&result->refused);
 	result->layout[sizeof(result->layout) - 1] = '\0';
 	result->roots[sizeof(result->roots) - 1] = '\0';
 	result->other_lua[sizeof(result->other_lua) - 1] = '\0';

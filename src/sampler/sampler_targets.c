@@ -600,19 +600,12 @@ static bool is_named(const struct sampler *sampler, const struct target *target)
 
 void targets_note_refused(struct sampler *sampler)
 {
-	struct sampler_refused *refused = &sampler->result->refused;
-
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		const struct target *target = sampler->targets[i];
 
-		if (target->attached || !is_named(sampler, target))
-			continue;
-		if (refused->count == REFUSED_MAX)
-			refused->more++;
-		else
-			refused->at[refused->count++] = (struct sampler_refusal){
-				target->pid, target->ended ? -ESRCH : target->refusal
-			};
+		if (!target->attached && is_named(sampler, target))
+			sampler_note(&sampler->result->refused, target->pid,
+				     target->ended ? -ESRCH : target->refusal);
 	}
 }
 

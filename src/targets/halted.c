@@ -6,7 +6,7 @@
 #include "src/linux/proc/process.h"
 #include "src/program/message.h"
 
-enum { HALTED_WORDS_SIZE = 128, TOLD_MAX = 8 };
+enum { HALTED_WORDS_SIZE = 128 };
 
 static pid_t tracer_of(pid_t pid, char ret_name[static PROCESS_NAME_MAX])
 {
@@ -25,7 +25,7 @@ static pid_t tracer_of(pid_t pid, char ret_name[static PROCESS_NAME_MAX])
 }
 
 /* "process 12 is stopped, as by SIGSTOP or Ctrl-Z" in ret_words, which it returns. */
-static const char *words(const struct sampler_halted *halted, char ret_words[static HALTED_WORDS_SIZE])
+static const char *words(const struct sampler_note *halted, char ret_words[static HALTED_WORDS_SIZE])
 {
 	const int pid = halted->pid;
 	char name[PROCESS_NAME_MAX];
@@ -45,9 +45,9 @@ static const char *words(const struct sampler_halted *halted, char ret_words[sta
 	return ret_words;
 }
 
-static void tell_remedy(const struct sampler_halted *halted)
+static void tell_remedy(const struct sampler_note *halted)
 {
-	switch (halted->why) {
+	switch ((enum process_halt)halted->why) {
 	case HALT_NONE: break;
 	case HALT_SIGNAL: message_note("Let it go on: kill -CONT %d", (int)halted->pid); break;
 	case HALT_TRACER: message_note("Let it go on there, in gdb by `continue`."); break;
@@ -57,14 +57,15 @@ static void tell_remedy(const struct sampler_halted *halted)
 
 void halted_tell(const struct sampler_result *result, void message(const char *format, ...), const char *what)
 {
-	const size_t count = result->halted_count + result->halted_more;
+	const struct sampler_noted *noted = &result->halted;
+	const size_t count = noted->count + noted->more;
 
-	for (size_t i = 0; i < result->halted_count && i < TOLD_MAX; i++) {
+	for (size_t i = 0; i < noted->count && i < NOTES_TOLD_MAX; i++) {
 		char text[HALTED_WORDS_SIZE];
 
-		message("%s: %s.", what, words(&result->halted[i], text));
-		tell_remedy(&result->halted[i]);
+		message("%s: %s.", what, words(&noted->at[i], text));
+		tell_remedy(&noted->at[i]);
 	}
-	if (count > TOLD_MAX)
-		message("%s: the same goes for %zu more.", what, count - TOLD_MAX);
+	if (count > NOTES_TOLD_MAX)
+		message("%s: the same goes for %zu more.", what, count - NOTES_TOLD_MAX);
 }

@@ -5,6 +5,8 @@
 
 #include "src/sampler/sampler.h"
 
+enum { NOTES_TOLD_MAX = 8 }; /* of many processes, so many are named */
+
 /*
  * Of the first eight, by message_error() or message_warn(): "WHAT: process 12 is stopped, as by SIGSTOP or Ctrl-Z.", and what lets
  * it go on. In the end, how many more there are.

@@ -45,7 +45,7 @@ static void explain_no_sample(const struct options *options, const struct sample
 		else
 			message_error("There is no sample: the target ended after %.1f ms.", ms);
 		message_note("Let it run for longer, or take samples more often: -r %d", OPTIONS_RATE_MAX);
-	} else if (is_idle && result->halted_count) {
+	} else if (is_idle && result->halted.count) {
 		halted_tell(result, message_error, "There is no sample");
 	} else if (is_idle) {
 		message_error("There is no sample: in %.1f ms the target used a CPU for %.1f.", ms, cpu_ms);

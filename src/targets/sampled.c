@@ -9,18 +9,18 @@
 #include "src/targets/choose.h"
 #include "src/targets/halted.h"
 
-void sampled_tell_refused(const struct sampler_refused *refused)
+void sampled_tell_refused(const struct sampler_noted *refused)
 {
 	struct permission_verdict verdict, last = { .sentence = "" };
 
-	for (size_t i = 0; i < refused->count; i++) {
-		const struct sampler_refusal *refusal = &refused->at[i];
+	for (size_t i = 0; i < refused->count && i < NOTES_TOLD_MAX; i++) {
+		const struct sampler_note *refusal = &refused->at[i];
 
-		if (!refusal->error) {
+		if (!refusal->why) {
 			choose_explain_no_luajit(refusal->pid);
 			continue;
 		}
-		permission_diagnose(refusal->pid, -refusal->error, &verdict);
+		permission_diagnose(refusal->pid, -refusal->why, &verdict);
 		/* Some reasons concern no process in particular. */
 		if (strcmp(verdict.sentence, last.sentence) != 0)
 			choose_tell(&verdict);
@@ -31,9 +31,9 @@ void sampled_tell_refused(const struct sampler_refused *refused)
 			     refused->count + refused->more);
 }
 
-static bool is_told(const struct sampler_refused *refused, pid_t pid)
+static bool is_told(const struct sampler_noted *refused, pid_t pid)
 {
-	for (size_t i = 0; i < refused->count; i++)
+	for (size_t i = 0; i < refused->count && i < NOTES_TOLD_MAX; i++)
 		if (refused->at[i].pid == pid)
 			return true;
 	return false;

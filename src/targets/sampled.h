@@ -12,8 +12,8 @@
 #include "src/options/options.h"
 #include "src/sampler/sampler.h"
 
-/* As sampling begins, tell which processes are left out, and why. */
-void sampled_tell_refused(const struct sampler_refused *refused);
+/* As sampling begins, tell which processes are left out, and why: the first eight, and how many there are. */
+void sampled_tell_refused(const struct sampler_noted *refused);
 
 /*
  * Processes were left out: tell how many, and, if that is not told yet, why result->left_out_pid was, which left_out is

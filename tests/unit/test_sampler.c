@@ -636,17 +636,17 @@ static void targets_that_are_stopped_in_the_end_are_told(void **state)
 	(void)state;
 	add(1, bursts);
 	run();
-	assert_int_equal(result.halted_count, 0);
+	assert_int_equal(result.halted.count, 0);
 	forget(state);
 	make_up(state);
 	machine.is_job_stopped = true;
 	options.pids = (const pid_t[]){ add(1, bursts)->pid, add(1, bursts)->pid };
 	options.pid_count = 2;
 	sampler_run(&options, &result);
-	assert_int_equal(result.halted_count, 2);
+	assert_int_equal(result.halted.count, 2);
 	for (size_t i = 0; i < 2; i++) {
-		assert_int_equal(result.halted[i].pid, machine.processes[i].pid);
-		assert_int_equal(result.halted[i].why, HALT_SIGNAL);
+		assert_int_equal(result.halted.at[i].pid, machine.processes[i].pid);
+		assert_int_equal(result.halted.at[i].why, HALT_SIGNAL);
 	}
 }
 
@@ -816,7 +816,7 @@ static void of_several_those_that_cannot_be_sampled_are_left_out(void **state)
 	assert_int_equal(result.left_out_error, -EPERM);
 }
 
-static void ignore_refused(const struct sampler_refused *refused)
+static void ignore_refused(const struct sampler_noted *refused)
 {
 	(void)refused;
 }
@@ -839,7 +839,7 @@ static void those_left_out_from_the_beginning_are_listed(void **state)
 	assert_int_equal(result.refused.count, 2);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(result.refused.at[i].pid, pids[i + 1]);
-		assert_int_equal(result.refused.at[i].error, i ? -EPERM : 0);
+		assert_int_equal(result.refused.at[i].why, i ? -EPERM : 0);
 	}
 	assert_int_equal(result.left_out, 2);
 }

@@ -517,8 +517,8 @@ static void what_the_engine_says_is_checked(void **state)
 	sampler = says_nonsense;
 	run();
 	assert_int_equal(result.end, SAMPLER_KILLED);
-	assert_int_equal(result.halted_count, HALTED_MAX);
-	assert_int_equal(result.refused.count, REFUSED_MAX);
+	assert_int_equal(result.halted.count, NOTED_MAX);
+	assert_int_equal(result.refused.count, NOTED_MAX);
 	assert_int_equal(strlen(result.layout), sizeof(result.layout) - 1);
 	assert_int_equal(strlen(result.roots), sizeof(result.roots) - 1);
 	assert_int_equal(strlen(result.other_lua), sizeof(result.other_lua) - 1);

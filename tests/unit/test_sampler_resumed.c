@@ -297,7 +297,7 @@ static void results_are_those_of_all_runs(void **state)
 	runs[0].result.left_out_error = -EPERM;
 	runs[1].result.left_out = 1;
 	runs[1].result.left_out_pid = 32;
-	runs[0].result.refused = (struct sampler_refused){ .count = 1, .at[0] = { .pid = 31 } };
+	runs[0].result.refused = (struct sampler_noted){ .count = 1, .at[0] = { .pid = 31 } };
 	run();
 	assert_int_equal(result.refused.count, 1);
 	assert_int_equal(result.refused.at[0].pid, 31);
