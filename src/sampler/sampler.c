@@ -43,7 +43,7 @@ static void take_late_meanwhile(struct sampler *sampler)
 /* Do what is due for the target. False if nothing is. */
 static bool attend(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (!target || target->ended)
+	if (!target || target->ended || target->is_unreadable)
 		return false;
 	if (!target->attached && now >= target->inspect_at_ns)
 		target_consider(sampler, target, now);
@@ -79,7 +79,7 @@ static uint64_t next_due(const struct sampler *sampler)
 		const struct target *target = sampler->targets[i];
 		uint64_t next = UINT64_MAX;
 
-		if (!target || target->ended)
+		if (!target || target->ended || target->is_unreadable)
 			continue;
 		if (!target->sampled)
 			next = target->inspect_at_ns;
@@ -116,7 +116,7 @@ static bool all_ended(const struct sampler *sampler)
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		const struct target *target = sampler->targets[i];
 
-		if (target && !target->ended &&
+		if (target && !target->ended && !target->is_unreadable &&
 		    (target->sampled || !target->found || target->inspect_interval_ns < HOUSEKEEPING_NS))
 			return false;
 	}

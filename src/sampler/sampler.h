@@ -74,6 +74,8 @@ struct sampler_options {
 	pid_t launched_pid;          /* the command, if an earlier run started it as a child; else 0 */
 	const pid_t *own_pids;       /* ljspy's other processes */
 	size_t own_pid_count;
+	const pid_t *unreadable; /* processes to leave out: reading their memory does not come to an end */
+	size_t unreadable_count;
 	bool allow_attach;    /* see tracer_allow_attach() */
 	bool no_stop;         /* look without stopping any thread; not with launch */
 	unsigned int rate_hz; /* of CPU time, or by the wall clock */
@@ -145,7 +147,7 @@ struct sampler_result {
 	/* Processes that could not be sampled, while others were: how many, and the reason of one. */
 	size_t left_out;
 	pid_t left_out_pid;
-	int left_out_error; /* a negative errno; 0: the user has named it, and it has not run LuaJIT */
+	int left_out_error; /* a negative errno, -ETIMEDOUT of unreadable ones; 0: the user has named it, and it has not run LuaJIT */
 	/*
 	 * Those that tell_refused got: the user has named them, but they cannot be sampled, or not yet. Why is as
 	 * left_out_error.

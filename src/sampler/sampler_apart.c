@@ -71,8 +71,11 @@ void sampler_run_in_engine(struct apart *apart, const struct sampler_options *gi
 
 /*---- One of samples ----*/
 
+enum { UNREADABLE_MAX = 16 };
+
 struct sampler_apart {
-	struct sampler_options options; /* the caller's */
+	struct sampler_options
+		options; /* the caller's, but for what only the first of several engines does */
 
 	/* The engine's. */
 	struct apart *apart;
@@ -82,9 +85,14 @@ struct sampler_apart {
 	/* The front's. */
 	struct sample_reader *reader;
 	struct sampler_result *result;
-	struct figures taken; /* figures counted from the samples received */
+	struct figures taken; /* figures counted from the samples received from this engine */
 	uint64_t pulses;      /* progress calls: sent by the engine, seen by the front */
 	bool told_to_end, failed;
+	uint64_t began_ns; /* when sampling had begun; 0 before */
+
+	/* Processes whose memory kept an engine waiting, and the result of the engines that ended for that. */
+	pid_t unreadable[UNREADABLE_MAX];
+	struct sampler_result before;
 };
 
 /* What the engine publishes. It stays valid even if the engine is killed next. */
@@ -219,21 +227,35 @@ static void correct(const struct sampler_apart *self, const struct apart *apart,
 	figures->self_cpu_ns += apart_cpu_ns(apart);
 }
 
+/* Sampling has begun. */
+static void begin(struct sampler_apart *self, const struct sampler_noted *refused)
+{
+	if (!self->began_ns)
+		self->began_ns = clock_now_ns(CLOCK_MONOTONIC);
+	if (self->options.tell_refused)
+		self->options.tell_refused(refused);
+	self->options.tell_refused = NULL;
+}
+
 static void update(struct apart *apart, void *context)
 {
 	struct sampler_apart *self = context;
 	struct told told;
 
+	self->result->interrupted_by = apart_interrupted_by(apart, &self->result->interrupted_by_process);
 	if (!apart_results(apart, &told))
 		return;
 	check(&told.result);
-	told.result.interrupted_by = apart_interrupted_by(apart, &told.result.interrupted_by_process);
+	told.result.interrupted_by = self->result->interrupted_by;
+	told.result.interrupted_by_process = self->result->interrupted_by_process;
 	correct(self, apart, &told.result.figures);
+	if (told.pulses && self->pulses == 0)
+		begin(self, &told.result.refused);
+	if (self->options.unreadable_count)
+		sampler_add_results(&self->before, &told.result, &told.result);
 	*self->result = told.result;
 	if (told.pulses == self->pulses || self->told_to_end)
 		return;
-	if (self->pulses == 0 && self->options.tell_refused)
-		self->options.tell_refused(&self->result->refused);
 	self->pulses = told.pulses;
 	if (self->options.progress &&
 	    !self->options.progress(self->options.context, &self->result->figures)) {
@@ -257,6 +279,7 @@ static void conclude(const struct sampler_apart *self, const struct apart_outcom
 	if (outcome->end == APART_BLOCKED) {
 		self->result->end = SAMPLER_BLOCKED;
 		self->result->pid = outcome->blocked_pid;
+		complete(self, &self->result->figures);
 	} else if (outcome->end != APART_CONCLUDED || self->failed) {
 		self->result->end = SAMPLER_KILLED;
 		self->result->error = error;
@@ -266,33 +289,79 @@ static void conclude(const struct sampler_apart *self, const struct apart_outcom
 	}
 }
 
-void sampler_run_apart(const struct sampler_options *options, struct sampler_result *ret_result)
+/* Run an engine. The process that it ended for, if others can be sampled without that one; else 0. */
+static pid_t run_engine(struct sampler_apart *self)
 {
-	struct sampler_apart self = {
-		.options = *options,
-		.reader = sample_reader_new(options->functions),
-		.result = ret_result,
-	};
+	const struct sampler_options *options = &self->options;
 	const struct apart_options apart_options = {
 		.work = work,
 		.take = take,
 		.update = update,
-		.context = &self,
+		.context = self,
 		.results_size = sizeof(struct told),
 		.can_be_concluded = true,
 		.keeps_standard_files = options->launch,
 	};
+	const bool are_several = options->pid_count > 1 || options->subprocesses || options->pattern;
 	struct apart_outcome outcome = { .end = APART_KILLED };
 	int error;
 
+	self->reader = sample_reader_new(options->functions);
+	error = self->reader ? apart_run(&apart_options, &outcome) : -ENOMEM;
+	if (error && outcome.end != APART_UNWATCHED)
+		*self->result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = error };
+	else
+		conclude(self, &outcome, error);
+	sample_reader_free(self->reader);
+	if (self->result->end != SAMPLER_BLOCKED || self->result->interrupted_by || self->told_to_end)
+		return 0;
+	return are_several && !options->launch ? outcome.blocked_pid : 0;
+}
+
+/* Prepare to go on without the process. False if ljspy has left it out already, or there is no time left. */
+static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_ns,
+		      sampler_tell_refused *tell_refused)
+{
+	const uint64_t gone_by = self->began_ns ? clock_now_ns(CLOCK_MONOTONIC) - self->began_ns : 0;
+	struct sampler_noted unreadable = { 0 };
+
+	for (size_t i = 0; i < self->options.unreadable_count; i++)
+		if (self->unreadable[i] == pid)
+			return false;
+	if (self->options.unreadable_count == UNREADABLE_MAX || (duration_ns && gone_by >= duration_ns))
+		return false;
+	if (duration_ns)
+		self->options.duration_ns = duration_ns - gone_by;
+	self->unreadable[self->options.unreadable_count++] = pid;
+	self->before = *self->result;
+	self->before.figures.duration_ns = gone_by;
+	self->taken = (struct figures){ 0 };
+	self->pulses = 0;
+	if (!tell_refused)
+		return true;
+	sampler_note(&unreadable, pid, -ETIMEDOUT);
+	tell_refused(&unreadable);
+	sampler_note(&self->before.refused, pid, -ETIMEDOUT);
+	return true;
+}
+
+void sampler_run_apart(const struct sampler_options *options, struct sampler_result *ret_result)
+{
+	struct sampler_apart self = { .options = *options, .result = ret_result };
+	pid_t blocked, last = 0;
+
 	*ret_result = (struct sampler_result){ .end = SAMPLER_KILLED };
+	self.options.unreadable = self.unreadable;
 	/* Inherit the command from the engine, to wait for it. */
 	if (options->launch)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	error = self.reader ? apart_run(&apart_options, &outcome) : -ENOMEM;
-	if (error && outcome.end != APART_UNWATCHED)
-		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = error };
-	else
-		conclude(&self, &outcome, error);
-	sample_reader_free(self.reader);
+	while ((blocked = run_engine(&self)) &&
+	       leave_out(&self, blocked, options->duration_ns, options->tell_refused))
+		last = blocked;
+	/* None but those left out can be sampled. */
+	if (last && (ret_result->end == SAMPLER_FAILED || ret_result->end == SAMPLER_NO_LUAJIT)) {
+		*ret_result = self.before;
+		ret_result->end = SAMPLER_BLOCKED;
+		ret_result->pid = last;
+	}
 }

@@ -18,6 +18,10 @@
  * process. If the sampling process is killed, the result is the last that it published, with the
  * end SAMPLER_KILLED.
  *
+ * If the kernel keeps the sampling process waiting for the memory of one of several targets, tell_refused is told of
+ * that one, and another sampling process goes on without it; the result is that of all together. Not with launch: the
+ * command is the child of the first one.
+ *
  * SIGINT, SIGTERM or SIGHUP interrupt the sampler; another SIGINT, unless it is one for a
  * single thread, ends ljspy.
  */

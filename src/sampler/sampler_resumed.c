@@ -28,9 +28,20 @@ static uint64_t clocked_ns(const struct figures *figures)
 		       : 0;
 }
 
-/* Add up the results of two runs, one after the other. */
-static void add_results(const struct sampler_result *before, const struct sampler_result *run,
-			struct sampler_result *ret_sum)
+static bool knows_rate(const struct figures *figures)
+{
+	return figures->rate_reached_hz > 0 || figures->samples == 0;
+}
+
+static void note_all(struct sampler_noted *noted, const struct sampler_noted *others)
+{
+	for (size_t i = 0; i < others->count; i++)
+		sampler_note(noted, others->at[i].pid, others->at[i].why);
+	noted->more += others->more;
+}
+
+void sampler_add_results(const struct sampler_result *before, const struct sampler_result *run,
+			 struct sampler_result *ret_sum)
 {
 	struct sampler_result sum = *run;
 
@@ -56,16 +67,18 @@ static void add_results(const struct sampler_result *before, const struct sample
 		sum.left_out_pid = before->left_out_pid;
 		sum.left_out_error = before->left_out_error;
 	}
-	if (before->refused.count)
-		sum.refused = before->refused;
+	sum.refused = before->refused;
+	note_all(&sum.refused, &run->refused);
 	figures_add(&sum.figures, &before->figures);
-	figures_set_rate(&sum.figures, clocked_ns(&before->figures) + clocked_ns(&run->figures));
+	figures_set_rate(&sum.figures, knows_rate(&before->figures) && knows_rate(&run->figures)
+					       ? clocked_ns(&before->figures) + clocked_ns(&run->figures)
+					       : 0);
 	*ret_sum = sum;
 }
 
 static void sum_up(struct resumed *resumed)
 {
-	add_results(&resumed->before, &resumed->run, &resumed->all);
+	sampler_add_results(&resumed->before, &resumed->run, &resumed->all);
 	resumed->all.figures.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
 }
 

@@ -19,6 +19,10 @@ struct sampler_breaks {
 	void *context;
 };
 
+/* The results of two runs, one after the other, as one; the time between them does not count. */
+void sampler_add_results(const struct sampler_result *before, const struct sampler_result *run,
+			 struct sampler_result *ret_sum);
+
 /* The options must have a watch; it tells when to let go. */
 void sampler_run_resumed(const struct sampler_options *options, const struct sampler_breaks *breaks,
 			 struct sampler_result *ret_result);

@@ -109,6 +109,7 @@ struct target {
 	bool attached;
 	bool sampled;         /* attached, and runs LuaJIT or the user asked for it */
 	int refusal;          /* why a candidate cannot be attached, a negative errno */
+	bool is_unreadable;   /* it is never looked at */
 	dev_t program_device; /* of its executable, to notice another one */
 	ino_t program_inode;
 	char name[THREAD_NAME_MAX]; /* of the process */

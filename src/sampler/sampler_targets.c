@@ -477,6 +477,14 @@ static struct target *find_target(const struct sampler *sampler, pid_t pid)
 	return NULL;
 }
 
+static bool is_unreadable(const struct sampler_options *options, pid_t pid)
+{
+	for (size_t i = 0; i < options->unreadable_count; i++)
+		if (options->unreadable[i] == pid)
+			return true;
+	return false;
+}
+
 struct target *target_add(struct sampler *sampler, pid_t pid)
 {
 	struct target *target = calloc(1, sizeof(*target)), **bigger;
@@ -496,6 +504,8 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 		sampler->target_count++;
 	}
 	target->pid = pid;
+	target->is_unreadable = is_unreadable(sampler->options, pid);
+	target->refusal = target->is_unreadable ? -ETIMEDOUT : 0;
 	target->cpu = -1;
 	target->index = (int)place;
 	target->inspect_interval_ns = target->haste_ns = INSPECT_AGAIN_NS;
@@ -526,6 +536,8 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 {
 	int error;
 
+	if (target->is_unreadable)
+		return;
 	if (program_has_changed(sampler, target)) {
 		lua_process_close(target->process);
 		target->process = NULL;
@@ -603,7 +615,7 @@ void targets_note_refused(struct sampler *sampler)
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		const struct target *target = sampler->targets[i];
 
-		if (!target->attached && is_named(sampler, target))
+		if (!target->attached && !target->is_unreadable && is_named(sampler, target))
 			sampler_note(&sampler->result->refused, target->pid,
 				     target->ended ? -ESRCH : target->refusal);
 	}

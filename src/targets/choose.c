@@ -91,15 +91,11 @@ static bool engine_has_ended(const struct sampler_result *result)
 
 void choose_explain_blocked(pid_t pid)
 {
-	if (pid) {
-		message_error("The kernel has kept ljspy waiting for memory of process %d for seconds:"
-			      " ljspy gives up, and the process runs on.",
-			      pid);
-		message_note("Leave that process out, as long as its memory is not to be had.");
-	} else {
+	if (pid)
+		choose_explain(pid, ETIMEDOUT);
+	else
 		message_error("The kernel has kept ljspy waiting for seconds, maybe for a target's memory:"
 			      " ljspy gives up, and the target runs on.");
-	}
 }
 
 static void explain_end(const struct sampler_result *result)

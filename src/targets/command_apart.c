@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@ struct command_apart {
 	const struct invocation *invocation;
 	int output, error; /* files in memory that the command writes to */
 	enum exit_status status;
+	bool is_interrupted;
 };
 
 static void work(struct apart *apart, void *context)
@@ -31,7 +33,9 @@ static void update(struct apart *apart, void *context)
 {
 	struct command_apart *self = context;
 	enum exit_status status;
+	bool by_process;
 
+	self->is_interrupted |= apart_interrupted_by(apart, &by_process) != 0;
 	if (apart_results(apart, &status))
 		self->status = status;
 }
@@ -119,14 +123,50 @@ static void write_out(struct command_apart *self)
 	self->status = EXIT_WITH_ERRORS;
 }
 
+/* Of several processes, leave out the one whose memory the kernel kept the engine waiting for. False if it cannot be. */
+static bool leave_out(struct options *options, pid_t pid)
+{
+	for (size_t i = 0; i < options->pid_count && options->pid_count > 1; i++) {
+		if (options->pids[i] != pid)
+			continue;
+		options->pid_count--;
+		memmove(options->pids + i, options->pids + i + 1, (options->pid_count - i) * sizeof(pid_t));
+		return true;
+	}
+	return false;
+}
+
+/* What it has written is part of the answer at best. */
+static bool begin_anew(const struct command_apart *self)
+{
+	return ftruncate(self->output, 0) == 0 && lseek(self->output, 0, SEEK_SET) == 0;
+}
+
+/* 0 or an error of apart_run(). *ret_is_part: processes were left out, and the user knows which. */
+static int run_engines(struct command_apart *self, const struct apart_options *options,
+		       struct apart_outcome *ret_outcome, bool *ret_is_part)
+{
+	int error = apart_run(options, ret_outcome);
+
+	*ret_is_part = false;
+	while (!error && ret_outcome->end == APART_BLOCKED && !self->is_interrupted &&
+	       leave_out(self->invocation->options, ret_outcome->blocked_pid) && begin_anew(self)) {
+		choose_explain_blocked(ret_outcome->blocked_pid);
+		*ret_is_part = true;
+		error = apart_run(options, ret_outcome);
+	}
+	return error;
+}
+
 static enum exit_status run(struct command_apart *self, const struct apart_options *options,
 			    const sigset_t *inherited_mask)
 {
 	struct apart_outcome outcome = { .end = APART_KILLED };
+	bool is_part;
 	int error;
 
 	fflush(stdout);
-	error = apart_run(options, &outcome);
+	error = run_engines(self, options, &outcome, &is_part);
 	/* The targets are free: from here on, an interrupt ends ljspy at once. */
 	pthread_sigmask(SIG_SETMASK, inherited_mask, NULL);
 	if (error && outcome.end == APART_UNWATCHED) {
@@ -146,7 +186,7 @@ static enum exit_status run(struct command_apart *self, const struct apart_optio
 		return EXIT_NOTHING_DONE;
 	}
 	write_out(self);
-	return self->status;
+	return is_part && self->status == EXIT_ALL_GOOD ? EXIT_WITH_ERRORS : self->status;
 }
 
 enum exit_status command_run_apart(command_in_engine *command, const struct invocation *invocation,

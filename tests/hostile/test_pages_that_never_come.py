@@ -34,6 +34,17 @@ def test_what_has_to_read_them_gives_up_and_says_why(target, command):
     assert f"waiting for memory of process {target.pid} for seconds" in run.stderr
 
 
+@pytest.mark.parametrize("target", ["name"], indirect=True)
+@pytest.mark.parametrize("command", ["record -d 1s -f text -o - -p", "record -d 1s -f text -o - --tree", "dump -p"])
+def test_others_are_looked_at_without_it(target, command):
+    with ljspy.busy() as other:
+        run = ljspy.run(*command.split(), f"{target.pid},{other.pid}")
+        assert ljspy.runs_free(target.pid) and ljspy.runs_free(other.pid)
+    assert run.returncode == ljspy.WITH_ERRORS, run.stderr
+    assert "heavy" in run.stdout
+    assert run.stderr.count(f"waiting for memory of process {target.pid} for seconds") == 1
+
+
 @pytest.mark.parametrize("target", ["value"], indirect=True)
 def test_a_thread_that_is_held_for_a_value_is_freed(target):
     run = ljspy.run("dump", "--locals", "-p", target.pid)

@@ -844,6 +844,24 @@ static void those_left_out_from_the_beginning_are_listed(void **state)
 	assert_int_equal(result.left_out, 2);
 }
 
+static void one_that_is_unreadable_is_not_looked_at(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *other = add(1, bursts);
+	const pid_t pids[] = { other->pid, first->pid };
+
+	(void)state;
+	options.pids = pids;
+	options.pid_count = 2;
+	options.unreadable = &other->pid;
+	options.unreadable_count = 1;
+	sampler_run(&options, &result);
+	assert_true(sum_of(first, 0)->samples > 200);
+	assert_int_equal(sum_of(other, 0)->samples, 0);
+	assert_int_equal(result.left_out, 1);
+	assert_int_equal(result.left_out_pid, other->pid);
+	assert_int_equal(result.left_out_error, -ETIMEDOUT);
+}
+
 static void where_none_of_several_can_be_sampled_it_ends_at_once(void **state)
 {
 	struct made_up_process *native = add(1, bursts), *other = add(1, bursts);
@@ -1387,6 +1405,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(recording_goes_on_until_its_last_target_ends, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(process_without_luajit_is_named, make_up, forget),
+		cmocka_unit_test_setup_teardown(one_that_is_unreadable_is_not_looked_at, make_up, forget),
 		cmocka_unit_test_setup_teardown(those_left_out_from_the_beginning_are_listed, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(where_none_of_several_can_be_sampled_it_ends_at_once, make_up,

@@ -51,6 +51,7 @@ struct event {
 static struct shared {
 	struct event events[EVENTS_MAX];
 	size_t count;
+	unsigned int engines;
 	unsigned int refused; /* so many messages find no room, from the first one on */
 	bool passed;          /* what the engine asked for was so */
 	bool closed_files;    /* the engine did */
@@ -66,6 +67,8 @@ static enum apart_wish wish;
 static uint64_t now_ns;
 static enum apart_end apart_ends;
 static int apart_error;
+static unsigned int blocked; /* so many engines end as the memory of a process keeps them waiting */
+static int interrupted_by;
 
 /* What the front did. */
 static struct {
@@ -213,7 +216,7 @@ int __wrap_apart_interrupted_by(const struct apart *apart, bool *ret_by_process)
 {
 	(void)apart;
 	*ret_by_process = true;
-	return SIGTERM;
+	return interrupted_by;
 }
 
 INSTEAD_OF(apart_away_ns);
@@ -258,9 +261,12 @@ int __wrap_apart_run(const struct apart_options *of, struct apart_outcome *ret_o
 
 	front.given = *of;
 	the_apart.options = of;
-	*ret_outcome = (struct apart_outcome){ .end = apart_ends, .blocked_pid = 77 };
+	*ret_outcome = (struct apart_outcome){ .end = blocked ? APART_BLOCKED : apart_ends,
+					       .blocked_pid = blocked ? (pid_t)(70 + blocked) : 77 };
+	blocked -= blocked > 0;
 	if (apart_error && apart_ends != APART_UNWATCHED)
 		return apart_error;
+	shared->engines++;
 	pid = fork();
 	if (pid == 0) {
 		of->work(&the_apart, of->context);
@@ -269,6 +275,7 @@ int __wrap_apart_run(const struct apart_options *of, struct apart_outcome *ret_o
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	take_all(of);
+	shared->count = 0;
 	return apart_error;
 }
 
@@ -308,6 +315,8 @@ static int begin(void **state)
 	now_ns = NS_PER_SECOND;
 	apart_ends = APART_CONCLUDED;
 	apart_error = 0;
+	blocked = 0;
+	interrupted_by = SIGTERM;
 	options = (struct sampler_options){
 		.functions = functions_new(), .take = take, .progress = progress, .context = &front
 	};
@@ -470,6 +479,74 @@ static void an_engine_that_was_killed_leaves_what_it_published(void **state)
 	assert_int_equal(result.end, SAMPLER_KILLED);
 	assert_int_equal(result.error, -ECHILD);
 	assert_int_equal(result.figures.samples, 3);
+}
+
+/* The engines have left out those before. */
+static void leaves_some_out(const struct sampler_options *given, const struct sampler_breaks *breaks,
+			    struct sampler_result *ret_result)
+{
+	shared->passed = given->unreadable_count + 1 == shared->engines;
+	for (size_t i = 0; i < given->unreadable_count; i++)
+		shared->passed &= given->unreadable[i] == (pid_t)(72 - i);
+	sends_three(given, breaks, ret_result);
+}
+
+static struct sampler_noted told;
+
+static void note_told(const struct sampler_noted *refused)
+{
+	for (size_t i = 0; i < refused->count; i++)
+		sampler_note(&told, refused->at[i].pid, refused->at[i].why);
+}
+
+static void one_of_several_that_keeps_it_waiting_is_left_out(void **state)
+{
+	const pid_t pids[] = { 71, 72, 73 };
+
+	(void)state;
+	sampler = leaves_some_out;
+	blocked = 2;
+	interrupted_by = 0;
+	told = (struct sampler_noted){ 0 };
+	options.pids = pids;
+	options.pid_count = 3;
+	options.tell_refused = note_told;
+	run();
+	assert_int_equal(shared->engines, 3);
+	assert_true(shared->passed);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_int_equal(front.samples, 9);
+	assert_int_equal(result.figures.samples, 9);
+	assert_int_equal(result.figures.lost[LOST_ASLEEP], 3);
+	/* Each is told at once, and is not to be told again. */
+	assert_int_equal(told.count, 2);
+	assert_int_equal(result.refused.count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(told.at[i].pid, 72 - i);
+		assert_int_equal(told.at[i].why, -ETIMEDOUT);
+		assert_int_equal(result.refused.at[i].pid, 72 - i);
+	}
+}
+
+static void who_is_interrupted_or_has_but_one_begins_no_other_engine(void **state)
+{
+	const pid_t pids[] = { 71, 72 };
+
+	(void)state;
+	sampler = leaves_some_out;
+	options.pids = pids;
+	options.pid_count = 2;
+	blocked = 1;
+	run();
+	assert_int_equal(shared->engines, 1);
+	assert_int_equal(result.end, SAMPLER_BLOCKED);
+	assert_int_equal(result.figures.target_cpu_ns, 6); /* that of its samples */
+	interrupted_by = 0;
+	options.pid_count = 1;
+	blocked = 1;
+	run();
+	assert_int_equal(shared->engines, 2);
+	assert_int_equal(result.end, SAMPLER_BLOCKED);
 }
 
 static void an_engine_that_does_not_start_is_a_failure(void **state)
@@ -637,6 +714,8 @@ int main(void)
 		TEST(progress_is_told_once_a_time),
 		TEST(progress_may_end_it),
 		TEST(an_engine_that_was_killed_leaves_what_it_published),
+		TEST(one_of_several_that_keeps_it_waiting_is_left_out),
+		TEST(who_is_interrupted_or_has_but_one_begins_no_other_engine),
 		TEST(an_engine_that_does_not_start_is_a_failure),
 		TEST(a_message_that_is_none_ends_it),
 		TEST(what_the_engine_says_is_checked),

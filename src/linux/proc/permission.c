@@ -213,6 +213,14 @@ static void explain(const struct process *process, int error, struct permission_
 	has_capability = effective & (1u << CAP_SYS_PTRACE);
 	if (explain_by_process(process, verdict))
 		return;
+	if (error == ETIMEDOUT) {
+		decide(verdict, PERMISSION_UNREADABLE,
+		       "Leave that process out, as long as its memory is not to be had.",
+		       "The kernel has kept ljspy waiting for memory of process %d for seconds:"
+		       " ljspy leaves it alone, and it runs on.",
+		       pid);
+		return;
+	}
 	if (error == EIO) {
 		decide(verdict, PERMISSION_NO_SEIZE,
 		       "--no-stop does without. --allow-attach uses PTRACE_ATTACH instead, at a price: each look sends a"

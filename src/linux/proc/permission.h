@@ -26,7 +26,8 @@ enum permission_reason {
 	PERMISSION_OTHER_USER,
 	PERMISSION_MISSING_CAPABILITY, /* root, but without CAP_SYS_PTRACE (a container) */
 	PERMISSION_NOT_DUMPABLE,
-	PERMISSION_NO_SEIZE, /* the kernel has no PTRACE_SEIZE */
+	PERMISSION_UNREADABLE, /* reading its memory does not come to an end */
+	PERMISSION_NO_SEIZE,   /* the kernel has no PTRACE_SEIZE */
 	PERMISSION_UNKNOWN,
 	PERMISSION_REASON_COUNT
 };
