@@ -508,7 +508,7 @@ static enum exit_status show_findings(struct apart *apart, const struct invocati
 	const struct options *options = invocation->options;
 	struct check check = { .try = { .apart = apart }, .options = options, .status = EXIT_ALL_GOOD };
 
-	if (!choose_check_all(options) || !choose_check_layout(options->pids[0], options->layout))
+	if (!choose_check_all(options) || !choose_check_layouts(options))
 		return EXIT_NOTHING_DONE;
 	if (begin(&check) && look_at_all(&check, false) && take_samples(&check) && look_at_all(&check, true))
 		judge_all(&check);

@@ -133,7 +133,7 @@ static enum exit_status show_memory(struct apart *apart, const struct invocation
 	struct memory_command command = { .options = options, .status = EXIT_ALL_GOOD };
 
 	(void)apart;
-	if (!choose_check_all(options) || !choose_check_layout(options->pids[0], options->layout))
+	if (!choose_check_all(options) || !choose_check_layouts(options))
 		return EXIT_NOTHING_DONE;
 	command.functions = functions_new();
 	command.files = known_files_new();

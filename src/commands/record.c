@@ -210,8 +210,8 @@ static void *run_sampler(void *context)
 	struct recording *recording = context;
 	const struct options *options = recording->options;
 
-	recording->refused = !options->launch && !(choose_check_all(options) &&
-						   choose_check_layout(options->pids[0], options->layout));
+	recording->refused = !options->launch &&
+			     !(choose_check_all(options) && choose_check_layouts(options));
 	if (!recording->refused) {
 		sampling_run(&recording->sampler_options, &recording->result);
 		recording->refused = choose_explain_failure(&recording->result,

@@ -526,8 +526,7 @@ static bool sample(void *context)
 	const struct options *options = archiving->options;
 
 	archiving->refused = !options->launch && options->pid_count &&
-			     !(choose_check_all(options) &&
-			       choose_check_layout(options->pids[0], options->layout));
+			     !(choose_check_all(options) && choose_check_layouts(options));
 	if (archiving->refused)
 		return false;
 	begin_next(archiving, clock_now_ns(CLOCK_MONOTONIC));

@@ -120,8 +120,8 @@ static bool sample(void *context)
 	const struct options *options = serving->options;
 	enum hub_mode mode;
 
-	serving->refused = options->pid_count && !(choose_check_all(options) &&
-						   choose_check_layout(options->pids[0], options->layout));
+	serving->refused = options->pid_count &&
+			   !(choose_check_all(options) && choose_check_layouts(options));
 	while (!serving->refused && hub_next(serving->hub, &mode)) {
 		if (!keep_those_left(serving)) {
 			serving->result.end = SAMPLER_TARGETS_ENDED;

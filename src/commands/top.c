@@ -228,7 +228,7 @@ enum exit_status command_top(const struct invocation *invocation)
 		explain_no_screen(-ENOTTY);
 		return EXIT_NOTHING_DONE;
 	}
-	if (!choose_check_all(options) || !choose_check_layout(options->pids[0], options->layout))
+	if (!choose_check_all(options) || !choose_check_layouts(options))
 		return EXIT_NOTHING_DONE;
 	top = calloc(1, sizeof(*top));
 	if (!top) {

@@ -310,8 +310,7 @@ static void run_on_core(struct traces_command *command, const char *path)
 
 static bool check_targets(const struct options *options)
 {
-	return options->core ||
-	       (choose_check_all(options) && choose_check_layout(options->pids[0], options->layout));
+	return options->core || (choose_check_all(options) && choose_check_layouts(options));
 }
 
 static enum exit_status show_traces(struct apart *apart, const struct invocation *invocation)

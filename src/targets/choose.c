@@ -282,33 +282,49 @@ static bool find_misfit(const struct lua_process *process, struct lua_module *re
 	return false;
 }
 
-bool choose_check_layout(pid_t pid, const struct given_layout *layout)
+/* 0 if it fits; -ENOEXEC, after telling the user, if it does not; or why the process cannot be read. */
+static int compare_layout(pid_t pid, const struct given_layout *layout)
 {
 	struct namer_options options = { .native = NATIVE_FOLD };
 	struct functions *functions;
 	struct lua_process *process = NULL;
 	struct lua_module module;
-	bool fits = true;
 	int error;
 
-	if (!layout)
-		return true;
 	functions = functions_new();
 	error = functions ? lua_process_open(pid, functions, NULL, &options, &process) : -ENOMEM;
 	if (!error) {
 		lua_process_give_layout(process, layout);
 		error = lua_process_refresh(process, true);
 	}
-	if (error) {
-		choose_explain(pid, -error);
-	} else if (find_misfit(process, &module)) {
+	if (!error && find_misfit(process, &module)) {
 		message_error("The layout given does not fit the LuaJIT of process %d: %s.", pid,
 			      module.verdict);
-		fits = false;
+		error = -ENOEXEC;
 	}
 	lua_process_close(process);
 	functions_free(functions);
-	return fits && !error;
+	return error;
+}
+
+bool choose_check_layout(pid_t pid, const struct given_layout *layout)
+{
+	const int error = layout ? compare_layout(pid, layout) : 0;
+
+	if (error && error != -ENOEXEC)
+		choose_explain(pid, -error);
+	return !error;
+}
+
+bool choose_check_layouts(const struct options *options)
+{
+	bool fits = true;
+
+	if (options->pid_count == 1)
+		return choose_check_layout(options->pids[0], options->layout);
+	for (size_t i = 0; i < options->pid_count && options->layout; i++)
+		fits &= compare_layout(options->pids[i], options->layout) != -ENOEXEC;
+	return fits;
 }
 
 static enum exit_status take_pids(struct options *options, const struct process_list *list)

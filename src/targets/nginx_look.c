@@ -348,7 +348,7 @@ enum exit_status nginx_look(const struct invocation *invocation, const struct ng
 	const struct options *options = invocation->options;
 	struct looking looking = { .kind = kind, .options = options, .status = EXIT_ALL_GOOD };
 
-	if (!choose_check_all(options) || !choose_check_layout(options->pids[0], options->layout))
+	if (!choose_check_all(options) || !choose_check_layouts(options))
 		return EXIT_NOTHING_DONE;
 	looking.functions = functions_new();
 	looking.files = known_files_new();

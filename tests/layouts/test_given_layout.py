@@ -39,6 +39,23 @@ def test_release_that_it_is_not_is_refused(target, command, release):
     assert not result.stdout
 
 
+@pytest.mark.parametrize("command", ["record -o - -f folded -d 1s", "check -d 1s", "traces -d 1s", "memory"])
+def test_it_has_to_fit_each_of_several(target, command):
+    with ljspy.busy(program=ljspy.luajit("luajit2")) as other:
+        for pids in [(target.pid, other.pid), (other.pid, target.pid)]:
+            listed = ",".join(map(str, pids))
+            result = ljspy.run(*command.split(), "-p", listed, "--layout", "debian-bookworm-luajit")
+            assert result.returncode == ljspy.NOTHING_PROFILED, result.stderr
+            assert f"does not fit the LuaJIT of process {other.pid}" in result.stderr and not result.stdout
+
+
+def test_of_several_one_that_is_gone_is_left_out(target):
+    listed = f"{2 ** 22 - 1},{target.pid}"
+    result = ljspy.run("record", "-o", "-", "-f", "folded", "-d", "1s", "-p", listed, "--layout", "debian-bookworm-luajit")
+    assert result.returncode == ljspy.WITH_ERRORS, result.stderr
+    assert result.stdout
+
+
 def test_release_that_a_command_is_not(tmp_path):
     command = [ljspy.luajit("luajit"), "-e", "local t = os.clock() while os.clock() < t + 1 do end"]
     result = ljspy.run("record", "-o", tmp_path / "out", "-f", "folded", "--layout", "debian-trixie-luajit", "--", *command)
