@@ -30,6 +30,7 @@
 #include "src/program/message.h"
 #include "src/program/output_file.h"
 #include "src/program/progress.h"
+#include "src/sampler/sampler_apart.h"
 #include "src/targets/choose.h"
 #include "src/targets/launched.h"
 #include "src/targets/nothing_seen.h"
@@ -213,7 +214,7 @@ static void *run_sampler(void *context)
 	recording->refused = !options->launch &&
 			     !(choose_check_all(options) && choose_check_layouts(options));
 	if (!recording->refused) {
-		sampling_run(&recording->sampler_options, &recording->result);
+		sampler_run_apart(&recording->sampler_options, &recording->result);
 		recording->refused = choose_explain_failure(&recording->result,
 							    options->launch ? options->launch[0] : NULL);
 	}
@@ -370,6 +371,13 @@ static bool render_safely(struct recording *recording)
 	return false;
 }
 
+static int print_turns(FILE *out, const void *context)
+{
+	const struct recording *recording = context;
+
+	return turn_report_print(out, recording->turn_report, recording->result.figures.duration_ns);
+}
+
 /* Report the turns. This needs the functions of their samples, so it comes before rendering. */
 static bool finish_turns(struct recording *recording)
 {
@@ -378,7 +386,7 @@ static bool finish_turns(struct recording *recording)
 	if (!recording->turns)
 		return true;
 	good = is_good(recording, turns_finish(recording->turns));
-	turn_report_print(stderr, recording->turn_report, recording->result.figures.duration_ns);
+	message_print(print_turns, recording);
 	recording->members = json_value_set(recording->members, "blocked",
 					    turn_report_json(recording->turn_report));
 	return good;
@@ -595,6 +603,8 @@ enum exit_status command_record(const struct invocation *invocation)
 		message_error_errno(ENOMEM, "starting to record");
 		return EXIT_NOTHING_DONE;
 	}
+	/* Who reads what ljspy says may stall; neither recording nor the output waits for that. */
+	message_must_not_wait(true);
 	recording->options = options;
 	recording->members = json_object();
 	target = sampling_title(options, recording->name, &recording->session.pid);

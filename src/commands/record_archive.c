@@ -16,6 +16,7 @@
 #include "src/program/progress.h"
 #include "src/push/origin.h"
 #include "src/push/pusher.h"
+#include "src/sampler/sampler_apart.h"
 #include "src/targets/choose.h"
 #include "src/targets/launched.h"
 #include "src/targets/sampled.h"
@@ -530,7 +531,7 @@ static bool sample(void *context)
 	if (archiving->refused)
 		return false;
 	begin_next(archiving, clock_now_ns(CLOCK_MONOTONIC));
-	sampling_run(&archiving->sampler_options, &archiving->result);
+	sampler_run_apart(&archiving->sampler_options, &archiving->result);
 	if (archiving->result.left_out)
 		permission_diagnose(archiving->result.left_out_pid, -archiving->result.left_out_error,
 				    &archiving->left_out);

@@ -23,6 +23,7 @@ enum exit_status command_serve(const struct invocation *invocation)
 #include "src/linux/clocks/clock.h"
 #include "src/options/option_values.h"
 #include "src/program/first_thread.h"
+#include "src/sampler/sampler_apart.h"
 #include "src/sampler/wanted.h"
 #include "src/serve/address.h"
 #include "src/serve/hub.h"
@@ -83,7 +84,7 @@ static void run(struct serving *serving, enum hub_mode mode)
 		sampler.rate_hz = turns_hz;
 	if (mode == HUB_COROUTINES && sampler.rate_hz > OPTIONS_RATE_COROUTINES)
 		sampler.rate_hz = OPTIONS_RATE_COROUTINES;
-	sampling_run(&sampler, &serving->result);
+	sampler_run_apart(&sampler, &serving->result);
 	serving->sampler_options.tell_refused = NULL; /* it has been told */
 	hub_note_end(serving->hub, &serving->result.figures);
 }

@@ -235,6 +235,8 @@ enum exit_status command_top(const struct invocation *invocation)
 		message_error_errno(ENOMEM, "starting to look");
 		return EXIT_NOTHING_DONE;
 	}
+	/* Who reads what ljspy says may stall; the end does not wait for that. */
+	message_must_not_wait(true);
 	top->options = options;
 	top->begun_fd = top->ended_fd = -1;
 	status = run(top);

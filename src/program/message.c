@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,10 +18,20 @@ enum { TEXT_MAX = 4096, LINE_MAX_ESCAPED = 2 * TEXT_MAX };
 
 static atomic_bool must_not_wait;
 
+/* A reader that is alive, on a busy machine, reads on within this time. */
+enum { PATIENCE_MS = 200 };
+
+static bool would_wait(int milliseconds)
+{
+	struct pollfd standard_error = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return poll(&standard_error, 1, milliseconds) != 1;
+}
+
 /* A pipe that takes any byte takes PIPE_BUF of them at once: pipe(7). */
 static void write_out(const char *text, size_t length)
 {
-	while (length > 0 && !(must_not_wait && message_would_wait())) {
+	while (length > 0 && !(must_not_wait && would_wait(PATIENCE_MS))) {
 		const size_t piece = length < PIPE_BUF ? length : PIPE_BUF;
 
 		if (fwrite(text, 1, piece, stderr) < piece)
@@ -96,6 +107,22 @@ void message_lines(const char *lines)
 	write_out(lines, strlen(lines));
 }
 
+int message_print(int print(FILE *out, const void *context), const void *context)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *memory = open_memstream(&text, &size);
+	int error;
+
+	if (!memory)
+		return -ENOMEM;
+	error = print(memory, context);
+	if (fclose(memory) == 0)
+		message_lines(text);
+	free(text);
+	return error;
+}
+
 bool message_must_not_wait(bool must_not)
 {
 	return atomic_exchange(&must_not_wait, must_not);
@@ -103,7 +130,5 @@ bool message_must_not_wait(bool must_not)
 
 bool message_would_wait(void)
 {
-	struct pollfd standard_error = { .fd = STDERR_FILENO, .events = POLLOUT };
-
-	return poll(&standard_error, 1, 0) != 1;
+	return would_wait(0);
 }

@@ -9,6 +9,7 @@
 #define LJSPY_MESSAGE_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #define MESSAGE_FORMAT(format, first) __attribute__((__format__(__printf__, format, first)))
 
@@ -33,9 +34,12 @@ void message_note(const char *format, ...) MESSAGE_FORMAT(1, 2);
 /* Lines as they are, without the beginning; the caller has escaped them. */
 void message_lines(const char *lines);
 
+/* The same lines, from a function that prints them to a stream. Returns what that does, or -ENOMEM. */
+int message_print(int print(FILE *out, const void *context), const void *context);
+
 /*
- * From now on, messages that would have to wait are left out, or not: who records must not wait for who reads
- * them. Returns which held before.
+ * From now on, messages that would have to wait for long are left out, or not: who records must not wait for who
+ * reads them. Returns which held before.
  */
 bool message_must_not_wait(bool must_not);
 

@@ -2,7 +2,6 @@
 #include "src/targets/sampled.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/program/message.h"
@@ -54,18 +53,15 @@ void sampled_tell_left_out(const struct sampler_result *result, const struct per
 		message_warn("%zu processes were left out, process %d among them.", result->left_out, pid);
 }
 
+static int print_figures(FILE *out, const void *figures)
+{
+	figures_print(out, figures);
+	return 0;
+}
+
 void sampled_tell_figures(const struct figures *figures)
 {
-	char *text = NULL;
-	size_t size;
-	FILE *memory = open_memstream(&text, &size);
-
-	if (!memory)
-		return;
-	figures_print(memory, figures);
-	if (fclose(memory) == 0)
-		message_lines(text);
-	free(text);
+	message_print(print_figures, figures);
 }
 
 bool sampled_explain(const struct options *options, const struct sampler_result *result,

@@ -6,8 +6,6 @@
 
 #include "src/linux/proc/process.h"
 #include "src/program/command_line.h"
-#include "src/program/message.h"
-#include "src/sampler/sampler_apart.h"
 
 struct sampler_options sampling_options(const struct options *options)
 {
@@ -40,14 +38,6 @@ void sampling_forget(const struct sampler_options *sampler, regex_t *pattern)
 {
 	if (sampler->pattern)
 		regfree(pattern);
-}
-
-void sampling_run(const struct sampler_options *options, struct sampler_result *ret_result)
-{
-	const bool before = message_must_not_wait(true);
-
-	sampler_run_apart(options, ret_result);
-	message_must_not_wait(before);
 }
 
 char *sampling_title(const struct options *options, char ret_name[static PROCESS_NAME_MAX], pid_t *ret_pid)

@@ -19,9 +19,6 @@ struct sampler_options sampling_options(const struct options *options);
 int sampling_follow(const struct options *options, regex_t *pattern, struct sampler_options *sampler);
 void sampling_forget(const struct sampler_options *sampler, regex_t *pattern);
 
-/* As sampler_run_apart(); meanwhile messages do not wait. */
-void sampling_run(const struct sampler_options *options, struct sampler_result *ret_result);
-
 /*
  * What the options mean, as a title of what is recorded, which the caller frees; and the name
  * and, if there is one process, the pid for a file's name. NULL if the process is gone, or memory

@@ -36,6 +36,19 @@ def small():
         yield lambda size, then="true": (f"mount -t tmpfs -o mode=0755,{size} none {directory} && cd {directory} && {then}", pathlib.Path(directory))
 
 
+@pytest.mark.parametrize("options", [["-o", "x.svg"], ["-o", "x.ljspy"], ["--blocked", "-o", "x.ljspy"]], ids=" ".join)
+def test_what_nobody_reads_holds_no_output(tmp_path, busy, options):
+    """Its messages go to a pipe that is full from the beginning."""
+    with ljspy.stalled_pipe() as writing:
+        argv = [ljspy.LJSPY, "record", "-d", "1s", *options, "-p", str(busy.pid)]
+        with subprocess.Popen(argv, cwd=tmp_path, stderr=writing) as recorder:
+            try:
+                assert recorder.wait(timeout=60) == ljspy.OK
+            finally:
+                recorder.kill()
+    assert (tmp_path / options[-1]).stat().st_size > 0
+
+
 def lines(result):
     return [line for line in result.stderr.splitlines() if line.startswith("ljspy: ")]
 
