@@ -131,10 +131,11 @@ static json_t *states_json(const struct trace_process *process)
 
 json_t *trace_process_json(const struct trace_process *process)
 {
-	return json_pack("{s:i, s:o, s:f, s:f, s:I, s:o, s:f, s:I, s:o}", "pid", (int)process->pid, "name",
-			 json_value_text(process->name), "duration_ms", (double)process->duration_ns / 1e6,
-			 "cpu_ms", (double)process->cpu_ns / 1e6, "samples", (json_int_t)process->samples,
-			 "states", states_json(process), "gone",
+	return json_pack("{s:i, s:o, s:f, s:f, s:I, s:o, s:f, s:I, s:f, s:o}", "pid", (int)process->pid,
+			 "name", json_value_text(process->name), "duration_ms",
+			 (double)process->duration_ns / 1e6, "cpu_ms", (double)process->cpu_ns / 1e6,
+			 "samples", (json_int_t)process->samples, "states", states_json(process), "gone",
 			 trace_process_share(process, process->gone_ns), "gone_traces",
-			 (json_int_t)process->gone_count, "vms", vms_json(process));
+			 (json_int_t)process->gone_count, "unlisted",
+			 trace_process_share(process, process->unlisted_ns), "vms", vms_json(process));
 }

@@ -97,6 +97,8 @@ struct sample {
 					   its stack: "read /etc/hosts"; NULL if none */
 	const struct trace *trace;   /* whose machine code runs, or called the code that runs; borrowed;
 					   NULL if none, and in recordings */
+	uint64_t trace_g;            /* address of that trace's global_State; 0 if there is none, and in
+				   recordings */
 	uint64_t code_pc;            /* the instruction that runs: in that trace, or else the innermost Lua
 				   function's bytecode; 0 if unknown, and in recordings */
 	uint64_t proto;              /* address of the innermost Lua function's prototype; 0 if there is none,

@@ -152,14 +152,17 @@ static bool begins_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+/* What a private mapping of such a file has written is its own. */
 static bool is_shared_memory(const struct mapping *mapping)
 {
 	static const char *const prefixes[] = { "/dev/zero", "/dev/shm/", "/SYSV", "/memfd:", "[anon_shmem" };
 
+	if (!(mapping->access & MAPPING_SHARED))
+		return false;
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
 		if (begins_with(mapping->path, prefixes[i]))
 			return true;
-	return (mapping->access & MAPPING_SHARED) && (mapping->access & MAPPING_WRITE);
+	return mapping->access & MAPPING_WRITE;
 }
 
 static enum footprint_kind kind_of(const struct mapping *mapping)

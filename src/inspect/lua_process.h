@@ -184,6 +184,9 @@ void lua_process_forget_functions(struct lua_process *process);
 /* The trace that the thread unwound last runs, for sample.trace; NULL if none. Valid until the next capture. */
 const struct trace *lua_process_trace(const struct lua_process *process);
 
+/* The global_State of that trace, for sample.trace_g; 0 if there is none. */
+uint64_t lua_process_trace_g(const struct lua_process *process);
+
 /* The instruction of that trace, or else of the innermost Lua function that is not compiled, for sample.code_pc. */
 uint64_t lua_process_code_pc(const struct lua_process *process);
 

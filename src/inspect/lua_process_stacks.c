@@ -285,6 +285,13 @@ const struct trace *lua_process_trace(const struct lua_process *process)
 	return frame ? frame->trace : NULL;
 }
 
+uint64_t lua_process_trace_g(const struct lua_process *process)
+{
+	const struct merged_frame *frame = running_trace(&process->stack);
+
+	return frame && frame->global ? frame->global->g : 0;
+}
+
 uint64_t lua_process_code_pc(const struct lua_process *process)
 {
 	const struct merged_stack *stack = &process->stack;

@@ -179,6 +179,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 		sample.phase = lua_process_phase(target->process);
 		sample.request = lua_process_request(target->process, at_ns);
 		sample.trace = lua_process_trace(target->process);
+		sample.trace_g = lua_process_trace_g(target->process);
 		sample.code_pc = lua_process_code_pc(target->process);
 		sample.proto = lua_process_proto(target->process);
 		sample.gc = lua_process_gc(target->process, looked_ns, thread->cpu_ns);

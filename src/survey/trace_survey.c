@@ -44,6 +44,7 @@ _Static_assert(sizeof(struct trace_key) == 4 * sizeof(uint64_t) + 4 * sizeof(uin
 
 struct seen_trace {
 	struct trace_key key;
+	uint64_t g; /* of its global_State; 0 if that is unknown */
 	uint64_t samples, cpu_ns;
 	bool is_there; /* it still exists at the end */
 	UT_hash_handle hh;
@@ -136,6 +137,7 @@ static int add_to_trace(struct trace_survey *survey, const struct sample *sample
 		if (!seen)
 			return -ENOMEM;
 		seen->key = key;
+		seen->g = sample->trace_g;
 		HASH_ADD(hh, survey->traces, key, sizeof(seen->key), seen);
 		if (!hash_added(&seen->hh)) {
 			free(seen);
@@ -619,6 +621,14 @@ out:
 	return error;
 }
 
+static bool is_listed(const struct trace_process *report, uint64_t g)
+{
+	for (size_t i = 0; i < report->vm_count; i++)
+		if (report->vms[i].g == g)
+			return true;
+	return false;
+}
+
 static void add_totals(const struct trace_survey *survey, struct trace_process *report)
 {
 	int pid = (int)report->pid;
@@ -630,11 +640,14 @@ static void add_totals(const struct trace_survey *survey, struct trace_process *
 		report->cpu_ns = seen->cpu_ns;
 		memcpy(report->state_ns, seen->state_ns, sizeof(report->state_ns));
 	}
-	/* Traces of states that are not known cannot be told to be gone. */
-	for (const struct seen_trace *trace = survey->traces; trace && report->vm_count;
-	     trace = trace->hh.next) {
+	for (const struct seen_trace *trace = survey->traces; trace; trace = trace->hh.next) {
 		if (trace->key.pid != (uint32_t)report->pid || trace->is_there)
 			continue;
+		/* Traces of states that are not known cannot be told to be gone. */
+		if (!is_listed(report, trace->g)) {
+			report->unlisted_ns += trace->cpu_ns;
+			continue;
+		}
 		report->gone_ns += trace->cpu_ns;
 		report->gone_count++;
 	}

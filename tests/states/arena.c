@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * arena anonymous|memfd|shared SECONDS: a state with an allocator of its own, as game servers give LuaJIT. Its arena is mapped
- * without a file, in a memfd or shared. It keeps nothing between blocks, so the array of each table in kept lies right behind
- * its table.
+ * arena anonymous|memfd|shared|both SECONDS: a state with an allocator of its own, as game servers give LuaJIT. Its arena is
+ * mapped without a file, in a memfd or shared. With both, a thread runs a state of LuaJIT's own allocator beside a shared one.
+ * The arena keeps nothing between blocks, so the array of each table in kept lies right behind its table.
  */
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,17 +60,39 @@ static char *map_arena(const char *memory)
 {
 	const bool in_memfd = strcmp(memory, "memfd") == 0;
 	int fd = in_memfd ? memfd_create("arena", MFD_CLOEXEC) : -1;
-	int flags = strcmp(memory, "shared") == 0 ? MAP_SHARED : MAP_PRIVATE;
+	const bool is_shared = strcmp(memory, "shared") == 0 || strcmp(memory, "both") == 0;
+	int flags = is_shared ? MAP_SHARED : MAP_PRIVATE;
 
 	if (in_memfd && (fd < 0 || ftruncate(fd, ARENA_BYTES)))
 		return MAP_FAILED;
 	return mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, flags | (in_memfd ? 0 : MAP_ANONYMOUS), fd, 0);
 }
 
+static int run(lua_State *L, struct arena *arena)
+{
+	if (!L)
+		return 1;
+	luaL_openlibs(L);
+	lua_pushlightuserdata(L, arena);
+	lua_pushcclosure(L, is_on, 1);
+	lua_setglobal(L, "is_on");
+	if (luaL_loadbuffer(L, program, strlen(program), "@arena.lua") || lua_pcall(L, 0, 0, 0)) {
+		fprintf(stderr, "%s\n", lua_tostring(L, -1));
+		return 1;
+	}
+	return 0;
+}
+
+static void *run_other(void *arena)
+{
+	run(luaL_newstate(), arena);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	struct arena arena = { 0 };
-	lua_State *L;
+	pthread_t other;
 
 	if (argc != 3)
 		return 1;
@@ -78,16 +101,7 @@ int main(int argc, char **argv)
 	if (arena.next == MAP_FAILED)
 		return 1;
 	arena.end = arena.next + ARENA_BYTES;
-	L = lua_newstate(allocate, &arena);
-	if (!L)
+	if (strcmp(argv[1], "both") == 0 && pthread_create(&other, NULL, run_other, &arena))
 		return 1;
-	luaL_openlibs(L);
-	lua_pushlightuserdata(L, &arena);
-	lua_pushcclosure(L, is_on, 1);
-	lua_setglobal(L, "is_on");
-	if (luaL_loadbuffer(L, program, strlen(program), "@arena.lua") || lua_pcall(L, 0, 0, 0)) {
-		fprintf(stderr, "%s\n", lua_tostring(L, -1));
-		return 1;
-	}
-	return 0;
+	return run(lua_newstate(allocate, &arena), &arena);
 }

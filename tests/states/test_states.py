@@ -137,3 +137,19 @@ def test_traces_of_a_state_that_is_not_known_are_not_told_to_be_gone(tmp_path):
     assert re.search(r", compiled \d|  compiled \d", text), text
     assert "  No Lua state is known in it, so its traces cannot be listed.\n" in text
     assert "not there any more" not in text
+
+
+def test_nor_are_they_beside_a_state_that_is_known(tmp_path):
+    with ljspy.Target([compiled("arena", tmp_path), "both", 50]).wait_ready() as target:
+        text = ljspy.run("traces", "-p", target.pid, "-d", "2s").stdout
+    assert re.search(r"^  [1-9][0-9.]* % in traces of Lua states that are not known in the end", text, re.MULTILINE), text
+    assert "1  root" in text
+    assert "not there any more" not in text
+
+
+def test_a_private_memfd_is_not_called_shared(tmp_path):
+    for memory, is_shared in [("memfd", False), ("shared", True)]:
+        with ljspy.Target([compiled("arena", tmp_path), memory, 50]).wait_ready() as target:
+            text = ljspy.run("memory", "-p", target.pid).stdout
+        assert text.startswith("Process ")
+        assert ("shared memory" in text) == is_shared, text

@@ -1103,6 +1103,13 @@ uint64_t __wrap_lua_process_proto(const struct lua_process *process)
 	return machine.proto;
 }
 
+INSTEAD_OF(lua_process_trace_g);
+uint64_t __wrap_lua_process_trace_g(const struct lua_process *process)
+{
+	(void)process;
+	return 0;
+}
+
 INSTEAD_OF(lua_process_trace);
 const struct trace *__wrap_lua_process_trace(const struct lua_process *process)
 {

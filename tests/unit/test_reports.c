@@ -193,6 +193,7 @@ static struct trace_process *made_up_traces(void)
 	process->state_ns[VM_STATE_COMPILED] = 750 * MS;
 	process->state_ns[VM_STATE_GC] = 250 * MS;
 	process->gone_ns = 30 * MS;
+	process->unlisted_ns = 50 * MS;
 	process->gone_count = 2;
 	vm->has_jit = vm->complete = true;
 	vm->limits = (struct trace_limits){ 128 << 10, 512 << 10, 64 << 10, 56 };
@@ -291,7 +292,7 @@ static void traces_are_shown_the_heaviest_first(void **state)
 	vm->limits.mcode_allocated = 448 << 10;
 	assert_false(trace_vm_is_full(vm));
 	vm->has_jit = false;
-	process->gone_ns = process->cpu_ns = 0;
+	process->gone_ns = process->unlisted_ns = process->cpu_ns = 0;
 	trace_process_print(kept.out, process);
 	trace_process_free(process);
 	kept_text_check(&kept, "traces.txt");
