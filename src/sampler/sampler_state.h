@@ -354,7 +354,7 @@ void target_close_accounts(struct sampler *sampler, struct target *target);
 /* Free the target and its place. */
 void target_close(struct sampler *sampler, struct target *target);
 
-/* Note those that the user has named, but that are not attached. */
+/* Note those that the user has named, but that are not attached; of roots of trees, those that refuse. */
 void targets_note_refused(struct sampler *sampler);
 
 /* Close the targets that have ended. */

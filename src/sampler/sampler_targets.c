@@ -610,12 +610,18 @@ static bool is_named(const struct sampler *sampler, const struct target *target)
 	return !target->found && !sampler->follow && !sampler->options->launch;
 }
 
+/* The user has named it, or a process to begin from: of those, the master of an nginx has no LuaJIT, which is no fault. */
+static bool is_missed(const struct sampler *sampler, const struct target *target)
+{
+	return is_named(sampler, target) || (target->refusal && !target->found && !sampler->options->launch);
+}
+
 void targets_note_refused(struct sampler *sampler)
 {
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		const struct target *target = sampler->targets[i];
 
-		if (!target->attached && !target->is_unreadable && is_named(sampler, target))
+		if (!target->attached && !target->is_unreadable && is_missed(sampler, target))
 			sampler_note(&sampler->result->refused, target->pid,
 				     target->ended ? -ESRCH : target->refusal);
 	}

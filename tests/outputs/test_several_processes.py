@@ -110,6 +110,19 @@ def test_who_is_left_out_is_told_at_once(tmp_path, good, other, traced, command)
     assert "2 processes were left out" in text
 
 
+def test_a_root_that_is_traced_is_told_at_once(tmp_path, good, traced):
+    errors = tmp_path / "errors"
+    argv = [ljspy.LJSPY, "record", "--every", "1h", "-o", tmp_path / "archive", "--tree", f"{traced[0]},{good}"]
+    with errors.open("w") as file, subprocess.Popen([*map(str, argv)], stderr=file) as run:
+        told = ljspy.wait_until(lambda: "1 of the processes cannot be sampled" in errors.read_text())
+        run.send_signal(signal.SIGINT)
+        run.wait(timeout=60)
+    text = errors.read_text()
+    assert told and run.returncode == ljspy.WITH_ERRORS, text
+    assert len(re.findall(rf"Process {traced[0]} .*traced by process", text)) == 1
+    assert "left out" in text
+
+
 def test_of_many_that_are_left_out_some_are_named(good):
     with contextlib.ExitStack() as stack:
         pids = [stack.enter_context(ljspy.Target(["sleep", "60"])).pid for _ in range(10)]
