@@ -182,6 +182,17 @@ def test_integers_without_gc64(program):
     check_steps(built.command[0], program)
 
 
+@pytest.mark.builds
+@pytest.mark.parametrize("options", ["", " " + builds.NO_GC64], ids=["gc64", "no-gc64"])
+def test_integers_are_compared(options):
+    """As OpenResty builds its LuaJIT: a comparison's code lies beside a branch of the one before."""
+    try:
+        built = builds.Source(*builds.FORK, "-DLUAJIT_NUMMODE=2" + options).prepare()
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    check_steps(built.command[0], "recursion", count=6000)
+
+
 def digests(pid):
     """A digest of each writable mapping of a process, by its line in /proc/PID/maps."""
     found = {}

@@ -573,6 +573,13 @@ static void pc_is_the_next_instructions_until_it_is_fetched(void **state)
 	assert_false(is_before_next(branch + 8));
 	assert_false(is_before_next(branch + 12));
 	assert_true(is_before_next(branch + 18));
+	/* Comparisons with dual numbers: jmp to the fetch; then code for operands of other types. */
+	for (unsigned int i = 0; i < 2; i++) {
+		put(branch + 8, i ? 0xe9 : 0xeb, 1);
+		assert_true(is_before_next(branch + 8));
+		assert_false(is_before_next(branch + 10));
+		assert_false(is_before_next(branch + 13));
+	}
 	without_gc64();
 	assert_false(is_before_next(fetch));
 	CODE(fetch, FETCH "\x83\xc3\x04"); /* add ebx, 4 */

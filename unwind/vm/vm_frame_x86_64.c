@@ -23,6 +23,8 @@ enum {
 	FFI_ARGUMENT_WORDS_MAX = 32 + 4, /* CCALL_MAXSTACK (lj_ccall.h), and alignment */
 	LINKING_BYTES = 200,        /* from saveregs to beyond the store of L->cframe (vm_ffi_callback) */
 	BRANCH_TO_FETCH_BYTES = 40, /* of BC_UCLO, from the branch to the end of its call; 24 of others */
+	JUMP_NEAR = 0xe9,
+	JUMP_SHORT = 0xeb,
 	MODRM_RBP_RDX = 0x55,
 	MODRM_RDI_RDX = 0x57,
 	MODRM_RCX_RDX = 0x51,
@@ -407,7 +409,8 @@ bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint6
 
 /*
  * Was a branch just taken, and nothing fetched since? BC_JFORI jumps first: then it
- * decides whether to enter the trace of the loop whose end is before PC.
+ * decides whether to enter the trace of the loop whose end is before PC. Comparisons
+ * jump to their fetch: what lies behind that jump does not follow the branch.
  */
 static bool has_branched(struct memory *text, uint64_t pc)
 {
@@ -418,15 +421,19 @@ static bool has_branched(struct memory *text, uint64_t pc)
 	static const uint8_t trace_of_loop[] = { 0x0f, 0xb7, 0x43, 0xfe };
 	uint8_t bytes[BRANCH_TO_FETCH_BYTES], next[sizeof(trace_of_loop)];
 	const uint8_t *found;
+	size_t distance;
 
 	if (memory_read(text, pc - sizeof(bytes), bytes, sizeof(bytes)) != MEMORY_OK)
 		return false;
 	found = memmem(bytes, sizeof(bytes), branch, sizeof(branch));
 	if (!found || memmem(found, (size_t)(bytes + sizeof(bytes) - found), fetch, sizeof(fetch)))
 		return false;
-	return memory_read(text, pc - (size_t)(bytes + sizeof(bytes) - found) + sizeof(branch), next,
-			   sizeof(next)) == MEMORY_OK &&
-	       memcmp(next, trace_of_loop, sizeof(next)) != 0;
+	distance = (size_t)(bytes + sizeof(bytes) - found) - sizeof(branch);
+	if (memory_read(text, pc - distance, next, sizeof(next)) != MEMORY_OK)
+		return false;
+	if (next[0] == JUMP_NEAR || next[0] == JUMP_SHORT)
+		return distance == 0;
+	return memcmp(next, trace_of_loop, sizeof(next)) != 0;
 }
 
 bool vm_is_before_next(const struct layout *layout, struct memory *text, uint64_t pc)
