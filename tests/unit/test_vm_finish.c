@@ -277,6 +277,33 @@ static void a_coroutine_is_left_though_its_resumer_cannot_be_followed(void **sta
 	check_unchanged();
 }
 
+static void a_coroutine_that_was_not_copied_is_not_resumed(void **state)
+{
+	enum { ITS_FRAME = FRAME - 0x60 };
+	const struct vm_store save_L = {
+		.address = ITS_FRAME + (uint64_t)states.vm.layout.CFRAME_L,
+		.size = 8,
+		.value = { thread_at(1), true },
+	};
+
+	(void)state;
+	states.registers.rdx = base_of(0, MIDDLE + 1); /* above the thread that is resumed */
+	code[0].sp = ITS_FRAME;
+	code[0].store = save_L;
+	code[1].base = base_of(0, INNER);
+	code[2].progress = VM_PROGRESS_DISPATCH;
+	assert_int_equal(finish(), VM_FINISHD_STAYS);
+	check_unchanged();
+	/* Nor where its frame is whole before. */
+	code[2].progress = VM_PROGRESS_ON;
+	code[3].progress = VM_PROGRESS_DISPATCH;
+	assert_int_equal(finish(), VM_FINISHD_STAYS);
+	check_unchanged();
+	code[0].store.value.bits = thread_at(0);
+	assert_int_equal(finish(), VM_FINISHD_DISPATCHES);
+	assert_int_equal(registers.sp, ITS_FRAME);
+}
+
 /*---- Builtins ----*/
 
 static void a_builtin_is_whole_until_its_result_lies_over_it(void **state)
@@ -418,6 +445,7 @@ int main(void)
 		TEST(a_way_out_of_the_vm_is_run_to_its_end),
 		TEST(code_that_cannot_be_followed_is_unknown_only_on_a_return),
 		TEST(a_coroutine_is_left_though_its_resumer_cannot_be_followed),
+		TEST(a_coroutine_that_was_not_copied_is_not_resumed),
 		TEST(a_builtin_is_whole_until_its_result_lies_over_it),
 		TEST(a_builtin_that_calls_on_is_whole),
 		TEST(a_trace_is_finished_only_where_it_leads_to),

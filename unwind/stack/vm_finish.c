@@ -162,6 +162,23 @@ static bool run_to_resumer(struct vm_machine *machine, const struct vm_machine *
 	return false;
 }
 
+/*
+ * Has this resumed a coroutine whose frames were not copied? It goes on in the C frame of the dispatch to come, and
+ * that is such a thread's.
+ */
+static bool has_resumed(const struct vm_machine *machine, struct vm_machine *then,
+			const struct capture *capture)
+{
+	const struct layout *layout = &then->vm->layout;
+	struct vm_value address = then->registers[VM_SP], thread;
+
+	if (machine->registers[VM_SP].bits > address.bits)
+		return false;
+	address.bits += (uint64_t)layout->CFRAME_L;
+	thread = vm_machine_load(then, address, layout_ref_size(layout));
+	return thread.known && !capture_find_thread(capture, thread.bits);
+}
+
 /* The run ended at then, where it could not be followed. */
 static enum vm_finished finish_unknown(struct vm_machine *machine, const struct vm_machine *then,
 				       struct capture *capture, struct registers *ret_registers)
@@ -201,7 +218,8 @@ static enum vm_finished finish(struct vm_machine *machine, struct capture *captu
 	}
 	if (progress == VM_PROGRESS_DISPATCH) {
 		if (!then.registers[VM_BASE].known || !then.registers[VM_PC].known ||
-		    !run_to_frame(machine, &then) || machine->steps == 0)
+		    !run_to_frame(machine, &then) || machine->steps == 0 ||
+		    has_resumed(machine, &then, capture))
 			return VM_FINISHD_STAYS;
 		take_over(machine, capture, ret_registers);
 		return VM_FINISHD_DISPATCHES;
