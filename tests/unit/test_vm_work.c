@@ -45,6 +45,7 @@ static void names_of_functions_tell_their_work(void **state)
 		{ "lj_func_newL_gc", "creating a closure" },
 		{ "lj_func_closeuv", "closing upvalues" },
 		{ "lj_gc_step_jit", "garbage collection" },
+		{ "lua_gc", "garbage collection" },
 		{ "lj_gc_barrieruv", "write barrier" },
 		{ "lj_trace_ins", "recording a trace" },
 		{ "lj_trace_exit", "leaving a trace" },

@@ -60,6 +60,7 @@ static const struct row functions[] = {
 	{ "lj_func_closeuv", closing_upvalues },
 	{ "lj_gc_step", collecting },
 	{ "lj_gc_fullgc", collecting },
+	{ "lua_gc", collecting },
 	{ "lj_gc_barrier", barrier },
 	{ "lj_trace_hot", recording },
 	{ "lj_trace_ins", recording },
