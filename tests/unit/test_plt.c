@@ -134,6 +134,24 @@ static void an_entry_jumps_through_its_slot(void **state)
 	assert_int_equal(slot, ADDRESS + 6 - 16);
 }
 
+static void molds_entries_jump_after_their_number(void **state)
+{
+	static const uint8_t code[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0x41, 0xbb, 7, 0,
+					0,    0,    0xff, 0x25, 0x34, 0x12, 0, 0 };
+	uint64_t slot;
+
+	(void)state;
+	for (size_t begin = 0; begin < sizeof(code); begin++) {
+		const bool is_instruction = begin == 0 || begin == 4 || begin == 10;
+
+		assert_int_equal(plt_jump_decode(code + begin, sizeof(code) - begin, ADDRESS + begin, &slot),
+				 is_instruction);
+		assert_false(plt_jump_decode(code + begin, sizeof(code) - begin - 1, ADDRESS, &slot));
+		if (is_instruction)
+			assert_int_equal(slot, ADDRESS + sizeof(code) + 0x1234);
+	}
+}
+
 static void what_is_no_such_jump_has_no_slot(void **state)
 {
 	static const uint8_t code[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0x34, 0x12, 0, 0 };
@@ -313,6 +331,7 @@ int main(void)
 		cmocka_unit_test(entries_have_the_names_of_imports),
 		cmocka_unit_test(what_is_no_entry_has_no_name),
 		cmocka_unit_test(an_entry_jumps_through_its_slot),
+		cmocka_unit_test(molds_entries_jump_after_their_number),
 		cmocka_unit_test(what_is_no_such_jump_has_no_slot),
 		cmocka_unit_test(entries_have_eight_or_sixteen_bytes),
 		cmocka_unit_test(relocations_say_where_entries_lead),

@@ -3,15 +3,20 @@
 
 #include <string.h>
 
-/* The GOT slot of the "jmp *slot(%rip)" with which code begins, after any endbr64 and bnd. */
+/*
+ * The GOT slot of the "jmp *slot(%rip)" with which code begins, after any endbr64, bnd, and the
+ * "mov $index,%r11d" of entries that mold has made.
+ */
 bool plt_jump_decode(const uint8_t *code, size_t length, uint64_t address, uint64_t *ret_slot)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa }, bnd = 0xf2;
-	int32_t displacement;
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa }, mov_r11d[] = { 0x41, 0xbb }, bnd = 0xf2;
+	int32_t displacement, index;
 	size_t at = 0;
 
 	if (length >= sizeof(endbr64) && memcmp(code, endbr64, sizeof(endbr64)) == 0)
 		at = sizeof(endbr64);
+	if (length >= at + sizeof(mov_r11d) && memcmp(code + at, mov_r11d, sizeof(mov_r11d)) == 0)
+		at += sizeof(mov_r11d) + sizeof(index);
 	if (length > at && code[at] == bnd)
 		at++;
 	if (length < at + 2 + sizeof(displacement) || code[at] != 0xff || code[at + 1] != 0x25)
