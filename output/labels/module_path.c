@@ -54,7 +54,8 @@ static bool is_root(const char *path, const char *slash)
 	return part_is(above, "share") || part_is(above, "lib");
 }
 
-size_t module_path_root(const char *path)
+/* The length of the package root at the beginning of a path, with its last slash; 0 if there is none. */
+static size_t root_length(const char *path)
 {
 	const char *rest = path;
 
@@ -105,7 +106,7 @@ const char *module_path_file(const struct function *function, size_t *ret_root)
 	else if (function->root)
 		*ret_root = function->root - (size_t)(path - function->file);
 	else
-		*ret_root = module_path_root(path);
+		*ret_root = root_length(path);
 	return path;
 }
 

@@ -41,9 +41,6 @@ enum { MODULE_PATH_SIZE = 512 };
  */
 size_t module_path(const struct function *function, char ret_module[static MODULE_PATH_SIZE]);
 
-/* The length of the package root at the beginning of a path, with its last slash; 0 if there is none. */
-size_t module_path_root(const char *path);
-
 /*
  * A function's file without its "@", and how many bytes of that are its package root: by the target's
  * own package.path, or else one of the usual roots above; 0 of a file that is no path.

@@ -207,11 +207,6 @@ int cpu_use_add(struct cpu_use *use, const struct sample *sample)
 
 /*---- Results ----*/
 
-uint64_t cpu_use_step_ns(const struct cpu_use *use)
-{
-	return use->step_ns;
-}
-
 size_t cpu_use_steps(const struct cpu_use *use)
 {
 	return use->all_ns > 0 ? (use->length_ns + use->step_ns - 1) / use->step_ns : 0;

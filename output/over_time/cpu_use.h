@@ -35,7 +35,6 @@ void cpu_use_free(struct cpu_use *use);
 /* Samples in time order; strings are borrowed. 0 or -ENOMEM. */
 int cpu_use_add(struct cpu_use *use, const struct sample *sample);
 
-uint64_t cpu_use_step_ns(const struct cpu_use *use);
 size_t cpu_use_steps(const struct cpu_use *use); /* 0 without CPU time */
 /* When a step begins, after the beginning of the span; with the number of steps, when the last one ends. */
 uint64_t cpu_use_step_begin_ns(const struct cpu_use *use, size_t step);

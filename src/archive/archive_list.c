@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +63,8 @@ static int64_t time_of(const char *name)
 	return timegm(&fields);
 }
 
-bool archive_name_read(const char *name, struct archive_entry *ret_entry)
+/* Set number and times from a name; false if it is not that of a recording in an archive. */
+static bool read_name(const char *name, struct archive_entry *ret_entry)
 {
 	const char *at = name;
 	uint64_t number = 0;
@@ -108,7 +110,7 @@ static int add_all(int directory, DIR *stream, struct archive_list *list)
 		char name[ARCHIVE_NAME_SIZE];
 
 		/* One number, two names: the shorter spelling is the archive's own. */
-		if (!archive_name_read(found->d_name, &entry) ||
+		if (!read_name(found->d_name, &entry) ||
 		    (archive_name(&entry, name), strcmp(name, found->d_name) != 0))
 			continue;
 		entries = array_grow(list->entries, &size, list->count + 1, sizeof(*entries));

@@ -9,7 +9,6 @@
 #ifndef LJSPY_ARCHIVE_LIST_H
 #define LJSPY_ARCHIVE_LIST_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,9 +27,6 @@ struct archive_list {
 };
 
 void archive_name(const struct archive_entry *entry, char ret_name[static ARCHIVE_NAME_SIZE]);
-
-/* Set number and begin_s from a name; false if it is not that of a recording in an archive. */
-bool archive_name_read(const char *name, struct archive_entry *ret_entry);
 
 /*
  * Read the directory; a descriptor. However many recordings it has, all count: an entry takes 32 bytes,

@@ -84,11 +84,6 @@ void sending_free(struct sending *sending)
 	free(sending);
 }
 
-bool sending_is_failing(const struct sending *sending)
-{
-	return sending->failures > 0;
-}
-
 /*---- The mark ----*/
 
 static void keep_mark(struct sending *sending)

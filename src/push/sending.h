@@ -46,9 +46,6 @@ void sending_free(struct sending *sending);
  */
 uint64_t sending_step(struct sending *sending, bool is_last_finished);
 
-/* Is a failed profile waiting for its next try? */
-bool sending_is_failing(const struct sending *sending);
-
 /* Tell the user what has become of the profiles. False if some are lost or were refused. */
 bool sending_conclude(struct sending *sending);
 

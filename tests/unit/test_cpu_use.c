@@ -77,7 +77,7 @@ static void a_sample_stands_for_the_time_before_it(void **state)
 	assert_non_null(use);
 	add(use, 1, 100, 100, VM_STATE_GC);       /* the first: what it used before */
 	add(use, 1, 600, 100, VM_STATE_COMPILED); /* a fifth of a core since */
-	assert_int_equal(cpu_use_step_ns(use), 200 * ms_ns);
+	assert_int_equal(cpu_use_step_begin_ns(use, 1), 200 * ms_ns);
 	assert_int_equal(cpu_use_steps(use), 3);
 	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_GC, 0), 0.5));
 	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_COMPILED, 0), 0.1));
@@ -103,7 +103,7 @@ static void steps_double_and_nothing_is_lost(void **state)
 		add(use, 1, at_ms, 7 + at_ms % 11, (enum vm_state)(at_ms % VM_STATE_COUNT));
 		all_ms += (double)(7 + at_ms % 11);
 	}
-	assert_int_equal(cpu_use_step_ns(use), 25600 * ms_ns);
+	assert_int_equal(cpu_use_step_begin_ns(use, 1), 25600 * ms_ns);
 	assert_in_range(cpu_use_steps(use), 4000000 / 25600, CPU_USE_STEPS_MAX);
 	assert_true(fabs(sum_ms(use) - all_ms) < 0.01);
 	assert_true(is_about(cpu_use_sampled(use), 1));

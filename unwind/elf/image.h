@@ -17,11 +17,7 @@
 #include "luajit-layouts/vm.h"
 #include "memory/memory.h"
 
-/* Bounds on data from a target. */
-enum {
-	IMAGE_MODULES_MAX = 65536,
-	IMAGE_ROOT_SIZE = 64,
-};
+enum { IMAGE_ROOT_SIZE = 64 };
 
 /* Where a module's .eh_frame_hdr lies (System V ABI, LSB 10.6.2). */
 struct unwind_table {

@@ -29,7 +29,6 @@ enum permission_reason {
 	PERMISSION_UNREADABLE, /* reading its memory does not come to an end */
 	PERMISSION_NO_SEIZE,   /* the kernel has no PTRACE_SEIZE */
 	PERMISSION_UNKNOWN,
-	PERMISSION_REASON_COUNT
 };
 
 struct permission_verdict {
