@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "memory/array.h"
+#include "src/linux/files/same_file.h"
 
 static const uint64_t second_ns = 1000000000u;
 
@@ -74,7 +75,7 @@ static bool is_elsewhere(const struct archive *archive)
 		return false;
 	if (stat(archive->path, &named))
 		return errno == ENOENT;
-	return named.st_dev != here.st_dev || named.st_ino != here.st_ino;
+	return !same_file(&named, &here);
 }
 
 /* What is under the directory's name now takes its place. */

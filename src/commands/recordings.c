@@ -13,6 +13,7 @@
 
 #include "output/recording/recording_reader.h"
 #include "output/views/sum.h"
+#include "src/linux/files/same_file.h"
 #include "src/program/kept_recording.h"
 #include "src/program/message.h"
 #include "src/program/output_file.h"
@@ -545,7 +546,7 @@ bool recordings_are_kept(const struct options *options, bool has_samples)
 	    stat(options->output, &output) || !S_ISREG(output.st_mode))
 		return true;
 	for (char *const *path = options->recordings; *path; path++) {
-		if (stat(*path, &input) || input.st_dev != output.st_dev || input.st_ino != output.st_ino)
+		if (stat(*path, &input) || !same_file(&input, &output))
 			continue;
 		message_error("-o %s would replace what is to be read.", options->output);
 		message_note("Name another file, as what was recorded cannot be had from it.");

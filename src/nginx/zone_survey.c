@@ -13,6 +13,7 @@
 #include "src/footprint/pieces/window.h"
 #include "src/footprint/pieces/zone_names.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/files/same_file.h"
 #include "src/linux/pages/present_memory.h"
 #include "src/linux/proc/maps.h"
 #include "src/linux/proc/process.h"
@@ -49,7 +50,7 @@ static bool shares_namespace(pid_t pid, const struct stat *own)
 {
 	struct stat other;
 
-	return namespace_of(pid, &other) && other.st_dev == own->st_dev && other.st_ino == own->st_ino;
+	return namespace_of(pid, &other) && same_file(&other, own);
 }
 
 static void note_holder(const struct process *process, struct zone_lock *lock)

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/linux/files/same_file.h"
+
 enum {
 	NAMES_TRIED = 100, /* other processes may be writing to some */
 	LINKS_TRIED = 10,
@@ -32,11 +34,6 @@ static void fd_path(int fd, char path[static FD_PATH_SIZE])
 	snprintf(path, FD_PATH_SIZE, "/proc/self/fd/%d", fd);
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 /* Can linkat() name it later? /proc may be another pid namespace's, or missing. */
 static bool can_be_linked(int fd)
 {
@@ -44,7 +41,7 @@ static bool can_be_linked(int fd)
 	struct stat by_path, status;
 
 	fd_path(fd, path);
-	return stat(path, &by_path) == 0 && fstat(fd, &status) == 0 && is_same(&by_path, &status);
+	return stat(path, &by_path) == 0 && fstat(fd, &status) == 0 && same_file(&by_path, &status);
 }
 
 static int open_nameless(int directory)
@@ -69,7 +66,7 @@ static bool is_free(int fd, int directory, const char *name)
 	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		return false;
 	return fstat(fd, &status) == 0 && fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       is_same(&status, &named) && S_ISREG(status.st_mode);
+	       same_file(&status, &named) && S_ISREG(status.st_mode);
 }
 
 /* A descriptor or a negative errno; *ret_temporary is allocated. */

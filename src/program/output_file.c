@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "src/linux/files/same_file.h"
+
 static int open_stream(int fd, const char *mode, FILE **ret_stream)
 {
 	int error;
@@ -97,8 +99,7 @@ int output_file_open(const char *path, struct output_file *ret_file)
 /* Devices do not count: two streams to one do not overwrite each other. */
 static bool is_same_stream(const struct stat *a, const struct stat *b)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && !S_ISCHR(a->st_mode) &&
-	       !S_ISBLK(a->st_mode);
+	return same_file(a, b) && !S_ISCHR(a->st_mode) && !S_ISBLK(a->st_mode);
 }
 
 bool output_file_is_same(const struct output_file *a, const struct output_file *b)

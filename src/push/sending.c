@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "src/archive/archive_list.h"
+#include "src/linux/files/same_file.h"
 #include "src/program/message.h"
 #include "src/push/backoff.h"
 #include "src/push/mark.h"
@@ -247,7 +248,7 @@ static int open_successor(const struct sending *sending, int *ret_fd)
 	if (fd < 0 && errno != ENOENT)
 		return -errno;
 	if (fd >= 0 && fstat(sending->options.directory, &here) == 0 && fstat(fd, &there) == 0 &&
-	    (here.st_dev != there.st_dev || here.st_ino != there.st_ino))
+	    !same_file(&here, &there))
 		error = archive_list_read(fd, &list);
 	if (list.count == 0 && fd >= 0) {
 		close(fd);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "src/linux/files/same_file.h"
 #include "src/linux/proc/process.h"
 
 static const uint64_t second_ns = 1000000000;
@@ -57,8 +58,7 @@ static bool is_same_root(pid_t pid, const char *root)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
-	return stat(path, &theirs) == 0 && stat(root, &ours) == 0 && theirs.st_dev == ours.st_dev &&
-	       theirs.st_ino == ours.st_ino;
+	return stat(path, &theirs) == 0 && stat(root, &ours) == 0 && same_file(&theirs, &ours);
 }
 
 /* The kernel tells paths from ljspy's root on: take away the part up to the target's root. */
