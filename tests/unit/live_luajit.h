@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "luajit-layouts/recognise/recognise.h"
+#include "tests/unit/target_process.h"
 
 struct live_luajit {
 	struct memory memory;
@@ -63,21 +64,6 @@ static const char *live_executable(void)
 	return "luajit";
 }
 
-static bool live_is_asleep(const struct live_luajit *live)
-{
-	char path[64], line[256] = "";
-	const char *name_end;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)live->pid);
-	file = fopen(path, "r");
-	if (file == NULL)
-		return false;
-	name_end = fgets(line, sizeof(line), file) != NULL ? strrchr(line, ')') : NULL;
-	fclose(file);
-	return name_end != NULL && strncmp(name_end, ") S", 3) == 0;
-}
-
 /* Run script until it says a line, and leave it asleep. False if there is no LuaJIT. */
 static bool live_start(struct live_luajit *live, const char *script)
 {
@@ -104,7 +90,7 @@ static bool live_start(struct live_luajit *live, const char *script)
 	close(out[0]);
 	if (!ready)
 		waitpid(live->pid, NULL, 0);
-	for (int i = 0; ready && i < 100 && !live_is_asleep(live); i++)
+	for (int i = 0; ready && i < 100 && target_process_state(live->pid, live->pid) != 'S'; i++)
 		usleep(10000); /* from saying so to sleeping, unless it never does */
 	return ready;
 }

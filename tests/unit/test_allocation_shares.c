@@ -144,6 +144,14 @@ static void intervals_in_which_a_marking_ended_count_like_the_others(void **stat
 	assert_in_range(sum(result, 0, 2).bytes, 9990, 10010);
 }
 
+static void begin_film(struct allocation_counters film[static ALLOCATION_FILM_LOOKS])
+{
+	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
+		film[i] = (struct allocation_counters){
+			.total = 100000, .estimate = 50000, .strings = 10, .root = 1
+		};
+}
+
 /* The look at which a string of so many bytes, or a part, is new. */
 static void filmed(struct allocation_counters *film, size_t at, uint64_t bytes, uint32_t strings)
 {
@@ -159,10 +167,7 @@ static void sizes_of_strings_and_parts_come_from_films(void **state)
 	const struct allocation_share *result;
 
 	(void)state;
-	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
-		film[i] = (struct allocation_counters){
-			.total = 100000, .estimate = 50000, .strings = 10, .root = 1
-		};
+	begin_film(film);
 	for (size_t i = 1; i <= 6; i++)
 		filmed(film, i, 40, 1);
 	filmed(film, 10, 200, 0); /* the string is counted at the next look */
@@ -242,10 +247,9 @@ static void strings_beside_new_tables_have_the_rest(void **state)
 	const struct allocation_share *result;
 
 	(void)state;
-	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
-		film[i] = (struct allocation_counters){
-			.total = 100000, .estimate = 50000, .strings = 10, .root = i < 10 ? 1 : 2
-		};
+	begin_film(film);
+	for (size_t i = 10; i < ALLOCATION_FILM_LOOKS; i++)
+		film[i].root = 2;
 	filmed(film, 10, 216 + 64 + 96, 1);
 	filmed(film, 20, 44, 1);
 	allocates(1000);
@@ -260,14 +264,6 @@ static void strings_beside_new_tables_have_the_rest(void **state)
 	allocates(1000);
 	assert_int_equal(allocation_shares_divide(shares, SECOND, &result), 2);
 	assert_true(result[0].bytes > 4 * result[1].bytes && result[1].bytes > 0);
-}
-
-static void begin_film(struct allocation_counters film[static ALLOCATION_FILM_LOOKS])
-{
-	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
-		film[i] = (struct allocation_counters){
-			.total = 100000, .estimate = 50000, .strings = 10, .root = 1
-		};
 }
 
 /* Of two that are new at one look, LuaJIT may have counted one only. */
