@@ -2,7 +2,6 @@
 /* The engine's main thread, the watch, which watches over the worker. */
 #include "src/apart/apart_state.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +15,7 @@
 #include "src/apart/inherited_files.h"
 #include "src/apart/stranded.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/clocks/notify.h"
 #include "src/linux/proc/engine_name.h"
 #include "src/linux/proc/proc_file.h"
 #include "src/program/wake_signal.h"
@@ -44,21 +44,18 @@ struct engine {
 /* The state letter of the front's beating thread in /proc; 0 if there is no such thread. */
 static char beat_state(const struct shared *shared)
 {
-	char path[sizeof("/proc//task//stat") + 6 * sizeof(int)], text[512], *state;
+	int fd = proc_file_open_thread(shared->front_pid, shared->beat_tid, "stat");
+	char text[512];
+	const char *state;
 	ssize_t length;
-	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)shared->front_pid, (int)shared->beat_tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	length = read(fd, text, sizeof(text) - 1);
+	length = proc_file_fill(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[length > 0 ? length : 0] = '\0';
 	state = proc_file_stat_fields(text);
-	if (!state)
-		return 0;
-	return *state;
+	return state ? *state : 0;
 }
 
 /* A beating thread that merely waits for a CPU is not silent. */
@@ -87,10 +84,8 @@ static void *run_worker(void *context)
  */
 static void set_dead_man(struct engine *engine, long ns)
 {
-	const struct itimerspec times = { .it_value.tv_nsec = ns, .it_interval.tv_nsec = ns };
-
 	if (engine->has_dead_man)
-		timer_settime(engine->dead_man, 0, &times, NULL);
+		notify_every(engine->dead_man, ns);
 }
 
 /* Sleep until the watch is woken, or for ns. */

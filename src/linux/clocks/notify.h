@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * notify: timers that signal one thread.
+ * notify: timers that signal, mostly one thread.
  */
 #ifndef LJSPY_NOTIFY_H
 #define LJSPY_NOTIFY_H
@@ -36,7 +36,7 @@ typedef void notify_handler(int signal, siginfo_t *info, void *context);
  */
 int notify_open(int signal, clockid_t clock, notify_handler *handle, void *context, timer_t *ret_timer);
 
-/* Let it run out each so many ns, below a second; 0: no more. 0 or a negative errno. */
+/* Let a timer run out each so many ns, below a second; 0: no more. 0 or a negative errno. */
 int notify_every(timer_t timer, long ns);
 
 #endif

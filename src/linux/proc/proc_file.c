@@ -10,16 +10,29 @@
 
 enum { PROC_PATH_MAX = 64, TEXT_BYTES_MAX = 4096 };
 
-int proc_file_open(pid_t pid, const char *name)
+static int open_path(const char *path)
 {
-	char path[PROC_PATH_MAX];
-	int fd;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
 	return errno == ENOENT ? -ESRCH : -errno;
+}
+
+int proc_file_open(pid_t pid, const char *name)
+{
+	char path[PROC_PATH_MAX];
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	return open_path(path);
+}
+
+int proc_file_open_thread(pid_t pid, pid_t tid, const char *name)
+{
+	char path[PROC_PATH_MAX];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, name);
+	return open_path(path);
 }
 
 ssize_t proc_file_fill(int fd, char *bytes, size_t room)

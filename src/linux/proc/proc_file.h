@@ -13,6 +13,9 @@
 /* Open /proc/PID/NAME for reading: a descriptor to be closed, or a negative errno, -ESRCH if there is none. */
 int proc_file_open(pid_t pid, const char *name);
 
+/* The same for /proc/PID/task/TID/NAME. */
+int proc_file_open_thread(pid_t pid, pid_t tid, const char *name);
+
 /* Read until the room is full or the file ends: how many bytes, or a negative errno. */
 ssize_t proc_file_fill(int fd, char *bytes, size_t room);
 

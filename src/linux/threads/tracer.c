@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -49,7 +48,7 @@ static const int wait_options = __WALL | __WNOTHREAD | WNOHANG;
 
 struct seized {
 	struct tracee tracee;  /* first, so that a pointer to one points to the other */
-	int stat_fd;           /* of /proc/PID/task/TID/stat, -1 if not open */
+	int stat_fd;           /* of /proc/PID/task/TID/stat; negative if not open */
 	bool reserved;         /* room for that file */
 	bool is_seized;        /* or attached; else ljspy only knows the thread's id */
 	bool attached;         /* by PTRACE_ATTACH, not seized */
@@ -465,11 +464,7 @@ static bool wait_once(struct tracer *tracer, struct tracee *tracee)
 
 static int open_stat(const struct seized *seized)
 {
-	char path[sizeof("/proc//task//stat") + 6 * sizeof(int)];
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)seized->tracee.pid,
-		 (int)seized->tracee.tid);
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return proc_file_open_thread(seized->tracee.pid, seized->tracee.tid, "stat");
 }
 
 static void free_seized(struct tracer *tracer, struct seized *seized)
