@@ -14,6 +14,7 @@
 #include "output/formats/speedscope.h"
 #include "output/formats/text_report.h"
 #include "output/recording/recording_writer.h"
+#include "output/sample/text_ends.h"
 #include "output/views/comparison.h"
 #include "output/views/heeds.h"
 #include "output/views/profile_read.h"
@@ -291,16 +292,11 @@ const struct format *format_by_name(const char *name)
 const struct format *format_by_path(const char *path)
 {
 	const struct format *found = NULL;
-	size_t length = strlen(path);
 
 	/* The longest suffix wins: ".speedscope.json" is for speedscope, not for json. */
-	for (size_t i = 0; i < format_count; i++) {
-		size_t suffix = strlen(formats[i].suffix);
-
-		if (length > suffix && path[length - suffix - 1] == '.' &&
-		    strcmp(path + length - suffix, formats[i].suffix) == 0 &&
-		    (!found || suffix > strlen(found->suffix)))
+	for (size_t i = 0; i < format_count; i++)
+		if (text_has_suffix(path, formats[i].suffix) &&
+		    (!found || strlen(formats[i].suffix) > strlen(found->suffix)))
 			found = &formats[i];
-	}
 	return found;
 }

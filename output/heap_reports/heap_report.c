@@ -10,6 +10,7 @@
 #include "output/heap_reports/heap_pictures.h"
 #include "output/heap_reports/heap_pprof.h"
 #include "output/heap_reports/heap_text.h"
+#include "output/sample/text_ends.h"
 #include "output/views/heeds.h"
 
 static int write_svg(FILE *out, const struct heap_side *side, const struct heap_view *view)
@@ -132,14 +133,8 @@ const struct heap_format *heap_format_by_name(const char *name)
 
 const struct heap_format *heap_format_by_path(const char *path)
 {
-	size_t length = strlen(path);
-
-	for (size_t i = 0; i < heap_format_count; i++) {
-		size_t suffix = strlen(heap_formats[i].suffix);
-
-		if (length > suffix && path[length - suffix - 1] == '.' &&
-		    strcmp(path + length - suffix, heap_formats[i].suffix) == 0)
+	for (size_t i = 0; i < heap_format_count; i++)
+		if (text_has_suffix(path, heap_formats[i].suffix))
 			return &heap_formats[i];
-	}
 	return NULL;
 }

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "output/sample/text_ends.h"
 #include "src/linux/sockets/socket_peer.h"
 #include "unwind/lua/request.h"
 
@@ -52,9 +53,8 @@ static bool is_in_file(const struct frame *frames, size_t count, const char *fil
 {
 	for (size_t i = 0; i < count && i < NEAR_FRAMES; i++) {
 		const char *path = frames[i].function->kind == FRAME_LUA ? frames[i].function->file : NULL;
-		size_t length = path ? strlen(path) : 0;
 
-		if (length >= strlen(file) && strcmp(path + length - strlen(file), file) == 0)
+		if (path && text_ends_with(path, file))
 			return true;
 	}
 	return false;
@@ -75,10 +75,7 @@ static const char *function_of(const struct frame *frames, size_t count)
 /* The name in Lua, or that of the symbol, which has a prefix. */
 static bool is_function(const char *function, const char *name, const char *symbol)
 {
-	size_t length = strlen(function);
-
-	return strcmp(function, name) == 0 ||
-	       (symbol && length > strlen(symbol) && strcmp(function + length - strlen(symbol), symbol) == 0);
+	return strcmp(function, name) == 0 || (symbol && text_ends_with(function, symbol));
 }
 
 static const char light_thread[] = "light thread", coroutine[] = "coroutine", lock[] = "lock";

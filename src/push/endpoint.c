@@ -9,19 +9,13 @@
 #include <jansson.h>
 
 #include "output/labels/json_values.h"
+#include "output/sample/text_ends.h"
 #include "src/linux/sockets/own_address.h"
 
 static const char push_path[] = "/push.v1.PusherService/Push";
 static const uint64_t second_ns = 1000000000;
 
 /*---- The URL ----*/
-
-static bool ends_in(const char *text, const char *end)
-{
-	size_t length = strlen(text);
-
-	return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
-}
 
 static bool is_clean(const char *text)
 {
@@ -53,11 +47,11 @@ bool endpoint_read(const char *url, struct endpoint *ret_endpoint, const char **
 	while (url[length - 1] == '/')
 		length--;
 	memcpy(endpoint.url, url, length);
-	if (ends_in(endpoint.url, "/ingest"))
+	if (text_ends_with(endpoint.url, "/ingest"))
 		endpoint.protocol = ENDPOINT_INGEST;
-	else if (ends_in(endpoint.url, "/writeraw"))
+	else if (text_ends_with(endpoint.url, "/writeraw"))
 		endpoint.protocol = ENDPOINT_WRITE_RAW;
-	else if (!ends_in(endpoint.url, push_path))
+	else if (!text_ends_with(endpoint.url, push_path))
 		memcpy(endpoint.url + length, push_path, sizeof(push_path));
 	endpoint.is_here = own_address(host);
 	endpoint.is_secret_safe = is_https || endpoint.is_here;

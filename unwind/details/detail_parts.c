@@ -25,13 +25,6 @@ void details_add(struct details *details, size_t merged_index, const char *forma
 	details->count++;
 }
 
-bool details_ends_with(const char *text, const char *ending)
-{
-	size_t length = strlen(text);
-
-	return length >= strlen(ending) && strcmp(text + length - strlen(ending), ending) == 0;
-}
-
 size_t details_outwards(const struct merged_stack *stack, size_t index)
 {
 	do

@@ -21,8 +21,6 @@ struct details {
 __attribute__((format(printf, 3, 4))) void details_add(struct details *details, size_t merged_index,
 						       const char *format, ...);
 
-bool details_ends_with(const char *text, const char *ending);
-
 /* The next frame outwards that is Lua's: a Lua, builtin or C function. stack->count if there is none. */
 size_t details_outwards(const struct merged_stack *stack, size_t index);
 

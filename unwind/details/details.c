@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "output/sample/text_ends.h"
 #include "unwind/details/compiled_pattern.h"
 #include "unwind/details/detail_parts.h"
 #include "unwind/lua/lua_names.h"
@@ -99,7 +100,7 @@ static bool find_pattern(const struct detail_source *source, size_t index, bool 
 	if (index == stack->count)
 		return false;
 	frame = &stack->frames[index];
-	if (!frame->proto || !details_ends_with(frame->proto->chunkname, regex_file))
+	if (!frame->proto || !text_ends_with(frame->proto->chunkname, regex_file))
 		return false;
 	if (!frame->compiled)
 		return frame->pc && pattern_of_variable(source, frame, ret_text);
@@ -127,10 +128,10 @@ static void visit_native(struct details *details, size_t index)
 		details_add_lock(details, index);
 	for (size_t i = 0; i < PATTERN_FUNCTIONS; i++)
 		if (strcmp(name, pattern_functions[i]) == 0)
-			add_pattern(details, index, details_ends_with(name, compile_ending));
+			add_pattern(details, index, text_ends_with(name, compile_ending));
 	for (size_t i = 0; i < DICT_PREFIXES; i++)
 		if (strncmp(name, dict_prefixes[i], strlen(dict_prefixes[i])) == 0 &&
-		    !details_ends_with(name, not_of_dict))
+		    !text_ends_with(name, not_of_dict))
 			details_add_dict(details, index, name + strlen(dict_prefixes[i]));
 }
 

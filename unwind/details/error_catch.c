@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "output/sample/text_ends.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/values/trace_values.h"
@@ -116,13 +117,13 @@ static void catch_in_parent(const struct details *details, size_t index,
 	size_t caller = parent < stack->count ? details_outwards(stack, parent) : parent;
 	char place[PLACE_BYTES];
 
-	if (parent == stack->count || !details_ends_with(name_of(details, parent), "resume")) {
+	if (parent == stack->count || !text_ends_with(name_of(details, parent), "resume")) {
 		snprintf(ret_catcher, CATCHER_BYTES, "%s", catcher_unknown);
 		return;
 	}
 	/* lua-resty-core puts a function of its own in between. */
 	if (caller < stack->count && stack->frames[caller].kind == MERGED_LUA &&
-	    details_ends_with(stack->frames[caller].proto->chunkname, coroutine_file))
+	    text_ends_with(stack->frames[caller].proto->chunkname, coroutine_file))
 		parent = caller;
 	place_of_call(details, parent, place);
 	snprintf(ret_catcher, CATCHER_BYTES, "caught by coroutine.resume%s", place);

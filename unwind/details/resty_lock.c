@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "output/sample/text_ends.h"
 #include "unwind/details/detail_parts.h"
 #include "unwind/lua/luajit.h"
 
@@ -17,7 +18,7 @@ static const struct merged_frame *find_frame(const struct merged_stack *stack)
 		const struct merged_frame *frame = &stack->frames[i];
 
 		if (frame->kind == MERGED_LUA && !frame->compiled && frame->proto && frame->global &&
-		    details_ends_with(frame->proto->chunkname, lock_file))
+		    text_ends_with(frame->proto->chunkname, lock_file))
 			return frame;
 	}
 	return NULL;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "output/sample/text_ends.h"
 #include "src/linux/proc/proc_text.h"
 
 enum {
@@ -100,7 +101,6 @@ static int read_status(pid_t pid, struct process *process)
 static int read_executable(pid_t pid, struct process *process)
 {
 	static const char deleted[] = " (deleted)";
-	const size_t deleted_length = sizeof(deleted) - 1;
 	char path[PROC_PATH_MAX], target[PATH_MAX];
 	ssize_t length;
 
@@ -109,8 +109,8 @@ static int read_executable(pid_t pid, struct process *process)
 	if (length < 0)
 		return 0;
 	target[length] = '\0';
-	if ((size_t)length > deleted_length && strcmp(target + length - deleted_length, deleted) == 0) {
-		target[(size_t)length - deleted_length] = '\0';
+	if (text_ends_with(target, deleted)) {
+		target[(size_t)length - (sizeof(deleted) - 1)] = '\0';
 		process->executable_deleted = true;
 	}
 	process->executable = strdup(target);
