@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "luajit-layouts/module/elf_headers.h"
+
 static bool add_segment(struct elf_image *image, uint64_t bias, const Elf64_Phdr *header)
 {
 	struct elf_segment *segment;
@@ -20,21 +22,6 @@ static bool add_segment(struct elf_image *image, uint64_t bias, const Elf64_Phdr
 	return true;
 }
 
-/*
- * The load bias: where the first byte of the file is mapped, less where its
- * segment asked to be.
- */
-static bool find_bias(const Elf64_Phdr *headers, size_t count, uint64_t base, uint64_t *ret_bias)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (headers[i].p_type == PT_LOAD && headers[i].p_offset == 0) {
-			*ret_bias = base - headers[i].p_vaddr;
-			return true;
-		}
-	}
-	return false;
-}
-
 static enum elf_image_status check_header(const Elf64_Ehdr *header)
 {
 	if (memcmp(header->e_ident, ELFMAG, SELFMAG) != 0)
@@ -42,16 +29,13 @@ static enum elf_image_status check_header(const Elf64_Ehdr *header)
 	if (header->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    (header->e_machine != EM_X86_64 && header->e_machine != EM_AARCH64))
 		return ELF_IMAGE_OTHER_MACHINE;
-	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_phentsize != sizeof(Elf64_Phdr) ||
-	    header->e_phnum == 0 || header->e_phnum > ELF_IMAGE_SEGMENTS_MAX)
-		return ELF_IMAGE_MALFORMED;
-	return ELF_IMAGE_OK;
+	return elf_headers_fit(header) ? ELF_IMAGE_OK : ELF_IMAGE_MALFORMED;
 }
 
 enum elf_image_status elf_image_open(struct memory *memory, uint64_t base, struct elf_image *ret_image)
 {
 	struct elf_image image = { .segment_count = 0 };
-	Elf64_Phdr headers[ELF_IMAGE_SEGMENTS_MAX];
+	struct elf_headers headers;
 	Elf64_Ehdr header;
 	enum elf_image_status status;
 
@@ -64,17 +48,17 @@ enum elf_image_status elf_image_open(struct memory *memory, uint64_t base, struc
 	if (status != ELF_IMAGE_OK)
 		return status;
 	image.machine = header.e_machine;
-	if (memory_read(memory, base + header.e_phoff, headers, header.e_phnum * sizeof(headers[0])) !=
-	    MEMORY_OK)
+	if (!elf_headers_read(memory, base, &headers))
 		return ELF_IMAGE_UNREADABLE;
-	if (!find_bias(headers, header.e_phnum, base, &image.bias))
+	if (!elf_headers_bias(&headers, base, &image.bias))
 		return ELF_IMAGE_MALFORMED;
-	for (size_t i = 0; i < header.e_phnum; i++) {
-		if (headers[i].p_type == PT_GNU_EH_FRAME)
-			image.eh_frame_hdr = image.bias + headers[i].p_vaddr;
-		else if (headers[i].p_type == PT_DYNAMIC)
-			image.dynamic = image.bias + headers[i].p_vaddr;
-		else if (headers[i].p_type == PT_LOAD && !add_segment(&image, image.bias, &headers[i]))
+	for (size_t i = 0; i < headers.elf.e_phnum; i++) {
+		if (headers.segments[i].p_type == PT_GNU_EH_FRAME)
+			image.eh_frame_hdr = image.bias + headers.segments[i].p_vaddr;
+		else if (headers.segments[i].p_type == PT_DYNAMIC)
+			image.dynamic = image.bias + headers.segments[i].p_vaddr;
+		else if (headers.segments[i].p_type == PT_LOAD &&
+			 !add_segment(&image, image.bias, &headers.segments[i]))
 			return ELF_IMAGE_MALFORMED;
 	}
 	*ret_image = image;

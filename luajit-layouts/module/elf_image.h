@@ -13,10 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "luajit-layouts/module/elf_headers.h"
 #include "memory/memory.h"
 
 enum {
-	ELF_IMAGE_SEGMENTS_MAX = 64,
+	ELF_IMAGE_SEGMENTS_MAX = ELF_HEADERS_MAX,
 	ELF_IMAGE_SEGMENT_BYTES_MAX = 256 << 20,
 };
 

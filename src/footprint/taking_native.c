@@ -5,11 +5,10 @@
 #include <elf.h>
 #include <string.h>
 
+#include "luajit-layouts/module/elf_headers.h"
 #include "memory/memory.h"
 #include "src/footprint/pieces/glibc_heap.h"
 #include "src/footprint/pieces/thread_stack.h"
-
-enum { PROGRAM_HEADERS_MAX = 64 };
 
 /*---- malloc() ----*/
 
@@ -132,13 +131,11 @@ int taking_stacks(struct taking *taking)
 static uint64_t data_end(const struct window *window, uint64_t base)
 {
 	const uint64_t page = memory_page_size();
-	Elf64_Phdr headers[PROGRAM_HEADERS_MAX];
+	Elf64_Phdr headers[ELF_HEADERS_MAX];
 	uint64_t first = UINT64_MAX, last = 0;
 	Elf64_Ehdr head;
 
-	if (!window_peek(window, base, &head, sizeof(head)) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
-	    head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_phnum > PROGRAM_HEADERS_MAX ||
-	    head.e_phentsize != sizeof(headers[0]) ||
+	if (!window_peek(window, base, &head, sizeof(head)) || !elf_headers_fit(&head) ||
 	    !window_peek(window, base + head.e_phoff, headers, head.e_phnum * sizeof(headers[0])))
 		return 0;
 	for (size_t i = 0; i < head.e_phnum; i++) {

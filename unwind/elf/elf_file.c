@@ -6,46 +6,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "luajit-layouts/module/elf_headers.h"
 #include "memory/memory_file.h"
 #include "memory/slow_file.h"
 
 enum {
-	SEGMENTS_MAX = 64,
 	NOTES_MAX = 64 << 10, /* bytes of one note segment */
 	IMAGE_MAX = 64 << 20, /* bytes read from memory */
 };
 static const off_t file_max = (off_t)4 << 30;
 
-struct headers {
-	Elf64_Ehdr elf;
-	Elf64_Phdr segments[SEGMENTS_MAX];
-};
-
-/*---- Headers as they are mapped ----*/
-
-static bool check_header(const Elf64_Ehdr *elf)
-{
-	return memcmp(elf->e_ident, ELFMAG, SELFMAG) == 0 && elf->e_ident[EI_CLASS] == ELFCLASS64 &&
-	       elf->e_ident[EI_DATA] == ELFDATA2LSB && elf->e_phentsize == sizeof(Elf64_Phdr) &&
-	       elf->e_phnum <= SEGMENTS_MAX;
-}
-
-static bool read_mapped_headers(const struct module *module, struct memory *live, struct headers *ret_headers)
-{
-	memset(ret_headers, 0, sizeof(*ret_headers));
-	return memory_read(live, module->base, &ret_headers->elf, sizeof(ret_headers->elf)) == MEMORY_OK &&
-	       check_header(&ret_headers->elf) &&
-	       memory_read(live, module->base + ret_headers->elf.e_phoff, ret_headers->segments,
-			   ret_headers->elf.e_phnum * sizeof(Elf64_Phdr)) == MEMORY_OK;
-}
-
 /* Where the segment at the file's beginning is mapped, less where it asked to be. */
-static uint64_t find_bias(const struct module *module, const struct headers *headers)
+static uint64_t find_bias(const struct module *module, const struct elf_headers *headers)
 {
-	for (size_t i = 0; i < headers->elf.e_phnum; i++)
-		if (headers->segments[i].p_type == PT_LOAD && headers->segments[i].p_offset == 0)
-			return module->base - headers->segments[i].p_vaddr;
-	return module->base;
+	uint64_t bias;
+
+	return elf_headers_bias(headers, module->base, &bias) ? bias : module->base;
 }
 
 /*---- Is a file the one that is mapped? ----*/
@@ -93,15 +69,15 @@ static bool same_notes(int fd, struct memory *live, struct errands *errands, con
 
 static bool is_mapped_file(int fd, const struct module *module, struct memory *live, struct errands *errands)
 {
-	struct headers mapped, file;
+	struct elf_headers mapped, file;
 	struct stat status;
 	bool build_id = false;
 	uint64_t bias;
 
 	memset(&file, 0, sizeof(file));
 	if (!slow_fstat(errands, fd, &status) || !S_ISREG(status.st_mode) || status.st_size > file_max ||
-	    !read_mapped_headers(module, live, &mapped) ||
-	    !slow_pread(errands, fd, &file.elf, sizeof(file.elf), 0) || !check_header(&file.elf) ||
+	    !elf_headers_read(live, module->base, &mapped) ||
+	    !slow_pread(errands, fd, &file.elf, sizeof(file.elf), 0) || !elf_headers_fit(&file.elf) ||
 	    !slow_pread(errands, fd, file.segments, file.elf.e_phnum * sizeof(Elf64_Phdr),
 			file.elf.e_phoff) ||
 	    memcmp(&mapped, &file, sizeof(file)) != 0)
@@ -156,7 +132,7 @@ static int open_mapped_file(const struct module *module, struct memory *live, st
 /*---- The image in memory ----*/
 
 /* Bytes from the file's beginning to its last mapped one; 0 if they are too many. */
-static size_t mapped_size(const struct headers *headers)
+static size_t mapped_size(const struct elf_headers *headers)
 {
 	uint64_t size = sizeof(Elf64_Ehdr);
 
@@ -187,14 +163,14 @@ static int file_of(const uint8_t *bytes, size_t size)
 
 static int read_image(const struct module *module, struct memory *live)
 {
-	struct headers headers;
+	struct elf_headers headers;
 	Elf64_Ehdr *elf;
 	uint64_t bias;
 	size_t size;
 	uint8_t *bytes;
 	int fd;
 
-	if (!read_mapped_headers(module, live, &headers))
+	if (!elf_headers_read(live, module->base, &headers))
 		return -1;
 	size = mapped_size(&headers);
 	bytes = size ? calloc(1, size) : NULL;

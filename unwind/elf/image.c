@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "luajit-layouts/module/elf_headers.h"
 #include "luajit-layouts/module/elf_image.h"
 #include "memory/page_cache.h"
-
-enum { PROGRAM_HEADERS_MAX = 64 };
 
 struct image {
 	struct memory *live;
@@ -189,29 +188,16 @@ static bool read_unwind_header(struct memory *text, uint64_t address, const stru
 
 static bool find_unwind_table(struct memory *text, struct module *module)
 {
-	Elf64_Ehdr elf;
-	Elf64_Phdr segments[PROGRAM_HEADERS_MAX];
-	uint64_t bias = 0;
-	bool biased = false;
+	struct elf_headers headers;
+	uint64_t bias;
 
-	if (memory_read(text, module->base, &elf, sizeof(elf)) != MEMORY_OK ||
-	    memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 || elf.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    elf.e_phentsize != sizeof(*segments) || elf.e_phnum > PROGRAM_HEADERS_MAX)
+	if (!elf_headers_read(text, module->base, &headers) ||
+	    !elf_headers_bias(&headers, module->base, &bias))
 		return false;
-	if (memory_read(text, module->base + elf.e_phoff, segments, elf.e_phnum * sizeof(*segments)) !=
-	    MEMORY_OK)
-		return false;
-	for (size_t i = 0; i < elf.e_phnum; i++)
-		if (segments[i].p_type == PT_LOAD && segments[i].p_offset == 0) {
-			bias = module->base - segments[i].p_vaddr;
-			biased = true;
-		}
-	if (!biased)
-		return false;
-	for (size_t i = 0; i < elf.e_phnum; i++) {
-		uint64_t address = bias + segments[i].p_vaddr;
+	for (size_t i = 0; i < headers.elf.e_phnum; i++) {
+		uint64_t address = bias + headers.segments[i].p_vaddr;
 
-		if (segments[i].p_type == PT_GNU_EH_FRAME && address >= module->begin &&
+		if (headers.segments[i].p_type == PT_GNU_EH_FRAME && address >= module->begin &&
 		    address < module->end)
 			return read_unwind_header(text, address, module, &module->unwind_table);
 	}
