@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #define HASH_NONFATAL_OOM 1
 /* clang warns about fall-through in uthash's default; FNV spreads keys of several small numbers badly. */
@@ -22,5 +23,16 @@ static inline bool hash_added(const UT_hash_handle *handle)
 {
 	return handle->tbl != NULL;
 }
+
+/* Free each element of a table, chained by hh, that holds nothing else to be freed; head is NULL then. */
+#define HASH_FREE_ALL(head) \
+	do { \
+		__typeof__(head) hash_element, hash_next; \
+\
+		HASH_ITER(hh, head, hash_element, hash_next) { \
+			HASH_DEL(head, hash_element); \
+			free(hash_element); \
+		} \
+	} while (0)
 
 #endif

@@ -314,18 +314,9 @@ int request_bill_close(struct request_bill *bill)
 
 void request_bill_clear(struct request_bill *bill)
 {
-	struct row *row, *next_row;
-	struct request *request, *next_request;
-
 	if (bill->index) {
-		HASH_ITER(hh, bill->index->rows, row, next_row) {
-			HASH_DEL(bill->index->rows, row);
-			free(row);
-		}
-		HASH_ITER(hh, bill->index->requests, request, next_request) {
-			HASH_DEL(bill->index->requests, request);
-			free(request);
-		}
+		HASH_FREE_ALL(bill->index->rows);
+		HASH_FREE_ALL(bill->index->requests);
 	}
 	free(bill->index);
 	free(bill->rows);

@@ -24,19 +24,10 @@ struct evidence *evidence_new(pid_t pid, const char *name)
 
 void evidence_free(struct evidence *evidence)
 {
-	struct work *work, *next_work;
-	struct call *call, *next_call;
-
 	if (!evidence)
 		return;
-	HASH_ITER(hh, evidence->works, work, next_work) {
-		HASH_DEL(evidence->works, work);
-		free(work);
-	}
-	HASH_ITER(hh, evidence->calls, call, next_call) {
-		HASH_DEL(evidence->calls, call);
-		free(call);
-	}
+	HASH_FREE_ALL(evidence->works);
+	HASH_FREE_ALL(evidence->calls);
 	for (size_t i = 0; i < evidence->file_count; i++)
 		source_text_clear(&evidence->files[i].text);
 	free(evidence->files);

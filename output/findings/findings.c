@@ -65,12 +65,7 @@ static int add_place(struct judging *judging, const struct place *wanted)
 
 static void free_places(struct judging *judging)
 {
-	struct place *place, *next;
-
-	HASH_ITER(hh, judging->places, place, next) {
-		HASH_DEL(judging->places, place);
-		free(place);
-	}
+	HASH_FREE_ALL(judging->places);
 }
 
 /* All bytes of the key count. */

@@ -130,12 +130,7 @@ static struct thread *find_thread(struct flamegraph_samples *samples, const stru
 
 static void free_parts(struct flamegraph_samples *samples)
 {
-	struct part *part, *next;
-
-	HASH_ITER(hh, samples->parts, part, next) {
-		HASH_DEL(samples->parts, part);
-		free(part);
-	}
+	HASH_FREE_ALL(samples->parts);
 }
 
 static struct part *add_part(struct flamegraph_samples *samples, const struct part_key *key)
@@ -257,14 +252,9 @@ int flamegraph_samples_read(struct sample_source *source, struct profile *profil
 
 void flamegraph_samples_free(struct flamegraph_samples *samples)
 {
-	struct thread *thread, *next;
-
 	if (!samples)
 		return;
-	HASH_ITER(hh, samples->threads, thread, next) {
-		HASH_DEL(samples->threads, thread);
-		free(thread);
-	}
+	HASH_FREE_ALL(samples->threads);
 	free_parts(samples);
 	cpu_use_free(samples->cpu);
 	free(samples->moments);

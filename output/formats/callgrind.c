@@ -294,7 +294,6 @@ int callgrind_write(FILE *out, struct sample_source *source, const struct sessio
 {
 	struct writer writer = { .out = out };
 	struct sample_table *table;
-	struct cost *cost, *next;
 	int error = sample_table_read(source, view->weight, &table);
 
 	(void)figures;
@@ -302,10 +301,7 @@ int callgrind_write(FILE *out, struct sample_source *source, const struct sessio
 		return error;
 	writer.table = table;
 	error = write_table(&writer, session);
-	HASH_ITER(hh, writer.costs, cost, next) {
-		HASH_DEL(writer.costs, cost);
-		free(cost);
-	}
+	HASH_FREE_ALL(writer.costs);
 	free(writer.path);
 	free(writer.entered);
 	free(writer.named);

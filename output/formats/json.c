@@ -274,7 +274,6 @@ int json_write(FILE *out, struct sample_source *source, const struct session *se
 {
 	struct writer writer = { .json = { .out = out } };
 	struct sample_table *table;
-	struct text *text, *next;
 	int error = sample_table_read(source, view->weight, &table);
 
 	if (error)
@@ -284,10 +283,7 @@ int json_write(FILE *out, struct sample_source *source, const struct session *se
 	writer.path = calloc((size_t)table->depth + 1, sizeof(*writer.path));
 	writer.stack_numbers = calloc(table->stack_count, sizeof(*writer.stack_numbers));
 	error = writer.path && writer.stack_numbers ? write_document(&writer, session, figures) : -ENOMEM;
-	HASH_ITER(hh, writer.texts, text, next) {
-		HASH_DEL(writer.texts, text);
-		free(text);
-	}
+	HASH_FREE_ALL(writer.texts);
 	free(writer.path);
 	free(writer.stack_numbers);
 	sample_table_free(table);

@@ -116,16 +116,12 @@ static int write_all(struct writer *writer, const struct heap_side *side, const 
 int heap_pprof_write(FILE *out, const struct heap_side *side, const struct heap_view *view)
 {
 	struct writer writer = { .pprof = pprof_writer_new(out) };
-	struct written *written, *next;
 	int end, error;
 
 	if (!writer.pprof)
 		return -ENOMEM;
 	error = write_all(&writer, side, view);
 	end = pprof_writer_end(writer.pprof);
-	HASH_ITER(hh, writer.functions, written, next) {
-		HASH_DEL(writer.functions, written);
-		free(written);
-	}
+	HASH_FREE_ALL(writer.functions);
 	return error ? error : end;
 }

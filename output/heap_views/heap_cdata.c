@@ -120,14 +120,10 @@ int heap_cdata_find(const struct heap_graph *graph, const struct heap_paths *pat
 		    struct heap_group *groups)
 {
 	struct finder finder = { .graph = graph, .of = of, .groups = groups };
-	struct pair *pair, *next;
 	int error;
 
 	find_holders(&finder, paths);
 	error = find_finalizers(&finder);
-	HASH_ITER(hh, finder.pairs, pair, next) {
-		HASH_DEL(finder.pairs, pair);
-		free(pair);
-	}
+	HASH_FREE_ALL(finder.pairs);
 	return error;
 }

@@ -41,10 +41,5 @@ void heap_groups_sort(struct heap_group **groups)
 
 void heap_groups_clear(struct heap_group **groups)
 {
-	struct heap_group *group, *next;
-
-	HASH_ITER(hh, *groups, group, next) {
-		HASH_DEL(*groups, group);
-		free(group);
-	}
+	HASH_FREE_ALL(*groups);
 }

@@ -25,14 +25,9 @@ struct string_index *string_index_new(void)
 
 void string_index_free(struct string_index *index)
 {
-	struct entry *entry, *next;
-
 	if (!index)
 		return;
-	HASH_ITER(hh, index->entries, entry, next) {
-		HASH_DEL(index->entries, entry);
-		free(entry);
-	}
+	HASH_FREE_ALL(index->entries);
 	free(index);
 }
 

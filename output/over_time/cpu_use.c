@@ -88,14 +88,9 @@ struct cpu_use *cpu_use_new(uint64_t start_ns, struct time_span span, double rat
 
 void cpu_use_free(struct cpu_use *use)
 {
-	struct thread *thread, *next;
-
 	if (!use)
 		return;
-	HASH_ITER(hh, use->threads, thread, next) {
-		HASH_DEL(use->threads, thread);
-		free(thread);
-	}
+	HASH_FREE_ALL(use->threads);
 	for (size_t i = 0; i < use->process_count; i++)
 		free(use->processes[i]);
 	free(use);

@@ -919,19 +919,10 @@ int recording_reader_open(FILE *in, struct functions *functions, struct recordin
 
 void recording_reader_close(struct recording_reader *reader)
 {
-	struct process_labels *labels, *next_labels;
-	struct name *name, *next;
-
 	if (!reader)
 		return;
-	HASH_ITER(hh, reader->labels, labels, next_labels) {
-		HASH_DEL(reader->labels, labels);
-		free(labels);
-	}
-	HASH_ITER(hh, reader->names, name, next) {
-		HASH_DEL(reader->names, name);
-		free(name);
-	}
+	HASH_FREE_ALL(reader->labels);
+	HASH_FREE_ALL(reader->names);
 	if (!reader->resting)
 		rest(reader);
 	free(reader);

@@ -74,19 +74,10 @@ void turn_report_keep_functions(const struct turn_report *report)
 
 void turn_report_free(struct turn_report *report)
 {
-	struct part *part, *next_part;
-	struct line *line, *next;
-
 	if (!report)
 		return;
-	HASH_ITER(hh, report->parts, part, next_part) {
-		HASH_DEL(report->parts, part);
-		free(part);
-	}
-	HASH_ITER(hh, report->lines, line, next) {
-		HASH_DEL(report->lines, line);
-		free(line);
-	}
+	HASH_FREE_ALL(report->parts);
+	HASH_FREE_ALL(report->lines);
 	free(report);
 }
 

@@ -28,14 +28,9 @@ struct functions *functions_new(void)
 
 void functions_free(struct functions *functions)
 {
-	struct entry *entry, *next;
-
 	if (!functions)
 		return;
-	HASH_ITER(hh, functions->entries, entry, next) {
-		HASH_DEL(functions->entries, entry);
-		free(entry);
-	}
+	HASH_FREE_ALL(functions->entries);
 	free(functions);
 }
 

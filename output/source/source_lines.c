@@ -143,12 +143,8 @@ int source_lines_read(struct sample_source *source, enum weight_kind weight, str
 {
 	struct reading reading = { .weight = weight };
 	int error = sample_source_each(source, add_sample, &reading);
-	struct known *known, *next;
 
-	HASH_ITER(hh, reading.known, known, next) {
-		HASH_DEL(reading.known, known);
-		free(known);
-	}
+	HASH_FREE_ALL(reading.known);
 	if (error) {
 		source_lines_clear(&reading.lines);
 		return error;
@@ -160,12 +156,7 @@ int source_lines_read(struct sample_source *source, enum weight_kind weight, str
 
 static void free_file(struct source_file *file)
 {
-	struct source_line *line, *next;
-
-	HASH_ITER(hh, file->lines, line, next) {
-		HASH_DEL(file->lines, line);
-		free(line);
-	}
+	HASH_FREE_ALL(file->lines);
 	free(file);
 }
 

@@ -31,10 +31,5 @@ int changed_add(struct changed *changed, const struct function *function)
 
 void changed_clear(struct changed *changed)
 {
-	struct changed_function *function, *next;
-
-	HASH_ITER(hh, changed->functions, function, next) {
-		HASH_DEL(changed->functions, function);
-		free(function);
-	}
+	HASH_FREE_ALL(changed->functions);
 }

@@ -707,24 +707,11 @@ struct filter *filter_new(struct sample_source *source, struct functions *functi
 
 void filter_free(struct filter *filter)
 {
-	struct addition *addition, *next_addition;
-	struct verdict *verdict, *next;
-	struct slow *slow, *next_slow;
-
 	if (!filter)
 		return;
-	HASH_ITER(hh, filter->additions, addition, next_addition) {
-		HASH_DEL(filter->additions, addition);
-		free(addition);
-	}
-	HASH_ITER(hh, filter->slow, slow, next_slow) {
-		HASH_DEL(filter->slow, slow);
-		free(slow);
-	}
-	HASH_ITER(hh, filter->verdicts, verdict, next) {
-		HASH_DEL(filter->verdicts, verdict);
-		free(verdict);
-	}
+	HASH_FREE_ALL(filter->additions);
+	HASH_FREE_ALL(filter->slow);
+	HASH_FREE_ALL(filter->verdicts);
 	end_cache(filter);
 	free(filter->frames);
 	free(filter);

@@ -46,14 +46,9 @@ struct profile *profile_new(const struct profile_options *options)
 
 void profile_free(struct profile *profile)
 {
-	struct node *node, *next;
-
 	if (!profile)
 		return;
-	HASH_ITER(hh, profile->nodes, node, next) {
-		HASH_DEL(profile->nodes, node);
-		free(node);
-	}
+	HASH_FREE_ALL(profile->nodes);
 	free(profile);
 }
 

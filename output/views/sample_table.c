@@ -438,12 +438,7 @@ static void sort_sums(struct sample_table *table)
 
 static void free_list(struct table_index *index, enum list list)
 {
-	struct entry *entry, *next;
-
-	HASH_ITER(hh, index->entries[list], entry, next) {
-		HASH_DEL(index->entries[list], entry);
-		free(entry);
-	}
+	HASH_FREE_ALL(index->entries[list]);
 }
 
 static void free_index(struct table_index *index)

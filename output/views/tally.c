@@ -339,17 +339,8 @@ int tally_read(struct sample_source *source, uint64_t count, const struct view *
 
 void tally_clear(struct tally *tally)
 {
-	struct tally_row *row, *next_row;
-	struct tally_call *call, *next_call;
-
-	HASH_ITER(hh, tally->rows, row, next_row) {
-		HASH_DEL(tally->rows, row);
-		free(row);
-	}
-	HASH_ITER(hh, tally->calls, call, next_call) {
-		HASH_DEL(tally->calls, call);
-		free(call);
-	}
+	HASH_FREE_ALL(tally->rows);
+	HASH_FREE_ALL(tally->calls);
 	request_bill_clear(&tally->requests);
 }
 

@@ -48,12 +48,7 @@ struct sample_writer *sample_writer_new(size_t size_max)
 
 void sample_writer_forget(struct sample_writer *writer)
 {
-	struct numbered *numbered, *next;
-
-	HASH_ITER(hh, writer->functions, numbered, next) {
-		HASH_DEL(writer->functions, numbered);
-		free(numbered);
-	}
+	HASH_FREE_ALL(writer->functions);
 	writer->sent_count = 0;
 	writer->forgets = true;
 }

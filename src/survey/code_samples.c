@@ -43,19 +43,10 @@ struct code_samples *code_samples_new(void)
 
 void code_samples_free(struct code_samples *samples)
 {
-	struct place *place, *next_place;
-	struct process_total *total, *next_total;
-
 	if (!samples)
 		return;
-	HASH_ITER(hh, samples->places, place, next_place) {
-		HASH_DEL(samples->places, place);
-		free(place);
-	}
-	HASH_ITER(hh, samples->totals, total, next_total) {
-		HASH_DEL(samples->totals, total);
-		free(total);
-	}
+	HASH_FREE_ALL(samples->places);
+	HASH_FREE_ALL(samples->totals);
 	free(samples->chosen);
 	free(samples);
 }

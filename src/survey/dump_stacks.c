@@ -128,12 +128,7 @@ static bool note_seen(struct search *search, uint64_t address)
 
 static void forget_seen(struct search *search)
 {
-	struct seen *seen, *next;
-
-	HASH_ITER(hh, search->seen, seen, next) {
-		HASH_DEL(search->seen, seen);
-		free(seen);
-	}
+	HASH_FREE_ALL(search->seen);
 }
 
 /* Find the next coroutines and copy them. */

@@ -57,12 +57,7 @@ static struct function_entry *entry_of(struct function_entry **entries, const st
 
 void function_rows_free(struct function_entry **entries)
 {
-	struct function_entry *entry, *next;
-
-	HASH_ITER(hh, *entries, entry, next) {
-		HASH_DEL(*entries, entry);
-		free(entry);
-	}
+	HASH_FREE_ALL(*entries);
 }
 
 int function_rows_gather(struct function_entry **entries, const struct rows_options *options,

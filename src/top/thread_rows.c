@@ -43,12 +43,7 @@ static struct thread_entry *entry_of(struct thread_entry **entries, pid_t pid, p
 
 void thread_rows_free(struct thread_entry **entries)
 {
-	struct thread_entry *entry, *next;
-
-	HASH_ITER(hh, *entries, entry, next) {
-		HASH_DEL(*entries, entry);
-		free(entry);
-	}
+	HASH_FREE_ALL(*entries);
 }
 
 static void keep_name(struct row *row, const char *name)

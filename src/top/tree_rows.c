@@ -23,14 +23,9 @@ struct folded_paths *folded_paths_new(void)
 
 void folded_paths_free(struct folded_paths *folded)
 {
-	struct folded_path *path, *next;
-
 	if (!folded)
 		return;
-	HASH_ITER(hh, folded->paths, path, next) {
-		HASH_DEL(folded->paths, path);
-		free(path);
-	}
+	HASH_FREE_ALL(folded->paths);
 	free(folded);
 }
 

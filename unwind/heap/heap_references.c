@@ -185,12 +185,7 @@ static const struct metatable *metatable_of(struct heap_reading *reading, uint64
 
 static void forget_metatables(struct heap_reading *reading)
 {
-	struct metatable *known, *next;
-
-	HASH_ITER(hh, reading->metatables, known, next) {
-		HASH_DEL(reading->metatables, known);
-		free(known);
-	}
+	HASH_FREE_ALL(reading->metatables);
 }
 
 /* An edge for a value by its numeric key. */

@@ -322,12 +322,7 @@ void builtins_collect(struct memory *memory, const struct layout *layout, uint64
 
 void builtins_clear(struct builtins *builtins)
 {
-	struct offered_function *function, *next;
-
-	HASH_ITER(hh, builtins->offered, function, next) {
-		HASH_DEL(builtins->offered, function);
-		free(function);
-	}
+	HASH_FREE_ALL(builtins->offered);
 }
 
 const char *builtins_offered(const struct builtins *builtins, uint64_t code)

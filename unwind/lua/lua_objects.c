@@ -83,23 +83,14 @@ static void free_retired(struct lua_objects *objects)
 
 static void forget_upvalues(struct lua_objects *objects)
 {
-	struct upvalue_entry *upvalue, *next;
-
-	HASH_ITER(hh, objects->upvalues, upvalue, next) {
-		HASH_DEL(objects->upvalues, upvalue);
-		free(upvalue);
-	}
+	HASH_FREE_ALL(objects->upvalues);
 }
 
 static void forget_all(struct lua_objects *objects)
 {
-	struct function_entry *function, *next_function;
 	struct proto_entry *proto, *next_proto;
 
-	HASH_ITER(hh, objects->functions, function, next_function) {
-		HASH_DEL(objects->functions, function);
-		free(function);
-	}
+	HASH_FREE_ALL(objects->functions);
 	HASH_ITER(hh, objects->protos, proto, next_proto) {
 		HASH_DEL(objects->protos, proto);
 		objects->proto_bytes -= held(proto);

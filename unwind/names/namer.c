@@ -114,13 +114,8 @@ struct namer *namer_new(const struct lua_image *lua, struct memory *live, struct
 
 void namer_forget_names(struct namer *namer)
 {
-	struct cached *cached, *next;
-
 	namer->last_count = 0;
-	HASH_ITER(hh, namer->cache, cached, next) {
-		HASH_DEL(namer->cache, cached);
-		free(cached);
-	}
+	HASH_FREE_ALL(namer->cache);
 }
 
 static void free_library(struct library *library)
