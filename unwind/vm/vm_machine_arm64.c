@@ -45,20 +45,7 @@ static void set(struct vm_machine *machine, unsigned int number, struct vm_value
 		machine->registers[number] = value;
 }
 
-static struct vm_value sign_extended(struct vm_value value, unsigned int size)
-{
-	unsigned int shift = 64 - size * 8;
-
-	value.bits = (uint64_t)((int64_t)(value.bits << shift) >> shift);
-	return value;
-}
-
 /*---- Arithmetic ----*/
-
-static bool top_bit(uint64_t bits, unsigned int size)
-{
-	return bits >> (size * 8 - 1) & 1;
-}
 
 /* a + b + carry, as AddWithCarry() has it. */
 static struct vm_value add(struct vm_machine *machine, struct vm_value a, struct vm_value b, bool carry,
@@ -72,9 +59,9 @@ static struct vm_value add(struct vm_machine *machine, struct vm_value a, struct
 	if (sets_flags)
 		machine->flags = (struct vm_flags){
 			.zero = result.bits == 0,
-			.sign = top_bit(result.bits, size),
+			.sign = vm_value_top_bit(result.bits, size),
 			.carry = result.bits < a.bits || (carry && result.bits == a.bits),
-			.overflow = top_bit(~(a.bits ^ b.bits) & (a.bits ^ result.bits), size),
+			.overflow = vm_value_top_bit(~(a.bits ^ b.bits) & (a.bits ^ result.bits), size),
 			.known = result.known,
 		};
 	return result;
@@ -123,7 +110,7 @@ static struct vm_value logical(struct vm_machine *machine, uint32_t word, struct
 	if (op == ANDS)
 		machine->flags = (struct vm_flags){
 			.zero = result.bits == 0,
-			.sign = top_bit(result.bits, size),
+			.sign = vm_value_top_bit(result.bits, size),
 			.known = result.known,
 		};
 	return result;
@@ -163,7 +150,7 @@ static struct vm_value shift(struct vm_value value, unsigned int kind, unsigned 
 	switch (kind) {
 	case LSL: value.bits <<= by; break;
 	case LSR: value.bits >>= by; break;
-	case ASR: value.bits = (uint64_t)((int64_t)sign_extended(value, size).bits >> by); break;
+	case ASR: value.bits = (uint64_t)((int64_t)vm_value_sign_extended(value, size).bits >> by); break;
 	default: value.bits = rotate_right(value.bits, by, size * 8); break;
 	}
 	return cut(value, size);
@@ -174,7 +161,7 @@ static struct vm_value extended(struct vm_value value, unsigned int option, unsi
 {
 	unsigned int size = 1U << (option & 3);
 
-	value = option & 4 ? sign_extended(value, size) : cut(value, size);
+	value = option & 4 ? vm_value_sign_extended(value, size) : cut(value, size);
 	value.bits <<= by;
 	return value;
 }
@@ -336,8 +323,8 @@ static void run_three_sources(struct vm_machine *machine, uint32_t word)
 	unsigned int kind = bits_of(word, 21, 3);
 
 	if (kind == 1 || kind == 5) {
-		a = kind == 1 ? sign_extended(a, 4) : cut(a, 4);
-		b = kind == 1 ? sign_extended(b, 4) : cut(b, 4);
+		a = kind == 1 ? vm_value_sign_extended(a, 4) : cut(a, 4);
+		b = kind == 1 ? vm_value_sign_extended(b, 4) : cut(b, 4);
 	} else if (kind != 0) {
 		result.known = false;
 	}
@@ -461,7 +448,7 @@ static bool run_single(struct vm_machine *machine, uint32_t word, struct vm_valu
 		return transfer(machine, word, rd_of(word), address, size);
 	if (size == WORD) /* prfm */
 		return true;
-	value = sign_extended(vm_machine_load(machine, address, size), size);
+	value = vm_value_sign_extended(vm_machine_load(machine, address, size), size);
 	set(machine, rd_of(word), opc == LOADS_SIGNED_32 ? cut(value, 4) : value);
 	return true;
 }

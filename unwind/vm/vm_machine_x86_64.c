@@ -106,20 +106,7 @@ static bool set(struct vm_machine *machine, const cs_x86_op *operand, struct vm_
 	return true;
 }
 
-static struct vm_value sign_extended(struct vm_value value, unsigned int size)
-{
-	unsigned int shift = 64 - size * 8;
-
-	value.bits = (uint64_t)((int64_t)(value.bits << shift) >> shift);
-	return value;
-}
-
 /*---- Arithmetic ----*/
-
-static bool top_bit(uint64_t bits, unsigned int size)
-{
-	return bits >> (size * 8 - 1) & 1;
-}
 
 /* A shift by nothing leaves the flags as they are. */
 static bool is_shift(unsigned int op)
@@ -138,13 +125,13 @@ static struct vm_value calculate(struct vm_machine *machine, unsigned int op, st
 	case X86_INS_ADD:
 		result.bits = (a.bits + b.bits) & vm_machine_mask(size);
 		flags.carry = result.bits < (a.bits & vm_machine_mask(size));
-		flags.overflow = top_bit(~(a.bits ^ b.bits) & (a.bits ^ result.bits), size);
+		flags.overflow = vm_value_top_bit(~(a.bits ^ b.bits) & (a.bits ^ result.bits), size);
 		break;
 	case X86_INS_SUB:
 	case X86_INS_CMP:
 		result.bits = (a.bits - b.bits) & vm_machine_mask(size);
 		flags.carry = (a.bits & vm_machine_mask(size)) < (b.bits & vm_machine_mask(size));
-		flags.overflow = top_bit((a.bits ^ b.bits) & (a.bits ^ result.bits), size);
+		flags.overflow = vm_value_top_bit((a.bits ^ b.bits) & (a.bits ^ result.bits), size);
 		break;
 	case X86_INS_AND:
 	case X86_INS_TEST: result.bits = a.bits & b.bits & vm_machine_mask(size); break;
@@ -159,7 +146,7 @@ static struct vm_value calculate(struct vm_machine *machine, unsigned int op, st
 		flags.carry = count && (a.bits >> (count - 1) & 1);
 		break;
 	case X86_INS_SAR:
-		a = sign_extended(a, size);
+		a = vm_value_sign_extended(a, size);
 		result.bits = (uint64_t)((int64_t)a.bits >> count) & vm_machine_mask(size);
 		flags.carry = count && ((int64_t)a.bits >> (count - 1) & 1);
 		break;
@@ -169,7 +156,7 @@ static struct vm_value calculate(struct vm_machine *machine, unsigned int op, st
 		break;
 	}
 	flags.zero = result.bits == 0;
-	flags.sign = top_bit(result.bits, size);
+	flags.sign = vm_value_top_bit(result.bits, size);
 	if (!is_shift(op) || !b.known || count)
 		machine->flags = flags;
 	return result;
@@ -330,9 +317,11 @@ static bool run_move(struct vm_machine *machine, const struct vm_instruction *in
 	case X86_INS_MOVABS:
 	case X86_INS_MOVZX: return set(machine, to, get(machine, from));
 	case X86_INS_MOVSX:
-	case X86_INS_MOVSXD: return set(machine, to, sign_extended(get(machine, from), from->size));
+	case X86_INS_MOVSXD: return set(machine, to, vm_value_sign_extended(get(machine, from), from->size));
 	case X86_INS_LEA: return set(machine, to, address_of(machine, from));
-	case X86_INS_CDQE: machine->registers[RAX] = sign_extended(machine->registers[RAX], 4); return true;
+	case X86_INS_CDQE:
+		machine->registers[RAX] = vm_value_sign_extended(machine->registers[RAX], 4);
+		return true;
 	case X86_INS_NOT:
 		value = get(machine, to);
 		value.bits = ~value.bits;
