@@ -28,9 +28,9 @@
 #include "src/linux/clocks/urgent.h"
 #include "src/linux/clocks/visit.h"
 #include "src/linux/proc/process.h"
+#include "src/linux/threads/call_watch.h"
 #include "src/linux/threads/thread_registers.h"
 #include "src/linux/threads/tracer.h"
-#include "src/linux/threads/watch.h"
 #include "tests/unit/instead_of.h"
 
 INSTEAD_OF(ptrace);
@@ -56,10 +56,10 @@ INSTEAD_OF(own_turn_close);
 INSTEAD_OF(own_turn_wait);
 INSTEAD_OF(own_turn_is_used_up);
 INSTEAD_OF(own_turn_is_modest);
-INSTEAD_OF(watch_open);
-INSTEAD_OF(watch_close);
-INSTEAD_OF(watch_begin);
-INSTEAD_OF(watch_end);
+INSTEAD_OF(call_watch_open);
+INSTEAD_OF(call_watch_close);
+INSTEAD_OF(call_watch_begin);
+INSTEAD_OF(call_watch_end);
 INSTEAD_OF(urgent_open);
 INSTEAD_OF(urgent_open_by_nice);
 INSTEAD_OF(urgent_close);
@@ -116,7 +116,7 @@ static struct {
 	bool is_woken;              /* what happens then sends it SIGCHLD */
 	unsigned sleeps;            /* of the tracer */
 	bool signal_waits;          /* SIGCHLD is on the queue */
-	bool watches;               /* watch_begin() without watch_end() */
+	bool watches;               /* call_watch_begin() without call_watch_end() */
 	unsigned files_open, reads; /* of stat files; of registers */
 	enum urgent_means means;    /* that ljspy may have */
 	bool is_urgent, goes_on;    /* goes_on: by urgent_go_on() */
@@ -518,25 +518,25 @@ bool __wrap_own_turn_is_modest(struct own_turn *turn)
 	return tracing.is_modest;
 }
 
-int __wrap_watch_open(struct watch *watch, void (*act)(void *argument), void *argument)
+int __wrap_call_watch_open(struct call_watch *watch, void (*act)(void *argument), void *argument)
 {
-	*watch = (struct watch){ .act = act, .argument = argument };
+	*watch = (struct call_watch){ .act = act, .argument = argument };
 	return tracing.watch_error;
 }
 
-void __wrap_watch_close(struct watch *watch)
+void __wrap_call_watch_close(struct call_watch *watch)
 {
 	assert_non_null(watch->act);
 }
 
-void __wrap_watch_begin(struct watch *watch)
+void __wrap_call_watch_begin(struct call_watch *watch)
 {
 	assert_non_null(watch->act);
 	assert_false(tracing.watches);
 	tracing.watches = true;
 }
 
-void __wrap_watch_end(struct watch *watch)
+void __wrap_call_watch_end(struct call_watch *watch)
 {
 	assert_non_null(watch->act);
 	assert_true(tracing.watches);

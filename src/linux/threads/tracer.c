@@ -24,8 +24,8 @@
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/calls/interrupted_call.h"
+#include "src/linux/threads/call_watch.h"
 #include "src/linux/threads/thread_registers.h"
-#include "src/linux/threads/watch.h"
 
 enum {
 	/*
@@ -73,7 +73,7 @@ static struct seized *seized_of(struct tracee *tracee)
 
 struct tracer {
 	struct seized *seized; /* by tid */
-	struct watch watch;
+	struct call_watch watch;
 	size_t files_left;    /* how many more files may be kept open */
 	size_t files_to_open; /* how many are reserved, and not open yet */
 	struct own_turn turn;
@@ -674,9 +674,9 @@ static int ask_kernel(struct tracer *tracer, enum __ptrace_request request, pid_
 {
 	int error;
 
-	watch_begin(&tracer->watch);
+	call_watch_begin(&tracer->watch);
 	error = ptrace(request, tid, NULL, (void *)options) ? -errno : 0;
-	watch_end(&tracer->watch);
+	call_watch_end(&tracer->watch);
 	return error;
 }
 
@@ -1172,7 +1172,7 @@ int tracer_leave_files(struct tracer *tracer, size_t count)
 struct tracer *tracer_new(void)
 {
 	struct tracer *tracer = calloc(1, sizeof(*tracer));
-	int error = tracer ? watch_open(&tracer->watch, reap_meanwhile, tracer) : 0;
+	int error = tracer ? call_watch_open(&tracer->watch, reap_meanwhile, tracer) : 0;
 
 	if (error) {
 		free(tracer);
@@ -1236,7 +1236,7 @@ void tracer_free(struct tracer *tracer)
 	HASH_ITER(hh, tracer->seized, seized, next) {
 		free_seized(tracer, seized);
 	}
-	watch_close(&tracer->watch);
+	call_watch_close(&tracer->watch);
 	own_turn_close(&tracer->turn);
 	free(tracer);
 }

@@ -62,7 +62,7 @@ enum { FILES_OPEN_DEFAULT = 512 };
 
 struct tracer;
 
-/* NULL with errno ENOMEM, or EAGAIN if there is no timer. Takes WATCH_SIGNAL, see watch.h. */
+/* NULL with errno ENOMEM, or EAGAIN if there is no timer. Takes CALL_WATCH_SIGNAL, see call_watch.h. */
 struct tracer *tracer_new(void);
 
 /*

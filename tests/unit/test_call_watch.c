@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "src/linux/threads/watch.h"
+#include "src/linux/threads/call_watch.h"
 #include "tests/unit/instead_of.h"
 
 INSTEAD_OF(timer_create);
@@ -60,7 +60,7 @@ int __wrap_timer_delete(timer_t id)
 
 int __wrap_sigaction(int number, const struct sigaction *action, struct sigaction *ret_former)
 {
-	if (number != WATCH_SIGNAL)
+	if (number != CALL_WATCH_SIGNAL)
 		return __real_sigaction(number, action, ret_former);
 	kernel.action = *action;
 	errno = kernel.action_error;
@@ -82,18 +82,18 @@ static void act(void *argument)
 }
 
 /* The signal comes, for this watch. */
-static void signal_comes(int code, struct watch *watch)
+static void signal_comes(int code, struct call_watch *watch)
 {
-	siginfo_t info = { .si_signo = WATCH_SIGNAL, .si_code = code };
+	siginfo_t info = { .si_signo = CALL_WATCH_SIGNAL, .si_code = code };
 
 	info.si_value.sival_ptr = watch;
 	errno = ENOENT;
-	kernel.action.sa_sigaction(WATCH_SIGNAL, &info, NULL);
+	kernel.action.sa_sigaction(CALL_WATCH_SIGNAL, &info, NULL);
 	/* It comes in the middle of anything. */
 	assert_int_equal(errno, ENOENT);
 }
 
-static struct watch watch;
+static struct call_watch watch;
 
 static int begin(void **state)
 {
@@ -106,26 +106,26 @@ static int begin(void **state)
 static void a_watch_acts_again_and_again_while_it_goes_on(void **state)
 {
 	(void)state;
-	assert_int_equal(watch_open(&watch, act, &acts), 0);
-	assert_int_equal(kernel.event.sigev_signo, WATCH_SIGNAL);
+	assert_int_equal(call_watch_open(&watch, act, &acts), 0);
+	assert_int_equal(kernel.event.sigev_signo, CALL_WATCH_SIGNAL);
 	assert_ptr_equal(kernel.event.sigev_value.sival_ptr, &watch);
 	assert_int_equal(kernel.period_ns, -1); /* it does not begin by itself */
 	signal_comes(SI_TIMER, &watch);
 	assert_int_equal(acts, 0);
 	for (unsigned int i = 1; i <= 2; i++) {
-		watch_begin(&watch);
+		call_watch_begin(&watch);
 		assert_int_equal(kernel.period_ns, PERIOD_NS);
 		signal_comes(SI_TIMER, &watch);
 		signal_comes(SI_TIMER, &watch);
 		assert_int_equal(acts, 2 * i);
-		watch_end(&watch);
+		call_watch_end(&watch);
 		assert_int_equal(kernel.period_ns, 0);
 		/* One may have been on its way. */
 		signal_comes(SI_TIMER, &watch);
 		assert_int_equal(acts, 2 * i);
 	}
 	assert_int_equal(kernel.deleted, 0);
-	watch_close(&watch);
+	call_watch_close(&watch);
 	assert_int_equal(kernel.deleted, 1);
 }
 
@@ -133,13 +133,13 @@ static void a_watch_acts_again_and_again_while_it_goes_on(void **state)
 static void a_signal_of_somebody_else_does_nothing(void **state)
 {
 	(void)state;
-	assert_int_equal(watch_open(&watch, act, &acts), 0);
-	watch_begin(&watch);
+	assert_int_equal(call_watch_open(&watch, act, &acts), 0);
+	call_watch_begin(&watch);
 	signal_comes(SI_USER, &watch);
 	signal_comes(SI_QUEUE, &watch);
 	signal_comes(SI_TKILL, &watch);
 	assert_int_equal(acts, 0);
-	watch_close(&watch);
+	call_watch_close(&watch);
 }
 
 /* Other system calls begin again. */
@@ -149,28 +149,28 @@ static void the_signal_is_taken_for_the_calling_thread(void **state)
 
 	(void)state;
 	sigemptyset(&blocked);
-	sigaddset(&blocked, WATCH_SIGNAL);
+	sigaddset(&blocked, CALL_WATCH_SIGNAL);
 	sigaddset(&blocked, SIGUSR1);
 	assert_int_equal(pthread_sigmask(SIG_BLOCK, &blocked, NULL), 0);
-	assert_int_equal(watch_open(&watch, act, &acts), 0);
+	assert_int_equal(call_watch_open(&watch, act, &acts), 0);
 	assert_int_equal(kernel.action.sa_flags & (SA_SIGINFO | SA_RESTART), SA_SIGINFO | SA_RESTART);
 	assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &blocked), 0);
-	assert_int_equal(sigismember(&blocked, WATCH_SIGNAL), 0);
+	assert_int_equal(sigismember(&blocked, CALL_WATCH_SIGNAL), 0);
 	assert_int_equal(sigismember(&blocked, SIGUSR1), 1);
-	watch_close(&watch);
+	call_watch_close(&watch);
 }
 
 static void why_there_is_no_watch_is_told(void **state)
 {
 	(void)state;
 	kernel.create_error = EAGAIN;
-	assert_int_equal(watch_open(&watch, act, &acts), -EAGAIN);
+	assert_int_equal(call_watch_open(&watch, act, &acts), -EAGAIN);
 	kernel.create_error = 0;
 	kernel.action_error = EINVAL;
-	assert_int_equal(watch_open(&watch, act, &acts), -EINVAL);
+	assert_int_equal(call_watch_open(&watch, act, &acts), -EINVAL);
 	kernel.action_error = 0;
 	kernel.mask_error = EPERM;
-	assert_int_equal(watch_open(&watch, act, &acts), -EPERM);
+	assert_int_equal(call_watch_open(&watch, act, &acts), -EPERM);
 }
 
 int main(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/linux/threads/watch.h"
+#include "src/linux/threads/call_watch.h"
 
 #include <errno.h>
 
@@ -10,7 +10,7 @@ static const long period_ns = 10 * 1000 * 1000;
 
 static void handle_signal(int signal, siginfo_t *info, void *context)
 {
-	struct watch *watch = info->si_value.sival_ptr;
+	struct call_watch *watch = info->si_value.sival_ptr;
 	int saved_errno = errno;
 
 	(void)signal;
@@ -21,24 +21,24 @@ static void handle_signal(int signal, siginfo_t *info, void *context)
 	errno = saved_errno;
 }
 
-int watch_open(struct watch *watch, void (*act)(void *argument), void *argument)
+int call_watch_open(struct call_watch *watch, void (*act)(void *argument), void *argument)
 {
-	*watch = (struct watch){ .act = act, .argument = argument };
-	return notify_open(WATCH_SIGNAL, CLOCK_MONOTONIC, handle_signal, watch, &watch->timer);
+	*watch = (struct call_watch){ .act = act, .argument = argument };
+	return notify_open(CALL_WATCH_SIGNAL, CLOCK_MONOTONIC, handle_signal, watch, &watch->timer);
 }
 
-void watch_close(struct watch *watch)
+void call_watch_close(struct call_watch *watch)
 {
 	timer_delete(watch->timer);
 }
 
-void watch_begin(struct watch *watch)
+void call_watch_begin(struct call_watch *watch)
 {
 	watch->active = 1;
 	notify_every(watch->timer, period_ns);
 }
 
-void watch_end(struct watch *watch)
+void call_watch_end(struct call_watch *watch)
 {
 	watch->active = 0;
 	notify_every(watch->timer, 0);
