@@ -4,7 +4,8 @@
     python3 tests/rooms/rooms.py ROOM...
 
 Rooms are folders below the working directory, in their order; `make lint` passes them from
-the makefile. Every file in the same top-level folders must be in a room.
+the makefile. Every file in the same top-level folders must be in a room, and no two headers may
+have one include guard: who includes both would lose one.
 """
 
 import pathlib
@@ -13,6 +14,7 @@ import sys
 
 SOURCES = (".c", ".h", ".inc", ".S")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+GUARD = re.compile(r"^#ifndef (\w+_H)\n#define \1$", re.MULTILINE)
 FILES_MAX = 24
 # The counterparts of one file for each machine count once.
 MACHINE = re.compile(r"_(?:x86_64|arm64)(?=\.)")
@@ -33,6 +35,7 @@ def faults(rooms):
     """The violations of the order of these rooms, one line each."""
     order = {room: place for place, room in enumerate(rooms)}
     names = {room: set() for room in rooms}
+    guarded = {}
     for top in sorted({room.split("/")[0] for room in rooms}):
         for path in sorted(path for path in pathlib.Path(top).rglob("*") if path.is_file()):
             room = str(path.parent)
@@ -42,6 +45,11 @@ def faults(rooms):
             names[room].add(MACHINE.sub("", path.name))
             if path.suffix in SOURCES:
                 yield from wrong_includes(room, path, order)
+            if path.suffix == ".h":
+                for guard in GUARD.findall(path.read_text()):
+                    other = guarded.setdefault(guard, path)
+                    if other != path:
+                        yield f"{path}: {other} has the include guard {guard}, too"
     for room in rooms:
         if not 0 < len(names[room]) <= FILES_MAX:
             yield f"{room}: {len(names[room])} files, 1 to {FILES_MAX} make a room"

@@ -37,6 +37,8 @@ def test_what_is_in_order_passes(tmp_path):
     ({"ground/stone.h": '#include "cellar/box.h"\n'}, "ground/stone.h: cellar/box.h is in no room"),
     ({"house/roof.c": ""}, "house/roof.c: the file is in no room"),
     ({f"ground/{i}.c": "" for i in range(24)}, "ground: 25 files, 1 to 24 make a room"),
+    ({name: "#ifndef STONE_H\n#define STONE_H\n#endif\n" for name in ("ground/stone.h", "house/second/stone.h")},
+     "house/second/stone.h: ground/stone.h has the include guard STONE_H, too"),
 ])
 def test_what_is_not_fails(tmp_path, changes, fault):
     done = check(tmp_path, changes)
