@@ -21,6 +21,7 @@ enum {
 	SPAN_AGAIN_NS = 1000 * 1000, /* after one that failed: to await one takes a sixth of that */
 	SPAN_NS = 25 * 1000,         /* short beside a cycle of the smallest heap */
 	SPAN_NS_MAX = 2 * SPAN_NS,
+	SPAN_VMS_MAX = 8,     /* to read the counters of one takes a microsecond */
 	WARM_NS = 150 * 1000, /* after a hold, maybe on another CPU, a thread runs slower for so long */
 	WINDOW_EVERY_NS = 20 * 1000 * 1000, /* a window costs ljspy up to half a millisecond */
 	WINDOW_NS = 100 * 1000,             /* longer than it takes to unwind the thread */
@@ -48,7 +49,7 @@ struct vm_allocations {
 	uint64_t window_ns, film_ns; /* when the next ones are due */
 	bool has_window;             /* one was due at the last look */
 	uint64_t userdata;           /* with has_window: the newest one then */
-	uint64_t span_ns;            /* when the last one was tried */
+	uint64_t span_ns;            /* when it was last one of those of which one was tried */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
 	size_t kept_count, kept_size;
@@ -213,12 +214,66 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 	return true;
 }
 
-static void add_span(struct vm_allocations *vm, const struct allocation_counters *before,
-		     const struct allocation_counters *after, uint64_t ns, bool is_slowed)
-{
-	const struct allocated allocated = allocated_in_span(before, after);
+/*
+ * What VMs have allocated in one short time. If each had a time of its own, which may be one in which another VM runs, their
+ * speeds would add up to that of the process by chance only.
+ */
+struct span {
+	struct vm_allocations *vms[SPAN_VMS_MAX]; /* NULL: it was closed meanwhile */
+	struct allocation_counters before[SPAN_VMS_MAX], after[SPAN_VMS_MAX];
+	size_t count;
+};
 
-	allocation_shares_add_span(vm->shares, &allocated, ns, is_slowed);
+/* The VM of this look whose last span was longest ago. */
+static struct vm_allocations *next_with_span(struct allocations *allocations)
+{
+	struct vm_allocations *next = NULL;
+
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+
+		if (vm->global && (!next || vm->span_ns < next->span_ns))
+			next = vm;
+	}
+	return next;
+}
+
+/* Of all VMs of this look or, of many, of some in turn. False if none can be read. */
+static bool begin_span(struct allocations *allocations, struct memory *memory, struct span *ret_span)
+{
+	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	ret_span->count = 0;
+	for (size_t i = 0; i < SPAN_VMS_MAX; i++) {
+		struct vm_allocations *vm = next_with_span(allocations);
+
+		if (!vm || vm->span_ns == now)
+			break;
+		vm->span_ns = now;
+		ret_span->vms[ret_span->count] = vm;
+		ret_span->count += allocation_counters_read(memory, vm->global,
+							    &ret_span->before[ret_span->count]);
+	}
+	return ret_span->count > 0;
+}
+
+static void end_span(struct span *span, struct memory *memory)
+{
+	for (size_t i = 0; i < span->count; i++)
+		if (!allocation_counters_read(memory, span->vms[i]->global, &span->after[i]))
+			span->vms[i] = NULL;
+}
+
+static void add_span(const struct span *span, uint64_t ns, bool is_slowed)
+{
+	for (size_t i = 0; i < span->count; i++) {
+		struct allocated allocated;
+
+		if (!span->vms[i])
+			continue;
+		allocated = allocated_in_span(&span->before[i], &span->after[i]);
+		allocation_shares_add_span(span->vms[i]->shares, &allocated, ns, is_slowed);
+	}
 }
 
 /* Has it not left its CPU since it was held, if it has had one since? As long as it is held, both counts are equal. */
@@ -231,32 +286,31 @@ static bool has_kept_cpu(const struct allocating_thread *thread)
 }
 
 /*
- * How fast the VM allocates while its thread runs on another CPU. A film would slow it down: each look takes the
+ * How fast VMs allocate while the thread runs on another CPU. A film would slow it down: each look takes the
  * counters away from that CPU. The CPU time does not tell how long it ran: the kernel brings that up to date only
  * now and then.
  */
-static bool take_span_beside(struct vm_allocations *vm, struct memory *memory,
+static bool take_span_beside(struct allocations *allocations, struct memory *memory,
 			     const struct allocating_thread *thread)
 {
-	struct allocation_counters before, after;
+	struct span span;
 	uint64_t before_ns, after_ns;
 
 	/* Its speed is to be multiplied by the CPU time of all. */
 	if (!thread->is_alone)
 		return false;
 	sleep_until(clock_now_ns(CLOCK_MONOTONIC) + WARM_NS);
-	if (!allocation_counters_read(memory, vm->global, &before))
+	if (!begin_span(allocations, memory, &span))
 		return false;
 	before_ns = clock_now_ns(CLOCK_MONOTONIC);
 	while (clock_now_ns(CLOCK_MONOTONIC) - before_ns < SPAN_NS)
 		continue;
-	if (!allocation_counters_read(memory, vm->global, &after))
-		return false;
+	end_span(&span, memory);
 	after_ns = clock_now_ns(CLOCK_MONOTONIC);
 	/* Others may want that CPU, too. */
 	if (after_ns - before_ns > SPAN_NS_MAX || !has_kept_cpu(thread))
 		return false;
-	add_span(vm, &before, &after, after_ns - before_ns, false);
+	add_span(&span, after_ns - before_ns, false);
 	return true;
 }
 
@@ -271,35 +325,34 @@ static bool has_one_cpu(const struct allocating_thread *thread)
  * The same where both have one CPU: it runs while ljspy sleeps. The CPU time is exact when it does not run, but a good
  * part of it is what the kernel needs to pass the CPU on.
  */
-static bool take_span_in_turn(struct vm_allocations *vm, struct memory *memory, const struct cpu_clock *clock,
-			      const struct allocating_thread *thread)
+static bool take_span_in_turn(struct allocations *allocations, struct memory *memory,
+			      const struct cpu_clock *clock, const struct allocating_thread *thread)
 {
 	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
 	const int runs = count_runs(thread);
-	struct allocation_counters before, after;
+	struct span span;
 	uint64_t before_ns, after_ns, slept_ns;
 
-	if (cpu_clock_now(clock, &before_ns) != 0 || !allocation_counters_read(memory, vm->global, &before))
+	if (cpu_clock_now(clock, &before_ns) != 0 || !begin_span(allocations, memory, &span))
 		return false;
 	sleep_until(begin_ns + SPAN_NS);
 	slept_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
-	if (!allocation_counters_read(memory, vm->global, &after) || cpu_clock_now(clock, &after_ns) != 0)
-		return false;
+	end_span(&span, memory);
 	/* In a longer one, there may be two markings, which hide each other. */
-	if (count_runs(thread) != runs + 1 || after_ns - before_ns < slept_ns / 2 ||
-	    after_ns - before_ns > SPAN_NS_MAX)
+	if (cpu_clock_now(clock, &after_ns) != 0 || count_runs(thread) != runs + 1 ||
+	    after_ns - before_ns < slept_ns / 2 || after_ns - before_ns > SPAN_NS_MAX)
 		return false;
-	add_span(vm, &before, &after, after_ns - before_ns, true);
+	add_span(&span, after_ns - before_ns, true);
 	return true;
 }
 
 /* runs: see count_runs(). False if there was none: others may want the CPU that the thread has. */
-static bool take_span(struct vm_allocations *vm, struct memory *memory, const struct cpu_clock *clock,
+static bool take_span(struct allocations *allocations, struct memory *memory, const struct cpu_clock *clock,
 		      const struct allocating_thread *thread, int runs)
 {
 	if (runs == 1)
-		return take_span_beside(vm, memory, thread);
-	return runs == 0 && has_one_cpu(thread) && take_span_in_turn(vm, memory, clock, thread);
+		return take_span_beside(allocations, memory, thread);
+	return runs == 0 && has_one_cpu(thread) && take_span_in_turn(allocations, memory, clock, thread);
 }
 
 static void take_film(struct allocations *allocations, struct vm_allocations *vm, struct memory *memory)
@@ -315,44 +368,45 @@ static void take_film(struct allocations *allocations, struct vm_allocations *vm
 	allocation_shares_add_film(vm->shares, film, allocations->objects, count);
 }
 
-/* The VM of this look whose last span was longest ago: one is due for one of them. */
-static struct vm_allocations *next_with_span(struct allocations *allocations)
+static bool is_film_due(const struct allocations *allocations, uint64_t now)
 {
-	struct vm_allocations *next = NULL;
+	for (size_t i = 0; i < allocations->vm_count; i++)
+		if (allocations->vms[i].global && now >= allocations->vms[i].film_ns)
+			return true;
+	return false;
+}
 
+/* What the VMs of this look do while the thread runs on. */
+static void look_at_running(struct allocations *allocations, struct lua_process *process,
+			    const struct cpu_clock *clock, const struct allocating_thread *thread)
+{
+	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	const bool is_span_due = now >= *thread->span_ns;
+	const int runs = is_span_due || is_film_due(allocations, now)
+				 ? count_runs(thread)
+				 : -1; /* before ljspy sleeps, which may leave it a CPU */
+
+	/* Windows first, so that they end soon. */
 	for (size_t i = 0; i < allocations->vm_count; i++) {
 		struct vm_allocations *vm = &allocations->vms[i];
 
-		if (vm->global && (!next || vm->span_ns < next->span_ns))
-			next = vm;
+		if (vm->global && vm->has_window && take_window(allocations, vm, process, thread))
+			vm->window_ns = now + WINDOW_EVERY_NS;
 	}
-	return next;
-}
-
-/* What the VM does while the thread runs on. */
-static void look_at_running(struct allocations *allocations, struct vm_allocations *vm,
-			    struct lua_process *process, const struct cpu_clock *clock,
-			    const struct allocating_thread *thread, bool has_span)
-{
-	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-	const bool is_film_due = now >= vm->film_ns, is_span_due = has_span && now >= *thread->span_ns;
-	const int runs = is_film_due || is_span_due ? count_runs(thread)
-						    : -1; /* before ljspy sleeps, which may leave it a CPU */
-
-	/* The window first, so that it ends soon. */
-	if (vm->has_window && take_window(allocations, vm, process, thread))
-		vm->window_ns = now + WINDOW_EVERY_NS;
 	if (is_span_due) {
-		bool is_taken = take_span(vm, lua_process_memory(process), clock, thread, runs);
+		bool is_taken = take_span(allocations, lua_process_memory(process), clock, thread, runs);
 
-		vm->span_ns = now;
 		*thread->span_ns = now + (is_taken ? SPAN_EVERY_NS : SPAN_AGAIN_NS);
 	}
-	if (!is_film_due)
-		return;
-	vm->film_ns = now + FILM_EVERY_NS;
-	if (runs != 0)
-		take_film(allocations, vm, lua_process_memory(process));
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+
+		if (!vm->global || now < vm->film_ns)
+			continue;
+		vm->film_ns = now + FILM_EVERY_NS;
+		if (runs != 0)
+			take_film(allocations, vm, lua_process_memory(process));
+	}
 }
 
 /*---- Samples ----*/
@@ -459,14 +513,8 @@ void allocations_take(struct allocations *allocations, struct lua_process *proce
 		      const struct cpu_clock *clock, const struct allocating_thread *thread,
 		      struct functions *functions, const struct sample *sample)
 {
-	const struct vm_allocations *spanned;
-
 	if (count_interval(allocations, clock)) {
-		spanned = next_with_span(allocations);
-		for (size_t i = 0; i < allocations->vm_count; i++)
-			if (allocations->vms[i].global)
-				look_at_running(allocations, &allocations->vms[i], process, clock, thread,
-						&allocations->vms[i] == spanned);
+		look_at_running(allocations, process, clock, thread);
 		take_sample(allocations, process, functions, sample);
 	}
 	end_look(allocations);

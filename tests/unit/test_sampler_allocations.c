@@ -658,7 +658,8 @@ static void beside_another_thread_of_the_process_there_is_no_span(void **state)
 	end(allocations);
 }
 
-static void vms_of_one_process_have_spans_in_turn(void **state)
+/* If each had spans of its own, that these met it or another VM would be chance, for each of them. */
+static void vms_of_one_process_have_the_same_spans(void **state)
 {
 	struct allocations *allocations = begin();
 
@@ -666,8 +667,24 @@ static void vms_of_one_process_have_spans_in_turn(void **state)
 	captured_count = 3;
 	for (int i = 0; i < 100; i++)
 		look(allocations, MS);
-	for (int i = 0; i < 3; i++)
-		assert_in_range(noted[i].spans, 3, 7);
+	for (int i = 0; i < 3; i++) {
+		assert_in_range(noted[i].spans, 10, 21);
+		assert_int_equal(noted[i].spans, noted[0].spans);
+		assert_int_equal(noted[i].span_ns, noted[0].span_ns);
+	}
+	end(allocations);
+}
+
+static void many_vms_have_spans_in_turn(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	captured_count = 24;
+	for (int i = 0; i < 200; i++)
+		look(allocations, 5 * MS);
+	for (int i = 0; i < 24; i++)
+		assert_in_range(noted[i].spans, 20, 70);
 	end(allocations);
 }
 
@@ -1206,7 +1223,8 @@ int main(void)
 		cmocka_unit_test(a_vm_that_is_gone_gives_its_place_to_another),
 		cmocka_unit_test(windows_and_films_have_a_rate),
 		cmocka_unit_test(beside_another_thread_of_the_process_there_is_no_span),
-		cmocka_unit_test(vms_of_one_process_have_spans_in_turn),
+		cmocka_unit_test(vms_of_one_process_have_the_same_spans),
+		cmocka_unit_test(many_vms_have_spans_in_turn),
 		cmocka_unit_test(a_film_has_the_objects_made_meanwhile),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
 		cmocka_unit_test(windows_are_short),
