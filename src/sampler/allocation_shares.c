@@ -133,10 +133,10 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 	}
 }
 
-void allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
-				uint64_t ns, bool is_slowed)
+void allocation_shares_add_span(struct allocation_shares *shares, const struct span_piece *pieces,
+				size_t count, bool is_slowed)
 {
-	allocation_sums_add_span(&shares->sums, allocated, ns, is_slowed);
+	allocation_sums_add_span(&shares->sums, pieces, count, is_slowed);
 }
 
 /* Sizes in one step are equal. */

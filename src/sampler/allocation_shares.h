@@ -30,11 +30,11 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 				    uint64_t cpu_ns);
 
 /*
- * The same of a short time, ns, in which the VM's thread had its CPU and beside which cycles are long. is_slowed: to get and
- * leave the CPU took a part of the time.
+ * The same of a short time, in pieces one after the other, in which the VM's thread had its CPU and beside which cycles are
+ * long. is_slowed: to get and leave the CPU took a part of the time.
  */
-void allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
-				uint64_t ns, bool is_slowed);
+void allocation_shares_add_span(struct allocation_shares *shares, const struct span_piece *pieces,
+				size_t count, bool is_slowed);
 
 /*
  * A film of the counters: it tells the sizes of strings, and of what is no listed object. objects are those that

@@ -65,25 +65,32 @@ void allocation_sums_add_interval(struct allocation_sums *sums, const struct all
 	intervals->whole_bytes += counted_bytes(sums, allocated);
 }
 
-void allocation_sums_add_span(struct allocation_sums *sums, const struct allocated *allocated, uint64_t ns,
+static void add_piece(struct span_sum *spans, const struct span_piece *piece, double part)
+{
+	spans->ns += (double)piece->ns;
+	if (piece->allocated.is_least) {
+		spans->marked += part;
+		spans->marked_ns += (double)piece->ns;
+	} else if (piece->allocated.bytes != 0) {
+		/* What a sweep frees is too little in one span, and too much in another one: at random moments, both cancel. */
+		spans->busy += part;
+		spans->busy_ns += (double)piece->ns;
+		spans->bytes += (double)piece->allocated.bytes;
+	}
+}
+
+void allocation_sums_add_span(struct allocation_sums *sums, const struct span_piece *pieces, size_t count,
 			      bool is_slowed)
 {
 	struct span_sum *spans = &sums->spans;
 
-	if (allocated->may_have_resized)
-		return;
+	for (size_t i = 0; i < count; i++)
+		if (pieces[i].allocated.may_have_resized)
+			return;
 	spans->count++;
-	spans->ns += (double)ns;
 	spans->slowed += is_slowed;
-	if (allocated->is_least) {
-		spans->marked++;
-		spans->marked_ns += (double)ns;
-	} else if (allocated->bytes != 0) {
-		/* What a sweep frees is too little in one span, and too much in another one: at random moments, both cancel. */
-		spans->busy++;
-		spans->busy_ns += (double)ns;
-		spans->bytes += (double)allocated->bytes;
-	}
+	for (size_t i = 0; i < count; i++)
+		add_piece(spans, &pieces[i], 1 / (double)count);
 }
 
 /* Both; of the others only this part. */

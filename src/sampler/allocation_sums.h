@@ -7,6 +7,7 @@
 #define LJSPY_ALLOCATION_SUMS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "unwind/allocation/allocated.h"
@@ -18,10 +19,18 @@ enum allocation_sum {
 	ALLOCATION_SUM_LEAST,     /* likewise, but there were too few spans, or they tell too little */
 };
 
+/* A part of a span. */
+struct span_piece {
+	struct allocated allocated;
+	uint64_t ns;
+};
+
+enum { SPAN_PIECES_MAX = 3 };
+
 struct span_sum {
 	double count, ns;
 	double slowed;               /* so many, see allocation_shares_add_span() */
-	double marked, marked_ns;    /* those in which a marking ended */
+	double marked, marked_ns;    /* those in which a marking ended; pieces are parts of spans */
 	double busy, busy_ns, bytes; /* of the others in which something was allocated */
 };
 
@@ -60,7 +69,7 @@ static inline bool allocation_sums_has_freed(const struct allocated *allocated)
 /* See allocation_shares.h. */
 void allocation_sums_add_interval(struct allocation_sums *sums, const struct allocated *allocated,
 				  uint64_t cpu_ns);
-void allocation_sums_add_span(struct allocation_sums *sums, const struct allocated *allocated, uint64_t ns,
+void allocation_sums_add_span(struct allocation_sums *sums, const struct span_piece *pieces, size_t count,
 			      bool is_slowed);
 
 /* All bytes since the last division, which has taken so much CPU time: sum_bytes and sum. */

@@ -219,9 +219,10 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
  * speeds would add up to that of the process by chance only.
  */
 struct span {
-	struct vm_allocations *vms[SPAN_VMS_MAX]; /* NULL: it was closed meanwhile */
-	struct allocation_counters before[SPAN_VMS_MAX], after[SPAN_VMS_MAX];
-	size_t count;
+	struct vm_allocations *vms[SPAN_VMS_MAX];      /* NULL: it was closed meanwhile */
+	struct allocation_counters last[SPAN_VMS_MAX]; /* at the last look */
+	struct span_piece pieces[SPAN_VMS_MAX][SPAN_PIECES_MAX];
+	size_t vm_count, piece_count;
 };
 
 /* The VM of this look whose last span was longest ago. */
@@ -243,37 +244,50 @@ static bool begin_span(struct allocations *allocations, struct memory *memory, s
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
-	ret_span->count = 0;
+	ret_span->vm_count = ret_span->piece_count = 0;
 	for (size_t i = 0; i < SPAN_VMS_MAX; i++) {
 		struct vm_allocations *vm = next_with_span(allocations);
 
 		if (!vm || vm->span_ns == now)
 			break;
 		vm->span_ns = now;
-		ret_span->vms[ret_span->count] = vm;
-		ret_span->count += allocation_counters_read(memory, vm->global,
-							    &ret_span->before[ret_span->count]);
+		ret_span->vms[ret_span->vm_count] = vm;
+		ret_span->vm_count += allocation_counters_read(memory, vm->global,
+							       &ret_span->last[ret_span->vm_count]);
 	}
-	return ret_span->count > 0;
+	return ret_span->vm_count > 0;
 }
 
-static void end_span(struct span *span, struct memory *memory)
+/* The piece up to now: its time is told by end_piece(). */
+static void read_piece(struct span *span, struct memory *memory)
 {
-	for (size_t i = 0; i < span->count; i++)
-		if (!allocation_counters_read(memory, span->vms[i]->global, &span->after[i]))
-			span->vms[i] = NULL;
-}
-
-static void add_span(const struct span *span, uint64_t ns, bool is_slowed)
-{
-	for (size_t i = 0; i < span->count; i++) {
-		struct allocated allocated;
+	for (size_t i = 0; i < span->vm_count; i++) {
+		struct allocation_counters now;
 
 		if (!span->vms[i])
 			continue;
-		allocated = allocated_in_span(&span->before[i], &span->after[i]);
-		allocation_shares_add_span(span->vms[i]->shares, &allocated, ns, is_slowed);
+		if (!allocation_counters_read(memory, span->vms[i]->global, &now)) {
+			span->vms[i] = NULL;
+			continue;
+		}
+		span->pieces[i][span->piece_count].allocated = allocated_in_span(&span->last[i], &now);
+		span->last[i] = now;
 	}
+}
+
+static void end_piece(struct span *span, uint64_t ns)
+{
+	for (size_t i = 0; i < span->vm_count; i++)
+		span->pieces[i][span->piece_count].ns = ns;
+	span->piece_count++;
+}
+
+static void add_span(const struct span *span, bool is_slowed)
+{
+	for (size_t i = 0; i < span->vm_count; i++)
+		if (span->vms[i])
+			allocation_shares_add_span(span->vms[i]->shares, span->pieces[i], span->piece_count,
+						   is_slowed);
 }
 
 /* Has it not left its CPU since it was held, if it has had one since? As long as it is held, both counts are equal. */
@@ -294,7 +308,7 @@ static bool take_span_beside(struct allocations *allocations, struct memory *mem
 			     const struct allocating_thread *thread)
 {
 	struct span span;
-	uint64_t before_ns, after_ns;
+	uint64_t before_ns, after_ns, now_ns;
 
 	/* Its speed is to be multiplied by the CPU time of all. */
 	if (!thread->is_alone)
@@ -303,14 +317,17 @@ static bool take_span_beside(struct allocations *allocations, struct memory *mem
 	if (!begin_span(allocations, memory, &span))
 		return false;
 	before_ns = clock_now_ns(CLOCK_MONOTONIC);
-	while (clock_now_ns(CLOCK_MONOTONIC) - before_ns < SPAN_NS)
-		continue;
-	end_span(&span, memory);
-	after_ns = clock_now_ns(CLOCK_MONOTONIC);
+	for (after_ns = before_ns; span.piece_count < SPAN_PIECES_MAX; after_ns = now_ns) {
+		while (clock_now_ns(CLOCK_MONOTONIC) - after_ns < SPAN_NS / SPAN_PIECES_MAX)
+			continue;
+		read_piece(&span, memory);
+		now_ns = clock_now_ns(CLOCK_MONOTONIC);
+		end_piece(&span, now_ns - after_ns);
+	}
 	/* Others may want that CPU, too. */
 	if (after_ns - before_ns > SPAN_NS_MAX || !has_kept_cpu(thread))
 		return false;
-	add_span(&span, after_ns - before_ns, false);
+	add_span(&span, false);
 	return true;
 }
 
@@ -337,12 +354,13 @@ static bool take_span_in_turn(struct allocations *allocations, struct memory *me
 		return false;
 	sleep_until(begin_ns + SPAN_NS);
 	slept_ns = clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
-	end_span(&span, memory);
+	read_piece(&span, memory);
 	/* In a longer one, there may be two markings, which hide each other. */
 	if (cpu_clock_now(clock, &after_ns) != 0 || count_runs(thread) != runs + 1 ||
 	    after_ns - before_ns < slept_ns / 2 || after_ns - before_ns > SPAN_NS_MAX)
 		return false;
-	add_span(&span, after_ns - before_ns, true);
+	end_piece(&span, after_ns - before_ns);
+	add_span(&span, true);
 	return true;
 }
 

@@ -406,6 +406,14 @@ static void many_short_intervals_with_a_marking_tell_of_short_cycles(void **stat
 	assert_int_equal(allocation_shares_sum(shares, &bytes), ALLOCATION_SUM_LEAST);
 }
 
+/* In one piece. */
+static void add_span(const struct allocated *allocated, bool is_slowed)
+{
+	const struct span_piece piece = { .allocated = *allocated, .ns = 20000 };
+
+	allocation_shares_add_span(shares, &piece, 1, is_slowed);
+}
+
 /*
  * A marking, a table of strings that got another size, much that was freed: bytes are not what they seem. Finalizers:
  * objects are not what they seem.
@@ -427,7 +435,7 @@ static void windows_and_spans_that_are_not_sound_count_for_nothing(void **state)
 	for (size_t i = 0; i < sizeof(unsound) / sizeof(unsound[0]); i++) {
 		allocation_shares_add_window(shares, &unsound[i], &function, 1);
 		if (unsound[i].bytes > 0)
-			allocation_shares_add_span(shares, &unsound[i], 10, false);
+			add_span(&unsound[i], false);
 	}
 	allocation_shares_add_window(shares, &sound, NULL, 0);
 	allocation_shares_add_window(shares, &finalized, &function, 1);
@@ -1172,7 +1180,7 @@ static void add_spans(int count, uint64_t bytes)
 	const struct allocated span = { .bytes = (int64_t)bytes };
 
 	for (int i = 0; i < count; i++)
-		allocation_shares_add_span(shares, &span, 20000, false);
+		add_span(&span, false);
 }
 
 /* Intervals of a hundredth of a second: what they tell, of a heap of so much; and the speed of spans. */
@@ -1223,7 +1231,23 @@ static void short_cycles_are_measured_by_spans(void **state)
 
 	(void)state;
 	add_hundredths(true, 3, 100000, 47);
-	allocation_shares_add_span(shares, &marked, 20000, false);
+	add_span(&marked, false);
+	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(bytes, 2340000, 2360000); /* 47 bytes in 20 us */
+}
+
+/* Though there is one in each span, the other pieces tell the speed. */
+static void a_marking_hides_a_piece_of_a_span(void **state)
+{
+	const struct span_piece told = { .allocated = { .bytes = 47 }, .ns = 20000 },
+				marked = { .allocated = { .bytes = 1, .is_least = true }, .ns = 20000 };
+	const struct span_piece pieces[] = { told, marked, told };
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(true, 3, 100000, 0);
+	for (int i = 0; i < 16; i++)
+		allocation_shares_add_span(shares, pieces, 3, false);
 	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
 	assert_in_range(bytes, 2340000, 2360000); /* 47 bytes in 20 us */
 }
@@ -1270,8 +1294,8 @@ static void what_a_sweep_frees_in_a_span_comes_off_the_others(void **state)
 	(void)state;
 	add_hundredths(true, 3, 100000, 0);
 	for (int i = 0; i < 15; i++)
-		allocation_shares_add_span(shares, &freed, 20000, false);
-	allocation_shares_add_span(shares, &told, 20000, false);
+		add_span(&freed, false);
+	add_span(&told, false);
 	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_ESTIMATED);
 	assert_in_range(bytes, 2340000, 2360000);
 }
@@ -1399,7 +1423,7 @@ static void spans_with_a_marking_have_as_much_as_other_busy_ones(void **state)
 		add_hundredths(true, 3, 100000, 0);
 		add_spans(15 - marked_count, 94);
 		for (int i = 0; i < marked_count; i++)
-			allocation_shares_add_span(shares, &marked, 20000, false);
+			add_span(&marked, false);
 		add_spans(45, 0);
 		/* If most have one, the others are those that have less. */
 		assert_int_equal(divided(SECOND, &bytes),
@@ -1417,7 +1441,7 @@ static void slowed_spans_tell_a_lower_bound(void **state)
 	for (int slowed = 10; slowed <= 20; slowed += 10) {
 		add_hundredths(true, 3, 100000, 0);
 		for (int i = 0; i < 30; i++)
-			allocation_shares_add_span(shares, &span, 20000, i < slowed);
+			add_span(&span, i < slowed);
 		assert_int_equal(divided(SECOND, &bytes),
 				 slowed > 15 ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED);
 		assert_in_range(bytes, 2340000, 2360000);
@@ -1433,7 +1457,7 @@ static void spans_that_all_have_a_marking_tell_no_speed(void **state)
 	add_hundredths(true, 3, 100000, 0);
 	add_spans(16, 0);
 	for (int i = 0; i < 16; i++)
-		allocation_shares_add_span(shares, &marked, 20000, false);
+		add_span(&marked, false);
 	assert_int_equal(divided(SECOND, &bytes), ALLOCATION_SUM_LEAST);
 }
 
@@ -1606,6 +1630,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_closed_vm_has_not_allocated_less, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_sweep_frees_comes_off_once, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_spans, begin, end),
+		cmocka_unit_test_setup_teardown(a_marking_hides_a_piece_of_a_span, begin, end),
 		cmocka_unit_test_setup_teardown(a_vm_that_is_not_seen_allocates_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(short_cycles_that_no_span_has_met_are_a_lower_bound, begin,
 						end),

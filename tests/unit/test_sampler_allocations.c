@@ -44,7 +44,8 @@ static struct tracee tracee;
 static struct thread thread = { .tid = 11, .runs = 40, .tracee = &tracee };
 static uint64_t runs, leaves; /* how often it got its CPU and, since it was held, left it */
 static unsigned int cpus;
-static uint64_t span_ns, window_ns; /* when the next span is due, and how long the last window was */
+static uint64_t span_ns;   /* when the next span is due */
+static uint64_t window_ns; /* how long the last window was */
 static struct allocating_thread allocating = { NULL, &thread, &span_ns, true };
 
 /* What was made of it. */
@@ -313,13 +314,16 @@ void __wrap_allocation_shares_add_interval(struct allocation_shares *shares,
 	noted_of(shares)->interval_bytes += (uint64_t)allocated->bytes;
 }
 
-void __wrap_allocation_shares_add_span(struct allocation_shares *shares, const struct allocated *allocated,
-				       uint64_t ns, bool is_slowed)
+void __wrap_allocation_shares_add_span(struct allocation_shares *shares, const struct span_piece *pieces,
+				       size_t count, bool is_slowed)
 {
-	(void)allocated;
 	assert_int_equal(is_slowed, cpus == 1);
+	assert_int_equal(count, cpus == 1 ? 1 : 3);
 	noted_of(shares)->spans++;
-	noted_of(shares)->span_ns += ns;
+	for (size_t i = 0; i < count; i++) {
+		assert_in_range(pieces[i].ns, 8000, 40000);
+		noted_of(shares)->span_ns += pieces[i].ns;
+	}
 }
 
 enum allocation_sum __wrap_allocation_shares_sum(const struct allocation_shares *shares, uint64_t *ret_bytes)
