@@ -22,7 +22,7 @@ enum {
 	SPAN_NS = 25 * 1000,         /* short beside a cycle of the smallest heap */
 	SPAN_NS_MAX = 2 * SPAN_NS,
 	SPAN_VMS_MAX = 8,     /* to read the counters of one takes a microsecond */
-	WARM_NS = 150 * 1000, /* after a hold, maybe on another CPU, a thread runs slower for so long */
+	WARM_NS = 200 * 1000, /* after a hold, maybe on another CPU, a thread runs slower for so long */
 	WINDOW_EVERY_NS = 20 * 1000 * 1000, /* a window costs ljspy up to half a millisecond */
 	WINDOW_NS = 100 * 1000,             /* longer than it takes to unwind the thread */
 	WINDOW_NS_MAX = 1000 * 1000,
@@ -313,7 +313,8 @@ static bool take_span_beside(struct allocations *allocations, struct memory *mem
 	/* Its speed is to be multiplied by the CPU time of all. */
 	if (!thread->is_alone)
 		return false;
-	sleep_until(clock_now_ns(CLOCK_MONOTONIC) + WARM_NS);
+	/* It is as slow in such a part of the spans as of all time. */
+	sleep_until(clock_now_ns(CLOCK_MONOTONIC) + (thread->wait_ns < WARM_NS ? thread->wait_ns : WARM_NS));
 	if (!begin_span(allocations, memory, &span))
 		return false;
 	before_ns = clock_now_ns(CLOCK_MONOTONIC);

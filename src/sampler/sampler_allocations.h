@@ -34,6 +34,7 @@ struct allocating_thread {
 	struct thread *thread;
 	uint64_t *span_ns; /* when the next span is due, of any thread: ljspy sleeps before one */
 	bool is_alone;     /* at this look, no other thread of the process had a CPU */
+	uint64_t wait_ns;  /* a random part of the time between looks, to wait before a span */
 };
 
 /* The noted look has no sample. Count what was allocated up to it. */

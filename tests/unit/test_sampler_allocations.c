@@ -44,9 +44,9 @@ static struct tracee tracee;
 static struct thread thread = { .tid = 11, .runs = 40, .tracee = &tracee };
 static uint64_t runs, leaves; /* how often it got its CPU and, since it was held, left it */
 static unsigned int cpus;
-static uint64_t span_ns;   /* when the next span is due */
-static uint64_t window_ns; /* how long the last window was */
-static struct allocating_thread allocating = { NULL, &thread, &span_ns, true };
+static uint64_t span_ns;                /* when the next span is due */
+static uint64_t window_ns, span_end_ns; /* after the hold: of the last window and the last span */
+static struct allocating_thread allocating = { NULL, &thread, &span_ns, true, UINT64_MAX };
 
 /* What was made of it. */
 static struct noted {
@@ -324,6 +324,7 @@ void __wrap_allocation_shares_add_span(struct allocation_shares *shares, const s
 		assert_in_range(pieces[i].ns, 8000, 40000);
 		noted_of(shares)->span_ns += pieces[i].ns;
 	}
+	span_end_ns = now_ns - tracee.resumed_ns;
 }
 
 enum allocation_sum __wrap_allocation_shares_sum(const struct allocation_shares *shares, uint64_t *ret_bytes)
@@ -643,6 +644,29 @@ static void windows_and_films_have_a_rate(void **state)
 	assert_in_range(noted[0].spans, 10, 21);
 	assert_in_range(noted[0].span_ns / noted[0].spans, 10000, 40000);
 	end(allocations);
+}
+
+/* Right after a hold, which a thread is slower after, too; but to wait long changes nothing. */
+static void spans_begin_at_random_moments(void **state)
+{
+	static const uint64_t waits_ns[] = { 0, 50 * 1000, 100 * 1000, 10 * MS };
+	uint64_t waited_ns[4];
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct allocations *allocations = begin();
+
+		look(allocations, MS);
+		allocating.wait_ns = waits_ns[i];
+		look(allocations, 10 * MS);
+		allocating.wait_ns = UINT64_MAX;
+		assert_int_equal(noted[0].spans, 2);
+		waited_ns[i] = span_end_ns;
+		end(allocations);
+	}
+	for (size_t i = 1; i < 3; i++)
+		assert_in_range(waited_ns[i] - waited_ns[0], waits_ns[i] - 1000, waits_ns[i] + 1000);
+	assert_in_range(waited_ns[3] - waited_ns[0], 150 * 1000, 300 * 1000);
 }
 
 /* The CPU time of the process is that of all its threads, the span's time is that of one. */
@@ -1226,6 +1250,7 @@ int main(void)
 		cmocka_unit_test(so_many_vms_are_seen_and_of_more_it_is_said),
 		cmocka_unit_test(a_vm_that_is_gone_gives_its_place_to_another),
 		cmocka_unit_test(windows_and_films_have_a_rate),
+		cmocka_unit_test(spans_begin_at_random_moments),
 		cmocka_unit_test(beside_another_thread_of_the_process_there_is_no_span),
 		cmocka_unit_test(vms_of_one_process_have_the_same_spans),
 		cmocka_unit_test(many_vms_have_spans_in_turn),
