@@ -71,6 +71,7 @@ static void add_piece(struct span_sum *spans, const struct span_piece *piece, do
 	if (piece->allocated.is_least) {
 		spans->marked += part;
 		spans->marked_ns += (double)piece->ns;
+		spans->marked_bytes += (double)piece->allocated.bytes;
 	} else if (piece->allocated.bytes != 0) {
 		/* What a sweep frees is too little in one span, and too much in another one: at random moments, both cancel. */
 		spans->busy += part;
@@ -99,30 +100,36 @@ static struct span_sum spans_with(const struct span_sum *some, const struct span
 	return (struct span_sum){
 		some->count + part * others->count,         some->ns + part * others->ns,
 		some->slowed + part * others->slowed,       some->marked + part * others->marked,
-		some->marked_ns + part * others->marked_ns, some->busy + part * others->busy,
-		some->busy_ns + part * others->busy_ns,     some->bytes + part * others->bytes
+		some->marked_ns + part * others->marked_ns, some->marked_bytes + part * others->marked_bytes,
+		some->busy + part * others->busy,           some->busy_ns + part * others->busy_ns,
+		some->bytes + part * others->bytes
 	};
+}
+
+/* Do most of those in which something was allocated have a marking? */
+static bool are_marked(const struct span_sum *spans)
+{
+	return spans->marked > spans->busy;
 }
 
 /*
  * How fast the VM allocates; 0 if that is unknown. Spans in which a marking ended have as much as others in which something
  * was allocated: cycles of some 40 us, of a heap of 80 KB, end in most spans of a program while it allocates, and in
- * none while it does something else.
+ * none while it does something else. But where most have one, the collector has most of that time.
  */
 static double rate_by(const struct span_sum *spans)
 {
-	return spans->count >= SPANS_MIN && spans->busy >= BUSY_SPANS_MIN
-		       ? spans->bytes / spans->busy_ns * (spans->busy_ns + spans->marked_ns) / spans->ns
-		       : 0;
+	if (spans->count < SPANS_MIN || spans->busy < BUSY_SPANS_MIN)
+		return 0;
+	return are_marked(spans)
+		       ? (spans->bytes + spans->marked_bytes) / spans->ns
+		       : spans->bytes / spans->busy_ns * (spans->busy_ns + spans->marked_ns) / spans->ns;
 }
 
-/*
- * Was it faster than that? Where most busy spans have a marking, the others are those in which least was allocated, or there
- * were two markings in them, which hide each other.
- */
+/* Was it faster than that? Most of the spans with a marking is unknown, or there were two in one, which hide each other. */
 static bool may_be_faster(const struct span_sum *spans)
 {
-	return 2 * spans->slowed > spans->count || spans->marked > spans->busy;
+	return 2 * spans->slowed > spans->count || are_marked(spans);
 }
 
 static struct interval_sum intervals_with(const struct interval_sum *some, const struct interval_sum *others,

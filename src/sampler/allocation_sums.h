@@ -31,6 +31,7 @@ struct span_sum {
 	double count, ns;
 	double slowed;               /* so many, see allocation_shares_add_span() */
 	double marked, marked_ns;    /* those in which a marking ended; pieces are parts of spans */
+	double marked_bytes;         /* ... as far as they are known */
 	double busy, busy_ns, bytes; /* of the others in which something was allocated */
 };
 
