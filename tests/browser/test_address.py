@@ -148,9 +148,9 @@ def test_folded_frames_match_if_one_of_them_does(open_page):
 # -- Recordings made here --
 
 
-def make(make_flamegraph, name, tmp_path, **sections):
+def make(make_flamegraph, name, tmp_path, *options, **sections):
     """A copy of a page with other data in it."""
-    text = make_flamegraph(name).read_text(encoding="utf-8")
+    text = make_flamegraph(name, *options).read_text(encoding="utf-8")
     for section, lines in sections.items():
         begin = text.index(f'<metadata id="{section}">') + len(f'<metadata id="{section}">')
         text = text[:begin] + "\n".join(lines) + "\n" + text[text.index("</metadata>", begin):]
@@ -162,9 +162,9 @@ def make(make_flamegraph, name, tmp_path, **sections):
 @pytest.fixture
 def open_made(open_page, make_flamegraph, tmp_path):
     """Opens the page of such a recording."""
-    def open_made(name, address="", width=1280, **sections):
+    def open_made(name, address="", width=1280, options=(), **sections):
         page = open_page("small", width=width)
-        page.browser.get(make(make_flamegraph, name, tmp_path, **sections).as_uri() + address)
+        page.browser.get(make(make_flamegraph, name, tmp_path, *options, **sections).as_uri() + address)
         return page
     return open_made
 

@@ -8,6 +8,7 @@ string.gsub or itself on it; line 8 has 20 and line 9 has 10, both in heavy; lin
 
 import pytest
 
+from test_address import make
 from test_drawn import fragment
 
 
@@ -356,3 +357,63 @@ def test_a_line_is_shown_where_it_is_heaviest_in_the_graph(open_page):
     assert "line 6 local l6" in page.hover("heavy test.lua:5")      # the heaviest of its lines
     assert "line 13 local l13" in page.hover("light")
     assert "line " not in page.hover("sqrt") and "line " not in page.hover("all")
+
+
+# -- Sides, files --
+
+
+def open_sides(page, make_flamegraph, tmp_path, address=""):
+    """A comparison: f has most time at line 8 now and had it at line 6 before; g calls it there, and before it so did h."""
+    functions = ["a all", "l f\tx.lua:5", "l g\tx.lua:20", "l h\tx.lua:30"]
+    lines = ["1 f\tx.lua:6", "1 f\tx.lua:8", "2 g\tx.lua:21", "3 h\tx.lua:31", "0 all"]
+    path = make(make_flamegraph, "compare", tmp_path, "source", functions=functions, lines=lines, files=["x.lua\t\t1 2 3"],
+                frames=["0 4", "1 2", "2 0 0 20 0 i20", "2 1 0 50 0 i50", "1 3", "2 0 0 15 0 i15", "2 1 0 15 0 i15"],
+                baseline=["0 4", "1 2", "2 0 0 10 0 i10", "2 1 0 10 0 i10", "1 3", "2 0 0 70 0 i70", "2 1 0 10 0 i10"])
+    page.browser.get(path.as_uri() + address)
+
+
+def test_line_of_a_function_is_the_heaviest_of_the_shown_side(open_page, make_flamegraph, tmp_path):
+    page = open_page("small")
+    open_sides(page, make_flamegraph, tmp_path, "#source=0&focus=1")
+    assert "line 8 local l8" in page.hover("f x.lua:5")
+    page.press("b")
+    assert "line 6 local l6" in page.hover("f x.lua:5")
+
+
+@pytest.mark.parametrize("address, caller", [("", "g"), ("&side=1", "h")])
+def test_a_line_is_shown_where_the_shown_side_has_most_of_it(open_page, make_flamegraph, tmp_path, address, caller):
+    page = open_page("small")
+    open_sides(page, make_flamegraph, tmp_path, "#source=1&line=6" + address)
+    page.choose("Show in the flame graph")
+    page.wait(lambda: page.is_zoomed_to("f x.lua:6"))
+    assert {frame["label"] for frame in page.frames() if frame["above"]} == {"all", {"g": "g x.lua:21", "h": "h x.lua:31"}[caller]}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
+def test_view_scrolls_to_the_line_with_most_time_if_none_has_its_own(open_page, make_flamegraph, tmp_path, order):
+    """Then to that with most in all; else one with own time comes first, however much others have."""
+    page = open_page("small", height=500)
+    lines = [("1 f\tx.lua:100", 30), ("1 f\tx.lua:300", 50), ("1 f\tx.lua:500", 20)]
+    for own, hottest in ((0, 300), (3, 500)):
+        frames = ["0 3"]
+        for k in order:
+            total = lines[k][1]
+            frames += [f"1 {order.index(k)}" + (f" 0 {own} 0 i{own}" if own and k == 2 else ""), f"2 4 0 {total} 0 i{total}"]
+        path = make(make_flamegraph, "small", tmp_path, "source", functions=["a all", "l f\tx.lua:1", "l g\ty.lua:1"],
+                    lines=[*(lines[k][0] for k in order), "0 all", "2 g\ty.lua:2"], files=["x.lua\t\t1", "y.lua\t\t2"], frames=frames)
+        page.browser.get("about:blank")
+        page.browser.get(path.as_uri() + "#source=1&file=0")
+        top = page.script("""const box = document.querySelector(".lines"), row = box.querySelector("[data-line='" + arguments[0] + "']");
+            return (row.getBoundingClientRect().top - box.getBoundingClientRect().top) / box.clientHeight;""", hottest)
+        assert 0 < top < 0.5
+
+
+def test_each_file_has_its_own_unfolded_lines(open_page):
+    page = open_page("worker", "page", "source", address="#file=0")
+    folded = listing(page)[-1]
+    assert "lines without time" in folded
+    page.choose(folded)
+    page.wait(lambda: len(listing(page)) == 1200)
+    next(button for button in page.all(".files button") if "rate-limiting/" in button.text).click()
+    page.wait(lambda: page.one(".lines .note").text.endswith("rate-limiting/handler.lua"))
+    assert listing(page)[-1] == folded

@@ -13,6 +13,9 @@ import pytest
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
+from test_address import open_made
+from test_drawn import fragment, strip_texts
+
 LEFT = 46
 
 
@@ -165,3 +168,64 @@ def test_picture_without_scripts_has_it_too(make_flamegraph, name, text, shapes)
     path = re.search(r'<path[^>]* d="([^"]*)"', source)[1]
     assert re.fullmatch(r"([ML]\d+\.\d,\d+\.\d)+z?", path)
     assert "CPU use over" not in make_flamegraph("small").read_text(encoding="utf-8").split("<script")[0]
+
+
+def test_time_before_a_part_is_told_in_numbers(open_page):
+    assert "NaN" not in words(open_page("part", address="#map=0&from=1000000&to=2000000"))
+
+
+# -- Recordings made here --
+
+
+@pytest.fixture
+def open_strip(open_made):
+    """Opens four steps of 0.2 s, with the lines of one process, and a sample in each step and one at the very end."""
+    def open_strip(*lines, address="", until=800000):
+        moments = ["0 800001", "100000 1 i 10000000", *["200000 1 i 10000000"] * 3, "100000 1 i 10000000"]
+        return open_made("stall", "#map=0" + address, functions=["a all", "l f\tx.lua:1"], lines=["0 all", "1 f\tx.lua:2"],
+                         frames=["0 0", "1 1 0 5 0 i50000000"], threads=["7 7 w\tw\t"], moments=moments,
+                         cpu=[f"200000 4 1000 0 {until}", "7 w", *lines])
+    return open_strip
+
+
+def test_garbage_collection_is_told_as_a_part_of_the_cpu_time(open_strip):
+    page = open_strip("i 500 300 0 400", "g 500 100 0 400")
+    assert words(page).startswith("CPU 55 % of a core, GC 45.5 % of it")
+    for address, told in (("&from=200000&to=400000", "CPU 40 % of a core, GC 25.0 % of it"), ("&from=400000&to=600000", "CPU 0.0 % of a core, GC 0.0 % of it"),
+                          ("&from=210000&to=220000", "CPU 40 % of a core, GC 25.0 % of it"), ("&from=390000&to=410000", "CPU 20 % of a core, GC 25.0 % of it"),
+                          ("&from=800000&to=900000", "CPU 80 % of a core, GC 50.0 % of it")):
+        assert words(open_strip("i 500 300 0 400", "g 500 100 0 400", address=address)).startswith(told)
+
+
+def test_a_step_tells_what_was_used_the_most_first(open_strip):
+    page = open_strip("j 100 0 0 1", "i 500 300 0 400", "c 0.4 100 0 0", "g 300 500")
+    assert hover(page, 0.1, 0.8).split("\n") == ["0 to 0.2 s", "CPU use 90 % of a core", "interpreted 50 %", "garbage collection 30 %", "compiled 10 %"]
+    assert hover(page, 0.3, 0.8).split("\n") == ["0.2 to 0.4 s", "CPU use 90 % of a core", "garbage collection 50 %", "interpreted 30 %", "C 10 %"]
+    assert hover(page, 0.5, 0.8).split("\n") == ["0.4 to 0.6 s", "CPU use 0.0 % of a core"]
+    assert hover(page, 0.7, 0.8).split("\n")[2:] == ["interpreted 40 %", "compiled 0.1 %"]
+
+
+@pytest.mark.parametrize("most, top", [(3, "1.0 %"), (50, "5.0 %"), (149, "15 %"), (310, "50 %"), (1015, "100 %"), (1030, "150 %"), (1600, "200 %"), (2100, "300 %"),
+                                       (6000, "750 %"), (9000, "1000 %")])
+def test_top_of_the_strip_is_the_next_round_number(open_strip, most, top):
+    """A fiftieth above it is still at the top."""
+    assert (top, LEFT - 6) in [tuple(text) for text in strip_texts(open_strip(f"i 1 {most}"))]
+
+
+def test_last_step_has_the_samples_at_its_end(open_strip):
+    page = open_strip("i 500 500 500 500")
+    drag(page, 0.7, 0.78, 0.8)
+    assert (fragment(page)["from"], fragment(page)["to"]) == ("600000", "800001") and "2 samples" in page.hover("all")
+    page = open_strip("i 500 500 500 500")
+    drag(page, 0.5, 0.55, 0.8)
+    assert (fragment(page)["from"], fragment(page)["to"]) == ("400000", "600000") and "1 sample" in page.hover("all")
+
+
+def test_keys_with_shift_move_the_end_that_the_cursor_is_at(open_page):
+    page = open_page("stall", address="#map=0")
+    page.script("document.querySelector('.cpu').focus();")
+    page.press(*[Keys.ARROW_RIGHT] * 4)
+    for key, chosen in ((Keys.ARROW_LEFT, (2, 4)), (Keys.ARROW_LEFT, (1, 4)), (Keys.ARROW_RIGHT, (2, 4)), (Keys.ARROW_RIGHT, (3, 4)),
+                        (Keys.ARROW_RIGHT, (3, 5)), (Keys.ARROW_RIGHT, (3, 6)), (Keys.ARROW_LEFT, (3, 5)), (Keys.ARROW_LEFT, (3, 4)), (Keys.ARROW_LEFT, (2, 4))):
+        page.press_with_shift(key)
+        assert (int(fragment(page)["from"]), int(fragment(page)["to"])) == (chosen[0] * 200000, chosen[1] * 200000)

@@ -6,6 +6,9 @@ The truth of "small" is in test_flamegraph.py, that of "compare" in make_flamegr
 
 import pytest
 
+from selenium.webdriver.common.keys import Keys
+
+from test_address import open_made
 from test_drawn import fragment
 from test_picture import dispatch
 
@@ -133,3 +136,63 @@ def test_source_view_leaves_the_flame_graph_as_it_was_at_first(open_page):
     assert page.one(".source").is_displayed()
     dispatch(page, "v")
     assert page.one(".graph").is_displayed() and page.is_zoomed_to("all") and "zoom" not in fragment(page)
+
+
+# -- What is too small, too alike, nested --
+
+
+def test_inverted_view_has_the_callers_of_what_is_not_too_small(open_made):
+    """One part in 100,000 is too small; on either side of a comparison is enough."""
+    functions = ["a all", "l one", "l two", "l rest", "l caller"]
+    lines = [f"{k} {name[2:]}" for k, name in enumerate(functions)]
+    page = open_made("small", "#inverted=1", functions=functions, lines=lines, frames=["0 0", "1 4", "2 1 0 1 0 i1", "2 2 0 2 0 i2", "2 3 0 99997 0 i99997"])
+    shares = {}
+    for zoom in range(1, 6):
+        page.browser.get(page.browser.current_url.split("#")[0] + f"#inverted=1&zoom={zoom}")
+        page.wait(lambda zoom=zoom: fragment(page).get("zoom") == str(zoom))
+        shares[zoom] = {frame["label"] for frame in page.frames() if not frame["above"]}
+    assert {"rest", "caller"} in shares.values() and {"two", "caller"} in shares.values() and {"one"} in shares.values()
+    sides = {side: open_made("compare", f"#inverted=1&side={side}", functions=functions, lines=lines, frames=["0 0", "1 4", "2 1 0 100 0 i100", "2 3 0 100 0 i100"],
+                             baseline=["0 0", "1 4", "2 2 0 100 0 i100", "2 3 0 100 0 i100"]).shares() for side in (0, 1)}
+    assert sides[0] == {("one",): 50, ("one", "caller"): 50, ("rest",): 50, ("rest", "caller"): 50}
+    assert sides[1] == {("two",): 50, ("two", "caller"): 50, ("rest",): 50, ("rest", "caller"): 50}
+
+
+@pytest.mark.parametrize("before, is_folded", [(["1 1", "2 2", "3 3", "4 4 0 7 0 i7"], True), (["1 1", "2 2 0 2 0 n2", "3 3", "4 4 0 5 0 i5"], False),
+                                               (["1 1", "2 2", "3 5 0 7 0 n7"], False)])
+def test_frames_are_folded_if_both_sides_share_them(open_made, before, is_folded):
+    functions = ["a all", "n n1", "n n2", "n n3", "l lua", "l other"]
+    page = open_made("compare", functions=functions, lines=[f"{k} {name[2:]}" for k, name in enumerate(functions)],
+                     frames=["0 0", "1 1", "2 2", "3 3", "4 4 0 9 0 i9"], baseline=["0 0", *before])
+    assert page.labels() == ({"all", "n1 … n3 (3 frames)", "lua"} if is_folded else {"all", "n1", "n2", "n3", "lua"})
+
+
+@pytest.mark.parametrize("zoomed, text, told", [
+    ("main chunk", "lost", "5.00 % of all, 0.00 % of this view"), ("main chunk", "ADDVV", "10.00 % of all, 10.53 % of this view"),
+    ("main chunk", "heavy", "60.00 % of all, 63.16 % of this view"), ("light", "sqrt", "15.00 % of all, 75.00 % of this view"),
+    ("light", "gsub|malloc", "15.00 % of all, 25.00 % of this view"), ("light", "light", "20.00 % of all, 100.00 % of this view")])
+def test_search_counts_each_match_of_the_view_once(open_page, zoomed, text, told):
+    page = open_page("small")
+    page.click(zoomed)
+    page.wait(lambda: page.is_zoomed_to(zoomed))
+    page.search(text)
+    assert page.result().replace("\u00a0", " ") == "Matched " + told
+    page.press(Keys.ESCAPE, Keys.ESCAPE)
+    page.wait(lambda: page.is_zoomed_to("all"))
+    assert told_everywhere(page) == {"heavy": None, "string.gsub": "15.00 % of all 150 ms", "sqrt": None}
+
+
+def told_everywhere(page):
+    """What cards say of all calls of a function, if there are others."""
+    cards = {label: page.hover(label).replace("\u00a0", " ").split("\n") for label in ("heavy", "string.gsub", "sqrt")}
+    return {label: next((line.removeprefix("everywhere ") for line in lines if line.startswith("everywhere")), None) for label, lines in cards.items()}
+
+
+def test_change_of_a_share_has_its_sign(open_made):
+    functions = ["a all", "l more", "l less", "l same"]
+    page = open_made("compare", functions=functions, lines=[f"{k} {name[2:]}" for k, name in enumerate(functions)],
+                     frames=["0 0", "1 1 0 500 0 i500", "1 2 0 200 0 i200", "1 3 0 300 0 i300"],
+                     baseline=["0 0", "1 1 0 200 0 i200", "1 2 0 500 0 i500", "1 3 0 300 0 i300"])
+    assert told(page, "more", "change 20.00 % before, 50.00 % now (+30.00 points)")
+    assert told(page, "less", "change 50.00 % before, 20.00 % now (-30.00 points)")
+    assert told(page, "same", "change 30.00 % before, 30.00 % now (0.00 points, no clear change)")
