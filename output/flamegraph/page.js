@@ -427,6 +427,40 @@ function changeTheme() {
 	}
 }
 
+/* -- On paper -- */
+
+const page = svg("foreignObject", { width: "100%", height: "100%" }, ui.app);
+const PAPER = Math.SQRT2;	/* the height of a sheet, for a width of 1 */
+
+let themeOfWindow = "light";	/* while the page is on paper */
+
+/*
+ * Print what the window shows, as wide as the paper: a sheet has another size than the window, and what was drawn for
+ * the window would be cut. If there is more to scroll to, up to a sheet of it is shown. Ink is dark on white.
+ */
+function toPaper() {
+	const scrolled = view.source ? lineBox : scroller;
+	const height = Math.max(innerHeight, Math.min(innerHeight + scrolled.scrollHeight - scrolled.clientHeight, Math.floor(innerWidth * PAPER)));
+
+	closeCard();
+	themeOfWindow = root.classList.contains("dark") ? "dark" : "light";
+	applyTheme("light");
+	root.setAttribute("viewBox", "0 0 " + innerWidth + " " + height);
+	root.setAttribute("preserveAspectRatio", "xMinYMin meet");
+	page.setAttribute("width", innerWidth);
+	page.setAttribute("height", height);
+	redraw();
+}
+
+function fromPaper() {
+	root.removeAttribute("viewBox");
+	root.removeAttribute("preserveAspectRatio");
+	page.setAttribute("width", "100%");
+	page.setAttribute("height", "100%");
+	applyTheme(themeOfWindow);
+	redraw();
+}
+
 /* -- Start -- */
 
 let redrawing = false;
@@ -459,6 +493,8 @@ function listen() {
 	ui.colour.addEventListener("change", () => changeColour(ui.colour.value));
 	document.addEventListener("keydown", onKey);
 	window.addEventListener("popstate", returnToAddress);
+	window.addEventListener("beforeprint", toPaper);
+	window.addEventListener("afterprint", fromPaper);
 	darkPreferred.addEventListener("change", () => applyTheme(storedTheme()));
 	ui.menu.addEventListener("click", () => ui.menu.setAttribute("aria-expanded", ui.app.classList.toggle("menu-open")));
 	listenToHeat();
@@ -478,7 +514,7 @@ function start() {
 	root.setAttribute("width", "100%");
 	root.setAttribute("height", "100%");
 	root.classList.add("live");
-	root.append(svg("foreignObject", { width: "100%", height: "100%" }, ui.app));
+	root.append(page);
 	document.getElementById("static").remove();
 	readHistory();
 	if (isEmpty)
