@@ -417,3 +417,15 @@ def test_each_file_has_its_own_unfolded_lines(open_page):
     next(button for button in page.all(".files button") if "rate-limiting/" in button.text).click()
     page.wait(lambda: page.one(".lines .note").text.endswith("rate-limiting/handler.lua"))
     assert listing(page)[-1] == folded
+
+
+def test_folded_lines_are_told_beside_long_ones(open_page, make_flamegraph, tmp_path):
+    page = open_page("small", width=390)
+    open_made(page, make_flamegraph("small", "page", "source"), tmp_path, ("local l3\n", "local l3 = " + "x" * 900 + "\n"))
+    box = page.script("const box = document.querySelector('.lines'); return [box.scrollWidth, box.clientWidth];")
+    assert box[0] > 2 * box[1]
+    for _ in range(2):
+        left, right = page.script("""const { left, right } = Array.from(document.querySelectorAll(".lines button")).find((one) => one.textContent.startsWith("…"))
+            .getBoundingClientRect(); return [left, right];""")
+        assert 0 <= left < right <= 390
+        page.script("document.querySelector('.lines').scrollLeft = 2000;")
