@@ -145,7 +145,7 @@ function placeOfFrame(i) {
 	const weights = new Map();
 
 	for (let j = 0; tree.of && j < recorded.count; j++) {
-		if (tree.of[j] === i && recorded.side[j] === view.side && placeOf(j) >= 0)
+		if (tree.of[j] === i && recorded.side[j] === view.side)
 			weights.set(placeOf(j), (weights.get(placeOf(j)) || 0) + recorded.total[j]);
 	}
 	const [heaviest] = [...weights].sort(([, a], [, b]) => b - a);

@@ -477,7 +477,6 @@ function sandwichOf(byLine, focus, side) {
 	for (const key of ["total", "samples"])
 		made[key] = [NOW, BEFORE].map((side) => joined(above[key][side], below[key][side]));
 	made.caller = joined(above.caller, below.caller, (caller) => caller ? caller + shift : 0);
-	made.caller[0] = -1;
 	made.states = new Float64Array(made.count * STATES.length);
 	made.states.set(states(above));
 	made.states.set(states(below).subarray(STATES.length), above.count * STATES.length);
