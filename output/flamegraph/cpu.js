@@ -58,10 +58,9 @@ function stepOf(us) {
 
 /* -- Sums -- */
 
+/* The chosen process, or all. None if it is one of the others, of which only the sum is known. */
 function shownProcesses() {
-	const chosen = cpu.processes.filter((one) => one.pid === view.process);
-
-	return chosen.length ? chosen : cpu.processes;
+	return cpu.processes.filter((one) => !view.process || one.pid === view.process);
 }
 
 /* The mean of a list over steps; the last step may be shorter. */
@@ -201,7 +200,7 @@ function drawStrip() {
 function refreshStrip() {
 	const isLow = innerHeight < 900;
 
-	stripBox.hidden = !cpu || !view.cpu || isLow && !heatBox.hidden;
+	stripBox.hidden = !cpu || !view.cpu || !shownProcesses().length || isLow && !heatBox.hidden;
 	if (stripBox.hidden)
 		return;
 	strip.width = Math.max(STRIP_LEFT + 40, stripBox.clientWidth);

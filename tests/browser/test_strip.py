@@ -135,6 +135,17 @@ def test_several_workers_have_a_line_each(open_page):
     assert words(page).startswith("CPU 100 % of a core")
 
 
+def test_process_without_a_line_of_its_own_has_not_that_of_all(open_made):
+    """From the 64th on they count as one."""
+    sections = {"cpu": ["200000 20 1000 0 4000000", "100 nginx", "i 500 500", "0 others", "i 700 700"]}
+    page = open_made("worker", **sections)
+    assert looks(page) == ["w w0", "w w1"] and page.one(".cpu").is_displayed()
+    page = open_made("worker", "#process=101", **sections)
+    assert not page.one(".cpu").is_displayed() and page.find("render")
+    page = open_made("worker", "#process=100", **sections)
+    assert page.one(".cpu").is_displayed() and words(page).startswith("CPU 5.0 % of a core")
+
+
 def test_without_times_of_samples_it_only_shows(open_page):
     page = open_page("many")
     assert page.one(".cpu").aria_role in ("img", "image")
