@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: MIT
+"""Where one way to show something ends and another begins: small shares, narrow frames, lines that are nearly known, short times."""
+
+import pytest
+
+from selenium.webdriver.common.keys import Keys
+
+from test_address import open_made
+from test_drawn import fragment
+
+
+def made(open_made, weights, address="", name="small", **more):
+    """Opens functions of these weights on the root: one, of ns, and the look and text of each."""
+    rows = [f"1 {k + 1} 0 1 0 i{weight}" for k, (_, weight) in enumerate(weights)]
+    return open_made(name, address, functions=["a all", *(label for label, _ in weights)], lines=["0 all", *(f"{k + 1} {label[2:]}" for k, (label, _) in enumerate(weights))],
+                     frames=["0 0", *rows], **more)
+
+
+def test_shares_are_told_with_the_digits_that_they_need(open_made):
+    page = made(open_made, [("l a", 899200), ("b b", 99400), ("c c", 700), ("v d", 500), ("n e", 200)], "#list=1")
+    assert [" ".join(row.text.split()) for row in page.all(".hottest tbody tr")] == ["90 % 90 % a", "9.9 % 9.9 % b", "< 0.1 % < 0.1 % c", "< 0.1 % < 0.1 % d",
+                                                                                     "< 0.1 % < 0.1 % e"]
+    page = made(open_made, [("l a", 899000), ("b b", 100000), ("c c", 1000)], "#list=1")
+    assert [row.text.split()[0] for row in page.all(".hottest tbody tr")] == ["90", "10", "0.1"]
+
+
+def test_sandwich_of_the_root_is_not_of_what_is_unknown(open_made):
+    page = made(open_made, [("x [lost: frame chain broken]", 90), ("l f", 10)])
+    page.press("s")
+    assert page.labels() == {"f"}
+
+
+def test_what_is_allocated_on_the_root_is_its_own(open_made):
+    page = made(open_made, [("m [alloc: table]", 90), ("l f", 10)], "#list=1")
+    assert [" ".join(row.text.split()) for row in page.all(".hottest tbody tr")] == ["90 % 90 % [alloc: table]", "10 % 10 % f"]
+
+
+def test_a_line_is_marked_if_most_of_its_time_was_at_a_nearest_one(open_made):
+    functions, lines = ["a all", "l f\tx.lua:1", "l g\tx.lua:5", "l h\tx.lua:9"], ["0 all", "1 f\tx.lua:2", "2 g\tx.lua:6", "3 h\tx.lua:10"]
+    frames = ["0 0", "1 1 2 40 0 i40", "1 1 0 60 0 i60", "1 2 2 60 0 i60", "1 2 0 40 0 i40", "1 3 2 50 0 i50", "1 3 0 50 0 i50"]
+    page = open_made("small", "#lines=1", functions=functions, lines=lines, frames=frames)
+    texts = page.script("return Array.from(document.querySelectorAll('.frames .f text'), (text) => text.textContent);")
+    assert texts == ["all", "f x.lua:2", "≈ g x.lua:6", "h x.lua:10"]
+
+
+def test_a_single_narrow_frame_tells_of_itself(open_made):
+    page = made(open_made, [("l wide", 99990), ("l narrow", 5), ("l other", 99990)])
+    box = page.find("other")[0]
+    tell = """document.querySelector(".frames").dispatchEvent(new PointerEvent("pointermove", { clientX: arguments[0], clientY: arguments[1], bubbles: true }));
+        return document.querySelector(".card").innerText.split("\\n")[0];"""
+    assert {page.script(tell, box["x"] - x, box["y"] + 8) for x in (0.01, 0.02)} == {"narrow"}
+    page = made(open_made, [("l wide", 99990), ("l narrow", 5), ("l thin", 5), ("l other", 99990)])
+    box = page.find("other")[0]
+    assert page.script(tell, box["x"] - 0.02, box["y"] + 8) == "2 frames too narrow to show"
+
+
+def test_narrow_frames_of_different_callers_are_told_apart(open_made):
+    names = ["left", "right", *(f"n{k}" for k in range(2000))]
+    frames = ["0 0", "1 1", *(f"2 {3 + k} 0 1 0 i1" for k in range(1000)), "1 2", *(f"2 {1003 + k} 0 1 0 i1" for k in range(1000))]
+    page = open_made("small", functions=["a all", *("l " + name for name in names)], lines=[f"{k} {name}" for k, name in enumerate(["all", *names])], frames=frames, width=800)
+    assert [run.get_attribute("data-count") for run in page.all("[data-count]")] == ["1000", "1000"]
+    page.search("n1500$")
+    assert [run.get_attribute("class") for run in page.all("[data-count]")] == ["f r", "f r hit"]
+
+
+def test_a_click_in_order_of_time_shows_at_least_a_tenth_of_a_millisecond(open_made):
+    page = open_made("worker", "#ordered=1&cpu=0&from=500000&to=500100", functions=["a all", "l f", "l g"], lines=["0 all", "1 f", "2 g"], frames=["0 0", "1 1 0 2 0 i20000", "1 2 0 1 0 i20000"],
+                     threads=["7 7 w\tw\t"], moments=["0 1000001", "500030 1 i 20000", "20 2 i 20000", "20 1 i 20000"])
+    page.click("g")
+    assert (fragment(page)["from"], fragment(page)["to"]) == ("500030", "500130")
+    page = open_made("worker", "#ordered=1&cpu=0&from=900000&to=900100", functions=["a all", "l f"], lines=["0 all", "1 f"], frames=["0 0", "1 1 0 2 0 i20000"],
+                     threads=["7 7 w\tw\t"], moments=["0 1000001", "500030 1 i 20000"])
+    page.script("document.querySelector('.scroll').focus();")
+    page.press(Keys.HOME)
+    assert page.one(".scroll").get_attribute("aria-activedescendant") == "frame0"
+    page.press(Keys.ARROW_UP)
+    assert page.one(".scroll").get_attribute("aria-activedescendant") is None       # it is outside the shown time
+
+
+def test_time_without_samples_says_so(open_made):
+    page = open_made("worker", "#cpu=0&from=100000&to=200000", functions=["a all", "l f"], lines=["0 all", "1 f"], frames=["0 0", "1 1 0 2 0 i20000"],
+                     threads=["7 7 w\tw\t"], moments=["0 1000001", "500030 1 i 20000"])
+    assert page.one(".scroll").text == "No samples in this time"
+
+
+@pytest.mark.parametrize("text, is_wrong", [("f", False), ("nothing", True), ("(", True)])
+def test_search_without_a_match_is_marked(open_made, text, is_wrong):
+    page = made(open_made, [("l f", 90), ("l g", 10)])
+    page.search(text)
+    assert ("wrong" in page.one("input").get_attribute("class").split()) == is_wrong
+
+
+def test_a_name_of_other_letters_stays_in_its_frame(open_made):
+    page = made(open_made, [("l " + 20 * "\u4e2d\u6587", 100), ("l " + 9 * "\u540d", 50), ("l rest", 700)])
+    for text, width in page.script("""return Array.from(document.querySelectorAll("[data-frame]"), (frame) => [frame.querySelector("text")?.getComputedTextLength() ?? 0,
+            frame.querySelector("rect").getBoundingClientRect().width]);"""):
+        assert text <= width
+
+
+def test_zoom_to_the_first_frame_has_a_minimap(open_made):
+    page = made(open_made, [("l f", 90), ("l g", 10)])
+    page.click("f")
+    assert fragment(page)["zoom"] == "1" and page.one(".minimap").is_displayed()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: MIT
+"""The heat map of recordings that are made here: its units, colours, marks and what the pointer and keys choose."""
+
+import pytest
+
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from test_address import open_made
+from test_drawn import LEFT, drawn, fragment
+
+
+@pytest.fixture
+def open_heat(open_made):
+    """Opens the samples of these times, in µs, and weights."""
+    def open_heat(samples, until, since=0, address="", width=1280):
+        moments, before = [f"{since} {until}"], 0
+        for time, weight in samples:
+            moments.append(f"{time - before} 1 i {weight}")
+            before = time
+        whole = sum(weight for _, weight in samples)
+        return open_made("worker", "#map=1&cpu=0" + address, width=width, functions=["a all", "l f\tx.lua:1"], lines=["0 all", "1 f\tx.lua:2"],
+                         frames=["0 0", f"1 1 0 {len(samples)} 0 i{whole}"], threads=["7 7 w\tw\t"], moments=moments)
+    return open_heat
+
+
+def unit(page):
+    return int(page.one(".cells").get_attribute("data-unit"))
+
+
+@pytest.mark.parametrize("until, wanted", [(3999999, 100000), (4000000, 100000), (4000001, 1000000), (9000000, 1000000), (600000000, 1000000), (603000000, 10000000),
+                                           (6500000000, 60000000), (400000000000, 3600000000)])
+def test_columns_are_of_the_shortest_time_that_has_room(open_heat, until, wanted):
+    """And of tenths of a second only if there are fewer than five seconds."""
+    assert unit(open_heat([(1000, 5), (until - 1, 5)], until)) == wanted
+
+
+def test_few_heavy_cells_do_not_pale_the_others(open_heat):
+    page = open_heat([(20000 * k + 10000, 100 if k != 300 else 100000) for k in range(499)], 10000000)
+    heaviest = page.heat(300 * 0.02 + 0.01)
+    assert page.heat(1.01) == page.heat(9.01) == heaviest and "up to 100 ns in each 20 ms" in page.one(".scale").text
+    page = open_heat([(20000 * k + 10000, 100 if k < 400 else 1000) for k in range(499)], 10000000)
+    assert page.heat(1.01) != page.heat(9.01)
+
+
+def test_axis_of_hours_has_minutes_of_two_digits(open_heat):
+    page = open_heat([(1000, 5), (7499999999, 5)], 7500000000)
+    assert unit(page) == 60000000
+    texts = [shape[1] for shape in drawn(page, "cells") if shape[0] == "fillText"]
+    hours = [text for text in texts if text.count(":") == 2]
+    assert hours and hours[0] == "1:00:00" and all(60 <= int(text.split(":")[0]) * 60 + int(text.split(":")[1]) < 125 and len(text) == 7 for text in hours)
+    assert all(len(text.split(":")[1]) == 2 and int(text.split(":")[0]) < 60 for text in texts if text.count(":") == 1)
+
+
+def test_axis_names_parts_of_the_unit_where_they_are(open_heat):
+    page = open_heat([(1000, 5), (8999999, 5)], 9000000)
+    rows = {shape[1]: shape[3] for shape in drawn(page, "cells") if shape[0] == "fillText" and shape[2] == LEFT - 6}
+    assert rows == {"0": 100, "250 ms": 79, "500 ms": 54, "750 ms": 29}
+
+
+def test_chosen_time_ends_with_its_last_cell(open_heat):
+    samples = [(20000 * k + 10000, 100) for k in range(499)]
+    page = open_heat(samples, 10000000)
+    shown = page.heat(3.01)
+    page = open_heat(samples, 10000000, address="&from=3000000&to=4000000")
+    assert page.heat(3.01) == page.heat(3.97) == shown
+    assert page.heat(2.97) == page.heat(4.01) != shown
+
+
+def test_cell_without_samples_says_so(open_heat):
+    page = open_heat([(1000, 5), (8999999, 5)], 9000000)
+    assert page.hover_time(5.01).replace("\u00a0", " ").endswith("0.00 % of all 0 ns 0 samples")
+    assert page.hover_time(0.001).replace("\u00a0", " ").endswith("50.00 % of all 5 ns 1 sample")
+
+
+def test_only_the_main_button_chooses_a_time(open_heat):
+    page = open_heat([(1000, 5), (8999999, 5)], 9000000)
+    chain = ActionChains(page.browser)
+    page.move_to_time(chain, 2.01)
+    chain.context_click().perform()
+    assert "from" not in fragment(page)
+    page.drag_time(2.01, 2.01)
+    assert fragment(page)["from"] == "2000000"
+
+
+def test_cursor_is_not_moved_to_another_time_by_the_width_of_the_window(open_heat):
+    page = open_heat([(1000, 5), (299999999, 5)], 300000000)
+    page.script("document.querySelector('.cells').focus();")
+    page.press(*[Keys.ARROW_RIGHT] * 4)
+    assert page.tip().startswith("3 to 3.02 s")
+    page.resize(390, 800)
+    page.wait(lambda: unit(page) == 10000000)
+    page.press(Keys.ENTER)
+    assert "from" not in fragment(page) and fragment(page)["to"] == "200000"
