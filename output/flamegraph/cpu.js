@@ -271,6 +271,13 @@ function onStripUp() {
 	chooseSteps(...chosen);
 }
 
+/* What began as dragging scrolls. */
+function onStripCancel() {
+	strip.from = -1;
+	closeCard();
+	drawStrip();
+}
+
 function onStripKey(event) {
 	const steps = { ArrowRight: 1, ArrowLeft: -1 };
 
@@ -304,7 +311,7 @@ function listenToStrip() {
 	stripPicture.addEventListener("pointerdown", onStripDown);
 	stripPicture.addEventListener("pointermove", onStripMove);
 	stripPicture.addEventListener("pointerup", onStripUp);
-	stripPicture.addEventListener("pointercancel", onStripUp);
+	stripPicture.addEventListener("pointercancel", onStripCancel);
 	stripPicture.addEventListener("pointerleave", () => pinned || strip.from >= 0 || closeCard());
 	stripPicture.addEventListener("keydown", onStripKey);
 	stripPicture.addEventListener("focus", drawStrip);

@@ -51,7 +51,7 @@ function rangeOptions() {
 
 function layOutGrid() {
 	cellHeight = innerHeight < 900 ? 2 : 3;
-	const room = Math.max(1, heatBox.clientWidth - LEFT);
+	const room = Math.max(1, heatBox.clientWidth - LEFT - 1);	/* the outline of the last column takes a pixel */
 	const columnsOf = (unit) => Math.ceil(moments.until / unit) - Math.floor(moments.since / unit);
 	/* The smallest unit that fits. Tenths of a second only if there are few seconds. */
 	const unit = UNITS.find((one) => columnsOf(one) * NARROWEST_COLUMN <= room && (one >= 1e6 || columnsOf(1e6) < FEW))
@@ -210,6 +210,7 @@ function drawHeat() {
 	heatCanvas.height = Math.round(height * scale);
 	heatCanvas.style.width = width + "px";
 	heatCanvas.style.height = height + "px";
+	heatCanvas.style.touchAction = width > heatBox.clientWidth ? "pan-x" : "none";	/* to scroll, or to choose */
 	context.scale(scale, scale);
 	context.fillStyle = style.getPropertyValue("--field");
 	context.fillRect(LEFT, 0, grid.columns * grid.width, ROWS * cellHeight);
@@ -331,6 +332,13 @@ function onHeatUp() {
 	chooseCells(first, behind);
 }
 
+/* What began as dragging scrolls. */
+function onHeatCancel() {
+	dragged = null;
+	closeCard();
+	drawHeat();
+}
+
 function onHeatKey(event) {
 	const steps = { ArrowUp: 1, ArrowDown: -1, ArrowRight: ROWS, ArrowLeft: -ROWS };
 	const last = grid.columns * ROWS - 1;
@@ -363,7 +371,7 @@ function listenToHeat() {
 	heatCanvas.addEventListener("pointerdown", onHeatDown);
 	heatCanvas.addEventListener("pointermove", onHeatMove);
 	heatCanvas.addEventListener("pointerup", onHeatUp);
-	heatCanvas.addEventListener("pointercancel", onHeatUp);
+	heatCanvas.addEventListener("pointercancel", onHeatCancel);
 	heatCanvas.addEventListener("pointerleave", () => pinned || dragged || closeCard());
 	heatCanvas.addEventListener("keydown", onHeatKey);
 	heatCanvas.addEventListener("focus", drawHeat);

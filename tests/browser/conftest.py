@@ -122,6 +122,12 @@ class Page:
         for kind, points in (("touchStart", [point]), ("touchEnd", [])):
             self.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
+    def swipe(self, x, y, right, down):
+        """Move a finger over a point of the window."""
+        steps = [("touchMove", {"x": x + right * part / 8, "y": y + down * part / 8}) for part in range(1, 9)]
+        for kind, point in (("touchStart", {"x": x, "y": y}), *steps, ("touchEnd", None)):
+            self.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point] if point else []})
+
     def shares(self):
         """The share of each frame but the root by its path from the root: ("main chunk", "heavy")."""
         frames = self.frames()

@@ -154,7 +154,7 @@ def make(make_flamegraph, name, tmp_path, *options, **sections):
     for section, lines in sections.items():
         begin = text.index(f'<metadata id="{section}">') + len(f'<metadata id="{section}">')
         text = text[:begin] + "\n".join(lines) + "\n" + text[text.index("</metadata>", begin):]
-    path = tmp_path / "made.svg"
+    path = tmp_path / ("made.html" if "page" in options else "made.svg")
     path.write_text(text, encoding="utf-8")
     return path
 
@@ -162,8 +162,8 @@ def make(make_flamegraph, name, tmp_path, *options, **sections):
 @pytest.fixture
 def open_made(open_page, make_flamegraph, tmp_path):
     """Opens the page of such a recording."""
-    def open_made(name, address="", width=1280, options=(), **sections):
-        page = open_page("small", width=width)
+    def open_made(name, address="", width=1280, mobile=False, options=(), **sections):
+        page = open_page("small", width=width, mobile=mobile)
         page.browser.get(make(make_flamegraph, name, tmp_path, *options, **sections).as_uri() + address)
         return page
     return open_made

@@ -13,14 +13,14 @@ from test_drawn import LEFT, drawn, fragment
 @pytest.fixture
 def open_heat(open_made):
     """Opens the samples of these times, in µs, and weights."""
-    def open_heat(samples, until, since=0, address="", width=1280):
+    def open_heat(samples, until, since=0, address="", width=1280, **more):
         moments, before = [f"{since} {until}"], 0
         for time, weight in samples:
             moments.append(f"{time - before} 1 i {weight}")
             before = time
         whole = sum(weight for _, weight in samples)
         return open_made("worker", "#map=1&cpu=0" + address, width=width, functions=["a all", "l f\tx.lua:1"], lines=["0 all", "1 f\tx.lua:2"],
-                         frames=["0 0", f"1 1 0 {len(samples)} 0 i{whole}"], threads=["7 7 w\tw\t"], moments=moments)
+                         frames=["0 0", f"1 1 0 {len(samples)} 0 i{whole}"], threads=["7 7 w\tw\t"], moments=moments, **more)
     return open_heat
 
 
@@ -92,3 +92,22 @@ def test_cursor_is_not_moved_to_another_time_by_the_width_of_the_window(open_hea
     page.wait(lambda: unit(page) == 10000000)
     page.press(Keys.ENTER)
     assert "from" not in fragment(page) and fragment(page)["to"] == "200000"
+
+
+@pytest.mark.parametrize("columns, down", [(3, 0), (0, 40), (0, -30)])
+def test_finger_chooses_a_time(open_heat, columns, down):
+    page = open_heat([(1000, 5), (7999999, 5)], 8000000, width=390, mobile=True, options=("page",))
+    box, width = page.one(".cells").rect, int(page.one(".cells").get_attribute("data-width"))
+    page.swipe(box["x"] + LEFT + 1.5 * width, box["y"] + 50, columns * width, down)
+    first, last = (int(fragment(page)[key]) for key in ("from", "to"))
+    assert 1000000 < first < last < 5000000 and (last - first == 3020000 if columns else 200000 < last - first < 500000)
+
+
+def test_finger_scrolls_a_map_that_is_wider_than_the_window(open_heat):
+    """That chooses nothing."""
+    page = open_heat([(1000, 5), (1999999999999, 5)], 2000000000000, width=390, mobile=True, options=("page",))
+    box = page.one(".cells").rect
+    assert box["width"] > 1000
+    page.swipe(box["x"] + 250, box["y"] + 50, -120, 0)
+    page.wait(lambda: page.script("return document.querySelector('.heat').scrollLeft;") > 0)
+    assert not {"from", "to"} & set(fragment(page))

@@ -135,6 +135,17 @@ def test_several_workers_have_a_line_each(open_page):
     assert words(page).startswith("CPU 100 % of a core")
 
 
+@pytest.mark.parametrize("right, down", [(150, 0), (0, 60)])
+def test_finger_chooses_a_time_or_scrolls(open_page, right, down):
+    page = open_page("stall", "page", address="#map=0", width=390, mobile=True)
+    x, y = point(page, 4.1, 10)
+    page.swipe(x, y, right, down)
+    if right:
+        assert fragment(page)["from"] == "4000000" and int(fragment(page)["to"]) > 8000000
+    else:
+        assert not {"from", "to"} & set(fragment(page)) and page.script("return document.querySelectorAll('.cpu .outside').length") == 0
+
+
 def test_process_without_a_line_of_its_own_has_not_that_of_all(open_made):
     """From the 64th on they count as one."""
     sections = {"cpu": ["200000 20 1000 0 4000000", "100 nginx", "i 500 500", "0 others", "i 700 700"]}
