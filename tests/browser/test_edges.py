@@ -101,3 +101,22 @@ def test_zoom_to_the_first_frame_has_a_minimap(open_made):
     page = made(open_made, [("l f", 90), ("l g", 10)])
     page.click("f")
     assert fragment(page)["zoom"] == "1" and page.one(".minimap").is_displayed()
+
+
+def test_states_that_are_too_narrow_to_see_are_not_drawn(open_made):
+    page = open_made("small", "#colour=state", functions=["a all", "l f", "l g"], lines=["0 all", "1 f", "2 g"], frames=["0 0", "1 1 0 9 0 i499000 c1000", "1 2 0 9 0 i490000 c10000"])
+    strips = page.script("return Object.fromEntries(Array.from(document.querySelectorAll('[data-frame]'), (frame) => [frame.dataset.frame, frame.querySelectorAll('.part').length]));")
+    assert strips == {"0": 2, "1": 0, "2": 2}
+
+
+def test_where_the_changed_functions_are_listed_the_others_have_not_changed(open_page, make_flamegraph, tmp_path):
+    page = open_page("compare")
+    text = make_flamegraph("compare").read_text(encoding="utf-8")
+    functions = text.split('<metadata id="functions">')[1].split("</metadata>")[0].split("\n")
+    slower = next(k for k, function in enumerate(functions) if "slower" in function)
+    path = tmp_path / "changed.svg"
+    path.write_text(text.replace('<metadata id="frames">', f'<metadata id="changed">{slower}\n</metadata>\n<metadata id="frames">'), encoding="utf-8")
+    page.browser.get(path.as_uri())
+    looks = {frame["label"].split()[0]: frame["look"] for frame in page.frames()}
+    assert looks == {"all": "a", "main": "s", "slower": "z", "faster": "s", "same": "s", "chance": "s", "fresh": "s"}
+    assert "no clear change" not in page.hover("slower") and "no clear change" in page.hover("faster")

@@ -94,6 +94,16 @@ def test_cursor_is_not_moved_to_another_time_by_the_width_of_the_window(open_hea
     assert "from" not in fragment(page) and fragment(page)["to"] == "200000"
 
 
+def test_keys_with_shift_move_one_end_of_the_time(open_heat):
+    page = open_heat([(1000, 5), (8999999, 5)], 9000000)
+    page.script("document.querySelector('.cells').focus();")
+    page.press(*[Keys.ARROW_RIGHT] * 4)
+    for key, first, last in ((Keys.ARROW_RIGHT, 3000000, 4020000), (Keys.ARROW_RIGHT, 3000000, 5020000), (Keys.ARROW_UP, 3000000, 5040000), (Keys.ARROW_LEFT, 3000000, 4040000),
+                             (Keys.ARROW_LEFT, 3000000, 3040000), (Keys.ARROW_LEFT, 2020000, 3020000), (Keys.ARROW_LEFT, 1020000, 3020000)):
+        page.press_with_shift(key)
+        assert (int(fragment(page)["from"]), int(fragment(page)["to"])) == (first, last)
+
+
 @pytest.mark.parametrize("columns, down", [(3, 0), (0, 40), (0, -30)])
 def test_finger_chooses_a_time(open_heat, columns, down):
     page = open_heat([(1000, 5), (7999999, 5)], 8000000, width=390, mobile=True, options=("page",))
