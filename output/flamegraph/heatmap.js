@@ -276,7 +276,7 @@ function isOnAxis(event) {
 }
 
 function chooseCells(first, behind) {
-	chooseSamples({ from: Math.max(timeOf(first), 0), to: timeOf(behind) });
+	chooseSamples({ from: timeOf(first), to: timeOf(behind) });
 }
 
 function chooseEverything() {
