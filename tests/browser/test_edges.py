@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from test_address import open_made
-from test_drawn import fragment
+from test_drawn import drawn, fragment
 
 
 def made(open_made, weights, address="", name="small", **more):
@@ -120,3 +120,10 @@ def test_where_the_changed_functions_are_listed_the_others_have_not_changed(open
     looks = {frame["label"].split()[0]: frame["look"] for frame in page.frames()}
     assert looks == {"all": "a", "main": "s", "slower": "z", "faster": "s", "same": "s", "chance": "s", "fresh": "s"}
     assert "no clear change" not in page.hover("slower") and "no clear change" in page.hover("faster")
+
+
+def test_minimap_outlines_a_narrow_frame_so_that_it_can_be_seen(open_made):
+    page = made(open_made, [("l wide", 99990), ("l narrow", 10), ("l other", 99990)], "#zoom=2")
+    assert page.is_zoomed_to("narrow")
+    [outline] = [shape for shape in drawn(page, "minimap") if shape[0] == "strokeRect"]
+    assert outline[3] == 2
