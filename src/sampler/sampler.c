@@ -363,7 +363,7 @@ static void note_stopped(struct sampler *sampler)
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		struct target *target = sampler->targets[i];
 
-		if (target && target->attached)
+		if (target && target->attached && !target->in_exec)
 			target->is_stopped = is_stopped(target);
 	}
 }
@@ -383,7 +383,7 @@ static void note_halted(struct sampler *sampler)
 		const struct target *target = sampler->targets[i];
 		enum process_halt why = HALT_NONE;
 
-		if (!target || !target->attached || target->ended)
+		if (!target || !target->attached || target->ended || target->in_exec)
 			continue;
 		if (target->is_stopped && !sampler->options->no_stop)
 			why = HALT_SIGNAL;

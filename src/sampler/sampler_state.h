@@ -107,9 +107,10 @@ struct target {
 	bool found;  /* by following others */
 	bool is_new; /* found, and started since the beginning */
 	bool attached;
-	bool sampled;         /* attached, and runs LuaJIT or the user asked for it */
-	int refusal;          /* why a candidate cannot be attached, a negative errno */
-	bool is_unreadable;   /* it is never looked at */
+	bool sampled;       /* attached, and runs LuaJIT or the user asked for it */
+	bool is_unreadable; /* it is never looked at */
+	bool in_exec;       /* at the last look, see process_is_in_exec(); nothing else is read of it then */
+	int refusal;        /* why a candidate cannot be attached, a negative errno */
 	dev_t program_device; /* of its executable, to notice another one */
 	ino_t program_inode;
 	char name[THREAD_NAME_MAX]; /* of the process */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "memory/slow_file.h"
+#include "src/linux/proc/process.h"
 
 /* A target is idle after so long without CPU use. One that runs more often is never left to an alarm. */
 static const uint64_t idle_ns = UINT64_C(5) * NS_PER_SECOND;
@@ -218,6 +219,9 @@ static void note_name(struct target *target)
 /* The caller has just read target->cpu_ns. */
 static void refresh_threads(struct sampler *sampler, struct target *target, uint64_t now)
 {
+	target->in_exec = process_is_in_exec(target->pid);
+	if (target->in_exec)
+		return;
 	if (threads_refresh(target->threads, now, target->cpu_ns) == -ESRCH)
 		target_note_end(sampler, target);
 	else
@@ -278,7 +282,7 @@ static bool program_has_changed(const struct sampler *sampler, struct target *ta
 /* Look at what runs now; the caller has just refreshed the threads. */
 static void look_at_threads(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (target->ended)
+	if (target->ended || target->in_exec)
 		return;
 	/* The kernel reports no execve() of threads that are not seized. */
 	if (now >= target->inspect_at_ns && sampler->options->no_stop && program_has_changed(sampler, target))
@@ -538,6 +542,10 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 
 	if (target->is_unreadable)
 		return;
+	if (process_is_in_exec(target->pid)) {
+		target->inspect_at_ns = now + INSPECT_AGAIN_NS;
+		return;
+	}
 	if (program_has_changed(sampler, target)) {
 		lua_process_close(target->process);
 		target->process = NULL;
@@ -681,7 +689,7 @@ void target_take_last_look(struct sampler *sampler, struct target *target)
 		return;
 	if (!target->ended)
 		target_refresh_threads(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
-	if (!target->ended && target->process && target->sampled)
+	if (!target->ended && !target->in_exec && target->process && target->sampled)
 		target_sample(sampler, target);
 }
 

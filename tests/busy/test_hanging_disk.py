@@ -4,54 +4,27 @@ memory, runs on, and ljspy does not hold it up."""
 
 import contextlib
 import json
-import subprocess
 import time
 
 import pytest
 
 import ljspy
+from disk import Disk
 from gaps import GAPS, IS_URGENT, LONGER_BY_MS, URGENTLY, Gaps
 
 pytestmark = pytest.mark.usefixtures("built")
 
 # Where ljspy may not be urgent, it waits for a CPU now and then. The disk hangs for much longer than that.
 HELD_MS = LONGER_BY_MS if IS_URGENT else 1000
-# Drop the program's untouched pages from memory, so that a read goes to the disk again.
-FORGET = "import os, sys; fd = os.open(sys.argv[1], os.O_RDONLY); os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)"
-
-
-class Disk:
-    """A disk with LuaJIT on it, seen only in its own mount namespace."""
-
-    def __init__(self, directory):
-        self.directory = directory / "disk"
-        self.directory.mkdir()
-        self.program = self.directory / "luajit"
-        argv = [ljspy.helper("hanging_disk"), self.directory, ljspy.luajit("luajit"), GAPS]
-        self.server = ljspy.Target(argv, limit=120)
-        said = self.server.read_until(b"\n", at_end="").strip()
-        if said != "ready":
-            self.server.stop()
-            pytest.skip(f"no file system by FUSE: {said}")
-        self.inside = ["nsenter", "-t", str(self.server.pid), "-m"]
-
-    def hang(self, forgets=False):
-        through = ["python3", "-c", FORGET] if forgets else ["cat"]
-        subprocess.run([*self.inside, *through, self.program], stdout=subprocess.DEVNULL, check=True)
-        self.server.write("hang\n")
-        time.sleep(0.1)
-
-
 @pytest.fixture
 def disk(tmp_path):
-    disk = Disk(tmp_path)
-    yield disk
-    disk.server.stop()
+    with Disk(tmp_path, ljspy.luajit("luajit"), GAPS) as disk:
+        yield disk
 
 
 @pytest.fixture
 def target(disk, tmp_path):
-    with Gaps(tmp_path, program=[*disk.inside, disk.program, disk.directory / "gaps.lua"]) as gaps:
+    with Gaps(tmp_path, program=[*disk.inside, disk.directory / "luajit", disk.directory / "gaps.lua"]) as gaps:
         # By then the target has all its pages.
         time.sleep(0.5)
         yield gaps
@@ -73,7 +46,7 @@ def not_held(target):
 def test_it_hangs_from_the_beginning(disk, target, tmp_path):
     """ljspy can read no file, and still knows the Lua that runs."""
     stats = tmp_path / "stats.json"
-    disk.hang()
+    disk.hang("luajit")
     with not_held(target):
         run = ljspy.run("record", "-p", target.pid, "-d", "4s", "--stats", stats, "-o", tmp_path / "o.folded",
                         "--native", "all", through=URGENTLY)
@@ -89,14 +62,14 @@ def test_it_hangs_meanwhile(disk, target, tmp_path):
     ljspy.wait_traced(target.pid)
     time.sleep(1)
     with not_held(target):
-        disk.hang(forgets=True)
+        disk.hang("luajit", forgets=True)
         recording = recorder.finish()
     assert recording.stats["samples"] > 0
 
 
 @pytest.mark.parametrize("command", ["dump", "info", "traces"])
 def test_other_commands(disk, target, command):
-    disk.hang()
+    disk.hang("luajit")
     with not_held(target):
         run = ljspy.run(command, "-p", target.pid, through=URGENTLY)
     assert run.returncode in (ljspy.OK, ljspy.WITH_ERRORS), run.stderr

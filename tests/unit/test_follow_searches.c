@@ -26,6 +26,7 @@ INSTEAD_OF(realloc);
 
 INSTEAD_OF(pread);
 INSTEAD_OF(clock_gettime);
+INSTEAD_OF(process_is_in_exec);
 INSTEAD_OF(process_parent);
 INSTEAD_OF(process_read);
 
@@ -40,7 +41,7 @@ static struct {
 	struct made_up_process {
 		pid_t pid, parent;
 		const char *name;
-		bool kernel_thread;
+		bool kernel_thread, in_exec;
 		unsigned int reads;
 	} processes[PROCESSES_MAX];
 	size_t count;
@@ -78,6 +79,11 @@ static struct made_up_process *of(pid_t pid)
 		i++;
 	assert_in_range(i, 0, PROCESSES_MAX - 1);
 	return &proc.processes[i];
+}
+
+bool __wrap_process_is_in_exec(pid_t pid)
+{
+	return of(pid)->in_exec;
 }
 
 pid_t __wrap_process_parent(pid_t pid)
@@ -417,6 +423,22 @@ static void what_may_come_to_match_is_read_again_each_second(void **state)
 	assert_found(begin_ns + SECOND + 40 * MS, child);
 }
 
+/* Who reads it waits. */
+static void in_the_middle_of_an_execve_nothing_is_read(void **state)
+{
+	(void)state;
+	assert_found(begin_ns, none);
+	add(CHILD, ROOT);
+	of(CHILD)->in_exec = true;
+	some_have_started();
+	assert_found(begin_ns + 20 * MS, none);
+	assert_found(begin_ns + 10 * SECOND, none);
+	assert_int_equal(of(CHILD)->reads, 0);
+	of(CHILD)->in_exec = false;
+	assert_found(begin_ns + 20 * SECOND, child);
+	assert_int_equal(of(CHILD)->reads, 1);
+}
+
 static void a_match_may_have_descendants(void **state)
 {
 	(void)state;
@@ -458,6 +480,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_has_ended_is_forgotten, begin, end),
 		cmocka_unit_test_setup_teardown(a_new_process_is_read_again_for_a_second, begin, end),
 		cmocka_unit_test_setup_teardown(what_may_come_to_match_is_read_again_each_second, begin, end),
+		cmocka_unit_test_setup_teardown(in_the_middle_of_an_execve_nothing_is_read, begin, end),
 		cmocka_unit_test_setup_teardown(a_match_may_have_descendants, begin, end),
 		cmocka_unit_test_setup_teardown(its_file_is_closed_in_the_end, begin, end),
 	};

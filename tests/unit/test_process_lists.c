@@ -96,7 +96,7 @@ int __wrap_proc_file_open(pid_t pid, const char *name)
 		return file_of(text, strlen(text));
 	}
 	if (strcmp(name, "status") == 0)
-		return file_of("Uid:\t1 2 3\nGid:\t4 5 6\n", 22);
+		return file_of("PPid:\t1\nUid:\t1 2 3\nGid:\t4 5 6\n", 30);
 	if (strcmp(name, "auxv") == 0 && processes[i].auxv)
 		return file_of((const char *)processes[i].auxv, processes[i].auxv_bytes);
 	length = (size_t)snprintf(text, sizeof(text), "%s", processes[i].command);

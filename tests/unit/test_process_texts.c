@@ -70,6 +70,7 @@ static const char usual_stat[] =
 	"4242 (a) b) S 17 4242 4242 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654321 9 10\n";
 static const char usual_status[] = "Name:\tUid:\\n1\n"
 				   "Tgid:\t4200\n"
+				   "PPid:\t17\n"
 				   "TracerPid:\t99\n"
 				   "Uid:\t1\t2\t3\t4\n"
 				   "Gid:\t5\t6\t7\t8\n"
@@ -152,12 +153,12 @@ static void texts_of_no_sense_are_no_process(void **state)
 	for (size_t i = 0; i < sizeof(stats) / sizeof(stats[0]); i++) {
 		put_text("stat", stats[i]);
 		assert_int_equal(process_read(PID, &process), i < 3 ? -ESRCH : -EPROTO);
-		assert_int_equal(process_parent(PID), 0);
 	}
 	put_text("stat", usual_stat);
 	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
 		put_text("status", statuses[i]);
 		assert_int_equal(process_read(PID, &process), -EPROTO);
+		assert_int_equal(process_parent(PID), 0);
 	}
 	put_bytes("status", "", 0, -EACCES);
 	assert_int_equal(process_read(PID, &process), -EACCES);
@@ -188,6 +189,31 @@ static void kernel_threads_and_32_bits_are_told(void **state)
 	assert_int_equal(process_read(PID, &process), 0);
 	assert_true(process.is_32bit);
 	process_clear(&process);
+}
+
+static void an_execve_has_neither_code_nor_arguments(void **state)
+{
+	static const struct {
+		const char *statm, *command;
+		bool is_in_exec;
+	} processes[] = {
+		{ "34 1 0 0 0 34 0\n", "", true },           /* its stack is there */
+		{ "1060 548 504 109 0 122 0\n", "", false }, /* it has changed its title to nothing */
+		{ "1060 548 0 0 0 0 0\n", "luajit", false }, /* in gVisor */
+		{ "0 0 0 0 0 0 0\n", "", false },            /* a kernel thread, or one that has ended */
+		{ "", "", false },
+		{ "34 1 0", "", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++) {
+		put_text("statm", processes[i].statm);
+		put_text("cmdline", processes[i].command);
+		assert_int_equal(process_is_in_exec(PID), processes[i].is_in_exec);
+	}
+	put_text("statm", processes[0].statm);
+	put_bytes("cmdline", "", 0, -ESRCH);
+	assert_false(process_is_in_exec(PID));
 }
 
 /* Arguments that a program has written over may not end. */
@@ -280,6 +306,7 @@ int main(void)
 		cmocka_unit_test_setup(old_kernels_tell_less, begin),
 		cmocka_unit_test_setup(texts_of_no_sense_are_no_process, begin),
 		cmocka_unit_test_setup(kernel_threads_and_32_bits_are_told, begin),
+		cmocka_unit_test_setup(an_execve_has_neither_code_nor_arguments, begin),
 		cmocka_unit_test_setup(a_command_line_ends, begin),
 		cmocka_unit_test(a_title_is_the_arguments_with_blanks),
 		cmocka_unit_test(a_pattern_is_of_the_name_the_program_or_the_script),

@@ -134,7 +134,9 @@ static void read_known(struct follow *follow, struct known *known)
 {
 	struct process process;
 
-	known->read = true;
+	known->read = !process_is_in_exec(known->pid);
+	if (!known->read)
+		return;
 	if (!follow->options.pattern) {
 		known->parent = process_parent(known->pid);
 		return;

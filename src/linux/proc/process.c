@@ -15,6 +15,7 @@
 enum {
 	PROC_PATH_MAX = 64,
 	STAT_MAX = 1 << 14, /* bytes of /proc/PID/stat and status that ljspy reads */
+	STATM_MAX = 256,
 	PATTERN_MESSAGE_MAX = 256,
 	FLAG_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD, include/linux/sched.h */
 };
@@ -58,6 +59,18 @@ static const char *find_status(const char *text, const char *key)
 			return line + length + 1;
 	}
 	return NULL;
+}
+
+/* A process id in /proc/PID/status, which the kernel shows also in the middle of an execve(); 0 if there is none. */
+static pid_t read_status_pid(pid_t pid, const char *key)
+{
+	char text[STAT_MAX];
+	const char *value;
+
+	if (proc_text_read(pid, "status", text, sizeof(text)) < 0)
+		return 0;
+	value = find_status(text, key);
+	return value ? (pid_t)strtol(value, NULL, 10) : 0;
 }
 
 static int read_status(pid_t pid, struct process *process)
@@ -211,20 +224,27 @@ bool process_is_zombie(const struct process *process)
 
 pid_t process_parent(pid_t pid)
 {
-	struct process process = { .parent_pid = 0 };
-
-	return read_stat(pid, &process) == 0 ? process.parent_pid : 0;
+	return read_status_pid(pid, "PPid");
 }
 
 pid_t process_of_thread(pid_t tid)
 {
-	char text[STAT_MAX];
-	const char *value;
+	return read_status_pid(tid, "Tgid");
+}
 
-	if (proc_text_read(tid, "status", text, sizeof(text)) < 0)
-		return 0;
-	value = find_status(text, "Tgid");
-	return value ? (pid_t)strtol(value, NULL, 10) : 0;
+/*
+ * The new program's memory has no code, and no arguments, before the kernel has loaded it. Both files tell
+ * that without the lock. One alone would not do: gVisor tells of no code at all.
+ */
+bool process_is_in_exec(pid_t pid)
+{
+	unsigned long pages, code_pages;
+	char text[STATM_MAX];
+
+	if (proc_text_read(pid, "statm", text, sizeof(text)) <= 0 ||
+	    sscanf(text, "%lu %*u %*u %lu", &pages, &code_pages) != 2)
+		return false;
+	return pages > 0 && code_pages == 0 && proc_text_read(pid, "cmdline", text, sizeof(text)) == 0;
 }
 
 pid_t process_thread_with_memory(pid_t pid)
@@ -332,7 +352,7 @@ static int find_matches(DIR *proc, const regex_t *pattern, struct process_list *
 		struct process process;
 		int error;
 
-		if (pid <= 0 || pid == self || process_read(pid, &process))
+		if (pid <= 0 || pid == self || process_is_in_exec(pid) || process_read(pid, &process))
 			continue; /* also if it ends meanwhile */
 		if (process.kernel_thread || process_is_zombie(&process) ||
 		    !process_matches(&process, pattern)) {

@@ -52,6 +52,13 @@ bool process_thread_is_zombie(const struct process *process);
 /* The process that started or inherited this one; 0 if there is none or the process is gone. */
 pid_t process_parent(pid_t pid);
 
+/*
+ * Is it in the middle of an execve()? Whoever reads its memory, maps, stat, auxv, exe or the like then waits, by a
+ * wait that only SIGKILL ends, until the kernel has dropped the old memory and closed files: a disk or server that one
+ * of them is on may never answer. This does not wait.
+ */
+bool process_is_in_exec(pid_t pid);
+
 /* The process that a thread belongs to, or 0. */
 pid_t process_of_thread(pid_t tid);
 
