@@ -12,12 +12,14 @@
 
 #include <cmocka.h>
 #include <dwarf.h>
+#include <elfutils/libdwfl.h>
 
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_elf.h"
 #include "unwind/symbols/symbol_file.h"
 
 INSTEAD_OF(strdup);
+INSTEAD_OF(dwfl_module_addrdie);
 
 enum { TEXT_BYTES = 0x100, COVERED = 0x80, AREA_BYTES = 0x800, LINE = 7 };
 
@@ -43,6 +45,14 @@ static size_t copies_before_failure = SIZE_MAX;
 char *__wrap_strdup(const char *string)
 {
 	return copies_before_failure-- == 0 ? NULL : __real_strdup(string);
+}
+
+static Dwfl_Module *asked; /* the module that was asked last */
+
+Dwarf_Die *__wrap_dwfl_module_addrdie(Dwfl_Module *module, Dwarf_Addr address, Dwarf_Addr *ret_bias)
+{
+	asked = module;
+	return __real_dwfl_module_addrdie(module, address, ret_bias);
 }
 
 /*---- The file ----*/
@@ -379,6 +389,71 @@ static void inlined_functions_are_cut_to_the_innermost(void **state)
 	assert_symbol(SYMBOL_INLINES_MAX - 1, "inlined 3", "own.c", 104);
 }
 
+static void add_symbols(void)
+{
+	const Elf64_Sym symbols[] = { { 0 },
+				      { .st_name = 1,
+					.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+					.st_shndx = (uint16_t)text,
+					.st_value = elf.sections[text].sh_addr,
+					.st_size = COVERED } };
+	const uint32_t names = made_up_elf_section(&elf, ".strtab", (Elf64_Shdr){ .sh_type = SHT_STRTAB },
+						   "\0own", 5);
+
+	made_up_elf_section(&elf, ".symtab",
+			    (Elf64_Shdr){ .sh_type = SHT_SYMTAB,
+					  .sh_link = names,
+					  .sh_info = 1,
+					  .sh_entsize = sizeof(symbols[0]) },
+			    symbols, sizeof(symbols));
+}
+
+/* Of one letter, by zlib. */
+static void add_compressed(const char *name)
+{
+	static const uint8_t letter[] = { 0x78, 1, 1, 1, 0, 0xfe, 0xff, 'x', 0, 0x79, 0, 0x79 };
+	const Elf64_Chdr header = { .ch_type = ELFCOMPRESS_ZLIB, .ch_size = 1, .ch_addralign = 1 };
+	uint8_t bytes[sizeof(header) + sizeof(letter)];
+
+	memcpy(bytes, &header, sizeof(header));
+	memcpy(bytes + sizeof(header), letter, sizeof(letter));
+	made_up_elf_section(&elf, name, (Elf64_Shdr){ .sh_type = SHT_PROGBITS, .sh_flags = SHF_COMPRESSED },
+			    bytes, sizeof(bytes));
+}
+
+static bool is_compressed(const char *name)
+{
+	Dwarf_Addr bias;
+	Elf *read = dwarf_getelf(dwfl_module_getdwarf(asked, &bias));
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	size_t names;
+
+	assert_int_equal(elf_getshdrstrndx(read, &names), 0);
+	do {
+		section = elf_nextscn(read, section);
+		assert_non_null(section);
+		assert_non_null(gelf_getshdr(section, &header));
+	} while (strcmp(elf_strptr(read, names, header.sh_name), name) != 0);
+	return header.sh_flags & SHF_COMPRESSED;
+}
+
+static void where_variables_are_is_not_decompressed(void **state)
+{
+	(void)state;
+	begin_info();
+	add_symbols();
+	add_compressed(".debug_loclists");
+	add_compressed(".debug_loc");
+	add_compressed(".debug_str_offsets");
+	add_function("own", 0);
+	assert_int_equal(find_functions(1, 0), 1);
+	assert_symbol(0, "own", "own.c", LINE);
+	assert_false(is_compressed(".debug_str_offsets"));
+	assert_true(is_compressed(".debug_loclists"));
+	assert_true(is_compressed(".debug_loc"));
+}
+
 static void without_memory_for_its_paths_a_file_is_not_opened(void **state)
 {
 	const struct symbol_source source = {
@@ -403,6 +478,7 @@ int main(void)
 		cmocka_unit_test_teardown(each_caller_has_the_line_of_its_call, end),
 		cmocka_unit_test_teardown(a_line_that_is_too_large_is_unknown, end),
 		cmocka_unit_test_teardown(inlined_functions_are_cut_to_the_innermost, end),
+		cmocka_unit_test_teardown(where_variables_are_is_not_decompressed, end),
 		cmocka_unit_test_teardown(without_memory_for_its_paths_a_file_is_not_opened, end),
 	};
 

@@ -180,9 +180,31 @@ static int compare_entries(const void *a, const void *b)
 	return compare_names(left, right);
 }
 
+/* libdw decompresses every section that it knows, needed or not. Where variables are, nobody asks. */
+static void leave_out_locations(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names) != 0)
+		return;
+	while ((section = elf_nextscn(elf, section))) {
+		GElf_Shdr header;
+		const char *name = gelf_getshdr(section, &header) ? elf_strptr(elf, names, header.sh_name)
+								  : NULL;
+
+		if (!name || !(header.sh_flags & SHF_COMPRESSED) ||
+		    (strcmp(name, ".debug_loclists") != 0 && strcmp(name, ".debug_loc") != 0))
+			continue;
+		header.sh_type = SHT_NOBITS;
+		gelf_update_shdr(section, &header);
+	}
+}
+
 static void read_entries(struct symbol_file *file)
 {
 	int count = dwfl_module_getsymtab(file->dwfl);
+	Elf *elf = NULL;
 
 	file->is_sorted = true;
 	if (count <= 0 || count > ENTRIES_MAX)
@@ -193,10 +215,12 @@ static void read_entries(struct symbol_file *file)
 	for (int i = 1; i < count; i++) {
 		GElf_Sym symbol;
 		GElf_Addr address;
-		const char *name = dwfl_module_getsym_info(file->dwfl, i, &symbol, &address, NULL, NULL,
-							   NULL);
+		Elf *of = NULL;
+		const char *name = dwfl_module_getsym_info(file->dwfl, i, &symbol, &address, NULL, &of, NULL);
 		int type = GELF_ST_TYPE(symbol.st_info);
 
+		if (of && of != elf)
+			leave_out_locations(elf = of);
 		if (!name || !*name || symbol.st_shndx == SHN_UNDEF ||
 		    (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE) ||
 		    address + symbol.st_size < address)
