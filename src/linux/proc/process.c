@@ -122,7 +122,7 @@ static int read_executable(pid_t pid, struct process *process)
 	if (length < 0)
 		return 0;
 	target[length] = '\0';
-	if (text_ends_with(target, deleted)) {
+	if (length > 0 && text_ends_with(target + 1, deleted)) {
 		target[(size_t)length - (sizeof(deleted) - 1)] = '\0';
 		process->executable_deleted = true;
 	}
