@@ -8,7 +8,13 @@ bool elf_headers_fit(const Elf64_Ehdr *elf)
 {
 	return memcmp(elf->e_ident, ELFMAG, SELFMAG) == 0 && elf->e_ident[EI_CLASS] == ELFCLASS64 &&
 	       elf->e_ident[EI_DATA] == ELFDATA2LSB && elf->e_phentsize == sizeof(Elf64_Phdr) &&
-	       elf->e_phnum <= ELF_HEADERS_MAX;
+	       elf->e_phnum > 0 && elf->e_phnum <= ELF_HEADERS_MAX;
+}
+
+bool elf_headers_read_segments(struct memory *memory, uint64_t base, struct elf_headers *headers)
+{
+	return memory_read(memory, base + headers->elf.e_phoff, headers->segments,
+			   headers->elf.e_phnum * sizeof(headers->segments[0])) == MEMORY_OK;
 }
 
 bool elf_headers_read(struct memory *memory, uint64_t base, struct elf_headers *ret_headers)
@@ -17,9 +23,7 @@ bool elf_headers_read(struct memory *memory, uint64_t base, struct elf_headers *
 
 	memset(&headers, 0, sizeof(headers));
 	if (memory_read(memory, base, &headers.elf, sizeof(headers.elf)) != MEMORY_OK ||
-	    !elf_headers_fit(&headers.elf) ||
-	    memory_read(memory, base + headers.elf.e_phoff, headers.segments,
-			headers.elf.e_phnum * sizeof(headers.segments[0])) != MEMORY_OK)
+	    !elf_headers_fit(&headers.elf) || !elf_headers_read_segments(memory, base, &headers))
 		return false;
 	*ret_headers = headers;
 	return true;

@@ -36,19 +36,18 @@ enum elf_image_status elf_image_open(struct memory *memory, uint64_t base, struc
 {
 	struct elf_image image = { .segment_count = 0 };
 	struct elf_headers headers;
-	Elf64_Ehdr header;
 	enum elf_image_status status;
 
 	/* 32-bit headers are shorter, but have the machine field at the same place. */
-	if (memory_read(memory, base, &header, sizeof(header)) != MEMORY_OK)
+	if (memory_read(memory, base, &headers.elf, sizeof(headers.elf)) != MEMORY_OK)
 		return ELF_IMAGE_UNREADABLE;
-	status = check_header(&header);
+	status = check_header(&headers.elf);
 	if (status == ELF_IMAGE_OTHER_MACHINE)
-		ret_image->machine = header.e_machine;
+		ret_image->machine = headers.elf.e_machine;
 	if (status != ELF_IMAGE_OK)
 		return status;
-	image.machine = header.e_machine;
-	if (!elf_headers_read(memory, base, &headers))
+	image.machine = headers.elf.e_machine;
+	if (!elf_headers_read_segments(memory, base, &headers))
 		return ELF_IMAGE_UNREADABLE;
 	if (!elf_headers_bias(&headers, base, &image.bias))
 		return ELF_IMAGE_MALFORMED;

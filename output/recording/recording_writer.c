@@ -413,21 +413,12 @@ static int find_thread(struct recording_writer *writer, const struct sample *sam
 	return 0;
 }
 
-#define CLEAR(table, type) \
-	do { \
-		struct type *entry, *next; \
-		HASH_ITER(hh, table, entry, next) { \
-			HASH_DEL(table, entry); \
-			free(entry); \
-		} \
-	} while (0)
-
 static void clear_tables(struct recording_writer *writer)
 {
-	CLEAR(writer->strings, string);
-	CLEAR(writer->functions, defined_function);
+	HASH_FREE_ALL(writer->strings);
+	HASH_FREE_ALL(writer->functions);
 	stack_numbers_clear(&writer->stacks);
-	CLEAR(writer->threads, thread);
+	HASH_FREE_ALL(writer->threads);
 	stack_cache_forget(&writer->recent);
 	writer->string_bytes = 0;
 	writer->table_bytes = 0;

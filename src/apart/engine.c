@@ -55,7 +55,9 @@ static char beat_state(const struct shared *shared)
 	close(fd);
 	text[length > 0 ? length : 0] = '\0';
 	state = proc_file_stat_fields(text);
-	return state ? *state : 0;
+	if (!state)
+		return 0;
+	return *state;
 }
 
 /* A beating thread that merely waits for a CPU is not silent. */

@@ -72,7 +72,7 @@ static const char *function_of(const struct frame *frames, size_t count)
 		       : "";
 }
 
-/* The name in Lua, or that of the symbol, which has a prefix. */
+/* The name in Lua, or that of the symbol, which may have a prefix. */
 static bool is_function(const char *function, const char *name, const char *symbol)
 {
 	return strcmp(function, name) == 0 || (symbol && text_ends_with(function, symbol));

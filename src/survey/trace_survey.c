@@ -103,24 +103,15 @@ struct trace_survey *trace_survey_new(struct functions *functions)
 	return survey;
 }
 
-#define FREE_ALL(type, head) \
-	do { \
-		struct type *one_, *next_; \
-		HASH_ITER(hh, head, one_, next_) { \
-			HASH_DEL(head, one_); \
-			free(one_); \
-		} \
-	} while (0)
-
 void trace_survey_free(struct trace_survey *survey)
 {
 	if (!survey)
 		return;
-	FREE_ALL(seen_trace, survey->traces);
-	FREE_ALL(seen_name, survey->names);
-	FREE_ALL(seen_function, survey->noted);
-	FREE_ALL(seen_process, survey->processes);
-	FREE_ALL(seen_proto, survey->protos);
+	HASH_FREE_ALL(survey->traces);
+	HASH_FREE_ALL(survey->names);
+	HASH_FREE_ALL(survey->noted);
+	HASH_FREE_ALL(survey->processes);
+	HASH_FREE_ALL(survey->protos);
 	free(survey);
 }
 

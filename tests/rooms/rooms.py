@@ -4,8 +4,8 @@
     python3 tests/rooms/rooms.py ROOM...
 
 Rooms are folders below the working directory, in their order; `make lint` passes them from
-the makefile. Every file in the same top-level folders must be in a room, and no two headers may
-have one include guard: who includes both would lose one.
+the makefile. Every file in the same top-level folders must be in a room, and each header must have an
+include guard of its own: who includes two with one guard would lose one.
 """
 
 import pathlib
@@ -46,7 +46,10 @@ def faults(rooms):
             if path.suffix in SOURCES:
                 yield from wrong_includes(room, path, order)
             if path.suffix == ".h":
-                for guard in GUARD.findall(path.read_text()):
+                guards = GUARD.findall(path.read_text())
+                if not guards:
+                    yield f"{path}: it has no include guard"
+                for guard in guards:
                     other = guarded.setdefault(guard, path)
                     if other != path:
                         yield f"{path}: {other} has the include guard {guard}, too"

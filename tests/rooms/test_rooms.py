@@ -10,9 +10,15 @@ import pytest
 
 SCRIPT = ljspy.ROOT / "tests/rooms/rooms.py"
 ROOMS = ["ground", "house/first", "house/second"]
+
+
+def header(guard, text=""):
+    return f"#ifndef {guard}\n#define {guard}\n{text}#endif\n"
+
+
 FILES = {
-    "ground/stone.h": "",
-    "house/first/door.h": '#include "ground/stone.h"\n',
+    "ground/stone.h": header("STONE_H"),
+    "house/first/door.h": header("DOOR_H", '#include "ground/stone.h"\n'),
     "house/first/door.c": '#include "house/first/door.h"\n\n#include <stdio.h>\n',
     "house/second/window.c": '#include "house/first/door.h"\n#include "pane.inc"\n',
 }
@@ -34,10 +40,11 @@ def test_what_is_in_order_passes(tmp_path):
 @pytest.mark.parametrize("changes, fault", [
     ({"house/first/door.c": '# include "house/second/window.h"\n'},
      "house/first/door.c: house/second/window.h is in a later room"),
-    ({"ground/stone.h": '#include "cellar/box.h"\n'}, "ground/stone.h: cellar/box.h is in no room"),
+    ({"ground/stone.h": header("STONE_H", '#include "cellar/box.h"\n')}, "ground/stone.h: cellar/box.h is in no room"),
     ({"house/roof.c": ""}, "house/roof.c: the file is in no room"),
     ({f"ground/{i}.c": "" for i in range(24)}, "ground: 25 files, 1 to 24 make a room"),
-    ({name: "#ifndef STONE_H\n#define STONE_H\n#endif\n" for name in ("ground/stone.h", "house/second/stone.h")},
+    ({"ground/stone.h": "#define STONE_H\n"}, "ground/stone.h: it has no include guard"),
+    ({"house/second/stone.h": header("STONE_H")},
      "house/second/stone.h: ground/stone.h has the include guard STONE_H, too"),
 ])
 def test_what_is_not_fails(tmp_path, changes, fault):

@@ -64,6 +64,10 @@ static void parts_are_where_the_first_segment_was_put(void **state)
 	assert_int_equal(image.segments[1].flags, PF_R | PF_X);
 	assert_int_equal(image.eh_frame_hdr, AT + 0x900);
 	assert_int_equal(image.dynamic, AT + 0x2100);
+	/* Of several segments with the file's first byte, the first one counts. */
+	headers[2].p_offset = 0;
+	assert_int_equal(open_image(), ELF_IMAGE_OK);
+	assert_int_equal(image.bias, AT - 0x400000);
 	/* It need have neither. */
 	header.e_phnum = 1;
 	memmove(headers, headers + 1, sizeof(headers[0]));
@@ -109,7 +113,10 @@ static void what_is_no_image_is_malformed(void **state)
 		case 0: header.e_ident[3] = 'f'; break;
 		case 1: header.e_ident[EI_CLASS] = ELFCLASS32; break;
 		case 2: header.e_phentsize++; break;
-		case 3: header.e_phnum = 0; break;
+		case 3:
+			header.e_phnum = 0;
+			header.e_phoff = UINT64_MAX;
+			break;
 		case 4: header.e_phnum = ELF_IMAGE_SEGMENTS_MAX + 1; break;
 		default: headers[1].p_offset = 0x1000; break; /* where it is mapped is unknown */
 		}

@@ -18,8 +18,7 @@ static inline struct vm_value vm_value_sign_extended(struct vm_value value, unsi
 {
 	unsigned int shift = 64 - size * 8;
 
-	value.bits = (uint64_t)((int64_t)(value.bits << shift) >> shift);
-	return value;
+	return (struct vm_value){ (uint64_t)((int64_t)(value.bits << shift) >> shift), value.known };
 }
 
 static inline bool vm_value_top_bit(uint64_t bits, unsigned int size)
