@@ -317,7 +317,9 @@ static bool run_move(struct vm_machine *machine, const struct vm_instruction *in
 	case X86_INS_MOVABS:
 	case X86_INS_MOVZX: return set(machine, to, get(machine, from));
 	case X86_INS_MOVSX:
-	case X86_INS_MOVSXD: return set(machine, to, vm_value_sign_extended(get(machine, from), from->size));
+	case X86_INS_MOVSXD:
+		value = get(machine, from);
+		return set(machine, to, vm_value_sign_extended(value, from->size));
 	case X86_INS_LEA: return set(machine, to, address_of(machine, from));
 	case X86_INS_CDQE:
 		machine->registers[RAX] = vm_value_sign_extended(machine->registers[RAX], 4);
