@@ -232,19 +232,26 @@ pid_t process_of_thread(pid_t tid)
 	return read_status_pid(tid, "Tgid");
 }
 
-/*
- * The new program's memory has no code, and no arguments, before the kernel has loaded it. Both files tell
- * that without the lock. One alone would not do: gVisor tells of no code at all.
- */
-bool process_is_in_exec(pid_t pid)
+/* By statm, which tells of pages and of those of code. False if it cannot be read. */
+static bool has_memory_without_code(pid_t pid)
 {
 	unsigned long pages, code_pages;
 	char text[STATM_MAX];
 
-	if (proc_text_read(pid, "statm", text, sizeof(text)) <= 0 ||
-	    sscanf(text, "%lu %*u %*u %lu", &pages, &code_pages) != 2)
-		return false;
-	return pages > 0 && code_pages == 0 && proc_text_read(pid, "cmdline", text, sizeof(text)) == 0;
+	return proc_text_read(pid, "statm", text, sizeof(text)) > 0 &&
+	       sscanf(text, "%lu %*u %*u %lu", &pages, &code_pages) == 2 && pages > 0 && code_pages == 0;
+}
+
+/*
+ * The new program's memory has no code, and no arguments, before the kernel has loaded it. Both files tell
+ * that without the lock. gVisor tells of no code at all, not even ljspy's own.
+ */
+bool process_is_in_exec(pid_t pid)
+{
+	char text[STATM_MAX];
+
+	return has_memory_without_code(pid) && proc_text_read(pid, "cmdline", text, sizeof(text)) == 0 &&
+	       !has_memory_without_code(getpid());
 }
 
 pid_t process_thread_with_memory(pid_t pid)
