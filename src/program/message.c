@@ -2,6 +2,7 @@
 #include "src/program/message.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -18,27 +19,45 @@ enum { TEXT_MAX = 4096, LINE_MAX_ESCAPED = 2 * TEXT_MAX };
 
 static atomic_bool must_not_wait;
 
+/* While messages must not wait, where they are written: for a terminal, a description of its own, which does not wait. */
+static atomic_int not_waiting_fd = STDERR_FILENO;
+
 /* A reader that is alive, on a busy machine, reads on within this time. */
 enum { PATIENCE_MS = 200 };
 
 static bool would_wait(int milliseconds)
 {
 	struct pollfd standard_error = { .fd = STDERR_FILENO, .events = POLLOUT };
+	int ready;
 
-	return poll(&standard_error, 1, milliseconds) != 1;
+	do
+		ready = poll(&standard_error, 1, milliseconds);
+	while (ready < 0 && errno == EINTR);
+	return ready != 1;
 }
 
-/* A pipe that takes any byte takes PIPE_BUF of them at once: pipe(7). */
+/* A pipe that takes any byte takes PIPE_BUF of them at once: pipe(7). A terminal takes what it has room for. */
+static void write_without_waiting(const char *text, size_t length)
+{
+	while (length > 0 && !would_wait(PATIENCE_MS)) {
+		const size_t piece = length < PIPE_BUF ? length : PIPE_BUF;
+		const ssize_t written = write(not_waiting_fd, text, piece);
+
+		if (written < 0 && errno != EAGAIN && errno != EINTR)
+			return;
+		if (written > 0) {
+			text += written;
+			length -= (size_t)written;
+		}
+	}
+}
+
 static void write_out(const char *text, size_t length)
 {
-	while (length > 0 && !(must_not_wait && would_wait(PATIENCE_MS))) {
-		const size_t piece = length < PIPE_BUF ? length : PIPE_BUF;
-
-		if (fwrite(text, 1, piece, stderr) < piece)
-			return;
-		text += piece;
-		length -= piece;
-	}
+	if (must_not_wait)
+		write_without_waiting(text, length);
+	else
+		fwrite(text, 1, length, stderr);
 }
 
 /* One write, so that lines of several programs do not mix. A positive error is an errno. */
@@ -125,6 +144,12 @@ int message_print(int print(FILE *out, const void *context), const void *context
 
 bool message_must_not_wait(bool must_not)
 {
+	if (must_not && not_waiting_fd == STDERR_FILENO && isatty(STDERR_FILENO)) {
+		int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+		if (fd >= 0)
+			not_waiting_fd = fd;
+	}
 	return atomic_exchange(&must_not_wait, must_not);
 }
 

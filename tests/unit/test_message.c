@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -121,6 +122,35 @@ static void who_must_not_wait_says_nothing_to_a_reader_that_stalls(void **state)
 	close(ends[1]);
 }
 
+/* In the end it has room for a part of a piece, which it does not take without waiting. */
+static void a_terminal_that_nobody_reads_is_not_waited_for(void **state)
+{
+	static char lines[256 << 10];
+	const int reader = posix_openpt(O_RDWR | O_NOCTTY), saved_error = dup(STDERR_FILENO);
+	int terminal;
+
+	(void)state;
+	assert_true(reader >= 0 && saved_error >= 0);
+	assert_int_equal(grantpt(reader), 0);
+	assert_int_equal(unlockpt(reader), 0);
+	terminal = open(ptsname(reader), O_RDWR | O_NOCTTY);
+	assert_true(terminal >= 0);
+	dup2(terminal, STDERR_FILENO);
+	close(terminal);
+	memset(lines, 'x', sizeof(lines) - 1);
+	for (size_t i = 100; i < sizeof(lines) - 1; i += 100)
+		lines[i] = '\n';
+	message_must_not_wait(true);
+	alarm(60);
+	message_lines(lines);
+	alarm(0);
+	message_must_not_wait(false);
+	assert_true(read(reader, lines, sizeof(lines)) > 0);
+	dup2(saved_error, STDERR_FILENO);
+	close(saved_error);
+	close(reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +159,7 @@ int main(void)
 		cmocka_unit_test(nothing_untrusted_reaches_the_terminal),
 		cmocka_unit_test(long_text_is_cut),
 		cmocka_unit_test(who_must_not_wait_says_nothing_to_a_reader_that_stalls),
+		cmocka_unit_test(a_terminal_that_nobody_reads_is_not_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
