@@ -245,6 +245,10 @@ function chooseSteps(from, to) {
 }
 
 function onStripDown(event) {
+	if (!event.isPrimary) {
+		onStripCancel();
+		return;
+	}
 	if (!moments || event.button !== 0)
 		return;
 	closeCard();
@@ -271,7 +275,7 @@ function onStripUp() {
 	chooseSteps(...chosen);
 }
 
-/* What began as dragging scrolls. */
+/* What began as dragging scrolls, or a second finger came. */
 function onStripCancel() {
 	strip.from = -1;
 	closeCard();

@@ -295,6 +295,10 @@ function drag(cell) {
 function onHeatDown(event) {
 	const cell = cellAt(event.clientX, event.clientY);
 
+	if (!event.isPrimary) {
+		onHeatCancel();
+		return;
+	}
 	if (cell < 0 || event.button !== 0)
 		return;
 	closeCard();
@@ -332,7 +336,7 @@ function onHeatUp() {
 	chooseCells(first, behind);
 }
 
-/* What began as dragging scrolls. */
+/* What began as dragging scrolls, or a second finger came. */
 function onHeatCancel() {
 	dragged = null;
 	closeCard();

@@ -140,7 +140,7 @@ function frameOfMinimap(x, y) {
 let minimapFrom = -1;		/* where dragging began, in pixels; -1 if the user does not drag */
 
 function onMinimapDown(event) {
-	minimapFrom = event.offsetX;
+	minimapFrom = event.isPrimary ? event.offsetX : -1;	/* of two fingers, neither chooses */
 	minimap.setPointerCapture(event.pointerId);
 }
 

@@ -128,6 +128,15 @@ class Page:
         for kind, point in (("touchStart", {"x": x, "y": y}), *steps, ("touchEnd", None)):
             self.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point] if point else []})
 
+    def pinch(self, x, y, apart):
+        """Put a finger on a point of the window and another one beside it, and move both apart."""
+        def fingers(left, *right):
+            return [{"id": k, "x": place, "y": y} for k, place in enumerate((left, *right))]
+
+        for kind, points in (("touchStart", fingers(x)), ("touchStart", fingers(x, x + 30)), ("touchMove", fingers(x - apart / 2, x + 30 + apart / 2)),
+                             ("touchEnd", fingers(x - apart / 2)), ("touchEnd", [])):
+            self.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
     def shares(self):
         """The share of each frame but the root by its path from the root: ("main chunk", "heavy")."""
         frames = self.frames()

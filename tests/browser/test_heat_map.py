@@ -113,6 +113,13 @@ def test_finger_chooses_a_time(open_heat, columns, down):
     assert 1000000 < first < last < 5000000 and (last - first == 3020000 if columns else 200000 < last - first < 500000)
 
 
+def test_two_fingers_choose_no_time(open_heat):
+    page = open_heat([(1000, 5), (7999999, 5)], 8000000, width=390, mobile=True, options=("page",))
+    box, before = page.one(".cells").rect, page.heat(7.9)
+    page.pinch(box["x"] + LEFT + 100, box["y"] + 50, 60)
+    assert not {"from", "to"} & set(fragment(page)) and page.heat(7.9) == before
+
+
 def test_finger_scrolls_a_map_that_is_wider_than_the_window(open_heat):
     """That chooses nothing."""
     page = open_heat([(1000, 5), (1999999999999, 5)], 2000000000000, width=390, mobile=True, options=("page",))

@@ -26,7 +26,7 @@ def point(page, selector, kind, x, y=9, **more):
         const made = document.querySelector(selector), box = made.getBoundingClientRect();
         made.setPointerCapture = () => {};
         return made.dispatchEvent(new (kind === "wheel" ? WheelEvent : PointerEvent)(kind,
-            { clientX: box.x + x, clientY: box.y + y, pointerId: 1, bubbles: true, cancelable: true, ...more }));""",
+            { clientX: box.x + x, clientY: box.y + y, pointerId: 1, isPrimary: true, bubbles: true, cancelable: true, ...more }));""",
         selector, kind, x, y, more)
 
 
@@ -92,6 +92,17 @@ def test_drag_on_the_minimap_chooses_a_time_in_any_direction(open_page):
     point(page, ".minimap", "pointercancel", 100)
     point(page, ".minimap", "pointerup", 900)
     assert shown_time(page) == (begin, end)
+
+
+def test_two_fingers_choose_no_time(open_page):
+    page = open_time(open_page, 1000000, 2000000)
+    drag(page, 0.5 * width_of(page), 0.75 * width_of(page))
+    before = shown_time(page)
+    point(page, ".minimap", "pointerdown", 100)
+    point(page, ".minimap", "pointerdown", 300, isPrimary=False, pointerId=2)
+    point(page, ".minimap", "pointerup", 400, isPrimary=False, pointerId=2)
+    point(page, ".minimap", "pointerup", 50)
+    assert shown_time(page) == before == (pytest.approx(2000000, rel=0.01), pytest.approx(3000000, rel=0.01))
 
 
 def test_click_on_the_minimap_moves_the_shown_time_there(open_page):

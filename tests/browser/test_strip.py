@@ -146,6 +146,12 @@ def test_finger_chooses_a_time_or_scrolls(open_page, right, down):
         assert not {"from", "to"} & set(fragment(page)) and page.script("return document.querySelectorAll('.cpu .outside').length") == 0
 
 
+def test_two_fingers_choose_no_time(open_page):
+    page = open_page("stall", "page", address="#map=0", width=390, mobile=True)
+    page.pinch(*point(page, 4.1, 10), 60)
+    assert not {"from", "to"} & set(fragment(page)) and page.script("return document.querySelectorAll('.cpu .outside').length") == 0
+
+
 def test_process_without_a_line_of_its_own_has_not_that_of_all(open_made):
     """From the 64th on they count as one."""
     sections = {"cpu": ["200000 20 1000 0 4000000", "100 nginx", "i 500 500", "0 others", "i 700 700"]}
