@@ -408,8 +408,11 @@ function storedTheme() {
 	}
 }
 
-function applyTheme(theme) {
-	root.classList.toggle("dark", theme ? theme === "dark" : darkPreferred.matches);
+let theme = storedTheme();	/* null: the preferred one */
+let onPaper = null;		/* while the page is laid out for paper: the window's size, and what it was scrolled to */
+
+function applyTheme() {
+	root.classList.toggle("dark", !onPaper && (theme ? theme === "dark" : darkPreferred.matches));
 	drawHeat();
 	drawStrip();
 	drawMinimap();
@@ -417,9 +420,8 @@ function applyTheme(theme) {
 }
 
 function changeTheme() {
-	const theme = root.classList.contains("dark") ? "light" : "dark";
-
-	applyTheme(theme);
+	theme = root.classList.contains("dark") ? "light" : "dark";
+	applyTheme();
 	try {
 		localStorage.setItem(THEME, theme);
 	} catch (error) {
@@ -430,34 +432,60 @@ function changeTheme() {
 /* -- On paper -- */
 
 const page = svg("foreignObject", { width: "100%", height: "100%" }, ui.app);
-const PAPER = Math.SQRT2;	/* the height of a sheet, for a width of 1 */
+const printed = matchMedia("print");
+const LOWEST_SHEET = 1.29;	/* the height of a sheet, for a width of 1: Letter's */
 
-let themeOfWindow = "light";	/* while the page is on paper */
+function scrollAsBefore() {
+	for (const [box, top] of onPaper.tops)
+		box.scrollTop = top;
+}
 
-/*
- * Print what the window shows, as wide as the paper: a sheet has another size than the window, and what was drawn for
- * the window would be cut. If there is more to scroll to, up to a sheet of it is shown. Ink is dark on white.
- */
-function toPaper() {
-	const scrolled = view.source ? lineBox : scroller;
-	const height = Math.max(innerHeight, Math.min(innerHeight + scrolled.scrollHeight - scrolled.clientHeight, Math.floor(innerWidth * PAPER)));
+/* Lay out the page for sheets of this height, for a width of 1. Rows out of sight are shown where they cost no width. */
+function fitToSheet(sheet) {
+	const { width, height, hidden } = onPaper;
+	const whole = Math.max(height, Math.min(height + hidden, Math.floor(width * sheet)));
 
-	closeCard();
-	themeOfWindow = root.classList.contains("dark") ? "dark" : "light";
-	applyTheme("light");
-	root.setAttribute("viewBox", "0 0 " + innerWidth + " " + height);
+	root.setAttribute("viewBox", "0 0 " + width + " " + whole);
 	root.setAttribute("preserveAspectRatio", "xMinYMin meet");
-	page.setAttribute("width", innerWidth);
-	page.setAttribute("height", height);
+	page.setAttribute("width", width);
+	page.setAttribute("height", whole);
+	scrollAsBefore();
 	redraw();
 }
 
+/*
+ * Print what the window shows, as large as the sheet allows: a sheet has another size than the window, and what was
+ * drawn for the window would be cut. Ink is dark on white. The size of a sheet is not known before onSheet().
+ */
+function toPaper() {
+	const scrolled = view.source ? lineBox : scroller;
+
+	if (onPaper)
+		return;
+	onPaper = { width: innerWidth, height: innerHeight, hidden: scrolled.scrollHeight - scrolled.clientHeight,
+		tops: [scroller, hottestBox, fileBox, lineBox].map((box) => [box, box.scrollTop]) };
+	applyTheme();
+	fitToSheet(LOWEST_SHEET);
+}
+
+/* Browsers that print a copy of the page do not tell of this. */
+function onSheet() {
+	const { width, height } = root.getBoundingClientRect();
+
+	if (onPaper && printed.matches)
+		fitToSheet(height / width);
+}
+
 function fromPaper() {
+	if (!onPaper)
+		return;
 	root.removeAttribute("viewBox");
 	root.removeAttribute("preserveAspectRatio");
 	page.setAttribute("width", "100%");
 	page.setAttribute("height", "100%");
-	applyTheme(themeOfWindow);
+	scrollAsBefore();
+	onPaper = null;
+	applyTheme();
 	redraw();
 }
 
@@ -495,7 +523,8 @@ function listen() {
 	window.addEventListener("popstate", returnToAddress);
 	window.addEventListener("beforeprint", toPaper);
 	window.addEventListener("afterprint", fromPaper);
-	darkPreferred.addEventListener("change", () => applyTheme(storedTheme()));
+	printed.addEventListener("change", onSheet);
+	darkPreferred.addEventListener("change", applyTheme);
 	ui.menu.addEventListener("click", () => ui.menu.setAttribute("aria-expanded", ui.app.classList.toggle("menu-open")));
 	listenToHeat();
 	listenToStrip();
@@ -521,7 +550,7 @@ function start() {
 		scroller.replaceChildren(html("p", { class: "empty" }, IS_SAMPLED ? "No samples" : "No objects"));
 	measureFont();
 	place();
-	applyTheme(storedTheme());
+	applyTheme();
 	listen();
 	refresh(view.zoom);
 	showLine();
