@@ -4,6 +4,8 @@
 "small": see test_flamegraph.py; "stall" has a heat map and the CPU use over time.
 """
 
+import re
+
 import pytest
 
 from test_drawn import fragment
@@ -18,6 +20,7 @@ LOOK = """
         frames: Object.fromEntries(Array.from(document.querySelectorAll("[data-frame]"), (frame) => [frame.getAttribute("aria-label"), box(frame.querySelector("rect"))])),
         others: Object.fromEntries(Array.from(document.querySelectorAll(arguments[0]), (one) => [one.className.baseVal || one.className, box(one)])),
         lines: Array.from(document.querySelectorAll(".lines [data-line]"), box),
+        overlaid: Array.from(document.querySelectorAll(".keys, .card"), (one) => getComputedStyle(one).display),
         ink: getComputedStyle(document.querySelector(".about h1")).color, isDark: sheet.classList.contains("dark"),
     }));"""
 
@@ -82,6 +85,19 @@ def test_window_is_scrolled_as_before(open_page, name, scrolled):
     assert top == 40
     printed(page)
     assert page.script("return document.querySelector(arguments[0]).scrollTop;", scrolled) == top
+
+
+def test_help_and_menus_are_not_on_paper(open_page):
+    page = open_page("small", "page")
+    page.press("?")
+    page.menu("heavy")
+    assert page.one(".keys").is_displayed() and page.tip()
+    assert printed(page)["overlaid"] == ["none", "none"]
+    assert page.one(".keys").is_displayed()
+
+
+def test_every_browser_is_told_to_print_colours(make_flamegraph):
+    assert re.search(r"[ ;]print-color-adjust: exact;", make_flamegraph("small").read_text(encoding="utf-8"))
 
 
 def test_paper_has_dark_ink_and_the_window_is_as_before(open_page):
