@@ -63,6 +63,11 @@ function shownProcesses() {
 	return cpu.processes.filter((one) => !view.process || one.pid === view.process);
 }
 
+/* Say why there is no strip though the user asks for one. */
+function whyNoStrip() {
+	return cpu && view.cpu && !shownProcesses().length ? "CPU use of this process is known only in the sum of others" : "";
+}
+
 /* The mean of a list over steps; the last step may be shorter. */
 function meanOf(list, from, to) {
 	let sum = 0;

@@ -204,7 +204,7 @@ function showResult() {
 	ui.app.classList.toggle("searching", matching !== null);
 	ui.search.classList.toggle("wrong", matching !== null && !matching.includes(true));
 	if (!matching) {
-		ui.result.textContent = passing;
+		ui.result.textContent = passing || whyNoStrip();
 		return;
 	}
 	const matches = (label) => matching[label];

@@ -159,8 +159,11 @@ def test_process_without_a_line_of_its_own_has_not_that_of_all(open_made):
     assert looks(page) == ["w w0", "w w1"] and page.one(".cpu").is_displayed()
     page = open_made("worker", "#process=101", **sections)
     assert not page.one(".cpu").is_displayed() and page.find("render")
+    assert page.result() == "CPU use of this process is known only in the sum of others"
+    page.press("p")
+    assert page.result() == ""
     page = open_made("worker", "#process=100", **sections)
-    assert page.one(".cpu").is_displayed() and words(page).startswith("CPU 5.0 % of a core")
+    assert page.one(".cpu").is_displayed() and words(page).startswith("CPU 5.0 % of a core") and page.result() == ""
 
 
 def test_without_times_of_samples_it_only_shows(open_page):
