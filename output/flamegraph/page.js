@@ -503,6 +503,15 @@ function redrawSoon() {
 	});
 }
 
+/*
+ * Tell the rules of flamegraph.css how wide the page is: media queries would tell of the sheet on paper, and not every
+ * browser knows those of containers.
+ */
+function noteWidth() {
+	root.classList.toggle("narrow", ui.app.clientWidth <= 800);
+	root.classList.toggle("small", ui.app.clientWidth <= 640);
+}
+
 function listen() {
 	let typing;
 
@@ -529,11 +538,15 @@ function listen() {
 	listenToHeat();
 	listenToStrip();
 	listenToMinimap();
-	new ResizeObserver(() => {
+	const resized = new ResizeObserver(() => {
+		noteWidth();
 		refreshHeat();
 		refreshStrip();
 		redraw();
-	}).observe(scroller);
+	});
+
+	resized.observe(ui.app);
+	resized.observe(scroller);
 }
 
 function start() {
@@ -545,6 +558,7 @@ function start() {
 	root.classList.add("live");
 	root.append(page);
 	document.getElementById("static").remove();
+	noteWidth();
 	readHistory();
 	if (isEmpty)
 		scroller.replaceChildren(html("p", { class: "empty" }, IS_SAMPLED ? "No samples" : "No objects"));

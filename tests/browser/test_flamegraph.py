@@ -120,6 +120,18 @@ def test_page_is_as_wide_as_a_phone(open_page):
 # -- Reading --
 
 
+@pytest.mark.parametrize("view", ["", "#source=1"])
+def test_page_follows_the_width_of_the_window(open_page, view):
+    page = open_page("small", "page", "source", address=view)
+    for width, is_small in ((1280, False), (640, True), (641, False), (390, True), (1280, False)):
+        page.resize(width, 800)
+        page.wait(lambda: page.one(".menu").is_displayed() == is_small and page.one(".tools").is_displayed() != is_small)
+
+
+def test_browsers_without_container_queries_know_a_phone(make_flamegraph):
+    assert "@container" not in make_flamegraph("small").read_text(encoding="utf-8")
+
+
 def test_header_tells_what_was_recorded_and_what_was_lost(open_page):
     page = open_page("small")
     assert page.one(".about").text.startswith("CPU time of luajit test.lua (pid 4242)")
