@@ -19,6 +19,8 @@ enum {
 	/* While it runs: copy what is new until that is a small part of the whole, or so many times. */
 	NEW_PART = 50,
 	FILLS_MAX = 6,
+	/* Where there are other VMs, whose memory lies beside it: so many tries without theirs. */
+	NEAR_TRIES = 4,
 };
 
 struct heap_copying {
@@ -101,6 +103,9 @@ static int capture_live(struct heap_copying *capture, struct heap_graph *ret_gra
 		const char *reason = NULL;
 
 		account->attempts = i + 1;
+		holding->fill = i < NEAR_TRIES && lua_process_global_count(holding->process) > 1
+					? HEAP_FILL_NEAR
+					: HEAP_FILL_ALL;
 		error = try_to_capture(capture, ret_graph, &reason);
 		if (error == -ENOMEM || error == -EAGAIN || error == -EFBIG || !reason)
 			break;

@@ -60,7 +60,7 @@ int heap_holding_fill(struct heap_holding *holding)
 	int error = heap_holding_refresh(holding);
 
 	if (!error && holding->pagemap >= 0)
-		heap_copy_fill(holding->copy, next_resident, holding);
+		heap_copy_fill(holding->copy, holding->fill, next_resident, holding);
 	return error;
 }
 

@@ -30,6 +30,7 @@ struct heap_holding {
 	int pagemap;          /* or negative */
 	uint64_t limit_ns;    /* of a hold */
 	bool may_leave_out;   /* what does not fit the limit */
+	enum heap_fill fill;  /* what is copied beside what is asked for */
 	bool has_marks;       /* the kernel's, of pages that were written */
 	bool has_helpers;     /* parallel has started its threads */
 	double bytes_per_ns;  /* how fast pages are copied */

@@ -64,15 +64,24 @@ def parse(text):
     return Heap(int(total), int(summed), state, int(attempts), method, *map(int, counts), kinds, sizes, edges)
 
 
+def run_show_heap(*target):
+    done = subprocess.run([SHOW_HEAP, *map(str, target)], capture_output=True, text=True, errors="replace", timeout=60, check=True)
+    return done.stdout
+
+
 def show(*target):
     """The heap; None if it would have to be held for too long."""
-    done = subprocess.run([SHOW_HEAP, *map(str, target)], capture_output=True, text=True, errors="replace", timeout=60, check=True)
-    return parse(done.stdout)
+    return parse(run_show_heap(*target))
 
 
 def account(pid, max_pause_us=0):
     """The same without the objects."""
     return show("account", pid, max_pause_us)
+
+
+def accounts(pid):
+    """The same of each VM."""
+    return [parse(line) for line in run_show_heap("account", pid, 0).splitlines()]
 
 
 def gcore(directory, pid):

@@ -96,16 +96,15 @@ static int print_error(int error, const struct heap_account *account)
 	return EXIT_FAILURE;
 }
 
-static int show(struct lua_process *process, struct hold *hold, pid_t pid, const struct wish *wish)
+static int show_vm(struct lua_process *process, struct hold *hold, pid_t pid, size_t vm,
+		   const struct wish *wish)
 {
 	const struct heap_capture_options options = { .max_pause_ns = wish->max_pause_ns };
 	struct heap_account account = { .pid = pid };
 	struct heap_graph graph;
 	int error;
 
-	if (lua_process_global_count(process) != 1)
-		return EXIT_FAILURE;
-	error = heap_capture(process, hold, 0, &options, &graph, &account);
+	error = heap_capture(process, hold, vm, &options, &graph, &account);
 	if (error)
 		return print_error(error, &account);
 	print_account(&account);
@@ -113,6 +112,16 @@ static int show(struct lua_process *process, struct hold *hold, pid_t pid, const
 		print_graph(&graph);
 	heap_graph_free(&graph);
 	return EXIT_SUCCESS;
+}
+
+static int show(struct lua_process *process, struct hold *hold, pid_t pid, const struct wish *wish)
+{
+	const size_t count = lua_process_global_count(process);
+	int status = count ? EXIT_SUCCESS : EXIT_FAILURE;
+
+	for (size_t i = 0; i < count && status == EXIT_SUCCESS; i++)
+		status = show_vm(process, hold, pid, i, wish);
+	return status;
 }
 
 static int show_process(pid_t pid, struct functions *functions, const struct wish *wish)

@@ -12,7 +12,7 @@
 #include "unwind/heap/heap_copy.h"
 
 enum {
-	PAGES = 64,
+	PAGES = 512,
 	BASE = 1 << 20,
 	FAR_AWAY = 1 << 30, /* more than a region has room for */
 };
@@ -100,7 +100,7 @@ static void a_region_keeps_what_was_copied_when_it_grows(void **state)
 	assert_int_equal(letter(copy, 12), 'a');
 	memset(source.letters, 'b', sizeof(source.letters));
 	set(copy, 5, 30);
-	heap_copy_fill(copy, next_all, NULL);
+	heap_copy_fill(copy, HEAP_FILL_ALL, next_all, NULL);
 	heap_copy_seal(copy);
 	assert_int_equal(letter(copy, 12), 'a');
 	assert_int_equal(letter(copy, 5), 'b');
@@ -145,12 +145,43 @@ static void only_regions_in_use_or_new_are_filled(void **state)
 	assert_int_equal(heap_copy_set_regions(copy, ranges, 2), 0);
 	assert_int_equal(letter(copy, 0), 'a');
 	assert_int_equal(heap_copy_set_regions(copy, ranges, 4), 0);
-	heap_copy_fill(copy, next_all, NULL);
+	heap_copy_fill(copy, HEAP_FILL_ALL, next_all, NULL);
 	heap_copy_seal(copy);
 	assert_int_equal(letter(copy, 3), 'a');
 	assert_int_equal(letter(copy, 8), -1);
 	assert_int_equal(letter(copy, 16), 'a');
 	assert_int_equal(letter(copy, 24), -1);
+	heap_copy_free(copy);
+}
+
+static void near_what_is_copied_is_filled_and_no_more(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+	uint64_t kept;
+
+	(void)state;
+	set(copy, 0, PAGES / 2);
+	assert_int_equal(letter(copy, 0), 'a');
+	set(copy, 0, PAGES);
+	heap_copy_fill(copy, HEAP_FILL_NEAR, next_all, NULL);
+	kept = heap_copy_kept(copy);
+	assert_in_range(kept, 65 * HEAP_PAGE, PAGES / 2 * HEAP_PAGE);
+	heap_copy_fill(copy, HEAP_FILL_NEAR, next_all, NULL);
+	assert_int_equal(heap_copy_kept(copy), kept);
+	heap_copy_seal(copy);
+	assert_int_equal(letter(copy, 65), 'a');
+	assert_int_equal(letter(copy, PAGES - 1), -1);
+	/* What was missed is there the next time. */
+	heap_copy_unseal(copy);
+	heap_copy_fill(copy, HEAP_FILL_NEAR, next_all, NULL);
+	assert_in_range(heap_copy_kept(copy), kept + HEAP_PAGE, (PAGES - 1) * HEAP_PAGE);
+	heap_copy_seal(copy);
+	assert_int_equal(letter(copy, PAGES - 1), 'a');
+	assert_int_equal(letter(copy, PAGES / 2), -1);
+	heap_copy_unseal(copy);
+	heap_copy_fill(copy, HEAP_FILL_ALL, next_all, NULL);
+	assert_int_equal(heap_copy_kept(copy), PAGES * HEAP_PAGE);
 	heap_copy_free(copy);
 }
 
@@ -473,6 +504,7 @@ int main(void)
 		cmocka_unit_test(a_region_keeps_what_was_copied_when_it_grows),
 		cmocka_unit_test(what_was_unmapped_is_copied_anew),
 		cmocka_unit_test(only_regions_in_use_or_new_are_filled),
+		cmocka_unit_test(near_what_is_copied_is_filled_and_no_more),
 		cmocka_unit_test(regions_beyond_the_room_of_one_become_one),
 		cmocka_unit_test(what_was_not_copied_in_the_hold_is_compared),
 		cmocka_unit_test(a_hold_that_may_not_go_on_copies_no_more),

@@ -8,6 +8,7 @@
 
 enum {
 	PAGES_AT_ONCE = 64,   /* copied when the first of them is asked for */
+	NEAR_PAGES = 128,     /* pieces of a region of which all is near what is copied of them */
 	RUN_PAGES = 512,      /* the longest run in one range of a read */
 	RANGES_AT_ONCE = 256, /* in one read */
 	BYTES_AT_ONCE = 16 << 20,
@@ -245,25 +246,58 @@ static bool is_out_of_use(struct region *region)
 	return !region->bytes && !region->is_new;
 }
 
-void heap_copy_fill(struct heap_copy *copy, heap_copy_next *next, void *context)
+/* Copy what has content of these pages. */
+static void fill_run(struct heap_copy *copy, const struct run *pages, heap_copy_next *next, void *context)
+{
+	struct region *region = pages->region;
+	uint64_t begin, stop;
+
+	for (size_t page = pages->first; page < pages->first + pages->count;) {
+		const struct run run = next_run(pages, &page, PAGE_COPIED | PAGE_UNREADABLE, 0);
+		uint64_t at = region_address(region, run.first);
+
+		while (run.count &&
+		       next(context, &at, region_address(region, run.first + run.count), &begin, &stop))
+			read_missing(copy, region, region_page(region, begin), region_page(region, stop));
+	}
+}
+
+static bool is_asked_for(const struct run *pages)
+{
+	for (size_t page = pages->first; page < pages->first + pages->count; page++)
+		if (pages->region->states[page] & (PAGE_COPIED | PAGE_MISSED))
+			return true;
+	return false;
+}
+
+/* The same place is beside the same pages each time: what is filled does not spread. */
+static void fill_near(struct heap_copy *copy, const struct run *all, heap_copy_next *next, void *context)
+{
+	const size_t end = all->first + all->count;
+	struct run pages = { .region = all->region, .first = all->first };
+
+	for (; pages.first < end; pages.first += pages.count) {
+		pages.count = NEAR_PAGES - pages.first % NEAR_PAGES;
+		if (pages.count > end - pages.first)
+			pages.count = end - pages.first;
+		if (is_asked_for(&pages))
+			fill_run(copy, &pages, next, context);
+	}
+}
+
+void heap_copy_fill(struct heap_copy *copy, enum heap_fill fill, heap_copy_next *next, void *context)
 {
 	for (size_t i = 0; i < copy->regions.count; i++) {
 		struct region *region = &copy->regions.regions[i];
 		struct run all;
-		uint64_t begin, stop;
 
-		if (is_out_of_use(region) || !region_reserve(region))
-			continue;
+		if (fill == HEAP_FILL_ALL && !is_out_of_use(region))
+			region_reserve(region);
 		all = all_pages(region);
-		for (size_t page = all.first; page < all.first + all.count;) {
-			const struct run run = next_run(&all, &page, PAGE_COPIED | PAGE_UNREADABLE, 0);
-			uint64_t at = region_address(region, run.first);
-
-			while (run.count && next(context, &at, region_address(region, run.first + run.count),
-						 &begin, &stop))
-				read_missing(copy, region, region_page(region, begin),
-					     region_page(region, stop));
-		}
+		if (fill == HEAP_FILL_NEAR)
+			fill_near(copy, &all, next, context);
+		else
+			fill_run(copy, &all, next, context);
 	}
 }
 
@@ -409,6 +443,13 @@ static bool is_copied(const struct region *region, size_t first, size_t end)
 	return true;
 }
 
+static void note_missed(struct region *region, size_t first, size_t end)
+{
+	for (size_t page = first; page < end; page++)
+		if (!(region->states[page] & (PAGE_COPIED | PAGE_UNREADABLE)))
+			region->states[page] |= PAGE_MISSED;
+}
+
 const uint8_t *heap_copy_view(struct heap_copy *copy, uint64_t address, size_t length)
 {
 	struct region *region = regions_find(&copy->regions, address);
@@ -421,6 +462,7 @@ const uint8_t *heap_copy_view(struct heap_copy *copy, uint64_t address, size_t l
 	if (!is_copied(region, first, end)) {
 		if (copy->sealed) {
 			copy->missed++;
+			note_missed(region, first, end);
 			return NULL;
 		}
 		read_ahead(copy, region, first, end);

@@ -31,7 +31,7 @@ struct heap_range {
 
 /*
  * Allow reads of these ranges, sorted by address and without overlaps, and of nothing else.
- * Neighbours become one region. What this adds to the ranges of the call before is new: heap_copy_fill()
+ * Neighbours become one region. What this adds to the ranges of the call before is new: HEAP_FILL_ALL
  * copies it. 0 or -ENOMEM; then some pages may be lost. Views move.
  */
 int heap_copy_set_regions(struct heap_copy *copy, const struct heap_range *ranges, size_t count);
@@ -64,8 +64,14 @@ bool heap_copy_end_hold(struct heap_copy *copy);
 /* Copy again the pages that are copied, some more than bytes of them. Pages that are gone are dropped. */
 void heap_copy_again(struct heap_copy *copy, uint64_t bytes);
 
-/* Copy what has content, too, in regions that are new or of which something is copied. */
-void heap_copy_fill(struct heap_copy *copy, heap_copy_next *next, void *context);
+/* What heap_copy_fill() copies. */
+enum heap_fill {
+	HEAP_FILL_NEAR, /* what is beside copied pages, and what a sealed copy was asked for */
+	HEAP_FILL_ALL,  /* regions that are new or of which something is copied */
+};
+
+/* Copy what has content, too. */
+void heap_copy_fill(struct heap_copy *copy, enum heap_fill fill, heap_copy_next *next, void *context);
 
 /*---- Copying only what changes ----*/
 

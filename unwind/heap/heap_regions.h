@@ -20,6 +20,7 @@ enum page_state {
 	PAGE_MARKED = 1 << 2,  /* to be copied in the next hold */
 	PAGE_HELD = 1 << 3,    /* copied in the last hold */
 	PAGE_CHANGED = 1 << 4, /* since it was copied */
+	PAGE_MISSED = 1 << 5,  /* asked for while the copy was sealed; copying it takes that away */
 };
 
 /* Its pages count from the beginning of its room, which may be larger than it is. */
