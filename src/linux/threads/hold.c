@@ -12,7 +12,10 @@ enum {
 	STOP_TIMEOUT_NS = 20 * 1000 * 1000,
 	STOP_AT_ONCE_NS = 200 * 1000,
 	FAILURES_MAX = 1000, /* in a row */
-	REST_FACTOR = 1,     /* threads then run on for this many times the length of the hold */
+	FAILURES_MIN = 3,    /* however long threads were held for them */
+	/* No more failures after threads were held for so long for what was read and discarded. */
+	IN_VAIN_MAX_NS = 1000 * 1000 * 1000,
+	REST_FACTOR = 1, /* threads then run on for this many times the length of the hold */
 	REST_AFTER_FAILURE_NS = 1000 * 1000,
 	REST_STEPS = 9, /* from half of it to one and a half */
 	LOOKS_MAX = 64, /* at threads, until signals are passed on */
@@ -320,15 +323,22 @@ static void rest(struct hold *hold, uint64_t ns)
 /* Not as long each time, or else all tries might meet the same part of a target's period. */
 static void rest_after_failure(struct hold *hold, unsigned int number)
 {
-	rest(hold, REST_AFTER_FAILURE_NS * (REST_STEPS / 2 + number % REST_STEPS) / (REST_STEPS - 1));
+	rest(hold, REST_FACTOR * hold->last_ns +
+			   REST_AFTER_FAILURE_NS * (REST_STEPS / 2 + number % REST_STEPS) / (REST_STEPS - 1));
+}
+
+static bool may_try(unsigned int failures, uint64_t in_vain_ns)
+{
+	return failures < FAILURES_MIN || (failures < FAILURES_MAX && in_vain_ns < IN_VAIN_MAX_NS);
 }
 
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context), void *context)
 {
 	bool has_just_slept = false;
+	uint64_t in_vain_ns = 0;
 
 	hold->start = HOLD_AT_ONCE;
-	for (unsigned i = 0; i < FAILURES_MAX && may_go_on(hold); i++) {
+	for (unsigned i = 0; may_try(i, in_vain_ns) && may_go_on(hold); i++) {
 		enum hold_start start;
 
 		tracer_poll(hold->tracer); /* signals must not wait until all is read */
@@ -341,6 +351,7 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 				rest(hold, REST_FACTOR * hold->last_ns);
 				return true;
 			}
+			in_vain_ns += hold->last_ns;
 			if (undo)
 				undo(context);
 			/*

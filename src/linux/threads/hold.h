@@ -33,8 +33,8 @@ void hold_take_waiting(struct hold *hold);
 
 /*
  * Call read() while the process is held. If something ran meanwhile, call undo() (may be
- * NULL) and try again. Afterwards let the threads run on for as long as they were held.
- * False if it gives up.
+ * NULL) and try again. After each hold let the threads run on for as long as they were held.
+ * False if it gives up: after many failures, or if these have held threads for long.
  */
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context), void *context);
 
