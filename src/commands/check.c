@@ -140,6 +140,11 @@ static void note_heap(struct checked *checked, const struct process_heaps *heaps
 			   "the heap: to copy it would hold the process for some %" PRIu64
 			   " ms (ljspy heap --max-pause)",
 			   heaps->at[heaps->count - 1].account.longest_hold_ns / 1000000);
+	else if (error == -EBUSY)
+		unseen_add(
+			&checked->unseen,
+			"the heap: again and again, a thread woke while it was copied, or ran where it may not be"
+			" stopped");
 	else if (error == -ENODATA)
 		unseen_add(&checked->unseen, "the heap: not all of it was found (ljspy heap)");
 	else

@@ -126,10 +126,21 @@ static void explain_long_hold(const struct heap_command *command, pid_t pid)
 		     ms + ms / 2);
 }
 
+static void explain_no_hold(pid_t pid)
+{
+	message_error(
+		"The heap of process %d could not be copied in one moment: again and again, a thread of it woke"
+		" meanwhile, or ran where it may not be stopped.",
+		pid);
+	message_note("Try again at another time, or read a core file with --core.");
+}
+
 static void explain(struct heap_command *command, pid_t pid, int error)
 {
 	if (error == -EFBIG)
 		explain_long_hold(command, pid);
+	else if (error == -EBUSY)
+		explain_no_hold(pid);
 	else
 		choose_explain_look(pid, -error);
 	command->status = EXIT_WITH_ERRORS;

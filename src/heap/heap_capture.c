@@ -107,7 +107,7 @@ static int capture_live(struct heap_copying *capture, struct heap_graph *ret_gra
 					? HEAP_FILL_NEAR
 					: HEAP_FILL_ALL;
 		error = try_to_capture(capture, ret_graph, &reason);
-		if (error == -ENOMEM || error == -EAGAIN || error == -EFBIG || !reason)
+		if (error == -ENOMEM || error == -EBUSY || error == -EFBIG || !reason)
 			break;
 		account->retry_reason = reason;
 		if (i + 1 == (account->method == HEAP_COMPARED ? COMPARED_TRIES_MAX : TRIES_MAX) ||

@@ -180,13 +180,13 @@ static void copy_in_hold(void *context)
 	holding->held_bytes += heap_copy_bytes(holding->copy) - bytes;
 }
 
-/* 0, -ENOMEM, -EAGAIN or -EFBIG. */
+/* 0, -ENOMEM, -EBUSY or -EFBIG. */
 static int hold_once(struct heap_holding *holding, enum extent extent)
 {
 	struct attempt attempt = { .holding = holding, .extent = extent };
 
 	if (!hold_while(holding->hold, copy_in_hold, NULL, &attempt))
-		return -EAGAIN;
+		return -EBUSY;
 	return attempt.is_left_out ? -EFBIG : attempt.error;
 }
 

@@ -52,7 +52,7 @@ int heap_holding_fill(struct heap_holding *holding);
 
 /*
  * Hold and copy. Sets *ret_method, and *ret_changed to how many pages may be of another time. 0; -ENOMEM;
- * -EAGAIN if the process could not be held; -EFBIG if that would take too long: then too_long_ns
+ * -EBUSY if the process could not be held; -EFBIG if that would take too long: then too_long_ns
  * tells how long.
  */
 int heap_holding_copy(struct heap_holding *holding, enum heap_method *ret_method, uint64_t *ret_changed);

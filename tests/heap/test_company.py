@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""The heap of a VM that is not alone in its process: beside many others, or threads that know nothing of it."""
+
+import subprocess
+
+import pytest
+
+import heaps
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+VMS = 64
+# Of what all have, so much may be copied for one.
+PART = 8
+NAPPERS = 16
+
+
+def build(name, directory):
+    library = ljspy.PACKAGES / "libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
+    include = ljspy.PACKAGES / "libluajit-5.1-dev/usr/include/luajit-2.1"
+    path = directory / name
+    subprocess.run(["gcc", "-O1", "-D_GNU_SOURCE", "-pthread", f"-I{include}", heaps.HERE / f"{name}.c", "-o", path, library,
+                    f"-Wl,-rpath,{library.parent}"], check=True)
+    return path
+
+
+def test_one_vm_is_copied_without_the_others(tmp_path):
+    with ljspy.Target([build("vms", tmp_path), VMS]) as target:
+        target.wait_ready()
+        ljspy.wait_until(lambda: ljspy.sleeps(target.pid))
+        found = heaps.accounts(target.pid)
+    everything = sum(heap.total for heap in found)
+    print(f"{everything} bytes in all, at most {max(heap.held_bytes for heap in found)} copied at once,"
+          f" {max(heap.attempts for heap in found)} attempts")
+    assert len(found) == VMS
+    assert all((heap.sum, heap.uncertain, heap.changed_pages) == (heap.total, 0, 0) for heap in found)
+    assert all(heap.held_bytes <= everything / PART for heap in found)
+
+
+def test_naps_are_named_where_they_leave_no_time_to_copy(tmp_path):
+    """Where all of them wait for a CPU, as beside others that are busy, the heap can be read."""
+    with ljspy.Target([build("naps", tmp_path), NAPPERS]) as target:
+        target.wait_ready()
+        done = ljspy.run("heap", "-p", target.pid, "-f", "json", "-o", "-")
+    print(done.stderr)
+    assert done.returncode in (0, 2)
+    assert (done.returncode == 2) == ("a thread of it woke meanwhile" in done.stderr)
