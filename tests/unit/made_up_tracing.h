@@ -45,7 +45,7 @@ INSTEAD_OF(pread);
 INSTEAD_OF(close);
 INSTEAD_OF(sched_getcpu);
 INSTEAD_OF(sched_getaffinity);
-INSTEAD_OF(process_read);
+INSTEAD_OF(process_read_status);
 INSTEAD_OF(thread_registers_complete);
 INSTEAD_OF(thread_registers_read_old);
 INSTEAD_OF(interrupted_call_find);
@@ -363,7 +363,7 @@ void __wrap_interrupted_call_deliver(pid_t tid, int signal, struct restarted_cal
 	tracing_tell("deliver %d %d%s; ", (int)tid, signal, call->is_set ? " in a call" : "");
 }
 
-int __wrap_process_read(pid_t pid, struct process *ret_process)
+int __wrap_process_read_status(pid_t pid, struct process *ret_process)
 {
 	if (traced_of(pid)->process_error)
 		return traced_of(pid)->process_error;

@@ -15,14 +15,14 @@
 #include "src/linux/proc/process.h"
 #include "tests/unit/instead_of.h"
 
-INSTEAD_OF(process_read);
+INSTEAD_OF(process_read_status);
 INSTEAD_OF(proc_text_read);
 INSTEAD_OF(fopen);
 
 static struct process process;
 static const char *cgroups, *path, *text;
 
-int __wrap_process_read(pid_t pid, struct process *ret_process)
+int __wrap_process_read_status(pid_t pid, struct process *ret_process)
 {
 	(void)pid;
 	if (!process.state)

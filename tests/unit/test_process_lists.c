@@ -95,8 +95,12 @@ int __wrap_proc_file_open(pid_t pid, const char *name)
 			processes[i].start = processes[i].next_start;
 		return file_of(text, strlen(text));
 	}
-	if (strcmp(name, "status") == 0)
-		return file_of("PPid:\t1\nUid:\t1 2 3\nGid:\t4 5 6\n", 30);
+	if (strcmp(name, "status") == 0) {
+		length = (size_t)snprintf(text, sizeof(text),
+					  "State:\t%c\nPPid:\t1\nUid:\t1 2 3\nGid:\t4 5 6\n",
+					  processes[i].state);
+		return file_of(text, length);
+	}
 	if (strcmp(name, "auxv") == 0 && processes[i].auxv)
 		return file_of((const char *)processes[i].auxv, processes[i].auxv_bytes);
 	length = (size_t)snprintf(text, sizeof(text), "%s", processes[i].command);

@@ -72,6 +72,7 @@ static void put_text(const char *name, const char *text)
 static const char usual_stat[] =
 	"4242 (a) b) S 17 4242 4242 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654321 9 10\n";
 static const char usual_status[] = "Name:\tUid:\\n1\n"
+				   "State:\tS (sleeping)\n"
 				   "Tgid:\t4200\n"
 				   "PPid:\t17\n"
 				   "TracerPid:\t99\n"
@@ -122,6 +123,30 @@ static void all_fields_are_taken(void **state)
 	process_clear(&process);
 	assert_int_equal(process_parent(PID), 17);
 	assert_int_equal(process_of_thread(PID), 4200);
+}
+
+/* As in the middle of an execve(), when others would have to be waited for. */
+static void the_status_is_read_alone(void **state)
+{
+	struct process process;
+
+	(void)state;
+	file_count = 0;
+	put_text("status", usual_status);
+	assert_int_equal(process_read_status(PID, &process), 0);
+	assert_int_equal(process.pid, PID);
+	assert_int_equal(process.own_pid, 5);
+	assert_int_equal(process.tracer_pid, 99);
+	assert_int_equal(process.euid, 2);
+	assert_int_equal(process.state, 'S');
+	assert_int_equal(process.pending_signals, 0x402);
+	assert_false(process_is_stopped(PID));
+	put_text("status", "State:\tT (stopped)\nUid:\t1\t2\t3\t4\nGid:\t5\t6\t7\t8\n");
+	assert_true(process_is_stopped(PID));
+	put_bytes("status", "", 0, -ESRCH);
+	assert_int_equal(process_read_status(PID, &process), -ESRCH);
+	assert_int_equal(process.own_pid, 5);
+	assert_false(process_is_stopped(PID));
 }
 
 static void old_kernels_tell_less(void **state)
@@ -312,6 +337,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(all_fields_are_taken, begin),
+		cmocka_unit_test_setup(the_status_is_read_alone, begin),
 		cmocka_unit_test_setup(old_kernels_tell_less, begin),
 		cmocka_unit_test_setup(texts_of_no_sense_are_no_process, begin),
 		cmocka_unit_test_setup(kernel_threads_and_32_bits_are_told, begin),

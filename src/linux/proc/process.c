@@ -36,9 +36,9 @@ static int read_stat(pid_t pid, struct process *process)
 	if (!name || !name_end || name_end < name)
 		return -ESRCH;
 	if (sscanf(name_end + 1,
-		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
+		   " %*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d"
 		   " %*d %*d %llu",
-		   &process->state, &parent, &flags, &start_ticks) != 4)
+		   &parent, &flags, &start_ticks) != 3)
 		return -EPROTO;
 	*name_end = '\0';
 	snprintf(process->name, sizeof(process->name), "%s", name + 1);
@@ -87,6 +87,9 @@ static int read_status(pid_t pid, struct process *process)
 	value = find_status(text, "Gid");
 	if (!value || sscanf(value, "%u %u %u", &process->gid, &process->egid, &process->sgid) != 3)
 		return -EPROTO;
+	value = find_status(text, "State");
+	if (value)
+		sscanf(value, " %c", &process->state);
 	value = find_status(text, "TracerPid");
 	if (value)
 		process->tracer_pid = (pid_t)strtol(value, NULL, 10);
@@ -171,6 +174,16 @@ static bool is_same(const struct process *process)
 	return read_stat(process->pid, &now) == 0 && now.start_ticks == process->start_ticks;
 }
 
+int process_read_status(pid_t tid, struct process *ret_process)
+{
+	struct process process = { .pid = tid };
+	int error = read_status(tid, &process);
+
+	if (!error)
+		*ret_process = process;
+	return error;
+}
+
 int process_read(pid_t pid, struct process *ret_process)
 {
 	struct process process = { .pid = pid };
@@ -203,13 +216,8 @@ void process_clear(struct process *process)
 bool process_is_stopped(pid_t pid)
 {
 	struct process process;
-	bool stopped;
 
-	if (process_read(pid, &process))
-		return false;
-	stopped = process.state == 'T';
-	process_clear(&process);
-	return stopped;
+	return process_read_status(pid, &process) == 0 && process.state == 'T';
 }
 
 bool process_thread_is_zombie(const struct process *process)
@@ -266,11 +274,11 @@ pid_t process_thread_with_memory(pid_t pid)
 	if (!tasks)
 		return 0;
 	while (!found && (entry = readdir(tasks))) {
-		struct process thread = { .pid = (pid_t)strtol(entry->d_name, NULL, 10) };
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+		struct process thread;
 
-		if (thread.pid > 0 && read_stat(thread.pid, &thread) == 0 &&
-		    !process_thread_is_zombie(&thread))
-			found = thread.pid;
+		if (tid > 0 && process_read_status(tid, &thread) == 0 && !process_thread_is_zombie(&thread))
+			found = tid;
 	}
 	closedir(tasks);
 	return found;

@@ -23,7 +23,7 @@ struct process {
 	pid_t tracer_pid; /* 0 if it is not traced, else a thread id of the tracer */
 	uid_t uid, euid, suid;
 	gid_t gid, egid, sgid;
-	char state; /* as in /proc/PID/stat: R S D T t Z X I */
+	char state; /* as in /proc/PID/status: R S D T t Z X I */
 	bool kernel_thread;
 	bool is_32bit;               /* false also if unknown */
 	uint64_t capabilities;       /* permitted ones, by bit */
@@ -39,6 +39,13 @@ struct process {
 /* 0, -ESRCH when there is no such process, or another negative errno. Free with process_clear(). */
 int process_read(pid_t pid, struct process *ret_process);
 void process_clear(struct process *process);
+
+/*
+ * What /proc/TID/status alone tells of a process or thread, which the kernel shows also in the middle of an execve(), as
+ * process_is_in_exec() does: its state, tracer, users, groups, capabilities, signals, own_pid. Errors as of process_read().
+ * There is nothing to clear.
+ */
+int process_read_status(pid_t tid, struct process *ret_process);
 
 /* Has a signal stopped it (SIGSTOP, Ctrl-Z)? False if that is not known. */
 bool process_is_stopped(pid_t pid);

@@ -69,18 +69,14 @@ static bool is_frozen(pid_t pid)
 
 enum process_halt process_halt(pid_t pid)
 {
-	enum process_halt halt = HALT_NONE;
 	struct process process;
 
-	if (process_read(pid, &process))
+	if (process_read_status(pid, &process))
 		return HALT_NONE;
 	/* Without a tracer, 't' lasts only until the thread has stopped again, as one that ljspy has left. */
 	if (process.state == 't' && process.tracer_pid)
-		halt = HALT_TRACER;
-	else if (process.state == 'T' || process.state == 't')
-		halt = HALT_SIGNAL;
-	else if ((process.state == 'S' || process.state == 'D') && is_frozen(pid))
-		halt = HALT_FREEZER;
-	process_clear(&process);
-	return halt;
+		return HALT_TRACER;
+	if (process.state == 'T' || process.state == 't')
+		return HALT_SIGNAL;
+	return (process.state == 'S' || process.state == 'D') && is_frozen(pid) ? HALT_FREEZER : HALT_NONE;
 }

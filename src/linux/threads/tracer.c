@@ -639,16 +639,12 @@ enum fate {
 static enum fate find_out(pid_t tid)
 {
 	struct process process;
-	enum fate fate = FATE_ALIVE;
 
-	if (process_read(tid, &process))
+	if (process_read_status(tid, &process))
 		return FATE_GONE;
 	if (process_thread_is_zombie(&process))
-		fate = FATE_ZOMBIE;
-	else if (process.tracer_pid != gettid())
-		fate = FATE_OTHERS;
-	process_clear(&process);
-	return fate;
+		return FATE_ZOMBIE;
+	return process.tracer_pid == gettid() ? FATE_ALIVE : FATE_OTHERS;
 }
 
 /*
@@ -863,11 +859,10 @@ static void continue_job(struct tracer *tracer, struct seized *seized)
 	struct process process;
 
 	if (!seized->attached || seized->tracee.state != TRACEE_JOB_STOPPED ||
-	    process_read(seized->tracee.tid, &process))
+	    process_read_status(seized->tracee.tid, &process))
 		return;
 	if (process.pending_signals & (UINT64_C(1) << (SIGCONT - 1)))
 		continue_tracee(tracer, &seized->tracee, 0);
-	process_clear(&process);
 }
 
 bool tracer_poll(struct tracer *tracer)
