@@ -51,9 +51,13 @@ size_t wanted_left(const struct wanted *wanted, pid_t *ret_pids)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < wanted->count; i++)
-		if (start_of(wanted->processes[i].pid) == wanted->processes[i].start_ticks)
-			ret_pids[count++] = wanted->processes[i].pid;
+	for (size_t i = 0; i < wanted->count; i++) {
+		const pid_t pid = wanted->processes[i].pid;
+
+		/* It cannot be asked in the middle of an execve(), and keeps its start. */
+		if (process_is_in_exec(pid) || start_of(pid) == wanted->processes[i].start_ticks)
+			ret_pids[count++] = pid;
+	}
 	return count;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/follow.h"
@@ -13,6 +14,8 @@
 #include "src/program/message.h"
 #include "src/survey/puc_lua.h"
 #include "src/survey/survey.h"
+
+enum { SETTLING_MOMENTS = 100 };
 
 static const char problem_killed[] = "The process of ljspy's that takes samples was killed",
 		  problem_unwatched[] = "ljspy's processes cannot wait for each other: waitpid() fails";
@@ -143,6 +146,19 @@ bool choose_explain_early_end(const struct sampler_result *result)
 
 /*---- May ljspy look at it? ----*/
 
+/* As process_read(), after a moment if the process is in the middle of an execve(), which mostly is over soon. */
+static int read_settled(pid_t pid, struct process *ret_process)
+{
+	const struct timespec moment = { .tv_nsec = 10 * 1000 * 1000 };
+	int error = process_read(pid, ret_process);
+
+	for (int i = 0; i < SETTLING_MOMENTS && error == -EBUSY; i++) {
+		nanosleep(&moment, NULL);
+		error = process_read(pid, ret_process);
+	}
+	return error;
+}
+
 struct family {
 	struct process_list list;
 	bool out_of_memory;
@@ -153,7 +169,7 @@ static void add_member(void *context, pid_t pid)
 	struct family *family = context;
 	struct process process, *bigger;
 
-	if (process_read(pid, &process))
+	if (read_settled(pid, &process))
 		return;
 	bigger = realloc(family->list.processes, (family->list.count + 1) * sizeof(*bigger));
 	if (!bigger) {
@@ -203,7 +219,7 @@ static bool take_identity(const struct process *process)
 /* Read a process that may have something to see in it. 0 or a negative errno. */
 static int read_living(pid_t pid, struct process *ret_process)
 {
-	int error = process_read(pid, ret_process);
+	int error = read_settled(pid, ret_process);
 
 	if (error)
 		return error;

@@ -121,3 +121,20 @@ def test_nobody_waits_with_an_execve(how, when, file_on_disk, execer, spinner, t
     seen = ljspy.weight_of(recording.samples, ljspy.has_frame("spin")) / 1e6
     print(f"spins for {of_spinner:.1f} s: {seen:.1f} s seen")
     assert seen > 0.8 * of_spinner
+
+
+@pytest.mark.parametrize("command", [["dump"], ["info"], ["requests"], ["record", "-d", "1s"]])
+def test_who_asks_for_a_process_in_an_execve_is_told(command, file_on_disk, execer, tmp_path):
+    begin_to_exec(file_on_disk, execer)
+    for target in ("-p", "--tree"):
+        run = ljspy.run(*command, target, execer.pid, cwd=tmp_path)
+        assert run.returncode == 2
+        assert f"Process {execer.pid} is about to run another program" in run.stderr
+
+
+def test_others_than_one_in_an_execve_are_shown(file_on_disk, execer, spinner):
+    begin_to_exec(file_on_disk, execer)
+    run = ljspy.run("dump", "-p", f"{execer.pid},{spinner.pid}")
+    assert run.returncode == 1
+    assert f"Process {execer.pid} is about to run another program" in run.stderr
+    assert "spin " in run.stdout

@@ -295,8 +295,8 @@ static void what_is_not_explained_is_named_by_its_error(void **state)
 	assert_says("(target) may not be traced: Operation not permitted.", "security module");
 	assert_int_equal(reason_for(PID, EACCES), PERMISSION_UNKNOWN);
 	assert_says("Permission denied", "security module");
-	assert_int_equal(reason_for(PID, EBUSY), PERMISSION_UNKNOWN);
-	assert_says("busy", "");
+	assert_int_equal(reason_for(PID, EINVAL), PERMISSION_UNKNOWN);
+	assert_says("Invalid argument", "");
 	assert_int_equal(reason_for(PID, ESRCH), PERMISSION_NO_SUCH_PROCESS);
 	assert_says("(target) has ended", "");
 }
@@ -467,6 +467,17 @@ static void an_unreadable_process_is_told(void **state)
 	assert_int_equal(reason_for(FIRST, EPERM), PERMISSION_UNKNOWN);
 }
 
+/* Also if it is over by now, and if the kernel has kept ljspy waiting for it. */
+static void an_execve_is_told(void **state)
+{
+	(void)state;
+	assert_int_equal(reason_for(PID, EBUSY), PERMISSION_IN_EXEC);
+	kernel.read_error = -EBUSY;
+	assert_int_equal(reason_for(PID, EBUSY), PERMISSION_IN_EXEC);
+	assert_int_equal(reason_for(PID, ETIMEDOUT), PERMISSION_IN_EXEC);
+	assert_says("Process 2147483637 is about to run another program", "Try again");
+}
+
 static void a_process_that_cannot_be_looked_at_is_told(void **state)
 {
 	(void)state;
@@ -599,6 +610,7 @@ int main(void)
 		cmocka_unit_test_setup(yama_has_a_scope, begin),
 		cmocka_unit_test_setup(a_process_that_may_do_more_is_told, begin),
 		cmocka_unit_test_setup(an_unreadable_process_is_told, begin),
+		cmocka_unit_test_setup(an_execve_is_told, begin),
 		cmocka_unit_test_setup(a_process_that_cannot_be_looked_at_is_told, begin),
 		cmocka_unit_test_setup(what_concerns_no_process_is_told_first, begin),
 		cmocka_unit_test_setup(only_root_without_the_capability_takes_an_identity, begin),

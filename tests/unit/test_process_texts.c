@@ -232,6 +232,7 @@ static void an_execve_has_neither_code_nor_arguments(void **state)
 		{ "", "", false },
 		{ "34 1 0", "", false },
 	};
+	struct process process;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++) {
@@ -246,6 +247,7 @@ static void an_execve_has_neither_code_nor_arguments(void **state)
 	assert_false(process_is_in_exec(PID));
 	put_bytes("own statm", "", 0, -ESRCH);
 	assert_true(process_is_in_exec(PID));
+	assert_int_equal(process_read(PID, &process), -EBUSY);
 	put_bytes("cmdline", "", 0, -ESRCH);
 	assert_false(process_is_in_exec(PID));
 }

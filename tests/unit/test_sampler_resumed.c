@@ -34,7 +34,7 @@ static size_t run_count;
 
 static uint64_t now_ns, away_ns;
 static uint64_t started[PIDS]; /* when each process started, in ticks; 0: it is none */
-static bool zombies[PIDS];
+static bool zombies[PIDS], in_exec[PIDS];
 static bool comes_back;
 static pid_t reused; /* while ljspy is away, another process gets this id */
 static struct sampler_options options;
@@ -55,10 +55,18 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 INSTEAD_OF(process_read);
 int __wrap_process_read(pid_t pid, struct process *ret_process)
 {
+	if (in_exec[pid - FIRST])
+		return -EBUSY;
 	*ret_process = (struct process){ .pid = pid,
 					 .state = zombies[pid - FIRST] ? 'Z' : 'S',
 					 .start_ticks = started[pid - FIRST] };
 	return started[pid - FIRST] ? 0 : -ESRCH;
+}
+
+INSTEAD_OF(process_is_in_exec);
+bool __wrap_process_is_in_exec(pid_t pid)
+{
+	return in_exec[pid - FIRST];
 }
 
 INSTEAD_OF(process_is_zombie);
@@ -133,7 +141,7 @@ static int begin(void **state)
 	reused = 0;
 	for (size_t i = 0; i < PIDS; i++) {
 		started[i] = 1000 + i;
-		zombies[i] = false;
+		zombies[i] = in_exec[i] = false;
 	}
 	for (size_t i = 0; i < RUNS_MAX; i++)
 		runs[i] = (struct run){ .result = { .end = SAMPLER_DURATION_OVER }, .takes_ns = 2 * second };
@@ -217,6 +225,23 @@ static void another_process_of_the_same_id_is_not_looked_at(void **state)
 	assert_int_equal(runs[1].pid_count, 2);
 	assert_int_equal(runs[1].pids[0], FIRST);
 	assert_int_equal(runs[1].pids[1], FIRST + 2);
+}
+
+static bool stay_away_while_one_execs(void *context)
+{
+	in_exec[1] = true;
+	return stay_away(context);
+}
+
+/* What cannot be asked for the moment has not ended. */
+static void one_in_an_execve_is_sampled_on(void **state)
+{
+	const struct sampler_breaks breaks = { .stay_away = stay_away_while_one_execs };
+
+	(void)state;
+	sampler_run_resumed(&options, &breaks, &result);
+	assert_int_equal(run_count, 2);
+	assert_int_equal(runs[1].pid_count, PIDS);
 }
 
 static bool stay_away_while_all_end(void *context)
@@ -414,6 +439,7 @@ int main(void)
 		TEST(it_may_let_go_more_than_once),
 		TEST(it_is_interrupted_if_it_is_not_to_come_back),
 		TEST(another_process_of_the_same_id_is_not_looked_at),
+		TEST(one_in_an_execve_is_sampled_on),
 		TEST(it_ends_when_all_targets_ended_meanwhile),
 		TEST(the_command_is_the_one_that_an_earlier_run_started),
 		TEST(the_end_of_the_command_is_known_whichever_run_saw_it),

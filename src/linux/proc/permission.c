@@ -326,6 +326,12 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 		decide(ret_verdict, PERMISSION_HIDDEN, "Run ljspy as that process's user or as root.",
 		       "Process %d is another user's, and /proc is mounted so that those are hidden (hidepid).",
 		       (int)pid);
+	} else if (failure == -EBUSY || (error == EBUSY && !failure)) {
+		decide(ret_verdict, PERMISSION_IN_EXEC,
+		       "Try again when it is done. It may wait for a disk or server of a file that it had open.",
+		       "Process %d is about to run another program (execve()), and meanwhile the kernel shows"
+		       " it to nobody.",
+		       (int)pid);
 	} else if (failure == -ESRCH) {
 		decide(ret_verdict, PERMISSION_NO_SUCH_PROCESS, where_else(), "There is no process %d.",
 		       (int)pid);

@@ -184,10 +184,32 @@ int process_read_status(pid_t tid, struct process *ret_process)
 	return error;
 }
 
+/* By statm, which tells of pages and of those of code. False if it cannot be read. */
+static bool has_memory_without_code(pid_t pid)
+{
+	unsigned long pages, code_pages;
+	char text[STATM_MAX];
+
+	return proc_text_read(pid, "statm", text, sizeof(text)) > 0 &&
+	       sscanf(text, "%lu %*u %*u %lu", &pages, &code_pages) == 2 && pages > 0 && code_pages == 0;
+}
+
+/*
+ * The new program's memory has no code, and no arguments, before the kernel has loaded it. Both files tell
+ * that without the lock. gVisor tells of no code at all, not even ljspy's own.
+ */
+bool process_is_in_exec(pid_t pid)
+{
+	char text[STATM_MAX];
+
+	return has_memory_without_code(pid) && proc_text_read(pid, "cmdline", text, sizeof(text)) == 0 &&
+	       !has_memory_without_code(getpid());
+}
+
 int process_read(pid_t pid, struct process *ret_process)
 {
 	struct process process = { .pid = pid };
-	int error = read_stat(pid, &process);
+	int error = process_is_in_exec(pid) ? -EBUSY : read_stat(pid, &process);
 
 	if (!error)
 		error = read_status(pid, &process);
@@ -238,28 +260,6 @@ pid_t process_parent(pid_t pid)
 pid_t process_of_thread(pid_t tid)
 {
 	return read_status_pid(tid, "Tgid");
-}
-
-/* By statm, which tells of pages and of those of code. False if it cannot be read. */
-static bool has_memory_without_code(pid_t pid)
-{
-	unsigned long pages, code_pages;
-	char text[STATM_MAX];
-
-	return proc_text_read(pid, "statm", text, sizeof(text)) > 0 &&
-	       sscanf(text, "%lu %*u %*u %lu", &pages, &code_pages) == 2 && pages > 0 && code_pages == 0;
-}
-
-/*
- * The new program's memory has no code, and no arguments, before the kernel has loaded it. Both files tell
- * that without the lock. gVisor tells of no code at all, not even ljspy's own.
- */
-bool process_is_in_exec(pid_t pid)
-{
-	char text[STATM_MAX];
-
-	return has_memory_without_code(pid) && proc_text_read(pid, "cmdline", text, sizeof(text)) == 0 &&
-	       !has_memory_without_code(getpid());
 }
 
 pid_t process_thread_with_memory(pid_t pid)
@@ -367,8 +367,8 @@ static int find_matches(DIR *proc, const regex_t *pattern, struct process_list *
 		struct process process;
 		int error;
 
-		if (pid <= 0 || pid == self || process_is_in_exec(pid) || process_read(pid, &process))
-			continue; /* also if it ends meanwhile */
+		if (pid <= 0 || pid == self || process_read(pid, &process))
+			continue; /* also if it ends meanwhile, or is in an execve() */
 		if (process.kernel_thread || process_is_zombie(&process) ||
 		    !process_matches(&process, pattern)) {
 			process_clear(&process);

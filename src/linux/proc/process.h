@@ -36,7 +36,10 @@ struct process {
 	size_t command_length; /* bytes with the NULs; 0 for kernel threads and zombies */
 };
 
-/* 0, -ESRCH when there is no such process, or another negative errno. Free with process_clear(). */
+/*
+ * 0, -ESRCH when there is no such process, -EBUSY if process_is_in_exec(), or another negative errno. Free with
+ * process_clear().
+ */
 int process_read(pid_t pid, struct process *ret_process);
 void process_clear(struct process *process);
 
