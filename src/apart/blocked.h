@@ -2,9 +2,10 @@
 /*
  * blocked: does a thread of this process wait in the kernel for what may never come?
  *
- * To read a target's memory, the kernel may have to wait: for a page that another program is
- * to deliver (userfaultfd(2), swap by network), or for a lock of that memory. No signal but SIGKILL ends
- * this wait, and the thread's tracees stand still meanwhile. Errands may wait so (memory/errand.h).
+ * To read a target's memory or files in /proc, the kernel may have to wait: for a page that another program
+ * is to deliver (userfaultfd(2), swap by network), for a lock of that memory, or for the end of an execve().
+ * No signal but SIGKILL ends this wait, and the thread's tracees stand still meanwhile. Errands may wait so
+ * (memory/errand.h).
  */
 #ifndef LJSPY_BLOCKED_H
 #define LJSPY_BLOCKED_H
@@ -29,8 +30,8 @@ struct blocked {
 /*
  * Has a thread waited for seconds? Call this every now and then, at now_ns by CLOCK_MONOTONIC: most calls
  * return false at once. rests: no samples are taken; then it looks once a second, until a thread waits. False also
- * where /proc tells nothing. *ret_pid: the process whose memory it waits for; 0 if it waits for something else, or the
- * kernel does not tell.
+ * where /proc tells nothing. *ret_pid: the process whose memory, or file in /proc, it waits for; 0 if it waits for
+ * something else, or the kernel does not tell.
  */
 bool blocked_for_long(struct blocked *blocked, bool rests, uint64_t now_ns, pid_t *ret_pid);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that no signal wakes, such as one whose child has its memory until it ends. */
+#include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -8,7 +10,10 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +21,8 @@
 
 #include "memory/errand.h"
 #include "src/apart/blocked.h"
+#include "src/linux/proc/proc_text.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/target_process.h"
 
 enum { STACK_SIZE = 1 << 16 };
@@ -27,6 +34,17 @@ static _Alignas(16) char stack[STACK_SIZE];
 static const char *name;
 static _Atomic pid_t child, parent;
 static pthread_t waiting;
+
+/* The call that the thread waits in, as the kernel tells; "": as it is. */
+static char made_up_call[256];
+
+INSTEAD_OF(proc_text_read);
+ssize_t __wrap_proc_text_read(pid_t tid, const char *file, char *text, size_t room)
+{
+	if (!*made_up_call || strcmp(file, "syscall") != 0)
+		return __real_proc_text_read(tid, file, text, room);
+	return snprintf(text, room, "%s", made_up_call);
+}
 
 static int sleep_on(void *unused)
 {
@@ -70,6 +88,7 @@ static void end_waiting(void)
 static int leave_none(void **state)
 {
 	(void)state;
+	*made_up_call = '\0';
 	if (child)
 		end_waiting();
 	return 0;
@@ -102,6 +121,56 @@ static void a_thread_that_waits_for_seconds_is_blocked(void **state)
 	end_waiting();
 	assert_false(looks(&blocked, 104 * second));
 	assert_int_equal(blocked.count, 0);
+}
+
+static pid_t read_in_text(const char *call)
+{
+	struct blocked blocked = { 0 };
+
+	snprintf(made_up_call, sizeof(made_up_call), "%s", call);
+	assert_false(looks(&blocked, 100 * second));
+	assert_true(looks(&blocked, 102 * second));
+	return read_pid;
+}
+
+static pid_t read_in(int64_t call, uint64_t first_argument, uint64_t second_argument)
+{
+	char text[sizeof(made_up_call)];
+
+	snprintf(text, sizeof(text),
+		 "%" PRId64 " 0x%" PRIx64 " 0x%" PRIx64 " 0x0 0x0 0x0 0x0 0x7ffd0 0x7f0a\n", call,
+		 first_argument, second_argument);
+	return read_in_text(text);
+}
+
+/* So that who reads several can do without that one. */
+static void the_process_that_it_reads_is_named(void **state)
+{
+	char path[64];
+	int file, other;
+
+	(void)state;
+	begin_waiting(NULL);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)child);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read_in(SYS_process_vm_readv, (uint64_t)child, 0), child);
+	assert_int_equal(read_in(SYS_process_vm_readv, (uint64_t)parent, 0), getpid());
+	assert_int_equal(read_in(SYS_read, (uint64_t)file, 0), child);
+	assert_int_equal(read_in(SYS_pread64, (uint64_t)file, 0), child);
+	assert_int_equal(read_in(SYS_openat, (uint64_t)AT_FDCWD, (uintptr_t)path), child);
+	assert_int_equal(read_in(SYS_readlinkat, (uint64_t)AT_FDCWD, (uintptr_t)path), child);
+	/* Not known. */
+	assert_int_equal(read_in(SYS_read, (uint64_t)other, 0), 0);
+	assert_int_equal(read_in(SYS_read, INT32_MAX, 0), 0);
+	assert_int_equal(read_in(SYS_openat, (uint64_t)AT_FDCWD, 8), 0);
+	assert_int_equal(read_in(SYS_openat, (uint64_t)AT_FDCWD, (uintptr_t) "/dev/null"), 0);
+	assert_int_equal(read_in(SYS_process_vm_readv, 0, 0), 0);
+	assert_int_equal(read_in(SYS_close, (uint64_t)file, 0), 0);
+	assert_int_equal(read_in_text("running\n"), 0);
+	close(file);
+	close(other);
+	end_waiting();
 }
 
 static void one_that_ran_in_between_is_not(void **state)
@@ -166,6 +235,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(a_thread_that_waits_for_seconds_is_blocked, leave_none),
+		cmocka_unit_test_teardown(the_process_that_it_reads_is_named, leave_none),
 		cmocka_unit_test_teardown(one_that_ran_in_between_is_not, leave_none),
 		cmocka_unit_test_teardown(what_lies_between_two_looks_is_not_known, leave_none),
 		cmocka_unit_test_teardown(at_rest_it_looks_rarely, leave_none),
