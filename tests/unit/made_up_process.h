@@ -153,6 +153,16 @@ bool __wrap_vm_names_collect(struct memory *memory, const struct vm_code *of, ui
 	return !handlers_are_hidden;
 }
 
+INSTEAD_OF(vm_names_complete);
+bool __wrap_vm_names_complete(struct memory *memory, const struct vm_code *of, uint64_t g,
+			      const struct builtins *builtins, struct vm_names *names)
+{
+	if (handlers_are_hidden)
+		return false;
+	vm_names_clear(names);
+	return __wrap_vm_names_collect(memory, of, g, builtins, names);
+}
+
 INSTEAD_OF(package_path_read);
 static unsigned int paths_read;
 void __wrap_package_path_read(struct memory *memory, const struct layout *layout, uint64_t g,

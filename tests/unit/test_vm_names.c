@@ -191,6 +191,25 @@ static void while_calls_are_hooked_not_all_have_names(void **state)
 	assert_name(function_at(1), "lj_ff_math_floor");
 }
 
+/* A program may be hooked all the time, and the code is long. */
+static void names_are_collected_again_when_no_call_is_hooked(void **state)
+{
+	unsigned int funcc = (unsigned int)bytecode_number(&vm.layout, BC_FUNCC);
+	const struct vm_name *collected;
+
+	(void)state;
+	put_entry(funcc, handler_at(funcc + 1));
+	assert_false(collect());
+	assert_handler(funcc, false);
+	collected = names.at;
+	assert_false(vm_names_complete(&made_up_memory.memory, &vm, G, &builtins, &names));
+	assert_ptr_equal(names.at, collected);
+	assert_name(function_at(1), "lj_ff_math_floor");
+	put_entry(funcc, handler_at(funcc));
+	assert_true(vm_names_complete(&made_up_memory.memory, &vm, G, &builtins, &names));
+	assert_handler(funcc, true);
+}
+
 static void without_a_static_table_there_are_no_names(void **state)
 {
 	(void)state;
@@ -378,6 +397,7 @@ int main(void)
 		WITH_TABLE(the_static_table_tells_what_hooks_hide),
 		WITH_TABLE(handlers_that_lie_elsewhere_have_no_name),
 		WITH_TABLE(while_calls_are_hooked_not_all_have_names),
+		WITH_TABLE(names_are_collected_again_when_no_call_is_hooked),
 		WITH_TABLE(without_a_static_table_there_are_no_names),
 		WITH_TABLE(functions_are_named_up_to_the_next_one),
 		WITH_TABLE(functions_that_are_not_the_assemblers_have_no_code),

@@ -544,9 +544,8 @@ static void complete_vm_names(struct namer *namer)
 		if (library->tries_left == 0 || !global)
 			continue;
 		library->tries_left--;
-		vm_names_clear(&library->vm_names);
-		if (vm_names_collect(namer->live, global->vm, global->g, &library->builtins,
-				     &library->vm_names)) {
+		if (vm_names_complete(namer->live, global->vm, global->g, &library->builtins,
+				      &library->vm_names)) {
 			library->tries_left = 0;
 			namer_forget_names(namer);
 		}

@@ -177,6 +177,17 @@ bool vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t 
 	return !is_hooked(&table, &vm->layout);
 }
 
+bool vm_names_complete(struct memory *memory, const struct vm_code *vm, uint64_t g,
+		       const struct builtins *builtins, struct vm_names *names)
+{
+	struct table table;
+
+	if (!read_table(memory, vm, g, &table) || is_hooked(&table, &vm->layout))
+		return false;
+	vm_names_clear(names);
+	return vm_names_collect(memory, vm, g, builtins, names);
+}
+
 void vm_names_clear(struct vm_names *names)
 {
 	free(names->at);
