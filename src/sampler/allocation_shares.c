@@ -133,6 +133,11 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 	}
 }
 
+void allocation_shares_add_look(struct allocation_shares *shares, uint64_t cpu_ns)
+{
+	shares->sums.seen_ns += (double)cpu_ns;
+}
+
 void allocation_shares_add_span(struct allocation_shares *shares, const struct span_piece *pieces,
 				size_t count, bool is_slowed)
 {
@@ -750,13 +755,12 @@ static void fade(struct allocation_shares *shares)
 	}
 }
 
-size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_ns,
-				const struct allocation_share **ret_shares)
+size_t allocation_shares_divide(struct allocation_shares *shares, const struct allocation_share **ret_shares)
 {
 	const size_t count = shares->sample_count;
 
 	add_up_samples(shares);
-	allocation_sums_add_up(&shares->sums, cpu_ns);
+	allocation_sums_add_up(&shares->sums);
 	add_to_classes(shares, shares->sums.sum_bytes);
 	move_waiting_hash_parts(shares);
 	for (size_t i = 0; i < count; i++)

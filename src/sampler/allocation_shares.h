@@ -37,6 +37,12 @@ void allocation_shares_add_span(struct allocation_shares *shares, const struct s
 				size_t count, bool is_slowed);
 
 /*
+ * A look has met the VM, so much CPU time after the look before, which may not have met it. These times add up to that in which
+ * the VM was there or, of more VMs than a look reads, was in use: what the first one has too much, the last one lacks.
+ */
+void allocation_shares_add_look(struct allocation_shares *shares, uint64_t cpu_ns);
+
+/*
  * A film of the counters: it tells the sizes of strings, and of what is no listed object. objects are those that
  * are new since its first look, newest first; count is 0 if they are unknown.
  */
@@ -56,12 +62,11 @@ struct allocation_share {
 };
 
 /*
- * Divide what the VM has allocated in cpu_ns of CPU time, since the last division, among the samples since
- * then. What has no sample waits for the next division. The shares are in the order of the samples, and
- * valid until the next call of any function. Returns their number.
+ * Divide what the VM has allocated since the last division among the samples since then. What has no sample waits for the
+ * next division. The shares are in the order of the samples, and valid until the next call of any function. Returns
+ * their number.
  */
-size_t allocation_shares_divide(struct allocation_shares *shares, uint64_t cpu_ns,
-				const struct allocation_share **ret_shares);
+size_t allocation_shares_divide(struct allocation_shares *shares, const struct allocation_share **ret_shares);
 
 enum { ALLOCATION_CLASSES_MAX = 512 };
 

@@ -48,7 +48,6 @@ void allocation_sums_add_interval(struct allocation_sums *sums, const struct all
 {
 	struct interval_sum *intervals = &sums->intervals;
 
-	sums->interval_ns += (double)cpu_ns;
 	/* Others may have had the time. It tells nothing of cycles. */
 	if (allocated->bytes == 0 && !allocated->is_least)
 		return;
@@ -189,34 +188,25 @@ static bool lacks_cycles(const struct allocation_sums *sums, const struct interv
 }
 
 /* Where cycles are much shorter than intervals, spans see much more than these. */
-void allocation_sums_add_up(struct allocation_sums *sums, uint64_t cpu_ns)
+void allocation_sums_add_up(struct allocation_sums *sums)
 {
-	const double all_ns = (double)cpu_ns + sums->unseen_ns;
 	const struct span_sum spans = spans_to_judge(sums);
 	const struct interval_sum judging = intervals_to_judge(sums);
 	const double rate = rate_by(&spans);
-	bool lacks;
+	const bool lacks = lacks_cycles(sums, &judging);
 
 	sums->sum = ALLOCATION_SUM_COUNTED;
-	sums->sum_bytes = 0;
-	/* A VM that no look has met since may have been closed. */
-	if (sums->interval_ns <= 0) {
-		sums->unseen_ns = all_ns;
-		return;
-	}
-	sums->unseen_ns = 0;
-	lacks = lacks_cycles(sums, &judging);
 	sums->sum_bytes = lacks ? sums->intervals.whole_bytes + sums->marked_bytes
 				: bytes_by_intervals(sums, &judging);
 	if (rate > 0 && (lacks || (sums->spans.count >= SPANS_MIN &&
-				   rate * sums->interval_ns > cycle_min * sums->heap_bytes &&
-				   rate * all_ns > spans_max * sums->sum_bytes))) {
+				   rate * sums->seen_ns > cycle_min * sums->heap_bytes &&
+				   rate * sums->seen_ns > spans_max * sums->sum_bytes))) {
 		sums->sum = may_be_faster(&spans) ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED;
-		sums->sum_bytes = rate * all_ns + fmax(rate * sums->owed_ns - sums->owed_bytes, 0);
+		sums->sum_bytes = rate * sums->seen_ns + fmax(rate * sums->owed_ns - sums->owed_bytes, 0);
 		sums->owed_ns = sums->owed_bytes = 0;
 	} else if (lacks) {
 		sums->sum = ALLOCATION_SUM_LEAST;
-		sums->owed_ns += all_ns;
+		sums->owed_ns += sums->seen_ns;
 		sums->owed_bytes += sums->sum_bytes;
 	}
 }
@@ -232,5 +222,5 @@ void allocation_sums_end(struct allocation_sums *sums, double fading)
 	sums->spans = no_span;
 	sums->past_intervals = intervals_with(&no_interval, &intervals, fading);
 	sums->past_spans = spans_with(&no_span, &spans, spans_fading);
-	sums->interval_ns = sums->marked_bytes = sums->markings = sums->heap_bytes = 0;
+	sums->seen_ns = sums->marked_bytes = sums->markings = sums->heap_bytes = 0;
 }

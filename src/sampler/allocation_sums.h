@@ -46,7 +46,7 @@ struct allocation_sums {
 	/* Of the intervals since the last division. */
 	struct interval_sum intervals;
 	struct span_sum spans;
-	double interval_ns;  /* with the time in which nothing was allocated */
+	double seen_ns;      /* see allocation_shares_add_look() */
 	double marked_bytes; /* of those that are not whole, as far as they are known */
 	double markings;     /* how many of those had an end of marking */
 	double heap_bytes;   /* at the end of each, added up */
@@ -54,9 +54,8 @@ struct allocation_sums {
 	/* Of the last division. */
 	double sum_bytes;
 	enum allocation_sum sum;
-	/* CPU time of divisions with short cycles, while too few spans told the speed, and what was counted then. */
+	/* seen_ns of divisions with short cycles, while too few spans told the speed, and what was counted then. */
 	double owed_ns, owed_bytes;
-	double unseen_ns; /* of CPU time since the last interval, if no division has had one */
 	/* Of earlier divisions; they fade. */
 	struct interval_sum past_intervals;
 	struct span_sum past_spans;
@@ -73,8 +72,8 @@ void allocation_sums_add_interval(struct allocation_sums *sums, const struct all
 void allocation_sums_add_span(struct allocation_sums *sums, const struct span_piece *pieces, size_t count,
 			      bool is_slowed);
 
-/* All bytes since the last division, which has taken so much CPU time: sum_bytes and sum. */
-void allocation_sums_add_up(struct allocation_sums *sums, uint64_t cpu_ns);
+/* All bytes since the last division: sum_bytes and sum. */
+void allocation_sums_add_up(struct allocation_sums *sums);
 
 /* Begin the next division. This one still counts for it, but less, by fading. */
 void allocation_sums_end(struct allocation_sums *sums, double fading);

@@ -59,10 +59,10 @@ struct vm_allocations {
 struct allocations {
 	struct vm_allocations vms[VMS_MAX];
 	size_t vm_count;
-	bool has_unseen;         /* there were more VMs since the last division */
-	uint64_t divide_ns;      /* when the next division is due */
-	uint64_t divided_cpu_ns; /* CPU time at the last division */
-	pid_t pid;               /* the target's */
+	bool has_unseen;        /* there were more VMs since the last division */
+	uint64_t divide_ns;     /* when the next division is due */
+	uint64_t looked_cpu_ns; /* CPU time at the last look, or at the beginning */
+	pid_t pid;              /* the target's */
 	const char *process_name;
 	struct listed_object objects[LISTED_OBJECTS_MAX];
 };
@@ -73,7 +73,7 @@ struct allocations *allocations_new(pid_t pid, const char *process_name, uint64_
 
 	if (!allocations)
 		return NULL;
-	allocations->divided_cpu_ns = cpu_ns;
+	allocations->looked_cpu_ns = cpu_ns;
 	allocations->pid = pid;
 	allocations->process_name = process_name;
 	return allocations;
@@ -498,12 +498,14 @@ static void take_sample(struct allocations *allocations, struct lua_process *pro
 /* Count what was allocated up to the noted look. False if there is none, or no CPU time for it. */
 static bool count_interval(struct allocations *allocations, const struct cpu_clock *clock)
 {
+	uint64_t cpu_ns, since_ns;
 	bool is_noted = false;
-	uint64_t cpu_ns;
 
 	/* A sample's weight is no interval's: weights are evened out. */
 	if (cpu_clock_now(clock, &cpu_ns) != 0)
 		return false;
+	since_ns = cpu_ns - allocations->looked_cpu_ns;
+	allocations->looked_cpu_ns = cpu_ns;
 	for (size_t i = 0; i < allocations->vm_count; i++) {
 		struct vm_allocations *vm = &allocations->vms[i];
 		struct allocated interval;
@@ -511,6 +513,7 @@ static bool count_interval(struct allocations *allocations, const struct cpu_clo
 		if (!vm->global)
 			continue;
 		is_noted = true;
+		allocation_shares_add_look(vm->shares, since_ns);
 		if (vm->has_counted) {
 			interval = allocated_between(&vm->counted, &vm->last);
 			allocation_shares_add_interval(vm->shares, &interval, cpu_ns - vm->counted_cpu_ns);
@@ -541,11 +544,10 @@ void allocations_take(struct allocations *allocations, struct lua_process *proce
 
 /*---- Shares ----*/
 
-static void deliver_kept(struct vm_allocations *vm, uint64_t cpu_ns, allocations_deliver *deliver,
-			 void *context)
+static void deliver_kept(struct vm_allocations *vm, allocations_deliver *deliver, void *context)
 {
 	const struct allocation_share *shares;
-	const size_t count = allocation_shares_divide(vm->shares, cpu_ns, &shares);
+	const size_t count = allocation_shares_divide(vm->shares, &shares);
 
 	for (size_t i = 0; i < count; i++) {
 		struct kept_sample *kept = &vm->kept[i],
@@ -646,19 +648,16 @@ static void drop_idle(struct allocations *allocations, uint64_t now, allocations
 	allocations->vm_count = kept;
 }
 
-void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool all, struct figures *figures,
+void allocations_divide(struct allocations *allocations, bool all, struct figures *figures,
 			allocations_deliver *deliver, void *context)
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-	/* Of a process that has ended, the CPU time is that of an earlier look. */
-	const uint64_t used_ns = cpu_ns > allocations->divided_cpu_ns ? cpu_ns - allocations->divided_cpu_ns
-								      : 0;
 
 	if (now < allocations->divide_ns && !all)
 		return;
 	allocations->divide_ns = now + DIVIDE_EVERY_NS;
 	for (size_t i = 0; i < allocations->vm_count; i++) {
-		deliver_kept(&allocations->vms[i], used_ns, deliver, context);
+		deliver_kept(&allocations->vms[i], deliver, context);
 		note_sum(&allocations->vms[i], allocations->has_unseen, figures);
 	}
 	for (size_t i = 0; all && i < allocations->vm_count; i++)
@@ -666,7 +665,6 @@ void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool a
 	if (!all)
 		drop_idle(allocations, now, deliver, context);
 	allocations->has_unseen = false;
-	allocations->divided_cpu_ns = cpu_ns;
 }
 
 static void keep_functions_of(const struct kept_sample *kept, size_t count)

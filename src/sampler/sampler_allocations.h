@@ -53,10 +53,10 @@ typedef void allocations_deliver(void *context, const struct sample *sample);
 
 /*
  * Deliver the samples whose shares are known, at most a second after they were taken; with all, also those that are
- * not, and then, as lost, what was allocated and has no sample. cpu_ns: the target's CPU time so far. Adds to
+ * not, and then, as lost, what was allocated and has no sample. Adds to
  * figures how sure their bytes are.
  */
-void allocations_divide(struct allocations *allocations, uint64_t cpu_ns, bool all, struct figures *figures,
+void allocations_divide(struct allocations *allocations, bool all, struct figures *figures,
 			allocations_deliver *deliver, void *context);
 
 /* functions_keep() for what the samples refer to. */

@@ -50,14 +50,9 @@ static void deliver_allocation(void *context, const struct sample *sample)
 
 void target_deliver_allocations(struct sampler *sampler, struct target *target, bool all)
 {
-	uint64_t cpu_ns;
-
-	if (!target->allocations)
-		return;
-	if (cpu_clock_now(&target->clock, &cpu_ns) != 0)
-		cpu_ns = target->cpu_ns;
-	allocations_divide(target->allocations, cpu_ns, all, &sampler->result->figures, deliver_allocation,
-			   sampler);
+	if (target->allocations)
+		allocations_divide(target->allocations, all, &sampler->result->figures, deliver_allocation,
+				   sampler);
 }
 
 bool target_is_up(const struct target *target)

@@ -51,7 +51,7 @@ static struct allocating_thread allocating = { NULL, &thread, &span_ns, true, UI
 /* What was made of it. */
 static struct noted {
 	unsigned int intervals, windows, windows_with_objects, films, spans, newest_reads;
-	uint64_t interval_bytes, interval_cpu_ns, span_ns, divided_ns;
+	uint64_t interval_bytes, interval_cpu_ns, looks_cpu_ns, span_ns;
 	size_t samples;
 } noted[VMS];
 
@@ -82,6 +82,7 @@ INSTEAD_OF(allocation_text);
 INSTEAD_OF(allocation_shares_new);
 INSTEAD_OF(allocation_shares_free);
 INSTEAD_OF(allocation_shares_add_interval);
+INSTEAD_OF(allocation_shares_add_look);
 INSTEAD_OF(allocation_shares_add_film);
 INSTEAD_OF(allocation_shares_add_span);
 INSTEAD_OF(allocation_shares_sum);
@@ -314,6 +315,11 @@ void __wrap_allocation_shares_add_interval(struct allocation_shares *shares,
 	noted_of(shares)->interval_bytes += (uint64_t)allocated->bytes;
 }
 
+void __wrap_allocation_shares_add_look(struct allocation_shares *shares, uint64_t of_cpu_ns)
+{
+	noted_of(shares)->looks_cpu_ns += of_cpu_ns;
+}
+
 void __wrap_allocation_shares_add_span(struct allocation_shares *shares, const struct span_piece *pieces,
 				       size_t count, bool is_slowed)
 {
@@ -360,12 +366,11 @@ ptrdiff_t __wrap_allocation_shares_add_sample(struct allocation_shares *shares, 
 	return (ptrdiff_t)noted_of(shares)->samples++;
 }
 
-size_t __wrap_allocation_shares_divide(struct allocation_shares *shares, uint64_t ns,
+size_t __wrap_allocation_shares_divide(struct allocation_shares *shares,
 				       const struct allocation_share **ret_shares)
 {
 	size_t count = noted_of(shares)->samples;
 
-	noted_of(shares)->divided_ns += ns;
 	noted_of(shares)->samples = 0;
 	*ret_shares = divided;
 	return count;
@@ -564,6 +569,26 @@ static void a_vm_at_the_address_of_a_closed_one_begins_anew(void **state)
 	end(allocations);
 }
 
+/* Intervals tell what it has allocated meanwhile, too; how fast it was when looks met it tells only of those times. */
+static void a_vm_has_the_time_before_looks_that_meet_it(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	look(allocations, 100 * MS);
+	captured_first = 1;
+	look(allocations, 200 * MS);
+	captured_count = 0;
+	look(allocations, 400 * MS);
+	captured_first = 0;
+	captured_count = 1;
+	look(allocations, 800 * MS);
+	assert_in_range(noted[0].interval_cpu_ns, 1400 * MS, 1410 * MS);
+	assert_in_range(noted[0].looks_cpu_ns, 900 * MS, 910 * MS);
+	assert_in_range(noted[1].looks_cpu_ns, 200 * MS, 210 * MS);
+	end(allocations);
+}
+
 /* Only a thread in native code can be in the allocator. */
 static void the_newest_object_is_read_of_native_code(void **state)
 {
@@ -593,19 +618,19 @@ static void so_many_vms_are_seen_and_of_more_it_is_said(void **state)
 	captured_count = VMS - 1;
 	for (int round = 0; round < 2; round++)
 		look(allocations, MS);
-	allocations_divide(allocations, cpu_ns, false, &figures, deliver_nothing, NULL);
+	allocations_divide(allocations, false, &figures, deliver_nothing, NULL);
 	assert_int_equal(figures.alloc_least, 0);
 	captured_count = VMS;
 	look(allocations, 500 * MS);
 	assert_int_equal(shares_made, VMS - 1);
 	for (size_t i = 0; i < VMS; i++)
 		assert_int_equal(noted[i].intervals, i + 1 < VMS ? 2 : 0);
-	allocations_divide(allocations, cpu_ns, false, &figures, deliver_nothing, NULL);
+	allocations_divide(allocations, false, &figures, deliver_nothing, NULL);
 	assert_int_equal(figures.alloc_least, 1000 * (VMS - 1));
 	/* It says nothing of the time when all were seen again. */
 	captured_count = VMS - 1;
 	look(allocations, 500 * MS);
-	allocations_divide(allocations, cpu_ns, false, &figures, deliver_nothing, NULL);
+	allocations_divide(allocations, false, &figures, deliver_nothing, NULL);
 	assert_int_equal(figures.alloc_least, 1000 * (VMS - 1));
 	end(allocations);
 }
@@ -622,7 +647,7 @@ static void a_vm_that_is_gone_gives_its_place_to_another(void **state)
 	captured_count = 1;
 	for (int i = 0; i < 3; i++) {
 		look(allocations, 500 * MS);
-		allocations_divide(allocations, cpu_ns, false, &figures, deliver_nothing, NULL);
+		allocations_divide(allocations, false, &figures, deliver_nothing, NULL);
 	}
 	assert_int_equal(shares_made, 1);
 	assert_int_equal(noted[1].intervals, 3);
@@ -1002,7 +1027,7 @@ static struct figures figures;
 static void divide(struct allocations *allocations, bool all)
 {
 	memset(&delivered, 0, sizeof(delivered));
-	allocations_divide(allocations, cpu_ns, all, &figures, deliver, &delivered);
+	allocations_divide(allocations, all, &figures, deliver, &delivered);
 }
 
 static void figures_tell_how_sure_the_bytes_are(void **state)
@@ -1052,26 +1077,8 @@ static void a_sample_is_delivered_with_its_share(void **state)
 	assert_int_equal(delivered.last.time_ns, 5);
 	assert_int_equal(delivered.last.pid, 10);
 	assert_int_equal(delivered.last.tid, 11);
-	assert_int_equal(noted[0].divided_ns, cpu_ns - 7 * MS);
 	divide(allocations, true);
 	assert_int_equal(delivered.count, 0);
-	end(allocations);
-}
-
-/* A process that has ended has no clock any more; the last time known is from before the last division. */
-static void no_time_passes_backwards(void **state)
-{
-	struct allocations *allocations = begin();
-
-	(void)state;
-	look(allocations, MS);
-	pass(500 * MS);
-	divide(allocations, false);
-	assert_true(noted[0].divided_ns > 0);
-	noted[0].divided_ns = 0;
-	cpu_ns -= MS;
-	divide(allocations, true);
-	assert_int_equal(noted[0].divided_ns, 0);
 	end(allocations);
 }
 
@@ -1243,6 +1250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(intervals_are_from_look_to_look),
 		cmocka_unit_test(a_look_without_a_sample_counts_bytes),
+		cmocka_unit_test(a_vm_has_the_time_before_looks_that_meet_it),
 		cmocka_unit_test(the_newest_object_is_read_of_native_code),
 		cmocka_unit_test(a_look_is_taken_once),
 		cmocka_unit_test(a_thread_that_runs_on_has_intervals_only),
@@ -1269,7 +1277,6 @@ int main(void)
 		cmocka_unit_test(on_one_cpu_a_span_needs_its_clock_and_counters_before_and_after),
 		cmocka_unit_test(figures_tell_how_sure_the_bytes_are),
 		cmocka_unit_test(a_sample_is_delivered_with_its_share),
-		cmocka_unit_test(no_time_passes_backwards),
 		cmocka_unit_test(samples_without_a_share_are_not_delivered),
 		cmocka_unit_test(what_is_no_allocation_of_a_vm_is_no_sample),
 		cmocka_unit_test(so_many_samples_are_kept),
