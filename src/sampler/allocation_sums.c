@@ -76,6 +76,7 @@ static void add_piece(struct span_sum *spans, const struct span_piece *piece, do
 		spans->busy += part;
 		spans->busy_ns += (double)piece->ns;
 		spans->bytes += (double)piece->allocated.bytes;
+		spans->most_bytes = fmax(spans->most_bytes, (double)piece->allocated.bytes);
 	}
 }
 
@@ -101,7 +102,7 @@ static struct span_sum spans_with(const struct span_sum *some, const struct span
 		some->slowed + part * others->slowed,       some->marked + part * others->marked,
 		some->marked_ns + part * others->marked_ns, some->marked_bytes + part * others->marked_bytes,
 		some->busy + part * others->busy,           some->busy_ns + part * others->busy_ns,
-		some->bytes + part * others->bytes
+		some->bytes + part * others->bytes,         fmax(some->most_bytes, others->most_bytes)
 	};
 }
 
@@ -123,6 +124,24 @@ static double rate_by(const struct span_sum *spans)
 	return are_marked(spans)
 		       ? (spans->bytes + spans->marked_bytes) / spans->ns
 		       : spans->bytes / spans->busy_ns * (spans->busy_ns + spans->marked_ns) / spans->ns;
+}
+
+/*
+ * What few spans tell at least: the lower end of Wilson's interval, two standard errors wide, for the part of them that were
+ * busy. The piece with most, maybe of a large object, or one that a sweep has too much, counts for nothing.
+ */
+static double least_rate_by(const struct span_sum *spans)
+{
+	const double width = 2, count = spans->count, square = width * width;
+	double part, least;
+
+	if (spans->busy <= 0)
+		return 0;
+	part = (spans->busy + spans->marked) / count;
+	least = (part + square / (2 * count) -
+		 width * sqrt(part * (1 - part) / count + square / (4 * count * count))) /
+		(1 + square / count);
+	return least / part * (spans->bytes - spans->most_bytes) / spans->ns;
 }
 
 /* Was it faster than that? Most of the spans with a marking is unknown, or there were two in one, which hide each other. */
@@ -206,6 +225,7 @@ void allocation_sums_add_up(struct allocation_sums *sums)
 		sums->owed_ns = sums->owed_bytes = 0;
 	} else if (lacks) {
 		sums->sum = ALLOCATION_SUM_LEAST;
+		sums->sum_bytes = fmax(sums->sum_bytes, least_rate_by(&spans) * sums->seen_ns);
 		sums->owed_ns += sums->seen_ns;
 		sums->owed_bytes += sums->sum_bytes;
 	}

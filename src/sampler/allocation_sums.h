@@ -33,6 +33,7 @@ struct span_sum {
 	double marked, marked_ns;    /* those in which a marking ended; pieces are parts of spans */
 	double marked_bytes;         /* ... as far as they are known */
 	double busy, busy_ns, bytes; /* of the others in which something was allocated */
+	double most_bytes;           /* ... in one of their pieces */
 };
 
 /* Intervals in which something was allocated; whole: of which all bytes are known, without an end of marking. */

@@ -1518,21 +1518,42 @@ static void a_vm_that_rests_allocates_only_while_it_runs(void **state)
 /* Where others want the same CPUs, spans are rare: as many as are enough are kept, however old they are. */
 static void few_spans_do_not_tell_how_fast_it_is(void **state)
 {
-	uint64_t bytes;
+	uint64_t bytes, all = 0;
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
 		add_hundredths(true, 30, 100000, 0);
 		add_spans(4, i % 2 ? 0 : 94);
 		assert_int_equal(divided(&bytes), i < 3 ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED);
+		all += bytes;
 	}
 	/* It was as fast before. */
-	assert_in_range(bytes + 3 * 300, 4 * 234000, 4 * 236000);
+	assert_in_range(all, 4 * 234000, 4 * 236000);
 	for (int i = 0; i < 20; i++) {
 		add_hundredths(true, 30, 100000, 0);
 		assert_int_equal(divided(&bytes), ALLOCATION_SUM_ESTIMATED);
 	}
 	assert_in_range(bytes, 234000, 236000);
+}
+
+/* They tell it at least: chance, or a large object that one of them has met, does not make it more. */
+static void few_spans_tell_a_lower_bound(void **state)
+{
+	const struct allocated large = { .bytes = 15 * 200000 };
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(true, 30, 100000, 0);
+	add_spans(8, 47);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+	assert_in_range(bytes, 100000, 200000); /* of 235000 */
+	end(state);
+	begin(state);
+	add_hundredths(true, 30, 100000, 0);
+	add_spans(8, 0);
+	add_span(&large, false);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+	assert_int_equal(bytes, 300);
 }
 
 /* There, a division may have few intervals, or but one. */
@@ -1662,6 +1683,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_time_of_other_vms_does_not_hide_short_cycles, begin, end),
 		cmocka_unit_test_setup_teardown(a_vm_that_rests_allocates_only_while_it_runs, begin, end),
 		cmocka_unit_test_setup_teardown(few_spans_do_not_tell_how_fast_it_is, begin, end),
+		cmocka_unit_test_setup_teardown(few_spans_tell_a_lower_bound, begin, end),
 		cmocka_unit_test_setup_teardown(few_intervals_are_judged_by_those_before, begin, end),
 		cmocka_unit_test_setup_teardown(cycles_that_intervals_do_not_notice_are_measured_by_spans,
 						begin, end),
