@@ -258,7 +258,9 @@ static int read_stacks(struct dump *dump, pid_t pid)
 {
 	int error = open_process(dump, pid);
 
-	if (error || lua_process_module_count(dump->process) == 0)
+	if (!error)
+		error = lua_process_lacks_luajit(dump->process);
+	if (error)
 		return error;
 	for (size_t i = 0; i < threads_count(dump->traced.threads); i++)
 		dump_one_thread(dump, threads_at(dump->traced.threads, i));
@@ -316,11 +318,7 @@ static int dump_stacks(struct dump *dump, pid_t pid)
 	}
 	if (reading.error)
 		return reading.error;
-	if (lua_process_module_count(dump->process) > 0)
-		return write_report(dump);
-	choose_explain_no_luajit(pid);
-	dump->status = EXIT_WITH_ERRORS;
-	return 0;
+	return write_report(dump);
 }
 
 static void dump_process(struct dump *dump, pid_t pid)
@@ -328,7 +326,7 @@ static void dump_process(struct dump *dump, pid_t pid)
 	int error = dump_stacks(dump, pid);
 
 	if (error) {
-		choose_explain(pid, -error);
+		choose_explain_look(pid, -error);
 		dump->status = EXIT_WITH_ERRORS;
 	}
 	end_process(dump);

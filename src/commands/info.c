@@ -172,8 +172,10 @@ static void explain_none(const struct lua_process *lua, pid_t pid)
 	const char *unread = lua_process_unread_file(lua, &count);
 
 	if (!unread) {
-		message_error("Process %d does not run LuaJIT: none of its files holds LuaJIT's interpreter.",
-			      pid);
+		if (!choose_explain_other_lua(pid))
+			message_error(
+				"Process %d does not run LuaJIT: none of its files holds LuaJIT's interpreter.",
+				pid);
 		return;
 	}
 	message_error("It is not known whether process %d runs LuaJIT.", pid);
@@ -207,8 +209,7 @@ static bool inform(struct apart *apart, pid_t pid, struct functions *functions, 
 		return false;
 	}
 	if (lua_process_module_count(lua) == 0) {
-		if (!choose_explain_other_lua(pid))
-			explain_none(lua, pid);
+		explain_none(lua, pid);
 		lua_process_close(lua);
 		return false;
 	}

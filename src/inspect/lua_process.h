@@ -86,6 +86,8 @@ struct lua_module {
 size_t lua_process_module_count(const struct lua_process *process);
 /* A file that may hold an interpreter, but could not be read, and how many there are; NULL and 0 if there are none. */
 const char *lua_process_unread_file(const struct lua_process *process, size_t *ret_count);
+/* As of the last refresh: 0 if it runs LuaJIT, -ENOEXEC if not, -ENODATA if an unread file may be LuaJIT's. */
+int lua_process_lacks_luajit(const struct lua_process *process);
 struct lua_module lua_process_module(const struct lua_process *process, size_t index);
 /* The verdict on a VM whose layout is not known, also if it is mapped no longer; NULL if there is none. */
 const char *lua_process_unknown_layout(const struct lua_process *process);

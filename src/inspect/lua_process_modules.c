@@ -317,15 +317,38 @@ static bool is_lua_module(const struct luajit_module *luajit)
 	return luajit->known.status == RECOGNISE_OK || luajit->known.status == RECOGNISE_UNKNOWN_LAYOUT;
 }
 
+/* What programs make themselves is no file of LuaJIT's. */
+static bool is_unread(const struct lua_process *process, const struct luajit_module *luajit)
+{
+	const struct module *module = image_find(process->image, luajit->base);
+
+	return luajit->known.status == RECOGNISE_UNREADABLE && !(module && module->made);
+}
+
+bool process_read_unread(struct lua_process *process)
+{
+	bool has_read = false;
+
+	for (struct luajit_module *luajit = process->luajits; luajit && !process->core;
+	     luajit = luajit->next) {
+		if (!is_unread(process, luajit))
+			continue;
+		luajit->unread++;
+		if (luajit->unread & (luajit->unread - 1)) /* no power of two */
+			continue;
+		recognise(process, luajit);
+		has_read |= luajit->known.status != RECOGNISE_UNREADABLE;
+	}
+	return has_read;
+}
+
 const char *lua_process_unread_file(const struct lua_process *process, size_t *ret_count)
 {
 	const char *path = NULL;
 
 	*ret_count = 0;
 	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next) {
-		const struct module *module = image_find(process->image, luajit->base);
-
-		if (luajit->known.status != RECOGNISE_UNREADABLE || (module && module->made))
+		if (!is_unread(process, luajit))
 			continue;
 		path = luajit->path;
 		++*ret_count;
@@ -340,6 +363,15 @@ size_t lua_process_module_count(const struct lua_process *process)
 	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
 		count += is_lua_module(luajit) ? 1 : 0;
 	return count;
+}
+
+int lua_process_lacks_luajit(const struct lua_process *process)
+{
+	size_t unread;
+
+	if (lua_process_module_count(process))
+		return 0;
+	return lua_process_unread_file(process, &unread) ? -ENODATA : -ENOEXEC;
 }
 
 const char *lua_process_unknown_layout(const struct lua_process *process)

@@ -39,7 +39,8 @@ struct luajit_module {
 	char *path;
 	struct file_identity *identity; /* NULL: no other process shares what is found */
 	struct known_vm known;
-	unsigned int tries; /* tries in holds that failed in a row */
+	unsigned int tries;  /* tries in holds that failed in a row */
+	unsigned int unread; /* refreshes since it could not be read */
 	/* Since the last confirmation: stacks with its frames, those that do not fit, and how many cause a check. */
 	uint64_t samples, doubts, doubts_until_check;
 	uint64_t doubted; /* the state whose objects the next hold checks; 0 if none */
@@ -108,6 +109,12 @@ void process_pass_on(const struct lua_process *process, const struct luajit_modu
 
 /* Do the executable files differ from the image's modules? */
 bool process_modules_differ(const struct lua_process *process);
+
+/*
+ * Read files again that could not be read: a disk may answer by now, ljspy may wait by now. Tries ever more seldom.
+ * True if one is read now: then set the modules.
+ */
+bool process_read_unread(struct lua_process *process);
 
 /* Replace the image's modules with what is mapped now. 0 or -ENOMEM. */
 int process_set_modules(struct lua_process *process);

@@ -502,9 +502,11 @@ static bool open_processes(struct sampler *sampler)
 			target_consider(sampler, target, now);
 			continue;
 		}
-		error = target->refusal = target_open(sampler, target, now);
-		if (error)
+		error = target_open(sampler, target, now);
+		if (error) {
+			target->refusal = error;
 			return fail(sampler, options->pids[i], error);
+		}
 	}
 	return true;
 }

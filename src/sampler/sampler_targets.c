@@ -53,7 +53,7 @@ static void note_other_lua(const struct sampler *sampler, const struct target *t
 {
 	struct sampler_result *result = sampler->result;
 
-	if (sampler->options->launch && !result->saw_luajit && !*result->other_lua &&
+	if (sampler->options->launch && !result->saw_luajit && !*result->other_lua && !target->refusal &&
 	    lua_process_has_new_modules(target->process))
 		puc_lua_find(target->pid, result->other_lua);
 }
@@ -118,6 +118,8 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	error = lua_process_refresh(target->process, false);
 	if (error == -ESRCH)
 		return false;
+	if (!error && lua_process_lacks_luajit(target->process) == -ENODATA)
+		error = -ENODATA;
 	target->refusal = error;
 	note_haste(target);
 	note_luajit(sampler, target, now);
@@ -543,6 +545,7 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 	if (target->is_unreadable)
 		return;
 	if (process_is_in_exec(target->pid)) {
+		target->refusal = target->found ? 0 : -ENODATA;
 		target->inspect_at_ns = now + INSPECT_AGAIN_NS;
 		return;
 	}
@@ -656,6 +659,8 @@ void target_close(struct sampler *sampler, struct target *target)
 	if (target->attached) {
 		cpu_clock_close(&target->clock);
 		note_unknown_layout(sampler, target);
+		if (sampler->options->launch && target->refusal)
+			note_left_out(sampler->result, target->pid, target->refusal);
 	} else {
 		note_unsampled(sampler, target);
 	}

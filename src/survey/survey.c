@@ -33,7 +33,9 @@ static void read_process(pid_t pid, struct known_files *files, struct finding *f
 	finding->error = functions ? lua_process_open(pid, functions, files, &options, &process) : -ENOMEM;
 	if (!finding->error)
 		finding->error = lua_process_refresh(process, false);
-	if (!finding->error && lua_process_module_count(process)) {
+	if (!finding->error)
+		finding->error = lua_process_lacks_luajit(process);
+	if (!finding->error) {
 		struct lua_module module = lua_process_module(process, 0);
 
 		finding->runs_luajit = true;
@@ -95,7 +97,7 @@ static bool is_likely(const struct process *process)
 
 static void note_refusal(struct survey *survey, const struct process *process, int error)
 {
-	survey->refused_count++;
+	survey->refused_count += error != -ENODATA;
 	if (survey->refused_pid || !is_likely(process))
 		return;
 	survey->refused_pid = process->pid;
@@ -123,7 +125,7 @@ int survey_take(struct process_list *list, struct survey *ret_survey)
 			survey.list.processes[survey.list.count++] = *process;
 			continue;
 		}
-		if (finding.error && finding.error != -ESRCH)
+		if (finding.error && finding.error != -ESRCH && finding.error != -ENOEXEC)
 			note_refusal(&survey, process, finding.error);
 		process_clear(process);
 	}

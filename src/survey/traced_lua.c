@@ -16,8 +16,8 @@ static int look(const struct traced_lua *traced, struct lua_process *lua, pid_t 
 	error = traced_process_begin(&process, pid, lua_process_files(lua));
 	if (!error)
 		error = lua_process_refresh(lua, true);
-	if (!error && lua_process_module_count(lua) == 0)
-		error = -ENOEXEC;
+	if (!error)
+		error = lua_process_lacks_luajit(lua);
 	if (!error) {
 		confirm_while_held(lua, process.hold);
 		error = traced->look(traced->context, lua, process.hold, name);

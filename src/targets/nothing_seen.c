@@ -59,7 +59,10 @@ bool nothing_seen_explain(const struct options *options, const struct sampler_re
 			  const struct permission_verdict *left_out)
 {
 	if (options->launch && !result->saw_luajit) {
-		explain_command(options->launch[0], result);
+		if (result->left_out)
+			sampled_tell_left_out(result, left_out);
+		else
+			explain_command(options->launch[0], result);
 		return true;
 	}
 	/*

@@ -221,6 +221,14 @@ static void explain(const struct process *process, int error, struct permission_
 		       pid);
 		return;
 	}
+	if (error == ENODATA) {
+		decide(verdict, PERMISSION_UNREADABLE,
+		       "Try again: a disk may not have answered, ljspy may have waited for a CPU or lacked memory,"
+		       " or the process may have been starting a program. `ljspy info -p PID` names a file.",
+		       "It is not known yet whether process %d (%s) runs LuaJIT: it could not be read as a whole.",
+		       pid, process->name);
+		return;
+	}
 	if (error == EIO) {
 		decide(verdict, PERMISSION_NO_SEIZE,
 		       "--no-stop does without. --allow-attach uses PTRACE_ATTACH instead, at a price: each look sends a"

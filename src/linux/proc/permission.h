@@ -27,7 +27,7 @@ enum permission_reason {
 	PERMISSION_MISSING_CAPABILITY, /* root, but without CAP_SYS_PTRACE (a container) */
 	PERMISSION_NOT_DUMPABLE,
 	PERMISSION_IN_EXEC,    /* it is in the middle of an execve() */
-	PERMISSION_UNREADABLE, /* reading its memory does not come to an end */
+	PERMISSION_UNREADABLE, /* reading its memory does not come to an end, or has not yet */
 	PERMISSION_NO_SEIZE,   /* the kernel has no PTRACE_SEIZE */
 	PERMISSION_UNKNOWN,
 };

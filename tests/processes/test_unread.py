@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+"""A disk that does not answer keeps ljspy from reading LuaJIT's code: whether a process runs LuaJIT is then not known,
+and ljspy says so, goes on, and takes the process in once the disk answers."""
+
+import time
+
+import pytest
+
+import ljspy
+from disk import Disk
+
+pytestmark = pytest.mark.usefixtures("built")
+
+SPINS = """
+local function spin() for i = 1, 1e6 do end end
+print("ready")
+io.stdout:flush()
+while true do spin() end
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    path = tmp_path / "spins.lua"
+    path.write_text(SPINS)
+    return path
+
+
+@pytest.fixture
+def disk(tmp_path):
+    with Disk(tmp_path, ljspy.luajit("luajit")) as disk:
+        yield disk
+
+
+@pytest.fixture
+def unread(disk, script):
+    with ljspy.Target([*disk.inside, disk.directory / "luajit", script]).wait_ready() as target:
+        disk.hang("luajit", forgets=True)
+        yield target
+        # To end, the target may need pages from the disk.
+        disk.server.process.kill()
+
+
+@pytest.mark.parametrize("command", ["record", "dump", "traces", "heap", "check", "info"])
+def test_it_is_not_known(command, unread):
+    result = ljspy.run(command, "-p", unread.pid)
+    assert result.returncode == ljspy.NOTHING_PROFILED, result.stderr
+    assert "not known" in result.stderr
+    assert "does not run LuaJIT" not in result.stderr
+    assert "PUC" not in result.stderr
+
+
+def test_it_is_read_later(disk, unread, tmp_path):
+    other_script = tmp_path / "other.lua"
+    other_script.write_text(SPINS.replace("spin", "turn"))
+    with ljspy.Target([ljspy.luajit("luajit"), other_script]).wait_ready() as other:
+        recorder = ljspy.Recorder(tmp_path, "-p", f"{other.pid},{unread.pid}", seconds=60)
+        ljspy.wait_traced(other.pid)
+        time.sleep(1)
+        assert ljspy.status_field(unread.pid, "TracerPid") == "0"
+        disk.server.write("go on\n")
+        ljspy.wait_traced(unread.pid)
+        recorder.end_after(unread.pid, 1)
+        recording = recorder.finish()
+    assert ljspy.weight_of(recording.samples, ljspy.has_frame("turn"))
+    assert ljspy.weight_of(recording.samples, ljspy.has_frame("spin"))
