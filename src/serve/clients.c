@@ -19,9 +19,14 @@ void clients_end(struct clients *clients)
 	pthread_mutex_destroy(&clients->lock);
 }
 
+static bool goes_before(const struct client *client, const struct client *other)
+{
+	return client->state != other->state ? client->state < other->state : client->since < other->since;
+}
+
 bool clients_admit(struct clients *clients)
 {
-	struct client *oldest = NULL;
+	struct client *first = NULL;
 	size_t count = 0;
 
 	pthread_mutex_lock(&clients->lock);
@@ -31,12 +36,12 @@ bool clients_admit(struct clients *clients)
 		if (client->fd < 0 || client->leaves)
 			continue;
 		count++;
-		if (!client->asks && (!oldest || client->since < oldest->since))
-			oldest = client;
+		if (client->state != CLIENT_ASKS && (!first || goes_before(client, first)))
+			first = client;
 	}
-	if (count >= CLIENTS_MAX && oldest) {
-		oldest->leaves = true;
-		shutdown(oldest->fd, SHUT_RDWR);
+	if (count >= CLIENTS_MAX && first) {
+		first->leaves = true;
+		shutdown(first->fd, SHUT_RDWR);
 		count--;
 	}
 	pthread_mutex_unlock(&clients->lock);
@@ -64,10 +69,10 @@ void clients_remove(struct clients *clients, struct client *client)
 	pthread_mutex_unlock(&clients->lock);
 }
 
-void clients_note(struct clients *clients, struct client *client, bool asks)
+void clients_note(struct clients *clients, struct client *client, enum client_state state)
 {
 	pthread_mutex_lock(&clients->lock);
-	client->asks = asks;
+	client->state = state;
 	client->since = ++clients->events;
 	pthread_mutex_unlock(&clients->lock);
 }

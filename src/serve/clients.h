@@ -2,9 +2,9 @@
 /*
  * clients: who is connected to the server, and who goes when there are too many.
  *
- * A client asks once its request is there as a whole, until it has the answer. Others may say nothing, or a byte now and
- * then, for as long as they like, but not keep out others: when one more comes, the one goes that has not asked for the
- * longest.
+ * A client asks once its request is there as a whole, until its answer is ready. Others may say nothing, or send or read
+ * a byte now and then, for as long as they like, but not keep out others: when one more comes, the one goes that has not
+ * asked for the longest; where all have asked, the one whose answer has been ready for the longest.
  *
  * One thread admits, adds and removes clients. Any thread may note what they do.
  */
@@ -20,10 +20,18 @@ enum {
 	CLIENTS_LEAVING_MAX = 64, /* more of them, whose connections are shut but not removed yet */
 };
 
+/* The first ones go first. */
+enum client_state {
+	CLIENT_SILENT, /* it has no whole request yet */
+	CLIENT_READS,  /* its answer is ready */
+	CLIENT_ASKS,   /* never goes */
+};
+
 struct client {
 	int fd; /* -1: none */
-	bool asks, leaves;
-	uint64_t since; /* it came, or had its last answer, by clients.events */
+	enum client_state state;
+	bool leaves;
+	uint64_t since; /* it came or was noted last, by clients.events */
 };
 
 struct clients {
@@ -35,13 +43,13 @@ struct clients {
 void clients_begin(struct clients *clients);
 void clients_end(struct clients *clients);
 
-/* May one more come? False if all ask. May shut the connection of one that does not. */
+/* May one more come? False if all ask. May shut the connection of one that does not ask. */
 bool clients_admit(struct clients *clients);
 
 /* The descriptor is borrowed until clients_remove(). NULL if there is no place. */
 struct client *clients_add(struct clients *clients, int fd);
 void clients_remove(struct clients *clients, struct client *client);
 
-void clients_note(struct clients *clients, struct client *client, bool asks);
+void clients_note(struct clients *clients, struct client *client, enum client_state state);
 
 #endif

@@ -452,13 +452,13 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
 		clients_remove(&server->clients, *client);
 }
 
-static void note_client(struct server *server, struct MHD_Connection *connection, bool asks)
+static void note_client(struct server *server, struct MHD_Connection *connection, enum client_state state)
 {
 	struct client *client =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 
 	if (client)
-		clients_note(&server->clients, client, asks);
+		clients_note(&server->clients, client, state);
 }
 
 /*---- The answer ----*/
@@ -474,6 +474,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		.connection = connection,
 		.is_head = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0,
 	};
+	enum MHD_Result result;
 	unsigned int status;
 	const char *why;
 
@@ -491,11 +492,11 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		*upload_size = 0;
 		return MHD_NO; /* a body: close the connection */
 	}
-	note_client(server, connection, true);
+	note_client(server, connection, CLIENT_ASKS);
 	status = refusal(&request, &why);
-	if (status != MHD_HTTP_OK)
-		return send_text(&request, status, why);
-	return route(&request, path);
+	result = status == MHD_HTTP_OK ? route(&request, path) : send_text(&request, status, why);
+	note_client(server, connection, CLIENT_READS);
+	return result;
 }
 
 /*---- The server ----*/
@@ -506,7 +507,7 @@ static void note_answered(void *context, struct MHD_Connection *connection, void
 	struct server *server = context;
 
 	(void)code;
-	note_client(server, connection, false);
+	note_client(server, connection, CLIENT_SILENT);
 	if (*state)
 		server->unanswered--;
 }

@@ -11,6 +11,7 @@ import os
 import pathlib
 import random
 import re
+import select
 import signal
 import socket
 import stat
@@ -72,9 +73,15 @@ class Server:
     def metric(self, name):
         return self.metrics()[name]
 
-    def socket(self):
-        raw = socket.create_connection((self.host, self.port))
+    def socket(self, room=None):
+        """With room for so many bytes only, or as much as is usual."""
+        raw = socket.socket()
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF) if room else ():
+            raw.setsockopt(socket.SOL_SOCKET, option, room)
+        if room:  # the server's room for what it sends begins with some segments
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 536)
         raw.settimeout(30)
+        raw.connect((self.host, self.port))
         return raw
 
 
@@ -292,6 +299,24 @@ def test_clients_without_a_whole_request_make_room(server):
             assert slow[0].recv(65536).startswith(b"HTTP/1.1 200 ")
         slow[-1].sendall(b"\r\n")
         assert slow[-1].recv(65536).startswith(b"HTTP/1.1 200 ")
+
+
+def fill(raw):
+    """Ask again and again without reading an answer, until the server takes no more: it waits for its client."""
+    raw.setblocking(False)
+    while select.select([], [raw], [], 2)[1]:
+        with contextlib.suppress(BlockingIOError):
+            raw.send(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
+
+
+def test_clients_that_do_not_read_make_room(server):
+    """Once all have asked, the one goes whose answer has waited the longest."""
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(server.socket(room=4096)) for _ in range(CLIENTS_MAX)]
+        with concurrent.futures.ThreadPoolExecutor(CLIENTS_MAX) as pool:
+            list(pool.map(fill, slow))
+        for page in ("/healthz", "/metrics") * 4:
+            server.get(page)
 
 
 HOSTILE = [
