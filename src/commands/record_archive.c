@@ -129,6 +129,9 @@ static void note_failure(struct archiving *archiving, int error)
 	archiving->failed = true;
 	message_error_errno(error, "%s: what was written stays; recording goes on when it can",
 			    archiving->options->output);
+	if (error == ENOSPC || error == EDQUOT)
+		message_note(
+			"To make room, ljspy deletes no recording: delete old ones, or give a lower --keep-bytes.");
 }
 
 static void note_recovery(struct archiving *archiving)

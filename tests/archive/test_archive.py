@@ -255,6 +255,7 @@ def test_a_full_disk_is_said_once_and_left_behind(tmp_path):
     figures_of_all = json.loads(pathlib.Path(f"{tmp_path}.json").read_text())["figures"]
     written = figures_of_all["samples"]
     assert said.count("No space left") - said.count("written to again") in (0, 1)
+    assert said.count("--keep-bytes") == said.count("No space left")
     assert said.count("written to again") >= 1
     assert missing > 0 and written > 0
     assert written + missing == taken
