@@ -43,6 +43,7 @@ struct serving {
 	struct wanted *wanted; /* the processes of the options */
 	pid_t *pids;           /* those of them to sample in the next run */
 	struct sampler_options sampler_options;
+	pid_t unreadable[UNREADABLE_MAX]; /* processes that an earlier run has left out */
 	struct sampler_result result;
 	struct permission_verdict left_out;
 	char token[TOKEN_MAX + 1];
@@ -86,6 +87,9 @@ static void run(struct serving *serving, enum hub_mode mode)
 		sampler.rate_hz = OPTIONS_RATE_COROUTINES;
 	sampler_run_apart(&sampler, &serving->result);
 	serving->sampler_options.tell_refused = NULL; /* it has been told */
+	memcpy(serving->unreadable, serving->result.unreadable, sizeof(serving->unreadable));
+	serving->sampler_options.unreadable = serving->unreadable;
+	serving->sampler_options.unreadable_count = serving->result.unreadable_count;
 	hub_note_end(serving->hub, &serving->result.figures);
 }
 

@@ -126,6 +126,8 @@ struct sampler_noted {
 	} at[NOTED_MAX];
 };
 
+enum { UNREADABLE_MAX = 16 };
+
 struct sampler_result {
 	enum sampler_end end;
 	int error;                     /* a negative errno */
@@ -153,6 +155,9 @@ struct sampler_result {
 	 * left_out_error.
 	 */
 	struct sampler_noted refused;
+	/* For sampler_options of a next run; only the front knows them. */
+	pid_t unreadable[UNREADABLE_MAX];
+	size_t unreadable_count;
 	struct sampler_noted halted; /* targets that could not run in the end; why is an enum process_halt */
 	struct figures figures;
 };

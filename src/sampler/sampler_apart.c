@@ -3,6 +3,7 @@
 #include "src/sampler/sampler_apart.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -71,8 +72,6 @@ void sampler_run_in_engine(struct apart *apart, const struct sampler_options *gi
 
 /*---- One of samples ----*/
 
-enum { UNREADABLE_MAX = 16 };
-
 struct sampler_apart {
 	struct sampler_options
 		options; /* the caller's, but for what only the first of several engines does */
@@ -92,6 +91,7 @@ struct sampler_apart {
 
 	/* Processes whose memory kept an engine waiting, and the result of the engines that ended for that. */
 	pid_t unreadable[UNREADABLE_MAX];
+	bool has_before;
 	struct sampler_result before;
 };
 
@@ -251,7 +251,7 @@ static void update(struct apart *apart, void *context)
 	correct(self, apart, &told.result.figures);
 	if (told.pulses && self->pulses == 0)
 		begin(self, &told.result.refused);
-	if (self->options.unreadable_count)
+	if (self->has_before)
 		sampler_add_results(&self->before, &told.result, &told.result);
 	*self->result = told.result;
 	if (told.pulses == self->pulses || self->told_to_end)
@@ -334,6 +334,7 @@ static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_n
 		self->options.duration_ns = duration_ns - gone_by;
 	self->unreadable[self->options.unreadable_count++] = pid;
 	self->before = *self->result;
+	self->has_before = true;
 	self->before.figures.duration_ns = gone_by;
 	self->taken = (struct figures){ 0 };
 	self->pulses = 0;
@@ -345,13 +346,23 @@ static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_n
 	return true;
 }
 
+/* Those of an earlier run that are still there. */
+static void take_over_unreadable(struct sampler_apart *self, const struct sampler_options *options)
+{
+	self->options.unreadable = self->unreadable;
+	self->options.unreadable_count = 0;
+	for (size_t i = 0; i < options->unreadable_count && i < UNREADABLE_MAX; i++)
+		if (kill(options->unreadable[i], 0) == 0 || errno != ESRCH)
+			self->unreadable[self->options.unreadable_count++] = options->unreadable[i];
+}
+
 void sampler_run_apart(const struct sampler_options *options, struct sampler_result *ret_result)
 {
 	struct sampler_apart self = { .options = *options, .result = ret_result };
 	pid_t blocked, last = 0;
 
+	take_over_unreadable(&self, options);
 	*ret_result = (struct sampler_result){ .end = SAMPLER_KILLED };
-	self.options.unreadable = self.unreadable;
 	/* Inherit the command from the engine, to wait for it. */
 	if (options->launch)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -364,4 +375,6 @@ void sampler_run_apart(const struct sampler_options *options, struct sampler_res
 		ret_result->end = SAMPLER_BLOCKED;
 		ret_result->pid = last;
 	}
+	memcpy(ret_result->unreadable, self.unreadable, sizeof(self.unreadable));
+	ret_result->unreadable_count = self.options.unreadable_count;
 }

@@ -2,7 +2,13 @@
 """Whoever reads some of the target's memory waits in the kernel for ever, and no signal but SIGKILL ends that.
 ljspy gives up, and the target runs on."""
 
+import contextlib
 import pathlib
+import re
+import signal
+import subprocess
+import threading
+import urllib.request
 
 import pytest
 
@@ -43,6 +49,47 @@ def test_others_are_looked_at_without_it(target, command):
     assert run.returncode == ljspy.WITH_ERRORS, run.stderr
     assert "heavy" in run.stdout
     assert run.stderr.count(f"waiting for memory of process {target.pid} for seconds") == 1
+
+
+class Engines(threading.Thread):
+    """Each process that took samples for this ljspy, or will until the end of the context."""
+
+    def __init__(self, pid):
+        super().__init__()
+        self.pid, self.seen, self.ends = pid, set(), threading.Event()
+
+    def run(self):
+        while not self.ends.wait(0.005):
+            for children in pathlib.Path(f"/proc/{self.pid}/task").glob("*/children"):
+                with contextlib.suppress(OSError):  # that thread has ended
+                    self.seen |= set(children.read_text().split())
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends.set()
+        self.join()
+
+
+@pytest.mark.parametrize("target", ["name"], indirect=True)
+def test_serve_leaves_it_out_in_every_mode(target):
+    """A change of the mode begins to sample anew. It does not wait for the process again."""
+    with ljspy.busy() as other:
+        argv = [ljspy.LJSPY, "serve", "--listen", "127.0.0.1:0", "-p", f"{target.pid},{other.pid}"]
+        with subprocess.Popen(list(map(str, argv)), stderr=subprocess.PIPE, text=True) as server:
+            try:
+                url = re.search(r"http://\S+", server.stderr.readline())[0]
+                urllib.request.urlopen(f"{url}/profile?seconds=1", timeout=60).read()
+                with Engines(server.pid) as engines:
+                    urllib.request.urlopen(f"{url}/wall?seconds=1", timeout=60).read()
+                server.send_signal(signal.SIGINT)
+                said = server.communicate(timeout=60)[1]
+            finally:
+                server.kill()
+    assert f"waiting for memory of process {target.pid} for seconds" in said
+    assert len(engines.seen) == 2, "that of before and one more"
 
 
 @pytest.mark.parametrize("target", ["value"], indirect=True)
