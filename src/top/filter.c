@@ -33,7 +33,6 @@ bool filter_passes(const struct filter *filter, const char *text)
 {
 	if (!*filter->text)
 		return true;
-	if (filter->is_regex)
-		return regexec(&filter->regex, text, 0, NULL, 0) == 0;
-	return strcasestr(text, filter->text) != NULL;
+	return strcasestr(text, filter->text) ||
+	       (filter->is_regex && regexec(&filter->regex, text, 0, NULL, 0) == 0);
 }

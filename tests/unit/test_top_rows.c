@@ -100,6 +100,24 @@ static void functions_by_own_time(void **state)
 	rows_clear(&rows);
 }
 
+/* Names of C++ have signs of regular expressions. */
+static void a_filter_passes_its_text_as_it_stands(void **state)
+{
+	struct filter filter = { .text = "" };
+
+	(void)state;
+	filter_set(&filter, "operator+");
+	assert_true(filter_passes(&filter, "operator+"));
+	assert_true(filter_passes(&filter, "Operatorr"));
+	assert_false(filter_passes(&filter, "operato"));
+	filter_set(&filter, "find(char*)");
+	assert_true(filter_passes(&filter, "find(char*)"));
+	filter_set(&filter, "[vm]");
+	assert_true(filter_passes(&filter, "[vm]"));
+	assert_false(filter_passes(&filter, "move"));
+	filter_clear(&filter);
+}
+
 static void functions_with_the_same_own_time_by_total_time(void **state)
 {
 	static const struct function callee = {
@@ -400,6 +418,7 @@ int main(void)
 		cmocka_unit_test(a_trend_is_a_change_that_noise_does_not_explain),
 		cmocka_unit_test(late_samples_are_counted_apart),
 		cmocka_unit_test(functions_by_own_time),
+		cmocka_unit_test(a_filter_passes_its_text_as_it_stands),
 		cmocka_unit_test(functions_with_the_same_own_time_by_total_time),
 		cmocka_unit_test(functions_by_total_and_by_name),
 		cmocka_unit_test(lines_are_rows_of_their_own),
