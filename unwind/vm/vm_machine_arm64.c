@@ -150,7 +150,7 @@ static struct vm_value shift(struct vm_value value, unsigned int kind, unsigned 
 	switch (kind) {
 	case LSL: value.bits <<= by; break;
 	case LSR: value.bits >>= by; break;
-	case ASR: value.bits = (uint64_t)((int64_t)vm_value_sign_extended(value, size).bits >> by); break;
+	case ASR: value.bits = (uint64_t)((int64_t)vm_value_sign_extended(value.bits, size) >> by); break;
 	default: value.bits = rotate_right(value.bits, by, size * 8); break;
 	}
 	return cut(value, size);
@@ -161,7 +161,10 @@ static struct vm_value extended(struct vm_value value, unsigned int option, unsi
 {
 	unsigned int size = 1U << (option & 3);
 
-	value = option & 4 ? vm_value_sign_extended(value, size) : cut(value, size);
+	if (option & 4)
+		value.bits = vm_value_sign_extended(value.bits, size);
+	else
+		value = cut(value, size);
 	value.bits <<= by;
 	return value;
 }
@@ -323,8 +326,8 @@ static void run_three_sources(struct vm_machine *machine, uint32_t word)
 	unsigned int kind = bits_of(word, 21, 3);
 
 	if (kind == 1 || kind == 5) {
-		a = kind == 1 ? vm_value_sign_extended(a, 4) : cut(a, 4);
-		b = kind == 1 ? vm_value_sign_extended(b, 4) : cut(b, 4);
+		a.bits = kind == 1 ? vm_value_sign_extended(a.bits, 4) : cut(a, 4).bits;
+		b.bits = kind == 1 ? vm_value_sign_extended(b.bits, 4) : cut(b, 4).bits;
 	} else if (kind != 0) {
 		result.known = false;
 	}
@@ -448,7 +451,8 @@ static bool run_single(struct vm_machine *machine, uint32_t word, struct vm_valu
 		return transfer(machine, word, rd_of(word), address, size);
 	if (size == WORD) /* prfm */
 		return true;
-	value = vm_value_sign_extended(vm_machine_load(machine, address, size), size);
+	value = vm_machine_load(machine, address, size);
+	value.bits = vm_value_sign_extended(value.bits, size);
 	set(machine, rd_of(word), opc == LOADS_SIGNED_32 ? cut(value, 4) : value);
 	return true;
 }

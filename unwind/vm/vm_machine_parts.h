@@ -14,11 +14,11 @@
 /* Run the fetched instruction; pc is already past it. */
 enum vm_progress vm_machine_run_instruction(struct vm_machine *machine);
 
-static inline struct vm_value vm_value_sign_extended(struct vm_value value, unsigned int size)
+static inline uint64_t vm_value_sign_extended(uint64_t bits, unsigned int size)
 {
 	unsigned int shift = 64 - size * 8;
 
-	return (struct vm_value){ (uint64_t)((int64_t)(value.bits << shift) >> shift), value.known };
+	return (uint64_t)((int64_t)(bits << shift) >> shift);
 }
 
 static inline bool vm_value_top_bit(uint64_t bits, unsigned int size)

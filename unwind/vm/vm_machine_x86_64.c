@@ -146,7 +146,7 @@ static struct vm_value calculate(struct vm_machine *machine, unsigned int op, st
 		flags.carry = count && (a.bits >> (count - 1) & 1);
 		break;
 	case X86_INS_SAR:
-		a = vm_value_sign_extended(a, size);
+		a.bits = vm_value_sign_extended(a.bits, size);
 		result.bits = (uint64_t)((int64_t)a.bits >> count) & vm_machine_mask(size);
 		flags.carry = count && ((int64_t)a.bits >> (count - 1) & 1);
 		break;
@@ -319,10 +319,11 @@ static bool run_move(struct vm_machine *machine, const struct vm_instruction *in
 	case X86_INS_MOVSX:
 	case X86_INS_MOVSXD:
 		value = get(machine, from);
-		return set(machine, to, vm_value_sign_extended(value, from->size));
+		value.bits = vm_value_sign_extended(value.bits, from->size);
+		return set(machine, to, value);
 	case X86_INS_LEA: return set(machine, to, address_of(machine, from));
 	case X86_INS_CDQE:
-		machine->registers[RAX] = vm_value_sign_extended(machine->registers[RAX], 4);
+		machine->registers[RAX].bits = vm_value_sign_extended(machine->registers[RAX].bits, 4);
 		return true;
 	case X86_INS_NOT:
 		value = get(machine, to);
