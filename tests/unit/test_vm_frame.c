@@ -563,8 +563,8 @@ static void pc_is_the_next_instructions_until_it_is_fetched(void **state)
 	CODE(branch, BRANCH);
 	assert_false(is_before_next(branch));
 	assert_true(is_before_next(branch + 8));
-	assert_true(is_before_next(branch + 41));
-	assert_false(is_before_next(branch + 42));
+	assert_true(is_before_next(branch + 40));
+	assert_false(is_before_next(branch + 41));
 	CODE(branch + 8, FETCH "\x48\x83\xc3\x04");
 	assert_true(is_before_next(branch + 8));
 	assert_false(is_before_next(branch + 20));
@@ -580,6 +580,21 @@ static void pc_is_the_next_instructions_until_it_is_fetched(void **state)
 		assert_false(is_before_next(branch + 10));
 		assert_false(is_before_next(branch + 13));
 	}
+	/* BC_ISNEXT: mov byte [rbx], BC_ITERC; jmp to the fetch; then BC_RETM. */
+	for (unsigned int i = 0; i < 2; i++) {
+		CODE(branch + 8, "\xc6\x03\x45");
+		put(branch + 11, i ? 0xe9 : 0xeb, 1);
+		assert_true(is_before_next(branch + 8));
+		assert_true(is_before_next(branch + 11));
+		assert_false(is_before_next(branch + 13));
+		assert_false(is_before_next(branch + 30));
+	}
+	/* With a JIT compiler since 2021: cmp byte [rbx], BC_ITERN; jne to where a trace is taken out; ... */
+	CODE(branch + 8, "\x80\x3b\x46\x75\x05\xc6\x03\x45\xeb\xd7\x41\x8b\x8e\xb8\xf4\xff\xff"
+			 "\x0f\xb7\x43\x02\x8b\x0c\x81\x8b\x41\x50\xb0\x45\x89\x03\xeb\xc1");
+	assert_true(is_before_next(branch + 18));
+	assert_true(is_before_next(branch + 39));
+	assert_false(is_before_next(branch + 41)); /* BC_RETM */
 	without_gc64();
 	assert_false(is_before_next(fetch));
 	CODE(fetch, FETCH "\x83\xc3\x04"); /* add ebx, 4 */

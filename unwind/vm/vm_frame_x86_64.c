@@ -22,7 +22,7 @@ enum {
 	TRACE_SPACE = 16,                /* BC_JLOOP makes room to save r12 and r13 */
 	FFI_ARGUMENT_WORDS_MAX = 32 + 4, /* CCALL_MAXSTACK (lj_ccall.h), and alignment */
 	LINKING_BYTES = 200,        /* from saveregs to beyond the store of L->cframe (vm_ffi_callback) */
-	BRANCH_TO_FETCH_BYTES = 40, /* of BC_UCLO, from the branch to the end of its call; 24 of others */
+	BRANCH_TO_FETCH_BYTES = 39, /* of BC_ISNEXT, from the branch to its last jump; BC_RETM comes next */
 	JUMP_NEAR = 0xe9,
 	JUMP_SHORT = 0xeb,
 	MODRM_RBP_RDX = 0x55,
@@ -409,8 +409,9 @@ bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint6
 
 /*
  * Was a branch just taken, and nothing fetched since? BC_JFORI jumps first: then it
- * decides whether to enter the trace of the loop whose end is before PC. Comparisons
- * jump to their fetch: what lies behind that jump does not follow the branch.
+ * decides whether to enter the trace of the loop whose end is before PC. Comparisons,
+ * and BC_ISNEXT once it is BC_JMP, jump to their fetch: what lies behind that jump does
+ * not follow the branch.
  */
 static bool has_branched(struct memory *text, uint64_t pc)
 {
@@ -419,9 +420,12 @@ static bool has_branched(struct memory *text, uint64_t pc)
 	static const uint8_t fetch[] = { 0x8b, 0x03, 0x0f, 0xb6, 0xcc };
 	/* movzx eax, word [rbx-2] (GC32: ebx) */
 	static const uint8_t trace_of_loop[] = { 0x0f, 0xb7, 0x43, 0xfe };
+	/* mov byte [rbx], BC_ITERC (GC32: ebx) */
+	static const uint8_t despecialize[] = { 0xc6, 0x03 };
+	enum { DESPECIALIZE_BYTES = sizeof(despecialize) + 1 };
 	uint8_t bytes[BRANCH_TO_FETCH_BYTES], next[sizeof(trace_of_loop)];
 	const uint8_t *found;
-	size_t distance;
+	size_t distance, jump;
 
 	if (memory_read(text, pc - sizeof(bytes), bytes, sizeof(bytes)) != MEMORY_OK)
 		return false;
@@ -431,8 +435,9 @@ static bool has_branched(struct memory *text, uint64_t pc)
 	distance = (size_t)(bytes + sizeof(bytes) - found) - sizeof(branch);
 	if (memory_read(text, pc - distance, next, sizeof(next)) != MEMORY_OK)
 		return false;
-	if (next[0] == JUMP_NEAR || next[0] == JUMP_SHORT)
-		return distance == 0;
+	jump = memcmp(next, despecialize, sizeof(despecialize)) == 0 ? DESPECIALIZE_BYTES : 0;
+	if (next[jump] == JUMP_NEAR || next[jump] == JUMP_SHORT)
+		return distance <= jump;
 	return memcmp(next, trace_of_loop, sizeof(next)) != 0;
 }
 
