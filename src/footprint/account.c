@@ -165,6 +165,13 @@ static bool is_shared_memory(const struct mapping *mapping)
 	return mapping->access & MAPPING_WRITE;
 }
 
+/* Without a name, with one that prctl() gave it, or a private mapping of /dev/zero, which has no pages of a file. */
+static bool is_anonymous(const struct mapping *mapping)
+{
+	return !*mapping->path || begins_with(mapping->path, "[anon") ||
+	       strcmp(mapping->path, "/dev/zero") == 0;
+}
+
 static enum footprint_kind kind_of(const struct mapping *mapping)
 {
 	if (strcmp(mapping->path, "[stack]") == 0)
@@ -173,7 +180,7 @@ static enum footprint_kind kind_of(const struct mapping *mapping)
 		return FOOTPRINT_MALLOC;
 	if (is_shared_memory(mapping))
 		return FOOTPRINT_SHARED;
-	if (!*mapping->path || begins_with(mapping->path, "[anon"))
+	if (is_anonymous(mapping))
 		return FOOTPRINT_ANONYMOUS;
 	if (mapping->inode == 0)
 		return FOOTPRINT_KERNEL;

@@ -168,6 +168,24 @@ def test_a_process_without_luajit_has_rows():
     assert any(row["kind"] == "code" and row["name"].endswith("/sleeper") for row in process["rows"])
 
 
+def test_private_mappings_of_dev_zero_are_anonymous():
+    """The kernel has no pages of a file for them, nor does the name mean that others have them."""
+    code = """
+import mmap, time
+with open("/dev/zero", "r+b") as zero:
+    held = [mmap.mmap(zero.fileno(), 8 << 20, flags=flags) for flags in (mmap.MAP_PRIVATE, mmap.MAP_SHARED)]
+for each in held:
+    each.write(b"x" * len(each))
+print("ready", flush=True)
+time.sleep(50)
+"""
+    with ljspy.Target(["python3", "-c", code]).wait_ready() as target:
+        process = memory(target.pid)
+        judge_sum(process)
+    rows = {row["kind"]: row["rss_bytes"] for row in process["rows"] if (row["name"] or "").startswith("/dev/zero")}
+    assert rows == {"anonymous": 8 * MIB, "shared": 8 * MIB}
+
+
 def test_text_says_the_same():
     with ljspy.Target([ljspy.helper("holder"), 1]) as target:
         target.read_until(b"ready\n")
