@@ -128,13 +128,14 @@ static int add_to_trace(struct trace_survey *survey, const struct sample *sample
 		if (!seen)
 			return -ENOMEM;
 		seen->key = key;
-		seen->g = sample->trace_g;
 		HASH_ADD(hh, survey->traces, key, sizeof(seen->key), seen);
 		if (!hash_added(&seen->hh)) {
 			free(seen);
 			return -ENOMEM;
 		}
 	}
+	if (!seen->g)
+		seen->g = sample->trace_g;
 	seen->samples++;
 	seen->cpu_ns += sample->cpu_ns;
 	return 0;
