@@ -69,9 +69,9 @@ struct trace_process {
 	uint64_t duration_ns; /* of sampling */
 	uint64_t samples, cpu_ns;
 	uint64_t state_ns[VM_STATE_COUNT]; /* cpu_ns by state of the VM */
-	uint64_t gone_ns;                  /* in traces that no longer exist */
+	uint64_t gone_ns;                  /* in traces that the state at their address no longer has */
 	size_t gone_count;                 /* ... and how many of them samples have seen */
-	uint64_t unlisted_ns;              /* in traces of Lua states that are not known in the end */
+	uint64_t unlisted_ns; /* in traces of Lua states that are not known in the end, or closed */
 	struct trace_vm *vms;
 	size_t vm_count, vm_size;
 };

@@ -203,11 +203,12 @@ void trace_process_print(FILE *out, const struct trace_process *process)
 	if (process->cpu_ns)
 		putc('\n', out);
 	if (process->gone_ns)
-		fprintf(out, "  %.2f %% in %zu traces that are not there any more: flushed, or made anew\n",
+		fprintf(out,
+			"  %.2f %% in %zu traces that are not there any more: flushed, made anew, or of a state that was closed\n",
 			100 * trace_process_share(process, process->gone_ns), process->gone_count);
 	if (process->unlisted_ns && process->vm_count)
 		fprintf(out,
-			"  %.2f %% in traces of Lua states that are not known in the end: they cannot be listed\n",
+			"  %.2f %% in traces of Lua states that are not known in the end, or closed: they cannot be listed\n",
 			100 * trace_process_share(process, process->unlisted_ns));
 	if (process->vm_count == 0)
 		fputs("  No Lua state is known in it, so its traces cannot be listed.\n", out);

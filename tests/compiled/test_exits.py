@@ -96,7 +96,7 @@ def test_flushes_show_as_traces_that_are_gone(runtime):
         text = ljspy.run_beside(target.pid, 1, *arguments).stdout
     (process,) = json.loads(shown.stdout)["processes"]
     assert process["gone_traces"] > 0 and process["gone"] > 0
-    assert " traces that are not there any more: flushed, or made anew\n" in text
+    assert " traces that are not there any more: flushed, made anew, or of a state that was closed\n" in text
 
 
 @pytest.mark.parametrize("sizes, full", [("sizemcode=64,maxmcode=64", True), ("sizemcode=64,maxmcode=4096", False)])
