@@ -18,7 +18,7 @@ depend on how fast this machine is. There
 - naps in system calls that a stop would end with EINTR end as they should (waits.py);
 - the other commands and clocks are judged by the programs of their own tests (commands.py);
 - native frames of code with signed return addresses are judged (signed.py), those of sleeping threads (asleep.py,
-  and without the machine, leaf_callers.py), and others by libunwind-ptrace's walk of the same stopped thread (second_opinion.py);
+  and without the machine, unit_programs.py), and others by libunwind-ptrace's walk of the same stopped thread (second_opinion.py);
 - a part of it runs again on a kernel with larger pages.
 """
 
@@ -35,13 +35,13 @@ import asleep  # noqa: E402, pylint: disable=wrong-import-position
 import commands  # noqa: E402, pylint: disable=wrong-import-position
 import emulator  # noqa: E402, pylint: disable=wrong-import-position
 import jit_truth  # noqa: E402, pylint: disable=wrong-import-position
-import leaf_callers  # noqa: E402, pylint: disable=wrong-import-position
 import machine  # noqa: E402, pylint: disable=wrong-import-position
 import nginx  # noqa: E402, pylint: disable=wrong-import-position
 import random_programs  # noqa: E402, pylint: disable=wrong-import-position
 import second_opinion  # noqa: E402, pylint: disable=wrong-import-position
 import signed  # noqa: E402, pylint: disable=wrong-import-position
 import stacks  # noqa: E402, pylint: disable=wrong-import-position
+import unit_programs  # noqa: E402, pylint: disable=wrong-import-position
 import waits  # noqa: E402, pylint: disable=wrong-import-position
 
 HERE = ROOT / "tests/arm64"
@@ -204,7 +204,7 @@ def main():
         return 0
     build, sysroot = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
     steps = sys.argv[3] if sys.argv[3:] else "1000"
-    faults = [*leaf_callers.judge(build, sysroot)]
+    faults = [*unit_programs.judge(build, sysroot)]
     said = boot_whole(build, sysroot, steps)
     (machine.WORK / "said").write_text(said, encoding="utf-8")
     print("\n".join(re.findall(r"kernel .*", said)))

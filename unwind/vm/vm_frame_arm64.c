@@ -35,7 +35,6 @@ enum {
 	LDP_FFI_POST = (int)0xa8c24ff4, /* ldp x20, x19, [sp], #32: ends lj_vm_ffi_call */
 	STORE_LINK = (int)0xf81f8275,   /* str PC, [BASE, #-8] */
 	FETCH = (int)0xb84046b0,        /* ldr INSw, [PC], #4 */
-	BRANCH_PC = (int)0xd1408395,    /* sub PC, RC, #0x20000 */
 	BRANCH_REGISTER = (int)0xd61f0000,
 	RETURN = (int)0xd65f03c0,
 };
@@ -438,13 +437,22 @@ bool vm_is_store_pending(const struct layout *layout, struct memory *text, uint6
 	return is_word(text, pc, STORE_LINK);
 }
 
-/* Was a branch just taken, and nothing fetched since? */
+/* sub PC, target, #0x20000; or csel PC, target, PC, by the condition: comparisons and numeric loops */
+static bool sets_pc(uint32_t word)
+{
+	return has_bits(word, 0xfffffc1f, 0xd1408015) || has_bits(word, 0xffff0c1f, 0x9a950015);
+}
+
+/* Was a branch just taken or not, and nothing fetched since? What lies behind a jump does not follow it. */
 static bool has_branched(struct memory *text, uint64_t pc)
 {
+	uint32_t word;
+
 	for (unsigned int i = 1; i <= BRANCH_TO_FETCH_WORDS; i++) {
-		if (is_word(text, pc - i * INSTRUCTION_BYTES, FETCH))
+		if (!fetch(text, pc - i * INSTRUCTION_BYTES, &word) || word == (uint32_t)FETCH ||
+		    is_branch(word))
 			return false;
-		if (is_word(text, pc - i * INSTRUCTION_BYTES, BRANCH_PC))
+		if (sets_pc(word))
 			return true;
 	}
 	return false;

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* What arm64 code around an address says of PC, in the VM's own words. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/made_up_memory.h"
+#include "unwind/vm/vm_frame.h"
+
+enum {
+	WORD = 4,
+	AT = MADE_UP_AT + 0x100,
+	FETCH = (int)0xb84046b0,          /* ldr w16, [x21], #4 */
+	BRANCH = (int)0xd1408395,         /* sub x21, x28, #0x20, lsl #12 */
+	BRANCH_OF_LOOP = (int)0xd1408115, /* sub x21, x8, #0x20, lsl #12: BC_IITERL */
+	CHOICE = (int)0x9a95d395,         /* csel x21, x28, x21, le: BC_IFORL */
+	STORE = (int)0xf81f8120,          /* str x0, [x9, #-8] */
+	JUMP = 0x17fffff0,                /* b .-64 */
+	COMPARE = 0x1e602020,             /* fcmp d1, d0 */
+};
+
+static struct memory *memory;
+
+static int begin(void **state)
+{
+	(void)state;
+	memory = made_up_memory_begin();
+	return 0;
+}
+
+static void put_words(const uint32_t *words, size_t count)
+{
+	put_bytes(AT, words, count * sizeof(*words));
+}
+
+#define CODE(...) \
+	put_words((const uint32_t[]){ __VA_ARGS__ }, sizeof((const uint32_t[]){ __VA_ARGS__ }) / WORD)
+
+/* Before the instruction of this number? */
+static bool is_before_next(unsigned int number)
+{
+	const struct layout layout = { .gc64 = true };
+
+	return vm_is_before_next(&layout, memory, AT + number * WORD);
+}
+
+static void a_branch_is_told_until_the_fetch(void **state)
+{
+	static const uint32_t branches[] = { BRANCH, BRANCH_OF_LOOP, CHOICE };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(branches) / WORD; i++) {
+		CODE(branches[i], STORE, FETCH, COMPARE);
+		assert_false(is_before_next(0));
+		assert_true(is_before_next(1));
+		assert_true(is_before_next(2)); /* the fetch itself */
+		assert_false(is_before_next(3));
+		/* What lies behind a jump to the fetch is something else. */
+		CODE(branches[i], JUMP, COMPARE);
+		assert_true(is_before_next(1));
+		assert_false(is_before_next(2));
+	}
+}
+
+static void other_registers_are_no_pc(void **state)
+{
+	static const uint32_t others[] = {
+		0xd1408394, /* sub x20, x28, #0x20, lsl #12 */
+		0xd1404395, /* sub x21, x28, #0x10, lsl #12 */
+		0x91408395, /* add x21, x28, #0x20, lsl #12 */
+		0x9a95d394, /* csel x20, x28, x21, le */
+		0x9a94d395, /* csel x21, x28, x20, le */
+		0x9a95d795, /* csinc x21, x28, x21, le */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / WORD; i++) {
+		CODE(others[i], STORE, FETCH);
+		assert_false(is_before_next(1));
+		assert_true(is_before_next(2));
+	}
+}
+
+static void a_call_may_come_after_a_branch(void **state)
+{
+	const uint32_t call = 0x97fffff0; /* bl .-64 */
+
+	(void)state;
+	CODE(BRANCH, STORE, call, STORE, FETCH);
+	assert_true(vm_jumps_before_call(memory, AT + 3 * WORD));
+	CODE(FETCH, STORE, call, STORE);
+	assert_false(vm_jumps_before_call(memory, AT + 3 * WORD));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_branch_is_told_until_the_fetch, begin),
+		cmocka_unit_test_setup(other_registers_are_no_pc, begin),
+		cmocka_unit_test_setup(a_call_may_come_after_a_branch, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
