@@ -165,7 +165,8 @@ static void print_samples(FILE *out, const struct figures *figures)
 	if (figures->dropped || figures->away_ns)
 		fprintf(out,
 			"apart    %" PRIu64
-			" samples dropped, as writing was slower or failed; away for %.1f s, as ljspy was stopped\n",
+			" samples dropped, as writing was slower or failed; away for %.1f s, as ljspy was stopped"
+			" or memory of a target kept it waiting\n",
 			figures->dropped, (double)figures->away_ns / 1e9);
 }
 

@@ -24,7 +24,7 @@ struct figures {
 	uint64_t lost[LOST_COUNT]; /* samples with an unknown part, each counted by its first reason */
 	uint64_t missed_ticks;     /* ticks at which a sample was due and none was taken */
 	uint64_t dropped;          /* samples taken, but dropped because the recorder was too slow */
-	uint64_t away_ns;          /* time without sampling because ljspy itself was stopped */
+	uint64_t away_ns;     /* without sampling: ljspy was stopped, or a target's memory kept it waiting */
 	uint64_t skid;        /* stops that came late, from another CPU, and met the end of a system call */
 	uint64_t undisturbed; /* samples without a stop, which might have changed a system call */
 	struct histogram pause_ns; /* how long a thread was held, for a sample or to deliver a signal */

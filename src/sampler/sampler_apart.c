@@ -84,15 +84,19 @@ struct sampler_apart {
 	/* The front's. */
 	struct sample_reader *reader;
 	struct sampler_result *result;
-	struct figures taken; /* figures counted from the samples received from this engine */
-	uint64_t pulses;      /* progress calls: sent by the engine, seen by the front */
+	struct sampler_result run; /* what this engine has published */
+	struct figures taken;      /* figures counted from the samples received from this engine */
+	uint64_t pulses;           /* progress calls: sent by the engine, seen by the front */
 	bool told_to_end, failed;
-	uint64_t began_ns; /* when sampling had begun; 0 before */
+	uint64_t began_ns; /* when this engine had begun to sample; 0 before */
+	uint64_t seen_ns;  /* when the last of its samples or pulses came */
 
 	/* Processes whose memory kept an engine waiting, and the result of the engines that ended for that. */
 	pid_t unreadable[UNREADABLE_MAX];
 	bool has_before;
 	struct sampler_result before;
+	uint64_t unseen_ns;       /* how long no engine has sampled after the first one began */
+	uint64_t unseen_since_ns; /* since when no engine has sampled; 0: since none began, or one does */
 };
 
 /* What the engine publishes. It stays valid even if the engine is killed next. */
@@ -191,6 +195,7 @@ static void take(struct apart *apart, void *context, const unsigned char *bytes,
 		apart_conclude(apart);
 		return;
 	}
+	self->seen_ns = clock_now_ns(CLOCK_MONOTONIC);
 	figures_add_sample(&self->taken, &sample);
 	self->taken.target_cpu_ns += sample.cpu_ns;
 	self->options.take(self->options.context, &sample);
@@ -227,65 +232,88 @@ static void correct(const struct sampler_apart *self, const struct apart *apart,
 	figures->self_cpu_ns += apart_cpu_ns(apart);
 }
 
-/* Sampling has begun. */
+/* Sampling has begun. The time since an engine before was kept waiting is in no sample. */
 static void begin(struct sampler_apart *self, const struct sampler_noted *refused)
 {
-	if (!self->began_ns)
-		self->began_ns = clock_now_ns(CLOCK_MONOTONIC);
+	self->began_ns = clock_now_ns(CLOCK_MONOTONIC);
+	if (self->unseen_since_ns) {
+		const uint64_t unseen_ns = self->began_ns - self->unseen_since_ns;
+
+		self->unseen_ns += unseen_ns;
+		self->before.figures.away_ns += unseen_ns;
+		self->before.figures.duration_ns += unseen_ns;
+	}
+	self->unseen_since_ns = 0;
 	if (self->options.tell_refused)
 		self->options.tell_refused(refused);
 	self->options.tell_refused = NULL;
 }
 
+static void sum_up(const struct sampler_apart *self)
+{
+	if (self->has_before)
+		sampler_add_results(&self->before, &self->run, self->result);
+	else
+		*self->result = self->run;
+}
+
 static void update(struct apart *apart, void *context)
 {
 	struct sampler_apart *self = context;
+	struct sampler_result *run = &self->run;
 	struct told told;
 
-	self->result->interrupted_by = apart_interrupted_by(apart, &self->result->interrupted_by_process);
+	run->interrupted_by = apart_interrupted_by(apart, &run->interrupted_by_process);
 	if (!apart_results(apart, &told))
 		return;
 	check(&told.result);
-	told.result.interrupted_by = self->result->interrupted_by;
-	told.result.interrupted_by_process = self->result->interrupted_by_process;
+	told.result.interrupted_by = run->interrupted_by;
+	told.result.interrupted_by_process = run->interrupted_by_process;
 	correct(self, apart, &told.result.figures);
 	if (told.pulses && self->pulses == 0)
 		begin(self, &told.result.refused);
-	if (self->has_before)
-		sampler_add_results(&self->before, &told.result, &told.result);
-	*self->result = told.result;
-	if (told.pulses == self->pulses || self->told_to_end)
+	*run = told.result;
+	sum_up(self);
+	if (told.pulses == self->pulses)
 		return;
 	self->pulses = told.pulses;
-	if (self->options.progress &&
+	self->seen_ns = clock_now_ns(CLOCK_MONOTONIC);
+	if (self->options.progress && !self->told_to_end &&
 	    !self->options.progress(self->options.context, &self->result->figures)) {
 		self->told_to_end = true;
 		apart_conclude(apart);
 	}
 }
 
-/* The sampler counts the targets' CPU time at its end, which did not come: that of the samples is known. */
-static void complete(const struct sampler_apart *self, struct figures *figures)
+/* The sampler counts times at its end, which did not come: those of the samples are known. */
+static void complete(struct sampler_apart *self)
 {
+	struct figures *figures = &self->run.figures;
+	const uint64_t sampled_ns = self->began_ns ? self->seen_ns - self->began_ns : 0;
+
 	figures->rate_asked_hz = self->options.rate_hz;
+	if (figures->duration_ns < sampled_ns)
+		figures->duration_ns = sampled_ns;
 	if (figures->target_cpu_ns < self->taken.target_cpu_ns)
 		figures->target_cpu_ns = self->taken.target_cpu_ns;
-	figures->target_cpu_unknown = figures->target_cpu_ns == 0;
+	figures->target_cpu_unknown = figures->samples > 0 && figures->target_cpu_ns == 0;
 }
 
 /* error: of waitpid(), if the engine could not be watched; else 0. */
-static void conclude(const struct sampler_apart *self, const struct apart_outcome *outcome, int error)
+static void conclude(struct sampler_apart *self, const struct apart_outcome *outcome, int error)
 {
+	struct sampler_result *run = &self->run;
+
 	if (outcome->end == APART_BLOCKED) {
-		self->result->end = SAMPLER_BLOCKED;
-		self->result->pid = outcome->blocked_pid;
-		complete(self, &self->result->figures);
+		run->end = SAMPLER_BLOCKED;
+		run->pid = outcome->blocked_pid;
+		complete(self);
 	} else if (outcome->end != APART_CONCLUDED || self->failed) {
-		self->result->end = SAMPLER_KILLED;
-		self->result->error = error;
-		complete(self, &self->result->figures);
-	} else if (self->told_to_end && self->result->end == SAMPLER_INTERRUPTED) {
-		self->result->end = SAMPLER_TOLD_TO_END;
+		run->end = SAMPLER_KILLED;
+		run->error = error;
+		complete(self);
+	} else if (self->told_to_end && run->end == SAMPLER_INTERRUPTED) {
+		run->end = SAMPLER_TOLD_TO_END;
 	}
 }
 
@@ -306,14 +334,16 @@ static pid_t run_engine(struct sampler_apart *self)
 	struct apart_outcome outcome = { .end = APART_KILLED };
 	int error;
 
+	self->run = (struct sampler_result){ .end = SAMPLER_KILLED };
 	self->reader = sample_reader_new(options->functions);
 	error = self->reader ? apart_run(&apart_options, &outcome) : -ENOMEM;
 	if (error && outcome.end != APART_UNWATCHED)
-		*self->result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = error };
+		self->run = (struct sampler_result){ .end = SAMPLER_FAILED, .error = error };
 	else
 		conclude(self, &outcome, error);
+	sum_up(self);
 	sample_reader_free(self->reader);
-	if (self->result->end != SAMPLER_BLOCKED || self->result->interrupted_by || self->told_to_end)
+	if (self->run.end != SAMPLER_BLOCKED || self->run.interrupted_by || self->told_to_end)
 		return 0;
 	return are_several && !options->launch ? outcome.blocked_pid : 0;
 }
@@ -322,22 +352,23 @@ static pid_t run_engine(struct sampler_apart *self)
 static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_ns,
 		      sampler_tell_refused *tell_refused)
 {
-	const uint64_t gone_by = self->began_ns ? clock_now_ns(CLOCK_MONOTONIC) - self->began_ns : 0;
+	const uint64_t sampled_ns = self->result->figures.duration_ns - self->unseen_ns;
 	struct sampler_noted unreadable = { 0 };
 
 	for (size_t i = 0; i < self->options.unreadable_count; i++)
 		if (self->unreadable[i] == pid)
 			return false;
-	if (self->options.unreadable_count == UNREADABLE_MAX || (duration_ns && gone_by >= duration_ns))
+	if (self->options.unreadable_count == UNREADABLE_MAX || (duration_ns && sampled_ns >= duration_ns))
 		return false;
 	if (duration_ns)
-		self->options.duration_ns = duration_ns - gone_by;
+		self->options.duration_ns = duration_ns - sampled_ns;
 	self->unreadable[self->options.unreadable_count++] = pid;
 	self->before = *self->result;
 	self->has_before = true;
-	self->before.figures.duration_ns = gone_by;
+	if (self->began_ns)
+		self->unseen_since_ns = self->seen_ns;
 	self->taken = (struct figures){ 0 };
-	self->pulses = 0;
+	self->pulses = self->began_ns = 0;
 	if (!tell_refused)
 		return true;
 	sampler_note(&unreadable, pid, -ETIMEDOUT);
@@ -362,7 +393,6 @@ void sampler_run_apart(const struct sampler_options *options, struct sampler_res
 	pid_t blocked, last = 0;
 
 	take_over_unreadable(&self, options);
-	*ret_result = (struct sampler_result){ .end = SAMPLER_KILLED };
 	/* Inherit the command from the engine, to wait for it. */
 	if (options->launch)
 		prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -4,7 +4,8 @@
  *
  * Commands use it: targets run on even while a command waits. Samples that a command
  * takes too late find no room and count as figures.dropped. While ljspy is stopped, it
- * samples nothing; figures.away_ns counts that time.
+ * samples nothing; figures.away_ns counts that time, and the time from when the memory of one of several targets
+ * kept the sampling process waiting until another one samples. Only the latter comes on top of options.duration_ns.
  */
 #ifndef LJSPY_SAMPLER_APART_H
 #define LJSPY_SAMPLER_APART_H

@@ -119,7 +119,8 @@ void metrics_write(FILE *out, const struct hub_totals *totals)
 	write_holds(out, &totals->figures.pause_ns);
 	one(out, "ljspy_own_cpu_seconds_total", "counter", "CPU time of ljspy itself.",
 	    seconds(totals->figures.self_cpu_ns));
-	one(out, "ljspy_away_seconds_total", "counter", "Time without sampling because ljspy was stopped.",
+	one(out, "ljspy_away_seconds_total", "counter",
+	    "Time without sampling because ljspy was stopped or memory of a target kept it waiting.",
 	    seconds(totals->figures.away_ns));
 	one(out, "ljspy_runs_total", "counter", "How often sampling began, in this or another mode.",
 	    (double)totals->runs);

@@ -3,6 +3,7 @@
 ljspy gives up, and the target runs on."""
 
 import contextlib
+import json
 import pathlib
 import re
 import signal
@@ -90,6 +91,22 @@ def test_serve_leaves_it_out_in_every_mode(target):
                 server.kill()
     assert f"waiting for memory of process {target.pid} for seconds" in said
     assert len(engines.seen) == 2, "that of before and one more"
+
+
+@pytest.mark.parametrize("target", ["name"], indirect=True)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_the_time_that_it_takes_to_give_up_is_not_that_of_the_others(target, is_first, tmp_path):
+    """It is longer than all that is to be recorded."""
+    with ljspy.busy() as other:
+        pids = [target.pid, other.pid] if is_first else [other.pid, target.pid]
+        run = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "--stats", tmp_path / "stats",
+                        "-p", ",".join(map(str, pids)))
+    figures = json.loads((tmp_path / "stats").read_text())
+    assert run.returncode == ljspy.WITH_ERRORS, run.stderr
+    assert "heavy" in run.stdout
+    assert figures["duration_ms"] - figures["away_ms"] > 900
+    recorded_us = sum(int(line.rsplit(" ", 1)[1]) for line in run.stdout.splitlines())
+    assert figures["target_cpu_ms"] == pytest.approx(recorded_us / 1e3, rel=0.02)
 
 
 @pytest.mark.parametrize("target", ["value"], indirect=True)

@@ -68,6 +68,8 @@ static uint64_t now_ns;
 static enum apart_end apart_ends;
 static int apart_error;
 static unsigned int blocked; /* so many engines end as the memory of a process keeps them waiting */
+static uint64_t hang_ns;     /* for so long, each */
+static uint64_t step_ns;     /* from one sample to the next */
 static int interrupted_by;
 
 /* What the front did. */
@@ -248,6 +250,7 @@ static void take_all(const struct apart_options *of)
 		if (front.garbled)
 			event->size--;
 		front.garbled = false;
+		now_ns += step_ns;
 		of->take(&the_apart, of->context, event->bytes, event->size);
 	}
 	of->update(&the_apart, of->context);
@@ -256,14 +259,15 @@ static void take_all(const struct apart_options *of)
 INSTEAD_OF(apart_run);
 int __wrap_apart_run(const struct apart_options *of, struct apart_outcome *ret_outcome)
 {
+	const bool is_blocked = blocked > 0;
 	int status;
 	pid_t pid;
 
 	front.given = *of;
 	the_apart.options = of;
-	*ret_outcome = (struct apart_outcome){ .end = blocked ? APART_BLOCKED : apart_ends,
+	*ret_outcome = (struct apart_outcome){ .end = is_blocked ? APART_BLOCKED : apart_ends,
 					       .blocked_pid = blocked ? (pid_t)(70 + blocked) : 77 };
-	blocked -= blocked > 0;
+	blocked -= is_blocked;
 	if (apart_error && apart_ends != APART_UNWATCHED)
 		return apart_error;
 	shared->engines++;
@@ -276,6 +280,7 @@ int __wrap_apart_run(const struct apart_options *of, struct apart_outcome *ret_o
 	assert_int_equal(status, 0);
 	take_all(of);
 	shared->count = 0;
+	now_ns += is_blocked ? hang_ns : 0;
 	return apart_error;
 }
 
@@ -316,6 +321,7 @@ static int begin(void **state)
 	apart_ends = APART_CONCLUDED;
 	apart_error = 0;
 	blocked = 0;
+	hang_ns = step_ns = 0;
 	interrupted_by = SIGTERM;
 	options = (struct sampler_options){
 		.functions = functions_new(), .take = take, .progress = progress, .context = &front
@@ -528,6 +534,76 @@ static void one_of_several_that_keeps_it_waiting_is_left_out(void **state)
 	}
 }
 
+/* The one that is blocked publishes no end. */
+static void samples_for_the_time_left(const struct sampler_options *given,
+				      const struct sampler_breaks *breaks, struct sampler_result *ret_result)
+{
+	struct sampler_result so_far = { .end = SAMPLER_DURATION_OVER };
+
+	for (uint64_t i = 1; i <= 3; i++) {
+		send_sample(given, i, false);
+		breaks->progress(breaks->context, &so_far);
+	}
+	if (!given->unreadable_count)
+		_exit(0);
+	so_far.figures.duration_ns = given->duration_ns;
+	so_far.figures.target_cpu_ns = 100;
+	*ret_result = so_far;
+}
+
+static void the_time_that_an_engine_waits_is_away_and_not_sampled(void **state)
+{
+	const pid_t pids[] = { 71, 72 };
+
+	(void)state;
+	sampler = samples_for_the_time_left;
+	options.pids = pids;
+	options.pid_count = 2;
+	options.duration_ns = 3 * (uint64_t)NS_PER_SECOND;
+	blocked = 1;
+	interrupted_by = 0;
+	hang_ns = 5 * (uint64_t)NS_PER_SECOND; /* longer than all is to take */
+	step_ns = NS_PER_SECOND;
+	run();
+	assert_int_equal(shared->engines, 2);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_int_equal(front.samples, 6);
+	/* Until the next one's first sample comes. */
+	assert_int_equal(result.figures.away_ns, 2 * AWAY_NS + hang_ns + step_ns);
+	assert_int_equal(result.figures.duration_ns, options.duration_ns + hang_ns + step_ns);
+	assert_int_equal(result.figures.target_cpu_ns, 1 + 2 + 3 + 100);
+	assert_false(result.figures.target_cpu_unknown);
+}
+
+static void begins_without_the_unreadable(const struct sampler_options *given,
+					  const struct sampler_breaks *breaks,
+					  struct sampler_result *ret_result)
+{
+	if (!given->unreadable_count)
+		_exit(0);
+	samples_for_the_time_left(given, breaks, ret_result);
+}
+
+static void an_engine_that_waits_before_it_samples_takes_no_time(void **state)
+{
+	const pid_t pids[] = { 71, 72 };
+
+	(void)state;
+	sampler = begins_without_the_unreadable;
+	options.pids = pids;
+	options.pid_count = 2;
+	options.duration_ns = 3 * (uint64_t)NS_PER_SECOND;
+	blocked = 1;
+	interrupted_by = 0;
+	hang_ns = 5 * (uint64_t)NS_PER_SECOND;
+	run();
+	assert_int_equal(shared->engines, 2);
+	assert_int_equal(result.figures.duration_ns, options.duration_ns);
+	assert_int_equal(result.figures.away_ns, AWAY_NS);
+	assert_int_equal(result.figures.target_cpu_ns, 100);
+	assert_false(result.figures.target_cpu_unknown);
+}
+
 static void who_is_interrupted_or_has_but_one_begins_no_other_engine(void **state)
 {
 	const pid_t pids[] = { 71, 72 };
@@ -715,6 +791,8 @@ int main(void)
 		TEST(progress_may_end_it),
 		TEST(an_engine_that_was_killed_leaves_what_it_published),
 		TEST(one_of_several_that_keeps_it_waiting_is_left_out),
+		TEST(the_time_that_an_engine_waits_is_away_and_not_sampled),
+		TEST(an_engine_that_waits_before_it_samples_takes_no_time),
 		TEST(who_is_interrupted_or_has_but_one_begins_no_other_engine),
 		TEST(an_engine_that_does_not_start_is_a_failure),
 		TEST(a_message_that_is_none_ends_it),
