@@ -136,10 +136,16 @@ static bool leave_out(struct options *options, pid_t pid)
 	return false;
 }
 
-/* What it has written is part of the answer at best. */
-static bool begin_anew(const struct command_apart *self)
+static bool empty(int file)
 {
-	return ftruncate(self->output, 0) == 0 && lseek(self->output, 0, SEEK_SET) == 0;
+	return ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0;
+}
+
+/* What it has written is part of the answer at best, and what it has said comes again. */
+static bool begin_anew(struct command_apart *self)
+{
+	self->status = EXIT_NOTHING_DONE;
+	return empty(self->output) && empty(self->error);
 }
 
 /* 0 or an error of apart_run(). *ret_is_part: processes were left out, and the user knows which. */

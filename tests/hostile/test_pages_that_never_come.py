@@ -109,6 +109,14 @@ def test_the_time_that_it_takes_to_give_up_is_not_that_of_the_others(target, is_
     assert figures["target_cpu_ms"] == pytest.approx(recorded_us / 1e3, rel=0.02)
 
 
+@pytest.mark.parametrize("target", ["name"], indirect=True)
+def test_what_is_said_of_others_is_said_once(target):
+    with ljspy.busy() as other, ljspy.Target(["sleep", "60"]) as native:
+        run = ljspy.run("dump", "-p", f"{native.pid},{other.pid},{target.pid}")
+    assert f"waiting for memory of process {target.pid} for seconds" in run.stderr
+    assert run.stderr.count(f"Process {native.pid} does not run LuaJIT") == 1, run.stderr
+
+
 @pytest.mark.parametrize("target", ["value"], indirect=True)
 def test_a_thread_that_is_held_for_a_value_is_freed(target):
     run = ljspy.run("dump", "--locals", "-p", target.pid)
