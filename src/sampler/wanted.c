@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/sampler/wanted.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -10,22 +11,24 @@ struct wanted {
 	size_t count;
 	struct {
 		pid_t pid;
-		uint64_t start_ticks; /* unique together with the pid; 0 if unknown */
+		uint64_t start_ticks; /* unique together with the pid */
 	} processes[];
 };
+
+/* In the middle of an execve(): who asks might wait for ever. */
+static const uint64_t start_unknown = UINT64_MAX;
 
 /* When the process started, in clock ticks; 0 if it has ended. */
 static uint64_t start_of(pid_t pid)
 {
-	struct process process;
-	uint64_t ticks = 0;
+	return process_is_in_exec(pid) ? start_unknown : process_start(pid);
+}
 
-	if (process_read(pid, &process))
-		return 0;
-	if (!process_is_zombie(&process))
-		ticks = process.start_ticks;
-	process_clear(&process);
-	return ticks;
+static bool is_left(pid_t pid, uint64_t start_ticks)
+{
+	const uint64_t start = start_of(pid);
+
+	return start != 0 && (start == start_ticks || start == start_unknown || start_ticks == start_unknown);
 }
 
 struct wanted *wanted_new(const pid_t *pids, size_t count)
@@ -51,13 +54,9 @@ size_t wanted_left(const struct wanted *wanted, pid_t *ret_pids)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < wanted->count; i++) {
-		const pid_t pid = wanted->processes[i].pid;
-
-		/* It cannot be asked in the middle of an execve(), and keeps its start. */
-		if (process_is_in_exec(pid) || start_of(pid) == wanted->processes[i].start_ticks)
-			ret_pids[count++] = pid;
-	}
+	for (size_t i = 0; i < wanted->count; i++)
+		if (is_left(wanted->processes[i].pid, wanted->processes[i].start_ticks))
+			ret_pids[count++] = wanted->processes[i].pid;
 	return count;
 }
 

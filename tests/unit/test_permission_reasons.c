@@ -59,6 +59,7 @@ enum {
 /*---- The kernel ----*/
 
 static struct process target, tracer;
+static unsigned int target_reads;
 static struct {
 	int read_error; /* negative: of the target's files */
 	bool tracer_is_gone;
@@ -83,6 +84,7 @@ int __wrap_process_read(pid_t pid, struct process *ret_process)
 		*ret_process = (struct process){ .pid = pid, .name = "ljspy" };
 		return 0;
 	}
+	target_reads++;
 	if (kernel.read_error)
 		return kernel.read_error;
 	*ret_process = target;
@@ -299,6 +301,15 @@ static void what_is_not_explained_is_named_by_its_error(void **state)
 	assert_says("Invalid argument", "");
 	assert_int_equal(reason_for(PID, ESRCH), PERMISSION_NO_SUCH_PROCESS);
 	assert_says("(target) has ended", "");
+}
+
+static void one_that_kept_ljspy_waiting_is_not_read_again(void **state)
+{
+	(void)state;
+	target_reads = 0;
+	assert_int_equal(reason_for(PID, ETIMEDOUT), PERMISSION_UNREADABLE);
+	assert_says("waiting for memory of process", "Leave that process out");
+	assert_int_equal(target_reads, 0);
 }
 
 static void a_process_may_be_of_a_kind_that_cannot_be_traced(void **state)
@@ -613,6 +624,7 @@ int main(void)
 		cmocka_unit_test_setup(an_execve_is_told, begin),
 		cmocka_unit_test_setup(a_process_that_cannot_be_looked_at_is_told, begin),
 		cmocka_unit_test_setup(what_concerns_no_process_is_told_first, begin),
+		cmocka_unit_test_setup(one_that_kept_ljspy_waiting_is_not_read_again, begin),
 		cmocka_unit_test_setup(only_root_without_the_capability_takes_an_identity, begin),
 		cmocka_unit_test_setup(nobody_is_several_users_at_once, begin),
 		cmocka_unit_test_setup(an_identity_that_is_refused_changes_nothing, begin),

@@ -213,14 +213,6 @@ static void explain(const struct process *process, int error, struct permission_
 	has_capability = effective & (1u << CAP_SYS_PTRACE);
 	if (explain_by_process(process, verdict))
 		return;
-	if (error == ETIMEDOUT) {
-		decide(verdict, PERMISSION_UNREADABLE,
-		       "Leave that process out, as long as its memory is not to be had.",
-		       "The kernel has kept ljspy waiting for memory of process %d for seconds:"
-		       " ljspy leaves it alone, and it runs on.",
-		       pid);
-		return;
-	}
 	if (error == ENODATA) {
 		decide(verdict, PERMISSION_UNREADABLE,
 		       "Try again: a disk may not have answered, ljspy may have waited for a CPU or lacked memory,"
@@ -329,6 +321,15 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 
 	if (permission_diagnose_error(error, ret_verdict))
 		return;
+	/* Who reads its command line might wait for that, too. */
+	if (error == ETIMEDOUT) {
+		decide(ret_verdict, PERMISSION_UNREADABLE,
+		       "Leave that process out, as long as its memory is not to be had.",
+		       "The kernel has kept ljspy waiting for memory of process %d for seconds:"
+		       " ljspy leaves it alone, and it runs on.",
+		       (int)pid);
+		return;
+	}
 	failure = process_read(pid, &process);
 	if (failure && failure != -ENOMEM && kill(pid, 0) && errno == EPERM) {
 		decide(ret_verdict, PERMISSION_HIDDEN, "Run ljspy as that process's user or as root.",

@@ -284,6 +284,13 @@ pid_t process_thread_with_memory(pid_t pid)
 	return found;
 }
 
+uint64_t process_start(pid_t pid)
+{
+	struct process process = { .pid = pid };
+
+	return read_stat(pid, &process) || process_is_zombie(&process) ? 0 : process.start_ticks;
+}
+
 char *process_title(const struct process *process)
 {
 	size_t length = process->command_length;

@@ -78,6 +78,9 @@ pid_t process_of_thread(pid_t tid);
  */
 pid_t process_thread_with_memory(pid_t pid);
 
+/* Its start_ticks, read without its memory; 0 if it has ended. In the middle of an execve() this waits. */
+uint64_t process_start(pid_t pid);
+
 /*
  * The arguments joined by spaces, or the name in brackets: untrusted text for users, to
  * be freed. NULL when memory is short.
