@@ -547,12 +547,18 @@ static bool has_work(const struct sampler *sampler)
 /* No process that the user asked for can be sampled: name one that refuses, if there is one. */
 static bool explain_no_work(struct sampler *sampler)
 {
+	pid_t unreadable = 0;
+
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		const struct target *target = sampler->targets[i];
 
-		if (target && target->refusal)
+		if (target && target->is_unreadable)
+			unreadable = target->pid;
+		else if (target && target->refusal)
 			return fail(sampler, target->pid, target->refusal);
 	}
+	if (unreadable)
+		return fail(sampler, unreadable, -ETIMEDOUT);
 	sampler->result->end = SAMPLER_NO_LUAJIT;
 	sampler->result->pid = sampler->options->pids[0];
 	return false;

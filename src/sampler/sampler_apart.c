@@ -348,6 +348,16 @@ static pid_t run_engine(struct sampler_apart *self)
 	return are_several && !options->launch ? outcome.blocked_pid : 0;
 }
 
+/* It counts as left out however the next engine ends. */
+static void note_unreadable(struct sampler_apart *self, pid_t pid)
+{
+	self->unreadable[self->options.unreadable_count++] = pid;
+	self->has_before = true;
+	self->before.left_out++;
+	self->before.left_out_pid = pid;
+	self->before.left_out_error = -ETIMEDOUT;
+}
+
 /* Prepare to go on without the process. False if ljspy has left it out already, or there is no time left. */
 static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_ns,
 		      sampler_tell_refused *tell_refused)
@@ -362,9 +372,8 @@ static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_n
 		return false;
 	if (duration_ns)
 		self->options.duration_ns = duration_ns - sampled_ns;
-	self->unreadable[self->options.unreadable_count++] = pid;
 	self->before = *self->result;
-	self->has_before = true;
+	note_unreadable(self, pid);
 	if (self->began_ns)
 		self->unseen_since_ns = self->seen_ns;
 	self->taken = (struct figures){ 0 };
@@ -384,7 +393,24 @@ static void take_over_unreadable(struct sampler_apart *self, const struct sample
 	self->options.unreadable_count = 0;
 	for (size_t i = 0; i < options->unreadable_count && i < UNREADABLE_MAX; i++)
 		if (kill(options->unreadable[i], 0) == 0 || errno != ESRCH)
-			self->unreadable[self->options.unreadable_count++] = options->unreadable[i];
+			note_unreadable(self, options->unreadable[i]);
+}
+
+/* After last was left out, none of the others can be sampled. If they refuse, that is why; what was sampled counts. */
+static void explain_rest(struct sampler_apart *self, pid_t last)
+{
+	const bool refuse = self->run.end == SAMPLER_FAILED && self->run.error != -ETIMEDOUT;
+
+	if (refuse && self->before.figures.samples == 0)
+		return;
+	if (refuse) {
+		sampler_explain_again(&self->run);
+		sum_up(self);
+		return;
+	}
+	*self->result = self->before;
+	self->result->end = SAMPLER_BLOCKED;
+	self->result->pid = last;
 }
 
 void sampler_run_apart(const struct sampler_options *options, struct sampler_result *ret_result)
@@ -399,12 +425,8 @@ void sampler_run_apart(const struct sampler_options *options, struct sampler_res
 	while ((blocked = run_engine(&self)) &&
 	       leave_out(&self, blocked, options->duration_ns, options->tell_refused))
 		last = blocked;
-	/* None but those left out can be sampled. */
-	if (last && (ret_result->end == SAMPLER_FAILED || ret_result->end == SAMPLER_NO_LUAJIT)) {
-		*ret_result = self.before;
-		ret_result->end = SAMPLER_BLOCKED;
-		ret_result->pid = last;
-	}
+	if (last && (ret_result->end == SAMPLER_FAILED || ret_result->end == SAMPLER_NO_LUAJIT))
+		explain_rest(&self, last);
 	memcpy(ret_result->unreadable, self.unreadable, sizeof(self.unreadable));
 	ret_result->unreadable_count = self.options.unreadable_count;
 }

@@ -144,8 +144,7 @@ static bool prepare_again(struct resumed *resumed)
 	return options->pid_count || options->launch || options->awaits;
 }
 
-/* Targets may have gone, or be traced by another process: the samples of the others count. */
-static void explain_again(struct sampler_result *run)
+void sampler_explain_again(struct sampler_result *run)
 {
 	if (run->end == SAMPLER_FAILED && run->error != -ESRCH && !run->left_out) {
 		run->left_out = 1;
@@ -169,7 +168,7 @@ static void run_until_end(struct resumed *resumed)
 		resumed->run = (struct sampler_result){ .pid = resumed->before.pid };
 		if (prepare_again(resumed))
 			sampler_run(&resumed->options, &resumed->run);
-		explain_again(&resumed->run);
+		sampler_explain_again(&resumed->run);
 		sum_up(resumed);
 	}
 }

@@ -23,6 +23,12 @@ struct sampler_breaks {
 void sampler_add_results(const struct sampler_result *before, const struct sampler_result *run,
 			 struct sampler_result *ret_sum);
 
+/*
+ * A run after another one could not begin: targets may have gone, or be traced by another process. The samples of the
+ * others count.
+ */
+void sampler_explain_again(struct sampler_result *run);
+
 /* The options must have a watch; it tells when to let go. */
 void sampler_run_resumed(const struct sampler_options *options, const struct sampler_breaks *breaks,
 			 struct sampler_result *ret_result);

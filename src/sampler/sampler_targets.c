@@ -639,14 +639,15 @@ void targets_note_refused(struct sampler *sampler)
 }
 
 /*
- * A target that was never sampled. After a break, the next run tells of those that are there yet; where the only one
+ * A target that was never sampled. The front counts those that are unreadable. After a break, the next run tells of those that are there yet; where the only one
  * has ended, that is why the run failed.
  */
 static void note_unsampled(const struct sampler *sampler, const struct target *target)
 {
 	struct sampler_result *result = sampler->result;
 
-	if (result->end == SAMPLER_LET_GO || (result->end == SAMPLER_FAILED && result->error == -ESRCH))
+	if (target->is_unreadable || result->end == SAMPLER_LET_GO ||
+	    (result->end == SAMPLER_FAILED && result->error == -ESRCH))
 		return;
 	if (target->refusal && (target->found || !target->ended))
 		note_left_out(result, target->pid, target->refusal);

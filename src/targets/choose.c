@@ -14,6 +14,7 @@
 #include "src/program/message.h"
 #include "src/survey/puc_lua.h"
 #include "src/survey/survey.h"
+#include "src/targets/halted.h"
 
 enum { SETTLING_MOMENTS = 100 };
 
@@ -101,10 +102,28 @@ void choose_explain_blocked(pid_t pid)
 			      " ljspy gives up, and the target runs on.");
 }
 
+bool choose_has_told(const struct sampler_noted *refused, pid_t pid)
+{
+	for (size_t i = 0; i < refused->count && i < NOTES_TOLD_MAX; i++)
+		if (refused->at[i].pid == pid)
+			return true;
+	return false;
+}
+
+static void explain_blocked(const struct sampler_result *result)
+{
+	if (choose_has_told(&result->refused, result->pid))
+		message_warn("No other process is left that can be sampled.");
+	else
+		choose_explain_blocked(result->pid);
+	if (result->unreadable_count == UNREADABLE_MAX)
+		message_note("ljspy goes on without %d such processes at most.", UNREADABLE_MAX);
+}
+
 static void explain_end(const struct sampler_result *result)
 {
 	if (result->end == SAMPLER_BLOCKED)
-		choose_explain_blocked(result->pid);
+		explain_blocked(result);
 	else if (result->error)
 		message_error_errno(-result->error, "%s", problem_unwatched);
 	else
@@ -140,7 +159,7 @@ bool choose_explain_early_end(const struct sampler_result *result)
 	else if (result->end == SAMPLER_KILLED)
 		message_warn("%s; there are no samples after that.", problem_killed);
 	else if (result->end == SAMPLER_BLOCKED)
-		choose_explain_blocked(result->pid);
+		explain_blocked(result);
 	return engine_has_ended(result);
 }
 

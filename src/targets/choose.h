@@ -39,6 +39,9 @@ void choose_explain_look(pid_t pid, int error);
 /* The kernel kept ljspy waiting, by the memory of that process; 0 if that is unknown. */
 void choose_explain_blocked(pid_t pid);
 
+/* Has the user been told why this one is left out? */
+bool choose_has_told(const struct sampler_noted *refused, pid_t pid);
+
 /* If sampling could not begin, tell why and return true; command is the one to start, or NULL. */
 bool choose_explain_failure(const struct sampler_result *result, const char *command);
 

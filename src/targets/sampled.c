@@ -30,18 +30,10 @@ void sampled_tell_refused(const struct sampler_noted *refused)
 			     refused->count + refused->more);
 }
 
-static bool is_told(const struct sampler_noted *refused, pid_t pid)
-{
-	for (size_t i = 0; i < refused->count && i < NOTES_TOLD_MAX; i++)
-		if (refused->at[i].pid == pid)
-			return true;
-	return false;
-}
-
 void sampled_tell_left_out(const struct sampler_result *result, const struct permission_verdict *left_out)
 {
 	const int pid = result->left_out_pid;
-	const bool is_new = !is_told(&result->refused, pid);
+	const bool is_new = !choose_has_told(&result->refused, pid);
 
 	if (is_new && result->left_out_error)
 		choose_tell(left_out);

@@ -117,6 +117,18 @@ def test_what_is_said_of_others_is_said_once(target):
     assert run.stderr.count(f"Process {native.pid} does not run LuaJIT") == 1, run.stderr
 
 
+@pytest.mark.parametrize("target", ["name"], indirect=True)
+def test_each_is_told_once_where_none_is_left(target):
+    with ljspy.Target([ljspy.luajit("luajit"), PROGRAM, "name"]) as other:
+        other.read_until(b"\n", seconds=ljspy.READY_SECONDS)
+        run = ljspy.run("record", "-d", "1s", "-o", "/dev/null", "-p", f"{target.pid},{other.pid}")
+        assert ljspy.runs_free(target.pid) and ljspy.runs_free(other.pid)
+    assert run.returncode in (ljspy.WITH_ERRORS, ljspy.NOTHING_PROFILED), run.stderr
+    for pid in target.pid, other.pid:
+        assert run.stderr.count(f"waiting for memory of process {pid} for seconds") == 1, run.stderr
+    assert "No other process is left that can be sampled" in run.stderr
+
+
 @pytest.mark.parametrize("target", ["value"], indirect=True)
 def test_a_thread_that_is_held_for_a_value_is_freed(target):
     run = ljspy.run("dump", "--locals", "-p", target.pid)

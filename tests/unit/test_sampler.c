@@ -857,9 +857,7 @@ static void one_that_is_unreadable_is_not_looked_at(void **state)
 	sampler_run(&options, &result);
 	assert_true(sum_of(first, 0)->samples > 200);
 	assert_int_equal(sum_of(other, 0)->samples, 0);
-	assert_int_equal(result.left_out, 1);
-	assert_int_equal(result.left_out_pid, other->pid);
-	assert_int_equal(result.left_out_error, -ETIMEDOUT);
+	assert_int_equal(result.left_out, 0); /* the front counts it */
 }
 
 static void where_none_of_several_can_be_sampled_it_ends_at_once(void **state)

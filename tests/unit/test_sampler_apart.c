@@ -527,11 +527,58 @@ static void one_of_several_that_keeps_it_waiting_is_left_out(void **state)
 	/* Each is told at once, and is not to be told again. */
 	assert_int_equal(told.count, 2);
 	assert_int_equal(result.refused.count, 2);
+	assert_int_equal(result.left_out, 2);
+	assert_int_equal(result.left_out_error, -ETIMEDOUT);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(told.at[i].pid, 72 - i);
 		assert_int_equal(told.at[i].why, -ETIMEDOUT);
 		assert_int_equal(result.refused.at[i].pid, 72 - i);
 	}
+}
+
+static int next_error;
+static bool samples_before;
+
+static void cannot_begin_again(const struct sampler_options *given, const struct sampler_breaks *breaks,
+			       struct sampler_result *ret_result)
+{
+	if (!given->unreadable_count && samples_before)
+		sends_three(given, breaks, ret_result);
+	if (!given->unreadable_count)
+		_exit(0);
+	*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = next_error, .pid = 72 };
+}
+
+static void begin_again_in_vain(int error, bool has_samples)
+{
+	static const pid_t pids[] = { 71, 72 };
+
+	sampler = cannot_begin_again;
+	options.pids = pids;
+	options.pid_count = 2;
+	blocked = 1;
+	interrupted_by = 0;
+	next_error = error;
+	samples_before = has_samples;
+	run();
+}
+
+static void why_the_others_cannot_be_sampled_is_told(void **state)
+{
+	(void)state;
+	begin_again_in_vain(-EPERM, false);
+	assert_int_equal(result.end, SAMPLER_FAILED);
+	assert_int_equal(result.error, -EPERM);
+	assert_int_equal(result.pid, 72);
+	/* Samples count. */
+	begin_again_in_vain(-EPERM, true);
+	assert_int_equal(result.end, SAMPLER_TARGETS_ENDED);
+	assert_int_equal(result.figures.samples, 3);
+	assert_int_equal(result.left_out, 2);
+	begin_again_in_vain(-ETIMEDOUT, true);
+	assert_int_equal(result.end, SAMPLER_BLOCKED);
+	assert_int_equal(result.pid, 71);
+	assert_int_equal(result.figures.samples, 3);
 }
 
 /* The one that is blocked publishes no end. */
@@ -791,6 +838,7 @@ int main(void)
 		TEST(progress_may_end_it),
 		TEST(an_engine_that_was_killed_leaves_what_it_published),
 		TEST(one_of_several_that_keeps_it_waiting_is_left_out),
+		TEST(why_the_others_cannot_be_sampled_is_told),
 		TEST(the_time_that_an_engine_waits_is_away_and_not_sampled),
 		TEST(an_engine_that_waits_before_it_samples_takes_no_time),
 		TEST(who_is_interrupted_or_has_but_one_begins_no_other_engine),
