@@ -43,7 +43,7 @@ struct serving {
 	struct wanted *wanted; /* the processes of the options */
 	pid_t *pids;           /* those of them to sample in the next run */
 	struct sampler_options sampler_options;
-	pid_t unreadable[UNREADABLE_MAX]; /* processes that an earlier run has left out */
+	struct unreadable unreadable[UNREADABLE_MAX]; /* processes that an earlier run has left out */
 	struct sampler_result result;
 	struct permission_verdict left_out;
 	char token[TOKEN_MAX + 1];

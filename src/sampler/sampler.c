@@ -43,9 +43,11 @@ static void take_late_meanwhile(struct sampler *sampler)
 /* Do what is due for the target. False if nothing is. */
 static bool attend(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (!target || target->ended || target->is_unreadable)
+	if (!target || target->ended || (target->is_unreadable && now < target->inspect_at_ns))
 		return false;
-	if (!target->attached && now >= target->inspect_at_ns)
+	if (target->is_unreadable)
+		target_check_unreadable(sampler, target, now);
+	else if (!target->attached && now >= target->inspect_at_ns)
 		target_consider(sampler, target, now);
 	else if (!target->sampled && now >= target->inspect_at_ns)
 		target_take_look(sampler, target, now);

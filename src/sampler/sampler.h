@@ -62,6 +62,12 @@ struct sampler_watch {
  */
 typedef void sampler_keep(void *context);
 
+/* A process whose memory is not read, as that does not come to an end. */
+struct unreadable {
+	pid_t pid;
+	uint64_t start_ticks; /* see wanted_start() */
+};
+
 struct sampler_options {
 	const pid_t *pids;
 	size_t pid_count;
@@ -74,7 +80,7 @@ struct sampler_options {
 	pid_t launched_pid;          /* the command, if an earlier run started it as a child; else 0 */
 	const pid_t *own_pids;       /* ljspy's other processes */
 	size_t own_pid_count;
-	const pid_t *unreadable; /* processes to leave out: reading their memory does not come to an end */
+	const struct unreadable *unreadable; /* processes to leave out */
 	size_t unreadable_count;
 	bool allow_attach;    /* see tracer_allow_attach() */
 	bool no_stop;         /* look without stopping any thread; not with launch */
@@ -156,7 +162,7 @@ struct sampler_result {
 	 */
 	struct sampler_noted refused;
 	/* For sampler_options of a next run; only the front knows them. */
-	pid_t unreadable[UNREADABLE_MAX];
+	struct unreadable unreadable[UNREADABLE_MAX];
 	size_t unreadable_count;
 	struct sampler_noted halted; /* targets that could not run in the end; why is an enum process_halt */
 	struct figures figures;

@@ -3,7 +3,6 @@
 #include "src/sampler/sampler_apart.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,6 +11,7 @@
 #include "src/apart/queue.h"
 #include "src/apart/sample_message.h"
 #include "src/linux/clocks/clock.h"
+#include "src/sampler/wanted.h"
 
 static const uint64_t conclude_ns_max = 2 * UINT64_C(1000000000);
 
@@ -92,7 +92,7 @@ struct sampler_apart {
 	uint64_t seen_ns;  /* when the last of its samples or pulses came */
 
 	/* Processes whose memory kept an engine waiting, and the result of the engines that ended for that. */
-	pid_t unreadable[UNREADABLE_MAX];
+	struct unreadable unreadable[UNREADABLE_MAX];
 	bool has_before;
 	struct sampler_result before;
 	uint64_t unseen_ns;       /* how long no engine has sampled after the first one began */
@@ -349,12 +349,12 @@ static pid_t run_engine(struct sampler_apart *self)
 }
 
 /* It counts as left out however the next engine ends. */
-static void note_unreadable(struct sampler_apart *self, pid_t pid)
+static void note_unreadable(struct sampler_apart *self, struct unreadable process)
 {
-	self->unreadable[self->options.unreadable_count++] = pid;
+	self->unreadable[self->options.unreadable_count++] = process;
 	self->has_before = true;
 	self->before.left_out++;
-	self->before.left_out_pid = pid;
+	self->before.left_out_pid = process.pid;
 	self->before.left_out_error = -ETIMEDOUT;
 }
 
@@ -366,14 +366,14 @@ static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_n
 	struct sampler_noted unreadable = { 0 };
 
 	for (size_t i = 0; i < self->options.unreadable_count; i++)
-		if (self->unreadable[i] == pid)
+		if (self->unreadable[i].pid == pid && wanted_is_left(pid, self->unreadable[i].start_ticks))
 			return false;
 	if (self->options.unreadable_count == UNREADABLE_MAX || (duration_ns && sampled_ns >= duration_ns))
 		return false;
 	if (duration_ns)
 		self->options.duration_ns = duration_ns - sampled_ns;
 	self->before = *self->result;
-	note_unreadable(self, pid);
+	note_unreadable(self, (struct unreadable){ pid, wanted_start(pid) });
 	if (self->began_ns)
 		self->unseen_since_ns = self->seen_ns;
 	self->taken = (struct figures){ 0 };
@@ -392,11 +392,11 @@ static void take_over_unreadable(struct sampler_apart *self, const struct sample
 	self->options.unreadable = self->unreadable;
 	self->options.unreadable_count = 0;
 	for (size_t i = 0; i < options->unreadable_count && i < UNREADABLE_MAX; i++)
-		if (kill(options->unreadable[i], 0) == 0 || errno != ESRCH)
+		if (wanted_is_left(options->unreadable[i].pid, options->unreadable[i].start_ticks))
 			note_unreadable(self, options->unreadable[i]);
 }
 
-/* After last was left out, none of the others can be sampled. If they refuse, that is why; what was sampled counts. */
+/* After last was left out, none of the others can be sampled. If they refuse, that is why; samples count. */
 static void explain_rest(struct sampler_apart *self, pid_t last)
 {
 	const bool refuse = self->run.end == SAMPLER_FAILED && self->run.error != -ETIMEDOUT;

@@ -322,6 +322,7 @@ void target_take_look(struct sampler *sampler, struct target *target, uint64_t n
 void target_wake(struct sampler *sampler, struct target *target);
 
 /* Does a target still rest? Costs next to nothing. */
+void target_check_unreadable(const struct sampler *sampler, struct target *target, uint64_t now);
 void target_check_rest(struct sampler *sampler, struct target *target, uint64_t now);
 
 /* A look was due. */

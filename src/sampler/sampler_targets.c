@@ -11,6 +11,7 @@
 
 #include "memory/slow_file.h"
 #include "src/linux/proc/process.h"
+#include "src/sampler/wanted.h"
 
 /* A target is idle after so long without CPU use. One that runs more often is never left to an alarm. */
 static const uint64_t idle_ns = UINT64_C(5) * NS_PER_SECOND;
@@ -486,7 +487,8 @@ static struct target *find_target(const struct sampler *sampler, pid_t pid)
 static bool is_unreadable(const struct sampler_options *options, pid_t pid)
 {
 	for (size_t i = 0; i < options->unreadable_count; i++)
-		if (options->unreadable[i] == pid)
+		if (options->unreadable[i].pid == pid &&
+		    wanted_is_left(pid, options->unreadable[i].start_ticks))
 			return true;
 	return false;
 }
@@ -579,10 +581,19 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 	}
 }
 
+/* Another process may get its id. */
+void target_check_unreadable(const struct sampler *sampler, struct target *target, uint64_t now)
+{
+	target->ended = !is_unreadable(sampler->options, target->pid);
+	target->inspect_at_ns = now + HOUSEKEEPING_NS;
+}
+
 int target_open(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	int error;
 
+	if (target->is_unreadable)
+		return -ETIMEDOUT;
 	program_has_changed(sampler, target);
 	if (!target_inspect(sampler, target, now))
 		return -ESRCH;
@@ -639,8 +650,8 @@ void targets_note_refused(struct sampler *sampler)
 }
 
 /*
- * A target that was never sampled. The front counts those that are unreadable. After a break, the next run tells of those that are there yet; where the only one
- * has ended, that is why the run failed.
+ * A target that was never sampled; the front counts those that are unreadable. After a break, the next run tells of
+ * those that are there yet; where the only one has ended, that is why the run failed.
  */
 static void note_unsampled(const struct sampler *sampler, const struct target *target)
 {

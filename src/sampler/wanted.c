@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/sampler/wanted.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #include "src/linux/proc/process.h"
@@ -18,15 +16,14 @@ struct wanted {
 /* In the middle of an execve(): who asks might wait for ever. */
 static const uint64_t start_unknown = UINT64_MAX;
 
-/* When the process started, in clock ticks; 0 if it has ended. */
-static uint64_t start_of(pid_t pid)
+uint64_t wanted_start(pid_t pid)
 {
 	return process_is_in_exec(pid) ? start_unknown : process_start(pid);
 }
 
-static bool is_left(pid_t pid, uint64_t start_ticks)
+bool wanted_is_left(pid_t pid, uint64_t start_ticks)
 {
-	const uint64_t start = start_of(pid);
+	const uint64_t start = wanted_start(pid);
 
 	return start != 0 && (start == start_ticks || start == start_unknown || start_ticks == start_unknown);
 }
@@ -40,7 +37,7 @@ struct wanted *wanted_new(const pid_t *pids, size_t count)
 	wanted->count = count;
 	for (size_t i = 0; i < count; i++) {
 		wanted->processes[i].pid = pids[i];
-		wanted->processes[i].start_ticks = start_of(pids[i]);
+		wanted->processes[i].start_ticks = wanted_start(pids[i]);
 	}
 	return wanted;
 }
@@ -55,7 +52,7 @@ size_t wanted_left(const struct wanted *wanted, pid_t *ret_pids)
 	size_t count = 0;
 
 	for (size_t i = 0; i < wanted->count; i++)
-		if (is_left(wanted->processes[i].pid, wanted->processes[i].start_ticks))
+		if (wanted_is_left(wanted->processes[i].pid, wanted->processes[i].start_ticks))
 			ret_pids[count++] = wanted->processes[i].pid;
 	return count;
 }

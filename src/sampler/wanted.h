@@ -8,10 +8,17 @@
 #ifndef LJSPY_WANTED_H
 #define LJSPY_WANTED_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct wanted;
+
+/* When a process started: unique together with its id; 0 if it has ended. This never waits for its memory. */
+uint64_t wanted_start(pid_t pid);
+/* Is the process that wanted_start() was of still there? */
+bool wanted_is_left(pid_t pid, uint64_t start_ticks);
 
 /* Look when the processes started. NULL when memory is short. */
 struct wanted *wanted_new(const pid_t *pids, size_t count);

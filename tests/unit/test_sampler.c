@@ -13,7 +13,9 @@
 
 #include <cmocka.h>
 
+#include "src/linux/proc/process.h"
 #include "src/sampler/sampler_resumed.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/sampled_machine.h"
 
 /*---- CPU time ----*/
@@ -844,20 +846,35 @@ static void those_left_out_from_the_beginning_are_listed(void **state)
 	assert_int_equal(result.left_out, 2);
 }
 
+static uint64_t start_ticks;
+
+INSTEAD_OF(process_start);
+uint64_t __wrap_process_start(pid_t pid)
+{
+	(void)pid;
+	return start_ticks;
+}
+
 static void one_that_is_unreadable_is_not_looked_at(void **state)
 {
 	struct made_up_process *first = add(1, bursts), *other = add(1, bursts);
 	const pid_t pids[] = { other->pid, first->pid };
+	const struct unreadable unreadable = { .pid = other->pid, .start_ticks = 5 };
 
 	(void)state;
+	start_ticks = 5;
 	options.pids = pids;
 	options.pid_count = 2;
-	options.unreadable = &other->pid;
+	options.unreadable = &unreadable;
 	options.unreadable_count = 1;
 	sampler_run(&options, &result);
 	assert_true(sum_of(first, 0)->samples > 200);
 	assert_int_equal(sum_of(other, 0)->samples, 0);
 	assert_int_equal(result.left_out, 0); /* the front counts it */
+	/* Another process has its id. */
+	start_ticks = 6;
+	sampler_run(&options, &result);
+	assert_true(sum_of(other, 0)->samples > 0);
 }
 
 static void where_none_of_several_can_be_sampled_it_ends_at_once(void **state)

@@ -23,6 +23,7 @@
 
 #include "output/sample/lost.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/proc/process.h"
 #include "src/sampler/sampler_apart.h"
 #include "tests/unit/instead_of.h"
 
@@ -71,6 +72,7 @@ static unsigned int blocked; /* so many engines end as the memory of a process k
 static uint64_t hang_ns;     /* for so long, each */
 static uint64_t step_ns;     /* from one sample to the next */
 static int interrupted_by;
+static pid_t reused; /* another process has this id now */
 
 /* What the front did. */
 static struct {
@@ -187,6 +189,12 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 }
 
 /*---- The front's side ----*/
+
+INSTEAD_OF(process_start);
+uint64_t __wrap_process_start(pid_t pid)
+{
+	return pid == reused ? 2 : 1;
+}
 
 INSTEAD_OF(prctl);
 int __wrap_prctl(int option, ...)
@@ -323,6 +331,7 @@ static int begin(void **state)
 	blocked = 0;
 	hang_ns = step_ns = 0;
 	interrupted_by = SIGTERM;
+	reused = 0;
 	options = (struct sampler_options){
 		.functions = functions_new(), .take = take, .progress = progress, .context = &front
 	};
@@ -493,7 +502,7 @@ static void leaves_some_out(const struct sampler_options *given, const struct sa
 {
 	shared->passed = given->unreadable_count + 1 == shared->engines;
 	for (size_t i = 0; i < given->unreadable_count; i++)
-		shared->passed &= given->unreadable[i] == (pid_t)(72 - i);
+		shared->passed &= given->unreadable[i].pid == (pid_t)(72 - i);
 	sends_three(given, breaks, ret_result);
 }
 
@@ -534,6 +543,28 @@ static void one_of_several_that_keeps_it_waiting_is_left_out(void **state)
 		assert_int_equal(told.at[i].why, -ETIMEDOUT);
 		assert_int_equal(result.refused.at[i].pid, 72 - i);
 	}
+}
+
+static void looks_for_those_before(const struct sampler_options *given, const struct sampler_breaks *breaks,
+				   struct sampler_result *ret_result)
+{
+	shared->passed = given->unreadable_count == 1 && given->unreadable[0].pid == 72;
+	sends_three(given, breaks, ret_result);
+}
+
+static void those_of_an_earlier_run_are_left_out_while_they_are_there(void **state)
+{
+	const struct unreadable before[] = { { 71, 1 }, { 72, 1 } };
+
+	(void)state;
+	sampler = looks_for_those_before;
+	options.unreadable = before;
+	options.unreadable_count = 2;
+	reused = 71;
+	run();
+	assert_true(shared->passed);
+	assert_int_equal(result.left_out, 1);
+	assert_int_equal(result.unreadable_count, 1);
 }
 
 static int next_error;
@@ -839,6 +870,7 @@ int main(void)
 		TEST(an_engine_that_was_killed_leaves_what_it_published),
 		TEST(one_of_several_that_keeps_it_waiting_is_left_out),
 		TEST(why_the_others_cannot_be_sampled_is_told),
+		TEST(those_of_an_earlier_run_are_left_out_while_they_are_there),
 		TEST(the_time_that_an_engine_waits_is_away_and_not_sampled),
 		TEST(an_engine_that_waits_before_it_samples_takes_no_time),
 		TEST(who_is_interrupted_or_has_but_one_begins_no_other_engine),
