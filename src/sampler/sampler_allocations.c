@@ -21,7 +21,7 @@ enum {
 	SPAN_AGAIN_NS = 1000 * 1000, /* after one that failed: to await one takes a sixth of that */
 	SPAN_NS = 25 * 1000,         /* short beside a cycle of the smallest heap */
 	SPAN_NS_MAX = 2 * SPAN_NS,
-	SPAN_VMS_MAX = 8,     /* to read the counters of one takes a microsecond */
+	SPAN_VMS_MAX = 8,     /* to read the counters of each takes a third of a microsecond more */
 	WARM_NS = 200 * 1000, /* after a hold, maybe on another CPU, a thread runs slower for so long */
 	WINDOW_EVERY_NS = 20 * 1000 * 1000, /* a window costs ljspy up to half a millisecond */
 	WINDOW_NS = 100 * 1000,             /* longer than it takes to unwind the thread */
@@ -219,8 +219,8 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
  * speeds would add up to that of the process by chance only.
  */
 struct span {
-	struct vm_allocations *vms[SPAN_VMS_MAX];      /* NULL: it was closed meanwhile */
-	struct allocation_counters last[SPAN_VMS_MAX]; /* at the last look */
+	struct vm_allocations *vms[SPAN_VMS_MAX];   /* NULL: it cannot be read, or was closed meanwhile */
+	struct allocation_look looks[SPAN_VMS_MAX]; /* the last ones */
 	struct span_piece pieces[SPAN_VMS_MAX][SPAN_PIECES_MAX];
 	size_t vm_count, piece_count;
 };
@@ -239,40 +239,47 @@ static struct vm_allocations *next_with_span(struct allocations *allocations)
 	return next;
 }
 
+/* False if no VM can be read any more. */
+static bool look_at_vms(struct span *span, struct memory *memory)
+{
+	bool is_read = false;
+
+	allocation_looks_read(memory, span->looks, span->vm_count);
+	for (size_t i = 0; i < span->vm_count; i++) {
+		if (!span->looks[i].is_read)
+			span->vms[i] = NULL;
+		is_read |= span->vms[i] != NULL;
+	}
+	return is_read;
+}
+
 /* Of all VMs of this look or, of many, of some in turn. False if none can be read. */
 static bool begin_span(struct allocations *allocations, struct memory *memory, struct span *ret_span)
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	struct vm_allocations *vm;
 
 	ret_span->vm_count = ret_span->piece_count = 0;
-	for (size_t i = 0; i < SPAN_VMS_MAX; i++) {
-		struct vm_allocations *vm = next_with_span(allocations);
-
-		if (!vm || vm->span_ns == now)
-			break;
+	while (ret_span->vm_count < SPAN_VMS_MAX && (vm = next_with_span(allocations)) &&
+	       vm->span_ns != now) {
 		vm->span_ns = now;
-		ret_span->vms[ret_span->vm_count] = vm;
-		ret_span->vm_count += allocation_counters_read(memory, vm->global,
-							       &ret_span->last[ret_span->vm_count]);
+		ret_span->looks[ret_span->vm_count].global = vm->global;
+		ret_span->vms[ret_span->vm_count++] = vm;
 	}
-	return ret_span->vm_count > 0;
+	return look_at_vms(ret_span, memory);
 }
 
 /* The piece up to now: its time is told by end_piece(). */
 static void read_piece(struct span *span, struct memory *memory)
 {
-	for (size_t i = 0; i < span->vm_count; i++) {
-		struct allocation_counters now;
+	struct allocation_look before[SPAN_VMS_MAX];
 
-		if (!span->vms[i])
-			continue;
-		if (!allocation_counters_read(memory, span->vms[i]->global, &now)) {
-			span->vms[i] = NULL;
-			continue;
-		}
-		span->pieces[i][span->piece_count].allocated = allocated_in_span(&span->last[i], &now);
-		span->last[i] = now;
-	}
+	memcpy(before, span->looks, span->vm_count * sizeof(*before));
+	look_at_vms(span, memory);
+	for (size_t i = 0; i < span->vm_count; i++)
+		if (span->vms[i])
+			span->pieces[i][span->piece_count].allocated = allocated_in_span(
+				&before[i].counters, &span->looks[i].counters);
 }
 
 static void end_piece(struct span *span, uint64_t ns)

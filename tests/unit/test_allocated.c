@@ -475,6 +475,27 @@ static void a_film_has_its_looks_in_their_order(void **state)
 	assert_false(allocation_film_read(&growing, &global, film));
 }
 
+/* One that was closed is no reason to know nothing of the others. */
+static void several_vms_are_looked_at_at_once(void **state)
+{
+	struct memory growing = { .read_ranges = read_growing };
+	struct global_state closed;
+	struct allocation_look at[] = { { .global = &global }, { .global = &closed }, { .global = &global } };
+
+	(void)state;
+	make_counters(true, BYTECODE_V21);
+	closed = global;
+	closed.g = MADE_UP_AT - 0x10000;
+	looks = 0;
+	looks_until_end = 3;
+	allocation_looks_read(&growing, at, 3);
+	assert_int_equal(looks, 3);
+	assert_true(at[0].is_read && at[2].is_read);
+	assert_false(at[1].is_read);
+	assert_int_equal(at[0].counters.total, 100000 - 8192);
+	assert_int_equal(at[2].counters.total, 100000 - 8192 + 32);
+}
+
 static void the_newest_table_has_its_parts(void **state)
 {
 	enum { TABLE = MADE_UP_AT + 0x800 };
@@ -978,6 +999,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_counters_is_not_taken_for_them),
 		cmocka_unit_test(counters_far_apart_or_not_mapped_are_not_read),
 		cmocka_unit_test(a_film_has_its_looks_in_their_order),
+		cmocka_unit_test(several_vms_are_looked_at_at_once),
 		cmocka_unit_test(the_newest_table_has_its_parts),
 		cmocka_unit_test(objects_have_their_sizes),
 		cmocka_unit_test(each_kind_of_object_is_told),

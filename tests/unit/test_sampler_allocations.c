@@ -39,6 +39,8 @@ static uint64_t now_ns, cpu_ns, cpu_percent;
 static unsigned int readings, readings_before_failure = UINT_MAX - 1; /* of a clock or of counters */
 static uint64_t read_takes_ns, unwinding_ns; /* a look at the counters, and what comes before it */
 
+enum { MORE_TAKES_NS = 300 }; /* for each VM more in a look at several */
+
 /* The thread: on how many CPUs it may be, and how often it got one before it was held, and since. */
 static struct tracee tracee;
 static struct thread thread = { .tid = 11, .runs = 40, .tracee = &tracee };
@@ -73,6 +75,7 @@ INSTEAD_OF(lua_process_captured);
 INSTEAD_OF(lua_process_allocation);
 INSTEAD_OF(allocation_counters_read);
 INSTEAD_OF(allocation_counters_read_newest);
+INSTEAD_OF(allocation_looks_read);
 INSTEAD_OF(allocation_film_read);
 INSTEAD_OF(allocated_objects);
 INSTEAD_OF(allocated_newest_userdata);
@@ -163,18 +166,34 @@ bool __wrap_lua_process_allocation(struct lua_process *process, struct allocatio
 	return is_allocating;
 }
 
+static struct allocation_counters counters(void)
+{
+	return (struct allocation_counters){ .total = total,
+					     .root = total,
+					     .string_table = 8192,
+					     .has_few_strings = halves_strings,
+					     .may_resize = halves_strings };
+}
+
 bool __wrap_allocation_counters_read(struct memory *memory, const struct global_state *global,
 				     struct allocation_counters *ret_counters)
 {
 	(void)memory;
 	(void)global;
 	pass(read_takes_ns);
-	*ret_counters = (struct allocation_counters){ .total = total,
-						      .root = total,
-						      .string_table = 8192,
-						      .has_few_strings = halves_strings,
-						      .may_resize = halves_strings };
+	*ret_counters = counters();
 	return reads();
+}
+
+void __wrap_allocation_looks_read(struct memory *memory, struct allocation_look *looks, size_t count)
+{
+	(void)memory;
+	pass(count > 1 ? (count - 1) * MORE_TAKES_NS : 0);
+	pass(read_takes_ns);
+	for (size_t i = 0; i < count; i++) {
+		looks[i].is_read = reads();
+		looks[i].counters = counters();
+	}
 }
 
 void __wrap_allocation_counters_read_newest(struct memory *memory, const struct global_state *global,
@@ -728,6 +747,23 @@ static void vms_of_one_process_have_the_same_spans(void **state)
 	end(allocations);
 }
 
+/* All are looked at at once, or a span would be longer than a cycle of the smallest heap. */
+static void spans_of_many_vms_are_short(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	captured_count = 8;
+	read_takes_ns = 1400;
+	for (int i = 0; i < 100; i++)
+		look(allocations, MS);
+	for (int i = 0; i < 8; i++) {
+		assert_in_range(noted[i].spans, 10, 21);
+		assert_in_range(noted[i].span_ns / noted[i].spans, 25000, 40000);
+	}
+	end(allocations);
+}
+
 static void many_vms_have_spans_in_turn(void **state)
 {
 	struct allocations *allocations = begin();
@@ -1261,6 +1297,7 @@ int main(void)
 		cmocka_unit_test(spans_begin_at_random_moments),
 		cmocka_unit_test(beside_another_thread_of_the_process_there_is_no_span),
 		cmocka_unit_test(vms_of_one_process_have_the_same_spans),
+		cmocka_unit_test(spans_of_many_vms_are_short),
 		cmocka_unit_test(many_vms_have_spans_in_turn),
 		cmocka_unit_test(a_film_has_the_objects_made_meanwhile),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),

@@ -79,41 +79,63 @@ static bool are_counters(const struct layout *layout, const struct counters_plac
 }
 
 /* bytes has room for so many looks. */
-static bool read_looks(struct memory *memory, const struct global_state *global,
-		       uint8_t (*bytes)[COUNTERS_BYTES_MAX], struct allocation_counters *looks, size_t count)
+static void read_looks(struct memory *memory, struct allocation_look *looks,
+		       uint8_t (*bytes)[COUNTERS_BYTES_MAX], size_t count)
 {
-	const struct layout *layout = &global->vm->layout;
-	const struct counters_place place = counters_place(layout);
-	struct memory_range ranges[ALLOCATION_FILM_LOOKS];
+	struct memory_range ranges[ALLOCATION_LOOKS_MAX];
 
-	if (place.length > COUNTERS_BYTES_MAX)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		ranges[i] = (struct memory_range){ global->g + place.begin, bytes[i], place.length,
-						   MEMORY_OK };
+	for (size_t i = 0; i < count; i++) {
+		const struct counters_place place = counters_place(&looks[i].global->vm->layout);
+
+		looks[i].is_read = place.length <= COUNTERS_BYTES_MAX;
+		ranges[i] = (struct memory_range){ looks[i].global->g + place.begin, bytes[i],
+						   looks[i].is_read ? place.length : 0, MEMORY_OK };
+	}
 	memory_read_ranges(memory, ranges, count);
 	for (size_t i = 0; i < count; i++) {
-		if (ranges[i].status != MEMORY_OK || !are_counters(layout, &place, bytes[i]))
-			return false;
-		looks[i] = load_counters(layout, &place, bytes[i]);
+		const struct layout *layout = &looks[i].global->vm->layout;
+		const struct counters_place place = counters_place(layout);
+
+		looks[i].is_read = looks[i].is_read && ranges[i].status == MEMORY_OK &&
+				   are_counters(layout, &place, bytes[i]);
+		if (looks[i].is_read)
+			looks[i].counters = load_counters(layout, &place, bytes[i]);
 	}
-	return true;
 }
 
 bool allocation_counters_read(struct memory *memory, const struct global_state *global,
 			      struct allocation_counters *ret_counters)
 {
+	struct allocation_look look = { .global = global };
 	uint8_t bytes[1][COUNTERS_BYTES_MAX];
 
-	return read_looks(memory, global, bytes, ret_counters, 1);
+	read_looks(memory, &look, bytes, 1);
+	if (look.is_read)
+		*ret_counters = look.counters;
+	return look.is_read;
+}
+
+void allocation_looks_read(struct memory *memory, struct allocation_look *looks, size_t count)
+{
+	uint8_t bytes[ALLOCATION_LOOKS_MAX][COUNTERS_BYTES_MAX];
+
+	read_looks(memory, looks, bytes, count);
 }
 
 bool allocation_film_read(struct memory *memory, const struct global_state *global,
 			  struct allocation_counters ret_film[static ALLOCATION_FILM_LOOKS])
 {
-	uint8_t bytes[ALLOCATION_FILM_LOOKS][COUNTERS_BYTES_MAX];
+	struct allocation_look looks[ALLOCATION_FILM_LOOKS];
 
-	return read_looks(memory, global, bytes, ret_film, ALLOCATION_FILM_LOOKS);
+	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++)
+		looks[i].global = global;
+	allocation_looks_read(memory, looks, ALLOCATION_FILM_LOOKS);
+	for (size_t i = 0; i < ALLOCATION_FILM_LOOKS; i++) {
+		if (!looks[i].is_read)
+			return false;
+		ret_film[i] = looks[i].counters;
+	}
+	return true;
 }
 
 void allocation_counters_read_newest(struct memory *memory, const struct global_state *global,

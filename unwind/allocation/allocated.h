@@ -23,6 +23,17 @@
 bool allocation_counters_read(struct memory *memory, const struct global_state *global,
 			      struct allocation_counters *ret_counters);
 
+/* A look at one of several VMs. */
+struct allocation_look {
+	const struct global_state *global;
+	struct allocation_counters counters;
+	bool is_read; /* as allocation_counters_read() returns */
+};
+
+/* Look at so many VMs, at most ALLOCATION_LOOKS_MAX, as fast as the kernel copies: the first takes 1.4 us, each other one 0.3. */
+enum { ALLOCATION_LOOKS_MAX = 48 };
+void allocation_looks_read(struct memory *memory, struct allocation_look *looks, size_t count);
+
 /* Keep in counters what an earlier look at the VM knew. */
 void allocation_counters_follow(const struct allocation_counters *earlier,
 				struct allocation_counters *counters);
@@ -31,7 +42,7 @@ void allocation_counters_follow(const struct allocation_counters *earlier,
  * A film: so many looks, each right after the other, as fast as the kernel copies, some 0.3 us each. False if they
  * cannot be read.
  */
-enum { ALLOCATION_FILM_LOOKS = 48 };
+enum { ALLOCATION_FILM_LOOKS = ALLOCATION_LOOKS_MAX };
 bool allocation_film_read(struct memory *memory, const struct global_state *global,
 			  struct allocation_counters ret_film[static ALLOCATION_FILM_LOOKS]);
 
