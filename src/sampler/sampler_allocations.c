@@ -181,6 +181,17 @@ static void sleep_until(uint64_t time_ns)
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
 }
 
+static uint64_t window_end_ns(const struct allocating_thread *thread)
+{
+	return thread->thread->tracee->resumed_ns + WINDOW_NS;
+}
+
+/* At a random moment between two looks: the thread is as slow in such a part of the spans as of all time. */
+static uint64_t span_begin_ns(const struct allocating_thread *thread)
+{
+	return thread->thread->tracee->resumed_ns + (thread->wait_ns < WARM_NS ? thread->wait_ns : WARM_NS);
+}
+
 /*
  * Count the objects made since the thread was held. The count begins and ends whatever the thread does: as long as
  * it takes to unwind would be longer where it runs C code. False when the thread has had no CPU since.
@@ -188,7 +199,6 @@ static void sleep_until(uint64_t time_ns)
 static bool take_window(struct allocations *allocations, struct vm_allocations *vm,
 			struct lua_process *process, const struct allocating_thread *thread)
 {
-	const uint64_t ends_ns = thread->thread->tracee->resumed_ns + WINDOW_NS;
 	struct memory *memory = lua_process_memory(process);
 	struct allocation_counters now;
 	struct allocated allocated;
@@ -196,7 +206,7 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 	uint64_t userdata;
 	bool is_known;
 
-	sleep_until(ends_ns);
+	sleep_until(window_end_ns(thread));
 	if (count_runs(thread) == 0)
 		return false;
 	userdata = allocated_newest_userdata(memory, memory, vm->global);
@@ -320,8 +330,7 @@ static bool take_span_beside(struct allocations *allocations, struct memory *mem
 	/* Its speed is to be multiplied by the CPU time of all. */
 	if (!thread->is_alone)
 		return false;
-	/* It is as slow in such a part of the spans as of all time. */
-	sleep_until(clock_now_ns(CLOCK_MONOTONIC) + (thread->wait_ns < WARM_NS ? thread->wait_ns : WARM_NS));
+	sleep_until(span_begin_ns(thread));
 	if (!begin_span(allocations, memory, &span))
 		return false;
 	before_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -402,6 +411,30 @@ static bool is_film_due(const struct allocations *allocations, uint64_t now)
 	return false;
 }
 
+static void take_windows(struct allocations *allocations, struct lua_process *process,
+			 const struct allocating_thread *thread, uint64_t now)
+{
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+
+		if (vm->global && vm->has_window && take_window(allocations, vm, process, thread))
+			vm->window_ns = now + WINDOW_EVERY_NS;
+	}
+}
+
+static void take_films(struct allocations *allocations, struct memory *memory, uint64_t now, int runs)
+{
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+
+		if (!vm->global || now < vm->film_ns)
+			continue;
+		vm->film_ns = now + FILM_EVERY_NS;
+		if (runs != 0)
+			take_film(allocations, vm, memory);
+	}
+}
+
 /* What the VMs of this look do while the thread runs on. */
 static void look_at_running(struct allocations *allocations, struct lua_process *process,
 			    const struct cpu_clock *clock, const struct allocating_thread *thread)
@@ -411,28 +444,18 @@ static void look_at_running(struct allocations *allocations, struct lua_process 
 	const int runs = is_span_due || is_film_due(allocations, now)
 				 ? count_runs(thread)
 				 : -1; /* before ljspy sleeps, which may leave it a CPU */
+	/* Else after the windows, which take up to half a millisecond. */
+	const bool is_span_first = span_begin_ns(thread) + SPAN_NS_MAX <= window_end_ns(thread);
+	bool is_taken = false;
 
-	/* Windows first, so that they end soon. */
-	for (size_t i = 0; i < allocations->vm_count; i++) {
-		struct vm_allocations *vm = &allocations->vms[i];
-
-		if (vm->global && vm->has_window && take_window(allocations, vm, process, thread))
-			vm->window_ns = now + WINDOW_EVERY_NS;
-	}
-	if (is_span_due) {
-		bool is_taken = take_span(allocations, lua_process_memory(process), clock, thread, runs);
-
+	if (is_span_due && is_span_first)
+		is_taken = take_span(allocations, lua_process_memory(process), clock, thread, runs);
+	take_windows(allocations, process, thread, now);
+	if (is_span_due && !is_span_first)
+		is_taken = take_span(allocations, lua_process_memory(process), clock, thread, runs);
+	if (is_span_due)
 		*thread->span_ns = now + (is_taken ? SPAN_EVERY_NS : SPAN_AGAIN_NS);
-	}
-	for (size_t i = 0; i < allocations->vm_count; i++) {
-		struct vm_allocations *vm = &allocations->vms[i];
-
-		if (!vm->global || now < vm->film_ns)
-			continue;
-		vm->film_ns = now + FILM_EVERY_NS;
-		if (runs != 0)
-			take_film(allocations, vm, lua_process_memory(process));
-	}
+	take_films(allocations, lua_process_memory(process), now, runs);
 }
 
 /*---- Samples ----*/
