@@ -213,6 +213,7 @@ void allocation_sums_add_up(struct allocation_sums *sums)
 	const struct interval_sum judging = intervals_to_judge(sums);
 	const double rate = rate_by(&spans);
 	const bool lacks = lacks_cycles(sums, &judging);
+	double spans_bytes;
 
 	sums->sum = ALLOCATION_SUM_COUNTED;
 	sums->sum_bytes = lacks ? sums->intervals.whole_bytes + sums->marked_bytes
@@ -221,7 +222,9 @@ void allocation_sums_add_up(struct allocation_sums *sums)
 				   rate * sums->seen_ns > cycle_min * sums->heap_bytes &&
 				   rate * sums->seen_ns > spans_max * sums->sum_bytes))) {
 		sums->sum = may_be_faster(&spans) ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED;
-		sums->sum_bytes = rate * sums->seen_ns + fmax(rate * sums->owed_ns - sums->owed_bytes, 0);
+		spans_bytes = rate * sums->seen_ns + fmax(rate * sums->owed_ns - sums->owed_bytes, 0);
+		sums->sum_bytes = sums->sum == ALLOCATION_SUM_LEAST ? fmax(spans_bytes, sums->sum_bytes)
+								    : spans_bytes;
 		sums->owed_ns = sums->owed_bytes = 0;
 	} else if (lacks) {
 		sums->sum = ALLOCATION_SUM_LEAST;

@@ -1461,6 +1461,21 @@ static void slowed_spans_tell_a_lower_bound(void **state)
 	}
 }
 
+/* What intervals have counted was there, even if spans tell less. */
+static void a_lower_bound_is_no_less_than_what_was_counted(void **state)
+{
+	const struct allocated marked = { .bytes = 1, .is_least = true };
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(true, 1000000, 100000, 0);
+	add_spans(10, 1);
+	for (int i = 0; i < 16; i++)
+		add_span(&marked, false);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+	assert_int_equal(bytes, 10 * 1000000);
+}
+
 static void spans_that_all_have_a_marking_tell_no_speed(void **state)
 {
 	const struct allocated marked = { .bytes = 1, .is_least = true };
@@ -1679,6 +1694,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(spans_with_a_marking_have_as_much_as_other_busy_ones, begin,
 						end),
 		cmocka_unit_test_setup_teardown(slowed_spans_tell_a_lower_bound, begin, end),
+		cmocka_unit_test_setup_teardown(a_lower_bound_is_no_less_than_what_was_counted, begin, end),
 		cmocka_unit_test_setup_teardown(spans_that_all_have_a_marking_tell_no_speed, begin, end),
 		cmocka_unit_test_setup_teardown(the_time_of_other_vms_does_not_hide_short_cycles, begin, end),
 		cmocka_unit_test_setup_teardown(a_vm_that_rests_allocates_only_while_it_runs, begin, end),
