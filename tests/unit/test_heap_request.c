@@ -100,9 +100,11 @@ static void test_outcome(void **state)
 {
 	pid_t pids[] = { FIRST };
 	const struct options options = { .pids = pids, .pid_count = 1 };
-	struct wanted *wanted = wanted_new(pids, 1);
+	struct wanted *wanted;
 
 	(void)state;
+	started[0] = 1000;
+	wanted = wanted_new(pids, 1);
 	assert_non_null(wanted);
 	exit_status = EXIT_WITH_ERRORS; /* of several, one could be read */
 	assert_int_equal(run(&options, wanted), HUB_DONE);
