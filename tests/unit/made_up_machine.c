@@ -752,6 +752,12 @@ size_t __wrap_lua_process_module_count(const struct lua_process *process)
 	return machine.now_ns >= of->luajit_ns && !of->refusal;
 }
 
+INSTEAD_OF(lua_process_lacks_luajit);
+int __wrap_lua_process_lacks_luajit(const struct lua_process *process)
+{
+	return __wrap_lua_process_module_count(process) ? 0 : -ENOEXEC;
+}
+
 INSTEAD_OF(lua_process_unknown_layout);
 const char *__wrap_lua_process_unknown_layout(const struct lua_process *process)
 {
