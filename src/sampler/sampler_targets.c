@@ -55,6 +55,7 @@ static void note_other_lua(const struct sampler *sampler, const struct target *t
 	struct sampler_result *result = sampler->result;
 
 	if (sampler->options->launch && !result->saw_luajit && !*result->other_lua && !target->refusal &&
+	    lua_process_lacks_luajit(target->process) != -ENODATA &&
 	    lua_process_has_new_modules(target->process))
 		puc_lua_find(target->pid, result->other_lua);
 }
@@ -119,7 +120,8 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	error = lua_process_refresh(target->process, false);
 	if (error == -ESRCH)
 		return false;
-	if (!error && lua_process_lacks_luajit(target->process) == -ENODATA)
+	/* Many that are found have nothing to do with LuaJIT, and are large. */
+	if (!error && !target->found && lua_process_lacks_luajit(target->process) == -ENODATA)
 		error = -ENODATA;
 	target->refusal = error;
 	note_haste(target);
