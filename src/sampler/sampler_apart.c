@@ -365,10 +365,8 @@ static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_n
 	const uint64_t sampled_ns = self->result->figures.duration_ns - self->unseen_ns;
 	struct sampler_noted unreadable = { 0 };
 
-	for (size_t i = 0; i < self->options.unreadable_count; i++)
-		if (self->unreadable[i].pid == pid && wanted_is_left(pid, self->unreadable[i].start_ticks))
-			return false;
-	if (self->options.unreadable_count == UNREADABLE_MAX || (duration_ns && sampled_ns >= duration_ns))
+	if (wanted_is_unreadable(&self->options, pid) || self->options.unreadable_count == UNREADABLE_MAX ||
+	    (duration_ns && sampled_ns >= duration_ns))
 		return false;
 	if (duration_ns)
 		self->options.duration_ns = duration_ns - sampled_ns;

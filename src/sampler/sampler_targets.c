@@ -486,15 +486,6 @@ static struct target *find_target(const struct sampler *sampler, pid_t pid)
 	return NULL;
 }
 
-static bool is_unreadable(const struct sampler_options *options, pid_t pid)
-{
-	for (size_t i = 0; i < options->unreadable_count; i++)
-		if (options->unreadable[i].pid == pid &&
-		    wanted_is_left(pid, options->unreadable[i].start_ticks))
-			return true;
-	return false;
-}
-
 struct target *target_add(struct sampler *sampler, pid_t pid)
 {
 	struct target *target = calloc(1, sizeof(*target)), **bigger;
@@ -514,7 +505,7 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 		sampler->target_count++;
 	}
 	target->pid = pid;
-	target->is_unreadable = is_unreadable(sampler->options, pid);
+	target->is_unreadable = wanted_is_unreadable(sampler->options, pid);
 	target->refusal = target->is_unreadable ? -ETIMEDOUT : 0;
 	target->cpu = -1;
 	target->index = (int)place;
@@ -586,7 +577,7 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 /* Another process may get its id. */
 void target_check_unreadable(const struct sampler *sampler, struct target *target, uint64_t now)
 {
-	target->ended = !is_unreadable(sampler->options, target->pid);
+	target->ended = !wanted_is_unreadable(sampler->options, target->pid);
 	target->inspect_at_ns = now + HOUSEKEEPING_NS;
 }
 

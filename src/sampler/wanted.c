@@ -28,6 +28,15 @@ bool wanted_is_left(pid_t pid, uint64_t start_ticks)
 	return start != 0 && (start == start_ticks || start == start_unknown || start_ticks == start_unknown);
 }
 
+bool wanted_is_unreadable(const struct sampler_options *options, pid_t pid)
+{
+	for (size_t i = 0; i < options->unreadable_count; i++)
+		if (options->unreadable[i].pid == pid &&
+		    wanted_is_left(pid, options->unreadable[i].start_ticks))
+			return true;
+	return false;
+}
+
 struct wanted *wanted_new(const pid_t *pids, size_t count)
 {
 	struct wanted *wanted = calloc(1, sizeof(*wanted) + count * sizeof(wanted->processes[0]));

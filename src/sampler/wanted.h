@@ -13,12 +13,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "src/sampler/sampler.h"
+
 struct wanted;
 
 /* When a process started: unique together with its id; 0 if it has ended. This never waits for its memory. */
 uint64_t wanted_start(pid_t pid);
 /* Is the process that wanted_start() was of still there? */
 bool wanted_is_left(pid_t pid, uint64_t start_ticks);
+/* Is the process with this id one of options->unreadable? */
+bool wanted_is_unreadable(const struct sampler_options *options, pid_t pid);
 
 /* Look when the processes started. NULL when memory is short. */
 struct wanted *wanted_new(const pid_t *pids, size_t count);

@@ -580,14 +580,20 @@ static void cannot_begin_again(const struct sampler_options *given, const struct
 	*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED, .error = next_error, .pid = 72 };
 }
 
-static void begin_again_in_vain(int error, bool has_samples)
+/* Of two targets, one keeps the first engine waiting. */
+static void want_two(void)
 {
 	static const pid_t pids[] = { 71, 72 };
 
-	sampler = cannot_begin_again;
 	options.pids = pids;
 	options.pid_count = 2;
 	blocked = 1;
+}
+
+static void begin_again_in_vain(int error, bool has_samples)
+{
+	sampler = cannot_begin_again;
+	want_two();
 	interrupted_by = 0;
 	next_error = error;
 	samples_before = has_samples;
@@ -631,14 +637,10 @@ static void samples_for_the_time_left(const struct sampler_options *given,
 
 static void the_time_that_an_engine_waits_is_away_and_not_sampled(void **state)
 {
-	const pid_t pids[] = { 71, 72 };
-
 	(void)state;
 	sampler = samples_for_the_time_left;
-	options.pids = pids;
-	options.pid_count = 2;
+	want_two();
 	options.duration_ns = 3 * (uint64_t)NS_PER_SECOND;
-	blocked = 1;
 	interrupted_by = 0;
 	hang_ns = 5 * (uint64_t)NS_PER_SECOND; /* longer than all is to take */
 	step_ns = NS_PER_SECOND;
@@ -664,14 +666,10 @@ static void begins_without_the_unreadable(const struct sampler_options *given,
 
 static void an_engine_that_waits_before_it_samples_takes_no_time(void **state)
 {
-	const pid_t pids[] = { 71, 72 };
-
 	(void)state;
 	sampler = begins_without_the_unreadable;
-	options.pids = pids;
-	options.pid_count = 2;
+	want_two();
 	options.duration_ns = 3 * (uint64_t)NS_PER_SECOND;
-	blocked = 1;
 	interrupted_by = 0;
 	hang_ns = 5 * (uint64_t)NS_PER_SECOND;
 	run();
@@ -684,13 +682,9 @@ static void an_engine_that_waits_before_it_samples_takes_no_time(void **state)
 
 static void who_is_interrupted_or_has_but_one_begins_no_other_engine(void **state)
 {
-	const pid_t pids[] = { 71, 72 };
-
 	(void)state;
 	sampler = leaves_some_out;
-	options.pids = pids;
-	options.pid_count = 2;
-	blocked = 1;
+	want_two();
 	run();
 	assert_int_equal(shared->engines, 1);
 	assert_int_equal(result.end, SAMPLER_BLOCKED);
