@@ -200,13 +200,13 @@ def test_a_running_program_is_looked_at_again_and_again(built_once, tmp_path):
         while io.read() do for i = 1, 1000 do kept[#kept + 1] = { i } end io.write("more\\n") io.flush() end
     """
     with ljspy.Target([ljspy.luajit("luajit"), "-e", code], limit=60).wait_ready() as target:
-        series = subprocess.Popen([ljspy.LJSPY, "heap", "-p", str(target.pid), "--every", "500ms", "--for", "3s",
+        series = subprocess.Popen([ljspy.LJSPY, "heap", "-p", str(target.pid), "--every", "1s", "--for", "3s",
                                    "-o", tmp_path / "s.heap"], stdout=subprocess.PIPE, text=True)
         while series.poll() is None:
             target.write("more\n")
             target.read_until(b"more\n")
             try:
-                series.wait(0.1)
+                series.wait(0.02)  # that even a busy machine lets it grow between any two looks
             except subprocess.TimeoutExpired:
                 pass
         text = series.stdout.read()
