@@ -10,15 +10,17 @@ import pytest
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 import emulated  # noqa: E402, pylint: disable=wrong-import-position
 import machine  # noqa: E402, pylint: disable=wrong-import-position
+import unit_programs  # noqa: E402, pylint: disable=wrong-import-position
 
 BUILD = machine.ROOT / "build/debug-aarch64-linux-gnu-gcc"
 SYSROOT = machine.WORK / "sysroot"
+PROGRAMS = [f"tests/arm64/{name}" for name in unit_programs.PROGRAMS]
 STEPS = 150
 STEPPED = (("bookworm", "calls coroutines"),)
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("qemu-system-aarch64"), reason="qemu-system-arm is not installed"),
-    pytest.mark.skipif(not all((BUILD / name).exists() for name in ("ljspy", "tests/exactness/exactness")),
+    pytest.mark.skipif(not all((BUILD / name).exists() for name in ("ljspy", "tests/exactness/exactness", *PROGRAMS)),
                        reason="ljspy is not built for arm64 (make arm64-part does)"),
 ]
 
@@ -27,3 +29,7 @@ def test_stacks_in_the_emulated_machine():
     """Stepped programs, a dump and a recording there, and no wrong stack."""
     said = emulated.boot_part(BUILD, SYSROOT, STEPS, STEPPED)
     assert not [*emulated.judge_part(said, STEPPED)]
+
+
+def test_units_of_arm64():
+    assert not [*unit_programs.judge(BUILD, SYSROOT)]

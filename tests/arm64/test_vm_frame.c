@@ -20,6 +20,12 @@ enum {
 	STORE = (int)0xf81f8120,          /* str x0, [x9, #-8] */
 	JUMP = 0x17fffff0,                /* b .-64 */
 	COMPARE = 0x1e602020,             /* fcmp d1, d0 */
+	STORE_BASE = (int)0xf90012f3,     /* str x19, [x23, #32] */
+	STORE_CALLER = (int)0xf90012f1,   /* str x17, [x23, #32] */
+	CALL = (int)0x94000002,           /* bl .+8 */
+	SAVEREGS = (int)0xd10343ff,       /* sub sp, sp, #208 */
+	SAVEREGS_OLD = (int)0xa9b37bfd,   /* stp x29, x30, [sp, #-208]! */
+	BTI = (int)0xd503245f,            /* bti c */
 };
 
 static struct memory *memory;
@@ -95,12 +101,68 @@ static void a_call_may_come_after_a_branch(void **state)
 	assert_false(vm_jumps_before_call(memory, AT + 3 * WORD));
 }
 
+struct rule {
+	bool stores_base, moves_base;
+};
+
+/* What is known of BASE at a call that returns to the instruction of this number. */
+static struct rule rule_of(unsigned int number, bool old)
+{
+	const struct vm_code vm = {
+		.begin = AT,
+		.end = AT + 64 * WORD,
+		.layout = { .gc64 = true, .L_base = 32, .CFRAME_PREV = old ? 8 : 0 },
+	};
+
+	return (struct rule){
+		.stores_base = vm_call_stores_base(&vm.layout, memory, &vm, AT + number * WORD),
+		.moves_base = vm_call_moves_base(&vm.layout, memory, &vm, AT + number * WORD),
+	};
+}
+
+static void assert_rule(unsigned int number, bool old, bool stores_base, bool moves_base)
+{
+	const struct rule rule = rule_of(number, old);
+
+	assert_int_equal(rule.stores_base, stores_base);
+	assert_int_equal(rule.moves_base, moves_base);
+}
+
+static void a_call_may_store_base_before_it(void **state)
+{
+	(void)state;
+	CODE(STORE_BASE, COMPARE, CALL, COMPARE, COMPARE);
+	assert_rule(3, false, true, false);
+	CODE(STORE_CALLER, COMPARE, CALL, COMPARE, COMPARE);
+	assert_rule(3, false, true, true);
+	CODE(STORE_BASE, JUMP, CALL, COMPARE, COMPARE);
+	assert_rule(3, false, false, false);
+}
+
+/* coroutine.resume() stores BASE too far above to be looked for, and then moves it. */
+static void a_resume_moves_base(void **state)
+{
+	(void)state;
+	CODE(JUMP, CALL, COMPARE, SAVEREGS, COMPARE);
+	assert_rule(2, false, true, true);
+	assert_rule(2, true, false, false);
+	CODE(JUMP, CALL, COMPARE, SAVEREGS_OLD, COMPARE);
+	assert_rule(2, true, true, true);
+	assert_rule(2, false, false, false);
+	CODE(JUMP, CALL, COMPARE, BTI, SAVEREGS);
+	assert_rule(2, false, true, true);
+	CODE(JUMP, CALL, COMPARE, COMPARE, SAVEREGS);
+	assert_rule(2, false, false, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_branch_is_told_until_the_fetch, begin),
 		cmocka_unit_test_setup(other_registers_are_no_pc, begin),
 		cmocka_unit_test_setup(a_call_may_come_after_a_branch, begin),
+		cmocka_unit_test_setup(a_call_may_store_base_before_it, begin),
+		cmocka_unit_test_setup(a_resume_moves_base, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,7 +79,7 @@ static void ask_about_code(const struct vm_code *vm, struct memory *memory, cons
 	vm_is_store_pending(layout, memory, pc);
 	vm_is_before_next(layout, memory, pc);
 	vm_call_stores_base(layout, memory, vm, pc);
-	vm_call_stores_base_of_argument(layout, memory, vm, pc);
+	vm_call_moves_base(layout, memory, vm, pc);
 	vm_is_called(memory, vm, pc);
 	vm_is_exiting(layout, memory, pc);
 }

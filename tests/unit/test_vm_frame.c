@@ -623,9 +623,9 @@ static bool stores_base(uint64_t return_address)
 	return vm_call_stores_base(&vm.layout, memory, &vm, return_address);
 }
 
-static bool stores_base_of_argument(uint64_t return_address)
+static bool moves_base(uint64_t return_address)
 {
-	return vm_call_stores_base_of_argument(&vm.layout, memory, &vm, return_address);
+	return vm_call_moves_base(&vm.layout, memory, &vm, return_address);
 }
 
 static void a_call_may_store_base_before_it(void **state)
@@ -638,14 +638,14 @@ static void a_call_may_store_base_before_it(void **state)
 	assert_false(stores_base(at + 3));
 	assert_true(stores_base(at + 64));
 	assert_false(stores_base(at + 65));
-	assert_false(stores_base_of_argument(at + 4));
+	assert_false(moves_base(at + 4));
 	put(at + 3, L_BASE + 8, 1);
 	assert_false(stores_base(at + 4));
 	CODE(at, "\x48\x89\x57\x20"); /* mov [rdi+L.base], rdx */
 	assert_true(stores_base(at + 4));
-	assert_true(stores_base_of_argument(at + 4));
-	assert_true(stores_base_of_argument(at + 32));
-	assert_false(stores_base_of_argument(at + 33));
+	assert_true(moves_base(at + 4));
+	assert_true(moves_base(at + 32));
+	assert_false(moves_base(at + 33));
 	assert_false(stores_base(at + 33));
 	assert_false(vm_is_leaving_callback(&vm.layout, memory, &vm, at + 4));
 	CODE(at, "\x48\x89\x51\x20"); /* mov [rcx+L.base], rdx */

@@ -190,7 +190,7 @@ bool lua_top_below_native(const struct lua_running *running, struct image *image
 		vm.pc = behind_jump(running, vm.pc);
 	/* A call that stores L->base has L in this register or the first argument's; others keep BASE in it. */
 	if (vm.kept_base != thread->address && lua_thread_contains_base(thread, vm.kept_base) &&
-	    !vm_call_stores_base_of_argument(thread->layout, text, module->vm, frame->pc)) {
+	    !vm_call_moves_base(thread->layout, text, module->vm, frame->pc)) {
 		if (!begin_walk(running, vm.kept_base, &walk, &activation) || !is_linked(&walk)) {
 			/* next() has lj_tab_next() write over its own function and link, which the VM keeps in PC. */
 			if (find_caller_by_link(running, vm.kept_base, ret_walk) ||

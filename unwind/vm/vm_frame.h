@@ -132,9 +132,9 @@ bool vm_jumps_before_call(struct memory *text, uint64_t return_address);
 bool vm_call_stores_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
 			 uint64_t return_address);
 
-/* The same, if only the first argument's register holds L (vmeta_call). */
-bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
-				     const struct vm_code *vm, uint64_t return_address);
+/* The same, if BASE is another frame's by then (vmeta_call; on arm64 coroutine.resume): L->base alone tells. */
+bool vm_call_moves_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
+			uint64_t return_address);
 
 /* Does this address follow a direct call of the VM's code? */
 bool vm_is_called(struct memory *text, const struct vm_code *vm, uint64_t return_address);

@@ -401,21 +401,39 @@ static bool find_base_store(const struct layout *layout, struct memory *text, co
 	return false;
 }
 
+/* Is it a call of lj_vm_resume()? Of what begins with saveregs, the VM calls nothing else. */
+static bool calls_resume(const struct layout *layout, struct memory *text, uint64_t return_address)
+{
+	uint64_t function;
+	uint32_t word;
+
+	if (!called_function(text, return_address, &function))
+		return false;
+	if (fetch(text, function, &word) && is_hint(word))
+		function += INSTRUCTION_BYTES;
+	return is_word(text, function, is_old(layout) ? STP_FP_LR_PRE : SUB_SP_FRAME);
+}
+
 bool vm_call_stores_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
 			 uint64_t return_address)
 {
 	unsigned int number, second;
 
-	return find_base_store(layout, text, vm, return_address, &number, &second);
+	return find_base_store(layout, text, vm, return_address, &number, &second) ||
+	       calls_resume(layout, text, return_address);
 }
 
-/* vmeta_call stores the caller's base, which is in RB, and BASE is that of a frame which does not exist yet. */
-bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
-				     const struct vm_code *vm, uint64_t return_address)
+/*
+ * vmeta_call stores the caller's base, which is in RB, and BASE is that of a frame which does not exist yet.
+ * coroutine.resume() stores its own, long before the call, and moves BASE on to what it hands over.
+ */
+bool vm_call_moves_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
+			uint64_t return_address)
 {
 	unsigned int number, second;
 
-	return find_base_store(layout, text, vm, return_address, &number, &second) && number != X_BASE;
+	return (find_base_store(layout, text, vm, return_address, &number, &second) && number != X_BASE) ||
+	       calls_resume(layout, text, return_address);
 }
 
 /* cont_ffi_callback: stp BASE, CARG4, L->base */

@@ -490,11 +490,11 @@ bool vm_call_stores_base(const struct layout *layout, struct memory *text, const
 			 uint64_t return_address)
 {
 	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES, MODRM_RBP_RDX) ||
-	       vm_call_stores_base_of_argument(layout, text, vm, return_address);
+	       vm_call_moves_base(layout, text, vm, return_address);
 }
 
-bool vm_call_stores_base_of_argument(const struct layout *layout, struct memory *text,
-				     const struct vm_code *vm, uint64_t return_address)
+bool vm_call_moves_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
+			uint64_t return_address)
 {
 	return stores_base(layout, text, vm, return_address, CALL_SETUP_BYTES / 2, MODRM_RDI_RDX);
 }
