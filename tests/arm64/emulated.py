@@ -49,7 +49,7 @@ TRUTH, TRUTH_PROGRAMS = ["2022"], ["heapsort", "bank"]  # the instrumented LuaJI
 # What the judge steps through, with the JIT compiler off, and what it samples, with the compiler on:
 # release, programs, parameters of the compiler.
 STEPPED = (
-    ("bookworm", "calls recursion varargs coroutines protected metamethods callbacks hooks random-1 random-2"),
+    ("bookworm", "calls recursion varargs coroutines resumes protected metamethods callbacks hooks random-1 random-2"),
     ("trixie", "calls coroutines random-3"),
     ("bullseye", "calls coroutines random-4"),
     ("sid", "calls coroutines random-5"),

@@ -16,7 +16,7 @@ BUILD = machine.ROOT / "build/debug-aarch64-linux-gnu-gcc"
 SYSROOT = machine.WORK / "sysroot"
 PROGRAMS = [f"tests/arm64/{name}" for name in unit_programs.PROGRAMS]
 STEPS = 150
-STEPPED = (("bookworm", "calls coroutines"),)
+STEPPED = (("bookworm", "calls coroutines resumes"),)
 
 pytestmark = [
     pytest.mark.skipif(not shutil.which("qemu-system-aarch64"), reason="qemu-system-arm is not installed"),

@@ -68,7 +68,32 @@ local function frame_text(info)
 	return ("%s:%d:%d"):format(source, info.linedefined, info.currentline)
 end
 
--- A coroutine stands on the stack of whoever resumed it, then of an unnamed builtin.
+-- Level 1 is the function that calls frames_of().
+local function info_at(thread, level)
+	local info
+	if thread then
+		info = debug.getinfo(thread, level, "Slf")
+	else
+		info = debug.getinfo(level + 2, "Slf")
+	end
+	return info	-- no tail call: it would not be a level
+end
+
+-- The frames of a coroutine that waits, or of what runs, from this level on; root first.
+local function frames_of(thread, level)
+	local frames = {}
+	local info = info_at(thread, level)
+	while info do
+		if info.func ~= observe then	-- which calls the program's hook
+			table.insert(frames, 1, frame_text(info))
+		end
+		level = level + 1
+		info = info_at(thread, level)
+	end
+	return frames
+end
+
+-- A coroutine stands on the stack of whoever resumed it; if that is the main one, then of an unnamed builtin.
 local parents = setmetatable({}, { __mode = "k" })
 local last, last_stack = "main", ""
 
@@ -80,19 +105,15 @@ end
 
 local function stack_text(level)
 	local thread = running()
-	local frames = {}
 	if thread ~= last and thread ~= "main" and
 	   (last == "main" or coroutine.status(last) == "normal") then
-		parents[thread] = last_stack .. ";[?]"
-	end
-	local info = debug.getinfo(level, "Slf")
-	while info do
-		if info.func ~= observe then	-- which calls the program's hook
-			table.insert(frames, 1, frame_text(info))
+		local below = last == "main" and { last_stack, "[?]" } or frames_of(last, 0)
+		if parents[last] then
+			table.insert(below, 1, parents[last])
 		end
-		level = level + 1
-		info = debug.getinfo(level, "Slf")
+		parents[thread] = table.concat(below, ";")
 	end
+	local frames = frames_of(nil, level)
 	if parents[thread] and thread ~= "main" then
 		table.insert(frames, 1, parents[thread])
 	end
