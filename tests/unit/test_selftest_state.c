@@ -177,6 +177,41 @@ static void a_chain_of_strings_has_an_end(void **state)
 	in_each(tie_a_chain);
 }
 
+/* While the collector sweeps strings, a freed one may be on one chain, or still look like a string. */
+static void sweep_strings(void)
+{
+	enum { SWEEPSTRING = 3, SWEEP };
+	const unsigned ref = layout_ref_size(layout);
+	uint64_t string = 0, at = kept_reference(kept_state.g + (uint64_t)layout->g_strhash);
+
+	for (; string == 0; at += ref)
+		string = kept_reference(at) & ~UINT64_C(1);
+	kept_pages_put(&kept_state, string + (uint64_t)layout->GChead_nextgc, kept_newest[GCT_TABLE], ref);
+	for (uint64_t i = 0; i < 32; i++)
+		kept_pages_put(&kept_state, OTHER_TABLE + i * ref, i == 7 ? string : 0, ref);
+	put_of(OF_G, layout->g_strhash, OTHER_TABLE, 0);
+	put_of(OF_G, layout->g_strmask, 31, 4);
+	put_of(OF_G, layout->g_strnum, 100, 4);
+	put_of(OF_G, layout->g_gc_state, SWEEP, 1);
+	expect(false, "g.strhash leads to an object of type");
+	put_of(OF_G, layout->g_gc_state, SWEEPSTRING, 1);
+	expect(true, "");
+	kept_pages_put(&kept_state, OTHER_TABLE + 8 * ref, string, ref);
+	expect(false, "g.strhash leads to an object of type");
+	kept_pages_put(&kept_state, OTHER_TABLE + 8 * ref, 0, ref);
+	kept_pages_put(&kept_state, string + (uint64_t)layout->GChead_nextgc, string, ref);
+	put_of(OF_G, layout->g_strnum, 0, 4);
+	expect(true, "");
+	kept_pages_put(&kept_state, OTHER_TABLE + 8 * ref, string, ref);
+	expect(false, "g.strnum is 0, with 2000 strings");
+}
+
+static void a_sweep_of_strings_may_be_under_way(void **state)
+{
+	(void)state;
+	in_each(sweep_strings);
+}
+
 static void of_a_large_table_of_strings_the_first_chains_count(void **state)
 {
 	(void)state;
@@ -544,6 +579,7 @@ int main(void)
 		cmocka_unit_test(what_can_just_be_passes),
 		cmocka_unit_test(the_table_of_strings_has_as_many_as_it_says),
 		cmocka_unit_test(a_chain_of_strings_has_an_end),
+		cmocka_unit_test(a_sweep_of_strings_may_be_under_way),
 		cmocka_unit_test(of_a_large_table_of_strings_the_first_chains_count),
 		cmocka_unit_test(the_dispatch_table_has_a_beginning),
 		cmocka_unit_test(one_of_two_whites_is_current),

@@ -16,6 +16,7 @@ enum {
 	STATE_ACTIVE = 0x10,
 	STATE_RECORDS = 0x11,
 	STATE_MAX = 0x16,
+	STATE_ABORTED_MAX = 6, /* lj_trace_abort() clears LJ_TRACE_ACTIVE */
 	WORD = 8,
 	REF_BIAS = 0x8000,
 	IR_BYTES = 8,
@@ -49,8 +50,9 @@ static void each_field_of_the_compiler_that_lies_is_found_out(void **state)
 		SET("J.sizetrace", OF_J, J_sizetrace, 4, (1 << 16) + 1),
 		SET("J.sizetrace", OF_J, J_sizetrace, 4, 0),
 		SET("J.trace", OF_J, J_trace, 8, 8),
-		SET("J.state", OF_J, J_state, 4, 1),
-		SET("J.state", OF_J, J_state, 4, 0x17),
+		SET("J.state", OF_J, J_state, 4, STATE_ABORTED_MAX + 1),
+		SET("J.state", OF_J, J_state, 4, STATE_MAX + 1),
+		SET("J.state", OF_J, J_state, 4, 2 * STATE_ACTIVE),
 		SET("J.parent", OF_J, J_parent, 4, 1 << 16),
 		SET("J.parent or J.exitno", OF_J, J_exitno, 4, 1 << 16),
 		LIE("J.szmcarea", OF_J, J_szmcarea, 8, 1),
@@ -91,9 +93,10 @@ static void each_field_of_a_trace_that_lies_is_found_out(void **state)
 static void what_can_just_be_passes(void **state)
 {
 	static const struct lie of_compiler[] = {
-		SET("", OF_J, J_state, 4, STATE_ACTIVE), SET("", OF_J, J_parent, 4, UINT16_MAX),
-		SET("", OF_J, J_exitno, 4, UINT16_MAX),  SET("", OF_J, J_mcarea, 8, 0),
-		SET("", OF_J, J_sizetrace, 4, 1 << 16),
+		SET("", OF_J, J_state, 4, STATE_ACTIVE),      SET("", OF_J, J_parent, 4, UINT16_MAX),
+		SET("", OF_J, J_exitno, 4, UINT16_MAX),       SET("", OF_J, J_mcarea, 8, 0),
+		SET("", OF_J, J_sizetrace, 4, 1 << 16),       SET("", OF_J, J_state, 4, 1),
+		SET("", OF_J, J_state, 4, STATE_ABORTED_MAX),
 	};
 	static const struct lie of_traces[] = {
 		SET("", GCT_TRACE, GCtrace_topslot, 1, 250),
