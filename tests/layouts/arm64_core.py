@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Make ELF cores of arm64 processes that an emulator runs.
 
-qemu's user mode keeps the emulated process's memory at the same addresses in its own
-process, so /proc shows it. qemu's gdb stub gives the registers.
+qemu's user mode keeps the emulated process's memory in its own process, all addresses
+moved by the same distance, so /proc shows it. qemu's gdb stub gives the registers.
 """
 
 import os
@@ -15,7 +15,7 @@ import struct
 import ljspy
 import packages
 
-GUEST = range(0x10000, 1 << 40)  # addresses of the emulated process; qemu itself is above
+GUEST = 1 << 40  # addresses of the emulated process, which qemu reserves; qemu itself is above
 WORDS = 33  # x0 to x30, sp, pc
 PAGE = 4096
 
@@ -53,12 +53,16 @@ class Stub:
 
 
 def mappings(pid):
-    """(begin, end, access, offset, path) of the emulated process."""
-    for line in pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines():
+    """Where its address 0 is here, and (begin, end, access, offset, path) of the emulated process."""
+    lines = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+    base = int(lines[0].partition("-")[0], 16)
+    areas = []
+    for line in lines:
         found = re.match(r"(\w+)-(\w+) (..)\S+ (\w+) \S+ \d+\s*(/.*)?", line)
-        begin, end = int(found[1], 16), int(found[2], 16)
-        if begin in GUEST:
-            yield begin, end, ACCESS.get(found[3], 0), int(found[4], 16), found[5]
+        begin, end = int(found[1], 16) - base, int(found[2], 16) - base
+        if begin < GUEST and found[3] in ACCESS:
+            areas.append((begin, end, ACCESS[found[3]], int(found[4], 16), found[5]))
+    return base, areas
 
 
 def note(kind, contents):
@@ -84,12 +88,12 @@ def header(kind, access, at, address, length, memory):
 
 def write(pid, registers, path):
     """Write a core with all memory, as the kernel writes cores."""
-    areas = list(mappings(pid))
+    base, areas = mappings(pid)
     contents = []
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        for begin, end, access, _, _ in areas:
-            memory.seek(begin)
-            contents.append(memory.read(end - begin) if access else b"")
+        for begin, end, *_ in areas:
+            memory.seek(base + begin)
+            contents.append(memory.read(end - begin))
     described = notes(pid, registers, areas)
     at = 64 + 56 * (len(areas) + 1)
     headers = [struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", ET_CORE, EM_AARCH64, 1, 0, 64, 0, 0,
@@ -112,7 +116,7 @@ class Emulated:
         self.directory, stub = directory, directory / "stub"
         self.cores = 0
         self.target = ljspy.Target(
-            [emulator, "-g", stub, *packages.loader(root, root / "usr/bin/luajit"), *arguments], cwd=cwd)
+            [emulator, "-R", hex(GUEST), "-g", stub, *packages.loader(root, root / "usr/bin/luajit"), *arguments], cwd=cwd)
         self.stub = Stub(stub)
         self.stub.send(b"c")
         self.said = self.target.read_until(b"ready\n", seconds=ljspy.READY_SECONDS)

@@ -14,7 +14,8 @@ import stacks
 pytestmark = pytest.mark.usefixtures("built")
 
 HERE = packages.ROOT / "tests/layouts"
-CORES = 8  # of each program
+# Of each program; a stack may be lost for a moment, while a trace's exit is half done.
+CORES, LOST = 24, {"on": 2, "off": 1}
 
 
 @pytest.fixture
@@ -75,19 +76,23 @@ def function_view(frame):
     return f"{frame['name']} {where}" if frame["name"] else f"function <{where}>"
 
 
-@pytest.mark.parametrize("program", ["calls", "coroutines"])
+@pytest.mark.parametrize("program", ["calls", "coroutines", "garbage", "protected"])
 def test_stacks_of_a_busy_process_are_legal(emulated, program, jit):
     judge = {one.name: one for one in stacks.all_programs()}[program]
     verdicts, wrong = collections.Counter(), []
     with emulated("trixie", f"{program}.lua", jit, 50, cwd=stacks.PROGRAMS) as process:
         for _ in range(CORES):
             time.sleep(0.05)
-            (thread,) = dump(process.core())["threads"]
+            core = process.core()
+            (thread,) = dump(core)["threads"]
+            core.unlink()
             sample = stacks.parse_stack(";".join(function_view(frame) for frame in reversed(thread["frames"])))
+            if any(frame.startswith("ready ") for frame in sample.frames):
+                continue  # it has said so, and begins in a moment
             verdict = judge.judge(sample)
             verdicts[verdict] += 1
             if verdict == "wrong":
                 wrong.append(sample.frames)
     assert not wrong, wrong
     print(verdicts)
-    assert verdicts["whole"] + verdicts["short"] >= CORES - 1 and verdicts["whole"] > 0, verdicts
+    assert verdicts["lost"] <= LOST[jit] and verdicts["whole"] > CORES / 4, verdicts
