@@ -158,6 +158,19 @@ def test_debug_frame_in_a_separate_file(library, frames_in, build, tmp_path):
     assert frames_in(path, "exported") == WITH_DEBUG_INFO
 
 
+def record_entries(directory, pid, is_entry):
+    """
+    Stacks of a program that calls through a procedure linkage table, until an entry is among them: of each twenty to
+    forty interrupts, one meets it; on a busy machine, fewer.
+    """
+    recorded = []
+    for _ in range(4):
+        recorded += ljspy.record_native(directory, "-p", pid, seconds=0.5, options=["--native", "all"], busy_pid=pid)
+        if any(is_entry(frames[-1]) for frames, _ in recorded):
+            break
+    return recorded
+
+
 @pytest.mark.parametrize("strip", ([], ["-s"]), ids=("symbols", "stripped"))
 @pytest.mark.parametrize(
     "options",
@@ -169,14 +182,10 @@ def test_procedure_linkage_table(host, library, tmp_path, options, strip):
     path = library(*options, *strip)
     leaves = collections.Counter()
     with ljspy.Target([host, path, "calls_plt"]).wait_ready() as target:
-        # Of each twenty interrupts, one meets an entry; on a busy machine, fewer.
-        for _ in range(4):
-            recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=0.5, options=["--native", "all"], busy_pid=target.pid)
-            for frames, weight in recorded:
-                at = frames.index("calls_plt [libnames.so]") if "calls_plt [libnames.so]" in frames else len(frames)
-                leaves.update({frame: weight for frame in frames[at + 1 :]})
-            if leaves["callee@plt [libnames.so]"]:
-                break
+        recorded = record_entries(tmp_path, target.pid, lambda frame: frame == "callee@plt [libnames.so]")
+    for frames, weight in recorded:
+        at = frames.index("calls_plt [libnames.so]") if "calls_plt [libnames.so]" in frames else len(frames)
+        leaves.update({frame: weight for frame in frames[at + 1 :]})
     assert leaves["callee@plt [libnames.so]"], leaves
     assert set(leaves) <= {"callee@plt [libnames.so]", "callee [libnames.so]"}
 
@@ -189,14 +198,20 @@ def test_procedure_linkage_table_of_a_static_program(build, tmp_path, options):
     program = tmp_path / "static"
     build("gcc", "-O2", f"-I{INCLUDE}", *options, HERE / "static.c", "-o", program,
           development / "lib/x86_64-linux-gnu/libluajit-5.1.a", "-lm", "-ldl")
+    entries = section(program, ".plt")
+
+    def is_entry(frame):
+        place = re.fullmatch(r"static\+0x(\w+) \[static\]", frame)
+        return int(place[1], 16) in entries if place else frame == "callee@plt [static]"
+
     with ljspy.Target([program]).wait_ready() as target:
-        recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"])
+        recorded = record_entries(tmp_path, target.pid, is_entry)
     assert not [frames for frames, _ in recorded if any(map(stacks.is_lost, frames))]
     above = [frames[frames.index("lj_BC_FUNCC [vm]") + 1 :] for frames, _ in recorded if "lj_BC_FUNCC [vm]" in frames]
+    assert any(is_entry(frames[-1]) for frames in above)
     if "-s" in options:
-        places = [[int(re.fullmatch(r"static\+0x(\w+) \[static\]", frame)[1], 16) for frame in frames] for frames in above]
-        assert {len(frames) for frames in places} == {1, 2}
-        assert any(frames[-1] in section(program, ".plt") for frames in places)
+        assert {len(frames) for frames in above} == {1, 2}
+        assert all(frame.startswith("static+0x") for frames in above for frame in frames)
     else:
         assert {";".join(frames) for frames in above} == {
             "calls_plt [static]",
