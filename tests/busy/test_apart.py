@@ -418,13 +418,13 @@ def test_what_was_seen_before_the_engine_was_killed_has_its_figures(target, tmp_
     with start(target, "-r", HIGH_RATE, "-o", output) as recorder:
         parts = Parts(recorder.pid, target)
         used = ljspy.cpu_ns(target.pid)
-        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > used + 2e9, seconds=60)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > used + 1e9, seconds=100)
         os.kill(parts.engine, signal.SIGKILL)
         said = recorder.communicate(timeout=30)[1].decode()
     assert f"{HIGH_RATE} Hz asked" in said and "target 0 ms" not in said
     figures = json.loads(ljspy.run("report", output, "-f", "json").stdout)["figures"]
     assert figures["rate_hz"]["asked"] == HIGH_RATE and figures["rate_hz"]["reached"] > 0
-    assert figures["target_cpu_ms"] > 1000, said  # of two seconds
+    assert figures["target_cpu_ms"] > 500, said  # of a second
 
 
 def test_symbols_do_not_come(target, tmp_path):

@@ -6,6 +6,7 @@ held the target with how long it did."""
 import contextlib
 import math
 import os
+import pathlib
 import signal
 import time
 
@@ -125,37 +126,57 @@ def test_without_a_stop(tmp_path):
     record("beside 3 spinners, without a stop", tmp_path, beside(3), options=["--no-stop"])
 
 
+TRIES = 20
+
+
 @contextlib.contextmanager
 def stopped(pid):
     os.kill(pid, signal.SIGSTOP)
     try:
+        # A busy machine takes its time to stop one that is not urgent.
+        assert ljspy.wait_until(lambda: ljspy.status_field(pid, "State") == "T", seconds=ljspy.READY_SECONDS)
         yield
     finally:
         os.kill(pid, signal.SIGCONT)
 
 
+def seen_held(target, engine):
+    """
+    Hold the target by a signal for it, which waits for the engine: SIGWINCH does no harm, but a tracee stops for it,
+    too. For how many seconds is it seen held? 0 if that is over before a busy machine comes to look: the kernel has the
+    engine go on.
+    """
+    known = 0
+    ljspy.wait_traced(target.pid)  # where the front stood still for too long, the engine has let the target go
+    # These would continue the engine at once.
+    with stopped(ljspy.front(engine)), stopped(int(ljspy.status_field(engine, "PPid"))):
+        os.kill(engine, signal.SIGSTOP)
+        ljspy.wait_until(lambda: ljspy.status_field(engine, "State") == "T", seconds=0.1, pause=0.001)
+        os.kill(target.pid, signal.SIGWINCH)
+        if ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State") == "t", seconds=0.1, pause=0.001):
+            first = last = time.monotonic()
+            while ljspy.status_field(target.pid, "State") == "t":
+                known, last = last - first, time.monotonic()
+        os.kill(engine, signal.SIGCONT)
+    return known
+
+
+def waited(pid):
+    """For how many seconds have its threads waited for a CPU?"""
+    return sum(int((task / "schedstat").read_text().split()[1]) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()) / 1e9
+
+
 def test_holds_while_ljspy_is_stopped(tmp_path):
-    """A signal for the target waits for the tracer. SIGWINCH does no harm, but a tracee
-    stops for it, too."""
     with Gateway() as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=3, rate=99)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.READY_SECONDS, rate=99)
         ljspy.wait_traced(target.pid)
         time.sleep(1)
         engine = ljspy.tracer(target.pid)
-        guard = int(ljspy.status_field(engine, "PPid"))
         begin = time.monotonic()
-        # Stop all three: one that is left would make the others go on at once.
-        with stopped(ljspy.front(engine)), stopped(guard), stopped(engine):
-            os.kill(target.pid, signal.SIGWINCH)
-            held = ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State") == "t")
-            known = time.monotonic()
-            last = known
-            while ljspy.status_field(target.pid, "State") == "t":
-                last = time.monotonic()
-            known = last - known
-            longest = time.monotonic() - begin
-        assert held
+        known = next(filter(None, (seen_held(target, engine) for _ in range(TRIES))), 0)
+        longest, late = time.monotonic() - begin, waited(engine)
+        recorder.process.send_signal(signal.SIGINT)
         pause = recorder.finish().stats["pause_us"]
     print(f"held for {1e3 * known:.1f} to {1e3 * longest:.1f} ms; ljspy says {pause['max'] / 1e3:.1f}")
-    # ljspy counts time that it cannot know as held: since its last look, at most a period and a half.
-    assert known < pause["max"] / 1e6 < longest + 1.5 / 99 + 0.01
+    # ljspy counts time that it cannot know as held: since its last look, at most a period and a half, if it got a CPU.
+    assert 0 < known < pause["max"] / 1e6 < longest + 1.5 / 99 + 0.01 + late
