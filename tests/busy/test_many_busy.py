@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import signal
 
 import pytest
 
@@ -11,6 +12,8 @@ import ljspy
 pytestmark = pytest.mark.usefixtures("built")
 
 FOR_EACH_CPU = 12
+RATE = 99
+ENOUGH_NS = 5e9  # of CPU time, in all
 # A hold may wait for another thread's stop, for as long as that waits for its turn on a CPU.
 TURNS_HELD = 3
 CPUS = len(os.sched_getaffinity(0))
@@ -32,7 +35,10 @@ def test_many_busy_processes_are_sampled_and_not_held_for_each_other(tmp_path):
         ]
         before = [waits(target.pid) for target in targets]
         pids = ",".join(str(target.pid) for target in targets)
-        stats = ljspy.record(tmp_path, "-p", pids, seconds=4).stats
+        recorder = ljspy.Recorder(tmp_path, "-p", pids, seconds=ljspy.READY_SECONDS, rate=RATE)
+        ljspy.wait_until(lambda: sum(ljspy.cpu_ns(target.pid) for target in targets) > ENOUGH_NS, ljspy.READY_SECONDS)
+        recorder.process.send_signal(signal.SIGINT)
+        stats = recorder.finish().stats
         after = [waits(target.pid) for target in targets]
     waited_ms = sum(a[0] - b[0] for a, b in zip(after, before))
     turns = sum(a[1] - b[1] for a, b in zip(after, before))
