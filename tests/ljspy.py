@@ -25,7 +25,7 @@ RUNTIMES = ("luajit", "luajit2")
 
 OK, WITH_ERRORS, NOTHING_PROFILED, USAGE = 0, 1, 2, 64
 
-# Long enough for a program to start on a busy machine.
+# Long enough for a program to start, or to go on, on a busy machine.
 READY_SECONDS = 30
 
 # Samples per second: enough of them in little time.
@@ -105,7 +105,7 @@ class Target:
         self.pid = self.process.pid
         self.pending = b""
 
-    def read_until(self, end, seconds=10, at_end=None):
+    def read_until(self, end, seconds=READY_SECONDS, at_end=None):
         """Output up to and including END. If the output ends first: AT_END, or an error if not given."""
         deadline = time.monotonic() + seconds
         stdout = self.process.stdout
@@ -121,7 +121,7 @@ class Target:
         return (head + end).decode(errors="replace")
 
     def wait_ready(self):
-        self.read_until(b"ready\n", seconds=READY_SECONDS)
+        self.read_until(b"ready\n")
         return self
 
     def write(self, text):
@@ -402,7 +402,7 @@ def parse_traceback(text):
     return patterns
 
 
-def wait_until(condition, seconds=10, pause=0.01):
+def wait_until(condition, seconds=READY_SECONDS, pause=0.01):
     """Whether the condition came true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
