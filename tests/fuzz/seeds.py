@@ -237,6 +237,7 @@ def seeds(build):
         pc = struct.pack("<H", (code.start() if code else 0x1000) & 0xffff)
         for target in ("elf", "symbols"):
             yield target, pc + file
+        yield "table_search", file
         yield "other_elf", pc + file[:E_MACHINE] + struct.pack("<H", EM_AARCH64) + file[E_MACHINE + 2:]
         build_id = re.search(rb"\x14\x00\x00\x00\x03\x00\x00\x00GNU\x00(.{20})", file, re.DOTALL)[1]
         for bits, identity in ((1, b""), (2, b""), (1, build_id), (2, build_id)):

@@ -220,6 +220,26 @@ def test_procedure_linkage_table_of_a_static_program(build, tmp_path, options):
         }
 
 
+def test_static_program_without_section_headers(build, tmp_path):
+    """Nothing leads to its unwind table, not even a program header. Only the linkage table has none."""
+    development = ljspy.PACKAGES / "libluajit-5.1-dev/usr"
+    program = tmp_path / "static"
+    build("gcc", "-O2", f"-I{INCLUDE}", "-static", "-s", HERE / "static.c", "-o", program,
+          development / "lib/x86_64-linux-gnu/libluajit-5.1.a", "-lm", "-ldl")
+    linkage = section(program, ".plt")
+    with program.open("r+b") as file:
+        file.seek(0x28)  # e_shoff
+        file.write(bytes(8))
+        file.seek(0x3C)  # e_shnum, e_shstrndx
+        file.write(bytes(4))
+    with ljspy.Target([program]).wait_ready() as target:
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"])
+    leaves = [int(re.fullmatch(r"static\+0x(\w+) \[static\]", frames[-1])[1], 16) for frames, _ in recorded]
+    lost = [any(map(stacks.is_lost, frames)) for frames, _ in recorded]
+    assert False in lost
+    assert lost == [leaf in linkage for leaf in leaves], recorded
+
+
 # Abbreviations: a compilation unit and a scope, both with extents, a partial unit, an import of one.
 HOSTILE_BEGIN = """
 	.section .debug_abbrev,"",@progbits

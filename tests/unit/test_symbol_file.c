@@ -313,6 +313,26 @@ static void names_have_no_version_and_are_not_mangled(void **state)
 	assert_string_equal(name_of(MANGLED), "foo::bar");
 }
 
+/* Nothing leads to .eh_frame then. */
+static void without_section_headers_the_unwind_table_is_found(void **state)
+{
+	Elf64_Ehdr header;
+	struct frame_rules rules;
+
+	(void)state;
+	memcpy(&header, elf.bytes, sizeof(header));
+	header.e_shoff = header.e_shnum = header.e_shstrndx = 0;
+	memcpy(elf.bytes, &header, sizeof(header));
+	open_file(true);
+	assert_string_equal(name_of(SIZELESS), "");
+	assert_true(symbol_file_covers(file, AT + in_text(SIZELESS)));
+	assert_true(symbol_file_covers(file, AT + in_text(NAMELESS + 15)));
+	assert_false(symbol_file_covers(file, AT + in_text(NAMELESS + 16)));
+	assert_true(symbol_file_rules(file, AT + in_text(SIZELESS), &rules));
+	assert_int_equal(rules.registers[REGISTER_NUMBER_PC].kind, FRAME_RULE_SAVED);
+	assert_false(symbol_file_rules(file, AT + in_text(WHOLE), &rules));
+}
+
 static void without_a_size_unwind_tables_say_how_far_it_reaches(void **state)
 {
 	(void)state;
@@ -497,6 +517,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(only_functions_that_are_there_have_names, begin, end),
 		cmocka_unit_test_setup_teardown(names_have_no_version_and_are_not_mangled, begin, end),
 		cmocka_unit_test_setup_teardown(without_a_size_unwind_tables_say_how_far_it_reaches, begin,
+						end),
+		cmocka_unit_test_setup_teardown(without_section_headers_the_unwind_table_is_found, begin,
 						end),
 		cmocka_unit_test_setup_teardown(some_overlaps_are_looked_through, begin, end),
 		cmocka_unit_test_setup_teardown(entries_of_the_plt_have_names, begin, end),

@@ -5,24 +5,11 @@
 #include <string.h>
 
 #include "unwind/elf/registers.h"
+#include "unwind/symbols/table_entry.h"
 
 enum {
 	WORD = sizeof(uint64_t),
 	PAIR_SIZE = 8,
-	LEB_BYTES_MAX = 10, /* a 64-bit value */
-	FORMAT_MASK = 0x0f, /* in a DW_EH_PE_* encoding */
-};
-
-/* The bytes left to read. A read past the end fails, and leaves nothing. */
-struct reader {
-	uint8_t *at, *end;
-	bool failed;
-};
-
-/* A CIE's properties that its FDEs depend on. */
-struct common {
-	uint8_t address_encoding; /* DW_EH_PE_* */
-	bool has_augmentation;
 };
 
 /*---- Copies ----*/
@@ -39,7 +26,7 @@ static bool copy_piece(struct memory *text, uint64_t address, uint64_t length, s
 
 /* Copy an entry of the 32-bit format, with its length field. *ret_reader is what follows the length. */
 static bool copy_entry(struct memory *text, uint64_t address, struct unwind_piece *piece,
-		       struct reader *ret_reader)
+		       struct table_reader *ret_reader)
 {
 	uint32_t length;
 
@@ -67,80 +54,19 @@ bool unwind_entry_word(const struct unwind_entry *entry, uint64_t address, uint6
 	       piece_word(&entry->pair, address, ret_word);
 }
 
-/*---- Reading ----*/
-
-static void skip(struct reader *reader, uint64_t length)
-{
-	if (length > (uint64_t)(reader->end - reader->at)) {
-		reader->failed = true;
-		reader->at = reader->end;
-	} else {
-		reader->at += length;
-	}
-}
-
-static uint8_t take_u8(struct reader *reader)
-{
-	const uint8_t *at = reader->at;
-
-	skip(reader, 1);
-	return reader->failed ? 0 : *at;
-}
-
-static uint32_t take_u32(struct reader *reader)
-{
-	const uint8_t *at = reader->at;
-	uint32_t value = 0;
-
-	skip(reader, sizeof(value));
-	if (!reader->failed)
-		memcpy(&value, at, sizeof(value));
-	return value;
-}
-
-static uint64_t take_leb(struct reader *reader)
-{
-	uint64_t value = 0;
-
-	for (unsigned int i = 0; i < LEB_BYTES_MAX; i++) {
-		uint8_t byte = take_u8(reader);
-
-		value |= (uint64_t)(byte & 0x7f) << (7 * i);
-		if (!(byte & 0x80))
-			return value;
-	}
-	reader->failed = true;
-	return 0;
-}
-
-static void take_register(struct reader *reader)
-{
-	if (take_leb(reader) >= REGISTER_NUMBERS_IN_TABLES)
-		reader->failed = true;
-}
-
-/* Skip a pointer of fixed size, whatever its base. */
-static void skip_pointer(struct reader *reader, uint8_t encoding)
-{
-	switch (encoding & FORMAT_MASK) {
-	case DW_EH_PE_udata2:
-	case DW_EH_PE_sdata2: skip(reader, 2); break;
-	case DW_EH_PE_udata4:
-	case DW_EH_PE_sdata4: skip(reader, 4); break;
-	case DW_EH_PE_absptr:
-	case DW_EH_PE_udata8:
-	case DW_EH_PE_sdata8: skip(reader, 8); break;
-	default: reader->failed = true;
-	}
-}
-
 /*---- Checks ----*/
+
+static void take_register(struct table_reader *reader)
+{
+	if (table_leb(reader) >= REGISTER_NUMBERS_IN_TABLES)
+		reader->failed = true;
+}
 
 /*
  * Check an instruction that has its two high bits clear. Hide from libunwind, which may not
  * know it, whether the return address is signed: registers_code_address() fits both.
  */
-static void check_extended(struct reader *reader, uint8_t op)
+static void check_extended(struct table_reader *reader, uint8_t op)
 {
 	if (op == TABLE_OP_NEGATES_SIGNATURE) {
 		reader->at[-1] = DW_CFA_nop;
@@ -150,9 +76,9 @@ static void check_extended(struct reader *reader, uint8_t op)
 	case DW_CFA_nop:
 	case DW_CFA_remember_state:
 	case DW_CFA_restore_state: break;
-	case DW_CFA_advance_loc1: skip(reader, 1); break;
-	case DW_CFA_advance_loc2: skip(reader, 2); break;
-	case DW_CFA_advance_loc4: skip(reader, 4); break;
+	case DW_CFA_advance_loc1: table_skip(reader, 1); break;
+	case DW_CFA_advance_loc2: table_skip(reader, 2); break;
+	case DW_CFA_advance_loc4: table_skip(reader, 4); break;
 	case DW_CFA_restore_extended:
 	case DW_CFA_undefined:
 	case DW_CFA_same_value:
@@ -167,24 +93,24 @@ static void check_extended(struct reader *reader, uint8_t op)
 	case DW_CFA_def_cfa_sf:
 	case DW_CFA_GNU_negative_offset_extended:
 		take_register(reader);
-		take_leb(reader);
+		table_leb(reader);
 		break;
 	case DW_CFA_def_cfa_offset:
 	case DW_CFA_def_cfa_offset_sf:
-	case DW_CFA_GNU_args_size: take_leb(reader); break;
+	case DW_CFA_GNU_args_size: table_leb(reader); break;
 	default: /* includes expressions */ reader->failed = true;
 	}
 }
 
-static bool check_instructions(struct reader *reader)
+static bool check_instructions(struct table_reader *reader)
 {
 	while (!reader->failed && reader->at < reader->end) {
-		uint8_t op = take_u8(reader), operand = op & 0x3f;
+		uint8_t op = table_u8(reader), operand = op & 0x3f;
 
 		switch (op & 0xc0) {
 		case DW_CFA_advance_loc: break;
 		case DW_CFA_offset:
-			take_leb(reader);
+			table_leb(reader);
 			reader->failed |= operand >= REGISTER_NUMBERS_IN_TABLES;
 			break;
 		case DW_CFA_restore: reader->failed |= operand >= REGISTER_NUMBERS_IN_TABLES; break;
@@ -194,67 +120,25 @@ static bool check_instructions(struct reader *reader)
 	return !reader->failed;
 }
 
-/* Accept no letters, or "z" and any of "PLRS" in any order. */
-static bool check_augmentation(struct reader *reader, const char *letters, struct common *common)
+static bool check_cie(struct table_reader *reader, struct table_cie *ret_cie)
 {
-	const uint8_t *end;
-	uint64_t length;
-
-	common->address_encoding = DW_EH_PE_absptr;
-	common->has_augmentation = *letters == 'z';
-	if (!*letters)
-		return true;
-	if (*letters != 'z')
-		return false;
-	length = take_leb(reader);
-	if (reader->failed || length > (uint64_t)(reader->end - reader->at))
-		return false;
-	end = reader->at + length;
-	while (*++letters) {
-		switch (*letters) {
-		case 'P': skip_pointer(reader, take_u8(reader)); break;
-		case 'L': take_u8(reader); break;
-		case 'R': common->address_encoding = take_u8(reader); break;
-		case 'S': break;
-		default: return false;
-		}
-	}
-	return !reader->failed && reader->at == end;
-}
-
-static bool check_cie(struct reader *reader, struct common *ret_common)
-{
-	enum { LETTERS_MAX = 4, V1 = 1, V3 = 3 }; /* libunwind keeps LETTERS_MAX letters */
-	char letters[LETTERS_MAX + 1] = "";
-	uint32_t id = take_u32(reader);
-	uint8_t version = take_u8(reader);
-	uint64_t return_address;
-
-	for (size_t i = 0; (letters[i] = (char)take_u8(reader)); i++)
-		if (i == LETTERS_MAX)
-			return false;
-	take_leb(reader); /* alignment factors of code and data */
-	take_leb(reader);
-	return_address = version == V1 ? take_u8(reader) : take_leb(reader);
-	return !reader->failed && id == 0 && (version == V1 || version == V3) &&
-	       return_address == REGISTER_NUMBER_RETURN && check_augmentation(reader, letters, ret_common) &&
-	       check_instructions(reader);
+	return table_cie_read(reader, ret_cie) && check_instructions(reader);
 }
 
 /* Check the rest of an FDE, after the CIE's offset. */
-static bool check_fde(struct reader *reader, const struct common *common)
+static bool check_fde(struct table_reader *reader, const struct table_cie *cie)
 {
-	skip_pointer(reader, common->address_encoding);
-	skip_pointer(reader, common->address_encoding);
-	if (common->has_augmentation)
-		skip(reader, take_leb(reader));
+	table_number(reader, cie->address_encoding);
+	table_number(reader, cie->address_encoding);
+	if (cie->has_augmentation)
+		table_skip(reader, table_leb(reader));
 	return !reader->failed && check_instructions(reader);
 }
 
 bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair, struct unwind_entry *entry)
 {
-	struct reader fde, cie;
-	struct common common = { 0 };
+	struct table_reader fde, cie;
+	struct table_cie common = { 0 };
 	uint64_t address;
 	uint32_t offset;
 
@@ -266,7 +150,7 @@ bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair, stru
 	address = header + (uint64_t)(int32_t)offset;
 	if (!copy_entry(text, address, &entry->fde, &fde))
 		return false;
-	offset = take_u32(&fde);
+	offset = table_u32(&fde);
 	return !fde.failed && offset != 0 &&
 	       copy_entry(text, address + sizeof(uint32_t) - (uint64_t)(int32_t)offset, &entry->cie, &cie) &&
 	       check_cie(&cie, &common) && check_fde(&fde, &common);

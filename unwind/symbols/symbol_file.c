@@ -14,6 +14,7 @@
 #include "unwind/elf/string_tables.h"
 #include "unwind/symbols/demangle.h"
 #include "unwind/symbols/leaf_function.h"
+#include "unwind/symbols/searched_cfi.h"
 
 enum {
 	ENTRIES_MAX = 4 << 20, /* of a symbol table */
@@ -36,6 +37,8 @@ struct symbol_file {
 	bool is_sorted;        /* entries have been read */
 	struct entry *entries; /* by begin; of several names of one function the best comes last */
 	size_t count;
+	bool is_searched;              /* for a table that the file does not tell of */
+	struct searched_cfi *searched; /* NULL: it has none */
 };
 
 /*---- Files ----*/
@@ -122,6 +125,7 @@ void symbol_file_close(struct symbol_file *file)
 {
 	if (!file)
 		return;
+	searched_cfi_free(file->searched);
 	if (file->session)
 		dwfl_end(file->session);
 	if (file->fd >= 0)
@@ -254,10 +258,23 @@ static size_t count_before(struct symbol_file *file, uint64_t address)
 	return low;
 }
 
-/* The row of .eh_frame for an address; the caller frees it. NULL if there is none. */
-static Dwarf_Frame *find_row(const struct symbol_file *file, uint64_t address, Dwarf_Addr *ret_bias)
+/* .eh_frame, searched for once if nothing leads to it; NULL if there is none. */
+static Dwarf_CFI *find_cfi(struct symbol_file *file, Dwarf_Addr *ret_bias)
 {
 	Dwarf_CFI *cfi = dwfl_module_eh_cfi(file->dwfl, ret_bias);
+	Elf *elf = cfi ? NULL : dwfl_module_getelf(file->dwfl, ret_bias);
+
+	if (elf && !file->is_searched) {
+		file->is_searched = true;
+		file->searched = searched_cfi_new(elf);
+	}
+	return elf && file->searched ? searched_cfi_get(file->searched) : cfi;
+}
+
+/* The row of .eh_frame for an address; the caller frees it. NULL if there is none. */
+static Dwarf_Frame *find_row(struct symbol_file *file, uint64_t address, Dwarf_Addr *ret_bias)
+{
+	Dwarf_CFI *cfi = find_cfi(file, ret_bias);
 	Dwarf_Frame *row;
 
 	return cfi && dwarf_cfi_addrframe(cfi, address - *ret_bias, &row) == 0 ? row : NULL;
@@ -274,7 +291,7 @@ static Dwarf_Frame *find_debug_row(const struct symbol_file *file, uint64_t addr
 }
 
 /* Where the row of .eh_frame for an address begins; false if there is none. */
-static bool find_begin(const struct symbol_file *file, uint64_t address, uint64_t *ret_begin)
+static bool find_begin(struct symbol_file *file, uint64_t address, uint64_t *ret_begin)
 {
 	Dwarf_Addr bias, begin;
 	Dwarf_Frame *row = find_row(file, address, &bias);
@@ -529,7 +546,7 @@ static bool find_stretch(struct symbol_file *file, uint64_t address, struct symb
 }
 
 /* Clip to the row of .eh_frame; false if there is none. */
-static bool clip_to_row(const struct symbol_file *file, uint64_t address, struct symbol_extent *extent)
+static bool clip_to_row(struct symbol_file *file, uint64_t address, struct symbol_extent *extent)
 {
 	Dwarf_Addr bias, begin, end;
 	Dwarf_Frame *row = find_row(file, address, &bias);

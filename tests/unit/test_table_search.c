@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* The unwind table of a made-up file that does not tell where it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dwarf.h>
+
+#include "tests/unit/made_up_elf.h"
+#include "unwind/elf/registers.h"
+#include "unwind/symbols/table_search.h"
+
+enum { TEXT = 0x400, TEXT_BYTES = 0x200, FRAMES = 0x1000, OTHER_FRAMES = 0x2000, FILE_BYTES = 0x3000 };
+
+/* Version 1, "zR", factors 1 and -8, the usual register; then the encoding of addresses. */
+static const uint8_t cie[] = {
+	0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, REGISTER_NUMBER_RETURN, 1, DW_EH_PE_pcrel | DW_EH_PE_sdata4,
+	0, 0, 0
+};
+
+static struct made_up_elf elf;
+static struct unwind_entries found;
+
+static uint64_t put(uint64_t at, const void *bytes, size_t length)
+{
+	memcpy(elf.bytes + at, bytes, length);
+	return at + length;
+}
+
+static uint64_t put_u32(uint64_t at, uint64_t value)
+{
+	const uint32_t number = (uint32_t)value;
+
+	return put(at, &number, sizeof(number));
+}
+
+static uint64_t put_cie(uint64_t at)
+{
+	return put(put_u32(at, sizeof(cie)), cie, sizeof(cie));
+}
+
+/* Of code at an address, with the CIE at another one. */
+static uint64_t put_fde(uint64_t at, uint64_t to_cie, uint64_t code, uint64_t code_bytes)
+{
+	at = put_u32(put_u32(at, 16), at + 4 - to_cie);
+	at = put_u32(put_u32(at, code - at), code_bytes);
+	return put_u32(at, 0); /* no augmentation, and instructions that do nothing */
+}
+
+/* A table of a CIE and an FDE; returns where its end mark is. */
+static uint64_t put_table(uint64_t at)
+{
+	return put_fde(put_cie(at), at, TEXT, TEXT_BYTES);
+}
+
+/* A program with code, and with a segment that holds nothing but what look like bits of tables. */
+static int begin(void **state)
+{
+	(void)state;
+	made_up_elf_begin(&elf);
+	elf.size = FILE_BYTES;
+	elf.segments[0].p_offset = elf.segments[0].p_vaddr = TEXT;
+	elf.segments[1] = (Elf64_Phdr){ .p_type = PT_LOAD,
+					.p_flags = PF_R,
+					.p_offset = FRAMES,
+					.p_vaddr = FRAMES,
+					.p_filesz = FILE_BYTES - FRAMES };
+	elf.segment_count = 2;
+	memset(elf.bytes + FRAMES, 0xff, FILE_BYTES - FRAMES);
+	return 0;
+}
+
+static bool search(void)
+{
+	static char bytes[MADE_UP_ELF_BYTES];
+	bool is_found;
+	Elf *file;
+
+	made_up_elf_end(&elf); /* the first segment becomes all of the file */
+	elf.segments[0].p_filesz = TEXT_BYTES;
+	memcpy(elf.bytes + sizeof(Elf64_Ehdr), elf.segments, sizeof(elf.segments));
+	memcpy(bytes, elf.bytes, elf.size);
+	elf_version(EV_CURRENT);
+	file = elf_memory(bytes, elf.size);
+	assert_non_null(file);
+	is_found = table_search(file, &found);
+	if (is_found)
+		assert_memory_equal(found.bytes, elf.bytes + found.address, found.length);
+	elf_end(file);
+	elf.size = FILE_BYTES;
+	elf.names_length = 1;
+	return is_found;
+}
+
+static void a_table_is_found_wherever_it_is(void **state)
+{
+	const uint64_t places[] = { FRAMES, FRAMES + 4, OTHER_FRAMES };
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		begin(state);
+		assert_false(search());
+		put_u32(put_table(places[i]), 0);
+		assert_true(search());
+		assert_int_equal(found.address, places[i]);
+		assert_int_equal(found.length, 4 + sizeof(cie) + 20 + 4);
+	}
+}
+
+static void entries_may_lead_back_to_any_cie_of_the_table(void **state)
+{
+	uint64_t second, at;
+
+	(void)state;
+	second = put_table(FRAMES);
+	at = put_fde(put_fde(put_cie(second), FRAMES, TEXT, 1), second, TEXT + TEXT_BYTES - 1, 1);
+	put_u32(at, 0);
+	assert_true(search());
+	assert_int_equal(found.address + found.length, at + 4);
+}
+
+static void a_table_that_breaks_off_is_none(void **state)
+{
+	const uint64_t end = put_table(FRAMES);
+	const struct {
+		uint32_t length;
+		bool is_found;
+	} next[] = { { 0, true }, { UINT32_MAX, false }, { 4, false }, { 6, false }, { 16, false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(next) / sizeof(next[0]); i++) {
+		put_u32(end, next[i].length);
+		assert_int_equal(search(), next[i].is_found);
+	}
+	/* At the very end of the segment. */
+	begin(state);
+	put_table(FILE_BYTES - 40);
+	assert_false(search());
+}
+
+static void a_table_without_code_is_none(void **state)
+{
+	(void)state;
+	put_u32(put_cie(FRAMES), 0);
+	assert_false(search());
+}
+
+static void code_is_in_a_segment_of_code(void **state)
+{
+	const struct {
+		uint64_t code, bytes;
+		bool is_found;
+	} codes[] = {
+		{ TEXT, 0, true },
+		{ TEXT, TEXT_BYTES + 1, false },
+		{ TEXT + TEXT_BYTES - 1, 1, true },
+		{ TEXT + TEXT_BYTES - 1, 2, false },
+		{ TEXT + TEXT_BYTES, 0, false },
+		{ TEXT - 1, 1, false },
+		{ FRAMES, 1, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		put_u32(put_fde(put_cie(FRAMES), FRAMES, codes[i].code, codes[i].bytes), 0);
+		assert_int_equal(search(), codes[i].is_found);
+	}
+}
+
+static void an_entry_leads_back_to_a_cie(void **state)
+{
+	const uint64_t code = 4 + sizeof(cie) + 4; /* of the entry that leads back */
+
+	(void)state;
+	put_u32(put_table(FRAMES), 0);
+	put_cie(FRAMES - 0x40); /* a CIE before the table */
+	assert_true(search());
+	put_u32(FRAMES + code, code + 0x40);
+	assert_false(search());
+	put_u32(FRAMES + code, code - 4);
+	assert_false(search());
+	put_u32(FRAMES + code, code);
+	assert_true(search());
+}
+
+static void addresses_are_such_as_linkers_write(void **state)
+{
+	(void)state;
+	put_u32(put_table(FRAMES), 0);
+	for (unsigned int encoding = 0; encoding < 256; encoding++) {
+		elf.bytes[FRAMES + 4 + 12] = (uint8_t)encoding;
+		assert_int_equal(search(), encoding == (DW_EH_PE_pcrel | DW_EH_PE_sdata4));
+	}
+	elf.bytes[FRAMES + 4 + 12] = DW_EH_PE_udata4;
+	put_u32(FRAMES + 4 + sizeof(cie) + 8, TEXT);
+	assert_true(search());
+}
+
+static void of_two_tables_none_is_taken(void **state)
+{
+	(void)state;
+	put_u32(put_table(FRAMES), 0);
+	assert_true(search());
+	put_u32(put_table(OTHER_FRAMES), 0);
+	assert_false(search());
+}
+
+static void what_may_be_written_to_holds_no_table(void **state)
+{
+	(void)state;
+	put_u32(put_table(FRAMES), 0);
+	elf.segments[1].p_flags = PF_R | PF_W;
+	assert_false(search());
+	elf.segments[1].p_flags = PF_R;
+	elf.segments[1].p_type = PT_NOTE;
+	assert_false(search());
+	elf.segments[1].p_type = PT_LOAD;
+	assert_true(search());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(a_table_is_found_wherever_it_is, begin),
+		cmocka_unit_test_setup(entries_may_lead_back_to_any_cie_of_the_table, begin),
+		cmocka_unit_test_setup(a_table_that_breaks_off_is_none, begin),
+		cmocka_unit_test_setup(a_table_without_code_is_none, begin),
+		cmocka_unit_test_setup(code_is_in_a_segment_of_code, begin),
+		cmocka_unit_test_setup(an_entry_leads_back_to_a_cie, begin),
+		cmocka_unit_test_setup(addresses_are_such_as_linkers_write, begin),
+		cmocka_unit_test_setup(of_two_tables_none_is_taken, begin),
+		cmocka_unit_test_setup(what_may_be_written_to_holds_no_table, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
