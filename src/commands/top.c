@@ -130,6 +130,7 @@ static enum exit_status conclude(const struct top *top)
 		return EXIT_WITH_ERRORS;
 	if (result->end == SAMPLER_TARGETS_ENDED)
 		message_note("The target has ended.");
+	sampled_tell_unsearched(result);
 	if (result->left_out) {
 		struct permission_verdict verdict;
 

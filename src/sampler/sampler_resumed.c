@@ -67,6 +67,9 @@ void sampler_add_results(const struct sampler_result *before, const struct sampl
 		sum.left_out_pid = before->left_out_pid;
 		sum.left_out_error = before->left_out_error;
 	}
+	sum.unsearched += before->unsearched;
+	if (before->unsearched)
+		sum.unsearched_pid = before->unsearched_pid;
 	sum.refused = before->refused;
 	note_all(&sum.refused, &run->refused);
 	figures_add(&sum.figures, &before->figures);

@@ -120,8 +120,9 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	error = lua_process_refresh(target->process, false);
 	if (error == -ESRCH)
 		return false;
-	/* Many that are found have nothing to do with LuaJIT, and are large. */
-	if (!error && !target->found && lua_process_lacks_luajit(target->process) == -ENODATA)
+	/* Many that are found have nothing to do with LuaJIT, and are large: that is no fault. */
+	target->is_unsearched = !error && lua_process_lacks_luajit(target->process) == -ENODATA;
+	if (target->is_unsearched && !target->found)
 		error = -ENODATA;
 	target->refusal = error;
 	note_haste(target);
@@ -540,6 +541,7 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 	if (target->is_unreadable)
 		return;
 	if (process_is_in_exec(target->pid)) {
+		target->is_unsearched = true;
 		target->refusal = target->found ? 0 : -ENODATA;
 		target->inspect_at_ns = now + INSPECT_AGAIN_NS;
 		return;
@@ -619,6 +621,12 @@ static void note_left_out(struct sampler_result *result, pid_t pid, int error)
 	}
 }
 
+static void note_unsearched(struct sampler_result *result, pid_t pid)
+{
+	if (result->unsearched++ == 0)
+		result->unsearched_pid = pid;
+}
+
 /* The user has named this one; others may be anything. */
 static bool is_named(const struct sampler *sampler, const struct target *target)
 {
@@ -657,6 +665,8 @@ static void note_unsampled(const struct sampler *sampler, const struct target *t
 		note_left_out(result, target->pid, target->refusal);
 	else if (is_named(sampler, target))
 		note_left_out(result, target->pid, target->ended ? -ESRCH : 0);
+	else if (target->is_unsearched)
+		note_unsearched(result, target->pid);
 }
 
 void target_close(struct sampler *sampler, struct target *target)

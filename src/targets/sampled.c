@@ -45,6 +45,19 @@ void sampled_tell_left_out(const struct sampler_result *result, const struct per
 		message_warn("%zu processes were left out, process %d among them.", result->left_out, pid);
 }
 
+void sampled_tell_unsearched(const struct sampler_result *result)
+{
+	const int pid = result->unsearched_pid;
+
+	if (result->unsearched == 1)
+		message_note("Whether process %d has run LuaJIT is not known: it could not be read in time.",
+			     pid);
+	else if (result->unsearched)
+		message_note("Whether %zu processes have run LuaJIT, process %d among them, is not known: "
+			     "they could not be read in time.",
+			     result->unsearched, pid);
+}
+
 static int print_figures(FILE *out, const void *figures)
 {
 	figures_print(out, figures);
@@ -71,6 +84,7 @@ bool sampled_explain(const struct options *options, const struct sampler_result 
 		sampled_tell_left_out(result, left_out);
 		is_missing = true;
 	}
+	sampled_tell_unsearched(result);
 	halted_tell(result, message_warn,
 		    options->pid_count > 1 || options->subprocesses || options->name
 			    ? "Not all ran to the end"

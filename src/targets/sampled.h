@@ -15,6 +15,9 @@
 /* As sampling begins, tell which processes are left out, and why: the first eight, and how many there are. */
 void sampled_tell_refused(const struct sampler_noted *refused);
 
+/* Tell of processes that were found, but not searched for LuaJIT, if there are any. */
+void sampled_tell_unsearched(const struct sampler_result *result);
+
 /*
  * Processes were left out: tell how many, and, if that is not told yet, why result->left_out_pid was, which left_out is
  * about.

@@ -64,3 +64,12 @@ def test_it_is_read_later(disk, unread, tmp_path):
         recording = recorder.finish()
     assert ljspy.weight_of(recording.samples, ljspy.has_frame("turn"))
     assert ljspy.weight_of(recording.samples, ljspy.has_frame("spin"))
+
+
+def test_of_found_ones_it_is_told_at_the_end(unread, script, tmp_path):
+    """Once, and counted: what is found may be anything, so it is no failure."""
+    with ljspy.Target([ljspy.luajit("luajit"), script]).wait_ready():
+        result = ljspy.run("record", "--name", script, "-d", "1s", "-o", tmp_path / "out.svg")
+    assert result.returncode == ljspy.OK, result.stderr
+    told = [line for line in result.stderr.splitlines() if "not known" in line]
+    assert told == [f"ljspy: Whether process {unread.pid} has run LuaJIT is not known: it could not be read in time."]

@@ -755,7 +755,9 @@ size_t __wrap_lua_process_module_count(const struct lua_process *process)
 INSTEAD_OF(lua_process_lacks_luajit);
 int __wrap_lua_process_lacks_luajit(const struct lua_process *process)
 {
-	return __wrap_lua_process_module_count(process) ? 0 : -ENOEXEC;
+	if (__wrap_lua_process_module_count(process))
+		return 0;
+	return process->process->is_unread ? -ENODATA : -ENOEXEC;
 }
 
 INSTEAD_OF(lua_process_unknown_layout);

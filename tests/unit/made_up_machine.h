@@ -51,6 +51,7 @@ struct made_up_process {
 	uint64_t exec_luajit_ns;   /* from when on that runs LuaJIT */
 	size_t exec_by;          /* the thread that calls execve(), and has the first one's id from then on */
 	int refusal;             /* why its memory cannot be read, a negative errno */
+	bool is_unread;          /* the files that tell whether it runs LuaJIT */
 	bool has_unknown_layout; /* its LuaJIT */
 	const struct vm_code *vm; /* of its state; NULL if none is found */
 	const char *roots;        /* of its packages; NULL: none */

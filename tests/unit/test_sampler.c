@@ -930,6 +930,26 @@ static void the_first_layout_and_all_roots_are_told(void **state)
 	assert_int_equal(result.unknown_pid, 0);
 }
 
+static void found_processes_that_were_never_searched_are_counted(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *late = add(1, bursts), *never = add(1, bursts);
+	struct made_up_process *ended = add(1, bursts);
+
+	(void)state;
+	options.subprocesses = true;
+	late->followed = never->followed = ended->followed = true;
+	late->is_unread = never->is_unread = ended->is_unread = true;
+	late->luajit_ns = 1000 * MS;
+	never->luajit_ns = ended->luajit_ns = UINT64_MAX;
+	ended->end_ns = 1000 * MS;
+	run();
+	assert_true(sum_of(first, 0)->samples > 300);
+	assert_true(sum_of(late, 0)->samples > 100);
+	assert_int_equal(result.unsearched, 2);
+	assert_true(result.unsearched_pid == never->pid || result.unsearched_pid == ended->pid);
+	assert_int_equal(result.left_out, 0);
+}
+
 static void a_found_process_that_refuses_is_left_out(void **state)
 {
 	struct made_up_process *first = add(1, bursts), *other = add(1, bursts), *native = add(1, bursts);
@@ -1386,6 +1406,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_unknown_layout_is_named_with_its_reason, make_up, forget),
 		cmocka_unit_test_setup_teardown(the_first_layout_and_all_roots_are_told, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_found_process_that_refuses_is_left_out, make_up, forget),
+		cmocka_unit_test_setup_teardown(found_processes_that_were_never_searched_are_counted, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(a_process_that_there_are_no_files_for_is_a_failure, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(a_process_that_is_gone_is_a_failure, make_up, forget),

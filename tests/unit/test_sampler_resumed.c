@@ -315,6 +315,10 @@ static void results_are_those_of_all_runs(void **state)
 	runs[0].result.left_out_error = -EPERM;
 	runs[1].result.left_out = 1;
 	runs[1].result.left_out_pid = 32;
+	runs[0].result.unsearched = 2;
+	runs[0].result.unsearched_pid = 41;
+	runs[1].result.unsearched = 1;
+	runs[1].result.unsearched_pid = 42;
 	runs[0].result.refused = (struct sampler_noted){ .count = 1, .at[0] = { .pid = 31 } };
 	run();
 	assert_int_equal(result.refused.count, 1);
@@ -332,6 +336,8 @@ static void results_are_those_of_all_runs(void **state)
 	assert_int_equal(result.left_out, 3);
 	assert_int_equal(result.left_out_pid, 31);
 	assert_int_equal(result.left_out_error, -EPERM);
+	assert_int_equal(result.unsearched, 3);
+	assert_int_equal(result.unsearched_pid, 41);
 	assert_string_equal(result.roots, "/a/;");
 }
 
@@ -345,6 +351,8 @@ static void what_a_later_run_finds_is_in_the_result(void **state)
 	runs[1].result.unknown_pid = 10;
 	runs[1].result.left_out = 1;
 	runs[1].result.left_out_pid = 32;
+	runs[1].result.unsearched = 1;
+	runs[1].result.unsearched_pid = 42;
 	run();
 	assert_true(result.saw_luajit);
 	assert_string_equal(result.layout, "second");
@@ -354,6 +362,8 @@ static void what_a_later_run_finds_is_in_the_result(void **state)
 	assert_int_equal(result.left_out_pid, 32);
 	/* The first run has no samples, whose rate is unknown. */
 	assert_true(fabs(result.figures.rate_reached_hz - 20) < 0.001);
+	assert_int_equal(result.unsearched, 1);
+	assert_int_equal(result.unsearched_pid, 42);
 }
 
 /* Some targets may end before a later run, and others begin. */
