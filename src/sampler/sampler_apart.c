@@ -11,6 +11,7 @@
 #include "src/apart/queue.h"
 #include "src/apart/sample_message.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/proc/process.h"
 #include "src/sampler/wanted.h"
 
 static const uint64_t conclude_ns_max = 2 * UINT64_C(1000000000);
@@ -93,6 +94,7 @@ struct sampler_apart {
 
 	/* Processes whose memory kept an engine waiting, and the result of the engines that ended for that. */
 	struct unreadable unreadable[UNREADABLE_MAX];
+	unsigned int exec_count; /* engines that ended for an execve(), whose process is not left out */
 	bool has_before;
 	struct sampler_result before;
 	uint64_t unseen_ns;       /* how long no engine has sampled after the first one began */
@@ -358,25 +360,32 @@ static void note_unreadable(struct sampler_apart *self, struct unreadable proces
 	self->before.left_out_error = -ETIMEDOUT;
 }
 
-/* Prepare to go on without the process. False if ljspy has left it out already, or there is no time left. */
+/* Prepare to go on without the process, or until its execve() is over. False if ljspy has left it out already, or there is no time left. */
 static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_ns,
 		      sampler_tell_refused *tell_refused)
 {
 	const uint64_t sampled_ns = self->result->figures.duration_ns - self->unseen_ns;
 	struct sampler_noted unreadable = { 0 };
+	/* It waited for the end of that, before which the next engine asks for nothing of the process. */
+	const bool is_in_exec = process_is_in_exec(pid);
 
-	if (wanted_is_unreadable(&self->options, pid) || self->options.unreadable_count == UNREADABLE_MAX ||
+	if (wanted_is_unreadable(&self->options, pid) ||
+	    self->options.unreadable_count + self->exec_count == UNREADABLE_MAX ||
 	    (duration_ns && sampled_ns >= duration_ns))
 		return false;
 	if (duration_ns)
 		self->options.duration_ns = duration_ns - sampled_ns;
 	self->before = *self->result;
-	note_unreadable(self, (struct unreadable){ pid, wanted_start(pid) });
+	self->has_before = true;
+	if (is_in_exec)
+		self->exec_count++;
+	else
+		note_unreadable(self, (struct unreadable){ pid, wanted_start(pid) });
 	if (self->began_ns)
 		self->unseen_since_ns = self->seen_ns;
 	self->taken = (struct figures){ 0 };
 	self->pulses = self->began_ns = 0;
-	if (!tell_refused)
+	if (!tell_refused || is_in_exec)
 		return true;
 	sampler_note(&unreadable, pid, -ETIMEDOUT);
 	tell_refused(&unreadable);

@@ -72,7 +72,8 @@ static unsigned int blocked; /* so many engines end as the memory of a process k
 static uint64_t hang_ns;     /* for so long, each */
 static uint64_t step_ns;     /* from one sample to the next */
 static int interrupted_by;
-static pid_t reused; /* another process has this id now */
+static pid_t reused;  /* another process has this id now */
+static pid_t in_exec; /* it is in the middle of an execve(); negative: each is */
 
 /* What the front did. */
 static struct {
@@ -194,6 +195,12 @@ INSTEAD_OF(process_start);
 uint64_t __wrap_process_start(pid_t pid)
 {
 	return pid == reused ? 2 : 1;
+}
+
+INSTEAD_OF(process_is_in_exec);
+bool __wrap_process_is_in_exec(pid_t pid)
+{
+	return pid == in_exec || in_exec < 0;
 }
 
 INSTEAD_OF(prctl);
@@ -331,7 +338,7 @@ static int begin(void **state)
 	blocked = 0;
 	hang_ns = step_ns = 0;
 	interrupted_by = SIGTERM;
-	reused = 0;
+	reused = in_exec = 0;
 	options = (struct sampler_options){
 		.functions = functions_new(), .take = take, .progress = progress, .context = &front
 	};
@@ -543,6 +550,47 @@ static void one_of_several_that_keeps_it_waiting_is_left_out(void **state)
 		assert_int_equal(told.at[i].why, -ETIMEDOUT);
 		assert_int_equal(result.refused.at[i].pid, 72 - i);
 	}
+}
+
+static void samples_nothing(const struct sampler_options *given, const struct sampler_breaks *breaks,
+			    struct sampler_result *ret_result)
+{
+	(void)given;
+	(void)breaks;
+	*ret_result = (struct sampler_result){ .end = SAMPLER_DURATION_OVER };
+}
+
+/* For the end of its execve(), that is: it is looked at again by then. */
+static void one_that_keeps_it_waiting_by_its_execve_is_not_left_out(void **state)
+{
+	const pid_t pids[] = { 71, 72, 73 };
+
+	(void)state;
+	sampler = leaves_some_out;
+	blocked = 1;
+	in_exec = 71;
+	interrupted_by = 0;
+	told = (struct sampler_noted){ 0 };
+	options.pids = pids;
+	options.pid_count = 3;
+	options.tell_refused = note_told;
+	run();
+	assert_int_equal(shared->engines, 2);
+	assert_false(shared->passed); /* the second one was to leave none out */
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_int_equal(result.figures.samples, 6);
+	assert_int_equal(told.count, 0);
+	assert_int_equal(result.left_out, 0);
+	assert_int_equal(result.unreadable_count, 0);
+	/* Not for ever. */
+	shared->engines = 0;
+	shared->count = 0;
+	sampler = samples_nothing;
+	in_exec = -1;
+	blocked = UNREADABLE_MAX + 1;
+	run();
+	assert_int_equal(shared->engines, UNREADABLE_MAX + 1);
+	assert_int_equal(result.end, SAMPLER_BLOCKED);
 }
 
 static void looks_for_those_before(const struct sampler_options *given, const struct sampler_breaks *breaks,
@@ -863,6 +911,7 @@ int main(void)
 		TEST(progress_may_end_it),
 		TEST(an_engine_that_was_killed_leaves_what_it_published),
 		TEST(one_of_several_that_keeps_it_waiting_is_left_out),
+		TEST(one_that_keeps_it_waiting_by_its_execve_is_not_left_out),
 		TEST(why_the_others_cannot_be_sampled_is_told),
 		TEST(those_of_an_earlier_run_are_left_out_while_they_are_there),
 		TEST(the_time_that_an_engine_waits_is_away_and_not_sampled),
