@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "memory/slow_file.h"
+#include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
 #include "src/sampler/wanted.h"
 
@@ -225,7 +227,7 @@ static void note_name(struct target *target)
 /* The caller has just read target->cpu_ns. */
 static void refresh_threads(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	target->in_exec = process_is_in_exec(target->pid);
+	target->in_exec = process_is_in_exec_by(target->statm, target->pid);
 	if (target->in_exec)
 		return;
 	if (threads_refresh(target->threads, now, target->cpu_ns) == -ESRCH)
@@ -468,6 +470,7 @@ int target_attach(struct sampler *sampler, struct target *target)
 			return -ENOMEM;
 	}
 	target->attached = target->sampled = sampler->result->has_attached = true;
+	target->statm = proc_file_open(target->pid, "statm");
 	if (!target->process)
 		program_has_changed(sampler, target); /* note the program, to compare with */
 	note_name(target);
@@ -508,7 +511,7 @@ struct target *target_add(struct sampler *sampler, pid_t pid)
 	target->pid = pid;
 	target->is_unreadable = wanted_is_unreadable(sampler->options, pid);
 	target->refusal = target->is_unreadable ? -ETIMEDOUT : 0;
-	target->cpu = -1;
+	target->cpu = target->statm = -1;
 	target->index = (int)place;
 	target->inspect_interval_ns = target->haste_ns = INSPECT_AGAIN_NS;
 	sampler->targets[place] = target;
@@ -671,6 +674,8 @@ static void note_unsampled(const struct sampler *sampler, const struct target *t
 
 void target_close(struct sampler *sampler, struct target *target)
 {
+	if (target->statm >= 0)
+		close(target->statm);
 	if (target->attached) {
 		cpu_clock_close(&target->clock);
 		note_unknown_layout(sampler, target);

@@ -233,6 +233,7 @@ static void an_execve_has_neither_code_nor_arguments(void **state)
 		{ "34 1 0", "", false },
 	};
 	struct process process;
+	int kept;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++) {
@@ -240,6 +241,11 @@ static void an_execve_has_neither_code_nor_arguments(void **state)
 		put_text("own statm", "1060 548 504 109 0 122 0\n");
 		put_text("cmdline", processes[i].command);
 		assert_int_equal(process_is_in_exec(PID), processes[i].is_in_exec);
+		assert_int_equal(process_is_in_exec_by(-1, PID), processes[i].is_in_exec);
+		kept = proc_file_open(PID, "statm");
+		for (int asked = 0; asked < 2; asked++)
+			assert_int_equal(process_is_in_exec_by(kept, PID), processes[i].is_in_exec);
+		close(kept);
 	}
 	put_text("statm", processes[0].statm);
 	put_text("cmdline", processes[0].command);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What samples stand for, judged by a machine of which everything is known. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -8,11 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
 #include "src/sampler/sampler_resumed.h"
 #include "tests/unit/instead_of.h"
@@ -116,6 +119,54 @@ static void threads_that_sleep_for_long_are_left_alone_until_they_run(void **sta
 	assert_true(machine.measures < result.figures.samples * MADE_UP_THREADS / 2);
 	/* Nor does the kernel add up all threads' times at each look. */
 	assert_true(machine.sums < result.figures.samples);
+}
+
+static const char *statm = "1060 548 504 109 0 122 0\n";
+static unsigned long statm_opened;
+static int statm_file;
+
+INSTEAD_OF(proc_file_open);
+int __wrap_proc_file_open(pid_t pid, const char *name)
+{
+	const bool is_statm = strcmp(name, "statm") == 0;
+	const char *text = is_statm ? statm : "";
+	int file;
+
+	if (pid == getpid())
+		return __real_proc_file_open(pid, name);
+	file = memfd_create(name, MFD_CLOEXEC);
+	assert_int_equal(write(file, text, strlen(text)), strlen(text));
+	assert_int_equal(lseek(file, 0, SEEK_SET), 0);
+	if (is_statm) {
+		statm_opened++;
+		statm_file = file;
+	}
+	return file;
+}
+
+static void looks_open_no_file(void **state)
+{
+	const struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	statm_opened = 0;
+	run();
+	assert_in_range(sum_of(process, 0)->samples, 20, 2000);
+	assert_int_equal(statm_opened, 1);
+	assert_int_equal(fcntl(statm_file, F_GETFD), -1);
+}
+
+static void nothing_is_sampled_in_the_middle_of_an_execve(void **state)
+{
+	const struct made_up_process *process = add(1, bursts);
+	const char *usual = statm;
+
+	(void)state;
+	statm = "34 1 0 0 0 34 0\n";
+	run();
+	statm = usual;
+	assert_int_equal(sum_of(process, 0)->samples, 0);
+	assert_true(of_no_thread.cpu_ns > 0);
 }
 
 static void thread_has_its_cpu_time_from_its_start_on(void **state)
@@ -1378,6 +1429,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(each_of_several_threads_gets_its_own_time, make_up, forget),
 		cmocka_unit_test_setup_teardown(threads_that_sleep_for_long_are_left_alone_until_they_run,
 						make_up, forget),
+		cmocka_unit_test_setup_teardown(looks_open_no_file, make_up, forget),
+		cmocka_unit_test_setup_teardown(nothing_is_sampled_in_the_middle_of_an_execve, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(thread_has_its_cpu_time_from_its_start_on, make_up, forget),
 		cmocka_unit_test_setup_teardown(time_before_the_beginning_does_not_count, make_up, forget),
 		cmocka_unit_test_setup_teardown(thread_that_stops_late_is_sampled_where_it_stops, make_up,

@@ -184,26 +184,49 @@ int process_read_status(pid_t tid, struct process *ret_process)
 	return error;
 }
 
-/* By statm, which tells of pages and of those of code. False if it cannot be read. */
-static bool has_memory_without_code(pid_t pid)
+/* Pages, and none of code? */
+static bool lacks_code(const char *statm)
 {
 	unsigned long pages, code_pages;
+
+	return sscanf(statm, "%lu %*u %*u %lu", &pages, &code_pages) == 2 && pages > 0 && code_pages == 0;
+}
+
+/* False if its statm cannot be read. */
+static bool has_memory_without_code(pid_t pid)
+{
+	char statm[STATM_MAX];
+
+	return proc_text_read(pid, "statm", statm, sizeof(statm)) > 0 && lacks_code(statm);
+}
+
+/* gVisor tells of no code at all, not even ljspy's own. */
+static bool lacks_arguments(pid_t pid)
+{
 	char text[STATM_MAX];
 
-	return proc_text_read(pid, "statm", text, sizeof(text)) > 0 &&
-	       sscanf(text, "%lu %*u %*u %lu", &pages, &code_pages) == 2 && pages > 0 && code_pages == 0;
+	return proc_text_read(pid, "cmdline", text, sizeof(text)) == 0 && !has_memory_without_code(getpid());
 }
 
 /*
  * The new program's memory has no code, and no arguments, before the kernel has loaded it. Both files tell
- * that without the lock. gVisor tells of no code at all, not even ljspy's own.
+ * that without the lock.
  */
 bool process_is_in_exec(pid_t pid)
 {
-	char text[STATM_MAX];
+	return has_memory_without_code(pid) && lacks_arguments(pid);
+}
 
-	return has_memory_without_code(pid) && proc_text_read(pid, "cmdline", text, sizeof(text)) == 0 &&
-	       !has_memory_without_code(getpid());
+bool process_is_in_exec_by(int statm, pid_t pid)
+{
+	char text[STATM_MAX];
+	ssize_t length;
+
+	if (statm < 0)
+		return process_is_in_exec(pid);
+	length = pread(statm, text, sizeof(text) - 1, 0);
+	text[length > 0 ? length : 0] = '\0';
+	return lacks_code(text) && lacks_arguments(pid);
 }
 
 int process_read(pid_t pid, struct process *ret_process)

@@ -69,6 +69,9 @@ pid_t process_parent(pid_t pid);
  */
 bool process_is_in_exec(pid_t pid);
 
+/* The same in a fifth of the time, for who asks often and keeps its /proc/PID/statm open; statm may be negative. */
+bool process_is_in_exec_by(int statm, pid_t pid);
+
 /* The process that a thread belongs to, or 0. */
 pid_t process_of_thread(pid_t tid);
 
