@@ -85,6 +85,29 @@ static void symbols_are_asked_once_for_an_address(void **state)
 	assert_int_equal(symbols_asked, asked + 1);
 }
 
+static void the_c_librarys_symbols_are_asked_for_what_is_shown(void **state)
+{
+	(void)state;
+	make_namer(&(const struct namer_options){ .native = NATIVE_FOLD });
+	for (int round = 0; round < 2; round++) {
+		add_lua(&chunk, 0);
+		add(MERGED_NATIVE, APP + 0x90);
+		add(MERGED_NATIVE, LIBC + 0x10); /* has called main */
+		assert_int_equal(name(), 2);
+		assert_frame(1, FRAME_NATIVE, "main", "app");
+		assert_int_equal(symbols_asked, 1);
+		assert_int_equal(namer_merged_kind(namer, 2), FOLD_LIBC);
+		assert_null(namer_merged_function(namer, 2)->name);
+	}
+	for (int round = 0; round < 2; round++) {
+		add(MERGED_NATIVE, LIBC + 0x10); /* main has called it */
+		add(MERGED_NATIVE, APP + 0x90);
+		assert_int_equal(name(), 2);
+		assert_frame(0, FRAME_NATIVE, "memcpy", "libc.so.6");
+		assert_int_equal(symbols_asked, 2);
+	}
+}
+
 static void names_without_end_are_forgotten(void **state)
 {
 	enum { CACHE_MAX = 1 << 14 };
@@ -440,6 +463,7 @@ int main(void)
 		IN_PROCESS(inlined_functions_are_frames_of_their_own),
 		IN_PROCESS(code_without_a_symbol_is_known_by_its_place),
 		IN_PROCESS(symbols_are_asked_once_for_an_address),
+		IN_PROCESS(the_c_librarys_symbols_are_asked_for_what_is_shown),
 		IN_PROCESS(names_without_end_are_forgotten),
 		IN_PROCESS(the_vms_code_has_names),
 		IN_PROCESS(handlers_get_their_names_later),

@@ -46,7 +46,8 @@ struct cached {
 	struct key key;
 	UT_hash_handle hh;
 	enum fold_kind kind;
-	const char *work; /* what these functions do, if they are LuaJIT's (vm_work.h); NULL if unknown */
+	const char *work;    /* what these functions do, if they are LuaJIT's (vm_work.h); NULL if unknown */
+	struct cached *late; /* instead of named[], if count is 0: once the code was shown */
 	size_t count;
 	struct named named[]; /* innermost first; several only for inlined code */
 };
@@ -90,7 +91,7 @@ struct namer {
 	uint64_t stacks;       /* that were named so far */
 	size_t inserted_bytes; /* of functions, for namer_insert() */
 	/* The names of each frame of the current stack, and of the previous stack. */
-	const struct cached **names, **last_names;
+	struct cached **names, **last_names;
 	size_t last_count;
 	uint8_t *kinds, *shown;
 	size_t shown_size;
@@ -702,7 +703,7 @@ static enum fold_kind native_kind(const struct namer *namer, uint64_t pc, const 
 
 	if (!module)
 		return FOLD_NATIVE;
-	if (is_libc(module) || has_prefix(function->name, "__libc_start"))
+	if (has_prefix(function->name, "__libc_start"))
 		return FOLD_LIBC;
 	if (!module->vm)
 		return FOLD_NATIVE;
@@ -739,12 +740,46 @@ static enum fold_kind fold_kind(const struct namer *namer, const struct merged_f
 	return FOLD_KEPT;
 }
 
+static bool is_in_libc(const struct namer *namer, const struct merged_frame *frame)
+{
+	const struct module *module = frame->kind == MERGED_NATIVE
+					      ? image_find(namer->image, code_address(frame))
+					      : NULL;
+
+	return module && is_libc(module);
+}
+
+/* NULL when out of memory. */
+static struct cached *keep(struct namer *namer, const struct key *key, enum fold_kind kind,
+			   const struct named *named, size_t count)
+{
+	struct cached *cached = calloc(1, sizeof(*cached) + count * sizeof(*named));
+
+	if (!cached)
+		return NULL;
+	cached->key = *key;
+	cached->kind = kind;
+	cached->work = work_at_address(named, count);
+	cached->count = count;
+	for (size_t i = 0; i < count; i++)
+		cached->named[i] = named[i];
+	HASH_ADD(hh, namer->cache, key, sizeof(cached->key), cached);
+	if (!hash_added(&cached->hh)) {
+		free(cached);
+		return NULL;
+	}
+	return cached;
+}
+
 /*
  * distance counts from the outermost frame. Near it most frames equal those of the
  * previous stack. Comparing those first avoids a hash look-up with its cache misses.
  * NULL when out of memory.
+ *
+ * Code of the C library has no names yet: each program starts in it, but most of it is hidden, and to
+ * read debug info of it takes more than all else in the first second.
  */
-static const struct cached *name(struct namer *namer, const struct merged_frame *frame, size_t distance)
+static struct cached *name(struct namer *namer, const struct merged_frame *frame, size_t distance)
 {
 	struct named named[SYMBOL_INLINES_MAX];
 	struct key key = key_of(frame);
@@ -752,7 +787,7 @@ static const struct cached *name(struct namer *namer, const struct merged_frame 
 	size_t count;
 
 	if (distance < namer->last_count) {
-		const struct cached *last = namer->last_names[namer->last_count - 1 - distance];
+		struct cached *last = namer->last_names[namer->last_count - 1 - distance];
 
 		if (memcmp(&last->key, &key, sizeof(key)) == 0)
 			return last;
@@ -760,21 +795,26 @@ static const struct cached *name(struct namer *namer, const struct merged_frame 
 	HASH_FIND(hh, namer->cache, &key, sizeof(key), cached);
 	if (cached)
 		return cached;
+	if (is_in_libc(namer, frame))
+		return keep(namer, &key, FOLD_LIBC, NULL, 0);
 	count = name_uncached(namer, frame, named);
-	cached = count ? calloc(1, sizeof(*cached) + count * sizeof(*named)) : NULL;
-	if (!cached)
-		return NULL;
-	cached->key = key;
-	cached->kind = fold_kind(namer, frame, named[count - 1].function);
-	cached->work = work_at_address(named, count);
-	cached->count = count;
-	memcpy(cached->named, named, count * sizeof(*named));
-	HASH_ADD(hh, namer->cache, key, sizeof(cached->key), cached);
-	if (!hash_added(&cached->hh)) {
-		free(cached);
-		return NULL;
-	}
-	return cached;
+	return count ? keep(namer, &key, fold_kind(namer, frame, named[count - 1].function), named, count)
+		     : NULL;
+}
+
+/* With names, for a frame that is shown. NULL when out of memory. */
+static const struct cached *with_names(struct namer *namer, struct cached *cached)
+{
+	struct named named[SYMBOL_INLINES_MAX];
+	struct key key = cached->key;
+	size_t count;
+
+	if (cached->count || cached->late)
+		return cached->count ? cached : cached->late;
+	key.detail = 1;
+	count = name_native(namer, key.code, named);
+	cached->late = count ? keep(namer, &key, cached->kind, named, count) : NULL;
+	return cached->late;
 }
 
 /*---- Which frames are shown ----*/
@@ -786,7 +826,7 @@ static bool is_native(const struct merged_frame *frame)
 
 static bool name_all(struct namer *namer, const struct merged_stack *stack)
 {
-	const struct cached **names = namer->names;
+	struct cached **names = namer->names;
 
 	for (size_t i = 0; i < stack->count; i++) {
 		names[i] = name(namer, &stack->frames[i], stack->count - 1 - i);
@@ -817,9 +857,9 @@ static bool choose(struct namer *namer, const struct merged_stack *stack)
 	return true;
 }
 
-static bool grow_names(const struct cached ***names, size_t count)
+static bool grow_names(struct cached ***names, size_t count)
 {
-	const struct cached **larger = realloc(*names, count * sizeof(const struct cached *));
+	struct cached **larger = realloc(*names, count * sizeof(struct cached *));
 
 	if (larger)
 		*names = larger;
@@ -878,8 +918,10 @@ static void set_position(const struct merged_frame *merged, struct frame *frame)
 
 static bool add(struct namer *namer, const struct merged_stack *stack, size_t at)
 {
-	const struct cached *cached = namer->last_names[at];
+	const struct cached *cached = with_names(namer, namer->last_names[at]);
 
+	if (!cached)
+		return false;
 	for (size_t i = 0; i < cached->count; i++) {
 		struct frame frame = {
 			.function = cached->named[i].function,
@@ -942,9 +984,10 @@ size_t namer_merged_index(const struct namer *namer, size_t index)
 
 const struct function *namer_merged_function(const struct namer *namer, size_t index)
 {
+	static const struct function nameless = { .kind = FRAME_NATIVE };
 	const struct cached *cached = namer->last_names[index];
 
-	return cached->named[cached->count - 1].function;
+	return cached->count ? cached->named[cached->count - 1].function : &nameless;
 }
 
 enum fold_kind namer_merged_kind(const struct namer *namer, size_t index)

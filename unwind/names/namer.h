@@ -68,7 +68,7 @@ size_t namer_merged_index(const struct namer *namer, size_t index);
 
 /*
  * Of the stack named last, shown or not: the function of a merged frame, of inlined code the outermost
- * one, and how fold() takes it.
+ * one, of the C library one without a name, and how fold() takes it.
  */
 const struct function *namer_merged_function(const struct namer *namer, size_t index);
 enum fold_kind namer_merged_kind(const struct namer *namer, size_t index);
