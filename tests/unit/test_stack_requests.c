@@ -8,7 +8,9 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_words.h"
+#include "unwind/elf/registers.h"
 #include "unwind/nginx/stack_requests.h"
 
 enum { SIGNATURE = 0x50545448 };
@@ -170,6 +172,33 @@ static void a_register_tells_the_request(void **state)
 	assert_int_equal(judged(&made_up, at(WRITES + EVENT_WORDS), 0), 1);
 	/* The request itself counts for more than its connection, which has the main one. */
 	assert_int_equal(judged(&made_up, connection(1), request(2)), 2);
+}
+
+static unsigned int registers_asked;
+
+INSTEAD_OF(registers_get);
+bool __wrap_registers_get(const struct registers *registers, int number, uint64_t *ret_value)
+{
+	registers_asked++;
+	return __real_registers_get(registers, number, ret_value);
+}
+
+/* Programs other than nginx have none. */
+static void registers_are_asked_only_where_a_word_refers_to_a_request(void **state)
+{
+	struct made_up made_up = worker();
+	unsigned int once;
+
+	(void)state;
+	registers_asked = 0;
+	assert_int_equal(judged(&made_up, request(0), 0), 0);
+	once = registers_asked;
+	assert_in_range(once, 1, REGISTER_NUMBERS);
+	/* A connection is looked for at the same time. */
+	assert_int_equal(judged(&made_up, connection(1), 0), 1);
+	assert_int_equal(registers_asked, 2 * once);
+	assert_int_equal(judged(&made_up, 0, 0), -1);
+	assert_int_equal(registers_asked, 2 * once);
 }
 
 static void what_is_no_live_request_is_none(void **state)
@@ -633,6 +662,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_register_tells_the_request),
+		cmocka_unit_test(registers_are_asked_only_where_a_word_refers_to_a_request),
 		cmocka_unit_test(what_is_no_live_request_is_none),
 		cmocka_unit_test(a_frame_with_several_is_unknown),
 		cmocka_unit_test(the_innermost_frame_decides),

@@ -343,27 +343,32 @@ void stack_requests_learn(struct memory *live, const struct request_members *mem
 
 /*---- Which of them runs ----*/
 
-/* The request of the registers of a frame that hold one themselves, or a connection; NO_REQUEST without any. */
-static size_t find_in_frame(const struct stack_requests *requests, const struct registers *frame,
-			    bool is_connection, bool *ret_several)
+/* The request of those registers of a frame that hold one themselves, or of those that hold a connection. */
+struct held {
+	size_t request; /* NO_REQUEST without any */
+	bool is_several;
+};
+
+/* ret_held: by whether it is a connection. */
+static void find_in_frame(const struct stack_requests *requests, const struct registers *frame,
+			  struct held ret_held[static 2])
 {
-	size_t found = NO_REQUEST;
 	uint64_t value;
 
-	*ret_several = false;
-	for (int number = 0; number < REGISTER_NUMBERS; number++) {
+	ret_held[false] = ret_held[true] = (struct held){ .request = NO_REQUEST };
+	for (int number = 0; number < REGISTER_NUMBERS && requests->word_count; number++) {
 		if (!registers_are_kept(number) || !registers_get(frame, number, &value))
 			continue;
 		for (size_t i = 0; i < requests->word_count; i++) {
 			const struct stack_request_word *word = &requests->words[i];
+			struct held *held = &ret_held[word->is_connection];
 
-			if (word->word != value || word->is_connection != is_connection)
+			if (word->word != value)
 				continue;
-			*ret_several |= found != NO_REQUEST && found != word->request;
-			found = word->request;
+			held->is_several |= held->request != NO_REQUEST && held->request != word->request;
+			held->request = word->request;
 		}
 	}
-	return found;
 }
 
 static void add_doubt(struct stack_requests *requests, uint64_t word)
@@ -399,24 +404,22 @@ static void doubt_frame(struct stack_requests *requests, const struct registers 
 
 void stack_requests_judge(struct stack_requests *requests, const struct registers *frame)
 {
-	bool is_several;
-	size_t found;
+	struct held held[2], *found;
 
 	if (requests->verdict != STACK_REQUEST_NONE)
 		return;
 	if (requests->other_count)
 		doubt_frame(requests, frame);
-	found = find_in_frame(requests, frame, false, &is_several);
-	if (found == NO_REQUEST)
-		found = find_in_frame(requests, frame, true, &is_several);
-	if (found == NO_REQUEST)
+	find_in_frame(requests, frame, held);
+	found = &held[held[false].request == NO_REQUEST];
+	if (found->request == NO_REQUEST)
 		return;
-	if (is_several || found == STACK_REQUEST_UNREAD) {
+	if (found->is_several || found->request == STACK_REQUEST_UNREAD) {
 		requests->verdict = STACK_REQUEST_UNKNOWN;
 		return;
 	}
 	requests->verdict = STACK_REQUEST_FOUND;
-	requests->found = found;
+	requests->found = found->request;
 }
 
 void stack_requests_end(struct stack_requests *requests, bool is_whole)
