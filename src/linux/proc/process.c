@@ -184,12 +184,18 @@ int process_read_status(pid_t tid, struct process *ret_process)
 	return error;
 }
 
-/* Pages, and none of code? */
+/* Has it pages, and none of code? sscanf() takes longer than the kernel does to write them. */
 static bool lacks_code(const char *statm)
 {
-	unsigned long pages, code_pages;
+	unsigned long pages[4]; /* all, in memory, shared, of code */
+	char *end;
 
-	return sscanf(statm, "%lu %*u %*u %lu", &pages, &code_pages) == 2 && pages > 0 && code_pages == 0;
+	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++, statm = end) {
+		pages[i] = strtoul(statm, &end, 10);
+		if (end == statm)
+			return false;
+	}
+	return pages[0] > 0 && pages[3] == 0;
 }
 
 /* False if its statm cannot be read. */
