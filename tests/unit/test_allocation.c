@@ -34,6 +34,7 @@
 	X(lists_cdata, ADD_TO_TOTAL LIST SET_TYPE "mov %r15w, 10(%rax)\n") \
 	X(lists_for_a_trace, ADD_TO_TOTAL LIST) \
 	X(grows_array, ADD_TO_TOTAL "mov %rax, 0x10(%rbx)\nmov %r15d, 0x30(%rbx)\n") \
+	X(frees_old_array, "mov %rbp, %rax\njmp grows_array\n") \
 	X(grows_array_behind, ADD_TO_TOTAL "add %rbp, %rax\nmov %rax, 0x10(%rbx)\nmov %r15d, 0x30(%rbx)\n") \
 	X(makes_chunk, "mov %r15, 8(%rax)\n" ADD_TO_TOTAL "add $16, %rax\n" SET_TYPE) \
 	X(grows_hash, ADD_TO_TOTAL "mov %rax, 0x28(%rbx)\nmov %r15d, 0x34(%rbx)\n") \
@@ -419,6 +420,14 @@ static void memory_from_the_kernel_begins_with_a_header(void **state)
 	assert_allocation(ALLOCATION_OTHER, 0);
 }
 
+/* The thread was in a call with which realloc() frees the old part: the new one is there already. */
+static void a_part_is_told_while_the_old_one_is_freed(void **state)
+{
+	(void)state;
+	returns_to(frees_old_array)->rbp = 0x50000;
+	assert_allocation(ALLOCATION_ARRAY, TABLE);
+}
+
 /* LuaJIT keeps it in a local variable meanwhile. */
 static void what_is_stored_on_the_native_stack_is_no_part(void **state)
 {
@@ -654,6 +663,7 @@ int main(void)
 		OF_CODE(a_trace_writes_a_cdata_itself),
 		OF_CODE(parts_are_told_by_what_refers_to_them),
 		OF_CODE(memory_from_the_kernel_begins_with_a_header),
+		OF_CODE(a_part_is_told_while_the_old_one_is_freed),
 		OF_CODE(what_is_stored_on_the_native_stack_is_no_part),
 		OF_CODE(only_what_grows_is_an_allocation),
 		OF_CODE(without_gc64_the_total_has_32_bits),

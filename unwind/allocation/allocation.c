@@ -41,6 +41,7 @@ struct run {
 	struct vm_code module; /* the VM's, but with all of its module's code */
 	struct copy_and_text memory;
 	uint64_t object;           /* in that memory */
+	struct vm_value returned;  /* by the allocator, if the run began within it */
 	struct vm_machine machine; /* last: it is large */
 };
 
@@ -66,10 +67,14 @@ static bool is_part(const struct run *run, uint64_t address, int32_t field, int3
 	return stores_at(run, address - (uint64_t)field + (uint64_t)with);
 }
 
-/* The new memory, or where it begins behind its header if the thread was in the kernel's call for it. */
-static bool is_new(const struct vm_value *value)
+/*
+ * The new memory, or where it begins behind its header if the thread was in the kernel's call for it. An allocator
+ * that frees the old part has the new one already, and returns its address (lj_alloc.c: lj_alloc_realloc).
+ */
+static bool is_new(const struct run *run, const struct vm_value *value)
 {
-	return value->known && (value->bits == NEW_MEMORY || value->bits == NEW_MEMORY + CHUNK_HEADER);
+	return value->known && (value->bits == NEW_MEMORY || value->bits == NEW_MEMORY + CHUNK_HEADER ||
+				(run->returned.known && value->bits == run->returned.bits));
 }
 
 /* Is there the header of a chunk for so many bytes, in use (lj_alloc.c: CINUSE_BIT)? Three bits of a size are flags. */
@@ -90,7 +95,7 @@ static void tell_part(const struct run *run, struct allocation *allocation)
 	for (size_t i = 0; i < run->machine.store_count && allocation->kind == ALLOCATION_OTHER; i++) {
 		const struct vm_store *store = &run->machine.stores[i];
 
-		if (!is_new(&store->value) || store->size < layout_ref_size(layout) ||
+		if (!is_new(run, &store->value) || store->size < layout_ref_size(layout) ||
 		    capture_has_copied(run->source->capture, store->address))
 			continue;
 		if (store->address == allocation->global->g + (uint64_t)layout->g_strhash) {
@@ -200,8 +205,11 @@ static const struct global_state *run_to_total(struct run *run, int64_t *ret_gro
 			const struct global_state *global = changes_total(run, &machine->stores[seen],
 									  ret_growth);
 
-			if (global)
-				return global;
+			if (!global)
+				continue;
+			/* Whoever adds to it returns the new memory, too, and has it where it got it. */
+			run->returned = vm_machine_result(machine);
+			return global;
 		}
 	}
 	return NULL;

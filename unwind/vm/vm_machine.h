@@ -98,6 +98,9 @@ void vm_machine_load_registers(struct vm_machine *machine, const struct register
  */
 void vm_machine_take_result(struct vm_machine *machine, uint64_t result);
 
+/* What a function returns that returns now. */
+struct vm_value vm_machine_result(const struct vm_machine *machine);
+
 /* Unknown registers are marked in ret_registers->unknown. */
 void vm_machine_save_registers(const struct vm_machine *machine, struct registers *ret_registers);
 

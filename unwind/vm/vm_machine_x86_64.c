@@ -440,6 +440,11 @@ void vm_machine_take_result(struct vm_machine *machine, uint64_t result)
 	machine->flags.known = false;
 }
 
+struct vm_value vm_machine_result(const struct vm_machine *machine)
+{
+	return machine->registers[RAX];
+}
+
 void vm_machine_save_registers(const struct vm_machine *machine, struct registers *ret_registers)
 {
 	const struct vm_value *from = machine->registers;
