@@ -7,6 +7,7 @@
 
 enum {
 	PART_SIZES_MAX = 32,
+	ARRAY_SLOT = 8, /* bytes */
 	STRING_STEPS_MAX = 64,
 	GRANULE =
 		16, /* sizes of strings and parts are put together: up to FINE_MAX in steps of so many bytes, */
@@ -54,8 +55,9 @@ struct class
 	double mean;                   /* size, by the samples so far; 0 if there were none */
 };
 
-/* Samples of hash parts that have got this size: at once, or by growing from half of it. */
-struct hash_size {
+/* Samples of hash or array parts that have got this size: at once, or by growing from half of it. */
+struct grown_size {
+	enum allocation_kind kind;
 	uint64_t bytes;
 	double first, grown;
 };
@@ -81,8 +83,8 @@ struct allocation_shares {
 	size_t part_size_count;
 	uint64_t string_steps[STRING_STEPS_MAX]; /* likewise */
 	size_t string_step_count;
-	struct hash_size hash_sizes[PART_SIZES_MAX];
-	size_t hash_size_count;
+	struct grown_size grown_sizes[2 * PART_SIZES_MAX];
+	size_t grown_size_count;
 	double unmet_bytes; /* that no sample has met, and which wait for one of what is large; they fade */
 	double lost_bytes;  /* ... and what has faded */
 	struct share_sample *samples;
@@ -188,15 +190,25 @@ static size_t find_part_class(struct allocation_shares *shares, uint64_t bytes, 
 	return find_class(shares, &key, true, CLASS_PARTS);
 }
 
-static struct hash_size *find_hash_size(struct allocation_shares *shares, uint64_t bytes, bool create)
+static struct grown_size *find_grown_size(struct allocation_shares *shares, enum allocation_kind kind,
+					  uint64_t bytes, bool create)
 {
-	for (size_t i = 0; i < shares->hash_size_count; i++)
-		if (shares->hash_sizes[i].bytes == bytes)
-			return &shares->hash_sizes[i];
-	if (!create || shares->hash_size_count == PART_SIZES_MAX)
+	for (size_t i = 0; i < shares->grown_size_count; i++)
+		if (shares->grown_sizes[i].kind == kind && shares->grown_sizes[i].bytes == bytes)
+			return &shares->grown_sizes[i];
+	if (!create ||
+	    shares->grown_size_count == sizeof(shares->grown_sizes) / sizeof(shares->grown_sizes[0]))
 		return NULL;
-	shares->hash_sizes[shares->hash_size_count].bytes = bytes;
-	return &shares->hash_sizes[shares->hash_size_count++];
+	shares->grown_sizes[shares->grown_size_count] = (struct grown_size){ .kind = kind, .bytes = bytes };
+	return &shares->grown_sizes[shares->grown_size_count++];
+}
+
+/* Which part of those of this size have grown to it, as samples tell. */
+static double grown_part(struct allocation_shares *shares, enum allocation_kind kind, uint64_t bytes)
+{
+	const struct grown_size *size = find_grown_size(shares, kind, bytes, false);
+
+	return size ? size->grown / (size->first + size->grown) : 0;
 }
 
 static void add_part(struct allocation_shares *shares, uint64_t bytes, enum part part, double count)
@@ -212,15 +224,29 @@ static void add_hash_part(struct allocation_shares *shares, uint64_t bytes)
 	double part = 1;
 
 	for (; bytes > 0; bytes /= 2) {
-		const struct hash_size *size = find_hash_size(shares, bytes, false);
-		const double grown = size && bytes % 2 == 0 ? part * size->grown / (size->first + size->grown)
-							    : 0;
+		const double grown = bytes % 2 == 0 ? part * grown_part(shares, ALLOCATION_HASH, bytes) : 0;
 		const uint64_t old = bytes / 2;
 
 		add_part(shares, bytes, PART_FIRST, part - grown);
 		if (grown <= 0)
 			return;
 		add_part(shares, old, PART_GROWN, grown);
+		part = grown;
+	}
+}
+
+/* The same of its array part: one more slot than a power of two, of which half was added (lj_tab.c: bestasize). */
+static void add_array_part(struct allocation_shares *shares, uint64_t bytes)
+{
+	double part = 1;
+
+	for (; bytes > 0; bytes -= (bytes - ARRAY_SLOT) / 2) {
+		const double grown = part * grown_part(shares, ALLOCATION_ARRAY, bytes);
+
+		add_part(shares, bytes, PART_ANY, part - grown);
+		if (grown <= 0)
+			return;
+		add_part(shares, (bytes - ARRAY_SLOT) / 2, PART_ANY, grown);
 		part = grown;
 	}
 }
@@ -266,7 +292,7 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 		if (objects[i].hash_bytes)
 			add_hash_part(shares, objects[i].hash_bytes);
 		if (objects[i].array_bytes)
-			add_part(shares, objects[i].array_bytes, PART_ANY, 1);
+			add_array_part(shares, objects[i].array_bytes);
 	}
 }
 
@@ -377,6 +403,20 @@ void allocation_shares_add_film(struct allocation_shares *shares,
 
 /*---- Samples ----*/
 
+/* The size that a part has got, and whether it has grown to it: as much as there was is added, or subtracted before. */
+static void note_grown_size(struct allocation_shares *shares, const struct allocation *allocation)
+{
+	const bool is_hash = allocation->kind == ALLOCATION_HASH;
+	const uint64_t bytes = allocation->bytes;
+	const bool is_first = allocation->is_first_part ||
+			      (!is_hash && (bytes < 2 * ARRAY_SLOT || (bytes & (bytes - 1))));
+	struct grown_size *size = find_grown_size(
+		shares, allocation->kind, is_first ? bytes : 2 * bytes + (is_hash ? 0 : ARRAY_SLOT), true);
+
+	if (size)
+		*(is_first ? &size->first : &size->grown) += 1;
+}
+
 static size_t class_of(struct allocation_shares *shares, const struct allocation *allocation)
 {
 	struct class_key key = object_key(allocation->kind, allocation->bytes, allocation->ctype);
@@ -392,14 +432,8 @@ static size_t class_of(struct allocation_shares *shares, const struct allocation
 	}
 	if (allocation_is_listed(allocation->kind))
 		return find_class(shares, &key, false, CLASS_PARTS);
-	if (allocation->kind == ALLOCATION_HASH) {
-		/* Of one that grows, the old part is subtracted. */
-		struct hash_size *size = find_hash_size(
-			shares, allocation->bytes * (allocation->is_first_part ? 1 : 2), true);
-
-		if (size)
-			*(allocation->is_first_part ? &size->first : &size->grown) += 1;
-	}
+	if (allocation->kind == ALLOCATION_HASH || allocation->kind == ALLOCATION_ARRAY)
+		note_grown_size(shares, allocation);
 	if (shares->part_size_count < PART_SIZES_MAX && !is_part_size(shares, allocation->bytes))
 		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
 	key = (struct class_key){ .kind = ALLOCATION_OTHER, .bytes = size_step(allocation->bytes) };
@@ -716,9 +750,10 @@ static void move_waiting_hash_parts(struct allocation_shares *shares)
 	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
 		struct class *class = &shares->classes[i];
 		const double bytes = class->bytes;
-		const struct hash_size *size = class->key.part == PART_FIRST
-						       ? find_hash_size(shares, class->key.bytes, false)
-						       : NULL;
+		const struct grown_size *size = class->key.part == PART_FIRST
+							? find_grown_size(shares, ALLOCATION_HASH,
+									  class->key.bytes, false)
+							: NULL;
 
 		if (!size || size->first > 0)
 			continue;

@@ -751,6 +751,35 @@ static void array_parts_of_new_tables_are_counted(void **state)
 	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
 }
 
+/* Ten tables with 17 slots: those that samples have met have got half of these, and of the rest, by growing. */
+static void array_parts_have_grown_as_samples(void **state)
+{
+	static const uint64_t parts[] = { 72, 64 }; /* of 9 slots, and to 17 */
+	struct listed_object tables[10];
+	const struct allocated allocated = { .bytes = 2000 };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < 10; i++)
+		tables[i] = (struct listed_object){ .kind = ALLOCATION_TABLE,
+						    .bytes = 64,
+						    .array_bytes = 136 };
+	for (int round = 0; round < 2; round++) {
+		if (round == 1) {
+			allocation_shares_add_window(shares, &allocated, tables, 10);
+			allocates(20000);
+		}
+		samples(ALLOCATION_TABLE, 64, 1);
+		for (size_t i = 0; i < 2; i++)
+			samples(ALLOCATION_ARRAY, parts[i], 1);
+		assert_int_equal(allocation_shares_divide(shares, &result), 3);
+	}
+	assert_in_range(result[0].bytes, 6399, 6401);
+	assert_in_range(result[1].bytes, 7199, 7201);
+	assert_in_range(result[2].bytes, 6399, 6401);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+}
+
 /*
  * Films see array parts only. New tables explain them if these have a fifth of it; else older tables have the rest.
  * Of 1000 bytes, so many tables with a part have 160 each.
@@ -1655,6 +1684,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(there_may_be_many_samples_and_classes, begin, end),
 		cmocka_unit_test_setup_teardown(two_parts_at_one_look_are_told_by_their_sizes, begin, end),
 		cmocka_unit_test_setup_teardown(array_parts_of_new_tables_are_counted, begin, end),
+		cmocka_unit_test_setup_teardown(array_parts_have_grown_as_samples, begin, end),
 		cmocka_unit_test_setup_teardown(older_tables_have_what_new_ones_do_not_explain, begin, end),
 		cmocka_unit_test_setup_teardown(hash_parts_have_grown_as_samples_of_their_own_size, begin,
 						end),
