@@ -236,12 +236,15 @@ static void write_held(FILE *out, const struct heap_account *account)
 static int write_subject(FILE *out, const struct heap_summary *summary, const struct heap_view *view)
 {
 	struct heap_group *rows;
-	int error = heap_rows_make(&summary->paths, summary->all.bytes / 1000, false, &rows);
+	int error;
 
-	if (error)
-		return error;
 	write_total(out, summary);
 	heap_uncertain_write(out, &summary->account.uncertain);
+	if (heap_summary_objects(summary) == 0)
+		return 0;
+	error = heap_rows_make(&summary->paths, summary->all.bytes / 1000, false, &rows);
+	if (error)
+		return error;
 	write_paths(out, rows, summary, view);
 	write_kinds(out, summary);
 	write_groups(out, "Modules that hold most", summary->modules, "in no module", summary, view);

@@ -135,11 +135,14 @@ static bool take_samples(struct check *check)
 /* Why the heap could not be read. */
 static void note_heap(struct checked *checked, const struct process_heaps *heaps, int error)
 {
-	if (error == -EFBIG)
+	const struct vm_heap *missing = process_heaps_missing(heaps);
+
+	error = missing ? missing->error : error;
+	if (missing && error == -EFBIG)
 		unseen_add(&checked->unseen,
 			   "the heap: to copy it would hold the process for some %" PRIu64
 			   " ms (ljspy heap --max-pause)",
-			   heaps->at[heaps->count - 1].account.longest_hold_ns / 1000000);
+			   missing->too_long_ns / 1000000);
 	else if (error == -EBUSY)
 		unseen_add(
 			&checked->unseen,

@@ -115,9 +115,9 @@ static void take_heaps(struct heap_command *command)
 
 /*---- The command ----*/
 
-static void explain_long_hold(const struct heap_command *command, pid_t pid)
+static void explain_long_hold(const struct vm_heap *missing, pid_t pid)
 {
-	const uint64_t ms = command->heaps.at[command->heaps.count - 1].account.longest_hold_ns / 1000000;
+	const uint64_t ms = missing->too_long_ns / 1000000;
 
 	message_error("Process %d does not sleep, and copying its heap would hold it for some %" PRIu64
 		      " ms.",
@@ -137,13 +137,32 @@ static void explain_no_hold(pid_t pid)
 
 static void explain(struct heap_command *command, pid_t pid, int error)
 {
-	if (error == -EFBIG)
-		explain_long_hold(command, pid);
-	else if (error == -EBUSY)
+	const struct vm_heap *missing = process_heaps_missing(&command->heaps);
+
+	if (missing && missing->error == -EFBIG)
+		explain_long_hold(missing, pid);
+	else if (missing && missing->error == -EBUSY)
 		explain_no_hold(pid);
+	else if (missing && missing->error == -EIO)
+		message_error("VM %u of process %d could not be read: it may have been closed meanwhile.",
+			      missing->account.vm, pid);
 	else
 		choose_explain_look(pid, -error);
 	command->status = EXIT_WITH_ERRORS;
+}
+
+/* The others are there. */
+static void explain_missing(struct heap_command *command, pid_t pid)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < command->heaps.count; i++)
+		count += command->heaps.at[i].error != 0;
+	if (count == 0)
+		return;
+	message_error("Of %zu Lua states of process %d, %zu %s missing.", command->heaps.count, pid, count,
+		      count == 1 ? "is" : "are");
+	explain(command, pid, 0);
 }
 
 static void explain_no_states(struct heap_command *command, pid_t pid)
@@ -173,8 +192,10 @@ static void heap_of_process(struct heap_command *command, pid_t pid)
 		explain(command, pid, reading.error);
 	else if (command->heaps.count == 0)
 		explain_no_states(command, pid);
-	else
+	else {
+		explain_missing(command, pid);
 		take_heaps(command);
+	}
 	process_heaps_clear(&command->heaps);
 }
 

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* Of the heaps of several VMs, those that can be read are there, and the others are told. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "output/heap/heap_builder.h"
+#include "src/heap/process_heaps.h"
+#include "tests/unit/instead_of.h"
+
+enum { VMS = 4, TOTAL_AT = 16, HELD_NS = 5000, TOO_LONG_NS = 900000 };
+
+/* gc.total of each VM; 0: its memory cannot be read. */
+static uint64_t totals[VMS];
+static int errors[VMS];
+static size_t captured;
+
+static struct vm_code vm = { .layout = { .gc64 = true, .g_gc_total = TOTAL_AT } };
+static struct global_state globals[VMS];
+
+static void read_totals(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t total = totals[ranges[i].address / 0x1000 - 1];
+
+		assert_int_equal(ranges[i].address % 0x1000, TOTAL_AT);
+		ranges[i].status = total ? MEMORY_OK : MEMORY_UNMAPPED;
+		if (total)
+			memcpy(ranges[i].copy, &total, ranges[i].length);
+	}
+}
+
+static struct memory memory = { .read_ranges = read_totals };
+
+INSTEAD_OF(lua_process_global_count);
+size_t __wrap_lua_process_global_count(const struct lua_process *process)
+{
+	(void)process;
+	return VMS;
+}
+
+INSTEAD_OF(lua_process_global);
+const struct global_state *__wrap_lua_process_global(const struct lua_process *process, size_t index)
+{
+	(void)process;
+	globals[index] = (struct global_state){ .g = 0x1000 * (index + 1), .vm = &vm };
+	return &globals[index];
+}
+
+INSTEAD_OF(lua_process_global_path);
+const char *__wrap_lua_process_global_path(const struct lua_process *process, size_t index)
+{
+	(void)process;
+	(void)index;
+	return "luajit";
+}
+
+INSTEAD_OF(lua_process_memory);
+struct memory *__wrap_lua_process_memory(struct lua_process *process)
+{
+	(void)process;
+	return &memory;
+}
+
+INSTEAD_OF(hold_longest_ns);
+uint64_t __wrap_hold_longest_ns(const struct hold *hold)
+{
+	(void)hold;
+	return HELD_NS;
+}
+
+INSTEAD_OF(heap_capture);
+int __wrap_heap_capture(struct lua_process *process, struct hold *hold, size_t global,
+			const struct heap_capture_options *options, struct heap_graph *ret_graph,
+			struct heap_account *account)
+{
+	struct heap_builder *builder;
+
+	(void)process;
+	(void)hold;
+	(void)options;
+	captured++;
+	account->holds = 2;
+	account->longest_hold_ns = errors[global] == -EFBIG ? TOO_LONG_NS : HELD_NS;
+	account->gc_total = account->sum = totals[global];
+	if (errors[global])
+		return errors[global];
+	builder = heap_builder_new();
+	assert_non_null(builder);
+	assert_int_equal(heap_builder_finish(builder, ret_graph), 0);
+	heap_builder_free(builder);
+	return 0;
+}
+
+static struct process_heaps heaps;
+
+static int begin(void **state)
+{
+	(void)state;
+	captured = 0;
+	for (size_t i = 0; i < VMS; i++) {
+		totals[i] = 1000 * (i + 1);
+		errors[i] = 0;
+	}
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	process_heaps_clear(&heaps);
+	return 0;
+}
+
+static int read_heaps(void)
+{
+	const struct heap_capture_options options = { 0 };
+
+	return process_heaps_read(NULL, NULL, 77, "worker", &options, &heaps);
+}
+
+static void assert_missing(size_t at, int error, int64_t bytes)
+{
+	const struct vm_heap *heap = &heaps.at[at];
+
+	assert_int_equal(heap->error, error);
+	assert_int_equal(heap->graph.node_count, 1);
+	assert_int_equal(heap->account.vm, at + 1);
+	assert_string_equal(heap->account.process, "worker");
+	assert_int_equal(heap_account_difference(&heap->account), bytes);
+	assert_false(heap_account_is_whole(&heap->account));
+}
+
+static void all_heaps_are_there(void **state)
+{
+	(void)state;
+	assert_int_equal(read_heaps(), 0);
+	assert_int_equal(heaps.count, VMS);
+	assert_null(process_heaps_missing(&heaps));
+	for (size_t i = 0; i < VMS; i++)
+		assert_true(heap_account_is_whole(&heaps.at[i].account));
+}
+
+static void a_heap_that_is_too_large_leaves_the_others(void **state)
+{
+	(void)state;
+	errors[1] = -EFBIG;
+	assert_int_equal(read_heaps(), 0);
+	assert_int_equal(heaps.count, VMS);
+	assert_int_equal(captured, VMS);
+	assert_missing(1, -EFBIG, 2000);
+	assert_ptr_equal(process_heaps_missing(&heaps), &heaps.at[1]);
+	assert_int_equal(heaps.at[1].too_long_ns, TOO_LONG_NS);
+	assert_int_equal(heaps.at[1].account.longest_hold_ns, HELD_NS);
+	assert_true(heap_account_is_whole(&heaps.at[0].account));
+	assert_true(heap_account_is_whole(&heaps.at[3].account));
+}
+
+/* Of one that has been closed not even the size is known. */
+static void a_vm_that_is_gone_leaves_the_others(void **state)
+{
+	(void)state;
+	errors[0] = -EIO;
+	totals[0] = 0;
+	assert_int_equal(read_heaps(), 0);
+	assert_missing(0, -EIO, 0);
+	assert_true(heap_account_is_whole(&heaps.at[1].account));
+}
+
+static void what_cannot_be_held_is_not_tried_again(void **state)
+{
+	(void)state;
+	errors[1] = -EBUSY;
+	assert_int_equal(read_heaps(), 0);
+	assert_int_equal(captured, 2);
+	assert_true(heap_account_is_whole(&heaps.at[0].account));
+	for (size_t i = 1; i < VMS; i++)
+		assert_missing(i, -EBUSY, (int64_t)totals[i]);
+}
+
+static void where_none_can_be_read_the_first_error_tells_why(void **state)
+{
+	(void)state;
+	errors[0] = -EFBIG;
+	errors[1] = -EIO;
+	errors[2] = -EBUSY;
+	assert_int_equal(read_heaps(), -EFBIG);
+	assert_int_equal(captured, 3);
+	assert_int_equal(heaps.count, VMS);
+	assert_int_equal(process_heaps_missing(&heaps)->too_long_ns, TOO_LONG_NS);
+}
+
+static void without_memory_nothing_is_told(void **state)
+{
+	(void)state;
+	errors[2] = -ENOMEM;
+	assert_int_equal(read_heaps(), -ENOMEM);
+	assert_int_equal(captured, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(all_heaps_are_there, begin, end),
+		cmocka_unit_test_setup_teardown(a_heap_that_is_too_large_leaves_the_others, begin, end),
+		cmocka_unit_test_setup_teardown(a_vm_that_is_gone_leaves_the_others, begin, end),
+		cmocka_unit_test_setup_teardown(what_cannot_be_held_is_not_tried_again, begin, end),
+		cmocka_unit_test_setup_teardown(where_none_can_be_read_the_first_error_tells_why, begin, end),
+		cmocka_unit_test_setup_teardown(without_memory_nothing_is_told, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
