@@ -19,6 +19,7 @@ enum heap_method {
 	HEAP_WHILE_RUNNING, /* without a stop while it ran: nothing else was allowed */
 	HEAP_WRITTEN_PAGES, /* held once, for what was written since it was copied, by the kernel's marks */
 	HEAP_COMPARED,      /* held for what was seen to change; the rest was compared afterwards */
+	HEAP_UNCHANGED, /* while threads ran, as no hold was long enough; a second look found all of it unchanged */
 	HEAP_METHOD_COUNT
 };
 

@@ -14,6 +14,7 @@ static const struct {
 				 "while it was held, for what the kernel had marked as written since it was copied" },
 	[HEAP_COMPARED] = { "compared",
 			    "while it was held, for what changes; the rest was compared afterwards" },
+	[HEAP_UNCHANGED] = { "unchanged", "while threads ran; a second look found nothing changed" },
 	[HEAP_WHILE_RUNNING] = { "running", "while it ran, without a stop" },
 };
 

@@ -16,6 +16,8 @@ enum {
 	RESERVE_PART = 4,
 	LONG_HOLDS_MAX = 3,  /* that are given up at the limit */
 	COMPARISONS_MAX = 8, /* holds, if pages changed that were not copied in them */
+	LOOKS_MAX = 3,       /* at all of it, if there is no hold */
+	NAPS_MAX = 100,      /* copies of all while it seems to sleep, if it wakes in each */
 };
 
 /*---- Mappings ----*/
@@ -114,10 +116,17 @@ enum extent {
 	EXTENT_MARKED, /* what is seen to change, as far as it fits the limit */
 };
 
+static bool has_all(enum extent extent)
+{
+	return extent == EXTENT_SHORT || extent == EXTENT_ALL;
+}
+
 struct attempt {
 	struct heap_holding *holding;
 	enum extent extent;
-	bool is_left_out; /* not all was copied: it would take too long */
+	unsigned int naps; /* in which all was to be copied */
+	bool is_left_out;  /* not all was copied: it would take too long */
+	bool is_awake;     /* likewise: its naps are shorter */
 	int error;
 };
 
@@ -154,7 +163,7 @@ static bool copy_extent(struct heap_holding *holding, enum extent extent)
 	if (extent == EXTENT_SHORT && hold_has_stopped(holding->hold) &&
 	    !fits(holding, heap_copy_kept(holding->copy), limit_ns < SHORT_NS ? limit_ns : SHORT_NS))
 		return false;
-	if (extent == EXTENT_SHORT || extent == EXTENT_ALL) {
+	if (has_all(extent)) {
 		heap_copy_again(holding->copy, UINT64_MAX);
 		return true;
 	}
@@ -173,6 +182,10 @@ static void copy_in_hold(void *context)
 	struct heap_holding *holding = attempt->holding;
 	const uint64_t bytes = heap_copy_bytes(holding->copy);
 
+	attempt->is_awake = !hold_has_stopped(holding->hold) && has_all(attempt->extent) &&
+			    attempt->naps++ >= NAPS_MAX;
+	if (attempt->is_awake)
+		return;
 	heap_copy_begin_hold(holding->copy, is_in_time, attempt);
 	attempt->is_left_out = !copy_extent(holding, attempt->extent);
 	attempt->error = attempt->is_left_out ? 0 : heap_holding_fill(holding);
@@ -180,13 +193,15 @@ static void copy_in_hold(void *context)
 	holding->held_bytes += heap_copy_bytes(holding->copy) - bytes;
 }
 
-/* 0, -ENOMEM, -EBUSY or -EFBIG. */
+/* 0, -ENOMEM, -EBUSY, -EFBIG, or -EAGAIN if its naps are too short for a copy of all. */
 static int hold_once(struct heap_holding *holding, enum extent extent)
 {
 	struct attempt attempt = { .holding = holding, .extent = extent };
 
 	if (!hold_while(holding->hold, copy_in_hold, NULL, &attempt))
 		return -EBUSY;
+	if (attempt.is_awake)
+		return -EAGAIN;
 	return attempt.is_left_out ? -EFBIG : attempt.error;
 }
 
@@ -237,6 +252,27 @@ static int hold_for_all(struct heap_holding *holding)
 	return error;
 }
 
+/*
+ * Without a hold: copy all, and look again. What has not changed in between was so at one moment, unless it changed and
+ * changed back.
+ */
+static bool copy_unchanged(struct heap_holding *holding)
+{
+	struct attempt attempt = { .holding = holding };
+	uint64_t changed = UINT64_MAX;
+
+	/* Forget what was copied in a hold before: it may be old by now. */
+	heap_copy_begin_hold(holding->copy, is_in_time, &attempt);
+	heap_copy_end_hold(holding->copy);
+	for (unsigned int i = 0; i < LOOKS_MAX && changed; i++) {
+		heap_copy_follow(holding->copy);
+		if (heap_holding_fill(holding))
+			return false;
+		changed = heap_copy_check(holding->copy);
+	}
+	return changed == 0;
+}
+
 static int hold_long(struct heap_holding *holding, enum heap_method *ret_method, uint64_t *ret_changed)
 {
 	int error;
@@ -251,7 +287,7 @@ static int hold_long(struct heap_holding *holding, enum heap_method *ret_method,
 		return error;
 	*ret_method = HEAP_ONE_HOLD;
 	error = hold_for_all(holding);
-	if (error != -EFBIG)
+	if (error != -EFBIG && (error != -EAGAIN || !holding->may_leave_out))
 		return error;
 	*ret_method = HEAP_COMPARED;
 	if (holding->may_leave_out)
@@ -271,8 +307,14 @@ int heap_holding_copy(struct heap_holding *holding, enum heap_method *ret_method
 	if (!holding->has_helpers)
 		measure_speed(holding);
 	error = hold_once(holding, EXTENT_SHORT);
-	if (error == -EFBIG)
-		return hold_long(holding, ret_method, ret_changed);
 	*ret_method = hold_count(holding->hold) == stops ? HEAP_WHILE_ASLEEP : HEAP_ONE_HOLD;
-	return error;
+	if (error == -EFBIG || error == -EAGAIN)
+		error = hold_long(holding, ret_method, ret_changed);
+	if (error != -EFBIG && error != -EAGAIN && error != -EBUSY)
+		return error;
+	if (!hold_may_go_on(holding->hold) || !copy_unchanged(holding))
+		return error == -EAGAIN ? -EBUSY : error;
+	*ret_method = HEAP_UNCHANGED;
+	*ret_changed = 0;
+	return 0;
 }

@@ -2,7 +2,9 @@
 /*
  * naps: Lua that sleeps, beside threads that take naps, each much shorter than a copy of its heap takes.
  *
- * usage: naps THREADS
+ * usage: naps THREADS [busy]
+ *
+ * busy: Lua, too, takes only naps.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -16,6 +18,8 @@
 static const char program[] =
 	"kept = {} for i = 1, 32 do kept[i] = string.rep(string.char(64 + i), 2^20) end";
 
+static const char step[] = "kept[0] = {}";
+
 static void *nap(void *unused)
 {
 	for (;;)
@@ -28,7 +32,7 @@ int main(int argc, char *argv[])
 	lua_State *L = luaL_newstate();
 	pthread_t thread;
 
-	if (argc != 2 || !L)
+	if (argc < 2 || argc > 3 || !L)
 		return 1;
 	luaL_openlibs(L);
 	if (luaL_loadstring(L, program) || lua_pcall(L, 0, 0, 0))
@@ -38,6 +42,8 @@ int main(int argc, char *argv[])
 			return 3;
 	puts("ready");
 	fflush(stdout);
+	while (argc == 3 && !luaL_dostring(L, step))
+		usleep(100);
 	pause();
 	return 0;
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The heap of a VM that is not alone in its process: beside many others, or threads that know nothing of it."""
 
+import json
 import subprocess
 
 import pytest
@@ -38,11 +39,24 @@ def test_one_vm_is_copied_without_the_others(tmp_path):
     assert all(heap.held_bytes <= everything / PART for heap in found)
 
 
-def test_naps_are_named_where_they_leave_no_time_to_copy(tmp_path):
-    """Where all of them wait for a CPU, as beside others that are busy, the heap can be read."""
-    with ljspy.Target([build("naps", tmp_path), NAPPERS]) as target:
+def read_beside_naps(directory, *more):
+    with ljspy.Target([build("naps", directory), NAPPERS, *more]) as target:
         target.wait_ready()
         done = ljspy.run("heap", "-p", target.pid, "-f", "json", "-o", "-")
     print(done.stderr)
+    return done
+
+
+def test_lua_that_sleeps_is_read_beside_naps(tmp_path):
+    done = read_beside_naps(tmp_path)
+    assert done.returncode == 0, done.stderr
+    heap = json.loads(done.stdout)["processes"][0]["vms"][0]
+    print(heap["held"])
+    assert heap["sum"] > 32 << 20 and heap["difference"] == 0
+
+
+def test_naps_are_named_where_they_leave_no_time_to_copy(tmp_path):
+    """Where all of them wait for a CPU, as beside others that are busy, the heap can be read."""
+    done = read_beside_naps(tmp_path, "busy")
     assert done.returncode in (0, 2)
     assert (done.returncode == 2) == ("a thread of it woke meanwhile" in done.stderr)

@@ -75,7 +75,7 @@ void hold_take_waiting(struct hold *hold)
 	hold->takes_waiting = true;
 }
 
-static bool may_go_on(const struct hold *hold)
+bool hold_may_go_on(const struct hold *hold)
 {
 	return !hold->may_go_on || hold->may_go_on(hold->may_go_on_context);
 }
@@ -338,7 +338,7 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 	uint64_t in_vain_ns = 0;
 
 	hold->start = HOLD_AT_ONCE;
-	for (unsigned i = 0; may_try(i, in_vain_ns) && may_go_on(hold); i++) {
+	for (unsigned i = 0; may_try(i, in_vain_ns) && hold_may_go_on(hold); i++) {
 		enum hold_start start;
 
 		tracer_poll(hold->tracer); /* signals must not wait until all is read */

@@ -24,6 +24,7 @@ void hold_free(struct hold *hold);
 
 /* hold_while() calls may_go_on() before each hold, and gives up if that is false. NULL, the default: go on. */
 void hold_go_on_while(struct hold *hold, bool (*may_go_on)(void *context), void *context);
+bool hold_may_go_on(const struct hold *hold);
 
 /*
  * Leave a thread alone, too, that waits for a CPU and has slept a moment ago: nothing else of it changes either.
