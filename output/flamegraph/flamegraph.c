@@ -225,7 +225,7 @@ static int write_document(FILE *out, const struct graph *graph, const struct fla
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
 	      "<meta http-equiv=\"Content-Security-Policy\""
-	      " content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>",
+	      " content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; worker-src data:\">\n<title>",
 	      out);
 	escape_write(ESCAPE_XML, graph->header.lines[0], out);
 	fputs("</title>\n</head>\n<body>\n", out);

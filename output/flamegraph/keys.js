@@ -168,7 +168,7 @@ function searchKey(event) {
 		escape();
 	} else if (event.key === "Enter") {
 		search(ui.search.value);
-		frameKey("n");
+		afterSearch(() => frameKey("n"));
 	} else {
 		return;
 	}

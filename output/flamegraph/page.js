@@ -202,9 +202,9 @@ let passing = "";		/* a message shown in place of the search result until the ne
 
 function showResult() {
 	ui.app.classList.toggle("searching", matching !== null);
-	ui.search.classList.toggle("wrong", matching !== null && !matching.includes(true));
+	ui.search.classList.toggle("wrong", matching ? !matching.includes(true) : searched.trouble !== "");
 	if (!matching) {
-		ui.result.textContent = passing || whyNoStrip();
+		ui.result.textContent = passing || whyNoMatches() || whyNoStrip();
 		return;
 	}
 	const matches = (label) => matching[label];

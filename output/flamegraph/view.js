@@ -43,7 +43,7 @@ const VIEW_AT_FIRST = {
 const view = { ...VIEW_AT_FIRST };
 let tree = null;		/* of the view */
 let active = 0;			/* the frame that keys act on */
-let matching = null;		/* for each label, does it match the search? null without a search */
+let matching = null;		/* for each label, does it match the search? null without the result of one */
 let steps = 0;			/* number of steps back that stay in this file */
 
 /* -- Trees of views -- */
@@ -89,29 +89,110 @@ function applyView() {
 	if (!(view.zoom < tree.count && tree.width[view.zoom] > 0) || tree.isChart || tree.isSandwich)
 		view.zoom = 0;
 	view.zoom = shownFor(tree, view.zoom);
-	matching = null;
-	if (view.search !== "") {
-		const expression = searchExpression(view.search, tree.labels);
+	matching = matchesOf(view.search, tree.labels);
+}
 
-		matching = tree.labels.map((label) => expression.test(label.text));
+/* -- Search -- */
+
+/*
+ * A regular expression can take longer than anybody waits ("(a+)+$"), and nothing ends it where it runs. So it runs in
+ * a worker, which is ended after a while.
+ */
+const SEARCH_MS = 4000;
+const TOO_COSTLY = "No result: this expression takes too much time or memory";
+const NO_WORKER = "No result: expressions cannot be searched where this page is shown";
+
+/* The last search: its text and labels; for each label, does it match? null while a worker looks, or if none could. */
+let searched = { text: "", labels: null, matches: null, worker: null, trouble: "", then: null };
+
+/*
+ * Runs in the worker, and says when it begins: on a busy machine workers start late. Firefox throws an error where an
+ * expression needs much memory.
+ */
+function testLabels({ data: { text, flags, names } }) {
+	const expression = new RegExp(text, flags);
+
+	postMessage("begun");
+	try {
+		postMessage(names.map((name) => expression.test(name)));
+	} catch (error) {
+		postMessage(null);
 	}
+}
+
+/* End the worker's search with what it has found, or with the reason why it has found nothing. */
+function endSearch(search, matches, trouble) {
+	const { then } = search;
+
+	search.worker.terminate();
+	Object.assign(search, { matches, trouble, worker: null, then: null });
+	if (search !== searched)
+		return;
+	matching = matches;
+	refresh();
+	if (then)
+		then();
+}
+
+function startWorker(search, flags) {
+	const worker = new Worker("data:text/javascript," + encodeURIComponent("onmessage = " + testLabels));
+
+	search.worker = worker;
+	worker.onmessage = ({ data }) => {
+		if (data === "begun")
+			setTimeout(() => search.worker && endSearch(search, null, TOO_COSTLY), SEARCH_MS);
+		else
+			endSearch(search, data, data ? "" : TOO_COSTLY);
+	};
+	worker.onerror = () => endSearch(search, null, NO_WORKER);
+	worker.postMessage({ text: search.text, flags, names: search.labels.map((label) => label.text) });
 }
 
 /*
  * A search is plain text if a label has it as it stands ("string.gsub [builtin]"), else a regular expression, or
  * plain text if it is no valid one. Without capitals, it ignores case.
  */
-function searchExpression(wanted, labels) {
-	const flags = wanted === wanted.toLowerCase() ? "iu" : "u";
-	const plain = new RegExp(wanted.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), flags);
+function startSearch(search) {
+	const { text, labels } = search;
+	const flags = text === text.toLowerCase() ? "iu" : "u";
+	const plain = new RegExp(text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), flags);
+	const matches = labels.map((label) => plain.test(label.text));
 
-	if (labels.some((label) => plain.test(label.text)))
-		return plain;
 	try {
-		return new RegExp(wanted, flags);
+		if (!matches.includes(true) && plain.source !== new RegExp(text, flags).source) {
+			startWorker(search, flags);
+			return;
+		}
 	} catch (error) {
-		return plain;
+		if (!(error instanceof SyntaxError))
+			search.trouble = NO_WORKER;
 	}
+	search.matches = search.trouble ? null : matches;
+}
+
+/* For each label, does it match the text? null without a text, and as long as that is not known: a refresh() follows. */
+function matchesOf(text, labels) {
+	if (searched.text !== text || searched.labels !== labels) {
+		if (searched.worker)
+			searched.worker.terminate();
+		searched = { text, labels, matches: null, worker: null, trouble: "", then: null };
+		if (text !== "")
+			startSearch(searched);
+	}
+	return searched.matches;
+}
+
+/* Act once the matches are known. */
+function afterSearch(act) {
+	if (searched.worker)
+		searched.then = act;
+	else
+		act();
+}
+
+/* What there is to say of a search without a result. */
+function whyNoMatches() {
+	return searched.worker ? "Searching …" : searched.trouble;
 }
 
 /* A folded chain matches if one of its frames does. */

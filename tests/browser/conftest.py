@@ -229,7 +229,7 @@ class Page:
         before = self.result()
         self.press_with_control("f")
         self.press(text)
-        self.wait(lambda: self.result() and self.result() != before)
+        self.wait(lambda: self.result() not in ("", "Searching …", before))
 
     def is_zoomed_to(self, label):
         whole = self.one(".frames").rect["width"]

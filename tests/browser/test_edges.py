@@ -90,6 +90,43 @@ def test_search_without_a_match_is_marked(open_made, text, is_wrong):
     assert ("wrong" in page.one("input").get_attribute("class").split()) == is_wrong
 
 
+@pytest.mark.parametrize("options", [[], ["page"]])
+def test_an_expression_without_an_end_is_given_up(open_made, options):
+    """From an address or typed. The page goes on meanwhile, and tells of no share."""
+    page = made(open_made, [("l " + 60 * "a" + "!", 90), ("l g", 10)], "#search=(a|aa)%2B%24", options=options)
+    trouble = "No result: this expression takes too much time or memory"
+    assert page.result() in ("Searching …", trouble) and page.find("g") and not any(frame["hit"] for frame in page.frames())
+    page.press("i")
+    assert fragment(page)["inverted"] == "1"
+    page.wait(lambda: page.result() == trouble)
+    assert "wrong" in page.one("input").get_attribute("class").split()
+    page.press(Keys.ESCAPE)
+    page.search("^g")
+    assert page.result() == "Matched 10.00 %" and [frame["label"] for frame in page.frames() if frame["hit"]] == ["g"]
+    page.press(Keys.ESCAPE, "/", "(a|aa)+$", Keys.ENTER)
+    assert page.result() in ("Searching …", trouble)
+    page.press(Keys.ESCAPE)
+    assert page.result() == ""
+
+
+@pytest.mark.parametrize("trouble", ["throw new Error('denied');", "setTimeout(() => this.onerror(new Event('error')));"])
+def test_an_expression_that_cannot_be_searched_says_so(open_made, trouble):
+    page = made(open_made, [("l f", 90), ("l g", 10)])
+    page.script("window.Worker = class { constructor() { " + trouble + " } postMessage() {} terminate() {} };")
+    page.search("^f")
+    assert page.result() == "No result: expressions cannot be searched where this page is shown"
+    page.press(Keys.ESCAPE)
+    page.search("f")
+    assert page.result() == "Matched 90.00 %"
+
+
+def test_enter_leads_to_the_first_match_of_an_expression(open_made):
+    page = made(open_made, [("l f", 90), ("l g", 10)])
+    page.press("/")
+    page.press("^g", Keys.ENTER)
+    page.wait(lambda: page.one(".scroll").get_attribute("aria-activedescendant") == page.find("g")[0]["id"])
+
+
 def test_a_name_of_other_letters_stays_in_its_frame(open_made):
     page = made(open_made, [("l " + 20 * "\u4e2d\u6587", 100), ("l " + 9 * "\u540d", 50), ("l rest", 700)])
     for text, width in page.script("""return Array.from(document.querySelectorAll("[data-frame]"), (frame) => [frame.querySelector("text")?.getComputedTextLength() ?? 0,
