@@ -57,7 +57,7 @@ static enum exit_status diff(struct options *options, struct functions *function
 	struct recordings before, after;
 
 	if (!options->format->compare) {
-		message_error("The format %s cannot show what has changed.", options->format->name);
+		options_explain_no_comparison(options->format->name);
 		return EXIT_USAGE;
 	}
 	/* An edit above a function moves it; it is still the same function. */

@@ -102,7 +102,7 @@ static bool check_options(const struct options *options)
 		return false;
 	}
 	if (options->command == COMMAND_DIFF && !options->heap_format->compare) {
-		message_error("The format %s cannot show what has changed.", options->heap_format->name);
+		options_explain_no_comparison(options->heap_format->name);
 		return false;
 	}
 	return true;

@@ -411,7 +411,7 @@ static void explain_early_end(int error)
 {
 	message_error_errno(-error, "The recording ended early");
 	if (error == -EFBIG)
-		message_note("Allow larger files: ulimit -f unlimited");
+		message_note_file_limit();
 }
 
 static bool write_results(struct recording *recording)

@@ -2,15 +2,14 @@
 /* ljspy serve: sample without an end, and answer requests for what was sampled. */
 #include "src/commands/commands.h"
 
-#include "src/program/message.h"
-
 #ifdef LJSPY_STATIC
+
+#include "src/static/left_out.h"
 
 enum exit_status command_serve(const struct invocation *invocation)
 {
 	(void)invocation;
-	message_error("This ljspy, which needs nothing installed, is built without `serve`.");
-	message_note("The one that `make` builds has it.");
+	left_out_explain("`serve`");
 	return EXIT_NOTHING_DONE;
 }
 
@@ -22,6 +21,7 @@ enum exit_status command_serve(const struct invocation *invocation)
 
 #include "src/linux/clocks/clock.h"
 #include "src/options/option_values.h"
+#include "src/program/message.h"
 #include "src/program/first_thread.h"
 #include "src/sampler/sampler_apart.h"
 #include "src/sampler/wanted.h"

@@ -267,7 +267,7 @@ static bool choose_format(struct options *options)
 	name = options->format        ? options->format->name
 	       : options->heap_format ? options->heap_format->name
 				      : "";
-	message_error("The format %s cannot show what has changed.", name);
+	options_explain_no_comparison(name);
 	help_suggest(options->command);
 	return false;
 }
@@ -643,6 +643,11 @@ bool options_parse(int argc, char **argv, struct options *ret_options, enum exit
 		return parse_help(argc, argv, ret_options, ret_status);
 	return parse_command(argv[1], &ret_options->command) &&
 	       parse_arguments(argc - 1, argv + 1, ret_options, ret_status);
+}
+
+void options_explain_no_comparison(const char *format)
+{
+	message_error("The format %s cannot show what has changed.", format);
 }
 
 bool options_check_kind(const struct options *options, bool is_heap)

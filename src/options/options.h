@@ -123,6 +123,9 @@ void options_clear(struct options *options);
 /* Now that the first file is known to be a heap, or none: false after telling the user of an option for others. */
 bool options_check_kind(const struct options *options, bool is_heap);
 
+/* Tell the user that a format shows no comparison. */
+void options_explain_no_comparison(const char *format);
+
 /*
  * "ljspy-NAME-PID-20250131-235959.svg", in the current directory. "_" replaces unusual
  * characters of NAME; PID is left out if it is 0. The caller frees it; NULL when memory

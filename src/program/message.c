@@ -121,6 +121,11 @@ void message_note(const char *format, ...)
 	va_end(arguments);
 }
 
+void message_note_file_limit(void)
+{
+	message_note("Allow larger files: ulimit -f unlimited");
+}
+
 void message_lines(const char *lines)
 {
 	write_out(lines, strlen(lines));

@@ -31,6 +31,9 @@ void message_warn(const char *format, ...) MESSAGE_FORMAT(1, 2);
 /* What was done, or what to do: "Wrote x.svg", a remedy. */
 void message_note(const char *format, ...) MESSAGE_FORMAT(1, 2);
 
+/* The remedy where a file would get larger than the user's limit. */
+void message_note_file_limit(void);
+
 /* Lines as they are, without the beginning; the caller has escaped them. */
 void message_lines(const char *lines);
 

@@ -477,11 +477,25 @@ static enum exit_status choose_from(struct options *options, struct process_list
 	return status;
 }
 
+static enum exit_status choose_found(struct options *options, struct process_list *list)
+{
+	enum exit_status status = choose_from(options, list);
+
+	process_list_clear(list);
+	return status;
+}
+
+/* error: negative errno. */
+static enum exit_status explain_no_search(int error)
+{
+	message_error_errno(-error, "looking for processes in /proc");
+	return EXIT_NOTHING_DONE;
+}
+
 static enum exit_status choose_by_name(struct options *options)
 {
 	struct process_list list;
 	char *complaint = NULL;
-	enum exit_status status;
 	int error = process_find(options->name ? options->name : "", &list, &complaint);
 
 	if (error == -EINVAL && complaint) {
@@ -489,32 +503,21 @@ static enum exit_status choose_by_name(struct options *options)
 		free(complaint);
 		return EXIT_USAGE;
 	}
-	if (error) {
-		message_error_errno(-error, "looking for processes in /proc");
-		return EXIT_NOTHING_DONE;
-	}
-	status = choose_from(options, &list);
-	process_list_clear(&list);
-	return status;
+	return error ? explain_no_search(error) : choose_found(options, &list);
 }
 
 static enum exit_status choose_by_tree(struct options *options)
 {
 	struct process_list list;
-	enum exit_status status;
 	int error = find_family(options, &list);
 
-	if (error) {
-		message_error_errno(-error, "looking for processes in /proc");
-		return EXIT_NOTHING_DONE;
-	}
+	if (error)
+		return explain_no_search(error);
 	if (list.count == 0) {
 		choose_explain(options->pids[0], ESRCH);
 		return EXIT_NOTHING_DONE;
 	}
-	status = choose_from(options, &list);
-	process_list_clear(&list);
-	return status;
+	return choose_found(options, &list);
 }
 
 /* Of several processes that the user has named, leave out those that are gone, and say so. */

@@ -113,7 +113,7 @@ static void write_out(struct command_apart *self)
 	if (is_cut(self->output, &limit) || is_cut(self->error, &limit)) {
 		message_error("Not all is shown: no file may have more than %llu bytes.",
 			      (unsigned long long)limit);
-		message_note("Allow larger files: ulimit -f unlimited");
+		message_note_file_limit();
 		if (self->status == EXIT_ALL_GOOD)
 			self->status = EXIT_WITH_ERRORS;
 	}
