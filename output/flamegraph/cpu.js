@@ -102,11 +102,13 @@ function chosenSteps() {
 	return [from, Math.max(Math.ceil(stepOf(view.to)), from + 1)];
 }
 
+/* How much was sampled is known only of all processes in the whole time. */
 function useInWords() {
-	const [from, to] = chosenSteps() || [0, cpu.steps];
-	const [used, gc] = meanUse(from, to);
+	const chosen = chosenSteps();
+	const [used, gc] = meanUse(...chosen || [0, cpu.steps]);
 
-	return "CPU " + cores(used) + " of a core, GC " + (100 * gc).toFixed(1) + " % of it, " + (100 * cpu.sampled).toFixed(0) + " % sampled";
+	return "CPU " + cores(used) + " of a core, GC " + (100 * gc).toFixed(1) + " % of it, " +
+		(chosen || view.process ? "overall " : "") + (100 * cpu.sampled).toFixed(0) + " % sampled";
 }
 
 /* -- Drawing -- */

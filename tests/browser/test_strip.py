@@ -70,7 +70,7 @@ def test_time_that_is_dragged_over_is_what_the_frames_show(open_page):
     drag(page, 4.65, 4.25, 10)
     assert page.script("return location.hash").endswith("from=4200000&to=4800000")
     assert page.find("os.execute")[0]["share"] == pytest.approx(100 * 50 / 60, abs=0.01)
-    assert words(page).startswith("CPU 100 % of a core")
+    assert words(page).startswith("CPU 100 % of a core, GC 0.0 % of it, overall 100 % sampled")
     assert page.script("return document.querySelectorAll('.cpu .outside').length") == 2
     page.press(Keys.ESCAPE)
     assert words(page).startswith("CPU 90 % of a core")
@@ -132,7 +132,7 @@ def test_several_workers_have_a_line_each(open_page):
         chooser.value = "100";
         chooser.dispatchEvent(new Event("change"));""")
     assert looks(page) == ["f l", "f j"]
-    assert words(page).startswith("CPU 100 % of a core")
+    assert words(page).startswith("CPU 100 % of a core, GC 0.0 % of it, overall 100 % sampled")
 
 
 @pytest.mark.parametrize("right, down", [(150, 0), (0, 60)])
