@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import chromium
+import firefox
 import pytest
 from consumers import consumer
 from selenium.webdriver.common.action_chains import ActionChains
@@ -41,9 +42,17 @@ def axe():
     return (consumer("axe") / "axe.min.js").read_text(encoding="utf-8")
 
 
+BROWSERS = {"chromium": chromium, "firefox": firefox}
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.definition.get_closest_marker("every_browser"):
+        metafunc.parametrize("browser", BROWSERS, indirect=True, scope="session")
+
+
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory):
-    driver = chromium.start(tmp_path_factory.mktemp("browser"))
+def browser(request, tmp_path_factory):
+    driver = BROWSERS[getattr(request, "param", "chromium")].start(tmp_path_factory.mktemp("browser"))
     yield driver
     driver.quit()
 
@@ -55,9 +64,7 @@ class Page:
         self.browser = browser
 
     def resize(self, width, height, mobile=False):
-        self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": mobile})
-        self.browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": mobile})
+        self.browser.resize(width, height, mobile)
 
     def script(self, code, *arguments):
         return self.browser.execute_script(code, *arguments)
@@ -97,8 +104,10 @@ class Page:
     def hover(self, label):
         frame = self.find(label)[0]
         chain = ActionChains(self.browser)
-        chain.w3c_actions.pointer_action.move_to_location(round(frame["x"] + min(frame["width"] / 2, 20)),
-                                                          round(frame["y"] + 8))
+        # Firefox tells nothing of a pointer that stays where it is.
+        for beside in (1, 0):
+            chain.w3c_actions.pointer_action.move_to_location(round(frame["x"] + min(frame["width"] / 2, 20)) + beside,
+                                                              round(frame["y"] + 8))
         chain.perform()
         return self.tip()
 
@@ -118,24 +127,15 @@ class Page:
 
     def tap(self, label):
         frame = self.find(label)[0]
-        point = {"x": round(frame["x"] + min(frame["width"] / 2, 20)), "y": round(frame["y"] + 8)}
-        for kind, points in (("touchStart", [point]), ("touchEnd", [])):
-            self.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        self.browser.touch([(round(frame["x"] + min(frame["width"] / 2, 20)), round(frame["y"] + 8))])
 
     def swipe(self, x, y, right, down):
         """Move a finger over a point of the window."""
-        steps = [("touchMove", {"x": x + right * part / 8, "y": y + down * part / 8}) for part in range(1, 9)]
-        for kind, point in (("touchStart", {"x": x, "y": y}), *steps, ("touchEnd", None)):
-            self.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point] if point else []})
+        self.browser.touch([(x + right * part / 8, y + down * part / 8) for part in range(9)])
 
     def pinch(self, x, y, apart):
         """Put a finger on a point of the window and another one beside it, and move both apart."""
-        def fingers(left, *right):
-            return [{"id": k, "x": place, "y": y} for k, place in enumerate((left, *right))]
-
-        for kind, points in (("touchStart", fingers(x)), ("touchStart", fingers(x, x + 30)), ("touchMove", fingers(x - apart / 2, x + 30 + apart / 2)),
-                             ("touchEnd", fingers(x - apart / 2)), ("touchEnd", [])):
-            self.browser.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        self.browser.touch([(x, y), (x - apart / 2, y)], [(x + 30, y), (x + 30 + apart / 2, y)])
 
     def shares(self):
         """The share of each frame but the root by its path from the root: ("main chunk", "heavy")."""
@@ -243,15 +243,13 @@ def open_page(browser, make_flamegraph):
     def open_page(name, *options, width=1280, height=800, mobile=False, scheme="light", address=""):
         page = Page(browser)
         page.resize(width, height, mobile)
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-            "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        browser.prefer(scheme)
         browser.get("about:blank")
         browser.get(make_flamegraph(name, *options).as_uri() + address)
         return page
 
-    browser.get_log("browser")
+    browser.complaints()
     yield open_page
-    browser.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
     browser.execute_script("localStorage.clear()")
-    assert browser.get_log("browser") == []
+    assert browser.complaints() == []
     assert browser.execute_script("return document.documentElement.dataset.owned") is None

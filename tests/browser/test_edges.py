@@ -90,6 +90,7 @@ def test_search_without_a_match_is_marked(open_made, text, is_wrong):
     assert ("wrong" in page.one("input").get_attribute("class").split()) == is_wrong
 
 
+@pytest.mark.every_browser
 @pytest.mark.parametrize("options", [[], ["page"]])
 def test_an_expression_without_an_end_is_given_up(open_made, options):
     """From an address or typed. The page goes on meanwhile, and tells of no share."""

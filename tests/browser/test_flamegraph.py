@@ -98,6 +98,7 @@ def test_static_and_scripted_picture_agree(make_flamegraph, open_page, options):
         assert (x - 12) / 1176 == pytest.approx((frame["x"] - whole["x"]) / whole["width"], abs=0.002)
 
 
+@pytest.mark.every_browser
 def test_page_shows_the_same_picture(open_page):
     shapes = []
     for options in ((), ("page",)):
@@ -120,6 +121,7 @@ def test_page_is_as_wide_as_a_phone(open_page):
 # -- Reading --
 
 
+@pytest.mark.every_browser
 @pytest.mark.parametrize("view", ["", "#source=1"])
 def test_page_follows_the_width_of_the_window(open_page, view):
     page = open_page("small", "page", "source", address=view)
@@ -144,6 +146,7 @@ def test_header_tells_what_was_recorded_and_what_was_lost(open_page):
     assert page.browser.title == "CPU time of luajit test.lua (pid 4242)"
 
 
+@pytest.mark.every_browser
 def test_frames_are_as_wide_as_their_share(open_page):
     page = open_page("small")
     whole = page.find("all")[0]["width"]
@@ -186,6 +189,7 @@ def test_short_times_are_in_short_units(open_page):
     assert "3.5 \u00b5s 2 samples" in page.hover("all")
 
 
+@pytest.mark.every_browser
 def test_hover_tells_the_label_and_the_shares(open_page):
     page = open_page("small")
     tip = page.hover("heavy")
@@ -278,11 +282,13 @@ def paper(page):
     return page.one(".app").value_of_css_property("background-color")
 
 
+@pytest.mark.every_browser
 def test_colours_follow_the_preferred_scheme(open_page):
     light = paper(open_page("small"))
     assert paper(open_page("small", scheme="dark")) != light
 
 
+@pytest.mark.every_browser
 def test_dark_and_light_can_be_chosen_and_are_kept(open_page):
     page = open_page("small")
     light = paper(page)
@@ -299,6 +305,7 @@ def test_dark_and_light_can_be_chosen_and_are_kept(open_page):
 # -- Other views --
 
 
+@pytest.mark.every_browser
 def test_inverted_view_merges_callees_and_shows_who_called_them(open_page):
     page = open_page("small")
     page.press("i")
@@ -371,6 +378,7 @@ def test_recursion_counts_once_when_looking_at_one_function(open_page):
     assert "100 samples" in page.hover("all")
 
 
+@pytest.mark.every_browser
 def test_history_leads_back_through_the_views(open_page):
     page = open_page("small")
     before = page.shares()
@@ -424,6 +432,7 @@ def test_comparison_can_show_the_widths_of_before(open_page):
 # -- Zoom --
 
 
+@pytest.mark.every_browser
 def test_click_zooms_and_dims_the_callers(open_page):
     page = open_page("small")
     page.click("light")
@@ -437,6 +446,7 @@ def test_click_zooms_and_dims_the_callers(open_page):
     assert "75.00 % of this view" in page.hover("sqrt")
 
 
+@pytest.mark.every_browser
 @pytest.mark.parametrize("key", [Keys.ESCAPE, Keys.BACKSPACE])
 def test_keys_step_back_through_the_zooms(open_page, key):
     page = open_page("small")
@@ -460,6 +470,7 @@ def test_browser_steps_back_and_forth(open_page):
     page.wait(lambda: page.is_zoomed_to("light"))
 
 
+@pytest.mark.every_browser
 def test_address_leads_to_the_same_view(open_page):
     page = open_page("small")
     page.click("light")
@@ -533,6 +544,7 @@ def test_search_tells_the_share_of_the_view(open_page):
     assert page.result() == "Matched 60.00 % of all, 100.00 % of this view"
 
 
+@pytest.mark.every_browser
 def test_search_highlights_and_escape_ends_it(open_page):
     page = open_page("small")
     page.search("gsub")
@@ -545,6 +557,7 @@ def test_search_highlights_and_escape_ends_it(open_page):
     assert not any(frame["hit"] for frame in page.frames())
 
 
+@pytest.mark.every_browser
 def test_search_goes_from_match_to_match(open_page):
     page = open_page("small")
     page.press("/")
@@ -570,6 +583,7 @@ def test_letters_typed_into_the_search_are_not_commands(open_page):
 # -- Keyboard --
 
 
+@pytest.mark.every_browser
 def test_arrows_move_and_enter_zooms(open_page):
     page = open_page("small")
     page.press(Keys.ARROW_UP)
@@ -628,6 +642,7 @@ def test_controls_and_frames_have_names_and_roles(open_page):
 # -- When --
 
 
+@pytest.mark.every_browser
 def test_heat_map_tells_when_and_how_much(open_page):
     page = open_page("stall")
     assert page.heat(3.51) == page.heat(3.5) != page.heat(7.5)    # busy, idle
@@ -636,6 +651,7 @@ def test_heat_map_tells_when_and_how_much(open_page):
     assert page.hover_time(7.5).startswith("7.5 to 7.52 s\ntotal 0.00")
 
 
+@pytest.mark.every_browser
 def test_time_that_is_dragged_over_is_what_the_frames_show(open_page):
     page = open_page("stall")
     page.drag_time(4.31, 4.31)
@@ -768,11 +784,12 @@ def test_keys_choose_a_time(open_page):
 @pytest.fixture
 def clipboard(browser):
     """Returns a function that reads the clipboard."""
-    browser.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
+    browser.allow_clipboard(True)
     yield lambda: browser.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
-    browser.execute_cdp_cmd("Browser.resetPermissions", {})
+    browser.allow_clipboard(False)
 
 
+@pytest.mark.every_browser
 def test_names_and_stacks_can_be_copied(open_page, clipboard):
     page = open_page("small")
     page.press(Keys.ARROW_UP, Keys.ARROW_UP, Keys.ARROW_UP, "c")
@@ -816,6 +833,7 @@ def test_what_may_not_be_copied_can_be_copied_by_hand(open_page):
     assert page.tip() is None
 
 
+@pytest.mark.every_browser
 def test_menu_stays_until_it_is_closed(open_page):
     page = open_page("small")
     page.menu("light")
@@ -832,6 +850,7 @@ def test_menu_stays_until_it_is_closed(open_page):
     assert page.is_zoomed_to("sqrt")
 
 
+@pytest.mark.every_browser
 def test_first_tap_tells_and_second_one_zooms(open_page):
     page = open_page("small", "page", width=400, height=700, mobile=True)
     page.tap("light")
@@ -847,6 +866,7 @@ def test_first_tap_tells_and_second_one_zooms(open_page):
 # -- Sizes --
 
 
+@pytest.mark.every_browser
 @pytest.mark.parametrize("width", [400, 1280, 2560])
 @pytest.mark.parametrize("name", ["nginx", "hostile"])
 def test_text_stays_inside_its_frame(open_page, name, width):
@@ -862,6 +882,7 @@ def test_text_stays_inside_its_frame(open_page, name, width):
     assert len(page.all(".frames text")) > 10
 
 
+@pytest.mark.every_browser
 @pytest.mark.parametrize("width", [400, 1280])
 def test_nothing_is_cut_off_by_the_window(open_page, width):
     page = open_page("nginx", width=width)
@@ -898,6 +919,7 @@ def test_picture_follows_the_window(open_page):
     assert page.find("heavy")[0]["width"] == pytest.approx(page.find("all")[0]["width"] * 0.6, abs=1.5)
 
 
+@pytest.mark.every_browser
 def test_deep_stacks_scroll_and_start_at_the_root(open_page):
     page = open_page("deep")
     assert page.find("all") and page.find("level0 ")
@@ -968,6 +990,7 @@ def test_profile_without_samples_says_so(open_page):
 # -- Hostile names --
 
 
+@pytest.mark.every_browser
 @pytest.mark.parametrize("options", [(), ("page",), ("lines", "inverted")])
 def test_hostile_names_are_shown_as_text(open_page, options):
     page = open_page("hostile", *options)

@@ -113,6 +113,7 @@ def test_finger_chooses_a_time(open_heat, columns, down):
     assert 1000000 < first < last < 5000000 and (last - first == 3020000 if columns else 200000 < last - first < 500000)
 
 
+@pytest.mark.every_browser
 def test_two_fingers_choose_no_time(open_heat):
     page = open_heat([(1000, 5), (7999999, 5)], 8000000, width=390, mobile=True, options=("page",))
     box, before = page.one(".cells").rect, page.heat(7.9)

@@ -80,6 +80,7 @@ def test_click_on_the_minimap_zooms_to_the_frame_there(open_page, flipped):
     assert not page.one(".minimap").is_displayed()
 
 
+@pytest.mark.every_browser
 def test_drag_on_the_minimap_chooses_a_time_in_any_direction(open_page):
     page = open_page("worker", address="#ordered=1&list=0")
     whole = width_of(page)
@@ -157,6 +158,7 @@ def test_shown_time_of_a_part_stays_in_it(open_page):
     assert [press("-") for _ in range(3)] == [(7450000, 8250000), (6650000, 8250000), (0, 0)]     # 0, 0: all
 
 
+@pytest.mark.every_browser
 def test_wheel_with_control_zooms_around_the_pointer(open_page):
     page = open_time(open_page, 1000000, 2000000)
     whole = width_of(page, ".frames")

@@ -29,7 +29,7 @@ SHEETS = {"A4": (8.27, 11.69), "Letter": (8.5, 11)}  # in inches
 
 def printed(page, *others, landscape=False, sheet="Letter"):
     page.script(LOOK, ", ".join((".about", ".legend", *others)))
-    page.browser.execute_cdp_cmd("Page.printToPDF", {"landscape": landscape, **dict(zip(("paperWidth", "paperHeight"), SHEETS[sheet]))})
+    page.browser.print_sheet(*SHEETS[sheet], landscape)
     return page.script("return onPaper.at(-1);")
 
 
@@ -100,6 +100,7 @@ def test_every_browser_is_told_to_print_colours(make_flamegraph):
     assert re.search(r"[ ;]print-color-adjust: exact;", make_flamegraph("small").read_text(encoding="utf-8"))
 
 
+@pytest.mark.every_browser
 def test_paper_has_dark_ink_and_the_window_is_as_before(open_page):
     page = open_page("stall", "page", scheme="dark", address="#map=1&from=1000000&to=2000000")
     frames, heat, address = page.frames(), page.heat(1.5), fragment(page)
@@ -118,7 +119,7 @@ def test_theme_of_the_window_outlasts_what_happens_on_paper(open_page):
     prints = "dispatchEvent(new Event(arguments[0]));" + is_dark
     assert not page.script(prints, "beforeprint") and not page.script(prints, "beforeprint")
     for scheme in ("light", "dark"):
-        page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+        page.browser.prefer(scheme)
         assert page.script("return matchMedia('(prefers-color-scheme: dark)').matches") == (scheme == "dark")
         assert not page.script(is_dark)
     assert page.script(prints, "afterprint")

@@ -31,6 +31,7 @@ def detail(page):
     return page.one(".lines .detail").text
 
 
+@pytest.mark.every_browser
 def test_lines_have_own_and_total_time_with_what_is_no_lua(open_page):
     page = open_page("small", "page", "source")
     assert rows(page) == {"1": ["15 %", "95 %"], "6": ["30 %", "30 %"], "8": ["20 %", "20 %"], "9": ["10 %", "10 %"],

@@ -49,6 +49,7 @@ def looks(page):
     return page.script("return Array.from(document.querySelectorAll('.cpu path'), (path) => path.getAttribute('class'));")
 
 
+@pytest.mark.every_browser
 def test_it_shows_states_and_how_much(open_page):
     page = open_page("stall", address="#map=0")
     assert page.one(".cpu").is_displayed()

@@ -87,6 +87,7 @@ def test_frames_with_siblings_or_own_time_are_not_folded(open_page):
 # -- Process, thread, phase --
 
 
+@pytest.mark.every_browser
 def test_process_thread_and_phase_can_be_chosen(open_page):
     page = open_page("worker")
     assert share(page, "render") == pytest.approx(100 * 320 / 840, abs=0.01)
@@ -178,6 +179,7 @@ def test_time_order_shows_waits_for_a_cpu_beside_what_ran(open_page):
     assert spans(page) == [("light", 0, 0.5), ("heavy", 0.5, 1)]
 
 
+@pytest.mark.every_browser
 def test_time_order_zooms_to_the_millisecond_and_back(open_page):
     page = open_page("worker", address="#ordered=1")
     page.press(Keys.HOME)
@@ -218,6 +220,7 @@ def test_minimap_shows_where_the_view_is_and_leads_elsewhere(open_page):
 # -- Sandwich, list --
 
 
+@pytest.mark.every_browser
 def test_sandwich_has_callers_above_and_callees_below(open_page):
     page = open_page("small")
     page.menu("string.gsub")
@@ -263,6 +266,7 @@ def test_sandwich_of_recursion_counts_it_once(open_page):
     assert [frame["share"] for frame in sorted(page.find("heavy"), key=lambda frame: frame["y"])] == [100, 33.33]
 
 
+@pytest.mark.every_browser
 def test_list_has_the_hottest_functions(open_page):
     page = open_page("small", width=1280)
     page.press("h")
