@@ -164,8 +164,11 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index, cons
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
 		       enum vm_state *ret_state);
 
-/* Note how much of its native stack the thread unwound last has in use, for its next capture. */
-void lua_process_note_unwound(const struct lua_process *process, struct capture_hints *hints);
+/*
+ * Note how much of its native stack the thread unwound last has in use, for its next capture. Will that show
+ * more of the same stack?
+ */
+bool lua_process_note_unwound(const struct lua_process *process, struct capture_hints *hints);
 
 /* From now on, copy what the values in Lua stacks lead to. 0 or -ENOMEM. */
 int lua_process_want_values(struct lua_process *process);

@@ -189,7 +189,10 @@ static const struct function *name_wait(struct sampler *sampler, const struct ta
 	return named;
 }
 
-/* Unwind the copy of a sleeping thread; lost: why there is none, or LOST_COUNT. False when memory is short. */
+/*
+ * Unwind the copy of a sleeping thread; lost: why there is none, or LOST_COUNT. False when memory is short, or
+ * another copy will show more.
+ */
 static bool note_sleep(struct sampler *sampler, struct target *target, struct thread *thread,
 		       struct thread_record *record, enum lost_reason lost, enum thread_state state,
 		       const struct thread_call *call)
@@ -200,6 +203,7 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 	const struct frame *frames = &lost_frame;
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	size_t count = 1;
+	bool shows_more = false;
 	struct wait_stack stack;
 	struct wait wait;
 
@@ -213,12 +217,13 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 		keep_request(sleep, lua_process_request(target->process, now));
 		sleep->gc = lua_process_gc(target->process, now, thread->cpu_ns);
 		sleep->gc.step_ns = 0; /* samples come when it has slept for a while */
+		shows_more = lua_process_note_unwound(target->process, &record->hints);
 	}
 	stack = describe_stack(frames, count, sleep->phase);
 	wait_read(lua_process_memory(target->process), call, &wait);
 	sleep->wait = name_wait(sampler, target, thread, record, lost == LOST_RAN_MEANWHILE, call, &wait);
 	sleep->thread_state = state == THREAD_UNINTERRUPTIBLE ? state : wait_state(&wait, &stack);
-	return keep_frames(sleep, frames, count);
+	return keep_frames(sleep, frames, count) && !shows_more;
 }
 
 /*

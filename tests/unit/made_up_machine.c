@@ -808,10 +808,11 @@ int __wrap_lua_process_unwind(struct lua_process *process, const struct frame **
 }
 
 INSTEAD_OF(lua_process_note_unwound);
-void __wrap_lua_process_note_unwound(const struct lua_process *process, struct capture_hints *hints)
+bool __wrap_lua_process_note_unwound(const struct lua_process *process, struct capture_hints *hints)
 {
 	(void)process;
 	(void)hints;
+	return false;
 }
 
 INSTEAD_OF(lua_process_wants_rehearsal);

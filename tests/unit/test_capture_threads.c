@@ -14,7 +14,8 @@ enum {
 	FRAME_SIZE = 80,
 	BEGIN = C_STACK_AT + 0x80, /* of the copied native stack */
 	FIRST_COPY = CAPTURE_STACK_BYTES,
-	OUTSIDE = 8 << 10, /* what is copied outside of all Lua */
+	OUTSIDE = 8 << 10,       /* what is copied outside of all Lua */
+	FAR_OUTSIDE = 128 << 10, /* the same if that was too little */
 	SEEK = 64 << 10,
 	IN_VM = VM_AT + 8,
 };
@@ -216,6 +217,22 @@ static void no_less_than_the_usual_is_copied_of_a_deep_stack(void **state)
 	put_cframe(outer, thread_at(0), 0, NATIVE_CODE);
 	states_capture();
 	assert_int_equal(states.hints.stack_bytes, FIRST_COPY + FRAME_SIZE);
+}
+
+static void more_is_copied_where_code_outside_of_lua_takes_much_of_it(void **state)
+{
+	const uint64_t end = BEGIN + 0x9000;
+
+	(void)state;
+	put_running(0, FRAME, 0, NATIVE_CODE);
+	states.hints.reaches_far = true;
+	states_capture();
+	assert_int_equal(states.hints.stack_bytes, FRAME + FRAME_SIZE - BEGIN + FAR_OUTSIDE);
+	assert_int_equal(states.capture.stack_end, BEGIN + states.hints.stack_bytes);
+	/* But nothing from where the last frame ended. */
+	states.hints.frames_end = end;
+	states_capture();
+	assert_int_equal(states.capture.stack_end, end);
 }
 
 static void a_stack_ends_where_nothing_is_mapped(void **state)
@@ -502,6 +519,7 @@ int main(void)
 		TEST(so_many_threads_and_no_more),
 		TEST(the_stack_is_copied_as_far_as_lua_needs_it),
 		TEST(no_less_than_the_usual_is_copied_of_a_deep_stack),
+		TEST(more_is_copied_where_code_outside_of_lua_takes_much_of_it),
 		TEST(a_stack_ends_where_nothing_is_mapped),
 		TEST(a_single_look_takes_all_of_it),
 		TEST_WITHOUT_CUR_L(without_cur_L_the_innermost_frame_tells),

@@ -36,6 +36,7 @@ static struct native_unwinder {
 	size_t lost_at; /* no table covers this one, if it is not the first; by its code it may be left */
 	enum native_status by_code;
 	bool lacks_register, is_endless;
+	uint64_t caller_sp; /* of the last caller, which the walk does not get to */
 } native;
 
 static struct vm_code vm;
@@ -102,6 +103,12 @@ INSTEAD_OF(native_lacks_register);
 bool __wrap_native_lacks_register(const struct native_unwinder *unwinder)
 {
 	return unwinder->lacks_register;
+}
+
+INSTEAD_OF(native_caller_sp);
+uint64_t __wrap_native_caller_sp(const struct native_unwinder *unwinder)
+{
+	return unwinder->caller_sp;
 }
 
 INSTEAD_OF(native_end);
@@ -669,6 +676,34 @@ static void a_lost_walk_goes_on_where_lua_is_found_again(void **state)
 	assert_int_equal(stack.native_end, 0); /* part of it is lost */
 }
 
+static void a_frame_that_ends_beyond_the_copy_is_told(void **state)
+{
+	const uint64_t end = 0x70200;
+
+	(void)state;
+	put_caller(1, NATIVE_AT + 1);
+	native.lost_at = 1;
+	native.by_code = NATIVE_LOST;
+	capture.stack_begin = 0x70000;
+	capture.stack_end = end;
+	native.caller_sp = end;
+	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);
+	assert_false(stack.passes_copy);
+	native.caller_sp = end + 8;
+	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);
+	check_lost(2, LOST_NATIVE_UNWIND);
+	assert_true(stack.passes_copy);
+	/* It is on no stack of which there is a copy. */
+	capture.stack_end = 0x70000;
+	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);
+	assert_false(stack.passes_copy);
+	/* What is whole passes nothing. */
+	native.lost_at = 0;
+	capture.stack_end = end;
+	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);
+	assert_false(stack.passes_copy);
+}
+
 static void the_end_of_another_stack_is_none(void **state)
 {
 	(void)state;
@@ -709,6 +744,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(the_vms_frames_are_lost_for_a_reason, begin, end),
 		cmocka_unit_test_setup_teardown(a_lost_walk_goes_on_where_lua_is_found_again, begin, end),
+		cmocka_unit_test_setup_teardown(a_frame_that_ends_beyond_the_copy_is_told, begin, end),
 		cmocka_unit_test_setup_teardown(the_end_of_another_stack_is_none, begin, end),
 		cmocka_unit_test_setup_teardown(a_stack_without_end_is_cut, begin, end),
 	};

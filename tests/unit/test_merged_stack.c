@@ -54,11 +54,13 @@ static void frames_are_added_outwards_and_empty(void **state)
 	assert_int_equal(stack.frames[1].pc, 0);
 	/* The memory serves for the next stack; what was in it does not stay. */
 	stack.native_end = 8;
+	stack.passes_copy = true;
 	stack.out_of_memory = true;
 	merged_stack_begin(&stack, VM_STATE_GC);
 	assert_int_equal(stack.count, 0);
 	assert_int_equal(stack.vm_state, VM_STATE_GC);
 	assert_int_equal(stack.native_end, 0);
+	assert_false(stack.passes_copy);
 	assert_false(stack.out_of_memory);
 	frame = merged_stack_add(&stack, MERGED_VM);
 	assert_ptr_equal(frame, stack.frames);

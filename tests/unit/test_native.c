@@ -236,6 +236,8 @@ static void nothing_behind_the_end_is_needed(void **state)
 	assert_int_equal(native_end(fixture->unwinder), end);
 	hide(fixture, leaf.sp);
 	assert_int_equal(walk(fixture, &leaf, &again), NATIVE_LOST);
+	/* The rules tell how much more is needed. */
+	assert_true(native_caller_sp(fixture->unwinder) > leaf.sp);
 	hide(fixture, 0);
 }
 

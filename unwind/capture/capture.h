@@ -43,6 +43,7 @@ struct capture_hints {
 	uint64_t stack_end;            /* nothing is mapped from here on; 0 if unknown */
 	uint64_t frames_end;           /* nor is a frame, by the last sample; 0 if unknown */
 	size_t stack_bytes;            /* how much to copy; 0 for the default */
+	bool reaches_far;              /* code outside of all Lua took more of the stack than was copied */
 	bool deep;                     /* for a single look: copy the native stack to its end */
 	uint64_t g;                    /* the global_State that it ran last */
 	struct memory_range lua_thread, lua_stack;   /* of the Lua thread that ran; empty if none */

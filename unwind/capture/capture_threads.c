@@ -7,8 +7,9 @@
 #include "unwind/vm/vm_frame.h"
 
 enum {
-	OUTSIDE_BYTES = 8 << 10, /* of native stack to copy outside of all Lua: event loops are deep */
-	SEEK_BYTES = 64 << 10,   /* to search for Lua's frames: PCRE's JIT works on 32 KiB */
+	OUTSIDE_BYTES = 8 << 10,       /* of native stack to copy outside of all Lua: event loops are deep */
+	FAR_OUTSIDE_BYTES = 128 << 10, /* the same if that was too little: libuv's has an array of 12 KiB */
+	SEEK_BYTES = 64 << 10,         /* to search for Lua's frames: PCRE's JIT works on 32 KiB */
 };
 
 /*
@@ -291,7 +292,8 @@ void capture_threads(struct capture *capture, struct capture_hints *hints)
 			find_thread_above(capture, hints, thread->global, capture->stack_begin);
 	}
 	/* Copy what lies outside of all Lua, too; the next time with the first copy. */
-	hints->stack_bytes = (size_t)(outermost - capture->stack_begin) + OUTSIDE_BYTES;
+	hints->stack_bytes = (size_t)(outermost - capture->stack_begin) +
+			     (hints->reaches_far ? FAR_OUTSIDE_BYTES : OUTSIDE_BYTES);
 	if (hints->stack_bytes < CAPTURE_STACK_BYTES)
 		hints->stack_bytes = CAPTURE_STACK_BYTES;
 	capture_extend_stack(capture, hints,

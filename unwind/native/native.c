@@ -200,6 +200,17 @@ uint64_t native_end(const struct native_unwinder *unwinder)
 	return unwinder->end;
 }
 
+uint64_t native_caller_sp(const struct native_unwinder *unwinder)
+{
+	const struct native_frame *frame = &unwinder->frame;
+	uint64_t sp;
+
+	return cfi_caller_sp(unwinder->cfi, native_code_address(frame), &frame->registers, unwinder->stack,
+			     &sp)
+		       ? sp
+		       : 0;
+}
+
 enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_t linked)
 {
 	const struct registers *frame = &unwinder->frame.registers;

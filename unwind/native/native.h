@@ -57,6 +57,9 @@ enum native_status native_step(struct native_unwinder *unwinder);
 /* After NATIVE_END: nothing that a step reads lies at this address of the stack or above. */
 uint64_t native_end(const struct native_unwinder *unwinder);
 
+/* After NATIVE_LOST: the stack pointer that the caller would have, by the unwind tables; 0 if they do not tell. */
+uint64_t native_caller_sp(const struct native_unwinder *unwinder);
+
 /*
  * Step from native code without an unwind table to its caller, from its
  * instructions up to the return. linked is the stack pointer of the next frame

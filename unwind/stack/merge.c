@@ -245,6 +245,15 @@ static enum lost_reason why_lost(const struct merge *merge)
 	return native_lacks_register(merge->native) ? LOST_REGISTER_UNKNOWN : LOST_NATIVE_UNWIND;
 }
 
+/* Does the current frame end beyond the copy of the stack? */
+static bool passes_copy(const struct merge *merge)
+{
+	const struct native_frame *native = native_current(merge->native);
+
+	return native->code == CODE_NATIVE && capture_has_copied(merge->capture, native->registers.sp) &&
+	       native_caller_sp(merge->native) > capture_stack_end(merge->capture, native->registers.sp);
+}
+
 static bool has_lost(const struct merged_stack *stack, enum lost_reason reason)
 {
 	for (size_t i = 0; i < stack->count; i++)
@@ -297,6 +306,7 @@ int merge_stacks(struct capture *capture, struct image *image, struct lua_object
 		if (passed != PASSED_LOST)
 			continue;
 		is_whole = false;
+		stack->passes_copy |= passes_copy(&merge);
 		merged_stack_add_lost(stack, why_lost(&merge));
 		if (merge_resynchronise(&merge))
 			passed = PASSED_ON;

@@ -11,6 +11,7 @@ void merged_stack_begin(struct merged_stack *stack, enum vm_state vm_state)
 	stack->count = 0;
 	stack->vm_state = vm_state;
 	stack->native_end = 0;
+	stack->passes_copy = false;
 	stack->out_of_memory = false;
 }
 

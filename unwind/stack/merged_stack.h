@@ -56,6 +56,7 @@ struct merged_stack {
 	size_t count, size;
 	enum vm_state vm_state;
 	uint64_t native_end; /* no frame of the native stack lies from here on; 0: unknown, as part is lost */
+	bool passes_copy;    /* a part is lost that lies beyond the copy of the native stack */
 	bool out_of_memory;  /* the stack is cut short */
 };
 
