@@ -184,7 +184,7 @@ int evidence_add(struct evidence *evidence, const struct sample *sample)
 	int error = add_work(evidence, sample);
 
 	evidence->samples++;
-	evidence->has_loop |= sample->thread_state == THREAD_IDLE || sample->loop_ns != 0;
+	evidence->has_loop |= sample->awaits_events || sample->loop_ns != 0;
 	if (sample->cpu_ns == 0)
 		return error;
 	evidence->cpu_ns += sample->cpu_ns;

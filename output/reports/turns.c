@@ -282,7 +282,7 @@ int turns_add(struct turns *turns, const struct sample *sample)
 	if (!sample->loop_ns && !sample->sleeps && sample->thread_state != THREAD_IDLE)
 		return 0;
 	thread->has_clock |= sample->loop_ns != 0;
-	thread->is_loop |= sample->loop_ns != 0 || sample->thread_state == THREAD_IDLE;
+	thread->is_loop |= sample->loop_ns != 0 || sample->awaits_events;
 	if (sample->thread_state == THREAD_IDLE)
 		end_turn(turns, thread, sample->time_ns);
 	else if (thread->is_loop)

@@ -112,9 +112,10 @@ struct sample {
 	 */
 	uint64_t alloc_bytes;
 	uint64_t alloc_objects;
-	uint64_t loop_ns; /* when the thread's event loop last returned from its wait, by its own clock;
+	uint64_t loop_ns;   /* when the thread's event loop last returned from its wait, by its own clock;
 				   0 if unknown, and in recordings */
-	uint64_t sleeps;  /* how often the thread has gone to sleep; 0 if unknown, and in recordings */
+	uint64_t sleeps;    /* how often the thread has gone to sleep; 0 if unknown, and in recordings */
+	bool awaits_events; /* asleep as an event loop is between its turns; false in recordings */
 	const struct frame *frames; /* leaf first; borrowed */
 	size_t frame_count;
 	uint64_t stack; /* between two rewinds of a source, equal numbers mean equal frames;

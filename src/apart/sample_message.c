@@ -181,6 +181,7 @@ static void put_sample(struct sample_writer *writer, const struct sample *sample
 	put_uint(writer, sample->alloc_objects);
 	put_uint(writer, sample->loop_ns);
 	put_uint(writer, sample->sleeps);
+	put_uint(writer, sample->awaits_events);
 	put_uint(writer, sample->gc.phase);
 	put_uint(writer, sample->gc.has_marked);
 	put_uint(writer, sample->gc.heap_bytes);
@@ -443,6 +444,7 @@ static void read_sample(struct sample_reader *reader, struct bytes *bytes, struc
 	sample->alloc_objects = get_uint(bytes);
 	sample->loop_ns = get_uint(bytes);
 	sample->sleeps = get_uint(bytes);
+	sample->awaits_events = get_limited(bytes, 1);
 	sample->gc.phase = (enum gc_phase)get_limited(bytes, GC_PHASE_COUNT - 1);
 	sample->gc.has_marked = get_limited(bytes, 1);
 	sample->gc.heap_bytes = get_uint(bytes);

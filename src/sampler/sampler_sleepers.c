@@ -50,6 +50,7 @@ static void deliver_there(struct sampler *sampler, struct target *target, struct
 		.wall_ns = wall_ns,
 		.loop_ns = record->loop_ns,
 		.sleeps = record->sleeps,
+		.awaits_events = state == THREAD_IDLE && sleep->awaits_events,
 		.frames = sleep->frames,
 		.frame_count = sleep->frame_count,
 	};
@@ -223,6 +224,7 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 	wait_read(lua_process_memory(target->process), call, &wait);
 	sleep->wait = name_wait(sampler, target, thread, record, lost == LOST_RAN_MEANWHILE, call, &wait);
 	sleep->thread_state = state == THREAD_UNINTERRUPTIBLE ? state : wait_state(&wait, &stack);
+	sleep->awaits_events = wait_is_for_events(&wait);
 	return keep_frames(sleep, frames, count) && !shows_more;
 }
 

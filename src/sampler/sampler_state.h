@@ -45,6 +45,7 @@ struct sleep {
 	bool known;
 	uint64_t runs; /* how often the kernel had given it a CPU */
 	enum thread_state thread_state;
+	bool awaits_events; /* see struct sample */
 	enum vm_state vm_state;
 	struct sample_gc gc;
 	const char *phase;

@@ -58,6 +58,7 @@ static int set_up(void **state)
 		.alloc_objects = 7,
 		.loop_ns = 3,
 		.sleeps = 4,
+		.awaits_events = true,
 		.frames = fixture->frames,
 		.frame_count = 3,
 	};
@@ -117,6 +118,7 @@ static void assert_read(struct fixture *fixture, const unsigned char *bytes, siz
 	assert_same_function(sample.wait, sent->wait);
 	assert_true(sample.alloc_bytes == UINT64_MAX - 1 && sample.alloc_objects == 7);
 	assert_true(sample.cpu_ns == 1 && sample.wall_ns == 2 && sample.loop_ns == 3 && sample.sleeps == 4);
+	assert_true(sample.awaits_events);
 	assert_int_equal(sample.frame_count, sent->frame_count);
 	for (size_t i = 0; i < sample.frame_count; i++) {
 		assert_same_function(sample.frames[i].function, sent->frames[i].function);

@@ -56,6 +56,7 @@ static void an_event_loop_is_idle_in_its_wait(void **state)
 
 	(void)state;
 	assert_string_equal(wait.call, "epoll_wait");
+	assert_true(wait_is_for_events(&wait));
 	assert_int_equal(wait_state(&wait, &no_lua), THREAD_IDLE);
 	assert_int_equal(wait_state(&wait, &function), THREAD_IDLE); /* the loop may be Lua's own */
 	/* Not so inside of one that handles a request. */
@@ -78,6 +79,7 @@ static void a_sleep_blocks_the_function_that_asks_for_it(void **state)
 	struct wait wait = wait_of(SYS_clock_nanosleep, 0, 0, 0);
 
 	(void)state;
+	assert_false(wait_is_for_events(&wait));
 	assert_int_equal(wait_state(&wait, &function), THREAD_BLOCKED);
 	assert_int_equal(wait_state(&wait, &main_chunk), THREAD_IDLE);
 	assert_int_equal(wait_state(&wait, &no_lua), THREAD_IDLE);
@@ -93,6 +95,7 @@ static void poll_of_several_files_is_an_event_loop(void **state)
 	wait = wait_of(SYS_poll, (uintptr_t)files, 1, 0);
 	assert_int_equal(wait.kind, WAIT_POLL);
 	assert_int_equal(wait.fd, 5);
+	assert_true(wait_is_for_events(&wait));
 	assert_int_equal(wait_state(&wait, &function), THREAD_BLOCKED);
 	assert_int_equal(wait_state(&wait, &no_lua), THREAD_IDLE);
 	assert_int_equal(wait_of(SYS_poll, 0, 0, 0).kind, WAIT_TIME);

@@ -84,6 +84,7 @@ struct look {
 	const struct function *const *callee;
 	unsigned loop_ms, sleeps;
 	pid_t tid;
+	bool rests; /* it is idle, but does not wait for events */
 };
 
 static void look(struct turns *turns, struct look look)
@@ -101,6 +102,7 @@ static void look(struct turns *turns, struct look look)
 		.wall_ns = 1,
 		.loop_ns = (uint64_t)look.loop_ms * MS,
 		.sleeps = look.sleeps,
+		.awaits_events = look.state == THREAD_IDLE && !look.rests,
 		.frames = look.callee ? frames : frames + 1,
 		.frame_count = look.callee ? 2 : 1,
 	};
@@ -119,6 +121,28 @@ static const json_t *line_at(const json_t *report, size_t index)
 static double number(const json_t *object, const char *name)
 {
 	return json_number_value(json_object_get(object, name));
+}
+
+/* A thread of a pool waits for another's signal, a program that works in steps sleeps: nothing waits for their work. */
+static void only_what_waits_for_events_is_a_loop(void **state)
+{
+	struct turns *turns = begin();
+
+	(void)state;
+	look(turns, (struct look){ 1000, THREAD_IDLE, 0, NULL, .sleeps = 1, .rests = true });
+	look(turns, (struct look){ 1001, THREAD_RUNNING, 11, NULL, .sleeps = 1 });
+	look(turns, (struct look){ 1101, THREAD_RUNNING, 11, NULL, .sleeps = 1 });
+	look(turns, (struct look){ 1102, THREAD_IDLE, 0, NULL, .sleeps = 2, .rests = true });
+	assert_int_equal(seen.turns, 0);
+	/* A loop may sleep for a time, too. */
+	look(turns, (struct look){ 1200, THREAD_IDLE, 0, NULL, .sleeps = 3 });
+	look(turns, (struct look){ 1201, THREAD_RUNNING, 11, NULL, .sleeps = 3 });
+	look(turns, (struct look){ 1301, THREAD_RUNNING, 11, NULL, .sleeps = 3 });
+	look(turns, (struct look){ 1302, THREAD_IDLE, 0, NULL, .sleeps = 4, .rests = true });
+	assert_int_equal(seen.turns, 1);
+	assert_int_equal(seen.long_turns, 1);
+	turn_report_free(seen.report);
+	end(turns);
 }
 
 /* Where the first thread has a loop with a clock, another one works for a pool. It may have been seen first. */
@@ -497,6 +521,7 @@ static void what_is_open_is_freed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(only_what_waits_for_events_is_a_loop),
 		cmocka_unit_test(a_thread_beside_the_loop_has_no_turns),
 		cmocka_unit_test(a_clock_of_the_loop_tells_turns_apart),
 		cmocka_unit_test(waiting_for_a_cpu_is_told_apart),

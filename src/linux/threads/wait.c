@@ -239,3 +239,8 @@ enum thread_state wait_state(const struct wait *wait, const struct wait_stack *s
 	}
 	return THREAD_BLOCKED;
 }
+
+bool wait_is_for_events(const struct wait *wait)
+{
+	return wait->kind == WAIT_EVENTS || wait->kind == WAIT_POLL;
+}
