@@ -8,6 +8,7 @@
 #include "src/heap/heap_holding.h"
 #include "src/heap/parallel_memory.h"
 #include "src/linux/proc/resident.h"
+#include "unwind/allocation/allocated.h"
 #include "unwind/heap/heap_copy.h"
 
 enum {
@@ -92,13 +93,22 @@ static int try_to_capture(struct heap_copying *capture, struct heap_graph *ret_g
 
 /*---- The whole ----*/
 
+/* Is the VM there still? What has been closed may have left its memory to anything. */
+static bool is_open(const struct heap_copying *capture)
+{
+	struct allocation_counters counters;
+
+	return allocation_counters_read(lua_process_memory(capture->holding.process), capture->global,
+					&counters);
+}
+
 static int capture_live(struct heap_copying *capture, struct heap_graph *ret_graph)
 {
 	struct heap_holding *holding = &capture->holding;
 	struct heap_account *account = capture->account;
-	const uint64_t holds = hold_count(holding->hold), held_ns = hold_total_ns(holding->hold);
 	int error = heap_holding_set_regions(holding);
 
+	hold_count_anew(holding->hold);
 	for (unsigned int i = 0; i < TRIES_MAX && error != -ENOMEM; i++) {
 		const char *reason = NULL;
 
@@ -110,14 +120,20 @@ static int capture_live(struct heap_copying *capture, struct heap_graph *ret_gra
 		if (error == -ENOMEM || error == -EBUSY || error == -EFBIG || !reason)
 			break;
 		account->retry_reason = reason;
+		if (!is_open(capture)) {
+			if (!error)
+				heap_graph_free(ret_graph);
+			error = -EIO;
+			break;
+		}
 		if (i + 1 == (account->method == HEAP_COMPARED ? COMPARED_TRIES_MAX : TRIES_MAX) ||
-		    hold_total_ns(holding->hold) - held_ns > HELD_LIMITS_MAX * holding->limit_ns)
+		    hold_total_ns(holding->hold) > HELD_LIMITS_MAX * holding->limit_ns)
 			break;
 		if (!error)
 			heap_graph_free(ret_graph);
 	}
-	account->holds = hold_count(holding->hold) - holds;
-	account->held_ns = hold_total_ns(holding->hold) - held_ns;
+	account->holds = hold_count(holding->hold);
+	account->held_ns = hold_total_ns(holding->hold);
 	account->longest_hold_ns = error == -EFBIG ? holding->too_long_ns : hold_longest_ns(holding->hold);
 	account->copied_held_bytes = holding->held_bytes;
 	return error;

@@ -31,7 +31,7 @@ struct heap_capture_options {
 
 /*
  * hold is NULL for a core file. pid, process, vm, module and time of *account are the
- * caller's. 0; -ENOMEM; -EIO if the global_State cannot be read; -EBUSY if the process
+ * caller's. 0; -ENOMEM; -EIO if the global_State cannot be read, or is none any more; -EBUSY if the process
  * could not be held; -EFBIG if it would be held for longer than HEAP_CAPTURE_PAUSE_NS: then
  * longest_hold_ns is about how long.
  */

@@ -44,8 +44,9 @@ static int leave_out(struct lua_process *process, struct hold *hold, size_t glob
 		.held_ns = tried.held_ns,
 		.longest_hold_ns = tried.holds ? hold_longest_ns(hold) : 0,
 	};
-	/* Without it nothing would seem to be missing. */
-	if (!field_reference(lua_process_memory(process), &state->vm->layout,
+	/* Without it, or of one that is closed, nothing would seem to be missing. */
+	if (heap->error == -EIO ||
+	    !field_reference(lua_process_memory(process), &state->vm->layout,
 			     state->g + (uint64_t)state->vm->layout.g_gc_total, &heap->account.gc_total))
 		heap->account.uncertain.unread_objects = 1;
 	return error;

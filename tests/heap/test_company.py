@@ -15,6 +15,8 @@ VMS = 64
 # Of what all have, so much may be copied for one.
 PART = 8
 NAPPERS = 16
+LOOKS = 12
+BYTES_MAX = 10**7  # of one that churn.c opens
 
 
 def build(name, directory):
@@ -60,3 +62,16 @@ def test_naps_are_named_where_they_leave_no_time_to_copy(tmp_path):
     done = read_beside_naps(tmp_path, "busy")
     assert done.returncode in (0, 2)
     assert (done.returncode == 2) == ("a thread of it woke meanwhile" in done.stderr)
+
+
+def test_a_state_that_is_closed_meanwhile_leaves_the_others(tmp_path):
+    with ljspy.Target([build("churn", tmp_path)]) as target:
+        target.wait_ready()
+        for _ in range(LOOKS):
+            done = ljspy.run("heap", "-p", target.pid, "-f", "json", "-o", "-")
+            assert done.returncode in (0, 1), done.stderr
+            found = json.loads(done.stdout)["processes"][0]["vms"]
+            whole = [vm for vm in found if vm["sum"] and vm["difference"] == 0]
+            print(f"{len(found)} states, {len(whole)} whole: {done.stderr}")
+            assert len(whole) >= 2 and all(vm["gc_total"] < BYTES_MAX for vm in found)
+            assert len(whole) == len(found) or "missing" in done.stderr or "not found" in done.stderr

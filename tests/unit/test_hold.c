@@ -364,6 +364,8 @@ static void how_long_it_was_held_is_known(void **state)
 	assert_false(hold_once(hold));
 	assert_int_equal(hold_count(hold), 4);
 	assert_in_range(hold_total_ns(hold), 2020001600, 2020001900);
+	hold_count_anew(hold);
+	assert_int_equal(hold_count(hold) + hold_longest_ns(hold) + hold_total_ns(hold), 0);
 	hold_free(hold);
 }
 

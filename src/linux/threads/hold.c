@@ -401,6 +401,11 @@ const struct registers *hold_registers(const struct hold *hold, pid_t tid)
 	return NULL;
 }
 
+void hold_count_anew(struct hold *hold)
+{
+	hold->count = hold->longest_ns = hold->total_ns = 0;
+}
+
 uint64_t hold_count(const struct hold *hold)
 {
 	return hold->count;
