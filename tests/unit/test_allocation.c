@@ -37,6 +37,7 @@
 	X(frees_old_array, "mov %rbp, %rax\njmp grows_array\n") \
 	X(grows_array_behind, ADD_TO_TOTAL "add %rbp, %rax\nmov %rax, 0x10(%rbx)\nmov %r15d, 0x30(%rbx)\n") \
 	X(makes_chunk, "mov %r15, 8(%rax)\n" ADD_TO_TOTAL "add $16, %rax\n" SET_TYPE) \
+	X(lists_behind_chunk, "mov %r15, 8(%rax)\n" ADD_TO_TOTAL "add $24, %rax\n" LIST SET_TYPE) \
 	X(grows_hash, ADD_TO_TOTAL "mov %rax, 0x28(%rbx)\nmov %r15d, 0x34(%rbx)\n") \
 	X(grows_stack, ADD_TO_TOTAL "mov %rax, 0x38(%rbx)\nmov %r15, 0x40(%rbx)\n") \
 	X(grows_string_table, ADD_TO_TOTAL "mov %rax, 0x80(%r12)\n") \
@@ -418,6 +419,11 @@ static void memory_from_the_kernel_begins_with_a_header(void **state)
 	assert_allocation(ALLOCATION_OTHER, 0);
 	registers->r15 = 56; /* free */
 	assert_allocation(ALLOCATION_OTHER, 0);
+	registers = returns_to(
+		lists_behind_chunk); /* what is before a cdata of variable length comes in between */
+	registers->r14 = GCT_CDATA;
+	registers->r15 = 56 | FLAGS;
+	assert_allocation(ALLOCATION_CDATA, 0);
 }
 
 /* The thread was in a call with which realloc() frees the old part: the new one is there already. */

@@ -264,14 +264,13 @@ static bool run_from(struct run *run, const struct registers *registers, struct 
 	if (!allocation.global || growth <= 0)
 		return false;
 	allocation.bytes = (uint64_t)growth;
-	run->object = NEW_MEMORY;
 	run_to_return(run);
-	if (find_listed(run, allocation.global) && !stored(run, run->vm->layout.GChead_gct, 1).known) {
+	if (!find_listed(run, allocation.global)) {
+		run->object = NEW_MEMORY + (is_chunk(run, allocation.bytes) ? CHUNK_HEADER : 0);
+	} else if (!stored(run, run->vm->layout.GChead_gct, 1).known) {
 		run_in_trace(run, allocation.global);
 		allocation.kind = ALLOCATION_CDATA;
 	}
-	if (is_chunk(run, allocation.bytes))
-		run->object = NEW_MEMORY + CHUNK_HEADER;
 	if (!tell_object(run, &allocation) && allocation.kind != ALLOCATION_CDATA)
 		tell_part(run, &allocation);
 	*ret_allocation = allocation;
