@@ -55,7 +55,11 @@ void allocation_sums_add_interval(struct allocation_sums *sums, const struct all
 	intervals->ns += (double)cpu_ns;
 	sums->heap_bytes += (double)allocated->heap_bytes;
 	if (allocated->is_least) {
-		sums->marked_bytes += (double)allocated->bytes;
+		/* A marking sets gc.estimate anew: only what was freed since then is still to come off it. */
+		if (allocated->has_marked)
+			sums->freed_bytes = 0;
+		sums->marked_bytes += allocated->has_marked ? counted_bytes(sums, allocated)
+							    : (double)allocated->bytes;
 		sums->markings += allocated->has_marked;
 		return;
 	}

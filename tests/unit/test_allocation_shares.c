@@ -1260,6 +1260,27 @@ static void what_a_sweep_frees_comes_off_once(void **state)
 	assert_counted(205000);
 }
 
+/* A marking sets gc.estimate anew: what was freed before it is off already, and what is freed after it comes off. */
+static void what_is_freed_right_after_a_marking_comes_off_once(void **state)
+{
+	static const int64_t cases[][3] = { { 40000, -1000000, 1040000 }, { -1000000, 5000, 80000 } };
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct allocated marked = { .bytes = cases[i][1],
+						  .is_least = true,
+						  .has_marked = true };
+
+		end(state);
+		begin(state);
+		add_interval(40000);
+		add_interval(40000);
+		add_interval(cases[i][0]);
+		add_interval_of(&marked, SECOND / 100);
+		add_interval(cases[i][2]);
+		assert_counted(200000);
+	}
+}
+
 static void short_cycles_are_measured_by_spans(void **state)
 {
 	const struct allocated marked = { .bytes = 1000000, .is_least = true };
@@ -1707,6 +1728,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(where_memory_is_short_a_sample_has_no_share, begin, end),
 		cmocka_unit_test_setup_teardown(a_closed_vm_has_not_allocated_less, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_sweep_frees_comes_off_once, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_freed_right_after_a_marking_comes_off_once, begin,
+						end),
 		cmocka_unit_test_setup_teardown(short_cycles_are_measured_by_spans, begin, end),
 		cmocka_unit_test_setup_teardown(a_marking_hides_a_piece_of_a_span, begin, end),
 		cmocka_unit_test_setup_teardown(a_vm_that_is_not_seen_allocates_nothing, begin, end),
