@@ -360,7 +360,10 @@ static void note_unreadable(struct sampler_apart *self, struct unreadable proces
 	self->before.left_out_error = -ETIMEDOUT;
 }
 
-/* Prepare to go on without the process, or until its execve() is over. False if ljspy has left it out already, or there is no time left. */
+/*
+ * Prepare to go on without the process, or until its execve() is over. False if ljspy has left it out already, or
+ * there is no time left.
+ */
 static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_ns,
 		      sampler_tell_refused *tell_refused)
 {

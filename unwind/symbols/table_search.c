@@ -123,16 +123,20 @@ static bool is_table(const struct segment *segment, size_t begin, size_t *ret_en
 static unsigned int count_tables(const struct segment *segment, struct unwind_entries *ret_entries)
 {
 	unsigned int count = 0;
+	size_t at = 0;
 
-	for (size_t at = 0, end; at<segment->length; at = end> at ? end : at + WORD) {
-		if (!is_table(segment, at, &end))
-			continue;
-		*ret_entries = (struct unwind_entries){
-			.bytes = segment->bytes + at,
-			.length = end + WORD - at,
-			.address = segment->address + at,
-		};
-		count++;
+	while (at < segment->length) {
+		size_t end;
+
+		if (is_table(segment, at, &end)) {
+			*ret_entries = (struct unwind_entries){
+				.bytes = segment->bytes + at,
+				.length = end + WORD - at,
+				.address = segment->address + at,
+			};
+			count++;
+		}
+		at = end > at ? end : at + WORD;
 	}
 	return count;
 }
