@@ -123,6 +123,28 @@ static void entries_may_lead_back_to_any_cie_of_the_table(void **state)
 	assert_int_equal(found.address + found.length, at + 4);
 }
 
+/* As assemblers write some. */
+static void entries_may_be_of_any_length(void **state)
+{
+	uint64_t second = put_table(FRAMES), at;
+
+	(void)state;
+	put_u32(FRAMES + 4 + sizeof(cie), 18);
+	second = put(second, "\0\0", 2);
+	at = put(put_fde(second, FRAMES, TEXT, 1), "\0\0", 2);
+	put_u32(second, 18);
+	put_u32(at, 0);
+	assert_true(search());
+	assert_int_equal(found.address, FRAMES);
+	assert_int_equal(found.address + found.length, at + 4);
+	/* What follows a place between words is searched, too. */
+	put_u32(second, 17);
+	put_u32(at, UINT32_MAX);
+	put_u32(put_table(OTHER_FRAMES), 0);
+	assert_true(search());
+	assert_int_equal(found.address, OTHER_FRAMES);
+}
+
 static void a_table_that_breaks_off_is_none(void **state)
 {
 	const uint64_t end = put_table(FRAMES);
@@ -227,6 +249,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_table_is_found_wherever_it_is, begin),
 		cmocka_unit_test_setup(entries_may_lead_back_to_any_cie_of_the_table, begin),
+		cmocka_unit_test_setup(entries_may_be_of_any_length, begin),
 		cmocka_unit_test_setup(a_table_that_breaks_off_is_none, begin),
 		cmocka_unit_test_setup(a_table_without_code_is_none, begin),
 		cmocka_unit_test_setup(code_is_in_a_segment_of_code, begin),

@@ -8,7 +8,7 @@
 #include "unwind/symbols/table_entry.h"
 
 enum {
-	WORD = sizeof(uint32_t), /* entries begin at a multiple of it, and so do tables */
+	WORD = sizeof(uint32_t), /* tables begin at a multiple of it, and most entries */
 	FORMAT_MASK = 0x0f,      /* in a DW_EH_PE_* encoding */
 };
 static const uint64_t segment_max = 256 << 20;
@@ -44,7 +44,7 @@ static bool begin_entry(const struct segment *segment, size_t at, struct table_r
 	const uint32_t length = table_u32(&reader);
 
 	/* No table is so large that it needs lengths of 64 bits, which begin with UINT32_MAX. */
-	if (reader.failed || length < WORD || length % WORD || length > (size_t)(reader.end - reader.at))
+	if (reader.failed || length < WORD || length > (size_t)(reader.end - reader.at))
 		return false;
 	reader.end = reader.at + length;
 	*ret_reader = reader;
@@ -80,7 +80,7 @@ static bool is_fde(const struct segment *segment, size_t begin, size_t at)
 		return false;
 	at += WORD; /* from here back to the CIE */
 	back = table_u32(&reader);
-	if (back == 0 || back % WORD || back > at - begin || !is_cie(segment, at - back, &cie) ||
+	if (back == 0 || back > at - begin || !is_cie(segment, at - back, &cie) ||
 	    !find_base(segment, at + WORD, cie.address_encoding, &code))
 		return false;
 	code += table_number(&reader, cie.address_encoding);
@@ -119,24 +119,31 @@ static bool is_table(const struct segment *segment, size_t begin, size_t *ret_en
 	return has_code && is_end(segment, at);
 }
 
+/* Where to look next for the beginning of a table, after one that began at `begin` and came as far as `end`. */
+static size_t next_place(size_t begin, size_t end)
+{
+	return end > begin ? (end + WORD - 1) / WORD * WORD : begin + WORD;
+}
+
 /* The number of tables in a segment. The last one is in *ret_entries. */
 static unsigned int count_tables(const struct segment *segment, struct unwind_entries *ret_entries)
 {
 	unsigned int count = 0;
-	size_t at = 0;
+	size_t at = 0, end;
 
 	while (at < segment->length) {
-		size_t end;
+		const size_t begin = at;
+		const bool found = is_table(segment, begin, &end);
 
-		if (is_table(segment, at, &end)) {
-			*ret_entries = (struct unwind_entries){
-				.bytes = segment->bytes + at,
-				.length = end + WORD - at,
-				.address = segment->address + at,
-			};
-			count++;
-		}
-		at = end > at ? end : at + WORD;
+		at = next_place(begin, end);
+		if (!found)
+			continue;
+		*ret_entries = (struct unwind_entries){
+			.bytes = segment->bytes + begin,
+			.length = end + WORD - begin,
+			.address = segment->address + begin,
+		};
+		count++;
 	}
 	return count;
 }
