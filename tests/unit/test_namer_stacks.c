@@ -103,6 +103,39 @@ static void modules_and_names_tell_what_native_code_is(void **state)
 		assert_int_equal(namer_merged_kind(namer, i), kinds[i].kind);
 }
 
+/* From code that the program calls, through code of the C library, to the C library that started it. */
+static void add_call_of_libc(uint64_t function)
+{
+	add(MERGED_NATIVE, LIBC + 0x98);
+	add(MERGED_NATIVE, LIBC + 0x99);
+	add(MERGED_NATIVE, function);
+	add(MERGED_NATIVE, APP + 0x90);
+	add(MERGED_NATIVE, LIBC + 0x10);
+	add(MERGED_NATIVE, APP + 0x99);
+}
+
+static void what_the_c_library_calls_in_itself_without_a_name_is_hidden(void **state)
+{
+	(void)state;
+	fold_stack();
+	add_call_of_libc(LIBC + 0x10);
+	assert_int_equal(name(), 2);
+	assert_int_equal(namer_merged_index(namer, 0), 2);
+	assert_int_equal(namer_merged_index(namer, 1), 3);
+	/* A function that the program calls stays, with all that it calls. */
+	add_call_of_libc(LIBC + 0x97);
+	assert_int_equal(name(), 4);
+	assert_int_equal(namer_merged_index(namer, 0), 0);
+}
+
+static void all_native_code_has_what_the_c_library_calls_in_itself(void **state)
+{
+	(void)state;
+	make_namer(&(const struct namer_options){ .native = NATIVE_ALL });
+	add_call_of_libc(LIBC + 0x10);
+	assert_int_equal(name(), 6);
+}
+
 /* Of functions that call each other, the outermost one tells, but for parts of
  * its work. */
 static const char *work_of(uint64_t leaf, uint64_t its_caller)
@@ -354,6 +387,8 @@ int main(void)
 		IN_PROCESS(native_code_is_shown_as_asked),
 		IN_PROCESS(a_folded_stack_has_one_frame_of_luajits_work),
 		IN_PROCESS(modules_and_names_tell_what_native_code_is),
+		IN_PROCESS(what_the_c_library_calls_in_itself_without_a_name_is_hidden),
+		IN_PROCESS(all_native_code_has_what_the_c_library_calls_in_itself),
 		IN_PROCESS(the_most_precise_work_is_told),
 		IN_PROCESS(the_vms_state_tells_before_names_do),
 		IN_PROCESS(without_names_the_instruction_tells),

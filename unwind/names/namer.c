@@ -48,6 +48,7 @@ struct cached {
 	enum fold_kind kind;
 	const char *work;    /* what these functions do, if they are LuaJIT's (vm_work.h); NULL if unknown */
 	struct cached *late; /* instead of named[], if count is 0: once the code was shown */
+	bool is_nameless;    /* of what is late: it has no name but its place in the module */
 	size_t count;
 	struct named named[]; /* innermost first; several only for inlined code */
 };
@@ -697,6 +698,13 @@ static bool is_libc(const struct module *module)
 	return has_prefix(name, "libc.") || has_prefix(name, "libc-") || has_prefix(name, "ld-musl-");
 }
 
+/* Its name is only its place in the module: "libc.so.6+0x9a700". */
+static bool is_nameless(const struct function *function, const struct module *module)
+{
+	return has_prefix(function->name, module_name(module)) &&
+	       function->name[strlen(module_name(module))] == '+';
+}
+
 static enum fold_kind native_kind(const struct namer *namer, uint64_t pc, const struct function *function)
 {
 	const struct module *module = image_find(namer->image, pc);
@@ -710,10 +718,7 @@ static enum fold_kind native_kind(const struct namer *namer, uint64_t pc, const 
 	if (is_luajit(module) || has_prefix(function->name, "lj_") || has_prefix(function->name, "lua_") ||
 	    has_prefix(function->name, "luaL_") || has_prefix(function->name, "luaopen_"))
 		return FOLD_LUAJIT;
-	return has_prefix(function->name, module_name(module)) &&
-			       function->name[strlen(module_name(module))] == '+'
-		       ? FOLD_NAMELESS
-		       : FOLD_NATIVE;
+	return is_nameless(function, module) ? FOLD_NAMELESS : FOLD_NATIVE;
 }
 
 static enum fold_kind fold_kind(const struct namer *namer, const struct merged_frame *frame,
@@ -806,6 +811,7 @@ static struct cached *name(struct namer *namer, const struct merged_frame *frame
 static const struct cached *with_names(struct namer *namer, struct cached *cached)
 {
 	struct named named[SYMBOL_INLINES_MAX];
+	const struct module *module;
 	struct key key = cached->key;
 	size_t count;
 
@@ -814,6 +820,10 @@ static const struct cached *with_names(struct namer *namer, struct cached *cache
 	key.detail = 1;
 	count = name_native(namer, key.code, named);
 	cached->late = count ? keep(namer, &key, cached->kind, named, count) : NULL;
+	if (!cached->late)
+		return NULL;
+	module = image_find(namer->image, key.code);
+	cached->late->is_nameless = module && is_nameless(named[count - 1].function, module);
 	return cached->late;
 }
 
@@ -840,6 +850,27 @@ static bool name_all(struct namer *namer, const struct merged_stack *stack)
 	return true;
 }
 
+/*
+ * Hide what a function of the C library calls in the library itself, without a name: since 2.41, glibc makes all
+ * system calls that may wait in one such function. False when out of memory.
+ */
+static bool hide_inner_libc(struct namer *namer, size_t count)
+{
+	bool in_libc = false;
+
+	for (size_t i = count; i-- > 0;) {
+		bool is_libc = namer->kinds[i] == FOLD_LIBC && namer->shown[i] != FOLD_HIDDEN;
+		const struct cached *named = is_libc ? with_names(namer, namer->last_names[i]) : NULL;
+
+		if (is_libc && !named)
+			return false;
+		if (in_libc && named && named->is_nameless)
+			namer->shown[i] = FOLD_HIDDEN;
+		in_libc = named && (in_libc || !named->is_nameless);
+	}
+	return true;
+}
+
 /* Decide how to show each frame. False when out of memory. */
 static bool choose(struct namer *namer, const struct merged_stack *stack)
 {
@@ -847,7 +878,7 @@ static bool choose(struct namer *namer, const struct merged_stack *stack)
 		return false;
 	if (namer->options.native == NATIVE_FOLD) {
 		fold(namer->kinds, stack->count, namer->shown);
-		return true;
+		return hide_inner_libc(namer, stack->count);
 	}
 	for (size_t i = 0; i < stack->count; i++)
 		namer->shown[i] = namer->kinds[i] == FOLD_LEFT_OUT || (namer->options.native == NATIVE_NONE &&
