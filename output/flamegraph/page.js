@@ -409,7 +409,8 @@ function storedTheme() {
 }
 
 let theme = storedTheme();	/* null: the preferred one */
-let onPaper = null;		/* while the page is laid out for paper: the window's size, and what it was scrolled to */
+/* While the page is laid out for paper: the window's size, what it was scrolled to, and how far the frames are shifted instead. */
+let onPaper = null;
 
 function applyTheme() {
 	root.classList.toggle("dark", !onPaper && (theme ? theme === "dark" : darkPreferred.matches));
@@ -435,9 +436,26 @@ const page = svg("foreignObject", { width: "100%", height: "100%" }, ui.app);
 const printed = matchMedia("print");
 const LOWEST_SHEET = 1.29;	/* the height of a sheet, for a width of 1: Letter's */
 
+function shift(box, by) {
+	for (const child of box.children)
+		child.style.transform = by ? "translateY(" + -by + "px)" : "";
+}
+
 function scrollAsBefore() {
-	for (const [box, top] of onPaper.tops)
+	onPaper.shifted = null;
+	for (const [box, top] of onPaper.tops) {
+		shift(box, 0);
 		box.scrollTop = top;
+	}
+}
+
+/* Firefox prints a copy of the page, which it does not scroll: shift what is in each box. */
+function shiftScrolled() {
+	onPaper.shifted = scroller.scrollTop;
+	for (const [box] of onPaper.tops) {
+		shift(box, box.scrollTop);
+		box.scrollTop = 0;
+	}
 }
 
 /* Lay out the page for sheets of this height, for a width of 1. Rows out of sight are shown where they cost no width. */
@@ -451,6 +469,7 @@ function fitToSheet(sheet) {
 	page.setAttribute("height", whole);
 	scrollAsBefore();
 	redraw();
+	shiftScrolled();
 }
 
 /*
@@ -468,11 +487,11 @@ function toPaper() {
 	fitToSheet(LOWEST_SHEET);
 }
 
-/* Browsers that print a copy of the page do not tell of this. */
+/* In Firefox, which tells of paper before it copies the page, this one still has the window's size. */
 function onSheet() {
 	const { width, height } = root.getBoundingClientRect();
 
-	if (onPaper && printed.matches)
+	if (onPaper && printed.matches && (Math.round(width) !== onPaper.width || Math.round(height) !== onPaper.height))
 		fitToSheet(height / width);
 }
 

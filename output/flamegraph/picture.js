@@ -338,8 +338,9 @@ function emptyText() {
 function draw() {
 	const drawn = document.createDocumentFragment();
 	const paths = new Map();
-	const top = Math.floor(scroller.scrollTop / ROW) - 2;
-	const bottom = Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + 2;
+	const scrolled = onPaper?.shifted ?? scroller.scrollTop;
+	const top = Math.floor(scrolled / ROW) - 2;
+	const bottom = Math.ceil((scrolled + scroller.clientHeight) / ROW) + 2;
 	const rows = Math.floor(layout.height / ROW);
 	const [from, to] = isFlipped() ? [top, bottom] : [rows - bottom - 1, rows - top + 1];
 

@@ -20,6 +20,7 @@ LOOK = """
         frames: Object.fromEntries(Array.from(document.querySelectorAll("[data-frame]"), (frame) => [frame.getAttribute("aria-label"), box(frame.querySelector("rect"))])),
         others: Object.fromEntries(Array.from(document.querySelectorAll(arguments[0]), (one) => [one.className.baseVal || one.className, box(one)])),
         lines: Array.from(document.querySelectorAll(".lines [data-line]"), box),
+        scrolled: Array.from(document.querySelectorAll("#ljspy *")).filter((one) => one.scrollTop > 0).length,
         overlaid: Array.from(document.querySelectorAll(".keys, .card"), (one) => getComputedStyle(one).display),
         ink: getComputedStyle(document.querySelector(".about h1")).color, isDark: sheet.classList.contains("dark"),
     }));"""
@@ -70,6 +71,18 @@ def test_rows_out_of_sight_are_on_paper_where_the_sheet_has_room_below(open_page
     assert 10 < in_window < least < len(rows) < most
     assert is_on(paper["sheet"], paper["frames"]["all, 100.00\u00a0%"])
     assert width(paper["others"]["about"]) > 0.95 * width(paper["sheet"])
+
+
+@pytest.mark.every_browser
+@pytest.mark.parametrize("name", ["deep page", "small page source"])
+def test_what_is_on_paper_needs_no_scrolling(open_page, name):
+    """A copy of the page, which Firefox prints, is not scrolled."""
+    page = open_page(*name.split(), width=1000, height=250)
+    assert page.script("return Array.from(document.querySelectorAll('#ljspy *')).some((one) => one.scrollTop > 0);")
+    paper = printed(page)
+    assert paper["scrolled"] == 0
+    shown = paper["lines"] if "source" in name else [paper["frames"]["all, 100.00\u00a0%"]]
+    assert shown and all(is_on(paper["sheet"], box) for box in shown)
 
 
 def test_lines_out_of_sight_are_on_paper(open_page):
