@@ -123,16 +123,26 @@ class Firefox(webdriver.Remote):
         self.process = subprocess.Popen([program, "--headless", "--no-remote", "--marionette", "--remote-allow-system-access",
                                          "--profile", str(directory)], env={**os.environ, "HOME": str(directory)},
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        port = directory / "MarionetteActivePort"
+        try:
+            super().__init__(Marionette(self.port(directory / "MarionetteActivePort")), options=webdriver.FirefoxOptions())
+        except BaseException:
+            self.process.kill()
+            raise
+
+    def port(self, path):
+        """The port that Firefox has chosen, which it writes into a file."""
         deadline = time.monotonic() + START_S
-        while not (port.exists() and port.read_text()):
+        while not (path.exists() and path.read_text()):
             assert self.process.poll() is None and time.monotonic() < deadline, "Firefox does not start"
             time.sleep(0.05)
-        super().__init__(Marionette(int(port.read_text())), options=webdriver.FirefoxOptions())
+        return int(path.read_text())
 
     def quit(self):
-        super().quit()
-        self.process.wait(timeout=ANSWER_S)
+        try:
+            super().quit()
+            self.process.wait(ANSWER_S)
+        finally:
+            self.process.kill()
 
     def as_firefox(self, script, *arguments):
         """Run a script with Firefox's own rights."""

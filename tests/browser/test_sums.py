@@ -272,6 +272,7 @@ def result_of(page, pattern):
     page.script("""const search = document.querySelector("input");
         search.value = arguments[0];
         search.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));""", pattern)
+    page.wait(lambda: page.result() != "Searching …")
     return page.result().replace("\u00a0", " ")
 
 
