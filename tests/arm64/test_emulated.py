@@ -14,7 +14,7 @@ import unit_programs  # noqa: E402, pylint: disable=wrong-import-position
 
 BUILD = machine.ROOT / "build/debug-aarch64-linux-gnu-gcc"
 SYSROOT = machine.WORK / "sysroot"
-PROGRAMS = [f"tests/arm64/{name}" for name in unit_programs.PROGRAMS]
+PROGRAMS = [f"tests/{name}" for name in unit_programs.PROGRAMS]
 STEPS = 150
 STEPPED = (("bookworm", "calls coroutines resumes"),)
 

@@ -42,8 +42,9 @@ static inline void mapped_file_relocate(const struct mapped_file *file, const El
 	for (size_t i = 0; i < count; i++) {
 		const Elf64_Sym *symbol = &symbols[ELF64_R_SYM(entries[i].r_info)];
 		uint64_t value = file->base + (uint64_t)entries[i].r_addend;
+		uint64_t type = ELF64_R_TYPE(entries[i].r_info);
 
-		if (ELF64_R_TYPE(entries[i].r_info) != R_X86_64_RELATIVE) {
+		if (type != R_X86_64_RELATIVE && type != R_AARCH64_RELATIVE) {
 			if (ELF64_R_SYM(entries[i].r_info) == 0 || symbol->st_shndx == SHN_UNDEF)
 				continue;
 			value += symbol->st_value;

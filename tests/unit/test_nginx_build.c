@@ -12,6 +12,7 @@
 #include "luajit-layouts/module/elf_image.h"
 #include "tests/unit/mapped_file.h"
 #include "unwind/elf/dynamic_symbol.h"
+#include "unwind/elf/registers.h"
 #include "unwind/lua/request.h"
 #include "unwind/nginx/gateway.h"
 #include "unwind/nginx/request_members.h"
@@ -26,6 +27,20 @@ static const struct build {
 	struct request_members members;
 	int32_t ctx_context, ctx_ref;
 } builds[] = {
+#ifdef __aarch64__
+	{ "build/packages/bookworm/nginx-arm64/usr/sbin/nginx",
+	  "build/packages/bookworm/nginx-arm64/usr/lib/nginx/modules/ngx_http_lua_module.so",
+	  { true, 8,   1128, 1008, 1072, 496,  960, 968, 648, 1256, 1024, 1248,
+	    80,   120, 200,  216,  72,   1272, 232, 0,   0,   0,    0 },
+	  420,
+	  264 },
+	{ "build/packages/trixie/nginx-arm64/usr/sbin/nginx",
+	  "build/packages/trixie/nginx-arm64/usr/lib/nginx/modules/ngx_http_lua_module.so",
+	  { true, 8,   1000, 880, 944, 432,  832, 840, 584, 1128, 896, 1120,
+	    80,   120, 208,  224, 72,  1144, 240, 0,   0,   0,    0 },
+	  420,
+	  264 },
+#else
 	{ "build/packages/bullseye/nginx/usr/sbin/nginx",
 	  "build/packages/bullseye/nginx/usr/lib/nginx/modules/ngx_http_lua_module.so",
 	  { true, 8,   1128, 1008, 1072, 496,  960, 968, 648, 1256, 1024, 1248,
@@ -44,6 +59,7 @@ static const struct build {
 	    80,   120, 208,  224, 72,  1144, 240, 0,   0,   0,    0 },
 	  420,
 	  264 },
+#endif
 };
 
 enum { BUILDS = sizeof(builds) / sizeof(builds[0]) };
@@ -83,7 +99,7 @@ static struct request_members members_of(size_t build)
 	struct request_members members;
 
 	memset(&members, 0xff, sizeof(members));
-	assert_true(request_members_find(&nginx[build].memory, EM_X86_64, NGINX_AT, &members));
+	assert_true(request_members_find(&nginx[build].memory, MACHINE_OWN, NGINX_AT, &members));
 	return members;
 }
 
@@ -114,9 +130,9 @@ static void members_are_found_by_what_functions_read(void **state)
 		assert_int_equal(members.cached_time, expected.cached_time);
 		assert_int_equal(members.timers, expected.timers);
 		assert_int_equal(members.loop_ms, expected.loop_ms);
-		assert_false(request_members_find(&nginx[i].memory, EM_AARCH64, NGINX_AT, &members));
-		assert_false(request_members_find(&nginx[i].memory, EM_X86_64, NGINX_AT + 4096, &members));
-		assert_false(request_members_find(&module[i].memory, EM_X86_64, MODULE_AT, &members));
+		assert_false(request_members_find(&nginx[i].memory, EM_386, NGINX_AT, &members));
+		assert_false(request_members_find(&nginx[i].memory, MACHINE_OWN, NGINX_AT + 4096, &members));
+		assert_false(request_members_find(&module[i].memory, MACHINE_OWN, MODULE_AT, &members));
 	}
 }
 
@@ -176,7 +192,7 @@ static void a_build_without_a_variable_lacks_its_member(void **state)
 			bool is_found;
 
 			name[0] ^= 0x20;
-			is_found = request_members_find(&nginx[i].memory, EM_X86_64, NGINX_AT, &without);
+			is_found = request_members_find(&nginx[i].memory, MACHINE_OWN, NGINX_AT, &without);
 			name[0] ^= 0x20;
 			assert_int_equal(is_found, known[j].member != 0);
 			for (size_t at = offsetof(struct request_members, connection);
@@ -197,14 +213,22 @@ static void a_build_without_a_variable_lacks_its_member(void **state)
 /* Which of them the variable is cannot be told. */
 static void a_variable_that_reads_two_members_tells_none(void **state)
 {
-	enum { ONE_LOAD = 8, NUMBER = 0x78 };
+	enum { NUMBER = 0x78 };
+#ifdef __aarch64__
+	/* ldr x1, [x0, #8]; ldr x2, [x1, #0x78]; ldr x3, [x1, #0x70]; ret */
+	static const uint8_t one[] = "\x01\x04\x40\xf9\x22\x3c\x40\xf9", other[] = "\x23\x38\x40\xf9",
+			     ret[] = "\xc0\x03\x5f\xd6";
+#else
 	/* mov 0x8(%rdi),%rcx; mov 0x78(%rcx),%rax; mov 0x70(%rcx),%rdx; ret */
-	static const uint8_t two[] = "\x48\x8b\x4f\x08\x48\x8b\x41\x78\x48\x8b\x51\x70\xc3", ret = 0xc3;
+	static const uint8_t one[] = "\x48\x8b\x4f\x08\x48\x8b\x41\x78", other[] = "\x48\x8b\x51\x70",
+			     ret[] = "\xc3";
+#endif
+	enum { ONE = sizeof(one) - 1, OTHER = sizeof(other) - 1, RET = sizeof(ret) - 1 };
 
 	(void)state;
 	EACH_BUILD(i)
 	{
-		uint8_t kept[sizeof(two)], *code;
+		uint8_t kept[ONE + OTHER + RET], *code;
 		struct elf_image image;
 		struct variables table;
 
@@ -212,9 +236,11 @@ static void a_variable_that_reads_two_members_tells_none(void **state)
 		assert_true(variables_find(&nginx[i].memory, &image, "http_host", "request_time", &table));
 		code = nginx[i].bytes + (variables_named(&table, "connection")->get - NGINX_AT);
 		memcpy(kept, code, sizeof(kept));
-		memcpy(code, two, sizeof(two));
+		memcpy(code, one, ONE);
+		memcpy(code + ONE, other, OTHER);
+		memcpy(code + ONE + OTHER, ret, RET);
 		assert_int_equal(members_of(i).number, MEMBER_UNKNOWN);
-		code[ONE_LOAD] = ret;
+		memcpy(code + ONE, ret, RET);
 		assert_int_equal(members_of(i).number, NUMBER);
 		memcpy(code, kept, sizeof(kept));
 	}
@@ -281,7 +307,7 @@ static void the_module_tells_where_contexts_are(void **state)
 		struct request_layout layout;
 
 		set_index(i, CTX_INDEX);
-		assert_true(request_layout_find(&module[i].memory, EM_X86_64, MODULE_AT, &layout));
+		assert_true(request_layout_find(&module[i].memory, MACHINE_OWN, MODULE_AT, &layout));
 		assert_true(layout.known);
 		assert_int_equal(layout.r_ctx, 16);
 		assert_int_equal(layout.ctx_index, CTX_INDEX);
@@ -292,15 +318,15 @@ static void the_module_tells_where_contexts_are(void **state)
 		assert_int_equal(layout.r_main, builds[i].members.main);
 		assert_int_equal(gateway_ref_member(&module[i].memory, MODULE_AT, &layout),
 				 builds[i].ctx_ref);
-		assert_false(request_layout_find(&module[i].memory, EM_AARCH64, MODULE_AT, &layout));
-		assert_false(request_layout_find(&nginx[i].memory, EM_X86_64, NGINX_AT, &layout));
+		assert_false(request_layout_find(&module[i].memory, EM_386, MODULE_AT, &layout));
+		assert_false(request_layout_find(&nginx[i].memory, MACHINE_OWN, NGINX_AT, &layout));
 		/* A module that nginx has not loaded. */
 		set_index(i, UINT64_MAX);
-		assert_false(request_layout_find(&module[i].memory, EM_X86_64, MODULE_AT, &layout));
+		assert_false(request_layout_find(&module[i].memory, MACHINE_OWN, MODULE_AT, &layout));
 		set_index(i, 4095);
-		assert_true(request_layout_find(&module[i].memory, EM_X86_64, MODULE_AT, &layout));
+		assert_true(request_layout_find(&module[i].memory, MACHINE_OWN, MODULE_AT, &layout));
 		set_index(i, 4096);
-		assert_false(request_layout_find(&module[i].memory, EM_X86_64, MODULE_AT, &layout));
+		assert_false(request_layout_find(&module[i].memory, MACHINE_OWN, MODULE_AT, &layout));
 	}
 }
 

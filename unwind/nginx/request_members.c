@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/nginx/request_members.h"
 
-#include <elf.h>
-
 #include "unwind/elf/dynamic_symbol.h"
+#include "unwind/elf/registers.h"
 #include "unwind/members/member_loads.h"
 #include "unwind/nginx/variables.h"
 
@@ -226,7 +225,7 @@ bool request_members_find(struct memory *memory, uint16_t machine, uint64_t base
 	struct member_loads loads;
 	struct elf_image image;
 
-	if (machine != EM_X86_64 || elf_image_open(memory, base, &image) != ELF_IMAGE_OK ||
+	if (machine != MACHINE_OWN || elf_image_open(memory, base, &image) != ELF_IMAGE_OK ||
 	    !variables_find(memory, &image, "http_host", "request_time", &search.core))
 		return false;
 	variables_find(memory, &image, "upstream_addr", "upstream_header_time", &search.upstream);

@@ -46,7 +46,7 @@ struct request_members {
 
 /*
  * Is the module at base an nginx? machine is e_machine of its ELF header: false for any but
- * EM_X86_64.
+ * MACHINE_OWN, whose code alone this can read.
  */
 bool request_members_find(struct memory *memory, uint16_t machine, uint64_t base,
 			  struct request_members *ret_members);
