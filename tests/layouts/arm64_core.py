@@ -16,7 +16,7 @@ import ljspy
 import packages
 
 GUEST = 1 << 40  # addresses of the emulated process, which qemu reserves; qemu itself is above
-WORDS = 33  # x0 to x30, sp, pc
+WORDS, FLAGS_BYTES = 33, 4  # x0 to x30, sp, pc; and the flags, which the kernel keeps in a word, too
 PAGE = 4096
 
 PT_LOAD, PT_NOTE, ET_CORE, EM_AARCH64 = 1, 4, 4, 183
@@ -49,7 +49,7 @@ class Stub:
 
     def registers(self):
         self.send(b"g")
-        return bytes.fromhex(self.receive().decode())[: WORDS * 8]
+        return bytes.fromhex(self.receive().decode())[: WORDS * 8 + FLAGS_BYTES]
 
 
 def mappings(pid):
