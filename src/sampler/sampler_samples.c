@@ -262,9 +262,9 @@ static void put_off_look(struct target *target, struct thread *thread, const str
  * Does the thread make system calls, as far as samples have met any? Only then does it matter where ljspy awaits a
  * look (visit.h). A visit takes the thread off its CPU twice more, and leaves it with cold caches.
  */
-static bool makes_calls(struct thread_record *record, const struct registers *held)
+static bool makes_calls(struct thread_record *record, bool at_call)
 {
-	if (interrupted_call_may_be(held))
+	if (at_call)
 		record->visits_left = VISITS_AFTER_CALL;
 	else if (record->visits_left)
 		record->visits_left--;
@@ -283,12 +283,12 @@ static void choose_cpu(struct target *target, const struct thread *thread, bool 
 
 /*
  * Count a stop that came from another CPU, as far as the CPU tells that the thread is on now, and met the end of a
- * system call: most that come so late do (visit.h). Calls have no share of what is allocated.
+ * system call: most that come so late do (visit.h).
  */
 static void note_skid(struct sampler *sampler, const struct target *target, const struct thread *thread,
-		      const struct registers *held, int visited_cpu)
+		      bool at_call, int visited_cpu)
 {
-	if (!target->allocations && interrupted_call_may_be(held) &&
+	if (at_call &&
 	    (visited_cpu < 0 || visited_cpu != (target->cpu >= 0 ? target->cpu : tracer_cpu(thread->tracee))))
 		sampler->result->figures.skid++;
 }
@@ -313,6 +313,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	uint64_t last_ns, runs;
 	const int visited_cpu = tracer_visits(sampler->tracer) ? target->cpu : -1;
 	int error = tracer_registers(thread->tracee, &registers);
+	bool at_call;
 
 	if (!error) {
 		record->held = registers;
@@ -349,10 +350,11 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	}
 	put_off_look(target, thread, record, &held, runs);
 	/* Calls have no share of what is allocated. */
-	choose_cpu(target, thread, !error && !target->allocations && makes_calls(record, &registers));
+	at_call = !error && !target->allocations && interrupted_call_may_be(thread->tid, &registers);
+	choose_cpu(target, thread, !error && !target->allocations && makes_calls(record, at_call));
 	if (error)
 		return;
-	note_skid(sampler, target, thread, &registers, visited_cpu);
+	note_skid(sampler, target, thread, at_call, visited_cpu);
 	thread_note_resumed(thread, &registers);
 }
 

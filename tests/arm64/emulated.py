@@ -68,6 +68,7 @@ LARGE_PAGES = "trixie", "linux-image-arm64-16k"
 LARGE_PAGES_STEPPED, LARGE_PAGES_STEPS = (("bookworm", "calls"), ("trixie", "calls")), 150
 RECORDED = "calls"
 LEAST_RECORDED = 10  # kinds of stack
+SKID_MAX = 50  # percent of the samples
 ROW = re.compile(r"(step|sample) (\S+) +(\S+) +(\S+) +(\d+) judged, +(\d+) wrong, +(\d+) without a line, +(\d+) lost")
 
 
@@ -181,6 +182,10 @@ def judge_record(said):
         if verdict == "wrong":
             yield ";".join(sample.frames)
     print(f"recording of {RECORDED}.lua: {dict(verdicts)}; {' '.join(lines_of(said, 'figures samples'))}")
+    # The program hardly ever is in a system call.
+    skid = next((float(found[1]) for line in lines_of(said, "figures") if (found := re.match(r"skid .*\((.*) %\)", line))), 0)
+    if skid > SKID_MAX:
+        yield f"{skid} % of the recording's samples are said to be at the end of a system call"
     if verdicts["whole"] < LEAST_RECORDED:
         yield f"the recording has {verdicts['whole']} kinds of whole stack"
 

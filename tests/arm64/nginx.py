@@ -88,6 +88,8 @@ def judge(said):
     for phase in {*WORK, *weights}:
         if total and abs(weights[phase] / total - WORK.get(phase, 0) / units) > SHARE_OFF:
             yield f"nginx: {phase} has {weights[phase] / total:.2f}"
+    if not lines_of(said, "requests"):
+        yield "nginx: its requests cannot be read"
     waited = [line for line in lines_of(said, "wall") if not line.startswith(UNSEEN)]
     dumped = re.split("(?m)^Thread ", "\n".join(lines_of(said, "dump")))[1:]
     astray = [stack for stack in waited if not NATIVE_ROOT.search(stack)] + [stack for stack in dumped if not NATIVE_MAIN.search(stack)]

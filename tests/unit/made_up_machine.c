@@ -655,8 +655,9 @@ uint64_t __wrap_own_stack_address(pid_t tid)
 }
 
 INSTEAD_OF(interrupted_call_may_be);
-bool __wrap_interrupted_call_may_be(const struct registers *registers)
+bool __wrap_interrupted_call_may_be(pid_t tid, const struct registers *registers)
 {
+	(void)tid;
 	(void)registers;
 	return machine.in_calls;
 }

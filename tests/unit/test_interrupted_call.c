@@ -281,11 +281,11 @@ static void thread_on_its_way_out_of_a_call_is_known(void **state)
 	assert_false(interrupted_call_has_ended(&registers));
 	registers.rax = 1;
 	assert_false(interrupted_call_has_ended(&registers));
-	assert_true(interrupted_call_may_be(&registers));
+	assert_true(interrupted_call_may_be(getpid(), &registers));
 	registers = (struct registers){ .call_number = (uint64_t)-1 };
 	registers.rax = (uint64_t)-EINTR;
 	assert_false(interrupted_call_has_ended(&registers));
-	assert_false(interrupted_call_may_be(&registers));
+	assert_false(interrupted_call_may_be(getpid(), &registers));
 }
 
 int main(void)

@@ -49,8 +49,8 @@ bool interrupted_call_find(pid_t tid, const struct user_regs_struct *regs, bool 
 /* Is a thread that is held with these registers on its way out of a call that was interrupted? */
 bool interrupted_call_has_ended(const struct registers *registers);
 
-/* May a thread that is held with these registers be at the end of a call? True where they do not tell. */
-bool interrupted_call_may_be(const struct registers *registers);
+/* May a thread that is or was held with these registers be at the end of a call? */
+bool interrupted_call_may_be(pid_t tid, const struct registers *registers);
 
 /*
  * Restart the call when the thread goes on. The thread is in a ptrace stop with these

@@ -81,11 +81,15 @@ bool interrupted_call_find(pid_t tid, const struct user_regs_struct *regs, bool 
 	       interrupted_call_begins_again(tid, &call, ret_limited) && !may_come_from_handler(tid, regs);
 }
 
-/* The call's number has a register set of its own (NT_ARM_SYSTEM_CALL), which a look does without. */
-bool interrupted_call_may_be(const struct registers *registers)
+/*
+ * The call's number has a register set of its own (NT_ARM_SYSTEM_CALL), which a look does without: by the
+ * instruction before the pc, or at it if the call begins again.
+ */
+bool interrupted_call_may_be(pid_t tid, const struct registers *registers)
 {
-	(void)registers;
-	return true;
+	bool begins;
+
+	return forgotten_call_number(tid, registers->pc, registers->x[REGISTER_X8], &begins) >= 0;
 }
 
 /* The kernel no longer tells whether there was a call, but a result like this one has no other cause. */

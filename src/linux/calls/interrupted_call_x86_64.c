@@ -23,17 +23,23 @@ bool interrupted_call_find(pid_t tid, const struct user_regs_struct *regs, bool 
 	return interrupted_call_begins_again(tid, &call, ret_limited);
 }
 
-bool interrupted_call_may_be(const struct registers *registers)
+/* Outside of a call, its number is negative. */
+static bool has_call(const struct registers *registers)
 {
-	/* Outside of a call, its number is negative. */
 	return (int64_t)registers->call_number >= 0;
+}
+
+bool interrupted_call_may_be(pid_t tid, const struct registers *registers)
+{
+	(void)tid;
+	return has_call(registers);
 }
 
 bool interrupted_call_has_ended(const struct registers *registers)
 {
 	int64_t result = (int64_t)registers->rax;
 
-	return interrupted_call_may_be(registers) &&
+	return has_call(registers) &&
 	       (result == -EINTR || (result <= -ERESTARTSYS && result >= -ERESTART_RESTARTBLOCK));
 }
 
