@@ -32,4 +32,7 @@ def test_stacks_in_the_emulated_machine():
 
 
 def test_units_of_arm64():
-    assert not [*unit_programs.judge(BUILD, SYSROOT)]
+    try:
+        assert not [*unit_programs.judge(BUILD, SYSROOT)]
+    except unit_programs.packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
