@@ -2,6 +2,7 @@
 """Samples have the phase of the request that a worker's Lua works for."""
 
 import collections
+import json
 import os
 import pathlib
 import re
@@ -87,12 +88,23 @@ def record_under_load(nginx, path, recording, seconds, options=()):
     return recording
 
 
-def enough_by_phase(record, function="work"):
-    """Weights by phase of as many recordings as it takes: on a busy machine there is little CPU time in one."""
-    weights = collections.Counter()
-    for _ in range(6):
-        weights += by_phase(record(), function)
-        if sum(weights.values()) > 1.5e6:
+# As many samples of equal weight tell a share to some 0.015.
+ENOUGH = 1000
+RECORDINGS_MAX = 10
+
+
+def enough_by_phase(record, report, function="work"):
+    """
+    Weights by phase of as many recordings as it takes: on a busy machine there are few samples in one, and some stand
+    for much time.
+    """
+    weights, spans = collections.Counter(), []
+    for _ in range(RECORDINGS_MAX):
+        recording = record()
+        weights += by_phase(report(recording), function)
+        document = json.loads(ljspy.run("report", recording, "-f", "json", "-o", "-").stdout)
+        spans += [sample["cpu_ns"] for sample in document["samples"]]
+        if sum(spans) ** 2 > ENOUGH * sum(span**2 for span in spans):
             break
     return weights
 
@@ -100,7 +112,7 @@ def enough_by_phase(record, function="work"):
 @pytest.mark.slow
 @pytest.mark.parametrize("path", WORK)
 def test_each_phase_has_its_share(nginx, report, path, tmp_path):
-    weights = enough_by_phase(lambda: report(record_under_load(nginx, path, tmp_path / "phases.ljspy", seconds=4)))
+    weights = enough_by_phase(lambda: record_under_load(nginx, path, tmp_path / "phases.ljspy", seconds=4), report)
     units = sum(WORK[path].values())
     shares = {phase: weight / sum(weights.values()) for phase, weight in weights.items()}
     for phase, work in WORK[path].items():
@@ -117,7 +129,7 @@ def test_shares_are_those_of_the_cpu_clock(nginx, report, tmp_path):
     """Phases run in the coroutine of the request, and in the main thread."""
     nginx.wait_answers("/timed")
     before = times(nginx)
-    seen = enough_by_phase(lambda: report(record_under_load(nginx, "/timed", tmp_path / "timed.ljspy", seconds=4)), "timed")
+    seen = enough_by_phase(lambda: record_under_load(nginx, "/timed", tmp_path / "timed.ljspy", seconds=4), report, "timed")
     spent = {phase: ns - before[phase] for phase, ns in times(nginx).items()}
     for phase, ns in spent.items():
         truth, share = ns / sum(spent.values()), seen[phase] / sum(seen.values())
@@ -202,10 +214,10 @@ def test_each_phase_of_a_handshake_has_its_share(tls_nginx, report, tmp_path):
         recording = tmp_path / "handshakes.ljspy"
         result = ljspy.run("record", "-p", tls_nginx.worker, "-d", "4s", "-r", ljspy.HIGH_RATE, "-o", recording)
         assert result.returncode == ljspy.OK, result.stderr
-        return report(recording)
+        return recording
 
     with Client(tls_nginx.port):
-        weights = enough_by_phase(record)
+        weights = enough_by_phase(record, report)
     assert set(weights) == set(HANDSHAKE), weights
     for phase, work in HANDSHAKE.items():
         share = weights[phase] / sum(weights.values())
