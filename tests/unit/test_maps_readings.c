@@ -31,16 +31,16 @@ enum { PID = 4242, OTHER_TID = 4243, LINE_BYTES = 64 };
 
 static int text_fd; /* the file, or a negative errno */
 static pid_t working_tid, asked_tid;
-static unsigned int opened;
+static unsigned int opened, replaced_at; /* 0: never */
 static struct maps *maps;
 
-/* A thread that has ended has an empty file. */
+/* A thread that has ended has an empty file, as memory has that an execve() replaces once its file is open. */
 int __wrap_proc_file_open(pid_t pid, const char *name)
 {
 	assert_string_equal(name, "maps");
 	asked_tid = pid;
 	opened++;
-	if (pid != working_tid)
+	if (pid != working_tid || opened == replaced_at)
 		return open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (text_fd < 0)
 		return text_fd;
@@ -58,7 +58,7 @@ static int begin(void **state)
 {
 	(void)state;
 	working_tid = PID;
-	opened = 0;
+	opened = replaced_at = 0;
 	text_fd = memfd_create("maps", MFD_CLOEXEC);
 	maps = maps_new(PID);
 	return maps && text_fd >= 0 ? 0 : -1;
@@ -156,11 +156,25 @@ static void maps_are_read_through_a_thread_that_has_them(void **state)
 	working_tid = 0;
 	assert_int_equal(maps_refresh(maps, &changed), -ESRCH);
 	assert_int_equal(opened, 4);
-	/* One that has memory but no maps is asked once. */
+	/* One that has memory but no maps is asked once more. */
 	working_tid = OTHER_TID;
 	put_text("");
 	assert_int_equal(maps_refresh(maps, &changed), -ESRCH);
-	assert_int_equal(opened, 5);
+	assert_int_equal(opened, 6);
+}
+
+static void memory_that_an_execve_replaces_meanwhile_is_not_the_processs_end(void **state)
+{
+	(void)state;
+	put_text(two);
+	replaced_at = 1;
+	assert_true(changes());
+	assert_int_equal(opened, 2);
+	assert_int_equal(asked_tid, PID);
+	assert_int_equal(maps_count(maps), 2);
+	replaced_at = 3;
+	assert_false(changes());
+	assert_int_equal(opened, 4);
 }
 
 static void put_lines(size_t count)
@@ -393,6 +407,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_unchanged_text_leaves_all_as_it_was, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_leaves_all_as_it_was, begin, end),
 		cmocka_unit_test_setup_teardown(maps_are_read_through_a_thread_that_has_them, begin, end),
+		cmocka_unit_test_setup_teardown(
+			memory_that_an_execve_replaces_meanwhile_is_not_the_processs_end, begin, end),
 		cmocka_unit_test_setup_teardown(long_texts_are_read_whole, begin, end),
 		cmocka_unit_test_setup_teardown(a_text_that_fills_the_room_exactly_is_read_whole, begin, end),
 		cmocka_unit_test_setup_teardown(no_more_than_a_limit_is_read, begin, end),

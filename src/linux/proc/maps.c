@@ -285,12 +285,15 @@ static ssize_t read_text(struct maps *maps)
 	return n < 0 ? n : length;
 }
 
-/* A thread that has ended shows no mappings; choose one that still has them. */
-static bool choose_other_thread(struct maps *maps)
+/*
+ * A thread that has ended shows no mappings; choose one that still has them. It is the same one where an execve() has
+ * replaced the memory after the file was opened.
+ */
+static bool choose_thread(struct maps *maps)
 {
 	pid_t tid = process_thread_with_memory(maps->pid);
 
-	if (tid == 0 || tid == maps->tid)
+	if (tid == 0)
 		return false;
 	maps->tid = tid;
 	return true;
@@ -303,7 +306,7 @@ int maps_refresh(struct maps *maps, bool *ret_changed)
 	size_t room;
 	int error;
 
-	if (length == -ESRCH && choose_other_thread(maps))
+	if (length == -ESRCH && choose_thread(maps))
 		length = read_text(maps);
 	if (length < 0)
 		return (int)length;
