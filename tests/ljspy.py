@@ -4,6 +4,7 @@
 import contextlib
 import fcntl
 import json
+import math
 import os
 import pathlib
 import re
@@ -27,6 +28,9 @@ OK, WITH_ERRORS, NOTHING_PROFILED, USAGE = 0, 1, 2, 64
 
 # Long enough for a program to start, or to go on, on a busy machine.
 READY_SECONDS = 30
+
+# Long enough for ljspy to begin with a process that has its CPU.
+BEGIN_SECONDS = 2
 
 # Samples per second: enough of them in little time.
 HIGH_RATE = 997
@@ -251,6 +255,19 @@ class Recorder:
         assert has_had(pid, enough)
         self.process.send_signal(signal.SIGINT)
 
+    def end_unstarved(self, pid, seconds):
+        """
+        End it once it has traced the process for so many seconds, in which that did not wait for a CPU: beside others,
+        it takes longer, and there are as many samples. What it does not trace has the same time, and some to begin.
+        """
+        begin, is_known = unstarved_s(pid) + BEGIN_SECONDS, False
+        while self.process.poll() is None and unstarved_s(pid) < begin + seconds:
+            if not is_known and is_traced(pid):
+                begin, is_known = unstarved_s(pid), True
+            time.sleep(0.01)
+        if unstarved_s(pid) < math.inf:  # else it ends by itself
+            self.process.send_signal(signal.SIGINT)
+
     def finish(self, status=OK):
         try:
             out, err = self.process.communicate(timeout=self.timeout)
@@ -263,15 +280,18 @@ class Recorder:
         return Recording(samples, json.loads(self.stats.read_text()), result)
 
 
-def record_native(directory, *target, seconds=2, options=(), busy_pid=None):
-    """
-    Record. Returns stacks with native frames, root first, and their weights. With the pid of a busy process, until it
-    has had so many seconds of CPU time: beside others, that takes longer, and there are as many samples.
-    """
-    recorder = Recorder(directory, *target, seconds=seconds if busy_pid is None else READY_SECONDS, options=options)
-    if busy_pid is not None:
-        recorder.end_after(busy_pid, seconds)
-    recorder.finish()
+def recorded(directory, *target, seconds=1, status=OK, **options):
+    """The recorder and its recording. Of one process, it takes as many seconds in which that did not wait for a CPU."""
+    is_process = target[0] == "-p" and isinstance(target[1], int)
+    recorder = Recorder(directory, *target, seconds=seconds + is_process * READY_SECONDS, **options)
+    if is_process:
+        recorder.end_unstarved(target[1], seconds)
+    return recorder, recorder.finish(status)
+
+
+def record_native(directory, *target, seconds=2, **options):
+    """Record. Returns stacks with native frames, root first, and their weights."""
+    recorder, _ = recorded(directory, *target, seconds=seconds, **options)
     whole = []
     for line in recorder.folded.read_text(errors="replace").splitlines():
         stack, _, weight = line.rpartition(" ")
@@ -337,8 +357,8 @@ def compare_with_gdb(pid, times=4):
     return compared
 
 
-def record(directory, *target, status=OK, **options):
-    return Recorder(directory, *target, **options).finish(status)
+def record(directory, *target, **options):
+    return recorded(directory, *target, **options)[1]
 
 
 def weight_of(samples, predicate=lambda sample: True):
@@ -432,6 +452,23 @@ def status_field(pid, field):
 
 # What reading a file of /proc fails with when its process has ended.
 GONE = (FileNotFoundError, ProcessLookupError)
+
+
+def is_traced(pid):
+    try:
+        return status_field(pid, "TracerPid") != "0"
+    except GONE:
+        return False
+
+
+def unstarved_s(pid):
+    """A clock of seconds in which no thread of the process waited for a CPU; without an end once it is gone."""
+    waited_ns = []
+    with contextlib.suppress(*GONE):
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(*GONE):
+                waited_ns.append(int((task / "schedstat").read_text().split()[1]))
+    return time.monotonic() - max(waited_ns) / 1e9 if waited_ns else math.inf
 
 
 def is_zombie(pid):

@@ -47,9 +47,7 @@ def test_the_interpreters_code_has_names(name, tmp_path):
         leaves = collections.Counter()
         # Whether one is among the samples is chance.
         for _ in range(8):
-            recorded = ljspy.record_native(
-                tmp_path, "-p", target.pid, seconds=0.5, options=["--native", "all"], busy_pid=target.pid
-            )
+            recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=0.5, options=["--native", "all"])
             for frames, weight in recorded:
                 if any(frame.startswith("works ") for frame in frames):
                     leaves[frames[-1].removesuffix(" [vm]")] += weight

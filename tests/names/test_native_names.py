@@ -165,7 +165,7 @@ def record_entries(directory, pid, is_entry):
     """
     recorded = []
     for _ in range(4):
-        recorded += ljspy.record_native(directory, "-p", pid, seconds=0.5, options=["--native", "all"], busy_pid=pid)
+        recorded += ljspy.record_native(directory, "-p", pid, seconds=0.5, options=["--native", "all"])
         if any(is_entry(frames[-1]) for frames, _ in recorded):
             break
     return recorded

@@ -71,8 +71,7 @@ def test_callers_are_on_the_other_stack(thread, library, jit, switched, tmp_path
         pytest.skip(f"{path} is not to be had")
     environment = {**os.environ, "LD_LIBRARY_PATH": str(path.parent)}
     with ljspy.Target([switched, thread, jit, SECONDS + 1], env=environment).wait_ready() as target:
-        recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=SECONDS, options=["--native", "all"],
-                                       busy_pid=target.pid)
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=SECONDS, options=["--native", "all"])
         said = target.read_until(b"done\n", seconds=ljspy.READY_SECONDS)
     spent = {kind: int(ms) for kind, ms in re.findall(r"(\w+) (\d+) ms", said)}
     seen, not_told, total = collections.Counter(), collections.Counter(), 0

@@ -75,7 +75,7 @@ def shares(recorded):
 
 def look(directory, target, *options):
     """Stacks with lines, the shares() of them, and a dump of the place where the target nearly always is."""
-    recorded = ljspy.record_native(directory, "-p", target.pid, seconds=1, options=["--lines", *options], busy_pid=target.pid)
+    recorded = ljspy.record_native(directory, "-p", target.pid, seconds=1, options=["--lines", *options])
     for _ in range(3):
         dump = ljspy.run("dump", "-p", target.pid).stdout
         if f"untabled.lua:{line_of('call')}\n" in dump:
