@@ -12,6 +12,7 @@
 
 enum {
 	WORD = 4,
+	VM_WORDS = 64,
 	AT = MADE_UP_AT + 0x100,
 	FETCH = (int)0xb84046b0,          /* ldr w16, [x21], #4 */
 	BRANCH = (int)0xd1408395,         /* sub x21, x28, #0x20, lsl #12 */
@@ -22,10 +23,11 @@ enum {
 	COMPARE = 0x1e602020,             /* fcmp d1, d0 */
 	STORE_BASE = (int)0xf90012f3,     /* str x19, [x23, #32] */
 	STORE_CALLER = (int)0xf90012f1,   /* str x17, [x23, #32] */
-	CALL = (int)0x94000002,           /* bl .+8 */
-	SAVEREGS = (int)0xd10343ff,       /* sub sp, sp, #208 */
-	SAVEREGS_OLD = (int)0xa9b37bfd,   /* stp x29, x30, [sp, #-208]! */
-	BTI = (int)0xd503245f,            /* bti c */
+	CALL_AT = (int)0x94000000,        /* bl ., and so many words on */
+	CALL = CALL_AT + 2,
+	SAVEREGS = (int)0xd10343ff,     /* sub sp, sp, #208 */
+	SAVEREGS_OLD = (int)0xa9b37bfd, /* stp x29, x30, [sp, #-208]! */
+	BTI = (int)0xd503245f,          /* bti c */
 };
 
 static struct memory *memory;
@@ -110,7 +112,7 @@ static struct rule rule_of(unsigned int number, bool old)
 {
 	const struct vm_code vm = {
 		.begin = AT,
-		.end = AT + 64 * WORD,
+		.end = AT + VM_WORDS * WORD,
 		.layout = { .gc64 = true, .L_base = 32, .CFRAME_PREV = old ? 8 : 0 },
 	};
 
@@ -155,6 +157,24 @@ static void a_resume_moves_base(void **state)
 	assert_rule(2, false, false, false);
 }
 
+/* C functions outside of the VM begin as lj_vm_resume() does if their frames are as large. */
+static void a_call_of_a_function_in_c_moves_no_base(void **state)
+{
+	static const uint32_t begins[] = { SAVEREGS, SAVEREGS_OLD };
+	const uint32_t call_behind = CALL_AT + VM_WORDS - 1; /* from word 1 to VM_WORDS */
+
+	(void)state;
+	for (int old = false; old <= true; old++) {
+		CODE(JUMP, call_behind, COMPARE);
+		put_bytes(AT + VM_WORDS * WORD, &begins[old], WORD);
+		assert_rule(2, old, false, false);
+		/* The last word of the VM */
+		CODE(JUMP, call_behind - 1, COMPARE);
+		put_bytes(AT + (VM_WORDS - 1) * WORD, &begins[old], WORD);
+		assert_rule(2, old, true, true);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -163,6 +183,7 @@ int main(void)
 		cmocka_unit_test_setup(a_call_may_come_after_a_branch, begin),
 		cmocka_unit_test_setup(a_call_may_store_base_before_it, begin),
 		cmocka_unit_test_setup(a_resume_moves_base, begin),
+		cmocka_unit_test_setup(a_call_of_a_function_in_c_moves_no_base, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -350,6 +350,11 @@ static bool called_function(struct memory *text, uint64_t return_address, uint64
 	return true;
 }
 
+static bool is_in_vm(const struct vm_code *vm, uint64_t address)
+{
+	return address >= vm->begin && address < vm->end;
+}
+
 bool vm_calls_to_link(struct memory *text, const struct vm_code *vm, uint64_t return_address)
 {
 	uint64_t function;
@@ -361,8 +366,7 @@ bool vm_is_called(struct memory *text, const struct vm_code *vm, uint64_t return
 {
 	uint64_t function;
 
-	return called_function(text, return_address, &function) && function >= vm->begin &&
-	       function < vm->end;
+	return called_function(text, return_address, &function) && is_in_vm(vm, function);
 }
 
 /* A store of a 64-bit register, alone or as the first of two, to a field of what L or CARG1 points to. */
@@ -401,13 +405,17 @@ static bool find_base_store(const struct layout *layout, struct memory *text, co
 	return false;
 }
 
-/* Is it a call of lj_vm_resume()? Of what begins with saveregs, the VM calls nothing else. */
-static bool calls_resume(const struct layout *layout, struct memory *text, uint64_t return_address)
+/*
+ * Is it a call of lj_vm_resume()? Of what begins with saveregs, the VM calls nothing else of its own. Functions in C
+ * with a frame as large begin like that, too.
+ */
+static bool calls_resume(const struct layout *layout, struct memory *text, const struct vm_code *vm,
+			 uint64_t return_address)
 {
 	uint64_t function;
 	uint32_t word;
 
-	if (!called_function(text, return_address, &function))
+	if (!called_function(text, return_address, &function) || !is_in_vm(vm, function))
 		return false;
 	if (fetch(text, function, &word) && is_hint(word))
 		function += INSTRUCTION_BYTES;
@@ -420,7 +428,7 @@ bool vm_call_stores_base(const struct layout *layout, struct memory *text, const
 	unsigned int number, second;
 
 	return find_base_store(layout, text, vm, return_address, &number, &second) ||
-	       calls_resume(layout, text, return_address);
+	       calls_resume(layout, text, vm, return_address);
 }
 
 /*
@@ -433,7 +441,7 @@ bool vm_call_moves_base(const struct layout *layout, struct memory *text, const 
 	unsigned int number, second;
 
 	return (find_base_store(layout, text, vm, return_address, &number, &second) && number != X_BASE) ||
-	       calls_resume(layout, text, return_address);
+	       calls_resume(layout, text, vm, return_address);
 }
 
 /* cont_ffi_callback: stp BASE, CARG4, L->base */
