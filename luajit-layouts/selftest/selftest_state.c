@@ -247,8 +247,11 @@ static bool check_collector(struct check *check)
 	return true;
 }
 
-/* Count the strings of one chain. The low bit of an anchor marks a second hash. */
-static bool count_chain(struct check *check, uint64_t string, uint64_t *count)
+/*
+ * Count the strings of one chain. The low bit of an anchor marks a second hash. False for what leads to something else;
+ * and, while strings are swept, for a chain without an end.
+ */
+static bool count_chain(struct check *check, uint64_t string, bool sweeps, uint64_t *count)
 {
 	string &= ~(uint64_t)1;
 	for (unsigned steps = 0; string != 0 && steps < CHAIN_MAX; steps++, ++*count) {
@@ -256,20 +259,48 @@ static bool count_chain(struct check *check, uint64_t string, uint64_t *count)
 		    !CHECK_FIELD(check, string, GChead_nextgc, 0, &string))
 			return false;
 	}
+	return string == 0 || !sweeps || check_fail(check, "g.strhash has a chain without an end");
+}
+
+/* What the looked-at chains hold, but for one torn chain. */
+struct strings {
+	uint64_t count, longest; /* that of the longest chain */
+	bool is_torn;            /* one chain */
+};
+
+/* A sweep frees the dead strings of one chain before it takes them off (lj_gc.c, gc_sweep_str(), since June 2020). */
+static bool count_strings(struct check *check, const uint8_t *anchors, uint64_t chains, bool sweeps,
+			  struct strings *strings)
+{
+	unsigned size = layout_ref_size(check->layout);
+
+	for (uint64_t i = 0; i < chains; i++) {
+		uint64_t string = 0, length = 0;
+
+		memcpy(&string, anchors + i * size, size);
+		if (!count_chain(check, string, sweeps, &length)) {
+			if (!sweeps || strings->is_torn)
+				return false;
+			strings->is_torn = true;
+			check->failure[0] = '\0';
+			continue;
+		}
+		strings->count += length;
+		strings->longest = length > strings->longest ? length : strings->longest;
+	}
 	return true;
 }
 
 /*
  * The table of interned strings has a power of two of chains. Count all strings
- * of a small table, and those in the first chains of a large one. A sweep frees the dead strings of one chain
- * before it takes them off (lj_gc.c, gc_sweep_str(), since June 2020).
+ * of a small table, and those in the first chains of a large one.
  */
 static bool check_string_table(struct check *check)
 {
-	unsigned size = layout_ref_size(check->layout);
-	uint64_t table, mask, total, count = 0, chains, string, length, longest = 0, state;
+	uint64_t table, mask, total, chains, state, freed, torn;
 	uint8_t anchors[STRING_CHAINS * 8];
-	bool is_torn = false, sweeps;
+	struct strings strings = { 0 };
+	bool sweeps;
 
 	if (!CHECK_FIELD(check, check->g, g_strhash, 0, &table) ||
 	    !CHECK_FIELD(check, check->g, g_strmask, 4, &mask) ||
@@ -280,25 +311,17 @@ static bool check_string_table(struct check *check)
 	if (mask < STRING_MASK_MIN || (mask & (mask + 1)) != 0)
 		return check_fail(check, "g.strmask is no mask");
 	chains = mask < STRING_CHAINS ? mask + 1 : STRING_CHAINS;
-	if (memory_read(check->memory, table, anchors, chains * size) != MEMORY_OK)
+	if (memory_read(check->memory, table, anchors, chains * layout_ref_size(check->layout)) != MEMORY_OK)
 		return check_fail(check, "g.strhash cannot be read");
-	for (uint64_t i = 0; i < chains; i++) {
-		string = 0;
-		memcpy(&string, anchors + i * size, size);
-		length = 0;
-		if (!count_chain(check, string, &length)) {
-			if (!sweeps || is_torn)
-				return false;
-			is_torn = true;
-			check->failure[0] = '\0';
-		}
-		count += length;
-		longest = length > longest ? length : longest;
-	}
+	if (!count_strings(check, anchors, chains, sweeps, &strings))
+		return false;
+	/* Freed strings that still look like strings are on one chain: the torn one if there is one. */
+	freed = sweeps && !strings.is_torn ? strings.longest : 0;
+	torn = strings.is_torn ? CHAIN_MAX : 0;
 	/* g.strnum may lack the newest string. */
-	if (count > total + 1 + (sweeps ? longest : 0) ||
-	    (mask < STRING_CHAINS && !is_torn && count + 1 < total))
-		return check_fail(check, "g.strnum is %u, with %u strings", (unsigned)total, (unsigned)count);
+	if (strings.count > total + 1 + freed || (mask < STRING_CHAINS && strings.count + torn + 1 < total))
+		return check_fail(check, "g.strnum is %u, with %u strings", (unsigned)total,
+				  (unsigned)strings.count);
 	return true;
 }
 

@@ -177,33 +177,80 @@ static void a_chain_of_strings_has_an_end(void **state)
 	in_each(tie_a_chain);
 }
 
+/* The next chain's first string, from an anchor on. */
+static uint64_t next_string(uint64_t *at)
+{
+	uint64_t string = 0;
+
+	for (; string == 0; *at += layout_ref_size(layout))
+		string = kept_reference(*at) & ~UINT64_C(1);
+	return string;
+}
+
+static void put_chain(uint64_t number, uint64_t string)
+{
+	kept_pages_put(&kept_state, OTHER_TABLE + number * layout_ref_size(layout), string,
+		       layout_ref_size(layout));
+}
+
+static void put_next(uint64_t string, uint64_t next)
+{
+	kept_pages_put(&kept_state, string + (uint64_t)layout->GChead_nextgc, next, layout_ref_size(layout));
+}
+
+static void put_total(uint64_t total)
+{
+	put_of(OF_G, layout->g_strnum, total, 4);
+}
+
 /* While the collector sweeps strings, a freed one may be on one chain, or still look like a string. */
 static void sweep_strings(void)
 {
 	enum { SWEEPSTRING = 3, SWEEP };
-	const unsigned ref = layout_ref_size(layout);
-	uint64_t string = 0, at = kept_reference(kept_state.g + (uint64_t)layout->g_strhash);
+	uint64_t at = kept_reference(kept_state.g + (uint64_t)layout->g_strhash);
+	const uint64_t string = next_string(&at), first = next_string(&at), last = next_string(&at);
 
-	for (; string == 0; at += ref)
-		string = kept_reference(at) & ~UINT64_C(1);
-	kept_pages_put(&kept_state, string + (uint64_t)layout->GChead_nextgc, kept_newest[GCT_TABLE], ref);
+	put_next(string, kept_newest[GCT_TABLE]);
+	put_next(first, last);
+	put_next(last, 0);
 	for (uint64_t i = 0; i < 32; i++)
-		kept_pages_put(&kept_state, OTHER_TABLE + i * ref, i == 7 ? string : 0, ref);
+		put_chain(i, i == 7 ? string : 0);
 	put_of(OF_G, layout->g_strhash, OTHER_TABLE, 0);
 	put_of(OF_G, layout->g_strmask, 31, 4);
-	put_of(OF_G, layout->g_strnum, 100, 4);
+	put_total(100);
 	put_of(OF_G, layout->g_gc_state, SWEEP, 1);
 	expect(false, "g.strhash leads to an object of type");
 	put_of(OF_G, layout->g_gc_state, SWEEPSTRING, 1);
 	expect(true, "");
-	kept_pages_put(&kept_state, OTHER_TABLE + 8 * ref, string, ref);
+	put_chain(8, string);
 	expect(false, "g.strhash leads to an object of type");
-	kept_pages_put(&kept_state, OTHER_TABLE + 8 * ref, 0, ref);
-	kept_pages_put(&kept_state, string + (uint64_t)layout->GChead_nextgc, string, ref);
-	put_of(OF_G, layout->g_strnum, 0, 4);
+	/* The other chains count as ever. */
+	put_chain(8, first);
+	put_total(1);
 	expect(true, "");
-	kept_pages_put(&kept_state, OTHER_TABLE + 8 * ref, string, ref);
-	expect(false, "g.strnum is 0, with 2000 strings");
+	put_total(0);
+	expect(false, "g.strnum is 0, with 2 strings");
+	put_total(STRINGS_OF_A_CHAIN + 3);
+	expect(true, "");
+	put_total(STRINGS_OF_A_CHAIN + 4);
+	expect(false, "g.strnum is 1004, with 2 strings");
+	/* A chain without an end is the torn one. */
+	put_next(string, string);
+	expect(false, "g.strnum is 1004, with 2 strings");
+	put_total(1);
+	expect(true, "");
+	put_total(0);
+	expect(false, "g.strnum is 0, with 2 strings");
+	put_chain(9, string);
+	expect(false, "g.strhash has a chain without an end");
+	/* Without a torn one, the strings of one chain may all be freed. */
+	put_chain(7, 0);
+	put_chain(9, 0);
+	expect(true, "");
+	put_chain(9, last);
+	expect(true, "");
+	put_chain(10, last);
+	expect(false, "g.strnum is 0, with 4 strings");
 }
 
 static void a_sweep_of_strings_may_be_under_way(void **state)
