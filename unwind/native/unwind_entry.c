@@ -28,16 +28,18 @@ static bool copy_piece(struct memory *text, uint64_t address, uint64_t length, s
 static bool copy_entry(struct memory *text, uint64_t address, struct unwind_piece *piece,
 		       struct table_reader *ret_reader)
 {
+	const uint8_t *end;
 	uint32_t length;
 
 	if (!memory_u32(text, address, &length) || length > UNWIND_PIECE_MAX - sizeof(length) ||
 	    !copy_piece(text, address, sizeof(length) + length, piece))
 		return false;
-	ret_reader->at = piece->bytes + (address - piece->begin) + sizeof(length);
-	ret_reader->end = ret_reader->at + length;
+	ret_reader->at = piece->bytes + (address - piece->begin);
+	ret_reader->end = ret_reader->at + sizeof(length) + length;
 	ret_reader->failed = false;
+	end = ret_reader->end;
 	/* The memory may have changed between the two reads. */
-	return memcmp(ret_reader->at - sizeof(length), &length, sizeof(length)) == 0;
+	return table_entry_begin(ret_reader) && ret_reader->end == end;
 }
 
 static bool piece_word(const struct unwind_piece *piece, uint64_t address, uint64_t *ret_word)
@@ -128,11 +130,9 @@ static bool check_cie(struct table_reader *reader, struct table_cie *ret_cie)
 /* Check the rest of an FDE, after the CIE's offset. */
 static bool check_fde(struct table_reader *reader, const struct table_cie *cie)
 {
-	table_number(reader, cie->address_encoding);
-	table_number(reader, cie->address_encoding);
-	if (cie->has_augmentation)
-		table_skip(reader, table_leb(reader));
-	return !reader->failed && check_instructions(reader);
+	uint64_t code, length;
+
+	return table_fde_read(reader, cie, &code, &length) && check_instructions(reader);
 }
 
 bool unwind_entry_read(struct memory *text, uint64_t header, uint64_t pair, struct unwind_entry *entry)

@@ -6,10 +6,7 @@
 
 #include "unwind/elf/registers.h"
 
-enum {
-	LEB_BYTES_MAX = 10, /* a 64-bit value */
-	FORMAT_MASK = 0x0f, /* in a DW_EH_PE_* encoding */
-};
+enum { LEB_BYTES_MAX = 10 }; /* a 64-bit value */
 
 void table_skip(struct table_reader *reader, uint64_t length)
 {
@@ -60,7 +57,7 @@ uint64_t table_leb(struct table_reader *reader)
 
 uint64_t table_number(struct table_reader *reader, uint8_t encoding)
 {
-	switch (encoding & FORMAT_MASK) {
+	switch (encoding & TABLE_FORMAT_MASK) {
 	case DW_EH_PE_udata2: return take(reader, sizeof(uint16_t));
 	case DW_EH_PE_sdata2: return (uint64_t)(int16_t)take(reader, sizeof(int16_t));
 	case DW_EH_PE_udata4: return take(reader, sizeof(uint32_t));
@@ -70,6 +67,16 @@ uint64_t table_number(struct table_reader *reader, uint8_t encoding)
 	case DW_EH_PE_sdata8: return take(reader, sizeof(uint64_t));
 	default: reader->failed = true; return 0;
 	}
+}
+
+bool table_entry_begin(struct table_reader *reader)
+{
+	const uint32_t length = table_u32(reader);
+
+	if (reader->failed || length < sizeof(uint32_t) || length > (uint64_t)(reader->end - reader->at))
+		return false;
+	reader->end = reader->at + length;
+	return true;
 }
 
 /* Accept no letters, or "z" and any of "PLRS" in any order. */
@@ -116,4 +123,14 @@ bool table_cie_read(struct table_reader *reader, struct table_cie *ret_cie)
 	return_address = version == V1 ? table_u8(reader) : table_leb(reader);
 	return !reader->failed && id == 0 && (version == V1 || version == V3) &&
 	       return_address == REGISTER_NUMBER_RETURN && read_augmentation(reader, letters, ret_cie);
+}
+
+bool table_fde_read(struct table_reader *reader, const struct table_cie *cie, uint64_t *ret_code,
+		    uint64_t *ret_length)
+{
+	*ret_code = table_number(reader, cie->address_encoding);
+	*ret_length = table_number(reader, cie->address_encoding);
+	if (cie->has_augmentation)
+		table_skip(reader, table_leb(reader));
+	return !reader->failed;
 }

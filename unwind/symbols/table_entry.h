@@ -22,8 +22,17 @@ uint8_t table_u8(struct table_reader *reader);
 uint32_t table_u32(struct table_reader *reader);
 uint64_t table_leb(struct table_reader *reader); /* LEB128, without its sign */
 
-/* A number in the format of an encoding, DW_EH_PE_*, of fixed size. It fails for others. */
+/* In an encoding, DW_EH_PE_*: the format. The other bits are what the number counts from. */
+enum { TABLE_FORMAT_MASK = 0x0f };
+
+/* A number in the format of an encoding of fixed size. It fails for others. */
 uint64_t table_number(struct table_reader *reader, uint8_t encoding);
+
+/*
+ * Read an entry's length, and leave no more than that to read. False if there are fewer bytes, and for lengths of 64
+ * bits, which begin with UINT32_MAX: no table is so large that it needs them.
+ */
+bool table_entry_begin(struct table_reader *reader);
 
 /* A CIE's properties that its FDEs depend on. */
 struct table_cie {
@@ -36,5 +45,12 @@ struct table_cie {
  * compilers write for functions.
  */
 bool table_cie_read(struct table_reader *reader, struct table_cie *ret_cie);
+
+/*
+ * Read an FDE from behind its way back to the CIE up to its instructions. *ret_code is where its code begins, counted
+ * from what the CIE's encoding says.
+ */
+bool table_fde_read(struct table_reader *reader, const struct table_cie *cie, uint64_t *ret_code,
+		    uint64_t *ret_length);
 
 #endif

@@ -7,10 +7,7 @@
 
 #include "unwind/symbols/table_entry.h"
 
-enum {
-	WORD = sizeof(uint32_t), /* tables begin at a multiple of it, and most entries */
-	FORMAT_MASK = 0x0f,      /* in a DW_EH_PE_* encoding */
-};
+enum { WORD = sizeof(uint32_t) }; /* tables begin at a multiple of it, and most entries */
 static const uint64_t segment_max = 256 << 20;
 
 /* A segment that may hold a table. */
@@ -37,18 +34,12 @@ static bool is_code(Elf *elf, uint64_t begin, uint64_t length)
 	return false;
 }
 
-/* Read the length of the entry at an offset. *ret_reader is what follows. False if there is no such entry. */
+/* Begin to read the entry at an offset. False if there is none. */
 static bool begin_entry(const struct segment *segment, size_t at, struct table_reader *ret_reader)
 {
-	struct table_reader reader = { .at = segment->bytes + at, .end = segment->bytes + segment->length };
-	const uint32_t length = table_u32(&reader);
-
-	/* No table is so large that it needs lengths of 64 bits, which begin with UINT32_MAX. */
-	if (reader.failed || length < WORD || length > (size_t)(reader.end - reader.at))
-		return false;
-	reader.end = reader.at + length;
-	*ret_reader = reader;
-	return true;
+	*ret_reader = (struct table_reader){ .at = segment->bytes + at,
+					     .end = segment->bytes + segment->length };
+	return table_entry_begin(ret_reader);
 }
 
 static bool is_cie(const struct segment *segment, size_t at, struct table_cie *ret_cie)
@@ -61,7 +52,7 @@ static bool is_cie(const struct segment *segment, size_t at, struct table_cie *r
 /* What the address of an FDE's code, at an offset, counts from. False for what linkers do not write. */
 static bool find_base(const struct segment *segment, size_t at, uint8_t encoding, uint64_t *ret_base)
 {
-	switch (encoding & ~FORMAT_MASK) {
+	switch (encoding & ~TABLE_FORMAT_MASK) {
 	case DW_EH_PE_absptr: *ret_base = 0; return true;
 	case DW_EH_PE_pcrel: *ret_base = segment->address + at; return true;
 	default: return false;
@@ -73,21 +64,16 @@ static bool is_fde(const struct segment *segment, size_t begin, size_t at)
 {
 	struct table_reader reader;
 	struct table_cie cie;
-	uint64_t code, length;
+	uint64_t base, code, length;
 	uint32_t back;
 
 	if (!begin_entry(segment, at, &reader))
 		return false;
 	at += WORD; /* from here back to the CIE */
 	back = table_u32(&reader);
-	if (back == 0 || back > at - begin || !is_cie(segment, at - back, &cie) ||
-	    !find_base(segment, at + WORD, cie.address_encoding, &code))
-		return false;
-	code += table_number(&reader, cie.address_encoding);
-	length = table_number(&reader, cie.address_encoding);
-	if (cie.has_augmentation)
-		table_skip(&reader, table_leb(&reader));
-	return !reader.failed && is_code(segment->elf, code, length);
+	return back != 0 && back <= at - begin && is_cie(segment, at - back, &cie) &&
+	       find_base(segment, at + WORD, cie.address_encoding, &base) &&
+	       table_fde_read(&reader, &cie, &code, &length) && is_code(segment->elf, base + code, length);
 }
 
 static bool is_end(const struct segment *segment, size_t at)
