@@ -15,7 +15,14 @@
 #include "unwind/elf/registers.h"
 #include "unwind/symbols/table_search.h"
 
-enum { TEXT = 0x400, TEXT_BYTES = 0x200, FRAMES = 0x1000, OTHER_FRAMES = 0x2000, FILE_BYTES = 0x3000 };
+enum {
+	WORD = 4,
+	TEXT = 0x400,
+	TEXT_BYTES = 0x200,
+	FRAMES = 0x1000,
+	OTHER_FRAMES = 0x2000,
+	FILE_BYTES = 0x3000
+};
 
 /* Version 1, "zR", factors 1 and -8, the usual register; then the encoding of addresses. */
 static const uint8_t cie[] = {
@@ -75,26 +82,44 @@ static int begin(void **state)
 	return 0;
 }
 
-static bool search(void)
+/* With so many more segments like this one. */
+static bool search_with(Elf64_Phdr more, uint16_t count)
 {
-	static char bytes[MADE_UP_ELF_BYTES];
+	const uint16_t own = elf.segment_count;
+	Elf64_Phdr *segments;
+	Elf64_Ehdr *header;
 	bool is_found;
+	char *bytes;
 	Elf *file;
 
 	made_up_elf_end(&elf); /* the first segment becomes all of the file */
 	elf.segments[0].p_filesz = TEXT_BYTES;
-	memcpy(elf.bytes + sizeof(Elf64_Ehdr), elf.segments, sizeof(elf.segments));
+	bytes = malloc(elf.size + (own + (size_t)count) * sizeof(more));
+	assert_non_null(bytes);
 	memcpy(bytes, elf.bytes, elf.size);
+	header = (Elf64_Ehdr *)bytes;
+	header->e_phoff = elf.size;
+	header->e_phnum = (uint16_t)(own + count);
+	segments = (Elf64_Phdr *)(bytes + elf.size);
+	memcpy(segments, elf.segments, own * sizeof(more));
+	for (uint16_t i = 0; i < count; i++)
+		segments[own + i] = more;
 	elf_version(EV_CURRENT);
-	file = elf_memory(bytes, elf.size);
+	file = elf_memory(bytes, elf.size + (own + (size_t)count) * sizeof(more));
 	assert_non_null(file);
 	is_found = table_search(file, &found);
 	if (is_found)
 		assert_memory_equal(found.bytes, elf.bytes + found.address, found.length);
 	elf_end(file);
+	free(bytes);
 	elf.size = FILE_BYTES;
 	elf.names_length = 1;
 	return is_found;
+}
+
+static bool search(void)
+{
+	return search_with((Elf64_Phdr){ 0 }, 0);
 }
 
 static void a_table_is_found_wherever_it_is(void **state)
@@ -244,6 +269,66 @@ static void what_may_be_written_to_holds_no_table(void **state)
 	assert_true(search());
 }
 
+/*---- What would take long ----*/
+
+/* Entries without an end, which many segments share. */
+static void so_many_entries_are_looked_at(void **state)
+{
+	enum { ENTRY_BYTES = 20, FEW = 100, MANY = 22000 }; /* of 203 entries each */
+	Elf64_Phdr more = { .p_type = PT_LOAD, .p_flags = PF_R, .p_vaddr = OTHER_FRAMES };
+	uint64_t at = put_table(OTHER_FRAMES);
+
+	(void)state;
+	put_u32(put_table(FRAMES), 0);
+	while (at + ENTRY_BYTES <= FILE_BYTES)
+		at = put_fde(at, OTHER_FRAMES, TEXT, TEXT_BYTES);
+	elf.segments[1].p_filesz = OTHER_FRAMES - FRAMES;
+	more.p_offset = OTHER_FRAMES;
+	more.p_filesz = at - OTHER_FRAMES;
+	assert_true(search_with(more, FEW));
+	assert_false(search_with(more, MANY));
+}
+
+static void so_many_bytes_are_looked_at(void **state)
+{
+	const uint64_t most = (256 << 20) - TEXT_BYTES - (FILE_BYTES - FRAMES);
+	Elf64_Phdr more = { .p_type = PT_LOAD, .p_flags = PF_R, .p_filesz = most / 2 };
+
+	(void)state;
+	put_u32(put_table(FRAMES), 0);
+	more.p_offset = MADE_UP_ELF_BYTES; /* beyond the file */
+	assert_true(search_with(more, 2));
+	more.p_filesz += WORD;
+	assert_false(search_with(more, 2));
+	/* What holds no table does not count. */
+	more.p_flags |= PF_W;
+	assert_true(search_with(more, 2));
+	more.p_filesz = UINT64_MAX;
+	assert_true(search_with(more, 2));
+	more.p_flags = PF_R;
+	assert_false(search_with(more, 1));
+}
+
+static void so_many_segments_of_code_are_looked_at(void **state)
+{
+	enum { MOST = 16 };
+	const Elf64_Phdr more = {
+		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_offset = OTHER_FRAMES, .p_vaddr = OTHER_FRAMES
+	};
+
+	(void)state;
+	put_u32(put_table(FRAMES), 0);
+	assert_true(search_with(more, MOST - 1));
+	assert_false(search_with(more, MOST));
+	/* In the last one. */
+	put_u32(put_fde(put_cie(FRAMES), FRAMES, OTHER_FRAMES, 1), 0);
+	assert_false(search());
+	elf.segments[2] = more;
+	elf.segments[2].p_filesz = 1;
+	elf.segment_count++;
+	assert_true(search());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +342,9 @@ int main(void)
 		cmocka_unit_test_setup(addresses_are_such_as_linkers_write, begin),
 		cmocka_unit_test_setup(of_two_tables_none_is_taken, begin),
 		cmocka_unit_test_setup(what_may_be_written_to_holds_no_table, begin),
+		cmocka_unit_test_setup(so_many_entries_are_looked_at, begin),
+		cmocka_unit_test_setup(so_many_bytes_are_looked_at, begin),
+		cmocka_unit_test_setup(so_many_segments_of_code_are_looked_at, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,29 +8,40 @@
 #include "unwind/symbols/table_entry.h"
 
 enum { WORD = sizeof(uint32_t) }; /* tables begin at a multiple of it, and most entries */
-static const uint64_t segment_max = 256 << 20;
+enum {
+	BYTES_MAX = 256 << 20,  /* of all segments together, which may be the same bytes of the file */
+	ENTRIES_MAX = 4 << 20,  /* looked at; the largest programs have some 100,000s */
+	CODE_SEGMENTS_MAX = 16, /* a program has one or two */
+};
+
+struct code {
+	uint64_t begin, length;
+};
+
+/* What is known of a file. */
+struct search {
+	struct code code[CODE_SEGMENTS_MAX];
+	size_t code_count, entries_left;
+};
 
 /* A segment that may hold a table. */
 struct segment {
-	Elf *elf;
+	struct search *search;
 	uint8_t *bytes;
 	size_t length;
 	uint64_t address;
 };
 
 /* Is all of it code of the file? */
-static bool is_code(Elf *elf, uint64_t begin, uint64_t length)
+static bool is_code(const struct search *search, uint64_t begin, uint64_t length)
 {
-	GElf_Phdr header;
-	size_t count;
+	for (size_t i = 0; i < search->code_count; i++) {
+		const struct code *code = &search->code[i];
 
-	if (elf_getphdrnum(elf, &count) != 0)
-		return false;
-	for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &header); i++)
-		if (header.p_type == PT_LOAD && header.p_flags & PF_X && begin >= header.p_vaddr &&
-		    begin - header.p_vaddr < header.p_filesz &&
-		    length <= header.p_filesz - (begin - header.p_vaddr))
+		if (begin >= code->begin && begin - code->begin < code->length &&
+		    length <= code->length - (begin - code->begin))
 			return true;
+	}
 	return false;
 }
 
@@ -73,7 +84,7 @@ static bool is_fde(const struct segment *segment, size_t begin, size_t at)
 	back = table_u32(&reader);
 	return back != 0 && back <= at - begin && is_cie(segment, at - back, &cie) &&
 	       find_base(segment, at + WORD, cie.address_encoding, &base) &&
-	       table_fde_read(&reader, &cie, &code, &length) && is_code(segment->elf, base + code, length);
+	       table_fde_read(&reader, &cie, &code, &length) && is_code(segment->search, base + code, length);
 }
 
 static bool is_end(const struct segment *segment, size_t at)
@@ -94,7 +105,8 @@ static bool is_table(const struct segment *segment, size_t begin, size_t *ret_en
 	size_t at = begin;
 	bool has_code = false;
 
-	for (bool is_entry = is_cie(segment, at, &cie); is_entry;) {
+	for (bool is_entry = is_cie(segment, at, &cie); is_entry && segment->search->entries_left;) {
+		segment->search->entries_left--;
 		begin_entry(segment, at, &reader);
 		at = (size_t)(reader.end - segment->bytes);
 		is_entry = is_fde(segment, begin, at);
@@ -134,28 +146,57 @@ static unsigned int count_tables(const struct segment *segment, struct unwind_en
 	return count;
 }
 
+static bool may_hold_table(const GElf_Phdr *header)
+{
+	return header->p_type == PT_LOAD && !(header->p_flags & PF_W) && header->p_vaddr % WORD == 0 &&
+	       header->p_filesz != 0;
+}
+
+/* Note where code is. False if there is too much to search. */
+static bool begin_search(Elf *elf, size_t count, struct search *ret_search)
+{
+	struct search search = { .entries_left = ENTRIES_MAX };
+	uint64_t bytes_left = BYTES_MAX;
+	GElf_Phdr header;
+
+	for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &header); i++) {
+		if (may_hold_table(&header)) {
+			if (header.p_filesz > bytes_left)
+				return false;
+			bytes_left -= header.p_filesz;
+		}
+		if (header.p_type == PT_LOAD && header.p_flags & PF_X) {
+			if (search.code_count == CODE_SEGMENTS_MAX)
+				return false;
+			search.code[search.code_count++] = (struct code){ header.p_vaddr, header.p_filesz };
+		}
+	}
+	*ret_search = search;
+	return true;
+}
+
 bool table_search(Elf *elf, struct unwind_entries *ret_entries)
 {
 	struct unwind_entries entries;
+	struct search search;
 	unsigned int found = 0;
 	GElf_Phdr header;
 	size_t count;
 
-	if (elf_getphdrnum(elf, &count) != 0)
+	if (elf_getphdrnum(elf, &count) != 0 || !begin_search(elf, count, &search))
 		return false;
 	for (size_t i = 0; i < count && gelf_getphdr(elf, (int)i, &header); i++) {
 		Elf_Data *data;
 
-		if (header.p_type != PT_LOAD || header.p_flags & PF_W || header.p_vaddr % WORD ||
-		    header.p_filesz == 0 || header.p_filesz > segment_max)
+		if (!may_hold_table(&header))
 			continue;
 		data = elf_getdata_rawchunk(elf, (int64_t)header.p_offset, header.p_filesz, ELF_T_BYTE);
 		if (data)
 			found += count_tables(
-				&(struct segment){ elf, data->d_buf, data->d_size, header.p_vaddr },
+				&(struct segment){ &search, data->d_buf, data->d_size, header.p_vaddr },
 				&entries);
 	}
-	if (found != 1)
+	if (found != 1 || !search.entries_left)
 		return false;
 	*ret_entries = entries;
 	return true;
