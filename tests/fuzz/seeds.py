@@ -203,6 +203,17 @@ def code_seeds(images):
         yield reader + "trace_code", b"\1\1\xff\xff" + bytes(8) + code
 
 
+def program_with_table():
+    """A small static program without section headers: a segment of code, and one with a CIE, an FDE and the end mark."""
+    code, table = 0x100, 0x200
+    cie = struct.pack("<IIB3sBBBBB3x", 16, 0, 1, b"zR\0", 1, 0x78, 16, 1, 0x1b)
+    fde = struct.pack("<IIiIB3x", 16, len(cie) + 4, code - (table + len(cie) + 8), 16, 0)
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 2, EM_X86_64, 1, code, 64, 0, 0, 64, 56, 2, 64, 0, 0)
+    segments = b"".join(struct.pack("<IIQQQQQQ", 1, flags, at, at, at, size, size, 4)
+                        for flags, at, size in ((5, code, 16), (4, table, len(cie + fde) + 4)))
+    return (header + segments).ljust(table, b"\x90") + cie + fde + bytes(4)
+
+
 def seeds(build):
     """Yields pairs of target and bytes."""
     library = [compiled(LIBRARY, "-O1", "-shared", "-fPIC", "-nostdlib", "-Wl,-z,noseparate-code", "-Wl,--build-id", *more)
@@ -243,6 +254,7 @@ def seeds(build):
         for bits, identity in ((1, b""), (2, b""), (1, build_id), (2, build_id)):
             yield "debug_file", bytes([bits, len(identity)]) + identity + struct.pack("<I", zlib.crc32(file)) \
                 + b"/usr/lib/x86_64-linux-gnu/libz.so.1\0libz.debug\0" + file
+    yield "table_search", program_with_table()
     for file in structures:
         yield "dwarf_layout", file
     for image in images:
