@@ -349,19 +349,18 @@ struct held {
 	bool is_several;
 };
 
-/* ret_held: by whether it is a connection. */
+/* Add to what a frame holds: by whether it is a connection. */
 static void find_in_frame(const struct stack_requests *requests, const struct registers *frame,
-			  struct held ret_held[static 2])
+			  struct held all[static 2])
 {
 	uint64_t value;
 
-	ret_held[false] = ret_held[true] = (struct held){ .request = NO_REQUEST };
 	for (int number = 0; number < REGISTER_NUMBERS && requests->word_count; number++) {
 		if (!registers_are_kept(number) || !registers_get(frame, number, &value))
 			continue;
 		for (size_t i = 0; i < requests->word_count; i++) {
 			const struct stack_request_word *word = &requests->words[i];
-			struct held *held = &ret_held[word->is_connection];
+			struct held *held = &all[word->is_connection];
 
 			if (word->word != value)
 				continue;
@@ -404,7 +403,7 @@ static void doubt_frame(struct stack_requests *requests, const struct registers 
 
 void stack_requests_judge(struct stack_requests *requests, const struct registers *frame)
 {
-	struct held held[2], *found;
+	struct held held[2] = { { .request = NO_REQUEST }, { .request = NO_REQUEST } }, *found;
 
 	if (requests->verdict != STACK_REQUEST_NONE)
 		return;
