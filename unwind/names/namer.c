@@ -33,8 +33,11 @@ struct key {
 	uint64_t caller; /* serial of the calling prototype, 0 if none */
 	uint64_t caller_pc;
 	uint32_t kind;
-	uint32_t detail; /* ffid of a builtin, number of a trace */
+	uint32_t detail; /* ffid of a builtin, number of a trace, DETAIL_LATE */
 };
+
+/* Of native code that is named once it is shown: a second entry, with the names, under the same key but for this. */
+enum { DETAIL_LATE = 1 };
 
 /* A function, and its line if it is native code. */
 struct named {
@@ -47,8 +50,8 @@ struct cached {
 	UT_hash_handle hh;
 	enum fold_kind kind;
 	const char *work;    /* what these functions do, if they are LuaJIT's (vm_work.h); NULL if unknown */
-	struct cached *late; /* instead of named[], if count is 0: once the code was shown */
-	bool is_nameless;    /* of what is late: it has no name but its place in the module */
+	struct cached *late; /* if count is 0: the entry DETAIL_LATE, once the code was shown */
+	bool is_nameless;    /* of such an entry: it has no name but its place in the module */
 	size_t count;
 	struct named named[]; /* innermost first; several only for inlined code */
 };
@@ -817,7 +820,7 @@ static const struct cached *with_names(struct namer *namer, struct cached *cache
 
 	if (cached->count || cached->late)
 		return cached->count ? cached : cached->late;
-	key.detail = 1;
+	key.detail = DETAIL_LATE;
 	count = name_native(namer, key.code, named);
 	cached->late = count ? keep(namer, &key, cached->kind, named, count) : NULL;
 	if (!cached->late)

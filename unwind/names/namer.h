@@ -67,8 +67,8 @@ int namer_name(struct namer *namer, const struct merged_stack *stack, const stru
 size_t namer_merged_index(const struct namer *namer, size_t index);
 
 /*
- * Of the stack named last, shown or not: the function of a merged frame, of inlined code the outermost
- * one, of the C library one without a name, and how fold() takes it.
+ * The function of a merged frame of the stack named last, shown or not, and how fold() takes it. Of inlined code, it is
+ * the outermost function. Code of the C library has no name here, but for __libc_start*() of static programs.
  */
 const struct function *namer_merged_function(const struct namer *namer, size_t index);
 enum fold_kind namer_merged_kind(const struct namer *namer, size_t index);
