@@ -4,12 +4,12 @@
 
 #ifdef LJSPY_STATIC
 
-#include "src/static/left_out.h"
+#include "src/program/message.h"
 
 enum exit_status command_serve(const struct invocation *invocation)
 {
 	(void)invocation;
-	left_out_explain("`serve`");
+	message_error_left_out("`serve`");
 	return EXIT_NOTHING_DONE;
 }
 

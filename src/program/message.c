@@ -126,6 +126,12 @@ void message_note_file_limit(void)
 	message_note("Allow larger files: ulimit -f unlimited");
 }
 
+void message_error_left_out(const char *what)
+{
+	message_error("This ljspy, which needs nothing installed, is built without %s.", what);
+	message_note("The one that `make` builds has it.");
+}
+
 void message_lines(const char *lines)
 {
 	write_out(lines, strlen(lines));

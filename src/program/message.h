@@ -34,6 +34,9 @@ void message_note(const char *format, ...) MESSAGE_FORMAT(1, 2);
 /* The remedy where a file would get larger than the user's limit. */
 void message_note_file_limit(void);
 
+/* Only an ljspy that needs libraries can do that, and this one needs none. */
+void message_error_left_out(const char *what);
+
 /* Lines as they are, without the beginning; the caller has escaped them. */
 void message_lines(const char *lines);
 

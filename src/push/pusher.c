@@ -17,9 +17,6 @@
 #include "src/program/message.h"
 #include "src/push/backoff.h"
 #include "src/push/sending.h"
-#ifdef LJSPY_STATIC
-#include "src/static/left_out.h"
-#endif
 
 /* How long the rest may take once recording has ended. */
 static const uint64_t grace_ns = 5 * (uint64_t)NS_PER_SECOND;
@@ -198,7 +195,7 @@ bool pusher_check(const struct pusher_options *options)
 	const char *wrong;
 
 #ifdef LJSPY_STATIC
-	left_out_explain("--push");
+	message_error_left_out("--push");
 	return false;
 #endif
 	if (!endpoint_read(options->url, &endpoint, &wrong)) {

@@ -9,7 +9,7 @@ import ljspy
 import pytest
 
 SCRIPT = ljspy.ROOT / "tests/rooms/rooms.py"
-ROOMS = ["ground", "house/first", "house/second"]
+ROOMS = ["ground", "house/first", "house/second", "house/third"]
 
 
 def header(guard, text=""):
@@ -21,6 +21,10 @@ FILES = {
     "house/first/door.h": header("DOOR_H", '#include "ground/stone.h"\n'),
     "house/first/door.c": '#include "house/first/door.h"\n\n#include <stdio.h>\n',
     "house/second/window.c": '#include "house/first/door.h"\n#include "pane.inc"\n',
+    "house/third/attic.c": '#include "house/third/attic.h"\n#include "beam.inc"\n',
+    "house/third/attic.h": header("ATTIC_H"),
+    "doc/ARCHITECTURE.md": "| `ground/` | What lies below? | air |\n"
+                           "| `house/third/` | What is stored? | anything else of ljspy |\n",
 }
 
 
@@ -41,6 +45,8 @@ def test_what_is_in_order_passes(tmp_path):
     ({"house/first/door.c": '# include "house/second/window.h"\n'},
      "house/first/door.c: house/second/window.h is in a later room"),
     ({"ground/stone.h": header("STONE_H", '#include "cellar/box.h"\n')}, "ground/stone.h: cellar/box.h is in no room"),
+    ({"house/third/attic.c": '#include "ground/stone.h"\n'},
+     "house/third/attic.c: ground/stone.h is in another room, and house/third may not use anything else of ljspy"),
     ({"house/roof.c": ""}, "house/roof.c: the file is in no room"),
     ({f"ground/{i}.c": "" for i in range(24)}, "ground: 25 files, 1 to 24 make a room"),
     ({"ground/stone.h": "#define STONE_H\n"}, "ground/stone.h: it has no include guard"),

@@ -60,6 +60,16 @@ static void a_reader_that_leaves_is_no_fault(void **state)
 	assert_string_equal(heard(), "ljspy: standard output: No space left on device\n");
 }
 
+static void what_this_ljspy_is_built_without_is_named(void **state)
+{
+	(void)state;
+	listen();
+	message_error_left_out("`serve`");
+	assert_string_equal(heard(),
+			    "ljspy: This ljspy, which needs nothing installed, is built without `serve`.\n"
+			    "ljspy: The one that `make` builds has it.\n");
+}
+
 static void nothing_untrusted_reaches_the_terminal(void **state)
 {
 	(void)state;
@@ -156,6 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_are_lines_with_a_prefix),
 		cmocka_unit_test(a_reader_that_leaves_is_no_fault),
+		cmocka_unit_test(what_this_ljspy_is_built_without_is_named),
 		cmocka_unit_test(nothing_untrusted_reaches_the_terminal),
 		cmocka_unit_test(long_text_is_cut),
 		cmocka_unit_test(who_must_not_wait_says_nothing_to_a_reader_that_stalls),
