@@ -94,7 +94,8 @@ struct sampler_apart {
 
 	/* Processes whose memory kept an engine waiting, and the result of the engines that ended for that. */
 	struct unreadable unreadable[UNREADABLE_MAX];
-	unsigned int exec_count; /* engines that ended for an execve(), whose process is not left out */
+	pid_t execs[UNREADABLE_MAX]; /* not left out: an engine ended for the execve() of each */
+	unsigned int exec_count;
 	bool has_before;
 	struct sampler_result before;
 	uint64_t unseen_ns;       /* how long no engine has sampled after the first one began */
@@ -361,6 +362,21 @@ static void note_unreadable(struct sampler_apart *self, struct unreadable proces
 }
 
 /*
+ * An engine waited for the end of its execve(), before which the next one asks for nothing of the process. Go on with
+ * it then, but only once: nothing is sampled during such waits.
+ */
+static bool excuse(struct sampler_apart *self, pid_t pid)
+{
+	if (!process_is_in_exec(pid) || self->exec_count == UNREADABLE_MAX)
+		return false;
+	for (unsigned int i = 0; i < self->exec_count; i++)
+		if (self->execs[i] == pid)
+			return false;
+	self->execs[self->exec_count++] = pid;
+	return true;
+}
+
+/*
  * Prepare to go on without the process, or until its execve() is over. False if ljspy has left it out already, or
  * there is no time left.
  */
@@ -369,26 +385,23 @@ static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_n
 {
 	const uint64_t sampled_ns = self->result->figures.duration_ns - self->unseen_ns;
 	struct sampler_noted unreadable = { 0 };
-	/* It waited for the end of that, before which the next engine asks for nothing of the process. */
-	const bool is_in_exec = process_is_in_exec(pid);
+	const bool is_excused = excuse(self, pid);
 
 	if (wanted_is_unreadable(&self->options, pid) ||
-	    self->options.unreadable_count + self->exec_count == UNREADABLE_MAX ||
+	    (!is_excused && self->options.unreadable_count == UNREADABLE_MAX) ||
 	    (duration_ns && sampled_ns >= duration_ns))
 		return false;
 	if (duration_ns)
 		self->options.duration_ns = duration_ns - sampled_ns;
 	self->before = *self->result;
 	self->has_before = true;
-	if (is_in_exec)
-		self->exec_count++;
-	else
+	if (!is_excused)
 		note_unreadable(self, (struct unreadable){ pid, wanted_start(pid) });
 	if (self->began_ns)
 		self->unseen_since_ns = self->seen_ns;
 	self->taken = (struct figures){ 0 };
 	self->pulses = self->began_ns = 0;
-	if (!tell_refused || is_in_exec)
+	if (!tell_refused || is_excused)
 		return true;
 	sampler_note(&unreadable, pid, -ETIMEDOUT);
 	tell_refused(&unreadable);

@@ -73,6 +73,7 @@ static uint64_t hang_ns;     /* for so long, each */
 static uint64_t step_ns;     /* from one sample to the next */
 static int interrupted_by;
 static pid_t reused;  /* another process has this id now */
+static pid_t blocker; /* whose memory each engine waits for; 0: each another's */
 static pid_t in_exec; /* it is in the middle of an execve(); negative: each is */
 
 /* What the front did. */
@@ -281,7 +282,9 @@ int __wrap_apart_run(const struct apart_options *of, struct apart_outcome *ret_o
 	front.given = *of;
 	the_apart.options = of;
 	*ret_outcome = (struct apart_outcome){ .end = is_blocked ? APART_BLOCKED : apart_ends,
-					       .blocked_pid = blocked ? (pid_t)(70 + blocked) : 77 };
+					       .blocked_pid = blocker   ? blocker
+							      : blocked ? (pid_t)(70 + blocked)
+									: 77 };
 	blocked -= is_blocked;
 	if (apart_error && apart_ends != APART_UNWATCHED)
 		return apart_error;
@@ -338,7 +341,7 @@ static int begin(void **state)
 	blocked = 0;
 	hang_ns = step_ns = 0;
 	interrupted_by = SIGTERM;
-	reused = in_exec = 0;
+	reused = blocker = in_exec = 0;
 	options = (struct sampler_options){
 		.functions = functions_new(), .take = take, .progress = progress, .context = &front
 	};
@@ -582,15 +585,50 @@ static void one_that_keeps_it_waiting_by_its_execve_is_not_left_out(void **state
 	assert_int_equal(told.count, 0);
 	assert_int_equal(result.left_out, 0);
 	assert_int_equal(result.unreadable_count, 0);
-	/* Not for ever. */
+}
+
+static void one_that_is_slow_in_execve_again_is_left_out(void **state)
+{
+	const pid_t pids[] = { 71, 72, 73 };
+
+	(void)state;
+	sampler = samples_nothing;
+	blocked = 2;
+	blocker = in_exec = 71;
+	interrupted_by = 0;
+	told = (struct sampler_noted){ 0 };
+	options.pids = pids;
+	options.pid_count = 3;
+	options.tell_refused = note_told;
+	run();
+	assert_int_equal(shared->engines, 3);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_int_equal(told.count, 1);
+	assert_int_equal(result.left_out, 1);
+	assert_int_equal(result.left_out_pid, 71);
+	assert_int_equal(result.unreadable_count, 1);
+}
+
+static void where_many_are_slow_in_execve_some_are_left_out(void **state)
+{
+	(void)state;
+	sampler = samples_nothing;
+	blocked = UNREADABLE_MAX + 2;
+	in_exec = -1;
+	interrupted_by = 0;
+	options.subprocesses = true;
+	run();
+	assert_int_equal(shared->engines, UNREADABLE_MAX + 3);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_int_equal(result.unreadable_count, 2);
+	/* Not without an end. */
 	shared->engines = 0;
 	shared->count = 0;
-	sampler = samples_nothing;
-	in_exec = -1;
-	blocked = UNREADABLE_MAX + 1;
+	blocked = 2 * UNREADABLE_MAX + 1;
 	run();
-	assert_int_equal(shared->engines, UNREADABLE_MAX + 1);
+	assert_int_equal(shared->engines, 2 * UNREADABLE_MAX + 1);
 	assert_int_equal(result.end, SAMPLER_BLOCKED);
+	assert_int_equal(result.unreadable_count, UNREADABLE_MAX);
 }
 
 static void looks_for_those_before(const struct sampler_options *given, const struct sampler_breaks *breaks,
@@ -912,6 +950,8 @@ int main(void)
 		TEST(an_engine_that_was_killed_leaves_what_it_published),
 		TEST(one_of_several_that_keeps_it_waiting_is_left_out),
 		TEST(one_that_keeps_it_waiting_by_its_execve_is_not_left_out),
+		TEST(one_that_is_slow_in_execve_again_is_left_out),
+		TEST(where_many_are_slow_in_execve_some_are_left_out),
 		TEST(why_the_others_cannot_be_sampled_is_told),
 		TEST(those_of_an_earlier_run_are_left_out_while_they_are_there),
 		TEST(the_time_that_an_engine_waits_is_away_and_not_sampled),
