@@ -111,9 +111,9 @@ struct target {
 	bool sampled;       /* attached, and runs LuaJIT or the user asked for it */
 	bool is_unreadable; /* it is never looked at */
 	bool in_exec;       /* at the last look, see process_is_in_exec(); nothing else is read of it then */
-	bool is_unsearched; /* what tells whether it runs LuaJIT could not be read */
-	int statm;          /* its file of that name, once it is attached; negative if that is not open */
-	int refusal;        /* why a candidate cannot be attached, a negative errno */
+	unsigned int unsearched_looks; /* in a row; what tells whether it runs LuaJIT could not be read */
+	int statm;            /* its file of that name, once it is attached; negative if that is not open */
+	int refusal;          /* why a candidate cannot be attached, a negative errno */
 	dev_t program_device; /* of its executable, to notice another one */
 	ino_t program_inode;
 	char name[THREAD_NAME_MAX]; /* of the process */

@@ -23,6 +23,8 @@ static const uint64_t never_ns = UINT64_C(100000000) * NS_PER_SECOND;
 
 enum {
 	INSPECT_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
+	/* A process may be met in its execve() by chance, and soon be gone as many are that ljspy never meets. */
+	UNSEARCHED_LOOKS = 2,
 	/* Of a new target, and those that are open for a moment: mappings, states of threads, names. */
 	FILES_FOR_LOOKS = 8,
 };
@@ -108,6 +110,7 @@ static void note_roots(const struct sampler *sampler, const struct target *targe
 
 bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now)
 {
+	bool is_unsearched;
 	int error;
 
 	/* This takes a while, and may start a process. */
@@ -123,8 +126,9 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	if (error == -ESRCH)
 		return false;
 	/* Many that are found have nothing to do with LuaJIT, and are large: that is no fault. */
-	target->is_unsearched = !error && lua_process_lacks_luajit(target->process) == -ENODATA;
-	if (target->is_unsearched && !target->found)
+	is_unsearched = !error && lua_process_lacks_luajit(target->process) == -ENODATA;
+	target->unsearched_looks = is_unsearched ? target->unsearched_looks + 1 : 0;
+	if (is_unsearched && !target->found)
 		error = -ENODATA;
 	target->refusal = error;
 	note_haste(target);
@@ -544,7 +548,7 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 	if (target->is_unreadable)
 		return;
 	if (process_is_in_exec(target->pid)) {
-		target->is_unsearched = true;
+		target->unsearched_looks++;
 		target->refusal = target->found ? 0 : -ENODATA;
 		target->inspect_at_ns = now + INSPECT_AGAIN_NS;
 		return;
@@ -668,7 +672,7 @@ static void note_unsampled(const struct sampler *sampler, const struct target *t
 		note_left_out(result, target->pid, target->refusal);
 	else if (is_named(sampler, target))
 		note_left_out(result, target->pid, target->ended ? -ESRCH : 0);
-	else if (target->is_unsearched)
+	else if (target->unsearched_looks >= UNSEARCHED_LOOKS)
 		note_unsearched(result, target->pid);
 }
 

@@ -61,10 +61,9 @@ bool nothing_seen_explain(const struct options *options, const struct sampler_re
 	if (options->launch && !result->saw_luajit) {
 		if (result->left_out)
 			sampled_tell_left_out(result, left_out);
-		else if (result->unsearched)
-			sampled_tell_unsearched(result);
 		else
 			explain_command(options->launch[0], result);
+		sampled_tell_unsearched(result);
 		return true;
 	}
 	/*

@@ -1001,6 +1001,22 @@ static void found_processes_that_were_never_searched_are_counted(void **state)
 	assert_int_equal(result.left_out, 0);
 }
 
+/* So has one that ljspy never met. */
+static void found_processes_that_have_ended_by_the_second_look_are_not_counted(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *brief = add(1, bursts);
+
+	(void)state;
+	options.subprocesses = true;
+	brief->followed = brief->is_unread = true;
+	brief->luajit_ns = UINT64_MAX;
+	brief->end_ns = 10 * MS;
+	run();
+	assert_true(sum_of(first, 0)->samples > 300);
+	assert_int_equal(machine.opens, 2); /* it was met */
+	assert_int_equal(result.unsearched, 0);
+}
+
 static void a_found_process_that_refuses_is_left_out(void **state)
 {
 	struct made_up_process *first = add(1, bursts), *other = add(1, bursts), *native = add(1, bursts);
@@ -1462,6 +1478,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_found_process_that_refuses_is_left_out, make_up, forget),
 		cmocka_unit_test_setup_teardown(found_processes_that_were_never_searched_are_counted, make_up,
 						forget),
+		cmocka_unit_test_setup_teardown(
+			found_processes_that_have_ended_by_the_second_look_are_not_counted, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_process_that_there_are_no_files_for_is_a_failure, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(a_process_that_is_gone_is_a_failure, make_up, forget),
