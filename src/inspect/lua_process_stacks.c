@@ -180,11 +180,8 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 
 bool lua_process_note_unwound(const struct lua_process *process, struct capture_hints *hints)
 {
-	const bool shows_more = process->stack.passes_copy && !hints->reaches_far;
-
 	capture_note_frames_end(&process->capture, process->stack.native_end, hints);
-	hints->reaches_far |= process->stack.passes_copy;
-	return shows_more;
+	return capture_note_passing(&process->capture, process->stack.passes_copy, hints);
 }
 
 /* Find the requests that the coroutines work for while nothing runs; none for those that have ended. */

@@ -235,6 +235,63 @@ static void more_is_copied_where_code_outside_of_lua_takes_much_of_it(void **sta
 	assert_int_equal(states.capture.stack_end, end);
 }
 
+/* Copy the thread's stack; unwinding passes the copy. Does the next one reach further for that? */
+static bool passes(void)
+{
+	states_capture();
+	capture_note_frames_end(&states.capture, 0, &states.hints);
+	return capture_note_passing(&states.capture, true, &states.hints);
+}
+
+static bool is_copied_far(void)
+{
+	states_capture();
+	return states.hints.stack_bytes == FRAME + FRAME_SIZE - BEGIN + FAR_OUTSIDE;
+}
+
+static void where_more_does_not_help_it_is_copied_now_and_then(void **state)
+{
+	unsigned int far = 0;
+
+	(void)state;
+	put_running(0, FRAME, 0, NATIVE_CODE);
+	assert_false(is_copied_far());
+	assert_true(passes());
+	assert_true(is_copied_far());
+	for (unsigned int i = 1; i < 256; i++) {
+		assert_false(passes());
+		far += is_copied_far();
+	}
+	assert_in_range(far, 1, 16);
+	assert_false(is_copied_far());
+	assert_true(passes());
+	assert_true(is_copied_far());
+}
+
+static void where_more_helps_at_times_it_is_always_copied(void **state)
+{
+	(void)state;
+	put_running(0, FRAME, 0, NATIVE_CODE);
+	assert_true(passes());
+	for (unsigned int i = 0; i < 256; i++) {
+		assert_true(is_copied_far());
+		if (i % 3) {
+			passes();
+			continue;
+		}
+		capture_note_frames_end(&states.capture, BEGIN + 0x9000, &states.hints);
+		capture_note_passing(&states.capture, false, &states.hints);
+	}
+	/* What the usual copy has as well is no help. */
+	for (unsigned int i = 0; i < 16; i++) {
+		passes();
+		states_capture();
+		capture_note_frames_end(&states.capture, BEGIN + FIRST_COPY, &states.hints);
+		capture_note_passing(&states.capture, false, &states.hints);
+	}
+	assert_false(is_copied_far());
+}
+
 static void a_stack_ends_where_nothing_is_mapped(void **state)
 {
 	const uint64_t gap = C_STACK_AT + 0x2000;
@@ -520,6 +577,8 @@ int main(void)
 		TEST(the_stack_is_copied_as_far_as_lua_needs_it),
 		TEST(no_less_than_the_usual_is_copied_of_a_deep_stack),
 		TEST(more_is_copied_where_code_outside_of_lua_takes_much_of_it),
+		TEST(where_more_does_not_help_it_is_copied_now_and_then),
+		TEST(where_more_helps_at_times_it_is_always_copied),
 		TEST(a_stack_ends_where_nothing_is_mapped),
 		TEST(a_single_look_takes_all_of_it),
 		TEST_WITHOUT_CUR_L(without_cur_L_the_innermost_frame_tells),

@@ -43,9 +43,10 @@ struct capture_hints {
 	uint64_t stack_end;            /* nothing is mapped from here on; 0 if unknown */
 	uint64_t frames_end;           /* nor is a frame, by the last sample; 0 if unknown */
 	size_t stack_bytes;            /* how much to copy; 0 for the default */
-	bool reaches_far;              /* code outside of all Lua took more of the stack than was copied */
-	bool deep;                     /* for a single look: copy the native stack to its end */
-	uint64_t g;                    /* the global_State that it ran last */
+	bool reaches_far; /* copy more outside of all Lua, as code there took more than was copied */
+	uint8_t passings; /* how often it did since copying more last helped; wraps around */
+	bool deep;        /* for a single look: copy the native stack to its end */
+	uint64_t g;       /* the global_State that it ran last */
 	struct memory_range lua_thread, lua_stack;   /* of the Lua thread that ran; empty if none */
 	struct memory_range request[REQUEST_RANGES]; /* the memory read of its request */
 	struct snapshot_guesses guesses;             /* other memory read */
@@ -188,6 +189,13 @@ void capture_note_request(struct memory *memory, const struct request_layout *la
  * environment, or another thread's.
  */
 void capture_note_frames_end(const struct capture *capture, uint64_t end, struct capture_hints *hints);
+
+/*
+ * Unwinding the capture ended beyond the copy of the native stack, or not; the end of its frames has been noted. Let
+ * the next captures reach further, unless that has not helped several times: then only now and then. True if the next
+ * one does, and this one did not.
+ */
+bool capture_note_passing(const struct capture *capture, bool passes_copy, struct capture_hints *hints);
 
 /* The copy has changed (snapshot_overlay): load its threads and global_States again. */
 void capture_reload(struct capture *capture);

@@ -9,6 +9,7 @@
 enum {
 	OUTSIDE_BYTES = 8 << 10,       /* of native stack to copy outside of all Lua: event loops are deep */
 	FAR_OUTSIDE_BYTES = 128 << 10, /* the same if that was too little: libuv's has an array of 12 KiB */
+	FAR_TRIES = 8,                 /* of 256 walks for which that is too little as well */
 	SEEK_BYTES = 64 << 10,         /* to search for Lua's frames: PCRE's JIT works on 32 KiB */
 };
 
@@ -261,6 +262,14 @@ static void reach_own_stack(struct capture *capture, const struct memory_range *
 		capture_own_stack(capture, own, innermost - CAPTURE_STACK_BYTES, innermost + SEEK_BYTES);
 }
 
+/* How much of the native stack to copy if Lua has so much of it. */
+static size_t copy_bytes(size_t lua_bytes, bool reaches_far)
+{
+	const size_t bytes = lua_bytes + (reaches_far ? FAR_OUTSIDE_BYTES : OUTSIDE_BYTES);
+
+	return bytes < CAPTURE_STACK_BYTES ? CAPTURE_STACK_BYTES : bytes;
+}
+
 void capture_threads(struct capture *capture, struct capture_hints *hints)
 {
 	uint64_t outermost = capture->stack_begin;
@@ -292,11 +301,30 @@ void capture_threads(struct capture *capture, struct capture_hints *hints)
 			find_thread_above(capture, hints, thread->global, capture->stack_begin);
 	}
 	/* Copy what lies outside of all Lua, too; the next time with the first copy. */
-	hints->stack_bytes = (size_t)(outermost - capture->stack_begin) +
-			     (hints->reaches_far ? FAR_OUTSIDE_BYTES : OUTSIDE_BYTES);
-	if (hints->stack_bytes < CAPTURE_STACK_BYTES)
-		hints->stack_bytes = CAPTURE_STACK_BYTES;
+	hints->stack_bytes = copy_bytes((size_t)(outermost - capture->stack_begin), hints->reaches_far);
 	capture_extend_stack(capture, hints,
 			     hints->deep ? capture_stack_limit(capture, hints)
 					 : capture->stack_begin + hints->stack_bytes);
+}
+
+/* Has the larger copy shown more than the usual one would have? */
+static bool has_helped(const struct capture *capture, const struct capture_hints *hints)
+{
+	const size_t lua_bytes = hints->stack_bytes - FAR_OUTSIDE_BYTES;
+
+	return hints->reaches_far && hints->frames_end > capture->stack_begin + copy_bytes(lua_bytes, false);
+}
+
+bool capture_note_passing(const struct capture *capture, bool passes_copy, struct capture_hints *hints)
+{
+	const bool reached_far = hints->reaches_far;
+
+	if (!passes_copy) {
+		if (has_helped(capture, hints))
+			hints->passings = 0;
+		return false;
+	}
+	hints->passings++;
+	hints->reaches_far = hints->passings > 0 && hints->passings <= FAR_TRIES;
+	return hints->reaches_far && !reached_far;
 }
