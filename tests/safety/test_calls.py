@@ -33,9 +33,10 @@ LEAST_SAMPLED = 10
 SURE = 4  # standard errors
 # Where others take all CPUs, hardly a tick finds a target that runs: 4 samples of 22,371 naps were seen beside compilers.
 ROUNDS_MAX = 3
-# Naps that may come back short before ljspy has seen the thread asleep in one (doc/WHAT_THE_TARGET_NOTICES.md, "What
-# is left"): on a busy machine the terminal may not be full for a while, nor the network.
-SHORT_AT_FIRST = {"write of much to a terminal": 1, "send of much by TCP": 1, "sendfile of much by TCP": 1}
+# One nap of these kinds may come back short before ljspy has seen the thread asleep in one
+# (doc/WHAT_THE_TARGET_NOTICES.md, "What is left"): on a busy machine the terminal may not be full for a while, nor the
+# network, and who is to read may not get a CPU.
+SHORT_AT_FIRST = ("terminal", "TCP")
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +122,8 @@ def check_ends(outcome, competitors):
               f"{o['sampled'].samples} samples of {o['sampled'].cpu_s:.2f} s {o['words']}")
     assert outcome
     assert not [
-        name for name, o in outcome.items() if o["interrupted"] or o["early"] or o["wrong"] > SHORT_AT_FIRST.get(name, 0)
+        name for name, o in outcome.items()
+        if o["interrupted"] or o["early"] or o["wrong"] > any(word in name for word in SHORT_AT_FIRST)
     ]
     assert not [name for name, o in outcome.items() if o["naps"] < LEAST_NAPS_PER_SECOND * SECONDS]
     return all(is_sampled(*sampled) for sampled in processes.values()) and is_sampled(
