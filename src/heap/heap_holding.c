@@ -253,24 +253,24 @@ static int hold_for_all(struct heap_holding *holding)
 }
 
 /*
- * Without a hold: copy all, and look again. What has not changed in between was so at one moment, unless it changed and
- * changed back.
+ * Without a hold: copy all, and look again. What has not changed in between was so at one moment, unless it
+ * changed and changed back. 0, -ENOMEM, or -EAGAIN if something has changed at each look.
  */
-static bool copy_unchanged(struct heap_holding *holding)
+static int copy_unchanged(struct heap_holding *holding)
 {
 	struct attempt attempt = { .holding = holding };
-	uint64_t changed = UINT64_MAX;
+	int error = -EAGAIN;
 
-	/* Forget what was copied in a hold before: it may be old by now. */
-	heap_copy_begin_hold(holding->copy, is_in_time, &attempt);
-	heap_copy_end_hold(holding->copy);
-	for (unsigned int i = 0; i < LOOKS_MAX && changed; i++) {
+	for (unsigned int i = 0; i < LOOKS_MAX && error == -EAGAIN && hold_may_go_on(holding->hold); i++) {
+		/* Forget what was copied in a hold, and what the look before has found: it may be old. */
+		heap_copy_begin_hold(holding->copy, is_in_time, &attempt);
+		heap_copy_end_hold(holding->copy);
 		heap_copy_follow(holding->copy);
-		if (heap_holding_fill(holding))
-			return false;
-		changed = heap_copy_check(holding->copy);
+		error = heap_holding_fill(holding);
+		if (!error && heap_copy_check(holding->copy))
+			error = -EAGAIN;
 	}
-	return changed == 0;
+	return error;
 }
 
 static int hold_long(struct heap_holding *holding, enum heap_method *ret_method, uint64_t *ret_changed)
@@ -301,7 +301,7 @@ static int hold_long(struct heap_holding *holding, enum heap_method *ret_method,
 int heap_holding_copy(struct heap_holding *holding, enum heap_method *ret_method, uint64_t *ret_changed)
 {
 	const uint64_t stops = hold_count(holding->hold);
-	int error;
+	int error, looked;
 
 	*ret_changed = 0;
 	if (!holding->has_helpers)
@@ -312,8 +312,11 @@ int heap_holding_copy(struct heap_holding *holding, enum heap_method *ret_method
 		error = hold_long(holding, ret_method, ret_changed);
 	if (error != -EFBIG && error != -EAGAIN && error != -EBUSY)
 		return error;
-	if (!hold_may_go_on(holding->hold) || !copy_unchanged(holding))
+	looked = copy_unchanged(holding);
+	if (looked == -EAGAIN)
 		return error == -EAGAIN ? -EBUSY : error;
+	if (looked)
+		return looked;
 	*ret_method = HEAP_UNCHANGED;
 	*ret_changed = 0;
 	return 0;

@@ -20,6 +20,7 @@ struct heap_copy {
 	struct regions regions;
 	uint64_t bytes, kept, marked, missed;
 	uint64_t changed; /* pages */
+	uint8_t *fresh;   /* room for a run that is compared */
 	bool sealed, holding, was_stopped;
 	bool (*may_go_on)(void *context); /* while holding */
 	void *may_go_on_context;
@@ -44,6 +45,11 @@ struct heap_copy *heap_copy_new(struct memory *source)
 
 	if (!copy)
 		return NULL;
+	copy->fresh = malloc(RUN_PAGES * HEAP_PAGE);
+	if (!copy->fresh) {
+		free(copy);
+		return NULL;
+	}
 	copy->memory.read_ranges = read_ranges;
 	copy->source = source;
 	return copy;
@@ -54,6 +60,7 @@ void heap_copy_free(struct heap_copy *copy)
 	if (!copy)
 		return;
 	regions_clear(&copy->regions);
+	free(copy->fresh);
 	free(copy);
 }
 
@@ -350,16 +357,16 @@ void heap_copy_mark(struct heap_copy *copy, heap_copy_next *next, void *context)
 /* Does something when a page differs from that of the source; fresh is NULL if that cannot be read. */
 typedef void on_difference(struct heap_copy *copy, struct region *region, size_t page, const uint8_t *fresh);
 
-static void compare_run(struct heap_copy *copy, const struct run *run, uint8_t *fresh, on_difference *differs)
+static void compare_run(struct heap_copy *copy, const struct run *run, on_difference *differs)
 {
 	struct memory_range range = range_of(run);
 
-	range.copy = fresh;
+	range.copy = copy->fresh;
 	memory_read_ranges(copy->source, &range, 1);
 	copy->bytes += range.length;
 	for (size_t i = 0; i < run->count; i++) {
 		const size_t page = run->first + i;
-		const uint8_t *now = range.status == MEMORY_OK ? fresh + i * HEAP_PAGE : NULL;
+		const uint8_t *now = range.status == MEMORY_OK ? copy->fresh + i * HEAP_PAGE : NULL;
 
 		if (!now || memcmp(now, run->region->bytes + page * HEAP_PAGE, HEAP_PAGE) != 0)
 			differs(copy, run->region, page, now);
@@ -369,9 +376,7 @@ static void compare_run(struct heap_copy *copy, const struct run *run, uint8_t *
 /* Compare copied pages, of mask's states those that have the wanted ones. */
 static void compare(struct heap_copy *copy, unsigned int mask, unsigned int wanted, on_difference *differs)
 {
-	uint8_t *fresh = malloc(RUN_PAGES * HEAP_PAGE);
-
-	for (size_t i = 0; fresh && i < copy->regions.count; i++) {
+	for (size_t i = 0; i < copy->regions.count; i++) {
 		const struct run all = all_pages(&copy->regions.regions[i]);
 		size_t page = all.first;
 
@@ -379,10 +384,9 @@ static void compare(struct heap_copy *copy, unsigned int mask, unsigned int want
 			const struct run run = next_run(&all, &page, mask, wanted);
 
 			if (run.count)
-				compare_run(copy, &run, fresh, differs);
+				compare_run(copy, &run, differs);
 		}
 	}
-	free(fresh);
 }
 
 static void take_over(struct heap_copy *copy, struct region *region, size_t page, const uint8_t *fresh)

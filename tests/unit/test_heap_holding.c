@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+/* A heap that no hold is long enough for is copied while threads run, if it is seen not to change. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/heap/heap_holding.h"
+#include "tests/unit/instead_of.h"
+
+enum { BASE = 1 << 20, PAGES = 4, LOOKS = 3, READS_OF_A_LOOK = 2 };
+
+static unsigned int reads,
+	changes; /* of all pages; so many of these find another content than the one before */
+static bool counts_reads, may_go_on;
+static int refresh_error;
+
+static void read_pages(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	for (size_t i = 0; i < count; i++) {
+		reads += counts_reads;
+		memset(ranges[i].copy, (int)(reads < changes ? reads : changes), ranges[i].length);
+		ranges[i].status = MEMORY_OK;
+	}
+}
+
+static struct memory source = { .read_ranges = read_pages };
+
+INSTEAD_OF(lua_process_refresh_maps);
+int __wrap_lua_process_refresh_maps(struct lua_process *process, bool *ret_changed)
+{
+	(void)process;
+	*ret_changed = refresh_error != 0;
+	return 0;
+}
+
+/* Setting regions needs them. */
+INSTEAD_OF(lua_process_maps);
+const struct maps *__wrap_lua_process_maps(const struct lua_process *process)
+{
+	(void)process;
+	return NULL;
+}
+
+INSTEAD_OF(maps_count);
+size_t __wrap_maps_count(const struct maps *maps)
+{
+	(void)maps;
+	return 0;
+}
+
+INSTEAD_OF(heap_copy_set_regions);
+int __wrap_heap_copy_set_regions(struct heap_copy *copy, const struct heap_range *ranges, size_t count)
+{
+	return refresh_error ? refresh_error : __real_heap_copy_set_regions(copy, ranges, count);
+}
+
+/* No hold succeeds; what is read from then on counts. */
+INSTEAD_OF(hold_while);
+bool __wrap_hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
+		       void *context)
+{
+	(void)hold;
+	(void)read;
+	(void)undo;
+	(void)context;
+	counts_reads = true;
+	return false;
+}
+
+INSTEAD_OF(hold_count);
+uint64_t __wrap_hold_count(const struct hold *hold)
+{
+	(void)hold;
+	return 0;
+}
+
+INSTEAD_OF(hold_may_go_on);
+bool __wrap_hold_may_go_on(const struct hold *hold)
+{
+	(void)hold;
+	return may_go_on;
+}
+
+static struct heap_copy *copy;
+
+static int begin(void **state)
+{
+	const struct heap_range range = { BASE, BASE + PAGES * HEAP_PAGE, false };
+
+	(void)state;
+	reads = changes = 0;
+	counts_reads = false;
+	may_go_on = true;
+	refresh_error = 0;
+	copy = heap_copy_new(&source);
+	return copy && heap_copy_set_regions(copy, &range, 1) == 0 &&
+			       heap_copy_view(copy, BASE, PAGES * HEAP_PAGE)
+		       ? 0
+		       : -1;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	heap_copy_free(copy);
+	return 0;
+}
+
+static int copy_heap(enum heap_method *ret_method)
+{
+	struct heap_holding holding = { .copy = copy, .pagemap = -1, .limit_ns = 1000 };
+	uint64_t changed = 1;
+	int error = heap_holding_copy(&holding, ret_method, &changed);
+
+	assert_int_equal(changed, 0);
+	return error;
+}
+
+static void what_does_not_change_is_read_without_a_hold(void **state)
+{
+	enum heap_method method;
+
+	(void)state;
+	assert_int_equal(copy_heap(&method), 0);
+	assert_int_equal(method, HEAP_UNCHANGED);
+	assert_int_equal(reads, READS_OF_A_LOOK);
+}
+
+/* The copy has what the later look has seen. */
+static void what_changes_at_one_look_is_looked_at_again(void **state)
+{
+	enum heap_method method;
+
+	(void)state;
+	changes = READS_OF_A_LOOK;
+	assert_int_equal(copy_heap(&method), 0);
+	assert_int_equal(method, HEAP_UNCHANGED);
+	assert_int_equal(reads, 2 * READS_OF_A_LOOK);
+	assert_int_equal(*heap_copy_view(copy, BASE, 1), changes);
+}
+
+static void what_changes_at_each_look_is_no_copy(void **state)
+{
+	enum heap_method method;
+
+	(void)state;
+	changes = UINT8_MAX;
+	assert_int_equal(copy_heap(&method), -EBUSY);
+	assert_int_equal(reads, LOOKS * READS_OF_A_LOOK);
+}
+
+static void short_memory_is_told_as_that(void **state)
+{
+	enum heap_method method;
+
+	(void)state;
+	refresh_error = -ENOMEM;
+	assert_int_equal(copy_heap(&method), -ENOMEM);
+}
+
+static void whoever_has_to_end_does_not_look(void **state)
+{
+	enum heap_method method;
+
+	(void)state;
+	may_go_on = false;
+	assert_int_equal(copy_heap(&method), -EBUSY);
+	assert_int_equal(reads, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_does_not_change_is_read_without_a_hold, begin, end),
+		cmocka_unit_test_setup_teardown(what_changes_at_one_look_is_looked_at_again, begin, end),
+		cmocka_unit_test_setup_teardown(what_changes_at_each_look_is_no_copy, begin, end),
+		cmocka_unit_test_setup_teardown(short_memory_is_told_as_that, begin, end),
+		cmocka_unit_test_setup_teardown(whoever_has_to_end_does_not_look, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
