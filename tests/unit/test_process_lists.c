@@ -38,6 +38,7 @@ static struct made_up_process {
 	const char *name, *command;     /* with blanks for NULs */
 	const uint64_t *auxv;           /* its first pair; NULL: it cannot be read */
 	size_t auxv_bytes;
+	const char *statm; /* NULL: it cannot be read */
 } processes[PROCESSES_MAX];
 static size_t process_count;
 static struct made_up_listing *listing;
@@ -103,6 +104,8 @@ int __wrap_proc_file_open(pid_t pid, const char *name)
 	}
 	if (strcmp(name, "auxv") == 0 && processes[i].auxv)
 		return file_of((const char *)processes[i].auxv, processes[i].auxv_bytes);
+	if (strcmp(name, "statm") == 0 && processes[i].statm)
+		return file_of(processes[i].statm, strlen(processes[i].statm));
 	length = (size_t)snprintf(text, sizeof(text), "%s", processes[i].command);
 	for (size_t at = 0; at < length; at++)
 		if (text[at] == ' ')
@@ -279,7 +282,9 @@ static void memory_is_read_through_a_thread_that_lives(void **state)
 	assert_true(process_thread_is_zombie(&process));
 	assert_true(process_is_zombie(&process));
 	made_up_listing_add(tasks, 4003);
-	add_thread(4003, 'D');
+	add_thread(4003, 'D')->statm = "0 0 0 0 0 0 0\n"; /* it is about to be a zombie */
+	assert_int_equal(process_thread_with_memory(PID), 0);
+	processes[process_count - 1].statm = "1060 548 504 109 0 122 0\n";
 	made_up_listing_add(tasks, 4004);
 	add_thread(4004, 'R');
 	assert_int_equal(process_thread_with_memory(PID), 4003);

@@ -291,6 +291,14 @@ pid_t process_of_thread(pid_t tid)
 	return read_status_pid(tid, "Tgid");
 }
 
+/* Whoever ends gives its memory back before it is a zombie. */
+static bool has_no_pages(pid_t tid)
+{
+	char statm[STATM_MAX];
+
+	return proc_text_read(tid, "statm", statm, sizeof(statm)) > 0 && strtoul(statm, NULL, 10) == 0;
+}
+
 pid_t process_thread_with_memory(pid_t pid)
 {
 	char path[PROC_PATH_MAX];
@@ -306,7 +314,8 @@ pid_t process_thread_with_memory(pid_t pid)
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 		struct process thread;
 
-		if (tid > 0 && process_read_status(tid, &thread) == 0 && !process_thread_is_zombie(&thread))
+		if (tid > 0 && process_read_status(tid, &thread) == 0 && !process_thread_is_zombie(&thread) &&
+		    !has_no_pages(tid))
 			found = tid;
 	}
 	closedir(tasks);

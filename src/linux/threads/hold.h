@@ -64,8 +64,8 @@ uint64_t hold_began_ns(const struct hold *hold);
 const struct registers *hold_registers(const struct hold *hold, pid_t tid);
 
 /*
- * Of all holds that have ended, since hold_count_anew() if it was called: how many stopped a thread, and the longest time of these, until the call that let the
- * last thread go on.
+ * Of all holds that have ended, since hold_count_anew() if it was called: how many stopped a thread, and the
+ * longest time of these, until the call that let the last thread go on.
  */
 void hold_count_anew(struct hold *hold);
 uint64_t hold_count(const struct hold *hold);
