@@ -31,7 +31,7 @@ int heap_looks_add(struct heap_looks *looks, const struct heap_graph *graph,
 		   const struct heap_account *account)
 {
 	struct heap_look *look = &looks->at[looks->count - 1];
-	int error = heap_account_is_whole(account)
+	int error = heap_account_is_whole(account) || heap_account_is_missing(account)
 			    ? heap_summary_make(graph, account, &look->vms[look->count])
 			    : -ENODATA;
 
@@ -51,13 +51,39 @@ void heap_looks_clear(struct heap_looks *looks)
 		heap_looks_drop(looks);
 }
 
-static uint64_t bytes_of(const struct heap_look *look)
+/* Was it read at each look at which it was there? */
+static bool is_known(const struct heap_looks *looks, const struct heap_summary *vm)
+{
+	for (size_t i = 0; i < looks->count; i++)
+		for (size_t j = 0; j < looks->at[i].count; j++) {
+			const struct heap_account *account = &looks->at[i].vms[j].account;
+
+			if (account->g == vm->account.g && heap_account_is_missing(account))
+				return false;
+		}
+	return true;
+}
+
+static uint64_t bytes_of(const struct heap_looks *looks, const struct heap_look *look)
 {
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < look->count; i++)
-		bytes += look->vms[i].all.bytes;
+		if (is_known(looks, &look->vms[i]))
+			bytes += look->vms[i].all.bytes;
 	return bytes;
+}
+
+static int add_paths(const struct heap_looks *looks, size_t at, struct heap_growths *growths)
+{
+	const struct heap_look *look = &looks->at[at];
+	int error = 0;
+
+	for (size_t i = 0; i < look->count && !error; i++)
+		if (is_known(looks, &look->vms[i]))
+			error = heap_growths_add_paths(growths, &look->vms[i].paths, at,
+						       look->vms[i].all.bytes / SMALLEST_PART);
+	return error;
 }
 
 static int compare(const struct heap_looks *looks, struct heap_growths *growths)
@@ -65,14 +91,13 @@ static int compare(const struct heap_looks *looks, struct heap_growths *growths)
 	const struct heap_look *last = &looks->at[looks->count - 1];
 	int error = 0;
 
-	for (size_t i = 0; i < looks->count; i++)
-		for (size_t j = 0; j < looks->at[i].count && !error; j++)
-			error = heap_growths_add_paths(growths, &looks->at[i].vms[j].paths, i,
-						       looks->at[i].vms[j].all.bytes / SMALLEST_PART);
+	for (size_t i = 0; i < looks->count && !error; i++)
+		error = add_paths(looks, i, growths);
 	if (error)
 		return error;
 	for (size_t i = 0; i < last->count; i++)
-		heap_growths_find_chains(growths, &last->vms[i].paths);
+		if (is_known(looks, &last->vms[i]))
+			heap_growths_find_chains(growths, &last->vms[i].paths);
 	heap_growths_sort(growths);
 	return 0;
 }
@@ -85,8 +110,8 @@ int heap_looks_compare(const struct heap_looks *looks, struct heap_evidence *evi
 	heap_growths_clear(&evidence->growths);
 	*evidence = (struct heap_evidence){
 		.growths = { .moment_count = looks->count },
-		.first_bytes = bytes_of(first),
-		.last_bytes = bytes_of(last),
+		.first_bytes = bytes_of(looks, first),
+		.last_bytes = bytes_of(looks, last),
 		.duration_ns = last->time_ns - first->time_ns,
 	};
 	return looks->count > 1 ? compare(looks, &evidence->growths) : 0;

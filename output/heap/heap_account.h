@@ -16,10 +16,11 @@ enum heap_method {
 	HEAP_WHILE_ASLEEP,  /* without a stop; no thread of the process ran meanwhile */
 	HEAP_IN_SLICES,     /* held for a slice after the other, of different times; only in old files */
 	HEAP_ONE_HOLD,      /* held once, for the whole copy */
-	HEAP_WHILE_RUNNING, /* without a stop while it ran: nothing else was allowed */
+	HEAP_WHILE_RUNNING, /* without a stop while it ran; only in old files */
 	HEAP_WRITTEN_PAGES, /* held once, for what was written since it was copied, by the kernel's marks */
 	HEAP_COMPARED,      /* held for what was seen to change; the rest was compared afterwards */
-	HEAP_UNCHANGED, /* while threads ran, as no hold was long enough; a second look found all of it unchanged */
+	HEAP_UNCHANGED,     /* while threads ran; a second look found all of it unchanged */
+	HEAP_MISSING,       /* not at all: the graph has the root alone; gc_total is 0 if it is not known */
 	HEAP_METHOD_COUNT
 };
 
@@ -76,17 +77,22 @@ static inline int64_t heap_account_difference(const struct heap_account *account
 	return (int64_t)(account->gc_total - account->sum);
 }
 
+static inline bool heap_account_is_missing(const struct heap_account *account)
+{
+	return account->method == HEAP_MISSING;
+}
+
 /*
- * Does the graph have everything? Not if the sums differ, or if memory with references could not be read, whose objects
- * may then seem to be held by others or by nothing.
+ * Does the graph have everything? Not if the sums differ, or if memory with references could not be read,
+ * whose objects may then seem to be held by others or by nothing.
  */
 static inline bool heap_account_is_whole(const struct heap_account *account)
 {
 	const struct heap_uncertain *uncertain = &account->uncertain;
 
-	return heap_account_difference(account) == 0 && uncertain->unread_objects == 0 &&
-	       uncertain->unread_bytes == 0 && uncertain->broken_chains == 0 &&
-	       uncertain->unknown_objects == 0 && uncertain->left_out == 0;
+	return !heap_account_is_missing(account) && heap_account_difference(account) == 0 &&
+	       uncertain->unread_objects == 0 && uncertain->unread_bytes == 0 &&
+	       uncertain->broken_chains == 0 && uncertain->unknown_objects == 0 && uncertain->left_out == 0;
 }
 
 #endif

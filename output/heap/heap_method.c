@@ -15,6 +15,7 @@ static const struct {
 	[HEAP_COMPARED] = { "compared",
 			    "while it was held, for what changes; the rest was compared afterwards" },
 	[HEAP_UNCHANGED] = { "unchanged", "while threads ran; a second look found nothing changed" },
+	[HEAP_MISSING] = { "missing", "not at all" },
 	[HEAP_WHILE_RUNNING] = { "running", "while it ran, without a stop" },
 };
 

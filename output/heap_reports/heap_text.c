@@ -238,6 +238,13 @@ static int write_subject(FILE *out, const struct heap_summary *summary, const st
 	struct heap_group *rows;
 	int error;
 
+	if (heap_account_is_missing(&summary->account)) {
+		heap_place_write(out, &summary->account);
+		fputs("\n  ", out);
+		heap_not_found_write(out, &summary->account);
+		putc('\n', out);
+		return 0;
+	}
 	write_total(out, summary);
 	heap_uncertain_write(out, &summary->account.uncertain);
 	if (heap_summary_objects(summary) == 0)

@@ -31,11 +31,22 @@ static void list(const struct heap_uncertain *uncertain, struct count ret_counts
 	memcpy(ret_counts, counts, sizeof(counts));
 }
 
+static void write_missing(FILE *out, const struct heap_account *account)
+{
+	char total[AMOUNT_SIZE];
+
+	fputs("could not be read", out);
+	if (account->gc_total)
+		fprintf(out, "; gc.total %s bytes", amount_number(account->gc_total, total));
+}
+
 void heap_not_found_write(FILE *out, const struct heap_account *account)
 {
 	int64_t difference = heap_account_difference(account);
 
-	if (difference == 0)
+	if (heap_account_is_missing(account))
+		write_missing(out, account);
+	else if (difference == 0)
 		fputs("all of it found", out);
 	else
 		fprintf(out, "%+" PRId64 " bytes not found", difference);
@@ -58,7 +69,7 @@ void heap_uncertain_write(FILE *out, const struct heap_uncertain *uncertain)
 static bool is_any(const struct heap_account *account)
 {
 	struct count counts[COUNTS];
-	bool any = heap_account_difference(account) != 0;
+	bool any = heap_account_is_missing(account) || heap_account_difference(account) != 0;
 
 	list(&account->uncertain, counts);
 	for (size_t i = 0; i < COUNTS; i++)
@@ -75,13 +86,13 @@ static void write_line(FILE *out, const struct heap_account *account)
 
 	of.module = NULL;
 	heap_place_write(out, &of);
-	if (heap_account_difference(account)) {
+	if (heap_account_is_missing(account) || heap_account_difference(account)) {
 		fputs(separator, out);
 		heap_not_found_write(out, account);
 		separator = "; ";
 	}
 	list(&account->uncertain, counts);
-	for (size_t i = 0; i < COUNTS; i++) {
+	for (size_t i = 0; i < COUNTS && !heap_account_is_missing(account); i++) {
 		if (!counts[i].count)
 			continue;
 		fprintf(out, "%s%s%s %s", separator, word, amount_number(counts[i].count, number),

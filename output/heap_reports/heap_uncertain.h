@@ -16,7 +16,7 @@
 
 enum { HEAP_UNCERTAIN_SIZE = 2048 };
 
-/* "+1234 bytes not found", or "all of it found" */
+/* "+1234 bytes not found", "all of it found", or "could not be read; gc.total 1,234 bytes" */
 void heap_not_found_write(FILE *out, const struct heap_account *account);
 
 /* "uncertain: 3 objects could not be read" and the like, each in a line of its own; nothing if nothing is. */

@@ -132,26 +132,42 @@ static bool take_samples(struct check *check)
 
 /*---- Looks at heaps and traces ----*/
 
-/* Why the heap could not be read. */
-static void note_heap(struct checked *checked, const struct process_heaps *heaps, int error)
+/* Why heaps could not be read, with what of them: "the heap", "the heap of 1 of 6 VMs". */
+static void note_missing(struct checked *checked, const struct process_heaps *heaps, const char *what)
 {
-	const struct vm_heap *missing = process_heaps_missing(heaps);
+	const struct vm_heap *large = process_heaps_missing_by(heaps, -EFBIG);
 
-	error = missing ? missing->error : error;
-	if (missing && error == -EFBIG)
+	if (large)
 		unseen_add(&checked->unseen,
-			   "the heap: to copy it would hold the process for some %" PRIu64
+			   "%s: to copy it would hold the process for some %" PRIu64
 			   " ms (ljspy heap --max-pause)",
-			   missing->too_long_ns / 1000000);
-	else if (error == -EBUSY)
+			   what, large->too_long_ns / 1000000);
+	else if (process_heaps_missing_by(heaps, -EBUSY))
 		unseen_add(
 			&checked->unseen,
-			"the heap: again and again, a thread woke while it was copied, or ran where it may not be"
-			" stopped");
-	else if (error == -ENODATA)
-		unseen_add(&checked->unseen, "the heap: not all of it was found (ljspy heap)");
+			"%s: again and again, a thread woke while it was copied, or ran where it may not be stopped",
+			what);
 	else
-		unseen_add(&checked->unseen, "the heap: it could not be read (%s)", strerror(-error));
+		unseen_add(&checked->unseen, "%s: it could not be read, and may have been closed meanwhile",
+			   what);
+}
+
+/* 0, -ENOMEM, or -ENODATA if none was read, or not all was found of one. */
+static int add_heaps(struct checked *checked, const struct process_heaps *heaps)
+{
+	const size_t missing = process_heaps_missing(heaps);
+	char what[80] = "the heap";
+	int error = 0;
+
+	for (size_t i = 0; i < heaps->count && !error; i++)
+		error = heap_looks_add(&checked->heaps, &heaps->at[i].graph, &heaps->at[i].account);
+	if (missing && missing < heaps->count)
+		snprintf(what, sizeof(what), "the heap of %zu of %zu VMs", missing, heaps->count);
+	if (missing)
+		note_missing(checked, heaps, what);
+	if (error == -ENODATA)
+		unseen_add(&checked->unseen, "the heap: not all of it was found (ljspy heap)");
+	return !error && missing && missing == heaps->count ? -ENODATA : error;
 }
 
 /* What could not be read is noted. 0 or -ENOMEM. */
@@ -165,10 +181,8 @@ static int look_at_heaps(struct checked *checked, struct lua_process *lua, struc
 	if (error)
 		return error;
 	error = process_heaps_read(lua, hold, checked->pid, NULL, &options, &heaps);
-	for (size_t i = 0; i < heaps.count && !error; i++)
-		error = heap_looks_add(&checked->heaps, &heaps.at[i].graph, &heaps.at[i].account);
-	if (error && error != -ENOMEM)
-		note_heap(checked, &heaps, error);
+	if (error != -ENOMEM)
+		error = add_heaps(checked, &heaps);
 	process_heaps_clear(&heaps);
 	if (error)
 		heap_looks_drop(&checked->heaps);

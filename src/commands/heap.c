@@ -15,6 +15,7 @@
 #include "src/heap/process_heaps.h"
 #include "src/inspect/known_files.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/proc/process.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
 #include "src/program/standard_files.h"
@@ -135,33 +136,46 @@ static void explain_no_hold(pid_t pid)
 	message_note("Try again at another time, or read a core file with --core.");
 }
 
+static void tell_missing(const struct process_heaps *heaps, const char *of)
+{
+	const size_t missing = process_heaps_missing(heaps);
+
+	message_error("Of %zu Lua states of %s, %zu %s missing.", heaps->count, of, missing,
+		      missing == 1 ? "is" : "are");
+}
+
+/* Why heaps are missing, each reason once. error: of the whole; 0 if some heaps are there. */
 static void explain(struct heap_command *command, pid_t pid, int error)
 {
-	const struct vm_heap *missing = process_heaps_missing(&command->heaps);
+	const struct vm_heap *large = process_heaps_missing_by(&command->heaps, -EFBIG);
+	const struct vm_heap *busy = process_heaps_missing_by(&command->heaps, -EBUSY);
+	const struct vm_heap *closed = process_heaps_missing_by(&command->heaps, -EIO);
 
-	if (missing && missing->error == -EFBIG)
-		explain_long_hold(missing, pid);
-	else if (missing && missing->error == -EBUSY)
-		explain_no_hold(pid);
-	else if (missing && missing->error == -EIO)
-		message_error("VM %u of process %d could not be read: it may have been closed meanwhile.",
-			      missing->account.vm, pid);
-	else
-		choose_explain_look(pid, -error);
 	command->status = EXIT_WITH_ERRORS;
+	if (process_thread_with_memory(pid) == 0) {
+		message_error("Process %d ended while its heap was read.", (int)pid);
+		return;
+	}
+	if (large)
+		explain_long_hold(large, pid);
+	if (busy)
+		explain_no_hold(pid);
+	if (closed)
+		message_error("VM %u of process %d could not be read: it may have been closed meanwhile.",
+			      closed->account.vm, pid);
+	if (!large && !busy && !closed)
+		choose_explain_look(pid, -error);
 }
 
 /* The others are there. */
 static void explain_missing(struct heap_command *command, pid_t pid)
 {
-	size_t count = 0;
+	char of[32];
 
-	for (size_t i = 0; i < command->heaps.count; i++)
-		count += command->heaps.at[i].error != 0;
-	if (count == 0)
+	if (process_heaps_missing(&command->heaps) == 0)
 		return;
-	message_error("Of %zu Lua states of process %d, %zu %s missing.", command->heaps.count, pid, count,
-		      count == 1 ? "is" : "are");
+	snprintf(of, sizeof(of), "process %d", (int)pid);
+	tell_missing(&command->heaps, of);
 	explain(command, pid, 0);
 }
 
@@ -219,10 +233,13 @@ static void heap_of_core(struct heap_command *command, const char *path)
 		.context = command,
 	};
 
-	if (core_look_at(&look, path))
+	if (core_look_at(&look, path)) {
+		if (process_heaps_missing(&command->heaps) > 0)
+			tell_missing(&command->heaps, path);
 		take_heaps(command);
-	else
+	} else {
 		command->status = EXIT_NOTHING_DONE;
+	}
 	process_heaps_clear(&command->heaps);
 }
 

@@ -14,7 +14,7 @@
 struct vm_heap {
 	struct heap_graph graph;
 	struct heap_account account;
-	int error; /* of heap_capture(); then the graph has the root alone, and all of gc_total is missing */
+	int error;            /* of heap_capture(); then its account says that it is missing */
 	uint64_t too_long_ns; /* with -EFBIG: how long it would be held */
 };
 
@@ -25,14 +25,19 @@ struct process_heaps {
 };
 
 /*
- * Read them. hold is NULL for a core file; name may be NULL. 0 if all are there, or some, and what the others are like is
- * told; else the first error. After one -EBUSY no more are tried: all VMs have the same threads. Clear them in any case.
+ * Read them. hold is NULL for a core file; name may be NULL. 0 if at least one heap is there; `.error` marks
+ * those that are missing. Else the first error. Small ones are read first. Those that are left once tries that
+ * ended with -EBUSY have taken too long are not tried, and have that error, too. Clear them in any case.
  */
 int process_heaps_read(struct lua_process *process, struct hold *hold, pid_t pid, const char *name,
 		       const struct heap_capture_options *options, struct process_heaps *heaps);
 
-/* The first heap that could not be read; NULL if all could. */
-const struct vm_heap *process_heaps_missing(const struct process_heaps *heaps);
+/* How many could not be read. */
+size_t process_heaps_missing(const struct process_heaps *heaps);
+
+/* Of those with this error the one that would be held longest; NULL if there is none. */
+const struct vm_heap *process_heaps_missing_by(const struct process_heaps *heaps, int error);
+
 void process_heaps_clear(struct process_heaps *heaps);
 
 #endif

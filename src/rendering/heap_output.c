@@ -155,10 +155,43 @@ bool heap_output_write_moment(struct heap_output *output)
 	return good;
 }
 
+static bool is_missing_in(const struct heap_moment_read *moment, const struct heap_account *of)
+{
+	for (size_t i = 0; i < moment->count; i++) {
+		const struct heap_account *account = &moment->subjects[i].summary.account;
+
+		if (heap_account_is_missing(account) && account->pid == of->pid && account->g == of->g)
+			return true;
+	}
+	return false;
+}
+
+/* A VM that could not be read in the other moment would seem to have come or gone: it moves behind the others. */
+static struct heap_side comparable(struct heap_moment_read *moment, const struct heap_moment_read *other)
+{
+	struct heap_side side = side_of(moment);
+
+	side.count = 0;
+	for (size_t i = 0; i < moment->count; i++) {
+		const struct heap_subject subject = moment->subjects[i];
+		const struct heap_account *account = &subject.summary.account;
+
+		if (!heap_account_is_missing(account) && is_missing_in(other, account)) {
+			message_note("VM %u of process %d is left out: it could not be read in %s.",
+				     account->vm, (int)account->pid, other->name);
+			continue;
+		}
+		moment->subjects[i] = moment->subjects[side.count];
+		moment->subjects[side.count++] = subject;
+	}
+	return side;
+}
+
 bool heap_output_compare(struct heap_output *output)
 {
 	const struct heap_format *format = output->options->heap_format;
-	struct heap_side before = side_of(&output->moments[0]), after = side_of(&output->moments[1]);
+	struct heap_side before = comparable(&output->moments[0], &output->moments[1]);
+	struct heap_side after = comparable(&output->moments[1], &output->moments[0]);
 	struct heap_view view = view_of(output);
 	struct output_file file = { 0 };
 

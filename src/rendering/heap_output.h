@@ -43,7 +43,10 @@ bool heap_output_write(struct heap_output *output);
 /* Write the last moment of a series to a file of its own, if -o names a .heap file. False as above. */
 bool heap_output_write_moment(struct heap_output *output);
 
-/* Write what changed between the two moments, or over the series. False as above. */
+/*
+ * Write what changed between the two moments, without VMs that could not be read in one of them, or over the
+ * series. False as above.
+ */
 bool heap_output_compare(struct heap_output *output);
 bool heap_output_write_series(struct heap_output *output);
 

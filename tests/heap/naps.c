@@ -4,7 +4,7 @@
  *
  * usage: naps THREADS [busy]
  *
- * busy: Lua, too, takes only naps.
+ * busy: Lua, too, takes only naps. Beside it is a small VM in which nothing happens.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -19,6 +19,14 @@ static const char program[] =
 	"kept = {} for i = 1, 32 do kept[i] = string.rep(string.char(64 + i), 2^20) end";
 
 static const char step[] = "kept[0] = {}";
+static const char small_program[] = "kept = {} for i = 1, 100 do kept[i] = {} end";
+
+static int open_small(void)
+{
+	lua_State *L = luaL_newstate();
+
+	return L ? luaL_dostring(L, small_program) : -1;
+}
 
 static void *nap(void *unused)
 {
@@ -37,6 +45,8 @@ int main(int argc, char *argv[])
 	luaL_openlibs(L);
 	if (luaL_loadstring(L, program) || lua_pcall(L, 0, 0, 0))
 		return 2;
+	if (argc == 3 && open_small())
+		return 4;
 	for (int i = 0; i < atoi(argv[1]); i++)
 		if (pthread_create(&thread, NULL, nap, NULL))
 			return 3;

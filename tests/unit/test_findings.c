@@ -1224,6 +1224,41 @@ static void test_a_look_that_lacks_something_is_refused(void **state)
 	heap_graph_free(&graph);
 }
 
+/* A VM that is missing at one look would grow until the next: nothing of it counts, but the others do. */
+static void test_a_vm_that_is_missing_at_a_look_is_left_out(void **state)
+{
+	struct heap_looks looks = { 0 };
+	struct heap_evidence evidence = { 0 };
+	uint64_t others[2];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct heap_graph other = made_up_leak(500 + i, 2, 2),
+				  graph = made_up_leak(i ? 9000 : 0, 2, 2);
+		struct heap_account of_other = made_up_account(&other), account = made_up_account(&graph);
+
+		of_other.g = 1;
+		account.g = 2;
+		others[i] = of_other.sum;
+		if (i == 0) {
+			account.method = HEAP_MISSING;
+			account.sum = 0;
+		}
+		assert_int_equal(heap_looks_begin(&looks, i, 2), 0);
+		assert_int_equal(heap_looks_add(&looks, &graph, &account), 0);
+		assert_int_equal(heap_looks_add(&looks, &other, &of_other), 0);
+		heap_graph_free(&graph);
+		heap_graph_free(&other);
+	}
+	assert_int_equal(heap_looks_compare(&looks, &evidence), 0);
+	assert_int_equal(evidence.first_bytes, others[0]);
+	assert_int_equal(evidence.last_bytes, others[1]);
+	for (const struct heap_growth *growth = evidence.growths.rows; growth; growth = growth->hh.next)
+		assert_true(heap_growth_bytes(&evidence.growths, growth) <= (int64_t)(others[1] - others[0]));
+	heap_growths_clear(&evidence.growths);
+	heap_looks_clear(&looks);
+}
+
 /* Begin a look at that time, at the heaps of two VMs: a small one, and a cache of so many entries. */
 static uint64_t look_at_two(struct heap_looks *looks, uint64_t time_ns, uint32_t entries)
 {
@@ -1653,6 +1688,7 @@ int main(void)
 			test_growth_that_the_collector_frees_or_that_is_shown_already_does_not_count),
 		cmocka_unit_test(test_what_grows_at_each_look_is_a_finding),
 		cmocka_unit_test(test_a_look_that_lacks_something_is_refused),
+		cmocka_unit_test(test_a_vm_that_is_missing_at_a_look_is_left_out),
 		cmocka_unit_test(test_two_looks_are_compared_over_all_vms_and_the_time_between),
 		cmocka_unit_test(test_paths_that_are_small_in_their_heap_are_not_compared),
 		cmocka_unit_test(test_looks_tell_that_memory_is_short),

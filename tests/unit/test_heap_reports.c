@@ -16,6 +16,7 @@
 #include "output/heap/heap_file.h"
 #include "output/heap_reports/heap_diff_text.h"
 #include "output/heap_reports/heap_report.h"
+#include "output/heap_reports/heap_uncertain.h"
 #include "output/heap_views/heap_words.h"
 #include "tests/unit/made_up_heap.h"
 
@@ -457,6 +458,37 @@ static void a_difference_says_what_was_not_found(void **state)
 		heap_subject_clear(&subjects[i]);
 }
 
+/* Of a VM that could not be read nothing is said that only looks as if it had been. */
+static void a_vm_that_could_not_be_read_is_told_as_that(void **state)
+{
+	struct heap_subject subject = subject_of(made_up_leak(0, 0, 0));
+	struct heap_account *account = &subject.summary.account;
+	char line[HEAP_UNCERTAIN_SIZE], *text;
+
+	(void)state;
+	account->method = HEAP_MISSING;
+	account->uncertain.unread_objects = 1;
+	account->sum = account->gc_total = 0;
+	text = text_of("text", &subject);
+	assert_true(has_line(text, "could not be read", ""));
+	assert_null(strstr(text, "found"));
+	assert_null(strstr(text, "gc.total"));
+	assert_null(strstr(text, "uncertain"));
+	assert_null(strstr(text, "Read "));
+	free(text);
+	assert_string_equal(heap_uncertain_text(account, line), "nginx (pid 4242), VM 1: could not be read");
+	account->gc_total = 67108864;
+	text = text_of("text", &subject);
+	assert_true(has_line(text, "could not be read; gc.total 67,108,864 bytes", ""));
+	free(text);
+	text = text_of("json", &subject);
+	assert_true(has_line(text, "\"method\"", "\"missing\""));
+	free(text);
+	account->gc_total = account->sum = account->uncertain.unread_objects = 0;
+	assert_false(heap_account_is_whole(account));
+	heap_subject_clear(&subject);
+}
+
 /* What was not found at a moment seems to grow afterwards. */
 static void a_moment_that_lacks_something_has_no_suspects(void **state)
 {
@@ -690,6 +722,7 @@ int main(void)
 		cmocka_unit_test(garbage_is_no_suspect),
 		cmocka_unit_test(a_difference_says_what_was_not_found),
 		cmocka_unit_test(a_moment_that_lacks_something_has_no_suspects),
+		cmocka_unit_test(a_vm_that_could_not_be_read_is_told_as_that),
 		cmocka_unit_test(what_could_not_be_read_is_missing_though_the_sums_agree),
 		cmocka_unit_test(a_moment_of_fewer_processes_is_not_compared),
 		cmocka_unit_test(a_picture_says_what_was_not_found),
