@@ -56,8 +56,10 @@ int main(void)
 	__asm__ volatile("" : : "r"(settings) : "memory");
 	puts("ready");
 	fflush(stdout);
-	for (;;) {
+	/* Without an unwind table, only code that returns tells of its caller. */
+	while (L) {
 		turn(L);
-		__asm__ volatile("" : : "r"(settings) : "memory");
+		__asm__ volatile("" : "+r"(L) : "r"(settings) : "memory");
 	}
+	return 0;
 }

@@ -19,10 +19,11 @@ REASON = "native unwinding failed"
 LOST_SAMPLES = 2
 
 
-@pytest.fixture(name="event_loop", scope="module")
-def start(tmp_path_factory):
+@pytest.fixture(name="event_loop", scope="module", params=["tables", "no tables"])
+def start(request, tmp_path_factory):
     program = tmp_path_factory.mktemp("event_loop") / "event_loop"
-    subprocess.run(["gcc", "-O2", f"-I{INCLUDE}", HERE / "event_loop.c", "-o", program, LIBRARY,
+    options = [] if request.param == "tables" else ["-fno-asynchronous-unwind-tables"]
+    subprocess.run(["gcc", "-O2", *options, f"-I{INCLUDE}", HERE / "event_loop.c", "-o", program, LIBRARY,
                     f"-Wl,-rpath,{LIBRARY.parent}"], check=True)
     with ljspy.Target([program]).wait_ready() as target:
         yield target

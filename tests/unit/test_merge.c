@@ -693,6 +693,10 @@ static void a_frame_that_ends_beyond_the_copy_is_told(void **state)
 	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);
 	check_lost(2, LOST_NATIVE_UNWIND);
 	assert_true(stack.passes_copy);
+	/* It begins where the copy ends. */
+	capture.stack_end = native.frames[1].registers.sp;
+	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);
+	assert_true(stack.passes_copy);
 	/* It is on no stack of which there is a copy. */
 	capture.stack_end = 0x70000;
 	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);

@@ -284,15 +284,37 @@ enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *f
 		     : CFI_NONE;
 }
 
+static bool caller_sp(const struct frame_rules *rules, const struct registers *frame, struct memory *stack,
+		      uint64_t *ret_sp)
+{
+	struct state state = { .frame = frame, .stack = stack };
+
+	return !rules->is_outermost && find_cfa(&state, rules) &&
+	       recover(&state, rules, REGISTER_NUMBER_SP, ret_sp);
+}
+
 bool cfi_caller_sp(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
 		   uint64_t *ret_sp)
 {
 	const struct known_rule *known = find_rules(cfi, pc);
-	const struct frame_rules *rules = known ? known_rule_rules(known) : NULL;
-	struct state state = { .frame = frame, .stack = stack };
 
-	return rules && !rules->is_outermost && find_cfa(&state, rules) &&
-	       recover(&state, rules, REGISTER_NUMBER_SP, ret_sp);
+	return known && caller_sp(known_rule_rules(known), frame, stack, ret_sp);
+}
+
+static bool find_code_rules(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
+			    struct frame_rules *ret_rules)
+{
+	if (!cfi->code)
+		cfi->code = code_rules_new(cfi->image);
+	return cfi->code && code_rules_find(cfi->code, snapshot, frame->pc, ret_rules);
+}
+
+bool cfi_caller_sp_by_code(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
+			   uint64_t *ret_sp)
+{
+	struct frame_rules rules;
+
+	return find_code_rules(cfi, frame, snapshot, &rules) && caller_sp(&rules, frame, snapshot, ret_sp);
 }
 
 enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
@@ -303,9 +325,7 @@ enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
 	struct other_rules others;
 	enum cfi_status status;
 
-	if (!cfi->code)
-		cfi->code = code_rules_new(cfi->image);
-	if (!cfi->code || !code_rules_find(cfi->code, snapshot, frame->pc, &rules))
+	if (!find_code_rules(cfi, frame, snapshot, &rules))
 		return CFI_NONE;
 	other_rules_of(&rules, &others);
 	status = apply(&rules, &others, frame, snapshot, &caller);

@@ -55,4 +55,8 @@ bool cfi_caller_sp(struct cfi *cfi, uint64_t pc, const struct registers *frame, 
 enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
 				 struct registers *ret_caller);
 
+/* The same of the caller's stack pointer alone. */
+bool cfi_caller_sp_by_code(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
+			   uint64_t *ret_sp);
+
 #endif

@@ -203,10 +203,11 @@ uint64_t native_end(const struct native_unwinder *unwinder)
 uint64_t native_caller_sp(const struct native_unwinder *unwinder)
 {
 	const struct native_frame *frame = &unwinder->frame;
+	const struct registers *registers = &frame->registers;
 	uint64_t sp;
 
-	return cfi_caller_sp(unwinder->cfi, native_code_address(frame), &frame->registers, unwinder->stack,
-			     &sp)
+	return cfi_caller_sp(unwinder->cfi, native_code_address(frame), registers, unwinder->stack, &sp) ||
+			       cfi_caller_sp_by_code(unwinder->cfi, registers, unwinder->stack, &sp)
 		       ? sp
 		       : 0;
 }

@@ -245,13 +245,16 @@ static enum lost_reason why_lost(const struct merge *merge)
 	return native_lacks_register(merge->native) ? LOST_REGISTER_UNKNOWN : LOST_NATIVE_UNWIND;
 }
 
-/* Does the current frame end beyond the copy of the stack? */
+/* Does the current frame end beyond the copy of the stack? It may begin where that ends. */
 static bool passes_copy(const struct merge *merge)
 {
 	const struct native_frame *native = native_current(merge->native);
+	uint64_t at = native->registers.sp;
 
-	return native->code == CODE_NATIVE && capture_has_copied(merge->capture, native->registers.sp) &&
-	       native_caller_sp(merge->native) > capture_stack_end(merge->capture, native->registers.sp);
+	if (!capture_has_copied(merge->capture, at))
+		at--;
+	return native->code == CODE_NATIVE && capture_has_copied(merge->capture, at) &&
+	       native_caller_sp(merge->native) > capture_stack_end(merge->capture, at);
 }
 
 static bool has_lost(const struct merged_stack *stack, enum lost_reason reason)
