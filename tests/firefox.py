@@ -126,7 +126,7 @@ class Firefox(webdriver.Remote):
         try:
             super().__init__(Marionette(self.port(directory / "MarionetteActivePort")), options=webdriver.FirefoxOptions())
         except BaseException:
-            self.process.kill()
+            self.end()
             raise
 
     def port(self, path):
@@ -142,7 +142,11 @@ class Firefox(webdriver.Remote):
             super().quit()
             self.process.wait(ANSWER_S)
         finally:
-            self.process.kill()
+            self.end()
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
 
     def as_firefox(self, script, *arguments):
         """Run a script with Firefox's own rights."""
