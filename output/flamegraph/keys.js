@@ -163,12 +163,23 @@ const COMMANDS = {
 	"?": toggleHelp,
 };
 
+let awaited = null;		/* the search whose first match Enter leads to once it is known: the next key or press revokes that */
+
+function goToAwaited() {
+	if (isSearching())
+		return;
+	if (awaited === view.search && ui.search.value === awaited && document.activeElement === ui.search && matching?.includes(true))
+		frameKey("n");
+	awaited = null;
+}
+
 function searchKey(event) {
 	if (event.key === "Escape") {
 		escape();
 	} else if (event.key === "Enter") {
 		search(ui.search.value);
-		afterSearch(() => frameKey("n"));
+		awaited = view.search;
+		goToAwaited();
 	} else {
 		return;
 	}
@@ -184,6 +195,7 @@ function onKey(event) {
 	const inSearch = event.target === ui.search;
 	const onControl = event.target !== scroller && /^(button|select|summary|textarea)$/.test(event.target.localName);
 
+	awaited = null;
 	if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key === "f" && !inSearch) {
 		findKey();
 		event.preventDefault();

@@ -202,9 +202,9 @@ let passing = "";		/* a message shown in place of the search result until the ne
 
 function showResult() {
 	ui.app.classList.toggle("searching", matching !== null);
-	ui.search.classList.toggle("wrong", matching ? !matching.includes(true) : searched.trouble !== "");
+	ui.search.classList.toggle("wrong", matching ? !matching.includes(true) : troubleOfSearch() !== "");
 	if (!matching) {
-		ui.result.textContent = passing || whyNoMatches() || whyNoStrip();
+		ui.result.textContent = passing || troubleOfSearch() || (isSearching() ? "Searching …" : whyNoStrip());
 		return;
 	}
 	const matches = (label) => matching[label];
@@ -275,6 +275,16 @@ function redraw(scrolledTo = -1) {
 	if (scrolledTo >= 0)
 		scrollTo(scrolledTo);
 	draw();
+}
+
+/* Show the result of a search that took its time: what the user has typed or opened meanwhile stays. */
+function showMatches() {
+	matching = matchesOfView();
+	showResult();
+	refreshHeat();
+	if (!view.source)
+		draw();
+	goToAwaited();
 }
 
 /* -- Changes of the view -- */
@@ -548,6 +558,7 @@ function listen() {
 	});
 	ui.colour.addEventListener("change", () => changeColour(ui.colour.value));
 	document.addEventListener("keydown", onKey);
+	document.addEventListener("pointerdown", () => { awaited = null; });
 	window.addEventListener("popstate", returnToAddress);
 	window.addEventListener("beforeprint", toPaper);
 	window.addEventListener("afterprint", fromPaper);

@@ -8,6 +8,18 @@
 const SMALLEST_SHARE = 1e-5;	/* an inverted tree does not show the callers of smaller nodes */
 const NODES_MAX = 400000;	/* in an inverted tree or in one of time */
 
+/* -- Labels -- */
+
+const sharedLabels = new Map();
+
+/* The labels of functions or lines. All trees share them, and what has been found in them. */
+function labelsOf(byLine) {
+	if (!sharedLabels.has(byLine))
+		sharedLabels.set(byLine, byLine ? recorded.lines.map((line) => ({ ...line, look: recorded.functions[line.function].look }))
+			: recorded.functions.map((f, i) => ({ ...f, function: i })));
+	return sharedLabels.get(byLine);
+}
+
 /* -- Growing a tree -- */
 
 const NUMBERS = ["caller", "label", "depth"];
@@ -23,7 +35,7 @@ class GrowingTree {
 		this.byLine = byLine;
 		this.side = side;
 		this.labelOf = byLine ? recorded.line : recorded.function;
-		this.labels = byLine ? labelsOfLines() : recorded.functions.map((f, i) => ({ ...f, function: i }));
+		this.labels = labelsOf(byLine);
 		this.count = 0;
 		this.cut = false;	/* it was too large and is cut */
 		this.of = null;		/* the node of each recorded frame, if each has one */
@@ -121,10 +133,6 @@ class GrowingTree {
 		for (let state = 0; state < STATES.length; state++)
 			this.states[into + state] += states[from + state];
 	}
-}
-
-function labelsOfLines() {
-	return recorded.lines.map((line) => ({ ...line, look: recorded.functions[line.function].look }));
 }
 
 /* -- Callers below callees -- */
@@ -486,7 +494,8 @@ function sandwichOf(byLine, focus, side) {
 	made.hidden = new Uint8Array(made.count);
 	setEnds(made);
 	/* The root is the function, whatever its line. */
-	made.labels = [...made.labels, { ...recorded.functions[focus], function: focus }];
-	made.label[0] = made.labels.length - 1;
+	made.label[0] = byLine ? made.labels.length : focus;
+	if (byLine)
+		made.labels = [...made.labels, labelsOf(false)[focus]];
 	return made;
 }

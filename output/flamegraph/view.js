@@ -89,7 +89,7 @@ function applyView() {
 	if (!(view.zoom < tree.count && tree.width[view.zoom] > 0) || tree.isChart || tree.isSandwich)
 		view.zoom = 0;
 	view.zoom = shownFor(tree, view.zoom);
-	matching = matchesOf(view.search, tree.labels);
+	matching = matchesOfView();
 }
 
 /* -- Search -- */
@@ -100,10 +100,12 @@ function applyView() {
  */
 const SEARCH_MS = 4000;
 const TOO_COSTLY = "No result: this expression takes too much time or memory";
-const NO_WORKER = "No result: expressions cannot be searched where this page is shown";
+const NO_WORKER = "No result: where this page is shown, expressions with *, +, { or many ? and | cannot be searched";
+const CHOICES_MAX = 8;
 
-/* The last search: its text and labels; for each label, does it match? null while a worker looks, or if none could. */
-let searched = { text: "", labels: null, matches: null, worker: null, trouble: "", then: null };
+let searched = "";		/* the text of these searches: */
+/* for each array of labels: for each label, does it match? null while a worker looks, or if none could. */
+const searches = new Map();
 
 /*
  * Runs in the worker, and says when it begins: on a busy machine workers start late. Firefox throws an error where an
@@ -120,18 +122,18 @@ function testLabels({ data: { text, flags, names } }) {
 	}
 }
 
-/* End the worker's search with what it has found, or with the reason why it has found nothing. */
-function endSearch(search, matches, trouble) {
-	const { then } = search;
+function stopWorker(search) {
+	search.worker?.terminate();
+	search.worker = null;
+}
 
-	search.worker.terminate();
-	Object.assign(search, { matches, trouble, worker: null, then: null });
-	if (search !== searched)
+/* End a worker's search with what it has found, or with the reason why it has found nothing. */
+function endSearch(search, matches, trouble) {
+	if (!search.worker)
 		return;
-	matching = matches;
-	refresh();
-	if (then)
-		then();
+	stopWorker(search);
+	Object.assign(search, { matches, trouble });
+	showMatches();
 }
 
 function startWorker(search, flags) {
@@ -140,12 +142,26 @@ function startWorker(search, flags) {
 	search.worker = worker;
 	worker.onmessage = ({ data }) => {
 		if (data === "begun")
-			setTimeout(() => search.worker && endSearch(search, null, TOO_COSTLY), SEARCH_MS);
+			setTimeout(() => endSearch(search, null, TOO_COSTLY), SEARCH_MS);
 		else
 			endSearch(search, data, data ? "" : TOO_COSTLY);
 	};
 	worker.onerror = () => endSearch(search, null, NO_WORKER);
-	worker.postMessage({ text: search.text, flags, names: search.labels.map((label) => label.text) });
+	worker.postMessage({ text: searched, flags, names: search.labels.map((label) => label.text) });
+}
+
+/* Without repetition, there are at most two to the number of choices ways to match from one place on. */
+function isQuick(text) {
+	return !/[*+{]/.test(text) && (text.match(/[?|]/g) || []).length <= CHOICES_MAX;
+}
+
+/* null if the text is no valid expression. */
+function expressionOf(text, flags) {
+	try {
+		return new RegExp(text, flags);
+	} catch (error) {
+		return null;
+	}
 }
 
 /*
@@ -153,46 +169,59 @@ function startWorker(search, flags) {
  * plain text if it is no valid one. Without capitals, it ignores case.
  */
 function startSearch(search) {
-	const { text, labels } = search;
-	const flags = text === text.toLowerCase() ? "iu" : "u";
-	const plain = new RegExp(text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), flags);
-	const matches = labels.map((label) => plain.test(label.text));
+	const flags = searched === searched.toLowerCase() ? "iu" : "u";
+	const test = (expression) => search.labels.map((label) => expression.test(label.text));
+	const matches = test(new RegExp(searched.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), flags));
+	const expression = matches.includes(true) ? null : expressionOf(searched, flags);
 
+	if (!expression || isQuick(searched)) {
+		search.matches = expression ? test(expression) : matches;
+		return;
+	}
 	try {
-		if (!matches.includes(true) && plain.source !== new RegExp(text, flags).source) {
-			startWorker(search, flags);
-			return;
-		}
+		startWorker(search, flags);
 	} catch (error) {
-		if (!(error instanceof SyntaxError))
-			search.trouble = NO_WORKER;
+		search.trouble = NO_WORKER;
 	}
-	search.matches = search.trouble ? null : matches;
 }
 
-/* For each label, does it match the text? null without a text, and as long as that is not known: a refresh() follows. */
-function matchesOf(text, labels) {
-	if (searched.text !== text || searched.labels !== labels) {
-		if (searched.worker)
-			searched.worker.terminate();
-		searched = { text, labels, matches: null, worker: null, trouble: "", then: null };
-		if (text !== "")
-			startSearch(searched);
+function searchIn(labels) {
+	if (!searches.has(labels)) {
+		searches.set(labels, { labels, matches: null, worker: null, trouble: "" });
+		startSearch(searches.get(labels));
 	}
-	return searched.matches;
+	return searches.get(labels);
 }
 
-/* Act once the matches are known. */
-function afterSearch(act) {
-	if (searched.worker)
-		searched.then = act;
-	else
-		act();
+/* The searches whose matches the view shows. The root of a sandwich by line is a function. */
+function searchesOfView() {
+	if (searched === "")
+		return [];
+	return (tree.byLine && tree.isSandwich ? [true, false] : [tree.byLine]).map((byLine) => searchIn(labelsOf(byLine)));
 }
 
-/* What there is to say of a search without a result. */
-function whyNoMatches() {
-	return searched.worker ? "Searching …" : searched.trouble;
+/* For each label of the tree, does it match the search? null without a search, and without the result of one. */
+function matchesOfView() {
+	if (searched !== view.search) {
+		for (const search of searches.values())
+			stopWorker(search);
+		searches.clear();
+		searched = view.search;
+	}
+	const [inTree, inFunctions] = searchesOfView().map((search) => search.matches);
+
+	if (!inTree || inFunctions === null)
+		return null;
+	return inFunctions ? [...inTree, inFunctions[view.focus]] : inTree;
+}
+
+function isSearching() {
+	return searchesOfView().some((search) => search.worker);
+}
+
+/* Why a search has no result, and gets none; "": it has or gets one. */
+function troubleOfSearch() {
+	return searchesOfView().map((search) => search.trouble).find((trouble) => trouble) ?? "";
 }
 
 /* A folded chain matches if one of its frames does. */

@@ -218,8 +218,8 @@ class Page:
     def result(self):
         return self.one("output").text
 
-    def wait(self, condition):
-        deadline = time.monotonic() + PATIENCE
+    def wait(self, condition, patience=PATIENCE):
+        deadline = time.monotonic() + patience
         while not condition():
             assert time.monotonic() < deadline, "did not happen in time"
             time.sleep(0.02)

@@ -3,10 +3,25 @@
 
 import pytest
 
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from test_address import open_made
 from test_drawn import drawn, fragment
+
+GIVEN_UP_S = 30     # by then a search that takes too long is given up, even beside others: see SEARCH_MS in view.js
+
+# Counts the workers, and keeps what they answer until the test calls answer().
+HELD_WORKERS = """
+    const Real = window.Worker, held = [];
+    window.started = 0;
+    window.Worker = class extends Real {
+        constructor(script) { super(script); window.started++; }
+        set onmessage(act) { super.onmessage = (event) => event.data === "begun" || held.push(() => act(event)); }
+    };
+    window.answers = () => held.length;
+    window.answer = () => { for (const act of held.splice(0)) act(); };
+"""
 
 
 def made(open_made, weights, address="", name="small", **more):
@@ -99,7 +114,7 @@ def test_an_expression_without_an_end_is_given_up(open_made, options):
     assert page.result() in ("Searching …", trouble) and page.find("g") and not any(frame["hit"] for frame in page.frames())
     page.press("i")
     assert fragment(page)["inverted"] == "1"
-    page.wait(lambda: page.result() == trouble)
+    page.wait(lambda: page.result() == trouble, GIVEN_UP_S)
     assert "wrong" in page.one("input").get_attribute("class").split()
     page.press(Keys.ESCAPE)
     page.search("^g")
@@ -112,20 +127,133 @@ def test_an_expression_without_an_end_is_given_up(open_made, options):
 
 @pytest.mark.parametrize("trouble", ["throw new Error('denied');", "setTimeout(() => this.onerror(new Event('error')));"])
 def test_an_expression_that_cannot_be_searched_says_so(open_made, trouble):
+    """One that cannot take long needs no worker."""
     page = made(open_made, [("l f", 90), ("l g", 10)])
     page.script("window.Worker = class { constructor() { " + trouble + " } postMessage() {} terminate() {} };")
-    page.search("^f")
-    assert page.result() == "No result: expressions cannot be searched where this page is shown"
-    page.press(Keys.ESCAPE)
-    page.search("f")
-    assert page.result() == "Matched 90.00 %"
+    for expression in ("^f+", "^f{1,2}$", "^.*f", "^(f?f?f?f?f?f?f?f?|f)$"):
+        page.press("/", expression)
+        page.wait(lambda: page.result() == "No result: where this page is shown, expressions with *, +, { or many ? and | cannot be searched")
+        page.press(Keys.ESCAPE)
+    for expression in ("f", "^f", "^(f|x)$", "(f)\\1?$"):
+        page.press("/", expression)
+        page.wait(lambda: page.result() == "Matched 90.00 %")
+        page.press(Keys.ESCAPE)
 
 
 def test_enter_leads_to_the_first_match_of_an_expression(open_made):
     page = made(open_made, [("l f", 90), ("l g", 10)])
     page.press("/")
-    page.press("^g", Keys.ENTER)
+    page.press("^g+", Keys.ENTER)
     page.wait(lambda: page.one(".scroll").get_attribute("aria-activedescendant") == page.find("g")[0]["id"])
+    assert page.script("return document.activeElement === document.querySelector('.scroll')")
+
+
+@pytest.fixture
+def held(open_made):
+    """A page that has searched for ^g+, has found the match, and does not show it before answer()."""
+    page = made(open_made, [("l f", 90), ("l g", 10)])
+    page.script(HELD_WORKERS)
+    return page
+
+
+def hold(page, *keys):
+    page.press("/")
+    page.press("^g+", *keys)
+    page.wait(lambda: page.script("return answers()") == 1 and page.result() == "Searching …")
+
+
+def in_search(page):
+    return page.script("return document.activeElement === document.querySelector('input')")
+
+
+@pytest.mark.every_browser
+def test_letters_typed_while_a_search_ends_stay(held):
+    hold(held)
+    value = held.script("""const search = document.querySelector("input");
+        search.value += "h";
+        search.dispatchEvent(new InputEvent("input", { bubbles: true }));
+        answer();
+        return search.value;""")
+    assert value == "^g+h" and held.result() == "Matched 10.00 %"
+    held.wait(lambda: fragment(held).get("search") == "^g+h")
+
+
+def test_letters_typed_slowly_stay(open_made):
+    """A search begins after each of them, and its end comes while the next is typed."""
+    page = made(open_made, [("l " + name, 10) for name in ("gsub", "gmatch")])
+    page.press("/")
+    for letter in "^g.*[su]+b":
+        ActionChains(page.browser, duration=0).send_keys(letter).pause(0.14).perform()
+    page.wait(lambda: page.result() == "Matched 50.00 %")
+    assert page.one("input").get_attribute("value") == "^g.*[su]+b"
+
+
+@pytest.mark.every_browser
+def test_what_is_done_after_enter_is_not_disturbed_by_the_first_match(held):
+    hold(held, Keys.ENTER, Keys.ARROW_LEFT)
+    held.script("answer();")
+    assert held.result() == "Matched 10.00 %" and in_search(held)
+    held.press("i")
+    assert held.one("input").get_attribute("value") == "^gi+" and "inverted" not in fragment(held)
+
+
+def test_a_press_after_enter_revokes_it(held):
+    hold(held, Keys.ENTER)
+    held.hover("f")
+    ActionChains(held.browser).context_click().perform()
+    held.one("input").click()
+    held.script("answer();")
+    assert held.result() == "Matched 10.00 %" and in_search(held)
+
+
+def test_enter_without_a_match_leaves_the_search_as_it_is(open_made):
+    page = made(open_made, [("l f", 90), ("l g", 10)])
+    for text in ("x", "^x+"):
+        page.press("/")
+        page.press(text, Keys.ENTER)
+        page.wait(lambda: page.result() == "Matched 0.00 %")
+        assert in_search(page)
+        page.press(Keys.ESCAPE)
+
+
+@pytest.mark.every_browser
+def test_the_end_of_a_search_closes_no_menu(held):
+    hold(held)
+    held.menu("f")
+    assert held.tip()
+    held.script("answer();")
+    assert held.result() == "Matched 10.00 %" and held.tip().startswith("f")
+
+
+def test_a_change_of_the_view_does_not_search_again(open_made):
+    """Functions and lines are searched once each, and the function of a sandwich by line with the functions."""
+    page = open_made("small", functions=["a all", "l f\tx.lua:1", "l g\tx.lua:5"], lines=["0 all", "1 f\tx.lua:2", "2 g\tx.lua:6"],
+                     frames=["0 0", "1 1 0 1 0 i90", "1 2 0 1 0 i10"])
+    page.script(HELD_WORKERS)
+    started = lambda: page.script("return started")
+
+    def end():
+        page.wait(lambda: page.script("return answers()") == 1)
+        page.script("answer();")
+
+    page.press("/")
+    page.press("^g.+")
+    page.wait(lambda: page.result() == "Searching …")
+    page.one(".scroll").click()
+    page.press("i", "i")
+    assert page.result() == "Searching …" and started() == 1
+    end()
+    for key in "iisusp":
+        page.press(key)
+        assert page.result().startswith("Matched ")
+    assert started() == 1
+    page.press("l")
+    assert page.result() == "Searching …" and started() == 2
+    end()
+    assert page.result() == "Matched 10.00 %"
+    page.script("location.hash = '#search=^g.%2B&lines=1&sandwich=1&focus=2';")
+    page.wait(lambda: page.result() == "Matched 100.00 %")
+    assert [frame["hit"] for frame in page.find("g")] == [True] and started() == 2
 
 
 def test_a_name_of_other_letters_stays_in_its_frame(open_made):
