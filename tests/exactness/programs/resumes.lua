@@ -64,3 +64,4 @@ return function()
 	@ local run = wrap(all)
 	@ run()
 end
+-- SPDX-License-Identifier: MIT
