@@ -24,8 +24,8 @@ LENGTHS = {
     "findings": 1200, "footprint": 2000, "gateway": 200, "heap": 600, "heap_file": 3000, "layout_text": 4096,
     "listing": 6000, "names": 600, "nginx": 4000, "other_code": 1500, "other_core": 10000, "other_elf": 17000,
     "other_trace_code": 1500, "other_vm_code": 1500, "proc": 4096, "push": 600, "recognise": 400, "recording": 6000,
-    "request": 600, "sample_message": 2000, "states": 600, "symbols": 17000, "trace_code": 1500, "values": 8200,
-    "vm_code": 1500, "walk": 600,
+    "request": 600, "sample_message": 2000, "states": 600, "symbols": 17000, "table_search": 17000,
+    "trace_code": 1500, "values": 8200, "vm_code": 1500, "walk": 600,
 }
 LIMITS = ["-rss_limit_mb=1500", "-timeout=300", "-report_slow_units=60"]
 SANITIZER = "quarantine_size_mb=2:malloc_context_size=8:max_malloc_fill_size=0"
