@@ -439,18 +439,6 @@ static void in_the_middle_of_an_execve_nothing_is_read(void **state)
 	assert_int_equal(of(CHILD)->reads, 1);
 }
 
-/* It is not young: it may have started long ago. */
-static void what_was_in_an_execve_at_first_is_read_soon_after(void **state)
-{
-	(void)state;
-	add(CHILD, ROOT);
-	of(CHILD)->in_exec = true;
-	assert_found(begin_ns, none);
-	of(CHILD)->in_exec = false;
-	assert_found(begin_ns + 20 * MS, child);
-	assert_int_equal(of(CHILD)->reads, 1);
-}
-
 static void a_match_may_have_descendants(void **state)
 {
 	(void)state;
@@ -493,8 +481,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_new_process_is_read_again_for_a_second, begin, end),
 		cmocka_unit_test_setup_teardown(what_may_come_to_match_is_read_again_each_second, begin, end),
 		cmocka_unit_test_setup_teardown(in_the_middle_of_an_execve_nothing_is_read, begin, end),
-		cmocka_unit_test_setup_teardown(what_was_in_an_execve_at_first_is_read_soon_after, begin,
-						end),
 		cmocka_unit_test_setup_teardown(a_match_may_have_descendants, begin, end),
 		cmocka_unit_test_setup_teardown(its_file_is_closed_in_the_end, begin, end),
 	};

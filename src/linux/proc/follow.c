@@ -39,7 +39,7 @@ struct follow {
 	int newest_fd;        /* of /proc/loadavg, -1 if it cannot be read */
 	long newest;          /* process id at the last listing, -1 if unknown */
 	uint64_t due_ns, listing_due_ns;
-	size_t unsettled_count; /* to be read again soon: young ones, and those in the middle of an execve() */
+	size_t young_count;
 };
 
 struct follow *follow_new(const struct follow_options *options)
@@ -198,7 +198,7 @@ static void read_all(struct follow *follow, uint64_t now, bool thorough)
 {
 	struct known *known, *next;
 
-	follow->unsettled_count = 0;
+	follow->young_count = 0;
 	HASH_ITER(hh, follow->known, known, next) {
 		bool young = now < known->young_until_ns;
 		bool again = thorough && follow->options.pattern && !known->kernel_thread;
@@ -207,7 +207,7 @@ static void read_all(struct follow *follow, uint64_t now, bool thorough)
 			continue;
 		if (young || again || !known->read)
 			read_known(follow, known);
-		follow->unsettled_count += young || !known->read;
+		follow->young_count += young;
 	}
 }
 
@@ -253,7 +253,7 @@ int follow_search(struct follow *follow, uint64_t now, follow_found *found, void
 		error = list(follow, now);
 	if (!error)
 		follow->newest = newest;
-	if (late || started || follow->unsettled_count) {
+	if (late || started || follow->young_count) {
 		read_all(follow, now, late);
 		tell(follow, found, context);
 	}
