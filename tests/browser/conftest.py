@@ -47,7 +47,8 @@ BROWSERS = {"chromium": chromium, "firefox": firefox}
 
 def pytest_generate_tests(metafunc):
     if metafunc.definition.get_closest_marker("every_browser"):
-        metafunc.parametrize("browser", BROWSERS, indirect=True, scope="session")
+        browsers = ["chromium", pytest.param("firefox", marks=pytest.mark.long)]
+        metafunc.parametrize("browser", browsers, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")

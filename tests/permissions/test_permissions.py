@@ -250,7 +250,7 @@ def test_enough_files_to_begin_are_enough_for_all_looks(target, files):
 
 def test_too_few_files_for_many_processes():
     """Some are left out, and ljspy says so. Of the others, it sees all."""
-    limit = 60
+    limit = 100
     with contextlib.ExitStack() as stack:
         pids = [stack.enter_context(ljspy.busy()).pid for _ in range(20)]
         chosen = run(*RECORD, "-p", ",".join(map(str, pids)), through=["prlimit", f"--nofile={limit}"])
