@@ -66,10 +66,9 @@ struct evidence_file {
 };
 
 struct heap_evidence {
-	uint64_t first_bytes,
-		last_bytes;   /* of all VMs that are compared, at the first and the last look; 0: none */
-	uint64_t duration_ns; /* between the two */
-	struct heap_growths growths; /* between looks, sorted; empty if there is none */
+	uint64_t first_bytes, last_bytes; /* of all VMs compared, at the first and the last look; 0: none */
+	uint64_t duration_ns;             /* between the two */
+	struct heap_growths growths;      /* between looks, sorted; empty if there is none */
 };
 
 struct evidence {

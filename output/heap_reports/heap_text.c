@@ -247,8 +247,6 @@ static int write_subject(FILE *out, const struct heap_summary *summary, const st
 	}
 	write_total(out, summary);
 	heap_uncertain_write(out, &summary->account.uncertain);
-	if (heap_summary_objects(summary) == 0)
-		return 0;
 	error = heap_rows_make(&summary->paths, summary->all.bytes / 1000, false, &rows);
 	if (error)
 		return error;

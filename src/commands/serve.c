@@ -2,9 +2,9 @@
 /* ljspy serve: sample without an end, and answer requests for what was sampled. */
 #include "src/commands/commands.h"
 
-#ifdef LJSPY_STATIC
-
 #include "src/program/message.h"
+
+#ifdef LJSPY_STATIC
 
 enum exit_status command_serve(const struct invocation *invocation)
 {
@@ -21,7 +21,6 @@ enum exit_status command_serve(const struct invocation *invocation)
 
 #include "src/linux/clocks/clock.h"
 #include "src/options/option_values.h"
-#include "src/program/message.h"
 #include "src/program/first_thread.h"
 #include "src/sampler/sampler_apart.h"
 #include "src/sampler/wanted.h"

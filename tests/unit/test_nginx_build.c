@@ -21,45 +21,42 @@
 enum { PATH_BYTES = 256, CTX_INDEX = 5 };
 static const uint64_t NGINX_AT = 0x400000, MODULE_AT = 0x7f0000000000;
 
+#ifdef __aarch64__
+#define BOOKWORM_NGINX "build/packages/bookworm/nginx-arm64/usr/sbin/nginx"
+#define BOOKWORM_MODULE "build/packages/bookworm/nginx-arm64/usr/lib/nginx/modules/ngx_http_lua_module.so"
+#define TRIXIE "build/packages/trixie/nginx-arm64"
+#else
+#define BOOKWORM_NGINX "build/packages/nginx/usr/sbin/nginx"
+#define BOOKWORM_MODULE "build/packages/libnginx-mod-http-lua/usr/lib/nginx/modules/ngx_http_lua_module.so"
+#define TRIXIE "build/packages/trixie/nginx"
+#endif
+
 /* tests/nginx judges by nginx's own log what ljspy reads with these. Addresses are those of symbols. */
 static const struct build {
 	const char *nginx, *module;
 	struct request_members members;
 	int32_t ctx_context, ctx_ref;
 } builds[] = {
-#ifdef __aarch64__
-	{ "build/packages/bookworm/nginx-arm64/usr/sbin/nginx",
-	  "build/packages/bookworm/nginx-arm64/usr/lib/nginx/modules/ngx_http_lua_module.so",
-	  { true, 8,   1128, 1008, 1072, 496,  960, 968, 648, 1256, 1024, 1248,
-	    80,   120, 200,  216,  72,   1272, 232, 0,   0,   0,    0 },
-	  420,
-	  264 },
-	{ "build/packages/trixie/nginx-arm64/usr/sbin/nginx",
-	  "build/packages/trixie/nginx-arm64/usr/lib/nginx/modules/ngx_http_lua_module.so",
-	  { true, 8,   1000, 880, 944, 432,  832, 840, 584, 1128, 896, 1120,
-	    80,   120, 208,  224, 72,  1144, 240, 0,   0,   0,    0 },
-	  420,
-	  264 },
-#else
+#ifndef __aarch64__
 	{ "build/packages/bullseye/nginx/usr/sbin/nginx",
 	  "build/packages/bullseye/nginx/usr/lib/nginx/modules/ngx_http_lua_module.so",
 	  { true, 8,   1128, 1008, 1072, 496,  960, 968, 648, 1256, 1024, 1248,
 	    80,   120, 200,  208,  72,   1272, 224, 0,   0,   0,    0 },
 	  388,
 	  248 },
-	{ "build/packages/nginx/usr/sbin/nginx",
-	  "build/packages/libnginx-mod-http-lua/usr/lib/nginx/modules/ngx_http_lua_module.so",
+#endif
+	{ BOOKWORM_NGINX,
+	  BOOKWORM_MODULE,
 	  { true, 8,   1128, 1008, 1072, 496,  960, 968, 648, 1256, 1024, 1248,
 	    80,   120, 200,  216,  72,   1272, 232, 0,   0,   0,    0 },
 	  420,
 	  264 },
-	{ "build/packages/trixie/nginx/usr/sbin/nginx",
-	  "build/packages/trixie/nginx/usr/lib/nginx/modules/ngx_http_lua_module.so",
+	{ TRIXIE "/usr/sbin/nginx",
+	  TRIXIE "/usr/lib/nginx/modules/ngx_http_lua_module.so",
 	  { true, 8,   1000, 880, 944, 432,  832, 840, 584, 1128, 896, 1120,
 	    80,   120, 208,  224, 72,  1144, 240, 0,   0,   0,    0 },
 	  420,
 	  264 },
-#endif
 };
 
 enum { BUILDS = sizeof(builds) / sizeof(builds[0]) };

@@ -524,18 +524,29 @@ static void note_told(const struct sampler_noted *refused)
 		sampler_note(&told, refused->at[i].pid, refused->at[i].why);
 }
 
+static void want_targets(size_t count)
+{
+	static const pid_t pids[] = { 71, 72, 73 };
+
+	options.pids = pids;
+	options.pid_count = count;
+}
+
+/* Three targets, until the end of the recording; what is refused is told. */
+static void want_three(void)
+{
+	interrupted_by = 0;
+	told = (struct sampler_noted){ 0 };
+	want_targets(3);
+	options.tell_refused = note_told;
+}
+
 static void one_of_several_that_keeps_it_waiting_is_left_out(void **state)
 {
-	const pid_t pids[] = { 71, 72, 73 };
-
 	(void)state;
 	sampler = leaves_some_out;
 	blocked = 2;
-	interrupted_by = 0;
-	told = (struct sampler_noted){ 0 };
-	options.pids = pids;
-	options.pid_count = 3;
-	options.tell_refused = note_told;
+	want_three();
 	run();
 	assert_int_equal(shared->engines, 3);
 	assert_true(shared->passed);
@@ -566,17 +577,11 @@ static void samples_nothing(const struct sampler_options *given, const struct sa
 /* For the end of its execve(), that is: it is looked at again by then. */
 static void one_that_keeps_it_waiting_by_its_execve_is_not_left_out(void **state)
 {
-	const pid_t pids[] = { 71, 72, 73 };
-
 	(void)state;
 	sampler = leaves_some_out;
 	blocked = 1;
 	in_exec = 71;
-	interrupted_by = 0;
-	told = (struct sampler_noted){ 0 };
-	options.pids = pids;
-	options.pid_count = 3;
-	options.tell_refused = note_told;
+	want_three();
 	run();
 	assert_int_equal(shared->engines, 2);
 	assert_false(shared->passed); /* the second one was to leave none out */
@@ -589,17 +594,11 @@ static void one_that_keeps_it_waiting_by_its_execve_is_not_left_out(void **state
 
 static void one_that_is_slow_in_execve_again_is_left_out(void **state)
 {
-	const pid_t pids[] = { 71, 72, 73 };
-
 	(void)state;
 	sampler = samples_nothing;
 	blocked = 2;
 	blocker = in_exec = 71;
-	interrupted_by = 0;
-	told = (struct sampler_noted){ 0 };
-	options.pids = pids;
-	options.pid_count = 3;
-	options.tell_refused = note_told;
+	want_three();
 	run();
 	assert_int_equal(shared->engines, 3);
 	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
@@ -669,10 +668,7 @@ static void cannot_begin_again(const struct sampler_options *given, const struct
 /* Of two targets, one keeps the first engine waiting. */
 static void want_two(void)
 {
-	static const pid_t pids[] = { 71, 72 };
-
-	options.pids = pids;
-	options.pid_count = 2;
+	want_targets(2);
 	blocked = 1;
 }
 
