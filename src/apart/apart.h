@@ -117,6 +117,12 @@ bool apart_stay_away(struct apart *apart);
 void apart_rest(struct apart *apart, bool rests);
 
 /*
+ * The worker is about to wait, and not for long: it comes by. While it does so often, the engine's main thread sleeps
+ * on. Nothing is noticed later for that.
+ */
+void apart_come_by(struct apart *apart);
+
+/*
  * The calling thread of the engine, tid, traces, and binds itself to CPUs; 0: it does no more. If it waits for its
  * CPU, it may run on all of them again (stranded.h).
  */

@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "src/apart/absence.h"
 #include "src/apart/inherited_files.h"
 #include "src/apart/apart.h"
 #include "src/apart/shared.h"
@@ -48,6 +49,9 @@ struct apart {
 	struct inherited_files inherited; /* to be closed with them */
 	atomic_bool worker_ends;          /* it has nothing more to do */
 	sem_t watch;                      /* wakes the watch */
+	struct absence absence;           /* the worker's */
+	timer_t dead_man;
+	bool has_dead_man;
 	pthread_mutex_t tracer_lock;
 	pid_t tracer_tid; /* see apart_note_tracer(); under the lock, so that the thread does not end meanwhile */
 	clockid_t tracer_clock; /* of its CPU time */

@@ -21,7 +21,9 @@
 #include "src/program/wake_signal.h"
 
 enum {
-	NAP_NS = 20 * 1000 * 1000,
+	NAP_NS = ABSENT_NS,
+	/* While the worker comes by: it wakes the watch, or its absence does. */
+	NAP_IN_COMPANY_NS = 1000 * 1000 * 1000,
 	/* The kernel continues a stopped engine after this: a target may stand still so long. */
 	DEAD_MAN_NS = 35 * 1000 * 1000,
 	/* The same while ljspy takes no samples, at next to no cost. */
@@ -33,8 +35,6 @@ enum {
 struct engine {
 	struct apart *apart;
 	pthread_t worker;
-	timer_t dead_man;
-	bool has_dead_man;
 	struct blocked blocked;
 	struct stranded stranded;
 };
@@ -84,10 +84,10 @@ static void *run_worker(void *context)
  * Let the kernel continue the engine each ns, by SIGCONT, where it is stopped; never if that is 0. Once would
  * not do: on a busy machine, the time may be over before the engine is stopped, and before the watch begins it anew.
  */
-static void set_dead_man(struct engine *engine, long ns)
+static void set_dead_man(const struct apart *apart, long ns)
 {
-	if (engine->has_dead_man)
-		notify_every(engine->dead_man, ns);
+	if (apart->has_dead_man)
+		notify_every(apart->dead_man, ns);
 }
 
 /* Sleep until the watch is woken, or for ns. */
@@ -111,19 +111,24 @@ static void pass_wishes(const struct engine *engine)
 		kill(getpid(), apart_wish(apart) == APART_CONCLUDE ? SIGHUP : SIGCHLD);
 }
 
+static bool worker_is_absent(const struct engine *engine)
+{
+	return absence_lasts(&engine->apart->absence, clock_now_ns(CLOCK_MONOTONIC));
+}
+
 static void set_watch(struct engine *engine)
 {
 	const struct apart *apart = engine->apart;
 
 	if (apart->is_away) {
-		set_dead_man(engine, 0);
+		set_dead_man(apart, 0);
 		nap(engine, NAP_AWAY_NS);
 	} else if (apart->shared->rests && !engine->stranded.since_ns) {
-		set_dead_man(engine, DEAD_MAN_AT_REST_NS);
+		set_dead_man(apart, DEAD_MAN_AT_REST_NS);
 		nap(engine, NAP_AT_REST_NS);
 	} else {
-		set_dead_man(engine, DEAD_MAN_NS);
-		nap(engine, NAP_NS);
+		set_dead_man(apart, DEAD_MAN_NS);
+		nap(engine, worker_is_absent(engine) ? NAP_NS : NAP_IN_COMPANY_NS);
 	}
 }
 
@@ -162,7 +167,8 @@ static bool run(struct engine *engine)
 	while (!engine->apart->worker_ends) {
 		set_watch(engine);
 		pass_wishes(engine);
-		end_if_blocked(engine);
+		if (worker_is_absent(engine))
+			end_if_blocked(engine);
 		free_tracer(engine);
 	}
 	return pthread_join(engine->worker, NULL) == 0;
@@ -223,7 +229,8 @@ void engine_run(struct apart *apart)
 	close_inherited(apart);
 	sem_init(&apart->watch, 0, 0);
 	pthread_mutex_init(&apart->tracer_lock, NULL);
-	engine.has_dead_man = timer_create(CLOCK_MONOTONIC, &event, &engine.dead_man) == 0;
+	apart->has_dead_man = timer_create(CLOCK_MONOTONIC, &event, &apart->dead_man) == 0;
+	absence_open(&apart->absence, &apart->watch);
 	if (!run(&engine))
 		_exit(1);
 	fflush(stdout);
@@ -265,6 +272,18 @@ void apart_rest(struct apart *apart, bool rests)
 	sem_post(&apart->watch);
 	if (shared->beat_tid)
 		syscall(SYS_tgkill, shared->front_pid, shared->beat_tid, WAKE_SIGNAL);
+}
+
+void apart_come_by(struct apart *apart)
+{
+	const struct shared *shared = apart->shared;
+	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+	/* What the front wants, or whether it runs, is the watch's to find out. */
+	if (shared->end_wanted || now >= shared->beat_due_ns)
+		return;
+	if (absence_end(&apart->absence, now))
+		set_dead_man(apart, DEAD_MAN_NS);
 }
 
 void apart_note_tracer(struct apart *apart, pid_t tid)

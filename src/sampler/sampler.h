@@ -49,7 +49,7 @@ struct sampler_watch {
 	 * false: let go of all targets at once. SIGCHLD makes it ask.
 	 */
 	bool (*may_go_on)(void *context);
-	/* rests: the sampler only waits for a target to run; false: it no longer does. */
+	/* Before each wait. rests: the sampler only waits for a target to run; false: it no longer does. */
 	void (*rests)(void *context, bool rests);
 	/* This thread binds itself to CPUs from now on; 0: none does any more. NULL if not wanted. */
 	void (*binds)(void *context, pid_t tid);

@@ -45,6 +45,8 @@ static void rests(void *context, bool rests)
 	const struct watched *watched = context;
 
 	apart_rest(watched->apart, rests);
+	if (!rests)
+		apart_come_by(watched->apart);
 }
 
 static void binds(void *context, pid_t tid)

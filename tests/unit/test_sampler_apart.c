@@ -57,7 +57,7 @@ static struct shared {
 	bool passed;          /* what the engine asked for was so */
 	bool closed_files;    /* the engine did */
 	bool rests;           /* as told last */
-	unsigned int rest_calls;
+	unsigned int rest_calls, come_by_calls;
 	pid_t tracer_tid;
 	bool resumed_as_told; /* what apart_stay_away() says */
 } * shared;
@@ -136,6 +136,13 @@ void __wrap_apart_rest(struct apart *apart, bool rests)
 	(void)apart;
 	shared->rests = rests;
 	shared->rest_calls++;
+}
+
+INSTEAD_OF(apart_come_by);
+void __wrap_apart_come_by(struct apart *apart)
+{
+	(void)apart;
+	shared->come_by_calls++;
 }
 
 INSTEAD_OF(apart_note_tracer);
@@ -904,6 +911,8 @@ static void the_sampler_does_what_the_front_wishes(void **state)
 	assert_true(shared->passed);
 	/* At its end it does not rest. */
 	assert_int_equal(shared->rest_calls, 4);
+	/* It comes by where it does not rest. */
+	assert_int_equal(shared->come_by_calls, 1);
 	assert_false(shared->rests);
 	/* The command has the standard files, and is inherited from the engine. */
 	assert_true(front.given.keeps_standard_files);
