@@ -106,15 +106,15 @@ static json_t *vms_json(const struct trace_process *process)
 	for (size_t i = 0; vms && i < process->vm_count; i++) {
 		const struct trace_vm *vm = &process->vms[i];
 
-		vms = json_value_append(vms, json_pack("{s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}",
-						       "g", json_value_address(vm->g), "file",
-						       json_value_text(vm->module), "jit", (int)vm->has_jit,
-						       "complete", (int)vm->complete, "mcode_bytes",
-						       mcode_json(vm), "traces", rows_json(process, vm),
-						       "hotexit", json_value_number(vm->limits.hotexit),
-						       "exits", exits_json(process, vm), "not_compiled",
-						       interpreted_json(process, vm, false), "blacklisted",
-						       interpreted_json(process, vm, true)));
+		vms = json_value_append(
+			vms,
+			json_pack("{s:o, s:o, s:b, s:b, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "g",
+				  json_value_address(vm->g), "file", json_value_text(vm->module), "jit",
+				  (int)vm->has_jit, "complete", (int)vm->complete, "closed", (int)vm->closed,
+				  "mcode_bytes", mcode_json(vm), "traces", rows_json(process, vm), "hotexit",
+				  json_value_number(vm->limits.hotexit), "exits", exits_json(process, vm),
+				  "not_compiled", interpreted_json(process, vm, false), "blacklisted",
+				  interpreted_json(process, vm, true)));
 	}
 	return vms;
 }

@@ -54,6 +54,7 @@ struct trace_vm {
 	char *module; /* path of the file with LuaJIT; untrusted */
 	bool has_jit;
 	bool complete;              /* everything was readable */
+	bool closed;                /* it was closed before all was read; then not complete */
 	struct trace_limits limits; /* zeros if unknown */
 	struct trace_row *rows;
 	size_t row_count, row_size;

@@ -168,6 +168,10 @@ static void print_vm(FILE *out, const struct trace_process *process, const struc
 		fputs(" has no JIT compiler.\n", out);
 		return;
 	}
+	if (vm->closed && vm->limits.mcode_max == 0) {
+		fputs(": the program closed this Lua state before it could be read.\n", out);
+		return;
+	}
 	fputs(": ", out);
 	print_size(out, vm);
 	if (vm->row_count)
@@ -178,7 +182,9 @@ static void print_vm(FILE *out, const struct trace_process *process, const struc
 		print_row(out, process, &vm->rows[i]);
 	print_exits(out, process, vm);
 	print_interpreted(out, process, vm);
-	if (!vm->complete)
+	if (vm->closed)
+		fputs("  The program closed this Lua state before all of it was read.\n", out);
+	else if (!vm->complete)
 		fputs("  Not all could be read.\n", out);
 }
 

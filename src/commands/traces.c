@@ -145,10 +145,11 @@ static int write_report(struct traces_command *command, const struct trace_proce
 	return document && json_array_append_new(command->documents, document) == 0 ? 0 : -ENOMEM;
 }
 
+/* All that is left of a state that the program closed is what was read before: that is no error. */
 static void note_incomplete(struct traces_command *command, const struct trace_process *report)
 {
 	for (size_t i = 0; i < report->vm_count; i++)
-		if (!report->vms[i].complete)
+		if (!report->vms[i].complete && !report->vms[i].closed)
 			command->status = EXIT_WITH_ERRORS;
 }
 

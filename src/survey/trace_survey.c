@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "luajit-layouts/field.h"
+#include "luajit-layouts/recognise/recognise.h"
 #include "memory/hash.h"
 #include "memory/snapshot.h"
 #include "output/sample/functions.h"
@@ -268,8 +269,11 @@ struct reading {
 	struct snapshot *snapshot;
 	struct object_walk *walk;
 	enum object_walk_step step;
-	uint32_t first, next; /* trace numbers */
+	void (*read)(struct reading *reading); /* in the next hold */
+	bool is_open;                          /* the state was there in the last hold */
+	uint32_t first, next;                  /* trace numbers */
 	bool could_read;
+	struct trace_limits limits;
 	struct trace_summary traces[TRACE_LIST_BATCH];
 	size_t count;
 	size_t exits_from; /* of these traces, to read the exits of */
@@ -330,11 +334,33 @@ static const struct seen_trace *find_seen(const struct reading *reading, const s
 	return seen;
 }
 
-static void read_traces(void *context)
+/* Programs may open a state for each request: what is closed has left its memory to anything. */
+static void read_if_open(void *context)
 {
 	struct reading *reading = context;
+
+	reading->is_open = recognise_is_state(reading->live, reading->global->vm, reading->global->g);
+	if (reading->is_open)
+		reading->read(reading);
+}
+
+/* Read while the process is held. False if it cannot be held, or the state is closed. */
+static bool read_held(struct reading *reading, void (*read)(struct reading *reading),
+		      void (*undo)(void *context))
+{
+	reading->read = read;
+	if (!hold_while(reading->hold, read_if_open, undo, reading))
+		return false;
+	reading->vm->closed = !reading->is_open;
+	return reading->is_open;
+}
+
+static void read_traces(struct reading *reading)
+{
 	uint64_t protos[TRACE_LIST_BATCH];
 
+	reading->limits = (struct trace_limits){ 0 };
+	trace_list_limits(reading->live, reading->global, &reading->limits);
 	reading->next = reading->first;
 	reading->count = 0;
 	snapshot_clear(reading->snapshot);
@@ -371,9 +397,8 @@ static int add_traces(const struct reading *reading)
 
 /*---- Their exits ----*/
 
-static void read_exits(void *context)
+static void read_exits(struct reading *reading)
 {
-	struct reading *reading = context;
 	const struct layout *layout = &reading->global->vm->layout;
 	uint64_t protos[EXITS_AT_ONCE * TRACE_EXITS_MAX];
 	size_t count = 0;
@@ -417,7 +442,7 @@ static int list_exits(struct reading *reading)
 {
 	for (reading->exits_from = 0; reading->exits_from < reading->count;
 	     reading->exits_from += EXITS_AT_ONCE) {
-		if (!hold_while(reading->hold, read_exits, NULL, reading)) {
+		if (!read_held(reading, read_exits, NULL)) {
 			reading->vm->complete = false;
 			return 0;
 		}
@@ -433,10 +458,10 @@ static int list_exits(struct reading *reading)
 }
 
 /* The process may be held amid a change of what read() reads, which is over when it has run on. */
-static bool read_whole(struct reading *reading, void (*read)(void *context))
+static bool read_whole(struct reading *reading, void (*read)(struct reading *reading))
 {
 	for (unsigned i = 0; i < READS_MAX; i++) {
-		if (!hold_while(reading->hold, read, NULL, reading))
+		if (!read_held(reading, read, NULL))
 			return false;
 		if (reading->could_read)
 			return true;
@@ -453,6 +478,7 @@ static int list_traces(struct reading *reading)
 			reading->vm->complete = false;
 			return 0;
 		}
+		reading->vm->limits = reading->limits;
 		error = add_traces(reading);
 		if (!error)
 			error = list_exits(reading);
@@ -466,16 +492,13 @@ static int list_traces(struct reading *reading)
 
 /*---- Code that LuaJIT does not compile ----*/
 
-static void read_aborts(void *context)
+static void read_aborts(struct reading *reading)
 {
-	struct reading *reading = context;
-
 	reading->could_read = trace_aborts_read(reading->live, reading->global, &reading->aborts);
 }
 
-static void read_protos(void *context)
+static void read_protos(struct reading *reading)
 {
-	struct reading *reading = context;
 	const struct layout *layout = &reading->global->vm->layout;
 	uint64_t found[PROTOS_AT_ONCE];
 	enum not_compiled_glance glances[PROTOS_AT_ONCE];
@@ -510,7 +533,8 @@ static void undo_protos(void *context)
 {
 	struct reading *reading = context;
 
-	object_walk_undo_slice(reading->walk);
+	if (reading->is_open)
+		object_walk_undo_slice(reading->walk);
 }
 
 static int add_interpreted(const struct reading *reading, const struct proto *proto,
@@ -552,7 +576,7 @@ static int list_interpreted(struct reading *reading)
 		reading->vm->complete = false;
 	}
 	do {
-		if (!hold_while(reading->hold, read_protos, undo_protos, reading)) {
+		if (!read_held(reading, read_protos, undo_protos)) {
 			reading->vm->complete = false;
 			return 0;
 		}
@@ -599,9 +623,8 @@ static int report_global(struct trace_survey *survey, struct lua_process *proces
 	error = 0;
 	if (!vm->has_jit)
 		goto out;
-	trace_list_limits(reading->live, global, &vm->limits);
 	error = list_traces(reading);
-	if (!error)
+	if (!error && !vm->closed)
 		error = list_interpreted(reading);
 out:
 	if (reading) {

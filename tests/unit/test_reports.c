@@ -291,6 +291,10 @@ static void traces_are_shown_the_heaviest_first(void **state)
 	trace_process_print(kept.out, process);
 	vm->limits.mcode_allocated = 448 << 10;
 	assert_false(trace_vm_is_full(vm));
+	vm->closed = true;
+	trace_process_print(kept.out, process);
+	vm->limits = (struct trace_limits){ 0 };
+	trace_process_print(kept.out, process);
 	vm->has_jit = false;
 	process->gone_ns = process->unlisted_ns = process->cpu_ns = 0;
 	trace_process_print(kept.out, process);

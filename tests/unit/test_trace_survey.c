@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a report says of traces that samples have seen and that are not there in the end. */
+/* What a report says of traces that are not there in the end, and of a state that is closed meanwhile. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,19 +7,98 @@
 
 #include <cmocka.h>
 
+#include "luajit-layouts/recognise/recognise.h"
+#include "luajit-layouts/vm.h"
 #include "output/sample/functions.h"
 #include "src/survey/trace_survey.h"
 #include "tests/unit/instead_of.h"
+#include "unwind/compiled/trace_list.h"
 #include "unwind/jit/traces.h"
 
 enum { PID = 10, G = 0x10000, OTHER_G = 0x20000, CPU_NS = 1000 };
 
-/* Nothing is read in the end. */
+static void read_nothing(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	for (size_t i = 0; i < count; i++)
+		ranges[i].status = MEMORY_UNMAPPED;
+}
+
+/* A state in memory that cannot be read: these functions tell what is there. */
+static struct memory memory = { .read_ranges = read_nothing };
+static struct vm_code vm = { .layout.has_jit = true };
+static const struct global_state global = { .g = 0x30000, .vm = &vm };
+static size_t globals;      /* that are known in the end */
+static unsigned open_holds; /* in so many holds it is there, then closed */
+static bool can_hold;
+
 INSTEAD_OF(lua_process_global_count);
 size_t __wrap_lua_process_global_count(const struct lua_process *process)
 {
 	(void)process;
-	return 0;
+	return globals;
+}
+
+INSTEAD_OF(lua_process_global);
+const struct global_state *__wrap_lua_process_global(const struct lua_process *process, size_t index)
+{
+	(void)process, (void)index;
+	return &global;
+}
+
+INSTEAD_OF(lua_process_global_path);
+const char *__wrap_lua_process_global_path(const struct lua_process *process, size_t index)
+{
+	(void)process, (void)index;
+	return "libluajit";
+}
+
+INSTEAD_OF(lua_process_memory);
+struct memory *__wrap_lua_process_memory(struct lua_process *process)
+{
+	(void)process;
+	return &memory;
+}
+
+/* What is read in a hold that fails is worth nothing. */
+INSTEAD_OF(hold_while);
+bool __wrap_hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
+		       void *context)
+{
+	(void)hold;
+	read(context);
+	if (!can_hold && undo)
+		undo(context);
+	return can_hold;
+}
+
+INSTEAD_OF(recognise_is_state);
+bool __wrap_recognise_is_state(struct memory *of, const struct vm_code *code, uint64_t g)
+{
+	assert_ptr_equal(of, &memory);
+	assert_ptr_equal(code, &vm);
+	assert_int_equal(g, global.g);
+	return open_holds && open_holds--;
+}
+
+/* One trace each time, and there are always more. */
+INSTEAD_OF(trace_list_read);
+bool __wrap_trace_list_read(struct memory *live, const struct global_state *of, uint32_t *next,
+			    struct trace_summary ret_traces[static TRACE_LIST_BATCH], size_t *ret_count)
+{
+	(void)live, (void)of;
+	ret_traces[0] = (struct trace_summary){ .number = ++*next };
+	*ret_count = 1;
+	return true;
+}
+
+INSTEAD_OF(trace_list_limits);
+bool __wrap_trace_list_limits(struct memory *live, const struct global_state *of,
+			      struct trace_limits *ret_limits)
+{
+	(void)live, (void)of;
+	ret_limits->mcode_max = 1;
+	return true;
 }
 
 static struct functions *functions;
@@ -30,6 +109,8 @@ static struct trace_process *report;
 static int begin(void **state)
 {
 	(void)state;
+	globals = 0;
+	can_hold = true;
 	functions = functions_new();
 	survey = functions ? trace_survey_new(functions) : NULL;
 	report = trace_process_new(PID, "luajit");
@@ -78,11 +159,50 @@ static void any_sample_of_a_trace_may_tell_its_state(void **state)
 	assert_int_equal(report->unlisted_ns, 0);
 }
 
+static const struct trace_vm *report_of_closed(unsigned holds)
+{
+	globals = 1;
+	open_holds = holds;
+	assert_int_equal(trace_survey_report(survey, NULL, NULL, report), 0);
+	return &report->vms[report->vm_count - 1];
+}
+
+static void of_a_closed_state_only_what_was_read_before_is_told(void **state)
+{
+	const struct trace_vm *closed = report_of_closed(0);
+
+	(void)state;
+	assert_true(closed->closed && !closed->complete);
+	assert_int_equal(closed->row_count, 0);
+	assert_int_equal(closed->limits.mcode_max, 0);
+	/* A hold for traces, and one for their exits. */
+	closed = report_of_closed(4);
+	assert_true(closed->closed && !closed->complete);
+	assert_int_equal(closed->row_count, 2);
+	assert_int_equal(closed->limits.mcode_max, 1);
+}
+
+static void what_no_hold_has_seen_is_not_called_closed(void **state)
+{
+	const struct trace_vm *unread;
+
+	(void)state;
+	can_hold = false;
+	for (unsigned int holds = 0; holds < 2; holds++) {
+		unread = report_of_closed(holds);
+		assert_true(!unread->closed && !unread->complete);
+		assert_int_equal(unread->limits.mcode_max, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_trace_is_gone_only_from_a_state_that_is_known, begin, end),
 		cmocka_unit_test_setup_teardown(any_sample_of_a_trace_may_tell_its_state, begin, end),
+		cmocka_unit_test_setup_teardown(of_a_closed_state_only_what_was_read_before_is_told, begin,
+						end),
+		cmocka_unit_test_setup_teardown(what_no_hold_has_seen_is_not_called_closed, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
