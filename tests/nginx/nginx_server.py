@@ -70,9 +70,9 @@ class Load(subprocess.Popen):
 class Nginx:
     """A running server. USER, a number, starts it. If the master is root, the
     configuration makes its workers nobody. RELEASE: of Debian, another than this
-    machine's; $LJSPY_NGINX has it for all. A context manager."""
+    machine's; $LJSPY_NGINX has it for all. LAUNCHER becomes nginx. A context manager."""
 
-    def __init__(self, directory, config, user=None, limit=120, release=None, **settings):
+    def __init__(self, directory, config, user=None, limit=120, release=None, launcher=(), **settings):
         directory.mkdir(exist_ok=True)
         if user is not None:
             os.chown(directory, user, user)
@@ -90,7 +90,7 @@ class Nginx:
         if release != "bullseye":  # which has only that of the configuration
             command += ["-e", self.error_log]
         command += ["-p", f"{directory}/", "-c", path]
-        self.master = ljspy.Target(command, env=environment, limit=limit, user=user)
+        self.master = ljspy.Target([*launcher, *command], env=environment, limit=limit, user=user)
 
     def wait_answers(self, *paths):
         assert ljspy.wait_until(lambda: all(self.answers(path) for path in paths)), self.error_log.read_text()

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import socket
+import subprocess
 import time
 
 import pytest
@@ -60,6 +61,19 @@ def line_of(mark, block="init_worker_by_lua_block"):
     (line,) = [n for n, text in enumerate(lines) if f"-- @{mark}" in text]
     start = max(n for n in range(line) if block in lines[n])
     return line - start + 1
+
+
+@pytest.mark.parametrize("ahead", [3000, -60])
+def test_timers_of_a_time_namespace(tmp_path, silent, ahead):
+    """Its clock, by which timers count, is not that of ljspy."""
+    launcher = ["unshare", "--time", "--monotonic", str(ahead)]
+    if subprocess.run([*launcher, "true"], capture_output=True).returncode:
+        pytest.skip("no time namespaces here")
+    with nginx_server.Nginx(tmp_path / "nginx", TEMPLATE, SILENT=silent.getsockname()[1], launcher=launcher) as server:
+        server.wait_answers("/answers")
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - process_start(server.master.pid)
+        (once,) = [timer for timer in look(server) if timer["count"] == len(ONCE)]
+        assert (ONCE[0] - age) * 1000 - 1000 <= once["first_due_ms"] < ONCE[0] * 1000
 
 
 def test_pending_timers_of_lua_by_handler(nginx):

@@ -438,29 +438,38 @@ static void a_loop_has_the_clock_of_the_machine_or_of_the_day(void **state)
 	now_ns = 5 * hour;
 	day_ns = UINT64_C(1700000000) * NS_PER_SECOND;
 	put(MADE_UP_AT, (now_ns - 70 * ms) / ms, 8);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT), now_ns - 70 * ms);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), now_ns - 70 * ms);
 	put(MADE_UP_AT, (now_ns - hour + ms) / ms, 8);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT), now_ns - hour + ms);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), now_ns - hour + ms);
 	put(MADE_UP_AT, (now_ns - hour) / ms, 8);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT), 0);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), 0);
 	/* It has not been read yet, or is in the future. */
 	put(MADE_UP_AT, 0, 8);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT), 0);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), 0);
 	put(MADE_UP_AT, (now_ns + second) / ms, 8);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT), 0);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), 0);
 	put(MADE_UP_AT, (day_ns - 2 * second) / ms, 8);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT), now_ns - 2 * second);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), now_ns - 2 * second);
 	put(MADE_UP_AT, (day_ns - hour) / ms, 8);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT), 0);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), 0);
+	/* Where its clock is ahead or behind, a time of the machine's is wrong. */
+	put(MADE_UP_AT, (now_ns + 2 * hour - second) / ms, 8);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, (int64_t)(2 * hour)), now_ns - second);
+	put(MADE_UP_AT, (now_ns - 2 * hour - second) / ms, 8);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, -(int64_t)(2 * hour)), now_ns - second);
+	put(MADE_UP_AT, (now_ns - second) / ms, 8);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, -(int64_t)(2 * second)), 0);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, (int64_t)(hour / 2)),
+			 now_ns - hour / 2 - second);
 	/* Before the machine was there. */
 	now_ns = second;
 	put(MADE_UP_AT, (day_ns - 2 * second) / ms, 8);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT), 0);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), 0);
 	put(MADE_UP_AT, (day_ns - second) / ms, 8);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT), 0);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), 0);
 	/* No time at all. */
 	put(MADE_UP_AT, UINT64_MAX / ms + 1, 8);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT), 0);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), 0);
 	assert_int_equal(loop_clock_read(memory, MADE_UP_AT + MADE_UP_BYTES), 0);
 }
 
