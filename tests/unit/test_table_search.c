@@ -234,6 +234,22 @@ static void an_entry_leads_back_to_a_cie(void **state)
 	assert_true(search());
 }
 
+/* The bytes of one that are part of another entry: nobody has read what is around them as a table. */
+static void a_cie_in_the_middle_of_an_entry_is_none(void **state)
+{
+	uint64_t at;
+
+	(void)state;
+	at = put_u32(put_cie(FRAMES), 16 + 4 + sizeof(cie)); /* of an FDE with it at its end */
+	at = put_u32(at, at - FRAMES);
+	at = put_u32(put_u32(at, TEXT - at), TEXT_BYTES);
+	at = put_cie(put_u32(at, 0));
+	put_u32(put_fde(at, FRAMES, TEXT, TEXT_BYTES), 0);
+	assert_true(search());
+	put_u32(put_fde(at, at - 4 - sizeof(cie), TEXT, TEXT_BYTES), 0);
+	assert_false(search());
+}
+
 static void addresses_are_such_as_linkers_write(void **state)
 {
 	(void)state;
@@ -339,6 +355,7 @@ int main(void)
 		cmocka_unit_test_setup(a_table_without_code_is_none, begin),
 		cmocka_unit_test_setup(code_is_in_a_segment_of_code, begin),
 		cmocka_unit_test_setup(an_entry_leads_back_to_a_cie, begin),
+		cmocka_unit_test_setup(a_cie_in_the_middle_of_an_entry_is_none, begin),
 		cmocka_unit_test_setup(addresses_are_such_as_linkers_write, begin),
 		cmocka_unit_test_setup(of_two_tables_none_is_taken, begin),
 		cmocka_unit_test_setup(what_may_be_written_to_holds_no_table, begin),

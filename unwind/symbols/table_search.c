@@ -3,8 +3,10 @@
 
 #include <dwarf.h>
 #include <gelf.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "memory/array.h"
 #include "unwind/symbols/table_entry.h"
 
 enum { WORD = sizeof(uint32_t) }; /* tables begin at a multiple of it, and most entries */
@@ -22,6 +24,8 @@ struct code {
 struct search {
 	struct code code[CODE_SEGMENTS_MAX];
 	size_t code_count, entries_left;
+	size_t *cies; /* where those of the table are that is followed, in ascending order */
+	size_t cie_count, cie_room;
 };
 
 /* A segment that may hold a table. */
@@ -60,6 +64,37 @@ static bool is_cie(const struct segment *segment, size_t at, struct table_cie *r
 	return begin_entry(segment, at, &reader) && table_cie_read(&reader, ret_cie);
 }
 
+/* Note the CIE at an offset. False if there is none. */
+static bool note_cie(const struct segment *segment, size_t at)
+{
+	struct search *search = segment->search;
+	struct table_cie cie;
+	size_t *cies;
+
+	if (!is_cie(segment, at, &cie))
+		return false;
+	cies = array_grow(search->cies, &search->cie_room, search->cie_count + 1, sizeof(*cies));
+	if (!cies)
+		return false;
+	search->cies = cies;
+	cies[search->cie_count++] = at;
+	return true;
+}
+
+static int compare_offsets(const void *a, const void *b)
+{
+	const size_t first = *(const size_t *)a, second = *(const size_t *)b;
+
+	return (first > second) - (first < second);
+}
+
+/* Is it one of the table's entries? In the middle of another one, any bytes may look like a CIE. */
+static bool is_noted_cie(const struct search *search, size_t at)
+{
+	return search->cie_count &&
+	       bsearch(&at, search->cies, search->cie_count, sizeof(*search->cies), compare_offsets);
+}
+
 /* What the address of an FDE's code, at an offset, counts from. False for what linkers do not write. */
 static bool find_base(const struct segment *segment, size_t at, uint8_t encoding, uint64_t *ret_base)
 {
@@ -82,7 +117,8 @@ static bool is_fde(const struct segment *segment, size_t begin, size_t at)
 		return false;
 	at += WORD; /* from here back to the CIE */
 	back = table_u32(&reader);
-	return back != 0 && back <= at - begin && is_cie(segment, at - back, &cie) &&
+	return back != 0 && back <= at - begin && is_noted_cie(segment->search, at - back) &&
+	       is_cie(segment, at - back, &cie) &&
 	       find_base(segment, at + WORD, cie.address_encoding, &base) &&
 	       table_fde_read(&reader, &cie, &code, &length) && is_code(segment->search, base + code, length);
 }
@@ -101,17 +137,17 @@ static bool is_end(const struct segment *segment, size_t at)
 static bool is_table(const struct segment *segment, size_t begin, size_t *ret_end)
 {
 	struct table_reader reader;
-	struct table_cie cie;
 	size_t at = begin;
 	bool has_code = false;
 
-	for (bool is_entry = is_cie(segment, at, &cie); is_entry && segment->search->entries_left;) {
+	segment->search->cie_count = 0;
+	for (bool is_entry = note_cie(segment, at); is_entry && segment->search->entries_left;) {
 		segment->search->entries_left--;
 		begin_entry(segment, at, &reader);
 		at = (size_t)(reader.end - segment->bytes);
 		is_entry = is_fde(segment, begin, at);
 		has_code |= is_entry;
-		is_entry = is_entry || is_cie(segment, at, &cie);
+		is_entry = is_entry || note_cie(segment, at);
 	}
 	*ret_end = at;
 	return has_code && is_end(segment, at);
@@ -196,6 +232,7 @@ bool table_search(Elf *elf, struct unwind_entries *ret_entries)
 				&(struct segment){ &search, data->d_buf, data->d_size, header.p_vaddr },
 				&entries);
 	}
+	free(search.cies);
 	if (found != 1 || !search.entries_left)
 		return false;
 	*ret_entries = entries;
