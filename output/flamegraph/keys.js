@@ -175,9 +175,10 @@ function goToAwaited() {
 
 function searchKey(event) {
 	if (event.key === "Escape") {
+		searchTyped();
 		escape();
 	} else if (event.key === "Enter") {
-		search(ui.search.value);
+		searchTyped();
 		awaited = view.search;
 		goToAwaited();
 	} else {

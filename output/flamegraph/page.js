@@ -198,6 +198,7 @@ function showLegend() {
 
 /* -- Showing the view -- */
 
+let typing = 0;			/* the timer of a search for letters that have just been typed; 0: all are in the view */
 let passing = "";		/* a message shown in place of the search result until the next update */
 
 function showResult() {
@@ -225,7 +226,7 @@ function say(text) {
 function showControls() {
 	const press = (control, pressed) => control.setAttribute("aria-pressed", pressed);
 
-	if (ui.search.value !== view.search)
+	if (!typing && ui.search.value !== view.search)
 		ui.search.value = view.search;
 	ui.reset.disabled = view.zoom === 0 && view.search === "" && view.focus < 0 && !isSelective();
 	ui.range.hidden = !view.to;
@@ -292,6 +293,7 @@ function showMatches() {
 let stepsBack = false;		/* the browser has been asked for a step back and has not made it yet */
 
 function changeView(change) {
+	searchTyped();
 	stepTo(change);
 	stepsBack = false;
 	active = view.zoom;
@@ -373,6 +375,15 @@ function search(wanted) {
 		return;
 	turnTo({ search: wanted });
 	refresh();
+}
+
+/* Search for letters that have just been typed now, and not in a moment: what the user does next is to find them. */
+function searchTyped() {
+	if (!typing)
+		return;
+	clearTimeout(typing);
+	typing = 0;
+	search(ui.search.value);
 }
 
 const NOTHING_CHOSEN = { zoom: 0, focus: -1, sandwich: false, from: 0, to: 0, process: "", thread: "", phase: "" };
@@ -542,8 +553,6 @@ function noteWidth() {
 }
 
 function listen() {
-	let typing;
-
 	picture.addEventListener("pointermove", onMove);
 	picture.addEventListener("pointerleave", () => pinned || closeCard());
 	picture.addEventListener("pointerdown", (event) => {
@@ -554,7 +563,7 @@ function listen() {
 	scroller.addEventListener("scroll", redrawSoon);
 	ui.search.addEventListener("input", () => {
 		clearTimeout(typing);
-		typing = setTimeout(() => search(ui.search.value), 120);
+		typing = setTimeout(searchTyped, 120);
 	});
 	ui.colour.addEventListener("change", () => changeColour(ui.colour.value));
 	document.addEventListener("keydown", onKey);

@@ -178,6 +178,39 @@ def test_letters_typed_while_a_search_ends_stay(held):
     held.wait(lambda: fragment(held).get("search") == "^g+h")
 
 
+TYPE = """
+    const search = document.querySelector("input"), frame = (label) => document.querySelector(`[data-frame][aria-label^="${label},"]`);
+    search.focus();
+    search.value += "g";
+    search.dispatchEvent(new InputEvent("input", { bubbles: true }));
+"""
+
+
+@pytest.mark.every_browser
+def test_letters_typed_right_before_a_click_are_searched(open_made):
+    page = made(open_made, [("l f", 90), ("l g", 10)])
+    page.script(TYPE + """
+        const box = frame("f").getBoundingClientRect(), at = { clientX: box.x + box.width / 2, clientY: box.y + box.height / 2 };
+        frame("f").dispatchEvent(new MouseEvent("click", { bubbles: true, ...at }));""")
+    page.wait(lambda: page.result() == "Matched 10.00 % of all, 0.00 % of this view")
+    assert page.one("input").get_attribute("value") == "g" and fragment(page)["search"] == "g" and "zoom" in fragment(page)
+    # The search is no step of its own: the one back leads to the whole picture, searched.
+    page.browser.back()
+    page.wait(lambda: page.result() == "Matched 10.00 %")
+
+
+def test_escape_and_reset_take_back_letters_that_are_not_searched_yet(open_made):
+    page = made(open_made, [("l f", 90), ("l g", 10)])
+    escape = "search.dispatchEvent(new KeyboardEvent('keydown', { key: 'Escape', bubbles: true }));"
+    page.click("f")  # there is something to reset
+    reset = "document.querySelector('button[data-key=r]').click();"
+    for end in (escape, reset):
+        page.script(TYPE + end + "window.isLater = false; setTimeout(() => { window.isLater = true; }, 300);")
+        page.wait(lambda: page.script("return isLater"))
+        assert page.one("input").get_attribute("value") == "" and not page.result().startswith("Matched")
+        assert "search" not in fragment(page)
+
+
 def test_letters_typed_slowly_stay(open_made):
     """A search begins after each of them, and its end comes while the next is typed."""
     page = made(open_made, [("l " + name, 10) for name in ("gsub", "gmatch")])
