@@ -470,7 +470,7 @@ static void a_loop_has_the_clock_of_the_machine_or_of_the_day(void **state)
 	/* No time at all. */
 	put(MADE_UP_AT, UINT64_MAX / ms + 1, 8);
 	assert_int_equal(loop_clock_read(memory, MADE_UP_AT, 0), 0);
-	assert_int_equal(loop_clock_read(memory, MADE_UP_AT + MADE_UP_BYTES), 0);
+	assert_int_equal(loop_clock_read(memory, MADE_UP_AT + MADE_UP_BYTES, 0), 0);
 }
 
 int main(void)
