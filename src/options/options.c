@@ -123,6 +123,24 @@ static bool parse_filter_option(struct options *options, int letter, const char 
 	}
 }
 
+/* Options that choose how samples are shown. */
+static bool parse_view_option(struct options *options, int letter, const char *argument)
+{
+	switch (letter) {
+	case OPTION_NATIVE: return option_value_native(argument, &options->native);
+	case OPTION_LINES: options->lines = true; return true;
+	case OPTION_VM_STATE: options->filter.group = GROUP_STATE; return true;
+	case OPTION_ANNOTATE: options->annotate = true; return true;
+	case OPTION_EXACT_PATHS: options->exact_paths = true; return true;
+	case OPTION_MEASURE: return option_value_measure(argument, &options->measure);
+	case OPTION_INVERTED: options->inverted = true; return true;
+	case OPTION_HEATMAP: options->heatmap = true; return true;
+	case OPTION_SOURCE: options->source = true; return true;
+	case OPTION_MIN_PERCENT: return option_value_percent(argument, &options->min_percent);
+	default: return parse_filter_option(options, letter, argument);
+	}
+}
+
 /* Which formats does the command write? */
 static unsigned int formats_of(const struct options *options)
 {
@@ -166,13 +184,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 		options->clock = WEIGHT_OFF_CPU_TIME;
 		return true;
 	case OPTION_STATS: return option_value_file(argument, "--stats", &options->stats);
-	case OPTION_NATIVE: return option_value_native(argument, &options->native);
-	case OPTION_LINES: options->lines = true; return true;
 	case OPTION_NO_STOP: options->no_stop = true; return true;
 	case OPTION_ALLOW_ATTACH: options->allow_attach = true; return true;
 	case OPTION_TRACES: options->traces = true; return true;
-	case OPTION_VM_STATE: options->filter.group = GROUP_STATE; return true;
-	case OPTION_ANNOTATE: options->annotate = true; return true;
 	case OPTION_CORE: options->core = argument; return true;
 	case OPTION_SHOW: return option_value_trace(argument, &options->show);
 	case OPTION_BYTECODE: options->bytecode = argument; return true;
@@ -181,9 +195,7 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_DETAIL: options->details = true; return true;
 	case OPTION_LOCALS: options->locals = true; return true;
 	case OPTION_WATCH: options->watch = true; return true;
-	case OPTION_EXACT_PATHS: options->exact_paths = true; return true;
 	case OPTION_STRINGS: options->strings = true; return true;
-	case OPTION_MEASURE: return option_value_measure(argument, &options->measure);
 	case OPTION_EVERY:
 		return option_value_time(argument, "time from one to the next", &options->every_ns);
 	case OPTION_LISTEN: options->listen = argument; return true;
@@ -197,13 +209,9 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_KEEP_BYTES: return option_value_size(argument, &options->keep_bytes);
 	case OPTION_FOR: return option_value_time(argument, "duration", &options->for_ns);
 	case 'v': options->verbose = true; return true;
-	case OPTION_INVERTED: options->inverted = true; return true;
-	case OPTION_HEATMAP: options->heatmap = true; return true;
-	case OPTION_SOURCE: options->source = true; return true;
-	case OPTION_MIN_PERCENT: return option_value_percent(argument, &options->min_percent);
 	case OPTION_LAYOUT: return parse_layout(options, argument);
 	case OPTION_DWARF: options->dwarf = argument; return true;
-	default: return parse_filter_option(options, letter, argument);
+	default: return parse_view_option(options, letter, argument);
 	}
 }
 
