@@ -217,24 +217,42 @@ static bool housekeeping_is_due(const struct sampler *sampler, uint64_t now)
 	return now >= sampler->progress_ns || (sampler->follow && now >= follow_due(sampler->follow));
 }
 
+static void fill_signals(sigset_t *signals)
+{
+	sigemptyset(signals);
+	sigaddset(signals, SIGRTMIN);
+	sigaddset(signals, SIGCHLD);
+	sigaddset(signals, SIGINT);
+	sigaddset(signals, SIGTERM);
+	sigaddset(signals, SIGHUP);
+	sigaddset(signals, SIGQUIT);
+}
+
+/* How long may the loop wait for a signal? */
+static uint64_t time_to_wait(struct sampler *sampler, uint64_t now, uint64_t end_ns)
+{
+	const uint64_t due = next_due(sampler);
+	uint64_t wait_ns = HOUSEKEEPING_NS;
+
+	if (tracer_poll_is_due(sampler->tracer) || due <= now)
+		return 0;
+	if (end_ns - now < wait_ns)
+		wait_ns = end_ns - now;
+	return due - now < wait_ns ? due - now : wait_ns;
+}
+
 static void loop(struct sampler *sampler)
 {
 	uint64_t end_ns = sampler->options->duration_ns ? sampler->start_ns + sampler->options->duration_ns
 							: UINT64_MAX;
 	sigset_t wanted;
 
-	sigemptyset(&wanted);
-	sigaddset(&wanted, SIGRTMIN);
-	sigaddset(&wanted, SIGCHLD);
-	sigaddset(&wanted, SIGINT);
-	sigaddset(&wanted, SIGTERM);
-	sigaddset(&wanted, SIGHUP);
-	sigaddset(&wanted, SIGQUIT);
+	fill_signals(&wanted);
 	sampler->result->end = SAMPLER_DURATION_OVER;
 	for (;;) {
-		uint64_t now = clock_now_ns(CLOCK_MONOTONIC), wait_ns = HOUSEKEEPING_NS;
-		uint64_t due;
+		const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 		struct timespec timeout;
+		uint64_t wait_ns;
 		siginfo_t info;
 		int signal;
 
@@ -254,15 +272,7 @@ static void loop(struct sampler *sampler)
 			sampler->result->end = SAMPLER_TOLD_TO_END;
 			return;
 		}
-		due = next_due(sampler);
-		if (tracer_poll_is_due(sampler->tracer))
-			wait_ns = 0;
-		else if (end_ns - now < wait_ns)
-			wait_ns = end_ns - now;
-		if (due <= now)
-			wait_ns = 0;
-		else if (due - now < wait_ns)
-			wait_ns = due - now;
+		wait_ns = time_to_wait(sampler, now, end_ns);
 		timeout = (struct timespec){ .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
 					     .tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
 		tell_rest(sampler, wait_ns);
