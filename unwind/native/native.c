@@ -137,7 +137,7 @@ static enum native_status step_to_outermost(struct native_unwinder *unwinder)
 
 	if (!unwinder->frame.is_return_address)
 		return NATIVE_LOST;
-	caller.unknown = ~0u;
+	caller.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
 	for (unsigned int i = 0; i < words; i++) {
 		if (!memory_u64(unwinder->stack, caller.sp, &caller.pc))
 			break;
