@@ -190,42 +190,69 @@ static const struct function *name_wait(struct sampler *sampler, const struct ta
 	return named;
 }
 
-/*
- * Unwind the copy of a sleeping thread; lost: why there is none, or LOST_COUNT. False when memory is short, or
- * another copy will show more.
- */
-static bool note_sleep(struct sampler *sampler, struct target *target, struct thread *thread,
-		       struct thread_record *record, enum lost_reason lost, enum thread_state state,
-		       const struct thread_call *call)
+/* What was copied of a thread that sleeps. */
+struct asleep {
+	enum thread_state state;
+	struct thread_call call;
+	enum lost_reason lost; /* why there is no stack; LOST_COUNT: there is one */
+	struct frame lost_frame;
+	const struct frame *frames; /* valid until the process's next copy */
+	size_t count;
+	bool shows_more; /* another copy will */
+};
+
+/* Copy and unwind it. False if it runs. */
+static bool copy_sleeper(struct target *target, struct thread *thread, struct thread_record *record,
+			 struct asleep *asleep)
 {
-	struct frame lost_frame = { .function = lost_function(lost == LOST_COUNT ? LOST_OUT_OF_MEMORY
-										 : lost) };
-	struct sleep *sleep = &record->sleep;
-	const struct frame *frames = &lost_frame;
+	*asleep = (struct asleep){ .lost = LOST_COUNT };
+	record->sleep.vm_state = VM_STATE_UNKNOWN;
+	switch (asleep_capture(target->process, target->threads, thread, &record->hints, &asleep->state,
+			       &asleep->call)) {
+	case ASLEEP_RUNS: return false;
+	case ASLEEP_HOLDS: break;
+	case ASLEEP_TORN: asleep->lost = LOST_RAN_MEANWHILE; break;
+	case ASLEEP_UNKNOWN: asleep->lost = LOST_NOT_STOPPED; break;
+	}
+	if (asleep->lost == LOST_COUNT && lua_process_unwind(target->process, &asleep->frames, &asleep->count,
+							     &record->sleep.vm_state) != 0)
+		asleep->lost = LOST_OUT_OF_MEMORY;
+	if (asleep->lost == LOST_COUNT) {
+		asleep->shows_more = lua_process_note_unwound(target->process, &record->hints);
+		return true;
+	}
+	asleep->lost_frame = (struct frame){ .function = lost_function(asleep->lost) };
+	asleep->frames = &asleep->lost_frame;
+	asleep->count = 1;
+	return true;
+}
+
+/* Note how it sleeps. False when memory is short. */
+static bool note_sleep(struct sampler *sampler, struct target *target, struct thread *thread,
+		       struct thread_record *record, const struct asleep *asleep)
+{
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-	size_t count = 1;
-	bool shows_more = false;
+	struct sleep *sleep = &record->sleep;
 	struct wait_stack stack;
 	struct wait wait;
 
-	sleep->vm_state = VM_STATE_UNKNOWN;
 	sleep->phase = NULL;
 	sleep->request = (struct sample_request){ 0 };
 	sleep->gc = (struct sample_gc){ .phase = GC_PHASE_NONE };
-	if (lost == LOST_COUNT &&
-	    lua_process_unwind(target->process, &frames, &count, &sleep->vm_state) == 0) {
+	if (asleep->lost == LOST_COUNT) {
 		sleep->phase = lua_process_phase(target->process);
 		keep_request(sleep, lua_process_request(target->process, now));
 		sleep->gc = lua_process_gc(target->process, now, thread->cpu_ns);
 		sleep->gc.step_ns = 0; /* samples come when it has slept for a while */
-		shows_more = lua_process_note_unwound(target->process, &record->hints);
 	}
-	stack = describe_stack(frames, count, sleep->phase);
-	wait_read(lua_process_memory(target->process), call, &wait);
-	sleep->wait = name_wait(sampler, target, thread, record, lost == LOST_RAN_MEANWHILE, call, &wait);
-	sleep->thread_state = state == THREAD_UNINTERRUPTIBLE ? state : wait_state(&wait, &stack);
+	stack = describe_stack(asleep->frames, asleep->count, sleep->phase);
+	wait_read(lua_process_memory(target->process), &asleep->call, &wait);
+	sleep->wait = name_wait(sampler, target, thread, record, asleep->lost == LOST_RAN_MEANWHILE,
+				&asleep->call, &wait);
+	sleep->thread_state = asleep->state == THREAD_UNINTERRUPTIBLE ? asleep->state
+								      : wait_state(&wait, &stack);
 	sleep->awaits_events = wait_is_for_events(&wait);
-	return keep_frames(sleep, frames, count) && !shows_more;
+	return keep_frames(sleep, asleep->frames, asleep->count);
 }
 
 /*
@@ -236,23 +263,20 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 static bool read_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
 			 struct thread_record *record)
 {
-	enum lost_reason lost = LOST_COUNT;
-	struct thread_call call;
-	enum thread_state state;
+	struct asleep asleep;
 
 	if (record->sleep.known && record->sleep.runs == thread->runs)
 		return !target_has_few_threads(target) || !thread_is_running(target->threads, thread);
 	record->sleep.known = false;
-	switch (asleep_capture(target->process, target->threads, thread, &record->hints, &state, &call)) {
-	case ASLEEP_RUNS: return false;
-	case ASLEEP_HOLDS: break;
-	case ASLEEP_TORN: lost = LOST_RAN_MEANWHILE; break;
-	case ASLEEP_UNKNOWN: lost = LOST_NOT_STOPPED; break;
-	}
+	if (!copy_sleeper(target, thread, record, &asleep))
+		return false;
+	/* It sleeps: what the first copy had too little room for is still there. */
+	if (asleep.shows_more && !copy_sleeper(target, thread, record, &asleep))
+		return false;
 	target_note_turn(sampler, target, thread, record);
-	resolve_restart(record, &call);
-	record->sleep.known = note_sleep(sampler, target, thread, record, lost, state, &call) &&
-			      lost != LOST_RAN_MEANWHILE && thread->runs > 0;
+	resolve_restart(record, &asleep.call);
+	record->sleep.known = note_sleep(sampler, target, thread, record, &asleep) && !asleep.shows_more &&
+			      asleep.lost != LOST_RAN_MEANWHILE && thread->runs > 0;
 	record->sleep.runs = thread->runs;
 	target_measure(sampler, target, thread, record); /* the reading took a while */
 	return true;

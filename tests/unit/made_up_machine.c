@@ -702,6 +702,7 @@ static void capture(struct lua_process *process, pid_t tid)
 			    : times.does == MADE_UP_RUNS ? thread->run_ns
 							 : thread->sleep_ns;
 
+	machine.copy_is_short = false;
 	process->frame = (struct frame){
 		.function = thread->function ? thread->function : &works,
 		.line = whole_ns ? (uint32_t)(times.into_ns * HUNDRED / whole_ns) : 0,
@@ -813,7 +814,7 @@ bool __wrap_lua_process_note_unwound(const struct lua_process *process, struct c
 {
 	(void)process;
 	(void)hints;
-	return false;
+	return machine.copy_is_short;
 }
 
 INSTEAD_OF(lua_process_wants_rehearsal);
@@ -841,6 +842,7 @@ enum asleep_verdict __wrap_asleep_capture(struct lua_process *process, struct th
 	if (made_up_times(made_up_of(thread), machine.now_ns).does != MADE_UP_SLEEPS)
 		return ASLEEP_RUNS;
 	capture(process, thread->tid);
+	machine.copy_is_short = machine.short_copies && machine.sleeper_copies++ % 2 == 0;
 	*ret_state = machine.sleep_state;
 	*ret_call = machine.call;
 	return made_up_of(thread)->asleep;

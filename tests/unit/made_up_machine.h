@@ -110,8 +110,10 @@ struct made_up_machine {
 
 	unsigned long timers; /* how often one was set on a clock */
 	unsigned long waits, stops, alarms, rehearsals, measures, visits, looks_ended; /* counted */
-	bool is_visiting, may_not_visit; /* it awaits a look on the CPU asked for; it has no right to */
-	unsigned long without_native;    /* looks at running threads with lacks_native */
+	unsigned long sleeper_copies;
+	bool short_copies, copy_is_short; /* each other copy of a sleeper has too little; the last copy has */
+	bool is_visiting, may_not_visit;  /* it awaits a look on the CPU asked for; it has no right to */
+	unsigned long without_native;     /* looks at running threads with lacks_native */
 	unsigned long launches, cancels, reaps;
 	struct stack_place place; /* of the last thread that was copied while it ran on */
 	unsigned long opens,

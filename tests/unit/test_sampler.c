@@ -619,6 +619,30 @@ static void sleep_below_lua_is_told_without_a_run(void **state)
 	assert_all_times(process, 1, begin_ns);
 }
 
+static size_t sleeps_seen, short_sleeps;
+
+static void see_sleep(const struct sample *sample)
+{
+	if (sample->thread_state == THREAD_RUNNING)
+		return;
+	sleeps_seen++;
+	short_sleeps += machine.copy_is_short;
+}
+
+/* Where a copy is too short, another one is made before the sample. */
+static void no_sleep_is_told_by_a_short_copy(void **state)
+{
+	(void)state;
+	add(1, bursts);
+	options.wall_clock = true;
+	machine.short_copies = true;
+	sleeps_seen = short_sleeps = 0;
+	each_sample = see_sleep;
+	run();
+	assert_true(sleeps_seen > 10);
+	assert_int_equal(short_sleeps, 0);
+}
+
 static void missed_ticks_are_those_that_ljspy_overslept(void **state)
 {
 	struct made_up_process *process = add(1, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 0 });
@@ -1502,6 +1526,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sleep_of_a_native_thread_is_told_once_it_runs, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(sleep_below_lua_is_told_without_a_run, make_up, forget),
+		cmocka_unit_test_setup_teardown(no_sleep_is_told_by_a_short_copy, make_up, forget),
 		cmocka_unit_test_setup_teardown(missed_ticks_are_those_that_ljspy_overslept, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_thread_without_calls_keeps_its_cpu, make_up, forget),
 		cmocka_unit_test_setup_teardown(ljspy_stays_where_a_look_finds_nothing_to_do, make_up,
