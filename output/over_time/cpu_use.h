@@ -4,9 +4,9 @@
  *
  * A sample stands for the CPU time since its thread's previous sample: that time is spread
  * evenly between the two. In steps of time, which double when the time gets longer, so
- * that memory is bounded. The last step is shorter where the time ends within it. Of the CPU time, the sampled part has samples of its own, at the rate
- * that was asked for: the rest is that of ticks which came too late, and is part of the weight of
- * the next sample.
+ * that memory is bounded. The last step is shorter where the time ends within it. Of the CPU time, the
+ * sampled part has samples of its own, at the rate that was asked for: the rest is that of ticks which came
+ * too late, and is part of the weight of the next sample.
  */
 #ifndef LJSPY_CPU_USE_H
 #define LJSPY_CPU_USE_H

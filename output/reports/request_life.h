@@ -4,8 +4,9 @@
  *
  * From the samples of a recording that have the request. Each is a look: it tells of the moment at
  * which it was taken, and stands for the time before it, but at most for two periods, because looks are
- * never further apart. Samples of the same moment (light threads, coroutines) share the time. Equal looks one after the other are one step. Time that no look stands for is a
- * step of its own, "not seen". Samples of the same moment are steps beside each other.
+ * never further apart. Samples of the same moment (light threads, coroutines) share the time. Equal looks one
+ * after the other are one step. Time that no look stands for is a step of its own, "not seen". Samples of the
+ * same moment are steps beside each other.
  *
  * The JSON document has version, request {pid, connection, number, method, host, route, status},
  * begin_ms (since the recording's beginning; negative: before it), last_seen_ms (since the request's

@@ -5,7 +5,10 @@
 #include "output/labels/names.h"
 #include "output/reports/trace_report.h"
 
-/* Add a place to object under a name and return it; null if function is NULL. On failure, free object and return NULL. */
+/*
+ * Add a place to object under a name and return it; null if function is NULL. On failure, free object and
+ * return NULL.
+ */
 static json_t *with_place(json_t *object, const char *name, const struct function *function, uint32_t line)
 {
 	json_t *place = function ? json_pack("{s:o, s:o, s:o, s:o}", "name", json_value_text(function->name),

@@ -92,7 +92,10 @@ int trace_vm_add_interpreted(struct trace_vm *vm, const struct interpreted_row *
 /* Add an exit, in ascending order of traces and numbers. 0 or -ENOMEM. */
 int trace_vm_add_exit(struct trace_vm *vm, const struct exit_row *row);
 
-/* Set the parents of stitched traces, and the side traces and times of exits. Call this when all traces are added, and before sorting. */
+/*
+ * Set the parents of stitched traces, and the side traces and times of exits. Call this when all traces are
+ * added, and before sorting.
+ */
 void trace_vm_find_parents(struct trace_vm *vm);
 
 /* Sort all rows by time, the largest first; traces then by number, exits by how often they were taken. */

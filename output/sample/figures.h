@@ -76,8 +76,8 @@ void figures_rate(const struct figures *figures, char ret_text[static FIGURES_RA
 enum { FIGURES_BYTES_SIZE = 200 };
 
 /*
- * "1.3 GB are estimated: ..." in ret_text, which it returns, or that it is not known; NULL if no bytes are less certain than
- * others.
+ * "1.3 GB are estimated: ..." in ret_text, which it returns, or that it is not known; NULL if no bytes are
+ * less certain than others.
  */
 const char *figures_uncertain_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE]);
 

@@ -52,7 +52,10 @@ static pid_t owner_of_named(uint64_t address)
 	return process_vm_readv(getpid(), &here, 1, &there, 1, 0) > 0 ? owner_of_path(path) : 0;
 }
 
-/* Whose memory or files in /proc does the call read in which the thread waits? 0 if it does not, or if that is unknown. */
+/*
+ * Whose memory or files in /proc does the call read in which the thread waits? 0 if it does not, or if that
+ * is unknown.
+ */
 static pid_t process_read_by(pid_t tid)
 {
 	char text[CALL_MAX], *end;

@@ -227,7 +227,10 @@ const char *lua_process_phase(const struct lua_process *process);
  */
 struct sample_request lua_process_request(struct lua_process *process, uint64_t time_ns);
 
-/* The lock of lua-resty-lock that the coroutine unwound last waits for. False if it waits for none, or it is unknown. */
+/*
+ * The lock of lua-resty-lock that the coroutine unwound last waits for. False if it waits for none, or it is
+ * unknown.
+ */
 bool lua_process_find_lock(struct lua_process *process, struct resty_lock *ret_lock);
 
 /*

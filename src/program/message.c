@@ -19,7 +19,10 @@ enum { TEXT_MAX = 4096, LINE_MAX_ESCAPED = 2 * TEXT_MAX };
 
 static atomic_bool must_not_wait;
 
-/* While messages must not wait, where they are written: for a terminal, a description of its own, which does not wait. */
+/*
+ * While messages must not wait, where they are written: for a terminal, a description of its own, which does
+ * not wait.
+ */
 static atomic_int not_waiting_fd = STDERR_FILENO;
 
 /* A reader that is alive, on a busy machine, reads on within this time. */

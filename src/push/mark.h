@@ -7,8 +7,8 @@
  *	ljspy pushed 0000000017 0000000018 0000000002
  *	 0000000040
  *
- * Everything up to recording 17 is done, and of recording 18 the first two profiles. Of those behind, recording 40 among
- * them, the first profile was taken out of turn. Whoever pushes has the file locked.
+ * Everything up to recording 17 is done, and of recording 18 the first two profiles. Of those behind,
+ * recording 40 among them, the first profile was taken out of turn. Whoever pushes has the file locked.
  */
 #ifndef LJSPY_MARK_H
 #define LJSPY_MARK_H

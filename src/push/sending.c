@@ -507,8 +507,8 @@ static bool proves_well(struct sending *sending, bool is_last_finished)
 }
 
 /*
- * Has the server failed with this profile, and not with others? After some tries, of the first in a row, it gets another
- * one, and then this one once more.
+ * Has the server failed with this profile, and not with others? After some tries, of the first in a row, it
+ * gets another one, and then this one once more.
  */
 static enum endpoint_verdict judge_failure(struct sending *sending, bool is_last_finished,
 					   struct http_answer *answer)

@@ -659,8 +659,8 @@ static double large_bytes(const struct allocation_shares *shares, double bytes, 
 }
 
 /*
- * So much at most have strings and parts that samples have met, if so many objects and strings were counted: looks have met
- * them as often as these, or some times more or less.
+ * So much at most have strings and parts that samples have met, if so many objects and strings were counted:
+ * looks have met them as often as these, or some times more or less.
  */
 static double met_max(const struct allocation_shares *shares, double count, double string_bytes)
 {

@@ -30,15 +30,16 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 				    uint64_t cpu_ns);
 
 /*
- * The same of a short time, in pieces one after the other, in which the VM's thread had its CPU and beside which cycles are
- * long. is_slowed: to get and leave the CPU took a part of the time.
+ * The same of a short time, in pieces one after the other, in which the VM's thread had its CPU and beside
+ * which cycles are long. is_slowed: to get and leave the CPU took a part of the time.
  */
 void allocation_shares_add_span(struct allocation_shares *shares, const struct span_piece *pieces,
 				size_t count, bool is_slowed);
 
 /*
- * A look has met the VM, so much CPU time after the look before, which may not have met it. These times add up to that in which
- * the VM was there or, of more VMs than a look reads, was in use: what the first one has too much, the last one lacks.
+ * A look has met the VM, so much CPU time after the look before, which may not have met it. These times add
+ * up to that in which the VM was there or, of more VMs than a look reads, was in use: what the first one has
+ * too much, the last one lacks.
  */
 void allocation_shares_add_look(struct allocation_shares *shares, uint64_t cpu_ns);
 
@@ -62,9 +63,9 @@ struct allocation_share {
 };
 
 /*
- * Divide what the VM has allocated since the last division among the samples since then. What has no sample waits for the
- * next division. The shares are in the order of the samples, and valid until the next call of any function. Returns
- * their number.
+ * Divide what the VM has allocated since the last division among the samples since then. What has no sample
+ * waits for the next division. The shares are in the order of the samples, and valid until the next call of
+ * any function. Returns their number.
  */
 size_t allocation_shares_divide(struct allocation_shares *shares, const struct allocation_share **ret_shares);
 

@@ -76,7 +76,10 @@ static void add_piece(struct span_sum *spans, const struct span_piece *piece, do
 		spans->marked_ns += (double)piece->ns;
 		spans->marked_bytes += (double)piece->allocated.bytes;
 	} else if (piece->allocated.bytes != 0) {
-		/* What a sweep frees is too little in one span, and too much in another one: at random moments, both cancel. */
+		/*
+		 * What a sweep frees is too little in one span, and too much in another one: at random
+		 * moments, both cancel.
+		 */
 		spans->busy += part;
 		spans->busy_ns += (double)piece->ns;
 		spans->bytes += (double)piece->allocated.bytes;
@@ -117,9 +120,10 @@ static bool are_marked(const struct span_sum *spans)
 }
 
 /*
- * How fast the VM allocates; 0 if that is unknown. Spans in which a marking ended have as much as others in which something
- * was allocated: cycles of some 40 us, of a heap of 80 KB, end in most spans of a program while it allocates, and in
- * none while it does something else. But where most have one, the collector has most of that time.
+ * How fast the VM allocates; 0 if that is unknown. Spans in which a marking ended have as much as others in
+ * which something was allocated: cycles of some 40 us, of a heap of 80 KB, end in most spans of a program
+ * while it allocates, and in none while it does something else. But where most have one, the collector has
+ * most of that time.
  */
 static double rate_by(const struct span_sum *spans)
 {
@@ -131,8 +135,9 @@ static double rate_by(const struct span_sum *spans)
 }
 
 /*
- * What few spans tell at least: the lower end of Wilson's interval, two standard errors wide, for the part of them that were
- * busy. The piece with most, maybe of a large object, or one that a sweep has too much, counts for nothing.
+ * What few spans tell at least: the lower end of Wilson's interval, two standard errors wide, for the part of
+ * them that were busy. The piece with most, maybe of a large object, or one that a sweep has too much, counts
+ * for nothing.
  */
 static double least_rate_by(const struct span_sum *spans)
 {
@@ -148,7 +153,10 @@ static double least_rate_by(const struct span_sum *spans)
 	return least / part * (spans->bytes - spans->most_bytes) / spans->ns;
 }
 
-/* Was it faster than that? Most of the spans with a marking is unknown, or there were two in one, which hide each other. */
+/*
+ * Was it faster than that? Most of the spans with a marking is unknown, or there were two in one, which hide
+ * each other.
+ */
 static bool may_be_faster(const struct span_sum *spans)
 {
 	return 2 * spans->slowed > spans->count || are_marked(spans);
@@ -193,18 +201,25 @@ static bool lacks_cycles(const struct allocation_sums *sums, const struct interv
 {
 	const double count = sums->intervals.count;
 
-	/* Nothing was allocated; or the division's own spans would have met short cycles. What was before does not matter. */
+	/*
+	 * Nothing was allocated; or the division's own spans would have met short cycles. What was before
+	 * does not matter.
+	 */
 	if (count <= 0 ||
 	    (sums->spans.count >= SPANS_MIN && sums->spans.marked_ns <= 0 && sums->markings <= 0))
 		return false;
 	/*
-	 * Long intervals have more markings: so it is their time that counts. But two markings that leave as much alive as
-	 * there was hide each other, in half of the intervals: some long ones of these hide most of the time.
+	 * Long intervals have more markings: so it is their time that counts. But two markings that leave as
+	 * much alive as there was hide each other, in half of the intervals: some long ones of these hide
+	 * most of the time.
 	 */
 	if (judging->whole_ns < intervals_min * judging->ns ||
 	    judging->whole_count < intervals_min * judging->count)
 		return true;
-	/* Where only a part of the time has short cycles, what these need tells. The first one may have begun before. */
+	/*
+	 * Where only a part of the time has short cycles, what these need tells. The first one may have begun
+	 * before.
+	 */
 	return sums->markings > 1 && sums->markings >= marked_min * count &&
 	       (sums->markings - 1) * cycle_min * sums->heap_bytes / count >
 		       needed_max * bytes_by_intervals(sums, judging);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * allocation_sums: how many bytes a VM has allocated, from intervals between looks, and where cycles of the collector are
- * shorter than these, from spans. Both belong to a division, of half a second.
+ * allocation_sums: how many bytes a VM has allocated, from intervals between looks, and where cycles of the
+ * collector are shorter than these, from spans. Both belong to a division, of half a second.
  */
 #ifndef LJSPY_ALLOCATION_SUMS_H
 #define LJSPY_ALLOCATION_SUMS_H

@@ -21,7 +21,10 @@ struct pace {
 	uint64_t period_ns;
 	uint64_t begin_cpu_ns, compared_cpu_ns;
 	uint64_t samples, missed;
-	/* Mean gaps in periods: the one that leaves no samples missing in the long run, and that until the next comparison. */
+	/*
+	 * Mean gaps in periods: the one that leaves no samples missing in the long run, and that until the
+	 * next comparison.
+	 */
 	double usual_stretch, stretch;
 };
 

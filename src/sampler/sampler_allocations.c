@@ -225,8 +225,8 @@ static bool take_window(struct allocations *allocations, struct vm_allocations *
 }
 
 /*
- * What VMs have allocated in one short time. If each had a time of its own, which may be one in which another VM runs, their
- * speeds would add up to that of the process by chance only.
+ * What VMs have allocated in one short time. If each had a time of its own, which may be one in which another
+ * VM runs, their speeds would add up to that of the process by chance only.
  */
 struct span {
 	struct vm_allocations *vms[SPAN_VMS_MAX];   /* NULL: it cannot be read, or was closed meanwhile */

@@ -640,7 +640,10 @@ static bool is_named(const struct sampler *sampler, const struct target *target)
 	return !target->found && !sampler->follow && !sampler->options->launch;
 }
 
-/* The user has named it, or a process to begin from: of those, the master of an nginx has no LuaJIT, which is no fault. */
+/*
+ * The user has named it, or a process to begin from: of those, the master of an nginx has no LuaJIT, which is
+ * no fault.
+ */
 static bool is_missed(const struct sampler *sampler, const struct target *target)
 {
 	return is_named(sampler, target) || (target->refusal && !target->found && !sampler->options->launch);

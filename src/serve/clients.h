@@ -2,9 +2,10 @@
 /*
  * clients: who is connected to the server, and who goes when there are too many.
  *
- * A client asks once its request is there as a whole, until its answer is ready. Others may say nothing, or send or read
- * a byte now and then, for as long as they like, but not keep out others: when one more comes, the one goes that has not
- * asked for the longest; where all have asked, the one whose answer has been ready for the longest.
+ * A client asks once its request is there as a whole, until its answer is ready. Others may say nothing, or
+ * send or read a byte now and then, for as long as they like, but not keep out others: when one more comes,
+ * the one goes that has not asked for the longest; where all have asked, the one whose answer has been ready
+ * for the longest.
  *
  * One thread admits, adds and removes clients. Any thread may note what they do.
  */

@@ -385,7 +385,10 @@ static bool says(const struct request *request, const char *name, const char *te
 	return given && strcmp(given, text) == 0;
 }
 
-/* Does a browser ask before its user has gone there, by a guess of its own or of a page? (Speculative loading, WHATWG's HTML) */
+/*
+ * Does a browser ask before its user has gone there, by a guess of its own or of a page? (Speculative
+ * loading, WHATWG's HTML)
+ */
 static bool is_ahead_of_user(const struct request *request)
 {
 	const char *purpose = header(request, "Sec-Purpose");

@@ -2,9 +2,10 @@
 /*
  * core_stacks: fill a report with the stacks of a core file.
  *
- * Registers, unwinding and LuaJIT's machine code are a machine's own, and known when ljspy is compiled. For core files of
- * the other machine that ljspy knows, the rooms from unwind/elf to here are compiled once more for it, and linked
- * into one object that exports core_stacks_read_other() only (GNUmakefile, unwind/elf/machine.h).
+ * Registers, unwinding and LuaJIT's machine code are a machine's own, and known when ljspy is compiled. For
+ * core files of the other machine that ljspy knows, the rooms from unwind/elf to here are compiled once more
+ * for it, and linked into one object that exports core_stacks_read_other() only (GNUmakefile,
+ * unwind/elf/machine.h).
  */
 #ifndef LJSPY_CORE_STACKS_H
 #define LJSPY_CORE_STACKS_H

@@ -123,7 +123,10 @@ static void write_out(struct command_apart *self)
 	self->status = EXIT_WITH_ERRORS;
 }
 
-/* Of several processes, leave out the one whose memory the kernel kept the engine waiting for. False if it cannot be. */
+/*
+ * Of several processes, leave out the one whose memory the kernel kept the engine waiting for. False if it
+ * cannot be.
+ */
 static bool leave_out(struct options *options, pid_t pid)
 {
 	for (size_t i = 0; i < options->pid_count && options->pid_count > 1; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vms: VMs that allocate, each in a thread of its own, and know how much: two at the same time, or as many as are asked for
- * in turns.
+ * vms: VMs that allocate, each in a thread of its own, and know how much: two at the same time, or as many as
+ * are asked for in turns.
  *
  * usage: vms ROUNDS.LUA SECONDS [VMS] (of CPU time, for all together)
  *

@@ -2,9 +2,10 @@
 /*
  * adjacent threads|outer|inner SECONDS: states whose C frames lie in one mapping.
  *
- * threads: five threads have their stacks in one mapping, as those that glibc 2.43 makes one after the other. The second
- * and fourth one work in functions busy_1 and busy_3, the others sleep in sleeps_0, sleeps_2 and sleeps_4.
- * outer, inner: the only thread works in inner_works. outer_calls of another state has called it through C. The state of that name is made first.
+ * threads: five threads have their stacks in one mapping, as those that glibc 2.43 makes one after the other.
+ * The second and fourth one work in functions busy_1 and busy_3, the others sleep in sleeps_0, sleeps_2 and
+ * sleeps_4. outer, inner: the only thread works in inner_works. outer_calls of another state has called it
+ * through C. The state of that name is made first.
  */
 #include <lauxlib.h>
 #include <lua.h>

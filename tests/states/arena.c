@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * arena anonymous|memfd|shared|both SECONDS: a state with an allocator of its own, as game servers give LuaJIT. Its arena is
- * mapped without a file, in a memfd or shared. With both, a thread runs a state of LuaJIT's own allocator beside a shared one.
- * The arena keeps nothing between blocks, so the array of each table in kept lies right behind its table.
+ * arena anonymous|memfd|shared|both SECONDS: a state with an allocator of its own, as game servers give
+ * LuaJIT. Its arena is mapped without a file, in a memfd or shared. With both, a thread runs a state of
+ * LuaJIT's own allocator beside a shared one. The arena keeps nothing between blocks, so the array of each
+ * table in kept lies right behind its table.
  */
 #include <lauxlib.h>
 #include <lua.h>

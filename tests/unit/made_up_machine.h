@@ -2,8 +2,8 @@
 /*
  * made_up_machine: processes that exist on paper, on a clock that only ljspy's sleep moves.
  *
- * It stands for all that the sampler asks of the kernel and of processes: what their threads do at a moment follows from the
- * moment alone, so a test knows all of it and takes no time. A thread waits for a CPU,
+ * It stands for all that the sampler asks of the kernel and of processes: what their threads do at a moment
+ * follows from the moment alone, so a test knows all of it and takes no time. A thread waits for a CPU,
  * runs and sleeps in turn. The kernel's alarms come on its tick only.
  */
 #ifndef LJSPY_MADE_UP_MACHINE_H
@@ -102,7 +102,10 @@ struct made_up_machine {
 	int signal_value;
 	uint64_t signal_ns;
 
-	/* What each stack of a thread tells. Each look at a collector finds a byte more, and a marking that has ended. */
+	/*
+	 * What each stack of a thread tells. Each look at a collector finds a byte more, and a marking that
+	 * has ended.
+	 */
 	const char *phase;
 	struct sample_request request;
 	uint64_t code_pc, proto;

@@ -165,8 +165,8 @@ static void what_finalizers_take_off_was_not_allocated(void **state)
 }
 
 /*
- * Where a VM calls finalizers, those of a cycle that is over between two looks are not seen, nor the userdata that waits
- * for them: the end of the marking took its size off gc.estimate.
+ * Where a VM calls finalizers, those of a cycle that is over between two looks are not seen, nor the userdata
+ * that waits for them: the end of the marking took its size off gc.estimate.
  */
 static void where_there_are_finalizers_a_marking_tells_the_growth_at_least(void **state)
 {

@@ -570,8 +570,8 @@ static void nothing_is_large_that_no_sample_has_met(void **state)
 }
 
 /*
- * A small buffer is freed as soon as it was made: it adds nothing to the sum, but looks meet it. What is large was met by
- * none.
+ * A small buffer is freed as soon as it was made: it adds nothing to the sum, but looks meet it. What is
+ * large was met by none.
  */
 static void what_no_sample_has_met_does_not_go_to_small_parts(void **state)
 {
@@ -934,7 +934,10 @@ static void one_string_on_film_tells_its_size_later_too(void **state)
 
 /*---- Shares ----*/
 
-/* A table fills 100 bytes of a window, or 112; strings of 40 bytes, one for two tables, have too little left, or not. */
+/*
+ * A table fills 100 bytes of a window, or 112; strings of 40 bytes, one for two tables, have too little left,
+ * or not.
+ */
 static void all_have_less_if_windows_leave_too_little_for_strings(void **state)
 {
 	static const struct {
@@ -1539,7 +1542,10 @@ static void spans_that_all_have_a_marking_tell_no_speed(void **state)
 	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
 }
 
-/* Of three intervals it allocates in one, while others run in the rest of the time; and half of its cycles are noticed. */
+/*
+ * Of three intervals it allocates in one, while others run in the rest of the time; and half of its cycles
+ * are noticed.
+ */
 static void add_turns_with_other_vms(void)
 {
 	const struct allocated rested = { .heap_bytes = 100000 };

@@ -68,8 +68,8 @@ static bool is_recognised(const char *release, bool gc64, const char *name, int3
 }
 
 /*
- * With GC64, LUAJIT_ENABLE_TABLE_BUMP moves the last fields by 200 bytes or 192. In releases before 2021, the latter shows
- * the same as the former does in the next release: which of them it is is left to real builds.
+ * With GC64, LUAJIT_ENABLE_TABLE_BUMP moves the last fields by 200 bytes or 192. In releases before 2021, the
+ * latter shows the same as the former does in the next release: which of them it is is left to real builds.
  */
 static void fields_that_are_not_shown_move_with_those_that_are(void **state)
 {

@@ -139,7 +139,10 @@ static void two_markings_are_noticed(void **state)
 	assert_int_equal(gc.used_ns, 1);
 }
 
-/* Nobody knows how many finalizers there were: the sample with the next marking, which tells as little, has that time. */
+/*
+ * Nobody knows how many finalizers there were: the sample with the next marking, which tells as little, has
+ * that time.
+ */
 static void time_with_finalizers_is_told_with_the_next_marking(void **state)
 {
 	struct sample_gc gc;

@@ -882,7 +882,10 @@ static void test_waits_for_programs_are_a_part_of_the_time(void **state)
 	evidence_free(evidence);
 }
 
-/* As unwind/lua/builtins.c names the methods of files. A close() of a pipe waits for its program, one of a file for the disk. */
+/*
+ * As unwind/lua/builtins.c names the methods of files. A close() of a pipe waits for its program, one of a
+ * file for the disk.
+ */
 static void test_only_these_calls_wait_for_programs(void **state)
 {
 	static const struct {
@@ -1069,7 +1072,10 @@ enum { GROWTH_BYTES_MIN = 256 << 10 };
 
 static const char *const most = "a path";
 
-/* The evidence of a heap with this path, which has grown in a minute from nothing by so much, in all that it has now. */
+/*
+ * The evidence of a heap with this path, which has grown in a minute from nothing by so much, in all that it
+ * has now.
+ */
 static struct evidence *begin_growth(uint64_t bytes, uint64_t last_bytes)
 {
 	struct evidence *evidence = begin();

@@ -460,7 +460,10 @@ static void a_process_that_may_do_more_is_told(void **state)
 	assert_int_equal(reason(), PERMISSION_UNKNOWN);
 }
 
-/* The first process's files are its own user's, as /proc says, and so not this user's, who has made itself unreadable. */
+/*
+ * The first process's files are its own user's, as /proc says, and so not this user's, who has made itself
+ * unreadable.
+ */
 static void an_unreadable_process_is_told(void **state)
 {
 	struct stat status;

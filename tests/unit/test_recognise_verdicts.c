@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which part of a module or of a layout is not known is said, and nothing is guessed. What the code shows is made up. */
+/*
+ * Which part of a module or of a layout is not known is said, and nothing is guessed. What the code shows is
+ * made up.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

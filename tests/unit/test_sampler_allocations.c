@@ -692,8 +692,8 @@ static void windows_and_films_have_a_rate(void **state)
 }
 
 /*
- * Right after a hold, which a thread is slower after, too; but to wait long changes nothing. Neither how long it takes to unwind
- * the thread nor a window changes when they begin.
+ * Right after a hold, which a thread is slower after, too; but to wait long changes nothing. Neither how long
+ * it takes to unwind the thread nor a window changes when they begin.
  */
 static void spans_begin_at_random_moments(void **state)
 {

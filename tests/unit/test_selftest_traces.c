@@ -660,7 +660,10 @@ static void a_snapshot_is_in_the_map(void **state)
 	in_each(empty_the_map);
 }
 
-/* Few snapshots may all be at the start of the code. Here are three traces with four each, of which the first is there. */
+/*
+ * Few snapshots may all be at the start of the code. Here are three traces with four each, of which the first
+ * is there.
+ */
 static void forget_places_in_the_code(void)
 {
 	enum { COUNT = 4 };

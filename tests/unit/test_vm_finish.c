@@ -93,7 +93,10 @@ const struct trace *__wrap_traces_find(const struct traces *traces, uint64_t pc)
 
 static struct registers registers;
 
-/* The interpreter works for function 1, that function 0 has called, and that function 2, a C function, was called by. */
+/*
+ * The interpreter works for function 1, that function 0 has called, and that function 2, a C function, was
+ * called by.
+ */
 static int begin(void **state)
 {
 	const int status = states_begin(state);

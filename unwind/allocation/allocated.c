@@ -228,8 +228,8 @@ static bool has_finalizers_next(const struct allocation_counters *before,
 }
 
 /*
- * Has more been freed than what a sweep frees? The VM has been closed, and another one has begun at its place; or a large
- * buffer is gone.
+ * Has more been freed than what a sweep frees? The VM has been closed, and another one has begun at its
+ * place; or a large buffer is gone.
  */
 static bool has_freed(const struct allocation_counters *before, const struct allocation_counters *after)
 {

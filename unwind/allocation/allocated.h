@@ -30,7 +30,10 @@ struct allocation_look {
 	bool is_read; /* as allocation_counters_read() returns */
 };
 
-/* Look at so many VMs, at most ALLOCATION_LOOKS_MAX, as fast as the kernel copies: the first takes 1.4 us, each other one 0.3. */
+/*
+ * Look at so many VMs, at most ALLOCATION_LOOKS_MAX, as fast as the kernel copies: the first takes 1.4 us,
+ * each other one 0.3.
+ */
 enum { ALLOCATION_LOOKS_MAX = 48 };
 void allocation_looks_read(struct memory *memory, struct allocation_look *looks, size_t count);
 
@@ -74,7 +77,10 @@ struct allocated {
 	bool has_marked;
 	/* Finalizers may have been called in between. Then C objects come to the front of gc.root once more. */
 	bool may_have_finalized;
-	/* Bytes may be more: a marking has ended in between; or a sweep, and finalizers may have come; or the VM was closed. */
+	/*
+	 * Bytes may be more: a marking has ended in between; or a sweep, and finalizers may have come; or the
+	 * VM was closed.
+	 */
 	bool is_least;
 	/*
 	 * One of the looks may have come while the table of strings got another size: there are two of it then, and
@@ -114,8 +120,8 @@ bool allocated_objects(struct memory *memory, const struct global_state *global,
 		       uint64_t last, struct listed_object *objects, size_t *ret_count);
 
 /*
- * The newest userdata; 0 if there is none, or it cannot be read. What the copy has is not read from memory: while a thread is
- * held, each read counts. Both may be the same.
+ * The newest userdata; 0 if there is none, or it cannot be read. What the copy has is not read from memory:
+ * while a thread is held, each read counts. Both may be the same.
  */
 uint64_t allocated_newest_userdata(struct memory *copy, struct memory *memory,
 				   const struct global_state *global);

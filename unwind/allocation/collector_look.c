@@ -94,7 +94,10 @@ void collector_look_add(struct memory *memory, struct global_state *global, uint
 		look->step_begin_ns = now_ns;
 	else
 		gc->step_ns = now_ns - look->step_begin_ns;
-	/* A marking sets gc.estimate to all there is, sweeping takes off what it frees, and finalizers more (lj_gc.c). */
+	/*
+	 * A marking sets gc.estimate to all there is, sweeping takes off what it frees, and finalizers more
+	 * (lj_gc.c).
+	 */
 	gc->live_bytes = now.state < GCSatomic ? now.estimate : 0;
 	look->counters = now;
 	look->cpu_ns = cpu_ns;

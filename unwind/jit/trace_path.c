@@ -15,8 +15,8 @@ enum {
 	FIT_WEIGHT = 4,   /* of a path's fit, against its length */
 	COST_WEIGHT = 16, /* of a path's cost, against its length */
 	/*
-	 * Points visited in all searches of a trace, at some 3 us each. Meanwhile no signal is passed on to a tracee. Of
-	 * traces of nginx with lua-resty-core that can be replayed, none takes 4000.
+	 * Points visited in all searches of a trace, at some 3 us each. Meanwhile no signal is passed on to a
+	 * tracee. Of traces of nginx with lua-resty-core that can be replayed, none takes 4000.
 	 */
 	VISITS_MAX = 12000,
 };

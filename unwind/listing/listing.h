@@ -48,7 +48,10 @@ struct listing_samples {
 	void *context;
 };
 
-/* Add a line with this text, which it takes over and which may be NULL; the line is valid until the next. NULL when memory is short, or if there is no more room. */
+/*
+ * Add a line with this text, which it takes over and which may be NULL; the line is valid until the next.
+ * NULL when memory is short, or if there is no more room.
+ */
 struct listing_line *listing_add(struct listing *listing, enum listing_kind kind, char *text);
 struct listing_line *listing_add_format(struct listing *listing, enum listing_kind kind, const char *format,
 					...) __attribute__((format(printf, 3, 4)));

@@ -33,7 +33,10 @@ struct allocation_counters {
 /* What its collector did at the previous sample. */
 struct collector_look {
 	struct allocation_counters counters; /* string_table is 0 if there was no sample */
-	/* Of time with finalizers after a sweep, of whose bytes a part is known: told with the next marking, likewise. */
+	/*
+	 * Of time with finalizers after a sweep, of whose bytes a part is known: told with the next marking,
+	 * likewise.
+	 */
 	uint64_t part_bytes, part_ns;
 	int64_t untold;         /* bytes allocated that no sample has; at most 0: see allocated.h */
 	uint64_t cpu_ns;        /* of the thread at the last sample */

@@ -109,7 +109,10 @@ struct object_walk *object_walk_new(struct memory *live, const struct global_sta
 		object_walk_free(walk);
 		return NULL;
 	}
-	/* Use the memory now: while the target is held, it would wait for the kernel to find some, 2 us for each page. */
+	/*
+	 * Use the memory now: while the target is held, it would wait for the kernel to find some, 2 us for
+	 * each page.
+	 */
 	for (size_t i = 0; i < walk->page_count; i++) {
 		walk->pages[i].bytes = walk->bytes + i * PAGE_SIZE;
 		*walk->pages[i].bytes = 0;

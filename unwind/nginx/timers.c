@@ -42,7 +42,10 @@ struct walk {
 	size_t depth;
 };
 
-/* Go down to the leftmost node below one; parent is 0 for the root. Each has to refer back to its parent: so no node is read twice. */
+/*
+ * Go down to the leftmost node below one; parent is 0 for the root. Each has to refer back to its parent: so
+ * no node is read twice.
+ */
 static int go_down(struct walk *walk, uint64_t address, uint64_t parent)
 {
 	while (address != walk->sentinel) {

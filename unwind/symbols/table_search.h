@@ -22,8 +22,8 @@ struct unwind_entries {
 
 /*
  * Find the one run of bytes that is a table from end to end: each entry is a CIE, or an FDE that leads back to one of
- * these and whose code is in the file, and the end mark follows. False if there is none, or several: then a file within the
- * file may have its own. False, too, if the search would take long: files are untrusted.
+ * these and whose code is in the file, and the end mark follows. False if there is none, or several: then a
+ * file within the file may have its own. False, too, if the search would take long: files are untrusted.
  */
 bool table_search(Elf *elf, struct unwind_entries *ret_entries);
 

@@ -43,7 +43,8 @@ struct trace_code {
 };
 
 /*
- * Align a trace's machine code, szmcode bytes. False, with nothing to clear, when out of memory or if the code makes no sense.
+ * Align a trace's machine code, szmcode bytes. False, with nothing to clear, when out of memory or if the
+ * code makes no sense.
  */
 bool trace_code_align(struct trace_code *code, const struct trace *trace, const struct layout *layout,
 		      const uint8_t *bytes, const struct trace_exits *exits);

@@ -39,8 +39,8 @@ bool vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t 
 		      const struct builtins *builtins, struct vm_names *ret_names);
 
 /*
- * After vm_names_collect() has said false: collect them again, once calls are not hooked. The names stay as they are, and
- * it reads the dispatch table alone, while they are. True if all have a name now.
+ * After vm_names_collect() has said false: collect them again, once calls are not hooked. The names stay as
+ * they are, and it reads the dispatch table alone, while they are. True if all have a name now.
  */
 bool vm_names_complete(struct memory *memory, const struct vm_code *vm, uint64_t g,
 		       const struct builtins *builtins, struct vm_names *names);

@@ -44,9 +44,9 @@ int process_read(pid_t pid, struct process *ret_process);
 void process_clear(struct process *process);
 
 /*
- * What /proc/TID/status alone tells of a process or thread, which the kernel shows also in the middle of an execve(), as
- * process_is_in_exec() does: its state, tracer, users, groups, capabilities, signals, own_pid. Errors as of process_read().
- * There is nothing to clear.
+ * What /proc/TID/status alone tells of a process or thread, which the kernel shows also in the middle of an
+ * execve(), as process_is_in_exec() does: its state, tracer, users, groups, capabilities, signals, own_pid.
+ * Errors as of process_read(). There is nothing to clear.
  */
 int process_read_status(pid_t tid, struct process *ret_process);
 

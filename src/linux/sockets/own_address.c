@@ -22,7 +22,10 @@ static bool is_own_v4(const char *host)
 	return inet_pton(AF_INET, host, &address) == 1 && ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
 }
 
-/* Is there nothing but a port, before a path or the end? Anything else after a colon is a password; the host follows it. */
+/*
+ * Is there nothing but a port, before a path or the end? Anything else after a colon is a password; the host
+ * follows it.
+ */
 static bool ends_with_port(const char *end)
 {
 	if (*end == ':')

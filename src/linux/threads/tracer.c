@@ -686,8 +686,9 @@ static int attach(struct tracer *tracer, struct seized *seized)
 }
 
 /*
- * The kernel seizes no thread before an execve() in its process has ended. If that was of the very thread, it is seized,
- * but has the id of its process by now, and there is none of its own, not even of one that has ended.
+ * The kernel seizes no thread before an execve() in its process has ended. If that was of the very thread, it
+ * is seized, but has the id of its process by now, and there is none of its own, not even of one that has
+ * ended.
  */
 static bool has_execed_meanwhile(struct tracer *tracer, const struct seized *seized)
 {
@@ -728,7 +729,10 @@ static int seize(struct tracer *tracer, struct seized *seized)
 	return error;
 }
 
-/* Find out, and mark the tracee if it is none any more: a thread that was not seized may have taken its id by execve(). */
+/*
+ * Find out, and mark the tracee if it is none any more: a thread that was not seized may have taken its id by
+ * execve().
+ */
 static enum fate check_fate(struct tracer *tracer, struct tracee *tracee)
 {
 	enum fate fate = find_out(tracee->tid);
