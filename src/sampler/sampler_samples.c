@@ -304,9 +304,12 @@ static bool fell_asleep(const struct thread *thread, const struct thread_record 
 	       interrupted_call_has_ended(registers);
 }
 
-/* Copy what belongs to a held thread, let it go; then deliver its sample. */
+/*
+ * Copy what belongs to a held thread, let it go; then deliver its sample. is_late: other looks came before it stopped,
+ * so what it waited for until then puts none off.
+ */
 static void take_held(struct sampler *sampler, struct target *target, struct thread *thread,
-		      struct thread_record *record)
+		      struct thread_record *record, bool is_late)
 {
 	struct registers registers;
 	struct held_time held = { .begin_ns = thread->tracee->stopped_ns };
@@ -328,6 +331,8 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	target_note_turn(sampler, target, thread, record);
 	/* The kernel's figures of a stopped thread are exact. */
 	target_measure(sampler, target, thread, record);
+	if (is_late)
+		record->look_waited_ns = thread->waited_ns;
 	runs = thread->runs;
 	last_ns = clock_now_ns(CLOCK_MONOTONIC);
 	/* A thread that finds ljspy on its CPU goes on at another one, where its data are in no cache. */
@@ -475,7 +480,7 @@ static void sample_stopped(struct sampler *sampler, struct target *target, struc
 	else
 		error = tracer_stop_running(sampler->tracer, thread->tracee, STOP_TIMEOUT_NS);
 	if (!error)
-		take_held(sampler, target, thread, record);
+		take_held(sampler, target, thread, record, false);
 	else if (error == -ETIMEDOUT)
 		thread->tracee->hold_late = true;
 }
@@ -524,7 +529,7 @@ void target_take_late(struct sampler *sampler, struct target *target)
 			continue;
 		record = target_record(target, thread, now);
 		if (record && target->process && target->sampled)
-			take_held(sampler, target, thread, record);
+			take_held(sampler, target, thread, record, true);
 		else
 			tracer_resume(sampler->tracer, thread->tracee);
 	}

@@ -213,6 +213,48 @@ static void thread_that_stops_late_is_sampled_where_it_stops(void **state)
 	assert_int_equal(machine.stops, 0);
 }
 
+static struct {
+	uint64_t at_ns;      /* of a late sample without a next one yet */
+	uint64_t longest_ns; /* from one to the next */
+	unsigned int count;
+} late_stop;
+
+/* Every other stop is late; the look after it has a sample. */
+static void check_after_late_stop(const struct sample *sample)
+{
+	struct made_up_thread *thread = &machine.processes[0].threads[0];
+
+	if (sample->thread_state == THREAD_RUNNABLE)
+		return;
+	if (late_stop.at_ns && sample->time_ns - late_stop.at_ns > late_stop.longest_ns)
+		late_stop.longest_ns = sample->time_ns - late_stop.at_ns;
+	late_stop.at_ns = 0;
+	if (sample->thread_state != THREAD_RUNNING)
+		return;
+	if (thread->stops_late) {
+		late_stop.at_ns = sample->time_ns;
+		late_stop.count++;
+	}
+	thread->stops_late = !thread->stops_late;
+}
+
+/* Looks came while it waited for a CPU: the next one is due as if none of them had asked it to stop. */
+static void a_wait_before_a_late_stop_puts_no_look_off(void **state)
+{
+	static const struct made_up_thread crowded = {
+		.wait_ns = 50 * MS, .run_ns = 8 * MS, .sleep_ns = 45 * MS, .stops_late = true
+	};
+
+	(void)state;
+	add(1, crowded);
+	memset(&late_stop, 0, sizeof(late_stop));
+	options.wall_clock = true;
+	each_sample = check_after_late_stop;
+	run();
+	assert_true(late_stop.count > 10);
+	assert_in_range(late_stop.longest_ns, 1, 3 * period_ns);
+}
+
 static void thread_that_bears_no_stop_is_sampled_without_one(void **state)
 {
 	struct made_up_process *process = add(1, bursts);
@@ -1476,6 +1518,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(time_before_the_beginning_does_not_count, make_up, forget),
 		cmocka_unit_test_setup_teardown(thread_that_stops_late_is_sampled_where_it_stops, make_up,
 						forget),
+		cmocka_unit_test_setup_teardown(a_wait_before_a_late_stop_puts_no_look_off, make_up, forget),
 		cmocka_unit_test_setup_teardown(thread_that_bears_no_stop_is_sampled_without_one, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(without_stops_samples_are_taken_beside_the_threads, make_up,
