@@ -3,8 +3,9 @@
 --
 --	luajit waits.lua SECONDS WAIT...
 --
--- In the end it says of each where its function is and how long it was in there, by
--- its own watch, and how many of its system calls were interrupted.
+-- In the end it says of each where its function is, how long it was in there, by
+-- its own watch, and how long it waited for a CPU in there, by the kernel's; and how
+-- many of its system calls were interrupted.
 local ffi = require("ffi")
 jit.off() -- what compiled code has called is told to be near its place, not there
 
@@ -148,17 +149,25 @@ function waits.poll_several()
 	check(ffi.C.poll(polled, 2, WAIT_MS))
 end
 
-local turns, spent = { unpack(arg, 2) }, {}
+local function queued_seconds()
+	local schedstat = assert(io.open("/proc/thread-self/schedstat"))
+	local _, waited_ns = schedstat:read("*n", "*n")
+	schedstat:close()
+	return waited_ns * 1e-9
+end
+
+local turns, spent, queued = { unpack(arg, 2) }, {}, {}
 local started = seconds()
 repeat
 	for _, name in ipairs(turns) do
-		local begin = seconds()
+		local queued_before, begin = queued_seconds(), seconds()
 		waits[name]()
 		spent[name] = (spent[name] or 0) + seconds() - begin
+		queued[name] = (queued[name] or 0) + queued_seconds() - queued_before
 	end
 until seconds() - started > tonumber(arg[1])
 for name, time in pairs(spent) do
-	io.write(name, " ", debug.getinfo(waits[name]).linedefined, " ", time, "\n")
+	io.write(name, " ", debug.getinfo(waits[name]).linedefined, " ", time, " ", queued[name], "\n")
 end
 os.remove(fifo_path)
 io.write("interrupted ", interrupted, "\n")
