@@ -28,7 +28,7 @@ class Gaps(ljspy.Target):
         with path.open("r+b") as file:
             self.notes = mmap.mmap(file.fileno(), 4096)
         super().__init__([*program, path, "calm" if calm else ""], limit=limit, user=user)
-        self.wait_ready()
+        self.read_until(b"ready\n", seconds=limit)  # it may have much memory to fill
         self.take()
 
     def take(self):

@@ -24,6 +24,8 @@ LOOKS = int(os.environ.get("HEAP_LOOKS", "1"))
 # No test here is about the time that a hold may take on a busy machine.
 LONG_US = 20_000_000
 SHORT_US = 1000
+# Beside others, copying a large heap may take ljspy long. It holds nobody meanwhile.
+PATIENCE_S = 200
 # Without --max-pause.
 LIMIT_MS = 100
 ENDINGS = 4
@@ -36,7 +38,7 @@ BALLAST = "ballast = {{}} for i = 1, {megabytes} do ballast[i] = string.rep(stri
 
 
 def heap_json(pid, *options, through=()):
-    done = ljspy.run("heap", "-p", pid, "-f", "json", "-o", "-", *options, through=through)
+    done = ljspy.run("heap", "-p", pid, "-f", "json", "-o", "-", *options, through=through, timeout=PATIENCE_S)
     return done, json.loads(done.stdout)["processes"][0]["vms"][0] if done.returncode < 2 else None
 
 

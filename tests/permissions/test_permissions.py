@@ -252,7 +252,8 @@ def test_too_few_files_for_many_processes():
     """Some are left out, and ljspy says so. Of the others, it sees all."""
     limit = 100
     with contextlib.ExitStack() as stack:
-        pids = [stack.enter_context(ljspy.busy()).pid for _ in range(20)]
+        # So many take long to start, and none may end before the recordings do.
+        pids = [stack.enter_context(ljspy.busy(limit=250)).pid for _ in range(20)]
         chosen = run(*RECORD, "-p", ",".join(map(str, pids)), through=["prlimit", f"--nofile={limit}"])
         tree = run(*RECORD, "--tree", os.getpid(), through=["prlimit", f"--nofile={limit}"])
     for result in (chosen, tree):
