@@ -12,8 +12,8 @@
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_words.h"
 #include "tests/unit/same_registers.h"
+#include "unwind/machine/signal_frame.h"
 #include "unwind/native/cfi.h"
-#include "unwind/native/signal_frame.h"
 
 INSTEAD_OF(symbols_rules);
 

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "unwind/machine/context_end.h"
+#include "unwind/machine/signal_frame.h"
 #include "unwind/machine/thread_end.h"
 #include "unwind/native/cfi.h"
 #include "unwind/native/leaf_caller.h"
-#include "unwind/native/signal_frame.h"
 
 enum { STANDING_MAX = 4 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "unwind/native/signal_frame.h"
+#include "unwind/machine/signal_frame.h"
 
 #include <string.h>
 
