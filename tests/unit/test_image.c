@@ -359,6 +359,27 @@ static void a_table_is_within_its_module(void **state)
 		image_unwind_entry(image, image_module(image, 0), CODE, &(uint64_t){ 0 }, &(uint64_t){ 0 }));
 }
 
+static void a_function_ends_where_the_next_begins(void **state)
+{
+	uint64_t begin = 1, end = 1;
+
+	(void)state;
+	put_table();
+	set_module_to(MODULE_END);
+	assert_false(image_function(image, CODE - 1, &begin, &end));
+	for (uint64_t i = 0; i + 1 < ENTRY_COUNT; i++) {
+		assert_true(image_function(image, CODE + (i + 1) * CODE_BYTES - 1, &begin, &end));
+		assert_int_equal(begin, CODE + i * CODE_BYTES);
+		assert_int_equal(end, CODE + (i + 1) * CODE_BYTES);
+	}
+	/* The table does not tell where the last one ends. */
+	begin = end = 1;
+	assert_false(image_function(image, CODE + (ENTRY_COUNT - 1) * CODE_BYTES, &begin, &end));
+	assert_false(image_function(image, MODULE - 1, &begin, &end));
+	assert_int_equal(begin, 1);
+	assert_int_equal(end, 1);
+}
+
 static void a_header_is_needed_to_find_the_table(void **state)
 {
 	const uint64_t phnum = MODULE + offsetof(Elf64_Ehdr, e_phnum), segments = MODULE + sizeof(Elf64_Ehdr);
@@ -436,6 +457,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(text_is_read_once_for_a_set_of_modules, begin, end),
 		cmocka_unit_test_setup_teardown(a_few_holes_are_kept, begin, end),
 		cmocka_unit_test_setup_teardown(an_entry_holds_what_is_behind_its_beginning, begin, end),
+		cmocka_unit_test_setup_teardown(a_function_ends_where_the_next_begins, begin, end),
 		cmocka_unit_test_setup_teardown(another_form_is_no_table, begin, end),
 		cmocka_unit_test_setup_teardown(a_table_is_within_its_module, begin, end),
 		cmocka_unit_test_setup_teardown(a_header_is_needed_to_find_the_table, begin, end),

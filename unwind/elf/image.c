@@ -9,6 +9,9 @@
 #include "luajit-layouts/module/elf_image.h"
 #include "memory/page_cache.h"
 
+/* Of .eh_frame_hdr's table: the offsets of a function's code and of its FDE, from the header. */
+enum { UNWIND_PAIR_BYTES = 8 };
+
 struct image {
 	struct memory *live;
 	struct page_cache *text;
@@ -168,7 +171,7 @@ static bool read_unwind_header(struct memory *text, uint64_t address, const stru
 			       struct unwind_table *table)
 {
 	enum { VERSION = 1, PCREL_SDATA4 = 0x1b, UDATA4 = 0x03, DATAREL_SDATA4 = 0x3b };
-	enum { COUNT_OFFSET = 8, TABLE_OFFSET = 12, ENTRY_SIZE = 8 };
+	enum { COUNT_OFFSET = 8, TABLE_OFFSET = 12 };
 	uint8_t encoding[4];
 	uint32_t count;
 
@@ -178,7 +181,7 @@ static bool read_unwind_header(struct memory *text, uint64_t address, const stru
 	if (encoding[0] != VERSION || encoding[1] != PCREL_SDATA4 || encoding[2] != UDATA4 ||
 	    encoding[3] != DATAREL_SDATA4)
 		return false;
-	if (count == 0 || count > (module->end - address) / ENTRY_SIZE)
+	if (count == 0 || count > (module->end - address) / UNWIND_PAIR_BYTES)
 		return false;
 	table->header = address;
 	table->entries = address + TABLE_OFFSET;
@@ -217,7 +220,6 @@ static bool read_unwind_table(struct image *image, struct module *module)
 bool image_unwind_entry(struct image *image, struct module *module, uint64_t address, uint64_t *ret_entry,
 			uint64_t *ret_begin)
 {
-	enum { ENTRY_SIZE = 8 }; /* offsets of the code and of its FDE, from the header */
 	uint64_t low = 0, high, entry = 0, begin = 0;
 
 	if (!read_unwind_table(image, module))
@@ -225,7 +227,7 @@ bool image_unwind_entry(struct image *image, struct module *module, uint64_t add
 	high = module->unwind_table.entry_count;
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2;
-		uint64_t at = module->unwind_table.entries + middle * ENTRY_SIZE;
+		uint64_t at = module->unwind_table.entries + middle * UNWIND_PAIR_BYTES;
 		uint32_t offset;
 
 		if (!memory_u32(image_text(image), at, &offset))
@@ -242,6 +244,25 @@ bool image_unwind_entry(struct image *image, struct module *module, uint64_t add
 		return false;
 	*ret_entry = entry;
 	*ret_begin = begin;
+	return true;
+}
+
+bool image_function(struct image *image, uint64_t address, uint64_t *ret_begin, uint64_t *ret_end)
+{
+	struct module *module = image_find(image, address);
+	uint64_t entry, begin, end, last;
+	uint32_t offset;
+
+	if (!module || !image_unwind_entry(image, module, address, &entry, &begin))
+		return false;
+	last = module->unwind_table.entries + (module->unwind_table.entry_count - 1) * UNWIND_PAIR_BYTES;
+	if (entry >= last || !memory_u32(image_text(image), entry + UNWIND_PAIR_BYTES, &offset))
+		return false;
+	end = module->unwind_table.header + (uint64_t)(int32_t)offset;
+	if (end <= address)
+		return false;
+	*ret_begin = begin;
+	*ret_end = end;
 	return true;
 }
 

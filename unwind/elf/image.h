@@ -111,4 +111,10 @@ struct memory *image_live(const struct image *image);
 bool image_unwind_entry(struct image *image, struct module *module, uint64_t address, uint64_t *ret_entry,
 			uint64_t *ret_begin);
 
+/*
+ * The function at an address, as .eh_frame_hdr knows it: from its entry's code up to that of the next. False if there
+ * is none, or no next one.
+ */
+bool image_function(struct image *image, uint64_t address, uint64_t *ret_begin, uint64_t *ret_end);
+
 #endif

@@ -127,27 +127,11 @@ static bool take_module(struct search *search, struct image *image, const struct
 	return bytes && taken;
 }
 
-/* The function at an address that unwind tables know, up to the next that they know. False if it is none. */
-static bool find_function(struct image *image, uint64_t address, uint64_t *ret_begin, uint64_t *ret_end)
-{
-	struct module *module = image_find(image, address);
-	uint64_t entry, last;
-	uint32_t offset;
-
-	if (!module || !image_unwind_entry(image, module, address, &entry, ret_begin))
-		return false;
-	last = module->unwind_table.entries + (module->unwind_table.entry_count - 1) * WORD;
-	if (entry >= last || !memory_u32(image_text(image), entry + WORD, &offset))
-		return false;
-	*ret_end = module->unwind_table.header + (uint64_t)(int32_t)offset;
-	return *ret_end > address;
-}
-
 static const struct leaf_calls *find_calls(struct leaf_callers *callers, struct image *image, uint64_t pc)
 {
 	struct search search = { .begin = 0 };
 
-	if (!find_function(image, pc, &search.begin, &search.end))
+	if (!image_function(image, pc, &search.begin, &search.end))
 		return NULL;
 	for (size_t i = 0; i < LEAVES_MAX; i++)
 		if (callers->leaves[i].begin == search.begin)
@@ -200,7 +184,7 @@ static bool follow_jumps(struct way *way, uint64_t from)
 	uint64_t begin, end;
 
 	if (image_classify(way->image, from, NULL) != CODE_NATIVE ||
-	    !find_function(way->image, from, &begin, &end) || begin != from ||
+	    !image_function(way->image, from, &begin, &end) || begin != from ||
 	    end - begin > FUNCTION_BYTES_MAX)
 		return false;
 	for (uint64_t pc = begin; pc < end; pc += INSTRUCTION_BYTES) {
@@ -367,7 +351,7 @@ bool leaf_caller_find(struct leaf_callers **callers, struct image *image, struct
 
 		caller.pc = other.pc = calls->returns[i];
 		status = cfi_step(cfi, caller.pc - 1, &caller, stack, &other.next);
-		if (status == CFI_NONE || !find_function(image, caller.pc - 1, &other.begin, &end))
+		if (status == CFI_NONE || !image_function(image, caller.pc - 1, &other.begin, &end))
 			return false;
 		if (status == CFI_REGISTER_UNKNOWN) {
 			all_judged = false;
