@@ -11,8 +11,9 @@
 #include "unwind/lua/request.h"
 #include "unwind/members/member_loads.h"
 #include "unwind/native/code_rules.h"
+#include "unwind/native/frame_depth.h"
 
-enum { ADDRESS = 0x400000, FRAMES_MAX = 8 };
+enum { ADDRESS = 0x400000, FRAMES_MAX = 8, FRAME_BYTES_MAX = 1 << 30, FRAME_POINTER = 6 };
 
 /* The bytes at ADDRESS, and nothing else. */
 struct code {
@@ -43,15 +44,22 @@ static void read_frames(const uint8_t *data, size_t size)
 	struct image *image = image_new(&code.memory);
 	struct code_rules *rules = image ? code_rules_new(image) : NULL;
 
-	fuzz_check(rules != NULL, "there is memory");
+	struct frame_depths *depths = image ? frame_depths_new(image) : NULL;
+
+	fuzz_check(rules != NULL && depths != NULL, "there is memory");
 	for (size_t i = 0; i < 2 * (size_t)FRAMES_MAX; i++) {
 		uint64_t pc = ADDRESS + i % FRAMES_MAX * size / FRAMES_MAX;
 		struct frame_rules found;
+		struct frame_depth depth;
 
 		if (code_rules_find(rules, &code.memory, pc, &found))
 			fuzz_check(frame_rules_valid(&found), "rules are within their bounds");
 		code_rules_follows_call(rules, &code.memory, pc);
+		if (frame_depth_find(depths, ADDRESS, ADDRESS + size, pc, FRAME_POINTER, &depth))
+			fuzz_check(depth.sp >= -FRAME_BYTES_MAX && depth.sp <= FRAME_BYTES_MAX,
+				   "a frame has a bound");
 	}
+	frame_depths_free(depths);
 	code_rules_free(rules);
 	image_free(image);
 }

@@ -32,6 +32,9 @@ struct damaged {
 	size_t table_count;
 	unsigned int seed;    /* 0: nothing is changed */
 	struct extent hidden; /* cannot be read; empty: all can */
+	struct {
+		uint64_t address, value;
+	} word; /* a word that is another one */
 };
 
 struct fixture {
@@ -77,6 +80,9 @@ static void read_damaged(struct memory *memory, struct memory_range *ranges, siz
 						   (ssize_t)ranges[i].length
 					   ? MEMORY_OK
 					   : MEMORY_UNMAPPED;
+		if (damaged->word.address >= begin && damaged->word.address + sizeof(uint64_t) <= end)
+			memcpy((uint8_t *)ranges[i].copy + (damaged->word.address - begin),
+			       &damaged->word.value, sizeof(uint64_t));
 		for (size_t t = 0; damaged->seed && t < damaged->table_count; t++) {
 			const struct extent *table = &damaged->tables[t];
 			uint64_t last = end < table->end ? end : table->end;
@@ -275,6 +281,90 @@ static void callers_have_the_registers_that_libunwind_finds(void **state)
 	assert_true(frames >= 5);
 }
 
+/* A walk from a thread that shows its pc and stack pointer only. Its place keeps the stack free of it. */
+static struct {
+	ucontext_t context;
+	struct registers leaf;
+	size_t frames;
+	enum native_status status;
+} asleep;
+
+static void walk_asleep(struct fixture *fixture)
+{
+	asleep.leaf = registers_of(&asleep.context);
+	asleep.leaf.unknown = ~0u;
+	asleep.status = walk(fixture, &asleep.leaf, &asleep.frames);
+}
+
+/* Who asks for its frame's address has a frame pointer. Returns the frames of a walk that knows all registers. */
+static __attribute__((noinline)) size_t sleep_in_a_frame(struct fixture *fixture)
+{
+	assert_int_equal(getcontext(&asleep.context), 0);
+	asleep.leaf = registers_of(&asleep.context);
+	assert_ptr_equal(asleep.leaf.rbp, __builtin_frame_address(0));
+	assert_int_equal(walk(fixture, &asleep.leaf, &asleep.frames), NATIVE_END);
+	return asleep.frames;
+}
+
+static __attribute__((noinline)) void sleep_in_a_frame_again(struct fixture *fixture)
+{
+	assert_int_equal(getcontext(&asleep.context), 0);
+	walk_asleep(fixture);
+	assert_ptr_equal(asleep.leaf.rbp, __builtin_frame_address(0));
+}
+
+static __attribute__((noinline)) void sleep_in_a_frame_of_any_size(struct fixture *fixture, size_t bytes)
+{
+	volatile uint8_t *room = __builtin_alloca(bytes);
+
+	room[0] = 0;
+	assert_int_equal(getcontext(&asleep.context), 0);
+	walk_asleep(fixture);
+	assert_int_equal(room[0], 0);
+}
+
+static void a_frame_is_found_without_its_pointer(void **state)
+{
+	struct fixture *fixture = *state;
+	size_t frames = sleep_in_a_frame(fixture);
+
+	/* Once by the code, and once as it is known. */
+	for (size_t i = 0; i < 2; i++) {
+		sleep_in_a_frame_again(fixture);
+		assert_int_equal(asleep.status, NATIVE_END);
+		assert_int_equal(asleep.frames, frames);
+	}
+	sleep_in_a_frame_of_any_size(fixture, frames * 100);
+	assert_int_equal(asleep.status, NATIVE_LOST);
+	assert_int_equal(asleep.frames, 1);
+	assert_true(native_lacks_register(fixture->unwinder));
+}
+
+static __attribute__((noinline)) void sleep_with_return_address(struct fixture *fixture, uint64_t address)
+{
+	assert_int_equal(getcontext(&asleep.context), 0);
+	fixture->damaged.word.address = (uint64_t)(uintptr_t)__builtin_frame_address(0) + sizeof(uint64_t);
+	fixture->damaged.word.value = address;
+	walk_asleep(fixture);
+	fixture->damaged.word.address = 0;
+}
+
+static void what_follows_no_call_is_no_return_address(void **state)
+{
+	struct fixture *fixture = *state;
+	uint64_t call;
+
+	sleep_in_a_frame_again(fixture);
+	assert_int_equal(asleep.status, NATIVE_END);
+	call = asleep.leaf.pc; /* getcontext() returned there */
+	sleep_with_return_address(fixture, call);
+	assert_true(asleep.frames > 1);
+	sleep_with_return_address(fixture, call + 1);
+	assert_int_equal(asleep.status, NATIVE_LOST);
+	assert_int_equal(asleep.frames, 1);
+	assert_true(native_lacks_register(fixture->unwinder));
+}
+
 /* What the handler of a signal was given, and where it was then. */
 static struct {
 	ucontext_t interrupted, handler;
@@ -379,6 +469,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_behind_the_end_is_needed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(callers_have_the_registers_that_libunwind_finds, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(a_frame_is_found_without_its_pointer, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_follows_no_call_is_no_return_address, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_signal_has_interrupted_has_all_its_registers, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(an_entry_of_the_plt_keeps_what_calls_keep, set_up, tear_down),

@@ -17,12 +17,14 @@
 
 INSTEAD_OF(cfi_step);
 INSTEAD_OF(cfi_step_by_code);
+INSTEAD_OF(cfi_step_by_depth);
 
 enum { MODULE = MADE_UP_AT, CODE = MODULE + 0x800, ENTRY = 0x1000, SP = 0x500000 };
 
 /* The next caller, and for what it was asked. */
 static struct {
 	enum cfi_status status;
+	enum cfi_status by_depth; /* where the status is CFI_REGISTER_UNKNOWN */
 	struct registers caller;
 	uint64_t pc;
 } given;
@@ -43,6 +45,18 @@ enum cfi_status __wrap_cfi_step_by_code(struct cfi *cfi, const struct registers 
 					struct memory *snapshot, struct registers *ret_caller)
 {
 	return __wrap_cfi_step(cfi, frame->pc, frame, snapshot, ret_caller);
+}
+
+enum cfi_status __wrap_cfi_step_by_depth(struct cfi *cfi, uint64_t pc, const struct registers *frame,
+					 struct memory *stack, struct registers *ret_caller)
+{
+	(void)cfi;
+	(void)frame;
+	assert_ptr_equal(stack, &made_up_memory.memory);
+	assert_int_equal(pc, given.pc);
+	if (given.by_depth == CFI_CALLER)
+		*ret_caller = given.caller;
+	return given.by_depth;
 }
 
 static struct image *image;
@@ -72,6 +86,7 @@ static int begin(void **state)
 	put_header(ENTRY, ET_DYN);
 	memset(&given, 0, sizeof(given));
 	given.status = CFI_CALLER;
+	given.by_depth = CFI_REGISTER_UNKNOWN;
 	return 0;
 }
 
@@ -152,6 +167,22 @@ static void a_walk_ends_where_there_is_no_caller(void **state)
 	given.status = CFI_CALLER;
 	assert_int_equal(step_to(CODE, SP + 8), NATIVE_FRAME);
 	assert_false(native_lacks_register(unwinder));
+}
+
+static void the_code_may_tell_what_an_unknown_register_does_not(void **state)
+{
+	(void)state;
+	begin_at(CODE, SP);
+	given.status = CFI_REGISTER_UNKNOWN;
+	given.by_depth = CFI_CALLER;
+	assert_int_equal(step_to(CODE + 2, SP + 8), NATIVE_FRAME);
+	assert_false(native_lacks_register(unwinder));
+	assert_int_equal(native_end(unwinder), SP + 8);
+	assert_int_equal(native_current(unwinder)->registers.pc, CODE + 2);
+	assert_int_equal(step_to(CODE, SP), NATIVE_LOST);
+	/* It is not asked otherwise. */
+	given.status = CFI_NONE;
+	assert_int_equal(step_to(CODE, SP + 16), NATIVE_LOST);
 }
 
 /* How a walk ends that has no rules at the return address. */
@@ -379,6 +410,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_return_address_is_looked_up_within_its_call, begin, end),
 		cmocka_unit_test_setup_teardown(callers_are_further_up_the_stack, begin, end),
 		cmocka_unit_test_setup_teardown(a_walk_ends_where_there_is_no_caller, begin, end),
+		cmocka_unit_test_setup_teardown(the_code_may_tell_what_an_unknown_register_does_not, begin,
+						end),
 		cmocka_unit_test_setup_teardown(without_rules_the_programs_entry_is_the_end, begin, end),
 #ifdef __x86_64__
 		cmocka_unit_test_setup_teardown(without_rules_the_end_of_a_context_is_the_end, begin, end),

@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "unwind/elf/frame_rules.h"
+#include "unwind/machine/signal_frame.h"
 #include "unwind/native/code_rules.h"
+#include "unwind/native/frame_depth.h"
 #include "unwind/native/known_rules.h"
 #include "unwind/native/table_rules.h"
 
@@ -22,6 +24,8 @@ struct cfi {
 	struct image *image;
 	struct code_rules *code; /* NULL until first needed */
 	struct known_rules known;
+	struct frame_depths *depths; /* NULL until first needed */
+	struct known_rules by_depth;
 };
 
 /* The data that an expression may refer to. */
@@ -42,7 +46,7 @@ struct cfi *cfi_new(struct image *image, struct symbols *symbols)
 
 	if (!cfi)
 		return NULL;
-	cfi->known.max = KNOWN_MAX;
+	cfi->known.max = cfi->by_depth.max = KNOWN_MAX;
 	cfi->symbols = symbols;
 	cfi->image = image;
 	cfi->tables = table_rules_new(image);
@@ -56,6 +60,7 @@ struct cfi *cfi_new(struct image *image, struct symbols *symbols)
 void cfi_reset(struct cfi *cfi)
 {
 	known_rules_clear(&cfi->known);
+	known_rules_clear(&cfi->by_depth);
 	if (cfi->code)
 		code_rules_reset(cfi->code);
 }
@@ -67,6 +72,7 @@ void cfi_free(struct cfi *cfi)
 	cfi_reset(cfi);
 	table_rules_free(cfi->tables);
 	code_rules_free(cfi->code);
+	frame_depths_free(cfi->depths);
 	free(cfi);
 }
 
@@ -301,12 +307,17 @@ bool cfi_caller_sp(struct cfi *cfi, uint64_t pc, const struct registers *frame, 
 	return known && caller_sp(known_rule_rules(known), frame, stack, ret_sp);
 }
 
-static bool find_code_rules(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
-			    struct frame_rules *ret_rules)
+static struct code_rules *code_of(struct cfi *cfi)
 {
 	if (!cfi->code)
 		cfi->code = code_rules_new(cfi->image);
-	return cfi->code && code_rules_find(cfi->code, snapshot, frame->pc, ret_rules);
+	return cfi->code;
+}
+
+static bool find_code_rules(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
+			    struct frame_rules *ret_rules)
+{
+	return code_of(cfi) && code_rules_find(cfi->code, snapshot, frame->pc, ret_rules);
 }
 
 bool cfi_caller_sp_by_code(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
@@ -333,6 +344,80 @@ enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
 		return status;
 	if (!code_rules_follows_call(cfi->code, snapshot, caller.pc))
 		return CFI_NONE;
+	*ret_caller = caller;
+	return CFI_CALLER;
+}
+
+/*---- By the code before the pc ----*/
+
+/* The operation of a CFA that is a register plus an offset, of one kind for all; false of any other CFA. */
+static bool cfa_by_register(const struct frame_rules *rules, struct frame_rule_op *ret_op)
+{
+	const struct frame_rule_op *op = &rules->ops[rules->cfa.first];
+
+	if (rules->is_outermost || rules->cfa.count != 1)
+		return false;
+	if (op->atom == DW_OP_bregx && op->number < REGISTER_NUMBERS)
+		*ret_op = *op;
+	else if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
+		*ret_op = (struct frame_rule_op){ .number = op->atom - DW_OP_breg0, .number2 = op->number };
+	else
+		return false;
+	ret_op->atom = DW_OP_bregx;
+	return ret_op->number < REGISTER_NUMBERS;
+}
+
+/* Have the CFA found by the stack pointer. False if the code does not tell, or contradicts the rules. */
+static bool work_out_by_depth(struct cfi *cfi, uint64_t pc, struct frame_rules *rules)
+{
+	struct frame_rule_op first, here;
+	const struct known_rule *known;
+	struct frame_depth depth;
+	uint64_t begin, end;
+
+	if (!cfa_by_register(rules, &here) || here.number == REGISTER_NUMBER_SP ||
+	    !image_function(cfi->image, pc, &begin, &end))
+		return false;
+	known = find_rules(cfi, begin);
+	if (!known || !cfa_by_register(known_rule_rules(known), &first) || first.number != REGISTER_NUMBER_SP)
+		return false;
+	if (!cfi->depths)
+		cfi->depths = frame_depths_new(cfi->image);
+	if (!cfi->depths || !frame_depth_find(cfi->depths, begin, end, pc, (int)here.number, &depth) ||
+	    (uint64_t)depth.pointer + here.number2 != first.number2)
+		return false;
+	here.number = REGISTER_NUMBER_SP;
+	here.number2 = first.number2 - (uint64_t)depth.sp;
+	rules->ops[rules->cfa.first] = here;
+	return true;
+}
+
+static const struct known_rule *find_rules_by_depth(struct cfi *cfi, uint64_t pc)
+{
+	const struct known_rule *known = known_rules_find(&cfi->by_depth, pc);
+	const struct known_rule *listed = known ? NULL : find_rules(cfi, pc);
+	const struct made_code none = { 0 };
+	struct frame_rules rules;
+
+	if (listed) {
+		memcpy(&rules, known_rule_rules(listed), frame_rules_length(known_rule_rules(listed)));
+		known = known_rules_add(&cfi->by_depth, pc,
+					work_out_by_depth(cfi, pc, &rules) ? &rules : NULL, &none);
+	}
+	return known && known_rule_rules(known) ? known : NULL;
+}
+
+enum cfi_status cfi_step_by_depth(struct cfi *cfi, uint64_t pc, const struct registers *frame,
+				  struct memory *stack, struct registers *ret_caller)
+{
+	const struct known_rule *known = find_rules_by_depth(cfi, pc);
+	struct registers caller;
+
+	if (!known || !code_of(cfi) ||
+	    apply(known_rule_rules(known), known_rule_others(known), frame, stack, &caller) != CFI_CALLER ||
+	    !(code_rules_follows_call(cfi->code, stack, caller.pc) ||
+	      signal_frame_is_at(image_text(cfi->image), caller.pc)))
+		return CFI_REGISTER_UNKNOWN;
 	*ret_caller = caller;
 	return CFI_CALLER;
 }

@@ -48,6 +48,14 @@ bool cfi_caller_sp(struct cfi *cfi, uint64_t pc, const struct registers *frame, 
 		   uint64_t *ret_sp);
 
 /*
+ * As cfi_step() for a frame whose CFA the rules find by an unknown register: from the stack pointer, and how far the
+ * function's code has moved it (frame_depth.h). CFI_REGISTER_UNKNOWN if the code does not tell, or the address found
+ * follows no call.
+ */
+enum cfi_status cfi_step_by_depth(struct cfi *cfi, uint64_t pc, const struct registers *frame,
+				  struct memory *stack, struct registers *ret_caller);
+
+/*
  * As cfi_step() for code without rules, from its instructions up to the return
  * (code_rules.h). snapshot holds the stack, and code outside of all modules.
  * CFI_NONE also if the address found does not follow a call.

@@ -173,6 +173,9 @@ enum native_status native_step(struct native_unwinder *unwinder)
 		return step_to_interrupted(unwinder);
 	status = cfi_step(unwinder->cfi, native_code_address(frame), &frame->registers, unwinder->stack,
 			  &caller);
+	if (status == CFI_REGISTER_UNKNOWN)
+		status = cfi_step_by_depth(unwinder->cfi, native_code_address(frame), &frame->registers,
+					   unwinder->stack, &caller);
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
 	unwinder->end = status == CFI_CALLER && caller.sp > sp ? caller.sp : sp;
 	if (status == CFI_REGISTER_UNKNOWN && !frame->is_return_address &&
