@@ -10,6 +10,7 @@
 #ifndef LJSPY_HEAP_CAPTURE_H
 #define LJSPY_HEAP_CAPTURE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "output/heap/heap_account.h"
@@ -27,12 +28,14 @@ struct heap_capture_options {
 	 * hold; 0: HEAP_CAPTURE_PAUSE_NS, and copy all that may have changed.
 	 */
 	uint64_t max_pause_ns;
+	/* Hold the process not at all: -EBUSY if the heap changes while it is copied. */
+	bool is_unheld;
 };
 
 /*
  * hold is NULL for a core file. pid, process, vm, module and time of *account are the
  * caller's. 0; -ENOMEM; -EIO if the global_State cannot be read, or is none any more; -EBUSY if the process
- * could not be held; -EFBIG if it would be held for longer than HEAP_CAPTURE_PAUSE_NS: then
+ * could not be held, or was not to be; -EFBIG if it would be held for longer than HEAP_CAPTURE_PAUSE_NS: then
  * longest_hold_ns is about how long.
  */
 int heap_capture(struct lua_process *process, struct hold *hold, size_t global,

@@ -298,18 +298,28 @@ static int hold_long(struct heap_holding *holding, enum heap_method *ret_method,
 	return -EFBIG;
 }
 
-int heap_holding_copy(struct heap_holding *holding, enum heap_method *ret_method, uint64_t *ret_changed)
+static int copy_held(struct heap_holding *holding, enum heap_method *ret_method, uint64_t *ret_changed)
 {
 	const uint64_t stops = hold_count(holding->hold);
-	int error, looked;
+	int error;
 
-	*ret_changed = 0;
+	if (holding->is_unheld)
+		return -EBUSY;
 	if (!holding->has_helpers)
 		measure_speed(holding);
 	error = hold_once(holding, EXTENT_SHORT);
 	*ret_method = hold_count(holding->hold) == stops ? HEAP_WHILE_ASLEEP : HEAP_ONE_HOLD;
 	if (error == -EFBIG || error == -EAGAIN)
 		error = hold_long(holding, ret_method, ret_changed);
+	return error;
+}
+
+int heap_holding_copy(struct heap_holding *holding, enum heap_method *ret_method, uint64_t *ret_changed)
+{
+	int error, looked;
+
+	*ret_changed = 0;
+	error = copy_held(holding, ret_method, ret_changed);
 	if (error != -EFBIG && error != -EAGAIN && error != -EBUSY)
 		return error;
 	looked = copy_unchanged(holding);

@@ -30,6 +30,7 @@ struct heap_holding {
 	int pagemap;          /* or negative */
 	uint64_t limit_ns;    /* of a hold */
 	bool may_leave_out;   /* what does not fit the limit */
+	bool is_unheld;       /* hold nothing: copy what does not change */
 	enum heap_fill fill;  /* what is copied beside what is asked for */
 	bool has_marks;       /* the kernel's, of pages that were written */
 	bool has_helpers;     /* parallel has started its threads */
@@ -52,7 +53,7 @@ int heap_holding_fill(struct heap_holding *holding);
 
 /*
  * Hold and copy. Sets *ret_method, and *ret_changed to how many pages may be of another time. 0; -ENOMEM;
- * -EBUSY if the process could not be held; -EFBIG if that would take too long: then too_long_ns
+ * -EBUSY if the process could not be held, or was not to be; -EFBIG if that would take too long: then too_long_ns
  * tells how long.
  */
 int heap_holding_copy(struct heap_holding *holding, enum heap_method *ret_method, uint64_t *ret_changed);

@@ -10,7 +10,7 @@
 #include "src/linux/clocks/clock.h"
 #include "unwind/allocation/allocated.h"
 
-/* No more are tried after that: whoever naps or works where it may not be stopped goes on with it. */
+/* No more holds are tried after that: whoever naps or works where it may not be stopped goes on with it. */
 enum { BUSY_NS_MAX = 2000000000 };
 
 void process_heaps_clear(struct process_heaps *heaps)
@@ -60,7 +60,6 @@ static int leave_out(struct lua_process *process, struct hold *hold, size_t glob
 		.holds = tried.holds,
 		.held_ns = tried.held_ns,
 		.longest_hold_ns = tried.holds ? hold_longest_ns(hold) : 0,
-		.uncertain = { .unread_objects = 1 },
 	};
 	return error;
 }
@@ -99,11 +98,11 @@ struct reading {
 static int read_one(struct reading *reading, size_t global, struct vm_heap *heap)
 {
 	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	struct heap_capture_options options = *reading->options;
 
-	heap->error = -EBUSY;
-	if (reading->busy_ns < BUSY_NS_MAX)
-		heap->error = heap_capture(reading->process, reading->hold, global, reading->options,
-					   &heap->graph, &heap->account);
+	options.is_unheld = reading->busy_ns >= BUSY_NS_MAX;
+	heap->error = heap_capture(reading->process, reading->hold, global, &options, &heap->graph,
+				   &heap->account);
 	if (heap->error == -EBUSY)
 		reading->busy_ns += clock_now_ns(CLOCK_MONOTONIC) - begin_ns;
 	if (!heap->error || heap->error == -ENOMEM)

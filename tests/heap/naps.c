@@ -2,9 +2,9 @@
 /*
  * naps: Lua that sleeps, beside threads that take naps, each much shorter than a copy of its heap takes.
  *
- * usage: naps THREADS [busy]
+ * usage: naps THREADS [busy [LARGE]]
  *
- * busy: Lua, too, takes only naps. Beside it is a small VM in which nothing happens.
+ * busy: Lua, too, takes only naps. Beside it is a VM in which nothing happens: a small one, or a large one.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -20,12 +20,17 @@ static const char program[] =
 
 static const char step[] = "kept[0] = {}";
 static const char small_program[] = "kept = {} for i = 1, 100 do kept[i] = {} end";
+static const char large_program[] =
+	"kept = {} for i = 1, 48 do kept[i] = string.rep(string.char(64 + i), 2^20) end";
 
-static int open_small(void)
+static int open_other(const char *its_program)
 {
 	lua_State *L = luaL_newstate();
 
-	return L ? luaL_dostring(L, small_program) : -1;
+	if (!L)
+		return -1;
+	luaL_openlibs(L);
+	return luaL_dostring(L, its_program);
 }
 
 static void *nap(void *unused)
@@ -40,19 +45,19 @@ int main(int argc, char *argv[])
 	lua_State *L = luaL_newstate();
 	pthread_t thread;
 
-	if (argc < 2 || argc > 3 || !L)
+	if (argc < 2 || argc > 4 || !L)
 		return 1;
 	luaL_openlibs(L);
 	if (luaL_loadstring(L, program) || lua_pcall(L, 0, 0, 0))
 		return 2;
-	if (argc == 3 && open_small())
+	if (argc >= 3 && open_other(argc == 4 ? large_program : small_program))
 		return 4;
 	for (int i = 0; i < atoi(argv[1]); i++)
 		if (pthread_create(&thread, NULL, nap, NULL))
 			return 3;
 	puts("ready");
 	fflush(stdout);
-	while (argc == 3 && !luaL_dostring(L, step))
+	while (argc >= 3 && !luaL_dostring(L, step))
 		usleep(100);
 	pause();
 	return 0;

@@ -76,6 +76,14 @@ def test_naps_are_named_where_they_leave_no_time_to_copy(tmp_path):
     assert is_missing == ("could not be read; gc.total" in done.stderr)
 
 
+def test_a_large_heap_in_which_nothing_happens_is_read_behind_one_that_is_busy(tmp_path):
+    """However long the tries at the busy one have taken in vain."""
+    done = read_beside_naps(tmp_path, "busy", "large")
+    busy, idle = sorted(json.loads(done.stdout)["processes"][0]["vms"], key=lambda vm: vm["gc_total"])
+    print(busy["held"], idle["held"])
+    assert 48 << 20 < idle["gc_total"] == idle["sum"] and idle["held"]["method"] != "missing"
+
+
 def test_a_process_that_ends_has_closed_no_state(tmp_path):
     told = []
     for number in range(ENDINGS):

@@ -467,7 +467,6 @@ static void a_vm_that_could_not_be_read_is_told_as_that(void **state)
 
 	(void)state;
 	account->method = HEAP_MISSING;
-	account->uncertain.unread_objects = 1;
 	account->sum = account->gc_total = 0;
 	text = text_of("text", &subject);
 	assert_true(has_line(text, "could not be read", ""));
@@ -484,7 +483,7 @@ static void a_vm_that_could_not_be_read_is_told_as_that(void **state)
 	text = text_of("json", &subject);
 	assert_true(has_line(text, "\"method\"", "\"missing\""));
 	free(text);
-	account->gc_total = account->sum = account->uncertain.unread_objects = 0;
+	account->gc_total = account->sum = 0;
 	assert_false(heap_account_is_whole(account));
 	heap_subject_clear(&subject);
 }
