@@ -31,6 +31,7 @@ struct heap_command {
 	struct known_files *files;
 	struct process_heaps heaps; /* of the process or core that is read */
 	struct heap_output output;
+	bool is_unread; /* at this moment; another one may find the heap of a process, which is there still */
 	enum exit_status status;
 };
 
@@ -163,7 +164,9 @@ static void explain(struct heap_command *command, pid_t pid, int error)
 	if (closed)
 		message_error("VM %u of process %d could not be read: it may have been closed meanwhile.",
 			      closed->account.vm, pid);
-	if (!large && !busy && !closed)
+	if (large || busy || closed)
+		command->is_unread = true;
+	else
 		choose_explain_look(pid, -error);
 }
 
@@ -248,6 +251,7 @@ static bool read_moment(struct heap_command *command)
 {
 	const struct options *options = command->options;
 
+	command->is_unread = false;
 	if (heap_output_begin_moment(&command->output, NULL)) {
 		message_error_errno(ENOMEM, "reading a heap");
 		command->status = EXIT_NOTHING_DONE;
@@ -283,7 +287,7 @@ static bool wait_until(struct heap_command *command, uint64_t time_ns)
 	return apart_wish(command->try.apart) != APART_CONCLUDE;
 }
 
-/* Read all targets again and again. What is gone in the meantime ends the series. */
+/* Read all targets again and again. If all are gone in the meantime, or have no heap at the beginning, the series ends. */
 static void read_series(struct heap_command *command)
 {
 	const struct options *options = command->options;
@@ -292,10 +296,11 @@ static void read_series(struct heap_command *command)
 	do {
 		if (!read_moment(command)) {
 			heap_output_drop_moment(&command->output);
-			break;
-		}
-		if (!heap_output_write_moment(&command->output))
+			if (heap_output_moments(&command->output) == 0 || !command->is_unread)
+				break;
+		} else if (!heap_output_write_moment(&command->output)) {
 			command->status = EXIT_WITH_ERRORS;
+		}
 		next_ns += options->every_ns;
 	} while ((!options->for_ns || next_ns - begin_ns <= options->for_ns) && wait_until(command, next_ns));
 	if (heap_output_moments(&command->output) < 2) {

@@ -2,13 +2,16 @@
 /*
  * naps: Lua that sleeps, beside threads that take naps, each much shorter than a copy of its heap takes.
  *
- * usage: naps THREADS [busy [LARGE]]
+ * usage: naps THREADS [busy [large] | turns]
  *
  * busy: Lua, too, takes only naps. Beside it is a VM in which nothing happens: a small one, or a large one.
+ * turns: Lua alone, which sleeps or takes naps; SIGUSR1 makes it change between both.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <lauxlib.h>
@@ -40,6 +43,14 @@ static void *nap(void *unused)
 	return unused;
 }
 
+static volatile sig_atomic_t is_busy = 1;
+
+static void change(int number)
+{
+	(void)number;
+	is_busy = !is_busy;
+}
+
 int main(int argc, char *argv[])
 {
 	lua_State *L = luaL_newstate();
@@ -50,14 +61,18 @@ int main(int argc, char *argv[])
 	luaL_openlibs(L);
 	if (luaL_loadstring(L, program) || lua_pcall(L, 0, 0, 0))
 		return 2;
-	if (argc >= 3 && open_other(argc == 4 ? large_program : small_program))
+	if (argc >= 3 && strcmp(argv[2], "turns") == 0) {
+		is_busy = 0;
+		signal(SIGUSR1, change);
+	} else if (argc >= 3 && open_other(argc == 4 ? large_program : small_program)) {
 		return 4;
+	}
 	for (int i = 0; i < atoi(argv[1]); i++)
 		if (pthread_create(&thread, NULL, nap, NULL))
 			return 3;
 	puts("ready");
 	fflush(stdout);
-	while (argc >= 3 && !luaL_dostring(L, step))
+	while (argc >= 3 && (!is_busy || !luaL_dostring(L, step)))
 		usleep(100);
 	pause();
 	return 0;

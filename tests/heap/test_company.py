@@ -84,6 +84,29 @@ def test_a_large_heap_in_which_nothing_happens_is_read_behind_one_that_is_busy(t
     assert 48 << 20 < idle["gc_total"] == idle["sum"] and idle["held"]["method"] != "missing"
 
 
+def test_a_series_goes_on_after_a_moment_without_the_heap(tmp_path):
+    """A process that is busy at one look is there still at the next one. Where it could be read, too, so much the better."""
+    told = tmp_path / "stderr"
+    with ljspy.Target([build("naps", tmp_path), NAPPERS, "turns"], limit=300) as target, told.open("w") as stderr:
+        target.wait_ready()
+        series = subprocess.Popen([ljspy.LJSPY, "heap", "-p", str(target.pid), "--every", "1s", "-o", tmp_path / "x.heap"],
+                                  stdout=subprocess.PIPE, stderr=stderr, text=True)
+        try:
+            assert ljspy.wait_until((tmp_path / "x-1.heap").exists, seconds=30)
+            os.kill(target.pid, signal.SIGUSR1)
+            ljspy.wait_until(lambda: "in one moment" in told.read_text() or (tmp_path / "x-4.heap").exists(), seconds=60)
+            os.kill(target.pid, signal.SIGUSR1)
+            before = len(list(tmp_path.glob("x-*.heap")))
+            assert ljspy.wait_until(lambda: len(list(tmp_path.glob("x-*.heap"))) > before, seconds=60)
+            series.send_signal(signal.SIGINT)
+            output = series.communicate(timeout=60)[0]
+        finally:
+            series.kill()
+    print(told.read_text(), output)
+    assert series.returncode == (1 if "in one moment" in told.read_text() else 0)
+    assert "Totals over time" in output
+
+
 def test_a_process_that_ends_has_closed_no_state(tmp_path):
     told = []
     for number in range(ENDINGS):

@@ -62,10 +62,59 @@ static void a_vm_that_is_missing_on_one_side_has_not_shrunk(void **state)
 	unlink(path);
 }
 
+enum { MOMENTS = 5 };
+
+/* What a series says, in which VM 1 is missing at so many moments, and VM 2 grows. */
+static void write_series(unsigned int missing, char *text, size_t size)
+{
+	char path[] = "/tmp/ljspy-heap-output-XXXXXX";
+	const int file = mkstemp(path);
+	struct options options = { .heap_format = heap_format_by_name("text"), .output = path };
+	struct heap_output output = { .options = &options };
+
+	assert_true(file >= 0);
+	for (unsigned int i = 0; i < MOMENTS; i++) {
+		assert_int_equal(heap_output_begin_moment(&output, NULL), 0);
+		add(&output, 1, 700, i < missing);
+		add(&output, 2, 1000 * (i + 1), false);
+	}
+	assert_true(heap_output_write_series(&output));
+	read_text(path, text, size);
+	heap_output_clear(&output);
+	close(file);
+	unlink(path);
+}
+
+static void a_vm_that_is_mostly_missing_leaves_the_others_a_series(void **state)
+{
+	char text[1 << 16];
+
+	(void)state;
+	write_series(MOMENTS, text, sizeof(text));
+	assert_non_null(strstr(text, "Grew in every interval"));
+	assert_null(strstr(text, "VM 1: could not be read"));
+	write_series(MOMENTS - 1, text, sizeof(text));
+	assert_non_null(strstr(text, "Grew in every interval"));
+	assert_null(strstr(text, "Compared are"));
+}
+
+static void a_vm_that_is_seldom_missing_is_in_the_series(void **state)
+{
+	char text[1 << 16];
+
+	(void)state;
+	write_series(1, text, sizeof(text));
+	assert_non_null(strstr(text, "VM 1: could not be read"));
+	assert_non_null(strstr(text, "Compared are the 4 of 5 moments"));
+	assert_non_null(strstr(text, "Grew in every interval"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_vm_that_is_missing_on_one_side_has_not_shrunk),
+		cmocka_unit_test(a_vm_that_is_mostly_missing_leaves_the_others_a_series),
+		cmocka_unit_test(a_vm_that_is_seldom_missing_is_in_the_series),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
