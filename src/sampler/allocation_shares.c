@@ -140,6 +140,11 @@ void allocation_shares_add_look(struct allocation_shares *shares, uint64_t cpu_n
 	shares->sums.seen_ns += (double)cpu_ns;
 }
 
+void allocation_shares_add_before(struct allocation_shares *shares, uint64_t cpu_ns)
+{
+	shares->sums.before_ns += (double)cpu_ns;
+}
+
 void allocation_shares_add_span(struct allocation_shares *shares, const struct span_piece *pieces,
 				size_t count, bool is_slowed)
 {

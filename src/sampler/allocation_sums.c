@@ -21,6 +21,9 @@ static const double cycle_min = 0.5;
  */
 static const double marked_min = 0.1, needed_max = 4;
 
+/* Less time than this part, before the first look, makes no difference. */
+static const double before_min = 0.05;
+
 /* If less of the time than this was without an end of marking, intervals do not tell. */
 static const double intervals_min = 0.7;
 
@@ -225,8 +228,30 @@ static bool lacks_cycles(const struct allocation_sums *sums, const struct interv
 		       needed_max * bytes_by_intervals(sums, judging);
 }
 
+/*
+ * No counter tells what was allocated before the first look, which comes late on a full machine. Once as much time has been
+ * looked at, it counts as much as this.
+ */
+static void add_time_before(struct allocation_sums *sums)
+{
+	if (sums->before_ns <= 0)
+		return;
+	sums->after_ns += sums->seen_ns;
+	sums->after_bytes += sums->sum_bytes;
+	if (sums->after_ns < sums->before_ns) {
+		sums->sum = ALLOCATION_SUM_LEAST;
+		return;
+	}
+	if (sums->before_ns >= before_min * sums->after_ns) {
+		sums->sum_bytes += sums->before_ns * sums->after_bytes / sums->after_ns;
+		if (sums->sum == ALLOCATION_SUM_COUNTED)
+			sums->sum = ALLOCATION_SUM_ESTIMATED;
+	}
+	sums->before_ns = 0;
+}
+
 /* Where cycles are much shorter than intervals, spans see much more than these. */
-void allocation_sums_add_up(struct allocation_sums *sums)
+static void add_up_looks(struct allocation_sums *sums)
 {
 	const struct span_sum spans = spans_to_judge(sums);
 	const struct interval_sum judging = intervals_to_judge(sums);
@@ -251,6 +276,12 @@ void allocation_sums_add_up(struct allocation_sums *sums)
 		sums->owed_ns += sums->seen_ns;
 		sums->owed_bytes += sums->sum_bytes;
 	}
+}
+
+void allocation_sums_add_up(struct allocation_sums *sums)
+{
+	add_up_looks(sums);
+	add_time_before(sums);
 }
 
 void allocation_sums_end(struct allocation_sums *sums, double fading)

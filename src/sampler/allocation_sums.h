@@ -57,6 +57,8 @@ struct allocation_sums {
 	enum allocation_sum sum;
 	/* seen_ns of divisions with short cycles, while too few spans told the speed, and what was counted then. */
 	double owed_ns, owed_bytes;
+	/* Time before the first look, until it is estimated; and what came since then. */
+	double before_ns, after_ns, after_bytes;
 	/* Of earlier divisions; they fade. */
 	struct interval_sum past_intervals;
 	struct span_sum past_spans;

@@ -61,6 +61,7 @@ struct allocations {
 	size_t vm_count;
 	bool has_unseen;        /* there were more VMs since the last division */
 	uint64_t divide_ns;     /* when the next division is due */
+	bool has_looked;        /* at any VM */
 	uint64_t looked_cpu_ns; /* CPU time at the last look, or at the beginning */
 	pid_t pid;              /* the target's */
 	const char *process_name;
@@ -543,7 +544,10 @@ static bool count_interval(struct allocations *allocations, const struct cpu_clo
 		if (!vm->global)
 			continue;
 		is_noted = true;
-		allocation_shares_add_look(vm->shares, since_ns);
+		if (allocations->has_looked)
+			allocation_shares_add_look(vm->shares, since_ns);
+		else
+			allocation_shares_add_before(vm->shares, since_ns);
 		if (vm->has_counted) {
 			interval = allocated_between(&vm->counted, &vm->last);
 			allocation_shares_add_interval(vm->shares, &interval, cpu_ns - vm->counted_cpu_ns);
@@ -552,6 +556,7 @@ static bool count_interval(struct allocations *allocations, const struct cpu_clo
 		vm->counted = vm->last;
 		vm->counted_cpu_ns = cpu_ns;
 	}
+	allocations->has_looked |= is_noted;
 	return is_noted;
 }
 

@@ -1675,6 +1675,51 @@ static void spans_count_where_they_tell_twice_as_much(void **state)
 	assert_in_range(bytes, 234000, 236000);
 }
 
+/* A division of a second. */
+static void allocate_for_a_second(int64_t bytes)
+{
+	for (int i = 0; i < 100; i++)
+		allocates(bytes / 100);
+}
+
+static void a_long_time_before_the_first_look_counts_as_much_as_what_comes_after(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	allocation_shares_add_before(shares, SECOND / 2);
+	allocate_for_a_second(100000);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(bytes, 149999, 150001);
+	allocate_for_a_second(100000);
+	assert_counted(100000);
+}
+
+/* Until then, there may be any more. */
+static void so_much_time_is_looked_at_as_came_before_to_estimate_it(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	allocation_shares_add_before(shares, 2 * SECOND);
+	allocate_for_a_second(100000);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+	assert_in_range(bytes, 99999, 100001);
+	allocate_for_a_second(300000);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(bytes, 699999, 700001);
+	allocate_for_a_second(100000);
+	assert_counted(100000);
+}
+
+static void a_short_time_before_the_first_look_makes_no_difference(void **state)
+{
+	(void)state;
+	allocation_shares_add_before(shares, SECOND / 100);
+	allocate_for_a_second(100000);
+	assert_counted(100000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1767,6 +1812,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(spans_do_not_count_where_they_tell_about_the_same, begin,
 						end),
 		cmocka_unit_test_setup_teardown(spans_count_where_they_tell_twice_as_much, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_long_time_before_the_first_look_counts_as_much_as_what_comes_after, begin, end),
+		cmocka_unit_test_setup_teardown(so_much_time_is_looked_at_as_came_before_to_estimate_it,
+						begin, end),
+		cmocka_unit_test_setup_teardown(a_short_time_before_the_first_look_makes_no_difference, begin,
+						end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

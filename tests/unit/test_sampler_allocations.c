@@ -54,7 +54,7 @@ static struct allocating_thread allocating = { NULL, &thread, &span_ns, true, UI
 /* What was made of it. */
 static struct noted {
 	unsigned int intervals, windows, windows_with_objects, films, spans, newest_reads;
-	uint64_t interval_bytes, interval_cpu_ns, looks_cpu_ns, span_ns;
+	uint64_t interval_bytes, interval_cpu_ns, looks_cpu_ns, before_cpu_ns, span_ns;
 	size_t samples;
 } noted[VMS];
 
@@ -87,6 +87,7 @@ INSTEAD_OF(allocation_shares_new);
 INSTEAD_OF(allocation_shares_free);
 INSTEAD_OF(allocation_shares_add_interval);
 INSTEAD_OF(allocation_shares_add_look);
+INSTEAD_OF(allocation_shares_add_before);
 INSTEAD_OF(allocation_shares_add_film);
 INSTEAD_OF(allocation_shares_add_span);
 INSTEAD_OF(allocation_shares_sum);
@@ -338,6 +339,11 @@ void __wrap_allocation_shares_add_interval(struct allocation_shares *shares,
 void __wrap_allocation_shares_add_look(struct allocation_shares *shares, uint64_t of_cpu_ns)
 {
 	noted_of(shares)->looks_cpu_ns += of_cpu_ns;
+}
+
+void __wrap_allocation_shares_add_before(struct allocation_shares *shares, uint64_t of_cpu_ns)
+{
+	noted_of(shares)->before_cpu_ns += of_cpu_ns;
 }
 
 void __wrap_allocation_shares_add_span(struct allocation_shares *shares, const struct span_piece *pieces,
@@ -604,7 +610,9 @@ static void a_vm_has_the_time_before_looks_that_meet_it(void **state)
 	captured_count = 1;
 	look(allocations, 800 * MS);
 	assert_in_range(noted[0].interval_cpu_ns, 1400 * MS, 1410 * MS);
-	assert_in_range(noted[0].looks_cpu_ns, 900 * MS, 910 * MS);
+	assert_in_range(noted[0].before_cpu_ns, 100 * MS, 110 * MS);
+	assert_in_range(noted[0].looks_cpu_ns, 800 * MS, 810 * MS);
+	assert_int_equal(noted[1].before_cpu_ns, 0);
 	assert_in_range(noted[1].looks_cpu_ns, 200 * MS, 210 * MS);
 	end(allocations);
 }
