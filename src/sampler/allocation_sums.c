@@ -2,11 +2,13 @@
 #include "src/sampler/allocation_sums.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
 	SPANS_MIN = 16,     /* fewer may tell half of the speed, or twice as much */
 	BUSY_SPANS_MIN = 4, /* of them, that tell a speed */
 	INTERVALS_MIN = 32, /* in a division, to judge it by its own */
+	SHORT_MIN = 8,      /* intervals, besides the longest, to judge these by */
 };
 
 /* If spans tell so many times as much as intervals, these lack whole cycles. */
@@ -23,6 +25,9 @@ static const double marked_min = 0.1, needed_max = 4;
 
 /* Less time than this part, before the first look, makes no difference. */
 static const double before_min = 0.05;
+
+/* An interval that takes so many times as long as others do came late. */
+static const double long_min = 4;
 
 /* If less of the time than this was without an end of marking, intervals do not tell. */
 static const double intervals_min = 0.7;
@@ -46,10 +51,22 @@ static double counted_bytes(struct allocation_sums *sums, const struct allocated
 	return bytes;
 }
 
+static void note_long(struct allocation_sums *sums, double ns, double bytes)
+{
+	struct long_interval *shortest = sums->longest;
+
+	for (size_t i = 1; i < LONG_INTERVALS_MAX; i++)
+		if (sums->longest[i].ns < shortest->ns)
+			shortest = &sums->longest[i];
+	if (ns > shortest->ns)
+		*shortest = (struct long_interval){ ns, bytes };
+}
+
 void allocation_sums_add_interval(struct allocation_sums *sums, const struct allocated *allocated,
 				  uint64_t cpu_ns)
 {
 	struct interval_sum *intervals = &sums->intervals;
+	double bytes;
 
 	/* Others may have had the time. It tells nothing of cycles. */
 	if (allocated->bytes == 0 && !allocated->is_least)
@@ -68,7 +85,9 @@ void allocation_sums_add_interval(struct allocation_sums *sums, const struct all
 	}
 	intervals->whole_count++;
 	intervals->whole_ns += (double)cpu_ns;
-	intervals->whole_bytes += counted_bytes(sums, allocated);
+	bytes = counted_bytes(sums, allocated);
+	intervals->whole_bytes += bytes;
+	note_long(sums, (double)cpu_ns, bytes);
 }
 
 static void add_piece(struct span_sum *spans, const struct span_piece *piece, double part)
@@ -229,6 +248,36 @@ static bool lacks_cycles(const struct allocation_sums *sums, const struct interv
 }
 
 /*
+ * Two markings in one interval may hide each other. Where looks come late, as on a full machine, some are so long that at
+ * the speed of the others a whole cycle more fits: such an interval counts as one in which a marking ended.
+ */
+static void leave_out_long(struct allocation_sums *sums)
+{
+	struct interval_sum *own = &sums->intervals;
+	double short_ns = own->whole_ns, short_bytes = own->whole_bytes;
+	const double short_count = own->whole_count - LONG_INTERVALS_MAX;
+	const double cycle = own->count > 0 ? cycle_min * sums->heap_bytes / own->count : 0;
+
+	for (size_t i = 0; i < LONG_INTERVALS_MAX; i++) {
+		short_ns -= sums->longest[i].ns;
+		short_bytes -= sums->longest[i].bytes;
+	}
+	if (short_count < SHORT_MIN || short_ns <= 0)
+		return;
+	for (size_t i = 0; i < LONG_INTERVALS_MAX; i++) {
+		const struct long_interval *interval = &sums->longest[i];
+
+		if (interval->ns <= long_min * short_ns / short_count ||
+		    interval->ns * short_bytes / short_ns - interval->bytes <= cycle)
+			continue;
+		own->whole_count--;
+		own->whole_ns -= interval->ns;
+		own->whole_bytes -= interval->bytes;
+		sums->marked_bytes += interval->bytes;
+	}
+}
+
+/*
  * No counter tells what was allocated before the first look, which comes late on a full machine. Once as much time has been
  * looked at, it counts as much as this.
  */
@@ -280,6 +329,7 @@ static void add_up_looks(struct allocation_sums *sums)
 
 void allocation_sums_add_up(struct allocation_sums *sums)
 {
+	leave_out_long(sums);
 	add_up_looks(sums);
 	add_time_before(sums);
 }
@@ -292,6 +342,7 @@ void allocation_sums_end(struct allocation_sums *sums, double fading)
 	const double spans_fading = spans.count * fading >= SPANS_MIN ? fading : 1;
 
 	sums->intervals = no_interval;
+	memset(sums->longest, 0, sizeof(sums->longest));
 	sums->spans = no_span;
 	sums->past_intervals = intervals_with(&no_interval, &intervals, fading);
 	sums->past_spans = spans_with(&no_span, &spans, spans_fading);

@@ -42,10 +42,18 @@ struct interval_sum {
 	double whole_count, whole_ns, whole_bytes;
 };
 
+/* One of those that are whole, as it seems. */
+struct long_interval {
+	double ns, bytes;
+};
+
+enum { LONG_INTERVALS_MAX = 4 };
+
 /* Of one VM; zero at the beginning. */
 struct allocation_sums {
 	/* Of the intervals since the last division. */
 	struct interval_sum intervals;
+	struct long_interval longest[LONG_INTERVALS_MAX];
 	struct span_sum spans;
 	double seen_ns;      /* see allocation_shares_add_look() */
 	double marked_bytes; /* of those that are not whole, as far as they are known */

@@ -1720,6 +1720,54 @@ static void a_short_time_before_the_first_look_makes_no_difference(void **state)
 	assert_counted(100000);
 }
 
+/* Of a heap of 1 MB; a cycle of it needs half of that at least. */
+static void allocate_beside_a_late_look(uint64_t late_ns, int64_t late_bytes)
+{
+	struct allocated allocated = { .bytes = 1000, .heap_bytes = 1000000 };
+
+	for (int i = 0; i < 100; i++)
+		add_interval_of(&allocated, SECOND / 1000);
+	allocated.bytes = late_bytes;
+	add_interval_of(&allocated, late_ns);
+}
+
+static void an_interval_in_which_a_whole_cycle_more_fits_hides_one(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	allocate_beside_a_late_look(SECOND, 5000);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+	assert_in_range(bytes, 104999, 105001);
+}
+
+/* A few of them count as much as the others. */
+static void a_short_time_that_hides_a_cycle_counts_as_the_rest(void **state)
+{
+	struct allocated allocated = { .bytes = 20000, .heap_bytes = 1000000 };
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		add_interval_of(&allocated, SECOND / 1000);
+	allocated.bytes = 5000;
+	add_interval_of(&allocated, SECOND / 1000 * 30);
+	assert_counted(2600000);
+}
+
+static void a_long_interval_that_has_as_much_as_others_is_whole(void **state)
+{
+	(void)state;
+	allocate_beside_a_late_look(SECOND, 600000);
+	assert_counted(700000);
+}
+
+static void a_long_interval_without_room_for_a_cycle_is_whole(void **state)
+{
+	(void)state;
+	allocate_beside_a_late_look(SECOND / 4, 5000);
+	assert_counted(105000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1817,6 +1865,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(so_much_time_is_looked_at_as_came_before_to_estimate_it,
 						begin, end),
 		cmocka_unit_test_setup_teardown(a_short_time_before_the_first_look_makes_no_difference, begin,
+						end),
+		cmocka_unit_test_setup_teardown(an_interval_in_which_a_whole_cycle_more_fits_hides_one, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_short_time_that_hides_a_cycle_counts_as_the_rest, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_long_interval_that_has_as_much_as_others_is_whole, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_long_interval_without_room_for_a_cycle_is_whole, begin,
 						end),
 	};
 
