@@ -70,6 +70,20 @@ static void each_function_on_a_stack_is_captured_live_or_stale(void **state)
 	assert_null(function(3)->proto);
 }
 
+static void functions_on_the_stacks_of_resumers_are_captured_too(void **state)
+{
+	(void)state;
+	put_running(4, 6);
+	put_cframe(FRAME, thread_at(0), 0, VM_AT + 8);
+	put_cframe(FRAME + 80, put_thread(1, 0, FRAME + 80), 0, NATIVE_CODE);
+	put_slot(0, 2, tagged(TAG_FUNC, put_function(0)));
+	put_slot(1, 2, tagged(TAG_FUNC, put_function(1)));
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 2);
+	assert_non_null(function(0));
+	assert_non_null(function(1));
+}
+
 /* Stacks are mostly of nil, and of copies of one function. */
 static void only_slots_of_functions_are_asked_for_and_neighbours_once(void **state)
 {
@@ -436,6 +450,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(each_function_on_a_stack_is_captured_live_or_stale),
+		TEST(functions_on_the_stacks_of_resumers_are_captured_too),
 		TEST(only_slots_of_functions_are_asked_for_and_neighbours_once),
 		TEST(without_gc64_any_slot_may_be_a_frames_function),
 		TEST(a_slot_has_the_address_of_a_function),

@@ -48,7 +48,9 @@ static void a_stack_is_copied_as_far_as_it_has_frames(void **state)
 	/* That of another stack, further down: the thread has gone over to this one. */
 	hints = (struct capture_hints){ .frames_end = BEGIN - 0x100 };
 	assert_int_equal(wanted_end(&hints), BEGIN + WANTED);
-	hints.frames_end = BEGIN + WANTED + 1;
+	hints = (struct capture_hints){ .frames_end = BEGIN, .stack_end = BEGIN };
+	assert_int_equal(wanted_end(&hints), BEGIN + WANTED);
+	hints = (struct capture_hints){ .frames_end = BEGIN + WANTED + 1 };
 	assert_int_equal(wanted_end(&hints), BEGIN + WANTED);
 }
 

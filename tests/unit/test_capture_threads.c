@@ -558,8 +558,83 @@ static void an_own_stack_without_lua_is_not_copied(void **state)
 	assert_int_equal(states.capture.own_end, 0);
 }
 
+static void links_that_lead_round_do_not_reach_the_own_stack(void **state)
+{
+	(void)state;
+	put_g(0, put_thread(0, 0, FREE_AT));
+	put_cframe(FREE_AT, thread_at(0), FREE_AT + FRAME_SIZE, NATIVE_CODE);
+	put_cframe(FREE_AT + FRAME_SIZE, thread_at(0), FREE_AT, NATIVE_CODE);
+	put_own_stack();
+	states_capture();
+	assert_int_equal(states.capture.own_end, 0);
+	assert_int_equal(states.capture.thread_count, 0);
+}
+
+/*---- A process with several states ----*/
+
+static int begin_with_two(void **state)
+{
+	const int status = states_begin(state);
+
+	lua_image_add(states.lua, g_at(1), &states.vm);
+	put_g(1, 0);
+	return status;
+}
+
+static void each_state_has_a_thread_that_runs(void **state)
+{
+	(void)state;
+	put_running(0, FRAME, 0, NATIVE_CODE);
+	put_g(1, put_thread(1, 1, FRAME + 0x400));
+	put_cframe(FRAME + 0x400, thread_at(1), 0, NATIVE_CODE);
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 2);
+	assert_true(has(0) && has(1));
+}
+
+static void the_interpreters_frame_is_that_of_any_state(void **state)
+{
+	(void)state;
+	states.registers.pc = IN_VM;
+	states.registers.sp = FRAME;
+	put_thread(0, 1, FRAME);
+	put_cframe(FRAME, thread_at(0), 0, NATIVE_CODE);
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 1);
+	assert_true(has(0));
+	/* It is copied with the first reads. */
+	put_word(FRAME + 24, put_thread(1, 0, 0));
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 1);
+	assert_true(has(0));
+}
+
+static void threads_that_are_being_switched_are_those_of_any_state(void **state)
+{
+	(void)state;
+	states.registers.pc = IN_VM;
+	states.registers.rbx = put_thread(0, 1, 0);
+	states.registers.rdi = put_thread(1, 1, 0);
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 2);
+	assert_true(has(0) && has(1));
+}
+
+static void the_innermost_frame_on_the_own_stack_is_that_of_any_state(void **state)
+{
+	(void)state;
+	put_running(0, OWN_FRAME + 0x4000, 0, NATIVE_CODE);
+	put_g(1, put_thread(1, 1, OWN_FRAME));
+	put_cframe(OWN_FRAME, thread_at(1), 0, NATIVE_CODE);
+	put_own_stack();
+	states_capture();
+	assert_int_equal(states.capture.own_begin, OWN_FRAME - CAPTURE_STACK_BYTES);
+	assert_true(has(0) && has(1));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, states_begin, states_end)
 #define TEST_WITHOUT_CUR_L(name) cmocka_unit_test_setup_teardown(name, begin_without_cur_L, states_end)
+#define TEST_WITH_TWO(name) cmocka_unit_test_setup_teardown(name, begin_with_two, states_end)
 
 int main(void)
 {
@@ -594,6 +669,11 @@ int main(void)
 		TEST(the_innermost_frame_on_it_is_that_of_any_thread),
 		TEST(a_link_leads_from_the_other_stack_to_its_own),
 		TEST(an_own_stack_without_lua_is_not_copied),
+		TEST(links_that_lead_round_do_not_reach_the_own_stack),
+		TEST_WITH_TWO(each_state_has_a_thread_that_runs),
+		TEST_WITH_TWO(the_interpreters_frame_is_that_of_any_state),
+		TEST_WITH_TWO(threads_that_are_being_switched_are_those_of_any_state),
+		TEST_WITH_TWO(the_innermost_frame_on_the_own_stack_is_that_of_any_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

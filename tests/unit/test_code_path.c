@@ -195,6 +195,8 @@ static void addresses_are_sums(void **state)
 	assert_sum(RBP, RSP, 16);
 	GO_ON("\x48\x8d\x65\xe8"); /* lea rsp, [rbp-24] */
 	assert_sum(RSP, RSP, -8);
+	FOLLOW("\x48\x8d\x68\x08"); /* lea rbp, [rax+8] */
+	assert_sum(RBP, RAX, 8);
 	FOLLOW("\x48\x8d\x2c\x04"); /* lea rbp, [rsp+rax] */
 	assert_unknown(RBP);
 	FOLLOW("\x48\x8d\x2d\0\0\0\0"); /* lea rbp, [rip] */

@@ -122,6 +122,28 @@ static void the_native_stack_leads_to_the_new_one(void **state)
 	assert_true(is_restored());
 }
 
+/* State 0 has called C code, which has called state 1. */
+static void the_stack_of_a_state_that_another_one_called_is_restored_too(void **state)
+{
+	const struct lua_thread *thread;
+	uint64_t value = 0;
+
+	(void)state;
+	lua_image_add(states.lua, g_at(1), &states.vm);
+	put_freed();
+	put_word(thread_at(OLD) + (uint64_t)states.vm.layout.L_glref, g_at(1));
+	put_g(1, thread_at(OLD));
+	put_g(0, put_thread(2, 0, FRAME + 0x100));
+	put_cframe(FRAME + 0x100, thread_at(2), 0, NATIVE_CODE);
+	states.registers.rax = slots_at(NEW);
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 2);
+	thread = capture_find_thread(&states.capture, thread_at(OLD));
+	assert_non_null(thread);
+	assert_true(lua_thread_slot(thread, slots_at(OLD), &value));
+	assert_int_equal(value, tagged(TAG_THREAD, thread_at(OLD)));
+}
+
 static void a_stack_that_differs_elsewhere_is_not_its_copy(void **state)
 {
 	static const size_t same[] = { 1, HEAD_SLOTS - 1, SLOTS - FOOT_SLOTS, SLOTS - 1 };
@@ -280,6 +302,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_bottom_is_taken_from_the_new_stack),
 		TEST(the_native_stack_leads_to_the_new_one),
+		TEST(the_stack_of_a_state_that_another_one_called_is_restored_too),
 		TEST(a_stack_that_differs_elsewhere_is_not_its_copy),
 		TEST(a_bottom_that_is_half_overwritten_is_restored),
 		TEST(a_base_in_the_old_stack_is_adjusted),

@@ -56,6 +56,8 @@ enum server_trait {
 };
 enum { FILES = 16, FILES_FROM = 200 };
 
+static int behind_socket = -1; /* a file of the client, just behind the server's socket */
+
 /* Is /dev/null all that it reads from and writes to? */
 static bool is_quiet(void)
 {
@@ -92,7 +94,7 @@ bool __wrap_symbol_file_covers(struct symbol_file *file, uint64_t address)
 		return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_max != RLIM_INFINITY;
 	case TRAIT_NO_CORE: return getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max == 0;
 	case TRAIT_OWN_SESSION: return getsid(0) == getpid();
-	case TRAIT_FEW_FILES: return open_files_count() < FILES;
+	case TRAIT_FEW_FILES: return open_files_count() < FILES && fcntl(behind_socket, F_GETFD) < 0;
 	case TRAIT_QUIET: return is_quiet();
 	case TRAIT_NO_HANDLERS: return !has_handlers();
 	case TRAIT_DIES: abort();
@@ -345,8 +347,7 @@ static void what_a_signal_interrupts_goes_on(void **state)
 static void the_server_has_limits_and_nothing_of_its_client(void **state)
 {
 	unsigned int count;
-	int files[FILES];
-
+	int files[FILES], sockets[2];
 	int input, zero;
 
 	(void)state;
@@ -362,6 +363,11 @@ static void the_server_has_limits_and_nothing_of_its_client(void **state)
 		assert_true(files[i] >= 0);
 		assert_int_equal(dup2(files[i], FILES_FROM + i), FILES_FROM + i);
 	}
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+	behind_socket = sockets[1] + 1;
+	close(sockets[0]);
+	close(sockets[1]);
+	assert_int_equal(dup2(files[0], behind_socket), behind_socket);
 	count = open_files_count();
 	begin(NULL);
 	for (uint64_t trait = TRAIT_LIMITED_CPU; trait < TRAIT_DIES; trait++) {
@@ -375,6 +381,7 @@ static void the_server_has_limits_and_nothing_of_its_client(void **state)
 		close(files[i]);
 		close(FILES_FROM + i);
 	}
+	close(behind_socket);
 	dup2(input, STDIN_FILENO);
 	close(input);
 	begin(NULL);

@@ -184,6 +184,22 @@ static void only_frames_within_those_of_known_states_are_of_interest(void **stat
 	assert_int_equal(clues[0].g, g_at(UNKNOWN + 1));
 }
 
+static void threads_of_an_earlier_capture_are_forgotten(void **state)
+{
+	(void)state;
+	put_g(0, put_thread(0, 0, FRAME));
+	put_running(0, 0);
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 1);
+	put_g(0, 0);
+	put_cframe(FRAME, 0, 0, 0);
+	put_running(1, UNKNOWN);
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 0);
+	assert_int_equal(on_stack(), 1);
+	assert_int_equal(clues[0].g, g_at(UNKNOWN));
+}
+
 static void so_many_clues_and_no_more(void **state)
 {
 	(void)state;
@@ -320,6 +336,7 @@ int main(void)
 		TEST(a_trace_of_a_known_state_is_not_made_by_another),
 		TEST(frames_lead_to_states),
 		TEST(only_frames_within_those_of_known_states_are_of_interest),
+		TEST(threads_of_an_earlier_capture_are_forgotten),
 		TEST(so_many_clues_and_no_more),
 		TEST(so_many_threads_are_read_and_no_more),
 		TEST(a_stack_that_is_not_copied_has_none),
