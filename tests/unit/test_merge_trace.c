@@ -250,6 +250,11 @@ static void builtins_and_unknown_functions_are_inlined_too(void **state)
 	pass();
 	assert_int_equal(stack.count, 2);
 	check_lua(0, 1, bytecode_at(1, IN_MIDDLE), true);
+	inlined[0].pc = FREE_AT; /* nor does its bytecode tell */
+	pass();
+	assert_int_equal(stack.count, 2);
+	check_lua(0, 1, bytecode_at(1, IN_MIDDLE), true);
+	inlined[0].pc = 0;
 	/* Further out it would be a frame. */
 	inlined[2] = inlined[1];
 	inlined[1] = inlined[0];

@@ -420,7 +420,7 @@ static uint32_t die_number(Dwarf_Die *die, unsigned int name)
 /* The innermost function or inlined call at an address. */
 static bool find_scope(Dwarf_Die *unit, uint64_t address, Dwarf_Die *ret_die)
 {
-	Dwarf_Die *scopes;
+	Dwarf_Die *scopes = NULL; /* it stays so if there are none */
 	int count = dwarf_getscopes(unit, address, &scopes);
 	bool found = false;
 
@@ -431,8 +431,7 @@ static bool find_scope(Dwarf_Die *unit, uint64_t address, Dwarf_Die *ret_die)
 		if (found)
 			*ret_die = scopes[i];
 	}
-	if (count > 0)
-		free(scopes);
+	free(scopes);
 	return found;
 }
 
@@ -445,7 +444,7 @@ static size_t find_in_dwarf(Dwfl_Module *dwfl, uint64_t address,
 			    struct symbol ret_symbols[static SYMBOL_INLINES_MAX])
 {
 	Dwarf_Addr bias;
-	Dwarf_Die *unit = find_unit(dwfl, address, &bias), *scopes, innermost;
+	Dwarf_Die *unit = find_unit(dwfl, address, &bias), *scopes = NULL, innermost;
 	Dwarf_Line *row;
 	int line = 0, scope_count;
 	size_t count = 0;
@@ -472,8 +471,7 @@ static size_t find_in_dwarf(Dwfl_Module *dwfl, uint64_t address,
 			break;
 		line = (int)die_number(&scopes[i], DW_AT_call_line);
 	}
-	if (scope_count > 0)
-		free(scopes);
+	free(scopes);
 	if (count && row) {
 		struct symbol at = { .line = 0 };
 
