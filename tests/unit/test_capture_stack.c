@@ -76,6 +76,8 @@ static void the_end_is_forgotten_when_a_stack_does_not_lead_there(void **state)
 	capture.stack_end = BEGIN + WANTED;
 	capture_note_frames_end(&capture, FRAMES_END, &hints);
 	assert_int_equal(hints.frames_end, FRAMES_END);
+	capture_note_frames_end(&capture, BEGIN + WANTED, &hints); /* just where the copy ends */
+	assert_int_equal(hints.frames_end, BEGIN + WANTED);
 	capture_note_frames_end(&capture, 0, &hints); /* part of it was lost */
 	assert_int_equal(hints.frames_end, 0);
 	capture_note_frames_end(&capture, FRAMES_END, &hints);

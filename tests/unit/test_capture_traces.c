@@ -10,6 +10,7 @@
 #include "luajit-layouts/vmstate.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_states.h"
+#include "unwind/capture/unknown_states.h"
 #include "unwind/jit/traces.h"
 #include "unwind/trace/trace_block.h"
 #include "unwind/vm/vm_frame.h"
@@ -425,8 +426,11 @@ static void code_of_a_known_trace_is_not_copied_as_made_code(void **state)
 	(void)state;
 	capture_at(code_of(1), 0, 0);
 	assert_false(is_copied(code_of(1), 8));
+	/* Nor may it be that of a state that nobody knows. */
+	assert_false(unknown_states_may_compile(&states.capture, states.image));
 	capture_at(made[TRACES - 1].mcode + CODE_BYTES, 0, 0);
 	assert_true(is_copied(code_of(1), 8));
+	assert_true(unknown_states_may_compile(&states.capture, states.image));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, states_end)

@@ -70,6 +70,19 @@ static void the_call_may_come_from_c(void **state)
 	assert_int_equal(walk.base, base_of(0, BOTTOM));
 }
 
+static void the_call_may_be_protected(void **state)
+{
+	static const unsigned int types[] = { FRAME_PCALL, FRAME_PCALLH };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		stand(delta(COPY - MIDDLE, types[i]));
+		assert_int_equal(lua_walk_step(&walk), LUA_STEP_PROTECTED);
+		assert_int_equal(walk.base, base_of(0, MIDDLE));
+		assert_int_equal(walk.pc, 0);
+	}
+}
+
 /* Of a link that leads nowhere the walk says so, and stays. */
 static void a_link_that_leads_nowhere_is_broken(void **state)
 {
@@ -100,6 +113,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_vararg_functions_call_is_one_frame_further_down),
 		TEST(the_call_may_come_from_c),
+		TEST(the_call_may_be_protected),
 		TEST(a_link_that_leads_nowhere_is_broken),
 		TEST(a_copy_has_no_copy),
 	};

@@ -53,23 +53,28 @@ static uint64_t put_running(size_t i, size_t g)
 	return cframe;
 }
 
-/* The process has another VM, too. */
-static struct vm_code other;
-
-static void add_other_vm(void)
+/* The process has another module, too. */
+static void add_module(const struct vm_code *vm)
 {
 	struct module *modules = calloc(2, sizeof(*modules));
 
 	assert_non_null(modules);
-	other = states.vm;
-	other.begin = other.end = 0;
 	modules[0] = (struct module){
 		.begin = MODULE_AT, .end = MODULE_END, .base = MODULE_AT, .vm = &states.vm
 	};
 	modules[1] = (struct module){
-		.begin = MODULE_END, .end = MODULE_END + 0x1000, .base = MODULE_END, .vm = &other
+		.begin = MODULE_END, .end = MODULE_END + 0x1000, .base = MODULE_END, .vm = vm
 	};
 	image_set_modules(states.image, modules, 2);
+}
+
+static struct vm_code other;
+
+static void add_other_vm(void)
+{
+	other = states.vm;
+	other.begin = other.end = 0;
+	add_module(&other);
 }
 
 /*---- In registers ----*/
@@ -268,6 +273,19 @@ static void frames_that_their_threads_have_left_are_no_clues(void **state)
 	assert_int_equal(linked(FRAME, FRAME + 4 * NEXT, 3), 3); /* no new ones */
 }
 
+static void modules_without_a_vm_have_no_states(void **state)
+{
+	(void)state;
+	put_running(0, UNKNOWN);
+	add_module(NULL);
+	capture_at(FREE_AT, g_at(UNKNOWN + 1));
+	assert_int_equal(in_registers(), 1);
+	assert_int_equal(on_stack(), 1);
+	assert_int_equal(linked(FRAME, FRAME + NEXT, 0), 1);
+	assert_true(is_above(FRAME));
+	assert_false(is_above(FRAME + 1));
+}
+
 /*---- Is a frame one of an unknown state? ----*/
 
 static void an_unknown_state_may_lie_above(void **state)
@@ -341,6 +359,7 @@ int main(void)
 		TEST(so_many_threads_are_read_and_no_more),
 		TEST(a_stack_that_is_not_copied_has_none),
 		TEST(frames_that_their_threads_have_left_are_no_clues),
+		TEST(modules_without_a_vm_have_no_states),
 		TEST(an_unknown_state_may_lie_above),
 		TEST(a_frame_is_of_an_unknown_state_by_its_thread),
 		TEST(a_leaf_is_of_an_unknown_state_by_its_register),
