@@ -92,6 +92,20 @@ static void links_of_one_thread_lead_to_its_resumer(void **state)
 	assert_true(has(0) && has(1));
 }
 
+static void a_resumer_beyond_the_first_copy_is_captured_too(void **state)
+{
+	const uint64_t outer = C_STACK_AT + 0x8000;
+
+	(void)state;
+	put_running(0, FRAME, outer, IN_VM);
+	put_cframe(outer, thread_at(0), 0, IN_VM);
+	put_thread(1, 0, outer + FRAME_SIZE);
+	put_cframe(outer + FRAME_SIZE, thread_at(1), 0, NATIVE_CODE);
+	states_capture();
+	assert_int_equal(states.capture.thread_count, 2);
+	assert_true(has(1));
+}
+
 /* C code has resumed it: no link leads to the thread that called that code. */
 static void a_thread_beyond_native_frames_is_found_by_its_frame(void **state)
 {
@@ -643,6 +657,7 @@ int main(void)
 		TEST(nothing_is_captured_where_no_lua_runs),
 		TEST(resumers_are_captured_too),
 		TEST(links_of_one_thread_lead_to_its_resumer),
+		TEST(a_resumer_beyond_the_first_copy_is_captured_too),
 		TEST(a_thread_beyond_native_frames_is_found_by_its_frame),
 		TEST(a_link_inwards_is_broken),
 		TEST(a_frame_that_names_another_thread_is_no_resumer),
