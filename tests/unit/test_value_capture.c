@@ -259,6 +259,40 @@ static void upvalues_of_a_function_in_a_table_are_not_followed(void **state)
 	assert_false(has_string(STRINGS, 10));
 }
 
+/* Nor does one that only an upvalue holds. */
+static void upvalues_of_a_function_in_an_upvalue_are_not_followed(void **state)
+{
+	const uint64_t outer = OTHER;
+
+	(void)state;
+	put_function(1);
+	put_closed_upvalue(0, tagged(TAG_STR, put_string(0, 10)));
+	put(PROTO + 40, put_string(1, 20), 8);
+	put(outer + 9, GCT_FUNCTION, 1);
+	put(outer + 10, FF_LUA, 1);
+	put(outer + 11, 1, 1);
+	put(outer + 40, SLOT, 8);
+	put(SLOT + 24, SLOT + 16, 8);
+	put(SLOT + 16, tagged(TAG_FUNC, FUNCTION), 8);
+	copy(TAG_FUNC, outer);
+	assert_true(is_copied(PROTO, PROTO_SIZE));
+	assert_true(has_string(STRINGS + STRING_BYTES, 20));
+	assert_false(is_copied(UPVALUES, 1));
+	assert_false(has_string(STRINGS, 10));
+}
+
+static void a_c_function_has_no_prototype(void **state)
+{
+	(void)state;
+	put_function(1);
+	put_closed_upvalue(0, tagged(TAG_STR, put_string(0, 10)));
+	put(FUNCTION + 10, FF_C, 1);
+	copy(TAG_FUNC, FUNCTION);
+	assert_true(is_copied(FUNCTION, 48)); /* with the C function's address */
+	assert_false(is_copied(PROTO, 1));
+	assert_false(is_copied(UPVALUES, 1));
+}
+
 static void so_many_objects_are_taken_and_no_more(void **state)
 {
 	(void)state;
@@ -284,6 +318,8 @@ int main(void)
 		TEST(each_upvalue_leads_to_its_value),
 		TEST(a_table_in_an_upvalue_leads_to_its_strings),
 		TEST(upvalues_of_a_function_in_a_table_are_not_followed),
+		TEST(upvalues_of_a_function_in_an_upvalue_are_not_followed),
+		TEST(a_c_function_has_no_prototype),
 		TEST(so_many_objects_are_taken_and_no_more),
 	};
 
