@@ -194,6 +194,30 @@ struct words { /* SBufExt */
 	uint64_t w, e, b, L, cowref, r, dict_str, dict_mt;
 };
 
+/* A field that was set to nil stays in the metatable as a key without a value. */
+static void a_finalizer_that_was_taken_away_is_none(void **state)
+{
+	(void)state;
+	for (size_t build = 0; build < BUILDS; build++) {
+		const struct layout *layout = &vm.layout;
+		uint64_t file, metatable, nodes, count;
+
+		load(build);
+		file = address_of("file");
+		assert_true(graph.nodes[node_at(file)].flags & HEAP_FINALIZER);
+		metatable = ref_at(file + (uint64_t)layout->GCudata_metatable);
+		nodes = ref_at(metatable + (uint64_t)layout->GCtab_node);
+		count = (word(metatable + (uint64_t)layout->GCtab_hmask) & UINT32_MAX) + 1;
+		assert_in_range(count, 1, 64);
+		for (uint64_t i = 0; i < count; i++)
+			put(nodes + i * (uint64_t)layout->Node_size + (uint64_t)layout->Node_val, UINT64_MAX,
+			    WORD);
+		read_heap();
+		assert_false(graph.nodes[node_at(file)].flags & HEAP_FINALIZER);
+		end_heap();
+	}
+}
+
 /* sizeof(SBufExt), without its depth (lj_buf.h): L, cowref and the dictionaries are references, the rest pointers. */
 static uint64_t words_size(void)
 {
@@ -353,6 +377,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_trace_holds_its_constants),
 		cmocka_unit_test(a_trace_holds_where_it_begins_and_what_it_leads_to),
+		cmocka_unit_test(a_finalizer_that_was_taken_away_is_none),
 		cmocka_unit_test(a_buffer_has_bytes_of_its_own_or_shares_them),
 		cmocka_unit_test(a_buffer_that_cannot_be_is_not_believed),
 		cmocka_unit_test(a_buffer_holds_its_dictionaries_and_what_it_shares),
