@@ -525,15 +525,15 @@ static void read_clock(const char *text, size_t length, enum weight_kind *clock)
 		*clock = kind;
 }
 
-/* The number; 0 if the text is empty or no number. */
+/* The number; 0 if the text is empty, no number or one of more than 64 bits. */
 static uint64_t decimal(const char *text, size_t length)
 {
 	uint64_t value = 0;
 
 	for (size_t i = 0; i < length; i++) {
-		if (text[i] < '0' || text[i] > '9' || value > (UINT64_MAX - 9) / 10)
+		if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
 			return 0;
-		value = value * 10 + (uint64_t)(text[i] - '0');
 	}
 	return value;
 }

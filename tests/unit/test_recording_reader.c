@@ -389,6 +389,23 @@ static void a_property_that_makes_no_sense_is_as_if_it_was_not_there(void **stat
 	assert_null(recording_reader_labels(recording->reader, 0));
 }
 
+static void numbers_have_64_bits(void **state)
+{
+	struct recording *recording = *state;
+
+	put_property(recording, "missed_ticks", "18446744073709551615");
+	put_property(recording, "undisturbed", "18446744073709551609");
+	put_property(recording, "skid", "1844674407370955161");
+	put_property(recording, "away_ns", "18446744073709551616");
+	put_property(recording, "self_cpu_ns", "18446744073709551620");
+	open_as(recording, RECORDING_VERSION, RECORDING_UNFINISHED);
+	assert_int_equal(recording_reader_figures(recording->reader)->missed_ticks, UINT64_MAX);
+	assert_int_equal(recording_reader_figures(recording->reader)->undisturbed, UINT64_MAX - 6);
+	assert_int_equal(recording_reader_figures(recording->reader)->skid, UINT64_MAX / 10);
+	assert_int_equal(recording_reader_figures(recording->reader)->away_ns, 0);
+	assert_int_equal(recording_reader_figures(recording->reader)->self_cpu_ns, 0);
+}
+
 /*---- Memory ----*/
 
 static void put_some_of_all(struct recording *recording)
@@ -480,6 +497,7 @@ int main(void)
 						end_recording),
 		cmocka_unit_test_setup_teardown(a_property_that_makes_no_sense_is_as_if_it_was_not_there,
 						begin_recording, end_recording),
+		cmocka_unit_test_setup_teardown(numbers_have_64_bits, begin_recording, end_recording),
 		cmocka_unit_test_setup_teardown(where_memory_is_short_that_is_told, begin_recording,
 						end_recording),
 	};
