@@ -1011,6 +1011,102 @@ static void many_stacks_are_defined_once(void **state)
 	free(bytes.data);
 }
 
+/* Of any samples, whether they are in blocks of their own or in one together. */
+static void reading_begins_anew_at_any_time(void **state)
+{
+	(void)state;
+	for (int flush = 0; flush < 2; flush++) {
+		struct bytes bytes = write_recording(flush, true);
+		struct reading reading;
+		struct sample_source *source;
+
+		begin_reading(&reading, bytes.data, bytes.size);
+		assert_int_equal(reading.error, 0);
+		source = recording_reader_samples(reading.reader);
+		for (size_t read = 0; read <= SAMPLE_COUNT; read++) {
+			struct sample sample;
+
+			for (size_t i = 0; i < read; i++) {
+				assert_int_equal(source->next(source, &sample), 1);
+				assert_same_sample(&sample, &samples[i]);
+			}
+			assert_int_equal(source->rewind(source), 0);
+		}
+		assert_first_samples(reading.reader, SAMPLE_COUNT);
+		end_reading(&reading);
+		free(bytes.data);
+	}
+}
+
+/* Stacks are looked up by a part of their lines' bits first. */
+static void stacks_that_differ_in_one_bit_are_told_apart(void **state)
+{
+	struct frame all[2 * 32 + 1] = { { .function = &chunk, .certainty = CERTAINTY_NEAREST } };
+	struct writing writing = { 0 };
+	struct sample_source *source;
+	struct reading reading;
+	struct bytes bytes;
+
+	(void)state;
+	for (uint32_t bit = 0; bit < 32; bit++) {
+		all[1 + bit] = (struct frame){ .function = &chunk, .line = UINT32_C(1) << bit };
+		all[33 + bit] = (struct frame){ .function = &native, .line = UINT32_C(1) << bit };
+	}
+	begin_writing(&writing);
+	for (size_t i = 0; i < 2 * 65; i++) {
+		const struct sample sample = { .time_ns = i, .frames = &all[i % 65], .frame_count = 1 };
+
+		assert_int_equal(recording_writer_add(writing.writer, &sample), 0);
+	}
+	assert_int_equal(recording_writer_flush(writing.writer), 0);
+	bytes = end_writing(&writing);
+	begin_reading(&reading, bytes.data, bytes.size);
+	source = recording_reader_samples(reading.reader);
+	for (size_t i = 0; i < 2 * 65; i++) {
+		const struct sample sample = {
+			.time_ns = i, .wall_ns = i ? 1 : 0, .frames = &all[i % 65], .frame_count = 1
+		};
+		struct sample read;
+
+		assert_int_equal(source->next(source, &read), 1);
+		read.wall_ns = sample.wall_ns;
+		assert_same_sample(&read, &sample);
+	}
+	end_reading(&reading);
+	free(bytes.data);
+}
+
+static void longer_texts_are_cut(void **state)
+{
+	struct session with_text = session;
+	struct writing writing = { 0 };
+	struct reading reading;
+	struct bytes bytes;
+	const char *labels;
+	char *text = malloc(RECORDING_TEXT_MAX + 2);
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'x', RECORDING_TEXT_MAX + 1);
+	text[RECORDING_TEXT_MAX + 1] = '\0';
+	with_text.target = text;
+	with_text.home.directory = text + 1;
+	begin_writing(&writing);
+	assert_int_equal(recording_writer_add_labels(writing.writer, 4711, text + 2), 0);
+	assert_int_equal(recording_writer_finish(writing.writer, &with_text, &(struct figures){ 0 }), 0);
+	bytes = end_writing(&writing);
+	begin_reading(&reading, bytes.data, bytes.size);
+	assert_int_equal(reading.error, 0);
+	assert_int_equal(recording_reader_extent(reading.reader), RECORDING_WHOLE);
+	labels = recording_reader_labels(reading.reader, 4711);
+	assert_string_equal(recording_reader_session(reading.reader)->target, text + 1);
+	assert_string_equal(recording_reader_session(reading.reader)->home.directory, text + 1);
+	assert_string_equal(labels, text + 2);
+	end_reading(&reading);
+	free(bytes.data);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1034,6 +1130,9 @@ int main(void)
 		cmocka_unit_test(a_file_on_a_full_disk_ends_with_its_last_whole_block),
 		cmocka_unit_test(nothing_is_missing_when_it_goes_on_elsewhere),
 		cmocka_unit_test(functions_that_are_gone_are_not_taken_for_others),
+		cmocka_unit_test(reading_begins_anew_at_any_time),
+		cmocka_unit_test(stacks_that_differ_in_one_bit_are_told_apart),
+		cmocka_unit_test(longer_texts_are_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

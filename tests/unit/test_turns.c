@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "output/reports/turn_report.h"
+#include "output/sample/functions.h"
 #include "tests/made_up.h"
 
 enum { MS = 1000000, THRESHOLD_MS = 20 };
@@ -482,6 +483,64 @@ static void queued_samples_keep_their_names_and_frames(void **state)
 	turn_report_free(seen.report);
 }
 
+/* What a table with five such functions takes, that differ by their lines. */
+static size_t size_of_five(const struct function *function)
+{
+	struct functions *functions = functions_new();
+	struct function copy = *function;
+	size_t size;
+
+	assert_non_null(functions);
+	for (copy.firstline = 0; copy.firstline < 5; copy.firstline++)
+		assert_non_null(functions_intern(functions, &copy));
+	size = functions_size(functions);
+	functions_free(functions);
+	return size;
+}
+
+/* Others are dropped while a turn lasts. */
+static void functions_of_queued_samples_are_kept(void **state)
+{
+	struct functions *functions = functions_new();
+	struct function function = { .kind = FRAME_LUA, .file = "@app.lua" };
+	struct turns *turns = begin();
+	const struct function *kept[5];
+	struct frame frames[2];
+
+	(void)state;
+	assert_non_null(functions);
+	for (uint32_t i = 0; i < 5; i++) {
+		function.firstline = i;
+		kept[i] = functions_intern(functions, &function);
+		assert_non_null(kept[i]);
+	}
+	for (uint64_t i = 0; i < 2; i++) {
+		struct sample sample = { .time_ns = (1000 + i) * MS,
+					 .loop_ns = 999 * (uint64_t)MS,
+					 .pid = 7,
+					 .tid = 7,
+					 .frames = frames,
+					 .frame_count = 2 };
+
+		frames[0] = (struct frame){ .function = kept[2 * i] };
+		frames[1] = (struct frame){ .function = kept[2 * i + 1] };
+		sample.wait = i == 1 ? kept[4] : NULL;
+		assert_int_equal(turns_add(turns, &sample), 0);
+	}
+	function.firstline = 5;
+	assert_non_null(functions_intern(functions, &function));
+	turns_keep_functions(turns);
+	functions_drop_others(functions);
+	assert_int_equal(functions_size(functions), size_of_five(&function));
+	for (uint32_t i = 0; i < 5; i++) {
+		function.firstline = i;
+		assert_ptr_equal(functions_intern(functions, &function), kept[i]);
+	}
+	turns_free(turns);
+	functions_free(functions);
+	turn_report_free(seen.report);
+}
+
 static void errors_of_taking_and_closing_are_passed_on(void **state)
 {
 	(void)state;
@@ -537,6 +596,7 @@ int main(void)
 		cmocka_unit_test(sleeps_tell_turns_apart_where_one_look_has_no_clock),
 		cmocka_unit_test(samples_that_tell_neither_clock_nor_sleeps_are_of_no_turn),
 		cmocka_unit_test(queued_samples_keep_their_names_and_frames),
+		cmocka_unit_test(functions_of_queued_samples_are_kept),
 		cmocka_unit_test(errors_of_taking_and_closing_are_passed_on),
 		cmocka_unit_test(what_is_open_is_freed),
 	};
