@@ -112,15 +112,16 @@ static bool all_known(const void *const reports[], size_t count)
 static void print_worker(FILE *out, const struct request_report *report)
 {
 	const struct worker_load *load = &report->load;
-	char clients[CELL_BYTES] = "-", cpu[CELL_BYTES] = "-";
+	char clients[CELL_BYTES] = "-", cpu[CELL_BYTES] = "-", used[CELL_BYTES] = "-";
 
 	if (load->knows_clients)
 		snprintf(clients, sizeof(clients), "%" PRIu64, load->clients);
 	if (load->knows_cpu)
 		snprintf(cpu, sizeof(cpu), "%.1f %%", load->cpu * PERCENT);
-	fprintf(out, "%10d %12s %7" PRIu64 " %7" PRIu64 " %9zu %9s %10.2f s%s\n", (int)report->pid, clients,
-		load->others, load->limit, requests_of(report), cpu,
-		(double)load->cpu_ns / (1000.0 * NS_PER_MS),
+	if (load->cpu_at)
+		snprintf(used, sizeof(used), "%.2f s", (double)load->cpu_ns / (1000.0 * NS_PER_MS));
+	fprintf(out, "%10d %12s %7" PRIu64 " %7" PRIu64 " %9zu %9s %12s%s\n", (int)report->pid, clients,
+		load->others, load->limit, requests_of(report), cpu, used,
 		may_accept(load) ? "" : "  takes no new connections");
 }
 
