@@ -12,15 +12,16 @@
 
 /* How the memory was read. */
 enum heap_method {
-	HEAP_FROM_CORE,     /* a core file: nothing runs */
-	HEAP_WHILE_ASLEEP,  /* without a stop; no thread of the process ran meanwhile */
-	HEAP_IN_SLICES,     /* held for a slice after the other, of different times; only in old files */
-	HEAP_ONE_HOLD,      /* held once, for the whole copy */
-	HEAP_WHILE_RUNNING, /* without a stop while it ran; only in old files */
-	HEAP_WRITTEN_PAGES, /* held once, for what was written since it was copied, by the kernel's marks */
-	HEAP_COMPARED,      /* held for what was seen to change; the rest was compared afterwards */
-	HEAP_UNCHANGED,     /* while threads ran; a second look found all of it unchanged */
-	HEAP_MISSING,       /* not at all: the graph has the root alone; gc_total is 0 if it is not known */
+	HEAP_FROM_CORE,      /* a core file: nothing runs */
+	HEAP_WHILE_ASLEEP,   /* without a stop; no thread of the process ran meanwhile */
+	HEAP_IN_SLICES,      /* held for a slice after the other, of different times; only in old files */
+	HEAP_ONE_HOLD,       /* held once, for the whole copy */
+	HEAP_WHILE_RUNNING,  /* without a stop while it ran; only in old files */
+	HEAP_WRITTEN_PAGES,  /* held once, for what was written since it was copied, by the kernel's marks */
+	HEAP_COMPARED,       /* held for what was seen to change; the rest was compared afterwards */
+	HEAP_UNCHANGED,      /* while threads ran; a second look found all of it unchanged */
+	HEAP_MISSING,        /* not at all: the graph has the root alone; gc_total is 0 if it is not known */
+	HEAP_METHOD_UNKNOWN, /* in a file: in a way that only a later ljspy knows, or that it does not say */
 	HEAP_METHOD_COUNT
 };
 

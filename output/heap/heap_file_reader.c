@@ -212,10 +212,10 @@ static int read_property(struct heap_file_reader *reader, struct vm *vm)
 		return keep_text(&vm->account.module, value);
 	if (strcmp(name, "gc_state") == 0)
 		vm->account.gc_state = heap_gc_state_literal(value);
-	else if (strcmp(name, "method") == 0)
-		heap_method_by_name(value, &vm->account.method);
-	else
+	else if (strcmp(name, "method") != 0)
 		keep_number(&vm->account, name, value);
+	else if (!heap_method_by_name(value, &vm->account.method))
+		vm->account.method = HEAP_METHOD_UNKNOWN;
 	return 0;
 }
 
@@ -261,7 +261,7 @@ static int read_record(struct heap_file_reader *reader, struct vm *vm)
 int heap_file_reader_next(struct heap_file_reader *reader, struct heap_graph *ret_graph,
 			  struct heap_account *ret_account)
 {
-	struct vm vm = { .account = { .gc_state = "?" } };
+	struct vm vm = { .account = { .gc_state = "?", .method = HEAP_METHOD_UNKNOWN } };
 	int error = reader->ended ? 0 : add_text(reader, &vm, "", 0);
 
 	while (!error && !vm.ended && !reader->ended)

@@ -16,6 +16,7 @@ static const struct {
 			    "while it was held, for what changes; the rest was compared afterwards" },
 	[HEAP_UNCHANGED] = { "unchanged", "while threads ran; a second look found nothing changed" },
 	[HEAP_MISSING] = { "missing", "not at all" },
+	[HEAP_METHOD_UNKNOWN] = { "?", "in a way that this ljspy does not know" },
 	[HEAP_WHILE_RUNNING] = { "running", "while it ran, without a stop" },
 };
 

@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <zstd.h>
 
 #include "output/heap/heap_builder.h"
 #include "output/heap/heap_file.h"
+#include "output/heap/heap_method.h"
 #include "tests/unit/made_up_heap.h"
 
 enum { RANDOM_GRAPHS = 200, MEMORY_MAX = 1 << 28, SMALL_MEMORY = 1 << 16 };
@@ -216,12 +218,179 @@ static void the_kept_file_is_readable(void **state)
 	heap_graph_free(&made);
 }
 
+/* Each number is unlike the others. */
+static void each_number_of_an_account_comes_out(void **state)
+{
+	struct heap_graph made = made_up_leak(3, 2, 2), graph;
+	struct heap_account written = made_up_account(&made), account;
+	struct heap_file_writer *writer;
+	struct heap_file_reader *reader;
+	char *bytes = NULL;
+	size_t length;
+	FILE *out = open_memstream(&bytes, &length), *in;
+
+	(void)state;
+	written.pid = 1;
+	written.vm = UINT32_MAX;
+	written.g = UINT64_MAX;
+	written.time = INT64_MAX;
+	written.gc_total = 2;
+	written.sum = 3;
+	written.gc_state = "sweep strings";
+	written.threshold = (struct heap_figure){ .known = true };
+	written.estimate = (struct heap_figure){ .known = true, .value = 4 };
+	written.pause = (struct heap_figure){ .known = false };
+	written.stepmul = (struct heap_figure){ .known = true, .value = 5 };
+	written.dead_objects = 6;
+	written.dead_bytes = 7;
+	written.dead_known = false;
+	written.attempts = 8;
+	written.holds = 9;
+	written.longest_hold_ns = 10;
+	written.held_ns = 11;
+	written.copied_bytes = 12;
+	written.copied_held_bytes = 13;
+	written.uncertain = (struct heap_uncertain){ 14, 15, 16, 17, 18, 19, 20, 21, 22 };
+	assert_int_equal(heap_file_writer_new(out, &writer), 0);
+	for (int method = 0; method < HEAP_METHOD_COUNT; method++) {
+		written.method = (enum heap_method)method;
+		assert_int_equal(heap_file_writer_add(writer, &made, &written), 0);
+	}
+	assert_int_equal(heap_file_writer_end(writer), 0);
+	heap_file_writer_free(writer);
+	fclose(out);
+	in = fmemopen(bytes, length, "r");
+	assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
+	for (int method = 0; method < HEAP_METHOD_COUNT; method++) {
+		assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
+		assert_int_equal(account.method, method);
+		assert_int_equal(account.pid, 1);
+		assert_int_equal(account.vm, UINT32_MAX);
+		assert_int_equal(account.g, UINT64_MAX);
+		assert_int_equal(account.time, INT64_MAX);
+		assert_int_equal(account.gc_total, 2);
+		assert_int_equal(account.sum, 3);
+		assert_string_equal(account.gc_state, "sweep strings");
+		assert_true(account.threshold.known && account.threshold.value == 0);
+		assert_true(account.estimate.known && account.estimate.value == 4);
+		assert_false(account.pause.known);
+		assert_true(account.stepmul.known && account.stepmul.value == 5);
+		assert_int_equal(account.dead_objects, 6);
+		assert_int_equal(account.dead_bytes, 7);
+		assert_false(account.dead_known);
+		assert_int_equal(account.attempts, 8);
+		assert_int_equal(account.holds, 9);
+		assert_int_equal(account.longest_hold_ns, 10);
+		assert_int_equal(account.held_ns, 11);
+		assert_int_equal(account.copied_bytes, 12);
+		assert_int_equal(account.copied_held_bytes, 13);
+		assert_memory_equal(&account.uncertain, &written.uncertain, sizeof(account.uncertain));
+		heap_graph_free(&graph);
+		heap_file_account_clear(&account);
+	}
+	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 0);
+	heap_file_reader_free(reader);
+	fclose(in);
+	free(bytes);
+	heap_graph_free(&made);
+}
+
+/* The same file, with another word in the place of one as long. The caller frees it. */
+static char *with_other_word(const char *bytes, size_t length, const char *word, const char *other,
+			     size_t *ret_length)
+{
+	enum { RAW_MAX = 1 << 16 };
+	char *raw = malloc(RAW_MAX), *packed = malloc(2 * RAW_MAX), *at;
+	size_t size;
+
+	assert_non_null(raw);
+	assert_non_null(packed);
+	size = ZSTD_decompress(raw, RAW_MAX, bytes + BLOCK_HEADER_SIZE, length - BLOCK_HEADER_SIZE);
+	assert_false(ZSTD_isError(size));
+	at = memmem(raw, size, word, strlen(word));
+	assert_non_null(at);
+	memcpy(at, other, strlen(word));
+	memcpy(packed, bytes, BLOCK_HEADER_SIZE);
+	size = ZSTD_compress(packed + BLOCK_HEADER_SIZE, 2 * RAW_MAX - BLOCK_HEADER_SIZE, raw, size, 1);
+	assert_false(ZSTD_isError(size));
+	*ret_length = BLOCK_HEADER_SIZE + size;
+	free(raw);
+	return packed;
+}
+
+/* A later ljspy may read in a way of its own: what is not known is not taken for something else. */
+static void a_way_to_read_that_is_not_known_is_none_of_the_known_ones(void **state)
+{
+	static const char *const others[][2] = { { "method", "METHOD" }, { "asleep", "ASLEEP" } };
+	struct heap_graph made = made_up_leak(3, 2, 2);
+	struct heap_account written = made_up_account(&made);
+	struct heap_file_writer *writer;
+	char *bytes = NULL;
+	size_t length;
+	FILE *out = open_memstream(&bytes, &length);
+
+	(void)state;
+	written.method = HEAP_WHILE_ASLEEP;
+	assert_int_equal(heap_file_writer_new(out, &writer), 0);
+	assert_int_equal(heap_file_writer_add(writer, &made, &written), 0);
+	assert_int_equal(heap_file_writer_end(writer), 0);
+	heap_file_writer_free(writer);
+	fclose(out);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		struct heap_file_reader *reader;
+		struct heap_account account;
+		struct heap_graph graph;
+		size_t other_length;
+		char *other = with_other_word(bytes, length, others[i][0], others[i][1], &other_length);
+		FILE *in = fmemopen(other, other_length, "r");
+
+		assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
+		assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
+		assert_int_equal(account.method, HEAP_METHOD_UNKNOWN);
+		assert_string_equal(heap_method_name(account.method), "?");
+		assert_string_equal(heap_method_text(account.method),
+				    "in a way that this ljspy does not know");
+		assert_int_equal(account.holds, written.holds);
+		heap_graph_free(&graph);
+		heap_file_account_clear(&account);
+		heap_file_reader_free(reader);
+		fclose(in);
+		free(other);
+	}
+	free(bytes);
+	heap_graph_free(&made);
+}
+
+/* What fits into the stream's buffer fails at the end. */
+static void a_full_disk_is_told(void **state)
+{
+	struct heap_graph small = made_up_leak(3, 2, 2);
+	struct heap_account account = made_up_account(&small);
+	struct heap_file_writer *writer;
+	FILE *out = fopen("/dev/full", "we");
+
+	(void)state;
+	assert_non_null(out);
+	assert_int_equal(heap_file_writer_new(out, &writer), 0);
+	assert_int_equal(heap_file_writer_add(writer, &small, &account), 0);
+	assert_int_equal(heap_file_writer_end(writer), -EIO);
+	assert_int_equal(heap_file_writer_end(writer), -EIO);
+	heap_file_writer_free(writer);
+	setvbuf(out, NULL, _IONBF, 0);
+	assert_int_equal(heap_file_writer_new(out, &writer), -EIO);
+	fclose(out);
+	heap_graph_free(&small);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_goes_in_comes_out),
 		cmocka_unit_test(a_damaged_file_is_refused),
 		cmocka_unit_test(objects_and_references_that_are_none_are_refused),
+		cmocka_unit_test(each_number_of_an_account_comes_out),
+		cmocka_unit_test(a_way_to_read_that_is_not_known_is_none_of_the_known_ones),
+		cmocka_unit_test(a_full_disk_is_told),
 		cmocka_unit_test(the_kept_file_is_readable),
 	};
 
