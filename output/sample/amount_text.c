@@ -12,7 +12,7 @@ const char *amount_bytes(uint64_t bytes, char ret_text[static AMOUNT_SIZE])
 	size_t unit = 0;
 
 	/* What would be rounded up to 1000 has the next unit. */
-	for (; amount >= 999.95 || (unit == 0 && bytes >= 1000); unit++)
+	for (; amount >= 999.95; unit++)
 		amount /= 1000;
 	if (unit == 0)
 		snprintf(ret_text, AMOUNT_SIZE, "%" PRIu64 " B", bytes);
