@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,6 +113,59 @@ static void people_read_a_few_lines(void **state)
 	assert_non_null(strstr(text, "lines    90.0 % exact, 9.0 % nearest known, 1.0 % function only\n"));
 	assert_non_null(strstr(text, "cpu      ljspy 310 ms, target 29800 ms (1.04 %)\n"));
 	free(text);
+}
+
+/* Zeros are not worth a line. */
+static void people_read_what_was_dropped_and_how_long_nothing_was_sampled(void **state)
+{
+	static const struct {
+		uint64_t dropped, away_ns;
+		const char *text; /* NULL: nothing is told */
+	} cases[] = {
+		{ 0, 0, NULL },
+		{ 7, 0, "\napart    7 samples dropped, as writing was slower or failed; away for 0.0 s, " },
+		{ 0, 2500000000,
+		  "\napart    0 samples dropped, as writing was slower or failed; away for 2.5 s, " },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct figures figures = { .dropped = cases[i].dropped, .away_ns = cases[i].away_ns };
+		char *text = printed(&figures);
+
+		if (cases[i].text)
+			assert_non_null(strstr(text, cases[i].text));
+		else
+			assert_null(strstr(text, "apart"));
+		free(text);
+	}
+}
+
+static void the_document_is_whole_lines_with_what_was_added(void **state)
+{
+	const struct figures figures = example();
+	json_t *members = json_pack("{s:i}", "processes", 3), *object;
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size), *full = fopen("/dev/full", "we");
+
+	(void)state;
+	assert_non_null(out);
+	assert_non_null(full);
+	assert_non_null(members);
+	assert_int_equal(figures_write_json(out, &figures, members), 0);
+	fclose(out);
+	assert_true(size > 2);
+	assert_string_equal(text + size - 2, "}\n");
+	object = json_loads(text, 0, NULL);
+	assert_true(number(object, "processes", NULL) == 3);
+	assert_true(number(object, "samples", NULL) == 3000);
+	json_decref(object);
+	free(text);
+	setvbuf(full, NULL, _IONBF, 0);
+	assert_int_equal(figures_write_json(full, &figures, members), -EIO);
+	fclose(full);
+	json_decref(members);
 }
 
 static void a_part_of_the_samples_has_no_share_of_what_counts_for_all(void **state)
@@ -349,6 +403,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_json_has_units_in_its_names),
 		cmocka_unit_test(people_read_a_few_lines),
+		cmocka_unit_test(people_read_what_was_dropped_and_how_long_nothing_was_sampled),
+		cmocka_unit_test(the_document_is_whole_lines_with_what_was_added),
 		cmocka_unit_test(a_part_of_the_samples_has_no_share_of_what_counts_for_all),
 		cmocka_unit_test(figures_of_nothing_are_zeros),
 		cmocka_unit_test(a_sum_has_the_figures_of_both),

@@ -154,6 +154,31 @@ static void what_is_kept_stays_and_all_else_goes(void **state)
 	functions_free(functions);
 }
 
+static void a_definition_is_shared_by_kind_file_and_line(void **state)
+{
+	const struct function function = { .kind = FRAME_LUA, .name = "f", .file = "@a.lua", .firstline = 5 };
+	struct function other = function, unknown = { .kind = FRAME_LUA, .firstline = 5 }, alike = unknown;
+
+	(void)state;
+	other.name = "g";
+	assert_true(functions_share_definition(&function, &other));
+	assert_true(functions_share_definition(NULL, NULL));
+	assert_false(functions_share_definition(&function, NULL));
+	assert_false(functions_share_definition(NULL, &function));
+	assert_true(functions_share_definition(&unknown, &unknown));
+	assert_false(functions_share_definition(&unknown, &alike));
+	assert_false(functions_share_definition(&unknown, &function));
+	assert_false(functions_share_definition(&function, &unknown));
+	other.firstline = 6;
+	assert_false(functions_share_definition(&function, &other));
+	other = function;
+	other.kind = FRAME_C_FUNCTION;
+	assert_false(functions_share_definition(&function, &other));
+	other = function;
+	other.file = "@b.lua";
+	assert_false(functions_share_definition(&function, &other));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +187,7 @@ int main(void)
 		cmocka_unit_test(the_table_owns_a_copy_of_each_member),
 		cmocka_unit_test(what_is_allocated_is_a_function_of_its_own_kind),
 		cmocka_unit_test(a_root_is_no_part_of_an_identity),
+		cmocka_unit_test(a_definition_is_shared_by_kind_file_and_line),
 		cmocka_unit_test(what_is_kept_stays_and_all_else_goes),
 	};
 

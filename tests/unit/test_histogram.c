@@ -120,6 +120,27 @@ static void what_is_left_has_its_own_largest_value(void **state)
 	assert_int_equal(histogram_percentile(&histogram, 1000), histogram.max);
 }
 
+static void the_sum_of_two_has_the_values_of_both(void **state)
+{
+	static const uint64_t values[] = { 0, 1, 31, 32, 7400, 7401, UINT64_C(1) << 40, UINT64_MAX / 4 };
+	enum { COUNT = sizeof(values) / sizeof(values[0]) };
+
+	(void)state;
+	for (size_t first = 0; first <= COUNT; first++) {
+		struct histogram all = { 0 }, low = { 0 }, high = { 0 }, sum;
+
+		for (size_t i = 0; i < COUNT; i++) {
+			histogram_add(&all, values[i]);
+			histogram_add(i < first ? &low : &high, values[i]);
+		}
+		sum = low;
+		histogram_merge(&sum, &high);
+		assert_memory_equal(&sum, &all, sizeof(all));
+		histogram_merge(&high, &low);
+		assert_memory_equal(&high, &all, sizeof(all));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +150,7 @@ int main(void)
 		cmocka_unit_test(a_single_value_is_every_percentile),
 		cmocka_unit_test(one_outlier_shows_in_the_maximum_only),
 		cmocka_unit_test(an_earlier_state_can_be_taken_off),
+		cmocka_unit_test(the_sum_of_two_has_the_values_of_both),
 		cmocka_unit_test(what_is_left_has_its_own_largest_value),
 	};
 
