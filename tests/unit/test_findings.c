@@ -313,6 +313,7 @@ static void test_a_line_tells_what_nameless_work_is_for(void **state)
 		{ "table.insert(t, 1, x)", FINDING_SHIFTS },
 		{ "table.insert(t, f(1, 2))", FINDING_OWN_WORK },
 		{ "table.remove(t)", FINDING_OWN_WORK },
+		{ "x = table.remove(t) or f(a, b)", FINDING_OWN_WORK },
 		{ "remove(queue[n], 1)", FINDING_SHIFTS },
 		{ "insert(", FINDING_OWN_WORK },
 		{ "", FINDING_OWN_WORK },

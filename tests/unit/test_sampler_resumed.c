@@ -433,6 +433,24 @@ static void a_target_that_cannot_be_had_again_is_left_out(void **state)
 	assert_int_equal(result.error, -EPERM);
 }
 
+/* The time that one of two runs sampled is not the time of both. */
+static void the_rate_of_two_runs_is_known_if_both_are(void **state)
+{
+	static const struct figures known = { .samples = 60, .rate_reached_hz = 20 },
+				    unknown = { .samples = 60 };
+	struct sampler_result sum = { 0 };
+
+	(void)state;
+	for (int which = 0; which < 4; which++) {
+		const struct sampler_result before = { .figures = which & 1 ? known : unknown },
+					    run = { .figures = which & 2 ? known : unknown };
+
+		sampler_add_results(&before, &run, &sum);
+		assert_int_equal(sum.figures.samples, 120);
+		assert_true(fabs(sum.figures.rate_reached_hz - (which == 3 ? 20 : 0)) < 0.001);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, begin)
@@ -440,6 +458,7 @@ int main(void)
 		TEST(it_comes_back_for_the_time_that_is_left),
 		TEST(there_is_no_run_when_no_time_is_left),
 		TEST(it_may_let_go_more_than_once),
+		TEST(the_rate_of_two_runs_is_known_if_both_are),
 		TEST(it_is_interrupted_if_it_is_not_to_come_back),
 		TEST(another_process_of_the_same_id_is_not_looked_at),
 		TEST(one_in_the_middle_of_an_execve_is_still_there),
