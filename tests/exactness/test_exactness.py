@@ -104,6 +104,15 @@ def test_every_instruction_without_gc64(program):
     check_steps(tree / "usr/bin/luajit", program)
 
 
+def test_every_instruction_of_finalizers_without_gc64():
+    """getmetatable() writes its result's type over its own frame link."""
+    try:
+        tree = packages.tree("bullseye", "luajit")
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    check_steps(tree / "usr/bin/luajit", "finalizers", lost_percent=0)
+
+
 def test_traces_that_grow_the_stack_without_gc64():
     """The tail of these traces checks the stack's size, behind all that snapshots describe."""
     try:

@@ -114,6 +114,13 @@ static void base_and_pc_are_those_of_the_function_that_runs(void **state)
 	capture_calls(OUTER, true);
 	assert_true(by_registers(base_of(0, INNER), 0, 0)); /* a C function has no position */
 	check_top(INNER, 0, false);
+	/* A result lies over its link: PC is that. If that leads nowhere, only the builtin is known. */
+	put_slot(0, INNER - 1, UINT64_MAX);
+	states_capture();
+	assert_true(by_registers(base_of(0, INNER), pc_in(1, IN_MIDDLE), 0));
+	check_top(MIDDLE, bytecode_at(1, IN_MIDDLE), false);
+	assert_true(by_registers(base_of(0, INNER), 0, 0));
+	check_top(INNER, 0, false);
 }
 
 static void on_a_return_to_c_pc_is_a_link_or_the_base_before(void **state)

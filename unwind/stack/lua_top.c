@@ -131,6 +131,9 @@ bool lua_top_by_registers(const struct lua_running *running, const struct vm_reg
 	if (begin_walk(running, vm->base, &walk, &activation)) {
 		const struct proto *proto = activation.function ? activation.function->proto : NULL;
 
+		/* Without GC64, getmetatable() writes a result over its own link, which the VM keeps in PC. */
+		if (!proto && !is_linked(&walk) && find_caller(running, vm->base, vm->pc, ret_walk))
+			return true;
 		if (!proto || find_instruction(thread, proto, vm->pc, &walk.pc)) {
 			*ret_walk = walk;
 			return true;
