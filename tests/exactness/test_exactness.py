@@ -30,6 +30,7 @@ PROGRAMS = sorted(path.stem for path in (HERE / "programs").glob("*.lua"))
 # How many of the stacks may say that a part of them is unknown. None may be wrong.
 LOST_PERCENT = 0.5
 LOST_PERCENT_SIGNAL = 3
+LOST_PERCENT_RETURNS = 2
 # The same for a few samples at random times while the compiler works: a number, because
 # one sample is a large share of them.
 LOST_SAMPLES = 8
@@ -111,6 +112,18 @@ def test_every_instruction_of_finalizers_without_gc64():
     except packages.Unavailable as reason:
         pytest.skip(f"not to be had: {reason}")
     check_steps(tree / "usr/bin/luajit", "finalizers", lost_percent=0)
+
+
+def test_builtins_that_return_to_traces_without_gc64():
+    """A builtin that is not compiled returns to a trace that goes on behind its call."""
+    try:
+        tree = packages.tree("bullseye", "luajit")
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    judged, wrong, no_line, lost = judge("sample", tree / "usr/bin/luajit", "next", "on", 1500, SETTINGS["hot"])
+    assert judged == 1500
+    assert wrong == no_line == 0
+    assert lost * 100 / judged <= LOST_PERCENT_RETURNS
 
 
 def test_traces_that_grow_the_stack_without_gc64():

@@ -246,6 +246,38 @@ static void code_that_cannot_be_followed_is_unknown_only_on_a_return(void **stat
 	assert_int_equal(finish(), VM_FINISHD_STAYS);
 }
 
+static void a_return_has_ended_where_a_trace_goes_on(void **state)
+{
+	(void)state;
+	states.registers.rbx = (OUTER - BOTTOM) * SLOT_SIZE | FRAME_CP;
+	code[0].store = store_base(INNER);
+	code[1].bytecode = pc_in(1, IN_MIDDLE);
+	code[1].pc = IN_VM + 0x20;
+	code[2].progress = VM_PROGRESS_JUMP_OUT;
+	assert_int_equal(finish(), VM_FINISHD_DISPATCHES);
+	assert_int_equal(registers.pc, IN_VM + 0x20);
+	assert_int_equal(registers.rbx, pc_in(1, IN_MIDDLE));
+	assert_int_equal(states.capture.threads[0].base, base_of(0, INNER));
+	/* Not by a guess, and not where PC is another function's, or BASE a builtin's. */
+	code[1].guesses = true;
+	assert_int_equal(finish(), VM_FINISHD_UNKNOWN);
+	code[1].guesses = false;
+	code[1].bytecode = pc_in(0, IN_OUTER);
+	assert_int_equal(finish(), VM_FINISHD_UNKNOWN);
+	check_unchanged();
+	code[1].bytecode = pc_in(1, IN_MIDDLE);
+	code[1].base = base_of(0, INNER);
+	assert_int_equal(finish(), VM_FINISHD_UNKNOWN);
+	code[1].base = 0;
+	code[2].progress = VM_PROGRESS_STUCK;
+	assert_int_equal(finish(), VM_FINISHD_UNKNOWN);
+	check_unchanged();
+	/* What is no return stays as it is. */
+	states.registers.rbx = pc_in(1, RUNS);
+	code[2].progress = VM_PROGRESS_JUMP_OUT;
+	assert_int_equal(finish(), VM_FINISHD_STAYS);
+}
+
 static void a_coroutine_is_left_though_its_resumer_cannot_be_followed(void **state)
 {
 	(void)state;
@@ -375,6 +407,30 @@ static void a_trace_is_finished_only_where_it_leads_to(void **state)
 }
 
 /* vm_exit_interp: the interpreter goes on at the next instruction, with the same BASE. */
+static void a_routine_that_a_trace_has_called_returns_there_whatever_it_finds(void **state)
+{
+	(void)state;
+	states.registers.sp = FRAME - 0x20;
+	put_word(FRAME - 0x20, IN_TRACE + 1);
+	code[0].guesses = true;
+	code[0].store = store_base(INNER);
+	code[1].progress = VM_PROGRESS_RETURNED;
+	code[1].pc = IN_TRACE + 1;
+	assert_int_equal(finish(), VM_FINISHD_RETURNED);
+	assert_int_equal(registers.pc, IN_TRACE + 1);
+	assert_int_equal(registers.sp, FRAME - 0x18);
+	/* What it may have stored is not known. */
+	assert_int_equal(states.capture.threads[0].base, base_of(0, OUTER));
+	/* Something else than the caller's, or no trace. */
+	put_word(FRAME - 0x20, IN_TRACE + 2);
+	assert_int_equal(finish(), VM_FINISHD_STAYS);
+	check_unchanged();
+	put_word(FRAME - 0x20, NATIVE_CODE + 5);
+	code[1].pc = NATIVE_CODE + 5;
+	assert_int_equal(finish(), VM_FINISHD_STAYS);
+	check_unchanged();
+}
+
 static void the_way_from_a_trace_to_the_interpreter_is_run_to_its_end(void **state)
 {
 	(void)state;
@@ -447,11 +503,13 @@ int main(void)
 		TEST(without_a_known_frame_at_its_end_all_stays),
 		TEST(a_way_out_of_the_vm_is_run_to_its_end),
 		TEST(code_that_cannot_be_followed_is_unknown_only_on_a_return),
+		TEST(a_return_has_ended_where_a_trace_goes_on),
 		TEST(a_coroutine_is_left_though_its_resumer_cannot_be_followed),
 		TEST(a_coroutine_that_was_not_copied_is_not_resumed),
 		TEST(a_builtin_is_whole_until_its_result_lies_over_it),
 		TEST(a_builtin_that_calls_on_is_whole),
 		TEST(a_trace_is_finished_only_where_it_leads_to),
+		TEST(a_routine_that_a_trace_has_called_returns_there_whatever_it_finds),
 		TEST(the_way_from_a_trace_to_the_interpreter_is_run_to_its_end),
 		TEST(the_state_is_that_of_the_vms_register),
 		TEST(another_vms_state_is_not_its_own),

@@ -407,11 +407,12 @@ static void jumps_out_of_the_vm_are_not_followed(void **state)
 {
 	(void)state;
 	machine.registers[RAX] = known(STUB_AT);
-	assert_int_equal(STEP("\xff\xe0"), VM_PROGRESS_STUCK); /* jmp rax */
+	assert_int_equal(STEP("\xff\xe0"), VM_PROGRESS_JUMP_OUT); /* jmp rax */
+	assert_int_equal(machine.pc, VM_AT);
 	machine.registers[RAX] = known(TRACE_AT);
-	assert_int_equal(STEP("\xff\xe0"), VM_PROGRESS_STUCK);
+	assert_int_equal(STEP("\xff\xe0"), VM_PROGRESS_JUMP_OUT);
 	machine.registers[RAX] = unknown;
-	assert_int_equal(STEP("\xff\xe0"), VM_PROGRESS_STUCK);
+	assert_int_equal(STEP("\xff\xe0"), VM_PROGRESS_JUMP_OUT);
 	machine.registers[RAX] = known(VM_END - 1);
 	assert_int_equal(STEP("\xff\xe0"), VM_PROGRESS_ON);
 	assert_int_equal(machine.pc, VM_END - 1);

@@ -179,15 +179,52 @@ static bool has_resumed(const struct vm_machine *machine, struct vm_machine *the
 	return thread.known && !capture_find_thread(capture, thread.bits);
 }
 
-/* The run ended at then, where it could not be followed. */
-static enum vm_finished finish_unknown(struct vm_machine *machine, const struct vm_machine *then,
-				       struct capture *capture, struct registers *ret_registers)
+/*
+ * Has a return ended in a Lua function that goes on in a trace (cont_stitch)? The machine does not follow the jump
+ * there, but all up to it is certain, and BASE and PC are that function's.
+ */
+static bool enters_trace(struct vm_machine *then, enum vm_progress progress)
+{
+	const struct function_object *function = function_at_base(then);
+
+	return progress == VM_PROGRESS_JUMP_OUT && !then->guessed && function && function->proto &&
+	       has_position(then, function) && has_link(then);
+}
+
+/*
+ * A routine that a trace has called (lj_vm_next), and that depends on something unknown: whatever that is, it returns
+ * to the trace, and it has no frame of its own.
+ */
+static bool returns_to_trace(const struct vm_machine *machine, const struct vm_machine *then,
+			     enum vm_progress progress, const struct registers *registers,
+			     struct registers *ret_caller)
+{
+	struct registers caller;
+
+	if (progress != VM_PROGRESS_RETURNED || !machine->traces ||
+	    !traces_find(machine->traces, then->pc - 1) ||
+	    !registers_returned(registers, machine->memory, &caller) || caller.pc != then->pc)
+		return false;
+	*ret_caller = caller;
+	return true;
+}
+
+/* The run ended at then, where it could not be followed, or depended on something unknown. */
+static enum vm_finished finish_unknown(struct vm_machine *machine, struct vm_machine *then,
+				       enum vm_progress progress, struct capture *capture,
+				       struct registers *ret_registers)
 {
 	enum vm_finished unknown;
 
 	if (!vm_machine_in_vm(machine, machine->pc))
 		return VM_FINISHD_STAYS;
+	if (returns_to_trace(machine, then, progress, ret_registers, ret_registers))
+		return VM_FINISHD_RETURNED;
 	unknown = returns_elsewhere(machine) ? VM_FINISHD_UNKNOWN : VM_FINISHD_STAYS;
+	if (unknown == VM_FINISHD_UNKNOWN && enters_trace(then, progress)) {
+		take_over(then, capture, ret_registers);
+		return VM_FINISHD_DISPATCHES;
+	}
 	if (!run_to_resumer(machine, then, capture))
 		return unknown;
 	take_over(machine, capture, ret_registers);
@@ -202,8 +239,8 @@ static enum vm_finished finish(struct vm_machine *machine, struct capture *captu
 
 	vm_machine_copy(&then, machine);
 	progress = vm_machine_run(&then);
-	if (progress == VM_PROGRESS_STUCK || then.guessed)
-		return finish_unknown(machine, &then, capture, ret_registers);
+	if (progress == VM_PROGRESS_STUCK || progress == VM_PROGRESS_JUMP_OUT || then.guessed)
+		return finish_unknown(machine, &then, progress, capture, ret_registers);
 	/* A trace stores frame links from vector registers, too. Until then, rely on its snapshot. */
 	if (machine->trace && stores_unknown(&then))
 		return VM_FINISHD_STAYS;

@@ -85,6 +85,7 @@ enum vm_progress {
 	VM_PROGRESS_CALL_OUT, /* pc is past the call */
 	VM_PROGRESS_RETURNED, /* pc is the caller's */
 	VM_PROGRESS_LINKED,   /* pc is where another trace begins */
+	VM_PROGRESS_JUMP_OUT, /* about to jump from the VM to elsewhere, as BC_JLOOP does to a trace */
 };
 
 /* Zero the machine, without any stores. The caller then sets the code and data, and loads the registers. */

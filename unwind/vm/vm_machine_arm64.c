@@ -503,11 +503,11 @@ static bool run_memory(struct vm_machine *machine, uint32_t word)
 
 /*---- Branches ----*/
 
-static enum vm_progress go_to(struct vm_machine *machine, struct vm_value target)
+static enum vm_progress go_to(struct vm_machine *machine, uint64_t target)
 {
-	if (!target.known || !vm_machine_in_vm(machine, target.bits))
+	if (!vm_machine_in_vm(machine, target))
 		return VM_PROGRESS_STUCK;
-	machine->pc = target.bits;
+	machine->pc = target;
 	return VM_PROGRESS_ON;
 }
 
@@ -598,11 +598,18 @@ static enum vm_progress run_return(struct vm_machine *machine, uint32_t word)
 
 static enum vm_progress run_jump(struct vm_machine *machine, uint32_t word)
 {
+	struct vm_value target = get(machine, rn_of(word));
+
 	if (rn_of(word) == X_HANDLER || machine->holds_handler) {
 		machine->pc = machine->instruction->address;
 		return VM_PROGRESS_DISPATCH;
 	}
-	return go_to(machine, get(machine, rn_of(word)));
+	if (!target.known || !vm_machine_in_vm(machine, target.bits)) {
+		machine->pc = machine->instruction->address;
+		return VM_PROGRESS_JUMP_OUT;
+	}
+	machine->pc = target.bits;
+	return VM_PROGRESS_ON;
 }
 
 /*---- Instructions ----*/
@@ -653,7 +660,7 @@ static enum vm_progress run(struct vm_machine *machine, uint32_t word)
 	if (is_conditional(word) || is_compare_branch(word) || is_test_branch(word))
 		return run_condition(machine, word);
 	if (is_branch(word))
-		return go_to(machine, (struct vm_value){ instruction_target(machine->instruction), true });
+		return go_to(machine, instruction_target(machine->instruction));
 	if (is_call(word))
 		return run_call(machine, (struct vm_value){ instruction_target(machine->instruction), true });
 	if (is_call_register(word))

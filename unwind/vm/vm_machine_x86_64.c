@@ -232,12 +232,17 @@ static enum vm_progress run_jump(struct vm_machine *machine, const cs_x86_op *to
 		return VM_PROGRESS_DISPATCH;
 	}
 	target = get(machine, to);
+	if (vm_machine_in_vm(machine, machine->instruction->address) &&
+	    !(target.known && vm_machine_in_vm(machine, target.bits))) {
+		machine->pc = machine->instruction->address;
+		return VM_PROGRESS_JUMP_OUT;
+	}
 	if (!target.known)
 		return VM_PROGRESS_STUCK;
 	if (!vm_machine_in_vm(machine, target.bits)) {
 		const struct trace *next = machine->trace ? traces_find(machine->traces, target.bits) : NULL;
 
-		if (vm_machine_in_vm(machine, machine->pc) || (machine->trace && !next))
+		if (machine->trace && !next)
 			return VM_PROGRESS_STUCK;
 		if (next && next->mcode != target.bits)
 			return VM_PROGRESS_STUCK;
