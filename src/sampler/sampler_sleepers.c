@@ -15,6 +15,9 @@
  */
 enum { WAIT_NAMES_MAX = 4 << 20 };
 
+/* From one sleep to the next: longer waits for CPUs that have no sample are no matter of chance. */
+enum { UNSEEN_WAIT_PERIODS = 2 };
+
 /*
  * A process may have many threads that wait for work all the time and have nothing
  * to do with Lua. A thread has samples if it is the first one, if Lua is on its
@@ -255,6 +258,59 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 	return keep_frames(sleep, asleep->frames, asleep->count);
 }
 
+static bool has_ended(const struct target *target, const struct thread_record *record)
+{
+	return target->ended || !target_thread_of(target, record);
+}
+
+/* Why is there no stack? A thread that waits for a CPU stops no sooner than it gets one. */
+static enum lost_reason reason_of_rest(const struct target *target, const struct thread_record *record,
+				       enum thread_state state)
+{
+	if (has_ended(target, record))
+		return LOST_TARGET_ENDED;
+	return state == THREAD_RUNNABLE ? LOST_NOT_STOPPED : LOST_ASLEEP;
+}
+
+/* Deliver time that has no stack. */
+static void deliver_rest(struct sampler *sampler, struct target *target, const struct thread_record *record,
+			 enum thread_state state, uint64_t cpu_ns, uint64_t wall_ns)
+{
+	struct frame frame = { .function = lost_function(reason_of_rest(target, record, state)) };
+	const struct sample sample = {
+		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
+		.pid = target->pid,
+		.tid = record->tid,
+		.process_name = target->name,
+		.thread_name = record->name,
+		.thread_state = state,
+		.vm_state = VM_STATE_UNKNOWN,
+		.cpu_ns = cpu_ns,
+		.wall_ns = wall_ns,
+		.frames = &frame,
+		.frame_count = 1,
+	};
+
+	if (wall_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
+		target_deliver(sampler, target, &sample);
+}
+
+/*
+ * It sleeps, so it has run since it waited for CPUs. Where it waited is unknown then, unless a sample has told: what runs
+ * after this sleep has nothing to do with it. Short waits, which no look meets, even out instead. A turn of an event loop
+ * has what it waited in it.
+ */
+static void deliver_unseen_waits(struct sampler *sampler, struct target *target, struct thread_record *record)
+{
+	const int64_t unseen_ns = record->waiting.pending_ns - record->waits_left_ns;
+
+	if (!sampler->options->turns && unseen_ns > (int64_t)(sampler->period_ns * UNSEEN_WAIT_PERIODS)) {
+		record->waiting.pending_ns -= unseen_ns;
+		deliver_rest(sampler, target, record, THREAD_RUNNABLE, 0, (uint64_t)unseen_ns);
+	}
+	record->waits_left_ns = record->waiting.pending_ns;
+}
+
 /*
  * Read where a thread sleeps, unless it got no CPU since the last reading: then it
  * sleeps where it did, or was woken and waits for a CPU, which is asked where there are
@@ -273,6 +329,7 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 	/* It sleeps: what the first copy had too little room for is still there. */
 	if (asleep.shows_more && !copy_sleeper(target, thread, record, &asleep))
 		return false;
+	deliver_unseen_waits(sampler, target, record);
 	target_note_turn(sampler, target, thread, record);
 	resolve_restart(record, &asleep.call);
 	record->sleep.known = note_sleep(sampler, target, thread, record, &asleep) && !asleep.shows_more &&
@@ -314,44 +371,8 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target, stru
 	waiting.gc.allocated_bytes = waiting.gc.used_ns = 0;
 	waiting.cpu_ns = 0;
 	waiting.wall_ns = sampler_take_all(&record->waiting);
+	record->waits_left_ns = 0;
 	target_deliver(sampler, target, &waiting);
-}
-
-static bool has_ended(const struct target *target, const struct thread_record *record)
-{
-	return target->ended || !target_thread_of(target, record);
-}
-
-/* Why is there no stack? A thread that waits for a CPU stops no sooner than it gets one. */
-static enum lost_reason reason_of_rest(const struct target *target, const struct thread_record *record,
-				       enum thread_state state)
-{
-	if (has_ended(target, record))
-		return LOST_TARGET_ENDED;
-	return state == THREAD_RUNNABLE ? LOST_NOT_STOPPED : LOST_ASLEEP;
-}
-
-/* Deliver time that has no stack. */
-static void deliver_rest(struct sampler *sampler, struct target *target, const struct thread_record *record,
-			 enum thread_state state, uint64_t cpu_ns, uint64_t wall_ns)
-{
-	struct frame frame = { .function = lost_function(reason_of_rest(target, record, state)) };
-	const struct sample sample = {
-		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
-		.pid = target->pid,
-		.tid = record->tid,
-		.process_name = target->name,
-		.thread_name = record->name,
-		.thread_state = state,
-		.vm_state = VM_STATE_UNKNOWN,
-		.cpu_ns = cpu_ns,
-		.wall_ns = wall_ns,
-		.frames = &frame,
-		.frame_count = 1,
-	};
-
-	if (wall_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
-		target_deliver(sampler, target, &sample);
 }
 
 /*

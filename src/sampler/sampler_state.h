@@ -77,6 +77,7 @@ struct thread_record {
 	 * same where it slept, and asleep. Only the wall clock takes samples of the last three.
 	 */
 	struct time_account on_cpu, waiting, woken, asleep;
+	int64_t waits_left_ns;            /* of `waiting`, from before its last sleep */
 	uint64_t measured_ns;             /* the accounts reach to here; 0: no measurement yet */
 	uint64_t cpu_ns, waited_ns, runs; /* the thread's totals at measured_ns */
 

@@ -255,6 +255,45 @@ static void a_wait_before_a_late_stop_puts_no_look_off(void **state)
 	assert_in_range(late_stop.longest_ns, 1, 3 * period_ns);
 }
 
+static struct {
+	uint64_t lost_ns, at_code_ns; /* of waits for a CPU */
+	unsigned int count;
+} waits_told;
+
+static void add_wait_told(const struct sample *sample)
+{
+	if (sample->thread_state != THREAD_RUNNABLE)
+		return;
+	waits_told.count++;
+	if (sample->frames[0].function == lost_function(LOST_NOT_STOPPED))
+		waits_told.lost_ns += sample->wall_ns;
+	else
+		waits_told.at_code_ns += sample->wall_ns;
+}
+
+/* No stop shows where the thread is. Where it sleeps is unknown, so no wait was there. */
+static void waits_that_no_look_met_are_unknown_once_the_thread_sleeps(void **state)
+{
+	static const struct made_up_thread crowded = {
+		.wait_ns = 45 * MS, .run_ns = MS, .sleep_ns = 54 * MS, .asleep = ASLEEP_TORN
+	};
+	struct made_up_process *process = add(1, crowded);
+	uint64_t begin_ns;
+
+	(void)state;
+	memset(&waits_told, 0, sizeof(waits_told));
+	machine.registers_error = -EIO;
+	options.wall_clock = true;
+	each_sample = add_wait_told;
+	begin_ns = run();
+	assert_in_range(waits_told.count, 10, 1000);
+	assert_int_equal(waits_told.at_code_ns, 0);
+	assert_near(waits_told.lost_ns,
+		    made_up_times(&process->threads[0], machine.now_ns).waited_ns -
+			    made_up_times(&process->threads[0], begin_ns).waited_ns,
+		    50 * MS);
+}
+
 static void thread_that_bears_no_stop_is_sampled_without_one(void **state)
 {
 	struct made_up_process *process = add(1, bursts);
@@ -1519,6 +1558,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(thread_that_stops_late_is_sampled_where_it_stops, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(a_wait_before_a_late_stop_puts_no_look_off, make_up, forget),
+		cmocka_unit_test_setup_teardown(waits_that_no_look_met_are_unknown_once_the_thread_sleeps,
+						make_up, forget),
 		cmocka_unit_test_setup_teardown(thread_that_bears_no_stop_is_sampled_without_one, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(without_stops_samples_are_taken_beside_the_threads, make_up,
