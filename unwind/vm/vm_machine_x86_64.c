@@ -223,15 +223,8 @@ static bool is_dispatch(const cs_x86_op *operand)
 	       (operand->mem.base == X86_REG_R14 || operand->mem.base == X86_REG_R14D);
 }
 
-static enum vm_progress run_jump(struct vm_machine *machine, const cs_x86_op *to)
+static enum vm_progress jump_to(struct vm_machine *machine, struct vm_value target)
 {
-	struct vm_value target;
-
-	if (is_dispatch(to)) {
-		machine->pc = machine->instruction->address;
-		return VM_PROGRESS_DISPATCH;
-	}
-	target = get(machine, to);
 	if (vm_machine_in_vm(machine, machine->instruction->address) &&
 	    !(target.known && vm_machine_in_vm(machine, target.bits))) {
 		machine->pc = machine->instruction->address;
@@ -251,6 +244,15 @@ static enum vm_progress run_jump(struct vm_machine *machine, const cs_x86_op *to
 	}
 	machine->pc = target.bits;
 	return VM_PROGRESS_ON;
+}
+
+static enum vm_progress run_jump(struct vm_machine *machine, const cs_x86_op *to)
+{
+	if (is_dispatch(to)) {
+		machine->pc = machine->instruction->address;
+		return VM_PROGRESS_DISPATCH;
+	}
+	return jump_to(machine, get(machine, to));
 }
 
 static enum vm_progress run_call(struct vm_machine *machine, const cs_x86_op *to)
