@@ -70,14 +70,16 @@ static json_t *interpreted_json(const struct trace_process *process, const struc
 	return rows;
 }
 
-static json_t *exit_json(const struct trace_process *process, const struct exit_row *row)
+static json_t *exit_json(const struct trace_process *process, const struct trace_vm *vm,
+			 const struct exit_row *row)
 {
-	json_t *object = json_pack("{s:i, s:i, s:o, s:b, s:o, s:f, s:f}", "trace", (int)row->trace, "exit",
-				   (int)row->number, "taken",
-				   row->has_side ? json_null() : json_integer(row->taken), "has_side",
-				   (int)row->has_side, "side", json_value_number(row->side), "side_share",
-				   trace_process_share(process, row->side_ns), "trace_share",
-				   trace_process_share(process, row->trace_ns));
+	json_t *object = json_pack(
+		"{s:i, s:i, s:o, s:b, s:o, s:o, s:f}", "trace", (int)row->trace, "exit", (int)row->number,
+		"taken", row->has_side ? json_null() : json_integer(row->taken), "has_side",
+		(int)row->has_side, "side", json_value_number(row->side), "side_share",
+		trace_vm_may_have_side(vm, row) ? json_null()
+						: json_real(trace_process_share(process, row->side_ns)),
+		"trace_share", trace_process_share(process, row->trace_ns));
 
 	return with_place(object, "to", row->function, row->line);
 }
@@ -87,7 +89,7 @@ static json_t *exits_json(const struct trace_process *process, const struct trac
 	json_t *rows = json_array();
 
 	for (size_t i = 0; rows && i < vm->exit_count; i++)
-		rows = json_value_append(rows, exit_json(process, &vm->exits[i]));
+		rows = json_value_append(rows, exit_json(process, vm, &vm->exits[i]));
 	return rows;
 }
 

@@ -196,6 +196,11 @@ void trace_vm_find_parents(struct trace_vm *vm)
 	drop_links(vm);
 }
 
+bool trace_vm_may_have_side(const struct trace_vm *vm, const struct exit_row *row)
+{
+	return vm->traces_left && row->has_side && !row->side;
+}
+
 static int compare_rows(const void *a, const void *b)
 {
 	const struct trace_row *left = a, *right = b;

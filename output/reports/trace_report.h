@@ -40,11 +40,11 @@ struct interpreted_row {
 /* An exit of a trace that was taken. */
 struct exit_row {
 	uint32_t trace, number;
-	uint32_t taken;                  /* how often, before a side trace was made */
-	bool has_side;                   /* one was made: taken is unknown */
-	uint32_t side;                   /* its number; 0 if there is none, or not any more */
-	uint64_t side_ns;                /* in it */
-	uint64_t trace_ns;               /* in the exit's trace */
+	uint32_t taken;    /* how often, before a side trace was made */
+	bool has_side;     /* one was made: taken is unknown */
+	uint32_t side;     /* its number; 0 if there is none, or not any more, or it was not read */
+	uint64_t side_ns;  /* in it */
+	uint64_t trace_ns; /* in the exit's trace */
 	const struct function *function; /* where the interpreter goes on; NULL if unknown */
 	uint32_t line;                   /* 0 if unknown */
 };
@@ -54,6 +54,7 @@ struct trace_vm {
 	char *module; /* path of the file with LuaJIT; untrusted */
 	bool has_jit;
 	bool complete;              /* everything was readable */
+	bool traces_left;           /* there are traces that were not read; then not complete */
 	bool closed;                /* it was closed before all was read; then not complete */
 	struct trace_limits limits; /* zeros if unknown */
 	struct trace_row *rows;
@@ -72,7 +73,8 @@ struct trace_process {
 	uint64_t state_ns[VM_STATE_COUNT]; /* cpu_ns by state of the VM */
 	uint64_t gone_ns;                  /* in traces that the state at their address no longer has */
 	size_t gone_count;                 /* ... and how many of them samples have seen */
-	uint64_t unlisted_ns; /* in traces of Lua states that are not known in the end, or closed */
+	uint64_t
+		unlisted_ns; /* in traces of Lua states that are not known in the end, closed or read in part */
 	struct trace_vm *vms;
 	size_t vm_count, vm_size;
 };
@@ -94,9 +96,12 @@ int trace_vm_add_exit(struct trace_vm *vm, const struct exit_row *row);
 
 /*
  * Set the parents of stitched traces, and the side traces and times of exits. Call this when all traces are
- * added, and before sorting.
+ * added that were read, and before sorting.
  */
 void trace_vm_find_parents(struct trace_vm *vm);
+
+/* Its side trace may be among those that were not read: then neither its number nor its time is known. */
+bool trace_vm_may_have_side(const struct trace_vm *vm, const struct exit_row *row);
 
 /* Sort all rows by time, the largest first; traces then by number, exits by how often they were taken. */
 void trace_process_sort(struct trace_process *process);

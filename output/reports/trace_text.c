@@ -128,16 +128,18 @@ static void spell_taken(const struct trace_vm *vm, const struct exit_row *row,
 static void print_exit(FILE *out, const struct trace_process *process, const struct trace_vm *vm,
 		       const struct exit_row *row)
 {
-	char taken[KIND_SIZE], side[KIND_SIZE] = "-";
+	char taken[KIND_SIZE], side[KIND_SIZE] = "-", time[KIND_SIZE] = "?";
 
 	spell_taken(vm, row, taken);
 	if (row->has_side && row->side)
 		snprintf(side, sizeof(side), "%" PRIu32, row->side);
 	else if (row->has_side)
-		snprintf(side, sizeof(side), "gone");
-	fprintf(out, "  %6.2f  %5" PRIu32 "  %4" PRIu32 "  %-22s  %10s  ",
-		100 * trace_process_share(process, row->has_side ? row->side_ns : row->trace_ns), row->trace,
-		row->number, taken, side);
+		snprintf(side, sizeof(side), trace_vm_may_have_side(vm, row) ? "?" : "gone");
+	if (!trace_vm_may_have_side(vm, row))
+		snprintf(time, sizeof(time), "%.2f",
+			 100 * trace_process_share(process, row->has_side ? row->side_ns : row->trace_ns));
+	fprintf(out, "  %6s  %5" PRIu32 "  %4" PRIu32 "  %-22s  %10s  ", time, row->trace, row->number, taken,
+		side);
 	print_place(out, row->function, row->line, true);
 }
 
@@ -214,7 +216,7 @@ void trace_process_print(FILE *out, const struct trace_process *process)
 			100 * trace_process_share(process, process->gone_ns), process->gone_count);
 	if (process->unlisted_ns && process->vm_count)
 		fprintf(out,
-			"  %.2f %% in traces of Lua states that are not known in the end, or closed: they cannot be listed\n",
+			"  %.2f %% in traces of Lua states that are not known in the end, closed, or read in part: they cannot be listed\n",
 			100 * trace_process_share(process, process->unlisted_ns));
 	if (process->vm_count == 0)
 		fputs("  No Lua state is known in it, so its traces cannot be listed.\n", out);

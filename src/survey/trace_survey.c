@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "luajit-layouts/field.h"
-#include "luajit-layouts/recognise/recognise.h"
 #include "memory/hash.h"
 #include "memory/snapshot.h"
 #include "output/sample/functions.h"
+#include "src/survey/same_state.h"
 #include "unwind/compiled/not_compiled.h"
 #include "unwind/compiled/trace_aborts.h"
 #include "unwind/compiled/trace_exits.h"
@@ -270,8 +270,9 @@ struct reading {
 	struct object_walk *walk;
 	enum object_walk_step step;
 	void (*read)(struct reading *reading); /* in the next hold */
-	bool is_open;                          /* the state was there in the last hold */
-	uint32_t first, next;                  /* trace numbers */
+	struct same_state same;
+	bool is_open;         /* the state was there in the last hold */
+	uint32_t first, next; /* trace numbers */
 	bool could_read;
 	struct trace_limits limits;
 	struct trace_summary traces[TRACE_LIST_BATCH];
@@ -334,12 +335,11 @@ static const struct seen_trace *find_seen(const struct reading *reading, const s
 	return seen;
 }
 
-/* Programs may open a state for each request: what is closed has left its memory to anything. */
 static void read_if_open(void *context)
 {
 	struct reading *reading = context;
 
-	reading->is_open = recognise_is_state(reading->live, reading->global->vm, reading->global->g);
+	reading->is_open = same_state_look(&reading->same, reading->live, reading->global);
 	if (reading->is_open)
 		reading->read(reading);
 }
@@ -351,6 +351,8 @@ static bool read_held(struct reading *reading, void (*read)(struct reading *read
 	reading->read = read;
 	if (!hold_while(reading->hold, read_if_open, undo, reading))
 		return false;
+	if (reading->is_open)
+		same_state_met(&reading->same);
 	reading->vm->closed = !reading->is_open;
 	return reading->is_open;
 }
@@ -471,23 +473,24 @@ static bool read_whole(struct reading *reading, void (*read)(struct reading *rea
 
 static int list_traces(struct reading *reading)
 {
-	do {
-		int error;
+	struct trace_vm *vm = reading->vm;
+	int error = 0;
 
+	vm->traces_left = true;
+	do {
 		if (!read_whole(reading, read_traces)) {
-			reading->vm->complete = false;
-			return 0;
+			vm->complete = false;
+			break;
 		}
-		reading->vm->limits = reading->limits;
+		vm->limits = reading->limits;
+		vm->traces_left = reading->next > 0;
 		error = add_traces(reading);
 		if (!error)
 			error = list_exits(reading);
-		if (error)
-			return error;
 		reading->first = reading->next;
-	} while (reading->next);
-	trace_vm_find_parents(reading->vm);
-	return 0;
+	} while (!error && vm->traces_left && !vm->closed);
+	trace_vm_find_parents(vm);
+	return error;
 }
 
 /*---- Code that LuaJIT does not compile ----*/
@@ -574,6 +577,8 @@ static int list_interpreted(struct reading *reading)
 	if (!read_whole(reading, read_aborts)) {
 		reading->aborts.count = 0;
 		reading->vm->complete = false;
+		if (reading->vm->closed)
+			return 0;
 	}
 	do {
 		if (!read_held(reading, read_protos, undo_protos)) {
@@ -636,11 +641,12 @@ out:
 	return error;
 }
 
-static bool is_listed(const struct trace_process *report, uint64_t g)
+/* Only of such a state it is known which traces it no longer has. */
+static bool is_known(const struct trace_process *report, uint64_t g)
 {
 	for (size_t i = 0; i < report->vm_count; i++)
 		if (report->vms[i].g == g)
-			return true;
+			return !report->vms[i].traces_left || report->vms[i].closed;
 	return false;
 }
 
@@ -658,8 +664,7 @@ static void add_totals(const struct trace_survey *survey, struct trace_process *
 	for (const struct seen_trace *trace = survey->traces; trace; trace = trace->hh.next) {
 		if (trace->key.pid != (uint32_t)report->pid || trace->is_there)
 			continue;
-		/* Traces of states that are not known cannot be told to be gone. */
-		if (!is_listed(report, trace->g)) {
+		if (!is_known(report, trace->g)) {
 			report->unlisted_ns += trace->cpu_ns;
 			continue;
 		}

@@ -291,8 +291,9 @@ static void traces_are_shown_the_heaviest_first(void **state)
 	trace_process_print(kept.out, process);
 	vm->limits.mcode_allocated = 448 << 10;
 	assert_false(trace_vm_is_full(vm));
-	vm->closed = true;
+	vm->closed = vm->traces_left = true;
 	trace_process_print(kept.out, process);
+	kept_text_json(&kept, trace_process_json(process));
 	vm->limits = (struct trace_limits){ 0 };
 	trace_process_print(kept.out, process);
 	vm->has_jit = false;

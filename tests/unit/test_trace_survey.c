@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -12,25 +13,38 @@
 #include "output/sample/functions.h"
 #include "src/survey/trace_survey.h"
 #include "tests/unit/instead_of.h"
+#include "unwind/compiled/trace_exits.h"
 #include "unwind/compiled/trace_list.h"
 #include "unwind/jit/traces.h"
 
-enum { PID = 10, G = 0x10000, OTHER_G = 0x20000, CPU_NS = 1000 };
+enum { PID = 10, G = 0x10000, OTHER_G = 0x20000, CPU_NS = 1000, STRHASH = 8 };
 
-static void read_nothing(struct memory *memory, struct memory_range *ranges, size_t count)
+static uint64_t seed;
+
+/* The seed of strings' hashes, and nothing else. */
+static void read_seed(struct memory *memory, struct memory_range *ranges, size_t count)
 {
 	(void)memory;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		ranges[i].status = MEMORY_UNMAPPED;
+		if (ranges[i].address != 0x30000 + STRHASH + 24 || ranges[i].length != sizeof(seed))
+			continue;
+		memcpy(ranges[i].copy, &seed, sizeof(seed));
+		ranges[i].status = MEMORY_OK;
+	}
 }
 
 /* A state in memory that cannot be read: these functions tell what is there. */
-static struct memory memory = { .read_ranges = read_nothing };
+static struct memory memory = { .read_ranges = read_seed };
 static struct vm_code vm = { .layout.has_jit = true };
 static const struct global_state global = { .g = 0x30000, .vm = &vm };
-static size_t globals;      /* that are known in the end */
-static unsigned open_holds; /* in so many holds it is there, then closed */
+static size_t globals;                     /* that are known in the end */
+static unsigned open_holds;                /* in so many holds it is there, then closed */
+static uint64_t registry, registry_change; /* from one hold to the next */
+static uint64_t seed_change;
+static uint32_t last_trace; /* 0: there are always more */
 static bool can_hold;
+static unsigned holds;
 
 INSTEAD_OF(lua_process_global_count);
 size_t __wrap_lua_process_global_count(const struct lua_process *process)
@@ -67,6 +81,9 @@ bool __wrap_hold_while(struct hold *hold, void (*read)(void *context), void (*un
 {
 	(void)hold;
 	read(context);
+	holds++;
+	registry += registry_change;
+	seed += seed_change;
 	if (!can_hold && undo)
 		undo(context);
 	return can_hold;
@@ -81,14 +98,44 @@ bool __wrap_recognise_is_state(struct memory *of, const struct vm_code *code, ui
 	return open_holds && open_holds--;
 }
 
-/* One trace each time, and there are always more. */
+INSTEAD_OF(lua_table_registry);
+bool __wrap_lua_table_registry(struct memory *of, const struct layout *layout, uint64_t g,
+			       uint64_t *ret_table)
+{
+	(void)of, (void)layout, (void)g;
+	*ret_table = registry;
+	return true;
+}
+
+/* One trace each time: the second one is a side trace of the first. */
 INSTEAD_OF(trace_list_read);
 bool __wrap_trace_list_read(struct memory *live, const struct global_state *of, uint32_t *next,
 			    struct trace_summary ret_traces[static TRACE_LIST_BATCH], size_t *ret_count)
 {
+	uint32_t number = ++*next;
+
 	(void)live, (void)of;
-	ret_traces[0] = (struct trace_summary){ .number = ++*next };
+	ret_traces[0] = (struct trace_summary){ .number = number, .snapshots = 8 };
+	if (number == 2) {
+		ret_traces[0].kind = TRACE_SIDE;
+		ret_traces[0].parent = 1;
+	}
+	if (number == last_trace)
+		*next = 0;
 	*ret_count = 1;
+	return true;
+}
+
+/* The first trace has two exits with side traces. */
+INSTEAD_OF(trace_exits_read);
+bool __wrap_trace_exits_read(struct memory *live, const struct layout *layout,
+			     const struct trace_summary *trace,
+			     struct trace_exit ret_exits[static TRACE_EXITS_MAX], size_t *ret_count)
+{
+	(void)live, (void)layout;
+	*ret_count = trace->number == 1 ? 2 : 0;
+	for (uint32_t i = 0; i < *ret_count; i++)
+		ret_exits[i] = (struct trace_exit){ .number = i, .has_side = true };
 	return true;
 }
 
@@ -111,6 +158,9 @@ static int begin(void **state)
 	(void)state;
 	globals = 0;
 	can_hold = true;
+	registry_change = seed_change = 0;
+	vm.layout.g_strhash = 0;
+	last_trace = 0;
 	functions = functions_new();
 	survey = functions ? trace_survey_new(functions) : NULL;
 	report = trace_process_new(PID, "luajit");
@@ -159,10 +209,11 @@ static void any_sample_of_a_trace_may_tell_its_state(void **state)
 	assert_int_equal(report->unlisted_ns, 0);
 }
 
-static const struct trace_vm *report_of_closed(unsigned holds)
+static const struct trace_vm *report_of_closed(unsigned in_holds)
 {
 	globals = 1;
-	open_holds = holds;
+	open_holds = in_holds;
+	holds = 0;
 	assert_int_equal(trace_survey_report(survey, NULL, NULL, report), 0);
 	return &report->vms[report->vm_count - 1];
 }
@@ -182,14 +233,70 @@ static void of_a_closed_state_only_what_was_read_before_is_told(void **state)
 	assert_int_equal(closed->limits.mcode_max, 1);
 }
 
+static void a_process_is_not_held_for_a_state_that_is_known_to_be_closed(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		assert_true(report_of_closed(i)->closed);
+		assert_int_equal(holds, i + 1);
+	}
+	/* Two for the traces; a third one finds it closed where the code that is not compiled is looked for. */
+	last_trace = 1;
+	assert_true(report_of_closed(2)->closed);
+	assert_int_equal(holds, 3);
+}
+
+static void the_exits_of_what_was_read_have_their_side_traces(void **state)
+{
+	const struct trace_vm *closed = report_of_closed(4);
+
+	(void)state;
+	assert_true(closed->traces_left);
+	assert_int_equal(closed->exit_count, 2);
+	for (size_t i = 0; i < 2; i++)
+		assert_int_equal(closed->exits[i].side, closed->exits[i].number == 0 ? 2 : 0);
+	/* It is closed when all traces have been read. */
+	last_trace = 2;
+	closed = report_of_closed(4);
+	assert_true(closed->closed && !closed->traces_left);
+	assert_int_equal(closed->row_count, 2);
+}
+
+static void another_state_at_the_same_address_is_not_taken_for_the_one_before(void **state)
+{
+	(void)state;
+	registry_change = 1;
+	assert_true(report_of_closed(100)->closed);
+	assert_int_equal(holds, 2);
+	registry_change = 0;
+	seed_change = 1;
+	vm.layout.g_strhash = STRHASH;
+	assert_true(report_of_closed(100)->closed);
+	assert_int_equal(holds, 2);
+	/* A layout without that seed has something else there. */
+	vm.layout.g_strhash = 0;
+	assert_true(report_of_closed(5)->closed);
+	assert_int_equal(holds, 6);
+}
+
+static void a_trace_is_not_called_gone_if_not_all_were_read(void **state)
+{
+	(void)state;
+	can_hold = false;
+	add(1, global.g);
+	report_of_closed(0);
+	assert_int_equal(report->gone_count, 0);
+	assert_int_equal(report->unlisted_ns, CPU_NS);
+}
+
 static void what_no_hold_has_seen_is_not_called_closed(void **state)
 {
 	const struct trace_vm *unread;
 
 	(void)state;
 	can_hold = false;
-	for (unsigned int holds = 0; holds < 2; holds++) {
-		unread = report_of_closed(holds);
+	for (unsigned i = 0; i < 2; i++) {
+		unread = report_of_closed(i);
 		assert_true(!unread->closed && !unread->complete);
 		assert_int_equal(unread->limits.mcode_max, 0);
 	}
@@ -202,6 +309,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(any_sample_of_a_trace_may_tell_its_state, begin, end),
 		cmocka_unit_test_setup_teardown(of_a_closed_state_only_what_was_read_before_is_told, begin,
 						end),
+		cmocka_unit_test_setup_teardown(a_process_is_not_held_for_a_state_that_is_known_to_be_closed,
+						begin, end),
+		cmocka_unit_test_setup_teardown(the_exits_of_what_was_read_have_their_side_traces, begin,
+						end),
+		cmocka_unit_test_setup_teardown(
+			another_state_at_the_same_address_is_not_taken_for_the_one_before, begin, end),
+		cmocka_unit_test_setup_teardown(a_trace_is_not_called_gone_if_not_all_were_read, begin, end),
 		cmocka_unit_test_setup_teardown(what_no_hold_has_seen_is_not_called_closed, begin, end),
 	};
 
