@@ -124,6 +124,7 @@ function findKey() {
 }
 
 function escape() {
+	searchTyped();
 	if (!ui.keys.hidden)
 		toggleHelp();
 	else if (pinned)
@@ -175,7 +176,6 @@ function goToAwaited() {
 
 function searchKey(event) {
 	if (event.key === "Escape") {
-		searchTyped();
 		escape();
 	} else if (event.key === "Enter") {
 		searchTyped();

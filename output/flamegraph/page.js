@@ -390,6 +390,7 @@ const NOTHING_CHOSEN = { zoom: 0, focus: -1, sandwich: false, from: 0, to: 0, pr
 
 /* A step asked for before the one under way is made could lead to another page. */
 function back() {
+	searchTyped();
 	if (stepsBack)
 		return;
 	stepsBack = steps > 0;
@@ -410,7 +411,10 @@ function readHistory() {
 	active = view.zoom;
 }
 
+/* Letters just typed were for the entry that has been left. */
 function returnToAddress() {
+	clearTimeout(typing);
+	typing = 0;
 	readHistory();
 	refresh(view.zoom);
 }

@@ -211,6 +211,34 @@ def test_escape_and_reset_take_back_letters_that_are_not_searched_yet(open_made)
         assert "search" not in fragment(page)
 
 
+PRESS = "document.querySelector('{}').dispatchEvent(new KeyboardEvent('keydown', {{ key: '{}', bubbles: true }}));"
+LATER = "window.isLater = false; setTimeout(() => { window.isLater = true; }, 300);"
+
+
+def test_escape_outside_of_the_search_takes_back_letters_that_are_not_searched_yet(open_made):
+    page = made(open_made, [("l f", 90), ("l g", 10)])
+    page.click("f")
+    page.script(TYPE + PRESS.format(".frames", "Escape") + LATER)
+    page.wait(lambda: page.script("return isLater"))
+    assert page.one("input").get_attribute("value") == "" and "search" not in fragment(page)
+    assert "zoom" in fragment(page)  # a second Escape would step back
+
+
+@pytest.mark.parametrize("step", [PRESS.format(".frames", "Backspace"), "history.back();"], ids=["key", "browser"])
+@pytest.mark.every_browser
+def test_letters_typed_right_before_a_step_back_are_not_of_the_view_before(step, open_made):
+    page = made(open_made, [("l f", 90), ("l g", 10)])
+    page.click("f")
+    page.script(TYPE + "addEventListener('popstate', () => {" + LATER + "});" + step)
+    page.wait(lambda: page.script("return window.isLater"))
+    assert page.one("input").get_attribute("value") == "" and not page.result().startswith("Matched")
+    assert "search" not in fragment(page) and "zoom" not in fragment(page)
+    page.browser.forward()
+    page.wait(lambda: "zoom" in fragment(page))
+    # ljspy's own step knows them; a browser has left the view already when it tells of its step.
+    assert fragment(page).get("search") == (None if "history" in step else "g")
+
+
 def test_letters_typed_slowly_stay(open_made):
     """A search begins after each of them, and its end comes while the next is typed."""
     page = made(open_made, [("l " + name, 10) for name in ("gsub", "gmatch")])
