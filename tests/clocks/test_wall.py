@@ -96,7 +96,7 @@ def recorded_of(document, said, rate=RATE):
 def assert_shares(recorded):
     """
     Each wait has its share of the time in which the program did not wait for a CPU. Of waits for a CPU, ljspy does not
-    always know where they were.
+    always know where they were, but tells of no more than there were.
     """
     weights = collections.Counter()
     for (wait, state), weight in recorded.weights().items():
@@ -104,6 +104,9 @@ def assert_shares(recorded):
     spent_on = {wait: spent - recorded.queued[wait] for wait, spent in recorded.spent.items()}
     whole = sum(spent_on.values())
     measured = sum(weights[wait] for wait in spent_on)
+    waited = sum(recorded.weights().get((wait, "runnable"), 0) for wait in spent_on)
+    queued = sum(recorded.queued.values())
+    assert waited <= queued + (TOLERANCE + recorded.missed) * sum(recorded.spent.values()), (waited, queued)
     for wait, spent in spent_on.items():
         off = weights[wait] / measured - spent / whole
         assert abs(off) <= TOLERANCE + recorded.missed, (wait, off, recorded.missed)

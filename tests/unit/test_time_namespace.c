@@ -94,10 +94,14 @@ static void most_have_the_clock_of_ljspy(void **state)
 
 static void one_that_has_ended_has_none(void **state)
 {
-	const pid_t ended = fork();
 	int64_t ns;
+	pid_t ended;
 
 	(void)state;
+	/* A kernel without such namespaces has one clock for all, there or not. */
+	if (access("/proc/self/ns/time", F_OK) != 0)
+		skip();
+	ended = fork();
 	if (ended == 0)
 		_exit(0);
 	waitpid(ended, NULL, 0);
