@@ -44,8 +44,8 @@ void allocation_shares_add_span(struct allocation_shares *shares, const struct s
 void allocation_shares_add_look(struct allocation_shares *shares, uint64_t cpu_ns);
 
 /*
- * So much CPU time came before the first look at any VM of the process, which has met this one. It is estimated by what comes
- * after, if it is not short beside that.
+ * So much CPU time came before the first look at any VM of the process, which has met this one. It is
+ * estimated by what comes after, if it is not short beside that.
  */
 void allocation_shares_add_before(struct allocation_shares *shares, uint64_t cpu_ns);
 

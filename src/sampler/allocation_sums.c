@@ -18,8 +18,8 @@ static const double spans_max = 1.5;
 static const double cycle_min = 0.5;
 
 /*
- * If at least so much of the intervals had a marking, and their cycles need so many times as much as was counted, whole
- * ones are lacking. A program that asks for cycles now and then has few of them.
+ * If at least so much of the intervals had a marking, and their cycles need so many times as much as was
+ * counted, whole ones are lacking. A program that asks for cycles now and then has few of them.
  */
 static const double marked_min = 0.1, needed_max = 4;
 
@@ -248,8 +248,9 @@ static bool lacks_cycles(const struct allocation_sums *sums, const struct interv
 }
 
 /*
- * Two markings in one interval may hide each other. Where looks come late, as on a full machine, some are so long that at
- * the speed of the others a whole cycle more fits: such an interval counts as one in which a marking ended.
+ * Two markings in one interval may hide each other. Where looks come late, as on a full machine, some are so
+ * long that at the speed of the others a whole cycle more fits: such an interval counts as one in which a
+ * marking ended.
  */
 static void leave_out_long(struct allocation_sums *sums)
 {
@@ -278,8 +279,8 @@ static void leave_out_long(struct allocation_sums *sums)
 }
 
 /*
- * No counter tells what was allocated before the first look, which comes late on a full machine. Once as much time has been
- * looked at, it counts as much as this.
+ * No counter tells what was allocated before the first look, which comes late on a full machine. Once as much
+ * time has been looked at, it counts as much as this.
  */
 static void add_time_before(struct allocation_sums *sums)
 {
