@@ -117,6 +117,8 @@ int lua_process_refresh_maps(struct lua_process *process, bool *ret_changed); /*
 struct known_files *lua_process_files(const struct lua_process *process);     /* those given, or its own */
 /* When its event loop began the current turn, see loop_clock.h; 0 if unknown. */
 uint64_t lua_process_loop_clock(struct lua_process *process);
+/* After that: the loop has a clock, but how far it is ahead of ljspy's is unknown (time_namespace.h). */
+bool lua_process_loop_clock_is_apart(const struct lua_process *process);
 
 /*
  * Call this just before a thread is held, see capture_rehearse(). It is worthwhile,

@@ -300,13 +300,20 @@ uint64_t lua_process_loop_clock(struct lua_process *process)
 		for (size_t i = 0; i < image_module_count(process->image) && !process->loop_clock; i++)
 			loop_clock_find(process->memory, image_module(process->image, i)->base,
 					&process->loop_clock);
-		if (process->loop_clock &&
-		    !time_namespace_offset(process->pid, &process->loop_clock_ahead_ns))
+		process->loop_clock_is_apart = process->loop_clock &&
+					       !time_namespace_offset(process->pid,
+								      &process->loop_clock_ahead_ns);
+		if (process->loop_clock_is_apart)
 			process->loop_clock = 0;
 	}
 	return process->loop_clock
 		       ? loop_clock_read(process->memory, process->loop_clock, process->loop_clock_ahead_ns)
 		       : 0;
+}
+
+bool lua_process_loop_clock_is_apart(const struct lua_process *process)
+{
+	return process->loop_clock_is_apart;
 }
 
 struct luajit_module *process_luajit_module(const struct lua_process *process, const struct vm_code *vm)

@@ -79,6 +79,7 @@ struct lua_process {
 	bool has_sought_clock;
 	uint64_t loop_clock;            /* address of an event loop's clock; 0 if there is none */
 	int64_t loop_clock_ahead_ns;    /* of ljspy's CLOCK_MONOTONIC */
+	bool loop_clock_is_apart;       /* how far is unknown: then loop_clock is 0 */
 	struct connections connections; /* of the ngx_cycle_t at connections_cycle; 0: not known yet */
 	uint64_t connections_cycle;
 	struct request_places *places; /* NULL: it is no nginx; owned */

@@ -187,7 +187,7 @@ static int read_once(void *context)
 	if (survey->report->is_torn)
 		return 0;
 	if (!error && !read_clock(survey))
-		error = -ENOTSUP;
+		error = lua_process_loop_clock_is_apart(survey->process) ? -EXDEV : -ENOTSUP;
 	if (!error)
 		survey->offset = timers_offset(survey->memory, &survey->timers, &survey->connections,
 					       layout_of(survey));

@@ -9,8 +9,8 @@
 #include "src/inspect/lua_process.h"
 
 /*
- * Replace the rows of the report. 0, -ENOMEM, or -ENOTSUP if the process is no nginx whose timers
- * ljspy can read.
+ * Replace the rows of the report. 0, -ENOMEM, -EXDEV if it is not known how far the process's clock is ahead
+ * of ljspy's, or -ENOTSUP if the process is no nginx whose timers ljspy can read.
  */
 int timer_survey_take(struct lua_process *process, struct timer_report *report);
 

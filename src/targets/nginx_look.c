@@ -99,6 +99,11 @@ static void give_up(struct looking *looking, struct subject *subject, int error)
 			      (int)subject->pid, looking->kind->what);
 	else if (error == -ENOMEM)
 		out_of_memory(looking);
+	else if (error == -EXDEV)
+		message_error(
+			"Process %d is in another time namespace, and how far its clock is ahead of that of "
+			"ljspy is not known: when its %s are due cannot be told.",
+			(int)subject->pid, looking->kind->what);
 	else
 		choose_explain(subject->pid, -error);
 	looking->status = EXIT_WITH_ERRORS;

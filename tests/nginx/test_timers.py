@@ -76,6 +76,27 @@ def test_timers_of_a_time_namespace(tmp_path, silent, ahead):
         assert (ONCE[0] - age) * 1000 - 1000 <= once["first_due_ms"] < ONCE[0] * 1000
 
 
+UNSHARE = """
+		local ffi = require "ffi"
+		ffi.cdef "int unshare(int);"
+		assert(ffi.C.unshare(0x80) == 0) -- CLONE_NEWTIME
+"""
+
+
+def test_of_a_clock_whose_offset_is_unknown_no_times_are_told(tmp_path, silent):
+    """The kernel tells the offset of the namespace of a process's children, which may be another one than its own."""
+    launcher = ["unshare", "--time", "--monotonic", "3000"]
+    if subprocess.run([*launcher, "true"], capture_output=True).returncode:
+        pytest.skip("no time namespaces here")
+    begin = "init_worker_by_lua_block {"
+    config = TEMPLATE.replace("user nobody nogroup", "user root").replace(begin, begin + UNSHARE)
+    with nginx_server.Nginx(tmp_path / "nginx", config, SILENT=silent.getsockname()[1], launcher=launcher) as server:
+        server.wait_answers("/answers")
+        result = ljspy.run("timers", "-p", server.worker)
+    assert result.returncode == ljspy.NOTHING_PROFILED and "None of" not in result.stderr
+    assert f"Process {server.worker} is in another time namespace" in result.stderr
+
+
 def test_pending_timers_of_lua_by_handler(nginx):
     timers = {timer["lua"][0]: timer for timer in look(nginx) if timer["kind"] == "ngx.timer"}
     age = time.clock_gettime(time.CLOCK_BOOTTIME) - process_start(nginx.master.pid)
