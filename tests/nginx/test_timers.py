@@ -92,9 +92,10 @@ def test_of_a_clock_whose_offset_is_unknown_no_times_are_told(tmp_path, silent):
     config = TEMPLATE.replace("user nobody nogroup", "user root").replace(begin, begin + UNSHARE)
     with nginx_server.Nginx(tmp_path / "nginx", config, SILENT=silent.getsockname()[1], launcher=launcher) as server:
         server.wait_answers("/answers")
-        result = ljspy.run("timers", "-p", server.worker)
+        worker = server.worker
+        result = ljspy.run("timers", "-p", worker)
     assert result.returncode == ljspy.NOTHING_PROFILED and "None of" not in result.stderr
-    assert f"Process {server.worker} is in another time namespace" in result.stderr
+    assert f"Process {worker} is in another time namespace" in result.stderr
 
 
 def test_pending_timers_of_lua_by_handler(nginx):
