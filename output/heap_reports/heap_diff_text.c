@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "output/heap_reports/heap_amounts.h"
+#include "output/heap_reports/heap_compared.h"
 #include "output/heap_reports/heap_uncertain.h"
 #include "output/heap_views/heap_growth.h"
 #include "output/heap_views/heap_words.h"
@@ -27,6 +28,7 @@ struct report {
 	const struct heap_view *view;
 	const struct heap_side *sides;
 	size_t count;
+	const struct heap_compared *compared; /* NULL: all VMs are */
 	struct heap_growths paths, modules, kinds, closures, coroutines, cdata;
 };
 
@@ -37,11 +39,19 @@ static unsigned int rows_of(const struct heap_view *view)
 
 /*---- Reading ----*/
 
-static struct heap_sum sum_of(const struct heap_side *side)
+static bool is_compared(const struct heap_compared *compared, const struct heap_subject *subject)
+{
+	return !compared || heap_compared_has(compared, subject);
+}
+
+/* compared NULL: of all VMs. */
+static struct heap_sum sum_of(const struct heap_side *side, const struct heap_compared *compared)
 {
 	struct heap_sum sum = { 0 };
 
 	for (size_t i = 0; i < side->count; i++) {
+		if (!is_compared(compared, &side->subjects[i]))
+			continue;
 		sum.bytes += side->subjects[i].summary.all.bytes;
 		sum.count += heap_summary_objects(&side->subjects[i].summary);
 	}
@@ -83,23 +93,39 @@ static struct heap_growths *growths_of(struct report *report, size_t i)
 	return i < sizeof(all) / sizeof(all[0]) ? all[i] : NULL;
 }
 
-static int report_init(struct report *report, FILE *out, const struct heap_side *sides, size_t count,
-		       const struct heap_view *view)
+static int add_side(struct report *report, size_t moment)
 {
-	const struct heap_side *last = &sides[count - 1];
+	const struct heap_side *side = &report->sides[moment];
+	int error = 0;
+
+	for (size_t i = 0; i < side->count && !error; i++)
+		if (is_compared(report->compared, &side->subjects[i]))
+			error = add_summary(report, &side->subjects[i].summary, moment);
+	return error;
+}
+
+static void find_chains(struct report *report)
+{
+	const struct heap_side *last = &report->sides[report->count - 1];
+
+	for (size_t i = 0; i < last->count; i++)
+		if (is_compared(report->compared, &last->subjects[i]))
+			heap_growths_find_chains(&report->paths, &last->subjects[i].summary.paths);
+}
+
+/* Its first members are set. report_clear() it in any case. */
+static int report_fill(struct report *report)
+{
 	struct heap_growths *growths;
 	int error = 0;
 
-	*report = (struct report){ .out = out, .view = view, .sides = sides, .count = count };
 	for (size_t i = 0; (growths = growths_of(report, i)); i++)
-		growths->moment_count = count;
-	for (size_t moment = 0; moment < count; moment++)
-		for (size_t i = 0; i < sides[moment].count && !error; i++)
-			error = add_summary(report, &sides[moment].subjects[i].summary, moment);
+		growths->moment_count = report->count;
+	for (size_t moment = 0; moment < report->count && !error; moment++)
+		error = add_side(report, moment);
 	if (error)
 		return error;
-	for (size_t i = 0; i < last->count; i++)
-		heap_growths_find_chains(&report->paths, &last->subjects[i].summary.paths);
+	find_chains(report);
 	for (size_t i = 0; (growths = growths_of(report, i)); i++)
 		heap_growths_sort(growths);
 	return 0;
@@ -194,7 +220,7 @@ static void write_time(FILE *out, const struct heap_side *side)
 
 static void write_side(FILE *out, const char *what, const struct heap_side *side, size_t most_processes)
 {
-	struct heap_sum sum = sum_of(side);
+	struct heap_sum sum = sum_of(side, NULL);
 	char bytes[AMOUNT_SIZE], count[AMOUNT_SIZE];
 
 	fprintf(out, "%-7s ", what);
@@ -206,21 +232,10 @@ static void write_side(FILE *out, const char *what, const struct heap_side *side
 	heap_side_uncertain_write(out, side, most_processes);
 }
 
-static size_t most_processes_of(const struct heap_side *sides, size_t count)
-{
-	size_t most = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		size_t processes = heap_side_processes(&sides[i]);
-
-		most = processes > most ? processes : most;
-	}
-	return most;
-}
-
 static void write_difference(const struct report *report)
 {
-	struct heap_sum before = sum_of(&report->sides[0]), after = sum_of(&report->sides[report->count - 1]);
+	struct heap_sum before = sum_of(&report->sides[0], report->compared);
+	struct heap_sum after = sum_of(&report->sides[report->count - 1], report->compared);
 	int64_t objects = (int64_t)(after.count - before.count);
 	char change[AMOUNT_SIZE];
 
@@ -233,9 +248,9 @@ int heap_diff_text_write(FILE *out, const struct heap_side *before, const struct
 			 const struct heap_view *view)
 {
 	const struct heap_side sides[] = { *before, *after };
-	const size_t most_processes = most_processes_of(sides, 2);
-	struct report report;
-	int error = report_init(&report, out, sides, 2, view);
+	const size_t most_processes = heap_sides_most_processes(sides, 2);
+	struct report report = { .out = out, .view = view, .sides = sides, .count = 2 };
+	int error = report_fill(&report);
 
 	if (!error) {
 		write_side(out, "before", before, most_processes);
@@ -253,12 +268,12 @@ int heap_diff_text_write(FILE *out, const struct heap_side *before, const struct
 
 static void write_totals(FILE *out, const struct heap_side *sides, size_t count)
 {
-	const size_t most_processes = most_processes_of(sides, count);
+	const size_t most_processes = heap_sides_most_processes(sides, count);
 	uint64_t last = 0;
 
 	fputs("Totals over time\n", out);
 	for (size_t i = 0; i < count; i++) {
-		struct heap_sum sum = sum_of(&sides[i]);
+		struct heap_sum sum = sum_of(&sides[i], NULL);
 		char bytes[AMOUNT_SIZE], objects[AMOUNT_SIZE], change[AMOUNT_SIZE] = "";
 
 		if (i > 0)
@@ -272,18 +287,6 @@ static void write_totals(FILE *out, const struct heap_side *sides, size_t count)
 	}
 }
 
-/* Those of all moments of which nothing is missing. Returns their number. */
-static size_t pick_whole(const struct heap_side *sides, size_t count, struct heap_side *ret_whole)
-{
-	const size_t most_processes = most_processes_of(sides, count);
-	size_t whole = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (heap_side_is_whole(&sides[i], most_processes))
-			ret_whole[whole++] = sides[i];
-	return whole;
-}
-
 /* Is the path worth a place among the suspects? What nothing holds is garbage, whatever it grows to. */
 static bool is_suspect(const struct report *report, const struct heap_growth *growth, uint64_t all)
 {
@@ -294,7 +297,7 @@ static bool is_suspect(const struct report *report, const struct heap_growth *gr
 static void write_steady(const struct report *report)
 {
 	const struct heap_growths *paths = &report->paths;
-	uint64_t all = sum_of(&report->sides[report->count - 1]).bytes;
+	uint64_t all = sum_of(&report->sides[report->count - 1], report->compared).bytes;
 	unsigned int shown = 0;
 
 	for (const struct heap_growth *growth = paths->rows; growth && shown < rows_of(report->view);
@@ -312,7 +315,7 @@ static void write_steady(const struct report *report)
 static void write_owners(const struct report *report)
 {
 	const struct heap_growths *paths = &report->paths;
-	uint64_t all = sum_of(&report->sides[report->count - 1]).bytes;
+	uint64_t all = sum_of(&report->sides[report->count - 1], report->compared).bytes;
 	unsigned int shown = 0;
 
 	for (const struct heap_growth *growth = paths->rows; growth && shown < rows_of(report->view);
@@ -345,16 +348,21 @@ static void write_suspects(const struct report *report, size_t count, size_t who
 }
 
 static int write_series(FILE *out, const struct heap_side *sides, size_t count, const struct heap_view *view,
-			struct heap_side *whole_sides)
+			const struct heap_compared *compared)
 {
-	size_t whole = pick_whole(sides, count, whole_sides);
-	bool has_whole = whole >= 2;
-	struct report report;
-	int error = report_init(&report, out, has_whole ? whole_sides : sides, has_whole ? whole : count,
-				view);
+	const size_t whole = compared->count;
+	struct report report = {
+		.out = out,
+		.view = view,
+		.sides = whole >= 2 ? compared->sides : sides,
+		.count = whole >= 2 ? whole : count,
+		.compared = compared,
+	};
+	int error = report_fill(&report);
 
 	if (!error) {
 		write_totals(out, sides, count);
+		heap_compared_write(out, compared, count, rows_of(view));
 		write_difference(&report);
 		write_suspects(&report, count, whole);
 		write_kinds_and_modules(&report);
@@ -365,13 +373,14 @@ static int write_series(FILE *out, const struct heap_side *sides, size_t count, 
 
 int heap_series_write(FILE *out, const struct heap_side *sides, size_t count, const struct heap_view *view)
 {
-	struct heap_side *whole_sides;
+	struct heap_compared compared;
 	int error;
 
 	if (count < 2)
 		return -EINVAL;
-	whole_sides = calloc(count, sizeof(*whole_sides));
-	error = whole_sides ? write_series(out, sides, count, view, whole_sides) : -ENOMEM;
-	free(whole_sides);
+	error = heap_compared_find(sides, count, &compared);
+	if (!error)
+		error = write_series(out, sides, count, view, &compared);
+	heap_compared_clear(&compared);
 	return error;
 }

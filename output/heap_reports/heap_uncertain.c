@@ -147,6 +147,18 @@ size_t heap_side_processes(const struct heap_side *side)
 	return processes;
 }
 
+size_t heap_sides_most_processes(const struct heap_side *sides, size_t count)
+{
+	size_t most = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		size_t processes = heap_side_processes(&sides[i]);
+
+		most = processes > most ? processes : most;
+	}
+	return most;
+}
+
 void heap_side_uncertain_write(FILE *out, const struct heap_side *side, size_t most_processes)
 {
 	size_t processes = heap_side_processes(side);
@@ -163,13 +175,4 @@ void heap_side_uncertain_write(FILE *out, const struct heap_side *side, size_t m
 		write_line(out, account);
 		putc('\n', out);
 	}
-}
-
-bool heap_side_is_whole(const struct heap_side *side, size_t most_processes)
-{
-	bool whole = heap_side_processes(side) == most_processes;
-
-	for (size_t i = 0; i < side->count; i++)
-		whole &= heap_account_is_whole(&side->subjects[i].summary.account);
-	return whole;
 }

@@ -41,7 +41,7 @@ void heap_side_uncertain_write(FILE *out, const struct heap_side *side, size_t m
 /* How many processes are its VMs of? Those of a process follow each other. */
 size_t heap_side_processes(const struct heap_side *side);
 
-/* Is nothing missing, so that what grows from this side to another has grown? */
-bool heap_side_is_whole(const struct heap_side *side, size_t most_processes);
+/* Of the side that has most. */
+size_t heap_sides_most_processes(const struct heap_side *sides, size_t count);
 
 #endif

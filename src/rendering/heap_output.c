@@ -223,77 +223,6 @@ bool heap_output_check_series(const struct options *options)
 
 /*---- A series ----*/
 
-static size_t count_missing(const struct heap_output *output, const struct heap_account *vm)
-{
-	size_t missing = 0;
-
-	for (size_t i = 0; i < output->moment_count; i++)
-		missing += is_missing_in(&output->moments[i], vm);
-	return missing;
-}
-
-/*
- * The VM that is missing at most moments, and how many of them have any that is missing. NULL if none is: a copy of its
- * account in *storage else.
- */
-static const struct heap_account *find_most_missing(const struct heap_output *output, size_t *ret_moments,
-						    struct heap_account *storage)
-{
-	size_t most = 0;
-
-	*ret_moments = 0;
-	for (size_t i = 0; i < output->moment_count; i++) {
-		const struct heap_moment_read *moment = &output->moments[i];
-		bool any = false;
-
-		for (size_t k = 0; k < moment->count; k++) {
-			const struct heap_account *account = &moment->subjects[k].summary.account;
-			const size_t missing = heap_account_is_missing(account)
-						       ? count_missing(output, account)
-						       : 0;
-
-			any |= missing > 0;
-			if (missing > most) {
-				most = missing;
-				*storage = *account;
-			}
-		}
-		*ret_moments += any;
-	}
-	return most ? storage : NULL;
-}
-
-static void leave_out(struct heap_moment_read *moment, const struct heap_account *vm)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < moment->count; i++)
-		if (is_of_vm(&moment->subjects[i].summary.account, vm))
-			heap_subject_clear(&moment->subjects[i]);
-		else
-			moment->subjects[kept++] = moment->subjects[i];
-	moment->count = kept;
-}
-
-/*
- * A moment that lacks a VM tells nothing of what grew. Where most do, leave out VMs, those that are missing most often
- * first, until half of the moments are whole.
- */
-static void leave_out_missing(struct heap_output *output)
-{
-	const struct heap_account *vm;
-	struct heap_account storage;
-	size_t lacking;
-
-	while ((vm = find_most_missing(output, &lacking, &storage)) &&
-	       (2 * lacking > output->moment_count || output->moment_count - lacking < 2)) {
-		message_note("VM %u of process %d is left out: it could not be read at %zu of %zu moments.",
-			     vm->vm, (int)vm->pid, count_missing(output, vm), output->moment_count);
-		for (size_t i = 0; i < output->moment_count; i++)
-			leave_out(&output->moments[i], vm);
-	}
-}
-
 bool heap_output_write_series(struct heap_output *output)
 {
 	const char *path = keeps_moments(output) ? "-" : path_of(output);
@@ -302,7 +231,6 @@ bool heap_output_write_series(struct heap_output *output)
 	struct output_file file = { 0 };
 	bool good;
 
-	leave_out_missing(output);
 	for (size_t i = 0; sides && i < output->moment_count; i++)
 		sides[i] = side_of(&output->moments[i]);
 	good = sides && render_open(&file, path, "-o");

@@ -45,7 +45,7 @@ bool heap_output_write_moment(struct heap_output *output);
 
 /*
  * Write what changed between the two moments, without VMs that could not be read in one of them; or over the
- * series, without those that are missing so often that most moments would tell nothing. False as above.
+ * series. False as above.
  */
 bool heap_output_compare(struct heap_output *output);
 bool heap_output_write_series(struct heap_output *output);
