@@ -266,7 +266,7 @@ int heap_diff_text_write(FILE *out, const struct heap_side *before, const struct
 
 /*---- A series ----*/
 
-static void write_totals(FILE *out, const struct heap_side *sides, size_t count)
+static void write_totals(FILE *out, const struct heap_side *sides, size_t count, size_t unread)
 {
 	const size_t most_processes = heap_sides_most_processes(sides, count);
 	uint64_t last = 0;
@@ -285,6 +285,8 @@ static void write_totals(FILE *out, const struct heap_side *sides, size_t count)
 		heap_side_uncertain_write(out, &sides[i], most_processes);
 		last = sum.bytes;
 	}
+	if (unread > 0)
+		fprintf(out, "%zu moment%s could not be read.\n", unread, unread == 1 ? "" : "s");
 }
 
 /* Is the path worth a place among the suspects? What nothing holds is garbage, whatever it grows to. */
@@ -347,8 +349,8 @@ static void write_suspects(const struct report *report, size_t count, size_t who
 	write_owners(report);
 }
 
-static int write_series(FILE *out, const struct heap_side *sides, size_t count, const struct heap_view *view,
-			const struct heap_compared *compared)
+static int write_series(FILE *out, const struct heap_side *sides, size_t count, size_t unread,
+			const struct heap_view *view, const struct heap_compared *compared)
 {
 	const size_t whole = compared->count;
 	struct report report = {
@@ -361,7 +363,7 @@ static int write_series(FILE *out, const struct heap_side *sides, size_t count, 
 	int error = report_fill(&report);
 
 	if (!error) {
-		write_totals(out, sides, count);
+		write_totals(out, sides, count, unread);
 		heap_compared_write(out, compared, count, rows_of(view));
 		write_difference(&report);
 		write_suspects(&report, count, whole);
@@ -371,7 +373,8 @@ static int write_series(FILE *out, const struct heap_side *sides, size_t count, 
 	return error ? error : ferror(out) ? -EIO : 0;
 }
 
-int heap_series_write(FILE *out, const struct heap_side *sides, size_t count, const struct heap_view *view)
+int heap_series_write(FILE *out, const struct heap_side *sides, size_t count, size_t unread,
+		      const struct heap_view *view)
 {
 	struct heap_compared compared;
 	int error;
@@ -380,7 +383,7 @@ int heap_series_write(FILE *out, const struct heap_side *sides, size_t count, co
 		return -EINVAL;
 	error = heap_compared_find(sides, count, &compared);
 	if (!error)
-		error = write_series(out, sides, count, view, &compared);
+		error = write_series(out, sides, count, unread, view, &compared);
 	heap_compared_clear(&compared);
 	return error;
 }

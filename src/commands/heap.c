@@ -3,7 +3,6 @@
 #include "src/commands/commands.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 #include "src/heap/process_heaps.h"
 #include "src/inspect/known_files.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/clocks/slot.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
@@ -23,15 +23,25 @@
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
 #include "src/targets/core_look.h"
+#include "src/targets/heap_unread.h"
+
+/* A process that is read, in a series again and again. */
+struct heap_target {
+	pid_t pid;
+	uint64_t start;          /* of the process, once it was looked at */
+	struct heap_unread told; /* why it could not be read, what the user was told last */
+	bool is_over;            /* it is gone, or cannot be read at all */
+	bool may_come;           /* it was read once, or has states that could not be read at one moment */
+};
 
 struct heap_command {
 	const struct options *options;
 	struct command_try try;
 	struct functions *functions;
 	struct known_files *files;
-	struct process_heaps heaps; /* of the process or core that is read */
+	struct heap_target *targets; /* as many as the options have processes */
+	struct process_heaps heaps;  /* of the process or core that is read */
 	struct heap_output output;
-	bool is_unread; /* at this moment; another one may find the heap of a process, which is there still */
 	enum exit_status status;
 };
 
@@ -117,103 +127,77 @@ static void take_heaps(struct heap_command *command)
 
 /*---- The command ----*/
 
-static void explain_long_hold(const struct vm_heap *missing, pid_t pid)
+/* Why heaps are missing. A process without memory is gone. */
+static void explain(struct heap_command *command, struct heap_target *target, const struct heap_unread *why)
 {
-	const uint64_t ms = missing->too_long_ns / 1000000;
-
-	message_error("Process %d does not sleep, and copying its heap would hold it for some %" PRIu64
-		      " ms.",
-		      pid, ms);
-	message_note("Allow that with --max-pause %" PRIu64 "ms, or read a core file with --core.",
-		     ms + ms / 2);
-}
-
-static void explain_no_hold(pid_t pid)
-{
-	message_error(
-		"The heap of process %d could not be copied in one moment: again and again, a thread of it woke"
-		" meanwhile, or ran where it may not be stopped.",
-		pid);
-	message_note("Try again at another time, or read a core file with --core.");
-}
-
-static void tell_missing(const struct process_heaps *heaps, const char *of)
-{
-	const size_t missing = process_heaps_missing(heaps);
-
-	message_error("Of %zu Lua states of %s, %zu %s missing.", heaps->count, of, missing,
-		      missing == 1 ? "is" : "are");
-}
-
-/* Why heaps are missing, each reason once. error: of the whole; 0 if some heaps are there. */
-static void explain(struct heap_command *command, pid_t pid, int error)
-{
-	const struct vm_heap *large = process_heaps_missing_by(&command->heaps, -EFBIG);
-	const struct vm_heap *busy = process_heaps_missing_by(&command->heaps, -EBUSY);
-	const struct vm_heap *closed = process_heaps_missing_by(&command->heaps, -EIO);
-
 	command->status = EXIT_WITH_ERRORS;
-	if (process_thread_with_memory(pid) == 0) {
-		message_error("Process %d ended while its heap was read.", (int)pid);
+	if (process_thread_with_memory(target->pid) == 0) {
+		target->is_over = true;
+		message_error("Process %d ended while its heap was read.", (int)target->pid);
 		return;
 	}
-	if (large)
-		explain_long_hold(large, pid);
-	if (busy)
-		explain_no_hold(pid);
-	if (closed)
-		message_error("VM %u of process %d could not be read: it may have been closed meanwhile.",
-			      closed->account.vm, pid);
-	if (large || busy || closed)
-		command->is_unread = true;
-	else
-		choose_explain_look(pid, -error);
+	target->may_come |= why->reason == HEAP_UNREAD_STATES;
+	heap_unread_tell(&target->told, why, &command->heaps, target->pid, command->options->every_ns != 0);
 }
 
-/* The others are there. */
-static void explain_missing(struct heap_command *command, pid_t pid)
+/* The result of a look at the process; error is that of the look. */
+static void take_look(struct heap_command *command, struct heap_target *target, int error)
 {
-	char of[32];
+	const size_t missing = process_heaps_missing(&command->heaps);
+	const bool has_all = error != -ENOMEM; /* of each state something is known */
 
-	if (process_heaps_missing(&command->heaps) == 0)
-		return;
-	snprintf(of, sizeof(of), "process %d", (int)pid);
-	tell_missing(&command->heaps, of);
-	explain(command, pid, 0);
+	if (error || command->heaps.count == 0 || missing > 0) {
+		const struct heap_unread why = heap_unread_why(&command->heaps, error);
+
+		explain(command, target, &why);
+	}
+	target->may_come |= missing < command->heaps.count && has_all;
+	if (has_all)
+		take_heaps(command);
 }
 
-static void explain_no_states(struct heap_command *command, pid_t pid)
+static void heap_of_process(struct heap_command *command, struct heap_target *target)
 {
-	message_error(
-		"No Lua state is known in process %d: it has none, or not one that ljspy could confirm.",
-		pid);
-	message_note("`ljspy info -p %d` tells what was found.", pid);
-	command->status = EXIT_WITH_ERRORS;
-}
-
-static void heap_of_process(struct heap_command *command, pid_t pid)
-{
-	struct reading reading = { .command = command, .pid = pid };
+	struct reading reading = { .command = command, .pid = target->pid };
 	int error = command_try_run(&command->try, read_process, &reading);
 
 	if (!error && !command->try.given_up && !reading.has_tracer)
 		error = reading.error;
 	if (error) {
-		choose_explain_error(-error, "reading a heap");
+		const struct heap_unread why = { .reason = HEAP_UNREAD_OWN, .error = error };
+
+		explain(command, target, &why);
+	} else if (command->try.given_up) {
 		command->status = EXIT_WITH_ERRORS;
-		return;
-	}
-	if (command->try.given_up)
-		command->status = EXIT_WITH_ERRORS;
-	else if (reading.error)
-		explain(command, pid, reading.error);
-	else if (command->heaps.count == 0)
-		explain_no_states(command, pid);
-	else {
-		explain_missing(command, pid);
-		take_heaps(command);
+	} else {
+		take_look(command, target, reading.error);
 	}
 	process_heaps_clear(&command->heaps);
+}
+
+/* Another process may have its number by now. */
+static void read_target(struct heap_command *command, struct heap_target *target)
+{
+	uint64_t start = 0;
+	int error = choose_can_look(target->pid, &start);
+
+	if (!error && target->start && target->start != start)
+		error = -ESRCH;
+	if (error) {
+		const struct heap_unread why = { .reason = HEAP_UNREAD_LOOK, .error = error };
+
+		command->status = EXIT_WITH_ERRORS;
+		target->is_over = error == -ESRCH;
+		heap_unread_tell(&target->told, &why, NULL, target->pid, false);
+		return;
+	}
+	target->start = start;
+	if (choose_check_layout(target->pid, command->options->layout)) {
+		heap_of_process(command, target);
+	} else {
+		command->status = EXIT_WITH_ERRORS;
+		target->is_over = true;
+	}
 }
 
 static int read_core(void *context, struct lua_process *process, const struct core_file *core)
@@ -238,7 +222,7 @@ static void heap_of_core(struct heap_command *command, const char *path)
 
 	if (core_look_at(&look, path)) {
 		if (process_heaps_missing(&command->heaps) > 0)
-			tell_missing(&command->heaps, path);
+			heap_unread_tell_count(&command->heaps, path);
 		take_heaps(command);
 	} else {
 		command->status = EXIT_NOTHING_DONE;
@@ -246,25 +230,36 @@ static void heap_of_core(struct heap_command *command, const char *path)
 	process_heaps_clear(&command->heaps);
 }
 
-/* Read all targets once. */
+static bool begin_moment(struct heap_command *command)
+{
+	if (!heap_output_begin_moment(&command->output, NULL))
+		return true;
+	message_error_errno(ENOMEM, "reading a heap");
+	command->status = EXIT_NOTHING_DONE;
+	return false;
+}
+
+/* Read all targets once. False if no heap could be read. */
 static bool read_moment(struct heap_command *command)
 {
 	const struct options *options = command->options;
 
-	command->is_unread = false;
-	if (heap_output_begin_moment(&command->output, NULL)) {
-		message_error_errno(ENOMEM, "reading a heap");
-		command->status = EXIT_NOTHING_DONE;
-		return false;
-	}
 	if (options->core)
 		heap_of_core(command, options->core);
 	for (size_t i = 0; !options->core && i < options->pid_count; i++)
-		if (choose_check(options->pids[i]) && choose_check_layout(options->pids[i], options->layout))
-			heap_of_process(command, options->pids[i]);
-		else
-			command->status = EXIT_WITH_ERRORS;
+		if (!command->targets[i].is_over)
+			read_target(command, &command->targets[i]);
 	return heap_output_has_any(&command->output);
+}
+
+/* May another moment find a heap? */
+static bool may_come(const struct heap_command *command)
+{
+	bool any = false;
+
+	for (size_t i = 0; !command->options->core && i < command->options->pid_count; i++)
+		any |= command->targets[i].may_come && !command->targets[i].is_over;
+	return any;
 }
 
 /* Wait while no thread is held. False if the user has ended the series. */
@@ -287,24 +282,43 @@ static bool wait_until(struct heap_command *command, uint64_t time_ns)
 	return apart_wish(command->try.apart) != APART_CONCLUDE;
 }
 
-/* Read all targets again and again. If all are gone in the meantime, or have no heap at the beginning, the series ends. */
+static void explain_no_series(const struct heap_output *output)
+{
+	const size_t moments = heap_output_moments(output), looks = moments + output->unread;
+
+	if (moments == 0)
+		message_error("No look at the heap succeeded: nothing to compare.");
+	else if (output->unread > 0)
+		message_error("Only one of %zu looks at the heap succeeded: nothing to compare.", looks);
+	else
+		message_error("There was only one look at the heap: nothing to compare.");
+}
+
+/*
+ * Read all targets again and again. If all are gone in the meantime, or have no heap at the beginning, the series ends. Where a
+ * look takes long, the next one is at the next time that has not passed yet.
+ */
 static void read_series(struct heap_command *command)
 {
 	const struct options *options = command->options;
-	uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC), next_ns = begin_ns;
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	uint64_t next_ns;
 
 	do {
+		if (!begin_moment(command))
+			break;
 		if (!read_moment(command)) {
 			heap_output_drop_moment(&command->output);
-			if (heap_output_moments(&command->output) == 0 || !command->is_unread)
+			if (command->try.given_up || !may_come(command))
 				break;
+			command->output.unread++;
 		} else if (!heap_output_write_moment(&command->output)) {
 			command->status = EXIT_WITH_ERRORS;
 		}
-		next_ns += options->every_ns;
+		next_ns = slot_after(begin_ns, options->every_ns, clock_now_ns(CLOCK_MONOTONIC));
 	} while ((!options->for_ns || next_ns - begin_ns <= options->for_ns) && wait_until(command, next_ns));
 	if (heap_output_moments(&command->output) < 2) {
-		message_error("There was only one look at the heap: nothing to compare.");
+		explain_no_series(&command->output);
 		command->status = EXIT_NOTHING_DONE;
 	} else if (!heap_output_write_series(&command->output)) {
 		command->status = EXIT_NOTHING_DONE;
@@ -315,7 +329,7 @@ static void read_and_show(struct heap_command *command)
 {
 	if (command->options->every_ns)
 		read_series(command);
-	else if (!read_moment(command) || !heap_output_write(&command->output))
+	else if (!begin_moment(command) || !read_moment(command) || !heap_output_write(&command->output))
 		command->status = EXIT_NOTHING_DONE;
 }
 
@@ -326,11 +340,14 @@ static enum exit_status show_heaps(struct apart *apart, const struct invocation 
 		.try = { .apart = apart },
 		.functions = functions_new(),
 		.files = known_files_new(),
+		.targets = calloc(invocation->options->pid_count + 1, sizeof(*command.targets)),
 		.output = { .options = invocation->options, .command_line = invocation->command_line },
 		.status = EXIT_ALL_GOOD,
 	};
 
-	if (!command.functions || !command.files) {
+	for (size_t i = 0; command.targets && i < command.options->pid_count; i++)
+		command.targets[i].pid = command.options->pids[i];
+	if (!command.functions || !command.files || !command.targets) {
 		message_error_errno(ENOMEM, "reading a heap");
 		command.status = EXIT_NOTHING_DONE;
 	} else {
@@ -339,6 +356,7 @@ static enum exit_status show_heaps(struct apart *apart, const struct invocation 
 	heap_output_clear(&command.output);
 	known_files_free(command.files);
 	functions_free(command.functions);
+	free(command.targets);
 	if (command.status == EXIT_ALL_GOOD && !standard_output_flush())
 		return EXIT_WITH_ERRORS;
 	return command.status;

@@ -42,12 +42,14 @@ static bool keeps_moments(const struct heap_output *output)
 	return output->options->output && output->options->heap_format->needs_graph;
 }
 
+/* The text of a series says it. */
 static void tell_uncertain(const struct heap_output *output, const struct heap_account *account)
 {
 	const char *name = last_moment(output)->name;
 	char text[HEAP_UNCERTAIN_SIZE];
 
-	if (!output->options->heap_format->says_uncertain && *heap_uncertain_text(account, text))
+	if (!output->options->every_ns && !output->options->heap_format->says_uncertain &&
+	    *heap_uncertain_text(account, text))
 		message_note("%s%s%s", name ? name : "", name ? ": " : "", text);
 }
 
@@ -75,7 +77,12 @@ int heap_output_add(struct heap_output *output, struct heap_graph *graph, const 
 
 bool heap_output_has_any(const struct heap_output *output)
 {
-	return output->moment_count > 0 && last_moment(output)->count > 0;
+	const struct heap_moment_read *moment = output->moment_count > 0 ? last_moment(output) : NULL;
+
+	for (size_t i = 0; moment && i < moment->count; i++)
+		if (!heap_account_is_missing(&moment->subjects[i].summary.account))
+			return true;
+	return false;
 }
 
 /*---- Writing ----*/
@@ -146,8 +153,9 @@ bool heap_output_write_moment(struct heap_output *output)
 
 	if (!keeps_moments(output))
 		return true;
-	path = strcmp(output->options->output, "-") ? numbered(output->options->output, output->moment_count)
-						    : strdup("-");
+	path = strcmp(output->options->output, "-")
+		       ? numbered(output->options->output, output->moment_count + output->unread)
+		       : strdup("-");
 	good = path && write_to(output, path);
 	free(path);
 	for (size_t i = 0; i < moment->count; i++)
@@ -235,8 +243,8 @@ bool heap_output_write_series(struct heap_output *output)
 		sides[i] = side_of(&output->moments[i]);
 	good = sides && render_open(&file, path, "-o");
 	errno = 0;
-	good = good &&
-	       render_finish(&file, heap_series_write(file.stream, sides, output->moment_count, &view));
+	good = good && render_finish(&file, heap_series_write(file.stream, sides, output->moment_count,
+							      output->unread, &view));
 	free(sides);
 	if (good)
 		render_tell(path, false); /* a series is a text */

@@ -18,6 +18,7 @@ struct heap_output {
 	const char *command_line; /* of ljspy; NULL if unknown */
 	struct heap_moment_read *moments;
 	size_t moment_count, moment_size;
+	size_t unread;   /* moments of a series that were dropped, because nothing could be read */
 	bool is_partial; /* of a heap that was added, not all was found */
 };
 
@@ -30,7 +31,7 @@ int heap_output_begin_moment(struct heap_output *output, const char *name);
  */
 int heap_output_add(struct heap_output *output, struct heap_graph *graph, const struct heap_account *account);
 
-/* Have heaps been added to the moment? */
+/* Has a heap been added to the moment that is not missing? */
 bool heap_output_has_any(const struct heap_output *output);
 
 /* Forget the last moment. */
@@ -40,7 +41,10 @@ size_t heap_output_moments(const struct heap_output *output);
 /* Write the last moment as one. False after telling the user what failed. */
 bool heap_output_write(struct heap_output *output);
 
-/* Write the last moment of a series to a file of its own, if -o names a .heap file. False as above. */
+/*
+ * Write the last moment of a series to a file of its own, if -o names a .heap file. The moments that could not be read
+ * have their numbers, too. False as above.
+ */
 bool heap_output_write_moment(struct heap_output *output);
 
 /*

@@ -248,19 +248,27 @@ static int read_living(pid_t pid, struct process *ret_process)
 	return -ESRCH;
 }
 
-bool choose_check(pid_t pid)
+int choose_can_look(pid_t pid, uint64_t *ret_start)
 {
 	struct process process;
 	int error = read_living(pid, &process);
-	bool good = false;
 
-	if (error) {
+	if (error)
+		return error;
+	*ret_start = process.start_ticks;
+	error = permission_take_target_identity(&process);
+	process_clear(&process);
+	return error == -EALREADY ? 0 : error;
+}
+
+bool choose_check(pid_t pid)
+{
+	uint64_t start;
+	int error = choose_can_look(pid, &start);
+
+	if (error)
 		choose_explain(pid, -error);
-	} else {
-		good = take_identity(&process);
-		process_clear(&process);
-	}
-	return good;
+	return !error;
 }
 
 /*

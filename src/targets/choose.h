@@ -54,6 +54,9 @@ bool choose_explain_early_end(const struct sampler_result *result);
  */
 bool choose_check(pid_t pid);
 
+/* The same without a word: 0 or a negative errno. *ret_start: as process.start_ticks. */
+int choose_can_look(pid_t pid, uint64_t *ret_start);
+
 /*
  * The same for all processes to record. Later ones may be left out. The user taken on
  * is the one that owns most of them.

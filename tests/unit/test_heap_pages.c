@@ -277,11 +277,11 @@ static void differences_are_as_they_were_read(void **state)
 		account->uncertain = (struct heap_uncertain){ 0 };
 	}
 	kept_text_begin(&kept);
-	assert_int_equal(heap_series_write(kept.out, sides, 3, &all), 0);
+	assert_int_equal(heap_series_write(kept.out, sides, 3, 0, &all), 0);
 	kept_text_check(&kept, "heap-series.txt");
 	kept_text_begin(&kept);
-	assert_int_equal(heap_series_write(kept.out, sides, 1, &all), -EINVAL);
-	assert_int_equal(heap_series_write(kept.out, sides + 1, 2, &few), 0);
+	assert_int_equal(heap_series_write(kept.out, sides, 1, 0, &all), -EINVAL);
+	assert_int_equal(heap_series_write(kept.out, sides + 1, 2, 0, &few), 0);
 	kept_text_check(&kept, "heap-series-rows.txt");
 	for (size_t i = 0; i < COUNT(moments); i++)
 		for (size_t j = 0; j < 2; j++)

@@ -379,7 +379,7 @@ static char *series_of(struct heap_subject *subjects, size_t count)
 	assert_true(count <= sizeof(sides) / sizeof(sides[0]));
 	for (size_t i = 0; i < count; i++)
 		sides[i] = (struct heap_side){ .subjects = &subjects[i], .count = 1 };
-	assert_int_equal(heap_series_write(out, sides, count, &(struct heap_view){ 0 }), 0);
+	assert_int_equal(heap_series_write(out, sides, count, 0, &(struct heap_view){ 0 }), 0);
 	assert_int_equal(fclose(out), 0);
 	for (size_t i = 0; i < count; i++)
 		heap_subject_clear(&subjects[i]);
@@ -547,7 +547,7 @@ static void a_moment_of_fewer_processes_is_not_compared(void **state)
 	}
 	for (size_t i = 0; i < 3; i++)
 		sides[i] = (struct heap_side){ .subjects = &subjects[2 * i], .count = i == 1 ? 1 : 2 };
-	assert_int_equal(heap_series_write(out, sides, 3, &(struct heap_view){ 0 }), 0);
+	assert_int_equal(heap_series_write(out, sides, 3, 0, &(struct heap_view){ 0 }), 0);
 	fclose(out);
 	assert_true(has_line(text, "of 1 process only, not of 2", ""));
 	assert_true(has_line(text, "Compared are the 2 of 3 moments", ""));
