@@ -207,7 +207,7 @@ const char *figures_uncertain_bytes(const struct figures *figures, char ret_text
 					   amount_bytes(figures->alloc_least, amount));
 	if (length > 0)
 		snprintf(ret_text + length, FIGURES_BYTES_SIZE - length,
-			 ": cycles of the collector are short beside the time between samples");
+			 ": looks came too rarely or too late to count them");
 	return length > 0 ? ret_text : NULL;
 }
 

@@ -70,6 +70,7 @@ struct share_sample {
 
 struct allocation_shares {
 	struct allocation_sums sums;
+	double after_objects; /* of all divisions */
 	/* Of intervals since the last division whose strings are known. */
 	double known_bytes, known_strings;
 	/* These fade. */
@@ -137,7 +138,8 @@ void allocation_shares_add_interval(struct allocation_shares *shares, const stru
 
 void allocation_shares_add_look(struct allocation_shares *shares, uint64_t cpu_ns)
 {
-	shares->sums.seen_ns += (double)cpu_ns;
+	shares->sums.look_ns = (double)cpu_ns;
+	shares->sums.seen_ns += shares->sums.look_ns;
 }
 
 void allocation_shares_add_before(struct allocation_shares *shares, uint64_t cpu_ns)
@@ -795,13 +797,24 @@ static void fade(struct allocation_shares *shares)
 	}
 }
 
+static double waiting_objects(const struct allocation_shares *shares)
+{
+	double objects = 0;
+
+	for (size_t i = 0; i < shares->class_count; i++)
+		objects += shares->classes[i].objects;
+	return objects;
+}
+
 size_t allocation_shares_divide(struct allocation_shares *shares, const struct allocation_share **ret_shares)
 {
 	const size_t count = shares->sample_count;
 
 	add_up_samples(shares);
 	allocation_sums_add_up(&shares->sums);
+	shares->after_objects -= waiting_objects(shares);
 	add_to_classes(shares, shares->sums.sum_bytes);
+	shares->after_objects += waiting_objects(shares);
 	move_waiting_hash_parts(shares);
 	for (size_t i = 0; i < count; i++)
 		shares->shares[i] = share_of(&shares->classes[shares->samples[i].class], &shares->samples[i]);
@@ -846,4 +859,16 @@ struct allocation_share allocation_shares_unseen(const struct allocation_shares 
 		objects += shares->classes[i].objects;
 	}
 	return share_waiting(bytes, objects);
+}
+
+enum allocation_sum allocation_shares_before(const struct allocation_shares *shares,
+					     struct allocation_share *ret_share,
+					     uint64_t *ret_uncertain_bytes)
+{
+	const struct allocation_before before = allocation_sums_before(&shares->sums);
+
+	*ret_share = share_waiting(before.part * shares->sums.after_bytes,
+				   before.part * shares->after_objects);
+	*ret_uncertain_bytes = before.uncertain_bytes > 0 ? (uint64_t)before.uncertain_bytes : 0;
+	return before.sum;
 }

@@ -37,16 +37,13 @@ void allocation_shares_add_span(struct allocation_shares *shares, const struct s
 				size_t count, bool is_slowed);
 
 /*
- * A look has met the VM, so much CPU time after the look before, which may not have met it. These times add
+ * Before the interval that ends with it: a look has met the VM, so much CPU time after the look before, which may not have met it. These times add
  * up to that in which the VM was there or, of more VMs than a look reads, was in use: what the first one has
  * too much, the last one lacks.
  */
 void allocation_shares_add_look(struct allocation_shares *shares, uint64_t cpu_ns);
 
-/*
- * So much CPU time came before the first look at any VM of the process, which has met this one. It is
- * estimated by what comes after, if it is not short beside that.
- */
+/* So much CPU time came before the first look at any VM of the process, which has met this one. */
 void allocation_shares_add_before(struct allocation_shares *shares, uint64_t cpu_ns);
 
 /*
@@ -86,5 +83,13 @@ size_t allocation_shares_class(const struct allocation_shares *shares, size_t sa
 /* What still waits in a class, and in those that have had no sample at all. */
 struct allocation_share allocation_shares_waiting(const struct allocation_shares *shares, size_t class);
 struct allocation_share allocation_shares_unseen(const struct allocation_shares *shares);
+
+/*
+ * At the end: what was allocated before the first look, and nobody has seen. It is estimated by what came after, unless it
+ * is short beside that, or longer. Returns how certain it is, and how many bytes are less certain for that.
+ */
+enum allocation_sum allocation_shares_before(const struct allocation_shares *shares,
+					     struct allocation_share *ret_share,
+					     uint64_t *ret_uncertain_bytes);
 
 #endif

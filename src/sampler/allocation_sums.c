@@ -18,8 +18,8 @@ static const double spans_max = 1.5;
 static const double cycle_min = 0.5;
 
 /*
- * If at least so much of the intervals had a marking, and their cycles need so many times as much as was
- * counted, whole ones are lacking. A program that asks for cycles now and then has few of them.
+ * If at least so much of the intervals had a marking, and their cycles need so many times as much as was counted, whole
+ * ones are lacking. A program that asks for cycles now and then has few of them.
  */
 static const double marked_min = 0.1, needed_max = 4;
 
@@ -87,7 +87,9 @@ void allocation_sums_add_interval(struct allocation_sums *sums, const struct all
 	intervals->whole_ns += (double)cpu_ns;
 	bytes = counted_bytes(sums, allocated);
 	intervals->whole_bytes += bytes;
-	note_long(sums, (double)cpu_ns, bytes);
+	/* Where looks in between did not meet the VM, it did nothing. */
+	if ((double)cpu_ns <= sums->look_ns)
+		note_long(sums, (double)cpu_ns, bytes);
 }
 
 static void add_piece(struct span_sum *spans, const struct span_piece *piece, double part)
@@ -248,9 +250,9 @@ static bool lacks_cycles(const struct allocation_sums *sums, const struct interv
 }
 
 /*
- * Two markings in one interval may hide each other. Where looks come late, as on a full machine, some are so
- * long that at the speed of the others a whole cycle more fits: such an interval counts as one in which a
- * marking ended.
+ * Two markings in one interval may hide each other. Where looks come late, as on a full machine, some are so long that
+ * at the speed of the others a whole cycle more fits. Such an interval counts as one in which a marking ended; but the
+ * VM may have done nothing in that time.
  */
 static void leave_out_long(struct allocation_sums *sums)
 {
@@ -274,30 +276,28 @@ static void leave_out_long(struct allocation_sums *sums)
 		own->whole_count--;
 		own->whole_ns -= interval->ns;
 		own->whole_bytes -= interval->bytes;
-		sums->marked_bytes += interval->bytes;
+		sums->left_out.count++;
+		sums->left_out.ns += interval->ns;
+		sums->left_out.whole_bytes += interval->bytes;
 	}
 }
 
 /*
- * No counter tells what was allocated before the first look, which comes late on a full machine. Once as much
- * time has been looked at, it counts as much as this.
+ * Most of the time is not for the rest to tell: what was counted in it is a lower bound, and the rest is judged without
+ * it. Spans do not tell of it either, as these come right after looks.
  */
-static void add_time_before(struct allocation_sums *sums)
+static bool set_left_out_aside(struct allocation_sums *sums)
 {
-	if (sums->before_ns <= 0)
-		return;
-	sums->after_ns += sums->seen_ns;
-	sums->after_bytes += sums->sum_bytes;
-	if (sums->after_ns < sums->before_ns) {
-		sums->sum = ALLOCATION_SUM_LEAST;
-		return;
-	}
-	if (sums->before_ns >= before_min * sums->after_ns) {
-		sums->sum_bytes += sums->before_ns * sums->after_bytes / sums->after_ns;
-		if (sums->sum == ALLOCATION_SUM_COUNTED)
-			sums->sum = ALLOCATION_SUM_ESTIMATED;
-	}
-	sums->before_ns = 0;
+	struct interval_sum *own = &sums->intervals;
+	const struct interval_sum *left_out = &sums->left_out;
+
+	if (left_out->ns <= (1 - intervals_min) * own->ns)
+		return false;
+	sums->heap_bytes *= 1 - left_out->count / own->count;
+	own->count -= left_out->count;
+	own->ns -= left_out->ns;
+	sums->seen_ns = fmax(sums->seen_ns - left_out->ns, 0);
+	return true;
 }
 
 /* Where cycles are much shorter than intervals, spans see much more than these. */
@@ -328,11 +328,50 @@ static void add_up_looks(struct allocation_sums *sums)
 	}
 }
 
+/* What comes after the first look tells of the time before. */
+static void note_after(struct allocation_sums *sums)
+{
+	sums->after_ns += sums->seen_ns;
+	sums->after_bytes += sums->sum_bytes;
+	if (sums->sum == ALLOCATION_SUM_COUNTED)
+		sums->after_counted_bytes += sums->sum_bytes;
+	sums->after_is_least |= sums->sum == ALLOCATION_SUM_LEAST;
+}
+
 void allocation_sums_add_up(struct allocation_sums *sums)
 {
+	bool is_late;
+
 	leave_out_long(sums);
+	is_late = set_left_out_aside(sums);
+	if (!is_late)
+		sums->marked_bytes += sums->left_out.whole_bytes;
 	add_up_looks(sums);
-	add_time_before(sums);
+	if (is_late) {
+		sums->sum = ALLOCATION_SUM_LEAST;
+		sums->sum_bytes += sums->left_out.whole_bytes;
+	} else if (sums->left_out.count > 0 && sums->sum == ALLOCATION_SUM_COUNTED) {
+		sums->sum = ALLOCATION_SUM_ESTIMATED;
+	}
+	note_after(sums);
+}
+
+/* No counter tells what was allocated before the first look, which comes late on a full machine. */
+struct allocation_before allocation_sums_before(const struct allocation_sums *sums)
+{
+	struct allocation_before before = { .sum = ALLOCATION_SUM_COUNTED };
+
+	if (sums->before_ns <= 0 || sums->before_ns < before_min * sums->after_ns)
+		return before;
+	if (sums->after_ns < sums->before_ns) {
+		before.sum = ALLOCATION_SUM_LEAST;
+		before.uncertain_bytes = sums->after_counted_bytes;
+		return before;
+	}
+	before.sum = sums->after_is_least ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED;
+	before.part = sums->before_ns / sums->after_ns;
+	before.uncertain_bytes = before.part * sums->after_bytes;
+	return before;
 }
 
 void allocation_sums_end(struct allocation_sums *sums, double fading)
@@ -342,7 +381,7 @@ void allocation_sums_end(struct allocation_sums *sums, double fading)
 	/* Where spans are rare, even old ones are better than too few. */
 	const double spans_fading = spans.count * fading >= SPANS_MIN ? fading : 1;
 
-	sums->intervals = no_interval;
+	sums->intervals = sums->left_out = no_interval;
 	memset(sums->longest, 0, sizeof(sums->longest));
 	sums->spans = no_span;
 	sums->past_intervals = intervals_with(&no_interval, &intervals, fading);

@@ -15,8 +15,8 @@
 /* How the sum of all bytes is known. */
 enum allocation_sum {
 	ALLOCATION_SUM_COUNTED,
-	ALLOCATION_SUM_ESTIMATED, /* from spans, as cycles are shorter than intervals */
-	ALLOCATION_SUM_LEAST,     /* likewise, but there were too few spans, or they tell too little */
+	ALLOCATION_SUM_ESTIMATED, /* from spans, as cycles are shorter than intervals, or from other intervals */
+	ALLOCATION_SUM_LEAST,     /* likewise, but these were too few, or tell too little */
 };
 
 /* A part of a span. */
@@ -55,18 +55,22 @@ struct allocation_sums {
 	struct interval_sum intervals;
 	struct long_interval longest[LONG_INTERVALS_MAX];
 	struct span_sum spans;
-	double seen_ns;      /* see allocation_shares_add_look() */
-	double marked_bytes; /* of those that are not whole, as far as they are known */
-	double markings;     /* how many of those had an end of marking */
-	double heap_bytes;   /* at the end of each, added up */
-	double freed_bytes;  /* not by a sweep, as it seems */
+	struct interval_sum left_out; /* see leave_out_long() */
+	double seen_ns;               /* see allocation_shares_add_look() */
+	double look_ns;               /* of the last one of those */
+	double marked_bytes;          /* of those that are not whole, as far as they are known */
+	double markings;              /* how many of those had an end of marking */
+	double heap_bytes;            /* at the end of each, added up */
+	double freed_bytes;           /* not by a sweep, as it seems */
 	/* Of the last division. */
 	double sum_bytes;
 	enum allocation_sum sum;
 	/* seen_ns of divisions with short cycles, while too few spans told the speed, and what was counted then. */
 	double owed_ns, owed_bytes;
-	/* Time before the first look, until it is estimated; and what came since then. */
+	/* Time before the first look, and what came since then. */
 	double before_ns, after_ns, after_bytes;
+	double after_counted_bytes; /* of divisions whose sum was counted */
+	bool after_is_least;        /* there may be any more */
 	/* Of earlier divisions; they fade. */
 	struct interval_sum past_intervals;
 	struct span_sum past_spans;
@@ -85,6 +89,17 @@ void allocation_sums_add_span(struct allocation_sums *sums, const struct span_pi
 
 /* All bytes since the last division: sum_bytes and sum. */
 void allocation_sums_add_up(struct allocation_sums *sums);
+
+/* What was allocated before the first look. */
+struct allocation_before {
+	double part; /* of all that came after it */
+	/* Bytes that are less certain for that, those included; how is told by sum. */
+	double uncertain_bytes;
+	enum allocation_sum sum;
+};
+
+/* So far: the part is 0 where it makes no difference, or cannot be told. */
+struct allocation_before allocation_sums_before(const struct allocation_sums *sums);
 
 /* Begin the next division. This one still counts for it, but less, by fading. */
 void allocation_sums_end(struct allocation_sums *sums, double fading);

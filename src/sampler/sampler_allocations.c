@@ -98,6 +98,12 @@ static void free_vm(struct vm_allocations *vm)
 	allocation_shares_free(vm->shares);
 }
 
+void allocations_open(struct allocations *allocations, uint64_t cpu_ns)
+{
+	if (!allocations->has_looked)
+		allocations->looked_cpu_ns = cpu_ns;
+}
+
 void allocations_free(struct allocations *allocations)
 {
 	if (!allocations)
@@ -620,10 +626,32 @@ static void deliver_waiting(struct vm_allocations *vm, allocations_deliver *deli
 	}
 }
 
+static void note_bytes(enum allocation_sum sum, uint64_t bytes, struct figures *figures)
+{
+	switch (sum) {
+	case ALLOCATION_SUM_COUNTED: break;
+	case ALLOCATION_SUM_ESTIMATED: figures->alloc_estimated += bytes; break;
+	case ALLOCATION_SUM_LEAST: figures->alloc_least += bytes; break;
+	}
+}
+
+/* has_others: other VMs allocate what is not counted. */
+static void note_sum(const struct vm_allocations *vm, bool has_others, struct figures *figures)
+{
+	uint64_t bytes;
+	enum allocation_sum sum = allocation_shares_sum(vm->shares, &bytes);
+
+	note_bytes(has_others ? ALLOCATION_SUM_LEAST : sum, bytes, figures);
+}
+
+/* What has no sample, or was before the first look. */
 static void deliver_unseen(struct allocations *allocations, const struct vm_allocations *vm,
-			   allocations_deliver *deliver, void *context)
+			   struct figures *figures, allocations_deliver *deliver, void *context)
 {
 	const struct allocation_share unseen = allocation_shares_unseen(vm->shares);
+	struct allocation_share before;
+	uint64_t uncertain_bytes;
+	const enum allocation_sum sum = allocation_shares_before(vm->shares, &before, &uncertain_bytes);
 	const struct frame frame = { .function = lost_function(LOST_ALLOCATION_UNSEEN) };
 	const struct sample sample = {
 		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
@@ -634,37 +662,25 @@ static void deliver_unseen(struct allocations *allocations, const struct vm_allo
 		.vm_state = VM_STATE_UNKNOWN,
 		.frames = &frame,
 		.frame_count = 1,
-		.alloc_bytes = unseen.bytes,
-		.alloc_objects = unseen.objects,
+		.alloc_bytes = unseen.bytes + before.bytes,
+		.alloc_objects = unseen.objects + before.objects,
 	};
 
-	if (unseen.bytes)
+	note_bytes(sum, uncertain_bytes, figures);
+	if (sample.alloc_bytes)
 		deliver(context, &sample);
 }
 
-/* has_others: other VMs allocate what is not counted. */
-static void note_sum(const struct vm_allocations *vm, bool has_others, struct figures *figures)
-{
-	uint64_t bytes;
-	enum allocation_sum sum = allocation_shares_sum(vm->shares, &bytes);
-
-	switch (has_others ? ALLOCATION_SUM_LEAST : sum) {
-	case ALLOCATION_SUM_COUNTED: break;
-	case ALLOCATION_SUM_ESTIMATED: figures->alloc_estimated += bytes; break;
-	case ALLOCATION_SUM_LEAST: figures->alloc_least += bytes; break;
-	}
-}
-
-static void deliver_rest(struct allocations *allocations, struct vm_allocations *vm,
+static void deliver_rest(struct allocations *allocations, struct vm_allocations *vm, struct figures *figures,
 			 allocations_deliver *deliver, void *context)
 {
 	deliver_waiting(vm, deliver, context);
-	deliver_unseen(allocations, vm, deliver, context);
+	deliver_unseen(allocations, vm, figures, deliver, context);
 }
 
 /* Where half of the places are taken, one that was not seen for so long has been closed, or does nothing. */
-static void drop_idle(struct allocations *allocations, uint64_t now, allocations_deliver *deliver,
-		      void *context)
+static void drop_idle(struct allocations *allocations, uint64_t now, struct figures *figures,
+		      allocations_deliver *deliver, void *context)
 {
 	size_t kept = 0;
 
@@ -677,7 +693,7 @@ static void drop_idle(struct allocations *allocations, uint64_t now, allocations
 			allocations->vms[kept++] = *vm;
 			continue;
 		}
-		deliver_rest(allocations, vm, deliver, context);
+		deliver_rest(allocations, vm, figures, deliver, context);
 		free_vm(vm);
 	}
 	allocations->vm_count = kept;
@@ -696,9 +712,9 @@ void allocations_divide(struct allocations *allocations, bool all, struct figure
 		note_sum(&allocations->vms[i], allocations->has_unseen, figures);
 	}
 	for (size_t i = 0; all && i < allocations->vm_count; i++)
-		deliver_rest(allocations, &allocations->vms[i], deliver, context);
+		deliver_rest(allocations, &allocations->vms[i], figures, deliver, context);
 	if (!all)
-		drop_idle(allocations, now, deliver, context);
+		drop_idle(allocations, now, figures, deliver, context);
 	allocations->has_unseen = false;
 }
 

@@ -25,6 +25,9 @@ struct allocations;
 struct allocations *allocations_new(pid_t pid, const char *process_name, uint64_t cpu_ns);
 void allocations_free(struct allocations *allocations);
 
+/* The recording begins only now, with so much CPU time. */
+void allocations_open(struct allocations *allocations, uint64_t cpu_ns);
+
 /* A thread was captured, and is held or runs on: read what its VMs have allocated. */
 void allocations_note(struct allocations *allocations, struct lua_process *process, bool is_held);
 

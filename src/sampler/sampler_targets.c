@@ -433,8 +433,11 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 
 void target_open_accounts(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (cpu_clock_now(&target->clock, &target->cpu_ns) == 0)
+	if (cpu_clock_now(&target->clock, &target->cpu_ns) == 0) {
 		begin_account(sampler, target);
+		if (target->allocations)
+			allocations_open(target->allocations, target->cpu_ns);
+	}
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
 		struct thread_record *record;

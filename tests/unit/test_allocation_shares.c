@@ -37,8 +37,8 @@ static int end(void **state)
 /* From one look to the next one; all looks meet the VM. */
 static void add_interval_of(const struct allocated *allocated, uint64_t cpu_ns)
 {
-	allocation_shares_add_interval(shares, allocated, cpu_ns);
 	allocation_shares_add_look(shares, cpu_ns);
+	allocation_shares_add_interval(shares, allocated, cpu_ns);
 }
 
 static void allocates(int64_t bytes)
@@ -1682,42 +1682,101 @@ static void allocate_for_a_second(int64_t bytes)
 		allocates(bytes / 100);
 }
 
+static void assert_before(enum allocation_sum sum, uint64_t bytes, uint64_t uncertain_bytes)
+{
+	struct allocation_share share;
+	uint64_t uncertain;
+
+	assert_int_equal(allocation_shares_before(shares, &share, &uncertain), sum);
+	assert_in_range(share.bytes + 1, bytes, bytes + 2);
+	assert_in_range(uncertain + 1, uncertain_bytes, uncertain_bytes + 2);
+}
+
+static void without_time_before_the_first_look_nothing_was_before(void **state)
+{
+	(void)state;
+	allocate_for_a_second(100000);
+	assert_counted(100000);
+	assert_before(ALLOCATION_SUM_COUNTED, 0, 0);
+}
+
 static void a_long_time_before_the_first_look_counts_as_much_as_what_comes_after(void **state)
 {
-	uint64_t bytes;
-
 	(void)state;
 	allocation_shares_add_before(shares, SECOND / 2);
 	allocate_for_a_second(100000);
-	assert_int_equal(divided(&bytes), ALLOCATION_SUM_ESTIMATED);
-	assert_in_range(bytes, 149999, 150001);
-	allocate_for_a_second(100000);
 	assert_counted(100000);
+	assert_before(ALLOCATION_SUM_ESTIMATED, 50000, 50000);
+	/* Of a longer recording, what comes later counts, too. */
+	allocate_for_a_second(300000);
+	assert_counted(300000);
+	assert_before(ALLOCATION_SUM_ESTIMATED, 100000, 100000);
 }
 
 /* Until then, there may be any more. */
 static void so_much_time_is_looked_at_as_came_before_to_estimate_it(void **state)
 {
-	uint64_t bytes;
-
 	(void)state;
 	allocation_shares_add_before(shares, 2 * SECOND);
 	allocate_for_a_second(100000);
-	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
-	assert_in_range(bytes, 99999, 100001);
-	allocate_for_a_second(300000);
-	assert_int_equal(divided(&bytes), ALLOCATION_SUM_ESTIMATED);
-	assert_in_range(bytes, 699999, 700001);
-	allocate_for_a_second(100000);
 	assert_counted(100000);
+	assert_before(ALLOCATION_SUM_LEAST, 0, 100000);
+	allocate_for_a_second(300000);
+	assert_counted(300000);
+	assert_before(ALLOCATION_SUM_ESTIMATED, 400000, 400000);
 }
 
+/* Of the recording, which may be long. */
 static void a_short_time_before_the_first_look_makes_no_difference(void **state)
 {
 	(void)state;
-	allocation_shares_add_before(shares, SECOND / 100);
+	allocation_shares_add_before(shares, SECOND / 10);
 	allocate_for_a_second(100000);
 	assert_counted(100000);
+	assert_before(ALLOCATION_SUM_ESTIMATED, 10000, 10000);
+	allocate_for_a_second(100000);
+	allocate_for_a_second(100000);
+	assert_counted(200000);
+	assert_before(ALLOCATION_SUM_COUNTED, 0, 0);
+}
+
+/* What comes after may be any more: so may be what was before. */
+static void what_was_before_is_at_least_as_much_as_after_it(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	allocation_shares_add_before(shares, SECOND / 20);
+	add_hundredths(true, 30, 100000, 0);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+	assert_before(ALLOCATION_SUM_LEAST, bytes / 2, bytes / 2);
+	end(state);
+	begin(state);
+	/* Those bytes are told already. */
+	allocation_shares_add_before(shares, SECOND);
+	add_hundredths(true, 30, 100000, 0);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+	assert_before(ALLOCATION_SUM_LEAST, 0, 0);
+}
+
+static void objects_before_the_first_look_are_estimated_too(void **state)
+{
+	const struct allocation_share *result;
+	struct allocation_share share;
+	uint64_t uncertain;
+
+	(void)state;
+	allocation_shares_add_before(shares, SECOND / 2);
+	for (int i = 0; i < 2; i++) {
+		window(10, 0, 0, 640);
+		for (int j = 0; j < 50; j++)
+			allocates(640);
+		samples(ALLOCATION_TABLE, 64, 1);
+		assert_int_equal(allocation_shares_divide(shares, &result), 1);
+	}
+	assert_int_equal(allocation_shares_before(shares, &share, &uncertain), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(share.bytes, 31999, 32001);
+	assert_in_range(share.objects, 499, 501);
 }
 
 /* Of a heap of 1 MB; a cycle of it needs half of that at least. */
@@ -1741,17 +1800,69 @@ static void an_interval_in_which_a_whole_cycle_more_fits_hides_one(void **state)
 	assert_in_range(bytes, 104999, 105001);
 }
 
+/* No counter tells whether it does. */
+static void a_long_time_in_which_nothing_may_have_been_done_counts_as_little_as_it_had(void **state)
+{
+	struct allocated allocated = { .bytes = 500000, .heap_bytes = 100000000 };
+	uint64_t bytes;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		add_interval_of(&allocated, SECOND / 1000);
+	allocated.bytes = 1000;
+	add_interval_of(&allocated, SECOND / 1000 * 400);
+	/* They come right after looks, and so tell nothing of that time. */
+	add_spans(20, 10000);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+	assert_in_range(bytes, 50000999, 50001001);
+}
+
+/* The rest may have short cycles, of which spans tell. */
+static void a_long_time_is_not_for_spans_to_tell(void **state)
+{
+	struct allocated allocated = { .bytes = 20000, .heap_bytes = 20000 };
+	uint64_t bytes;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		add_interval_of(&allocated, SECOND / 1000);
+	allocated.bytes = 5000;
+	add_interval_of(&allocated, SECOND);
+	add_spans(20, 2000); /* 10 MB in the first 100 ms */
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+	assert_in_range(bytes, 10004990, 10005010);
+}
+
 /* A few of them count as much as the others. */
 static void a_short_time_that_hides_a_cycle_counts_as_the_rest(void **state)
 {
 	struct allocated allocated = { .bytes = 20000, .heap_bytes = 1000000 };
+	uint64_t bytes;
 
 	(void)state;
 	for (int i = 0; i < 100; i++)
 		add_interval_of(&allocated, SECOND / 1000);
 	allocated.bytes = 5000;
 	add_interval_of(&allocated, SECOND / 1000 * 30);
-	assert_counted(2600000);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_ESTIMATED);
+	assert_in_range(bytes, 2599999, 2600001);
+	/* The next division is judged by its own. */
+	for (int i = 0; i < 100; i++)
+		add_interval_of(&allocated, SECOND / 1000);
+	assert_counted(500000);
+}
+
+static void looks_that_did_not_meet_the_vm_tell_that_nothing_is_hidden(void **state)
+{
+	struct allocated allocated = { .bytes = 1000, .heap_bytes = 1000000 };
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		add_interval_of(&allocated, SECOND / 1000);
+	allocated.bytes = 5000;
+	allocation_shares_add_look(shares, SECOND / 1000);
+	allocation_shares_add_interval(shares, &allocated, SECOND);
+	assert_counted(105000);
 }
 
 static void a_long_interval_that_has_as_much_as_others_is_whole(void **state)
@@ -1862,6 +1973,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(spans_count_where_they_tell_twice_as_much, begin, end),
 		cmocka_unit_test_setup_teardown(
 			a_long_time_before_the_first_look_counts_as_much_as_what_comes_after, begin, end),
+		cmocka_unit_test_setup_teardown(without_time_before_the_first_look_nothing_was_before, begin,
+						end),
+		cmocka_unit_test_setup_teardown(what_was_before_is_at_least_as_much_as_after_it, begin, end),
+		cmocka_unit_test_setup_teardown(objects_before_the_first_look_are_estimated_too, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_long_time_in_which_nothing_may_have_been_done_counts_as_little_as_it_had, begin,
+			end),
+		cmocka_unit_test_setup_teardown(a_long_time_is_not_for_spans_to_tell, begin, end),
+		cmocka_unit_test_setup_teardown(looks_that_did_not_meet_the_vm_tell_that_nothing_is_hidden,
+						begin, end),
 		cmocka_unit_test_setup_teardown(so_much_time_is_looked_at_as_came_before_to_estimate_it,
 						begin, end),
 		cmocka_unit_test_setup_teardown(a_short_time_before_the_first_look_makes_no_difference, begin,

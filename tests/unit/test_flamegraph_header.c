@@ -57,7 +57,7 @@ static void a_recording_is_told_with_its_quality_and_its_cost(void **state)
 		"Recorded because of cpu>90%\\tfor 10s\n"
 		"$ ljspy record \\x1b\n"
 		"7 ticks missed, 5 samples lost (2.50 %): thread asleep when sampled 3, stack too deep 2\n"
-		"2.0 MB are estimated: cycles of the collector are short beside the time between samples\n"
+		"2.0 MB are estimated: looks came too rarely or too late to count them\n"
 		"paused p50 20.2 \u00b5s, p99 30.0 \u00b5s, max 40.5 \u00b5s; lines 60.0 % exact, 30.0 % nearest known, 10.0 % unknown\n");
 }
 

@@ -65,6 +65,7 @@ static size_t shares_made;
 static struct allocation_share divided[SHARES_MAX];
 static struct allocation_share waiting, unseen; /* of the first VM */
 static enum allocation_sum sum;
+static struct allocation_share before; /* the first look */
 
 INSTEAD_OF(clock_gettime);
 INSTEAD_OF(cpu_clock_now);
@@ -365,6 +366,17 @@ enum allocation_sum __wrap_allocation_shares_sum(const struct allocation_shares 
 	return noted_of(shares) == noted ? sum : ALLOCATION_SUM_COUNTED;
 }
 
+INSTEAD_OF(allocation_shares_before);
+enum allocation_sum __wrap_allocation_shares_before(const struct allocation_shares *shares,
+						    struct allocation_share *ret_share,
+						    uint64_t *ret_uncertain_bytes)
+{
+	(void)shares;
+	*ret_share = before;
+	*ret_uncertain_bytes = 70;
+	return sum;
+}
+
 void __wrap_allocation_shares_add_film(struct allocation_shares *shares,
 				       const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
 				       const struct listed_object *objects, size_t count)
@@ -450,7 +462,7 @@ static struct allocations *begin(void)
 	cpus = 2;
 	span_ns = 0;
 	sum = ALLOCATION_SUM_COUNTED;
-	waiting = unseen = (struct allocation_share){ 0 };
+	waiting = unseen = before = (struct allocation_share){ 0 };
 	in_native = false;
 	functions = functions_new();
 	frames[0] = frames[1] = (struct frame){ .function = &lua };
@@ -614,6 +626,23 @@ static void a_vm_has_the_time_before_looks_that_meet_it(void **state)
 	assert_in_range(noted[0].looks_cpu_ns, 800 * MS, 810 * MS);
 	assert_int_equal(noted[1].before_cpu_ns, 0);
 	assert_in_range(noted[1].looks_cpu_ns, 200 * MS, 210 * MS);
+	end(allocations);
+}
+
+/* It begins later than ljspy attaches; but not anew. */
+static void the_time_before_looks_is_of_the_recording(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	pass(50 * MS);
+	allocations_open(allocations, cpu_ns);
+	look(allocations, 10 * MS);
+	assert_in_range(noted[0].before_cpu_ns, 10 * MS, 20 * MS);
+	pass(50 * MS);
+	allocations_open(allocations, cpu_ns);
+	look(allocations, 10 * MS);
+	assert_in_range(noted[0].looks_cpu_ns, 60 * MS, 70 * MS);
 	end(allocations);
 }
 
@@ -855,7 +884,7 @@ static void windows_are_short(void **state)
 static void windows_have_the_userdata_since_the_look(void **state)
 {
 	struct allocations *allocations = begin();
-	const uint64_t before = total;
+	const uint64_t total_before = total;
 
 	(void)state;
 	allocations_note(allocations, NULL, true);
@@ -863,8 +892,8 @@ static void windows_have_the_userdata_since_the_look(void **state)
 	total += 100;
 	allocations_take(allocations, NULL, NULL, &allocating, functions, &sample);
 	assert_int_equal(noted[0].windows_with_objects, 1);
-	assert_int_equal(userdata_to, before + 1);
-	assert_int_equal(userdata_from, before + 101);
+	assert_int_equal(userdata_to, total_before + 1);
+	assert_int_equal(userdata_from, total_before + 101);
 	assert_int_equal(userdata_reads, 2);
 	/* No window is due: nothing is read for it while the thread is held. */
 	look(allocations, MS);
@@ -1038,13 +1067,13 @@ static void on_one_cpu_a_span_needs_its_clock_and_counters_before_and_after(void
 	unsigned int count = 0, lost = 0;
 
 	(void)state;
-	for (unsigned int before = 0; before <= count; before++) {
+	for (unsigned int few = 0; few <= count; few++) {
 		struct allocations *allocations = begin();
 
 		cpus = 1;
 		runs = thread.runs;
 		readings = 0;
-		readings_before_failure = before;
+		readings_before_failure = few;
 		look(allocations, MS);
 		lost += noted[0].windows == 1 && noted[0].spans == 0;
 		count = readings > count ? readings : count;
@@ -1219,6 +1248,31 @@ static void what_has_no_sample_is_lost_at_the_end(void **state)
 	end(allocations);
 }
 
+/* But it has a part, at the end, with what has no sample. */
+static void what_was_before_the_first_look_has_no_sample(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct allocations *allocations = begin();
+
+		figures = (struct figures){ 0 };
+		look(allocations, MS);
+		before = (struct allocation_share){ .bytes = 60, .objects = 2 };
+		unseen = (struct allocation_share){ .bytes = 300, .objects = 3 };
+		divide(allocations, false);
+		assert_int_equal(delivered.count, 0);
+		sum = i ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED;
+		divide(allocations, true);
+		assert_int_equal(delivered.lost, 1);
+		assert_int_equal(delivered.last.alloc_bytes, 360);
+		assert_int_equal(delivered.last.alloc_objects, 5);
+		/* Those of the division, and these. */
+		assert_int_equal(figures.alloc_estimated, i ? 0 : 1070);
+		assert_int_equal(figures.alloc_least, i ? 1070 : 0);
+		end(allocations);
+	}
+}
+
 /* A process may make and close many VMs. */
 static void what_a_vm_that_is_gone_has_left_is_lost_then(void **state)
 {
@@ -1309,6 +1363,8 @@ int main(void)
 		cmocka_unit_test(intervals_are_from_look_to_look),
 		cmocka_unit_test(a_look_without_a_sample_counts_bytes),
 		cmocka_unit_test(a_vm_has_the_time_before_looks_that_meet_it),
+		cmocka_unit_test(the_time_before_looks_is_of_the_recording),
+		cmocka_unit_test(what_was_before_the_first_look_has_no_sample),
 		cmocka_unit_test(the_newest_object_is_read_of_native_code),
 		cmocka_unit_test(a_look_is_taken_once),
 		cmocka_unit_test(a_thread_that_runs_on_has_intervals_only),
