@@ -288,24 +288,34 @@ int process_set_modules(struct lua_process *process)
 	namer_reset(process->namer);
 	process->has_modules = true;
 	process->has_sought_clock = false;
+	process->loop_clock = 0;
+	process->loop_clock_is_apart = false;
+	process->clock_searches = 0;
 	process->connections_cycle = 0;
 	return 0;
 }
 
+/* What tells its time namespace may not be readable for a moment, or for good: try again, more and more rarely. */
+static void find_loop_clock(struct lua_process *process)
+{
+	uint64_t clock = 0;
+
+	process->clock_searches++;
+	if (process->clock_searches & (process->clock_searches - 1)) /* no power of two */
+		return;
+	for (size_t i = 0; i < image_module_count(process->image) && !clock; i++)
+		loop_clock_find(process->memory, image_module(process->image, i)->base, &clock);
+	process->loop_clock_is_apart = clock &&
+				       !time_namespace_offset(process->pid, &process->loop_clock_ahead_ns);
+	process->has_sought_clock = !process->loop_clock_is_apart;
+	if (process->has_sought_clock)
+		process->loop_clock = clock;
+}
+
 uint64_t lua_process_loop_clock(struct lua_process *process)
 {
-	if (!process->has_sought_clock) {
-		process->has_sought_clock = true;
-		process->loop_clock = 0;
-		for (size_t i = 0; i < image_module_count(process->image) && !process->loop_clock; i++)
-			loop_clock_find(process->memory, image_module(process->image, i)->base,
-					&process->loop_clock);
-		process->loop_clock_is_apart = process->loop_clock &&
-					       !time_namespace_offset(process->pid,
-								      &process->loop_clock_ahead_ns);
-		if (process->loop_clock_is_apart)
-			process->loop_clock = 0;
-	}
+	if (!process->has_sought_clock)
+		find_loop_clock(process);
 	return process->loop_clock
 		       ? loop_clock_read(process->memory, process->loop_clock, process->loop_clock_ahead_ns)
 		       : 0;

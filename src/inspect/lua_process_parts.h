@@ -77,6 +77,7 @@ struct lua_process {
 	bool wants_refresh, has_new_modules;
 	bool has_modules;
 	bool has_sought_clock;
+	unsigned int clock_searches;    /* for that, so far */
 	uint64_t loop_clock;            /* address of an event loop's clock; 0 if there is none */
 	int64_t loop_clock_ahead_ns;    /* of ljspy's CLOCK_MONOTONIC */
 	bool loop_clock_is_apart;       /* how far is unknown: then loop_clock is 0 */

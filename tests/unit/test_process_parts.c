@@ -18,9 +18,11 @@
 #include <cmocka.h>
 
 #include "memory/slow_file.h"
+#include "src/inspect/loop_clock.h"
 #include "src/inspect/lua_process_parts.h"
 #include "src/inspect/stack_states.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/clocks/time_namespace.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_memory.h"
 #include "unwind/capture/unknown_states.h"
@@ -765,6 +767,73 @@ static void a_request_is_as_old_as_it_was_at_the_look(void **state)
 	assert_int_equal(age_ns(0, 0), 0);
 }
 
+static struct {
+	uint64_t clock; /* 0: there is none */
+	bool knows_namespace;
+	unsigned int questions; /* for the namespace */
+} loop;
+
+INSTEAD_OF(loop_clock_find);
+bool __wrap_loop_clock_find(struct memory *memory, uint64_t base, uint64_t *ret_address)
+{
+	(void)memory;
+	(void)base;
+	*ret_address = loop.clock;
+	return loop.clock != 0;
+}
+
+INSTEAD_OF(loop_clock_read);
+uint64_t __wrap_loop_clock_read(struct memory *memory, uint64_t address, int64_t ahead_ns)
+{
+	(void)memory;
+	return address + (uint64_t)ahead_ns;
+}
+
+INSTEAD_OF(time_namespace_offset);
+bool __wrap_time_namespace_offset(pid_t pid, int64_t *ret_ns)
+{
+	assert_int_equal(pid, PID);
+	loop.questions++;
+	*ret_ns = 5;
+	return loop.knows_namespace;
+}
+
+/* That may be so for good: it must not cost much. */
+static void a_time_namespace_that_cannot_be_read_is_asked_for_more_and_more_rarely(void **state)
+{
+	struct module *modules = calloc(1, sizeof(*modules));
+
+	(void)state;
+	assert_non_null(modules);
+	modules[0] = (struct module){
+		.begin = 0x10000, .end = 0x12000, .base = 0x10000, .path = strdup("/a.so")
+	};
+	image_set_modules(process.image, modules, 1);
+	loop.clock = 0x11000;
+	loop.knows_namespace = false;
+	loop.questions = 0;
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(lua_process_loop_clock(&process), 0);
+	assert_int_equal(loop.questions, 7);
+	loop.knows_namespace = true;
+	for (int i = 0; i < 28; i++)
+		lua_process_loop_clock(&process);
+	for (int i = 0; i < 200; i++)
+		assert_int_equal(lua_process_loop_clock(&process), 0x11005);
+	assert_int_equal(loop.questions, 8);
+}
+
+static void a_program_without_a_loop_s_clock_is_not_searched_again(void **state)
+{
+	(void)state;
+	loop.clock = 0;
+	loop.questions = 0;
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(lua_process_loop_clock(&process), 0);
+	assert_int_equal(process.clock_searches, 1);
+	assert_int_equal(loop.questions, 0);
+}
+
 static void a_request_is_told_as_nginx_has_it(void **state)
 {
 	const struct nginx_request request = { .address = 0x9000,
@@ -818,6 +887,8 @@ int main(void)
 		TEST(modules_that_take_the_place_of_others_are_noticed),
 		TEST(a_layout_that_is_not_known_is_told_though_its_file_is_unmapped),
 		TEST(a_request_is_as_old_as_it_was_at_the_look),
+		TEST(a_time_namespace_that_cannot_be_read_is_asked_for_more_and_more_rarely),
+		TEST(a_program_without_a_loop_s_clock_is_not_searched_again),
 		TEST(a_request_is_told_as_nginx_has_it),
 	};
 
