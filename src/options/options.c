@@ -141,6 +141,26 @@ static bool parse_view_option(struct options *options, int letter, const char *a
 	}
 }
 
+/* Options that tell where profiles and samples go, and when. */
+static bool parse_service_option(struct options *options, int letter, const char *argument)
+{
+	switch (letter) {
+	case OPTION_EVERY:
+		return option_value_time(argument, "time from one to the next", &options->every_ns);
+	case OPTION_LISTEN: options->listen = argument; return true;
+	case OPTION_TOKEN_FILE: options->token_file = argument; return true;
+	case OPTION_PUSH: options->push = argument; return true;
+	case OPTION_PUSH_CREDENTIALS: options->push_credentials = argument; return true;
+	case OPTION_PUSH_CA: options->push_ca = argument; return true;
+	case OPTION_WHEN: return parse_condition(options, argument);
+	case OPTION_AT_MOST: return option_value_at_most(argument, &options->at_most);
+	case OPTION_KEEP: return option_value_time(argument, "time", &options->keep_ns);
+	case OPTION_KEEP_BYTES: return option_value_size(argument, &options->keep_bytes);
+	case OPTION_FOR: return option_value_time(argument, "duration", &options->for_ns);
+	default: return parse_view_option(options, letter, argument);
+	}
+}
+
 /* Which formats does the command write? */
 static unsigned int formats_of(const struct options *options)
 {
@@ -196,22 +216,10 @@ static bool parse_option(struct options *options, int letter, const char *argume
 	case OPTION_LOCALS: options->locals = true; return true;
 	case OPTION_WATCH: options->watch = true; return true;
 	case OPTION_STRINGS: options->strings = true; return true;
-	case OPTION_EVERY:
-		return option_value_time(argument, "time from one to the next", &options->every_ns);
-	case OPTION_LISTEN: options->listen = argument; return true;
-	case OPTION_TOKEN_FILE: options->token_file = argument; return true;
-	case OPTION_PUSH: options->push = argument; return true;
-	case OPTION_PUSH_CREDENTIALS: options->push_credentials = argument; return true;
-	case OPTION_PUSH_CA: options->push_ca = argument; return true;
-	case OPTION_WHEN: return parse_condition(options, argument);
-	case OPTION_AT_MOST: return option_value_at_most(argument, &options->at_most);
-	case OPTION_KEEP: return option_value_time(argument, "time", &options->keep_ns);
-	case OPTION_KEEP_BYTES: return option_value_size(argument, &options->keep_bytes);
-	case OPTION_FOR: return option_value_time(argument, "duration", &options->for_ns);
 	case 'v': options->verbose = true; return true;
 	case OPTION_LAYOUT: return parse_layout(options, argument);
 	case OPTION_DWARF: options->dwarf = argument; return true;
-	default: return parse_view_option(options, letter, argument);
+	default: return parse_service_option(options, letter, argument);
 	}
 }
 
