@@ -117,10 +117,10 @@ bool apart_stay_away(struct apart *apart);
 void apart_rest(struct apart *apart, bool rests);
 
 /*
- * The worker is about to wait, and not for long: it comes by. While it does so often, the engine's main thread sleeps
- * on. Nothing is noticed later for that.
+ * The worker is about to wait for so long: unless that is too long, it comes by. While it does so often, the engine's main
+ * thread sleeps on. What that notices it may notice later for that, by 20 ms at most.
  */
-void apart_come_by(struct apart *apart);
+void apart_come_by(struct apart *apart, uint64_t wait_ns);
 
 /*
  * The calling thread of the engine, tid, traces, and binds itself to CPUs; 0: it does no more. If it waits for its

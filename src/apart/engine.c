@@ -274,13 +274,16 @@ void apart_rest(struct apart *apart, bool rests)
 		syscall(SYS_tgkill, shared->front_pid, shared->beat_tid, WAKE_SIGNAL);
 }
 
-void apart_come_by(struct apart *apart)
+void apart_come_by(struct apart *apart, uint64_t wait_ns)
 {
 	const struct shared *shared = apart->shared;
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
-	/* What the front wants, or whether it runs, is the watch's to find out. */
-	if (shared->end_wanted || now >= shared->beat_due_ns)
+	/*
+	 * The watch would wake up before the worker does, once more than if this did not come by. What the front wants,
+	 * or whether it runs, is the watch's to find out.
+	 */
+	if (wait_ns > ABSENT_NS || shared->end_wanted || now >= shared->beat_due_ns)
 		return;
 	if (absence_end(&apart->absence, now))
 		set_dead_man(apart, DEAD_MAN_NS);

@@ -182,7 +182,7 @@ static void tell_rest(const struct sampler *sampler, uint64_t wait_ns)
 		if (sampler->targets[i] && sampler->targets[i]->active)
 			rests = false;
 	if (watch)
-		watch->rests(watch->context, rests);
+		watch->rests(watch->context, rests, wait_ns);
 }
 
 /* Drop functions that nothing refers to; they are named anew when they are seen again. */

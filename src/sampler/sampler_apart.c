@@ -40,13 +40,13 @@ static bool may_go_on(void *context)
 	return true;
 }
 
-static void rests(void *context, bool rests)
+static void rests(void *context, bool rests, uint64_t wait_ns)
 {
 	const struct watched *watched = context;
 
 	apart_rest(watched->apart, rests);
 	if (!rests)
-		apart_come_by(watched->apart);
+		apart_come_by(watched->apart, wait_ns);
 }
 
 static void binds(void *context, pid_t tid)

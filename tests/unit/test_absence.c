@@ -149,7 +149,7 @@ static void without_a_timer_the_worker_is_always_absent(void **state)
 /*---- In an engine ----*/
 
 struct told {
-	bool has_come;
+	bool has_come, comes_for_long;
 	uint64_t wakeups, absences; /* of the watch, and for how many of these the worker was absent */
 };
 
@@ -172,20 +172,23 @@ static void come_by_often(struct apart *apart, void *context)
 	uint64_t before;
 
 	(void)context;
+	/* The watch would wake up meanwhile. */
+	apart_come_by(apart, ABSENT_NS + 1);
+	result.comes_for_long = apart->absence.came_ns != 0;
 	do {
 		pause_for(PAUSE_NS);
-		apart_come_by(apart);
+		apart_come_by(apart, PAUSE_NS);
 	} while (absence_lasts(&apart->absence, clock_now_ns(CLOCK_MONOTONIC)));
 	result.has_come = true;
 	pause_for(ABSENT_NS / 2); /* the watch may have napped by itself until now */
-	apart_come_by(apart);
+	apart_come_by(apart, PAUSE_NS);
 	before = count_sleeps(getpid());
 	for (int i = 0; i < 4 * PAUSES; i++) {
 		const uint64_t now = clock_now_ns(CLOCK_MONOTONIC), came_ns = apart->absence.came_ns;
 
 		if (absence_lasts(&apart->absence, now))
 			result.absences += 2 + (now - came_ns) / ABSENT_NS;
-		apart_come_by(apart);
+		apart_come_by(apart, PAUSE_NS);
 		pause_for(PAUSE_NS);
 	}
 	result.wakeups = count_sleeps(getpid()) - before;
@@ -218,6 +221,7 @@ static void the_watch_of_an_engine_sleeps_while_its_worker_comes_by(void **state
 	assert_int_equal(apart_run(&options, &outcome), 0);
 	assert_int_equal(outcome.end, APART_CONCLUDED);
 	assert_true(told.has_come);
+	assert_false(told.comes_for_long);
 	assert_in_range(told.wakeups, 0, others + told.absences);
 }
 

@@ -1348,6 +1348,7 @@ static struct {
 	uint64_t samples;      /* as told last */
 	uint64_t let_go_at_ns; /* 0: never */
 	uint64_t away_ns;      /* how long each absence takes */
+	uint64_t waited_ns;    /* at most */
 	unsigned int absences;
 	bool comes_back, rested, busy;
 	pid_t bound[2]; /* whom it was told of last */
@@ -1368,9 +1369,10 @@ static bool may_go_on(void *context)
 	return !watcher.let_go_at_ns || machine.now_ns < watcher.let_go_at_ns;
 }
 
-static void note_rest(void *context, bool rests)
+static void note_rest(void *context, bool rests, uint64_t wait_ns)
 {
 	(void)context;
+	watcher.waited_ns += wait_ns;
 	watcher.rested |= rests;
 	watcher.busy |= !rests;
 }
@@ -1483,6 +1485,7 @@ static void rest_is_told_while_no_target_runs(void **state)
 	add(1, bursts);
 	run();
 	assert_true(watcher.busy && !watcher.rested);
+	assert_in_range(watcher.waited_ns, UINT64_C(8) * NS_PER_SECOND, UINT64_C(11) * NS_PER_SECOND);
 }
 
 /* What a target does while the sampler has let go of it is nobody's sample. */

@@ -58,6 +58,7 @@ static struct shared {
 	bool closed_files;    /* the engine did */
 	bool rests;           /* as told last */
 	unsigned int rest_calls, come_by_calls;
+	uint64_t come_by_ns;
 	pid_t tracer_tid;
 	bool resumed_as_told; /* what apart_stay_away() says */
 } * shared;
@@ -139,8 +140,9 @@ void __wrap_apart_rest(struct apart *apart, bool rests)
 }
 
 INSTEAD_OF(apart_come_by);
-void __wrap_apart_come_by(struct apart *apart)
+void __wrap_apart_come_by(struct apart *apart, uint64_t wait_ns)
 {
+	shared->come_by_ns = wait_ns;
 	(void)apart;
 	shared->come_by_calls++;
 }
@@ -888,11 +890,11 @@ static void looks_at_its_options(const struct sampler_options *given, const stru
 	shared->resumed_as_told = true;
 	shared->passed &= breaks->stay_away(breaks->context);
 	shared->passed &= watch->may_go_on(watch->context);
-	watch->rests(watch->context, true);
+	watch->rests(watch->context, true, 6);
 	shared->passed &= shared->rests;
-	watch->rests(watch->context, false);
+	watch->rests(watch->context, false, 7);
 	shared->passed &= !shared->rests;
-	watch->rests(watch->context, true);
+	watch->rests(watch->context, true, 8);
 	watch->binds(watch->context, TRACER_TID);
 	shared->passed &= shared->tracer_tid == TRACER_TID;
 	wish = APART_LET_GO;
@@ -913,6 +915,7 @@ static void the_sampler_does_what_the_front_wishes(void **state)
 	assert_int_equal(shared->rest_calls, 4);
 	/* It comes by where it does not rest. */
 	assert_int_equal(shared->come_by_calls, 1);
+	assert_int_equal(shared->come_by_ns, 7);
 	assert_false(shared->rests);
 	/* The command has the standard files, and is inherited from the engine. */
 	assert_true(front.given.keeps_standard_files);

@@ -400,10 +400,11 @@ static bool goes_on(void *context)
 	return machine.now_ns < *until_ns;
 }
 
-static void ignore_rest(void *context, bool rests)
+static void ignore_rest(void *context, bool rests, uint64_t wait_ns)
 {
 	(void)context;
 	(void)rests;
+	(void)wait_ns;
 }
 
 static void no_thread_is_looked_at_once_ljspy_is_to_let_go(void **state)
