@@ -305,11 +305,11 @@ static bool fell_asleep(const struct thread *thread, const struct thread_record 
 }
 
 /*
- * Copy what belongs to a held thread, let it go; then deliver its sample. is_late: other looks came before it stopped,
- * so what it waited for until then puts none off.
+ * Copy what belongs to a held thread, let it go; then deliver its sample. has_looked: other looks came before it
+ * stopped, so what it waited for until then puts none off.
  */
 static void take_held(struct sampler *sampler, struct target *target, struct thread *thread,
-		      struct thread_record *record, bool is_late)
+		      struct thread_record *record, bool has_looked)
 {
 	struct registers registers;
 	struct held_time held = { .begin_ns = thread->tracee->stopped_ns };
@@ -331,7 +331,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	target_note_turn(sampler, target, thread, record);
 	/* The kernel's figures of a stopped thread are exact. */
 	target_measure(sampler, target, thread, record);
-	if (is_late)
+	if (has_looked)
 		record->look_waited_ns = thread->waited_ns;
 	runs = thread->runs;
 	last_ns = clock_now_ns(CLOCK_MONOTONIC);
@@ -472,6 +472,7 @@ static void sample_undisturbed(struct sampler *sampler, struct target *target, s
 static void sample_stopped(struct sampler *sampler, struct target *target, struct thread *thread,
 			   struct thread_record *record)
 {
+	const bool was_awaited = thread->tracee->state == TRACEE_AWAITED;
 	int error;
 
 	if (record->presence == PRESENCE_ON_CPU || record->presence == PRESENCE_PUT_OFF)
@@ -483,6 +484,8 @@ static void sample_stopped(struct sampler *sampler, struct target *target, struc
 		take_held(sampler, target, thread, record, false);
 	else if (error == -ETIMEDOUT)
 		thread->tracee->hold_late = true;
+	if (error == -ETIMEDOUT && !was_awaited)
+		record->awaited_look = target->looks;
 }
 
 /*
@@ -529,7 +532,7 @@ void target_take_late(struct sampler *sampler, struct target *target)
 			continue;
 		record = target_record(target, thread, now);
 		if (record && target->process && target->sampled)
-			take_held(sampler, target, thread, record, true);
+			take_held(sampler, target, thread, record, target->looks != record->awaited_look);
 		else
 			tracer_resume(sampler->tracer, thread->tracee);
 	}
@@ -656,6 +659,7 @@ void target_sample(struct sampler *sampler, struct target *target)
 	bool has_sampled = false;
 	size_t count;
 
+	target->looks++;
 	if (options->coroutines || options->requests) {
 		if (options->coroutines)
 			target_sample_coroutines(sampler, target);

@@ -201,6 +201,7 @@ struct asleep {
 	struct frame lost_frame;
 	const struct frame *frames; /* valid until the process's next copy */
 	size_t count;
+	enum vm_state vm_state;
 	bool shows_more; /* another copy will */
 };
 
@@ -208,8 +209,7 @@ struct asleep {
 static bool copy_sleeper(struct target *target, struct thread *thread, struct thread_record *record,
 			 struct asleep *asleep)
 {
-	*asleep = (struct asleep){ .lost = LOST_COUNT };
-	record->sleep.vm_state = VM_STATE_UNKNOWN;
+	*asleep = (struct asleep){ .lost = LOST_COUNT, .vm_state = VM_STATE_UNKNOWN };
 	switch (asleep_capture(target->process, target->threads, thread, &record->hints, &asleep->state,
 			       &asleep->call)) {
 	case ASLEEP_RUNS: return false;
@@ -217,8 +217,8 @@ static bool copy_sleeper(struct target *target, struct thread *thread, struct th
 	case ASLEEP_TORN: asleep->lost = LOST_RAN_MEANWHILE; break;
 	case ASLEEP_UNKNOWN: asleep->lost = LOST_NOT_STOPPED; break;
 	}
-	if (asleep->lost == LOST_COUNT && lua_process_unwind(target->process, &asleep->frames, &asleep->count,
-							     &record->sleep.vm_state) != 0)
+	if (asleep->lost == LOST_COUNT &&
+	    lua_process_unwind(target->process, &asleep->frames, &asleep->count, &asleep->vm_state) != 0)
 		asleep->lost = LOST_OUT_OF_MEMORY;
 	if (asleep->lost == LOST_COUNT) {
 		asleep->shows_more = lua_process_note_unwound(target->process, &record->hints);
@@ -239,6 +239,7 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 	struct wait_stack stack;
 	struct wait wait;
 
+	sleep->vm_state = asleep->vm_state;
 	sleep->phase = NULL;
 	sleep->request = (struct sample_request){ 0 };
 	sleep->gc = (struct sample_gc){ .phase = GC_PHASE_NONE };

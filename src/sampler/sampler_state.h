@@ -69,6 +69,7 @@ struct thread_record {
 	bool has_run;                       /* since its last sample */
 	enum presence presence;             /* at the last look */
 	uint64_t look_waited_ns, look_runs; /* at that look */
+	uint64_t awaited_look;              /* the look that its late stop is of: target.looks */
 	uint64_t last_sample_ns;            /* when ljspy took it */
 	unsigned int visits_left;           /* until it counts as one without system calls: makes_calls() */
 
@@ -157,6 +158,7 @@ struct target {
 	int cpu;                     /* to await the next look on; -1: any */
 	bool is_bound;               /* the thread that was on it may run on no other */
 	bool is_late;                /* this look is late: see target_is_late() */
+	uint64_t looks;              /* how many there were */
 	bool wants_look;             /* it waits for a CPU, and its last CPU time has no sample */
 	uint64_t active_cpu_ns;      /* of the process clock, at the last look */
 	uint64_t read_last_ns;       /* when ljspy read its coroutines or requests; 0: not yet */

@@ -235,6 +235,8 @@ static int take_signal(void)
 	return signal;
 }
 
+static bool has_late_stop(uint64_t at_ns);
+
 INSTEAD_OF(own_turn_wait);
 int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret_info,
 			 const struct timespec *timeout)
@@ -253,6 +255,13 @@ int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo
 						 .si_value.sival_int = machine.signal_value };
 		return take_signal();
 	}
+	for (uint64_t at_ns = machine.now_ns; machine.tells_late_stops && at_ns <= end_ns; at_ns += 10 * 1000)
+		if (has_late_stop(at_ns)) {
+			machine.now_ns = at_ns;
+			if (ret_info)
+				*ret_info = (siginfo_t){ .si_signo = SIGCHLD };
+			return SIGCHLD;
+		}
 	for (; tick_ns <= end_ns; tick_ns += MADE_UP_TICK_NS)
 		for (size_t i = 0; i < MADE_UP_PROCESSES; i++)
 			if (rings(&alarms[i], tick_ns)) {
@@ -391,12 +400,25 @@ void __wrap_tracer_resume(struct tracer *tracer, struct tracee *tracee)
 	tracee->resumed_ns = machine.now_ns;
 }
 
+static bool may_stop_late(const struct tracee *tracee, uint64_t at_ns)
+{
+	return tracee->state == TRACEE_AWAITED &&
+	       made_up_times(find_thread(tracee->pid, tracee->tid), at_ns).does == MADE_UP_RUNS;
+}
+
+static bool has_late_stop(uint64_t at_ns)
+{
+	for (size_t i = 0; i < MADE_UP_PROCESSES; i++)
+		for (size_t j = 0; j < MADE_UP_THREADS; j++)
+			if (all_threads[i].known[j] && may_stop_late(&all_threads[i].tracees[j], at_ns))
+				return true;
+	return false;
+}
+
 /* A thread that was told to stop does so when it has a CPU again. */
 static bool stops_now(struct tracee *tracee)
 {
-	const struct made_up_thread *thread = find_thread(tracee->pid, tracee->tid);
-
-	if (tracee->state != TRACEE_AWAITED || made_up_times(thread, machine.now_ns).does != MADE_UP_RUNS)
+	if (!may_stop_late(tracee, machine.now_ns))
 		return false;
 	tracee->state = tracee->hold_late ? TRACEE_HELD : TRACEE_RUNNING;
 	tracee->hold_late = false;

@@ -98,7 +98,8 @@ struct made_up_machine {
 	bool has_new_modules;
 	const char *other_lua; /* in any process; NULL: none */
 
-	int signal; /* that ljspy gets; 0: none */
+	bool tells_late_stops; /* at once; else ljspy sees them at its next look */
+	int signal;            /* that ljspy gets; 0: none */
 	int signal_value;
 	uint64_t signal_ns;
 

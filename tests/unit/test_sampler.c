@@ -255,6 +255,37 @@ static void a_wait_before_a_late_stop_puts_no_look_off(void **state)
 	assert_in_range(late_stop.longest_ns, 1, 3 * period_ns);
 }
 
+static uint64_t last_late_ns, least_gap_ns;
+
+static void see_gap(const struct sample *sample)
+{
+	if (sample->thread_state != THREAD_RUNNING || machine.now_ns >= STARTED_AT_NS + options.duration_ns)
+		return;
+	if (last_late_ns && sample->time_ns - last_late_ns < least_gap_ns)
+		least_gap_ns = sample->time_ns - last_late_ns;
+	last_late_ns = sample->time_ns;
+}
+
+/* Where none came, what runs after it must not be seen more often than the rest. */
+static void a_wait_before_a_late_stop_puts_off_the_look_that_would_have_come_meanwhile(void **state)
+{
+	enum { HZ = 49, GAP_NS = NS_PER_SECOND / HZ / 2 }; /* from one look to the next, at least */
+	static const struct made_up_thread crowded = { .wait_ns = 6 * MS,
+						       .run_ns = 30 * MS,
+						       .stops_late = true };
+
+	(void)state;
+	add(1, crowded);
+	last_late_ns = 0;
+	least_gap_ns = UINT64_MAX;
+	options.rate_hz = HZ;
+	machine.tells_late_stops = true;
+	each_sample = see_gap;
+	run();
+	assert_true(sum_of(&machine.processes[0], 0)->samples > 100);
+	assert_in_range(least_gap_ns, GAP_NS - MS / 10, 2 * GAP_NS);
+}
+
 static struct {
 	uint64_t lost_ns, at_code_ns; /* of waits for a CPU */
 	unsigned int count;
@@ -721,6 +752,33 @@ static void no_sleep_is_told_by_a_short_copy(void **state)
 	each_sample = see_sleep;
 	run();
 	assert_true(sleeps_seen > 10);
+	assert_int_equal(short_sleeps, 0);
+}
+
+static void see_vm_state(const struct sample *sample)
+{
+	if (sample->thread_state == THREAD_RUNNING || sample->frames[0].function->kind == FRAME_LOST)
+		return;
+	sleeps_seen++;
+	short_sleeps += sample->vm_state != VM_STATE_INTERPRETED;
+}
+
+/* It runs meanwhile: then what is told of its last sleep, as at the end, is all from one copy. */
+static void a_copy_that_comes_to_nothing_changes_no_sleep(void **state)
+{
+	sleeps_seen = short_sleeps = 0;
+	for (unsigned int i = 0; i < 40; i++) {
+		forget(state);
+		make_up(state);
+		add(1, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 20 * MS });
+		options.wall_clock = true;
+		options.duration_ns = 100 * MS + i * MS;
+		machine.short_copies = true;
+		machine.unwind_takes_ns = 8 * MS;
+		each_sample = see_vm_state;
+		run();
+	}
+	assert_true(sleeps_seen > 40);
 	assert_int_equal(short_sleeps, 0);
 }
 
@@ -1558,6 +1616,11 @@ int main(void)
 						forget),
 		cmocka_unit_test_setup_teardown(thread_has_its_cpu_time_from_its_start_on, make_up, forget),
 		cmocka_unit_test_setup_teardown(time_before_the_beginning_does_not_count, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_copy_that_comes_to_nothing_changes_no_sleep, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(
+			a_wait_before_a_late_stop_puts_off_the_look_that_would_have_come_meanwhile, make_up,
+			forget),
 		cmocka_unit_test_setup_teardown(thread_that_stops_late_is_sampled_where_it_stops, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(a_wait_before_a_late_stop_puts_no_look_off, make_up, forget),
