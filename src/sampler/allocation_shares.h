@@ -85,8 +85,8 @@ struct allocation_share allocation_shares_waiting(const struct allocation_shares
 struct allocation_share allocation_shares_unseen(const struct allocation_shares *shares);
 
 /*
- * At the end: what was allocated before the first look, and nobody has seen. It is estimated by what came after, unless it
- * is short beside that, or longer. Returns how certain it is, and how many bytes are less certain for that.
+ * At the end: what was allocated before the first look, and nobody has seen. It is estimated by what came after, unless
+ * that time is short beside this, or longer. Returns how certain it is, and how many bytes are less certain for that.
  */
 enum allocation_sum allocation_shares_before(const struct allocation_shares *shares,
 					     struct allocation_share *ret_share,
