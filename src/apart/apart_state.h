@@ -50,6 +50,7 @@ struct apart {
 	atomic_bool worker_ends;          /* it has nothing more to do */
 	sem_t watch;                      /* wakes the watch */
 	struct absence absence;           /* the worker's */
+	bool waits_briefly;               /* the worker, as it told last */
 	timer_t dead_man;
 	bool has_dead_man;
 	pthread_mutex_t tracer_lock;

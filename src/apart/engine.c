@@ -278,12 +278,14 @@ void apart_come_by(struct apart *apart, uint64_t wait_ns)
 {
 	const struct shared *shared = apart->shared;
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	const bool was_brief = apart->waits_briefly;
 
 	/*
-	 * The watch would wake up before the worker does, once more than if this did not come by. What the front wants,
-	 * or whether it runs, is the watch's to find out.
+	 * Where it waits for longer, the watch would wake up before it does, once more than if it did not come by. What
+	 * the front wants, or whether it runs, is the watch's to find out.
 	 */
-	if (wait_ns > ABSENT_NS || shared->end_wanted || now >= shared->beat_due_ns)
+	apart->waits_briefly = wait_ns <= ABSENT_NS;
+	if (!was_brief || !apart->waits_briefly || shared->end_wanted || now >= shared->beat_due_ns)
 		return;
 	if (absence_end(&apart->absence, now))
 		set_dead_man(apart, DEAD_MAN_NS);
