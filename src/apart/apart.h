@@ -117,8 +117,8 @@ bool apart_stay_away(struct apart *apart);
 void apart_rest(struct apart *apart, bool rests);
 
 /*
- * The worker is about to wait for so long: unless that is too long, it comes by. While it does so often, the engine's main
- * thread sleeps on. What that notices it may notice later for that, by 20 ms at most.
+ * The worker is about to wait for so long. It comes by where that is brief, as the wait before was. While it does so
+ * often, the engine's main thread sleeps on. What that notices it may notice later for that, by 20 ms at most.
  */
 void apart_come_by(struct apart *apart, uint64_t wait_ns);
 

@@ -49,7 +49,10 @@ struct sampler_watch {
 	 * false: let go of all targets at once. SIGCHLD makes it ask.
 	 */
 	bool (*may_go_on)(void *context);
-	/* Before each wait, of so much time at most. rests: the sampler only waits for a target to run; false: it no longer does. */
+	/*
+	 * Before each wait, of so much time at most. rests: the sampler only waits for a target to run; false: it no
+	 * longer does.
+	 */
 	void (*rests)(void *context, bool rests, uint64_t wait_ns);
 	/* This thread binds itself to CPUs from now on; 0: none does any more. NULL if not wanted. */
 	void (*binds)(void *context, pid_t tid);
