@@ -81,6 +81,20 @@ static void run_memory(struct code_path *path, uint32_t word)
 		path->registers[rn_of(word)] = code_path_plus(base, offset);
 }
 
+/* Of all but loads, stores, and add or sub with an immediate: does it set the stack pointer, and not xzr? */
+static bool sets_sp(uint32_t word)
+{
+	enum { FLAGS = 3 };
+
+	/* and, orr and eor with an immediate, as and sp, xn, #mask, which aligns a stack; ands, tst have xzr. */
+	return (has_bits(word, 0x1f80001f, 0x1200001f) && bits_of(word, 29, 2) != FLAGS) ||
+	       /* add and sub with an extended register, as sub sp, sp, xm of alloca(); adds, cmp have xzr. */
+	       has_bits(word, 0x3fe0001f, 0x0b20001f) ||
+	       /* addvl, addpl, addsvl, addspl; addg, subg; irg; addpt, subpt */
+	       has_bits(word, 0xffa0f01f, 0x0420501f) || has_bits(word, 0xbfc0001f, 0x9180001f) ||
+	       has_bits(word, 0xffe0fc1f, 0x9ac0101f) || has_bits(word, 0xbfe0e01f, 0x9a00201f);
+}
+
 /* False for instructions that are not known to be harmless. */
 static bool run(struct code_path *path, uint32_t word)
 {
@@ -107,8 +121,7 @@ static bool run(struct code_path *path, uint32_t word)
 		set(path, rd_of(word), get(path, rm_of(word)));
 		return true;
 	}
-	/* and sp, xn, #mask aligns a stack. */
-	if (has_bits(word, 0x1f80001f, 0x1200001f))
+	if (sets_sp(word))
 		path->registers[REGISTER_NUMBER_SP] = unknown;
 	/* Exclusive and atomic accesses write two registers, others at most one. */
 	if (has_bits(word, 0x3f000000, 0x08000000)) {
