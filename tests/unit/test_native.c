@@ -292,7 +292,7 @@ static struct {
 static void walk_asleep(struct fixture *fixture)
 {
 	asleep.leaf = registers_of(&asleep.context);
-	asleep.leaf.unknown = ~0u;
+	asleep.leaf.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
 	asleep.status = walk(fixture, &asleep.leaf, &asleep.frames);
 }
 
@@ -363,6 +363,123 @@ static void what_follows_no_call_is_no_return_address(void **state)
 	assert_int_equal(asleep.status, NATIVE_LOST);
 	assert_int_equal(asleep.frames, 1);
 	assert_true(native_lacks_register(fixture->unwinder));
+}
+
+/*---- Code whose stack pointer paths do not tell ----*/
+
+/* A step of a walk from a thread that is in one of these. */
+static struct {
+	struct fixture *fixture;
+	enum native_status status, asleep;
+	uint64_t caller, caller_asleep;
+	bool lacks_register;
+} odd;
+
+static __attribute__((noinline)) void step_from_here(void)
+{
+	struct native_unwinder *unwinder = odd.fixture->unwinder;
+	struct registers leaf = registers_of(&asleep.context);
+
+	native_begin(unwinder, &odd.fixture->damaged.memory, &leaf);
+	odd.status = native_step(unwinder);
+	odd.caller = native_current(unwinder)->registers.pc;
+	leaf.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
+	native_begin(unwinder, &odd.fixture->damaged.memory, &leaf);
+	odd.asleep = native_step(unwinder);
+	odd.caller_asleep = native_current(unwinder)->registers.pc;
+	odd.lacks_register = native_lacks_register(unwinder);
+}
+
+#ifdef __clang__ /* has no such attributes; then this is code like any other */
+#define UNOPTIMISED __attribute__((noinline))
+#define OPTIMISED __attribute__((noinline))
+#else
+#define UNOPTIMISED __attribute__((noinline, noclone, optimize("O0")))
+#define OPTIMISED __attribute__((noinline, noclone, optimize("O2")))
+#endif
+
+UNOPTIMISED static _Noreturn void end_with(const char *text, ...)
+{
+	fail_msg("%s", text);
+	abort();
+}
+
+/* The first case is reached by the jump table, and by a path through a call that never returns. */
+UNOPTIMISED static int behind_what_never_returns(int number)
+{
+	int result = 0;
+
+	switch (number) {
+	default: end_with("none", 1, 2, 3, 4, 5, 6, 7, 8, 9);
+	case 0:
+		getcontext(&asleep.context);
+		step_from_here();
+		break;
+	case 1: result = number * 3; break;
+	case 2: result = number * 5; break;
+	case 3: result = number + 7; break;
+	case 4: result = number ^ 7; break;
+	case 5: return number & 7;
+	}
+	return result;
+}
+
+static __attribute__((noinline, cold)) void fill(void *bytes, size_t length)
+{
+	memset(bytes, 1, length);
+}
+
+/* The stack pointer comes back from another register. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wvla"
+OPTIMISED static int behind_an_array_of_any_size(int bytes)
+{
+	int result = 0;
+
+	if (__builtin_expect(bytes > 5, 0))
+		fill(__builtin_alloca((size_t)bytes), (size_t)bytes);
+	{
+		volatile char room[result + bytes + 8];
+
+		room[0] = 1;
+		result += room[0];
+	}
+	getcontext(&asleep.context);
+	step_from_here();
+	return result;
+}
+
+#pragma GCC diagnostic pop
+
+/* What makes room lies in the function's cold part. */
+OPTIMISED static int behind_a_cold_part(int bytes)
+{
+	if (__builtin_expect(bytes > 5, 0))
+		fill(__builtin_alloca((size_t)bytes), (size_t)bytes);
+	getcontext(&asleep.context);
+	step_from_here();
+	return bytes;
+}
+
+static void check_odd_code(int (*function)(int), int argument)
+{
+	memset(&odd.status, 0, sizeof(odd) - offsetof(__typeof__(odd), status));
+	function(argument);
+	assert_int_equal(odd.status, NATIVE_FRAME);
+	if (odd.asleep == NATIVE_FRAME)
+		assert_int_equal(odd.caller_asleep, odd.caller);
+	else
+		assert_true(odd.lacks_register);
+}
+
+static void a_wrong_caller_is_none(void **state)
+{
+	odd.fixture = *state;
+	check_odd_code(behind_what_never_returns, 0);
+	check_odd_code(behind_an_array_of_any_size, 0);
+	check_odd_code(behind_an_array_of_any_size, 800);
+	check_odd_code(behind_a_cold_part, 0);
+	check_odd_code(behind_a_cold_part, 800);
 }
 
 /* What the handler of a signal was given, and where it was then. */
@@ -471,6 +588,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_frame_is_found_without_its_pointer, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_follows_no_call_is_no_return_address, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_wrong_caller_is_none, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_a_signal_has_interrupted_has_all_its_registers, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(an_entry_of_the_plt_keeps_what_calls_keep, set_up, tear_down),

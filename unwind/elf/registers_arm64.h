@@ -41,6 +41,8 @@ struct registers {
 	unsigned int unknown;    /* enum register_set: these hold no value */
 };
 
+enum { CALL_PUSHES = 0 }; /* bytes: nothing: there is a link register */
+
 /* DWARF's numbers of registers (DWARF for the Arm 64-bit Architecture, 4.1), which libunwind uses, too. */
 enum {
 	REGISTER_NUMBER_LIBDW_MISSES = -1, /* none */

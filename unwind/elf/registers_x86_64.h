@@ -36,6 +36,8 @@ struct registers {
 	unsigned int unknown;    /* enum register_set: these hold no value */
 };
 
+enum { CALL_PUSHES = 8 }; /* bytes: its return address */
+
 /* DWARF's numbers of registers (System V ABI for x86-64, figure 3.36), which libunwind uses, too. */
 enum {
 	/*

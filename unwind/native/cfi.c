@@ -15,7 +15,8 @@
 enum {
 	KNOWN_MAX = 16384, /* cached addresses */
 	OPERANDS_MAX = 16, /* depth of an expression's stack */
-	SAVED_BYTES = 64,  /* below the CFA: return address and all registers that functions keep */
+	WALK_INSTRUCTIONS_MAX = 1 << 16,
+	SAVED_BYTES = 64, /* below the CFA: return address and all registers that functions keep */
 };
 
 struct cfi {
@@ -24,8 +25,8 @@ struct cfi {
 	struct image *image;
 	struct code_rules *code; /* NULL until first needed */
 	struct known_rules known;
-	struct frame_depths *depths; /* NULL until first needed */
 	struct known_rules by_depth;
+	unsigned int instructions_left; /* see cfi_begin_walk() */
 };
 
 /* The data that an expression may refer to. */
@@ -72,7 +73,6 @@ void cfi_free(struct cfi *cfi)
 	cfi_reset(cfi);
 	table_rules_free(cfi->tables);
 	code_rules_free(cfi->code);
-	frame_depths_free(cfi->depths);
 	free(cfi);
 }
 
@@ -367,29 +367,40 @@ static bool cfa_by_register(const struct frame_rules *rules, struct frame_rule_o
 	return ret_op->number < REGISTER_NUMBERS;
 }
 
-/* Have the CFA found by the stack pointer. False if the code does not tell, or contradicts the rules. */
-static bool work_out_by_depth(struct cfi *cfi, uint64_t pc, struct frame_rules *rules)
+/* Is the CFA at an address that of a function's beginning, where nothing but its caller's call has moved the stack? */
+static bool is_entry(struct cfi *cfi, uint64_t pc)
 {
-	struct frame_rule_op first, here;
-	const struct known_rule *known;
-	struct frame_depth depth;
-	uint64_t begin, end;
+	const struct known_rule *known = find_rules(cfi, pc);
+	struct frame_rule_op op;
 
-	if (!cfa_by_register(rules, &here) || here.number == REGISTER_NUMBER_SP ||
-	    !image_function(cfi->image, pc, &begin, &end))
-		return false;
-	known = find_rules(cfi, begin);
-	if (!known || !cfa_by_register(known_rule_rules(known), &first) || first.number != REGISTER_NUMBER_SP)
-		return false;
-	if (!cfi->depths)
-		cfi->depths = frame_depths_new(cfi->image);
-	if (!cfi->depths || !frame_depth_find(cfi->depths, begin, end, pc, (int)here.number, &depth) ||
-	    (uint64_t)depth.pointer + here.number2 != first.number2)
-		return false;
-	here.number = REGISTER_NUMBER_SP;
-	here.number2 = first.number2 - (uint64_t)depth.sp;
-	rules->ops[rules->cfa.first] = here;
-	return true;
+	return known && cfa_by_register(known_rule_rules(known), &op) && op.number == REGISTER_NUMBER_SP &&
+	       op.number2 == CALL_PUSHES;
+}
+
+/*
+ * Have the CFA found by the stack pointer. Not FRAME_DEPTH_FOUND if the code does not tell, or contradicts the rules. A
+ * function's part elsewhere begins with its frame.
+ */
+static enum frame_depth_status work_out_by_depth(struct cfi *cfi, uint64_t pc, struct frame_rules *rules)
+{
+	struct frame_question question = { .pc = pc };
+	enum frame_depth_status status;
+	struct frame_rule_op op;
+	struct frame_depth depth;
+
+	if (!cfa_by_register(rules, &op) || op.number == REGISTER_NUMBER_SP ||
+	    !image_function(cfi->image, pc, &question.begin, &question.end) || !is_entry(cfi, question.begin))
+		return FRAME_DEPTH_NONE;
+	question.number = (int)op.number;
+	status = frame_depth_find(cfi->image, &question, &cfi->instructions_left, &depth);
+	if (status != FRAME_DEPTH_FOUND)
+		return status;
+	if ((uint64_t)depth.pointer + op.number2 != CALL_PUSHES)
+		return FRAME_DEPTH_NONE;
+	op.number = REGISTER_NUMBER_SP;
+	op.number2 = CALL_PUSHES - (uint64_t)depth.sp;
+	rules->ops[rules->cfa.first] = op;
+	return FRAME_DEPTH_FOUND;
 }
 
 static const struct known_rule *find_rules_by_depth(struct cfi *cfi, uint64_t pc)
@@ -397,14 +408,22 @@ static const struct known_rule *find_rules_by_depth(struct cfi *cfi, uint64_t pc
 	const struct known_rule *known = known_rules_find(&cfi->by_depth, pc);
 	const struct known_rule *listed = known ? NULL : find_rules(cfi, pc);
 	const struct made_code none = { 0 };
+	enum frame_depth_status status;
 	struct frame_rules rules;
 
 	if (listed) {
 		memcpy(&rules, known_rule_rules(listed), frame_rules_length(known_rule_rules(listed)));
-		known = known_rules_add(&cfi->by_depth, pc,
-					work_out_by_depth(cfi, pc, &rules) ? &rules : NULL, &none);
+		status = work_out_by_depth(cfi, pc, &rules);
+		if (status != FRAME_DEPTH_UNDECIDED)
+			known = known_rules_add(&cfi->by_depth, pc,
+						status == FRAME_DEPTH_FOUND ? &rules : NULL, &none);
 	}
 	return known && known_rule_rules(known) ? known : NULL;
+}
+
+void cfi_begin_walk(struct cfi *cfi)
+{
+	cfi->instructions_left = WALK_INSTRUCTIONS_MAX;
 }
 
 enum cfi_status cfi_step_by_depth(struct cfi *cfi, uint64_t pc, const struct registers *frame,

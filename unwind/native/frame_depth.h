@@ -3,10 +3,12 @@
  * frame_depth: where do a frame's stack pointer and frame pointer stand, by the code before its pc?
  *
  * The unwind tables of a function with a frame pointer find its frame by that register alone, which a sleeping
- * thread does not show. But most such functions keep their stack pointer at one distance from where it was when
- * they were called. This follows all paths from a function's beginning and notes both registers at each
- * instruction. Where two paths disagree, or after alloca(), there is no answer. A path also goes on behind a call
- * that never returns; so a return address that is found this way has to follow a call.
+ * thread does not show. But most such functions keep their stack pointer at one place while their frame stands. This
+ * follows all paths from a function's beginning, also into its parts elsewhere, and notes both registers at each
+ * instruction. Not all code can be reached so: a jump table or an exception leads to what no path may, and a path also
+ * goes on behind a call that never returns. So there is an answer only if the whole function is plain: its stack
+ * pointer moves by constants, stands at one place at all calls and jumps, and arguments that were pushed for a call
+ * are popped before the next one. There is none after alloca(). What no path reaches is held to the same.
  */
 #ifndef LJSPY_FRAME_DEPTH_H
 #define LJSPY_FRAME_DEPTH_H
@@ -16,22 +18,28 @@
 
 #include "unwind/elf/image.h"
 
-struct frame_depths;
-
-/* NULL when out of memory. The image must outlive the result. */
-struct frame_depths *frame_depths_new(struct image *image);
-void frame_depths_free(struct frame_depths *depths);
+struct frame_question {
+	uint64_t begin, end; /* of the function */
+	uint64_t pc;
+	int number; /* DWARF's number of the frame pointer */
+};
 
 /* From the stack pointer at the function's first instruction, as a rule below it. */
 struct frame_depth {
 	int64_t sp, pointer;
 };
 
+enum frame_depth_status {
+	FRAME_DEPTH_FOUND,
+	FRAME_DEPTH_NONE,      /* the code does not tell, or is too long */
+	FRAME_DEPTH_UNDECIDED, /* it could not be read, memory is short, or *left was too little */
+};
+
 /*
- * Before the instruction that pc lies in, of the function from begin to end: where the stack pointer is, and where the
- * register with DWARF's number points to. False if that is not the same on all paths, or the code is too long.
+ * Before the instruction that pc lies in: where the stack pointer is, and where the frame pointer points to. *left is
+ * how many instructions may still be looked at; what was is taken off.
  */
-bool frame_depth_find(struct frame_depths *depths, uint64_t begin, uint64_t end, uint64_t pc, int number,
-		      struct frame_depth *ret_depth);
+enum frame_depth_status frame_depth_find(struct image *image, const struct frame_question *question,
+					 unsigned int *left, struct frame_depth *ret_depth);
 
 #endif

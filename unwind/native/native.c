@@ -77,6 +77,7 @@ void native_begin(struct native_unwinder *unwinder, struct memory *stack, const 
 {
 	unwinder->stack = stack;
 	unwinder->standing = 0;
+	cfi_begin_walk(unwinder->cfi);
 	arrive(unwinder, leaf, false);
 }
 

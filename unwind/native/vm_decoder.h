@@ -37,4 +37,13 @@ size_t vm_instruction_size(const struct vm_instruction *instruction);
 /* Does it call a function of its own segment? */
 bool vm_instruction_is_call(const struct vm_instruction *instruction);
 
+/* Does it jump to where a register or memory says? */
+bool vm_instruction_is_indirect_jump(const struct vm_instruction *instruction);
+
+/* Does it jump, perhaps on a condition, to *ret_target? */
+bool vm_instruction_jumps_to(const struct vm_instruction *instruction, uint64_t *ret_target);
+
+/* Does it call *ret_target? */
+bool vm_instruction_calls(const struct vm_instruction *instruction, uint64_t *ret_target);
+
 #endif

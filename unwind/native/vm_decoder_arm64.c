@@ -40,6 +40,25 @@ bool vm_instruction_is_call(const struct vm_instruction *instruction)
 	return is_call(instruction->word) || is_call_register(instruction->word);
 }
 
+bool vm_instruction_is_indirect_jump(const struct vm_instruction *instruction)
+{
+	return is_jump_register(instruction->word);
+}
+
+bool vm_instruction_jumps_to(const struct vm_instruction *instruction, uint64_t *ret_target)
+{
+	uint32_t word = instruction->word;
+
+	*ret_target = instruction_target(instruction);
+	return is_branch(word) || is_conditional(word) || is_compare_branch(word) || is_test_branch(word);
+}
+
+bool vm_instruction_calls(const struct vm_instruction *instruction, uint64_t *ret_target)
+{
+	*ret_target = instruction_target(instruction);
+	return is_call(instruction->word);
+}
+
 uint64_t instruction_target(const struct vm_instruction *instruction)
 {
 	uint32_t word = instruction->word;

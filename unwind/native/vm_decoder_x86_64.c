@@ -84,6 +84,36 @@ bool vm_instruction_is_call(const struct vm_instruction *instruction)
 	return instruction->id == X86_INS_CALL;
 }
 
+bool vm_instruction_is_indirect_jump(const struct vm_instruction *instruction)
+{
+	return instruction->id == X86_INS_JMP && instruction->operands[0].type != X86_OP_IMM;
+}
+
+/* The target of a jump or call, which is its first operand. */
+static bool take_target(const struct vm_instruction *instruction, uint64_t *ret_target)
+{
+	*ret_target = (uint64_t)instruction->operands[0].imm;
+	return instruction->operands[0].type == X86_OP_IMM;
+}
+
+bool vm_instruction_jumps_to(const struct vm_instruction *instruction, uint64_t *ret_target)
+{
+	switch (instruction->id) {
+	case X86_INS_JMP:
+	case X86_INS_JECXZ:
+	case X86_INS_JRCXZ:
+	case X86_INS_LOOP:
+	case X86_INS_LOOPE:
+	case X86_INS_LOOPNE: return take_target(instruction, ret_target);
+	default: return vm_instruction_jumps_by_flags(instruction) && take_target(instruction, ret_target);
+	}
+}
+
+bool vm_instruction_calls(const struct vm_instruction *instruction, uint64_t *ret_target)
+{
+	return vm_instruction_is_call(instruction) && take_target(instruction, ret_target);
+}
+
 bool vm_instruction_jumps_by_flags(const struct vm_instruction *instruction)
 {
 	switch (instruction->id) {
