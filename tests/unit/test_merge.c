@@ -34,7 +34,7 @@ static struct native_unwinder {
 	struct native_frame frames[WALK_MAX];
 	size_t count, at;
 	size_t lost_at; /* no table covers this one, if it is not the first; by its code it may be left */
-	enum native_status by_code;
+	enum native_status by_code, by_depth;
 	bool lacks_register, is_endless;
 	uint64_t caller_sp; /* of the last caller, which the walk does not get to */
 } native;
@@ -97,6 +97,14 @@ enum native_status __wrap_native_step_by_code(struct native_unwinder *unwinder, 
 	assert_int_equal(linked, 0);
 	unwinder->at += unwinder->by_code == NATIVE_FRAME;
 	return unwinder->by_code;
+}
+
+INSTEAD_OF(native_step_by_depth);
+enum native_status __wrap_native_step_by_depth(struct native_unwinder *unwinder, uint64_t linked)
+{
+	assert_int_equal(linked, 0);
+	unwinder->at += unwinder->by_depth == NATIVE_FRAME;
+	return unwinder->by_depth;
 }
 
 INSTEAD_OF(native_lacks_register);
@@ -556,8 +564,13 @@ static void code_without_a_table_is_left_by_what_it_does(void **state)
 	assert_int_equal(stack.count, 3);
 	check(2, MERGED_NATIVE, NATIVE_AT + 2, true);
 	assert_int_equal(stack.native_end, native.frames[2].registers.sp);
-	/* What lacks a register would need it there, too. */
+	/* What lacks a register would need it there, too, but its function's code may tell. */
 	native.lacks_register = true;
+	native.by_depth = NATIVE_FRAME;
+	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);
+	assert_int_equal(stack.count, 3);
+	check(2, MERGED_NATIVE, NATIVE_AT + 2, true);
+	native.by_depth = NATIVE_LOST;
 	merge(NATIVE_AT, VM_FINISHD_STAYS, 0);
 	check_lost(2, LOST_REGISTER_UNKNOWN);
 	assert_int_equal(stack.native_end, 0);

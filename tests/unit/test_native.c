@@ -190,6 +190,14 @@ static struct registers registers_of(const ucontext_t *context)
 	};
 }
 
+static enum native_status step(struct native_unwinder *unwinder)
+{
+	enum native_status status = native_step(unwinder);
+
+	return status == NATIVE_LOST && native_lacks_register(unwinder) ? native_step_by_depth(unwinder, 0)
+									: status;
+}
+
 /* How the walk ends, and after how many frames. */
 static enum native_status walk(struct fixture *fixture, const struct registers *leaf, size_t *ret_frames)
 {
@@ -198,7 +206,7 @@ static enum native_status walk(struct fixture *fixture, const struct registers *
 
 	native_begin(fixture->unwinder, &fixture->damaged.memory, leaf);
 	while (status == NATIVE_FRAME && ++frames < FRAMES_MAX)
-		status = native_step(fixture->unwinder);
+		status = step(fixture->unwinder);
 	*ret_frames = frames;
 	return status;
 }
@@ -385,7 +393,7 @@ static __attribute__((noinline)) void step_from_here(void)
 	odd.caller = native_current(unwinder)->registers.pc;
 	leaf.unknown = REGISTERS_ALL_BUT_PC_AND_SP;
 	native_begin(unwinder, &odd.fixture->damaged.memory, &leaf);
-	odd.asleep = native_step(unwinder);
+	odd.asleep = step(unwinder);
 	odd.caller_asleep = native_current(unwinder)->registers.pc;
 	odd.lacks_register = native_lacks_register(unwinder);
 }

@@ -175,14 +175,22 @@ static void the_code_may_tell_what_an_unknown_register_does_not(void **state)
 	begin_at(CODE, SP);
 	given.status = CFI_REGISTER_UNKNOWN;
 	given.by_depth = CFI_CALLER;
-	assert_int_equal(step_to(CODE + 2, SP + 8), NATIVE_FRAME);
+	assert_int_equal(step_to(CODE + 2, SP + 8), NATIVE_LOST);
+	assert_int_equal(native_step_by_depth(unwinder, SP + 7), NATIVE_LOST);
+	assert_true(native_lacks_register(unwinder));
+	assert_int_equal(native_step_by_depth(unwinder, SP + 8), NATIVE_FRAME);
 	assert_false(native_lacks_register(unwinder));
-	assert_int_equal(native_end(unwinder), SP + 8);
 	assert_int_equal(native_current(unwinder)->registers.pc, CODE + 2);
-	assert_int_equal(step_to(CODE, SP), NATIVE_LOST);
-	/* It is not asked otherwise. */
-	given.status = CFI_NONE;
+	assert_int_equal(native_current(unwinder)->registers.unknown, REGISTER_OTHERS);
+	assert_true(native_current(unwinder)->is_return_address);
+	/* The stack shrinks, and what it has is a return address. */
+	assert_int_equal(step_to(CODE, SP + 8), NATIVE_LOST);
+	assert_int_equal(native_step_by_depth(unwinder, 0), NATIVE_LOST);
+	assert_int_equal(step_to(CODE, SP + 9), NATIVE_LOST);
+	assert_int_equal(native_step_by_depth(unwinder, 0), NATIVE_FRAME);
+	given.by_depth = CFI_REGISTER_UNKNOWN;
 	assert_int_equal(step_to(CODE, SP + 16), NATIVE_LOST);
+	assert_int_equal(native_step_by_depth(unwinder, 0), NATIVE_LOST);
 }
 
 /* How a walk ends that has no rules at the return address. */

@@ -174,9 +174,6 @@ enum native_status native_step(struct native_unwinder *unwinder)
 		return step_to_interrupted(unwinder);
 	status = cfi_step(unwinder->cfi, native_code_address(frame), &frame->registers, unwinder->stack,
 			  &caller);
-	if (status == CFI_REGISTER_UNKNOWN)
-		status = cfi_step_by_depth(unwinder->cfi, native_code_address(frame), &frame->registers,
-					   unwinder->stack, &caller);
 	unwinder->lacks_register = status == CFI_REGISTER_UNKNOWN;
 	unwinder->end = status == CFI_CALLER && caller.sp > sp ? caller.sp : sp;
 	if (status == CFI_REGISTER_UNKNOWN && !frame->is_return_address &&
@@ -195,6 +192,20 @@ enum native_status native_step(struct native_unwinder *unwinder)
 	/* The stack shrinks from callee to caller. A leaf may have none. */
 	if (caller.sp < sp || (caller.sp == sp && frame->is_return_address))
 		return NATIVE_LOST;
+	arrive(unwinder, &caller, true);
+	return NATIVE_FRAME;
+}
+
+enum native_status native_step_by_depth(struct native_unwinder *unwinder, uint64_t linked)
+{
+	const struct registers *frame = &unwinder->frame.registers;
+	struct registers caller;
+
+	if (cfi_step_by_depth(unwinder->cfi, native_code_address(&unwinder->frame), frame, unwinder->stack,
+			      &caller) != CFI_CALLER ||
+	    caller.sp <= frame->sp || (linked && caller.sp > linked))
+		return NATIVE_LOST;
+	caller.unknown |= REGISTER_OTHERS;
 	arrive(unwinder, &caller, true);
 	return NATIVE_FRAME;
 }

@@ -69,10 +69,17 @@ uint64_t native_caller_sp(const struct native_unwinder *unwinder);
 enum native_status native_step_by_code(struct native_unwinder *unwinder, uint64_t linked);
 
 /*
+ * After a step failed for an unknown register: step by where the function's code has moved the stack pointer
+ * (frame_depth.h). linked is as above.
+ */
+enum native_status native_step_by_depth(struct native_unwinder *unwinder, uint64_t linked);
+
+/*
  * Did the last step fail because its rule needs an unknown register? A thread
  * that is read while it sleeps has a known pc and stack pointer. Its other
  * registers are known only where a callee saved them. So code that finds its
- * frame by the frame pointer cannot be left unless a callee saved that.
+ * frame by the frame pointer can be left only by native_step_by_depth() unless
+ * a callee saved that.
  */
 bool native_lacks_register(const struct native_unwinder *unwinder);
 

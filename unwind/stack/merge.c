@@ -97,8 +97,10 @@ static enum passed pass_native(struct merge *merge)
 {
 	enum native_status status = native_step(merge->native);
 
-	if (status == NATIVE_LOST && !native_lacks_register(merge->native))
-		status = native_step_by_code(merge->native, linked_above(merge));
+	if (status == NATIVE_LOST)
+		status = native_lacks_register(merge->native)
+				 ? native_step_by_depth(merge->native, linked_above(merge))
+				 : native_step_by_code(merge->native, linked_above(merge));
 	switch (status) {
 	case NATIVE_FRAME:
 		/* A signal interrupted this frame. */
