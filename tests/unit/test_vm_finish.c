@@ -406,7 +406,6 @@ static void a_trace_is_finished_only_where_it_leads_to(void **state)
 	assert_int_equal(finish(), VM_FINISHD_STAYS);
 }
 
-/* vm_exit_interp: the interpreter goes on at the next instruction, with the same BASE. */
 static void a_routine_that_a_trace_has_called_returns_there_whatever_it_finds(void **state)
 {
 	(void)state;
@@ -431,6 +430,7 @@ static void a_routine_that_a_trace_has_called_returns_there_whatever_it_finds(vo
 	check_unchanged();
 }
 
+/* vm_exit_interp: the interpreter goes on at the next instruction, with the same BASE. */
 static void the_way_from_a_trace_to_the_interpreter_is_run_to_its_end(void **state)
 {
 	(void)state;
