@@ -289,6 +289,14 @@ static void callers_have_the_registers_that_libunwind_finds(void **state)
 	assert_true(frames >= 5);
 }
 
+#ifdef __clang__ /* has no such attributes; then this is code like any other */
+#define UNOPTIMISED __attribute__((noinline))
+#define OPTIMISED __attribute__((noinline))
+#else
+#define UNOPTIMISED __attribute__((noinline, noclone, optimize("O0")))
+#define OPTIMISED __attribute__((noinline, noclone, optimize("O2,optimize-sibling-calls")))
+#endif
+
 /* A walk from a thread that shows its pc and stack pointer only. Its place keeps the stack free of it. */
 static struct {
 	ucontext_t context;
@@ -321,6 +329,12 @@ static __attribute__((noinline)) void sleep_in_a_frame_again(struct fixture *fix
 	assert_ptr_equal(asleep.leaf.rbp, __builtin_frame_address(0));
 }
 
+/* Has no frame of its own: what it calls returns to its caller. */
+OPTIMISED static void jump_to_sleep(struct fixture *fixture)
+{
+	sleep_in_a_frame_again(fixture);
+}
+
 static __attribute__((noinline)) void sleep_in_a_frame_of_any_size(struct fixture *fixture, size_t bytes)
 {
 	volatile uint8_t *room = __builtin_alloca(bytes);
@@ -334,6 +348,7 @@ static __attribute__((noinline)) void sleep_in_a_frame_of_any_size(struct fixtur
 static void a_frame_is_found_without_its_pointer(void **state)
 {
 	struct fixture *fixture = *state;
+	void (*volatile call)(struct fixture * fixture);
 	size_t frames = sleep_in_a_frame(fixture);
 
 	/* Once by the code, and once as it is known. */
@@ -342,17 +357,25 @@ static void a_frame_is_found_without_its_pointer(void **state)
 		assert_int_equal(asleep.status, NATIVE_END);
 		assert_int_equal(asleep.frames, frames);
 	}
+	/* By other ways to call it. */
+	call = sleep_in_a_frame_again;
+	call(fixture);
+	assert_int_equal(asleep.status, NATIVE_END);
+	assert_int_equal(asleep.frames, frames);
+	jump_to_sleep(fixture);
+	assert_int_equal(asleep.status, NATIVE_END);
 	sleep_in_a_frame_of_any_size(fixture, frames * 100);
 	assert_int_equal(asleep.status, NATIVE_LOST);
 	assert_int_equal(asleep.frames, 1);
 	assert_true(native_lacks_register(fixture->unwinder));
 }
 
+/* 0: its own */
 static __attribute__((noinline)) void sleep_with_return_address(struct fixture *fixture, uint64_t address)
 {
 	assert_int_equal(getcontext(&asleep.context), 0);
 	fixture->damaged.word.address = (uint64_t)(uintptr_t)__builtin_frame_address(0) + sizeof(uint64_t);
-	fixture->damaged.word.value = address;
+	fixture->damaged.word.value = address ? address : (uint64_t)(uintptr_t)__builtin_return_address(0);
 	walk_asleep(fixture);
 	fixture->damaged.word.address = 0;
 }
@@ -365,8 +388,12 @@ static void what_follows_no_call_is_no_return_address(void **state)
 	sleep_in_a_frame_again(fixture);
 	assert_int_equal(asleep.status, NATIVE_END);
 	call = asleep.leaf.pc; /* getcontext() returned there */
-	sleep_with_return_address(fixture, call);
+	sleep_with_return_address(fixture, 0);
 	assert_true(asleep.frames > 1);
+	/* A call of another function. */
+	sleep_with_return_address(fixture, call);
+	assert_int_equal(asleep.status, NATIVE_LOST);
+	assert_int_equal(asleep.frames, 1);
 	sleep_with_return_address(fixture, call + 1);
 	assert_int_equal(asleep.status, NATIVE_LOST);
 	assert_int_equal(asleep.frames, 1);
@@ -397,14 +424,6 @@ static __attribute__((noinline)) void step_from_here(void)
 	odd.caller_asleep = native_current(unwinder)->registers.pc;
 	odd.lacks_register = native_lacks_register(unwinder);
 }
-
-#ifdef __clang__ /* has no such attributes; then this is code like any other */
-#define UNOPTIMISED __attribute__((noinline))
-#define OPTIMISED __attribute__((noinline))
-#else
-#define UNOPTIMISED __attribute__((noinline, noclone, optimize("O0")))
-#define OPTIMISED __attribute__((noinline, noclone, optimize("O2")))
-#endif
 
 UNOPTIMISED static _Noreturn void end_with(const char *text, ...)
 {

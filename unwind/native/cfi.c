@@ -7,7 +7,6 @@
 
 #include "unwind/elf/frame_rules.h"
 #include "unwind/machine/signal_frame.h"
-#include "unwind/native/code_rules.h"
 #include "unwind/native/frame_depth.h"
 #include "unwind/native/known_rules.h"
 #include "unwind/native/table_rules.h"
@@ -431,12 +430,18 @@ enum cfi_status cfi_step_by_depth(struct cfi *cfi, uint64_t pc, const struct reg
 {
 	const struct known_rule *known = find_rules_by_depth(cfi, pc);
 	struct registers caller;
+	uint64_t begin, end;
 
-	if (!known || !code_of(cfi) ||
+	if (!known || !code_of(cfi) || !image_function(cfi->image, pc, &begin, &end) ||
 	    apply(known_rule_rules(known), known_rule_others(known), frame, stack, &caller) != CFI_CALLER ||
-	    !(code_rules_follows_call(cfi->code, stack, caller.pc) ||
+	    !(code_rules_follows_call_of(cfi->code, stack, caller.pc, begin) ||
 	      signal_frame_is_at(image_text(cfi->image), caller.pc)))
 		return CFI_REGISTER_UNKNOWN;
 	*ret_caller = caller;
 	return CFI_CALLER;
+}
+
+enum code_leads cfi_lead(struct cfi *cfi, uint64_t from, uint64_t to)
+{
+	return code_of(cfi) ? code_rules_lead(cfi->code, from, to) : CODE_LEADS_PERHAPS;
 }

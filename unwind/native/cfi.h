@@ -17,6 +17,7 @@
 #include "memory/memory.h"
 #include "unwind/elf/image.h"
 #include "unwind/elf/registers.h"
+#include "unwind/native/code_rules.h"
 #include "unwind/symbols/symbols.h"
 
 struct cfi;
@@ -53,7 +54,7 @@ void cfi_begin_walk(struct cfi *cfi);
 /*
  * As cfi_step() for a frame whose CFA the rules find by an unknown register: from the stack pointer, and how far the
  * function's code has moved it (frame_depth.h). CFI_REGISTER_UNKNOWN if the code does not tell, or the address found
- * follows no call.
+ * follows no call of the function.
  */
 enum cfi_status cfi_step_by_depth(struct cfi *cfi, uint64_t pc, const struct registers *frame,
 				  struct memory *stack, struct registers *ret_caller);
@@ -69,5 +70,8 @@ enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
 /* The same of the caller's stack pointer alone. */
 bool cfi_caller_sp_by_code(struct cfi *cfi, const struct registers *frame, struct memory *snapshot,
 			   uint64_t *ret_sp);
+
+/* As code_rules_lead(). */
+enum code_leads cfi_lead(struct cfi *cfi, uint64_t from, uint64_t to);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "memory/scatter.h"
+#include "unwind/elf/plt_jump.h"
 #include "unwind/native/code_path.h"
 #include "unwind/native/known_rules.h"
 
@@ -17,6 +18,10 @@ enum {
 	KNOWN_MAX = 1024,          /* cached addresses */
 	MADE_BYTES_MAX = 64 << 10, /* generated code that the rules of one address depend on */
 	CALL_BYTES_MAX = 7,
+	FUNCTIONS_MAX = 32,             /* that jump from one to the next */
+	FUNCTION_BYTES_MAX = 256 << 10, /* of one of these */
+	LEADS_KNOWN = 64,
+	PLT_BYTES = 16,
 	PAGE_SIZE = 4096,
 	WORD = sizeof(uint64_t),
 };
@@ -36,6 +41,10 @@ struct code_rules {
 	size_t way_count;
 	uint64_t seen[SEEN_SIZE]; /* addresses of instructions */
 	uint8_t bytes[MADE_BYTES_MAX];
+	struct known_lead {
+		uint64_t from, to;
+		enum code_leads leads;
+	} leads[LEADS_KNOWN]; /* by a hash of both */
 };
 
 struct code_rules *code_rules_new(struct image *image)
@@ -57,6 +66,7 @@ struct code_rules *code_rules_new(struct image *image)
 void code_rules_reset(struct code_rules *code)
 {
 	known_rules_clear(&code->known);
+	memset(code->leads, 0, sizeof(code->leads));
 }
 
 void code_rules_free(struct code_rules *code)
@@ -121,7 +131,107 @@ static bool is_vm(const struct code_rules *code, uint64_t pc)
 	return kind == CODE_VM || kind == CODE_VM_FFI_CALL || image_in_unknown_vm(code->image, pc);
 }
 
-bool code_rules_follows_call(struct code_rules *code, struct memory *copy, uint64_t address)
+/*---- Calls ----*/
+
+/* Functions that a way leads through. */
+struct lead {
+	uint64_t seen[FUNCTIONS_MAX];
+	size_t seen_count, next;
+};
+
+/* Where a jump through a procedure linkage table leads, or the address itself. */
+static uint64_t behind_plt(struct image *image, uint64_t address)
+{
+	uint8_t bytes[PLT_BYTES];
+	uint64_t slot, target;
+
+	if (memory_read(image_text(image), address, bytes, sizeof(bytes)) == MEMORY_OK &&
+	    plt_jump_decode(bytes, sizeof(bytes), address, &slot) &&
+	    memory_u64(image_live(image), slot, &target))
+		return target;
+	return address;
+}
+
+/* Queue a function that the way goes on to. False when there are too many. */
+static bool go_on_to(struct image *image, struct lead *lead, uint64_t address)
+{
+	address = behind_plt(image, address);
+	for (size_t i = 0; i < lead->seen_count; i++)
+		if (lead->seen[i] == address)
+			return true;
+	if (lead->seen_count == FUNCTIONS_MAX)
+		return false;
+	lead->seen[lead->seen_count++] = address;
+	return true;
+}
+
+/* Queue what a function jumps to. False if that cannot be known. */
+static bool follow_jumps(struct code_rules *code, struct lead *lead, uint64_t from)
+{
+	const struct vm_instruction *instruction;
+	uint64_t begin, end, target;
+
+	if (image_classify(code->image, from, NULL) != CODE_NATIVE ||
+	    !image_function(code->image, from, &begin, &end) || begin != from ||
+	    end - begin > FUNCTION_BYTES_MAX)
+		return false;
+	for (uint64_t pc = begin; pc < end; pc += vm_instruction_size(instruction)) {
+		instruction = decode(code, pc);
+		if (!instruction || vm_instruction_is_indirect_jump(instruction))
+			return false;
+		if (vm_instruction_jumps_to(instruction, &target) && (target < begin || target >= end) &&
+		    !go_on_to(code->image, lead, target))
+			return false;
+	}
+	return true;
+}
+
+static enum code_leads find_lead(struct code_rules *code, uint64_t from, uint64_t to)
+{
+	struct lead lead = { .seen_count = 0 };
+	enum code_leads leads = CODE_LEADS_NOT;
+
+	go_on_to(code->image, &lead, from);
+	while (lead.next < lead.seen_count) {
+		from = lead.seen[lead.next++];
+		if (from == to)
+			return CODE_LEADS;
+		if (!follow_jumps(code, &lead, from))
+			leads = CODE_LEADS_PERHAPS;
+	}
+	return leads;
+}
+
+enum code_leads code_rules_lead(struct code_rules *code, uint64_t from, uint64_t to)
+{
+	struct known_lead *known = &code->leads[scatter(from ^ scatter(to)) % LEADS_KNOWN];
+
+	if (known->from != from || known->to != to)
+		*known = (struct known_lead){ from, to, find_lead(code, from, to) };
+	return known->leads;
+}
+
+/* One of the calls that may end at an address; false if it is none. */
+typedef bool call_judge(struct code_rules *code, const struct vm_instruction *call, uint64_t function);
+
+static bool is_any_call(struct code_rules *code, const struct vm_instruction *call, uint64_t function)
+{
+	(void)code;
+	(void)call;
+	(void)function;
+	return true;
+}
+
+static bool is_call_of(struct code_rules *code, const struct vm_instruction *call, uint64_t function)
+{
+	uint64_t target;
+
+	return !vm_instruction_calls(call, &target) ||
+	       code_rules_lead(code, target, function) != CODE_LEADS_NOT;
+}
+
+static bool follows(struct code_rules *code, struct memory *copy, uint64_t address, call_judge *judge,
+		    uint64_t function)
 {
 	uint8_t bytes[CALL_BYTES_MAX];
 
@@ -132,10 +242,22 @@ bool code_rules_follows_call(struct code_rules *code, struct memory *copy, uint6
 
 		if (read_code(code, address - length, bytes, length))
 			call = vm_decoder_decode(code->decoder, address - length, bytes, length);
-		if (call && vm_instruction_is_call(call) && vm_instruction_size(call) == length)
+		if (call && vm_instruction_is_call(call) && vm_instruction_size(call) == length &&
+		    judge(code, call, function))
 			return true;
 	}
 	return false;
+}
+
+bool code_rules_follows_call(struct code_rules *code, struct memory *copy, uint64_t address)
+{
+	return follows(code, copy, address, is_any_call, 0);
+}
+
+bool code_rules_follows_call_of(struct code_rules *code, struct memory *copy, uint64_t address,
+				uint64_t function)
+{
+	return follows(code, copy, address, is_call_of, function);
 }
 
 /*---- Ways to a return ----*/

@@ -38,4 +38,12 @@ bool code_rules_find(struct code_rules *code, struct memory *copy, uint64_t pc,
 /* Can a call return to this address: does a call instruction end there? */
 bool code_rules_follows_call(struct code_rules *code, struct memory *copy, uint64_t address);
 
+/* The same of a call that may have led to the function that begins there. An indirect call may have led anywhere. */
+bool code_rules_follows_call_of(struct code_rules *code, struct memory *copy, uint64_t address,
+				uint64_t function);
+
+/* Can a call of one function have led into another, through PLTs and by jumps of functions that end so? */
+enum code_leads { CODE_LEADS_NOT, CODE_LEADS_PERHAPS, CODE_LEADS };
+enum code_leads code_rules_lead(struct code_rules *code, uint64_t from, uint64_t to);
+
 #endif

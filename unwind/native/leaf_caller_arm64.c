@@ -5,17 +5,14 @@
 #include <string.h>
 
 #include "luajit-layouts/module/elf_image.h"
-#include "unwind/elf/plt_jump.h"
 #include "unwind/native/vm_decoder_arm64.h"
 
 enum {
 	LEAVES_MAX = 64, /* remembered; the oldest is forgotten */
 	CALLS_MAX = 128, /* of one leaf */
 	CHUNK = 64 << 10,
-	MODULE_BYTES_MAX = 64 << 20,    /* of a larger one, nothing is known */
-	FUNCTIONS_MAX = 32,             /* that jump from one to the next */
-	FUNCTION_BYTES_MAX = 256 << 10, /* of one of these */
-	FFI_SETUP_WORDS = 32,           /* before lj_vm_ffi_call's call: the code that sets up its operands */
+	MODULE_BYTES_MAX = 64 << 20, /* of a larger one, nothing is known */
+	FFI_SETUP_WORDS = 32,        /* before lj_vm_ffi_call's call: the code that sets up its operands */
 	WORD = sizeof(uint64_t),
 	PAGE = 4096,
 	REGISTERS_OF_CODE = 32,
@@ -145,80 +142,6 @@ static const struct leaf_calls *find_calls(struct leaf_callers *callers, struct 
 
 /*---- Who called whom ----*/
 
-struct way {
-	struct image *image;
-	uint64_t seen[FUNCTIONS_MAX];
-	size_t seen_count, next;
-};
-
-/* Where a jump through a procedure linkage table leads, or the address itself. */
-static uint64_t behind_plt(struct image *image, uint64_t address)
-{
-	uint64_t slot, target;
-	uint32_t code[4];
-
-	if (memory_read(image_text(image), address, code, sizeof(code)) == MEMORY_OK &&
-	    plt_jump_decode((const uint8_t *)code, sizeof(code), address, &slot) &&
-	    memory_u64(image_live(image), slot, &target))
-		return target;
-	return address;
-}
-
-/* Queue a function that the way goes on to. False when there are too many. */
-static bool go_on_to(struct way *way, uint64_t address)
-{
-	address = behind_plt(way->image, address);
-	for (size_t i = 0; i < way->seen_count; i++)
-		if (way->seen[i] == address)
-			return true;
-	if (way->seen_count == FUNCTIONS_MAX)
-		return false;
-	way->seen[way->seen_count++] = address;
-	return true;
-}
-
-/* Queue what a function jumps to. False if that cannot be known. */
-static bool follow_jumps(struct way *way, uint64_t from)
-{
-	struct vm_instruction instruction;
-	uint64_t begin, end;
-
-	if (image_classify(way->image, from, NULL) != CODE_NATIVE ||
-	    !image_function(way->image, from, &begin, &end) || begin != from ||
-	    end - begin > FUNCTION_BYTES_MAX)
-		return false;
-	for (uint64_t pc = begin; pc < end; pc += INSTRUCTION_BYTES) {
-		instruction.address = pc;
-		if (!memory_u32(image_text(way->image), pc, &instruction.word) ||
-		    is_jump_register(instruction.word))
-			return false;
-		if (is_direct_jump(instruction.word) &&
-		    (instruction_target(&instruction) < begin || instruction_target(&instruction) >= end) &&
-		    !go_on_to(way, instruction_target(&instruction)))
-			return false;
-	}
-	return true;
-}
-
-enum answer { NO, PERHAPS, YES };
-
-/* Can a call of one function have led into another by jumps? */
-static enum answer may_lead(struct image *image, uint64_t from, uint64_t to)
-{
-	struct way way = { .image = image };
-	enum answer answer = NO;
-
-	go_on_to(&way, from);
-	while (way.next < way.seen_count) {
-		from = way.seen[way.next++];
-		if (from == to)
-			return YES;
-		if (!follow_jumps(&way, from))
-			answer = PERHAPS;
-	}
-	return answer;
-}
-
 /* ldr x11, [x19] ... blr x11: lj_vm_ffi_call's function, from the C call's state (CCallState.func). */
 static bool find_ffi_function(struct image *image, uint64_t call, uint32_t call_word, struct memory *stack,
 			      const struct registers *caller, uint64_t *ret_function)
@@ -250,20 +173,20 @@ static bool find_call(struct image *image, uint64_t address, struct vm_instructi
 }
 
 /* Can what stands before the caller's pc have called a function? */
-static enum answer may_have_called(struct image *image, struct memory *stack, const struct registers *caller,
-				   uint64_t function)
+static enum code_leads may_have_called(struct image *image, struct cfi *cfi, struct memory *stack,
+				       const struct registers *caller, uint64_t function)
 {
 	struct vm_instruction call;
 	uint64_t target;
 
 	if (!find_call(image, caller->pc, &call))
-		return NO;
+		return CODE_LEADS_NOT;
 	if (is_call(call.word))
-		return may_lead(image, instruction_target(&call), function);
+		return cfi_lead(cfi, instruction_target(&call), function);
 	if (image_classify(image, call.address, NULL) != CODE_VM_FFI_CALL ||
 	    !find_ffi_function(image, call.address, call.word, stack, caller, &target))
-		return PERHAPS;
-	return may_lead(image, target, function);
+		return CODE_LEADS_PERHAPS;
+	return cfi_lead(cfi, target, function);
 }
 
 /* Does the caller's frame pointer lead to a frame record (AAPCS64, 6.4.6) with the return address of a call? */
@@ -346,7 +269,7 @@ bool leaf_caller_find(struct leaf_callers **callers, struct image *image, struct
 	if (!calls || !cfi_caller_sp(cfi, leaf->pc, leaf, stack, &caller.sp))
 		return false;
 	for (size_t i = 0; i < calls->count; i++) {
-		enum answer answer;
+		enum code_leads leads;
 		enum cfi_status status;
 
 		caller.pc = other.pc = calls->returns[i];
@@ -357,12 +280,12 @@ bool leaf_caller_find(struct leaf_callers **callers, struct image *image, struct
 			all_judged = false;
 			continue;
 		}
-		answer = may_have_called(image, stack, &other.next, other.begin);
-		if (answer == NO)
+		leads = may_have_called(image, cfi, stack, &other.next, other.begin);
+		if (leads == CODE_LEADS_NOT)
 			continue;
 		if (!choose(symbols, &chosen, &other))
 			return false;
-		is_certain &= answer == YES || has_record(image, stack, &other.next);
+		is_certain &= leads == CODE_LEADS || has_record(image, stack, &other.next);
 	}
 	caller.pc = chosen.pc;
 	*ret_caller = caller;
