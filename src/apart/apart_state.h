@@ -45,12 +45,12 @@ struct apart {
 	/* The engine's. */
 	atomic_bool must_let_go;
 	atomic_bool is_away; /* there are no tracees */
+	bool waits_briefly;  /* the worker, as it told last */
 	bool standard_files_closed;
 	struct inherited_files inherited; /* to be closed with them */
 	atomic_bool worker_ends;          /* it has nothing more to do */
 	sem_t watch;                      /* wakes the watch */
 	struct absence absence;           /* the worker's */
-	bool waits_briefly;               /* the worker, as it told last */
 	timer_t dead_man;
 	bool has_dead_man;
 	pthread_mutex_t tracer_lock;
