@@ -178,7 +178,7 @@ function searchKey(event) {
 	if (event.key === "Escape") {
 		escape();
 	} else if (event.key === "Enter") {
-		searchTyped();
+		searchNow();
 		awaited = view.search;
 		goToAwaited();
 	} else {

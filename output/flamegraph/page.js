@@ -377,13 +377,16 @@ function search(wanted) {
 	refresh();
 }
 
-/* Search for letters that have just been typed now, and not in a moment: what the user does next is to find them. */
-function searchTyped() {
-	if (!typing)
-		return;
+function searchNow() {
 	clearTimeout(typing);
 	typing = 0;
 	search(ui.search.value);
+}
+
+/* Search for letters that have just been typed now, and not in a moment: what the user does next is to find them. */
+function searchTyped() {
+	if (typing)
+		searchNow();
 }
 
 const NOTHING_CHOSEN = { zoom: 0, focus: -1, sandwich: false, from: 0, to: 0, process: "", thread: "", phase: "" };
