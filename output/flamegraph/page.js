@@ -377,9 +377,13 @@ function search(wanted) {
 	refresh();
 }
 
-function searchNow() {
+function forgetTyped() {
 	clearTimeout(typing);
 	typing = 0;
+}
+
+function searchNow() {
+	forgetTyped();
 	search(ui.search.value);
 }
 
@@ -416,8 +420,7 @@ function readHistory() {
 
 /* Letters just typed were for the entry that has been left. */
 function returnToAddress() {
-	clearTimeout(typing);
-	typing = 0;
+	forgetTyped();
 	readHistory();
 	refresh(view.zoom);
 }

@@ -28,9 +28,14 @@ static const struct heap_account *account_of(const struct heap_subject *subject)
 	return &subject->summary.account;
 }
 
+static struct vm_key key_of(const struct heap_account *account)
+{
+	return (struct vm_key){ .pid = (uint64_t)account->pid, .g = account->g };
+}
+
 static struct heap_absent_vm *find(const struct heap_compared *compared, const struct heap_account *account)
 {
-	const struct vm_key key = { .pid = (uint64_t)account->pid, .g = account->g };
+	const struct vm_key key = key_of(account);
 	struct heap_absent_vm *vm;
 
 	HASH_FIND(hh, compared->vms, &key, sizeof(key), vm);
@@ -46,7 +51,7 @@ static int add_missing(struct heap_compared *compared, const struct heap_account
 		vm = calloc(1, sizeof(*vm));
 		if (!vm)
 			return -ENOMEM;
-		vm->key = (struct vm_key){ .pid = (uint64_t)account->pid, .g = account->g };
+		vm->key = key_of(account);
 		vm->account = account;
 		HASH_ADD(hh, compared->vms, key, sizeof(vm->key), vm);
 		if (!hash_added(&vm->hh)) {
@@ -103,12 +108,17 @@ static struct reach reach_of(const struct heap_compared *compared, const struct 
 	return reach;
 }
 
+static bool is_compared(const struct reach *reach, size_t left_out)
+{
+	return reach->least <= left_out && left_out <= reach->most;
+}
+
 static size_t count_whole(const struct reach *reaches, size_t count, size_t left_out)
 {
 	size_t whole = 0;
 
 	for (size_t i = 0; i < count; i++)
-		whole += reaches[i].least <= left_out && left_out <= reaches[i].most;
+		whole += is_compared(&reaches[i], left_out);
 	return whole;
 }
 
@@ -122,7 +132,7 @@ static void choose(struct heap_compared *compared, const struct heap_side *sides
 		left_out++;
 	compared->left_out = left_out <= absent ? left_out : 0;
 	for (size_t i = 0; i < count; i++)
-		if (reaches[i].least <= compared->left_out && compared->left_out <= reaches[i].most)
+		if (is_compared(&reaches[i], compared->left_out))
 			compared->sides[compared->count++] = sides[i];
 }
 

@@ -18,9 +18,9 @@
 struct heap_compared {
 	struct heap_side *sides; /* the moments of which all was found of the VMs compared, in their order */
 	size_t count;
-	struct heap_absent_vm
-		*vms;    /* that are missing at any moment, those that are missing most often first */
-	size_t left_out; /* so many of them */
+	/* Those that are missing at any moment, those that are missing most often first; and how many are left out. */
+	struct heap_absent_vm *vms;
+	size_t left_out;
 };
 
 /* Its sides are borrowed, and must outlive it. 0 or -ENOMEM. Clear it in any case. */

@@ -14,7 +14,6 @@
 #include "src/heap/process_heaps.h"
 #include "src/inspect/known_files.h"
 #include "src/linux/clocks/clock.h"
-#include "src/linux/clocks/slot.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/threads/tracer.h"
 #include "src/program/message.h"
@@ -294,9 +293,15 @@ static void explain_no_series(const struct heap_output *output)
 		message_error("There was only one look at the heap: nothing to compare.");
 }
 
+/* The first of begin, begin + every, ... that has not passed now. */
+static uint64_t next_time(uint64_t begin_ns, uint64_t every_ns)
+{
+	return begin_ns + ((clock_now_ns(CLOCK_MONOTONIC) - begin_ns) / every_ns + 1) * every_ns;
+}
+
 /*
- * Read all targets again and again. If all are gone in the meantime, or have no heap at the beginning, the series ends. Where a
- * look takes long, the next one is at the next time that has not passed yet.
+ * Read all targets again and again. If all are gone in the meantime, or have no heap at the beginning, the series
+ * ends. Where a look takes long, the next one is at the next time that has not passed yet.
  */
 static void read_series(struct heap_command *command)
 {
@@ -315,7 +320,7 @@ static void read_series(struct heap_command *command)
 		} else if (!heap_output_write_moment(&command->output)) {
 			command->status = EXIT_WITH_ERRORS;
 		}
-		next_ns = slot_after(begin_ns, options->every_ns, clock_now_ns(CLOCK_MONOTONIC));
+		next_ns = next_time(begin_ns, options->every_ns);
 	} while ((!options->for_ns || next_ns - begin_ns <= options->for_ns) && wait_until(command, next_ns));
 	if (heap_output_moments(&command->output) < 2) {
 		explain_no_series(&command->output);

@@ -297,9 +297,9 @@ static void deliver_rest(struct sampler *sampler, struct target *target, const s
 }
 
 /*
- * It sleeps, so it has run since it waited for CPUs. Where it waited is unknown then, unless a sample has told: what runs
- * after this sleep has nothing to do with it. Short waits, which no look meets, even out instead. A turn of an event loop
- * has what it waited in it.
+ * It sleeps, so it has run since it waited for CPUs. Where it waited is unknown then, unless a sample has told:
+ * what runs after this sleep has nothing to do with it. Short waits, which no look meets, even out instead. A turn
+ * of an event loop has what it waited in it.
  */
 static void deliver_unseen_waits(struct sampler *sampler, struct target *target, struct thread_record *record)
 {

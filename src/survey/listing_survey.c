@@ -29,44 +29,12 @@ struct survey {
 	struct same_state same;
 };
 
-struct held_read {
-	struct survey *survey;
-	void (*read)(void *context);
-	void (*undo)(void *context);
-	void *context;
-	bool is_open;
-};
-
-static void read_if_open(void *context)
-{
-	struct held_read *held = context;
-	struct survey *survey = held->survey;
-
-	held->is_open = same_state_look(&survey->same, lua_process_memory(survey->process), survey->global);
-	if (held->is_open)
-		held->read(held->context);
-}
-
-static void undo_if_open(void *context)
-{
-	struct held_read *held = context;
-
-	if (held->is_open && held->undo)
-		held->undo(held->context);
-}
-
 /* Call read() while the process is held. False if it cannot be, or the state is closed. */
 static bool while_held(struct survey *survey, void (*read)(void *), void (*undo)(void *), void *context)
 {
-	struct held_read held = { .survey = survey, .read = read, .undo = undo, .context = context };
-
-	if (!survey->hold) {
-		read(context);
-		return true;
-	}
-	if (!hold_while(survey->hold, read_if_open, undo_if_open, &held) || !held.is_open)
-		return false;
-	same_state_met(&survey->same);
+	if (survey->hold)
+		return same_state_hold(&survey->same, read, undo, context) == SAME_STATE_READ;
+	read(context);
 	return true;
 }
 
@@ -383,7 +351,9 @@ int listing_survey(struct lua_process *process, struct hold *hold, const struct 
 	for (size_t i = 0; !error && i < lua_process_global_count(process); i++) {
 		survey.global = lua_process_global(process, i);
 		survey.global_index = i;
-		survey.same = (struct same_state){ 0 };
+		survey.same = (struct same_state){ .hold = hold,
+						   .memory = lua_process_memory(process),
+						   .global = survey.global };
 		/* Until the layout of traces is confirmed, they cannot be read. */
 		if (survey.global->vm->traces_open && !wanted->function)
 			report->complete = false;

@@ -261,7 +261,6 @@ int trace_survey_add(struct trace_survey *survey, const struct sample *sample)
 struct reading {
 	struct trace_survey *survey;
 	struct memory *live;
-	struct hold *hold;
 	pid_t pid;
 	const struct global_state *global;
 	struct trace_vm *vm;
@@ -269,9 +268,7 @@ struct reading {
 	struct snapshot *snapshot;
 	struct object_walk *walk;
 	enum object_walk_step step;
-	void (*read)(struct reading *reading); /* in the next hold */
 	struct same_state same;
-	bool is_open;         /* the state was there in the last hold */
 	uint32_t first, next; /* trace numbers */
 	bool could_read;
 	struct trace_limits limits;
@@ -335,30 +332,19 @@ static const struct seen_trace *find_seen(const struct reading *reading, const s
 	return seen;
 }
 
-static void read_if_open(void *context)
+/* Read while the process is held. False if it cannot be held, or the state is closed. */
+static bool read_held(struct reading *reading, void (*read)(void *context), void (*undo)(void *context))
+{
+	const enum same_state_read result = same_state_hold(&reading->same, read, undo, reading);
+
+	if (result != SAME_STATE_NOT_HELD)
+		reading->vm->closed = result == SAME_STATE_CLOSED;
+	return result == SAME_STATE_READ;
+}
+
+static void read_traces(void *context)
 {
 	struct reading *reading = context;
-
-	reading->is_open = same_state_look(&reading->same, reading->live, reading->global);
-	if (reading->is_open)
-		reading->read(reading);
-}
-
-/* Read while the process is held. False if it cannot be held, or the state is closed. */
-static bool read_held(struct reading *reading, void (*read)(struct reading *reading),
-		      void (*undo)(void *context))
-{
-	reading->read = read;
-	if (!hold_while(reading->hold, read_if_open, undo, reading))
-		return false;
-	if (reading->is_open)
-		same_state_met(&reading->same);
-	reading->vm->closed = !reading->is_open;
-	return reading->is_open;
-}
-
-static void read_traces(struct reading *reading)
-{
 	uint64_t protos[TRACE_LIST_BATCH];
 
 	reading->limits = (struct trace_limits){ 0 };
@@ -399,8 +385,9 @@ static int add_traces(const struct reading *reading)
 
 /*---- Their exits ----*/
 
-static void read_exits(struct reading *reading)
+static void read_exits(void *context)
 {
+	struct reading *reading = context;
 	const struct layout *layout = &reading->global->vm->layout;
 	uint64_t protos[EXITS_AT_ONCE * TRACE_EXITS_MAX];
 	size_t count = 0;
@@ -460,7 +447,7 @@ static int list_exits(struct reading *reading)
 }
 
 /* The process may be held amid a change of what read() reads, which is over when it has run on. */
-static bool read_whole(struct reading *reading, void (*read)(struct reading *reading))
+static bool read_whole(struct reading *reading, void (*read)(void *context))
 {
 	for (unsigned i = 0; i < READS_MAX; i++) {
 		if (!read_held(reading, read, NULL))
@@ -495,13 +482,16 @@ static int list_traces(struct reading *reading)
 
 /*---- Code that LuaJIT does not compile ----*/
 
-static void read_aborts(struct reading *reading)
+static void read_aborts(void *context)
 {
+	struct reading *reading = context;
+
 	reading->could_read = trace_aborts_read(reading->live, reading->global, &reading->aborts);
 }
 
-static void read_protos(struct reading *reading)
+static void read_protos(void *context)
 {
+	struct reading *reading = context;
 	const struct layout *layout = &reading->global->vm->layout;
 	uint64_t found[PROTOS_AT_ONCE];
 	enum not_compiled_glance glances[PROTOS_AT_ONCE];
@@ -536,8 +526,7 @@ static void undo_protos(void *context)
 {
 	struct reading *reading = context;
 
-	if (reading->is_open)
-		object_walk_undo_slice(reading->walk);
+	object_walk_undo_slice(reading->walk);
 }
 
 static int add_interpreted(const struct reading *reading, const struct proto *proto,
@@ -613,7 +602,7 @@ static int report_global(struct trace_survey *survey, struct lua_process *proces
 	*reading = (struct reading){
 		.survey = survey,
 		.live = lua_process_memory(process),
-		.hold = hold,
+		.same = { .hold = hold, .memory = lua_process_memory(process), .global = global },
 		.pid = report->pid,
 		.global = global,
 		.vm = vm,

@@ -294,3 +294,14 @@ struct heap_account made_up_account(const struct heap_graph *graph)
 	account.gc_total = account.sum;
 	return account;
 }
+
+struct heap_graph made_up_root_alone(void)
+{
+	struct heap_builder *builder = heap_builder_new();
+	struct heap_graph graph;
+
+	assert_non_null(builder);
+	assert_int_equal(heap_builder_finish(builder, &graph), 0);
+	heap_builder_free(builder);
+	return graph;
+}

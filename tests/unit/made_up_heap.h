@@ -41,6 +41,9 @@ struct heap_graph made_up_random_heap(unsigned int seed, uint32_t nodes_max, uin
  */
 struct heap_graph made_up_leak(uint32_t entries, uint32_t coroutines, uint32_t closures);
 
+/* That of a VM that could not be read. */
+struct heap_graph made_up_root_alone(void);
+
 /* An account that fits the graph, of a VM of a process 4242. */
 struct heap_account made_up_account(const struct heap_graph *graph);
 

@@ -15,21 +15,9 @@
 #include "src/rendering/heap_output.h"
 #include "tests/unit/made_up_heap.h"
 
-/* That of a VM that could not be read. */
-static struct heap_graph root_alone(void)
-{
-	struct heap_builder *builder = heap_builder_new();
-	struct heap_graph graph;
-
-	assert_non_null(builder);
-	assert_int_equal(heap_builder_finish(builder, &graph), 0);
-	heap_builder_free(builder);
-	return graph;
-}
-
 static void add(struct heap_output *output, uint64_t g, uint32_t entries, bool is_missing)
 {
-	struct heap_graph graph = is_missing ? root_alone() : made_up_leak(entries, 2, 2);
+	struct heap_graph graph = is_missing ? made_up_root_alone() : made_up_leak(entries, 2, 2);
 	struct heap_account account = made_up_account(&graph);
 
 	account.g = g;
@@ -39,40 +27,58 @@ static void add(struct heap_output *output, uint64_t g, uint32_t entries, bool i
 	assert_int_equal(heap_output_add(output, &graph, &account), 0);
 }
 
-static void read_text(const char *path, char *text, size_t size)
+/* An output as text, to a file of its own. */
+struct shown {
+	char path[sizeof("/tmp/ljspy-heap-output-XXXXXX")];
+	struct options options;
+	struct heap_output output;
+};
+
+static void begin(struct shown *shown)
 {
-	FILE *file = fopen(path, "r");
+	int file;
+
+	*shown = (struct shown){ .path = "/tmp/ljspy-heap-output-XXXXXX",
+				 .options = { .heap_format = heap_format_by_name("text") } };
+	shown->options.output = shown->path;
+	shown->output.options = &shown->options;
+	file = mkstemp(shown->path);
+	assert_true(file >= 0);
+	close(file);
+}
+
+/* Read what it has written, and end it. */
+static void end(struct shown *shown, char *text, size_t size)
+{
+	FILE *file = fopen(shown->path, "r");
 	size_t length;
 
 	assert_non_null(file);
 	length = fread(text, 1, size - 1, file);
 	text[length] = '\0';
 	fclose(file);
+	heap_output_clear(&shown->output);
+	unlink(shown->path);
 }
 
 static void a_vm_that_is_missing_on_one_side_has_not_shrunk(void **state)
 {
-	char path[] = "/tmp/ljspy-heap-output-XXXXXX", text[1 << 16];
-	const int file = mkstemp(path);
-	struct options options = { .heap_format = heap_format_by_name("text"), .output = path };
-	struct heap_output output = { .options = &options };
+	char text[1 << 16];
+	struct shown shown;
 
 	(void)state;
-	assert_true(file >= 0);
-	assert_int_equal(heap_output_begin_moment(&output, "before.heap"), 0);
-	add(&output, 1, 9000, false);
-	add(&output, 2, 500, false);
-	assert_int_equal(heap_output_begin_moment(&output, "after.heap"), 0);
-	add(&output, 1, 0, true);
-	add(&output, 2, 500, false);
-	assert_true(output.is_partial);
-	assert_true(heap_output_compare(&output));
-	read_text(path, text, sizeof(text));
+	begin(&shown);
+	assert_int_equal(heap_output_begin_moment(&shown.output, "before.heap"), 0);
+	add(&shown.output, 1, 9000, false);
+	add(&shown.output, 2, 500, false);
+	assert_int_equal(heap_output_begin_moment(&shown.output, "after.heap"), 0);
+	add(&shown.output, 1, 0, true);
+	add(&shown.output, 2, 500, false);
+	assert_true(shown.output.is_partial);
+	assert_true(heap_output_compare(&shown.output));
+	end(&shown, text, sizeof(text));
 	assert_null(strstr(text, "Shrank"));
 	assert_non_null(strstr(text, "VM 1: could not be read"));
-	heap_output_clear(&output);
-	close(file);
-	unlink(path);
 }
 
 enum { MOMENTS = 11 };
@@ -80,22 +86,16 @@ enum { MOMENTS = 11 };
 /* What a series says, in which both VMs grow, and VM 1 is missing at so many moments, the first ones. */
 static void write_series(unsigned int missing, char *text, size_t size)
 {
-	char path[] = "/tmp/ljspy-heap-output-XXXXXX";
-	const int file = mkstemp(path);
-	struct options options = { .heap_format = heap_format_by_name("text"), .output = path };
-	struct heap_output output = { .options = &options };
+	struct shown shown;
 
-	assert_true(file >= 0);
+	begin(&shown);
 	for (unsigned int i = 0; i < MOMENTS; i++) {
-		assert_int_equal(heap_output_begin_moment(&output, NULL), 0);
-		add(&output, 1, 700 + i, i < missing);
-		add(&output, 2, 1000 * (i + 1), false);
+		assert_int_equal(heap_output_begin_moment(&shown.output, NULL), 0);
+		add(&shown.output, 1, 700 + i, i < missing);
+		add(&shown.output, 2, 1000 * (i + 1), false);
 	}
-	assert_true(heap_output_write_series(&output));
-	read_text(path, text, size);
-	heap_output_clear(&output);
-	close(file);
-	unlink(path);
+	assert_true(heap_output_write_series(&shown.output));
+	end(&shown, text, size);
 }
 
 static size_t occurrences(const char *text, const char *of)
@@ -175,53 +175,43 @@ static void a_vm_that_is_read_at_two_moments_is_compared(void **state)
 /* A VM that is never missing is compared, and so is one that is missing less often than others. */
 static void those_that_are_missing_most_often_are_left_out(void **state)
 {
-	char path[] = "/tmp/ljspy-heap-output-XXXXXX", text[1 << 16];
-	const int file = mkstemp(path);
-	struct options options = { .heap_format = heap_format_by_name("text"), .output = path };
-	struct heap_output output = { .options = &options };
+	char text[1 << 16];
+	struct shown shown;
 
 	(void)state;
-	assert_true(file >= 0);
+	begin(&shown);
 	for (unsigned int i = 0; i < MOMENTS; i++) {
-		assert_int_equal(heap_output_begin_moment(&output, NULL), 0);
-		add(&output, 1, 700, i % 3 == 0);
-		add(&output, 2, 100, i % 3 != 0);
-		add(&output, 3, 100, i != 1);
-		add(&output, 4, 1000 * (i + 1), false);
+		assert_int_equal(heap_output_begin_moment(&shown.output, NULL), 0);
+		add(&shown.output, 1, 700, i % 3 == 0);
+		add(&shown.output, 2, 100, i % 3 != 0);
+		add(&shown.output, 3, 100, i != 1);
+		add(&shown.output, 4, 1000 * (i + 1), false);
 	}
-	assert_true(heap_output_write_series(&output));
-	read_text(path, text, sizeof(text));
+	assert_true(heap_output_write_series(&shown.output));
+	end(&shown, text, sizeof(text));
 	assert_non_null(strstr(text, "VM 3 is left out of the comparison: not read at 10 of 11 moments.\n"));
 	assert_non_null(strstr(text, "VM 2 is left out of the comparison: not read at 7 of 11 moments.\n"));
 	assert_null(strstr(text, "VM 1 is left out"));
 	assert_non_null(strstr(text, "Compared are the 7 of 11 moments"));
 	assert_non_null(strstr(text, "Grew in every interval"));
-	heap_output_clear(&output);
-	close(file);
-	unlink(path);
 }
 
 /* Where nothing is left to compare, none is left out. */
 static void moments_without_any_vm_are_not_compared(void **state)
 {
-	char path[] = "/tmp/ljspy-heap-output-XXXXXX", text[1 << 16];
-	const int file = mkstemp(path);
-	struct options options = { .heap_format = heap_format_by_name("text"), .output = path };
-	struct heap_output output = { .options = &options };
+	char text[1 << 16];
+	struct shown shown;
 
 	(void)state;
-	assert_true(file >= 0);
+	begin(&shown);
 	for (unsigned int i = 0; i < 3; i++) {
-		assert_int_equal(heap_output_begin_moment(&output, NULL), 0);
-		add(&output, 1, 700, i > 0);
+		assert_int_equal(heap_output_begin_moment(&shown.output, NULL), 0);
+		add(&shown.output, 1, 700, i > 0);
 	}
-	assert_true(heap_output_write_series(&output));
-	read_text(path, text, sizeof(text));
+	assert_true(heap_output_write_series(&shown.output));
+	end(&shown, text, sizeof(text));
 	assert_non_null(strstr(text, "There are no suspects"));
 	assert_null(strstr(text, "left out"));
-	heap_output_clear(&output);
-	close(file);
-	unlink(path);
 }
 
 int main(void)

@@ -118,17 +118,6 @@ int __wrap_traced_lua_look(const struct traced_lua *traced, pid_t pid)
 				   : traced->look(traced->context, NULL, NULL, "worker");
 }
 
-static struct heap_graph root_alone(void)
-{
-	struct heap_builder *builder = heap_builder_new();
-	struct heap_graph graph;
-
-	assert_non_null(builder);
-	assert_int_equal(heap_builder_finish(builder, &graph), 0);
-	heap_builder_free(builder);
-	return graph;
-}
-
 INSTEAD_OF(process_heaps_read);
 int __wrap_process_heaps_read(struct lua_process *process, struct hold *hold, pid_t pid, const char *name,
 			      const struct heap_capture_options *options, struct process_heaps *heaps)
@@ -147,7 +136,7 @@ int __wrap_process_heaps_read(struct lua_process *process, struct hold *hold, pi
 		const uint32_t entries = 1000 * (uint32_t)(looked[pid - FIRST_PID] + i);
 
 		heap->error = look->states[i];
-		heap->graph = heap->error ? root_alone() : made_up_leak(entries, 2, 2);
+		heap->graph = heap->error ? made_up_root_alone() : made_up_leak(entries, 2, 2);
 		heap->account = made_up_account(&heap->graph);
 		heap->account.process = strdup(name);
 		heap->account.module = NULL;
