@@ -30,7 +30,7 @@ struct heap_target {
 	uint64_t start;          /* of the process, once it was looked at */
 	struct heap_unread told; /* why it could not be read, what the user was told last */
 	bool is_over;            /* it is gone, or cannot be read at all */
-	bool may_come;           /* it was read once, or has states that could not be read at one moment */
+	bool may_come;           /* it was read once, or why it could not be read may pass */
 };
 
 struct heap_command {
@@ -126,6 +126,12 @@ static void take_heaps(struct heap_command *command)
 
 /*---- The command ----*/
 
+/* Does a series come to the process again? */
+static bool goes_on(const struct heap_command *command, const struct heap_target *target)
+{
+	return command->options->every_ns && target->may_come && !target->is_over;
+}
+
 /* Why heaps are missing. A process without memory is gone. */
 static void explain(struct heap_command *command, struct heap_target *target, const struct heap_unread *why)
 {
@@ -135,8 +141,8 @@ static void explain(struct heap_command *command, struct heap_target *target, co
 		message_error("Process %d ended while its heap was read.", (int)target->pid);
 		return;
 	}
-	target->may_come |= why->reason == HEAP_UNREAD_STATES;
-	heap_unread_tell(&target->told, why, &command->heaps, target->pid, command->options->every_ns != 0);
+	target->may_come |= heap_unread_may_pass(why, target->pid);
+	heap_unread_tell(&target->told, why, &command->heaps, target->pid, goes_on(command, target));
 }
 
 /* The result of a look at the process; error is that of the look. */
@@ -187,7 +193,8 @@ static void read_target(struct heap_command *command, struct heap_target *target
 
 		command->status = EXIT_WITH_ERRORS;
 		target->is_over = error == -ESRCH;
-		heap_unread_tell(&target->told, &why, NULL, target->pid, false);
+		target->may_come |= heap_unread_may_pass(&why, target->pid);
+		heap_unread_tell(&target->told, &why, NULL, target->pid, goes_on(command, target));
 		return;
 	}
 	target->start = start;
@@ -300,8 +307,8 @@ static uint64_t next_time(uint64_t begin_ns, uint64_t every_ns)
 }
 
 /*
- * Read all targets again and again. If all are gone in the meantime, or have no heap at the beginning, the series
- * ends. Where a look takes long, the next one is at the next time that has not passed yet.
+ * Read all targets again and again. If all are gone in the meantime, or at the beginning have no heap and nothing
+ * promises one, the series ends. Where a look takes long, the next one is at the next time that has not passed yet.
  */
 static void read_series(struct heap_command *command)
 {
@@ -320,6 +327,7 @@ static void read_series(struct heap_command *command)
 		} else if (!heap_output_write_moment(&command->output)) {
 			command->status = EXIT_WITH_ERRORS;
 		}
+		apart_publish(command->try.apart, &command->status); /* the user reads the messages now */
 		next_ns = next_time(begin_ns, options->every_ns);
 	} while ((!options->for_ns || next_ns - begin_ns <= options->for_ns) && wait_until(command, next_ns));
 	if (heap_output_moments(&command->output) < 2) {

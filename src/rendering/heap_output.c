@@ -145,6 +145,15 @@ static char *numbered(const char *path, size_t number)
 	return asprintf(&name, "%.*s-%zu%s", (int)(dot - path), path, number, dot) < 0 ? NULL : name;
 }
 
+/* A later file may be written again, such as on a disk that was full. */
+static void note_unwritten(struct heap_output *output)
+{
+	if (output->unwritten++ > 0)
+		return;
+	message_note(
+		"What was written before stays. The series goes on: its text has the moments without a file, too.");
+}
+
 bool heap_output_write_moment(struct heap_output *output)
 {
 	struct heap_moment_read *moment = last_moment(output);
@@ -157,6 +166,8 @@ bool heap_output_write_moment(struct heap_output *output)
 		       ? numbered(output->options->output, output->moment_count + output->unread)
 		       : strdup("-");
 	good = path && write_to(output, path);
+	if (!good)
+		note_unwritten(output);
 	free(path);
 	for (size_t i = 0; i < moment->count; i++)
 		heap_graph_free(&moment->subjects[i].graph);
@@ -248,6 +259,9 @@ bool heap_output_write_series(struct heap_output *output)
 	free(sides);
 	if (good)
 		render_tell(path, false); /* a series is a text */
+	if (output->unwritten > 0)
+		message_warn("%zu of the %zu moments in the text could not be written to a file.",
+			     output->unwritten, output->moment_count);
 	return good;
 }
 

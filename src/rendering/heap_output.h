@@ -18,8 +18,9 @@ struct heap_output {
 	const char *command_line; /* of ljspy; NULL if unknown */
 	struct heap_moment_read *moments;
 	size_t moment_count, moment_size;
-	size_t unread;   /* moments of a series that were dropped, because nothing could be read */
-	bool is_partial; /* of a heap that was added, not all was found */
+	size_t unread;    /* moments of a series that were dropped, because nothing could be read */
+	size_t unwritten; /* moments of a series that were read, but have no file of their own */
+	bool is_partial;  /* of a heap that was added, not all was found */
 };
 
 /* The next heaps are those of a new moment. name is of the file that they are from; NULL: none. 0 or -ENOMEM. */
@@ -43,7 +44,7 @@ bool heap_output_write(struct heap_output *output);
 
 /*
  * Write the last moment of a series to a file of its own, if -o names a .heap file. The moments that could not be read
- * have their numbers, too. False as above.
+ * have their numbers, too. False as above; the first time, it also tells what is kept.
  */
 bool heap_output_write_moment(struct heap_output *output);
 

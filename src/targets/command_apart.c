@@ -17,6 +17,8 @@ struct command_apart {
 	command_in_engine *command;
 	const struct invocation *invocation;
 	int output, error; /* files in memory that the command writes to */
+	off_t told;        /* bytes of error that the user has */
+	bool tells_at_once;
 	enum exit_status status;
 	bool is_interrupted;
 };
@@ -27,17 +29,6 @@ static void work(struct apart *apart, void *context)
 	enum exit_status status = self->command(apart, self->invocation);
 
 	apart_publish(apart, &status);
-}
-
-static void update(struct apart *apart, void *context)
-{
-	struct command_apart *self = context;
-	enum exit_status status;
-	bool by_process;
-
-	self->is_interrupted |= apart_interrupted_by(apart, &by_process) != 0;
-	if (apart_results(apart, &status))
-		self->status = status;
 }
 
 bool command_try_may_go_on(void *context)
@@ -71,14 +62,13 @@ int command_try_run(struct command_try *try, void *(*read)(void *context), void 
 	return 0;
 }
 
-/* Copy a whole file into another. 0 or a negative errno. */
-static int copy(int from, int to)
+/* Copy a file from there to its end into another; *at is then its end. 0 or a negative errno. */
+static int copy(int from, off_t *at, int to)
 {
 	char bytes[1 << 16];
-	off_t at = 0;
 	ssize_t length;
 
-	while ((length = pread(from, bytes, sizeof(bytes), at)) > 0) {
+	while ((length = pread(from, bytes, sizeof(bytes), *at)) > 0) {
 		for (ssize_t done = 0; done < length;) {
 			ssize_t written = write(to, bytes + done, (size_t)(length - done));
 
@@ -86,9 +76,22 @@ static int copy(int from, int to)
 				return -errno;
 			done += written > 0 ? written : 0;
 		}
-		at += length;
+		*at += length;
 	}
 	return length < 0 ? -errno : 0;
+}
+
+static void update(struct apart *apart, void *context)
+{
+	struct command_apart *self = context;
+	enum exit_status status;
+	bool by_process;
+
+	self->is_interrupted |= apart_interrupted_by(apart, &by_process) != 0;
+	if (apart_results(apart, &status))
+		self->status = status;
+	if (self->tells_at_once)
+		copy(self->error, &self->told, STDERR_FILENO);
 }
 
 /* Files in memory grow up to the limit, too. */
@@ -106,10 +109,11 @@ static bool is_cut(int file, rlim_t *ret_limit)
 
 static void write_out(struct command_apart *self)
 {
-	int error = copy(self->output, STDOUT_FILENO);
+	off_t shown = 0;
+	int error = copy(self->output, &shown, STDOUT_FILENO);
 	rlim_t limit;
 
-	copy(self->error, STDERR_FILENO);
+	copy(self->error, &self->told, STDERR_FILENO);
 	if (is_cut(self->output, &limit) || is_cut(self->error, &limit)) {
 		message_error("Not all is shown: no file may have more than %llu bytes.",
 			      (unsigned long long)limit);
@@ -148,6 +152,7 @@ static bool empty(int file)
 static bool begin_anew(struct command_apart *self)
 {
 	self->status = EXIT_NOTHING_DONE;
+	self->told = 0;
 	return empty(self->output) && empty(self->error);
 }
 
@@ -206,6 +211,7 @@ enum exit_status command_run_apart(command_in_engine *command, const struct invo
 		.invocation = invocation,
 		.output = memory_file("output"),
 		.error = memory_file("messages"),
+		.tells_at_once = can_be_concluded,
 		.status = EXIT_NOTHING_DONE,
 	};
 	const struct apart_options options = {

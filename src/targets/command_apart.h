@@ -4,7 +4,8 @@
  *
  * For commands that hold their targets and end by themselves. They write to files in
  * memory. The front copies these to standard output and error when the command has
- * ended; it may wait for their readers.
+ * ended; it may wait for their readers. A command that can be concluded takes long: its messages are copied at
+ * each apart_publish() of its exit status.
  */
 #ifndef LJSPY_COMMAND_APART_H
 #define LJSPY_COMMAND_APART_H

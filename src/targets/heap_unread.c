@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "src/linux/proc/permission.h"
 #include "src/program/message.h"
 #include "src/targets/choose.h"
 
@@ -24,6 +25,24 @@ struct heap_unread heap_unread_why(const struct process_heaps *heaps, int error)
 	else if (heaps->count == 0)
 		why.reason = HEAP_UNREAD_NO_STATE;
 	return why;
+}
+
+/* Of a look; error is a positive errno. */
+static bool error_may_pass(pid_t pid, int error)
+{
+	struct permission_verdict verdict;
+
+	permission_diagnose(pid, error, &verdict);
+	return error == ENOMEM || verdict.reason == PERMISSION_OTHER_TRACER ||
+	       verdict.reason == PERMISSION_IN_EXEC || verdict.reason == PERMISSION_UNREADABLE ||
+	       verdict.reason == PERMISSION_TOO_FEW_FILES || verdict.reason == PERMISSION_TOO_FEW_PROCESSES;
+}
+
+bool heap_unread_may_pass(const struct heap_unread *why, pid_t pid)
+{
+	if (why->reason == HEAP_UNREAD_LOOK)
+		return why->error != -ENOEXEC && error_may_pass(pid, -why->error);
+	return why->reason == HEAP_UNREAD_STATES || why->reason == HEAP_UNREAD_OWN;
 }
 
 static void tell_too_large(const struct vm_heap *missing, pid_t pid)
@@ -95,6 +114,8 @@ void heap_unread_tell(struct heap_unread *told, const struct heap_unread *why,
 	case HEAP_UNREAD_LOOK: choose_explain_look(pid, -why->error); break;
 	case HEAP_UNREAD_OWN: choose_explain_error(-why->error, "reading a heap"); break;
 	}
+	if (goes_on && why->reason != HEAP_UNREAD_STATES)
+		message_note("The series goes on with the next look.");
 }
 
 void heap_unread_tell_count(const struct process_heaps *heaps, const char *of)

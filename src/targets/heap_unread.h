@@ -27,6 +27,12 @@ struct heap_unread {
 struct heap_unread heap_unread_why(const struct process_heaps *heaps, int error);
 
 /*
+ * May it pass by itself, though no look has found a heap so far: another tracer, an execve(), what ljspy is short of?
+ * A right that is missing stays, and nobody knows that there will ever be Lua where there is none.
+ */
+bool heap_unread_may_pass(const struct heap_unread *why, pid_t pid);
+
+/*
  * Tell it, unless it is what *told says, and keep it there. goes_on: a series comes to the process again by itself. heaps may be
  * NULL where the reason is no state's.
  */

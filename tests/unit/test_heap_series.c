@@ -19,6 +19,7 @@
 #include "src/commands/commands.h"
 #include "src/heap/process_heaps.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/proc/permission.h"
 #include "src/linux/proc/process.h"
 #include "src/survey/traced_lua.h"
 #include "src/targets/choose.h"
@@ -33,10 +34,11 @@ static const uint64_t begin_ns = 1000 * (uint64_t)NS_PER_SECOND, every_ns = NS_P
 
 /* What a look at a process finds. */
 struct look {
-	int check;          /* error of choose_can_look() */
-	int error;          /* of the look itself */
-	int states[STATES]; /* error of each */
-	size_t lacks;       /* so many of them are not there */
+	int check;                     /* error of choose_can_look() */
+	int error;                     /* of the look itself */
+	int states[STATES];            /* error of each */
+	enum permission_reason reason; /* for an error */
+	size_t lacks;                  /* so many of them are not there */
 	uint64_t takes_ns;
 	bool is_gone;   /* after the look */
 	uint64_t start; /* of another process with its number, if it is not 0 */
@@ -46,6 +48,7 @@ static struct look looks[PROCESSES][LOOKS];
 static size_t looked[PROCESSES];
 static uint64_t times_ns[LOOKS]; /* of the looks at the first process */
 static uint64_t now_ns, interrupt_ns;
+static size_t published;
 
 static struct look *current(pid_t pid)
 {
@@ -71,6 +74,22 @@ enum apart_wish __wrap_apart_wish(const struct apart *apart)
 {
 	(void)apart;
 	return now_ns >= interrupt_ns ? APART_CONCLUDE : APART_GO_ON;
+}
+
+INSTEAD_OF(apart_publish);
+void __wrap_apart_publish(struct apart *apart, const void *results)
+{
+	(void)apart;
+	(void)results;
+	published++;
+}
+
+INSTEAD_OF(permission_diagnose);
+void __wrap_permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict)
+{
+	__real_permission_diagnose(pid, error, ret_verdict);
+	if (current(pid)->reason)
+		ret_verdict->reason = current(pid)->reason;
 }
 
 INSTEAD_OF(clock_gettime);
@@ -163,6 +182,7 @@ static int begin(void **state)
 	memset(times_ns, 0, sizeof(times_ns));
 	now_ns = begin_ns;
 	interrupt_ns = UINT64_MAX;
+	published = 0;
 	return 0;
 }
 
@@ -327,6 +347,39 @@ static void a_busy_first_look_does_not_end_the_series(void **state)
 	assert_non_null(strstr(text, "\n1 moment could not be read.\n"));
 }
 
+/* Another tracer ends, and so does an execve(). */
+static void what_may_pass_at_the_first_look_does_not_end_the_series(void **state)
+{
+	static const struct look first[] = {
+		{ .error = -EPERM, .reason = PERMISSION_OTHER_TRACER },
+		{ .check = -EBUSY, .reason = PERMISSION_IN_EXEC },
+		{ .error = -ENODATA, .reason = PERMISSION_UNREADABLE },
+		{ .error = -EMFILE, .reason = PERMISSION_TOO_FEW_FILES },
+	};
+
+	for (size_t i = 0; i < sizeof(first) / sizeof(*first); i++) {
+		begin(state);
+		looks[0][0] = looks[0][1] = first[i];
+		assert_int_equal(run(1, 3 * every_ns), EXIT_WITH_ERRORS);
+		assert_int_equal(looked[0], 4);
+		assert_int_equal(published, 4);
+		assert_int_equal(occurrences(told, "The series goes on with the next look."), 1);
+		assert_non_null(strstr(text, "\n2 moments could not be read.\n"));
+		assert_non_null(strstr(text, "Grew in every interval"));
+	}
+}
+
+static void a_right_that_is_missing_ends_the_series_at_once(void **state)
+{
+	looks[0][0] = (struct look){ .error = -EPERM, .reason = PERMISSION_YAMA };
+	assert_int_equal(run(1, 3 * every_ns), EXIT_NOTHING_DONE);
+	assert_int_equal(looked[0], 1);
+	begin(state);
+	looks[0][0] = (struct look){ .error = -ENOEXEC };
+	assert_int_equal(run(1, 3 * every_ns), EXIT_NOTHING_DONE);
+	assert_int_equal(looked[0], 1);
+}
+
 /* Nobody knows that there will ever be a heap. */
 static void a_process_without_lua_ends_the_series_at_once(void **state)
 {
@@ -381,6 +434,8 @@ int main(void)
 		cmocka_unit_test_setup(a_series_ends_with_its_process, begin),
 		cmocka_unit_test_setup(one_that_is_gone_leaves_the_others, begin),
 		cmocka_unit_test_setup(a_busy_first_look_does_not_end_the_series, begin),
+		cmocka_unit_test_setup(what_may_pass_at_the_first_look_does_not_end_the_series, begin),
+		cmocka_unit_test_setup(a_right_that_is_missing_ends_the_series_at_once, begin),
 		cmocka_unit_test_setup(a_process_without_lua_ends_the_series_at_once, begin),
 		cmocka_unit_test_setup(too_few_looks_are_told_as_what_they_are, begin),
 		cmocka_unit_test_setup(a_process_that_is_never_read_leaves_the_others_a_comparison, begin),
