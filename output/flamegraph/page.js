@@ -371,8 +371,10 @@ function focusOn(i) {
 }
 
 function search(wanted) {
-	if (wanted === view.search)
+	if (wanted === view.search) {
+		remember("replaceState");	/* the address may have letters that were taken back */
 		return;
+	}
 	turnTo({ search: wanted });
 	refresh();
 }
@@ -385,6 +387,16 @@ function forgetTyped() {
 function searchNow() {
 	forgetTyped();
 	search(ui.search.value);
+}
+
+/*
+ * Search in a moment, as more letters may follow. The address has them now: a browser tells of its step back after it
+ * has left, and forward leads to what the user has typed.
+ */
+function searchSoon() {
+	clearTimeout(typing);
+	typing = setTimeout(searchTyped, 120);
+	remember("replaceState", { ...view, search: ui.search.value });
 }
 
 /* Search for letters that have just been typed now, and not in a moment: what the user does next is to find them. */
@@ -418,7 +430,7 @@ function readHistory() {
 	active = view.zoom;
 }
 
-/* Letters just typed were for the entry that has been left. */
+/* Letters just typed were for the entry that has been left, whose address has them. */
 function returnToAddress() {
 	forgetTyped();
 	readHistory();
@@ -571,10 +583,7 @@ function listen() {
 	picture.addEventListener("click", onClick);
 	scroller.addEventListener("contextmenu", onMenu);
 	scroller.addEventListener("scroll", redrawSoon);
-	ui.search.addEventListener("input", () => {
-		clearTimeout(typing);
-		typing = setTimeout(searchTyped, 120);
-	});
+	ui.search.addEventListener("input", searchSoon);
 	ui.colour.addEventListener("change", () => changeColour(ui.colour.value));
 	document.addEventListener("keydown", onKey);
 	document.addEventListener("pointerdown", () => { awaited = null; });

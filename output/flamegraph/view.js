@@ -412,12 +412,12 @@ function look(i) {
 
 /* -- Address and history -- */
 
-function address() {
+function address(shown = view) {
 	const parts = new URLSearchParams();
 
 	for (const [key, first] of Object.entries(VIEW_AT_FIRST)) {
-		if (view[key] !== first)
-			parts.set(key, typeof first === "boolean" ? Number(view[key]) : view[key]);
+		if (shown[key] !== first)
+			parts.set(key, typeof first === "boolean" ? Number(shown[key]) : shown[key]);
 	}
 	return "#" + parts;
 }
@@ -453,9 +453,9 @@ function readAddress() {
 }
 
 /* If the page may not change its address (some embeddings), everything but going back works. */
-function remember(method) {
+function remember(method, shown = view) {
 	try {
-		history[method]({ steps }, "", address());
+		history[method]({ steps }, "", address(shown));
 	} catch (error) {
 		steps = 0;
 	}
