@@ -71,6 +71,16 @@ static const char *unsound(const struct heap_copying *capture)
 	return NULL;
 }
 
+/* Without room for its copy, a state cannot be read, but was not closed. */
+static int read_copy(struct heap_copying *capture, struct heap_graph *ret_graph)
+{
+	struct heap_copy *copy = capture->holding.copy;
+	const int error = heap_read(copy, capture->global->vm, capture->global->g, &capture->options->read,
+				    ret_graph, capture->account);
+
+	return error == -EIO && heap_copy_is_short(copy) ? -ENOMEM : error;
+}
+
 static int try_to_capture(struct heap_copying *capture, struct heap_graph *ret_graph, const char **ret_reason)
 {
 	struct heap_account *account = capture->account;
@@ -84,8 +94,7 @@ static int try_to_capture(struct heap_copying *capture, struct heap_graph *ret_g
 	if (error)
 		return error;
 	heap_copy_seal(copy);
-	error = heap_read(copy, capture->global->vm, capture->global->g, &capture->options->read, ret_graph,
-			  account);
+	error = read_copy(capture, ret_graph);
 	account->uncertain.changed_pages = changed;
 	*ret_reason = error ? "global_State could not be read" : unsound(capture);
 	return error;
@@ -145,9 +154,7 @@ static int capture_core(struct heap_copying *capture, struct heap_graph *ret_gra
 
 	capture->account->method = HEAP_FROM_CORE;
 	capture->account->attempts = 1;
-	return error ? error
-		     : heap_read(capture->holding.copy, capture->global->vm, capture->global->g,
-				 &capture->options->read, ret_graph, capture->account);
+	return error ? error : read_copy(capture, ret_graph);
 }
 
 /* Open what a live process needs besides. 0 or -ENOMEM. */

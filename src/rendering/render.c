@@ -64,7 +64,9 @@ bool render_finish(struct output_file *file, int error)
 		output_file_abandon(file);
 	else
 		error = output_file_commit(file);
-	if (error && strcmp(file->path, "-") == 0)
+	if (error == -ENOMEM)
+		choose_explain_error(ENOMEM, file->path);
+	else if (error && strcmp(file->path, "-") == 0)
 		message_error_stdout(-error);
 	else if (error)
 		message_error_errno(-error, "%s", file->path);

@@ -33,7 +33,7 @@ static bool error_may_pass(pid_t pid, int error)
 	struct permission_verdict verdict;
 
 	permission_diagnose(pid, error, &verdict);
-	return error == ENOMEM || verdict.reason == PERMISSION_OTHER_TRACER ||
+	return verdict.reason == PERMISSION_TOO_LITTLE_MEMORY || verdict.reason == PERMISSION_OTHER_TRACER ||
 	       verdict.reason == PERMISSION_IN_EXEC || verdict.reason == PERMISSION_UNREADABLE ||
 	       verdict.reason == PERMISSION_TOO_FEW_FILES || verdict.reason == PERMISSION_TOO_FEW_PROCESSES;
 }

@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
+#include "tests/unit/instead_of.h"
 #include "unwind/heap/heap_copy.h"
 
 enum {
@@ -16,6 +18,14 @@ enum {
 	BASE = 1 << 20,
 	FAR_AWAY = 1 << 30, /* more than a region has room for */
 };
+
+static bool memory_is_short;
+
+INSTEAD_OF(mmap);
+void *__wrap_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset)
+{
+	return memory_is_short ? MAP_FAILED : __real_mmap(address, length, protection, flags, fd, offset);
+}
 
 /* Every page has one letter all over. Reads of letter 0 fail. */
 struct letters {
@@ -471,6 +481,24 @@ static void a_hold_forgets_the_one_before(void **state)
 	heap_copy_free(copy);
 }
 
+/* Told apart from memory of the target that is gone. */
+static void a_region_without_room_is_told(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+
+	(void)state;
+	set(copy, 0, 10);
+	assert_null(heap_copy_view(copy, page(20), HEAP_PAGE));
+	assert_false(heap_copy_is_short(copy));
+	memory_is_short = true;
+	assert_null(heap_copy_view(copy, page(0), HEAP_PAGE));
+	memory_is_short = false;
+	assert_true(heap_copy_is_short(copy));
+	assert_int_equal(letter(copy, 0), 'a');
+	heap_copy_free(copy);
+}
+
 static void a_sealed_copy_reads_nothing(void **state)
 {
 	struct letters source = source_at(BASE);
@@ -514,6 +542,7 @@ int main(void)
 		cmocka_unit_test(so_many_bytes_are_copied_again_and_some_more),
 		cmocka_unit_test(of_changes_that_are_followed_all_is_taken_over),
 		cmocka_unit_test(a_hold_forgets_the_one_before),
+		cmocka_unit_test(a_region_without_room_is_told),
 		cmocka_unit_test(a_sealed_copy_reads_nothing),
 	};
 

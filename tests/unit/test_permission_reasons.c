@@ -509,9 +509,11 @@ static void a_process_that_cannot_be_looked_at_is_told(void **state)
 	kernel.read_error = -EACCES;
 	assert_int_equal(reason(), PERMISSION_HIDDEN);
 	kernel.read_error = -ENOMEM;
-	assert_int_equal(reason(), PERMISSION_UNKNOWN);
-	assert_says("cannot be looked at: Cannot allocate memory", "");
+	assert_int_equal(reason(), PERMISSION_TOO_LITTLE_MEMORY);
+	kernel.read_error = -EIO;
 	kernel.kill_error = 0;
+	assert_int_equal(reason(), PERMISSION_UNKNOWN);
+	assert_says("cannot be looked at: Input/output error", "");
 	kernel.read_error = -EMFILE;
 	assert_int_equal(reason(), PERMISSION_TOO_FEW_FILES);
 }
@@ -535,6 +537,8 @@ static void what_concerns_no_process_is_told_first(void **state)
 	kernel.foreign_proc = false;
 	assert_int_equal(reason_for(PID, EAGAIN), PERMISSION_TOO_FEW_PROCESSES);
 	assert_says("as many signals", "ulimit -u");
+	assert_int_equal(reason_for(PID, ENOMEM), PERMISSION_TOO_LITTLE_MEMORY);
+	assert_says("not enough memory for ljspy", "ulimit -v");
 	assert_false(permission_diagnose_error(EPERM, &verdict));
 	assert_false(permission_diagnose_error(0, &verdict));
 }

@@ -21,7 +21,7 @@ struct heap_copy {
 	uint64_t bytes, kept, marked, missed;
 	uint64_t changed; /* pages */
 	uint8_t *fresh;   /* room for a run that is compared */
-	bool sealed, holding, was_stopped;
+	bool sealed, holding, was_stopped, is_short;
 	bool (*may_go_on)(void *context); /* while holding */
 	void *may_go_on_context;
 };
@@ -67,6 +67,15 @@ void heap_copy_free(struct heap_copy *copy)
 struct memory *heap_copy_memory(struct heap_copy *copy)
 {
 	return &copy->memory;
+}
+
+/* False when memory is short. */
+static bool has_room(struct heap_copy *copy, struct region *region)
+{
+	const bool has = region_reserve(region);
+
+	copy->is_short |= !has;
+	return has;
 }
 
 /*---- Pages ----*/
@@ -299,7 +308,7 @@ void heap_copy_fill(struct heap_copy *copy, enum heap_fill fill, heap_copy_next 
 		struct run all;
 
 		if (fill == HEAP_FILL_ALL && !is_out_of_use(region))
-			region_reserve(region);
+			has_room(copy, region);
 		all = all_pages(region);
 		if (fill == HEAP_FILL_NEAR)
 			fill_near(copy, &all, next, context);
@@ -459,7 +468,7 @@ const uint8_t *heap_copy_view(struct heap_copy *copy, uint64_t address, size_t l
 	struct region *region = regions_find(&copy->regions, address);
 	size_t first, end;
 
-	if (!region || length > region->end - address || !region_reserve(region))
+	if (!region || length > region->end - address || !has_room(copy, region))
 		return NULL;
 	first = region_page(region, address);
 	end = region_page(region, address + length + HEAP_PAGE - 1);
@@ -505,4 +514,9 @@ uint64_t heap_copy_marked(const struct heap_copy *copy)
 uint64_t heap_copy_missed(const struct heap_copy *copy)
 {
 	return copy->missed;
+}
+
+bool heap_copy_is_short(const struct heap_copy *copy)
+{
+	return copy->is_short;
 }

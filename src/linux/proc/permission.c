@@ -294,6 +294,14 @@ static bool explain_limits(int error, struct permission_verdict *verdict)
 		      " or processes, or as much memory, are in use.");
 }
 
+/* No word of the target, which has done nothing to it. */
+static bool explain_memory(int error, struct permission_verdict *verdict)
+{
+	return error == ENOMEM && decide(verdict, PERMISSION_TOO_LITTLE_MEMORY,
+					 "Allow more: ulimit -v; in a container its limit of memory.",
+					 "There is not enough memory for ljspy to do that.");
+}
+
 bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict)
 {
 	if (!pid_namespace_is_that_of_proc() && error != EMFILE && error != ENFILE)
@@ -302,7 +310,8 @@ bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict
 			"Run ljspy where that /proc belongs, or mount one for here: mount -t proc proc /proc",
 			"/proc is not that of the pid namespace that ljspy runs in, so it does not tell"
 			" which process has which number here.");
-	return explain_files(error, ret_verdict) || explain_limits(error, ret_verdict);
+	return explain_files(error, ret_verdict) || explain_limits(error, ret_verdict) ||
+	       explain_memory(error, ret_verdict);
 }
 
 /* The processes of a container have other numbers outside. */
@@ -344,7 +353,8 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 	} else if (failure == -ESRCH) {
 		decide(ret_verdict, PERMISSION_NO_SUCH_PROCESS, where_else(), "There is no process %d.",
 		       (int)pid);
-	} else if (failure && !explain_files(-failure, ret_verdict)) {
+	} else if (failure && !explain_files(-failure, ret_verdict) &&
+		   !explain_memory(-failure, ret_verdict)) {
 		decide(ret_verdict, PERMISSION_UNKNOWN, "", "Process %d cannot be looked at: %s.", (int)pid,
 		       strerror(-failure));
 	} else if (!failure) {

@@ -15,6 +15,7 @@ enum permission_reason {
 	PERMISSION_FOREIGN_PROC,      /* /proc is another pid namespace's, or missing */
 	PERMISSION_TOO_FEW_FILES,     /* may be open at a time */
 	PERMISSION_TOO_FEW_PROCESSES, /* or signals that may be pending */
+	PERMISSION_TOO_LITTLE_MEMORY, /* for ljspy */
 	PERMISSION_HIDDEN,            /* /proc hides other users' processes (hidepid) */
 	PERMISSION_ZOMBIE,
 	PERMISSION_KERNEL_THREAD,
