@@ -34,30 +34,37 @@ static bool is_worth_telling(const struct target *target, const struct thread_re
 }
 
 /* Deliver time that the thread spent where it was last seen asleep, in that state. */
-static void deliver_there(struct sampler *sampler, struct target *target, struct thread_record *record,
-			  enum thread_state state, uint64_t wall_ns)
+/* Of a thread that is not held now: who it is and what it does, but not where. */
+static struct sample sample_of(const struct target *target, const struct thread_record *record,
+			       enum thread_state state, uint64_t wall_ns)
 {
-	struct sleep *sleep = &record->sleep;
-	const struct sample sample = {
+	return (struct sample){
 		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
 		.pid = target->pid,
 		.tid = record->tid,
 		.process_name = target->name,
 		.thread_name = record->name,
-		.phase = sleep->phase,
-		.request = sleep->request,
-		.wait = state == THREAD_RUNNABLE ? NULL : sleep->wait,
 		.thread_state = state,
-		.vm_state = sleep->vm_state,
-		.gc = sleep->gc,
 		.wall_ns = wall_ns,
-		.loop_ns = record->loop_ns,
-		.sleeps = record->sleeps,
-		.awaits_events = state == THREAD_IDLE && sleep->awaits_events,
-		.frames = sleep->frames,
-		.frame_count = sleep->frame_count,
 	};
+}
 
+static void deliver_there(struct sampler *sampler, struct target *target, struct thread_record *record,
+			  enum thread_state state, uint64_t wall_ns)
+{
+	struct sleep *sleep = &record->sleep;
+	struct sample sample = sample_of(target, record, state, wall_ns);
+
+	sample.phase = sleep->phase;
+	sample.request = sleep->request;
+	sample.wait = state == THREAD_RUNNABLE ? NULL : sleep->wait;
+	sample.vm_state = sleep->vm_state;
+	sample.gc = sleep->gc;
+	sample.loop_ns = record->loop_ns;
+	sample.sleeps = record->sleeps;
+	sample.awaits_events = state == THREAD_IDLE && sleep->awaits_events;
+	sample.frames = sleep->frames;
+	sample.frame_count = sleep->frame_count;
 	target_deliver(sampler, target, &sample);
 	sleep->gc.has_marked = false;
 	sleep->gc.allocated_bytes = sleep->gc.used_ns = 0;
@@ -278,20 +285,12 @@ static void deliver_rest(struct sampler *sampler, struct target *target, const s
 			 enum thread_state state, uint64_t cpu_ns, uint64_t wall_ns)
 {
 	struct frame frame = { .function = lost_function(reason_of_rest(target, record, state)) };
-	const struct sample sample = {
-		.time_ns = clock_now_ns(CLOCK_MONOTONIC),
-		.pid = target->pid,
-		.tid = record->tid,
-		.process_name = target->name,
-		.thread_name = record->name,
-		.thread_state = state,
-		.vm_state = VM_STATE_UNKNOWN,
-		.cpu_ns = cpu_ns,
-		.wall_ns = wall_ns,
-		.frames = &frame,
-		.frame_count = 1,
-	};
+	struct sample sample = sample_of(target, record, state, wall_ns);
 
+	sample.vm_state = VM_STATE_UNKNOWN;
+	sample.cpu_ns = cpu_ns;
+	sample.frames = &frame;
+	sample.frame_count = 1;
 	if (wall_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
 		target_deliver(sampler, target, &sample);
 }

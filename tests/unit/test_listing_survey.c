@@ -12,7 +12,6 @@
 #include "src/survey/listing_survey.h"
 #include "tests/unit/instead_of.h"
 #include "unwind/listing/trace_listing.h"
-#include "unwind/lua/lua_table.h"
 #include "unwind/lua/object_walk.h"
 
 static void read_nothing(struct memory *memory, struct memory_range *ranges, size_t count)
@@ -23,31 +22,16 @@ static void read_nothing(struct memory *memory, struct memory_range *ranges, siz
 }
 
 static struct memory memory = { .read_ranges = read_nothing };
-static struct vm_code vm = { .layout.has_jit = true };
-static const struct global_state global = { .g = 0x30000, .vm = &vm };
+#include "tests/unit/one_state.h"
+
 static unsigned open_holds; /* in so many holds the state is there, then closed */
 static unsigned holds, reads;
-static uint64_t registry_change; /* from one hold to the next */
 
 INSTEAD_OF(lua_process_global_count);
 size_t __wrap_lua_process_global_count(const struct lua_process *process)
 {
 	(void)process;
 	return 1;
-}
-
-INSTEAD_OF(lua_process_global);
-const struct global_state *__wrap_lua_process_global(const struct lua_process *process, size_t index)
-{
-	(void)process, (void)index;
-	return &global;
-}
-
-INSTEAD_OF(lua_process_memory);
-struct memory *__wrap_lua_process_memory(struct lua_process *process)
-{
-	(void)process;
-	return &memory;
 }
 
 INSTEAD_OF(hold_while);
@@ -57,6 +41,7 @@ bool __wrap_hold_while(struct hold *hold, void (*read)(void *context), void (*un
 	(void)hold, (void)undo;
 	holds++;
 	read(context);
+	registry += registry_change;
 	return true;
 }
 
@@ -65,15 +50,6 @@ bool __wrap_recognise_is_state(struct memory *of, const struct vm_code *code, ui
 {
 	(void)of, (void)code, (void)g;
 	return holds <= open_holds;
-}
-
-INSTEAD_OF(lua_table_registry);
-bool __wrap_lua_table_registry(struct memory *of, const struct layout *layout, uint64_t g,
-			       uint64_t *ret_table)
-{
-	(void)of, (void)layout, (void)g;
-	*ret_table = 0x5000 + holds * registry_change;
-	return true;
 }
 
 INSTEAD_OF(trace_listing_read);

@@ -36,11 +36,10 @@ static void read_seed(struct memory *memory, struct memory_range *ranges, size_t
 
 /* A state in memory that cannot be read: these functions tell what is there. */
 static struct memory memory = { .read_ranges = read_seed };
-static struct vm_code vm = { .layout.has_jit = true };
-static const struct global_state global = { .g = 0x30000, .vm = &vm };
-static size_t globals;                     /* that are known in the end */
-static unsigned open_holds;                /* in so many holds it is there, then closed */
-static uint64_t registry, registry_change; /* from one hold to the next */
+#include "tests/unit/one_state.h"
+
+static size_t globals;      /* that are known in the end */
+static unsigned open_holds; /* in so many holds it is there, then closed */
 static uint64_t seed_change;
 static uint32_t last_trace; /* 0: there are always more */
 static bool can_hold;
@@ -53,25 +52,11 @@ size_t __wrap_lua_process_global_count(const struct lua_process *process)
 	return globals;
 }
 
-INSTEAD_OF(lua_process_global);
-const struct global_state *__wrap_lua_process_global(const struct lua_process *process, size_t index)
-{
-	(void)process, (void)index;
-	return &global;
-}
-
 INSTEAD_OF(lua_process_global_path);
 const char *__wrap_lua_process_global_path(const struct lua_process *process, size_t index)
 {
 	(void)process, (void)index;
 	return "libluajit";
-}
-
-INSTEAD_OF(lua_process_memory);
-struct memory *__wrap_lua_process_memory(struct lua_process *process)
-{
-	(void)process;
-	return &memory;
 }
 
 /* What is read in a hold that fails is worth nothing. */
@@ -96,15 +81,6 @@ bool __wrap_recognise_is_state(struct memory *of, const struct vm_code *code, ui
 	assert_ptr_equal(code, &vm);
 	assert_int_equal(g, global.g);
 	return open_holds && open_holds--;
-}
-
-INSTEAD_OF(lua_table_registry);
-bool __wrap_lua_table_registry(struct memory *of, const struct layout *layout, uint64_t g,
-			       uint64_t *ret_table)
-{
-	(void)of, (void)layout, (void)g;
-	*ret_table = registry;
-	return true;
 }
 
 /* One trace each time: the second one is a side trace of the first. */
