@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
+#include <string.h>
 
 #include "output/heap_reports/heap_amounts.h"
 #include "output/heap_reports/heap_compared.h"
@@ -296,6 +297,26 @@ static bool is_suspect(const struct report *report, const struct heap_growth *gr
 	       heap_growth_bytes(&report->paths, growth) >= (int64_t)(all / SUSPECT_PART);
 }
 
+static bool is_of_nginx(const struct heap_side *side)
+{
+	for (size_t i = 0; i < side->count; i++) {
+		const char *process = side->subjects[i].summary.account.process;
+
+		if (process && strcmp(process, "nginx") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What nginx's workers share is in zones, which a look at Lua heaps does not see: say where to look on. */
+static void write_no_path(const struct report *report)
+{
+	fputs("\nNo path grew in every interval.\n", report->out);
+	if (is_of_nginx(&report->sides[report->count - 1]))
+		fputs("Shared dictionaries (ngx.shared) are in no Lua heap: `ljspy shdict` shows how full they are.\n",
+		      report->out);
+}
+
 static void write_steady(const struct report *report)
 {
 	const struct heap_growths *paths = &report->paths;
@@ -311,7 +332,7 @@ static void write_steady(const struct report *report)
 		write_row(report, paths, growth, "");
 	}
 	if (!shown)
-		fputs("\nNo path grew in every interval.\n", report->out);
+		write_no_path(report);
 }
 
 static void write_owners(const struct report *report)

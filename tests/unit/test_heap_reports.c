@@ -421,6 +421,31 @@ static void garbage_is_no_suspect(void **state)
 	free(text);
 }
 
+/* A dictionary that fills up is not seen in a Lua heap. */
+static void where_shared_dictionaries_are_told_is_said_of_nginx(void **state)
+{
+	static const char *const names[] = { "nginx", "luajit" };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct heap_subject subjects[] = {
+			subject_of(made_up_cdata(1000)),
+			subject_of(made_up_cdata(1000)),
+		};
+		char *text;
+
+		for (size_t j = 0; j < 2; j++) {
+			free(subjects[j].summary.account.process);
+			subjects[j].summary.account.process = strdup(names[i]);
+		}
+		text = series_of(subjects, 2);
+		assert_non_null(strstr(text, "No path grew in every interval."));
+		assert_int_equal(strstr(text, "Shared dictionaries (ngx.shared) are in no Lua heap") != NULL,
+				 i == 0);
+		free(text);
+	}
+}
+
 /*---- What is missing ----*/
 
 /* A leak of which so many bytes were not found, and that leads to no object so often. */
@@ -719,6 +744,7 @@ int main(void)
 		cmocka_unit_test(a_difference_names_what_grew),
 		cmocka_unit_test(a_series_tells_steady_growth_from_a_wave),
 		cmocka_unit_test(garbage_is_no_suspect),
+		cmocka_unit_test(where_shared_dictionaries_are_told_is_said_of_nginx),
 		cmocka_unit_test(a_difference_says_what_was_not_found),
 		cmocka_unit_test(a_moment_that_lacks_something_has_no_suspects),
 		cmocka_unit_test(a_vm_that_could_not_be_read_is_told_as_that),
