@@ -2,6 +2,8 @@
 #include "src/targets/sampling.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/linux/proc/process.h"
@@ -40,6 +42,18 @@ void sampling_forget(const struct sampler_options *sampler, regex_t *pattern)
 		regfree(pattern);
 }
 
+/* Takes over the title of the first of several processes; NULL when memory is short. */
+static char *title_of_several(char *title, size_t others)
+{
+	char *text = NULL;
+
+	if (title &&
+	    asprintf(&text, "%s and %zu other process%s", title, others, others == 1 ? "" : "es") < 0)
+		text = NULL;
+	free(title);
+	return text;
+}
+
 char *sampling_title(const struct options *options, char ret_name[static PROCESS_NAME_MAX], pid_t *ret_pid)
 {
 	struct process process;
@@ -58,5 +72,5 @@ char *sampling_title(const struct options *options, char ret_name[static PROCESS
 	*ret_pid = options->pid_count == 1 ? process.pid : 0;
 	title = process_title(&process);
 	process_clear(&process);
-	return title;
+	return options->pid_count > 1 ? title_of_several(title, options->pid_count - 1) : title;
 }

@@ -68,6 +68,15 @@ def test_those_that_can_be_sampled_are(command, good, other):
         assert result.returncode == ljspy.NOTHING_PROFILED, (pids, result.stderr)
 
 
+def test_the_title_does_not_tell_of_one_alone(good):
+    with ljspy.busy() as second:
+        for pids, others in ([good], ""), ([good, second.pid], " and 1 other process"):
+            result = ljspy.run("record", "-d", "300ms", "-f", "text", "-o", "-", "-p", ",".join(map(str, pids)))
+            assert result.returncode == ljspy.OK, result.stderr
+            title = result.stdout.splitlines()[0]
+            assert title.startswith("CPU time of ") and (others in title) and (" other process" in title) == bool(others), title
+
+
 def test_memory_can_be_told_of_those_that_are_there(good, other):
     for pids in [(good, NO_PROCESS), (NO_PROCESS, other)]:
         result = ljspy.run("memory", "-p", ",".join(map(str, pids)))
