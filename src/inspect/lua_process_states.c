@@ -16,53 +16,72 @@ void process_find_states(struct lua_process *process, struct luajit_module *luaj
 		process_add_globals(process, luajit);
 }
 
+/* What a clue led to; of several, the last of these counts. */
+enum led_to {
+	LED_NOWHERE, /* no state is there */
+	LED_UNSURE,  /* a state, perhaps, that cannot be told yet */
+	LED_TO_STATE,
+};
+
 /* If the clue leads to a state, make it known. */
-static bool take_up(struct lua_process *process, const struct state_clue *clue)
+static enum led_to take_up(struct lua_process *process, const struct state_clue *clue)
 {
 	struct luajit_module *luajit = process_luajit_module(process, clue->vm);
 
 	if (!luajit || luajit->known.status != RECOGNISE_OK || process->clues_left == 0)
-		return false;
+		return LED_UNSURE;
 	process->clues_left--;
-	if (!recognise_is_state(process->memory, clue->vm, clue->g) ||
-	    !vm_states_add(&luajit->states, clue->g))
-		return false;
+	if (!recognise_is_state(process->memory, clue->vm, clue->g))
+		return LED_NOWHERE;
+	if (!vm_states_add(&luajit->states, clue->g))
+		return LED_UNSURE;
 	process->clues_left++;
 	/* Confirm now: the state may be gone when the next thread is held. */
 	if (!luajit->known.vm.confirmed && !process_confirm_by(process, luajit, clue->g)) {
 		if (++luajit->tries == CONFIRM_TRIES_MAX)
 			luajit->known.status = RECOGNISE_UNKNOWN_LAYOUT;
-		return false;
+		return LED_UNSURE;
 	}
 	process_add_globals(process, luajit);
-	return lua_image_find(process->lua, clue->g);
+	return lua_image_find(process->lua, clue->g) ? LED_TO_STATE : LED_UNSURE;
+}
+
+static enum led_to take_up_all(struct lua_process *process, const struct state_clue *clues, size_t count)
+{
+	enum led_to most = LED_NOWHERE;
+
+	for (size_t i = 0; i < count; i++) {
+		enum led_to led = take_up(process, &clues[i]);
+
+		if (led > most)
+			most = led;
+	}
+	return most;
 }
 
 bool process_take_up_running(struct lua_process *process)
 {
 	struct state_clue clues[STATE_CLUES_MAX];
 	size_t count = unknown_states_in_registers(&process->capture, process->image, clues);
-	bool found = false;
+	enum led_to in_registers = take_up_all(process, clues, count), on_stack = LED_NOWHERE;
 
-	for (size_t i = 0; i < count; i++)
-		found |= take_up(process, &clues[i]);
-	if (!found &&
+	if (in_registers != LED_TO_STATE &&
 	    (process->searches_left > 0 || unknown_states_may_compile(&process->capture, process->image))) {
 		if (process->searches_left > 0)
 			process->searches_left--;
 		count = unknown_states_on_stack(&process->capture, process->image, process->memory, clues);
-		for (size_t i = 0; i < count; i++)
-			found |= take_up(process, &clues[i]);
+		on_stack = take_up_all(process, clues, count);
+		process->capture.no_unknown_state = in_registers == LED_NOWHERE && on_stack == LED_NOWHERE;
 	}
-	if (found)
-		process->searches_left = SEARCHES;
-	return found;
+	if (in_registers != LED_TO_STATE && on_stack != LED_TO_STATE)
+		return false;
+	process->searches_left = SEARCHES;
+	return true;
 }
 
 bool process_take_up_on_stack(struct lua_process *process, const struct memory_range *stack)
 {
 	struct state_clue clues[STATE_CLUES_MAX];
-	bool found = false;
 	size_t count;
 
 	if (stack->length == 0 || process->stack_searches_left == 0)
@@ -70,11 +89,10 @@ bool process_take_up_on_stack(struct lua_process *process, const struct memory_r
 	process->stack_searches_left--;
 	count = stack_states_find(process->snapshot, process->lua, process->memory, process->pid, stack,
 				  clues);
-	for (size_t i = 0; i < count; i++)
-		found |= take_up(process, &clues[i]);
-	if (found)
-		process->stack_searches_left = STACK_SEARCHES;
-	return found;
+	if (take_up_all(process, clues, count) != LED_TO_STATE)
+		return false;
+	process->stack_searches_left = STACK_SEARCHES;
+	return true;
 }
 
 static bool has_lost(const struct merged_stack *stack, enum lost_reason reason)

@@ -447,6 +447,39 @@ static void a_state_that_is_found_confirms_the_layout_at_once(void **state)
 	assert_int_equal(found.confirms, 2 * HOLDS);
 }
 
+static bool is_ruled_out(void)
+{
+	process.capture.no_unknown_state = false;
+	assert_false(process_take_up_running(&process));
+	return process.capture.no_unknown_state;
+}
+
+static void frames_that_have_led_to_no_state_are_of_none(void **state)
+{
+	(void)state;
+	luajit.known.vm.confirmed = true;
+	found.gone = found.on_stack = G;
+	assert_false(is_ruled_out()); /* nobody has looked */
+	found.may_compile = true;
+	assert_true(is_ruled_out());
+	found.in_register = G;
+	assert_true(is_ruled_out());
+	/* There may be one that cannot be told yet: too many were tried, or its layout is not sure. */
+	process.clues_left = 0;
+	assert_false(is_ruled_out());
+	process.clues_left = CLUES;
+	luajit.known.vm.confirmed = false;
+	found.in_register = G + 1;
+	assert_false(is_ruled_out());
+	found.in_register = 0;
+	assert_true(is_ruled_out());
+	found.on_stack = G + 1;
+	assert_false(is_ruled_out());
+	found.right = G + 1;
+	assert_true(process_take_up_running(&process));
+	assert_false(process.capture.no_unknown_state);
+}
+
 static void stacks_of_others_are_searched_so_many_times(void **state)
 {
 	const struct memory_range none = { 0 }, stack = { .address = 0x1000, .length = 0x1000 };
@@ -879,6 +912,7 @@ int main(void)
 		TEST(a_doubt_ends_where_a_hold_finds_nothing_wrong),
 		TEST(a_state_that_a_thread_runs_becomes_known),
 		TEST(clues_that_lead_nowhere_are_followed_so_many_times),
+		TEST(frames_that_have_led_to_no_state_are_of_none),
 		TEST(a_state_that_is_found_confirms_the_layout_at_once),
 		TEST(stacks_of_others_are_searched_so_many_times),
 		TEST(what_a_stack_does_not_explain_is_looked_for),

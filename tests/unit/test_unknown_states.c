@@ -301,6 +301,11 @@ static void an_unknown_state_may_lie_above(void **state)
 	assert_false(is_above(FRAME + 1)); /* the next one is the known state's */
 	assert_false(is_above(FRAME + 2 * NEXT + 1));
 	assert_false(is_above(C_STACK_AT - 8));
+	/* All that are like it were looked at, and led to none; which holds for this capture. */
+	states.capture.no_unknown_state = true;
+	assert_false(is_above(FRAME));
+	states_capture();
+	assert_true(is_above(FRAME));
 	/* A thread of the known one whose stack is being moved cannot be captured, but is none of these. */
 	put_thread(0, 0, FRAME);
 	put(thread_at(0) + (uint64_t)states.vm.layout.L_stack, 4, 8);

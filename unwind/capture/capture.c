@@ -68,6 +68,7 @@ void capture_stacks(struct capture *capture, const struct capture_process *proce
 	capture->global_count = 0;
 	capture->thread_count = 0;
 	capture->running = NULL;
+	capture->no_unknown_state = false;
 	stack_requests_begin(&capture->on_stack);
 	capture->request_reads = 0;
 

@@ -77,11 +77,13 @@ struct capture {
 	size_t thread_count;
 	const struct global_view *running; /* capture_running(): the one that the thread runs; else NULL */
 	bool running_was_called;           /* ... and others on the same stack have called it */
-	uint32_t request_context;          /* of the innermost thread's request, see request_context() */
-	bool has_request_context;          /* request_context is known */
-	struct nginx_request request;      /* the request itself; its address is 0 if it is unknown */
-	struct stack_requests on_stack;    /* if no Lua runs: requests that nginx's own code may work for */
-	size_t request_reads;              /* of the snapshot's reads of live memory, those for on_stack */
+	/* C frames that look like those of a state that is not known were looked at, and none led to one. */
+	bool no_unknown_state;
+	uint32_t request_context;       /* of the innermost thread's request, see request_context() */
+	bool has_request_context;       /* request_context is known */
+	struct nginx_request request;   /* the request itself; its address is 0 if it is unknown */
+	struct stack_requests on_stack; /* if no Lua runs: requests that nginx's own code may work for */
+	size_t request_reads;           /* of the snapshot's reads of live memory, those for on_stack */
 };
 
 /* What all captures of a process share. */

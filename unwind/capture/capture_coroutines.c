@@ -65,6 +65,7 @@ void capture_coroutines(struct capture *capture, const struct capture_process *p
 	capture->global_count = 0;
 	capture->thread_count = 0;
 	capture->running = NULL;
+	capture->no_unknown_state = false;
 	capture->request.address = 0;
 	stack_requests_begin(&capture->on_stack);
 	lua_objects_begin(process->objects, true);

@@ -182,6 +182,8 @@ static bool is_of_unknown_state(const struct capture *capture, const struct vm_c
 
 bool unknown_state_above(const struct capture *capture, const struct image *image, uint64_t sp)
 {
+	if (capture->no_unknown_state)
+		return false;
 	for (size_t i = 0; i < image_module_count(image); i++) {
 		const struct vm_code *vm = image_module(image, i)->vm;
 		struct cframe_search search;

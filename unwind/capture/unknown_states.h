@@ -50,7 +50,7 @@ size_t unknown_states_linked(struct snapshot *snapshot, const struct lua_image *
 /* May the thread be in compiled code of such a state, in no module and in no known trace? */
 bool unknown_states_may_compile(const struct capture *capture, const struct image *image);
 
-/* Is there a C frame of an unknown state further out than sp, and before any of a known state? */
+/* Is there a C frame of an unknown state further out than sp, and before any of a known state? Not if all led to none. */
 bool unknown_state_above(const struct capture *capture, const struct image *image, uint64_t sp);
 
 /* Does the VM's leaf with these registers, or else the C frame there, belong to an unknown state? */
