@@ -40,15 +40,20 @@ static void take_late_meanwhile(struct sampler *sampler)
 	take_late(sampler);
 }
 
-/* Do what is due for the target. False if nothing is. */
+/* Is the process there, and is nothing sampled of it yet? */
+static bool is_candidate(const struct target *target)
+{
+	return target && !target->ended && !target->attached && !target->is_unreadable;
+}
+
+/* Do what is due for the target, unless it is a candidate. False if nothing is. */
 static bool attend(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (!target || target->ended || (target->is_unreadable && now < target->inspect_at_ns))
+	if (!target || target->ended || is_candidate(target) ||
+	    (target->is_unreadable && now < target->inspect_at_ns))
 		return false;
 	if (target->is_unreadable)
 		target_check_unreadable(sampler, target, now);
-	else if (!target->attached && now >= target->inspect_at_ns)
-		target_consider(sampler, target, now);
 	else if (!target->sampled && now >= target->inspect_at_ns)
 		target_take_look(sampler, target, now);
 	else if (target->active && now >= target->due_ns)
@@ -72,6 +77,33 @@ static void tick_all(struct sampler *sampler)
 	}
 }
 
+/*
+ * Search the candidate that has been due for the longest time, and no other: that may take a while. Then looks have
+ * as much time for themselves; the first one comes late, and tells nothing.
+ */
+static void search_next(struct sampler *sampler)
+{
+	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+	struct target *next = NULL;
+	uint64_t end_ns;
+
+	if (now < sampler->search_again_ns)
+		return;
+
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		struct target *target = sampler->targets[i];
+
+		if (is_candidate(target) && now >= target->inspect_at_ns &&
+		    (!next || target->inspect_at_ns < next->inspect_at_ns))
+			next = target;
+	}
+	if (!next)
+		return;
+	target_consider(sampler, next, now);
+	end_ns = clock_now_ns(CLOCK_MONOTONIC);
+	sampler->search_again_ns = end_ns + (end_ns - now);
+}
+
 /* When the next look is due; UINT64_MAX if none is. */
 static uint64_t next_due(const struct sampler *sampler)
 {
@@ -85,6 +117,8 @@ static uint64_t next_due(const struct sampler *sampler)
 			continue;
 		if (!target->sampled)
 			next = target->inspect_at_ns;
+		if (!target->attached && next < sampler->search_again_ns)
+			next = sampler->search_again_ns;
 		if (target->active && target->due_ns < next)
 			next = target->due_ns;
 		due = next < due ? next : due;
@@ -290,6 +324,8 @@ static void loop(struct sampler *sampler)
 		poll_tracees(sampler, signal > 0);
 		take_late(sampler);
 		tick_all(sampler);
+		take_late(sampler);
+		search_next(sampler);
 		take_late(sampler);
 	}
 }
@@ -576,6 +612,17 @@ static bool explain_no_work(struct sampler *sampler)
 	return false;
 }
 
+/*
+ * Search what was found until one can be sampled, and leave the rest to the loop: what that one runs meanwhile would
+ * have no samples.
+ */
+static void search_until_attached(struct sampler *sampler)
+{
+	for (size_t i = 0; i < sampler->target_count && !sampler->result->has_attached; i++)
+		if (sampler->targets[i]->found && is_candidate(sampler->targets[i]))
+			target_consider(sampler, sampler->targets[i], clock_now_ns(CLOCK_MONOTONIC));
+}
+
 static bool open_targets(struct sampler *sampler)
 {
 	const struct sampler_options *options = sampler->options;
@@ -590,6 +637,7 @@ static bool open_targets(struct sampler *sampler)
 		if (options->launch)
 			follow_add(sampler->follow, sampler->launch.pid);
 		follow_search(sampler->follow, now, targets_take_found, sampler);
+		search_until_attached(sampler);
 	}
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		struct target *target = sampler->targets[i];
@@ -608,9 +656,14 @@ static void open_accounts(struct sampler *sampler)
 {
 	if (sampler->options->launch && !sampler->options->launched_pid)
 		return;
-	for (size_t i = 0; i < sampler->target_count; i++)
-		if (sampler->targets[i] && sampler->targets[i]->attached)
-			target_open_accounts(sampler, sampler->targets[i], sampler->start_ns);
+	for (size_t i = 0; i < sampler->target_count; i++) {
+		struct target *target = sampler->targets[i];
+
+		if (target && target->attached)
+			target_open_accounts(sampler, target, sampler->start_ns);
+		else if (is_candidate(target))
+			target_begin_candidate(target);
+	}
 }
 
 /*

@@ -137,9 +137,11 @@ struct target {
 	uint64_t unseen_ns;            /* CPU time of threads that came and went unseen, at least */
 	uint64_t seen_changes;         /* threads_changes() at the last search for execs */
 	uint64_t start_cpu_ns, cpu_ns; /* of the process clock */
-	struct pace pace;              /* of looks by the CPU clock; constant by the wall clock */
-	uint64_t accounted_ns;         /* the weight of all its samples */
-	uint64_t inspect_at_ns;        /* when to search for a VM again */
+	/* Of a candidate, on the same clock: when the recording began, and when it was last seen to have no LuaJIT. */
+	uint64_t begin_cpu_ns, searched_cpu_ns;
+	struct pace pace;       /* of looks by the CPU clock; constant by the wall clock */
+	uint64_t accounted_ns;  /* the weight of all its samples */
+	uint64_t inspect_at_ns; /* when to search for a VM again */
 	uint64_t inspect_interval_ns;
 	uint64_t haste_ns; /* how soon to inspect when unknown code runs */
 	bool is_hasty;     /* unknown code asked for the inspection that is due */
@@ -186,10 +188,11 @@ struct sampler {
 	bool last_chance;          /* ... and no look follows this one */
 	uint64_t start_ns, end_ns; /* 0 if sampling never began */
 	uint64_t period_ns;
-	uint64_t wall_ns;       /* of all samples */
-	size_t wait_name_bytes; /* of names of what threads waited for */
-	uint64_t progress_ns;   /* when the next progress is due */
-	uint64_t poll_again_ns; /* when to ask tracees for reports without a signal */
+	uint64_t wall_ns;         /* of all samples */
+	size_t wait_name_bytes;   /* of names of what threads waited for */
+	uint64_t progress_ns;     /* when the next progress is due */
+	uint64_t search_again_ns; /* when a candidate may be searched again */
+	uint64_t poll_again_ns;   /* when to ask tracees for reports without a signal */
 };
 
 /*---- sampler_threads.c ----*/
@@ -308,10 +311,13 @@ int target_attach(struct sampler *sampler, struct target *target);
  */
 int target_open(struct sampler *sampler, struct target *target, uint64_t now);
 
+/* The recording begins: what the candidate has used before is no part of it. */
+void target_begin_candidate(struct target *target);
+
 /* Attach to the candidate if LuaJIT is in it now; else come back later. */
 void target_consider(struct sampler *sampler, struct target *target, uint64_t now);
 
-/* Take up a process that follow_search() found; context is the sampler. */
+/* Note a process that follow_search() found as a candidate that is due; context is the sampler. */
 void targets_take_found(void *context, pid_t pid);
 
 /* Search the process as it is now for LuaJIT; false if it has ended. */

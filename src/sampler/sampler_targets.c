@@ -534,40 +534,57 @@ static void reap_orphan(const struct sampler *sampler, const struct target *targ
 		waitpid(target->pid, NULL, WNOHANG);
 }
 
-/* A new process used CPU time before ljspy attached: deliver it as lost. */
+/*
+ * From how much CPU time on may what it used have been LuaJIT's? A new process may have been LuaJIT from its start
+ * on; one that was there before has no part in the recording until that begins, or until ljspy last saw no LuaJIT.
+ */
+static uint64_t unseen_from(const struct target *target)
+{
+	if (target->is_new)
+		return 0;
+	return target->searched_cpu_ns > target->begin_cpu_ns ? target->searched_cpu_ns
+							      : target->begin_cpu_ns;
+}
+
+/* It used CPU time before ljspy attached: deliver it as lost. */
 static void account_for_beginning(struct sampler *sampler, struct target *target)
 {
-	if (!target->is_new || target->start_cpu_ns <= sampler->period_ns / WORTH_TELLING_ONE_IN)
+	const uint64_t unseen_ns = target->start_cpu_ns - unseen_from(target);
+
+	if (!sampler->start_ns || unseen_ns <= sampler->period_ns / WORTH_TELLING_ONE_IN)
 		return;
-	sampler->result->figures.target_cpu_ns += target->start_cpu_ns;
-	target_deliver_lost(sampler, target, 0, target->start_cpu_ns, LOST_NOT_ATTACHED);
+	sampler->result->figures.target_cpu_ns += unseen_ns;
+	target_deliver_lost(sampler, target, 0, unseen_ns, LOST_NOT_ATTACHED);
 	target->accounted_ns = 0; /* accounts begin now */
 }
 
-void target_consider(struct sampler *sampler, struct target *target, uint64_t now)
+/* The CPU time of a candidate. 0 or a negative errno. */
+static int read_cpu_time(const struct target *target, uint64_t *ret_ns)
 {
-	int error;
+	struct cpu_clock clock;
+	int error = cpu_clock_open(target->pid, &clock);
 
-	if (target->is_unreadable)
-		return;
-	if (process_is_in_exec(target->pid)) {
-		target->unsearched_looks++;
-		target->refusal = target->found ? 0 : -ENODATA;
-		target->inspect_at_ns = now + INSPECT_AGAIN_NS;
-		return;
-	}
-	if (program_has_changed(sampler, target)) {
-		lua_process_close(target->process);
-		target->process = NULL;
-	}
-	if (!target_inspect(sampler, target, now)) {
-		reap_orphan(sampler, target);
-		target->ended = true;
-		return;
-	}
-	if (!target->process || lua_process_module_count(target->process) == 0)
-		return;
-	error = target_attach(sampler, target);
+	return error ? error : cpu_clock_now(&clock, ret_ns);
+}
+
+void target_begin_candidate(struct target *target)
+{
+	if (read_cpu_time(target, &target->begin_cpu_ns))
+		target->begin_cpu_ns = 0;
+}
+
+/* Without having run, it can neither have loaded LuaJIT nor have run another program. */
+static bool is_as_searched(const struct target *target, uint64_t cpu_ns)
+{
+	return target->process && !target->refusal && !target->unsearched_looks &&
+	       cpu_ns == target->searched_cpu_ns;
+}
+
+/* LuaJIT is in the candidate: attach, or come back later. */
+static void take_up(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	int error = target_attach(sampler, target);
+
 	if (error == -ESRCH) {
 		target->ended = true;
 	} else if (error) {
@@ -584,6 +601,37 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 		if (program_has_changed(sampler, target))
 			start_over(sampler, target, now);
 	}
+}
+
+void target_consider(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	uint64_t cpu_ns = 0;
+
+	if (target->is_unreadable)
+		return;
+	if (process_is_in_exec(target->pid)) {
+		target->unsearched_looks++;
+		target->refusal = target->found ? 0 : -ENODATA;
+		target->inspect_at_ns = now + INSPECT_AGAIN_NS;
+		return;
+	}
+	if (read_cpu_time(target, &cpu_ns) == 0 && is_as_searched(target, cpu_ns)) {
+		inspect_later(target, now);
+		return;
+	}
+	if (program_has_changed(sampler, target)) {
+		lua_process_close(target->process);
+		target->process = NULL;
+	}
+	if (!target_inspect(sampler, target, now)) {
+		reap_orphan(sampler, target);
+		target->ended = true;
+		return;
+	}
+	if (target->process && lua_process_module_count(target->process) > 0)
+		take_up(sampler, target, now);
+	else
+		target->searched_cpu_ns = cpu_ns;
 }
 
 /* Another process may get its id. */
@@ -620,7 +668,6 @@ void targets_take_found(void *context, pid_t pid)
 		return;
 	target->found = true;
 	target->is_new = sampler->start_ns > 0;
-	target_consider(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
 }
 
 static void note_left_out(struct sampler_result *result, pid_t pid, int error)

@@ -57,6 +57,38 @@ static void a_process_without_luajit_is_looked_into_less_and_less_often(void **s
 	assert_in_range(machine.refreshes, 1 + 4 + 1, 1 + 5 + 5);
 }
 
+/* It cannot have loaded anything. */
+static void a_process_without_luajit_that_has_not_run_is_not_looked_into_again(void **state)
+{
+	const struct made_up_thread asleep = { .wait_ns = 100 * second, .run_ns = MS };
+	unsigned long without;
+	struct made_up_process *idle;
+
+	add(1, bursts);
+	options.subprocesses = true;
+	run();
+	without = machine.refreshes;
+	begin_again(state);
+	idle = add_found();
+	idle->threads[0] = asleep;
+	run();
+	assert_int_equal(machine.refreshes, without + 1);
+	/* What tells whether it has LuaJIT may yet be read. */
+	begin_again(state);
+	idle = add_found();
+	idle->threads[0] = asleep;
+	idle->is_unread = true;
+	run();
+	assert_in_range(machine.refreshes - without, 12, 15);
+	/* Once it has run, it may have LuaJIT. */
+	begin_again(state);
+	idle = add_found();
+	idle->threads[0] = (struct made_up_thread){ .wait_ns = 5 * second, .run_ns = 10 * second };
+	idle->luajit_ns = 5 * second;
+	run();
+	assert_true(sum_of(idle, 0)->samples > 300);
+}
+
 static void a_found_process_keeps_no_recording_from_its_end(void **state)
 {
 	struct made_up_process *first = add(1, bursts), *found = add_found();
@@ -204,15 +236,68 @@ static void time_before_ljspy_found_a_process_is_lost(void **state)
 		assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 1);
 		assert_true(of_no_thread.cpu_ns > 20 * MS);
 		assert_int_equal(of_no_thread.wall_ns, i ? of_no_thread.cpu_ns : 0);
-		/* One that was there from the beginning on had its time before. */
+		/* Of one that was there from the beginning on, so is what it used since it was last searched. */
 		begin_again(state);
 		found = add_found();
 		found->luajit_ns = 2 * second + 100 * MS;
 		options.wall_clock = i;
 		run();
-		assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 0);
+		assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 1);
+		assert_in_range(of_no_thread.cpu_ns, 1, 350 * MS);
 		assert_true(sum_of(found, 0)->samples > 100);
 	}
+}
+
+static void searching_others_loses_no_time_of_a_process(void **state)
+{
+	struct made_up_process *first = begin_again(state), *none = add_found(), *last = add_found();
+	uint64_t begin_ns, used_ns;
+
+	/* Getting to know the first one is no time of the recording. */
+	machine.open_takes_ns = second;
+	begin_ns = STARTED_AT_NS + second;
+	none->luajit_ns = UINT64_MAX;
+	last->luajit_ns = 0;
+	run();
+	assert_int_equal(machine.opens, 3);
+	assert_int_equal(sum_of(none, 0)->samples, 0);
+	assert_true(sum_of(last, 0)->samples > 300);
+	assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 1);
+	used_ns = made_up_cpu_ns(first, machine.now_ns) - made_up_cpu_ns(first, begin_ns) +
+		  made_up_cpu_ns(last, machine.now_ns) - made_up_cpu_ns(last, begin_ns);
+	assert_near(result.figures.target_cpu_ns, used_ns, 2 * TOLERANCE_NS);
+	assert_near(sum_of(first, 0)->cpu_ns + sum_of(last, 0)->cpu_ns + of_no_thread.cpu_ns, used_ns,
+		    2 * TOLERANCE_NS);
+	/* What has no sample for so long is counted as missed, too. */
+	assert_true(result.figures.missed_ticks > 0);
+}
+
+static uint64_t longest_gap_ns, last_sample_ns;
+
+static void note_gap(const struct sample *sample)
+{
+	if (sample->pid != FIRST_PID)
+		return;
+	if (last_sample_ns && machine.now_ns - last_sample_ns > longest_gap_ns)
+		longest_gap_ns = machine.now_ns - last_sample_ns;
+	last_sample_ns = machine.now_ns;
+}
+
+/* Not all that were found at once, one after the other. */
+static void looks_come_between_searches(void **state)
+{
+	begin_again(state)->threads[0] = (struct made_up_thread){ .run_ns = second };
+	for (int i = 0; i < MADE_UP_PROCESSES - 1; i++) {
+		struct made_up_process *found = add_found();
+
+		found->begin_ns = found->threads[0].begin_ns = 2 * second;
+	}
+	machine.open_takes_ns = 200 * MS;
+	longest_gap_ns = last_sample_ns = 0;
+	each_sample = note_gap;
+	run();
+	assert_int_equal(machine.opens, MADE_UP_PROCESSES);
+	assert_in_range(longest_gap_ns, 200 * MS, 300 * MS);
 }
 
 /*---- New programs and modules ----*/
@@ -485,12 +570,15 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_up, forget)
 	const struct CMUnitTest tests[] = {
 		TEST(a_process_without_luajit_is_looked_into_less_and_less_often),
+		TEST(a_process_without_luajit_that_has_not_run_is_not_looked_into_again),
 		TEST(a_found_process_keeps_no_recording_from_its_end),
 		TEST(a_process_that_was_asked_for_is_waited_for),
 		TEST(a_pattern_may_be_awaited),
 		TEST(those_are_followed_that_were_asked_for),
 		TEST(time_to_get_to_know_a_process_is_no_time_of_a_recording),
 		TEST(time_before_ljspy_found_a_process_is_lost),
+		TEST(searching_others_loses_no_time_of_a_process),
+		TEST(looks_come_between_searches),
 		TEST(without_stops_another_program_is_told_by_its_file),
 		TEST(a_thread_that_calls_execve_has_its_time_once),
 		TEST(a_found_process_may_run_luajit_later),
