@@ -13,6 +13,7 @@ enum {
 	/* A part of a page is what is renewed. A request of nginx has some hundred bytes on each of its pages. */
 	PART_SIZE = 512,
 	PARTS = PAGE_SIZE / PART_SIZE,
+	LONG_READ = 256 << 10, /* bytes: such a read is not kept */
 	RENEWED_MAX = 8 << 20, /* bytes: some thousand requests, which take some milliseconds */
 	ALL_PARTS = (1 << PARTS) - 1,
 };
@@ -227,9 +228,14 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 {
 	struct page_cache *cache = (struct page_cache *)memory;
 
-	for (size_t i = 0; i < count; i++)
-		ranges[i].status = read_part_by_part(cache, ranges[i].address, ranges[i].copy,
-						     ranges[i].length);
+	for (size_t i = 0; i < count; i++) {
+		struct memory_range *range = &ranges[i];
+
+		range->status = range->length >= LONG_READ
+					? memory_read(cache->live, range->address, range->copy, range->length)
+					: read_part_by_part(cache, range->address, range->copy,
+							    range->length);
+	}
 }
 
 struct page_cache *page_cache_new(struct memory *live)

@@ -4,7 +4,8 @@
  *
  * Use it for memory that does not change while it is cached, such as a
  * program's text, and for many small reads that lie close together: a system
- * call for each costs more than the page.
+ * call for each costs more than the page. Reads of 256 KB or more are not kept:
+ * who copies so much at once does not ask again.
  */
 #ifndef LJSPY_PAGE_CACHE_H
 #define LJSPY_PAGE_CACHE_H

@@ -374,8 +374,12 @@ enum {
 	TAIL_MAX = 8192, /* routines behind the last dispatch */
 };
 
+/* Code is read in such parts: a browser has 200 MB of it. A part repeats the last bytes of the one before. */
+enum { PART_BYTES = 1 << 20, PART_REPEATS = 16 };
+
+/* Dispatches close together, by their addresses. */
 struct cluster {
-	const uint8_t *first, *last;
+	uint64_t first, last;
 	unsigned count;
 };
 
@@ -384,24 +388,46 @@ static const uint8_t *find_mark(const uint8_t *from, const uint8_t *end, const s
 	return memmem(from, (size_t)(end - from), mark->bytes, mark->length);
 }
 
-/* The first run of dispatches dense enough for a VM. */
-static bool find_cluster(const struct patterns *patterns, const uint8_t *code, const uint8_t *end,
-			 struct cluster *ret)
+/* Add the dispatches in a part of the code. True once a run of them ends that is dense enough for a VM. */
+static bool add_dispatches(const struct patterns *patterns, const uint8_t *part, size_t length,
+			   uint64_t address, struct cluster *cluster)
+{
+	const uint8_t *at = part, *end = part + length;
+
+	for (; (at = patterns->dispatch(at, end)) != NULL; at++) {
+		const uint64_t dispatch = address + (size_t)(at - part);
+
+		if (cluster->count != 0 && dispatch <= cluster->last)
+			continue; /* the part before had it */
+		if (cluster->count == 0 || dispatch - cluster->last > DISPATCH_GAP_MAX) {
+			if (cluster->count >= VM_CODE_DISPATCHES_MIN)
+				return true;
+			*cluster = (struct cluster){ .first = dispatch };
+		}
+		cluster->last = dispatch;
+		cluster->count++;
+	}
+	return false;
+}
+
+/* The first run of dispatches dense enough for a VM. part has room for PART_BYTES. */
+static enum vm_find_status find_cluster(struct memory *memory, const struct patterns *patterns,
+					const struct elf_segment *segment, uint8_t *part, struct cluster *ret)
 {
 	struct cluster cluster = { .count = 0 };
-	const uint8_t *at = code;
+	uint64_t at = segment->begin, left;
 
-	while ((at = patterns->dispatch(at, end)) != NULL) {
-		if (cluster.count == 0 || at - cluster.last > DISPATCH_GAP_MAX) {
-			if (cluster.count >= VM_CODE_DISPATCHES_MIN)
-				break;
-			cluster = (struct cluster){ .first = at };
-		}
-		cluster.last = at++;
-		cluster.count++;
+	for (;; at += PART_BYTES - PART_REPEATS) {
+		left = segment->end - at;
+		if (left > PART_BYTES)
+			left = PART_BYTES;
+		if (memory_read(memory, at, part, left) != MEMORY_OK)
+			return VM_FIND_UNREADABLE;
+		if (add_dispatches(patterns, part, left, at, &cluster) || at + left == segment->end)
+			break;
 	}
 	*ret = cluster;
-	return cluster.count >= VM_CODE_DISPATCHES_MIN;
+	return cluster.count >= VM_CODE_DISPATCHES_MIN ? VM_FIND_OK : VM_FIND_NONE;
 }
 
 static const uint8_t *find_first_handler(const struct patterns *patterns, const uint8_t *code,
@@ -419,21 +445,19 @@ static const uint8_t *find_first_handler(const struct patterns *patterns, const 
 	return head;
 }
 
+/* From the code around the dispatches, which begins at this address. */
 static bool find_extent(const struct patterns *patterns, const uint8_t *code, size_t length, uint64_t address,
-			struct vm_extent *ret)
+			const struct cluster *cluster, struct vm_extent *ret)
 {
-	const uint8_t *end = code + length, *first, *call, *tail;
-	struct cluster cluster;
+	const uint8_t *end = code + length, *last = code + (cluster->last - address), *first, *call, *tail;
 
-	if (!find_cluster(patterns, code, end, &cluster))
-		return false;
-	first = find_first_handler(patterns, code, cluster.first);
+	first = find_first_handler(patterns, code, code + (cluster->first - address));
 	if (first == NULL)
 		return false;
-	if (end - cluster.last > TAIL_MAX)
-		end = cluster.last + TAIL_MAX;
+	if (end - last > TAIL_MAX)
+		end = last + TAIL_MAX;
 	*ret = (struct vm_extent){ .begin = address + (first - code), .end = address + (end - code) };
-	call = find_mark(cluster.last, end, &patterns->ffi_call);
+	call = find_mark(last, end, &patterns->ffi_call);
 	if (call == NULL)
 		return true;
 	tail = find_mark(call, code + length, &patterns->ffi_call_end);
@@ -444,6 +468,27 @@ static bool find_extent(const struct patterns *patterns, const uint8_t *code, si
 	else
 		ret->ffi_call = 0;
 	return true;
+}
+
+/* Read the code around the dispatches, as much as may belong to the VM, and find its ends. */
+static enum vm_find_status find_ends(struct memory *memory, const struct patterns *patterns,
+				     const struct elf_segment *segment, const struct cluster *cluster,
+				     struct vm_extent *ret_extent)
+{
+	const uint64_t before = FIRST_HANDLER_MAX + patterns->branch_target.length;
+	const uint64_t behind = TAIL_MAX + FFI_CALL_MAX + patterns->ffi_call_end.length;
+	const uint64_t begin = cluster->first - segment->begin > before ? cluster->first - before
+									: segment->begin;
+	const uint64_t end = segment->end - cluster->last > behind ? cluster->last + behind : segment->end;
+	enum vm_find_status status = VM_FIND_NONE;
+	uint8_t *code = malloc(end - begin);
+
+	if (code == NULL || memory_read(memory, begin, code, end - begin) != MEMORY_OK)
+		status = VM_FIND_UNREADABLE;
+	else if (find_extent(patterns, code, end - begin, begin, cluster, ret_extent))
+		status = VM_FIND_OK;
+	free(code);
+	return status;
 }
 
 static const struct patterns *patterns_of(uint16_t machine)
@@ -459,24 +504,25 @@ enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_
 {
 	const struct patterns *patterns = patterns_of(image->machine);
 	enum vm_find_status status = VM_FIND_NONE;
+	struct cluster cluster;
 	uint64_t next;
+	uint8_t *part;
 
 	if (patterns == NULL)
 		return VM_FIND_NONE;
+	part = malloc(PART_BYTES);
+	if (part == NULL)
+		return VM_FIND_UNREADABLE;
 	for (size_t i = 0; i < image->segment_count && status == VM_FIND_NONE; i++) {
 		const struct elf_segment *segment = &image->segments[i];
-		size_t length = segment->end - segment->begin;
-		uint8_t *code;
 
-		if ((segment->flags & PF_X) == 0 || length == 0)
+		if ((segment->flags & PF_X) == 0 || segment->end == segment->begin)
 			continue;
-		code = malloc(length);
-		if (code == NULL || memory_read(memory, segment->begin, code, length) != MEMORY_OK)
-			status = VM_FIND_UNREADABLE;
-		else if (find_extent(patterns, code, length, segment->begin, ret_extent))
-			status = VM_FIND_OK;
-		free(code);
+		status = find_cluster(memory, patterns, segment, part, &cluster);
+		if (status == VM_FIND_OK)
+			status = find_ends(memory, patterns, segment, &cluster, ret_extent);
 	}
+	free(part);
 	/* Without FFI, the VM ends where the next function begins that has an unwind entry. */
 	if (status == VM_FIND_OK && ret_extent->ffi_call == 0 &&
 	    find_next_function(memory, image, ret_extent->end - TAIL_MAX, &next) && next < ret_extent->end)

@@ -34,10 +34,32 @@ static struct {
 static struct elf_image image;
 static struct vm_extent extent;
 
+static uint64_t code_before; /* bytes of zeros before the module's */
+static size_t longest_read;
+
 static void read_module(struct memory *memory, struct memory_range *ranges, size_t count)
 {
 	(void)memory;
-	range_bytes(ranges, count, AT, module.bytes, BYTES);
+	for (size_t i = 0; i < count; i++) {
+		struct memory_range range = ranges[i];
+		uint64_t before = range.address < AT ? AT - range.address : 0;
+
+		if (range.length > longest_read)
+			longest_read = range.length;
+		if (before > code_before)
+			before = 0; /* it is not mapped */
+		if (before > range.length)
+			before = range.length;
+		memset(range.copy, 0, before);
+		range.address += before;
+		range.copy = (uint8_t *)range.copy + before;
+		range.length -= before;
+		ranges[i].status = MEMORY_OK;
+		if (range.length)
+			range_bytes(&range, 1, AT, module.bytes, BYTES);
+		if (range.length)
+			ranges[i].status = range.status;
+	}
 }
 
 static uint8_t *byte_at(uint64_t address)
@@ -64,6 +86,7 @@ static int begin(void **state)
 	memset(&module, 0, sizeof(module));
 	module.memory.read_ranges = read_module;
 	module.end = TABLE;
+	code_before = 0;
 	image = (struct elf_image){ .machine = EM_X86_64,
 				    .segments = { { AT, AT + CODE, PF_R | PF_X },
 						  { HEADER, AT + BYTES, PF_R } },
@@ -562,6 +585,38 @@ static void a_vm_without_ffi_ends_where_the_next_function_begins(void **state)
 	assert_int_equal(extent.end, LAST + 0x500);
 }
 
+/* Wherever one part ends and the next begins. */
+static void much_code_is_read_in_parts(void **state)
+{
+	static const uint64_t places[] = { VM, FIRST, FIRST + STEP, LAST, CALL, CALL + 0x40 };
+	const uint64_t part = 1 << 20;
+
+	(void)state;
+	put_vm();
+	code_before = part;
+	longest_read = 0;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		for (uint64_t at = places[i] - 10; at <= places[i] + 20; at++) {
+			image.segments[0].begin = at - part;
+			extent = (struct vm_extent){ .begin = 1 };
+			assert_int_equal(find_dispatches(), VM_FIND_OK);
+			assert_int_equal(extent.begin, VM);
+			assert_int_equal(extent.end, CALL);
+			assert_int_equal(extent.ffi_call_end, CALL + 0x40 + 2);
+		}
+	}
+	assert_int_equal(longest_read, part);
+	/* Each dispatch counts once. */
+	memset(byte_at(LAST), 0, sizeof(DISPATCH) - 1);
+	for (uint64_t at = FIRST; at <= FIRST + 20; at++) {
+		image.segments[0].begin = at - part;
+		assert_int_equal(find_dispatches(), VM_FIND_NONE);
+	}
+	/* As in a part that ends with the code. */
+	image.segments[0].begin = AT + CODE - part;
+	assert_int_equal(find_dispatches(), VM_FIND_NONE);
+}
+
 static void code_is_searched_that_can_be_executed(void **state)
 {
 	(void)state;
@@ -599,6 +654,7 @@ int main(void)
 		TEST(a_target_of_branches_belongs_to_the_first_handler),
 		TEST(a_call_of_c_functions_has_a_near_end),
 		TEST(a_vm_without_ffi_ends_where_the_next_function_begins),
+		TEST(much_code_is_read_in_parts),
 		TEST(code_is_searched_that_can_be_executed),
 	};
 
