@@ -411,6 +411,15 @@ enum recognise_status recognise_vm_as(const struct inquiry *inquiry, uint16_t ma
 	return RECOGNISE_OK;
 }
 
+enum recognise_status recognise_find(struct memory *memory, uint16_t machine, uint64_t base,
+				     recognise_evidence *evidence, void *context)
+{
+	const struct inquiry inquiry = { memory, evidence, context };
+	struct vm_extent extent;
+
+	return locate(&inquiry, machine, base, &extent);
+}
+
 enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint64_t base,
 				   recognise_evidence *evidence, void *context, struct vm_code *ret_vm)
 {

@@ -37,6 +37,13 @@ enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint
 				   recognise_evidence *evidence, void *context, struct vm_code *ret_vm);
 
 /*
+ * Only whether there is one: RECOGNISE_OK, or as recognise_vm(). For that, memory may be that of the module's file
+ * instead of a target's.
+ */
+enum recognise_status recognise_find(struct memory *memory, uint16_t machine, uint64_t base,
+				     recognise_evidence *evidence, void *context);
+
+/*
  * As recognise_vm(), with a given layout. Fields that it leaves unknown come
  * from the code and the tables. Unless it is trusted, it must not contradict
  * the code. RECOGNISE_UNKNOWN_LAYOUT if it does, or if it stays incomplete or

@@ -11,6 +11,7 @@
 #include "memory/page_cache.h"
 #include "src/inspect/loop_clock.h"
 #include "src/linux/clocks/time_namespace.h"
+#include "src/linux/files/file_image.h"
 #include "unwind/elf/dynamic_symbol.h"
 #include "unwind/nginx/gateway.h"
 
@@ -59,8 +60,27 @@ static struct file_identity *identify(const struct lua_process *process, const s
 	return NULL;
 }
 
-/* Reads tables and code in many small steps, mostly from the same pages. */
-static void recognise(struct lua_process *process, struct luajit_module *luajit)
+/* Does the module's file show that there is no LuaJIT in it? Else its memory tells. */
+static bool file_lacks_luajit(const struct lua_process *process, struct luajit_module *luajit,
+			      const char *path)
+{
+	struct file_image *image = NULL;
+	bool lacks = false;
+
+	if (path && !process->core && !process->given)
+		image = file_image_open(known_files_errands(process->files), path, luajit->base);
+	if (image)
+		lacks = recognise_find(file_image_memory(image), process->machine, luajit->base,
+				       process_keep_verdict, luajit) == RECOGNISE_NO_VM;
+	file_image_close(image);
+	return lacks;
+}
+
+/*
+ * Reads tables and code in many small steps, mostly from the same pages. path is where its file can be opened, or
+ * NULL.
+ */
+static void recognise(struct lua_process *process, struct luajit_module *luajit, const char *path)
 {
 	struct page_cache *cache;
 	struct memory *memory;
@@ -75,11 +95,15 @@ static void recognise(struct lua_process *process, struct luajit_module *luajit)
 	memory = cache ? page_cache_memory(cache) : process->memory;
 	inquiry = (struct inquiry){ memory, process_keep_verdict, luajit };
 	luajit->known.has_requests = request_layout_find(memory, process->machine, luajit->base, &requests);
-	luajit->known.status = process->given ? recognise_vm_as(&inquiry, process->machine, luajit->base,
-								&process->given->layout,
-								process->given->is_trusted, &luajit->known.vm)
-					      : recognise_vm(memory, process->machine, luajit->base,
-							     process_keep_verdict, luajit, &luajit->known.vm);
+	if (file_lacks_luajit(process, luajit, path))
+		luajit->known.status = RECOGNISE_NO_VM;
+	else if (process->given)
+		luajit->known.status = recognise_vm_as(&inquiry, process->machine, luajit->base,
+						       &process->given->layout, process->given->is_trusted,
+						       &luajit->known.vm);
+	else
+		luajit->known.status = recognise_vm(memory, process->machine, luajit->base,
+						    process_keep_verdict, luajit, &luajit->known.vm);
 	page_cache_free(cache);
 	if (luajit->known.status != RECOGNISE_UNREADABLE)
 		process_pass_on(process, luajit);
@@ -132,7 +156,7 @@ static const struct luajit_module *find_vm(struct lua_process *process, const st
 			return NULL;
 		free(luajit->identity);
 		luajit->identity = identify(process, module);
-		recognise(process, luajit);
+		recognise(process, luajit, module->file);
 		move_to(&process->luajits, luajit);
 	}
 	luajit->is_mapped = true;
@@ -359,7 +383,7 @@ bool process_read_unread(struct lua_process *process)
 		luajit->unread++;
 		if (luajit->unread & (luajit->unread - 1)) /* no power of two */
 			continue;
-		recognise(process, luajit);
+		recognise(process, luajit, NULL);
 		has_read |= luajit->known.status != RECOGNISE_UNREADABLE;
 	}
 	return has_read;
