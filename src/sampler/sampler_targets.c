@@ -710,6 +710,15 @@ void targets_note_refused(struct sampler *sampler)
 	}
 }
 
+/* Has it not come out whether LuaJIT is in the candidate? Of one that was there from the beginning, one look tells. */
+static bool is_unsearched(const struct target *target)
+{
+	const bool is_there = !target->is_new && !target->ended;
+
+	return target->unsearched_looks >= UNSEARCHED_LOOKS ||
+	       (is_there && (target->unsearched_looks || !target->process));
+}
+
 /*
  * A target that was never sampled; the front counts those that are unreadable. After a break, the next run tells of
  * those that are there yet; where the only one has ended, that is why the run failed.
@@ -725,7 +734,7 @@ static void note_unsampled(const struct sampler *sampler, const struct target *t
 		note_left_out(result, target->pid, target->refusal);
 	else if (is_named(sampler, target))
 		note_left_out(result, target->pid, target->ended ? -ESRCH : 0);
-	else if (target->unsearched_looks >= UNSEARCHED_LOOKS)
+	else if (is_unsearched(target))
 		note_unsearched(result, target->pid);
 }
 

@@ -272,6 +272,18 @@ static void searching_others_loses_no_time_of_a_process(void **state)
 	assert_true(result.figures.missed_ticks > 0);
 }
 
+static void those_that_no_search_got_to_are_told(void **state)
+{
+	begin_again(state);
+	add_found();
+	add_found();
+	machine.open_takes_ns = 2 * second;
+	options.duration_ns = second;
+	run();
+	assert_int_equal(machine.opens, 2);
+	assert_int_equal(result.unsearched, 1);
+}
+
 static uint64_t longest_gap_ns, last_sample_ns;
 
 static void note_gap(const struct sample *sample)
@@ -578,6 +590,7 @@ int main(void)
 		TEST(time_to_get_to_know_a_process_is_no_time_of_a_recording),
 		TEST(time_before_ljspy_found_a_process_is_lost),
 		TEST(searching_others_loses_no_time_of_a_process),
+		TEST(those_that_no_search_got_to_are_told),
 		TEST(looks_come_between_searches),
 		TEST(without_stops_another_program_is_told_by_its_file),
 		TEST(a_thread_that_calls_execve_has_its_time_once),
