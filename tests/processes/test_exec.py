@@ -5,6 +5,7 @@ one whose execve() has to wait."""
 import os
 import pathlib
 import re
+import signal
 import subprocess
 
 import pytest
@@ -56,68 +57,87 @@ def test_each_program_has_its_own_time(thread, execs, tmp_path):
 # process.
 EXECS_WITH_A_FILE = """
     local ffi = require "ffi"
-    ffi.cdef "int open(const char *path, int flags); int execv(const char *path, const char *const *argv);"
+    ffi.cdef [[
+        int open(const char *path, int flags); int execv(const char *path, const char *const *argv);
+        unsigned alarm(unsigned seconds);
+    ]]
     local O_CLOEXEC = 0x80000
+    ffi.C.alarm(60)
     assert(ffi.C.open(arg[1], O_CLOEXEC) >= 0)
     print("ready")
     io.stdout:flush()
     io.read()
     ffi.C.execv("/bin/sleep", ffi.new("const char *const [3]", { "sleep", "60" }))
 """
-SPINS = "local function spin() for i = 1, 1e6 do end end while true do spin() end"
+SPINS = """
+    local ffi = require "ffi"
+    ffi.cdef "unsigned alarm(unsigned seconds);"
+    ffi.C.alarm(60)
+    local function spin() for i = 1, 1e6 do end end
+    print("ready")
+    io.stdout:flush()
+    while true do spin() end
+"""
+
+
+class Siblings:
+    """A shell with two children: one spins, and one is to run another program, with a file on a disk open."""
+
+    def __init__(self, directory, disk):
+        spins, execs = directory / "spins.lua", directory / "execs.lua"
+        spins.write_text(SPINS)
+        execs.write_text(EXECS_WITH_A_FILE)
+        self.disk = disk
+        script = 'luajit=$1 spins=$2; shift 2; "$luajit" "$spins" & "$@"; exit 0'
+        argv = ["sh", "-c", script, "sh", ljspy.luajit("luajit"), spins]
+        argv += [*disk.inside, ljspy.luajit("luajit"), execs, disk.directory / "file"]
+        self.shell = ljspy.Target(argv)
+        for _ in range(2):
+            self.shell.wait_ready()
+        self.spinner, self.execer = ljspy.children_of(self.shell.pid)
+
+    def begin_to_exec(self):
+        self.disk.hang()
+        self.shell.write("go\n")
+        assert ljspy.wait_until(lambda: not pathlib.Path(f"/proc/{self.execer}/cmdline").read_bytes())
+
+    def stop(self):
+        self.disk.server.process.kill()  # the execve() cannot end before
+        for pid in (self.spinner, self.execer):
+            os.kill(pid, signal.SIGKILL)
+        self.shell.stop()
 
 
 @pytest.fixture
-def file_on_disk(tmp_path):
+def siblings(tmp_path):
     path = tmp_path / "file"
     path.write_text("a file")
     with Disk(tmp_path, path) as disk:
-        yield disk
-
-
-@pytest.fixture
-def spinner(tmp_path):
-    script = tmp_path / "spins.lua"
-    script.write_text(SPINS)
-    with ljspy.Target([ljspy.luajit("luajit"), script]) as target:
-        yield target
-
-
-@pytest.fixture
-def execer(file_on_disk, tmp_path):
-    script = tmp_path / "execs.lua"
-    script.write_text(EXECS_WITH_A_FILE)
-    argv = [*file_on_disk.inside, ljspy.luajit("luajit"), script, file_on_disk.directory / "file"]
-    with ljspy.Target(argv) as target:
-        yield target.wait_ready()
-        file_on_disk.server.process.kill()  # it could not end before
-
-
-def begin_to_exec(disk, execer):
-    disk.hang()
-    execer.write("go\n")
-    assert ljspy.wait_until(lambda: not pathlib.Path(f"/proc/{execer.pid}/cmdline").read_bytes())
+        found = Siblings(tmp_path, disk)
+        yield found
+        found.stop()
 
 
 @pytest.mark.parametrize(("how", "when"), [
     ("by its id", "meanwhile"), ("by name", "before"), ("by name", "meanwhile"),
     ("as a descendant", "before"), ("as a descendant", "meanwhile"),
 ])
-def test_nobody_waits_with_an_execve(how, when, file_on_disk, execer, spinner, tmp_path):
+def test_nobody_waits_with_an_execve(how, when, siblings, tmp_path):
+    spinner = siblings.spinner
     targets = {
-        "by its id": ["-p", f"{spinner.pid},{execer.pid}"],
+        "by its id": ["-p", f"{spinner},{siblings.execer}"],
         "by name": ["--name", f"^{tmp_path}/"],
-        "as a descendant": ["--tree", os.getpid()],
+        "as a descendant": ["--tree", siblings.shell.pid],
     }
     if when == "before":
-        begin_to_exec(file_on_disk, execer)
+        siblings.begin_to_exec()
     recorder = ljspy.Recorder(tmp_path, *targets[how], seconds=60)
-    ljspy.wait_traced(spinner.pid)
+    ljspy.wait_traced(spinner)
     if when == "meanwhile":
-        begin_to_exec(file_on_disk, execer)
-    before_ns = ljspy.cpu_ns(spinner.pid)
-    recorder.end_after(spinner.pid, 1)
-    of_spinner = (ljspy.cpu_ns(spinner.pid) - before_ns) / 1e9
+        siblings.begin_to_exec()
+    before_ns = ljspy.cpu_ns(spinner)
+    recorder.end_after(spinner, 1)
+    of_spinner = (ljspy.cpu_ns(spinner) - before_ns) / 1e9
     recording = recorder.finish()
     seen = ljspy.weight_of(recording.samples, ljspy.has_frame("spin")) / 1e6
     print(f"spins for {of_spinner:.1f} s: {seen:.1f} s seen")
@@ -125,17 +145,17 @@ def test_nobody_waits_with_an_execve(how, when, file_on_disk, execer, spinner, t
 
 
 @pytest.mark.parametrize("command", [["dump"], ["info"], ["requests"], ["record", "-d", "1s"]])
-def test_who_asks_for_a_process_in_an_execve_is_told(command, file_on_disk, execer, tmp_path):
-    begin_to_exec(file_on_disk, execer)
+def test_who_asks_for_a_process_in_an_execve_is_told(command, siblings, tmp_path):
+    siblings.begin_to_exec()
     for target in ("-p", "--tree"):
-        run = ljspy.run(*command, target, execer.pid, cwd=tmp_path)
+        run = ljspy.run(*command, target, siblings.execer, cwd=tmp_path)
         assert run.returncode == 2
-        assert f"Process {execer.pid} is about to run another program" in run.stderr
+        assert f"Process {siblings.execer} is about to run another program" in run.stderr
 
 
-def test_others_than_one_in_an_execve_are_shown(file_on_disk, execer, spinner):
-    begin_to_exec(file_on_disk, execer)
-    run = ljspy.run("dump", "-p", f"{execer.pid},{spinner.pid}")
+def test_others_than_one_in_an_execve_are_shown(siblings):
+    siblings.begin_to_exec()
+    run = ljspy.run("dump", "-p", f"{siblings.execer},{siblings.spinner}")
     assert run.returncode == 1
-    assert f"Process {execer.pid} is about to run another program" in run.stderr
+    assert f"Process {siblings.execer} is about to run another program" in run.stderr
     assert "spin " in run.stdout
