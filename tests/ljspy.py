@@ -291,7 +291,11 @@ def recorded(directory, *target, seconds=1, status=OK, **options):
 
 def record_native(directory, *target, seconds=2, **options):
     """Record. Returns stacks with native frames, root first, and their weights."""
-    recorder, _ = recorded(directory, *target, seconds=seconds, **options)
+    return native_stacks(recorded(directory, *target, seconds=seconds, **options)[0])
+
+
+def native_stacks(recorder):
+    """Stacks of a finished recorder with native frames, root first, and their weights."""
     whole = []
     for line in recorder.folded.read_text(errors="replace").splitlines():
         stack, _, weight = line.rpartition(" ")

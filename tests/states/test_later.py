@@ -18,7 +18,8 @@ from test_states import compiled
 
 pytestmark = pytest.mark.usefixtures("built")
 
-SECONDS = max(2, int(os.environ.get("BUSY_SECONDS", 0)))
+SECONDS = max(2, int(os.environ.get("BUSY_SECONDS", 0)))  # of CPU time
+LIMIT = 60 + 10 * SECONDS  # of elapsed time, on a busy machine
 LIBRARY = ljspy.PACKAGES / "libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
 LIBRARY_GC32 = ljspy.PACKAGES / "bullseye/libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
 
@@ -72,9 +73,9 @@ def check(recording, note_lost, case, lost_share=LOST_SHARE):
 def test_states_made_later(mode, jit, library, later, tmp_path, note_lost, request):
     if not library.exists():
         pytest.skip(f"{library} is not to be had")
-    with ljspy.Target([later, mode, library, jit, SECONDS + 1]).wait_ready() as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=SECONDS + 3)
-        time.sleep(0.5)
+    with ljspy.Target([later, mode, library, jit, SECONDS], limit=LIMIT).wait_ready() as target:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=LIMIT)
+        ljspy.wait_traced(target.pid)
         target.write("go\n")
         recording = recorder.finish()
         said = target.read_until(b" generations\n")
@@ -87,8 +88,8 @@ def test_states_made_later(mode, jit, library, later, tmp_path, note_lost, reque
 @pytest.mark.parametrize("mode", ["pool", "churn"])
 def test_states_made_later_without_a_stop(mode, later, tmp_path):
     """ljspy finds them by the stacks of their threads, which never sleep."""
-    with ljspy.Target([later, mode, LIBRARY, "off", SECONDS + 1]).wait_ready() as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=SECONDS + 3, options=["--no-stop"])
+    with ljspy.Target([later, mode, LIBRARY, "off", SECONDS], limit=LIMIT).wait_ready() as target:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=LIMIT, options=["--no-stop"])
         time.sleep(0.5)
         target.write("go\n")
         recording = recorder.finish()
@@ -99,8 +100,8 @@ def test_states_made_later_without_a_stop(mode, later, tmp_path):
 
 def test_library_loaded_later(later, tmp_path, note_lost, request):
     recorder = ljspy.Recorder(
-        tmp_path, "--", "sh", "-c", f"(sleep 1; echo go) | exec {later} load {LIBRARY} on {SECONDS + 2}",
-        seconds=SECONDS + 5, options=["-s"])
+        tmp_path, "--", "sh", "-c", f"(sleep 1; echo go) | exec {later} load {LIBRARY} on {SECONDS}",
+        seconds=LIMIT, options=["-s"])
     assert 1 in check(recorder.finish(), note_lost, request.node.name)
 
 
@@ -135,8 +136,9 @@ def test_errors_that_leave_lua(library, tmp_path, note_lost, request):
     """While an error is on its way to the C code that called Lua, the stack still has that code."""
     if not library.exists():
         pytest.skip(f"{library} is not to be had")
-    with ljspy.Target([compiled("errors", tmp_path), library, SECONDS + 20]).wait_ready() as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=SECONDS, options=["--native", "all"])
+    with ljspy.Target([compiled("errors", tmp_path), library, LIMIT], limit=LIMIT).wait_ready() as target:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=LIMIT, options=["--native", "all"])
+        recorder.end_after(target.pid, SECONDS)
         recording = recorder.finish()
     check(recording, note_lost, request.node.name, LOST_SHARE_IN_TRACE)
     of_errors = lost(recording.stats) - recording.stats["lost"][IN_TRACE]

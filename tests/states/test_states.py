@@ -15,6 +15,7 @@ import stacks
 pytestmark = pytest.mark.usefixtures("built")
 
 THREADS, IN_TURN = 4, 20
+LIMIT = 120  # of a target that has to share its CPUs, in seconds
 # By the line on which each begins.
 FUNCTIONS = {6: "run", 7: "outer", 8: "middle"}
 NESTED = ["outer_100", "cross", "middle_101", "cross_back", "run_100", "work_100"]
@@ -38,7 +39,7 @@ def host(tmp_path_factory):
 
 @pytest.fixture
 def target(host, jit):
-    with ljspy.Target([host, jit, 30]).wait_ready() as target:
+    with ljspy.Target([host, jit, LIMIT], limit=LIMIT).wait_ready() as target:
         yield target
 
 
@@ -63,7 +64,10 @@ def is_legal(found):
 
 
 def test_states_are_told_apart(target, tmp_path, note_lost, request):
-    recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=4)
+    recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=LIMIT)
+    recorder.end_after(target.pid, 4)
+    recorder.finish()
+    recorded = ljspy.native_stacks(recorder)
     weights, wrong, seen = collections.Counter(), [], set()
     for frames, weight in recorded:
         if frames == ["[lost: thread asleep when sampled]"]:  # ljspy read no stack
