@@ -129,5 +129,7 @@ class Nginx:
     def __exit__(self, *_):
         # A killed master would leave its worker behind.
         self.master.process.send_signal(signal.SIGTERM)
-        self.master.process.wait(timeout=10)
-        self.master.stop()
+        try:
+            self.master.process.wait(timeout=ljspy.READY_SECONDS)
+        finally:
+            self.master.stop()
