@@ -21,8 +21,8 @@ import nginx_server  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("built")
 
-# Does what its file says: nothing much, work, keep more and more, or have much at once. It keeps twice as much at each
-# step, so that its heap grows within a second however little of a CPU it gets, of which calm uses less than a hundredth.
+# Does what its file says: nothing much, which takes less than a hundredth of a CPU, work, keep more and more, or have
+# much at once. It keeps twice as much at each step, so that its heap grows within a second with little of a CPU, too.
 PROGRAM = """
 local ffi = require("ffi")
 ffi.cdef("int usleep(unsigned int)")
