@@ -12,7 +12,7 @@ enum {
 	JOIN_BYTES = 4096,
 	/* Guesses merge up to this length; without a limit they would grow without end. */
 	MERGED_GUESS_BYTES_MAX = 2 * PAGE_SIZE,
-	/* Keep a guess this many times in vain: a program with several tasks returns to earlier ones. */
+	/* Keep a guess, or a part of it, this many times in vain: a program with several tasks returns to earlier ones. */
 	VAIN_GUESSES_MAX = 4,
 	/* So many items are sorted by insertion: most are in order already. */
 	FEW = 24,
@@ -33,7 +33,7 @@ struct region {
 	size_t offset;
 	size_t asked_begin, asked_end;
 	enum purpose purpose;
-	uint32_t vain; /* of its guess: see struct snapshot_guesses */
+	uint16_t vain, partly; /* of its guess: see struct snapshot_guesses */
 };
 
 /* A range to read: a guess, or the caller's range at index. piece is the number of the piece that holds it. */
@@ -42,7 +42,7 @@ struct wanted {
 	size_t length;
 	size_t index, piece;
 	bool is_guess;
-	uint32_t vain;
+	uint16_t vain, partly;
 };
 
 struct snapshot {
@@ -278,7 +278,8 @@ static void add_guesses(struct snapshot *snapshot, const struct memory_range *pi
 							       .offset = offset + (size_t)(wanted[i].address -
 											   piece->address),
 							       .purpose = CAPTURED_GUESSED,
-							       .vain = wanted[i].vain });
+							       .vain = wanted[i].vain,
+							       .partly = wanted[i].partly });
 }
 
 /* Add the pieces that were read as regions. The wanted ranges are in the order of the pieces. */
@@ -383,7 +384,8 @@ static size_t list_wanted(struct snapshot *snapshot, struct memory_range *ranges
 		snapshot->wanted[wanted++] = (struct wanted){ .address = guesses->pieces[i].address,
 							      .length = guesses->pieces[i].length,
 							      .is_guess = true,
-							      .vain = guesses->pieces[i].vain };
+							      .vain = guesses->pieces[i].vain,
+							      .partly = guesses->pieces[i].partly };
 	sort_wanted(snapshot->wanted, wanted);
 	return wanted;
 }
@@ -460,19 +462,27 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
 /* The part of a region that readers will most likely ask for again; false if none. */
 static bool is_worth_guessing(const struct region *region, bool is_trial, struct snapshot_guess *ret_guess)
 {
+	const bool is_guess = region->purpose == CAPTURED_GUESSED;
 	size_t begin = region->asked_begin, end = region->asked_end;
-	uint32_t vain = 0;
+	uint16_t vain = 0, partly = 0;
 
-	if (end == 0 && region->purpose == CAPTURED_GUESSED) {
+	if (is_guess && end == 0)
+		vain = (uint16_t)(region->vain + !is_trial);
+	if (is_guess && end - begin < region->length)
+		partly = (uint16_t)(region->partly + !is_trial);
+	if (is_guess && (end == 0 || partly <= VAIN_GUESSES_MAX)) {
+		begin = 0;
 		end = region->length;
-		vain = region->vain + (is_trial ? 0 : 1);
+	} else {
+		partly = 0;
 	}
 	if (region->purpose == CAPTURED_FIRST || end == 0 || vain > VAIN_GUESSES_MAX ||
 	    end - begin > SNAPSHOT_GUESS_BYTES_MAX)
 		return false;
 	*ret_guess = (struct snapshot_guess){ .address = region->address + begin,
 					      .length = (uint32_t)(end - begin),
-					      .vain = vain };
+					      .vain = vain,
+					      .partly = partly };
 	return true;
 }
 
