@@ -767,6 +767,25 @@ static void a_wakeup_that_is_taken_is_not_lost(void **state)
 	assert_true(tracer_has_held_late(tracer));
 }
 
+/* The signal that ended ljspy's sleep is taken, and may have been about others, too. */
+static void a_stop_that_ljspy_slept_for_leaves_no_poll_to_do(void **state)
+{
+	(void)state;
+	traced_of(FIRST)->answers = false;
+	tracing.asleep = first_stops;
+	assert_int_equal(tracer_stop(tracer, first, MS), 0);
+	assert_true(tracer_poll_is_due(tracer));
+	tracer_resume(tracer, first);
+	tracer_take_wakeup(tracer);
+	assert_false(tracer_poll_is_due(tracer));
+	assert_int_equal(tracer_stop(tracer, first, MS), 0);
+	traced_exits(SECOND, 0);
+	tracer_resume(tracer, first);
+	tracer_take_wakeup(tracer);
+	assert_int_equal(second->state, TRACEE_GONE);
+	assert_true(tracer_poll(tracer));
+}
+
 /*---- Seizing ----*/
 
 static int seize_error(int error)
@@ -1246,6 +1265,7 @@ int main(void)
 		TEST(a_storm_of_signals_does_not_keep_a_poll),
 		TEST(all_are_passed_on_while_the_caller_cannot_look),
 		TEST(a_wakeup_that_is_taken_is_not_lost),
+		TEST(a_stop_that_ljspy_slept_for_leaves_no_poll_to_do),
 		TEST(why_a_thread_cannot_be_seized_is_told),
 		TEST(one_that_is_seized_late_is_seized_when_it_is_to_be_held),
 		TEST(one_that_cannot_be_seized_late_runs_on),

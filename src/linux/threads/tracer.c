@@ -921,8 +921,8 @@ void tracer_take_wakeup(struct tracer *tracer)
 
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	/* The signal may stand for other reports, too. */
-	if (sigtimedwait(&child, NULL, &at_once) == SIGCHLD)
+	/* The signal may stand for other reports, too, as may the one for which the stop was noticed. */
+	if (sigtimedwait(&child, NULL, &at_once) == SIGCHLD || tracer->poll_is_due)
 		handle_reports(tracer);
 	tracer->poll_is_due |= tracer->changed || tracer->held_late;
 }
