@@ -129,6 +129,8 @@ void flamegraph_header_fill(struct flamegraph_header *header, const struct sessi
 	add_lost(header, figures);
 	if (figures_uncertain_bytes(figures, bytes))
 		add_line(header, "%s", bytes);
+	if (figures_large_bytes(figures, bytes))
+		add_line(header, "%s", bytes);
 	add_cost(header, figures);
 }
 

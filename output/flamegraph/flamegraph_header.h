@@ -12,7 +12,7 @@
 #include "output/sample/figures.h"
 #include "output/sample/session.h"
 
-enum { FLAMEGRAPH_HEADER_LINES_MAX = 9, FLAMEGRAPH_HEADER_LINE_SIZE = 2048 };
+enum { FLAMEGRAPH_HEADER_LINES_MAX = 10, FLAMEGRAPH_HEADER_LINE_SIZE = 2048 };
 
 /* Lines are escaped as ESCAPE_PLAIN. The first is the title. */
 struct flamegraph_header {

@@ -178,6 +178,8 @@ static void write_allocated(struct report *report)
 			amount_alone(weight, report->tally.all_ns / bill->cycles, amount));
 	if (figures_uncertain_bytes(report->figures, bytes))
 		fprintf(report->out, "%s.\n", bytes);
+	if (figures_large_bytes(report->figures, bytes))
+		fprintf(report->out, "%s.\n", bytes);
 }
 
 /* Write what the collector took. */

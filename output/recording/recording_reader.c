@@ -611,6 +611,7 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 		{ "target_cpu_ns", &figures->target_cpu_ns },
 		{ "alloc_estimated", &figures->alloc_estimated },
 		{ "alloc_least", &figures->alloc_least },
+		{ "alloc_large", &figures->alloc_large },
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

@@ -678,6 +678,8 @@ int recording_writer_finish(struct recording_writer *writer, const struct sessio
 		error = put_number(writer, "alloc_estimated", figures->alloc_estimated);
 	if (!error && figures->alloc_least)
 		error = put_number(writer, "alloc_least", figures->alloc_least);
+	if (!error && figures->alloc_large)
+		error = put_number(writer, "alloc_large", figures->alloc_large);
 	if (!error && figures->is_part)
 		error = put_number(writer, "is_part", 1);
 	if (!error && figures->is_unfinished)

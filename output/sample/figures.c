@@ -86,6 +86,7 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	sum->target_cpu_ns += figures->target_cpu_ns;
 	sum->alloc_estimated += figures->alloc_estimated;
 	sum->alloc_least += figures->alloc_least;
+	sum->alloc_large += figures->alloc_large;
 	sum->is_part |= figures->is_part;
 	sum->is_unfinished |= figures->is_unfinished;
 	sum->target_cpu_unknown |= figures->target_cpu_unknown;
@@ -104,6 +105,7 @@ void figures_count_since(struct figures *figures, const struct figures *now, con
 	figures->skid = now->skid - before->skid;
 	figures->alloc_estimated = now->alloc_estimated - before->alloc_estimated;
 	figures->alloc_least = now->alloc_least - before->alloc_least;
+	figures->alloc_large = now->alloc_large - before->alloc_large;
 	if (now->self_cpu_ns > before->self_cpu_ns)
 		figures->self_cpu_ns = now->self_cpu_ns - before->self_cpu_ns;
 	figures->pause_ns = now->pause_ns;
@@ -184,13 +186,17 @@ static void print_frames(FILE *out, const struct figures *figures)
 		percent(figures->frames[CERTAINTY_FUNCTION], frames));
 }
 
+/* Which samples have bytes of one sort is not recorded. */
+static const char *of_whole(const struct figures *figures)
+{
+	return figures->is_part ? "of all that was recorded, " : "";
+}
+
 const char *figures_uncertain_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE])
 {
+	const char *whole = of_whole(figures);
 	char amount[AMOUNT_SIZE];
 	size_t length = 0;
-
-	/* Which samples have them is not recorded. */
-	const char *whole = figures->is_part ? "of all that was recorded, " : "";
 
 	/* Of allocations, only the end tells it. */
 	if (figures->is_unfinished && figures->target_cpu_unknown) {
@@ -209,6 +215,19 @@ const char *figures_uncertain_bytes(const struct figures *figures, char ret_text
 		snprintf(ret_text + length, FIGURES_BYTES_SIZE - length,
 			 ": looks came too rarely or too late to count them");
 	return length > 0 ? ret_text : NULL;
+}
+
+const char *figures_large_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE])
+{
+	char amount[AMOUNT_SIZE];
+
+	if (figures->alloc_large == 0)
+		return NULL;
+	snprintf(ret_text, FIGURES_BYTES_SIZE,
+		 "%s%s are in allocations of 64 KiB and more: who has how many of these is rough, "
+		 "tables that grow have too many",
+		 of_whole(figures), amount_bytes(figures->alloc_large, amount));
+	return ret_text;
 }
 
 /* Which samples they are is not recorded: of a part of all samples there is no share. */
@@ -233,6 +252,8 @@ void figures_print(FILE *out, const struct figures *figures)
 
 	print_samples(out, figures);
 	if (figures_uncertain_bytes(figures, bytes))
+		fprintf(out, "bytes    %s\n", bytes);
+	if (figures_large_bytes(figures, bytes))
 		fprintf(out, "bytes    %s\n", bytes);
 	if (figures->undisturbed > 0)
 		fprintf(out,
@@ -328,6 +349,7 @@ static json_t *allocated_json(const struct figures *figures)
 
 	set(&object, "estimated", of_end(figures, count_json(figures->alloc_estimated)));
 	set(&object, "least", of_end(figures, count_json(figures->alloc_least)));
+	set(&object, "large", of_end(figures, count_json(figures->alloc_large)));
 	return object;
 }
 

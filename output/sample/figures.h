@@ -33,6 +33,8 @@ struct figures {
 	uint64_t target_cpu_ns;    /* CPU time of the target during the recording */
 	/* Of the bytes that were allocated: those that are less certain, and those of which there may be any more. */
 	uint64_t alloc_estimated, alloc_least;
+	/* ... and those of large allocations, if they are a noticeable part: who has how many of them is rough. */
+	uint64_t alloc_large;
 	bool is_part;       /* the samples are some of those taken, which the user chose */
 	bool is_unfinished; /* the recording has no end: what only that tells is not known, see figures_json() */
 	bool target_cpu_unknown; /* by a recording of allocations, whose samples do not tell it */
@@ -80,6 +82,9 @@ enum { FIGURES_BYTES_SIZE = 200 };
  * less certain than others.
  */
 const char *figures_uncertain_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE]);
+
+/* "1.2 GB are in large allocations: ..." in ret_text, which it returns; NULL if there are none, or few. */
+const char *figures_large_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE]);
 
 /* The number of samples with an unknown part, for any reason. */
 uint64_t figures_lost(const struct figures *figures);

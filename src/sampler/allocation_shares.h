@@ -77,6 +77,12 @@ enum { ALLOCATION_CLASSES_MAX = 512 };
 /* The sum of the last division, and how it is known. */
 enum allocation_sum allocation_shares_sum(const struct allocation_shares *shares, uint64_t *ret_bytes);
 
+/*
+ * How many bytes of all divisions have gone to samples of large allocations, or wait for one. How often looks meet these
+ * depends on their kind: their division is rough. 0 if they are so few that it hardly matters.
+ */
+uint64_t allocation_shares_large(const struct allocation_shares *shares);
+
 /* The class of a sample, by its number; also right after a division, of those that it has had. */
 size_t allocation_shares_class(const struct allocation_shares *shares, size_t sample);
 

@@ -537,6 +537,7 @@ static void large_allocations_have_what_strings_do_not_explain(void **state)
 	assert_int_equal(result[1].bytes, 1000);
 	assert_int_equal(result[2].bytes, 1250);
 	assert_int_equal(result[3].bytes, 3750);
+	assert_int_equal(allocation_shares_large(shares), 5000);
 
 	/* They wait for a sample, */
 	allocates_with_strings(100, true);
@@ -544,6 +545,7 @@ static void large_allocations_have_what_strings_do_not_explain(void **state)
 	assert_int_equal(result[0].bytes, 4000);
 	assert_int_equal(result[1].bytes, 1000);
 	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+	assert_int_equal(allocation_shares_large(shares), 10000);
 	/* ... but for 5 % that may be chance; and where intervals do not know, windows do. */
 	allocates_with_strings(192, true);
 	assert_int_equal(allocation_shares_divide(shares, &result), 2);
@@ -558,6 +560,23 @@ static void large_allocations_have_what_strings_do_not_explain(void **state)
 	assert_in_range(result[2].bytes, 4999, 5001);
 }
 
+/* How often looks meet what is large matters only where it is a part of all bytes that people see. */
+static void little_that_is_large_is_not_told(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates_with_strings(194, true);
+	samples(ALLOCATION_ARRAY, 100 << 10, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 3);
+	assert_in_range(result[2].bytes, 290, 310);
+	assert_int_equal(allocation_shares_large(shares), 0);
+	allocates_with_strings(100, true);
+	samples(ALLOCATION_ARRAY, 100 << 10, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 3);
+	assert_in_range(allocation_shares_large(shares), 5000, 5400);
+}
+
 static void nothing_is_large_that_no_sample_has_met(void **state)
 {
 	const struct allocation_share *result;
@@ -567,6 +586,7 @@ static void nothing_is_large_that_no_sample_has_met(void **state)
 	assert_int_equal(allocation_shares_divide(shares, &result), 2);
 	assert_int_equal(result[0].bytes, 9000);
 	assert_int_equal(result[1].bytes, 1000);
+	assert_int_equal(allocation_shares_large(shares), 0);
 }
 
 /*
@@ -1904,6 +1924,7 @@ int main(void)
 			windows_whose_objects_have_more_than_was_allocated_count_for_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(large_allocations_have_what_strings_do_not_explain, begin,
 						end),
+		cmocka_unit_test_setup_teardown(little_that_is_large_is_not_told, begin, end),
 		cmocka_unit_test_setup_teardown(nothing_is_large_that_no_sample_has_met, begin, end),
 		cmocka_unit_test_setup_teardown(what_no_sample_has_met_does_not_go_to_small_parts, begin,
 						end),

@@ -22,6 +22,7 @@ static struct figures example(void)
 		.target_cpu_ns = 29800000000,
 		.alloc_estimated = 1300000,
 		.alloc_least = 20000,
+		.alloc_large = 7000,
 		.rate_asked_hz = 100,
 		.rate_reached_hz = 99.5,
 		.frames = { [CERTAINTY_EXACT] = 900, [CERTAINTY_NEAREST] = 90, [CERTAINTY_FUNCTION] = 10 },
@@ -75,6 +76,7 @@ static void the_json_has_units_in_its_names(void **state)
 	assert_true(number(object, "target_cpu_ms", NULL) == 29800);
 	assert_true(number(object, "alloc_bytes", "estimated") == 1300000);
 	assert_true(number(object, "alloc_bytes", "least") == 20000);
+	assert_true(number(object, "alloc_bytes", "large") == 7000);
 	assert_true(number(object, "rate_hz", "asked") == 100);
 	assert_true(number(object, "rate_hz", "reached") == 99.5);
 	assert_true(number(object, "frames", "exact") == 900);
@@ -235,6 +237,7 @@ static void a_sum_has_the_figures_of_both(void **state)
 	assert_int_equal(sum.target_cpu_ns, 59600000000);
 	assert_int_equal(sum.alloc_estimated, 2600000);
 	assert_int_equal(sum.alloc_least, 40000);
+	assert_int_equal(sum.alloc_large, 14000);
 	assert_true(sum.target_cpu_unknown);
 	assert_true(sum.rate_asked_hz == 250);
 	assert_true(sum.rate_reached_hz == 99.5);
@@ -262,6 +265,7 @@ static void a_part_of_a_run_has_what_was_counted_meanwhile(void **state)
 	now.skid = 46;
 	now.alloc_estimated = 1300005;
 	now.alloc_least = 20006;
+	now.alloc_large = 7007;
 	now.self_cpu_ns += 40;
 	histogram_add(&now.pause_ns, 9);
 	figures_count_since(&part, &now, &before);
@@ -272,6 +276,7 @@ static void a_part_of_a_run_has_what_was_counted_meanwhile(void **state)
 	assert_int_equal(part.skid, 1);
 	assert_int_equal(part.alloc_estimated, 5);
 	assert_int_equal(part.alloc_least, 6);
+	assert_int_equal(part.alloc_large, 7);
 	assert_int_equal(part.self_cpu_ns, 40);
 	assert_int_equal(part.pause_ns.count, 1);
 	assert_int_equal(part.pause_ns.max, 9);
@@ -358,6 +363,23 @@ static void less_certain_bytes_are_told_by_their_kind(void **state)
 	assert_non_null(strstr(text, " are estimated: looks came"));
 }
 
+static void bytes_of_large_allocations_are_told(void **state)
+{
+	struct figures figures = { .alloc_least = 1 };
+	char text[FIGURES_BYTES_SIZE];
+
+	(void)state;
+	assert_null(figures_large_bytes(&figures, text));
+	figures.alloc_large = 1200000000;
+	assert_ptr_equal(figures_large_bytes(&figures, text), text);
+	assert_string_equal(
+		text, "1.2 GB are in allocations of 64 KiB and more: who has how many of these is rough, "
+		      "tables that grow have too many");
+	figures.is_part = true;
+	assert_non_null(figures_large_bytes(&figures, text));
+	assert_non_null(strstr(text, "of all that was recorded, 1.2 GB are in"));
+}
+
 static void without_an_end_it_is_not_known_which_bytes_are_less_certain(void **state)
 {
 	struct figures figures = { .is_unfinished = true };
@@ -412,6 +434,7 @@ int main(void)
 		cmocka_unit_test(the_rate_says_what_was_reached_unless_it_is_unknown),
 		cmocka_unit_test(a_sample_counts_its_frames_and_its_innermost_lost_part),
 		cmocka_unit_test(less_certain_bytes_are_told_by_their_kind),
+		cmocka_unit_test(bytes_of_large_allocations_are_told),
 		cmocka_unit_test(without_an_end_it_is_not_known_which_bytes_are_less_certain),
 		cmocka_unit_test(people_read_each_reason_that_occurs),
 		cmocka_unit_test(every_reason_has_its_own_text),

@@ -191,6 +191,7 @@ static struct figures some_figures(void)
 		.target_cpu_ns = 80,
 		.alloc_estimated = 90,
 		.alloc_least = 7,
+		.alloc_large = 8,
 		.is_part = true,
 		.rate_asked_hz = 99,
 	};
@@ -396,6 +397,7 @@ static void session_and_figures_are_read_as_they_were_written(void **state)
 	assert_int_equal(figures->target_cpu_ns, expected.target_cpu_ns);
 	assert_int_equal(figures->alloc_estimated, expected.alloc_estimated);
 	assert_int_equal(figures->alloc_least, expected.alloc_least);
+	assert_int_equal(figures->alloc_large, expected.alloc_large);
 	assert_true(figures->is_part);
 	assert_true(figures->rate_asked_hz == expected.rate_asked_hz);
 	expected.pause_ns.sum = 0; /* is not in a recording */

@@ -65,6 +65,7 @@ static size_t shares_made;
 static struct allocation_share divided[SHARES_MAX];
 static struct allocation_share waiting, unseen; /* of the first VM */
 static enum allocation_sum sum;
+static uint64_t large_bytes;           /* of the first VM */
 static struct allocation_share before; /* the first look */
 
 INSTEAD_OF(clock_gettime);
@@ -92,6 +93,7 @@ INSTEAD_OF(allocation_shares_add_before);
 INSTEAD_OF(allocation_shares_add_film);
 INSTEAD_OF(allocation_shares_add_span);
 INSTEAD_OF(allocation_shares_sum);
+INSTEAD_OF(allocation_shares_large);
 INSTEAD_OF(thread_count_runs);
 INSTEAD_OF(thread_count_switches);
 INSTEAD_OF(clock_nanosleep);
@@ -364,6 +366,11 @@ enum allocation_sum __wrap_allocation_shares_sum(const struct allocation_shares 
 {
 	*ret_bytes = 1000;
 	return noted_of(shares) == noted ? sum : ALLOCATION_SUM_COUNTED;
+}
+
+uint64_t __wrap_allocation_shares_large(const struct allocation_shares *shares)
+{
+	return noted_of(shares) == noted ? large_bytes : 0;
 }
 
 INSTEAD_OF(allocation_shares_before);
@@ -1134,6 +1141,26 @@ static void figures_tell_how_sure_the_bytes_are(void **state)
 	end(allocations);
 }
 
+/* They are a sum of all divisions; 0 as long as they are few. */
+static void figures_tell_how_many_bytes_are_in_large_allocations(void **state)
+{
+	static const uint64_t sums[] = { 500, 500, 0, 700 }, told[] = { 500, 500, 500, 700 };
+	struct allocations *allocations = begin();
+
+	(void)state;
+	figures = (struct figures){ 0 };
+	captured_count = 2;
+	look(allocations, MS);
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
+		large_bytes = sums[i];
+		pass(1000 * MS);
+		divide(allocations, false);
+		assert_int_equal(figures.alloc_large, told[i]);
+	}
+	large_bytes = 0;
+	end(allocations);
+}
+
 static void a_sample_is_delivered_with_its_share(void **state)
 {
 	struct allocations *allocations = begin();
@@ -1391,6 +1418,7 @@ int main(void)
 		cmocka_unit_test(on_one_cpu_the_thread_runs_while_ljspy_sleeps),
 		cmocka_unit_test(on_one_cpu_a_span_needs_its_clock_and_counters_before_and_after),
 		cmocka_unit_test(figures_tell_how_sure_the_bytes_are),
+		cmocka_unit_test(figures_tell_how_many_bytes_are_in_large_allocations),
 		cmocka_unit_test(a_sample_is_delivered_with_its_share),
 		cmocka_unit_test(samples_without_a_share_are_not_delivered),
 		cmocka_unit_test(what_is_no_allocation_of_a_vm_is_no_sample),
