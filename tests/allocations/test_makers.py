@@ -19,6 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 MAKERS = HERE / "makers.lua"
 CDATA = HERE / "cdata.lua"
 STRINGS = HERE / "strings.lua"
+LARGE = HERE / "large.lua"
 CALLS = HERE / "calls.lua"
 FINALIZERS = HERE / "finalizers.lua"
 STEADY = HERE / "steady.lua"
@@ -45,6 +46,9 @@ CTYPE_SHARE = 0.03
 
 # Large allocations are few: a sample stands for several of them.
 LARGE_SHARE = 0.15
+
+# ... and so does a look at new objects that has met one.
+LARGE_PART = 0.25
 
 # Of the bytes in the CPU time that the recording has: it begins a moment after the program.
 TOTAL = 0.1
@@ -256,6 +260,21 @@ def test_large_tables_have_their_share(jit, tmp_path):
     assert abs(seen["[alloc: string]"] / everything - (1 - share)) <= LARGE_SHARE
     assert 0.05 < seen["[alloc: growth of a table]"] / everything <= share + LARGE_SHARE
     assert set(seen) <= {"[alloc: string]", "[alloc: growth of a table]", "[lost: who allocated was not seen]"}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_small_objects_do_not_have_what_large_ones_take(program, jit, tmp_path):
+    """Tables grow in small steps, too, and what they have must not be that of all that is neither object nor string."""
+    truth, recording, text = record(path_of(program), jit, tmp_path, program=LARGE)
+    everything, large = sum_of(recording), recording["figures"]["alloc_bytes"]["large"]
+    unseen = [sample for sample in recording["samples"] if functions_of(recording, sample)[0]["name"].startswith("[lost")]
+    lost = sum(sample["alloc_bytes"] for sample in unseen)
+    share, others = truth["large"] / sum(truth.values()), (everything - large - lost) / everything
+    print(f"{program}, jit {jit}: large {share:.3f} of the bytes, {large / everything:.3f} seen, {lost / everything:.3f} lost")
+    assert everything > 0 and 0.7 < share < 0.9
+    assert others <= 1 - share + LARGE_PART
+    said = r"^[\d.]+ [MG]B are in allocations of 64 KiB and more: who has how many of these is rough"
+    assert bool(re.search(said, text, re.MULTILINE)) == (large > 0), text
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

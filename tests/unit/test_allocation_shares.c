@@ -560,6 +560,55 @@ static void large_allocations_have_what_strings_do_not_explain(void **state)
 	assert_in_range(result[2].bytes, 4999, 5001);
 }
 
+/* A film tells of parts of 320 bytes, and samples have met these and what is large. */
+static void meets_parts_and_what_is_large(void)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+
+	begin_film(film);
+	filmed(film, 20, 320, 0);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	samples(ALLOCATION_ARRAY, 320, 1);
+	samples(ALLOCATION_ARRAY, 200000, 1);
+}
+
+/* Older tables grow in small and in large steps. Windows tell how much the small ones have, with and without a large one. */
+static void small_parts_have_no_more_than_windows_without_what_is_large(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates(2100000);
+	for (int i = 0; i < 10; i++)
+		window(10, 0, 0, i ? 1000 : 201000);
+	samples(ALLOCATION_TABLE, 64, 1);
+	meets_parts_and_what_is_large();
+	assert_int_equal(allocation_shares_divide(shares, &result), 3);
+	assert_in_range(result[0].bytes, 63900, 64100);
+	assert_in_range(result[1].bytes, 32300, 32500);
+	assert_in_range(result[2].bytes, 2003400, 2003800);
+	assert_int_equal(allocation_shares_large(shares), result[2].bytes);
+}
+
+/* A window with so many strings is nothing large. */
+static void many_strings_are_nothing_large(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates(100);
+	samples(ALLOCATION_STRING, 40, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 1);
+	allocates(832000);
+	window(0, 0, 2000, 83200);
+	samples(ALLOCATION_STRING, 40, 1);
+	meets_parts_and_what_is_large();
+	assert_int_equal(allocation_shares_divide(shares, &result), 3);
+	assert_in_range(result[0].bytes, 799900, 800100);
+	assert_in_range(result[1].bytes, 31900, 32100);
+	assert_int_equal(result[2].bytes, 0);
+}
+
 /* How often looks meet what is large matters only where it is a part of all bytes that people see. */
 static void little_that_is_large_is_not_told(void **state)
 {
@@ -1924,6 +1973,9 @@ int main(void)
 			windows_whose_objects_have_more_than_was_allocated_count_for_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(large_allocations_have_what_strings_do_not_explain, begin,
 						end),
+		cmocka_unit_test_setup_teardown(small_parts_have_no_more_than_windows_without_what_is_large,
+						begin, end),
+		cmocka_unit_test_setup_teardown(many_strings_are_nothing_large, begin, end),
 		cmocka_unit_test_setup_teardown(little_that_is_large_is_not_told, begin, end),
 		cmocka_unit_test_setup_teardown(nothing_is_large_that_no_sample_has_met, begin, end),
 		cmocka_unit_test_setup_teardown(what_no_sample_has_met_does_not_go_to_small_parts, begin,
