@@ -285,11 +285,9 @@ static void choose_cpu(struct target *target, const struct thread *thread, bool 
  * Count a stop that came from another CPU, as far as the CPU tells that the thread is on now, and met the end of a
  * system call: most that come so late do (visit.h).
  */
-static void note_skid(struct sampler *sampler, const struct target *target, const struct thread *thread,
-		      bool at_call, int visited_cpu)
+static void note_skid(struct sampler *sampler, const struct target *target, bool at_call, int visited_cpu)
 {
-	if (at_call &&
-	    (visited_cpu < 0 || visited_cpu != (target->cpu >= 0 ? target->cpu : tracer_cpu(thread->tracee))))
+	if (at_call && (visited_cpu < 0 || visited_cpu != target->cpu))
 		sampler->result->figures.skid++;
 }
 
@@ -359,7 +357,7 @@ static void take_held(struct sampler *sampler, struct target *target, struct thr
 	choose_cpu(target, thread, !error && !target->allocations && makes_calls(record, at_call));
 	if (error)
 		return;
-	note_skid(sampler, target, thread, at_call, visited_cpu);
+	note_skid(sampler, target, at_call, visited_cpu);
 	thread_note_resumed(thread, &registers);
 }
 

@@ -746,6 +746,7 @@ int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known
 		return -ESRCH;
 	*ret_process = &lua_processes[process - machine.processes];
 	(*ret_process)->process = process;
+	machine.layout = NULL;
 	machine.opens++;
 	machine.now_ns += machine.open_takes_ns;
 	return 0;
@@ -755,7 +756,7 @@ INSTEAD_OF(lua_process_give_layout);
 void __wrap_lua_process_give_layout(struct lua_process *process, const struct given_layout *given)
 {
 	(void)process;
-	(void)given;
+	machine.layout = given;
 }
 
 INSTEAD_OF(lua_process_refresh);
@@ -763,6 +764,7 @@ int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
 {
 	(void)thorough;
 	machine.refreshes++;
+	machine.hurried += machine.look_is_awaited;
 	return is_there(process->process) ? process->process->refusal : -ESRCH;
 }
 
@@ -1028,7 +1030,7 @@ bool __wrap_slow_stat(struct errands *errands, const char *path, struct stat *re
 INSTEAD_OF(lua_process_close);
 void __wrap_lua_process_close(struct lua_process *process)
 {
-	(void)process;
+	machine.closes += process != NULL;
 }
 
 INSTEAD_OF(lua_process_forget_functions);
@@ -1232,6 +1234,7 @@ INSTEAD_OF(tracer_await_look);
 void __wrap_tracer_await_look(struct tracer *tracer, int cpu)
 {
 	(void)tracer;
+	machine.look_is_awaited = true;
 	machine.visits += cpu >= 0;
 	machine.is_visiting = cpu >= 0 && !machine.may_not_visit;
 }
@@ -1254,6 +1257,7 @@ INSTEAD_OF(tracer_end_look);
 void __wrap_tracer_end_look(struct tracer *tracer)
 {
 	(void)tracer;
+	machine.look_is_awaited = false;
 	machine.looks_ended++;
 }
 
@@ -1261,14 +1265,18 @@ INSTEAD_OF(tracer_take_time);
 void __wrap_tracer_take_time(struct tracer *tracer)
 {
 	(void)tracer;
+	machine.look_is_awaited = false;
 	machine.times_taken++;
 }
 
 INSTEAD_OF(tracer_cpu);
 int __wrap_tracer_cpu(const struct tracee *tracee)
 {
+	static int cpu = 1;
+
 	(void)tracee;
-	return 1;
+	cpu ^= machine.changes_cpu;
+	return cpu;
 }
 
 INSTEAD_OF(tracer_stay_away);
@@ -1309,7 +1317,10 @@ INSTEAD_OF(tracer_leave_files);
 int __wrap_tracer_leave_files(struct tracer *tracer, size_t count)
 {
 	(void)tracer;
-	return count > 0 && machine.files_are_too_few ? -EMFILE : 0;
+	return count > 0 && machine.now_ns >= machine.few_files_begin_ns &&
+			       machine.now_ns < machine.few_files_end_ns
+		       ? -EMFILE
+		       : 0;
 }
 
 INSTEAD_OF(tracer_let_go);

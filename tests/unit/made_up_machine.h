@@ -123,10 +123,15 @@ struct made_up_machine {
 	unsigned long opens,
 		collectors; /* counted, too: processes looked at anew, and looks at a collector */
 	unsigned long refreshes, watched_sleeps, renewals, brief_waits, awake_stops, polls, times_taken;
+	bool look_is_awaited;              /* from the sleep before a look to its end */
+	unsigned long hurried;             /* counted: processes looked into meanwhile, which takes a while */
+	const struct given_layout *layout; /* that the process which was opened last was given */
 	uint64_t last_stop_ns, last_capture_ns; /* 0: none */
 	uint64_t collected_at_ns;               /* the time that the last look at a collector was told */
 	size_t files_allowed;
-	bool files_are_too_few; /* for any target */
+	uint64_t few_files_begin_ns, few_files_end_ns; /* too few are left for one more target meanwhile */
+	unsigned long closes;                          /* counted: processes that are open no more */
+	bool changes_cpu;                              /* a thread, whenever ljspy asks for it */
 	bool stays_away, allows_attach, has_counted_holds;
 	struct follow_options followed;
 	pid_t follows[MADE_UP_PROCESSES];

@@ -153,6 +153,27 @@ static void test_it_is_read_as_it_was_written(void **state)
 	assert_read(fixture, bytes, second);
 }
 
+/* A byte has seven bits of it. */
+static void test_numbers_of_any_size(void **state)
+{
+	struct fixture *fixture = *state;
+
+	for (int bits = 0; bits < 64; bits++)
+		for (uint64_t less = 0; less < 2; less++) {
+			const uint64_t number = (UINT64_C(1) << bits) - less;
+			const unsigned char *bytes;
+			struct sample sample;
+			size_t size;
+
+			fixture->sample.cpu_ns = number;
+			bytes = write_sample(fixture, &size);
+			assert_non_null(bytes);
+			sample_writer_note(fixture->writer, true);
+			assert_int_equal(sample_reader_read(fixture->reader, bytes, size, &sample), 0);
+			assert_true(sample.cpu_ns == number);
+		}
+}
+
 static void test_one_that_was_not_sent(void **state)
 {
 	struct fixture *fixture = *state;
@@ -194,6 +215,8 @@ static void test_what_is_forgotten_is_defined_again(void **state)
 	/* One that is lost does not count. */
 	bytes = write_sample(fixture, &second);
 	assert_true(sample_message_forgets(bytes, second));
+	assert_true(sample_message_forgets(bytes, 1));
+	assert_false(sample_message_forgets(bytes, 0));
 	sample_writer_note(fixture->writer, false);
 	bytes = write_sample(fixture, &second);
 	assert_true(sample_message_forgets(bytes, second));
@@ -239,6 +262,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_it_is_read_as_it_was_written, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_numbers_of_any_size, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_was_not_sent, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_is_too_long, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_forgotten_is_defined_again, set_up, tear_down),

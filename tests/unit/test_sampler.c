@@ -213,6 +213,20 @@ static void thread_that_stops_late_is_sampled_where_it_stops(void **state)
 	assert_int_equal(machine.stops, 0);
 }
 
+/* Its threads are not known. */
+static void a_late_stop_is_taken_beside_a_process_without_luajit(void **state)
+{
+	struct made_up_process *process = add(1, bursts), *other = add(1, bursts);
+
+	(void)state;
+	process->threads[0].stops_late = true;
+	options.subprocesses = other->followed = true;
+	other->luajit_ns = UINT64_MAX;
+	run();
+	assert_true(sum_of(process, 0)->samples > 100);
+	assert_int_equal(sum_of(other, 0)->samples, 0);
+}
+
 static struct {
 	uint64_t at_ns;      /* of a late sample without a next one yet */
 	uint64_t longest_ns; /* from one to the next */
@@ -888,6 +902,17 @@ static void late_stops_that_meet_calls_are_counted(void **state)
 	run();
 	assert_true(result.figures.samples > 300);
 	assert_near(result.figures.skid, result.figures.samples, 2);
+	/* Those that ljspy awaited on the thread's CPU came in time, unless it has another one by then. */
+	for (int changes = 0; changes < 2; changes++) {
+		forget(state);
+		make_up(state);
+		add(1, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 0 });
+		machine.in_calls = true;
+		machine.changes_cpu = changes;
+		run();
+		assert_true(result.figures.samples > 300);
+		assert_near(result.figures.skid, changes ? result.figures.samples : 0, 2);
+	}
 	/* Others do not matter. */
 	forget(state);
 	make_up(state);
@@ -1164,6 +1189,20 @@ static void found_processes_that_were_never_searched_are_counted(void **state)
 	assert_int_equal(result.left_out, 0);
 }
 
+static void of_those_that_were_never_searched_the_first_is_named(void **state)
+{
+	struct made_up_process *first = add(1, bursts), *never = add(1, bursts), *other = add(1, bursts);
+
+	(void)state;
+	options.subprocesses = true;
+	never->followed = never->is_unread = other->followed = other->is_unread = true;
+	never->luajit_ns = other->luajit_ns = UINT64_MAX;
+	run();
+	assert_true(sum_of(first, 0)->samples > 300);
+	assert_int_equal(result.unsearched, 2);
+	assert_int_equal(result.unsearched_pid, never->pid);
+}
+
 /* So has one that ljspy never met. */
 static void found_processes_that_have_ended_by_the_second_look_are_not_counted(void **state)
 {
@@ -1214,7 +1253,7 @@ static void a_process_that_there_are_no_files_for_is_a_failure(void **state)
 	struct made_up_process *process = add(1, bursts);
 
 	(void)state;
-	machine.files_are_too_few = true;
+	machine.few_files_end_ns = UINT64_MAX;
 	options.pids = &process->pid;
 	options.pid_count = 1;
 	sampler_run(&options, &result);
@@ -1623,6 +1662,8 @@ int main(void)
 			forget),
 		cmocka_unit_test_setup_teardown(thread_that_stops_late_is_sampled_where_it_stops, make_up,
 						forget),
+		cmocka_unit_test_setup_teardown(a_late_stop_is_taken_beside_a_process_without_luajit, make_up,
+						forget),
 		cmocka_unit_test_setup_teardown(a_wait_before_a_late_stop_puts_no_look_off, make_up, forget),
 		cmocka_unit_test_setup_teardown(waits_that_no_look_met_are_unknown_once_the_thread_sleeps,
 						make_up, forget),
@@ -1651,6 +1692,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_first_layout_and_all_roots_are_told, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_found_process_that_refuses_is_left_out, make_up, forget),
 		cmocka_unit_test_setup_teardown(found_processes_that_were_never_searched_are_counted, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(of_those_that_were_never_searched_the_first_is_named, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(
 			found_processes_that_have_ended_by_the_second_look_are_not_counted, make_up, forget),

@@ -148,6 +148,13 @@ static void a_wait_for_a_cpu_after_a_hold_puts_off_the_next_look(void **state)
 	run();
 	assert_true(seen.count > 300);
 	assert_true(seen.least_gap_ns >= period_ns / 2 + 3 * MS);
+	/* It lost its CPU before it stopped, and waited for another turn. */
+	begin_again(state, (struct made_up_thread){ .wait_ns = 3 * MS, .run_ns = MS });
+	see();
+	machine.stop_takes_ns = 4 * MS;
+	run();
+	assert_true(seen.count > 100);
+	assert_true(seen.least_gap_ns >= period_ns / 2 + 3 * MS);
 	/* It has waited and runs again, after one cycle. */
 	begin_again(state, (struct made_up_thread){ .wait_ns = 3 * MS, .run_ns = MS });
 	see();

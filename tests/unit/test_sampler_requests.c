@@ -31,9 +31,10 @@ static struct {
 	uint64_t running;      /* the ordinal of the request that has the thread; 0: none */
 	bool is_unwound;       /* the thread's stack */
 	bool sleeps_at_zone;   /* the thread, for the lock of a shared dictionary */
-	bool is_other_thread;  /* the first one in the list is not the process's first */
-	size_t coroutines;     /* of each request, one after the other */
-	size_t at_work;        /* this one is in that state */
+	bool has_no_room_for_names;
+	bool is_other_thread; /* the first one in the list is not the process's first */
+	size_t coroutines;    /* of each request, one after the other */
+	size_t at_work;       /* this one is in that state */
 	enum coroutine_state work;
 	struct thread_call call;
 	enum thread_state state;
@@ -121,6 +122,12 @@ bool __wrap_lua_process_sleeps_at_zone(const struct lua_process *process, uint64
 {
 	(void)process;
 	return worker.sleeps_at_zone && sleeps_at == ZONE_AT;
+}
+
+INSTEAD_OF(functions_intern);
+const struct function *__wrap_functions_intern(struct functions *functions, const struct function *function)
+{
+	return worker.has_no_room_for_names ? NULL : __real_functions_intern(functions, function);
 }
 
 INSTEAD_OF(lua_process_find_zone_lock);
@@ -560,6 +567,20 @@ static void the_request_that_waits_for_a_lock_has_its_stack(void **state)
 	assert_int_equal(held_samples[0].sample.frame_count, 1 + REQUEST_WAIT_FRAMES_MAX);
 }
 
+static void a_lock_whose_name_finds_no_memory_has_no_sample(void **state)
+{
+	(void)state;
+	worker.running = worker.count = 1;
+	worker.sleeps_at_zone = true;
+	worker.call.arguments[0] = ZONE_AT;
+	look();
+	assert_int_equal(held_count, 1);
+	worker.has_no_room_for_names = true;
+	look();
+	assert_int_equal(seen.captures, 2);
+	assert_int_equal(held_count, 0);
+}
+
 static void a_worker_that_sleeps_elsewhere_runs_no_request(void **state)
 {
 	(void)state;
@@ -709,6 +730,7 @@ int main(void)
 		TEST(the_request_that_runs_has_the_threads_stack),
 		TEST(a_loop_that_is_busy_with_no_request_is_nginxs),
 		TEST(the_request_that_waits_for_a_lock_has_its_stack),
+		TEST(a_lock_whose_name_finds_no_memory_has_no_sample),
 		TEST(a_worker_that_sleeps_elsewhere_runs_no_request),
 		TEST(many_requests_are_copied_some_at_a_time),
 		TEST(requests_whose_lua_cannot_be_copied_have_their_time),

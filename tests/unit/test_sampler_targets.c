@@ -36,6 +36,78 @@ static struct made_up_process *add_found(void)
 
 /*---- Those that may run LuaJIT ----*/
 
+/* It takes a while, in which ljspy must be as urgent as others at most. */
+static void a_look_has_ended_before_a_process_is_looked_into(void **state)
+{
+	(void)state;
+	add(1, bursts);
+	add_found();
+	machine.wants_refresh = true;
+	run();
+	assert_true(machine.refreshes > 20);
+	assert_int_equal(machine.hurried, 0);
+}
+
+/* Meanwhile its files are closed: they are wanted elsewhere. */
+static void a_found_process_that_there_are_no_files_for_is_tried_again_soon(void **state)
+{
+	static struct vm_code vm;
+	const uint64_t begin_ns = 3 * second;
+	struct made_up_process *found;
+
+	(void)state;
+	add(1, bursts);
+	found = add_found();
+	found->begin_ns = found->threads[0].begin_ns = begin_ns;
+	found->luajit_ns = 0;
+	found->vm = &vm;
+	machine.few_files_begin_ns = begin_ns;
+	machine.few_files_end_ns = begin_ns + 100 * MS;
+	run();
+	assert_in_range(sum_of(found, 0)->first_ns, machine.few_files_end_ns, begin_ns + 500 * MS);
+	assert_in_range(machine.opens, 1 + 3, 1 + 5);
+	assert_int_equal(machine.closes, machine.opens);
+}
+
+/* Looking into it takes a while, and threads are not known before. */
+static void a_program_that_begins_while_ljspy_looks_into_another_is_looked_into(void **state)
+{
+	for (int is_found = 0; is_found < 2; is_found++) {
+		struct made_up_process *process = begin_again(state);
+		unsigned long others = 0;
+
+		if (is_found) {
+			process = add_found();
+			process->begin_ns = process->threads[0].begin_ns = STARTED_AT_NS + second;
+			process->luajit_ns = 0;
+			others = 1;
+		}
+		process->exec_ns = process->begin_ns + STARTED_AT_NS + 20 * MS;
+		machine.open_takes_ns = 50 * MS;
+		machine.tells_programs = true;
+		run();
+		assert_int_equal(machine.opens, others + 2);
+		assert_true(sum_of(process, 0)->samples > 100);
+	}
+}
+
+static void each_program_has_the_layout_that_was_given(void **state)
+{
+	static const struct given_layout layout;
+	struct made_up_process *process = add(1, bursts);
+
+	options.layout = &layout;
+	run();
+	assert_int_equal(machine.opens, 1);
+	assert_ptr_equal(machine.layout, &layout);
+	process = begin_again(state);
+	process->exec_ns = 3 * second;
+	options.layout = &layout;
+	run();
+	assert_int_equal(machine.opens, 2);
+	assert_ptr_equal(machine.layout, &layout);
+}
+
 static void a_process_without_luajit_is_looked_into_less_and_less_often(void **state)
 {
 	unsigned long without;
@@ -581,6 +653,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_up, forget)
 	const struct CMUnitTest tests[] = {
+		TEST(a_found_process_that_there_are_no_files_for_is_tried_again_soon),
+		TEST(a_program_that_begins_while_ljspy_looks_into_another_is_looked_into),
+		TEST(a_look_has_ended_before_a_process_is_looked_into),
+		TEST(each_program_has_the_layout_that_was_given),
 		TEST(a_process_without_luajit_is_looked_into_less_and_less_often),
 		TEST(a_process_without_luajit_that_has_not_run_is_not_looked_into_again),
 		TEST(a_found_process_keeps_no_recording_from_its_end),

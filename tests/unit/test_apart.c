@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/* Front, guard and engine: which files they have, and what becomes of an engine that is stopped or told to end. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "src/apart/apart.h"
+#include "src/program/wake_signal.h"
+
+enum { PATIENCE_MS = 20000 };
+
+/* What the engine says. */
+struct told {
+	bool has_inherited, has_own; /* of the front's files */
+	bool has_inherited_later;    /* once the command has them */
+	bool is_concluded;           /* it was told to end */
+};
+
+static struct {
+	int inherited[2], own[2]; /* pipes, that a command inherits and that it does not */
+	struct told told;
+	unsigned int count, updates, results;
+	int signal; /* the front gets it with the first message */
+	int interrupted_by;
+	bool by_process;
+} front;
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void pause_for_ms(long ms)
+{
+	const struct timespec moment = { .tv_nsec = ms * 1000 * 1000 };
+
+	nanosleep(&moment, NULL);
+}
+
+static void take(struct apart *apart, void *context, const unsigned char *bytes, size_t size)
+{
+	(void)apart;
+	(void)context;
+	assert_int_equal(size, sizeof(front.told));
+	memcpy(&front.told, bytes, size);
+	if (front.count++ == 0 && front.signal)
+		kill(getpid(), front.signal);
+}
+
+static void update(struct apart *apart, void *context)
+{
+	unsigned int results;
+
+	(void)context;
+	front.updates++;
+	if (apart_results(apart, &results))
+		front.results = results;
+	front.interrupted_by = apart_interrupted_by(apart, &front.by_process);
+}
+
+/* Its work done, the engine has come to its end by itself. */
+static void run(void (*work)(struct apart *apart, void *context), bool keeps_standard_files)
+{
+	const struct apart_options options = { .work = work,
+					       .take = take,
+					       .update = update,
+					       .results_size = sizeof(front.results),
+					       .can_be_concluded = true,
+					       .keeps_standard_files = keeps_standard_files };
+	struct apart_outcome outcome = { .end = APART_KILLED };
+
+	assert_int_equal(apart_run(&options, &outcome), 0);
+	assert_int_equal(outcome.end, APART_CONCLUDED);
+	assert_int_equal(outcome.blocked_pid, 0);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&front, 0, sizeof(front));
+	return pipe(front.inherited) || pipe2(front.own, O_CLOEXEC);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		close(front.own[i]);
+		if (is_open(front.inherited[i]))
+			close(front.inherited[i]);
+	}
+	return 0;
+}
+
+static void tell_files(struct apart *apart, void *context)
+{
+	struct told told = { .has_inherited = is_open(front.inherited[0]) && is_open(front.inherited[1]),
+			     .has_own = is_open(front.own[0]) || is_open(front.own[1]) };
+
+	(void)context;
+	apart_close_standard_files(apart);
+	told.has_inherited_later = is_open(front.inherited[0]) || is_open(front.inherited[1]);
+	apart_send(apart, &told, sizeof(told));
+}
+
+/* The reader of a pipe must not wait for the engine to close it. */
+static void the_engine_has_none_of_the_fronts_files(void **state)
+{
+	(void)state;
+	run(tell_files, false);
+	assert_int_equal(front.count, 1);
+	assert_false(front.told.has_own);
+	assert_false(front.told.has_inherited);
+	assert_true(is_open(front.own[0]) && is_open(front.own[1]));
+	assert_true(is_open(front.inherited[0]) && is_open(front.inherited[1]));
+}
+
+static void what_a_command_inherits_the_engine_keeps_for_it(void **state)
+{
+	(void)state;
+	run(tell_files, true);
+	assert_int_equal(front.count, 1);
+	assert_false(front.told.has_own);
+	assert_true(front.told.has_inherited);
+	assert_false(front.told.has_inherited_later);
+	/* The front has no use for it. */
+	assert_true(is_open(front.own[0]) && is_open(front.own[1]));
+	assert_false(is_open(front.inherited[0]) || is_open(front.inherited[1]));
+}
+
+static void stop_itself(struct apart *apart, void *context)
+{
+	const struct told told = { .is_concluded = false };
+
+	(void)context;
+	for (int i = 0; i < 3; i++) {
+		kill(getpid(), SIGSTOP);
+		apart_send(apart, &told, sizeof(told));
+	}
+}
+
+static void an_engine_that_is_stopped_goes_on(void **state)
+{
+	(void)state;
+	run(stop_itself, false);
+	assert_int_equal(front.count, 3);
+}
+
+static void wait_for_wish(struct apart *apart, void *context)
+{
+	struct told told = { .is_concluded = false };
+
+	(void)context;
+	apart_send(apart, &told, sizeof(told));
+	for (int i = 0; i < PATIENCE_MS && apart_wish(apart) != APART_CONCLUDE; i++)
+		pause_for_ms(1);
+	told.is_concluded = apart_wish(apart) == APART_CONCLUDE;
+	apart_send(apart, &told, sizeof(told));
+}
+
+static void a_signal_to_the_front_concludes_the_work(void **state)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		if (i) {
+			end(state);
+			begin(state);
+		}
+		front.signal = signals[i];
+		run(wait_for_wish, false);
+		assert_int_equal(front.count, 2);
+		assert_true(front.told.is_concluded);
+		assert_int_equal(front.interrupted_by, signals[i]);
+		assert_true(front.by_process);
+	}
+}
+
+static void publish(struct apart *apart, void *context)
+{
+	(void)context;
+	for (unsigned int i = 1; i <= 5; i++)
+		apart_publish(apart, &i);
+}
+
+static void the_front_has_the_last_results(void **state)
+{
+	(void)state;
+	run(publish, false);
+	assert_true(front.updates > 0);
+	assert_int_equal(front.results, 5);
+	assert_int_equal(front.interrupted_by, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		TEST(the_engine_has_none_of_the_fronts_files),
+		TEST(what_a_command_inherits_the_engine_keeps_for_it),
+		TEST(an_engine_that_is_stopped_goes_on),
+		TEST(a_signal_to_the_front_concludes_the_work),
+		TEST(the_front_has_the_last_results),
+	};
+	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, WAKE_SIGNAL };
+	sigset_t blocked;
+
+	sigemptyset(&blocked);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(&blocked, signals[i]);
+	sigprocmask(SIG_BLOCK, &blocked, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
