@@ -382,7 +382,8 @@ static int scan_once(struct threads *threads)
 
 /*
  * A thread that runs another program takes over the first one's id: it can be seized under neither for as long as that
- * takes it. Where others want its CPU, that is longer than to look again.
+ * takes it. Where others want its CPU, that is longer than to look again. Only the first scan waits for it: later ones
+ * come again soon, and what the kernel reports of other threads must not wait.
  */
 static void await_other_id(int round)
 {
@@ -400,11 +401,11 @@ static int scan(struct threads *threads)
 		error = scan_once(threads);
 		if (threads->count && !any_has_ended(threads))
 			break;
-		if (!threads->count && threads->one_escapes && i + 1 < SCANS_MAX)
+		if (!threads->count && threads->one_escapes && !threads->scanned && i + 1 < SCANS_MAX)
 			await_other_id(i);
 	}
 	if (!threads->count)
-		return error ? error : -ESRCH;
+		return error ? error : threads->one_escapes ? -EBUSY : -ESRCH;
 	threads->scanned = true;
 	return 0;
 }

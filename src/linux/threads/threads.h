@@ -89,7 +89,8 @@ void threads_free(struct threads *threads);
  * clock, 0 if unknown), or the last refresh is a second old.
  *
  * 0, -ESRCH when the process has ended, or, when no thread is seized, -ENOMEM or the
- * error of tracer_seize() or of opening /proc/PID/task.
+ * error of tracer_seize() or of opening /proc/PID/task. -EBUSY: it is there, but no thread of
+ * it can be seized at the moment, as one runs another program. Call again soon.
  */
 int threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_cpu_ns);
 
