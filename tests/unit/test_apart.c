@@ -15,7 +15,10 @@
 #include "src/apart/apart.h"
 #include "src/program/wake_signal.h"
 
-enum { PATIENCE_MS = 20000 };
+enum {
+	PATIENCE_MS = 20000,
+	GOES_ON_MS = 100, /* one that stays stopped for so long is killed */
+};
 
 /* What the engine says. */
 struct told {
@@ -143,6 +146,7 @@ static void stop_itself(struct apart *apart, void *context)
 	(void)context;
 	for (int i = 0; i < 3; i++) {
 		kill(getpid(), SIGSTOP);
+		pause_for_ms(GOES_ON_MS);
 		apart_send(apart, &told, sizeof(told));
 	}
 }

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What a coroutine waits for, by the names that C functions have with and without symbols. */
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <cmocka.h>
 
@@ -85,12 +90,83 @@ static void libraries_in_lua_are_known_by_their_files(void **state)
 	}
 }
 
+static void a_socket_is_named_by_what_it_does_and_its_peer(void **state)
+{
+	static const struct {
+		const char *function;
+		enum cosocket_state state;
+		enum connection_wait limit;
+		bool has_sent, with_names;
+		const char *peer, *wait;
+	} sockets[] = {
+		{ "connect", COSOCKET_OPEN, 0, false, false, "10.0.0.1:80", "socket connect: 10.0.0.1:80" },
+		{ "setpeername", COSOCKET_OPEN, 0, false, false, "[::1]:53", "socket connect: [::1]:53" },
+		{ "send", COSOCKET_OPEN, 0, false, false, "", "socket send: -" },
+		{ "receive", COSOCKET_OPEN, 0, false, false, "a.local:6379", "socket receive: -" },
+		{ "receiveany", COSOCKET_OPEN, 0, false, true, "a.local:6379",
+		  "socket receive: a.local:6379" },
+		/* Any name: by the time limit that is set. */
+		{ "f", COSOCKET_OPEN, CONNECTION_WAIT_READ, false, false, "", "socket receive: -" },
+		{ "f", COSOCKET_OPEN, CONNECTION_WAIT_WRITE, false, false, "", "socket connect: -" },
+		{ "f", COSOCKET_OPEN, CONNECTION_WAIT_WRITE, true, false, "", "socket send: -" },
+		{ "f", COSOCKET_OPEN, CONNECTION_WAIT_DELAY, true, false, "", "socket: -" },
+		{ "connect", COSOCKET_QUEUED, 0, false, true, "a:1", "socket pool: a:1" },
+		{ "connect", COSOCKET_RESOLVING, 0, false, true, "a:1", "socket DNS: a:1" },
+		{ "receive", COSOCKET_CLIENT, 0, false, false, "", "client read" },
+		{ "send", COSOCKET_CLIENT, 0, false, false, "", "client write" },
+		{ "f", COSOCKET_CLIENT, CONNECTION_WAIT_WRITE, false, false, "", "client write" },
+		{ "f", COSOCKET_CLIENT, CONNECTION_WAIT_NONE, false, false, "", "client" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sockets) / sizeof(sockets[0]); i++) {
+		const struct function function = { .kind = FRAME_C_FUNCTION, .name = sockets[i].function };
+		const struct frame frame = { .function = &function };
+		struct lua_wait wait = { .socket.state = sockets[i].state,
+					 .limit = sockets[i].limit,
+					 .has_sent = sockets[i].has_sent,
+					 .with_names = sockets[i].with_names };
+		char name[REQUEST_WAIT_BYTES];
+
+		snprintf(wait.socket.name, sizeof(wait.socket.name), "%s", sockets[i].peer);
+		assert_int_equal(lua_wait_name(NULL, &wait, &frame, 1, name),
+				 sockets[i].state != COSOCKET_CLIENT);
+		assert_string_equal(name, sockets[i].wait);
+		assert_int_equal(lua_wait_end(&wait, &frame, 1), LUA_WAIT_ENDS_OUTSIDE);
+	}
+}
+
+/* It is where the connection is, whatever the program asked for. */
+static void the_address_of_a_peer_is_shown_in_place_of_its_name(void **state)
+{
+	const struct sockaddr_in internet = { .sin_family = AF_INET,
+					      .sin_port = htons(6379),
+					      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	const struct sockaddr_un file = { .sun_family = AF_UNIX, .sun_path = "/run/a" };
+	const struct function function = { .kind = FRAME_C_FUNCTION, .name = "receive" };
+	const struct frame frame = { .function = &function };
+	struct lua_wait wait = { .socket = { .state = COSOCKET_OPEN, .name = "a:1" }, .with_names = true };
+	char name[REQUEST_WAIT_BYTES];
+
+	(void)state;
+	memcpy(wait.socket.address, &internet, sizeof(internet));
+	wait.socket.address_length = sizeof(internet);
+	lua_wait_name(NULL, &wait, &frame, 1, name);
+	assert_string_equal(name, "socket receive: 127.0.0.1:6379");
+	wait.socket.address_length = offsetof(struct sockaddr_un, sun_path) + strlen(file.sun_path);
+	memcpy(wait.socket.address, &file, wait.socket.address_length);
+	lua_wait_name(NULL, &wait, &frame, 1, name);
+	assert_string_equal(name, "socket receive: unix:/run/a");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_function_tells_the_wait),
 		cmocka_unit_test(only_functions_of_c_count),
 		cmocka_unit_test(libraries_in_lua_are_known_by_their_files),
+		cmocka_unit_test(a_socket_is_named_by_what_it_does_and_its_peer),
+		cmocka_unit_test(the_address_of_a_peer_is_shown_in_place_of_its_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

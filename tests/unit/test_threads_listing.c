@@ -340,6 +340,26 @@ static void a_thread_that_changes_its_id_is_awaited(void **state)
 	assert_in_range(paused_ns, 10 * MS, 100 * MS);
 }
 
+/* Threads of others that have stopped for a signal would wait with ljspy. */
+static void a_thread_that_changes_its_id_later_is_not_awaited_but_looked_for_again(void **state)
+{
+	(void)state;
+	scans_at(0, 0);
+	for (int number = 0; number < 3; number++) {
+		tracer.tracees[number].state = TRACEE_GONE;
+		tracer.errors[number] = -ESRCH;
+	}
+	tracer.changes++;
+	for (uint64_t ns = 1; ns < 3; ns++) {
+		assert_int_equal(threads_refresh(threads, begin_ns + ns, 0), -EBUSY);
+		assert_int_equal(threads_count(threads), 0);
+	}
+	assert_int_equal(pauses, 0);
+	tracer.errors[0] = 0;
+	assert_int_equal(scans_at(3, 0), 1);
+	assert_string_equal(numbers(), "0");
+}
+
 static void threads_that_have_ended_are_not_awaited(void **state)
 {
 	(void)state;
@@ -349,9 +369,9 @@ static void threads_that_have_ended_are_not_awaited(void **state)
 	}
 	assert_int_equal(threads_refresh(threads, begin_ns, 0), -ESRCH);
 	assert_int_equal(pauses, 0);
-	/* One that never comes is awaited for a while. */
+	/* One that never comes is awaited for a while, and has not ended. */
 	put_text(1, "stat", "1 (a) b) S 1\n");
-	assert_int_equal(threads_refresh(threads, begin_ns, 0), -ESRCH);
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -EBUSY);
 	assert_in_range(paused_ns, 50 * MS, SECOND / 2);
 	/* While others are there, nobody is. */
 	pauses = 0;
@@ -475,7 +495,7 @@ static void what_keeps_ljspy_from_threads_is_told(void **state)
 	for (int number = 0; number < 3; number++)
 		tracer.errors[number] = -ESRCH;
 	threads = threads_new((struct tracer *)&tracer, PID);
-	assert_int_equal(threads_refresh(threads, begin_ns, 0), -ESRCH);
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -EBUSY);
 	threads_free(threads);
 	directory_error = EACCES;
 	threads = threads_new((struct tracer *)&tracer, PID);
@@ -1075,6 +1095,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_keeps_ljspy_from_threads_is_told, begin, end),
 		cmocka_unit_test_setup_teardown(where_memory_is_short_known_threads_stay, begin, end),
 		cmocka_unit_test_setup_teardown(a_thread_that_changes_its_id_is_awaited, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_thread_that_changes_its_id_later_is_not_awaited_but_looked_for_again, begin, end),
 		cmocka_unit_test_setup_teardown(threads_that_have_ended_are_not_awaited, begin, end),
 		cmocka_unit_test_setup_teardown(one_thread_is_seized_at_once, begin, end),
 		cmocka_unit_test_setup_teardown(
