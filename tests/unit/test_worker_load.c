@@ -30,8 +30,14 @@ static void cpu_time_is_that_since_the_last_call(void **state)
 	assert_false(load.knows_cpu);
 	assert_int_equal(load.queue_count, 0);
 	for (int i = 0; i < 2; i++) {
+		const uint64_t earlier_ns = load.cpu_ns, earlier_at = load.cpu_at;
+
 		assert_int_equal(worker_load_measure(spinner.pid, &load), 0);
 		assert_true(load.knows_cpu);
+		/* It waits until the last call was a tenth of a second ago. */
+		assert_true(load.cpu_at - earlier_at >= 100 * 1000 * 1000);
+		assert_true(load.cpu ==
+			    (double)(load.cpu_ns - earlier_ns) / (double)(load.cpu_at - earlier_at));
 		/* One thread has a CPU at most, and its clock may lag by some ticks. */
 		assert_true(load.cpu >= 0 && load.cpu < 1.5);
 	}
