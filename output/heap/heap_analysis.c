@@ -40,6 +40,9 @@ static uint32_t price_of(const struct heap_graph *graph, const struct heap_edge 
 
 	if (hold == HEAP_HOLDS_ROOT && strcmp(heap_text(graph, edge->text), "package.loaded") == 0)
 		return 1;
+	/* At the next look it may be another one. */
+	if (hold == HEAP_HOLDS_ROOT && strcmp(heap_text(graph, edge->text), "running coroutine") == 0)
+		return PRICE_MAX;
 	return hold < HEAP_HOLD_COUNT ? prices[hold] : PRICE_MAX;
 }
 

@@ -71,14 +71,18 @@ static const char *unsound(const struct heap_copying *capture)
 	return NULL;
 }
 
-/* Without room for its copy, a state cannot be read, but was not closed. */
+/* After the hold. 0, -ENOMEM or -EIO: without room for its copy, a state cannot be read, but was not closed. */
 static int read_copy(struct heap_copying *capture, struct heap_graph *ret_graph)
 {
-	struct heap_copy *copy = capture->holding.copy;
-	const int error = heap_read(copy, capture->global->vm, capture->global->g, &capture->options->read,
-				    ret_graph, capture->account);
+	struct heap_holding *holding = &capture->holding;
+	struct heap_read_options options = capture->options->read;
+	int error = running_stack_unwind(&holding->stack, holding->process, capture->global);
 
-	return error == -EIO && heap_copy_is_short(copy) ? -ENOMEM : error;
+	options.running = &holding->stack.frames;
+	if (!error)
+		error = heap_read(holding->copy, capture->global->vm, capture->global->g, &options, ret_graph,
+				  capture->account);
+	return error == -EIO && heap_copy_is_short(holding->copy) ? -ENOMEM : error;
 }
 
 static int try_to_capture(struct heap_copying *capture, struct heap_graph *ret_graph, const char **ret_reason)
@@ -95,6 +99,8 @@ static int try_to_capture(struct heap_copying *capture, struct heap_graph *ret_g
 		return error;
 	heap_copy_seal(copy);
 	error = read_copy(capture, ret_graph);
+	if (error == -ENOMEM)
+		return error;
 	account->uncertain.changed_pages = changed;
 	*ret_reason = error ? "global_State could not be read" : unsound(capture);
 	return error;
@@ -154,6 +160,7 @@ static int capture_core(struct heap_copying *capture, struct heap_graph *ret_gra
 
 	capture->account->method = HEAP_FROM_CORE;
 	capture->account->attempts = 1;
+	running_stack_capture_core(&capture->holding.stack, capture->holding.process, capture->global);
 	return error ? error : read_copy(capture, ret_graph);
 }
 
@@ -176,6 +183,7 @@ int heap_capture(struct lua_process *process, struct hold *hold, size_t global,
 	struct heap_copying capture = {
 		.holding = { .process = process,
 			     .hold = hold,
+			     .global = lua_process_global(process, global),
 			     .pid = account->pid,
 			     .pagemap = -1,
 			     .is_unheld = options->is_unheld,
@@ -197,6 +205,7 @@ int heap_capture(struct lua_process *process, struct hold *hold, size_t global,
 	if (holding->copy)
 		account->copied_bytes = heap_copy_bytes(holding->copy);
 	heap_copy_free(holding->copy);
+	running_stack_clear(&holding->stack);
 	parallel_memory_free(holding->parallel);
 	if (holding->pagemap >= 0)
 		close(holding->pagemap);

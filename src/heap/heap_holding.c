@@ -190,6 +190,8 @@ static void copy_in_hold(void *context)
 	attempt->is_left_out = !copy_extent(holding, attempt->extent);
 	attempt->error = attempt->is_left_out ? 0 : heap_holding_fill(holding);
 	attempt->is_left_out |= !heap_copy_end_hold(holding->copy) && attempt->extent != EXTENT_MARKED;
+	if (!attempt->is_left_out && !attempt->error)
+		running_stack_capture(&holding->stack, holding->process, holding->global, holding->hold);
 	holding->held_bytes += heap_copy_bytes(holding->copy) - bytes;
 }
 
@@ -198,6 +200,7 @@ static int hold_once(struct heap_holding *holding, enum extent extent)
 {
 	struct attempt attempt = { .holding = holding, .extent = extent };
 
+	running_stack_prepare(&holding->stack, holding->process, holding->global);
 	if (!hold_while(holding->hold, copy_in_hold, NULL, &attempt))
 		return -EBUSY;
 	if (attempt.is_awake)
@@ -319,9 +322,11 @@ int heap_holding_copy(struct heap_holding *holding, enum heap_method *ret_method
 	int error, looked;
 
 	*ret_changed = 0;
+	running_stack_forget(&holding->stack);
 	error = copy_held(holding, ret_method, ret_changed);
 	if (error != -EFBIG && error != -EAGAIN && error != -EBUSY)
 		return error;
+	running_stack_forget(&holding->stack);
 	looked = copy_unchanged(holding);
 	if (looked == -EAGAIN)
 		return error == -EAGAIN ? -EBUSY : error;

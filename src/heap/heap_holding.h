@@ -18,6 +18,7 @@
 #include "output/heap/heap_account.h"
 #include "src/inspect/lua_process.h"
 #include "src/heap/parallel_memory.h"
+#include "src/heap/running_stack.h"
 #include "src/linux/threads/hold.h"
 #include "unwind/heap/heap_copy.h"
 
@@ -25,6 +26,8 @@ struct heap_holding {
 	struct lua_process *process;
 	struct hold *hold;
 	struct heap_copy *copy;
+	const struct global_state *global; /* whose heap it is */
+	struct running_stack stack;        /* of the moment of the copy */
 	struct parallel_memory *parallel;
 	pid_t pid;
 	int pagemap;          /* or negative */
@@ -52,7 +55,7 @@ int heap_holding_refresh(struct heap_holding *holding);
 int heap_holding_fill(struct heap_holding *holding);
 
 /*
- * Hold and copy. Sets *ret_method, and *ret_changed to how many pages may be of another time. 0; -ENOMEM;
+ * Hold and copy; captures the stack, too, if it was held. Sets *ret_method, and *ret_changed to how many pages may be of another time. 0; -ENOMEM;
  * -EBUSY if the process could not be held, or was not to be; -EFBIG if that would take too long: then too_long_ns
  * tells how long.
  */

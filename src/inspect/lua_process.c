@@ -16,6 +16,11 @@ struct memory *lua_process_memory(struct lua_process *process)
 	return process->memory;
 }
 
+const struct core_file *lua_process_core(const struct lua_process *process)
+{
+	return process->core;
+}
+
 void lua_process_begin_still(struct lua_process *process, enum still still)
 {
 	struct page_cache **pages = &process->pages[still];

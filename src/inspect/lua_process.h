@@ -28,6 +28,7 @@
 #include "unwind/nginx/connections.h"
 #include "unwind/nginx/light_threads.h"
 #include "unwind/nginx/zones.h"
+#include "unwind/stack/merged_stack.h"
 #include "unwind/values/frame_values.h"
 
 struct known_files;
@@ -97,6 +98,7 @@ const struct global_state *lua_process_global(const struct lua_process *process,
 bool lua_process_find_global(const struct lua_process *process, uint64_t g, size_t *ret_index);
 const char *lua_process_global_path(const struct lua_process *process, size_t index); /* of its VM's file */
 struct memory *lua_process_memory(struct lua_process *process);
+const struct core_file *lua_process_core(const struct lua_process *process); /* NULL for a process */
 
 enum still {
 	STILL_SAME, /* what was read at the last such moment is likely to be read again: it is copied in one read */
@@ -165,6 +167,9 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index, cons
  */
 int lua_process_unwind(struct lua_process *process, const struct frame **ret_frames, size_t *ret_count,
 		       enum vm_state *ret_state);
+
+/* The stack unwound last, as its frames were before they were named; valid until the next capture. */
+const struct merged_stack *lua_process_stack(const struct lua_process *process);
 
 /*
  * Note how much of its native stack the thread unwound last has in use, for its next capture. Will that show

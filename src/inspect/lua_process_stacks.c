@@ -178,6 +178,11 @@ int lua_process_unwind(struct lua_process *process, const struct frame **ret_fra
 	return name_stack(process, true, ret_frames, ret_count);
 }
 
+const struct merged_stack *lua_process_stack(const struct lua_process *process)
+{
+	return &process->stack;
+}
+
 bool lua_process_note_unwound(const struct lua_process *process, struct capture_hints *hints)
 {
 	capture_note_frames_end(&process->capture, process->stack.native_end, hints);

@@ -80,12 +80,7 @@ static bool read_locked(struct look *look, struct registers *ret_registers)
 	    call.number < 0 || !lua_process_sleeps_at_zone(look->target->process, call.arguments[0]))
 		return false;
 	look->hints.sleeps_at = call.arguments[0];
-	*ret_registers = (struct registers){
-		.pc = call.pc,
-		.sp = call.sp,
-		.call_number = (uint64_t)call.number,
-		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
-	};
+	*ret_registers = thread_call_registers(&call);
 	return true;
 }
 

@@ -19,12 +19,7 @@ enum asleep_verdict asleep_capture(struct lua_process *process, struct threads *
 	*ret_call = call;
 	if (!call.known)
 		return ASLEEP_UNKNOWN;
-	registers = (struct registers){
-		.pc = call.pc,
-		.sp = call.sp,
-		.call_number = (uint64_t)call.number,
-		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
-	};
+	registers = thread_call_registers(&call);
 	hints->tid = thread->tid;
 	hints->sleeps_at = call.number >= 0 ? call.arguments[0] : 0;
 	lua_process_confirm(process);

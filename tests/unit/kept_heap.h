@@ -20,6 +20,7 @@ static struct vm_code vm;
 static struct heap_copy *copy;
 static struct heap_graph graph;
 static struct heap_account account;
+static struct heap_running running; /* where Lua stands in it */
 
 static inline void forget_graph(void)
 {
@@ -51,7 +52,9 @@ static inline int read_from(struct memory *memory, const struct heap_range *rang
 	account = (struct heap_account){ 0 };
 	assert_non_null(copy);
 	assert_int_equal(heap_copy_set_regions(copy, ranges, count), 0);
-	return heap_read(copy, &vm, kept.g, &(struct heap_read_options){ .strings = true }, &graph, &account);
+	return heap_read(copy, &vm, kept.g,
+			 &(struct heap_read_options){ .strings = true, .running = &running }, &graph,
+			 &account);
 }
 
 static inline int compare_pages(const void *a, const void *b)

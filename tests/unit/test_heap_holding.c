@@ -74,6 +74,15 @@ bool __wrap_hold_while(struct hold *hold, void (*read)(void *context), void (*un
 	return false;
 }
 
+INSTEAD_OF(running_stack_prepare);
+void __wrap_running_stack_prepare(struct running_stack *stack, struct lua_process *process,
+				  const struct global_state *global)
+{
+	(void)stack;
+	(void)process;
+	(void)global;
+}
+
 INSTEAD_OF(hold_count);
 uint64_t __wrap_hold_count(const struct hold *hold)
 {

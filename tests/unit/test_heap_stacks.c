@@ -12,7 +12,7 @@
 
 enum { SLOT = 8, FRAME_SLOTS = 2, SOME_C_FRAME = 0x1000 };
 
-static uint64_t thread, weak, base, framesize;
+static uint64_t thread, weak, base, innermost, framesize;
 
 static uint64_t word_of(uint64_t object, int32_t offset, size_t size)
 {
@@ -36,16 +36,16 @@ static uint64_t lua_function(uint64_t slot)
 static int begin(void **state)
 {
 	const struct layout *layout = &vm.layout;
-	uint64_t function = 0;
 
 	(void)state;
+	innermost = 0;
 	load_heap("heap-gc64.process");
 	read_heap();
 	thread = address_of("parked");
 	weak = address_of("weak");
-	for (base = word(thread + (uint64_t)layout->L_base) - SLOT; !function; base -= SLOT)
-		function = lua_function(base - (FRAME_SLOTS + 1) * SLOT);
-	framesize = word_of(word_of(function, layout->GCfunc_pc, SLOT) - (uint64_t)layout->GCproto_size,
+	for (base = word(thread + (uint64_t)layout->L_base) - SLOT; !innermost; base -= SLOT)
+		innermost = lua_function(base - (FRAME_SLOTS + 1) * SLOT);
+	framesize = word_of(word_of(innermost, layout->GCfunc_pc, SLOT) - (uint64_t)layout->GCproto_size,
 			    layout->GCproto_framesize, 1);
 	assert_in_range(framesize, 3, 50);
 	put(thread + (uint64_t)layout->L_base, base, SLOT);
@@ -57,6 +57,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
+	running = (struct heap_running){ 0 };
 	end_heap();
 	return 0;
 }
@@ -98,6 +99,52 @@ static void one_that_waits_has_values_up_to_the_top(void **state)
 	assert_false(is_held(base + (framesize - 1) * SLOT));
 }
 
+/* How the coroutine holds what this slot has; NULL if it does not. */
+static const struct heap_edge *edge_of(uint64_t slot)
+{
+	const uint64_t value = tvalue_object(true, word(slot));
+	const struct heap_node *node = &graph.nodes[node_of("parked")];
+
+	for (uint32_t i = node->first_edge; i < node[1].first_edge; i++)
+		if (graph.nodes[graph.edges[i].to].address == value)
+			return &graph.edges[i];
+	return NULL;
+}
+
+/* lua_State.base is that of a function that has returned. */
+static void the_stack_of_its_thread_tells_where_one_that_runs_is(void **state)
+{
+	const uint64_t pc = word_of(innermost, vm.layout.GCfunc_pc, SLOT);
+	struct heap_running_frame frame = { .thread = thread, .base = base, .pc = pc + 4 };
+
+	(void)state;
+	put(thread + (uint64_t)vm.layout.L_base, word(thread + (uint64_t)vm.layout.L_top), SLOT);
+	put(base, (uint64_t)(int64_t)TAG_TAB << 47 | weak, SLOT);
+	read_heap();
+	assert_false(edge_of(base) && edge_of(base)->hold == HEAP_HOLDS_LOCAL);
+	running = (struct heap_running){ .frames = &frame, .count = 1 };
+	read_heap();
+	assert_non_null(edge_of(base));
+	assert_int_equal(edge_of(base)->hold, HEAP_HOLDS_LOCAL);
+	assert_non_null(strstr(heap_text(&graph, graph.nodes[node_of("parked")].text), "running "));
+	/* By its definition, wherever it is. */
+	assert_null(strstr(heap_text(&graph, edge_of(base)->detail), "> "));
+}
+
+/* Without a trace that is known, none of its variables is sure to be there. */
+static void what_compiled_code_may_have_in_registers_has_no_name(void **state)
+{
+	const uint64_t pc = word_of(innermost, vm.layout.GCfunc_pc, SLOT);
+	struct heap_running_frame frame = { .thread = thread, .base = base, .pc = pc + 4, .trace = weak };
+
+	(void)state;
+	put(base, (uint64_t)(int64_t)TAG_TAB << 47 | weak, SLOT);
+	running = (struct heap_running){ .frames = &frame, .count = 1 };
+	read_heap();
+	assert_non_null(edge_of(base));
+	assert_int_equal(edge_of(base)->hold, HEAP_HOLDS_SLOT);
+}
+
 /* Even within the frame of its function. */
 static void a_stack_ends_where_its_slots_do(void **state)
 {
@@ -116,6 +163,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_lua_function_that_runs_may_use_its_whole_frame, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_waits_has_values_up_to_the_top, begin, end),
+		cmocka_unit_test_setup_teardown(the_stack_of_its_thread_tells_where_one_that_runs_is, begin,
+						end),
+		cmocka_unit_test_setup_teardown(what_compiled_code_may_have_in_registers_has_no_name, begin,
+						end),
 		cmocka_unit_test_setup_teardown(a_stack_ends_where_its_slots_do, begin, end),
 	};
 

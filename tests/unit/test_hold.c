@@ -326,6 +326,30 @@ static void those_that_run_are_stopped_and_those_that_sleep_are_not(void **state
 	hold_free(NULL);
 }
 
+/* Only the sleeping thread has a stack pointer. */
+static void find_on_stack(void)
+{
+	struct registers registers;
+	pid_t tid = 0;
+
+	assert_false(hold_find_on_stack(held, 0xfff, &tid, &registers));
+	assert_true(hold_find_on_stack(held, 0x1000, &tid, &registers));
+	assert_int_equal(tid, FIRST_TID + 1);
+	assert_int_equal(registers.sp, 0x1000);
+	assert_int_equal(registers.unknown, REGISTERS_ALL_BUT_PC_AND_SP);
+}
+
+static void who_is_on_a_stack_is_known(void **state)
+{
+	struct hold *hold = begin();
+
+	(void)state;
+	while_held = find_on_stack;
+	assert_true(hold_once(hold));
+	assert_int_equal(reads, 1);
+	hold_free(hold);
+}
+
 static void two_seconds_pass(void)
 {
 	now_ns += 2 * (uint64_t)NS_PER_SECOND;
@@ -838,6 +862,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(those_that_run_are_stopped_and_those_that_sleep_are_not),
+		cmocka_unit_test(who_is_on_a_stack_is_known),
 		cmocka_unit_test(how_long_it_was_held_is_known),
 		cmocka_unit_test(none_stands_still_while_those_that_sleep_are_looked_at),
 		cmocka_unit_test(signals_are_passed_on_while_many_are_looked_at),

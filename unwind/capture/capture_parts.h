@@ -52,9 +52,6 @@ bool capture_stack_word(const struct capture *capture, uint64_t address, uint64_
 
 /*---- Global fields of global_States ----*/
 
-/* Read the global fields of a global_State; false if it cannot be read. */
-bool capture_load_view(struct memory *memory, struct global_state *global, struct global_view *ret_view);
-
 /* Add a view of the global_State to the capture, from the snapshot. */
 void capture_view_global(struct capture *capture, struct global_state *global);
 

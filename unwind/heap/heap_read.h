@@ -21,9 +21,11 @@
 #include "output/heap/heap_account.h"
 #include "output/heap/heap_graph.h"
 #include "unwind/heap/heap_copy.h"
+#include "unwind/heap/heap_running.h"
 
 struct heap_read_options {
-	bool strings; /* keep the contents of strings */
+	bool strings;                       /* keep the contents of strings */
+	const struct heap_running *running; /* where Lua stands in the copy; NULL: that is not known */
 };
 
 /*

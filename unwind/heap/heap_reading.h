@@ -82,6 +82,29 @@ void heap_refer(struct heap_reading *reading, uint64_t address, struct heap_edge
 /* The same for a tagged value; nothing if it is no object. */
 void heap_refer_value(struct heap_reading *reading, uint64_t value, struct heap_edge edge);
 
+/* The GCtrace with this number; 0 if there is none. */
+uint64_t heap_trace_address(struct heap_reading *reading, uint32_t number);
+
+/*---- heap_compiled.c ----*/
+
+/* A function that a trace runs, in the frame where its root trace began. */
+struct heap_compiled {
+	const struct proto *proto;
+	uint64_t startpc; /* where the root trace began */
+	uint64_t pc;      /* of the instruction that runs; 0 if unknown */
+};
+
+/*
+ * What this GCtrace runs, if that is sure: proto is the function at jit_base, pc is 0 or in it. False if not; no
+ * variable is sure to be in its slot then. proto must outlive *ret_compiled.
+ */
+bool heap_compiled_find(struct heap_reading *reading, uint64_t trace, const struct proto *proto, uint64_t pc,
+			struct heap_compiled *ret_compiled);
+
+/* As lua_local_name(), of a variable whose value is sure to be in its slot. */
+bool heap_compiled_name(struct heap_reading *reading, const struct heap_compiled *compiled, uint32_t slot,
+			const char **ret_name);
+
 /*---- heap_stacks.c ----*/
 
 struct heap_stacks *heap_stacks_new(struct heap_reading *reading); /* NULL when memory is short */

@@ -342,23 +342,30 @@ static void refer_function(struct heap_reading *reading, uint64_t address, const
 			(struct heap_edge){ .hold = HEAP_HOLDS_UPVALUE, .number = (int32_t)i });
 }
 
-static void refer_trace_number(struct heap_reading *reading, uint32_t number)
+uint64_t heap_trace_address(struct heap_reading *reading, uint32_t number)
 {
 	const struct layout *layout = reading->layout;
 	const uint8_t *fields;
 	uint64_t table, size;
 
 	if (!layout->has_jit || number == 0)
-		return;
+		return 0;
 	fields = heap_object(reading, reading->g + (uint64_t)(layout->GG_J + layout->J_trace),
 			     layout->J_sizetrace - layout->J_trace + 4);
 	if (!fields)
-		return;
+		return 0;
 	table = load_bytes(fields, 0, POINTER);
 	size = heap_field(fields, layout->J_sizetrace - layout->J_trace, 4);
 	fields = number < size ? heap_object(reading, table + number * reading->ref, reading->ref) : NULL;
-	if (fields)
-		heap_refer(reading, heap_ref(reading, fields, 0),
+	return fields ? heap_ref(reading, fields, 0) : 0;
+}
+
+static void refer_trace_number(struct heap_reading *reading, uint32_t number)
+{
+	const uint64_t address = heap_trace_address(reading, number);
+
+	if (address)
+		heap_refer(reading, address,
 			   (struct heap_edge){ .hold = HEAP_HOLDS_TRACE, .number = (int32_t)number });
 }
 

@@ -8,6 +8,7 @@
 
 #include "memory/array.h"
 #include "memory/snapshot.h"
+#include "unwind/capture/capture.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/lua/lua_walk.h"
 
@@ -16,8 +17,10 @@ enum { FRAMES_MAX = 32768 }; /* of one thread; LuaJIT's stacks have no room for 
 struct stack_frame {
 	uint64_t base, pc;
 	uint64_t function;
-	const struct proto *proto; /* NULL for C functions */
-	char name[LUA_NAME_SIZE];  /* by which it was called; "" if unknown */
+	const struct proto *proto;     /* NULL for C functions */
+	char name[LUA_NAME_SIZE];      /* by which it was called; "" if unknown */
+	bool is_compiled;              /* a trace runs for it: names are those of compiled */
+	struct heap_compiled compiled; /* all 0: none is sure */
 };
 
 struct heap_stacks {
@@ -28,6 +31,15 @@ struct heap_stacks {
 	size_t function_count, function_size;
 	struct stack_frame *frames; /* the top first */
 	size_t frame_count, frame_size;
+	struct global_view view;
+};
+
+/* Where a thread's innermost frame is. */
+struct top {
+	uint64_t base, pc;
+	bool runs; /* the thread */
+	bool is_compiled;
+	uint64_t trace; /* the GCtrace that runs; 0 if unknown */
 };
 
 struct heap_stacks *heap_stacks_new(struct heap_reading *reading)
@@ -39,6 +51,7 @@ struct heap_stacks *heap_stacks_new(struct heap_reading *reading)
 	stacks->global = (struct global_state){ .g = reading->g, .vm = reading->vm };
 	stacks->objects = lua_objects_new();
 	stacks->snapshot = snapshot_new(heap_copy_memory(reading->copy));
+	capture_load_view(heap_copy_memory(reading->copy), &stacks->global, &stacks->view);
 	if (stacks->objects && stacks->snapshot)
 		return stacks;
 	heap_stacks_free(stacks);
@@ -98,10 +111,75 @@ static struct stack_frame *add_frame(struct heap_stacks *stacks)
 	return &stacks->frames[stacks->frame_count++];
 }
 
-static void walk_frames(struct heap_reading *reading, const struct lua_thread *thread)
+/*---- The innermost frame ----*/
+
+/* Do the frames from lua_State.base on lead to this one, at the same instruction? Then C functions are above it. */
+static bool leads_to(const struct heap_reading *reading, const struct lua_thread *thread,
+		     const struct heap_running_frame *frame)
+{
+	struct lua_walk walk = { .thread = thread,
+				 .objects = reading->stacks->objects,
+				 .base = thread->base };
+	enum lua_step step = LUA_STEP_FROM_C;
+
+	for (unsigned int i = 0; i < FRAMES_MAX && walk.base > frame->base && step != LUA_STEP_BROKEN; i++)
+		step = lua_walk_step(&walk);
+	return walk.base == frame->base && walk.pc == frame->pc;
+}
+
+/* Compiled code whose place is not known by registers: the trace that g->vmstate names runs at g->jit_base. */
+static bool find_jit_base(struct heap_reading *reading, const struct lua_thread *thread,
+			  const struct heap_running_frame *frame, struct top *top)
+{
+	const struct global_view *view = &reading->stacks->view;
+
+	if (view->jit_base == 0 || view->cur_L != thread->address ||
+	    !lua_thread_contains_base(thread, view->jit_base) ||
+	    (frame && (view->jit_base < frame->base || (view->jit_base == frame->base && frame->trace))))
+		return false;
+	*top = (struct top){
+		.base = view->jit_base,
+		.runs = true,
+		.is_compiled = true,
+		.trace = view->vmstate > 0 ? heap_trace_address(reading, (uint32_t)view->vmstate) : 0,
+	};
+	return true;
+}
+
+static struct top find_top(struct heap_reading *reading, const struct lua_thread *thread)
+{
+	const struct heap_running_frame *frame = heap_running_top(reading->options->running, thread->address);
+	struct top top = { .base = thread->base,
+			   .runs = thread->address == reading->mainthread && thread->cframe };
+
+	if (frame)
+		top = (struct top){ .base = frame->base,
+				    .pc = frame->pc,
+				    .runs = true,
+				    .is_compiled = frame->trace != 0,
+				    .trace = frame->trace };
+	if (!find_jit_base(reading, thread, frame, &top) && frame && !frame->trace &&
+	    leads_to(reading, thread, frame))
+		top = (struct top){ .base = thread->base, .runs = true };
+	return top;
+}
+
+/*---- Walk ----*/
+
+/* What is known of the innermost frame besides. */
+static void set_top(struct heap_reading *reading, const struct top *top, struct stack_frame *frame)
+{
+	frame->is_compiled = top->is_compiled;
+	if (top->is_compiled && frame->proto && top->trace)
+		heap_compiled_find(reading, top->trace, frame->proto, frame->pc, &frame->compiled);
+}
+
+static void walk_frames(struct heap_reading *reading, const struct lua_thread *thread, const struct top *top)
 {
 	struct heap_stacks *stacks = reading->stacks;
-	struct lua_walk walk = { .thread = thread, .objects = stacks->objects, .base = thread->base };
+	struct lua_walk walk = {
+		.thread = thread, .objects = stacks->objects, .base = top->base, .pc = top->pc
+	};
 	enum lua_step step = LUA_STEP_FROM_C;
 
 	stacks->frame_count = 0;
@@ -118,6 +196,8 @@ static void walk_frames(struct heap_reading *reading, const struct lua_thread *t
 					       .pc = activation.pc,
 					       .function = activation.function->address,
 					       .proto = activation.function->proto };
+		if (stacks->frame_count == 1)
+			set_top(reading, top, frame);
 		step = lua_walk_step(&walk);
 		if (step == LUA_STEP_CALL && lua_walk_activation(&walk, &activation) && activation.function &&
 		    activation.function->proto &&
@@ -129,7 +209,8 @@ static void walk_frames(struct heap_reading *reading, const struct lua_thread *t
 
 /*---- Slots ----*/
 
-static uint32_t frame_text(struct heap_reading *reading, const struct stack_frame *frame)
+/* By its definition: the line where it stands is another one at each look. */
+static uint32_t frame_text(struct heap_reading *reading, const struct stack_frame *frame, bool by_line)
 {
 	const char *name = frame->name[0] ? frame->name : NULL;
 	struct proto proto;
@@ -138,7 +219,19 @@ static uint32_t frame_text(struct heap_reading *reading, const struct stack_fram
 		return name ? heap_builder_text(reading->builder, name, strlen(name)) : HEAP_TEXT_NONE;
 	if (!heap_proto(reading, frame->proto->address, &proto))
 		return HEAP_TEXT_NONE;
-	return heap_proto_text(reading, &proto, name, frame->pc, frame->pc != 0);
+	return heap_proto_text(reading, &proto, name, by_line ? frame->pc : 0, by_line && frame->pc);
+}
+
+static bool local_name(struct heap_reading *reading, const struct stack_frame *frame, uint64_t at,
+		       const char **ret_name)
+{
+	const uint32_t slot = (uint32_t)((at - frame->base) / SLOT_SIZE);
+
+	if (!frame->proto || at < frame->base)
+		return false;
+	if (frame->is_compiled)
+		return frame->compiled.proto && heap_compiled_name(reading, &frame->compiled, slot, ret_name);
+	return frame->pc && lua_local_name(reading->layout, frame->proto, frame->pc, slot, ret_name);
 }
 
 /* The slots in [begin, end), of a frame or of none. */
@@ -150,9 +243,7 @@ static void refer_slots(struct heap_reading *reading, const struct lua_thread *t
 		struct heap_edge edge = { .hold = HEAP_HOLDS_SLOT, .detail = detail };
 		const char *name;
 
-		if (frame && frame->proto && frame->pc && at >= frame->base &&
-		    lua_local_name(reading->layout, frame->proto, frame->pc,
-				   (uint32_t)((at - frame->base) / SLOT_SIZE), &name)) {
+		if (frame && local_name(reading, frame, at, &name)) {
 			edge.hold = HEAP_HOLDS_LOCAL;
 			edge.text = heap_builder_text(reading->builder, name, strlen(name));
 		}
@@ -196,6 +287,54 @@ static void note_start(struct heap_reading *reading, const struct lua_thread *th
 	node->module = heap_proto_file(reading, &proto);
 }
 
+/*
+ * What a thread's node says: where it waits; of one that runs, what it runs, as its place is another one at each
+ * look.
+ */
+static void note_place(struct heap_reading *reading, bool runs, struct heap_node *node)
+{
+	const struct heap_stacks *stacks = reading->stacks;
+	const struct stack_frame *place = NULL;
+	char text[HEAP_TEXT_MAX + 1];
+	struct proto proto;
+
+	for (size_t i = 0; i < stacks->frame_count && (runs || !place); i++)
+		if (stacks->frames[i].proto)
+			place = &stacks->frames[i];
+	if (!place)
+		return;
+	node->text = frame_text(reading, place, !runs);
+	if (heap_proto(reading, place->proto->address, &proto))
+		node->module = heap_proto_file(reading, &proto);
+	if (!runs || node->text == HEAP_TEXT_NONE)
+		return;
+	snprintf(text, sizeof(text), "running %s", heap_builder_string(reading->builder, node->text));
+	node->text = heap_builder_text(reading->builder, text, strlen(text));
+}
+
+/*
+ * The outermost frame first: if several hold an object, its path is by the first, and that one stays longest. end is
+ * where the innermost one's slots end.
+ */
+static void refer_frames(struct heap_reading *reading, const struct lua_thread *thread, uint64_t end)
+{
+	const struct heap_stacks *stacks = reading->stacks;
+	const uint64_t frame_bytes = frame_slots(reading->gc64) * SLOT_SIZE;
+	const size_t count = stacks->frame_count;
+
+	refer_slots(reading, thread, NULL, HEAP_TEXT_NONE, lua_thread_bottom(thread),
+		    count ? stacks->frames[count - 1].base - frame_bytes : end);
+	for (size_t i = count; i-- > 0;) {
+		const struct stack_frame *frame = &stacks->frames[i];
+		const uint32_t detail = frame_text(reading, frame, false);
+
+		heap_refer(reading, frame->function,
+			   (struct heap_edge){ .hold = HEAP_HOLDS_SLOT, .detail = detail });
+		refer_slots(reading, thread, frame, detail, frame->base,
+			    i ? stacks->frames[i - 1].base - frame_bytes : end);
+	}
+}
+
 void heap_refer_stack(struct heap_reading *reading, uint32_t number)
 {
 	struct heap_stacks *stacks = reading->stacks;
@@ -203,7 +342,7 @@ void heap_refer_stack(struct heap_reading *reading, uint32_t number)
 	struct heap_node *node = heap_builder_node(reading->builder, number);
 	const uint8_t *object = heap_object(reading, node->address, layout->L_size);
 	struct lua_thread thread;
-	uint64_t end;
+	struct top top;
 
 	if (!object || !lua_thread_load(&thread, &stacks->global, node->address, object))
 		return;
@@ -217,24 +356,9 @@ void heap_refer_stack(struct heap_reading *reading, uint32_t number)
 	lua_objects_begin(stacks->objects, true);
 	lua_objects_capture(stacks->objects, stacks->snapshot, layout, stacks->functions,
 			    stacks->function_count);
-	walk_frames(reading, &thread);
-	end = used_end(stacks, &thread);
-	for (size_t i = 0; i < stacks->frame_count; i++) {
-		const struct stack_frame *frame = &stacks->frames[i];
-		uint32_t detail = frame_text(reading, frame);
-
-		if (node->text == HEAP_TEXT_NONE && frame->proto) {
-			struct proto proto;
-
-			node->text = detail;
-			if (heap_proto(reading, frame->proto->address, &proto))
-				node->module = heap_proto_file(reading, &proto);
-		}
-		heap_refer(reading, frame->function,
-			   (struct heap_edge){ .hold = HEAP_HOLDS_SLOT, .detail = detail });
-		refer_slots(reading, &thread, frame, detail, frame->base, end);
-		end = frame->base - frame_slots(reading->gc64) * SLOT_SIZE;
-	}
+	top = find_top(reading, &thread);
+	walk_frames(reading, &thread, &top);
+	note_place(reading, top.runs, node);
 	note_start(reading, &thread, node);
-	refer_slots(reading, &thread, NULL, HEAP_TEXT_NONE, lua_thread_bottom(&thread), end);
+	refer_frames(reading, &thread, used_end(stacks, &thread));
 }

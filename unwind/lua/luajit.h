@@ -69,7 +69,8 @@ enum { CONT_TAILCALL = 0, CONT_FFI_CALLBACK = 1 };
 /* GCproto.firstline of library functions that LuaJIT has in Lua (lib_*.c: LJLIB_LUA). */
 static const uint32_t FIRSTLINE_BUILTIN = UINT32_MAX;
 
-enum { PROTO_VARARG = 0x02 }; /* GCproto.flags */
+/* GCproto.flags. PROTO_CHILD: it makes closures, which may assign its variables. */
+enum { PROTO_CHILD = 0x01, PROTO_VARARG = 0x02 };
 
 /*
  * Since 2020, a light userdata on a 64-bit machine has so many lower bits of its pointer (lj_obj.h: lightudV). Above

@@ -10,7 +10,6 @@
 #include "unwind/lua/luajit.h"
 
 enum {
-	PROTO_CHILD = 0x01, /* GCproto.flags: it makes closures, which may assign its variables */
 	GC64_TAG_SHIFT = 47,
 	GC32_TAG_SHIFT = 32,
 };
@@ -37,9 +36,8 @@ bool trace_has_inlined(const struct merged_frame *frame)
 	       (frame->trace_slot == 0 || frame->trace_slot != start_slot(&frame->global->vm->layout));
 }
 
-/* Does an instruction at these positions store into the slot? */
-static bool is_assigned(const struct layout *layout, const struct proto *proto, const struct lua_local *local,
-			uint32_t slot)
+bool trace_local_is_assigned(const struct layout *layout, const struct proto *proto,
+			     const struct lua_local *local, uint32_t slot)
 {
 	for (uint32_t at = local->begin; at < local->end && at < proto->sizebc; at++) {
 		uint32_t instruction;
@@ -55,8 +53,7 @@ static bool is_assigned(const struct layout *layout, const struct proto *proto, 
 	return false;
 }
 
-/* May the trace return from the function that it began in? */
-static bool returns(const struct trace *trace, const struct layout *layout)
+bool trace_may_return(const struct trace *trace, const struct layout *layout)
 {
 	uint32_t nins = trace_nins(trace, layout);
 
@@ -77,7 +74,7 @@ static bool is_as_in_memory(const struct merged_frame *frame, const struct lua_l
 	uint64_t position;
 
 	if (trace->root != 0 || trace_has_inlined(frame) || trace->startpt != proto->address ||
-	    !proto_contains_pc(proto, trace->startpc) || returns(trace, &frame->global->vm->layout))
+	    !proto_contains_pc(proto, trace->startpc) || trace_may_return(trace, &frame->global->vm->layout))
 		return false;
 	position = (trace->startpc - proto->bc) / BYTECODE_SIZE;
 	return position >= local->begin && position < local->end;
@@ -148,7 +145,7 @@ void trace_value(const struct merged_frame *frame, const struct lua_local *local
 
 	snprintf(value.reason, sizeof(value.reason), "%s", trace_value_unknown);
 	if (frame->trace && local && !(frame->proto->flags & PROTO_CHILD) &&
-	    !is_assigned(&frame->global->vm->layout, frame->proto, local, slot)) {
+	    !trace_local_is_assigned(&frame->global->vm->layout, frame->proto, local, slot)) {
 		value.is_known = is_as_in_memory(frame, local);
 		if (!value.is_known)
 			value.is_known = value.is_constant = value.of_snapshot = find_constant(

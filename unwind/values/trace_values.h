@@ -34,6 +34,13 @@ void trace_value(const struct merged_frame *frame, const struct lua_local *local
 /* Has a trace called the function itself? Then memory has no frame for it. False for frames not compiled. */
 bool trace_has_inlined(const struct merged_frame *frame);
 
+/* Does an instruction in the local's scope store into its slot? Closures may assign it, too. */
+bool trace_local_is_assigned(const struct layout *layout, const struct proto *proto,
+			     const struct lua_local *local, uint32_t slot);
+
+/* May the trace return from the function that it began in? */
+bool trace_may_return(const struct trace *trace, const struct layout *layout);
+
 /* GCproto.sizeuv. */
 uint8_t trace_upvalue_count(const struct layout *layout, const struct proto *proto);
 

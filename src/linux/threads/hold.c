@@ -401,6 +401,30 @@ const struct registers *hold_registers(const struct hold *hold, pid_t tid)
 	return NULL;
 }
 
+bool hold_find_on_stack(const struct hold *hold, uint64_t address, pid_t *ret_tid,
+			struct registers *ret_registers)
+{
+	const struct watched *nearest = NULL;
+	uint64_t nearest_sp = 0;
+
+	for (size_t i = 0; i < hold->watched_count; i++) {
+		const struct watched *watched = &hold->watched[i];
+		const uint64_t sp = watched->stopped      ? watched->registers.sp
+				    : watched->call.known ? watched->call.sp
+							  : 0;
+
+		if (sp > nearest_sp && sp <= address) {
+			nearest_sp = sp;
+			nearest = watched;
+		}
+	}
+	if (!nearest)
+		return false;
+	*ret_tid = nearest->thread->tid;
+	*ret_registers = nearest->stopped ? nearest->registers : thread_call_registers(&nearest->call);
+	return true;
+}
+
 void hold_count_anew(struct hold *hold)
 {
 	hold->count = hold->longest_ns = hold->total_ns = 0;

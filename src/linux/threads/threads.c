@@ -603,6 +603,16 @@ bool thread_call_is_same(const struct thread_call *a, const struct thread_call *
 	       memcmp(a->arguments, b->arguments, sizeof(a->arguments)) == 0;
 }
 
+struct registers thread_call_registers(const struct thread_call *call)
+{
+	return (struct registers){
+		.pc = call->pc,
+		.sp = call->sp,
+		.call_number = (uint64_t)call->number,
+		.unknown = REGISTERS_ALL_BUT_PC_AND_SP,
+	};
+}
+
 bool thread_is_running(struct threads *threads, struct thread *thread)
 {
 	struct thread_call call;

@@ -162,6 +162,9 @@ int thread_read_state(struct threads *threads, struct thread *thread, enum threa
 
 bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b);
 
+/* What is known of the registers of a thread that sleeps in this call, which must be known. */
+struct registers thread_call_registers(const struct thread_call *call);
+
 /* True if it is on a CPU or waits for one. may_stop.h tells whether it may be stopped then. */
 bool thread_is_running(struct threads *threads, struct thread *thread);
 
