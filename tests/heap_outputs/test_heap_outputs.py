@@ -163,11 +163,11 @@ def test_cdata_have_a_place(leaks):
     vm = json.loads(report(leaks, "b", "json").read_text())["processes"][0]["vms"][0]
     row = next(row for row in vm["cdata"] if row["ctype"] == "struct reading")
     finalizer = f"function <leak.lua:{line_of('ffi.gc(')}>"
-    assert row["path"].startswith('local "readings" of main chunk leak.lua:') and row["path"].endswith("[*]")
+    assert row["path"].startswith('local "readings" of main chunk leak.lua[') and row["path"].endswith("[*]")
     assert row["finalizer"] == finalizer
     text = output("report", leaks / "b.heap")
     (line,) = [line for line in text.splitlines() if "struct reading in local" in line]
-    assert line.endswith(f"[*], finalizer {finalizer}") and '"readings" of main chunk leak.lua:' in line
+    assert line.endswith(f"[*], finalizer {finalizer}") and '"readings" of main chunk leak.lua[' in line
 
 
 def test_pictures_are_of_bytes(leaks):
@@ -272,7 +272,7 @@ def test_devtools_count_what_the_program_has(leaks, devtools):
     assert classes["(string)"][:2] == (strings["count"], strings["bytes"])
     # An array holds a closure, and a local of the main chunk the array.
     path = devtools.retainers(number, CLOSURE)
-    assert path[-1][1].startswith("coroutine at main chunk leak.lua:")
+    assert path[-1][1].startswith("coroutine running main chunk leak.lua")
     assert "timers" in path[-1][0]
 
 
