@@ -24,13 +24,17 @@
 #include "src/targets/core_look.h"
 #include "src/targets/heap_unread.h"
 
+/* A look that was refused is tried again so often, after a moment: see heap_unread_is_unexplained(). */
+enum { MORE_TRIES = 2, TRY_MOMENT_NS = 10 * 1000 * 1000 };
+
 /* A process that is read, in a series again and again. */
 struct heap_target {
 	pid_t pid;
 	uint64_t start;          /* of the process, once it was looked at */
 	struct heap_unread told; /* why it could not be read, what the user was told last */
 	bool is_over;            /* it is gone, or cannot be read at all */
-	bool may_come;           /* it was read once, or why it could not be read may pass */
+	bool was_read;           /* a heap of it was */
+	bool may_pass;           /* why it could not be read the last time */
 };
 
 struct heap_command {
@@ -126,10 +130,18 @@ static void take_heaps(struct heap_command *command)
 
 /*---- The command ----*/
 
-/* Does a series come to the process again? */
-static bool goes_on(const struct heap_command *command, const struct heap_target *target)
+/* May another look at the process find a heap? */
+static bool target_may_come(const struct heap_target *target)
 {
-	return command->options->every_ns && target->may_come && !target->is_over;
+	return (target->was_read || target->may_pass) && !target->is_over;
+}
+
+/* Tell why the process could not be read, and whether a series comes to it again. */
+static void tell(struct heap_command *command, struct heap_target *target, const struct heap_unread *why)
+{
+	target->may_pass = heap_unread_may_pass(why);
+	heap_unread_tell(&target->told, why, &command->heaps, target->pid,
+			 command->options->every_ns && target_may_come(target));
 }
 
 /* Why heaps are missing. A process without memory is gone. */
@@ -141,42 +153,53 @@ static void explain(struct heap_command *command, struct heap_target *target, co
 		message_error("Process %d ended while its heap was read.", (int)target->pid);
 		return;
 	}
-	target->may_come |= heap_unread_may_pass(why, target->pid);
-	heap_unread_tell(&target->told, why, &command->heaps, target->pid, goes_on(command, target));
+	tell(command, target, why);
 }
 
-/* The result of a look at the process; error is that of the look. */
-static void take_look(struct heap_command *command, struct heap_target *target, int error)
+/* The result of a look at the process; error is that of the look, and why heaps are missing. */
+static void take_look(struct heap_command *command, struct heap_target *target, int error,
+		      const struct heap_unread *why)
 {
 	const size_t missing = process_heaps_missing(&command->heaps);
 	const bool has_all = error != -ENOMEM; /* of each state something is known */
 
-	if (error || command->heaps.count == 0 || missing > 0) {
-		const struct heap_unread why = heap_unread_why(&command->heaps, error);
-
-		explain(command, target, &why);
-	}
-	target->may_come |= missing < command->heaps.count && has_all;
+	target->was_read |= missing < command->heaps.count && has_all;
+	if (error || command->heaps.count == 0 || missing > 0)
+		explain(command, target, why);
 	if (has_all)
 		take_heaps(command);
 }
 
+static struct heap_unread try_to_read(struct reading *reading)
+{
+	struct heap_command *command = reading->command;
+	int error = command_try_run(&command->try, read_process, reading);
+
+	if (!error && !command->try.given_up && !reading->has_tracer)
+		error = reading->error;
+	if (error)
+		return (struct heap_unread){ .reason = HEAP_UNREAD_OWN, .error = error };
+	if (command->try.given_up)
+		return (struct heap_unread){ .reason = HEAP_UNREAD_NOT };
+	return heap_unread_why(&command->heaps, reading->pid, reading->error);
+}
+
 static void heap_of_process(struct heap_command *command, struct heap_target *target)
 {
+	const struct timespec moment = { .tv_nsec = TRY_MOMENT_NS };
 	struct reading reading = { .command = command, .pid = target->pid };
-	int error = command_try_run(&command->try, read_process, &reading);
+	struct heap_unread why = try_to_read(&reading);
 
-	if (!error && !command->try.given_up && !reading.has_tracer)
-		error = reading.error;
-	if (error) {
-		const struct heap_unread why = { .reason = HEAP_UNREAD_OWN, .error = error };
-
-		explain(command, target, &why);
-	} else if (command->try.given_up) {
-		command->status = EXIT_WITH_ERRORS;
-	} else {
-		take_look(command, target, reading.error);
+	for (unsigned int i = 0; i < MORE_TRIES && heap_unread_is_unexplained(&why); i++) {
+		nanosleep(&moment, NULL);
+		why = try_to_read(&reading);
 	}
+	if (why.reason == HEAP_UNREAD_OWN)
+		explain(command, target, &why);
+	else if (command->try.given_up)
+		command->status = EXIT_WITH_ERRORS;
+	else
+		take_look(command, target, reading.error, &why);
 	process_heaps_clear(&command->heaps);
 }
 
@@ -189,12 +212,11 @@ static void read_target(struct heap_command *command, struct heap_target *target
 	if (!error && target->start && target->start != start)
 		error = -ESRCH;
 	if (error) {
-		const struct heap_unread why = { .reason = HEAP_UNREAD_LOOK, .error = error };
+		const struct heap_unread why = heap_unread_look(target->pid, error);
 
 		command->status = EXIT_WITH_ERRORS;
 		target->is_over = error == -ESRCH;
-		target->may_come |= heap_unread_may_pass(&why, target->pid);
-		heap_unread_tell(&target->told, &why, NULL, target->pid, goes_on(command, target));
+		tell(command, target, &why);
 		return;
 	}
 	target->start = start;
@@ -264,7 +286,7 @@ static bool may_come(const struct heap_command *command)
 	bool any = false;
 
 	for (size_t i = 0; !command->options->core && i < command->options->pid_count; i++)
-		any |= command->targets[i].may_come && !command->targets[i].is_over;
+		any |= target_may_come(&command->targets[i]);
 	return any;
 }
 

@@ -6,11 +6,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "src/linux/proc/permission.h"
 #include "src/program/message.h"
 #include "src/targets/choose.h"
 
-struct heap_unread heap_unread_why(const struct process_heaps *heaps, int error)
+struct heap_unread heap_unread_look(pid_t pid, int error)
+{
+	struct heap_unread why = { .reason = HEAP_UNREAD_LOOK, .error = error };
+
+	if (error != -ENOEXEC)
+		permission_diagnose(pid, -error, &why.verdict);
+	return why;
+}
+
+struct heap_unread heap_unread_why(const struct process_heaps *heaps, pid_t pid, int error)
 {
 	struct heap_unread why = {
 		.too_large = process_heaps_missing_by(heaps, -EFBIG),
@@ -21,27 +29,30 @@ struct heap_unread heap_unread_why(const struct process_heaps *heaps, int error)
 	if (why.too_large || why.busy || why.closed)
 		why.reason = HEAP_UNREAD_STATES;
 	else if (error)
-		why = (struct heap_unread){ .reason = HEAP_UNREAD_LOOK, .error = error };
+		why = heap_unread_look(pid, error);
 	else if (heaps->count == 0)
 		why.reason = HEAP_UNREAD_NO_STATE;
 	return why;
 }
 
-/* Of a look; error is a positive errno. */
-static bool error_may_pass(pid_t pid, int error)
+bool heap_unread_is_unexplained(const struct heap_unread *why)
 {
-	struct permission_verdict verdict;
-
-	permission_diagnose(pid, error, &verdict);
-	return verdict.reason == PERMISSION_TOO_LITTLE_MEMORY || verdict.reason == PERMISSION_OTHER_TRACER ||
-	       verdict.reason == PERMISSION_IN_EXEC || verdict.reason == PERMISSION_UNREADABLE ||
-	       verdict.reason == PERMISSION_TOO_FEW_FILES || verdict.reason == PERMISSION_TOO_FEW_PROCESSES;
+	return why->reason == HEAP_UNREAD_LOOK && why->error == -EPERM &&
+	       why->verdict.reason == PERMISSION_UNKNOWN;
 }
 
-bool heap_unread_may_pass(const struct heap_unread *why, pid_t pid)
+static bool verdict_may_pass(const struct permission_verdict *verdict)
+{
+	return verdict->reason == PERMISSION_TOO_LITTLE_MEMORY ||
+	       verdict->reason == PERMISSION_OTHER_TRACER || verdict->reason == PERMISSION_IN_EXEC ||
+	       verdict->reason == PERMISSION_UNREADABLE || verdict->reason == PERMISSION_TOO_FEW_FILES ||
+	       verdict->reason == PERMISSION_TOO_FEW_PROCESSES;
+}
+
+bool heap_unread_may_pass(const struct heap_unread *why)
 {
 	if (why->reason == HEAP_UNREAD_LOOK)
-		return why->error != -ENOEXEC && error_may_pass(pid, -why->error);
+		return why->error != -ENOEXEC && verdict_may_pass(&why->verdict);
 	return why->reason == HEAP_UNREAD_STATES || why->reason == HEAP_UNREAD_OWN;
 }
 
@@ -95,10 +106,18 @@ static void tell_no_state(pid_t pid)
 	message_note("`ljspy info -p %d` tells what was found.", pid);
 }
 
+static void tell_look(const struct heap_unread *why, pid_t pid)
+{
+	if (why->error == -ENOEXEC)
+		choose_explain_no_luajit(pid);
+	else
+		choose_tell(&why->verdict);
+}
+
 static bool is_same(const struct heap_unread *a, const struct heap_unread *b)
 {
 	return a->reason == b->reason && a->error == b->error && a->too_large == b->too_large &&
-	       a->busy == b->busy && a->closed == b->closed;
+	       a->busy == b->busy && a->closed == b->closed && a->verdict.reason == b->verdict.reason;
 }
 
 void heap_unread_tell(struct heap_unread *told, const struct heap_unread *why,
@@ -111,7 +130,7 @@ void heap_unread_tell(struct heap_unread *told, const struct heap_unread *why,
 	case HEAP_UNREAD_NOT: break;
 	case HEAP_UNREAD_STATES: tell_states(why, heaps, pid, goes_on); break;
 	case HEAP_UNREAD_NO_STATE: tell_no_state(pid); break;
-	case HEAP_UNREAD_LOOK: choose_explain_look(pid, -why->error); break;
+	case HEAP_UNREAD_LOOK: tell_look(why, pid); break;
 	case HEAP_UNREAD_OWN: choose_explain_error(-why->error, "reading a heap"); break;
 	}
 	if (goes_on && why->reason != HEAP_UNREAD_STATES)

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "src/heap/process_heaps.h"
+#include "src/linux/proc/permission.h"
 
 /* Zeroed memory is no reason. */
 struct heap_unread {
@@ -20,17 +21,24 @@ struct heap_unread {
 		HEAP_UNREAD_OWN,      /* ljspy has not what it needs: error */
 	} reason;
 	bool too_large, busy, closed;
-	int error; /* negative errno */
+	int error;                         /* negative errno */
+	struct permission_verdict verdict; /* of a look, unless there is no LuaJIT: -ENOEXEC */
 };
 
-/* Why heaps are missing; error is that of the look at the process. */
-struct heap_unread heap_unread_why(const struct process_heaps *heaps, int error);
+/* Why heaps are missing; error is that of the look at the process. Call it right after the look: a cause may pass. */
+struct heap_unread heap_unread_why(const struct process_heaps *heaps, pid_t pid, int error);
+
+/* Why a process cannot be looked at. As above. */
+struct heap_unread heap_unread_look(pid_t pid, int error);
+
+/* Was the look refused, and nothing is seen that refuses it? Another tracer may have ended since. */
+bool heap_unread_is_unexplained(const struct heap_unread *why);
 
 /*
  * May it pass by itself, though no look has found a heap so far: another tracer, an execve(), what ljspy is short of?
  * A right that is missing stays, and nobody knows that there will ever be Lua where there is none.
  */
-bool heap_unread_may_pass(const struct heap_unread *why, pid_t pid);
+bool heap_unread_may_pass(const struct heap_unread *why);
 
 /*
  * Tell it, unless it is what *told says, and keep it there. goes_on: a series comes to the process again by itself. heaps may be
