@@ -108,20 +108,35 @@ static struct heap_side side_of(const struct heap_moment_read *moment)
 				   .count = moment->count };
 }
 
-static bool write_to(const struct heap_output *output, const char *path)
+/* How writing a file failed: a negative errno, or 0. */
+struct failure {
+	int error;
+	bool was_open;
+};
+
+static struct failure try_to_write(const struct heap_output *output, const char *path)
 {
 	const struct heap_format *format = output->options->heap_format;
 	struct heap_side side = side_of(last_moment(output));
 	struct heap_view view = view_of(output);
 	struct output_file file = { 0 };
+	int error = output_file_open(path, &file);
 
-	if (!render_open(&file, path, "-o"))
-		return false;
+	if (error)
+		return (struct failure){ .error = error };
 	errno = 0;
-	if (!render_finish(&file, format->write(file.stream, &side, &view)))
-		return false;
-	render_tell(path, format->picture);
-	return true;
+	error = render_end(&file, format->write(file.stream, &side, &view));
+	if (!error)
+		render_tell(path, format->picture);
+	return (struct failure){ .error = error, .was_open = true };
+}
+
+static void explain(const char *path, const struct failure *failure)
+{
+	if (failure->was_open)
+		render_explain_write(path, failure->error);
+	else
+		render_explain_open(path, "-o", failure->error);
 }
 
 static const char *path_of(const struct heap_output *output)
@@ -131,7 +146,11 @@ static const char *path_of(const struct heap_output *output)
 
 bool heap_output_write(struct heap_output *output)
 {
-	return write_to(output, path_of(output));
+	const struct failure failure = try_to_write(output, path_of(output));
+
+	if (failure.error)
+		explain(path_of(output), &failure);
+	return !failure.error;
 }
 
 /* "a.heap" has "a-1.heap" as its first. NULL when memory is short. */
@@ -146,32 +165,38 @@ static char *numbered(const char *path, size_t number)
 }
 
 /* A later file may be written again, such as on a disk that was full. */
-static void note_unwritten(struct heap_output *output)
+static void tell_unwritten(const struct heap_output *output, const char *path, const struct failure *failure)
 {
-	if (output->unwritten++ > 0)
-		return;
-	message_note(
-		"What was written before stays. The series goes on: its text has the moments without a file, too.");
+	const size_t written = output->moment_count - 1 - output->unwritten;
+
+	if (failure->error != output->unwritten_by)
+		explain(path, failure);
+	if (output->unwritten == 0)
+		message_note("%sThe series goes on, and compares the moments without a file, too.",
+			     written ? "What was written before stays. " : "");
 }
 
 bool heap_output_write_moment(struct heap_output *output)
 {
+	const char *to = output->options->output;
 	struct heap_moment_read *moment = last_moment(output);
+	struct failure failure = { .error = -ENOMEM, .was_open = true };
 	char *path;
-	bool good;
 
 	if (!keeps_moments(output))
 		return true;
-	path = strcmp(output->options->output, "-")
-		       ? numbered(output->options->output, output->moment_count + output->unread)
-		       : strdup("-");
-	good = path && write_to(output, path);
-	if (!good)
-		note_unwritten(output);
+	path = strcmp(to, "-") ? numbered(to, output->moment_count + output->unread) : strdup("-");
+	if (path)
+		failure = try_to_write(output, path);
+	if (failure.error) {
+		tell_unwritten(output, path ? path : to, &failure);
+		output->unwritten++;
+	}
+	output->unwritten_by = failure.error;
 	free(path);
 	for (size_t i = 0; i < moment->count; i++)
 		heap_graph_free(&moment->subjects[i].graph);
-	return good;
+	return !failure.error;
 }
 
 static bool is_of_vm(const struct heap_account *account, const struct heap_account *vm)
@@ -252,6 +277,8 @@ bool heap_output_write_series(struct heap_output *output)
 
 	for (size_t i = 0; sides && i < output->moment_count; i++)
 		sides[i] = side_of(&output->moments[i]);
+	if (!sides)
+		render_explain_write(path, -ENOMEM);
 	good = sides && render_open(&file, path, "-o");
 	errno = 0;
 	good = good && render_finish(&file, heap_series_write(file.stream, sides, output->moment_count,
@@ -260,8 +287,8 @@ bool heap_output_write_series(struct heap_output *output)
 	if (good)
 		render_tell(path, false); /* a series is a text */
 	if (output->unwritten > 0)
-		message_warn("%zu of the %zu moments in the text could not be written to a file.",
-			     output->unwritten, output->moment_count);
+		message_warn("%zu of the %zu moments%s could not be written to a file.", output->unwritten,
+			     output->moment_count, good ? " in the text" : "");
 	return good;
 }
 

@@ -20,6 +20,7 @@ struct heap_output {
 	size_t moment_count, moment_size;
 	size_t unread;    /* moments of a series that were dropped, because nothing could be read */
 	size_t unwritten; /* moments of a series that were read, but have no file of their own */
+	int unwritten_by; /* negative errno of the last moment, which the user was told; 0 if it was written */
 	bool is_partial;  /* of a heap that was added, not all was found */
 };
 
@@ -44,7 +45,8 @@ bool heap_output_write(struct heap_output *output);
 
 /*
  * Write the last moment of a series to a file of its own, if -o names a .heap file. The moments that could not be read
- * have their numbers, too. False as above; the first time, it also tells what is kept.
+ * have their numbers, too. False as above, but what fails the same way again is told once; the first time, it also tells
+ * what is kept.
  */
 bool heap_output_write_moment(struct heap_output *output);
 

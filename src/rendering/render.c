@@ -12,6 +12,13 @@
 #include "src/program/message.h"
 #include "src/targets/choose.h"
 
+/* What ljspy is short of is not the file's fault. error is a positive errno. */
+static void explain_shortage(const char *path, int error)
+{
+	message_error("%s cannot be written.", strcmp(path, "-") ? path : "Standard output");
+	choose_explain_error(error, path);
+}
+
 /* Tell why the file cannot be written, and what to do about it. error is a positive errno. */
 static void explain(const char *path, const char *directory, const char *option, int error)
 {
@@ -20,8 +27,8 @@ static void explain(const char *path, const char *directory, const char *option,
 
 	if (is_here && getcwd(here, sizeof(here)))
 		directory = here;
-	if (error == EMFILE || error == ENFILE) {
-		choose_explain_error(error, path);
+	if (error == EMFILE || error == ENFILE || error == ENOMEM) {
+		explain_shortage(path, error);
 	} else if (error == EISDIR) {
 		message_error("%s is a directory, not a file to write to.", path);
 		message_note("Name a file in it: %s %s%sNAME", option, path,
@@ -45,31 +52,48 @@ static void explain(const char *path, const char *directory, const char *option,
 	}
 }
 
+void render_explain_open(const char *path, const char *option, int error)
+{
+	char *directory = output_file_directory(path);
+
+	explain(path, directory ? directory : "?", option, -error);
+	free(directory);
+}
+
 bool render_open(struct output_file *file, const char *path, const char *option)
 {
 	int error = output_file_open(path, file);
-	char *directory = error ? output_file_directory(path) : NULL;
 
 	if (error)
-		explain(path, directory ? directory : "?", option, -error);
-	free(directory);
+		render_explain_open(path, option, error);
 	return error == 0;
+}
+
+int render_end(struct output_file *file, int error)
+{
+	if (error == -EIO && errno)
+		error = -errno;
+	if (!error)
+		return output_file_commit(file);
+	output_file_abandon(file);
+	return error;
+}
+
+void render_explain_write(const char *path, int error)
+{
+	if (error == -ENOMEM)
+		explain_shortage(path, ENOMEM);
+	else if (strcmp(path, "-") == 0)
+		message_error_stdout(-error);
+	else
+		message_error_errno(-error, "%s", path);
 }
 
 bool render_finish(struct output_file *file, int error)
 {
-	if (error == -EIO && errno)
-		error = -errno;
+	error = render_end(file, error);
 	if (error)
-		output_file_abandon(file);
-	else
-		error = output_file_commit(file);
-	if (error == -ENOMEM)
-		choose_explain_error(ENOMEM, file->path);
-	else if (error && strcmp(file->path, "-") == 0)
-		message_error_stdout(-error);
-	else if (error)
-		message_error_errno(-error, "%s", file->path);
+		render_explain_write(file->path, error);
 	return error == 0;
 }
 

@@ -21,6 +21,11 @@ bool render_open(struct output_file *file, const char *path, const char *option)
  */
 bool render_finish(struct output_file *file, int error);
 
+/* The same in parts: commit or abandon it without a word, 0 or a negative errno; and tell what failed. */
+int render_end(struct output_file *file, int error);
+void render_explain_open(const char *path, const char *option, int error);
+void render_explain_write(const char *path, int error);
+
 /* The view that the options ask for, of the time that was chosen. */
 struct view render_view(const struct options *options, const struct session *session, struct time_span span);
 

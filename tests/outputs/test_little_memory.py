@@ -10,7 +10,10 @@ pytestmark = pytest.mark.usefixtures("built")
 LIMITS_MIB = range(32, 64, 2)
 
 
-@pytest.mark.parametrize("command", (["heap"], ["memory"], ["record", "-d", "200ms", "-f", "text", "-o", "-"]), ids=lambda command: command[0])
+COMMANDS = (["heap"], ["memory"], ["record", "-d", "200ms", "-f", "text", "-o", "-"])
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_it_is_told_as_what_it_is(command, tmp_path):
     """How much suffices depends on the machine: from too little for anything to enough."""
     told = []

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A comparison of heaps has only VMs that could be read on both sides. */
+/* A comparison of heaps has only VMs that could be read on both sides; of a series, what cannot be written is told. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,19 @@
 #include <cmocka.h>
 
 #include "output/heap/heap_builder.h"
+#include "src/program/output_file.h"
 #include "src/rendering/heap_output.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_heap.h"
+#include "tests/unit/told.h"
+
+static int open_error; /* with which no file can be opened; 0: it can */
+
+INSTEAD_OF(output_file_open);
+int __wrap_output_file_open(const char *path, struct output_file *ret_file)
+{
+	return open_error ? open_error : __real_output_file_open(path, ret_file);
+}
 
 static void add(struct heap_output *output, uint64_t g, uint32_t entries, bool is_missing)
 {
@@ -214,6 +226,98 @@ static void moments_without_any_vm_are_not_compared(void **state)
 	assert_null(strstr(text, "left out"));
 }
 
+/*---- Files of a series that cannot be written ----*/
+
+/* One look of a series that keeps its moments. */
+static bool write_moment(struct shown *shown, int error)
+{
+	bool good;
+
+	open_error = error;
+	assert_int_equal(heap_output_begin_moment(&shown->output, NULL), 0);
+	add(&shown->output, 1, 700, false);
+	told_begin();
+	good = heap_output_write_moment(&shown->output);
+	told_end();
+	open_error = 0;
+	return good;
+}
+
+static void begin_kept(struct shown *shown)
+{
+	begin(shown);
+	unlink(shown->path);
+	shown->options.heap_format = heap_format_by_path("x.heap");
+	assert_non_null(shown->options.heap_format);
+	assert_true(shown->options.heap_format->needs_graph);
+}
+
+static void remove_moment(const struct shown *shown, size_t number)
+{
+	char path[sizeof(shown->path) + 16];
+
+	snprintf(path, sizeof(path), "%s-%zu", shown->path, number);
+	assert_int_equal(unlink(path), 0);
+}
+
+static void what_cannot_be_written_is_told_once_for_each_reason(void **state)
+{
+	struct shown shown;
+
+	(void)state;
+	begin_kept(&shown);
+	assert_false(write_moment(&shown, -ENOSPC));
+	assert_int_equal(told_times("No space left"), 1);
+	assert_int_equal(told_times("The series goes on"), 1);
+	assert_int_equal(told_times("stays"), 0); /* nothing is written yet */
+	assert_false(write_moment(&shown, -ENOSPC));
+	assert_string_equal(told, "");
+	assert_false(write_moment(&shown, -EDQUOT));
+	assert_int_equal(told_times("quota"), 1);
+	assert_int_equal(told_times("The series goes on"), 0);
+	assert_true(write_moment(&shown, 0));
+	assert_false(write_moment(&shown, -EDQUOT));
+	assert_int_equal(told_times("quota"), 1);
+	assert_int_equal(shown.output.unwritten, 4);
+	remove_moment(&shown, 4);
+	heap_output_clear(&shown.output);
+}
+
+static void what_was_written_before_is_told_to_stay(void **state)
+{
+	struct shown shown;
+
+	(void)state;
+	begin_kept(&shown);
+	assert_true(write_moment(&shown, 0));
+	assert_false(write_moment(&shown, -ENOSPC));
+	assert_int_equal(told_times("What was written before stays."), 1);
+	remove_moment(&shown, 1);
+	heap_output_clear(&shown.output);
+}
+
+static void moments_are_said_to_be_in_a_text_that_is_there(void **state)
+{
+	struct shown shown;
+
+	(void)state;
+	for (int error = 0; error >= -ENOSPC; error -= ENOSPC) {
+		begin(&shown);
+		for (size_t i = 0; i < 2; i++)
+			assert_true(write_moment(&shown, 0)); /* it has no file */
+		shown.output.unwritten = 2;
+		open_error = error;
+		told_begin();
+		assert_int_equal(heap_output_write_series(&shown.output), !error);
+		told_end();
+		open_error = 0;
+		assert_int_equal(told_times("2 of the 2 moments in the text could not be written"), !error);
+		assert_int_equal(told_times("2 of the 2 moments could not be written"), !!error);
+		heap_output_clear(&shown.output);
+		unlink(shown.path);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +327,9 @@ int main(void)
 		cmocka_unit_test(a_vm_that_is_read_at_two_moments_is_compared),
 		cmocka_unit_test(those_that_are_missing_most_often_are_left_out),
 		cmocka_unit_test(moments_without_any_vm_are_not_compared),
+		cmocka_unit_test(what_cannot_be_written_is_told_once_for_each_reason),
+		cmocka_unit_test(what_was_written_before_is_told_to_stay),
+		cmocka_unit_test(moments_are_said_to_be_in_a_text_that_is_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,7 @@
 #include "src/targets/command_apart.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_heap.h"
+#include "tests/unit/told.h"
 
 /* No process has such a number: the kernel gives none above four millions. */
 enum { PROCESSES = 2, STATES = 2, LOOKS = 12, FIRST_PID = 5000000, TEXT_SIZE = 1 << 16 };
@@ -181,7 +182,7 @@ int __wrap_process_heaps_read(struct lua_process *process, struct hold *hold, pi
 
 /*---- What is checked ----*/
 
-static char text[TEXT_SIZE], told[TEXT_SIZE];
+static char text[TEXT_SIZE];
 
 static int begin(void **state)
 {
@@ -219,20 +220,14 @@ static enum exit_status run(size_t processes, uint64_t for_ns)
 		.for_ns = for_ns,
 	};
 	const struct invocation invocation = { .options = &options };
-	FILE *messages = tmpfile(), *output;
-	const int file = mkstemp(path), error_file = dup(STDERR_FILENO);
+	const int file = mkstemp(path);
 	enum exit_status status;
+	FILE *output;
 
-	assert_non_null(messages);
-	assert_true(file >= 0 && error_file >= 0);
-	fflush(stderr);
-	dup2(fileno(messages), STDERR_FILENO);
+	assert_true(file >= 0);
+	told_begin();
 	status = command_heap(&invocation);
-	fflush(stderr);
-	dup2(error_file, STDERR_FILENO);
-	close(error_file);
-	read_back(messages, told);
-	fclose(messages);
+	told_end();
 	output = fopen(path, "r"); /* another file: it was put in its place */
 	assert_non_null(output);
 	read_back(output, text);
@@ -298,13 +293,12 @@ static void a_series_goes_on_while_the_process_is_there(void **state)
 	assert_int_equal(looked[0], 10);
 	assert_non_null(strstr(text, "\n7 moments could not be read.\n"));
 	assert_non_null(strstr(text, "Grew in every interval"));
-	assert_int_equal(occurrences(told, "could not be copied in one moment"), 1);
+	assert_int_equal(told_times("could not be copied in one moment"), 1);
 	assert_non_null(strstr(told, "The series goes on with the next look."));
 	assert_null(strstr(told, "Try again at another time"));
-	assert_int_equal(occurrences(told, "No Lua state is known in process 5000000"), 1);
-	assert_int_equal(occurrences(told, "There is no process 5000000"),
-			 2); /* of the look, and of the check */
-	assert_int_equal(occurrences(told, "does not run LuaJIT"), 1);
+	assert_int_equal(told_times("No Lua state is known in process 5000000"), 1);
+	assert_int_equal(told_times("There is no process 5000000"), 2); /* of the look, and of the check */
+	assert_int_equal(told_times("does not run LuaJIT"), 1);
 }
 
 static void a_reason_that_changes_back_is_told_again(void **state)
@@ -314,8 +308,8 @@ static void a_reason_that_changes_back_is_told_again(void **state)
 	set_states(&looks[0][2], -EIO);
 	set_states(&looks[0][3], -EBUSY);
 	assert_int_equal(run(1, 4 * every_ns), EXIT_WITH_ERRORS);
-	assert_int_equal(occurrences(told, "could not be copied in one moment"), 2);
-	assert_int_equal(occurrences(told, "may have been closed"), 1);
+	assert_int_equal(told_times("could not be copied in one moment"), 2);
+	assert_int_equal(told_times("may have been closed"), 1);
 	assert_non_null(strstr(text, "\n3 moments could not be read.\n"));
 }
 
@@ -372,7 +366,7 @@ static void what_may_pass_at_the_first_look_does_not_end_the_series(void **state
 		assert_int_equal(run(1, 3 * every_ns), EXIT_WITH_ERRORS);
 		assert_int_equal(looked[0], 4);
 		assert_int_equal(published, 4);
-		assert_int_equal(occurrences(told, "The series goes on with the next look."), 1);
+		assert_int_equal(told_times("The series goes on with the next look."), 1);
 		assert_non_null(strstr(text, "\n2 moments could not be read.\n"));
 		assert_non_null(strstr(text, "Grew in every interval"));
 	}
@@ -386,7 +380,7 @@ static void what_has_passed_does_not_keep_a_series_without_lua(void **state)
 	looks[0][1] = (struct look){ .error = -ENOEXEC };
 	assert_int_equal(run(1, 3 * every_ns), EXIT_NOTHING_DONE);
 	assert_int_equal(looked[0], 2);
-	assert_int_equal(occurrences(told, "The series goes on with the next look."), 1);
+	assert_int_equal(told_times("The series goes on with the next look."), 1);
 	begin(state);
 	looks[0][0] = (struct look){ .check = -EBUSY, .reason = PERMISSION_IN_EXEC };
 	looks[0][1].lacks = STATES;
