@@ -2,6 +2,7 @@
 #include "src/targets/command_apart.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,23 +63,35 @@ int command_try_run(struct command_try *try, void *(*read)(void *context), void 
 	return 0;
 }
 
-/* Copy a file from there to its end into another; *at is then its end. 0 or a negative errno. */
-static int copy(int from, off_t *at, int to)
+/* Wait until a file that makes nobody wait, such as a pipe with O_NONBLOCK, takes more. 0 or a negative errno. */
+static int wait_for_room(int file)
+{
+	struct pollfd room = { .fd = file, .events = POLLOUT };
+
+	return poll(&room, 1, -1) >= 0 || errno == EINTR ? 0 : -errno;
+}
+
+/*
+ * Copy a file from there to its end into another; *at is then where the next copy begins, also after an error. 0 or a
+ * negative errno. is_last: no later copy would have what the other file does not take now.
+ */
+static int copy(int from, off_t *at, int to, bool is_last)
 {
 	char bytes[1 << 16];
 	ssize_t length;
+	int error = 0;
 
-	while ((length = pread(from, bytes, sizeof(bytes), *at)) > 0) {
-		for (ssize_t done = 0; done < length;) {
-			ssize_t written = write(to, bytes + done, (size_t)(length - done));
+	while (!error && (length = pread(from, bytes, sizeof(bytes), *at)) > 0) {
+		ssize_t written = write(to, bytes, (size_t)length);
 
-			if (written < 0 && errno != EINTR)
-				return -errno;
-			done += written > 0 ? written : 0;
-		}
-		*at += length;
+		if (written > 0)
+			*at += written;
+		else if (written < 0 && errno == EAGAIN && is_last)
+			error = wait_for_room(to);
+		else if (written < 0 && errno != EINTR)
+			error = -errno;
 	}
-	return length < 0 ? -errno : 0;
+	return error ? error : length < 0 ? -errno : 0;
 }
 
 static void update(struct apart *apart, void *context)
@@ -91,7 +104,7 @@ static void update(struct apart *apart, void *context)
 	if (apart_results(apart, &status))
 		self->status = status;
 	if (self->tells_at_once)
-		copy(self->error, &self->told, STDERR_FILENO);
+		copy(self->error, &self->told, STDERR_FILENO, false);
 }
 
 /* Files in memory grow up to the limit, too. */
@@ -110,10 +123,10 @@ static bool is_cut(int file, rlim_t *ret_limit)
 static void write_out(struct command_apart *self)
 {
 	off_t shown = 0;
-	int error = copy(self->output, &shown, STDOUT_FILENO);
+	int error = copy(self->output, &shown, STDOUT_FILENO, true);
 	rlim_t limit;
 
-	copy(self->error, &self->told, STDERR_FILENO);
+	copy(self->error, &self->told, STDERR_FILENO, true);
 	if (is_cut(self->output, &limit) || is_cut(self->error, &limit)) {
 		message_error("Not all is shown: no file may have more than %llu bytes.",
 			      (unsigned long long)limit);
@@ -148,12 +161,20 @@ static bool empty(int file)
 	return ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0;
 }
 
-/* What it has written is part of the answer at best, and what it has said comes again. */
-static bool begin_anew(struct command_apart *self)
+/* What it has written is part of the answer at best, and what it has said comes again. False if it cannot be. */
+static bool begin_anew(struct command_apart *self, pid_t without)
 {
+	const bool has_told = self->told > 0;
+
 	self->status = EXIT_NOTHING_DONE;
 	self->told = 0;
-	return empty(self->output) && empty(self->error);
+	if (!empty(self->output) || !empty(self->error))
+		return false;
+	choose_explain_blocked(without);
+	if (has_told)
+		message_note(
+			"ljspy begins anew without it: messages come again, and files are written again.");
+	return true;
 }
 
 /* 0 or an error of apart_run(). *ret_is_part: processes were left out, and the user knows which. */
@@ -164,8 +185,8 @@ static int run_engines(struct command_apart *self, const struct apart_options *o
 
 	*ret_is_part = false;
 	while (!error && ret_outcome->end == APART_BLOCKED && !self->is_interrupted &&
-	       leave_out(self->invocation->options, ret_outcome->blocked_pid) && begin_anew(self)) {
-		choose_explain_blocked(ret_outcome->blocked_pid);
+	       leave_out(self->invocation->options, ret_outcome->blocked_pid) &&
+	       begin_anew(self, ret_outcome->blocked_pid)) {
 		*ret_is_part = true;
 		error = apart_run(options, ret_outcome);
 	}
