@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 #include <string.h>
+#include <time.h>
 
 #include "output/heap_reports/heap_amounts.h"
 #include "output/heap_reports/heap_compared.h"
@@ -309,15 +309,15 @@ static bool is_of_nginx(const struct heap_side *side)
 }
 
 /* What nginx's workers share is in zones, which a look at Lua heaps does not see: say where to look on. */
-static void write_no_path(const struct report *report)
+static void write_where_else(const struct report *report)
 {
-	fputs("\nNo path grew in every interval.\n", report->out);
 	if (is_of_nginx(&report->sides[report->count - 1]))
 		fputs("Shared dictionaries (ngx.shared) are in no Lua heap: `ljspy shdict` shows how full they are.\n",
 		      report->out);
 }
 
-static void write_steady(const struct report *report)
+/* False if there is none. */
+static bool write_steady(const struct report *report)
 {
 	const struct heap_growths *paths = &report->paths;
 	uint64_t all = sum_of(&report->sides[report->count - 1], report->compared).bytes;
@@ -332,10 +332,12 @@ static void write_steady(const struct report *report)
 		write_row(report, paths, growth, "");
 	}
 	if (!shown)
-		write_no_path(report);
+		fputs("\nNo path grew in every interval.\n", report->out);
+	return shown > 0;
 }
 
-static void write_owners(const struct report *report)
+/* False if there is none. */
+static bool write_owners(const struct report *report)
 {
 	const struct heap_growths *paths = &report->paths;
 	uint64_t all = sum_of(&report->sides[report->count - 1], report->compared).bytes;
@@ -354,11 +356,14 @@ static void write_owners(const struct report *report)
 			write_head(report, "Grew, and holds more than a tenth of all in the end");
 		write_row(report, paths, growth, "");
 	}
+	return shown > 0;
 }
 
 /* What was not found at one moment seems to grow at the next: suspects need two moments that have all. */
 static void write_suspects(const struct report *report, size_t count, size_t whole)
 {
+	bool any;
+
 	if (whole < 2) {
 		fputs("\nThere are no suspects: too much was not found to say what grew.\n", report->out);
 		return;
@@ -366,8 +371,10 @@ static void write_suspects(const struct report *report, size_t count, size_t who
 	if (whole < count)
 		fprintf(report->out, "\nCompared are the %zu of %zu moments of which all was found.\n", whole,
 			count);
-	write_steady(report);
-	write_owners(report);
+	any = write_steady(report);
+	any |= write_owners(report);
+	if (!any)
+		write_where_else(report);
 }
 
 static int write_series(FILE *out, const struct heap_side *sides, size_t count, size_t unread,

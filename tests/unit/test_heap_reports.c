@@ -421,6 +421,12 @@ static void garbage_is_no_suspect(void **state)
 	free(text);
 }
 
+static void name_process(struct heap_subject *subject, const char *name)
+{
+	free(subject->summary.account.process);
+	subject->summary.account.process = strdup(name);
+}
+
 /* A dictionary that fills up is not seen in a Lua heap. */
 static void where_shared_dictionaries_are_told_is_said_of_nginx(void **state)
 {
@@ -434,16 +440,51 @@ static void where_shared_dictionaries_are_told_is_said_of_nginx(void **state)
 		};
 		char *text;
 
-		for (size_t j = 0; j < 2; j++) {
-			free(subjects[j].summary.account.process);
-			subjects[j].summary.account.process = strdup(names[i]);
-		}
+		for (size_t j = 0; j < 2; j++)
+			name_process(&subjects[j], names[i]);
 		text = series_of(subjects, 2);
 		assert_non_null(strstr(text, "No path grew in every interval."));
 		assert_int_equal(strstr(text, "Shared dictionaries (ngx.shared) are in no Lua heap") != NULL,
 				 i == 0);
 		free(text);
 	}
+}
+
+/* A single buffer of so many bytes beside a little. */
+static struct heap_graph made_up_buffer(uint64_t bytes)
+{
+	enum { REGISTRY = 1, LITTLE, BUFFER };
+	const struct made_up_node nodes[] = {
+		{ .kind = HEAP_KIND_TABLE, .bytes = 64 },
+		{ .kind = HEAP_KIND_STRING, .bytes = 100 },
+		{ .kind = HEAP_KIND_STRING, .bytes = bytes },
+	};
+	const struct made_up_edge edges[] = {
+		{ HEAP_ROOT, REGISTRY, HEAP_HOLDS_ROOT, "registry", NULL, 0, false },
+		{ REGISTRY, LITTLE, HEAP_HOLDS_FIELD, "little", NULL, 0, false },
+		{ REGISTRY, BUFFER, HEAP_HOLDS_FIELD, "buffer", NULL, 0, false },
+	};
+
+	return made_up_heap(nodes, sizeof(nodes) / sizeof(*nodes), edges, sizeof(edges) / sizeof(*edges));
+}
+
+static void who_has_a_suspect_is_not_told_to_look_elsewhere(void **state)
+{
+	struct heap_subject subjects[] = {
+		subject_of(made_up_buffer(1000)),
+		subject_of(made_up_buffer(90000)),
+		subject_of(made_up_buffer(80000)),
+	};
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		name_process(&subjects[i], "nginx");
+	text = series_of(subjects, 3);
+	assert_non_null(strstr(text, "No path grew in every interval."));
+	assert_non_null(strstr(text, "Grew, and holds more than a tenth of all"));
+	assert_null(strstr(text, "Shared dictionaries"));
+	free(text);
 }
 
 /*---- What is missing ----*/
@@ -614,102 +655,103 @@ struct known_step {
 	const char *words;
 };
 
+static const struct known_step known_steps[] = {
+	{ { 0 }, HEAP_HOLDS_ROOT, "registry", NULL, 0, true, "registry" },
+	{ { 0 }, HEAP_HOLDS_ROOT, "", NULL, 0, true, "root" },
+	{ { 0 }, HEAP_HOLDS_FIELD, "_name9", NULL, 0, false, "._name9" },
+	{ { 0 }, HEAP_HOLDS_FIELD, "9name", NULL, 0, false, "[\"9name\"]" },
+	{ { 0 }, HEAP_HOLDS_FIELD, "a b", NULL, 0, false, "[\"a b\"]" },
+	{ { 0 }, HEAP_HOLDS_FIELD, "a\"\\", NULL, 0, false, "[\"a\\\"\\\\\"]" },
+	{ { 0 }, HEAP_HOLDS_FIELD, "_G", NULL, 0, false, "._G" },
+	{ { .of_package_loaded = true }, HEAP_HOLDS_FIELD, "_G", NULL, 0, true, "_G" },
+	{ { .of_package_loaded = true }, HEAP_HOLDS_FIELD, "app", NULL, 0, false, "[\"app\"]" },
+	{ { .many = true }, HEAP_HOLDS_FIELD, "name", NULL, 0, false, "[\"*\"]" },
+	{ { 0 }, HEAP_HOLDS_INDEX, "", NULL, -3, false, "[-3]" },
+	{ { .many = true }, HEAP_HOLDS_INDEX, "", NULL, 3, false, "[*]" },
+	{ { 0 }, HEAP_HOLDS_VALUE, "0.5", NULL, 0, false, "[0.5]" },
+	{ { .many = true }, HEAP_HOLDS_VALUE, "0.5", NULL, 0, false, "[*]" },
+	{ { 0 }, HEAP_HOLDS_KEY, "", NULL, 0, false, " (key)" },
+	{ { 0 }, HEAP_HOLDS_METATABLE, "", NULL, 0, false, " (metatable)" },
+	{ { 0 }, HEAP_HOLDS_ENVIRONMENT, "", NULL, 0, false, " (environment)" },
+	{ { 0 }, HEAP_HOLDS_UPVALUE, "cache", NULL, 0, false, "upvalue \"cache\"" },
+	{ { 0 }, HEAP_HOLDS_UPVALUE, "", NULL, 2, false, "upvalue 2" },
+	{ { .of = "f a.lua:1" }, HEAP_HOLDS_UPVALUE, "", NULL, 2, true, "upvalue 2 of f a.lua:1" },
+	{ { 0 }, HEAP_HOLDS_CLOSED, "", NULL, 0, false, " (value)" },
+	{ { 0 }, HEAP_HOLDS_LOCAL, "row", "f a.lua:1", 0, true, "local \"row\" of f a.lua:1" },
+	{ { .of = "coroutine at f a.lua:1" },
+	  HEAP_HOLDS_LOCAL,
+	  "row",
+	  "f a.lua:1",
+	  0,
+	  true,
+	  "local \"row\" of f a.lua:1" },
+	{ { .of = "coroutine at g a.lua:9" },
+	  HEAP_HOLDS_LOCAL,
+	  "row",
+	  "f a.lua:1",
+	  0,
+	  true,
+	  "local \"row\" of f a.lua:1 (coroutine parked at g a.lua:9)" },
+	{ { .of = "coroutine running f a.lua:1" },
+	  HEAP_HOLDS_LOCAL,
+	  "row",
+	  "f a.lua:1",
+	  0,
+	  true,
+	  "local \"row\" of f a.lua:1" },
+	{ { .of = "coroutine running g a.lua:9" },
+	  HEAP_HOLDS_LOCAL,
+	  "row",
+	  "f a.lua:1",
+	  0,
+	  true,
+	  "local \"row\" of f a.lua:1 (coroutine running g a.lua:9)" },
+	{ { .of = "coroutine at start of g a.lua:9" },
+	  HEAP_HOLDS_SLOT,
+	  "",
+	  "f a.lua:1",
+	  0,
+	  true,
+	  "slot of f a.lua:1 (coroutine at start of g a.lua:9)" },
+	{ { .of = "coroutine at g a.lua:9" },
+	  HEAP_HOLDS_SLOT,
+	  "",
+	  "",
+	  0,
+	  true,
+	  "slot of coroutine at g a.lua:9" },
+	{ { .of_main_thread = true }, HEAP_HOLDS_SLOT, "", "", 0, true, "slot of main thread" },
+	{ { 0 }, HEAP_HOLDS_SLOT, "", "", 0, true, "slot" },
+	{ { 0 }, HEAP_HOLDS_PROTO, "", NULL, 0, false, " (prototype)" },
+	{ { 0 }, HEAP_HOLDS_CONSTANT, "", NULL, 0, false, " (constant)" },
+	{ { .of = "f a.lua:1" }, HEAP_HOLDS_CONSTANT, "", NULL, 0, true, "constant of f a.lua:1" },
+	{ { .of = "f a.lua:1" }, HEAP_HOLDS_TRACE, "", NULL, 7, true, "trace 7 of f a.lua:1" },
+	{ { 0 }, HEAP_HOLDS_OTHER, "finalizer", NULL, 0, false, " (finalizer)" },
+	{ { 0 }, HEAP_HOLDS_OTHER, "", NULL, 0, false, " (other)" },
+};
+
 static void a_step_reads_by_what_holds_and_by_what_is_known_of_the_holder(void **state)
 {
-	static const struct known_step known[] = {
-		{ { 0 }, HEAP_HOLDS_ROOT, "registry", NULL, 0, true, "registry" },
-		{ { 0 }, HEAP_HOLDS_ROOT, "", NULL, 0, true, "root" },
-		{ { 0 }, HEAP_HOLDS_FIELD, "_name9", NULL, 0, false, "._name9" },
-		{ { 0 }, HEAP_HOLDS_FIELD, "9name", NULL, 0, false, "[\"9name\"]" },
-		{ { 0 }, HEAP_HOLDS_FIELD, "a b", NULL, 0, false, "[\"a b\"]" },
-		{ { 0 }, HEAP_HOLDS_FIELD, "a\"\\", NULL, 0, false, "[\"a\\\"\\\\\"]" },
-		{ { 0 }, HEAP_HOLDS_FIELD, "_G", NULL, 0, false, "._G" },
-		{ { .of_package_loaded = true }, HEAP_HOLDS_FIELD, "_G", NULL, 0, true, "_G" },
-		{ { .of_package_loaded = true }, HEAP_HOLDS_FIELD, "app", NULL, 0, false, "[\"app\"]" },
-		{ { .many = true }, HEAP_HOLDS_FIELD, "name", NULL, 0, false, "[\"*\"]" },
-		{ { 0 }, HEAP_HOLDS_INDEX, "", NULL, -3, false, "[-3]" },
-		{ { .many = true }, HEAP_HOLDS_INDEX, "", NULL, 3, false, "[*]" },
-		{ { 0 }, HEAP_HOLDS_VALUE, "0.5", NULL, 0, false, "[0.5]" },
-		{ { .many = true }, HEAP_HOLDS_VALUE, "0.5", NULL, 0, false, "[*]" },
-		{ { 0 }, HEAP_HOLDS_KEY, "", NULL, 0, false, " (key)" },
-		{ { 0 }, HEAP_HOLDS_METATABLE, "", NULL, 0, false, " (metatable)" },
-		{ { 0 }, HEAP_HOLDS_ENVIRONMENT, "", NULL, 0, false, " (environment)" },
-		{ { 0 }, HEAP_HOLDS_UPVALUE, "cache", NULL, 0, false, "upvalue \"cache\"" },
-		{ { 0 }, HEAP_HOLDS_UPVALUE, "", NULL, 2, false, "upvalue 2" },
-		{ { .of = "f a.lua:1" }, HEAP_HOLDS_UPVALUE, "", NULL, 2, true, "upvalue 2 of f a.lua:1" },
-		{ { 0 }, HEAP_HOLDS_CLOSED, "", NULL, 0, false, " (value)" },
-		{ { 0 }, HEAP_HOLDS_LOCAL, "row", "f a.lua:1", 0, true, "local \"row\" of f a.lua:1" },
-		{ { .of = "coroutine at f a.lua:1" },
-		  HEAP_HOLDS_LOCAL,
-		  "row",
-		  "f a.lua:1",
-		  0,
-		  true,
-		  "local \"row\" of f a.lua:1" },
-		{ { .of = "coroutine at g a.lua:9" },
-		  HEAP_HOLDS_LOCAL,
-		  "row",
-		  "f a.lua:1",
-		  0,
-		  true,
-		  "local \"row\" of f a.lua:1 (coroutine parked at g a.lua:9)" },
-		{ { .of = "coroutine running f a.lua:1" },
-		  HEAP_HOLDS_LOCAL,
-		  "row",
-		  "f a.lua:1",
-		  0,
-		  true,
-		  "local \"row\" of f a.lua:1" },
-		{ { .of = "coroutine running g a.lua:9" },
-		  HEAP_HOLDS_LOCAL,
-		  "row",
-		  "f a.lua:1",
-		  0,
-		  true,
-		  "local \"row\" of f a.lua:1 (coroutine running g a.lua:9)" },
-		{ { .of = "coroutine at start of g a.lua:9" },
-		  HEAP_HOLDS_SLOT,
-		  "",
-		  "f a.lua:1",
-		  0,
-		  true,
-		  "slot of f a.lua:1 (coroutine at start of g a.lua:9)" },
-		{ { .of = "coroutine at g a.lua:9" },
-		  HEAP_HOLDS_SLOT,
-		  "",
-		  "",
-		  0,
-		  true,
-		  "slot of coroutine at g a.lua:9" },
-		{ { .of_main_thread = true }, HEAP_HOLDS_SLOT, "", "", 0, true, "slot of main thread" },
-		{ { 0 }, HEAP_HOLDS_SLOT, "", "", 0, true, "slot" },
-		{ { 0 }, HEAP_HOLDS_PROTO, "", NULL, 0, false, " (prototype)" },
-		{ { 0 }, HEAP_HOLDS_CONSTANT, "", NULL, 0, false, " (constant)" },
-		{ { .of = "f a.lua:1" }, HEAP_HOLDS_CONSTANT, "", NULL, 0, true, "constant of f a.lua:1" },
-		{ { .of = "f a.lua:1" }, HEAP_HOLDS_TRACE, "", NULL, 7, true, "trace 7 of f a.lua:1" },
-		{ { 0 }, HEAP_HOLDS_OTHER, "finalizer", NULL, 0, false, " (finalizer)" },
-		{ { 0 }, HEAP_HOLDS_OTHER, "", NULL, 0, false, " (other)" },
-	};
-
 	(void)state;
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		const size_t length = strlen(known[i].text);
+	for (size_t i = 0; i < sizeof(known_steps) / sizeof(known_steps[0]); i++) {
+		const size_t length = strlen(known_steps[i].text);
 		char texts[64] = "", words[HEAP_WORDS_SIZE] = "left";
 		const struct heap_graph graph = { .texts = texts, .texts_bytes = sizeof(texts) };
-		struct heap_edge edge = { .hold = (uint8_t)known[i].hold, .number = known[i].number };
-		struct heap_step step = known[i].step;
+		struct heap_edge edge = { .hold = (uint8_t)known_steps[i].hold,
+					  .number = known_steps[i].number };
+		struct heap_step step = known_steps[i].step;
 
 		if (length) {
-			memcpy(texts + 1, known[i].text, length);
+			memcpy(texts + 1, known_steps[i].text, length);
 			edge.text = 1;
 		}
-		if (known[i].detail && *known[i].detail) {
-			memcpy(texts + 20, known[i].detail, strlen(known[i].detail));
+		if (known_steps[i].detail && *known_steps[i].detail) {
+			memcpy(texts + 20, known_steps[i].detail, strlen(known_steps[i].detail));
 			edge.detail = 20;
 		}
 		step.edge = &edge;
-		assert_int_equal(heap_words_step(&graph, &step, words), known[i].begins);
-		assert_string_equal(words, known[i].words);
+		assert_int_equal(heap_words_step(&graph, &step, words), known_steps[i].begins);
+		assert_string_equal(words, known_steps[i].words);
 	}
 }
 
@@ -760,6 +802,7 @@ int main(void)
 		cmocka_unit_test(a_series_tells_steady_growth_from_a_wave),
 		cmocka_unit_test(garbage_is_no_suspect),
 		cmocka_unit_test(where_shared_dictionaries_are_told_is_said_of_nginx),
+		cmocka_unit_test(who_has_a_suspect_is_not_told_to_look_elsewhere),
 		cmocka_unit_test(a_difference_says_what_was_not_found),
 		cmocka_unit_test(a_moment_that_lacks_something_has_no_suspects),
 		cmocka_unit_test(a_vm_that_could_not_be_read_is_told_as_that),
