@@ -290,12 +290,18 @@ function showMatches() {
 
 /* -- Changes of the view -- */
 
-let stepsBack = false;		/* the browser has been asked for a step back and has not made it yet */
+let stepsBack = 0;		/* a timer, while the browser has been asked for a step back and has not made it yet */
+
+/* It has been made, or is not going to be: a browser drops it where the address has changed too often. */
+function forgetStepBack() {
+	clearTimeout(stepsBack);
+	stepsBack = 0;
+}
 
 function changeView(change) {
 	searchTyped();
 	stepTo(change);
-	stepsBack = false;
+	forgetStepBack();
 	active = view.zoom;
 	refresh(view.zoom);
 }
@@ -389,6 +395,20 @@ function searchNow() {
 	search(ui.search.value);
 }
 
+/* Browsers let an address change 100 or 200 times in half a minute, and what the user does besides needs its share. */
+const LETTERS_REMEMBERED = 50, LETTERS_WITHIN_MS = 30000;
+let rememberedAt = [];		/* when the address got letters of late, in ms */
+
+function mayRememberLetter() {
+	const now = performance.now();
+
+	rememberedAt = rememberedAt.filter((then) => now - then < LETTERS_WITHIN_MS);
+	if (rememberedAt.length >= LETTERS_REMEMBERED)
+		return false;
+	rememberedAt.push(now);
+	return true;
+}
+
 /*
  * Search in a moment, as more letters may follow. The address has them now: a browser tells of its step back after it
  * has left, and forward leads to what the user has typed.
@@ -396,7 +416,8 @@ function searchNow() {
 function searchSoon() {
 	clearTimeout(typing);
 	typing = setTimeout(searchTyped, 120);
-	remember("replaceState", { ...view, search: ui.search.value });
+	if (mayRememberLetter())
+		remember("replaceState", { ...view, search: ui.search.value });
 }
 
 /* Search for letters that have just been typed now, and not in a moment: what the user does next is to find them. */
@@ -412,11 +433,12 @@ function back() {
 	searchTyped();
 	if (stepsBack)
 		return;
-	stepsBack = steps > 0;
-	if (stepsBack)
+	if (steps > 0) {
+		stepsBack = setTimeout(forgetStepBack, 1000);
 		history.back();
-	else if (view.zoom || view.focus >= 0 || isSelective())
+	} else if (view.zoom || view.focus >= 0 || isSelective()) {
 		changeView({ ...NOTHING_CHOSEN });
+	}
 }
 
 function reset() {
@@ -425,7 +447,7 @@ function reset() {
 
 function readHistory() {
 	steps = history.state && history.state.steps || 0;
-	stepsBack = false;
+	forgetStepBack();
 	readAddress();
 	active = view.zoom;
 }

@@ -452,12 +452,18 @@ function readAddress() {
 	applyView();
 }
 
-/* If the page may not change its address (some embeddings), everything but going back works. */
+/*
+ * If the page may not change its address, everything but going back works: never in some embeddings, and in some browsers
+ * not too often. A step that it could not add is none; those before are still there.
+ */
 function remember(method, shown = view) {
+	if (method === "replaceState" && address(shown) === location.hash && history.state && history.state.steps === steps)
+		return;
 	try {
 		history[method]({ steps }, "", address(shown));
 	} catch (error) {
-		steps = 0;
+		if (method === "pushState")
+			steps--;
 	}
 }
 

@@ -107,6 +107,74 @@ def test_quick_steps_back_stay_on_the_page(open_page):
     page.wait(lambda: page.is_zoomed_to("all"))
 
 
+# As Safari, which lets an address change so often in half a minute.
+LIMITED = """
+    let left = arguments[0];
+    for (const method of ["pushState", "replaceState"]) {
+        const change = history[method].bind(history);
+        history[method] = (...given) => {
+            if (left-- <= 0)
+                throw new DOMException("too often", "SecurityError");
+            change(...given);
+        };
+    }"""
+
+TYPED = """
+    const search = document.querySelector("input");
+    for (let i = 0; i < 200; i++) {
+        search.value = i % 2 ? "heavy" : "heav";
+        search.dispatchEvent(new InputEvent("input", { bubbles: true }));
+    }"""
+
+
+def zoom_twice(page):
+    for label in ("main chunk", "heavy"):
+        page.click(label)
+        page.wait(lambda label=label: page.is_zoomed_to(label))
+
+
+def test_many_letters_leave_the_steps_back(open_page):
+    page = open_page("small")
+    page.script(LIMITED, 100)
+    page.click("main chunk")
+    page.wait(lambda: page.is_zoomed_to("main chunk"))
+    page.script(TYPED)
+    page.wait(lambda: page.result().startswith("Matched"))
+    assert fragment(page)["search"] == "heavy"
+    page.click("heavy")
+    page.wait(lambda: page.is_zoomed_to("heavy"))
+    assert "zoom" in fragment(page)
+    for label in ("main chunk", "all"):
+        dispatch(page, "Backspace")
+        page.wait(lambda label=label: page.is_zoomed_to(label))
+
+
+def test_an_address_that_may_not_change_any_more_leaves_the_steps_before(open_page):
+    page = open_page("small")
+    zoom_twice(page)
+    page.script(LIMITED, 0)
+    page.script(TYPED)
+    page.wait(lambda: page.result().startswith("Matched"))
+    dispatch(page, "Backspace")
+    page.wait(lambda: page.is_zoomed_to("main chunk"))
+    dispatch(page, "Backspace")
+    page.wait(lambda: page.is_zoomed_to("all"))
+
+
+def test_a_step_back_that_the_browser_drops_can_be_asked_for_again(open_page):
+    page = open_page("small")
+    zoom_twice(page)
+    page.script("history.back = () => { delete history.back; };")
+    dispatch(page, "Backspace")
+
+    def is_back():
+        if page.is_zoomed_to("heavy"):
+            dispatch(page, "Backspace")
+        return not page.is_zoomed_to("heavy")
+
+    page.wait(is_back)
+
+
 def test_back_after_a_chosen_time_shows_everything(open_page):
     page = open_page("worker", address="#process=101&from=1000000&to=2000000&focus=4&search=x")
     dispatch(page, "Backspace")
