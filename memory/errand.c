@@ -205,10 +205,10 @@ bool errands_serve_nobody(const struct errands *errands)
 	return errands->serve_nobody;
 }
 
-void errands_pause(const struct errands *errands)
+bool errands_pause(const struct errands *errands)
 {
-	if (errands && errands_may_wait(errands) && errands->waiter.meanwhile)
-		errands->waiter.meanwhile(errands->waiter.context);
+	return !errands || !errands_may_wait(errands) || !errands->waiter.meanwhile ||
+	       errands->waiter.meanwhile(errands->waiter.context);
 }
 
 static struct timespec later(uint64_t ns)

@@ -29,7 +29,7 @@ void errands_free(struct errands *errands);
 struct errands_waiter {
 	/* Called before each errand and pause. False while a thread is held: the errand fails at once. */
 	bool (*may_wait)(void *context);
-	/* Called every few milliseconds until the errand is done, and in a pause. False abandons the errand. */
+	/* Called every few milliseconds until the errand is done, and in a pause. False abandons the errand, or the work. */
 	bool (*meanwhile)(void *context);
 	void *context;
 };
@@ -43,8 +43,11 @@ bool errands_may_wait(const struct errands *errands);
 /* Has the caller nobody to serve meanwhile, so that time matters little? */
 bool errands_serve_nobody(const struct errands *errands);
 
-/* Between two parts of work that the caller does itself and that takes long: call meanwhile(), if it may wait. */
-void errands_pause(const struct errands *errands);
+/*
+ * Between two parts of work that the caller does itself and that takes long: call meanwhile(), if it may wait. False if
+ * that abandons the work.
+ */
+bool errands_pause(const struct errands *errands);
 
 /* Uses only its arguments, and what lives as long as the process. */
 typedef void errand_work(void *arguments);

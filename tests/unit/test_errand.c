@@ -198,16 +198,21 @@ static void who_works_for_long_serves_others_between(void **state)
 	struct errands *errands = begin(&arguments);
 
 	(void)state;
-	errands_pause(errands);
+	assert_true(errands_pause(errands));
 	assert_int_equal(caller.meanwhile, 1);
 	/* Not while somebody is held. */
 	caller.may_wait = false;
-	errands_pause(errands);
+	caller.goes_on = false;
+	assert_true(errands_pause(errands));
 	assert_int_equal(caller.meanwhile, 1);
+	/* Who wants no more of it says so. */
+	caller.may_wait = true;
+	assert_false(errands_pause(errands));
+	assert_int_equal(caller.meanwhile, 2);
 	errands_wait_as(errands, NULL);
-	errands_pause(errands);
-	errands_pause(NULL);
-	assert_int_equal(caller.meanwhile, 1);
+	assert_true(errands_pause(errands));
+	assert_true(errands_pause(NULL));
+	assert_int_equal(caller.meanwhile, 2);
 	end(errands);
 }
 

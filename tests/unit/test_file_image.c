@@ -150,6 +150,39 @@ static void a_file_that_ends_early_cannot_be_read(void **state)
 	file_image_close(image);
 }
 
+static bool always(void *context)
+{
+	(void)context;
+	return true;
+}
+
+static bool is_wanted(void *context)
+{
+	return *(const bool *)context;
+}
+
+/* However little more is asked for, until the caller wants it again. */
+static void a_search_that_is_abandoned_reads_nothing_more(void **state)
+{
+	bool wanted = false;
+	const struct errands_waiter waiter = { .may_wait = always,
+					       .meanwhile = is_wanted,
+					       .context = &wanted };
+	struct errands *errands = errands_new();
+	struct file_image *image = file_image_open(errands, path, BASE);
+	struct memory *memory = file_image_memory(image);
+
+	(void)state;
+	errands_wait_as(errands, &waiter);
+	assert_int_equal(memory_read(memory, BASE + CODE_AT, copy, 1), MEMORY_OK);
+	assert_int_equal(memory_read(memory, BASE + CODE_AT, copy, CODE_LENGTH), MEMORY_UNMAPPED);
+	assert_int_equal(memory_read(memory, BASE + CODE_AT, copy, 1), MEMORY_UNMAPPED);
+	wanted = true;
+	assert_int_equal(memory_read(memory, BASE + CODE_AT, copy, CODE_LENGTH), MEMORY_OK);
+	file_image_close(image);
+	errands_free(errands);
+}
+
 static void other_files_are_none(void **state)
 {
 	(void)state;
@@ -167,6 +200,7 @@ int main(void)
 		TEST(behind_a_files_part_of_a_segment_all_is_zero),
 		TEST(between_segments_there_is_nothing),
 		TEST(a_file_that_ends_early_cannot_be_read),
+		TEST(a_search_that_is_abandoned_reads_nothing_more),
 		TEST(other_files_are_none),
 	};
 

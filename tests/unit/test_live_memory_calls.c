@@ -540,10 +540,12 @@ static void an_errand_that_takes_too_long_captures_nothing(void **state)
 }
 
 static unsigned int pauses;
+static bool is_abandoned;
 
-void __wrap_errands_pause(const struct errands *errands)
+bool __wrap_errands_pause(const struct errands *errands)
 {
 	pauses += errands == (struct errands *)&errand;
+	return !is_abandoned;
 }
 
 /* Whoever searches a large heap does not let others wait until it is done. */
@@ -557,6 +559,21 @@ static void there_is_a_pause_for_each_mebibyte(void **state)
 		assert_int_equal(read_at(ANONYMOUS, 2 * PAGE), MEMORY_OK);
 	}
 	assert_int_equal(pauses, 3);
+}
+
+/* Until the caller wants it again. */
+static void a_search_that_is_abandoned_reads_nothing_more(void **state)
+{
+	(void)state;
+	beware(true);
+	pauses = 0;
+	is_abandoned = true;
+	while (!pauses)
+		read_at(ANONYMOUS, 2 * PAGE);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(read_at(ANONYMOUS, PAGE), MEMORY_NOT_CAPTURED);
+	is_abandoned = false;
+	assert_int_equal(read_at(ANONYMOUS, PAGE), MEMORY_OK);
 }
 
 static void ranges_that_nobody_reads_are_no_errands(void **state)
@@ -602,6 +619,7 @@ int main(void)
 			where_pages_are_not_told_they_are_in_memory_for_who_may_not_wait, begin, end),
 		cmocka_unit_test_setup_teardown(an_errand_that_takes_too_long_captures_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(there_is_a_pause_for_each_mebibyte, begin, end),
+		cmocka_unit_test_setup_teardown(a_search_that_is_abandoned_reads_nothing_more, begin, end),
 		cmocka_unit_test_setup_teardown(ranges_that_nobody_reads_are_no_errands, begin, end),
 		cmocka_unit_test_setup_teardown(an_errand_reads_through_the_thread_that_has_memory, begin,
 						end),

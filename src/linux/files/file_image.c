@@ -33,8 +33,9 @@ static bool read_file(struct file_image *image, uint8_t *bytes, size_t length, u
 {
 	image->bytes_since_pause += length;
 	if (image->bytes_since_pause >= PAUSE_BYTES) {
+		if (!errands_pause(image->errands))
+			return false;
 		image->bytes_since_pause = 0;
-		errands_pause(image->errands);
 	}
 	while (length) {
 		size_t count = read_present(image->fd, bytes, length, offset);

@@ -346,22 +346,28 @@ static void read_bewaring(struct live_memory *live, struct memory_range *ranges,
 	read_ranges(live, ranges + begin, count - begin);
 }
 
-/* Searches read gigabytes, one piece after the other. */
-static void pause_after(struct live_memory *live, const struct memory_range *ranges, size_t count)
+/* Searches read gigabytes, one piece after the other. False if this one is abandoned: nothing more is read then. */
+static bool pause_after(struct live_memory *live, const struct memory_range *ranges, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		live->bytes_since_pause += ranges[i].length;
 	if (live->bytes_since_pause < PAUSE_BYTES)
-		return;
+		return true;
+	if (!errands_pause(live->errands))
+		return false;
 	live->bytes_since_pause = 0;
-	errands_pause(live->errands);
+	return true;
 }
 
 static void live_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
 {
 	struct live_memory *live = (struct live_memory *)memory;
 
-	pause_after(live, ranges, count);
+	if (!pause_after(live, ranges, count)) {
+		for (size_t i = 0; i < count; i++)
+			ranges[i].status = MEMORY_NOT_CAPTURED;
+		return;
+	}
 	read_bewaring(live, ranges, count);
 	for (size_t i = 0; i < count; i++) {
 		if (ranges[i].status != MEMORY_GONE)
