@@ -15,7 +15,7 @@ enum lost_reason {
 	LOST_RAN_MEANWHILE, /* the thread was not stopped, and ran while ljspy read it */
 	LOST_STOP_TIMED_OUT,
 	LOST_TARGET_ENDED,      /* the process, or the thread, ended before its next sample */
-	LOST_NOT_ATTACHED,      /* a new process ran before ljspy noticed it */
+	LOST_NOT_ATTACHED,      /* a process ran before ljspy noticed it, or had searched it for LuaJIT */
 	LOST_UNKNOWN_LAYOUT,    /* the process has a VM with an unknown layout of Lua frames */
 	LOST_UNCONFIRMED,       /* no state of the VM has confirmed its layout yet */
 	LOST_STATE_UNKNOWN,     /* the frames belong to a state that ljspy has not found yet */

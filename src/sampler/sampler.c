@@ -99,7 +99,9 @@ static void search_next(struct sampler *sampler)
 	}
 	if (!next)
 		return;
+	sampler->searches = true;
 	target_consider(sampler, next, now);
+	sampler->searches = false;
 	end_ns = clock_now_ns(CLOCK_MONOTONIC);
 	sampler->search_again_ns = end_ns + (end_ns - now);
 }
@@ -206,6 +208,30 @@ static bool may_go_on(void *context)
 	return !watch || watch->may_go_on(watch->context);
 }
 
+/* Is it time to end the recording, or has a signal come that is to end it? The loop takes the signal. */
+static bool is_to_end(const struct sampler *sampler)
+{
+	static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	sigset_t pending;
+
+	if (clock_now_ns(CLOCK_MONOTONIC) >= sampler->until_ns)
+		return true;
+	sigemptyset(&pending);
+	sigpending(&pending);
+	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
+		if (sigismember(&pending, ending[i]))
+			return true;
+	return false;
+}
+
+/* While ljspy works for long or waits. A search that is cut short tells nothing of the process. */
+static bool may_work_on(void *context)
+{
+	const struct sampler *sampler = context;
+
+	return may_go_on(context) && !(sampler->searches && is_to_end(sampler));
+}
+
 /* Report whether the sampler waits for long because no target runs. */
 static void tell_rest(const struct sampler *sampler, uint64_t wait_ns)
 {
@@ -263,22 +289,20 @@ static void fill_signals(sigset_t *signals)
 }
 
 /* How long may the loop wait for a signal? */
-static uint64_t time_to_wait(struct sampler *sampler, uint64_t now, uint64_t end_ns)
+static uint64_t time_to_wait(struct sampler *sampler, uint64_t now)
 {
 	const uint64_t due = next_due(sampler);
 	uint64_t wait_ns = HOUSEKEEPING_NS;
 
 	if (tracer_poll_is_due(sampler->tracer) || due <= now)
 		return 0;
-	if (end_ns - now < wait_ns)
-		wait_ns = end_ns - now;
+	if (sampler->until_ns - now < wait_ns)
+		wait_ns = sampler->until_ns - now;
 	return due - now < wait_ns ? due - now : wait_ns;
 }
 
 static void loop(struct sampler *sampler)
 {
-	uint64_t end_ns = sampler->options->duration_ns ? sampler->start_ns + sampler->options->duration_ns
-							: UINT64_MAX;
 	sigset_t wanted;
 
 	fill_signals(&wanted);
@@ -290,7 +314,7 @@ static void loop(struct sampler *sampler)
 		siginfo_t info;
 		int signal;
 
-		if (now >= end_ns)
+		if (now >= sampler->until_ns)
 			return;
 		if (housekeeping_is_due(sampler, now))
 			tracer_take_time(sampler->tracer);
@@ -306,7 +330,7 @@ static void loop(struct sampler *sampler)
 			sampler->result->end = SAMPLER_TOLD_TO_END;
 			return;
 		}
-		wait_ns = time_to_wait(sampler, now, end_ns);
+		wait_ns = time_to_wait(sampler, now);
 		timeout = (struct timespec){ .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
 					     .tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
 		tell_rest(sampler, wait_ns);
@@ -700,7 +724,7 @@ static void set_up_tracer(struct sampler *sampler)
 	if (options->allow_attach)
 		tracer_allow_attach(sampler->tracer);
 	tracer_count_holds(sampler->tracer, &sampler->result->figures.pause_ns);
-	sampler->patience = (struct patience){ sampler->tracer, may_go_on, sampler };
+	sampler->patience = (struct patience){ sampler->tracer, may_work_on, sampler };
 	patience_begin(&sampler->patience, sampler->files);
 }
 
@@ -710,6 +734,12 @@ static void note_binding(const struct sampler *sampler, pid_t tid)
 
 	if (watch && watch->binds)
 		watch->binds(watch->context, tid);
+}
+
+/* As /proc tells when a process started. */
+static uint64_t ticks_now(void)
+{
+	return clock_now_ns(CLOCK_BOOTTIME) / (NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
 }
 
 /* All that needs the targets. This thread ends as soon as it can; the caller's does the rest. */
@@ -730,8 +760,12 @@ static void *trace(void *context)
 		ask_for_short_slices();
 		note_binding(sampler, gettid());
 		tracer_be_urgent(sampler->tracer);
+		sampler->start_ticks = ticks_now();
 		sampler->start_ns = clock_now_ns(CLOCK_MONOTONIC);
 		sampler->progress_ns = sampler->start_ns;
+		sampler->until_ns = sampler->options->duration_ns
+					    ? sampler->start_ns + sampler->options->duration_ns
+					    : UINT64_MAX;
 		open_accounts(sampler);
 		loop(sampler);
 		take_last_looks(sampler);

@@ -160,8 +160,8 @@ struct sampler_result {
 	pid_t left_out_pid;
 	int left_out_error; /* a negative errno, -ETIMEDOUT of unreadable ones; 0: the user has named it, and it has not run LuaJIT */
 	/*
-	 * Processes that were found, and of which it is not known whether they have run LuaJIT, as what is to be read
-	 * for that never came: how many, and one of them.
+	 * Processes that were found, and of which it is not known whether they have run LuaJIT, as no search got to
+	 * them, or to its end, or as what is to be read for that never came: how many, and one of them.
 	 */
 	size_t unsearched;
 	pid_t unsearched_pid;

@@ -107,8 +107,9 @@ struct known_thread {
  */
 struct target {
 	pid_t pid;
-	bool found;  /* by following others */
-	bool is_new; /* found, and started since the beginning */
+	bool found;       /* by following others */
+	bool is_new;      /* found, and started since the recording began */
+	bool is_searched; /* it came out at least once whether LuaJIT is in it */
 	bool attached;
 	bool sampled;       /* attached, and runs LuaJIT or the user asked for it */
 	bool is_unreadable; /* it is never looked at */
@@ -137,8 +138,12 @@ struct target {
 	uint64_t unseen_ns;            /* CPU time of threads that came and went unseen, at least */
 	uint64_t seen_changes;         /* threads_changes() at the last search for execs */
 	uint64_t start_cpu_ns, cpu_ns; /* of the process clock */
-	/* Of a candidate, on the same clock: when the recording began, and when it was last seen to have no LuaJIT. */
+	/*
+	 * Of a candidate, on the same clock: when the recording began, or ljspy first met it, and when it was last seen
+	 * to have no LuaJIT.
+	 */
 	uint64_t begin_cpu_ns, searched_cpu_ns;
+	uint64_t found_ns;      /* when a candidate was found */
 	struct pace pace;       /* of looks by the CPU clock; constant by the wall clock */
 	uint64_t accounted_ns;  /* the weight of all its samples */
 	uint64_t inspect_at_ns; /* when to search for a VM again */
@@ -187,6 +192,9 @@ struct sampler {
 	bool closing;              /* the last looks are under way */
 	bool last_chance;          /* ... and no look follows this one */
 	uint64_t start_ns, end_ns; /* 0 if sampling never began */
+	uint64_t start_ticks;      /* start_ns on the clock of wanted_start() */
+	uint64_t until_ns;         /* when the recording is to end; UINT64_MAX: not by itself */
+	bool searches;             /* a search is under way, which need not go on at the end */
 	uint64_t period_ns;
 	uint64_t wall_ns;         /* of all samples */
 	size_t wait_name_bytes;   /* of names of what threads waited for */
@@ -311,7 +319,7 @@ int target_attach(struct sampler *sampler, struct target *target);
  */
 int target_open(struct sampler *sampler, struct target *target, uint64_t now);
 
-/* The recording begins: what the candidate has used before is no part of it. */
+/* What the candidate has used until now is no part of the recording. */
 void target_begin_candidate(struct target *target);
 
 /* Attach to the candidate if LuaJIT is in it now; else come back later. */

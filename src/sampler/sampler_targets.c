@@ -27,6 +27,8 @@ enum {
 	UNSEARCHED_LOOKS = 2,
 	/* Of a new target, and those that are open for a moment: mappings, states of threads, names. */
 	FILES_FOR_LOOKS = 8,
+	/* One that ended so soon might have come and gone without ljspy meeting it. */
+	BRIEF_NS = 100 * 1000 * 1000,
 };
 
 /*---- Targets ----*/
@@ -117,9 +119,10 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	tracer_take_time(sampler->tracer);
 	inspect_later(target, now);
 	if (!target->process) {
-		if (lua_process_open(target->pid, sampler->options->functions, sampler->files,
-				     &sampler->options->namer, &target->process) != 0)
-			return true;
+		error = lua_process_open(target->pid, sampler->options->functions, sampler->files,
+					 &sampler->options->namer, &target->process);
+		if (error)
+			return error != -ESRCH;
 		lua_process_give_layout(target->process, sampler->options->layout);
 	}
 	error = lua_process_refresh(target->process, false);
@@ -128,6 +131,7 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	/* Many that are found have nothing to do with LuaJIT, and are large: that is no fault. */
 	is_unsearched = !error && lua_process_lacks_luajit(target->process) == -ENODATA;
 	target->unsearched_looks = is_unsearched ? target->unsearched_looks + 1 : 0;
+	target->is_searched |= !error && !is_unsearched;
 	if (is_unsearched && !target->found)
 		error = -ENODATA;
 	target->refusal = error;
@@ -433,11 +437,12 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 
 void target_open_accounts(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (cpu_clock_now(&target->clock, &target->cpu_ns) == 0) {
-		begin_account(sampler, target);
-		if (target->allocations)
-			allocations_open(target->allocations, target->cpu_ns);
-	}
+	/* If it has just ended, its next look tells. */
+	const bool is_there = cpu_clock_now(&target->clock, &target->cpu_ns) == 0;
+
+	begin_account(sampler, target);
+	if (is_there && target->allocations)
+		allocations_open(target->allocations, target->cpu_ns);
 	for (size_t i = 0; i < threads_count(target->threads); i++) {
 		struct thread *thread = threads_at(target->threads, i);
 		struct thread_record *record;
@@ -549,7 +554,9 @@ static uint64_t unseen_from(const struct target *target)
 /* It used CPU time before ljspy attached: deliver it as lost. */
 static void account_for_beginning(struct sampler *sampler, struct target *target)
 {
-	const uint64_t unseen_ns = target->start_cpu_ns - unseen_from(target);
+	const uint64_t from_ns = unseen_from(target);
+	/* A clock that went back is another process's, which has just got the id; at 0, it has ended. */
+	const uint64_t unseen_ns = target->start_cpu_ns - (target->start_cpu_ns < from_ns ? 0 : from_ns);
 
 	if (!sampler->start_ns || unseen_ns <= sampler->period_ns / WORTH_TELLING_ONE_IN)
 		return;
@@ -573,11 +580,44 @@ void target_begin_candidate(struct target *target)
 		target->begin_cpu_ns = 0;
 }
 
+/* Those of a command that ljspy started are part of the recording from their start on. */
+static void begin_found(const struct sampler *sampler, struct target *target)
+{
+	const uint64_t start = wanted_start(target->pid);
+
+	target->is_new = (sampler->options->launch && !sampler->options->launched_pid) ||
+			 (start >= sampler->start_ticks && start != UINT64_MAX);
+	if (!target->is_new)
+		target_begin_candidate(target);
+}
+
+/* Did the last search of the candidate come to its end? LuaJIT is not in it then. */
+static bool was_searched(const struct target *target)
+{
+	return target->process && !target->refusal && !target->unsearched_looks;
+}
+
+/* If its clock went back, the candidate's id is another process's by now. */
+static void note_other_process(struct target *target, uint64_t cpu_ns)
+{
+	if (cpu_ns >= target->begin_cpu_ns && cpu_ns >= target->searched_cpu_ns)
+		return;
+	if (cpu_ns < target->begin_cpu_ns) {
+		target->is_new = true;
+		target->begin_cpu_ns = 0;
+	}
+	target->searched_cpu_ns = 0;
+	target->is_searched = false;
+	target->unsearched_looks = 0;
+	target->inspect_interval_ns = INSPECT_AGAIN_NS;
+	lua_process_close(target->process);
+	target->process = NULL;
+}
+
 /* Without having run, it can neither have loaded LuaJIT nor have run another program. */
 static bool is_as_searched(const struct target *target, uint64_t cpu_ns)
 {
-	return target->process && !target->refusal && !target->unsearched_looks &&
-	       cpu_ns == target->searched_cpu_ns;
+	return was_searched(target) && cpu_ns == target->searched_cpu_ns;
 }
 
 /* LuaJIT is in the candidate: attach, or come back later. */
@@ -615,9 +655,12 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 		target->inspect_at_ns = now + INSPECT_AGAIN_NS;
 		return;
 	}
-	if (read_cpu_time(target, &cpu_ns) == 0 && is_as_searched(target, cpu_ns)) {
-		inspect_later(target, now);
-		return;
+	if (read_cpu_time(target, &cpu_ns) == 0) {
+		note_other_process(target, cpu_ns);
+		if (is_as_searched(target, cpu_ns)) {
+			inspect_later(target, now);
+			return;
+		}
 	}
 	if (program_has_changed(sampler, target)) {
 		lua_process_close(target->process);
@@ -630,7 +673,7 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 	}
 	if (target->process && lua_process_module_count(target->process) > 0)
 		take_up(sampler, target, now);
-	else
+	else if (was_searched(target))
 		target->searched_cpu_ns = cpu_ns;
 }
 
@@ -667,7 +710,10 @@ void targets_take_found(void *context, pid_t pid)
 	if (!target)
 		return;
 	target->found = true;
-	target->is_new = sampler->start_ns > 0;
+	/* Those found earlier have waited for longer to be searched. */
+	target->found_ns = target->inspect_at_ns = clock_now_ns(CLOCK_MONOTONIC);
+	if (sampler->start_ns)
+		begin_found(sampler, target);
 }
 
 static void note_left_out(struct sampler_result *result, pid_t pid, int error)
@@ -710,13 +756,22 @@ void targets_note_refused(struct sampler *sampler)
 	}
 }
 
-/* Has it not come out whether LuaJIT is in the candidate? Of one that was there from the beginning, one look tells. */
-static bool is_unsearched(const struct target *target)
+/*
+ * Has it not come out whether LuaJIT is in the candidate? One that has not run has no part in the recording, but by the
+ * wall clock, which counts sleeps, too.
+ */
+static bool is_unsearched(const struct sampler *sampler, const struct target *target)
 {
-	const bool is_there = !target->is_new && !target->ended;
+	const bool is_brief = target->is_new && clock_now_ns(CLOCK_MONOTONIC) - target->found_ns < BRIEF_NS;
+	uint64_t cpu_ns;
 
-	return target->unsearched_looks >= UNSEARCHED_LOOKS ||
-	       (is_there && (target->unsearched_looks || !target->process));
+	if (target->unsearched_looks >= UNSEARCHED_LOOKS)
+		return true;
+	if (target->is_searched && !target->unsearched_looks)
+		return false;
+	if (target->ended || read_cpu_time(target, &cpu_ns))
+		return !target->unsearched_looks && !is_brief;
+	return sampler->options->wall_clock || cpu_ns > target->begin_cpu_ns;
 }
 
 /*
@@ -734,7 +789,7 @@ static void note_unsampled(const struct sampler *sampler, const struct target *t
 		note_left_out(result, target->pid, target->refusal);
 	else if (is_named(sampler, target))
 		note_left_out(result, target->pid, target->ended ? -ESRCH : 0);
-	else if (is_unsearched(target))
+	else if (is_unsearched(sampler, target))
 		note_unsearched(result, target->pid);
 }
 

@@ -17,7 +17,10 @@
 
 struct wanted;
 
-/* When a process started: unique together with its id; 0 if it has ended. This never waits for its memory. */
+/*
+ * When a process started, in ticks of CLOCK_BOOTTIME: unique together with its id; 0 if it has ended, UINT64_MAX if it
+ * is in the middle of an execve(). This never waits for its memory.
+ */
 uint64_t wanted_start(pid_t pid);
 /* Is the process that wanted_start() was of still there? */
 bool wanted_is_left(pid_t pid, uint64_t start_ticks);

@@ -50,11 +50,12 @@ void sampled_tell_unsearched(const struct sampler_result *result)
 	const int pid = result->unsearched_pid;
 
 	if (result->unsearched == 1)
-		message_note("Whether process %d has run LuaJIT is not known: it could not be read in time.",
-			     pid);
+		message_note(
+			"Whether process %d has run LuaJIT is not known: it could not be searched in time.",
+			pid);
 	else if (result->unsearched)
 		message_note("Whether %zu processes have run LuaJIT, process %d among them, is not known: "
-			     "they could not be read in time.",
+			     "they could not be searched in time.",
 			     result->unsearched, pid);
 }
 

@@ -19,6 +19,7 @@ import stacks
 pytestmark = pytest.mark.usefixtures("built")
 
 PROCESSES, THREADS = 64, 1000
+BEFORE_S = 2
 
 # Each process works briefly and sleeps longer, in a chunk named after it.
 WORKER = """
@@ -175,6 +176,37 @@ def test_processes_to_come_are_found_by_name(script, tmp_path):
             assert ljspy.wait_until(lambda: ljspy.cpu_ns(second.pid) > before + 1e8, seconds=60)
         recorder.process.send_signal(signal.SIGINT)
         assert seen(recorder.finish()) == {0, 7}
+
+
+# It takes the name that it is told, in which nothing of that name has run before.
+RENAMED = f"""
+    local ffi = require("ffi")
+    ffi.cdef("int prctl(int, const char *, long, long, long);")
+    local function spin() for i = 1, 1e6 do end end
+    while os.clock() < {BEFORE_S} do spin() end
+    io.write("ready\\n") io.flush()
+    ffi.C.prctl(15, io.read(), 0, 0, 0)
+    while true do spin() end
+"""
+
+
+def test_what_a_process_used_before_the_recording_is_not_lost(script, tmp_path):
+    """Though ljspy meets it only during the recording, as it has another name until then."""
+    path, name = tmp_path / "renamed.lua", f"ljn{os.getpid()}"
+    path.write_text(RENAMED)
+    with workers(script, 1) as [worker], started([[ljspy.luajit("luajit"), path]]) as [renamed]:
+        recorder = ljspy.Recorder(tmp_path, "--name", f"{script.name}|^{name}$", seconds=100)
+        ljspy.wait_traced(worker.pid)
+        time.sleep(1)  # the recording begins
+        renamed.write(f"{name}\n")
+        ljspy.wait_traced(renamed.pid)
+        recorder.end_after(renamed.pid, 1)
+        recording = recorder.finish()
+    of_it = ljspy.weight_of(recording.samples, ljspy.has_frame("spin")) / 1e6
+    lost = ljspy.weight_of(recording.samples, lambda s: "[lost: process not yet noticed]" in s.frames) / 1e6
+    print(f"{of_it:.1f} s seen, {lost:.3f} s lost")
+    assert of_it > 0.5
+    assert lost < BEFORE_S / 2
 
 
 def test_recording_by_name_ends_with_the_last_match(script, tmp_path):

@@ -72,4 +72,4 @@ def test_of_found_ones_it_is_told_at_the_end(unread, script, tmp_path):
         result = ljspy.run("record", "--name", script, "-d", "1s", "-o", tmp_path / "out.svg")
     assert result.returncode == ljspy.OK, result.stderr
     told = [line for line in result.stderr.splitlines() if "not known" in line]
-    assert told == [f"ljspy: Whether process {unread.pid} has run LuaJIT is not known: it could not be read in time."]
+    assert told == [f"ljspy: Whether process {unread.pid} has run LuaJIT is not known: it could not be searched in time."]

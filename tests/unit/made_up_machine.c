@@ -20,6 +20,7 @@
 #include "src/linux/threads/launch.h"
 #include "src/linux/threads/threads.h"
 #include "src/linux/threads/wait_text.h"
+#include "src/sampler/wanted.h"
 #include "src/survey/asleep.h"
 #include "src/survey/puc_lua.h"
 #include "tests/unit/instead_of.h"
@@ -28,9 +29,13 @@ enum {
 	FOLLOW_AGAIN_NS = 10 * 1000 * 1000,
 	RESUME_TAKES_NS = 5000,
 	HUNDRED = 100,
+	ASK_NS = 10 * 1000 * 1000,
 };
 
+static const uint64_t slept_ns = UINT64_C(100) * NS_PER_SECOND, proc_tick_ns = 10 * 1000 * 1000;
+
 struct made_up_machine machine;
+static const struct patience *the_patience; /* who is asked while ljspy works for long; NULL: nobody */
 
 /*---- What threads do ----*/
 
@@ -133,9 +138,30 @@ static bool is_there(const struct made_up_process *process)
 
 /*---- Clocks ----*/
 
+/* The machine slept before the test. */
+static uint64_t since_boot_ns(void)
+{
+	return machine.now_ns + slept_ns;
+}
+
+INSTEAD_OF(wanted_start);
+uint64_t __wrap_wanted_start(pid_t pid)
+{
+	const struct made_up_process *process = find(pid);
+
+	if (!is_there(process))
+		return 0;
+	return process->begin_ns ? (process->begin_ns + slept_ns) / proc_tick_ns : 1;
+}
+
 INSTEAD_OF(clock_gettime);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 {
+	if (clock == CLOCK_BOOTTIME) {
+		*now = (struct timespec){ .tv_sec = (time_t)(since_boot_ns() / NS_PER_SECOND),
+					  .tv_nsec = (long)(since_boot_ns() % NS_PER_SECOND) };
+		return 0;
+	}
 	if (clock != CLOCK_MONOTONIC && clock != CLOCK_PROCESS_CPUTIME_ID)
 		return __real_clock_gettime(clock, now);
 	*now = (struct timespec){ .tv_sec = (time_t)(machine.now_ns / NS_PER_SECOND),
@@ -233,6 +259,16 @@ static int take_signal(void)
 
 	machine.signal = 0;
 	return signal;
+}
+
+/* Signals are blocked: one that came waits for the loop. */
+INSTEAD_OF(sigpending);
+int __wrap_sigpending(sigset_t *ret_signals)
+{
+	sigemptyset(ret_signals);
+	if (machine.signal && machine.now_ns >= machine.signal_ns)
+		sigaddset(ret_signals, machine.signal);
+	return 0;
 }
 
 static bool has_late_stop(uint64_t at_ns);
@@ -470,13 +506,15 @@ void __wrap_threads_free(struct threads *threads)
 INSTEAD_OF(threads_refresh);
 int __wrap_threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t process_cpu_ns)
 {
-	const struct made_up_process *process = find(threads->pid);
+	struct made_up_process *process = find(threads->pid);
 	struct thread kept[MADE_UP_THREADS];
 	size_t before;
 
 	(void)process_cpu_ns;
 	if (!is_there(process))
 		return -ESRCH;
+	if (process->ends_when_attached)
+		process->end_ns = machine.now_ns;
 	memcpy(kept, threads->list, sizeof(kept));
 	before = threads->count;
 	threads->count = 0;
@@ -699,6 +737,7 @@ void made_up_machine_begin(uint64_t now_ns)
 		.call = { .known = true },
 		.sleep_state = THREAD_BLOCKED,
 	};
+	the_patience = NULL;
 	memset(alarms, 0, sizeof(alarms));
 	memset(all_threads, 0, sizeof(all_threads));
 }
@@ -711,6 +750,7 @@ static const struct function works = {
 
 struct lua_process {
 	const struct made_up_process *process;
+	bool was_cut_short; /* the search of it */
 	struct frame frame;
 };
 
@@ -733,6 +773,19 @@ static void capture(struct lua_process *process, pid_t tid)
 	machine.now_ns += machine.copy_takes_ns;
 }
 
+/* Work for so long, but for who asks meanwhile; false if it was told to stop. */
+static bool spend(uint64_t ns)
+{
+	const struct patience *patience = the_patience;
+
+	for (const uint64_t end_ns = machine.now_ns + ns; machine.now_ns < end_ns;) {
+		machine.now_ns += least(ASK_NS, end_ns - machine.now_ns);
+		if (patience && !patience->may_go_on(patience->context))
+			return false;
+	}
+	return true;
+}
+
 INSTEAD_OF(lua_process_open);
 int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
 			    const struct namer_options *options, struct lua_process **ret_process)
@@ -748,7 +801,7 @@ int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known
 	(*ret_process)->process = process;
 	machine.layout = NULL;
 	machine.opens++;
-	machine.now_ns += machine.open_takes_ns;
+	(*ret_process)->was_cut_short = !spend(machine.open_takes_ns);
 	return 0;
 }
 
@@ -773,6 +826,8 @@ size_t __wrap_lua_process_module_count(const struct lua_process *process)
 {
 	const struct made_up_process *of = process->process;
 
+	if (process->was_cut_short)
+		return 0;
 	if (of->exec_ns && machine.now_ns >= of->exec_ns)
 		return machine.now_ns >= of->exec_luajit_ns;
 	return machine.now_ns >= of->luajit_ns && !of->refusal;
@@ -783,7 +838,7 @@ int __wrap_lua_process_lacks_luajit(const struct lua_process *process)
 {
 	if (__wrap_lua_process_module_count(process))
 		return 0;
-	return process->process->is_unread ? -ENODATA : -ENOEXEC;
+	return process->process->is_unread || process->was_cut_short ? -ENODATA : -ENOEXEC;
 }
 
 INSTEAD_OF(lua_process_unknown_layout);
@@ -999,7 +1054,8 @@ int __wrap_follow_search(struct follow *follow, uint64_t now_ns, follow_found *f
 	for (size_t i = 0; i < machine.process_count; i++) {
 		const struct made_up_process *process = &machine.processes[i];
 
-		if (!process->followed || follow->told[i] || !is_there(process))
+		if (!process->followed || follow->told[i] || !is_there(process) ||
+		    now_ns < process->hides_until_ns)
 			continue;
 		follow->told[i] = true;
 		found(context, process->pid);
@@ -1380,12 +1436,13 @@ uint64_t __wrap_symbol_files_cpu_ns(const struct symbol_files *files)
 INSTEAD_OF(patience_begin);
 void __wrap_patience_begin(struct patience *patience, const struct known_files *files)
 {
-	(void)patience;
 	(void)files;
+	the_patience = patience;
 }
 
 INSTEAD_OF(patience_end);
 void __wrap_patience_end(const struct known_files *files)
 {
 	(void)files;
+	the_patience = NULL;
 }

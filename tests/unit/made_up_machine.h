@@ -47,6 +47,8 @@ struct made_up_process {
 	uint64_t begin_ns, end_ns; /* as above */
 	uint64_t luajit_ns;        /* from when on it runs LuaJIT; UINT64_MAX: never */
 	bool followed;             /* found by following others */
+	uint64_t hides_until_ns;   /* ... from then on */
+	bool ends_when_attached;   /* once ljspy has listed its threads */
 	uint64_t exec_ns;          /* when it begins to run another program; 0: never */
 	uint64_t exec_luajit_ns;   /* from when on that runs LuaJIT */
 	size_t exec_by;          /* the thread that calls execve(), and has the first one's id from then on */

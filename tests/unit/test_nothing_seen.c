@@ -45,7 +45,7 @@ static void a_command_is_explained_beside_what_is_not_known_of_others(void **sta
 	assert_string_equal(
 		explanation(&result),
 		"ljspy: sh did not run LuaJIT.\n"
-		"ljspy: Whether process 71 has run LuaJIT is not known: it could not be read in time.\n");
+		"ljspy: Whether process 71 has run LuaJIT is not known: it could not be searched in time.\n");
 }
 
 int main(void)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <regex.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -320,6 +321,91 @@ static void time_before_ljspy_found_a_process_is_lost(void **state)
 	}
 }
 
+/* Under another name, say: what it used before is no part of the recording, though ljspy meets it only now. */
+static void time_before_the_recording_is_not_lost(void **state)
+{
+	const uint64_t hour = 3600 * second;
+
+	for (int is_launched = 0; is_launched < 2; is_launched++) {
+		struct made_up_process *found;
+
+		begin_again(state);
+		machine.now_ns += hour;
+		found = add_found();
+		found->begin_ns = machine.now_ns - second;
+		found->threads[0].begin_ns = 0;
+		found->luajit_ns = 0;
+		found->hides_until_ns = machine.now_ns + 2 * second;
+		/* What a command has started is part of the recording from its start on. */
+		options.launch = is_launched ? command : NULL;
+		options.subprocesses = true;
+		if (is_launched) {
+			sampler_run(&options, &result);
+			assert_near(of_no_thread.cpu_ns, hour / 4, second);
+		} else {
+			run();
+			assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 0);
+			assert_true(of_no_thread.cpu_ns < second);
+		}
+		assert_true(sum_of(found, 0)->samples > 300);
+	}
+}
+
+/* Nobody knows what ran in it until then. */
+static void time_in_which_a_process_could_not_be_read_is_lost(void **state)
+{
+	struct made_up_process *found;
+
+	begin_again(state);
+	found = add_found();
+	found->is_unread = true;
+	found->luajit_ns = 2100 * MS;
+	run();
+	assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 1);
+	assert_near(of_no_thread.cpu_ns + sum_of(found, 0)->cpu_ns,
+		    made_up_cpu_ns(found, machine.now_ns) - made_up_cpu_ns(found, STARTED_AT_NS), RESERVE_NS);
+	assert_int_equal(result.unsearched, 0);
+}
+
+static struct made_up_process *reused;
+
+/* The same program begins anew under this id, at 3 s. */
+static void reuse(const struct sample *sample)
+{
+	(void)sample;
+	if (reused->begin_ns || machine.now_ns < 3 * second)
+		return;
+	reused->begin_ns = reused->threads[0].begin_ns = machine.now_ns;
+	reused->luajit_ns = machine.now_ns + 300 * MS;
+}
+
+static void another_process_with_the_id_of_a_candidate_has_its_own_time(void **state)
+{
+	begin_again(state);
+	reused = add_found();
+	each_sample = reuse;
+	run();
+	assert_int_equal(machine.opens, 3);
+	assert_true(sum_of(reused, 0)->samples > 100);
+	assert_near(of_no_thread.cpu_ns + sum_of(reused, 0)->cpu_ns, made_up_cpu_ns(reused, machine.now_ns),
+		    RESERVE_NS);
+}
+
+/* The clock that tells what it used before goes with it. Without an alarm on that clock, nothing else tells its end. */
+static void a_candidate_that_ends_while_ljspy_attaches_has_no_time(void **state)
+{
+	struct made_up_process *found;
+
+	begin_again(state);
+	found = add_found();
+	found->luajit_ns = 2 * second;
+	found->ends_when_attached = true;
+	options.wall_clock = true;
+	run();
+	assert_true(result.figures.target_cpu_ns < 10 * second);
+	assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 0);
+}
+
 static void searching_others_loses_no_time_of_a_process(void **state)
 {
 	struct made_up_process *first = begin_again(state), *none = add_found(), *last = add_found();
@@ -353,7 +439,92 @@ static void those_that_no_search_got_to_are_told(void **state)
 	options.duration_ns = second;
 	run();
 	assert_int_equal(machine.opens, 2);
-	assert_int_equal(result.unsearched, 1);
+	assert_int_equal(result.unsearched, 2);
+	/* So are those that came later. */
+	begin_again(state);
+	for (int i = 0; i < 3; i++) {
+		struct made_up_process *found = add_found();
+
+		found->begin_ns = found->threads[0].begin_ns = 400 * MS;
+		found->luajit_ns = 0;
+	}
+	machine.open_takes_ns = 300 * MS;
+	options.duration_ns = second;
+	run();
+	assert_int_equal(machine.opens, 1 + 2);
+	assert_int_equal(result.unsearched, 2);
+}
+
+/* It may have run LuaJIT. */
+static void one_that_ended_before_its_search_is_told(void **state)
+{
+	for (int is_brief = 0; is_brief < 2; is_brief++) {
+		begin_again(state);
+		for (int i = 0; i < 2; i++) {
+			struct made_up_process *found = add_found();
+
+			found->begin_ns = found->threads[0].begin_ns = second;
+			found->end_ns = i == 0 ? 0 : second + (is_brief ? 60 : 500) * MS;
+		}
+		machine.open_takes_ns = is_brief ? 40 * MS : second;
+		run();
+		assert_int_equal(result.unsearched, !is_brief);
+	}
+}
+
+/* It has no part in the recording, but by the wall clock. */
+static void one_that_has_not_run_need_not_be_searched(void **state)
+{
+	for (int wall_clock = 0; wall_clock < 2; wall_clock++) {
+		begin_again(state);
+		for (int i = 0; i < 2; i++)
+			add_found()->threads[0] = (struct made_up_thread){ .wait_ns = 100 * second,
+									   .run_ns = MS };
+		machine.open_takes_ns = 2 * second;
+		options.duration_ns = second;
+		options.wall_clock = wall_clock;
+		run();
+		assert_int_equal(result.unsearched, wall_clock ? 2 : 0);
+	}
+}
+
+/* However long it would take. */
+static void a_search_ends_with_the_recording(void **state)
+{
+	for (int is_interrupted = 0; is_interrupted < 2; is_interrupted++) {
+		begin_again(state);
+		add_found()->begin_ns = 100 * MS;
+		machine.open_takes_ns = 5 * second;
+		options.duration_ns = (is_interrupted ? 100 : 1) * second;
+		machine.signal = is_interrupted ? SIGINT : 0;
+		machine.signal_ns = STARTED_AT_NS + 6 * second;
+		run();
+		assert_int_equal(machine.opens, 2);
+		assert_int_equal(result.end, is_interrupted ? SAMPLER_INTERRUPTED : SAMPLER_DURATION_OVER);
+		assert_near(machine.now_ns, STARTED_AT_NS + 6 * second, 50 * MS);
+		assert_int_equal(result.unsearched, 1);
+	}
+}
+
+/* The oldest candidate gets its turn, though others come all the time. */
+static void newer_ones_do_not_come_first(void **state)
+{
+	struct made_up_process *old;
+
+	begin_again(state);
+	old = add_found();
+	old->luajit_ns = 1100 * MS;
+	for (int i = 0; i < 2; i++) {
+		struct made_up_process *found = add_found();
+
+		found->begin_ns = found->threads[0].begin_ns = (i ? 1500 : 1000) * MS;
+	}
+	machine.open_takes_ns = 300 * MS;
+	run();
+	assert_int_equal(machine.opens, 4);
+	/* It waited with the second one for the search of the first, but for longer. */
+	assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 1);
+	assert_in_range(of_no_thread.first_ns, 1600 * MS, 1750 * MS);
 }
 
 static uint64_t longest_gap_ns, last_sample_ns;
@@ -665,8 +836,16 @@ int main(void)
 		TEST(those_are_followed_that_were_asked_for),
 		TEST(time_to_get_to_know_a_process_is_no_time_of_a_recording),
 		TEST(time_before_ljspy_found_a_process_is_lost),
+		TEST(time_before_the_recording_is_not_lost),
+		TEST(time_in_which_a_process_could_not_be_read_is_lost),
+		TEST(another_process_with_the_id_of_a_candidate_has_its_own_time),
+		TEST(a_candidate_that_ends_while_ljspy_attaches_has_no_time),
 		TEST(searching_others_loses_no_time_of_a_process),
 		TEST(those_that_no_search_got_to_are_told),
+		TEST(one_that_ended_before_its_search_is_told),
+		TEST(one_that_has_not_run_need_not_be_searched),
+		TEST(a_search_ends_with_the_recording),
+		TEST(newer_ones_do_not_come_first),
 		TEST(looks_come_between_searches),
 		TEST(without_stops_another_program_is_told_by_its_file),
 		TEST(a_thread_that_calls_execve_has_its_time_once),
