@@ -42,13 +42,16 @@ void sampling_forget(const struct sampler_options *sampler, regex_t *pattern)
 		regfree(pattern);
 }
 
-/* Takes over the title of the first of several processes; NULL when memory is short. */
+/*
+ * Takes over the title of the first of several processes; NULL when memory is short. Which of them can be sampled comes
+ * out later.
+ */
 static char *title_of_several(char *title, size_t others)
 {
 	char *text = NULL;
 
-	if (title &&
-	    asprintf(&text, "%s and %zu other process%s", title, others, others == 1 ? "" : "es") < 0)
+	if (title && asprintf(&text, "%s and %zu other process%s asked for", title, others,
+			      others == 1 ? "" : "es") < 0)
 		text = NULL;
 	free(title);
 	return text;

@@ -70,7 +70,7 @@ def test_those_that_can_be_sampled_are(command, good, other):
 
 def test_the_title_does_not_tell_of_one_alone(good):
     with ljspy.busy() as second:
-        for pids, others in ([good], ""), ([good, second.pid], " and 1 other process"):
+        for pids, others in ([good], ""), ([good, second.pid], " and 1 other process asked for"):
             result = ljspy.run("record", "-d", "300ms", "-f", "text", "-o", "-", "-p", ",".join(map(str, pids)))
             assert result.returncode == ljspy.OK, result.stderr
             title = result.stdout.splitlines()[0]
