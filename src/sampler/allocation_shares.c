@@ -75,15 +75,14 @@ struct allocation_shares {
 	struct allocation_sums sums;
 	double after_objects;          /* of all divisions */
 	double large_bytes, all_bytes; /* likewise: those of CLASS_LARGE, of all */
-	double string_mean;            /* size, at the last division */
 	/* Of intervals since the last division whose strings are known. */
 	double known_bytes, known_strings;
 	/* These fade. */
 	double counted_samples;    /* of objects and strings: of what is counted */
 	double small_sample_bytes; /* of samples of strings and of what is not counted, but for what is large */
 	double listed_bytes;       /* of windows whose objects are known */
-	double large_window_bytes;           /* ... of them in large allocations */
-	double string_window_bytes, strings; /* of windows whose strings are known */
+	double string_window_bytes, strings;      /* of windows whose strings are known */
+	double film_large_bytes, film_part_bytes; /* of films: in large allocations, in other parts */
 	struct class classes[ALLOCATION_CLASSES_MAX];
 	size_t class_count;
 	uint64_t part_sizes[PART_SIZES_MAX]; /* of samples */
@@ -279,24 +278,6 @@ static bool has_room_for(const struct allocated *allocated, const struct listed_
 	return left >= 0;
 }
 
-/* What a window has besides its small objects, their parts and strings, if so much can only be large. */
-static double large_in_window(struct allocation_shares *shares, const struct allocated *allocated,
-			      const struct listed_object *objects, size_t count)
-{
-	double left = (double)allocated->bytes - allocated->strings * shares->string_mean;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct class_key key = object_key(objects[i].kind, objects[i].bytes, objects[i].ctype);
-		const size_t class = find_class(shares, &key, false, CLASS_PARTS);
-
-		if (objects[i].bytes < LARGE_MIN)
-			left -= objects[i].bytes ? (double)objects[i].bytes : shares->classes[class].mean;
-		left -= objects[i].hash_bytes < LARGE_MIN ? (double)objects[i].hash_bytes : 0;
-		left -= objects[i].array_bytes < LARGE_MIN ? (double)objects[i].array_bytes : 0;
-	}
-	return left >= LARGE_MIN ? left : 0;
-}
-
 void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
 				  const struct listed_object *objects, size_t count)
 {
@@ -309,7 +290,6 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 		shares->strings += allocated->strings;
 	}
 	shares->listed_bytes += (double)allocated->bytes;
-	shares->large_window_bytes += large_in_window(shares, allocated, objects, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct class_key key = object_key(objects[i].kind, objects[i].bytes, objects[i].ctype);
 		/* What is large has a class of its own. */
@@ -414,22 +394,35 @@ static void add_strings(struct allocation_shares *shares, const struct allocated
 		add_filmed(shares, bytes, true);
 }
 
+static void add_besides(struct allocation_shares *shares, const struct allocation_counters *film, size_t i,
+			const struct allocated_besides *besides)
+{
+	if (besides->strings > 0) {
+		add_strings(shares, besides);
+	} else if (will_be_string(film, i)) {
+		add_filmed(shares, besides->bytes, true);
+	} else {
+		shares->film_part_bytes += (double)besides->bytes;
+		add_parts(shares, besides);
+	}
+}
+
 void allocation_shares_add_film(struct allocation_shares *shares,
 				const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
 				const struct listed_object *objects, size_t count)
 {
+	const bool knows_objects = count > 0 || film[ALLOCATION_FILM_LOOKS - 1].root == film[0].root;
+
 	for (size_t i = 1; i < ALLOCATION_FILM_LOOKS; i++) {
+		const uint64_t bytes = allocated_in_film(&film[i - 1], &film[i]);
 		struct allocated_besides besides;
 
-		if (!allocated_besides_objects(&film[i - 1], &film[i], objects, count, &besides) ||
-		    besides.bytes == 0)
-			continue;
-		if (besides.strings > 0)
-			add_strings(shares, &besides);
-		else if (will_be_string(film, i))
-			add_filmed(shares, besides.bytes, true);
-		else
-			add_parts(shares, &besides);
+		/* So much at once is one allocation. */
+		if (bytes >= LARGE_MIN)
+			shares->film_large_bytes += knows_objects ? (double)bytes : 0;
+		else if (allocated_besides_objects(&film[i - 1], &film[i], objects, count, &besides) &&
+			 besides.bytes > 0)
+			add_besides(shares, film, i, &besides);
 	}
 }
 
@@ -710,16 +703,15 @@ static double met_max(const struct allocation_shares *shares, double count, doub
 }
 
 /*
- * Parts that are not large, beside so many bytes of objects and strings: no more than what windows have of all that is
- * not large, if samples have met what is.
+ * Of so many bytes, which are in parts and in large allocations, those in parts: as films have seen both, if samples have
+ * met what is large.
  */
-static double small_parts(const struct allocation_shares *shares, double bytes, double counted, double others)
+static double small_parts(const struct allocation_shares *shares, double bytes)
 {
-	const double small = shares->listed_bytes > 0
-				     ? counted * (1 - shares->large_window_bytes / shares->listed_bytes)
-				     : bytes;
+	const double filmed = shares->film_large_bytes + shares->film_part_bytes;
 
-	return fmax(0, (shares->classes[CLASS_LARGE].mean > 0 ? fmin(bytes, small) : bytes) - others);
+	return shares->classes[CLASS_LARGE].mean > 0 && filmed > 0 ? bytes * shares->film_part_bytes / filmed
+								   : bytes;
 }
 
 /*
@@ -764,10 +756,9 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 		listed += object_bytes_of(shares, &shares->classes[i], counted);
 		new_parts += as_new(shares, &shares->classes[i], counted);
 	}
-	shares->string_mean = strings.objects > 0 ? strings.bytes / strings.objects
-						  : shares->classes[CLASS_STRINGS].mean;
-	string_bytes = string_count * shares->string_mean;
-	part_bytes = small_parts(shares, bytes, counted, listed + string_bytes);
+	string_bytes = string_count * (strings.objects > 0 ? strings.bytes / strings.objects
+							   : shares->classes[CLASS_STRINGS].mean);
+	part_bytes = small_parts(shares, fmax(0, bytes - listed - string_bytes));
 	for (size_t i = 0; i < shares->class_count; i++)
 		beyond += filmed_beyond(shares, &shares->classes[i], counted, part_bytes, &parts);
 	rest = bytes - listed - new_parts;
@@ -839,9 +830,10 @@ static struct allocation_share share_of(const struct class *class, const struct 
 
 static void fade(struct allocation_shares *shares)
 {
-	double *const sums[] = { &shares->counted_samples,     &shares->small_sample_bytes,
-				 &shares->listed_bytes,        &shares->large_window_bytes,
-				 &shares->string_window_bytes, &shares->strings };
+	double *const sums[] = { &shares->counted_samples, &shares->small_sample_bytes,
+				 &shares->listed_bytes,    &shares->string_window_bytes,
+				 &shares->strings,         &shares->film_large_bytes,
+				 &shares->film_part_bytes };
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
 		*sums[i] *= fading;

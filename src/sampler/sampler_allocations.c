@@ -17,6 +17,8 @@
 enum {
 	VMS_MAX = 64, /* of one process, at a time */
 	FILM_EVERY_NS = 4 * 1000 * 1000,
+	FILM_NS_MAX = 100 *
+		      1000, /* it takes 15 us; in a longer one, small allocations may look like a large one */
 	SPAN_EVERY_NS = 5 * 1000 * 1000,
 	SPAN_AGAIN_NS = 1000 * 1000, /* after one that failed: to await one takes a sixth of that */
 	SPAN_NS = 25 * 1000,         /* short beside a cycle of the smallest heap */
@@ -401,9 +403,12 @@ static bool take_span(struct allocations *allocations, struct memory *memory, co
 static void take_film(struct allocations *allocations, struct vm_allocations *vm, struct memory *memory)
 {
 	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
 	size_t count = 0;
 
-	if (!allocation_film_read(memory, vm->global, film))
+	/* ljspy may have lost its CPU meanwhile. */
+	if (!allocation_film_read(memory, vm->global, film) ||
+	    clock_now_ns(CLOCK_MONOTONIC) - begin_ns > FILM_NS_MAX)
 		return;
 	if (!allocated_objects(memory, vm->global, film[ALLOCATION_FILM_LOOKS - 1].root, film[0].root,
 			       allocations->objects, &count))

@@ -560,53 +560,92 @@ static void large_allocations_have_what_strings_do_not_explain(void **state)
 	assert_in_range(result[2].bytes, 4999, 5001);
 }
 
-/* A film tells of parts of 320 bytes, and samples have met these and what is large. */
-static void meets_parts_and_what_is_large(void)
+/* A film tells of parts of 320 bytes, 12,800 in all, and of so much that is large; samples have met both. */
+static void meets_parts_and_what_is_large(uint64_t large)
 {
 	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
 
 	begin_film(film);
-	filmed(film, 20, 320, 0);
+	for (size_t i = 1; i <= 40; i++)
+		filmed(film, i, 320, 0);
+	filmed(film, 44, large, 0);
 	allocation_shares_add_film(shares, film, NULL, 0);
 	samples(ALLOCATION_ARRAY, 320, 1);
 	samples(ALLOCATION_ARRAY, 200000, 1);
 }
 
-/* Older tables grow in small and in large steps. Windows tell how much the small ones have, with and without a large one. */
-static void small_parts_have_no_more_than_windows_without_what_is_large(void **state)
+/* Older tables grow in small and in large steps: films tell one from the other. */
+static void films_tell_small_parts_from_what_is_large(void **state)
 {
 	const struct allocation_share *result;
 
 	(void)state;
-	allocates(2100000);
-	for (int i = 0; i < 10; i++)
-		window(10, 0, 0, i ? 1000 : 201000);
+	allocates(1000000);
+	window(10, 0, 0, 6400);
 	samples(ALLOCATION_TABLE, 64, 1);
-	meets_parts_and_what_is_large();
+	meets_parts_and_what_is_large(102400);
 	assert_int_equal(allocation_shares_divide(shares, &result), 3);
-	assert_in_range(result[0].bytes, 63900, 64100);
-	assert_in_range(result[1].bytes, 32300, 32500);
-	assert_in_range(result[2].bytes, 2003400, 2003800);
+	assert_in_range(result[0].bytes, 99990, 100010);
+	assert_in_range(result[1].bytes, 99990, 100010);
+	assert_in_range(result[2].bytes, 799980, 800020);
 	assert_int_equal(allocation_shares_large(shares), result[2].bytes);
 }
 
-/* A window with so many strings is nothing large. */
+/* However much there is in a window: small steps of older tables come one after the other. */
+static void many_small_parts_are_nothing_large(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	allocates(25 * 106400);
+	for (int i = 0; i < 25; i++)
+		window(100, 0, 0, 106400);
+	samples(ALLOCATION_TABLE, 64, 1);
+	meets_parts_and_what_is_large(0);
+	assert_int_equal(allocation_shares_divide(shares, &result), 3);
+	assert_in_range(result[1].bytes, 2499990, 2500010);
+	assert_int_equal(result[2].bytes, 0);
+	assert_int_equal(allocation_shares_large(shares), 0);
+}
+
+/* At the first division, too, when no size of strings is known from an earlier one. */
 static void many_strings_are_nothing_large(void **state)
 {
 	const struct allocation_share *result;
 
 	(void)state;
-	allocates(100);
+	allocates(25 * 83000);
+	for (int i = 0; i < 25; i++)
+		window(0, 0, 1000, 83000);
 	samples(ALLOCATION_STRING, 40, 1);
-	assert_int_equal(allocation_shares_divide(shares, &result), 1);
-	allocates(832000);
-	window(0, 0, 2000, 83200);
-	samples(ALLOCATION_STRING, 40, 1);
-	meets_parts_and_what_is_large();
+	meets_parts_and_what_is_large(0);
 	assert_int_equal(allocation_shares_divide(shares, &result), 3);
-	assert_in_range(result[0].bytes, 799900, 800100);
-	assert_in_range(result[1].bytes, 31900, 32100);
+	assert_in_range(result[0].bytes, 999990, 1000010);
+	assert_in_range(result[1].bytes, 1074990, 1075010);
 	assert_int_equal(result[2].bytes, 0);
+}
+
+/* What a film cannot tell of small parts, it must not tell of large ones: whose objects are unknown, or in a sweep. */
+static void films_that_tell_of_large_allocations_only_do_not_count(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocation_share *result;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		begin_film(film);
+		filmed(film, 10, 200000, 0);
+		for (size_t k = i ? 0 : 10; k < ALLOCATION_FILM_LOOKS; k++) {
+			film[k].root = i ? 1 : 2;
+			film[k].state = i ? GCSsweep : GCSpause;
+		}
+		allocation_shares_add_film(shares, film, NULL, 0);
+	}
+	allocates(1000000);
+	meets_parts_and_what_is_large(0);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	assert_in_range(result[0].bytes, 999990, 1000010);
+	assert_int_equal(result[1].bytes, 0);
 }
 
 /* How often looks meet what is large matters only where it is a part of all bytes that people see. */
@@ -1973,8 +2012,10 @@ int main(void)
 			windows_whose_objects_have_more_than_was_allocated_count_for_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(large_allocations_have_what_strings_do_not_explain, begin,
 						end),
-		cmocka_unit_test_setup_teardown(small_parts_have_no_more_than_windows_without_what_is_large,
-						begin, end),
+		cmocka_unit_test_setup_teardown(films_tell_small_parts_from_what_is_large, begin, end),
+		cmocka_unit_test_setup_teardown(many_small_parts_are_nothing_large, begin, end),
+		cmocka_unit_test_setup_teardown(films_that_tell_of_large_allocations_only_do_not_count, begin,
+						end),
 		cmocka_unit_test_setup_teardown(many_strings_are_nothing_large, begin, end),
 		cmocka_unit_test_setup_teardown(little_that_is_large_is_not_told, begin, end),
 		cmocka_unit_test_setup_teardown(nothing_is_large_that_no_sample_has_met, begin, end),

@@ -849,6 +849,22 @@ static void a_film_has_the_objects_made_meanwhile(void **state)
 	end(allocations);
 }
 
+/* Where ljspy loses its CPU in a film, many small allocations lie between two of its looks. */
+static void films_that_take_long_do_not_count(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	read_takes_ns = 200 * 1000;
+	look(allocations, MS);
+	assert_int_equal(noted[0].films, 0);
+	read_takes_ns = 0;
+	pass(10 * MS);
+	look(allocations, MS);
+	assert_int_equal(noted[0].films, 1);
+	end(allocations);
+}
+
 static void what_was_not_seen_at_the_look_has_no_window(void **state)
 {
 	struct allocations *allocations = begin();
@@ -1408,6 +1424,7 @@ int main(void)
 		cmocka_unit_test(spans_of_many_vms_are_short),
 		cmocka_unit_test(many_vms_have_spans_in_turn),
 		cmocka_unit_test(a_film_has_the_objects_made_meanwhile),
+		cmocka_unit_test(films_that_take_long_do_not_count),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
 		cmocka_unit_test(windows_are_short),
 		cmocka_unit_test(windows_have_the_userdata_since_the_look),

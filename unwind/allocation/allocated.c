@@ -298,6 +298,15 @@ struct allocated allocated_in_span(const struct allocation_counters *before,
 	return allocated_from(before, after, before->white != after->white);
 }
 
+uint64_t allocated_in_film(const struct allocation_counters *before, const struct allocation_counters *after)
+{
+	/* A sweep frees meanwhile. */
+	if (sweeps(before->state) || sweeps(after->state) || after->estimate != before->estimate ||
+	    after->total <= before->total || after->strings < before->strings)
+		return 0;
+	return after->total - before->total;
+}
+
 /* Add the new objects between two looks, and take their bytes off. False if they are unknown. */
 static bool take_objects_between(const struct allocation_counters *before,
 				 const struct allocation_counters *after, const struct listed_object *objects,
@@ -325,12 +334,10 @@ bool allocated_besides_objects(const struct allocation_counters *before,
 			       const struct allocation_counters *after, const struct listed_object *objects,
 			       size_t count, struct allocated_besides *ret_besides)
 {
-	struct allocated_besides besides = { .bytes = after->total - before->total,
+	struct allocated_besides besides = { .bytes = allocated_in_film(before, after),
 					     .strings = after->strings - before->strings };
 
-	/* A sweep frees meanwhile. */
-	if (sweeps(before->state) || sweeps(after->state) || after->estimate != before->estimate ||
-	    after->total <= before->total || after->strings < before->strings)
+	if (besides.bytes == 0)
 		return false;
 	if (after->root != before->root && !take_objects_between(before, after, objects, count, &besides))
 		return false;
