@@ -79,6 +79,7 @@ struct recording_reader {
 	struct sample_request request; /* of the next sample */
 	bool opening;                  /* the first pass, which computes the members below */
 	bool ended;
+	bool has_large; /* the recording tells how many bytes are in large allocations */
 	enum recording_extent extent;
 	uint64_t sample_count;
 	uint64_t first_ns, cpu_ns, wall_ns;
@@ -578,21 +579,12 @@ static int set_labels(struct recording_reader *reader, pid_t pid, const char *te
 	return READ_ON;
 }
 
-static int set_property(struct recording_reader *reader, const char *name, size_t name_length,
-			const char *text, size_t length)
+/* If it is one of those that are plain numbers. */
+static void set_number(struct recording_reader *reader, const char *name, size_t name_length,
+		       const char *text, size_t length)
 {
-	const size_t prefix = sizeof(RECORDING_LABELS_PREFIX) - 1;
 	struct session *session = &reader->session;
 	struct figures *figures = &reader->figures;
-	struct {
-		const char *name;
-		const char **text;
-	} texts[] = {
-		{ "target", &session->target },       { "command_line", &session->command_line },
-		{ "cause", &session->cause },         { "layout", &session->layout },
-		{ "roots", &session->roots },         { "home_boot", &session->home.boot },
-		{ "home_root", &session->home.root }, { "home_directory", &session->home.directory },
-	};
 	struct {
 		const char *name;
 		uint64_t *number;
@@ -611,9 +603,31 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 		{ "target_cpu_ns", &figures->target_cpu_ns },
 		{ "alloc_estimated", &figures->alloc_estimated },
 		{ "alloc_least", &figures->alloc_least },
+		{ "alloc_all", &figures->alloc_all },
 		{ "alloc_large", &figures->alloc_large },
 	};
 
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (is_text(name, name_length, numbers[i].name))
+			*numbers[i].number = decimal(text, length);
+	reader->has_large |= is_text(name, name_length, "alloc_large");
+}
+
+static int set_property(struct recording_reader *reader, const char *name, size_t name_length,
+			const char *text, size_t length)
+{
+	const size_t prefix = sizeof(RECORDING_LABELS_PREFIX) - 1;
+	struct session *session = &reader->session;
+	struct figures *figures = &reader->figures;
+	struct {
+		const char *name;
+		const char **text;
+	} texts[] = {
+		{ "target", &session->target },       { "command_line", &session->command_line },
+		{ "cause", &session->cause },         { "layout", &session->layout },
+		{ "roots", &session->roots },         { "home_boot", &session->home.boot },
+		{ "home_root", &session->home.root }, { "home_directory", &session->home.directory },
+	};
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (is_text(name, name_length, texts[i].name))
 			return keep_text(reader, text, length, texts[i].text);
@@ -622,9 +636,7 @@ static int set_property(struct recording_reader *reader, const char *name, size_
 
 		return pid && pid <= INT_MAX ? set_labels(reader, (pid_t)pid, text, length) : READ_ON;
 	}
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-		if (is_text(name, name_length, numbers[i].name))
-			*numbers[i].number = decimal(text, length);
+	set_number(reader, name, name_length, text, length);
 	if (is_text(name, name_length, "is_part"))
 		figures->is_part = decimal(text, length) > 0;
 	if (is_text(name, name_length, "is_unfinished"))
@@ -828,6 +840,8 @@ static void set_open_figures(struct recording_reader *reader)
 		figures->duration_ns = reader->last_ns > start_ns ? reader->last_ns - start_ns : 0;
 	}
 	figures->target_cpu_unknown = !weight_is_time(reader->session.clock) && figures->target_cpu_ns == 0;
+	figures->alloc_large_unknown = weights[reader->session.clock].clock == WEIGHT_ALLOC_BYTES &&
+				       !reader->has_large;
 	figures_set_rate(figures, recording_reader_clocked_ns(reader));
 	reader->session.duration_ns = figures->duration_ns;
 }

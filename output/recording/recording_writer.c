@@ -650,6 +650,14 @@ static int put_pauses(struct recording_writer *writer, const struct histogram *p
 	return 0;
 }
 
+/* Also if there are none: of a recording without these, it is not known. */
+static int put_large(struct recording_writer *writer, const struct figures *figures)
+{
+	int error = put_number(writer, "alloc_all", figures->alloc_all);
+
+	return error ? error : put_number(writer, "alloc_large", figures->alloc_large);
+}
+
 int recording_writer_finish(struct recording_writer *writer, const struct session *session,
 			    const struct figures *figures)
 {
@@ -678,8 +686,8 @@ int recording_writer_finish(struct recording_writer *writer, const struct sessio
 		error = put_number(writer, "alloc_estimated", figures->alloc_estimated);
 	if (!error && figures->alloc_least)
 		error = put_number(writer, "alloc_least", figures->alloc_least);
-	if (!error && figures->alloc_large)
-		error = put_number(writer, "alloc_large", figures->alloc_large);
+	if (!error && weights[session->clock].clock == WEIGHT_ALLOC_BYTES && !figures->alloc_large_unknown)
+		error = put_large(writer, figures);
 	if (!error && figures->is_part)
 		error = put_number(writer, "is_part", 1);
 	if (!error && figures->is_unfinished)

@@ -27,6 +27,9 @@ enum { PERCENTILE_COUNT = sizeof(percentiles) / sizeof(percentiles[0]) };
 /* Of all samples; fewer have no effect that chance does not have, too. */
 static const double skid_percent_min = 1;
 
+/* Less than this of all bytes may be divided as roughly as those of large allocations are. */
+static const double large_percent_min = 5;
+
 static double percent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100.0 * (double)part / (double)whole : 0.0;
@@ -86,7 +89,9 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	sum->target_cpu_ns += figures->target_cpu_ns;
 	sum->alloc_estimated += figures->alloc_estimated;
 	sum->alloc_least += figures->alloc_least;
+	sum->alloc_all += figures->alloc_all;
 	sum->alloc_large += figures->alloc_large;
+	sum->alloc_large_unknown |= figures->alloc_large_unknown;
 	sum->is_part |= figures->is_part;
 	sum->is_unfinished |= figures->is_unfinished;
 	sum->target_cpu_unknown |= figures->target_cpu_unknown;
@@ -105,6 +110,7 @@ void figures_count_since(struct figures *figures, const struct figures *now, con
 	figures->skid = now->skid - before->skid;
 	figures->alloc_estimated = now->alloc_estimated - before->alloc_estimated;
 	figures->alloc_least = now->alloc_least - before->alloc_least;
+	figures->alloc_all = now->alloc_all - before->alloc_all;
 	figures->alloc_large = now->alloc_large - before->alloc_large;
 	if (now->self_cpu_ns > before->self_cpu_ns)
 		figures->self_cpu_ns = now->self_cpu_ns - before->self_cpu_ns;
@@ -221,12 +227,14 @@ const char *figures_large_bytes(const struct figures *figures, char ret_text[sta
 {
 	char amount[AMOUNT_SIZE];
 
-	if (figures->alloc_large == 0)
+	if (figures->alloc_large_unknown || figures->alloc_large == 0 ||
+	    percent(figures->alloc_large, figures->alloc_all) < large_percent_min)
 		return NULL;
-	snprintf(ret_text, FIGURES_BYTES_SIZE,
-		 "%s%s are in allocations of 64 KiB and more: who has how many of these is rough, "
-		 "tables that grow have too many",
-		 of_whole(figures), amount_bytes(figures->alloc_large, amount));
+	snprintf(
+		ret_text, FIGURES_BYTES_SIZE,
+		"%sabout %s (estimated) are in allocations of 64 KiB and more: who has how many of these is rough, "
+		"tables that grow may have too many",
+		of_whole(figures), amount_bytes(figures->alloc_large, amount));
 	return ret_text;
 }
 
@@ -349,7 +357,8 @@ static json_t *allocated_json(const struct figures *figures)
 
 	set(&object, "estimated", of_end(figures, count_json(figures->alloc_estimated)));
 	set(&object, "least", of_end(figures, count_json(figures->alloc_least)));
-	set(&object, "large", of_end(figures, count_json(figures->alloc_large)));
+	set(&object, "large",
+	    figures->alloc_large_unknown ? json_null() : of_end(figures, count_json(figures->alloc_large)));
 	return object;
 }
 

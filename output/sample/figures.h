@@ -33,9 +33,10 @@ struct figures {
 	uint64_t target_cpu_ns;    /* CPU time of the target during the recording */
 	/* Of the bytes that were allocated: those that are less certain, and those of which there may be any more. */
 	uint64_t alloc_estimated, alloc_least;
-	/* ... and those of large allocations, if they are a noticeable part: who has how many of them is rough. */
-	uint64_t alloc_large;
-	bool is_part;       /* the samples are some of those taken, which the user chose */
+	/* ... all of them, and those of large allocations, of which it is rough who has how many. */
+	uint64_t alloc_all, alloc_large;
+	bool alloc_large_unknown; /* by an older recording */
+	bool is_part;             /* the samples are some of those taken, which the user chose */
 	bool is_unfinished; /* the recording has no end: what only that tells is not known, see figures_json() */
 	bool target_cpu_unknown; /* by a recording of allocations, whose samples do not tell it */
 	double rate_asked_hz;
@@ -83,7 +84,10 @@ enum { FIGURES_BYTES_SIZE = 200 };
  */
 const char *figures_uncertain_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE]);
 
-/* "1.2 GB are in large allocations: ..." in ret_text, which it returns; NULL if there are none, or few. */
+/*
+ * "about 1.2 GB (estimated) are in large allocations: ..." in ret_text, which it returns; NULL if that is not known, or
+ * if they are so few of all bytes that it hardly matters.
+ */
 const char *figures_large_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE]);
 
 /* The number of samples with an unknown part, for any reason. */
@@ -95,9 +99,9 @@ void figures_print(FILE *out, const struct figures *figures);
 /*
  * A JSON object, with the unit in each name: samples, lost by reason, missed_ticks, dropped, away_ms,
  * undisturbed, skid, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
- * alloc_bytes {estimated, least}, rate_hz {asked, reached}, frames {exact, nearest, function}. Of a recording
- * without an end, missed_ticks to pause_us, self_cpu_ms, alloc_bytes and the rate asked are null. The caller
- * owns the reference.
+ * alloc_bytes {estimated, least, large}, rate_hz {asked, reached}, frames {exact, nearest, function}. Of a recording
+ * without an end, missed_ticks to pause_us, self_cpu_ms, alloc_bytes and the rate asked are null; of an older one,
+ * large is. The caller owns the reference.
  * NULL when memory is short.
  */
 json_t *figures_json(const struct figures *figures);

@@ -31,9 +31,6 @@ static const double unexplained_min = 0.05;
 /* Looks meet an allocation of one kind up to so many times as often as one of another kind. */
 static const double looks_max = 16;
 
-/* Less than this of all bytes may be divided as roughly as large allocations are. */
-static const double large_min = 0.05;
-
 /* Intervals tell how many strings there were if they know it of so many of the bytes. */
 static const double known_min = 0.5;
 
@@ -73,8 +70,8 @@ struct share_sample {
 
 struct allocation_shares {
 	struct allocation_sums sums;
-	double after_objects;          /* of all divisions */
-	double large_bytes, all_bytes; /* likewise: those of CLASS_LARGE, of all */
+	double after_objects; /* of all divisions */
+	double large_bytes;   /* those of CLASS_LARGE, of the last division */
 	/* Of intervals since the last division whose strings are known. */
 	double known_bytes, known_strings;
 	/* These fade. */
@@ -511,9 +508,7 @@ enum allocation_sum allocation_shares_sum(const struct allocation_shares *shares
 
 uint64_t allocation_shares_large(const struct allocation_shares *shares)
 {
-	return shares->large_bytes > 0 && shares->large_bytes >= large_min * shares->all_bytes
-		       ? (uint64_t)shares->large_bytes
-		       : 0;
+	return shares->large_bytes > 0 ? (uint64_t)shares->large_bytes : 0;
 }
 
 static void add_up_samples(struct allocation_shares *shares)
@@ -731,14 +726,6 @@ static double take_unmet(struct allocation_shares *shares, double unmet)
 	return 0;
 }
 
-/* Of so many bytes, these are in large allocations. */
-static void add_large(struct allocation_shares *shares, double bytes, double large)
-{
-	shares->classes[CLASS_LARGE].bytes += large;
-	shares->large_bytes += large;
-	shares->all_bytes += bytes;
-}
-
 /*
  * Give each class its part of the bytes. Objects and the parts of new tables are counted in windows. Strings and
  * other parts, of tables that grow later, have the rest, and films tell what each of them has.
@@ -772,7 +759,8 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 	unmet = rest - large - met_max(shares, count, string_bytes);
 	unmet = unmet >= unexplained_min * bytes && unmet > 0 ? unmet : 0;
 	rest -= large + unmet;
-	add_large(shares, bytes, large + take_unmet(shares, unmet));
+	shares->large_bytes = large + take_unmet(shares, unmet);
+	shares->classes[CLASS_LARGE].bytes += shares->large_bytes;
 
 	for (size_t i = 0; i < shares->class_count; i++) {
 		struct class *class = &shares->classes[i];

@@ -37,9 +37,9 @@ void allocation_shares_add_span(struct allocation_shares *shares, const struct s
 				size_t count, bool is_slowed);
 
 /*
- * Before the interval that ends with it: a look has met the VM, so much CPU time after the look before, which may not have met it. These times add
- * up to that in which the VM was there or, of more VMs than a look reads, was in use: what the first one has
- * too much, the last one lacks.
+ * Before the interval that ends with it: a look has met the VM, so much CPU time after the look before, which may not
+ * have met it. These times add up to that in which the VM was there or, of more VMs than a look reads, was in use:
+ * what the first one has too much, the last one lacks.
  */
 void allocation_shares_add_look(struct allocation_shares *shares, uint64_t cpu_ns);
 
@@ -78,8 +78,8 @@ enum { ALLOCATION_CLASSES_MAX = 512 };
 enum allocation_sum allocation_shares_sum(const struct allocation_shares *shares, uint64_t *ret_bytes);
 
 /*
- * How many bytes of all divisions have gone to samples of large allocations, or wait for one. How often looks meet these
- * depends on their kind: their division is rough. 0 if they are so few that it hardly matters.
+ * How many bytes of the last division have gone to samples of large allocations, or wait for one. How often looks
+ * meet these depends on their kind: their division is rough.
  */
 uint64_t allocation_shares_large(const struct allocation_shares *shares);
 

@@ -53,7 +53,6 @@ struct vm_allocations {
 	uint64_t userdata;           /* with has_window: the newest one then */
 	uint64_t span_ns;            /* when it was last one of those of which one was tried */
 	struct allocation_shares *shares;
-	uint64_t large_bytes; /* that figures have so far */
 	struct kept_sample *kept;
 	size_t kept_count, kept_size;
 	struct kept_sample *last_of; /* the last sample of each class (allocation_shares_class()), or none */
@@ -642,17 +641,14 @@ static void note_bytes(enum allocation_sum sum, uint64_t bytes, struct figures *
 }
 
 /* has_others: other VMs allocate what is not counted. */
-static void note_sum(struct vm_allocations *vm, bool has_others, struct figures *figures)
+static void note_sum(const struct vm_allocations *vm, bool has_others, struct figures *figures)
 {
 	uint64_t bytes;
 	enum allocation_sum sum = allocation_shares_sum(vm->shares, &bytes);
-	const uint64_t large_bytes = allocation_shares_large(vm->shares);
 
 	note_bytes(has_others ? ALLOCATION_SUM_LEAST : sum, bytes, figures);
-	if (large_bytes > vm->large_bytes) {
-		figures->alloc_large += large_bytes - vm->large_bytes;
-		vm->large_bytes = large_bytes;
-	}
+	figures->alloc_all += bytes;
+	figures->alloc_large += allocation_shares_large(vm->shares);
 }
 
 /* What has no sample, or was before the first look. */
@@ -678,6 +674,7 @@ static void deliver_unseen(struct allocations *allocations, const struct vm_allo
 	};
 
 	note_bytes(sum, uncertain_bytes, figures);
+	figures->alloc_all += before.bytes;
 	if (sample.alloc_bytes)
 		deliver(context, &sample);
 }

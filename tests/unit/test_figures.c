@@ -22,6 +22,7 @@ static struct figures example(void)
 		.target_cpu_ns = 29800000000,
 		.alloc_estimated = 1300000,
 		.alloc_least = 20000,
+		.alloc_all = 1500000,
 		.alloc_large = 7000,
 		.rate_asked_hz = 100,
 		.rate_reached_hz = 99.5,
@@ -221,6 +222,7 @@ static void a_sum_has_the_figures_of_both(void **state)
 	other.away_ns = 50;
 	other.rate_asked_hz = 250;
 	other.target_cpu_unknown = true;
+	other.alloc_large_unknown = true;
 	figures_add(&sum, &other);
 	assert_int_equal(sum.samples, 6000);
 	assert_int_equal(sum.lost[LOST_BROKEN_CHAIN], 18);
@@ -237,7 +239,9 @@ static void a_sum_has_the_figures_of_both(void **state)
 	assert_int_equal(sum.target_cpu_ns, 59600000000);
 	assert_int_equal(sum.alloc_estimated, 2600000);
 	assert_int_equal(sum.alloc_least, 40000);
+	assert_int_equal(sum.alloc_all, 3000000);
 	assert_int_equal(sum.alloc_large, 14000);
+	assert_true(sum.alloc_large_unknown);
 	assert_true(sum.target_cpu_unknown);
 	assert_true(sum.rate_asked_hz == 250);
 	assert_true(sum.rate_reached_hz == 99.5);
@@ -265,6 +269,7 @@ static void a_part_of_a_run_has_what_was_counted_meanwhile(void **state)
 	now.skid = 46;
 	now.alloc_estimated = 1300005;
 	now.alloc_least = 20006;
+	now.alloc_all = 1500008;
 	now.alloc_large = 7007;
 	now.self_cpu_ns += 40;
 	histogram_add(&now.pause_ns, 9);
@@ -276,6 +281,7 @@ static void a_part_of_a_run_has_what_was_counted_meanwhile(void **state)
 	assert_int_equal(part.skid, 1);
 	assert_int_equal(part.alloc_estimated, 5);
 	assert_int_equal(part.alloc_least, 6);
+	assert_int_equal(part.alloc_all, 8);
 	assert_int_equal(part.alloc_large, 7);
 	assert_int_equal(part.self_cpu_ns, 40);
 	assert_int_equal(part.pause_ns.count, 1);
@@ -371,13 +377,32 @@ static void bytes_of_large_allocations_are_told(void **state)
 	(void)state;
 	assert_null(figures_large_bytes(&figures, text));
 	figures.alloc_large = 1200000000;
+	figures.alloc_all = 24000000000;
 	assert_ptr_equal(figures_large_bytes(&figures, text), text);
 	assert_string_equal(
-		text, "1.2 GB are in allocations of 64 KiB and more: who has how many of these is rough, "
-		      "tables that grow have too many");
+		text,
+		"about 1.2 GB (estimated) are in allocations of 64 KiB and more: who has how many of these is "
+		"rough, tables that grow may have too many");
 	figures.is_part = true;
 	assert_non_null(figures_large_bytes(&figures, text));
-	assert_non_null(strstr(text, "of all that was recorded, 1.2 GB are in"));
+	assert_non_null(strstr(text, "of all that was recorded, about 1.2 GB "));
+	/* Where they are few, it hardly matters. */
+	figures.alloc_all++;
+	assert_null(figures_large_bytes(&figures, text));
+}
+
+static void of_an_older_recording_it_is_not_known_what_is_large(void **state)
+{
+	struct figures figures = { .alloc_large_unknown = true };
+	json_t *object = figures_json(&figures);
+	char text[FIGURES_BYTES_SIZE];
+
+	(void)state;
+	assert_true(json_is_null(json_object_get(json_object_get(object, "alloc_bytes"), "large")));
+	json_decref(object);
+	/* Likewise if it is a part of a sum. */
+	figures.alloc_all = figures.alloc_large = 1000;
+	assert_null(figures_large_bytes(&figures, text));
 }
 
 static void without_an_end_it_is_not_known_which_bytes_are_less_certain(void **state)
@@ -435,6 +460,7 @@ int main(void)
 		cmocka_unit_test(a_sample_counts_its_frames_and_its_innermost_lost_part),
 		cmocka_unit_test(less_certain_bytes_are_told_by_their_kind),
 		cmocka_unit_test(bytes_of_large_allocations_are_told),
+		cmocka_unit_test(of_an_older_recording_it_is_not_known_what_is_large),
 		cmocka_unit_test(without_an_end_it_is_not_known_which_bytes_are_less_certain),
 		cmocka_unit_test(people_read_each_reason_that_occurs),
 		cmocka_unit_test(every_reason_has_its_own_text),

@@ -42,6 +42,7 @@ static void a_recording_is_told_with_its_quality_and_its_cost(void **state)
 		.rate_asked_hz = 99,
 		.rate_reached_hz = 78.25,
 		.alloc_estimated = 2000000,
+		.alloc_all = 9000000,
 		.alloc_large = 3000000,
 		.frames = { [CERTAINTY_EXACT] = 120, [CERTAINTY_NEAREST] = 60, [CERTAINTY_FUNCTION] = 20 },
 	};
@@ -59,8 +60,8 @@ static void a_recording_is_told_with_its_quality_and_its_cost(void **state)
 		"$ ljspy record \\x1b\n"
 		"7 ticks missed, 5 samples lost (2.50 %): thread asleep when sampled 3, stack too deep 2\n"
 		"2.0 MB are estimated: looks came too rarely or too late to count them\n"
-		"3.0 MB are in allocations of 64 KiB and more: who has how many of these is rough, "
-		"tables that grow have too many\n"
+		"about 3.0 MB (estimated) are in allocations of 64 KiB and more: who has how many of these is rough, "
+		"tables that grow may have too many\n"
 		"paused p50 20.2 \u00b5s, p99 30.0 \u00b5s, max 40.5 \u00b5s; lines 60.0 % exact, 30.0 % nearest known, 10.0 % unknown\n");
 }
 
@@ -156,7 +157,7 @@ static void long_texts_leave_room_for_the_rest_of_their_line(void **state)
 static void all_lines_and_all_reasons_have_room(void **state)
 {
 	const struct session session = { .target = "x", .command_line = "x", .cause = "x" };
-	struct figures figures = { .samples = 1, .alloc_least = 1, .alloc_large = 1 };
+	struct figures figures = { .samples = 1, .alloc_least = 1, .alloc_all = 1, .alloc_large = 1 };
 
 	(void)state;
 	for (int i = 0; i < LOST_COUNT; i++)

@@ -191,7 +191,6 @@ static struct figures some_figures(void)
 		.target_cpu_ns = 80,
 		.alloc_estimated = 90,
 		.alloc_least = 7,
-		.alloc_large = 8,
 		.is_part = true,
 		.rate_asked_hz = 99,
 	};
@@ -360,6 +359,38 @@ static void a_recording_has_a_clock(void **state)
 	}
 }
 
+/* What an older recording does not tell is unknown, and not 0; neither is it told by one that was made from that. */
+static void large_allocations_are_told_by_all_but_older_recordings(void **state)
+{
+	static const struct figures cases[] = {
+		{ .alloc_all = 100, .alloc_large = 8 },
+		{ 0 },
+		{ .alloc_all = 100, .alloc_large = 8, .alloc_large_unknown = true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct session shown = { .clock = WEIGHT_ALLOC_BYTES };
+		const bool is_known = !cases[i].alloc_large_unknown;
+		struct writing writing = { 0 };
+		const struct figures *figures;
+		struct reading reading;
+		struct bytes bytes;
+
+		begin_writing(&writing);
+		assert_int_equal(recording_writer_finish(writing.writer, &shown, &cases[i]), 0);
+		bytes = end_writing(&writing);
+		begin_reading(&reading, bytes.data, bytes.size);
+		assert_int_equal(reading.error, 0);
+		figures = recording_reader_figures(reading.reader);
+		assert_int_equal(figures->alloc_large_unknown, !is_known);
+		assert_int_equal(figures->alloc_all, is_known ? cases[i].alloc_all : 0);
+		assert_int_equal(figures->alloc_large, is_known ? cases[i].alloc_large : 0);
+		end_reading(&reading);
+		free(bytes.data);
+	}
+}
+
 static void session_and_figures_are_read_as_they_were_written(void **state)
 {
 	struct bytes bytes = write_recording(false, true);
@@ -397,7 +428,6 @@ static void session_and_figures_are_read_as_they_were_written(void **state)
 	assert_int_equal(figures->target_cpu_ns, expected.target_cpu_ns);
 	assert_int_equal(figures->alloc_estimated, expected.alloc_estimated);
 	assert_int_equal(figures->alloc_least, expected.alloc_least);
-	assert_int_equal(figures->alloc_large, expected.alloc_large);
 	assert_true(figures->is_part);
 	assert_true(figures->rate_asked_hz == expected.rate_asked_hz);
 	expected.pause_ns.sum = 0; /* is not in a recording */
@@ -1115,6 +1145,7 @@ int main(void)
 		cmocka_unit_test(many_stacks_are_defined_once),
 		cmocka_unit_test(samples_are_read_as_they_were_written),
 		cmocka_unit_test(a_recording_has_a_clock),
+		cmocka_unit_test(large_allocations_are_told_by_all_but_older_recordings),
 		cmocka_unit_test(session_and_figures_are_read_as_they_were_written),
 		cmocka_unit_test(a_root_holds_for_all_files_below_it),
 		cmocka_unit_test(labels_of_processes_are_read_up_to_the_last_flush),
