@@ -698,8 +698,8 @@ static double met_max(const struct allocation_shares *shares, double count, doub
 }
 
 /*
- * Of so many bytes, which are in parts and in large allocations, those in parts: as films have seen both, if samples have
- * met what is large.
+ * Of so many bytes, which are in parts and in large allocations, those in parts: as films have seen both, if samples
+ * have met what is large.
  */
 static double small_parts(const struct allocation_shares *shares, double bytes)
 {
