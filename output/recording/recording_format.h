@@ -88,7 +88,8 @@
  * missed_ticks, dropped, away_ns, undisturbed, skid, self_cpu_ns, target_cpu_ns,
  * alloc_estimated, alloc_least, alloc_all and alloc_large (of older recordings these are unknown), is_part and
  * is_unfinished (0 or 1) and rate_asked_uhz (millionths of a hertz) as in struct figures.
- * labels_PID holds lines "name=value\n" that say which service, pod and container that process is. All other figures follow from the samples. Pauses are the histogram of how long
+ * labels_PID holds lines "name=value\n" that say which service, pod and container that process is. All other figures
+ * follow from the samples. Pauses are the histogram of how long
  * threads were held: the longest pause in nanoseconds, then pairs: the number
  * of empty buckets to skip, and the count in the next bucket. The buckets are
  * those of output/sample/histogram.h.
