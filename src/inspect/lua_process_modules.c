@@ -11,6 +11,7 @@
 #include "memory/page_cache.h"
 #include "src/inspect/loop_clock.h"
 #include "src/linux/clocks/time_namespace.h"
+#include "src/linux/files/file_backed.h"
 #include "src/linux/files/file_image.h"
 #include "unwind/elf/dynamic_symbol.h"
 #include "unwind/nginx/gateway.h"
@@ -60,18 +61,22 @@ static struct file_identity *identify(const struct lua_process *process, const s
 	return NULL;
 }
 
-/* Does the module's file show that there is no LuaJIT in it? Else its memory tells. */
+/* Does the module's file, where it is what is mapped, show that there is no LuaJIT in it? Else its memory tells. */
 static bool file_lacks_luajit(const struct lua_process *process, struct luajit_module *luajit,
 			      const char *path)
 {
 	struct file_image *image = NULL;
-	bool lacks = false;
+	struct file_backed *backed = NULL;
+	bool lacks;
 
 	if (path && !process->core && !process->given)
 		image = file_image_open(known_files_errands(process->files), path, luajit->base);
 	if (image)
-		lacks = recognise_find(file_image_memory(image), process->machine, luajit->base,
-				       process_keep_verdict, luajit) == RECOGNISE_NO_VM;
+		backed = file_backed_new(file_image_memory(image), process->memory, process->maps,
+					 process->pid, luajit->base);
+	lacks = backed && recognise_find(file_backed_memory(backed), process->machine, luajit->base,
+					 process_keep_verdict, luajit) == RECOGNISE_NO_VM;
+	file_backed_free(backed);
 	file_image_close(image);
 	return lacks;
 }
@@ -365,10 +370,8 @@ static bool is_lua_module(const struct luajit_module *luajit)
 }
 
 /* What programs make themselves is no file of LuaJIT's. */
-static bool is_unread(const struct lua_process *process, const struct luajit_module *luajit)
+static bool is_unread(const struct luajit_module *luajit, const struct module *module)
 {
-	const struct module *module = image_find(process->image, luajit->base);
-
 	return luajit->known.status == RECOGNISE_UNREADABLE && !(module && module->made);
 }
 
@@ -378,12 +381,14 @@ bool process_read_unread(struct lua_process *process)
 
 	for (struct luajit_module *luajit = process->luajits; luajit && !process->core;
 	     luajit = luajit->next) {
-		if (!is_unread(process, luajit))
+		const struct module *module = image_find(process->image, luajit->base);
+
+		if (!is_unread(luajit, module))
 			continue;
 		luajit->unread++;
 		if (luajit->unread & (luajit->unread - 1)) /* no power of two */
 			continue;
-		recognise(process, luajit, NULL);
+		recognise(process, luajit, module ? module->file : NULL);
 		has_read |= luajit->known.status != RECOGNISE_UNREADABLE;
 	}
 	return has_read;
@@ -395,7 +400,7 @@ const char *lua_process_unread_file(const struct lua_process *process, size_t *r
 
 	*ret_count = 0;
 	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next) {
-		if (!is_unread(process, luajit))
+		if (!is_unread(luajit, image_find(process->image, luajit->base)))
 			continue;
 		path = luajit->path;
 		++*ret_count;

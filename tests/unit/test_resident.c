@@ -121,6 +121,28 @@ static void written_pages_are_those_with_a_mark_or_without_content(void **state)
 	close(fd);
 }
 
+static void private_pages_are_those_of_no_file_or_in_swap(void **state)
+{
+	const uint64_t present = UINT64_C(1) << 63, swapped = UINT64_C(1) << 62, of_file = UINT64_C(1) << 61;
+	const uint64_t entries[] = { present | of_file, present, swapped, of_file, 0, present };
+	const uint64_t page = memory_page_size();
+	uint64_t at = 0, begin, end;
+	int fd = memfd_create("pagemap", MFD_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(write(fd, entries, sizeof(entries)), sizeof(entries));
+	assert_true(resident_next_private(fd, &at, 5 * page, &begin, &end));
+	assert_int_equal(begin / page, 1);
+	assert_int_equal(end / page, 3);
+	assert_false(resident_next_private(fd, &at, 5 * page, &begin, &end));
+	/* Behind the end of the file, nothing is known. */
+	at = 6 * page;
+	assert_true(resident_next_private(fd, &at, 9 * page, &begin, &end));
+	assert_int_equal(begin / page, 6);
+	assert_int_equal(end / page, 9);
+	close(fd);
+}
+
 /* Where it marks some, a page is marked by a write. */
 static void marks_come_back_with_a_write(void **state)
 {
@@ -256,6 +278,7 @@ int main(void)
 		cmocka_unit_test(pages_with_content_are_found_in_runs),
 		cmocka_unit_test(all_pages_count_where_the_kernel_does_not_tell),
 		cmocka_unit_test(written_pages_are_those_with_a_mark_or_without_content),
+		cmocka_unit_test(private_pages_are_those_of_no_file_or_in_swap),
 		cmocka_unit_test(marks_come_back_with_a_write),
 		cmocka_unit_test(a_kernel_has_marks_if_it_marks_a_page_just_written),
 		cmocka_unit_test(marks_are_cleared_by_a_number),

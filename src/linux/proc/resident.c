@@ -13,8 +13,9 @@ enum {
 	ENTRIES_AT_ONCE = 4096,
 };
 
-/* Documentation/admin-guide/mm/pagemap.rst: bit 63 present, bit 62 swapped, bit 55 soft-dirty. */
-static const uint64_t content_bits = UINT64_C(3) << 62, soft_dirty_bit = UINT64_C(1) << 55;
+/* Documentation/admin-guide/mm/pagemap.rst: bit 63 present, 62 swapped, 61 of a file or shared, 55 soft-dirty. */
+static const uint64_t content_bits = UINT64_C(3) << 62, swapped_bit = UINT64_C(1) << 62,
+		      file_bit = UINT64_C(1) << 61, soft_dirty_bit = UINT64_C(1) << 55;
 
 int resident_open(pid_t pid)
 {
@@ -35,6 +36,12 @@ static bool has_content(uint64_t entry)
 static bool may_differ(uint64_t entry)
 {
 	return (entry & soft_dirty_bit) || !has_content(entry);
+}
+
+/* The kernel drops pages of files, and swaps out only those of memory. */
+static bool is_private(uint64_t entry)
+{
+	return (entry & swapped_bit) || (has_content(entry) && !(entry & file_bit));
 }
 
 /* Find the next run of pages whose entries are wanted. */
@@ -87,6 +94,11 @@ bool resident_next(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint
 bool resident_next_written(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
 {
 	return next_wanted(fd, may_differ, at, end, ret_begin, ret_end);
+}
+
+bool resident_next_private(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
+{
+	return next_wanted(fd, is_private, at, end, ret_begin, ret_end);
 }
 
 /* The kernel marks all pages of a new mapping, if it marks any. */

@@ -25,6 +25,9 @@ int resident_open(pid_t pid);
  */
 bool resident_next(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end);
 
+/* As resident_next(), for pages that are no file's: where one is mapped, the process has changed its copy. */
+bool resident_next_private(int fd, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end);
+
 /* Does this kernel mark pages that are written? It is tried on a page of ljspy's own. */
 bool resident_has_marks(void);
 

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""A program whose code is decrypted where it is mapped: its file shows no LuaJIT."""
+
+import platform
+import re
+import struct
+import sys
+
+import pytest
+
+import ljspy
+
+pytestmark = [
+    pytest.mark.usefixtures("built"),
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="it searches the library for x86-64's instructions"),
+]
+
+KEY = 0x5A
+LIBRARY = ljspy.PACKAGES / "libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
+DISPATCH = b"\x41\xff\x24\xee"  # jmp [r14 + rbp * 8]
+PT_GNU_EH_FRAME = 0x6474E550
+
+PROGRAM = """
+import ctypes, mmap, sys
+path, key = sys.argv[1], int(sys.argv[2])
+lua, libc = ctypes.CDLL(path), ctypes.CDLL(None)
+base = min(int(line.split("-")[0], 16) for line in open("/proc/self/maps") if line.split()[-1] == path)
+for pair in sys.argv[3:]:
+    begin, end = (base + int(number) for number in pair.split("-"))
+    page = begin & -mmap.PAGESIZE
+    assert libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(end - page), 7) == 0
+    bytes_there = (ctypes.c_ubyte * (end - begin)).from_address(begin)
+    bytes_there[:] = [byte ^ key for byte in bytes_there]
+    assert libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(end - page), 5) == 0
+lua.luaL_newstate.restype = ctypes.c_void_p
+state = ctypes.c_void_p(lua.luaL_newstate())
+assert lua.luaL_loadstring(state, b"while true do end") == 0
+print("ready", flush=True)
+lua.lua_pcall(state, 0, 0, 0)
+"""
+
+
+def segments(data):
+    (offset,), (count,) = struct.unpack_from("<Q", data, 32), struct.unpack_from("<H", data, 56)
+    return [struct.unpack_from("<IIQQQQQQ", data, offset + 56 * i) for i in range(count)]
+
+
+def encrypted(data):
+    """The ranges of the VM and of the unwind table, which the library's own beginning does not need."""
+    header = next(segment for segment in segments(data) if segment[0] == PT_GNU_EH_FRAME)
+    table = header[2] + 4 + struct.unpack_from("<i", data, header[2] + 4)[0]
+    loaded = next(s for s in segments(data) if s[0] == 1 and s[2] <= table < s[2] + s[5])
+    assert header[2] == header[3]
+    ranges = [(data.find(DISPATCH), data.rfind(DISPATCH) + len(DISPATCH)), (table, loaded[2] + loaded[5])]
+    assert ranges[0][1] - ranges[0][0] > 4096
+    return ranges
+
+
+@pytest.fixture
+def packed(tmp_path):
+    """The command that runs LuaJIT from such a file."""
+    data, path = bytearray(LIBRARY.read_bytes()), tmp_path / "libpacked.so"
+    ranges = encrypted(data)
+    for begin, end in ranges:
+        data[begin:end] = bytes(byte ^ KEY for byte in data[begin:end])
+    path.write_bytes(data)
+    return [sys.executable, "-c", PROGRAM, path, str(KEY), *(f"{begin}-{end}" for begin, end in ranges)]
+
+
+def test_its_memory_tells(packed, tmp_path):
+    with ljspy.Target(packed) as target:
+        target.read_until(b"ready\n")
+        result = ljspy.run("info", "-p", target.pid)
+        assert result.returncode == ljspy.OK, result.stderr
+        assert re.search(r"libpacked\.so", result.stdout), result.stdout
+        result = ljspy.run("record", "-p", target.pid, "-d", "1s", "-o", tmp_path / "x.folded")
+        assert result.returncode == ljspy.OK, result.stderr
