@@ -486,6 +486,7 @@ static void a_region_without_room_is_told(void **state)
 {
 	struct letters source = source_at(BASE);
 	struct heap_copy *copy = heap_copy_new(&source.memory);
+	const struct heap_range ranges[] = { { page(0), page(10), false }, { page(20), page(30), false } };
 
 	(void)state;
 	set(copy, 0, 10);
@@ -496,6 +497,16 @@ static void a_region_without_room_is_told(void **state)
 	memory_is_short = false;
 	assert_true(heap_copy_is_short(copy));
 	assert_int_equal(letter(copy, 0), 'a');
+	/* That is of the attempt before; and what nobody has asked for is not missing. */
+	heap_copy_begin_hold(copy, always, NULL);
+	assert_false(heap_copy_is_short(copy));
+	assert_int_equal(heap_copy_set_regions(copy, ranges, 2), 0);
+	memory_is_short = true;
+	heap_copy_fill(copy, HEAP_FILL_ALL, next_all, NULL);
+	memory_is_short = false;
+	assert_true(heap_copy_end_hold(copy));
+	assert_false(heap_copy_is_short(copy));
+	assert_int_equal(letter(copy, 20), 'a');
 	heap_copy_free(copy);
 }
 

@@ -69,15 +69,6 @@ struct memory *heap_copy_memory(struct heap_copy *copy)
 	return &copy->memory;
 }
 
-/* False when memory is short. */
-static bool has_room(struct heap_copy *copy, struct region *region)
-{
-	const bool has = region_reserve(region);
-
-	copy->is_short |= !has;
-	return has;
-}
-
 /*---- Pages ----*/
 
 /* A run of pages of one region. */
@@ -308,7 +299,7 @@ void heap_copy_fill(struct heap_copy *copy, enum heap_fill fill, heap_copy_next 
 		struct run all;
 
 		if (fill == HEAP_FILL_ALL && !is_out_of_use(region))
-			has_room(copy, region);
+			region_reserve(region); /* without room, nothing of it is copied */
 		all = all_pages(region);
 		if (fill == HEAP_FILL_NEAR)
 			fill_near(copy, &all, next, context);
@@ -320,7 +311,7 @@ void heap_copy_fill(struct heap_copy *copy, enum heap_fill fill, heap_copy_next 
 void heap_copy_begin_hold(struct heap_copy *copy, bool (*may_go_on)(void *context), void *context)
 {
 	copy->holding = true;
-	copy->was_stopped = false;
+	copy->was_stopped = copy->is_short = false;
 	copy->may_go_on = may_go_on;
 	copy->may_go_on_context = context;
 	for (size_t i = 0; i < copy->regions.count; i++) {
@@ -468,8 +459,12 @@ const uint8_t *heap_copy_view(struct heap_copy *copy, uint64_t address, size_t l
 	struct region *region = regions_find(&copy->regions, address);
 	size_t first, end;
 
-	if (!region || length > region->end - address || !has_room(copy, region))
+	if (!region || length > region->end - address)
 		return NULL;
+	if (!region_reserve(region)) {
+		copy->is_short = true;
+		return NULL;
+	}
 	first = region_page(region, address);
 	end = region_page(region, address + length + HEAP_PAGE - 1);
 	if (!is_copied(region, first, end)) {

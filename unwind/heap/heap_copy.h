@@ -100,7 +100,7 @@ uint64_t heap_copy_kept(const struct heap_copy *copy);   /* of the pages that ar
 uint64_t heap_copy_marked(const struct heap_copy *copy); /* of the pages that are marked now */
 uint64_t heap_copy_missed(const struct heap_copy *copy); /* reads since heap_copy_seal() that failed for it */
 
-/* Has there been too little memory for a region that was to be copied? Reads of it have failed. */
+/* Since the last hold began: has a read failed for want of memory for its region? */
 bool heap_copy_is_short(const struct heap_copy *copy);
 
 /* The copy as memory; owned by the copy. */
