@@ -67,11 +67,15 @@ bool process_take_up_running(struct lua_process *process)
 
 	if (in_registers != LED_TO_STATE &&
 	    (process->searches_left > 0 || unknown_states_may_compile(&process->capture, process->image))) {
+		bool complete;
+
 		if (process->searches_left > 0)
 			process->searches_left--;
-		count = unknown_states_on_stack(&process->capture, process->image, process->memory, clues);
+		count = unknown_states_on_stack(&process->capture, process->image, process->memory, clues,
+						&complete);
 		on_stack = take_up_all(process, clues, count);
-		process->capture.no_unknown_state = in_registers == LED_NOWHERE && on_stack == LED_NOWHERE;
+		process->capture.no_unknown_state = complete && in_registers == LED_NOWHERE &&
+						    on_stack == LED_NOWHERE;
 	}
 	if (in_registers != LED_TO_STATE && on_stack != LED_TO_STATE)
 		return false;

@@ -395,6 +395,7 @@ void reading_unknown(const struct memory_image *image, struct memory *memory)
 	struct state_clue clues[STATE_CLUES_MAX];
 	struct memory_range stack;
 	struct reader reader;
+	bool complete;
 
 	open_reader(&reader, image, memory);
 	read_once(&reader, &image->registers, &hints);
@@ -407,7 +408,8 @@ void reading_unknown(const struct memory_image *image, struct memory *memory)
 	while (lua_image_count(reader.lua) > 0)
 		lua_image_forget(reader.lua, lua_image_global(reader.lua, 0)->g);
 	take_up(&reader, memory, clues, unknown_states_in_registers(reader.capture, reader.image, clues));
-	take_up(&reader, memory, clues, unknown_states_on_stack(reader.capture, reader.image, memory, clues));
+	take_up(&reader, memory, clues,
+		unknown_states_on_stack(reader.capture, reader.image, memory, clues, &complete));
 	read_once(&reader, &image->registers, &hints);
 	close_reader(&reader);
 }

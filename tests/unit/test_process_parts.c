@@ -40,6 +40,7 @@ static struct {
 	uint64_t gone;        /* this state is closed; 0: none is */
 	uint64_t in_register; /* a clue; 0: there is none */
 	uint64_t on_stack;
+	bool more_on_stack; /* than was looked at */
 	bool may_compile;
 	unsigned int confirms, stack_searches, forgotten;
 } found;
@@ -89,11 +90,12 @@ size_t __wrap_unknown_states_in_registers(const struct capture *capture, const s
 INSTEAD_OF(unknown_states_on_stack);
 size_t __wrap_unknown_states_on_stack(const struct capture *capture, const struct image *image,
 				      struct memory *live,
-				      struct state_clue ret_clues[static STATE_CLUES_MAX])
+				      struct state_clue ret_clues[static STATE_CLUES_MAX], bool *ret_complete)
 {
 	assert_ptr_equal(capture, &process.capture);
 	assert_ptr_equal(image, process.image);
 	assert_ptr_equal(live, process.memory);
+	*ret_complete = !found.more_on_stack;
 	found.stack_searches++;
 	return clue(ret_clues, found.on_stack);
 }
@@ -464,6 +466,10 @@ static void frames_that_have_led_to_no_state_are_of_none(void **state)
 	assert_true(is_ruled_out());
 	found.in_register = G;
 	assert_true(is_ruled_out());
+	/* There may be one that nobody has looked at. */
+	found.more_on_stack = true;
+	assert_false(is_ruled_out());
+	found.more_on_stack = false;
 	/* There may be one that cannot be told yet: too many were tried, or its layout is not sure. */
 	process.clues_left = 0;
 	assert_false(is_ruled_out());

@@ -20,6 +20,7 @@ enum {
 };
 
 static struct state_clue clues[STATE_CLUES_MAX];
+static bool complete; /* the last search on the stack */
 
 static size_t in_registers(void)
 {
@@ -28,7 +29,7 @@ static size_t in_registers(void)
 
 static size_t on_stack(void)
 {
-	return unknown_states_on_stack(&states.capture, states.image, &states.memory, clues);
+	return unknown_states_on_stack(&states.capture, states.image, &states.memory, clues, &complete);
 }
 
 static bool is_above(uint64_t sp)
@@ -208,10 +209,17 @@ static void threads_of_an_earlier_capture_are_forgotten(void **state)
 static void so_many_clues_and_no_more(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < STATE_CLUES_MAX + 2; i++)
+	for (size_t i = 0; i < STATE_CLUES_MAX; i++)
 		put_running(i, UNKNOWN + i);
+	put_running(STATE_CLUES_MAX, UNKNOWN); /* is there */
+	put_running(STATE_CLUES_MAX + 1, 0);   /* is known */
 	states_capture();
 	assert_int_equal(on_stack(), STATE_CLUES_MAX);
+	assert_true(complete);
+	put_running(STATE_CLUES_MAX, UNKNOWN + STATE_CLUES_MAX);
+	states_capture();
+	assert_int_equal(on_stack(), STATE_CLUES_MAX);
+	assert_false(complete);
 	assert_int_equal(clues[STATE_CLUES_MAX - 1].g, g_at(STATE_CLUES_MAX));
 }
 
@@ -225,9 +233,35 @@ static void so_many_threads_are_read_and_no_more(void **state)
 	put_cframe(FRAME + (2 * READS - 2) * NEXT, thread_at(READS - 2), 0, NATIVE_CODE);
 	states_capture();
 	assert_int_equal(on_stack(), 1);
+	assert_true(complete);
 	put_cframe(FRAME + (2 * READS - 2) * NEXT, thread_at(READS - 1), 0, NATIVE_CODE);
 	states_capture();
 	assert_int_equal(on_stack(), 0);
+	assert_false(complete);
+}
+
+static void refuse(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	for (size_t i = 0; i < count; i++)
+		ranges[i].status = MEMORY_REFUSED;
+}
+
+static void a_thread_that_cannot_be_read_may_be_any(void **state)
+{
+	struct memory refusing = { .read_ranges = refuse };
+
+	(void)state;
+	put_running(0, UNKNOWN);
+	states_capture();
+	assert_int_equal(unknown_states_on_stack(&states.capture, states.image, &refusing, clues, &complete),
+			 0);
+	assert_false(complete);
+	/* Where nothing is mapped, none is. */
+	put_cframe(FRAME, C_STACK_END, 0, NATIVE_CODE);
+	states_capture();
+	assert_int_equal(on_stack(), 0);
+	assert_true(complete);
 }
 
 static void a_stack_that_is_not_copied_has_none(void **state)
@@ -362,6 +396,7 @@ int main(void)
 		TEST(threads_of_an_earlier_capture_are_forgotten),
 		TEST(so_many_clues_and_no_more),
 		TEST(so_many_threads_are_read_and_no_more),
+		TEST(a_thread_that_cannot_be_read_may_be_any),
 		TEST(a_stack_that_is_not_copied_has_none),
 		TEST(frames_that_their_threads_have_left_are_no_clues),
 		TEST(modules_without_a_vm_have_no_states),

@@ -21,16 +21,24 @@ static bool is_captured(const struct capture *capture, uint64_t g)
 	return false;
 }
 
-static size_t add_clue(const struct lua_image *lua, const struct vm_code *vm, uint64_t g,
-		       struct state_clue *clues, size_t count)
+static bool has_clue(const struct state_clue *clues, size_t count, const struct vm_code *vm, uint64_t g)
 {
-	if (count == STATE_CLUES_MAX || !may_be_object(vm->layout.gc64, g) || lua_image_find(lua, g))
-		return count;
 	for (size_t i = 0; i < count; i++)
 		if (clues[i].g == g && clues[i].vm == vm)
-			return count;
-	clues[count] = (struct state_clue){ .g = g, .vm = vm };
-	return count + 1;
+			return true;
+	return false;
+}
+
+/* Add what may be an unknown state, unless it is there. False if there is no room for it. */
+static bool add_clue(const struct lua_image *lua, const struct vm_code *vm, uint64_t g,
+		     struct state_clue *clues, size_t *count)
+{
+	if (!may_be_object(vm->layout.gc64, g) || lua_image_find(lua, g) || has_clue(clues, *count, vm, g))
+		return true;
+	if (*count == STATE_CLUES_MAX)
+		return false;
+	clues[(*count)++] = (struct state_clue){ .g = g, .vm = vm };
+	return true;
 }
 
 size_t unknown_states_in_registers(const struct capture *capture, const struct image *image,
@@ -50,8 +58,9 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 	}
 	switch (image_classify(image, registers->pc, &module)) {
 	case CODE_VM:
-		return add_clue(capture->lua, module->vm,
-				vm_global_of_registers(&module->vm->layout, registers), ret_clues, 0);
+		add_clue(capture->lua, module->vm, vm_global_of_registers(&module->vm->layout, registers),
+			 ret_clues, &count);
+		return count;
 	case CODE_UNKNOWN: /* perhaps a trace of any VM */ break;
 	case CODE_NATIVE:
 	case CODE_VM_FFI_CALL: return 0;
@@ -61,8 +70,8 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 
 		/* Without GC64 a trace uses the register for its own values. */
 		if (vm && vm->layout.gc64)
-			count = add_clue(capture->lua, vm, vm_global_of_registers(&vm->layout, registers),
-					 ret_clues, count);
+			add_clue(capture->lua, vm, vm_global_of_registers(&vm->layout, registers), ret_clues,
+				 &count);
 	}
 	return count;
 }
@@ -81,40 +90,53 @@ static uint64_t end_of_unknown(const struct capture *capture, uint64_t sp)
 	return end;
 }
 
-static size_t add_clues_on_stack(const struct capture *capture, const struct image *image,
-				 struct memory *live, const struct vm_code *vm, struct state_clue *clues,
-				 size_t count)
+/* If this may be a thread of an unknown state, add that. False if it cannot be told. */
+static bool add_clue_of(const struct capture *capture, struct memory *live, const struct vm_code *vm,
+			uint64_t thread, struct state_clue *clues, size_t *count)
+{
+	uint64_t g = 0;
+	enum memory_status status = memory_read(live, thread + (uint64_t)vm->layout.L_glref, &g,
+						layout_ref_size(&vm->layout));
+
+	/* Where nothing is mapped, there is no thread. */
+	return status == MEMORY_UNMAPPED ||
+	       (status == MEMORY_OK && add_clue(capture->lua, vm, g, clues, count));
+}
+
+/* False if a frame was not looked at, or it cannot be told whether it is of an unknown state. */
+static bool add_clues_on_stack(const struct capture *capture, const struct image *image, struct memory *live,
+			       const struct vm_code *vm, struct state_clue *clues, size_t *count)
 {
 	uint64_t sp = capture->registers.sp, cframe, thread, last = 0;
 	struct cframe_search search = cframe_search(capture->snapshot, image, &vm->layout, sp,
 						    end_of_unknown(capture, sp));
 	unsigned reads = 0;
+	bool complete = true;
 
-	while (reads < READS_MAX && cframe_search_next(&search, &cframe, &thread)) {
-		uint64_t g = 0;
-
+	while (cframe_search_next(&search, &cframe, &thread)) {
 		if (thread == last)
 			continue;
+		if (reads++ == READS_MAX)
+			return false;
 		last = thread;
-		reads++;
-		if (memory_read(live, thread + (uint64_t)vm->layout.L_glref, &g,
-				layout_ref_size(&vm->layout)) == MEMORY_OK)
-			count = add_clue(capture->lua, vm, g, clues, count);
+		complete &= add_clue_of(capture, live, vm, thread, clues, count);
 	}
-	return count;
+	return complete;
 }
 
 size_t unknown_states_on_stack(const struct capture *capture, const struct image *image, struct memory *live,
-			       struct state_clue ret_clues[static STATE_CLUES_MAX])
+			       struct state_clue ret_clues[static STATE_CLUES_MAX], bool *ret_complete)
 {
+	bool complete = true;
 	size_t count = 0;
 
 	for (size_t i = 0; i < image_module_count(image); i++) {
 		const struct vm_code *vm = image_module(image, i)->vm;
 
 		if (vm)
-			count = add_clues_on_stack(capture, image, live, vm, ret_clues, count);
+			complete &= add_clues_on_stack(capture, image, live, vm, ret_clues, &count);
 	}
+	*ret_complete = complete;
 	return count;
 }
 
@@ -131,7 +153,7 @@ static size_t add_linked(struct cframe_search *search, const struct lua_image *l
 		    (innermost & ~(uint64_t)CFRAME_FLAGS) == cframe &&
 		    memory_read(live, thread + (uint64_t)vm->layout.L_glref, &g,
 				layout_ref_size(&vm->layout)) == MEMORY_OK)
-			count = add_clue(lua, vm, g, clues, count);
+			add_clue(lua, vm, g, clues, &count);
 	}
 	return count;
 }

@@ -25,8 +25,7 @@ struct state_clue {
 };
 
 /*
- * Find clues in the registers, if the thread is in the VM or in no module; returns how many.
- * It
+ * Find clues in the registers, if the thread is in the VM or in no module; returns how many. It
  * costs nothing if the state is known. Without GC64, compiled code has no register for its state.
  */
 size_t unknown_states_in_registers(const struct capture *capture, const struct image *image,
@@ -34,10 +33,11 @@ size_t unknown_states_in_registers(const struct capture *capture, const struct i
 
 /*
  * Find clues in the C frames that lie further in than any of a known state; returns how
- * many. Reads live a few times; the thread must still be held.
+ * many. Reads live a few times; the thread must still be held. *ret_complete: there are
+ * no frames that were not looked at, or whose thread could not be read.
  */
 size_t unknown_states_on_stack(const struct capture *capture, const struct image *image, struct memory *live,
-			       struct state_clue ret_clues[static STATE_CLUES_MAX]);
+			       struct state_clue ret_clues[static STATE_CLUES_MAX], bool *ret_complete);
 
 /*
  * Find clues in the C frames in this part of a copied stack that are the innermost of
@@ -50,7 +50,10 @@ size_t unknown_states_linked(struct snapshot *snapshot, const struct lua_image *
 /* May the thread be in compiled code of such a state, in no module and in no known trace? */
 bool unknown_states_may_compile(const struct capture *capture, const struct image *image);
 
-/* Is there a C frame of an unknown state further out than sp, and before any of a known state? Not if all led to none. */
+/*
+ * Is there a C frame of an unknown state further out than sp, and before any of a known
+ * state? Not if all led to none.
+ */
 bool unknown_state_above(const struct capture *capture, const struct image *image, uint64_t sp);
 
 /* Does the VM's leaf with these registers, or else the C frame there, belong to an unknown state? */
