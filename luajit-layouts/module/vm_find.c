@@ -377,6 +377,9 @@ enum {
 /* Code is read in such parts: a browser has 200 MB of it. A part repeats the last bytes of the one before. */
 enum { PART_BYTES = 1 << 20, PART_REPEATS = 16 };
 
+/* All code of a module; segments that overlap may claim more than there is. */
+enum { CODE_BYTES_MAX = 1 << 30 };
+
 /* Dispatches close together, by their addresses. */
 struct cluster {
 	uint64_t first, last;
@@ -504,8 +507,8 @@ enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_
 {
 	const struct patterns *patterns = patterns_of(image->machine);
 	enum vm_find_status status = VM_FIND_NONE;
+	uint64_t next, left = CODE_BYTES_MAX;
 	struct cluster cluster;
-	uint64_t next;
 	uint8_t *part;
 
 	if (patterns == NULL)
@@ -518,6 +521,11 @@ enum vm_find_status vm_find_by_dispatch(struct memory *memory, const struct elf_
 
 		if ((segment->flags & PF_X) == 0 || segment->end == segment->begin)
 			continue;
+		if (segment->end - segment->begin > left) {
+			status = VM_FIND_UNREADABLE;
+			break;
+		}
+		left -= segment->end - segment->begin;
 		status = find_cluster(memory, patterns, segment, part, &cluster);
 		if (status == VM_FIND_OK)
 			status = find_ends(memory, patterns, segment, &cluster, ret_extent);

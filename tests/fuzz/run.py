@@ -21,7 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # The longest useful input of each target, in bytes.
 LENGTHS = {
     "arguments": 400, "code": 1500, "core": 10000, "debug_file": 17000, "dwarf_layout": 6000, "elf": 17000,
-    "findings": 1200, "footprint": 2000, "gateway": 200, "heap": 600, "heap_file": 3000, "layout_text": 4096,
+    "file_image": 17000, "findings": 1200, "footprint": 2000, "gateway": 200, "heap": 600, "heap_file": 3000, "layout_text": 4096,
     "listing": 6000, "names": 600, "nginx": 4000, "other_code": 1500, "other_core": 10000, "other_elf": 17000,
     "other_trace_code": 1500, "other_vm_code": 1500, "proc": 4096, "push": 600, "recognise": 400, "recording": 6000,
     "request": 600, "sample_message": 2000, "states": 600, "symbols": 17000, "table_search": 17000,

@@ -249,6 +249,8 @@ def seeds(build):
         for target in ("elf", "symbols"):
             yield target, pc + file
         yield "table_search", file
+        yield "file_image", b"".join(struct.pack("<IH", 0x400000 + address, length)
+                                     for address, length in ((0, 64), (0x200, 0x400), (0x1000, 8), (0x3ff0, 64))) + file
         yield "other_elf", pc + file[:E_MACHINE] + struct.pack("<H", EM_AARCH64) + file[E_MACHINE + 2:]
         build_id = re.search(rb"\x14\x00\x00\x00\x03\x00\x00\x00GNU\x00(.{20})", file, re.DOTALL)[1]
         for bits, identity in ((1, b""), (2, b""), (1, build_id), (2, build_id)):

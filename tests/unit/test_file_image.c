@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A module's file, read as the memory that it is mapped to. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +14,9 @@
 
 #include "luajit-layouts/module/elf_headers.h"
 #include "src/linux/files/file_image.h"
+#include "tests/unit/instead_of.h"
+
+INSTEAD_OF(errands_pause);
 
 enum {
 	BASE = 0x7000000,
@@ -126,6 +130,39 @@ static void behind_a_files_part_of_a_segment_all_is_zero(void **state)
 	file_image_close(image);
 }
 
+static unsigned int pauses;
+
+void __wrap_errands_pause(const struct errands *errands)
+{
+	assert_null(errands);
+	pauses++;
+}
+
+/* Whoever searches a large file does not let others wait until it is done, whether the file has these bytes or not. */
+static void there_is_a_pause_for_each_mebibyte(void **state)
+{
+	enum { MEBIBYTE = 1 << 20, PART = MEBIBYTE / 4 };
+	struct file_image *image;
+	int fd;
+
+	(void)state;
+	head.segments[3].p_memsz = 3 * MEBIBYTE;
+	head.segments[3].p_filesz = MEBIBYTE;
+	assert_int_equal(truncate(path, DATA_OFFSET + MEBIBYTE), 0);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	write_at(fd, &head, sizeof(head), 0);
+	close(fd);
+	image = file_image_open(NULL, path, BASE);
+	pauses = 0;
+	for (size_t bytes = 0; bytes < 3 * MEBIBYTE; bytes += PART) {
+		assert_in_range(pauses, bytes / MEBIBYTE, bytes / MEBIBYTE + 1);
+		assert_int_equal(memory_read(file_image_memory(image), BASE + DATA_AT + bytes, copy, PART),
+				 MEMORY_OK);
+	}
+	assert_int_equal(pauses, 3);
+	file_image_close(image);
+}
+
 static void between_segments_there_is_nothing(void **state)
 {
 	struct file_image *image = file_image_open(NULL, path, BASE);
@@ -198,6 +235,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(what_is_loaded_is_where_it_is_in_memory),
 		TEST(behind_a_files_part_of_a_segment_all_is_zero),
+		TEST(there_is_a_pause_for_each_mebibyte),
 		TEST(between_segments_there_is_nothing),
 		TEST(a_file_that_ends_early_cannot_be_read),
 		TEST(a_search_that_is_abandoned_reads_nothing_more),

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "luajit-layouts/module/vm_code_arm64.h"
+#include "luajit-layouts/module/vm_find.h"
 #include "luajit-layouts/recognise/recognise.h"
 #include "unwind/lua/request.h"
 
@@ -222,12 +223,43 @@ static void requests_are_not_looked_for_in_code_of_another_machine(void **state)
 	assert_false(request_layout_find(&memory, EM_AARCH64, BASE, &layout));
 }
 
+static uint64_t bytes_read;
+
+static void read_vast(struct memory *memory, struct memory_range *ranges, size_t count)
+{
+	(void)memory;
+	for (size_t i = 0; i < count; i++) {
+		memset(ranges[i].copy, 0, ranges[i].length);
+		ranges[i].status = MEMORY_OK;
+		bytes_read += ranges[i].length;
+	}
+}
+
+/* Large segments may lie on each other. */
+static void so_much_code_is_searched_and_no_more(void **state)
+{
+	enum { SEGMENT_BYTES = 256 << 20, CODE_BYTES = 1 << 30 };
+	struct memory memory = { .read_ranges = read_vast };
+	struct elf_image image = { .machine = EM_X86_64, .segment_count = 5 };
+	struct vm_extent extent;
+
+	(void)state;
+	for (size_t i = 0; i < image.segment_count; i++)
+		image.segments[i] = (struct elf_segment){ .end = SEGMENT_BYTES, .flags = PF_R | PF_X };
+	bytes_read = 0;
+	assert_int_equal(vm_find_by_dispatch(&memory, &image, &extent), VM_FIND_UNREADABLE);
+	assert_in_range(bytes_read, CODE_BYTES, CODE_BYTES + CODE_BYTES / 1024);
+	image.segment_count = 4;
+	assert_int_equal(vm_find_by_dispatch(&memory, &image, &extent), VM_FIND_NONE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_vm_is_found_without_its_unwind_entry),
 		cmocka_unit_test(a_target_of_branches_before_the_first_handler_is_the_vms),
 		cmocka_unit_test(an_arm64_build_has_the_layout_of_its_release),
+		cmocka_unit_test(so_much_code_is_searched_and_no_more),
 		cmocka_unit_test(requests_are_not_looked_for_in_code_of_another_machine),
 	};
 

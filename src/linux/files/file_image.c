@@ -29,7 +29,8 @@ static size_t read_present(int fd, uint8_t *bytes, size_t length, uint64_t offse
 	return count > 0 ? (size_t)count : 0;
 }
 
-static bool read_file(struct file_image *image, uint8_t *bytes, size_t length, uint64_t offset)
+/* Zeros, too, take time. */
+static void pause_after(struct file_image *image, size_t length)
 {
 	image->bytes_since_pause += length;
 	if (image->bytes_since_pause >= PAUSE_BYTES) {
@@ -37,6 +38,10 @@ static bool read_file(struct file_image *image, uint8_t *bytes, size_t length, u
 			return false;
 		image->bytes_since_pause = 0;
 	}
+}
+
+static bool read_file(struct file_image *image, uint8_t *bytes, size_t length, uint64_t offset)
+{
 	while (length) {
 		size_t count = read_present(image->fd, bytes, length, offset);
 
@@ -91,6 +96,7 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 								 range->address - image->base);
 
 		ranges[i].status = is_read ? MEMORY_OK : MEMORY_UNMAPPED;
+		pause_after(image, range->length);
 	}
 }
 
