@@ -132,10 +132,10 @@ static void behind_a_files_part_of_a_segment_all_is_zero(void **state)
 
 static unsigned int pauses;
 
-void __wrap_errands_pause(const struct errands *errands)
+bool __wrap_errands_pause(const struct errands *errands)
 {
-	assert_null(errands);
 	pauses++;
+	return __real_errands_pause(errands);
 }
 
 /* Whoever searches a large file does not let others wait until it is done, whether the file has these bytes or not. */

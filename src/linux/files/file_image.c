@@ -29,15 +29,16 @@ static size_t read_present(int fd, uint8_t *bytes, size_t length, uint64_t offse
 	return count > 0 ? (size_t)count : 0;
 }
 
-/* Zeros, too, take time. */
-static void pause_after(struct file_image *image, size_t length)
+/* Zeros, too, take time. False if the caller abandons its work. */
+static bool pause_before(struct file_image *image, size_t length)
 {
 	image->bytes_since_pause += length;
-	if (image->bytes_since_pause >= PAUSE_BYTES) {
-		if (!errands_pause(image->errands))
-			return false;
-		image->bytes_since_pause = 0;
-	}
+	if (image->bytes_since_pause < PAUSE_BYTES)
+		return true;
+	if (!errands_pause(image->errands))
+		return false;
+	image->bytes_since_pause = 0;
+	return true;
 }
 
 static bool read_file(struct file_image *image, uint8_t *bytes, size_t length, uint64_t offset)
@@ -83,20 +84,25 @@ static bool read_segment(struct file_image *image, const Elf64_Phdr *segment,
 	return read_file(image, range->copy, length, segment->p_offset + offset);
 }
 
+/* The headers are read by their place in the file. */
+static bool read_range(struct file_image *image, const struct memory_range *range)
+{
+	const Elf64_Phdr *segment = find_segment(image, range);
+
+	if (segment)
+		return read_segment(image, segment, range);
+	return image->headers.elf.e_phnum == 0 &&
+	       read_file(image, range->copy, range->length, range->address - image->base);
+}
+
 static void read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
 {
 	struct file_image *image = (struct file_image *)memory;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct memory_range *range = &ranges[i];
-		const Elf64_Phdr *segment = find_segment(image, range);
-		const bool is_read = segment ? read_segment(image, segment, range)
-					     : image->headers.elf.e_phnum == 0 &&
-						       read_file(image, range->copy, range->length,
-								 range->address - image->base);
+		const bool is_read = pause_before(image, ranges[i].length) && read_range(image, &ranges[i]);
 
 		ranges[i].status = is_read ? MEMORY_OK : MEMORY_UNMAPPED;
-		pause_after(image, range->length);
 	}
 }
 
