@@ -620,6 +620,14 @@ static bool is_as_searched(const struct target *target, uint64_t cpu_ns)
 	return was_searched(target) && cpu_ns == target->searched_cpu_ns;
 }
 
+/* It is in an execve(): only the program that comes then tells whether it runs LuaJIT. */
+static void consider_after_exec(struct target *target, uint64_t now)
+{
+	target->unsearched_looks++;
+	target->refusal = target->found ? 0 : -ENODATA;
+	target->inspect_at_ns = now + INSPECT_AGAIN_NS;
+}
+
 /* LuaJIT is in the candidate: attach, or come back later. */
 static void take_up(struct sampler *sampler, struct target *target, uint64_t now)
 {
@@ -633,6 +641,10 @@ static void take_up(struct sampler *sampler, struct target *target, uint64_t now
 		if (error == -EMFILE) { /* its files are wanted elsewhere */
 			lua_process_close(target->process);
 			target->process = NULL;
+		}
+		if (error == -EBUSY) {
+			consider_after_exec(target, now);
+			return;
 		}
 		target->refusal = error;
 		inspect_later(target, now);
@@ -650,9 +662,7 @@ void target_consider(struct sampler *sampler, struct target *target, uint64_t no
 	if (target->is_unreadable)
 		return;
 	if (process_is_in_exec(target->pid)) {
-		target->unsearched_looks++;
-		target->refusal = target->found ? 0 : -ENODATA;
-		target->inspect_at_ns = now + INSPECT_AGAIN_NS;
+		consider_after_exec(target, now);
 		return;
 	}
 	if (read_cpu_time(target, &cpu_ns) == 0) {

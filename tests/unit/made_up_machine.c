@@ -513,6 +513,8 @@ int __wrap_threads_refresh(struct threads *threads, uint64_t now_ns, uint64_t pr
 	(void)process_cpu_ns;
 	if (!is_there(process))
 		return -ESRCH;
+	if (now_ns >= process->busy_begin_ns && now_ns < process->busy_end_ns)
+		return -EBUSY;
 	if (process->ends_when_attached)
 		process->end_ns = machine.now_ns;
 	memcpy(kept, threads->list, sizeof(kept));
@@ -1328,11 +1330,9 @@ void __wrap_tracer_take_time(struct tracer *tracer)
 INSTEAD_OF(tracer_cpu);
 int __wrap_tracer_cpu(const struct tracee *tracee)
 {
-	static int cpu = 1;
-
 	(void)tracee;
-	cpu ^= machine.changes_cpu;
-	return cpu;
+	machine.cpu ^= machine.changes_cpu;
+	return machine.cpu;
 }
 
 INSTEAD_OF(tracer_stay_away);

@@ -51,12 +51,13 @@ struct made_up_process {
 	bool ends_when_attached;   /* once ljspy has listed its threads */
 	uint64_t exec_ns;          /* when it begins to run another program; 0: never */
 	uint64_t exec_luajit_ns;   /* from when on that runs LuaJIT */
-	size_t exec_by;          /* the thread that calls execve(), and has the first one's id from then on */
-	int refusal;             /* why its memory cannot be read, a negative errno */
-	bool is_unread;          /* the files that tell whether it runs LuaJIT */
-	bool has_unknown_layout; /* its LuaJIT */
-	const struct vm_code *vm; /* of its state; NULL if none is found */
-	const char *roots;        /* of its packages; NULL: none */
+	size_t exec_by; /* the thread that calls execve(), and has the first one's id from then on */
+	uint64_t busy_begin_ns, busy_end_ns; /* none of its threads can be seized meanwhile */
+	int refusal;                         /* why its memory cannot be read, a negative errno */
+	bool is_unread;                      /* the files that tell whether it runs LuaJIT */
+	bool has_unknown_layout;             /* its LuaJIT */
+	const struct vm_code *vm;            /* of its state; NULL if none is found */
+	const char *roots;                   /* of its packages; NULL: none */
 	struct made_up_thread threads[MADE_UP_THREADS];
 	size_t thread_count;
 };
@@ -134,6 +135,7 @@ struct made_up_machine {
 	uint64_t few_files_begin_ns, few_files_end_ns; /* too few are left for one more target meanwhile */
 	unsigned long closes;                          /* counted: processes that are open no more */
 	bool changes_cpu;                              /* a thread, whenever ljspy asks for it */
+	int cpu;                                       /* that it is on */
 	bool stays_away, allows_attach, has_counted_holds;
 	struct follow_options followed;
 	pid_t follows[MADE_UP_PROCESSES];

@@ -70,6 +70,42 @@ static void a_found_process_that_there_are_no_files_for_is_tried_again_soon(void
 	assert_int_equal(machine.closes, machine.opens);
 }
 
+static void a_found_process_in_an_execve_is_tried_again_soon(void **state)
+{
+	static struct vm_code vm;
+	const uint64_t begin_ns = 3 * second;
+
+	for (int ends = 0; ends < 2; ends++) {
+		struct made_up_process *found;
+
+		begin_again(state);
+		found = add_found();
+		found->begin_ns = found->threads[0].begin_ns = found->busy_begin_ns = begin_ns;
+		found->luajit_ns = 0;
+		found->vm = &vm;
+		found->busy_end_ns = begin_ns + 200 * MS;
+		if (ends)
+			found->end_ns = found->busy_end_ns;
+		run();
+		/* It may have been anything: one that ends then is not told as one that was left out. */
+		assert_int_equal(result.left_out, 0);
+		if (!ends)
+			assert_in_range(sum_of(found, 0)->first_ns, found->busy_end_ns, begin_ns + 300 * MS);
+	}
+}
+
+static void a_process_whose_threads_cannot_be_seized_for_a_while_has_not_ended(void **state)
+{
+	struct made_up_process *process = add(1, bursts);
+
+	(void)state;
+	process->busy_begin_ns = STARTED_AT_NS + second;
+	process->busy_end_ns = process->busy_begin_ns + second;
+	run();
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_true(sum_of(process, 0)->samples > 300);
+}
+
 /* Looking into it takes a while, and threads are not known before. */
 static void a_program_that_begins_while_ljspy_looks_into_another_is_looked_into(void **state)
 {
@@ -825,6 +861,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_up, forget)
 	const struct CMUnitTest tests[] = {
 		TEST(a_found_process_that_there_are_no_files_for_is_tried_again_soon),
+		TEST(a_found_process_in_an_execve_is_tried_again_soon),
+		TEST(a_process_whose_threads_cannot_be_seized_for_a_while_has_not_ended),
 		TEST(a_program_that_begins_while_ljspy_looks_into_another_is_looked_into),
 		TEST(a_look_has_ended_before_a_process_is_looked_into),
 		TEST(each_program_has_the_layout_that_was_given),
