@@ -33,7 +33,6 @@ static bool is_worth_telling(const struct target *target, const struct thread_re
 	return false;
 }
 
-/* Deliver time that the thread spent where it was last seen asleep, in that state. */
 /* Of a thread that is not held now: who it is and what it does, but not where. */
 static struct sample sample_of(const struct target *target, const struct thread_record *record,
 			       enum thread_state state, uint64_t wall_ns)
@@ -49,6 +48,7 @@ static struct sample sample_of(const struct target *target, const struct thread_
 	};
 }
 
+/* Deliver time that the thread spent where it was last seen asleep, in that state. */
 static void deliver_there(struct sampler *sampler, struct target *target, struct thread_record *record,
 			  enum thread_state state, uint64_t wall_ns)
 {

@@ -17,7 +17,7 @@
 
 enum {
 	PATIENCE_MS = 20000,
-	GOES_ON_MS = 100, /* one that stays stopped for so long is killed */
+	GOES_ON_MS = 100, /* the guard kills one that stays stopped for a third of that */
 };
 
 /* What the engine says. */
