@@ -12,7 +12,7 @@ enum {
 	JOIN_BYTES = 4096,
 	/* Guesses merge up to this length; without a limit they would grow without end. */
 	MERGED_GUESS_BYTES_MAX = 2 * PAGE_SIZE,
-	/* Keep a guess, or a part of it, this many times in vain: a program with several tasks returns to earlier ones. */
+	/* Keep a guess, or a part, so many times in vain: a program with several tasks returns to earlier ones. */
 	VAIN_GUESSES_MAX = 4,
 	/* So many items are sorted by insertion: most are in order already. */
 	FEW = 24,
@@ -459,6 +459,37 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
 	capture(snapshot, ranges, count, guesses, CAPTURED_FIRST);
 }
 
+/* Reading a page costs hardly more than a word of it, and readers often ask for more of it. */
+static struct memory_range whole_pages(const struct memory_range *range)
+{
+	uint64_t begin = range->address & ~(uint64_t)(PAGE_SIZE - 1);
+	uint64_t end = (range->address + range->length + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
+
+	if (end <= begin)
+		return *range;
+	return (struct memory_range){ .address = begin, .length = (size_t)(end - begin) };
+}
+
+/*
+ * The part of a guess to keep: what was asked for, and for a few times more what else it has of the same pages.
+ * Other pages would be copied for nothing in each hold, and are soon asked for again if they are wanted.
+ */
+static uint16_t cut_guess(const struct region *region, bool is_trial, size_t *begin, size_t *end)
+{
+	const struct memory_range asked = { .address = region->address + *begin, .length = *end - *begin };
+	const struct memory_range pages = whole_pages(&asked);
+	const uint64_t before = asked.address - pages.address;
+	const uint16_t partly = (uint16_t)(region->partly + !is_trial);
+
+	if (asked.length == region->length || partly > VAIN_GUESSES_MAX)
+		return 0;
+	*begin -= before < *begin ? (size_t)before : *begin;
+	*end = pages.address + pages.length - region->address;
+	if (*end > region->length)
+		*end = region->length;
+	return partly;
+}
+
 /* The part of a region that readers will most likely ask for again; false if none. */
 static bool is_worth_guessing(const struct region *region, bool is_trial, struct snapshot_guess *ret_guess)
 {
@@ -466,15 +497,12 @@ static bool is_worth_guessing(const struct region *region, bool is_trial, struct
 	size_t begin = region->asked_begin, end = region->asked_end;
 	uint16_t vain = 0, partly = 0;
 
-	if (is_guess && end == 0)
+	if (is_guess && end == 0) {
 		vain = (uint16_t)(region->vain + !is_trial);
-	if (is_guess && end - begin < region->length)
-		partly = (uint16_t)(region->partly + !is_trial);
-	if (is_guess && (end == 0 || partly <= VAIN_GUESSES_MAX)) {
-		begin = 0;
+		partly = region->partly;
 		end = region->length;
-	} else {
-		partly = 0;
+	} else if (is_guess) {
+		partly = cut_guess(region, is_trial, &begin, &end);
 	}
 	if (region->purpose == CAPTURED_FIRST || end == 0 || vain > VAIN_GUESSES_MAX ||
 	    end - begin > SNAPSHOT_GUESS_BYTES_MAX)
@@ -500,6 +528,8 @@ static bool merge_guess(struct snapshot_guess *guess, const struct snapshot_gues
 	guess->length = (uint32_t)(other_end - guess->address);
 	if (other->vain < guess->vain)
 		guess->vain = other->vain;
+	if (other->partly < guess->partly)
+		guess->partly = other->partly;
 	return true;
 }
 
@@ -535,17 +565,6 @@ void snapshot_overlay(struct snapshot *snapshot, uint64_t address, const void *b
 			memcpy(snapshot->arena + region->offset + (begin - region->address),
 			       (const uint8_t *)bytes + (begin - address), (size_t)(end - begin));
 	}
-}
-
-/* Reading a page costs hardly more than a word of it, and readers often ask for more of it. */
-static struct memory_range whole_pages(const struct memory_range *range)
-{
-	uint64_t begin = range->address & ~(uint64_t)(PAGE_SIZE - 1);
-	uint64_t end = (range->address + range->length + PAGE_SIZE - 1) & ~(uint64_t)(PAGE_SIZE - 1);
-
-	if (end <= begin)
-		return *range;
-	return (struct memory_range){ .address = begin, .length = (size_t)(end - begin) };
 }
 
 /* Capture the pages of the ranges that the snapshot lacks, in one go for so many of them. */

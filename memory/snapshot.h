@@ -40,8 +40,9 @@ struct snapshot_guesses {
 	struct snapshot_guess {
 		uint64_t address;
 		uint32_t length;
-		uint16_t vain;   /* how many times in a row nothing of it was asked for */
-		uint16_t partly; /* ... and how many times not all of it */
+		uint16_t vain; /* how many times in a row nothing of it was asked for */
+		uint16_t
+			partly; /* how many of the times that some of it was asked for in a row it was not all */
 	} pieces[SNAPSHOT_GUESSES_MAX];
 };
 
@@ -53,7 +54,7 @@ void snapshot_capture_first(struct snapshot *snapshot, struct memory_range *rang
  * Write guesses for the next snapshot of this kind: what readers asked for
  * beyond the ranges of snapshot_capture_first(), without what begins in
  * [skip_begin, skip_end). Vain guesses stay for a few times more, as do parts of guesses that nobody
- * asked for; with is_trial this time does not count.
+ * asked for, in pages of which other bytes were asked for; with is_trial this time does not count.
  */
 void snapshot_note_guesses(struct snapshot *snapshot, uint64_t skip_begin, uint64_t skip_end, bool is_trial,
 			   struct snapshot_guesses *ret_guesses);

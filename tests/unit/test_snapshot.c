@@ -149,6 +149,72 @@ static void a_guess_is_not_cut_short_for_one_reader_who_asks_for_less(void **sta
 	assert_int_equal(fixture->numbered.bytes, 64 + part.length);
 }
 
+/* A stack of Lua, say, of which one sample in five needs five pages. */
+static void pages_of_a_guess_that_nobody_asks_for_are_not_read(void **state)
+{
+	const struct memory_range whole = { .address = BASE + 10 * PAGE + 8, .length = 5 * PAGE };
+	const struct memory_range part = { .address = whole.address + 2 * PAGE, .length = 232 };
+	struct fixture *fixture = *state;
+
+	for (int i = 0; i < 10; i++) {
+		take(fixture, &whole, 1);
+		take(fixture, &part, 1);
+		for (int j = 0; j < 3; j++) {
+			take(fixture, &part, 1);
+			assert_true(fixture->numbered.bytes <= 64 + PAGE);
+		}
+	}
+}
+
+/* Has the guess of the range stayed whole? */
+static bool is_guessed_whole(const struct fixture *fixture, const struct memory_range *range)
+{
+	for (size_t i = 0; i < fixture->guesses.count; i++)
+		if (fixture->guesses.pieces[i].address == range->address &&
+		    fixture->guesses.pieces[i].length == range->length)
+			return true;
+	return false;
+}
+
+static void looks_that_ask_for_nothing_of_a_guess_leave_it_whole(void **state)
+{
+	const struct memory_range whole = { .address = BASE + 10 * PAGE + 8, .length = 472 };
+	const struct memory_range part = { .address = whole.address + 16, .length = 232 };
+	struct fixture *fixture = *state;
+
+	take(fixture, &whole, 1);
+	for (int i = 0; i < 4; i++) {
+		take(fixture, NULL, 0);
+		take(fixture, &part, 1);
+		assert_true(is_guessed_whole(fixture, &whole));
+	}
+	take(fixture, NULL, 0);
+	assert_true(is_guessed_whole(fixture, &whole));
+	take(fixture, &part, 1);
+	assert_false(is_guessed_whole(fixture, &whole));
+}
+
+static void a_guess_that_gets_longer_is_not_cut_for_what_was_before(void **state)
+{
+	const struct memory_range whole = { .address = BASE + 10 * PAGE + 8, .length = 472 };
+	const struct memory_range part = { .address = whole.address + 16, .length = 232 };
+	const struct memory_range longer = { .address = whole.address, .length = 600 };
+	const struct memory_range part_and_behind[] = {
+		part, { .address = whole.address + whole.length, .length = longer.length - whole.length }
+	};
+	struct fixture *fixture = *state;
+
+	take(fixture, &whole, 1);
+	for (int i = 0; i < 3; i++)
+		take(fixture, &part, 1);
+	take(fixture, part_and_behind, 2);
+	assert_true(is_guessed_whole(fixture, &longer));
+	for (int i = 0; i < 4; i++) {
+		take(fixture, &part, 1);
+		assert_true(is_guessed_whole(fixture, &longer));
+	}
+}
+
 /* As of objects that a program makes anew all the time, a bit further up each time. */
 static void guesses_do_not_grow_with_what_moves(void **state)
 {
@@ -389,6 +455,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_no_longer_asked_for_is_no_longer_read, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_guess_is_not_cut_short_for_one_reader_who_asks_for_less,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(pages_of_a_guess_that_nobody_asks_for_are_not_read, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(looks_that_ask_for_nothing_of_a_guess_leave_it_whole, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_guess_that_gets_longer_is_not_cut_for_what_was_before,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(guesses_do_not_grow_with_what_moves, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_single_byte_is_guessed, set_up, tear_down),
