@@ -558,6 +558,24 @@ static void stop_signal_while_held_takes_effect_on_resume(void **state)
 	tracer_free(tracer);
 }
 
+static bool child_signal_is_pending(void)
+{
+	sigset_t pending;
+
+	assert_int_equal(sigpending(&pending), 0);
+	return sigismember(&pending, SIGCHLD);
+}
+
+/* Poll as the loop does, that asks the kernel where a report is due or a signal has come. */
+static void poll_what_is_told(struct tracer *tracer)
+{
+	const bool is_told = tracer_poll_is_due(tracer) || child_signal_is_pending();
+
+	/* A report may come right before the poll: its signal is left. */
+	if (tracer_poll(tracer) && !is_told && !child_signal_is_pending())
+		fail_msg("there was a report that nothing told of");
+}
+
 /* One that ends as it is told to stop would be waited for to the last: ask after a second. */
 static int stop_in_the_end(struct tracer *tracer, struct tracee *tracee)
 {
@@ -565,17 +583,21 @@ static int stop_in_the_end(struct tracer *tracer, struct tracee *tracee)
 	int error;
 
 	while ((error = tracer_stop(tracer, tracee, second_ns)) == -ETIMEDOUT && monotonic_ns() < enough_ns)
-		tracer_poll(tracer);
+		poll_what_is_told(tracer);
 	return error;
 }
 
 /* Do what a sampling loop does, once. True if the process was found to run another program. */
 static bool sample(struct tracer *tracer, struct threads *threads)
 {
+	const uint64_t enough_ns = monotonic_ns() + patience_ns;
 	bool execed = false;
-	int refusal = threads_refresh(threads, monotonic_ns(), 0);
+	int refusal;
 
-	if (refusal && refusal != -EBUSY)
+	while ((refusal = threads_refresh(threads, monotonic_ns(), 0)) == -EBUSY &&
+	       monotonic_ns() < enough_ns)
+		poll_for_ms(tracer, 1);
+	if (refusal)
 		fail_msg("no thread is left, by error %d", -refusal);
 	for (size_t i = 0; i < threads_count(threads); i++) {
 		struct thread *thread = threads_at(threads, i);

@@ -124,7 +124,9 @@ bool tracer_turn_is_used_up(const struct tracer *tracer);
 
 /*
  * The report of a stop that the caller waited for leaves a signal behind, for which ljspy's
- * next sleep would end at once. Take that signal, and handle what else it stands for.
+ * next sleep would end at once. Take that signal, and handle what else it stands for: ask the
+ * kernel for reports, also where the sleep of tracer_stop() has taken the signal. So call this
+ * when the thread runs on.
  */
 void tracer_take_wakeup(struct tracer *tracer);
 
