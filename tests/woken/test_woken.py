@@ -45,6 +45,7 @@ end
 
 # In less, no request or turn of an event loop meets a condition of theirs below.
 SOON_S = 0.3
+ROUNDS = 5  # of requests, until those of one are all answered so soon
 
 
 class Woken:
@@ -59,6 +60,10 @@ class Woken:
 
     def said(self):
         return self.messages.read_text()
+
+    def count(self, cause):
+        """How many recordings have begun because of CAUSE, a pattern."""
+        return len(re.findall(f"{cause}.*: recording until", self.said()))
 
     def recordings(self):
         return sorted(self.directory.glob("*.ljspy"))
@@ -141,7 +146,7 @@ def test_what_led_to_it_is_recorded(tmp_path, word, condition, cause):
 
 def test_there_are_at_most_so_many_an_hour(tmp_path):
     with program(tmp_path, "a") as (target, file):
-        options = ("-p", target.pid, "--when", "rss>200M", "--when", "cpu>10% for 1s", "--for", "200ms", "--at-most", 1)
+        options = ("-p", target.pid, "--when", "rss>200M", "--when", "cpu>2% for 1s", "--for", "200ms", "--at-most", 1)
         with Woken(tmp_path, *options) as woken:
             assert ljspy.wait_until(traced([target.pid]))
             file.write_text("much")
@@ -175,33 +180,64 @@ def test_slow_requests_and_blocked_loops_wake_it_after_a_reload_too(tmp_path):
             server.get("/work/a/1")
             return time.monotonic() - begin
 
-        def waited_s():
-            return int(pathlib.Path(f"/proc/{first}/schedstat").read_text().split()[1]) / 1e9
+        def waited_s(pid):
+            return int(pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+        def is_quick_round():
+            """Ten requests. If neither the client nor the kernel knows of a delay, nothing may be recorded."""
+            said, waited_before_s = woken.said(), waited_s(first)
+            longest_s = 0
+            for _ in range(10):
+                longest_s = max(longest_s, seconds_of_get())
+                time.sleep(0.1)
+            if longest_s >= SOON_S or waited_s(first) - waited_before_s >= SOON_S:
+                time.sleep(2)  # until ljspy has told what it saw
+                return False
+            assert woken.said() == said
+            return True
+
+        def latency(pid):
+            return rf"latency>600ms: nginx \(pid {pid}\) had a request in flight for \d+\.\d\d s"
+
+        def blocked(pid):
+            return rf"blocked>400ms: nginx \(pid {pid}\) took \d+ ms for a turn of its event loop"
+
+        def assert_once(pid, path):
+            """However long it is in flight, a request is recorded once."""
+            before = woken.count(latency(pid))
+            request = ask(path)
+            woken.wakes(latency(pid))
+            assert ljspy.wait_until(lambda: woken.count(latency(pid)) > before, seconds=60)
+            time.sleep(1)
+            assert woken.count(latency(pid)) == before + 1, woken.said()
+            return request
 
         conditions = ("--when", "latency>600ms", "--when", "blocked>400ms")
         options = ("--tree", server.master.pid, *conditions, "--for", "500ms", "--at-most", 60, "-r", 49)
         with Woken(tmp_path, *options) as woken:
             assert ljspy.wait_until(traced([first]))
-            waited_before_s, longest_s = waited_s(), 0
-            for _ in range(10):
-                longest_s = max(longest_s, seconds_of_get())
-                time.sleep(0.1)
-            if longest_s < SOON_S and waited_s() - waited_before_s < SOON_S:
-                assert woken.recordings() == [] and woken.said() == ""
-            slow = ask("/hangs/1")
-            woken.wakes(rf"latency>600ms: nginx \(pid {first}\) had a request in flight for \d\.\d\d s")
+            is_quick = any(is_quick_round() for _ in range(ROUNDS))
+            slow = assert_once(first, "/hangs/1")
             slow.close()
+            waits_s = [waited_s(first)]
             server.master.process.send_signal(signal.SIGHUP)
             assert ljspy.wait_until(lambda: server.workers and first not in server.workers)
             second = server.worker
             assert ljspy.wait_until(traced([second]))
             server.get("/work/a/1")
-            ask("/hangs/2")
-            woken.wakes(rf"latency>600ms: nginx \(pid {second}\) had a request")
+            assert_once(second, "/hangs/2")
             ask("/spins")
-            woken.wakes(rf"blocked>400ms: nginx \(pid {second}\) took \d+ ms for a turn of its event loop", " spin ")
+            woken.wakes(blocked(second), " spin ")
+            waits_s.append(waited_s(second))
             os.kill(second, signal.SIGKILL)
+        causes = [report(path)["session"]["cause"] for path in woken.recordings()]
+    awaited = [latency(first), latency(second), blocked(second)]
+    assert all(re.match(f"{latency('[0-9]+')}|{blocked('[0-9]+')}", cause) for cause in causes), causes
+    if max(waits_s) < SOON_S:
+        assert len(causes) == len(awaited) and all(map(re.match, awaited, causes)), causes
     assert "several conditions" in ljspy.run("report", woken.directory).stdout
+    if not is_quick:
+        pytest.skip(f"of {ROUNDS} times ten requests, each had one that waited: whether those wake it was not judged")
 
 
 @pytest.mark.parametrize("arguments, said", [
