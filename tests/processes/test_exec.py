@@ -2,6 +2,7 @@
 """A process runs another program: each has its own CPU time, whichever thread calls execve(), and nobody waits with
 one whose execve() has to wait."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -104,7 +105,8 @@ class Siblings:
     def stop(self):
         self.disk.server.process.kill()  # the execve() cannot end before
         for pid in (self.spinner, self.execer):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has a time limit
+                os.kill(pid, signal.SIGKILL)
         self.shell.stop()
 
 

@@ -65,7 +65,7 @@ def is_legal(found):
 
 def test_states_are_told_apart(target, tmp_path, note_lost, request):
     recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=LIMIT)
-    recorder.end_after(target.pid, 4)
+    recorder.end_after(target.pid, 4, elapsed=4)
     recorder.finish()
     recorded = ljspy.native_stacks(recorder)
     weights, wrong, seen = collections.Counter(), [], set()
