@@ -87,18 +87,19 @@ uint64_t heap_trace_address(struct heap_reading *reading, uint32_t number);
 
 /*---- heap_compiled.c ----*/
 
-/* A function that a trace runs, in the frame where its root trace began. */
+/* A function that a trace runs. */
 struct heap_compiled {
 	const struct proto *proto;
-	uint64_t startpc; /* where the root trace began */
-	uint64_t pc;      /* of the instruction that runs; 0 if unknown */
+	uint64_t
+		startpc; /* the first of all instructions that it may have been at when its frame was whole */
+	bool stays_in_loop; /* the trace does not leave the loop that begins there */
 };
 
 /*
- * What this GCtrace runs, if that is sure: proto is the function at jit_base, pc is 0 or in it. False if not; no
- * variable is sure to be in its slot then. proto must outlive *ret_compiled.
+ * What this GCtrace runs, if that is sure: proto is the function at jit_base. False if not; no variable is sure to be in
+ * its slot then. proto must outlive *ret_compiled.
  */
-bool heap_compiled_find(struct heap_reading *reading, uint64_t trace, const struct proto *proto, uint64_t pc,
+bool heap_compiled_find(struct heap_reading *reading, uint64_t address, const struct proto *proto,
 			struct heap_compiled *ret_compiled);
 
 /* As lua_local_name(), of a variable whose value is sure to be in its slot. */

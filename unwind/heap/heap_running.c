@@ -33,7 +33,7 @@ int heap_running_set(struct heap_running *running, const struct merged_stack *st
 		running->frames[running->count++] = (struct heap_running_frame){
 			.thread = frame->thread->address,
 			.base = frame->base,
-			.pc = frame->pc,
+			.pc = frame->pc_is_near ? 0 : frame->pc,
 			.trace = frame->compiled ? frame->trace->address : 0,
 		};
 	}

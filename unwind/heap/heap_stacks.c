@@ -171,7 +171,7 @@ static void set_top(struct heap_reading *reading, const struct top *top, struct 
 {
 	frame->is_compiled = top->is_compiled;
 	if (top->is_compiled && frame->proto && top->trace)
-		heap_compiled_find(reading, top->trace, frame->proto, frame->pc, &frame->compiled);
+		heap_compiled_find(reading, top->trace, frame->proto, &frame->compiled);
 }
 
 static void walk_frames(struct heap_reading *reading, const struct lua_thread *thread, const struct top *top)

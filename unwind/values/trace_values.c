@@ -53,7 +53,8 @@ bool trace_local_is_assigned(const struct layout *layout, const struct proto *pr
 	return false;
 }
 
-bool trace_may_return(const struct trace *trace, const struct layout *layout)
+/* May the trace return from the function that it began in? */
+static bool returns(const struct trace *trace, const struct layout *layout)
 {
 	uint32_t nins = trace_nins(trace, layout);
 
@@ -74,7 +75,7 @@ static bool is_as_in_memory(const struct merged_frame *frame, const struct lua_l
 	uint64_t position;
 
 	if (trace->root != 0 || trace_has_inlined(frame) || trace->startpt != proto->address ||
-	    !proto_contains_pc(proto, trace->startpc) || trace_may_return(trace, &frame->global->vm->layout))
+	    !proto_contains_pc(proto, trace->startpc) || returns(trace, &frame->global->vm->layout))
 		return false;
 	position = (trace->startpc - proto->bc) / BYTECODE_SIZE;
 	return position >= local->begin && position < local->end;

@@ -38,9 +38,6 @@ bool trace_has_inlined(const struct merged_frame *frame);
 bool trace_local_is_assigned(const struct layout *layout, const struct proto *proto,
 			     const struct lua_local *local, uint32_t slot);
 
-/* May the trace return from the function that it began in? */
-bool trace_may_return(const struct trace *trace, const struct layout *layout);
-
 /* GCproto.sizeuv. */
 uint8_t trace_upvalue_count(const struct layout *layout, const struct proto *proto);
 
