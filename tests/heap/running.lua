@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- A leak in a function that runs all the time:
 --
---	running.lua loop|called|coroutine|builtins
+--	running.lua loop|called|coroutine|builtins|resumer
 --
 -- "ready" is printed when it is under way.
 local sum = 0
@@ -75,6 +75,22 @@ function ways.coroutine()
   while true do
     resume()
   end
+end
+
+-- A coroutine that has resumed the running one does not wait.
+local function resumer()
+  local cache = {}
+  coroutine.wrap(function()
+    for i = 1, 1e9 do
+      add(cache, i)
+      ready(#cache)
+    end
+  end)()
+  return cache
+end
+
+function ways.resumer()
+  coroutine.wrap(resumer)()
 end
 
 ways[arg[1]]()

@@ -37,7 +37,7 @@ def paths_of_caches(pid):
 
 
 @pytest.mark.parametrize("way, function", [("loop", "loop"), ("called", "called"), ("builtins", "builtins"),
-                                           ("coroutine", "leak")])
+                                           ("coroutine", "leak"), ("resumer", "resumer")])
 def test_all_looks_find_the_same_path(runtime, jit, way, function):
     with ljspy.Target([ljspy.luajit(runtime), f"-j{jit}", RUNNING, way]) as target:
         target.wait_ready()

@@ -121,7 +121,8 @@ static void the_stack_of_its_thread_tells_where_one_that_runs_is(void **state)
 	put(thread + (uint64_t)vm.layout.L_base, word(thread + (uint64_t)vm.layout.L_top), SLOT);
 	put(base, (uint64_t)(int64_t)TAG_TAB << 47 | weak, SLOT);
 	read_heap();
-	assert_false(edge_of(base) && edge_of(base)->hold == HEAP_HOLDS_LOCAL);
+	assert_non_null(edge_of(base));
+	assert_int_equal(edge_of(base)->hold, HEAP_HOLDS_SLOT);
 	running = (struct heap_running){ .frames = &frame, .count = 1 };
 	read_heap();
 	assert_non_null(edge_of(base));
@@ -129,6 +130,21 @@ static void the_stack_of_its_thread_tells_where_one_that_runs_is(void **state)
 	assert_non_null(strstr(heap_text(&graph, graph.nodes[node_of("parked")].text), "running "));
 	/* By its definition, wherever it is. */
 	assert_null(strstr(heap_text(&graph, edge_of(base)->detail), "> "));
+}
+
+static bool runs(void)
+{
+	read_heap();
+	return strstr(heap_text(&graph, graph.nodes[node_of("parked")].text), "running ");
+}
+
+/* One that has resumed another has its C frame still. */
+static void a_coroutine_waits_if_it_has_no_c_frame(void **state)
+{
+	(void)state;
+	assert_true(runs());
+	put(thread + (uint64_t)vm.layout.L_cframe, 0, SLOT);
+	assert_false(runs());
 }
 
 /* Without a trace that is known, none of its variables is sure to be there. */
@@ -165,6 +181,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_waits_has_values_up_to_the_top, begin, end),
 		cmocka_unit_test_setup_teardown(the_stack_of_its_thread_tells_where_one_that_runs_is, begin,
 						end),
+		cmocka_unit_test_setup_teardown(a_coroutine_waits_if_it_has_no_c_frame, begin, end),
 		cmocka_unit_test_setup_teardown(what_compiled_code_may_have_in_registers_has_no_name, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_stack_ends_where_its_slots_do, begin, end),

@@ -149,8 +149,8 @@ static bool find_jit_base(struct heap_reading *reading, const struct lua_thread 
 static struct top find_top(struct heap_reading *reading, const struct lua_thread *thread)
 {
 	const struct heap_running_frame *frame = heap_running_top(reading->options->running, thread->address);
-	struct top top = { .base = thread->base,
-			   .runs = thread->address == reading->mainthread && thread->cframe };
+	/* Of a coroutine that waits, L->cframe is 0; one that has resumed another does not. */
+	struct top top = { .base = thread->base, .runs = thread->cframe != 0 };
 
 	if (frame)
 		top = (struct top){ .base = frame->base,
