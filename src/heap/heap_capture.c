@@ -76,12 +76,12 @@ static int read_copy(struct heap_copying *capture, struct heap_graph *ret_graph)
 {
 	struct heap_holding *holding = &capture->holding;
 	struct heap_read_options options = capture->options->read;
-	int error = running_stack_unwind(&holding->stack, holding->process, capture->global);
+	int error;
 
+	running_stack_unwind(&holding->stack, holding->process, capture->global);
 	options.running = &holding->stack.frames;
-	if (!error)
-		error = heap_read(holding->copy, capture->global->vm, capture->global->g, &options, ret_graph,
-				  capture->account);
+	error = heap_read(holding->copy, capture->global->vm, capture->global->g, &options, ret_graph,
+			  capture->account);
 	return error == -EIO && heap_copy_is_short(holding->copy) ? -ENOMEM : error;
 }
 

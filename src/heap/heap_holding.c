@@ -182,6 +182,7 @@ static void copy_in_hold(void *context)
 	struct heap_holding *holding = attempt->holding;
 	const uint64_t bytes = heap_copy_bytes(holding->copy);
 
+	running_stack_forget(&holding->stack);
 	attempt->is_awake = !hold_has_stopped(holding->hold) && has_all(attempt->extent) &&
 			    attempt->naps++ >= NAPS_MAX;
 	if (attempt->is_awake)
@@ -190,8 +191,9 @@ static void copy_in_hold(void *context)
 	attempt->is_left_out = !copy_extent(holding, attempt->extent);
 	attempt->error = attempt->is_left_out ? 0 : heap_holding_fill(holding);
 	attempt->is_left_out |= !heap_copy_end_hold(holding->copy) && attempt->extent != EXTENT_MARKED;
-	if (!attempt->is_left_out && !attempt->error)
-		running_stack_capture(&holding->stack, holding->process, holding->global, holding->hold);
+	if (!attempt->is_left_out && !attempt->error && is_in_time(attempt))
+		running_stack_capture(&holding->stack, holding->process, heap_copy_memory(holding->copy),
+				      holding->global, holding->hold);
 	holding->held_bytes += heap_copy_bytes(holding->copy) - bytes;
 }
 
@@ -322,8 +324,9 @@ int heap_holding_copy(struct heap_holding *holding, enum heap_method *ret_method
 	int error, looked;
 
 	*ret_changed = 0;
-	running_stack_forget(&holding->stack);
 	error = copy_held(holding, ret_method, ret_changed);
+	if (*ret_changed)
+		running_stack_forget(&holding->stack);
 	if (error != -EFBIG && error != -EAGAIN && error != -EBUSY)
 		return error;
 	running_stack_forget(&holding->stack);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/heap/running_stack.h"
 
-#include "luajit-layouts/vmstate.h"
+#include "src/linux/proc/maps.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/native/core_registers.h"
 
@@ -45,6 +45,14 @@ void running_stack_prepare(struct running_stack *stack, struct lua_process *proc
 	lua_process_rehearse(process, &stack->hints);
 }
 
+/* The thread whose stack pointer is nearest may be on another stack, if the one that runs the VM is not known. */
+static bool is_on_one_stack(const struct lua_process *process, uint64_t sp, uint64_t cframe)
+{
+	const struct mapping *mapping = maps_find(lua_process_maps(process), cframe);
+
+	return mapping && sp >= mapping->begin && sp <= cframe;
+}
+
 static void capture(struct running_stack *stack, struct lua_process *process, pid_t tid,
 		    const struct registers *registers)
 {
@@ -53,11 +61,11 @@ static void capture(struct running_stack *stack, struct lua_process *process, pi
 	stack->is_captured = true;
 }
 
-void running_stack_capture(struct running_stack *stack, struct lua_process *process,
+void running_stack_capture(struct running_stack *stack, struct lua_process *process, struct memory *copy,
 			   const struct global_state *global, const struct hold *hold)
 {
 	struct global_view view;
-	const uint64_t cframe = find_cframe(lua_process_memory(process), global, &view);
+	const uint64_t cframe = find_cframe(copy, global, &view);
 	struct registers registers;
 	pid_t tid;
 
@@ -65,8 +73,8 @@ void running_stack_capture(struct running_stack *stack, struct lua_process *proc
 	/* The heap itself tells where a trace runs that is known by its number: heap_stacks.c. */
 	if (!cframe || (view.jit_base && view.vmstate > 0))
 		return;
-	stack->hints.no_traces = view.jit_base == 0 && view.vmstate != VMST_EXIT;
-	if (hold_find_on_stack(hold, cframe, &tid, &registers))
+	if (hold_find_on_stack(hold, cframe, &tid, &registers) &&
+	    is_on_one_stack(process, registers.sp, cframe))
 		capture(stack, process, tid, &registers);
 }
 
@@ -91,7 +99,7 @@ void running_stack_capture_core(struct running_stack *stack, struct lua_process 
 			nearest_tid = tid;
 		}
 	}
-	if (nearest.sp)
+	if (nearest.sp && is_on_one_stack(process, nearest.sp, cframe))
 		capture(stack, process, nearest_tid, &nearest);
 }
 
@@ -100,8 +108,8 @@ void running_stack_forget(struct running_stack *stack)
 	stack->is_captured = false;
 }
 
-int running_stack_unwind(struct running_stack *stack, struct lua_process *process,
-			 const struct global_state *global)
+void running_stack_unwind(struct running_stack *stack, struct lua_process *process,
+			  const struct global_state *global)
 {
 	const struct frame *frames;
 	enum vm_state state;
@@ -110,10 +118,11 @@ int running_stack_unwind(struct running_stack *stack, struct lua_process *proces
 
 	heap_running_clear(&stack->frames);
 	if (!stack->is_captured)
-		return 0;
+		return;
 	error = lua_process_unwind(process, &frames, &count, &state);
 	lua_process_note_unwound(process, &stack->hints);
-	return error ? error : heap_running_set(&stack->frames, lua_process_stack(process), global->g);
+	if (!error)
+		heap_running_set(&stack->frames, lua_process_stack(process), global->g);
 }
 
 void running_stack_clear(struct running_stack *stack)

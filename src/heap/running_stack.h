@@ -25,8 +25,11 @@ struct running_stack {
 void running_stack_prepare(struct running_stack *stack, struct lua_process *process,
 			   const struct global_state *global);
 
-/* For the read() of a hold. There is none to unwind if no stopped or sleeping thread runs the VM. */
-void running_stack_capture(struct running_stack *stack, struct lua_process *process,
+/*
+ * For the read() of a hold, after the heap was copied. There is none to unwind if no stopped or sleeping thread runs the
+ * VM, or if the copy itself tells what runs.
+ */
+void running_stack_capture(struct running_stack *stack, struct lua_process *process, struct memory *copy,
 			   const struct global_state *global, const struct hold *hold);
 /* The same of a core file. */
 void running_stack_capture_core(struct running_stack *stack, struct lua_process *process,
@@ -35,9 +38,9 @@ void running_stack_capture_core(struct running_stack *stack, struct lua_process 
 /* What was captured is not of the moment of the copy. */
 void running_stack_forget(struct running_stack *stack);
 
-/* Set the frames: none if nothing is captured, or the stack cannot be unwound. 0 or -ENOMEM. */
-int running_stack_unwind(struct running_stack *stack, struct lua_process *process,
-			 const struct global_state *global);
+/* Set the frames: none if nothing is captured, the stack cannot be unwound, or memory is short. */
+void running_stack_unwind(struct running_stack *stack, struct lua_process *process,
+			  const struct global_state *global);
 void running_stack_clear(struct running_stack *stack);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A heap that no hold is long enough for is copied while threads run, if it is seen not to change. */
+/*
+ * A heap that no hold is long enough for is copied while threads run, if it is seen not to change. Where Lua stands is of
+ * the moment of the copy, or not known.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,18 +10,23 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "src/heap/heap_holding.h"
 #include "tests/unit/instead_of.h"
 
-enum { BASE = 1 << 20, PAGES = 4, LOOKS = 3, READS_OF_A_LOOK = 2 };
+enum { BASE = 1 << 20, PAGES = 4, LOOKS = 3, READS_OF_A_LOOK = 2, SHORT_NS = 1000, LONG_NS = 1000000 };
 
 static unsigned int reads,
 	changes; /* of all pages; so many of these find another content than the one before */
 static bool counts_reads, may_go_on;
 static int refresh_error;
+static bool is_held;                /* a hold succeeds, with a thread stopped */
+static uint64_t now_ns, copying_ns; /* what a hold takes until all is copied */
+static unsigned int captures;
+static uint64_t changed_pages; /* that are seen beside all others */
 
 static void read_pages(struct memory *memory, struct memory_range *ranges, size_t count)
 {
@@ -61,17 +69,69 @@ int __wrap_heap_copy_set_regions(struct heap_copy *copy, const struct heap_range
 	return refresh_error ? refresh_error : __real_heap_copy_set_regions(copy, ranges, count);
 }
 
-/* No hold succeeds; what is read from then on counts. */
+/* What is read from then on counts. */
 INSTEAD_OF(hold_while);
 bool __wrap_hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context),
 		       void *context)
 {
 	(void)hold;
-	(void)read;
 	(void)undo;
-	(void)context;
 	counts_reads = true;
-	return false;
+	if (is_held)
+		read(context);
+	return is_held;
+}
+
+INSTEAD_OF(hold_has_stopped);
+bool __wrap_hold_has_stopped(const struct hold *hold)
+{
+	(void)hold;
+	return is_held;
+}
+
+INSTEAD_OF(hold_began_ns);
+uint64_t __wrap_hold_began_ns(const struct hold *hold)
+{
+	(void)hold;
+	return 0;
+}
+
+INSTEAD_OF(clock_gettime);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	(void)clock;
+	*time = (struct timespec){ .tv_nsec = (long)now_ns };
+	return 0;
+}
+
+INSTEAD_OF(heap_copy_end_hold);
+bool __wrap_heap_copy_end_hold(struct heap_copy *of)
+{
+	const bool has_all = __real_heap_copy_end_hold(of);
+
+	now_ns += copying_ns;
+	return has_all;
+}
+
+static struct heap_copy *copy;
+
+INSTEAD_OF(heap_copy_check);
+uint64_t __wrap_heap_copy_check(struct heap_copy *of)
+{
+	return __real_heap_copy_check(of) + changed_pages;
+}
+
+INSTEAD_OF(running_stack_capture);
+void __wrap_running_stack_capture(struct running_stack *stack, struct lua_process *process,
+				  struct memory *memory, const struct global_state *global,
+				  const struct hold *hold)
+{
+	(void)process;
+	(void)global;
+	(void)hold;
+	assert_ptr_equal(memory, heap_copy_memory(copy));
+	captures++;
+	stack->is_captured = true;
 }
 
 INSTEAD_OF(running_stack_prepare);
@@ -97,8 +157,6 @@ bool __wrap_hold_may_go_on(const struct hold *hold)
 	return may_go_on;
 }
 
-static struct heap_copy *copy;
-
 static int begin(void **state)
 {
 	const struct heap_range range = { BASE, BASE + PAGES * HEAP_PAGE, false };
@@ -108,6 +166,10 @@ static int begin(void **state)
 	counts_reads = false;
 	may_go_on = true;
 	refresh_error = 0;
+	is_held = false;
+	now_ns = copying_ns = 0;
+	captures = 0;
+	changed_pages = 0;
 	copy = heap_copy_new(&source);
 	return copy && heap_copy_set_regions(copy, &range, 1) == 0 &&
 			       heap_copy_view(copy, BASE, PAGES * HEAP_PAGE)
@@ -124,7 +186,7 @@ static int end(void **state)
 
 static int copy_heap(enum heap_method *ret_method)
 {
-	struct heap_holding holding = { .copy = copy, .pagemap = -1, .limit_ns = 1000 };
+	struct heap_holding holding = { .copy = copy, .pagemap = -1, .limit_ns = SHORT_NS };
 	uint64_t changed = 1;
 	int error = heap_holding_copy(&holding, ret_method, &changed);
 
@@ -184,6 +246,62 @@ static void whoever_has_to_end_does_not_look(void **state)
 	assert_int_equal(reads, 0);
 }
 
+static bool captures_stack(uint64_t limit_ns, enum heap_method expected, uint64_t *ret_changed)
+{
+	struct heap_holding holding = { .copy = copy,
+					.pagemap = -1,
+					.limit_ns = limit_ns,
+					.may_leave_out = true,
+					.has_helpers = true,
+					.bytes_per_ns = 1,
+					.stack.is_captured = true };
+	enum heap_method method;
+
+	assert_int_equal(heap_holding_copy(&holding, &method, ret_changed), 0);
+	assert_int_equal(method, expected);
+	return holding.stack.is_captured;
+}
+
+static void the_stack_is_captured_in_the_hold_if_there_is_time(void **state)
+{
+	uint64_t changed;
+
+	(void)state;
+	is_held = true;
+	copying_ns = LONG_NS - 1;
+	assert_true(captures_stack(LONG_NS, HEAP_WHILE_ASLEEP, &changed));
+	assert_int_equal(captures, 1);
+	now_ns = 0;
+	copying_ns = LONG_NS;
+	assert_false(captures_stack(LONG_NS, HEAP_WHILE_ASLEEP, &changed));
+	assert_int_equal(captures, 1);
+}
+
+static void a_copy_without_a_hold_has_no_stack(void **state)
+{
+	uint64_t changed;
+
+	(void)state;
+	assert_false(captures_stack(LONG_NS, HEAP_UNCHANGED, &changed));
+	assert_int_equal(captures, 0);
+}
+
+/* Then frames and slots may be of two times. */
+static void a_copy_with_pages_that_changed_has_no_stack(void **state)
+{
+	uint64_t changed;
+
+	(void)state;
+	is_held = true;
+	assert_true(captures_stack(SHORT_NS, HEAP_COMPARED, &changed));
+	assert_int_equal(changed, 0);
+	changed_pages = 3;
+	captures = 0;
+	assert_false(captures_stack(SHORT_NS, HEAP_COMPARED, &changed));
+	assert_int_equal(changed, 3);
+	assert_int_not_equal(captures, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +310,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_changes_at_each_look_is_no_copy, begin, end),
 		cmocka_unit_test_setup_teardown(short_memory_is_told_as_that, begin, end),
 		cmocka_unit_test_setup_teardown(whoever_has_to_end_does_not_look, begin, end),
+		cmocka_unit_test_setup_teardown(the_stack_is_captured_in_the_hold_if_there_is_time, begin,
+						end),
+		cmocka_unit_test_setup_teardown(a_copy_without_a_hold_has_no_stack, begin, end),
+		cmocka_unit_test_setup_teardown(a_copy_with_pages_that_changed_has_no_stack, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

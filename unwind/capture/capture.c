@@ -148,7 +148,7 @@ void capture_thread(struct capture *capture, const struct capture_process *proce
 	capture_stacks(capture, process, registers, hints);
 	capture_stack_requests(capture, process, hints);
 	capture_functions(capture, process->objects);
-	for (size_t i = 0; i < capture->global_count && !hints->no_traces; i++)
+	for (size_t i = 0; i < capture->global_count; i++)
 		capture_traces(capture, process->objects, &capture->globals[i]);
 	capture_made_code(capture);
 	capture_values(capture, process, true);

@@ -46,7 +46,6 @@ struct capture_hints {
 	bool reaches_far; /* copy more outside of all Lua, as code there took more than was copied */
 	uint8_t passings; /* how often it did since copying more last helped; wraps around */
 	bool deep;        /* for a single look: copy the native stack to its end */
-	bool no_traces;   /* no compiled code runs, or is being left: leave out the list of traces */
 	uint64_t g;       /* the global_State that it ran last */
 	struct memory_range lua_thread, lua_stack;   /* of the Lua thread that ran; empty if none */
 	struct memory_range request[REQUEST_RANGES]; /* the memory read of its request */
