@@ -50,11 +50,10 @@ void __wrap_running_stack_capture_core(struct running_stack *stack, struct lua_p
 }
 
 INSTEAD_OF(running_stack_unwind);
-int __wrap_running_stack_unwind(struct running_stack *stack, struct lua_process *process,
-				const struct global_state *of)
+void __wrap_running_stack_unwind(struct running_stack *stack, struct lua_process *process,
+				 const struct global_state *of)
 {
 	(void)stack, (void)process, (void)of;
-	return 0;
 }
 
 INSTEAD_OF(heap_copy_is_short);
