@@ -2,8 +2,9 @@
 /*
  * absence: wakes the watch when the worker does not come by.
  *
- * What the watch does each ABSENT_NS, a worker that wakes up for its samples does by the way. So the watch sleeps on
- * for as long as the worker comes by: to set a timer anew takes the kernel a twentieth of what a wake-up takes.
+ * What the watch does each ABSENT_NS, a worker that wakes up for its samples does by the way. So the watch
+ * sleeps on for as long as the worker comes by: to set a timer anew takes the kernel a twentieth of what a
+ * wake-up takes.
  */
 #ifndef LJSPY_ABSENCE_H
 #define LJSPY_ABSENCE_H
@@ -27,8 +28,9 @@ struct absence {
 };
 
 /*
- * In the watch: have the semaphore posted each time that the worker has not come by for ABSENT_NS after it did. A
- * user may have only as many timers as pending signals (RLIMIT_SIGPENDING): without one, the worker is always absent.
+ * In the watch: have the semaphore posted each time that the worker has not come by for ABSENT_NS after it
+ * did. A user may have only as many timers as pending signals (RLIMIT_SIGPENDING): without one, the worker is
+ * always absent.
  */
 void absence_open(struct absence *absence, sem_t *watch);
 

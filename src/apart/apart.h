@@ -41,7 +41,9 @@ struct apart_options {
 
 	/* Runs in the front, in the thread that called apart_run(), for each message. May be NULL. */
 	void (*take)(struct apart *apart, void *context, const unsigned char *bytes, size_t size);
-	/* Runs there, too: about 10 times a second while there are new results, and at the end. May be NULL. */
+	/*
+	 * Runs there, too: about 10 times a second while there are new results, and at the end. May be NULL.
+	 */
 	void (*update)(struct apart *apart, void *context);
 
 	void *context;         /* the engine has a copy, from when it was forked */
@@ -49,7 +51,8 @@ struct apart_options {
 	bool can_be_concluded; /* by SIGINT, SIGTERM, SIGHUP or SIGQUIT; otherwise they end ljspy at once */
 	/*
 	 * The engine keeps the standard files, and those that ljspy was started with, until
-	 * apart_close_standard_files(): a command is to inherit them. The front closes all but the first three.
+	 * apart_close_standard_files(): a command is to inherit them. The front closes all but the first
+	 * three.
 	 */
 	bool keeps_standard_files;
 	int standard_output, standard_error; /* descriptors for the engine to use; 0: /dev/null */
@@ -117,14 +120,15 @@ bool apart_stay_away(struct apart *apart);
 void apart_rest(struct apart *apart, bool rests);
 
 /*
- * The worker is about to wait for so long. It comes by where that is brief, as the wait before was. While it does so
- * often, the engine's main thread sleeps on. What that notices it may notice later for that, by 20 ms at most.
+ * The worker is about to wait for so long. It comes by where that is brief, as the wait before was. While it
+ * does so often, the engine's main thread sleeps on. What that notices it may notice later for that, by 20 ms
+ * at most.
  */
 void apart_come_by(struct apart *apart, uint64_t wait_ns);
 
 /*
- * The calling thread of the engine, tid, traces, and binds itself to CPUs; 0: it does no more. If it waits for its
- * CPU, it may run on all of them again (stranded.h).
+ * The calling thread of the engine, tid, traces, and binds itself to CPUs; 0: it does no more. If it waits
+ * for its CPU, it may run on all of them again (stranded.h).
  */
 void apart_note_tracer(struct apart *apart, pid_t tid);
 

@@ -29,9 +29,9 @@ struct blocked {
 
 /*
  * Has a thread waited for seconds? Call this every now and then, at now_ns by CLOCK_MONOTONIC: most calls
- * return false at once. rests: no samples are taken; then it looks once a second, until a thread waits. False also
- * where /proc tells nothing. *ret_pid: the process whose memory, or file in /proc, it waits for; 0 if it waits for
- * something else, or the kernel does not tell.
+ * return false at once. rests: no samples are taken; then it looks once a second, until a thread waits. False
+ * also where /proc tells nothing. *ret_pid: the process whose memory, or file in /proc, it waits for; 0 if it
+ * waits for something else, or the kernel does not tell.
  */
 bool blocked_for_long(struct blocked *blocked, bool rests, uint64_t now_ns, pid_t *ret_pid);
 

@@ -2,8 +2,9 @@
 /*
  * guard: the process between front and engine.
  *
- * It does nothing but wait for the engine, and for processes that the engine leaves. If the engine is stopped,
- * the guard continues it at once; if it stays stopped, the guard kills it, which releases its tracees.
+ * It does nothing but wait for the engine, and for processes that the engine leaves. If the engine is
+ * stopped, the guard continues it at once; if it stays stopped, the guard kills it, which releases its
+ * tracees.
  * The engine dies with the guard, and the guard with the front. If the guard cannot start the engine,
  * or cannot wait, it notes why (struct shared) and ends.
  */

@@ -12,8 +12,8 @@
 enum { THREAD_STATUS_SIZE = 1 << 16 }; /* it lists all groups of the user before the switches */
 
 /*
- * Is the thread in this state, a letter as in /proc/PID/status (proc(5))? Then that file's text is in text, and
- * *ret_switches is how often it had left its CPU. False if it is in another state, or that is unknown.
+ * Is the thread in this state, a letter as in /proc/PID/status (proc(5))? Then that file's text is in text,
+ * and *ret_switches is how often it had left its CPU. False if it is in another state, or that is unknown.
  */
 bool thread_status_is(pid_t tid, char state, char text[static THREAD_STATUS_SIZE], uint64_t *ret_switches);
 

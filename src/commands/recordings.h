@@ -37,8 +37,8 @@ bool recordings_open(char *const *paths, size_t count, const struct options *opt
 void recordings_close(struct recordings *recordings);
 
 /*
- * False, after telling the user, if the output is one of the files that are read, in another format than theirs, or
- * without samples: a recording cannot be made again.
+ * False, after telling the user, if the output is one of the files that are read, in another format than
+ * theirs, or without samples: a recording cannot be made again.
  */
 bool recordings_are_kept(const struct options *options, bool has_samples);
 

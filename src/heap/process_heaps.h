@@ -26,9 +26,9 @@ struct process_heaps {
 
 /*
  * Read them. hold is NULL for a core file; name may be NULL. 0 if at least one heap is there; `.error` marks
- * those that are missing. Else the first error. Small ones are read first. Once tries that ended with -EBUSY have
- * taken too long, the process is not held for those that are left: they are there if they do not change. Clear
- * them in any case.
+ * those that are missing. Else the first error. Small ones are read first. Once tries that ended with -EBUSY
+ * have taken too long, the process is not held for those that are left: they are there if they do not change.
+ * Clear them in any case.
  */
 int process_heaps_read(struct lua_process *process, struct hold *hold, pid_t pid, const char *name,
 		       const struct heap_capture_options *options, struct process_heaps *heaps);

@@ -20,8 +20,9 @@
 bool loop_clock_find(struct memory *memory, uint64_t base, uint64_t *ret_address);
 
 /*
- * When the current turn began, ljspy's CLOCK_MONOTONIC in nanoseconds; 0 if unknown. The loop's own is ahead_ns
- * ahead of it (time_namespace.h). From the time of day, two reads of one turn differ by some microseconds.
+ * When the current turn began, ljspy's CLOCK_MONOTONIC in nanoseconds; 0 if unknown. The loop's own is
+ * ahead_ns ahead of it (time_namespace.h). From the time of day, two reads of one turn differ by some
+ * microseconds.
  */
 uint64_t loop_clock_read(struct memory *memory, uint64_t address, int64_t ahead_ns);
 

@@ -85,9 +85,14 @@ struct lua_module {
 };
 
 size_t lua_process_module_count(const struct lua_process *process);
-/* A file that may hold an interpreter, but could not be read, and how many there are; NULL and 0 if there are none. */
+/*
+ * A file that may hold an interpreter, but could not be read, and how many there are; NULL and 0 if there are
+ * none.
+ */
 const char *lua_process_unread_file(const struct lua_process *process, size_t *ret_count);
-/* As of the last refresh: 0 if it runs LuaJIT, -ENOEXEC if not, -ENODATA if an unread file may be LuaJIT's. */
+/*
+ * As of the last refresh: 0 if it runs LuaJIT, -ENOEXEC if not, -ENODATA if an unread file may be LuaJIT's.
+ */
 int lua_process_lacks_luajit(const struct lua_process *process);
 struct lua_module lua_process_module(const struct lua_process *process, size_t index);
 /* The verdict on a VM whose layout is not known, also if it is mapped no longer; NULL if there is none. */
@@ -108,7 +113,8 @@ enum still {
 
 /*
  * From begin to end, nothing of the process runs: each page that something is read from is copied once. For
- * many small reads close together; copies of stacks still go by their own bounds. No effect if memory is short.
+ * many small reads close together; copies of stacks still go by their own bounds. No effect if memory is
+ * short.
  */
 void lua_process_begin_still(struct lua_process *process, enum still still);
 void lua_process_end_still(struct lua_process *process);
@@ -149,7 +155,9 @@ uint64_t lua_process_first_stack(const struct lua_process *process);
 void lua_process_capture_coroutines(struct lua_process *process, size_t global, const uint64_t *addresses,
 				    size_t count);
 
-/* Of the coroutines captured last: how many, the state of each, and its frames as from lua_process_unwind(). */
+/*
+ * Of the coroutines captured last: how many, the state of each, and its frames as from lua_process_unwind().
+ */
 size_t lua_process_coroutine_count(const struct lua_process *process);
 /* Were details asked for, which are values of the program? */
 bool lua_process_wants_details(const struct lua_process *process);
@@ -193,21 +201,29 @@ void lua_process_add_roots(const struct lua_process *process, char *list, size_t
 /* Drop all pointers to functions; frames handed out are no longer valid. */
 void lua_process_forget_functions(struct lua_process *process);
 
-/* The trace that the thread unwound last runs, for sample.trace; NULL if none. Valid until the next capture. */
+/*
+ * The trace that the thread unwound last runs, for sample.trace; NULL if none. Valid until the next capture.
+ */
 const struct trace *lua_process_trace(const struct lua_process *process);
 
 /* The global_State of that trace, for sample.trace_g; 0 if there is none. */
 uint64_t lua_process_trace_g(const struct lua_process *process);
 
-/* The instruction of that trace, or else of the innermost Lua function that is not compiled, for sample.code_pc. */
+/*
+ * The instruction of that trace, or else of the innermost Lua function that is not compiled, for
+ * sample.code_pc.
+ */
 uint64_t lua_process_code_pc(const struct lua_process *process);
 
-/* The prototype of the innermost Lua function of the stack unwound last, for sample.proto; 0 if there is none. */
+/*
+ * The prototype of the innermost Lua function of the stack unwound last, for sample.proto; 0 if there is
+ * none.
+ */
 uint64_t lua_process_proto(const struct lua_process *process);
 
 /*
- * What the collector of the VM that was unwound last does at now_ns, for sample.gc; once for each sample. The thread
- * has used cpu_ns of CPU time.
+ * What the collector of the VM that was unwound last does at now_ns, for sample.gc; once for each sample. The
+ * thread has used cpu_ns of CPU time.
  */
 struct sample_gc lua_process_gc(const struct lua_process *process, uint64_t now_ns, uint64_t cpu_ns);
 
@@ -250,8 +266,8 @@ void lua_process_find_zones(struct lua_process *process);
 bool lua_process_sleeps_at_zone(const struct lua_process *process, uint64_t sleeps_at);
 
 /*
- * The zone whose lock the thread unwound last waits for, as it spins or sleeps_at (0: it does not). False if it
- * waits for none, or it is unknown.
+ * The zone whose lock the thread unwound last waits for, as it spins or sleeps_at (0: it does not). False if
+ * it waits for none, or it is unknown.
  */
 bool lua_process_find_zone_lock(struct lua_process *process, uint64_t sleeps_at,
 				char ret_name[static ZONE_NAME_BYTES]);
@@ -291,8 +307,8 @@ bool lua_process_light_thread(struct lua_process *process, uint64_t thread,
 			      struct light_thread *ret_light_thread);
 
 /*
- * The coroutines that work for a request, and the request's phase; NULL if it is unknown. None if no Lua works for
- * it. Their VM need not be known yet.
+ * The coroutines that work for a request, and the request's phase; NULL if it is unknown. None if no Lua
+ * works for it. Their VM need not be known yet.
  */
 void lua_process_light_threads(struct lua_process *process, uint64_t request, const char **ret_phase,
 			       struct light_threads *ret_threads);

@@ -41,7 +41,10 @@ struct luajit_module {
 	struct known_vm known;
 	unsigned int tries;  /* tries in holds that failed in a row */
 	unsigned int unread; /* refreshes since it could not be read */
-	/* Since the last confirmation: stacks with its frames, those that do not fit, and how many cause a check. */
+	/*
+	 * Since the last confirmation: stacks with its frames, those that do not fit, and how many cause a
+	 * check.
+	 */
 	uint64_t samples, doubts, doubts_until_check;
 	uint64_t doubted; /* the state whose objects the next hold checks; 0 if none */
 	struct vm_states states;
@@ -114,7 +117,8 @@ void process_pass_on(const struct lua_process *process, const struct luajit_modu
 bool process_modules_differ(const struct lua_process *process);
 
 /*
- * Read files again that could not be read: a disk may answer by now, ljspy may wait by now. Tries ever more seldom.
+ * Read files again that could not be read: a disk may answer by now, ljspy may wait by now. Tries ever more
+ * seldom.
  * True if one is read now: then set the modules.
  */
 bool process_read_unread(struct lua_process *process);

@@ -21,8 +21,9 @@
 #include "unwind/capture/unknown_states.h"
 
 /*
- * What is known of where a thread's native stack is, beside those of others. Stacks made one after the other may be
- * one mapping: glibc 2.43 guards them by MADV_GUARD_INSTALL (Linux 6.13), which maps nothing else in between.
+ * What is known of where a thread's native stack is, beside those of others. Stacks made one after the other
+ * may be one mapping: glibc 2.43 guards them by MADV_GUARD_INSTALL (Linux 6.13), which maps nothing else in
+ * between.
  */
 struct stack_place {
 	uint64_t address;    /* on the stack; 0: it is that of the only thread */
@@ -33,7 +34,9 @@ struct stack_place {
 	bool others_unknown; /* of some other threads there is no address */
 };
 
-/* The stack in this mapping around place->address. False if its bounds to others' in the mapping are unknown. */
+/*
+ * The stack in this mapping around place->address. False if its bounds to others' in the mapping are unknown.
+ */
 bool stack_states_bound(const struct mapping *mapping, const struct stack_place *place,
 			struct native_stack *ret_stack);
 

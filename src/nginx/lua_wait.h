@@ -32,8 +32,8 @@ void lua_wait_read(struct lua_process *process, uint64_t thread, struct lua_wait
 
 /*
  * "sleep", "socket receive: 127.0.0.1:6379", "lock: dogs"; "Lua" if it is unknown. frames are those of the
- * coroutine that was unwound last, the innermost first. The peer may have any bytes; it is "-" if it is unknown, or a
- * name that is not to be shown. True if the name tells more than the function does.
+ * coroutine that was unwound last, the innermost first. The peer may have any bytes; it is "-" if it is
+ * unknown, or a name that is not to be shown. True if the name tells more than the function does.
  */
 bool lua_wait_name(struct lua_process *process, const struct lua_wait *wait, const struct frame *frames,
 		   size_t count, char ret_name[static REQUEST_WAIT_BYTES]);

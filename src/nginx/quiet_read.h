@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 /*
- * Call read() until the process slept all the while, or some times within about a second. read() begins anew each
- * time; 0 or a negative errno, which ends this. *ret_asleep: did it sleep during the last one?
+ * Call read() until the process slept all the while, or some times within about a second. read() begins anew
+ * each time; 0 or a negative errno, which ends this. *ret_asleep: did it sleep during the last one?
  */
 int quiet_read(pid_t pid, int (*read)(void *context), void *context, bool *ret_asleep);
 

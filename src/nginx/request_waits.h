@@ -66,8 +66,8 @@ struct lua_waits {
 };
 
 /*
- * Of count requests of the list from first on, at most REQUEST_WAITS_AT_ONCE. Returns of how many: there may be
- * too many coroutines for all, and those of one VM are copied at a time.
+ * Of count requests of the list from first on, at most REQUEST_WAITS_AT_ONCE. Returns of how many: there may
+ * be too many coroutines for all, and those of one VM are copied at a time.
  */
 size_t request_waits_capture(struct lua_process *process, const struct request_waits *waits, size_t first,
 			     size_t count, struct lua_waits *ret_waits);

@@ -9,7 +9,9 @@
 
 #include "src/options/options.h"
 
-/* kinds: of enum option_formats, what may be shown. False after telling the user of an option without effect. */
+/*
+ * kinds: of enum option_formats, what may be shown. False after telling the user of an option without effect.
+ */
 bool heeded_check(const struct options *options, unsigned int kinds);
 
 #endif

@@ -120,7 +120,10 @@ static inline bool options_await_processes(const struct options *options)
 bool options_parse(int argc, char **argv, struct options *ret_options, enum exit_status *ret_status);
 void options_clear(struct options *options);
 
-/* Now that the first file is known to be a heap, or none: false after telling the user of an option for others. */
+/*
+ * Now that the first file is known to be a heap, or none: false after telling the user of an option for
+ * others.
+ */
 bool options_check_kind(const struct options *options, bool is_heap);
 
 /* Tell the user that a format shows no comparison. */

@@ -5,7 +5,9 @@
 #ifndef LJSPY_COMMAND_LINE_H
 #define LJSPY_COMMAND_LINE_H
 
-/* The arguments, which NULL ends, with blanks between them. The caller frees it. NULL when memory is short. */
+/*
+ * The arguments, which NULL ends, with blanks between them. The caller frees it. NULL when memory is short.
+ */
 char *command_line_join(char *const *arguments);
 
 #endif

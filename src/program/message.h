@@ -44,8 +44,8 @@ void message_lines(const char *lines);
 int message_print(int print(FILE *out, const void *context), const void *context);
 
 /*
- * From now on, messages that would have to wait for long are left out, or not: who records must not wait for who
- * reads them. Returns which held before.
+ * From now on, messages that would have to wait for long are left out, or not: who records must not wait for
+ * who reads them. Returns which held before.
  */
 bool message_must_not_wait(bool must_not);
 

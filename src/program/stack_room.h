@@ -9,8 +9,8 @@
 #define LJSPY_STACK_ROOM_H
 
 /*
- * Call run with enough stack for it, and for all threads it creates, and not much more for these; in a new thread if
- * the first one has too little. Returns its result, or a negative errno if it could
+ * Call run with enough stack for it, and for all threads it creates, and not much more for these; in a new
+ * thread if the first one has too little. Returns its result, or a negative errno if it could
  * not run.
  */
 int stack_room_run(int (*run)(void *context), void *context);

@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 /*
- * Keep the numbers of the three from other files. Call this before any file is opened. Where one of the three is
- * closed, the next file would get its number, and what ljspy prints would go there. Reads and writes of it fail then
- * as if it were closed (EBADF), and so it is for commands that ljspy starts.
+ * Keep the numbers of the three from other files. Call this before any file is opened. Where one of the three
+ * is closed, the next file would get its number, and what ljspy prints would go there. Reads and writes of it
+ * fail then as if it were closed (EBADF), and so it is for commands that ljspy starts.
  */
 void standard_files_reserve(void);
 

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /*
- * Is it a terminal on which text can be written over? One that is "dumb", or unknown, shows control sequences as
- * text.
+ * Is it a terminal on which text can be written over? One that is "dumb", or unknown, shows control sequences
+ * as text.
  */
 bool terminal_can_rewrite(int fd);
 

@@ -37,7 +37,9 @@ void mark_finish(struct mark *mark, uint32_t number);
 bool mark_is_ahead(const struct mark *mark, uint32_t number);
 
 void mark_write_text(const struct mark *mark, char ret_text[static MARK_TEXT_SIZE]);
-/* False if it is no mark. A line behind the first that is not whole ends it: a full disk had no room for it. */
+/*
+ * False if it is no mark. A line behind the first that is not whole ends it: a full disk had no room for it.
+ */
 bool mark_read_text(const char *text, size_t length, struct mark *ret_mark);
 
 /*
@@ -46,7 +48,9 @@ bool mark_read_text(const char *text, size_t length, struct mark *ret_mark);
  */
 int mark_open(int directory);
 
-/* 0; -ENODATA if nothing was written to the file yet; -EILSEQ if it holds no mark; or another negative errno. */
+/*
+ * 0; -ENODATA if nothing was written to the file yet; -EILSEQ if it holds no mark; or another negative errno.
+ */
 int mark_read(int fd, struct mark *ret_mark);
 /* 0 or a negative errno. */
 int mark_write(int fd, const struct mark *mark);

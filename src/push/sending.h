@@ -4,13 +4,15 @@
  * or refused.
  *
  * The archive is the queue: its bounds bound what waits, and what waits outlives ljspy and
- * the server. A profile that was taken while ljspy was killed is sent again: servers get each one at least once.
+ * the server. A profile that was taken while ljspy was killed is sent again: servers get each one at least
+ * once.
  *
  * A server that answers that it has failed (500) may have failed with this profile only: collectors that
- * hand profiles on answer so when the next server refuses one. After a few tries the first profile of the newest
- * recording that was not yet sent goes out of turn. If that is taken, and the server fails with this one once more, it
- * is refused. Those that come next are not tried so often, and one that is taken proves more of them: as many as were
- * refused in a row, up to 4. Otherwise a server that is back after hours would never get to those that it takes.
+ * hand profiles on answer so when the next server refuses one. After a few tries the first profile of the
+ * newest recording that was not yet sent goes out of turn. If that is taken, and the server fails with this
+ * one once more, it is refused. Those that come next are not tried so often, and one that is taken proves
+ * more of them: as many as were refused in a row, up to 4. Otherwise a server that is back after hours would
+ * never get to those that it takes.
  */
 #ifndef LJSPY_SENDING_H
 #define LJSPY_SENDING_H

@@ -36,7 +36,9 @@ struct span_sum {
 	double most_bytes;           /* ... in one of their pieces */
 };
 
-/* Intervals in which something was allocated; whole: of which all bytes are known, without an end of marking. */
+/*
+ * Intervals in which something was allocated; whole: of which all bytes are known, without an end of marking.
+ */
 struct interval_sum {
 	double count, ns;
 	double whole_count, whole_ns, whole_bytes;
@@ -65,7 +67,10 @@ struct allocation_sums {
 	/* Of the last division. */
 	double sum_bytes;
 	enum allocation_sum sum;
-	/* seen_ns of divisions with short cycles, while too few spans told the speed, and what was counted then. */
+	/*
+	 * seen_ns of divisions with short cycles, while too few spans told the speed, and what was counted
+	 * then.
+	 */
 	double owed_ns, owed_bytes;
 	/* Time before the first look, and what came since then. */
 	double before_ns, after_ns, after_bytes;

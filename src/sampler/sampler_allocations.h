@@ -2,9 +2,9 @@
 /*
  * sampler_allocations: samples of allocations, of one target.
  *
- * Each look at a thread tells what its VMs have allocated since the last one; a look that finds the thread inside
- * of the allocator is a sample. Its share (allocation_shares.h) is known some looks later, so samples are kept
- * until then.
+ * Each look at a thread tells what its VMs have allocated since the last one; a look that finds the thread
+ * inside of the allocator is a sample. Its share (allocation_shares.h) is known some looks later, so samples
+ * are kept until then.
  */
 #ifndef LJSPY_SAMPLER_ALLOCATIONS_H
 #define LJSPY_SAMPLER_ALLOCATIONS_H
@@ -44,9 +44,9 @@ struct allocating_thread {
 void allocations_skip(struct allocations *allocations, const struct cpu_clock *clock);
 
 /*
- * The thread runs on, and was unwound: count what was allocated up to the noted look, take the sample, if it is
- * one, and look at the objects that are new since it was held. Does nothing if no look was noted since the last
- * one was taken or skipped. Texts of the sample are copied, but for its process_name and phase.
+ * The thread runs on, and was unwound: count what was allocated up to the noted look, take the sample, if it
+ * is one, and look at the objects that are new since it was held. Does nothing if no look was noted since the
+ * last one was taken or skipped. Texts of the sample are copied, but for its process_name and phase.
  */
 void allocations_take(struct allocations *allocations, struct lua_process *process,
 		      const struct cpu_clock *clock, const struct allocating_thread *thread,
@@ -55,8 +55,8 @@ void allocations_take(struct allocations *allocations, struct lua_process *proce
 typedef void allocations_deliver(void *context, const struct sample *sample);
 
 /*
- * Deliver the samples whose shares are known, at most a second after they were taken; with all, also those that are
- * not, and then, as lost, what was allocated and has no sample. Adds to
+ * Deliver the samples whose shares are known, at most a second after they were taken; with all, also those
+ * that are not, and then, as lost, what was allocated and has no sample. Adds to
  * figures how sure their bytes are.
  */
 void allocations_divide(struct allocations *allocations, bool all, struct figures *figures,

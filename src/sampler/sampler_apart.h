@@ -4,8 +4,9 @@
  *
  * Commands use it: targets run on even while a command waits. Samples that a command
  * takes too late find no room and count as figures.dropped. While ljspy is stopped, it
- * samples nothing; figures.away_ns counts that time, and the time from when the memory of one of several targets
- * kept the sampling process waiting until another one samples. Only the latter comes on top of options.duration_ns.
+ * samples nothing; figures.away_ns counts that time, and the time from when the memory of one of several
+ * targets kept the sampling process waiting until another one samples. Only the latter comes on top of
+ * options.duration_ns.
  */
 #ifndef LJSPY_SAMPLER_APART_H
 #define LJSPY_SAMPLER_APART_H
@@ -19,9 +20,9 @@
  * process. If the sampling process is killed, the result is the last that it published, with the
  * end SAMPLER_KILLED.
  *
- * If the kernel keeps the sampling process waiting for the memory of one of several targets, tell_refused is told of
- * that one, and another sampling process goes on without it; the result is that of all together. Not with launch: the
- * command is the child of the first one.
+ * If the kernel keeps the sampling process waiting for the memory of one of several targets, tell_refused is
+ * told of that one, and another sampling process goes on without it; the result is that of all together. Not
+ * with launch: the command is the child of the first one.
  *
  * SIGINT, SIGTERM or SIGHUP interrupt the sampler; another SIGINT, unless it is one for a
  * single thread, ends ljspy.

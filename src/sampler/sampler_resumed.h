@@ -24,8 +24,8 @@ void sampler_add_results(const struct sampler_result *before, const struct sampl
 			 struct sampler_result *ret_sum);
 
 /*
- * A run after another one could not begin: targets may have gone, or be traced by another process. The samples of the
- * others count.
+ * A run after another one could not begin: targets may have gone, or be traced by another process. The
+ * samples of the others count.
  */
 void sampler_explain_again(struct sampler_result *run);
 

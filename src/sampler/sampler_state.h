@@ -275,8 +275,8 @@ void target_take_late(struct sampler *sampler, struct target *target);
 /*---- sampler_coroutines.c ----*/
 
 /*
- * Its coroutines or requests were read at now_ns: returns for how long those samples stand, the time since the last
- * reading, or a period.
+ * Its coroutines or requests were read at now_ns: returns for how long those samples stand, the time since
+ * the last reading, or a period.
  */
 uint64_t target_note_reading(const struct sampler *sampler, struct target *target, uint64_t now_ns);
 
@@ -285,7 +285,10 @@ void target_sample_coroutines(struct sampler *sampler, struct target *target);
 
 /*---- sampler_requests.c ----*/
 
-/* Take samples of the requests of nginx that are in flight; nothing before read_next_ns, which is a missed tick. */
+/*
+ * Take samples of the requests of nginx that are in flight; nothing before read_next_ns, which is a missed
+ * tick.
+ */
 void target_sample_requests(struct sampler *sampler, struct target *target);
 
 /*---- sampler_sleepers.c: for the wall clock ----*/
@@ -294,7 +297,10 @@ void target_sample_requests(struct sampler *sampler, struct target *target);
 bool target_sample_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
 			   struct thread_record *record);
 
-/* Deliver the time that the thread waited for a CPU where it was last seen asleep, once something had woken it. */
+/*
+ * Deliver the time that the thread waited for a CPU where it was last seen asleep, once something had woken
+ * it.
+ */
 void target_deliver_woken(struct sampler *sampler, struct target *target, struct thread_record *record);
 
 /* Deliver the time that a running thread waited for its CPU; sample is the thread's. */
@@ -314,8 +320,8 @@ struct target *target_add(struct sampler *sampler, pid_t pid);
 int target_attach(struct sampler *sampler, struct target *target);
 
 /*
- * Get to know a process, then sample it from now on: its threads are not seized, and no signal for them has to
- * wait for ljspy, while that takes its time. 0 or a negative errno.
+ * Get to know a process, then sample it from now on: its threads are not seized, and no signal for them has
+ * to wait for ljspy, while that takes its time. 0 or a negative errno.
  */
 int target_open(struct sampler *sampler, struct target *target, uint64_t now);
 

@@ -15,8 +15,8 @@
 
 /*
  * Write the heaps of the targets in that format to the stream. wanted: the processes of the options;
- * of these, the ones still there count. HUB_DONE, HUB_GONE if the client went away, HUB_STOPPED, or HUB_FAILED after
- * telling the user.
+ * of these, the ones still there count. HUB_DONE, HUB_GONE if the client went away, HUB_STOPPED, or
+ * HUB_FAILED after telling the user.
  */
 enum hub_answer heap_request_run(struct hub *hub, const struct options *options, const struct wanted *wanted,
 				 const struct hub_request *request, const char *format, FILE *out);

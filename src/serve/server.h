@@ -33,7 +33,10 @@ struct server_options {
 
 int server_start(const struct server_options *options, struct server **ret_server);
 
-/* Answer no more, once requests that have begun are answered, or half a second later; captures must have ended. */
+/*
+ * Answer no more, once requests that have begun are answered, or half a second later; captures must have
+ * ended.
+ */
 void server_stop(struct server *server);
 
 #endif

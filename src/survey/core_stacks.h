@@ -25,15 +25,19 @@ struct core_stacks_options {
 };
 
 /*
- * Read the core of a process of the machine that ljspy runs on, or of the other one. 0 with a report that the caller
- * frees, whose functions are functions'; without VMs if LuaJIT is not known in it. Or a negative errno.
+ * Read the core of a process of the machine that ljspy runs on, or of the other one. 0 with a report that the
+ * caller frees, whose functions are functions'; without VMs if LuaJIT is not known in it. Or a negative
+ * errno.
  */
 int core_stacks_read(struct core_file *core, const struct core_stacks_options *options,
 		     struct functions *functions, struct dump_process **ret_report);
 int core_stacks_read_other(struct core_file *core, const struct core_stacks_options *options,
 			   struct functions *functions, struct dump_process **ret_report);
 
-/* Is it the core of a process of a machine that one of the two reads? The first one, if *ret_is_other is false. */
+/*
+ * Is it the core of a process of a machine that one of the two reads? The first one, if *ret_is_other is
+ * false.
+ */
 bool core_stacks_machine(const struct core_file *core, bool *ret_is_other);
 
 #endif

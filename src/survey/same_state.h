@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * same_state: read a Lua state in one hold after the other, as long as it is the one that the first hold has met.
+ * same_state: read a Lua state in one hold after the other, as long as it is the one that the first hold has
+ * met.
  *
- * Programs may open a state for each request. What is closed has left its memory to anything: to another state, too,
- * at the same address. That one has another registry, or another random seed of its strings' hashes (LuaJIT 2.1 since
- * June 2020). Without such seeds, one whose registry is where the first one had it cannot be told from that one.
+ * Programs may open a state for each request. What is closed has left its memory to anything: to another
+ * state, too, at the same address. That one has another registry, or another random seed of its strings'
+ * hashes (LuaJIT 2.1 since June 2020). Without such seeds, one whose registry is where the first one had it
+ * cannot be told from that one.
  */
 #ifndef LJSPY_SAME_STATE_H
 #define LJSPY_SAME_STATE_H

@@ -21,7 +21,9 @@ struct traced_lua {
 	void *context;
 };
 
-/* Call this from the tracer's thread. 0 or a negative errno, look()'s too; lua_process_lacks_luajit()'s, too. */
+/*
+ * Call this from the tracer's thread. 0 or a negative errno, look()'s too; lua_process_lacks_luajit()'s, too.
+ */
 int traced_lua_look(const struct traced_lua *traced, pid_t pid);
 
 #endif

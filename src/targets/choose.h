@@ -67,7 +67,8 @@ bool choose_check_all(const struct options *options);
 bool choose_check_layout(pid_t pid, const struct given_layout *layout);
 
 /*
- * Does the layout given, if there is one, fit all processes that the user has chosen? False after telling the user.
+ * Does the layout given, if there is one, fit all processes that the user has chosen? False after telling the
+ * user.
  * Of several, those that cannot be read are left to the command.
  */
 bool choose_check_layouts(const struct options *options);

@@ -35,14 +35,14 @@ struct heap_unread heap_unread_look(pid_t pid, int error);
 bool heap_unread_is_unexplained(const struct heap_unread *why);
 
 /*
- * May it pass by itself, though no look has found a heap so far: another tracer, an execve(), what ljspy is short of?
- * A right that is missing stays, and nobody knows that there will ever be Lua where there is none.
+ * May it pass by itself, though no look has found a heap so far: another tracer, an execve(), what ljspy is
+ * short of? A right that is missing stays, and nobody knows that there will ever be Lua where there is none.
  */
 bool heap_unread_may_pass(const struct heap_unread *why);
 
 /*
- * Tell it, unless it is what *told says, and keep it there. goes_on: a series comes to the process again by itself. heaps may be
- * NULL where the reason is no state's.
+ * Tell it, unless it is what *told says, and keep it there. goes_on: a series comes to the process again by
+ * itself. heaps may be NULL where the reason is no state's.
  */
 void heap_unread_tell(struct heap_unread *told, const struct heap_unread *why,
 		      const struct process_heaps *heaps, pid_t pid, bool goes_on);

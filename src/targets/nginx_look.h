@@ -22,8 +22,8 @@ struct nginx_look {
 	/* name is copied. NULL when memory is short. */
 	void *(*new)(pid_t pid, const char *name, const struct options *options);
 	/*
-	 * Fill it anew. 0, or a negative errno; -ENOTSUP: the process has nothing of the kind; -EXDEV: it has, but
-	 * when these are due is not known, as it has another clock (time_namespace.h).
+	 * Fill it anew. 0, or a negative errno; -ENOTSUP: the process has nothing of the kind; -EXDEV: it
+	 * has, but when these are due is not known, as it has another clock (time_namespace.h).
 	 */
 	int (*take)(struct lua_process *process, void *report);
 	void (*print)(FILE *out, const void *report);

@@ -19,8 +19,8 @@ void sampled_tell_refused(const struct sampler_noted *refused);
 void sampled_tell_unsearched(const struct sampler_result *result);
 
 /*
- * Processes were left out: tell how many, and, if that is not told yet, why result->left_out_pid was, which left_out is
- * about.
+ * Processes were left out: tell how many, and, if that is not told yet, why result->left_out_pid was, which
+ * left_out is about.
  */
 void sampled_tell_left_out(const struct sampler_result *result, const struct permission_verdict *left_out);
 

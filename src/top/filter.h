@@ -17,8 +17,9 @@ struct filter {
 };
 
 /*
- * The text matches itself ("operator+") and what it matches as an extended regular expression. While it is not a valid
- * one ("[lo"), it matches only itself, as does the name of a frame that ends in square brackets ("[vm]").
+ * The text matches itself ("operator+") and what it matches as an extended regular expression. While it is
+ * not a valid one ("[lo"), it matches only itself, as does the name of a frame that ends in square brackets
+ * ("[vm]").
  * Case does not matter. Cuts a text that is too long. A filter of all
  * zero bytes lets everything pass.
  */

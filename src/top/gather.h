@@ -22,7 +22,9 @@ int function_rows_gather(struct function_entry **entries, const struct rows_opti
 int function_rows_finish(struct function_entry *entries, struct rows *rows);
 void function_rows_free(struct function_entry **entries);
 
-/* Does any frame of the sample pass the filter? 1, 0 or -ENOMEM. Entries keep the answer for each function. */
+/*
+ * Does any frame of the sample pass the filter? 1, 0 or -ENOMEM. Entries keep the answer for each function.
+ */
 int function_rows_any_passes(struct function_entry **entries, const struct rows_options *options,
 			     const struct sample *sample);
 

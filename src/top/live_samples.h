@@ -35,7 +35,9 @@ void live_samples_progress(struct live_samples *live, const struct figures *figu
 /* Gets each sample once. */
 typedef void live_samples_see(void *context, const struct sample *sample);
 
-/* Collect new samples, which see gets (NULL: nobody), and drop those from before since_ns (CLOCK_MONOTONIC). */
+/*
+ * Collect new samples, which see gets (NULL: nobody), and drop those from before since_ns (CLOCK_MONOTONIC).
+ */
 void live_samples_collect(struct live_samples *live, uint64_t since_ns, live_samples_see *see, void *context);
 
 /* The collected samples. The next collection changes and rewinds the source. */

@@ -4,9 +4,9 @@
  *
  * Both looks may come while the target runs. gc.total rises by what is allocated and falls by what is freed;
  * in a sweep, gc.estimate falls with it (lj_gc.c: gc_onestep), so their difference grows by allocation alone,
- * until the next marking ends and sets gc.estimate anew. Finalizers, and objects that are to have theirs called, take
- * off gc.estimate alone. New objects but strings come to the front of gc.root, and userdata to the front of a list
- * behind the main thread (lj_udata.c: lj_udata_new).
+ * until the next marking ends and sets gc.estimate anew. Finalizers, and objects that are to have theirs
+ * called, take off gc.estimate alone. New objects but strings come to the front of gc.root, and userdata to
+ * the front of a list behind the main thread (lj_udata.c: lj_udata_new).
  */
 #ifndef LJSPY_ALLOCATED_H
 #define LJSPY_ALLOCATED_H
@@ -42,8 +42,8 @@ void allocation_counters_follow(const struct allocation_counters *earlier,
 				struct allocation_counters *counters);
 
 /*
- * A film: so many looks, each right after the other, as fast as the kernel copies, some 0.3 us each. False if they
- * cannot be read.
+ * A film: so many looks, each right after the other, as fast as the kernel copies, some 0.3 us each. False if
+ * they cannot be read.
  */
 enum { ALLOCATION_FILM_LOOKS = ALLOCATION_LOOKS_MAX };
 bool allocation_film_read(struct memory *memory, const struct global_state *global,
@@ -54,8 +54,8 @@ void allocation_counters_read_newest(struct memory *memory, const struct global_
 				     struct allocation_counters *counters);
 
 /*
- * Is this what the table of strings gets for its other size? What LuaJIT does between allocating it and storing it
- * takes too long to follow.
+ * Is this what the table of strings gets for its other size? What LuaJIT does between allocating it and
+ * storing it takes too long to follow.
  */
 bool allocated_for_strings(const struct allocation_counters *counters, uint64_t bytes);
 
@@ -65,8 +65,8 @@ enum { ALLOCATED_FREED_MAX = 16 << 10 };
 /* What lies between two looks, the second one later. */
 struct allocated {
 	/*
-	 * Less than 0 if the second look fell into a step of a sweep: gc.estimate follows gc.total at the step's end
-	 * only. The first look may have, too, so in a sum over many pairs of looks both cancel.
+	 * Less than 0 if the second look fell into a step of a sweep: gc.estimate follows gc.total at the
+	 * step's end only. The first look may have, too, so in a sum over many pairs of looks both cancel.
 	 */
 	int64_t bytes;
 	uint64_t heap_bytes; /* in all, at the second look */
@@ -75,7 +75,9 @@ struct allocated {
 	 * began and ended in between nothing can be seen.
 	 */
 	bool has_marked;
-	/* Finalizers may have been called in between. Then C objects come to the front of gc.root once more. */
+	/*
+	 * Finalizers may have been called in between. Then C objects come to the front of gc.root once more.
+	 */
 	bool may_have_finalized;
 	/*
 	 * Bytes may be more: a marking has ended in between; or a sweep, and finalizers may have come; or the
@@ -83,8 +85,9 @@ struct allocated {
 	 */
 	bool is_least;
 	/*
-	 * One of the looks may have come while the table of strings got another size: there are two of it then, and
-	 * only one is subtracted. That so much lies between looks that are close to each other tells that it did.
+	 * One of the looks may have come while the table of strings got another size: there are two of it
+	 * then, and only one is subtracted. That so much lies between looks that are close to each other
+	 * tells that it did.
 	 */
 	bool may_have_resized;
 	uint32_t strings;   /* new strings, if they are known */
@@ -95,8 +98,8 @@ struct allocated allocated_between(const struct allocation_counters *before,
 				   const struct allocation_counters *after);
 
 /*
- * The same of looks so close to each other that no more than one marking lies between them: the white tells it. So what
- * a sweep's step has freed, and tells at its end only, is no sign of another one.
+ * The same of looks so close to each other that no more than one marking lies between them: the white tells
+ * it. So what a sweep's step has freed, and tells at its end only, is no sign of another one.
  */
 struct allocated allocated_in_span(const struct allocation_counters *before,
 				   const struct allocation_counters *after);
@@ -113,8 +116,8 @@ struct listed_object {
 enum { LISTED_OBJECTS_MAX = 4096 }; /* of one walk */
 
 /*
- * Fill in the objects from the newest one, first, to the one that was newest before, last, which is left out, and
- * their number, at most LISTED_OBJECTS_MAX. False if the list does not lead there.
+ * Fill in the objects from the newest one, first, to the one that was newest before, last, which is left out,
+ * and their number, at most LISTED_OBJECTS_MAX. False if the list does not lead there.
  */
 bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
 		       uint64_t last, struct listed_object *objects, size_t *ret_count);
@@ -141,7 +144,10 @@ struct allocated_besides {
 	size_t objects;
 };
 
-/* objects are those from the last to the first look of the film. False if it is unknown, or nothing was allocated. */
+/*
+ * objects are those from the last to the first look of the film. False if it is unknown, or nothing was
+ * allocated.
+ */
 bool allocated_besides_objects(const struct allocation_counters *before,
 			       const struct allocation_counters *after, const struct listed_object *objects,
 			       size_t count, struct allocated_besides *ret_besides);

@@ -72,9 +72,10 @@ struct allocation_source {
 struct allocation_counters;
 
 /*
- * Subtract from the new hash part of a table that grows its old one, which LuaJIT frees in the same step (lj_tab.c:
- * lj_tab_resize). held was read when the thread was captured. Of the newest object it tells the old part; the hash
- * part of any other table has grown, and hash parts double. True if the table is new, and its part, too.
+ * Subtract from the new hash part of a table that grows its old one, which LuaJIT frees in the same step
+ * (lj_tab.c: lj_tab_resize). held was read when the thread was captured. Of the newest object it tells the
+ * old part; the hash part of any other table has grown, and hash parts double. True if the table is new, and
+ * its part, too.
  */
 bool allocation_without_old_part(struct allocation *allocation, const struct allocation_counters *held);
 

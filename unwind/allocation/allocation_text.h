@@ -12,9 +12,9 @@
 enum { ALLOCATION_TEXT_SIZE = 256 };
 
 /*
- * Also allocation_without_old_part(), which tells whether a part belongs to a new table. memory is the running
- * process's: a prototype is alive as long as the function that is being made of it. ctype is the name of a
- * cdata's type; empty if it is unknown.
+ * Also allocation_without_old_part(), which tells whether a part belongs to a new table. memory is the
+ * running process's: a prototype is alive as long as the function that is being made of it. ctype is the name
+ * of a cdata's type; empty if it is unknown.
  */
 void allocation_text(struct memory *memory, struct allocation *allocation,
 		     const struct allocation_counters *held, const char *ctype,

@@ -182,8 +182,8 @@ const struct global_view *capture_find_global(const struct capture *capture,
 					      const struct global_state *global);
 
 /*
- * Note the request and the context of a thread, where lua_State has neither. memory is the snapshot's while the
- * thread is held.
+ * Note the request and the context of a thread, where lua_State has neither. memory is the snapshot's while
+ * the thread is held.
  */
 void capture_note_request(struct memory *memory, const struct request_layout *layout,
 			  struct lua_thread *thread);
@@ -196,9 +196,9 @@ void capture_note_request(struct memory *memory, const struct request_layout *la
 void capture_note_frames_end(const struct capture *capture, uint64_t end, struct capture_hints *hints);
 
 /*
- * Unwinding the capture ended beyond the copy of the native stack, or not; the end of its frames has been noted. Let
- * the next captures reach further, unless that has not helped several times: then only now and then. True if the next
- * one does, and this one did not.
+ * Unwinding the capture ended beyond the copy of the native stack, or not; the end of its frames has been
+ * noted. Let the next captures reach further, unless that has not helped several times: then only now and
+ * then. True if the next one does, and this one did not.
  */
 bool capture_note_passing(const struct capture *capture, bool passes_copy, struct capture_hints *hints);
 

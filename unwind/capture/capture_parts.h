@@ -15,8 +15,9 @@ enum {
 	PAGE_SIZE = 4096,
 	STACK_PAGES_MAX = CAPTURE_STACK_BYTES_MAX / PAGE_SIZE + 2,
 	/*
-	 * Copied below the stack pointer: the red zone (128 bytes; System V ABI 3.2.2), and the C frame that the VM
-	 * makes when it resumes a coroutine, and in which ljspy then finds the coroutine (lj_frame.h: CFRAME_SIZE).
+	 * Copied below the stack pointer: the red zone (128 bytes; System V ABI 3.2.2), and the C frame that
+	 * the VM makes when it resumes a coroutine, and in which ljspy then finds the coroutine (lj_frame.h:
+	 * CFRAME_SIZE).
 	 */
 	BELOW_STACK_BYTES = 256,
 };

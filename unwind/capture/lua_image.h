@@ -40,7 +40,9 @@ struct global_state *lua_image_global(const struct lua_image *lua, size_t index)
 /* The known global_State at this address, or NULL. */
 struct global_state *lua_image_find(const struct lua_image *lua, uint64_t g);
 
-/* The only one with a gateway; NULL if there is none, or several: then a request does not tell which it has. */
+/*
+ * The only one with a gateway; NULL if there is none, or several: then a request does not tell which it has.
+ */
 struct global_state *lua_image_gateway(const struct lua_image *lua);
 
 /* How to read requests of lua-nginx-module; unknown in processes without it. */

@@ -29,8 +29,8 @@ struct unwind_table {
 };
 
 /*
- * Between two segments of a module. Other things may be mapped there, LuaJIT's machine code among them: on arm64
- * the linker aligns segments by 64 KiB.
+ * Between two segments of a module. Other things may be mapped there, LuaJIT's machine code among them: on
+ * arm64 the linker aligns segments by 64 KiB.
  */
 struct module_hole {
 	uint64_t begin, end;
@@ -112,8 +112,8 @@ bool image_unwind_entry(struct image *image, struct module *module, uint64_t add
 			uint64_t *ret_begin);
 
 /*
- * The function at an address, as .eh_frame_hdr knows it: from its entry's code up to that of the next. False if there
- * is none, or no next one.
+ * The function at an address, as .eh_frame_hdr knows it: from its entry's code up to that of the next. False
+ * if there is none, or no next one.
  */
 bool image_function(struct image *image, uint64_t address, uint64_t *ret_begin, uint64_t *ret_end);
 

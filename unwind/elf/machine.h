@@ -2,8 +2,8 @@
 /*
  * machine: which machine's processes this code reads.
  *
- * That is the machine that ljspy runs on. For core files of the other one, the same sources are compiled once more
- * with LJSPY_OTHER_MACHINE (core_stacks.h).
+ * That is the machine that ljspy runs on. For core files of the other one, the same sources are compiled once
+ * more with LJSPY_OTHER_MACHINE (core_stacks.h).
  */
 #ifndef LJSPY_MACHINE_H
 #define LJSPY_MACHINE_H

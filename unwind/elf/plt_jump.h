@@ -21,7 +21,8 @@ enum { PLT_IRELATIVE = 1032, PLT_PUSHES = false };
 
 /*
  * Where the entry begins that holds the code at an offset in its section, which is not its
- * beginning. entry_size is the section's sh_entsize; 0 if the linker has not told it. False if that cannot be known.
+ * beginning. entry_size is the section's sh_entsize; 0 if the linker has not told it. False if that cannot be
+ * known.
  */
 bool plt_jump_entry(const uint8_t *section, uint64_t offset, uint64_t entry_size, uint64_t *ret_offset);
 

@@ -116,7 +116,9 @@ void heap_refer_stack(struct heap_reading *reading, uint32_t number);
 
 /*---- heap_texts.c ----*/
 
-/* A string's contents, or what HEAP_TEXT_MAX allows of it. HEAP_TEXT_NONE if it is empty or cannot be read. */
+/*
+ * A string's contents, or what HEAP_TEXT_MAX allows of it. HEAP_TEXT_NONE if it is empty or cannot be read.
+ */
 uint32_t heap_string_text(struct heap_reading *reading, uint64_t string);
 
 /* The prototype in the copy: its bytes and chunk name lie there. False if it cannot be read. */

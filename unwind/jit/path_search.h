@@ -3,8 +3,8 @@
  * path_search: find the paths from one of a trace's snapshots to the next.
  *
  * Nothing records the bytecodes that a trace runs through between two snapshots.
- * The search tries all paths, cheapest first, as long as visits are left: their number can grow as a power of that of
- * the branches. A cost of which not all ways were tried has no candidates.
+ * The search tries all paths, cheapest first, as long as visits are left: their number can grow as a power of
+ * that of the branches. A cost of which not all ways were tried has no candidates.
  */
 #ifndef LJSPY_PATH_SEARCH_H
 #define LJSPY_PATH_SEARCH_H

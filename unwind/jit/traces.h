@@ -53,8 +53,8 @@ void traces_capture(struct traces *traces, struct snapshot *snapshot, const stru
 		    const struct traces_wanted *wanted);
 
 /*
- * After traces_capture(): verify all traces again. LuaJIT may have put a new trace where another one was, with
- * the same number; where g->vmstate does not name the trace that runs, only its header tells.
+ * After traces_capture(): verify all traces again. LuaJIT may have put a new trace where another one was,
+ * with the same number; where g->vmstate does not name the trace that runs, only its header tells.
  */
 void traces_capture_again(struct traces *traces, struct snapshot *snapshot, const struct layout *layout);
 

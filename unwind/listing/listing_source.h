@@ -35,7 +35,10 @@ struct listing_source {
 	enum ir_numbering numbering;
 };
 
-/* While the target is held: copy these strings, as far as a listing shows them. Others than strings are left out. */
+/*
+ * While the target is held: copy these strings, as far as a listing shows them. Others than strings are left
+ * out.
+ */
 void listing_capture_strings(struct snapshot *snapshot, const struct layout *layout, const uint64_t *strings,
 			     size_t count);
 

@@ -19,7 +19,10 @@ struct allocation_counters {
 	uint64_t total, estimate, string_table;
 	uint64_t threshold; /* of gc.total, at which the next step begins: each step sets it at its end */
 	uint64_t root;      /* the newest object but for strings */
-	/* If it is a table, allocation_counters_read_newest(): of its hash and array part, without a colocated one. */
+	/*
+	 * If it is a table, allocation_counters_read_newest(): of its hash and array part, without a
+	 * colocated one.
+	 */
 	uint32_t newest_nodes, newest_slots;
 	uint32_t strings;     /* in the VM's table of strings */
 	bool has_few_strings; /* so few that the end of a sweep halves that table */

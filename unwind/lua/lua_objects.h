@@ -126,7 +126,10 @@ static inline bool proto_instruction(const struct proto *proto, uint64_t pc, uin
 
 /*---- Constants of a prototype ----*/
 
-/* The object constant with this number: they lie below GCproto.k (lj_obj.h, proto_kgc). False outside its bounds. */
+/*
+ * The object constant with this number: they lie below GCproto.k (lj_obj.h, proto_kgc). False outside its
+ * bounds.
+ */
 bool proto_kgc(const struct layout *layout, const struct proto *proto, uint32_t number, uint64_t *ret_object);
 
 /* The bits of the number constant with this number: they lie from GCproto.k on (lj_obj.h, proto_knumtv). */

@@ -31,9 +31,9 @@ bool lua_table_find_table(struct memory *memory, const struct layout *layout, ui
 			  uint64_t *ret_table);
 
 /*
- * The value of the pair with this key, in a table of at most some hundred pairs. False if there is none, or it
- * is nil. LuaJIT has each string once: *known is the key's address if it was found before, else 0; it is brought
- * up to date, and spares reads while the string stays.
+ * The value of the pair with this key, in a table of at most some hundred pairs. False if there is none, or
+ * it is nil. LuaJIT has each string once: *known is the key's address if it was found before, else 0; it is
+ * brought up to date, and spares reads while the string stays.
  */
 bool lua_table_find(struct memory *memory, const struct layout *layout, uint64_t table, const char *key,
 		    uint64_t *known, uint64_t *ret_value);

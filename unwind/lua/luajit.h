@@ -73,8 +73,9 @@ static const uint32_t FIRSTLINE_BUILTIN = UINT32_MAX;
 enum { PROTO_CHILD = 0x01, PROTO_VARARG = 0x02 };
 
 /*
- * Since 2020, a light userdata on a 64-bit machine has so many lower bits of its pointer (lj_obj.h: lightudV). Above
- * them is the index of an element of the array at g->gc.lightudseg, whose 32 bits are the pointer's upper half.
+ * Since 2020, a light userdata on a 64-bit machine has so many lower bits of its pointer (lj_obj.h:
+ * lightudV). Above them is the index of an element of the array at g->gc.lightudseg, whose 32 bits are the
+ * pointer's upper half.
  */
 enum { LIGHTUD_BITS_LO = 39 };
 
@@ -89,7 +90,10 @@ static inline uint64_t load_bytes(const uint8_t *bytes, int32_t offset, unsigned
 	return value;
 }
 
-/* Distance of g->gc.mmudata from g. Before it come gc.root, sweep, gray, grayagain and weak (lj_obj.h: GCState). */
+/*
+ * Distance of g->gc.mmudata from g. Before it come gc.root, sweep, gray, grayagain and weak (lj_obj.h:
+ * GCState).
+ */
 static inline uint64_t gc_mmudata_offset(const struct layout *layout)
 {
 	enum { REFERENCES = 5 };
@@ -98,8 +102,8 @@ static inline uint64_t gc_mmudata_offset(const struct layout *layout)
 }
 
 /*
- * Distance of g->gc.estimate from g. Behind gc.root come sweep, gray, grayagain, weak, mmudata, debt and estimate,
- * all of a reference's size; 2.0 has stepmul (32 bits) before debt (lj_obj.h: GCState).
+ * Distance of g->gc.estimate from g. Behind gc.root come sweep, gray, grayagain, weak, mmudata, debt and
+ * estimate, all of a reference's size; 2.0 has stepmul (32 bits) before debt (lj_obj.h: GCState).
  */
 static inline uint64_t gc_estimate_offset(const struct layout *layout)
 {
@@ -109,7 +113,10 @@ static inline uint64_t gc_estimate_offset(const struct layout *layout)
 	       (layout->bytecode == BYTECODE_V20 ? sizeof(uint32_t) : 0);
 }
 
-/* What the allocator was asked for: a table with its colocated array, and its parts (lj_tab.c: newtab, lj_tab_free). */
+/*
+ * What the allocator was asked for: a table with its colocated array, and its parts (lj_tab.c: newtab,
+ * lj_tab_free).
+ */
 struct table_sizes {
 	uint64_t table, hash, array;
 };

@@ -37,7 +37,9 @@ void package_path_clear(struct package_path *path);
  */
 size_t package_path_root(const char *templates, const char *file);
 
-/* Append the roots in templates that list does not have yet, each with a ";" behind it, while there is room. */
+/*
+ * Append the roots in templates that list does not have yet, each with a ";" behind it, while there is room.
+ */
 void package_path_add_roots(const char *templates, char *list, size_t size);
 
 /* The same of the roots in another list. */

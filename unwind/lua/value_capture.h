@@ -44,7 +44,10 @@ bool value_capture_add_object(struct value_capture *values, uint64_t address);
 /* While the target is held: copy what the values lead to. */
 void value_capture_copy(struct value_capture *values);
 
-/* The bytes of a table's array part, or of its hash part, that are copied; a table's header is GCtab_size bytes. */
+/*
+ * The bytes of a table's array part, or of its hash part, that are copied; a table's header is GCtab_size
+ * bytes.
+ */
 uint64_t value_array_bytes(const struct layout *layout, const uint8_t *header, uint64_t *ret_address);
 uint64_t value_node_bytes(const struct layout *layout, const uint8_t *header, uint64_t *ret_address);
 

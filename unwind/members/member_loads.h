@@ -34,7 +34,10 @@ struct member_loads {
 	size_t count;
 };
 
-/* Read length bytes of the machine's code, which lie at address (member_loads_x86_64.c, member_loads_arm64.c). */
+/*
+ * Read length bytes of the machine's code, which lie at address (member_loads_x86_64.c,
+ * member_loads_arm64.c).
+ */
 void member_loads_read(const uint8_t *code, size_t length, uint64_t address, struct member_loads *ret_loads);
 
 /* The same for the function at address. False if it cannot be read. */

@@ -63,12 +63,16 @@ void namer_forget_names(struct namer *namer);
 int namer_name(struct namer *namer, const struct merged_stack *stack, const struct frame **ret_frames,
 	       size_t *ret_count);
 
-/* Of the frames named last: the merged frame that a frame stands for; several stand for one with inlined code. */
+/*
+ * Of the frames named last: the merged frame that a frame stands for; several stand for one with inlined
+ * code.
+ */
 size_t namer_merged_index(const struct namer *namer, size_t index);
 
 /*
- * The function of a merged frame of the stack named last, shown or not, and how fold() takes it. Of inlined code, it is
- * the outermost function. Code of the C library has no name here, but for __libc_start*() of static programs.
+ * The function of a merged frame of the stack named last, shown or not, and how fold() takes it. Of inlined
+ * code, it is the outermost function. Code of the C library has no name here, but for __libc_start*() of
+ * static programs.
  */
 const struct function *namer_merged_function(const struct namer *namer, size_t index);
 enum fold_kind namer_merged_kind(const struct namer *namer, size_t index);

@@ -48,13 +48,16 @@ enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *f
 bool cfi_caller_sp(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
 		   uint64_t *ret_sp);
 
-/* A new walk begins. One may follow so much code, and then there is no answer by it: a program may be hostile. */
+/*
+ * A new walk begins. One may follow so much code, and then there is no answer by it: a program may be
+ * hostile.
+ */
 void cfi_begin_walk(struct cfi *cfi);
 
 /*
- * As cfi_step() for a frame whose CFA the rules find by an unknown register: from the stack pointer, and how far the
- * function's code has moved it (frame_depth.h). CFI_REGISTER_UNKNOWN if the code does not tell, or the address found
- * follows no call of the function.
+ * As cfi_step() for a frame whose CFA the rules find by an unknown register: from the stack pointer, and how
+ * far the function's code has moved it (frame_depth.h). CFI_REGISTER_UNKNOWN if the code does not tell, or
+ * the address found follows no call of the function.
  */
 enum cfi_status cfi_step_by_depth(struct cfi *cfi, uint64_t pc, const struct registers *frame,
 				  struct memory *stack, struct registers *ret_caller);

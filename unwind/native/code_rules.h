@@ -38,7 +38,10 @@ bool code_rules_find(struct code_rules *code, struct memory *copy, uint64_t pc,
 /* Can a call return to this address: does a call instruction end there? */
 bool code_rules_follows_call(struct code_rules *code, struct memory *copy, uint64_t address);
 
-/* The same of a call that may have led to the function that begins there. An indirect call may have led anywhere. */
+/*
+ * The same of a call that may have led to the function that begins there. An indirect call may have led
+ * anywhere.
+ */
 bool code_rules_follows_call_of(struct code_rules *code, struct memory *copy, uint64_t address,
 				uint64_t function);
 

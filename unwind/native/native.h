@@ -57,7 +57,10 @@ enum native_status native_step(struct native_unwinder *unwinder);
 /* After NATIVE_END: nothing that a step reads lies at this address of the stack or above. */
 uint64_t native_end(const struct native_unwinder *unwinder);
 
-/* After NATIVE_LOST: the stack pointer that the caller has, by the unwind tables or the code; 0 if none tells. */
+/*
+ * After NATIVE_LOST: the stack pointer that the caller has, by the unwind tables or the code; 0 if none
+ * tells.
+ */
 uint64_t native_caller_sp(const struct native_unwinder *unwinder);
 
 /*

@@ -70,8 +70,8 @@ typedef bool connections_take(void *context, const struct connection_in_use *con
 
 /*
  * Each connection in use, and that of each stream of HTTP/2. False if memory is short. nginx takes the
- * connection that was freed last, so those in use are at the beginning: the walk ends with the last of them, if it
- * is known how many there are.
+ * connection that was freed last, so those in use are at the beginning: the walk ends with the last of them,
+ * if it is known how many there are.
  */
 bool connections_walk(struct memory *memory, const struct connections *connections, connections_take *take,
 		      void *context);

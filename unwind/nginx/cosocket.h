@@ -5,7 +5,8 @@
  * While it waits, the coroutine's context (ngx_http_lua_co_ctx_t, see light_threads.h) begins with the
  * address of what the module keeps of the socket: ngx_http_lua_socket_tcp_upstream_t, or that of UDP. This
  * has the words request, connection, sockaddr, socklen side by side, three words after the address of its
- * pool, and refers to the context until the wait is over (ngx_http_lua_socket_tcp.h, _udp.h, 0.10.8 to 0.10.32).
+ * pool, and refers to the context until the wait is over (ngx_http_lua_socket_tcp.h, _udp.h, 0.10.8 to
+ * 0.10.32).
  * The connection refers back to it; a connection of the client, to the request. A connect that waits for a
  * place in its pool has another structure there (since 0.10.14), which begins with an event whose data is
  * that structure.
@@ -41,8 +42,9 @@ struct cosocket {
 	uint8_t address[COSOCKET_ADDRESS_BYTES];
 	size_t address_length; /* 0: unknown */
 	/*
-	 * With an open one whose address is unknown, its pool's name if that reads as "host:port", as it does unless
-	 * the program has named it. Before there is a connection, what connect() was asked for. "" if unknown.
+	 * With an open one whose address is unknown, its pool's name if that reads as "host:port", as it does
+	 * unless the program has named it. Before there is a connection, what connect() was asked for. "" if
+	 * unknown.
 	 * Untrusted.
 	 */
 	char name[COSOCKET_NAME_BYTES];

@@ -3,9 +3,10 @@
  * light_threads: the coroutines in which Lua works for a request.
  *
  * The module's context of a request contains that of its first coroutine and leads to the list of
- * the others (unwind/lua/request.h). A coroutine is accepted if it refers to the request in turn. The list has
- * those that have ended, too, to the end of the request (ngx_http_lua_create_co_ctx(), 0.10.13 to 0.10.29). Only its
- * light threads are kept from the collector, so a lua_State in the list may be freed memory.
+ * the others (unwind/lua/request.h). A coroutine is accepted if it refers to the request in turn. The list
+ * has those that have ended, too, to the end of the request (ngx_http_lua_create_co_ctx(), 0.10.13 to
+ * 0.10.29). Only its light threads are kept from the collector, so a lua_State in the list may be freed
+ * memory.
  *
  * In OpenResty's LuaJIT, a lua_State refers to its request and to its context (L->exdata, L->exdata2).
  * With another LuaJIT, the module keeps the request as a light userdata among the globals of the

@@ -48,7 +48,10 @@ struct nginx_request {
 bool nginx_request_read(struct memory *memory, const struct request_members *members, uint64_t address,
 			struct nginx_request *ret_request);
 
-/* Are both read of the same request, or of others with the same main request? Memory may be another one's by now. */
+/*
+ * Are both read of the same request, or of others with the same main request? Memory may be another one's by
+ * now.
+ */
 bool nginx_requests_are_same(const struct nginx_request *one, const struct nginx_request *other);
 
 /* The request's route: the one that a gateway has matched, else that of its path. */

@@ -3,16 +3,17 @@
  * stack_requests: the request that nginx's C code works for while no Lua runs.
  *
  * nginx's functions keep their request, its connection or that connection's event in registers, which
- * called functions save on the stack. While the thread is held, ljspy reads the requests that words on the stack
- * refer to: words of earlier calls are among them, whose requests may have nothing to do with what runs. Later,
- * from the copy, unwind tables tell what the registers of each frame hold. Only these count. The innermost frame
- * with a request decides; a frame with several leaves the request unknown.
+ * called functions save on the stack. While the thread is held, ljspy reads the requests that words on the
+ * stack refer to: words of earlier calls are among them, whose requests may have nothing to do with what
+ * runs. Later, from the copy, unwind tables tell what the registers of each frame hold. Only these count. The
+ * innermost frame with a request decides; a frame with several leaves the request unknown.
  *
- * Most words refer to something else, each to another page, and to read one takes the kernel a microsecond or two.
- * So only those are read while the thread is held that refer to a connection, or to where a request has been seen
- * before: nginx takes the same memory again and again. When the thread runs on, the others are read that frames hold,
- * up to the one that decides. What is a request then may have been another one before: a frame with it leaves the
- * request unknown, this once.
+ * Most words refer to something else, each to another page, and to read one takes the kernel a microsecond or
+ * two.
+ * So only those are read while the thread is held that refer to a connection, or to where a request has been
+ * seen before: nginx takes the same memory again and again. When the thread runs on, the others are read that
+ * frames hold, up to the one that decides. What is a request then may have been another one before: a frame
+ * with it leaves the request unknown, this once.
  *
  * A request is accepted as in nginx_request.h: its connection leads back to it.
  */
@@ -88,7 +89,10 @@ void request_words_begin(struct request_words *words);
 /* Add a word of a stack or a register, if it may refer to a request. */
 void request_words_add(const struct request_places *places, struct request_words *words, uint64_t word);
 
-/* While the thread is held: read the requests that words refer to, but those of ret_requests->others. Keeps places. */
+/*
+ * While the thread is held: read the requests that words refer to, but those of ret_requests->others. Keeps
+ * places.
+ */
 void stack_requests_read(struct memory *memory, const struct request_members *members,
 			 const struct request_places *places, const struct request_words *words,
 			 struct stack_requests *ret_requests);

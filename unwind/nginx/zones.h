@@ -50,8 +50,8 @@ enum zones_verdict {
 typedef enum zones_verdict zones_visit(void *context, size_t index, const struct shm_zone *shm_zone);
 
 /*
- * Visit the zones of the ngx_cycle_t at an address, wherever in it their list is. memory may fail reads of what is
- * not to be read. True after a whole list, or ZONES_END.
+ * Visit the zones of the ngx_cycle_t at an address, wherever in it their list is. memory may fail reads of
+ * what is not to be read. True after a whole list, or ZONES_END.
  */
 bool zones_walk(struct memory *memory, uint64_t cycle, zones_visit *visit, void *context);
 
@@ -73,11 +73,16 @@ const struct zone *zones_at(struct memory *memory, const struct zones *zones, ui
 /* The zone whose mutex this is, or part of it: what a waiting process sleeps at. NULL if there is none. */
 const struct zone *zones_of_mutex(const struct zones *zones, uint64_t address);
 
-/* Read the lock word of each zone into ret_holders, in as few system calls as possible: 0 where it is free. */
+/*
+ * Read the lock word of each zone into ret_holders, in as few system calls as possible: 0 where it is free.
+ */
 void zones_read_holders(struct memory *memory, const struct zones *zones,
 			uint64_t ret_holders[static ZONES_MAX]);
 
-/* Who holds the lock of the zone that begins there; 0: nobody. False if it cannot be read, or is no process id. */
+/*
+ * Who holds the lock of the zone that begins there; 0: nobody. False if it cannot be read, or is no process
+ * id.
+ */
 bool zones_read_holder(struct memory *memory, uint64_t begin, pid_t *ret_holder);
 
 #endif

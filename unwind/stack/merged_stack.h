@@ -43,7 +43,10 @@ struct merged_frame {
 	const struct proto *caller; /* its instruction at caller_pc called this frame; NULL if none did */
 	uint64_t caller_pc;
 	const struct trace *trace;
-	/* Of a Lua function whose slots are known: its thread, and the address of its first slot; else NULL and 0. */
+	/*
+	 * Of a Lua function whose slots are known: its thread, and the address of its first slot; else NULL
+	 * and 0.
+	 */
 	const struct lua_thread *thread;
 	uint64_t base;
 	uint64_t trace_pc;  /* compiled: the machine code that runs for it; 0 if unknown */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * table_entry: read the entries of .eh_frame, which describe how to find the callers of code: CIEs, with what many
- * functions have in common, and FDEs, one a function (LSB 5.0, "Exception Frames"). What they say is untrusted.
+ * table_entry: read the entries of .eh_frame, which describe how to find the callers of code: CIEs, with what
+ * many functions have in common, and FDEs, one a function (LSB 5.0, "Exception Frames"). What they say is
+ * untrusted.
  */
 #ifndef LJSPY_TABLE_ENTRY_H
 #define LJSPY_TABLE_ENTRY_H
@@ -29,8 +30,8 @@ enum { TABLE_FORMAT_MASK = 0x0f };
 uint64_t table_number(struct table_reader *reader, uint8_t encoding);
 
 /*
- * Read an entry's length, and leave no more than that to read. False if there are fewer bytes, and for lengths of 64
- * bits, which begin with UINT32_MAX: no table is so large that it needs them.
+ * Read an entry's length, and leave no more than that to read. False if there are fewer bytes, and for
+ * lengths of 64 bits, which begin with UINT32_MAX: no table is so large that it needs them.
  */
 bool table_entry_begin(struct table_reader *reader);
 
@@ -41,14 +42,14 @@ struct table_cie {
 };
 
 /*
- * Read a CIE from behind its length up to its instructions, if its return addresses and augmentation are such as
- * compilers write for functions.
+ * Read a CIE from behind its length up to its instructions, if its return addresses and augmentation are such
+ * as compilers write for functions.
  */
 bool table_cie_read(struct table_reader *reader, struct table_cie *ret_cie);
 
 /*
- * Read an FDE from behind its way back to the CIE up to its instructions. *ret_code is where its code begins, counted
- * from what the CIE's encoding says.
+ * Read an FDE from behind its way back to the CIE up to its instructions. *ret_code is where its code begins,
+ * counted from what the CIE's encoding says.
  */
 bool table_fde_read(struct table_reader *reader, const struct table_cie *cie, uint64_t *ret_code,
 		    uint64_t *ret_length);

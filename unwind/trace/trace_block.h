@@ -81,7 +81,9 @@ uint32_t trace_snapshot_count(const struct trace *trace, const struct layout *la
 bool trace_snapshot(const struct trace *trace, const struct layout *layout, uint32_t number,
 		    struct trace_snapshot *ret_snapshot);
 
-/* The snapshot in force at pc: the last one whose code begins at or before it. False in builds without mcofs. */
+/*
+ * The snapshot in force at pc: the last one whose code begins at or before it. False in builds without mcofs.
+ */
 bool trace_snapshot_at(const struct trace *trace, const struct layout *layout, uint64_t pc,
 		       uint32_t *ret_number);
 

@@ -54,8 +54,9 @@ struct ctypes {
 bool ctype_text(const struct ctypes *types, uint32_t id, char ret_text[static CTYPE_TEXT_SIZE]);
 
 /*
- * The type of an object whose first four bytes these are, as LuaJIT names it: for what ffi.typeof() returned, it
- * tells which type that is, as in "ctype<struct conn>" (lj_ctype.c and lib_ffi.c: __tostring). False if it is unknown.
+ * The type of an object whose first four bytes these are, as LuaJIT names it: for what ffi.typeof() returned,
+ * it tells which type that is, as in "ctype<struct conn>" (lj_ctype.c and lib_ffi.c: __tostring). False if it
+ * is unknown.
  */
 bool ctype_object_text(const struct ctypes *types, uint32_t id, uint32_t bytes,
 		       char ret_text[static CTYPE_TEXT_SIZE]);

@@ -2,8 +2,8 @@
 /*
  * live_ctypes: the C types of a VM that may run meanwhile.
  *
- * Types stay as they are once they are declared. New ones are added behind those that are there, but may move the
- * table (lj_ctype.h: CTState; lj_ctype.c: lj_ctype_new).
+ * Types stay as they are once they are declared. New ones are added behind those that are there, but may move
+ * the table (lj_ctype.h: CTState; lj_ctype.c: lj_ctype_new).
  */
 #ifndef LJSPY_LIVE_CTYPES_H
 #define LJSPY_LIVE_CTYPES_H

@@ -27,7 +27,9 @@ struct trace_value {
 
 extern const char trace_value_unknown[];
 
-/* What is known of a local variable in a slot of a compiled frame; local is NULL without debug information. */
+/*
+ * What is known of a local variable in a slot of a compiled frame; local is NULL without debug information.
+ */
 void trace_value(const struct merged_frame *frame, const struct lua_local *local, uint32_t slot,
 		 struct trace_value *ret_value);
 

@@ -39,7 +39,10 @@ struct value_reader {
 	void *context;
 };
 
-/* Returns the type, as type() of Lua has it. NULL if the value's object is not in the copy, or no such object. */
+/*
+ * Returns the type, as type() of Lua has it. NULL if the value's object is not in the copy, or no such
+ * object.
+ */
 const char *value_text(const struct value_reader *reader, uint64_t value,
 		       char ret_text[static VALUE_TEXT_SIZE]);
 

@@ -132,7 +132,9 @@ bool vm_jumps_before_call(struct memory *text, uint64_t return_address);
 bool vm_call_stores_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
 			 uint64_t return_address);
 
-/* The same, if BASE is another frame's by then (vmeta_call; on arm64 coroutine.resume): L->base alone tells. */
+/*
+ * The same, if BASE is another frame's by then (vmeta_call; on arm64 coroutine.resume): L->base alone tells.
+ */
 bool vm_call_moves_base(const struct layout *layout, struct memory *text, const struct vm_code *vm,
 			uint64_t return_address);
 
@@ -148,7 +150,9 @@ bool vm_is_exiting(const struct layout *layout, struct memory *text, uint64_t re
  */
 uint32_t vm_exit_trace(struct snapshot *snapshot, const struct registers *registers);
 
-/* May a return address that was found below at be that of a call by a trace? sp: the trace's stack pointer. */
+/*
+ * May a return address that was found below at be that of a call by a trace? sp: the trace's stack pointer.
+ */
 bool vm_may_return_to_trace(uint64_t at, uint64_t sp);
 
 /* Does the call of lj_ccallback_leave() return here (cont_ffi_callback)? Then the callback has returned. */

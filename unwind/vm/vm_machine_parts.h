@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vm_machine_parts: what each machine's file of vm_machine provides for the common one, and arithmetic that those files
- * share. Sizes are in bytes, from 1 to 8.
+ * vm_machine_parts: what each machine's file of vm_machine provides for the common one, and arithmetic that
+ * those files share. Sizes are in bytes, from 1 to 8.
  */
 #ifndef LJSPY_VM_MACHINE_PARTS_H
 #define LJSPY_VM_MACHINE_PARTS_H

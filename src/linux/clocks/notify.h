@@ -30,9 +30,9 @@ static inline struct sigevent notify_this_thread(int signal, union sigval value)
 typedef void notify_handler(int signal, siginfo_t *info, void *context);
 
 /*
- * Have a timer of this clock signal the calling thread, which lets the signal through. handle() finds context in
- * info->si_value.sival_ptr if info->si_code is SI_TIMER. System calls begin again. The timer does not run yet; it is
- * the caller's to delete. 0 or a negative errno.
+ * Have a timer of this clock signal the calling thread, which lets the signal through. handle() finds context
+ * in info->si_value.sival_ptr if info->si_code is SI_TIMER. System calls begin again. The timer does not run
+ * yet; it is the caller's to delete. 0 or a negative errno.
  */
 int notify_open(int signal, clockid_t clock, notify_handler *handle, void *context, timer_t *ret_timer);
 

@@ -10,8 +10,9 @@
 #include <sys/types.h>
 
 /*
- * How far the process's CLOCK_MONOTONIC is ahead of ljspy's; negative if it is behind. False if that is unknown: the
- * kernel tells it to those who may trace the process, and of the namespace that its next child gets.
+ * How far the process's CLOCK_MONOTONIC is ahead of ljspy's; negative if it is behind. False if that is
+ * unknown: the kernel tells it to those who may trace the process, and of the namespace that its next child
+ * gets.
  */
 bool time_namespace_offset(pid_t pid, int64_t *ret_ns);
 

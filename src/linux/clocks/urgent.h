@@ -58,8 +58,8 @@ void urgent_begin(struct urgent *urgent);
 void urgent_end(struct urgent *urgent);
 
 /*
- * Instead of urgent_end() after a hold: stay urgent, but sleep for a moment now and then, as there. It ends by itself
- * when the thread has used some 4 to 8 ms of CPU time without another urgent_begin().
+ * Instead of urgent_end() after a hold: stay urgent, but sleep for a moment now and then, as there. It ends
+ * by itself when the thread has used some 4 to 8 ms of CPU time without another urgent_begin().
  */
 void urgent_go_on(struct urgent *urgent);
 

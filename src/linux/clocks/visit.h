@@ -13,8 +13,9 @@
  *
  * Belongs to one thread, which must be urgent by its policy (urgent.h) from the beginning
  * of a visit to its end: else it might wait for the CPU behind the thread that it visits.
- * It must start no thread or process between begin and end. A thread that is more urgent still may keep its CPU for
- * ever: then another thread lets it run elsewhere (sched_setaffinity(2)), and there are no visits for some time.
+ * It must start no thread or process between begin and end. A thread that is more urgent still may keep its
+ * CPU for ever: then another thread lets it run elsewhere (sched_setaffinity(2)), and there are no visits for
+ * some time.
  */
 #ifndef LJSPY_VISIT_H
 #define LJSPY_VISIT_H
@@ -36,7 +37,10 @@ struct visit {
 
 void visit_open(struct visit *visit);
 
-/* Run on this CPU only, after the end of another visit. Only that end if ljspy may not run there, or it is -1. */
+/*
+ * Run on this CPU only, after the end of another visit. Only that end if ljspy may not run there, or it is
+ * -1.
+ */
 void visit_begin(struct visit *visit, int cpu);
 
 /* Go to another CPU; the visit is still to end. False, and no effect, if ljspy is not there. */

@@ -10,7 +10,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Open /proc/PID/NAME for reading: a descriptor to be closed, or a negative errno, -ESRCH if there is none. */
+/*
+ * Open /proc/PID/NAME for reading: a descriptor to be closed, or a negative errno, -ESRCH if there is none.
+ */
 int proc_file_open(pid_t pid, const char *name);
 
 /* The same for /proc/PID/task/TID/NAME. */

@@ -37,8 +37,8 @@ struct process {
 };
 
 /*
- * 0, -ESRCH when there is no such process, -EBUSY if process_is_in_exec(), or another negative errno. Free with
- * process_clear().
+ * 0, -ESRCH when there is no such process, -EBUSY if process_is_in_exec(), or another negative errno. Free
+ * with process_clear().
  */
 int process_read(pid_t pid, struct process *ret_process);
 void process_clear(struct process *process);
@@ -63,13 +63,16 @@ bool process_thread_is_zombie(const struct process *process);
 pid_t process_parent(pid_t pid);
 
 /*
- * Is it in the middle of an execve()? Whoever reads its memory, maps, stat, auxv, exe or the like then waits, by a
- * wait that only SIGKILL ends, until the kernel has dropped the old memory and closed files: a disk or server that one
- * of them is on may never answer. This does not wait.
+ * Is it in the middle of an execve()? Whoever reads its memory, maps, stat, auxv, exe or the like then waits,
+ * by a wait that only SIGKILL ends, until the kernel has dropped the old memory and closed files: a disk or
+ * server that one of them is on may never answer. This does not wait.
  */
 bool process_is_in_exec(pid_t pid);
 
-/* The same in a fifth of the time, for who asks often and keeps its /proc/PID/statm open; statm may be negative. */
+/*
+ * The same in a fifth of the time, for who asks often and keeps its /proc/PID/statm open; statm may be
+ * negative.
+ */
 bool process_is_in_exec_by(int statm, pid_t pid);
 
 /* The process that a thread belongs to, or 0. */

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 
 /*
- * Is the host, up to its port or path, this machine's own name for itself: localhost, or an address of loopback (IPv6
- * in brackets)? Names are not looked up.
+ * Is the host, up to its port or path, this machine's own name for itself: localhost, or an address of
+ * loopback (IPv6 in brackets)? Names are not looked up.
  */
 bool own_address(const char *host);
 

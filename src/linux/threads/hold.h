@@ -22,12 +22,15 @@ struct hold;
 struct hold *hold_new(struct tracer *tracer, struct threads *threads);
 void hold_free(struct hold *hold);
 
-/* hold_while() calls may_go_on() before each hold, and gives up if that is false. NULL, the default: go on. */
+/*
+ * hold_while() calls may_go_on() before each hold, and gives up if that is false. NULL, the default: go on.
+ */
 void hold_go_on_while(struct hold *hold, bool (*may_go_on)(void *context), void *context);
 bool hold_may_go_on(const struct hold *hold);
 
 /*
- * Leave a thread alone, too, that waits for a CPU and has slept a moment ago: nothing else of it changes either.
+ * Leave a thread alone, too, that waits for a CPU and has slept a moment ago: nothing else of it changes
+ * either.
  * It may be in its call still, or anywhere; read() has no registers of it.
  */
 void hold_take_waiting(struct hold *hold);
@@ -40,8 +43,8 @@ void hold_take_waiting(struct hold *hold);
 bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(void *context), void *context);
 
 /*
- * How the last hold_while() found the process. Where it was not at once as read() saw it, what read() saw is of
- * a later moment, and not of a random one: it comes after a run, or with a wake-up.
+ * How the last hold_while() found the process. Where it was not at once as read() saw it, what read() saw is
+ * of a later moment, and not of a random one: it comes after a run, or with a wake-up.
  */
 enum hold_start {
 	HOLD_AT_ONCE,
@@ -57,7 +60,9 @@ bool hold_has_waiting(const struct hold *hold);
 /* For read(): is a thread stopped, or does the whole process sleep by itself? */
 bool hold_has_stopped(const struct hold *hold);
 
-/* For read(): since when the first thread that stopped stands still, CLOCK_MONOTONIC; 0 if none is stopped. */
+/*
+ * For read(): since when the first thread that stopped stands still, CLOCK_MONOTONIC; 0 if none is stopped.
+ */
 uint64_t hold_began_ns(const struct hold *hold);
 
 /* For read(): the registers of that thread; NULL unless it is stopped. */

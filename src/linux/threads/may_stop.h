@@ -51,9 +51,9 @@ enum may_stop thread_may_stop_now(struct thread *thread, enum presence presence)
 void thread_watch_sleep(struct threads *threads, struct thread *thread);
 
 /*
- * Note that the thread is stopped with these registers, and after tracer_resume(), that it was. Only the first
- * can tell for certain whether its call bore the stop, but the thread waits meanwhile, some 15 us. So once a
- * thread's calls have proved harmless, the second does, until one of them seems not to be.
+ * Note that the thread is stopped with these registers, and after tracer_resume(), that it was. Only the
+ * first can tell for certain whether its call bore the stop, but the thread waits meanwhile, some 15 us. So
+ * once a thread's calls have proved harmless, the second does, until one of them seems not to be.
  */
 void thread_note_stop(struct thread *thread, const struct registers *registers);
 void thread_note_resumed(struct thread *thread, const struct registers *registers);

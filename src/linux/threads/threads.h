@@ -36,7 +36,10 @@ struct thread_call {
 struct call_watch {
 	struct thread_call seen; /* the last one it was seen asleep in; not known if none */
 	bool bears_stop;         /* does seen bear a stop? */
-	/* When it was last seen in a call that bears no stop, CLOCK_MONOTONIC, 0: never; how long that counts. */
+	/*
+	 * When it was last seen in a call that bears no stop, CLOCK_MONOTONIC, 0: never; how long that
+	 * counts.
+	 */
 	uint64_t fragile_seen_ns, memory_ns;
 	uint64_t sleep_runs; /* thread.runs when it was last seen asleep; 0 once it has run */
 	uint64_t up_runs;    /* thread.runs when it was last seen awake; 0 if it slept */
@@ -133,8 +136,8 @@ void thread_read_name(const struct threads *threads, struct thread *thread);
 int thread_measure(struct threads *threads, struct thread *thread, uint64_t *ret_used_ns);
 
 /*
- * Its tracee has taken the id: the thread is another one than before. It has a serial number of its own, and its time
- * counts from now on; what it used under its other id counted there.
+ * Its tracee has taken the id: the thread is another one than before. It has a serial number of its own, and
+ * its time counts from now on; what it used under its other id counted there.
  */
 void thread_begin_anew(struct threads *threads, struct thread *thread);
 

@@ -86,9 +86,9 @@ bool tracer_stays_away(const struct tracer *tracer);
  * for callers that hold threads for a moment. ljspy awaits the look on the given CPU
  * (visit.h), or anywhere if it is -1 or ljspy cannot be urgent enough.
  *
- * A thread that gets a signal stops, and waits until ljspy lets it go on; and while ljspy waits for a CPU, looks
- * fall due. So ljspy stays urgent for short work after a look, too, if it has used little CPU time lately, or threads
- * have got signals just now.
+ * A thread that gets a signal stops, and waits until ljspy lets it go on; and while ljspy waits for a CPU,
+ * looks fall due. So ljspy stays urgent for short work after a look, too, if it has used little CPU time
+ * lately, or threads have got signals just now.
  */
 void tracer_be_urgent(struct tracer *tracer);
 /* The same for callers that may hold threads for longer: by the nice value only, and not for looks. Once. */
@@ -147,7 +147,10 @@ bool tracer_reserve_files(struct tracer *tracer, size_t count);
 void tracer_note_opened(struct tracer *tracer);
 void tracer_release_files(struct tracer *tracer, size_t count, size_t opened);
 
-/* Leave room for so many other files: 0, or -EMFILE if those open, or reserved and to be opened, are too many. */
+/*
+ * Leave room for so many other files: 0, or -EMFILE if those open, or reserved and to be opened, are too
+ * many.
+ */
 int tracer_leave_files(struct tracer *tracer, size_t count);
 
 /*

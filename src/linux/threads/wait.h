@@ -50,8 +50,8 @@ struct wait_stack {
 enum thread_state wait_state(const struct wait *wait, const struct wait_stack *stack);
 
 /*
- * May an event loop wait like this? Threads of a pool are idle, too, until another thread signals, and programs
- * that work in steps sleep for a time between these.
+ * May an event loop wait like this? Threads of a pool are idle, too, until another thread signals, and
+ * programs that work in steps sleep for a time between these.
  */
 bool wait_is_for_events(const struct wait *wait);
 
