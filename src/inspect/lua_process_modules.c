@@ -375,29 +375,20 @@ static bool is_unread(const struct luajit_module *luajit, const struct module *m
 	return luajit->known.status == RECOGNISE_UNREADABLE && !(module && module->made);
 }
 
-/* Where its file can be opened, which its disk may not have told before; or NULL. */
-static const char *find_file(const struct lua_process *process, struct module *module)
-{
-	for (size_t i = 0; module && !module->file && i < maps_file_count(process->maps); i++)
-		if (maps_file_at(process->maps, i)->base == module->base)
-			module->file = process_openable_path(process, maps_file_at(process->maps, i));
-	return module ? module->file : NULL;
-}
-
 bool process_read_unread(struct lua_process *process)
 {
 	bool has_read = false;
 
 	for (struct luajit_module *luajit = process->luajits; luajit && !process->core;
 	     luajit = luajit->next) {
-		struct module *module = image_find(process->image, luajit->base);
+		const struct module *module = image_find(process->image, luajit->base);
 
 		if (!is_unread(luajit, module))
 			continue;
 		luajit->unread++;
 		if (luajit->unread & (luajit->unread - 1)) /* no power of two */
 			continue;
-		recognise(process, luajit, find_file(process, module));
+		recognise(process, luajit, module ? module->file : NULL);
 		has_read |= luajit->known.status != RECOGNISE_UNREADABLE;
 	}
 	return has_read;

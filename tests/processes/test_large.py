@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Large programs without LuaJIT."""
 
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
 import ljspy
-from disk import Disk
 
 pytestmark = pytest.mark.usefixtures("built")
 
@@ -47,20 +44,3 @@ def test_searching_a_program_leaves_its_code_where_it_is(library, tmp_path):
         result = ljspy.run("record", "--tree", target.pid, "-d", "1s", "-o", tmp_path / "x.folded")
         assert result.returncode == ljspy.OK, result.stderr
         assert resident_kb(target) - before < CODE_KB / 8
-
-
-def test_a_file_that_could_not_be_read_is_tried_again_as_a_file(library, tmp_path):
-    """Its disk answers by then; its memory would bring all of it there."""
-    with Disk(tmp_path, library) as disk:
-        path = disk.directory / library.name
-        with ljspy.Target([*disk.inside, sys.executable, "-c", PROGRAM, path, ljspy.luajit("luajit")]) as target:
-            target.read_until(b"ready\n")
-            disk.hang(library.name, forgets=True)
-            before = resident_kb(target)
-            recorder = ljspy.Recorder(tmp_path, "--tree", target.pid, seconds=60)
-            time.sleep(2)
-            disk.server.write("go on\n")
-            time.sleep(8)  # it is tried again after a second, two, and four
-            recorder.process.send_signal(signal.SIGINT)
-            recorder.finish()
-            assert resident_kb(target) - before < CODE_KB / 8
