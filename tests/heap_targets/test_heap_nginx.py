@@ -125,7 +125,8 @@ def test_requests_that_wait(server):
     # Each keeps 200,000 bytes alive by a local; the context, of 100,000, belongs to its request.
     assert 5 * 200000 < parked["retained"] < 5 * 250000
     paths = {row["path"]: row for row in vm["paths"]}
-    assert 5 * 200000 < paths[f'local "held" of {stands}']["retained"] < 5 * 210000
+    held = f'local "held" of {stands.rsplit(":", 1)[0]} (coroutine parked at {stands})'
+    assert 5 * 200000 < paths[held]["retained"] < 5 * 210000
     contexts = [row for path, row in paths.items() if re.fullmatch(r"registry\.ngx_lua_ctx_tables\[\d+\]\.rows", path)]
     assert len(contexts) == 5 and all(100000 < row["retained"] < 110000 for row in contexts)
     for connection in waiting:
