@@ -15,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct errands;
 
@@ -48,6 +49,24 @@ bool errands_serve_nobody(const struct errands *errands);
  * that abandons the work.
  */
 bool errands_pause(const struct errands *errands);
+
+/* What waits for ljspy waits for about a millisecond. */
+enum { ERRANDS_PAUSE_BYTES = 1 << 20 };
+
+/*
+ * The same for a search: before it reads so many bytes more, pause if that makes a megabyte. *bytes is how many it has
+ * read since the last pause. False from then on, once the work is abandoned.
+ */
+static inline bool errands_pause_before(const struct errands *errands, uint64_t *bytes, uint64_t length)
+{
+	*bytes += length;
+	if (*bytes < ERRANDS_PAUSE_BYTES)
+		return true;
+	if (!errands_pause(errands))
+		return false;
+	*bytes = 0;
+	return true;
+}
 
 /* Uses only its arguments, and what lives as long as the process. */
 typedef void errand_work(void *arguments);

@@ -8,9 +8,6 @@
 #include "luajit-layouts/module/elf_headers.h"
 #include "memory/slow_file.h"
 
-/* What waits for ljspy waits for about a millisecond. */
-enum { PAUSE_BYTES = 1 << 20 };
-
 struct file_image {
 	struct memory memory; /* must be first */
 	struct errands *errands;
@@ -27,18 +24,6 @@ static size_t read_present(int fd, uint8_t *bytes, size_t length, uint64_t offse
 	const ssize_t count = preadv2(fd, &part, 1, (off_t)offset, RWF_NOWAIT);
 
 	return count > 0 ? (size_t)count : 0;
-}
-
-/* Zeros, too, take time. False if the caller abandons its work. */
-static bool pause_before(struct file_image *image, size_t length)
-{
-	image->bytes_since_pause += length;
-	if (image->bytes_since_pause < PAUSE_BYTES)
-		return true;
-	if (!errands_pause(image->errands))
-		return false;
-	image->bytes_since_pause = 0;
-	return true;
 }
 
 static bool read_file(struct file_image *image, uint8_t *bytes, size_t length, uint64_t offset)
@@ -100,7 +85,10 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 	struct file_image *image = (struct file_image *)memory;
 
 	for (size_t i = 0; i < count; i++) {
-		const bool is_read = pause_before(image, ranges[i].length) && read_range(image, &ranges[i]);
+		/* Zeros, too, take time. */
+		const bool is_read = errands_pause_before(image->errands, &image->bytes_since_pause,
+							  ranges[i].length) &&
+				     read_range(image, &ranges[i]);
 
 		ranges[i].status = is_read ? MEMORY_OK : MEMORY_UNMAPPED;
 	}

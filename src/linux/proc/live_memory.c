@@ -17,9 +17,6 @@
 /* Far more than anything reads at once, and far below the kernel's own limit per call. */
 enum { CALL_BYTES_MAX = 1 << 30 };
 
-/* What waits for ljspy waits for about a millisecond. */
-enum { PAUSE_BYTES = 1 << 20 };
-
 enum {
 	ANONYMOUS_KEPT = 4, /* a stack or two, and the parts of the heap in use */
 };
@@ -347,23 +344,20 @@ static void read_bewaring(struct live_memory *live, struct memory_range *ranges,
 }
 
 /* Searches read gigabytes, one piece after the other. False if this one is abandoned: nothing more is read then. */
-static bool pause_after(struct live_memory *live, const struct memory_range *ranges, size_t count)
+static bool pause_before(struct live_memory *live, const struct memory_range *ranges, size_t count)
 {
+	uint64_t length = 0;
+
 	for (size_t i = 0; i < count; i++)
-		live->bytes_since_pause += ranges[i].length;
-	if (live->bytes_since_pause < PAUSE_BYTES)
-		return true;
-	if (!errands_pause(live->errands))
-		return false;
-	live->bytes_since_pause = 0;
-	return true;
+		length += ranges[i].length;
+	return errands_pause_before(live->errands, &live->bytes_since_pause, length);
 }
 
 static void live_read_ranges(struct memory *memory, struct memory_range *ranges, size_t count)
 {
 	struct live_memory *live = (struct live_memory *)memory;
 
-	if (!pause_after(live, ranges, count)) {
+	if (!pause_before(live, ranges, count)) {
 		for (size_t i = 0; i < count; i++)
 			ranges[i].status = MEMORY_NOT_CAPTURED;
 		return;
