@@ -24,6 +24,9 @@ static const struct layout layout = {
 	.GCtrace_mcode = 40,
 	.GCtrace_traceno = 48,
 	.GCtrace_spadjust = 50,
+	.GCtrace_root = 52,
+	.GCtrace_startpt = 56,
+	.GCtrace_startpc = 64,
 	.GCtrace_size = HEADER,
 };
 static const struct trace_summary summary = { .number = 7,
@@ -59,6 +62,9 @@ static int begin(void **state)
 	put(TRACE + 40, MCODE, 8);
 	put(TRACE + 48, 7, 2);
 	put(TRACE + 50, 16, 2);
+	put(TRACE + 52, 3, 2);
+	put(TRACE + 56, 0x50, 8);
+	put(TRACE + 64, 0x60, 8);
 	put(TRACE + SIZE - 1, 0xaa, 1);
 	trace = (struct trace){ .number = 1 };
 	block_size = SIZE;

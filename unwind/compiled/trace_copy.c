@@ -34,19 +34,9 @@ bool trace_copy_read(struct memory *live, const struct layout *layout, const str
 		free(bytes);
 		return false;
 	}
-	*ret_trace = (struct trace){
-		.address = summary->address,
-		.number = summary->number,
-		.mcode = summary->mcode,
-		.szmcode = summary->szmcode,
-		.spadjust = (uint16_t)load_bytes(header, layout->GCtrace_spadjust, 2),
-		.root = (uint16_t)summary->root,
-		.startpt = summary->startpt,
-		.startpc = summary->startpc,
-		.startins = (uint32_t)load_bytes(header, layout->GCtrace_startins, 4),
-		.bytes = bytes,
-		.size = size,
-	};
+	*ret_trace = trace_of_header(layout, summary->address, bytes);
+	ret_trace->bytes = bytes;
+	ret_trace->size = size;
 	return true;
 }
 

@@ -36,16 +36,9 @@ static bool load_trace(struct heap_reading *reading, uint64_t address, struct tr
 
 	if (!size)
 		return false;
-	*ret_trace = (struct trace){
-		.address = address,
-		.number = (uint32_t)heap_field(header, layout->GCtrace_traceno, 2),
-		.root = (uint16_t)heap_field(header, layout->GCtrace_root, 2),
-		.startpt = heap_ref(reading, header, layout->GCtrace_startpt),
-		.startpc = heap_ref(reading, header, layout->GCtrace_startpc),
-		.startins = (uint32_t)heap_field(header, layout->GCtrace_startins, 4),
-		.bytes = heap_object(reading, address, (int64_t)size),
-		.size = size,
-	};
+	*ret_trace = trace_of_header(layout, address, header);
+	ret_trace->bytes = heap_object(reading, address, (int64_t)size);
+	ret_trace->size = size;
 	return ret_trace->bytes != NULL;
 }
 

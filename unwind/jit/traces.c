@@ -206,6 +206,28 @@ size_t trace_block_size(const struct layout *layout, uint64_t address, const uin
 	return block_size(layout, &id);
 }
 
+static struct trace trace_of(const struct identity *id)
+{
+	return (struct trace){
+		.address = id->address,
+		.number = (uint32_t)id->traceno,
+		.mcode = id->mcode,
+		.szmcode = (uint32_t)id->szmcode,
+		.spadjust = (uint16_t)id->spadjust,
+		.root = (uint16_t)id->root,
+		.startpt = id->startpt,
+		.startpc = id->startpc,
+		.startins = (uint32_t)id->startins,
+	};
+}
+
+struct trace trace_of_header(const struct layout *layout, uint64_t address, const uint8_t *header)
+{
+	struct identity id = identify(layout, address, header);
+
+	return trace_of(&id);
+}
+
 static void learn(struct traces *traces, struct snapshot *snapshot, const struct layout *layout,
 		  uint32_t number, const struct identity *id)
 {
@@ -217,17 +239,7 @@ static void learn(struct traces *traces, struct snapshot *snapshot, const struct
 		return;
 	entry->identity = *id;
 	entry->verified = traces->snapshot;
-	entry->trace = (struct trace){
-		.address = id->address,
-		.number = number,
-		.mcode = id->mcode,
-		.szmcode = (uint32_t)id->szmcode,
-		.spadjust = (uint16_t)id->spadjust,
-		.root = (uint16_t)id->root,
-		.startpt = id->startpt,
-		.startpc = id->startpc,
-		.startins = (uint32_t)id->startins,
-	};
+	entry->trace = trace_of(id);
 	range.length = block_size(layout, id);
 	if (range.length && has_room(traces, range.length)) {
 		snapshot_capture(snapshot, &range, 1);

@@ -37,6 +37,9 @@ void traces_free(struct traces *traces);
 /* The size of a GCtrace with its IR and snapshots, by its header; 0 if it makes no sense. */
 size_t trace_block_size(const struct layout *layout, uint64_t address, const uint8_t *header);
 
+/* What a GCtrace's header says of it; without its block. */
+struct trace trace_of_header(const struct layout *layout, uint64_t address, const uint8_t *header);
+
 enum { TRACES_EXECUTING_MAX = 3 };
 
 /* What the jit_State says of traces. */
