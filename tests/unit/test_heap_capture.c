@@ -16,24 +16,11 @@
 #include "unwind/heap/heap_read.h"
 
 static struct memory memory;
-static struct vm_code vm;
-static const struct global_state global = { .g = 0x30000, .vm = &vm };
+
+#include "tests/unit/one_global.h"
+
 static bool copy_is_short;
 static int read_error;
-
-INSTEAD_OF(lua_process_global);
-const struct global_state *__wrap_lua_process_global(const struct lua_process *process, size_t index)
-{
-	(void)process, (void)index;
-	return &global;
-}
-
-INSTEAD_OF(lua_process_memory);
-struct memory *__wrap_lua_process_memory(struct lua_process *process)
-{
-	(void)process;
-	return &memory;
-}
 
 INSTEAD_OF(heap_holding_set_regions);
 int __wrap_heap_holding_set_regions(struct heap_holding *holding)

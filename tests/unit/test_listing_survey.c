@@ -22,6 +22,7 @@ static void read_nothing(struct memory *memory, struct memory_range *ranges, siz
 }
 
 static struct memory memory = { .read_ranges = read_nothing };
+#include "tests/unit/one_global.h"
 #include "tests/unit/one_state.h"
 
 static unsigned open_holds; /* in so many holds the state is there, then closed */

@@ -36,6 +36,7 @@ static void read_seed(struct memory *memory, struct memory_range *ranges, size_t
 
 /* A state in memory that cannot be read: these functions tell what is there. */
 static struct memory memory = { .read_ranges = read_seed };
+#include "tests/unit/one_global.h"
 #include "tests/unit/one_state.h"
 
 static size_t globals;      /* that are known in the end */
