@@ -2,6 +2,7 @@
 -- Makes large tables, C arrays and strings beside small objects: large.lua SECONDS
 -- Prints how many bytes are in allocations of 64 KiB and more, and how many in others.
 local ffi = require("ffi")
+local size_of = dofile((arg[0]:gsub("[^/]+$", "size_of.lua")))
 local SLOTS, TVALUE, LARGE_MIN = 32768, 8, 65536
 local seconds, number, kept, long = tonumber(arg[1]), 0, {}, ("x"):rep(80000)
 
@@ -30,17 +31,6 @@ local function small()
   end
 end
 
--- How many bytes a call takes, with the collector stopped.
-local function size_of(make)
-  make()
-  collectgarbage() collectgarbage("stop")
-  local before = collectgarbage("count")
-  for i = 1, 10 do make() end
-  local size = (collectgarbage("count") - before) * 1024 / 10
-  collectgarbage("restart")
-  return size
-end
-
 -- The array part doubles: the steps from LARGE_MIN on.
 local function large_part()
   local sum, step = 0, SLOTS * TVALUE / 2
@@ -48,9 +38,9 @@ local function large_part()
   return sum
 end
 
-local of_tables = size_of(tables)
-local large = large_part() + size_of(arrays) + size_of(strings)
-local others = of_tables - large_part() + size_of(small)
+local of_tables = size_of(tables, 10)
+local large = large_part() + size_of(arrays, 10) + size_of(strings, 10)
+local others = of_tables - large_part() + size_of(small, 10)
 local alive = {}
 for i = 1, 100000 do alive[i] = { i } end
 io.stdout:write("ready\n") io.stdout:flush()

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Grows tables made earlier in small steps, beside few large strings: steps.lua SECONDS
 -- Prints how many bytes are in allocations of 64 KiB and more, and how many in others.
+local size_of = dofile((arg[0]:gsub("[^/]+$", "size_of.lua")))
 local TABLES, SLOTS = 1000, 2000
 local seconds, number, kept, long = tonumber(arg[1]), 0, nil, ("x"):rep(100000)
 
@@ -22,18 +23,7 @@ local function large()
   end
 end
 
--- How many bytes a call takes, with the collector stopped.
-local function size_of(make)
-  make()
-  collectgarbage() collectgarbage("stop")
-  local before = collectgarbage("count")
-  for i = 1, 5 do make() end
-  local size = (collectgarbage("count") - before) * 1024 / 5
-  collectgarbage("restart")
-  return size
-end
-
-local of_others, of_large = size_of(others), size_of(large)
+local of_others, of_large = size_of(others, 5), size_of(large, 5)
 collectgarbage()
 local alive = {}
 for i = 1, 100000 do alive[i] = { i } end
