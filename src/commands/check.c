@@ -21,7 +21,7 @@
 #include "src/heap/process_heaps.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/files/home.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 #include "src/program/message.h"
 #include "src/program/standard_files.h"
 #include "src/rendering/sources.h"

@@ -15,7 +15,7 @@
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/threads/may_stop.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 #include "src/program/message.h"
 #include "src/program/standard_files.h"
 #include "src/survey/asleep.h"

@@ -12,7 +12,7 @@
 
 #include "output/labels/json_values.h"
 #include "output/listing/listing_report.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 #include "src/program/message.h"
 #include "src/program/standard_files.h"
 #include "src/sampler/sampler_apart.h"

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "src/linux/threads/thread_registers.h"
+#include "src/linux/tracer/thread_registers.h"
 #include "unwind/allocation/collector_look.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/stack/merge_lua.h"

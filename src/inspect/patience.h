@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "src/inspect/known_files.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 
 struct patience {
 	struct tracer *tracer;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The loop of the sampler: it opens the targets, looks at them and closes them. */
 #include "src/sampler/sampler_state.h"
+#include "src/linux/tracer/tracer_looks.h"
+#include "src/linux/tracer/tracer_files.h"
 
 #include <errno.h>
 #include <pthread.h>

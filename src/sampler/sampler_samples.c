@@ -8,7 +8,8 @@
 
 #include "src/linux/calls/interrupted_call.h"
 #include "src/linux/threads/may_stop.h"
-#include "src/linux/threads/thread_registers.h"
+#include "src/linux/tracer/thread_registers.h"
+#include "src/linux/tracer/tracer_looks.h"
 
 enum {
 	STOP_TIMEOUT_NS = 2 * 1000 * 1000,

@@ -18,7 +18,7 @@
 #include "src/linux/threads/launch.h"
 #include "src/linux/threads/on_cpu.h"
 #include "src/linux/threads/threads.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 #include "src/linux/threads/wait_text.h"
 #include "src/sampler/pace.h"
 #include "src/sampler/sampler.h"

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "src/linux/clocks/clock.h"
+#include "src/linux/tracer/tracer_looks.h"
 
 int traced_process_begin(struct traced_process *traced, pid_t pid, const struct known_files *files)
 {

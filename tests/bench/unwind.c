@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "src/inspect/lua_process.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 
 enum { PLACES = 3, ROUNDS = 1000 };
 

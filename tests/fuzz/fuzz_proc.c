@@ -22,7 +22,7 @@
 #include "src/linux/calls/call_nature.h"
 #include "src/linux/threads/may_stop.h"
 #include "src/linux/threads/threads.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 #include "tests/fuzz/fuzz.h"
 
 static const char *const files[] = {

@@ -22,7 +22,7 @@
 #include "src/survey/confirm_layout.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/threads/threads.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 
 static const char *const kinds[HEAP_KIND_COUNT] = {
 	"root",  "string", "upvalue", "thread",   "proto", "function",

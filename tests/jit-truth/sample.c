@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "src/inspect/lua_process.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 
 enum { STACK_WORDS = 256, STOP_TIMEOUT_NS = 2000 * 1000 * 1000, COLOR_EVERY = 200 };
 

@@ -24,7 +24,7 @@
 
 #include "src/linux/proc/live_memory.h"
 #include "src/linux/proc/maps.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 #include "unwind/native/native.h"
 
 enum {

@@ -28,9 +28,9 @@
 #include "src/linux/clocks/urgent.h"
 #include "src/linux/clocks/visit.h"
 #include "src/linux/proc/process.h"
-#include "src/linux/threads/call_watch.h"
-#include "src/linux/threads/thread_registers.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/call_watch.h"
+#include "src/linux/tracer/thread_registers.h"
+#include "src/linux/tracer/tracer.h"
 #include "tests/unit/instead_of.h"
 
 INSTEAD_OF(ptrace);

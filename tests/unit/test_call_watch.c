@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "src/linux/threads/call_watch.h"
+#include "src/linux/tracer/call_watch.h"
 #include "tests/unit/instead_of.h"
 
 INSTEAD_OF(timer_create);

@@ -12,7 +12,7 @@
 
 #include "live_luajit.h"
 #include "src/inspect/lua_process.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 
 enum { LOOKS_MAX = 2000, LOOKS_TO_KEEP = 200, STOP_TIMEOUT_NS = 1000000000 };
 

@@ -13,6 +13,7 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/scheduler.h"
 #include "src/linux/threads/on_cpu.h"
+#include "src/linux/tracer/tracer_looks.h"
 #include "tests/unit/target_process.h"
 
 enum { LOOKS = 200, LOOKS_MAX = 5000 };

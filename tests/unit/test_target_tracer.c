@@ -21,7 +21,8 @@
 
 #include "src/linux/proc/process.h"
 #include "src/linux/threads/threads.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
+#include "src/linux/tracer/tracer_looks.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/target_process.h"
 

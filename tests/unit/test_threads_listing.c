@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "src/linux/threads/threads.h"
+#include "src/linux/tracer/tracer_files.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/open_files.h"
 

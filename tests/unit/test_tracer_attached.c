@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_tracing.h"
 

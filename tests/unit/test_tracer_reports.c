@@ -12,7 +12,9 @@
 #include <cmocka.h>
 
 #include "output/sample/histogram.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
+#include "src/linux/tracer/tracer_files.h"
+#include "src/linux/tracer/tracer_looks.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_tracing.h"
 

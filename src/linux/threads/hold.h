@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "src/linux/threads/threads.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 
 struct hold;
 

@@ -15,7 +15,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 
 struct launch {
 	pid_t pid;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/linux/proc/proc_file.h"
+#include "src/linux/tracer/tracer_files.h"
 
 enum {
 	/* Look again at least this often. */

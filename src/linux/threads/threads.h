@@ -15,7 +15,7 @@
 
 #include "output/sample/sample.h"
 #include "src/linux/clocks/scheduler.h"
-#include "src/linux/threads/tracer.h"
+#include "src/linux/tracer/tracer.h"
 
 enum {
 	THREAD_NAME_MAX = 16, /* TASK_COMM_LEN, with the NUL */

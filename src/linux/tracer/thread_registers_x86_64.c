@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* On x86-64 the general registers say it all. */
-#include "src/linux/threads/thread_registers.h"
+#include "src/linux/tracer/thread_registers.h"
 
 #include <errno.h>
 #include <sys/ptrace.h>

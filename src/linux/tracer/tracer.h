@@ -58,8 +58,6 @@ struct tracee {
 	uint64_t quiet_ns; /* when it was known, seized, or last had nothing to report */
 };
 
-enum { FILES_OPEN_DEFAULT = 512 };
-
 struct tracer;
 
 /* NULL with errno ENOMEM, or EAGAIN if there is no timer. Takes CALL_WATCH_SIGNAL, see call_watch.h. */
@@ -80,47 +78,8 @@ void tracer_allow_attach(struct tracer *tracer);
 void tracer_stay_away(struct tracer *tracer);
 bool tracer_stays_away(const struct tracer *tracer);
 
-/*
- * From now on be urgent (urgent.h) from telling a thread to stop until it runs on, and
- * while a look is awaited: from the sleep until it is due to the end of the look. Only
- * for callers that hold threads for a moment. ljspy awaits the look on the given CPU
- * (visit.h), or anywhere if it is -1 or ljspy cannot be urgent enough.
- *
- * A thread that gets a signal stops, and waits until ljspy lets it go on; and while ljspy waits for a CPU,
- * looks fall due. So ljspy stays urgent for short work after a look, too, if it has used little CPU time
- * lately, or threads have got signals just now.
- */
-void tracer_be_urgent(struct tracer *tracer);
-/* The same for callers that may hold threads for longer: by the nice value only, and not for looks. Once. */
-void tracer_be_urgent_by_nice(struct tracer *tracer);
-
-void tracer_await_look(struct tracer *tracer, int cpu);
-
-/* Does ljspy wait on that CPU, or has it since the look began? False where it may not be urgent. */
-bool tracer_visits(const struct tracer *tracer);
-
-/* Leave that CPU while the look goes on. True if ljspy had it until now. */
-bool tracer_leave(struct tracer *tracer);
-
-void tracer_end_look(struct tracer *tracer);
-
-/* End the look. What comes now may take its time, and may start threads and processes. */
-void tracer_take_time(struct tracer *tracer);
-
-/* The CPU that the thread is on, or was on last; -1 if unknown. */
-int tracer_cpu(const struct tracee *tracee);
-
-/* May the thread run on one CPU only (sched_setaffinity(2))? False if unknown. */
-bool tracer_is_bound(const struct tracee *tracee);
-
 /* Use this to sleep while threads are seized; owned by the tracer. */
 struct own_turn *tracer_turn(struct tracer *tracer);
-
-/* Can ljspy get a CPU before all others while it holds a thread (urgent.h)? */
-bool tracer_may_be_first(const struct tracer *tracer);
-
-/* As own_turn_is_used_up(); a turn in which ljspy is urgent by its policy does not end. */
-bool tracer_turn_is_used_up(const struct tracer *tracer);
 
 /*
  * The report of a stop that the caller waited for leaves a signal behind, for which ljspy's
@@ -135,23 +94,6 @@ void tracer_take_wakeup(struct tracer *tracer);
  * deliver a signal, or by a stop that came too late. NULL: do not count.
  */
 void tracer_count_holds(struct tracer *tracer, struct histogram *holds);
-
-/*
- * Keeping files open for each thread saves much time, but there may be more threads than
- * ljspy can open files. So reserve files before keeping them open: false if they are too
- * many. At first FILES_OPEN_DEFAULT are allowed. Say of each reserved file that it has been
- * opened, and close all before they are released.
- */
-void tracer_allow_files(struct tracer *tracer, size_t count);
-bool tracer_reserve_files(struct tracer *tracer, size_t count);
-void tracer_note_opened(struct tracer *tracer);
-void tracer_release_files(struct tracer *tracer, size_t count, size_t opened);
-
-/*
- * Leave room for so many other files: 0, or -EMFILE if those open, or reserved and to be opened, are too
- * many.
- */
-int tracer_leave_files(struct tracer *tracer, size_t count);
 
 /*
  * Resume all held threads, for good: then the thread that called tracer_new() does nothing

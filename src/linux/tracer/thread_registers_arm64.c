@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/linux/threads/thread_registers.h"
+#include "src/linux/tracer/thread_registers.h"
 
 #include <elf.h>
 #include <errno.h>

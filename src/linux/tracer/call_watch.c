@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/linux/threads/call_watch.h"
+#include "src/linux/tracer/call_watch.h"
 
 #include <errno.h>
 
