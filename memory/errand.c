@@ -18,7 +18,8 @@
 enum {
 	MEANWHILE_NS = 2 * 1000 * 1000,
 	/* A disk that has to spin up takes longer. The next try then finds its data in memory. */
-	WAIT_MS = 500,
+	WAIT_NS = 500 * 1000 * 1000,
+	NS_PER_S = 1000 * 1000 * 1000,
 	LEFT_MAX = 2, /* abandoned errands; with so many under way, new ones fail */
 	/* A helper reads, no more; the usual stack of a thread would not fit where ulimit -v allows little. */
 	STACK_BYTES = 256 << 10,
@@ -27,6 +28,7 @@ enum {
 struct errand {
 	errand_work *work, *undo;
 	size_t size;
+	uint64_t took_ns; /* without the time that the helper waited for a CPU to begin */
 	_Alignas(max_align_t) unsigned char arguments[];
 };
 
@@ -42,6 +44,7 @@ struct helper {
 struct errands {
 	struct errands_waiter waiter;
 	bool serve_nobody;     /* that is nobody's */
+	uint64_t allowed_ns;   /* for all waits from now on */
 	pid_t pid;             /* of the process that the helper is a thread of */
 	int policy, priority;  /* the caller's when it made this */
 	struct helper *helper; /* NULL if there is none */
@@ -57,11 +60,25 @@ struct errands *errands_new(void)
 	if (!errands)
 		return NULL;
 	errands->users = 1;
+	errands->allowed_ns = UINT64_MAX;
 	sched_getparam(0, &parameters);
 	errands->policy = sched_getscheduler(0);
 	errands->priority = parameters.sched_priority;
 	errands_wait_as(errands, NULL);
 	return errands;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+static struct timespec time_of(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
 static void release(struct errands *errands)
@@ -101,11 +118,15 @@ static void *help(void *context)
 
 	prctl(PR_SET_NAME, ERRAND_THREAD_NAME);
 	for (;;) {
+		uint64_t begin_ns;
+
 		while (sem_wait(&helper->begin))
 			;
 		if (!helper->errand)
 			return NULL;
+		begin_ns = now_ns();
 		helper->errand->work(helper->errand->arguments);
+		helper->errand->took_ns = now_ns() - begin_ns;
 		if (atomic_flag_test_and_set(&helper->is_claimed)) {
 			end_left(helper);
 			return NULL;
@@ -195,6 +216,11 @@ void errands_wait_as(struct errands *errands, const struct errands_waiter *waite
 	errands->serve_nobody = !waiter;
 }
 
+void errands_allow_ns(struct errands *errands, uint64_t ns)
+{
+	errands->allowed_ns = ns;
+}
+
 bool errands_may_wait(const struct errands *errands)
 {
 	return errands->waiter.may_wait(errands->waiter.context);
@@ -211,37 +237,18 @@ bool errands_pause(const struct errands *errands)
 	       errands->waiter.meanwhile(errands->waiter.context);
 }
 
-static struct timespec later(uint64_t ns)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	ns += (uint64_t)time.tv_nsec;
-	time.tv_sec += (time_t)(ns / 1000000000u);
-	time.tv_nsec = (long)(ns % 1000000000u);
-	return time;
-}
-
-static bool is_past(const struct timespec *end)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec > end->tv_sec || (now.tv_sec == end->tv_sec && now.tv_nsec >= end->tv_nsec);
-}
-
 /* False if the caller gave up: the helper is abandoned. */
 static bool await(const struct errands *errands, struct helper *helper)
 {
 	const struct errands_waiter *waiter = &errands->waiter;
-	const struct timespec end = later(WAIT_MS * UINT64_C(1000000));
+	const uint64_t end_ns = now_ns() + (errands->allowed_ns < WAIT_NS ? errands->allowed_ns : WAIT_NS);
 
 	for (;;) {
-		struct timespec moment = later(MEANWHILE_NS);
+		const struct timespec moment = time_of(now_ns() + MEANWHILE_NS);
 
 		if (semaphore_wait_until(&helper->end, &moment) == 0)
 			return true;
-		if (waiter->meanwhile(waiter->context) && !is_past(&end))
+		if (waiter->meanwhile(waiter->context) && now_ns() < end_ns)
 			continue;
 		if (!atomic_flag_test_and_set(&helper->is_claimed))
 			return false;
@@ -263,10 +270,17 @@ static struct errand *new_errand(errand_work *work, errand_work *undo, const voi
 	return errand;
 }
 
+static void use_up(struct errands *errands, uint64_t ns)
+{
+	if (errands->allowed_ns != UINT64_MAX)
+		errands->allowed_ns -= ns < errands->allowed_ns ? ns : errands->allowed_ns;
+}
+
 /* An abandoned helper frees itself and its errand: do not touch them after await() has failed. */
 static bool send(struct errands *errands, struct errand *errand)
 {
 	struct helper *helper = errands->helper;
+	const uint64_t begin_ns = now_ns();
 
 	helper->errand = errand;
 	atomic_flag_clear(&helper->is_claimed);
@@ -274,9 +288,11 @@ static bool send(struct errands *errands, struct errand *errand)
 	errands->left++;
 	sem_post(&helper->begin);
 	if (!await(errands, helper)) {
+		use_up(errands, now_ns() - begin_ns);
 		errands->helper = NULL;
 		return false;
 	}
+	use_up(errands, errand->took_ns);
 	errands->left--;
 	errands->users--;
 	return true;
@@ -291,7 +307,7 @@ bool errands_run(struct errands *errands, errand_work *work, errand_work *undo, 
 		return true;
 	}
 	leave_parents(errands);
-	if (!errands_may_wait(errands) || errands->left >= LEFT_MAX)
+	if (!errands_may_wait(errands) || !errands->allowed_ns || errands->left >= LEFT_MAX)
 		return false;
 	if (!errands->helper)
 		errands->helper = start_helper(errands);

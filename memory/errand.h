@@ -38,6 +38,12 @@ struct errands_waiter {
 /* Applies to later errands. The waiter is copied. NULL, as at first: always wait, and do nothing else. */
 void errands_wait_as(struct errands *errands, const struct errands_waiter *waiter);
 
+/*
+ * From now on, errands may take so long in all, then they fail. What a helper waits for a CPU does not count, unless it
+ * takes too long. UINT64_MAX, as at first: only each one's own time has an end.
+ */
+void errands_allow_ns(struct errands *errands, uint64_t ns);
+
 /* May the caller wait now? */
 bool errands_may_wait(const struct errands *errands);
 

@@ -47,6 +47,18 @@ static void set_signals(enum command command, sigset_t *ret_inherited)
 	signal(SIGXFSZ, SIG_IGN);
 }
 
+/* Nothing has begun: a signal that is to end ljspy may do so at once, also in the middle of a search. */
+static enum exit_status choose(const struct invocation *invocation)
+{
+	enum exit_status status;
+	sigset_t blocked;
+
+	pthread_sigmask(SIG_SETMASK, &invocation->inherited_mask, &blocked);
+	status = choose_processes(invocation->options);
+	pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+	return status;
+}
+
 /* Run the command; options are valid. */
 static int run_command(void *context)
 {
@@ -60,7 +72,7 @@ static int run_command(void *context)
 		[COMMAND_SERVE] = command_serve,       [COMMAND_CHECK] = command_check,
 	};
 	const struct invocation *invocation = context;
-	enum exit_status chosen = choose_processes(invocation->options), status = chosen;
+	enum exit_status chosen = choose(invocation), status = chosen;
 
 	if (chosen == EXIT_ALL_GOOD || chosen == EXIT_WITH_ERRORS)
 		status = commands[invocation->options->command](invocation);

@@ -82,6 +82,12 @@ struct errands *known_files_memory_errands(const struct known_files *files)
 	return files->memory_errands;
 }
 
+void known_files_allow_ns(const struct known_files *files, uint64_t ns)
+{
+	errands_allow_ns(files->errands, ns);
+	errands_allow_ns(files->memory_errands, ns);
+}
+
 static struct known_file *find(const struct known_files *files, const struct file_identity *identity)
 {
 	struct known_file *file;

@@ -101,9 +101,7 @@ static void search_next(struct sampler *sampler)
 	}
 	if (!next)
 		return;
-	sampler->searches = true;
 	target_consider(sampler, next, now);
-	sampler->searches = false;
 	end_ns = clock_now_ns(CLOCK_MONOTONIC);
 	sampler->search_again_ns = end_ns + (end_ns - now);
 }
@@ -476,6 +474,12 @@ static bool fail(struct sampler *sampler, pid_t pid, int error)
 	return false;
 }
 
+static bool end_before_beginning(struct sampler *sampler)
+{
+	sampler->result->end = SAMPLER_INTERRUPTED;
+	return false;
+}
+
 /* Half of the files that ljspy may open are for threads, the rest for everything else. */
 static void raise_file_limit(struct sampler *sampler)
 {
@@ -488,6 +492,20 @@ static void raise_file_limit(struct sampler *sampler)
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
 	tracer_allow_files(sampler->tracer, limit.rlim_cur / 2);
+}
+
+/* As /proc tells when a process started. */
+static uint64_t ticks_now(void)
+{
+	return clock_now_ns(CLOCK_BOOTTIME) / (NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+static void begin(struct sampler *sampler)
+{
+	sampler->start_ticks = ticks_now();
+	sampler->start_ns = sampler->result->begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	if (sampler->options->duration_ns)
+		sampler->until_ns = sampler->start_ns + sampler->options->duration_ns;
 }
 
 /* ljspy becomes the parent of the command's orphans, which tells them from others. */
@@ -548,6 +566,8 @@ static bool open_command(struct sampler *sampler)
 		launch_cancel(&sampler->launch);
 		return false;
 	}
+	/* Its samples, too, begin with its start. */
+	begin(sampler);
 	error = launch_go(&sampler->launch, sampler->tracer);
 	if (error)
 		return fail(sampler, sampler->launch.pid, error);
@@ -572,11 +592,15 @@ static bool open_processes(struct sampler *sampler)
 
 		if (!target)
 			return fail(sampler, 0, -ENOMEM);
+		if (is_to_end(sampler))
+			return end_before_beginning(sampler);
 		if (!is_only) {
 			target_consider(sampler, target, now);
 			continue;
 		}
 		error = target_open(sampler, target, now);
+		if (error && is_to_end(sampler))
+			return end_before_beginning(sampler);
 		if (error) {
 			target->refusal = error;
 			return fail(sampler, options->pids[i], error);
@@ -644,7 +668,8 @@ static bool explain_no_work(struct sampler *sampler)
  */
 static void search_until_attached(struct sampler *sampler)
 {
-	for (size_t i = 0; i < sampler->target_count && !sampler->result->has_attached; i++)
+	for (size_t i = 0; i < sampler->target_count && !sampler->result->has_attached && !is_to_end(sampler);
+	     i++)
 		if (sampler->targets[i]->found && is_candidate(sampler->targets[i]))
 			target_consider(sampler, sampler->targets[i], clock_now_ns(CLOCK_MONOTONIC));
 }
@@ -671,7 +696,9 @@ static bool open_targets(struct sampler *sampler)
 		if (target->attached && !target->process && !target_inspect(sampler, target, now))
 			target_note_end(sampler, target);
 	}
-	return options->launch || options->awaits || has_work(sampler) || explain_no_work(sampler);
+	/* What was not searched is unknown: it is no reason that nothing can be sampled. */
+	return options->launch || options->awaits || has_work(sampler) ||
+	       (is_to_end(sampler) ? end_before_beginning(sampler) : explain_no_work(sampler));
 }
 
 /*
@@ -738,12 +765,6 @@ static void note_binding(const struct sampler *sampler, pid_t tid)
 		watch->binds(watch->context, tid);
 }
 
-/* As /proc tells when a process started. */
-static uint64_t ticks_now(void)
-{
-	return clock_now_ns(CLOCK_BOOTTIME) / (NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
-}
-
 /* All that needs the targets. This thread ends as soon as it can; the caller's does the rest. */
 static void *trace(void *context)
 {
@@ -762,12 +783,9 @@ static void *trace(void *context)
 		ask_for_short_slices();
 		note_binding(sampler, gettid());
 		tracer_be_urgent(sampler->tracer);
-		sampler->start_ticks = ticks_now();
-		sampler->start_ns = clock_now_ns(CLOCK_MONOTONIC);
-		sampler->progress_ns = sampler->start_ns;
-		sampler->until_ns = sampler->options->duration_ns
-					    ? sampler->start_ns + sampler->options->duration_ns
-					    : UINT64_MAX;
+		if (!sampler->start_ns)
+			begin(sampler);
+		sampler->progress_ns = clock_now_ns(CLOCK_MONOTONIC);
 		open_accounts(sampler);
 		loop(sampler);
 		take_last_looks(sampler);
@@ -823,6 +841,7 @@ void sampler_run(const struct sampler_options *options, struct sampler_result *r
 		.options = options,
 		.result = ret_result,
 		.files = known_files_new(),
+		.until_ns = UINT64_MAX,
 		.period_ns = NS_PER_SECOND / options->rate_hz,
 		.random = self_start_ns | 1,
 	};

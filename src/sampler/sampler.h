@@ -173,6 +173,7 @@ struct sampler_result {
 	/* For sampler_options of a next run; only the front knows them. */
 	struct unreadable unreadable[UNREADABLE_MAX];
 	size_t unreadable_count;
+	uint64_t begin_ns;           /* CLOCK_MONOTONIC, when the recording began; 0 if it did not */
 	struct sampler_noted halted; /* targets that could not run in the end; why is an enum process_halt */
 	struct figures figures;
 };

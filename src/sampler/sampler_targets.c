@@ -27,6 +27,8 @@ enum {
 	INSPECT_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
 	/* A process may be met in its execve() by chance, and soon be gone as many are that ljspy never meets. */
 	UNSEARCHED_LOOKS = 2,
+	/* For files, in a search: looks at other targets wait meanwhile. */
+	SEARCH_WAITS_NS = 500 * 1000 * 1000,
 	/* Of a new target, and those that are open for a moment: mappings, states of threads, names. */
 	FILES_FOR_LOOKS = 8,
 	/* One that ended so soon might have come and gone without ljspy meeting it. */
@@ -112,6 +114,36 @@ static void note_roots(const struct sampler *sampler, const struct target *targe
 				      sizeof(sampler->result->roots));
 }
 
+static int open_process(struct sampler *sampler, struct target *target)
+{
+	int error = lua_process_open(target->pid, sampler->options->functions, sampler->files,
+				     &sampler->options->namer, &target->process);
+
+	if (!error)
+		lua_process_give_layout(target->process, sampler->options->layout);
+	return error;
+}
+
+/*
+ * A signal that is to end the recording ends a search. So does, once there is something to sample, a file that is slow
+ * to read: the next search then finds in memory what this one has asked for.
+ */
+static int search(struct sampler *sampler, struct target *target)
+{
+	int error = 0;
+
+	sampler->searches = true;
+	if (sampler->start_ns)
+		known_files_allow_ns(sampler->files, SEARCH_WAITS_NS);
+	if (!target->process)
+		error = open_process(sampler, target);
+	if (!error)
+		error = lua_process_refresh(target->process, false);
+	known_files_allow_ns(sampler->files, UINT64_MAX);
+	sampler->searches = false;
+	return error;
+}
+
 bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	bool is_unsearched;
@@ -120,16 +152,11 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	/* This takes a while, and may start a process. */
 	tracer_take_time(sampler->tracer);
 	inspect_later(target, now);
-	if (!target->process) {
-		error = lua_process_open(target->pid, sampler->options->functions, sampler->files,
-					 &sampler->options->namer, &target->process);
-		if (error)
-			return error != -ESRCH;
-		lua_process_give_layout(target->process, sampler->options->layout);
-	}
-	error = lua_process_refresh(target->process, false);
+	error = search(sampler, target);
 	if (error == -ESRCH)
 		return false;
+	if (!target->process)
+		return true;
 	/* Many that are found have nothing to do with LuaJIT, and are large: that is no fault. */
 	is_unsearched = !error && lua_process_lacks_luajit(target->process) == -ENODATA;
 	target->unsearched_looks = is_unsearched ? target->unsearched_looks + 1 : 0;

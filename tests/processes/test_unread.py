@@ -2,6 +2,9 @@
 """A disk that does not answer keeps ljspy from reading LuaJIT's code: whether a process runs LuaJIT is then not known,
 and ljspy says so, goes on, and takes the process in once the disk answers."""
 
+import os
+import signal
+import subprocess
 import time
 
 import pytest
@@ -73,3 +76,34 @@ def test_of_found_ones_it_is_told_at_the_end(unread, script, tmp_path):
     assert result.returncode == ljspy.OK, result.stderr
     told = [line for line in result.stderr.splitlines() if "not known" in line]
     assert told == [f"ljspy: Whether process {unread.pid} has run LuaJIT is not known: it could not be searched in time."]
+
+
+def process_that_waits(front):
+    """Of ljspy's: one with a helper that waits for the disk."""
+    processes = [front, *ljspy.children_of(front)]
+    processes += [child for process in processes[1:] for child in ljspy.children_of(process)]
+    for process in processes:
+        for thread in os.listdir(f"/proc/{process}/task"):
+            if ljspy.status_field(f"{process}/task/{thread}", "Name") == "ljspy-errand":
+                return process
+    return 0
+
+
+@pytest.mark.parametrize("chosen_by", ["name", "pid"])
+def test_ctrl_c_ends_a_search(chosen_by, unread, script, tmp_path):
+    target = ["--name", script] if chosen_by == "name" else ["-p", unread.pid]
+    command = [ljspy.LJSPY, "record", *target, "-o", tmp_path / "x.svg"]
+    recorder = subprocess.Popen(["timeout", "60", *map(str, command)], stderr=subprocess.PIPE, text=True)
+    ljspy.wait_until(lambda: ljspy.children_of(recorder.pid))
+    (front,) = ljspy.children_of(recorder.pid)
+    ljspy.wait_until(lambda: process_that_waits(front), pause=0.001)
+    os.kill(front, signal.SIGINT)
+    said = recorder.communicate()[1]
+    # What was not searched to its end has no verdict.
+    assert "LuaJIT matches" not in said and "not known" not in said
+    if chosen_by == "name":
+        assert recorder.returncode == -signal.SIGINT, said
+    else:
+        assert recorder.returncode == ljspy.NOTHING_PROFILED
+        assert "before it had begun" in said
+    assert not (tmp_path / "x.svg").exists()

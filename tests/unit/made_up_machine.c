@@ -736,6 +736,7 @@ bool __wrap_interrupted_call_has_ended(const struct registers *registers)
 void made_up_machine_begin(uint64_t now_ns)
 {
 	machine = (struct made_up_machine){
+		.files_may_take_ns = UINT64_MAX,
 		.now_ns = now_ns,
 		.resume_takes_ns = RESUME_TAKES_NS,
 		.call = { .known = true },
@@ -821,6 +822,7 @@ int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
 {
 	(void)thorough;
 	machine.refreshes++;
+	machine.patient_refreshes += machine.files_may_take_ns == UINT64_MAX;
 	machine.hurried += machine.look_is_awaited;
 	return is_there(process->process) ? process->process->refusal : -ESRCH;
 }
@@ -1426,6 +1428,13 @@ struct errands *__wrap_known_files_errands(const struct known_files *files)
 {
 	(void)files;
 	return NULL;
+}
+
+INSTEAD_OF(known_files_allow_ns);
+void __wrap_known_files_allow_ns(const struct known_files *files, uint64_t ns)
+{
+	(void)files;
+	machine.files_may_take_ns = ns;
 }
 
 INSTEAD_OF(symbol_files_cpu_ns);

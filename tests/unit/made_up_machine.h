@@ -123,6 +123,8 @@ struct made_up_machine {
 	unsigned long without_native;     /* looks at running threads with lacks_native */
 	unsigned long launches, cancels, reaps;
 	struct stack_place place; /* of the last thread that was copied while it ran on */
+	uint64_t files_may_take_ns;
+	unsigned long patient_refreshes; /* that slow files may hold up for as long as they take */
 	unsigned long opens,
 		collectors; /* counted, too: processes looked at anew, and looks at a collector */
 	unsigned long refreshes, watched_sleeps, renewals, brief_waits, awake_stops, polls, times_taken;

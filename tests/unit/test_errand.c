@@ -242,6 +242,29 @@ static void what_does_not_come_back_is_left(void **state)
 	errands_free(errands);
 }
 
+/* Many errands, none of which takes too long by itself, may not take too long together. */
+static void they_take_no_longer_than_they_are_allowed(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+	unsigned int done = 0;
+
+	(void)state;
+	caller.in_time = arguments.to; /* each takes a millisecond at least */
+	errands_allow_ns(errands, 5 * 1000 * 1000);
+	while (errands_run(errands, work, undo, &arguments, sizeof(arguments))) {
+		assert_in_range(done, 0, 100);
+		done++;
+		helper_is_done = false;
+	}
+	caller.meanwhile = 0;
+	assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	assert_int_equal(caller.meanwhile, 0); /* nobody waits for what is not begun */
+	errands_allow_ns(errands, UINT64_MAX);
+	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	end(errands);
+}
+
 /* One that is done just when the caller gives up has been done all the same. */
 static void an_errand_that_is_done_in_time_counts(void **state)
 {
@@ -465,6 +488,7 @@ int main(void)
 		cmocka_unit_test(who_holds_somebody_does_without),
 		cmocka_unit_test(who_works_for_long_serves_others_between),
 		cmocka_unit_test(what_does_not_come_back_is_left),
+		cmocka_unit_test(they_take_no_longer_than_they_are_allowed),
 		cmocka_unit_test(an_errand_that_is_done_in_time_counts),
 		cmocka_unit_test(one_that_comes_back_later_frees_what_is_left),
 		cmocka_unit_test(helpers_that_are_left_go_in_the_end),

@@ -542,6 +542,40 @@ static void a_search_ends_with_the_recording(void **state)
 	}
 }
 
+/* No other is begun, and nothing is told of what was not searched. */
+static void a_signal_ends_searches_before_the_beginning(void **state)
+{
+	static const pid_t pids[] = { FIRST_PID, FIRST_PID + 1, FIRST_PID + 2 };
+
+	for (size_t count = 1; count <= 3; count += 2) {
+		begin_again(state)->luajit_ns = UINT64_MAX;
+		for (size_t i = 1; i < count; i++)
+			add(1, bursts)->luajit_ns = UINT64_MAX;
+		machine.open_takes_ns = 5 * second;
+		machine.signal = SIGINT;
+		machine.signal_ns = STARTED_AT_NS + second;
+		options.pids = pids;
+		options.pid_count = count;
+		sampler_run(&options, &result);
+		assert_int_equal(machine.opens, 1);
+		assert_near(machine.now_ns, STARTED_AT_NS + second, 50 * MS);
+		assert_int_equal(result.figures.samples, 0);
+		assert_int_equal(result.begin_ns, 0);
+		assert_int_equal(result.end, SAMPLER_INTERRUPTED);
+	}
+}
+
+/* Before there is something to look at, a slow file may take its time. */
+static void slow_files_hold_up_no_looks(void **state)
+{
+	begin_again(state);
+	add_found()->begin_ns = 2 * second;
+	run();
+	assert_int_equal(machine.patient_refreshes, 1);
+	assert_true(machine.refreshes > 2);
+	assert_int_equal(machine.files_may_take_ns, UINT64_MAX);
+}
+
 /* The oldest candidate gets its turn, though others come all the time. */
 static void newer_ones_do_not_come_first(void **state)
 {
@@ -884,6 +918,8 @@ int main(void)
 		TEST(one_that_has_not_run_need_not_be_searched),
 		TEST(a_search_ends_with_the_recording),
 		TEST(newer_ones_do_not_come_first),
+		TEST(a_signal_ends_searches_before_the_beginning),
+		TEST(slow_files_hold_up_no_looks),
 		TEST(looks_come_between_searches),
 		TEST(without_stops_another_program_is_told_by_its_file),
 		TEST(a_thread_that_calls_execve_has_its_time_once),
