@@ -16,7 +16,6 @@ struct resumed {
 	const struct sampler_breaks *breaks;
 	struct wanted *wanted;
 	pid_t *pids;                            /* of wanted processes that are still there */
-	uint64_t start_ns;                      /* of the first run */
 	struct sampler_result run, before, all; /* the current run; those before; all together */
 };
 
@@ -49,6 +48,8 @@ void sampler_add_results(const struct sampler_result *before, const struct sampl
 		memcpy(sum.layout, before->layout, sizeof(sum.layout));
 	memcpy(sum.roots, before->roots, sizeof(sum.roots));
 	package_path_join_roots(run->roots, sum.roots, sizeof(sum.roots));
+	if (before->begin_ns)
+		sum.begin_ns = before->begin_ns;
 	sum.saw_luajit |= before->saw_luajit;
 	sum.has_attached |= before->has_attached;
 	if (*before->other_lua)
@@ -79,10 +80,24 @@ void sampler_add_results(const struct sampler_result *before, const struct sampl
 	*ret_sum = sum;
 }
 
+/* Since the first run began; 0 if none has. */
+static uint64_t gone_by_ns(const struct resumed *resumed, uint64_t until_ns)
+{
+	const uint64_t begin_ns = resumed->before.begin_ns ? resumed->before.begin_ns : resumed->run.begin_ns;
+
+	return begin_ns ? until_ns - begin_ns : 0;
+}
+
+/* A run that has ended knows how long it took, without opening and closing its targets. */
 static void sum_up(struct resumed *resumed)
 {
-	sampler_add_results(&resumed->before, &resumed->run, &resumed->all);
-	resumed->all.figures.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
+	const struct sampler_result *run = &resumed->run;
+	const uint64_t until_ns = run->begin_ns && run->figures.duration_ns
+					  ? run->begin_ns + run->figures.duration_ns
+					  : clock_now_ns(CLOCK_MONOTONIC);
+
+	sampler_add_results(&resumed->before, run, &resumed->all);
+	resumed->all.figures.duration_ns = gone_by_ns(resumed, until_ns);
 }
 
 /* take and keep only restore the caller's context, as progress needs another. */
@@ -123,7 +138,6 @@ static bool begin(struct resumed *resumed, const struct sampler_options *options
 	resumed->pids = calloc(options->pid_count + 1, sizeof(*resumed->pids));
 	if (!resumed->wanted || !resumed->pids)
 		return false;
-	resumed->start_ns = clock_now_ns(CLOCK_MONOTONIC);
 	return true;
 }
 
@@ -131,7 +145,7 @@ static bool begin(struct resumed *resumed, const struct sampler_options *options
 static bool prepare_again(struct resumed *resumed)
 {
 	struct sampler_options *options = &resumed->options;
-	uint64_t gone_by = clock_now_ns(CLOCK_MONOTONIC) - resumed->start_ns;
+	const uint64_t gone_by = gone_by_ns(resumed, clock_now_ns(CLOCK_MONOTONIC));
 
 	options->tell_refused = NULL; /* it has been told */
 	options->pids = resumed->pids;

@@ -24,7 +24,7 @@ static const uint64_t second = NS_PER_SECOND;
 /* Each run: what comes of it, and how long it takes; and what it was asked for. */
 static struct run {
 	struct sampler_result result;
-	uint64_t takes_ns;
+	uint64_t opens_ns, takes_ns, closes_ns;
 	pid_t pids[PIDS];
 	size_t pid_count;
 	pid_t launched_pid;
@@ -77,6 +77,8 @@ void __wrap_sampler_run(const struct sampler_options *given, struct sampler_resu
 		run->pids[i] = given->pids[i];
 	run->launched_pid = given->launched_pid;
 	run->duration_ns = given->duration_ns;
+	now_ns += run->opens_ns;
+	run->result.begin_ns = run->takes_ns ? now_ns : 0;
 	now_ns += run->takes_ns;
 	given->take(given->context, NULL);
 	if (given->keep)
@@ -84,6 +86,8 @@ void __wrap_sampler_run(const struct sampler_options *given, struct sampler_resu
 	*ret_result = run->result;
 	if (!given->progress(given->context, &ret_result->figures))
 		ret_result->end = SAMPLER_TOLD_TO_END;
+	ret_result->figures.duration_ns = run->takes_ns;
+	now_ns += run->closes_ns;
 }
 
 static bool stay_away(void *context)
@@ -166,6 +170,27 @@ static void it_comes_back_for_the_time_that_is_left(void **state)
 	assert_int_equal(result.figures.duration_ns, 7 * second);
 	assert_int_equal(takes, 2);
 	assert_int_equal(keeps, 2);
+}
+
+/* To get to know the targets, and to let go of them, is no part of the recording; to come back is. */
+static void the_duration_is_of_what_is_recorded(void **state)
+{
+	(void)state;
+	runs[0].opens_ns = 4 * second;
+	runs[1].opens_ns = second;
+	runs[1].closes_ns = 5 * second;
+	run();
+	assert_int_equal(run_count, 2);
+	assert_int_equal(runs[1].duration_ns, 5 * second);
+	assert_int_equal(result.figures.duration_ns, 8 * second);
+	/* No run may ever begin. */
+	begin(state);
+	runs[0].opens_ns = 4 * second;
+	runs[0].takes_ns = 0;
+	runs[0].result.end = SAMPLER_INTERRUPTED;
+	run();
+	assert_int_equal(run_count, 1);
+	assert_int_equal(result.figures.duration_ns, 0);
 }
 
 static void there_is_no_run_when_no_time_is_left(void **state)
@@ -456,6 +481,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 	const struct CMUnitTest tests[] = {
 		TEST(it_comes_back_for_the_time_that_is_left),
+		TEST(the_duration_is_of_what_is_recorded),
 		TEST(there_is_no_run_when_no_time_is_left),
 		TEST(it_may_let_go_more_than_once),
 		TEST(the_rate_of_two_runs_is_known_if_both_are),
