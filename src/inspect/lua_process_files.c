@@ -45,9 +45,10 @@ static bool leads_to(const struct lua_process *process, const struct mapped_file
 
 enum place {
 	PLACE_TARGETS_ROOT,
-	PLACE_OUR_ROOT, /* the target may have another root in the same mount namespace */
-	PLACE_PROGRAM,  /* this and the next are for files that were deleted or replaced */
-	PLACE_MAPPING,  /* needs privileges */
+	PLACE_REAL_NAME, /* the name itself may end as those of deleted files do in /proc/PID/maps */
+	PLACE_OUR_ROOT,  /* the target may have another root in the same mount namespace */
+	PLACE_PROGRAM,   /* this and the next are for files that were deleted or replaced */
+	PLACE_MAPPING,   /* needs privileges */
 	PLACE_COUNT
 };
 
@@ -61,6 +62,11 @@ static char *path_at(const struct lua_process *process, const struct mapped_file
 	case PLACE_TARGETS_ROOT:
 		length = asprintf(&path, "%s%s", image_root(process->image), file->path);
 		break;
+	case PLACE_REAL_NAME:
+		if (file->deleted)
+			length = asprintf(&path, "%s%s%s", image_root(process->image), file->path,
+					  MAPS_DELETED);
+		break;
 	case PLACE_OUR_ROOT: return strdup(file->path);
 	case PLACE_PROGRAM: length = asprintf(&path, "/proc/%d/exe", process->pid); break;
 	case PLACE_MAPPING:
@@ -72,6 +78,35 @@ static char *path_at(const struct lua_process *process, const struct mapped_file
 	case PLACE_COUNT: break;
 	}
 	return length < 0 ? NULL : path;
+}
+
+/* A copy may have the other name: only the file itself counts. */
+static bool has_real_name(const struct lua_process *process, const struct mapped_file *file)
+{
+	char *path = file->deleted && !process->core ? path_at(process, file, PLACE_REAL_NAME) : NULL;
+	struct stat status;
+	const bool has = path && slow_stat(known_files_errands(process->files), path, &status) &&
+			 status.st_ino == file->inode && status.st_dev == file->device;
+
+	free(path);
+	return has;
+}
+
+char *process_shown_path(const struct lua_process *process, const struct mapped_file *file)
+{
+	char *path = NULL;
+
+	if (!has_real_name(process, file))
+		return strdup(file->path);
+	return asprintf(&path, "%s%s", file->path, MAPS_DELETED) < 0 ? NULL : path;
+}
+
+bool process_shows_path(const struct mapped_file *file, const char *shown)
+{
+	const size_t length = strlen(file->path);
+
+	return strncmp(shown, file->path, length) == 0 &&
+	       (shown[length] == '\0' || (file->deleted && strcmp(shown + length, MAPS_DELETED) == 0));
 }
 
 char *process_openable_path(const struct lua_process *process, const struct mapped_file *file)

@@ -208,7 +208,7 @@ static bool add_module(struct lua_process *process, struct module *module, const
 		.made = !begins_as_elf(process, file->base),
 		.device = file->device,
 		.inode = file->inode,
-		.path = strdup(file->path),
+		.path = process_shown_path(process, file),
 		.file = process_openable_path(process, file),
 	};
 	luajit = find_vm(process, file, module);
@@ -246,7 +246,7 @@ bool process_modules_differ(const struct lua_process *process)
 			continue;
 		module = image_find(process->image, file->base);
 		if (!module || module->begin != file->begin || module->end != file->end ||
-		    strcmp(module->path, file->path) != 0)
+		    !process_shows_path(file, module->path))
 			return true;
 		known++;
 	}
@@ -364,6 +364,13 @@ struct luajit_module *process_luajit_module(const struct lua_process *process, c
 	return luajit;
 }
 
+static const char *shown_path(const struct lua_process *process, const struct luajit_module *luajit)
+{
+	const struct module *module = image_find(process->image, luajit->base);
+
+	return module ? module->path : luajit->path;
+}
+
 static bool is_lua_module(const struct luajit_module *luajit)
 {
 	return luajit->known.status == RECOGNISE_OK || luajit->known.status == RECOGNISE_UNKNOWN_LAYOUT;
@@ -402,7 +409,7 @@ const char *lua_process_unread_file(const struct lua_process *process, size_t *r
 	for (const struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next) {
 		if (!is_unread(luajit, image_find(process->image, luajit->base)))
 			continue;
-		path = luajit->path;
+		path = shown_path(process, luajit);
 		++*ret_count;
 	}
 	return path;
@@ -444,7 +451,7 @@ struct lua_module lua_process_module(const struct lua_process *process, size_t i
 	while (!is_lua_module(luajit) || index-- > 0)
 		luajit = luajit->next;
 	return (struct lua_module){
-		.path = luajit->path,
+		.path = shown_path(process, luajit),
 		.status = luajit->known.status,
 		.vm = luajit->known.status == RECOGNISE_OK ? &luajit->known.vm : NULL,
 		.base = luajit->base,

@@ -103,6 +103,12 @@ struct lua_process {
 /* A path by which ljspy can open the file, to be freed; or NULL. */
 char *process_openable_path(const struct lua_process *process, const struct mapped_file *file);
 
+/* The file's path to be shown, to be freed, with " (deleted)" if that is part of its name; NULL when memory is short. */
+char *process_shown_path(const struct lua_process *process, const struct mapped_file *file);
+
+/* Can the file have been shown so? */
+bool process_shows_path(const struct mapped_file *file, const char *shown);
+
 /*---- Modules ----*/
 
 /* A recognise_evidence: keep what a probe found of the file, the context. */

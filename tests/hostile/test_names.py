@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The target chooses its names; the worst they can do is look odd."""
 
+import shutil
 import subprocess
 
 import pytest
@@ -59,3 +60,23 @@ def test_command_name(runtime, tmp_path):
     assert all(len(sample.frames) == 1 for sample in recording.samples)
     assert info.returncode == ljspy.OK
     assert not controls(info.stdout + recording.run.stderr)
+
+
+@pytest.mark.parametrize("fate", ["there", "deleted"])
+def test_a_name_that_ends_as_of_deleted_files(fate, tmp_path):
+    """The kernel tells of deleted files so, and the name without that may be another file's."""
+    (tmp_path / "jit").write_text("#!/bin/false\n")
+    program = tmp_path / ("jit (deleted)" if fate == "there" else "jit")
+    program.unlink(missing_ok=True)
+    shutil.copy(ljspy.luajit("luajit"), program)
+    script = tmp_path / "spins.lua"
+    script.write_text("print('ready') io.stdout:flush() while true do end")
+    with ljspy.Target([program, script]).wait_ready() as target:
+        if fate == "deleted":
+            program.unlink()
+        info = ljspy.run("info", "-p", target.pid)
+        stacks = ljspy.record_native(tmp_path, "-p", target.pid, seconds=1)
+    assert info.returncode == ljspy.OK, info.stderr
+    assert f"LuaJIT in {program}\n" in info.stdout
+    modules = {frame for stack, _ in stacks for frame in stack if "[jit" in frame}
+    assert modules and all(frame.endswith(f"[{program.name}]") for frame in modules)

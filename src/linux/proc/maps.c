@@ -90,7 +90,7 @@ static bool take_access(struct cursor *cursor, unsigned int *ret)
 /* Copy a path to *names and move *names behind it; the kernel writes a newline in a name as \012. */
 static const char *take_path(struct cursor *cursor, char **names, bool *ret_deleted)
 {
-	static const char deleted[] = " (deleted)";
+	static const char deleted[] = MAPS_DELETED;
 	const size_t deleted_length = sizeof(deleted) - 1;
 	const char *path = *names;
 	char *to = *names;

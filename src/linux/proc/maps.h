@@ -25,6 +25,9 @@ enum mapping_access {
 	MAPPING_SHARED = 1 << 3,
 };
 
+/* What the kernel puts behind the name of a file that has none any more; any file's name may end so, too. */
+#define MAPS_DELETED " (deleted)"
+
 struct mapping {
 	uint64_t begin, end;
 	uint64_t offset; /* in the file */
