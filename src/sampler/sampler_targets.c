@@ -64,10 +64,13 @@ static void note_other_lua(const struct sampler *sampler, const struct target *t
 {
 	struct sampler_result *result = sampler->result;
 
-	if (sampler->options->launch && !result->saw_luajit && !*result->other_lua && !target->refusal &&
-	    lua_process_lacks_luajit(target->process) != -ENODATA &&
-	    lua_process_has_new_modules(target->process))
-		puc_lua_find(target->pid, result->other_lua);
+	if (!sampler->options->launch || result->saw_luajit || *result->other_lua || target->refusal ||
+	    lua_process_lacks_luajit(target->process) == -ENODATA ||
+	    !lua_process_has_new_modules(target->process))
+		return;
+	known_files_allow_ns(sampler->files, SEARCH_WAITS_NS);
+	puc_lua_find(target->pid, known_files_errands(sampler->files), result->other_lua);
+	known_files_allow_ns(sampler->files, UINT64_MAX);
 }
 
 /* Note the first VM with an unknown layout, once no more will be found out about it. */

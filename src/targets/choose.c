@@ -63,9 +63,12 @@ void choose_explain_error(int error, const char *doing)
 
 bool choose_explain_other_lua(pid_t pid)
 {
+	struct errands *errands = errands_new(); /* its disk may not answer */
 	char version[PUC_LUA_VERSION_MAX];
+	const bool found = puc_lua_find(pid, errands, version);
 
-	if (!puc_lua_find(pid, version))
+	errands_free(errands);
+	if (!found)
 		return false;
 	message_error("Process %d does not run LuaJIT: it runs PUC Lua %s, which ljspy does not know.", pid,
 		      version);

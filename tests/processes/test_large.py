@@ -44,3 +44,13 @@ def test_searching_a_program_leaves_its_code_where_it_is(library, tmp_path):
         result = ljspy.run("record", "--tree", target.pid, "-d", "1s", "-o", tmp_path / "x.folded")
         assert result.returncode == ljspy.OK, result.stderr
         assert resident_kb(target) - before < CODE_KB / 8
+
+
+def test_it_is_not_brought_there_to_look_for_another_lua(library, tmp_path):
+    with ljspy.Target([sys.executable, "-c", PROGRAM, library, ljspy.luajit("luajit")]) as target:
+        target.read_until(b"ready\n")
+        before = resident_kb(target)
+        result = ljspy.run("record", "-p", target.pid, "-d", "1s", "-o", tmp_path / "x.folded")
+        assert result.returncode == ljspy.NOTHING_PROFILED
+        assert "does not run LuaJIT, as far as can be seen" in result.stderr
+        assert resident_kb(target) - before < CODE_KB / 4

@@ -967,9 +967,10 @@ void __wrap_wait_describe(pid_t pid, struct memory *memory, const struct thread_
 }
 
 INSTEAD_OF(puc_lua_find);
-bool __wrap_puc_lua_find(pid_t pid, char ret_version[static PUC_LUA_VERSION_MAX])
+bool __wrap_puc_lua_find(pid_t pid, struct errands *errands, char ret_version[static PUC_LUA_VERSION_MAX])
 {
 	(void)pid;
+	(void)errands;
 	if (machine.other_lua)
 		snprintf(ret_version, PUC_LUA_VERSION_MAX, "%s", machine.other_lua);
 	return machine.other_lua != NULL;
