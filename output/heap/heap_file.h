@@ -17,7 +17,7 @@
 #include "output/heap/heap_graph.h"
 
 enum {
-	HEAP_FILE_VERSION = 1,
+	HEAP_FILE_VERSION = 2,
 	HEAP_FILE_NAME_MAX = 4096, /* bytes of a property's text; writers cut longer ones */
 };
 

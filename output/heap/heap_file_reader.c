@@ -12,10 +12,13 @@
 #include "output/heap/heap_file_format.h"
 #include "output/heap/heap_method.h"
 
+enum { VERSION_WITH_PLACES = 2 };
+
 struct heap_file_reader {
 	struct block_reader blocks;
 	struct record_source *block; /* the current one of them */
 	size_t memory_max;
+	uint32_t version;
 	bool ended;
 };
 
@@ -96,6 +99,16 @@ static int add_node(struct heap_file_reader *reader, struct vm *vm, const struct
 	return 0;
 }
 
+/* Before version 2, a thread's text was its place, and it had 0 slots. */
+static bool take_slots_or_place(struct heap_file_reader *reader, const struct vm *vm, struct heap_node *node)
+{
+	if (node->kind != HEAP_KIND_THREAD)
+		return record_take_number(reader->block, UINT32_MAX, &node->slots);
+	if (reader->version < VERSION_WITH_PLACES)
+		return record_take_number(reader->block, 0, &node->place);
+	return take_place(reader, vm, &node->place);
+}
+
 static int read_node(struct heap_file_reader *reader, struct vm *vm)
 {
 	struct heap_node node = { 0 };
@@ -104,7 +117,7 @@ static int read_node(struct heap_file_reader *reader, struct vm *vm)
 	if (!record_take_byte(reader->block, &node.kind) || !record_take_byte(reader->block, &node.flags) ||
 	    !record_take_sint(reader->block, &delta) || !record_take_uint(reader->block, &node.bytes) ||
 	    !take_place(reader, vm, &node.text) || !take_place(reader, vm, &node.module) ||
-	    !record_take_number(reader->block, UINT32_MAX, &node.slots) ||
+	    !take_slots_or_place(reader, vm, &node) ||
 	    !record_take_number(reader->block, UINT32_MAX, &node.used) || node.kind >= HEAP_KIND_COUNT ||
 	    (node.kind == HEAP_KIND_ROOT) != (vm->graph.node_count == 0))
 		return -EBADMSG;
@@ -278,16 +291,15 @@ int heap_file_reader_next(struct heap_file_reader *reader, struct heap_graph *re
 
 /*---- The reader ----*/
 
-static int read_header(FILE *in)
+static int read_header(FILE *in, uint32_t *ret_version)
 {
-	uint32_t version;
-
-	return block_header_read(in, HEAP_FILE_MAGIC, HEAP_FILE_VERSION, &version);
+	return block_header_read(in, HEAP_FILE_MAGIC, HEAP_FILE_VERSION, ret_version);
 }
 
 bool heap_file_is_one(FILE *in)
 {
-	int error = read_header(in);
+	uint32_t version;
+	int error = read_header(in, &version);
 
 	rewind(in);
 	return error == 0 || error == -EPROTONOSUPPORT;
@@ -296,7 +308,8 @@ bool heap_file_is_one(FILE *in)
 int heap_file_reader_new(FILE *in, size_t memory_max, struct heap_file_reader **ret_reader)
 {
 	struct heap_file_reader *reader;
-	int error = read_header(in);
+	uint32_t version;
+	int error = read_header(in, &version);
 
 	if (error)
 		return error;
@@ -305,6 +318,7 @@ int heap_file_reader_new(FILE *in, size_t memory_max, struct heap_file_reader **
 		return -ENOMEM;
 	reader->block = &reader->blocks.block;
 	reader->memory_max = memory_max;
+	reader->version = version;
 	error = block_reader_init(&reader->blocks, in);
 	if (error) {
 		heap_file_reader_free(reader);

@@ -129,7 +129,7 @@ static void put_node(struct heap_file_writer *writer, const struct heap_node *no
 	record_put_uint(writer->block, node->bytes);
 	record_put_uint(writer->block, node->text);
 	record_put_uint(writer->block, node->module);
-	record_put_uint(writer->block, node->slots);
+	record_put_uint(writer->block, node->kind == HEAP_KIND_THREAD ? node->place : node->slots);
 	record_put_uint(writer->block, node->used);
 	*last_address = node->address;
 }

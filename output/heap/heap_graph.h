@@ -53,16 +53,20 @@ struct heap_node {
 	uint64_t bytes;   /* what the allocator was asked for */
 	/*
 	 * What it is, HEAP_TEXT_NONE if that is not known: a function or prototype its
-	 * definition, "render page.lua:58"; a cdata its C type; a thread where it stands; a
-	 * string its contents, if the user asked for them.
+	 * definition, "render page.lua:58"; a cdata its C type; a thread the function that it was
+	 * made for, the same wherever it stands; a string its contents, if the user asked for them.
 	 */
 	uint32_t text;
 	uint32_t module;     /* a function, prototype or thread: the file it belongs to, as LuaJIT names it */
 	uint32_t first_edge; /* its edges go on to the next node's first */
-	uint32_t slots;      /* a table's array slots and hash nodes; a buffer's bytes */
-	uint32_t used;       /* how many of them are */
-	uint8_t kind;        /* enum heap_kind */
-	uint8_t flags;       /* enum heap_flag */
+	union {
+		uint32_t slots; /* a table's array slots and hash nodes; a buffer's bytes */
+		/* A thread's: a text, where it stands. HEAP_TEXT_NONE: unknown, or its text has it (old files). */
+		uint32_t place;
+	};
+	uint32_t used; /* how many of the slots are */
+	uint8_t kind;  /* enum heap_kind */
+	uint8_t flags; /* enum heap_flag */
 };
 
 /* How a node holds another. text, number and detail mean: */
@@ -106,6 +110,12 @@ struct heap_graph {
 static inline const char *heap_text(const struct heap_graph *graph, uint32_t text)
 {
 	return graph->texts + text;
+}
+
+/* Where a thread stands; "" if that is unknown. */
+static inline const char *heap_place(const struct heap_graph *graph, const struct heap_node *thread)
+{
+	return heap_text(graph, thread->place ? thread->place : thread->text);
 }
 
 #endif

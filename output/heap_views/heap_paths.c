@@ -36,6 +36,7 @@ struct extra {
 	struct key key;
 	uint32_t fields;        /* children by a string key */
 	bool of_package_loaded; /* it is package.loaded */
+	bool of_main_thread;    /* it is the main thread */
 	bool keeps_names; /* package.loaded or _G: their string keys are told apart even if they are many */
 };
 
@@ -141,9 +142,9 @@ static int find_module(struct maker *maker, struct heap_path *node, const struct
 
 /*---- Steps ----*/
 
-static bool is_package_loaded(const struct heap_graph *graph, const struct heap_edge *edge)
+static bool is_root(const struct heap_graph *graph, const struct heap_edge *edge, const char *name)
 {
-	return edge->hold == HEAP_HOLDS_ROOT && strcmp(heap_text(graph, edge->text), "package.loaded") == 0;
+	return edge && edge->hold == HEAP_HOLDS_ROOT && strcmp(heap_text(graph, edge->text), name) == 0;
 }
 
 static void write_unheld(const struct heap_node *object, char ret_text[static HEAP_WORDS_SIZE])
@@ -161,7 +162,7 @@ static int describe(struct maker *maker, struct heap_path *node, const struct ex
 	struct heap_step words = {
 		.edge = edge,
 		.of = parent->what ? maker->texts.bytes + parent->what : NULL,
-		.of_main_thread = parent->kind == HEAP_KIND_THREAD && parent->parent == HEAP_PATHS_ROOT,
+		.of_main_thread = maker->extras[node->parent].of_main_thread,
 		.many = node->many,
 		.of_package_loaded = maker->extras[node->parent].of_package_loaded,
 	};
@@ -204,7 +205,8 @@ static int add_node(struct maker *maker, const struct key *key, const struct hea
 		error = find_module(maker, &node, &maker->extras[key->parent], edge, object);
 	if (error)
 		return error;
-	extra.of_package_loaded = edge && is_package_loaded(maker->graph, edge);
+	extra.of_package_loaded = is_root(maker->graph, edge, "package.loaded");
+	extra.of_main_thread = is_root(maker->graph, edge, "main thread");
 	extra.keeps_names = extra.of_package_loaded ||
 			    (edge && maker->extras[key->parent].of_package_loaded && node.begins);
 	if (edge && edge->hold == HEAP_HOLDS_FIELD)

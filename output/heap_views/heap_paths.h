@@ -11,7 +11,7 @@
  *
  *	package.loaded["resty.core"].cache["*"].body
  *	upvalue "conns" of function handler kong/plugins/x/handler.lua:12
- *	local "rows" of render page.lua:58 (coroutine parked at wait page.lua:60)
+ *	local "rows" of render page.lua:58 (coroutine of function <app.lua:12>)
  *	registry.timers[*]: function <app.lua:12>
  *
  * A tree needs neither graph nor analysis once it is made. Its texts are the target's, unescaped.

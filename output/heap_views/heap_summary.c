@@ -77,13 +77,13 @@ static int group_coroutines(struct maker *maker, uint32_t *groups_of)
 	int error = 0;
 
 	for (uint32_t i = 1; i < graph->node_count && !error; i++) {
-		const char *text = heap_text(graph, graph->nodes[i].text);
+		const char *place = heap_place(graph, &graph->nodes[i]);
 
 		if (graph->nodes[i].kind != HEAP_KIND_THREAD)
 			continue;
-		error = add_to_group(groups, text, &graph->nodes[i]);
+		error = add_to_group(groups, place, &graph->nodes[i]);
 		if (!error)
-			groups_of[i] = heap_groups_get(groups, text)->number;
+			groups_of[i] = heap_groups_get(groups, place)->number;
 	}
 	return error;
 }
@@ -100,7 +100,7 @@ static int add_retained(struct maker *maker, const uint32_t *groups_of)
 		return error;
 	for (uint32_t i = 1; i < graph->node_count; i++)
 		if (groups_of[i] && !nested[i])
-			heap_groups_get(groups, heap_text(graph, graph->nodes[i].text))->retained +=
+			heap_groups_get(groups, heap_place(graph, &graph->nodes[i]))->retained +=
 				maker->analysis.retained[i];
 	free(nested);
 	return 0;
@@ -188,7 +188,7 @@ static int add_node(struct maker *maker, uint32_t number)
 		.bytes = node->bytes,
 		.retained = maker->analysis.retained[number],
 		.path = maker->of[number],
-		.slots = node->slots,
+		.slots = node->kind == HEAP_KIND_THREAD ? 0 : node->slots,
 		.used = node->used,
 		.kind = node->kind,
 	};

@@ -43,9 +43,6 @@ static bool begins_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* A thread's text says so if it runs; else it is where the thread waits. */
-static const char running[] = "running ";
-
 /* Definitions without a name, main chunks and builtins say what they are themselves. */
 static bool says_function(const char *text)
 {
@@ -64,7 +61,7 @@ const char *heap_words_what(const struct heap_graph *graph, const struct heap_no
 	else if (node->kind == HEAP_KIND_PROTO)
 		prefix = "prototype of ";
 	else if (node->kind == HEAP_KIND_THREAD)
-		prefix = begins_with(text, running) ? "coroutine " : "coroutine at ";
+		prefix = node->place ? "coroutine of " : "coroutine at ";
 	else if (node->kind == HEAP_KIND_CDATA)
 		prefix = "cdata ";
 	snprintf(ret_text, HEAP_WORDS_SIZE, "%s%s", prefix, text);
@@ -134,37 +131,26 @@ static const char *of_words(const struct heap_step *step, char ret_text[static H
 	return ret_text;
 }
 
-/* Which coroutine a frame is of, if where it is, as heap_words_what() has it, says more than the frame. */
-static void write_coroutine(const char *where, const char *frame, char ret_text[static HEAP_WORDS_SIZE])
+/* Does a thread's description, as heap_words_what() has it, say no more than its frame? */
+static bool is_of_frame(const char *thread, const char *frame)
 {
-	const char *coroutine = "coroutine ", *at = "at ", *start = "start of ";
+	static const char coroutine[] = "coroutine of "; /* or at */
 
-	*ret_text = '\0';
-	if (!begins_with(where, coroutine))
-		return;
-	where += strlen(coroutine);
-	if (begins_with(where, running)) {
-		if (strcmp(where + strlen(running), frame) != 0)
-			write_words(ret_text, " (coroutine %s)", where);
-	} else if (begins_with(where, at) && strcmp(where + strlen(at), frame) != 0) {
-		where += strlen(at);
-		write_words(ret_text, " (coroutine %s %s)", begins_with(where, start) ? "at" : "parked at",
-			    where);
-	}
+	return strlen(thread) < strlen(coroutine) || strcmp(thread + strlen(coroutine), frame) == 0;
 }
 
 /* A slot of a frame: the frame, and the coroutine that it is in. */
 static bool write_slot(const struct heap_graph *graph, const struct heap_step *step, const char *name,
 		       char *ret_text)
 {
-	const char *frame = heap_text(graph, step->edge->detail), *where = step->of ? step->of : "";
+	const char *frame = heap_text(graph, step->edge->detail), *thread = step->of ? step->of : "";
 	/* No frame is known between frames. */
-	const char *of = *frame ? frame : step->of_main_thread ? "main thread" : where;
+	const char *of = *frame ? frame : step->of_main_thread ? "main thread" : thread;
 	char quoted[2 * HEAP_TEXT_MAX + 3], coroutine[HEAP_WORDS_SIZE] = "";
 
 	quote(name, quoted);
-	if (*frame && !step->of_main_thread)
-		write_coroutine(where, frame, coroutine);
+	if (*frame && !step->of_main_thread && !is_of_frame(thread, frame))
+		write_words(coroutine, " (%s)", thread);
 	write_words(ret_text, "%s%s%s%s%.*s", *name ? "local " : "slot", *name ? quoted : "",
 		    *of ? " of " : "", of, HEAP_WORDS_SIZE / 2, coroutine);
 	return true;

@@ -21,7 +21,7 @@ const char *heap_kind_plural(enum heap_kind kind);
 bool heap_kind_is_described(enum heap_kind kind);
 
 /*
- * What a node is, "function handler app.lua:12", "coroutine at wait app.lua:30", "cdata struct x"; NULL
+ * What a node is, "function handler app.lua:12", "coroutine of function <app.lua:30>", "cdata struct x"; NULL
  * with nothing written if it has no text.
  */
 const char *heap_words_what(const struct heap_graph *graph, const struct heap_node *node,

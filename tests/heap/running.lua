@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- A leak in a function that runs all the time:
 --
---	running.lua loop|called|coroutine|builtins|resumer
+--	running.lua loop|called|coroutine|builtins|resumer|waits
 --
 -- "ready" is printed when it is under way.
 local sum = 0
@@ -91,6 +91,30 @@ end
 
 function ways.resumer()
   coroutine.wrap(resumer)()
+end
+
+-- Runs, or waits at one of two lines.
+local function wait(cache)
+  add(cache, "first")
+  coroutine.yield()
+  add(cache, "second")
+  coroutine.yield()
+end
+
+local function waits()
+  local cache = {}
+  while true do
+    wait(cache)
+    ready(#cache)
+  end
+end
+
+function ways.waits()
+  local resume = coroutine.wrap(waits)
+  while true do
+    resume()
+    work(40000)
+  end
 end
 
 ways[arg[1]]()

@@ -37,7 +37,7 @@ def paths_of_caches(pid):
 
 
 @pytest.mark.parametrize("way, function", [("loop", "loop"), ("called", "called"), ("builtins", "builtins"),
-                                           ("coroutine", "leak"), ("resumer", "resumer")])
+                                           ("coroutine", "leak"), ("resumer", "resumer"), ("waits", "waits")])
 def test_all_looks_find_the_same_path(runtime, jit, way, function):
     with ljspy.Target([ljspy.luajit(runtime), f"-j{jit}", RUNNING, way]) as target:
         target.wait_ready()
@@ -48,10 +48,11 @@ def test_all_looks_find_the_same_path(runtime, jit, way, function):
     assert wanted.match(found.pop())
 
 
-def test_a_series_names_the_path_that_grows(runtime, jit):
-    with ljspy.Target([ljspy.luajit(runtime), f"-j{jit}", RUNNING, "loop"]) as target:
+@pytest.mark.parametrize("way", ["loop", "waits"])
+def test_a_series_names_the_path_that_grows(runtime, jit, way):
+    with ljspy.Target([ljspy.luajit(runtime), f"-j{jit}", RUNNING, way]) as target:
         target.wait_ready()
         done = ljspy.run("heap", "-p", target.pid, "--max-pause", "5s", "--every", "1s", "--for", "4s", timeout=120)
     print(done.stdout, done.stderr)
     assert "No path grew" not in done.stdout
-    assert place("loop").search(done.stdout)
+    assert place(way).search(done.stdout)

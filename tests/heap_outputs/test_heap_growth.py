@@ -7,7 +7,7 @@ import re
 import pytest
 
 import ljspy
-from test_heap_outputs import CLOSURE, PARKED
+from test_heap_outputs import CLOSURE, SERVE
 
 pytestmark = pytest.mark.usefixtures("built")
 
@@ -17,7 +17,7 @@ LOOKS, STEPS = 4, 500
 OWN = {
     "cache": ('"cache"',),
     "timer": (CLOSURE, '"timers"'),
-    "coroutine": (PARKED, '"waiting"'),
+    "coroutine": (SERVE, '"waiting"'),
     "cdata": ("cdata struct reading", '"readings"', "finalizers"),
 }
 

@@ -34,8 +34,9 @@ def line_of(text):
 
 CLOSURE = f"function <leak.lua:{line_of('-- a closure')}>"
 PARKED = f"function <leak.lua:{line_of('local function serve')}> leak.lua:{line_of('-- parked')}"
+SERVE = f"function <leak.lua:{line_of('local function serve')}>"
 # What names each leak.
-NAMES = ('"cache"', CLOSURE, PARKED, "cdata struct reading")
+NAMES = ('"cache"', CLOSURE, f"coroutine of {SERVE}", "cdata struct reading")
 
 
 @pytest.fixture(scope="module")
@@ -266,13 +267,13 @@ def test_devtools_count_what_the_program_has(leaks, devtools):
     assert devtools.statistics(number)["total"] == vm["sum"]
     classes = devtools.classes(number)
     assert classes[CLOSURE][0] == 2 * STEPS
-    assert classes[f"coroutine at {PARKED}"][0] == 2 * STEPS
+    assert classes[f"coroutine of {SERVE}"][0] == 2 * STEPS
     assert classes["cdata struct reading"][0] == 2 * STEPS
     strings = {row["type"]: row for row in vm["objects"]}["string"]
     assert classes["(string)"][:2] == (strings["count"], strings["bytes"])
     # An array holds a closure, and a local of the main chunk the array.
     path = devtools.retainers(number, CLOSURE)
-    assert path[-1][1].startswith("coroutine running main chunk leak.lua")
+    assert path[-1][1].startswith("coroutine of main chunk leak.lua")
     assert "timers" in path[-1][0]
 
 

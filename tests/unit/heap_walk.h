@@ -47,8 +47,12 @@ static inline void heap_walk_node(struct heap_walk *walk, uint32_t number, int d
 	const struct heap_edge *edges[WALK_SEEN_MAX];
 	size_t count = node[1].first_edge - node->first_edge;
 
-	fprintf(walk->out, "kind %d, %llu bytes, flags %d, %u of %u, \"", node->kind,
-		(unsigned long long)node->bytes, node->flags, node->used, node->slots);
+	fprintf(walk->out, "kind %d, %llu bytes, flags %d, ", node->kind, (unsigned long long)node->bytes,
+		node->flags);
+	if (node->kind == HEAP_KIND_THREAD)
+		fprintf(walk->out, "at \"%s\", \"", heap_text(walk->graph, node->place));
+	else
+		fprintf(walk->out, "%u of %u, \"", node->used, node->slots);
 	print_without_addresses(walk->out, heap_text(walk->graph, node->text));
 	fprintf(walk->out, "\" \"%s\"\n", heap_text(walk->graph, node->module));
 	/* The globals hold all of the library. */

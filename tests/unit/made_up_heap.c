@@ -46,7 +46,7 @@ static void add_node(struct heap_builder *builder, const struct made_up_node *no
 		.bytes = node->bytes,
 		.text = text_of(builder, node->text),
 		.module = text_of(builder, node->module),
-		.slots = node->slots,
+		.slots = node->kind == HEAP_KIND_THREAD ? text_of(builder, node->place) : node->slots,
 		.used = node->used,
 		.kind = (uint8_t)node->kind,
 		.flags = node->flags,
@@ -109,6 +109,7 @@ struct heap_graph made_up_random_heap(unsigned int seed, uint32_t nodes_max, uin
 			.slots = below(&seed, 100),
 			.used = below(&seed, 50),
 			.flags = (uint8_t)below(&seed, 8),
+			.place = names[below(&seed, NAMES)],
 		};
 	for (uint32_t i = 0; i < edge_count; i++)
 		edges[i] = (struct made_up_edge){

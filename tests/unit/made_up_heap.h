@@ -26,6 +26,7 @@ struct made_up_node {
 	const char *text, *module;
 	uint32_t slots, used;
 	uint8_t flags;
+	const char *place; /* a thread's, instead of slots */
 };
 
 /* Node i of the graph is nodes[i - 1]; the edges are in any order. To be freed with heap_graph_free(). */

@@ -196,6 +196,37 @@ static void objects_and_references_that_are_none_are_refused(void **state)
 	}
 }
 
+/* A text, as the others; a number of any size would be one of another VM, or of none. */
+static void the_place_of_a_coroutine_is_read_and_checked(void **state)
+{
+	static const struct made_up_node nodes[] = {
+		{ .kind = HEAP_KIND_THREAD, .text = "function <a.lua:1>", .place = "wait a.lua:3" },
+	};
+	static const struct made_up_edge edges[] = { { .to = 1, .hold = HEAP_HOLDS_ROOT, .text = "held" } };
+	struct heap_graph made = made_up_heap(nodes, 1, edges, 1), graph;
+	struct heap_account account;
+	struct heap_file_reader *reader;
+	size_t length;
+	char *bytes = file_of(&made, 1, &length);
+	FILE *in = fmemopen(bytes, length, "r");
+
+	(void)state;
+	assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
+	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
+	assert_string_equal(heap_text(&graph, graph.nodes[1].text), "function <a.lua:1>");
+	assert_string_equal(heap_place(&graph, &graph.nodes[1]), "wait a.lua:3");
+	heap_graph_free(&graph);
+	heap_file_account_clear(&account);
+	heap_file_reader_free(reader);
+	fclose(in);
+	free(bytes);
+	made.nodes[1].place = made.texts_bytes;
+	bytes = file_of(&made, 1, &length);
+	assert_int_equal(read_all(bytes, length, MEMORY_MAX), -EBADMSG);
+	free(bytes);
+	heap_graph_free(&made);
+}
+
 /* Version 1, as it was first written: made_up_leak(3, 2, 2). */
 static void the_kept_file_is_readable(void **state)
 {
@@ -210,6 +241,10 @@ static void the_kept_file_is_readable(void **state)
 	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
 	check_equal(&graph, &made);
 	check_account(&account, &made, 1);
+	/* Its texts say where coroutines stand. */
+	for (uint32_t i = 0; i < graph.node_count; i++)
+		if (graph.nodes[i].kind == HEAP_KIND_THREAD)
+			assert_string_equal(heap_place(&graph, &graph.nodes[i]), "wait app.lua:30");
 	heap_graph_free(&graph);
 	heap_file_account_clear(&account);
 	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 0);
@@ -391,6 +426,7 @@ int main(void)
 		cmocka_unit_test(each_number_of_an_account_comes_out),
 		cmocka_unit_test(a_way_to_read_that_is_not_known_is_none_of_the_known_ones),
 		cmocka_unit_test(a_full_disk_is_told),
+		cmocka_unit_test(the_place_of_a_coroutine_is_read_and_checked),
 		cmocka_unit_test(the_kept_file_is_readable),
 	};
 

@@ -285,9 +285,9 @@ static void slots_upvalues_and_traces_are_told_apart_by_more_than_a_name(void **
 		assert_path(heap, function + 1 + 2 * i, known[i].first);
 		assert_path(heap, function + 2 + 2 * i, known[i].second);
 	}
-	assert_path(heap, local, "local \"row\" of f a.lua:1 (coroutine parked at g a.lua:9)");
+	assert_path(heap, local, "local \"row\" of f a.lua:1 (coroutine at g a.lua:9)");
 	assert_path(heap, local + 1, "local \"row\" of g a.lua:9");
-	assert_path(heap, slot, "slot of f a.lua:1 (coroutine parked at g a.lua:9)");
+	assert_path(heap, slot, "slot of f a.lua:1 (coroutine at g a.lua:9)");
 	assert_path(heap, slot + 1, "slot of g a.lua:9");
 }
 
@@ -301,6 +301,41 @@ static void the_main_thread_is_no_coroutine(void **state)
 	heap->edges[heap->edge_count - 1].detail = "f a.lua:1";
 	make_paths(heap);
 	assert_path(heap, table, "local \"row\" of f a.lua:1");
+}
+
+/* Of a coroutine that nothing but the root holds, what runs is not the main thread's. */
+static void a_coroutine_that_runs_is_no_main_thread(void **state)
+{
+	struct heap *heap = *state;
+	uint32_t running = put(heap, HEAP_ROOT, HEAP_HOLDS_ROOT, "running coroutine", HEAP_KIND_THREAD,
+			       "g a.lua:9");
+	uint32_t table = put_table(heap, running, HEAP_HOLDS_LOCAL, "row");
+
+	heap->edges[heap->edge_count - 1].detail = "f a.lua:1";
+	make_paths(heap);
+	assert_path(heap, table, "local \"row\" of f a.lua:1 (coroutine at g a.lua:9)");
+}
+
+/* It stands elsewhere at the next look, and what its locals hold has the same path. */
+static void a_coroutine_has_one_path_wherever_it_stands(void **state)
+{
+	struct heap *heap = *state;
+	uint32_t list = put_field(heap, put_registry(heap), "list"), threads[3], tables[3];
+	static const char *const places[] = { "wait a.lua:3", "running f a.lua:1", "start of f a.lua:1" };
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		threads[i] = put(heap, list, HEAP_HOLDS_FIELD, "co", HEAP_KIND_THREAD, "f a.lua:1");
+		heap->nodes[heap->node_count - 1].place = places[i];
+		tables[i] = put_table(heap, threads[i], HEAP_HOLDS_LOCAL, "row");
+		heap->edges[heap->edge_count - 1].detail = i ? "g a.lua:9" : "f a.lua:1";
+	}
+	make_paths(heap);
+	assert_path(heap, threads[0], "registry.list.co: coroutine of f a.lua:1");
+	assert_int_equal(heap->of[threads[1]], heap->of[threads[0]]);
+	assert_int_equal(heap->of[threads[2]], heap->of[threads[0]]);
+	assert_path(heap, tables[0], "local \"row\" of f a.lua:1");
+	assert_path(heap, tables[1], "local \"row\" of g a.lua:9 (coroutine of f a.lua:1)");
+	assert_int_equal(heap->of[tables[2]], heap->of[tables[1]]);
 }
 
 static void functions_are_told_apart_by_their_definition_and_strings_are_not(void **state)
@@ -675,6 +710,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(slots_upvalues_and_traces_are_told_apart_by_more_than_a_name,
 						begin_heap, end_heap),
 		cmocka_unit_test_setup_teardown(the_main_thread_is_no_coroutine, begin_heap, end_heap),
+		cmocka_unit_test_setup_teardown(a_coroutine_that_runs_is_no_main_thread, begin_heap,
+						end_heap),
+		cmocka_unit_test_setup_teardown(a_coroutine_has_one_path_wherever_it_stands, begin_heap,
+						end_heap),
 		cmocka_unit_test_setup_teardown(
 			functions_are_told_apart_by_their_definition_and_strings_are_not, begin_heap,
 			end_heap),

@@ -685,34 +685,27 @@ static const struct known_step known_steps[] = {
 	  0,
 	  true,
 	  "local \"row\" of f a.lua:1" },
-	{ { .of = "coroutine at g a.lua:9" },
-	  HEAP_HOLDS_LOCAL,
-	  "row",
-	  "f a.lua:1",
-	  0,
-	  true,
-	  "local \"row\" of f a.lua:1 (coroutine parked at g a.lua:9)" },
-	{ { .of = "coroutine running f a.lua:1" },
+	{ { .of = "coroutine of f a.lua:1" },
 	  HEAP_HOLDS_LOCAL,
 	  "row",
 	  "f a.lua:1",
 	  0,
 	  true,
 	  "local \"row\" of f a.lua:1" },
-	{ { .of = "coroutine running g a.lua:9" },
+	{ { .of = "coroutine at g a.lua:9" },
 	  HEAP_HOLDS_LOCAL,
 	  "row",
 	  "f a.lua:1",
 	  0,
 	  true,
-	  "local \"row\" of f a.lua:1 (coroutine running g a.lua:9)" },
-	{ { .of = "coroutine at start of g a.lua:9" },
-	  HEAP_HOLDS_SLOT,
-	  "",
+	  "local \"row\" of f a.lua:1 (coroutine at g a.lua:9)" },
+	{ { .of = "coroutine of g a.lua:9" },
+	  HEAP_HOLDS_LOCAL,
+	  "row",
 	  "f a.lua:1",
 	  0,
 	  true,
-	  "slot of f a.lua:1 (coroutine at start of g a.lua:9)" },
+	  "local \"row\" of f a.lua:1 (coroutine of g a.lua:9)" },
 	{ { .of = "coroutine at g a.lua:9" },
 	  HEAP_HOLDS_SLOT,
 	  "",
@@ -760,24 +753,27 @@ static void a_node_reads_as_what_it_is(void **state)
 	static const struct {
 		enum heap_kind kind;
 		const char *text, *words;
+		uint32_t place;
 	} known[] = {
-		{ HEAP_KIND_FUNCTION, "handler a.lua:1", "function handler a.lua:1" },
-		{ HEAP_KIND_FUNCTION, "function a.lua:1", "function a.lua:1" },
-		{ HEAP_KIND_FUNCTION, "main chunk a.lua", "main chunk a.lua" },
-		{ HEAP_KIND_FUNCTION, "pairs [builtin]", "pairs [builtin]" },
-		{ HEAP_KIND_PROTO, "handler a.lua:1", "prototype of handler a.lua:1" },
-		{ HEAP_KIND_THREAD, "wait a.lua:3", "coroutine at wait a.lua:3" },
-		{ HEAP_KIND_THREAD, "running f a.lua:1", "coroutine running f a.lua:1" },
-		{ HEAP_KIND_CDATA, "struct x", "cdata struct x" },
-		{ HEAP_KIND_STRING, "text", "text" },
-		{ HEAP_KIND_FUNCTION, "", NULL },
+		{ HEAP_KIND_FUNCTION, "handler a.lua:1", "function handler a.lua:1", 0 },
+		{ HEAP_KIND_FUNCTION, "function a.lua:1", "function a.lua:1", 0 },
+		{ HEAP_KIND_FUNCTION, "main chunk a.lua", "main chunk a.lua", 0 },
+		{ HEAP_KIND_FUNCTION, "pairs [builtin]", "pairs [builtin]", 0 },
+		{ HEAP_KIND_PROTO, "handler a.lua:1", "prototype of handler a.lua:1", 0 },
+		{ HEAP_KIND_THREAD, "wait a.lua:3", "coroutine at wait a.lua:3", 0 },
+		{ HEAP_KIND_THREAD, "f a.lua:1", "coroutine of f a.lua:1", 1 },
+		{ HEAP_KIND_CDATA, "struct x", "cdata struct x", 0 },
+		{ HEAP_KIND_STRING, "text", "text", 0 },
+		{ HEAP_KIND_FUNCTION, "", NULL, 0 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		char texts[64] = "", words[HEAP_WORDS_SIZE];
 		const struct heap_graph graph = { .texts = texts, .texts_bytes = sizeof(texts) };
-		const struct heap_node node = { .kind = (uint8_t)known[i].kind, .text = 1 };
+		const struct heap_node node = { .kind = (uint8_t)known[i].kind,
+						.text = 1,
+						.place = known[i].place };
 
 		memcpy(texts + 1, known[i].text, strlen(known[i].text));
 		if (known[i].words)

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -127,7 +128,7 @@ static void the_stack_of_its_thread_tells_where_one_that_runs_is(void **state)
 	read_heap();
 	assert_non_null(edge_of(base));
 	assert_int_equal(edge_of(base)->hold, HEAP_HOLDS_LOCAL);
-	assert_non_null(strstr(heap_text(&graph, graph.nodes[node_of("parked")].text), "running "));
+	assert_non_null(strstr(heap_place(&graph, &graph.nodes[node_of("parked")]), "running "));
 	/* By its definition, wherever it is. */
 	assert_null(strstr(heap_text(&graph, edge_of(base)->detail), "> "));
 }
@@ -135,7 +136,7 @@ static void the_stack_of_its_thread_tells_where_one_that_runs_is(void **state)
 static bool runs(void)
 {
 	read_heap();
-	return strstr(heap_text(&graph, graph.nodes[node_of("parked")].text), "running ");
+	return strstr(heap_place(&graph, &graph.nodes[node_of("parked")]), "running ");
 }
 
 /* One that has resumed another has its C frame still. */
@@ -145,6 +146,30 @@ static void a_coroutine_waits_if_it_has_no_c_frame(void **state)
 	assert_true(runs());
 	put(thread + (uint64_t)vm.layout.L_cframe, 0, SLOT);
 	assert_false(runs());
+}
+
+/* What it is, the function that it was made for, is the same while it waits, runs, or stands nobody knows where. */
+static void a_coroutine_is_what_it_was_made_for(void **state)
+{
+	char words[HEAP_TEXT_MAX + 1];
+
+	(void)state;
+	put(thread + (uint64_t)vm.layout.L_cframe, 0, SLOT);
+	read_heap();
+	snprintf(words, sizeof(words), "%s", heap_text(&graph, graph.nodes[node_of("parked")].text));
+	assert_non_null(strstr(words, "function <"));
+	put(thread + (uint64_t)vm.layout.L_cframe, SOME_C_FRAME, SLOT);
+	read_heap();
+	assert_string_equal(heap_text(&graph, graph.nodes[node_of("parked")].text), words);
+	/* A frame that leads nowhere. */
+	put(base - SLOT, 0, SLOT);
+	read_heap();
+	assert_string_equal(heap_text(&graph, graph.nodes[node_of("parked")].text), words);
+	/* It has ended: its first value may be anything. */
+	put(thread + (uint64_t)vm.layout.L_cframe, 0, SLOT);
+	put(thread + (uint64_t)vm.layout.L_status, 2, 1);
+	read_heap();
+	assert_string_equal(heap_text(&graph, graph.nodes[node_of("parked")].text), "");
 }
 
 /* Without a trace that is known, none of its variables is sure to be there. */
@@ -182,6 +207,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_stack_of_its_thread_tells_where_one_that_runs_is, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_coroutine_waits_if_it_has_no_c_frame, begin, end),
+		cmocka_unit_test_setup_teardown(a_coroutine_is_what_it_was_made_for, begin, end),
 		cmocka_unit_test_setup_teardown(what_compiled_code_may_have_in_registers_has_no_name, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_stack_ends_where_its_slots_do, begin, end),

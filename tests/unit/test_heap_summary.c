@@ -85,8 +85,8 @@ static void coroutines_come_by_what_they_retain(void **state)
 {
 	enum { LARGE = 1, SMALL, HELD };
 	static const struct made_up_node nodes[] = {
-		{ .kind = HEAP_KIND_THREAD, .bytes = 2000, .text = "large" },
-		{ .kind = HEAP_KIND_THREAD, .bytes = 1000, .text = "small" },
+		{ .kind = HEAP_KIND_THREAD, .bytes = 2000, .text = "f a.lua:1", .place = "large" },
+		{ .kind = HEAP_KIND_THREAD, .bytes = 1000, .text = "f a.lua:1", .place = "small" },
 		{ .kind = HEAP_KIND_STRING, .bytes = 5000 },
 	};
 	static const struct made_up_edge edges[] = {

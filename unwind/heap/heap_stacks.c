@@ -31,6 +31,7 @@ struct heap_stacks {
 	size_t function_count, function_size;
 	struct stack_frame *frames; /* the top first */
 	size_t frame_count, frame_size;
+	bool are_all; /* the frames reach down to the thread's first */
 	struct global_view view;
 };
 
@@ -183,6 +184,7 @@ static void walk_frames(struct heap_reading *reading, const struct lua_thread *t
 	enum lua_step step = LUA_STEP_FROM_C;
 
 	stacks->frame_count = 0;
+	stacks->are_all = false;
 	while (!lua_walk_is_done(&walk) && step != LUA_STEP_BROKEN && step != LUA_STEP_BOTTOM) {
 		struct lua_activation activation;
 		struct stack_frame *frame;
@@ -205,6 +207,7 @@ static void walk_frames(struct heap_reading *reading, const struct lua_thread *t
 				   activation.function->proto, walk.pc, frame->name))
 			frame->name[0] = '\0';
 	}
+	stacks->are_all = lua_walk_is_done(&walk) || step == LUA_STEP_BOTTOM;
 }
 
 /*---- Slots ----*/
@@ -262,56 +265,6 @@ static uint64_t used_end(const struct heap_stacks *stacks, const struct lua_thre
 	return end < thread->stack_end ? end : thread->stack_end;
 }
 
-/* Where a coroutine will start that has never been resumed: its function is its first value. */
-static void note_start(struct heap_reading *reading, const struct lua_thread *thread, struct heap_node *node)
-{
-	const struct layout *layout = reading->layout;
-	char text[HEAP_TEXT_MAX + 1];
-	const uint8_t *function;
-	struct proto proto;
-	uint64_t value;
-
-	if (node->text != HEAP_TEXT_NONE || node->address == reading->mainthread ||
-	    lua_thread_state(thread, 0) != COROUTINE_NOT_STARTED ||
-	    !lua_thread_slot(thread, thread->base, &value) || tvalue_tag(reading->gc64, value) != TAG_FUNC)
-		return;
-	function = heap_object(reading, tvalue_object(reading->gc64, value), layout->GCfuncL_uvptr);
-	if (!function || heap_field(function, layout->GCfunc_ffid, 1) != FF_LUA ||
-	    !heap_proto(reading,
-			heap_ref(reading, function, layout->GCfunc_pc) - (uint64_t)layout->GCproto_size,
-			&proto))
-		return;
-	snprintf(text, sizeof(text), "start of %s",
-		 heap_builder_string(reading->builder, heap_proto_text(reading, &proto, NULL, 0, false)));
-	node->text = heap_builder_text(reading->builder, text, strlen(text));
-	node->module = heap_proto_file(reading, &proto);
-}
-
-/*
- * What a thread's node says: where it waits; of one that runs, what it runs, as its place is another one at each
- * look.
- */
-static void note_place(struct heap_reading *reading, bool runs, struct heap_node *node)
-{
-	const struct heap_stacks *stacks = reading->stacks;
-	const struct stack_frame *place = NULL;
-	char text[HEAP_TEXT_MAX + 1];
-	struct proto proto;
-
-	for (size_t i = 0; i < stacks->frame_count && (runs || !place); i++)
-		if (stacks->frames[i].proto)
-			place = &stacks->frames[i];
-	if (!place)
-		return;
-	node->text = frame_text(reading, place, !runs);
-	if (heap_proto(reading, place->proto->address, &proto))
-		node->module = heap_proto_file(reading, &proto);
-	if (!runs || node->text == HEAP_TEXT_NONE)
-		return;
-	snprintf(text, sizeof(text), "running %s", heap_builder_string(reading->builder, node->text));
-	node->text = heap_builder_text(reading->builder, text, strlen(text));
-}
-
 /*
  * The outermost frame first: if several hold an object, its path is by the first, and that one stays longest. end is
  * where the innermost one's slots end.
@@ -333,6 +286,89 @@ static void refer_frames(struct heap_reading *reading, const struct lua_thread *
 		refer_slots(reading, thread, frame, detail, frame->base,
 			    i ? stacks->frames[i - 1].base - frame_bytes : end);
 	}
+}
+
+/*---- The thread ----*/
+
+/* The function that a coroutine is made for is its first value, before it begins and until it ends. */
+static bool first_proto(struct heap_reading *reading, const struct lua_thread *thread,
+			struct proto *ret_proto)
+{
+	const struct layout *layout = reading->layout;
+	const uint8_t *function;
+	uint64_t value, object;
+	uint32_t node;
+
+	if (thread->address == reading->mainthread || lua_thread_state(thread, 0) == COROUTINE_DEAD ||
+	    !lua_thread_slot(thread, lua_thread_bottom(thread), &value) ||
+	    (reading->gc64 && tvalue_tag(true, value) != TAG_FUNC))
+		return false;
+	object = tvalue_object(reading->gc64, value);
+	node = heap_builder_find(reading->builder, object);
+	if (node == HEAP_ROOT || heap_builder_node(reading->builder, node)->kind != HEAP_KIND_FUNCTION)
+		return false;
+	function = heap_object(reading, object, layout->GCfuncL_uvptr);
+	return function && heap_field(function, layout->GCfunc_ffid, 1) == FF_LUA &&
+	       heap_proto(reading,
+			  heap_ref(reading, function, layout->GCfunc_pc) - (uint64_t)layout->GCproto_size,
+			  ret_proto);
+}
+
+/* Of the frames that are known. NULL if no Lua function is. */
+static const struct stack_frame *innermost(const struct heap_stacks *stacks)
+{
+	for (size_t i = 0; i < stacks->frame_count; i++)
+		if (stacks->frames[i].proto)
+			return &stacks->frames[i];
+	return NULL;
+}
+
+static const struct stack_frame *outermost(const struct heap_stacks *stacks)
+{
+	for (size_t i = stacks->frame_count; i-- > 0;)
+		if (stacks->frames[i].proto)
+			return &stacks->frames[i];
+	return NULL;
+}
+
+/* What a thread runs all the time, wherever it stands. False if that is not sure. */
+static bool find_first(struct heap_reading *reading, const struct lua_thread *thread, struct proto *ret_proto)
+{
+	const struct stack_frame *frame = outermost(reading->stacks);
+
+	return reading->stacks->are_all && frame ? heap_proto(reading, frame->proto->address, ret_proto)
+						 : first_proto(reading, thread, ret_proto);
+}
+
+/*
+ * Set what a thread is, and where it stands: of one that waits the line, of one that runs the function only, as the
+ * line is another one at each look.
+ */
+static void note_thread(struct heap_reading *reading, const struct lua_thread *thread, bool runs,
+			struct heap_node *node)
+{
+	const struct heap_stacks *stacks = reading->stacks;
+	const struct stack_frame *frame = runs ? outermost(stacks) : innermost(stacks);
+	const char *how = runs ? "running " : "";
+	char text[HEAP_TEXT_MAX + 1];
+	struct proto proto;
+
+	if (find_first(reading, thread, &proto)) {
+		node->text = heap_proto_text(reading, &proto, NULL, 0, false);
+		node->module = heap_proto_file(reading, &proto);
+	} else if (frame && heap_proto(reading, frame->proto->address, &proto)) {
+		node->module = heap_proto_file(reading, &proto);
+	}
+	if (frame)
+		node->place = frame_text(reading, frame, !runs);
+	else if (lua_thread_state(thread, 0) == COROUTINE_NOT_STARTED)
+		how = "start of ";
+	if (!node->place)
+		node->place = node->text;
+	if (!node->place || !*how)
+		return;
+	snprintf(text, sizeof(text), "%s%s", how, heap_builder_string(reading->builder, node->place));
+	node->place = heap_builder_text(reading->builder, text, strlen(text));
 }
 
 void heap_refer_stack(struct heap_reading *reading, uint32_t number)
@@ -358,7 +394,6 @@ void heap_refer_stack(struct heap_reading *reading, uint32_t number)
 			    stacks->function_count);
 	top = find_top(reading, &thread);
 	walk_frames(reading, &thread, &top);
-	note_place(reading, top.runs, node);
-	note_start(reading, &thread, node);
+	note_thread(reading, &thread, top.runs, node);
 	refer_frames(reading, &thread, used_end(stacks, &thread));
 }
