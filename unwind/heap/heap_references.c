@@ -53,7 +53,10 @@ static uint8_t value_gct(const struct heap_reading *reading, uint64_t value)
 	return type >= GCT_STRING && type <= GCT_USERDATA ? (uint8_t)type : 0;
 }
 
-/* Remember under which name a function is held: its prototype knows none. */
+/*
+ * Remember under which name a function is held: its prototype knows none. Later holders change it as little as may be:
+ * a field is better than a local, and of fields that of the oldest table, which comes last in the collector's list.
+ */
 static void note_name(struct heap_reading *reading, uint32_t node, const struct heap_edge *edge)
 {
 	const uint8_t *function;
@@ -71,7 +74,8 @@ static void note_name(struct heap_reading *reading, uint32_t node, const struct 
 	proto = heap_ref(reading, function, reading->layout->GCfunc_pc) -
 		(uint64_t)reading->layout->GCproto_size;
 	of = heap_builder_find(reading->builder, proto);
-	if (of != HEAP_ROOT && reading->function_names[of] == HEAP_TEXT_NONE)
+	if (of != HEAP_ROOT &&
+	    (edge->hold == HEAP_HOLDS_FIELD || reading->function_names[of] == HEAP_TEXT_NONE))
 		reading->function_names[of] = edge->text;
 }
 

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""A function keeps its name from look to look, whoever comes to hold it besides."""
+
+import json
+
+import pytest
+
+import heaps
+import ljspy
+
+pytestmark = pytest.mark.usefixtures("built")
+
+NAMES = heaps.HERE / "names.lua"
+LOOKS = 3
+
+
+def path_of_cache(pid):
+    done = ljspy.run("heap", "-p", pid, "-f", "json", "-o", "-")
+    assert done.returncode == ljspy.OK, done.stderr
+    (vm,) = json.loads(done.stdout)["processes"][0]["vms"]
+    return max((row for row in vm["paths"] if row["path"].endswith("[*]")), key=lambda row: row["count"])
+
+
+def test_later_holders_rename_no_function(runtime):
+    rows = []
+    with ljspy.Target([ljspy.luajit(runtime), NAMES]).wait_ready() as target:
+        for _ in range(LOOKS):
+            ljspy.sleeps(target.pid)
+            rows.append(path_of_cache(target.pid))
+            target.write("more\n")
+            target.wait_ready()
+    assert [row["count"] for row in rows] == [1000 * number for number in range(1, LOOKS + 1)]
+    assert len({row["path"] for row in rows}) == 1, rows
+    assert rows[0]["path"].startswith('upvalue "cache" of function lookup '), rows
