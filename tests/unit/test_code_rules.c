@@ -196,6 +196,48 @@ static void what_is_stored_over_is_not_restored(void **state)
 	assert_false(find(fixture, 0, &rules));
 }
 
+static void vector_instructions_are_passed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct frame_rules rules;
+
+	/*
+	 * push rbp; push rbx; sub rsp, 64; vcmpltps k1, ymm28, ymm9; vmovups [rsp], zmm3; vzeroupper; add rsp, 64;
+	 * pop rbx; pop rbp; ret
+	 */
+	SET_CODE(fixture, "\x55\x53\x48\x83\xec\x40\x62\xd1\x1c\x20\xc2\xc9\x01\x62\xf1\x7c\x48\x11\x1c\x24"
+			  "\xc5\xf8\x77\x48\x83\xc4\x40\x5b\x5d\xc3");
+	expect_distance(fixture, 0, 0);
+	expect_distance(fixture, 6, 80);
+	expect_distance(fixture, 13, 80);
+	expect_distance(fixture, 20, 80);
+	expect_distance(fixture, 23, 80);
+	assert_true(find(fixture, 6, &rules));
+	expect(&rules, &rules.registers[RBX], FRAME_RULE_SAVED, RSP, 64);
+	expect(&rules, &rules.registers[RBP], FRAME_RULE_SAVED, RSP, 72);
+}
+
+static void what_a_vector_is_stored_over_is_not_restored(void **state)
+{
+	struct fixture *fixture = *state;
+	struct frame_rules rules;
+
+	/* push rbp; push rbx; sub rsp, 64; vmovups [rsp+64], xmm17; add rsp, 64; pop rbx; pop rbp; ret */
+	SET_CODE(fixture,
+		 "\x55\x53\x48\x83\xec\x40\x62\xe1\x7c\x08\x11\x4c\x24\x04\x48\x83\xc4\x40\x5b\x5d\xc3");
+	expect_distance(fixture, 6, 80);
+	assert_true(find(fixture, 6, &rules));
+	assert_int_equal(rules.registers[RBX].kind, FRAME_RULE_UNKNOWN);
+	assert_int_equal(rules.registers[RBP].kind, FRAME_RULE_UNKNOWN);
+	/* push rbx; vmovd ebx, xmm17; pop rbx; ret */
+	SET_CODE(fixture, "\x53\x62\xe1\x7d\x08\x7e\xcb\x5b\xc3");
+	assert_true(find(fixture, 1, &rules));
+	expect(&rules, &rules.registers[RBX], FRAME_RULE_SAVED, RSP, 0);
+	SET_CODE(fixture, "\x62\xe1\x7d\x08\x7e\xcb\xc3");
+	assert_true(find(fixture, 0, &rules));
+	assert_int_equal(rules.registers[RBX].kind, FRAME_RULE_UNKNOWN);
+}
+
 static void where_no_way_returns_nothing_is_told(void **state)
 {
 	struct fixture *fixture = *state;
@@ -486,6 +528,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_way_may_run_into_the_function_behind, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_routine_may_keep_its_return_address, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_is_stored_over_is_not_restored, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(vector_instructions_are_passed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_a_vector_is_stored_over_is_not_restored, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(where_no_way_returns_nothing_is_told, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(code_that_has_changed_is_read_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_are_told_by_the_code_before, set_up, tear_down),

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/machine/evex_x86_64.h"
 #include "unwind/machine/machine_decoder.h"
 
 /* Enough for all paths through the VM in most programs; beyond that, instructions replace each other. */
@@ -34,18 +35,58 @@ void vm_decoder_free(struct vm_decoder *decoder)
 	free(decoder);
 }
 
+static bool is_followed(x86_reg reg)
+{
+	return reg == X86_REG_EFLAGS || register_part(reg).index >= 0;
+}
+
+/* Of vector registers vzeroupper alone writes more than there is room for, and nobody asks for them. */
 static void note_written(const struct vm_decoder *decoder, struct vm_instruction *instruction)
 {
 	cs_regs read, written;
 	uint8_t read_count, written_count;
 
 	if (cs_regs_access(decoder->machine.capstone, decoder->machine.insn, read, &read_count, written,
-			   &written_count) != CS_ERR_OK ||
-	    written_count > VM_WRITTEN_MAX)
+			   &written_count) != CS_ERR_OK)
 		return;
+	for (uint8_t i = 0; i < written_count; i++) {
+		if (!is_followed((x86_reg)written[i]))
+			continue;
+		if (instruction->written_count == VM_WRITTEN_MAX)
+			return;
+		instruction->written[instruction->written_count++] = written[i];
+	}
 	instruction->written_known = true;
-	instruction->written_count = written_count;
-	memcpy(instruction->written, written, written_count * sizeof(written[0]));
+}
+
+static const x86_reg whole_registers[REGISTER_COUNT] = {
+	X86_REG_RAX, X86_REG_RCX, X86_REG_RDX, X86_REG_RBX, X86_REG_RSP, X86_REG_RBP,
+	X86_REG_RSI, X86_REG_RDI, X86_REG_R8,  X86_REG_R9,  X86_REG_R10, X86_REG_R11,
+	X86_REG_R12, X86_REG_R13, X86_REG_R14, X86_REG_R15,
+};
+
+/* Take an AVX-512 instruction as one of capstone's that moves a vector: it writes what evex_x86_64.h tells. */
+static void take_evex(struct vm_instruction *place, const struct evex *evex)
+{
+	place->id = X86_INS_VMOVDQU64;
+	place->size = evex->size;
+	place->written_known = true;
+	if (evex->written != EVEX_NO_REGISTER) {
+		place->written[0] = (uint16_t)whole_registers[evex->written];
+		place->written_count = 1;
+	}
+	if (!evex->stores)
+		return;
+	place->operand_count = 1;
+	place->operands[0].type = X86_OP_MEM;
+	place->operands[0].access = CS_AC_WRITE;
+	place->operands[0].size = evex->store_bytes;
+	place->operands[0].mem.disp = evex->displacement;
+	if (evex->base != EVEX_NO_REGISTER)
+		place->operands[0].mem.base = whole_registers[evex->base];
+	else
+		place->operands[0].mem.segment =
+			X86_REG_DS; /* an address that nobody follows, as of any segment */
 }
 
 const struct vm_instruction *vm_decoder_decode(struct vm_decoder *decoder, uint64_t address,
@@ -56,6 +97,7 @@ const struct vm_instruction *vm_decoder_decode(struct vm_decoder *decoder, uint6
 	const uint8_t *code = bytes;
 	uint64_t next = address;
 	size_t left = length;
+	struct evex evex;
 
 	if (length > VM_INSTRUCTION_BYTES_MAX)
 		return NULL;
@@ -63,12 +105,16 @@ const struct vm_instruction *vm_decoder_decode(struct vm_decoder *decoder, uint6
 	    memcmp(place->bytes, bytes, length) == 0)
 		return place;
 	*place = (struct vm_instruction){ .address = address, .fetched = (uint8_t)length };
+	memcpy(place->bytes, bytes, length);
+	if (evex_decode(bytes, length, &evex)) {
+		take_evex(place, &evex);
+		return place;
+	}
 	if (!machine_decoder_next(&decoder->machine, &code, &left, &next))
 		return NULL;
 	place->id = decoder->machine.insn->id;
 	place->size = (uint8_t)decoder->machine.insn->size;
 	place->operand_count = x86->op_count;
-	memcpy(place->bytes, bytes, length);
 	memcpy(place->operands, x86->operands, sizeof(place->operands));
 	note_written(decoder, place);
 	return place;

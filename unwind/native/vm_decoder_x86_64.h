@@ -23,7 +23,7 @@ struct vm_instruction {
 	uint8_t bytes[VM_INSTRUCTION_BYTES_MAX];
 	uint8_t operand_count;
 	cs_x86_op operands[VM_OPERANDS_MAX];
-	bool written_known; /* written lists all registers that it writes */
+	bool written_known; /* written lists all general registers that it writes, and the flags */
 	uint8_t written_count;
 	uint16_t written[VM_WRITTEN_MAX]; /* enum x86_reg */
 };

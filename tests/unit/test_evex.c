@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* AVX-512 instructions, as an assembler encodes them: their length, and what they write beside vectors and masks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "unwind/machine/evex_x86_64.h"
+
+enum { NONE = EVEX_NO_REGISTER, RBX = 3, RSP, RBP, R12 = 12, R13, R15 = 15 };
+
+static const struct {
+	const char *bytes;
+	size_t length;
+	int written;
+	uint8_t store_bytes; /* 0: it does not store */
+	int base;
+	int32_t displacement; /* if there is a base */
+} instructions[] = {
+#define IS(bytes) bytes, sizeof(bytes) - 1
+	{ IS("\x62\xf1\x6c\x48\x58\xd9"), .written = NONE },         /* vaddps %zmm1,%zmm2,%zmm3 */
+	{ IS("\x62\xf1\x6c\x48\x58\x5c\x24\x01"), .written = NONE }, /* vaddps 0x40(%rsp),%zmm2,%zmm3 */
+	{ IS("\x62\xd1\x1c\x20\xc2\xc9\x01"), .written = NONE },     /* vcmpltps %ymm9,%ymm28,%k1 */
+	{ IS("\x62\x61\xed\x20\x15\x15\x78\x56\x34\x12"),
+	  .written = NONE }, /* vunpckhpd 0x12345678(%rip),%ymm18,%ymm26 */
+	{ IS("\x62\xf3\x7d\x48\x25\xc0\xff"), .written = NONE }, /* vpternlogd $0xff,%zmm0,%zmm0,%zmm0 */
+	{ IS("\x62\xf1\x7c\x48\x11\x1c\x24"), .written = NONE, .store_bytes = 64, .base = RSP,
+	  .displacement = 0x0 }, /* vmovups %zmm3,(%rsp) */
+	{ IS("\x62\xf1\x7c\x48\x11\x5c\x24\x02"), .written = NONE, .store_bytes = 64, .base = RSP,
+	  .displacement = 0x80 }, /* vmovups %zmm3,0x80(%rsp) */
+	{ IS("\x62\xe1\xfe\x28\x7f\x4d\xfe"), .written = NONE, .store_bytes = 32, .base = RBP,
+	  .displacement = -0x40 }, /* vmovdqu64 %ymm17,-0x40(%rbp) */
+	{ IS("\x62\xc1\x7f\x08\x7f\x4c\x5c\x01"), .written = NONE, .store_bytes = 16,
+	  .base = NONE }, /* vmovdqu8 %xmm17,0x10(%r12,%rbx,2) */
+	{ IS("\x62\xd1\x7c\x48\x29\x9d\x45\x23\x01\x00"), .written = NONE, .store_bytes = 64, .base = R13,
+	  .displacement = 0x12345 }, /* vmovaps %zmm3,0x12345(%r13) */
+	{ IS("\x62\xe1\x7e\x08\x11\x4c\x24\x02"), .written = NONE, .store_bytes = 4, .base = RSP,
+	  .displacement = 0x8 }, /* vmovss %xmm17,0x8(%rsp) */
+	{ IS("\x62\xe1\xff\x08\x11\x4c\x24\x01"), .written = NONE, .store_bytes = 8, .base = RSP,
+	  .displacement = 0x8 }, /* vmovsd %xmm17,0x8(%rsp) */
+	{ IS("\x62\xc1\xfd\x08\x7e\x4c\x24\x02"), .written = NONE, .store_bytes = 8, .base = R12,
+	  .displacement = 0x10 },                               /* vmovq %xmm17,0x10(%r12) */
+	{ IS("\x62\xe1\x7d\x08\x7e\xcb"), .written = RBX },     /* vmovd %xmm17,%ebx */
+	{ IS("\x62\xc1\xfd\x08\x7e\xcf"), .written = R15 },     /* vmovq %xmm17,%r15 */
+	{ IS("\x62\xb1\x7e\x08\x2c\xe9"), .written = RBP },     /* vcvttss2si %xmm17,%ebp */
+	{ IS("\x62\x31\xff\x08\x79\xe1"), .written = R12 },     /* vcvtsd2usi %xmm17,%r12 */
+	{ IS("\x62\xe3\x7d\x08\x16\xcb\x01"), .written = RBX }, /* vpextrd $0x1,%xmm17,%ebx */
+	{ IS("\x62\xe3\x7d\x08\x14\x4d\x03\x01"), .written = NONE, .store_bytes = 1, .base = RBP,
+	  .displacement = 0x3 }, /* vpextrb $0x1,%xmm17,0x3(%rbp) */
+	{ IS("\x62\xe3\xfd\x48\x1b\x4c\x24\x01\x01"), .written = NONE, .store_bytes = 32, .base = RSP,
+	  .displacement = 0x20 }, /* vextractf64x4 $0x1,%zmm17,0x20(%rsp) */
+	{ IS("\x62\xe2\x7e\x48\x32\x4c\x24\x03"), .written = NONE, .store_bytes = 8, .base = RSP,
+	  .displacement = 0x18 }, /* vpmovqb %zmm17,0x18(%rsp) */
+	{ IS("\x62\xe2\x7d\x48\x8a\x4c\x24\x02"), .written = NONE, .store_bytes = 64, .base = RSP,
+	  .displacement = 0x8 }, /* vcompressps %zmm17,0x8(%rsp) */
+	{ IS("\x62\xe2\x7d\x49\xa0\x4c\xa4\x02"), .written = NONE, .store_bytes = 64,
+	  .base = NONE }, /* vpscatterdd %zmm17,0x8(%rsp,%zmm4,4){%k1} */
+	{ IS("\x62\xf1\x7c\x48\x11\x1d\x00\x01\x00\x00"), .written = NONE, .store_bytes = 64,
+	  .base = NONE },                                        /* vmovups %zmm3,0x100(%rip) */
+	{ IS("\x62\xf1\x7c\x48\x10\x1c\x24"), .written = NONE }, /* vmovups (%rsp),%zmm3 */
+	{ IS("\x62\xf1\x6c\x48\xc2\xd9\x01"), .written = NONE }, /* vcmpltps %zmm1,%zmm2,%k3 */
+	{ IS("\x62\xe5\x7e\x08\x11\x4c\x24\x02"), .written = NONE, .store_bytes = 2, .base = RSP,
+	  .displacement = 0x4 }, /* vmovsh %xmm17,0x4(%rsp) */
+};
+
+static void an_instruction_tells_its_length_and_what_it_writes(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(instructions) / sizeof(instructions[0]); i++) {
+		uint8_t bytes[16] = { 0 };
+		struct evex evex;
+
+		memcpy(bytes, instructions[i].bytes, instructions[i].length);
+		assert_true(evex_decode(bytes, sizeof(bytes), &evex));
+		assert_int_equal(evex.size, instructions[i].length);
+		assert_int_equal(evex.written, instructions[i].written);
+		assert_int_equal(evex.stores, instructions[i].store_bytes != 0);
+		assert_int_equal(evex.store_bytes, instructions[i].store_bytes);
+		if (!evex.stores)
+			continue;
+		assert_int_equal(evex.base, instructions[i].base);
+		if (evex.base != EVEX_NO_REGISTER)
+			assert_int_equal(evex.displacement, instructions[i].displacement);
+	}
+}
+
+static void a_part_of_an_instruction_is_none(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(instructions) / sizeof(instructions[0]); i++) {
+		struct evex evex;
+
+		for (size_t length = 0; length < instructions[i].length; length++) {
+			uint8_t bytes[16] = { 0 };
+
+			memcpy(bytes, instructions[i].bytes, length);
+			assert_false(evex_decode(bytes, length, &evex));
+		}
+	}
+}
+
+/* They may write general registers that nobody told of. */
+static void instructions_of_apx_and_others_are_none(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t length;
+	} others[] = {
+		{ IS("\x62\xf4\x7c\x08\x01\xd8\x90\x90") }, /* map 4: add %ebx, %eax */
+		{ IS("\x62\xf9\x7c\x08\x58\xd9\x90\x90") }, /* a register above 15 */
+		{ IS("\x62\xf1\x68\x48\x58\xd9\x90\x90") }, /* likewise, as an index */
+		{ IS("\x62\xf2\x74\x08\xf2\xd9\x90\x90") }, /* andn */
+		{ IS("\x62\xf1\x7c\x08\x93\xd9\x90\x90") }, /* kmovw to a general register */
+		{ IS("\x62\xf0\x6c\x48\x58\xd9\x90\x90") }, /* no such map */
+		{ IS("\x62\xf7\x6c\x48\x58\xd9\x90\x90") },
+		{ IS("\xc5\xf8\x77\x90\x90\x90\x90\x90") }, /* vzeroupper */
+	};
+	struct evex evex;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(evex_decode((const uint8_t *)others[i].bytes, others[i].length, &evex));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_instruction_tells_its_length_and_what_it_writes),
+		cmocka_unit_test(a_part_of_an_instruction_is_none),
+		cmocka_unit_test(instructions_of_apx_and_others_are_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
