@@ -220,6 +220,23 @@ def test_procedure_linkage_table_of_a_static_program(build, tmp_path, options):
         }
 
 
+@pytest.mark.parametrize("jit", ("on", "off"))
+def test_functions_called_through_the_ffi_are_not_luajits(build, tmp_path, jit):
+    """LuaJIT and the program are one module, and nothing in it has a name."""
+    development = ljspy.PACKAGES / "libluajit-5.1-dev/usr"
+    program = tmp_path / "ffi"
+    build("gcc", "-O2", "-static-pie", "-fPIE", "-s", f"-I{INCLUDE}", HERE / "ffi.c", "-o", program,
+          development / "lib/x86_64-linux-gnu/libluajit-5.1.a", "-lm", "-ldl")
+    with ljspy.Target([program, jit]).wait_ready() as target:
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid)
+    above = collections.Counter()
+    for frames, weight in recorded:
+        if callers := [i for i, frame in enumerate(frames) if frame.startswith("calls ")]:
+            above[";".join(re.sub(r"0x\w+", "0x", frame) for frame in frames[callers[-1] + 1 :])] += weight
+    called = "ffi+0x [ffi];ffi+0x [ffi]"
+    assert above[called] > 0.8 * above.total(), above
+
+
 def test_static_program_without_section_headers(build, tmp_path):
     """Nothing leads to its unwind table, not even a program header. Only the linkage table has none."""
     development = ljspy.PACKAGES / "libluajit-5.1-dev/usr"

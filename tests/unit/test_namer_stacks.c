@@ -13,6 +13,7 @@
 
 #include "luajit-layouts/bytecode.h"
 #include "tests/unit/made_up_process.h"
+#include "tests/unit/made_up_trace.h"
 
 /*---- Which are shown ----*/
 
@@ -101,6 +102,49 @@ static void modules_and_names_tell_what_native_code_is(void **state)
 	name();
 	for (size_t i = 0; i < KINDS; i++)
 		assert_int_equal(namer_merged_kind(namer, i), kinds[i].kind);
+}
+
+/* LuaJIT and the program are one stripped module: only the way of the call tells whose code it is. */
+static void what_lua_calls_through_the_ffi_is_the_programs(void **state)
+{
+	static struct made_up_trace made_up;
+	struct merged_frame *compiled;
+
+	(void)state;
+	made_up_trace_begin(&made_up, true);
+	fold_stack();
+	add(MERGED_NATIVE, APP + 0x98);
+	add(MERGED_NATIVE, APP + 0x99);
+	add(MERGED_VM, FFI_CALL + 8);
+	add_lua(&lua, 0);
+	assert_int_equal(name(), 3);
+	assert_int_equal(namer_merged_index(namer, 0), 0);
+	assert_int_equal(namer_merged_index(namer, 1), 1);
+	assert_int_equal(frames[0].function->kind, FRAME_NATIVE);
+	/* Compiled code without IR may have called anything; this one calls nothing through the FFI. */
+	for (unsigned i = 0; i < 2; i++) {
+		static const struct trace unread = { .number = 2 };
+
+		add(MERGED_NATIVE, APP + 0x98);
+		add(MERGED_NATIVE, APP + 0x99);
+		compiled = add(MERGED_TRACE, MADE_UP_MCODE + 8);
+		compiled->trace = i == 0 ? &unread : &made_up.trace;
+		compiled->global = global;
+		compiled->is_return_address = true;
+		add_lua(&lua, 0);
+		assert_int_equal(name(), i == 0 ? 3 : 2);
+		assert_int_equal(frames[0].function->kind, i == 0 ? FRAME_NATIVE : FRAME_VM);
+	}
+	/* What a Lua function calls that such code has called is LuaJIT's again. */
+	add(MERGED_NATIVE, APP + 0x99);
+	add(MERGED_VM, VM + 8);
+	add_lua(&lua, 0);
+	add(MERGED_NATIVE, APP + 0x98);
+	add(MERGED_VM, FFI_CALL + 8);
+	add_lua(&chunk, 0);
+	assert_int_equal(name(), 4);
+	assert_int_equal(frames[0].function->kind, FRAME_VM);
+	assert_int_equal(frames[2].function->kind, FRAME_NATIVE);
 }
 
 /* From code that the program calls, through code of the C library, to the C library that started it. */
@@ -387,6 +431,7 @@ int main(void)
 		IN_PROCESS(native_code_is_shown_as_asked),
 		IN_PROCESS(a_folded_stack_has_one_frame_of_luajits_work),
 		IN_PROCESS(modules_and_names_tell_what_native_code_is),
+		IN_PROCESS(what_lua_calls_through_the_ffi_is_the_programs),
 		IN_PROCESS(what_the_c_library_calls_in_itself_without_a_name_is_hidden),
 		IN_PROCESS(all_native_code_has_what_the_c_library_calls_in_itself),
 		IN_PROCESS(the_most_precise_work_is_told),

@@ -16,7 +16,9 @@
  *   except the C library's start-up code and LuaJIT's own functions on the
  *   way into Lua: in the luajit program all of them, elsewhere lua_pcall and
  *   the other API functions. If LuaJIT is linked statically into a stripped
- *   program, functions without a name count as LuaJIT's only between Lua frames.
+ *   program, functions without a name count as LuaJIT's only between Lua frames,
+ *   and not where Lua has called them through the FFI: the namer takes these for
+ *   native code.
  */
 #ifndef LJSPY_FOLD_H
 #define LJSPY_FOLD_H

@@ -10,6 +10,7 @@
 #include "memory/array.h"
 #include "memory/page_cache.h"
 #include "memory/word_hash.h"
+#include "unwind/jit/traces.h"
 #include "unwind/lua/builtins.h"
 #include "unwind/lua/lua_names.h"
 #include "unwind/lua/luajit.h"
@@ -17,6 +18,7 @@
 #include "unwind/names/fold.h"
 #include "unwind/names/vm_work.h"
 #include "unwind/symbols/symbols.h"
+#include "unwind/trace/trace_ffi.h"
 #include "unwind/vm/vm_names.h"
 
 enum {
@@ -874,12 +876,44 @@ static bool hide_inner_libc(struct namer *namer, size_t count)
 	return true;
 }
 
+/* May this frame of a trace have called the one above it through the FFI? */
+static bool may_call_by_ffi(const struct merged_frame *frame)
+{
+	const struct global_state *global = frame->global;
+
+	return frame->is_return_address && frame->trace && global &&
+	       trace_may_call_by_ffi(frame->trace, &global->vm->layout,
+				     global->traces ? traces_code(global->traces, frame->trace) : NULL,
+				     frame->pc);
+}
+
+/* Code without a name is the program's, and not LuaJIT's, where Lua has called it through the FFI. */
+static void find_called_by_ffi(struct namer *namer, const struct merged_stack *stack)
+{
+	bool is_by_ffi = false;
+
+	for (size_t i = stack->count; i-- > 0;) {
+		const struct merged_frame *frame = &stack->frames[i];
+		bool is_called_nameless = i > 0 && namer->kinds[i - 1] == FOLD_NAMELESS;
+
+		if (namer->kinds[i] == FOLD_FFI_CALL)
+			is_by_ffi = true;
+		else if (frame->kind == MERGED_TRACE)
+			is_by_ffi = is_called_nameless && may_call_by_ffi(frame);
+		else if (frame->kind != MERGED_NATIVE)
+			is_by_ffi = false;
+		else if (is_by_ffi && namer->kinds[i] == FOLD_NAMELESS)
+			namer->kinds[i] = FOLD_NATIVE;
+	}
+}
+
 /* Decide how to show each frame. False when out of memory. */
 static bool choose(struct namer *namer, const struct merged_stack *stack)
 {
 	if (!name_all(namer, stack))
 		return false;
 	if (namer->options.native == NATIVE_FOLD) {
+		find_called_by_ffi(namer, stack);
 		fold(namer->kinds, stack->count, namer->shown);
 		return hide_inner_libc(namer, stack->count);
 	}
