@@ -19,6 +19,7 @@ static const struct {
 	uint8_t store_bytes; /* 0: it does not store */
 	int base;
 	int32_t displacement; /* if there is a base */
+	bool writes_flags;
 } instructions[] = {
 #define IS(bytes) bytes, sizeof(bytes) - 1
 	{ IS("\x62\xf1\x6c\x48\x58\xd9"), .written = NONE },         /* vaddps %zmm1,%zmm2,%zmm3 */
@@ -64,6 +65,18 @@ static const struct {
 	{ IS("\x62\xf1\x6c\x48\xc2\xd9\x01"), .written = NONE }, /* vcmpltps %zmm1,%zmm2,%k3 */
 	{ IS("\x62\xe5\x7e\x08\x11\x4c\x24\x02"), .written = NONE, .store_bytes = 2, .base = RSP,
 	  .displacement = 0x4 }, /* vmovsh %xmm17,0x4(%rsp) */
+	{ IS("\x62\xb1\x7c\x08\x2e\xd9"), .written = NONE, .writes_flags = true }, /* vucomiss %xmm17,%xmm3 */
+	{ IS("\xc5\xfb\x92\xcf"), .written = NONE },                               /* kmovd %edi,%k1 */
+	{ IS("\xc5\xfb\x93\xd9"), .written = RBX },                                /* kmovd %k1,%ebx */
+	{ IS("\xc4\x61\xfb\x93\xf9"), .written = R15 },                            /* kmovq %k1,%r15 */
+	{ IS("\xc5\xf8\x91\x4c\x24\x08"), .written = NONE, .store_bytes = 2, .base = RSP, .displacement = 8 },
+	{ IS("\xc5\xf9\x91\x4d\xf8"), .written = NONE, .store_bytes = 1, .base = RBP, .displacement = -8 },
+	{ IS("\xc4\xe1\xf8\x91\x4d\xf8"), .written = NONE, .store_bytes = 8, .base = RBP,
+	  .displacement = -8 },
+	{ IS("\xc4\xe1\xf9\x91\x4d\xf8"), .written = NONE, .store_bytes = 4, .base = RBP,
+	  .displacement = -8 },
+	{ IS("\xc5\xf8\x98\xc9"), .written = NONE, .writes_flags = true }, /* kortestw %k1,%k1 */
+	{ IS("\xc4\xe3\xf9\x30\xd9\x04"), .written = NONE },               /* kshiftrw $4,%k1,%k3 */
 };
 
 static void an_instruction_tells_its_length_and_what_it_writes(void **state)
@@ -77,6 +90,7 @@ static void an_instruction_tells_its_length_and_what_it_writes(void **state)
 		assert_true(evex_decode(bytes, sizeof(bytes), &evex));
 		assert_int_equal(evex.size, instructions[i].length);
 		assert_int_equal(evex.written, instructions[i].written);
+		assert_int_equal(evex.writes_flags, instructions[i].writes_flags);
 		assert_int_equal(evex.stores, instructions[i].store_bytes != 0);
 		assert_int_equal(evex.store_bytes, instructions[i].store_bytes);
 		if (!evex.stores)

@@ -4,8 +4,10 @@
 #include <string.h>
 
 enum {
-	ESCAPE = 0x62,
-	HEAD_BYTES = 6, /* the prefix, the opcode and ModRM */
+	EVEX = 0x62,
+	VEX_OF_2 = 0xc5, /* bytes */
+	VEX_OF_3 = 0xc4,
+	HEAD_BYTES = 6, /* the prefix, the opcode and ModRM; less with VEX */
 	VECTOR_BYTES = 16,
 	NEEDS_SIB = 4,   /* ModRM.rm */
 	NO_INDEX = 4,    /* SIB.index, not extended */
@@ -21,6 +23,7 @@ enum { PP_NONE = 1, PP_66 = 2, PP_F3 = 4, PP_F2 = 8, PP_ANY = 15 };
 
 /* The head, as encoded. */
 struct head {
+	uint8_t size;            /* in bytes, with ModRM */
 	uint8_t map, opcode, pp; /* pp: one of PP_* */
 	uint8_t mod, reg, rm;
 	bool is_wide; /* W */
@@ -71,6 +74,13 @@ static const struct opcodes to_reg[] = {
 	{ MAP_5, PP_F3 | PP_F2, 0x2c, 0x2d },  /* vcvttsh2si, vcvtsh2si */
 	{ MAP_5, PP_F3 | PP_F2, 0x78, 0x79 },  /* vcvttsh2usi, vcvtsh2usi */
 	{ MAP_5, PP_F3 | PP_F2, 0x6c, 0x6d },  /* vcvttss2usis, vcvttss2sis */
+};
+
+/* Those that write the flags. */
+static const struct opcodes to_flags[] = {
+	{ MAP_0F, PP_ANY, 0x2e, 0x2f }, /* vucomiss, vcomiss */
+	{ MAP_5, PP_ANY, 0x2e, 0x2f },  /* vucomish, vcomish */
+	{ MAP_0F, PP_ANY, 0x98, 0x99 }, /* kortest, ktest */
 };
 
 /* What is stored to memory: so many bytes, which are also the unit of a displacement of one byte. */
@@ -141,13 +151,14 @@ static const struct {
 	{ { MAP_5, PP_66 | PP_F3, 0x7e, 0x7e }, STORES_2, true },       /* vmovw */
 };
 
-static bool read_head(const uint8_t *bytes, size_t length, struct head *ret_head)
+static bool read_evex(const uint8_t *bytes, size_t length, struct head *ret_head)
 {
 	enum { NOT_EVEX_0 = 0x08, IS_EVEX_1 = 0x04 };
 
-	if (length < HEAD_BYTES || bytes[0] != ESCAPE || bytes[1] & NOT_EVEX_0 || !(bytes[2] & IS_EVEX_1))
+	if (length < HEAD_BYTES || bytes[0] != EVEX || bytes[1] & NOT_EVEX_0 || !(bytes[2] & IS_EVEX_1))
 		return false;
 	*ret_head = (struct head){
+		.size = HEAD_BYTES,
 		.map = bytes[1] & 7,
 		.opcode = bytes[4],
 		.pp = (uint8_t)(1 << (bytes[2] & 3)),
@@ -162,6 +173,55 @@ static bool read_head(const uint8_t *bytes, size_t length, struct head *ret_head
 	};
 	return ret_head->map >= MAP_0F && ret_head->map <= MAP_6 && ret_head->map != MAP_0F3A + 1 &&
 	       !IS_AMONG(ret_head, others);
+}
+
+/* Instructions on mask registers, which have VEX as their prefix. No other instruction has these opcodes with it. */
+static const struct opcodes of_masks[] = {
+	{ MAP_0F, PP_ANY, 0x41, 0x42 },   /* kand, kandn */
+	{ MAP_0F, PP_ANY, 0x44, 0x47 },   /* knot, kor, kxnor, kxor */
+	{ MAP_0F, PP_ANY, 0x4a, 0x4b },   /* kadd, kunpck */
+	{ MAP_0F, PP_ANY, 0x90, 0x93 },   /* kmov */
+	{ MAP_0F, PP_ANY, 0x98, 0x99 },   /* kortest, ktest */
+	{ MAP_0F3A, PP_ANY, 0x30, 0x33 }, /* kshiftr, kshiftl */
+};
+
+static bool read_vex(const uint8_t *bytes, size_t length, struct head *ret_head)
+{
+	uint8_t size = bytes[0] == VEX_OF_2 ? 4 : 5;
+	const uint8_t *last;
+
+	if (length < size || (bytes[0] != VEX_OF_2 && bytes[0] != VEX_OF_3))
+		return false;
+	last = bytes + size - 3; /* of the prefix */
+	*ret_head = (struct head){
+		.size = size,
+		.map = bytes[0] == VEX_OF_2 ? MAP_0F : bytes[1] & 0x1f,
+		.opcode = last[1],
+		.pp = (uint8_t)(1 << (last[0] & 3)),
+		.mod = last[2] >> 6,
+		.reg = last[2] >> 3 & 7,
+		.rm = last[2] & 7,
+		.is_wide = bytes[0] == VEX_OF_3 && last[0] >> 7,
+		.reg_high = bytes[1] & 0x80 ? 0 : 8,
+		.index_high = bytes[0] == VEX_OF_2 || bytes[1] & 0x40 ? 0 : 8,
+		.base_high = bytes[0] == VEX_OF_2 || bytes[1] & 0x20 ? 0 : 8,
+	};
+	return IS_AMONG(ret_head, of_masks);
+}
+
+/* What such an instruction writes beside masks and flags. */
+static void find_written_of_mask(const struct head *head, struct evex *evex)
+{
+	enum { FROM_MASK_TO_MEMORY = 0x91, FROM_MASK = 0x93 };
+
+	if (head->map != MAP_0F)
+		return;
+	if (head->opcode == FROM_MASK)
+		evex->written = head->reg + head->reg_high;
+	if (head->opcode != FROM_MASK_TO_MEMORY || head->mod == IS_REGISTER)
+		return;
+	evex->stores = true;
+	evex->store_bytes = (uint8_t)((head->is_wide ? 4 : 1) << (head->pp == PP_66 ? 0 : 1));
 }
 
 /* The bytes that are stored, and the unit of a displacement of one byte. */
@@ -197,7 +257,7 @@ static bool read_address(const struct head *head, const uint8_t *bytes, size_t l
 	uint8_t base = head->rm, displacement_bytes = head->mod == 1 ? 1 : head->mod == 2 ? 4 : 0;
 	bool has_index = false;
 
-	if (has_sib && length < HEAD_BYTES + 1)
+	if (has_sib && length < (size_t)head->size + 1)
 		return false;
 	if (has_sib) {
 		base = bytes[evex->size] & 7;
@@ -210,7 +270,7 @@ static bool read_address(const struct head *head, const uint8_t *bytes, size_t l
 	if ((size_t)evex->size + displacement_bytes > length)
 		return false;
 	if (displacement_bytes == 1)
-		evex->displacement = (int8_t)bytes[evex->size];
+		evex->displacement = bytes[evex->size] - (bytes[evex->size] & 0x80 ? 0x100 : 0);
 	else if (displacement_bytes)
 		memcpy(&evex->displacement, bytes + evex->size, sizeof(evex->displacement));
 	evex->size = (uint8_t)(evex->size + displacement_bytes);
@@ -227,6 +287,10 @@ static bool is_scatter(const struct head *head)
 /* What it writes beside vectors and masks, once its operands are read. */
 static void find_written(const struct head *head, struct evex *evex)
 {
+	if (head->size != HEAD_BYTES) {
+		find_written_of_mask(head, evex);
+		return;
+	}
 	if (IS_AMONG(head, to_reg))
 		evex->written = head->reg + head->reg_high;
 	for (size_t i = 0; i < sizeof(stores) / sizeof(stores[0]); i++) {
@@ -251,11 +315,13 @@ static void find_written(const struct head *head, struct evex *evex)
 
 bool evex_decode(const uint8_t *bytes, size_t length, struct evex *ret_evex)
 {
-	struct evex evex = { .size = HEAD_BYTES, .written = EVEX_NO_REGISTER, .base = EVEX_NO_REGISTER };
+	struct evex evex = { .written = EVEX_NO_REGISTER, .base = EVEX_NO_REGISTER };
 	struct head head;
 
-	if (!read_head(bytes, length, &head))
+	if (length == 0 || !(read_evex(bytes, length, &head) || read_vex(bytes, length, &head)))
 		return false;
+	evex.size = head.size;
+	evex.writes_flags = IS_AMONG(&head, to_flags);
 	if (head.mod != IS_REGISTER && !read_address(&head, bytes, length, &evex))
 		return false;
 	if (head.map == MAP_0F3A || IS_AMONG(&head, with_immediate))

@@ -2,7 +2,7 @@
 /*
  * evex_x86_64: the length of an AVX-512 instruction, and what it writes beside vector and mask registers.
  *
- * capstone 4 knows only some of them, and compilers at run time use all. It takes no more to follow where registers and
+ * That includes instructions on mask registers, whose prefix is VEX. capstone 4 knows only some of all these, and compilers at run time use all. It takes no more to follow where registers and
  * the stack pointer are kept, as such instructions never touch the stack pointer.
  * Facts: Intel's Software Developer's Manual, volume 2, sections 2.7 (EVEX, disp8*N) and 5 (the opcodes), and its
  * architecture specifications of AVX512-FP16 and APX.
@@ -17,8 +17,9 @@
 enum { EVEX_NO_REGISTER = -1 };
 
 struct evex {
-	uint8_t size;        /* of the instruction, in bytes */
-	int written;         /* the general register that it writes, as encoded; or EVEX_NO_REGISTER */
+	uint8_t size; /* of the instruction, in bytes */
+	int written;  /* the general register that it writes, as encoded; or EVEX_NO_REGISTER */
+	bool writes_flags;
 	bool stores;         /* to memory, at base + displacement */
 	uint8_t store_bytes; /* at most */
 	int base;            /* a general register; EVEX_NO_REGISTER: another address, or one with an index */

@@ -71,10 +71,10 @@ static void take_evex(struct vm_instruction *place, const struct evex *evex)
 	place->id = X86_INS_VMOVDQU64;
 	place->size = evex->size;
 	place->written_known = true;
-	if (evex->written != EVEX_NO_REGISTER) {
-		place->written[0] = (uint16_t)whole_registers[evex->written];
-		place->written_count = 1;
-	}
+	if (evex->written != EVEX_NO_REGISTER)
+		place->written[place->written_count++] = (uint16_t)whole_registers[evex->written];
+	if (evex->writes_flags)
+		place->written[place->written_count++] = X86_REG_EFLAGS;
 	if (!evex->stores)
 		return;
 	place->operand_count = 1;
