@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* AVX-512 instructions, as an assembler encodes them: their length, and what they write beside vectors and masks. */
+/* AVX-512 instructions, as an assembler encodes them: their length, and what they write beside vectors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -175,7 +175,7 @@ static bool read_evex(const uint8_t *bytes, size_t length, struct head *ret_head
 	       !IS_AMONG(ret_head, others);
 }
 
-/* Instructions on mask registers, which have VEX as their prefix. No other instruction has these opcodes with it. */
+/* Instructions on mask registers, which have VEX as their prefix. No others have these opcodes with it. */
 static const struct opcodes of_masks[] = {
 	{ MAP_0F, PP_ANY, 0x41, 0x42 },   /* kand, kandn */
 	{ MAP_0F, PP_ANY, 0x44, 0x47 },   /* knot, kor, kxnor, kxor */
@@ -250,7 +250,7 @@ static uint8_t store_size(const struct head *head, enum store store, uint8_t *re
 	return sizes[store];
 }
 
-/* Read the address behind the head: its base, without the unit of a displacement. False if there are too few bytes. */
+/* Read the address behind the head, without the unit of a displacement. False if there are too few bytes. */
 static bool read_address(const struct head *head, const uint8_t *bytes, size_t length, struct evex *evex)
 {
 	const bool has_sib = head->rm == NEEDS_SIB;

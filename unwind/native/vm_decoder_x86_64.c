@@ -65,7 +65,7 @@ static const x86_reg whole_registers[REGISTER_COUNT] = {
 	X86_REG_R12, X86_REG_R13, X86_REG_R14, X86_REG_R15,
 };
 
-/* Take an AVX-512 instruction as one of capstone's that moves a vector: it writes what evex_x86_64.h tells. */
+/* Take an AVX-512 instruction as one of capstone's that moves a vector. It writes what "evex" tells. */
 static void take_evex(struct vm_instruction *place, const struct evex *evex)
 {
 	place->id = X86_INS_VMOVDQU64;

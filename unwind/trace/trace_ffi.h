@@ -2,8 +2,8 @@
 /*
  * trace_ffi: does a trace call a function through the FFI?
  *
- * A trace calls LuaJIT's own functions by constant addresses, and any other only by IR_CALLXS. So the machine code of
- * the call, with the functions of all IR_CALLXS, tells both apart without any names.
+ * A trace calls LuaJIT's own functions by constant addresses, and any other only by IR_CALLXS. So the machine
+ * code of the call, with the functions of all IR_CALLXS, tells both apart without any names.
  * Facts: lj_asm.c (asm_gencall()), lj_asm_x86.h and lj_asm_arm64.h (asm_callx(), emit_call()).
  */
 #ifndef LJSPY_TRACE_FFI_H
@@ -17,8 +17,8 @@
 #include "unwind/trace/trace.h"
 
 /*
- * May the call that returns to pc be one through the FFI? code is the trace's machine code, or NULL if it is unknown.
- * If false, it certainly calls a function of LuaJIT's.
+ * May the call that returns to pc be one through the FFI? code is the trace's machine code, or NULL if it is
+ * unknown. If false, it certainly calls a function of LuaJIT's.
  */
 bool trace_may_call_by_ffi(const struct trace *trace, const struct layout *layout, const uint8_t *code,
 			   uint64_t pc);
