@@ -274,6 +274,23 @@ static void what_is_not_known_is_not_guessed(void **state)
 	assert_int_equal(wait.fd, -1);
 }
 
+/* epoll_pwait2 is the last one that ljspy has a name for. */
+static void calls_of_later_kernels_have_no_name(void **state)
+{
+	enum { LATER_CALLS = 100 };
+
+	(void)state;
+	assert_string_equal(wait_of(SYS_epoll_pwait2, 0, 0, 0).call, "epoll_pwait2");
+	for (int64_t i = 1; i <= LATER_CALLS; i++) {
+		struct wait wait = wait_of(SYS_epoll_pwait2 + i, 11, 12, 13);
+
+		assert_int_equal(wait.kind, WAIT_OTHER);
+		assert_null(wait.call);
+		assert_int_equal(wait.fd, -1);
+		assert_int_equal(wait.path, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +306,7 @@ int main(void)
 		cmocka_unit_test(other_operations_on_a_futex_wait_for_nothing_known),
 		cmocka_unit_test(a_pool_waits_for_work_and_a_mutex_for_its_holder),
 		cmocka_unit_test(what_is_not_known_is_not_guessed),
+		cmocka_unit_test(calls_of_later_kernels_have_no_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
