@@ -21,5 +21,6 @@ int main(void)
 		if (sigismember(&blocked, i) == 1)
 			printf(" %d", i);
 	printf("\nSIGPIPE %s\n", signal(SIGPIPE, SIG_DFL) == SIG_IGN ? "ignored" : "deadly");
+	printf("SIGXFSZ %s\n", signal(SIGXFSZ, SIG_DFL) == SIG_IGN ? "ignored" : "deadly");
 	return 7;
 }

@@ -73,10 +73,12 @@ static void command_inherits_nothing_of_ljspy(void **state)
 	sigemptyset(&mask);
 	sigaddset(&mask, SIGUSR1); /* as ljspy's own parent had it */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	launch = start(target_process_path("shower", path, sizeof(path)), &mask, &output);
 	tracee = seize(tracer, &launch);
 	assert_int_equal(launch_go(&launch, tracer), 0);
 	signal(SIGPIPE, SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
 	assert_true(tracee->execed);
 	poll_until_gone(tracer, tracee);
 	read_line(output, line);
@@ -92,6 +94,8 @@ static void command_inherits_nothing_of_ljspy(void **state)
 	assert_string_equal(line, "blocked 10");
 	read_line(output, line);
 	assert_string_equal(line, "SIGPIPE deadly");
+	read_line(output, line);
+	assert_string_equal(line, "SIGXFSZ deadly");
 	assert_true(tracee->exit_known);
 	assert_true(WIFEXITED(tracee->exit_status));
 	assert_int_equal(WEXITSTATUS(tracee->exit_status), 7);

@@ -186,8 +186,10 @@ static void who_was_freed_makes_no_more_visits(void **state)
 	/* While it waited for the look. */
 	visit_begin(&visit, 1);
 	machine.now = 0xb;
-	assert_false(visit_leave(&visit));
-	assert_int_equal(machine.now, 0xb);
+	for (int i = 0; i < 2; i++) {
+		assert_false(visit_leave(&visit));
+		assert_int_equal(machine.now, 0xb);
+	}
 	visit_end(&visit);
 	assert_int_equal(machine.now, 0xb);
 	visit_begin(&visit, 1);
