@@ -374,6 +374,29 @@ static void the_registry_is_older_than_all_but_the_globals(void **state)
 	in_each(vary_the_registry);
 }
 
+/* Behind its nodes, or behind those of many that are looked at, lies what would be wrong in the registry. */
+static void vary_what_lies_behind_the_registry(void)
+{
+	const uint64_t loaded = registered("_LOADED") - (uint64_t)layout->Node_val;
+	const uint64_t name = kept_number(loaded + (uint64_t)layout->Node_key, SLOT);
+	static const uint64_t counts[] = { NODE_COUNT, LOOKED_AT_MAX, 2 * LOOKED_AT_MAX };
+
+	put_reference(registry() + (uint64_t)layout->GCtab_node, NODES);
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		put(registry() + (uint64_t)layout->GCtab_hmask, counts[i] - 1, 4);
+		for (uint64_t j = 0; j < counts[i]; j++)
+			put_node(j, nil, nil, 0);
+		put_node(counts[i] < LOOKED_AT_MAX ? counts[i] : LOOKED_AT_MAX, name, tagged(1, 0), 0);
+		expect(true, "");
+	}
+}
+
+static void the_registry_ends_with_its_nodes(void **state)
+{
+	(void)state;
+	in_each(vary_what_lies_behind_the_registry);
+}
+
 /*---- Userdata ----*/
 
 static void put_data(int32_t field, uint64_t value, unsigned size)
@@ -431,6 +454,7 @@ int main(void)
 		cmocka_unit_test(a_key_is_of_the_type_that_its_slot_says),
 		cmocka_unit_test(globals_have_names),
 		cmocka_unit_test(the_registry_is_older_than_all_but_the_globals),
+		cmocka_unit_test(the_registry_ends_with_its_nodes),
 		cmocka_unit_test(some_file_has_the_metatable_of_files),
 	};
 
