@@ -112,8 +112,8 @@ void figures_count_since(struct figures *figures, const struct figures *now, con
 	figures->alloc_least = now->alloc_least - before->alloc_least;
 	figures->alloc_all = now->alloc_all - before->alloc_all;
 	figures->alloc_large = now->alloc_large - before->alloc_large;
-	if (now->self_cpu_ns > before->self_cpu_ns)
-		figures->self_cpu_ns = now->self_cpu_ns - before->self_cpu_ns;
+	figures->self_cpu_ns = now->self_cpu_ns > before->self_cpu_ns ? now->self_cpu_ns - before->self_cpu_ns
+								      : 0;
 	figures->pause_ns = now->pause_ns;
 	histogram_subtract(&figures->pause_ns, &before->pause_ns);
 }
