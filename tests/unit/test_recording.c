@@ -308,6 +308,40 @@ static void assert_first_samples(struct recording_reader *reader, size_t count)
 	assert_int_equal(source->next(source, &sample), 0);
 }
 
+/* In each phase; what is known of its steps is each part alone. */
+static void what_the_collector_does_is_read_as_it_was_written(void **state)
+{
+	static const struct sample_gc known[] = {
+		{ .phase = GC_PHASE_NONE }, { .has_marked = true }, { .heap_bytes = 5 },
+		{ .allocated_bytes = 6 },   { .used_ns = 7 },       { .step_ns = 8 },
+	};
+	enum { KNOWN = sizeof(known) / sizeof(known[0]), COUNT = KNOWN * GC_PHASE_COUNT };
+	struct sample collecting[COUNT], sample;
+	struct figures figures = some_figures();
+	struct writing writing = { 0 };
+	struct reading reading;
+	struct bytes bytes;
+
+	(void)state;
+	begin_writing(&writing);
+	for (size_t i = 0; i < COUNT; i++) {
+		collecting[i] = (struct sample){ .time_ns = i, .gc = known[i % KNOWN] };
+		collecting[i].gc.phase = (enum gc_phase)(i / KNOWN);
+		assert_int_equal(recording_writer_add(writing.writer, &collecting[i]), 0);
+	}
+	assert_int_equal(recording_writer_finish(writing.writer, &session, &figures), 0);
+	bytes = end_writing(&writing);
+	begin_reading(&reading, bytes.data, bytes.size);
+	for (size_t i = 0; i < COUNT; i++) {
+		struct sample_source *source = recording_reader_samples(reading.reader);
+
+		assert_int_equal(source->next(source, &sample), 1);
+		assert_same_sample(&sample, &collecting[i]);
+	}
+	end_reading(&reading);
+	free(bytes.data);
+}
+
 static void samples_are_read_as_they_were_written(void **state)
 {
 	struct bytes bytes = write_recording(false, true);
@@ -1144,6 +1178,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(many_stacks_are_defined_once),
 		cmocka_unit_test(samples_are_read_as_they_were_written),
+		cmocka_unit_test(what_the_collector_does_is_read_as_it_was_written),
 		cmocka_unit_test(a_recording_has_a_clock),
 		cmocka_unit_test(large_allocations_are_told_by_all_but_older_recordings),
 		cmocka_unit_test(session_and_figures_are_read_as_they_were_written),

@@ -380,6 +380,8 @@ static void each_vm_of_a_process_has_its_traces(void **state)
 
 		vm->has_jit = vm->complete = true;
 		add_trace(vm, (struct trace_summary){ .number = (uint32_t)i }, &handle, 5, 0);
+		/* The one with time comes first. */
+		add_trace(vm, (struct trace_summary){ .number = (uint32_t)i + 2 }, &handle, 5, 10 * MS);
 	}
 	trace_process_sort(process);
 	document = trace_process_json(process);
@@ -387,15 +389,17 @@ static void each_vm_of_a_process_has_its_traces(void **state)
 	assert_int_equal(json_array_size(vms), 2);
 	for (size_t i = 0; i < 2; i++) {
 		rows = json_object_get(json_array_get(vms, i), "traces");
-		assert_int_equal(json_array_size(rows), 1);
-		assert_int_equal(json_integer_value(json_object_get(json_array_get(rows, 0), "number")),
-				 i + 1);
+		assert_int_equal(json_array_size(rows), 2);
+		for (size_t j = 0; j < 2; j++)
+			assert_int_equal(
+				json_integer_value(json_object_get(json_array_get(rows, j), "number")),
+				j == 0 ? i + 3 : i + 1);
 	}
 	json_decref(document);
 	trace_process_print(out, process);
 	fclose(out);
-	first = strstr(text, "\nVM 0x1000 in /usr/bin/luajit: 1 traces");
-	second = strstr(text, "\nVM 0x2000 in /usr/bin/luajit: 1 traces");
+	first = strstr(text, "\nVM 0x1000 in /usr/bin/luajit: 2 traces");
+	second = strstr(text, "\nVM 0x2000 in /usr/bin/luajit: 2 traces");
 	assert_non_null(first);
 	assert_non_null(second);
 	assert_true(first < second);

@@ -13,6 +13,7 @@
 
 #include "output/flamegraph/flamegraph.h"
 #include "output/reports/dump_report.h"
+#include "output/reports/trace_report.h"
 #include "output/reports/turn_report.h"
 #include "output/views/comparison.h"
 #include "output/views/filter.h"
@@ -27,6 +28,8 @@
 INSTEAD_OF(malloc);
 INSTEAD_OF(calloc);
 INSTEAD_OF(realloc);
+INSTEAD_OF(reallocarray);
+#define FAILING_REALLOCARRAY
 
 #include "tests/unit/failing_allocation.h"
 
@@ -302,6 +305,25 @@ static int add_coroutines(struct made_up_source *source)
 	return error;
 }
 
+static int add_traces(struct made_up_source *source)
+{
+	struct trace_process *process = trace_process_new(1, NULL);
+	struct trace_vm *vm = process ? trace_process_add_vm(process, 0x4000, "luajit") : NULL;
+	int error = vm ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < source->count && !error; i++) {
+		error = trace_vm_add(vm, &(struct trace_row){ .trace.number = i });
+		if (!error)
+			error = trace_vm_add_exit(vm, &(struct exit_row){ .number = i });
+		if (!error)
+			error = trace_vm_add_interpreted(vm, &(struct interpreted_row){ .line = i });
+		if (!error)
+			assert_int_equal(vm->row_count + vm->exit_count + vm->interpreted_count, 3 * (i + 1));
+	}
+	trace_process_free(process);
+	return error;
+}
+
 static void a_profile_is_as_it_was_before_the_sample(void **state)
 {
 	(void)state;
@@ -331,6 +353,7 @@ static void reports_tell_it(void **state)
 	(void)state;
 	each_allocation_may_fail(add_turns);
 	each_allocation_may_fail(add_coroutines);
+	each_allocation_may_fail(add_traces);
 }
 
 int main(void)
