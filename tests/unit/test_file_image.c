@@ -15,6 +15,7 @@
 #include "luajit-layouts/module/elf_headers.h"
 #include "src/linux/files/file_image.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/open_files.h"
 
 INSTEAD_OF(errands_pause);
 
@@ -229,6 +230,19 @@ static void other_files_are_none(void **state)
 	file_image_close(NULL);
 }
 
+static void no_file_stays_open(void **state)
+{
+	const unsigned int files = open_files_count();
+	struct file_image *image = file_image_open(NULL, path, BASE);
+
+	(void)state;
+	assert_non_null(image);
+	assert_int_equal(open_files_count(), files + 1);
+	file_image_close(image);
+	assert_null(file_image_open(NULL, "/dev/null", BASE));
+	assert_int_equal(open_files_count(), files);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -240,6 +254,7 @@ int main(void)
 		TEST(a_file_that_ends_early_cannot_be_read),
 		TEST(a_search_that_is_abandoned_reads_nothing_more),
 		TEST(other_files_are_none),
+		TEST(no_file_stays_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,12 @@
 #include "tests/unit/instead_of.h"
 
 INSTEAD_OF(proc_file_open);
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+INSTEAD_OF(reallocarray);
+#define FAILING_REALLOCARRAY
+#include "tests/unit/failing_allocation.h"
 
 enum { PAGE = PAGE_RUNS_PAGE };
 
@@ -301,6 +307,26 @@ static void many_pages_are_read_in_turns(void **state)
 	close(fd);
 }
 
+static void without_memory_for_a_run_there_is_none(void **state)
+{
+	const uint64_t entry = PRESENT | EXCLUSIVE;
+	struct page_runs runs = { .count = 0 };
+	int fd = made_up_pagemap(&entry, 1, 16);
+
+	(void)state;
+	allocation_fails_after(0);
+	assert_int_equal(page_runs_read(&runs, fd, 16 * PAGE, 17 * PAGE, false), -ENOMEM);
+	assert_true(allocation_failed());
+	allocation_fails_after(0);
+	assert_int_equal(page_runs_add(&runs, 16 * PAGE, 17 * PAGE, true), -ENOMEM);
+	assert_true(allocation_failed());
+	assert_int_equal(runs.count, 0);
+	assert_int_equal(page_runs_read(&runs, fd, 16 * PAGE, 17 * PAGE, false), 0);
+	check_run(&runs, 0, 16, 17, true);
+	page_runs_clear(&runs);
+	close(fd);
+}
+
 static void runs_are_found_and_added_up(void **state)
 {
 	struct page_runs runs = { .count = 0 };
@@ -344,6 +370,7 @@ int main(void)
 		cmocka_unit_test(figures_do_not_overflow),
 		cmocka_unit_test(pages_in_memory_are_runs),
 		cmocka_unit_test(many_pages_are_read_in_turns),
+		cmocka_unit_test(without_memory_for_a_run_there_is_none),
 		cmocka_unit_test(runs_are_found_and_added_up),
 	};
 
