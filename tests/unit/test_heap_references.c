@@ -372,6 +372,33 @@ static void a_buffer_holds_its_dictionaries_and_what_it_shares(void **state)
 		check_references(i);
 }
 
+/*---- Metatables ----*/
+
+/* The same value under another name in its metatable does not. */
+static void the_mode_makes_a_table_weak(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < BUILDS; i++) {
+		uint64_t table, metatable, name, key, bits, count;
+
+		load(i);
+		bits = ref_size() == WORD ? (UINT64_C(1) << 47) - 1 : UINT32_MAX;
+		table = address_of("weak");
+		name = address_of("text");
+		assert_int_equal(graph.nodes[node_at(table)].flags, HEAP_WEAK);
+		metatable = ref_at(table + (uint64_t)vm.layout.GCtab_metatable);
+		count = (word(metatable + (uint64_t)vm.layout.GCtab_hmask) & UINT32_MAX) + 1;
+		assert_in_range(count, 1, 4);
+		key = ref_at(metatable + (uint64_t)vm.layout.GCtab_node) + (uint64_t)vm.layout.Node_key;
+		for (uint64_t j = 0; j < count; j++, key += (uint64_t)vm.layout.Node_size)
+			put(key, (word(key) & ~bits) | name, WORD);
+		read_heap();
+		assert_int_equal(graph.nodes[node_at(table)].flags, 0);
+		assert_int_equal(uncertain(), 0);
+		end_heap();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,6 +408,7 @@ int main(void)
 		cmocka_unit_test(a_buffer_has_bytes_of_its_own_or_shares_them),
 		cmocka_unit_test(a_buffer_that_cannot_be_is_not_believed),
 		cmocka_unit_test(a_buffer_holds_its_dictionaries_and_what_it_shares),
+		cmocka_unit_test(the_mode_makes_a_table_weak),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,6 +108,16 @@ static void the_first_look_may_have_both_too(void **state)
 	CHECK_LINE(samples, 1, "10 30 10 to 50");
 }
 
+/* The earliest of all threads is where the first look at one of them begins, with all that it had before. */
+static void threads_begin_at_one_time(void **state)
+{
+	static const struct sample samples[] = { RAN(1, 40, 10), WAITED(1, 40, 30), RAN(2, 40, 5) };
+
+	(void)state;
+	CHECK_LINE(samples, 1, "10 30 to 40");
+	CHECK_LINE(samples, 2, "(35) 5 to 40");
+}
+
 static void other_threads_are_looked_at_meanwhile(void **state)
 {
 	static const struct sample samples[] = { RAN(1, 20, 20),   RAN(2, 20, 5), WAITED(2, 20, 10),
@@ -151,6 +161,7 @@ int main(void)
 		cmocka_unit_test(a_sample_ends_when_it_was_taken),
 		cmocka_unit_test(time_that_it_waited_for_a_cpu_lies_beside_what_it_ran),
 		cmocka_unit_test(the_first_look_may_have_both_too),
+		cmocka_unit_test(threads_begin_at_one_time),
 		cmocka_unit_test(other_threads_are_looked_at_meanwhile),
 		cmocka_unit_test(what_is_longer_than_the_time_since_the_last_look_begins_there),
 		cmocka_unit_test(any_number_of_samples_may_have_one_time),
