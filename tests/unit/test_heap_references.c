@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What traces and string.buffers hold in a heap, and what these take: in that of a real program
- * (test_heap_read.c), whose trace gets other constants and links, and which gets a string.buffer.
+ * What traces and string.buffers hold in a heap, what these and cdata take, and what makes tables weak: in that of
+ * a real program (test_heap_read.c), whose trace gets other constants and links, which gets a string.buffer, and of
+ * which a cdata has no type and a metatable no mode any more.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 
 #include "tests/unit/kept_heap.h"
 #include "unwind/lua/luajit.h"
+#include "unwind/values/ctype_text.h"
 
 enum {
 	BUFFER = 0x30000100, /* on a page of which nothing is kept */
@@ -28,6 +30,7 @@ enum {
 	IR_BYTES = 8,
 	IR_OPCODE = 5,
 	REF_BIAS = 0x8000,
+	CTYPE_KIND_SHIFT = 28, /* lj_ctype.h */
 };
 
 static const char *const builds[] = { "heap-gc64.process", "heap-gc32.process" };
@@ -372,9 +375,42 @@ static void a_buffer_holds_its_dictionaries_and_what_it_shares(void **state)
 		check_references(i);
 }
 
+/*---- Types of cdata ----*/
+
+/* A cdata gets this type, of which nothing can be known: it counts, and takes what a pointer does. */
+static void check_unsized(uint64_t cdata, uint64_t type)
+{
+	put(cdata + (uint64_t)vm.layout.GChead_gct + 1, type, 2);
+	read_heap();
+	assert_int_equal(account.uncertain.unsized_objects, 1);
+	assert_int_equal(graph.nodes[node_at(cdata)].bytes, (ref_size() == WORD ? 3 : 2) * WORD);
+}
+
+static void a_type_that_is_none_has_no_size(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < BUILDS; i++) {
+		uint64_t cdata, types, type, top;
+
+		load(i);
+		cdata = address_of("long");
+		types = ref_at(kept.g + (uint64_t)vm.layout.g_ctype_state);
+		top = word(types + WORD) & UINT32_MAX;
+		type = word(cdata + (uint64_t)vm.layout.GChead_gct + 1) & UINT16_MAX;
+		assert_in_range(type, 1, top - 1);
+		assert_int_equal(account.uncertain.unsized_objects, 0);
+		check_unsized(cdata, top);
+		/* An attribute of itself. */
+		put(word(types) + type * WORD * (ref_size() == WORD ? 3 : 2),
+		    (uint64_t)CT_ATTRIB << CTYPE_KIND_SHIFT | type, 4);
+		check_unsized(cdata, type);
+		end_heap();
+	}
+}
+
 /*---- Metatables ----*/
 
-/* The same value under another name in its metatable does not. */
+/* What its metatable has under another name does not. */
 static void the_mode_makes_a_table_weak(void **state)
 {
 	(void)state;
@@ -408,6 +444,7 @@ int main(void)
 		cmocka_unit_test(a_buffer_has_bytes_of_its_own_or_shares_them),
 		cmocka_unit_test(a_buffer_that_cannot_be_is_not_believed),
 		cmocka_unit_test(a_buffer_holds_its_dictionaries_and_what_it_shares),
+		cmocka_unit_test(a_type_that_is_none_has_no_size),
 		cmocka_unit_test(the_mode_makes_a_table_weak),
 	};
 
