@@ -71,11 +71,16 @@ bool slow_fstat(struct errands *errands, int fd, struct stat *ret_status)
 	return true;
 }
 
+static int open_to_read(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
 static void work_open(void *arguments)
 {
 	struct request *request = arguments;
 
-	request->fd = open(request->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	request->fd = open_to_read(request->path);
 	request->error = request->fd < 0 ? errno : 0;
 }
 
@@ -131,4 +136,33 @@ bool slow_pread(struct errands *errands, int fd, void *bytes, size_t length, uin
 		memcpy(bytes, reading->bytes, length);
 	free(reading);
 	return whole;
+}
+
+struct head {
+	struct request request;
+	size_t length;
+	unsigned char bytes[SLOW_HEAD_MAX];
+};
+
+static void work_head(void *arguments)
+{
+	struct head *head = arguments;
+	int fd = open_to_read(head->request.path);
+
+	if (fd < 0)
+		return;
+	if (pread(fd, head->bytes, head->length, 0) == (ssize_t)head->length)
+		head->request.error = 0;
+	close(fd);
+}
+
+bool slow_head(struct errands *errands, const char *path, void *bytes, size_t length)
+{
+	struct head head = { .request.error = EIO, .length = length };
+
+	if (length > sizeof(head.bytes) || !give_path(&head.request, path) ||
+	    !errands_run(errands, work_head, NULL, &head, sizeof(head)) || head.request.error)
+		return false;
+	memcpy(bytes, head.bytes, length);
+	return true;
 }

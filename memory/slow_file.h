@@ -15,7 +15,10 @@
 
 #include "memory/errand.h"
 
-enum { SLOW_READ_MAX = 64 << 10 }; /* bytes of one slow_pread() */
+enum {
+	SLOW_READ_MAX = 64 << 10, /* bytes of one slow_pread() */
+	SLOW_HEAD_MAX = 1024,     /* of one slow_head() */
+};
 
 bool slow_stat(struct errands *errands, const char *path, struct stat *ret_status);
 bool slow_fstat(struct errands *errands, int fd, struct stat *ret_status);
@@ -23,6 +26,9 @@ bool slow_fstat(struct errands *errands, int fd, struct stat *ret_status);
 /* Open for reading and close on exec. Does not wait for a FIFO's writer or take a terminal. -1 with errno. */
 int slow_open(struct errands *errands, const char *path);
 void slow_close(struct errands *errands, int fd);
+
+/* Open the file, read its first length bytes and close it, as one errand. True if it read them all. */
+bool slow_head(struct errands *errands, const char *path, void *bytes, size_t length);
 
 /* True if it read all length bytes. */
 bool slow_pread(struct errands *errands, int fd, void *bytes, size_t length, uint64_t offset);

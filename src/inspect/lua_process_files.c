@@ -14,18 +14,11 @@ enum { HEAD_BYTES = 1024 }; /* these tell files apart */
 static bool begins_alike(const struct lua_process *process, const struct mapped_file *file, const char *path)
 {
 	unsigned char mapped[HEAD_BYTES], read_here[HEAD_BYTES];
-	struct errands *errands = known_files_errands(process->files);
-	int fd = slow_open(errands, path);
-	bool alike;
 
-	if (fd < 0)
-		return false;
-	alike = slow_pread(errands, fd, read_here, sizeof(read_here), 0) &&
-		memory_read(live_memory_memory(process->live), file->base, mapped, sizeof(mapped)) ==
-			MEMORY_OK &&
-		memcmp(mapped, read_here, sizeof(mapped)) == 0;
-	slow_close(errands, fd);
-	return alike;
+	return slow_head(known_files_errands(process->files), path, read_here, sizeof(read_here)) &&
+	       memory_read(live_memory_memory(process->live), file->base, mapped, sizeof(mapped)) ==
+		       MEMORY_OK &&
+	       memcmp(mapped, read_here, sizeof(mapped)) == 0;
 }
 
 /*
@@ -33,14 +26,18 @@ static bool begins_alike(const struct lua_process *process, const struct mapped_
  * device and inode of the filesystem below; and a path may lead elsewhere from
  * here than from the target's root.
  */
-static bool leads_to(const struct lua_process *process, const struct mapped_file *file, const char *path)
+static bool leads_to(const struct lua_process *process, const struct mapped_file *file, const char *path,
+		     struct stat *ret_status)
 {
 	struct stat status;
 
 	if (!slow_stat(known_files_errands(process->files), path, &status) || !S_ISREG(status.st_mode))
 		return false;
-	return (status.st_ino == file->inode && status.st_dev == file->device) ||
-	       begins_alike(process, file, path);
+	if ((status.st_ino != file->inode || status.st_dev != file->device) &&
+	    !begins_alike(process, file, path))
+		return false;
+	*ret_status = status;
+	return true;
 }
 
 enum place {
@@ -109,14 +106,24 @@ bool process_shows_path(const struct mapped_file *file, const char *shown)
 	       (shown[length] == '\0' || (file->deleted && strcmp(shown + length, MAPS_DELETED) == 0));
 }
 
-char *process_openable_path(const struct lua_process *process, const struct mapped_file *file)
+static char *path_beside_core(const struct lua_process *process, const struct mapped_file *file,
+			      struct stat *ret_status)
+{
+	if (!core_file_has_file(process->core, file->path) ||
+	    !slow_stat(known_files_errands(process->files), file->path, ret_status))
+		return NULL;
+	return strdup(file->path);
+}
+
+char *process_openable_path(const struct lua_process *process, const struct mapped_file *file,
+			    struct stat *ret_status)
 {
 	if (process->core)
-		return core_file_has_file(process->core, file->path) ? strdup(file->path) : NULL;
+		return path_beside_core(process, file, ret_status);
 	for (int place = 0; place < PLACE_COUNT; place++) {
 		char *path = path_at(process, file, (enum place)place);
 
-		if (path && leads_to(process, file, path))
+		if (path && leads_to(process, file, path, ret_status))
 			return path;
 		free(path);
 	}

@@ -10,6 +10,7 @@
 
 #include "memory/page_cache.h"
 #include "src/inspect/loop_clock.h"
+#include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/time_namespace.h"
 #include "src/linux/files/file_backed.h"
 #include "src/linux/files/file_image.h"
@@ -54,8 +55,7 @@ static struct file_identity *identify(const struct lua_process *process, const s
 	if (process->given || process->core)
 		return NULL;
 	identity = malloc(sizeof(*identity));
-	if (identity &&
-	    file_identity_read(module, process->memory, known_files_errands(process->files), identity))
+	if (identity && file_identity_read(module, process->memory, identity))
 		return identity;
 	free(identity);
 	return NULL;
@@ -200,6 +200,8 @@ static bool begins_as_elf(const struct lua_process *process, uint64_t base)
 static bool add_module(struct lua_process *process, struct module *module, const struct mapped_file *file)
 {
 	const struct luajit_module *luajit;
+	struct stat status = { .st_mtim.tv_sec = 0 };
+	char *path = process_openable_path(process, file, &status);
 
 	*module = (struct module){
 		.begin = file->begin,
@@ -209,7 +211,9 @@ static bool add_module(struct lua_process *process, struct module *module, const
 		.device = file->device,
 		.inode = file->inode,
 		.path = process_shown_path(process, file),
-		.file = process_openable_path(process, file),
+		.file = path,
+		.changed_ns = (uint64_t)status.st_mtim.tv_sec * NS_PER_SECOND +
+			      (uint64_t)status.st_mtim.tv_nsec,
 	};
 	luajit = find_vm(process, file, module);
 	if (luajit && luajit->known.status == RECOGNISE_OK)

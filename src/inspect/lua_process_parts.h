@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "memory/snapshot.h"
@@ -100,8 +101,9 @@ struct lua_process {
 
 /*---- Files ----*/
 
-/* A path by which ljspy can open the file, to be freed; or NULL. */
-char *process_openable_path(const struct lua_process *process, const struct mapped_file *file);
+/* A path by which ljspy can open the file, to be freed, and what is there; or NULL. */
+char *process_openable_path(const struct lua_process *process, const struct mapped_file *file,
+			    struct stat *ret_status);
 
 /* The file's path to be shown, to be freed, with " (deleted)" if that is part of its name; NULL when memory is short. */
 char *process_shown_path(const struct lua_process *process, const struct mapped_file *file);

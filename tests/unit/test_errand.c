@@ -32,7 +32,7 @@ static struct {
 	pthread_t thread;
 	bool may_wait, goes_on;
 	int in_time; /* the caller lets the errand end, by a byte to here, just before it gives up; 0: not */
-	unsigned meanwhile;
+	unsigned meanwhile, asked; /* how often */
 } caller;
 static atomic_bool helper_is_done;
 static bool no_threads;
@@ -63,6 +63,7 @@ void __wrap_free(void *block)
 static bool may_wait(void *context)
 {
 	(void)context;
+	caller.asked++;
 	return caller.may_wait;
 }
 
@@ -425,6 +426,34 @@ static void files_are_read_by_it(void **state)
 	end(errands);
 }
 
+/* Where others want the CPUs, each errand waits for its turn, and who awaits it for another one. */
+static void the_beginning_of_a_file_takes_one_errand(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+	char path[PATH_MAX + 1], bytes[SLOW_HEAD_MAX + 1] = "as ever";
+
+	(void)state;
+	caller.asked = 0;
+	assert_false(slow_head(errands, "/nowhere", bytes, 4));
+	assert_false(slow_head(errands, "/", bytes, 4));
+	assert_false(slow_head(errands, "/dev/null", bytes, 4));
+	assert_int_equal(caller.asked, 3);
+	assert_false(slow_head(errands, "/proc/self/exe", bytes, SLOW_HEAD_MAX + 1));
+	memset(path, '/', sizeof(path));
+	path[PATH_MAX] = '\0';
+	assert_false(slow_head(errands, path, bytes, 4));
+	caller.may_wait = false;
+	assert_false(slow_head(errands, "/proc/self/exe", bytes, 4));
+	assert_string_equal(bytes, "as ever");
+	caller.may_wait = true;
+	caller.asked = 0;
+	assert_true(slow_head(errands, "/proc/self/exe", bytes, 4));
+	assert_int_equal(caller.asked, 1);
+	assert_memory_equal(bytes, "\177ELFver", 8);
+	end(errands);
+}
+
 /* A program that was started without a standard input opens its first file as number 0. */
 static void a_file_may_have_the_number_of_standard_input(void **state)
 {
@@ -495,6 +524,7 @@ int main(void)
 		cmocka_unit_test(who_has_no_errands_works_himself),
 		cmocka_unit_test(a_child_has_a_helper_of_its_own),
 		cmocka_unit_test(files_are_read_by_it),
+		cmocka_unit_test(the_beginning_of_a_file_takes_one_errand),
 		cmocka_unit_test(a_file_may_have_the_number_of_standard_input),
 		cmocka_unit_test(what_a_file_lacks_is_told),
 	};

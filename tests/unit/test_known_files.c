@@ -54,7 +54,7 @@ static struct file_identity identity_of(struct process *process, uint64_t inode)
 	};
 	struct file_identity identity;
 
-	assert_true(file_identity_read(&module, &process->memory, NULL, &identity));
+	assert_true(file_identity_read(&module, &process->memory, &identity));
 	return identity;
 }
 

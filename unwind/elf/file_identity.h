@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "memory/errand.h"
 #include "memory/memory.h"
 #include "unwind/elf/image.h"
 
@@ -24,12 +23,11 @@ enum { FILE_HEAD_BYTES = 1024 };
 struct file_identity {
 	uint64_t device, inode; /* 0 for the vdso */
 	uint64_t extent;        /* bytes from the first mapping to the last */
-	uint64_t changed_ns;    /* the file's mtime; 0 if ljspy cannot see the file */
+	uint64_t changed_ns;    /* the module's */
 	uint8_t head[FILE_HEAD_BYTES];
 };
 
-/* False if the module's first bytes cannot be read. errands may be NULL. */
-bool file_identity_read(const struct module *module, struct memory *live, struct errands *errands,
-			struct file_identity *ret_identity);
+/* False if the module's first bytes cannot be read. */
+bool file_identity_read(const struct module *module, struct memory *live, struct file_identity *ret_identity);
 
 #endif

@@ -39,13 +39,14 @@ struct module_hole {
 enum { MODULE_HOLES_MAX = 4 }; /* more are not kept */
 
 struct module {
-	uint64_t begin, end;      /* whole mapped extent */
-	uint64_t base;            /* where its ELF header is mapped */
-	uint64_t device, inode;   /* of its file, as in /proc/PID/maps; 0 if none */
-	char *path;               /* as in /proc/PID/maps, without " (deleted)"; owned by the image */
-	char *file;               /* a path by which ljspy can open its file; owned likewise; NULL if none */
-	bool made;                /* no ELF file: code that was made at run time, through a file */
-	const struct vm_code *vm; /* the VM recognised in it, or NULL */
+	uint64_t begin, end;    /* whole mapped extent */
+	uint64_t base;          /* where its ELF header is mapped */
+	uint64_t device, inode; /* of its file, as in /proc/PID/maps; 0 if none */
+	uint64_t changed_ns;    /* its file's mtime when its path was found; 0 if ljspy cannot see the file */
+	char *path;             /* as in /proc/PID/maps, without " (deleted)"; owned by the image */
+	char *file;             /* a path by which ljspy can open its file; owned likewise; NULL if none */
+	bool made;              /* no ELF file: code that was made at run time, through a file */
+	const struct vm_code *vm;                   /* the VM recognised in it, or NULL */
 	const struct vm_code *unknown_vm;           /* a VM of unknown layout, with addresses only; or NULL */
 	struct module_hole holes[MODULE_HOLES_MAX]; /* by the image */
 	unsigned int hole_count;

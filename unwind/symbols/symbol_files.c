@@ -154,7 +154,7 @@ struct symbol_file_entry *symbol_files_get(struct symbol_files *files, const str
 	struct key key;
 
 	memset(&key, 0, sizeof(key));
-	if (!file_identity_read(mapping->module, mapping->live, files->errands, &key.file))
+	if (!file_identity_read(mapping->module, mapping->live, &key.file))
 		return NULL;
 	if (slow_stat(files->errands, *directory ? directory : "/", &root)) {
 		key.root_device = root.st_dev;
