@@ -45,8 +45,36 @@ def test_nothing_has_changed(repository):
     "changed, wanted", [("three.c", ["three.c"]), ("one.h", ["one.c"]), ("shared.h", ["one.c", "two.c"])]
 )
 def test_what_has_changed_and_what_includes_it(repository, changed, wanted):
-    (repository / changed).write_text(SOURCES[changed] + "/* changed */\n")
+    (repository / changed).write_text(SOURCES[changed] + "enum { CHANGED };\n")
     assert touched(repository) == wanted
+
+
+@pytest.mark.parametrize(
+    "before, now, wanted",
+    [
+        ("enum { SHARED };\n", "/* One\n * word. */\nenum { SHARED }; // another\n", []),
+        ("/* NOLINTNEXTLINE */\nint f();\n", "int f();\n", ["one.c", "two.c"]),
+        ('#define S "/*" // one\n', '#define S "/*" // two\n', []),
+        ('#define S "//a"\n', '#define S "//b"\n', ["one.c", "two.c"]),
+        ('#define S "/*"\n#define T 1\n/* one */\n', '#define S "/*"\n#define T 2\n/* one */\n', ["one.c", "two.c"]),
+    ],
+    ids=("comments", "order", "comment-after-literal", "literal", "between-comment-signs"),
+)
+def test_comments_of_a_header_concern_none_that_include_it(repository, before, now, wanted):
+    (repository / "shared.h").write_text(before)
+    git(repository, "commit", "--quiet", "--all", "--allow-empty", "-m", "before")
+    (repository / "shared.h").write_text(now)
+    assert touched(repository) == wanted
+
+
+def test_a_source_with_another_comment_has_changed(repository):
+    (repository / "two.c").write_text(SOURCES["two.c"] + "/* changed */\n")
+    assert touched(repository) == ["two.c"]
+
+
+def test_a_header_that_is_gone_concerns_what_includes_it(repository):
+    (repository / "one.h").unlink()
+    assert touched(repository) == ["one.c"]
 
 
 def test_commits_count_as_changes(repository):
