@@ -135,7 +135,8 @@ def record(target, directory, view="all"):
     not decide, and while ljspy has no CPU, it sees nothing."""
     recorded = []
     for _ in range(RECORDINGS_MAX):
-        recorded += ljspy.record_native(directory, "-p", target.pid, seconds=2, options=["--native", view])
+        options = {"rate": ljspy.HIGHEST_RATE, "options": ["--native", view]}
+        recorded += ljspy.record_native(directory, "-p", target.pid, seconds=1, **options)
         total = sum(weight for _, weight in recorded)
         unseen = sum(weight for frames, weight in recorded if frames == [UNSEEN])
         lost = [weight for frames, weight in recorded if frames != [UNSEEN] and any(map(stacks.is_lost, frames))]

@@ -27,7 +27,7 @@ def verdicts_by_weight(program, samples):
 @pytest.mark.parametrize("program", BUSY, ids=lambda p: p.name)
 def test_stacks_are_legal(runtime, jit, program, tmp_path, note_lost):
     with ljspy.program(runtime, program.name, jit) as target:
-        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1)
+        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=0.5, rate=ljspy.HIGHEST_RATE)
     weights, wrong = verdicts_by_weight(program, recording.samples)
     note_lost(f"{program.name}, {runtime}, jit {jit}", len(recording.samples), weights)
     total = sum(weights.values())
