@@ -24,7 +24,7 @@ static void read_ranges(struct memory *memory, struct memory_range *ranges, size
 	range_bytes(ranges, count, BASE, made_up->words, sizeof(made_up->words));
 }
 
-static uint64_t at(size_t word)
+static inline uint64_t at(size_t word)
 {
 	return BASE + word * WORD;
 }
