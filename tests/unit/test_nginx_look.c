@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT */
+/* Commands that show what is in nginx's workers: which workers they show, how often, and how they end. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "src/inspect/lua_process.h"
+#include "src/linux/proc/follow.h"
+#include "src/linux/proc/process.h"
+#include "src/program/standard_files.h"
+#include "src/program/terminal.h"
+#include "src/survey/confirm_layout.h"
+#include "src/targets/choose.h"
+#include "src/targets/nginx_look.h"
+#include "tests/unit/instead_of.h"
+#include "tests/unit/told.h"
+
+enum { FIRST = 100, PROCESSES = 4, LOOKS_MAX = 10, SHOWN_SIZE = 4096 };
+
+struct made_up {
+	bool is_gone;
+	int open_error, layout_error, take_error;
+	unsigned int opens, opened, takes, reports;
+};
+
+/* Processes from FIRST on. */
+static struct made_up world[PROCESSES];
+
+static struct {
+	bool may_look, fits;
+	bool rewrites;      /* the terminal */
+	unsigned int looks; /* that the user has before ending ljspy */
+	unsigned int waits;
+	/* Before each look from the second one on. */
+	void (*change)(unsigned int look);
+	pid_t finds; /* a new process; 0: none */
+	bool follows, descendants, has_pattern;
+	unsigned int followed;
+	bool is_full; /* the standard output */
+} seen;
+
+static struct options options;
+static char shown[SHOWN_SIZE];
+
+static struct made_up *made_up(pid_t pid)
+{
+	assert_in_range(pid, FIRST, FIRST + PROCESSES - 1);
+	return &world[pid - FIRST];
+}
+
+INSTEAD_OF(choose_check_all);
+bool __wrap_choose_check_all(const struct options *of)
+{
+	assert_ptr_equal(of, &options);
+	return seen.may_look;
+}
+
+INSTEAD_OF(choose_check_layouts);
+bool __wrap_choose_check_layouts(const struct options *of)
+{
+	assert_ptr_equal(of, &options);
+	return seen.fits;
+}
+
+INSTEAD_OF(choose_explain);
+void __wrap_choose_explain(pid_t pid, int error)
+{
+	fprintf(stderr, "%d: error %d\n", (int)pid, error);
+}
+
+INSTEAD_OF(process_read);
+int __wrap_process_read(pid_t pid, struct process *ret_process)
+{
+	*ret_process = (struct process){ .pid = pid, .name = "nginx" };
+	return made_up(pid)->is_gone ? -ESRCH : 0;
+}
+
+INSTEAD_OF(process_thread_with_memory);
+pid_t __wrap_process_thread_with_memory(pid_t pid)
+{
+	return made_up(pid)->is_gone ? 0 : pid;
+}
+
+INSTEAD_OF(lua_process_open);
+int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
+			    const struct namer_options *namer, struct lua_process **ret_process)
+{
+	struct made_up *of = made_up(pid);
+
+	assert_true(functions && files);
+	assert_int_equal(namer->details, options.details);
+	of->opens++;
+	if (of->open_error)
+		return of->open_error;
+	of->opened++;
+	*ret_process = (struct lua_process *)of;
+	return 0;
+}
+
+INSTEAD_OF(lua_process_close);
+void __wrap_lua_process_close(struct lua_process *process)
+{
+	if (process)
+		((struct made_up *)process)->opened--;
+}
+
+INSTEAD_OF(lua_process_give_layout);
+void __wrap_lua_process_give_layout(struct lua_process *process, const struct given_layout *given)
+{
+	assert_non_null(process);
+	assert_ptr_equal(given, options.layout);
+}
+
+INSTEAD_OF(confirm_while_it_runs);
+int __wrap_confirm_while_it_runs(struct lua_process *process)
+{
+	return ((struct made_up *)process)->layout_error;
+}
+
+INSTEAD_OF(follow_new);
+struct follow *__wrap_follow_new(const struct follow_options *follow)
+{
+	seen.follows = true;
+	seen.descendants = follow->descendants;
+	seen.has_pattern = follow->pattern != NULL;
+	return (struct follow *)&seen;
+}
+
+INSTEAD_OF(follow_free);
+void __wrap_follow_free(struct follow *follow)
+{
+	(void)follow;
+}
+
+INSTEAD_OF(follow_add);
+int __wrap_follow_add(struct follow *follow, pid_t pid)
+{
+	(void)follow, (void)pid;
+	seen.followed++;
+	return 0;
+}
+
+INSTEAD_OF(follow_search);
+int __wrap_follow_search(struct follow *follow, uint64_t now_ns, follow_found *found, void *context)
+{
+	(void)follow, (void)now_ns;
+	if (seen.finds)
+		found(context, seen.finds);
+	seen.finds = 0;
+	return 0;
+}
+
+INSTEAD_OF(terminal_can_rewrite);
+bool __wrap_terminal_can_rewrite(int fd)
+{
+	(void)fd;
+	return seen.rewrites;
+}
+
+INSTEAD_OF(standard_output_flush);
+bool __wrap_standard_output_flush(void)
+{
+	return !seen.is_full;
+}
+
+/* A second passes, or the user ends ljspy. */
+INSTEAD_OF(sigtimedwait);
+int __wrap_sigtimedwait(const sigset_t *signals, siginfo_t *info, const struct timespec *time)
+{
+	assert_null(info);
+	assert_int_equal(time->tv_sec, 1);
+	assert_int_equal(time->tv_nsec, 0);
+	assert_true(sigismember(signals, SIGINT) && sigismember(signals, SIGTERM) &&
+		    sigismember(signals, SIGHUP));
+	if (++seen.waits >= seen.looks)
+		return SIGINT;
+	if (seen.change)
+		seen.change(seen.waits);
+	return -1;
+}
+
+/*---- A kind of report ----*/
+
+static void *new_report(pid_t pid, const char *name, const struct options *of)
+{
+	assert_string_equal(name, "nginx");
+	assert_ptr_equal(of, &options);
+	made_up(pid)->reports++;
+	return made_up(pid);
+}
+
+static int take_report(struct lua_process *process, void *report)
+{
+	struct made_up *of = report;
+
+	assert_ptr_equal(process, of);
+	of->takes++;
+	return of->take_error;
+}
+
+static void print_report(FILE *out, const void *report)
+{
+	fprintf(out, "[%d]", (int)((const struct made_up *)report - world) + FIRST);
+}
+
+static json_t *report_json(const void *report)
+{
+	return json_integer((const struct made_up *)report - world + FIRST);
+}
+
+static void free_report(void *report)
+{
+	((struct made_up *)report)->reports--;
+}
+
+static void print_together(FILE *out, const void *const reports[], size_t count)
+{
+	(void)reports;
+	fprintf(out, "(%zu)", count);
+}
+
+static bool add_together(json_t *document, const void *const reports[], size_t count)
+{
+	(void)reports;
+	return json_object_set_new(document, "together", json_integer((json_int_t)count)) == 0;
+}
+
+static struct nginx_look kind = { .doing = "reading things",
+				  .what = "things",
+				  .new = new_report,
+				  .take = take_report,
+				  .print = print_report,
+				  .json = report_json,
+				  .free = free_report };
+
+/*---- A look ----*/
+
+static int begin(void **state)
+{
+	static pid_t pids[PROCESSES];
+
+	(void)state;
+	memset(&seen, 0, sizeof(seen));
+	memset(world, 0, sizeof(world));
+	seen.may_look = seen.fits = true;
+	for (size_t i = 0; i < PROCESSES; i++)
+		pids[i] = FIRST + (pid_t)i;
+	options = (struct options){ .pids = pids, .pid_count = 2 };
+	kind.print_together = NULL;
+	kind.json_together = NULL;
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < PROCESSES; i++) {
+		assert_int_equal(world[i].opened, 0);
+		assert_int_equal(world[i].reports, 0);
+	}
+	return 0;
+}
+
+static enum exit_status look(void)
+{
+	const struct invocation invocation = { .options = &options };
+	FILE *file = tmpfile();
+	enum exit_status status;
+	int output;
+
+	assert_non_null(file);
+	fflush(stdout);
+	output = dup(STDOUT_FILENO);
+	dup2(fileno(file), STDOUT_FILENO);
+	told_begin();
+	status = nginx_look(&invocation, &kind);
+	told_end();
+	fflush(stdout);
+	dup2(output, STDOUT_FILENO);
+	close(output);
+	rewind(file);
+	shown[fread(shown, 1, sizeof(shown) - 1, file)] = '\0';
+	fclose(file);
+	return status;
+}
+
+static void all_processes_are_shown_once(void **state)
+{
+	(void)state;
+	assert_int_equal(look(), EXIT_ALL_GOOD);
+	assert_string_equal(shown, "[100][101]");
+	assert_string_equal(told, "");
+	assert_int_equal(seen.waits, 0);
+	assert_false(seen.follows);
+	kind.print_together = print_together;
+	seen.is_full = true;
+	assert_int_equal(look(), EXIT_WITH_ERRORS);
+	assert_string_equal(shown, "[100][101](2)");
+}
+
+static void the_document_has_all_processes(void **state)
+{
+	json_t *document;
+
+	(void)state;
+	options.json = true;
+	for (int together = 0; together < 2; together++) {
+		kind.json_together = together ? add_together : NULL;
+		assert_int_equal(look(), EXIT_ALL_GOOD);
+		document = json_loads(shown, 0, NULL);
+		assert_int_equal(json_integer_value(json_object_get(document, "version")), 1);
+		assert_int_equal(json_array_size(json_object_get(document, "processes")), 2);
+		assert_int_equal(
+			json_integer_value(json_array_get(json_object_get(document, "processes"), 1)), 101);
+		assert_int_equal(json_integer_value(json_object_get(document, "together")), 2 * together);
+		json_decref(document);
+	}
+}
+
+static void nothing_is_shown_of_what_may_not_be_looked_at(void **state)
+{
+	(void)state;
+	seen.may_look = false;
+	assert_int_equal(look(), EXIT_NOTHING_DONE);
+	seen.may_look = true;
+	seen.fits = false;
+	assert_int_equal(look(), EXIT_NOTHING_DONE);
+	assert_string_equal(shown, "");
+	assert_int_equal(world[0].opens, 0);
+}
+
+static void a_process_that_cannot_be_read_is_told_beside_the_others(void **state)
+{
+	static const struct {
+		int error;
+		const char *told;
+	} cases[] = {
+		{ -ENOTSUP,
+		  "ljspy: Process 100 has no things of nginx that ljspy can read. The master of an nginx "
+		  "may have none: take a worker, or --tree.\n" },
+		{ -EXDEV,
+		  "ljspy: Process 100 is in another time namespace, and how far its clock is ahead of that "
+		  "of ljspy is not known: when its things are due cannot be told.\n" },
+		{ -ENOMEM, "ljspy: reading things: Cannot allocate memory\n" },
+		{ -EPERM, "100: error 1\n" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int *const errors[] = { &world[0].open_error, &world[0].layout_error, &world[0].take_error };
+
+		for (size_t j = 0; j < sizeof(errors) / sizeof(errors[0]); j++) {
+			*errors[j] = cases[i].error;
+			assert_int_equal(look(), EXIT_WITH_ERRORS);
+			assert_string_equal(told, cases[i].told);
+			assert_string_equal(shown, "[101]");
+			*errors[j] = 0;
+		}
+	}
+	world[0].is_gone = true;
+	assert_int_equal(look(), EXIT_WITH_ERRORS);
+	assert_string_equal(told, "100: error 3\n");
+}
+
+/* A tree has a master, which has none of a worker's things. */
+static void a_tree_may_have_others_than_workers(void **state)
+{
+	(void)state;
+	options.subprocesses = true;
+	world[0].take_error = -ENOTSUP;
+	assert_int_equal(look(), EXIT_ALL_GOOD);
+	assert_string_equal(shown, "[101]");
+	assert_string_equal(told, "");
+	world[1].open_error = -ENOTSUP;
+	assert_int_equal(look(), EXIT_NOTHING_DONE);
+	assert_string_equal(told,
+			    "ljspy: None of these processes has things of nginx that ljspy can read.\n");
+	/* What is told already is not told again. */
+	world[1].open_error = -EPERM;
+	assert_int_equal(look(), EXIT_NOTHING_DONE);
+	assert_string_equal(told, "101: error 1\n");
+}
+
+/*---- Again and again ----*/
+
+static void a_watch_looks_each_second(void **state)
+{
+	(void)state;
+	options.watch = true;
+	seen.looks = 3;
+	assert_int_equal(look(), EXIT_ALL_GOOD);
+	assert_string_equal(shown, "[100][101][100][101][100][101]");
+	assert_int_equal(world[0].opens, 1);
+	assert_false(seen.follows); /* the user has named them all */
+	seen.waits = 0;
+	seen.rewrites = true;
+	seen.looks = 1;
+	assert_int_equal(look(), EXIT_ALL_GOOD);
+	assert_string_equal(shown, "\033[H\033[J[100][101]");
+	options.watch = false;
+	assert_int_equal(look(), EXIT_ALL_GOOD);
+	assert_string_equal(shown, "[100][101]");
+	options.watch = options.json = true;
+	seen.waits = 0;
+	assert_int_equal(look(), EXIT_ALL_GOOD);
+	assert_null(strstr(shown, "\033"));
+}
+
+static void first_ends(unsigned int look_number)
+{
+	world[0].is_gone = look_number >= 1;
+	world[1].is_gone = look_number >= 2;
+}
+
+static void a_watch_of_named_processes_ends_with_the_last(void **state)
+{
+	(void)state;
+	options.watch = true;
+	seen.looks = LOOKS_MAX;
+	seen.change = first_ends;
+	assert_int_equal(look(), EXIT_WITH_ERRORS);
+	assert_string_equal(shown, "[100][101][101]");
+	assert_string_equal(told, "100: error 3\n101: error 3\n");
+}
+
+static void a_worker_comes(unsigned int look_number)
+{
+	first_ends(look_number);
+	if (look_number == 3)
+		seen.finds = FIRST + 2;
+}
+
+static void a_watch_by_name_takes_those_that_come_later(void **state)
+{
+	(void)state;
+	options.watch = true;
+	options.name = "nginx";
+	seen.looks = 5;
+	seen.change = a_worker_comes;
+	assert_int_equal(look(), EXIT_ALL_GOOD);
+	assert_true(seen.follows && seen.has_pattern);
+	assert_false(seen.descendants);
+	assert_int_equal(seen.followed, 2);
+	/* While there is none, the last picture stays. */
+	assert_string_equal(shown, "[100][101][101][102][102]");
+	assert_string_equal(told, "");
+	assert_int_equal(world[2].opens, 1);
+}
+
+static void a_watch_of_a_tree_ends_with_its_processes(void **state)
+{
+	(void)state;
+	options.watch = options.subprocesses = true;
+	options.pid_count = 2;
+	seen.looks = LOOKS_MAX;
+	seen.change = first_ends;
+	assert_int_equal(look(), EXIT_WITH_ERRORS);
+	assert_true(seen.descendants);
+	assert_string_equal(shown, "[100][101][101]");
+	assert_string_equal(told, "ljspy: The last of these processes has ended.\n");
+}
+
+static void a_process_comes(unsigned int look_number)
+{
+	if (look_number == 1)
+		seen.finds = FIRST + 2;
+	if (look_number == 4)
+		world[2].open_error = 0;
+}
+
+/* It has nothing of nginx yet when it has just begun. */
+static void a_process_that_has_just_begun_is_tried_again(void **state)
+{
+	(void)state;
+	options.watch = options.subprocesses = true;
+	options.pid_count = 1;
+	seen.looks = 6;
+	seen.change = a_process_comes;
+	world[2].open_error = -ENOTSUP;
+	assert_int_equal(look(), EXIT_ALL_GOOD);
+	assert_string_equal(shown, "[100][100][100][100][100][102][100][102]");
+	assert_int_equal(world[2].opens, 4);
+	assert_string_equal(told, "");
+}
+
+static void a_stranger_comes(unsigned int look_number)
+{
+	if (look_number == 1)
+		seen.finds = FIRST + 3;
+}
+
+static void a_process_that_is_no_worker_is_tried_five_times(void **state)
+{
+	(void)state;
+	options.watch = options.subprocesses = true;
+	options.pid_count = 1;
+	seen.looks = LOOKS_MAX;
+	seen.change = a_stranger_comes;
+	world[3].open_error = -EPERM;
+	assert_int_equal(look(), EXIT_ALL_GOOD);
+	assert_int_equal(world[3].opens, 5);
+	assert_string_equal(told, "");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		TEST(all_processes_are_shown_once),
+		TEST(the_document_has_all_processes),
+		TEST(nothing_is_shown_of_what_may_not_be_looked_at),
+		TEST(a_process_that_cannot_be_read_is_told_beside_the_others),
+		TEST(a_tree_may_have_others_than_workers),
+		TEST(a_watch_looks_each_second),
+		TEST(a_watch_of_named_processes_ends_with_the_last),
+		TEST(a_watch_by_name_takes_those_that_come_later),
+		TEST(a_watch_of_a_tree_ends_with_its_processes),
+		TEST(a_process_that_has_just_begun_is_tried_again),
+		TEST(a_process_that_is_no_worker_is_tried_five_times),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
