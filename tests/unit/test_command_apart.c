@@ -270,7 +270,7 @@ static void an_answer_that_is_cut_is_told(void **state)
 	(void)state;
 	engines.shows = true;
 	assert_int_equal(run_with_limit(LINE_BYTES + 1), EXIT_ALL_GOOD);
-	assert_string_equal(shown, "shown\nline 0000\n");
+	assert_string_equal(shown, "line 0000\nshown\n");
 	assert_int_equal(run_with_limit(LINE_BYTES), EXIT_WITH_ERRORS);
 	assert_non_null(strstr(shown, "Not all is shown: no file may have more than 10 bytes."));
 	engines.status = EXIT_USAGE;
