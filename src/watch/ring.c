@@ -146,14 +146,15 @@ int ring_advance(struct ring *ring, uint64_t now_ns, const struct figures *so_fa
 {
 	const struct ring_options *options = &ring->options;
 	const struct part *current = ring->count ? &ring->parts[ring->count - 1] : NULL;
-	int error = 0;
+	int error = 0, begun;
 
 	if (ring->writer)
 		error = recording_writer_flush(ring->writer);
 	if (!current || now_ns - current->begin_ns >= options->span_ns / RING_PARTS ||
 	    written(ring) >= options->bytes / RING_PARTS) {
 		end_part(ring);
-		error = begin_part(ring, now_ns, so_far);
+		begun = begin_part(ring, now_ns, so_far);
+		error = error ? error : begun;
 	}
 	while (ring->count > 1 &&
 	       (now_ns - ring->parts[1].begin_ns >= options->span_ns || size_of(ring) > options->bytes))

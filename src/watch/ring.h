@@ -36,7 +36,10 @@ int ring_add(struct ring *ring, const struct sample *sample);
 /* After this call the ring points to no function. */
 void ring_forget_functions(struct ring *ring);
 
-/* Call this about once a second: so_far are the figures of the run. 0 or a negative errno. */
+/*
+ * Call this about once a second: so_far are the figures of the run. 0 or a negative errno: then samples are missing, or
+ * will be.
+ */
 int ring_advance(struct ring *ring, uint64_t now_ns, const struct figures *so_far);
 
 /* When the ring begins, and what the figures of the run were then. Both only after ring_advance(). */

@@ -489,7 +489,7 @@ static void a_ring_forgets_an_eighth_of_its_span_at_a_time(void **state)
 	}
 }
 
-/* Its samples are missing; those of the time before and after are there. */
+/* Its samples are missing, which is told; those of the time before and after are there. */
 static void a_recording_that_could_not_be_written_is_passed_over(void **state)
 {
 	const struct ring_options options = { .span_ns = 80 * second_ns,
@@ -503,8 +503,10 @@ static void a_recording_that_could_not_be_written_is_passed_over(void **state)
 	fill(ring, 1000, 1001, 10);
 	fill(ring, 1010, 1011, 10);
 	files_fail.without_room = true;
-	fill(ring, 1020, 1021, 10); /* ends the one before */
+	/* This ends the one before. */
+	assert_int_equal(ring_advance(ring, 1020 * second_ns, &(struct figures){ .samples = 102000 }), -EIO);
 	files_fail.without_room = false;
+	fill(ring, 1020, 1021, 10);
 	assert_int_equal(ring_pour(ring, pour, &poured), 0);
 	assert_int_equal(poured.count, 200);
 	assert_int_equal(poured.first_ns, 1000 * second_ns);
