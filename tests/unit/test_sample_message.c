@@ -229,6 +229,50 @@ static void test_what_is_forgotten_is_defined_again(void **state)
 	assert_read(fixture, bytes, third);
 }
 
+/* What a field may not be is no sample: a name is looked up by it. */
+static void test_values_that_no_field_has(void **state)
+{
+	struct fixture *fixture = *state;
+	struct sample *sample = &fixture->sample, read;
+	struct {
+		size_t size;
+		const void *least, *most;
+		void *field;
+		unsigned int limit;
+	} fields[] = {
+#define FIELD(of, type, last) { sizeof(type), &(const type){ 0 }, &(const type){ last }, &(of), last }
+		FIELD(sample->thread_state, enum thread_state, THREAD_STATE_COUNT - 1),
+		FIELD(sample->vm_state, enum vm_state, VM_STATE_COUNT - 1),
+		FIELD(sample->request.is_subrequest, bool, true),
+		FIELD(sample->awaits_events, bool, true),
+		FIELD(sample->gc.phase, enum gc_phase, GC_PHASE_COUNT - 1),
+		FIELD(sample->gc.has_marked, bool, true),
+	};
+
+	write_and_read(fixture); /* the functions are known from here on */
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		unsigned char first[SIZE_MAX_OF_MESSAGES];
+		const unsigned char *bytes;
+		size_t size, place = 0;
+
+		memcpy(fields[i].field, fields[i].least, fields[i].size);
+		bytes = write_sample(fixture, &size);
+		assert_non_null(bytes);
+		memcpy(first, bytes, size);
+		memcpy(fields[i].field, fields[i].most, fields[i].size);
+		bytes = write_sample(fixture, &size);
+		while (place < size && bytes[place] == first[place])
+			place++;
+		assert_in_range(place, 0, size - 1);
+		assert_int_equal(bytes[place], fields[i].limit);
+		for (unsigned int value = 0; value < 2 + fields[i].limit; value++) {
+			first[place] = (unsigned char)value;
+			assert_int_equal(sample_reader_read(fixture->reader, first, size, &read),
+					 value <= fields[i].limit ? 0 : -EBADMSG);
+		}
+	}
+}
+
 /* Cut off anywhere, and with each byte changed: an error or a sample, but nothing beyond the message. */
 static void test_damaged(void **state)
 {
@@ -266,6 +310,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_that_was_not_sent, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_one_that_is_too_long, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_forgotten_is_defined_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_values_that_no_field_has, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_damaged, set_up, tear_down),
 	};
 

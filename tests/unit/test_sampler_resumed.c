@@ -344,10 +344,11 @@ static void results_are_those_of_all_runs(void **state)
 	runs[0].result.unsearched_pid = 41;
 	runs[1].result.unsearched = 1;
 	runs[1].result.unsearched_pid = 42;
-	runs[0].result.refused = (struct sampler_noted){ .count = 1, .at[0] = { .pid = 31 } };
+	runs[0].result.refused = (struct sampler_noted){ .count = 1, .more = 3, .at[0] = { .pid = 31 } };
 	run();
 	assert_int_equal(result.refused.count, 1);
 	assert_int_equal(result.refused.at[0].pid, 31);
+	assert_int_equal(result.refused.more, 3);
 	assert_int_equal(result.figures.samples, 70);
 	assert_int_equal(result.figures.target_cpu_ns, 170);
 	/* Two seconds and three by the samples' clock. */

@@ -44,6 +44,7 @@ static unsigned open_holds; /* in so many holds it is there, then closed */
 static uint64_t seed_change;
 static uint32_t last_trace; /* 0: there are always more */
 static bool can_hold;
+static size_t at_once; /* traces that are read */
 static unsigned holds;
 
 INSTEAD_OF(lua_process_global_count);
@@ -84,33 +85,36 @@ bool __wrap_recognise_is_state(struct memory *of, const struct vm_code *code, ui
 	return open_holds && open_holds--;
 }
 
-/* One trace each time: the second one is a side trace of the first. */
+/* The second trace is a side trace of the first. */
 INSTEAD_OF(trace_list_read);
 bool __wrap_trace_list_read(struct memory *live, const struct global_state *of, uint32_t *next,
 			    struct trace_summary ret_traces[static TRACE_LIST_BATCH], size_t *ret_count)
 {
-	uint32_t number = ++*next;
-
 	(void)live, (void)of;
-	ret_traces[0] = (struct trace_summary){ .number = number, .snapshots = 8 };
-	if (number == 2) {
-		ret_traces[0].kind = TRACE_SIDE;
-		ret_traces[0].parent = 1;
-	}
-	if (number == last_trace)
-		*next = 0;
-	*ret_count = 1;
+	*ret_count = 0;
+	do {
+		const uint32_t number = ++*next;
+		struct trace_summary *trace = &ret_traces[(*ret_count)++];
+
+		*trace = (struct trace_summary){ .number = number, .snapshots = 8 };
+		if (number == 2) {
+			trace->kind = TRACE_SIDE;
+			trace->parent = 1;
+		}
+		if (number == last_trace)
+			*next = 0;
+	} while (*next && *ret_count < at_once);
 	return true;
 }
 
-/* The first trace has two exits with side traces. */
+/* The first trace has two exits with side traces, and the third one another one. */
 INSTEAD_OF(trace_exits_read);
 bool __wrap_trace_exits_read(struct memory *live, const struct layout *layout,
 			     const struct trace_summary *trace,
 			     struct trace_exit ret_exits[static TRACE_EXITS_MAX], size_t *ret_count)
 {
 	(void)live, (void)layout;
-	*ret_count = trace->number == 1 ? 2 : 0;
+	*ret_count = trace->number == 1 ? 2 : trace->number == 3 ? 1 : 0;
 	for (uint32_t i = 0; i < *ret_count; i++)
 		ret_exits[i] = (struct trace_exit){ .number = i, .has_side = true };
 	return true;
@@ -138,6 +142,7 @@ static int begin(void **state)
 	registry_change = seed_change = 0;
 	vm.layout.g_strhash = 0;
 	last_trace = 0;
+	at_once = 1;
 	functions = functions_new();
 	survey = functions ? trace_survey_new(functions) : NULL;
 	report = trace_process_new(PID, "luajit");
@@ -239,6 +244,20 @@ static void the_exits_of_what_was_read_have_their_side_traces(void **state)
 	assert_int_equal(closed->row_count, 2);
 }
 
+static void exits_are_those_of_all_traces_that_are_read_at_once(void **state)
+{
+	static const uint32_t traces[] = { 1, 1, 3 };
+	const struct trace_vm *closed;
+
+	(void)state;
+	at_once = last_trace = 4;
+	closed = report_of_closed(4);
+	assert_int_equal(closed->row_count, 4);
+	assert_int_equal(closed->exit_count, 3);
+	for (size_t i = 0; i < closed->exit_count; i++)
+		assert_int_equal(closed->exits[i].trace, traces[i]);
+}
+
 static void another_state_at_the_same_address_is_not_taken_for_the_one_before(void **state)
 {
 	(void)state;
@@ -289,6 +308,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_process_is_not_held_for_a_state_that_is_known_to_be_closed,
 						begin, end),
 		cmocka_unit_test_setup_teardown(the_exits_of_what_was_read_have_their_side_traces, begin,
+						end),
+		cmocka_unit_test_setup_teardown(exits_are_those_of_all_traces_that_are_read_at_once, begin,
 						end),
 		cmocka_unit_test_setup_teardown(
 			another_state_at_the_same_address_is_not_taken_for_the_one_before, begin, end),
