@@ -15,6 +15,8 @@
 #include <cmocka.h>
 
 #include "src/heap/heap_holding.h"
+#include "src/linux/proc/maps.h"
+#include "src/linux/proc/resident.h"
 #include "tests/unit/instead_of.h"
 
 enum { BASE = 1 << 20, PAGES = 4, LOOKS = 3, READS_OF_A_LOOK = 2, SHORT_NS = 1000, LONG_NS = 1000000 };
@@ -27,6 +29,15 @@ static bool is_held;                /* a hold succeeds, with a thread stopped */
 static uint64_t now_ns, copying_ns; /* what a hold takes until all is copied */
 static unsigned int captures;
 static uint64_t changed_pages; /* that are seen beside all others */
+static unsigned int held_count,
+	late_holds;            /* so many of the first holds last too long before they copy anything */
+static bool marks_clear;       /* if the kernel has marks; */
+static unsigned int clears;    /* so often they were cleared */
+static uint64_t fewer_changed; /* with each comparison */
+static struct mapping mapped[4];
+static size_t mapped_count;
+static struct heap_range regions[4];
+static size_t region_count;
 
 static void read_pages(struct memory *memory, struct memory_range *ranges, size_t count)
 {
@@ -60,12 +71,50 @@ INSTEAD_OF(maps_count);
 size_t __wrap_maps_count(const struct maps *maps)
 {
 	(void)maps;
-	return 0;
+	return mapped_count;
+}
+
+INSTEAD_OF(maps_at);
+const struct mapping *__wrap_maps_at(const struct maps *maps, size_t index)
+{
+	(void)maps;
+	return &mapped[index];
+}
+
+INSTEAD_OF(maps_find);
+const struct mapping *__wrap_maps_find(const struct maps *maps, uint64_t address)
+{
+	(void)maps, (void)address;
+	return NULL;
+}
+
+/* All that is asked for was written. */
+INSTEAD_OF(resident_next_written);
+bool __wrap_resident_next_written(int pagemap, uint64_t *at, uint64_t end, uint64_t *ret_begin,
+				  uint64_t *ret_end)
+{
+	(void)pagemap;
+	if (*at >= end)
+		return false;
+	*ret_begin = *at;
+	*ret_end = *at = end;
+	return true;
+}
+
+INSTEAD_OF(resident_clear_marks);
+bool __wrap_resident_clear_marks(pid_t pid)
+{
+	(void)pid;
+	clears++;
+	return marks_clear;
 }
 
 INSTEAD_OF(heap_copy_set_regions);
 int __wrap_heap_copy_set_regions(struct heap_copy *copy, const struct heap_range *ranges, size_t count)
 {
+	region_count = count;
+	for (size_t i = 0; i < count && i < 4; i++)
+		regions[i] = ranges[i];
 	return refresh_error ? refresh_error : __real_heap_copy_set_regions(copy, ranges, count);
 }
 
@@ -77,6 +126,7 @@ bool __wrap_hold_while(struct hold *hold, void (*read)(void *context), void (*un
 	(void)hold;
 	(void)undo;
 	counts_reads = true;
+	held_count++;
 	if (is_held)
 		read(context);
 	return is_held;
@@ -93,7 +143,7 @@ INSTEAD_OF(hold_began_ns);
 uint64_t __wrap_hold_began_ns(const struct hold *hold)
 {
 	(void)hold;
-	return 0;
+	return held_count <= late_holds ? now_ns - 2 * LONG_NS : 0;
 }
 
 INSTEAD_OF(clock_gettime);
@@ -118,7 +168,10 @@ static struct heap_copy *copy;
 INSTEAD_OF(heap_copy_check);
 uint64_t __wrap_heap_copy_check(struct heap_copy *of)
 {
-	return __real_heap_copy_check(of) + changed_pages;
+	const uint64_t changed = __real_heap_copy_check(of) + changed_pages;
+
+	changed_pages -= fewer_changed;
+	return changed;
 }
 
 INSTEAD_OF(running_stack_capture);
@@ -169,7 +222,10 @@ static int begin(void **state)
 	is_held = false;
 	now_ns = copying_ns = 0;
 	captures = 0;
-	changed_pages = 0;
+	changed_pages = fewer_changed = 0;
+	held_count = late_holds = clears = 0;
+	marks_clear = false;
+	mapped_count = region_count = 0;
 	copy = heap_copy_new(&source);
 	return copy && heap_copy_set_regions(copy, &range, 1) == 0 &&
 			       heap_copy_view(copy, BASE, PAGES * HEAP_PAGE)
@@ -302,6 +358,139 @@ static void a_copy_with_pages_that_changed_has_no_stack(void **state)
 	assert_int_not_equal(captures, 0);
 }
 
+/*---- Ways ----*/
+
+/* How many holds it takes, and by which way. */
+static unsigned int holds_by(bool has_marks, enum heap_method expected)
+{
+	struct heap_holding holding = { .copy = copy,
+					.pagemap = -1,
+					.limit_ns = LONG_NS,
+					.may_leave_out = true,
+					.has_marks = has_marks,
+					.has_helpers = true,
+					.bytes_per_ns = 1 };
+	enum heap_method method;
+	uint64_t changed;
+
+	held_count = 0;
+	assert_int_equal(heap_holding_copy(&holding, &method, &changed), 0);
+	assert_int_equal(method, expected);
+	return held_count;
+}
+
+static void a_hold_that_is_late_is_tried_again(void **state)
+{
+	(void)state;
+	is_held = true;
+	assert_int_equal(holds_by(false, HEAP_WHILE_ASLEEP), 1);
+	late_holds = 1;
+	assert_int_equal(holds_by(false, HEAP_ONE_HOLD), 2);
+	late_holds = 3;
+	assert_int_equal(holds_by(false, HEAP_ONE_HOLD), 4);
+	/* Three times; then what is seen to change is copied. */
+	late_holds = 4;
+	assert_int_equal(holds_by(false, HEAP_COMPARED), 5);
+	assert_int_equal(clears, 0);
+}
+
+static void marks_are_used_where_the_kernel_has_them(void **state)
+{
+	(void)state;
+	is_held = true;
+	late_holds = 1;
+	marks_clear = true;
+	assert_int_equal(holds_by(false, HEAP_ONE_HOLD), 2);
+	assert_int_equal(clears, 0);
+	assert_int_equal(holds_by(true, HEAP_WRITTEN_PAGES), 2);
+	assert_int_equal(clears, 1);
+	/* They cannot be cleared. */
+	marks_clear = false;
+	assert_int_equal(holds_by(true, HEAP_ONE_HOLD), 2);
+	assert_int_equal(clears, 2);
+}
+
+static void the_copy_is_of_the_hold(void **state)
+{
+	(void)state;
+	is_held = true;
+	changes = 1;
+	assert_int_equal(holds_by(false, HEAP_WHILE_ASLEEP), 1);
+	assert_int_equal(reads, 1);
+	assert_int_equal(*heap_copy_view(copy, BASE, 1), 1);
+	begin(state);
+	is_held = true;
+	changes = 1;
+	marks_clear = true;
+	late_holds = 1;
+	assert_int_equal(holds_by(true, HEAP_WRITTEN_PAGES), 2);
+	assert_int_equal(*heap_copy_view(copy, BASE, 1), 1);
+}
+
+static void comparisons_end_when_nothing_gets_better(void **state)
+{
+	(void)state;
+	is_held = true;
+	late_holds = 4;
+	changed_pages = 30;
+	assert_int_equal(holds_by(false, HEAP_COMPARED), 4 + 2);
+	changed_pages = 30;
+	fewer_changed = 1;
+	assert_int_equal(holds_by(false, HEAP_COMPARED), 4 + 8);
+	changed_pages = 3;
+	fewer_changed = 1;
+	assert_int_equal(holds_by(false, HEAP_COMPARED), 4 + 4);
+	fewer_changed = 0;
+}
+
+/*---- Mappings ----*/
+
+static void a_program_may_have_its_heap_where_it_can_write(void **state)
+{
+	struct heap_holding holding = { .copy = copy };
+
+	(void)state;
+	mapped_count = 4;
+	for (size_t i = 0; i < mapped_count; i++)
+		mapped[i] = (struct mapping){ .begin = BASE + i * HEAP_PAGE,
+					      .end = BASE + (i + 1) * HEAP_PAGE };
+	mapped[0].access = MAPPING_READ;
+	mapped[1].access = MAPPING_WRITE;
+	mapped[2].access = MAPPING_READ | MAPPING_WRITE;
+	mapped[3].access = MAPPING_READ | MAPPING_WRITE | MAPPING_SHARED;
+	assert_int_equal(heap_holding_set_regions(&holding), 0);
+	assert_int_equal(region_count, 2);
+	assert_int_equal(regions[0].begin, BASE + 2 * HEAP_PAGE);
+	assert_int_equal(regions[0].end, BASE + 3 * HEAP_PAGE);
+	assert_int_equal(regions[1].begin, BASE + 3 * HEAP_PAGE);
+}
+
+/* Where the pagemap can be read. */
+static unsigned int searches;
+
+INSTEAD_OF(heap_copy_fill);
+void __wrap_heap_copy_fill(struct heap_copy *of, enum heap_fill fill, heap_copy_next *next, void *context)
+{
+	(void)of, (void)next, (void)context;
+	assert_int_equal(fill, HEAP_FILL_ALL);
+	searches++;
+}
+
+static void what_lies_beside_is_copied_where_it_is_known_what_is_there(void **state)
+{
+	struct heap_holding holding = { .copy = copy, .fill = HEAP_FILL_ALL };
+
+	(void)state;
+	searches = 0;
+	for (holding.pagemap = -2; holding.pagemap < 2; holding.pagemap++) {
+		assert_int_equal(heap_holding_fill(&holding), 0);
+		assert_int_equal(searches, holding.pagemap < 0 ? 0 : holding.pagemap + 1);
+	}
+	refresh_error = -ENOMEM;
+	assert_int_equal(heap_holding_fill(&holding), -ENOMEM);
+	assert_int_equal(searches, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +503,13 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_copy_without_a_hold_has_no_stack, begin, end),
 		cmocka_unit_test_setup_teardown(a_copy_with_pages_that_changed_has_no_stack, begin, end),
+		cmocka_unit_test_setup_teardown(a_hold_that_is_late_is_tried_again, begin, end),
+		cmocka_unit_test_setup_teardown(marks_are_used_where_the_kernel_has_them, begin, end),
+		cmocka_unit_test_setup_teardown(the_copy_is_of_the_hold, begin, end),
+		cmocka_unit_test_setup_teardown(comparisons_end_when_nothing_gets_better, begin, end),
+		cmocka_unit_test_setup_teardown(a_program_may_have_its_heap_where_it_can_write, begin, end),
+		cmocka_unit_test_setup_teardown(what_lies_beside_is_copied_where_it_is_known_what_is_there,
+						begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
