@@ -200,6 +200,21 @@ static void what_lies_between_two_looks_is_not_known(void **state)
 	end_waiting();
 }
 
+/* Where something goes on, it looks four times a second, whether a thread waits or not. */
+static void it_looks_often(void **state)
+{
+	struct blocked blocked = { 0 };
+
+	(void)state;
+	assert_false(blocked_for_long(&blocked, false, 100 * second, &read_pid));
+	begin_waiting(NULL);
+	assert_false(blocked_for_long(&blocked, false, 100 * second + second / 4 - 1, &read_pid));
+	assert_int_equal(blocked.count, 0);
+	assert_false(blocked_for_long(&blocked, false, 100 * second + second / 4, &read_pid));
+	assert_int_equal(blocked.count, 1);
+	end_waiting();
+}
+
 /* Where nothing goes on, it looks once a second, until a thread waits. */
 static void at_rest_it_looks_rarely(void **state)
 {
@@ -238,6 +253,7 @@ int main(void)
 		cmocka_unit_test_teardown(the_process_that_it_reads_is_named, leave_none),
 		cmocka_unit_test_teardown(one_that_ran_in_between_is_not, leave_none),
 		cmocka_unit_test_teardown(what_lies_between_two_looks_is_not_known, leave_none),
+		cmocka_unit_test_teardown(it_looks_often, leave_none),
 		cmocka_unit_test_teardown(at_rest_it_looks_rarely, leave_none),
 		cmocka_unit_test_teardown(errands_may_wait_so, leave_none),
 	};

@@ -66,6 +66,27 @@ static void only_functions_of_c_count(void **state)
 	assert_int_equal(lua_wait_end(&no_socket, &frame, 1), LUA_WAIT_ENDS_UNKNOWN);
 }
 
+/* What the function works on may stand above, as symbols tell it; further up, it is not that function that waits. */
+static void native_functions_above_do_not_hide_it(void **state)
+{
+	const struct function native = { .kind = FRAME_NATIVE, .name = "ngx_http_lua_sleep_handler" };
+	const struct function function = { .kind = FRAME_C_FUNCTION, .name = "ngx.sleep" };
+	const struct lua_wait no_socket = { .thread = 1 };
+	char name[REQUEST_WAIT_BYTES];
+
+	(void)state;
+	for (size_t above = 0; above < 6; above++) {
+		struct frame frames[6];
+
+		for (size_t i = 0; i < 6; i++)
+			frames[i] = (struct frame){ .function = i < above ? &native : &function };
+		assert_false(lua_wait_name(NULL, &no_socket, frames, above, name));
+		assert_string_equal(name, "Lua");
+		lua_wait_name(NULL, &no_socket, frames, above + (above < 6), name);
+		assert_string_equal(name, above <= 4 ? "sleep" : "Lua");
+	}
+}
+
 /* ngx.pipe needs a patch of nginx that OpenResty has and Debian has not. */
 static void libraries_in_lua_are_known_by_their_files(void **state)
 {
@@ -164,6 +185,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_function_tells_the_wait),
 		cmocka_unit_test(only_functions_of_c_count),
+		cmocka_unit_test(native_functions_above_do_not_hide_it),
 		cmocka_unit_test(libraries_in_lua_are_known_by_their_files),
 		cmocka_unit_test(a_socket_is_named_by_what_it_does_and_its_peer),
 		cmocka_unit_test(the_address_of_a_peer_is_shown_in_place_of_its_name),

@@ -164,6 +164,20 @@ static void lua_that_has_ended_leaves_the_upstream(void **state)
 	assert_client(NGINX_UPSTREAM_READING, CONNECTION_WAIT_WRITE, "client write", NULL);
 }
 
+/* Then the one that waits is what the request waits for. */
+static void lua_that_has_resumed_another_one_does_not_wait_itself(void **state)
+{
+	(void)state;
+	add_coroutine("coroutine.yield", COROUTINE_SUSPENDED);
+	add_coroutine("ngx.sleep", COROUTINE_SUSPENDED);
+	assert_client(NGINX_UPSTREAM_NONE, CONNECTION_WAIT_UNKNOWN, "Lua", "sleep");
+	lua.waits[1].parent = lua.waits[0].thread;
+	assert_client(NGINX_UPSTREAM_NONE, CONNECTION_WAIT_UNKNOWN, "sleep", NULL);
+	/* It has ended, and goes on in nobody. */
+	worker.states[1] = COROUTINE_DEAD;
+	assert_client(NGINX_UPSTREAM_NONE, CONNECTION_WAIT_UNKNOWN, "Lua", NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +187,7 @@ int main(void)
 		cmocka_unit_test_setup(a_client_that_does_not_send_its_body, begin),
 		cmocka_unit_test_setup(lua_that_waits_has_no_upstream, begin),
 		cmocka_unit_test_setup(lua_that_has_ended_leaves_the_upstream, begin),
+		cmocka_unit_test_setup(lua_that_has_resumed_another_one_does_not_wait_itself, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
