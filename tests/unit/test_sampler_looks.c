@@ -397,6 +397,8 @@ static void at_the_end_calls_are_no_hindrance(void **state)
 		assert_int_equal(sum_of(process, 0)->samples, 1);
 		assert_int_equal(result.figures.undisturbed, 1);
 		assert_near(sum_of(process, 0)->cpu_ns, UINT64_C(1493) * MS, 1);
+		/* Each look before is missed once. */
+		assert_near(result.figures.missed_ticks, UINT64_C(1493) * MS / period_ns, 20);
 	}
 }
 

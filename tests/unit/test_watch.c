@@ -204,6 +204,26 @@ static void a_heap_is_what_its_sweeps_leave(void **state)
 	fail();
 }
 
+/* The least of just a span ago counts still, and none from before. */
+static void a_heap_is_compared_with_that_of_a_span_ago(void **state)
+{
+	const struct condition condition = read_good("heap+50%/10s");
+
+	(void)state;
+	for (unsigned int later_s = 8; later_s < 12; later_s++) {
+		uint64_t now_ns = 100 * second_ns;
+		struct gauge gauge;
+
+		gauge_begin(&gauge, &condition, 0);
+		assert_false(sweep(&gauge, &now_ns, second_ns, 100));
+		for (unsigned int i = 1; i < later_s; i++)
+			assert_false(sweep(&gauge, &now_ns, second_ns, 140));
+		assert_false(sweep(&gauge, &now_ns, second_ns, 160));
+		/* The second that has 160 is over. */
+		assert_int_equal(sweep(&gauge, &now_ns, second_ns, 140), later_s + 1 <= 10);
+	}
+}
+
 static void the_least_of_a_whole_span_counts(void **state)
 {
 	const struct condition condition = read_good("heap+50%/10s");
@@ -729,6 +749,7 @@ int main(void)
 		cmocka_unit_test(a_long_span_needs_no_more_room),
 		cmocka_unit_test(a_heap_counts_as_collections_leave_it),
 		cmocka_unit_test(a_heap_is_what_its_sweeps_leave),
+		cmocka_unit_test(a_heap_is_compared_with_that_of_a_span_ago),
 		cmocka_unit_test(the_least_of_a_whole_span_counts),
 		cmocka_unit_test(other_values_are_compared),
 		cmocka_unit_test(an_hour_has_so_many),
