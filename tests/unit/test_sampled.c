@@ -181,6 +181,10 @@ static void a_target_that_could_not_run_is_told(void **state)
 	assert_string_equal(
 		told, "ljspy: warning: It did not run to the end: process 100 is stopped, as by SIGSTOP or "
 		      "Ctrl-Z.\nljspy: Let it go on: kill -CONT 100\n");
+	options.pid_count = 2;
+	assert_false(explain());
+	assert_int_equal(told_times("Not all ran to the end: process 100"), 1);
+	options.pid_count = 1;
 	options.name = "lua";
 	result.halted.at[0] = (struct sampler_note){ FIRST, HALT_FREEZER };
 	assert_false(explain());
