@@ -418,6 +418,7 @@ static void the_copy_is_of_the_hold(void **state)
 	assert_int_equal(holds_by(false, HEAP_WHILE_ASLEEP), 1);
 	assert_int_equal(reads, 1);
 	assert_int_equal(*heap_copy_view(copy, BASE, 1), 1);
+	end(state);
 	begin(state);
 	is_held = true;
 	changes = 1;

@@ -228,6 +228,7 @@ static void names_that_suggest_luajit(void **state)
 		world[4].name = names[i];
 		take();
 		assert_int_equal(survey.refused_pid, FIRST + 4);
+		end(state);
 	}
 }
 
