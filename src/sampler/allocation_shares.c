@@ -8,12 +8,14 @@
 enum {
 	PART_SIZES_MAX = 32,
 	ARRAY_SLOT = 8, /* bytes */
+	HASH_NODE = 24,
+	MERGED_MAX = 8,   /* allocations that one look of a watch sees together */
+	WATCHED_MIN = 16, /* fewer that watches have seen do not tell how many bytes are in large ones */
 	STRING_STEPS_MAX = 64,
 	GRANULE =
 		16, /* sizes of strings and parts are put together: up to FINE_MAX in steps of so many bytes, */
-	FINE_MAX = 512,       /* ... and from there on four steps to each doubling */
-	LARGE_MIN = 64 << 10, /* so large an allocation hardly ever falls into a window */
-	STRINGS_MIN = 100,    /* in windows, to compare these with intervals */
+	FINE_MAX = 512,    /* ... and from there on four steps to each doubling */
+	STRINGS_MIN = 100, /* in windows, to compare these with intervals */
 };
 
 /* What windows and films of earlier divisions count at each division, in proportion. */
@@ -34,25 +36,45 @@ static const double looks_max = 16;
 /* Intervals tell how many strings there were if they know it of so many of the bytes. */
 static const double known_min = 0.5;
 
-/* Films do not tell the hash parts of new tables from other parts; windows and samples do. */
-enum part { PART_ANY, PART_FIRST, PART_GROWN };
+/* What watches have seen of large allocations at earlier divisions counts at each one, in proportion: it is little. */
+static const double large_fading = 0.9;
+static const double large_enough = 100; /* fewer do not fade */
+
+/* The samples of large allocations count, all together, as if watches had seen so many of these in addition. */
+static const double seen_by_samples = 2;
+
+/* Small allocations that a watch sees together with large ones have so much of their bytes at most. */
+static const double merged_off = 0.02;
+
+/*
+ * Films do not tell the hash parts of new tables from other parts; windows and samples do. What is large is no such
+ * part: LuaJIT puts only C objects on its list as it allocates them.
+ */
+enum part { PART_ANY, PART_FIRST, PART_GROWN, PART_LARGE, PART_LARGE_CDATA };
 
 /* What cannot be told apart by counting: an object by its kind and size, a string or a part by its size. */
 struct class_key {
-	enum allocation_kind kind; /* ALLOCATION_OTHER for all that is no listed object and no string */
-	uint64_t bytes;            /* of strings, parts, userdata and prototypes a step; 0: of any size */
-	uint32_t ctype;            /* of cdata */
-	enum part part;            /* of parts */
+	enum allocation_kind
+		kind;   /* ALLOCATION_OTHER for all that is large, or no listed object and no string */
+	uint64_t bytes; /* of strings, parts, userdata and prototypes a step; 0: of any size; see is_near() */
+	uint32_t ctype; /* of cdata */
+	enum part part; /* of parts */
 };
 
 struct class
 {
 	struct class_key key;
-	double counted, counted_bytes; /* in windows, or in films; they fade */
+	double counted, counted_bytes; /* in windows, in films, or in watches; they fade */
 	double part_bytes;             /* of parts: in windows, as parts of new tables; they fade */
 	double bytes, objects;         /* that wait for samples */
 	double samples, sample_bytes;  /* since the last division */
+	double met;                    /* samples of what is large; they fade */
 	double mean;                   /* size, by the samples so far; 0 if there were none */
+};
+
+/* The samples of all large allocations: see struct class. */
+struct large_samples {
+	double samples, sample_bytes, mean;
 };
 
 /* Samples of hash or array parts that have got this size: at once, or by growing from half of it. */
@@ -71,15 +93,18 @@ struct share_sample {
 struct allocation_shares {
 	struct allocation_sums sums;
 	double after_objects; /* of all divisions */
-	double large_bytes;   /* those of CLASS_LARGE, of the last division */
+	double large_bytes;   /* in large allocations, of the last division */
+	struct large_samples large;
 	/* Of intervals since the last division whose strings are known. */
 	double known_bytes, known_strings;
 	/* These fade. */
 	double counted_samples;    /* of objects and strings: of what is counted */
 	double small_sample_bytes; /* of samples of strings and of what is not counted, but for what is large */
 	double listed_bytes;       /* of windows whose objects are known */
-	double string_window_bytes, strings;      /* of windows whose strings are known */
-	double film_large_bytes, film_part_bytes; /* of films: in large allocations, in other parts */
+	double string_window_bytes, strings;       /* of windows whose strings are known */
+	double film_large_bytes, film_part_bytes;  /* of films: in large allocations, in other parts */
+	double watched;                            /* large allocations that watches have seen */
+	double watched_bytes, watched_large_bytes; /* in all, and in large ones */
 	struct class classes[ALLOCATION_CLASSES_MAX];
 	size_t class_count;
 	uint64_t part_sizes[PART_SIZES_MAX]; /* of samples */
@@ -95,7 +120,7 @@ struct allocation_shares {
 	size_t sample_count, sample_size;
 };
 
-/* The classes of what no window or film has told apart: parts, strings, and whatever is large. */
+/* The classes of what nothing has told apart: parts, strings, and large allocations where there are too many classes. */
 enum { CLASS_PARTS, CLASS_STRINGS, CLASS_LARGE, CLASSES_FIXED };
 
 struct allocation_shares *allocation_shares_new(void)
@@ -106,7 +131,7 @@ struct allocation_shares *allocation_shares_new(void)
 		return NULL;
 	shares->classes[CLASS_PARTS].key.kind = ALLOCATION_OTHER;
 	shares->classes[CLASS_STRINGS].key.kind = ALLOCATION_STRING;
-	shares->classes[CLASS_LARGE].key.kind = ALLOCATION_OTHER;
+	shares->classes[CLASS_LARGE].key = (struct class_key){ .kind = ALLOCATION_OTHER, .part = PART_LARGE };
 	shares->class_count = CLASSES_FIXED;
 	return shares;
 }
@@ -222,7 +247,7 @@ static double grown_part(struct allocation_shares *shares, enum allocation_kind 
 
 static void add_part(struct allocation_shares *shares, uint64_t bytes, enum part part, double count)
 {
-	if (bytes >= LARGE_MIN)
+	if (bytes >= ALLOCATION_LARGE_MIN)
 		return;
 	shares->classes[find_part_class(shares, bytes, part)].part_bytes += count * (double)bytes;
 }
@@ -290,7 +315,7 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 	for (size_t i = 0; i < count; i++) {
 		const struct class_key key = object_key(objects[i].kind, objects[i].bytes, objects[i].ctype);
 		/* What is large has a class of its own. */
-		const size_t class = objects[i].bytes < LARGE_MIN
+		const size_t class = objects[i].bytes < ALLOCATION_LARGE_MIN
 					     ? find_class(shares, &key, true, CLASS_PARTS)
 					     : CLASS_LARGE;
 
@@ -415,12 +440,120 @@ void allocation_shares_add_film(struct allocation_shares *shares,
 		struct allocated_besides besides;
 
 		/* So much at once is one allocation. */
-		if (bytes >= LARGE_MIN)
+		if (bytes >= ALLOCATION_LARGE_MIN)
 			shares->film_large_bytes += knows_objects ? (double)bytes : 0;
 		else if (allocated_besides_objects(&film[i - 1], &film[i], objects, count, &besides) &&
 			 besides.bytes > 0)
 			add_besides(shares, film, i, &besides);
 	}
+}
+
+/*---- What is large ----*/
+
+static bool is_large(const struct class *class)
+{
+	return class->key.part == PART_LARGE || class->key.part == PART_LARGE_CDATA;
+}
+
+/* Of one class are those of about the same size: small allocations come between two looks of a watch, too. */
+static bool is_near(double bytes, double others)
+{
+	return fabs(bytes - others) <= others / 8;
+}
+
+static size_t find_large_class(struct allocation_shares *shares, uint64_t bytes, bool is_cdata, bool create)
+{
+	const struct class_key key = { .kind = ALLOCATION_OTHER,
+				       .bytes = bytes,
+				       .part = is_cdata ? PART_LARGE_CDATA : PART_LARGE };
+	size_t nearest = CLASS_LARGE;
+	double distance = INFINITY;
+
+	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
+		const struct class_key *other = &shares->classes[i].key;
+		const double away = fabs((double)bytes - (double)other->bytes);
+
+		if (other->part != key.part || away >= distance ||
+		    !is_near((double)bytes, (double)other->bytes))
+			continue;
+		nearest = i;
+		distance = away;
+	}
+	if (nearest != CLASS_LARGE || !create || shares->class_count == ALLOCATION_CLASSES_MAX)
+		return nearest;
+	shares->classes[shares->class_count].key = key;
+	return shares->class_count++;
+}
+
+/* As watches see it: while the hash part of a table grows, its old one is there, too, half as large. */
+static size_t large_class_of(struct allocation_shares *shares, const struct allocation *allocation)
+{
+	const bool is_whole = allocation->kind == ALLOCATION_HASH && allocation->is_first_part;
+
+	return find_large_class(shares, allocation->bytes / (is_whole ? 2 : 1),
+				allocation->kind == ALLOCATION_CDATA, true);
+}
+
+/* What a hash part of about that size has; 0 if none has. */
+static uint64_t hash_bytes(uint64_t bytes)
+{
+	uint64_t hash = HASH_NODE;
+
+	while (hash <= bytes / 2)
+		hash *= 2;
+	return bytes - hash <= hash / 64 ? hash : 0;
+}
+
+bool allocation_shares_has_large(const struct allocation_shares *shares)
+{
+	return shares->large.mean > 0;
+}
+
+static void add_seen(struct allocation_shares *shares, size_t class, double bytes, uint64_t count)
+{
+	shares->classes[class].counted += (double)count;
+	shares->classes[class].counted_bytes += bytes;
+	shares->watched += (double)count;
+}
+
+/* The class of which so many bytes are one or a few, and samples have met some; CLASS_LARGE if there is none. */
+static size_t class_of_several(struct allocation_shares *shares, double bytes, bool is_cdata,
+			       uint64_t *ret_count)
+{
+	for (uint64_t count = 1; count <= MERGED_MAX; count++) {
+		const double one = bytes / (double)count;
+		const size_t class = find_large_class(shares, (uint64_t)one, is_cdata, false);
+
+		if (class == CLASS_LARGE || shares->classes[class].mean <= 0 ||
+		    fabs(one - shares->classes[class].mean) > merged_off * one)
+			continue;
+		*ret_count = count;
+		return class;
+	}
+	return CLASS_LARGE;
+}
+
+void allocation_shares_add_watched(struct allocation_shares *shares, uint64_t bytes, bool is_merged,
+				   bool is_cdata)
+{
+	const uint64_t hash = is_cdata ? 0 : hash_bytes(bytes);
+	uint64_t count = 1;
+	size_t class;
+
+	if (hash)
+		bytes = hash / 2;
+	shares->watched_bytes += (double)bytes;
+	if (bytes < ALLOCATION_LARGE_MIN)
+		return;
+	shares->watched_large_bytes += (double)bytes;
+	/* C arrays may follow each other as fast as looks do. So may steps of a table, but it doubles by each. */
+	class = is_merged || is_cdata ? class_of_several(shares, (double)bytes, is_cdata, &count)
+				      : CLASS_LARGE;
+	if (class == CLASS_LARGE && !is_merged)
+		class = find_large_class(shares, bytes, is_cdata, true);
+	/* Several of different sizes stay untold, or there are too many classes. */
+	if (class != CLASS_LARGE)
+		add_seen(shares, class, (double)bytes, count);
 }
 
 /*---- Samples ----*/
@@ -444,8 +577,8 @@ static size_t class_of(struct allocation_shares *shares, const struct allocation
 	struct class_key key = object_key(allocation->kind, allocation->bytes, allocation->ctype);
 	size_t any;
 
-	if (allocation->bytes >= LARGE_MIN)
-		return CLASS_LARGE;
+	if (allocation->bytes >= ALLOCATION_LARGE_MIN)
+		return large_class_of(shares, allocation);
 	if (allocation->kind == ALLOCATION_STRING) {
 		key.bytes = size_step(allocation->bytes);
 		if (!is_string_size(shares, key.bytes) && shares->string_step_count < STRING_STEPS_MAX)
@@ -511,6 +644,24 @@ uint64_t allocation_shares_large(const struct allocation_shares *shares)
 	return shares->large_bytes > 0 ? (uint64_t)shares->large_bytes : 0;
 }
 
+static void add_up_large(struct allocation_shares *shares)
+{
+	struct large_samples *large = &shares->large;
+
+	large->samples = large->sample_bytes = 0;
+	for (size_t i = 0; i < shares->class_count; i++) {
+		struct class *class = &shares->classes[i];
+
+		if (!is_large(class))
+			continue;
+		class->met += class->samples;
+		large->samples += class->samples;
+		large->sample_bytes += class->sample_bytes;
+	}
+	if (large->samples > 0)
+		large->mean = large->sample_bytes / large->samples;
+}
+
 static void add_up_samples(struct allocation_shares *shares)
 {
 	for (size_t i = 0; i < shares->class_count; i++)
@@ -522,9 +673,10 @@ static void add_up_samples(struct allocation_shares *shares)
 		class->sample_bytes += (double)shares->samples[i].bytes;
 		class->mean = class->sample_bytes / class->samples;
 		shares->counted_samples += class->key.kind != ALLOCATION_OTHER;
-		if (class != &shares->classes[CLASS_LARGE] && !allocation_is_listed(class->key.kind))
+		if (!is_large(class) && !allocation_is_listed(class->key.kind))
 			shares->small_sample_bytes += (double)shares->samples[i].bytes;
 	}
+	add_up_large(shares);
 }
 
 /* The objects of a class among all bytes, and their bytes. */
@@ -675,7 +827,8 @@ static double like_windows(const struct allocation_shares *shares)
 static double large_bytes(const struct allocation_shares *shares, double bytes, double unexplained,
 			  bool is_all)
 {
-	const struct class *large = &shares->classes[CLASS_LARGE], *parts = &shares->classes[CLASS_PARTS];
+	const struct large_samples *large = &shares->large;
+	const struct class *parts = &shares->classes[CLASS_PARTS];
 
 	if (unexplained <= 0 || large->mean <= 0)
 		return 0;
@@ -698,15 +851,18 @@ static double met_max(const struct allocation_shares *shares, double count, doub
 }
 
 /*
- * Of so many bytes, which are in parts and in large allocations, those in parts: as films have seen both, if samples
- * have met what is large.
+ * Of so many bytes, which are in parts and in large allocations, those in parts, if samples have met what is large: the
+ * latter have the part of all bytes that watches tell, or that of these that films have seen.
  */
-static double small_parts(const struct allocation_shares *shares, double bytes)
+static double small_parts(const struct allocation_shares *shares, double all, double bytes)
 {
 	const double filmed = shares->film_large_bytes + shares->film_part_bytes;
 
-	return shares->classes[CLASS_LARGE].mean > 0 && filmed > 0 ? bytes * shares->film_part_bytes / filmed
-								   : bytes;
+	if (shares->large.mean <= 0)
+		return bytes;
+	if (shares->watched >= WATCHED_MIN)
+		return fmax(0, bytes - all * shares->watched_large_bytes / shares->watched_bytes);
+	return filmed > 0 ? bytes * shares->film_part_bytes / filmed : bytes;
 }
 
 /*
@@ -717,13 +873,45 @@ static double take_unmet(struct allocation_shares *shares, double unmet)
 {
 	const double waiting = shares->unmet_bytes;
 
-	if (shares->classes[CLASS_LARGE].samples > 0) {
+	if (shares->large.samples > 0) {
 		shares->unmet_bytes = 0;
 		return waiting + unmet;
 	}
 	shares->unmet_bytes = fading * waiting + unmet;
 	shares->lost_bytes += (1 - fading) * waiting;
 	return 0;
+}
+
+/* How many of a class there were for each other one, as watches have seen them and, of few, samples. */
+static double large_count(const struct class *class, double met)
+{
+	return class->counted + (met > 0 ? seen_by_samples * class->met / met : 0);
+}
+
+static double large_size(const struct class *class)
+{
+	return class->mean > 0 || class->counted <= 0 ? class->mean : class->counted_bytes / class->counted;
+}
+
+/*
+ * Divide what is large among its classes. How often looks meet one depends on its kind: tables that grow copy what
+ * they had, while C arrays are filled with zeros only after the allocation.
+ */
+static void add_large_by_watches(struct allocation_shares *shares, double bytes)
+{
+	double met = 0, sum = 0;
+
+	for (size_t i = 0; i < shares->class_count; i++)
+		met += shares->classes[i].met;
+	for (size_t i = 0; i < shares->class_count; i++)
+		if (is_large(&shares->classes[i]))
+			sum += large_count(&shares->classes[i], met) * large_size(&shares->classes[i]);
+	for (size_t i = 0; sum > 0 && i < shares->class_count; i++) {
+		struct class *class = &shares->classes[i];
+
+		if (is_large(class))
+			class->bytes += bytes * large_count(class, met) * large_size(class) / sum;
+	}
 }
 
 /*
@@ -745,7 +933,7 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 	}
 	string_bytes = string_count * (strings.objects > 0 ? strings.bytes / strings.objects
 							   : shares->classes[CLASS_STRINGS].mean);
-	part_bytes = small_parts(shares, fmax(0, bytes - listed - string_bytes));
+	part_bytes = small_parts(shares, bytes, fmax(0, bytes - listed - string_bytes));
 	for (size_t i = 0; i < shares->class_count; i++)
 		beyond += filmed_beyond(shares, &shares->classes[i], counted, part_bytes, &parts);
 	rest = bytes - listed - new_parts;
@@ -760,7 +948,7 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 	unmet = unmet >= unexplained_min * bytes && unmet > 0 ? unmet : 0;
 	rest -= large + unmet;
 	shares->large_bytes = large + take_unmet(shares, unmet);
-	shares->classes[CLASS_LARGE].bytes += shares->large_bytes;
+	add_large_by_watches(shares, shares->large_bytes);
 
 	for (size_t i = 0; i < shares->class_count; i++) {
 		struct class *class = &shares->classes[i];
@@ -818,17 +1006,26 @@ static struct allocation_share share_of(const struct class *class, const struct 
 
 static void fade(struct allocation_shares *shares)
 {
+	const double large = shares->watched * large_fading >= large_enough ? large_fading : 1;
 	double *const sums[] = { &shares->counted_samples, &shares->small_sample_bytes,
 				 &shares->listed_bytes,    &shares->string_window_bytes,
 				 &shares->strings,         &shares->film_large_bytes,
 				 &shares->film_part_bytes };
+	double *const of_watches[] = { &shares->watched, &shares->watched_bytes,
+				       &shares->watched_large_bytes };
 
+	for (size_t i = 0; i < sizeof(of_watches) / sizeof(of_watches[0]); i++)
+		*of_watches[i] *= large;
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
 		*sums[i] *= fading;
 	for (size_t i = 0; i < shares->class_count; i++) {
-		shares->classes[i].counted *= fading;
-		shares->classes[i].counted_bytes *= fading;
-		shares->classes[i].part_bytes *= fading;
+		struct class *class = &shares->classes[i];
+		const double part = is_large(class) ? large : fading;
+
+		class->counted *= part;
+		class->counted_bytes *= part;
+		class->part_bytes *= part;
+		class->met *= part;
 	}
 }
 

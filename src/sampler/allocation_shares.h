@@ -58,6 +58,19 @@ void allocation_shares_add_film(struct allocation_shares *shares,
 void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
 				  const struct listed_object *objects, size_t count);
 
+/*
+ * A watch, a series of looks at the counters, tells how many large allocations there are of each size, whatever time
+ * the allocator takes for them. Watches are of use where samples have met such.
+ */
+bool allocation_shares_has_large(const struct allocation_shares *shares);
+
+/*
+ * So much was allocated from one look of a watch to the next one: small allocations or, from ALLOCATION_LARGE_MIN
+ * bytes on, a large one, of a C object or not. is_merged: there was time for more than one.
+ */
+void allocation_shares_add_watched(struct allocation_shares *shares, uint64_t bytes, bool is_merged,
+				   bool is_cdata);
+
 /* A look has found this allocation under way; its number, from 0 on since the last division. -1: no memory. */
 ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const struct allocation *allocation);
 
@@ -72,14 +85,14 @@ struct allocation_share {
  */
 size_t allocation_shares_divide(struct allocation_shares *shares, const struct allocation_share **ret_shares);
 
-enum { ALLOCATION_CLASSES_MAX = 512 };
+enum { ALLOCATION_CLASSES_MAX = 512, ALLOCATION_LARGE_MIN = 64 << 10 /* bytes: hardly ever in a window */ };
 
 /* The sum of the last division, and how it is known. */
 enum allocation_sum allocation_shares_sum(const struct allocation_shares *shares, uint64_t *ret_bytes);
 
 /*
- * How many bytes of the last division have gone to samples of large allocations, or wait for one. How often looks
- * meet these depends on their kind: their division is rough.
+ * How many bytes of the last division have gone to samples of large allocations, or wait for one. Watches see few of
+ * these: their division is rough.
  */
 uint64_t allocation_shares_large(const struct allocation_shares *shares);
 

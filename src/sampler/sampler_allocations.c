@@ -25,6 +25,14 @@ enum {
 	SPAN_NS_MAX = 2 * SPAN_NS,
 	SPAN_VMS_MAX = 8,     /* to read the counters of each takes a third of a microsecond more */
 	WARM_NS = 200 * 1000, /* after a hold, maybe on another CPU, a thread runs slower for so long */
+	WATCH_EVERY = 64,     /* a watch costs ljspy its whole time: one in so much of all time */
+	WATCH_IDLE_NS =
+		50 *
+		1000, /* without any allocation: others have the CPU, or the thread does something else */
+	WATCH_NS = 150 * 1000,
+	WATCH_LOOK_NS = 1000, /* shorter than to fill a large allocation; a look more costs the thread time */
+	WATCH_GAP_NS = 10 * 1000,      /* in a longer one, there may be several allocations */
+	WATCH_GAP_NS_MAX = 100 * 1000, /* ljspy waits while the kernel maps memory; or has lost its CPU */
 	WINDOW_EVERY_NS = 20 * 1000 * 1000, /* a window costs ljspy up to half a millisecond */
 	WINDOW_NS = 100 * 1000,             /* longer than it takes to unwind the thread */
 	WINDOW_NS_MAX = 1000 * 1000,
@@ -48,10 +56,10 @@ struct vm_allocations {
 	bool has_counted;
 	struct allocation_counters counted;
 	uint64_t counted_cpu_ns;
-	uint64_t window_ns, film_ns; /* when the next ones are due */
-	bool has_window;             /* one was due at the last look */
-	uint64_t userdata;           /* with has_window: the newest one then */
-	uint64_t span_ns;            /* when it was last one of those of which one was tried */
+	uint64_t window_ns, film_ns, watch_ns; /* when the next ones are due */
+	bool has_window;                       /* one was due at the last look */
+	uint64_t userdata;                     /* with has_window: the newest one then */
+	uint64_t span_ns;                      /* when it was last one of those of which one was tried */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
 	size_t kept_count, kept_size;
@@ -415,6 +423,77 @@ static void take_film(struct allocations *allocations, struct vm_allocations *vm
 	allocation_shares_add_film(vm->shares, film, allocations->objects, count);
 }
 
+/* A look of a watch. */
+struct watch_look {
+	struct allocation_counters counters;
+	uint64_t ns;
+};
+
+static bool watch_look(struct memory *memory, const struct vm_allocations *vm, struct watch_look *ret_look)
+{
+	const bool is_read = allocation_counters_read(memory, vm->global, &ret_look->counters);
+
+	ret_look->ns = clock_now_ns(CLOCK_MONOTONIC);
+	return is_read;
+}
+
+/* Let the time pass: to sleep takes longer. */
+static void watch_until(uint64_t time_ns)
+{
+	while (clock_now_ns(CLOCK_MONOTONIC) < time_ns)
+		continue;
+}
+
+/* LuaJIT may put a C object on its list a moment after counting it: the next look tells. */
+static void add_watched(const struct vm_allocations *vm, struct memory *memory,
+			const struct watch_look *before, const struct watch_look *now,
+			const struct watch_look *next)
+{
+	const uint64_t bytes = allocated_in_film(&before->counters, &now->counters);
+	const bool is_cdata = bytes >= ALLOCATION_LARGE_MIN && next->counters.root != before->counters.root &&
+			      allocated_newest_is_cdata(memory, vm->global, &next->counters);
+
+	if (now->ns - before->ns <= WATCH_GAP_NS_MAX)
+		allocation_shares_add_watched(vm->shares, bytes, now->ns - before->ns > WATCH_GAP_NS,
+					      is_cdata);
+}
+
+/*
+ * See which large allocations come in a time that begins whatever the thread does: each is as likely to be among
+ * them, however long the allocator takes for it.
+ */
+static void take_watch(const struct vm_allocations *vm, struct memory *memory)
+{
+	struct watch_look before, now, next;
+	uint64_t end_ns, idle_ns;
+
+	if (!watch_look(memory, vm, &before))
+		return;
+	end_ns = before.ns + WATCH_NS;
+	idle_ns = before.ns + WATCH_IDLE_NS;
+	for (now = before; now.ns < end_ns && now.ns < idle_ns; before = now, now = next) {
+		if (now.counters.total != before.counters.total)
+			idle_ns = now.ns + WATCH_IDLE_NS;
+		watch_until(now.ns + WATCH_LOOK_NS);
+		if (!watch_look(memory, vm, &next))
+			return;
+		add_watched(vm, memory, &before, &now, &next);
+	}
+}
+
+static void take_watches(struct allocations *allocations, struct memory *memory)
+{
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+		const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
+
+		if (!vm->global || now < vm->watch_ns || !allocation_shares_has_large(vm->shares))
+			continue;
+		take_watch(vm, memory);
+		vm->watch_ns = now + WATCH_EVERY * (clock_now_ns(CLOCK_MONOTONIC) - now);
+	}
+}
+
 static bool is_film_due(const struct allocations *allocations, uint64_t now)
 {
 	for (size_t i = 0; i < allocations->vm_count; i++)
@@ -468,6 +547,8 @@ static void look_at_running(struct allocations *allocations, struct lua_process 
 	if (is_span_due)
 		*thread->span_ns = now + (is_taken ? SPAN_EVERY_NS : SPAN_AGAIN_NS);
 	take_films(allocations, lua_process_memory(process), now, runs);
+	if (runs != 0)
+		take_watches(allocations, lua_process_memory(process));
 }
 
 /*---- Samples ----*/

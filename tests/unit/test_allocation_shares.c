@@ -557,7 +557,154 @@ static void large_allocations_have_what_strings_do_not_explain(void **state)
 	allocates_with_strings(200, true);
 	samples(ALLOCATION_ARRAY, 100 << 10, 1);
 	assert_int_equal(allocation_shares_divide(shares, &result), 3);
-	assert_in_range(result[2].bytes, 4999, 5001);
+	assert_in_range(result[2].bytes, 1249, 1251);
+	/* ... each for one of its size. */
+	allocates_with_strings(200, true);
+	samples(ALLOCATION_STRING, 300 << 10, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 3);
+	assert_in_range(result[2].bytes, 3749, 3751);
+}
+
+enum { LARGE = 100 << 10 };
+
+static void watched(uint64_t bytes, bool is_cdata, int count)
+{
+	for (int i = 0; i < count; i++)
+		allocation_shares_add_watched(shares, bytes, false, is_cdata);
+}
+
+/* Of 1,000,000 bytes, which are in large allocations: nine samples of tables that grow, and one of C arrays. */
+static void meets_large_tables_and_arrays(uint64_t table_bytes, enum allocation_kind kind)
+{
+	const struct allocation_share *result;
+
+	samples(kind, table_bytes, 9);
+	samples(ALLOCATION_CDATA, LARGE, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 10);
+	allocates(1000000);
+	samples(kind, table_bytes, 9);
+	samples(ALLOCATION_CDATA, LARGE, 1);
+}
+
+/* To copy what a table had takes the allocator nine times as long as an array; there are as many of both. */
+static void watches_tell_how_many_large_ones_there_are(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	assert_false(allocation_shares_has_large(shares));
+	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
+	assert_true(allocation_shares_has_large(shares));
+	watched(LARGE + 300, false, 50);
+	watched(LARGE + 300, true, 50);
+	assert_int_equal(allocation_shares_divide(shares, &result), 10);
+	assert_in_range(sum(result, 0, 9).bytes, 490000, 510000);
+	assert_in_range(result[9].bytes, 490000, 510000);
+	assert_int_equal(allocation_shares_large(shares), 1000000);
+}
+
+/* Without any watch, samples tell. */
+static void large_ones_that_no_watch_has_seen_are_divided_by_samples(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
+	assert_int_equal(allocation_shares_divide(shares, &result), 10);
+	assert_in_range(sum(result, 0, 9).bytes, 899990, 900010);
+}
+
+/* While the kernel maps memory for one, a watch waits, and may see it with the next ones. */
+static void large_ones_that_a_watch_sees_together_are_several(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
+	watched(LARGE, false, 50);
+	watched(2 * LARGE, true, 5);
+	for (int i = 0; i < 20; i++) {
+		allocation_shares_add_watched(shares, 2 * LARGE + 10, true, true);
+		/* This is nothing that samples have met. */
+		allocation_shares_add_watched(shares, 2 * LARGE + LARGE / 2, true, true);
+	}
+	assert_int_equal(allocation_shares_divide(shares, &result), 10);
+	assert_in_range(sum(result, 0, 9).bytes, 490000, 510000);
+	assert_in_range(result[9].bytes, 490000, 510000);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+}
+
+/* A watch sees all of a new hash part, which doubles; a sample has what it adds. */
+static void large_hash_parts_count_by_what_they_add(void **state)
+{
+	const uint64_t hash = 8192 * 24;
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_large_tables_and_arrays(hash / 2, ALLOCATION_HASH);
+	watched(hash + 200, false, 50);
+	watched(LARGE, true, 50);
+	/* Small ones: what they add is less than a large one has. */
+	watched(hash / 2 + 100, false, 1000);
+	assert_int_equal(allocation_shares_divide(shares, &result), 10);
+	assert_in_range(sum(result, 0, 9).bytes, 480000, 500000);
+	assert_in_range(result[9].bytes, 500000, 520000);
+}
+
+/* They wait for a sample: what another one of that size took must not be a table's. */
+static void large_ones_that_only_watches_have_seen_wait(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
+	watched(LARGE, false, 50);
+	watched(4 * LARGE, false, 50);
+	assert_int_equal(allocation_shares_divide(shares, &result), 10);
+	assert_in_range(sum(result, 0, 10).bytes, 190000, 220000);
+	assert_in_range(allocation_shares_unseen(shares).bytes, 780000, 810000);
+	samples(ALLOCATION_STRING, 4 * LARGE, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 1);
+	assert_in_range(result[0].bytes, 780000, 810000);
+}
+
+/* Where few are seen, those of a minute count. */
+static void few_large_ones_of_watches_do_not_fade(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
+	watched(LARGE, true, 60);
+	for (int i = 0; i < 120; i++)
+		assert_true(allocation_shares_divide(shares, &result) <= 10);
+	watched(LARGE, false, 20);
+	allocates(1000000);
+	samples(ALLOCATION_ARRAY, LARGE, 1);
+	samples(ALLOCATION_CDATA, LARGE, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	assert_in_range(result[0].bytes, 240000, 280000);
+}
+
+/* Beside small steps of older tables, of which films see more than of what is large. */
+static void watches_tell_how_much_is_large(void **state)
+{
+	const struct allocation_share *result;
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+
+	(void)state;
+	allocates(1000000);
+	begin_film(film);
+	for (size_t i = 1; i <= 40; i++)
+		filmed(film, i, 320, 0);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	samples(ALLOCATION_ARRAY, 320, 1);
+	samples(ALLOCATION_ARRAY, LARGE, 1);
+	watched(LARGE, false, 20);
+	watched(320, false, 20 * LARGE / 320 / 4);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	assert_in_range(result[0].bytes, 199000, 201000);
+	assert_in_range(result[1].bytes, 799000, 801000);
 }
 
 /* A film tells of parts of 320 bytes, 12,800 in all, and of so much that is large; samples have met both. */
@@ -2012,6 +2159,15 @@ int main(void)
 			windows_whose_objects_have_more_than_was_allocated_count_for_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(large_allocations_have_what_strings_do_not_explain, begin,
 						end),
+		cmocka_unit_test_setup_teardown(watches_tell_how_many_large_ones_there_are, begin, end),
+		cmocka_unit_test_setup_teardown(large_ones_that_no_watch_has_seen_are_divided_by_samples,
+						begin, end),
+		cmocka_unit_test_setup_teardown(large_ones_that_a_watch_sees_together_are_several, begin,
+						end),
+		cmocka_unit_test_setup_teardown(large_hash_parts_count_by_what_they_add, begin, end),
+		cmocka_unit_test_setup_teardown(large_ones_that_only_watches_have_seen_wait, begin, end),
+		cmocka_unit_test_setup_teardown(few_large_ones_of_watches_do_not_fade, begin, end),
+		cmocka_unit_test_setup_teardown(watches_tell_how_much_is_large, begin, end),
 		cmocka_unit_test_setup_teardown(films_tell_small_parts_from_what_is_large, begin, end),
 		cmocka_unit_test_setup_teardown(many_small_parts_are_nothing_large, begin, end),
 		cmocka_unit_test_setup_teardown(films_that_tell_of_large_allocations_only_do_not_count, begin,

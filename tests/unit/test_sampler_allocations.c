@@ -65,6 +65,14 @@ static size_t shares_made;
 static struct allocation_share divided[SHARES_MAX];
 static struct allocation_share waiting, unseen; /* of one VM, */
 static size_t unseen_of;                        /* ... this one for the latter */
+/* Watches: what each look at the counters adds; at one, something large; and what was made of it. */
+static bool has_large, newest_is_cdata;
+static uint64_t look_adds, large_adds;
+static unsigned int looks_before_large;
+static struct watched {
+	unsigned int looks, large, merged, cdata;
+	uint64_t bytes;
+} watched;
 static enum allocation_sum sum;
 static uint64_t large_bytes;           /* of the first VM */
 static struct allocation_share before; /* the first look */
@@ -93,6 +101,9 @@ INSTEAD_OF(allocation_shares_add_look);
 INSTEAD_OF(allocation_shares_add_before);
 INSTEAD_OF(allocation_shares_add_film);
 INSTEAD_OF(allocation_shares_add_span);
+INSTEAD_OF(allocation_shares_has_large);
+INSTEAD_OF(allocation_shares_add_watched);
+INSTEAD_OF(allocated_newest_is_cdata);
 INSTEAD_OF(allocation_shares_sum);
 INSTEAD_OF(allocation_shares_large);
 INSTEAD_OF(thread_count_runs);
@@ -187,6 +198,9 @@ bool __wrap_allocation_counters_read(struct memory *memory, const struct global_
 	(void)memory;
 	(void)global;
 	pass(read_takes_ns);
+	total += look_adds;
+	if (looks_before_large && --looks_before_large == 0)
+		total += large_adds;
 	*ret_counters = counters();
 	return reads();
 }
@@ -395,6 +409,32 @@ void __wrap_allocation_shares_add_film(struct allocation_shares *shares,
 	noted_of(shares)->films++;
 }
 
+bool __wrap_allocation_shares_has_large(const struct allocation_shares *shares)
+{
+	(void)shares;
+	return has_large;
+}
+
+void __wrap_allocation_shares_add_watched(struct allocation_shares *shares, uint64_t bytes, bool is_merged,
+					  bool is_cdata)
+{
+	assert_ptr_equal(noted_of(shares), noted);
+	watched.looks++;
+	watched.large += bytes >= ALLOCATION_LARGE_MIN;
+	watched.merged += is_merged;
+	watched.cdata += is_cdata;
+	watched.bytes += bytes;
+}
+
+bool __wrap_allocated_newest_is_cdata(struct memory *memory, const struct global_state *global,
+				      const struct allocation_counters *counters)
+{
+	(void)memory;
+	(void)global;
+	assert_int_equal(counters->root, total); /* of the last look */
+	return newest_is_cdata;
+}
+
 void __wrap_allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
 					 const struct listed_object *objects, size_t count)
 {
@@ -471,7 +511,10 @@ static struct allocations *begin(void)
 	span_ns = 0;
 	sum = ALLOCATION_SUM_COUNTED;
 	waiting = unseen = before = (struct allocation_share){ 0 };
-	in_native = false;
+	in_native = has_large = newest_is_cdata = false;
+	look_adds = large_adds = 0;
+	looks_before_large = 0;
+	watched = (struct watched){ 0 };
 	functions = functions_new();
 	frames[0] = frames[1] = (struct frame){ .function = &lua };
 	sample = (struct sample){ .time_ns = 5,
@@ -862,6 +905,93 @@ static void films_that_take_long_do_not_count(void **state)
 	pass(10 * MS);
 	look(allocations, MS);
 	assert_int_equal(noted[0].films, 1);
+	end(allocations);
+}
+
+/* One look of a watch adds so much more than others, each of which takes so long. */
+static void watches(struct allocations *allocations, uint64_t bytes, uint64_t takes_ns)
+{
+	watched = (struct watched){ 0 };
+	pass(100 * MS);
+	read_takes_ns = takes_ns;
+	look_adds = 16;
+	large_adds = bytes;
+	looks_before_large = 8;
+	look(allocations, MS);
+}
+
+static void large_allocations_are_watched(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	has_large = true;
+	watches(allocations, 100000, 1000);
+	assert_in_range(watched.looks, 20, 120);
+	assert_int_equal(watched.large, 1);
+	assert_int_equal(watched.merged + watched.cdata, 0);
+	assert_in_range(watched.bytes, 100000 + 20 * 16, 100000 + 120 * 16);
+	newest_is_cdata = true;
+	watches(allocations, 100000, 1000);
+	assert_int_equal(watched.large, 1);
+	assert_int_equal(watched.cdata, 1);
+	/* Whatever is newest, this is nothing large. */
+	watches(allocations, 60000, 1000);
+	assert_int_equal(watched.large + watched.cdata, 0);
+	end(allocations);
+}
+
+/* While the kernel maps memory, or others have ljspy's CPU. */
+static void looks_of_a_watch_that_take_long_may_see_several(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	has_large = true;
+	watches(allocations, 100000, 15000);
+	assert_true(watched.looks > 3);
+	assert_int_equal(watched.merged, watched.looks - 1); /* the first one is no pair */
+	watches(allocations, 100000, 120000);
+	assert_true(watched.looks <= 1);
+	assert_int_equal(watched.bytes, 0);
+	end(allocations);
+}
+
+static void watches_are_rare_and_end_where_nothing_is_allocated(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	watches(allocations, 100000, 1000);
+	assert_int_equal(watched.looks, 0); /* nobody has met anything large */
+	has_large = true;
+	watches(allocations, 0, 1000);
+	assert_true(watched.looks > 20);
+	watched.looks = 0;
+	look(allocations, MS);
+	assert_int_equal(watched.looks, 0);
+	look_adds = 0;
+	look(allocations, 100 * MS);
+	assert_in_range(watched.looks, 5, 40);
+	/* Whoever has not had a CPU since the hold allocates nothing. */
+	watched.looks = 0;
+	runs = thread.runs;
+	watches(allocations, 0, 1000);
+	assert_int_equal(watched.looks, 0);
+	end(allocations);
+}
+
+static void a_watch_ends_where_the_counters_cannot_be_read(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	look(allocations, MS);
+	has_large = true;
+	look_adds = 16;
+	can_read = false;
+	look(allocations, 100 * MS);
+	assert_int_equal(watched.looks, 0);
 	end(allocations);
 }
 
@@ -1426,6 +1556,10 @@ int main(void)
 		cmocka_unit_test(many_vms_have_spans_in_turn),
 		cmocka_unit_test(a_film_has_the_objects_made_meanwhile),
 		cmocka_unit_test(films_that_take_long_do_not_count),
+		cmocka_unit_test(large_allocations_are_watched),
+		cmocka_unit_test(looks_of_a_watch_that_take_long_may_see_several),
+		cmocka_unit_test(watches_are_rare_and_end_where_nothing_is_allocated),
+		cmocka_unit_test(a_watch_ends_where_the_counters_cannot_be_read),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
 		cmocka_unit_test(windows_are_short),
 		cmocka_unit_test(windows_have_the_userdata_since_the_look),
