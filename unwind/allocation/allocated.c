@@ -312,8 +312,8 @@ bool allocated_newest_is_cdata(struct memory *memory, const struct global_state 
 {
 	uint8_t type;
 
-	return memory_read(memory, counters->root + global->vm->layout.GChead_gct, &type, sizeof(type)) ==
-		       MEMORY_OK &&
+	return memory_read(memory, counters->root + (uint64_t)global->vm->layout.GChead_gct, &type,
+			   sizeof(type)) == MEMORY_OK &&
 	       type == GCT_CDATA;
 }
 
