@@ -185,8 +185,9 @@ int __wrap_permission_take_target_identity(const struct process *process)
 }
 
 INSTEAD_OF(puc_lua_find);
-bool __wrap_puc_lua_find(pid_t pid, char ret_version[static PUC_LUA_VERSION_MAX])
+bool __wrap_puc_lua_find(pid_t pid, struct errands *errands, char ret_version[static PUC_LUA_VERSION_MAX])
 {
+	(void)errands;
 	snprintf(ret_version, PUC_LUA_VERSION_MAX, "5.4");
 	return pid == FIRST + 5;
 }
