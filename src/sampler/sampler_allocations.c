@@ -9,7 +9,7 @@
 
 #include "output/sample/lost.h"
 #include "src/linux/clocks/clock.h"
-#include "src/sampler/allocation_shares.h"
+#include "src/allocations/allocation_shares.h"
 #include "unwind/allocation/allocated.h"
 #include "unwind/allocation/allocation_text.h"
 #include "unwind/values/live_ctypes.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "src/sampler/allocation_shares.h"
+#include "src/allocations/allocation_shares.h"
 #include "tests/unit/instead_of.h"
 
 INSTEAD_OF(malloc);

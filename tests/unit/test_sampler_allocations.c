@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "output/sample/lost.h"
-#include "src/sampler/allocation_shares.h"
+#include "src/allocations/allocation_shares.h"
 #include "src/sampler/sampler_allocations.h"
 #include "tests/unit/instead_of.h"
 #include "unwind/allocation/allocated.h"

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "src/sampler/allocation_sums.h"
+#include "src/allocations/allocation_sums.h"
 #include "unwind/allocation/allocated.h"
 #include "unwind/allocation/allocation.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/sampler/allocation_sums.h"
+#include "src/allocations/allocation_sums.h"
 
 #include <math.h>
 #include <string.h>

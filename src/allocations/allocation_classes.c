@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/allocations/allocation_shares_parts.h"
+
+/*
+ * Sizes of strings and parts are put together: up to FINE_MAX bytes in steps of GRANULE, and from there on in four
+ * steps to each doubling.
+ */
+enum { GRANULE = 16, FINE_MAX = 512 };
+
+uint64_t shares_size_step(uint64_t bytes)
+{
+	uint64_t step = GRANULE;
+
+	if (bytes <= FINE_MAX)
+		return (bytes + GRANULE - 1) / GRANULE * GRANULE;
+	for (step = FINE_MAX; step < bytes - step && step < UINT64_MAX / 4; step *= 2)
+		continue;
+	return step + (bytes - step + step / 4 - 1) / (step / 4) * (step / 4);
+}
+
+size_t shares_find_class(struct allocation_shares *shares, const struct class_key *key, bool create,
+			 size_t fallback)
+{
+	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
+		const struct class_key *other = &shares->classes[i].key;
+
+		if (other->kind == key->kind && other->ctype == key->ctype && other->part == key->part &&
+		    (other->bytes == key->bytes || other->bytes == 0))
+			return i;
+	}
+	if (!create || shares->class_count == ALLOCATION_CLASSES_MAX)
+		return fallback;
+	shares->classes[shares->class_count].key = *key;
+	return shares->class_count++;
+}
+
+struct class_key shares_object_key(enum allocation_kind kind, uint64_t bytes, uint32_t ctype)
+{
+	const bool has_steps = kind == ALLOCATION_USERDATA || kind == ALLOCATION_PROTO;
+
+	return (struct class_key){ kind, has_steps ? shares_size_step(bytes) : bytes, ctype, PART_ANY };
+}
+
+size_t shares_part_class(struct allocation_shares *shares, uint64_t bytes, enum part part)
+{
+	const struct class_key key = { .kind = ALLOCATION_OTHER,
+				       .bytes = shares_size_step(bytes),
+				       .part = part };
+
+	return shares_find_class(shares, &key, true, CLASS_PARTS);
+}
+
+struct grown_size *shares_find_grown_size(struct allocation_shares *shares, enum allocation_kind kind,
+					  uint64_t bytes, bool create)
+{
+	for (size_t i = 0; i < shares->grown_size_count; i++)
+		if (shares->grown_sizes[i].kind == kind && shares->grown_sizes[i].bytes == bytes)
+			return &shares->grown_sizes[i];
+	if (!create ||
+	    shares->grown_size_count == sizeof(shares->grown_sizes) / sizeof(shares->grown_sizes[0]))
+		return NULL;
+	shares->grown_sizes[shares->grown_size_count] = (struct grown_size){ .kind = kind, .bytes = bytes };
+	return &shares->grown_sizes[shares->grown_size_count++];
+}
+
+double shares_grown_part(struct allocation_shares *shares, enum allocation_kind kind, uint64_t bytes)
+{
+	const struct grown_size *size = shares_find_grown_size(shares, kind, bytes, false);
+
+	return size ? size->grown / (size->first + size->grown) : 0;
+}
+
+bool shares_is_part_size(const struct allocation_shares *shares, uint64_t bytes)
+{
+	for (size_t i = 0; i < shares->part_size_count; i++)
+		if (shares->part_sizes[i] == bytes)
+			return true;
+	return false;
+}
+
+bool shares_is_string_size(const struct allocation_shares *shares, uint64_t bytes)
+{
+	for (size_t i = 0; i < shares->string_step_count; i++)
+		if (shares->string_steps[i] == shares_size_step(bytes))
+			return true;
+	return false;
+}
+
+/* The size that a part has got, and whether it has grown to it: as much as there was is added, or subtracted before. */
+static void note_grown_size(struct allocation_shares *shares, const struct allocation *allocation)
+{
+	const bool is_hash = allocation->kind == ALLOCATION_HASH;
+	const uint64_t bytes = allocation->bytes;
+	const bool is_first = allocation->is_first_part ||
+			      (!is_hash && (bytes < 2 * ARRAY_SLOT || (bytes & (bytes - 1))));
+	struct grown_size *size = shares_find_grown_size(
+		shares, allocation->kind, is_first ? bytes : 2 * bytes + (is_hash ? 0 : ARRAY_SLOT), true);
+
+	if (size)
+		*(is_first ? &size->first : &size->grown) += 1;
+}
+
+size_t shares_class_of(struct allocation_shares *shares, const struct allocation *allocation)
+{
+	struct class_key key = shares_object_key(allocation->kind, allocation->bytes, allocation->ctype);
+	size_t any;
+
+	if (allocation->bytes >= ALLOCATION_LARGE_MIN)
+		return shares_large_class_of(shares, allocation);
+	if (allocation->kind == ALLOCATION_STRING) {
+		key.bytes = shares_size_step(allocation->bytes);
+		if (!shares_is_string_size(shares, key.bytes) && shares->string_step_count < STRING_STEPS_MAX)
+			shares->string_steps[shares->string_step_count++] = key.bytes;
+		return shares_find_class(shares, &key, false, CLASS_STRINGS);
+	}
+	if (allocation_is_listed(allocation->kind))
+		return shares_find_class(shares, &key, false, CLASS_PARTS);
+	if (allocation->kind == ALLOCATION_HASH || allocation->kind == ALLOCATION_ARRAY)
+		note_grown_size(shares, allocation);
+	if (shares->part_size_count < PART_SIZES_MAX && !shares_is_part_size(shares, allocation->bytes))
+		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
+	key = (struct class_key){ .kind = ALLOCATION_OTHER, .bytes = shares_size_step(allocation->bytes) };
+	any = shares_find_class(shares, &key, false, CLASS_PARTS);
+	if (allocation->kind != ALLOCATION_HASH)
+		return any;
+	key.part = allocation->is_first_part ? PART_FIRST : PART_GROWN;
+	return shares_find_class(shares, &key, false, any);
+}

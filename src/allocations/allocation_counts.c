@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/allocations/allocation_shares_parts.h"
+
+static void add_part(struct allocation_shares *shares, uint64_t bytes, enum part part, double count)
+{
+	if (bytes >= ALLOCATION_LARGE_MIN)
+		return;
+	shares->classes[shares_part_class(shares, bytes, part)].part_bytes += count * (double)bytes;
+}
+
+/* Count the hash part of a new table. It has doubled until then, or not, as those that samples have met. */
+static void add_hash_part(struct allocation_shares *shares, uint64_t bytes)
+{
+	double part = 1;
+
+	for (; bytes > 0; bytes /= 2) {
+		const double grown = bytes % 2 == 0 ? part * shares_grown_part(shares, ALLOCATION_HASH, bytes)
+						    : 0;
+		const uint64_t old = bytes / 2;
+
+		add_part(shares, bytes, PART_FIRST, part - grown);
+		if (grown <= 0)
+			return;
+		add_part(shares, old, PART_GROWN, grown);
+		part = grown;
+	}
+}
+
+/* The same of its array part: one more slot than a power of two, of which half was added (lj_tab.c: bestasize). */
+static void add_array_part(struct allocation_shares *shares, uint64_t bytes)
+{
+	double part = 1;
+
+	for (; bytes > 0; bytes -= (bytes - ARRAY_SLOT) / 2) {
+		const double grown = part * shares_grown_part(shares, ALLOCATION_ARRAY, bytes);
+
+		add_part(shares, bytes, PART_ANY, part - grown);
+		if (grown <= 0)
+			return;
+		add_part(shares, (bytes - ARRAY_SLOT) / 2, PART_ANY, grown);
+		part = grown;
+	}
+}
+
+/*
+ * Can a window with so many bytes have these objects? LuaJIT puts an object on the list before it fills it in
+ * (lj_gc.c: lj_mem_newgco()). Where the thread loses its CPU right then, there is still what was freed there, which
+ * may seem to be a table of gigabytes.
+ */
+static bool has_room_for(const struct allocated *allocated, const struct listed_object *objects, size_t count)
+{
+	double left = (double)allocated->bytes + ALLOCATED_FREED_MAX;
+
+	for (size_t i = 0; i < count; i++)
+		left -= (double)objects[i].bytes + (double)objects[i].hash_bytes +
+			(double)objects[i].array_bytes;
+	return left >= 0;
+}
+
+void allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
+				  const struct listed_object *objects, size_t count)
+{
+	/* C objects that were finalized are not new. */
+	if (!shares_is_sound(allocated) || allocated->may_have_finalized || !objects ||
+	    !has_room_for(allocated, objects, count))
+		return;
+	if (allocated->knows_strings) {
+		shares->string_window_bytes += (double)allocated->bytes;
+		shares->strings += allocated->strings;
+	}
+	shares->listed_bytes += (double)allocated->bytes;
+	for (size_t i = 0; i < count; i++) {
+		const struct class_key key = shares_object_key(objects[i].kind, objects[i].bytes,
+							       objects[i].ctype);
+		/* What is large has a class of its own. */
+		const size_t class = objects[i].bytes < ALLOCATION_LARGE_MIN
+					     ? shares_find_class(shares, &key, true, CLASS_PARTS)
+					     : CLASS_LARGE;
+
+		if (class >= CLASSES_FIXED) {
+			shares->classes[class].counted++;
+			shares->classes[class].counted_bytes += (double)objects[i].bytes;
+		}
+		if (objects[i].hash_bytes)
+			add_hash_part(shares, objects[i].hash_bytes);
+		if (objects[i].array_bytes)
+			add_array_part(shares, objects[i].array_bytes);
+	}
+}
+
+/* Count a string or a part. */
+static void add_filmed(struct allocation_shares *shares, uint64_t bytes, bool is_string)
+{
+	const struct class_key key = { .kind = is_string ? ALLOCATION_STRING : ALLOCATION_OTHER,
+				       .bytes = shares_size_step(bytes) };
+	struct class *class = &shares->classes[shares_find_class(shares, &key, true,
+								 is_string ? CLASS_STRINGS : CLASS_PARTS)];
+
+	class->counted++;
+	class->counted_bytes += (double)bytes;
+}
+
+/* Count the parts, one or two, of sizes that samples have had. One of an unknown size counts if it came alone. */
+static void add_parts(struct allocation_shares *shares, const struct allocated_besides *besides)
+{
+	if (shares_is_part_size(shares, besides->bytes) || besides->objects < 2) {
+		add_filmed(shares, besides->bytes, false);
+		return;
+	}
+	for (size_t i = 0; i < shares->part_size_count; i++)
+		if (shares->part_sizes[i] < besides->bytes &&
+		    shares_is_part_size(shares, besides->bytes - shares->part_sizes[i])) {
+			add_filmed(shares, shares->part_sizes[i], false);
+			add_filmed(shares, besides->bytes - shares->part_sizes[i], false);
+			return;
+		}
+}
+
+/* LuaJIT counts a new string only when it has been copied: maybe at the next look, at which nothing else is new. */
+static bool will_be_string(const struct allocation_counters *film, size_t i)
+{
+	const struct allocation_counters *now = &film[i], *next = now + 1;
+
+	return i + 1 < ALLOCATION_FILM_LOOKS && next->strings == now->strings + 1 &&
+	       next->total == now->total && next->root == now->root;
+}
+
+/* Count two strings of sizes that samples have met. False if no two fit. */
+static bool add_two_strings(struct allocation_shares *shares, uint64_t bytes)
+{
+	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
+		const uint64_t one = (uint64_t)(shares->classes[i].mean + 0.5);
+
+		if (shares->classes[i].key.kind != ALLOCATION_STRING || one == 0 || one >= bytes ||
+		    !shares_is_string_size(shares, bytes - one))
+			continue;
+		add_filmed(shares, one, true);
+		add_filmed(shares, bytes - one, true);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Count the strings, one or two, that are new between two looks. Parts of objects that are new, too, are subtracted.
+ * Of two, LuaJIT may have counted one only (will_be_string()).
+ */
+static void add_strings(struct allocation_shares *shares, const struct allocated_besides *besides)
+{
+	const uint64_t bytes = besides->bytes - besides->part_bytes;
+	const bool is_one = besides->strings == 1;
+
+	if (besides->bytes <= besides->part_bytes || besides->strings > 2)
+		return;
+	if ((is_one && shares_is_string_size(shares, bytes)) ||
+	    (!add_two_strings(shares, bytes) && is_one && besides->objects == 0))
+		add_filmed(shares, bytes, true);
+}
+
+static void add_besides(struct allocation_shares *shares, const struct allocation_counters *film, size_t i,
+			const struct allocated_besides *besides)
+{
+	if (besides->strings > 0) {
+		add_strings(shares, besides);
+	} else if (will_be_string(film, i)) {
+		add_filmed(shares, besides->bytes, true);
+	} else {
+		shares->film_part_bytes += (double)besides->bytes;
+		add_parts(shares, besides);
+	}
+}
+
+void allocation_shares_add_film(struct allocation_shares *shares,
+				const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
+				const struct listed_object *objects, size_t count)
+{
+	const bool knows_objects = count > 0 || film[ALLOCATION_FILM_LOOKS - 1].root == film[0].root;
+
+	for (size_t i = 1; i < ALLOCATION_FILM_LOOKS; i++) {
+		const uint64_t bytes = allocated_in_film(&film[i - 1], &film[i]);
+		struct allocated_besides besides;
+
+		/* So much at once is one allocation. */
+		if (bytes >= ALLOCATION_LARGE_MIN)
+			shares->film_large_bytes += knows_objects ? (double)bytes : 0;
+		else if (allocated_besides_objects(&film[i - 1], &film[i], objects, count, &besides) &&
+			 besides.bytes > 0)
+			add_besides(shares, film, i, &besides);
+	}
+}
