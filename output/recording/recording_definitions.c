@@ -16,10 +16,9 @@ void recording_forget(struct recording_reader *reader)
 	reader->tables.thread_count = 0;
 }
 
-/* A string by its number; NULL for 0. */
-static const char *string_of(const struct recording_reader *reader, uint32_t id)
+static const char *text_of(const struct tables *tables, uint32_t id)
 {
-	return id ? reader->tables.text + reader->tables.strings[id - 1] : NULL;
+	return tables->text + tables->strings[id - 1];
 }
 
 static bool take_string(struct recording_reader *reader, const char **ret_string)
@@ -28,7 +27,7 @@ static bool take_string(struct recording_reader *reader, const char **ret_string
 
 	if (!record_take_number(reader->block, reader->tables.string_count, &id))
 		return false;
-	*ret_string = string_of(reader, id);
+	*ret_string = id ? text_of(&reader->tables, id) : NULL;
 	return true;
 }
 
@@ -201,7 +200,7 @@ int recording_take_name(struct recording_reader *reader, const char **ret_name)
 	if (!*name) {
 		if (!recording_memory_is_left(reader))
 			return READ_DAMAGED;
-		*name = recording_keep_name(reader, string_of(reader, id));
+		*name = recording_keep_name(reader, text_of(&reader->tables, id));
 	}
 	*ret_name = *name;
 	return *name ? READ_ON : -ENOMEM;
