@@ -187,9 +187,13 @@ def recorder(pids, seconds, rate, options, extra=("-f", "folded", "-o", "/dev/nu
     return strings([ljspy.LJSPY, "record", "-p", pids, "-d", f"{seconds}s", "-r", rate, "--stats", options.stats, *extra])
 
 
-def record(pid, seconds, rate, options, **more):
-    """Make a recording; return its figures."""
-    command = recorder([pid], seconds, rate, options, **more)
+# As most users are: not allowed to take a CPU before all others.
+WITHOUT_PRIORITY = ("setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice", "--")
+
+
+def record(pid, seconds, rate, options, before=(), **more):
+    """Make a recording, with these words before its command; return its figures."""
+    command = [*before, *recorder([pid], seconds, rate, options, **more)]
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return json.loads(options.stats.read_text())
 

@@ -2,6 +2,7 @@
 """How long ljspy holds a thread, compared with the floor on the same target."""
 
 import contextlib
+import os
 import time
 
 import measure
@@ -46,15 +47,23 @@ TARGETS = {
 }
 
 
-def rows(options):
+def cases():
+    """Each target, and the words before ljspy's command. Root measures what other users have, too."""
     for name, start in TARGETS.items():
+        yield name, start, ()
+    if os.geteuid() == 0:
+        yield "nginx under load, ljspy without CAP_SYS_NICE", nginx, measure.WITHOUT_PRIORITY
+
+
+def rows(options):
+    for name, start, before in cases():
         with start(options) as pid:
             time.sleep(0.3)
             for rate in RATES:
                 floors, pauses = [], []
                 for _ in range(options.pairs):
                     floors.append(measure.floor(pid, rate, options))
-                    pauses.append(measure.record(pid, options.seconds, rate, options)["pause_us"])
+                    pauses.append(measure.record(pid, options.seconds, rate, options, before)["pause_us"])
                 for point, wanted in (("p50", 1.3), ("p99", 2)):
                     yield measure.Row(
                         f"pause, {name}, {rate} Hz, {point}",
