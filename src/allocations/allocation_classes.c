@@ -2,8 +2,8 @@
 #include "src/allocations/allocation_shares_parts.h"
 
 /*
- * Sizes of strings and parts are put together: up to FINE_MAX bytes in steps of GRANULE, and from there on in four
- * steps to each doubling.
+ * Sizes of strings and parts are put together: up to FINE_MAX bytes in steps of GRANULE, and from there on in
+ * four steps to each doubling.
  */
 enum { GRANULE = 16, FINE_MAX = 512 };
 
@@ -86,7 +86,10 @@ bool shares_is_string_size(const struct allocation_shares *shares, uint64_t byte
 	return false;
 }
 
-/* The size that a part has got, and whether it has grown to it: as much as there was is added, or subtracted before. */
+/*
+ * The size that a part has got, and whether it has grown to it: as much as there was is added, or subtracted
+ * before.
+ */
 static void note_grown_size(struct allocation_shares *shares, const struct allocation *allocation)
 {
 	const bool is_hash = allocation->kind == ALLOCATION_HASH;
@@ -105,8 +108,11 @@ size_t shares_class_of(struct allocation_shares *shares, const struct allocation
 	struct class_key key = shares_object_key(allocation->kind, allocation->bytes, allocation->ctype);
 	size_t any;
 
-	if (allocation->bytes >= ALLOCATION_LARGE_MIN)
+	if (allocation->bytes >= ALLOCATION_LARGE_MIN) {
+		if (allocation->kind == ALLOCATION_HASH)
+			note_grown_size(shares, allocation);
 		return shares_large_class_of(shares, allocation);
+	}
 	if (allocation->kind == ALLOCATION_STRING) {
 		key.bytes = shares_size_step(allocation->bytes);
 		if (!shares_is_string_size(shares, key.bytes) && shares->string_step_count < STRING_STEPS_MAX)

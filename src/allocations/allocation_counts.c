@@ -26,7 +26,10 @@ static void add_hash_part(struct allocation_shares *shares, uint64_t bytes)
 	}
 }
 
-/* The same of its array part: one more slot than a power of two, of which half was added (lj_tab.c: bestasize). */
+/*
+ * The same of its array part: one more slot than a power of two, of which half was added (lj_tab.c:
+ * bestasize).
+ */
 static void add_array_part(struct allocation_shares *shares, uint64_t bytes)
 {
 	double part = 1;
@@ -44,8 +47,8 @@ static void add_array_part(struct allocation_shares *shares, uint64_t bytes)
 
 /*
  * Can a window with so many bytes have these objects? LuaJIT puts an object on the list before it fills it in
- * (lj_gc.c: lj_mem_newgco()). Where the thread loses its CPU right then, there is still what was freed there, which
- * may seem to be a table of gigabytes.
+ * (lj_gc.c: lj_mem_newgco()). Where the thread loses its CPU right then, there is still what was freed there,
+ * which may seem to be a table of gigabytes.
  */
 static bool has_room_for(const struct allocated *allocated, const struct listed_object *objects, size_t count)
 {
@@ -100,7 +103,10 @@ static void add_filmed(struct allocation_shares *shares, uint64_t bytes, bool is
 	class->counted_bytes += (double)bytes;
 }
 
-/* Count the parts, one or two, of sizes that samples have had. One of an unknown size counts if it came alone. */
+/*
+ * Count the parts, one or two, of sizes that samples have had. One of an unknown size counts if it came
+ * alone.
+ */
 static void add_parts(struct allocation_shares *shares, const struct allocated_besides *besides)
 {
 	if (shares_is_part_size(shares, besides->bytes) || besides->objects < 2) {
@@ -116,7 +122,10 @@ static void add_parts(struct allocation_shares *shares, const struct allocated_b
 		}
 }
 
-/* LuaJIT counts a new string only when it has been copied: maybe at the next look, at which nothing else is new. */
+/*
+ * LuaJIT counts a new string only when it has been copied: maybe at the next look, at which nothing else is
+ * new.
+ */
 static bool will_be_string(const struct allocation_counters *film, size_t i)
 {
 	const struct allocation_counters *now = &film[i], *next = now + 1;
@@ -142,8 +151,8 @@ static bool add_two_strings(struct allocation_shares *shares, uint64_t bytes)
 }
 
 /*
- * Count the strings, one or two, that are new between two looks. Parts of objects that are new, too, are subtracted.
- * Of two, LuaJIT may have counted one only (will_be_string()).
+ * Count the strings, one or two, that are new between two looks. Parts of objects that are new, too, are
+ * subtracted. Of two, LuaJIT may have counted one only (will_be_string()).
  */
 static void add_strings(struct allocation_shares *shares, const struct allocated_besides *besides)
 {

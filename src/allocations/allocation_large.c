@@ -4,23 +4,31 @@
 #include <math.h>
 
 enum {
-	HASH_NODE = 24,   /* bytes */
-	MERGED_MAX = 8,   /* allocations that one look of a watch sees together */
-	WATCHED_MIN = 16, /* fewer that watches have seen do not tell how many bytes are in large ones */
+	HASH_NODE = 24,     /* bytes */
+	DOUBLINGS_MAX = 16, /* of a hash part, from ALLOCATION_LARGE_MIN on */
+	MERGED_MAX = 8,     /* allocations that one look of a series sees together */
+	SERIES_MIN = 16,    /* fewer that series have seen do not tell how many bytes are in large ones */
 };
 
-/* The samples of large allocations count, all together, as if watches had seen so many of these in addition. */
+/*
+ * The samples of large allocations count, all together, as if series had seen so many of these in addition.
+ */
 static const double seen_by_samples = 2;
 
-/* Small allocations that a watch sees together with large ones have so much of their bytes at most. */
+/* Small allocations that a series sees together with large ones have so much of their bytes at most. */
 static const double merged_off = 0.02;
+
+/* If of more than this part of the bytes it is unknown whether they are in large ones, series do not tell. */
+static const double untold_max = 0.25;
 
 bool shares_is_large(const struct class *class)
 {
 	return class->key.part == PART_LARGE || class->key.part == PART_LARGE_CDATA;
 }
 
-/* Of one class are those of about the same size: small allocations come between two looks of a watch, too. */
+/*
+ * Of one class are those of about the same size: small allocations come between two looks of a series, too.
+ */
 static bool is_near(double bytes, double others)
 {
 	return fabs(bytes - others) <= others / 8;
@@ -52,10 +60,7 @@ static size_t find_large_class(struct allocation_shares *shares, uint64_t bytes,
 
 size_t shares_large_class_of(struct allocation_shares *shares, const struct allocation *allocation)
 {
-	const bool is_whole = allocation->kind == ALLOCATION_HASH && allocation->is_first_part;
-
-	return find_large_class(shares, allocation->bytes / (is_whole ? 2 : 1),
-				allocation->kind == ALLOCATION_CDATA, true);
+	return find_large_class(shares, allocation->bytes, allocation->kind == ALLOCATION_CDATA, true);
 }
 
 /* What a hash part of about that size has; 0 if none has. */
@@ -68,6 +73,29 @@ static uint64_t hash_bytes(uint64_t bytes)
 	return bytes - hash <= hash / 64 ? hash : 0;
 }
 
+/* Have most hash parts of that size doubled? One that is larger had that size before. */
+static bool has_doubled(struct allocation_shares *shares, uint64_t hash)
+{
+	for (unsigned int i = 0; i < DOUBLINGS_MAX; i++, hash *= 2)
+		if (shares_find_grown_size(shares, ALLOCATION_HASH, hash, false))
+			return 2 * shares_grown_part(shares, ALLOCATION_HASH, hash) > 1;
+	return false;
+}
+
+/*
+ * By how much the sum of all bytes grows. While a hash part doubles, its old one is there, too, and freed
+ * only then. A string, or a hash part that came at once, may be as large as one that has doubled: samples
+ * tell.
+ */
+static uint64_t added_bytes(struct allocation_shares *shares, const struct allocation_pair *pair)
+{
+	const bool may_be_hash = pair->bytes >= ALLOCATION_LARGE_MIN && !pair->has_string &&
+				 pair->cdata == PAIR_NO_CDATA;
+	const uint64_t hash = may_be_hash ? hash_bytes(pair->bytes) : 0;
+
+	return hash && has_doubled(shares, hash) ? hash / 2 : pair->bytes;
+}
+
 bool allocation_shares_has_large(const struct allocation_shares *shares)
 {
 	return shares->large.mean > 0;
@@ -77,10 +105,12 @@ static void add_seen(struct allocation_shares *shares, size_t class, double byte
 {
 	shares->classes[class].counted += (double)count;
 	shares->classes[class].counted_bytes += bytes;
-	shares->watched += (double)count;
+	shares->series_large += (double)count;
 }
 
-/* The class of which so many bytes are one or a few, and samples have met some; CLASS_LARGE if there is none. */
+/*
+ * The class of which so many bytes are one or a few, and samples have met some; CLASS_LARGE if there is none.
+ */
 static size_t class_of_several(struct allocation_shares *shares, double bytes, bool is_cdata,
 			       uint64_t *ret_count)
 {
@@ -97,25 +127,44 @@ static size_t class_of_several(struct allocation_shares *shares, double bytes, b
 	return CLASS_LARGE;
 }
 
-void allocation_shares_add_watched(struct allocation_shares *shares, uint64_t bytes, bool is_merged,
-				   bool is_cdata)
+/* CLASS_LARGE if it is unknown, or there are too many classes. */
+static size_t class_of_pair(struct allocation_shares *shares, const struct allocation_pair *pair,
+			    uint64_t bytes, uint64_t *ret_count)
 {
-	const uint64_t hash = is_cdata ? 0 : hash_bytes(bytes);
-	uint64_t count = 1;
+	const bool is_cdata = pair->cdata == PAIR_CDATA;
+	size_t class = CLASS_LARGE;
+
+	*ret_count = 1;
+	if (pair->cdata == PAIR_UNKNOWN)
+		return CLASS_LARGE;
+	/*
+	 * C arrays may follow each other as fast as looks do. So may steps of a table, but it doubles by
+	 * each.
+	 */
+	if (pair->is_merged || is_cdata)
+		class = class_of_several(shares, (double)bytes, is_cdata, ret_count);
+	return class == CLASS_LARGE && !pair->is_merged ? find_large_class(shares, bytes, is_cdata, true)
+							: class;
+}
+
+void allocation_shares_add_pair(struct allocation_shares *shares, const struct allocation_pair *pair)
+{
+	const uint64_t bytes = added_bytes(shares, pair);
+	uint64_t count;
 	size_t class;
 
-	if (hash)
-		bytes = hash / 2;
-	shares->watched_bytes += (double)bytes;
-	if (bytes < ALLOCATION_LARGE_MIN)
+	if (bytes < ALLOCATION_LARGE_MIN) {
+		shares->series_bytes += (double)bytes;
 		return;
-	shares->watched_large_bytes += (double)bytes;
-	/* C arrays may follow each other as fast as looks do. So may steps of a table, but it doubles by each. */
-	class = is_merged || is_cdata ? class_of_several(shares, (double)bytes, is_cdata, &count)
-				      : CLASS_LARGE;
-	if (class == CLASS_LARGE && !is_merged)
-		class = find_large_class(shares, bytes, is_cdata, true);
-	/* Several of different sizes stay untold, or there are too many classes. */
+	}
+	class = class_of_pair(shares, pair, bytes, &count);
+	/* Several of different sizes, or many small ones. */
+	if (pair->is_merged && class == CLASS_LARGE) {
+		shares->series_untold_bytes += (double)bytes;
+		return;
+	}
+	shares->series_bytes += (double)bytes;
+	shares->series_large_bytes += (double)bytes;
 	if (class != CLASS_LARGE)
 		add_seen(shares, class, (double)bytes, count);
 }
@@ -163,8 +212,9 @@ double shares_small_parts(const struct allocation_shares *shares, double all, do
 
 	if (shares->large.mean <= 0)
 		return bytes;
-	if (shares->watched >= WATCHED_MIN)
-		return fmax(0, bytes - all * shares->watched_large_bytes / shares->watched_bytes);
+	if (shares->series_large >= SERIES_MIN &&
+	    shares->series_untold_bytes <= untold_max * (shares->series_bytes + shares->series_untold_bytes))
+		return fmax(0, bytes - all * shares->series_large_bytes / shares->series_bytes);
 	return filmed > 0 ? bytes * shares->film_part_bytes / filmed : bytes;
 }
 
@@ -181,7 +231,7 @@ double shares_take_unmet(struct allocation_shares *shares, double unmet)
 	return 0;
 }
 
-/* How many of a class there were for each other one, as watches have seen them and, of few, samples. */
+/* How many of a class there were for each other one, as series have seen them and, of few, samples. */
 static double large_count(const struct class *class, double met)
 {
 	return class->counted + (met > 0 ? seen_by_samples * class->met / met : 0);
@@ -192,7 +242,7 @@ static double large_size(const struct class *class)
 	return class->mean > 0 || class->counted <= 0 ? class->mean : class->counted_bytes / class->counted;
 }
 
-void shares_add_large_by_watches(struct allocation_shares *shares, double bytes)
+void shares_add_large_by_series(struct allocation_shares *shares, double bytes)
 {
 	double met = 0, sum = 0;
 

@@ -21,13 +21,14 @@ static const double looks_max = 16;
 /* Intervals tell how many strings there were if they know it of so many of the bytes. */
 static const double known_min = 0.5;
 
-/* What watches have seen of large allocations at earlier divisions counts at each one, in proportion: it is little. */
+/* What series have seen of large allocations at earlier divisions counts at each one, in proportion: it
+ * is little. */
 static const double large_fading = 0.9;
 static const double large_enough = 100; /* fewer do not fade */
 
 /*
- * What films have seen of one kind, in the sizes that have had samples. In a size without any, a film has mostly
- * seen several allocations as one.
+ * What films have seen of one kind, in the sizes that have had samples. In a size without any, a film has
+ * mostly seen several allocations as one.
  */
 struct filmed {
 	double objects, bytes;
@@ -267,8 +268,8 @@ static double strings_of_all(const struct allocation_shares *shares)
 }
 
 /*
- * Which part of all bytes is like those of windows. These are short and few: by chance, they have none of the large
- * allocations, or have caught one. Strings tell, as intervals count them all.
+ * Which part of all bytes is like those of windows. These are short and few: by chance, they have none of the
+ * large allocations, or have caught one. Strings tell, as intervals count them all.
  */
 static double like_windows(const struct allocation_shares *shares)
 {
@@ -288,8 +289,8 @@ static double met_max(const struct allocation_shares *shares, double count, doub
 }
 
 /*
- * Give each class its part of the bytes. Objects and the parts of new tables are counted in windows. Strings and
- * other parts, of tables that grow later, have the rest, and films tell what each of them has.
+ * Give each class its part of the bytes. Objects and the parts of new tables are counted in windows. Strings
+ * and other parts, of tables that grow later, have the rest, and films tell what each of them has.
  */
 static void add_to_classes(struct allocation_shares *shares, double bytes)
 {
@@ -321,7 +322,7 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 	unmet = unmet >= unexplained_min * bytes && unmet > 0 ? unmet : 0;
 	rest -= large + unmet;
 	shares->large_bytes = large + shares_take_unmet(shares, unmet);
-	shares_add_large_by_watches(shares, shares->large_bytes);
+	shares_add_large_by_series(shares, shares->large_bytes);
 
 	for (size_t i = 0; i < shares->class_count; i++) {
 		struct class *class = &shares->classes[i];
@@ -343,8 +344,8 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 }
 
 /*
- * Hash parts that were counted before any sample of their size wait as parts that came at once. If all samples since
- * were of tables that double, half of each came by doubling, and the other half before.
+ * Hash parts that were counted before any sample of their size wait as parts that came at once. If all
+ * samples since were of tables that double, half of each came by doubling, and the other half before.
  */
 static void move_waiting_hash_parts(struct allocation_shares *shares)
 {
@@ -379,16 +380,16 @@ static struct allocation_share share_of(const struct class *class, const struct 
 
 static void fade(struct allocation_shares *shares)
 {
-	const double large = shares->watched * large_fading >= large_enough ? large_fading : 1;
+	const double large = shares->series_large * large_fading >= large_enough ? large_fading : 1;
 	double *const sums[] = { &shares->counted_samples, &shares->small_sample_bytes,
 				 &shares->listed_bytes,    &shares->string_window_bytes,
 				 &shares->strings,         &shares->film_large_bytes,
 				 &shares->film_part_bytes };
-	double *const of_watches[] = { &shares->watched, &shares->watched_bytes,
-				       &shares->watched_large_bytes };
+	double *const of_series[] = { &shares->series_large, &shares->series_bytes,
+				      &shares->series_large_bytes, &shares->series_untold_bytes };
 
-	for (size_t i = 0; i < sizeof(of_watches) / sizeof(of_watches[0]); i++)
-		*of_watches[i] *= large;
+	for (size_t i = 0; i < sizeof(of_series) / sizeof(of_series[0]); i++)
+		*of_series[i] *= large;
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
 		*sums[i] *= fading;
 	for (size_t i = 0; i < shares->class_count; i++) {

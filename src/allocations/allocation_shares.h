@@ -37,9 +37,9 @@ void allocation_shares_add_span(struct allocation_shares *shares, const struct s
 				size_t count, bool is_slowed);
 
 /*
- * Before the interval that ends with it: a look has met the VM, so much CPU time after the look before, which may not
- * have met it. These times add up to that in which the VM was there or, of more VMs than a look reads, was in use:
- * what the first one has too much, the last one lacks.
+ * Before the interval that ends with it: a look has met the VM, so much CPU time after the look before, which
+ * may not have met it. These times add up to that in which the VM was there or, of more VMs than a look
+ * reads, was in use: what the first one has too much, the last one lacks.
  */
 void allocation_shares_add_look(struct allocation_shares *shares, uint64_t cpu_ns);
 
@@ -47,8 +47,8 @@ void allocation_shares_add_look(struct allocation_shares *shares, uint64_t cpu_n
 void allocation_shares_add_before(struct allocation_shares *shares, uint64_t cpu_ns);
 
 /*
- * A film of the counters: it tells the sizes of strings, and of what is no listed object. objects are those that
- * are new since its first look, newest first; count is 0 if they are unknown.
+ * A film of the counters: it tells the sizes of strings, and of what is no listed object. objects are those
+ * that are new since its first look, newest first; count is 0 if they are unknown.
  */
 void allocation_shares_add_film(struct allocation_shares *shares,
 				const struct allocation_counters film[static ALLOCATION_FILM_LOOKS],
@@ -59,19 +59,27 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 				  const struct listed_object *objects, size_t count);
 
 /*
- * A watch, a series of looks at the counters, tells how many large allocations there are of each size, whatever time
- * the allocator takes for them. Watches are of use where samples have met such.
+ * A series of looks at the counters tells how many large allocations there are of each size, whatever time
+ * the allocator takes for them. Series are of use where samples have met such.
  */
 bool allocation_shares_has_large(const struct allocation_shares *shares);
 
-/*
- * So much was allocated from one look of a watch to the next one: small allocations or, from ALLOCATION_LARGE_MIN
- * bytes on, a large one, of a C object or not. is_merged: there was time for more than one.
- */
-void allocation_shares_add_watched(struct allocation_shares *shares, uint64_t bytes, bool is_merged,
-				   bool is_cdata);
+/* Is what is large a C object, or several? */
+enum pair_cdata { PAIR_NO_CDATA, PAIR_CDATA, PAIR_UNKNOWN };
 
-/* A look has found this allocation under way; its number, from 0 on since the last division. -1: no memory. */
+/* What lies between two looks of a series, one right after the other. */
+struct allocation_pair {
+	uint64_t bytes;  /* small allocations or, from ALLOCATION_LARGE_MIN on, mostly a large one */
+	bool is_merged;  /* there was time for several */
+	bool has_string; /* a new string came with them, or right after them */
+	enum pair_cdata cdata;
+};
+
+void allocation_shares_add_pair(struct allocation_shares *shares, const struct allocation_pair *pair);
+
+/*
+ * A look has found this allocation under way; its number, from 0 on since the last division. -1: no memory.
+ */
 ptrdiff_t allocation_shares_add_sample(struct allocation_shares *shares, const struct allocation *allocation);
 
 struct allocation_share {
@@ -91,8 +99,8 @@ enum { ALLOCATION_CLASSES_MAX = 512, ALLOCATION_LARGE_MIN = 64 << 10 /* bytes: h
 enum allocation_sum allocation_shares_sum(const struct allocation_shares *shares, uint64_t *ret_bytes);
 
 /*
- * How many bytes of the last division have gone to samples of large allocations, or wait for one. Watches see few of
- * these: their division is rough.
+ * How many bytes of the last division have gone to samples of large allocations, or wait for one. Series see
+ * few of these: their division is rough.
  */
 uint64_t allocation_shares_large(const struct allocation_shares *shares);
 
@@ -104,8 +112,9 @@ struct allocation_share allocation_shares_waiting(const struct allocation_shares
 struct allocation_share allocation_shares_unseen(const struct allocation_shares *shares);
 
 /*
- * At the end: what was allocated before the first look, and nobody has seen. It is estimated by what came after, unless
- * that time is short beside this, or longer. Returns how certain it is, and how many bytes are less certain for that.
+ * At the end: what was allocated before the first look, and nobody has seen. It is estimated by what came
+ * after, unless that time is short beside this, or longer. Returns how certain it is, and how many bytes are
+ * less certain for that.
  */
 enum allocation_sum allocation_shares_before(const struct allocation_shares *shares,
 					     struct allocation_share *ret_share,

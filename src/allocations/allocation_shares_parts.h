@@ -4,7 +4,7 @@
  *
  *	allocation_classes.c  what cannot be told apart by counting
  *	allocation_counts.c   how many of each class windows and films have seen
- *	allocation_large.c    large allocations, which watches count
+ *	allocation_large.c    large allocations, which series count
  *	allocation_shares.c   samples, and the division among them
  */
 #ifndef LJSPY_ALLOCATION_SHARES_PARTS_H
@@ -30,8 +30,8 @@ static const double fading = 0.75;
 static const double unexplained_min = 0.05;
 
 /*
- * Films do not tell the hash parts of new tables from other parts; windows and samples do. What is large is no such
- * part: LuaJIT puts only C objects on its list as it allocates them.
+ * Films do not tell the hash parts of new tables from other parts; windows and samples do. What is large is
+ * no such part: LuaJIT puts only C objects on its list as it allocates them.
  */
 enum part { PART_ANY, PART_FIRST, PART_GROWN, PART_LARGE, PART_LARGE_CDATA };
 
@@ -47,7 +47,7 @@ struct class_key {
 struct class
 {
 	struct class_key key;
-	double counted, counted_bytes; /* in windows, in films, or in watches; they fade */
+	double counted, counted_bytes; /* in windows, in films, or in series; they fade */
 	double part_bytes;             /* of parts: in windows, as parts of new tables; they fade */
 	double bytes, objects;         /* that wait for samples */
 	double samples, sample_bytes;  /* since the last division */
@@ -84,10 +84,11 @@ struct allocation_shares {
 	double counted_samples;    /* of objects and strings: of what is counted */
 	double small_sample_bytes; /* of samples of strings and of what is not counted, but for what is large */
 	double listed_bytes;       /* of windows whose objects are known */
-	double string_window_bytes, strings;       /* of windows whose strings are known */
-	double film_large_bytes, film_part_bytes;  /* of films: in large allocations, in other parts */
-	double watched;                            /* large allocations that watches have seen */
-	double watched_bytes, watched_large_bytes; /* in all, and in large ones */
+	double string_window_bytes, strings;      /* of windows whose strings are known */
+	double film_large_bytes, film_part_bytes; /* of films: in large allocations, in other parts */
+	double series_large;                      /* large allocations that series have seen */
+	double series_bytes, series_large_bytes;  /* in all, and in large ones */
+	double series_untold_bytes;               /* besides: in large ones, or in many small ones */
 	struct class classes[ALLOCATION_CLASSES_MAX];
 	size_t class_count;
 	uint64_t part_sizes[PART_SIZES_MAX]; /* of samples */
@@ -103,7 +104,10 @@ struct allocation_shares {
 	size_t sample_count, sample_size;
 };
 
-/* The classes of what nothing has told apart: parts, strings, and large allocations where there are too many classes. */
+/*
+ * The classes of what nothing has told apart: parts, strings, and large allocations where there are too many
+ * classes.
+ */
 enum { CLASS_PARTS, CLASS_STRINGS, CLASS_LARGE, CLASSES_FIXED };
 
 /* allocation_classes.c */
@@ -141,36 +145,36 @@ size_t shares_class_of(struct allocation_shares *shares, const struct allocation
 
 bool shares_is_large(const struct class *class);
 
-/* As watches see it: while the hash part of a table grows, its old one is there, too, half as large. */
+/* Of a sample. */
 size_t shares_large_class_of(struct allocation_shares *shares, const struct allocation *allocation);
 
 /* The samples since the last division that are large. */
 void shares_add_up_large(struct allocation_shares *shares);
 
 /*
- * What nothing else explains belongs to what is large, if samples have met such; and waits for the next sample, unless
- * it is so little that it may be chance. is_all: neither strings nor parts are known.
+ * What nothing else explains belongs to what is large, if samples have met such; and waits for the next
+ * sample, unless it is so little that it may be chance. is_all: neither strings nor parts are known.
  */
 double shares_large_bytes(const struct allocation_shares *shares, double bytes, double unexplained,
 			  bool is_all);
 
 /*
- * Of so many bytes, which are in parts and in large allocations, those in parts, if samples have met what is large: the
- * latter have the part of all bytes that watches tell, or that of these that films have seen.
+ * Of so many bytes, which are in parts and in large allocations, those in parts, if samples have met what is
+ * large: the latter have the part of all bytes that series tell, or that of these that films have seen.
  */
 double shares_small_parts(const struct allocation_shares *shares, double all, double bytes);
 
 /*
- * What no sample has met, with that of this division: a sample of what is large has it. It does not have what was long
- * before. Returns what it has.
+ * What no sample has met, with that of this division: a sample of what is large has it. It does not have what
+ * was long before. Returns what it has.
  */
 double shares_take_unmet(struct allocation_shares *shares, double unmet);
 
 /*
- * Divide what is large among its classes. How often looks meet one depends on its kind: tables that grow copy what
- * they had, while C arrays are filled with zeros only after the allocation.
+ * Divide what is large among its classes. How often looks meet one depends on its kind: tables that grow copy
+ * what they had, while C arrays are filled with zeros only after the allocation.
  */
-void shares_add_large_by_watches(struct allocation_shares *shares, double bytes);
+void shares_add_large_by_series(struct allocation_shares *shares, double bytes);
 
 /* allocation_shares.c */
 

@@ -18,8 +18,8 @@ static const double spans_max = 1.5;
 static const double cycle_min = 0.5;
 
 /*
- * If at least so much of the intervals had a marking, and their cycles need so many times as much as was counted, whole
- * ones are lacking. A program that asks for cycles now and then has few of them.
+ * If at least so much of the intervals had a marking, and their cycles need so many times as much as was
+ * counted, whole ones are lacking. A program that asks for cycles now and then has few of them.
  */
 static const double marked_min = 0.1, needed_max = 4;
 
@@ -33,8 +33,9 @@ static const double long_min = 4;
 static const double intervals_min = 0.7;
 
 /*
- * A sweep that frees large objects takes them off gc.total first, and off gc.estimate at its step's end: the next
- * interval has them too much. What is freed otherwise, all that a VM has when it is closed, was not allocated less.
+ * A sweep that frees large objects takes them off gc.total first, and off gc.estimate at its step's end: the
+ * next interval has them too much. What is freed otherwise, all that a VM has when it is closed, was not
+ * allocated less.
  */
 static double counted_bytes(struct allocation_sums *sums, const struct allocated *allocated)
 {
@@ -196,8 +197,8 @@ static struct interval_sum intervals_with(const struct interval_sum *some, const
 }
 
 /*
- * Those that judge a division: its own, as programs work in bursts. Beside others that want the same CPUs, these are
- * few, and earlier ones count, too.
+ * Those that judge a division: its own, as programs work in bursts. Beside others that want the same CPUs,
+ * these are few, and earlier ones count, too.
  */
 static struct span_sum spans_to_judge(const struct allocation_sums *sums)
 {
@@ -250,9 +251,9 @@ static bool lacks_cycles(const struct allocation_sums *sums, const struct interv
 }
 
 /*
- * Two markings in one interval may hide each other. Where looks come late, as on a full machine, some are so long that
- * at the speed of the others a whole cycle more fits. Such an interval counts as one in which a marking ended; but the
- * VM may have done nothing in that time.
+ * Two markings in one interval may hide each other. Where looks come late, as on a full machine, some are so
+ * long that at the speed of the others a whole cycle more fits. Such an interval counts as one in which a
+ * marking ended; but the VM may have done nothing in that time.
  */
 static void leave_out_long(struct allocation_sums *sums)
 {
@@ -283,8 +284,8 @@ static void leave_out_long(struct allocation_sums *sums)
 }
 
 /*
- * Most of the time is not for the rest to tell: what was counted in it is a lower bound, and the rest is judged without
- * it. Spans do not tell of it either, as these come right after looks.
+ * Most of the time is not for the rest to tell: what was counted in it is a lower bound, and the rest is
+ * judged without it. Spans do not tell of it either, as these come right after looks.
  */
 static bool set_left_out_aside(struct allocation_sums *sums)
 {

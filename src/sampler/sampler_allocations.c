@@ -9,6 +9,7 @@
 
 #include "output/sample/lost.h"
 #include "src/linux/clocks/clock.h"
+#include "src/allocations/allocation_series.h"
 #include "src/allocations/allocation_shares.h"
 #include "unwind/allocation/allocated.h"
 #include "unwind/allocation/allocation_text.h"
@@ -25,14 +26,7 @@ enum {
 	SPAN_NS_MAX = 2 * SPAN_NS,
 	SPAN_VMS_MAX = 8,     /* to read the counters of each takes a third of a microsecond more */
 	WARM_NS = 200 * 1000, /* after a hold, maybe on another CPU, a thread runs slower for so long */
-	WATCH_EVERY = 64,     /* a watch costs ljspy its whole time: one in so much of all time */
-	WATCH_IDLE_NS =
-		50 *
-		1000, /* without any allocation: others have the CPU, or the thread does something else */
-	WATCH_NS = 150 * 1000,
-	WATCH_LOOK_NS = 1000, /* shorter than to fill a large allocation; a look more costs the thread time */
-	WATCH_GAP_NS = 10 * 1000,      /* in a longer one, there may be several allocations */
-	WATCH_GAP_NS_MAX = 100 * 1000, /* ljspy waits while the kernel maps memory; or has lost its CPU */
+	SERIES_EVERY = 64,    /* a series of looks costs ljspy its whole time: one in so much of all time */
 	WINDOW_EVERY_NS = 20 * 1000 * 1000, /* a window costs ljspy up to half a millisecond */
 	WINDOW_NS = 100 * 1000,             /* longer than it takes to unwind the thread */
 	WINDOW_NS_MAX = 1000 * 1000,
@@ -56,10 +50,11 @@ struct vm_allocations {
 	bool has_counted;
 	struct allocation_counters counted;
 	uint64_t counted_cpu_ns;
-	uint64_t window_ns, film_ns, watch_ns; /* when the next ones are due */
-	bool has_window;                       /* one was due at the last look */
-	uint64_t userdata;                     /* with has_window: the newest one then */
-	uint64_t span_ns;                      /* when it was last one of those of which one was tried */
+	uint64_t window_ns, film_ns; /* when the next ones are due */
+	bool has_window;             /* one was due at the last look */
+	uint64_t userdata;           /* with has_window: the newest one then */
+	uint64_t span_ns;            /* when it was last one of those of which one was tried */
+	uint64_t series_ns;          /* when its last series was */
 	struct allocation_shares *shares;
 	struct kept_sample *kept;
 	size_t kept_count, kept_size;
@@ -210,8 +205,9 @@ static uint64_t span_begin_ns(const struct allocating_thread *thread)
 }
 
 /*
- * Count the objects made since the thread was held. The count begins and ends whatever the thread does: as long as
- * it takes to unwind would be longer where it runs C code. False when the thread has had no CPU since.
+ * Count the objects made since the thread was held. The count begins and ends whatever the thread does: as
+ * long as it takes to unwind would be longer where it runs C code. False when the thread has had no CPU
+ * since.
  */
 static bool take_window(struct allocations *allocations, struct vm_allocations *vm,
 			struct lua_process *process, const struct allocating_thread *thread)
@@ -324,9 +320,13 @@ static void add_span(const struct span *span, bool is_slowed)
 						   is_slowed);
 }
 
-/* Has it not left its CPU since it was held, if it has had one since? As long as it is held, both counts are equal. */
-static bool has_kept_cpu(const struct allocating_thread *thread)
+/*
+ * Has it not left its CPU since it was held, if it has had one since? As long as it is held, both counts are
+ * equal.
+ */
+static bool has_kept_cpu(const void *context)
 {
+	const struct allocating_thread *thread = context;
 	struct switches switches;
 
 	return thread_count_switches(thread->threads, thread->thread, &switches) == 0 &&
@@ -335,8 +335,8 @@ static bool has_kept_cpu(const struct allocating_thread *thread)
 
 /*
  * How fast VMs allocate while the thread runs on another CPU. A film would slow it down: each look takes the
- * counters away from that CPU. The CPU time does not tell how long it ran: the kernel brings that up to date only
- * now and then.
+ * counters away from that CPU. The CPU time does not tell how long it ran: the kernel brings that up to date
+ * only now and then.
  */
 static bool take_span_beside(struct allocations *allocations, struct memory *memory,
 			     const struct allocating_thread *thread)
@@ -352,8 +352,7 @@ static bool take_span_beside(struct allocations *allocations, struct memory *mem
 		return false;
 	before_ns = clock_now_ns(CLOCK_MONOTONIC);
 	for (after_ns = before_ns; span.piece_count < SPAN_PIECES_MAX; after_ns = now_ns) {
-		while (clock_now_ns(CLOCK_MONOTONIC) - after_ns < SPAN_NS / SPAN_PIECES_MAX)
-			continue;
+		clock_spin_until(CLOCK_MONOTONIC, after_ns + SPAN_NS / SPAN_PIECES_MAX);
 		read_piece(&span, memory);
 		now_ns = clock_now_ns(CLOCK_MONOTONIC);
 		end_piece(&span, now_ns - after_ns);
@@ -373,8 +372,8 @@ static bool has_one_cpu(const struct allocating_thread *thread)
 }
 
 /*
- * The same where both have one CPU: it runs while ljspy sleeps. The CPU time is exact when it does not run, but a good
- * part of it is what the kernel needs to pass the CPU on.
+ * The same where both have one CPU: it runs while ljspy sleeps. The CPU time is exact when it does not run,
+ * but a good part of it is what the kernel needs to pass the CPU on.
  */
 static bool take_span_in_turn(struct allocations *allocations, struct memory *memory,
 			      const struct cpu_clock *clock, const struct allocating_thread *thread)
@@ -423,77 +422,6 @@ static void take_film(struct allocations *allocations, struct vm_allocations *vm
 	allocation_shares_add_film(vm->shares, film, allocations->objects, count);
 }
 
-/* A look of a watch. */
-struct watch_look {
-	struct allocation_counters counters;
-	uint64_t ns;
-};
-
-static bool watch_look(struct memory *memory, const struct vm_allocations *vm, struct watch_look *ret_look)
-{
-	const bool is_read = allocation_counters_read(memory, vm->global, &ret_look->counters);
-
-	ret_look->ns = clock_now_ns(CLOCK_MONOTONIC);
-	return is_read;
-}
-
-/* Let the time pass: to sleep takes longer. */
-static void watch_until(uint64_t time_ns)
-{
-	while (clock_now_ns(CLOCK_MONOTONIC) < time_ns)
-		continue;
-}
-
-/* LuaJIT may put a C object on its list a moment after counting it: the next look tells. */
-static void add_watched(const struct vm_allocations *vm, struct memory *memory,
-			const struct watch_look *before, const struct watch_look *now,
-			const struct watch_look *next)
-{
-	const uint64_t bytes = allocated_in_film(&before->counters, &now->counters);
-	const bool is_cdata = bytes >= ALLOCATION_LARGE_MIN && next->counters.root != before->counters.root &&
-			      allocated_newest_is_cdata(memory, vm->global, &next->counters);
-
-	if (now->ns - before->ns <= WATCH_GAP_NS_MAX)
-		allocation_shares_add_watched(vm->shares, bytes, now->ns - before->ns > WATCH_GAP_NS,
-					      is_cdata);
-}
-
-/*
- * See which large allocations come in a time that begins whatever the thread does: each is as likely to be among
- * them, however long the allocator takes for it.
- */
-static void take_watch(const struct vm_allocations *vm, struct memory *memory)
-{
-	struct watch_look before, now, next;
-	uint64_t end_ns, idle_ns;
-
-	if (!watch_look(memory, vm, &before))
-		return;
-	end_ns = before.ns + WATCH_NS;
-	idle_ns = before.ns + WATCH_IDLE_NS;
-	for (now = before; now.ns < end_ns && now.ns < idle_ns; before = now, now = next) {
-		if (now.counters.total != before.counters.total)
-			idle_ns = now.ns + WATCH_IDLE_NS;
-		watch_until(now.ns + WATCH_LOOK_NS);
-		if (!watch_look(memory, vm, &next))
-			return;
-		add_watched(vm, memory, &before, &now, &next);
-	}
-}
-
-static void take_watches(struct allocations *allocations, struct memory *memory)
-{
-	for (size_t i = 0; i < allocations->vm_count; i++) {
-		struct vm_allocations *vm = &allocations->vms[i];
-		const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-
-		if (!vm->global || now < vm->watch_ns || !allocation_shares_has_large(vm->shares))
-			continue;
-		take_watch(vm, memory);
-		vm->watch_ns = now + WATCH_EVERY * (clock_now_ns(CLOCK_MONOTONIC) - now);
-	}
-}
-
 static bool is_film_due(const struct allocations *allocations, uint64_t now)
 {
 	for (size_t i = 0; i < allocations->vm_count; i++)
@@ -526,13 +454,48 @@ static void take_films(struct allocations *allocations, struct memory *memory, u
 	}
 }
 
+/*
+ * Of those of this look in which samples have met what is large, the VM whose last series was longest ago, or
+ * NULL.
+ */
+static struct vm_allocations *next_with_series(struct allocations *allocations)
+{
+	struct vm_allocations *next = NULL;
+
+	for (size_t i = 0; i < allocations->vm_count; i++) {
+		struct vm_allocations *vm = &allocations->vms[i];
+
+		if (vm->global && (!next || vm->series_ns < next->series_ns) &&
+		    allocation_shares_has_large(vm->shares))
+			next = vm;
+	}
+	return next;
+}
+
+static void take_series(struct allocations *allocations, struct vm_allocations *vm, struct memory *memory,
+			const struct allocating_thread *thread)
+{
+	const struct series series = { .memory = memory,
+				       .global = vm->global,
+				       .shares = vm->shares,
+				       .objects = allocations->objects,
+				       .has_kept_cpu = has_kept_cpu,
+				       .context = thread };
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+
+	allocation_series_take(&series);
+	vm->series_ns = clock_now_ns(CLOCK_MONOTONIC);
+	*thread->series_ns = begin_ns + SERIES_EVERY * (vm->series_ns - begin_ns);
+}
+
 /* What the VMs of this look do while the thread runs on. */
 static void look_at_running(struct allocations *allocations, struct lua_process *process,
 			    const struct cpu_clock *clock, const struct allocating_thread *thread)
 {
 	const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	const bool is_span_due = now >= *thread->span_ns;
-	const int runs = is_span_due || is_film_due(allocations, now)
+	struct vm_allocations *of_series = now >= *thread->series_ns ? next_with_series(allocations) : NULL;
+	const int runs = is_span_due || of_series || is_film_due(allocations, now)
 				 ? count_runs(thread)
 				 : -1; /* before ljspy sleeps, which may leave it a CPU */
 	/* Else after the windows, which take up to half a millisecond. */
@@ -547,8 +510,8 @@ static void look_at_running(struct allocations *allocations, struct lua_process 
 	if (is_span_due)
 		*thread->span_ns = now + (is_taken ? SPAN_EVERY_NS : SPAN_AGAIN_NS);
 	take_films(allocations, lua_process_memory(process), now, runs);
-	if (runs != 0)
-		take_watches(allocations, lua_process_memory(process));
+	if (of_series && runs > 0)
+		take_series(allocations, of_series, lua_process_memory(process), thread);
 }
 
 /*---- Samples ----*/
@@ -691,8 +654,8 @@ static void deliver_kept(struct vm_allocations *vm, allocations_deliver *deliver
 }
 
 /*
- * What was allocated of a class since its last sample belongs to that one: it is as likely as any other, and what
- * waits is about what one sample stands for.
+ * What was allocated of a class since its last sample belongs to that one: it is as likely as any other, and
+ * what waits is about what one sample stands for.
  */
 static void deliver_waiting(struct vm_allocations *vm, allocations_deliver *deliver, void *context)
 {

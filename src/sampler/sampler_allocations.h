@@ -36,6 +36,8 @@ struct allocating_thread {
 	struct threads *threads;
 	struct thread *thread;
 	uint64_t *span_ns; /* when the next span is due, of any thread: ljspy sleeps before one */
+	uint64_t *
+		series_ns; /* when the next series is due, of any thread: ljspy does nothing else meanwhile */
 	bool is_alone;     /* at this look, no other thread of the process had a CPU */
 	uint64_t wait_ns;  /* a random part of the time between looks, to wait before a span */
 };

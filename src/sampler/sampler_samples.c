@@ -188,7 +188,7 @@ static void unwind_and_deliver(struct sampler *sampler, struct target *target, s
 	if (target->allocations && lost == LOST_COUNT) {
 		allocations_take(target->allocations, target->process, &target->clock,
 				 &(struct allocating_thread){ target->threads, thread, &sampler->span_ns,
-							      is_alone(target, thread),
+							      &sampler->series_ns, is_alone(target, thread),
 							      sampler_random(sampler, sampler->period_ns) },
 				 sampler->options->functions, &sample);
 		target_deliver_allocations(sampler, target, false);

@@ -187,14 +187,14 @@ struct sampler {
 	size_t target_count;
 	struct follow *follow; /* NULL if there is nothing to follow */
 	struct launch launch;
-	uint64_t random;           /* state of the generator, never 0 */
-	uint64_t span_ns;          /* struct allocating_thread */
-	bool closing;              /* the last looks are under way */
-	bool last_chance;          /* ... and no look follows this one */
-	uint64_t start_ns, end_ns; /* 0 if sampling never began */
-	uint64_t start_ticks;      /* start_ns on the clock of wanted_start() */
-	uint64_t until_ns;         /* when the recording is to end; UINT64_MAX: not by itself */
-	bool searches;             /* a search is under way, which need not go on at the end */
+	uint64_t random;             /* state of the generator, never 0 */
+	uint64_t span_ns, series_ns; /* struct allocating_thread */
+	bool closing;                /* the last looks are under way */
+	bool last_chance;            /* ... and no look follows this one */
+	uint64_t start_ns, end_ns;   /* 0 if sampling never began */
+	uint64_t start_ticks;        /* start_ns on the clock of wanted_start() */
+	uint64_t until_ns;           /* when the recording is to end; UINT64_MAX: not by itself */
+	bool searches;               /* a search is under way, which need not go on at the end */
 	uint64_t period_ns;
 	uint64_t wall_ns;         /* of all samples */
 	size_t wait_name_bytes;   /* of names of what threads waited for */

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Makes large tables, C arrays and strings beside small objects: large.lua SECONDS
--- Prints how many bytes are in allocations of 64 KiB and more, how many in others, and of the former, in C arrays.
+-- Prints how many bytes are in allocations of 64 KiB and more, how many in others, and of the former, in C
+-- arrays.
 local ffi = require("ffi")
 local size_of = dofile((arg[0]:gsub("[^/]+$", "size_of.lua")))
 local SLOTS, TVALUE, LARGE_MIN = 32768, 8, 65536

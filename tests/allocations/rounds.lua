@@ -22,8 +22,8 @@ return function(makers, seconds, kept, spend)
 
   for _ = 1, 300 do round() end
 
-  -- What one call allocates, with the collector stopped: in the pass with least, as code is compiled in others, and the
-  -- table of strings grows.
+  -- What one call allocates, with the collector stopped: in the pass with least, as code is compiled in others,
+  -- and the table of strings grows.
   for _, maker in ipairs(makers) do
     local make = maker[2]
     maker[4] = math.huge

@@ -193,6 +193,12 @@ def waited_for_cpus(recording):
     return figures["target_cpu_ms"] < 0.8 * figures["duration_ms"]
 
 
+def has_few_looks(recording):
+    """Whether the program waited for CPUs, or so did ljspy: then samples are missing, of those with an allocation or without."""
+    figures = recording["figures"]
+    return waited_for_cpus(recording) or figures["missed_ticks"] > 0.1 * figures["samples"]
+
+
 def covers(recording, missing):
     """Whether those that may be any more are as many as are missing, or most of all, so that nobody relies on the sum."""
     return recording["figures"]["alloc_bytes"]["least"] >= min(missing, sum_of(recording) / 2)
@@ -294,11 +300,11 @@ def test_c_arrays_have_their_share_of_what_is_large(program, jit, tmp_path):
                  if functions_of(recording, sample)[0]["name"].startswith("[alloc: cdata "))
     seen = arrays / sum_of(recording)
     print(f"{program}, jit {jit}: C arrays {share:.3f} of the bytes, {seen:.3f} seen, {lost:.3f} lost")
-    assert share > 0.3 and seen > 0
-    if seen + lost < 0.5 * share:
-        assert waited_for_cpus(recording), recording["figures"]
-        pytest.skip("others had the CPUs: ljspy has seen hardly any large allocation")
+    assert share > 0.3 and lost <= LARGE_PART
     assert seen <= share + LARGE_SHARE
+    if seen < 0.5 * share and has_few_looks(recording):
+        pytest.skip("others had the CPUs: ljspy has taken few looks, and so seen hardly any large allocation")
+    assert seen >= 0.5 * share, recording["figures"]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

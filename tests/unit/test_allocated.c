@@ -604,20 +604,6 @@ static void objects_have_their_sizes(void **state)
 	assert_int_equal(count, 0);
 }
 
-static void a_newest_c_object_is_told(void **state)
-{
-	struct allocation_counters newest = { .root = at(1) };
-
-	(void)state;
-	make_layout();
-	object(1, at(2), GCT_CDATA, 0, 0);
-	assert_true(allocated_newest_is_cdata(&made_up_memory.memory, &global, &newest));
-	object(1, at(2), GCT_TABLE, 0, 0);
-	assert_false(allocated_newest_is_cdata(&made_up_memory.memory, &global, &newest));
-	newest.root = 1;
-	assert_false(allocated_newest_is_cdata(&made_up_memory.memory, &global, &newest));
-}
-
 static void each_kind_of_object_is_told(void **state)
 {
 	static const struct {
@@ -1016,7 +1002,6 @@ int main(void)
 		cmocka_unit_test(several_vms_are_looked_at_at_once),
 		cmocka_unit_test(the_newest_table_has_its_parts),
 		cmocka_unit_test(objects_have_their_sizes),
-		cmocka_unit_test(a_newest_c_object_is_told),
 		cmocka_unit_test(each_kind_of_object_is_told),
 		cmocka_unit_test(userdata_have_a_list_of_their_own),
 		cmocka_unit_test(userdata_are_found_in_the_copy),

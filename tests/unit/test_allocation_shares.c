@@ -135,7 +135,10 @@ static void what_has_no_sample_waits_for_one(void **state)
 	assert_in_range(allocation_shares_unseen(shares).bytes, 0, 1);
 }
 
-/* A marking ended in an interval twice as long as the others, a fifth of the time: it had as much as the others. */
+/*
+ * A marking ended in an interval twice as long as the others, a fifth of the time: it had as much as the
+ * others.
+ */
 static void intervals_in_which_a_marking_ended_count_like_the_others(void **state)
 {
 	const struct allocated marked = { .bytes = 3, .is_least = true };
@@ -207,7 +210,10 @@ static void sizes_of_strings_and_parts_come_from_films(void **state)
 	assert_int_equal(result[5].objects, 0);
 }
 
-/* Ten tables: their hash parts have 96 bytes, of which three in four get them at once, and the rest by doubling. */
+/*
+ * Ten tables: their hash parts have 96 bytes, of which three in four get them at once, and the rest by
+ * doubling.
+ */
 static void parts_of_new_tables_are_counted_and_not_filmed(void **state)
 {
 	struct listed_object tables[10];
@@ -312,7 +318,9 @@ static void two_strings_at_one_look_are_told_by_their_sizes(void **state)
 	}
 }
 
-/* A window tells how many there were. What had no sample of its size was mostly seen as one, but is several. */
+/*
+ * A window tells how many there were. What had no sample of its size was mostly seen as one, but is several.
+ */
 static void strings_are_divided_among_the_sizes_that_samples_have_met(void **state)
 {
 	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
@@ -422,8 +430,8 @@ static void add_span(const struct allocated *allocated, bool is_slowed)
 }
 
 /*
- * A marking, a table of strings that got another size, much that was freed: bytes are not what they seem. Finalizers:
- * objects are not what they seem.
+ * A marking, a table of strings that got another size, much that was freed: bytes are not what they seem.
+ * Finalizers: objects are not what they seem.
  */
 static void windows_and_spans_that_are_not_sound_count_for_nothing(void **state)
 {
@@ -508,7 +516,8 @@ static void windows_whose_objects_have_more_than_was_allocated_count_for_nothing
 }
 
 /*
- * Of 10,000 bytes with so many strings. Windows have one for each 50 bytes, and functions with a fifth of their bytes.
+ * Of 10,000 bytes with so many strings. Windows have one for each 50 bytes, and functions with a fifth of
+ * their bytes.
  */
 static void allocates_with_strings(uint32_t strings, bool knows_strings)
 {
@@ -567,13 +576,34 @@ static void large_allocations_have_what_strings_do_not_explain(void **state)
 
 enum { LARGE = 100 << 10 };
 
-static void watched(uint64_t bytes, bool is_cdata, int count)
+static void add_pairs(const struct allocation_pair *pair, int count)
 {
 	for (int i = 0; i < count; i++)
-		allocation_shares_add_watched(shares, bytes, false, is_cdata);
+		allocation_shares_add_pair(shares, pair);
 }
 
-/* Of 1,000,000 bytes, which are in large allocations: nine samples of tables that grow, and one of C arrays. */
+static void seen(uint64_t bytes, bool is_cdata, int count)
+{
+	add_pairs(&(struct allocation_pair){ .bytes = bytes, .cdata = is_cdata ? PAIR_CDATA : PAIR_NO_CDATA },
+		  count);
+}
+
+static void seen_strings(uint64_t bytes, int count)
+{
+	add_pairs(&(struct allocation_pair){ .bytes = bytes, .has_string = true }, count);
+}
+
+static void seen_merged(uint64_t bytes, bool is_cdata, int count)
+{
+	add_pairs(&(struct allocation_pair){ .bytes = bytes,
+					     .is_merged = true,
+					     .cdata = is_cdata ? PAIR_CDATA : PAIR_NO_CDATA },
+		  count);
+}
+
+/*
+ * Of 1,000,000 bytes, which are in large allocations: nine samples of tables that grow, and one of C arrays.
+ */
 static void meets_large_tables_and_arrays(uint64_t table_bytes, enum allocation_kind kind)
 {
 	const struct allocation_share *result;
@@ -587,7 +617,7 @@ static void meets_large_tables_and_arrays(uint64_t table_bytes, enum allocation_
 }
 
 /* To copy what a table had takes the allocator nine times as long as an array; there are as many of both. */
-static void watches_tell_how_many_large_ones_there_are(void **state)
+static void series_tell_how_many_large_ones_there_are(void **state)
 {
 	const struct allocation_share *result;
 
@@ -595,16 +625,16 @@ static void watches_tell_how_many_large_ones_there_are(void **state)
 	assert_false(allocation_shares_has_large(shares));
 	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
 	assert_true(allocation_shares_has_large(shares));
-	watched(LARGE + 300, false, 50);
-	watched(LARGE + 300, true, 50);
+	seen(LARGE + 300, false, 50);
+	seen(LARGE + 300, true, 50);
 	assert_int_equal(allocation_shares_divide(shares, &result), 10);
 	assert_in_range(sum(result, 0, 9).bytes, 490000, 510000);
 	assert_in_range(result[9].bytes, 490000, 510000);
 	assert_int_equal(allocation_shares_large(shares), 1000000);
 }
 
-/* Without any watch, samples tell. */
-static void large_ones_that_no_watch_has_seen_are_divided_by_samples(void **state)
+/* Without any series, samples tell. */
+static void large_ones_that_no_series_has_seen_are_divided_by_samples(void **state)
 {
 	const struct allocation_share *result;
 
@@ -614,27 +644,25 @@ static void large_ones_that_no_watch_has_seen_are_divided_by_samples(void **stat
 	assert_in_range(sum(result, 0, 9).bytes, 899990, 900010);
 }
 
-/* While the kernel maps memory for one, a watch waits, and may see it with the next ones. */
-static void large_ones_that_a_watch_sees_together_are_several(void **state)
+/* While the kernel maps memory for one, a series waits, and may see it with the next ones. */
+static void large_ones_that_a_series_sees_together_are_several(void **state)
 {
 	const struct allocation_share *result;
 
 	(void)state;
 	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
-	watched(LARGE, false, 50);
-	watched(2 * LARGE, true, 5);
-	for (int i = 0; i < 20; i++) {
-		allocation_shares_add_watched(shares, 2 * LARGE + 10, true, true);
-		/* This is nothing that samples have met. */
-		allocation_shares_add_watched(shares, 2 * LARGE + LARGE / 2, true, true);
-	}
+	seen(LARGE, false, 50);
+	seen(2 * LARGE, true, 5);
+	seen_merged(2 * LARGE + 10, true, 20);
+	/* This is nothing that samples have met. */
+	seen_merged(2 * LARGE + LARGE / 2, true, 20);
 	assert_int_equal(allocation_shares_divide(shares, &result), 10);
 	assert_in_range(sum(result, 0, 9).bytes, 490000, 510000);
 	assert_in_range(result[9].bytes, 490000, 510000);
 	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
 }
 
-/* A watch sees all of a new hash part, which doubles; a sample has what it adds. */
+/* A series sees all of a new hash part, which doubles; a sample has what it adds. */
 static void large_hash_parts_count_by_what_they_add(void **state)
 {
 	const uint64_t hash = 8192 * 24;
@@ -642,24 +670,24 @@ static void large_hash_parts_count_by_what_they_add(void **state)
 
 	(void)state;
 	meets_large_tables_and_arrays(hash / 2, ALLOCATION_HASH);
-	watched(hash + 200, false, 50);
-	watched(LARGE, true, 50);
+	seen(hash + 200, false, 50);
+	seen(LARGE, true, 50);
 	/* Small ones: what they add is less than a large one has. */
-	watched(hash / 2 + 100, false, 1000);
+	seen(hash / 2 + 100, false, 1000);
 	assert_int_equal(allocation_shares_divide(shares, &result), 10);
 	assert_in_range(sum(result, 0, 9).bytes, 480000, 500000);
 	assert_in_range(result[9].bytes, 500000, 520000);
 }
 
 /* They wait for a sample: what another one of that size took must not be a table's. */
-static void large_ones_that_only_watches_have_seen_wait(void **state)
+static void large_ones_that_only_series_have_seen_wait(void **state)
 {
 	const struct allocation_share *result;
 
 	(void)state;
 	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
-	watched(LARGE, false, 50);
-	watched(4 * LARGE, false, 50);
+	seen(LARGE, false, 50);
+	seen(4 * LARGE, false, 50);
 	assert_int_equal(allocation_shares_divide(shares, &result), 10);
 	assert_in_range(sum(result, 0, 10).bytes, 190000, 220000);
 	assert_in_range(allocation_shares_unseen(shares).bytes, 780000, 810000);
@@ -669,16 +697,16 @@ static void large_ones_that_only_watches_have_seen_wait(void **state)
 }
 
 /* Where few are seen, those of a minute count. */
-static void few_large_ones_of_watches_do_not_fade(void **state)
+static void few_large_ones_of_series_do_not_fade(void **state)
 {
 	const struct allocation_share *result;
 
 	(void)state;
 	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
-	watched(LARGE, true, 60);
+	seen(LARGE, true, 60);
 	for (int i = 0; i < 120; i++)
 		assert_true(allocation_shares_divide(shares, &result) <= 10);
-	watched(LARGE, false, 20);
+	seen(LARGE, false, 20);
 	allocates(1000000);
 	samples(ALLOCATION_ARRAY, LARGE, 1);
 	samples(ALLOCATION_CDATA, LARGE, 1);
@@ -687,7 +715,7 @@ static void few_large_ones_of_watches_do_not_fade(void **state)
 }
 
 /* Beside small steps of older tables, of which films see more than of what is large. */
-static void watches_tell_how_much_is_large(void **state)
+static void series_tell_how_much_is_large(void **state)
 {
 	const struct allocation_share *result;
 	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
@@ -700,11 +728,148 @@ static void watches_tell_how_much_is_large(void **state)
 	allocation_shares_add_film(shares, film, NULL, 0);
 	samples(ALLOCATION_ARRAY, 320, 1);
 	samples(ALLOCATION_ARRAY, LARGE, 1);
-	watched(LARGE, false, 20);
-	watched(320, false, 20 * LARGE / 320 / 4);
+	seen(LARGE, false, 20);
+	seen(320, false, 20 * LARGE / 320 / 4);
 	assert_int_equal(allocation_shares_divide(shares, &result), 2);
 	assert_in_range(result[0].bytes, 199000, 201000);
 	assert_in_range(result[1].bytes, 799000, 801000);
+}
+
+/*
+ * Of 1,000,000 bytes, which are in parts: a film tells of small ones, and samples have met these and a large
+ * one.
+ */
+static void meets_small_and_large(enum allocation_kind kind, uint64_t large)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+
+	allocates(1000000);
+	begin_film(film);
+	for (size_t i = 1; i <= 40; i++)
+		filmed(film, i, 320, 0);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	samples(ALLOCATION_ARRAY, 320, 1);
+	samples(kind, large, 1);
+}
+
+/* Strings of as many bytes as a hash part that doubles, for which samples have met both. */
+static void strings_as_large_as_hash_parts_count_in_full(void **state)
+{
+	const uint64_t hash = 8192 * 24;
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_large_tables_and_arrays(hash / 2, ALLOCATION_HASH);
+	samples(ALLOCATION_STRING, hash, 10);
+	seen_strings(hash + 25, 30);
+	seen(hash + 25, false, 10);
+	assert_int_equal(allocation_shares_divide(shares, &result), 20);
+	/* The tables have 10 of half of that size each. */
+	assert_in_range(sum(result, 0, 9).bytes, 130000, 155000);
+	assert_in_range(sum(result, 10, 10).bytes, 820000, 850000);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+}
+
+/* Nothing has doubled to that size: table.new(0, 8192), and strings. */
+static void large_hash_parts_that_come_at_once_count_in_full(void **state)
+{
+	const uint64_t hash = 8192 * 24;
+	const struct allocation_share *result;
+	const struct allocation first = { .kind = ALLOCATION_HASH, .bytes = hash, .is_first_part = true };
+
+	(void)state;
+	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
+	assert_true(allocation_shares_add_sample(shares, &first) >= 0);
+	seen(hash, false, 50);
+	seen(LARGE, false, 50);
+	assert_int_equal(allocation_shares_divide(shares, &result), 11);
+	assert_in_range(result[10].bytes, 640000, 665000);
+	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
+}
+
+/* Also of a size that would be small if it had doubled. */
+static void what_is_large_only_with_its_old_part_is_small(void **state)
+{
+	const uint64_t hash = 4096 * 24;
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_small_and_large(ALLOCATION_STRING, hash);
+	seen(hash, false, 10);
+	seen_strings(hash, 10);
+	seen(320, false, 20 * (int)hash / 320);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	assert_in_range(result[1].bytes, 499000, 501000);
+	/*
+	 * Now a sample has met a small part by which a table has doubled, to that size or later to a larger
+	 * one.
+	 */
+	meets_small_and_large(ALLOCATION_STRING, hash);
+	samples(ALLOCATION_HASH, hash / 2, 1);
+	seen(hash, false, 80);
+	assert_int_equal(allocation_shares_divide(shares, &result), 3);
+	assert_in_range(allocation_shares_large(shares), 249000, 251000);
+}
+
+/* Steps of 24, 48, 96 and 192 bytes are no hash parts only for that. */
+static void small_steps_count_in_full(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_small_and_large(ALLOCATION_ARRAY, LARGE);
+	seen(LARGE, false, 24);
+	for (int step = 24; step <= 192; step *= 2)
+		seen((uint64_t)step, false, 6 * LARGE / step);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	assert_in_range(result[1].bytes, 499000, 501000);
+}
+
+/* In a long pair, many small ones may be as much as a large one. */
+static void many_small_ones_in_one_pair_are_not_large(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_small_and_large(ALLOCATION_ARRAY, LARGE);
+	seen(LARGE, false, 20);
+	seen(320, false, 14 * LARGE / 320);
+	seen_merged(LARGE / 2, false, 12); /* certainly small */
+	seen_merged(70000, false, 10);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	assert_in_range(result[1].bytes, 499000, 501000);
+}
+
+/* Where much is untold, films tell: they have seen nothing large. */
+static void series_that_leave_much_untold_do_not_tell(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_small_and_large(ALLOCATION_ARRAY, LARGE);
+	seen(LARGE, false, 60);
+	seen_merged(LARGE + LARGE / 2, false, 12);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	assert_in_range(result[1].bytes, 990000, 1000000);
+	meets_small_and_large(ALLOCATION_ARRAY, LARGE);
+	seen_merged(LARGE + LARGE / 2, false, 3);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	assert_int_equal(result[1].bytes, 0);
+}
+
+/* Of which kind it is may be unknown: it is large all the same. */
+static void what_may_be_a_c_object_is_large(void **state)
+{
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_large_tables_and_arrays(LARGE, ALLOCATION_ARRAY);
+	seen(LARGE, false, 50);
+	seen(LARGE, true, 50);
+	add_pairs(&(struct allocation_pair){ .bytes = LARGE, .cdata = PAIR_UNKNOWN }, 100);
+	assert_int_equal(allocation_shares_divide(shares, &result), 10);
+	assert_in_range(sum(result, 0, 9).bytes, 490000, 510000);
+	assert_int_equal(allocation_shares_large(shares), 1000000);
 }
 
 /* A film tells of parts of 320 bytes, 12,800 in all, and of so much that is large; samples have met both. */
@@ -772,7 +937,10 @@ static void many_strings_are_nothing_large(void **state)
 	assert_int_equal(result[2].bytes, 0);
 }
 
-/* What a film cannot tell of small parts, it must not tell of large ones: whose objects are unknown, or in a sweep. */
+/*
+ * What a film cannot tell of small parts, it must not tell of large ones: whose objects are unknown, or in a
+ * sweep.
+ */
 static void films_that_tell_of_large_allocations_only_do_not_count(void **state)
 {
 	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
@@ -1006,7 +1174,9 @@ static void array_parts_of_new_tables_are_counted(void **state)
 	assert_int_equal(allocation_shares_unseen(shares).bytes, 0);
 }
 
-/* Ten tables with 17 slots: those that samples have met have got half of these, and of the rest, by growing. */
+/*
+ * Ten tables with 17 slots: those that samples have met have got half of these, and of the rest, by growing.
+ */
 static void array_parts_have_grown_as_samples(void **state)
 {
 	static const uint64_t parts[] = { 72, 64 }; /* of 9 slots, and to 17 */
@@ -1036,8 +1206,8 @@ static void array_parts_have_grown_as_samples(void **state)
 }
 
 /*
- * Films see array parts only. New tables explain them if these have a fifth of it; else older tables have the rest.
- * Of 1000 bytes, so many tables with a part have 160 each.
+ * Films see array parts only. New tables explain them if these have a fifth of it; else older tables have the
+ * rest. Of 1000 bytes, so many tables with a part have 160 each.
  */
 static void older_tables_have_what_new_ones_do_not_explain(void **state)
 {
@@ -1518,7 +1688,10 @@ static void what_a_sweep_frees_comes_off_once(void **state)
 	assert_counted(205000);
 }
 
-/* A marking sets gc.estimate anew: what was freed before it is off already, and what is freed after it comes off. */
+/*
+ * A marking sets gc.estimate anew: what was freed before it is off already, and what is freed after it comes
+ * off.
+ */
 static void what_is_freed_right_after_a_marking_comes_off_once(void **state)
 {
 	static const int64_t cases[][3] = { { 40000, -1000000, 1040000 }, { -1000000, 5000, 80000 } };
@@ -1567,7 +1740,9 @@ static void a_marking_hides_a_piece_of_a_span(void **state)
 	assert_in_range(bytes, 234000, 236000); /* 47 bytes in 20 us */
 }
 
-/* Its spans do not tell what others do when looks do not meet it: it may be closed, or another of many runs. */
+/*
+ * Its spans do not tell what others do when looks do not meet it: it may be closed, or another of many runs.
+ */
 static void a_vm_that_is_not_seen_allocates_nothing(void **state)
 {
 	const struct allocation_share *ignored;
@@ -1601,8 +1776,8 @@ static void short_cycles_that_no_span_has_met_are_a_lower_bound(void **state)
 }
 
 /*
- * A step of a sweep frees objects of 200 KB one by one, and takes all of them off gc.estimate at its end: many spans
- * have them too little, a few too much.
+ * A step of a sweep frees objects of 200 KB one by one, and takes all of them off gc.estimate at its end:
+ * many spans have them too little, a few too much.
  */
 static void what_a_sweep_frees_in_a_span_comes_off_the_others(void **state)
 {
@@ -1663,7 +1838,9 @@ static void assert_nothing(void)
 	assert_int_equal(bytes, 0);
 }
 
-/* What a burst was like does not judge the time after it; and the next burst has not allocated in that time. */
+/*
+ * What a burst was like does not judge the time after it; and the next burst has not allocated in that time.
+ */
 static void quiet_times_lack_no_cycles(void **state)
 {
 	const struct allocated few = { .bytes = 100, .heap_bytes = 100000 };
@@ -1687,7 +1864,9 @@ static void quiet_times_lack_no_cycles(void **state)
 	}
 }
 
-/* A fifth of the time has short cycles: each of these that was seen has allocated at least half of the heap. */
+/*
+ * A fifth of the time has short cycles: each of these that was seen has allocated at least half of the heap.
+ */
 static void markings_tell_of_short_cycles_in_a_part_of_the_time(void **state)
 {
 	uint64_t bytes;
@@ -1728,7 +1907,9 @@ static void few_markings_do_not_tell_of_short_cycles(void **state)
 	assert_counted(5200);
 }
 
-/* In a busy quarter of the time, some of the spans have a marking: they tell that it is busy, not how much. */
+/*
+ * In a busy quarter of the time, some of the spans have a marking: they tell that it is busy, not how much.
+ */
 static void spans_with_a_marking_have_as_much_as_other_busy_ones(void **state)
 {
 	const struct allocated marked = { .bytes = 1, .is_least = true };
@@ -2159,15 +2340,22 @@ int main(void)
 			windows_whose_objects_have_more_than_was_allocated_count_for_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(large_allocations_have_what_strings_do_not_explain, begin,
 						end),
-		cmocka_unit_test_setup_teardown(watches_tell_how_many_large_ones_there_are, begin, end),
-		cmocka_unit_test_setup_teardown(large_ones_that_no_watch_has_seen_are_divided_by_samples,
+		cmocka_unit_test_setup_teardown(series_tell_how_many_large_ones_there_are, begin, end),
+		cmocka_unit_test_setup_teardown(large_ones_that_no_series_has_seen_are_divided_by_samples,
 						begin, end),
-		cmocka_unit_test_setup_teardown(large_ones_that_a_watch_sees_together_are_several, begin,
+		cmocka_unit_test_setup_teardown(large_ones_that_a_series_sees_together_are_several, begin,
 						end),
 		cmocka_unit_test_setup_teardown(large_hash_parts_count_by_what_they_add, begin, end),
-		cmocka_unit_test_setup_teardown(large_ones_that_only_watches_have_seen_wait, begin, end),
-		cmocka_unit_test_setup_teardown(few_large_ones_of_watches_do_not_fade, begin, end),
-		cmocka_unit_test_setup_teardown(watches_tell_how_much_is_large, begin, end),
+		cmocka_unit_test_setup_teardown(large_ones_that_only_series_have_seen_wait, begin, end),
+		cmocka_unit_test_setup_teardown(few_large_ones_of_series_do_not_fade, begin, end),
+		cmocka_unit_test_setup_teardown(series_tell_how_much_is_large, begin, end),
+		cmocka_unit_test_setup_teardown(strings_as_large_as_hash_parts_count_in_full, begin, end),
+		cmocka_unit_test_setup_teardown(large_hash_parts_that_come_at_once_count_in_full, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_large_only_with_its_old_part_is_small, begin, end),
+		cmocka_unit_test_setup_teardown(small_steps_count_in_full, begin, end),
+		cmocka_unit_test_setup_teardown(many_small_ones_in_one_pair_are_not_large, begin, end),
+		cmocka_unit_test_setup_teardown(series_that_leave_much_untold_do_not_tell, begin, end),
+		cmocka_unit_test_setup_teardown(what_may_be_a_c_object_is_large, begin, end),
 		cmocka_unit_test_setup_teardown(films_tell_small_parts_from_what_is_large, begin, end),
 		cmocka_unit_test_setup_teardown(many_small_parts_are_nothing_large, begin, end),
 		cmocka_unit_test_setup_teardown(films_that_tell_of_large_allocations_only_do_not_count, begin,

@@ -99,6 +99,35 @@ static void a_type_is_read_by_its_number(void **state)
 	}
 }
 
+/* An int of 4 bytes and an attribute of it, a function, and an array whose object tells how long it is. */
+static void c_objects_tell_their_bytes(void **state)
+{
+	enum { OBJECT = MADE_UP_AT + 0x900, LJ_GC_CDATA_VAR = 0x80 };
+
+	(void)state;
+	for (int gc64 = 0; gc64 < 2; gc64++) {
+		begin_with(gc64);
+		layout.GChead_marked = 8;
+		put_type(0, CT_ATTRIB << 28 | 1, 0, 0);
+		put_type(1, CT_NUM << 28, 4, 0);
+		put_type(2, CT_FUNC << 28, 4, 0);
+		assert_true(live_ctypes_load(&types));
+		assert_int_equal(live_ctypes_object_bytes(&types, OBJECT, 1), gc64 ? 20 : 12);
+		assert_int_equal(live_ctypes_object_bytes(&types, OBJECT, 0), gc64 ? 20 : 12);
+		assert_int_equal(live_ctypes_object_bytes(&types, OBJECT, 2), 0);
+		assert_int_equal(live_ctypes_object_bytes(&types, OBJECT, TYPES), 0);
+		put(OBJECT + 8, LJ_GC_CDATA_VAR | 1, 1);
+		put(OBJECT - 6, 24, 2);
+		put(OBJECT - 4, 300000, 4);
+		assert_int_equal(live_ctypes_object_bytes(&types, OBJECT, 2), 300024);
+		assert_int_equal(live_ctypes_object_bytes(&types, 8, 1), 0);
+		put(OBJECT + 8, 0, 1);
+	}
+	/* The sizes are before what can be read. */
+	put(MADE_UP_AT + 8, LJ_GC_CDATA_VAR, 1);
+	assert_int_equal(live_ctypes_object_bytes(&types, MADE_UP_AT, 1), 0);
+}
+
 static void a_name_that_is_no_string_is_left_out(void **state)
 {
 	static char text[CTYPE_NAME_SIZE + 8];
@@ -180,11 +209,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, begin)
 	const struct CMUnitTest tests[] = {
-		TEST(a_type_is_read_by_its_number),
-		TEST(a_name_that_is_no_string_is_left_out),
-		TEST(a_table_is_one_that_leads_back_to_its_state),
-		TEST(a_table_that_has_moved_does_not_stay),
-		TEST(a_text_is_of_a_table_that_stays),
+		TEST(a_type_is_read_by_its_number),         TEST(c_objects_tell_their_bytes),
+		TEST(a_name_that_is_no_string_is_left_out), TEST(a_table_is_one_that_leads_back_to_its_state),
+		TEST(a_table_that_has_moved_does_not_stay), TEST(a_text_is_of_a_table_that_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

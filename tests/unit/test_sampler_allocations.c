@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "output/sample/lost.h"
+#include "src/allocations/allocation_series.h"
 #include "src/allocations/allocation_shares.h"
 #include "src/sampler/sampler_allocations.h"
 #include "tests/unit/instead_of.h"
@@ -21,7 +22,7 @@
 #include "unwind/capture/capture.h"
 #include "unwind/values/live_ctypes.h"
 
-enum { MS = 1000 * 1000, VMS = 65, SHARES_MAX = 5000, FILM_ROOT = 0x10000 };
+enum { MS = 1000 * 1000, SERIES_NS = 150 * 1000, VMS = 65, SHARES_MAX = 5000, FILM_ROOT = 0x10000 };
 
 /* The process: its VMs, and what is known of them. */
 static const struct vm_code vm;
@@ -49,7 +50,8 @@ static uint64_t runs, leaves; /* how often it got its CPU and, since it was held
 static unsigned int cpus;
 static uint64_t span_ns;                /* when the next span is due */
 static uint64_t window_ns, span_end_ns; /* after the hold: of the last window and the last span */
-static struct allocating_thread allocating = { NULL, &thread, &span_ns, true, UINT64_MAX };
+static uint64_t series_ns;              /* when the next series is due */
+static struct allocating_thread allocating = { NULL, &thread, &span_ns, &series_ns, true, UINT64_MAX };
 
 /* What was made of it. */
 static struct noted {
@@ -65,14 +67,9 @@ static size_t shares_made;
 static struct allocation_share divided[SHARES_MAX];
 static struct allocation_share waiting, unseen; /* of one VM, */
 static size_t unseen_of;                        /* ... this one for the latter */
-/* Watches: what each look at the counters adds; at one, something large; and what was made of it. */
-static bool has_large, newest_is_cdata;
-static uint64_t look_adds, large_adds;
-static unsigned int looks_before_large;
-static struct watched {
-	unsigned int looks, large, merged, cdata;
-	uint64_t bytes;
-} watched;
+/* Series: of which VM each was, and whether the thread had kept its CPU in the last one. */
+static bool has_large, has_kept_cpu;
+static size_t series_of[8], series_count;
 static enum allocation_sum sum;
 static uint64_t large_bytes;           /* of the first VM */
 static struct allocation_share before; /* the first look */
@@ -102,8 +99,7 @@ INSTEAD_OF(allocation_shares_add_before);
 INSTEAD_OF(allocation_shares_add_film);
 INSTEAD_OF(allocation_shares_add_span);
 INSTEAD_OF(allocation_shares_has_large);
-INSTEAD_OF(allocation_shares_add_watched);
-INSTEAD_OF(allocated_newest_is_cdata);
+INSTEAD_OF(allocation_series_take);
 INSTEAD_OF(allocation_shares_sum);
 INSTEAD_OF(allocation_shares_large);
 INSTEAD_OF(thread_count_runs);
@@ -198,9 +194,6 @@ bool __wrap_allocation_counters_read(struct memory *memory, const struct global_
 	(void)memory;
 	(void)global;
 	pass(read_takes_ns);
-	total += look_adds;
-	if (looks_before_large && --looks_before_large == 0)
-		total += large_adds;
 	*ret_counters = counters();
 	return reads();
 }
@@ -415,24 +408,15 @@ bool __wrap_allocation_shares_has_large(const struct allocation_shares *shares)
 	return has_large;
 }
 
-void __wrap_allocation_shares_add_watched(struct allocation_shares *shares, uint64_t bytes, bool is_merged,
-					  bool is_cdata)
+/* It takes SERIES_NS. */
+void __wrap_allocation_series_take(const struct series *series)
 {
-	assert_ptr_equal(noted_of(shares), noted);
-	watched.looks++;
-	watched.large += bytes >= ALLOCATION_LARGE_MIN;
-	watched.merged += is_merged;
-	watched.cdata += is_cdata;
-	watched.bytes += bytes;
-}
-
-bool __wrap_allocated_newest_is_cdata(struct memory *memory, const struct global_state *global,
-				      const struct allocation_counters *counters)
-{
-	(void)memory;
-	(void)global;
-	assert_int_equal(counters->root, total); /* of the last look */
-	return newest_is_cdata;
+	assert_true(series_count < sizeof(series_of) / sizeof(series_of[0]));
+	assert_int_equal(noted_of(series->shares) - noted, series->global->g - 1);
+	series_of[series_count++] = series->global->g - 1;
+	has_kept_cpu = series->has_kept_cpu(series->context);
+	series->objects[LISTED_OBJECTS_MAX - 1].address = 0;
+	pass(SERIES_NS);
 }
 
 void __wrap_allocation_shares_add_window(struct allocation_shares *shares, const struct allocated *allocated,
@@ -511,10 +495,8 @@ static struct allocations *begin(void)
 	span_ns = 0;
 	sum = ALLOCATION_SUM_COUNTED;
 	waiting = unseen = before = (struct allocation_share){ 0 };
-	in_native = has_large = newest_is_cdata = false;
-	look_adds = large_adds = 0;
-	looks_before_large = 0;
-	watched = (struct watched){ 0 };
+	in_native = has_large = false;
+	series_ns = series_count = 0;
 	functions = functions_new();
 	frames[0] = frames[1] = (struct frame){ .function = &lua };
 	sample = (struct sample){ .time_ns = 5,
@@ -908,90 +890,83 @@ static void films_that_take_long_do_not_count(void **state)
 	end(allocations);
 }
 
-/* One look of a watch adds so much more than others, each of which takes so long. */
-static void watches(struct allocations *allocations, uint64_t bytes, uint64_t takes_ns)
-{
-	watched = (struct watched){ 0 };
-	pass(100 * MS);
-	read_takes_ns = takes_ns;
-	look_adds = 16;
-	large_adds = bytes;
-	looks_before_large = 8;
-	look(allocations, MS);
-}
-
-static void large_allocations_are_watched(void **state)
+/* A 64th of all time: 9.6 ms from the beginning of one to the next. */
+static void series_are_rare(void **state)
 {
 	struct allocations *allocations = begin();
+	uint64_t due_ns;
 
 	(void)state;
+	look(allocations, MS);
+	assert_int_equal(series_count, 0); /* nobody has met anything large */
 	has_large = true;
-	watches(allocations, 100000, 1000);
-	assert_in_range(watched.looks, 20, 120);
-	assert_int_equal(watched.large, 1);
-	assert_int_equal(watched.merged + watched.cdata, 0);
-	assert_in_range(watched.bytes, 100000 + 20 * 16, 100000 + 120 * 16);
-	newest_is_cdata = true;
-	watches(allocations, 100000, 1000);
-	assert_int_equal(watched.large, 1);
-	assert_int_equal(watched.cdata, 1);
-	/* Whatever is newest, this is nothing large. */
-	watches(allocations, 60000, 1000);
-	assert_int_equal(watched.large + watched.cdata, 0);
+	look(allocations, MS);
+	assert_int_equal(series_count, 1);
+	due_ns = now_ns - SERIES_NS + 64 * SERIES_NS;
+	assert_in_range(series_ns, due_ns - 100, due_ns + 1000);
+	look(allocations, series_ns - now_ns - 100 * 1000);
+	assert_int_equal(series_count, 1);
+	look(allocations, MS);
+	assert_int_equal(series_count, 2);
 	end(allocations);
 }
 
-/* While the kernel maps memory, or others have ljspy's CPU. */
-static void looks_of_a_watch_that_take_long_may_see_several(void **state)
+/* ... of all VMs and processes together. */
+static void vms_have_series_in_turn(void **state)
 {
 	struct allocations *allocations = begin();
+	uint64_t begin_ns;
 
 	(void)state;
+	captured_count = 3;
 	has_large = true;
-	watches(allocations, 100000, 15000);
-	assert_true(watched.looks > 3);
-	assert_int_equal(watched.merged, watched.looks - 1); /* the first one is no pair */
-	watches(allocations, 100000, 120000);
-	assert_true(watched.looks <= 1);
-	assert_int_equal(watched.bytes, 0);
+	begin_ns = now_ns;
+	while (now_ns - begin_ns < 47 * MS)
+		look(allocations, MS);
+	assert_int_equal(series_count, 5);
+	for (size_t i = 0; i < series_count; i++)
+		assert_int_equal(series_of[i], i % 3);
+	series_ns = UINT64_MAX; /* another process has had one */
+	look(allocations, 10 * MS);
+	assert_int_equal(series_count, 5);
 	end(allocations);
 }
 
-static void watches_are_rare_and_end_where_nothing_is_allocated(void **state)
+/* Whoever has not had a CPU since the hold allocates nothing; also where neither a span nor a film is due. */
+static void only_threads_that_run_have_series(void **state)
 {
 	struct allocations *allocations = begin();
 
 	(void)state;
-	watches(allocations, 100000, 1000);
-	assert_int_equal(watched.looks, 0); /* nobody has met anything large */
-	has_large = true;
-	watches(allocations, 0, 1000);
-	assert_true(watched.looks > 20);
-	watched.looks = 0;
+	span_ns = UINT64_MAX;
 	look(allocations, MS);
-	assert_int_equal(watched.looks, 0);
-	look_adds = 0;
-	look(allocations, 100 * MS);
-	assert_in_range(watched.looks, 5, 40);
-	/* Whoever has not had a CPU since the hold allocates nothing. */
-	watched.looks = 0;
+	has_large = true;
 	runs = thread.runs;
-	watches(allocations, 0, 1000);
-	assert_int_equal(watched.looks, 0);
+	look(allocations, MS);
+	can_count = false;
+	look(allocations, MS);
+	assert_int_equal(noted[0].films, 1);
+	assert_int_equal(series_count, 0);
+	can_count = true;
+	runs = thread.runs + 1;
+	look(allocations, MS / 10);
+	assert_int_equal(noted[0].films, 1);
+	assert_int_equal(series_count, 1);
 	end(allocations);
 }
 
-static void a_watch_ends_where_the_counters_cannot_be_read(void **state)
+static void a_series_asks_whether_the_thread_has_kept_its_cpu(void **state)
 {
 	struct allocations *allocations = begin();
 
 	(void)state;
-	look(allocations, MS);
 	has_large = true;
-	look_adds = 16;
-	can_read = false;
-	look(allocations, 100 * MS);
-	assert_int_equal(watched.looks, 0);
+	look(allocations, MS);
+	assert_true(has_kept_cpu);
+	leaves = 1;
+	look(allocations, 20 * MS);
+	assert_int_equal(series_count, 2);
+	assert_false(has_kept_cpu);
 	end(allocations);
 }
 
@@ -1556,10 +1531,10 @@ int main(void)
 		cmocka_unit_test(many_vms_have_spans_in_turn),
 		cmocka_unit_test(a_film_has_the_objects_made_meanwhile),
 		cmocka_unit_test(films_that_take_long_do_not_count),
-		cmocka_unit_test(large_allocations_are_watched),
-		cmocka_unit_test(looks_of_a_watch_that_take_long_may_see_several),
-		cmocka_unit_test(watches_are_rare_and_end_where_nothing_is_allocated),
-		cmocka_unit_test(a_watch_ends_where_the_counters_cannot_be_read),
+		cmocka_unit_test(series_are_rare),
+		cmocka_unit_test(vms_have_series_in_turn),
+		cmocka_unit_test(only_threads_that_run_have_series),
+		cmocka_unit_test(a_series_asks_whether_the_thread_has_kept_its_cpu),
 		cmocka_unit_test(what_was_not_seen_at_the_look_has_no_window),
 		cmocka_unit_test(windows_are_short),
 		cmocka_unit_test(windows_have_the_userdata_since_the_look),

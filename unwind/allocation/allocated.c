@@ -307,16 +307,6 @@ uint64_t allocated_in_film(const struct allocation_counters *before, const struc
 	return after->total - before->total;
 }
 
-bool allocated_newest_is_cdata(struct memory *memory, const struct global_state *global,
-			       const struct allocation_counters *counters)
-{
-	uint8_t type;
-
-	return memory_read(memory, counters->root + (uint64_t)global->vm->layout.GChead_gct, &type,
-			   sizeof(type)) == MEMORY_OK &&
-	       type == GCT_CDATA;
-}
-
 /* Add the new objects between two looks, and take their bytes off. False if they are unknown. */
 static bool take_objects_between(const struct allocation_counters *before,
 				 const struct allocation_counters *after, const struct listed_object *objects,

@@ -136,10 +136,6 @@ bool allocated_userdata(struct memory *memory, const struct global_state *global
 /* How many bytes were allocated between two looks of a film; 0 if that is unknown, as a sweep frees meanwhile. */
 uint64_t allocated_in_film(const struct allocation_counters *before, const struct allocation_counters *after);
 
-/* Is what was the newest object at that look a C object? */
-bool allocated_newest_is_cdata(struct memory *memory, const struct global_state *global,
-			       const struct allocation_counters *counters);
-
 /* What was allocated between two looks of a film besides objects of the list. */
 struct allocated_besides {
 	uint64_t bytes;

@@ -6,7 +6,16 @@
 #include "luajit-layouts/field.h"
 #include "unwind/lua/luajit.h"
 
-enum { POINTER = 8 };
+enum {
+	POINTER = 8,
+	LJ_GC_CDATA_VAR = 0x80, /* lj_obj.h: of variable length, or aligned to more than a pointer */
+};
+
+/* GCcdataVar, before the object (lj_obj.h). */
+struct cdata_var {
+	uint16_t offset, extra;
+	uint32_t len;
+};
 
 /* The beginning of CTState (lj_ctype.h). */
 struct ctype_state {
@@ -61,6 +70,25 @@ bool live_ctypes_get(void *context, uint32_t id, struct ctype *ret_type)
 		ret_type->name[length] = '\0';
 	}
 	return true;
+}
+
+uint64_t live_ctypes_object_bytes(struct live_ctypes *types, uint64_t address, uint32_t id)
+{
+	const struct layout *layout = types->layout;
+	const struct ctypes all = { .get = live_ctypes_get, .context = types };
+	const uint64_t header = layout->gc64 ? 2 * POINTER : POINTER; /* with the type's number */
+	struct cdata_var var;
+	struct ctype type;
+	uint8_t marked;
+
+	if (memory_read(types->memory, address + (uint64_t)layout->GChead_marked, &marked, sizeof(marked)) !=
+	    MEMORY_OK)
+		return 0;
+	if (marked & LJ_GC_CDATA_VAR)
+		return memory_read(types->memory, address - sizeof(var), &var, sizeof(var)) == MEMORY_OK
+			       ? (uint64_t)var.len + var.extra
+			       : 0;
+	return ctype_raw(&all, id, &type) && ctype_kind(&type) <= CT_ENUM ? header + type.size : 0;
 }
 
 bool live_ctypes_text(struct memory *memory, const struct layout *layout, uint64_t g, uint32_t id,

@@ -33,6 +33,9 @@ bool live_ctypes_stay(const struct live_ctypes *types);
 /* For struct ctypes; types is a struct live_ctypes. */
 bool live_ctypes_get(void *types, uint32_t id, struct ctype *ret_type);
 
+/* The bytes of the C object of that type at address, with its header; 0 if they are unknown. */
+uint64_t live_ctypes_object_bytes(struct live_ctypes *types, uint64_t address, uint32_t id);
+
 /* All of these for one type. */
 bool live_ctypes_text(struct memory *memory, const struct layout *layout, uint64_t g, uint32_t id,
 		      char ret_text[static CTYPE_TEXT_SIZE]);

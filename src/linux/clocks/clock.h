@@ -19,4 +19,11 @@ static inline uint64_t clock_now_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
+/* Let the time pass without giving the CPU away: to sleep takes longer than some microseconds. */
+static inline void clock_spin_until(clockid_t clock, uint64_t time_ns)
+{
+	while (clock_now_ns(clock) < time_ns)
+		continue;
+}
+
 #endif
