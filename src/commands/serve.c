@@ -76,6 +76,7 @@ static void run(struct serving *serving, enum hub_mode mode)
 	const struct options *options = serving->options;
 	struct sampler_options sampler = serving->sampler_options;
 	const unsigned int turns_hz = (unsigned int)(2 * NS_PER_SECOND / options->blocked_ns + 1);
+	const uint64_t begin_ns = serving->result.begin_ns;
 
 	sampler.wall_clock = mode != HUB_CPU;
 	sampler.coroutines = mode == HUB_COROUTINES;
@@ -85,6 +86,8 @@ static void run(struct serving *serving, enum hub_mode mode)
 	if (mode == HUB_COROUTINES && sampler.rate_hz > OPTIONS_RATE_COROUTINES)
 		sampler.rate_hz = OPTIONS_RATE_COROUTINES;
 	sampler_run_apart(&sampler, &serving->result);
+	if (begin_ns) /* what the first run saw counts, even if this one was to end before it began */
+		serving->result.begin_ns = begin_ns;
 	serving->sampler_options.tell_refused = NULL; /* it has been told */
 	memcpy(serving->unreadable, serving->result.unreadable, sizeof(serving->unreadable));
 	serving->sampler_options.unreadable = serving->unreadable;

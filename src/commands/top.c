@@ -61,7 +61,8 @@ static void *run_sampler(void *context)
 
 	sampler_run_apart(&top->sampler_options, &top->result);
 	live_samples_progress(top->live, &top->result.figures);
-	top->could_not_begin = top->result.end == SAMPLER_FAILED || top->result.end == SAMPLER_NO_LUAJIT;
+	top->could_not_begin = top->result.end == SAMPLER_FAILED || top->result.end == SAMPLER_NO_LUAJIT ||
+			       choose_ended_before_beginning(&top->result);
 	top->target_ended = top->result.end == SAMPLER_TARGETS_ENDED;
 	eventfd_write(top->begun_fd, 1);
 	eventfd_write(top->ended_fd, 1);

@@ -133,8 +133,18 @@ static void explain_end(const struct sampler_result *result)
 		message_error("%s.", problem_killed);
 }
 
+bool choose_ended_before_beginning(const struct sampler_result *result)
+{
+	return result->end == SAMPLER_INTERRUPTED && !result->begin_ns;
+}
+
 bool choose_explain_failure(const struct sampler_result *result, const char *command)
 {
+	if (choose_ended_before_beginning(result)) {
+		message_error("There is no sample: sampling was to end before it had begun.");
+		message_note("ljspy was still searching for LuaJIT.");
+		return true;
+	}
 	if (result->end == SAMPLER_NO_LUAJIT) {
 		choose_explain_no_luajit(result->pid);
 		return true;

@@ -42,7 +42,10 @@ void choose_explain_blocked(pid_t pid);
 /* Has the user been told why this one is left out? */
 bool choose_has_told(const struct sampler_noted *refused, pid_t pid);
 
-/* If sampling could not begin, tell why and return true; command is the one to start, or NULL. */
+/* Did a signal end sampling while ljspy still searched for LuaJIT? What there is then is no result. */
+bool choose_ended_before_beginning(const struct sampler_result *result);
+
+/* If sampling did not begin, tell why and return true; command is the one to start, or NULL. */
 bool choose_explain_failure(const struct sampler_result *result, const char *command);
 
 /* If ljspy's engine was killed or had to end, tell that and return true. */

@@ -36,10 +36,7 @@ static void explain_no_sample(const struct options *options, const struct sample
 	const double cpu_ms = milliseconds(figures->target_cpu_ns), ms = milliseconds(figures->duration_ns);
 	const bool is_idle = !weights[options->clock].is_elapsed && cpu_ms * options->rate_hz < 1000;
 
-	if (result->end == SAMPLER_INTERRUPTED && !result->begin_ns) {
-		message_error("There is no sample: the recording was to end before it had begun.");
-		message_note("ljspy was still searching for LuaJIT.");
-	} else if (result->end == SAMPLER_TARGETS_ENDED) {
+	if (result->end == SAMPLER_TARGETS_ENDED) {
 		/* What it used before ljspy was attached is unknown. */
 		if (figures->target_cpu_ns)
 			message_error(

@@ -89,21 +89,39 @@ def process_that_waits(front):
     return 0
 
 
-@pytest.mark.parametrize("chosen_by", ["name", "pid"])
-def test_ctrl_c_ends_a_search(chosen_by, unread, script, tmp_path):
-    target = ["--name", script] if chosen_by == "name" else ["-p", unread.pid]
-    command = [ljspy.LJSPY, "record", *target, "-o", tmp_path / "x.svg"]
-    recorder = subprocess.Popen(["timeout", "60", *map(str, command)], stderr=subprocess.PIPE, text=True)
-    ljspy.wait_until(lambda: ljspy.children_of(recorder.pid))
-    (front,) = ljspy.children_of(recorder.pid)
+def interrupted_in_a_search(arguments):
+    """The exit status and the messages of ljspy, which gets SIGINT while it waits for the disk."""
+    command = [ljspy.LJSPY, *arguments]
+    process = subprocess.Popen(
+        ["timeout", "60", *map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    ljspy.wait_until(lambda: ljspy.children_of(process.pid))
+    (front,) = ljspy.children_of(process.pid)
     ljspy.wait_until(lambda: process_that_waits(front), pause=0.001)
     os.kill(front, signal.SIGINT)
-    said = recorder.communicate()[1]
+    shown, said = process.communicate()
     # What was not searched to its end has no verdict.
     assert "LuaJIT matches" not in said and "not known" not in said
-    if chosen_by == "name":
-        assert recorder.returncode == -signal.SIGINT, said
-    else:
-        assert recorder.returncode == ljspy.NOTHING_PROFILED
-        assert "before it had begun" in said
+    return process.returncode, shown, said
+
+
+def test_ctrl_c_ends_a_search_before_a_command(unread, script, tmp_path):
+    returncode, _, said = interrupted_in_a_search(["record", "--name", script, "-o", tmp_path / "x.svg"])
+    assert returncode == -signal.SIGINT, said
     assert not (tmp_path / "x.svg").exists()
+
+
+RECORDS = ["", "--alloc", "--coroutines", "--requests", "--blocked", "--every 1h"]
+
+
+@pytest.mark.parametrize("command", [*(f"record {options}" for options in RECORDS), "check", "traces", "serve"])
+def test_what_never_began_is_no_result(command, unread, tmp_path):
+    """Where nothing to see is a result, too."""
+    output = ["-o", tmp_path / "x"] if command.startswith("record") else []
+    output += ["--listen", f"unix:{tmp_path}/socket"] if command == "serve" else []
+    returncode, shown, said = interrupted_in_a_search([*command.split(), "-p", unread.pid, *output])
+    assert "before it had begun" in said
+    assert returncode == ljspy.NOTHING_PROFILED, said
+    assert shown == ""
+    assert "samples" not in said and "Wrote" not in said
+    assert not (tmp_path / "x").is_file()

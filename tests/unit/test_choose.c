@@ -758,6 +758,23 @@ static void sampling_that_could_not_begin_is_explained(void **state)
 	assert_string_equal(told, "");
 }
 
+/* What was seen by then is nothing: for no command it is a result. */
+static void a_signal_before_the_beginning_is_explained(void **state)
+{
+	struct sampler_result result = { .end = SAMPLER_INTERRUPTED };
+
+	(void)state;
+	assert_true(explain_failure(&result, NULL));
+	assert_string_equal(told, "ljspy: There is no sample: sampling was to end before it had begun.\n"
+				  "ljspy: ljspy was still searching for LuaJIT.\n");
+	assert_true(choose_ended_before_beginning(&result));
+	result.begin_ns = 1;
+	assert_false(explain_failure(&result, NULL));
+	assert_string_equal(told, "");
+	result = (struct sampler_result){ .end = SAMPLER_DURATION_OVER };
+	assert_false(choose_ended_before_beginning(&result));
+}
+
 static void a_process_without_luajit_may_run_another_lua(void **state)
 {
 	struct sampler_result result = { .end = SAMPLER_NO_LUAJIT, .pid = FIRST + 1 };
@@ -860,6 +877,7 @@ int main(void)
 		TEST(a_process_that_can_be_looked_at_has_its_start),
 		TEST(a_layout_has_to_fit),
 		TEST(sampling_that_could_not_begin_is_explained),
+		TEST(a_signal_before_the_beginning_is_explained),
 		TEST(a_process_without_luajit_may_run_another_lua),
 		TEST(an_engine_that_has_ended_is_explained_once),
 		TEST(only_the_first_eight_notes_are_told),

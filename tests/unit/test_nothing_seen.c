@@ -48,24 +48,22 @@ static void a_command_is_explained_beside_what_is_not_known_of_others(void **sta
 		"ljspy: Whether process 71 has run LuaJIT is not known: it could not be searched in time.\n");
 }
 
-static void a_recording_that_never_began_is_not_told_as_idle(void **state)
+static void an_interrupted_recording_is_explained_as_any_other(void **state)
 {
-	struct sampler_result result = { .end = SAMPLER_INTERRUPTED };
+	const struct sampler_result result = { .end = SAMPLER_INTERRUPTED,
+					       .begin_ns = 1,
+					       .figures.duration_ns = 1000 * 1000 };
 
 	(void)state;
-	assert_string_equal(explanation(&one, &result),
-			    "ljspy: There is no sample: the recording was to end before it had begun.\n"
-			    "ljspy: ljspy was still searching for LuaJIT.\n");
-	result.begin_ns = result.figures.duration_ns = 1000 * 1000;
 	assert_non_null(strstr(explanation(&one, &result), "There is no sample: "));
-	assert_null(strstr(said, "begun"));
+	assert_non_null(strstr(said, "1.0 ms"));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_command_is_explained_beside_what_is_not_known_of_others),
-		cmocka_unit_test(a_recording_that_never_began_is_not_told_as_idle),
+		cmocka_unit_test(an_interrupted_recording_is_explained_as_any_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
