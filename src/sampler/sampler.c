@@ -569,8 +569,10 @@ static bool open_command(struct sampler *sampler)
 	/* Its samples, too, begin with its start. */
 	begin(sampler);
 	error = launch_go(&sampler->launch, sampler->tracer);
-	if (error)
+	if (error) {
+		sampler->result->begin_ns = 0;
 		return fail(sampler, sampler->launch.pid, error);
+	}
 	if (sampler->options->launch_group)
 		leave_session();
 	sampler->result->launched = true;
@@ -818,7 +820,7 @@ static void close_sampler(struct sampler *sampler)
 	for (size_t i = 0; i < sampler->target_count && sampler->end_ns; i++)
 		if (sampler->targets[i])
 			target_close_accounts(sampler, sampler->targets[i]);
-	figures->duration_ns = sampler->end_ns - sampler->start_ns;
+	figures->duration_ns = sampler->end_ns ? sampler->end_ns - sampler->start_ns : 0;
 	figures->rate_asked_hz = sampler->options->rate_hz;
 	if (!sampler->options->alloc) /* a look at an allocation is a sample, most looks are none */
 		figures_set_rate(figures,

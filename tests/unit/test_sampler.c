@@ -1384,6 +1384,8 @@ static void a_command_that_cannot_be_run_is_a_failure(void **state)
 	assert_int_equal(result.error, -ENOENT);
 	assert_int_equal(result.pid, process->pid);
 	assert_false(result.launched);
+	assert_int_equal(result.begin_ns, 0);
+	assert_int_equal(result.figures.duration_ns, 0);
 	assert_int_equal(machine.cancels, 0);
 	/* It is not left behind if it cannot be traced. */
 	process->end_ns = 1;
