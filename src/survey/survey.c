@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,11 +48,15 @@ static void read_process(pid_t pid, struct known_files *files, struct finding *f
 	functions_free(functions);
 }
 
-/* Runs in a child of ljspy. */
-_Noreturn static void inspect_as_its_user(const struct process *process, struct known_files *files, int fd)
+/* Runs in a child of ljspy, which ends with ljspy: the kernel forgets that when a process becomes another user. */
+_Noreturn static void inspect_as_its_user(const struct process *process, struct known_files *files, int fd,
+					  pid_t parent)
 {
 	struct finding finding = { .error = permission_take_target_identity(process) };
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILURE);
 	if (!finding.error)
 		read_process(process->pid, files, &finding);
 	_exit(write(fd, &finding, sizeof(finding)) != (ssize_t)sizeof(finding));
@@ -63,6 +69,7 @@ _Noreturn static void inspect_as_its_user(const struct process *process, struct 
 static void inspect(const struct process *process, struct known_files *files, struct finding *ret_finding)
 {
 	struct finding finding = { .error = 0 };
+	const pid_t parent = getpid();
 	int fds[2];
 	pid_t child;
 
@@ -73,7 +80,7 @@ static void inspect(const struct process *process, struct known_files *files, st
 	}
 	child = fork();
 	if (child == 0)
-		inspect_as_its_user(process, files, fds[1]);
+		inspect_as_its_user(process, files, fds[1], parent);
 	close(fds[1]);
 	if (child < 0 || read(fds[0], &finding, sizeof(finding)) != (ssize_t)sizeof(finding))
 		finding = (struct finding){ .error = -EPERM };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * nothing_seen: explain why a recording that began has no sample. Why one did not begin, choose_explain_failure() tells.
+ * nothing_seen: explain why a recording that began has no sample; choose_explain_failure() tells of others.
  */
 #ifndef LJSPY_NOTHING_SEEN_H
 #define LJSPY_NOTHING_SEEN_H

@@ -2,12 +2,14 @@
 /* Which of many processes run LuaJIT, which could not be looked at, and how much CPU time they use. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +34,8 @@ static struct made_up {
 	int clock_error;
 } world[PROCESSES];
 
-static bool is_their_user; /* in a child */
+static bool is_their_user;  /* in a child */
+static bool has_lost_ljspy; /* a child, as ljspy has ended by then */
 static unsigned int open_looks;
 static bool has_slept;
 static uint64_t slept_ns;
@@ -59,7 +62,21 @@ INSTEAD_OF(permission_take_target_identity);
 int __wrap_permission_take_target_identity(const struct process *process)
 {
 	is_their_user = true;
+	prctl(PR_SET_PDEATHSIG, 0); /* as the kernel does for another user */
 	return made_up(process->pid)->identity_error;
+}
+
+INSTEAD_OF(getppid);
+pid_t __wrap_getppid(void)
+{
+	return has_lost_ljspy ? 1 : __real_getppid();
+}
+
+static bool ends_with_ljspy(void)
+{
+	int signal_number = 0;
+
+	return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number == SIGKILL;
 }
 
 INSTEAD_OF(lua_process_open);
@@ -69,7 +86,7 @@ int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known
 	struct made_up *of = made_up(pid);
 
 	(void)options;
-	if (!functions || !files || of->is_others != is_their_user)
+	if (!functions || !files || of->is_others != is_their_user || is_their_user != ends_with_ljspy())
 		return -EINVAL;
 	if (of->open_error)
 		return of->open_error;
@@ -149,7 +166,7 @@ static int begin(void **state)
 	(void)state;
 	for (size_t i = 0; i < PROCESSES; i++)
 		world[i] = (struct made_up){ .name = "app", .lacks = -ENOEXEC };
-	is_their_user = has_slept = false;
+	is_their_user = has_lost_ljspy = has_slept = false;
 	slept_ns = NS_PER_SECOND / 5;
 	survey = (struct survey){ 0 };
 	return 0;
@@ -251,6 +268,19 @@ static void a_process_of_another_user_is_looked_at_as_that_user(void **state)
 	assert_false(is_their_user); /* ljspy itself stays who it is */
 }
 
+/* Nobody waits for what it would find. */
+static void a_child_that_ljspy_has_left_looks_at_nothing(void **state)
+{
+	(void)state;
+	world[1].is_others = true;
+	world[1].lacks = 0;
+	world[1].name = "luajit";
+	has_lost_ljspy = true;
+	take();
+	assert_int_equal(survey.list.count, 0);
+	assert_int_equal(survey.refused_pid, FIRST + 1);
+}
+
 static void cpu_use_is_of_the_time_that_has_passed(void **state)
 {
 	double cpu[PROCESSES];
@@ -283,6 +313,7 @@ int main(void)
 		TEST(a_process_that_could_not_be_looked_at_is_told),
 		TEST(names_that_suggest_luajit),
 		TEST(a_process_of_another_user_is_looked_at_as_that_user),
+		TEST(a_child_that_ljspy_has_left_looks_at_nothing),
 		TEST(cpu_use_is_of_the_time_that_has_passed),
 	};
 
