@@ -59,6 +59,7 @@ struct archiving {
 	struct quota quota;
 	bool asleep;    /* samples go into the ring */
 	bool said_most; /* the user knows that there are no more recordings for now */
+	int ring_error; /* that the user has been told of; a negative errno, 0 if there is none any more */
 	char cause[CAUSE_SIZE];
 
 	/* The current recording. */
@@ -431,6 +432,17 @@ static void follow_clock(struct archiving *archiving, uint64_t now_ns)
 	rotate(archiving, now_ns);
 }
 
+/* error: a negative errno. */
+static void warn_missing(int error, const char *where)
+{
+	if (error == -ENOMEM)
+		message_warn("Memory is short; samples are missing in %s.", where);
+	else
+		message_warn("Samples are missing in %s: %s", where, strerror(-error));
+	if (error == -EFBIG)
+		message_note_file_limit();
+}
+
 /* With --when: begin a recording, with what led to it. */
 static void wake(struct archiving *archiving, const char *words, uint64_t now_ns)
 {
@@ -438,6 +450,7 @@ static void wake(struct archiving *archiving, const char *words, uint64_t now_ns
 	const uint64_t begin_ns = ring_begin_ns(archiving->ring);
 	const struct figures before = *ring_before(archiving->ring);
 	char name[ARCHIVE_NAME_SIZE] = "";
+	int error;
 
 	snprintf(archiving->cause, sizeof(archiving->cause), "%s, %.0f s after the beginning", words,
 		 (double)(now_ns - begin_ns) / 1e9);
@@ -446,8 +459,9 @@ static void wake(struct archiving *archiving, const char *words, uint64_t now_ns
 	begin_recording(archiving, begin_ns);
 	archiving->before = before;
 	archiving->end_ns = now_ns + options->for_ns;
-	if (ring_pour(archiving->ring, record_sample, archiving))
-		message_warn("Memory ran short; samples are missing in the recording.");
+	error = ring_pour(archiving->ring, record_sample, archiving);
+	if (error)
+		warn_missing(error, "the recording");
 	if (!archiving->writer)
 		return;
 	recording_writer_forget_functions(archiving->writer);
@@ -474,11 +488,14 @@ static void watch_on(struct archiving *archiving, uint64_t now_ns)
 {
 	char words[WATCH_WORDS_SIZE];
 	bool begins = watch_look(archiving->watch, now_ns, words);
+	int error;
 
 	if (!archiving->asleep)
 		return;
-	if (ring_advance(archiving->ring, now_ns, &archiving->so_far))
-		message_warn("Memory is short; samples are missing in what comes before a recording.");
+	error = ring_advance(archiving->ring, now_ns, &archiving->so_far);
+	if (error && error != archiving->ring_error) /* the user reads it once */
+		warn_missing(error, "what comes before a recording");
+	archiving->ring_error = error;
 	if (!begins)
 		return;
 	if (quota_take(&archiving->quota, now_ns)) {

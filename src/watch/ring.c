@@ -26,6 +26,7 @@ struct ring {
 	struct part parts[RING_PARTS + 1]; /* the oldest first; the writer's is the last */
 	size_t count;
 	struct recording_writer *writer; /* NULL without any part */
+	int error;                       /* a negative errno: why it writes no more; 0 */
 };
 
 struct ring *ring_new(const struct ring_options *options)
@@ -56,6 +57,7 @@ void ring_clear(struct ring *ring)
 {
 	recording_writer_free(ring->writer);
 	ring->writer = NULL;
+	ring->error = 0;
 	while (ring->count)
 		drop_oldest(ring);
 }
@@ -68,6 +70,21 @@ static size_t written(const struct ring *ring)
 	return end > 0 ? (size_t)end : 0;
 }
 
+/* What the writer returned, with the file's own error, which errno has the first time, in place of -EIO. */
+static int written_error(struct ring *ring, int error)
+{
+	if (error != -EIO)
+		return error;
+	if (!ring->error)
+		ring->error = errno ? -errno : -EIO;
+	return ring->error;
+}
+
+static int flush(struct ring *ring)
+{
+	return written_error(ring, recording_writer_flush(ring->writer));
+}
+
 /* End the last part's recording. Samples that cannot be written are missing. */
 static int end_part(struct ring *ring)
 {
@@ -75,9 +92,10 @@ static int end_part(struct ring *ring)
 
 	if (!ring->writer)
 		return 0;
-	error = recording_writer_flush(ring->writer);
+	error = flush(ring);
 	recording_writer_free(ring->writer);
 	ring->writer = NULL;
+	ring->error = 0;
 	ring->parts[ring->count - 1].bytes = written(ring);
 	return error;
 }
@@ -133,7 +151,7 @@ static size_t size_of(const struct ring *ring)
 
 int ring_add(struct ring *ring, const struct sample *sample)
 {
-	return ring->writer ? recording_writer_add(ring->writer, sample) : 0;
+	return ring->writer ? written_error(ring, recording_writer_add(ring->writer, sample)) : 0;
 }
 
 void ring_forget_functions(struct ring *ring)
@@ -149,7 +167,7 @@ int ring_advance(struct ring *ring, uint64_t now_ns, const struct figures *so_fa
 	int error = 0, begun;
 
 	if (ring->writer)
-		error = recording_writer_flush(ring->writer);
+		error = flush(ring);
 	if (!current || now_ns - current->begin_ns >= options->span_ns / RING_PARTS ||
 	    written(ring) >= options->bytes / RING_PARTS) {
 		end_part(ring);

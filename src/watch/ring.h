@@ -30,15 +30,15 @@ struct ring_options {
 struct ring *ring_new(const struct ring_options *options);
 void ring_free(struct ring *ring);
 
-/* 0 or a negative errno: then this sample is missing. */
+/* 0 or a negative errno, as below: then this sample is missing. */
 int ring_add(struct ring *ring, const struct sample *sample);
 
 /* After this call the ring points to no function. */
 void ring_forget_functions(struct ring *ring);
 
 /*
- * Call this about once a second: so_far are the figures of the run. 0 or a negative errno: then samples are missing, or
- * will be.
+ * Call this about once a second: so_far are the figures of the run. 0 or a negative errno, which is the file's own:
+ * then samples are missing, or will be.
  */
 int ring_advance(struct ring *ring, uint64_t now_ns, const struct figures *so_far);
 
@@ -48,7 +48,7 @@ const struct figures *ring_before(const struct ring *ring);
 
 /*
  * Pass all samples to take, and forget them. Their functions live until ring_pour() returns. 0 or a
- * negative errno: then samples are missing.
+ * negative errno, as above: then samples are missing.
  */
 int ring_pour(struct ring *ring, sample_take *take, void *context);
 

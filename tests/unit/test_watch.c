@@ -281,6 +281,7 @@ static void an_hour_has_so_many(void **state)
 
 static struct {
 	bool without_file, without_stream, without_writer, without_room;
+	int room_error; /* why there is no room */
 } files_fail;
 
 INSTEAD_OF(memfd_create);
@@ -307,7 +308,11 @@ int __wrap_recording_writer_new(FILE *out, const struct session *session,
 INSTEAD_OF(recording_writer_flush);
 int __wrap_recording_writer_flush(struct recording_writer *writer)
 {
-	return files_fail.without_room ? -EIO : __real_recording_writer_flush(writer);
+	if (!files_fail.without_room)
+		return __real_recording_writer_flush(writer);
+	errno = files_fail.room_error;
+	files_fail.room_error = ENOENT; /* later, errno is what something else has left there */
+	return -EIO;
 }
 
 struct poured {
@@ -523,8 +528,12 @@ static void a_recording_that_could_not_be_written_is_passed_over(void **state)
 	fill(ring, 1000, 1001, 10);
 	fill(ring, 1010, 1011, 10);
 	files_fail.without_room = true;
+	files_fail.room_error = EFBIG;
+	assert_int_equal(ring_advance(ring, 1012 * second_ns, &(struct figures){ .samples = 101200 }),
+			 -EFBIG);
 	/* This ends the one before. */
-	assert_int_equal(ring_advance(ring, 1020 * second_ns, &(struct figures){ .samples = 102000 }), -EIO);
+	assert_int_equal(ring_advance(ring, 1020 * second_ns, &(struct figures){ .samples = 102000 }),
+			 -EFBIG);
 	files_fail.without_room = false;
 	fill(ring, 1020, 1021, 10);
 	assert_int_equal(ring_pour(ring, pour, &poured), 0);
@@ -534,8 +543,9 @@ static void a_recording_that_could_not_be_written_is_passed_over(void **state)
 	/* Of the last one, who takes the samples is told. */
 	fill(ring, 1030, 1031, 10);
 	files_fail.without_room = true;
+	files_fail.room_error = ENOSPC;
 	poured = (struct poured){ .is_in_order = true };
-	assert_int_equal(ring_pour(ring, pour, &poured), -EIO);
+	assert_int_equal(ring_pour(ring, pour, &poured), -ENOSPC);
 	files_fail.without_room = false;
 	assert_int_equal(poured.count, 0);
 	ring_free(ring);

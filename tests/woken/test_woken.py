@@ -2,10 +2,12 @@
 """`ljspy record --when` records nothing until a condition holds, and then what led to it, too."""
 
 import contextlib
+import errno
 import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -159,6 +161,23 @@ def test_there_are_at_most_so_many_an_hour(tmp_path):
     assert said.count("recording until") == said.count("not recorded") == 1
     assert re.search(r"not recorded, for there is 1 recording within an hour \(--at-most\); the next one is possible "
                      r"in (59|60) minutes", said), said
+
+
+def test_what_comes_before_and_cannot_be_kept_is_told_once_with_its_cause(tmp_path):
+    """The limit is for files that keep messages, too, so they go into a pipe."""
+    command = ["timeout", "60", ljspy.LJSPY, "record", "--when", "rss>100G", "-r", 499, "-o", tmp_path / "kept", "-p"]
+    with program(tmp_path, "a") as (target, _):
+        woken = subprocess.Popen([str(word) for word in [*command, target.pid]], stderr=subprocess.PIPE, text=True)
+        assert ljspy.wait_until(traced([target.pid]))
+        (front,) = ljspy.children_of(woken.pid)
+        resource.prlimit(front, resource.RLIMIT_FSIZE, (64, 64))
+        said = woken.stderr.readline() + woken.stderr.readline()
+        time.sleep(3)
+        os.kill(front, signal.SIGINT)
+        said += woken.communicate()[1]
+    cause = f"Samples are missing in what comes before a recording: {os.strerror(errno.EFBIG)}\n"
+    assert said.startswith(f"ljspy: warning: {cause}ljspy: Allow larger files: ulimit -f unlimited\n"), said
+    assert said.count(cause) == 1 and "Memory" not in said, said
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the master must be root for its worker to be nobody")
