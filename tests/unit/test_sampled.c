@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -222,11 +224,14 @@ static void of_many_that_could_not_run_some_are_named(void **state)
 
 /*---- A command ----*/
 
+enum { END_POLLS = 2000, POLL_NS = 10 * 1000 * 1000 };
+
 static pid_t start(int exit_status)
 {
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (exit_status >= 0)
 			_exit(exit_status);
 		pause();
@@ -234,6 +239,19 @@ static pid_t start(int exit_status)
 	}
 	assert_true(pid > 0);
 	return pid;
+}
+
+/* Before it is waited for, which lasts for ever if it does not end. */
+static void assert_ends(pid_t pid)
+{
+	const struct timespec pause = { .tv_nsec = POLL_NS };
+	siginfo_t info = { .si_pid = 0 };
+
+	for (unsigned int i = 0; i < END_POLLS && info.si_pid == 0; i++) {
+		assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+		nanosleep(&pause, NULL);
+	}
+	assert_int_equal(info.si_pid, pid);
 }
 
 static void assert_json(const char *expected)
@@ -294,6 +312,7 @@ static void a_signal_to_ljspy_is_passed_on(void **state)
 	assert_false(result.exit_known);
 	result.interrupted_by = SIGUSR1;
 	launched_pass_on(&result);
+	assert_ends(result.pid);
 	told_begin();
 	launched_await(&result, "sh");
 	told_end();
