@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * surveyed_worker: a worker of nginx with two Lua states, which runs while it is read once, and sleeps while it is read
- * again.
+ * surveyed_worker: a worker of nginx with two Lua states, which runs while it is read once, and sleeps while it is
+ * read again.
  */
 #ifndef LJSPY_SURVEYED_WORKER_H
 #define LJSPY_SURVEYED_WORKER_H
@@ -71,6 +71,13 @@ struct memory *__wrap_lua_process_memory(struct lua_process *process)
 {
 	(void)process;
 	return &surveyed.memory.memory;
+}
+
+INSTEAD_OF(lua_process_maps);
+const struct maps *__wrap_lua_process_maps(const struct lua_process *process)
+{
+	(void)process;
+	return NULL;
 }
 
 INSTEAD_OF(lua_process_request_members);

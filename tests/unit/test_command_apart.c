@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a command that runs apart says and shows arrives whole and once, and the user knows of what comes again. */
+/* What a command that runs apart says and shows arrives whole, once; the user knows of what comes again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,6 +18,7 @@
 
 #include "src/targets/command_apart.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/shown.h"
 #include "tests/unit/told.h"
 
 /* No process has such a number. */
@@ -83,8 +84,6 @@ int __wrap_apart_run(const struct apart_options *options, struct apart_outcome *
 					       .blocked_pid = blocks ? engines.blocked_pid : 0 };
 	return engines.error;
 }
-
-static char shown[256];
 
 static int begin(void **state)
 {
@@ -163,22 +162,13 @@ static void messages_for_a_slow_reader_arrive_whole_and_once(void **state)
 
 static enum exit_status run_and_tell(size_t pid_count)
 {
-	FILE *output = tmpfile();
-	const int saved = dup(STDOUT_FILENO);
 	enum exit_status status;
 
-	assert_non_null(output);
-	fflush(stdout);
-	dup2(fileno(output), STDOUT_FILENO);
+	shown_begin();
 	told_begin();
 	status = run(pid_count);
 	told_end();
-	fflush(stdout);
-	dup2(saved, STDOUT_FILENO);
-	close(saved);
-	rewind(output);
-	shown[fread(shown, 1, sizeof(shown) - 1, output)] = '\0';
-	fclose(output);
+	shown_end();
 	return status;
 }
 

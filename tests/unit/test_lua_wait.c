@@ -66,7 +66,7 @@ static void only_functions_of_c_count(void **state)
 	assert_int_equal(lua_wait_end(&no_socket, &frame, 1), LUA_WAIT_ENDS_UNKNOWN);
 }
 
-/* What the function works on may stand above, as symbols tell it; further up, it is not that function that waits. */
+/* What the function works on may stand above, as symbols tell it. Further up, it is not what waits. */
 static void native_functions_above_do_not_hide_it(void **state)
 {
 	const struct function native = { .kind = FRAME_NATIVE, .name = "ngx_http_lua_sleep_handler" };

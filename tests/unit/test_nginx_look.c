@@ -23,9 +23,10 @@
 #include "src/targets/choose.h"
 #include "src/targets/nginx_look.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/shown.h"
 #include "tests/unit/told.h"
 
-enum { FIRST = 100, PROCESSES = 4, LOOKS_MAX = 10, SHOWN_SIZE = 4096 };
+enum { FIRST = 100, PROCESSES = 4, LOOKS_MAX = 10 };
 
 struct made_up {
 	bool is_gone;
@@ -50,7 +51,6 @@ static struct {
 } seen;
 
 static struct options options;
-static char shown[SHOWN_SIZE];
 
 static struct made_up *made_up(pid_t pid)
 {
@@ -274,23 +274,13 @@ static int end(void **state)
 static enum exit_status look(void)
 {
 	const struct invocation invocation = { .options = &options };
-	FILE *file = tmpfile();
 	enum exit_status status;
-	int output;
 
-	assert_non_null(file);
-	fflush(stdout);
-	output = dup(STDOUT_FILENO);
-	dup2(fileno(file), STDOUT_FILENO);
+	shown_begin();
 	told_begin();
 	status = nginx_look(&invocation, &kind);
 	told_end();
-	fflush(stdout);
-	dup2(output, STDOUT_FILENO);
-	close(output);
-	rewind(file);
-	shown[fread(shown, 1, sizeof(shown) - 1, file)] = '\0';
-	fclose(file);
+	shown_end();
 	return status;
 }
 

@@ -201,13 +201,6 @@ void __wrap_nginx_request_details(struct memory *memory, const struct request_me
 	*ret_details = (struct nginx_details){ .upstream.peer = "10.0.0.1:80" };
 }
 
-INSTEAD_OF(lua_process_maps);
-const struct maps *__wrap_lua_process_maps(const struct lua_process *process)
-{
-	(void)process;
-	return NULL;
-}
-
 INSTEAD_OF(lua_process_loop_clock);
 uint64_t __wrap_lua_process_loop_clock(struct lua_process *process)
 {

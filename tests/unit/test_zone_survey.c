@@ -76,13 +76,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 	return 0;
 }
 
-INSTEAD_OF(lua_process_maps);
-const struct maps *__wrap_lua_process_maps(const struct lua_process *process)
-{
-	(void)process;
-	return NULL;
-}
-
 INSTEAD_OF(maps_count);
 size_t __wrap_maps_count(const struct maps *maps)
 {
@@ -161,7 +154,7 @@ int __wrap_stat(const char *path, struct stat *ret_status)
 
 	if (!seen.is_apart || sscanf(path, "/proc/%d/ns/", &pid) != 1)
 		return __real_stat(path, ret_status);
-	/* nginx is this process; ljspy is in a namespace above its own, and OTHER_PID + 1 is in a third one. */
+	/* nginx is this process; ljspy is in a namespace above, and OTHER_PID + 1 is in a third one. */
 	*ret_status = (struct stat){ .st_dev = 1, .st_ino = pid == OTHER_PID + 1 ? 3 : 1 };
 	return 0;
 }

@@ -5,41 +5,25 @@
 #ifndef LJSPY_TOLD_H
 #define LJSPY_TOLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/unit/caught.h"
 
 enum { TOLD_SIZE = 1 << 16 };
 
 static char told[TOLD_SIZE];
-static FILE *told_file;
-static int told_stderr;
+static struct caught told_output;
 
 static inline void told_begin(void)
 {
-	told_file = tmpfile();
-	told_stderr = dup(STDERR_FILENO);
-	assert_non_null(told_file);
-	assert_true(told_stderr >= 0);
-	fflush(stderr);
-	dup2(fileno(told_file), STDERR_FILENO);
+	caught_begin(&told_output, stderr);
 }
 
 /* It is in told[] from here on. */
 static inline void told_end(void)
 {
-	fflush(stderr);
-	dup2(told_stderr, STDERR_FILENO);
-	close(told_stderr);
-	rewind(told_file);
-	told[fread(told, 1, sizeof(told) - 1, told_file)] = '\0';
-	fclose(told_file);
+	caught_end(&told_output, told, sizeof(told));
 }
 
 static inline size_t told_times(const char *what)
