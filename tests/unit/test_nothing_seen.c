@@ -5,33 +5,25 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "src/targets/nothing_seen.h"
+#include "tests/unit/told.h"
 
 static char *command[] = { (char[]){ "sh" }, NULL };
 static const struct options launches = { .launch = command }, one = { .pid_count = 1 };
-static char said[4096];
 
 static const char *explanation(const struct options *options, const struct sampler_result *result)
 {
 	const struct permission_verdict none = { .sentence = "" };
-	FILE *file = tmpfile();
-	const int saved = dup(STDERR_FILENO);
 	bool is_nothing;
 
-	assert_non_null(file);
-	dup2(fileno(file), STDERR_FILENO);
+	told_begin();
 	is_nothing = nothing_seen_explain(options, result, &none);
-	dup2(saved, STDERR_FILENO);
-	close(saved);
-	rewind(file);
-	said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
-	fclose(file);
+	told_end();
 	assert_true(is_nothing);
-	return said;
+	return told;
 }
 
 static void a_command_is_explained_beside_what_is_not_known_of_others(void **state)
@@ -56,7 +48,7 @@ static void an_interrupted_recording_is_explained_as_any_other(void **state)
 
 	(void)state;
 	assert_non_null(strstr(explanation(&one, &result), "There is no sample: "));
-	assert_non_null(strstr(said, "1.0 ms"));
+	assert_non_null(strstr(told, "1.0 ms"));
 }
 
 int main(void)
