@@ -48,7 +48,7 @@ static void read_process(pid_t pid, struct known_files *files, struct finding *f
 	functions_free(functions);
 }
 
-/* Runs in a child of ljspy, which ends with ljspy: the kernel forgets that when a process becomes another user. */
+/* Runs in a child of ljspy, which is to end with ljspy: the kernel drops that where the user changes. */
 _Noreturn static void inspect_as_its_user(const struct process *process, struct known_files *files, int fd,
 					  pid_t parent)
 {

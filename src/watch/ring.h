@@ -37,8 +37,8 @@ int ring_add(struct ring *ring, const struct sample *sample);
 void ring_forget_functions(struct ring *ring);
 
 /*
- * Call this about once a second: so_far are the figures of the run. 0 or a negative errno, which is the file's own:
- * then samples are missing, or will be.
+ * Call this about once a second: so_far are the figures of the run. 0 or a negative errno, which is the
+ * file's own: then samples are missing, or will be.
  */
 int ring_advance(struct ring *ring, uint64_t now_ns, const struct figures *so_far);
 

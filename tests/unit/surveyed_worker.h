@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * surveyed_worker: a worker of nginx with two Lua states, which runs while it is read once, and sleeps while it is
- * read again.
+ * surveyed_worker: a worker of nginx with two Lua states, which runs while it is read once, and sleeps
+ * while it is read again.
  */
 #ifndef LJSPY_SURVEYED_WORKER_H
 #define LJSPY_SURVEYED_WORKER_H
