@@ -44,7 +44,7 @@ struct helper {
 struct errands {
 	struct errands_waiter waiter;
 	bool serve_nobody;     /* that is nobody's */
-	uint64_t allowed_ns;   /* for all waits from now on */
+	uint64_t *left_ns;     /* for all waits from now on; NULL: without end */
 	pid_t pid;             /* of the process that the helper is a thread of */
 	int policy, priority;  /* the caller's when it made this */
 	struct helper *helper; /* NULL if there is none */
@@ -60,7 +60,6 @@ struct errands *errands_new(void)
 	if (!errands)
 		return NULL;
 	errands->users = 1;
-	errands->allowed_ns = UINT64_MAX;
 	sched_getparam(0, &parameters);
 	errands->policy = sched_getscheduler(0);
 	errands->priority = parameters.sched_priority;
@@ -216,9 +215,14 @@ void errands_wait_as(struct errands *errands, const struct errands_waiter *waite
 	errands->serve_nobody = !waiter;
 }
 
-void errands_allow_ns(struct errands *errands, uint64_t ns)
+void errands_allow(struct errands *errands, uint64_t *left_ns)
 {
-	errands->allowed_ns = ns;
+	errands->left_ns = left_ns;
+}
+
+static uint64_t allowed_ns(const struct errands *errands)
+{
+	return errands->left_ns ? *errands->left_ns : UINT64_MAX;
 }
 
 bool errands_may_wait(const struct errands *errands)
@@ -237,25 +241,30 @@ bool errands_pause(const struct errands *errands)
 	       errands->waiter.meanwhile(errands->waiter.context);
 }
 
+/* Abandon the helper. False if it has just finished. */
+static bool abandon(struct helper *helper)
+{
+	if (!atomic_flag_test_and_set(&helper->is_claimed))
+		return true;
+	while (sem_wait(&helper->end))
+		;
+	return false;
+}
+
 /* False if the caller gave up: the helper is abandoned. */
 static bool await(const struct errands *errands, struct helper *helper)
 {
 	const struct errands_waiter *waiter = &errands->waiter;
-	const uint64_t end_ns = now_ns() + (errands->allowed_ns < WAIT_NS ? errands->allowed_ns : WAIT_NS);
+	const uint64_t allowed = allowed_ns(errands);
+	const uint64_t end_ns = now_ns() + (allowed < WAIT_NS ? allowed : WAIT_NS);
 
 	for (;;) {
 		const struct timespec moment = time_of(now_ns() + MEANWHILE_NS);
 
 		if (semaphore_wait_until(&helper->end, &moment) == 0)
 			return true;
-		if (waiter->meanwhile(waiter->context) && now_ns() < end_ns)
-			continue;
-		if (!atomic_flag_test_and_set(&helper->is_claimed))
-			return false;
-		/* The helper has just finished. */
-		while (sem_wait(&helper->end))
-			;
-		return true;
+		if (!waiter->meanwhile(waiter->context) || now_ns() >= end_ns)
+			return !abandon(helper);
 	}
 }
 
@@ -272,12 +281,14 @@ static struct errand *new_errand(errand_work *work, errand_work *undo, const voi
 
 static void use_up(struct errands *errands, uint64_t ns)
 {
-	if (errands->allowed_ns != UINT64_MAX)
-		errands->allowed_ns -= ns < errands->allowed_ns ? ns : errands->allowed_ns;
+	const uint64_t allowed = allowed_ns(errands);
+
+	if (allowed != UINT64_MAX)
+		*errands->left_ns -= ns < allowed ? ns : allowed;
 }
 
 /* An abandoned helper frees itself and its errand: do not touch them after await() has failed. */
-static bool send(struct errands *errands, struct errand *errand)
+static bool send(struct errands *errands, struct errand *errand, bool awaits)
 {
 	struct helper *helper = errands->helper;
 	const uint64_t begin_ns = now_ns();
@@ -287,7 +298,7 @@ static bool send(struct errands *errands, struct errand *errand)
 	errands->users++;
 	errands->left++;
 	sem_post(&helper->begin);
-	if (!await(errands, helper)) {
+	if (awaits ? !await(errands, helper) : abandon(helper)) {
 		use_up(errands, now_ns() - begin_ns);
 		errands->helper = NULL;
 		return false;
@@ -298,27 +309,56 @@ static bool send(struct errands *errands, struct errand *errand)
 	return true;
 }
 
-bool errands_run(struct errands *errands, errand_work *work, errand_work *undo, void *arguments, size_t size)
+/* False if the errand is abandoned, at once where the caller does not await it. */
+static bool run(struct errands *errands, struct errand *errand, void *arguments, bool awaits)
 {
-	struct errand *errand;
-
-	if (!errands) {
-		work(arguments);
-		return true;
-	}
-	leave_parents(errands);
-	if (!errands_may_wait(errands) || !errands->allowed_ns || errands->left >= LEFT_MAX)
+	if (!send(errands, errand, awaits))
 		return false;
-	if (!errands->helper)
-		errands->helper = start_helper(errands);
-	errand = errands->helper ? new_errand(work, undo, arguments, size) : NULL;
-	if (!errand) {
-		work(arguments);
-		return true;
-	}
-	if (!send(errands, errand))
-		return false;
-	memcpy(arguments, errand->arguments, size);
+	memcpy(arguments, errand->arguments, errand->size);
 	free(errand);
 	return true;
+}
+
+/* NULL when memory is short, also for a helper. */
+static struct errand *prepare(struct errands *errands, errand_work *work, errand_work *undo,
+			      const void *arguments, size_t size)
+{
+	if (!errands->helper)
+		errands->helper = start_helper(errands);
+	return errands->helper ? new_errand(work, undo, arguments, size) : NULL;
+}
+
+static bool may_begin(const struct errands *errands)
+{
+	return errands_may_wait(errands) && allowed_ns(errands) && errands->left < LEFT_MAX;
+}
+
+bool errands_run(struct errands *errands, errand_work *work, errand_work *undo, void *arguments, size_t size)
+{
+	struct errand *errand = NULL;
+
+	if (errands) {
+		leave_parents(errands);
+		if (!may_begin(errands))
+			return false;
+		errand = prepare(errands, work, undo, arguments, size);
+	}
+	if (errand)
+		return run(errands, errand, arguments, true);
+	work(arguments);
+	return true;
+}
+
+void errands_finish(struct errands *errands, errand_work *work, void *arguments, size_t size)
+{
+	struct errand *errand = NULL;
+
+	if (errands) {
+		leave_parents(errands);
+		errand = prepare(errands, work, NULL, arguments, size);
+	}
+	if (errand)
+		run(errands, errand, arguments, may_begin(errands));
+	else
+		work(arguments);
 }

@@ -39,10 +39,11 @@ struct errands_waiter {
 void errands_wait_as(struct errands *errands, const struct errands_waiter *waiter);
 
 /*
- * From now on, errands may take so long in all, then they fail. What a helper waits for a CPU does not count, unless it
- * takes too long. UINT64_MAX, as at first: only each one's own time has an end.
+ * From now on, errands use up *left_ns, several errands' perhaps, which must outlive them, and fail where
+ * nothing is left. What a helper waits for a CPU does not count, unless it takes too long. UINT64_MAX is never
+ * used up; with NULL, as at first, too, only each errand's own time has an end.
  */
-void errands_allow_ns(struct errands *errands, uint64_t ns);
+void errands_allow(struct errands *errands, uint64_t *left_ns);
 
 /* May the caller wait now? */
 bool errands_may_wait(const struct errands *errands);
@@ -78,12 +79,19 @@ static inline bool errands_pause_before(const struct errands *errands, uint64_t 
 typedef void errand_work(void *arguments);
 
 /*
- * Run work() on a copy of the arguments (size bytes), and copy the result back. False if
- * the caller may not wait, or the errand takes too long; the arguments are then unchanged.
+ * Run work() on a copy of the arguments (size bytes), and copy the result back. False if the caller may not
+ * wait, the errand takes too long, nothing is left of what errands are allowed, or too many have been
+ * abandoned; the arguments are then unchanged.
  * If abandoned work ends after all, undo() frees what the copy owns by then; it may be NULL.
  * With errands NULL, the caller does the work itself; so it does where memory is short for a helper, as what was not
  * read would be taken for what is not there.
  */
 bool errands_run(struct errands *errands, errand_work *work, errand_work *undo, void *arguments, size_t size);
+
+/*
+ * The same for what must be done in any case, such as closing a file: where errands_run() would fail, a helper
+ * does it, however late.
+ */
+void errands_finish(struct errands *errands, errand_work *work, void *arguments, size_t size);
 
 #endif

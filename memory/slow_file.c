@@ -104,7 +104,7 @@ void slow_close(struct errands *errands, int fd)
 {
 	struct request request = { .fd = fd };
 
-	run(errands, work_close, NULL, &request);
+	errands_finish(errands, work_close, &request, sizeof(request));
 }
 
 struct reading {
@@ -148,20 +148,30 @@ static void work_head(void *arguments)
 {
 	struct head *head = arguments;
 	int fd = open_to_read(head->request.path);
+	ssize_t count;
 
-	if (fd < 0)
+	if (fd < 0) {
+		head->request.error = errno;
 		return;
-	if (pread(fd, head->bytes, head->length, 0) == (ssize_t)head->length)
-		head->request.error = 0;
+	}
+	count = pread(fd, head->bytes, head->length, 0);
+	head->request.error = count < 0 ? errno : (size_t)count < head->length ? EIO : 0;
 	close(fd);
 }
 
 bool slow_head(struct errands *errands, const char *path, void *bytes, size_t length)
 {
-	struct head head = { .request.error = EIO, .length = length };
+	struct head head = { .request.error = ETIMEDOUT, .length = length };
 
-	if (length > sizeof(head.bytes) || !give_path(&head.request, path) ||
-	    !errands_run(errands, work_head, NULL, &head, sizeof(head)) || head.request.error)
+	if (length > sizeof(head.bytes)) {
+		errno = EINVAL;
+		return false;
+	}
+	if (!give_path(&head.request, path))
+		return false;
+	errands_run(errands, work_head, NULL, &head, sizeof(head));
+	errno = head.request.error;
+	if (head.request.error)
 		return false;
 	memcpy(bytes, head.bytes, length);
 	return true;

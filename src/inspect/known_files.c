@@ -23,6 +23,7 @@ struct known_files {
 	struct known_file *files;
 	struct symbol_files *symbols;
 	struct errands *errands, *memory_errands;
+	uint64_t left_ns; /* for both */
 };
 
 static void drop(struct known_files *files, struct known_file *file)
@@ -61,10 +62,14 @@ struct known_files *known_files_new(void)
 	files->errands = errands_new();
 	files->memory_errands = errands_new();
 	files->symbols = files->errands && files->memory_errands ? symbol_files_new(files->errands) : NULL;
-	if (files->symbols)
-		return files;
-	known_files_free(files);
-	return NULL;
+	if (!files->symbols) {
+		known_files_free(files);
+		return NULL;
+	}
+	files->left_ns = UINT64_MAX;
+	errands_allow(files->errands, &files->left_ns);
+	errands_allow(files->memory_errands, &files->left_ns);
+	return files;
 }
 
 struct symbol_files *known_files_symbols(const struct known_files *files)
@@ -82,10 +87,9 @@ struct errands *known_files_memory_errands(const struct known_files *files)
 	return files->memory_errands;
 }
 
-void known_files_allow_ns(const struct known_files *files, uint64_t ns)
+void known_files_allow_ns(struct known_files *files, uint64_t ns)
 {
-	errands_allow_ns(files->errands, ns);
-	errands_allow_ns(files->memory_errands, ns);
+	files->left_ns = ns;
 }
 
 static struct known_file *find(const struct known_files *files, const struct file_identity *identity)

@@ -46,8 +46,8 @@ struct symbol_files *known_files_symbols(const struct known_files *files);
 struct errands *known_files_errands(const struct known_files *files);
 struct errands *known_files_memory_errands(const struct known_files *files);
 
-/* Reading these waits for so long in all from now on; UINT64_MAX, as at first: see errands_allow_ns(). */
-void known_files_allow_ns(const struct known_files *files, uint64_t ns);
+/* Both together may take so long from now on; UINT64_MAX, as at first: see errands_allow(). */
+void known_files_allow_ns(struct known_files *files, uint64_t ns);
 
 /*
  * What was noted of this file, with addresses for where it is mapped, at base.

@@ -1432,7 +1432,7 @@ struct errands *__wrap_known_files_errands(const struct known_files *files)
 }
 
 INSTEAD_OF(known_files_allow_ns);
-void __wrap_known_files_allow_ns(const struct known_files *files, uint64_t ns)
+void __wrap_known_files_allow_ns(struct known_files *files, uint64_t ns)
 {
 	(void)files;
 	machine.files_may_take_ns = ns;

@@ -24,6 +24,8 @@
 #include "memory/slow_file.h"
 #include "tests/unit/instead_of.h"
 
+enum { MS = 1000 * 1000 };
+
 INSTEAD_OF(free);
 INSTEAD_OF(pthread_create);
 INSTEAD_OF(sem_post);
@@ -248,22 +250,53 @@ static void they_take_no_longer_than_they_are_allowed(void **state)
 {
 	struct arguments arguments;
 	struct errands *errands = begin(&arguments);
+	uint64_t left_ns = 5 * MS;
 	unsigned int done = 0;
 
 	(void)state;
 	caller.in_time = arguments.to; /* each takes a millisecond at least */
-	errands_allow_ns(errands, 5 * 1000 * 1000);
+	errands_allow(errands, &left_ns);
 	while (errands_run(errands, work, undo, &arguments, sizeof(arguments))) {
 		assert_in_range(done, 0, 100);
 		done++;
 		helper_is_done = false;
 	}
+	assert_true(done >= 1);
+	assert_int_equal(left_ns, 0);
 	caller.meanwhile = 0;
 	assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
 	assert_int_equal(caller.meanwhile, 0); /* nobody waits for what is not begun */
-	errands_allow_ns(errands, UINT64_MAX);
+	left_ns = UINT64_MAX;
 	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	assert_true(left_ns == UINT64_MAX);
 	end(errands);
+}
+
+/* It is left long before the time of a single one is over, and uses up what two have together. */
+static void one_that_does_not_come_back_uses_up_what_they_are_allowed(void **state)
+{
+	struct arguments arguments, of_other;
+	struct errands *errands = begin(&arguments), *other = begin(&of_other);
+	const int undone = (unsigned char)arguments.byte;
+	uint64_t left_ns = 5 * MS;
+	char byte;
+
+	(void)state;
+	errands_allow(errands, &left_ns);
+	errands_allow(other, &left_ns);
+	assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	assert_in_range(caller.meanwhile, 1, 4);
+	assert_int_equal(left_ns, 0);
+	caller.meanwhile = 0;
+	assert_int_equal(write(of_other.to, "a", 1), 1);
+	assert_false(errands_run(other, work, undo, &of_other, sizeof(of_other)));
+	assert_int_equal(caller.meanwhile, 0);
+	errands_allow(other, NULL);
+	assert_true(errands_run(other, work, undo, &of_other, sizeof(of_other)));
+	assert_int_equal(write(arguments.to, "a", 1), 1);
+	assert_int_equal(read(undone, &byte, 1), 1);
+	errands_free(errands);
+	end(other);
 }
 
 /* One that is done just when the caller gives up has been done all the same. */
@@ -436,8 +469,11 @@ static void the_beginning_of_a_file_takes_one_errand(void **state)
 	(void)state;
 	caller.asked = 0;
 	assert_false(slow_head(errands, "/nowhere", bytes, 4));
+	assert_int_equal(errno, ENOENT);
 	assert_false(slow_head(errands, "/", bytes, 4));
+	assert_int_equal(errno, EISDIR);
 	assert_false(slow_head(errands, "/dev/null", bytes, 4));
+	assert_int_equal(errno, EIO);
 	assert_int_equal(caller.asked, 3);
 	assert_false(slow_head(errands, "/proc/self/exe", bytes, SLOW_HEAD_MAX + 1));
 	memset(path, '/', sizeof(path));
@@ -445,6 +481,7 @@ static void the_beginning_of_a_file_takes_one_errand(void **state)
 	assert_false(slow_head(errands, path, bytes, 4));
 	caller.may_wait = false;
 	assert_false(slow_head(errands, "/proc/self/exe", bytes, 4));
+	assert_int_equal(errno, ETIMEDOUT);
 	assert_string_equal(bytes, "as ever");
 	caller.may_wait = true;
 	caller.asked = 0;
@@ -452,6 +489,55 @@ static void the_beginning_of_a_file_takes_one_errand(void **state)
 	assert_int_equal(caller.asked, 1);
 	assert_memory_equal(bytes, "\177ELFver", 8);
 	end(errands);
+}
+
+/* Those that close a file without being awaited may be under way for a moment more. */
+static int open_some_file(struct errands *errands)
+{
+	int fd;
+
+	while ((fd = slow_open(errands, "/proc/self/exe")) < 0)
+		usleep(1000);
+	caller.meanwhile = 0;
+	return fd;
+}
+
+static void await_closed(int fd)
+{
+	while (fcntl(fd, F_GETFD) >= 0)
+		usleep(1000);
+}
+
+/* Without time, too: nobody else would. */
+static void a_file_is_closed_in_any_case(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+	uint64_t left_ns = UINT64_MAX;
+	int fd = open_some_file(errands);
+
+	(void)state;
+	errands_allow(errands, &left_ns);
+	left_ns = 0;
+	slow_close(errands, fd);
+	await_closed(fd);
+	assert_int_equal(caller.meanwhile, 0);
+	left_ns = UINT64_MAX;
+	fd = open_some_file(errands);
+	caller.may_wait = false;
+	slow_close(errands, fd);
+	await_closed(fd);
+	assert_int_equal(caller.meanwhile, 0);
+	/* Also where as many as may be are under way, and do not come back. */
+	caller.may_wait = true;
+	fd = open_some_file(errands);
+	caller.goes_on = false;
+	for (int i = 0; i < 2; i++)
+		assert_false(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	slow_close(errands, fd);
+	await_closed(fd);
+	assert_int_equal(write(arguments.to, "ab", 2), 2);
+	errands_free(errands);
 }
 
 /* A program that was started without a standard input opens its first file as number 0. */
@@ -518,6 +604,7 @@ int main(void)
 		cmocka_unit_test(who_works_for_long_serves_others_between),
 		cmocka_unit_test(what_does_not_come_back_is_left),
 		cmocka_unit_test(they_take_no_longer_than_they_are_allowed),
+		cmocka_unit_test(one_that_does_not_come_back_uses_up_what_they_are_allowed),
 		cmocka_unit_test(an_errand_that_is_done_in_time_counts),
 		cmocka_unit_test(one_that_comes_back_later_frees_what_is_left),
 		cmocka_unit_test(helpers_that_are_left_go_in_the_end),
@@ -525,6 +612,7 @@ int main(void)
 		cmocka_unit_test(a_child_has_a_helper_of_its_own),
 		cmocka_unit_test(files_are_read_by_it),
 		cmocka_unit_test(the_beginning_of_a_file_takes_one_errand),
+		cmocka_unit_test(a_file_is_closed_in_any_case),
 		cmocka_unit_test(a_file_may_have_the_number_of_standard_input),
 		cmocka_unit_test(what_a_file_lacks_is_told),
 	};

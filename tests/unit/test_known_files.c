@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -228,6 +229,32 @@ static void while_a_thread_is_held_no_file_is_waited_for(void **state)
 	assert_true(errands_may_wait(known_files_errands(files)));
 }
 
+static void take_a_while(void *arguments)
+{
+	(void)arguments;
+	usleep(2000);
+}
+
+static void do_nothing(void *arguments)
+{
+	(void)arguments;
+}
+
+/* What reading files uses up, reading memory has no longer. */
+static void there_is_one_time_for_files_and_their_memory(void **state)
+{
+	struct known_files *files = *state;
+	int nothing = 0;
+
+	known_files_allow_ns(files, 1000 * 1000);
+	errands_run(known_files_errands(files), take_a_while, NULL, &nothing, sizeof(nothing));
+	assert_false(
+		errands_run(known_files_memory_errands(files), do_nothing, NULL, &nothing, sizeof(nothing)));
+	known_files_allow_ns(files, UINT64_MAX);
+	assert_true(
+		errands_run(known_files_memory_errands(files), do_nothing, NULL, &nothing, sizeof(nothing)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +268,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_a_state_has_confirmed_stays_confirmed, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(that_there_is_no_vm_is_known_too, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(there_is_one_time_for_files_and_their_memory, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
