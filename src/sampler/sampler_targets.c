@@ -60,7 +60,7 @@ static void note_luajit(struct sampler *sampler, struct target *target, uint64_t
 }
 
 /* What the user means to profile may run another Lua: search what has just been loaded. */
-static void note_other_lua(const struct sampler *sampler, const struct target *target)
+static void note_other_lua(struct sampler *sampler, const struct target *target)
 {
 	struct sampler_result *result = sampler->result;
 
@@ -68,9 +68,9 @@ static void note_other_lua(const struct sampler *sampler, const struct target *t
 	    lua_process_lacks_luajit(target->process) == -ENODATA ||
 	    !lua_process_has_new_modules(target->process))
 		return;
-	known_files_allow_ns(sampler->files, SEARCH_WAITS_NS);
+	if (!sampler->start_ns)
+		known_files_allow_ns(sampler->files, SEARCH_WAITS_NS);
 	puc_lua_find(target->pid, known_files_errands(sampler->files), result->other_lua);
-	known_files_allow_ns(sampler->files, UINT64_MAX);
 }
 
 /* Note the first VM with an unknown layout, once no more will be found out about it. */
@@ -127,35 +127,13 @@ static int open_process(struct sampler *sampler, struct target *target)
 	return error;
 }
 
-/*
- * A signal that is to end the recording ends a search. So does, once there is something to sample, a file that is slow
- * to read: the next search then finds in memory what this one has asked for.
- */
-static int search(struct sampler *sampler, struct target *target)
-{
-	int error = 0;
-
-	sampler->searches = true;
-	if (sampler->start_ns)
-		known_files_allow_ns(sampler->files, SEARCH_WAITS_NS);
-	if (!target->process)
-		error = open_process(sampler, target);
-	if (!error)
-		error = lua_process_refresh(target->process, false);
-	known_files_allow_ns(sampler->files, UINT64_MAX);
-	sampler->searches = false;
-	return error;
-}
-
-bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now)
+static bool inspect(struct sampler *sampler, struct target *target, uint64_t now)
 {
 	bool is_unsearched;
-	int error;
+	int error = target->process ? 0 : open_process(sampler, target);
 
-	/* This takes a while, and may start a process. */
-	tracer_take_time(sampler->tracer);
-	inspect_later(target, now);
-	error = search(sampler, target);
+	if (!error)
+		error = lua_process_refresh(target->process, false);
 	if (error == -ESRCH)
 		return false;
 	if (!target->process)
@@ -177,6 +155,26 @@ bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now
 	if (lua_process_global_count(target->process) || lua_process_needs_confirming(target->process))
 		target->inspect_at_ns = now + HOUSEKEEPING_NS;
 	return true;
+}
+
+/*
+ * A signal that is to end the recording ends a search. So do, once there is something to sample, files that are
+ * slow to read: the next search asks again for what this one has not got.
+ */
+bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now)
+{
+	bool is_there;
+
+	/* This takes a while, and may start a process. */
+	tracer_take_time(sampler->tracer);
+	inspect_later(target, now);
+	sampler->searches = true;
+	if (sampler->start_ns)
+		known_files_allow_ns(sampler->files, SEARCH_WAITS_NS);
+	is_there = inspect(sampler, target, now);
+	known_files_allow_ns(sampler->files, UINT64_MAX);
+	sampler->searches = false;
+	return is_there;
 }
 
 /*

@@ -16,7 +16,10 @@
 #include "src/survey/survey.h"
 #include "src/targets/halted.h"
 
-enum { SETTLING_MOMENTS = 100 };
+enum {
+	SETTLING_MOMENTS = 100,
+	OTHER_LUA_WAITS_NS = 500 * 1000 * 1000, /* for files */
+};
 
 static const char problem_killed[] = "The process of ljspy's that takes samples was killed",
 		  problem_unwatched[] = "ljspy's processes cannot wait for each other: waitpid() fails";
@@ -63,10 +66,14 @@ void choose_explain_error(int error, const char *doing)
 
 bool choose_explain_other_lua(pid_t pid)
 {
-	struct errands *errands = errands_new(); /* its disk may not answer */
+	struct errands *errands = errands_new(); /* its disk may not answer, or slowly */
+	uint64_t left_ns = OTHER_LUA_WAITS_NS;
 	char version[PUC_LUA_VERSION_MAX];
-	const bool found = puc_lua_find(pid, errands, version);
+	bool found;
 
+	if (errands)
+		errands_allow(errands, &left_ns);
+	found = puc_lua_find(pid, errands, version);
 	errands_free(errands);
 	if (!found)
 		return false;

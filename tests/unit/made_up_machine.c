@@ -822,7 +822,10 @@ int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
 {
 	(void)thorough;
 	machine.refreshes++;
-	machine.patient_refreshes += machine.files_may_take_ns == UINT64_MAX;
+	if (machine.files_may_take_ns == UINT64_MAX)
+		machine.patient_refreshes++;
+	else
+		machine.files_may_take_ns -= least(machine.refresh_uses_ns, machine.files_may_take_ns);
 	machine.hurried += machine.look_is_awaited;
 	return is_there(process->process) ? process->process->refusal : -ESRCH;
 }
@@ -971,6 +974,9 @@ bool __wrap_puc_lua_find(pid_t pid, struct errands *errands, char ret_version[st
 {
 	(void)pid;
 	(void)errands;
+	machine.other_lua_may_ns = machine.files_may_take_ns;
+	if (!spend(machine.other_lua_takes_ns))
+		return false;
 	if (machine.other_lua)
 		snprintf(ret_version, PUC_LUA_VERSION_MAX, "%s", machine.other_lua);
 	return machine.other_lua != NULL;

@@ -99,7 +99,8 @@ struct made_up_machine {
 	bool exit_known;            /* the first process's status, when it has ended */
 	int exit_status;
 	bool has_new_modules;
-	const char *other_lua; /* in any process; NULL: none */
+	const char *other_lua;       /* in any process; NULL: none */
+	uint64_t other_lua_takes_ns; /* to look for it */
 
 	bool tells_late_stops; /* at once; else ljspy sees them at its next look */
 	int signal;            /* that ljspy gets; 0: none */
@@ -124,6 +125,8 @@ struct made_up_machine {
 	unsigned long launches, cancels, reaps;
 	struct stack_place place; /* of the last thread that was copied while it ran on */
 	uint64_t files_may_take_ns;
+	uint64_t refresh_uses_ns;        /* of these */
+	uint64_t other_lua_may_ns;       /* take, at the last look for it */
 	unsigned long patient_refreshes; /* that slow files may hold up for as long as they take */
 	unsigned long opens,
 		collectors; /* counted, too: processes looked at anew, and looks at a collector */

@@ -40,8 +40,9 @@ static struct made_up {
 /* What ljspy may do, and does. */
 static struct {
 	int identity_error;
-	uid_t taken; /* whose identity it has taken on; 0: nobody's */
-	int refusal; /* nothing can be looked at at all */
+	uid_t taken;       /* whose identity it has taken on; 0: nobody's */
+	uint64_t waits_ns; /* for files, in all */
+	int refusal;       /* nothing can be looked at at all */
 	int find_error;
 	pid_t refused; /* a process that a survey could not look at */
 	size_t refused_count;
@@ -184,10 +185,19 @@ int __wrap_permission_take_target_identity(const struct process *process)
 	return seen.identity_error;
 }
 
+INSTEAD_OF(errands_allow);
+void __wrap_errands_allow(struct errands *errands, uint64_t *left_ns)
+{
+	seen.waits_ns = *left_ns;
+	__real_errands_allow(errands, left_ns);
+}
+
 INSTEAD_OF(puc_lua_find);
 bool __wrap_puc_lua_find(pid_t pid, struct errands *errands, char ret_version[static PUC_LUA_VERSION_MAX])
 {
-	(void)errands;
+	/* A slow disk may not keep ljspy. */
+	assert_non_null(errands);
+	assert_in_range(seen.waits_ns, 1, 1000 * 1000 * 1000);
 	snprintf(ret_version, PUC_LUA_VERSION_MAX, "5.4");
 	return pid == FIRST + 5;
 }

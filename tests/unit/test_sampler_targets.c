@@ -576,6 +576,34 @@ static void slow_files_hold_up_no_looks(void **state)
 	assert_int_equal(machine.files_may_take_ns, UINT64_MAX);
 }
 
+static void begin_command_without_luajit(void **state)
+{
+	begin_again(state)->luajit_ns = UINT64_MAX;
+	options.launch = command;
+	machine.has_new_modules = true;
+}
+
+/* What the search for LuaJIT has used is not there for another Lua's. */
+static void there_is_one_time_for_slow_files(void **state)
+{
+	begin_command_without_luajit(state);
+	machine.refresh_uses_ns = 300 * MS;
+	run();
+	assert_int_equal(machine.other_lua_may_ns, 200 * MS);
+	assert_int_equal(machine.files_may_take_ns, UINT64_MAX);
+}
+
+static void a_signal_ends_a_look_for_another_lua(void **state)
+{
+	begin_command_without_luajit(state);
+	machine.other_lua_takes_ns = 5 * second;
+	machine.signal = SIGINT;
+	machine.signal_ns = STARTED_AT_NS + second;
+	sampler_run(&options, &result);
+	assert_near(machine.now_ns, STARTED_AT_NS + second, 50 * MS);
+	assert_int_equal(result.end, SAMPLER_INTERRUPTED);
+}
+
 /* The oldest candidate gets its turn, though others come all the time. */
 static void newer_ones_do_not_come_first(void **state)
 {
@@ -920,6 +948,8 @@ int main(void)
 		TEST(newer_ones_do_not_come_first),
 		TEST(a_signal_ends_searches_before_the_beginning),
 		TEST(slow_files_hold_up_no_looks),
+		TEST(there_is_one_time_for_slow_files),
+		TEST(a_signal_ends_a_look_for_another_lua),
 		TEST(looks_come_between_searches),
 		TEST(without_stops_another_program_is_told_by_its_file),
 		TEST(a_thread_that_calls_execve_has_its_time_once),
