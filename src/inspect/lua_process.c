@@ -216,8 +216,11 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 		error = check_access(process);
 	if (error)
 		return error;
-	process->has_new_modules = !process->has_modules || (changed && process_modules_differ(process)) ||
-				   process_read_unread(process);
+	process->has_new_modules = !process->has_modules || (changed && process_modules_differ(process));
+	if (!process->has_new_modules) {
+		process_find_late_files(process);
+		process->has_new_modules = process_read_unread(process);
+	}
 	if (process->has_new_modules) {
 		error = process_set_modules(process);
 		if (error)

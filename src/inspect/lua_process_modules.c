@@ -197,12 +197,24 @@ static bool begins_as_elf(const struct lua_process *process, uint64_t base)
 	       memcmp(magic, ELFMAG, SELFMAG) == 0;
 }
 
+/* The place is the module's from now on. */
+static void give_file(struct module *module, const struct file_place *place)
+{
+	const struct timespec *changed = &place->status.st_mtim;
+
+	module->path = place->shown;
+	module->file = place->path;
+	module->file_is_late = place->is_late;
+	module->changed_ns = (uint64_t)changed->tv_sec * NS_PER_SECOND + (uint64_t)changed->tv_nsec;
+}
+
 static bool add_module(struct lua_process *process, struct module *module, const struct mapped_file *file)
 {
 	const struct luajit_module *luajit;
-	struct stat status = { .st_mtim.tv_sec = 0 };
-	char *path = process_openable_path(process, file, &status);
+	struct file_place place;
 
+	if (!process_find_file(process, file, &place))
+		return false;
 	*module = (struct module){
 		.begin = file->begin,
 		.end = file->end,
@@ -210,17 +222,14 @@ static bool add_module(struct lua_process *process, struct module *module, const
 		.made = !begins_as_elf(process, file->base),
 		.device = file->device,
 		.inode = file->inode,
-		.path = process_shown_path(process, file),
-		.file = path,
-		.changed_ns = (uint64_t)status.st_mtim.tv_sec * NS_PER_SECOND +
-			      (uint64_t)status.st_mtim.tv_nsec,
 	};
+	give_file(module, &place);
 	luajit = find_vm(process, file, module);
 	if (luajit && luajit->known.status == RECOGNISE_OK)
 		module->vm = &luajit->known.vm;
 	else if (luajit && luajit->known.status == RECOGNISE_UNKNOWN_LAYOUT)
 		module->unknown_vm = &luajit->known.vm;
-	return module->path != NULL;
+	return true;
 }
 
 static bool add_vdso(const struct lua_process *process, struct module *module)
@@ -250,7 +259,7 @@ bool process_modules_differ(const struct lua_process *process)
 			continue;
 		module = image_find(process->image, file->base);
 		if (!module || module->begin != file->begin || module->end != file->end ||
-		    !process_shows_path(file, module->path))
+		    !file_place_shows(file, module->path))
 			return true;
 		known++;
 	}
@@ -296,6 +305,62 @@ static void find_request_members(struct lua_process *process, uint64_t lua_base)
 	page_cache_free(cache);
 }
 
+/* What symbols, unwind tables and names were read from is not what it was. */
+static void forget_names(struct lua_process *process)
+{
+	symbols_reset(process->symbols);
+	native_reset(process->native);
+	namer_reset(process->namer);
+}
+
+/* True if it is late no longer. */
+static bool find_late_file(const struct lua_process *process, const struct mapped_file *file,
+			   struct module *module)
+{
+	struct file_place place;
+
+	if (!process_find_file(process, file, &place))
+		return false;
+	if (place.is_late) {
+		file_place_clear(&place);
+		return false;
+	}
+	free(module->path);
+	free(module->file);
+	give_file(module, &place);
+	return true;
+}
+
+static bool has_late_file(const struct lua_process *process)
+{
+	for (size_t i = 0; i < image_module_count(process->image); i++)
+		if (image_module(process->image, i)->file_is_late)
+			return true;
+	return false;
+}
+
+void process_find_late_files(struct lua_process *process)
+{
+	bool has_found = false;
+
+	if (!has_late_file(process))
+		return;
+	process->late_looks++;
+	if (process->late_looks & (process->late_looks - 1)) /* no power of two */
+		return;
+	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
+		const struct mapped_file *file = maps_file_at(process->maps, i);
+		struct module *module = image_find(process->image, file->base);
+
+		if (module && module->file_is_late && module->base == file->base)
+			has_found |= find_late_file(process, file, module);
+	}
+	if (!has_found)
+		return;
+	process->late_looks = 0;
+	forget_names(process);
+}
+
 int process_set_modules(struct lua_process *process)
 {
 	struct module *modules = calloc(maps_file_count(process->maps) + 1, sizeof(*modules));
@@ -316,10 +381,9 @@ int process_set_modules(struct lua_process *process)
 	image_set_modules(process->image, modules, count);
 	set_unmapped_aside(process);
 	find_request_members(process, find_request_layout(process));
-	symbols_reset(process->symbols);
-	native_reset(process->native);
-	namer_reset(process->namer);
+	forget_names(process);
 	process->has_modules = true;
+	process->late_looks = 0;
 	process->has_sought_clock = false;
 	process->loop_clock = 0;
 	process->loop_clock_is_apart = false;

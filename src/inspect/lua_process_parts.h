@@ -7,13 +7,13 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "memory/snapshot.h"
 #include "src/inspect/known_files.h"
 #include "src/inspect/lua_process.h"
 #include "src/inspect/vm_states.h"
+#include "src/linux/files/file_place.h"
 #include "src/linux/proc/live_memory.h"
 #include "src/linux/proc/maps.h"
 #include "unwind/capture/lua_image.h"
@@ -80,6 +80,7 @@ struct lua_process {
 	bool wants_search; /* a thread ran no known state */
 	bool wants_refresh, has_new_modules;
 	bool has_modules;
+	unsigned int late_looks; /* for files that are late, since the last one was found */
 	bool has_sought_clock;
 	unsigned int clock_searches;    /* for that, so far */
 	uint64_t loop_clock;            /* address of an event loop's clock; 0 if there is none */
@@ -101,15 +102,9 @@ struct lua_process {
 
 /*---- Files ----*/
 
-/* A path by which ljspy can open the file, to be freed, and what is there; or NULL. */
-char *process_openable_path(const struct lua_process *process, const struct mapped_file *file,
-			    struct stat *ret_status);
-
-/* The file's path to be shown, to be freed, with " (deleted)" if that is part of its name; NULL when memory is short. */
-char *process_shown_path(const struct lua_process *process, const struct mapped_file *file);
-
-/* Can the file have been shown so? */
-bool process_shows_path(const struct mapped_file *file, const char *shown);
+/* Where ljspy can open the file; to be cleared. False when memory is short. */
+bool process_find_file(const struct lua_process *process, const struct mapped_file *file,
+		       struct file_place *ret_place);
 
 /*---- Modules ----*/
 
@@ -130,6 +125,9 @@ bool process_modules_differ(const struct lua_process *process);
  * True if one is read now: then set the modules.
  */
 bool process_read_unread(struct lua_process *process);
+
+/* Look again for files of modules that were late, ever more seldom while none is there. */
+void process_find_late_files(struct lua_process *process);
 
 /* Replace the image's modules with what is mapped now. 0 or -ENOMEM. */
 int process_set_modules(struct lua_process *process);

@@ -2,12 +2,13 @@
 #include "src/survey/puc_lua.h"
 
 #include <ctype.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "luajit-layouts/module/elf_headers.h"
 #include "src/linux/files/file_backed.h"
 #include "src/linux/files/file_image.h"
+#include "src/linux/files/file_place.h"
 #include "src/linux/proc/live_memory.h"
 #include "src/linux/proc/maps.h"
 
@@ -15,7 +16,7 @@ enum {
 	PIECE = 64 << 10,           /* bytes read at a time */
 	OVERLAP = 32,               /* bytes of a piece that are read again with the next one */
 	BYTES_MAX = 64 << 20,       /* read in all */
-	MEMORY_BYTES_MAX = 8 << 20, /* of these, where the files cannot be read */
+	MEMORY_BYTES_MAX = 8 << 20, /* of these, where the files cannot be read, or do not tell */
 };
 
 static bool find_ident(const char *bytes, size_t length, char ret_version[static PUC_LUA_VERSION_MAX])
@@ -46,7 +47,8 @@ static bool contains_constants(const struct mapping *mapping, const struct mappe
 
 /* What is searched in one mapped file, and how much may yet be read. */
 struct search {
-	struct memory *memory, *file; /* file: NULL, or the file as far as it is what is mapped */
+	struct file_owner owner;
+	struct memory *file; /* as far as it is what is mapped; or NULL */
 	size_t left, left_of_memory;
 };
 
@@ -59,17 +61,16 @@ static bool read_piece(struct search *search, uint64_t at, char *piece, size_t l
 	if (search->left_of_memory < length)
 		return false;
 	search->left_of_memory -= length;
-	return memory_read(search->memory, at, piece, length) == MEMORY_OK;
+	return memory_read(search->owner.memory, at, piece, length) == MEMORY_OK;
 }
 
-static bool search_mapping(struct search *search, const struct mapping *mapping,
-			   char ret_version[static PUC_LUA_VERSION_MAX])
+static bool search_range(struct search *search, uint64_t begin, uint64_t end,
+			 char ret_version[static PUC_LUA_VERSION_MAX])
 {
 	char piece[PIECE];
 
-	for (uint64_t at = mapping->begin; at < mapping->end && search->left >= PIECE;
-	     at += PIECE - OVERLAP) {
-		const size_t length = mapping->end - at < PIECE ? mapping->end - at : PIECE;
+	for (uint64_t at = begin; at < end && search->left >= PIECE; at += PIECE - OVERLAP) {
+		const size_t length = end - at < PIECE ? end - at : PIECE;
 
 		if (read_piece(search, at, piece, length) && find_ident(piece, length, ret_version))
 			return true;
@@ -77,37 +78,65 @@ static bool search_mapping(struct search *search, const struct mapping *mapping,
 	return false;
 }
 
-static bool search_mappings(struct search *search, const struct maps *maps, const struct mapped_file *file,
-			    char ret_version[static PUC_LUA_VERSION_MAX])
+/* What is mapped beside the segments, to whole pages, is no part of what is loaded. */
+static bool search_mapping(struct search *search, const struct mapping *mapping,
+			   const struct elf_headers *headers, uint64_t bias,
+			   char ret_version[static PUC_LUA_VERSION_MAX])
 {
-	for (size_t i = 0; i < maps_count(maps); i++)
-		if (contains_constants(maps_at(maps, i), file) &&
-		    search_mapping(search, maps_at(maps, i), ret_version))
+	for (size_t i = 0; i < headers->elf.e_phnum; i++) {
+		const Elf64_Phdr *segment = &headers->segments[i];
+		const uint64_t begin = bias + segment->p_vaddr, end = begin + segment->p_filesz;
+
+		if (segment->p_type == PT_LOAD &&
+		    search_range(search, begin > mapping->begin ? begin : mapping->begin,
+				 end < mapping->end ? end : mapping->end, ret_version))
 			return true;
+	}
 	return false;
 }
 
-/* The file is opened where the process has it. */
-static struct file_image *open_image(struct errands *errands, pid_t pid, const struct mapped_file *file)
+static bool search_mappings(struct search *search, const struct mapped_file *file,
+			    char ret_version[static PUC_LUA_VERSION_MAX])
 {
-	char path[PATH_MAX];
-	const int length = snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, file->path);
+	const struct maps *maps = search->owner.maps;
+	struct elf_headers headers;
+	uint64_t bias;
+	bool found = false;
 
-	return length < (int)sizeof(path) && !file->deleted ? file_image_open(errands, path, file->base)
-							    : NULL;
+	if (!elf_headers_read(search->owner.memory, file->base, &headers) ||
+	    !elf_headers_bias(&headers, file->base, &bias))
+		return false;
+	for (size_t i = 0; i < maps_count(maps) && !found; i++)
+		found = contains_constants(maps_at(maps, i), file) &&
+			search_mapping(search, maps_at(maps, i), &headers, bias, ret_version);
+	return found;
 }
 
-static bool search_file(struct search *search, struct errands *errands, pid_t pid, const struct maps *maps,
-			const struct mapped_file *file, char ret_version[static PUC_LUA_VERSION_MAX])
+static struct file_image *open_image(const struct file_owner *owner, const struct mapped_file *file)
 {
-	struct file_image *image = open_image(errands, pid, file);
-	struct file_backed *backed = image ? file_backed_new(file_image_memory(image), search->memory, maps,
-							     pid, file->base)
+	struct file_image *image = NULL;
+	struct file_place place;
+
+	if (!file_place_find(owner, file, &place))
+		return NULL;
+	if (place.path)
+		image = file_image_open(owner->errands, place.path, file->base);
+	file_place_clear(&place);
+	return image;
+}
+
+static bool search_file(struct search *search, const struct mapped_file *file,
+			char ret_version[static PUC_LUA_VERSION_MAX])
+{
+	const struct file_owner *owner = &search->owner;
+	struct file_image *image = open_image(owner, file);
+	struct file_backed *backed = image ? file_backed_new(file_image_memory(image), owner->memory,
+							     owner->maps, owner->pid, file->base)
 					   : NULL;
 	bool found;
 
 	search->file = backed ? file_backed_memory(backed) : NULL;
-	found = search_mappings(search, maps, file, ret_version);
+	found = search_mappings(search, file, ret_version);
 	file_backed_free(backed);
 	file_image_close(image);
 	return found;
@@ -117,17 +146,22 @@ bool puc_lua_find(pid_t pid, struct errands *errands, char ret_version[static PU
 {
 	struct live_memory *live = live_memory_new(pid);
 	struct maps *maps = maps_new(pid);
-	struct search search = { .left = BYTES_MAX, .left_of_memory = MEMORY_BYTES_MAX };
+	struct search search = {
+		.owner = { .pid = pid, .maps = maps, .errands = errands },
+		.left = BYTES_MAX,
+		.left_of_memory = MEMORY_BYTES_MAX,
+	};
 	bool changed, found = false;
 
 	if (live && maps && maps_refresh(maps, &changed) == 0) {
-		search.memory = live_memory_memory(live);
+		search.owner.memory = live_memory_memory(live);
+		if (errands)
+			live_memory_beware(live, maps, errands);
 		for (size_t i = 0; i < maps_file_count(maps) && !found; i++)
 			if (maps_file_at(maps, i)->executable)
-				found = search_file(&search, errands, pid, maps, maps_file_at(maps, i),
-						    ret_version);
+				found = search_file(&search, maps_file_at(maps, i), ret_version);
 	}
-	maps_free(maps);
 	live_memory_free(live);
+	maps_free(maps);
 	return found;
 }

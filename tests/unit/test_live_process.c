@@ -15,6 +15,7 @@
 #include "luajit-layouts/field.h"
 #include "output/labels/frame_label.h"
 #include "src/inspect/lua_process.h"
+#include "src/inspect/lua_process_parts.h"
 #include "src/linux/proc/maps.h"
 #include "tests/unit/heap_walk.h"
 #include "tests/unit/kept_text.h"
@@ -470,9 +471,54 @@ static void allocations_under_way_are_told(void **state)
 	live_end(&live);
 }
 
+/*---- Files ----*/
+
+static size_t files_found(const struct lua_process *process, size_t *ret_late)
+{
+	size_t found = 0;
+
+	*ret_late = 0;
+	for (size_t i = 0; i < image_module_count(process->image); i++) {
+		const struct module *module = image_module(process->image, i);
+
+		assert_int_equal(module->file != NULL, module->changed_ns != 0);
+		found += module->file != NULL;
+		*ret_late += module->file_is_late;
+	}
+	return found;
+}
+
+/* That they take too long in one look is not for good. */
+static void files_that_are_late_are_found_at_the_next_look(void **state)
+{
+	const struct namer_options options = { .native = NATIVE_NONE };
+	struct known_files *files = known_files_new();
+	struct lua_process *process;
+	struct live live;
+	uint64_t left_ns = 0;
+	size_t late, still_late;
+
+	(void)state;
+	live_begin(&live, "io.write('ready') io.flush() io.read('*l')", 0, 1);
+	assert_non_null(files);
+	assert_int_equal(lua_process_open(live.target.pid, live.functions, files, &options, &process), 0);
+	errands_allow(known_files_errands(files), &left_ns);
+	assert_int_equal(lua_process_refresh(process, false), 0);
+	assert_int_equal(files_found(process, &late), 0);
+	assert_true(late > 2);
+	errands_allow(known_files_errands(files), NULL);
+	assert_int_equal(lua_process_refresh(process, false), 0);
+	assert_int_equal(files_found(process, &still_late), late);
+	assert_int_equal(still_late, 0);
+	lua_process_close(process);
+	known_files_free(files);
+	live_end(&live);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_that_are_late_are_found_at_the_next_look),
 		cmocka_unit_test(variables_of_the_interpreter_are_known),
 		cmocka_unit_test(variables_of_traces_are_known_if_nothing_assigns_them),
 		cmocka_unit_test(traces_their_exits_and_code_are_listed),

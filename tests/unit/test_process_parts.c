@@ -42,7 +42,7 @@ static struct {
 	uint64_t on_stack;
 	bool more_on_stack; /* than was looked at */
 	bool may_compile;
-	unsigned int confirms, stack_searches, forgotten;
+	unsigned int confirms, stack_searches, forgotten, resets;
 } found;
 
 INSTEAD_OF(recognise_confirm);
@@ -576,7 +576,7 @@ static void a_state_that_is_closed_is_forgotten(void **state)
 
 /*---- Files ----*/
 
-enum { INODE = 5, MAPPED_AT = MADE_UP_AT, HEAD_BYTES = 1024, CHANGED_S = 1000 };
+enum { INODE = 5, MAPPED_AT = MADE_UP_AT, CHANGED_S = 1000 };
 
 /* What lies at a path; the mapped file has device 8:1, INODE and zeros at its beginning. */
 static struct place {
@@ -586,8 +586,9 @@ static struct place {
 	mode_t mode;
 	bool differs; /* from what is mapped, at its last byte */
 	bool refuses; /* to be opened */
+	bool is_late; /* its disk does not answer in time */
 } places[2];
-static unsigned int heads;
+static unsigned int heads, asked;
 
 static const struct place *place_of(const char *path)
 {
@@ -603,12 +604,15 @@ bool __wrap_slow_stat(struct errands *errands, const char *path, struct stat *re
 	const struct place *place = place_of(path);
 
 	(void)errands;
-	if (place)
-		*ret_status = (struct stat){ .st_ino = place->inode,
-					     .st_dev = place->device,
-					     .st_mode = place->mode,
-					     .st_mtim.tv_sec = CHANGED_S + (place - places) };
-	return place;
+	asked++;
+	errno = place ? ETIMEDOUT : ENOENT;
+	if (!place || place->is_late)
+		return false;
+	*ret_status = (struct stat){ .st_ino = place->inode,
+				     .st_dev = place->device,
+				     .st_mode = place->mode,
+				     .st_mtim.tv_sec = CHANGED_S + (place - places) };
+	return true;
 }
 
 INSTEAD_OF(slow_head);
@@ -617,7 +621,8 @@ bool __wrap_slow_head(struct errands *errands, const char *path, void *bytes, si
 	const struct place *place = place_of(path);
 
 	(void)errands;
-	assert_int_equal(length, HEAD_BYTES);
+	assert_int_equal(length, FILE_HEAD_BYTES);
+	errno = EACCES;
 	if (!place || place->refuses)
 		return false;
 	heads++;
@@ -655,23 +660,24 @@ static void forget_maps(void)
 
 static void assert_path(const char *expected)
 {
-	struct stat status = { .st_mtim.tv_sec = 0 };
+	struct file_place place;
 	char text[128];
-	char *path;
 
 	snprintf(text, sizeof(text), "%x-%x r-xp 00000000 08:01 %d    /opt/a.so\n", MAPPED_AT,
 		 MAPPED_AT + 0x1000, INODE);
 	set_maps(text);
 	heads = 0;
-	path = process_openable_path(&process, maps_file_at(process.maps, 0), &status);
+	assert_true(process_find_file(&process, maps_file_at(process.maps, 0), &place));
+	assert_string_equal(place.shown, "/opt/a.so");
+	assert_false(place.is_late);
 	if (expected) {
-		assert_string_equal(path, expected);
-		assert_int_equal(status.st_mtim.tv_sec, CHANGED_S + (place_of(path) - places));
+		assert_string_equal(place.path, expected);
+		assert_int_equal(place.status.st_mtim.tv_sec, CHANGED_S + (place_of(expected) - places));
 	} else {
-		assert_null(path);
-		assert_int_equal(status.st_mtim.tv_sec, 0);
+		assert_null(place.path);
+		assert_int_equal(place.status.st_mtim.tv_sec, 0);
 	}
-	free(path);
+	file_place_clear(&place);
 	forget_maps();
 }
 
@@ -713,6 +719,145 @@ static void a_mapped_file_is_opened_where_it_is_the_same(void **state)
 		places[1].path = paths[0];
 		assert_path(paths[0]);
 	}
+}
+
+/* What is found of a file that is told as deleted; and whether its name ends so, as far as can be seen. */
+static void assert_deleted(const char *expected, bool is_name)
+{
+	struct file_place place;
+	const struct mapped_file *file;
+
+	set_maps("10000-11000 r-xp 00000000 08:01 5    /opt/a.so (deleted)\n");
+	file = maps_file_at(process.maps, 0);
+	asked = 0;
+	assert_true(process_find_file(&process, file, &place));
+	assert_string_equal(place.path, expected);
+	assert_string_equal(place.shown, is_name ? "/opt/a.so (deleted)" : "/opt/a.so");
+	assert_true(file_place_shows(file, place.shown));
+	file_place_clear(&place);
+	forget_maps();
+}
+
+/* The kernel tells of deleted files by such a name. */
+static void a_name_may_end_as_those_of_deleted_files(void **state)
+{
+	static const char real[] = "/proc/77/root/opt/a.so (deleted)", other[] = "/proc/77/root/opt/a.so";
+	const struct place same = { .inode = INODE, .device = makedev(8, 1), .mode = S_IFREG };
+
+	(void)state;
+	memset(places, 0, sizeof(places));
+	/* Whatever has the name without it. */
+	places[0] = places[1] = same;
+	places[0].path = real;
+	places[1].path = other;
+	places[1].inode++;
+	assert_deleted(real, true);
+	assert_int_equal(asked, 1);
+	places[1].differs = true;
+	assert_deleted(real, true);
+	/* On an overlay, too, where the beginning tells. */
+	places[0].device = places[1].device = makedev(0, 40);
+	assert_deleted(real, true);
+	places[1].path = NULL;
+	assert_deleted(real, true);
+	/* A copy beside it on the same device: good enough to be read. */
+	places[0] = same;
+	places[0].path = real;
+	places[0].inode++;
+	assert_deleted(real, false);
+	places[0].differs = true;
+	places[1].path = other;
+	places[1].differs = false;
+	assert_deleted(other, false);
+	places[0].path = "/proc/77/exe";
+	places[0].differs = false;
+	places[1].path = NULL;
+	assert_deleted("/proc/77/exe", false);
+}
+
+static void a_file_is_shown_by_its_name_only(void **state)
+{
+	const struct mapped_file deleted = { .path = "/a.so", .deleted = true }, file = { .path = "/a.so" };
+
+	(void)state;
+	assert_true(file_place_shows(&file, "/a.so"));
+	assert_true(file_place_shows(&deleted, "/a.so"));
+	assert_true(file_place_shows(&deleted, "/a.so (deleted)"));
+	assert_false(file_place_shows(&file, "/a.so (deleted)"));
+	assert_false(file_place_shows(&deleted, "/a.so (deleted) (deleted)"));
+	assert_false(file_place_shows(&deleted, "/a.so.1"));
+	assert_false(file_place_shows(&deleted, "/a"));
+}
+
+INSTEAD_OF(symbols_reset);
+void __wrap_symbols_reset(struct symbols *symbols)
+{
+	(void)symbols;
+	found.resets++;
+}
+
+INSTEAD_OF(native_reset);
+void __wrap_native_reset(struct native_unwinder *unwinder)
+{
+	(void)unwinder;
+	found.resets++;
+}
+
+INSTEAD_OF(namer_reset);
+void __wrap_namer_reset(struct namer *namer)
+{
+	(void)namer;
+	found.resets++;
+}
+
+/* How often files were asked for in so many refreshes. */
+static unsigned int asked_in(unsigned int refreshes)
+{
+	asked = 0;
+	for (unsigned int i = 0; i < refreshes; i++)
+		process_find_late_files(&process);
+	return asked;
+}
+
+/* One that takes no longer is not looked for, nor is one that is known. */
+static void a_file_that_is_late_is_found_later(void **state)
+{
+	static const char path[] = "/proc/77/root/opt/a.so";
+	struct module *modules = calloc(2, sizeof(*modules));
+	const struct module *module;
+	struct file_place place;
+
+	(void)state;
+	assert_non_null(modules);
+	modules[0] = (struct module){ .begin = MAPPED_AT, .end = MAPPED_AT + 0x1000, .base = MAPPED_AT };
+	modules[0].path = strdup("/opt/a.so");
+	modules[0].file_is_late = true;
+	modules[1] = (struct module){ .begin = 0x90000, .end = 0x91000, .base = 0x90000 };
+	modules[1].path = strdup("/opt/b.so");
+	image_set_modules(process.image, modules, 2);
+	module = image_module(process.image, 0);
+	set_maps("10000-11000 r-xp 00000000 08:01 5    /opt/a.so\n"
+		 "90000-91000 r-xp 00000000 08:01 6    /opt/b.so\n");
+	memset(places, 0, sizeof(places));
+	places[0] = (struct place){ path, INODE, makedev(8, 1), S_IFREG, .is_late = true };
+	assert_true(process_find_file(&process, maps_file_at(process.maps, 0), &place));
+	assert_true(place.is_late);
+	assert_null(place.path);
+	file_place_clear(&place);
+	/* Each asks at four places. */
+	assert_int_equal(asked_in(16), 5 * 4);
+	assert_true(module->file_is_late);
+	assert_null(module->file);
+	assert_int_equal(found.resets, 0);
+	places[0].is_late = false;
+	assert_int_equal(asked_in(16), 1);
+	assert_string_equal(module->file, path);
+	assert_string_equal(module->path, "/opt/a.so");
+	assert_int_equal(module->changed_ns, (uint64_t)CHANGED_S * NS_PER_SECOND);
+	assert_false(module->file_is_late);
+	assert_int_equal(found.resets, 3);
+	assert_null(image_module(process.image, 1)->file);
+	forget_maps();
 }
 
 /* Does ljspy see that other modules are mapped than a.so, from 0x10000 to 0x12000, and the vdso? */
@@ -912,6 +1057,9 @@ int main(void)
 		TEST(what_a_stack_does_not_explain_is_looked_for),
 		TEST(a_state_that_is_closed_is_forgotten),
 		TEST(a_mapped_file_is_opened_where_it_is_the_same),
+		TEST(a_name_may_end_as_those_of_deleted_files),
+		TEST(a_file_is_shown_by_its_name_only),
+		TEST(a_file_that_is_late_is_found_later),
 		TEST(modules_that_take_the_place_of_others_are_noticed),
 		TEST(a_layout_that_is_not_known_is_told_though_its_file_is_unmapped),
 		TEST(a_request_is_as_old_as_it_was_at_the_look),

@@ -43,9 +43,10 @@ struct module {
 	uint64_t base;          /* where its ELF header is mapped */
 	uint64_t device, inode; /* of its file, as in /proc/PID/maps; 0 if none */
 	uint64_t changed_ns;    /* its file's mtime when its path was found; 0 if ljspy cannot see the file */
-	char *path;             /* as in /proc/PID/maps, without " (deleted)"; owned by the image */
-	char *file;             /* a path by which ljspy can open its file; owned likewise; NULL if none */
-	bool made;              /* no ELF file: code that was made at run time, through a file */
+	char *path;        /* to be shown, with " (deleted)" only if its name ends so; owned by the image */
+	char *file;        /* a path by which ljspy can open its file; owned likewise; NULL if none */
+	bool file_is_late; /* file is NULL as its disk has not answered in time */
+	bool made;         /* no ELF file: code that was made at run time, through a file */
 	const struct vm_code *vm;                   /* the VM recognised in it, or NULL */
 	const struct vm_code *unknown_vm;           /* a VM of unknown layout, with addresses only; or NULL */
 	struct module_hole holes[MODULE_HOLES_MAX]; /* by the image */
