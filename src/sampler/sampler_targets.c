@@ -158,8 +158,8 @@ static bool inspect(struct sampler *sampler, struct target *target, uint64_t now
 }
 
 /*
- * A signal that is to end the recording ends a search. So do, once there is something to sample, files that are
- * slow to read: the next search asks again for what this one has not got.
+ * A signal that is to end the recording ends a search. So do, once there is something to sample, files that
+ * are slow to read: the next search asks again for what this one has not got.
  */
 bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now)
 {

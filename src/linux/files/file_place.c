@@ -35,8 +35,8 @@ static enum answer compare_heads(const struct file_owner *owner, const struct ma
 }
 
 /*
- * On an overlay, the mapping has device and inode of the filesystem below; and a path may lead elsewhere from here than
- * from the target's root.
+ * On an overlay, the mapping has device and inode of the filesystem below; and a path may lead elsewhere from
+ * here than from the target's root.
  */
 static enum answer ask(const struct file_owner *owner, const struct mapped_file *file, const char *path,
 		       struct stat *ret_status)

@@ -2,8 +2,8 @@
 /*
  * file_place: where ljspy can open a file that a process has mapped.
  *
- * What the process's path leads to may be another file by now, or lead elsewhere from here; and the kernel tells of
- * deleted files by a name that any file may really have.
+ * What the process's path leads to may be another file by now, or lead elsewhere from here; and the kernel
+ * tells of deleted files by a name that any file may really have.
  */
 #ifndef LJSPY_FILE_PLACE_H
 #define LJSPY_FILE_PLACE_H
