@@ -15,6 +15,7 @@ SECONDS = 300
 PROGRAMS = {
     "arm64/test_frame_depth": "depths of frames",
     "arm64/test_leaf_caller": "callers of leaves",
+    "arm64/test_trace_ffi": "calls of traces",
     "arm64/test_vm_frame": "code around an address",
     "unit/test_nginx_build": "where nginx keeps its requests",
 }

@@ -14,7 +14,14 @@
 
 enum { ROUNDS = 20000 };
 
-static __attribute__((noinline)) unsigned int spin(unsigned int value)
+/* FAR: in a section of their own, which the linker puts somewhere else. */
+#ifdef FAR
+#define PLACED __attribute__((noinline, section(".far")))
+#else
+#define PLACED __attribute__((noinline))
+#endif
+
+static PLACED unsigned int spin(unsigned int value)
 {
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		value = value * 1664525u + 1013904223u;
@@ -23,10 +30,15 @@ static __attribute__((noinline)) unsigned int spin(unsigned int value)
 	return value;
 }
 
-static __attribute__((noinline)) unsigned int work(unsigned int value)
+unsigned int work(unsigned int value);
+
+PLACED unsigned int work(unsigned int value)
 {
 	return spin(value) + 1;
 }
+
+/* Too far for an address relative to code. */
+static unsigned int (*volatile const address)(unsigned int) = work;
 
 int main(int argc, char **argv)
 {
@@ -42,7 +54,7 @@ int main(int argc, char **argv)
 	luaL_openlibs(L);
 	luaJIT_setmode(L, 0,
 		       LUAJIT_MODE_ENGINE | (strcmp(argv[1], "on") == 0 ? LUAJIT_MODE_ON : LUAJIT_MODE_OFF));
-	lua_pushlightuserdata(L, (void *)(uintptr_t)work);
+	lua_pushlightuserdata(L, (void *)(uintptr_t)address);
 	lua_setglobal(L, "work");
 	puts("ready");
 	fflush(stdout);

@@ -220,12 +220,22 @@ def test_procedure_linkage_table_of_a_static_program(build, tmp_path, options):
         }
 
 
+NAMELESS = "ffi+0x [ffi];ffi+0x [ffi]"
+CALLED_THROUGH_THE_FFI = {
+    "nameless": (["-static-pie"], NAMELESS),
+    "exported": (["-pie", "-rdynamic"], "work [ffi];ffi+0x [ffi]"),
+    # Beyond 2 GB, unwind tables do not reach it.
+    "far": (["-static-pie", "-DFAR", "-Wl,--section-start=.far=0xd0000000", "-fno-asynchronous-unwind-tables"], NAMELESS),
+}
+
+
 @pytest.mark.parametrize("jit", ("on", "off"))
-def test_functions_called_through_the_ffi_are_not_luajits(build, tmp_path, jit):
-    """LuaJIT and the program are one module, and nothing in it has a name."""
+@pytest.mark.parametrize(("options", "called"), CALLED_THROUGH_THE_FFI.values(), ids=CALLED_THROUGH_THE_FFI.keys())
+def test_functions_called_through_the_ffi_are_not_luajits(build, tmp_path, options, called, jit):
+    """LuaJIT and the program are one module, and nothing in it has a name that is not exported."""
     development = ljspy.PACKAGES / "libluajit-5.1-dev/usr"
     program = tmp_path / "ffi"
-    build("gcc", "-O2", "-static-pie", "-fPIE", "-s", f"-I{INCLUDE}", HERE / "ffi.c", "-o", program,
+    build("gcc", "-O2", "-fPIE", "-s", *options, f"-I{INCLUDE}", HERE / "ffi.c", "-o", program,
           development / "lib/x86_64-linux-gnu/libluajit-5.1.a", "-lm", "-ldl")
     with ljspy.Target([program, jit]).wait_ready() as target:
         recorded = ljspy.record_native(tmp_path, "-p", target.pid)
@@ -233,7 +243,6 @@ def test_functions_called_through_the_ffi_are_not_luajits(build, tmp_path, jit):
     for frames, weight in recorded:
         if callers := [i for i, frame in enumerate(frames) if frame.startswith("calls ")]:
             above[";".join(re.sub(r"0x\w+", "0x", frame) for frame in frames[callers[-1] + 1 :])] += weight
-    called = "ffi+0x [ffi];ffi+0x [ffi]"
     assert above[called] > 0.8 * above.total(), above
 
 

@@ -107,11 +107,7 @@ static void modules_and_names_tell_what_native_code_is(void **state)
 /* LuaJIT and the program are one stripped module: only the way of the call tells whose code it is. */
 static void what_lua_calls_through_the_ffi_is_the_programs(void **state)
 {
-	static struct made_up_trace made_up;
-	struct merged_frame *compiled;
-
 	(void)state;
-	made_up_trace_begin(&made_up, true);
 	fold_stack();
 	add(MERGED_NATIVE, APP + 0x98);
 	add(MERGED_NATIVE, APP + 0x99);
@@ -121,30 +117,93 @@ static void what_lua_calls_through_the_ffi_is_the_programs(void **state)
 	assert_int_equal(namer_merged_index(namer, 0), 0);
 	assert_int_equal(namer_merged_index(namer, 1), 1);
 	assert_int_equal(frames[0].function->kind, FRAME_NATIVE);
-	/* Compiled code without IR may have called anything; this one calls nothing through the FFI. */
-	for (unsigned i = 0; i < 2; i++) {
-		static const struct trace unread = { .number = 2 };
-
-		add(MERGED_NATIVE, APP + 0x98);
-		add(MERGED_NATIVE, APP + 0x99);
-		compiled = add(MERGED_TRACE, MADE_UP_MCODE + 8);
-		compiled->trace = i == 0 ? &unread : &made_up.trace;
-		compiled->global = global;
-		compiled->is_return_address = true;
-		add_lua(&lua, 0);
-		assert_int_equal(name(), i == 0 ? 3 : 2);
-		assert_int_equal(frames[0].function->kind, i == 0 ? FRAME_NATIVE : FRAME_VM);
-	}
 	/* What a Lua function calls that such code has called is LuaJIT's again. */
 	add(MERGED_NATIVE, APP + 0x99);
 	add(MERGED_VM, VM + 8);
 	add_lua(&lua, 0);
+	add(MERGED_NATIVE, APP + 0x99);
 	add(MERGED_NATIVE, APP + 0x98);
 	add(MERGED_VM, FFI_CALL + 8);
 	add_lua(&chunk, 0);
 	assert_int_equal(name(), 4);
 	assert_int_equal(frames[0].function->kind, FRAME_VM);
 	assert_int_equal(frames[2].function->kind, FRAME_NATIVE);
+}
+
+/* Of compiled code that cannot be read: what is above it, from the callee of a trace to the leaf. */
+static size_t name_above_unread_trace(uint64_t callee)
+{
+	static const struct trace unread = { .number = 2 };
+	struct merged_frame *compiled;
+
+	add(MERGED_NATIVE, APP + 0x98);
+	add(MERGED_NATIVE, callee);
+	compiled = add(MERGED_TRACE, MADE_UP_MCODE + 8);
+	compiled->trace = &unread;
+	compiled->global = global;
+	compiled->is_return_address = true;
+	add_lua(&lua, 0);
+	return name();
+}
+
+static void compiled_code_calls_what_has_a_name_through_the_ffi(void **state)
+{
+	(void)state;
+	fold_stack();
+	assert_int_equal(name_above_unread_trace(APP + 0x90), 3);
+	assert_int_equal(frames[0].function->kind, FRAME_NATIVE);
+	assert_frame(1, FRAME_NATIVE, "main", "app");
+	/* What a nameless function is, or one of the C library, only the code tells. */
+	assert_int_equal(name_above_unread_trace(APP + 0x99), 2);
+	assert_int_equal(frames[0].function->kind, FRAME_VM);
+	assert_int_equal(name_above_unread_trace(LIBC + 0x10), 3);
+	assert_int_equal(frames[0].function->kind, FRAME_VM);
+}
+
+static void the_way_into_lua_from_what_the_ffi_calls_is_luajits(void **state)
+{
+	static const enum merged_kind above[] = { MERGED_VM, MERGED_LUA };
+
+	(void)state;
+	fold_stack();
+	for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++) {
+		add_lua(&lua, 0);
+		if (above[i] == MERGED_VM)
+			add(MERGED_VM, VM + 8);
+		add(MERGED_NATIVE, APP + 0x99);
+		add(MERGED_NATIVE, APP + 0x98);
+		add(MERGED_VM, FFI_CALL + 8);
+		add_lua(&chunk, 0);
+		assert_int_equal(name(), 3);
+		assert_int_equal(frames[0].function->kind, FRAME_LUA);
+		assert_int_equal(frames[1].function->kind, FRAME_NATIVE);
+		assert_int_equal(namer_merged_index(namer, 1), above[i] == MERGED_VM ? 3 : 2);
+	}
+	/* What runs above the VM's code is LuaJIT's work. */
+	add(MERGED_NATIVE, APP + 0x99);
+	add(MERGED_VM, VM + 8);
+	add(MERGED_NATIVE, APP + 0x99);
+	add(MERGED_NATIVE, APP + 0x98);
+	add(MERGED_VM, FFI_CALL + 8);
+	add_lua(&chunk, 0);
+	assert_int_equal(name(), 3);
+	assert_int_equal(frames[0].function->kind, FRAME_VM);
+	assert_int_equal(frames[1].function->kind, FRAME_NATIVE);
+}
+
+static void the_collector_is_told_above_what_the_ffi_calls(void **state)
+{
+	(void)state;
+	fold_stack();
+	add(MERGED_NATIVE, LIBC + 0x10);
+	add(MERGED_NATIVE, APP + 0x99);
+	add(MERGED_NATIVE, APP + 0x98);
+	add(MERGED_VM, FFI_CALL + 8);
+	add_lua(&lua, 0);
+	assert_int_equal(name_in(VM_STATE_GC), 3);
+	assert_frame(0, FRAME_VM_WORK, "garbage collection", NULL);
+	assert_int_equal(frames[1].function->kind, FRAME_NATIVE);
+	assert_int_equal(namer_merged_index(namer, 1), 2);
 }
 
 /* From code that the program calls, through code of the C library, to the C library that started it. */
@@ -432,6 +491,9 @@ int main(void)
 		IN_PROCESS(a_folded_stack_has_one_frame_of_luajits_work),
 		IN_PROCESS(modules_and_names_tell_what_native_code_is),
 		IN_PROCESS(what_lua_calls_through_the_ffi_is_the_programs),
+		IN_PROCESS(compiled_code_calls_what_has_a_name_through_the_ffi),
+		IN_PROCESS(the_way_into_lua_from_what_the_ffi_calls_is_luajits),
+		IN_PROCESS(the_collector_is_told_above_what_the_ffi_calls),
 		IN_PROCESS(what_the_c_library_calls_in_itself_without_a_name_is_hidden),
 		IN_PROCESS(all_native_code_has_what_the_c_library_calls_in_itself),
 		IN_PROCESS(the_most_precise_work_is_told),

@@ -18,7 +18,7 @@
  *   the other API functions. If LuaJIT is linked statically into a stripped
  *   program, functions without a name count as LuaJIT's only between Lua frames,
  *   and not where Lua has called them through the FFI: the namer takes these for
- *   native code.
+ *   native code, with what they call of LuaJIT's, but for the way into Lua.
  */
 #ifndef LJSPY_FOLD_H
 #define LJSPY_FOLD_H

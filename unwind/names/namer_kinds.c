@@ -82,32 +82,55 @@ bool namer_is_in_libc(const struct namer *namer, const struct merged_frame *fram
 	return module && is_libc(module);
 }
 
-/* May this frame of a trace have called the one above it through the FFI? */
-static bool may_call_by_ffi(const struct merged_frame *frame)
+static bool is_call_by_ffi(const struct merged_frame *frame)
 {
 	const struct global_state *global = frame->global;
+	const uint8_t *code;
 
-	return frame->is_return_address && frame->trace && global &&
-	       trace_may_call_by_ffi(frame->trace, &global->vm->layout,
-				     global->traces ? traces_code(global->traces, frame->trace) : NULL,
-				     frame->pc);
+	if (!frame->trace || !global)
+		return false;
+	code = global->traces ? traces_code(global->traces, frame->trace) : NULL;
+	return trace_calls_by_ffi(frame->trace, &global->vm->layout, code, frame->pc);
+}
+
+/* Has this frame of a trace called the one above it, which is of that kind, through the FFI? */
+static bool has_called_by_ffi(const struct merged_frame *frame, uint8_t kind)
+{
+	if (!frame->is_return_address)
+		return false;
+	/* LuaJIT's own calls are of LuaJIT's functions, or of some that call nothing back. */
+	return kind == FOLD_NATIVE || ((kind == FOLD_NAMELESS || kind == FOLD_LIBC) && is_call_by_ffi(frame));
+}
+
+/* Native code that directly calls Lua: of LuaJIT's API, as lua_pcall(). */
+static bool is_way_into_lua(const struct merged_stack *stack, size_t at)
+{
+	return at > 0 && stack->frames[at - 1].kind != MERGED_NATIVE &&
+	       stack->frames[at - 1].kind != MERGED_LOST;
 }
 
 void namer_find_called_by_ffi(struct namer *namer, const struct merged_stack *stack)
 {
+	size_t innermost = SIZE_MAX; /* of code that is taken for the program's */
 	bool is_by_ffi = false;
 
 	for (size_t i = stack->count; i-- > 0;) {
 		const struct merged_frame *frame = &stack->frames[i];
-		bool is_called_nameless = i > 0 && namer->kinds[i - 1] == FOLD_NAMELESS;
 
-		if (namer->kinds[i] == FOLD_FFI_CALL)
+		if (frame->kind != MERGED_NATIVE)
+			innermost = SIZE_MAX;
+		if (namer->kinds[i] == FOLD_FFI_CALL) {
 			is_by_ffi = true;
-		else if (frame->kind == MERGED_TRACE)
-			is_by_ffi = is_called_nameless && may_call_by_ffi(frame);
-		else if (frame->kind != MERGED_NATIVE)
+		} else if (frame->kind == MERGED_TRACE) {
+			is_by_ffi = i > 0 && has_called_by_ffi(frame, namer->kinds[i - 1]);
+		} else if (frame->kind != MERGED_NATIVE) {
 			is_by_ffi = false;
-		else if (is_by_ffi && namer->kinds[i] == FOLD_NAMELESS)
+		} else if (is_by_ffi && namer->kinds[i] == FOLD_NAMELESS && !is_way_into_lua(stack, i)) {
 			namer->kinds[i] = FOLD_NATIVE;
+			innermost = i;
+		}
 	}
+	/* The collector's, of which a function of LuaJIT's API was the first to call some. */
+	if (stack->vm_state == VM_STATE_GC && innermost != SIZE_MAX)
+		namer->kinds[innermost] = FOLD_NAMELESS;
 }

@@ -4,7 +4,7 @@
  *
  * A trace calls LuaJIT's own functions by constant addresses, and any other only by IR_CALLXS. So the machine
  * code of the call, with the functions of all IR_CALLXS, tells both apart without any names.
- * Facts: lj_asm.c (asm_gencall()), lj_asm_x86.h and lj_asm_arm64.h (asm_callx(), emit_call()).
+ * Facts: lj_asm.c (asm_gencall()), lj_asm_x86.h and lj_asm_arm64.h (asm_callx()), emit_call() of lj_emit_*.h.
  */
 #ifndef LJSPY_TRACE_FFI_H
 #define LJSPY_TRACE_FFI_H
@@ -17,18 +17,18 @@
 #include "unwind/trace/trace.h"
 
 /*
- * May the call that returns to pc be one through the FFI? code is the trace's machine code, or NULL if it is
- * unknown. If false, it certainly calls a function of LuaJIT's.
+ * Is the call that returns to pc one through the FFI? code is the trace's machine code, or NULL if it is
+ * unknown. False if that cannot be told, too.
  */
-bool trace_may_call_by_ffi(const struct trace *trace, const struct layout *layout, const uint8_t *code,
-			   uint64_t pc);
+bool trace_calls_by_ffi(const struct trace *trace, const struct layout *layout, const uint8_t *code,
+			uint64_t pc);
 
 /*---- Each machine has its own ----*/
 
 enum trace_callee {
 	TRACE_CALLEE_UNKNOWN,
 	TRACE_CALLEE_CONSTANT, /* *ret_address */
-	TRACE_CALLEE_VARIABLE, /* what a register holds: no function of LuaJIT's */
+	TRACE_CALLEE_VARIABLE, /* what a register holds in the way of IR_CALLXS alone */
 };
 
 /* What the call calls that the first length bytes of a trace's code end with; they end at pc. */

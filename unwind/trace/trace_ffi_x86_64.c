@@ -6,11 +6,13 @@
 enum {
 	DIRECT_BYTES = 5,   /* call rel32 */
 	INDIRECT_BYTES = 2, /* call r64, without its REX prefix */
-	LOAD_BYTES = 10,    /* mov rax, imm64 */
 	REX_B = 0x41,
 };
 
-/* "call r64" by a register that calls keep, as asm_callx() does: rbx, rbp, r12 and up. */
+/*
+ * "call r64" by a register that calls keep: rbx, rbp, r12 and up. asm_callx() calls so what is not constant or
+ * too far for rel32. Of LuaJIT's own functions, emit_call() calls those that are too far by rax.
+ */
 static bool is_by_kept_register(const uint8_t *end, size_t length)
 {
 	enum { BX = 3, BP = 5, R12 = 4 };
@@ -19,13 +21,6 @@ static bool is_by_kept_register(const uint8_t *end, size_t length)
 	if (end[-2] != 0xff || (end[-1] & 0xf8) != 0xd0)
 		return false;
 	return reg == BX || reg == BP || (reg >= R12 && length > INDIRECT_BYTES && end[-3] == REX_B);
-}
-
-/* "mov rax, imm64; call rax", of a function that is too far for rel32 (emit_call()). */
-static bool is_far(const uint8_t *end, size_t length)
-{
-	return length >= LOAD_BYTES + INDIRECT_BYTES && end[-2] == 0xff && end[-1] == 0xd0 &&
-	       end[-12] == 0x48 && end[-11] == 0xb8;
 }
 
 enum trace_callee trace_callee_before(const uint8_t *code, size_t length, uint64_t pc, uint64_t *ret_address)
@@ -42,10 +37,5 @@ enum trace_callee trace_callee_before(const uint8_t *code, size_t length, uint64
 		*ret_address = pc + (uint64_t)(int64_t)offset;
 		return TRACE_CALLEE_CONSTANT;
 	}
-	if (by_register)
-		return TRACE_CALLEE_VARIABLE;
-	if (!is_far(end, length))
-		return TRACE_CALLEE_UNKNOWN;
-	memcpy(ret_address, end - INDIRECT_BYTES - sizeof(*ret_address), sizeof(*ret_address));
-	return TRACE_CALLEE_CONSTANT;
+	return by_register ? TRACE_CALLEE_VARIABLE : TRACE_CALLEE_UNKNOWN;
 }
