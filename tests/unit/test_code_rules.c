@@ -202,8 +202,8 @@ static void vector_instructions_are_passed(void **state)
 	struct frame_rules rules;
 
 	/*
-	 * push rbp; push rbx; sub rsp, 64; vcmpltps k1, ymm28, ymm9; vmovups [rsp], zmm3; vzeroupper; add rsp, 64;
-	 * pop rbx; pop rbp; ret
+	 * push rbp; push rbx; sub rsp, 64; vcmpltps k1, ymm28, ymm9; vmovups [rsp], zmm3; vzeroupper;
+	 * add rsp, 64; pop rbx; pop rbp; ret
 	 */
 	SET_CODE(fixture, "\x55\x53\x48\x83\xec\x40\x62\xd1\x1c\x20\xc2\xc9\x01\x62\xf1\x7c\x48\x11\x1c\x24"
 			  "\xc5\xf8\x77\x48\x83\xc4\x40\x5b\x5d\xc3");

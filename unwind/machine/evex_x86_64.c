@@ -153,7 +153,7 @@ static const struct {
 
 static bool read_evex(const uint8_t *bytes, size_t length, struct head *ret_head)
 {
-	enum { NOT_EVEX_0 = 0x08, IS_EVEX_1 = 0x04 };
+	enum { NOT_EVEX_0 = 0x08, IS_EVEX_1 = 0x04, REG_BELOW_16 = 0x10 };
 
 	if (length < HEAD_BYTES || bytes[0] != EVEX || bytes[1] & NOT_EVEX_0 || !(bytes[2] & IS_EVEX_1))
 		return false;
@@ -172,7 +172,7 @@ static bool read_evex(const uint8_t *bytes, size_t length, struct head *ret_head
 		.base_high = bytes[1] & 0x20 ? 0 : 8,
 	};
 	return ret_head->map >= MAP_0F && ret_head->map <= MAP_6 && ret_head->map != MAP_0F3A + 1 &&
-	       !IS_AMONG(ret_head, others);
+	       !IS_AMONG(ret_head, others) && (bytes[1] & REG_BELOW_16 || !IS_AMONG(ret_head, to_reg));
 }
 
 /* Instructions on mask registers, which have VEX as their prefix. No others have these opcodes with it. */
