@@ -8,10 +8,15 @@
 #include "luajit-layouts/module/vm_code_arm64.h"
 #include "luajit-layouts/module/vm_code_x86_64.h"
 #include "tests/fuzz/fuzz.h"
+#include "unwind/elf/machine.h"
 #include "unwind/lua/request.h"
 #include "unwind/members/member_loads.h"
 #include "unwind/native/code_rules.h"
 #include "unwind/native/frame_depth.h"
+#ifdef LJSPY_READS_X86_64
+#include "unwind/elf/register_part_x86_64.h"
+#include "unwind/machine/evex_x86_64.h"
+#endif
 
 enum { ADDRESS = 0x400000, FRAMES_MAX = 8, FRAME_BYTES_MAX = 1 << 30, INSTRUCTIONS_MAX = 1 << 16 };
 
@@ -41,6 +46,26 @@ static void read_code(struct memory *memory, struct memory_range *ranges, size_t
 		memcpy(ranges[i].copy, code->data + offset, ranges[i].length);
 		ranges[i].status = MEMORY_OK;
 	}
+}
+
+/* An AVX-512 instruction anywhere in the code. */
+static void read_vectors(const uint8_t *data, size_t size)
+{
+#ifdef LJSPY_READS_X86_64
+	for (size_t at = 0; at < size; at++) {
+		struct evex evex;
+
+		if (!evex_decode(data + at, size - at, &evex))
+			continue;
+		fuzz_check(evex.size > 0 && evex.size <= size - at, "an instruction is within the code");
+		fuzz_check(evex.written >= EVEX_NO_REGISTER && evex.written < REGISTER_COUNT &&
+				   evex.base >= EVEX_NO_REGISTER && evex.base < REGISTER_COUNT,
+			   "its registers are there");
+	}
+#else
+	(void)data;
+	(void)size;
+#endif
 }
 
 /* Twice: the second time with no more instructions than the first has taken. */
@@ -92,6 +117,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	member_loads_read(data, size, ADDRESS, &loads);
 	fuzz_check(loads.count <= MEMBER_LOADS_MAX, "loads have a bound");
 	request_code_read(data, size, ADDRESS, &request);
+	read_vectors(data, size);
 	read_frames(data, size);
 	request_code_read_main(data, size, ADDRESS, &connection, &main);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trace and its machine code: which IR instruction, and so which exit and line, each piece
- * of the code belongs to.
+ * of the code belongs to, and which of its calls go through the FFI.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,9 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/made_up_trace.h"
 #include "unwind/trace/trace_code.h"
+#include "unwind/trace/trace_ffi.h"
 
-enum { EXITS = 8 };
+enum { EXITS = 8, CALLS = 64 };
 
 static int number(const void *context, uint64_t target)
 {
@@ -29,6 +30,20 @@ static void put_parts(struct made_up_trace *made_up, struct fuzz_input *input)
 		trace_put(made_up, (int32_t)place, word, sizeof(word));
 		if (!fuzz_left(input))
 			return;
+	}
+}
+
+/* At each address of short code, at some of long code, and behind it. */
+static void ask_about_calls(const struct made_up_trace *made_up, const uint8_t *code)
+{
+	const struct trace *trace = &made_up->trace;
+	const uint64_t end = trace->mcode + trace->szmcode, step = 1 + trace->szmcode / CALLS;
+
+	for (uint64_t pc = trace->mcode; pc <= end + step; pc += step) {
+		bool is_by_ffi = trace_calls_by_ffi(trace, &made_up->layout, code, pc);
+
+		fuzz_check(!is_by_ffi || pc - trace->mcode - 1 < trace->szmcode, "a call lies in the code");
+		fuzz_check(!trace_calls_by_ffi(trace, &made_up->layout, NULL, pc), "no code has no calls");
 	}
 }
 
@@ -52,6 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		for (size_t i = 0; i < code.count; i++)
 			fuzz_check(code.pieces[i].offset < made_up.trace.szmcode, "pieces lie in the code");
 	trace_code_clear(&code);
+	ask_about_calls(&made_up, machine_code);
 	free(machine_code);
 	return 0;
 }

@@ -89,7 +89,7 @@ struct reader {
 	struct native_unwinder *native;
 	struct vm_decoder *decoder;
 	struct functions *functions;
-	struct namer *namer;
+	struct namer *namer, *folding;
 	struct capture *capture;
 	struct value_capture *values;
 	struct memory *memory;
@@ -113,7 +113,8 @@ static void set_modules(struct image *image, const struct memory_image *from)
 /* Without any state. */
 static void open_reader(struct reader *reader, const struct memory_image *image, struct memory *memory)
 {
-	static const struct namer_options options = { .native = NATIVE_NONE, .traces = true };
+	static const struct namer_options options = { .native = NATIVE_NONE, .traces = true },
+					  folding = { .native = NATIVE_FOLD };
 
 	*reader = (struct reader){
 		.image = image_new(memory),
@@ -133,14 +134,16 @@ static void open_reader(struct reader *reader, const struct memory_image *image,
 	fuzz_check(reader->lua && reader->symbols, "there is memory");
 	reader->native = native_unwinder_new(reader->image, reader->symbols);
 	reader->namer = namer_new(reader->lua, memory, reader->symbols, reader->functions, &options);
+	reader->folding = namer_new(reader->lua, memory, reader->symbols, reader->functions, &folding);
 	reader->decoder = vm_decoder_new();
-	fuzz_check(reader->native && reader->decoder && reader->namer, "there is memory");
+	fuzz_check(reader->native && reader->decoder && reader->namer && reader->folding, "there is memory");
 }
 
 static void close_reader(struct reader *reader)
 {
 	merged_stack_clear(&reader->stack);
 	namer_free(reader->namer);
+	namer_free(reader->folding);
 	vm_decoder_free(reader->decoder);
 	native_unwinder_free(reader->native);
 	symbols_free(reader->symbols);
@@ -206,19 +209,27 @@ static void read_details(struct reader *reader)
 	}
 }
 
-static void name(struct reader *reader)
+static bool name_by(struct namer *namer, const struct reader *reader)
 {
 	const struct frame *frames;
 	size_t count;
 
-	if (namer_name(reader->namer, &reader->stack, &frames, &count))
-		return;
+	if (namer_name(namer, &reader->stack, &frames, &count))
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		char label[FRAME_LABEL_SIZE];
 
 		fuzz_check(frame_label(frames[i].function, frames[i].line, true, label) < sizeof(label),
 			   "a label fits");
 	}
+	return true;
+}
+
+static void name(struct reader *reader)
+{
+	name_by(reader->folding, reader);
+	if (!name_by(reader->namer, reader))
+		return;
 	for (size_t i = 0; i < reader->stack.count && i < FRAMES_WITH_VALUES; i++)
 		read_values(reader, i);
 	read_details(reader);

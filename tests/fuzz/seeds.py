@@ -195,7 +195,26 @@ def machine_codes(images):
             yield "other_", bytes_[at:at + 1200]
 
 
+def vector_code():
+    """push rbp; sub rsp, 64; vector instructions of each prefix; vzeroupper; add rsp, 64; pop rbp; ret"""
+    vectors = (
+        "62f17c48111c24", "62e1fe287f4dfe", "62d11c20c2c901",  # vmovups (%rsp), vmovdqu64 -0x40(%rbp), vcmpltps
+        "62e27d49a04ca402", "62e37d0816cb01", "c5fb93d9",  # vpscatterdd, vpextrd to ebx, kmovd to ebx
+        "c5f8914c2408", "62f47c0801d8", "c5f877",  # kmovw 8(%rsp), an add of APX, vzeroupper
+    )
+    return bytes.fromhex("55" "4883ec40" + "".join(vectors) + "4883c440" "5d" "c3")
+
+
+def trace_with_call():
+    """IR_CALLXS of the constant 0x70007 (tests/unit/made_up_trace.h), and code that calls by rbx and that function."""
+    parts = ((576, "0280f87f1363ff00"), (512, "00000000131dff00"), (520, "0700070000000000"), (0xffff, "0000000000000000"))
+    ir = b"".join(struct.pack("<H", place) + bytes.fromhex(word) for place, word in parts)
+    return b"\1\1" + ir + bytes.fromhex("ffd3" "e800000000" "41ffd4")
+
+
 def code_seeds(images):
+    yield "code", vector_code()
+    yield "trace_code", trace_with_call()
     for reader, code in machine_codes(images):
         yield reader + "code", code
         # Registers in the middle of the memory; trace_code's parts end at once.
