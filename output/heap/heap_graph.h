@@ -13,6 +13,7 @@
 #ifndef LJSPY_HEAP_GRAPH_H
 #define LJSPY_HEAP_GRAPH_H
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -116,6 +117,16 @@ static inline const char *heap_text(const struct heap_graph *graph, uint32_t tex
 static inline const char *heap_place(const struct heap_graph *graph, const struct heap_node *thread)
 {
 	return heap_text(graph, thread->place ? thread->place : thread->text);
+}
+
+/* Is this key of a table one that the source can write as a name? */
+static inline bool heap_is_identifier(const char *text)
+{
+	if (!isalpha((unsigned char)*text) && *text != '_')
+		return false;
+	while (isalnum((unsigned char)*text) || *text == '_')
+		text++;
+	return !*text;
 }
 
 #endif

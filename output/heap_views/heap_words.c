@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "output/heap_views/heap_words.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -68,15 +67,6 @@ const char *heap_words_what(const struct heap_graph *graph, const struct heap_no
 	return ret_text;
 }
 
-static bool is_identifier(const char *text)
-{
-	if (!isalpha((unsigned char)*text) && *text != '_')
-		return false;
-	while (isalnum((unsigned char)*text) || *text == '_')
-		text++;
-	return !*text;
-}
-
 /* Put a text into quotation marks, of which it can hold none after that. */
 static void quote(const char *text, char ret_text[static 2 * HEAP_TEXT_MAX + 3])
 {
@@ -112,7 +102,7 @@ static bool write_field(const struct heap_step *step, const char *key, char *ret
 	}
 	if (step->many) {
 		write_words(ret_text, "[\"*\"]");
-	} else if (is_identifier(key) && !step->of_package_loaded) {
+	} else if (heap_is_identifier(key) && !step->of_package_loaded) {
 		write_words(ret_text, ".%s", key);
 	} else {
 		quote(key, quoted);

@@ -1,6 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- A function with a cache, which a module holds. With each line that is read, a new table and a coroutine hold it by
--- other names.
+-- A function with a cache, which a module holds by two names. With each line that is read, older and new tables and a
+-- coroutine hold it by other names, and the module gets a key.
+local clients, handlers = {}, {}
+
 local function make()
   local app, cache = {}, {}
 
@@ -8,6 +10,7 @@ local function make()
     cache[key] = cache[key] or { key }
     return cache[key]
   end
+  app.search = app.lookup
   return app
 end
 
@@ -20,6 +23,9 @@ repeat
   for i = 1, 1000 do
     app.lookup(number * 1000 + i)
   end
+  app["option_" .. number] = number
+  clients["client " .. number] = app.lookup
+  handlers["at_" .. number] = app.lookup
   list[number] = { ["on_" .. number] = app.lookup }
   threads[number] = coroutine.create(function(callback)
     coroutine.yield()

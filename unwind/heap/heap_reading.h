@@ -17,6 +17,7 @@
 #include "unwind/lua/lua_objects.h"
 #include "unwind/lua/luajit.h"
 
+struct heap_names;
 struct metatable;
 struct heap_stacks;
 
@@ -38,8 +39,8 @@ struct heap_reading {
 	uint32_t first_part;          /* the node of parts.parts[0]; the others follow */
 	struct metatable *metatables; /* what is known of them, by address */
 	struct heap_stacks *stacks;
-	uint32_t *function_names; /* by prototype's node: the name under which something holds its function */
-	uint32_t detail;          /* of edges from the frame that is read */
+	struct heap_names *names;
+	uint32_t detail; /* of edges from the frame that is read */
 };
 
 /* A field of an object in the copy. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "memory/word_hash.h"
+#include "unwind/heap/heap_names.h"
 #include "unwind/lua/lua_names.h"
 
 enum {
@@ -53,32 +54,6 @@ static uint8_t value_gct(const struct heap_reading *reading, uint64_t value)
 	return type >= GCT_STRING && type <= GCT_USERDATA ? (uint8_t)type : 0;
 }
 
-/*
- * Remember under which name a function is held: its prototype knows none. Later holders change it as little as may be:
- * a field is better than a local, and of fields that of the oldest table, which comes last in the collector's list.
- */
-static void note_name(struct heap_reading *reading, uint32_t node, const struct heap_edge *edge)
-{
-	const uint8_t *function;
-	uint64_t proto;
-	uint32_t of;
-
-	if (heap_builder_node(reading->builder, node)->kind != HEAP_KIND_FUNCTION ||
-	    edge->text == HEAP_TEXT_NONE ||
-	    (edge->hold != HEAP_HOLDS_FIELD && edge->hold != HEAP_HOLDS_LOCAL))
-		return;
-	function = heap_object(reading, heap_builder_node(reading->builder, node)->address,
-			       reading->layout->GCfuncL_uvptr);
-	if (!function || heap_field(function, reading->layout->GCfunc_ffid, 1) != FF_LUA)
-		return;
-	proto = heap_ref(reading, function, reading->layout->GCfunc_pc) -
-		(uint64_t)reading->layout->GCproto_size;
-	of = heap_builder_find(reading->builder, proto);
-	if (of != HEAP_ROOT &&
-	    (edge->hold == HEAP_HOLDS_FIELD || reading->function_names[of] == HEAP_TEXT_NONE))
-		reading->function_names[of] = edge->text;
-}
-
 /* The empty string is part of global_State, and no object of the heap. */
 static bool is_in_global_state(const struct heap_reading *reading, uint64_t address)
 {
@@ -97,7 +72,7 @@ void heap_refer(struct heap_reading *reading, uint64_t address, struct heap_edge
 		reading->account->uncertain.dangling++;
 		return;
 	}
-	note_name(reading, edge.to, &edge);
+	heap_names_note(reading, &edge);
 	heap_builder_add_edge(reading->builder, &edge);
 }
 
@@ -115,18 +90,26 @@ void heap_refer_value(struct heap_reading *reading, uint64_t value, struct heap_
 
 /*---- Tables ----*/
 
+/* A table's nodes, *ret_count of them. NULL if it is none, or cannot be read. */
+static const uint8_t *table_nodes(struct heap_reading *reading, uint64_t table, uint64_t *ret_count)
+{
+	const struct layout *layout = reading->layout;
+	const uint8_t *object = heap_object(reading, table, layout->GCtab_size);
+
+	if (!object || heap_field(object, layout->GChead_gct, 1) != GCT_TABLE)
+		return NULL;
+	*ret_count = heap_field(object, layout->GCtab_hmask, 4) + 1;
+	return heap_object(reading, heap_ref(reading, object, layout->GCtab_node),
+			   (int64_t)(*ret_count * (uint64_t)layout->Node_size));
+}
+
 /* The string key's value in a small table: what is at its slots is compared by address. */
 static bool find_field(struct heap_reading *reading, uint64_t table, uint64_t key, uint64_t *ret_value)
 {
 	const struct layout *layout = reading->layout;
-	const uint8_t *object = heap_object(reading, table, layout->GCtab_size), *nodes;
-	uint64_t count;
+	uint64_t count = 0;
+	const uint8_t *nodes = table_nodes(reading, table, &count);
 
-	if (!object || heap_field(object, layout->GChead_gct, 1) != GCT_TABLE)
-		return false;
-	count = heap_field(object, layout->GCtab_hmask, 4) + 1;
-	nodes = heap_copy_view(reading->copy, heap_ref(reading, object, layout->GCtab_node),
-			       (size_t)(count * (uint64_t)layout->Node_size));
 	for (uint64_t i = 0; nodes && i < count; i++, nodes += layout->Node_size) {
 		uint64_t found = heap_field(nodes, layout->Node_key, SLOT_SIZE);
 
@@ -277,6 +260,7 @@ static void refer_table(struct heap_reading *reading, uint32_t number, const uin
 	const bool misc = node->address == reading->parts.miscmap;
 	const uint8_t *values;
 
+	heap_names_start(reading->names, number, node->address, hmask + 1);
 	if (known && (known->weak_keys || known->weak_values))
 		node->flags |= HEAP_WEAK;
 	heap_refer(reading, metatable, (struct heap_edge){ .hold = HEAP_HOLDS_METATABLE });
@@ -481,6 +465,7 @@ static void refer_userdata(struct heap_reading *reading, uint32_t number, const 
 
 static void refer_thread(struct heap_reading *reading, uint32_t number, const uint8_t *object)
 {
+	heap_names_start(reading->names, number, heap_builder_node(reading->builder, number)->address, 0);
 	heap_refer(reading, heap_ref(reading, object, reading->layout->L_env),
 		   (struct heap_edge){ .hold = HEAP_HOLDS_ENVIRONMENT });
 	heap_refer_stack(reading, number);
@@ -538,15 +523,10 @@ static void refer_root(struct heap_reading *reading, uint64_t address, const cha
 static uint64_t find_named(struct heap_reading *reading, uint64_t table, const char *name)
 {
 	const struct layout *layout = reading->layout;
-	const uint8_t *object = heap_object(reading, table, layout->GCtab_size), *nodes;
-	uint32_t wanted = literal(reading, name);
-	uint64_t count;
+	const uint32_t wanted = literal(reading, name);
+	uint64_t count = 0;
+	const uint8_t *nodes = table_nodes(reading, table, &count);
 
-	if (!object || heap_field(object, layout->GChead_gct, 1) != GCT_TABLE)
-		return 0;
-	count = heap_field(object, layout->GCtab_hmask, 4) + 1;
-	nodes = heap_object(reading, heap_ref(reading, object, layout->GCtab_node),
-			    (int64_t)(count * (uint64_t)layout->Node_size));
 	for (uint64_t i = 0; nodes && i < count; i++, nodes += layout->Node_size) {
 		uint64_t key = heap_field(nodes, layout->Node_key, SLOT_SIZE),
 			 value = heap_field(nodes, layout->Node_val, SLOT_SIZE);
@@ -556,6 +536,22 @@ static uint64_t find_named(struct heap_reading *reading, uint64_t table, const c
 			return tvalue_object(reading->gc64, value);
 	}
 	return 0;
+}
+
+/* package.loaded, and the tables in it. */
+static void add_modules(struct heap_reading *reading, uint64_t loaded)
+{
+	const struct layout *layout = reading->layout;
+	uint64_t count = 0;
+	const uint8_t *nodes = table_nodes(reading, loaded, &count);
+
+	heap_names_add_module(reading->names, loaded);
+	for (uint64_t i = 0; nodes && i < count; i++, nodes += layout->Node_size) {
+		uint64_t value = heap_field(nodes, layout->Node_val, SLOT_SIZE);
+
+		if (value_gct(reading, value) == GCT_TABLE)
+			heap_names_add_module(reading->names, tvalue_object(reading->gc64, value));
+	}
 }
 
 /* The metatables of basic types follow the names of metamethods in gcroot, then the default files, ... */
@@ -621,10 +617,13 @@ static void refer_globals(struct heap_reading *reading)
 	const uint8_t *bytes = heap_object(reading, reading->g + (uint64_t)layout->g_registrytv, SLOT_SIZE);
 	const uint8_t *thread = heap_object(reading, reading->mainthread, layout->L_size);
 	uint64_t registry = bytes ? tvalue_object(reading->gc64, load_bytes(bytes, 0, SLOT_SIZE)) : 0;
+	uint64_t globals = thread ? heap_ref(reading, thread, layout->L_env) : 0;
+	uint64_t loaded = find_named(reading, registry, "_LOADED");
 
-	if (thread)
-		refer_root(reading, heap_ref(reading, thread, layout->L_env), "_G");
-	refer_root(reading, find_named(reading, registry, "_LOADED"), "package.loaded");
+	heap_names_add_module(reading->names, globals);
+	add_modules(reading, loaded);
+	refer_root(reading, globals, "_G");
+	refer_root(reading, loaded, "package.loaded");
 	refer_root(reading, registry, "registry");
 	refer_root(reading, reading->mainthread, "main thread");
 	if (layout->g_vmthref >= 0) {
@@ -681,52 +680,8 @@ static void refer_parts(struct heap_reading *reading)
 		refer_root(reading, reading->parts.finalizer, "finalizers");
 }
 
-/*---- Names ----*/
-
-/* Only now it is known under which names functions are held. */
-static void name_functions(struct heap_reading *reading)
+static void refer_all(struct heap_reading *reading)
 {
-	const struct layout *layout = reading->layout;
-
-	for (uint32_t i = 1; i < heap_builder_count(reading->builder); i++) {
-		struct heap_node *node = heap_builder_node(reading->builder, i);
-		uint32_t name = reading->function_names[i];
-		struct proto proto;
-
-		if (node->kind == HEAP_KIND_PROTO && !(node->flags & HEAP_DEAD) &&
-		    heap_proto(reading, node->address, &proto))
-			node->text = heap_proto_text(
-				reading, &proto, name ? heap_builder_string(reading->builder, name) : NULL, 0,
-				false);
-	}
-	for (uint32_t i = 1; i < heap_builder_count(reading->builder); i++) {
-		struct heap_node *node = heap_builder_node(reading->builder, i);
-		const uint8_t *object;
-		uint32_t proto;
-
-		if (node->kind != HEAP_KIND_FUNCTION || node->flags & HEAP_DEAD)
-			continue;
-		object = heap_object(reading, node->address, layout->GCfuncL_uvptr);
-		if (!object || heap_field(object, layout->GCfunc_ffid, 1) != FF_LUA)
-			continue;
-		proto = heap_builder_find(reading->builder, heap_ref(reading, object, layout->GCfunc_pc) -
-								    (uint64_t)layout->GCproto_size);
-		node->text = heap_builder_node(reading->builder, proto)->text;
-		node->module = heap_builder_node(reading->builder, proto)->module;
-	}
-}
-
-int heap_add_references(struct heap_reading *reading)
-{
-	uint32_t count = heap_builder_count(reading->builder);
-
-	reading->function_names = calloc(count, sizeof(*reading->function_names));
-	reading->stacks = heap_stacks_new(reading);
-	if (!reading->function_names || !reading->stacks) {
-		free(reading->function_names);
-		heap_stacks_free(reading->stacks);
-		return -ENOMEM;
-	}
 	heap_builder_start_edges(reading->builder, HEAP_ROOT);
 	refer_globals(reading);
 	refer_running(reading);
@@ -734,13 +689,24 @@ int heap_add_references(struct heap_reading *reading)
 	refer_waiting(reading);
 	refer_parts(reading);
 	refer_fixed(reading);
-	for (uint32_t i = 1; i < count; i++) {
+	for (uint32_t i = 1; i < heap_builder_count(reading->builder); i++) {
 		heap_builder_start_edges(reading->builder, i);
 		refer_object(reading, i);
 	}
-	name_functions(reading);
+}
+
+int heap_add_references(struct heap_reading *reading)
+{
+	int error = -ENOMEM;
+
+	reading->names = heap_names_new();
+	reading->stacks = heap_stacks_new(reading);
+	if (reading->names && reading->stacks) {
+		refer_all(reading);
+		error = heap_names_set(reading);
+	}
 	forget_metatables(reading);
 	heap_stacks_free(reading->stacks);
-	free(reading->function_names);
-	return 0;
+	heap_names_free(reading->names);
+	return error;
 }
