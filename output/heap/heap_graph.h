@@ -54,15 +54,17 @@ struct heap_node {
 	uint64_t bytes;   /* what the allocator was asked for */
 	/*
 	 * What it is, HEAP_TEXT_NONE if that is not known: a function or prototype its
-	 * definition, "render page.lua:58"; a cdata its C type; a thread the function that it was
-	 * made for, the same wherever it stands; a string its contents, if the user asked for them.
+	 * definition, "render page.lua:58"; a cdata its C type; a string its contents, if the user
+	 * asked for them; a thread the first function on its stack, wherever it stands: the one
+	 * that it was made for, but after a tail call, or where a host calls one function after
+	 * another. The main thread, and one whose first function is in C, have none.
 	 */
 	uint32_t text;
 	uint32_t module;     /* a function, prototype or thread: the file it belongs to, as LuaJIT names it */
 	uint32_t first_edge; /* its edges go on to the next node's first */
 	union {
 		uint32_t slots; /* a table's array slots and hash nodes; a buffer's bytes */
-		/* A thread's: a text, where it stands. HEAP_TEXT_NONE: unknown, or its text has it (old files). */
+		/* A thread's: a text, where it stands. None: unknown, or its text has it (old files). */
 		uint32_t place;
 	};
 	uint32_t used; /* how many of the slots are */

@@ -71,11 +71,14 @@ static const char *group_of(const struct heap_paths *paths, uint32_t node, enum 
 		return *module ? module : "no module";
 	if (group == HEAP_GROUP_TYPE)
 		return heap_kind_plural((enum heap_kind)paths->nodes[node].kind);
-	for (uint32_t at = node; at != HEAP_PATHS_ROOT; at = paths->nodes[at].parent)
-		if (paths->nodes[at].kind == HEAP_KIND_THREAD) {
-			snprintf(text, HEAP_PATH_SIZE, "%s", heap_paths_text(paths, paths->nodes[at].what));
-			return *text ? text : "coroutine";
-		}
+	for (uint32_t at = node; at != HEAP_PATHS_ROOT; at = paths->nodes[at].parent) {
+		if (paths->nodes[at].kind != HEAP_KIND_THREAD)
+			continue;
+		if (heap_path_is_main_thread(paths, at))
+			return "main thread";
+		snprintf(text, HEAP_PATH_SIZE, "%s", heap_paths_text(paths, paths->nodes[at].what));
+		return *text ? text : "coroutine";
+	}
 	return NULL;
 }
 

@@ -173,7 +173,7 @@ static int describe(struct maker *maker, struct heap_path *node, const struct ex
 	else if (edge->hold != HEAP_HOLDS_CLOSED)
 		node->begins = heap_words_step(maker->graph, &words, step);
 	node->begins = node->begins || node->parent == HEAP_PATHS_ROOT;
-	if (extra->key.what)
+	if (extra->key.what && !is_root(maker->graph, edge, "main thread"))
 		heap_words_what(maker->graph, object, what);
 	if (!edge && !*what)
 		snprintf(what, sizeof(what), "%s", heap_kind_plural((enum heap_kind)object->kind));
@@ -536,6 +536,14 @@ void heap_paths_clear(struct heap_paths *paths)
 }
 
 /*---- Text ----*/
+
+bool heap_path_is_main_thread(const struct heap_paths *paths, uint32_t node)
+{
+	const struct heap_path *path = &paths->nodes[node];
+
+	return path->kind == HEAP_KIND_THREAD && path->parent == HEAP_PATHS_ROOT &&
+	       strcmp(heap_paths_text(paths, path->step), "main thread") == 0;
+}
 
 static size_t append(char *text, size_t length, const char *more)
 {

@@ -92,4 +92,7 @@ const char *heap_path_place(const struct heap_paths *paths, uint32_t node,
 const char *heap_step_text(const struct heap_paths *paths, uint32_t node,
 			   char ret_text[static HEAP_PATH_SIZE]);
 
+/* Is a node the main thread, which is no coroutine? */
+bool heap_path_is_main_thread(const struct heap_paths *paths, uint32_t node);
+
 #endif

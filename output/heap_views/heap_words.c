@@ -48,6 +48,14 @@ static bool says_function(const char *text)
 	return begins_with(text, "function ") || begins_with(text, "main chunk ") || strchr(text, '[');
 }
 
+/* In old files a text is the place where the coroutine stands, or what it runs. */
+static const char *coroutine_prefix(const struct heap_node *thread, const char *text)
+{
+	if (thread->place)
+		return "coroutine of ";
+	return begins_with(text, "running ") ? "coroutine " : "coroutine at ";
+}
+
 const char *heap_words_what(const struct heap_graph *graph, const struct heap_node *node,
 			    char ret_text[static HEAP_WORDS_SIZE])
 {
@@ -60,7 +68,7 @@ const char *heap_words_what(const struct heap_graph *graph, const struct heap_no
 	else if (node->kind == HEAP_KIND_PROTO)
 		prefix = "prototype of ";
 	else if (node->kind == HEAP_KIND_THREAD)
-		prefix = node->place ? "coroutine of " : "coroutine at ";
+		prefix = coroutine_prefix(node, text);
 	else if (node->kind == HEAP_KIND_CDATA)
 		prefix = "cdata ";
 	snprintf(ret_text, HEAP_WORDS_SIZE, "%s%s", prefix, text);
@@ -124,9 +132,12 @@ static const char *of_words(const struct heap_step *step, char ret_text[static H
 /* Does a thread's description, as heap_words_what() has it, say no more than its frame? */
 static bool is_of_frame(const char *thread, const char *frame)
 {
-	static const char coroutine[] = "coroutine of "; /* or at */
+	static const char *const prefixes[] = { "coroutine of ", "coroutine at ", "coroutine running " };
 
-	return strlen(thread) < strlen(coroutine) || strcmp(thread + strlen(coroutine), frame) == 0;
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+		if (begins_with(thread, prefixes[i]) && strcmp(thread + strlen(prefixes[i]), frame) == 0)
+			return true;
+	return !*thread;
 }
 
 /* A slot of a frame: the frame, and the coroutine that it is in. */

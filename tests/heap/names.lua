@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
--- A function with a cache, which a module holds by two names. With each line that is read, older and new tables and a
--- coroutine hold it by other names, and the module gets a key.
+-- A function with a cache, which a module holds by two names. With each line that is read, older and new
+-- tables and a coroutine hold it by other names, and the module gets a key.
 local clients, handlers = {}, {}
 
 local function make()

@@ -273,7 +273,7 @@ def test_devtools_count_what_the_program_has(leaks, devtools):
     assert classes["(string)"][:2] == (strings["count"], strings["bytes"])
     # An array holds a closure, and a local of the main chunk the array.
     path = devtools.retainers(number, CLOSURE)
-    assert path[-1][1].startswith("coroutine of main chunk leak.lua")
+    assert path[-1][1].startswith("thread")
     assert "timers" in path[-1][0]
 
 

@@ -11,9 +11,11 @@
 #include <cmocka.h>
 #include <zstd.h>
 
+#include "output/heap/heap_analysis.h"
 #include "output/heap/heap_builder.h"
 #include "output/heap/heap_file.h"
 #include "output/heap/heap_method.h"
+#include "output/heap_views/heap_paths.h"
 #include "tests/unit/made_up_heap.h"
 
 enum { RANDOM_GRAPHS = 200, MEMORY_MAX = 1 << 28, SMALL_MEMORY = 1 << 16 };
@@ -253,6 +255,52 @@ static void the_kept_file_is_readable(void **state)
 	heap_graph_free(&made);
 }
 
+/* Version 1, of a time when a text could be what a coroutine runs. */
+static void a_kept_file_tells_what_coroutines_run(void **state)
+{
+	static const struct made_up_node nodes[] = {
+		{ .kind = HEAP_KIND_TABLE, .bytes = 64 },
+		{ .kind = HEAP_KIND_THREAD, .bytes = 1000, .text = "running main chunk run.lua" },
+		{ .kind = HEAP_KIND_TABLE, .bytes = 64 },
+	};
+	static const struct made_up_edge edges[] = {
+		{ .to = 1, .hold = HEAP_HOLDS_ROOT, .text = "registry" },
+		{ .from = 1, .to = 2, .hold = HEAP_HOLDS_FIELD, .text = "co" },
+		{ .from = 2,
+		  .to = 3,
+		  .hold = HEAP_HOLDS_LOCAL,
+		  .text = "row",
+		  .detail = "main chunk run.lua" },
+	};
+	struct heap_graph made = made_up_heap(nodes, 3, edges, 3), graph;
+	struct heap_account account;
+	struct heap_file_reader *reader;
+	struct heap_analysis analysis;
+	struct heap_paths paths;
+	char text[HEAP_PATH_SIZE];
+	uint32_t *of;
+	FILE *in = fopen("tests/recordings/version-1-running.heap", "re");
+
+	(void)state;
+	assert_non_null(in);
+	assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
+	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
+	check_equal(&graph, &made);
+	assert_int_equal(heap_analysis_make(&graph, &analysis), 0);
+	assert_int_equal(heap_paths_make(&graph, &analysis, &paths, &of), 0);
+	assert_string_equal(heap_path_text(&paths, of[2], text),
+			    "registry.co: coroutine running main chunk run.lua");
+	assert_string_equal(heap_path_text(&paths, of[3], text), "local \"row\" of main chunk run.lua");
+	free(of);
+	heap_paths_clear(&paths);
+	heap_analysis_clear(&analysis);
+	heap_graph_free(&graph);
+	heap_file_account_clear(&account);
+	heap_file_reader_free(reader);
+	fclose(in);
+	heap_graph_free(&made);
+}
+
 /* Each number is unlike the others. */
 static void each_number_of_an_account_comes_out(void **state)
 {
@@ -428,6 +476,7 @@ int main(void)
 		cmocka_unit_test(a_full_disk_is_told),
 		cmocka_unit_test(the_place_of_a_coroutine_is_read_and_checked),
 		cmocka_unit_test(the_kept_file_is_readable),
+		cmocka_unit_test(a_kept_file_tells_what_coroutines_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

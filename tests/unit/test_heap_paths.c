@@ -301,6 +301,9 @@ static void the_main_thread_is_no_coroutine(void **state)
 	heap->edges[heap->edge_count - 1].detail = "f a.lua:1";
 	make_paths(heap);
 	assert_path(heap, table, "local \"row\" of f a.lua:1");
+	assert_path(heap, main_thread, "main thread");
+	assert_true(heap_path_is_main_thread(&heap->paths, heap->of[main_thread]));
+	assert_false(heap_path_is_main_thread(&heap->paths, heap->of[table]));
 }
 
 /* Of a coroutine that nothing but the root holds, what runs is not the main thread's. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What traces and string.buffers hold in a heap, what these and cdata take, and what makes tables weak: in that of
- * a real program (test_heap_read.c), whose trace gets other constants and links, which gets a string.buffer, and of
- * which a cdata has no type and a metatable no mode any more.
+ * What traces and string.buffers hold in a heap, what these and cdata take, and what makes tables weak:
+ * in that of a real program (test_heap_read.c), whose trace gets other constants and links, which gets a
+ * string.buffer, and of which a cdata has no type and a metatable no mode any more.
  */
 #include <setjmp.h>
 #include <stdarg.h>

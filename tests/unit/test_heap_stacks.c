@@ -148,7 +148,7 @@ static void a_coroutine_waits_if_it_has_no_c_frame(void **state)
 	assert_false(runs());
 }
 
-/* What it is, the function that it was made for, is the same while it waits, runs, or stands nobody knows where. */
+/* That function is the same while the coroutine waits, runs, or stands nobody knows where. */
 static void a_coroutine_is_what_it_was_made_for(void **state)
 {
 	char words[HEAP_TEXT_MAX + 1];
@@ -170,6 +170,25 @@ static void a_coroutine_is_what_it_was_made_for(void **state)
 	put(thread + (uint64_t)vm.layout.L_status, 2, 1);
 	read_heap();
 	assert_string_equal(heap_text(&graph, graph.nodes[node_of("parked")].text), "");
+}
+
+/* A host calls one function after another of it, and ljspy says what it runs in its table of places. */
+static void the_main_thread_is_made_for_no_function(void **state)
+{
+	const struct heap_node *root = &graph.nodes[HEAP_ROOT];
+
+	(void)state;
+	for (uint32_t i = root->first_edge; i < root[1].first_edge; i++) {
+		const struct heap_node *node = &graph.nodes[graph.edges[i].to];
+
+		if (strcmp(heap_text(&graph, graph.edges[i].text), "main thread") != 0)
+			continue;
+		assert_string_equal(heap_text(&graph, node->text), "");
+		assert_string_not_equal(heap_place(&graph, node), "");
+		assert_string_not_equal(heap_text(&graph, node->module), "");
+		return;
+	}
+	fail();
 }
 
 /* Without a trace that is known, none of its variables is sure to be there. */
@@ -208,6 +227,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_coroutine_waits_if_it_has_no_c_frame, begin, end),
 		cmocka_unit_test_setup_teardown(a_coroutine_is_what_it_was_made_for, begin, end),
+		cmocka_unit_test_setup_teardown(the_main_thread_is_made_for_no_function, begin, end),
 		cmocka_unit_test_setup_teardown(what_compiled_code_may_have_in_registers_has_no_name, begin,
 						end),
 		cmocka_unit_test_setup_teardown(a_stack_ends_where_its_slots_do, begin, end),

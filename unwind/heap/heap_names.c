@@ -122,9 +122,9 @@ static unsigned int rank_of(const struct heap_reading *reading, const struct hea
 }
 
 /*
- * Later holders and other slots for the same keys are to change no name. The oldest holder comes last in the
- * collector's list, so that each holder's name is better than that of one before. Of a table's names it is the
- * least one, and of a stack's the first: that of its outermost frame.
+ * Later holders and other slots for the same keys are to change no name. The oldest holder comes last in
+ * the collector's list, so that each holder's name is better than that of one before. Of a table's names
+ * it is the least one, and of a stack's the first: that of its outermost frame.
  */
 static bool is_better(const struct heap_reading *reading, const struct function_name *name, unsigned int rank,
 		      uint32_t text)

@@ -2,8 +2,9 @@
 /*
  * heap_names: under which name something holds a function. Private to unwind/heap.
  *
- * The best name is a field of a module or of _G; then one that is an identifier; then one in a table of few keys; then
- * that of the oldest holder. A local's is taken where no table holds the function by a name.
+ * The best name is a field of a module or of _G; then one that is an identifier; then one in a table
+ * of few keys; then that of the oldest holder. A local's is taken where no table holds the function
+ * by a name.
  */
 #ifndef LJSPY_HEAP_NAMES_H
 #define LJSPY_HEAP_NAMES_H

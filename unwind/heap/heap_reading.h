@@ -112,7 +112,7 @@ bool heap_compiled_name(struct heap_reading *reading, const struct heap_compiled
 struct heap_stacks *heap_stacks_new(struct heap_reading *reading); /* NULL when memory is short */
 void heap_stacks_free(struct heap_stacks *stacks);
 
-/* The edges of a thread's stack, and where the thread stands as its node's text. */
+/* The edges of a thread's stack, and its node's texts: its first function, and where it stands. */
 void heap_refer_stack(struct heap_reading *reading, uint32_t number);
 
 /*---- heap_texts.c ----*/

@@ -290,7 +290,7 @@ static void refer_frames(struct heap_reading *reading, const struct lua_thread *
 
 /*---- The thread ----*/
 
-/* The function that a coroutine is made for is its first value, before it begins and until it ends. */
+/* The function that a coroutine is made for is its first value, until it ends or makes a tail call. */
 static bool first_proto(struct heap_reading *reading, const struct lua_thread *thread,
 			struct proto *ret_proto)
 {
@@ -299,7 +299,7 @@ static bool first_proto(struct heap_reading *reading, const struct lua_thread *t
 	uint64_t value, object;
 	uint32_t node;
 
-	if (thread->address == reading->mainthread || lua_thread_state(thread, 0) == COROUTINE_DEAD ||
+	if (lua_thread_state(thread, 0) == COROUTINE_DEAD ||
 	    !lua_thread_slot(thread, lua_thread_bottom(thread), &value) ||
 	    (reading->gc64 && tvalue_tag(true, value) != TAG_FUNC))
 		return false;
@@ -331,18 +331,26 @@ static const struct stack_frame *outermost(const struct heap_stacks *stacks)
 	return NULL;
 }
 
-/* What a thread runs all the time, wherever it stands. False if that is not sure. */
+/*
+ * The function that a coroutine is made for, but for tail calls. False if that is in C or not sure, and
+ * of the main thread: hosts call one function of it after another.
+ */
 static bool find_first(struct heap_reading *reading, const struct lua_thread *thread, struct proto *ret_proto)
 {
-	const struct stack_frame *frame = outermost(reading->stacks);
+	const struct heap_stacks *stacks = reading->stacks;
+	const struct proto *proto;
 
-	return reading->stacks->are_all && frame ? heap_proto(reading, frame->proto->address, ret_proto)
-						 : first_proto(reading, thread, ret_proto);
+	if (thread->address == reading->mainthread)
+		return false;
+	if (!stacks->are_all || stacks->frame_count == 0)
+		return first_proto(reading, thread, ret_proto);
+	proto = stacks->frames[stacks->frame_count - 1].proto;
+	return proto && heap_proto(reading, proto->address, ret_proto);
 }
 
 /*
- * Set what a thread is, and where it stands: of one that waits the line, of one that runs the function only, as the
- * line is another one at each look.
+ * Set what a thread is, and where it stands: of one that waits the line, of one that runs the function
+ * only, as the line is another one at each look.
  */
 static void note_thread(struct heap_reading *reading, const struct lua_thread *thread, bool runs,
 			struct heap_node *node)
