@@ -23,6 +23,8 @@ enum {
 	SUSPECT_PART = 1000,    /* a path that grew in every interval counts from this part of all on */
 };
 
+static const char elsewhere[] = "elsewhere"; /* coroutines of which it is not known where they stand */
+
 /* The moments that are compared, in the order of time, and everything by its name. */
 struct report {
 	FILE *out;
@@ -30,7 +32,7 @@ struct report {
 	const struct heap_side *sides;
 	size_t count;
 	const struct heap_compared *compared; /* NULL: all VMs are */
-	struct heap_growths paths, modules, kinds, closures, coroutines, cdata;
+	struct heap_growths paths, modules, kinds, closures, coroutines, held_coroutines, cdata;
 };
 
 static unsigned int rows_of(const struct heap_view *view)
@@ -70,6 +72,20 @@ static int add_kinds(struct heap_growths *growths, const struct heap_summary *su
 	return error;
 }
 
+/* Coroutines that the collector has yet to free pile up nowhere. */
+static int add_held(struct heap_growths *growths, const struct heap_group *coroutines, size_t moment)
+{
+	int error = 0;
+
+	for (const struct heap_group *group = coroutines; group && !error; group = group->hh.next)
+		error = heap_growths_add(growths, group->name, moment,
+					 &(struct heap_moment){
+						 .held = group->retained - group->unheld.bytes,
+						 .sum = { .count = group->sum.count - group->unheld.count },
+					 });
+	return error;
+}
+
 static int add_summary(struct report *report, const struct heap_summary *summary, size_t moment)
 {
 	int error = heap_growths_add_paths(&report->paths, &summary->paths, moment,
@@ -83,13 +99,16 @@ static int add_summary(struct report *report, const struct heap_summary *summary
 		error = heap_growths_add_groups(&report->closures, summary->closures, false, moment);
 	if (!error)
 		error = heap_growths_add_groups(&report->coroutines, summary->coroutines, true, moment);
+	if (!error)
+		error = add_held(&report->held_coroutines, summary->coroutines, moment);
 	return error ? error : heap_growths_add_groups(&report->cdata, summary->cdata, false, moment);
 }
 
 static struct heap_growths *growths_of(struct report *report, size_t i)
 {
 	struct heap_growths *const all[] = { &report->paths,    &report->modules,    &report->kinds,
-					     &report->closures, &report->coroutines, &report->cdata };
+					     &report->closures, &report->coroutines, &report->held_coroutines,
+					     &report->cdata };
 
 	return i < sizeof(all) / sizeof(all[0]) ? all[i] : NULL;
 }
@@ -202,7 +221,7 @@ static void write_kinds_and_modules(const struct report *report)
 	write_changes(report, "Grew, closures by their function", &report->closures,
 		      "functions that are not known");
 	write_changes(report, "Grew, coroutines by where they stand, with what they keep alive",
-		      &report->coroutines, "elsewhere");
+		      &report->coroutines, elsewhere);
 	write_changes(report, "Grew, cdata by C type", &report->cdata, "of a type that is not known");
 }
 
@@ -233,6 +252,12 @@ static void write_side(FILE *out, const char *what, const struct heap_side *side
 	heap_side_uncertain_write(out, side, most_processes);
 }
 
+static void write_other_words(const struct report *report)
+{
+	if (!heap_sides_read_alike(report->sides, report->count))
+		fprintf(report->out, "%s\n", HEAP_OTHER_WORDS);
+}
+
 static void write_difference(const struct report *report)
 {
 	struct heap_sum before = sum_of(&report->sides[0], report->compared);
@@ -256,6 +281,7 @@ int heap_diff_text_write(FILE *out, const struct heap_side *before, const struct
 	if (!error) {
 		write_side(out, "before", before, most_processes);
 		write_side(out, "after", after, most_processes);
+		write_other_words(&report);
 		write_difference(&report);
 		write_changes(&report, "Grew, by path", &report.paths, "");
 		write_kinds_and_modules(&report);
@@ -290,11 +316,11 @@ static void write_totals(FILE *out, const struct heap_side *sides, size_t count,
 		fprintf(out, "%zu moment%s could not be read.\n", unread, unread == 1 ? "" : "s");
 }
 
-/* Is the path worth a place among the suspects? What nothing holds is garbage, whatever it grows to. */
-static bool is_suspect(const struct report *report, const struct heap_growth *growth, uint64_t all)
+/* Is it worth a place among the suspects? What nothing holds is garbage, whatever it grows to. */
+static bool is_suspect(const struct heap_growths *growths, const struct heap_growth *growth, uint64_t all)
 {
-	return !growth->in_chain && !growth->unheld && heap_growth_is_steady(&report->paths, growth) &&
-	       heap_growth_bytes(&report->paths, growth) >= (int64_t)(all / SUSPECT_PART);
+	return !growth->in_chain && !growth->unheld && heap_growth_is_steady(growths, growth) &&
+	       heap_growth_bytes(growths, growth) >= (int64_t)(all / SUSPECT_PART);
 }
 
 static bool is_of_nginx(const struct heap_side *side)
@@ -317,23 +343,34 @@ static void write_where_else(const struct report *report)
 }
 
 /* False if there is none. */
-static bool write_steady(const struct report *report)
+static bool write_steady(const struct report *report, const char *title, const struct heap_growths *growths,
+			 const char *nameless)
 {
-	const struct heap_growths *paths = &report->paths;
 	uint64_t all = sum_of(&report->sides[report->count - 1], report->compared).bytes;
 	unsigned int shown = 0;
 
-	for (const struct heap_growth *growth = paths->rows; growth && shown < rows_of(report->view);
+	for (const struct heap_growth *growth = growths->rows; growth && shown < rows_of(report->view);
 	     growth = growth->hh.next) {
-		if (!is_suspect(report, growth, all))
+		if (!is_suspect(growths, growth, all))
 			continue;
 		if (shown++ == 0)
-			write_head(report, "Grew in every interval");
-		write_row(report, paths, growth, "");
+			write_head(report, title);
+		write_row(report, growths, growth, nameless);
 	}
-	if (!shown)
-		fputs("\nNo path grew in every interval.\n", report->out);
 	return shown > 0;
+}
+
+/* Coroutines that pile up at one place may share a path with others that go elsewhere. */
+static bool write_all_steady(const struct report *report)
+{
+	bool any = write_steady(report, "Grew in every interval", &report->paths, "");
+
+	if (!any)
+		fputs("\nNo path grew in every interval.\n", report->out);
+	any |= write_steady(
+		report, "Grew in every interval, coroutines by where they stand, with what they keep alive",
+		&report->held_coroutines, elsewhere);
+	return any;
 }
 
 /* False if there is none. */
@@ -371,7 +408,7 @@ static void write_suspects(const struct report *report, size_t count, size_t who
 	if (whole < count)
 		fprintf(report->out, "\nCompared are the %zu of %zu moments of which all was found.\n", whole,
 			count);
-	any = write_steady(report);
+	any = write_all_steady(report);
 	any |= write_owners(report);
 	if (!any)
 		write_where_else(report);
@@ -393,6 +430,7 @@ static int write_series(FILE *out, const struct heap_side *sides, size_t count, 
 	if (!error) {
 		write_totals(out, sides, count, unread);
 		heap_compared_write(out, compared, count, rows_of(view));
+		write_other_words(&report);
 		write_difference(&report);
 		write_suspects(&report, count, whole);
 		write_kinds_and_modules(&report);

@@ -59,3 +59,15 @@ void heap_subject_clear(struct heap_subject *subject)
 	heap_graph_free(&subject->graph);
 	heap_summary_clear(&subject->summary);
 }
+
+bool heap_sides_read_alike(const struct heap_side *sides, size_t count)
+{
+	bool has_functions = false, has_places = false;
+
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < sides[i].count; k++) {
+			has_functions |= sides[i].subjects[k].summary.has_functions;
+			has_places |= sides[i].subjects[k].summary.has_places;
+		}
+	return !has_functions || !has_places;
+}

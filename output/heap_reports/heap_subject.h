@@ -65,4 +65,7 @@ int heap_subject_make(struct heap_graph *graph, const struct heap_account *accou
 		      struct heap_subject *ret_subject);
 void heap_subject_clear(struct heap_subject *subject);
 
+/* False if one tells coroutines by where they stand, as old files do, and another by their function. */
+bool heap_sides_read_alike(const struct heap_side *sides, size_t count);
+
 #endif

@@ -16,6 +16,11 @@
 
 enum { HEAP_UNCERTAIN_SIZE = 2048 };
 
+/* What to say where sides do not read alike; see heap_subject.h. */
+#define HEAP_OTHER_WORDS \
+	"Paths through coroutines do not compare: files of an older ljspy have where coroutines stand, " \
+	"others their function."
+
 /* "+1234 bytes not found", "all of it found", or "could not be read; gc.total 1,234 bytes" */
 void heap_not_found_write(FILE *out, const struct heap_account *account);
 

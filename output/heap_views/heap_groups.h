@@ -18,10 +18,12 @@ struct heap_most {
 
 struct heap_group {
 	struct heap_sum sum;
-	uint64_t retained;                /* by them together; 0 if it is not asked */
-	uint64_t finalizers;              /* how many of them have one */
-	uint64_t largest;                 /* bytes of the largest */
-	uint32_t number;                  /* from 1 on, in the order in which the groups were made */
+	uint64_t retained; /* by them together; 0 if it is not asked */
+	struct heap_sum
+		unheld;      /* of coroutines: how many nothing holds, and how much of retained is by them */
+	uint64_t finalizers; /* how many of them have one */
+	uint64_t largest;    /* bytes of the largest */
+	uint32_t number;     /* from 1 on, in the order in which the groups were made */
 	struct heap_most held, finalizer; /* of groups by C type; see heap_cdata.h */
 	UT_hash_handle hh;
 	char name[]; /* unescaped */

@@ -98,12 +98,34 @@ static int add_retained(struct maker *maker, const uint32_t *groups_of)
 
 	if (error)
 		return error;
-	for (uint32_t i = 1; i < graph->node_count; i++)
-		if (groups_of[i] && !nested[i])
-			heap_groups_get(groups, heap_place(graph, &graph->nodes[i]))->retained +=
-				maker->analysis.retained[i];
+	for (uint32_t i = 1; i < graph->node_count; i++) {
+		const uint64_t retained = groups_of[i] && !nested[i] ? maker->analysis.retained[i] : 0;
+		struct heap_group *group;
+
+		if (!groups_of[i])
+			continue;
+		group = heap_groups_get(groups, heap_place(graph, &graph->nodes[i]));
+		group->retained += retained;
+		if (!heap_is_reached(&maker->analysis, i)) {
+			group->unheld.bytes += retained;
+			group->unheld.count++;
+		}
+	}
 	free(nested);
 	return 0;
+}
+
+static void note_words(struct maker *maker)
+{
+	for (uint32_t i = 1; i < maker->graph->node_count; i++) {
+		const struct heap_node *node = &maker->graph->nodes[i];
+
+		if (node->kind != HEAP_KIND_THREAD ||
+		    heap_path_is_main_thread(&maker->summary->paths, maker->of[i]))
+			continue;
+		maker->summary->has_functions |= node->place != HEAP_TEXT_NONE;
+		maker->summary->has_places |= node->place == HEAP_TEXT_NONE && node->text != HEAP_TEXT_NONE;
+	}
 }
 
 static int add_coroutines(struct maker *maker)
@@ -248,6 +270,8 @@ static int make(struct maker *maker)
 		error = add_modules(maker->summary);
 	if (!error)
 		error = add_coroutines(maker);
+	if (!error)
+		note_words(maker);
 	if (!error)
 		sort(maker->summary);
 	return error;

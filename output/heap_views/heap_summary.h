@@ -52,6 +52,8 @@ struct heap_summary {
 	struct heap_sum all;
 	struct heap_sum unheld; /* of all: what nothing holds, or only weakly */
 	struct heap_kind_sum kinds[HEAP_KIND_COUNT];
+	/* Are there coroutines told by their function? And by where they stand, as in old files? */
+	bool has_functions, has_places;
 	/* Groups, sorted. */
 	struct heap_group *modules;    /* by what is held in them, "" for what is in none */
 	struct heap_group *coroutines; /* by where they stand, with what they retain */

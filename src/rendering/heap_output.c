@@ -241,9 +241,12 @@ bool heap_output_compare(struct heap_output *output)
 	const struct heap_format *format = output->options->heap_format;
 	struct heap_side before = comparable(&output->moments[0], &output->moments[1]);
 	struct heap_side after = comparable(&output->moments[1], &output->moments[0]);
+	const struct heap_side sides[] = { before, after };
 	struct heap_view view = view_of(output);
 	struct output_file file = { 0 };
 
+	if (!format->says_uncertain && !heap_sides_read_alike(sides, 2))
+		message_note("%s", HEAP_OTHER_WORDS);
 	if (!render_open(&file, path_of(output), "-o"))
 		return false;
 	errno = 0;

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/unit/made_up_heap.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +8,7 @@
 #include <cmocka.h>
 
 #include "output/heap/heap_builder.h"
+#include "tests/unit/made_up_heap.h"
 
 static const char *const names[] = {
 	"a",       "cache",    "resty.core", "",         ";\n", "<b>&\"'",

@@ -11,6 +11,7 @@
 
 #include "output/heap/heap_account.h"
 #include "output/heap/heap_graph.h"
+#include "output/heap_reports/heap_subject.h"
 
 struct made_up_edge {
 	uint32_t from, to;
@@ -47,5 +48,15 @@ struct heap_graph made_up_root_alone(void);
 
 /* An account that fits the graph, of a VM of a process 4242. */
 struct heap_account made_up_account(const struct heap_graph *graph);
+
+/* With that account. Takes over the graph, and keeps it. To be cleared. */
+static inline struct heap_subject made_up_subject(struct heap_graph graph)
+{
+	struct heap_account account = made_up_account(&graph);
+	struct heap_subject subject;
+
+	assert_int_equal(heap_subject_make(&graph, &account, true, &subject), 0);
+	return subject;
+}
 
 #endif

@@ -146,15 +146,6 @@ static void end(struct snapshot *snapshot)
 	json_decref(snapshot->document);
 }
 
-static struct heap_subject subject_of(struct heap_graph graph)
-{
-	struct heap_account account = made_up_account(&graph);
-	struct heap_subject subject;
-
-	assert_int_equal(heap_subject_make(&graph, &account, true, &subject), 0);
-	return subject;
-}
-
 static uint32_t unheld_of(const struct heap_graph *graph, const struct heap_analysis *analysis)
 {
 	uint32_t unheld = 0;
@@ -262,7 +253,7 @@ static void a_snapshot_has_the_graphs_of_all_vms(void **state)
 		struct heap_subject subjects[VMS_MAX];
 
 		for (unsigned int i = 0; i < VMS_MAX; i++)
-			subjects[i] = subject_of(made_up_random_heap(seed + i * GRAPHS, 20, 60));
+			subjects[i] = made_up_subject(made_up_random_heap(seed + i * GRAPHS, 20, 60));
 		check_vms(subjects, 1 + seed % VMS_MAX);
 		for (unsigned int i = 0; i < VMS_MAX; i++)
 			heap_subject_clear(&subjects[i]);
@@ -295,7 +286,7 @@ static void a_node_is_of_what_devtools_groups_by(void **state)
 		const size_t at = i / 2;
 		const bool strings = i % 2;
 		const struct made_up_edge edge = { 0, 1, HEAP_HOLDS_ROOT, "registry", NULL, 0, false };
-		struct heap_subject subject = subject_of(made_up_heap(&known[at].node, 1, &edge, 1));
+		struct heap_subject subject = made_up_subject(made_up_heap(&known[at].node, 1, &edge, 1));
 		struct snapshot snapshot = snapshot_of(&subject, 1, strings);
 		struct node node;
 
@@ -342,7 +333,7 @@ static void an_edge_reads_as_devtools_shows_it(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		const struct made_up_node node = { .kind = HEAP_KIND_TABLE, .bytes = 1 };
-		struct heap_subject subject = subject_of(made_up_heap(&node, 1, &known[i].edge, 1));
+		struct heap_subject subject = made_up_subject(made_up_heap(&node, 1, &known[i].edge, 1));
 		struct snapshot snapshot = snapshot_of(&subject, 1, false);
 		const struct edge edge = next_edge(&snapshot);
 

@@ -93,6 +93,49 @@ static void a_vm_that_is_missing_on_one_side_has_not_shrunk(void **state)
 	assert_non_null(strstr(text, "VM 1: could not be read"));
 }
 
+/* One coroutine as files have it now; those of add() are as in old files. */
+static void add_waiting(struct heap_output *output)
+{
+	static const struct made_up_node nodes[] = {
+		{ .kind = HEAP_KIND_THREAD, .bytes = 1000, .text = "serve a.lua:1", .place = "wait a.lua:3" },
+	};
+	static const struct made_up_edge edges[] = { { .to = 1, .hold = HEAP_HOLDS_ROOT, .text = "held" } };
+	struct heap_graph graph = made_up_heap(nodes, 1, edges, 1);
+	struct heap_account account = made_up_account(&graph);
+
+	assert_int_equal(heap_output_add(output, &graph, &account), 0);
+}
+
+/* A text says it, of what else compares a message. */
+static void coroutines_in_other_words_are_told_in_each_format(void **state)
+{
+	static const char *const names[] = { "text", "svg", "folded" };
+	static const char words[] = "Paths through coroutines do not compare";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (int mixed = 0; mixed < 2; mixed++) {
+			static char text[1 << 20];
+			struct shown shown;
+
+			begin(&shown);
+			shown.options.heap_format = heap_format_by_name(names[i]);
+			assert_int_equal(heap_output_begin_moment(&shown.output, "before.heap"), 0);
+			add(&shown.output, 1, 5, false);
+			assert_int_equal(heap_output_begin_moment(&shown.output, "after.heap"), 0);
+			if (mixed)
+				add_waiting(&shown.output);
+			else
+				add(&shown.output, 1, 6, false);
+			told_begin();
+			assert_true(heap_output_compare(&shown.output));
+			told_end();
+			end(&shown, text, sizeof(text));
+			assert_int_equal(told_times(words), mixed && i > 0);
+			assert_int_equal(strstr(text, words) != NULL, mixed && i == 0);
+		}
+}
+
 enum { MOMENTS = 11 };
 
 /* What a series says, in which both VMs grow, and VM 1 is missing at so many moments, the first ones. */
@@ -322,6 +365,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_vm_that_is_missing_on_one_side_has_not_shrunk),
+		cmocka_unit_test(coroutines_in_other_words_are_told_in_each_format),
 		cmocka_unit_test(a_vm_that_is_mostly_missing_leaves_the_others_a_comparison),
 		cmocka_unit_test(the_totals_have_a_vm_that_is_left_out),
 		cmocka_unit_test(a_vm_that_is_read_at_two_moments_is_compared),

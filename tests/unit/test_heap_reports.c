@@ -22,15 +22,6 @@
 
 enum { RANDOM_GRAPHS = 300, ENTRIES = 2000, COROUTINES = 100, CLOSURES = 5000, PLAIN_BYTES_MAX = 1 << 20 };
 
-static struct heap_subject subject_of(struct heap_graph graph)
-{
-	struct heap_account account = made_up_account(&graph);
-	struct heap_subject subject;
-
-	assert_int_equal(heap_subject_make(&graph, &account, true, &subject), 0);
-	return subject;
-}
-
 /* What a format writes; the caller frees it. */
 static char *written(const char *name, const struct heap_subject *subjects, size_t count,
 		     const struct heap_view *view, size_t *ret_length)
@@ -67,7 +58,7 @@ static bool has_line(const char *text, const char *first, const char *second)
 
 static void the_text_names_each_leak(void **state)
 {
-	struct heap_subject subject = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
+	struct heap_subject subject = made_up_subject(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
 	char *text = text_of("text", &subject);
 
 	(void)state;
@@ -88,7 +79,7 @@ static void the_text_names_each_leak(void **state)
 
 static void json_has_the_sums(void **state)
 {
-	struct heap_subject subject = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
+	struct heap_subject subject = made_up_subject(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
 	char *text = text_of("json", &subject);
 	json_t *document = json_loads(text, 0, NULL), *vm, *value;
 	uint64_t sum = 0;
@@ -157,7 +148,7 @@ static struct heap_graph made_up_cdata(uint64_t garbage)
 
 static void cdata_have_a_holder_and_a_finalizer(void **state)
 {
-	struct heap_subject subject = subject_of(made_up_cdata(1000));
+	struct heap_subject subject = made_up_subject(made_up_cdata(1000));
 	char *text = text_of("text", &subject);
 
 	(void)state;
@@ -179,7 +170,7 @@ static uint64_t sum_of_lines(const char *text)
 
 static void folded_lines_add_up(void **state)
 {
-	struct heap_subject subject = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
+	struct heap_subject subject = made_up_subject(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
 	size_t length;
 
 	(void)state;
@@ -196,7 +187,7 @@ static void folded_lines_add_up(void **state)
 
 static void coroutines_have_a_view(void **state)
 {
-	struct heap_subject subject = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
+	struct heap_subject subject = made_up_subject(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
 	struct heap_view view = { .group = HEAP_GROUP_COROUTINE };
 	size_t length;
 	char *text = written("folded", &subject, 1, &view, &length);
@@ -235,7 +226,7 @@ static void what_holds_more_stands_first(void **state)
 			.from = HEAP_ROOT, .to = i + 1, .hold = HEAP_HOLDS_ROOT, .text = "registry"
 		};
 	}
-	subject = subject_of(made_up_heap(nodes, 2 * KINDS, edges, 2 * KINDS));
+	subject = made_up_subject(made_up_heap(nodes, 2 * KINDS, edges, 2 * KINDS));
 	assert_big_before_small(subject.summary.modules);
 	assert_big_before_small(subject.summary.coroutines);
 	assert_big_before_small(subject.summary.closures);
@@ -265,8 +256,8 @@ static void hostile_heaps_break_no_format(void **state)
 	(void)state;
 	for (unsigned int seed = 0; seed < RANDOM_GRAPHS; seed++) {
 		struct heap_subject subjects[] = {
-			subject_of(made_up_random_heap(seed, 100, 300)),
-			subject_of(made_up_random_heap(seed + RANDOM_GRAPHS, 100, 300)),
+			made_up_subject(made_up_random_heap(seed, 100, 300)),
+			made_up_subject(made_up_random_heap(seed + RANDOM_GRAPHS, 100, 300)),
 		};
 		size_t length;
 		char *text;
@@ -313,7 +304,7 @@ static Pprof__Profile *pprof_of(const struct heap_subject *subject, const struct
 
 static void pprof_has_objects_and_bytes_of_each_path(void **state)
 {
-	struct heap_subject subject = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
+	struct heap_subject subject = made_up_subject(made_up_leak(ENTRIES, COROUTINES, CLOSURES));
 
 	(void)state;
 	for (int by_count = 0; by_count < 2; by_count++) {
@@ -344,8 +335,8 @@ static void pprof_has_objects_and_bytes_of_each_path(void **state)
 
 static void a_difference_names_what_grew(void **state)
 {
-	struct heap_subject before = subject_of(made_up_leak(500, COROUTINES, CLOSURES));
-	struct heap_subject after = subject_of(made_up_leak(ENTRIES, COROUTINES, CLOSURES + 100));
+	struct heap_subject before = made_up_subject(made_up_leak(500, COROUTINES, CLOSURES));
+	struct heap_subject after = made_up_subject(made_up_leak(ENTRIES, COROUTINES, CLOSURES + 100));
 	const struct heap_side sides[] = {
 		{ .name = "a.heap", .subjects = &before, .count = 1 },
 		{ .name = "b.heap", .subjects = &after, .count = 1 },
@@ -389,9 +380,9 @@ static char *series_of(struct heap_subject *subjects, size_t count)
 static void a_series_tells_steady_growth_from_a_wave(void **state)
 {
 	struct heap_subject subjects[] = {
-		subject_of(made_up_leak(500, 10, 9000)),
-		subject_of(made_up_leak(600, 10, 1000)),
-		subject_of(made_up_leak(700, 10, 9500)),
+		made_up_subject(made_up_leak(500, 10, 9000)),
+		made_up_subject(made_up_leak(600, 10, 1000)),
+		made_up_subject(made_up_leak(700, 10, 9500)),
 	};
 	char *text = series_of(subjects, 3), *steady = strstr(text, "Grew in every interval"), *rest;
 
@@ -405,12 +396,103 @@ static void a_series_tells_steady_growth_from_a_wave(void **state)
 	free(text);
 }
 
+/* So many coroutines of one function that wait at one line, and at another; held by a table or not. */
+static struct heap_graph made_up_waiting(uint32_t here, uint32_t there, bool held)
+{
+	struct heap_builder *builder = heap_builder_new();
+	const uint32_t count = here + there;
+	struct heap_graph graph;
+
+	assert_non_null(builder);
+	for (uint32_t i = 0; i <= count; i++) {
+		const char *place = i <= here ? "read io.lua:20" : "write io.lua:40";
+		const struct heap_node thread = {
+			.address = 0x1000 + 16 * (uint64_t)i,
+			.bytes = 1000,
+			.text = heap_builder_text(builder, "serve a.lua:1", 13),
+			.place = heap_builder_text(builder, place, strlen(place)),
+			.kind = HEAP_KIND_THREAD,
+		};
+		const struct heap_node pool = { .address = 0x1000, .bytes = 64, .kind = HEAP_KIND_TABLE };
+
+		heap_builder_add_node(builder, i ? &thread : &pool);
+	}
+	heap_builder_start_edges(builder, HEAP_ROOT);
+	heap_builder_add_edge(builder, &(struct heap_edge){ .to = 1, .hold = HEAP_HOLDS_ROOT });
+	heap_builder_start_edges(builder, 1);
+	for (uint32_t i = 0; i < count; i++)
+		heap_builder_add_edge(builder, &(struct heap_edge){ .to = 2 + i,
+								    .hold = HEAP_HOLDS_INDEX,
+								    .number = (int32_t)i,
+								    .weak = !held });
+	assert_int_equal(heap_builder_finish(builder, &graph), 0);
+	heap_builder_free(builder);
+	return graph;
+}
+
+/* Others that share their path have gone meanwhile. */
+static void a_series_tells_a_place_where_coroutines_pile_up(void **state)
+{
+	(void)state;
+	for (int held = 0; held < 2; held++) {
+		struct heap_subject subjects[] = {
+			made_up_subject(made_up_waiting(100, 500, held)),
+			made_up_subject(made_up_waiting(200, 100, held)),
+			made_up_subject(made_up_waiting(300, 50, held)),
+		};
+		char *text = series_of(subjects, 3),
+		     *steady = strstr(text, "Grew in every interval, coroutines");
+
+		assert_non_null(strstr(text, "No path grew in every interval."));
+		assert_int_equal(steady != NULL, held);
+		if (steady) {
+			*strstr(steady, "\n\n") = '\0';
+			assert_true(has_line(steady, "read io.lua:20", "+200"));
+			assert_false(has_line(steady, "write io.lua:40", ""));
+		}
+		free(text);
+	}
+}
+
+/* made_up_leak() has coroutines as old files have them. */
+static void heaps_that_tell_coroutines_in_other_words_do_not_compare(void **state)
+{
+	static const char words[] = "Paths through coroutines do not compare";
+	static const struct {
+		uint32_t coroutines; /* of the older heap */
+		uint32_t waiting;    /* of the newer one */
+		bool told;
+	} known[] = { { 3, 5, true }, { 0, 5, false }, { 3, 0, false }, { 0, 0, false } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct heap_subject subjects[] = {
+			made_up_subject(made_up_leak(5, known[i].coroutines, 5)),
+			made_up_subject(made_up_waiting(known[i].waiting, 0, true)),
+		};
+		const struct heap_side sides[] = { { .subjects = &subjects[0], .count = 1 },
+						   { .subjects = &subjects[1], .count = 1 } };
+		char *text = NULL;
+		size_t length;
+		FILE *out = open_memstream(&text, &length);
+
+		assert_int_equal(heap_diff_text_write(out, &sides[0], &sides[1], &(struct heap_view){ 0 }),
+				 0);
+		fclose(out);
+		assert_int_equal(strstr(text, words) != NULL, known[i].told);
+		free(text);
+		text = series_of(subjects, 2);
+		assert_int_equal(strstr(text, words) != NULL, known[i].told);
+		free(text);
+	}
+}
+
 static void garbage_is_no_suspect(void **state)
 {
 	struct heap_subject subjects[] = {
-		subject_of(made_up_cdata(1000)),
-		subject_of(made_up_cdata(20000)),
-		subject_of(made_up_cdata(300000)),
+		made_up_subject(made_up_cdata(1000)),
+		made_up_subject(made_up_cdata(20000)),
+		made_up_subject(made_up_cdata(300000)),
 	};
 	char *text = series_of(subjects, 3);
 
@@ -435,8 +517,8 @@ static void where_shared_dictionaries_are_told_is_said_of_nginx(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct heap_subject subjects[] = {
-			subject_of(made_up_cdata(1000)),
-			subject_of(made_up_cdata(1000)),
+			made_up_subject(made_up_cdata(1000)),
+			made_up_subject(made_up_cdata(1000)),
 		};
 		char *text;
 
@@ -471,9 +553,9 @@ static struct heap_graph made_up_buffer(uint64_t bytes)
 static void who_has_a_suspect_is_not_told_to_look_elsewhere(void **state)
 {
 	struct heap_subject subjects[] = {
-		subject_of(made_up_buffer(1000)),
-		subject_of(made_up_buffer(90000)),
-		subject_of(made_up_buffer(80000)),
+		made_up_subject(made_up_buffer(1000)),
+		made_up_subject(made_up_buffer(90000)),
+		made_up_subject(made_up_buffer(80000)),
 	};
 	char *text;
 
@@ -492,7 +574,7 @@ static void who_has_a_suspect_is_not_told_to_look_elsewhere(void **state)
 /* A leak of which so many bytes were not found, and that leads to no object so often. */
 static struct heap_subject partial(uint32_t entries, uint64_t not_found, uint64_t dangling)
 {
-	struct heap_subject subject = subject_of(made_up_leak(entries, 10, 100));
+	struct heap_subject subject = made_up_subject(made_up_leak(entries, 10, 100));
 
 	subject.summary.account.gc_total += not_found;
 	subject.summary.account.uncertain.dangling = dangling;
@@ -527,7 +609,7 @@ static void a_difference_says_what_was_not_found(void **state)
 /* Of a VM that could not be read nothing is said that only looks as if it had been. */
 static void a_vm_that_could_not_be_read_is_told_as_that(void **state)
 {
-	struct heap_subject subject = subject_of(made_up_leak(0, 0, 0));
+	struct heap_subject subject = made_up_subject(made_up_leak(0, 0, 0));
 	struct heap_account *account = &subject.summary.account;
 	char line[HEAP_UNCERTAIN_SIZE], *text;
 
@@ -692,6 +774,13 @@ static const struct known_step known_steps[] = {
 	  0,
 	  true,
 	  "local \"row\" of f a.lua:1" },
+	{ { .of = "coroutine running f a.lua:1" },
+	  HEAP_HOLDS_LOCAL,
+	  "row",
+	  "f a.lua:1",
+	  0,
+	  true,
+	  "local \"row\" of f a.lua:1" },
 	{ { .of = "coroutine at g a.lua:9" },
 	  HEAP_HOLDS_LOCAL,
 	  "row",
@@ -761,6 +850,7 @@ static void a_node_reads_as_what_it_is(void **state)
 		{ HEAP_KIND_FUNCTION, "pairs [builtin]", "pairs [builtin]", 0 },
 		{ HEAP_KIND_PROTO, "handler a.lua:1", "prototype of handler a.lua:1", 0 },
 		{ HEAP_KIND_THREAD, "wait a.lua:3", "coroutine at wait a.lua:3", 0 },
+		{ HEAP_KIND_THREAD, "running f a.lua:1", "coroutine running f a.lua:1", 0 },
 		{ HEAP_KIND_THREAD, "f a.lua:1", "coroutine of f a.lua:1", 1 },
 		{ HEAP_KIND_CDATA, "struct x", "cdata struct x", 0 },
 		{ HEAP_KIND_STRING, "text", "text", 0 },
@@ -796,6 +886,8 @@ int main(void)
 		cmocka_unit_test(pprof_has_objects_and_bytes_of_each_path),
 		cmocka_unit_test(a_difference_names_what_grew),
 		cmocka_unit_test(a_series_tells_steady_growth_from_a_wave),
+		cmocka_unit_test(a_series_tells_a_place_where_coroutines_pile_up),
+		cmocka_unit_test(heaps_that_tell_coroutines_in_other_words_do_not_compare),
 		cmocka_unit_test(garbage_is_no_suspect),
 		cmocka_unit_test(where_shared_dictionaries_are_told_is_said_of_nginx),
 		cmocka_unit_test(who_has_a_suspect_is_not_told_to_look_elsewhere),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to files of heaps when memory is short: they are written whole, or the error is told. Each allocation
- * fails once.
+ * What happens to files of heaps when memory is short: they are written whole, or the error is told. Each
+ * allocation fails once.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -36,20 +36,11 @@ struct written {
 
 static struct heap_subject smaller, larger;
 
-static struct heap_subject subject_of(struct heap_graph graph)
-{
-	struct heap_account account = made_up_account(&graph);
-	struct heap_subject subject;
-
-	assert_int_equal(heap_subject_make(&graph, &account, true, &subject), 0);
-	return subject;
-}
-
 static int make_subjects(void **state)
 {
 	(void)state;
-	smaller = subject_of(made_up_leak(4, 2, 2));
-	larger = subject_of(made_up_leak(6, 3, 2));
+	smaller = made_up_subject(made_up_leak(4, 2, 2));
+	larger = made_up_subject(made_up_leak(6, 3, 2));
 	return 0;
 }
 
