@@ -3,8 +3,9 @@
 
     python3 tests/lint/changed.py COMMIT FILE...
 
-Prints those of the files that differ from the commit, or that include a header whose code does: many include a header
-of which only comments have changed. Prints all of them if there is no such commit, as in a shallow clone.
+Prints those of the files that differ from the commit, or that include, themselves or by what they include, a header
+whose code does: many include a header of which only comments have changed. Prints all of them if there is no such
+commit, as in a shallow clone.
 `make lint analysed_since=COMMIT` asks it.
 """
 
@@ -21,14 +22,21 @@ ORDER = re.compile("NOLINT|cppcheck-suppress")
 
 
 def without_comment(found):
-    is_comment = found[0].startswith("/") and not ORDER.search(found[0])
-    return " " if is_comment else found[0]
+    return " " if found[0].startswith("/") else found[0]
 
 
 def code(text):
-    """The lines of code, with neither comments nor indentation."""
+    """The lines of code, with neither comments nor indentation. All lines if one of them is an order: which line it is
+    for depends on where it stands."""
+    if ORDER.search(text):
+        return text.splitlines()
     lines = (line.strip() for line in COMMENT_OR_LITERAL.sub(without_comment, text).splitlines())
     return [line for line in lines if line]
+
+
+def decoded(data):
+    """As text, of which bytes that are not UTF-8 stay a part."""
+    return data.decode("utf-8", "surrogateescape")
 
 
 def has_other_code(header, commit):
@@ -37,7 +45,7 @@ def has_other_code(header, commit):
     path = pathlib.Path(header)
     if before.returncode or not path.exists():
         return True
-    return code(before.stdout.decode()) != code(path.read_text(encoding="utf-8"))
+    return code(decoded(before.stdout)) != code(decoded(path.read_bytes()))
 
 
 def changed_since(commit):
@@ -51,15 +59,29 @@ def changed_since(commit):
     return {path for path in paths if not path.endswith(".h") or has_other_code(path, commit)}
 
 
-def is_touched(path, changed):
-    with open(path, encoding="utf-8") as source:
-        return path in changed or not changed.isdisjoint(INCLUDE.findall(source.read()))
+def included_by(path):
+    """What a file may include itself, from its own folder or named from the root; nothing if there is no such file."""
+    if not path.exists():
+        return set()
+    names = INCLUDE.findall(decoded(path.read_bytes()))
+    return {place / name for name in names for place in (path.parent, pathlib.Path())}
+
+
+def is_touched(path, changed, includes):
+    """Whether a source has changed, or one of the files that it includes in the end."""
+    seen, left = set(), {pathlib.Path(path)}
+    while left:
+        seen |= left
+        for one in left - includes.keys():
+            includes[one] = included_by(one)
+        left = set().union(*(includes[one] for one in left)) - seen
+    return not changed.isdisjoint(map(str, seen))
 
 
 def main():
     commit, *paths = sys.argv[1:]
-    changed = changed_since(commit)
-    print(*(path for path in paths if changed is None or is_touched(path, changed)))
+    changed, includes = changed_since(commit), {}
+    print(*(path for path in paths if changed is None or is_touched(path, changed, includes)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the analysers look at again: tests/lint/changed.py in a repository of its own."""
 
+import os
 import subprocess
 import sys
 
@@ -13,6 +14,10 @@ SOURCES = {
     "one.c": '#include "shared.h"\n#include "one.h"\n',
     "two.c": '#include "shared.h"\n',
     "three.c": "#include <stdio.h>\n",
+    "room/four.c": '#include "parts.h"\n',
+    "room/parts.h": '#include "room/rows.h"\n',
+    "room/rows.h": '#include "rows.inc"\n#include "room/parts.h"\n',
+    "room/rows.inc": "ROW(1)\n",
     "one.h": "enum { ONE };\n",
     "shared.h": "enum { SHARED };\n",
 }
@@ -25,6 +30,7 @@ def git(directory, *arguments):
 @pytest.fixture
 def repository(tmp_path):
     for name, text in SOURCES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
@@ -42,29 +48,55 @@ def test_nothing_has_changed(repository):
 
 
 @pytest.mark.parametrize(
-    "changed, wanted", [("three.c", ["three.c"]), ("one.h", ["one.c"]), ("shared.h", ["one.c", "two.c"])]
+    "changed, wanted",
+    [
+        ("three.c", ["three.c"]),
+        ("one.h", ["one.c"]),
+        ("shared.h", ["one.c", "two.c"]),
+        ("room/parts.h", ["room/four.c"]),
+        ("room/rows.h", ["room/four.c"]),
+        ("room/rows.inc", ["room/four.c"]),
+    ],
 )
 def test_what_has_changed_and_what_includes_it(repository, changed, wanted):
     (repository / changed).write_text(SOURCES[changed] + "enum { CHANGED };\n")
     assert touched(repository) == wanted
 
 
-@pytest.mark.parametrize(
-    "before, now, wanted",
-    [
-        ("enum { SHARED };\n", "/* One\n * word. */\nenum { SHARED }; // another\n", []),
-        ("/* NOLINTNEXTLINE */\nint f();\n", "int f();\n", ["one.c", "two.c"]),
-        ('#define S "/*" // one\n', '#define S "/*" // two\n', []),
-        ('#define S "//a"\n', '#define S "//b"\n', ["one.c", "two.c"]),
-        ('#define S "/*"\n#define T 1\n/* one */\n', '#define S "/*"\n#define T 2\n/* one */\n', ["one.c", "two.c"]),
-    ],
-    ids=("comments", "order", "comment-after-literal", "literal", "between-comment-signs"),
-)
-def test_comments_of_a_header_concern_none_that_include_it(repository, before, now, wanted):
-    (repository / "shared.h").write_text(before)
+def touched_by(repository, before, now):
+    """What is to be looked at again when a header that two sources include changes."""
+    (repository / "shared.h").write_bytes(before)
     git(repository, "commit", "--quiet", "--all", "--allow-empty", "-m", "before")
-    (repository / "shared.h").write_text(now)
-    assert touched(repository) == wanted
+    (repository / "shared.h").write_bytes(now)
+    return touched(repository)
+
+
+@pytest.mark.parametrize(
+    "before, now",
+    [
+        (b"enum { SHARED };\n", b"/* One\n * word. */\nenum { SHARED }; // another\n"),
+        (b'#define S "/*" // one\n', b'#define S "/*" // two\n'),
+        (b"/* \xe9 */\nenum { SHARED };\n", b"/* \xe8 */\nenum { SHARED };\n"),
+    ],
+    ids=("comments", "comment-after-literal", "comment-in-no-UTF-8"),
+)
+def test_comments_of_a_header_concern_none_that_include_it(repository, before, now):
+    assert touched_by(repository, before, now) == []
+
+
+@pytest.mark.parametrize(
+    "before, now",
+    [
+        (b"/* NOLINTNEXTLINE */\nint f();\n", b"int f();\n"),
+        (b"/* NOLINTNEXTLINE */\nint f();\n", b"/* NOLINTNEXTLINE */\n/* f */\nint f();\n"),
+        (b'#define S "//a"\n', b'#define S "//b"\n'),
+        (b'#define S "/*"\n#define T 1\n/* one */\n', b'#define S "/*"\n#define T 2\n/* one */\n'),
+        (b'#define S "\xe9"\n', b'#define S "\xe8"\n'),
+    ],
+    ids=("order", "order-that-came-off-its-line", "literal", "between-comment-signs", "literal-in-no-UTF-8"),
+)
+def test_code_of_a_header_concerns_all_that_include_it(repository, before, now):
+    assert touched_by(repository, before, now) == ["one.c", "two.c"]
 
 
 def test_a_source_with_another_comment_has_changed(repository):
@@ -85,4 +117,12 @@ def test_commits_count_as_changes(repository):
 
 
 def test_without_that_commit_all_need_a_look(repository):
-    assert touched(repository, "HEAD~5") == ["one.c", "three.c", "two.c"]
+    assert touched(repository, "HEAD~5") == ["one.c", "room/four.c", "three.c", "two.c"]
+
+
+def test_lint_stops_if_it_cannot_tell_what_has_changed():
+    command = ["make", "-n", "PYTHON=false", "analysed_since=HEAD", "cppcheck"]
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
+    done = subprocess.run(command, cwd=ljspy.ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "changed.py" in done.stderr
