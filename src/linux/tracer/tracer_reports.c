@@ -12,7 +12,6 @@
 #include "memory/hash.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/process.h"
-#include "src/linux/calls/interrupted_call.h"
 
 enum {
 	/* Events handled in one tracer_poll(), so that a storm of signals cannot keep it for ever. */
