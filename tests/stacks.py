@@ -64,6 +64,7 @@ def limits(jit, program):
 
 
 COMPILED_MARK = "_[j]"
+UNKNOWN_LINE = ":?"
 # Stands for the name of a function called without one, in the line view.
 UNNAMED = r"function <[^;]+>"
 
@@ -345,16 +346,18 @@ def all_programs():
     return [Program(path) for path in paths if "\n-- stack: " in path.read_text()]
 
 
-def line_complaints(samples):
-    """Complaints about the lines in samples of lines.lua, taken with --lines: callers
-    must be at the line of the call, leaves within their function."""
+def line_complaints(samples, count):
+    """Complaints about the lines in COUNT samples of lines.lua, taken with --lines: callers
+    must be at the line of the call, leaves within their function. Few may have a line that
+    is unknown, as few as may be lost."""
     program = Program(PROGRAMS / "lines.lua")
     line, seen = program.line_of, collections.defaultdict(set)
+    unknown = sum(sample.weight for sample in samples if any(frame.endswith(UNKNOWN_LINE) for frame in sample.frames))
     for sample in samples:
         for depth, frame in enumerate(sample.frames):
             text, _, number = frame.rpartition(":")
             is_leaf = depth + 1 == len(sample.frames)
-            if not is_lost(frame) and not frame.endswith("[builtin]"):
+            if not is_lost(frame) and not frame.endswith(("[builtin]", UNKNOWN_LINE)):
                 seen[text, is_leaf].add(int(number))
     second = line("second_call")
     body = set(range(line("inner"), line("inner") + 6))
@@ -371,4 +374,7 @@ def line_complaints(samples):
     ):
         if line(tag) not in seen[frame]:
             complaints.append(f"{frame} never at {tag}")
+    share = unknown / max(1, sum(sample.weight for sample in samples))
+    if share > max(LOST_SHARE, LOST_SAMPLES / count):
+        complaints.append(f"a line unknown in {share:.1%}")
     return complaints

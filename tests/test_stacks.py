@@ -115,3 +115,29 @@ def test_malformed_expression(tmp_path, expression):
     path.write_text(f"-- stack: {expression}\nfunction foo() -- @foo\n")
     with pytest.raises(ValueError):
         stacks.Program(path)
+
+
+LINES = stacks.Program(stacks.PROGRAMS / "lines.lua")
+
+
+def lines_sample(call, leaf, weight):
+    main = f"main chunk lines.lua:{LINES.line_of('main_call')}"
+    return stacks.parse_stack(f"{main};outer lines.lua:{call};inner lines.lua:{leaf}", weight)
+
+
+@pytest.mark.parametrize(
+    "call, leaf, unknown, wanted",
+    [
+        ("first_call", "inner_busy", 0, []),
+        ("first_call", "inner_busy", 3, []),
+        ("first_call", "inner_busy", 4, ["a line unknown in 4.0%"]),
+        ("main_call", "inner_busy", 0, ["('outer lines.lua', False) at {%d}", "('outer lines.lua', False) never at first_call"]),
+    ],
+    ids=("right", "few-unknown", "too-many-unknown", "wrong"),
+)
+def test_lines_are_judged(call, leaf, unknown, wanted):
+    """Of a hundred samples of equal weight."""
+    call, leaf = LINES.line_of(call), LINES.line_of(leaf)
+    samples = [lines_sample(call, leaf, 100 - unknown), lines_sample(call, "?", unknown)]
+    complaints = stacks.line_complaints(samples, 100)
+    assert complaints == [text % call if "%d" in text else text for text in wanted]

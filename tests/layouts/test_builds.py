@@ -145,7 +145,7 @@ def test_builtins_have_their_names(build, run, tmp_path, note_build):
 @pytest.mark.usefixtures("built")
 def test_lines_are_those_of_the_calls(build, run, tmp_path, note_build):
     recording = record(run, "lines", "off", tmp_path, "--lines")
-    assert not stacks.line_complaints(recording.samples)
+    assert not stacks.line_complaints(recording.samples, recording.stats["samples"])
     note_build(build, lines=recording.stats["samples"])
 
 

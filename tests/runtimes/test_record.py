@@ -66,7 +66,7 @@ def test_traces_are_shown(runtime, tmp_path):
 def test_lines(runtime, tmp_path):
     with ljspy.program(runtime, "lines", "off") as target:
         recording = ljspy.record(tmp_path, "-p", target.pid, seconds=1, options=["--lines"])
-    assert not stacks.line_complaints(recording.samples)
+    assert not stacks.line_complaints(recording.samples, recording.stats["samples"])
 
 
 def test_weights_are_the_cpu_time(runtime, jit, tmp_path):
