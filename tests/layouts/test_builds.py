@@ -103,8 +103,8 @@ def record(run, program, jit, directory, *options):
     argv = [*run.command, f"{program}.lua", jit, 50]
     with ljspy.Target(argv, cwd=run.programs).wait_ready() as target:
         run.started()
-        for seconds in (1, 4):  # record longer if the machine is busy
-            recording = ljspy.record(directory, "-p", target.pid, seconds=seconds, options=options)
+        for seconds in (0.5, 4):  # record longer if the machine is busy
+            recording = ljspy.record(directory, "-p", target.pid, seconds=seconds, rate=ljspy.HIGHEST_RATE, options=options)
             if recording.stats["samples"] >= ENOUGH_SAMPLES:
                 break
         return recording
