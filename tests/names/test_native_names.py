@@ -238,7 +238,7 @@ def test_functions_called_through_the_ffi_are_not_luajits(build, tmp_path, optio
     build("gcc", "-O2", "-fPIE", "-s", *options, f"-I{INCLUDE}", HERE / "ffi.c", "-o", program,
           development / "lib/x86_64-linux-gnu/libluajit-5.1.a", "-lm", "-ldl")
     with ljspy.Target([program, jit]).wait_ready() as target:
-        recorded = ljspy.record_native(tmp_path, "-p", target.pid)
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, rate=ljspy.HIGHEST_RATE)
     above = collections.Counter()
     for frames, weight in recorded:
         if callers := [i for i, frame in enumerate(frames) if frame.startswith("calls ")]:
@@ -259,7 +259,7 @@ def test_static_program_without_section_headers(build, tmp_path):
         file.seek(0x3C)  # e_shnum, e_shstrndx
         file.write(bytes(4))
     with ljspy.Target([program]).wait_ready() as target:
-        recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"])
+        recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"], seconds=1, rate=ljspy.HIGHEST_RATE)
     leaves = [int(re.fullmatch(r"static\+0x(\w+) \[static\]", frames[-1])[1], 16) for frames, _ in recorded]
     lost = [any(map(stacks.is_lost, frames)) for frames, _ in recorded]
     assert False in lost

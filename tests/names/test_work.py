@@ -36,7 +36,7 @@ def work_of(recorded):
 
 def test_the_instruction_tells_the_work_in_a_stripped_program(runtime, tmp_path):
     with ljspy.Target([ljspy.luajit(runtime), SCRIPT, "off", 50]).wait_ready() as target:
-        found = work_of(ljspy.record_native(tmp_path, "-p", target.pid))
+        found = work_of(ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, rate=ljspy.HIGHEST_RATE))
     for function, (work, others) in WORK.items():
         assert found[function][work], (function, found)
         assert set(found[function]) <= {work} | others, (function, found)
@@ -48,7 +48,7 @@ def test_the_instruction_tells_the_work_in_compiled_code(tmp_path):
     work = {"records": "creating a table", "joins": "concatenating strings"}
     seen = {function: collections.Counter() for function in work}
     with ljspy.Target([ljspy.luajit("luajit"), script, 50]).wait_ready() as target:
-        for frames, weight in ljspy.record_native(tmp_path, "-p", target.pid):
+        for frames, weight in ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, rate=ljspy.HIGHEST_RATE):
             function = frames[-2].split(" ")[0] if len(frames) > 1 else ""
             if function in work and frames[-1].startswith("[vm"):
                 seen[function][frames[-1]] += weight
@@ -69,7 +69,7 @@ def runner(tmp_path_factory, build):
 
 def test_symbols_tell_the_work_in_compiled_code_too(runner, jit, tmp_path):
     with ljspy.Target([runner, SCRIPT, jit, 50]).wait_ready() as target:
-        found = work_of(ljspy.record_native(tmp_path, "-p", target.pid))
+        found = work_of(ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, rate=ljspy.HIGHEST_RATE))
     for function, (work, others) in WORK.items():
         allowed = {work} | others | (OF_TRACES if jit == "on" else set())
         if function == "stores":
