@@ -17,6 +17,7 @@ from selenium.webdriver.common.keys import Keys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VARIANT = os.environ.get("VARIANT", "release")
 PATIENCE = 5  # seconds to wait for something before it counts as failed
+MOVE_MS = 20  # the way of a pointer, for which Selenium takes a quarter of a second
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +65,10 @@ class Page:
     def __init__(self, browser):
         self.browser = browser
 
+    def actions(self):
+        """A chain of a user's actions, to be performed."""
+        return ActionChains(self.browser, duration=MOVE_MS)
+
     def resize(self, width, height, mobile=False):
         self.browser.resize(width, height, mobile)
 
@@ -104,7 +109,7 @@ class Page:
 
     def hover(self, label):
         frame = self.find(label)[0]
-        chain = ActionChains(self.browser)
+        chain = self.actions()
         # Firefox tells nothing of a pointer that stays where it is.
         for beside in (1, 0):
             chain.w3c_actions.pointer_action.move_to_location(round(frame["x"] + min(frame["width"] / 2, 20)) + beside,
@@ -120,7 +125,7 @@ class Page:
     def menu(self, label):
         """Open a frame's menu."""
         self.hover(label)
-        ActionChains(self.browser).context_click().perform()
+        self.actions().context_click().perform()
 
     def choose(self, text):
         """Press the button of that name."""
@@ -158,17 +163,17 @@ class Page:
 
     def click(self, label):
         self.hover(label)
-        ActionChains(self.browser).click().perform()
+        self.actions().click().perform()
 
     def press(self, *keys):
         for key in keys:
-            ActionChains(self.browser).send_keys(key).perform()
+            self.actions().send_keys(key).perform()
 
     def press_with_control(self, key):
-        ActionChains(self.browser).key_down(Keys.CONTROL).send_keys(key).key_up(Keys.CONTROL).perform()
+        self.actions().key_down(Keys.CONTROL).send_keys(key).key_up(Keys.CONTROL).perform()
 
     def press_with_shift(self, key):
-        ActionChains(self.browser).key_down(Keys.SHIFT).send_keys(key).key_up(Keys.SHIFT).perform()
+        self.actions().key_down(Keys.SHIFT).send_keys(key).key_up(Keys.SHIFT).perform()
 
     def place_of_time(self, seconds, axis=False):
         """The position of a time on the heat map, in pixels from its corner."""
@@ -193,13 +198,13 @@ class Page:
         chain.w3c_actions.pointer_action.move_to_location(round(box[0] + x), round(box[1] + y))
 
     def hover_time(self, seconds):
-        chain = ActionChains(self.browser)
+        chain = self.actions()
         self.move_to_time(chain, seconds)
         chain.perform()
         return self.tip()
 
     def drag_time(self, first, last, axis=False):
-        chain = ActionChains(self.browser)
+        chain = self.actions()
         self.move_to_time(chain, first, axis)
         chain.w3c_actions.pointer_action.pointer_down()
         self.move_to_time(chain, last, axis)
@@ -207,9 +212,9 @@ class Page:
         chain.perform()
 
     def click_time_with_shift(self, seconds):
-        ActionChains(self.browser).key_down(Keys.SHIFT).perform()
+        self.actions().key_down(Keys.SHIFT).perform()
         self.drag_time(seconds, seconds)
-        ActionChains(self.browser).key_up(Keys.SHIFT).perform()
+        self.actions().key_up(Keys.SHIFT).perform()
 
     def active(self):
         """The label of the frame that keys act on."""

@@ -7,7 +7,6 @@ and test_views.py.
 
 import pytest
 
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 LEFT = 46   # pixels of the axis at the left
@@ -82,14 +81,14 @@ def test_keys_in_the_heat_map_stay_in_it_and_tell_each_cell(open_page):
 def test_heat_map_marks_a_time_while_it_is_dragged_over(open_page):
     page = open_page("stall")
     inside, outside = page.heat(4.5), page.heat(8.5)
-    chain = ActionChains(page.browser)
+    chain = page.actions()
     page.move_to_time(chain, 4.25)
     chain.w3c_actions.pointer_action.pointer_down()
     page.move_to_time(chain, 4.65)
     chain.perform()
     assert page.heat(4.5) == inside and page.heat(8.5) != outside
     assert page.tip().startswith("4.24 to 4.66 s") and "from" not in fragment(page)
-    ActionChains(page.browser).release().perform()
+    page.actions().release().perform()
     assert fragment(page)["from"] == "4240000" and fragment(page)["to"] == "4660000"
 
 

@@ -260,7 +260,7 @@ def test_what_is_done_after_enter_is_not_disturbed_by_the_first_match(held):
 def test_a_press_after_enter_revokes_it(held):
     hold(held, Keys.ENTER)
     held.hover("f")
-    ActionChains(held.browser).context_click().perform()
+    held.actions().context_click().perform()
     held.one("input").click()
     held.script("answer();")
     assert held.result() == "Matched 10.00 %" and in_search(held)

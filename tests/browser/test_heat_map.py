@@ -3,7 +3,6 @@
 
 import pytest
 
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from test_address import open_made
@@ -75,7 +74,7 @@ def test_cell_without_samples_says_so(open_heat):
 
 def test_only_the_main_button_chooses_a_time(open_heat):
     page = open_heat([(1000, 5), (8999999, 5)], 9000000)
-    chain = ActionChains(page.browser)
+    chain = page.actions()
     page.move_to_time(chain, 2.01)
     chain.context_click().perform()
     assert "from" not in fragment(page)

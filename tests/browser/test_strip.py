@@ -10,7 +10,6 @@ import re
 
 import pytest
 
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from test_address import open_made
@@ -29,7 +28,7 @@ def point(page, seconds, whole):
 
 
 def drag(page, first, last, whole):
-    chain = ActionChains(page.browser)
+    chain = page.actions()
     chain.w3c_actions.pointer_action.move_to_location(*point(page, first, whole))
     chain.w3c_actions.pointer_action.pointer_down()
     chain.w3c_actions.pointer_action.move_to_location(*point(page, last, whole))
@@ -38,7 +37,7 @@ def drag(page, first, last, whole):
 
 
 def hover(page, seconds, whole):
-    chain = ActionChains(page.browser)
+    chain = page.actions()
     chain.w3c_actions.pointer_action.move_to_location(*point(page, seconds, whole))
     chain.perform()
     return page.tip()
@@ -97,7 +96,7 @@ def test_first_key_with_shift_chooses_the_first_step(open_page):
 
 def test_time_is_marked_while_it_is_dragged_over(open_page):
     page = open_page("stall", address="#map=0")
-    chain = ActionChains(page.browser)
+    chain = page.actions()
     chain.w3c_actions.pointer_action.move_to_location(*point(page, 4.25, 10))
     chain.w3c_actions.pointer_action.pointer_down()
     chain.w3c_actions.pointer_action.move_to_location(*point(page, 4.65, 10))
@@ -105,7 +104,7 @@ def test_time_is_marked_while_it_is_dragged_over(open_page):
     assert words(page).startswith("CPU 100 % of a core") and page.tip().startswith("4.2 to 4.8 s")
     assert page.script("return document.querySelectorAll('.cpu .outside').length") == 2
     assert "from" not in page.script("return location.hash")
-    ActionChains(page.browser).release().perform()
+    page.actions().release().perform()
     assert page.script("return location.hash").endswith("from=4200000&to=4800000")
 
 

@@ -10,7 +10,6 @@ for 20 ms and wait for a CPU for 80 ms.
 
 import pytest
 
-from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 BASE = 12  # native frames at the bottom
@@ -207,11 +206,11 @@ def test_minimap_shows_where_the_view_is_and_leads_elsewhere(open_page):
     page.click("light")
     assert page.one(".minimap").is_displayed()
     box = page.one(".minimap").rect
-    ActionChains(page.browser).move_to_element_with_offset(page.one(".minimap"), -int(box["width"] / 2) + 200, 9).click().perform()
+    page.actions().move_to_element_with_offset(page.one(".minimap"), -int(box["width"] / 2) + 200, 9).click().perform()
     page.wait(lambda: page.is_zoomed_to("heavy"))       # heavy is at the left
     page = open_page("worker", address="#ordered=1")
     box = page.one(".minimap").rect
-    chain = ActionChains(page.browser).move_to_element_with_offset(page.one(".minimap"), -int(box["width"] / 4), 0)
+    chain = page.actions().move_to_element_with_offset(page.one(".minimap"), -int(box["width"] / 4), 0)
     chain.click_and_hold().move_by_offset(int(box["width"] / 2), 0).release().perform()
     first, last = page.script("const parts = new URLSearchParams(location.hash.slice(1)); return [+parts.get('from'), +parts.get('to')];")
     assert first == pytest.approx(1e6, abs=2e4) and last == pytest.approx(3e6, abs=2e4)
