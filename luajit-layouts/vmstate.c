@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "luajit-layouts/vmstate.h"
 
-/* Tarantool's INTERP, LFUNC, FFUNC, CFUNC, GC, EXIT, RECORD, OPT and ASM (lj_obj.h, 111d377d of 2020-12-28). */
+/*
+ * Tarantool's INTERP, LFUNC, FFUNC, CFUNC, GC, EXIT, RECORD, OPT and ASM (lj_obj.h, 111d377d of 2020-12-28).
+ */
 static const int32_t tarantool[] = {
 	VMST_INTERP, VMST_INTERP, VMST_INTERP, VMST_C, VMST_GC, VMST_EXIT, VMST_RECORD, VMST_OPT, VMST_ASM,
 };
 
 enum {
-	/* What interpreters store (vm_x64.dasc, vm_x86.dasc), without EXIT, which only the compiler's part stores. */
+	/*
+	 * What interpreters store (vm_x64.dasc, vm_x86.dasc), without EXIT, which only the compiler's part
+	 * stores.
+	 */
 	LUAJIT_STORES = 1u << 0 | 1u << 1,
 	LUAJIT_EXIT = 1u << 3,
 	TARANTOOL_STORES = 1u << 0 | 1u << 1 | 1u << 2 | 1u << 3,

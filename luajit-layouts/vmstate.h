@@ -27,7 +27,9 @@ enum {
 /* The VMST_* of what is stored in g->vmstate; states that the numbering lacks, and traces, are as stored. */
 int32_t vmstate_of(const struct layout *layout, int32_t stored);
 
-/* The numbering, if the interpreter's code stores these states: bit n stands for ~n. False if it is unknown. */
+/*
+ * The numbering, if the interpreter's code stores these states: bit n stands for ~n. False if it is unknown.
+ */
 bool vmstate_numbering(uint32_t stored, enum layout_vmstates *ret_vmstates);
 
 #endif

@@ -153,7 +153,9 @@ static int read_headers(struct core_file *core, const char **ret_problem)
 
 typedef int visit_note(struct core_file *core, uint32_t type, struct core_note note);
 
-/* Visit the notes of one segment: name and contents, each padded to four bytes. Stops at an error of visit. */
+/*
+ * Visit the notes of one segment: name and contents, each padded to four bytes. Stops at an error of visit.
+ */
 static int visit_notes(struct core_file *core, struct core_note segment, visit_note *visit)
 {
 	size_t at = 0;

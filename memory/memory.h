@@ -56,8 +56,8 @@ bool memory_u32(struct memory *memory, uint64_t address, uint32_t *ret);
 bool memory_u64(struct memory *memory, uint64_t address, uint64_t *ret);
 
 /*
- * The size of the kernel's pages, in bytes: 4 KiB on x86-64, and as the kernel was built on arm64: 4, 16 or 64.
- * Code that only copies memory in pieces may take 4 KiB everywhere: larger pages are multiples.
+ * The size of the kernel's pages, in bytes: 4 KiB on x86-64, and as the kernel was built on arm64: 4, 16 or
+ * 64. Code that only copies memory in pieces may take 4 KiB everywhere: larger pages are multiples.
  */
 uint64_t memory_page_size(void);
 

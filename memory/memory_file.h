@@ -6,8 +6,8 @@
 #define LJSPY_MEMORY_FILE_H
 
 /*
- * A descriptor, or -1 with errno. Linux before 3.17 has no memfd_create(), and a container's filter may refuse it:
- * there the file is in /dev/shm or /tmp, and loses its name at once.
+ * A descriptor, or -1 with errno. Linux before 3.17 has no memfd_create(), and a container's filter may
+ * refuse it: there the file is in /dev/shm or /tmp, and loses its name at once.
  */
 int memory_file(const char *name);
 

@@ -10,7 +10,10 @@
 enum {
 	PAGE_SIZE = 4096,
 	PAGES_MAX = 16384, /* before one more, all are forgotten */
-	/* A part of a page is what is renewed. A request of nginx has some hundred bytes on each of its pages. */
+	/*
+	 * A part of a page is what is renewed. A request of nginx has some hundred bytes on each of its
+	 * pages.
+	 */
 	PART_SIZE = 512,
 	PARTS = PAGE_SIZE / PART_SIZE,
 	LONG_READ = 256 << 10, /* bytes: such a read is not kept */

@@ -25,8 +25,8 @@ struct memory *page_cache_memory(struct page_cache *cache);
 void page_cache_forget(struct page_cache *cache);
 
 /*
- * The same, but copy those parts of pages again, in one read, that were read from since the last time: the next reads
- * are likely to be of most of them.
+ * The same, but copy those parts of pages again, in one read, that were read from since the last time: the
+ * next reads are likely to be of most of them.
  */
 void page_cache_renew(struct page_cache *cache);
 

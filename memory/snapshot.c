@@ -12,7 +12,10 @@ enum {
 	JOIN_BYTES = 4096,
 	/* Guesses merge up to this length; without a limit they would grow without end. */
 	MERGED_GUESS_BYTES_MAX = 2 * PAGE_SIZE,
-	/* Keep a guess, or a part, so many times in vain: a program with several tasks returns to earlier ones. */
+	/*
+	 * Keep a guess, or a part, so many times in vain: a program with several tasks returns to earlier
+	 * ones.
+	 */
 	VAIN_GUESSES_MAX = 4,
 	/* So many items are sorted by insertion: most are in order already. */
 	FEW = 24,
@@ -26,7 +29,9 @@ enum purpose {
 	CAPTURED_AROUND, /* the pages of what a reader is about to ask for */
 };
 
-/* Captured bytes, at arena + offset. Readers asked for [asked_begin, asked_end) of them; 0 and 0: for none. */
+/*
+ * Captured bytes, at arena + offset. Readers asked for [asked_begin, asked_end) of them; 0 and 0: for none.
+ */
 struct region {
 	uint64_t address;
 	size_t length;
@@ -36,7 +41,9 @@ struct region {
 	uint16_t vain, partly; /* of its guess: see struct snapshot_guesses */
 };
 
-/* A range to read: a guess, or the caller's range at index. piece is the number of the piece that holds it. */
+/*
+ * A range to read: a guess, or the caller's range at index. piece is the number of the piece that holds it.
+ */
 struct wanted {
 	uint64_t address;
 	size_t length;
@@ -471,8 +478,9 @@ static struct memory_range whole_pages(const struct memory_range *range)
 }
 
 /*
- * The part of a guess to keep: what was asked for, and for a few times more what else it has of the same pages.
- * Other pages would be copied for nothing in each hold, and are soon asked for again if they are wanted.
+ * The part of a guess to keep: what was asked for, and for a few times more what else it has of the same
+ * pages. Other pages would be copied for nothing in each hold, and are soon asked for again if they are
+ * wanted.
  */
 static uint16_t cut_guess(const struct region *region, bool is_trial, size_t *begin, size_t *end)
 {

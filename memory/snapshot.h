@@ -41,8 +41,8 @@ struct snapshot_guesses {
 		uint64_t address;
 		uint32_t length;
 		uint16_t vain; /* how many times in a row nothing of it was asked for */
-		uint16_t
-			partly; /* how many of the times that some of it was asked for in a row it was not all */
+		/* how many of the times that some of it was asked for in a row it was not all */
+		uint16_t partly;
 	} pieces[SNAPSHOT_GUESSES_MAX];
 };
 

@@ -134,7 +134,9 @@ static void note(struct vm_code_evidence *evidence, int32_t *field, const char *
 /* A probe looks for its shape at instruction i, which has FUNCTION_WINDOW more on either side. */
 typedef void probe(const struct code *code, size_t i);
 
-/* Tail of most handlers: ldr INSw, [PC], #4; add TMP1, GL, INS, uxtb #3; ...; ldr TMP0, [TMP1, #GG_G2DISP]. */
+/*
+ * Tail of most handlers: ldr INSw, [PC], #4; add TMP1, GL, INS, uxtb #3; ...; ldr TMP0, [TMP1, #GG_G2DISP].
+ */
 static void probe_dispatch(const struct code *code, size_t i)
 {
 	const struct instruction *at = &code->at[i];
@@ -265,7 +267,10 @@ static void probe_exit_error(const struct code *code, size_t i)
 		code->evidence->exit_error_code = true;
 }
 
-/* getmetatable: ldr RB, TAB:CARG1->metatable; ...; the load of "__metatable" from gcroot[GCROOT_MMNAME...]; cbz RB. */
+/*
+ * getmetatable: ldr RB, TAB:CARG1->metatable; ...; the load of "__metatable" from gcroot[GCROOT_MMNAME...];
+ * cbz RB.
+ */
 static void probe_gcroot(const struct code *code, size_t i)
 {
 	const struct instruction *at = &code->at[i];

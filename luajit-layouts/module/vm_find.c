@@ -228,7 +228,10 @@ static const struct unwind_rules *interpreter_rules(const struct unwind_table *t
 	return NULL;
 }
 
-/* lj_vm_ffi_call lies right behind the interpreter. Its entry may be anywhere: lld and gold group entries by CIE. */
+/*
+ * lj_vm_ffi_call lies right behind the interpreter. Its entry may be anywhere: lld and gold group entries by
+ * CIE.
+ */
 static void find_ffi_call(const struct unwind_table *table, const struct unwind_rules *rules,
 			  struct vm_extent *extent)
 {

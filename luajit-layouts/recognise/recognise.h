@@ -37,8 +37,8 @@ enum recognise_status recognise_vm(struct memory *memory, uint16_t machine, uint
 				   recognise_evidence *evidence, void *context, struct vm_code *ret_vm);
 
 /*
- * Only whether there is one: RECOGNISE_OK, or as recognise_vm(). For that, memory may be that of the module's file
- * instead of a target's.
+ * Only whether there is one: RECOGNISE_OK, or as recognise_vm(). For that, memory may be that of the module's
+ * file instead of a target's.
  */
 enum recognise_status recognise_find(struct memory *memory, uint16_t machine, uint64_t base,
 				     recognise_evidence *evidence, void *context);

@@ -393,8 +393,9 @@ static bool check_array(struct check *check, uint64_t table, uint64_t metatable)
 	if (asize > ARRAY_MAX || array % TVALUE_BYTES != 0 || (array == 0 && asize != 0))
 		return check_fail(check, "GCtab.asize or GCtab.array is beyond belief");
 	/*
-	 * colo: the slots allocated together with the table; negative once the table has left them. Without any,
-	 * the allocator may have put the array right behind the table, as one without headers between blocks does.
+	 * colo: the slots allocated together with the table; negative once the table has left them. Without
+	 * any, the allocator may have put the array right behind the table, as one without headers between
+	 * blocks does.
 	 */
 	if (colo != 0 && (array == table + (uint64_t)check->layout->GCtab_size) != ((int8_t)colo > 0))
 		return check_fail(check, "GCtab.array is not colocated as GCtab.colo says");

@@ -248,8 +248,8 @@ static bool check_collector(struct check *check)
 }
 
 /*
- * Count the strings of one chain. The low bit of an anchor marks a second hash. False for what leads to something else;
- * and, while strings are swept, for a chain without an end.
+ * Count the strings of one chain. The low bit of an anchor marks a second hash. False for what leads to
+ * something else; and, while strings are swept, for a chain without an end.
  */
 static bool count_chain(struct check *check, uint64_t string, bool sweeps, uint64_t *count)
 {
@@ -268,7 +268,10 @@ struct strings {
 	bool is_torn;            /* one chain */
 };
 
-/* A sweep frees the dead strings of one chain before it takes them off (lj_gc.c, gc_sweep_str(), since June 2020). */
+/*
+ * A sweep frees the dead strings of one chain before it takes them off (lj_gc.c, gc_sweep_str(), since June
+ * 2020).
+ */
 static bool count_strings(struct check *check, const uint8_t *anchors, uint64_t chains, bool sweeps,
 			  struct strings *strings)
 {

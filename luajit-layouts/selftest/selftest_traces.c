@@ -137,7 +137,9 @@ static bool check_recorder(struct check *check)
 	    !J_FIELD(check, J_parent, 4, &parent) || !J_FIELD(check, J_exitno, 4, &exitno) ||
 	    !J_FIELD(check, J_pt, 8, &proto))
 		return false;
-	/* lj_trace_abort() takes the bit away and leaves the rest, which lasts until the recorder runs again. */
+	/*
+	 * lj_trace_abort() takes the bit away and leaves the rest, which lasts until the recorder runs again.
+	 */
 	if ((state & ~(uint64_t)STATE_ACTIVE) > STATE_MAX)
 		return check_fail(check, "J.state is %u", (unsigned)state);
 	if (parent >= TRACES_MAX || exitno >= EXITS_MAX)

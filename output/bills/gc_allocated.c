@@ -31,6 +31,9 @@ uint64_t gc_allocated_bytes(const struct gc_allocated *allocated, bool *ret_is_l
 	*ret_is_least = used_ns - unmarked_ns > used_ns * MARKED_PERCENT_MAX / 100;
 	if (*ret_is_least || unmarked_ns <= 0)
 		return allocated->unmarked_bytes + allocated->marked_bytes;
-	/* What was allocated while a marking ended is known in part only: its time counts as much as the rest. */
+	/*
+	 * What was allocated while a marking ended is known in part only: its time counts as much as the
+	 * rest.
+	 */
 	return (uint64_t)((double)allocated->unmarked_bytes * used_ns / unmarked_ns);
 }

@@ -22,8 +22,8 @@ void gc_allocated_add(struct gc_allocated *allocated, const struct sample *sampl
 void gc_allocated_merge(struct gc_allocated *allocated, const struct gc_allocated *other);
 
 /*
- * All bytes. *ret_is_least: it may have been any number more, since cycles are about as short as the time from one
- * sample to the next.
+ * All bytes. *ret_is_least: it may have been any number more, since cycles are about as short as the time
+ * from one sample to the next.
  */
 uint64_t gc_allocated_bytes(const struct gc_allocated *allocated, bool *ret_is_least);
 

@@ -118,7 +118,9 @@ double evidence_weight(const struct evidence *evidence);
 bool evidence_is_enough(const struct evidence *evidence);
 bool evidence_is_busy(const struct evidence *evidence);
 
-/* The share of ns in CPU time, from 0 to 1; and the share that it has at least, but for one recording in 40. */
+/*
+ * The share of ns in CPU time, from 0 to 1; and the share that it has at least, but for one recording in 40.
+ */
 double evidence_share(const struct evidence *evidence, uint64_t ns);
 double evidence_sure_share(const struct evidence *evidence, uint64_t ns);
 

@@ -81,7 +81,10 @@ static bool is_row_of(const struct interpreted_row *row, const struct work_key *
 	       functions_share_definition(row->function, key->function);
 }
 
-/* Of the places in a function, the one that LuaJIT has given up, or else tried most often. NULL if there is none. */
+/*
+ * Of the places in a function, the one that LuaJIT has given up, or else tried most often. NULL if there is
+ * none.
+ */
 static const struct interpreted_row *find_interpreted(const struct evidence *evidence,
 						      const struct work_key *key)
 {
@@ -118,7 +121,10 @@ static void judge_interpreted(const struct evidence *evidence, const struct work
 	place->key.callee = NULL;
 }
 
-/* Does a thread sleep until a child ends? The name of a wait begins with its system call (output/sample/sample.h). */
+/*
+ * Does a thread sleep until a child ends? The name of a wait begins with its system call
+ * (output/sample/sample.h).
+ */
 static bool waits_for_child(const struct function *wait)
 {
 	static const char *const calls[] = { "wait4", "waitid" };

@@ -26,8 +26,8 @@ struct heap_looks {
 int heap_looks_begin(struct heap_looks *looks, uint64_t time_ns, size_t count);
 
 /*
- * Add a VM's heap to the last look. 0, -ENOMEM, or -ENODATA if something of it was not found, which would seem
- * to grow until the next look. A VM that is missing altogether is left out of all looks.
+ * Add a VM's heap to the last look. 0, -ENOMEM, or -ENODATA if something of it was not found, which would
+ * seem to grow until the next look. A VM that is missing altogether is left out of all looks.
  */
 int heap_looks_add(struct heap_looks *looks, const struct heap_graph *graph,
 		   const struct heap_account *account);

@@ -303,8 +303,8 @@ static enum finding_kind kind_of_state(enum vm_state state)
 }
 
 /*
- * LuaJIT joins strings for "..", for builtins and for a string.buffer by the same routines (lj_buf.c of v2.1).
- * The interpreter calls them itself for ".." only (BC_CAT); compiled code calls them for any of these.
+ * LuaJIT joins strings for "..", for builtins and for a string.buffer by the same routines (lj_buf.c of
+ * v2.1). The interpreter calls them itself for ".." only (BC_CAT); compiled code calls them for any of these.
  */
 static enum finding_kind kind_of_joins(const struct work *work, const char *line)
 {

@@ -15,7 +15,9 @@
 /* RECENT is the number of places in the caches of threads and parts. */
 enum { RECENT = 4096, PHASE_MAX = 256, TIME_BITS = 48, WEIGHT_BITS = 56 };
 
-/* A constant expression: gcc sees that a value masked by it fits into a bit-field, without optimising, too. */
+/*
+ * A constant expression: gcc sees that a value masked by it fits into a bit-field, without optimising, too.
+ */
 #define LOW_BITS(count) ((UINT64_C(1) << (count)) - 1)
 
 struct moment {

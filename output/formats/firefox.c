@@ -22,7 +22,9 @@ enum {
 	RESOURCE_LIBRARY = 1,
 };
 
-/* The profiler uses the first grey category for frames without one. The first subcategory of each is "Other". */
+/*
+ * The profiler uses the first grey category for frames without one. The first subcategory of each is "Other".
+ */
 static const struct {
 	const char *name;
 	const char *color;

@@ -24,7 +24,9 @@ static const char *annotation(const struct profile_node *node)
 	return node->function->kind == FRAME_LUA && node->compiled ? "_[j]" : "";
 }
 
-/* Join a number at the end of a name to it with "_": readers would take it for the weight of a first profile. */
+/*
+ * Join a number at the end of a name to it with "_": readers would take it for the weight of a first profile.
+ */
 static void join_last_number(char *text, size_t length)
 {
 	size_t end = length;

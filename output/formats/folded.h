@@ -2,10 +2,10 @@
 /*
  * folded: one line for each stack, root first, for flame graph tools and grep.
  *
- *	main chunk test.lua;heavy test.lua:5;string.gsub [builtin] 120034
+ * 	main chunk test.lua;heavy test.lua:5;string.gsub [builtin] 120034
  *
- * The number is the stack's own weight in whole microseconds, or in bytes or objects of a heap. Each line passes
- * its rounding error on to the next, so the sum of all lines is within a
+ * The number is the stack's own weight in whole microseconds, or in bytes or objects of a heap. Each line
+ * passes its rounding error on to the next, so the sum of all lines is within a
  * microsecond of the profile's weight. Stacks without weight are left out.
  */
 #ifndef LJSPY_FOLDED_H

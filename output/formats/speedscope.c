@@ -13,7 +13,10 @@
 
 enum {
 	NAME_SIZE = 256,
-	/* Samples that are placed together. One look has two of a thread, but some of as many requests as there are. */
+	/*
+	 * Samples that are placed together. One look has two of a thread, but some of as many requests as
+	 * there are.
+	 */
 	GROUP_MAX = 64,
 };
 

@@ -96,7 +96,9 @@ static void write_heap(const struct report *report)
 			bill->cycles, (double)bill->heap_least / 1e6, (double)bill->heap_most / 1e6);
 }
 
-/* Write how much was allocated; each sample tells what was since the one before, so all of them are needed. */
+/*
+ * Write how much was allocated; each sample tells what was since the one before, so all of them are needed.
+ */
 static void write_allocated_for_cycles(const struct report *report)
 {
 	const struct gc_bill *bill = &report->tally.gc;

@@ -26,7 +26,9 @@ json_t *json_value_append(json_t *array, json_t *value);
 /* Set a member of an object. Takes over both references. The object; NULL as above. */
 json_t *json_value_set(json_t *object, const char *name, json_t *value);
 
-/* Write a borrowed document. False when it is NULL or memory is short; for errors of the stream see ferror(). */
+/*
+ * Write a borrowed document. False when it is NULL or memory is short; for errors of the stream see ferror().
+ */
 bool json_write_document(FILE *out, const json_t *document);
 
 /*

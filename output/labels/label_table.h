@@ -27,7 +27,8 @@ struct label {
 	struct label_key key;
 	char *text;         /* escaped as ESCAPE_PLAIN */
 	size_t name_length; /* of the function's name at the beginning of text */
-	size_t place; /* where in text the place after the name begins, without its package root; at the end if none */
+	/* where in text the place after the name begins, without its package root; at the end if none */
+	size_t place;
 	uint32_t rank; /* set by label_table_sort() */
 	UT_hash_handle hh;
 };

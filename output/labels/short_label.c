@@ -7,7 +7,10 @@
 
 #define ELLIPSIS "\u2026"
 
-/* TAIL_MIN: characters of a file's name that are worth showing. MIDDLE_MIN: columns of a name cut in the middle. */
+/*
+ * TAIL_MIN: characters of a file's name that are worth showing. MIDDLE_MIN: columns of a name cut in the
+ * middle.
+ */
 enum { TAIL_MIN = 4, MIDDLE_MIN = 9 };
 
 static size_t character_length(const char *text)

@@ -4,10 +4,11 @@
  *
  * A JSON document has "version" and "processes". Each process has pid, name, asleep (it slept
  * while ljspy read it) and requests, the oldest first: age_ms, connection, number (of its
- * connection), subrequest, phase, method, host, route (nginx_request_route()), status, client, received and sent
- * (bytes), upstream (state, peer, status, tries), lua: [{state, wait, frames}], and more_coroutines, the number of
- * those that are left out of lua. What is unknown is null. Only if asked for, requests have uri and query. A
- * process has also pools of cosockets: [{name, used, idle, size}]; name is null if it is not to be shown.
+ * connection), subrequest, phase, method, host, route (nginx_request_route()), status, client, received and
+ * sent (bytes), upstream (state, peer, status, tries), lua: [{state, wait, frames}], and more_coroutines, the
+ * number of those that are left out of lua. What is unknown is null. Only if asked for, requests have uri and
+ * query. A process has also pools of cosockets: [{name, used, idle, size}]; name is null if it is not to be
+ * shown.
  */
 #ifndef LJSPY_REQUEST_REPORT_H
 #define LJSPY_REQUEST_REPORT_H

@@ -3,8 +3,8 @@
  * timer_report: what a worker of nginx waits for the time of, as text or JSON.
  *
  * A JSON document has "version" and "processes". Each process has pid, name, asleep (it slept while
- * ljspy read it), torn (they changed all the while, and are unknown), count, cut (there are more), left_out (timers
- * that are in no group, for there are too many) and timers, groups of the same kind and place, the
+ * ljspy read it), torn (they changed all the while, and are unknown), count, cut (there are more), left_out
+ * (timers that are in no group, for there are too many) and timers, groups of the same kind and place, the
  * soonest first: kind, count, first_due_ms and last_due_ms (from now; negative if overdue), lua:
  * [frames] (of ngx.timer the handler), route (of the request that waits), peer (that is asked).
  * module is the file with the code that nginx calls then. What is unknown is null.

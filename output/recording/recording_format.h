@@ -27,8 +27,8 @@
  *	function  = kind:uint firstline:uint name:ref file:ref module:ref [ root:uint ]
  *	stack     = caller:ref function:ref line:uint certainty
  *	thread    = pid:uint tid:uint process_name:ref thread_name:ref
- *	sample    = after:uint thread:ref leaf:ref state gc [ heap:sint ] [ allocated:uint used:uint step:uint ]
- *	            phase:ref [ wait:ref ] cpu:uint wall:sint
+ *	sample    = after:uint thread:ref leaf:ref state gc [ heap:sint ]
+ *	            [ allocated:uint used:uint step:uint ] phase:ref [ wait:ref ] cpu:uint wall:sint
  *	            [ bytes:uint objects:uint ]
  *	request   = route:ref method:ref host:ref status:uint subrequest:uint
  *	            connection:uint number:uint age:uint
@@ -86,13 +86,12 @@
  * home_directory, home_pid, home_start_ticks and home_began_unix_ns as in struct
  * session_home (of older recordings these are unknown); and at the end duration_ns,
  * missed_ticks, dropped, away_ns, undisturbed, skid, self_cpu_ns, target_cpu_ns,
- * alloc_estimated, alloc_least, alloc_all and alloc_large (of older recordings these are unknown), is_part and
- * is_unfinished (0 or 1) and rate_asked_uhz (millionths of a hertz) as in struct figures.
- * labels_PID holds lines "name=value\n" that say which service, pod and container that process is. All other figures
- * follow from the samples. Pauses are the histogram of how long
- * threads were held: the longest pause in nanoseconds, then pairs: the number
- * of empty buckets to skip, and the count in the next bucket. The buckets are
- * those of output/sample/histogram.h.
+ * alloc_estimated, alloc_least, alloc_all and alloc_large (of older recordings these are unknown), is_part
+ * and is_unfinished (0 or 1) and rate_asked_uhz (millionths of a hertz) as in struct figures. labels_PID
+ * holds lines "name=value\n" that say which service, pod and container that process is. All other figures
+ * follow from the samples. Pauses are the histogram of how long threads were held: the longest pause in
+ * nanoseconds, then pairs: the number of empty buckets to skip, and the count in the next bucket. The
+ * buckets are those of output/sample/histogram.h.
  *
  * Every version of this grammar stays readable for ever. The numbers of enums
  * are part of it: append new values at the end.

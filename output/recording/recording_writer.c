@@ -23,7 +23,9 @@ enum {
 	PAUSES_SIZE_MAX = 2 * 10 * (HISTOGRAM_BUCKETS + 1),
 	BUFFER_SIZE = BLOCK_FULL + RECORD_SIZE_MAX,
 	COMPRESSION_LEVEL = 6,
-	/* Forget all definitions at this many bytes in tables. The stack of one sample may add as much again. */
+	/*
+	 * Forget all definitions at this many bytes in tables. The stack of one sample may add as much again.
+	 */
 	TABLES_FULL = 4 << 20,
 	ENTRY_OVERHEAD = 48, /* for the allocations of an entry and of its table */
 };

@@ -91,7 +91,9 @@ void dump_process_free(struct dump_process *process)
 	free(process);
 }
 
-/* Copy the frames and take over the variables. When memory is short, return false; the variables are freed. */
+/*
+ * Copy the frames and take over the variables. When memory is short, return false; the variables are freed.
+ */
 static bool take_stack(const struct dump_stack *stack, struct dump_stack *ret_stack)
 {
 	struct dump_stack copy = *stack;

@@ -115,7 +115,9 @@ void footprint_free(struct footprint *footprint);
 /* Drop all but pid, name. */
 void footprint_reset(struct footprint *footprint);
 
-/* The row of this kind, name (may be NULL) and VM, a new one if there is none. -ENOMEM, or 0 and its index. */
+/*
+ * The row of this kind, name (may be NULL) and VM, a new one if there is none. -ENOMEM, or 0 and its index.
+ */
 int footprint_row(struct footprint *footprint, enum footprint_kind kind, const char *name, uint64_t g,
 		  size_t *ret_index);
 

@@ -73,8 +73,8 @@ struct trace_process {
 	uint64_t state_ns[VM_STATE_COUNT]; /* cpu_ns by state of the VM */
 	uint64_t gone_ns;                  /* in traces that the state at their address no longer has */
 	size_t gone_count;                 /* ... and how many of them samples have seen */
-	uint64_t
-		unlisted_ns; /* in traces of Lua states that are not known in the end, closed or read in part */
+	/* in traces of Lua states that are not known in the end, closed or read in part */
+	uint64_t unlisted_ns;
 	struct trace_vm *vms;
 	size_t vm_count, vm_size;
 };

@@ -258,7 +258,10 @@ static struct loop_thread *find_thread(struct turns *turns, const struct sample 
 	return NULL;
 }
 
-/* A process whose loop has a clock has one loop, that of its first thread: others wait for work, as those of a pool. */
+/*
+ * A process whose loop has a clock has one loop, that of its first thread: others wait for work, as those of
+ * a pool.
+ */
 static bool is_beside_loop(const struct turns *turns, const struct sample *sample)
 {
 	const struct loop_thread *first;

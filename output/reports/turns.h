@@ -27,7 +27,8 @@ struct turn {
 	uint64_t begin_ns;
 	uint64_t end_ns;   /* 0 until it is over */
 	uint64_t slack_ns; /* the turn may be this much longer or shorter */
-	bool may_be_several; /* it ran from one sample to the next, and nothing but sleeps would tell turns apart */
+	/* it ran from one sample to the next, and nothing but sleeps would tell turns apart */
+	bool may_be_several;
 };
 
 /*

@@ -31,13 +31,17 @@ struct figures {
 	uint64_t duration_ns;      /* of the recording */
 	uint64_t self_cpu_ns;      /* CPU time of ljspy itself */
 	uint64_t target_cpu_ns;    /* CPU time of the target during the recording */
-	/* Of the bytes that were allocated: those that are less certain, and those of which there may be any more. */
+	/*
+	 * Of the bytes that were allocated: those that are less certain, and those of which there may be any
+	 * more.
+	 */
 	uint64_t alloc_estimated, alloc_least;
 	/* ... all of them, and those of large allocations, of which it is rough who has how many. */
 	uint64_t alloc_all, alloc_large;
 	bool alloc_large_unknown; /* by an older recording */
 	bool is_part;             /* the samples are some of those taken, which the user chose */
-	bool is_unfinished; /* the recording has no end: what only that tells is not known, see figures_json() */
+	/* the recording has no end: what only that tells is not known, see figures_json() */
+	bool is_unfinished;
 	bool target_cpu_unknown; /* by a recording of allocations, whose samples do not tell it */
 	double rate_asked_hz;
 	double rate_reached_hz; /* 0 if unknown, as of allocations: one look at a target finds several */
@@ -63,8 +67,8 @@ void figures_add_sample(struct figures *figures, const struct sample *sample);
 void figures_add(struct figures *sum, const struct figures *figures);
 
 /*
- * Set what a sampler counts for its whole run to what it has counted since an earlier state. The rest, such as the
- * samples that a recording has, stays.
+ * Set what a sampler counts for its whole run to what it has counted since an earlier state. The rest, such
+ * as the samples that a recording has, stays.
  */
 void figures_count_since(struct figures *figures, const struct figures *now, const struct figures *before);
 
@@ -85,8 +89,8 @@ enum { FIGURES_BYTES_SIZE = 200 };
 const char *figures_uncertain_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE]);
 
 /*
- * "about 1.2 GB (estimated) are in large allocations: ..." in ret_text, which it returns; NULL if that is not known, or
- * if they are so few of all bytes that it hardly matters.
+ * "about 1.2 GB (estimated) are in large allocations: ..." in ret_text, which it returns; NULL if that is not
+ * known, or if they are so few of all bytes that it hardly matters.
  */
 const char *figures_large_bytes(const struct figures *figures, char ret_text[static FIGURES_BYTES_SIZE]);
 
@@ -99,9 +103,9 @@ void figures_print(FILE *out, const struct figures *figures);
 /*
  * A JSON object, with the unit in each name: samples, lost by reason, missed_ticks, dropped, away_ms,
  * undisturbed, skid, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
- * alloc_bytes {estimated, least, large}, rate_hz {asked, reached}, frames {exact, nearest, function}. Of a recording
- * without an end, missed_ticks to pause_us, self_cpu_ms, alloc_bytes and the rate asked are null; of an older one,
- * large is. The caller owns the reference.
+ * alloc_bytes {estimated, least, large}, rate_hz {asked, reached}, frames {exact, nearest, function}. Of a
+ * recording without an end, missed_ticks to pause_us, self_cpu_ms, alloc_bytes and the rate asked are null;
+ * of an older one, large is. The caller owns the reference.
  * NULL when memory is short.
  */
 json_t *figures_json(const struct figures *figures);

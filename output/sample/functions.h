@@ -31,8 +31,8 @@ const struct function *functions_intern(struct functions *functions, const struc
 const struct function *functions_allocated(struct functions *functions, const char *what);
 
 /*
- * Have both the same place of definition, in a file that is known? They may still be two functions on one line. NULL
- * is the same as NULL only.
+ * Have both the same place of definition, in a file that is known? They may still be two functions on one
+ * line. NULL is the same as NULL only.
  */
 bool functions_share_definition(const struct function *a, const struct function *b);
 

@@ -55,8 +55,8 @@ struct sample_gc {
 	uint64_t heap_bytes; /* g->gc.total; 0 if unknown */
 	uint64_t live_bytes; /* what the last sweep left of it; 0: unknown, as in a sweep and in recordings */
 	/*
-	 * What the VM has allocated since its previous sample; 0 if unknown. With has_marked it may be more; and
-	 * what the collector frees in the moment of a sample may count at the next one.
+	 * What the VM has allocated since its previous sample; 0 if unknown. With has_marked it may be more;
+	 * and what the collector frees in the moment of a sample may count at the next one.
 	 */
 	uint64_t allocated_bytes;
 	uint64_t used_ns; /* CPU time of the thread since that sample; 0 if unknown */

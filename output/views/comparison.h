@@ -37,7 +37,9 @@ struct side {
 int comparison_changed(const struct side *before, const struct side *after, const struct view *view,
 		       struct changed *changed);
 
-/* Write the comparison as a table. 0, -ENOMEM, -EIO (the stream's own error is in errno) or a source's error. */
+/*
+ * Write the comparison as a table. 0, -ENOMEM, -EIO (the stream's own error is in errno) or a source's error.
+ */
 int comparison_write(FILE *out, const struct side *before, const struct side *after, const struct view *view);
 
 #endif

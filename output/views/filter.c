@@ -22,7 +22,9 @@ struct verdict {
 	UT_hash_handle hh;
 };
 
-/* What else decides on the frames that the filter adds to a stack. No padding, because it is hashed as bytes. */
+/*
+ * What else decides on the frames that the filter adds to a stack. No padding, because it is hashed as bytes.
+ */
 struct addition_key {
 	const struct function *wait;
 	const char *text;
@@ -38,7 +40,10 @@ struct addition {
 /* Bits in the number of a stack with an addition. Larger numbers become 0. */
 enum { ADDITION_BITS = 16, STACK_BITS = 32 };
 
-/* A request of a client, by its process and nginx's numbers. It has no padding, because it is compared as bytes. */
+/*
+ * A request of a client, by its process and nginx's numbers. It has no padding, because it is compared as
+ * bytes.
+ */
 struct slow_key {
 	uint64_t pid, connection, number;
 };
@@ -444,7 +449,9 @@ static const char *request_group(enum filter_group group, const struct sample_re
 	return text;
 }
 
-/* The peer behind the kind of a request's wait: "upstream first byte: 127.0.0.1:8080", "socket receive: ..." */
+/*
+ * The peer behind the kind of a request's wait: "upstream first byte: 127.0.0.1:8080", "socket receive: ..."
+ */
 static const char *upstream_name(const struct sample *sample)
 {
 	static const char upstream[] = "upstream ", cosocket[] = "socket ";

@@ -61,9 +61,9 @@ struct filter_options {
 	const regex_t *exclude;         /* the label of no function matches; NULL: any */
 	const regex_t *include_request; /* matches METHOD HOST/ROUTE of the request; NULL: any */
 	uint64_t slower_than_ns;        /* only requests seen at that age or older; 0: any */
-	uint32_t
-		slower_than_ppm; /* ... or only the slowest but this part in a million of those seen; 0: any */
-	bool is_faster;          /* only the other requests, if one of these is set */
+	/* ... or only the slowest but this part in a million of those seen; 0: any */
+	uint32_t slower_than_ppm;
+	bool is_faster;              /* only the other requests, if one of these is set */
 	uint64_t connection, number; /* only that request, by nginx's numbers; both 0: any */
 	enum filter_time time;
 	bool merge_recursion; /* see below */

@@ -98,7 +98,9 @@ static int make_room(void **array, size_t count, size_t element_size)
 	return 0;
 }
 
-/* Each find_ function sets the index of an element, and adds the element if it is new. 0 or a negative errno. */
+/*
+ * Each find_ function sets the index of an element, and adds the element if it is new. 0 or a negative errno.
+ */
 
 static int find_function(struct sample_table *table, const struct function *function, uint32_t *ret_index)
 {

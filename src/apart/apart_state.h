@@ -54,7 +54,8 @@ struct apart {
 	timer_t dead_man;
 	bool has_dead_man;
 	pthread_mutex_t tracer_lock;
-	pid_t tracer_tid; /* see apart_note_tracer(); under the lock, so that the thread does not end meanwhile */
+	/* see apart_note_tracer(); under the lock, so that the thread does not end meanwhile */
+	pid_t tracer_tid;
 	clockid_t tracer_clock; /* of its CPU time */
 };
 

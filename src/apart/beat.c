@@ -16,7 +16,9 @@ enum {
 	/* The taker is woken at most once in so many beats, unless the queue is filled so far. */
 	BEATS_PER_TAKE = 3,
 	FILLED_BYTES = QUEUE_SIZE / 8,
-	/* Signals that come closer together count as one: timeout(1) sends two, and so do impatient shells. */
+	/*
+	 * Signals that come closer together count as one: timeout(1) sends two, and so do impatient shells.
+	 */
 	ANOTHER_NS = 100 * 1000 * 1000,
 };
 

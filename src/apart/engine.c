@@ -82,7 +82,8 @@ static void *run_worker(void *context)
 
 /*
  * Let the kernel continue the engine each ns, by SIGCONT, where it is stopped; never if that is 0. Once would
- * not do: on a busy machine, the time may be over before the engine is stopped, and before the watch begins it anew.
+ * not do: on a busy machine, the time may be over before the engine is stopped, and before the watch begins
+ * it anew.
  */
 static void set_dead_man(const struct apart *apart, long ns)
 {
@@ -193,8 +194,8 @@ void apart_close_standard_files(struct apart *apart)
 }
 
 /*
- * Close the front's files: a pipe's reader must not wait for the engine to close it. Those that a command is to
- * inherit stay until it has them.
+ * Close the front's files: a pipe's reader must not wait for the engine to close it. Those that a command is
+ * to inherit stay until it has them.
  */
 static void close_inherited(struct apart *apart)
 {
@@ -281,8 +282,8 @@ void apart_come_by(struct apart *apart, uint64_t wait_ns)
 	const bool was_brief = apart->waits_briefly;
 
 	/*
-	 * Where it waits for longer, the watch would wake up before it does, once more than if it did not come by. What
-	 * the front wants, or whether it runs, is the watch's to find out.
+	 * Where it waits for longer, the watch would wake up before it does, once more than if it did not
+	 * come by. What the front wants, or whether it runs, is the watch's to find out.
 	 */
 	apart->waits_briefly = wait_ns <= ABSENT_NS;
 	if (!was_brief || !apart->waits_briefly || shared->end_wanted || now >= shared->beat_due_ns)

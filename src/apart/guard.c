@@ -56,8 +56,8 @@ static void rouse(pid_t engine)
 
 /*
  * Processes that the engine has started and not waited for, such as the one that reads symbols, end with it.
- * In a container they would fall to the first process, a target maybe, which gets a signal for each; and which does
- * not wait for them if it is ljspy.
+ * In a container they would fall to the first process, a target maybe, which gets a signal for each; and
+ * which does not wait for them if it is ljspy.
  */
 static void wait_for_left(void)
 {

@@ -8,8 +8,8 @@
  *	         | 02 reason:uint		a lost frame's function: enum lost_reason
  *	sample   = 03 time:uint pid:uint tid:uint process_name:text thread_name:text
  *	           phase:text request thread_state:uint vm_state:uint wait:ref cpu:uint wall:uint
- *	           bytes:uint objects:uint loop:uint sleeps:uint gc_phase:uint has_marked:uint heap:uint live:uint
- *	           allocated:uint used:uint step:uint count:uint frame{count}
+ *	           bytes:uint objects:uint loop:uint sleeps:uint gc_phase:uint has_marked:uint heap:uint
+ *	           live:uint allocated:uint used:uint step:uint count:uint frame{count}
  *	request  = route:text [ method:text host:text status:uint subrequest:uint connection:uint
  *	           number:uint age:uint ]	the rest follows if there is a route
  *	frame    = function:ref line:uint certainty

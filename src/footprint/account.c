@@ -165,7 +165,10 @@ static bool is_shared_memory(const struct mapping *mapping)
 	return mapping->access & MAPPING_WRITE;
 }
 
-/* Without a name, with one that prctl() gave it, or a private mapping of /dev/zero, which has no pages of a file. */
+/*
+ * Without a name, with one that prctl() gave it, or a private mapping of /dev/zero, which has no pages of a
+ * file.
+ */
 static bool is_anonymous(const struct mapping *mapping)
 {
 	return !*mapping->path || begins_with(mapping->path, "[anon") ||

@@ -71,7 +71,9 @@ static const char *unsound(const struct heap_copying *capture)
 	return NULL;
 }
 
-/* After the hold. 0, -ENOMEM or -EIO: without room for its copy, a state cannot be read, but was not closed. */
+/*
+ * After the hold. 0, -ENOMEM or -EIO: without room for its copy, a state cannot be read, but was not closed.
+ */
 static int read_copy(struct heap_copying *capture, struct heap_graph *ret_graph)
 {
 	struct heap_holding *holding = &capture->holding;

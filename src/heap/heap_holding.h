@@ -55,9 +55,9 @@ int heap_holding_refresh(struct heap_holding *holding);
 int heap_holding_fill(struct heap_holding *holding);
 
 /*
- * Hold and copy. Sets *ret_method, and *ret_changed to how many pages may be of another time. Captures the stack, too, if
- * there was a hold with time for it, and no such page. 0; -ENOMEM; -EBUSY if the process could not be held, or was not
- * to be; -EFBIG if that would take too long: then too_long_ns tells how long.
+ * Hold and copy. Sets *ret_method, and *ret_changed to how many pages may be of another time. Captures the
+ * stack, too, if there was a hold with time for it, and no such page. 0; -ENOMEM; -EBUSY if the process could
+ * not be held, or was not to be; -EFBIG if that would take too long: then too_long_ns tells how long.
  */
 int heap_holding_copy(struct heap_holding *holding, enum heap_method *ret_method, uint64_t *ret_changed);
 

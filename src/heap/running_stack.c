@@ -14,8 +14,8 @@ static uint64_t cframe_of(struct memory *memory, const struct layout *layout, ui
 }
 
 /*
- * An address on the native stack that the VM runs on; 0 if it runs on none. An event loop that waits runs no coroutine;
- * cur_L is then the last one.
+ * An address on the native stack that the VM runs on; 0 if it runs on none. An event loop that waits runs no
+ * coroutine; cur_L is then the last one.
  */
 static uint64_t find_cframe(struct memory *memory, const struct global_state *global,
 			    struct global_view *ret_view)
@@ -45,7 +45,10 @@ void running_stack_prepare(struct running_stack *stack, struct lua_process *proc
 	lua_process_rehearse(process, &stack->hints);
 }
 
-/* The thread whose stack pointer is nearest may be on another stack, if the one that runs the VM is not known. */
+/*
+ * The thread whose stack pointer is nearest may be on another stack, if the one that runs the VM is not
+ * known.
+ */
 static bool is_on_one_stack(const struct lua_process *process, uint64_t sp, uint64_t cframe)
 {
 	const struct mapping *mapping = maps_find(lua_process_maps(process), cframe);

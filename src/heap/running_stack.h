@@ -2,8 +2,9 @@
 /*
  * running_stack: where the Lua of a VM stands when its heap is copied.
  *
- * In the hold, capture the native thread on whose stack the VM runs; after it, unwind what was captured. A VM that
- * waits in no C frame has no such thread, and its threads tell by themselves where they are. Private to src/heap.
+ * In the hold, capture the native thread on whose stack the VM runs; after it, unwind what was captured. A VM
+ * that waits in no C frame has no such thread, and its threads tell by themselves where they are. Private to
+ * src/heap.
  */
 #ifndef LJSPY_RUNNING_STACK_H
 #define LJSPY_RUNNING_STACK_H
@@ -26,8 +27,8 @@ void running_stack_prepare(struct running_stack *stack, struct lua_process *proc
 			   const struct global_state *global);
 
 /*
- * For the read() of a hold, after the heap was copied. There is none to unwind if no stopped or sleeping thread runs the
- * VM, or if the copy itself tells what runs.
+ * For the read() of a hold, after the heap was copied. There is none to unwind if no stopped or sleeping
+ * thread runs the VM, or if the copy itself tells what runs.
  */
 void running_stack_capture(struct running_stack *stack, struct lua_process *process, struct memory *copy,
 			   const struct global_state *global, const struct hold *hold);

@@ -12,7 +12,10 @@
 
 enum { NEAR_FRAMES = 4 /* how far from the innermost frame a library's file counts */ };
 
-/* nginx counts what a connection sends, from zero on when it is made or taken from a pool (ngx_connection_t.sent). */
+/*
+ * nginx counts what a connection sends, from zero on when it is made or taken from a pool
+ * (ngx_connection_t.sent).
+ */
 static bool has_sent(struct lua_process *process, uint64_t connection)
 {
 	const struct request_members *members = lua_process_request_members(process);

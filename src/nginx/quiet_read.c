@@ -16,7 +16,9 @@ enum {
 	STAT_BYTES = 1024,
 };
 
-/* How often the process's first thread got a CPU; 0 if it has one, wants one, or the kernel does not count. */
+/*
+ * How often the process's first thread got a CPU; 0 if it has one, wants one, or the kernel does not count.
+ */
 static uint64_t asleep_since(pid_t pid)
 {
 	char text[STAT_BYTES], *state;

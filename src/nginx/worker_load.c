@@ -107,7 +107,10 @@ static int find_queues(pid_t pid, struct worker_load *load)
 
 /*---- CPU time ----*/
 
-/* ljspy may lose its CPU in between: of several reads, keep the one whose time is known best. False if it has ended. */
+/*
+ * ljspy may lose its CPU in between: of several reads, keep the one whose time is known best. False if it has
+ * ended.
+ */
 static bool read_clock(const struct cpu_clock *clock, uint64_t *ret_cpu_ns, uint64_t *ret_at)
 {
 	uint64_t best_ns = UINT64_MAX;

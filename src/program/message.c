@@ -39,7 +39,9 @@ static bool would_wait(int milliseconds)
 	return ready != 1;
 }
 
-/* A pipe that takes any byte takes PIPE_BUF of them at once: pipe(7). A terminal takes what it has room for. */
+/*
+ * A pipe that takes any byte takes PIPE_BUF of them at once: pipe(7). A terminal takes what it has room for.
+ */
 static void write_without_waiting(const char *text, size_t length)
 {
 	while (length > 0 && !would_wait(PATIENCE_MS)) {

@@ -6,7 +6,10 @@
 #include <stddef.h>
 #include <sys/resource.h>
 
-/* Bytes. Unused pages take no memory, but addresses, of which ulimit -v may allow few: so no thread gets more. */
+/*
+ * Bytes. Unused pages take no memory, but addresses, of which ulimit -v may allow few: so no thread gets
+ * more.
+ */
 enum { STACK_ROOM = 2 << 20 };
 
 struct run {

@@ -171,7 +171,10 @@ static void read_answer(struct http *http, CURLcode code, struct http_answer *re
 	if (wait > 0)
 		answer.retry_after_s = wait > HTTP_RETRY_AFTER_MAX_S ? HTTP_RETRY_AFTER_MAX_S
 								     : (unsigned int)wait;
-	/* Whether a profile is taken is clear once its status is, though the rest of the answer may never come. */
+	/*
+	 * Whether a profile is taken is clear once its status is, though the rest of the answer may never
+	 * come.
+	 */
 	if (code != CURLE_OK && answer.status < STATUS_MIN)
 		answer.status = 0;
 	answer.cause = cause_of(code, answer.status);

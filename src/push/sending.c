@@ -236,8 +236,9 @@ static int open_recording(struct sending *sending, const struct archive_entry *e
 }
 
 /*
- * If somebody has moved the directory away or removed it, the recorder goes on in one of the same name, with its
- * numbers. *ret_fd is a descriptor of that one once it has a recording, to be closed, else -1. 0 or a negative errno.
+ * If somebody has moved the directory away or removed it, the recorder goes on in one of the same name, with
+ * its numbers. *ret_fd is a descriptor of that one once it has a recording, to be closed, else -1. 0 or a
+ * negative errno.
  */
 static int open_successor(const struct sending *sending, int *ret_fd)
 {
@@ -440,7 +441,10 @@ static uint64_t wait_for_memory(struct sending *sending)
 	return wait_for(sending, &answer);
 }
 
-/* Open the newest recording behind this one that has profiles and was not sent ahead. Its number; 0: there is none. */
+/*
+ * Open the newest recording behind this one that has profiles and was not sent ahead. Its number; 0: there is
+ * none.
+ */
 static uint32_t open_newest(const struct sending *sending, bool is_last_finished, struct batch **ret_batch)
 {
 	struct archive_list list;
@@ -491,7 +495,10 @@ static bool send_ahead(struct sending *sending, bool is_last_finished)
 	return true;
 }
 
-/* Does the server take another one at this time? The more profiles it failed with in a row, the longer that holds. */
+/*
+ * Does the server take another one at this time? The more profiles it failed with in a row, the longer that
+ * holds.
+ */
 static bool proves_well(struct sending *sending, bool is_last_finished)
 {
 	if (sending->credit) {

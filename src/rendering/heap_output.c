@@ -215,7 +215,10 @@ static bool is_missing_in(const struct heap_moment_read *moment, const struct he
 	return false;
 }
 
-/* A VM that could not be read in the other moment would seem to have come or gone: it moves behind the others. */
+/*
+ * A VM that could not be read in the other moment would seem to have come or gone: it moves behind the
+ * others.
+ */
 static struct heap_side comparable(struct heap_moment_read *moment, const struct heap_moment_read *other)
 {
 	struct heap_side side = side_of(moment);

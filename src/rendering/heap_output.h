@@ -20,16 +20,19 @@ struct heap_output {
 	size_t moment_count, moment_size;
 	size_t unread;    /* moments of a series that were dropped, because nothing could be read */
 	size_t unwritten; /* moments of a series that were read, but have no file of their own */
-	int unwritten_by; /* negative errno of the last moment, which the user was told; 0 if it was written */
-	bool is_partial;  /* of a heap that was added, not all was found */
+	/* negative errno of the last moment, which the user was told; 0 if it was written */
+	int unwritten_by;
+	bool is_partial; /* of a heap that was added, not all was found */
 };
 
-/* The next heaps are those of a new moment. name is of the file that they are from; NULL: none. 0 or -ENOMEM. */
+/*
+ * The next heaps are those of a new moment. name is of the file that they are from; NULL: none. 0 or -ENOMEM.
+ */
 int heap_output_begin_moment(struct heap_output *output, const char *name);
 
 /*
- * Take over a graph, and analyse it. account is copied. Tells the user what is uncertain or missing, if the format does
- * not. 0 or a negative errno.
+ * Take over a graph, and analyse it. account is copied. Tells the user what is uncertain or missing, if the
+ * format does not. 0 or a negative errno.
  */
 int heap_output_add(struct heap_output *output, struct heap_graph *graph, const struct heap_account *account);
 
@@ -44,9 +47,9 @@ size_t heap_output_moments(const struct heap_output *output);
 bool heap_output_write(struct heap_output *output);
 
 /*
- * Write the last moment of a series to a file of its own, if -o names a .heap file. The moments that could not be read
- * have their numbers, too. False as above, but what fails the same way again is told once; the first time, it also tells
- * what is kept.
+ * Write the last moment of a series to a file of its own, if -o names a .heap file. The moments that could
+ * not be read have their numbers, too. False as above, but what fails the same way again is told once; the
+ * first time, it also tells what is kept.
  */
 bool heap_output_write_moment(struct heap_output *output);
 

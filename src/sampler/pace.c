@@ -13,8 +13,8 @@ enum {
 static const double made_up = 0.5 / COMPARE_PERIODS;
 
 /*
- * Where looks keep coming too late to tell, that alone would always leave some missing: so this part of it lasts. Not
- * while many are missing at once, as at the beginning, when each sample is dear.
+ * Where looks keep coming too late to tell, that alone would always leave some missing: so this part of it
+ * lasts. Not while many are missing at once, as at the beginning, when each sample is dear.
  */
 static const double lasting = 0.1;
 

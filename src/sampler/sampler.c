@@ -80,8 +80,8 @@ static void tick_all(struct sampler *sampler)
 }
 
 /*
- * Search the candidate that has been due for the longest time, and no other: that may take a while. Then looks have
- * as much time for themselves; the first one comes late, and tells nothing.
+ * Search the candidate that has been due for the longest time, and no other: that may take a while. Then
+ * looks have as much time for themselves; the first one comes late, and tells nothing.
  */
 static void search_next(struct sampler *sampler)
 {
@@ -334,7 +334,10 @@ static void loop(struct sampler *sampler)
 		timeout = (struct timespec){ .tv_sec = (time_t)(wait_ns / NS_PER_SECOND),
 					     .tv_nsec = (long)(wait_ns % NS_PER_SECOND) };
 		tell_rest(sampler, wait_ns);
-		/* Also without a look: a thread that gets a signal stops, and waits until ljspy lets it go on. */
+		/*
+		 * Also without a look: a thread that gets a signal stops, and waits until ljspy lets it go
+		 * on.
+		 */
 		tracer_await_look(sampler->tracer, wait_ns ? next_cpu(sampler) : -1);
 		signal = own_turn_wait(tracer_turn(sampler->tracer), &wanted, &info, &timeout);
 		if (signal > 0)
@@ -634,8 +637,8 @@ static bool open_follow(struct sampler *sampler)
 }
 
 /*
- * Can anything be sampled? Of processes that the user has named, one has to be attached by now; others may be found
- * later.
+ * Can anything be sampled? Of processes that the user has named, one has to be attached by now; others may be
+ * found later.
  */
 static bool has_work(const struct sampler *sampler)
 {
@@ -665,8 +668,8 @@ static bool explain_no_work(struct sampler *sampler)
 }
 
 /*
- * Search what was found until one can be sampled, and leave the rest to the loop: what that one runs meanwhile would
- * have no samples.
+ * Search what was found until one can be sampled, and leave the rest to the loop: what that one runs
+ * meanwhile would have no samples.
  */
 static void search_until_attached(struct sampler *sampler)
 {

@@ -39,7 +39,9 @@ typedef bool sampler_progress(void *context, const struct figures *so_far);
 
 struct sampler_noted;
 
-/* Called once, when sampling has begun, to tell which of the processes that the user has named are left out. */
+/*
+ * Called once, when sampling has begun, to tell which of the processes that the user has named are left out.
+ */
 typedef void sampler_tell_refused(const struct sampler_noted *refused);
 
 /* What watches over the sampler. */
@@ -50,8 +52,8 @@ struct sampler_watch {
 	 */
 	bool (*may_go_on)(void *context);
 	/*
-	 * Before each wait, of so much time at most. rests: the sampler only waits for a target to run; false: it no
-	 * longer does.
+	 * Before each wait, of so much time at most. rests: the sampler only waits for a target to run;
+	 * false: it no longer does.
 	 */
 	void (*rests)(void *context, bool rests, uint64_t wait_ns);
 	/* This thread binds itself to CPUs from now on; 0: none does any more. NULL if not wanted. */
@@ -114,8 +116,8 @@ enum sampler_end {
 	SAMPLER_NO_LUAJIT,     /* no process has a LuaJIT that ljspy can read; see pid */
 	SAMPLER_LET_GO,        /* may_go_on returned false */
 	/*
-	 * The process that took samples was killed (see src/sampler/sampler_apart.h); if error is not 0, because
-	 * waitpid() fails with it for ljspy's own processes.
+	 * The process that took samples was killed (see src/sampler/sampler_apart.h); if error is not 0,
+	 * because waitpid() fails with it for ljspy's own processes.
 	 */
 	SAMPLER_KILLED,
 	SAMPLER_BLOCKED, /* it ended, as the kernel kept it waiting, by the memory of pid if that is not 0 */
@@ -158,16 +160,21 @@ struct sampler_result {
 	/* Processes that could not be sampled, while others were: how many, and the reason of one. */
 	size_t left_out;
 	pid_t left_out_pid;
-	int left_out_error; /* a negative errno, -ETIMEDOUT of unreadable ones; 0: the user has named it, and it has not run LuaJIT */
 	/*
-	 * Processes that were found, and of which it is not known whether they have run LuaJIT, as no search got to
-	 * them, or to its end, or as what is to be read for that never came: how many, and one of them.
+	 * a negative errno, -ETIMEDOUT of unreadable ones; 0: the user has named it, and it has not run
+	 * LuaJIT
+	 */
+	int left_out_error;
+	/*
+	 * Processes that were found, and of which it is not known whether they have run LuaJIT, as no search
+	 * got to them, or to its end, or as what is to be read for that never came: how many, and one of
+	 * them.
 	 */
 	size_t unsearched;
 	pid_t unsearched_pid;
 	/*
-	 * Those that tell_refused got: the user has named them, but they cannot be sampled, or not yet. Why is as
-	 * left_out_error.
+	 * Those that tell_refused got: the user has named them, but they cannot be sampled, or not yet. Why
+	 * is as left_out_error.
 	 */
 	struct sampler_noted refused;
 	/* For sampler_options of a next run; only the front knows them. */

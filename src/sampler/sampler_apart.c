@@ -94,7 +94,9 @@ struct sampler_apart {
 	uint64_t began_ns; /* when this engine had begun to sample; 0 before */
 	uint64_t seen_ns;  /* when the last of its samples or pulses came */
 
-	/* Processes whose memory kept an engine waiting, and the result of the engines that ended for that. */
+	/*
+	 * Processes whose memory kept an engine waiting, and the result of the engines that ended for that.
+	 */
 	struct unreadable unreadable[UNREADABLE_MAX];
 	pid_t execs[UNREADABLE_MAX]; /* not left out: an engine ended for the execve() of each */
 	unsigned int exec_count;
@@ -364,8 +366,8 @@ static void note_unreadable(struct sampler_apart *self, struct unreadable proces
 }
 
 /*
- * An engine waited for the end of its execve(), before which the next one asks for nothing of the process. Go on with
- * it then, but only once: nothing is sampled during such waits.
+ * An engine waited for the end of its execve(), before which the next one asks for nothing of the process. Go
+ * on with it then, but only once: nothing is sampled during such waits.
  */
 static bool excuse(struct sampler_apart *self, pid_t pid)
 {
@@ -379,8 +381,8 @@ static bool excuse(struct sampler_apart *self, pid_t pid)
 }
 
 /*
- * Prepare to go on without the process, or until its execve() is over. False if ljspy has left it out already, or
- * there is no time left.
+ * Prepare to go on without the process, or until its execve() is over. False if ljspy has left it out
+ * already, or there is no time left.
  */
 static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_ns,
 		      sampler_tell_refused *tell_refused)

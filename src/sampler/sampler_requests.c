@@ -13,9 +13,9 @@ enum {
 	/* A worker is held for at most this part of all time, however many requests it has. */
 	HELD_ONE_IN = 20,
 	/*
-	 * By this part of the difference, a hold changes the rest. The rest does not depend on what was just seen:
-	 * if only a worker that runs were left alone for longer, what comes after its runs would stand for too
-	 * much time.
+	 * By this part of the difference, a hold changes the rest. The rest does not depend on what was just
+	 * seen: if only a worker that runs were left alone for longer, what comes after its runs would stand
+	 * for too much time.
 	 */
 	CHANGES_BY_ONE_IN = 8,
 };
@@ -290,7 +290,10 @@ static void deliver_unseen(struct look *look)
 	look->target->requests_unseen_ns = 0;
 }
 
-/* The look was due at due_ns, but the process was seen at now_ns at the earliest. Other looks were due meanwhile. */
+/*
+ * The look was due at due_ns, but the process was seen at now_ns at the earliest. Other looks were due
+ * meanwhile.
+ */
 static void note_unseen(struct look *look, uint64_t due_ns, uint64_t now_ns)
 {
 	struct target *target = look->target;

@@ -260,8 +260,8 @@ static void put_off_look(struct target *target, struct thread *thread, const str
 }
 
 /*
- * Does the thread make system calls, as far as samples have met any? Only then does it matter where ljspy awaits a
- * look (visit.h). A visit takes the thread off its CPU twice more, and leaves it with cold caches.
+ * Does the thread make system calls, as far as samples have met any? Only then does it matter where ljspy
+ * awaits a look (visit.h). A visit takes the thread off its CPU twice more, and leaves it with cold caches.
  */
 static bool makes_calls(struct thread_record *record, bool at_call)
 {
@@ -273,8 +273,8 @@ static bool makes_calls(struct thread_record *record, bool at_call)
 }
 
 /*
- * Await the next look on the thread's CPU. Others may want that CPU, too: a thread that is stopped has to wait
- * for it behind them in any case, and does not get less of it.
+ * Await the next look on the thread's CPU. Others may want that CPU, too: a thread that is stopped has to
+ * wait for it behind them in any case, and does not get less of it.
  */
 static void choose_cpu(struct target *target, const struct thread *thread, bool may_visit)
 {
@@ -283,8 +283,8 @@ static void choose_cpu(struct target *target, const struct thread *thread, bool 
 }
 
 /*
- * Count a stop that came from another CPU, as far as the CPU tells that the thread is on now, and met the end of a
- * system call: most that come so late do (visit.h).
+ * Count a stop that came from another CPU, as far as the CPU tells that the thread is on now, and met the end
+ * of a system call: most that come so late do (visit.h).
  */
 static void note_skid(struct sampler *sampler, const struct target *target, bool at_call, int visited_cpu)
 {
@@ -304,8 +304,8 @@ static bool fell_asleep(const struct thread *thread, const struct thread_record 
 }
 
 /*
- * Copy what belongs to a held thread, let it go; then deliver its sample. has_looked: other looks came before it
- * stopped, so what it waited for until then puts none off.
+ * Copy what belongs to a held thread, let it go; then deliver its sample. has_looked: other looks came before
+ * it stopped, so what it waited for until then puts none off.
  */
 static void take_held(struct sampler *sampler, struct target *target, struct thread *thread,
 		      struct thread_record *record, bool has_looked)
@@ -690,7 +690,10 @@ void target_sample(struct sampler *sampler, struct target *target)
 		}
 		has_sampled = true;
 	}
-	/* Where nothing ran, ljspy stays where it is, to await the next look there: it has nothing more to do. */
+	/*
+	 * Where nothing ran, ljspy stays where it is, to await the next look there: it has nothing more to
+	 * do.
+	 */
 	if (has_sampled || options->wall_clock || !target_has_few_threads(target))
 		tracer_end_look(sampler->tracer);
 	watch_sleeps(target, count);

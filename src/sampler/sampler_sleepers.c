@@ -179,8 +179,8 @@ static bool describe_wait(const struct target *target, struct thread *thread, st
 }
 
 /*
- * Name what it waits for, as a frame shows it; may correct the wait. is_over: the call was, when the stack was copied.
- * NULL when memory is short.
+ * Name what it waits for, as a frame shows it; may correct the wait. is_over: the call was, when the stack
+ * was copied. NULL when memory is short.
  */
 static const struct function *name_wait(struct sampler *sampler, const struct target *target,
 					struct thread *thread, struct thread_record *record, bool is_over,
@@ -296,9 +296,9 @@ static void deliver_rest(struct sampler *sampler, struct target *target, const s
 }
 
 /*
- * It sleeps, so it has run since it waited for CPUs. Where it waited is unknown then, unless a sample has told:
- * what runs after this sleep has nothing to do with it. Short waits, which no look meets, even out instead. A turn
- * of an event loop has what it waited in it.
+ * It sleeps, so it has run since it waited for CPUs. Where it waited is unknown then, unless a sample has
+ * told: what runs after this sleep has nothing to do with it. Short waits, which no look meets, even out
+ * instead. A turn of an event loop has what it waited in it.
  */
 static void deliver_unseen_waits(struct sampler *sampler, struct target *target, struct thread_record *record)
 {
@@ -376,8 +376,8 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target, stru
 }
 
 /*
- * Did the thread wait for a CPU until now? The kernel counts that time when the thread gets one: until then it looks
- * like a sleep.
+ * Did the thread wait for a CPU until now? The kernel counts that time when the thread gets one: until then
+ * it looks like a sleep.
  */
 static bool waits_for_cpu(struct target *target, const struct thread_record *record)
 {

@@ -139,8 +139,8 @@ struct target {
 	uint64_t seen_changes;         /* threads_changes() at the last search for execs */
 	uint64_t start_cpu_ns, cpu_ns; /* of the process clock */
 	/*
-	 * Of a candidate, on the same clock: when the recording began, or ljspy first met it, and when it was last seen
-	 * to have no LuaJIT.
+	 * Of a candidate, on the same clock: when the recording began, or ljspy first met it, and when it was
+	 * last seen to have no LuaJIT.
 	 */
 	uint64_t begin_cpu_ns, searched_cpu_ns;
 	uint64_t found_ns;      /* when a candidate was found */

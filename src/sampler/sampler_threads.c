@@ -106,9 +106,9 @@ static void drop_ended(struct sampler *sampler, struct target *target)
 }
 
 /*
- * The thread has waited for CPUs, and got them, since the last measurement. If it slept then, and ljspy knows where,
- * the first of these waits was there: something had woken it. The others were where it ran, as far as is known. A turn
- * of an event loop begins with the first one, so there it belongs to what runs next.
+ * The thread has waited for CPUs, and got them, since the last measurement. If it slept then, and ljspy knows
+ * where, the first of these waits was there: something had woken it. The others were where it ran, as far as
+ * is known. A turn of an event loop begins with the first one, so there it belongs to what runs next.
  */
 static void account_waits(const struct sampler *sampler, const struct thread *thread,
 			  struct thread_record *record)

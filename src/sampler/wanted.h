@@ -18,8 +18,8 @@
 struct wanted;
 
 /*
- * When a process started, in ticks of CLOCK_BOOTTIME: unique together with its id; 0 if it has ended, UINT64_MAX if it
- * is in the middle of an execve(). This never waits for its memory.
+ * When a process started, in ticks of CLOCK_BOOTTIME: unique together with its id; 0 if it has ended,
+ * UINT64_MAX if it is in the middle of an execve(). This never waits for its memory.
  */
 uint64_t wanted_start(pid_t pid);
 /* Is the process that wanted_start() was of still there? */

@@ -18,7 +18,9 @@ enum { LOOK_NS = 200 * 1000 * 1000 };
 
 /* A capture that cannot begin for so long is refused. */
 static const uint64_t patience_ns = 400 * (uint64_t)NS_PER_SECOND;
-/* The loop stays in a higher mode for so long: another client may want the same, and a change costs samples. */
+/*
+ * The loop stays in a higher mode for so long: another client may want the same, and a change costs samples.
+ */
 static const uint64_t linger_ns = 60 * (uint64_t)NS_PER_SECOND;
 /* A run tells of itself once a second, but not while it looks at the targets before it begins. */
 static const uint64_t silence_ns = 30 * (uint64_t)NS_PER_SECOND;

@@ -56,7 +56,8 @@ struct hub_totals {
 	uint64_t captures, refused, abandoned; /* by clients */
 	bool has_turns;
 	enum hub_mode mode;
-	bool running; /* it samples or reads a heap, or did so half a minute ago: it may change between these */
+	/* it samples or reads a heap, or did so half a minute ago: it may change between these */
+	bool running;
 	struct hub_process processes[HUB_PROCESSES_MAX];
 	size_t process_count;
 };

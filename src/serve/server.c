@@ -398,9 +398,9 @@ static bool is_ahead_of_user(const struct request *request)
 }
 
 /*
- * Does a page of another site, or of another server on this machine, have the browser ask: by a picture, a frame or a
- * script, say? It cannot read the answer, but captures pause sampling, and a heap holds its process. A link that the
- * user follows is all right. (Fetch Metadata, a W3C draft)
+ * Does a page of another site, or of another server on this machine, have the browser ask: by a picture, a
+ * frame or a script, say? It cannot read the answer, but captures pause sampling, and a heap holds its
+ * process. A link that the user follows is all right. (Fetch Metadata, a W3C draft)
  */
 static bool is_from_other_page(const struct request *request)
 {

@@ -63,7 +63,10 @@ int command_try_run(struct command_try *try, void *(*read)(void *context), void 
 	return 0;
 }
 
-/* Wait until a file that makes nobody wait, such as a pipe with O_NONBLOCK, takes more. 0 or a negative errno. */
+/*
+ * Wait until a file that makes nobody wait, such as a pipe with O_NONBLOCK, takes more. 0 or a negative
+ * errno.
+ */
 static int wait_for_room(int file)
 {
 	struct pollfd room = { .fd = file, .events = POLLOUT };
@@ -72,8 +75,8 @@ static int wait_for_room(int file)
 }
 
 /*
- * Copy a file from there to its end into another; *at is then where the next copy begins, also after an error. 0 or a
- * negative errno. is_last: no later copy would have what the other file does not take now.
+ * Copy a file from there to its end into another; *at is then where the next copy begins, also after an
+ * error. 0 or a negative errno. is_last: no later copy would have what the other file does not take now.
  */
 static int copy(int from, off_t *at, int to, bool is_last)
 {
@@ -161,7 +164,9 @@ static bool empty(int file)
 	return ftruncate(file, 0) == 0 && lseek(file, 0, SEEK_SET) == 0;
 }
 
-/* What it has written is part of the answer at best, and what it has said comes again. False if it cannot be. */
+/*
+ * What it has written is part of the answer at best, and what it has said comes again. False if it cannot be.
+ */
 static bool begin_anew(struct command_apart *self, pid_t without)
 {
 	const bool has_told = self->told > 0;

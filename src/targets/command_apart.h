@@ -5,8 +5,8 @@
  * For commands that hold their targets and end by themselves. They write to files in
  * memory. The front copies these to standard output and error when the command has
  * ended; it may wait for their readers. A command that can be concluded takes long: its messages are copied
- * whenever the front wakes, at the latest after an apart_publish() of its exit status. Where a process has to be left
- * out, the command runs again from its beginning, and the user who has its messages is told that.
+ * whenever the front wakes, at the latest after an apart_publish() of its exit status. Where a process has to
+ * be left out, the command runs again from its beginning, and the user who has its messages is told that.
  */
 #ifndef LJSPY_COMMAND_APART_H
 #define LJSPY_COMMAND_APART_H

@@ -25,7 +25,10 @@ struct heap_unread {
 	struct permission_verdict verdict; /* of a look, unless there is no LuaJIT: -ENOEXEC */
 };
 
-/* Why heaps are missing; error is that of the look at the process. Call it right after the look: a cause may pass. */
+/*
+ * Why heaps are missing; error is that of the look at the process. Call it right after the look: a cause may
+ * pass.
+ */
 struct heap_unread heap_unread_why(const struct process_heaps *heaps, pid_t pid, int error);
 
 /* Why a process cannot be looked at. As above. */

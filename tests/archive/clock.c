@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Loaded before libc: the wall clock is ahead by the number of seconds in the file $CLOCK_AHEAD. A second number there
- * is for how long the machine was suspended.
+ * Loaded before libc: the wall clock is ahead by the number of seconds in the file $CLOCK_AHEAD. A second
+ * number there is for how long the machine was suspended.
  */
 #include <stdio.h>
 #include <stdlib.h>

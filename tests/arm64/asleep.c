@@ -30,7 +30,9 @@ static int word, semaphores, file = -1;
 
 static const struct timespec later = { .tv_sec = INT32_MAX };
 
-/* Waits and the names of the threads that are in them. What is behind a wait keeps it from being a tail call. */
+/*
+ * Waits and the names of the threads that are in them. What is behind a wait keeps it from being a tail call.
+ */
 #define WAITS(WAIT) \
 	WAIT(lock, pthread_mutex_lock(&mutex)) \
 	WAIT(timedlock, pthread_mutex_timedlock(&mutex, &later)) \

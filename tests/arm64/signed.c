@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * C functions whose return addresses are signed, in each way that compilers have: as -mbranch-protection=standard
- * does it, leaf functions, too, and with ARMv8.3's combined instructions. signed.lua calls them.
+ * C functions whose return addresses are signed, in each way that compilers have: as
+ * -mbranch-protection=standard does it, leaf functions, too, and with ARMv8.3's combined instructions.
+ * signed.lua calls them.
  */
 #include <stdint.h>
 
@@ -10,7 +11,10 @@
 	WAY(leaves, "branch-protection=bti+pac-ret+leaf") \
 	WAY(combined, "arch=armv8.3-a,branch-protection=pac-ret+leaf")
 
-/* WAY_calls() leads to the function by a tail call, another call, and code after it; WAY_works() to a busy leaf. */
+/*
+ * WAY_calls() leads to the function by a tail call, another call, and code after it; WAY_works() to a busy
+ * leaf.
+ */
 #define SIGNED_FUNCTIONS(name, way) \
 	__attribute__((noinline, target(way))) static unsigned int name##_leaf(unsigned int n) \
 	{ \

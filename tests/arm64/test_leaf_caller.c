@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who called a leaf, of which only pc and stack pointer are known. Leaves of this program note where they are, a copy
- * of their stack, and, as the truth, the link register.
+ * Who called a leaf, of which only pc and stack pointer are known. Leaves of this program note where they
+ * are, a copy of their stack, and, as the truth, the link register.
  */
 #include <elf.h>
 #include <errno.h>

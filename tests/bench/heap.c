@@ -3,7 +3,8 @@
  * heap: what analysing a heap of that many objects costs: seconds of CPU time, and bytes of memory beside the
  * bytes of the graph itself.
  *
- * The heap is a cache: tables in a table, each with a string and a table that leads back to it, and to another.
+ * The heap is a cache: tables in a table, each with a string and a table that leads back to it, and to
+ * another.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,8 @@
 /*
  * Writes the flame graph of a made-up profile to standard output.
  *
- *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|part|alloc|waits|worker|many|stacks [inverted|lines|page|heatmap|source]...
+ *	make_flamegraph small|compare|nginx|big|hostile|deep|wide|empty|stall|part|alloc|waits
+ *		|worker|many|stacks [inverted|lines|page|heatmap|source]...
  *
  * small and compare are what the tests compute with: their shares are round
  * numbers. stall and alloc have a heat map; part is 1.75 seconds of stall; waits is
@@ -483,8 +484,8 @@ static struct flamegraph_samples *workers(struct profile *profile, unsigned tick
 }
 
 /*
- * 100 samples of allocations, each 10 ms after the one before: 70 MB of tables made by rows, 20 MB of strings that
- * it makes in table.concat, and 10 MB by which tables grow in the chunk.
+ * 100 samples of allocations, each 10 ms after the one before: 70 MB of tables made by rows, 20 MB of strings
+ * that it makes in table.concat, and 10 MB by which tables grow in the chunk.
  */
 static struct flamegraph_samples *allocations(struct profile *profile)
 {
@@ -530,8 +531,8 @@ static struct flamegraph_samples *allocations(struct profile *profile)
 }
 
 /*
- * A second by the wall clock beside busy processes: in each 100 ms, heavy and light by turns run for 20 ms and wait
- * for a CPU for 80 ms. Both are samples of the time when the thread was looked at.
+ * A second by the wall clock beside busy processes: in each 100 ms, heavy and light by turns run for 20 ms
+ * and wait for a CPU for 80 ms. Both are samples of the time when the thread was looked at.
  */
 static struct flamegraph_samples *waits(struct profile *profile)
 {
@@ -658,7 +659,9 @@ static int write_graph(const struct profile *profile, const char *target,
 	return result == 0 && fflush(stdout) == 0 ? 0 : 1;
 }
 
-/* A text for *.lua: line 1 of each would run in a page if it were markup, line 9 has a tab, the rest numbers. */
+/*
+ * A text for *.lua: line 1 of each would run in a page if it were markup, line 9 has a tab, the rest numbers.
+ */
 static int read_source(struct source_reader *reader, const char *file, struct source_text *ret_text)
 {
 	char *bytes = NULL;

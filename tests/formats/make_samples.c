@@ -32,7 +32,9 @@ struct at {
 	int line;
 };
 
-/* Adds a sample of this much CPU time at this time; elapsed time is thrice as much. The stack is root first. */
+/*
+ * Adds a sample of this much CPU time at this time; elapsed time is thrice as much. The stack is root first.
+ */
 static void add(struct sample like, uint64_t time_ns, uint64_t cpu_ns, const struct at *stack, size_t depth)
 {
 	struct frame *frames = calloc(depth, sizeof(*frames));
@@ -127,7 +129,10 @@ static void small(void)
 	}
 }
 
-/* An allocation at this time of so many objects, with their bytes. The stack is root first, what is allocated last. */
+/*
+ * An allocation at this time of so many objects, with their bytes. The stack is root first, what is allocated
+ * last.
+ */
 static void allocate(uint64_t time_ns, uint64_t objects, uint64_t bytes, const struct at *stack, size_t depth)
 {
 	struct sample sample = worker;

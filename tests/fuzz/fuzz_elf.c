@@ -48,7 +48,9 @@ static void unwind(struct image *image, struct memory *memory, uint64_t pc)
 	symbols_free(symbols);
 }
 
-/* Does the file claim much to be mapped? Then it would be made as large, which is slow and teaches nothing. */
+/*
+ * Does the file claim much to be mapped? Then it would be made as large, which is slow and teaches nothing.
+ */
 static bool is_large(const struct fuzz_memory *mapped)
 {
 	Elf64_Ehdr header;

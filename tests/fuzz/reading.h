@@ -16,7 +16,10 @@ void reading_walk(const struct memory_image *image, struct memory *memory, bool 
 /* The stack of its thread, of whose state it alone tells, as of one that was made a moment ago. */
 void reading_unknown(const struct memory_image *image, struct memory *memory);
 
-/* The same as the thread's own stack, while it runs on another one: whose stack pointer leads into IMAGE_FREE. */
+/*
+ * The same as the thread's own stack, while it runs on another one: whose stack pointer leads into
+ * IMAGE_FREE.
+ */
 void reading_switched(const struct memory_image *image, struct memory *memory);
 
 /* Which LuaJIT it is, its states, whether its objects confirm that, and names of its code. */

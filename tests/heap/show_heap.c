@@ -2,11 +2,12 @@
 /*
  * Print a heap for the tests: every object that is no string, and every reference.
  *
- *	show_heap [account] PID [MAX_PAUSE_US] | show_heap core FILE
+ * 	show_heap [account] PID [MAX_PAUSE_US] | show_heap core FILE
  *
  * A line is tab-separated: "heap", gc.total, sum, state, attempts, method, uncertain things, number of holds,
  * the longest one in us, bytes copied while it was held, changed pages, changed objects; or "refused", the us
- * that the hold would have taken; "node", address, kind, bytes, flags, text; "edge", address, how, name, weak, address.
+ * that the hold would have taken; "node", address, kind, bytes, flags, text; "edge", address, how, name,
+ * weak, address.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Debug info that looks like LuaJIT's: two opcodes are numbered as by LuaJIT 2.1 (lj_bc.h), and STATE is the VM state
- * after the interpreter's. LuaJIT has no LJ_VMST_HEAD. RaptorJIT has one, and numbers the states in its own way.
+ * Debug info that looks like LuaJIT's: two opcodes are numbered as by LuaJIT 2.1 (lj_bc.h), and STATE is the
+ * VM state after the interpreter's. LuaJIT has no LJ_VMST_HEAD. RaptorJIT has one, and numbers the states in
+ * its own way.
  */
 typedef struct GCRef {
 	unsigned long gcptr64;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * execs first|second MS PROGRAM [ARGUMENT...]: runs PROGRAM, by the first thread or a second one, after that thread has
- * used so much CPU time. Prints the CPU time, in ms, that the process has used until then.
+ * execs first|second MS PROGRAM [ARGUMENT...]: runs PROGRAM, by the first thread or a second one, after that
+ * thread has used so much CPU time. Prints the CPU time, in ms, that the process has used until then.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -2,7 +2,8 @@
 /*
  * later: Lua states that are made while it runs, and closed.
  *
- * usage: later MODE LIBRARY on|off SECONDS (LIBRARY is a libluajit; with or without JIT; of CPU time, once told)
+ * usage: later MODE LIBRARY on|off SECONDS (LIBRARY is a libluajit; with or without JIT; of CPU time, once
+ * told)
  *
  * Says "ready" when it spins in the state that it begins with (with none in
  * mode load), and goes on when it is told so by a line of input:

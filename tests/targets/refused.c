@@ -21,7 +21,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Refused if all of these bits of the argument are set and, counted from 0, it is a request from first to last. */
+/*
+ * Refused if all of these bits of the argument are set and, counted from 0, it is a request from first to
+ * last.
+ */
 struct call {
 	const char *name;
 	int number;

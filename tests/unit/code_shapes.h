@@ -103,7 +103,10 @@ static inline void code_begin(const struct code_machine *machine, struct code_by
 				code_add(code, &machine->dispatch[i]);
 }
 
-/* How a shape is changed: line is put in the place of the instruction of that number; or gap: behind the first. */
+/*
+ * How a shape is changed: line is put in the place of the instruction of that number; or gap: behind the
+ * first.
+ */
 struct code_change {
 	const struct code_line *line;
 	size_t at, gap;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kept_state: a state of LuaJIT with the heap that is kept of a process (test_heap_read.c), as self-tests look at it.
+ * kept_state: a state of LuaJIT with the heap that is kept of a process (test_heap_read.c), as self-tests
+ * look at it.
  */
 #ifndef LJSPY_KEPT_STATE_H
 #define LJSPY_KEPT_STATE_H
@@ -44,7 +45,10 @@ static inline uint64_t kept_reference(uint64_t address)
 	return kept_number(address, layout_ref_size(&kept_vm.layout));
 }
 
-/* What is not kept: the main thread stands in no native frame, traces have code and exits, and their area a head. */
+/*
+ * What is not kept: the main thread stands in no native frame, traces have code and exits, and their area a
+ * head.
+ */
 static inline void kept_state_begin(const char *build)
 {
 	uint64_t at;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* made_up_calls: the Lua stack of a thread of made_up_states, on which three functions have called one another. */
+/*
+ * made_up_calls: the Lua stack of a thread of made_up_states, on which three functions have called one
+ * another.
+ */
 #ifndef LJSPY_MADE_UP_CALLS_H
 #define LJSPY_MADE_UP_CALLS_H
 

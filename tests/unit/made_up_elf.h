@@ -2,7 +2,8 @@
 /*
  * made_up_elf: a small ELF file, of sections and segments of the test's choice.
  *
- * The file is its own image: a byte's address is its offset. Sections lie one behind the other in their order.
+ * The file is its own image: a byte's address is its offset. Sections lie one behind the other in their
+ * order.
  */
 #ifndef LJSPY_MADE_UP_ELF_H
 #define LJSPY_MADE_UP_ELF_H

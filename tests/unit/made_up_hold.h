@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * made_up_hold: a target that holds still when the test says so, and the samples that the sampler makes of it.
+ * made_up_hold: a target that holds still when the test says so, and the samples that the sampler makes of
+ * it.
  *
  * Time passes only as a test lets it pass. Texts of samples are valid only while they are taken, so what
  * is kept of a sample is a copy.

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* made_up_native: a walk of the native stack that stands where a test says, and goes on where it is told to. */
+/*
+ * made_up_native: a walk of the native stack that stands where a test says, and goes on where it is told to.
+ */
 #ifndef LJSPY_MADE_UP_NATIVE_H
 #define LJSPY_MADE_UP_NATIVE_H
 

@@ -30,7 +30,9 @@ static inline uint32_t bytecode_word(const struct layout *layout, const struct b
 	       (uint32_t)bytecode->b << 24;
 }
 
-/* Make a prototype at this address, whose bytecodes lie at an offset in its bytes and are the last of them. */
+/*
+ * Make a prototype at this address, whose bytecodes lie at an offset in its bytes and are the last of them.
+ */
 static inline void make_bytecodes(struct proto *proto, const struct layout *layout, uint64_t address,
 				  uint8_t *bytes, size_t offset, const struct bytecode *bytecodes,
 				  uint32_t count)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * made_up_states: a process with states of LuaJIT, their threads and functions, and C frames on a native stack.
+ * made_up_states: a process with states of LuaJIT, their threads and functions, and C frames on a native
+ * stack.
  *
- * All of it lies in one piece of memory, whose pages a test can unmap. Nothing runs: a test writes what a thread
- * left there when it was held.
+ * All of it lies in one piece of memory, whose pages a test can unmap. Nothing runs: a test writes what a
+ * thread left there when it was held.
  */
 #ifndef LJSPY_MADE_UP_STATES_H
 #define LJSPY_MADE_UP_STATES_H
@@ -249,7 +250,9 @@ static inline void put_cframe(uint64_t cframe, uint64_t thread, uint64_t previou
 
 /*---- The process ----*/
 
-/* As LuaJIT 2.1 has them on x86-64 with GC64, but for the end of lua_State and what is in the state itself. */
+/*
+ * As LuaJIT 2.1 has them on x86-64 with GC64, but for the end of lua_State and what is in the state itself.
+ */
 static inline void states_layout(struct layout *layout)
 {
 	for (size_t i = 0; i < layout_field_count; i++)

@@ -2,7 +2,8 @@
 /*
  * made_up_tracing: a kernel for the tracer: threads that stop, get signals and end when the test says so.
  *
- * What the tracer asks of it is noted as a text. Time passes with each look at the clock, and while the tracer sleeps.
+ * What the tracer asks of it is noted as a text. Time passes with each look at the clock, and while the
+ * tracer sleeps.
  */
 #ifndef LJSPY_MADE_UP_TRACING_H
 #define LJSPY_MADE_UP_TRACING_H

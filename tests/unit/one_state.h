@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * one_state: the state of one_global.h, whose registry may change from one hold to the next, as where the state was
- * closed and another one opened in its place.
+ * one_state: the state of one_global.h, whose registry may change from one hold to the next, as where the
+ * state was closed and another one opened in its place.
  *
  * The test includes one_global.h, too, and adds registry_change to registry in its hold_while().
  */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Front, guard and engine: which files they have, and what becomes of an engine that is stopped or told to end. */
+/*
+ * Front, guard and engine: which files they have, and what becomes of an engine that is stopped or told to
+ * end.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>

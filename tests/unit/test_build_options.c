@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Options that a LuaJIT was built with move fields of the compiler's state, those that the code does not show, too. */
+/*
+ * Options that a LuaJIT was built with move fields of the compiler's state, those that the code does not
+ * show, too.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

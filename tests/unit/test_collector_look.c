@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What a VM has allocated from one sample to the next, in which CPU time, and how long a step of the collector runs. */
+/*
+ * What a VM has allocated from one sample to the next, in which CPU time, and how long a step of the
+ * collector runs.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

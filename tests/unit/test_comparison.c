@@ -212,7 +212,10 @@ static void what_has_changed_stands_first_the_largest_change_on_top(void **state
 
 enum { CROWD = 10 };
 
-/* In each moment, heavy is a bit heavier; of many others some become twice as heavy and the rest go, or all stay. */
+/*
+ * In each moment, heavy is a bit heavier; of many others some become twice as heavy and the rest go, or all
+ * stay.
+ */
 static void fill_crowd(bool changes)
 {
 	static struct function crowd[CROWD];
@@ -275,7 +278,9 @@ static void fill_own_and_total(void)
 	}
 }
 
-/* The change in a row that is none for sure says nothing of its size; of two that are, the larger one counts. */
+/*
+ * The change in a row that is none for sure says nothing of its size; of two that are, the larger one counts.
+ */
 static void rows_are_sorted_by_their_largest_sure_change(void **state)
 {
 	static const char *const names[] = { " splits", " part", " even", " uneven" };

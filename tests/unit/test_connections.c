@@ -424,7 +424,9 @@ static uint64_t request(size_t index)
 	return at(REQUESTS + index * REQUEST_WORDS);
 }
 
-/* A node, whose stream has this identifier and the request of the node's number, before another in its list. */
+/*
+ * A node, whose stream has this identifier and the request of the node's number, before another in its list.
+ */
 static void set_node(struct made_up *made_up, size_t index, uint64_t id, uint64_t next)
 {
 	uint64_t *words = &made_up->words[NODES + index * NODE_WORDS];

@@ -131,8 +131,8 @@ static void each_thread_has_a_last_sample_of_its_own(void **state)
 		assert_int_equal(cpu_use_add(use, &sample), 0);
 	}
 	/*
-	 * A quarter of a core since the first thread's first sample; 10 ms each before that and by the second. The
-	 * last step is half as long.
+	 * A quarter of a core since the first thread's first sample; 10 ms each before that and by the
+	 * second. The last step is half as long.
 	 */
 	assert_int_equal(cpu_use_processes(use), 2);
 	assert_true(is_about(cpu_use_of(use, 0, VM_STATE_C, 0), 0.225));

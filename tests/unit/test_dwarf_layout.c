@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Layouts from debug info, which is made up: structures of LuaJIT's names, with members where the test puts them. */
+/*
+ * Layouts from debug info, which is made up: structures of LuaJIT's names, with members where the test puts
+ * them.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Is a file the one that is mapped, and what is there instead? With copies of this program's file, and made-up ones. */
+/*
+ * Is a file the one that is mapped, and what is there instead? With copies of this program's file, and
+ * made-up ones.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -548,7 +551,10 @@ static void segments_say_where_they_are_to_be_mapped(void **state)
 	assert_memory_equal(bytes, "0123456789abcdef", 16);
 }
 
-/* How many sections the image of what is mapped has, if the table of sections is so much further than its end. */
+/*
+ * How many sections the image of what is mapped has, if the table of sections is so much further than its
+ * end.
+ */
 static size_t section_count(uint64_t further)
 {
 	uint64_t place;

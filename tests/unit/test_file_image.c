@@ -139,7 +139,10 @@ bool __wrap_errands_pause(const struct errands *errands)
 	return __real_errands_pause(errands);
 }
 
-/* Whoever searches a large file does not let others wait until it is done, whether the file has these bytes or not. */
+/*
+ * Whoever searches a large file does not let others wait until it is done, whether the file has these bytes
+ * or not.
+ */
 static void there_is_a_pause_for_each_mebibyte(void **state)
 {
 	enum { MEBIBYTE = 1 << 20, PART = MEBIBYTE / 4 };

@@ -81,7 +81,10 @@ static void expect(size_t at, int64_t sp, int64_t pointer)
 static void both_are_known_from_the_prologue_on(void **state)
 {
 	(void)state;
-	/* push rbp; mov rbp, rsp; push rbx; sub rsp, 24; call +0; ... lea rsp, [rbp - 8]; pop rbx; pop rbp; ret */
+	/*
+	 * push rbp; mov rbp, rsp; push rbx; sub rsp, 24; call +0; ... lea rsp, [rbp - 8]; pop rbx; pop rbp;
+	 * ret
+	 */
 	SET_CODE("\x55\x48\x89\xe5\x53\x48\x83\xec\x18\xe8\x10\x00\x00\x00\x48\x8d\x65\xf8\x5b\x5d\xc3");
 	assert_false(find(0)); /* rbp is the caller's */
 	assert_false(find(1));
@@ -134,7 +137,10 @@ static void arguments_are_popped_before_anything_else(void **state)
 	/* And so before a jump: jne +0 */
 	SET_CODE("\x55\x48\x89\xe5\x48\x83\xec\x10\x6a\x01\xe8\x40\0\0\0\x75\0\xc9\xc3");
 	assert_false(find(10));
-	/* With nothing behind but the end it does not matter, but nothing is known before they would be popped. */
+	/*
+	 * With nothing behind but the end it does not matter, but nothing is known before they would be
+	 * popped.
+	 */
 	SET_CODE("\x55\x48\x89\xe5\x48\x83\xec\x10\x6a\x01\xe8\x40\0\0\0\x90\xc9\xc3");
 	expect(10, -32, -8);
 	assert_false(find(15));
@@ -156,8 +162,8 @@ static void cases_behind_what_never_returns_are_held_to_the_jumps_depth(void **s
 {
 	(void)state;
 	/*
-	 * push rbp; mov rbp, rsp; sub rsp, 16; ja +2; jmp rax; push 1; push 1; call die; call (a case); leave; ret: the
-	 * case's depth is not that of the path to it.
+	 * push rbp; mov rbp, rsp; sub rsp, 16; ja +2; jmp rax; push 1; push 1; call die; call (a case);
+	 * leave; ret: the case's depth is not that of the path to it.
 	 */
 	SET_CODE(
 		"\x55\x48\x89\xe5\x48\x83\xec\x10\x77\x02\xff\xe0\x6a\x01\x6a\x01\xe8\x40\0\0\0\xe8\x40\0\0\0\xc9\xc3");
@@ -227,7 +233,10 @@ static void all_paths_have_to_agree(void **state)
 	SET_CODE("\x55\x48\x89\xe5\x50\x75\xfd\x90");
 	assert_false(find(4));
 	assert_false(find(7));
-	/* One that gives the frame pointer another value: push rbp; mov rbp, rsp; nop; mov rbp, rax; jne -6; nop */
+	/*
+	 * One that gives the frame pointer another value: push rbp; mov rbp, rsp; nop; mov rbp, rax; jne -6;
+	 * nop
+	 */
 	SET_CODE("\x55\x48\x89\xe5\x90\x48\x89\xc5\x75\xfa\x90");
 	assert_false(find(4));
 }

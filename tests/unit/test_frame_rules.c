@@ -203,7 +203,10 @@ static void without_a_return_address_there_is_no_caller(void **state)
 	assert_false(take(ROW_OTHER_COLUMN, &rules));
 }
 
-/* The CFA and the stack pointer take an operation each, the return address two, and an expression begins with one. */
+/*
+ * The CFA and the stack pointer take an operation each, the return address two, and an expression begins with
+ * one.
+ */
 static void expressions_have_room_for_so_many_operations(void **state)
 {
 	struct frame_rules rules = rules_of(ROW_LONG);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which variables a Lua frame has, and where their values are: by a made-up stack, whose values are numbers. */
+/*
+ * Which variables a Lua frame has, and where their values are: by a made-up stack, whose values are numbers.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -581,7 +581,10 @@ static void without_undo_it_only_reads_again(void **state)
 
 /*---- Threads that wait for a CPU ----*/
 
-/* Thread 0 gets one after 9 ms, and then stands still; thread 2 after 12, as it was told to stop at the same time. */
+/*
+ * Thread 0 gets one after 9 ms, and then stands still; thread 2 after 12, as it was told to stop at the same
+ * time.
+ */
 static void threads_without_a_cpu_are_awaited_together(void **state)
 {
 	struct hold *hold = begin();
@@ -666,7 +669,10 @@ static void while_a_thread_may_not_be_stopped_there_is_no_hold(void **state)
 		assert_int_equal(undos, 0);
 		assert_int_equal(polls, FAILURES_MAX);
 		assert_int_equal(rests, FAILURES_MAX);
-		/* As long as it was held, and a millisecond or so each time, but never in step with the target. */
+		/*
+		 * As long as it was held, and a millisecond or so each time, but never in step with the
+		 * target.
+		 */
 		assert_in_range(rested_ns - hold_total_ns(hold), FAILURES_MAX * UINT64_C(990000),
 				FAILURES_MAX * UINT64_C(1010000));
 		assert_int_equal(equal_rests, 0);

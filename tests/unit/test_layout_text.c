@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A layout survives being written and read, and what is no layout is refused with a reason, also by --layout. */
+/*
+ * A layout survives being written and read, and what is no layout is refused with a reason, also by --layout.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -31,7 +31,9 @@ enum { PID = INT_MAX - 1, OTHER_TID = INT_MAX, MEBIBYTE = 1 << 20 }; /* no proce
 
 /*---- The kernel ----*/
 
-/* The process has memory from here on, each byte of which tells of its address; behind it nothing is mapped. */
+/*
+ * The process has memory from here on, each byte of which tells of its address; behind it nothing is mapped.
+ */
 enum { BEGIN = 0x10000, END = 0x18000 };
 
 static struct {

@@ -34,7 +34,9 @@ static pid_t working_tid, asked_tid;
 static unsigned int opened, replaced_at; /* 0: never */
 static struct maps *maps;
 
-/* A thread that has ended has an empty file, as memory has that an execve() replaces once its file is open. */
+/*
+ * A thread that has ended has an empty file, as memory has that an execve() replaces once its file is open.
+ */
 int __wrap_proc_file_open(pid_t pid, const char *name)
 {
 	assert_string_equal(name, "maps");

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* For how long threads are left alone, and how often they must be seen asleep. Time and threads are made up. */
+/*
+ * For how long threads are left alone, and how often they must be seen asleep. Time and threads are made up.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -414,7 +416,10 @@ static void one_that_waits_must_have_run_since_its_sleep(void **state)
 	assert_int_equal(thread_may_stop_now(&thread, PRESENCE_OFF_CPU), MAY_STOP_WAITING);
 }
 
-/* It may have been woken in the call that it was seen asleep in, before the kernel's count tells of the sleep. */
+/*
+ * It may have been woken in the call that it was seen asleep in, before the kernel's count tells of the
+ * sleep.
+ */
 static void one_that_was_seen_asleep_has_not_run_since(void **state)
 {
 	(void)state;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What merged stacks say of machine code: where the VM had something half done, of each kind, and where it is lost. */
+/*
+ * What merged stacks say of machine code: where the VM had something half done, of each kind, and where it is
+ * lost.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -312,7 +312,10 @@ static void walk_asleep(struct fixture *fixture)
 	asleep.status = walk(fixture, &asleep.leaf, &asleep.frames);
 }
 
-/* Who asks for its frame's address has a frame pointer. Returns the frames of a walk that knows all registers. */
+/*
+ * Who asks for its frame's address has a frame pointer. Returns the frames of a walk that knows all
+ * registers.
+ */
 static __attribute__((noinline)) size_t sleep_in_a_frame(struct fixture *fixture)
 {
 	assert_int_equal(getcontext(&asleep.context), 0);

@@ -154,7 +154,9 @@ static void assert_none(struct made_up *made_up, size_t word)
 
 static void what_has_ended_is_none(void **state)
 {
-	/* The signature, connection, main request and its signature, main request and connection; the time. */
+	/*
+	 * The signature, connection, main request and its signature, main request and connection; the time.
+	 */
 	static const struct {
 		size_t word;
 		uint64_t value;

@@ -240,7 +240,10 @@ static void the_socket_that_a_coroutine_waits_for(void **state)
 	assert_int_equal(cosocket.state, COSOCKET_NONE); /* the wait is over */
 }
 
-/* A zone with a holder, and at word SHCTX what a dictionary keeps; its queue has the entries at FIRST and SECOND. */
+/*
+ * A zone with a holder, and at word SHCTX what a dictionary keeps; its queue has the entries at FIRST and
+ * SECOND.
+ */
 enum { SHCTX = 64, QUEUE = SHCTX + 8, FIRST = 96, SECOND = 112 };
 
 static struct made_up zone(void)

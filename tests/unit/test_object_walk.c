@@ -495,8 +495,8 @@ static long page_faults(void)
 }
 
 /*
- * From now on, memory comes from the kernel, not from an earlier walk, and page by page. False where it cannot be told:
- * the sanitizers have memory of their own.
+ * From now on, memory comes from the kernel, not from an earlier walk, and page by page. False where it
+ * cannot be told: the sanitizers have memory of their own.
  */
 static bool count_page_faults(void)
 {

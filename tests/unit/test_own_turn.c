@@ -232,7 +232,9 @@ static void who_was_stopped_does_not_know_when_it_was_woken(void **state)
 	assert_int_equal(turn.woken_ns, 0);
 }
 
-/* The scheduler's clock is at 900,000,000 when the turn begins, and has gone on by the CPU time since then. */
+/*
+ * The scheduler's clock is at 900,000,000 when the turn begins, and has gone on by the CPU time since then.
+ */
 static void begin_by_scheduler(uint64_t cpu_ns)
 {
 	machine.switches = (struct switches){ .left_at = 900000000 + cpu_ns,

@@ -135,7 +135,10 @@ static void what_cannot_be_made_up_for_is_missed(void **state)
 	assert_true(fabs((double)(seen.samples + seen.missed) - seen.periods) < 1.5);
 }
 
-/* After a long time without looks, a few periods' worth of denser ones; the rest is said to be missing at once. */
+/*
+ * After a long time without looks, a few periods' worth of denser ones; the rest is said to be missing at
+ * once.
+ */
 static void much_that_is_missing_is_not_made_up_for(void **state)
 {
 	const uint64_t away = 1000, made_up_max = 40;

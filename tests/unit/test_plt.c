@@ -228,7 +228,9 @@ static void add_entries(const char *name)
 	}
 }
 
-/* The first slot is a function's, the second the result of a resolver, and of the third nobody says anything. */
+/*
+ * The first slot is a function's, the second the result of a resolver, and of the third nobody says anything.
+ */
 static void make_file(const char *name)
 {
 	static const char names[] = "\0first\0";

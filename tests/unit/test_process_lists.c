@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which processes are found, which threads have memory, and where programs are. Of a /proc that is made up. */
+/*
+ * Which processes are found, which threads have memory, and where programs are. Of a /proc that is made up.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>

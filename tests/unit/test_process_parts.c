@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a process's parts decide: whether a state's objects confirm a layout, when that comes into doubt, which states
- * become known and go, by which path a mapped file can be opened, and what is told of a request. The process
- * is made up.
+ * What a process's parts decide: whether a state's objects confirm a layout, when that comes into doubt,
+ * which states become known and go, by which path a mapped file can be opened, and what is told of a request.
+ * The process is made up.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -393,7 +393,10 @@ static void a_recording_has_a_clock(void **state)
 	}
 }
 
-/* What an older recording does not tell is unknown, and not 0; neither is it told by one that was made from that. */
+/*
+ * What an older recording does not tell is unknown, and not 0; neither is it told by one that was made from
+ * that.
+ */
 static void large_allocations_are_told_by_all_but_older_recordings(void **state)
 {
 	static const struct figures cases[] = {
@@ -866,7 +869,10 @@ static void a_full_disk_is_told_and_stays_told(void **state)
 	fclose(full);
 }
 
-/* No file gets larger than this many bytes, as on a full disk: what fits is written, and the rest is an error. */
+/*
+ * No file gets larger than this many bytes, as on a full disk: what fits is written, and the rest is an
+ * error.
+ */
 static void limit_files(rlim_t size)
 {
 	const struct rlimit limit = { size, RLIM_INFINITY };

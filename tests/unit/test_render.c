@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Why an output cannot be written is told with its name, and what ljspy lacks is not taken for the file's fault. */
+/*
+ * Why an output cannot be written is told with its name, and what ljspy lacks is not taken for the file's
+ * fault.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

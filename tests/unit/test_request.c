@@ -385,7 +385,9 @@ static void code_tells_where_the_phase_is(void **state)
 	assert_int_equal(code.r_ctx, 0x10);
 	assert_int_equal(code.ctx_context, 0x1a4);
 	assert_int_equal(code.context_size, 2);
-	/* In nginx itself there is no pointer; the phase may have 32 bits, and stand where the branch goes. */
+	/*
+	 * In nginx itself there is no pointer; the phase may have 32 bits, and stand where the branch goes.
+	 */
 	code = code_of(BYTES(INDEX CONTEXT_OF TEST "\x75\x03" NONE "\x8b\x80\xa4\x01\x00\x00\xc3"));
 	assert_int_equal(code.module, CODE + 7 + 0x268e9);
 	assert_false(code.module_is_pointer);
@@ -414,7 +416,10 @@ static void other_code_tells_nothing(void **state)
 	assert_true(is_other_code(BYTES(INDEX CONTEXT_OF "\x89\xf0" PHASE)));
 	assert_true(is_other_code(BYTES(INDEX CONTEXT_OF "\x48\x8d\x06" PHASE)));
 	assert_true(is_other_code(BYTES(INDEX CONTEXT_OF "\x58" PHASE)));
-	/* What is no number of 16 or 32 bits at a fixed place behind the start: movzbl, mov (%rax), mov -4(%rax) */
+	/*
+	 * What is no number of 16 or 32 bits at a fixed place behind the start: movzbl, mov (%rax), mov
+	 * -4(%rax)
+	 */
 	assert_true(is_other_code(BYTES(INDEX CONTEXT_OF "\x0f\xb6\x80\xa4\x01\x00\x00\xc3")));
 	assert_true(is_other_code(BYTES(INDEX CONTEXT_OF "\x8b\x00\xc3")));
 	assert_true(is_other_code(BYTES(INDEX CONTEXT_OF "\x8b\x40\xfc\xc3")));

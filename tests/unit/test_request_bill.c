@@ -135,7 +135,10 @@ static void other_samples_are_left_out(void **state)
 	assert_int_equal(request_bill_close(&bill), 0);
 }
 
-/* A request that waits, as the sampler of requests tells it: the rest of the tests each change what they are about. */
+/*
+ * A request that waits, as the sampler of requests tells it: the rest of the tests each change what they are
+ * about.
+ */
 static const struct function nginx_sleeps = { .kind = FRAME_NATIVE, .name = "sleep", .module = "nginx" };
 static const struct frame asleep = { .function = &nginx_sleeps };
 static const struct sample waiting = {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Files below another root: how they are opened, who may read them, and what becomes of a reading that fails. */
+/*
+ * Files below another root: how they are opened, who may read them, and what becomes of a reading that fails.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

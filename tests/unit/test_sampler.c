@@ -645,8 +645,8 @@ static void see_lost_waits(const struct sample *sample)
 }
 
 /*
- * It has waited for a CPU since long before the end, which the kernel does not tell before the wait is over. Of
- * the sleep before, the time since its last look is left over.
+ * It has waited for a CPU since long before the end, which the kernel does not tell before the wait is over.
+ * Of the sleep before, the time since its last look is left over.
  */
 static void wait_for_a_cpu_at_the_end_is_told(void **state)
 {

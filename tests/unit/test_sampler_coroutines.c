@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples of coroutines that have yielded: which of them have one, of which time, and how often they are read. */
+/*
+ * Samples of coroutines that have yielded: which of them have one, of which time, and how often they are
+ * read.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Looks at a machine of which everything is known: when they come, what they find, and what goes wrong with them. */
+/*
+ * Looks at a machine of which everything is known: when they come, what they find, and what goes wrong with
+ * them.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -261,7 +264,9 @@ static void a_thread_is_looked_at_again_after_a_turn_is_used_up(void **state)
 	machine.turn_is_used_up = true;
 	machine.renew_takes_ns = bursts.run_ns;
 	run();
-	/* Both have a CPU at the same times: the second one has left it when the first one's sample is taken. */
+	/*
+	 * Both have a CPU at the same times: the second one has left it when the first one's sample is taken.
+	 */
 	assert_true(sum_of(process, 0)->state_samples[THREAD_RUNNING] > 100);
 	assert_in_range(sum_of(process, 1)->state_samples[THREAD_RUNNING], 0, 2);
 	assert_true(result.figures.missed_ticks > 100);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of a sampler that lets go of its targets and comes back: which of them it looks for, and what is the result. */
+/*
+ * Runs of a sampler that lets go of its targets and comes back: which of them it looks for, and what is the
+ * result.
+ */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

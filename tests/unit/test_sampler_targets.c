@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Processes of a machine of which everything is known: which the sampler finds, looks into, and for how long. */
+/*
+ * Processes of a machine of which everything is known: which the sampler finds, looks into, and for how long.
+ */
 #include <errno.h>
 #include <regex.h>
 #include <setjmp.h>
@@ -345,7 +347,9 @@ static void time_before_ljspy_found_a_process_is_lost(void **state)
 		assert_int_equal(result.figures.lost[LOST_NOT_ATTACHED], 1);
 		assert_true(of_no_thread.cpu_ns > 20 * MS);
 		assert_int_equal(of_no_thread.wall_ns, i ? of_no_thread.cpu_ns : 0);
-		/* Of one that was there from the beginning on, so is what it used since it was last searched. */
+		/*
+		 * Of one that was there from the beginning on, so is what it used since it was last searched.
+		 */
 		begin_again(state);
 		found = add_found();
 		found->luajit_ns = 2 * second + 100 * MS;
@@ -357,7 +361,9 @@ static void time_before_ljspy_found_a_process_is_lost(void **state)
 	}
 }
 
-/* Under another name, say: what it used before is no part of the recording, though ljspy meets it only now. */
+/*
+ * Under another name, say: what it used before is no part of the recording, though ljspy meets it only now.
+ */
 static void time_before_the_recording_is_not_lost(void **state)
 {
 	const uint64_t hour = 3600 * second;
@@ -427,7 +433,10 @@ static void another_process_with_the_id_of_a_candidate_has_its_own_time(void **s
 		    RESERVE_NS);
 }
 
-/* The clock that tells what it used before goes with it. Without an alarm on that clock, nothing else tells its end. */
+/*
+ * The clock that tells what it used before goes with it. Without an alarm on that clock, nothing else tells
+ * its end.
+ */
 static void a_candidate_that_ends_while_ljspy_attaches_has_no_time(void **state)
 {
 	struct made_up_process *found;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Prototypes that cannot be as they are: one that is made up, among the objects of a kept heap (test_heap_read.c). */
+/*
+ * Prototypes that cannot be as they are: one that is made up, among the objects of a kept heap
+ * (test_heap_read.c).
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

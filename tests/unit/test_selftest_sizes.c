@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Self-tests read each field with the size that it has: what lies next to it may be anything. In a kept heap. */
+/*
+ * Self-tests read each field with the size that it has: what lies next to it may be anything. In a kept heap.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

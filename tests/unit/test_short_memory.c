@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What reads samples when memory is short: at whichever allocation, that is told, or all is as with memory. */
+/*
+ * What reads samples when memory is short: at whichever allocation, that is told, or all is as with memory.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -88,7 +90,9 @@ static const struct figures figures = { .samples = SAMPLES, .rate_asked_hz = 99 
 /* 0 or -ENOMEM. */
 typedef int attempt(struct made_up_source *source);
 
-/* Each allocation fails once, until there are no more. A cache is not needed: what is read has to be right. */
+/*
+ * Each allocation fails once, until there are no more. A cache is not needed: what is read has to be right.
+ */
 static void each_allocation_may_fail(attempt *try)
 {
 	size_t failed = 0;

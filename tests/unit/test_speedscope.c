@@ -51,7 +51,10 @@ static json_t *written(const struct sample *samples, size_t count)
 	return document;
 }
 
-/* A thread's stretches in ms, those without a stack in brackets, and where they end. Profile 0 is of all threads. */
+/*
+ * A thread's stretches in ms, those without a stack in brackets, and where they end. Profile 0 is of all
+ * threads.
+ */
 static void check_line(const struct sample *samples, size_t count, size_t thread, const char *wanted)
 {
 	json_t *document = written(samples, count);

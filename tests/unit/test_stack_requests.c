@@ -15,7 +15,10 @@
 
 enum { SIGNATURE = 0x50545448 };
 
-/* Words of the target: events from READS and WRITES on, connections, and requests with the text of their path. */
+/*
+ * Words of the target: events from READS and WRITES on, connections, and requests with the text of their
+ * path.
+ */
 enum {
 	READS = 8,
 	WRITES = 40,
@@ -90,7 +93,9 @@ static void set_connection(struct made_up *made_up, size_t index, uint64_t data)
 	words[4] = 17 + index;
 }
 
-/* Connection 0 has request 0, connection 1 request 1 with the subrequest 2; 2 is free, 3 one of an upstream. */
+/*
+ * Connection 0 has request 0, connection 1 request 1 with the subrequest 2; 2 is free, 3 one of an upstream.
+ */
 static struct made_up worker(void)
 {
 	struct made_up made_up = { .memory = { .read_ranges = read_ranges } };
@@ -416,8 +421,9 @@ static void a_request_in_a_new_place_is_unknown_once(void **state)
 }
 
 /*
- * Two frames hold a request in a new place and one in a known place. Returns the verdict: after the frames are
- * judged, and the stack has ended, as a whole or not. *ret_ranges: how many were read when the thread ran on.
+ * Two frames hold a request in a new place and one in a known place. Returns the verdict: after the frames
+ * are judged, and the stack has ended, as a whole or not. *ret_ranges: how many were read when the thread ran
+ * on.
  */
 static enum stack_request_verdict settled(uint64_t inner, uint64_t outer, bool is_whole, size_t *ret_ranges)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Noticing processes that come to belong to those that are followed: real ones, and those of a made-up /proc. */
+/*
+ * Noticing processes that come to belong to those that are followed: real ones, and those of a made-up /proc.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>

@@ -159,7 +159,9 @@ static void one_whose_calls_are_harmless_is_judged_afterwards(void **state)
 		thread_note_stop(&thread, &registers);
 		thread_note_resumed(&thread, &registers);
 	}
-	/* That may be another file by the same number: the next one is judged before, and only that counts. */
+	/*
+	 * That may be another file by the same number: the next one is judged before, and only that counts.
+	 */
 	blocks(sockets[0], true);
 	thread_note_stop(&thread, &registers);
 	thread_note_resumed(&thread, &registers);

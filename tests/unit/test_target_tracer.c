@@ -162,7 +162,10 @@ static bool uses_cpu_beside(struct tracer *tracer, pid_t pid)
 	return cpu_ns(pid) - start > 5000000;
 }
 
-/* A stopped thread may still wait for its CPU, which takes it long beside others, and leaves it within a moment. */
+/*
+ * A stopped thread may still wait for its CPU, which takes it long beside others, and leaves it within a
+ * moment.
+ */
 static bool stays_off_cpu(pid_t pid)
 {
 	const uint64_t moment_ns = 1000000;
@@ -369,7 +372,9 @@ static void signals_arrive_once_and_in_order(void **state)
 	tracer_free(tracer);
 }
 
-/* One that gets a signal waits until ljspy lets it go on: what ljspy does after a look must not be put off. */
+/*
+ * One that gets a signal waits until ljspy lets it go on: what ljspy does after a look must not be put off.
+ */
 static void after_a_signal_it_stays_urgent_when_a_look_ends(void **state)
 {
 	struct target_process target = target_process_start("receiver", NULL);
@@ -623,8 +628,8 @@ static bool sample(struct tracer *tracer, struct threads *threads)
 }
 
 /*
- * Until the program prints that line, or reaches its time limit: without polls, that signal would wait, too. True if it
- * was found to run another one.
+ * Until the program prints that line, or reaches its time limit: without polls, that signal would wait, too.
+ * True if it was found to run another one.
  */
 static bool sample_until(struct tracer *tracer, struct threads *threads, struct target_process *target,
 			 const char *expected)

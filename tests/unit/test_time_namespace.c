@@ -24,7 +24,10 @@ enum { REFUSED = 'n', MADE = 'y' };
 
 static int told[2], kept[2]; /* what is told of the processes; they stay until kept is closed */
 
-/* A process with a namespace for its children, and a child in it. What it tells: REFUSED or MADE, and the child. */
+/*
+ * A process with a namespace for its children, and a child in it. What it tells: REFUSED or MADE, and the
+ * child.
+ */
 static void run_parent(const char *offset)
 {
 	char answer = REFUSED, end;

@@ -124,7 +124,10 @@ static double number(const json_t *object, const char *name)
 	return json_number_value(json_object_get(object, name));
 }
 
-/* A thread of a pool waits for another's signal, a program that works in steps sleeps: nothing waits for their work. */
+/*
+ * A thread of a pool waits for another's signal, a program that works in steps sleeps: nothing waits for
+ * their work.
+ */
 static void only_what_waits_for_events_is_a_loop(void **state)
 {
 	struct turns *turns = begin();
@@ -146,7 +149,9 @@ static void only_what_waits_for_events_is_a_loop(void **state)
 	end(turns);
 }
 
-/* Where the first thread has a loop with a clock, another one works for a pool. It may have been seen first. */
+/*
+ * Where the first thread has a loop with a clock, another one works for a pool. It may have been seen first.
+ */
 static void a_thread_beside_the_loop_has_no_turns(void **state)
 {
 	struct turns *turns = begin();

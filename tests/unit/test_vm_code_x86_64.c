@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What x86-64 code of an interpreter tells of its build: each shape of instructions one thing, and what is nearly
- * the same shape nothing. The code is made up.
+ * What x86-64 code of an interpreter tells of its build: each shape of instructions one thing, and what is
+ * nearly the same shape nothing. The code is made up.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -19,7 +19,9 @@
 	      "mov %rdx, %r8\n" \
 	      "mov $0, %edx\n" code "ret\n"
 
-/* Each condition has two bits of rdx, by a jump and by a conditional move. lea and mov leave the flags alone. */
+/*
+ * Each condition has two bits of rdx, by a jump and by a conditional move. lea and mov leave the flags alone.
+ */
 #define JUMP(condition, bit) "j" condition " 1f\nlea " bit "(%rdx), %rdx\n1:\n"
 #define MOVE(condition, bit) "lea " bit "(%rdx), %r9\ncmov" condition " %r9, %rdx\n"
 #define BOTH(condition, jump_bit, move_bit) JUMP(condition, jump_bit) MOVE(condition, move_bit)

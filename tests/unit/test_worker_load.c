@@ -110,7 +110,10 @@ static void a_worker_that_sleeps_uses_no_cpu_time(void **state)
 	forget(&load);
 }
 
-/* Its CPU time and its moment would be of two different ones: it would have more than a CPU, or less than it has. */
+/*
+ * Its CPU time and its moment would be of two different ones: it would have more than a CPU, or less than it
+ * has.
+ */
 static void a_cpu_that_ljspy_loses_makes_no_worker_busier(void **state)
 {
 	const pid_t sleeper = target_process_sleeper("sleeper", 0, true);

@@ -166,9 +166,9 @@ static bool sweeps(uint8_t state)
 }
 
 /*
- * What gc.total may fall by in a sweep without gc.estimate. At its end a table of strings of which three quarters are
- * empty gets half its size: the new one is there before the old one is freed, which takes a system call if it is
- * large, and the size is told only then (lj_str.c: lj_str_resize).
+ * What gc.total may fall by in a sweep without gc.estimate. At its end a table of strings of which three
+ * quarters are empty gets half its size: the new one is there before the old one is freed, which takes a
+ * system call if it is large, and the size is told only then (lj_str.c: lj_str_resize).
  */
 static int64_t freed_max(const struct allocation_counters *before, const struct allocation_counters *after)
 {
@@ -178,9 +178,9 @@ static int64_t freed_max(const struct allocation_counters *before, const struct 
 }
 
 /*
- * Has gc.estimate been set anew? In a sweep it falls, as their difference then does not, and otherwise it stays. Where
- * as much is alive at the end of each cycle, it is the same again, but the current white is another one after each
- * marking (lj_gc.c: atomic()).
+ * Has gc.estimate been set anew? In a sweep it falls, as their difference then does not, and otherwise it
+ * stays. Where as much is alive at the end of each cycle, it is the same again, but the current white is
+ * another one after each marking (lj_gc.c: atomic()).
  */
 static bool has_marked(const struct allocation_counters *before, const struct allocation_counters *after)
 {
@@ -214,7 +214,10 @@ void allocation_counters_follow(const struct allocation_counters *earlier,
 	counters->has_finalized |= has_finalized(earlier);
 }
 
-/* Where finalizers were seen once, others may have been called between two looks: C objects come to wait in a sweep. */
+/*
+ * Where finalizers were seen once, others may have been called between two looks: C objects come to wait in a
+ * sweep.
+ */
 static bool finalizes(const struct allocation_counters *before, const struct allocation_counters *after)
 {
 	return has_finalized(before) || has_finalized(after);
@@ -246,8 +249,8 @@ static bool may_have_finalized(const struct allocation_counters *before,
 }
 
 /*
- * See allocated.h. The end of a marking takes the size of userdata that waits for finalizers off gc.estimate, and each
- * finalizer some bytes (lj_gc.c: atomic(), GCFINALIZECOST); none of that goes off gc.total.
+ * See allocated.h. The end of a marking takes the size of userdata that waits for finalizers off gc.estimate,
+ * and each finalizer some bytes (lj_gc.c: atomic(), GCFINALIZECOST); none of that goes off gc.total.
  */
 static int64_t bytes_between(const struct allocation_counters *before,
 			     const struct allocation_counters *after, const struct allocated *allocated)

@@ -133,7 +133,10 @@ uint64_t allocated_newest_userdata(struct memory *copy, struct memory *memory,
 bool allocated_userdata(struct memory *memory, const struct global_state *global, uint64_t first,
 			uint64_t last, struct listed_object *objects, size_t *count);
 
-/* How many bytes were allocated between two looks of a film; 0 if that is unknown, as a sweep frees meanwhile. */
+/*
+ * How many bytes were allocated between two looks of a film; 0 if that is unknown, as a sweep frees
+ * meanwhile.
+ */
 uint64_t allocated_in_film(const struct allocation_counters *before, const struct allocation_counters *after);
 
 /* What was allocated between two looks of a film besides objects of the list. */

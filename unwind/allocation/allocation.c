@@ -68,8 +68,9 @@ static bool is_part(const struct run *run, uint64_t address, int32_t field, int3
 }
 
 /*
- * The new memory, or where it begins behind its header if the thread was in the kernel's call for it. An allocator
- * that frees the old part has the new one already, and returns its address (lj_alloc.c: lj_alloc_realloc).
+ * The new memory, or where it begins behind its header if the thread was in the kernel's call for it. An
+ * allocator that frees the old part has the new one already, and returns its address (lj_alloc.c:
+ * lj_alloc_realloc).
  */
 static bool is_new(const struct run *run, const struct vm_value *value)
 {
@@ -77,7 +78,10 @@ static bool is_new(const struct run *run, const struct vm_value *value)
 				(run->returned.known && value->bits == run->returned.bits));
 }
 
-/* Is there the header of a chunk for so many bytes, in use (lj_alloc.c: CINUSE_BIT)? Three bits of a size are flags. */
+/*
+ * Is there the header of a chunk for so many bytes, in use (lj_alloc.c: CINUSE_BIT)? Three bits of a size are
+ * flags.
+ */
 static bool is_chunk(struct run *run, uint64_t bytes)
 {
 	const struct vm_value head = vm_machine_load(&run->machine, (struct vm_value){ NEW_MEMORY + 8, true },
@@ -229,8 +233,8 @@ static void run_to_return(struct run *run)
 }
 
 /*
- * A trace writes the header of a cdata itself, after it has called lj_mem_newgco() (lj_asm_x86.h: asm_cnew): run
- * it that far.
+ * A trace writes the header of a cdata itself, after it has called lj_mem_newgco() (lj_asm_x86.h: asm_cnew):
+ * run it that far.
  */
 static void run_in_trace(struct run *run, const struct global_state *global)
 {

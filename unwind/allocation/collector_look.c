@@ -38,8 +38,8 @@ static void tell_part(struct collector_look *look, bool is_least, struct sample_
 }
 
 /*
- * While a program has stopped the collector, all full collections that it asks for have the same threshold. But then
- * another marking than the step's own has ended in between, and changed the white once more.
+ * While a program has stopped the collector, all full collections that it asks for have the same threshold.
+ * But then another marking than the step's own has ended in between, and changed the white once more.
  */
 static bool is_same_step(const struct collector_look *look, const struct allocation_counters *now,
 			 const struct allocated *allocated, bool has_marked)
@@ -52,8 +52,8 @@ static bool is_same_step(const struct collector_look *look, const struct allocat
 }
 
 /*
- * Has the thread had so much CPU time since the last look that looks were missed? One step may have ended in it, and
- * another begun: two markings cannot be told from one.
+ * Has the thread had so much CPU time since the last look that looks were missed? One step may have ended in
+ * it, and another begun: two markings cannot be told from one.
  */
 static bool has_gap(struct collector_look *look, uint64_t used_ns)
 {

@@ -51,7 +51,10 @@ void capture_note_stack(struct capture *capture, struct capture_hints *hints,
 			capture->stack_begin = capture->stack_end = end;
 			continue;
 		}
-		/* A page may be unreadable only for now: a new thread's stack before its first use. That is no end. */
+		/*
+		 * A page may be unreadable only for now: a new thread's stack before its first use. That is
+		 * no end.
+		 */
 		if (ranges[i].status == MEMORY_UNMAPPED)
 			hints->stack_end = ranges[i].address;
 		if (ranges[i].status != MEMORY_OK)

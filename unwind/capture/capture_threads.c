@@ -95,7 +95,9 @@ static void follow_cframes(struct capture *capture, struct capture_hints *hints,
 			thread = add_thread(capture, hints, thread->global, resumer);
 			cframe = end;
 		} else {
-			/* C resumed it, or called the main thread: another thread's frame may lie further up. */
+			/*
+			 * C resumed it, or called the main thread: another thread's frame may lie further up.
+			 */
 			thread = find_thread_above(capture, hints, thread->global, end);
 			cframe = thread ? thread->cframe : 0;
 		}

@@ -143,7 +143,10 @@ void capture_traces(struct capture *capture, struct lua_objects *objects, const 
 	if (code == CODE_VM)
 		executing[2] = vm_exit_trace(capture->snapshot, &capture->registers);
 	traces_capture(view->global->traces, capture->snapshot, layout, &wanted);
-	/* Without the number of the trace that runs, a new one in an old one's place is found only by its code. */
+	/*
+	 * Without the number of the trace that runs, a new one in an old one's place is found only by its
+	 * code.
+	 */
 	if (!capture_running_trace(capture, objects, view) && view->jit_base && view->vmstate == 0) {
 		traces_capture_again(view->global->traces, capture->snapshot, layout);
 		capture_running_trace(capture, objects, view);

@@ -58,7 +58,10 @@ static void add_functions(struct value_capture *values, const struct lua_objects
 	}
 }
 
-/* Take the strings and cdata near the base: arguments of the C function that runs, and its caller's variables. */
+/*
+ * Take the strings and cdata near the base: arguments of the C function that runs, and its caller's
+ * variables.
+ */
 static void add_near(struct value_capture *values, const struct lua_thread *thread)
 {
 	const uint64_t reach = (uint64_t)NEAR_SLOTS * SLOT_SIZE;

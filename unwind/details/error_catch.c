@@ -108,7 +108,10 @@ static bool is_resumed(const struct details *details, size_t index)
 					   is_builtin(details, outwards, "coroutine.resume"));
 }
 
-/* The parent of a coroutine of lua-nginx-module waits in coroutine.resume(), or in what coroutine.wrap() made. */
+/*
+ * The parent of a coroutine of lua-nginx-module waits in coroutine.resume(), or in what coroutine.wrap()
+ * made.
+ */
 static void catch_in_parent(const struct details *details, size_t index,
 			    char ret_catcher[static CATCHER_BYTES])
 {
@@ -239,7 +242,9 @@ static bool is_handler(const struct details *details, size_t callee, size_t inde
 	return false;
 }
 
-/* Of the Lua or C function at index: is it raising an error? The frames on top of it, up to from, are native. */
+/*
+ * Of the Lua or C function at index: is it raising an error? The frames on top of it, up to from, are native.
+ */
 static bool is_raising(const struct details *details, size_t from, size_t index)
 {
 	if (is_builtin(details, index, "error"))

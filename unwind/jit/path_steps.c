@@ -240,7 +240,9 @@ static uint64_t function_of(const struct trace_calls *calls, const struct path_f
 	return found;
 }
 
-/* The bytecode that last set a slot of the innermost frame. op is BC__MAX if there is none, or if a call did. */
+/*
+ * The bytecode that last set a slot of the innermost frame. op is BC__MAX if there is none, or if a call did.
+ */
 struct setter {
 	uint32_t instruction;
 	enum bytecode_op op;
@@ -347,8 +349,8 @@ static bool is_builtin_key(const struct stepper *stepper, uint64_t key)
 /*
  * Enter the Lua function of the next check that reads it as the call does. The first check of all may be the
  * call's, too, as LuaJIT may read by another key or in another place: __call, __index, and what it has just
- * stored. That is less likely if it is known what the slot holds, or if there is a former one, and not so if a
- * builtin was read by the call's key. Returns the likely function, or NULL.
+ * stored. That is less likely if it is known what the slot holds, or if there is a former one, and not so if
+ * a builtin was read by the call's key. Returns the likely function, or NULL.
  */
 static const struct proto *enter_next_checked(struct stepper *stepper, bool is_tail_call,
 					      const struct setter *setter, bool is_known, int32_t goal,

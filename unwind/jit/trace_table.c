@@ -131,7 +131,8 @@ static size_t certain_frames(const struct trace_path *path, const struct layout 
 }
 
 /*
- * The same for code that may be IR_LOOP's: between the end of the segment before this snapshot's and its beginning.
+ * The same for code that may be IR_LOOP's: between the end of the segment before this snapshot's and its
+ * beginning.
  */
 static size_t certain_between(const struct trace_path *path, const struct layout *layout, uint32_t snapshot)
 {

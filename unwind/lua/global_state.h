@@ -30,7 +30,8 @@ struct allocation_counters {
 	uint8_t state;        /* g->gc.state */
 	uint8_t white;        /* g->gc.currentwhite */
 	bool has_finalizers;  /* objects wait for theirs to be called */
-	bool has_finalized; /* ... or did, or they were called, at a look before: allocation_counters_follow() */
+	/* ... or did, or they were called, at a look before: allocation_counters_follow() */
+	bool has_finalized;
 };
 
 /* What its collector did at the previous sample. */

@@ -11,7 +11,9 @@ enum {
 	BATCH = 512,       /* ranges for one read */
 	HEADER_BYTES = 16, /* no object is smaller */
 	KNOWN_SIZE = 4 * VALUE_OBJECTS_MAX,
-	/* The values of stacks; those of their functions' upvalues; what is in tables of both, chunk names. */
+	/*
+	 * The values of stacks; those of their functions' upvalues; what is in tables of both, chunk names.
+	 */
 	PASSES = 3,
 };
 

@@ -366,7 +366,10 @@ static bool cfa_by_register(const struct frame_rules *rules, struct frame_rule_o
 	return ret_op->number < REGISTER_NUMBERS;
 }
 
-/* Is the CFA at an address that of a function's beginning, where nothing but its caller's call has moved the stack? */
+/*
+ * Is the CFA at an address that of a function's beginning, where nothing but its caller's call has moved the
+ * stack?
+ */
 static bool is_entry(struct cfi *cfi, uint64_t pc)
 {
 	const struct known_rule *known = find_rules(cfi, pc);
@@ -377,8 +380,8 @@ static bool is_entry(struct cfi *cfi, uint64_t pc)
 }
 
 /*
- * Have the CFA found by the stack pointer. Not FRAME_DEPTH_FOUND if the code does not tell, or contradicts the rules. A
- * function's part elsewhere begins with its frame.
+ * Have the CFA found by the stack pointer. Not FRAME_DEPTH_FOUND if the code does not tell, or contradicts
+ * the rules. A function's part elsewhere begins with its frame.
  */
 static enum frame_depth_status work_out_by_depth(struct cfi *cfi, uint64_t pc, struct frame_rules *rules)
 {

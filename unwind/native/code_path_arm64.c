@@ -86,7 +86,9 @@ static bool sets_sp(uint32_t word)
 {
 	enum { FLAGS = 3 };
 
-	/* and, orr and eor with an immediate, as and sp, xn, #mask, which aligns a stack; ands, tst have xzr. */
+	/*
+	 * and, orr and eor with an immediate, as and sp, xn, #mask, which aligns a stack; ands, tst have xzr.
+	 */
 	return (has_bits(word, 0x1f80001f, 0x1200001f) && bits_of(word, 29, 2) != FLAGS) ||
 	       /* add and sub with an extended register, as sub sp, sp, xm of alloca(); adds, cmp have xzr. */
 	       has_bits(word, 0x3fe0001f, 0x0b20001f) ||

@@ -40,7 +40,10 @@ struct walk {
 	bool has_frame;
 	struct frame_depth frame;
 	bool has_room; /* the prologue has made room below the saved registers */
-	/* Of the current path: the stack pointer before arguments were pushed, and whether their call was passed. */
+	/*
+	 * Of the current path: the stack pointer before arguments were pushed, and whether their call was
+	 * passed.
+	 */
 	bool is_pushed, is_called;
 	int64_t before_push;
 	struct code_path ways[WAYS_MAX];
@@ -157,8 +160,8 @@ static const struct vm_instruction *decode(struct walk *walk, const struct part 
 }
 
 /*
- * A call, or a jump that does not stay below pushed arguments. Where the frame stands, the stack pointer is at one
- * place, or further down by the arguments of this call.
+ * A call, or a jump that does not stay below pushed arguments. Where the frame stands, the stack pointer is
+ * at one place, or further down by the arguments of this call.
  */
 static void check_depth(struct walk *walk, const struct place *place, bool is_call)
 {
@@ -181,7 +184,10 @@ static void check_depth(struct walk *walk, const struct place *place, bool is_ca
 	walk->frame = depth;
 }
 
-/* Has a move down to the path's stack pointer saved a register, as prologues do? It is as it was at the beginning. */
+/*
+ * Has a move down to the path's stack pointer saved a register, as prologues do? It is as it was at the
+ * beginning.
+ */
 static bool has_saved(const struct code_path *path)
 {
 	struct path_value word = code_path_load(path, path->registers[REGISTER_NUMBER_SP]);
@@ -190,8 +196,8 @@ static bool has_saved(const struct code_path *path)
 }
 
 /*
- * The stack pointer has moved down while the frame stands. Is this for the arguments of a call? A prologue saves
- * registers, and then makes room once.
+ * The stack pointer has moved down while the frame stands. Is this for the arguments of a call? A prologue
+ * saves registers, and then makes room once.
  */
 static bool is_for_arguments(struct walk *walk, const struct code_path *path, int64_t before)
 {
@@ -226,8 +232,8 @@ static void check_move(struct walk *walk, const struct place *place, const struc
 }
 
 /*
- * Places join only the two registers. So forget addresses on the stack that are elsewhere: another path, which ended
- * where this one went on, may have brought another there.
+ * Places join only the two registers. So forget addresses on the stack that are elsewhere: another path,
+ * which ended where this one went on, may have brought another there.
  */
 static void forget_addresses(const struct walk *walk, struct code_path *path)
 {
@@ -252,7 +258,9 @@ static void queue(struct walk *walk, const struct code_path *path, uint64_t targ
 	walk->ways[walk->way_count++].pc = target;
 }
 
-/* A jump with its frame into another entry of the unwind table leads into a part of the function, as f.cold. */
+/*
+ * A jump with its frame into another entry of the unwind table leads into a part of the function, as f.cold.
+ */
 static void add_part_of(struct walk *walk, const struct code_path *path, uint64_t target)
 {
 	struct part part;

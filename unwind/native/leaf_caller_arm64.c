@@ -189,7 +189,9 @@ static enum code_leads may_have_called(struct image *image, struct cfi *cfi, str
 	return cfi_lead(cfi, target, function);
 }
 
-/* Does the caller's frame pointer lead to a frame record (AAPCS64, 6.4.6) with the return address of a call? */
+/*
+ * Does the caller's frame pointer lead to a frame record (AAPCS64, 6.4.6) with the return address of a call?
+ */
 static bool has_record(struct image *image, struct memory *stack, const struct registers *caller)
 {
 	struct vm_instruction call;

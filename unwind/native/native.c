@@ -114,9 +114,9 @@ static bool is_in_entry(const struct native_unwinder *unwinder, uint64_t address
 
 /*
  * Such code has no caller, and that which a thread's function returns to has none. But there may be no unwind
- * table that says so: glibc before 2.32 on arm64 has none of the entry, musl has none of either. Nor has Boost.Context
- * one of what a coroutine's function returns to. index: the address is that word of the stack, from the frame's stack
- * pointer on.
+ * table that says so: glibc before 2.32 on arm64 has none of the entry, musl has none of either. Nor has
+ * Boost.Context one of what a coroutine's function returns to. index: the address is that word of the stack,
+ * from the frame's stack pointer on.
  */
 static bool is_outermost(const struct native_unwinder *unwinder, uint64_t return_address, unsigned int index)
 {
@@ -127,8 +127,9 @@ static bool is_outermost(const struct native_unwinder *unwinder, uint64_t return
 }
 
 /*
- * The functions of musl's that call main() and a thread's function never return: they go on to exit(). No rule
- * tells where their caller is. It is the outermost one, and the last words of the stack hold its return address.
+ * The functions of musl's that call main() and a thread's function never return: they go on to exit(). No
+ * rule tells where their caller is. It is the outermost one, and the last words of the stack hold its return
+ * address.
  */
 static enum native_status step_to_outermost(struct native_unwinder *unwinder)
 {

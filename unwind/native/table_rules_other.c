@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* For cores of the other machine: libunwind knows this one only. The process that reads symbols works the rules out. */
+/*
+ * For cores of the other machine: libunwind knows this one only. The process that reads symbols works the
+ * rules out.
+ */
 #include <stdlib.h>
 
 #include "unwind/native/table_rules.h"

@@ -69,8 +69,8 @@ static bool read_arrays(struct memory *memory, const uint64_t words[5], struct c
 }
 
 /*
- * ngx_cycle_t has free_connections and free_connection_n side by side, before the words of the arrays. 0 if not one
- * pair of words alone can be these: none can while no connection is free.
+ * ngx_cycle_t has free_connections and free_connection_n side by side, before the words of the arrays. 0 if
+ * not one pair of words alone can be these: none can while no connection is free.
  */
 static uint64_t find_free_count(const struct connections *connections, uint64_t cycle, const uint64_t *words,
 				size_t count)
@@ -297,8 +297,8 @@ static bool walk_streams(const struct walk *walk, uint64_t connection, uint64_t 
 }
 
 /*
- * ngx_get_connection() took it, and ngx_free_connection() did not put it back: that makes the next free one its data
- * (1.18 to 1.31). Those that lua-nginx-module makes for its timers have no descriptor.
+ * ngx_get_connection() took it, and ngx_free_connection() did not put it back: that makes the next free one
+ * its data (1.18 to 1.31). Those that lua-nginx-module makes for its timers have no descriptor.
  */
 static bool is_taken(const struct connections *connections, const struct connection *connection)
 {

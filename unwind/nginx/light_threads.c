@@ -187,8 +187,8 @@ static bool take(struct search *search, uint64_t address, uint64_t coctx)
 }
 
 /*
- * The context of the first coroutine is a part of the request's context, of length bytes. Where in that it is; 0 if
- * there is none.
+ * The context of the first coroutine is a part of the request's context, of length bytes. Where in that it
+ * is; 0 if there is none.
  */
 static size_t find_entry(struct search *search, uint64_t context, const uint8_t *bytes, size_t length)
 {

@@ -219,8 +219,8 @@ void nginx_request_route(const struct nginx_request *request, char ret_route[sta
 /*---- Details ----*/
 
 /*
- * ngx_http_upstream_init_request() makes the array; if it is there already, it adds an element of zeros, which
- * divides one upstream's peers from the next one's. Then it resolves the name, if that is a variable's.
+ * ngx_http_upstream_init_request() makes the array; if it is there already, it adds an element of zeros,
+ * which divides one upstream's peers from the next one's. Then it resolves the name, if that is a variable's.
  * ngx_http_upstream_connect() adds an element for each peer.
  */
 static enum nginx_upstream_state state_of(const struct upstream_state *state, uint64_t peer)
@@ -285,8 +285,9 @@ void nginx_request_details(struct memory *memory, const struct request_members *
 }
 
 /*
- * ngx_http_request_t has cache, upstream, upstream_states side by side. While the request waits, the event of the
- * ngx_http_cache_t has a time limit and the request as its data (ngx_http_file_cache_lock_wait(), 1.1.12 to 1.31).
+ * ngx_http_request_t has cache, upstream, upstream_states side by side. While the request waits, the event of
+ * the ngx_http_cache_t has a time limit and the request as its data (ngx_http_file_cache_lock_wait(), 1.1.12
+ * to 1.31).
  */
 bool nginx_request_waits_for_cache(struct memory *memory, const struct request_members *members,
 				   uint64_t address)

@@ -33,8 +33,8 @@ struct nginx_request {
 	uint64_t connection; /* ngx_connection_t */
 	uint64_t serves;     /* the request that the connection serves now: one of the same main request */
 	uint64_t number;     /* of its connection, as $connection; 0 if unknown */
-	uint64_t
-		ordinal; /* the how-manieth request of its connection, as $connection_requests; 0 if unknown */
+	/* the how-manieth request of its connection, as $connection_requests; 0 if unknown */
+	uint64_t ordinal;
 	uint64_t start_ms;        /* of the main request, since the epoch */
 	uint64_t upstream_states; /* ngx_array_t; 0: none yet */
 	unsigned int status;      /* 0: not set yet */

@@ -37,7 +37,9 @@ static int32_t first_of(const struct member_loads *loads)
 	return loads->count ? loads->loads[0].offsets[0] : MEMBER_UNKNOWN;
 }
 
-/* The first member of the first argument with an ngx_str_t, of which the code reads both words; or unknown. */
+/*
+ * The first member of the first argument with an ngx_str_t, of which the code reads both words; or unknown.
+ */
 static int32_t first_string(const struct member_loads *loads, size_t depth, const int32_t *path)
 {
 	for (size_t i = 0; i < loads->count; i++) {

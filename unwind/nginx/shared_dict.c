@@ -53,7 +53,9 @@ static uint64_t find_shctx(struct memory *memory, uint64_t begin, uint64_t end)
 	return 0;
 }
 
-/* Follow the queue. Each entry refers back to the one before it: so none is read twice while nothing changes. */
+/*
+ * Follow the queue. Each entry refers back to the one before it: so none is read twice while nothing changes.
+ */
 static struct shared_dict read_queue(struct memory *memory, uint64_t begin, uint64_t end, uint64_t head,
 				     uint64_t now_ms)
 {

@@ -270,7 +270,10 @@ static int compare_words(const void *left, const void *right)
 	return (one > other) - (one < other);
 }
 
-/* Ranges of the bytes that words refer to, by address: one for all of a page, as each costs more than its bytes. */
+/*
+ * Ranges of the bytes that words refer to, by address: one for all of a page, as each costs more than its
+ * bytes.
+ */
 struct late_reading {
 	struct memory_range ranges[STACK_REQUEST_WORDS_MAX];
 	size_t count;
@@ -302,7 +305,10 @@ static size_t join(struct late_reading *reading, const uint64_t *words, size_t c
 	return i;
 }
 
-/* Which of the words refer to a request now? Puts these first, by address, notes where they are, and counts them. */
+/*
+ * Which of the words refer to a request now? Puts these first, by address, notes where they are, and counts
+ * them.
+ */
 static size_t find_late(struct memory *live, const struct request_members *members,
 			struct request_places *places, uint64_t *words, size_t word_count)
 {

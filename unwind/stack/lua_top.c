@@ -41,8 +41,8 @@ static bool find_instruction(const struct lua_thread *thread, const struct proto
 }
 
 /*
- * PC behind the BC_UCLO that has jumped to pc, and now closes upvalues. If several jump there, which one runs is
- * not known: then PC as it is once the next instruction is fetched.
+ * PC behind the BC_UCLO that has jumped to pc, and now closes upvalues. If several jump there, which one runs
+ * is not known: then PC as it is once the next instruction is fetched.
  */
 static uint64_t behind_jump(const struct lua_running *running, uint64_t pc)
 {
@@ -131,7 +131,9 @@ bool lua_top_by_registers(const struct lua_running *running, const struct vm_reg
 	if (begin_walk(running, vm->base, &walk, &activation)) {
 		const struct proto *proto = activation.function ? activation.function->proto : NULL;
 
-		/* Without GC64, getmetatable() writes a result over its own link, which the VM keeps in PC. */
+		/*
+		 * Without GC64, getmetatable() writes a result over its own link, which the VM keeps in PC.
+		 */
 		if (!proto && !is_linked(&walk) && find_caller(running, vm->base, vm->pc, ret_walk))
 			return true;
 		if (!proto || find_instruction(thread, proto, vm->pc, &walk.pc)) {
@@ -191,11 +193,16 @@ bool lua_top_below_native(const struct lua_running *running, struct image *image
 	}
 	if (vm_jumps_before_call(text, frame->pc))
 		vm.pc = behind_jump(running, vm.pc);
-	/* A call that stores L->base has L in this register or the first argument's; others keep BASE in it. */
+	/*
+	 * A call that stores L->base has L in this register or the first argument's; others keep BASE in it.
+	 */
 	if (vm.kept_base != thread->address && lua_thread_contains_base(thread, vm.kept_base) &&
 	    !vm_call_moves_base(thread->layout, text, module->vm, frame->pc)) {
 		if (!begin_walk(running, vm.kept_base, &walk, &activation) || !is_linked(&walk)) {
-			/* next() has lj_tab_next() write over its own function and link, which the VM keeps in PC. */
+			/*
+			 * next() has lj_tab_next() write over its own function and link, which the VM keeps
+			 * in PC.
+			 */
 			if (find_caller_by_link(running, vm.kept_base, ret_walk) ||
 			    find_caller(running, vm.kept_base, vm.pc, ret_walk))
 				return true;

@@ -8,7 +8,9 @@
 #include "unwind/lua/luajit.h"
 #include "unwind/vm/vm_frame.h"
 
-/* Prefer a state that runs a trace: memory of a closed state may still claim code that is another's by now. */
+/*
+ * Prefer a state that runs a trace: memory of a closed state may still claim code that is another's by now.
+ */
 const struct trace *merge_find_trace(const struct capture *capture, uint64_t pc,
 				     const struct global_view **ret_view)
 {

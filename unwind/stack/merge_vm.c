@@ -273,7 +273,10 @@ static bool is_unwound(const struct merge *merge, const struct vm_code *vm, uint
 	return cframe_leads_to(merge->capture, merge->memory, &vm->layout, cframe, thread->cframe);
 }
 
-/* Has C code called the frame with this caller, or the VM to resume a coroutine? Then the resumer's frame is next. */
+/*
+ * Has C code called the frame with this caller, or the VM to resume a coroutine? Then the resumer's frame is
+ * next.
+ */
 static bool has_caller(const struct merge *merge, const struct layout *layout, const struct registers *caller)
 {
 	const struct module *module;

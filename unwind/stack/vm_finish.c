@@ -140,8 +140,8 @@ static bool leaves_trace(const struct vm_machine *now, const struct vm_machine *
 }
 
 /*
- * Is this about to go on in the resumer of a coroutine, in whose C frame it began? Then run to where it has left that
- * frame: what comes then may not be to follow, as where the resumer goes on in a trace.
+ * Is this about to go on in the resumer of a coroutine, in whose C frame it began? Then run to where it has
+ * left that frame: what comes then may not be to follow, as where the resumer goes on in a trace.
  */
 static bool run_to_resumer(struct vm_machine *machine, const struct vm_machine *then,
 			   const struct capture *capture)
@@ -163,8 +163,8 @@ static bool run_to_resumer(struct vm_machine *machine, const struct vm_machine *
 }
 
 /*
- * Has this resumed a coroutine whose frames were not copied? It goes on in the C frame of the dispatch to come, and
- * that is such a thread's.
+ * Has this resumed a coroutine whose frames were not copied? It goes on in the C frame of the dispatch to
+ * come, and that is such a thread's.
  */
 static bool has_resumed(const struct vm_machine *machine, struct vm_machine *then,
 			const struct capture *capture)
@@ -180,8 +180,8 @@ static bool has_resumed(const struct vm_machine *machine, struct vm_machine *the
 }
 
 /*
- * Has a return ended in a Lua function that goes on in a trace (cont_stitch)? The machine does not follow the jump
- * there, but all up to it is certain, and BASE and PC are that function's.
+ * Has a return ended in a Lua function that goes on in a trace (cont_stitch)? The machine does not follow the
+ * jump there, but all up to it is certain, and BASE and PC are that function's.
  */
 static bool enters_trace(struct vm_machine *then, enum vm_progress progress)
 {
@@ -192,8 +192,8 @@ static bool enters_trace(struct vm_machine *then, enum vm_progress progress)
 }
 
 /*
- * A routine that a trace has called (lj_vm_next), and that depends on something unknown: whatever that is, it returns
- * to the trace, and it has no frame of its own.
+ * A routine that a trace has called (lj_vm_next), and that depends on something unknown: whatever that is, it
+ * returns to the trace, and it has no frame of its own.
  */
 static bool returns_to_trace(const struct vm_machine *machine, const struct vm_machine *then,
 			     enum vm_progress progress, const struct registers *registers,

@@ -20,11 +20,12 @@
 #include "unwind/native/vm_decoder.h"
 
 enum vm_finished {
-	VM_FINISHD_STAYS,      /* nothing is half done */
-	VM_FINISHD_UNKNOWN,    /* something is, and where it leads is unknown */
-	VM_FINISHD_DISPATCHES, /* registers of the VM on its way to the next dispatch, or of a trace's start */
-	VM_FINISHD_CALLS,      /* ... of the VM when what it calls returns */
-	VM_FINISHD_RETURNED,   /* ... of the VM's caller */
+	VM_FINISHD_STAYS,   /* nothing is half done */
+	VM_FINISHD_UNKNOWN, /* something is, and where it leads is unknown */
+	/* registers of the VM on its way to the next dispatch, or of a trace's start */
+	VM_FINISHD_DISPATCHES,
+	VM_FINISHD_CALLS,    /* ... of the VM when what it calls returns */
+	VM_FINISHD_RETURNED, /* ... of the VM's caller */
 };
 
 /*

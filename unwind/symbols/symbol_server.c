@@ -157,8 +157,8 @@ static void limit_cpu(time_t seconds)
 }
 
 /*
- * End with the process that has inherited the server, one of ljspy's own, also while stopped or waiting for a disk.
- * To be called with a request: before the client sends any, the one that started the server has ended.
+ * End with the process that has inherited the server, one of ljspy's own, also while stopped or waiting for a
+ * disk. To be called with a request: before the client sends any, the one that started the server has ended.
  */
 static void end_with_reaper(void)
 {

@@ -153,7 +153,9 @@ static bool is_table(const struct segment *segment, size_t begin, size_t *ret_en
 	return has_code && is_end(segment, at);
 }
 
-/* Where to look next for the beginning of a table, after one that began at `begin` and came as far as `end`. */
+/*
+ * Where to look next for the beginning of a table, after one that began at `begin` and came as far as `end`.
+ */
 static size_t next_place(size_t begin, size_t end)
 {
 	return end > begin ? (end + WORD - 1) / WORD * WORD : begin + WORD;

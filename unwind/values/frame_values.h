@@ -25,7 +25,8 @@ enum variable_kind {
 	VARIABLE_ARGUMENT,
 	VARIABLE_LOCAL,
 	VARIABLE_VARARG,
-	VARIABLE_SLOT, /* without debug information: may be a local, a value of an expression, or left from before */
+	/* without debug information: may be a local, a value of an expression, or left from before */
+	VARIABLE_SLOT,
 	VARIABLE_UPVALUE,
 	VARIABLE_KIND_COUNT
 };

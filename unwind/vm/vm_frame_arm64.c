@@ -12,7 +12,10 @@ enum { X_BASE = 19, X_PC = 21, X_GL = 22, X_L = 23, ZERO = 31, LAST_SAVED = 28 }
 enum {
 	WORD = 8,
 	TRACE_SPACE = 16, /* BC_JLOOP: sub sp, sp, #16 */
-	/* `saveregs`, with CFRAME_SPACE: since September 2021 (421c4c79) the saved registers lie above the slots. */
+	/*
+	 * `saveregs`, with CFRAME_SPACE: since September 2021 (421c4c79) the saved registers lie above the
+	 * slots.
+	 */
 	NEW_FP = 192,
 	NEW_LAST = 112, /* x28; x27 above it, and so on */
 	OLD_FP = 0,
@@ -406,8 +409,8 @@ static bool find_base_store(const struct layout *layout, struct memory *text, co
 }
 
 /*
- * Is it a call of lj_vm_resume()? Of what begins with saveregs, the VM calls nothing else of its own. Functions in C
- * with a frame as large begin like that, too.
+ * Is it a call of lj_vm_resume()? Of what begins with saveregs, the VM calls nothing else of its own.
+ * Functions in C with a frame as large begin like that, too.
  */
 static bool calls_resume(const struct layout *layout, struct memory *text, const struct vm_code *vm,
 			 uint64_t return_address)

@@ -58,8 +58,8 @@ static bool has_just_cleared(const struct vm_machine *machine, uint64_t address)
 }
 
 /*
- * Does the code leave a trace where it stores VMST_INTERP (vm_exit_interp)? LuaJIT's stores it there alone while
- * BASE stays. Tarantool's stores it in many places, but there right behind the zero in g->jit_base.
+ * Does the code leave a trace where it stores VMST_INTERP (vm_exit_interp)? LuaJIT's stores it there alone
+ * while BASE stays. Tarantool's stores it in many places, but there right behind the zero in g->jit_base.
  */
 static bool leaves_trace(struct vm_machine *machine)
 {

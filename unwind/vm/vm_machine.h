@@ -71,8 +71,8 @@ struct vm_machine {
 	bool guessed;       /* a branch depended on an unknown value */
 	unsigned int steps;
 	unsigned int pc_set_at; /* the last step that set PC by a mov, not by going on or by a branch */
-	unsigned int
-		interpreted_at; /* the step that last left a trace: it set g->vmstate to VMST_INTERP; and BASE then */
+	/* the step that last left a trace: it set g->vmstate to VMST_INTERP; and BASE then */
+	unsigned int interpreted_at;
 	struct vm_value interpreted_base;
 	size_t store_count;
 	struct vm_store stores[VM_MACHINE_STORES_MAX]; /* last: see vm_machine_copy() */

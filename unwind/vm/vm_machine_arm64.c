@@ -654,7 +654,9 @@ static enum vm_progress run_outside(struct vm_machine *machine, uint32_t word)
 
 static enum vm_progress run(struct vm_machine *machine, uint32_t word)
 {
-	/* Of a trace, the machine runs only the last stretch, which leads to one place; and stubs of exits. */
+	/*
+	 * Of a trace, the machine runs only the last stretch, which leads to one place; and stubs of exits.
+	 */
 	if (is_outside(machine) && is_ending(word))
 		return run_outside(machine, word);
 	if (is_conditional(word) || is_compare_branch(word) || is_test_branch(word))

@@ -96,7 +96,10 @@ void own_turn_close(struct own_turn *turn)
 		close(turn->sched_fd);
 }
 
-/* It may have waited for a CPU before it slept, too, while the time ran: only what it slept too long made it late. */
+/*
+ * It may have waited for a CPU before it slept, too, while the time ran: only what it slept too long made it
+ * late.
+ */
 static uint64_t late(uint64_t waited_ns, uint64_t took_ns, uint64_t asked_ns)
 {
 	const uint64_t over_ns = took_ns > asked_ns ? took_ns - asked_ns : 0;

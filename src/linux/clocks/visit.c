@@ -14,8 +14,8 @@ static bool bind_to(struct visit *visit, const cpu_set_t *cpus)
 }
 
 /*
- * Has another thread let this one run elsewhere, as it had waited for its CPU? It might have to at the next visit, too:
- * so that comes later each time.
+ * Has another thread let this one run elsewhere, as it had waited for its CPU? It might have to at the next
+ * visit, too: so that comes later each time.
  */
 static bool was_freed(struct visit *visit)
 {

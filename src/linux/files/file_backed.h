@@ -2,8 +2,8 @@
 /*
  * file_backed: the image of a module's file (file_image.h), where a target has the file's own pages.
  *
- * A program may write to its private copy of code, or map something else in the place of it: packed and protected
- * programs decrypt themselves so. What is there then, only the target's memory tells.
+ * A program may write to its private copy of code, or map something else in the place of it: packed and
+ * protected programs decrypt themselves so. What is there then, only the target's memory tells.
  */
 #ifndef LJSPY_FILE_BACKED_H
 #define LJSPY_FILE_BACKED_H
@@ -17,10 +17,11 @@
 struct file_backed;
 
 /*
- * Reads go to the image. They fail with MEMORY_NOT_CAPTURED where the process maps no such file, has pages that
- * are not the file's, or does not tell (/proc/PID/pagemap). The ELF headers at base in live, the process's memory, must
- * be the image's, and the beginning of the file be mapped there: else the image is that of another file, and this is
- * NULL; so it is when memory is short or the pagemap cannot be opened. image and maps must outlive it.
+ * Reads go to the image. They fail with MEMORY_NOT_CAPTURED where the process maps no such file, has pages
+ * that are not the file's, or does not tell (/proc/PID/pagemap). The ELF headers at base in live, the
+ * process's memory, must be the image's, and the beginning of the file be mapped there: else the image is
+ * that of another file, and this is NULL; so it is when memory is short or the pagemap cannot be opened.
+ * image and maps must outlive it.
  */
 struct file_backed *file_backed_new(struct memory *image, struct memory *live, const struct maps *maps,
 				    pid_t pid, uint64_t base);

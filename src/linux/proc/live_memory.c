@@ -269,9 +269,9 @@ static bool is_present(const struct live_memory *live, uint64_t begin, uint64_t 
 
 /*
  * A page that is not in memory comes from a file, or from who has registered it with userfaultfd(2) and may
- * never answer. Memory without a file hardly ever waits: who serves tracees saves the time to ask whether it is
- * there, as the engine ends if it has to wait (src/apart/blocked.h). If ljspy cannot know whether a page of a
- * file is in memory, it assumes so when it may not wait.
+ * never answer. Memory without a file hardly ever waits: who serves tracees saves the time to ask whether it
+ * is there, as the engine ends if it has to wait (src/apart/blocked.h). If ljspy cannot know whether a page
+ * of a file is in memory, it assumes so when it may not wait.
  */
 static bool may_wait_for_page(struct live_memory *live, const struct memory_range *range)
 {
@@ -343,7 +343,10 @@ static void read_bewaring(struct live_memory *live, struct memory_range *ranges,
 	read_ranges(live, ranges + begin, count - begin);
 }
 
-/* Searches read gigabytes, one piece after the other. False if this one is abandoned: nothing more is read then. */
+/*
+ * Searches read gigabytes, one piece after the other. False if this one is abandoned: nothing more is read
+ * then.
+ */
 static bool pause_before(struct live_memory *live, const struct memory_range *ranges, size_t count)
 {
 	uint64_t length = 0;

@@ -25,8 +25,8 @@ void live_memory_free(struct live_memory *live);
  * Reading a page that is not in memory waits for its file, or for who has registered
  * it with userfaultfd(2). From now on such reads are errands (errand.h), of memory
  * without files only if the errands serve nobody; if the caller may not wait, they are
- * MEMORY_NOT_CAPTURED. And errands_pause() is called for each megabyte; once it is false, so is all of the rest.
- * maps and errands must outlive live.
+ * MEMORY_NOT_CAPTURED. And errands_pause() is called for each megabyte; once it is false, so is all of the
+ * rest. maps and errands must outlive live.
  */
 void live_memory_beware(struct live_memory *live, const struct maps *maps, struct errands *errands);
 

@@ -155,8 +155,8 @@ static bool continues_file(const struct mapping *mapping, const struct mapped_fi
 }
 
 /*
- * Code between two mappings of a file, from its beginning on, is the file's, also if it has no file: programs copy
- * their code to memory with large pages, and put that in the place of the file's.
+ * Code between two mappings of a file, from its beginning on, is the file's, also if it has no file: programs
+ * copy their code to memory with large pages, and put that in the place of the file's.
  */
 static void collect_files(struct maps *maps)
 {
@@ -286,8 +286,8 @@ static ssize_t read_text(struct maps *maps)
 }
 
 /*
- * A thread that has ended shows no mappings; choose one that still has them. It is the same one where an execve() has
- * replaced the memory after the file was opened.
+ * A thread that has ended shows no mappings; choose one that still has them. It is the same one where an
+ * execve() has replaced the memory after the file was opened.
  */
 static bool choose_thread(struct maps *maps)
 {

@@ -61,7 +61,10 @@ static const char *find_status(const char *text, const char *key)
 	return NULL;
 }
 
-/* A process id in /proc/PID/status, which the kernel shows also in the middle of an execve(); 0 if there is none. */
+/*
+ * A process id in /proc/PID/status, which the kernel shows also in the middle of an execve(); 0 if there is
+ * none.
+ */
 static pid_t read_status_pid(pid_t pid, const char *key)
 {
 	char text[STAT_MAX];

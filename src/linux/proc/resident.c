@@ -13,7 +13,10 @@ enum {
 	ENTRIES_AT_ONCE = 4096,
 };
 
-/* Documentation/admin-guide/mm/pagemap.rst: bit 63 present, 62 swapped, 61 of a file or shared, 55 soft-dirty. */
+/*
+ * Documentation/admin-guide/mm/pagemap.rst: bit 63 present, 62 swapped, 61 of a file or shared, 55
+ * soft-dirty.
+ */
 static const uint64_t content_bits = UINT64_C(3) << 62, swapped_bit = UINT64_C(1) << 62,
 		      file_bit = UINT64_C(1) << 61, soft_dirty_bit = UINT64_C(1) << 55;
 

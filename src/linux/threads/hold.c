@@ -131,8 +131,8 @@ static struct watched *next_awaited(struct hold *hold)
 }
 
 /*
- * All have been told to stop, so they wait for CPUs at the same time: one after the other, the first one would
- * stand still for the sum of these times. HOLD_WAITED if it takes too long.
+ * All have been told to stop, so they wait for CPUs at the same time: one after the other, the first one
+ * would stand still for the sum of these times. HOLD_WAITED if it takes too long.
  */
 static enum hold_start await_stops(struct hold *hold)
 {
@@ -154,8 +154,8 @@ static enum hold_start await_stops(struct hold *hold)
 }
 
 /*
- * HOLD_AT_ONCE if it is held, or awaited, or, unless ljspy stops it, if it is up; or why not. One that is awaited stops
- * when it gets a CPU.
+ * HOLD_AT_ONCE if it is held, or awaited, or, unless ljspy stops it, if it is up; or why not. One that is
+ * awaited stops when it gets a CPU.
  */
 static enum hold_start watch(struct hold *hold, struct watched *watched, bool stops)
 {
@@ -188,8 +188,8 @@ static enum hold_start watch(struct hold *hold, struct watched *watched, bool st
 }
 
 /*
- * While no thread is held: each so many looks, pass on signals, and let run on who has stopped too late. i: how many
- * looks there were.
+ * While no thread is held: each so many looks, pass on signals, and let run on who has stopped too late. i:
+ * how many looks there were.
  */
 static void pass_on(struct hold *hold, size_t i)
 {
@@ -217,7 +217,9 @@ static bool slept_on(struct hold *hold, struct watched *watched)
 /* End the hold. */
 static void let_go(struct hold *hold)
 {
-	/* A thread that goes on might close the file of another one's call. Resume all before anything else. */
+	/*
+	 * A thread that goes on might close the file of another one's call. Resume all before anything else.
+	 */
 	for (size_t i = 0; i < hold->watched_count; i++)
 		if (hold->watched[i].stopped)
 			thread_note_stop(hold->watched[i].thread, &hold->watched[i].registers);
@@ -259,7 +261,8 @@ static bool all_slept_on(struct hold *hold)
 }
 
 /*
- * Look at all threads before any is stopped: there may be thousands that sleep. HOLD_AT_ONCE, or watch() says why not.
+ * Look at all threads before any is stopped: there may be thousands that sleep. HOLD_AT_ONCE, or watch() says
+ * why not.
  */
 static enum hold_start watch_all(struct hold *hold)
 {
@@ -289,7 +292,10 @@ static enum hold_start stop_others(struct hold *hold)
 	return start;
 }
 
-/* Hold the process. HOLD_AT_ONCE: end the hold soon. Else nothing is held: watch() says why, or memory is short. */
+/*
+ * Hold the process. HOLD_AT_ONCE: end the hold soon. Else nothing is held: watch() says why, or memory is
+ * short.
+ */
 static enum hold_start begin(struct hold *hold)
 {
 	enum hold_start start;
@@ -355,8 +361,8 @@ bool hold_while(struct hold *hold, void (*read)(void *context), void (*undo)(voi
 			if (undo)
 				undo(context);
 			/*
-			 * Where all sleep again by now, their nap is young. After a rest it would be as old as it was,
-			 * if the target takes a nap of that length each time.
+			 * Where all sleep again by now, their nap is young. After a rest it would be as old
+			 * as it was, if the target takes a nap of that length each time.
 			 */
 			has_just_slept = !has_just_slept && !hold_has_stopped(hold);
 		} else {

@@ -69,8 +69,8 @@ uint64_t hold_began_ns(const struct hold *hold);
 const struct registers *hold_registers(const struct hold *hold, pid_t tid);
 
 /*
- * For read(): the registers of the thread that is on the stack with this address, if any is: of all that are stopped or
- * asleep, the one with the stack pointer nearest below it. False if there is none.
+ * For read(): the registers of the thread that is on the stack with this address, if any is: of all that are
+ * stopped or asleep, the one with the stack pointer nearest below it. False if there is none.
  */
 bool hold_find_on_stack(const struct hold *hold, uint64_t address, pid_t *ret_tid,
 			struct registers *ret_registers);

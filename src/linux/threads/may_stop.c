@@ -17,7 +17,10 @@ enum {
 	/* ljspy knows the calls of a thread once it has seen it asleep, or left it alone, this often. */
 	SEEN_ENOUGH = 4,
 	LEFT_ALONE_MAX = 8,
-	/* After so many stops in calls that were not at risk, the thread need not wait for the next judgement. */
+	/*
+	 * After so many stops in calls that were not at risk, the thread need not wait for the next
+	 * judgement.
+	 */
 	HARMLESS_ENOUGH = 16,
 };
 

@@ -46,8 +46,8 @@ struct threads {
 	uint64_t seen_changes; /* of the tracer, when no thread here was found to have ended */
 	uint64_t name_round;   /* names read in an earlier one are old */
 
-	uint64_t
-		accounted_ns; /* CPU time that thread_measure() has told of, of threads that have ended, too */
+	/* CPU time that thread_measure() has told of, of threads that have ended, too */
+	uint64_t accounted_ns;
 	uint64_t unaccounted_ns; /* at the last scan */
 };
 
@@ -242,7 +242,10 @@ static bool is_gone(const struct threads *threads, const struct thread *thread, 
 	return !listed && read_state_letter(threads, thread->tid, &letter) == -ESRCH;
 }
 
-/* One thread is seized at once, to learn whether ljspy may; a first thread, to learn of its execve() and its end. */
+/*
+ * One thread is seized at once, to learn whether ljspy may; a first thread, to learn of its execve() and its
+ * end.
+ */
 static int seize(struct threads *threads, pid_t tid, struct tracee **ret_tracee)
 {
 	if (threads->seizes_late && threads->count > 0 && tid != threads->pid)
@@ -382,9 +385,9 @@ static int scan_once(struct threads *threads)
 }
 
 /*
- * A thread that runs another program takes over the first one's id: it can be seized under neither for as long as that
- * takes it. Where others want its CPU, that is longer than to look again. Only the first scan waits for it: later ones
- * come again soon, and what the kernel reports of other threads must not wait.
+ * A thread that runs another program takes over the first one's id: it can be seized under neither for as
+ * long as that takes it. Where others want its CPU, that is longer than to look again. Only the first scan
+ * waits for it: later ones come again soon, and what the kernel reports of other threads must not wait.
  */
 static void await_other_id(int round)
 {
@@ -545,8 +548,8 @@ static bool parse_call(const char *text, bool *ret_running, struct thread_call *
 }
 
 /*
- * Has it stopped for a signal? Then it runs on as soon as the tracer has passed that on. With a tracer that stays
- * away, another process has stopped it.
+ * Has it stopped for a signal? Then it runs on as soon as the tracer has passed that on. With a tracer that
+ * stays away, another process has stopped it.
  */
 static bool thread_is_passing(const struct threads *threads, const struct thread *thread)
 {

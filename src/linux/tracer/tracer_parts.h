@@ -111,8 +111,8 @@ int tracee_ask_to_stop(struct tracee *tracee);
 void tracer_continue(struct tracer *tracer, struct tracee *tracee, int signal);
 
 /*
- * Leave it stopped, as the sender of SIGSTOP wants, but notice SIGCONT: the kernel reports it, but not of an attached
- * one, see tracer_poll().
+ * Leave it stopped, as the sender of SIGSTOP wants, but notice SIGCONT: the kernel reports it, but not of an
+ * attached one, see tracer_poll().
  */
 void tracer_leave_job_stopped(struct tracer *tracer, struct tracee *tracee);
 

@@ -137,7 +137,10 @@ static void handle_exec(struct tracer *tracer, struct tracee *tracee)
 		tracer_mark_gone(tracer, former);
 	}
 	if (former != tracee && seized_of(tracee)->attached) {
-		/* Which one a SIGSTOP went to while ids changed is not known: now one is on its way, and only one. */
+		/*
+		 * Which one a SIGSTOP went to while ids changed is not known: now one is on its way, and only
+		 * one.
+		 */
 		seized_of(tracee)->asked = false;
 		tracee_ask_to_stop(tracee);
 	}
@@ -190,8 +193,8 @@ static bool has_unstopped(const struct tracer *tracer, pid_t pid)
 }
 
 /*
- * Is the SIGSTOP that of attaching, which the kernel sends, or one of tracee_ask_to_stop()? It comes after execve(), too, when
- * it may not be known any more to whom ljspy had sent it.
+ * Is the SIGSTOP that of attaching, which the kernel sends, or one of tracee_ask_to_stop()? It comes after
+ * execve(), too, when it may not be known any more to whom ljspy had sent it.
  */
 static bool is_own_stop(const struct seized *seized, const siginfo_t *info)
 {
@@ -220,8 +223,8 @@ static void handle_attached(struct tracer *tracer, struct seized *seized, int si
 		handle_trap(tracer, tracee, SIGTRAP);
 	} else if (signal == SIGTRAP && info.si_code == SI_USER && may_be_first) {
 		/*
-		 * It called execve() before ljspy could set PTRACE_O_TRACEEXEC, which suppresses this SIGTRAP.
-		 * The SIGSTOP of attaching is still on its way.
+		 * It called execve() before ljspy could set PTRACE_O_TRACEEXEC, which suppresses this
+		 * SIGTRAP. The SIGSTOP of attaching is still on its way.
 		 */
 		seized->asked = true;
 		tracee->execed = true;

@@ -24,9 +24,9 @@ static enum fate find_out(pid_t tid)
 }
 
 /*
- * Why the kernel refuses to seize the thread. Before Linux 3.1, which has no PTRACE_SEIZE, it says ESRCH for a
- * thread that exists: -EIO. It says EPERM for one that has ended but was not reaped: -ESRCH, and for a tracee of
- * ljspy's that has taken the id by execve(): 0.
+ * Why the kernel refuses to seize the thread. Before Linux 3.1, which has no PTRACE_SEIZE, it says ESRCH for
+ * a thread that exists: -EIO. It says EPERM for one that has ended but was not reaped: -ESRCH, and for a
+ * tracee of ljspy's that has taken the id by execve(): 0.
  */
 static int why_not_seized(pid_t tid, int error)
 {
