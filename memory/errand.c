@@ -21,7 +21,9 @@ enum {
 	WAIT_NS = 500 * 1000 * 1000,
 	NS_PER_S = 1000 * 1000 * 1000,
 	LEFT_MAX = 2, /* abandoned errands; with so many under way, new ones fail */
-	/* A helper reads, no more; the usual stack of a thread would not fit where ulimit -v allows little. */
+	/*
+	 * A helper reads, no more; the usual stack of a thread would not fit where ulimit -v allows little.
+	 */
 	STACK_BYTES = 256 << 10,
 };
 

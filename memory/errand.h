@@ -30,7 +30,10 @@ void errands_free(struct errands *errands);
 struct errands_waiter {
 	/* Called before each errand and pause. False while a thread is held: the errand fails at once. */
 	bool (*may_wait)(void *context);
-	/* Called every few milliseconds until the errand is done, and in a pause. False abandons it, or the work. */
+	/*
+	 * Called every few milliseconds until the errand is done, and in a pause. False abandons it, or the
+	 * work.
+	 */
 	bool (*meanwhile)(void *context);
 	void *context;
 };

@@ -25,7 +25,10 @@ enum heap_method {
 	HEAP_METHOD_COUNT
 };
 
-/* What remains uncertain. Each is a count of objects or references; 0 everywhere: all is as it was at one time. */
+/*
+ * What remains uncertain. Each is a count of objects or references; 0 everywhere: all is as it was at one
+ * time.
+ */
 struct heap_uncertain {
 	uint64_t unread_objects;  /* their memory could not be read; they are missing */
 	uint64_t unread_bytes;    /* of the VM's memory that was not copied */
@@ -55,8 +58,8 @@ struct heap_account {
 	/* Of global_State.gc; see LuaJIT's lj_obj.h. */
 	uint64_t gc_total; /* what the VM says that it has allocated */
 	uint64_t sum;      /* of all nodes' bytes */
-	const char *
-		gc_state; /* a literal, "pause", "propagate", "atomic", "sweep strings", "sweep", "finalize", "?" */
+	/* A literal: "pause", "propagate", "atomic", "sweep strings", "sweep", "finalize" or "?". */
+	const char *gc_state;
 	struct heap_figure threshold, estimate, pause, stepmul; /* pause and stepmul in % */
 
 	uint64_t dead_objects, dead_bytes; /* found dead, not swept yet */

@@ -2,7 +2,8 @@
 /*
  * heap_file: heaps in a file (.heap), to be looked at and compared later.
  *
- * doc/HEAP_FILE.md says what is in it, output/blocks/ how it is packed. Every version stays readable for ever.
+ * doc/HEAP_FILE.md says what is in it, output/blocks/ how it is packed. Every version stays readable for
+ * ever.
  */
 #ifndef LJSPY_HEAP_FILE_H
 #define LJSPY_HEAP_FILE_H

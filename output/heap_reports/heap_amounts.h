@@ -21,7 +21,9 @@ const char *heap_amount_objects(uint64_t count, char ret_text[static AMOUNT_SIZE
 
 double heap_percent(uint64_t part, uint64_t whole);
 
-/* Write a name of the target, escaped, of at most this many characters; of a long one its middle is left out. */
+/*
+ * Write a name of the target, escaped, of at most this many characters; of a long one its middle is left out.
+ */
 void heap_name_write(FILE *out, const char *name, size_t columns);
 
 /* "nginx (pid 4242), VM 2 of /lib/libluajit.so" */

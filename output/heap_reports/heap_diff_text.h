@@ -14,9 +14,9 @@ int heap_diff_text_write(FILE *out, const struct heap_side *before, const struct
 			 const struct heap_view *view);
 
 /*
- * Write totals over time and what grew in every interval, as text. sides are in the order of time. All that was read is
- * in the totals; heap_compared.h says what is compared. unread: moments between them at which nothing could be read.
- * 0, -ENOMEM or -EIO.
+ * Write totals over time and what grew in every interval, as text. sides are in the order of time. All that
+ * was read is in the totals; heap_compared.h says what is compared. unread: moments between them at which
+ * nothing could be read. 0, -ENOMEM or -EIO.
  */
 int heap_series_write(FILE *out, const struct heap_side *sides, size_t count, size_t unread,
 		      const struct heap_view *view);

@@ -53,13 +53,15 @@ struct heap_side {
 	size_t count;
 };
 
-/* "retained", "own", "count"; "module", "type", "coroutine". False, with nothing written, for another word. */
+/*
+ * "retained", "own", "count"; "module", "type", "coroutine". False, with nothing written, for another word.
+ */
 bool heap_measure_by_name(const char *name, enum heap_measure *ret_measure);
 bool heap_grouping_by_name(const char *name, enum heap_grouping *ret_group);
 
 /*
- * Take over a graph and analyse it. keep_graph: keep it for a format that needs it; else it is freed. On failure, too,
- * the graph is freed. 0 or a negative errno.
+ * Take over a graph and analyse it. keep_graph: keep it for a format that needs it; else it is freed. On
+ * failure, too, the graph is freed. 0 or a negative errno.
  */
 int heap_subject_make(struct heap_graph *graph, const struct heap_account *account, bool keep_graph,
 		      struct heap_subject *ret_subject);

@@ -2,8 +2,8 @@
 /*
  * heap_uncertain: what is uncertain of heaps, or was not found.
  *
- * A text says it where it shows the heap, a picture in its header; for all but texts there is a line for a message,
- * too. All of it is escaped as ESCAPE_PLAIN.
+ * A text says it where it shows the heap, a picture in its header; for all but texts there is a line for a
+ * message, too. All of it is escaped as ESCAPE_PLAIN.
  */
 #ifndef LJSPY_HEAP_UNCERTAIN_H
 #define LJSPY_HEAP_UNCERTAIN_H
@@ -28,8 +28,8 @@ void heap_not_found_write(FILE *out, const struct heap_account *account);
 void heap_uncertain_write(FILE *out, const struct heap_uncertain *uncertain);
 
 /*
- * "nginx (pid 4242), VM 1: +1234 bytes not found; uncertain: 3 objects could not be read", cut if it is too long; "" if
- * nothing is uncertain or missing. Returns ret_text.
+ * "nginx (pid 4242), VM 1: +1234 bytes not found; uncertain: 3 objects could not be read", cut if it is too
+ * long; "" if nothing is uncertain or missing. Returns ret_text.
  */
 const char *heap_uncertain_text(const struct heap_account *account,
 				char ret_text[static HEAP_UNCERTAIN_SIZE]);
@@ -38,8 +38,8 @@ const char *heap_uncertain_text(const struct heap_account *account,
 const char *heap_side_uncertain_text(const struct heap_side *side, char ret_text[static HEAP_UNCERTAIN_SIZE]);
 
 /*
- * Write the same of all VMs of a side, each in a line of its own. most_processes: of the sides that it is shown with;
- * if this one has fewer, a line says so.
+ * Write the same of all VMs of a side, each in a line of its own. most_processes: of the sides that it is
+ * shown with; if this one has fewer, a line says so.
  */
 void heap_side_uncertain_write(FILE *out, const struct heap_side *side, size_t most_processes);
 

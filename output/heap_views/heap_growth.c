@@ -121,8 +121,9 @@ static void mark_chain(const struct heap_growths *growths, struct heap_growth *a
 }
 
 /*
- * A node comes after its parent, so what is known of the parent is known before. Of paths that hold each other by
- * turns, each would be in a chain of the other: what is within an earlier node of its path begins no step.
+ * A node comes after its parent, so what is known of the parent is known before. Of paths that hold each
+ * other by turns, each would be in a chain of the other: what is within an earlier node of its path begins no
+ * step.
  */
 void heap_growths_find_chains(struct heap_growths *growths, const struct heap_paths *paths)
 {

@@ -38,7 +38,9 @@ struct heap_growths {
 /* Add to what there is of this name at a moment. 0 or -ENOMEM. */
 int heap_growths_add(struct heap_growths *growths, const char *name, size_t moment,
 		     const struct heap_moment *more);
-/* The same for all groups, by bytes or by what they retain, and for all paths that retain at least min_bytes. */
+/*
+ * The same for all groups, by bytes or by what they retain, and for all paths that retain at least min_bytes.
+ */
 int heap_growths_add_groups(struct heap_growths *growths, const struct heap_group *groups, bool retained,
 			    size_t moment);
 int heap_growths_add_paths(struct heap_growths *growths, const struct heap_paths *paths, size_t moment,

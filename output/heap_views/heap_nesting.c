@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The tree of dominators, of which only the root and the nodes that are in groups are left. By node; 0: none. */
+/*
+ * The tree of dominators, of which only the root and the nodes that are in groups are left. By node; 0: none.
+ */
 struct tree {
 	uint32_t *above, *first_below, *next_beside;
 };

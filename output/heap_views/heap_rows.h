@@ -24,9 +24,9 @@ static inline bool heap_is_nearly_all(uint64_t part, uint64_t whole)
 }
 
 /*
- * Groups by the text of their path, sorted, with what is retained, none of it twice: of all nodes that retain at
- * least min_bytes. chains false: without paths all of whose nodes are in chains and not what a table shows of them. 0
- * or -ENOMEM.
+ * Groups by the text of their path, sorted, with what is retained, none of it twice: of all nodes that retain
+ * at least min_bytes. chains false: without paths all of whose nodes are in chains and not what a table shows
+ * of them. 0 or -ENOMEM.
  */
 int heap_rows_make(const struct heap_paths *paths, uint64_t min_bytes, bool chains,
 		   struct heap_group **ret_rows);

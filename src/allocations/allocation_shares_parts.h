@@ -81,9 +81,10 @@ struct allocation_shares {
 	/* Of intervals since the last division whose strings are known. */
 	double known_bytes, known_strings;
 	/* These fade. */
-	double counted_samples;    /* of objects and strings: of what is counted */
-	double small_sample_bytes; /* of samples of strings and of what is not counted, but for what is large */
-	double listed_bytes;       /* of windows whose objects are known */
+	double counted_samples; /* of objects and strings: of what is counted */
+	/* of samples of strings and of what is not counted, but for what is large */
+	double small_sample_bytes;
+	double listed_bytes;                      /* of windows whose objects are known */
 	double string_window_bytes, strings;      /* of windows whose strings are known */
 	double film_large_bytes, film_part_bytes; /* of films: in large allocations, in other parts */
 	double series_large;                      /* large allocations that series have seen */

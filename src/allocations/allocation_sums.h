@@ -15,8 +15,9 @@
 /* How the sum of all bytes is known. */
 enum allocation_sum {
 	ALLOCATION_SUM_COUNTED,
-	ALLOCATION_SUM_ESTIMATED, /* from spans, as cycles are shorter than intervals, or from other intervals */
-	ALLOCATION_SUM_LEAST,     /* likewise, but these were too few, or tell too little */
+	/* from spans, as cycles are shorter than intervals, or from other intervals */
+	ALLOCATION_SUM_ESTIMATED,
+	ALLOCATION_SUM_LEAST, /* likewise, but these were too few, or tell too little */
 };
 
 /* A part of a span. */

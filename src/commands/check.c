@@ -262,7 +262,9 @@ static void *run_looks(void *context)
 	return NULL;
 }
 
-/* Look at the heaps of all processes, and, after sampling, at their compiled code. False if that cannot be. */
+/*
+ * Look at the heaps of all processes, and, after sampling, at their compiled code. False if that cannot be.
+ */
 static bool look_at_all(struct check *check, bool wants_traces)
 {
 	int error;

@@ -33,7 +33,10 @@ enum {
 	 * such as half-way through a call.
 	 */
 	TRIES = 10,
-	/* A thread may have to run once more, on a CPU it shares, before ljspy may stop it, or finds it elsewhere. */
+	/*
+	 * A thread may have to run once more, on a CPU it shares, before ljspy may stop it, or finds it
+	 * elsewhere.
+	 */
 	WAITS = 1000,
 	BETWEEN_TRIES_NS = 1000 * 1000,
 };

@@ -329,8 +329,9 @@ static uint64_t next_time(uint64_t begin_ns, uint64_t every_ns)
 }
 
 /*
- * Read all targets again and again. If all are gone in the meantime, or at the beginning have no heap and nothing
- * promises one, the series ends. Where a look takes long, the next one is at the next time that has not passed yet.
+ * Read all targets again and again. If all are gone in the meantime, or at the beginning have no heap and
+ * nothing promises one, the series ends. Where a look takes long, the next one is at the next time that has
+ * not passed yet.
  */
 static void read_series(struct heap_command *command)
 {

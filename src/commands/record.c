@@ -338,7 +338,10 @@ static bool render_recording(struct recording *recording)
 	return good;
 }
 
-/* A message: where the recording is, and the command that renders it. NULL if it has no name or memory is short. */
+/*
+ * A message: where the recording is, and the command that renders it. NULL if it has no name or memory is
+ * short.
+ */
 static char *how_to_recover(const struct recording *recording)
 {
 	const char *path = recording->kept.path;

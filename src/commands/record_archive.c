@@ -270,8 +270,8 @@ static void rotate_if_over(struct archiving *archiving, uint64_t now_ns)
 }
 
 /*
- * Give up a file that takes no more, once its time is over. A full disk may have room again; another cause, such as
- * a limit of sizes or a file server that has lost the file, may be the file's alone.
+ * Give up a file that takes no more, once its time is over. A full disk may have room again; another cause,
+ * such as a limit of sizes or a file server that has lost the file, may be the file's alone.
  */
 static bool give_up(struct archiving *archiving, int error)
 {

@@ -439,8 +439,8 @@ static bool is_found(const char *path, const struct options *options)
 }
 
 /*
- * Open the files in turn. What is no recording in an archive, as a crash may leave it, is left out; a file that
- * the user named is not.
+ * Open the files in turn. What is no recording in an archive, as a crash may leave it, is left out; a file
+ * that the user named is not.
  */
 static int open_all(struct recordings *recordings, char *const *paths, size_t count,
 		    const struct options *options, struct functions *functions)
@@ -523,7 +523,9 @@ enum exit_status recordings_run(const struct invocation *invocation, recordings_
 		return EXIT_USAGE;
 	}
 #ifdef M_MMAP_THRESHOLD /* not musl's */
-	/* What reading a recording took goes back to the kernel: else malloc() learns to keep large pieces. */
+	/*
+	 * What reading a recording took goes back to the kernel: else malloc() learns to keep large pieces.
+	 */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
 #endif
 	/* An interrupt leaves nothing to clean up: let it end ljspy. */

@@ -96,8 +96,8 @@ static void run(struct serving *serving, enum hub_mode mode)
 }
 
 /*
- * Leave out processes that have ended since the first run: a run fails if its only process is not there, and another
- * process may have the id by now. False if none is left to sample or to wait for.
+ * Leave out processes that have ended since the first run: a run fails if its only process is not there, and
+ * another process may have the id by now. False if none is left to sample or to wait for.
  */
 static bool keep_those_left(struct serving *serving)
 {

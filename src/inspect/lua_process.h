@@ -106,7 +106,8 @@ struct memory *lua_process_memory(struct lua_process *process);
 const struct core_file *lua_process_core(const struct lua_process *process); /* NULL for a process */
 
 enum still {
-	STILL_SAME, /* what was read at the last such moment is likely to be read again: it is copied in one read */
+	/* what was read at the last such moment is likely to be read again: it is copied in one read */
+	STILL_SAME,
 	STILL_OTHER, /* each such moment reads something else */
 	STILL_COUNT,
 };

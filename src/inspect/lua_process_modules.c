@@ -61,7 +61,10 @@ static struct file_identity *identify(const struct lua_process *process, const s
 	return NULL;
 }
 
-/* Does the module's file, where it is what is mapped, show that there is no LuaJIT in it? Else its memory tells. */
+/*
+ * Does the module's file, where it is what is mapped, show that there is no LuaJIT in it? Else its memory
+ * tells.
+ */
 static bool file_lacks_luajit(const struct lua_process *process, struct luajit_module *luajit,
 			      const char *path)
 {
@@ -82,8 +85,8 @@ static bool file_lacks_luajit(const struct lua_process *process, struct luajit_m
 }
 
 /*
- * Reads tables and code in many small steps, mostly from the same pages. path is where its file can be opened, or
- * NULL.
+ * Reads tables and code in many small steps, mostly from the same pages. path is where its file can be
+ * opened, or NULL.
  */
 static void recognise(struct lua_process *process, struct luajit_module *luajit, const char *path)
 {
@@ -392,7 +395,10 @@ int process_set_modules(struct lua_process *process)
 	return 0;
 }
 
-/* What tells its time namespace may not be readable for a moment, or for good: try again, more and more rarely. */
+/*
+ * What tells its time namespace may not be readable for a moment, or for good: try again, more and more
+ * rarely.
+ */
 static void find_loop_clock(struct lua_process *process)
 {
 	uint64_t clock = 0;

@@ -38,7 +38,9 @@ void lua_process_rehearse(struct lua_process *process, struct capture_hints *hin
 	capture_rehearse(&process->capture, &shared, hints);
 }
 
-/* The kernel maps the first thread's stack. C libraries put thread-local storage at the end of any other's. */
+/*
+ * The kernel maps the first thread's stack. C libraries put thread-local storage at the end of any other's.
+ */
 static uint64_t find_own_stack(const struct lua_process *process, const struct registers *registers,
 			       pid_t tid)
 {
@@ -84,7 +86,10 @@ void lua_process_capture(struct lua_process *process, const struct registers *re
 	process_capture_details(process, hints);
 }
 
-/* The stack of the only thread. A state that it runs may have its frames on another stack, if no other one runs. */
+/*
+ * The stack of the only thread. A state that it runs may have its frames on another stack, if no other one
+ * runs.
+ */
 static struct native_stack only_stack(const struct lua_process *process)
 {
 	const struct mapping *mapping = maps_find_path(process->maps, "[stack]");
@@ -234,8 +239,8 @@ uint64_t lua_process_coroutine_address(const struct lua_process *process, size_t
 }
 
 /*
- * Has native code left the coroutine's C stack for the one that runs? A coroutine that has resumed another shares a
- * stack with it. Whatever is on the first thread's stack is in that thread's frames.
+ * Has native code left the coroutine's C stack for the one that runs? A coroutine that has resumed another
+ * shares a stack with it. Whatever is on the first thread's stack is in that thread's frames.
  */
 static bool is_parked(const struct lua_process *process, const struct lua_thread *thread, uint64_t cur_L)
 {
@@ -274,7 +279,9 @@ int lua_process_unwind_coroutine(struct lua_process *process, size_t index, cons
 /* The frame of the trace that runs; NULL if none does. */
 static const struct merged_frame *running_trace(const struct merged_stack *stack)
 {
-	/* Only native code may lie above the trace: above Lua frames, the trace does not run but has called. */
+	/*
+	 * Only native code may lie above the trace: above Lua frames, the trace does not run but has called.
+	 */
 	for (size_t i = 0; i < stack->count; i++) {
 		if (stack->frames[i].kind == MERGED_TRACE)
 			return &stack->frames[i];

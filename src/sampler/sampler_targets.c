@@ -25,7 +25,10 @@ static const uint64_t never_ns = UINT64_C(100000000) * NS_PER_SECOND;
 
 enum {
 	INSPECT_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
-	/* A process may be met in its execve() by chance, and soon be gone as many are that ljspy never meets. */
+	/*
+	 * A process may be met in its execve() by chance, and soon be gone as many are that ljspy never
+	 * meets.
+	 */
 	UNSEARCHED_LOOKS = 2,
 	/* For files, in a search: looks at other targets wait meanwhile. */
 	SEARCH_WAITS_NS = 500 * 1000 * 1000,
@@ -570,8 +573,9 @@ static void reap_orphan(const struct sampler *sampler, const struct target *targ
 }
 
 /*
- * From how much CPU time on may what it used have been LuaJIT's? A new process may have been LuaJIT from its start
- * on; one that was there before has no part in the recording until that begins, or until ljspy last saw no LuaJIT.
+ * From how much CPU time on may what it used have been LuaJIT's? A new process may have been LuaJIT from its
+ * start on; one that was there before has no part in the recording until that begins, or until ljspy last saw
+ * no LuaJIT.
  */
 static uint64_t unseen_from(const struct target *target)
 {
@@ -797,8 +801,8 @@ void targets_note_refused(struct sampler *sampler)
 }
 
 /*
- * Has it not come out whether LuaJIT is in the candidate? One that has not run has no part in the recording, but by the
- * wall clock, which counts sleeps, too.
+ * Has it not come out whether LuaJIT is in the candidate? One that has not run has no part in the recording,
+ * but by the wall clock, which counts sleeps, too.
  */
 static bool is_unsearched(const struct sampler *sampler, const struct target *target)
 {
@@ -815,8 +819,8 @@ static bool is_unsearched(const struct sampler *sampler, const struct target *ta
 }
 
 /*
- * A target that was never sampled; the front counts those that are unreadable. After a break, the next run tells of
- * those that are there yet; where the only one has ended, that is why the run failed.
+ * A target that was never sampled; the front counts those that are unreadable. After a break, the next run
+ * tells of those that are there yet; where the only one has ended, that is why the run failed.
  */
 static void note_unsampled(const struct sampler *sampler, const struct target *target)
 {

@@ -40,8 +40,8 @@ void choose_explain(pid_t pid, int error)
 }
 
 /*
- * Of what a filter refuses, the tracer's timer is what fails first. Without clone3(), the C library uses clone();
- * but not where a filter says EPERM, as old ones of Docker do.
+ * Of what a filter refuses, the tracer's timer is what fails first. Without clone3(), the C library uses
+ * clone(); but not where a filter says EPERM, as old ones of Docker do.
  */
 void choose_explain_error(int error, const char *doing)
 {
@@ -185,7 +185,10 @@ bool choose_explain_early_end(const struct sampler_result *result)
 
 /*---- May ljspy look at it? ----*/
 
-/* As process_read(), after a moment if the process is in the middle of an execve(), which mostly is over soon. */
+/*
+ * As process_read(), after a moment if the process is in the middle of an execve(), which mostly is over
+ * soon.
+ */
 static int read_settled(pid_t pid, struct process *ret_process)
 {
 	const struct timespec moment = { .tv_nsec = 10 * 1000 * 1000 };
@@ -570,7 +573,9 @@ static enum exit_status leave_out_gone(struct options *options)
 	return options->pid_count ? EXIT_WITH_ERRORS : EXIT_NOTHING_DONE;
 }
 
-/* The first of the processes that runs LuaJIT and has no tracer, as far as can be seen; 0 if there is none. */
+/*
+ * The first of the processes that runs LuaJIT and has no tracer, as far as can be seen; 0 if there is none.
+ */
 static pid_t first_to_sample(const struct options *options)
 {
 	struct process_list list = { .processes = calloc(options->pid_count, sizeof(*list.processes)) };
@@ -595,7 +600,10 @@ static pid_t first_to_sample(const struct options *options)
 	return first;
 }
 
-/* The first process gives a profile its name and the place of its files: let it be one that is in the profile. */
+/*
+ * The first process gives a profile its name and the place of its files: let it be one that is in the
+ * profile.
+ */
 static void put_first(const struct options *options)
 {
 	const pid_t first = first_to_sample(options);

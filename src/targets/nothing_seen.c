@@ -7,7 +7,9 @@
 #include "src/targets/halted.h"
 #include "src/targets/sampled.h"
 
-/* By then ljspy has searched new processes for LuaJIT: see INSPECT_AGAIN_NS in src/sampler/sampler_targets.c. */
+/*
+ * By then ljspy has searched new processes for LuaJIT: see INSPECT_AGAIN_NS in src/sampler/sampler_targets.c.
+ */
 static const uint64_t sure_ns = 100 * 1000 * 1000;
 
 static double milliseconds(uint64_t ns)

@@ -34,7 +34,10 @@ struct made_up_node {
 struct heap_graph made_up_heap(const struct made_up_node *nodes, size_t node_count,
 			       const struct made_up_edge *edges, size_t edge_count);
 
-/* A random graph of at most this many nodes and edges, of every kind and hold, with some names that are hostile. */
+/*
+ * A random graph of at most this many nodes and edges, of every kind and hold, with some names that are
+ * hostile.
+ */
 struct heap_graph made_up_random_heap(unsigned int seed, uint32_t nodes_max, uint32_t edges_max);
 
 /*

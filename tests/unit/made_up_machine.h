@@ -75,7 +75,10 @@ struct made_up_machine {
 	bool in_calls;       /* threads are held at the end of system calls */
 	bool fell_asleep;    /* ... in which they slept */
 
-	/* How long it takes until a thread stops, to copy its stack, to have ljspy's CPU again, to open a process. */
+	/*
+	 * How long it takes until a thread stops, to copy its stack, to have ljspy's CPU again, to open a
+	 * process.
+	 */
 	uint64_t stop_takes_ns, copy_takes_ns, resume_takes_ns, open_takes_ns;
 	uint64_t unwind_takes_ns;          /* once the thread has been let go */
 	uint64_t renew_takes_ns;           /* to begin another turn */

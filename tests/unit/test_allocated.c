@@ -111,7 +111,9 @@ static void after_a_marking_only_what_came_then_counts(void **state)
 	assert_true(between(90000, 50000, SWEEP, 89998 - ALLOCATED_FREED_MAX, 49999, SWEEP).has_marked);
 }
 
-/* At the second look, a step of the sweep has freed more than it has told; at the first one, another one had. */
+/*
+ * At the second look, a step of the sweep has freed more than it has told; at the first one, another one had.
+ */
 static void between_close_looks_a_step_is_no_marking(void **state)
 {
 	struct allocation_counters before = { .total = 90000, .estimate = 50000, .white = 1, .state = SWEEP },
@@ -194,7 +196,9 @@ static void where_there_are_finalizers_a_marking_tells_the_growth_at_least(void 
 	assert_true(allocated_between(&before, &after).knows_strings);
 }
 
-/* The table of strings, of 512 KiB, gets half its size at the end of a sweep; the looks come while it does. */
+/*
+ * The table of strings, of 512 KiB, gets half its size at the end of a sweep; the looks come while it does.
+ */
 static void a_table_of_strings_that_halves_is_no_marking(void **state)
 {
 	enum { TABLE = 512 << 10 };

@@ -18,8 +18,8 @@
 #include "unwind/lua/luajit.h"
 
 /*
- * LuaJIT's module: rax is the new memory, rbx what refers to it, r12 the global_State, r13 the size, r14 the type of
- * the object, r15 and rbp what else is stored. Offsets are those of the layout below.
+ * LuaJIT's module: rax is the new memory, rbx what refers to it, r12 the global_State, r13 the size, r14 the
+ * type of the object, r15 and rbp what else is stored. Offsets are those of the layout below.
  */
 #define ADD_TO_TOTAL "mov 0x10(%r12), %rcx\nadd %r13, %rcx\nmov %rcx, 0x10(%r12)\n"
 #define LIST "mov %rax, 0x20(%r12)\n"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What is captured of Lua stacks: their functions, what their values lead to, coroutines; and code made at run time. */
+/*
+ * What is captured of Lua stacks: their functions, what their values lead to, coroutines; and code made at
+ * run time.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

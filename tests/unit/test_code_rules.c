@@ -153,7 +153,10 @@ static void a_way_may_run_into_the_function_behind(void **state)
 	/* jne 1f; add rsp, 8; ret; 1: call; push rbx; pop rbx; ret */
 	SET_CODE(fixture, "\x75\x05\x48\x83\xc4\x08\xc3\xe8\x00\x01\x00\x00\x53\x5b\xc3");
 	expect_distance(fixture, 0, 8);
-	/* The same, but with the way that returns second: je 1f; call; push rbx; pop rbx; ret; 1: add rsp, 8; ret */
+	/*
+	 * The same, but with the way that returns second: je 1f; call; push rbx; pop rbx; ret; 1: add rsp, 8;
+	 * ret
+	 */
 	SET_CODE(fixture, "\x74\x08\xe8\x00\x01\x00\x00\x53\x5b\xc3\x48\x83\xc4\x08\xc3");
 	expect_distance(fixture, 0, 8);
 	/* A function may call with nothing on the stack, if no way tells otherwise: call; ret */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which variables of a function that a trace runs have their names: those that are sure to be in their slots. */
+/*
+ * Which variables of a function that a trace runs have their names: those that are sure to be in their slots.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

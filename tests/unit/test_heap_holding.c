@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A heap that no hold is long enough for is copied while threads run, if it is seen not to change. Where Lua stands is of
- * the moment of the copy, or not known.
+ * A heap that no hold is long enough for is copied while threads run, if it is seen not to change. Where Lua
+ * stands is of the moment of the copy, or not known.
  */
 #include <errno.h>
 #include <setjmp.h>

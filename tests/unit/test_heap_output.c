@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A comparison of heaps has only VMs that could be read on both sides; of a series, what cannot be written is told. */
+/*
+ * A comparison of heaps has only VMs that could be read on both sides; of a series, what cannot be written is
+ * told.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -94,8 +94,8 @@ static const struct made_up_edge program_edges[] = {
 };
 
 /*
- * A heap with something in every table of a page. Sizes are on both sides of the bounds from which on a string is long
- * and a table or buffer is sparse. more: entries that a second moment has.
+ * A heap with something in every table of a page. Sizes are on both sides of the bounds from which on a
+ * string is long and a table or buffer is sparse. more: entries that a second moment has.
  */
 static struct heap_graph made_up_program(uint64_t more)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The heap of a real program, as it lay in a process: its graph adds up, and what a test changes in it is told.
+ * The heap of a real program, as it lay in a process: its graph adds up, and what a test changes in it is
+ * told.
  *
  * With LJSPY_KEEP=1 the process runs and is kept anew.
  */

@@ -221,7 +221,10 @@ static void a_finalizer_that_was_taken_away_is_none(void **state)
 	}
 }
 
-/* sizeof(SBufExt), without its depth (lj_buf.h): L, cowref and the dictionaries are references, the rest pointers. */
+/*
+ * sizeof(SBufExt), without its depth (lj_buf.h): L, cowref and the dictionaries are references, the rest
+ * pointers.
+ */
 static uint64_t words_size(void)
 {
 	return 4 * WORD + 4 * ref_size();

@@ -103,8 +103,8 @@ static void coroutines_come_by_what_they_retain(void **state)
 }
 
 /*
- * A pipeline of coroutines, each of which holds the next one, that stand at two places by turns, or at as many places
- * as it has.
+ * A pipeline of coroutines, each of which holds the next one, that stand at two places by turns, or at as
+ * many places as it has.
  */
 static void coroutines_within_others_of_their_place_count_once(void **state)
 {
@@ -221,7 +221,9 @@ static void the_largest_object_of_each_path_is_kept(void **state)
 		const uint32_t path = i % PATHS;
 
 		snprintf(names[path], sizeof(names[path]), "of path %u", path);
-		/* Neither in ascending order nor in descending order; of each path, the first one is larger. */
+		/*
+		 * Neither in ascending order nor in descending order; of each path, the first one is larger.
+		 */
 		nodes[i] = (struct made_up_node){ .kind = HEAP_KIND_STRING,
 						  .bytes = 1000 + 100 * (path * 7 % PATHS) - (i >= PATHS) };
 		edges[i] = (struct made_up_edge){ .to = 1 + i, .hold = HEAP_HOLDS_ROOT, .text = names[path] };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks of programs that know their own, on the builds of LuaJIT that are there: tests/exactness at a glance. */
+/*
+ * Stacks of programs that know their own, on the builds of LuaJIT that are there: tests/exactness at a
+ * glance.
+ */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -24,8 +24,8 @@ enum {
 	FILE_RANGE = 3,
 	UNKNOWN_RANGE = 5,
 	BAD_RANGE = 7,
-	HELPERS_READ =
-		8, /* at least, in each round; by then they have been given those of files, or the caller was */
+	/* At least, in each round; by then they have been given those of files, or the caller was. */
+	HELPERS_READ = 8,
 	POLLS = 20000,
 	POLL_NS = 1000 * 1000
 };

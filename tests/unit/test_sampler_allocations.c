@@ -640,7 +640,10 @@ static void a_vm_at_the_address_of_a_closed_one_begins_anew(void **state)
 	end(allocations);
 }
 
-/* Intervals tell what it has allocated meanwhile, too; how fast it was when looks met it tells only of those times. */
+/*
+ * Intervals tell what it has allocated meanwhile, too; how fast it was when looks met it tells only of those
+ * times.
+ */
 static void a_vm_has_the_time_before_looks_that_meet_it(void **state)
 {
 	struct allocations *allocations = begin();

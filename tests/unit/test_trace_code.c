@@ -438,7 +438,10 @@ static void exits_tell_the_snapshots_of_code(void **state)
 	} bounds[] = { { 0, 2 }, { 0, 2 }, { 0, 2 }, { 2, 2 }, { 2, 2 },
 		       { 2, 2 }, { 2, 3 }, { 2, 3 }, { 2, 3 } };
 	const struct piece pieces[] = {
-		/* The head: its check of the stack uses an exit of the parent, and it stores the trace's number. */
+		/*
+		 * The head: its check of the stack uses an exit of the parent, and it stores the trace's
+		 * number.
+		 */
 		IS("\x0f\x85\xfa\x3f\x00\x00", 0),
 		IS("\x41\xc7\x46\x08\x01\x00\x00\x00", 0),
 		IS("\x89\xeb", 0),

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Exits of traces of real programs, as they lay in a process (test_kept_traces.c), with counts that are made up. */
+/*
+ * Exits of traces of real programs, as they lay in a process (test_kept_traces.c), with counts that are made
+ * up.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -222,7 +222,9 @@ static void a_process_is_not_held_for_a_state_that_is_known_to_be_closed(void **
 		assert_true(report_of_closed(i)->closed);
 		assert_int_equal(holds, i + 1);
 	}
-	/* Two for the traces; a third one finds it closed where the code that is not compiled is looked for. */
+	/*
+	 * Two for the traces; a third one finds it closed where the code that is not compiled is looked for.
+	 */
 	last_trace = 1;
 	assert_true(report_of_closed(2)->closed);
 	assert_int_equal(holds, 3);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which variables of a compiled function are in memory, and which ones a snapshot of its trace has as constants. */
+/*
+ * Which variables of a compiled function are in memory, and which ones a snapshot of its trace has as
+ * constants.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

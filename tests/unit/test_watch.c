@@ -481,7 +481,10 @@ static void a_ring_knows_functions_by_what_they_were(void **state)
 	ring_free(ring);
 }
 
-/* A recording for each eighth of the span, in whole seconds; the oldest goes once the others hold the whole span. */
+/*
+ * A recording for each eighth of the span, in whole seconds; the oldest goes once the others hold the whole
+ * span.
+ */
 static void a_ring_forgets_an_eighth_of_its_span_at_a_time(void **state)
 {
 	static const struct {

@@ -2,11 +2,11 @@
 /*
  * Which local variables of a function that a trace runs are in their slots.
  *
- * A trace stores nothing into Lua's stack until it is left. When a root trace begins, the stack is whole, with the
- * frames below, to which side traces may return. What nothing assigns from then on is in its slot still, in that trace
- * and in side traces that it leads to, for as long as its scope lasts.
- * Facts: lj_record.c (lj_record_setup, lj_record_ret), lj_asm.c (asm_tail_link), lj_parse.c (fs_fixup_uv2, fs_fixup_ret),
- * lj_obj.h (GCproto).
+ * A trace stores nothing into Lua's stack until it is left. When a root trace begins, the stack is whole,
+ * with the frames below, to which side traces may return. What nothing assigns from then on is in its slot
+ * still, in that trace and in side traces that it leads to, for as long as its scope lasts.
+ * Facts: lj_record.c (lj_record_setup, lj_record_ret), lj_asm.c (asm_tail_link), lj_parse.c (fs_fixup_uv2,
+ * fs_fixup_ret), lj_obj.h (GCproto).
  */
 #include "unwind/heap/heap_reading.h"
 
@@ -117,8 +117,8 @@ static bool add_starts(struct heap_reading *reading, struct trace trace, struct 
 }
 
 /*
- * May the trace have stored its successor's jit_base, which is a frame of this prototype above its own? That one's number
- * is in g->vmstate only when it runs.
+ * May the trace have stored its successor's jit_base, which is a frame of this prototype above its own? That
+ * one's number is in g->vmstate only when it runs.
  */
 static bool may_have_moved_on(struct heap_reading *reading, const struct trace *trace,
 			      const struct proto *proto)
@@ -194,8 +194,8 @@ static bool may_closure_assign(struct heap_reading *reading, const struct proto 
 }
 
 /*
- * Once in scope, is the variable so for as long as its function runs? Not if a block ends before the function does, or
- * if goto leads back to where the variable is not yet declared.
+ * Once in scope, is the variable so for as long as its function runs? Not if a block ends before the function
+ * does, or if goto leads back to where the variable is not yet declared.
  */
 static bool is_lasting(const struct layout *layout, const struct proto *proto, const struct lua_local *local)
 {

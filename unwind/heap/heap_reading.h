@@ -97,8 +97,8 @@ struct heap_compiled {
 };
 
 /*
- * What this GCtrace runs, if that is sure: proto is the function at jit_base. False if not; no variable is sure to be in
- * its slot then. proto must outlive *ret_compiled.
+ * What this GCtrace runs, if that is sure: proto is the function at jit_base. False if not; no variable is
+ * sure to be in its slot then. proto must outlive *ret_compiled.
  */
 bool heap_compiled_find(struct heap_reading *reading, uint64_t address, const struct proto *proto,
 			struct heap_compiled *ret_compiled);

@@ -427,7 +427,10 @@ static void refer_trace(struct heap_reading *reading, const uint8_t *object)
 	refer_trace_number(reading, (uint32_t)heap_field(object, layout->GCtrace_nextside, 2));
 }
 
-/* SBufExt: w, e, b, L, cowref, r, dict_str, dict_mt, of which L, cowref and the last two are references (lj_buf.h). */
+/*
+ * SBufExt: w, e, b, L, cowref, r, dict_str, dict_mt, of which L, cowref and the last two are references
+ * (lj_buf.h).
+ */
 static void refer_buffer(struct heap_reading *reading, uint64_t payload)
 {
 	enum { COW = 2, L_FLAGS = 3 * POINTER };

@@ -2,8 +2,8 @@
 /*
  * heap_running: where the Lua that runs stands.
  *
- * lua_State.base is old while Lua runs, in the interpreter or compiled; the stack of the native thread that runs
- * it tells. Only frames whose slots are in memory are here: not what a trace has inlined.
+ * lua_State.base is old while Lua runs, in the interpreter or compiled; the stack of the native thread that
+ * runs it tells. Only frames whose slots are in memory are here: not what a trace has inlined.
  */
 #ifndef LJSPY_HEAP_RUNNING_H
 #define LJSPY_HEAP_RUNNING_H

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What the allocator was asked for each object (lj_str.c, lj_tab.c, lj_func.c, lj_cdata.c, lj_trace.c, ...). */
+/*
+ * What the allocator was asked for each object (lj_str.c, lj_tab.c, lj_func.c, lj_cdata.c, lj_trace.c, ...).
+ */
 #include "unwind/heap/heap_reading.h"
 
 enum {
@@ -273,7 +275,10 @@ bool heap_node_read(struct heap_reading *reading, uint64_t address, struct heap_
 		return false;
 	}
 	node.kind = (uint8_t)kinds[gct].kind;
-	/* It has the previous cycle's white (lj_gc.h: isdead). The sweep keeps what is fixed (lj_gc.c: gc_sweep). */
+	/*
+	 * It has the previous cycle's white (lj_gc.h: isdead). The sweep keeps what is fixed (lj_gc.c:
+	 * gc_sweep).
+	 */
 	if (marked & (reading->gc.currentwhite ^ WHITES) & WHITES && !(marked & LJ_GC_FIXED))
 		node.flags |= HEAP_DEAD;
 	object = heap_object(reading, address, header_bytes(reading, gct));

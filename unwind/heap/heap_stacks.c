@@ -114,7 +114,10 @@ static struct stack_frame *add_frame(struct heap_stacks *stacks)
 
 /*---- The innermost frame ----*/
 
-/* Do the frames from lua_State.base on lead to this one, at the same instruction? Then C functions are above it. */
+/*
+ * Do the frames from lua_State.base on lead to this one, at the same instruction? Then C functions are above
+ * it.
+ */
 static bool leads_to(const struct heap_reading *reading, const struct lua_thread *thread,
 		     const struct heap_running_frame *frame)
 {
@@ -128,7 +131,9 @@ static bool leads_to(const struct heap_reading *reading, const struct lua_thread
 	return walk.base == frame->base && walk.pc == frame->pc;
 }
 
-/* Compiled code whose place is not known by registers: the trace that g->vmstate names runs at g->jit_base. */
+/*
+ * Compiled code whose place is not known by registers: the trace that g->vmstate names runs at g->jit_base.
+ */
 static bool find_jit_base(struct heap_reading *reading, const struct lua_thread *thread,
 			  const struct heap_running_frame *frame, struct top *top)
 {
@@ -254,7 +259,10 @@ static void refer_slots(struct heap_reading *reading, const struct lua_thread *t
 	}
 }
 
-/* The end of what the collector marks; a Lua function that runs may use its whole frame (lj_obj.h: curr_topL). */
+/*
+ * The end of what the collector marks; a Lua function that runs may use its whole frame (lj_obj.h:
+ * curr_topL).
+ */
 static uint64_t used_end(const struct heap_stacks *stacks, const struct lua_thread *thread)
 {
 	const struct stack_frame *top = stacks->frame_count ? &stacks->frames[0] : NULL;
@@ -266,8 +274,8 @@ static uint64_t used_end(const struct heap_stacks *stacks, const struct lua_thre
 }
 
 /*
- * The outermost frame first: if several hold an object, its path is by the first, and that one stays longest. end is
- * where the innermost one's slots end.
+ * The outermost frame first: if several hold an object, its path is by the first, and that one stays longest.
+ * end is where the innermost one's slots end.
  */
 static void refer_frames(struct heap_reading *reading, const struct lua_thread *thread, uint64_t end)
 {

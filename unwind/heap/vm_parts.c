@@ -50,7 +50,9 @@ struct ctype_state_begin {
 
 enum { CTHASH_SIZE = 128, CTYPES_MAX = 65536 };
 
-/* CCALL_MAX_GPR + CCALL_MAX_FPR: LuaJIT's, and Debian's, whose patches for PowerPC raise it on every machine. */
+/*
+ * CCALL_MAX_GPR + CCALL_MAX_FPR: LuaJIT's, and Debian's, whose patches for PowerPC raise it on every machine.
+ */
 static const unsigned int callback_registers[] = { 8 + 8, 8 + 14 };
 
 /* CType, up to its name. */
@@ -94,7 +96,10 @@ static struct heap_figure figure(struct heap_copy *copy, uint64_t address, unsig
 
 /*---- The collector ----*/
 
-/* Next to gc.estimate: stepmul and pause behind it; in 2.0 stepmul comes before debt, which is before estimate. */
+/*
+ * Next to gc.estimate: stepmul and pause behind it; in 2.0 stepmul comes before debt, which is before
+ * estimate.
+ */
 static void read_pace(struct heap_copy *copy, const struct layout *layout, uint64_t g,
 		      struct gc_fields *fields)
 {

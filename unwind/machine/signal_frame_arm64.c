@@ -4,8 +4,8 @@
 #include <string.h>
 
 /*
- * struct rt_sigframe (arch/arm64/kernel/signal.c) is a siginfo_t of 128 bytes and a struct ucontext (asm/ucontext.h),
- * whose uc_mcontext is a struct sigcontext (asm/sigcontext.h), aligned to 16 bytes.
+ * struct rt_sigframe (arch/arm64/kernel/signal.c) is a siginfo_t of 128 bytes and a struct ucontext
+ * (asm/ucontext.h), whose uc_mcontext is a struct sigcontext (asm/sigcontext.h), aligned to 16 bytes.
  */
 enum { FRAME_CONTEXT = 128 + 176 };
 

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-/* In struct ucontext (asm/ucontext.h): the struct sigcontext_64 (asm/sigcontext.h), of which this is the beginning. */
+/*
+ * In struct ucontext (asm/ucontext.h): the struct sigcontext_64 (asm/sigcontext.h), of which this is the
+ * beginning.
+ */
 enum { FRAME_CONTEXT = 40 };
 
 struct signal_context {

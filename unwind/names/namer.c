@@ -16,7 +16,10 @@ enum {
 	INSERTED_BYTES_MAX = 4 << 20,
 };
 
-/* Of native code that is named once it is shown: a second entry, with the names, under the same key but for this. */
+/*
+ * Of native code that is named once it is shown: a second entry, with the names, under the same key but for
+ * this.
+ */
 enum { DETAIL_LATE = 1 };
 
 struct namer *namer_new(const struct lua_image *lua, struct memory *live, struct symbols *symbols,
@@ -254,8 +257,8 @@ static bool name_all(struct namer *namer, const struct merged_stack *stack)
 }
 
 /*
- * Hide what a function of the C library calls in the library itself, without a name: since 2.41, glibc makes all
- * system calls that may wait in one such function. False when out of memory.
+ * Hide what a function of the C library calls in the library itself, without a name: since 2.41, glibc makes
+ * all system calls that may wait in one such function. False when out of memory.
  */
 static bool hide_inner_libc(struct namer *namer, size_t count)
 {

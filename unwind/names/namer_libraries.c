@@ -121,7 +121,9 @@ static bool is_last_of_vm(const struct namer *namer, const struct library *libra
 	return true;
 }
 
-/* Keep the last library of a VM: its names hold for all of it. Key it by an address that no global_State has. */
+/*
+ * Keep the last library of a VM: its names hold for all of it. Key it by an address that no global_State has.
+ */
 void namer_forget_global(struct namer *namer, uint64_t g)
 {
 	struct library *library;

@@ -144,9 +144,10 @@ enum fold_kind namer_kind_of(const struct namer *namer, const struct merged_fram
 bool namer_is_in_libc(const struct namer *namer, const struct merged_frame *frame);
 
 /*
- * Code without a name is the program's, and not LuaJIT's, where Lua has called it through the FFI. What directly calls
- * Lua from there is LuaJIT's (or looks alike: a function that a callback of the FFI was given), and so is the innermost
- * while garbage is collected. Of what else LuaJIT's API does for such code, nothing tells.
+ * Code without a name is the program's, and not LuaJIT's, where Lua has called it through the FFI. What
+ * directly calls Lua from there is LuaJIT's (or looks alike: a function that a callback of the FFI was
+ * given), and so is the innermost while garbage is collected. Of what else LuaJIT's API does for such code,
+ * nothing tells.
  */
 void namer_find_called_by_ffi(struct namer *namer, const struct merged_stack *stack);
 

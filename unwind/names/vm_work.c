@@ -85,7 +85,10 @@ const char *vm_work_of_function(const char *name)
 	return NULL;
 }
 
-/* From vm_x64.dasc, vm_x86.dasc and vm_arm64.dasc of v2.1. Calls, loops and jumps may begin to record a trace. */
+/*
+ * From vm_x64.dasc, vm_x86.dasc and vm_arm64.dasc of v2.1. Calls, loops and jumps may begin to record a
+ * trace.
+ */
 const char *vm_work_of_instruction(enum bytecode_op op)
 {
 	switch ((int)op) {

@@ -479,8 +479,9 @@ static bool load_ir(struct trace_block_code *block)
 }
 
 /*
- * May this instruction, at the start of the segment that IR_LOOP begins, be IR_LOOP's (asm_loop(), asm_phi_shuffle())?
- * These copy registers, make constants, spill and reload, and may take a step of the collector.
+ * May this instruction, at the start of the segment that IR_LOOP begins, be IR_LOOP's (asm_loop(),
+ * asm_phi_shuffle())? These copy registers, make constants, spill and reload, and may take a step of the
+ * collector.
  */
 static bool may_join_loop(const struct trace_block_code *block, const struct machine_instruction *machine,
 			  uint32_t ref)

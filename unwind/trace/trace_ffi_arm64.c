@@ -4,8 +4,8 @@
 #include <string.h>
 
 /*
- * "bl". What is too far for it is called by a register, as what is not constant ("blr"). LuaJIT's own functions are
- * never so far: lj_mcode.c puts all machine code within half its reach of them.
+ * "bl". What is too far for it is called by a register, as what is not constant ("blr"). LuaJIT's own
+ * functions are never so far: lj_mcode.c puts all machine code within half its reach of them.
  */
 enum trace_callee trace_callee_before(const uint8_t *code, size_t length, uint64_t pc, uint64_t *ret_address)
 {

@@ -10,8 +10,8 @@ enum {
 };
 
 /*
- * "call r64" by a register that calls keep: rbx, rbp, r12 and up. asm_callx() calls so what is not constant or
- * too far for rel32. Of LuaJIT's own functions, emit_call() calls those that are too far by rax.
+ * "call r64" by a register that calls keep: rbx, rbp, r12 and up. asm_callx() calls so what is not constant
+ * or too far for rel32. Of LuaJIT's own functions, emit_call() calls those that are too far by rax.
  */
 static bool is_by_kept_register(const uint8_t *end, size_t length)
 {
