@@ -3,9 +3,9 @@
 
     python3 tests/lint/changed.py COMMIT FILE...
 
-Prints those of the files that differ from the commit, or that include, themselves or by what they include, a header
-whose code does: many include a header of which only comments have changed. Prints all of them if there is no such
-commit, as in a shallow clone.
+Prints those of the files whose code differs from the commit's, or that include, themselves or by what they include, a
+header whose code does: comments are no code, nor is the layout. Prints all of them if there is no such commit, as in a
+shallow clone.
 `make lint analysed_since=COMMIT` asks it.
 """
 
@@ -17,6 +17,7 @@ import sys
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 # Literals are matched, too: they may contain what looks like a comment.
 COMMENT_OR_LITERAL = re.compile(r"/\*.*?\*/|//[^\n]*" r'|"(?:\\.|[^"\\])*"' r"|'(?:\\.|[^'\\])*'", re.DOTALL)
+WORD = re.compile(r'"(?:\\.|[^"\\])*"' r"|'(?:\\.|[^'\\])*'" r"|\w+|[^\w\s]")
 # Comments that analysers obey.
 ORDER = re.compile("NOLINT|cppcheck-suppress")
 
@@ -25,13 +26,17 @@ def without_comment(found):
     return " " if found[0].startswith("/") else found[0]
 
 
+def words(line):
+    return [" ".join(line.split())] if line.lstrip().startswith("#") else WORD.findall(line)
+
+
 def code(text):
-    """The lines of code, with neither comments nor indentation. All lines if one of them is an order: which line it is
-    for depends on where it stands."""
+    """The words of the code without comments, each directive as one. All lines if one of them is an order: which line it
+    is for depends on where it stands."""
     if ORDER.search(text):
         return text.splitlines()
-    lines = (line.strip() for line in COMMENT_OR_LITERAL.sub(without_comment, text).splitlines())
-    return [line for line in lines if line]
+    lines = COMMENT_OR_LITERAL.sub(without_comment, text.replace("\\\n", " ")).splitlines()
+    return [word for line in lines for word in words(line)]
 
 
 def decoded(data):
@@ -39,24 +44,24 @@ def decoded(data):
     return data.decode("utf-8", "surrogateescape")
 
 
-def has_other_code(header, commit):
+def has_other_code(file, commit):
     """Whether its code differs from that of the commit, which may not have it."""
-    before = subprocess.run(["git", "show", f"{commit}:./{header}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-    path = pathlib.Path(header)
+    before = subprocess.run(["git", "show", f"{commit}:./{file}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+    path = pathlib.Path(file)
     if before.returncode or not path.exists():
         return True
     return code(decoded(before.stdout)) != code(decoded(path.read_bytes()))
 
 
 def changed_since(commit):
-    """The paths of files that differ from the commit, of headers by their code, or None."""
+    """The paths of C files whose code differs from the commit's, and of other files that differ, or None."""
     result = subprocess.run(
         ["git", "diff", "--name-only", "--relative", commit, "--"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False
     )
     if result.returncode:
         return None
     paths = result.stdout.decode().splitlines()
-    return {path for path in paths if not path.endswith(".h") or has_other_code(path, commit)}
+    return {path for path in paths if not path.endswith((".c", ".h")) or has_other_code(path, commit)}
 
 
 def included_by(path):

@@ -90,18 +90,27 @@ def test_comments_of_a_header_concern_none_that_include_it(repository, before, n
         (b"/* NOLINTNEXTLINE */\nint f();\n", b"int f();\n"),
         (b"/* NOLINTNEXTLINE */\nint f();\n", b"/* NOLINTNEXTLINE */\n/* f */\nint f();\n"),
         (b'#define S "//a"\n', b'#define S "//b"\n'),
+        (b'static char s[] = "a b";\n', b'static char s[] = "a  b";\n'),
         (b'#define S "/*"\n#define T 1\n/* one */\n', b'#define S "/*"\n#define T 2\n/* one */\n'),
         (b'#define S "\xe9"\n', b'#define S "\xe8"\n'),
     ],
-    ids=("order", "order-that-came-off-its-line", "literal", "between-comment-signs", "literal-in-no-UTF-8"),
+    ids=("order", "order-that-came-off-its-line", "literal", "space-in-literal", "between-comment-signs", "literal-in-no-UTF-8"),
 )
 def test_code_of_a_header_concerns_all_that_include_it(repository, before, now):
     assert touched_by(repository, before, now) == ["one.c", "two.c"]
 
 
-def test_a_source_with_another_comment_has_changed(repository):
-    (repository / "two.c").write_text(SOURCES["two.c"] + "/* changed */\n")
-    assert touched(repository) == ["two.c"]
+@pytest.mark.parametrize("comment, wanted", [("/* changed */", []), ("/* NOLINTNEXTLINE */", ["two.c"])])
+def test_a_source_with_another_comment_has_changed_if_analysers_obey_it(repository, comment, wanted):
+    (repository / "two.c").write_text(SOURCES["two.c"] + f"{comment}\n")
+    assert touched(repository) == wanted
+
+
+def test_a_source_with_another_layout_has_not_changed(repository):
+    (repository / "two.c").write_text("enum {\n\tTWO\n};\n")
+    git(repository, "commit", "--quiet", "--all", "-m", "before")
+    (repository / "two.c").write_text("enum { TWO };\n")
+    assert touched(repository) == []
 
 
 def test_a_header_that_is_gone_concerns_what_includes_it(repository):
