@@ -108,9 +108,9 @@ static void c_objects_tell_their_bytes(void **state)
 	for (int gc64 = 0; gc64 < 2; gc64++) {
 		begin_with(gc64);
 		layout.GChead_marked = 8;
-		put_type(0, CT_ATTRIB << 28 | 1, 0, 0);
-		put_type(1, CT_NUM << 28, 4, 0);
-		put_type(2, CT_FUNC << 28, 4, 0);
+		put_type(0, (uint32_t)CT_ATTRIB << 28 | 1, 0, 0);
+		put_type(1, (uint32_t)CT_NUM << 28, 4, 0);
+		put_type(2, (uint32_t)CT_FUNC << 28, 4, 0);
 		assert_true(live_ctypes_load(&types));
 		assert_int_equal(live_ctypes_object_bytes(&types, OBJECT, 1), gc64 ? 20 : 12);
 		assert_int_equal(live_ctypes_object_bytes(&types, OBJECT, 0), gc64 ? 20 : 12);
