@@ -79,15 +79,16 @@ def test_the_reason_is_the_one_that_luajit_reports(target):
 
 def test_each_place_has_the_time_of_its_function(target):
     target.write("\n")
-    # What is switched off is listed once a sample has seen it, which takes longer on a busy machine.
+    # What is switched off is listed once a sample has seen it. On a busy machine the first second may have so few
+    # samples that one or two elsewhere count much.
     for seconds in (1, 4, 16):
         rows = table(target, "-d", f"{seconds}s", "-r", ljspy.HIGH_RATE)
+        closures = rows["loop", line_of("closures", "for ")]
         off = next((row for row in rows.values() if row["cause"] == "off"), None)
-        if off:
+        if off and closures["share"] + off["share"] > 0.9:
             break
     assert off, rows
-    closures = rows["loop", line_of("closures", "for ")]
     assert off["start"]["firstline"] == LINES.index("local function switched_off(n)") + 1
     assert off["reason"] is None
-    assert closures["share"] + off["share"] > 0.9
+    assert closures["share"] + off["share"] > 0.9, rows
     assert rows["loop", line_of("long", "for ")]["share"] == 0
