@@ -52,7 +52,7 @@ def cases():
     for name, start in TARGETS.items():
         yield name, start, ()
     if os.geteuid() == 0:
-        yield "nginx under load, ljspy without CAP_SYS_NICE", nginx, measure.WITHOUT_PRIORITY
+        yield "nginx under load, ljspy without priority", nginx, measure.WITHOUT_PRIORITY
 
 
 def rows(options):
