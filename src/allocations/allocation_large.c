@@ -26,10 +26,7 @@ bool shares_is_large(const struct class *class)
 	return class->key.part == PART_LARGE || class->key.part == PART_LARGE_CDATA;
 }
 
-/*
- * Of one class are those of about the same size: small allocations come between two looks of a series, too.
- */
-static bool is_near(double bytes, double others)
+bool shares_is_near(double bytes, double others)
 {
 	return fabs(bytes - others) <= others / 8;
 }
@@ -47,7 +44,7 @@ static size_t find_large_class(struct allocation_shares *shares, uint64_t bytes,
 		const double away = fabs((double)bytes - (double)other->bytes);
 
 		if (other->part != key.part || away >= distance ||
-		    !is_near((double)bytes, (double)other->bytes))
+		    !shares_is_near((double)bytes, (double)other->bytes))
 			continue;
 		nearest = i;
 		distance = away;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stddef.h>
 
+#include "src/allocations/allocation_shares_parts.h"
 #include "src/linux/clocks/clock.h"
 #include "unwind/values/live_ctypes.h"
 
@@ -38,11 +39,6 @@ static bool signal_waits(void)
 	return sigismember(&pending, SIGRTMIN);
 }
 
-static bool is_about(uint64_t bytes, uint64_t others)
-{
-	return bytes <= others + others / 8 && bytes >= others - others / 8;
-}
-
 /* Are so many bytes a C object, or some, of these that are new? */
 static enum pair_cdata cdata_among(const struct series *series, size_t count, uint64_t bytes)
 {
@@ -62,13 +58,13 @@ static enum pair_cdata cdata_among(const struct series *series, size_t count, ui
 		size = live_ctypes_object_bytes(&types, series->objects[i].address, series->objects[i].ctype);
 		if (size == 0)
 			return PAIR_UNKNOWN;
-		if (is_about(size, bytes))
+		if (shares_is_near((double)size, (double)bytes))
 			return PAIR_CDATA;
 		large += size >= ALLOCATION_LARGE_MIN ? size : 0;
 	}
 	if (large == 0)
 		return PAIR_NO_CDATA;
-	return is_about(large, bytes) ? PAIR_CDATA : PAIR_UNKNOWN;
+	return shares_is_near((double)large, (double)bytes) ? PAIR_CDATA : PAIR_UNKNOWN;
 }
 
 /* LuaJIT may put a C object on its list a moment after counting it: the next look tells. */

@@ -38,8 +38,9 @@ enum part { PART_ANY, PART_FIRST, PART_GROWN, PART_LARGE, PART_LARGE_CDATA };
 /* What cannot be told apart by counting: an object by its kind and size, a string or a part by its size. */
 struct class_key {
 	enum allocation_kind
-		kind;   /* ALLOCATION_OTHER for all that is large, or no listed object and no string */
-	uint64_t bytes; /* of strings, parts, userdata and prototypes a step; 0: of any size; see is_near() */
+		kind; /* ALLOCATION_OTHER for all that is large, or no listed object and no string */
+	/* Of strings, parts, userdata and prototypes a step; 0: of any size; see shares_is_near(). */
+	uint64_t bytes;
 	uint32_t ctype; /* of cdata */
 	enum part part; /* of parts */
 };
@@ -145,6 +146,11 @@ size_t shares_class_of(struct allocation_shares *shares, const struct allocation
 /* allocation_large.c */
 
 bool shares_is_large(const struct class *class);
+
+/*
+ * Are so many bytes about as large as others? Small allocations come between two looks of a series, too.
+ */
+bool shares_is_near(double bytes, double others);
 
 /* Of a sample. */
 size_t shares_large_class_of(struct allocation_shares *shares, const struct allocation *allocation);

@@ -308,6 +308,13 @@ static void find_request_members(struct lua_process *process, uint64_t lua_base)
 	page_cache_free(cache);
 }
 
+/* Of what may be to no avail for a moment, or for good: try again, more and more rarely. */
+static bool is_next_try(unsigned int *calls)
+{
+	++*calls;
+	return (*calls & (*calls - 1)) == 0; /* a power of two */
+}
+
 /* What symbols, unwind tables and names were read from is not what it was. */
 static void forget_names(struct lua_process *process)
 {
@@ -348,8 +355,7 @@ void process_find_late_files(struct lua_process *process)
 
 	if (!has_late_file(process))
 		return;
-	process->late_looks++;
-	if (process->late_looks & (process->late_looks - 1)) /* no power of two */
+	if (!is_next_try(&process->late_looks))
 		return;
 	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
 		const struct mapped_file *file = maps_file_at(process->maps, i);
@@ -395,16 +401,12 @@ int process_set_modules(struct lua_process *process)
 	return 0;
 }
 
-/*
- * What tells its time namespace may not be readable for a moment, or for good: try again, more and more
- * rarely.
- */
+/* What tells its time namespace may not be readable. */
 static void find_loop_clock(struct lua_process *process)
 {
 	uint64_t clock = 0;
 
-	process->clock_searches++;
-	if (process->clock_searches & (process->clock_searches - 1)) /* no power of two */
+	if (!is_next_try(&process->clock_searches))
 		return;
 	for (size_t i = 0; i < image_module_count(process->image) && !clock; i++)
 		loop_clock_find(process->memory, image_module(process->image, i)->base, &clock);
@@ -466,8 +468,7 @@ bool process_read_unread(struct lua_process *process)
 
 		if (!is_unread(luajit, module))
 			continue;
-		luajit->unread++;
-		if (luajit->unread & (luajit->unread - 1)) /* no power of two */
+		if (!is_next_try(&luajit->unread))
 			continue;
 		recognise(process, luajit, module ? module->file : NULL);
 		has_read |= luajit->known.status != RECOGNISE_UNREADABLE;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The loop of the sampler: it opens the targets, looks at them and closes them. */
 #include "src/sampler/sampler_state.h"
-#include "src/linux/tracer/tracer_looks.h"
-#include "src/linux/tracer/tracer_files.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,6 +11,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "src/linux/tracer/tracer_files.h"
+#include "src/linux/tracer/tracer_looks.h"
+#include "src/program/interruption.h"
 
 enum {
 	SLICE_NS = 100 * 1000,    /* the shortest there is */
@@ -211,17 +213,7 @@ static bool may_go_on(void *context)
 /* Is it time to end the recording, or has a signal come that is to end it? The loop takes the signal. */
 static bool is_to_end(const struct sampler *sampler)
 {
-	static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	sigset_t pending;
-
-	if (clock_now_ns(CLOCK_MONOTONIC) >= sampler->until_ns)
-		return true;
-	sigemptyset(&pending);
-	sigpending(&pending);
-	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
-		if (sigismember(&pending, ending[i]))
-			return true;
-	return false;
+	return clock_now_ns(CLOCK_MONOTONIC) >= sampler->until_ns || interruption_is_pending();
 }
 
 /* While ljspy works for long or waits. A search that is cut short tells nothing of the process. */

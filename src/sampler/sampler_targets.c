@@ -13,8 +13,8 @@
 #include "memory/slow_file.h"
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
-#include "src/linux/tracer/tracer_looks.h"
 #include "src/linux/tracer/tracer_files.h"
+#include "src/linux/tracer/tracer_looks.h"
 #include "src/sampler/wanted.h"
 
 /* A target is idle after so long without CPU use. One that runs more often is never left to an alarm. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/linux/tracer/thread_registers.h"
 #include "tests/unit/made_up_machine.h"
 
 #include <errno.h>
@@ -20,8 +19,9 @@
 #include "src/linux/threads/launch.h"
 #include "src/linux/threads/threads.h"
 #include "src/linux/threads/wait_text.h"
-#include "src/linux/tracer/tracer_looks.h"
+#include "src/linux/tracer/thread_registers.h"
 #include "src/linux/tracer/tracer_files.h"
+#include "src/linux/tracer/tracer_looks.h"
 #include "src/sampler/wanted.h"
 #include "src/survey/asleep.h"
 #include "src/survey/puc_lua.h"

@@ -12,6 +12,7 @@
 
 #include "src/allocations/allocation_series.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/ticking_clock.h"
 #include "unwind/values/live_ctypes.h"
 
 enum {
@@ -32,7 +33,6 @@ static struct step {
 } steps[LOOKS];
 static size_t looks, unreadable; /* so many; that one, and those after it */
 static struct allocation_counters counters;
-static uint64_t now_ns;
 static int signal_number; /* one that waits from that look on */
 static size_t signal_at;
 static bool keeps_cpu, knows_objects, has_types;
@@ -46,17 +46,6 @@ static uint64_t listed_from, listed_to;
 static struct allocation_pair pairs[LOOKS];
 static size_t pair_count;
 static uint64_t pair_bytes;
-
-INSTEAD_OF(clock_gettime);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
-{
-	if (clock != CLOCK_MONOTONIC)
-		return __real_clock_gettime(clock, ret_time);
-	now_ns += 10; /* whoever waits reads it again and again */
-	*ret_time = (struct timespec){ .tv_sec = (time_t)(now_ns / 1000000000),
-				       .tv_nsec = (long)(now_ns % 1000000000) };
-	return 0;
-}
 
 INSTEAD_OF(sigpending);
 int __wrap_sigpending(sigset_t *ret_set)

@@ -17,6 +17,7 @@
 #include "src/allocations/allocation_shares.h"
 #include "src/sampler/sampler_allocations.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/ticking_clock.h"
 #include "unwind/allocation/allocated.h"
 #include "unwind/allocation/allocation_text.h"
 #include "unwind/capture/capture.h"
@@ -37,7 +38,7 @@ static bool halves_strings; /* the VM, its table of them */
 static struct allocation allocation;
 
 /* The clocks: of time, and of the process, which gets this part of it. */
-static uint64_t now_ns, cpu_ns, cpu_percent;
+static uint64_t cpu_ns, cpu_percent;
 static unsigned int readings, readings_before_failure = UINT_MAX - 1; /* of a clock or of counters */
 static uint64_t read_takes_ns, unwinding_ns; /* a look at the counters, and what comes before it */
 
@@ -74,7 +75,6 @@ static enum allocation_sum sum;
 static uint64_t large_bytes;           /* of the first VM */
 static struct allocation_share before; /* the first look */
 
-INSTEAD_OF(clock_gettime);
 INSTEAD_OF(cpu_clock_now);
 INSTEAD_OF(lua_process_memory);
 INSTEAD_OF(lua_process_copy);
@@ -117,16 +117,6 @@ static void pass(uint64_t ns)
 {
 	now_ns += ns;
 	cpu_ns += ns * cpu_percent / 100;
-}
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
-{
-	if (clock != CLOCK_MONOTONIC)
-		return __real_clock_gettime(clock, ret_time);
-	now_ns += 10; /* whoever waits reads it again and again */
-	*ret_time = (struct timespec){ .tv_sec = (time_t)(now_ns / 1000000000),
-				       .tv_nsec = (long)(now_ns % 1000000000) };
-	return 0;
 }
 
 /* Whether the next reading of a clock or of counters succeeds. */
