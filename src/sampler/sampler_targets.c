@@ -143,6 +143,9 @@ static bool inspect(struct sampler *sampler, struct target *target, uint64_t now
 		return true;
 	/* Many that are found have nothing to do with LuaJIT, and are large: that is no fault. */
 	is_unsearched = !error && lua_process_lacks_luajit(target->process) == -ENODATA;
+	/* It ended meanwhile: nothing refuses, there is just no memory to read any more. */
+	if ((error || is_unsearched) && process_thread_with_memory(target->pid) == 0)
+		return false;
 	target->unsearched_looks = is_unsearched ? target->unsearched_looks + 1 : 0;
 	target->is_searched |= !error && !is_unsearched;
 	if (is_unsearched && !target->found)

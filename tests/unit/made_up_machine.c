@@ -14,6 +14,7 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/clocks/cpu_clock.h"
 #include "src/linux/proc/follow.h"
+#include "src/linux/proc/process.h"
 #include "src/linux/threads/halt.h"
 #include "src/linux/calls/interrupted_call.h"
 #include "src/linux/threads/launch.h"
@@ -657,6 +658,12 @@ int __wrap_thread_count_runs(const struct threads *threads, struct thread *threa
 	return 0;
 }
 
+INSTEAD_OF(process_thread_with_memory);
+pid_t __wrap_process_thread_with_memory(pid_t pid)
+{
+	return is_there(find(pid)) ? pid : 0;
+}
+
 INSTEAD_OF(process_halt);
 enum process_halt __wrap_process_halt(pid_t pid)
 {
@@ -754,7 +761,7 @@ static const struct function works = {
 };
 
 struct lua_process {
-	const struct made_up_process *process;
+	struct made_up_process *process;
 	bool was_cut_short; /* the search of it */
 	struct frame frame;
 };
@@ -795,7 +802,7 @@ INSTEAD_OF(lua_process_open);
 int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
 			    const struct namer_options *options, struct lua_process **ret_process)
 {
-	const struct made_up_process *process = find(pid);
+	struct made_up_process *process = find(pid);
 
 	(void)functions;
 	(void)files;
@@ -827,7 +834,11 @@ int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
 	else
 		machine.files_may_take_ns -= least(machine.refresh_uses_ns, machine.files_may_take_ns);
 	machine.hurried += machine.look_is_awaited;
-	return is_there(process->process) ? process->process->refusal : -ESRCH;
+	if (!is_there(process->process))
+		return -ESRCH;
+	if (process->process->ends_when_searched)
+		process->process->end_ns = machine.now_ns;
+	return process->process->refusal;
 }
 
 INSTEAD_OF(lua_process_module_count);

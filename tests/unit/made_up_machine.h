@@ -49,6 +49,7 @@ struct made_up_process {
 	bool followed;             /* found by following others */
 	uint64_t hides_until_ns;   /* ... from then on */
 	bool ends_when_attached;   /* once ljspy has listed its threads */
+	bool ends_when_searched;   /* before anything can be read of it */
 	uint64_t exec_ns;          /* when it begins to run another program; 0: never */
 	uint64_t exec_luajit_ns;   /* from when on that runs LuaJIT */
 	size_t exec_by; /* the thread that calls execve(), and has the first one's id from then on */

@@ -844,6 +844,28 @@ static void a_command_that_ended_meanwhile_leaves_its_children(void **state)
 	}
 }
 
+/* Its memory is gone when it is read: that is no refusal. */
+static void a_process_that_ends_during_its_search_is_not_left_out(void **state)
+{
+	static const int refusals[] = { 0, -EIO };
+
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		struct made_up_process *first = begin_again(state), *found = add_found(),
+				       *other = add_found();
+
+		first->luajit_ns = UINT64_MAX;
+		other->luajit_ns = 0;
+		options.launch = command;
+		first->is_unread = found->is_unread = true;
+		first->refusal = found->refusal = refusals[i];
+		first->ends_when_searched = found->ends_when_searched = true;
+		sampler_run(&options, &result);
+		assert_true(first->end_ns && found->end_ns);
+		assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+		assert_int_equal(result.left_out, 0);
+	}
+}
+
 static void orphans_of_a_command_are_reaped(void **state)
 {
 	struct made_up_process *orphan;
@@ -968,6 +990,7 @@ int main(void)
 		TEST(the_clock_of_many_threads_is_kept_again_after_a_rest),
 		TEST(a_thread_that_began_just_before_the_end_has_a_last_look),
 		TEST(a_command_that_ended_meanwhile_leaves_its_children),
+		TEST(a_process_that_ends_during_its_search_is_not_left_out),
 		TEST(orphans_of_a_command_are_reaped),
 		TEST(a_process_that_was_asked_for_is_not_found_again),
 		TEST(of_those_left_out_the_first_is_named),
