@@ -2,8 +2,9 @@
 /*
  * sampler_state: what the parts of the sampler share.
  *
- * sampler_samples.c takes samples of a target, sampler_targets.c follows its
- * life from discovery to end, sampler.c is the loop.
+ * sampler_candidates.c has the processes that may run LuaJIT, sampler_inspections.c finds out whether they
+ * do, sampler_targets.c follows those that are sampled to their end, sampler_samples.c samples them, and
+ * sampler.c is the loop.
  */
 #ifndef LJSPY_SAMPLER_STATE_H
 #define LJSPY_SAMPLER_STATE_H
@@ -27,8 +28,9 @@
 #include "unwind/nginx/route.h"
 
 enum {
-	HOUSEKEEPING_NS = NS_PER_SECOND, /* how often ljspy looks at mappings */
-	WORTH_TELLING_ONE_IN = 8,        /* part of a period; less is not reported as lost */
+	HOUSEKEEPING_NS = NS_PER_SECOND,     /* how often ljspy looks at mappings */
+	WORTH_TELLING_ONE_IN = 8,            /* part of a period; less is not reported as lost */
+	INSPECT_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
 };
 
 /*
@@ -311,13 +313,7 @@ void target_deliver_waiting(struct sampler *sampler, struct target *target, stru
 void target_close_record(struct sampler *sampler, struct target *target, struct thread_record *record);
 void target_close_records(struct sampler *sampler, struct target *target);
 
-/*---- sampler_targets.c ----*/
-
-/* A new target in a free place; only its pid is known. NULL when memory is short. */
-struct target *target_add(struct sampler *sampler, pid_t pid);
-
-/* Sample the target from now on. 0 or a negative errno. */
-int target_attach(struct sampler *sampler, struct target *target);
+/*---- sampler_candidates.c ----*/
 
 /*
  * Get to know a process, then sample it from now on: its threads are not seized, and no signal for them has
@@ -331,14 +327,49 @@ void target_begin_candidate(struct target *target);
 /* Attach to the candidate if LuaJIT is in it now; else come back later. */
 void target_consider(struct sampler *sampler, struct target *target, uint64_t now);
 
+/* A candidate that could not be read before: has it ended? Another process may get its id. */
+void target_check_unreadable(const struct sampler *sampler, struct target *target, uint64_t now);
+
 /* Note a process that follow_search() found as a candidate that is due; context is the sampler. */
 void targets_take_found(void *context, pid_t pid);
+
+/* Note those that the user has named, but that are not attached; of roots of trees, those that refuse. */
+void targets_note_refused(struct sampler *sampler);
+
+/*
+ * A target that was never sampled; the front counts those that are unreadable. After a break, the next run
+ * tells of those that are there yet; where the only one has ended, that is why the run failed.
+ */
+void target_note_unsampled(const struct sampler *sampler, const struct target *target);
+
+void sampler_note_left_out(struct sampler_result *result, pid_t pid, int error);
+
+/*---- sampler_inspections.c ----*/
 
 /* Search the process as it is now for LuaJIT; false if it has ended. */
 bool target_inspect(struct sampler *sampler, struct target *target, uint64_t now);
 
 /* Code runs that may belong to a library just loaded: inspect the process soon. */
 void target_hasten_inspection(struct target *target, uint64_t now);
+
+/* LuaJIT may not have started, or ljspy may not inspect yet: try again, less and less often. */
+void target_inspect_later(struct target *target, uint64_t now);
+
+/* Note the first VM with an unknown layout, once no more will be found out about it. */
+void target_note_unknown_layout(struct sampler *sampler, const struct target *target);
+
+/* Note where its Lua files are: see lua_process_add_roots(). */
+void target_note_roots(const struct sampler *sampler, const struct target *target);
+
+/*---- sampler_targets.c ----*/
+
+/* A new target in a free place; only its pid is known. NULL when memory is short. */
+struct target *target_add(struct sampler *sampler, pid_t pid);
+
+/* Sample the target from now on. 0 or a negative errno. */
+int target_attach(struct sampler *sampler, struct target *target);
+
+/* Read its CPU time and which threads it has; it may turn out to have ended. */
 void target_refresh_threads(struct sampler *sampler, struct target *target, uint64_t now);
 
 /* Look at the target and sample what runs. */
@@ -348,7 +379,6 @@ void target_take_look(struct sampler *sampler, struct target *target, uint64_t n
 void target_wake(struct sampler *sampler, struct target *target);
 
 /* Does a target still rest? Costs next to nothing. */
-void target_check_unreadable(const struct sampler *sampler, struct target *target, uint64_t now);
 void target_check_rest(struct sampler *sampler, struct target *target, uint64_t now);
 
 /* A look was due. */
@@ -382,10 +412,13 @@ void target_close_accounts(struct sampler *sampler, struct target *target);
 /* Free the target and its place. */
 void target_close(struct sampler *sampler, struct target *target);
 
-/* Note those that the user has named, but that are not attached; of roots of trees, those that refuse. */
-void targets_note_refused(struct sampler *sampler);
-
 /* Close the targets that have ended. */
 void targets_drop_ended(struct sampler *sampler);
+
+/* Does the process run another program than at the last call? */
+bool target_program_has_changed(const struct sampler *sampler, struct target *target);
+
+/* The process runs another program now: forget all that is known of it. */
+void target_start_over(struct sampler *sampler, struct target *target, uint64_t now);
 
 #endif
