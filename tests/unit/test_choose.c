@@ -21,11 +21,11 @@
 #include "src/targets/halted.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/told.h"
+#include "tests/unit/told_reason.h"
 
-enum { FIRST = 100, PROCESSES = 6, USER = 1000, OTHER_USER = 2000 };
+enum { PROCESSES = 6, USER = 1000, OTHER_USER = 2000 };
 
-/* Processes from FIRST on. */
-static struct made_up {
+struct made_up {
 	bool is_gone, runs_luajit;
 	int reads_busy; /* so often it is in the middle of an execve() */
 	char state;
@@ -35,7 +35,8 @@ static struct made_up {
 	const char *vm;
 	int look_error; /* why a look at its layout fails */
 	bool is_misfit, lacks_layout;
-} world[PROCESSES];
+	unsigned int opened;
+};
 
 /* What ljspy may do, and does. */
 static struct {
@@ -47,16 +48,18 @@ static struct {
 	pid_t refused; /* a process that a survey could not look at */
 	size_t refused_count;
 	const char *asked_name; /* what processes were looked for by */
-	unsigned int naps, surveys, open_looks;
+	unsigned int naps, surveys;
 } seen;
 
 static struct options options;
 
-static struct made_up *made_up(pid_t pid)
+static int look_at(struct made_up *of, const struct known_files *files, const struct namer_options *namer)
 {
-	assert_in_range(pid, FIRST, FIRST + PROCESSES - 1);
-	return &world[pid - FIRST];
+	(void)files, (void)namer;
+	return of->look_error;
 }
+
+#include "tests/unit/looked_at.h"
 
 static void fill(pid_t pid, struct process *ret_process)
 {
@@ -162,13 +165,6 @@ int __wrap_follow_search(struct follow *follow, uint64_t now_ns, follow_found *f
 
 /*---- What may be looked at, and what is there ----*/
 
-INSTEAD_OF(permission_diagnose);
-void __wrap_permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict)
-{
-	*ret_verdict = (struct permission_verdict){ .reason = PERMISSION_UNKNOWN };
-	snprintf(ret_verdict->sentence, sizeof(ret_verdict->sentence), "%d: error %d.", (int)pid, error);
-}
-
 INSTEAD_OF(permission_diagnose_error);
 bool __wrap_permission_diagnose_error(int error, struct permission_verdict *ret_verdict)
 {
@@ -242,33 +238,6 @@ void __wrap_user_name(uid_t user, char *ret_name)
 
 /*---- Layouts ----*/
 
-INSTEAD_OF(lua_process_open);
-int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
-			    const struct namer_options *namer, struct lua_process **ret_process)
-{
-	struct made_up *of = made_up(pid);
-
-	(void)functions, (void)files, (void)namer;
-	if (of->look_error)
-		return of->look_error;
-	seen.open_looks++;
-	*ret_process = (struct lua_process *)of;
-	return 0;
-}
-
-INSTEAD_OF(lua_process_close);
-void __wrap_lua_process_close(struct lua_process *process)
-{
-	seen.open_looks -= process != NULL;
-}
-
-INSTEAD_OF(lua_process_give_layout);
-void __wrap_lua_process_give_layout(struct lua_process *process, const struct given_layout *given)
-{
-	assert_non_null(process);
-	assert_ptr_equal(given, options.layout);
-}
-
 INSTEAD_OF(lua_process_refresh);
 int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
 {
@@ -306,6 +275,7 @@ static int begin(void **state)
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
 	seen.identity_error = -EALREADY;
+	told_reason = PERMISSION_UNKNOWN;
 	for (size_t i = 0; i < PROCESSES; i++)
 		world[i] = (struct made_up){ .state = 'S', .user = USER };
 	options = (struct options){ .command = COMMAND_DUMP };
@@ -317,7 +287,7 @@ static int end(void **state)
 {
 	(void)state;
 	free(options.pids);
-	assert_int_equal(seen.open_looks, 0);
+	assert_no_look_is_open();
 	return 0;
 }
 
@@ -705,6 +675,7 @@ static void a_layout_has_to_fit(void **state)
 	assert_string_equal(told, "");
 	options.layout = (struct given_layout *)&layout;
 	assert_false(check_layouts());
+	assert_ptr_equal(layout_given, &layout);
 	assert_string_equal(told,
 			    "ljspy: The layout given does not fit the LuaJIT of process 101: no state.\n");
 	world[1] = (struct made_up){ .state = 'S', .lacks_layout = true };

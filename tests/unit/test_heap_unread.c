@@ -12,27 +12,14 @@
 
 #include "src/targets/choose.h"
 #include "src/targets/heap_unread.h"
-#include "tests/unit/instead_of.h"
 #include "tests/unit/told.h"
+#include "tests/unit/told_no_luajit.h"
+#include "tests/unit/told_reason.h"
 
 enum { PID = 71, HEAPS_MAX = 3 };
 
 static struct vm_heap of_vms[HEAPS_MAX];
 static struct process_heaps heaps;
-static enum permission_reason reason;
-
-INSTEAD_OF(permission_diagnose);
-void __wrap_permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict)
-{
-	*ret_verdict = (struct permission_verdict){ .reason = reason };
-	snprintf(ret_verdict->sentence, sizeof(ret_verdict->sentence), "%d: error %d.", (int)pid, error);
-}
-
-INSTEAD_OF(choose_explain_no_luajit);
-void __wrap_choose_explain_no_luajit(pid_t pid)
-{
-	fprintf(stderr, "%d runs no LuaJIT.\n", (int)pid);
-}
 
 static int begin(void **state)
 {
@@ -41,7 +28,7 @@ static int begin(void **state)
 	for (unsigned int i = 0; i < HEAPS_MAX; i++)
 		of_vms[i].account.vm = i + 1;
 	heaps = (struct process_heaps){ .at = of_vms };
-	reason = PERMISSION_UNKNOWN;
+	told_reason = PERMISSION_UNKNOWN;
 	return 0;
 }
 
@@ -132,7 +119,7 @@ static void a_look_that_fails_is_told(void **state)
 	assert_false(heap_unread_may_pass(&why));
 	why = heap_unread_look(PID, -EACCES);
 	assert_false(heap_unread_is_unexplained(&why));
-	reason = PERMISSION_YAMA;
+	told_reason = PERMISSION_YAMA;
 	why = heap_unread_look(PID, -EPERM);
 	assert_false(heap_unread_is_unexplained(&why));
 	assert_false(heap_unread_may_pass(&why));
@@ -148,7 +135,7 @@ static void some_reasons_may_pass(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-		reason = reasons[i];
+		told_reason = reasons[i];
 		why = heap_unread_look(PID, -EPERM);
 		assert_true(heap_unread_may_pass(&why));
 	}
@@ -169,7 +156,7 @@ static void the_same_reason_is_told_once(void **state)
 	why = heap_unread_look(PID, -EACCES);
 	tell(&before, &why, true);
 	assert_int_equal(told_times("71: error 13."), 1);
-	reason = PERMISSION_YAMA;
+	told_reason = PERMISSION_YAMA;
 	why = heap_unread_look(PID, -EACCES);
 	tell(&before, &why, true);
 	assert_int_equal(told_times("71: error 13."), 1);

@@ -22,20 +22,18 @@
 #include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
 #include "src/targets/nginx_look.h"
+#include "tests/unit/followed.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/shown.h"
 #include "tests/unit/told.h"
 
-enum { FIRST = 100, PROCESSES = 4, LOOKS_MAX = 10 };
+enum { PROCESSES = 4, LOOKS_MAX = 10 };
 
 struct made_up {
 	bool is_gone;
 	int open_error, layout_error, take_error;
 	unsigned int opens, opened, takes, reports;
 };
-
-/* Processes from FIRST on. */
-static struct made_up world[PROCESSES];
 
 static struct {
 	bool may_look, fits;
@@ -44,19 +42,20 @@ static struct {
 	unsigned int waits;
 	/* Before each look from the second one on. */
 	void (*change)(unsigned int look);
-	pid_t finds; /* a new process; 0: none */
-	bool follows, descendants, has_pattern;
-	unsigned int followed;
 	bool is_full; /* the standard output */
 } seen;
 
 static struct options options;
 
-static struct made_up *made_up(pid_t pid)
+static int look_at(struct made_up *of, const struct known_files *files, const struct namer_options *namer)
 {
-	assert_in_range(pid, FIRST, FIRST + PROCESSES - 1);
-	return &world[pid - FIRST];
+	assert_non_null(files);
+	assert_int_equal(namer->details, options.details);
+	of->opens++;
+	return of->open_error;
 }
+
+#include "tests/unit/looked_at.h"
 
 INSTEAD_OF(choose_check_all);
 bool __wrap_choose_check_all(const struct options *of)
@@ -91,73 +90,10 @@ pid_t __wrap_process_thread_with_memory(pid_t pid)
 	return made_up(pid)->is_gone ? 0 : pid;
 }
 
-INSTEAD_OF(lua_process_open);
-int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
-			    const struct namer_options *namer, struct lua_process **ret_process)
-{
-	struct made_up *of = made_up(pid);
-
-	assert_true(functions && files);
-	assert_int_equal(namer->details, options.details);
-	of->opens++;
-	if (of->open_error)
-		return of->open_error;
-	of->opened++;
-	*ret_process = (struct lua_process *)of;
-	return 0;
-}
-
-INSTEAD_OF(lua_process_close);
-void __wrap_lua_process_close(struct lua_process *process)
-{
-	if (process)
-		((struct made_up *)process)->opened--;
-}
-
-INSTEAD_OF(lua_process_give_layout);
-void __wrap_lua_process_give_layout(struct lua_process *process, const struct given_layout *given)
-{
-	assert_non_null(process);
-	assert_ptr_equal(given, options.layout);
-}
-
 INSTEAD_OF(confirm_while_it_runs);
 int __wrap_confirm_while_it_runs(struct lua_process *process)
 {
 	return ((struct made_up *)process)->layout_error;
-}
-
-INSTEAD_OF(follow_new);
-struct follow *__wrap_follow_new(const struct follow_options *follow)
-{
-	seen.follows = true;
-	seen.descendants = follow->descendants;
-	seen.has_pattern = follow->pattern != NULL;
-	return (struct follow *)&seen;
-}
-
-INSTEAD_OF(follow_free);
-void __wrap_follow_free(struct follow *follow)
-{
-	(void)follow;
-}
-
-INSTEAD_OF(follow_add);
-int __wrap_follow_add(struct follow *follow, pid_t pid)
-{
-	(void)follow, (void)pid;
-	seen.followed++;
-	return 0;
-}
-
-INSTEAD_OF(follow_search);
-int __wrap_follow_search(struct follow *follow, uint64_t now_ns, follow_found *found, void *context)
-{
-	(void)follow, (void)now_ns;
-	if (seen.finds)
-		found(context, seen.finds);
-	seen.finds = 0;
-	return 0;
 }
 
 INSTEAD_OF(terminal_can_rewrite);
@@ -251,6 +187,7 @@ static int begin(void **state)
 
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
+	followed_begin();
 	memset(world, 0, sizeof(world));
 	seen.may_look = seen.fits = true;
 	for (size_t i = 0; i < PROCESSES; i++)
@@ -264,10 +201,10 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < PROCESSES; i++) {
-		assert_int_equal(world[i].opened, 0);
+	assert_no_look_is_open();
+	assert_int_equal(followed.made, 0);
+	for (size_t i = 0; i < PROCESSES; i++)
 		assert_int_equal(world[i].reports, 0);
-	}
 	return 0;
 }
 
@@ -286,12 +223,16 @@ static enum exit_status look(void)
 
 static void all_processes_are_shown_once(void **state)
 {
+	static char layout;
+
 	(void)state;
+	options.layout = (struct given_layout *)&layout;
 	assert_int_equal(look(), EXIT_ALL_GOOD);
+	assert_ptr_equal(layout_given, &layout);
 	assert_string_equal(shown, "[100][101]");
 	assert_string_equal(told, "");
 	assert_int_equal(seen.waits, 0);
-	assert_false(seen.follows);
+	assert_int_equal(followed.adds, 0);
 	kind.print_together = print_together;
 	seen.is_full = true;
 	assert_int_equal(look(), EXIT_WITH_ERRORS);
@@ -391,7 +332,7 @@ static void a_watch_looks_each_second(void **state)
 	assert_int_equal(look(), EXIT_ALL_GOOD);
 	assert_string_equal(shown, "[100][101][100][101][100][101]");
 	assert_int_equal(world[0].opens, 1);
-	assert_false(seen.follows); /* the user has named them all */
+	assert_int_equal(followed.adds, 0); /* the user has named them all */
 	seen.waits = 0;
 	seen.rewrites = true;
 	seen.looks = 1;
@@ -427,7 +368,7 @@ static void a_worker_comes(unsigned int look_number)
 {
 	first_ends(look_number);
 	if (look_number == 3)
-		seen.finds = FIRST + 2;
+		followed.finds = FIRST + 2;
 }
 
 static void a_watch_by_name_takes_those_that_come_later(void **state)
@@ -438,9 +379,9 @@ static void a_watch_by_name_takes_those_that_come_later(void **state)
 	seen.looks = 5;
 	seen.change = a_worker_comes;
 	assert_int_equal(look(), EXIT_ALL_GOOD);
-	assert_true(seen.follows && seen.has_pattern);
-	assert_false(seen.descendants);
-	assert_int_equal(seen.followed, 2);
+	assert_non_null(followed.options.pattern);
+	assert_false(followed.options.descendants);
+	assert_int_equal(followed.adds, 2);
 	/* While there is none, the last picture stays. */
 	assert_string_equal(shown, "[100][101][101][102][102]");
 	assert_string_equal(told, "");
@@ -455,7 +396,7 @@ static void a_watch_of_a_tree_ends_with_its_processes(void **state)
 	seen.looks = LOOKS_MAX;
 	seen.change = first_ends;
 	assert_int_equal(look(), EXIT_WITH_ERRORS);
-	assert_true(seen.descendants);
+	assert_true(followed.options.descendants);
 	assert_string_equal(shown, "[100][101][101]");
 	assert_string_equal(told, "ljspy: The last of these processes has ended.\n");
 }
@@ -463,7 +404,7 @@ static void a_watch_of_a_tree_ends_with_its_processes(void **state)
 static void a_process_comes(unsigned int look_number)
 {
 	if (look_number == 1)
-		seen.finds = FIRST + 2;
+		followed.finds = FIRST + 2;
 	if (look_number == 4)
 		world[2].open_error = 0;
 }
@@ -486,7 +427,7 @@ static void a_process_that_has_just_begun_is_tried_again(void **state)
 static void a_stranger_comes(unsigned int look_number)
 {
 	if (look_number == 1)
-		seen.finds = FIRST + 3;
+		followed.finds = FIRST + 3;
 }
 
 static void a_process_that_is_no_worker_is_tried_five_times(void **state)

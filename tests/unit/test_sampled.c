@@ -25,27 +25,14 @@
 #include "src/targets/sampling.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/told.h"
+#include "tests/unit/told_no_luajit.h"
+#include "tests/unit/told_reason.h"
 
 enum { FIRST = 100, TRACER = 90, TRACED = 101, GONE = 102 };
 
 static struct sampler_result result;
 static struct options options;
 static const struct permission_verdict why = { .sentence = "It is a secret.", .remedy = "Be root." };
-
-INSTEAD_OF(permission_diagnose);
-void __wrap_permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_verdict)
-{
-	*ret_verdict = (struct permission_verdict){ .sentence = "Too few files." };
-	if (error != EMFILE)
-		snprintf(ret_verdict->sentence, sizeof(ret_verdict->sentence), "%d: error %d.", (int)pid,
-			 error);
-}
-
-INSTEAD_OF(choose_explain_no_luajit);
-void __wrap_choose_explain_no_luajit(pid_t pid)
-{
-	fprintf(stderr, "%d runs no LuaJIT.\n", (int)pid);
-}
 
 INSTEAD_OF(process_read);
 int __wrap_process_read(pid_t pid, struct process *ret_process)

@@ -22,9 +22,9 @@
 #include "src/survey/survey.h"
 #include "tests/unit/instead_of.h"
 
-enum { FIRST = 100, PROCESSES = 6 };
+enum { PROCESSES = 6 };
 
-static struct made_up {
+struct made_up {
 	const char *name;
 	int open_error, refresh_error, lacks;
 	const struct vm_code *vm; /* NULL: its layout is unknown */
@@ -32,11 +32,11 @@ static struct made_up {
 	int identity_error;
 	uint64_t cpu_ns, used_ns; /* at first, and in the time of a measurement */
 	int clock_error;
-} world[PROCESSES];
+	unsigned int opened;
+};
 
 static bool is_their_user;  /* in a child */
 static bool has_lost_ljspy; /* a child, as ljspy has ended by then */
-static unsigned int open_looks;
 static bool has_slept;
 static uint64_t slept_ns;
 static struct survey survey;
@@ -46,11 +46,22 @@ static const struct vm_code new_vm = { .layout = { .bytecode = BYTECODE_V21,
 						   .has_jit = true } },
 			    old_vm = { .layout = { .bytecode = BYTECODE_V20 } };
 
-static struct made_up *made_up(pid_t pid)
+static bool ends_with_ljspy(void)
 {
-	assert_in_range(pid, FIRST, FIRST + PROCESSES - 1);
-	return &world[pid - FIRST];
+	int signal_number = 0;
+
+	return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number == SIGKILL;
 }
+
+static int look_at(struct made_up *of, const struct known_files *files, const struct namer_options *namer)
+{
+	(void)namer;
+	if (!files || of->is_others != is_their_user || is_their_user != ends_with_ljspy())
+		return -EINVAL;
+	return of->open_error;
+}
+
+#include "tests/unit/looked_at.h"
 
 INSTEAD_OF(permission_would_take_identity);
 bool __wrap_permission_would_take_identity(const struct process *process)
@@ -70,35 +81,6 @@ INSTEAD_OF(getppid);
 pid_t __wrap_getppid(void)
 {
 	return has_lost_ljspy ? 1 : __real_getppid();
-}
-
-static bool ends_with_ljspy(void)
-{
-	int signal_number = 0;
-
-	return prctl(PR_GET_PDEATHSIG, &signal_number) == 0 && signal_number == SIGKILL;
-}
-
-INSTEAD_OF(lua_process_open);
-int __wrap_lua_process_open(pid_t pid, struct functions *functions, struct known_files *files,
-			    const struct namer_options *options, struct lua_process **ret_process)
-{
-	struct made_up *of = made_up(pid);
-
-	(void)options;
-	if (!functions || !files || of->is_others != is_their_user || is_their_user != ends_with_ljspy())
-		return -EINVAL;
-	if (of->open_error)
-		return of->open_error;
-	open_looks++;
-	*ret_process = (struct lua_process *)of;
-	return 0;
-}
-
-INSTEAD_OF(lua_process_close);
-void __wrap_lua_process_close(struct lua_process *process)
-{
-	open_looks -= process != NULL;
 }
 
 INSTEAD_OF(lua_process_refresh);
@@ -176,7 +158,7 @@ static int end(void **state)
 {
 	(void)state;
 	survey_clear(&survey);
-	assert_int_equal(open_looks, 0);
+	assert_no_look_is_open();
 	return 0;
 }
 

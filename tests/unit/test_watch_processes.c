@@ -20,6 +20,7 @@
 #include "src/linux/proc/proc_file.h"
 #include "src/watch/in_flight.h"
 #include "src/watch/watch.h"
+#include "tests/unit/followed.h"
 #include "tests/unit/instead_of.h"
 
 enum { FIRST = 100, PROCESSES = 4, UP_S = 50000, ASLEEP_S = 700, MANY_FILES = 100 };
@@ -36,14 +37,6 @@ static struct process {
 	uint64_t age_ns;                    /* of the oldest request */
 	unsigned int opens, opened, closes; /* tries, those that were good, and their ends */
 } processes[PROCESSES];
-
-static struct made_up_follow {
-	struct follow_options options;
-	unsigned int adds, searches, made;
-	int error;
-	uint64_t due_ns;
-	pid_t finds; /* 0: none */
-} followed;
 
 static struct made_up_turns {
 	struct turns_options options;
@@ -99,47 +92,6 @@ int __wrap_proc_file_open(pid_t pid, const char *name)
 	assert_int_equal(lseek(kept, 0, SEEK_SET), 0);
 	assert_in_range(kept, 0, MANY_FILES); /* none stays open */
 	return kept;
-}
-
-INSTEAD_OF(follow_new);
-struct follow *__wrap_follow_new(const struct follow_options *options)
-{
-	followed.made++;
-	followed.options = *options;
-	return (struct follow *)&followed;
-}
-
-INSTEAD_OF(follow_free);
-void __wrap_follow_free(struct follow *follow)
-{
-	followed.made -= follow != NULL;
-}
-
-INSTEAD_OF(follow_add);
-int __wrap_follow_add(struct follow *follow, pid_t pid)
-{
-	(void)follow;
-	(void)pid;
-	followed.adds++;
-	return followed.error;
-}
-
-INSTEAD_OF(follow_due);
-uint64_t __wrap_follow_due(const struct follow *follow)
-{
-	(void)follow;
-	return followed.due_ns;
-}
-
-INSTEAD_OF(follow_search);
-int __wrap_follow_search(struct follow *follow, uint64_t at_ns, follow_found *found, void *context)
-{
-	(void)follow;
-	(void)at_ns;
-	followed.searches++;
-	if (followed.finds)
-		found(context, followed.finds);
-	return 0;
 }
 
 INSTEAD_OF(turns_new);
@@ -222,7 +174,7 @@ static int begin(void **state)
 	static const pid_t pids[] = { FIRST, FIRST + 1 };
 
 	(void)state;
-	memset(&followed, 0, sizeof(followed));
+	followed_begin();
 	memset(&turned, 0, sizeof(turned));
 	for (size_t i = 0; i < PROCESSES; i++)
 		processes[i] = (struct process){ .name = "nginx", .state = 'S', .start_s = 40000 + i };
