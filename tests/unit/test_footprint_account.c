@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* To whom the pages of a mapping are given, and what part of those that other processes have, too. */
+/* What a mapping is, to whom its pages are given, and what part of those that other processes have, too. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,20 +24,25 @@ enum {
 
 static struct taking taking;
 
-/* One mapping of a file, with those figures, and how much of it is in memory. */
-static void map(unsigned int rss_kib, unsigned int pss_kib, uint64_t in_memory)
+/* One mapping of such a file, with those figures, and how much of it is in memory. */
+static void map_file(const char *file, unsigned int rss_kib, unsigned int pss_kib, uint64_t in_memory)
 {
 	char text[TEXT_SIZE];
 	int length = snprintf(text, sizeof(text),
-			      "%x-%x rw-p 00000000 08:01 7 /srv/data\n"
+			      "%x-%x %s\n"
 			      "Rss: %u kB\n"
 			      "Pss: %u kB\n",
-			      BEGIN, END, rss_kib, pss_kib);
+			      BEGIN, END, file, rss_kib, pss_kib);
 
 	assert_int_equal(smaps_parse(text, (size_t)length, &taking.smaps), 0);
 	assert_int_equal(page_runs_add(&taking.runs, BEGIN, SHARED, true), 0);
 	if (in_memory > SHARED)
 		assert_int_equal(page_runs_add(&taking.runs, SHARED, in_memory, false), 0);
+}
+
+static void map(unsigned int rss_kib, unsigned int pss_kib, uint64_t in_memory)
+{
+	map_file("rw-p 00000000 08:01 7 /srv/data", rss_kib, pss_kib, in_memory);
 }
 
 /* The VM has the middle of it, and some of that is free. */
@@ -169,6 +174,47 @@ static void what_is_not_in_memory_has_no_row(void **state)
 	assert_int_equal(taking.report->row_count, 0);
 }
 
+static void a_mapping_counts_as_what_it_is(void **state)
+{
+	static const struct {
+		const char *file;
+		enum footprint_kind kind;
+		const char *name;
+	} cases[] = {
+		{ "rw-p 00000000 00:00 0 [stack]", FOOTPRINT_STACK, "of the first thread" },
+		{ "rw-p 00000000 00:00 0 [heap]", FOOTPRINT_MALLOC, NULL },
+		{ "rw-p 00000000 00:00 0", FOOTPRINT_ANONYMOUS, NULL },
+		{ "rw-p 00000000 00:00 0 [anon:arena]", FOOTPRINT_ANONYMOUS, "[anon:arena]" },
+		{ "r-xp 00000000 00:00 0 [vdso]", FOOTPRINT_KERNEL, "[vdso]" },
+		{ "r-xp 00000000 08:01 7 /usr/bin/luajit", FOOTPRINT_CODE, "/usr/bin/luajit" },
+		{ "rw-p 00000000 08:01 7 /usr/bin/luajit", FOOTPRINT_DATA, "/usr/bin/luajit" },
+		{ "r--p 00000000 08:01 7 /usr/bin/luajit", FOOTPRINT_FILE, "/usr/bin/luajit" },
+		{ "r--s 00000000 08:01 7 /srv/data", FOOTPRINT_FILE, "/srv/data" },
+		{ "rw-s 00000000 08:01 7 /srv/data", FOOTPRINT_SHARED, "/srv/data" },
+		{ "r--s 00000000 00:01 7 /dev/shm/zone", FOOTPRINT_SHARED, "/dev/shm/zone" },
+		{ "r--s 00000000 00:01 7 /memfd:zone", FOOTPRINT_SHARED, "/memfd:zone" },
+		{ "rw-s 00000000 00:01 7 /dev/zero", FOOTPRINT_SHARED, "/dev/zero" },
+		/* What a private mapping has written is the process's own. */
+		{ "rw-p 00000000 00:01 7 /dev/zero", FOOTPRINT_ANONYMOUS, "/dev/zero" },
+		{ "rw-p 00000000 00:01 7 /dev/shm/zone", FOOTPRINT_DATA, "/dev/shm/zone" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (i) {
+			end(state);
+			begin(state);
+		}
+		map_file(cases[i].file, 32, 32, SHARED);
+		assert_int_equal(taking_account(&taking), 0);
+		assert_int_equal(taking.report->row_count, 1);
+		assert_int_equal(taking.report->rows[0].kind, cases[i].kind);
+		if (cases[i].name)
+			assert_string_equal(taking.report->rows[0].name, cases[i].name);
+		else
+			assert_null(taking.report->rows[0].name);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -179,6 +225,7 @@ int main(void)
 		TEST(pages_that_came_meanwhile_are_the_mappings),
 		TEST(pages_that_do_not_count_are_left_out),
 		TEST(what_is_not_in_memory_has_no_row),
+		TEST(a_mapping_counts_as_what_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
