@@ -10,12 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "src/apart/apart.h"
+#include "src/linux/proc/process.h"
 #include "src/program/wake_signal.h"
 
 enum {
@@ -27,7 +30,8 @@ enum {
 struct told {
 	bool has_inherited, has_own; /* of the front's files */
 	bool has_inherited_later;    /* once the command has them */
-	bool is_concluded;           /* it was told to end */
+	bool is_concluded;           /* it was told to end, or came to its end */
+	bool goes_on;                /* after it was away */
 };
 
 static struct {
@@ -37,7 +41,11 @@ static struct {
 	int signal; /* the front gets it with the first message */
 	int interrupted_by;
 	bool by_process;
+	uint64_t away_ns;
 } front;
+
+/* In both processes: another one had to continue the engine, as nobody else did. */
+static volatile bool *was_rescued;
 
 static bool is_open(int fd)
 {
@@ -70,6 +78,7 @@ static void update(struct apart *apart, void *context)
 	if (apart_results(apart, &results))
 		front.results = results;
 	front.interrupted_by = apart_interrupted_by(apart, &front.by_process);
+	front.away_ns = apart_away_ns(apart);
 }
 
 /* Its work done, the engine has come to its end by itself. */
@@ -191,6 +200,85 @@ static void a_signal_to_the_front_concludes_the_work(void **state)
 	}
 }
 
+/* A process that continues another one in a while. */
+static pid_t continue_later(pid_t pid, long ms, bool is_rescue)
+{
+	const pid_t child = fork();
+
+	if (child)
+		return child;
+	for (; ms > 0; ms--)
+		pause_for_ms(1);
+	*was_rescued |= is_rescue;
+	kill(pid, SIGCONT);
+	_exit(0);
+}
+
+static void end_child(pid_t child)
+{
+	if (child < 0)
+		return;
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+/* Another process; it is stopped on return. */
+static void stop(pid_t pid)
+{
+	struct process process = { .state = 'R' };
+
+	kill(pid, SIGSTOP);
+	for (int i = 0; i < PATIENCE_MS && process.state != 'T'; i++) {
+		pause_for_ms(1);
+		if (process_read(pid, &process) == 0)
+			process_clear(&process);
+	}
+}
+
+static void wait_for(const struct apart *apart, enum apart_wish wish)
+{
+	for (int i = 0; i < PATIENCE_MS && apart_wish(apart) != wish; i++)
+		pause_for_ms(1);
+}
+
+/* The user stops ljspy for a while; later something stops all three of its processes at once. */
+static void stay_away_and_be_stopped(struct apart *apart, void *context)
+{
+	const pid_t front_pid = apart_own_pids(apart)[0], guard = apart_own_pids(apart)[1];
+	struct told told = { .is_concluded = false };
+	pid_t child;
+
+	(void)context;
+	stop(front_pid);
+	wait_for(apart, APART_LET_GO);
+	child = continue_later(front_pid, GOES_ON_MS, false);
+	told.goes_on = apart_stay_away(apart);
+	end_child(child);
+	apart_send(apart, &told, sizeof(told));
+	/* The engine's main thread notices that it is no longer away. */
+	pause_for_ms(2 * GOES_ON_MS);
+	child = continue_later(getpid(), PATIENCE_MS, true);
+	stop(front_pid);
+	stop(guard);
+	kill(getpid(), SIGSTOP);
+	kill(front_pid, SIGCONT);
+	kill(guard, SIGCONT);
+	end_child(child);
+	told.is_concluded = true;
+	apart_send(apart, &told, sizeof(told));
+}
+
+static void an_engine_that_was_away_is_not_left_stopped(void **state)
+{
+	(void)state;
+	run(stay_away_and_be_stopped, false);
+	assert_int_equal(front.count, 2);
+	assert_true(front.told.goes_on);
+	assert_true(front.told.is_concluded);
+	assert_true(front.away_ns > 0);
+	assert_false(*was_rescued);
+}
+
 static void publish(struct apart *apart, void *context)
 {
 	(void)context;
@@ -215,11 +303,16 @@ int main(void)
 		TEST(what_a_command_inherits_the_engine_keeps_for_it),
 		TEST(an_engine_that_is_stopped_goes_on),
 		TEST(a_signal_to_the_front_concludes_the_work),
+		TEST(an_engine_that_was_away_is_not_left_stopped),
 		TEST(the_front_has_the_last_results),
 	};
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, WAKE_SIGNAL };
 	sigset_t blocked;
 
+	was_rescued = mmap(NULL, sizeof(*was_rescued), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			   0);
+	if (was_rescued == MAP_FAILED)
+		return 1;
 	sigemptyset(&blocked);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaddset(&blocked, signals[i]);

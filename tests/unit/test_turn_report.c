@@ -180,6 +180,37 @@ static void turns_are_counted_in_steps_of_1_2_and_5(void **state)
 	turn_report_free(report);
 }
 
+/* That of the most turns has all 30 signs, and one of any turns at all has a sign. */
+static void a_bar_is_as_long_as_its_share_of_the_most(void **state)
+{
+	static const struct {
+		uint64_t ms;
+		unsigned int turns, signs;
+	} steps[] = { { 20, 100, 30 }, { 40, 50, 15 }, { 100, 1, 1 }, { 200, 0, 0 }, { 400, 4, 2 } };
+	struct turn_report *report = turn_report_new(20 * MS);
+	struct kept_text kept;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		for (unsigned int turn = 0; turn < steps[i].turns; turn++)
+			close_turn(report, 1, steps[i].ms, 0, true);
+	kept_text_begin(&kept);
+	assert_int_equal(turn_report_print(kept.out, report, MS), 0);
+	fclose(kept.out);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		char row[100];
+		const char *found, *bar;
+
+		snprintf(row, sizeof(row), "\n  %12u  %6u  ", (unsigned int)steps[i].ms, steps[i].turns);
+		found = strstr(kept.text, row);
+		assert_non_null(found);
+		bar = found + strlen(row);
+		assert_int_equal(strspn(bar, "#"), steps[i].signs);
+	}
+	free(kept.text);
+	turn_report_free(report);
+}
+
 static void texts_show_twenty_lines_and_documents_all(void **state)
 {
 	struct turn_report *report = turn_report_new(20 * MS);
@@ -230,6 +261,7 @@ int main(void)
 		cmocka_unit_test(lines_have_the_time_of_long_turns_the_heaviest_first),
 		cmocka_unit_test(sums_and_lines_are_given_to_findings),
 		cmocka_unit_test(turns_are_counted_in_steps_of_1_2_and_5),
+		cmocka_unit_test(a_bar_is_as_long_as_its_share_of_the_most),
 		cmocka_unit_test(texts_show_twenty_lines_and_documents_all),
 		cmocka_unit_test(a_full_disk_is_reported),
 	};
