@@ -557,12 +557,16 @@ static void help_fits_a_screen(void **state)
 
 static void version_and_nothing_at_all(void **state)
 {
-	const struct outcome *outcome = parse("--version");
+	static const char *const versions[] = { "--version", "-V" };
+	const struct outcome *outcome;
 
 	(void)state;
-	assert_false(outcome->go_on);
-	assert_int_equal(outcome->status, EXIT_ALL_GOOD);
-	assert_string_equal(outcome->printed, "ljspy " LJSPY_VERSION "\n");
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+		outcome = parse(versions[i]);
+		assert_false(outcome->go_on);
+		assert_int_equal(outcome->status, EXIT_ALL_GOOD);
+		assert_string_equal(outcome->printed, "ljspy " LJSPY_VERSION "\n");
+	}
 	outcome = parse("");
 	assert_false(outcome->go_on);
 	assert_int_equal(outcome->status, EXIT_USAGE);

@@ -13,9 +13,12 @@
 #include "output/sample/functions.h"
 #include "src/survey/trace_survey.h"
 #include "tests/unit/instead_of.h"
+#include "unwind/compiled/not_compiled.h"
 #include "unwind/compiled/trace_exits.h"
 #include "unwind/compiled/trace_list.h"
 #include "unwind/jit/traces.h"
+#include "unwind/lua/lua_objects.h"
+#include "unwind/lua/object_walk.h"
 
 enum { PID = 10, G = 0x10000, OTHER_G = 0x20000, CPU_NS = 1000, STRHASH = 8 };
 
@@ -129,6 +132,86 @@ bool __wrap_trace_list_limits(struct memory *live, const struct global_state *of
 	return true;
 }
 
+/* So many functions, one behind the other, some of them in one slice. Each has a place that is not compiled. */
+enum { PROTO = 0x40000, PROTO_SIZE = 0x100, PROTOS_MAX = 8 };
+static size_t protos, in_slice, walked, slice_begin;
+
+INSTEAD_OF(object_walk_begin_slice);
+void __wrap_object_walk_begin_slice(struct object_walk *walk)
+{
+	(void)walk;
+	slice_begin = walked;
+}
+
+INSTEAD_OF(object_walk_undo_slice);
+void __wrap_object_walk_undo_slice(struct object_walk *walk)
+{
+	(void)walk;
+	walked = slice_begin;
+}
+
+INSTEAD_OF(object_walk_next);
+enum object_walk_step __wrap_object_walk_next(struct object_walk *walk, uint64_t *ret_object)
+{
+	(void)walk;
+	if (walked == protos)
+		return OBJECT_WALK_END;
+	if (walked - slice_begin == in_slice)
+		return OBJECT_WALK_PAUSE;
+	*ret_object = PROTO + walked++ * PROTO_SIZE;
+	return OBJECT_WALK_FOUND;
+}
+
+/* Every fourth one is compiled everywhere. */
+INSTEAD_OF(not_compiled_glance);
+void __wrap_not_compiled_glance(struct memory *live, const struct layout *layout,
+				const struct trace_aborts *aborts, const uint64_t *addresses, size_t count,
+				enum not_compiled_glance *ret_glances)
+{
+	(void)live, (void)layout, (void)aborts;
+	for (size_t i = 0; i < count; i++)
+		ret_glances[i] = (addresses[i] - PROTO) / PROTO_SIZE % 4 == 3 ? NOT_COMPILED_NOWHERE
+									      : NOT_COMPILED_SOMEWHERE;
+}
+
+INSTEAD_OF(lua_objects_capture_protos);
+void __wrap_lua_objects_capture_protos(struct lua_objects *objects, struct snapshot *snapshot,
+				       const struct layout *layout, const uint64_t *addresses, size_t count)
+{
+	(void)objects, (void)snapshot, (void)layout, (void)addresses, (void)count;
+}
+
+INSTEAD_OF(lua_objects_proto);
+const struct proto *__wrap_lua_objects_proto(const struct lua_objects *objects, uint64_t address)
+{
+	static char chunkname[] = "@app.lua";
+	static const uint8_t bytes[PROTO_SIZE];
+	static struct proto found[PROTOS_MAX];
+	const uint64_t index = (address - PROTO) / PROTO_SIZE;
+
+	(void)objects;
+	if (index >= PROTOS_MAX)
+		return NULL;
+	found[index] = (struct proto){ .address = address,
+				       .chunkname = chunkname,
+				       .bytes = bytes,
+				       .size = sizeof(bytes),
+				       .firstline = 10 * (uint32_t)(index + 1),
+				       .numline = 5 };
+	return &found[index];
+}
+
+INSTEAD_OF(not_compiled_find);
+size_t __wrap_not_compiled_find(const struct layout *layout, const struct proto *proto,
+				const struct trace_aborts *aborts, enum not_compiled_glance glance,
+				struct not_compiled ret_places[static NOT_COMPILED_MAX])
+{
+	(void)layout, (void)aborts;
+	assert_int_equal(glance, NOT_COMPILED_SOMEWHERE);
+	ret_places[0] = (struct not_compiled){ .cause = NOT_COMPILED_ABORTED, .times = proto->firstline };
+	return 1;
+}
+
 static struct functions *functions;
 static struct trace_survey *survey;
 static struct trace_process *report;
@@ -143,6 +226,7 @@ static int begin(void **state)
 	vm.layout.g_strhash = 0;
 	last_trace = 0;
 	at_once = 1;
+	protos = in_slice = walked = 0;
 	functions = functions_new();
 	survey = functions ? trace_survey_new(functions) : NULL;
 	report = trace_process_new(PID, "luajit");
@@ -260,6 +344,29 @@ static void exits_are_those_of_all_traces_that_are_read_at_once(void **state)
 		assert_int_equal(closed->exits[i].trace, traces[i]);
 }
 
+static void code_that_is_not_compiled_is_told_of_all_functions(void **state)
+{
+	const struct trace_vm *read;
+
+	(void)state;
+	last_trace = 1;
+	for (in_slice = 1; in_slice <= PROTOS_MAX; in_slice++) {
+		protos = PROTOS_MAX;
+		walked = 0;
+		read = report_of_closed(100);
+		assert_false(read->closed);
+		assert_int_equal(read->interpreted_count, 6);
+		for (size_t i = 0; i < read->interpreted_count; i++) {
+			const struct interpreted_row *row = &read->interpreted[i];
+
+			assert_int_equal(row->function->firstline, row->times);
+			assert_int_equal(row->cause, NOT_COMPILED_ABORTED);
+			assert_int_not_equal(row->proto, PROTO + 3 * PROTO_SIZE);
+			assert_int_not_equal(row->proto, PROTO + 7 * PROTO_SIZE);
+		}
+	}
+}
+
 static void another_state_at_the_same_address_is_not_taken_for_the_one_before(void **state)
 {
 	(void)state;
@@ -312,6 +419,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_exits_of_what_was_read_have_their_side_traces, begin,
 						end),
 		cmocka_unit_test_setup_teardown(exits_are_those_of_all_traces_that_are_read_at_once, begin,
+						end),
+		cmocka_unit_test_setup_teardown(code_that_is_not_compiled_is_told_of_all_functions, begin,
 						end),
 		cmocka_unit_test_setup_teardown(
 			another_state_at_the_same_address_is_not_taken_for_the_one_before, begin, end),

@@ -120,7 +120,9 @@ int __wrap_turns_add(struct turns *turns, const struct sample *sample)
 {
 	(void)turns;
 	turned.adds++;
-	return turned.turn.number ? turned.options.take(turned.options.context, &turned.turn, sample) : 0;
+	if (turned.turn.number)
+		assert_int_equal(turned.options.take(turned.options.context, &turned.turn, sample), 0);
+	return 0;
 }
 
 INSTEAD_OF(in_flight_new);
