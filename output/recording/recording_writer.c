@@ -61,6 +61,10 @@ struct thread {
 	UT_hash_handle hh;
 };
 
+/* A sample adds one at most. */
+static_assert((sizeof(struct thread) + ENTRY_OVERHEAD) * RECORDING_THREADS_MAX > TABLES_FULL,
+	      "all is forgotten before there are too many threads");
+
 struct recording_writer {
 	FILE *out;
 	struct block_packer packer; /* of BUFFER_SIZE bytes */
@@ -373,8 +377,6 @@ static int define_thread(struct recording_writer *writer, const struct thread_ke
 	struct thread *thread;
 	int error;
 
-	if (HASH_COUNT(writer->threads) == RECORDING_THREADS_MAX)
-		return -EOVERFLOW;
 	thread = calloc(1, sizeof(*thread));
 	if (!thread)
 		return -ENOMEM;

@@ -66,6 +66,19 @@ static void a_single_value_is_every_percentile(void **state)
 	}
 }
 
+static void values_of_zero_count(void **state)
+{
+	struct histogram histogram = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		histogram_add(&histogram, 0);
+	histogram_add(&histogram, 5);
+	assert_int_equal(histogram_percentile(&histogram, 500), 0);
+	assert_int_equal(histogram_percentile(&histogram, 750), 0);
+	assert_int_equal(histogram_percentile(&histogram, 751), 5);
+}
+
 static void one_outlier_shows_in_the_maximum_only(void **state)
 {
 	struct histogram histogram = { 0 };
@@ -148,6 +161,7 @@ int main(void)
 		cmocka_unit_test(percentiles_are_within_the_promised_precision),
 		cmocka_unit_test(of_few_values_the_highest_percentiles_are_the_largest_one),
 		cmocka_unit_test(a_single_value_is_every_percentile),
+		cmocka_unit_test(values_of_zero_count),
 		cmocka_unit_test(one_outlier_shows_in_the_maximum_only),
 		cmocka_unit_test(an_earlier_state_can_be_taken_off),
 		cmocka_unit_test(the_sum_of_two_has_the_values_of_both),

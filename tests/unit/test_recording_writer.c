@@ -144,6 +144,29 @@ static void functions_of_two_samples_may_be_more_than_the_table_holds(void **sta
 	assert_no_more(recording);
 }
 
+static void threads_may_be_more_than_the_table_holds(void **state)
+{
+	struct recording *recording = *state;
+	struct sample_source *source;
+	struct sample sample = { .pid = 1 };
+
+	make_functions(recording, 1);
+	for (pid_t tid = 1; tid <= RECORDING_THREADS_MAX + 1; tid++) {
+		const struct sample written = {
+			.pid = 1, .tid = tid, .frames = recording->frames, .frame_count = 1
+		};
+
+		assert_int_equal(recording_writer_add(recording->writer, &written), 0);
+	}
+	begin_reading(recording);
+	source = recording_reader_samples(recording->reader);
+	for (pid_t tid = 1; tid <= RECORDING_THREADS_MAX + 1; tid++) {
+		assert_int_equal(source->next(source, &sample), 1);
+		assert_int_equal(sample.tid, tid);
+	}
+	assert_no_more(recording);
+}
+
 static void a_sample_with_more_functions_than_the_table_holds_is_refused(void **state)
 {
 	struct recording *recording = *state;
@@ -281,6 +304,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(functions_of_two_samples_may_be_more_than_the_table_holds,
 						begin_recording, end_recording),
+		cmocka_unit_test_setup_teardown(threads_may_be_more_than_the_table_holds, begin_recording,
+						end_recording),
 		cmocka_unit_test_setup_teardown(a_sample_with_more_functions_than_the_table_holds_is_refused,
 						begin_recording, end_recording),
 		cmocka_unit_test_setup_teardown(a_stack_that_is_too_deep_is_refused, begin_recording,
