@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What of a process's memory is claimed for malloc(), stacks and the data of files. The mappings are made up. */
+/* What of a process's memory is claimed for malloc() and for stacks. The mappings are made up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nothing is listed from the memory of a Lua state that has been closed, nor of a function that is no more. */
+/* Nothing is listed of a Lua state that has been closed, nor of a function that is no more. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

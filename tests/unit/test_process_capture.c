@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How often a thread is copied for one sample, and which native stack is told to be its own. The process is made up. */
+/* How often a thread is copied for one sample, and which native stack is told to be its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

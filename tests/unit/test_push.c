@@ -229,6 +229,40 @@ static void test_a_url_tells_the_protocol(void **state)
 	assert_non_null(wrong);
 }
 
+static void test_an_older_service_has_the_labels_in_the_url(void **state)
+{
+	static char bytes[] = "profile";
+	struct push_profile profile = { .bytes = bytes,
+					.length = sizeof(bytes) - 1,
+					.begin_unix_ns = 7 * UINT64_C(1000000000) + 5,
+					.end_unix_ns = 9 * UINT64_C(1000000000) + 5,
+					.rate_hz = 99 };
+	struct endpoint_request request;
+	struct endpoint endpoint;
+	const char *wrong;
+
+	(void)state;
+	assert_true(endpoint_read("http://h/ingest", &endpoint, &wrong));
+	labels_add_text(&profile.labels, "service_name", "aZ09/az.b_c-d e");
+	labels_add_text(&profile.labels, "path", "AMZamz059-._~/ +");
+	labels_add_text(&profile.labels, "set", "{a=b,c}");
+	assert_int_equal(endpoint_request(&endpoint, &profile, &request), 0);
+	assert_string_equal(request.url, "http://h/ingest?name=aZ09/az.b_c-d_e%7B"
+					 "service_name%3DaZ09%2Faz.b_c-d%20e%2C"
+					 "path%3DAMZamz059-._~%2F%20%2B%2C"
+					 "set%3D_a_b_c_%7D"
+					 "&from=7&until=10&sampleRate=99&format=pprof&spyName=ljspy");
+	assert_string_equal(request.content_type, "application/octet-stream");
+	assert_int_equal(request.length, profile.length);
+	assert_memory_equal(request.body, bytes, profile.length);
+	endpoint_request_clear(&request);
+	/* Without a name of its own. */
+	profile.labels.count = 0;
+	assert_int_equal(endpoint_request(&endpoint, &profile, &request), 0);
+	assert_non_null(strstr(request.url, "/ingest?name=unknown%7B%7D&from=7&"));
+	endpoint_request_clear(&request);
+}
+
 static void test_answers_decide(void **state)
 {
 	(void)state;
@@ -305,6 +339,7 @@ int main(void)
 		cmocka_unit_test(test_a_mark_survives_writing),
 		cmocka_unit_test(test_a_mark_keeps_what_went_out_of_turn),
 		cmocka_unit_test(test_a_url_tells_the_protocol),
+		cmocka_unit_test(test_an_older_service_has_the_labels_in_the_url),
 		cmocka_unit_test(test_answers_decide),
 		cmocka_unit_test(test_base64),
 		cmocka_unit_test(test_waits_grow_up_to_a_minute),

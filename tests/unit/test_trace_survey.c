@@ -132,7 +132,7 @@ bool __wrap_trace_list_limits(struct memory *live, const struct global_state *of
 	return true;
 }
 
-/* So many functions, one behind the other, some of them in one slice. Each has a place that is not compiled. */
+/* So many functions, some of them in one slice. Each has a place that is not compiled. */
 enum { PROTO = 0x40000, PROTO_SIZE = 0x100, PROTOS_MAX = 8 };
 static size_t protos, in_slice, walked, slice_begin;
 

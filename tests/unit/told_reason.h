@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * told_reason: why a process cannot be looked at is told as its number and the error, with a reason of the test's.
- * Only that ljspy may not open more files is the same of all.
+ * told_reason: why a process cannot be looked at is told as its number and the error, with a reason of the
+ * test's. Only that ljspy may not open more files is the same of all.
  */
 #ifndef LJSPY_TOLD_REASON_H
 #define LJSPY_TOLD_REASON_H
