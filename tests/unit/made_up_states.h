@@ -18,8 +18,12 @@
 #include "unwind/capture/capture.h"
 #include "unwind/lua/luajit.h"
 
+/* Where the memory begins. Addresses do not fit in 32 bits; a test without GC64 has lower ones. */
+#ifndef STATES_AT
+#define STATES_AT UINT64_C(0x7f0000400000)
+#endif
+
 enum {
-	STATES_AT = 0x400000, /* where the memory begins */
 	STATES_BYTES = 0x100000,
 	STATES_PAGE = 4096,
 	STATES_PAGES = STATES_BYTES / STATES_PAGE,
