@@ -87,6 +87,32 @@ static inline void kept_try(enum selftest test, enum selftest_verdict verdict, c
 	}
 }
 
+/* A field of a build, by its name. */
+struct field_name {
+	size_t field;
+	const char *name;
+};
+#define FIELD(name) \
+	{ \
+		offsetof(struct layout, name), #name \
+	}
+
+/* Without the offset of one of these, a state fails for that. */
+static inline void kept_try_unknown(enum selftest test, const struct field_name *fields, size_t count)
+{
+	char reason[REASON_SIZE];
+
+	for (size_t i = 0; i < KEPT_STATES * count; i++) {
+		const struct field_name *field = &fields[i % count];
+
+		kept_state_begin(kept_states[i / count]);
+		*(int32_t *)(void *)((char *)&kept_vm.layout + field->field) = LAYOUT_UNKNOWN;
+		snprintf(reason, sizeof(reason), "%s is not known", field->name);
+		kept_expect(test, SELFTEST_FAILED, reason);
+		kept_state_end();
+	}
+}
+
 /* Without a lie, all kept states pass. */
 static inline void kept_passes(enum selftest test)
 {

@@ -272,9 +272,37 @@ static void the_list_of_objects_has_objects_only(void **state)
 	in_each(break_the_list);
 }
 
+static void a_field_of_no_known_offset_fails(void **state)
+{
+	static const struct field_name fields[] = {
+		FIELD(GCfuncC_f),         FIELD(GCfunc_env),
+		FIELD(GCfunc_ffid),       FIELD(GCfunc_nupvalues),
+		FIELD(GCfunc_pc),         FIELD(GCproto_chunkname),
+		FIELD(GCproto_firstline), FIELD(GCproto_flags),
+		FIELD(GCproto_framesize), FIELD(GCproto_k),
+		FIELD(GCproto_lineinfo),  FIELD(GCproto_numline),
+		FIELD(GCproto_numparams), FIELD(GCproto_sizebc),
+		FIELD(GCproto_sizekgc),   FIELD(GCproto_sizekn),
+		FIELD(GCproto_sizept),    FIELD(GCproto_sizeuv),
+		FIELD(GCproto_trace),     FIELD(GCproto_uv),
+		FIELD(GCproto_uvinfo),    FIELD(GCproto_varinfo),
+		FIELD(GCtab_array),       FIELD(GCtab_asize),
+		FIELD(GCtab_colo),        FIELD(GCtab_hmask),
+		FIELD(GCtab_metatable),   FIELD(GCtab_node),
+		FIELD(GCudata_env),       FIELD(GCudata_len),
+		FIELD(GCudata_metatable), FIELD(GCupval_closed),
+		FIELD(GCupval_v),         FIELD(L_env),
+		FIELD(Node_next),
+	};
+
+	(void)state;
+	kept_try_unknown(SELFTEST_OBJECTS, fields, sizeof(fields) / sizeof(fields[0]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_field_of_no_known_offset_fails),
 		cmocka_unit_test(what_is_kept_passes),
 		cmocka_unit_test(each_field_of_an_object_that_lies_is_found_out),
 		cmocka_unit_test(what_can_just_be_passes),

@@ -618,9 +618,25 @@ static void c_frames_lead_outwards(void **state)
 	in_each(chain_c_frames);
 }
 
+static void a_field_of_no_known_offset_fails(void **state)
+{
+	static const struct field_name fields[] = {
+		FIELD(GChead_marked), FIELD(L_base),     FIELD(L_cframe),    FIELD(L_env),
+		FIELD(L_glref),       FIELD(L_maxstack), FIELD(L_openupval), FIELD(L_stack),
+		FIELD(L_stacksize),   FIELD(L_status),   FIELD(L_top),       FIELD(g_bc_cfunc_int),
+		FIELD(g_ctype_state), FIELD(g_gc_state), FIELD(g_gc_total),  FIELD(g_jit_base),
+		FIELD(g_mainthref),   FIELD(g_strhash),  FIELD(g_strmask),   FIELD(g_strnum),
+		FIELD(g_vmstate),
+	};
+
+	(void)state;
+	kept_try_unknown(SELFTEST_STATE, fields, sizeof(fields) / sizeof(fields[0]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_field_of_no_known_offset_fails),
 		cmocka_unit_test(what_is_kept_passes),
 		cmocka_unit_test(each_field_of_a_state_that_lies_is_found_out),
 		cmocka_unit_test(what_can_just_be_passes),

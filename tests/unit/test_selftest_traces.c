@@ -842,9 +842,29 @@ static void a_prototype_chains_its_root_traces(void **state)
 	in_each(change_chains);
 }
 
+static void a_field_of_no_known_offset_fails(void **state)
+{
+	static const struct field_name fields[] = {
+		FIELD(GCtrace_ir),       FIELD(GCtrace_link),     FIELD(GCtrace_linktype),
+		FIELD(GCtrace_mcloop),   FIELD(GCtrace_mcode),    FIELD(GCtrace_nchild),
+		FIELD(GCtrace_nextroot), FIELD(GCtrace_nextside), FIELD(GCtrace_nins),
+		FIELD(GCtrace_nk),       FIELD(GCtrace_nsnap),    FIELD(GCtrace_nsnapmap),
+		FIELD(GCtrace_root),     FIELD(GCtrace_snap),     FIELD(GCtrace_snapmap),
+		FIELD(GCtrace_spadjust), FIELD(GCtrace_startins), FIELD(GCtrace_startpc),
+		FIELD(GCtrace_startpt),  FIELD(GCtrace_szmcode),  FIELD(GCtrace_topslot),
+		FIELD(GCtrace_traceno),  FIELD(SnapShot_mapofs),  FIELD(SnapShot_mcofs),
+		FIELD(SnapShot_nent),    FIELD(SnapShot_nslots),  FIELD(SnapShot_ref),
+		FIELD(SnapShot_topslot),
+	};
+
+	(void)state;
+	kept_try_unknown(SELFTEST_TRACES, fields, sizeof(fields) / sizeof(fields[0]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_field_of_no_known_offset_fails),
 		cmocka_unit_test(what_is_kept_passes),
 		cmocka_unit_test(each_field_of_the_compiler_that_lies_is_found_out),
 		cmocka_unit_test(each_field_of_a_trace_that_lies_is_found_out),
