@@ -8,8 +8,6 @@
 
 enum {
 	PAGE_SIZE = 4096,
-	/* A gap of up to this many bytes between two ranges costs less to copy than another piece. */
-	JOIN_BYTES = 4096,
 	/* Guesses merge up to this length; without a limit they would grow without end. */
 	MERGED_GUESS_BYTES_MAX = 2 * PAGE_SIZE,
 	/*
@@ -204,15 +202,15 @@ static void sort_wanted(struct wanted *wanted, size_t count)
 }
 
 /*
- * Should the piece extend to this address? Each of its pages must hold wanted
- * bytes, since a page is mapped whole or not at all.
+ * Should the piece extend to this address? A gap of up to a page costs less to copy than another
+ * piece. Each page must hold wanted bytes, since a page is mapped whole or not at all: so the gap
+ * is less than a page.
  */
 static bool touches(const struct memory_range *piece, uint64_t address)
 {
 	uint64_t end = piece->address + piece->length;
 
-	return address <= end ||
-	       (address - end <= JOIN_BYTES && address / PAGE_SIZE <= (end - 1) / PAGE_SIZE + 1);
+	return address <= end || address - end < PAGE_SIZE;
 }
 
 /*

@@ -16,7 +16,8 @@ enum { PAGE = 4096, BASE = 16 * PAGE };
 /* Each byte is the low part of its own address; the page behind a gap is not mapped. */
 struct numbered {
 	struct memory memory; /* must be first */
-	size_t calls, bytes;
+	size_t calls, bytes, pieces;
+	uint64_t hole; /* this page is not mapped, either */
 };
 
 static const uint64_t unmapped = BASE + 100 * PAGE;
@@ -29,10 +30,14 @@ static void read_numbered(struct memory *memory, struct memory_range *ranges, si
 	for (size_t i = 0; i < count; i++) {
 		uint64_t end = ranges[i].address + ranges[i].length;
 
-		ranges[i].status = end > unmapped ? MEMORY_UNMAPPED : MEMORY_OK;
+		ranges[i].status = end > unmapped || (ranges[i].address < numbered->hole + PAGE &&
+						      end > numbered->hole)
+					   ? MEMORY_UNMAPPED
+					   : MEMORY_OK;
 		for (size_t at = 0; ranges[i].status == MEMORY_OK && at < ranges[i].length; at++)
 			((uint8_t *)ranges[i].copy)[at] = (uint8_t)(ranges[i].address + at);
 		numbered->bytes += ranges[i].length;
+		numbered->pieces++;
 	}
 }
 
@@ -355,6 +360,43 @@ static void ranges_that_are_missing_are_read_in_one_go(void **state)
 	assert_int_equal(bytes, 3 * 32);
 }
 
+/* So many pieces are read for two ranges, the second so many bytes behind the first. */
+static void expect_pieces(struct fixture *fixture, uint64_t first_end, uint64_t gap, size_t pieces)
+{
+	struct memory_range ranges[] = {
+		{ .address = first_end - 8, .length = 8 },
+		{ .address = first_end + gap, .length = 8 },
+	};
+
+	snapshot_clear(fixture->snapshot);
+	fixture->numbered.calls = fixture->numbered.pieces = 0;
+	snapshot_capture(fixture->snapshot, ranges, 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(ranges[i].status, MEMORY_OK);
+		assert_int_equal(*(const uint8_t *)ranges[i].copy, (uint8_t)ranges[i].address);
+	}
+	assert_int_equal(fixture->numbered.calls, 1);
+	assert_int_equal(fixture->numbered.pieces, pieces);
+}
+
+/* A page between them of which nothing was asked for may be missing. */
+static void what_lies_in_neighbouring_pages_is_one_piece(void **state)
+{
+	struct fixture *fixture = *state;
+	const uint64_t page = BASE + 10 * PAGE;
+
+	expect_pieces(fixture, page + 100, 0, 1);
+	expect_pieces(fixture, page + 100, 1000, 1);
+	expect_pieces(fixture, page + 1000, PAGE - 1000, 1);
+	expect_pieces(fixture, page, 0, 1);
+	expect_pieces(fixture, page, PAGE - 8, 1);
+	expect_pieces(fixture, page + PAGE - 8, 8, 1);
+	fixture->numbered.hole = page + PAGE;
+	expect_pieces(fixture, page + PAGE, PAGE, 2);
+	expect_pieces(fixture, page + PAGE - 8, PAGE + 8, 2);
+	expect_pieces(fixture, page + 100, 2 * PAGE - 100, 2);
+}
+
 /* Whether they reach beyond the copy or lie within it, and in each copy of the bytes. */
 static void bytes_that_are_put_in_are_read_from_then_on(void **state)
 {
@@ -472,6 +514,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_is_left_out, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ranges_that_are_missing_are_read_in_one_go, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_lies_in_neighbouring_pages_is_one_piece, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(ranges_in_any_order_are_read_right, set_up, tear_down),
 	};
