@@ -155,6 +155,21 @@ static void what_cannot_be_read_any_more_is_not_there(void **state)
 	assert_int_equal(byte_of(*state, 3), 3);
 }
 
+/* Neither the page before it nor the one behind it is taken for the one that is gone. */
+static void a_page_that_is_gone_is_not_its_neighbour(void **state)
+{
+	uint8_t byte;
+
+	for (size_t page = 3; page <= 5; page++)
+		byte_of(*state, page);
+	live.missing = 4;
+	assert_renewed(*state, 3, 3);
+	assert_int_equal(byte_of(*state, 3), 0x83);
+	assert_int_equal(byte_of(*state, 5), 0x85);
+	assert_int_equal(live.reads, 1);
+	assert_int_equal(memory_read(page_cache_memory(*state), BASE + 4 * PAGE, &byte, 1), MEMORY_UNMAPPED);
+}
+
 static void only_the_parts_that_were_used_are_renewed(void **state)
 {
 	struct memory *memory = page_cache_memory(*state);
@@ -231,6 +246,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(used_pages_are_renewed_in_one_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pages_that_were_not_used_are_not_renewed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_cannot_be_read_any_more_is_not_there, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_page_that_is_gone_is_not_its_neighbour, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(only_the_parts_that_were_used_are_renewed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_page_may_end_before_its_rest_is_read, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_pages_are_renewed_at_once, set_up, tear_down),
