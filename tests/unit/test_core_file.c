@@ -20,6 +20,7 @@
 #include "tests/unit/instead_of.h"
 #include "tests/unit/open_files.h"
 
+INSTEAD_OF(pread);
 INSTEAD_OF(malloc);
 INSTEAD_OF(calloc);
 INSTEAD_OF(realloc);
@@ -36,6 +37,20 @@ enum {
 	HEAD = 4096, /* so many bytes tell whether a file is the one that was mapped */
 	PATHS = 64,
 };
+
+static struct {
+	unsigned int reads; /* so many to come fail */
+	int error;
+} failing;
+
+ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t offset)
+{
+	if (failing.reads == 0)
+		return __real_pread(fd, bytes, size, offset);
+	failing.reads--;
+	errno = failing.error;
+	return -1;
+}
 
 /*---- A core ----*/
 
@@ -556,6 +571,33 @@ static void a_file_of_which_the_core_lacks_a_byte_is_not_known(void **state)
 	the_file_is_not_read();
 }
 
+static void all_mapped_files_are_read(void **state)
+{
+	const unsigned int before = open_files_count();
+	const struct named files[] = {
+		{ 0x400000, 0x401000, 0, "/nowhere/at/all" },
+		{ 0x500000, 0x501000, 0, "/proc/self/exe" },
+		{ 0x600000, 0x601000, 0, program.path },
+	};
+	struct core_file *core;
+	uint8_t head[HEAD];
+	FILE *own = fopen("/proc/self/exe", "re");
+
+	(void)state;
+	assert_non_null(own);
+	assert_int_equal(fread(head, sizeof(head), 1, own), 1);
+	fclose(own);
+	memcpy(add_memory(0x500000, HEAD, PF_R, HEAD), head, HEAD);
+	memcpy(add_memory(0x600000, HEAD, PF_R, HEAD), program.bytes, HEAD);
+	add_files(files, sizeof(files) / sizeof(files[0]));
+	core = open_core();
+	assert_false(core_file_has_file(core, "/nowhere/at/all"));
+	assert_true(core_file_has_file(core, "/proc/self/exe"));
+	assert_true(core_file_has_file(core, program.path));
+	core_file_close(core);
+	assert_int_equal(open_files_count(), before);
+}
+
 /* Only the beginning of a file tells which one it is. */
 static void a_later_part_of_a_file_does_not_tell_which_it_is(void **state)
 {
@@ -698,6 +740,25 @@ static void a_core_that_is_cut_short_is_refused(void **state)
 	core_file_close(open_core());
 }
 
+/* A disk's error ends the reading; a signal does not. */
+static void a_core_that_cannot_be_read_is_refused(void **state)
+{
+	struct core_file *core;
+
+	(void)state;
+	write_core(CORE_BYTES);
+	failing.error = EIO;
+	failing.reads = 1;
+	refused_for("is too short for a core file");
+	assert_int_equal(failing.reads, 0);
+	failing.error = EINTR;
+	failing.reads = 2;
+	core = open_core();
+	assert_int_equal(failing.reads, 0);
+	assert_int_equal(core_file_thread_count(core), 1);
+	core_file_close(core);
+}
+
 static void a_core_of_no_segments_or_threads_is_refused(void **state)
 {
 	(void)state;
@@ -794,6 +855,8 @@ int main(void)
 						begin_with_program, end_with_program),
 		cmocka_unit_test_setup_teardown(a_file_of_which_the_core_lacks_a_byte_is_not_known,
 						begin_with_program, end_with_program),
+		cmocka_unit_test_setup_teardown(all_mapped_files_are_read, begin_with_program,
+						end_with_program),
 		cmocka_unit_test_setup_teardown(a_later_part_of_a_file_does_not_tell_which_it_is,
 						begin_with_program, end_with_program),
 		cmocka_unit_test_setup_teardown(a_file_of_data_is_not_read, begin_with_program,
@@ -804,6 +867,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(another_file_is_no_core, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_no_regular_file_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(a_core_that_is_cut_short_is_refused, begin, end),
+		cmocka_unit_test_setup_teardown(a_core_that_cannot_be_read_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(a_core_of_no_segments_or_threads_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(a_section_may_count_the_segments, begin, end),
 		cmocka_unit_test_setup_teardown(notes_that_are_too_long_are_refused, begin, end),
