@@ -302,6 +302,22 @@ static void a_call_from_c_that_has_no_frame_lies_below_native_code(void **state)
 }
 
 /* The C frame outwards has a call that is no longer on the stack; what runs has one of its own. */
+/* How many calls there are is not known: the frames up to the break are those that run here. */
+static void below_a_break_no_call_is_missing(void **state)
+{
+	(void)state;
+	put_base(0, INNER, INNER + 4);
+	put_slot(0, OUTER - 1, UINT64_MAX); /* where function 0 was called from */
+	put_cframe(FRAME, thread_at(0), FURTHER, CALLER);
+	put_cframe(FURTHER, thread_at(0), 0, CALLER);
+	stand(true);
+	assert_int_equal(pass_leaf(), PASSED_ON);
+	assert_int_equal(stack.count, 4);
+	assert_int_equal(stack.frames[0].function->address, function_at(2));
+	assert_int_equal(stack.frames[2].function->address, function_at(0));
+	check_lost(3, LOST_BROKEN_CHAIN);
+}
+
 static void a_lua_function_on_top_is_what_c_has_called(void **state)
 {
 	(void)state;
@@ -710,6 +726,7 @@ int main(void)
 		TEST(what_cannot_be_finished_is_half_done),
 		TEST(a_frame_of_lua_cpcall_runs_no_lua),
 		TEST(a_call_from_c_that_has_no_frame_lies_below_native_code),
+		TEST(below_a_break_no_call_is_missing),
 		TEST(a_lua_function_on_top_is_what_c_has_called),
 		TEST(a_routine_that_c_has_called_has_no_lua),
 		TEST(a_routine_that_a_trace_has_called_leads_to_the_trace),
