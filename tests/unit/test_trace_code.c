@@ -571,6 +571,37 @@ static void pieces_tell_how_long_they_take(void **state)
 	trace_code_clear(&code);
 }
 
+/* Its time is its own: by the jump, the piece before it has not run. */
+static void a_piece_that_is_jumped_to_has_no_piece_before_it(void **state)
+{
+	const struct piece forwards[] = {
+		IS("\xeb\x02", 0), /* over one */
+		IS("\x89\xc8", 0),
+		IS("\x89\xc8", 0),
+		IS("\x89\xc8", 0),
+	};
+	const struct piece backwards[] = {
+		IS("\x89\xc8", 0), IS("\x89\xc8", 0), IS("\x89\xc8", 0),
+		IS("\xeb\xfc", 0), /* to the one before */
+	};
+	static const bool is_quick[][COUNT(forwards)] = { { false, false, false, true },
+							  { false, true, false, true } };
+	const struct piece *const pieces[] = { forwards, backwards };
+	struct made_up made_up;
+	struct trace_code code;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(pieces); i++) {
+		begin_sums(&made_up);
+		put_code(&made_up, pieces[i], COUNT(forwards));
+		assert_true(align(&made_up, &code));
+		assert_int_equal(code.count, COUNT(forwards));
+		for (size_t j = 0; j < COUNT(forwards); j++)
+			assert_int_equal(code.pieces[j].is_quick, is_quick[i][j]);
+		trace_code_clear(&code);
+	}
+}
+
 /* asm_loop(): what moves values to where the loop has them. */
 static void the_loop_begins_with_moves(void **state)
 {
@@ -663,6 +694,7 @@ int main(void)
 		cmocka_unit_test(a_return_to_a_lower_frame_lowers_base),
 		cmocka_unit_test(the_tail_may_move_base),
 		cmocka_unit_test(pieces_tell_how_long_they_take),
+		cmocka_unit_test(a_piece_that_is_jumped_to_has_no_piece_before_it),
 		cmocka_unit_test(the_loop_begins_with_moves),
 		cmocka_unit_test(code_of_no_sense_is_not_aligned),
 	};
