@@ -56,12 +56,14 @@ static bool is_anonymous(const struct maps *maps, const struct memory_range *ran
 	return true;
 }
 
-static void read_shared(struct parallel_memory *parallel, struct memory *memory, bool is_helper)
+/* Once the caller has taken the last range, it forgets the ranges, though a helper may still read one of them. */
+static void read_shared(struct parallel_memory *parallel, struct memory *memory, bool is_helper,
+			struct memory_range *ranges, size_t count)
 {
 	size_t at;
 
-	while ((at = atomic_fetch_add(&parallel->next, 1)) < parallel->count) {
-		struct memory_range *range = &parallel->ranges[at];
+	while ((at = atomic_fetch_add(&parallel->next, 1)) < count) {
+		struct memory_range *range = &ranges[at];
 
 		if (is_helper && !is_anonymous(parallel->maps, range))
 			range->status = MEMORY_NOT_CAPTURED; /* see read_ranges() */
@@ -78,16 +80,21 @@ static void *help(void *context)
 
 	pthread_mutex_lock(&parallel->lock);
 	for (;;) {
+		struct memory_range *ranges;
+		size_t count;
+
 		while (!parallel->is_over && parallel->round == done)
 			pthread_cond_wait(&parallel->work_is_there, &parallel->lock);
 		if (parallel->is_over)
 			break;
 		done = parallel->round;
-		if (!parallel->ranges)
+		ranges = parallel->ranges;
+		count = parallel->count;
+		if (!ranges)
 			continue;
 		parallel->at_work++;
 		pthread_mutex_unlock(&parallel->lock);
-		read_shared(parallel, live_memory_memory(helper->live), true);
+		read_shared(parallel, live_memory_memory(helper->live), true, ranges, count);
 		pthread_mutex_lock(&parallel->lock);
 		if (--parallel->at_work == 0)
 			pthread_cond_signal(&parallel->work_is_done);
@@ -105,7 +112,7 @@ static void share(struct parallel_memory *parallel, struct memory_range *ranges,
 	parallel->round++;
 	pthread_cond_broadcast(&parallel->work_is_there);
 	pthread_mutex_unlock(&parallel->lock);
-	read_shared(parallel, parallel->plain, false);
+	read_shared(parallel, parallel->plain, false, ranges, count);
 	pthread_mutex_lock(&parallel->lock);
 	parallel->ranges = NULL; /* a helper that wakes up only now has nothing to do */
 	while (parallel->at_work)
