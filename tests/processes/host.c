@@ -4,8 +4,8 @@
  *
  * usage: host NUMBER THREADS
  *
- * Each thread works for a moment and sleeps for longer, in a chunk that is named
- * after the process's NUMBER and its own.
+ * Each thread works for a moment and sleeps for longer, in a chunk that is named after the process's NUMBER and its
+ * own, once a line has been read. Only one of a process works at a time, so that many threads do not fill the machine.
  */
 #include <lauxlib.h>
 #include <lua.h>
@@ -17,13 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MS = 1000 * 1000, WORK_NS = 3 * MS, SLEEP_US = 10000 * 1000 };
+enum { MS = 1000 * 1000, WORK_NS = 10 * MS, SLEEP_US = 10000 * 1000 };
 
 static const char program[] =
 	"local function work() local sum = 0 for i = 1, 1e5 do sum = sum + i % 7 end return sum end\n"
 	"return function() return 1 + work() end\n";
 
 static const char *number;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 static int64_t cpu_ns(void)
 {
@@ -51,12 +52,13 @@ static void *work(void *context)
 {
 	lua_State *L = context;
 
-	usleep((useconds_t)random() % SLEEP_US); /* not all at the same time */
 	for (;;) {
+		pthread_mutex_lock(&turn);
 		for (int64_t end = cpu_ns() + WORK_NS; cpu_ns() < end;) {
 			lua_pushvalue(L, 1);
 			lua_call(L, 0, 0);
 		}
+		pthread_mutex_unlock(&turn);
 		usleep(SLEEP_US);
 	}
 	return NULL;
@@ -70,8 +72,8 @@ int main(int argc, char **argv)
 	if (threads < 1)
 		return 1;
 	number = argv[1];
-	srandom((unsigned int)atoi(number) + 1);
 	own = open_state(0);
+	pthread_mutex_lock(&turn);
 	for (int i = 1; i < threads; i++) {
 		pthread_t thread;
 
@@ -80,6 +82,9 @@ int main(int argc, char **argv)
 	}
 	puts("ready");
 	fflush(stdout);
+	if (getchar() == EOF)
+		return 1;
+	pthread_mutex_unlock(&turn);
 	work(own);
 	return 0;
 }
