@@ -215,15 +215,17 @@ static enum exit_status serve_on(struct serving *serving, const struct address *
 	char text[ADDRESS_TEXT_SIZE];
 	struct server *server = NULL;
 	bool sampled;
-	int error = 0;
+	int error;
 
 	options.socket = address_listen(address, text);
-	if (options.socket < 0)
-		error = options.socket;
-	else
-		error = server_start(&options, &server);
+	if (options.socket < 0) {
+		message_error_errno(-options.socket, "listening on %s", serving->options->listen);
+		return EXIT_NOTHING_DONE;
+	}
+	error = server_start(&options, &server);
 	if (error) {
-		message_error_errno(-error, "listening on %s", serving->options->listen);
+		address_forget(address);
+		choose_explain_error(-error, "starting to serve");
 		return EXIT_NOTHING_DONE;
 	}
 	message_note("Listening on %s", text);

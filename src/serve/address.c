@@ -92,15 +92,20 @@ bool address_read(const char *text, struct address *ret_address)
 	return good;
 }
 
-/* Does anybody listen there? */
-static bool is_used(const struct address *address)
+/*
+ * Does nobody listen there? Only a refusal says so: who listens may have as many clients waiting as it lets
+ * wait, or let only others in.
+ */
+static bool is_unused(const struct address *address)
 {
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool used = fd >= 0 && connect(fd, (const struct sockaddr *)&address->storage, address->length) == 0;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	bool unused = fd >= 0 &&
+		      connect(fd, (const struct sockaddr *)&address->storage, address->length) < 0 &&
+		      errno == ECONNREFUSED;
 
 	if (fd >= 0)
 		close(fd);
-	return used;
+	return unused;
 }
 
 static void remove_unused(const struct address *address)
@@ -108,10 +113,19 @@ static void remove_unused(const struct address *address)
 	const struct sockaddr_un *un = (const struct sockaddr_un *)&address->storage;
 	struct stat status;
 
-	if (stat(un->sun_path, &status) == 0 && S_ISSOCK(status.st_mode) && !is_used(address))
+	if (stat(un->sun_path, &status) == 0 && S_ISSOCK(status.st_mode) && is_unused(address))
 		unlink(un->sun_path);
 }
 
+void address_forget(const struct address *address)
+{
+	const struct sockaddr_un *un = (const struct sockaddr_un *)&address->storage;
+
+	if (address->storage.ss_family == AF_UNIX)
+		unlink(un->sun_path);
+}
+
+/* 0 or a negative errno. */
 static int bind_to(int fd, const struct address *address)
 {
 	const bool is_unix = address->storage.ss_family == AF_UNIX;
@@ -126,7 +140,13 @@ static int bind_to(int fd, const struct address *address)
 	mask = umask(0177);
 	result = bind(fd, (const struct sockaddr *)&address->storage, address->length);
 	umask(mask);
-	return result || listen(fd, BACKLOG) ? -errno : 0;
+	if (result)
+		return -errno;
+	if (listen(fd, BACKLOG)) {
+		result = -errno;
+		address_forget(address);
+	}
+	return result;
 }
 
 static void write_text(int fd, const struct address *address, char text[static ADDRESS_TEXT_SIZE])
@@ -167,12 +187,4 @@ int address_listen(const struct address *address, char ret_text[static ADDRESS_T
 	}
 	write_text(fd, address, ret_text);
 	return fd;
-}
-
-void address_forget(const struct address *address)
-{
-	const struct sockaddr_un *un = (const struct sockaddr_un *)&address->storage;
-
-	if (address->storage.ss_family == AF_UNIX)
-		unlink(un->sun_path);
 }

@@ -432,6 +432,37 @@ def test_a_unix_socket_is_its_owners(target, tmp_path):
     assert not path.exists()
 
 
+def test_a_unix_socket_whose_queue_is_full_is_in_use(target, tmp_path):
+    """Its owner may be stopped. To wait for it would take for ever, to remove its file would cut it off."""
+    path = tmp_path / "other.sock"
+    with socket.socket(socket.AF_UNIX) as owner, contextlib.ExitStack() as clients:
+        owner.bind(str(path))
+        owner.listen(0)
+        while True:
+            client = clients.enter_context(socket.socket(socket.AF_UNIX))
+            client.setblocking(False)
+            if client.connect_ex(str(path)) == errno.EAGAIN:
+                break
+        before = path.stat().st_ino
+        refused = ljspy.run("serve", "-p", target.pid, "--listen", path, timeout=60)
+        assert refused.returncode == ljspy.NOTHING_PROFILED and "in use" in refused.stderr
+        assert path.stat().st_ino == before
+
+
+@pytest.mark.parametrize("call, error, said", [
+    ("fork", errno.EAGAIN, "No timer, thread or process can be had"),
+    ("listen", errno.EADDRINUSE, "Address already in use"),
+])
+def test_who_cannot_begin_to_serve_leaves_no_socket(target, tmp_path, call, error, said):
+    path = tmp_path / "ljspy.sock"
+    argv = [ljspy.helper("faulty"), call, 1, 1, error, tmp_path / "report", ljspy.LJSPY, "serve", "-p", target.pid,
+            "--listen", path]
+    result = subprocess.run([str(a) for a in argv], capture_output=True, text=True, timeout=60, check=False)
+    assert (tmp_path / "report").read_text().split()[1] == "1", "no call has failed"
+    assert result.returncode == ljspy.NOTHING_PROFILED and said in result.stderr, result.stderr
+    assert not path.exists()
+
+
 def test_it_waits_for_processes_and_outlives_them(tmp_path):
     program = tmp_path / "served.lua"
     program.write_text("local function heavy() for i = 1, 1e6 do end end while true do heavy() end")

@@ -69,6 +69,7 @@ static const struct call calls[] = {
 	{ "fork", { SYS_clone, SYS_clone3, SYS_fork, SYS_vfork }, -1, 0, false },
 	{ "poll", { SYS_poll, SYS_ppoll }, -1, 0, false },
 	{ "memfd", { SYS_memfd_create }, -1, 0, false },
+	{ "listen", { SYS_listen }, -1, 0, false },
 };
 
 /* What fails, and how often it was called. */
