@@ -31,7 +31,7 @@ struct hub_capture {
 	struct hub_capture *next; /* in the order of their coming */
 	enum hub_mode mode;
 	bool begun;
-	bool failed;
+	int error; /* 0, or the negative errno that it failed with */
 	uint64_t begin_ns;
 	FILE *stream;
 	struct recording_writer *writer;
@@ -121,7 +121,8 @@ static int ignore_turn(void *context, const struct turn *turn, bool is_long)
 	return 0;
 }
 
-static bool begin_capture(struct hub *hub, struct hub_capture *capture)
+/* 0 or a negative errno. */
+static int begin_capture(struct hub *hub, struct hub_capture *capture)
 {
 	const struct turns_options turns = {
 		.threshold_ns = hub->options.threshold_ns,
@@ -130,6 +131,7 @@ static bool begin_capture(struct hub *hub, struct hub_capture *capture)
 		.context = capture,
 	};
 	struct session *session = &capture->session;
+	int error;
 
 	*session = hub->options.session;
 	session->start_unix_ns = clock_now_ns(CLOCK_REALTIME);
@@ -139,9 +141,16 @@ static bool begin_capture(struct hub *hub, struct hub_capture *capture)
 	capture->before = hub->totals.figures;
 	if (capture->mode == HUB_TURNS)
 		capture->turns = turns_new(&turns);
-	return output_file_scratch(&capture->stream) == 0 &&
-	       recording_writer_new(capture->stream, session, &capture->writer) == 0 &&
-	       (capture->turns || capture->mode != HUB_TURNS);
+	if (capture->mode == HUB_TURNS && !capture->turns)
+		return -ENOMEM;
+	error = output_file_scratch(&capture->stream);
+	return error ? error : recording_writer_new(capture->stream, session, &capture->writer);
+}
+
+/* What a recording's writer fails with; the error of its stream is in errno. */
+static int error_of(int error)
+{
+	return error == -EIO && errno ? -errno : error;
 }
 
 /* Begin what the current run has samples for. */
@@ -152,7 +161,7 @@ static void begin_captures(struct hub *hub)
 			continue;
 		capture->begun = true;
 		if (capture->mode != HUB_HEAP)
-			capture->failed = !begin_capture(hub, capture);
+			capture->error = begin_capture(hub, capture);
 	}
 }
 
@@ -160,13 +169,14 @@ static void add_to(const struct hub *hub, struct hub_capture *capture, const str
 {
 	int error;
 
-	if (!capture->begun || capture->failed || !is_served(hub, capture) ||
+	if (!capture->begun || capture->error || !is_served(hub, capture) ||
 	    sample->time_ns < capture->begin_ns || (capture->mode == HUB_CPU && sample->cpu_ns == 0))
 		return;
 	capture->figures.target_cpu_ns += sample->cpu_ns;
 	error = capture->turns ? turns_add(capture->turns, sample)
 			       : recording_writer_add(capture->writer, sample);
-	capture->failed = error == -EIO || error == -ENOMEM;
+	if (error == -EIO || error == -ENOMEM)
+		capture->error = error_of(error);
 }
 
 static void free_capture(struct hub_capture *capture)
@@ -440,7 +450,7 @@ static enum hub_answer await(struct hub *hub, const struct hub_capture *capture,
 
 		if (hub->stopped)
 			return HUB_STOPPED;
-		if (capture->failed)
+		if (capture->error)
 			return HUB_FAILED;
 		if (capture->begun && now_ns - capture->begin_ns >= request->duration_ns)
 			return HUB_DONE;
@@ -454,22 +464,25 @@ static enum hub_answer await(struct hub *hub, const struct hub_capture *capture,
 	}
 }
 
-/* With the lock: complete the recording. */
-static bool finish(const struct hub *hub, struct hub_capture *capture)
+/* With the lock: complete the recording. 0 or a negative errno. */
+static int finish(const struct hub *hub, struct hub_capture *capture)
 {
 	struct figures *figures = &capture->figures;
+	int error = 0;
 
 	capture->session.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - capture->begin_ns;
 	figures->duration_ns = capture->session.duration_ns;
 	figures_count_since(figures, &hub->totals.figures, &capture->before);
 	figures->rate_asked_hz = hub->options.rate_hz;
-	if (capture->turns && turns_finish(capture->turns))
-		return false;
-	return recording_writer_finish(capture->writer, &capture->session, figures) == 0;
+	if (capture->turns)
+		error = turns_finish(capture->turns);
+	if (!error)
+		error = recording_writer_finish(capture->writer, &capture->session, figures);
+	return error_of(error);
 }
 
 enum hub_answer hub_capture(struct hub *hub, const struct hub_request *request,
-			    struct hub_recording *ret_recording)
+			    struct hub_recording *ret_recording, int *ret_error)
 {
 	enum hub_answer answer = HUB_BUSY;
 	struct hub_capture *capture;
@@ -478,8 +491,12 @@ enum hub_answer hub_capture(struct hub *hub, const struct hub_request *request,
 	capture = add_capture(hub, request);
 	if (capture) {
 		answer = await(hub, capture, request);
-		if (answer == HUB_DONE && !finish(hub, capture))
+		if (answer == HUB_DONE)
+			capture->error = finish(hub, capture);
+		if (answer == HUB_DONE && capture->error)
 			answer = HUB_FAILED;
+		if (answer == HUB_FAILED)
+			*ret_error = capture->error;
 		remove_capture(hub, capture);
 	}
 	pthread_mutex_unlock(&hub->lock);

@@ -118,9 +118,12 @@ struct hub_recording {
 	struct figures figures;
 };
 
-/* Capture, and wait for the end. *ret_recording is set if the answer is HUB_DONE. */
+/*
+ * Capture, and wait for the end. *ret_recording is set if the answer is HUB_DONE, and *ret_error, to a negative
+ * errno, if it is HUB_FAILED.
+ */
 enum hub_answer hub_capture(struct hub *hub, const struct hub_request *request,
-			    struct hub_recording *ret_recording);
+			    struct hub_recording *ret_recording, int *ret_error);
 
 /* Have the targets untraced from HUB_DONE on until hub_release(). */
 enum hub_answer hub_reserve(struct hub *hub, const struct hub_request *request,

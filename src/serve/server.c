@@ -18,6 +18,7 @@
 #include "output/views/filter.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/sockets/own_address.h"
+#include "src/program/message.h"
 #include "src/program/output_file.h"
 #include "src/serve/address.h"
 #include "src/serve/clients.h"
@@ -37,6 +38,7 @@ struct server {
 	struct server_options options;
 	struct MHD_Daemon *daemon;
 	atomic_uint unanswered; /* requests that have begun */
+	atomic_int said_error;  /* why the last answer failed; 0 if it did not */
 	struct clients clients;
 };
 
@@ -69,7 +71,7 @@ static const struct page pages[] = {
 
 /* One request. */
 struct request {
-	const struct server *server;
+	struct server *server;
 	struct MHD_Connection *connection;
 	bool is_head; /* it asks for no content */
 };
@@ -106,18 +108,36 @@ static enum MHD_Result send_text(const struct request *request, unsigned int sta
 							     MHD_RESPMEM_PERSISTENT));
 }
 
+static enum MHD_Result send_failed(const struct request *request)
+{
+	return send_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR,
+			 "That failed; ljspy's messages may say why.\n");
+}
+
+/* The same, and say it: once, for who asks may do so every few seconds. error: a negative errno. */
+static enum MHD_Result send_error(const struct request *request, int error)
+{
+	if (atomic_exchange(&request->server->said_error, error) != error) {
+		message_error_errno(-error, "answering a client");
+		if (error == -EFBIG)
+			message_note_file_limit();
+	}
+	return send_failed(request);
+}
+
 /* The whole file; closes it. */
 static enum MHD_Result send_file(const struct request *request, const char *type, FILE *file)
 {
 	struct stat status;
-	int fd = -1;
+	/* What could not be written before may not fail again. */
+	int fd = -1, error = fflush(file) ? -errno : ferror(file) ? -EIO : 0;
 
-	if (fflush(file) == 0 && fstat(fileno(file), &status) == 0)
-		fd = dup(fileno(file));
+	if (!error && (fstat(fileno(file), &status) || (fd = dup(fileno(file))) < 0))
+		error = -errno;
 	fclose(file);
-	if (fd < 0)
-		return send_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR,
-				 "There is no room for the answer.\n");
+	if (error)
+		return send_error(request, error);
+	request->server->said_error = 0;
 	return send_response(request, MHD_HTTP_OK, type,
 			     MHD_create_response_from_fd((size_t)status.st_size, fd));
 }
@@ -132,8 +152,7 @@ static enum MHD_Result send_failure(const struct request *request, enum hub_answ
 	case HUB_DONE:
 	case HUB_FAILED: break;
 	}
-	return send_text(request, MHD_HTTP_INTERNAL_SERVER_ERROR,
-			 "That failed; ljspy's messages may say why.\n");
+	return send_failed(request);
 }
 
 /*---- What is asked for ----*/
@@ -215,21 +234,25 @@ static enum MHD_Result send_capture(struct request *request, const struct page *
 		.client = request,
 	};
 	struct hub_recording recording;
-	enum hub_answer answer = hub_capture(request->server->options.hub, &wanted, &recording);
 	FILE *out = NULL;
-	int error;
+	int error = 0;
+	enum hub_answer answer = hub_capture(request->server->options.hub, &wanted, &recording, &error);
 
+	if (error)
+		return send_error(request, error);
 	if (answer != HUB_DONE)
 		return send_failure(request, answer);
 	error = output_file_scratch(&out);
 	if (!error)
 		error = render_from(&recording, page, request->server->options.options, out);
+	if (error == -EIO && errno) /* the stream's own error */
+		error = -errno;
 	fclose(recording.stream);
 	if (!error)
 		return send_file(request, page->type, out);
 	if (out)
 		fclose(out);
-	return send_failure(request, HUB_FAILED);
+	return send_error(request, error);
 }
 
 static enum MHD_Result send_heap(struct request *request, const struct page *page)
@@ -239,9 +262,10 @@ static enum MHD_Result send_heap(struct request *request, const struct page *pag
 	struct hub_capture *capture;
 	FILE *out = NULL;
 	enum hub_answer answer;
+	int error = output_file_scratch(&out);
 
-	if (output_file_scratch(&out))
-		return send_failure(request, HUB_FAILED);
+	if (error)
+		return send_error(request, error);
 	answer = hub_reserve(hub, &wanted, &capture);
 	if (answer == HUB_DONE) {
 		answer = heap_request_run(hub, request->server->options.options,
@@ -258,10 +282,11 @@ static enum MHD_Result send_metrics(struct request *request)
 {
 	struct hub_totals *totals = malloc(sizeof(*totals));
 	FILE *out = NULL;
+	int error = totals ? output_file_scratch(&out) : -ENOMEM;
 
-	if (!totals || output_file_scratch(&out)) {
+	if (error) {
 		free(totals);
-		return send_failure(request, HUB_FAILED);
+		return send_error(request, error);
 	}
 	hub_totals(request->server->options.hub, totals);
 	metrics_write(out, totals);
@@ -275,7 +300,7 @@ static enum MHD_Result send_health(struct request *request)
 	bool running;
 
 	if (!totals)
-		return send_failure(request, HUB_FAILED);
+		return send_error(request, -ENOMEM);
 	hub_totals(request->server->options.hub, totals);
 	running = totals->running;
 	free(totals);

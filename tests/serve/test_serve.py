@@ -11,6 +11,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import select
 import signal
 import socket
@@ -461,6 +462,19 @@ def test_who_cannot_begin_to_serve_leaves_no_socket(target, tmp_path, call, erro
     assert (tmp_path / "report").read_text().split()[1] == "1", "no call has failed"
     assert result.returncode == ljspy.NOTHING_PROFILED and said in result.stderr, result.stderr
     assert not path.exists()
+
+
+def test_why_there_is_no_answer_is_said_once():
+    """An answer that finds no room on the disk is none; the next one may be."""
+    with ljspy.busy() as target, serving("-p", target.pid) as full:
+        unlimited = resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE, (1024, unlimited[1]))
+        for _ in range(3):
+            full.get("/flamegraph?seconds=1", status=500)
+        resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE, unlimited)
+        assert full.get("/flamegraph?seconds=1").endswith(b"</html>\n")
+    assert full.messages.count(os.strerror(errno.EFBIG)) == 1, full.messages
+    assert full.messages.count("ulimit -f") == 1
 
 
 def test_it_waits_for_processes_and_outlives_them(tmp_path):
