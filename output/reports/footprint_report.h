@@ -97,7 +97,7 @@ struct footprint {
 	uint64_t rss, pss, swap, hugetlb;
 	uint64_t looked;  /* of rss: at most so much of files is there because ljspy read it */
 	bool changed;     /* the process has changed its memory at each look */
-	bool unconfirmed; /* it runs LuaJIT, but of a layout that could not be confirmed */
+	bool unconfirmed; /* it runs LuaJIT of a layout that could not be confirmed, or may run one unread */
 	struct footprint_row *rows;
 	size_t row_count, row_room;
 	struct footprint_vm *vms;

@@ -159,7 +159,7 @@ static void print_besides(FILE *out, const struct footprint *footprint)
 		fprintf(out, "  %.1f KiB of files are in the RSS because ljspy has read them there\n",
 			kib(footprint->looked));
 	if (footprint->unconfirmed)
-		fputs("  LuaJIT's part could not be told: its objects did not hold still, or its layout is not known\n",
+		fputs("  LuaJIT's part could not be told: its objects did not hold still, its layout is not known, or its code could not be read\n",
 		      out);
 	if (footprint->changed)
 		fputs("  The process changed its memory meanwhile: rows may be some pages off, their sum is not\n",

@@ -149,9 +149,10 @@ int footprint_take(struct lua_process *process, const struct smaps *before, stru
 	if (error)
 		return error;
 	report->changed = changed;
-	report->unconfirmed = lua_process_module_count(process) > 0 &&
-			      (lua_process_needs_confirming(process) ||
-			       lua_process_global_count(process) == 0);
+	report->unconfirmed = lua_process_lacks_luajit(process) == -ENODATA ||
+			      (lua_process_module_count(process) > 0 &&
+			       (lua_process_needs_confirming(process) ||
+				lua_process_global_count(process) == 0));
 	footprint_sort(report);
 	return 0;
 }

@@ -4,6 +4,7 @@
 Targets stand still while they are judged."""
 
 import collections
+import errno
 import json
 import os
 import pathlib
@@ -260,6 +261,19 @@ def test_nobody_is_stopped():
         assert memory(target.pid)["vms"]
         assert ljspy.sleeps(target.pid) == before
         assert ljspy.status_field(target.pid, "TracerPid") == "0"
+
+
+def test_a_luajit_that_could_not_be_read_is_not_told_as_none(tmp_path):
+    with ljspy.Target([ljspy.luajit("luajit"), "-e", 'io.write("ready\\n") io.flush() io.read()']) as target:
+        target.wait_ready()
+        report = tmp_path / "report"
+        through = (ljspy.helper("faulty"), "process_vm_readv", 1, 1_000_000_000, errno.EFAULT, report)
+        done = ljspy.run("memory", "-p", target.pid, through=through)
+        assert int(report.read_text().split()[1]) > 0, "no call has failed"
+        assert "Lua heap" not in done.stdout and "LuaJIT's part could not be told" in done.stdout
+        assert done.returncode == ljspy.WITH_ERRORS
+        done = ljspy.run("memory", "-p", target.pid, "--json", through=through)
+        assert not json.loads(done.stdout)["processes"][0]["confirmed"]
 
 
 def test_refusals(tmp_path):
