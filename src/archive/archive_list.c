@@ -89,23 +89,33 @@ static int compare(const void *a, const void *b)
 	return (one->number > other->number) - (one->number < other->number);
 }
 
-static void fill(int directory, const char *name, struct archive_entry *entry)
+/* One that is gone meanwhile stays empty. 0 or a negative errno. */
+static int fill(int directory, const char *name, struct archive_entry *entry)
 {
 	struct stat status;
 
 	if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW))
-		return;
+		return errno == ENOENT ? 0 : -errno;
 	entry->bytes = (uint64_t)status.st_size;
 	if (status.st_mtim.tv_sec > entry->begin_s)
 		entry->end_s = status.st_mtim.tv_sec;
+	return 0;
+}
+
+/* The next name; NULL at the end, with errno 0, or on failure. */
+static const struct dirent *next_name(DIR *stream)
+{
+	errno = 0;
+	return readdir(stream);
 }
 
 static int add_all(int directory, DIR *stream, struct archive_list *list)
 {
 	const struct dirent *found;
 	size_t size = 0;
+	int error;
 
-	while ((found = readdir(stream))) {
+	while ((found = next_name(stream))) {
 		struct archive_entry entry, *entries;
 		char name[ARCHIVE_NAME_SIZE];
 
@@ -117,10 +127,12 @@ static int add_all(int directory, DIR *stream, struct archive_list *list)
 		if (!entries)
 			return -ENOMEM;
 		list->entries = entries;
-		fill(directory, name, &entry);
+		error = fill(directory, name, &entry);
+		if (error)
+			return error;
 		list->entries[list->count++] = entry;
 	}
-	return 0;
+	return -errno;
 }
 
 int archive_list_read(int directory, struct archive_list *ret_list)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The recordings in a directory: which files are some, in which order, and that there may be very many. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +24,8 @@ enum {
 };
 
 static uint32_t count, told;
-static const char *strange; /* one more name, before the others; NULL for none */
+static const char *strange;          /* one more name, before the others; NULL for none */
+static int list_error, status_error; /* 0, or the errno of the list's end and of all files */
 
 INSTEAD_OF(readdir);
 struct dirent *__wrap_readdir(DIR *stream)
@@ -37,8 +39,10 @@ struct dirent *__wrap_readdir(DIR *stream)
 		strange = NULL;
 		return &found;
 	}
-	if (told == count)
+	if (told == count) {
+		errno = list_error ? list_error : errno;
 		return NULL;
+	}
 	told++;
 	/* The newest first: the directory is in any order. */
 	entry = (struct archive_entry){ .number = count - told + 1,
@@ -54,7 +58,8 @@ int __wrap_fstatat(int directory, const char *name, struct stat *ret_status, int
 	(void)name;
 	(void)flags;
 	*ret_status = (struct stat){ .st_size = BYTES };
-	return 0;
+	errno = status_error;
+	return status_error ? -1 : 0;
 }
 
 static struct archive_list list_of(uint32_t files, const char *other)
@@ -111,11 +116,36 @@ static void test_other_files_do_not_count(void **state)
 	}
 }
 
+/* As of a disk or a server that fails. */
+static void test_a_part_is_no_list(void **state)
+{
+	struct archive_list list = { 0 };
+
+	(void)state;
+	for (count = 0; count < 3; count++) {
+		told = 0;
+		list_error = EIO;
+		assert_int_equal(archive_list_read(AT_FDCWD, &list), -EIO);
+		list_error = 0;
+	}
+	told = 0;
+	status_error = ESTALE;
+	assert_int_equal(archive_list_read(AT_FDCWD, &list), -ESTALE);
+	assert_null(list.entries);
+	status_error = ENOENT;
+	list = list_of(2, NULL);
+	status_error = 0;
+	assert_int_equal(list.count, 2);
+	assert_int_equal(list.entries[1].bytes, 0);
+	archive_list_clear(&list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_of_very_many_count),
 		cmocka_unit_test(test_other_files_do_not_count),
+		cmocka_unit_test(test_a_part_is_no_list),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
