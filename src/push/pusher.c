@@ -124,26 +124,40 @@ static void pause_for(struct pushing *pushing, uint64_t wait_ns)
 		await(pushing, due_ns - now_ns);
 }
 
-/* A process that is killed, for want of memory maybe, gets a successor: ljspy may run for months. */
+/* error: 0, or why there was no process; else status is how it ended. */
+static void tell_loss(int error, int status)
+{
+	if (error)
+		message_warn("There is no process to push with (%s); ljspy tries again.", strerror(error));
+	else if (WIFEXITED(status))
+		message_warn("The process that pushes could not begin; another one tries again.");
+	else
+		message_warn("The process that pushes was killed; another one goes on.");
+}
+
+/*
+ * A process that is killed, for want of memory maybe, gets a successor, and so does one that cannot begin:
+ * ljspy may run for months.
+ */
 static int keep_pushing(const struct pusher_options *options, int pipe)
 {
 	struct pushing pushing = { .pipe = pipe };
 
-	for (unsigned int kills = 1;; kills++) {
+	for (unsigned int losses = 1;; losses++) {
 		pid_t pid = fork();
-		int status;
+		int error = pid < 0 ? errno : 0, status = 0;
 
 		if (pid == 0)
 			_exit(push(options, pipe));
-		if (pid < 0 || child_wait(pid, &status, 0) < 0)
+		if (pid > 0 && child_wait(pid, &status, 0) < 0)
 			return FAILED;
-		if (WIFEXITED(status))
+		if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) != FAILED)
 			return WEXITSTATUS(status);
 		if (pushing.ended) /* one try */
 			return FAILED;
-		if (kills == 1)
-			message_warn("The process that pushes was killed; another one goes on.");
-		pause_for(&pushing, backoff_ns(kills, 0, 0));
+		if (losses == 1)
+			tell_loss(error, status);
+		pause_for(&pushing, backoff_ns(losses, 0, 0));
 	}
 }
 

@@ -4,8 +4,8 @@
  *
  * It reads the archive and talks to the server; it has nothing to do with sampling, which
  * no server delays. A pipe tells it that a recording has ended, and its closing that ljspy
- * has: then it tries what is left for a few seconds, and ends. If it is killed, another
- * one takes its place.
+ * has: then it tries what is left for a few seconds, and ends. If it is killed, or
+ * cannot begin, another one takes its place.
  */
 #ifndef LJSPY_PUSHER_H
 #define LJSPY_PUSHER_H
