@@ -205,13 +205,19 @@ static int open_batch(const struct sending *sending, const struct archive_entry 
 	return error;
 }
 
-/* Open a recording, or skip it if it cannot be read or has no samples. 0, or -ENOMEM. */
+/* Others may have used up memory, or files; later there may be some. */
+static bool is_shortage(int error)
+{
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+}
+
+/* Open a recording, or skip it if it cannot be read or has no samples. 0, or a negative errno of a shortage. */
 static int open_recording(struct sending *sending, const struct archive_entry *entry)
 {
 	char name[ARCHIVE_NAME_SIZE];
 	int error = open_batch(sending, entry, &sending->batch);
 
-	if (error == -ENOMEM)
+	if (is_shortage(error))
 		return error;
 	/* If it is gone meanwhile, the next search counts it. */
 	if (error == -ENOENT)
