@@ -19,6 +19,7 @@
 #include "src/sampler/sampler_apart.h"
 #include "src/targets/choose.h"
 #include "src/targets/launched.h"
+#include "src/targets/nothing_seen.h"
 #include "src/targets/sampled.h"
 #include "src/targets/sampling.h"
 #include "src/watch/quota.h"
@@ -51,6 +52,7 @@ struct archiving {
 	struct permission_verdict left_out;
 	struct progress progress;
 	bool refused;
+	bool begun; /* sampling has: until then there is no recording */
 	struct pusher pusher;
 
 	/* With --when; else NULL. */
@@ -387,10 +389,20 @@ static int record_sample(void *context, const struct sample *given)
 	return 0;
 }
 
+/* A sample may come before progress() tells when sampling began. */
+static void begin_first(struct archiving *archiving, uint64_t now_ns)
+{
+	if (archiving->begun)
+		return;
+	archiving->begun = true;
+	begin_next(archiving, archiving->result.begin_ns ? archiving->result.begin_ns : now_ns);
+}
+
 static void take_sample(void *context, const struct sample *sample)
 {
 	struct archiving *archiving = context;
 
+	begin_first(archiving, sample->time_ns);
 	rotate_if_over(archiving, sample->time_ns);
 	if (archiving->watch)
 		watch_sample(archiving->watch, sample);
@@ -511,6 +523,10 @@ static bool progress(void *context, const struct figures *so_far)
 	struct archiving *archiving = context;
 	uint64_t now_ns = clock_now_ns(CLOCK_MONOTONIC);
 
+	if (archiving->result.begin_ns)
+		begin_first(archiving, now_ns);
+	if (!archiving->begun)
+		return true;
 	archiving->so_far = *so_far;
 	follow_clock(archiving, now_ns);
 	if (now_ns >= archiving->end_ns + late_ns)
@@ -530,7 +546,7 @@ static void end_last(struct archiving *archiving)
 {
 	const struct figures *all = &archiving->result.figures;
 
-	if (archiving->asleep)
+	if (archiving->asleep || !archiving->begun)
 		return;
 	complete_figures(archiving, all, clock_now_ns(CLOCK_MONOTONIC));
 	if (!archiving->watch && weight_is_time(archiving->session.clock) &&
@@ -550,7 +566,6 @@ static bool sample(void *context)
 			     !(choose_check_all(options) && choose_check_layouts(options));
 	if (archiving->refused)
 		return false;
-	begin_next(archiving, clock_now_ns(CLOCK_MONOTONIC));
 	sampler_run_apart(&archiving->sampler_options, &archiving->result);
 	if (archiving->result.left_out)
 		permission_diagnose(archiving->result.left_out_pid, -archiving->result.left_out_error,
@@ -596,6 +611,9 @@ static enum exit_status conclude(struct archiving *archiving)
 		status = EXIT_WITH_ERRORS;
 	}
 	if (choose_explain_failure(&archiving->result, options->launch ? options->launch[0] : NULL))
+		return EXIT_NOTHING_DONE;
+	if (options->launch && !archiving->result.saw_luajit &&
+	    nothing_seen_explain(options, &archiving->result, &archiving->left_out))
 		return EXIT_NOTHING_DONE;
 	if (sampled_explain(options, &archiving->result, &archiving->left_out))
 		status = EXIT_WITH_ERRORS;

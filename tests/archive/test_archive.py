@@ -227,6 +227,19 @@ def test_it_waits_for_processes_of_a_name(tmp_path):
     assert all(f"(pid {pid})" in text for pid in pids)
 
 
+@pytest.mark.parametrize("target", [("-p", str(os.getpid())), ("--", "/nonexistent")])
+def test_nothing_is_left_of_a_recording_that_never_began(target, tmp_path):
+    result = ljspy.run("record", "--every", "1s", "-o", tmp_path, *target)
+    assert result.returncode == ljspy.NOTHING_PROFILED and result.stderr
+    assert not os.listdir(tmp_path)
+
+
+def test_a_command_without_luajit_is_told(tmp_path):
+    result = ljspy.run("record", "--every", "1s", "-o", tmp_path, "--", "sleep", "1")
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert "sleep did not run LuaJIT." in result.stderr
+
+
 def test_what_was_written_survives_a_kill_and_the_next_goes_on(tmp_path):
     with ljspy.busy() as target:
         with archiving(tmp_path, "-p", target.pid, stop=signal.SIGKILL, status=-signal.SIGKILL):
