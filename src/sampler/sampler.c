@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "src/linux/proc/process.h"
 #include "src/linux/tracer/tracer_files.h"
 #include "src/linux/tracer/tracer_looks.h"
 #include "src/program/interruption.h"
@@ -23,6 +24,7 @@ enum {
 	LAST_LOOKS_NS = 2 * 1000 * 1000, /* from one to the next, at most */
 	REST_NS = 500 * 1000 * 1000,
 	POLL_UNASKED_NS = 50 * 1000 * 1000,
+	EXEC_MOMENT_NS = 10 * 1000 * 1000,
 };
 
 /*---- The loop ----*/
@@ -575,6 +577,18 @@ static bool open_command(struct sampler *sampler)
 	return true;
 }
 
+/* Only the program that comes then tells what there is to sample. */
+static void await_exec(struct sampler *sampler, pid_t pid)
+{
+	const struct timespec moment = { .tv_nsec = EXEC_MOMENT_NS };
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	const uint64_t most_ns = sampler->options->duration_ns ? sampler->options->duration_ns : UINT64_MAX;
+
+	while (process_is_in_exec(pid) && clock_now_ns(CLOCK_MONOTONIC) - begin_ns < most_ns &&
+	       !is_to_end(sampler) && may_go_on(sampler))
+		nanosleep(&moment, NULL);
+}
+
 /* Of several, those that cannot be sampled, or not yet, are left out: the samples of the others count. */
 static bool open_processes(struct sampler *sampler)
 {
@@ -595,6 +609,8 @@ static bool open_processes(struct sampler *sampler)
 			target_consider(sampler, target, now);
 			continue;
 		}
+		if (options->awaits_exec)
+			await_exec(sampler, options->pids[i]);
 		error = target_open(sampler, target, now);
 		if (error && is_to_end(sampler))
 			return end_before_beginning(sampler);

@@ -87,6 +87,7 @@ struct sampler_options {
 	size_t own_pid_count;
 	const struct unreadable *unreadable; /* processes to leave out */
 	size_t unreadable_count;
+	bool awaits_exec;     /* an earlier run sampled the only process: wait for the end of its execve() */
 	bool allow_attach;    /* see tracer_allow_attach() */
 	bool no_stop;         /* look without stopping any thread; not with launch */
 	unsigned int rate_hz; /* of CPU time, or by the wall clock */

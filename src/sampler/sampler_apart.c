@@ -324,7 +324,7 @@ static void conclude(struct sampler_apart *self, const struct apart_outcome *out
 	}
 }
 
-/* Run an engine. The process that it ended for, if others can be sampled without that one; else 0. */
+/* Run an engine. The process that it ended for, if another may go on without that one, or later; else 0. */
 static pid_t run_engine(struct sampler_apart *self)
 {
 	const struct sampler_options *options = &self->options;
@@ -337,7 +337,6 @@ static pid_t run_engine(struct sampler_apart *self)
 		.can_be_concluded = true,
 		.keeps_standard_files = options->launch,
 	};
-	const bool are_several = options->pid_count > 1 || options->subprocesses || options->pattern;
 	struct apart_outcome outcome = { .end = APART_KILLED };
 	int error;
 
@@ -352,7 +351,7 @@ static pid_t run_engine(struct sampler_apart *self)
 	sample_reader_free(self->reader);
 	if (self->run.end != SAMPLER_BLOCKED || self->run.interrupted_by || self->told_to_end)
 		return 0;
-	return are_several && !options->launch ? outcome.blocked_pid : 0;
+	return options->launch ? 0 : outcome.blocked_pid;
 }
 
 /* It counts as left out however the next engine ends. */
@@ -389,9 +388,13 @@ static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_n
 {
 	const uint64_t sampled_ns = self->result->figures.duration_ns - self->unseen_ns;
 	struct sampler_noted unreadable = { 0 };
+	const struct sampler_options *options = &self->options;
+	const bool are_several = options->pid_count > 1 || options->subprocesses || options->pattern;
 	const bool is_excused = excuse(self, pid);
 
-	if (wanted_is_unreadable(&self->options, pid) ||
+	if (!are_several && !is_excused)
+		return false;
+	if (wanted_is_unreadable(options, pid) ||
 	    (!is_excused && self->options.unreadable_count == UNREADABLE_MAX) ||
 	    (duration_ns && sampled_ns >= duration_ns))
 		return false;
@@ -399,6 +402,7 @@ static bool leave_out(struct sampler_apart *self, pid_t pid, uint64_t duration_n
 		self->options.duration_ns = duration_ns - sampled_ns;
 	self->before = *self->result;
 	self->has_before = true;
+	self->options.awaits_exec = !are_several;
 	if (!is_excused)
 		note_unreadable(self, (struct unreadable){ pid, wanted_start(pid) });
 	if (self->began_ns)

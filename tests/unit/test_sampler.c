@@ -169,6 +169,40 @@ static void nothing_is_sampled_in_the_middle_of_an_execve(void **state)
 	assert_true(of_no_thread.cpu_ns > 0);
 }
 
+static unsigned int asks_in_exec; /* so many find a process in the middle of an execve(), a moment apart */
+
+INSTEAD_OF(process_is_in_exec);
+bool __wrap_process_is_in_exec(pid_t pid)
+{
+	const bool is_in_exec = asks_in_exec > 0;
+
+	(void)pid;
+	asks_in_exec -= is_in_exec;
+	machine.now_ns += is_in_exec ? 100 * MS : 0;
+	return is_in_exec;
+}
+
+static void only_a_process_that_was_sampled_is_awaited_in_its_execve(void **state)
+{
+	const uint64_t begin_ns = machine.now_ns;
+
+	(void)state;
+	options.pids = &add(1, bursts)->pid;
+	options.pid_count = 1;
+	options.awaits_exec = true;
+	options.duration_ns = NS_PER_SECOND;
+	asks_in_exec = 5;
+	sampler_run(&options, &result);
+	assert_int_equal(asks_in_exec, 0);
+	assert_true(result.begin_ns >= begin_ns + 500 * MS);
+	assert_true(result.figures.samples > 0);
+	/* Not for longer than all is to take. */
+	asks_in_exec = 1000;
+	sampler_run(&options, &result);
+	assert_in_range(asks_in_exec, 980, 999);
+	asks_in_exec = 0;
+}
+
 static void thread_has_its_cpu_time_from_its_start_on(void **state)
 {
 	(void)state;
@@ -1653,6 +1687,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(threads_that_sleep_for_long_are_left_alone_until_they_run,
 						make_up, forget),
 		cmocka_unit_test_setup_teardown(looks_open_no_file, make_up, forget),
+		cmocka_unit_test_setup_teardown(only_a_process_that_was_sampled_is_awaited_in_its_execve,
+						make_up, forget),
 		cmocka_unit_test_setup_teardown(nothing_is_sampled_in_the_middle_of_an_execve, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(thread_has_its_cpu_time_from_its_start_on, make_up, forget),

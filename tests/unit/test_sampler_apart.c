@@ -601,6 +601,37 @@ static void one_that_keeps_it_waiting_by_its_execve_is_not_left_out(void **state
 	assert_int_equal(result.unreadable_count, 0);
 }
 
+static void awaits_it_the_second_time(const struct sampler_options *given,
+				      const struct sampler_breaks *breaks, struct sampler_result *ret_result)
+{
+	shared->passed = given->awaits_exec == (shared->engines > 1);
+	sends_three(given, breaks, ret_result);
+}
+
+static void the_only_one_is_awaited_in_its_execve_once(void **state)
+{
+	(void)state;
+	sampler = awaits_it_the_second_time;
+	blocked = 1;
+	in_exec = 71;
+	want_targets(1);
+	interrupted_by = 0;
+	run();
+	assert_int_equal(shared->engines, 2);
+	assert_true(shared->passed);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_int_equal(result.figures.samples, 6);
+	assert_int_equal(result.left_out, 0);
+	shared->engines = 0;
+	shared->count = 0;
+	blocked = 2;
+	blocker = 71;
+	run();
+	assert_int_equal(shared->engines, 2);
+	assert_int_equal(result.end, SAMPLER_BLOCKED);
+	assert_int_equal(result.pid, 71);
+}
+
 static void one_that_is_slow_in_execve_again_is_left_out(void **state)
 {
 	(void)state;
@@ -958,6 +989,7 @@ int main(void)
 		TEST(an_engine_that_was_killed_leaves_what_it_published),
 		TEST(one_of_several_that_keeps_it_waiting_is_left_out),
 		TEST(one_that_keeps_it_waiting_by_its_execve_is_not_left_out),
+		TEST(the_only_one_is_awaited_in_its_execve_once),
 		TEST(one_that_is_slow_in_execve_again_is_left_out),
 		TEST(where_many_are_slow_in_execve_some_are_left_out),
 		TEST(why_the_others_cannot_be_sampled_is_told),
