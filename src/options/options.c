@@ -464,7 +464,7 @@ static bool parse_rest(struct options *options, char **rest, bool separated)
 			"A process is chosen by -p, --tree or --name; a command to start follows \"--\" in `ljspy record`.");
 		return false;
 	}
-	if (!*rest) {
+	if (!*rest || !**rest) {
 		message_error("After \"--\" a command is missing.");
 		help_suggest(options->command);
 		return false;

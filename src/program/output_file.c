@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include "src/linux/files/same_file.h"
+#include "src/program/interruption.h"
+#include "src/program/message.h"
 
 static int open_stream(int fd, const char *mode, FILE **ret_stream)
 {
@@ -24,10 +27,32 @@ static int open_stream(int fd, const char *mode, FILE **ret_stream)
 	return error;
 }
 
+/* Opening a FIFO waits until somebody reads it. Ctrl-C ends that wait, with ljspy: it has done nothing yet. */
+static int open_waiting(const char *path)
+{
+	const int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
+	int fd = open(path, flags | O_NONBLOCK), error;
+	sigset_t signals, before;
+
+	if (fd >= 0) {
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+		return fd;
+	}
+	if (errno != ENXIO)
+		return -1;
+	message_note("Nobody reads %s yet: ljspy waits for that.", path);
+	interruption_signals(&signals);
+	pthread_sigmask(SIG_UNBLOCK, &signals, &before);
+	fd = open(path, flags);
+	error = errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	errno = error;
+	return fd;
+}
+
 static int open_directly(const char *path, struct output_file *file)
 {
-	int fd = strcmp(path, "-") == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
-					: open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	int fd = strcmp(path, "-") == 0 ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0) : open_waiting(path);
 
 	return fd < 0 ? -errno : open_stream(fd, "w", &file->stream);
 }

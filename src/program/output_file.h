@@ -3,7 +3,8 @@
  * output_file: a file that ljspy knows to be writable before it needs it.
  *
  * A regular file appears, whole, when it is committed; until then an older file of
- * that name stays as it is. Devices, pipes and standard output are written directly.
+ * that name stays as it is. Devices, pipes and standard output are written directly. Opening a FIFO waits for
+ * its reader, and says so; the signals of interruption_signals() end ljspy meanwhile.
  */
 #ifndef LJSPY_OUTPUT_FILE_H
 #define LJSPY_OUTPUT_FILE_H

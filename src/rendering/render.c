@@ -33,16 +33,16 @@ static void explain(const char *path, const char *directory, const char *option,
 		message_error("%s is a directory, not a file to write to.", path);
 		message_note("Name a file in it: %s %s%sNAME", option, path,
 			     path[strlen(path) - 1] == '/' ? "" : "/");
-	} else if (error == ENOENT && is_here) {
+	} else if (error == ENOENT && is_here && directory != here) { /* getcwd() has failed */
 		message_error("%s cannot be written: the current directory has been removed.", path);
 		message_note("Change to another one, or name a file elsewhere with %s FILE.", option);
-	} else if (error == ENOENT || error == ENOTDIR) {
+	} else if ((error == ENOENT && !is_here) || error == ENOTDIR) {
 		message_error("%s cannot be written: there is no directory %s.", path, directory);
 		message_note("Make it, or name a file elsewhere with %s FILE.", option);
 	} else if (access(path, F_OK) == 0 && access(path, W_OK)) {
 		message_error_errno(error, "%s cannot be written", path);
 		message_note("Name another file with %s FILE.", option);
-	} else if (error == EACCES || error == EPERM || error == EROFS) {
+	} else if (error == EACCES || error == EPERM || error == EROFS || error == ENOENT) {
 		message_error("%s cannot be written: the %sdirectory %s may not be written to (%s).", path,
 			      is_here ? "current " : "", directory, strerror(error));
 		message_note("Name a file elsewhere, such as %s /tmp/%s", option,

@@ -17,8 +17,10 @@ static double milliseconds(uint64_t ns)
 	return (double)ns / 1e6;
 }
 
-static void explain_command(const char *command, const struct sampler_result *result)
+static void explain_command(const struct options *options, const struct sampler_result *result)
 {
+	const char *command = options->launch[0];
+
 	if (*result->other_lua) {
 		message_error("%s runs PUC Lua %s, which ljspy does not know.", command, result->other_lua);
 		return;
@@ -30,6 +32,8 @@ static void explain_command(const char *command, const struct sampler_result *re
 		return;
 	}
 	message_error("%s did not run LuaJIT.", command);
+	if (!options->subprocesses)
+		message_note("If a program does that it starts, add --subprocesses.");
 }
 
 static void explain_no_sample(const struct options *options, const struct sampler_result *result)
@@ -47,6 +51,10 @@ static void explain_no_sample(const struct options *options, const struct sample
 		else
 			message_error("There is no sample: the target ended after %.1f ms.", ms);
 		message_note("Let it run for longer, or take samples more often: -r %d", OPTIONS_RATE_MAX);
+	} else if (is_idle && cpu_ms * OPTIONS_RATE_DEFAULT >= 1000) {
+		message_error("There is no sample: in %.1f ms the target used a CPU for %.1f.", ms, cpu_ms);
+		message_note("Let it run for longer, or take samples more often: -r %d",
+			     OPTIONS_RATE_DEFAULT);
 	} else if (is_idle && result->halted.count) {
 		halted_tell(result, message_error, "There is no sample");
 	} else if (is_idle) {
@@ -64,7 +72,7 @@ bool nothing_seen_explain(const struct options *options, const struct sampler_re
 		if (result->left_out)
 			sampled_tell_left_out(result, left_out);
 		else
-			explain_command(options->launch[0], result);
+			explain_command(options, result);
 		sampled_tell_unsearched(result);
 		return true;
 	}

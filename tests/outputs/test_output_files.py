@@ -286,6 +286,38 @@ def test_current_directory_that_has_been_removed(tmp_path):
     refused(result, ljspy.NOTHING_PROFILED, "x.svg", "the current directory has been removed", "Change to another one")
 
 
+def test_current_directory_that_takes_no_files():
+    result = try_to_record("-f", "svg", "-o", "x.svg", cwd="/proc")
+    refused(result, ljspy.NOTHING_PROFILED, "x.svg", "the current directory /proc may not be written to", "-o /tmp/x.svg")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_pipe_that_nobody_reads(number, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    argv = [ljspy.LJSPY, "record", "-p", str(os.getpid()), "-f", "svg", "-o", "pipe"]
+    with subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert "Nobody reads pipe yet" in process.stderr.readline()
+            process.send_signal(number)
+            assert process.wait(timeout=60) == -number
+        finally:
+            process.kill()
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_pipe_gets_its_reader_later(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with ljspy.busy() as target:
+        argv = [ljspy.LJSPY, "record", "-p", str(target.pid), "-d", "1s", "-f", "folded", "-o", "pipe"]
+        with subprocess.Popen(argv, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            try:
+                assert "Nobody reads pipe yet" in process.stderr.readline()
+                assert (tmp_path / "pipe").read_text()
+                assert process.wait(timeout=60) == ljspy.OK
+            finally:
+                process.kill()
+
+
 @pytest.mark.parametrize("stats, output", [("x.svg", "x.svg"), ("./x.svg", "x.svg"), ("../{}/x.svg", "x.svg"), ("-", "-"), ("/dev/stdout", "-")])
 def test_output_and_figures_are_two_files(tmp_path, stats, output):
     result = try_to_record("-f", "svg", "-o", output, "--stats", stats.format(tmp_path.name), cwd=tmp_path)
