@@ -145,6 +145,18 @@ bool choose_ended_before_beginning(const struct sampler_result *result)
 	return result->end == SAMPLER_INTERRUPTED && !result->begin_ns;
 }
 
+static void explain_launch(const char *command, int error)
+{
+	struct permission_verdict verdict;
+
+	if (permission_diagnose_launch(command, error, &verdict))
+		choose_tell(&verdict);
+	else if (error == EPERM) /* mostly that of its execve() */
+		message_error_errno(EPERM, "%s", command);
+	else
+		choose_explain_error(error, command);
+}
+
 bool choose_explain_failure(const struct sampler_result *result, const char *command)
 {
 	if (choose_ended_before_beginning(result)) {
@@ -162,12 +174,12 @@ bool choose_explain_failure(const struct sampler_result *result, const char *com
 	}
 	if (result->end != SAMPLER_FAILED)
 		return false;
-	if (result->pid && !command)
+	if (command)
+		explain_launch(command, -result->error);
+	else if (result->pid)
 		choose_explain(result->pid, -result->error);
-	else if (command && result->error == -EPERM) /* mostly that of its execve() */
-		message_error_errno(EPERM, "%s", command);
 	else
-		choose_explain_error(-result->error, command ? command : "starting to take samples");
+		choose_explain_error(-result->error, "starting to take samples");
 	return true;
 }
 
@@ -258,6 +270,13 @@ static bool take_identity(const struct process *process)
 	return false;
 }
 
+static bool is_thread(pid_t pid)
+{
+	const pid_t process = process_of_thread(pid);
+
+	return process > 0 && process != pid;
+}
+
 /* Read a process that may have something to see in it. 0 or a negative errno. */
 static int read_living(pid_t pid, struct process *ret_process)
 {
@@ -265,7 +284,8 @@ static int read_living(pid_t pid, struct process *ret_process)
 
 	if (error)
 		return error;
-	if (!process_is_zombie(ret_process) && !ret_process->kernel_thread && !ret_process->is_32bit)
+	if (!process_is_zombie(ret_process) && !ret_process->kernel_thread && !ret_process->is_32bit &&
+	    !is_thread(pid))
 		return 0;
 	process_clear(ret_process);
 	return -ESRCH;
@@ -648,7 +668,7 @@ enum exit_status choose_processes(struct options *options)
 		return EXIT_ALL_GOOD;
 	if (options->pid_count == 0)
 		return choose_by_name(options);
-	if (options->pid_count > 1)
+	if (options->pid_count > 1 || is_thread(options->pids[0]))
 		status = leave_out_gone(options);
 	if (options->pid_count > 1 && !options->subprocesses && makes_profile(options))
 		put_first(options);

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -19,6 +20,15 @@ pytestmark = [
     pytest.mark.usefixtures("built"),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else and mount"),
 ]
+
+# A program whose second thread sleeps; it prints that one's id.
+THREAD = """
+import threading, time
+thread = threading.Thread(target=time.sleep, args=(60,), daemon=True)
+thread.start()
+print(thread.native_id, flush=True)
+thread.join()
+"""
 
 RECORD = ["record", "-d", "1s", "-f", "folded", "-o", "-"]
 
@@ -189,6 +199,20 @@ def test_root_without_the_capability(target, way):
 def test_filter_on_ptrace(target, error):
     result = run(*RECORD, "-p", target.pid, through=refused("ptrace", error))
     explains(result, "seccomp", "--security-opt seccomp=unconfined")
+
+
+@pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS], ids=errno.errorcode.get)
+def test_filter_on_ptrace_of_a_command(error):
+    result = run(*RECORD, "--", "sleep", "1", through=refused("ptrace", error))
+    explains(result, "A seccomp filter on ljspy forbids ptrace, so sleep cannot be traced", "seccomp=unconfined")
+
+
+@pytest.mark.parametrize("command", [RECORD, ["dump"], ["info"], ["memory"], ["heap"], ["requests"]])
+def test_thread_instead_of_its_process(command):
+    with ljspy.Target([sys.executable, "-c", THREAD]) as process:
+        thread = process.read_until(b"\n").strip()
+        result = run(*command, "-p", thread)
+        explains(result, f"There is no process {thread}: that is a thread of process {process.pid}.", f"-p {process.pid}")
 
 
 @pytest.mark.parametrize("error", [errno.EPERM, errno.ENOSYS], ids=errno.errorcode.get)

@@ -26,7 +26,7 @@
 enum { PROCESSES = 6, USER = 1000, OTHER_USER = 2000 };
 
 struct made_up {
-	bool is_gone, runs_luajit;
+	bool is_gone, is_thread, runs_luajit;
 	int reads_busy; /* so often it is in the middle of an execve() */
 	char state;
 	bool is_kernels, is_32bit;
@@ -43,7 +43,8 @@ static struct {
 	int identity_error;
 	uid_t taken;       /* whose identity it has taken on; 0: nobody's */
 	uint64_t waits_ns; /* for files, in all */
-	int refusal;       /* nothing can be looked at at all */
+	bool launch_refused;
+	int refusal; /* nothing can be looked at at all */
 	int find_error;
 	pid_t refused; /* a process that a survey could not look at */
 	size_t refused_count;
@@ -105,6 +106,12 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *ret_rest)
 	return 0;
 }
 
+INSTEAD_OF(process_of_thread);
+pid_t __wrap_process_of_thread(pid_t tid)
+{
+	return made_up(tid)->is_thread ? FIRST : tid;
+}
+
 INSTEAD_OF(process_find);
 int __wrap_process_find(const char *pattern, struct process_list *ret_list, char **ret_message)
 {
@@ -164,6 +171,17 @@ int __wrap_follow_search(struct follow *follow, uint64_t now_ns, follow_found *f
 }
 
 /*---- What may be looked at, and what is there ----*/
+
+INSTEAD_OF(permission_diagnose_launch);
+bool __wrap_permission_diagnose_launch(const char *command, int error, struct permission_verdict *ret_verdict)
+{
+	(void)error;
+	if (!seen.launch_refused)
+		return false;
+	*ret_verdict = (struct permission_verdict){ .remedy = "Do that." };
+	snprintf(ret_verdict->sentence, sizeof(ret_verdict->sentence), "%s cannot be.", command);
+	return true;
+}
 
 INSTEAD_OF(permission_diagnose_error);
 bool __wrap_permission_diagnose_error(int error, struct permission_verdict *ret_verdict)
@@ -464,6 +482,18 @@ static void of_several_those_that_are_gone_are_left_out(void **state)
 	ASSERT_CHOSEN(FIRST + 1, FIRST + 5);
 }
 
+static void a_thread_is_no_process(void **state)
+{
+	(void)state;
+	world[1].is_thread = true;
+	NAME(FIRST + 1);
+	assert_int_equal(choose(), EXIT_NOTHING_DONE);
+	assert_string_equal(told, "ljspy: 101: error 3.\n");
+	NAME(FIRST + 1, FIRST + 2);
+	assert_int_equal(choose(), EXIT_WITH_ERRORS);
+	ASSERT_CHOSEN(FIRST + 2);
+}
+
 /* It gives the file its name. */
 static void the_first_process_of_a_profile_is_one_that_is_in_it(void **state)
 {
@@ -719,6 +749,10 @@ static void sampling_that_could_not_begin_is_explained(void **state)
 	assert_string_equal(told, "ljspy: 101: error 1.\n");
 	assert_true(explain_failure(&result, "./run"));
 	assert_string_equal(told, "ljspy: ./run: Operation not permitted\n");
+	seen.launch_refused = true;
+	assert_true(explain_failure(&result, "./run"));
+	assert_string_equal(told, "ljspy: ./run cannot be.\nljspy: Do that.\n");
+	seen.launch_refused = false;
 	result.error = -ENOENT;
 	assert_true(explain_failure(&result, "./run"));
 	assert_string_equal(told, "ljspy: ./run: No such file or directory\n");
@@ -848,6 +882,7 @@ int main(void)
 		TEST(commands_that_need_no_lua_take_all),
 		TEST(a_process_that_is_named_is_taken_as_it_is),
 		TEST(of_several_those_that_are_gone_are_left_out),
+		TEST(a_thread_is_no_process),
 		TEST(the_first_process_of_a_profile_is_one_that_is_in_it),
 		TEST(descendants_are_found_where_the_command_does_not_follow),
 		TEST(each_command_that_looks_once_finds_descendants),

@@ -28,6 +28,9 @@ enum {
 static const char add_capability[] =
 	"Start the container with the capability: docker run --cap-add=SYS_PTRACE,"
 	" compose cap_add: [SYS_PTRACE], Kubernetes securityContext.capabilities.add: [SYS_PTRACE].";
+static const char allow_ptrace[] =
+	"Start the container with --security-opt seccomp=unconfined or a profile that allows ptrace"
+	" (Kubernetes: securityContext.seccompProfile).";
 static const char run_as_root[] = "Run ljspy as root, in a container with --cap-add=SYS_PTRACE.";
 
 /* By capget(2): the capabilities that the calling thread has in effect, and those it may turn on. */
@@ -232,9 +235,7 @@ static void explain(const struct process *process, int error, struct permission_
 		return;
 	}
 	if (ptrace_is_filtered()) {
-		decide(verdict, PERMISSION_SECCOMP,
-		       "Start the container with --security-opt seccomp=unconfined or a profile that allows ptrace"
-		       " (Kubernetes: securityContext.seccompProfile).",
+		decide(verdict, PERMISSION_SECCOMP, allow_ptrace,
 		       "A seccomp filter on ljspy forbids ptrace, so process %d (%s) cannot be traced.", pid,
 		       process->name);
 		return;
@@ -314,6 +315,25 @@ bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict
 	       explain_memory(error, ret_verdict);
 }
 
+bool permission_diagnose_launch(const char *command, int error, struct permission_verdict *ret_verdict)
+{
+	return (error == EPERM || error == ENOSYS) && ptrace_is_filtered() &&
+	       decide(ret_verdict, PERMISSION_SECCOMP, allow_ptrace,
+		      "A seccomp filter on ljspy forbids ptrace, so %s cannot be traced.", command);
+}
+
+/* A thread's id has a directory in /proc, too, which looks like a process's. */
+static bool explain_thread(pid_t pid, struct permission_verdict *verdict)
+{
+	const pid_t process = process_of_thread(pid);
+	char remedy[WHO_MAX];
+
+	snprintf(remedy, sizeof(remedy), "Name the process: -p %d", (int)process);
+	return process > 0 && process != pid &&
+	       decide(verdict, PERMISSION_NO_SUCH_PROCESS, remedy,
+		      "There is no process %d: that is a thread of process %d.", (int)pid, (int)process);
+}
+
 /* The processes of a container have other numbers outside. */
 static const char *where_else(void)
 {
@@ -358,7 +378,8 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 		decide(ret_verdict, PERMISSION_UNKNOWN, "", "Process %d cannot be looked at: %s.", (int)pid,
 		       strerror(-failure));
 	} else if (!failure) {
-		explain(&process, error, ret_verdict);
+		if (!explain_thread(pid, ret_verdict))
+			explain(&process, error, ret_verdict);
 		process_clear(&process);
 	}
 }

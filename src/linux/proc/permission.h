@@ -45,6 +45,9 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 /* The same for an error that concerns no process in particular; false if this explains nothing. */
 bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict);
 
+/* The same for a command that could not be started to trace it. */
+bool permission_diagnose_launch(const char *command, int error, struct permission_verdict *ret_verdict);
+
 /*
  * Is permission_take_target_identity() worth trying: is ljspy root without CAP_SYS_PTRACE, and the process
  * another user's?
