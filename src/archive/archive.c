@@ -19,7 +19,8 @@ int archive_open(const char *path, const struct archive_bounds *bounds, struct a
 	struct archive archive = { .path = path, .bounds = *bounds };
 	int error;
 
-	if (mkdir(path, 0777) && errno != EEXIST)
+	archive.is_made = mkdir(path, 0777) == 0;
+	if (!archive.is_made && errno != EEXIST)
 		return -errno;
 	archive.directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (archive.directory < 0)
@@ -38,10 +39,24 @@ int archive_open(const char *path, const struct archive_bounds *bounds, struct a
 	return 0;
 }
 
+/* Has somebody moved the directory away, or removed it? */
+static bool is_elsewhere(const struct archive *archive)
+{
+	struct stat here, named;
+
+	if (fstat(archive->directory, &here))
+		return false;
+	if (stat(archive->path, &named))
+		return errno == ENOENT;
+	return !same_file(&named, &here);
+}
+
 void archive_close(struct archive *archive)
 {
 	archive_end(archive);
 	archive_list_clear(&archive->list);
+	if (archive->is_made && !is_elsewhere(archive))
+		rmdir(archive->path); /* fails unless it is empty */
 	close(archive->directory);
 	archive->directory = -1;
 }
@@ -64,18 +79,6 @@ static FILE *create(const struct archive *archive, const struct archive_entry *e
 		errno = error;
 	}
 	return stream;
-}
-
-/* Has somebody moved the directory away, or removed it? */
-static bool is_elsewhere(const struct archive *archive)
-{
-	struct stat here, named;
-
-	if (fstat(archive->directory, &here))
-		return false;
-	if (stat(archive->path, &named))
-		return errno == ENOENT;
-	return !same_file(&named, &here);
 }
 
 /* What is under the directory's name now takes its place. */

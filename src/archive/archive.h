@@ -8,6 +8,7 @@
 #ifndef LJSPY_ARCHIVE_H
 #define LJSPY_ARCHIVE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -22,6 +23,7 @@ struct archive_bounds {
 struct archive {
 	const char *path;
 	int directory;            /* locked */
+	bool is_made;             /* it was not there before */
 	struct archive_list list; /* the last one is being written while there is a stream */
 	FILE *stream;             /* NULL if none is being written */
 	size_t size;              /* of the list's array */
@@ -31,7 +33,8 @@ struct archive {
 
 /*
  * Open the directory, and make it if its parent exists. 0, or a negative errno;
- * -EBUSY if another ljspy adds to it. path must outlive the archive.
+ * -EBUSY if another ljspy adds to it. path must outlive the archive. Closing removes a directory that was made
+ * and is empty.
  */
 int archive_open(const char *path, const struct archive_bounds *bounds, struct archive *ret_archive);
 void archive_close(struct archive *archive);

@@ -229,9 +229,12 @@ def test_it_waits_for_processes_of_a_name(tmp_path):
 
 @pytest.mark.parametrize("target", [("-p", str(os.getpid())), ("--", "/nonexistent")])
 def test_nothing_is_left_of_a_recording_that_never_began(target, tmp_path):
-    result = ljspy.run("record", "--every", "1s", "-o", tmp_path, *target)
-    assert result.returncode == ljspy.NOTHING_PROFILED and result.stderr
-    assert not os.listdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    for name in ("there", "made"):
+        result = ljspy.run("record", "--every", "1s", "-o", tmp_path / name, *target)
+        assert result.returncode == ljspy.NOTHING_PROFILED and result.stderr
+    assert os.listdir(tmp_path) == ["there"]
+    assert not os.listdir(tmp_path / "there")
 
 
 def test_a_command_without_luajit_is_told(tmp_path):

@@ -57,6 +57,7 @@ def busy():
         ["record", "-p", "1", "stray"],
         ["record", "-p", "1", "--", "true"],
         ["record", "--"],
+        ["record", "--", ""],
         ["dump", "-p", "1", "-r", "99"],
         ["top", "-p", "1", "-d", "5s"],
         ["top", "-p", "1", "--", "true"],
