@@ -220,6 +220,8 @@ static enum exit_status serve_on(struct serving *serving, const struct address *
 	options.socket = address_listen(address, text);
 	if (options.socket < 0) {
 		message_error_errno(-options.socket, "listening on %s", serving->options->listen);
+		if (options.socket == -EADDRINUSE)
+			message_note("Let that program end, or name another port: --listen ADDRESS:PORT");
 		return EXIT_NOTHING_DONE;
 	}
 	error = server_start(&options, &server);

@@ -609,3 +609,12 @@ def test_heaps_are_read_as_the_targets_are_sampled():
 def test_wrong_addresses_are_refused(address):
     result = ljspy.run("serve", "-p", os.getpid(), "--listen", address)
     assert result.returncode == ljspy.USAGE and "no address" in result.stderr
+
+
+def test_an_address_in_use():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        result = ljspy.run("serve", "-p", os.getpid(), "--listen", address)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert f"listening on {address}: Address already in use" in result.stderr
+    assert "name another port: --listen" in result.stderr
