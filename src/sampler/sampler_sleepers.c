@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "src/linux/threads/lock_holder.h"
 #include "src/linux/threads/wait_text.h"
 #include "src/survey/asleep.h"
 
@@ -263,6 +264,10 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 	sleep->thread_state = asleep->state == THREAD_UNINTERRUPTIBLE ? asleep->state
 								      : wait_state(&wait, &stack);
 	sleep->awaits_events = wait_is_for_events(&wait);
+	sleep->lock = wait.kind == WAIT_LOCK && sleep->thread_state == THREAD_BLOCKED && !stack.lua &&
+				      !stack.request
+			      ? wait.lock
+			      : 0;
 	return keep_frames(sleep, asleep->frames, asleep->count);
 }
 
@@ -339,6 +344,38 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 	return true;
 }
 
+/*
+ * Several threads may wait for the lock. Between two turns nobody holds it, or one whose events have come: one
+ * look that finds it so says nothing yet.
+ */
+static bool lock_is_for_turn(struct target *target, uint64_t lock)
+{
+	struct lock_seen *seen = &target->lock_seen;
+	const bool is_known = seen->address == lock;
+
+	if (is_known && seen->look == target->looks)
+		return seen->is_for_turn;
+	seen->address = lock;
+	seen->look = target->looks;
+	seen->is_for_turn = is_known && seen->awaits_events;
+	seen->awaits_events = lock_holder_awaits_events(target->threads, target->pid,
+							lua_process_memory(target->process), lock);
+	seen->is_for_turn |= seen->awaits_events;
+	return seen->is_for_turn;
+}
+
+/*
+ * A thread without Lua on its stack that waits for a lock waits for work if the lock's holder does: it is
+ * its turn next. The holder may change while the thread sleeps on.
+ */
+static void judge_lock(struct target *target, struct sleep *sleep)
+{
+	if (!sleep->lock)
+		return;
+	sleep->awaits_events = lock_is_for_turn(target, sleep->lock);
+	sleep->thread_state = sleep->awaits_events ? THREAD_IDLE : THREAD_BLOCKED;
+}
+
 bool target_sample_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
 			   struct thread_record *record)
 {
@@ -350,6 +387,7 @@ bool target_sample_sleeper(struct sampler *sampler, struct target *target, struc
 	record->is_told |= record->has_run;
 	if (!read_sleeper(sampler, target, thread, record))
 		return false;
+	judge_lock(target, &record->sleep);
 	record->is_told |= is_worth_telling(target, record);
 	if (record->is_told) {
 		target_name_thread(target, thread, record);

@@ -48,6 +48,8 @@ struct sleep {
 	uint64_t runs; /* how often the kernel had given it a CPU */
 	enum thread_state thread_state;
 	bool awaits_events; /* see struct sample */
+	uint64_t
+		lock; /* it waits for this lock, maybe only for its turn to wait for events; 0: it does not */
 	enum vm_state vm_state;
 	struct sample_gc gc;
 	const char *phase;
@@ -58,6 +60,14 @@ struct sleep {
 	const struct function *wait; /* see struct sample */
 	struct frame *frames;        /* owned */
 	size_t frame_count, frames_size;
+};
+
+/* A lock that was last asked about. */
+struct lock_seen {
+	uint64_t address;   /* 0: none yet */
+	uint64_t look;      /* target.looks at that time */
+	bool awaits_events; /* who held it waited for events then */
+	bool is_for_turn;   /* the same, or at the look before */
 };
 
 /* What ljspy keeps of a thread between its samples. */
@@ -168,6 +178,7 @@ struct target {
 	bool is_bound;               /* the thread that was on it may run on no other */
 	bool is_late;                /* this look is late: see target_is_late() */
 	uint64_t looks;              /* how many there were */
+	struct lock_seen lock_seen;  /* by the wall clock */
 	bool wants_look;             /* it waits for a CPU, and its last CPU time has no sample */
 	uint64_t active_cpu_ns;      /* of the process clock, at the last look */
 	uint64_t read_last_ns;       /* when ljspy read its coroutines or requests; 0: not yet */

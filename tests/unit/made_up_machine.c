@@ -19,6 +19,7 @@
 #include "src/linux/calls/interrupted_call.h"
 #include "src/linux/threads/launch.h"
 #include "src/linux/threads/threads.h"
+#include "src/linux/threads/lock_holder.h"
 #include "src/linux/threads/wait_text.h"
 #include "src/linux/tracer/thread_registers.h"
 #include "src/linux/tracer/tracer_files.h"
@@ -953,6 +954,19 @@ void __wrap_wait_read(struct memory *memory, const struct thread_call *call, str
 	(void)memory;
 	machine.last_call = call->number;
 	*ret_wait = machine.wait;
+}
+
+INSTEAD_OF(lock_holder_awaits_events);
+bool __wrap_lock_holder_awaits_events(struct threads *threads, pid_t pid, struct memory *memory,
+				      uint64_t lock)
+{
+	(void)threads;
+	(void)pid;
+	(void)memory;
+	machine.lock_looks++;
+	return lock == machine.wait.lock && machine.lock_looks <= machine.awaits_events_looks &&
+	       !(machine.awaits_events_but_one_in &&
+		 machine.lock_looks % machine.awaits_events_but_one_in == 0);
 }
 
 INSTEAD_OF(wait_describe_briefly);

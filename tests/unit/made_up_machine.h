@@ -93,6 +93,8 @@ struct made_up_machine {
 	const char *no_memory_for; /* "tracer", "files": these cannot be had */
 	uint64_t symbols_cpu_ns;
 	struct wait wait; /* of each thread that sleeps */
+	/* At so many looks, who holds the lock that it waits for waits for events, but for one look of so many. */
+	unsigned long awaits_events_looks, awaits_events_but_one_in, lock_looks;
 	enum thread_state sleep_state;
 	bool names_waits; /* each in other words */
 	struct thread_call call;

@@ -4,6 +4,7 @@
  * them.
  */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -593,6 +594,57 @@ static void what_a_thread_waits_for_says_whether_it_is_idle(void **state)
 	assert_int_equal(sums[0].state_samples[THREAD_IDLE], 0);
 }
 
+/* Who holds the lock waits for events. One look that finds it otherwise may be between two turns. */
+static void a_thread_that_waits_for_its_turn_is_idle(void **state)
+{
+	static const struct function in_lua = { .kind = FRAME_LUA, .file = "@a.lua", .firstline = 3 };
+	static const struct function in_c = { .kind = FRAME_NATIVE, .name = "turn", .module = "made_up.so" };
+	static const struct {
+		const struct function *function;
+		unsigned long looks, but_one_in;
+		enum wait_kind kind;
+		enum thread_state state;
+	} cases[] = {
+		{ &in_c, ULONG_MAX, 0, WAIT_LOCK, THREAD_IDLE },
+		{ &in_c, ULONG_MAX, 3, WAIT_LOCK, THREAD_IDLE },
+		{ &in_c, 0, 0, WAIT_LOCK, THREAD_BLOCKED },
+		{ &in_lua, ULONG_MAX, 0, WAIT_LOCK, THREAD_BLOCKED },
+		{ &in_c, ULONG_MAX, 0, WAIT_FILE, THREAD_BLOCKED },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct made_up_process *process = begin_again(state, bursts);
+		const struct sum *sum = sum_of(process, 0);
+
+		process->threads[0].function = cases[i].function;
+		machine.wait = (struct wait){ .kind = cases[i].kind, .lock = 0x7000 };
+		machine.awaits_events_looks = cases[i].looks;
+		machine.awaits_events_but_one_in = cases[i].but_one_in;
+		options.wall_clock = true;
+		options.duration_ns = NS_PER_SECOND;
+		run();
+		assert_true(sum->state_samples[cases[i].state] > 100);
+		assert_int_equal(sum->state_samples[THREAD_IDLE] + sum->state_samples[THREAD_BLOCKED],
+				 sum->state_samples[cases[i].state]);
+	}
+}
+
+static void who_sleeps_on_is_blocked_once_the_holder_works(void **state)
+{
+	static const struct function in_c = { .kind = FRAME_NATIVE, .name = "turn", .module = "made_up.so" };
+	struct made_up_process *process = begin_again(state, bursts);
+	const struct sum *sum = sum_of(process, 0);
+
+	process->threads[0].function = &in_c;
+	process->threads[0].sleep_ns = UINT64_C(3600) * NS_PER_SECOND;
+	machine.wait = (struct wait){ .kind = WAIT_LOCK, .lock = 0x7000 };
+	machine.awaits_events_looks = 50;
+	options.wall_clock = true;
+	run();
+	assert_in_range(sum->state_samples[THREAD_IDLE], 40, 51);
+	assert_true(sum->state_samples[THREAD_BLOCKED] > 100);
+}
+
 /* The kernel shows only that it is begun again; the stop has shown which one it is. */
 static void a_call_that_goes_on_after_a_stop_is_the_one_that_was_stopped(void **state)
 {
@@ -880,6 +932,8 @@ int main(void)
 		TEST(an_alarm_of_a_target_that_is_gone_means_nothing),
 		TEST(reports_of_threads_are_asked_for_now_and_then),
 		TEST(what_a_thread_waits_for_says_whether_it_is_idle),
+		TEST(a_thread_that_waits_for_its_turn_is_idle),
+		TEST(who_sleeps_on_is_blocked_once_the_holder_works),
 		TEST(a_call_that_goes_on_after_a_stop_is_the_one_that_was_stopped),
 		TEST(what_a_thread_waits_for_is_not_named_if_it_has_run_meanwhile),
 		TEST(names_of_waits_take_no_more_than_their_room),

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "src/linux/proc/proc_file.h"
+#include "src/linux/proc/proc_text.h"
 #include "src/linux/tracer/tracer_files.h"
 
 enum {
@@ -481,6 +482,7 @@ void thread_begin_anew(struct threads *threads, struct thread *thread)
 	thread->serial = ++threads->list_changes;
 	thread->calls = (struct call_watch){ .seen = { .known = false } };
 	thread->runs_left = thread->sleeps = 0;
+	thread->own_tid = 0;
 	thread_measure(threads, thread, &used_ns);
 	threads->accounted_ns = accounted_ns;
 }
@@ -599,6 +601,15 @@ int thread_read_state(struct threads *threads, struct thread *thread, enum threa
 	if (ret_call)
 		*ret_call = call;
 	return 0;
+}
+
+bool thread_call_read(pid_t tid, struct thread_call *ret_call)
+{
+	char text[THREAD_TEXT_MAX];
+	bool running;
+
+	return proc_text_read(tid, "syscall", text, sizeof(text)) > 0 &&
+	       parse_call(text, &running, ret_call) && !running;
 }
 
 bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b)

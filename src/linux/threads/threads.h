@@ -55,6 +55,7 @@ struct call_watch {
 /* Valid until threads_changes() changes. */
 struct thread {
 	pid_t tid;
+	pid_t own_tid;   /* in its own pid namespace; 0 until lock_holder.c asks */
 	uint64_t serial; /* no other thread of the process has it, or had it; the kernel gives tids again */
 	char name[THREAD_NAME_MAX]; /* untrusted; as of when it was added, or of thread_refresh_name() */
 	struct tracee *tracee;
@@ -162,6 +163,9 @@ int thread_count_switches(const struct threads *threads, struct thread *thread,
  */
 int thread_read_state(struct threads *threads, struct thread *thread, enum thread_state *ret_state,
 		      struct thread_call *ret_call);
+
+/* The call that any thread sleeps in, also of another process. False if it runs, or that cannot be read. */
+bool thread_call_read(pid_t tid, struct thread_call *ret_call);
 
 bool thread_call_is_same(const struct thread_call *a, const struct thread_call *b);
 

@@ -214,7 +214,10 @@ void wait_read(struct memory *memory, const struct thread_call *call, struct wai
 		wait.path = call->arguments[form == FORM_PATH_AT ? 1 : 0];
 		break;
 	case FORM_CHILD: wait.kind = WAIT_CHILD; break;
-	case FORM_FUTEX: wait.kind = futex_kind(call->arguments[1]); break;
+	case FORM_FUTEX:
+		wait.kind = futex_kind(call->arguments[1]);
+		wait.lock = call->arguments[0];
+		break;
 	case FORM_POLL: read_poll(memory, call->arguments[0], call->arguments[1], &wait); break;
 	case FORM_SELECT: read_select(memory, call->arguments, &wait); break;
 	}
@@ -243,4 +246,13 @@ enum thread_state wait_state(const struct wait *wait, const struct wait_stack *s
 bool wait_is_for_events(const struct wait *wait)
 {
 	return wait->kind == WAIT_EVENTS || wait->kind == WAIT_POLL;
+}
+
+bool wait_call_is_for_events(const struct thread_call *call)
+{
+	enum call_form form = FORM_OTHER;
+
+	if (call->known && call->number >= 0 && call->number < CALL_COUNT)
+		form = calls[call->number].form;
+	return form == FORM_EVENTS || (form == FORM_POLL && call->arguments[1] > 1);
 }

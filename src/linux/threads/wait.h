@@ -29,6 +29,7 @@ struct wait {
 	enum wait_kind kind;
 	const char *call; /* "read"; NULL if unknown */
 	int fd;           /* WAIT_FILE and WAIT_POLL; else -1 */
+	uint64_t lock;    /* WAIT_LOCK and WAIT_CONDITION: the address of its futex */
 	uint64_t path;    /* WAIT_PATH: the address of its name */
 };
 
@@ -54,5 +55,8 @@ enum thread_state wait_state(const struct wait *wait, const struct wait_stack *s
  * programs that work in steps sleep for a time between these.
  */
 bool wait_is_for_events(const struct wait *wait);
+
+/* The same of a call alone: does it wait for several files, or for what comes next, whatever the memory says? */
+bool wait_call_is_for_events(const struct thread_call *call);
 
 #endif
