@@ -114,6 +114,11 @@ static uint8_t *read_code(struct memory *memory, const struct vm_code *vm)
 	return NULL;
 }
 
+static bool has_code(const struct known_vm *known)
+{
+	return known->status == RECOGNISE_OK || known->status == RECOGNISE_UNKNOWN_LAYOUT;
+}
+
 /* Move the VM to where it is when the file is mapped so much further up. */
 static void move(struct vm_code *vm, uint64_t by)
 {
@@ -136,9 +141,8 @@ bool known_files_find(const struct known_files *files, const struct file_identit
 	if (!file)
 		return false;
 	known = file->known;
-	if (known.status == RECOGNISE_OK || known.status == RECOGNISE_UNKNOWN_LAYOUT)
+	if (has_code(&known)) {
 		move(&known.vm, base - file->base);
-	if (known.status == RECOGNISE_OK) {
 		code = read_code(memory, &known.vm);
 		same = code && memcmp(code, file->code, known.vm.end - known.vm.begin) == 0;
 		free(code);
@@ -179,11 +183,10 @@ static bool is_all_known(const struct known_file *file, const struct known_vm *k
 void known_files_note(struct known_files *files, const struct file_identity *identity, struct memory *memory,
 		      uint64_t base, const struct known_vm *known)
 {
-	bool has_vm = known->status == RECOGNISE_OK;
-	uint8_t *code = has_vm ? read_code(memory, &known->vm) : NULL;
+	uint8_t *code = has_code(known) ? read_code(memory, &known->vm) : NULL;
 	struct known_file *file;
 
-	if (has_vm && !code)
+	if (has_code(known) && !code)
 		return;
 	file = find(files, identity);
 	if (!file)

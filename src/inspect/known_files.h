@@ -6,8 +6,8 @@
  * milliseconds, and naming its native code some tens of them; other processes of
  * the same program take over the result. They take over what the file decides:
  * whether it contains a LuaJIT VM, the VM's layout, and the names of its
- * functions. Before a process takes over a layout, ljspy compares the VM's code
- * byte by byte with that of the process.
+ * functions. Before a process takes over a layout, or that it is unknown, ljspy compares
+ * the VM's code byte by byte with that of the process.
  */
 #ifndef LJSPY_KNOWN_FILES_H
 #define LJSPY_KNOWN_FILES_H

@@ -33,16 +33,42 @@ static struct luajit_module **find_luajit(struct luajit_module **luajits, const 
 	return luajits;
 }
 
+/*
+ * Does its code come from its file alone? Packed programs write theirs when they start, each process for
+ * itself.
+ */
+static bool has_code_of_file(const struct lua_process *process, const struct luajit_module *luajit)
+{
+	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
+		const struct mapped_file *file = maps_file_at(process->maps, i);
+
+		if (file->base == luajit->base)
+			return file->inode == luajit->inode && file->device == luajit->device &&
+			       file_backed_is_all_code(process->maps, process->pid, file);
+	}
+	return false;
+}
+
+/* What is said of code holds for the same code, which known_files.h compares. Where there is none, ask. */
+static bool is_shared(const struct lua_process *process, const struct luajit_module *luajit,
+		      const struct known_vm *known)
+{
+	return known->status != RECOGNISE_NO_VM || has_code_of_file(process, luajit);
+}
+
 void process_take_over(const struct lua_process *process, struct luajit_module *luajit)
 {
-	if (luajit->identity)
-		known_files_find(process->files, luajit->identity, process->memory, luajit->base,
-				 &luajit->known);
+	struct known_vm known;
+
+	if (luajit->identity &&
+	    known_files_find(process->files, luajit->identity, process->memory, luajit->base, &known) &&
+	    is_shared(process, luajit, &known))
+		luajit->known = known;
 }
 
 void process_pass_on(const struct lua_process *process, const struct luajit_module *luajit)
 {
-	if (luajit->identity)
+	if (luajit->identity && is_shared(process, luajit, &luajit->known))
 		known_files_note(process->files, luajit->identity, process->memory, luajit->base,
 				 &luajit->known);
 }
@@ -458,6 +484,12 @@ static bool is_unread(const struct luajit_module *luajit, const struct module *m
 	return luajit->known.status == RECOGNISE_UNREADABLE && !(module && module->made);
 }
 
+/* A program may write code in the place of its file's at any time. */
+static bool may_be_unpacked(const struct luajit_module *luajit, const struct module *module)
+{
+	return luajit->known.status == RECOGNISE_NO_VM && !(module && module->made);
+}
+
 bool process_read_unread(struct lua_process *process)
 {
 	bool has_read = false;
@@ -465,13 +497,16 @@ bool process_read_unread(struct lua_process *process)
 	for (struct luajit_module *luajit = process->luajits; luajit && !process->core;
 	     luajit = luajit->next) {
 		const struct module *module = image_find(process->image, luajit->base);
+		const enum recognise_status status = luajit->known.status;
 
-		if (!is_unread(luajit, module))
+		if (!is_unread(luajit, module) && !may_be_unpacked(luajit, module))
 			continue;
 		if (!is_next_try(&luajit->unread))
 			continue;
+		if (may_be_unpacked(luajit, module) && has_code_of_file(process, luajit))
+			continue;
 		recognise(process, luajit, module ? module->file : NULL);
-		has_read |= luajit->known.status != RECOGNISE_UNREADABLE;
+		has_read |= luajit->known.status != status;
 	}
 	return has_read;
 }

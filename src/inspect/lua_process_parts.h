@@ -41,7 +41,7 @@ struct luajit_module {
 	struct file_identity *identity; /* NULL: no other process shares what is found */
 	struct known_vm known;
 	unsigned int tries;  /* tries in holds that failed in a row */
-	unsigned int unread; /* refreshes since it could not be read */
+	unsigned int unread; /* refreshes since it could not be read, or had no LuaJIT in it */
 	/*
 	 * Since the last confirmation: stacks with its frames, those that do not fit, and how many cause a
 	 * check.
@@ -120,9 +120,9 @@ void process_pass_on(const struct lua_process *process, const struct luajit_modu
 bool process_modules_differ(const struct lua_process *process);
 
 /*
- * Read files again that could not be read: a disk may answer by now, ljspy may wait by now. Tries ever more
- * seldom.
- * True if one is read now: then set the modules.
+ * Read files again that could not be read: a disk may answer by now, ljspy may wait by now. The same of those
+ * without LuaJIT whose code is no longer the file's. Tries ever more seldom.
+ * True if one is read now, with another result: then set the modules.
  */
 bool process_read_unread(struct lua_process *process);
 

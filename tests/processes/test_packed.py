@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A program whose code is decrypted where it is mapped: its file shows no LuaJIT."""
 
+import json
 import platform
 import re
 import struct
@@ -18,14 +19,18 @@ pytestmark = [
 KEY = 0x5A
 LIBRARY = ljspy.PACKAGES / "libluajit-5.1-2/usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2"
 DISPATCH = b"\x41\xff\x24\xee"  # jmp [r14 + rbp * 8]
+NAME = "unpacks-itself"  # of the program
 PT_GNU_EH_FRAME = 0x6474E550
 
 PROGRAM = """
 import ctypes, mmap, sys
 path, key = sys.argv[1], int(sys.argv[2])
 lua, libc = ctypes.CDLL(path), ctypes.CDLL(None)
+if sys.argv[3] == "wait":
+    print("waits", flush=True)
+    sys.stdin.readline()
 base = min(int(line.split("-")[0], 16) for line in open("/proc/self/maps") if line.split()[-1] == path)
-for pair in sys.argv[3:]:
+for pair in sys.argv[4:]:
     begin, end = (base + int(number) for number in pair.split("-"))
     page = begin & -mmap.PAGESIZE
     assert libc.mprotect(ctypes.c_void_p(page), ctypes.c_size_t(end - page), 7) == 0
@@ -58,20 +63,53 @@ def encrypted(data):
 
 @pytest.fixture
 def packed(tmp_path):
-    """The command that runs LuaJIT from such a file."""
+    """The command that runs LuaJIT from such a file, at once or, with "wait", once it has read a line."""
     data, path = bytearray(LIBRARY.read_bytes()), tmp_path / "libpacked.so"
     ranges = encrypted(data)
     for begin, end in ranges:
         data[begin:end] = bytes(byte ^ KEY for byte in data[begin:end])
     path.write_bytes(data)
-    return [sys.executable, "-c", PROGRAM, path, str(KEY), *(f"{begin}-{end}" for begin, end in ranges)]
+    numbers = [f"{begin}-{end}" for begin, end in ranges]
+    program = tmp_path / NAME
+    program.symlink_to(sys.executable)
+    return lambda when="now": [program, "-c", PROGRAM, path, str(KEY), when, *numbers]
 
 
 def test_its_memory_tells(packed, tmp_path):
-    with ljspy.Target(packed) as target:
+    with ljspy.Target(packed()) as target:
         target.read_until(b"ready\n")
         result = ljspy.run("info", "-p", target.pid)
         assert result.returncode == ljspy.OK, result.stderr
         assert re.search(r"libpacked\.so", result.stdout), result.stdout
         result = ljspy.run("record", "-p", target.pid, "-d", "1s", "-o", tmp_path / "x.folded")
         assert result.returncode == ljspy.OK, result.stderr
+
+
+def recorded_pids(path):
+    result = ljspy.run("report", path, "-f", "json")
+    assert result.returncode == ljspy.OK, result.stderr
+    document = json.loads(result.stdout)
+    assert document["samples"]
+    lua = {number for number, function in enumerate(document["functions"]) if function["kind"] == "lua"}
+    frames = {number for number, frame in enumerate(document["frames"]) if frame["function"] in lua}
+    threads = {s["thread"] for s in document["samples"] if frames & set(document["stacks"][s["stack"]])}
+    return {document["threads"][thread]["pid"] for thread in threads}
+
+
+def test_one_that_has_not_unpacked_yet_says_nothing_of_another(packed, tmp_path):
+    """Of the same file; it is searched first. Nor does it mean that it never will."""
+    with ljspy.Target(packed("wait")) as late, ljspy.Target(packed("wait")) as never, ljspy.Target(packed()) as target:
+        for waiting in (late, never):
+            waiting.read_until(b"waits\n")
+        target.read_until(b"ready\n")
+        output = tmp_path / "x.ljspy"
+        recorder = ljspy.Recorder(tmp_path, "--name", NAME, seconds=40, options=("-f", "ljspy", "-o", output))
+        ljspy.wait_traced(target.pid)
+        late.process.stdin.write(b"\n")
+        late.process.stdin.flush()
+        late.read_until(b"ready\n")
+        ljspy.wait_traced(late.pid)
+        recorder.end_after(late.pid, 1)
+        _, said = recorder.process.communicate(timeout=60)
+        assert recorder.process.returncode == ljspy.OK, said
+        assert recorded_pids(output) == {late.pid, target.pid}

@@ -165,12 +165,46 @@ static void another_file_tells_nothing(void **state)
 	here.mapped -= page(1);
 }
 
+/* Of the file's pages, the third and the fourth have code. */
+static bool has_all_code(void)
+{
+	bool changed;
+
+	mprotect(here.mapped + page(2), page(2), PROT_READ | PROT_EXEC);
+	assert_int_equal(maps_refresh(here.maps, &changed), 0);
+	for (size_t i = 0; i < maps_file_count(here.maps); i++) {
+		const struct mapped_file *file = maps_file_at(here.maps, i);
+
+		if (file->base == (uintptr_t)here.mapped)
+			return file_backed_is_all_code(here.maps, here.pid, file);
+	}
+	return false;
+}
+
+static void code_that_is_written_is_not_all_the_file_s(void **state)
+{
+	(void)state;
+	*(volatile uint8_t *)(here.mapped + page(1)) = 1;
+	assert_true(has_all_code());
+	mprotect(here.mapped, page(PAGES), PROT_READ | PROT_WRITE);
+	*(volatile uint8_t *)(here.mapped + page(3)) = 1;
+	assert_false(has_all_code());
+}
+
+static void code_in_the_place_of_the_file_s_is_not(void **state)
+{
+	(void)state;
+	mmap(here.mapped + page(3), page(1), PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	assert_false(has_all_code());
+}
+
 static void who_does_not_tell_of_pages_has_none(void **state)
 {
 	(void)state;
 	here.pid = 0;
 	open_at(here.mapped);
 	assert_null(here.backed);
+	assert_false(has_all_code());
 	file_backed_free(NULL);
 }
 
@@ -182,6 +216,8 @@ int main(void)
 		TEST(what_it_has_written_to_is_not),
 		TEST(what_is_in_the_place_of_it_is_not),
 		TEST(another_file_tells_nothing),
+		TEST(code_that_is_written_is_not_all_the_file_s),
+		TEST(code_in_the_place_of_the_file_s_is_not),
 		TEST(who_does_not_tell_of_pages_has_none),
 	};
 

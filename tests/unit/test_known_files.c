@@ -147,6 +147,20 @@ static void other_code_in_the_same_file_is_not_believed(void **state)
 	assert_false(finds(*state, &process, 1, &known));
 }
 
+static void that_a_layout_is_unknown_holds_for_the_same_code(void **state)
+{
+	struct process same = process_at(ELSEWHERE), other = process_at(ELSEWHERE);
+	struct known_vm known = vm_at(BASE, false);
+
+	known.status = RECOGNISE_UNKNOWN_LAYOUT;
+	note_vm(*state, &known);
+	assert_true(finds(*state, &same, 1, &known));
+	assert_int_equal(known.status, RECOGNISE_UNKNOWN_LAYOUT);
+	assert_int_equal(known.vm.begin, ELSEWHERE + CODE);
+	other.bytes[CODE] ^= 1;
+	assert_false(finds(*state, &other, 1, &known));
+}
+
 static void what_a_state_has_confirmed_stays_confirmed(void **state)
 {
 	struct process process = process_at(ELSEWHERE);
@@ -261,6 +275,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_vm_is_known_wherever_its_file_is_mapped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(another_file_is_another_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_code_in_the_same_file_is_not_believed, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(that_a_layout_is_unknown_holds_for_the_same_code, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(what_traces_have_confirmed_is_added, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(while_a_thread_is_held_no_file_is_waited_for, set_up,

@@ -18,15 +18,15 @@ struct file_backed {
 	int pagemap;
 };
 
-/* Are all pages from begin on of this mapping, as far as end, the file's? */
-static bool mapping_is_backed(const struct file_backed *backed, const struct mapping *mapping, uint64_t begin,
-			      uint64_t end)
+/* Are all pages from begin on of this mapping, as far as end, those of the file? */
+static bool mapping_is_backed(const struct mapping *mapping, dev_t device, uint64_t inode, int pagemap,
+			      uint64_t begin, uint64_t end)
 {
 	uint64_t own_begin, own_end;
 
-	return mapping && mapping->inode == backed->inode && mapping->device == backed->device &&
-	       !resident_next_private(backed->pagemap, &begin, mapping->end < end ? mapping->end : end,
-				      &own_begin, &own_end);
+	return mapping && mapping->inode == inode && mapping->device == device &&
+	       !resident_next_private(pagemap, &begin, mapping->end < end ? mapping->end : end, &own_begin,
+				      &own_end);
 }
 
 static bool is_backed(const struct file_backed *backed, const struct memory_range *range)
@@ -40,7 +40,7 @@ static bool is_backed(const struct file_backed *backed, const struct memory_rang
 	while (at < last) {
 		const struct mapping *mapping = maps_find(backed->maps, at);
 
-		if (!mapping_is_backed(backed, mapping, at, last))
+		if (!mapping_is_backed(mapping, backed->device, backed->inode, backed->pagemap, at, last))
 			return false;
 		at = mapping->end;
 	}
@@ -106,4 +106,22 @@ void file_backed_free(struct file_backed *backed)
 struct memory *file_backed_memory(struct file_backed *backed)
 {
 	return &backed->memory;
+}
+
+bool file_backed_is_all_code(const struct maps *maps, pid_t pid, const struct mapped_file *file)
+{
+	int pagemap = resident_open(process_thread_with_memory(pid));
+	bool is_all = pagemap >= 0;
+
+	for (size_t i = 0; i < maps_count(maps) && is_all; i++) {
+		const struct mapping *mapping = maps_at(maps, i);
+
+		if (mapping->begin >= file->begin && mapping->begin < file->end &&
+		    mapping->access & MAPPING_EXECUTE)
+			is_all = mapping_is_backed(mapping, file->device, file->inode, pagemap,
+						   mapping->begin, mapping->end);
+	}
+	if (pagemap >= 0)
+		close(pagemap);
+	return is_all;
 }

@@ -8,6 +8,7 @@
 #ifndef LJSPY_FILE_BACKED_H
 #define LJSPY_FILE_BACKED_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -26,6 +27,12 @@ struct file_backed;
 struct file_backed *file_backed_new(struct memory *image, struct memory *live, const struct maps *maps,
 				    pid_t pid, uint64_t base);
 void file_backed_free(struct file_backed *backed); /* NULL is allowed */
+
+/*
+ * Is all executable memory from the file's begin to its end the file's own, page by page? False also if the
+ * process does not tell.
+ */
+bool file_backed_is_all_code(const struct maps *maps, pid_t pid, const struct mapped_file *file);
 
 /* The memory to read from; owned by it. */
 struct memory *file_backed_memory(struct file_backed *backed);
