@@ -86,6 +86,8 @@ struct request_report {
 	bool exact_paths;         /* show paths and query strings as they are */
 	struct request_row *rows; /* owned */
 	size_t count, room;
+	size_t more_rows;        /* requests and subrequests that are left out, */
+	size_t more_requests;    /* ... and those of them that are no subrequests */
 	struct worker_load load; /* of the process that works on them; owned */
 	struct pool_row *pools;  /* owned */
 	size_t pool_count, pool_room;

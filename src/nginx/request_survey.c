@@ -25,17 +25,25 @@ struct survey {
 	int error;
 };
 
+/* Without room for it, it is counted: the walk goes on, as the process's load has all of its connections. */
 static bool add_row(struct survey *survey, const struct nginx_request *request)
 {
-	struct request_row *row = request_report_add(survey->report);
+	struct request_report *report = survey->report;
+	struct request_row *row;
 
+	if (report->count >= REQUEST_ROWS_MAX) {
+		report->more_rows++;
+		report->more_requests += request->main == request->address;
+		return true;
+	}
+	row = request_report_add(report);
 	if (!row) {
 		survey->error = -ENOMEM;
 		return false;
 	}
 	row->request = *request;
 	nginx_request_details(survey->memory, survey->members, request, &row->details);
-	return survey->report->count < REQUEST_ROWS_MAX;
+	return true;
 }
 
 /* 0 or -ENOMEM. */

@@ -12,7 +12,7 @@
 #include "output/nginx_reports/request_report.h"
 #include "src/inspect/lua_process.h"
 
-enum { REQUEST_ROWS_MAX = 65536 }; /* of a process */
+enum { REQUEST_ROWS_MAX = 65536 }; /* of a process; more are counted */
 
 /*
  * Replace the rows of the report. 0, -ENOMEM, or -ENOTSUP if the process is no nginx whose

@@ -29,6 +29,7 @@ enum {
 static struct {
 	struct connection_in_use connections[REQUESTS_MAX];
 	size_t count, counted; /* counted for the load */
+	size_t rounds;         /* how many times there are all of the connections */
 	bool is_short;         /* of memory, when it counts */
 	bool is_subrequest[REQUESTS_MAX], has_ended[REQUESTS_MAX];
 	uint64_t start_ms[REQUESTS_MAX];
@@ -63,8 +64,8 @@ bool __wrap_connections_walk(struct memory *memory, const struct connections *co
 			     connections_take *take, void *context)
 {
 	(void)memory, (void)connections;
-	for (size_t i = 0; i < worker.count; i++)
-		if (!take(context, &worker.connections[i]))
+	for (size_t i = 0; i < worker.count * worker.rounds; i++)
+		if (!take(context, &worker.connections[i % worker.count]))
 			break;
 	return true;
 }
@@ -242,6 +243,7 @@ static int begin(void **state)
 	for (size_t i = 0; i < REQUEST_FRAMES_MAX + 1; i++)
 		frames[i] = (struct frame){ .function = &functions[i], .line = (int)i };
 	worker.pools = 1;
+	worker.rounds = 1;
 	report = request_report_new(SURVEYED_PID, "nginx", false);
 	return report ? 0 : -1;
 }
@@ -314,6 +316,28 @@ static void a_subrequest_comes_with_its_main_request(void **state)
 }
 
 /* A pool is one of any VM. */
+static void requests_without_room_are_counted(void **state)
+{
+	(void)state;
+	add(1000);
+	add(1001);
+	worker.is_subrequest[1] = true;
+	worker.rounds = REQUEST_ROWS_MAX / 3;
+	assert_int_equal(take(), 0);
+	assert_int_equal(report->count, REQUEST_ROWS_MAX - 1);
+	assert_int_equal(report->more_rows, 0);
+	worker.rounds += 2;
+	assert_int_equal(take(), 0);
+	assert_int_equal(report->count, REQUEST_ROWS_MAX);
+	assert_int_equal(report->more_rows, 5);
+	assert_int_equal(report->more_requests, 3);
+	assert_int_equal(worker.counted, 2 * worker.rounds);
+	worker.rounds = 1;
+	assert_int_equal(take(), 0);
+	assert_int_equal(report->count, 3);
+	assert_int_equal(report->more_rows, 0);
+}
+
 static void connections_of_pools_are_counted(void **state)
 {
 	(void)state;
@@ -469,6 +493,7 @@ int main(void)
 		TEST(requests_have_ages_and_the_oldest_is_first),
 		TEST(only_the_request_of_a_connection_counts),
 		TEST(a_subrequest_comes_with_its_main_request),
+		TEST(requests_without_room_are_counted),
 		TEST(connections_of_pools_are_counted),
 		TEST(a_worker_that_never_sleeps_has_the_requests_of_before_and_after),
 		TEST(lua_has_a_stack_and_what_it_waits_for),
