@@ -23,6 +23,10 @@ bool process_find_file(const struct lua_process *process, const struct mapped_fi
 {
 	struct file_owner owner = { .pid = process->pid, .maps = process->maps };
 
+	if (file->inode == 0 && strcmp(file->path, UNPACKED_NAME) == 0) {
+		*ret_place = (struct file_place){ .shown = strdup(UNPACKED_NAME) };
+		return ret_place->shown != NULL;
+	}
 	if (process->core)
 		return find_beside_core(process, file, ret_place);
 	owner.memory = live_memory_memory(process->live);

@@ -276,12 +276,23 @@ static bool add_vdso(const struct lua_process *process, struct module *module)
 	return module->path != NULL;
 }
 
-bool process_modules_differ(const struct lua_process *process)
+/* What may have LuaJIT in it: the executable files, and then what is unpacked. NULL behind the last one. */
+static const struct mapped_file *program_at(const struct lua_process *process, size_t index)
 {
+	const size_t files = maps_file_count(process->maps);
+
+	if (index < files)
+		return maps_file_at(process->maps, index);
+	return index - files < process->unpacked_count ? &process->unpacked[index - files] : NULL;
+}
+
+bool process_modules_differ(struct lua_process *process)
+{
+	const struct mapped_file *file;
 	size_t known = 0;
 
-	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
-		const struct mapped_file *file = maps_file_at(process->maps, i);
+	process->unpacked_count = unpacked_find(process->maps, process->memory, process->unpacked);
+	for (size_t i = 0; (file = program_at(process, i)); i++) {
 		const struct module *module;
 
 		if (!file->executable)
@@ -398,19 +409,19 @@ void process_find_late_files(struct lua_process *process)
 
 int process_set_modules(struct lua_process *process)
 {
-	struct module *modules = calloc(maps_file_count(process->maps) + 1, sizeof(*modules));
+	const struct mapped_file *file;
+	struct module *modules;
 	size_t count = 0;
 
+	process->unpacked_count = unpacked_find(process->maps, process->memory, process->unpacked);
+	modules = calloc(maps_file_count(process->maps) + process->unpacked_count + 1, sizeof(*modules));
 	if (!modules)
 		return -ENOMEM;
 	for (struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
 		luajit->is_mapped = false;
-	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
-		const struct mapped_file *file = maps_file_at(process->maps, i);
-
+	for (size_t i = 0; (file = program_at(process, i)); i++)
 		if (file->executable && add_module(process, &modules[count], file))
 			count++;
-	}
 	if (add_vdso(process, &modules[count]))
 		count++;
 	image_set_modules(process->image, modules, count);

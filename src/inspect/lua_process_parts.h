@@ -14,6 +14,7 @@
 #include "src/inspect/lua_process.h"
 #include "src/inspect/vm_states.h"
 #include "src/linux/files/file_place.h"
+#include "src/linux/files/unpacked.h"
 #include "src/linux/proc/live_memory.h"
 #include "src/linux/proc/maps.h"
 #include "unwind/capture/lua_image.h"
@@ -62,6 +63,8 @@ struct lua_process {
 	struct page_cache *pages[STILL_COUNT]; /* of memory, while nothing runs; NULL before */
 	struct known_files *files, *own_files; /* own_files is NULL if they are shared */
 	struct maps *maps;
+	struct mapped_file unpacked[UNPACKED_MAX]; /* as of the last look at the modules */
+	size_t unpacked_count;
 	struct image *image;
 	struct lua_image *lua;
 	struct lua_objects *objects;
@@ -116,8 +119,8 @@ void process_take_over(const struct lua_process *process, struct luajit_module *
 
 void process_pass_on(const struct lua_process *process, const struct luajit_module *luajit);
 
-/* Do the executable files differ from the image's modules? */
-bool process_modules_differ(const struct lua_process *process);
+/* Do the executable files, and unpacked programs, differ from the image's modules? Finds these anew. */
+bool process_modules_differ(struct lua_process *process);
 
 /*
  * Read files again that could not be read: a disk may answer by now, ljspy may wait by now. The same of those

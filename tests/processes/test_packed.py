@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A program whose code is decrypted where it is mapped: its file shows no LuaJIT."""
+"""Programs whose code is decrypted where it is mapped, or unpacked elsewhere: their files show no LuaJIT."""
 
 import json
 import platform
@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import ljspy
+import stacks
 
 pytestmark = [
     pytest.mark.usefixtures("built"),
@@ -40,6 +41,30 @@ for pair in sys.argv[4:]:
 lua.luaL_newstate.restype = ctypes.c_void_p
 state = ctypes.c_void_p(lua.luaL_newstate())
 assert lua.luaL_loadstring(state, b"while true do end") == 0
+print("ready", flush=True)
+lua.lua_pcall(state, 0, 0, 0)
+"""
+
+
+# Puts memory of its own, with the same content, in the place of each mapping, as UPX leaves programs.
+UNPACKED = """
+import ctypes, mmap, sys
+path = sys.argv[1]
+lua, libc = ctypes.CDLL(path), ctypes.CDLL(None)
+libc.mmap.restype = libc.mremap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_size_t]
+libc.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+for line in [line.split() for line in open("/proc/self/maps") if line.split()[-1] == path]:
+    begin, end = (int(number, 16) for number in line[0].split("-"))
+    copy = libc.mmap(None, end - begin, 3, 0x22, -1, 0)
+    ctypes.memmove(copy, begin, end - begin)
+    assert libc.mprotect(copy, end - begin, sum(2 ** i for i in range(3) if line[1][i] != "-")) == 0
+    assert libc.mremap(copy, end - begin, end - begin, 3, begin) == begin
+assert path not in open("/proc/self/maps").read()
+lua.luaL_newstate.restype = ctypes.c_void_p
+state = ctypes.c_void_p(lua.luaL_newstate())
+assert lua.luaL_loadstring(state, b"local function works() end while true do works() end") == 0
 print("ready", flush=True)
 lua.lua_pcall(state, 0, 0, 0)
 """
@@ -113,3 +138,18 @@ def test_one_that_has_not_unpacked_yet_says_nothing_of_another(packed, tmp_path)
         _, said = recorder.process.communicate(timeout=60)
         assert recorder.process.returncode == ljspy.OK, said
         assert recorded_pids(output) == {late.pid, target.pid}
+
+
+def test_what_is_unpacked_to_memory_of_no_file_is_found(tmp_path):
+    library = tmp_path / "libunpacked.so"
+    library.write_bytes(LIBRARY.read_bytes())
+    with ljspy.Target([sys.executable, "-c", UNPACKED, library]) as target:
+        target.read_until(b"ready\n")
+        result = ljspy.run("info", "-p", target.pid)
+        assert result.returncode == ljspy.OK, result.stderr
+        assert "LuaJIT in unpacked program" in result.stdout
+        result = ljspy.run("record", "-p", target.pid, "-d", "1s", "-o", tmp_path / "x.folded", "--native", "all")
+        assert result.returncode == ljspy.OK, result.stderr
+        samples = stacks.parse_folded((tmp_path / "x.folded").read_text())
+        assert samples
+        assert "lua_pcall [unpacked program]" in result.stdout + (tmp_path / "x.folded").read_text()
