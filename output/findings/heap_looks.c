@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "output/heap_views/heap_folds.h"
+
 /* Paths that retain a smaller part of all are not compared. */
 enum { SMALLEST_PART = 10000 };
 
@@ -86,10 +88,31 @@ static int add_paths(const struct heap_looks *looks, size_t at, struct heap_grow
 	return error;
 }
 
+/* Have all looks tell the same keys apart. 0 or -ENOMEM. */
+static int fold_paths(const struct heap_looks *looks)
+{
+	struct heap_paths **trees;
+	size_t count = 0;
+	int error;
+
+	for (size_t i = 0; i < looks->count; i++)
+		count += looks->at[i].count;
+	trees = calloc(count + 1, sizeof(*trees));
+	if (!trees)
+		return -ENOMEM;
+	count = 0;
+	for (size_t i = 0; i < looks->count; i++)
+		for (size_t k = 0; k < looks->at[i].count; k++)
+			trees[count++] = &looks->at[i].vms[k].paths;
+	error = heap_paths_fold(trees, count);
+	free(trees);
+	return error;
+}
+
 static int compare(const struct heap_looks *looks, struct heap_growths *growths)
 {
 	const struct heap_look *last = &looks->at[looks->count - 1];
-	int error = 0;
+	int error = fold_paths(looks);
 
 	for (size_t i = 0; i < looks->count && !error; i++)
 		error = add_paths(looks, i, growths);

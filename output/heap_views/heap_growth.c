@@ -75,7 +75,8 @@ int heap_growths_add_paths(struct heap_growths *growths, const struct heap_paths
 		const struct heap_path *path = &paths->nodes[i];
 		struct heap_growth *growth;
 
-		if (path->retained == 0 || path->retained < min_bytes)
+		/* What is folded adds up to more. */
+		if (path->retained == 0 || (path->retained < min_bytes && !path->folded))
 			continue;
 		heap_path_text(paths, i, text);
 		error = heap_growths_add(

@@ -181,6 +181,14 @@ static int describe(struct maker *maker, struct heap_path *node, const struct ex
 	return error ? error : text_pool_add(&maker->texts, what, &node->what);
 }
 
+static enum heap_path_keys keys_of(const struct extra *parent, const struct heap_edge *edge)
+{
+	if (edge && edge->hold == HEAP_HOLDS_FIELD)
+		return parent->keeps_names ? HEAP_KEYS_NONE : HEAP_KEYS_STRING;
+	return edge && (edge->hold == HEAP_HOLDS_INDEX || edge->hold == HEAP_HOLDS_VALUE) ? HEAP_KEYS_OTHER
+											  : HEAP_KEYS_NONE;
+}
+
 static int add_node(struct maker *maker, const struct key *key, const struct heap_edge *edge,
 		    const struct heap_node *object, uint32_t *ret_node)
 {
@@ -189,6 +197,7 @@ static int add_node(struct maker *maker, const struct key *key, const struct hea
 		.parent = key->parent,
 		.dominator = HEAP_NO_NODE,
 		.kind = object->kind,
+		.keys = keys_of(&maker->extras[key->parent], edge),
 		.many = key->hold & KEY_MANY,
 		.unheld = !edge,
 	};
@@ -556,8 +565,13 @@ static size_t append(char *text, size_t length, const char *more)
 
 static size_t append_step(const struct heap_paths *paths, uint32_t node, char *text, size_t length)
 {
-	length = append(text, length, heap_paths_text(paths, paths->nodes[node].step));
-	return paths->nodes[node].repeats ? append(text, length, "\u2026") : length;
+	const struct heap_path *path = &paths->nodes[node];
+	const char *step = heap_paths_text(paths, path->step);
+
+	if (path->folded)
+		step = path->keys == HEAP_KEYS_STRING ? HEAP_MANY_STRINGS : HEAP_MANY_OTHERS;
+	length = append(text, length, step);
+	return path->repeats ? append(text, length, "\u2026") : length;
 }
 
 static void append_what(const struct heap_paths *paths, uint32_t node, char *text, size_t length)

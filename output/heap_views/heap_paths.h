@@ -3,7 +3,7 @@
  * heap_paths: the objects of a heap as one tree of paths, in the words of the source.
  *
  * Objects whose paths read the same are one node. A table's keys that are many read as one:
- * ["*"] for strings, [*] for others. A step that repeats the one before it, as along a list, stays
+ * ["*"] for strings, [*] for others; see heap_folds.h for several trees. A step that repeats the one before it, as along a list, stays
  * at its node, and so does everything below HEAP_DEPTH_MAX steps or when the tree is full. What
  * nothing holds is below a node of its own.
  *
@@ -36,6 +36,13 @@ enum {
 	HEAP_PATH_SIZE = 4096,    /* of a path's text; longer ones are cut */
 };
 
+/* Which of a table's keys a step may be folded with: see heap_folds.h. */
+enum heap_path_keys {
+	HEAP_KEYS_NONE, /* it is by no key, or by a string key of package.loaded or _G */
+	HEAP_KEYS_STRING,
+	HEAP_KEYS_OTHER,
+};
+
 /* Bytes and numbers of objects. */
 struct heap_sum {
 	uint64_t bytes, count;
@@ -51,7 +58,9 @@ struct heap_path {
 	uint16_t depth;
 	uint8_t kind;          /* enum heap_kind of its first object */
 	bool begins;           /* the path's text begins with this step */
+	uint8_t keys;          /* enum heap_path_keys */
 	bool many;             /* the step stands for many keys */
+	bool folded;           /* likewise, though its own text is that of one key */
 	bool repeats;          /* it stands for more than one step */
 	bool unheld;           /* nothing holds its objects, or only weakly */
 	struct heap_sum own;   /* the objects that this is the path of */

@@ -109,7 +109,7 @@ static bool write_field(const struct heap_step *step, const char *key, char *ret
 		return true;
 	}
 	if (step->many) {
-		write_words(ret_text, "[\"*\"]");
+		write_words(ret_text, "%s", HEAP_MANY_STRINGS);
 	} else if (heap_is_identifier(key) && !step->of_package_loaded) {
 		write_words(ret_text, ".%s", key);
 	} else {
@@ -194,7 +194,7 @@ bool heap_words_step(const struct heap_graph *graph, const struct heap_step *ste
 	case HEAP_HOLDS_FIELD: return write_field(step, text, ret_text);
 	case HEAP_HOLDS_INDEX:
 		if (step->many)
-			write_words(ret_text, "[*]");
+			write_words(ret_text, "%s", HEAP_MANY_OTHERS);
 		else
 			write_words(ret_text, "[%d]", edge->number);
 		return false;

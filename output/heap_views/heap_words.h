@@ -12,6 +12,10 @@
 
 enum { HEAP_WORDS_SIZE = 2048 };
 
+/* A step that stands for many keys. */
+#define HEAP_MANY_STRINGS "[\"*\"]"
+#define HEAP_MANY_OTHERS "[*]"
+
 /* "table": part of the formats, never changed. */
 const char *heap_kind_name(enum heap_kind kind);
 /* "tables" */

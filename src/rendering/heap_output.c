@@ -10,6 +10,7 @@
 #include "output/heap/heap_builder.h"
 #include "output/heap_reports/heap_diff_text.h"
 #include "output/heap_reports/heap_uncertain.h"
+#include "output/heap_views/heap_folds.h"
 #include "src/rendering/render.h"
 #include "src/program/message.h"
 
@@ -199,6 +200,26 @@ bool heap_output_write_moment(struct heap_output *output)
 	return !failure.error;
 }
 
+/* What is compared tells the same keys apart. 0 or -ENOMEM. */
+static int fold_moments(struct heap_output *output)
+{
+	size_t count = 0, all = 0;
+	struct heap_paths **trees;
+	int error;
+
+	for (size_t i = 0; i < output->moment_count; i++)
+		all += output->moments[i].count;
+	trees = calloc(all + 1, sizeof(*trees));
+	if (!trees)
+		return -ENOMEM;
+	for (size_t i = 0; i < output->moment_count; i++)
+		for (size_t k = 0; k < output->moments[i].count; k++)
+			trees[count++] = &output->moments[i].subjects[k].summary.paths;
+	error = heap_paths_fold(trees, count);
+	free(trees);
+	return error;
+}
+
 static bool is_of_vm(const struct heap_account *account, const struct heap_account *vm)
 {
 	return account->pid == vm->pid && account->g == vm->g;
@@ -248,8 +269,14 @@ bool heap_output_compare(struct heap_output *output)
 	struct heap_view view = view_of(output);
 	struct output_file file = { 0 };
 
+	const int error = fold_moments(output);
+
 	if (!format->says_uncertain && !heap_sides_read_alike(sides, 2))
 		message_note("%s", HEAP_OTHER_WORDS);
+	if (error) {
+		render_explain_write(path_of(output), error);
+		return false;
+	}
 	if (!render_open(&file, path_of(output), "-o"))
 		return false;
 	errno = 0;
@@ -279,13 +306,14 @@ bool heap_output_write_series(struct heap_output *output)
 	struct heap_side *sides = calloc(output->moment_count + 1, sizeof(*sides));
 	struct heap_view view = view_of(output);
 	struct output_file file = { 0 };
+	const int error = sides ? fold_moments(output) : -ENOMEM;
 	bool good;
 
 	for (size_t i = 0; sides && i < output->moment_count; i++)
 		sides[i] = side_of(&output->moments[i]);
-	if (!sides)
-		render_explain_write(path, -ENOMEM);
-	good = sides && render_open(&file, path, "-o");
+	if (error)
+		render_explain_write(path, error);
+	good = !error && render_open(&file, path, "-o");
 	errno = 0;
 	good = good && render_finish(&file, heap_series_write(file.stream, sides, output->moment_count,
 							      output->unread, &view));
