@@ -110,6 +110,65 @@ static void that_there_are_none_is_kept_too(void **state)
 	assert_memory_equal(known_rule_made(rule), &made, sizeof(made));
 }
 
+/* Rules with other numbers between their fields, as memory had them. */
+static struct frame_rules equal_rules(int garbage)
+{
+	const struct frame_rules rules = rules_of(7);
+	struct frame_rules equal;
+
+	memset(&equal, garbage, sizeof(equal));
+	equal.is_outermost = rules.is_outermost;
+	equal.op_count = rules.op_count;
+	equal.cfa = rules.cfa;
+	memcpy(equal.registers, rules.registers, sizeof(equal.registers));
+	for (size_t i = 0; i < rules.op_count; i++) {
+		equal.ops[i].number = rules.ops[i].number;
+		equal.ops[i].number2 = rules.ops[i].number2;
+		equal.ops[i].atom = rules.ops[i].atom;
+	}
+	return equal;
+}
+
+static const struct frame_rules *added(uint64_t pc, const struct frame_rules *rules,
+				       const struct made_code *of)
+{
+	const struct known_rule *rule = known_rules_add(&known, pc, rules, of);
+
+	assert_non_null(rule);
+	return known_rule_rules(rule);
+}
+
+static void equal_rules_are_kept_once(void **state)
+{
+	const struct frame_rules first = equal_rules(0x55), second = equal_rules(0xaa), other = rules_of(8);
+	const struct made_code other_code = { 1, 2, 4 };
+	const struct frame_rules *kept = added(100, &first, &made);
+
+	(void)state;
+	assert_ptr_equal(added(200, &second, &made), kept);
+	assert_ptr_not_equal(added(300, &other, &made), kept);
+	assert_ptr_not_equal(added(400, &first, &other_code), kept);
+	/* As long as one address has them. */
+	known_rules_forget(&known, known_rules_find(&known, 100));
+	assert_null(known_rules_find(&known, 100));
+	assert_ptr_equal(known_rule_rules(known_rules_find(&known, 200)), kept);
+	assert_int_equal(kept->ops[OPS - 1].number2, 7);
+	assert_ptr_equal(added(100, &first, &made), kept);
+	known_rules_clear(&known);
+	assert_null(known.kept);
+}
+
+static void rules_of_no_address_are_dropped(void **state)
+{
+	(void)state;
+	for (uint64_t pc = 1; pc <= 3; pc++)
+		add(pc);
+	known_rules_forget(&known, known_rules_find(&known, 2));
+	known_rules_forget(&known, known_rules_find(&known, 1));
+	known_rules_forget(&known, known_rules_find(&known, 3));
+	assert_null(known.kept);
+}
+
 static void one_is_forgotten_alone(void **state)
 {
 	(void)state;
@@ -142,6 +201,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(rules_are_kept_up_to_their_last_operation, begin, end),
 		cmocka_unit_test_setup_teardown(only_some_registers_have_a_rule_to_follow, begin, end),
 		cmocka_unit_test_setup_teardown(that_there_are_none_is_kept_too, begin, end),
+		cmocka_unit_test_setup_teardown(equal_rules_are_kept_once, begin, end),
+		cmocka_unit_test_setup_teardown(rules_of_no_address_are_dropped, begin, end),
 		cmocka_unit_test_setup_teardown(one_is_forgotten_alone, begin, end),
 		cmocka_unit_test_setup_teardown(a_full_cache_forgets_all, begin, end),
 	};

@@ -7,14 +7,85 @@
 
 #include "memory/word_hash.h"
 
-struct known_rule {
-	uint64_t pc;
+/* What is kept of rules: a program has some hundred of them, and thousands of addresses. */
+struct kept_rules {
 	UT_hash_handle hh;
-	struct made_code made;
-	bool has_rules;
+	uint32_t users; /* addresses */
 	struct other_rules others;
+	/* The key: all that follows. */
+	struct made_code made;
+	uint64_t has_rules;
 	struct frame_rules rules; /* allocated up to its last operation */
 };
+
+struct known_rule {
+	uint64_t pc;
+	struct kept_rules *kept;
+	UT_hash_handle hh;
+};
+
+static const void *key_of(const struct kept_rules *kept)
+{
+	return &kept->made;
+}
+
+static size_t key_length(const struct kept_rules *kept)
+{
+	const size_t length = kept->has_rules ? frame_rules_length(&kept->rules)
+					      : offsetof(struct frame_rules, ops);
+
+	return offsetof(struct kept_rules, rules) - offsetof(struct kept_rules, made) + length;
+}
+
+/* Field by field, as what lies between them differs among equal rules. NULL when memory is short. */
+static struct kept_rules *new_kept(const struct frame_rules *rules, const struct made_code *made)
+{
+	const size_t length = rules ? frame_rules_length(rules) : offsetof(struct frame_rules, ops);
+	struct kept_rules *kept = calloc(1, offsetof(struct kept_rules, rules) + length);
+
+	if (!kept)
+		return NULL;
+	kept->made = *made;
+	kept->has_rules = rules != NULL;
+	if (!rules)
+		return kept;
+	memcpy(&kept->rules, rules, offsetof(struct frame_rules, registers) + sizeof(rules->registers));
+	for (size_t i = 0; i < rules->op_count; i++) {
+		kept->rules.ops[i].number = rules->ops[i].number;
+		kept->rules.ops[i].number2 = rules->ops[i].number2;
+		kept->rules.ops[i].atom = rules->ops[i].atom;
+	}
+	other_rules_of(rules, &kept->others);
+	return kept;
+}
+
+/* These rules, kept once. NULL when memory is short. */
+static struct kept_rules *keep(struct known_rules *known, const struct frame_rules *rules,
+			       const struct made_code *made)
+{
+	struct kept_rules *kept = new_kept(rules, made), *same;
+
+	if (!kept)
+		return NULL;
+	HASH_FIND(hh, known->kept, key_of(kept), key_length(kept), same);
+	if (same) {
+		free(kept);
+		return same;
+	}
+	HASH_ADD_KEYPTR(hh, known->kept, key_of(kept), key_length(kept), kept);
+	if (hash_added(&kept->hh))
+		return kept;
+	free(kept);
+	return NULL;
+}
+
+static void drop_unused(struct known_rules *known, struct kept_rules *kept)
+{
+	if (kept->users)
+		return;
+	HASH_DEL(known->kept, kept);
+	free(kept);
+}
 
 void known_rules_clear(struct known_rules *known)
 {
@@ -36,47 +107,57 @@ struct known_rule *known_rules_find(const struct known_rules *known, uint64_t pc
 void known_rules_forget(struct known_rules *known, struct known_rule *rule)
 {
 	HASH_DEL(known->first, rule);
+	rule->kept->users--;
+	drop_unused(known, rule->kept);
 	free(rule);
 }
 
-const struct known_rule *known_rules_add(struct known_rules *known, uint64_t pc,
-					 const struct frame_rules *rules, const struct made_code *made)
+/* Rules that are kept for this address, too. NULL when memory is short. */
+static struct known_rule *add(struct known_rules *known, uint64_t pc, struct kept_rules *kept)
 {
-	size_t length = rules ? frame_rules_length(rules) : offsetof(struct frame_rules, ops);
-	struct known_rule *rule = calloc(1, offsetof(struct known_rule, rules) + length);
+	struct known_rule *rule = calloc(1, sizeof(*rule));
 
 	if (!rule)
 		return NULL;
 	rule->pc = pc;
-	rule->made = *made;
-	rule->has_rules = rules != NULL;
-	if (rules) {
-		memcpy(&rule->rules, rules, length);
-		other_rules_of(rules, &rule->others);
-	}
-	if (HASH_COUNT(known->first) >= known->max)
-		known_rules_clear(known);
+	rule->kept = kept;
 	HASH_ADD(hh, known->first, pc, sizeof(rule->pc), rule);
 	if (!hash_added(&rule->hh)) {
 		free(rule);
 		return NULL;
 	}
+	kept->users++;
+	return rule;
+}
+
+const struct known_rule *known_rules_add(struct known_rules *known, uint64_t pc,
+					 const struct frame_rules *rules, const struct made_code *made)
+{
+	struct known_rule *rule;
+	struct kept_rules *kept;
+
+	if (HASH_COUNT(known->first) >= known->max)
+		known_rules_clear(known);
+	kept = keep(known, rules, made);
+	rule = kept ? add(known, pc, kept) : NULL;
+	if (kept)
+		drop_unused(known, kept);
 	return rule;
 }
 
 const struct frame_rules *known_rule_rules(const struct known_rule *rule)
 {
-	return rule->has_rules ? &rule->rules : NULL;
+	return rule->kept->has_rules ? &rule->kept->rules : NULL;
 }
 
 const struct other_rules *known_rule_others(const struct known_rule *rule)
 {
-	return &rule->others;
+	return &rule->kept->others;
 }
 
 const struct made_code *known_rule_made(const struct known_rule *rule)
 {
-	return &rule->made;
+	return &rule->kept->made;
 }
 
 void other_rules_of(const struct frame_rules *rules, struct other_rules *ret_others)

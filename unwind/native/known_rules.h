@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* known_rules: a cache of frame rules by address. */
+/* known_rules: a cache of frame rules by address. Equal rules are kept once. */
 #ifndef LJSPY_KNOWN_RULES_H
 #define LJSPY_KNOWN_RULES_H
 
@@ -22,10 +22,12 @@ struct other_rules {
 };
 
 struct known_rule; /* of one address */
+struct kept_rules;
 
 struct known_rules {
 	unsigned int max; /* when it is full, all is forgotten */
 	struct known_rule *first;
+	struct kept_rules *kept; /* each of them once */
 };
 
 void known_rules_clear(struct known_rules *known);
