@@ -2,6 +2,7 @@
 #include "src/heap/running_stack.h"
 
 #include "src/linux/proc/maps.h"
+#include "src/linux/threads/nearest_stack.h"
 #include "unwind/lua/luajit.h"
 #include "unwind/native/core_registers.h"
 
@@ -87,6 +88,7 @@ void running_stack_capture_core(struct running_stack *stack, struct lua_process 
 	const struct core_file *core = lua_process_core(process);
 	struct global_view view;
 	const uint64_t cframe = find_cframe(lua_process_memory(process), global, &view);
+	struct nearest_stack nearest_stack = { .address = cframe };
 	struct registers nearest = { .sp = 0 };
 	pid_t nearest_tid = 0;
 
@@ -96,13 +98,13 @@ void running_stack_capture_core(struct running_stack *stack, struct lua_process 
 		struct registers registers;
 		pid_t tid;
 
-		if (core_registers_read(note.bytes, note.size, &tid, &registers) && registers.sp <= cframe &&
-		    registers.sp > nearest.sp) {
+		if (core_registers_read(note.bytes, note.size, &tid, &registers) &&
+		    nearest_stack_takes(&nearest_stack, registers.sp)) {
 			nearest = registers;
 			nearest_tid = tid;
 		}
 	}
-	if (nearest.sp && is_on_one_stack(process, nearest.sp, cframe))
+	if (nearest_stack.sp && is_on_one_stack(process, nearest_stack.sp, cframe))
 		capture(stack, process, nearest_tid, &nearest);
 }
 

@@ -6,6 +6,7 @@
 
 #include "src/linux/clocks/clock.h"
 #include "src/linux/threads/may_stop.h"
+#include "src/linux/threads/nearest_stack.h"
 
 enum {
 	/* In this time all threads have stopped, or none is held. One that has a CPU takes much less. */
@@ -410,8 +411,8 @@ const struct registers *hold_registers(const struct hold *hold, pid_t tid)
 bool hold_find_on_stack(const struct hold *hold, uint64_t address, pid_t *ret_tid,
 			struct registers *ret_registers)
 {
+	struct nearest_stack nearest_stack = { .address = address };
 	const struct watched *nearest = NULL;
-	uint64_t nearest_sp = 0;
 
 	for (size_t i = 0; i < hold->watched_count; i++) {
 		const struct watched *watched = &hold->watched[i];
@@ -419,10 +420,8 @@ bool hold_find_on_stack(const struct hold *hold, uint64_t address, pid_t *ret_ti
 				    : watched->call.known ? watched->call.sp
 							  : 0;
 
-		if (sp > nearest_sp && sp <= address) {
-			nearest_sp = sp;
+		if (nearest_stack_takes(&nearest_stack, sp))
 			nearest = watched;
-		}
 	}
 	if (!nearest)
 		return false;
