@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "output/heap/heap_builder.h"
+#include "output/labels/frame_label.h"
 #include "src/heap/heap_holding.h"
 #include "src/heap/parallel_memory.h"
 #include "src/linux/proc/resident.h"
@@ -71,6 +72,21 @@ static const char *unsound(const struct heap_copying *capture)
 	return NULL;
 }
 
+static bool name_c(void *context, const struct function_object *object,
+		   char ret_text[static FRAME_LABEL_SIZE])
+{
+	struct heap_copying *capture = context;
+	struct lua_process *process = capture->holding.process;
+	const struct function *function = NULL;
+	size_t global;
+
+	if (lua_process_find_global(process, capture->global->g, &global))
+		function = lua_process_function(process, global, object);
+	if (function)
+		frame_label(function, 0, false, ret_text);
+	return function;
+}
+
 /*
  * After the hold. 0, -ENOMEM or -EIO: without room for its copy, a state cannot be read, but was not closed.
  */
@@ -82,6 +98,8 @@ static int read_copy(struct heap_copying *capture, struct heap_graph *ret_graph)
 
 	running_stack_unwind(&holding->stack, holding->process, capture->global);
 	options.running = &holding->stack.frames;
+	options.name_c = name_c;
+	options.context = capture;
 	error = heap_read(holding->copy, capture->global->vm, capture->global->g, &options, ret_graph,
 			  capture->account);
 	return error == -EIO && heap_copy_is_short(holding->copy) ? -ENOMEM : error;

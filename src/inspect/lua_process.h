@@ -196,6 +196,10 @@ bool lua_process_wants_values(const struct lua_process *process);
  */
 int lua_process_variables(struct lua_process *process, size_t frame, struct variables *variables);
 
+/* What a builtin or lua_CFunction of a VM is, though no frame runs it. NULL when out of memory. */
+const struct function *lua_process_function(struct lua_process *process, size_t global,
+					    const struct function_object *function);
+
 /* Append the package roots of its programs to a list, as package_path_add_roots() does. */
 void lua_process_add_roots(const struct lua_process *process, char *list, size_t size);
 

@@ -380,6 +380,12 @@ int lua_process_variables(struct lua_process *process, size_t frame, struct vari
 	return frame_values(&source, &process->stack, index, variables);
 }
 
+const struct function *lua_process_function(struct lua_process *process, size_t global,
+					    const struct function_object *function)
+{
+	return namer_function(process->namer, lua_image_global(process->lua, global), function);
+}
+
 bool lua_process_allocation(struct lua_process *process, struct allocation *ret_allocation)
 {
 	const struct allocation_source source = {

@@ -32,3 +32,21 @@ def test_later_holders_rename_no_function(runtime):
     assert [row["count"] for row in rows] == [1000 * number for number in range(1, LOOKS + 1)]
     assert len({row["path"] for row in rows}) == 1, rows
     assert rows[0]["path"].startswith('upvalue "cache" of function lookup '), rows
+
+
+def test_a_builtin_that_holds_something_has_a_name(runtime):
+    program = """
+        held = {}
+        for i = 1, 9 do
+            held[i] = coroutine.wrap(function() coroutine.yield() end)
+            held[i]()
+        end
+        print("ready")
+        io.stdout:flush()
+        io.read()"""
+    with ljspy.Target([ljspy.luajit(runtime), "-e", program]).wait_ready() as target:
+        done = ljspy.run("heap", "-p", target.pid, "-f", "json", "-o", "-")
+    assert done.returncode == ljspy.OK, done.stderr
+    (vm,) = json.loads(done.stdout)["processes"][0]["vms"]
+    (row,) = [row for row in vm["paths"] if row["path"].startswith("_G.held[*]")]
+    assert row["path"] == "_G.held[*]: coroutine.wrap_aux [builtin]" and row["count"] == 9

@@ -171,6 +171,57 @@ static void contents_of_strings_are_kept_only_if_asked_for(void **state)
 	free(without.texts);
 }
 
+enum { CALLS_MAX = 64 };
+
+struct calls {
+	struct function_object asked[CALLS_MAX];
+	size_t count;
+};
+
+static bool name_c(void *context, const struct function_object *function,
+		   char ret_text[static FRAME_LABEL_SIZE])
+{
+	struct calls *calls = context;
+
+	assert_in_range(calls->count, 0, CALLS_MAX - 1);
+	calls->asked[calls->count++] = *function;
+	/* The first one is unknown. */
+	snprintf(ret_text, FRAME_LABEL_SIZE, "function number %zu [c]", calls->count);
+	return calls->count > 1;
+}
+
+static void functions_in_c_that_hold_something_are_told_by_the_reader(void **state)
+{
+	struct calls calls = { .count = 0 };
+	struct heap_graph named;
+
+	(void)state;
+	read_heap();
+	assert_int_equal(heap_read(copy, &vm, kept.g,
+				   &(struct heap_read_options){ .name_c = name_c, .context = &calls }, &named,
+				   &account),
+			 0);
+	assert_in_range(calls.count, 2, CALLS_MAX);
+	for (uint32_t i = 0; i < named.node_count; i++) {
+		char wanted[FRAME_LABEL_SIZE] = "";
+		size_t at = 0;
+
+		while (at < calls.count && calls.asked[at].address != named.nodes[i].address)
+			at++;
+		if (at == calls.count)
+			continue;
+		if (at)
+			snprintf(wanted, sizeof(wanted), "function number %zu [c]", at + 1);
+		assert_int_equal(named.nodes[i].kind, HEAP_KIND_FUNCTION);
+		assert_string_equal(heap_text(&named, named.nodes[i].text), wanted);
+		assert_int_not_equal(calls.asked[at].ffid, FF_LUA);
+		assert_int_not_equal(calls.asked[at].f, 0);
+	}
+	free(named.nodes);
+	free(named.edges);
+	free(named.texts);
+}
+
 static void the_collectors_state_has_luajits_name(void **state)
 {
 	static const char *const names[] = { "pause", "propagate", "atomic", "sweep strings",
@@ -487,6 +538,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_heap_is_what_its_program_made),
 		TEST(contents_of_strings_are_kept_only_if_asked_for),
+		TEST(functions_in_c_that_hold_something_are_told_by_the_reader),
 		TEST(the_collectors_state_has_luajits_name),
 		TEST(objects_add_up_to_what_the_vm_has_allocated),
 		TEST(what_the_vm_holds_is_held_by_the_root),

@@ -190,13 +190,32 @@ static void set_proto(struct heap_reading *reading, struct heap_node *node)
 					     0, false);
 }
 
+/* Those that hold something: of libraries of hundreds of functions, only few do. */
+static void set_c_function(struct heap_reading *reading, struct heap_node *node)
+{
+	const struct heap_read_options *options = reading->options;
+	const struct layout *layout = reading->layout;
+	const uint8_t *object = heap_object(reading, node->address, layout->GCfuncC_upvalue);
+	struct function_object function = { .address = node->address };
+	char text[FRAME_LABEL_SIZE];
+
+	if (!object || !options->name_c || heap_field(object, layout->GCfunc_nupvalues, 1) == 0)
+		return;
+	function.ffid = (uint8_t)heap_field(object, layout->GCfunc_ffid, 1);
+	function.f = heap_field(object, layout->GCfuncC_f, sizeof(function.f));
+	if (function.ffid != FF_LUA && options->name_c(options->context, &function, text))
+		node->text = heap_builder_text(reading->builder, text, strlen(text));
+}
+
 static void set_function(struct heap_reading *reading, struct heap_node *node)
 {
 	const uint64_t address = proto_of(reading, node->address);
 	const struct heap_node *proto;
 
-	if (!address)
+	if (!address) {
+		set_c_function(reading, node);
 		return;
+	}
 	proto = heap_builder_node(reading->builder, heap_builder_find(reading->builder, address));
 	node->text = proto->text;
 	node->module = proto->module;

@@ -18,14 +18,20 @@
 #include <stdint.h>
 
 #include "luajit-layouts/vm.h"
+#include "output/labels/frame_label.h"
 #include "output/heap/heap_account.h"
 #include "output/heap/heap_graph.h"
 #include "unwind/heap/heap_copy.h"
 #include "unwind/heap/heap_running.h"
+#include "unwind/lua/lua_objects.h"
 
 struct heap_read_options {
 	bool strings;                       /* keep the contents of strings */
 	const struct heap_running *running; /* where Lua stands in the copy; NULL: that is not known */
+	/* What a function is that is not in Lua, as its frame reads; false: unknown. NULL: none is known. */
+	bool (*name_c)(void *context, const struct function_object *function,
+		       char ret_text[static FRAME_LABEL_SIZE]);
+	void *context; /* of name_c */
 };
 
 /*
