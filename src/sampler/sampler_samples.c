@@ -545,6 +545,7 @@ static enum presence look_at(struct sampler *sampler, struct target *target, str
 	if (!target_measure(sampler, target, thread, record) || (target->is_late && !sampler->closing))
 		return PRESENCE_OFF_CPU;
 	record->look_waited_ns = thread->waited_ns;
+	record->has_rested = record->look_runs == thread->runs;
 	record->look_runs = thread->runs;
 	presence = on_cpu_look(target->threads, thread, tracer_turn(sampler->tracer));
 	if (presence != PRESENCE_OFF_CPU)

@@ -345,8 +345,8 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 }
 
 /*
- * Several threads may wait for the lock. Between two turns nobody holds it, or one whose events have come: one
- * look that finds it so says nothing yet.
+ * Several threads may wait for the lock. Between two turns nobody holds it, or one whose events have come:
+ * one look that finds it so says nothing yet.
  */
 static bool lock_is_for_turn(struct target *target, uint64_t lock)
 {

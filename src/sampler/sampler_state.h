@@ -81,6 +81,7 @@ struct thread_record {
 	bool has_run;                       /* since its last sample */
 	enum presence presence;             /* at the last look */
 	uint64_t look_waited_ns, look_runs; /* at that look */
+	bool has_rested;                    /* it had had no CPU since the look before */
 	uint64_t awaited_look;              /* the look that its late stop is of: target.looks */
 	uint64_t last_sample_ns;            /* when ljspy took it */
 	unsigned int visits_left;           /* until it counts as one without system calls: makes_calls() */
@@ -252,6 +253,13 @@ bool target_others_may_have_run(const struct sampler *sampler, const struct targ
 
 /* All threads were just measured. */
 void target_note_all_seen(struct target *target);
+
+/*
+ * Has none of its threads had a CPU since the last look, which found them all without one? Then all of the
+ * process is as that look left it: its program, its threads, and its CPU time. False, too, where something
+ * else than a sample is due, where samples are not only of what runs, and where it is not likely.
+ */
+bool target_is_still(const struct sampler *sampler, const struct target *target, uint64_t now);
 
 /*---- sampler_samples.c ----*/
 

@@ -288,6 +288,8 @@ void target_tick(struct sampler *sampler, struct target *target, uint64_t now)
 		target->is_late = target_is_late(sampler, target->due_ns, now);
 		target->due_ns += random_gap(sampler, target);
 	} while (target->due_ns <= now && ++not_held);
+	if (target_is_still(sampler, target, now))
+		return;
 	keep_clock(target);
 	if (cpu_clock_now(&target->clock, &target->cpu_ns) != 0) {
 		target_note_end(sampler, target);

@@ -245,3 +245,41 @@ void target_note_all_seen(struct target *target)
 		if (is_lively(target->known[i].record, now))
 			target->list_again_ns = 0;
 }
+
+/*---- Threads without a CPU ----*/
+
+/* At the last look, it had no CPU, nor had it had one since the look before. */
+static bool is_at_rest(const struct thread *thread, const struct thread_record *record)
+{
+	return record->presence == PRESENCE_OFF_CPU && record->has_rested && thread->runs &&
+	       thread->runs == thread->runs_left && thread->tracee->state == TRACEE_RUNNING;
+}
+
+static bool may_be_still(const struct sampler *sampler, const struct target *target, uint64_t now)
+{
+	const struct sampler_options *options = sampler->options;
+
+	if (options->wall_clock || options->coroutines || options->requests || target->in_exec ||
+	    now >= target->inspect_at_ns || now >= target->list_again_ns || !target_has_few_threads(target) ||
+	    target->listed_changes != threads_changes(target->threads))
+		return false;
+	for (size_t i = 0; i < target->known_count; i++)
+		if (!is_at_rest(target->known[i].thread, target->known[i].record))
+			return false;
+	return target->known_count > 0;
+}
+
+bool target_is_still(const struct sampler *sampler, const struct target *target, uint64_t now)
+{
+	uint64_t runs;
+
+	if (!may_be_still(sampler, target, now))
+		return false;
+	for (size_t i = 0; i < target->known_count; i++) {
+		struct thread *thread = target->known[i].thread;
+
+		if (thread_count_runs(target->threads, thread, &runs) || runs != thread->runs)
+			return false;
+	}
+	return true;
+}

@@ -654,8 +654,13 @@ int __wrap_thread_measure(struct threads *threads, struct thread *thread, uint64
 INSTEAD_OF(thread_count_runs);
 int __wrap_thread_count_runs(const struct threads *threads, struct thread *thread, uint64_t *ret_runs)
 {
+	struct made_up_times times = made_up_times(made_up_of(thread), machine.now_ns);
+
 	(void)threads;
-	*ret_runs = thread->runs + machine.wakes;
+	if (times.does == MADE_UP_IS_GONE)
+		return -ESRCH;
+	machine.run_counts++;
+	*ret_runs = (machine.counts_no_runs ? 0 : times.runs) + machine.wakes;
 	return 0;
 }
 
@@ -691,8 +696,10 @@ enum presence __wrap_on_cpu_look(struct threads *threads, struct thread *thread,
 {
 	(void)threads;
 	(void)turn;
-	return made_up_times(made_up_of(thread), machine.now_ns).does == MADE_UP_RUNS ? PRESENCE_ON_CPU
-										      : PRESENCE_OFF_CPU;
+	if (made_up_times(made_up_of(thread), machine.now_ns).does == MADE_UP_RUNS)
+		return PRESENCE_ON_CPU;
+	thread->runs_left = thread->runs;
+	return PRESENCE_OFF_CPU;
 }
 
 INSTEAD_OF(thread_is_running);

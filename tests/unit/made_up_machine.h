@@ -93,7 +93,7 @@ struct made_up_machine {
 	const char *no_memory_for; /* "tracer", "files": these cannot be had */
 	uint64_t symbols_cpu_ns;
 	struct wait wait; /* of each thread that sleeps */
-	/* At so many looks, who holds the lock that it waits for waits for events, but for one look of so many. */
+	/* At so many looks, who holds the lock that it waits for waits for events, but for one in so many. */
 	unsigned long awaits_events_looks, awaits_events_but_one_in, lock_looks;
 	enum thread_state sleep_state;
 	bool names_waits; /* each in other words */
@@ -123,7 +123,8 @@ struct made_up_machine {
 	uint64_t loop_ns; /* of the first thread's event loop; 0: it has none */
 
 	unsigned long timers; /* how often one was set on a clock */
-	unsigned long waits, stops, alarms, rehearsals, measures, visits, looks_ended; /* counted */
+	unsigned long waits, stops, alarms, rehearsals, measures, run_counts, visits,
+		looks_ended; /* counted */
 	unsigned long sleeper_copies;
 	bool short_copies, copy_is_short; /* each other copy of a sleeper has too little; the last copy has */
 	bool is_visiting, may_not_visit;  /* it awaits a look on the CPU asked for; it has no right to */

@@ -291,13 +291,42 @@ static void only_a_thread_that_had_a_cpu_is_rehearsed(void **state)
 	assert_near(machine.rehearsals, sum_of(process, 0)->samples, 2);
 }
 
+/* As many looks as at one that runs, but most of them end with the question whether it has run. */
+static void what_has_not_run_since_the_last_look_is_not_looked_at_again(void **state)
+{
+	const struct made_up_thread waits = { .wait_ns = 400 * MS, .run_ns = 100 * MS };
+	struct made_up_process *process = add(1, waits);
+
+	run();
+	assert_true(machine.run_counts > machine.waits / 2);
+	assert_true(machine.measures < machine.waits / 2 + 2 * sum_of(process, 0)->samples);
+	assert_near(sum_of(process, 0)->samples, result.figures.target_cpu_ns / period_ns, 10);
+	assert_near(sum_of(process, 0)->cpu_ns + of_no_thread.cpu_ns, result.figures.target_cpu_ns,
+		    TOLERANCE_NS);
+	/* All are looked at where one of them runs, */
+	process = begin_again(state, waits);
+	process->threads[process->thread_count++] = busy;
+	run();
+	assert_int_equal(machine.run_counts, 0);
+	/* ... where sleeps have samples, too, and where the kernel does not tell whether it has run. */
+	begin_again(state, waits);
+	options.wall_clock = true;
+	run();
+	assert_int_equal(machine.run_counts, 0);
+	begin_again(state, waits);
+	machine.counts_no_runs = true;
+	run();
+	assert_int_equal(machine.run_counts, 0);
+}
+
 static void what_sleeping_threads_sleep_in_is_watched(void **state)
 {
 	struct made_up_process *process = add(1, busy);
 
 	run();
 	assert_in_range(machine.watched_sleeps, 0, 1); /* at the end */
-	process = begin_again(state, bursts);
+	/* It runs between any two looks. */
+	process = begin_again(state, (struct made_up_thread){ .run_ns = MS, .sleep_ns = 3 * MS });
 	run();
 	assert_near(machine.watched_sleeps, machine.waits - sum_of(process, 0)->samples, machine.waits / 20);
 }
@@ -918,6 +947,7 @@ int main(void)
 		TEST(a_thread_that_fell_asleep_before_it_stopped_is_missed),
 		TEST(a_thread_is_looked_at_again_after_a_turn_is_used_up),
 		TEST(only_a_thread_that_had_a_cpu_is_rehearsed),
+		TEST(what_has_not_run_since_the_last_look_is_not_looked_at_again),
 		TEST(what_sleeping_threads_sleep_in_is_watched),
 		TEST(a_stack_that_is_nowhere_to_be_found_is_lost),
 		TEST(a_thread_that_waits_at_the_end_is_sampled_once_it_runs),

@@ -56,7 +56,7 @@ enum thread_state wait_state(const struct wait *wait, const struct wait_stack *s
  */
 bool wait_is_for_events(const struct wait *wait);
 
-/* The same of a call alone: does it wait for several files, or for what comes next, whatever the memory says? */
+/* The same of a call alone: does it wait for several files, or for what comes next, whatever memory says? */
 bool wait_call_is_for_events(const struct thread_call *call);
 
 #endif
