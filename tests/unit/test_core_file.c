@@ -757,6 +757,10 @@ static void a_core_that_cannot_be_read_is_refused(void **state)
 	assert_int_equal(failing.reads, 0);
 	assert_int_equal(core_file_thread_count(core), 1);
 	core_file_close(core);
+	/* The end of the file is no signal, though one came before. */
+	write_core(sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr) - 1);
+	failing.reads = 1;
+	refused_for("program headers are missing");
 }
 
 static void a_core_of_no_segments_or_threads_is_refused(void **state)

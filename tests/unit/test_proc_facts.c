@@ -189,9 +189,10 @@ static int read_error;
 
 ssize_t __wrap_read(int fd, void *bytes, size_t size)
 {
-	errno = read_error;
-	if (read_error)
+	if (read_error) {
+		errno = read_error;
 		return -1;
+	}
 	if (interrupts) {
 		interrupts--;
 		errno = EINTR;
@@ -284,6 +285,8 @@ static void a_file_is_read_until_the_room_is_full_or_it_ends(void **state)
 	close(ends[1]);
 	assert_int_equal(proc_file_fill(ends[0], bytes, 8), 6);
 	assert_memory_equal(bytes, "efghij", 6);
+	assert_int_equal(proc_file_fill(ends[0], bytes, 8), 0);
+	interrupts = 1; /* the end is none, though one came before */
 	assert_int_equal(proc_file_fill(ends[0], bytes, 8), 0);
 	close(ends[0]);
 	assert_int_equal(proc_file_fill(ends[0], bytes, 8), -EBADF);
