@@ -114,6 +114,41 @@ static void what_timers_are_of(void **state)
 	assert_int_equal(timers_offset(&made_up.memory, &timers, &connections, NULL), 0);
 }
 
+/*
+ * ngx.sleep: the event lies in its coroutine's context, to which the coroutine refers in turn. Another event
+ * may have the same data, but lies before the context, or too far behind it.
+ */
+static void a_timer_in_a_context_is_of_its_coroutine(void **state)
+{
+	enum { BEFORE = 24, CONTEXT = 40, WITHIN = 60, FAR = 300, COROUTINE = 400 };
+	const struct layout luajit = { .gc64 = true, .L_exdata = WORD, .L_exdata2 = 2 * WORD };
+	const struct connections connections = { .event_bytes = EVENT };
+	struct made_up made_up = { .memory = { .read_ranges = read_ranges } };
+	struct timer known[] = { { at(WITHIN + 5), 1 }, { at(BEFORE + 5), 2 }, { at(FAR + 5), 3 } };
+	struct timer_event event;
+
+	(void)state;
+	made_up.words[BEFORE] = made_up.words[WITHIN] = made_up.words[FAR] = at(CONTEXT);
+	made_up.words[CONTEXT + 1] = at(COROUTINE);
+	made_up.words[COROUTINE + 2] = at(CONTEXT);
+	event = timer_event_read(&made_up.memory, &known[0], TIMER, &connections, &luajit);
+	assert_int_equal(event.kind, TIMER_COROUTINE);
+	assert_int_equal(event.subject, at(COROUTINE));
+	for (size_t i = 1; i < 3; i++)
+		assert_int_equal(
+			timer_event_read(&made_up.memory, &known[i], TIMER, &connections, &luajit).kind,
+			TIMER_OTHER);
+	/* It tells the offset, too. */
+	assert_int_equal(timers_offset(&made_up.memory, &(struct timers){ .timers = known, .count = 1 },
+				       &connections, &luajit),
+			 TIMER);
+	assert_int_equal(timer_event_read(&made_up.memory, &known[0], TIMER, &connections, NULL).kind,
+			 TIMER_OTHER);
+	made_up.words[COROUTINE + 2] = at(CONTEXT + 1); /* it has gone on */
+	assert_int_equal(timer_event_read(&made_up.memory, &known[0], TIMER, &connections, &luajit).kind,
+			 TIMER_OTHER);
+}
+
 /* Two connections with their events; the second one's write event has a timer, and only it. */
 enum { CONNECTION = 200, STRIDE = 8, READS = 8, WRITES = 32, EVENT_WORDS = EVENT / WORD };
 
@@ -296,6 +331,7 @@ int main(void)
 		cmocka_unit_test(timers_come_in_the_order_of_their_times),
 		cmocka_unit_test(a_tree_that_contradicts_itself_is_none),
 		cmocka_unit_test(what_timers_are_of),
+		cmocka_unit_test(a_timer_in_a_context_is_of_its_coroutine),
 		cmocka_unit_test(flags_are_believed_if_they_are_those_of_the_tree),
 		cmocka_unit_test(events_of_connections_not_in_use_have_any_flags),
 		cmocka_unit_test(what_a_connection_waits_for),
