@@ -30,7 +30,8 @@ void archive_name(const struct archive_entry *entry, char ret_name[static ARCHIV
 
 /*
  * Read the directory; a descriptor. However many recordings it has, all count: an entry takes 32 bytes,
- * and --keep may let them be millions. 0 or a negative errno: a part is no list, for numbers would begin anew.
+ * and --keep may let them be millions. 0 or a negative errno: a part is no list, for numbers would begin
+ * anew.
  */
 int archive_list_read(int directory, struct archive_list *ret_list);
 void archive_list_clear(struct archive_list *list);

@@ -237,13 +237,17 @@ static void give_file(struct module *module, const struct file_place *place)
 	module->changed_ns = (uint64_t)changed->tv_sec * NS_PER_SECOND + (uint64_t)changed->tv_nsec;
 }
 
-static bool add_module(struct lua_process *process, struct module *module, const struct mapped_file *file)
+/* False if there is none, as memory is short. *is_short: it was, so a VM in it may not be known. */
+static bool add_module(struct lua_process *process, struct module *module, const struct mapped_file *file,
+		       bool *is_short)
 {
 	const struct luajit_module *luajit;
 	struct file_place place;
 
-	if (!process_find_file(process, file, &place))
+	if (!process_find_file(process, file, &place)) {
+		*is_short = true;
 		return false;
+	}
 	*module = (struct module){
 		.begin = file->begin,
 		.end = file->end,
@@ -254,6 +258,7 @@ static bool add_module(struct lua_process *process, struct module *module, const
 	};
 	give_file(module, &place);
 	luajit = find_vm(process, file, module);
+	*is_short |= !luajit;
 	if (luajit && luajit->known.status == RECOGNISE_OK)
 		module->vm = &luajit->known.vm;
 	else if (luajit && luajit->known.status == RECOGNISE_UNKNOWN_LAYOUT)
@@ -412,6 +417,7 @@ int process_set_modules(struct lua_process *process)
 	const struct mapped_file *file;
 	struct module *modules;
 	size_t count = 0;
+	bool is_short = false;
 
 	process->unpacked_count = unpacked_find(process->maps, process->memory, process->unpacked);
 	modules = calloc(maps_file_count(process->maps) + process->unpacked_count + 1, sizeof(*modules));
@@ -420,7 +426,7 @@ int process_set_modules(struct lua_process *process)
 	for (struct luajit_module *luajit = process->luajits; luajit; luajit = luajit->next)
 		luajit->is_mapped = false;
 	for (size_t i = 0; (file = program_at(process, i)); i++)
-		if (file->executable && add_module(process, &modules[count], file))
+		if (file->executable && add_module(process, &modules[count], file, &is_short))
 			count++;
 	if (add_vdso(process, &modules[count]))
 		count++;
@@ -428,14 +434,14 @@ int process_set_modules(struct lua_process *process)
 	set_unmapped_aside(process);
 	find_request_members(process, find_request_layout(process));
 	forget_names(process);
-	process->has_modules = true;
+	process->has_modules = !is_short; /* then the next refresh looks again */
 	process->late_looks = 0;
 	process->has_sought_clock = false;
 	process->loop_clock = 0;
 	process->loop_clock_is_apart = false;
 	process->clock_searches = 0;
 	process->connections_cycle = 0;
-	return 0;
+	return is_short ? -ENOMEM : 0;
 }
 
 /* What tells its time namespace may not be readable. */

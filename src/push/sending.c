@@ -211,7 +211,9 @@ static bool is_shortage(int error)
 	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
 }
 
-/* Open a recording, or skip it if it cannot be read or has no samples. 0, or a negative errno of a shortage. */
+/*
+ * Open a recording, or skip it if it cannot be read or has no samples. 0, or a negative errno of a shortage.
+ */
 static int open_recording(struct sending *sending, const struct archive_entry *entry)
 {
 	char name[ARCHIVE_NAME_SIZE];

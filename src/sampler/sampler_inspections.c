@@ -105,8 +105,10 @@ static bool inspect(struct sampler *sampler, struct target *target, uint64_t now
 		error = lua_process_refresh(target->process, false);
 	if (error == -ESRCH)
 		return false;
-	if (!target->process)
+	if (!target->process) {
+		target->refusal = error;
 		return true;
+	}
 	/* Many that are found have nothing to do with LuaJIT, and are large: that is no fault. */
 	is_unsearched = !error && lua_process_lacks_luajit(target->process) == -ENODATA;
 	/* It ended meanwhile: nothing refuses, there is just no memory to read any more. */

@@ -119,8 +119,8 @@ struct hub_recording {
 };
 
 /*
- * Capture, and wait for the end. *ret_recording is set if the answer is HUB_DONE, and *ret_error, to a negative
- * errno, if it is HUB_FAILED.
+ * Capture, and wait for the end. *ret_recording is set if the answer is HUB_DONE, and *ret_error, to a
+ * negative errno, if it is HUB_FAILED.
  */
 enum hub_answer hub_capture(struct hub *hub, const struct hub_request *request,
 			    struct hub_recording *ret_recording, int *ret_error);

@@ -17,7 +17,7 @@
 #include "tests/unit/instead_of.h"
 #include "tests/unit/told.h"
 
-/* Of the calls so far, in this process and those before it: the first makes the one that keeps pushing going. */
+/* Of calls in this process and those before it: the first makes the one that keeps pushing going. */
 static unsigned int forks, forks_failing, beginnings_failing;
 
 INSTEAD_OF(fork);
