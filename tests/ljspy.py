@@ -264,7 +264,7 @@ class Recorder:
         it takes longer, and there are as many samples. What it does not trace has the same time, and some to begin.
         """
         begin, is_known = unstarved_s(pid) + BEGIN_SECONDS, False
-        while self.process.poll() is None and unstarved_s(pid) < begin + seconds:
+        while self.process.poll() is None and (waits_for_cpu(pid) or unstarved_s(pid) < begin + seconds):
             if not is_known and is_traced(pid):
                 begin, is_known = unstarved_s(pid), True
             time.sleep(0.01)
@@ -476,6 +476,26 @@ def unstarved_s(pid):
             with contextlib.suppress(*GONE):
                 waited_ns.append(int((task / "schedstat").read_text().split()[1]))
     return time.monotonic() - max(waited_ns) / 1e9 if waited_ns else math.inf
+
+
+def work_of(pid):
+    """CPU time so far of each thread that has work."""
+    work = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(*GONE):
+            if status_field(task.relative_to("/proc"), "State") == "R":
+                work[task.name] = (task / "schedstat").read_text().split()[0]
+    return work
+
+
+def waits_for_cpu(pid):
+    """Whether threads have work, and none gets to it. unstarved_s() counts such a wait only once it is over."""
+    with contextlib.suppress(*GONE):
+        before = work_of(pid)
+        time.sleep(0.01)  # the kernel counts at least so often
+        now = work_of(pid)
+        return bool(before) and all(now.get(thread) == ns for thread, ns in before.items())
+    return False
 
 
 def is_zombie(pid):

@@ -218,7 +218,7 @@ def test_what_is_waited_for_is_compared(tmp_path):
     paths = [tmp_path / name for name in ("before", "after")]
     for path, wait in zip(paths, ("sleep", "lock")):
         path.mkdir()
-        record(path, wait, seconds=1)
+        record(path, wait)
     result = ljspy.run("diff", "--off-cpu", "-f", "folded", *(path / "wall.ljspy" for path in paths))
     assert result.returncode == ljspy.OK, result.stderr
     before, after = collections.Counter(), collections.Counter()
