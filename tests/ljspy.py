@@ -29,6 +29,9 @@ OK, WITH_ERRORS, NOTHING_PROFILED, USAGE = 0, 1, 2, 64
 # Long enough for a program to start, or to go on, on a busy machine.
 READY_SECONDS = 30
 
+# Long enough for a program to have two seconds of CPU time beside fifty others on each CPU.
+WORK_SECONDS = 120
+
 # Long enough for ljspy to begin with a process that has its CPU.
 BEGIN_SECONDS = 2
 
@@ -207,7 +210,7 @@ def run(*arguments, timeout=60, user=None, through=(), **options):
 
 
 def has_had(pid, end_ns):
-    return wait_until(lambda: cpu_ns(pid) >= end_ns, seconds=READY_SECONDS)
+    return wait_until(lambda: cpu_ns(pid) >= end_ns, seconds=WORK_SECONDS)
 
 
 def run_beside(pid, seconds, *arguments):

@@ -33,6 +33,17 @@ static void begin_account(struct sampler *sampler, struct target *target)
 	pace_begin(&target->pace, sampler->period_ns, target->cpu_ns);
 }
 
+/* Why has the time of no sample no stack? What has work has not been looked at in time. */
+static enum lost_reason reason_of_unsampled(const struct target *target)
+{
+	if (target->ended)
+		return LOST_TARGET_ENDED;
+	for (size_t i = 0; i < threads_count(target->threads); i++)
+		if (thread_is_running(target->threads, threads_at(target->threads, i)))
+			return LOST_NOT_STOPPED;
+	return LOST_ASLEEP;
+}
+
 /*
  * CPU time that no sample stands for has no stack. The last look's weight includes
  * what ran between reading the clock and that look.
@@ -48,7 +59,7 @@ static void close_accounts(struct sampler *sampler, struct target *target)
 	else if (!sampler->options->coroutines && !sampler->options->requests &&
 		 total - target->accounted_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
 		target_deliver_lost(sampler, target, 0, total - target->accounted_ns,
-				    target->ended ? LOST_TARGET_ENDED : LOST_ASLEEP);
+				    reason_of_unsampled(target));
 	sampler->result->figures.target_cpu_ns += total;
 	if (!sampler->options->wall_clock)
 		sampler_count_missed(sampler, pace_conclude(&target->pace, target->start_cpu_ns + total));

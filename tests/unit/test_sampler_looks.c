@@ -190,7 +190,6 @@ static void a_thread_whose_registers_cannot_be_read_has_no_sample(void **state)
 {
 	struct made_up_process *process = add(1, bursts);
 
-	(void)state;
 	machine.registers_error = -ESRCH;
 	run();
 	/* It is let go all the same. */
@@ -199,6 +198,12 @@ static void a_thread_whose_registers_cannot_be_read_has_no_sample(void **state)
 	assert_int_equal(of_no_thread.samples, 1);
 	assert_int_equal(result.figures.lost[LOST_ASLEEP], 1);
 	assert_near(of_no_thread.cpu_ns, result.figures.target_cpu_ns, 1);
+	/* One that works to the end does not sleep. */
+	begin_again(state, busy);
+	machine.registers_error = -ESRCH;
+	run();
+	assert_int_equal(result.figures.lost[LOST_ASLEEP], 0);
+	assert_int_equal(result.figures.lost[LOST_NOT_STOPPED], 1);
 }
 
 static void a_stack_that_finds_no_memory_is_lost(void **state)
