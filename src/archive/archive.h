@@ -33,8 +33,8 @@ struct archive {
 
 /*
  * Open the directory, and make it if its parent exists. 0, or a negative errno;
- * -EBUSY if another ljspy adds to it. path must outlive the archive. Closing removes a directory that was made
- * and is empty.
+ * -EBUSY if another ljspy adds to it. path must outlive the archive. Closing
+ * removes a directory that was made and is empty.
  */
 int archive_open(const char *path, const struct archive_bounds *bounds, struct archive *ret_archive);
 void archive_close(struct archive *archive);

@@ -27,7 +27,7 @@ static int open_stream(int fd, const char *mode, FILE **ret_stream)
 	return error;
 }
 
-/* Opening a FIFO waits until somebody reads it. Ctrl-C ends that wait, with ljspy: it has done nothing yet. */
+/* Opening a FIFO waits until somebody reads it. Ctrl-C ends that wait, and ljspy with it. */
 static int open_waiting(const char *path)
 {
 	const int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY;

@@ -22,9 +22,9 @@
  *
  * If the kernel keeps the sampling process waiting for the memory of one of several targets, tell_refused is
  * told of that one, and another sampling process goes on without it; the result is that of all together.
- * Where the target is in the middle of an execve(), nothing is told, and another one goes on with it once that
- * is over: once for each target, also for the only one. Not with launch: the command is the child of the first
- * sampling process.
+ * Where the target is in the middle of an execve(), nothing is told, and another one goes on with it
+ * once that is over: once for each target, also for the only one. Not with launch: the command is the
+ * child of the first sampling process.
  *
  * SIGINT, SIGTERM or SIGHUP interrupt the sampler; another SIGINT, unless it is one for a
  * single thread, ends ljspy.

@@ -478,9 +478,9 @@ def test_why_there_is_no_answer_is_said_once():
 
 
 def test_it_waits_for_processes_and_outlives_them(tmp_path):
-    program = tmp_path / "served.lua"
+    program = tmp_path / f"served-{os.getpid()}.lua"  # as nothing else is called, that another ljspy may trace
     program.write_text("local function heavy() for i = 1, 1e6 do end end while true do heavy() end")
-    argv = [ljspy.LJSPY, "serve", "--listen", "127.0.0.1:0", "--name", "served"]
+    argv = [ljspy.LJSPY, "serve", "--listen", "127.0.0.1:0", "--name", program.name]
     with subprocess.Popen([str(a) for a in argv], stderr=subprocess.PIPE, text=True) as process:
         server = Server(process)
         for _ in range(2):
