@@ -323,23 +323,32 @@ static bool is_suspect(const struct heap_growths *growths, const struct heap_gro
 	       heap_growth_bytes(growths, growth) >= (int64_t)(all / SUSPECT_PART);
 }
 
-static bool is_of_nginx(const struct heap_side *side)
+/* The first process of nginx; NULL if there is none. */
+static const struct heap_account *nginx_of(const struct heap_side *side)
 {
 	for (size_t i = 0; i < side->count; i++) {
-		const char *process = side->subjects[i].summary.account.process;
+		const struct heap_account *account = &side->subjects[i].summary.account;
 
-		if (process && strcmp(process, "nginx") == 0)
-			return true;
+		if (account->process && strcmp(account->process, "nginx") == 0)
+			return account;
 	}
-	return false;
+	return NULL;
 }
 
-/* What nginx's workers share is in zones, which a look at Lua heaps does not see: say where to look on. */
+/*
+ * What nginx's workers share is in zones, which a look at Lua heaps does not see: say where to look on. They
+ * all have the same ones.
+ */
 static void write_where_else(const struct report *report)
 {
-	if (is_of_nginx(&report->sides[report->count - 1]))
-		fputs("Shared dictionaries (ngx.shared) are in no Lua heap: `ljspy shdict` shows how full they are.\n",
-		      report->out);
+	const struct heap_account *nginx = nginx_of(&report->sides[report->count - 1]);
+
+	if (!nginx)
+		return;
+	fputs("Shared dictionaries (ngx.shared) are in no Lua heap: `ljspy shdict", report->out);
+	if (nginx->pid)
+		fprintf(report->out, " -p %d", (int)nginx->pid);
+	fputs("` shows how full they are; run it twice to see which of them grows.\n", report->out);
 }
 
 /* False if there is none. */
