@@ -3,9 +3,9 @@
  * heap_paths: the objects of a heap as one tree of paths, in the words of the source.
  *
  * Objects whose paths read the same are one node. A table's keys that are many read as one:
- * ["*"] for strings, [*] for others; see heap_folds.h for several trees. A step that repeats the one before it, as along a list, stays
- * at its node, and so does everything below HEAP_DEPTH_MAX steps or when the tree is full. What
- * nothing holds is below a node of its own.
+ * ["*"] for strings, [*] for others; see heap_folds.h for several trees. A step that repeats the one
+ * before it, as along a list, stays at its node, and so does everything below HEAP_DEPTH_MAX steps or
+ * when the tree is full. What nothing holds is below a node of its own.
  *
  * The path of a node begins at the last step that says where it is by itself:
  *

@@ -62,3 +62,25 @@ def test_a_sleeping_program_is_not_stopped(runtime, tmp_path):
         heap = heaps.show(target.pid)
         assert ljspy.status_field(target.pid, "voluntary_ctxt_switches") == switches
     assert heap.sum == heap.total
+
+
+def test_keys_that_become_many_do_not_come_and_go(runtime, tmp_path):
+    program = """
+        cache = {}
+        for count = 40, 100, 60 do
+            for i = 1, count do cache["k" .. i] = cache["k" .. i] or { ("x"):rep(20000) .. i } end
+            print("ready")
+            io.stdout:flush()
+            io.read()
+        end"""
+    files = [tmp_path / "before.heap", tmp_path / "after.heap"]
+    with ljspy.Target([ljspy.luajit(runtime), "-e", program]) as target:
+        for path in files:
+            target.wait_ready()
+            assert ljspy.run("heap", "-p", target.pid, "-o", path).returncode == ljspy.OK
+            target.write("more\n")
+    done = ljspy.run("diff", *files)
+    assert done.returncode == ljspy.OK, done.stderr
+    rows = [line for line in done.stdout.splitlines() if "_G.cache" in line]
+    assert any(line.split()[-1] == '_G.cache["*"]' and line.split()[-2] == "+60" for line in rows), rows
+    assert not any(".k1" in line for line in rows), rows
