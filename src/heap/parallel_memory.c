@@ -56,7 +56,7 @@ static bool is_anonymous(const struct maps *maps, const struct memory_range *ran
 	return true;
 }
 
-/* Once the caller has taken the last range, it forgets the ranges, though a helper may still read one of them. */
+/* Once the caller has taken the last range, it forgets them, though a helper may still read one. */
 static void read_shared(struct parallel_memory *parallel, struct memory *memory, bool is_helper,
 			struct memory_range *ranges, size_t count)
 {

@@ -4,8 +4,9 @@
  *
  * usage: host NUMBER THREADS
  *
- * Each thread works for a moment and sleeps for longer, in a chunk that is named after the process's NUMBER and its
- * own, once a line has been read. Only one of a process works at a time, so that many threads do not fill the machine.
+ * Once a line has been read, each thread works for a moment and sleeps for longer, in a chunk that is
+ * named after the process's NUMBER and its own. Only one of a process works at a time, so that many
+ * threads do not fill the machine.
  */
 #include <lauxlib.h>
 #include <lua.h>

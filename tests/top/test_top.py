@@ -168,8 +168,8 @@ local function two(n) local sum = 0 for i = 1, n do sum = sum + i % 7 end return
 print("ready") io.flush()
 while true do
     for _, work in ipairs { one, two } do
-        local begin = os.clock()
-        while os.clock() - begin < 1 do work(1e5) end
+        local begin = os.time() -- a window of ljspy top is of time, too
+        while os.time() - begin < 2 do work(1e5) end
     end
 end
 """
