@@ -97,7 +97,7 @@ static int fold_paths(const struct heap_looks *looks)
 
 	for (size_t i = 0; i < looks->count; i++)
 		count += looks->at[i].count;
-	trees = calloc(count + 1, sizeof(*trees));
+	trees = calloc(count + 1, sizeof(struct heap_paths *));
 	if (!trees)
 		return -ENOMEM;
 	count = 0;

@@ -197,7 +197,7 @@ static int add_node(struct maker *maker, const struct key *key, const struct hea
 		.parent = key->parent,
 		.dominator = HEAP_NO_NODE,
 		.kind = object->kind,
-		.keys = keys_of(&maker->extras[key->parent], edge),
+		.keys = (uint8_t)keys_of(&maker->extras[key->parent], edge),
 		.many = key->hold & KEY_MANY,
 		.unheld = !edge,
 	};

@@ -209,7 +209,7 @@ static int fold_moments(struct heap_output *output)
 
 	for (size_t i = 0; i < output->moment_count; i++)
 		all += output->moments[i].count;
-	trees = calloc(all + 1, sizeof(*trees));
+	trees = calloc(all + 1, sizeof(struct heap_paths *));
 	if (!trees)
 		return -ENOMEM;
 	for (size_t i = 0; i < output->moment_count; i++)
