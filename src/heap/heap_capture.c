@@ -27,6 +27,7 @@ enum {
 
 struct heap_copying {
 	struct heap_holding holding;
+	size_t index; /* of the state, among those of its process */
 	const struct global_state *global;
 	const struct heap_capture_options *options;
 	struct heap_account *account;
@@ -72,19 +73,17 @@ static const char *unsound(const struct heap_copying *capture)
 	return NULL;
 }
 
-static bool name_c(void *context, const struct function_object *object,
-		   char ret_text[static FRAME_LABEL_SIZE])
+/* 0 or -ENOMEM. */
+static int name_c(void *context, const struct function_object *object, char ret_text[static FRAME_LABEL_SIZE])
 {
 	struct heap_copying *capture = context;
-	struct lua_process *process = capture->holding.process;
-	const struct function *function = NULL;
-	size_t global;
+	const struct function *function = lua_process_function(capture->holding.process, capture->index,
+							       object);
 
-	if (lua_process_find_global(process, capture->global->g, &global))
-		function = lua_process_function(process, global, object);
-	if (function)
-		frame_label(function, 0, false, ret_text);
-	return function;
+	if (!function)
+		return -ENOMEM;
+	frame_label(function, 0, false, ret_text);
+	return 0;
 }
 
 /*
@@ -208,6 +207,7 @@ int heap_capture(struct lua_process *process, struct hold *hold, size_t global,
 			     .pagemap = -1,
 			     .is_unheld = options->is_unheld,
 			     .bytes_per_ns = 1 },
+		.index = global,
 		.global = lua_process_global(process, global),
 		.options = options,
 		.account = account,

@@ -20,6 +20,7 @@ static struct memory memory;
 #include "tests/unit/one_global.h"
 
 static bool copy_is_short;
+static bool names_are_short;
 static int read_error;
 
 INSTEAD_OF(heap_holding_set_regions);
@@ -55,8 +56,25 @@ int __wrap_heap_read(struct heap_copy *copy, const struct vm_code *of, uint64_t 
 		     const struct heap_read_options *options, struct heap_graph *ret_graph,
 		     struct heap_account *account)
 {
-	(void)copy, (void)of, (void)g, (void)options, (void)ret_graph, (void)account;
-	return read_error;
+	const struct function_object function = { .ffid = 2 };
+	char text[FRAME_LABEL_SIZE];
+	int error = options->name_c(options->context, &function, text);
+
+	(void)copy, (void)of, (void)g, (void)ret_graph, (void)account;
+	if (!error)
+		assert_string_equal(text, "print [builtin]");
+	return error ? error : read_error;
+}
+
+INSTEAD_OF(lua_process_function);
+const struct function *__wrap_lua_process_function(struct lua_process *process, size_t index,
+						   const struct function_object *function)
+{
+	static const struct function print = { .kind = FRAME_BUILTIN, .name = "print" };
+
+	(void)process, (void)function;
+	assert_int_equal(index, 0);
+	return names_are_short ? NULL : &print;
 }
 
 static int capture(void)
@@ -80,10 +98,22 @@ static void a_state_that_ljspy_has_no_room_for_was_not_closed(void **state)
 	assert_int_equal(capture(), 0);
 }
 
+static void a_name_that_ljspy_has_no_room_for_is_told(void **state)
+{
+	(void)state;
+	read_error = 0;
+	copy_is_short = false;
+	names_are_short = true;
+	assert_int_equal(capture(), -ENOMEM);
+	names_are_short = false;
+	assert_int_equal(capture(), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_state_that_ljspy_has_no_room_for_was_not_closed),
+		cmocka_unit_test(a_name_that_ljspy_has_no_room_for_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

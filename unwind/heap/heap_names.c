@@ -203,7 +203,11 @@ static void set_c_function(struct heap_reading *reading, struct heap_node *node)
 		return;
 	function.ffid = (uint8_t)heap_field(object, layout->GCfunc_ffid, 1);
 	function.f = heap_field(object, layout->GCfuncC_f, sizeof(function.f));
-	if (function.ffid != FF_LUA && options->name_c(options->context, &function, text))
+	if (function.ffid == FF_LUA)
+		return;
+	if (options->name_c(options->context, &function, text))
+		reading->names->error = -ENOMEM;
+	else
 		node->text = heap_builder_text(reading->builder, text, strlen(text));
 }
 

@@ -28,9 +28,9 @@
 struct heap_read_options {
 	bool strings;                       /* keep the contents of strings */
 	const struct heap_running *running; /* where Lua stands in the copy; NULL: that is not known */
-	/* What a function is that is not in Lua, as its frame reads; false: unknown. NULL: none is known. */
-	bool (*name_c)(void *context, const struct function_object *function,
-		       char ret_text[static FRAME_LABEL_SIZE]);
+	/* What a function is that is not in Lua, as its frame reads. 0 or -ENOMEM. NULL: none has a text. */
+	int (*name_c)(void *context, const struct function_object *function,
+		      char ret_text[static FRAME_LABEL_SIZE]);
 	void *context; /* of name_c */
 };
 
