@@ -65,6 +65,8 @@ struct heap_account {
 	uint64_t dead_objects, dead_bytes; /* found dead, not swept yet */
 	bool dead_known;                   /* or are not known: the layout lacks gc.currentwhite */
 
+	bool c_unnamed; /* its functions in C have no texts, as in files before version 3 */
+
 	enum heap_method method;
 	unsigned int attempts;    /* how often it was read, 1 if at once */
 	const char *retry_reason; /* why the last one but this was given up, a literal; NULL: it was not */

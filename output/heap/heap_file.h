@@ -18,7 +18,7 @@
 #include "output/heap/heap_graph.h"
 
 enum {
-	HEAP_FILE_VERSION = 2,
+	HEAP_FILE_VERSION = 3,
 	HEAP_FILE_NAME_MAX = 4096, /* bytes of a property's text; writers cut longer ones */
 };
 

@@ -12,7 +12,7 @@
 #include "output/heap/heap_file_format.h"
 #include "output/heap/heap_method.h"
 
-enum { VERSION_WITH_PLACES = 2 };
+enum { VERSION_WITH_PLACES = 2, VERSION_WITH_C_NAMES = 3 };
 
 struct heap_file_reader {
 	struct block_reader blocks;
@@ -190,6 +190,8 @@ static void keep_number(struct heap_account *account, const char *name, const ch
 		return;
 	if (strcmp(name, "dead_known") == 0)
 		account->dead_known = figure.value != 0;
+	if (strcmp(name, "c_unnamed") == 0)
+		account->c_unnamed = figure.value != 0;
 	for (size_t i = 0; i < heap_property_count; i++) {
 		char *member = (char *)account + heap_properties[i].offset;
 		uint32_t small = (uint32_t)figure.value;
@@ -274,7 +276,9 @@ static int read_record(struct heap_file_reader *reader, struct vm *vm)
 int heap_file_reader_next(struct heap_file_reader *reader, struct heap_graph *ret_graph,
 			  struct heap_account *ret_account)
 {
-	struct vm vm = { .account = { .gc_state = "?", .method = HEAP_METHOD_UNKNOWN } };
+	struct vm vm = { .account = { .gc_state = "?",
+				      .method = HEAP_METHOD_UNKNOWN,
+				      .c_unnamed = reader->version < VERSION_WITH_C_NAMES } };
 	int error = reader->ended ? 0 : add_text(reader, &vm, "", 0);
 
 	while (!error && !vm.ended && !reader->ended)

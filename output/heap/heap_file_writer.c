@@ -79,6 +79,8 @@ static void put_account(struct heap_file_writer *writer, const struct heap_accou
 	put_property(writer, "method", heap_method_name(account->method));
 	if (account->dead_known)
 		put_number(writer, "dead_known", 1);
+	if (account->c_unnamed)
+		put_number(writer, "c_unnamed", 1);
 	for (size_t i = 0; i < heap_property_count; i++) {
 		const struct heap_property *property = &heap_properties[i];
 		const char *member = (const char *)account + property->offset;

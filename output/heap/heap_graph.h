@@ -54,7 +54,8 @@ struct heap_node {
 	uint64_t bytes;   /* what the allocator was asked for */
 	/*
 	 * What it is, HEAP_TEXT_NONE if that is not known: a function or prototype its
-	 * definition, "render page.lua:58"; a cdata its C type; a string its contents, if the user
+	 * definition, "render page.lua:58"; a function in C that has upvalues what its frame reads in
+	 * stacks, others in C have none; a cdata its C type; a string its contents, if the user
 	 * asked for them; a thread the first function on its stack, wherever it stands: the one
 	 * that it was made for, but after a tail call, or where a host calls one function after
 	 * another. The main thread, and one whose first function is in C, have none.

@@ -254,8 +254,12 @@ static void write_side(FILE *out, const char *what, const struct heap_side *side
 
 static void write_other_words(const struct report *report)
 {
-	if (!heap_sides_read_alike(report->sides, report->count))
-		fprintf(report->out, "%s\n", HEAP_OTHER_WORDS);
+	const struct heap_unlike unlike = heap_sides_unlike(report->sides, report->count);
+
+	if (unlike.coroutines)
+		fprintf(report->out, "%s\n", HEAP_OTHER_COROUTINES);
+	if (unlike.functions_in_c)
+		fprintf(report->out, "%s\n", HEAP_OTHER_C_FUNCTIONS);
 }
 
 static void write_difference(const struct report *report)

@@ -60,14 +60,22 @@ void heap_subject_clear(struct heap_subject *subject)
 	heap_summary_clear(&subject->summary);
 }
 
-bool heap_sides_read_alike(const struct heap_side *sides, size_t count)
+/* Every VM has functions in C, but one that could not be read. */
+struct heap_unlike heap_sides_unlike(const struct heap_side *sides, size_t count)
 {
-	bool has_functions = false, has_places = false;
+	bool has_functions = false, has_places = false, has_named = false, has_unnamed = false;
 
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < sides[i].count; k++) {
-			has_functions |= sides[i].subjects[k].summary.has_functions;
-			has_places |= sides[i].subjects[k].summary.has_places;
+			const struct heap_summary *summary = &sides[i].subjects[k].summary;
+
+			has_functions |= summary->has_functions;
+			has_places |= summary->has_places;
+			if (summary->kinds[HEAP_KIND_FUNCTION].sum.count == 0)
+				continue;
+			has_named |= !summary->account.c_unnamed;
+			has_unnamed |= summary->account.c_unnamed;
 		}
-	return !has_functions || !has_places;
+	return (struct heap_unlike){ .coroutines = has_functions && has_places,
+				     .functions_in_c = has_named && has_unnamed };
 }

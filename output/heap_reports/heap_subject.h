@@ -67,7 +67,12 @@ int heap_subject_make(struct heap_graph *graph, const struct heap_account *accou
 		      struct heap_subject *ret_subject);
 void heap_subject_clear(struct heap_subject *subject);
 
-/* False if one tells coroutines by where they stand, as old files do, and another by their function. */
-bool heap_sides_read_alike(const struct heap_side *sides, size_t count);
+/* Which paths read otherwise on one side than on another? */
+struct heap_unlike {
+	bool coroutines; /* one tells them by where they stand, as old files do, another by their function */
+	bool functions_in_c; /* one tells them by name, another, as old files do, not at all */
+};
+
+struct heap_unlike heap_sides_unlike(const struct heap_side *sides, size_t count);
 
 #endif

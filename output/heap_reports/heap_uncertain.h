@@ -16,10 +16,12 @@
 
 enum { HEAP_UNCERTAIN_SIZE = 2048 };
 
-/* What to say where sides do not read alike; see heap_subject.h. */
-#define HEAP_OTHER_WORDS \
+/* What to say of paths that do not read alike; see heap_unlike in heap_subject.h. */
+#define HEAP_OTHER_COROUTINES \
 	"Paths through coroutines do not compare: files of an older ljspy have where coroutines stand, " \
 	"others their function."
+#define HEAP_OTHER_C_FUNCTIONS \
+	"Paths through functions in C do not compare: files of an older ljspy do not name these."
 
 /* "+1234 bytes not found", "all of it found", or "could not be read; gc.total 1,234 bytes" */
 void heap_not_found_write(FILE *out, const struct heap_account *account);

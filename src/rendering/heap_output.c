@@ -260,6 +260,16 @@ static struct heap_side comparable(struct heap_moment_read *moment, const struct
 	return side;
 }
 
+static void note_other_words(const struct heap_side *sides, size_t count)
+{
+	const struct heap_unlike unlike = heap_sides_unlike(sides, count);
+
+	if (unlike.coroutines)
+		message_note("%s", HEAP_OTHER_COROUTINES);
+	if (unlike.functions_in_c)
+		message_note("%s", HEAP_OTHER_C_FUNCTIONS);
+}
+
 bool heap_output_compare(struct heap_output *output)
 {
 	const struct heap_format *format = output->options->heap_format;
@@ -271,8 +281,8 @@ bool heap_output_compare(struct heap_output *output)
 
 	const int error = fold_moments(output);
 
-	if (!format->says_uncertain && !heap_sides_read_alike(sides, 2))
-		message_note("%s", HEAP_OTHER_WORDS);
+	if (!format->says_uncertain)
+		note_other_words(sides, 2);
 	if (error) {
 		render_explain_write(path_of(output), error);
 		return false;

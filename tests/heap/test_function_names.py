@@ -11,6 +11,7 @@ import ljspy
 pytestmark = pytest.mark.usefixtures("built")
 
 NAMES = heaps.HERE / "names.lua"
+KEPT = heaps.HERE.parent / "recordings"
 LOOKS = 3
 
 
@@ -50,3 +51,15 @@ def test_a_builtin_that_holds_something_has_a_name(runtime):
     (vm,) = json.loads(done.stdout)["processes"][0]["vms"]
     (row,) = [row for row in vm["paths"] if row["path"].startswith("_G.held[*]")]
     assert row["path"] == "_G.held[*]: coroutine.wrap_aux [builtin]" and row["count"] == 9
+
+
+@pytest.mark.parametrize("version, told", [(1, True), (2, True), (None, False)])
+def test_a_file_of_before_builtins_had_names_does_not_compare(runtime, tmp_path, version, told):
+    now = tmp_path / "now.heap"
+    with ljspy.Target([ljspy.luajit(runtime), NAMES]).wait_ready() as target:
+        done = ljspy.run("heap", "-p", target.pid, "-o", now)
+    assert done.returncode == ljspy.OK, done.stderr
+    before = KEPT / f"version-{version}.heap" if version else now
+    done = ljspy.run("diff", before, now)
+    assert done.returncode == ljspy.OK, done.stderr
+    assert ("Paths through functions in C do not compare" in done.stdout) == told, done.stdout

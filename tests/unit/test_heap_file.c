@@ -106,6 +106,7 @@ static void what_goes_in_comes_out(void **state)
 			assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
 			check_equal(&graph, &graphs[i]);
 			check_account(&account, &graphs[i], i + 1);
+			assert_false(account.c_unnamed);
 			heap_graph_free(&graph);
 			heap_file_account_clear(&account);
 		}
@@ -242,6 +243,7 @@ static void the_kept_file_is_readable(void **state)
 	assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
 	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
 	check_equal(&graph, &made);
+	assert_true(account.c_unnamed);
 	check_account(&account, &made, 1);
 	/* Its texts say where coroutines stand. */
 	for (uint32_t i = 0; i < graph.node_count; i++)
@@ -301,6 +303,52 @@ static void a_kept_file_tells_what_coroutines_run(void **state)
 	heap_graph_free(&made);
 }
 
+/* A function in C without a text, which holds a coroutine. */
+static struct heap_graph made_up_wrapped(void)
+{
+	static const struct made_up_node nodes[] = {
+		{ .kind = HEAP_KIND_TABLE, .bytes = 64, .slots = 4, .used = 1 },
+		{ .kind = HEAP_KIND_FUNCTION, .bytes = 48 },
+		{ .kind = HEAP_KIND_THREAD,
+		  .bytes = 1000,
+		  .text = "function <a.lua:1>",
+		  .module = "a.lua",
+		  .place = "wait a.lua:3" },
+	};
+	static const struct made_up_edge edges[] = {
+		{ .to = 1, .hold = HEAP_HOLDS_ROOT, .text = "registry" },
+		{ .from = 1, .to = 2, .hold = HEAP_HOLDS_FIELD, .text = "next" },
+		{ .from = 2, .to = 3, .hold = HEAP_HOLDS_UPVALUE },
+	};
+
+	return made_up_heap(nodes, 3, edges, 3);
+}
+
+/* Version 2, of a time when functions in C had no texts: made_up_wrapped(). */
+static void a_kept_file_says_that_functions_in_c_have_no_names(void **state)
+{
+	struct heap_graph made = made_up_wrapped(), graph;
+	struct heap_account account;
+	struct heap_file_reader *reader;
+	FILE *in = fopen("tests/recordings/version-2.heap", "re");
+
+	(void)state;
+	assert_non_null(in);
+	assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
+	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
+	check_equal(&graph, &made);
+	assert_true(account.c_unnamed);
+	check_account(&account, &made, 1);
+	assert_string_equal(heap_text(&graph, graph.nodes[3].text), "function <a.lua:1>");
+	assert_string_equal(heap_place(&graph, &graph.nodes[3]), "wait a.lua:3");
+	heap_graph_free(&graph);
+	heap_file_account_clear(&account);
+	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 0);
+	heap_file_reader_free(reader);
+	fclose(in);
+	heap_graph_free(&made);
+}
+
 /* Each number is unlike the others. */
 static void each_number_of_an_account_comes_out(void **state)
 {
@@ -333,6 +381,7 @@ static void each_number_of_an_account_comes_out(void **state)
 	written.held_ns = 11;
 	written.copied_bytes = 12;
 	written.copied_held_bytes = 13;
+	written.c_unnamed = true;
 	written.uncertain = (struct heap_uncertain){ 14, 15, 16, 17, 18, 19, 20, 21, 22 };
 	assert_int_equal(heap_file_writer_new(out, &writer), 0);
 	for (int method = 0; method < HEAP_METHOD_COUNT; method++) {
@@ -367,6 +416,7 @@ static void each_number_of_an_account_comes_out(void **state)
 		assert_int_equal(account.held_ns, 11);
 		assert_int_equal(account.copied_bytes, 12);
 		assert_int_equal(account.copied_held_bytes, 13);
+		assert_true(account.c_unnamed);
 		assert_memory_equal(&account.uncertain, &written.uncertain, sizeof(account.uncertain));
 		heap_graph_free(&graph);
 		heap_file_account_clear(&account);
@@ -477,6 +527,7 @@ int main(void)
 		cmocka_unit_test(the_place_of_a_coroutine_is_read_and_checked),
 		cmocka_unit_test(the_kept_file_is_readable),
 		cmocka_unit_test(a_kept_file_tells_what_coroutines_run),
+		cmocka_unit_test(a_kept_file_says_that_functions_in_c_have_no_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -96,24 +96,39 @@ static void a_vm_that_is_missing_on_one_side_has_not_shrunk(void **state)
 	assert_non_null(strstr(text, "VM 1: could not be read"));
 }
 
-/* One coroutine as files have it now; those of add() are as in old files. */
+/* One coroutine and a function as files have them now; the coroutines of add() are as in old files. */
 static void add_waiting(struct heap_output *output)
 {
 	static const struct made_up_node nodes[] = {
 		{ .kind = HEAP_KIND_THREAD, .bytes = 1000, .text = "serve a.lua:1", .place = "wait a.lua:3" },
+		{ .kind = HEAP_KIND_FUNCTION, .bytes = 48, .text = "next [builtin]" },
 	};
-	static const struct made_up_edge edges[] = { { .to = 1, .hold = HEAP_HOLDS_ROOT, .text = "held" } };
-	struct heap_graph graph = made_up_heap(nodes, 1, edges, 1);
+	static const struct made_up_edge edges[] = {
+		{ .to = 1, .hold = HEAP_HOLDS_ROOT, .text = "held" },
+		{ .to = 2, .hold = HEAP_HOLDS_ROOT, .text = "held" },
+	};
+	struct heap_graph graph = made_up_heap(nodes, 2, edges, 2);
 	struct heap_account account = made_up_account(&graph);
 
 	assert_int_equal(heap_output_add(output, &graph, &account), 0);
 }
 
+/* As a file of before functions in C had names. */
+static void add_unnamed(struct heap_output *output)
+{
+	struct heap_graph graph = made_up_leak(5, 2, 2);
+	struct heap_account account = made_up_account(&graph);
+
+	account.c_unnamed = true;
+	assert_int_equal(heap_output_add(output, &graph, &account), 0);
+}
+
 /* A text says it, of what else compares a message. */
-static void coroutines_in_other_words_are_told_in_each_format(void **state)
+static void paths_in_other_words_are_told_in_each_format(void **state)
 {
 	static const char *const names[] = { "text", "svg", "folded" };
-	static const char words[] = "Paths through coroutines do not compare";
+	static const char *const words[] = { "Paths through coroutines do not compare",
+					     "Paths through functions in C do not compare" };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -124,18 +139,20 @@ static void coroutines_in_other_words_are_told_in_each_format(void **state)
 			begin(&shown);
 			shown.options.heap_format = heap_format_by_name(names[i]);
 			assert_int_equal(heap_output_begin_moment(&shown.output, "before.heap"), 0);
-			add(&shown.output, 1, 5, false);
+			add_unnamed(&shown.output);
 			assert_int_equal(heap_output_begin_moment(&shown.output, "after.heap"), 0);
 			if (mixed)
 				add_waiting(&shown.output);
 			else
-				add(&shown.output, 1, 6, false);
+				add_unnamed(&shown.output);
 			told_begin();
 			assert_true(heap_output_compare(&shown.output));
 			told_end();
 			end(&shown, text, sizeof(text));
-			assert_int_equal(told_times(words), mixed && i > 0);
-			assert_int_equal(strstr(text, words) != NULL, mixed && i == 0);
+			for (size_t k = 0; k < 2; k++) {
+				assert_int_equal(told_times(words[k]), mixed && i > 0);
+				assert_int_equal(strstr(text, words[k]) != NULL, mixed && i == 0);
+			}
 		}
 }
 
@@ -368,7 +385,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_vm_that_is_missing_on_one_side_has_not_shrunk),
-		cmocka_unit_test(coroutines_in_other_words_are_told_in_each_format),
+		cmocka_unit_test(paths_in_other_words_are_told_in_each_format),
 		cmocka_unit_test(a_vm_that_is_mostly_missing_leaves_the_others_a_comparison),
 		cmocka_unit_test(the_totals_have_a_vm_that_is_left_out),
 		cmocka_unit_test(a_vm_that_is_read_at_two_moments_is_compared),

@@ -487,6 +487,37 @@ static void heaps_that_tell_coroutines_in_other_words_do_not_compare(void **stat
 	}
 }
 
+/* A VM that could not be read has none. */
+static void heaps_that_do_not_name_functions_in_c_do_not_compare_with_those_that_do(void **state)
+{
+	static const char words[] = "Paths through functions in C do not compare";
+	static const struct {
+		bool unnamed[2]; /* in the older heap, in the newer one */
+		bool missing;    /* the older one */
+		bool told;
+	} known[] = {
+		{ { true, false }, false, true }, { { false, true }, false, true },
+		{ { true, true }, false, false }, { { false, false }, false, false },
+		{ { true, false }, true, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct heap_subject subjects[] = {
+			made_up_subject(known[i].missing ? made_up_root_alone() : made_up_leak(5, 0, 5)),
+			made_up_subject(made_up_leak(5, 0, 5)),
+		};
+		char *text;
+
+		for (size_t k = 0; k < 2; k++)
+			subjects[k].summary.account.c_unnamed = known[i].unnamed[k];
+		text = series_of(subjects, 2);
+		assert_int_equal(strstr(text, words) != NULL, known[i].told);
+		assert_null(strstr(text, "Paths through coroutines"));
+		free(text);
+	}
+}
+
 static void garbage_is_no_suspect(void **state)
 {
 	struct heap_subject subjects[] = {
@@ -900,6 +931,7 @@ int main(void)
 		cmocka_unit_test(a_series_tells_steady_growth_from_a_wave),
 		cmocka_unit_test(a_series_tells_a_place_where_coroutines_pile_up),
 		cmocka_unit_test(heaps_that_tell_coroutines_in_other_words_do_not_compare),
+		cmocka_unit_test(heaps_that_do_not_name_functions_in_c_do_not_compare_with_those_that_do),
 		cmocka_unit_test(garbage_is_no_suspect),
 		cmocka_unit_test(where_shared_dictionaries_are_told_is_said_of_nginx),
 		cmocka_unit_test(who_has_a_suspect_is_not_told_to_look_elsewhere),
