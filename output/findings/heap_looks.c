@@ -89,27 +89,17 @@ static int add_paths(const struct heap_looks *looks, size_t at, struct heap_grow
 }
 
 /* Have all looks tell the same keys apart. 0 or -ENOMEM. */
-static int fold_paths(const struct heap_looks *looks)
+static int fold_paths(struct heap_looks *looks)
 {
-	struct heap_paths **trees;
-	size_t count = 0;
-	int error;
+	struct heap_trees trees = { 0 };
 
-	for (size_t i = 0; i < looks->count; i++)
-		count += looks->at[i].count;
-	trees = calloc(count + 1, sizeof(struct heap_paths *));
-	if (!trees)
-		return -ENOMEM;
-	count = 0;
 	for (size_t i = 0; i < looks->count; i++)
 		for (size_t k = 0; k < looks->at[i].count; k++)
-			trees[count++] = &looks->at[i].vms[k].paths;
-	error = heap_paths_fold(trees, count);
-	free(trees);
-	return error;
+			heap_trees_add(&trees, &looks->at[i].vms[k].paths);
+	return heap_trees_fold(&trees);
 }
 
-static int compare(const struct heap_looks *looks, struct heap_growths *growths)
+static int compare(struct heap_looks *looks, struct heap_growths *growths)
 {
 	const struct heap_look *last = &looks->at[looks->count - 1];
 	int error = fold_paths(looks);
@@ -125,7 +115,7 @@ static int compare(const struct heap_looks *looks, struct heap_growths *growths)
 	return 0;
 }
 
-int heap_looks_compare(const struct heap_looks *looks, struct heap_evidence *evidence)
+int heap_looks_compare(struct heap_looks *looks, struct heap_evidence *evidence)
 {
 	const struct heap_look *first = &looks->at[0],
 			       *last = &looks->at[looks->count ? looks->count - 1 : 0];

@@ -36,7 +36,10 @@ int heap_looks_add(struct heap_looks *looks, const struct heap_graph *graph,
 void heap_looks_drop(struct heap_looks *looks);
 void heap_looks_clear(struct heap_looks *looks);
 
-/* Compare all looks; replaces what evidence there is. 0 or -ENOMEM. */
-int heap_looks_compare(const struct heap_looks *looks, struct heap_evidence *evidence);
+/*
+ * Compare all looks, whose paths tell the same keys apart from then on; replaces what evidence there is.
+ * 0 or -ENOMEM.
+ */
+int heap_looks_compare(struct heap_looks *looks, struct heap_evidence *evidence);
 
 #endif

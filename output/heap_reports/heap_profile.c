@@ -111,7 +111,8 @@ static int list_frames(struct frames *frames, uint32_t node, struct frame *list,
 	int error = 0;
 
 	for (uint32_t at = node; at != HEAP_PATHS_ROOT && !error; at = caller_of(frames, at))
-		error = add_frame(list, &count, frame_of(frames, at));
+		if (caller_of(frames, at) < heap_path_top(frames->paths, at))
+			error = add_frame(list, &count, frame_of(frames, at));
 	if (!error && frames->group != HEAP_GROUP_NONE) {
 		const char *group = group_of(frames->paths, node, frames->group, text);
 

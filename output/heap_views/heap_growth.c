@@ -75,8 +75,7 @@ int heap_growths_add_paths(struct heap_growths *growths, const struct heap_paths
 		const struct heap_path *path = &paths->nodes[i];
 		struct heap_growth *growth;
 
-		/* What is folded adds up to more. */
-		if (path->retained == 0 || (path->retained < min_bytes && !path->folded))
+		if (path->retained == 0 || (path->retained < min_bytes && !path->adds_up))
 			continue;
 		heap_path_text(paths, i, text);
 		error = heap_growths_add(

@@ -40,7 +40,7 @@ int heap_growths_add(struct heap_growths *growths, const char *name, size_t mome
 		     const struct heap_moment *more);
 /*
  * The same for all groups, by bytes or by what they retain, and for all paths that retain at least min_bytes
- * or are folded: see heap_folds.h.
+ * or add up: see heap_folds.h.
  */
 int heap_growths_add_groups(struct heap_growths *growths, const struct heap_group *groups, bool retained,
 			    size_t moment);

@@ -554,6 +554,13 @@ bool heap_path_is_main_thread(const struct heap_paths *paths, uint32_t node)
 	       strcmp(heap_paths_text(paths, path->step), "main thread") == 0;
 }
 
+uint32_t heap_path_top(const struct heap_paths *paths, uint32_t node)
+{
+	while (paths->nodes[node].stays)
+		node = paths->nodes[node].parent;
+	return node;
+}
+
 static size_t append(char *text, size_t length, const char *more)
 {
 	size_t room = HEAP_PATH_SIZE - length, more_length = strnlen(more, room - 1);
@@ -571,7 +578,8 @@ static size_t append_step(const struct heap_paths *paths, uint32_t node, char *t
 	if (path->folded)
 		step = path->keys == HEAP_KEYS_STRING ? HEAP_MANY_STRINGS : HEAP_MANY_OTHERS;
 	length = append(text, length, step);
-	return path->repeats ? append(text, length, "\u2026") : length;
+	/* Of paths that add up some may repeat and others not. */
+	return path->repeats && (path->folded || !path->adds_up) ? append(text, length, "\u2026") : length;
 }
 
 static void append_what(const struct heap_paths *paths, uint32_t node, char *text, size_t length)
@@ -590,7 +598,8 @@ static size_t append_steps(const struct heap_paths *paths, uint32_t node,
 
 	ret_text[0] = '\0';
 	for (uint32_t at = node; at != HEAP_PATHS_ROOT; at = paths->nodes[at].parent) {
-		steps[count++] = at;
+		if (!paths->nodes[at].stays)
+			steps[count++] = at;
 		if (paths->nodes[at].begins)
 			break;
 	}

@@ -60,7 +60,9 @@ struct heap_path {
 	bool begins;           /* the path's text begins with this step */
 	uint8_t keys;          /* enum heap_path_keys */
 	bool many;             /* the step stands for many keys */
-	bool folded;           /* likewise, though its own text is that of one key */
+	bool folded;           /* likewise in all trees compared, whatever its own text; see heap_folds.h */
+	bool stays;            /* below such a step: it has the path of its parent */
+	bool adds_up;          /* it is folded or below: other nodes of the tree may have its path */
 	bool repeats;          /* it stands for more than one step */
 	bool unheld;           /* nothing holds its objects, or only weakly */
 	struct heap_sum own;   /* the objects that this is the path of */
@@ -100,6 +102,9 @@ const char *heap_path_place(const struct heap_paths *paths, uint32_t node,
 /* Write the step that leads to a node, with what it leads to: what a picture shows. Returns ret_text. */
 const char *heap_step_text(const struct heap_paths *paths, uint32_t node,
 			   char ret_text[static HEAP_PATH_SIZE]);
+
+/* The node at which a node stays; itself if it does not. */
+uint32_t heap_path_top(const struct heap_paths *paths, uint32_t node);
 
 /* Is a node the main thread, which is no coroutine? */
 bool heap_path_is_main_thread(const struct heap_paths *paths, uint32_t node);

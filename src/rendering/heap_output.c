@@ -203,21 +203,12 @@ bool heap_output_write_moment(struct heap_output *output)
 /* What is compared tells the same keys apart. 0 or -ENOMEM. */
 static int fold_moments(struct heap_output *output)
 {
-	size_t count = 0, all = 0;
-	struct heap_paths **trees;
-	int error;
+	struct heap_trees trees = { 0 };
 
 	for (size_t i = 0; i < output->moment_count; i++)
-		all += output->moments[i].count;
-	trees = calloc(all + 1, sizeof(struct heap_paths *));
-	if (!trees)
-		return -ENOMEM;
-	for (size_t i = 0; i < output->moment_count; i++)
 		for (size_t k = 0; k < output->moments[i].count; k++)
-			trees[count++] = &output->moments[i].subjects[k].summary.paths;
-	error = heap_paths_fold(trees, count);
-	free(trees);
-	return error;
+			heap_trees_add(&trees, &output->moments[i].subjects[k].summary.paths);
+	return heap_trees_fold(&trees);
 }
 
 static bool is_of_vm(const struct heap_account *account, const struct heap_account *vm)

@@ -1231,6 +1231,29 @@ static void test_a_look_that_lacks_something_is_refused(void **state)
 	heap_graph_free(&graph);
 }
 
+/* Their table has few at the first look, so that it tells them apart by itself. */
+static void test_keys_that_become_many_have_one_path(void **state)
+{
+	struct heap_looks looks = { 0 };
+	struct heap_evidence evidence = { 0 };
+	size_t shared = 0;
+
+	(void)state;
+	look(&looks, HEAP_KEYS_MAX);
+	look(&looks, HEAP_KEYS_MAX + 1);
+	assert_int_equal(heap_looks_compare(&looks, &evidence), 0);
+	for (const struct heap_growth *growth = evidence.growths.rows; growth; growth = growth->hh.next) {
+		assert_null(strstr(growth->name, "user:"));
+		if (!strstr(growth->name, "[\"*\"]"))
+			continue;
+		assert_int_equal(heap_growth_count(&evidence.growths, growth), 1);
+		shared++;
+	}
+	assert_true(shared > 0);
+	heap_growths_clear(&evidence.growths);
+	heap_looks_clear(&looks);
+}
+
 /* A VM that is missing at one look would grow until the next: nothing of it counts, but the others do. */
 static void test_a_vm_that_is_missing_at_a_look_is_left_out(void **state)
 {
@@ -1694,6 +1717,7 @@ int main(void)
 		cmocka_unit_test(
 			test_growth_that_the_collector_frees_or_that_is_shown_already_does_not_count),
 		cmocka_unit_test(test_what_grows_at_each_look_is_a_finding),
+		cmocka_unit_test(test_keys_that_become_many_have_one_path),
 		cmocka_unit_test(test_a_look_that_lacks_something_is_refused),
 		cmocka_unit_test(test_a_vm_that_is_missing_at_a_look_is_left_out),
 		cmocka_unit_test(test_two_looks_are_compared_over_all_vms_and_the_time_between),

@@ -108,9 +108,11 @@ static void make_tree(struct heap *heap)
 
 static int fold(void)
 {
-	struct heap_paths *const trees[MOMENTS] = { &heaps[0].paths, &heaps[1].paths };
+	struct heap_trees trees = { 0 };
 
-	return heap_paths_fold(trees, MOMENTS);
+	for (size_t i = 0; i < MOMENTS; i++)
+		heap_trees_add(&trees, &heaps[i].paths);
+	return heap_trees_fold(&trees);
 }
 
 static void fold_trees(void)
@@ -156,6 +158,113 @@ static void keys_that_are_many_at_one_moment_read_as_one_at_all(void **state)
 	assert_moment(&growths, "registry.cache[\"*\"]", 0, FEW);
 	assert_moment(&growths, "registry.cache[\"*\"]", 1, MANY);
 	heap_growths_clear(&growths);
+}
+
+/* However little each of them holds. */
+static void what_is_below_keys_that_are_folded_adds_up(void **state)
+{
+	struct heap_growths growths = { .moment_count = MOMENTS };
+
+	(void)state;
+	for (size_t i = 0; i < MOMENTS; i++) {
+		const uint32_t cache = put_field(&heaps[i], put_root(&heaps[i], "registry"), "cache");
+
+		for (size_t k = 0; k < (i ? MANY : FEW); k++)
+			put_field(&heaps[i], put_field(&heaps[i], cache, numbered[k]), "body");
+	}
+	fold_trees();
+	for (size_t i = 0; i < MOMENTS; i++)
+		assert_int_equal(heap_growths_add_paths(&growths, &heaps[i].paths, i, 2 * BYTES), 0);
+	assert_moment(&growths, "registry.cache[\"*\"].body", 0, FEW);
+	assert_moment(&growths, "registry.cache[\"*\"].body", 1, MANY);
+	heap_growths_clear(&growths);
+}
+
+/* An array of so many rows of so many columns each. */
+static void put_rows(struct heap *heap, int32_t rows, int32_t columns)
+{
+	const uint32_t matrix = put_field(heap, put_root(heap, "registry"), "m");
+
+	for (int32_t i = 1; i <= rows; i++)
+		put_items(heap,
+			  put(heap,
+			      (struct made_up_edge){ .from = matrix, .hold = HEAP_HOLDS_INDEX, .number = i }),
+			  columns);
+}
+
+/* Of few, [1][1] is at [1]; of many, none is, or all are. */
+static void rows_of_rows_that_become_many_have_one_path(void **state)
+{
+	static const int32_t columns[] = { 2, HEAP_INDEXES_MAX + 1 };
+
+	for (size_t k = 0; k < sizeof(columns) / sizeof(columns[0]); k++) {
+		struct heap_growths growths = { .moment_count = MOMENTS };
+		struct heap_growth *row;
+
+		begin(state);
+		for (size_t i = 0; i < MOMENTS; i++)
+			put_rows(&heaps[i], HEAP_INDEXES_MAX + (int32_t)i, columns[k]);
+		fold_trees();
+		for (size_t i = 0; i < MOMENTS; i++)
+			assert_int_equal(heap_growths_add_paths(&growths, &heaps[i].paths, i, 0), 0);
+		for (row = growths.rows; row; row = row->hh.next)
+			if (strstr(row->name, "m["))
+				assert_string_equal(row->name, "registry.m[*]\u2026");
+		for (size_t i = 0; i < MOMENTS; i++)
+			assert_moment(&growths, "registry.m[*]\u2026", i,
+				      (HEAP_INDEXES_MAX + i) * (1 + (uint64_t)columns[k]));
+		heap_growths_clear(&growths);
+		end(state);
+	}
+	begin(state);
+}
+
+/* A list is one path, however long; what is below a key that is folded may be a list or not. */
+static void lists_below_keys_that_are_folded_have_one_path(void **state)
+{
+	uint32_t last[MOMENTS], first[MOMENTS];
+
+	(void)state;
+	for (size_t i = 0; i < MOMENTS; i++) {
+		uint32_t cache = put_field(&heaps[i], put_root(&heaps[i], "registry"), "cache");
+
+		last[i] = put_fields(&heaps[i], cache, i ? MANY : FEW);
+		last[i] = put_field(&heaps[i], last[i], "next");
+		last[i] = put_field(&heaps[i], last[i], "next");
+		first[i] = put_field(&heaps[i], put_field(&heaps[i], cache, "other"), "next");
+	}
+	fold_trees();
+	for (size_t i = 0; i < MOMENTS; i++) {
+		assert_path(&heaps[i], first[i], "registry.cache[\"*\"].next");
+		assert_path(&heaps[i], last[i], "registry.cache[\"*\"].next");
+	}
+}
+
+/* One table of those with a path has many keys, at both moments. */
+static void few_keys_beside_many_of_the_same_path_keep_their_names(void **state)
+{
+	uint32_t few[MOMENTS], many[MOMENTS];
+
+	(void)state;
+	for (size_t i = 0; i < MOMENTS; i++) {
+		const uint32_t list = put_field(&heaps[i], put_root(&heaps[i], "registry"), "list");
+		uint32_t record = HEAP_ROOT;
+
+		for (int32_t k = 1; k <= HEAP_INDEXES_MAX + 1; k++) {
+			record = put(
+				&heaps[i],
+				(struct made_up_edge){ .from = list, .hold = HEAP_HOLDS_INDEX, .number = k });
+			few[i] = put_field(&heaps[i], record, "data");
+		}
+		record = put(&heaps[i],
+			     (struct made_up_edge){ .from = list, .hold = HEAP_HOLDS_INDEX, .number = 100 });
+		many[i] = put_fields(&heaps[i], record, MANY);
+	}
+	fold_trees();
+	for (size_t i = 0; i < MOMENTS; i++) {
+		assert_path(&heaps[i], few[i], "registry.list[*].data");
+		assert_path(&heaps[i], many[i], "registry.list[*][\"*\"]");
+	}
 }
 
 static void keys_that_are_few_at_all_moments_keep_their_names(void **state)
@@ -259,6 +368,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(keys_that_are_many_at_one_moment_read_as_one_at_all, begin,
 						end),
 		cmocka_unit_test_setup_teardown(keys_that_are_few_at_all_moments_keep_their_names, begin,
+						end),
+		cmocka_unit_test_setup_teardown(what_is_below_keys_that_are_folded_adds_up, begin, end),
+		cmocka_unit_test_setup_teardown(rows_of_rows_that_become_many_have_one_path, begin, end),
+		cmocka_unit_test_setup_teardown(lists_below_keys_that_are_folded_have_one_path, begin, end),
+		cmocka_unit_test_setup_teardown(few_keys_beside_many_of_the_same_path_keep_their_names, begin,
 						end),
 		cmocka_unit_test_setup_teardown(keys_of_each_sort_are_folded_apart, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_below_keys_that_are_folded_is_folded_alike, begin,

@@ -173,6 +173,26 @@ static void write_series(unsigned int missing, char *text, size_t size)
 	end(&shown, text, size);
 }
 
+/* Without names of keys, since at the last moment they are not told apart. */
+static void keys_that_become_many_grow_in_every_interval(void **state)
+{
+	static const uint32_t entries[] = { HEAP_KEYS_MAX - 20, HEAP_KEYS_MAX, HEAP_KEYS_MAX + 20 };
+	static char text[1 << 16];
+	struct shown shown;
+
+	(void)state;
+	begin(&shown);
+	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		assert_int_equal(heap_output_begin_moment(&shown.output, NULL), 0);
+		add(&shown.output, 1, entries[i], false);
+	}
+	assert_true(heap_output_write_series(&shown.output));
+	end(&shown, text, sizeof(text));
+	assert_null(strstr(text, "No path grew"));
+	assert_non_null(strstr(text, "[\"*\"]"));
+	assert_null(strstr(text, "user:"));
+}
+
 static size_t occurrences(const char *text, const char *of)
 {
 	size_t count = 0;
@@ -386,6 +406,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_vm_that_is_missing_on_one_side_has_not_shrunk),
 		cmocka_unit_test(paths_in_other_words_are_told_in_each_format),
+		cmocka_unit_test(keys_that_become_many_grow_in_every_interval),
 		cmocka_unit_test(a_vm_that_is_mostly_missing_leaves_the_others_a_comparison),
 		cmocka_unit_test(the_totals_have_a_vm_that_is_left_out),
 		cmocka_unit_test(a_vm_that_is_read_at_two_moments_is_compared),
