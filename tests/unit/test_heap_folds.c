@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "output/heap/heap_builder.h"
+#include "output/heap_reports/heap_profile.h"
 #include "output/heap_views/heap_folds.h"
 #include "output/heap_views/heap_growth.h"
 #include "tests/unit/instead_of.h"
@@ -219,6 +220,41 @@ static void rows_of_rows_that_become_many_have_one_path(void **state)
 	begin(state);
 }
 
+static int count_rows_of_rows(void *context, const struct frame *frames, size_t count,
+			      const struct heap_sum *sum)
+{
+	size_t *objects = context, rows = 0;
+
+	for (size_t i = 0; i < count; i++)
+		rows += strchr(frames[i].function->name, '[') != NULL;
+	assert_in_range(rows, 0, 1);
+	*objects += rows * sum->count;
+	return 0;
+}
+
+/* A picture has one frame for them, whatever is drawn. */
+static void rows_of_rows_have_one_frame(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < MOMENTS; i++)
+		put_rows(&heaps[i], HEAP_INDEXES_MAX + (int32_t)i, 2);
+	fold_trees();
+	for (size_t i = 0; i < MOMENTS; i++)
+		for (int retained = 0; retained < 2; retained++) {
+			struct heap_subject subject = { .summary.paths = heaps[i].paths };
+			const struct heap_side side = { .subjects = &subject, .count = 1 };
+			const struct heap_view view = { .measure = retained ? HEAP_BY_RETAINED
+									    : HEAP_BY_OWN };
+			struct functions *functions = functions_new();
+			size_t objects = 0;
+
+			assert_int_equal(
+				heap_profile_each(&side, &view, functions, count_rows_of_rows, &objects), 0);
+			assert_int_equal(objects, 3 * (HEAP_INDEXES_MAX + i));
+			functions_free(functions);
+		}
+}
+
 /* A list is one path, however long; what is below a key that is folded may be a list or not. */
 static void lists_below_keys_that_are_folded_have_one_path(void **state)
 {
@@ -371,6 +407,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(what_is_below_keys_that_are_folded_adds_up, begin, end),
 		cmocka_unit_test_setup_teardown(rows_of_rows_that_become_many_have_one_path, begin, end),
+		cmocka_unit_test_setup_teardown(rows_of_rows_have_one_frame, begin, end),
 		cmocka_unit_test_setup_teardown(lists_below_keys_that_are_folded_have_one_path, begin, end),
 		cmocka_unit_test_setup_teardown(few_keys_beside_many_of_the_same_path_keep_their_names, begin,
 						end),
