@@ -14,6 +14,22 @@
 
 static const uint64_t second_ns = 1000000000u;
 
+/* Open, lock and read the directory, which is there. 0 or a negative errno. */
+static int open_directory(struct archive *archive)
+{
+	int error;
+
+	archive->directory = open(archive->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (archive->directory < 0)
+		return -errno;
+	error = flock(archive->directory, LOCK_EX | LOCK_NB) ? errno == EWOULDBLOCK ? -EBUSY : -errno : 0;
+	if (!error)
+		error = archive_list_read(archive->directory, &archive->list);
+	if (error)
+		close(archive->directory);
+	return error;
+}
+
 int archive_open(const char *path, const struct archive_bounds *bounds, struct archive *ret_archive)
 {
 	struct archive archive = { .path = path, .bounds = *bounds };
@@ -22,16 +38,12 @@ int archive_open(const char *path, const struct archive_bounds *bounds, struct a
 	archive.is_made = mkdir(path, 0777) == 0;
 	if (!archive.is_made && errno != EEXIST)
 		return -errno;
-	archive.directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (archive.directory < 0)
-		return -errno;
-	error = flock(archive.directory, LOCK_EX | LOCK_NB) ? errno == EWOULDBLOCK ? -EBUSY : -errno : 0;
-	if (!error)
-		error = archive_list_read(archive.directory, &archive.list);
-	if (error) {
-		close(archive.directory);
+	error = open_directory(&archive);
+	/* Another ljspy that was quicker uses it. */
+	if (archive.is_made && error && error != -EBUSY)
+		rmdir(path);
+	if (error)
 		return error;
-	}
 	archive.size = archive.list.count;
 	if (archive.list.count)
 		archive.last_number = archive.list.entries[archive.list.count - 1].number;
