@@ -180,6 +180,7 @@ static void begin_recording(struct archiving *archiving, uint64_t start_ns)
 	first_thread_ask(&archiving->first, open_next, archiving);
 	if (archiving->error)
 		note_failure(archiving, -archiving->error);
+	pusher_note(&archiving->pusher);
 }
 
 /* What happened from the recording's beginning to its end; the sampler counts for its whole run. */
@@ -255,7 +256,6 @@ static void rotate(struct archiving *archiving, uint64_t at_ns)
 		return;
 	close_recording(archiving);
 	begin_next(archiving, at_ns);
-	pusher_note(&archiving->pusher);
 }
 
 /* End recordings whose time is over. Those of a time without ljspy, such as a suspended machine, are none. */
@@ -307,7 +307,6 @@ static bool try_again(struct archiving *archiving)
 		begin_recording(archiving, clock_now_ns(CLOCK_MONOTONIC));
 	if (archiving->writer ? recording_writer_flush(archiving->writer) != 0 : !archiving->asleep)
 		return false;
-	pusher_note(&archiving->pusher);
 	note_recovery(archiving);
 	return true;
 }
@@ -762,6 +761,22 @@ static enum exit_status record_into(struct archiving *archiving, const struct in
 	return status;
 }
 
+/* False if some profiles are lost or were refused. */
+static bool close_archive(struct archiving *archiving)
+{
+	const bool is_empty = archiving->archive.list.count == 0;
+	bool is_pushed;
+
+	/* The next ljspy that records there need not wait until all is pushed. */
+	if (!is_empty)
+		archive_close(&archiving->archive);
+	is_pushed = pusher_end(&archiving->pusher);
+	/* An empty directory may go, which must not be while the pusher uses it. */
+	if (is_empty)
+		archive_close(&archiving->archive);
+	return is_pushed;
+}
+
 enum exit_status record_archive(const struct invocation *invocation)
 {
 	struct archiving *archiving = calloc(1, sizeof(*archiving));
@@ -779,8 +794,7 @@ enum exit_status record_archive(const struct invocation *invocation)
 	else if (open_archive(archiving)) {
 		if (start_pusher(archiving))
 			status = record_into(archiving, invocation);
-		archive_close(&archiving->archive);
-		if (!pusher_end(&archiving->pusher) && status == EXIT_ALL_GOOD)
+		if (!close_archive(archiving) && status == EXIT_ALL_GOOD)
 			status = EXIT_WITH_ERRORS;
 	}
 	free(archiving->noted.pids);

@@ -3,7 +3,7 @@
  * pusher: a process that sends what an archive holds to a service for profiles.
  *
  * It reads the archive and talks to the server; it has nothing to do with sampling, which
- * no server delays. A pipe tells it that a recording has ended, and its closing that ljspy
+ * no server delays. A pipe tells it that a recording has begun, and its closing that ljspy
  * has: then it tries what is left for a few seconds, and ends. If it is killed, or
  * cannot begin, another one takes its place.
  */
@@ -33,7 +33,7 @@ bool pusher_check(const struct pusher_options *options);
 /* Start it; from a process that has no threads of its own yet. 0 or a negative errno. */
 int pusher_start(const struct pusher_options *options, struct pusher *ret_pusher);
 
-/* A recording has ended, and the next has begun. Never waits. */
+/* A recording has begun, and those before it have ended. Never waits. */
 void pusher_note(const struct pusher *pusher);
 
 /* All recordings have ended. Waits, for seconds at most. False if some profiles are lost or were refused. */

@@ -297,7 +297,8 @@ static int look_here(struct sending *sending, bool is_last_finished)
 
 	if (error)
 		return error;
-	if (sending->mark_fd < 0)
+	/* Nothing of ljspy's stays in a directory that never had a recording. */
+	if (sending->mark_fd < 0 && list.count)
 		error = open_mark(sending);
 	finished = count_finished(&list, is_last_finished);
 	if (!error)
@@ -316,9 +317,9 @@ static int find_recording(struct sending *sending, bool is_last_finished)
 	if (error)
 		return error;
 	result = look_here(sending, is_last_finished || successor >= 0);
+	/* Of a directory that was removed, there is no list. Nothing is lost if it had no recording. */
 	if (successor < 0)
-		return result;
-	/* Of a directory that was removed, there is no list. */
+		return result == -ENOENT && sending->mark_fd < 0 ? 0 : result;
 	if (result == 0 || result == -ENOENT) {
 		error = move_to(sending, successor);
 		result = error ? error : 1;

@@ -444,6 +444,27 @@ def test_what_was_moved_away_is_pushed_and_what_comes_after(server, tmp_path):
     assert total_of(server.profiles[before:])[0] == whole["samples"]
 
 
+def test_nothing_is_left_where_nothing_was_recorded(tmp_path):
+    """On one CPU, ljspy ends before the process that pushes has looked, or while it does."""
+    for name in ("there", *(f"made{i}" for i in range(10))):
+        if name == "there":
+            (tmp_path / name).mkdir()
+        result = ljspy.run("record", "--every", "1m", "-o", tmp_path / name, "--push", "http://127.0.0.1:1",
+                           "--", "/nonexistent", through=["taskset", "-c", min(os.sched_getaffinity(0))])
+        assert result.returncode == ljspy.NOTHING_PROFILED
+        assert "Pushed 0 profiles" in result.stderr and "warning" not in result.stderr, result.stderr
+    assert os.listdir(tmp_path) == ["there"]
+    assert not os.listdir(tmp_path / "there")
+
+
+def test_there_is_a_mark_from_the_first_recording_on(server, tmp_path):
+    """Else what a kill leaves of it would never be pushed."""
+    directory = tmp_path / "kept"
+    with ljspy.busy() as target, pushing(directory, server.url, "-p", target.pid, every="1h"):
+        assert ljspy.wait_until(lambda: (directory / "pushed").exists(), seconds=30)
+        assert len(recordings(directory)) == 1
+
+
 def test_bounds_hold_while_the_server_is_away(archive, server):
     newest = recordings(archive)[-1]
     number = int(newest.stem[-6:])
