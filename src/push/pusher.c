@@ -84,6 +84,7 @@ static void push_rest(struct pushing *pushing, struct sending *sending)
 		wait_ns = sending_step(sending, true);
 }
 
+/* PUSHED_ALL, LOST_SOME, or a negative errno if it could not begin. */
 static int push(const struct pusher_options *options, int pipe)
 {
 	struct pushing pushing = { .pipe = pipe };
@@ -100,11 +101,14 @@ static int push(const struct pusher_options *options, int pipe)
 	const char *wrong;
 	bool good;
 
+	if (!endpoint_read(options->url, &sending_options.endpoint, &wrong))
+		return -EINVAL;
 	sending_options.directory = open(options->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (sending_options.directory >= 0 && endpoint_read(options->url, &sending_options.endpoint, &wrong))
-		sending = sending_new(&sending_options);
+	if (sending_options.directory < 0)
+		return -errno;
+	sending = sending_new(&sending_options);
 	if (!sending)
-		return FAILED;
+		return -ENOMEM;
 	push_until_end(&pushing, sending);
 	push_rest(&pushing, sending);
 	good = sending_conclude(sending);
@@ -124,40 +128,77 @@ static void pause_for(struct pushing *pushing, uint64_t wait_ns)
 		await(pushing, due_ns - now_ns);
 }
 
-/* error: 0, or why there was no process; else status is how it ended. */
-static void tell_loss(int error, int status)
+/* What became of a process that pushes. */
+struct outcome {
+	enum { NO_PROCESS, NOT_BEGUN, KILLED, CONCLUDED } kind;
+	int code; /* why there is none or it has not begun: an errno; or what it concluded */
+};
+
+static bool is_same(const struct outcome *a, const struct outcome *b)
 {
-	if (error)
-		message_warn("There is no process to push with (%s); ljspy tries again.", strerror(error));
-	else if (WIFEXITED(status))
-		message_warn("The process that pushes could not begin; another one tries again.");
+	return a->kind == b->kind && a->code == b->code;
+}
+
+static void tell_loss(const struct outcome *loss)
+{
+	if (loss->kind == NO_PROCESS)
+		message_warn("There is no process to push with (%s); ljspy tries again.",
+			     strerror(loss->code));
+	else if (loss->kind == NOT_BEGUN)
+		message_warn("The process that pushes could not begin (%s); another one tries again.",
+			     strerror(loss->code));
 	else
 		message_warn("The process that pushes was killed; another one goes on.");
 }
 
+/* Its status is what it concluded, or more than FAILED by the errno with which it could not begin. */
+static struct outcome push_apart(const struct pusher_options *options, int pipe)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid < 0)
+		return (struct outcome){ NO_PROCESS, errno };
+	if (pid == 0) {
+		int result = push(options, pipe);
+
+		_exit(result < 0 ? FAILED - result : result);
+	}
+	if (child_wait(pid, &status, 0) < 0)
+		return (struct outcome){ CONCLUDED, FAILED };
+	if (!WIFEXITED(status))
+		return (struct outcome){ KILLED, 0 };
+	if (WEXITSTATUS(status) > FAILED)
+		return (struct outcome){ NOT_BEGUN, WEXITSTATUS(status) - FAILED };
+	return (struct outcome){ CONCLUDED, WEXITSTATUS(status) };
+}
+
 /*
  * A process that is killed, for want of memory maybe, gets a successor, and so does one that cannot begin:
- * ljspy may run for months.
+ * ljspy may run for months. The user reads each loss that is another one than the last.
  */
 static int keep_pushing(const struct pusher_options *options, int pipe)
 {
 	struct pushing pushing = { .pipe = pipe };
+	struct outcome outcome, told = { CONCLUDED, FAILED };
+	uint64_t begin_ns, wait_ns = 0;
+	unsigned int losses = 0; /* in a row */
 
-	for (unsigned int losses = 1;; losses++) {
-		pid_t pid = fork();
-		int error = pid < 0 ? errno : 0, status = 0;
-
-		if (pid == 0)
-			_exit(push(options, pipe));
-		if (pid > 0 && child_wait(pid, &status, 0) < 0)
-			return FAILED;
-		if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) != FAILED)
-			return WEXITSTATUS(status);
+	for (;;) {
+		begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+		outcome = push_apart(options, pipe);
+		if (outcome.kind == CONCLUDED)
+			return outcome.code;
 		if (pushing.ended) /* one try */
 			return FAILED;
-		if (losses == 1)
-			tell_loss(error, status);
-		pause_for(&pushing, backoff_ns(losses, 0, 0));
+		if (!is_same(&outcome, &told))
+			tell_loss(&outcome);
+		told = outcome;
+		/* It ran for a while before it was killed. */
+		if (outcome.kind == KILLED && clock_now_ns(CLOCK_MONOTONIC) - begin_ns > wait_ns)
+			losses = 0;
+		wait_ns = backoff_ns(++losses, 0, 0);
+		pause_for(&pushing, wait_ns);
 	}
 }
 

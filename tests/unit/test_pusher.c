@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,18 +13,19 @@
 
 #include <cmocka.h>
 
+#include "src/push/backoff.h"
 #include "src/push/pusher.h"
 #include "src/push/sending.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/told.h"
 
 /* Of calls in this process and those before it: the first makes the one that keeps pushing going. */
-static unsigned int forks, forks_failing, beginnings_failing;
+static unsigned int forks, forks_failing, beginnings_failing, kills;
 
 INSTEAD_OF(fork);
 pid_t __wrap_fork(void)
 {
-	if (forks++ > 0 && forks_failing > 0) {
+	if (forks++ > kills && forks_failing > 0) {
 		forks_failing--;
 		errno = EAGAIN;
 		return -1;
@@ -34,7 +36,21 @@ pid_t __wrap_fork(void)
 INSTEAD_OF(sending_new);
 struct sending *__wrap_sending_new(const struct sending_options *options)
 {
-	return forks <= 1 + beginnings_failing ? NULL : __real_sending_new(options);
+	if (forks <= 1 + kills)
+		raise(SIGKILL);
+	return forks <= 1 + kills + beginnings_failing ? NULL : __real_sending_new(options);
+}
+
+/* Is each pause told, and none made? */
+static bool pauses_told;
+
+INSTEAD_OF(backoff_ns);
+uint64_t __wrap_backoff_ns(unsigned int failures, unsigned int retry_after_s, uint32_t random)
+{
+	if (!pauses_told)
+		return __real_backoff_ns(failures, retry_after_s, random);
+	fprintf(stderr, "[%u in a row]", failures);
+	return 0;
 }
 
 /* 0, or the errno with which recordings cannot be opened. */
@@ -50,7 +66,7 @@ FILE *__wrap_fdopen(int fd, const char *mode)
 /* Push what there is, which is nothing, and end; what is said meanwhile is told. Was all pushed? */
 static bool push_all(void)
 {
-	char directory[] = "/tmp/ljspy-test-XXXXXX", mark[sizeof(directory) + sizeof("/pushed")];
+	char directory[] = "/tmp/ljspy-test-XXXXXX";
 	struct pusher_options options = { .url = "http://127.0.0.1:1", .path = directory };
 	struct pusher pusher;
 	bool good;
@@ -61,8 +77,7 @@ static bool push_all(void)
 	assert_int_equal(pusher_start(&options, &pusher), 0);
 	good = pusher_end(&pusher);
 	told_end();
-	snprintf(mark, sizeof(mark), "%s/pushed", directory);
-	unlink(mark);
+	/* Nothing is left where nothing was recorded. */
 	assert_int_equal(rmdir(directory), 0);
 	return good;
 }
@@ -83,8 +98,40 @@ static void test_a_process_that_cannot_begin_has_a_successor(void **state)
 	beginnings_failing = 1;
 	assert_true(push_all());
 	beginnings_failing = 0;
-	assert_int_equal(told_times("could not begin; another one tries again"), 1);
+	assert_int_equal(told_times("could not begin (Cannot allocate memory); another one tries again"), 1);
 	assert_int_equal(told_times("Pushed 0 profiles"), 1);
+}
+
+static void test_a_loss_of_another_kind_is_told_too(void **state)
+{
+	(void)state;
+	pauses_told = true;
+	kills = 2;
+	forks_failing = 3;
+	assert_true(push_all());
+	pauses_told = false;
+	kills = forks_failing = 0;
+	assert_int_equal(told_times("was killed; another one goes on"), 1);
+	assert_int_equal(told_times("no process to push with"), 1);
+	assert_int_equal(told_times("Pushed 0 profiles"), 1);
+	/* Who was killed has run: the losses before it do not count. */
+	assert_int_equal(told_times("[1 in a row]"), 2);
+	assert_int_equal(told_times("[2 in a row]"), 1);
+	assert_int_equal(told_times("[4 in a row]"), 1);
+}
+
+/* The directory goes before pushing from it begins. */
+static void test_why_it_cannot_begin_is_told(void **state)
+{
+	struct pusher_options options = { .url = "http://127.0.0.1:1", .path = "/nonexistent" };
+	struct pusher pusher;
+
+	(void)state;
+	told_begin();
+	assert_int_equal(pusher_start(&options, &pusher), 0);
+	assert_false(pusher_end(&pusher));
+	told_end();
+	assert_int_equal(told_times("could not begin (No such file or directory)"), 1);
 }
 
 static bool goes_on(void *context)
@@ -132,6 +179,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_process_that_cannot_be_had_is_tried_again),
 		cmocka_unit_test(test_a_process_that_cannot_begin_has_a_successor),
+		cmocka_unit_test(test_a_loss_of_another_kind_is_told_too),
+		cmocka_unit_test(test_why_it_cannot_begin_is_told),
 		cmocka_unit_test(test_a_recording_that_cannot_be_opened_for_now_is_not_left_out),
 	};
 
