@@ -33,6 +33,7 @@ static int open_waiting(const char *path)
 	const int flags = O_WRONLY | O_CLOEXEC | O_NOCTTY;
 	int fd = open(path, flags | O_NONBLOCK), error;
 	sigset_t signals, before;
+	struct stat status;
 
 	if (fd >= 0) {
 		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
@@ -40,6 +41,11 @@ static int open_waiting(const char *path)
 	}
 	if (errno != ENXIO)
 		return -1;
+	/* Sockets fail so, too, and devices that are not there. */
+	if (stat(path, &status) || !S_ISFIFO(status.st_mode)) {
+		errno = ENXIO;
+		return -1;
+	}
 	message_note("Nobody reads %s yet: ljspy waits for that.", path);
 	interruption_signals(&signals);
 	pthread_sigmask(SIG_UNBLOCK, &signals, &before);

@@ -2,11 +2,13 @@
 """ljspy loses no recorded samples, and leaves no file behind without a message."""
 
 import contextlib
+import errno
 import fcntl
 import mmap
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -303,6 +305,16 @@ def test_a_pipe_that_nobody_reads(number, tmp_path):
         finally:
             process.kill()
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_socket_is_not_waited_for(tmp_path):
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "sock"))
+        listening.listen()
+        result = try_to_record("-f", "svg", "-o", "sock", cwd=tmp_path)
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert result.stderr == f"ljspy: sock: {os.strerror(errno.ENXIO)}\n"
+    assert not (tmp_path / "started").exists()
 
 
 def test_a_pipe_gets_its_reader_later(tmp_path):
