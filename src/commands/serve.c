@@ -202,6 +202,16 @@ static enum exit_status conclude(struct serving *serving)
 										       : EXIT_ALL_GOOD;
 }
 
+static void explain_in_use(const struct address *address)
+{
+	if (address_is_taken_by_file(address))
+		message_note("A file that is no socket has this name. Name another path: --listen PATH");
+	else if (address->storage.ss_family == AF_UNIX)
+		message_note("Let that program end, or name another path: --listen PATH");
+	else
+		message_note("Let that program end, or name another port: --listen ADDRESS:PORT");
+}
+
 static enum exit_status serve_on(struct serving *serving, const struct address *address)
 {
 	struct server_options options = {
@@ -221,7 +231,7 @@ static enum exit_status serve_on(struct serving *serving, const struct address *
 	if (options.socket < 0) {
 		message_error_errno(-options.socket, "listening on %s", serving->options->listen);
 		if (options.socket == -EADDRINUSE)
-			message_note("Let that program end, or name another port: --listen ADDRESS:PORT");
+			explain_in_use(address);
 		return EXIT_NOTHING_DONE;
 	}
 	error = server_start(&options, &server);

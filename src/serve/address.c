@@ -117,6 +117,15 @@ static void remove_unused(const struct address *address)
 		unlink(un->sun_path);
 }
 
+bool address_is_taken_by_file(const struct address *address)
+{
+	const struct sockaddr_un *un = (const struct sockaddr_un *)&address->storage;
+	struct stat status;
+
+	return address->storage.ss_family == AF_UNIX && lstat(un->sun_path, &status) == 0 &&
+	       !S_ISSOCK(status.st_mode);
+}
+
 void address_forget(const struct address *address)
 {
 	const struct sockaddr_un *un = (const struct sockaddr_un *)&address->storage;

@@ -28,6 +28,9 @@ bool address_read(const char *text, struct address *ret_address);
  */
 int address_listen(const struct address *address, char ret_text[static ADDRESS_TEXT_SIZE]);
 
+/* Is there something else than a socket where a Unix socket is to be? */
+bool address_is_taken_by_file(const struct address *address);
+
 /* Remove a Unix socket's file. */
 void address_forget(const struct address *address);
 
