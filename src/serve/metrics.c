@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/serve/metrics.h"
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include "output/labels/names.h"
@@ -109,8 +110,9 @@ static void write_holds(FILE *out, const struct histogram *holds)
 	one(out, "ljspy_hold_seconds_max", "gauge", "The longest hold so far.", seconds(holds->max));
 }
 
-void metrics_write(FILE *out, const struct hub_totals *totals)
+int metrics_write(FILE *out, const struct hub_totals *totals)
 {
+	errno = 0;
 	one(out, "ljspy_up", "gauge", "1 while ljspy takes samples.", totals->running ? 1 : 0);
 	write_states(out, totals);
 	write_heaps(out, totals);
@@ -130,4 +132,7 @@ void metrics_write(FILE *out, const struct hub_totals *totals)
 	    (double)totals->refused);
 	one(out, "ljspy_captures_abandoned_total", "counter", "Captures whose client went away.",
 	    (double)totals->abandoned);
+	if (!ferror(out))
+		return 0;
+	return errno ? -errno : -EIO;
 }

@@ -7,6 +7,7 @@
 
 #include "src/serve/hub.h"
 
-void metrics_write(FILE *out, const struct hub_totals *totals);
+/* 0 or a negative errno, of a write that failed. */
+int metrics_write(FILE *out, const struct hub_totals *totals);
 
 #endif

@@ -32,13 +32,15 @@ enum {
 	SECONDS_DIGITS = 4,
 	MOMENT_MS = 10, /* at the end, answers have so many moments to be sent */
 	MOMENTS_MAX = 50,
+	PAGES = 8,
 };
 
 struct server {
 	struct server_options options;
 	struct MHD_Daemon *daemon;
-	atomic_uint unanswered; /* requests that have begun */
-	atomic_int said_error;  /* why the last answer failed; 0 if it did not */
+	atomic_uint unanswered;        /* requests that have begun */
+	atomic_int said_errors[PAGES]; /* why the last answer of each page failed; 0 if it did not */
+	atomic_int said_metrics, said_health;
 	struct clients clients;
 };
 
@@ -58,7 +60,7 @@ static const char type_pprof[] = "application/octet-stream", type_html[] = "text
 		  type_json[] = "application/json", type_text[] = "text/plain; charset=utf-8",
 		  type_metrics[] = "text/plain; version=0.0.4; charset=utf-8";
 
-static const struct page pages[] = {
+static const struct page pages[PAGES] = {
 	{ "/profile", HUB_CPU, "pprof", WEIGHT_CPU_TIME, 30, type_pprof },
 	{ "/wall", HUB_WALL, "pprof", WEIGHT_WALL_TIME, 30, type_pprof },
 	{ "/offcpu", HUB_WALL, "pprof", WEIGHT_OFF_CPU_TIME, 30, type_pprof },
@@ -73,7 +75,9 @@ static const struct page pages[] = {
 struct request {
 	struct server *server;
 	struct MHD_Connection *connection;
-	bool is_head; /* it asks for no content */
+	const char *path;       /* without the prefix */
+	atomic_int *said_error; /* of its page */
+	bool is_head;           /* it asks for no content */
 };
 
 /*---- Answers ----*/
@@ -114,11 +118,14 @@ static enum MHD_Result send_failed(const struct request *request)
 			 "That failed; ljspy's messages may say why.\n");
 }
 
-/* The same, and say it: once, for who asks may do so every few seconds. error: a negative errno. */
+/*
+ * The same, and say it: once a page, for who asks may do so every few seconds. That others are answered does
+ * not matter. error: a negative errno.
+ */
 static enum MHD_Result send_error(const struct request *request, int error)
 {
-	if (atomic_exchange(&request->server->said_error, error) != error) {
-		message_error_errno(-error, "answering a client");
+	if (atomic_exchange(request->said_error, error) != error) {
+		message_error_errno(-error, "answering %s", request->path);
 		if (error == -EFBIG)
 			message_note_file_limit();
 	}
@@ -137,7 +144,7 @@ static enum MHD_Result send_file(const struct request *request, const char *type
 	fclose(file);
 	if (error)
 		return send_error(request, error);
-	request->server->said_error = 0;
+	*request->said_error = 0;
 	return send_response(request, MHD_HTTP_OK, type,
 			     MHD_create_response_from_fd((size_t)status.st_size, fd));
 }
@@ -289,9 +296,12 @@ static enum MHD_Result send_metrics(struct request *request)
 		return send_error(request, error);
 	}
 	hub_totals(request->server->options.hub, totals);
-	metrics_write(out, totals);
+	error = metrics_write(out, totals);
 	free(totals);
-	return send_file(request, type_metrics, out);
+	if (!error)
+		return send_file(request, type_metrics, out);
+	fclose(out);
+	return send_error(request, error);
 }
 
 static enum MHD_Result send_health(struct request *request)
@@ -304,6 +314,7 @@ static enum MHD_Result send_health(struct request *request)
 	hub_totals(request->server->options.hub, totals);
 	running = totals->running;
 	free(totals);
+	*request->said_error = 0;
 	return running ? send_text(request, MHD_HTTP_OK, "ok\n")
 		       : send_text(request, MHD_HTTP_SERVICE_UNAVAILABLE, "ljspy takes no samples now.\n");
 }
@@ -358,15 +369,21 @@ static enum MHD_Result route(struct request *request, const char *path)
 {
 	if (strcmp(path, "/") == 0)
 		return send_index(request);
+	request->path = path;
+	request->said_error = &request->server->said_metrics;
 	if (strcmp(path, "/metrics") == 0)
 		return send_metrics(request);
+	request->said_error = &request->server->said_health;
 	if (strcmp(path, "/healthz") == 0)
 		return send_health(request);
 	if (strncmp(path, prefix, strlen(prefix)) == 0 && path[strlen(prefix)] == '/')
 		path += strlen(prefix);
-	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)
+	for (size_t i = 0; i < PAGES; i++) {
+		request->path = pages[i].path;
+		request->said_error = &request->server->said_errors[i];
 		if (strcmp(path, pages[i].path) == 0)
 			return send_page(request, &pages[i]);
+	}
 	return send_text(request, MHD_HTTP_NOT_FOUND, "There is no such page; / lists them.\n");
 }
 

@@ -447,6 +447,7 @@ def test_a_unix_socket_whose_queue_is_full_is_in_use(target, tmp_path):
         before = path.stat().st_ino
         refused = ljspy.run("serve", "-p", target.pid, "--listen", path, timeout=60)
         assert refused.returncode == ljspy.NOTHING_PROFILED and "in use" in refused.stderr
+        assert "Let that program end, or name another path: --listen PATH" in refused.stderr
         assert path.stat().st_ino == before
 
 
@@ -465,16 +466,28 @@ def test_who_cannot_begin_to_serve_leaves_no_socket(target, tmp_path, call, erro
 
 
 def test_why_there_is_no_answer_is_said_once():
-    """An answer that finds no room on the disk is none; the next one may be."""
+    """An answer that finds no room on the disk is none; the next one may be. Those of other pages do not matter."""
     with ljspy.busy() as target, serving("-p", target.pid) as full:
+        size = len(full.get("/metrics"))
         unlimited = resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE, (1024, unlimited[1]))
+        resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE, (size + 1024, unlimited[1]))
         for _ in range(3):
             full.get("/flamegraph?seconds=1", status=500)
+            assert full.get("/metrics")
         resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE, unlimited)
         assert full.get("/flamegraph?seconds=1").endswith(b"</html>\n")
     assert full.messages.count(os.strerror(errno.EFBIG)) == 1, full.messages
     assert full.messages.count("ulimit -f") == 1
+    assert "answering /flamegraph: " in full.messages
+
+
+def test_why_there_are_no_metrics_is_said():
+    """What did not get to the disk before the end of the answer has a reason, too."""
+    with ljspy.busy() as target, serving("-p", target.pid) as full:
+        unlimited = resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(full.process.pid, resource.RLIMIT_FSIZE, (1024, unlimited[1]))
+        full.get("/metrics", status=500)
+    assert f"answering /metrics: {os.strerror(errno.EFBIG)}" in full.messages, full.messages
 
 
 def test_it_waits_for_processes_and_outlives_them(tmp_path):
@@ -609,6 +622,15 @@ def test_heaps_are_read_as_the_targets_are_sampled():
 def test_wrong_addresses_are_refused(address):
     result = ljspy.run("serve", "-p", os.getpid(), "--listen", address)
     assert result.returncode == ljspy.USAGE and "no address" in result.stderr
+
+
+def test_a_file_where_the_socket_is_to_be_stays(tmp_path):
+    path = tmp_path / "notes"
+    path.write_text("kept")
+    result = ljspy.run("serve", "-p", os.getpid(), "--listen", path)
+    assert result.returncode == ljspy.NOTHING_PROFILED and path.read_text() == "kept"
+    assert "no socket" in result.stderr and "name another path" in result.stderr.lower()
+    assert "port" not in result.stderr
 
 
 def test_an_address_in_use():
