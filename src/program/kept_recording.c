@@ -207,8 +207,9 @@ void kept_recording_remove(struct kept_recording *kept)
 {
 	if (!kept->stream)
 		return;
-	if (kept->name)
-		unlinkat(kept->file.directory, kept->name, 0);
+	if (kept->name && unlinkat(kept->file.directory, kept->name, 0) && errno != ENOENT)
+		message_warn("%s, which is needed no more, cannot be removed: %s", kept->path,
+			     strerror(errno));
 	clear(kept);
 }
 

@@ -38,7 +38,7 @@ bool kept_recording_name(struct kept_recording *kept);
  */
 bool kept_recording_move(struct kept_recording *kept);
 
-/* Delete it and close it. No effect if it is not open. */
+/* Delete it, or tell the user that it stays, and close it. No effect if it is not open. */
 void kept_recording_remove(struct kept_recording *kept);
 
 /*

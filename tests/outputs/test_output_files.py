@@ -192,6 +192,16 @@ def test_what_a_kill_leaves_is_found_and_then_replaced(busy, tmp_path, refused):
     assert os.listdir(tmp_path) == ["x.svg"]
 
 
+def test_a_recording_that_cannot_be_removed_is_named(busy, tmp_path):
+    output, left, report = tmp_path / "x.svg", tmp_path / f"x.svg{UNFINISHED}", tmp_path / "report"
+    through = [ljspy.helper("faulty"), "unlink", 1, 1000, errno.EACCES, report]
+    result = ljspy.run("record", "-d", "1500ms", "-o", output, "-p", busy.pid, through=through)
+    assert report.read_text().split()[1] == "1", "no call has failed"
+    assert result.returncode == ljspy.OK, result.stderr
+    assert f"{left}, which is needed no more, cannot be removed: {os.strerror(errno.EACCES)}" in result.stderr
+    assert sorted(os.listdir(tmp_path)) == ["report", "x.svg", left.name]
+
+
 def test_two_at_once_do_not_share(tmp_path):
     """The output of the one that ends last has the name."""
     with recorders_of(2) as targets:

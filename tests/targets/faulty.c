@@ -54,6 +54,7 @@ static const struct call calls[] = {
 	{ "create", { SYS_openat }, 2, MAKES, false },
 	{ "rename", { SYS_rename, SYS_renameat, SYS_renameat2 }, -1, 0, false },
 	{ "link", { SYS_linkat }, -1, 0, false },
+	{ "unlink", { SYS_unlinkat }, -1, 0, false },
 	{ "sync", { SYS_fsync, SYS_fdatasync }, -1, 0, false },
 	{ "truncate", { SYS_ftruncate, SYS_fallocate }, -1, 0, false },
 	{ "list", { SYS_getdents64 }, -1, 0, false },
