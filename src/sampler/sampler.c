@@ -577,16 +577,44 @@ static bool open_command(struct sampler *sampler)
 	return true;
 }
 
-/* Only the program that comes then tells what there is to sample. */
-static void await_exec(struct sampler *sampler, pid_t pid)
+/*
+ * Only the program that comes then tells what there is to sample. Before, what is read of the process may never
+ * come, so false ends the run.
+ */
+static bool await_exec(struct sampler *sampler, pid_t pid)
 {
 	const struct timespec moment = { .tv_nsec = EXEC_MOMENT_NS };
 	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
 	const uint64_t most_ns = sampler->options->duration_ns ? sampler->options->duration_ns : UINT64_MAX;
 
-	while (process_is_in_exec(pid) && clock_now_ns(CLOCK_MONOTONIC) - begin_ns < most_ns &&
-	       !is_to_end(sampler) && may_go_on(sampler))
+	while (process_is_in_exec(pid)) {
+		if (is_to_end(sampler))
+			return end_before_beginning(sampler);
+		if (!may_go_on(sampler)) {
+			sampler->result->end = SAMPLER_LET_GO;
+			return false;
+		}
+		if (clock_now_ns(CLOCK_MONOTONIC) - begin_ns >= most_ns)
+			return fail(sampler, pid, -ETIMEDOUT);
 		nanosleep(&moment, NULL);
+	}
+	return true;
+}
+
+/* It must be sampled. */
+static bool open_only(struct sampler *sampler, struct target *target)
+{
+	int error;
+
+	if (sampler->options->awaits_exec && !await_exec(sampler, target->pid))
+		return false;
+	error = target_open(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
+	if (!error)
+		return true;
+	if (is_to_end(sampler))
+		return end_before_beginning(sampler);
+	target->refusal = error;
+	return fail(sampler, target->pid, error);
 }
 
 /* Of several, those that cannot be sampled, or not yet, are left out: the samples of the others count. */
@@ -597,27 +625,16 @@ static bool open_processes(struct sampler *sampler)
 
 	raise_file_limit(sampler);
 	for (size_t i = 0; i < options->pid_count; i++) {
-		const uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 		struct target *target = target_add(sampler, options->pids[i]);
-		int error;
 
 		if (!target)
 			return fail(sampler, 0, -ENOMEM);
 		if (is_to_end(sampler))
 			return end_before_beginning(sampler);
-		if (!is_only) {
-			target_consider(sampler, target, now);
-			continue;
-		}
-		if (options->awaits_exec)
-			await_exec(sampler, options->pids[i]);
-		error = target_open(sampler, target, now);
-		if (error && is_to_end(sampler))
-			return end_before_beginning(sampler);
-		if (error) {
-			target->refusal = error;
-			return fail(sampler, options->pids[i], error);
-		}
+		if (!is_only)
+			target_consider(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
+		else if (!open_only(sampler, target))
+			return false;
 	}
 	return true;
 }

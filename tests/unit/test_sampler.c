@@ -196,11 +196,6 @@ static void only_a_process_that_was_sampled_is_awaited_in_its_execve(void **stat
 	assert_int_equal(asks_in_exec, 0);
 	assert_true(result.begin_ns >= begin_ns + 500 * MS);
 	assert_true(result.figures.samples > 0);
-	/* Not for longer than all is to take. */
-	asks_in_exec = 1000;
-	sampler_run(&options, &result);
-	assert_in_range(asks_in_exec, 980, 999);
-	asks_in_exec = 0;
 }
 
 static void thread_has_its_cpu_time_from_its_start_on(void **state)
@@ -1528,6 +1523,36 @@ static bool stay_away(void *context)
 static const struct sampler_watch watch = { .may_go_on = may_go_on, .rests = note_rest, .binds = note_bound };
 static const struct sampler_breaks breaks = { .stay_away = stay_away };
 
+/* Nothing is read of it then: that might never come to an end. */
+static void the_wait_for_an_execve_ends_with_the_run(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		static const enum sampler_end ends[] = { SAMPLER_FAILED, SAMPLER_INTERRUPTED,
+							 SAMPLER_LET_GO };
+
+		forget(state);
+		make_up(state);
+		memset(&watcher, 0, sizeof(watcher));
+		options.pids = &add(1, bursts)->pid;
+		options.pid_count = 1;
+		options.awaits_exec = true;
+		options.duration_ns = NS_PER_SECOND;
+		options.watch = &watch;
+		machine.signal = i == 1 ? SIGINT : 0;
+		machine.signal_ns = machine.now_ns + 500 * MS;
+		watcher.let_go_at_ns = i == 2 ? machine.now_ns + 500 * MS : 0;
+		asks_in_exec = 1000;
+		sampler_run(&options, &result);
+		assert_int_equal(result.end, ends[i]);
+		assert_int_equal(result.error, i == 0 ? -ETIMEDOUT : 0);
+		assert_in_range(asks_in_exec, i == 0 ? 980 : 990, 999);
+		assert_false(result.has_attached);
+		assert_int_equal(machine.opens, 0);
+		asks_in_exec = 0;
+	}
+}
+
 static void progress_is_told_each_second_and_may_end_it(void **state)
 {
 	struct made_up_process *process = add(1, bursts);
@@ -1777,6 +1802,7 @@ int main(void)
 						forget),
 		cmocka_unit_test_setup_teardown(of_several_those_that_cannot_be_sampled_are_left_out, make_up,
 						forget),
+		cmocka_unit_test_setup_teardown(the_wait_for_an_execve_ends_with_the_run, make_up, forget),
 		cmocka_unit_test_setup_teardown(progress_is_told_each_second_and_may_end_it, make_up, forget),
 		cmocka_unit_test_setup_teardown(functions_are_dropped_when_there_are_too_many, make_up,
 						forget),
