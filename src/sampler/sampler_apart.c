@@ -427,21 +427,26 @@ static void take_over_unreadable(struct sampler_apart *self, const struct sample
 			note_unreadable(self, options->unreadable[i]);
 }
 
-/* After last was left out, none of the others can be sampled. If they refuse, that is why; samples count. */
+/*
+ * After last was left out, or its execve() awaited, nothing can be sampled. If processes refuse, or what last
+ * runs now has no LuaJIT, that is why; samples count.
+ */
 static void explain_rest(struct sampler_apart *self, pid_t last)
 {
-	const bool refuse = self->run.end == SAMPLER_FAILED && self->run.error != -ETIMEDOUT;
+	const size_t count = self->options.unreadable_count;
+	const bool is_left_out = count && self->unreadable[count - 1].pid == last;
+	const bool tells = self->run.end == SAMPLER_FAILED ? self->run.error != -ETIMEDOUT : !is_left_out;
 
-	if (refuse && self->before.figures.samples == 0)
+	if (tells && self->before.figures.samples == 0)
 		return;
-	if (refuse) {
+	if (tells) {
 		sampler_explain_again(&self->run);
 		sum_up(self);
 		return;
 	}
 	*self->result = self->before;
 	self->result->end = SAMPLER_BLOCKED;
-	self->result->pid = last;
+	self->result->pid = is_left_out ? last : self->run.pid;
 }
 
 void sampler_run_apart(const struct sampler_options *options, struct sampler_result *ret_result)

@@ -632,6 +632,45 @@ static void the_only_one_is_awaited_in_its_execve_once(void **state)
 	assert_int_equal(result.pid, 71);
 }
 
+static bool samples_before;
+static bool failed_in_exec; /* it was still in its execve() when all was over */
+
+static void finds_no_luajit(const struct sampler_options *given, const struct sampler_breaks *breaks,
+			    struct sampler_result *ret_result)
+{
+	if (!given->awaits_exec && samples_before)
+		sends_three(given, breaks, ret_result);
+	if (!given->awaits_exec)
+		_exit(0);
+	*ret_result = (struct sampler_result){ .end = SAMPLER_NO_LUAJIT, .pid = 71 };
+	if (failed_in_exec)
+		*ret_result = (struct sampler_result){ .end = SAMPLER_FAILED,
+						       .error = -ETIMEDOUT,
+						       .pid = 71 };
+}
+
+static void what_the_only_one_runs_after_its_execve_is_told(void **state)
+{
+	(void)state;
+	sampler = finds_no_luajit;
+	interrupted_by = 0;
+	for (int i = 0; i < 3; i++) {
+		static const enum sampler_end ends[] = { SAMPLER_NO_LUAJIT, SAMPLER_TARGETS_ENDED,
+							 SAMPLER_BLOCKED };
+
+		samples_before = i > 0;
+		failed_in_exec = i == 2;
+		blocked = 1;
+		in_exec = 71;
+		want_targets(1);
+		run();
+		assert_int_equal(result.end, ends[i]);
+		assert_int_equal(result.figures.samples, samples_before ? 3 : 0);
+		assert_int_equal(result.pid, 71);
+		assert_int_equal(result.left_out, 0);
+	}
+}
+
 static void one_that_is_slow_in_execve_again_is_left_out(void **state)
 {
 	(void)state;
@@ -693,7 +732,6 @@ static void those_of_an_earlier_run_are_left_out_while_they_are_there(void **sta
 }
 
 static int next_error;
-static bool samples_before;
 
 static void cannot_begin_again(const struct sampler_options *given, const struct sampler_breaks *breaks,
 			       struct sampler_result *ret_result)
@@ -990,6 +1028,7 @@ int main(void)
 		TEST(one_of_several_that_keeps_it_waiting_is_left_out),
 		TEST(one_that_keeps_it_waiting_by_its_execve_is_not_left_out),
 		TEST(the_only_one_is_awaited_in_its_execve_once),
+		TEST(what_the_only_one_runs_after_its_execve_is_told),
 		TEST(one_that_is_slow_in_execve_again_is_left_out),
 		TEST(where_many_are_slow_in_execve_some_are_left_out),
 		TEST(why_the_others_cannot_be_sampled_is_told),
