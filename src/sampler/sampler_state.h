@@ -219,7 +219,9 @@ struct sampler {
 
 /*---- sampler_threads.c ----*/
 
-/* The record of a thread, created if there is none; NULL when memory is short. */
+/* The record of a thread, or NULL. */
+struct thread_record *target_find_record(const struct target *target, const struct thread *thread);
+/* The same, created if there is none; NULL when memory is short. */
 struct thread_record *target_record(struct target *target, const struct thread *thread, uint64_t now);
 void target_forget_records(struct target *target);
 

@@ -33,14 +33,29 @@ static void begin_account(struct sampler *sampler, struct target *target)
 	pace_begin(&target->pace, sampler->period_ns, target->cpu_ns);
 }
 
-/* Why has the time of no sample no stack? What has work has not been looked at in time. */
-static enum lost_reason reason_of_unsampled(const struct target *target)
+/* Some of its time no sample stands for. */
+static bool has_unsampled(const struct sampler *sampler, const struct target *target,
+			  const struct thread *thread)
+{
+	const struct thread_record *record = target_find_record(target, thread);
+
+	return record && record->on_cpu.pending_ns > (int64_t)(sampler->period_ns / WORTH_TELLING_ONE_IN);
+}
+
+/*
+ * Why has the time of no sample no stack? What has work has not been looked at in time. To be asked before the
+ * records are closed; a program that has been replaced has none.
+ */
+static enum lost_reason reason_of_unsampled(const struct sampler *sampler, const struct target *target)
 {
 	if (target->ended)
 		return LOST_TARGET_ENDED;
-	for (size_t i = 0; i < threads_count(target->threads); i++)
-		if (thread_is_running(target->threads, threads_at(target->threads, i)))
+	for (size_t i = 0; i < threads_count(target->threads); i++) {
+		struct thread *thread = threads_at(target->threads, i);
+
+		if (has_unsampled(sampler, target, thread) && thread_is_running(target->threads, thread))
 			return LOST_NOT_STOPPED;
+	}
 	return LOST_ASLEEP;
 }
 
@@ -48,7 +63,7 @@ static enum lost_reason reason_of_unsampled(const struct target *target)
  * CPU time that no sample stands for has no stack. The last look's weight includes
  * what ran between reading the clock and that look.
  */
-static void close_accounts(struct sampler *sampler, struct target *target)
+static void close_accounts(struct sampler *sampler, struct target *target, enum lost_reason reason)
 {
 	uint64_t total = target->cpu_ns - target->start_cpu_ns;
 
@@ -58,8 +73,7 @@ static void close_accounts(struct sampler *sampler, struct target *target)
 		total = target->accounted_ns;
 	else if (!sampler->options->coroutines && !sampler->options->requests &&
 		 total - target->accounted_ns > sampler->period_ns / WORTH_TELLING_ONE_IN)
-		target_deliver_lost(sampler, target, 0, total - target->accounted_ns,
-				    reason_of_unsampled(target));
+		target_deliver_lost(sampler, target, 0, total - target->accounted_ns, reason);
 	sampler->result->figures.target_cpu_ns += total;
 	if (!sampler->options->wall_clock)
 		sampler_count_missed(sampler, pace_conclude(&target->pace, target->start_cpu_ns + total));
@@ -76,7 +90,7 @@ void target_start_over(struct sampler *sampler, struct target *target, uint64_t 
 	target_close_records(sampler, target);
 	target_forget_records(target);
 	if (target->found) {
-		close_accounts(sampler, target);
+		close_accounts(sampler, target, reason_of_unsampled(sampler, target));
 		target->sampled = false;
 	}
 	target_inspect(sampler, target, now);
@@ -468,10 +482,13 @@ void target_take_last_look(struct sampler *sampler, struct target *target)
 
 void target_close_accounts(struct sampler *sampler, struct target *target)
 {
+	enum lost_reason reason;
+
 	if (!target->attached)
 		return;
+	reason = reason_of_unsampled(sampler, target);
 	target_close_records(sampler, target);
-	close_accounts(sampler, target);
+	close_accounts(sampler, target, reason);
 	target_deliver_allocations(sampler, target, true);
 }
 

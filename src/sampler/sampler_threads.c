@@ -39,11 +39,18 @@ void target_open_record(struct thread_record *record, const struct thread *threa
 	record->lively_ns = 0;
 }
 
-struct thread_record *target_record(struct target *target, const struct thread *thread, uint64_t now)
+struct thread_record *target_find_record(const struct target *target, const struct thread *thread)
 {
 	struct thread_record *record;
 
 	HASH_FIND(hh, target->records, &thread->serial, sizeof(thread->serial), record);
+	return record;
+}
+
+struct thread_record *target_record(struct target *target, const struct thread *thread, uint64_t now)
+{
+	struct thread_record *record = target_find_record(target, thread);
+
 	if (record)
 		return record;
 	record = calloc(1, sizeof(*record));

@@ -389,9 +389,10 @@ void __wrap_tracer_take_wakeup(struct tracer *tracer)
 INSTEAD_OF(tracer_registers);
 int __wrap_tracer_registers(struct tracee *tracee, struct registers *ret_registers)
 {
-	(void)tracee;
 	if (machine.registers_error)
 		return machine.registers_error;
+	if (find_thread(tracee->pid, tracee->tid)->hides_registers)
+		return -ESRCH;
 	*ret_registers = machine.held;
 	return 0;
 }

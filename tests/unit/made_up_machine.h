@@ -36,6 +36,7 @@ struct made_up_thread {
 	enum may_stop nature;               /* what ljspy finds out about its calls while it has a CPU */
 	bool stops_late;                    /* it does not stop before ljspy's patience ends */
 	const struct function *function;    /* that is on its stack; NULL: one in Lua */
+	bool hides_registers;               /* they cannot be read while it is held */
 	bool hides_stack;                   /* where its native stack is cannot be found out */
 	enum capture_verdict running;       /* how a copy of its stack while it runs on turns out */
 	enum asleep_verdict asleep;         /* the same while it sleeps */

@@ -206,6 +206,21 @@ static void a_thread_whose_registers_cannot_be_read_has_no_sample(void **state)
 	assert_int_equal(result.figures.lost[LOST_NOT_STOPPED], 1);
 }
 
+/* It is well sampled, and the time of no sample is another's, which sleeps. */
+static void whose_time_has_no_sample_says_why(void **state)
+{
+	struct made_up_process *process = begin_again(state, busy);
+
+	process->threads[1] = bursts;
+	process->threads[1].hides_registers = true;
+	process->thread_count = 2;
+	run();
+	assert_true(sum_of(process, 0)->samples > 100);
+	assert_int_equal(sum_of(process, 1)->samples, 0);
+	assert_int_equal(result.figures.lost[LOST_ASLEEP], 1);
+	assert_int_equal(result.figures.lost[LOST_NOT_STOPPED], 0);
+}
+
 static void a_stack_that_finds_no_memory_is_lost(void **state)
 {
 	struct made_up_process *process = add(1, bursts);
@@ -948,6 +963,7 @@ int main(void)
 		TEST(a_look_at_the_collector_is_as_old_as_the_hold),
 		TEST(a_hold_lasts_until_the_thread_runs_again),
 		TEST(a_thread_whose_registers_cannot_be_read_has_no_sample),
+		TEST(whose_time_has_no_sample_says_why),
 		TEST(a_stack_that_finds_no_memory_is_lost),
 		TEST(a_thread_that_fell_asleep_before_it_stopped_is_missed),
 		TEST(a_thread_is_looked_at_again_after_a_turn_is_used_up),
