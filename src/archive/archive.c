@@ -47,6 +47,7 @@ int archive_open(const char *path, const struct archive_bounds *bounds, struct a
 	archive.size = archive.list.count;
 	if (archive.list.count)
 		archive.last_number = archive.list.entries[archive.list.count - 1].number;
+	archive.first_own = archive.last_number + 1;
 	*ret_archive = archive;
 	return 0;
 }
@@ -107,6 +108,7 @@ static int reopen(struct archive *archive)
 	/* Numbers say what is newer, and what was pushed. */
 	if (archive->last_number < last_number)
 		archive->last_number = last_number;
+	archive->first_own = archive->last_number + 1;
 	return 0;
 }
 
@@ -227,4 +229,20 @@ int archive_prune(struct archive *archive)
 	memmove(list->entries, list->entries + gone, (list->count - gone) * sizeof(*list->entries));
 	list->count -= gone;
 	return error;
+}
+
+int archive_drop_own(struct archive *archive)
+{
+	struct archive_list *list = &archive->list;
+	char name[ARCHIVE_NAME_SIZE];
+
+	if (is_elsewhere(archive))
+		return 0;
+	while (list->count && list->entries[list->count - 1].number >= archive->first_own) {
+		archive_name(&list->entries[list->count - 1], name);
+		if (unlinkat(archive->directory, name, 0) && errno != ENOENT)
+			return -errno;
+		list->count--;
+	}
+	return 0;
 }

@@ -28,6 +28,7 @@ struct archive {
 	FILE *stream;             /* NULL if none is being written */
 	size_t size;              /* of the list's array */
 	uint32_t last_number;     /* of all that were begun */
+	uint32_t first_own;       /* the first number of those begun since it was opened */
 	struct archive_bounds bounds;
 };
 
@@ -56,5 +57,11 @@ uint64_t archive_written(const struct archive *archive);
  * first file that cannot be deleted.
  */
 int archive_prune(struct archive *archive);
+
+/*
+ * Delete all recordings that were begun in this directory, while none is being written; nothing of a directory
+ * that was moved away. 0 or a negative errno.
+ */
+int archive_drop_own(struct archive *archive);
 
 #endif

@@ -599,6 +599,20 @@ static void set_sampler_options(struct archiving *archiving, const struct invoca
 	sampler->context = archiving;
 }
 
+/* Of a command without LuaJIT there is nothing. What is unknown, as the engine was ended, stays. */
+static void drop_all(struct archiving *archiving)
+{
+	const enum sampler_end end = archiving->result.end;
+	int error;
+
+	if (end == SAMPLER_KILLED || end == SAMPLER_BLOCKED)
+		return;
+	error = archive_drop_own(&archiving->archive);
+	if (error)
+		message_error_errno(-error, "%s: recordings without samples stay",
+				    archiving->options->output);
+}
+
 static enum exit_status conclude(struct archiving *archiving)
 {
 	const struct options *options = archiving->options;
@@ -612,8 +626,10 @@ static enum exit_status conclude(struct archiving *archiving)
 	if (choose_explain_failure(&archiving->result, options->launch ? options->launch[0] : NULL))
 		return EXIT_NOTHING_DONE;
 	if (options->launch && !archiving->result.saw_luajit &&
-	    nothing_seen_explain(options, &archiving->result, &archiving->left_out))
+	    nothing_seen_explain(options, &archiving->result, &archiving->left_out)) {
+		drop_all(archiving);
 		return EXIT_NOTHING_DONE;
+	}
 	if (sampled_explain(options, &archiving->result, &archiving->left_out))
 		status = EXIT_WITH_ERRORS;
 	sampled_tell_figures(&archiving->result.figures);

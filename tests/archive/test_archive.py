@@ -237,10 +237,16 @@ def test_nothing_is_left_of_a_recording_that_never_began(target, tmp_path):
     assert not os.listdir(tmp_path / "there")
 
 
-def test_a_command_without_luajit_is_told(tmp_path):
-    result = ljspy.run("record", "--every", "1s", "-o", tmp_path, "--", "sleep", "1")
-    assert result.returncode == ljspy.NOTHING_PROFILED
-    assert "sleep did not run LuaJIT." in result.stderr
+def test_a_command_without_luajit_is_told_and_leaves_nothing(tmp_path):
+    with ljspy.busy() as target, archiving(tmp_path / "there", "-p", target.pid):
+        assert count_reaches(tmp_path / "there", 2)
+    before = recordings(tmp_path / "there")
+    for name in ("there", "made"):
+        result = ljspy.run("record", "--every", "1s", "-o", tmp_path / name, "--", "sleep", "3")
+        assert result.returncode == ljspy.NOTHING_PROFILED
+        assert "sleep did not run LuaJIT." in result.stderr
+    assert os.listdir(tmp_path) == ["there"]
+    assert recordings(tmp_path / "there") == before
 
 
 def test_what_was_written_survives_a_kill_and_the_next_goes_on(tmp_path):
