@@ -203,7 +203,7 @@ static int check_access(struct lua_process *process)
 	return 0;
 }
 
-int lua_process_refresh(struct lua_process *process, bool thorough)
+static int refresh(struct lua_process *process, bool thorough)
 {
 	bool changed = false;
 	int error = process->core ? 0 : maps_refresh(process->maps, &changed);
@@ -242,6 +242,14 @@ int lua_process_refresh(struct lua_process *process, bool thorough)
 	process_find_request_places(process);
 	process_refresh_details(process);
 	return 0;
+}
+
+int lua_process_refresh(struct lua_process *process, bool thorough)
+{
+	const int error = refresh(process, thorough);
+
+	process_close_pagemap(process);
+	return error;
 }
 
 bool lua_process_has_new_modules(const struct lua_process *process)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "memory/page_cache.h"
 #include "src/inspect/loop_clock.h"
@@ -14,6 +15,8 @@
 #include "src/linux/clocks/time_namespace.h"
 #include "src/linux/files/file_backed.h"
 #include "src/linux/files/file_image.h"
+#include "src/linux/proc/process.h"
+#include "src/linux/proc/resident.h"
 #include "unwind/elf/dynamic_symbol.h"
 #include "unwind/nginx/gateway.h"
 
@@ -33,30 +36,46 @@ static struct luajit_module **find_luajit(struct luajit_module **luajits, const 
 	return luajits;
 }
 
+/* One does for all files: there may be many of them, in many processes. */
+static int pagemap_of(struct lua_process *process)
+{
+	if (!process->has_pagemap)
+		process->pagemap = resident_open(process_thread_with_memory(process->pid));
+	process->has_pagemap = true;
+	return process->pagemap;
+}
+
+void process_close_pagemap(struct lua_process *process)
+{
+	if (process->has_pagemap && process->pagemap >= 0)
+		close(process->pagemap);
+	process->has_pagemap = false;
+}
+
 /*
  * Does its code come from its file alone? Packed programs write theirs when they start, each process for
  * itself.
  */
-static bool has_code_of_file(const struct lua_process *process, const struct luajit_module *luajit)
+static bool has_code_of_file(struct lua_process *process, const struct luajit_module *luajit)
 {
 	for (size_t i = 0; i < maps_file_count(process->maps); i++) {
 		const struct mapped_file *file = maps_file_at(process->maps, i);
 
 		if (file->base == luajit->base)
 			return file->inode == luajit->inode && file->device == luajit->device &&
-			       file_backed_is_all_code(process->maps, process->pid, file);
+			       file_backed_is_all_code(process->maps, pagemap_of(process), file);
 	}
 	return false;
 }
 
 /* What is said of code holds for the same code, which known_files.h compares. Where there is none, ask. */
-static bool is_shared(const struct lua_process *process, const struct luajit_module *luajit,
+static bool is_shared(struct lua_process *process, const struct luajit_module *luajit,
 		      const struct known_vm *known)
 {
 	return known->status != RECOGNISE_NO_VM || has_code_of_file(process, luajit);
 }
 
-void process_take_over(const struct lua_process *process, struct luajit_module *luajit)
+void process_take_over(struct lua_process *process, struct luajit_module *luajit)
 {
 	struct known_vm known;
 
@@ -66,7 +85,7 @@ void process_take_over(const struct lua_process *process, struct luajit_module *
 		luajit->known = known;
 }
 
-void process_pass_on(const struct lua_process *process, const struct luajit_module *luajit)
+void process_pass_on(struct lua_process *process, const struct luajit_module *luajit)
 {
 	if (luajit->identity && is_shared(process, luajit, &luajit->known))
 		known_files_note(process->files, luajit->identity, process->memory, luajit->base,

@@ -65,6 +65,8 @@ struct lua_process {
 	struct maps *maps;
 	struct mapped_file unpacked[UNPACKED_MAX]; /* as of the last look at the modules */
 	size_t unpacked_count;
+	bool has_pagemap; /* this refresh has asked for it */
+	int pagemap;      /* as from resident_open() */
 	struct image *image;
 	struct lua_image *lua;
 	struct lua_objects *objects;
@@ -115,9 +117,12 @@ bool process_find_file(const struct lua_process *process, const struct mapped_fi
 void process_keep_verdict(void *context, const char *probe, const char *verdict);
 
 /* Take over what another process with the same file has found; pass on what this one has found. */
-void process_take_over(const struct lua_process *process, struct luajit_module *luajit);
+void process_take_over(struct lua_process *process, struct luajit_module *luajit);
 
-void process_pass_on(const struct lua_process *process, const struct luajit_module *luajit);
+void process_pass_on(struct lua_process *process, const struct luajit_module *luajit);
+
+/* What a refresh has opened to tell whether code is its file's: at its end. */
+void process_close_pagemap(struct lua_process *process);
 
 /* Do the executable files, and unpacked programs, differ from the image's modules? Finds these anew. */
 bool process_modules_differ(struct lua_process *process);

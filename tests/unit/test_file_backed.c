@@ -13,6 +13,7 @@
 
 #include "luajit-layouts/module/elf_headers.h"
 #include "src/linux/files/file_backed.h"
+#include "src/linux/proc/resident.h"
 
 enum { PAGES = 8 };
 
@@ -168,7 +169,8 @@ static void another_file_tells_nothing(void **state)
 /* Of the file's pages, the third and the fourth have code. */
 static bool has_all_code(void)
 {
-	bool changed;
+	const int pagemap = resident_open(here.pid);
+	bool changed, has = false;
 
 	mprotect(here.mapped + page(2), page(2), PROT_READ | PROT_EXEC);
 	assert_int_equal(maps_refresh(here.maps, &changed), 0);
@@ -176,9 +178,11 @@ static bool has_all_code(void)
 		const struct mapped_file *file = maps_file_at(here.maps, i);
 
 		if (file->base == (uintptr_t)here.mapped)
-			return file_backed_is_all_code(here.maps, here.pid, file);
+			has = file_backed_is_all_code(here.maps, pagemap, file);
 	}
-	return false;
+	if (pagemap >= 0)
+		close(pagemap);
+	return has;
 }
 
 static void code_that_is_written_is_not_all_the_file_s(void **state)

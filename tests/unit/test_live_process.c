@@ -17,7 +17,9 @@
 #include "src/inspect/lua_process.h"
 #include "src/inspect/lua_process_parts.h"
 #include "src/linux/proc/maps.h"
+#include "src/linux/proc/resident.h"
 #include "tests/unit/heap_walk.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/kept_text.h"
 #include "tests/unit/live_process.h"
 #include "unwind/compiled/not_compiled.h"
@@ -515,10 +517,43 @@ static void files_that_are_late_are_found_at_the_next_look(void **state)
 	live_end(&live);
 }
 
+static unsigned int pagemaps; /* so often one was opened */
+
+INSTEAD_OF(resident_open);
+int __wrap_resident_open(pid_t pid)
+{
+	pagemaps++;
+	return __real_resident_open(pid);
+}
+
+/* That its files are known to have no LuaJIT, another process has told. */
+static void whether_code_is_of_its_file_is_asked_at_one_opening(void **state)
+{
+	const struct namer_options options = { .native = NATIVE_NONE };
+	struct known_files *files = known_files_new();
+	struct lua_process *process;
+	struct live live;
+
+	(void)state;
+	live_begin(&live, "io.write('ready') io.flush() io.read('*l')", 0, 1);
+	assert_non_null(files);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(lua_process_open(live.target.pid, live.functions, files, &options, &process),
+				 0);
+		pagemaps = 0;
+		assert_int_equal(lua_process_refresh(process, false), 0);
+		lua_process_close(process);
+	}
+	assert_in_range(pagemaps, 1, 2); /* the search for states has its own */
+	known_files_free(files);
+	live_end(&live);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_that_are_late_are_found_at_the_next_look),
+		cmocka_unit_test(whether_code_is_of_its_file_is_asked_at_one_opening),
 		cmocka_unit_test(variables_of_the_interpreter_are_known),
 		cmocka_unit_test(variables_of_traces_are_known_if_nothing_assigns_them),
 		cmocka_unit_test(traces_their_exits_and_code_are_listed),

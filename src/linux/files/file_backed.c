@@ -108,20 +108,19 @@ struct memory *file_backed_memory(struct file_backed *backed)
 	return &backed->memory;
 }
 
-bool file_backed_is_all_code(const struct maps *maps, pid_t pid, const struct mapped_file *file)
+bool file_backed_is_all_code(const struct maps *maps, int pagemap, const struct mapped_file *file)
 {
-	int pagemap = resident_open(process_thread_with_memory(pid));
-	bool is_all = pagemap >= 0;
-
-	for (size_t i = 0; i < maps_count(maps) && is_all; i++) {
+	if (pagemap < 0)
+		return false;
+	for (size_t i = maps_index(maps, file->begin); i < maps_count(maps); i++) {
 		const struct mapping *mapping = maps_at(maps, i);
 
-		if (mapping->begin >= file->begin && mapping->begin < file->end &&
-		    mapping->access & MAPPING_EXECUTE)
-			is_all = mapping_is_backed(mapping, file->device, file->inode, pagemap,
-						   mapping->begin, mapping->end);
+		if (mapping->begin >= file->end)
+			break;
+		if (mapping->access & MAPPING_EXECUTE &&
+		    !mapping_is_backed(mapping, file->device, file->inode, pagemap, mapping->begin,
+				       mapping->end))
+			return false;
 	}
-	if (pagemap >= 0)
-		close(pagemap);
-	return is_all;
+	return true;
 }

@@ -29,10 +29,10 @@ struct file_backed *file_backed_new(struct memory *image, struct memory *live, c
 void file_backed_free(struct file_backed *backed); /* NULL is allowed */
 
 /*
- * Is all executable memory from the file's begin to its end the file's own, page by page? False also if the
- * process does not tell.
+ * Is all executable memory from the file's begin to its end the file's own, page by page? pagemap is the
+ * process's, as from resident_open(). False also if the process does not tell.
  */
-bool file_backed_is_all_code(const struct maps *maps, pid_t pid, const struct mapped_file *file);
+bool file_backed_is_all_code(const struct maps *maps, int pagemap, const struct mapped_file *file);
 
 /* The memory to read from; owned by it. */
 struct memory *file_backed_memory(struct file_backed *backed);

@@ -371,22 +371,26 @@ const struct mapped_file *maps_file_at(const struct maps *maps, size_t index)
 	return &maps->files[index];
 }
 
-const struct mapping *maps_find(const struct maps *maps, uint64_t address)
+size_t maps_index(const struct maps *maps, uint64_t address)
 {
 	size_t low = 0, high = maps->count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		const struct mapping *mapping = &maps->mappings[middle];
 
-		if (address < mapping->begin)
+		if (address < maps->mappings[middle].end)
 			high = middle;
-		else if (address >= mapping->end)
-			low = middle + 1;
 		else
-			return mapping;
+			low = middle + 1;
 	}
-	return NULL;
+	return low;
+}
+
+const struct mapping *maps_find(const struct maps *maps, uint64_t address)
+{
+	const size_t index = maps_index(maps, address);
+
+	return index < maps->count && maps->mappings[index].begin <= address ? &maps->mappings[index] : NULL;
 }
 
 const struct mapping *maps_find_path(const struct maps *maps, const char *path)

@@ -69,6 +69,9 @@ const struct mapping *maps_at(const struct maps *maps, size_t index);
 size_t maps_file_count(const struct maps *maps);
 const struct mapped_file *maps_file_at(const struct maps *maps, size_t index);
 
+/* The index of the first mapping that ends behind the address; maps_count() if none does. */
+size_t maps_index(const struct maps *maps, uint64_t address);
+
 /* The mapping that contains the address, or NULL. */
 const struct mapping *maps_find(const struct maps *maps, uint64_t address);
 
