@@ -20,6 +20,7 @@
 #include "src/apart/apart.h"
 #include "src/linux/proc/process.h"
 #include "src/program/wake_signal.h"
+#include "tests/unit/instead_of.h"
 
 enum {
 	PATIENCE_MS = 20000,
@@ -44,8 +45,11 @@ static struct {
 	uint64_t away_ns;
 } front;
 
-/* In both processes: another one had to continue the engine, as nobody else did. */
-static volatile bool *was_rescued;
+/* In all processes. */
+static volatile struct all {
+	bool has_timer;   /* that continues the engine: it is not away */
+	bool was_rescued; /* another process had to continue the engine, as nobody else did */
+} * all;
 
 static bool is_open(int fd)
 {
@@ -200,17 +204,44 @@ static void a_signal_to_the_front_concludes_the_work(void **state)
 	}
 }
 
-/* A process that continues another one in a while. */
-static pid_t continue_later(pid_t pid, long ms, bool is_rescue)
+INSTEAD_OF(timer_settime);
+int __wrap_timer_settime(timer_t timer, int flags, const struct itimerspec *time, struct itimerspec *ret_old)
+{
+	const int error = __real_timer_settime(timer, flags, time, ret_old);
+
+	all->has_timer = time->it_value.tv_sec || time->it_value.tv_nsec;
+	return error;
+}
+
+static void wait_for_timer(bool has_timer)
+{
+	for (int i = 0; i < PATIENCE_MS && all->has_timer != has_timer; i++)
+		pause_for_ms(1);
+}
+
+/* A process that continues the front once the engine is away. */
+static pid_t continue_front(pid_t front_pid)
 {
 	const pid_t child = fork();
 
 	if (child)
 		return child;
-	for (; ms > 0; ms--)
+	wait_for_timer(false);
+	kill(front_pid, SIGCONT);
+	_exit(0);
+}
+
+/* One that continues the engine if nobody else does. */
+static pid_t rescue_later(pid_t engine)
+{
+	const pid_t child = fork();
+
+	if (child)
+		return child;
+	for (int i = 0; i < PATIENCE_MS; i++)
 		pause_for_ms(1);
-	*was_rescued |= is_rescue;
-	kill(pid, SIGCONT);
+	all->was_rescued = true;
+	kill(engine, SIGCONT);
 	_exit(0);
 }
 
@@ -251,13 +282,13 @@ static void stay_away_and_be_stopped(struct apart *apart, void *context)
 	(void)context;
 	stop(front_pid);
 	wait_for(apart, APART_LET_GO);
-	child = continue_later(front_pid, GOES_ON_MS, false);
+	child = continue_front(front_pid);
 	told.goes_on = apart_stay_away(apart);
 	end_child(child);
 	apart_send(apart, &told, sizeof(told));
 	/* The engine's main thread notices that it is no longer away. */
-	pause_for_ms(2 * GOES_ON_MS);
-	child = continue_later(getpid(), PATIENCE_MS, true);
+	wait_for_timer(true);
+	child = rescue_later(getpid());
 	stop(front_pid);
 	stop(guard);
 	kill(getpid(), SIGSTOP);
@@ -276,7 +307,7 @@ static void an_engine_that_was_away_is_not_left_stopped(void **state)
 	assert_true(front.told.goes_on);
 	assert_true(front.told.is_concluded);
 	assert_true(front.away_ns > 0);
-	assert_false(*was_rescued);
+	assert_false(all->was_rescued);
 }
 
 static void publish(struct apart *apart, void *context)
@@ -309,9 +340,8 @@ int main(void)
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, WAKE_SIGNAL };
 	sigset_t blocked;
 
-	was_rescued = mmap(NULL, sizeof(*was_rescued), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-			   0);
-	if (was_rescued == MAP_FAILED)
+	all = mmap(NULL, sizeof(*all), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (all == MAP_FAILED)
 		return 1;
 	sigemptyset(&blocked);
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
