@@ -59,8 +59,8 @@ uint64_t archive_written(const struct archive *archive);
 int archive_prune(struct archive *archive);
 
 /*
- * Delete all recordings that were begun in this directory, while none is being written; nothing of a directory
- * that was moved away. 0 or a negative errno.
+ * Delete all recordings that were begun in this directory, while none is being written; nothing of a
+ * directory that was moved away. 0 or a negative errno.
  */
 int archive_drop_own(struct archive *archive);
 

@@ -578,8 +578,8 @@ static bool open_command(struct sampler *sampler)
 }
 
 /*
- * Only the program that comes then tells what there is to sample. Before, what is read of the process may never
- * come, so false ends the run.
+ * Only the program that comes then tells what there is to sample. Before, what is read of the process may
+ * never come, so false ends the run.
  */
 static bool await_exec(struct sampler *sampler, pid_t pid)
 {

@@ -90,7 +90,8 @@ struct sampler_apart {
 	struct sampler_result run; /* what this engine has published */
 	struct figures taken;      /* figures counted from the samples received from this engine */
 	uint64_t pulses;           /* progress calls: sent by the engine, seen by the front */
-	bool told_to_end, failed;
+	bool told_to_end;
+	int failure;       /* why messages can be read no more; a negative errno, 0 if they can */
 	uint64_t began_ns; /* when this engine had begun to sample; 0 before */
 	uint64_t seen_ns;  /* when the last of its samples or pulses came */
 
@@ -191,14 +192,14 @@ static void take(struct apart *apart, void *context, const unsigned char *bytes,
 	struct sampler_apart *self = context;
 	struct sample sample;
 
-	if (self->failed)
+	if (self->failure)
 		return;
 	if (sample_message_forgets(bytes, size) && self->options.keep) {
 		self->options.keep(self->options.context);
 		functions_drop_others(self->options.functions);
 	}
-	if (sample_reader_read(self->reader, bytes, size, &sample)) {
-		self->failed = true;
+	self->failure = sample_reader_read(self->reader, bytes, size, &sample);
+	if (self->failure) {
 		apart_conclude(apart);
 		return;
 	}
@@ -315,9 +316,9 @@ static void conclude(struct sampler_apart *self, const struct apart_outcome *out
 		run->end = SAMPLER_BLOCKED;
 		run->pid = outcome->blocked_pid;
 		complete(self);
-	} else if (outcome->end != APART_CONCLUDED || self->failed) {
+	} else if (outcome->end != APART_CONCLUDED || self->failure) {
 		run->end = SAMPLER_KILLED;
-		run->error = error;
+		run->error = self->failure == -ENOMEM ? self->failure : error;
 		complete(self);
 	} else if (self->told_to_end && run->end == SAMPLER_INTERRUPTED) {
 		run->end = SAMPLER_TOLD_TO_END;

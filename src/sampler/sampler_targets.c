@@ -43,8 +43,8 @@ static bool has_unsampled(const struct sampler *sampler, const struct target *ta
 }
 
 /*
- * Why has the time of no sample no stack? What has work has not been looked at in time. To be asked before the
- * records are closed; a program that has been replaced has none.
+ * Why has the time of no sample no stack? What has work has not been looked at in time. To be asked before
+ * the records are closed; a program that has been replaced has none.
  */
 static enum lost_reason reason_of_unsampled(const struct sampler *sampler, const struct target *target)
 {

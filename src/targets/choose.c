@@ -22,7 +22,8 @@ enum {
 };
 
 static const char problem_killed[] = "The process of ljspy's that takes samples was killed",
-		  problem_unwatched[] = "ljspy's processes cannot wait for each other: waitpid() fails";
+		  problem_unwatched[] = "ljspy's processes cannot wait for each other: waitpid() fails",
+		  problem_unread[] = "The samples that were taken cannot be read";
 
 void choose_tell(const struct permission_verdict *verdict)
 {
@@ -130,12 +131,18 @@ static void explain_blocked(const struct sampler_result *result)
 		message_note("ljspy goes on without %d such processes at most.", UNREADABLE_MAX);
 }
 
+/* With an error, of one that was killed. */
+static const char *problem_of(const struct sampler_result *result)
+{
+	return result->error == -ENOMEM ? problem_unread : problem_unwatched;
+}
+
 static void explain_end(const struct sampler_result *result)
 {
 	if (result->end == SAMPLER_BLOCKED)
 		explain_blocked(result);
 	else if (result->error)
-		message_error_errno(-result->error, "%s", problem_unwatched);
+		message_error_errno(-result->error, "%s", problem_of(result));
 	else
 		message_error("%s.", problem_killed);
 }
@@ -186,7 +193,7 @@ bool choose_explain_failure(const struct sampler_result *result, const char *com
 bool choose_explain_early_end(const struct sampler_result *result)
 {
 	if (result->end == SAMPLER_KILLED && result->error)
-		message_warn("%s (%s); there are no samples after that.", problem_unwatched,
+		message_warn("%s (%s); there are no samples after that.", problem_of(result),
 			     strerror(-result->error));
 	else if (result->end == SAMPLER_KILLED)
 		message_warn("%s; there are no samples after that.", problem_killed);

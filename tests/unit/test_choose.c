@@ -822,6 +822,10 @@ static void an_engine_that_has_ended_is_explained_once(void **state)
 	result.error = -ECHILD;
 	assert_true(explain_failure(&result, NULL));
 	assert_non_null(strstr(told, "cannot wait for each other: waitpid() fails: No child"));
+	result.error = -ENOMEM;
+	assert_true(explain_failure(&result, NULL));
+	assert_string_equal(told,
+			    "ljspy: The samples that were taken cannot be read: Cannot allocate memory\n");
 	result.end = SAMPLER_BLOCKED;
 	result.error = 0;
 	assert_true(explain_failure(&result, NULL));
@@ -847,6 +851,8 @@ static void an_engine_that_has_ended_is_explained_once(void **state)
 	is_told &= choose_explain_early_end(&result);
 	result.error = -ECHILD;
 	is_told &= choose_explain_early_end(&result);
+	result.error = -ENOMEM;
+	is_told &= choose_explain_early_end(&result);
 	result.end = SAMPLER_DURATION_OVER;
 	is_told &= !choose_explain_early_end(&result);
 	told_end();
@@ -855,6 +861,7 @@ static void an_engine_that_has_ended_is_explained_once(void **state)
 	assert_int_equal(told_times("was killed; there are no samples after that."), 1);
 	assert_int_equal(told_times("waitpid() fails (No child processes); there are no samples after that."),
 			 1);
+	assert_int_equal(told_times("be read (Cannot allocate memory); there are no samples after that."), 1);
 }
 
 static void only_the_first_eight_notes_are_told(void **state)

@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "output/sample/lost.h"
+#include "src/apart/sample_message.h"
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/process.h"
 #include "src/sampler/sampler_apart.h"
@@ -86,6 +87,7 @@ static struct {
 	size_t samples, samples_at_keep;
 	uint64_t told_samples; /* by the last progress */
 	bool garbled;          /* one message on its way */
+	bool is_short;         /* of memory */
 	struct apart_options given;
 } front;
 
@@ -279,6 +281,13 @@ static void take_all(const struct apart_options *of)
 		of->take(&the_apart, of->context, event->bytes, event->size);
 	}
 	of->update(&the_apart, of->context);
+}
+
+INSTEAD_OF(sample_reader_read);
+int __wrap_sample_reader_read(struct sample_reader *reader, const unsigned char *bytes, size_t size,
+			      struct sample *ret_sample)
+{
+	return front.is_short ? -ENOMEM : __real_sample_reader_read(reader, bytes, size, ret_sample);
 }
 
 INSTEAD_OF(apart_run);
@@ -877,6 +886,19 @@ static void a_message_that_is_none_ends_it(void **state)
 	assert_int_equal(front.samples, 0); /* nothing of what follows can be trusted */
 	assert_int_equal(front.conclusions, 1);
 	assert_int_equal(result.end, SAMPLER_KILLED);
+	assert_int_equal(result.error, 0);
+}
+
+static void a_message_that_finds_no_memory_ends_it(void **state)
+{
+	(void)state;
+	sampler = sends_three;
+	front.is_short = true;
+	run();
+	assert_int_equal(front.samples, 0);
+	assert_int_equal(front.conclusions, 1);
+	assert_int_equal(result.end, SAMPLER_KILLED);
+	assert_int_equal(result.error, -ENOMEM);
 }
 
 static void says_nonsense(const struct sampler_options *given, const struct sampler_breaks *breaks,
@@ -1038,6 +1060,7 @@ int main(void)
 		TEST(who_is_interrupted_or_has_but_one_begins_no_other_engine),
 		TEST(an_engine_that_does_not_start_is_a_failure),
 		TEST(a_message_that_is_none_ends_it),
+		TEST(a_message_that_finds_no_memory_ends_it),
 		TEST(what_the_engine_says_is_checked),
 		TEST(functions_are_dropped_on_both_sides),
 		TEST(the_sampler_does_what_the_front_wishes),
