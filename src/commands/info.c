@@ -11,6 +11,7 @@
 #include "luajit-layouts/module/dwarf_layout.h"
 #include "output/labels/escape.h"
 #include "src/inspect/lua_process.h"
+#include "src/linux/files/unpacked.h"
 #include "src/linux/proc/live_memory.h"
 #include "src/linux/proc/maps.h"
 #include "src/program/message.h"
@@ -114,6 +115,7 @@ static void print_module(struct lua_process *process, const struct lua_module *m
 static void print_prospects(struct lua_process *lua, const struct process *process)
 {
 	const size_t count = lua_process_global_count(lua);
+	const size_t unsearched = lua_process_unsearched_programs(lua);
 	bool known = false;
 
 	for (size_t i = 0; i < lua_process_module_count(lua); i++)
@@ -124,6 +126,9 @@ static void print_prospects(struct lua_process *lua, const struct process *proce
 		printf("  no Lua state was found%s\n", known ? " so far" : "");
 	else
 		printf("  %zu Lua state%s\n", count, count == 1 ? "" : "s");
+	if (unsearched)
+		printf("  %zu unpacked programs were not looked into: ljspy looks into %d of a process\n",
+		       unsearched, UNPACKED_MAX);
 	if (!known)
 		printf("  only its native code can be profiled: `ljspy record --layout FILE` takes a layout from debug info\n");
 	else if (process->tracer_pid)
@@ -168,14 +173,19 @@ static void confirm_states(struct apart *apart, struct lua_process *lua, pid_t p
 
 static void explain_none(const struct lua_process *lua, pid_t pid)
 {
+	const size_t unsearched = lua_process_unsearched_programs(lua);
 	size_t count;
 	const char *unread = lua_process_unread_file(lua, &count);
 
 	if (!unread) {
 		if (!choose_explain_other_lua(pid))
 			message_error(
-				"Process %d does not run LuaJIT: none of its files holds LuaJIT's interpreter.",
-				pid);
+				"Process %d does not run LuaJIT%s: none of its files holds LuaJIT's interpreter.",
+				pid, unsearched ? ", as far as can be seen" : "");
+		if (unsearched)
+			message_note(
+				"%zu unpacked programs were not looked into: ljspy looks into %d of a process.",
+				unsearched, UNPACKED_MAX);
 		return;
 	}
 	message_error("It is not known whether process %d runs LuaJIT.", pid);

@@ -300,6 +300,12 @@ static bool add_vdso(const struct lua_process *process, struct module *module)
 	return module->path != NULL;
 }
 
+static void find_unpacked(struct lua_process *process)
+{
+	process->unpacked_count = unpacked_find(process->maps, process->memory, process->unpacked,
+						&process->unpacked_more);
+}
+
 /* What may have LuaJIT in it: the executable files, and then what is unpacked. NULL behind the last one. */
 static const struct mapped_file *program_at(const struct lua_process *process, size_t index)
 {
@@ -315,7 +321,7 @@ bool process_modules_differ(struct lua_process *process)
 	const struct mapped_file *file;
 	size_t known = 0;
 
-	process->unpacked_count = unpacked_find(process->maps, process->memory, process->unpacked);
+	find_unpacked(process);
 	for (size_t i = 0; (file = program_at(process, i)); i++) {
 		const struct module *module;
 
@@ -438,7 +444,7 @@ int process_set_modules(struct lua_process *process)
 	size_t count = 0;
 	bool is_short = false;
 
-	process->unpacked_count = unpacked_find(process->maps, process->memory, process->unpacked);
+	find_unpacked(process);
 	modules = calloc(maps_file_count(process->maps) + process->unpacked_count + 1, sizeof(*modules));
 	if (!modules)
 		return -ENOMEM;
@@ -559,6 +565,11 @@ const char *lua_process_unread_file(const struct lua_process *process, size_t *r
 		++*ret_count;
 	}
 	return path;
+}
+
+size_t lua_process_unsearched_programs(const struct lua_process *process)
+{
+	return process->unpacked_more;
 }
 
 size_t lua_process_module_count(const struct lua_process *process)

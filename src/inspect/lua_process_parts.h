@@ -64,9 +64,9 @@ struct lua_process {
 	struct known_files *files, *own_files; /* own_files is NULL if they are shared */
 	struct maps *maps;
 	struct mapped_file unpacked[UNPACKED_MAX]; /* as of the last look at the modules */
-	size_t unpacked_count;
-	bool has_pagemap; /* this refresh has asked for it */
-	int pagemap;      /* as from resident_open() */
+	size_t unpacked_count, unpacked_more;      /* that have no room */
+	bool has_pagemap;                          /* this refresh has asked for it */
+	int pagemap;                               /* as from resident_open() */
 	struct image *image;
 	struct lua_image *lua;
 	struct lua_objects *objects;

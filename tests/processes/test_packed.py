@@ -70,6 +70,30 @@ lua.lua_pcall(state, 0, 0, 0)
 """
 
 
+# Has so many programs in memory of no file, and LuaJIT from a file if there is one.
+MANY = """
+import ctypes, mmap, struct, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_size_t]
+libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+machine = open("/proc/self/exe", "rb").read(20)[18:]
+header = struct.pack("<4s5B7xH2sIQQQIHHHHHH", b"\\x7fELF", 2, 1, 1, 0, 0, 3, machine, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0)
+header += struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, mmap.PAGESIZE, mmap.PAGESIZE, mmap.PAGESIZE)
+for i in range(int(sys.argv[1])):
+    at = libc.mmap(None, 2 * mmap.PAGESIZE, 3, 0x22, -1, 0)
+    ctypes.memmove(at, header, len(header))
+    assert libc.mprotect(at, mmap.PAGESIZE, 5) == 0
+    assert libc.mprotect(at + mmap.PAGESIZE, mmap.PAGESIZE, 0) == 0
+if sys.argv[2:]:
+    lua = ctypes.CDLL(sys.argv[2])
+    lua.luaL_newstate.restype = ctypes.c_void_p
+    assert lua.luaL_newstate()
+print("ready", flush=True)
+sys.stdin.readline()
+"""
+
+
 def segments(data):
     (offset,), (count,) = struct.unpack_from("<Q", data, 32), struct.unpack_from("<H", data, 56)
     return [struct.unpack_from("<IIQQQQQQ", data, offset + 56 * i) for i in range(count)]
@@ -153,3 +177,15 @@ def test_what_is_unpacked_to_memory_of_no_file_is_found(tmp_path):
         samples = stacks.parse_folded((tmp_path / "x.folded").read_text())
         assert samples
         assert "lua_pcall [unpacked program]" in result.stdout + (tmp_path / "x.folded").read_text()
+
+
+@pytest.mark.parametrize(("count", "told"), [(8, None), (11, "3 unpacked programs were not looked into")])
+@pytest.mark.parametrize("arguments", [[], [LIBRARY]])
+def test_more_than_are_looked_into_are_told(count, told, arguments):
+    with ljspy.Target([sys.executable, "-c", MANY, str(count), *arguments]) as target:
+        target.read_until(b"ready\n")
+        result = ljspy.run("info", "-p", target.pid)
+        assert result.returncode == (ljspy.OK if arguments else ljspy.NOTHING_PROFILED), result.stderr
+        text = result.stdout if arguments else result.stderr
+        assert told in text if told else "not looked into" not in text, text
+        assert ("as far as can be seen" in result.stderr) == bool(told and not arguments), result.stderr

@@ -21,6 +21,7 @@ static struct {
 
 static struct maps *maps;
 static struct mapped_file programs[UNPACKED_MAX];
+static size_t more;
 
 /* The program's headers are on every page. */
 static void read_headers(struct memory *memory, struct memory_range *ranges, size_t count)
@@ -65,7 +66,7 @@ static int end(void **state)
 static size_t found(const char *text)
 {
 	assert_int_equal(maps_parse(maps, text, strlen(text)), 0);
-	return unpacked_find(maps, &memory, programs);
+	return unpacked_find(maps, &memory, programs, &more);
 }
 
 static const char whole[] = "00400000-00401000 r--p 00000000 00:00 0 \n"
@@ -139,6 +140,10 @@ static void so_many_have_room(void **state)
 			 "%08x-%08x r-xp 00000000 00:00 0 \n", BASE + 0x10000 * i,
 			 BASE + 0x10000 * i + 0x3000);
 	assert_int_equal(found(text), UNPACKED_MAX);
+	assert_int_equal(programs[UNPACKED_MAX - 1].begin, BASE + 0x10000 * (UNPACKED_MAX - 1));
+	assert_int_equal(more, 2);
+	assert_int_equal(found(whole), 1);
+	assert_int_equal(more, 0);
 }
 
 int main(void)

@@ -70,16 +70,22 @@ static bool read_program(const struct maps *maps, struct memory *memory, size_t 
 }
 
 size_t unpacked_find(const struct maps *maps, struct memory *memory,
-		     struct mapped_file ret_files[static UNPACKED_MAX])
+		     struct mapped_file ret_files[static UNPACKED_MAX], size_t *ret_more)
 {
+	struct mapped_file file;
 	uint64_t end = 0;
 	size_t count = 0;
 
-	for (size_t i = 0; i < maps_count(maps) && count < UNPACKED_MAX; i++) {
+	*ret_more = 0;
+	for (size_t i = 0; i < maps_count(maps); i++) {
 		/* A program may have others in its data. */
-		if (maps_at(maps, i)->begin < end || !read_program(maps, memory, i, &ret_files[count]))
+		if (maps_at(maps, i)->begin < end || !read_program(maps, memory, i, &file))
 			continue;
-		end = ret_files[count++].end;
+		end = file.end;
+		if (count < UNPACKED_MAX)
+			ret_files[count++] = file;
+		else
+			++*ret_more;
 	}
 	return count;
 }

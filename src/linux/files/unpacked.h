@@ -19,9 +19,10 @@ enum { UNPACKED_MAX = 8 };
 
 /*
  * The programs that a process has mapped from no file, all there and with code, so far as there is room: how
- * many. They are files without inode, by that name. memory is the process's.
+ * many. They are files without inode, by that name. *ret_more: how many have no room. memory is the
+ * process's.
  */
 size_t unpacked_find(const struct maps *maps, struct memory *memory,
-		     struct mapped_file ret_files[static UNPACKED_MAX]);
+		     struct mapped_file ret_files[static UNPACKED_MAX], size_t *ret_more);
 
 #endif
