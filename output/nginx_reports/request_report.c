@@ -49,7 +49,7 @@ void request_report_clear_rows(struct request_report *report)
 	for (size_t i = 0; i < report->count; i++)
 		clear_row(&report->rows[i]);
 	report->count = 0;
-	report->more_rows = report->more_requests = 0;
+	report->more_requests = report->more_main_requests = 0;
 	report->pool_count = 0;
 }
 
@@ -260,9 +260,10 @@ void request_report_print(FILE *out, const struct request_report *report)
 		report->asleep ? "" : "; it ran while it was read");
 	for (size_t i = 0; i < report->count; i++)
 		print_row(out, report, &report->rows[i]);
-	if (report->more_rows)
-		fprintf(out, "(%zu more %s not listed; older ones may be among them)\n", report->more_rows,
-			report->more_rows == 1 ? "request is" : "requests are");
+	if (report->more_requests)
+		fprintf(out, "(%s%zu more %s not listed; older ones may be among them)\n",
+			report->asleep ? "" : "up to ", report->more_requests,
+			report->more_requests == 1 ? "request is" : "requests are");
 	print_pools(out, report);
 }
 
@@ -350,5 +351,5 @@ json_t *request_report_json(const struct request_report *report)
 	}
 	return json_pack("{s:i, s:o, s:b, s:o, s:I, s:o}", "pid", (int)report->pid, "name",
 			 json_value_text(report->name), "asleep", report->asleep, "requests", rows,
-			 "more_requests", (json_int_t)report->more_rows, "pools", pools);
+			 "more_requests", (json_int_t)report->more_requests, "pools", pools);
 }

@@ -6,7 +6,8 @@
  * while ljspy read it) and requests, the oldest first: age_ms, connection, number (of its
  * connection), subrequest, phase, method, host, route (nginx_request_route()), status, client, received and
  * sent (bytes), upstream (state, peer, status, tries), lua: [{state, wait, frames}], and more_coroutines, the
- * number of those that are left out of lua. What is unknown is null. Only if asked for, requests have uri and
+ * number of those that are left out of lua. more_requests of a process are those that are left out of requests;
+ * at most so many, unless it was asleep. What is unknown is null. Only if asked for, requests have uri and
  * query. A process has also pools of cosockets: [{name, used, idle, size}]; name is null if it is not to be
  * shown.
  */
@@ -86,8 +87,11 @@ struct request_report {
 	bool exact_paths;         /* show paths and query strings as they are */
 	struct request_row *rows; /* owned */
 	size_t count, room;
-	size_t more_rows;        /* requests and subrequests that are left out, */
-	size_t more_requests;    /* ... and those of them that are no subrequests */
+	/*
+	 * Requests and subrequests that are left out, and those of them that are no subrequests. Unless the process
+	 * slept, some may have ended meanwhile: there are so many at most.
+	 */
+	size_t more_requests, more_main_requests;
 	struct worker_load load; /* of the process that works on them; owned */
 	struct pool_row *pools;  /* owned */
 	size_t pool_count, pool_room;

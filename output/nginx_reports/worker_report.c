@@ -19,7 +19,7 @@ static const struct worker_load *load_of(const void *report)
 static size_t requests_of(const void *context)
 {
 	const struct request_report *report = context;
-	size_t count = report->more_requests;
+	size_t count = report->more_main_requests;
 
 	for (size_t i = 0; i < report->count; i++)
 		count += report->rows[i].request.main == report->rows[i].request.address;

@@ -32,8 +32,8 @@ static bool add_row(struct survey *survey, const struct nginx_request *request)
 	struct request_row *row;
 
 	if (report->count >= REQUEST_ROWS_MAX) {
-		report->more_rows++;
-		report->more_requests += request->main == request->address;
+		report->more_requests++;
+		report->more_main_requests += request->main == request->address;
 		return true;
 	}
 	row = request_report_add(report);

@@ -93,8 +93,8 @@ static struct request_report *made_up_requests(bool exact_paths)
 	row = add_request(report, 3, 99999, false);
 	row->request.method[0] = row->request.host[0] = row->request.uri[0] = '\0';
 	row->request.ordinal = 0;
-	report->more_rows = 2;
-	report->more_requests = 1;
+	report->more_requests = 2;
+	report->more_main_requests = 1;
 	request_report_sort(report);
 	return report;
 }
@@ -117,6 +117,7 @@ static void requests_are_shown_the_oldest_first(void **state)
 	report->asleep = true;
 	request_report_print(kept.out, report);
 	request_report_add(report);
+	report->more_requests = 1;
 	request_report_print(kept.out, report);
 	request_report_free(report);
 	kept_text_check(&kept, "requests.txt");
@@ -348,8 +349,8 @@ static void workers_are_compared_with_their_mean(void **state)
 	(void)state;
 	add_request(reports[0], 1, 5, false);
 	add_request(reports[0], 1, 5, true);
-	reports[1]->more_rows = 9;
-	reports[1]->more_requests = 7;
+	reports[1]->more_requests = 9;
+	reports[1]->more_main_requests = 7;
 	add_queue(reports[0], 5, 0, true, 511);
 	add_queue(reports[1], 5, 0, true, 511);
 	add_queue(reports[2], 6, 129, true, 128);

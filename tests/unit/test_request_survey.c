@@ -315,7 +315,6 @@ static void a_subrequest_comes_with_its_main_request(void **state)
 	assert_int_equal(report->rows[0].request.address + report->rows[1].request.address, REQUEST + MAIN);
 }
 
-/* A pool is one of any VM. */
 static void requests_without_room_are_counted(void **state)
 {
 	(void)state;
@@ -325,19 +324,20 @@ static void requests_without_room_are_counted(void **state)
 	worker.rounds = REQUEST_ROWS_MAX / 3;
 	assert_int_equal(take(), 0);
 	assert_int_equal(report->count, REQUEST_ROWS_MAX - 1);
-	assert_int_equal(report->more_rows, 0);
+	assert_int_equal(report->more_requests, 0);
 	worker.rounds += 2;
 	assert_int_equal(take(), 0);
 	assert_int_equal(report->count, REQUEST_ROWS_MAX);
-	assert_int_equal(report->more_rows, 5);
-	assert_int_equal(report->more_requests, 3);
+	assert_int_equal(report->more_requests, 5);
+	assert_int_equal(report->more_main_requests, 3);
 	assert_int_equal(worker.counted, 2 * worker.rounds);
 	worker.rounds = 1;
 	assert_int_equal(take(), 0);
 	assert_int_equal(report->count, 3);
-	assert_int_equal(report->more_rows, 0);
+	assert_int_equal(report->more_requests, 0);
 }
 
+/* A pool is one of any VM. */
 static void connections_of_pools_are_counted(void **state)
 {
 	(void)state;
