@@ -6,10 +6,10 @@
  * while ljspy read it) and requests, the oldest first: age_ms, connection, number (of its
  * connection), subrequest, phase, method, host, route (nginx_request_route()), status, client, received and
  * sent (bytes), upstream (state, peer, status, tries), lua: [{state, wait, frames}], and more_coroutines, the
- * number of those that are left out of lua. more_requests of a process are those that are left out of requests;
- * at most so many, unless it was asleep. What is unknown is null. Only if asked for, requests have uri and
- * query. A process has also pools of cosockets: [{name, used, idle, size}]; name is null if it is not to be
- * shown.
+ * number of those that are left out of lua. more_requests of a process are those that are left out of
+ * requests; at most so many, unless it was asleep. What is unknown is null. Only if asked for, requests have
+ * uri and query. A process has also pools of cosockets: [{name, used, idle, size}]; name is null if it is
+ * not to be shown.
  */
 #ifndef LJSPY_REQUEST_REPORT_H
 #define LJSPY_REQUEST_REPORT_H
@@ -88,8 +88,8 @@ struct request_report {
 	struct request_row *rows; /* owned */
 	size_t count, room;
 	/*
-	 * Requests and subrequests that are left out, and those of them that are no subrequests. Unless the process
-	 * slept, some may have ended meanwhile: there are so many at most.
+	 * Requests and subrequests that are left out, and those of them that are no subrequests. Unless the
+	 * process slept, some may have ended meanwhile: there are so many at most.
 	 */
 	size_t more_requests, more_main_requests;
 	struct worker_load load; /* of the process that works on them; owned */

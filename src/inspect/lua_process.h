@@ -90,7 +90,7 @@ size_t lua_process_module_count(const struct lua_process *process);
  * none.
  */
 const char *lua_process_unread_file(const struct lua_process *process, size_t *ret_count);
-/* How many unpacked programs ljspy has not looked into, as there were so many (src/linux/files/unpacked.h). */
+/* How many unpacked programs ljspy has not looked into, for lack of room (src/linux/files/unpacked.h). */
 size_t lua_process_unsearched_programs(const struct lua_process *process);
 /*
  * As of the last refresh: 0 if it runs LuaJIT, -ENOEXEC if not, -ENODATA if an unread file may be LuaJIT's.

@@ -184,6 +184,7 @@ struct sampler_result {
 	size_t unreadable_count;
 	uint64_t begin_ns;           /* CLOCK_MONOTONIC, when the recording began; 0 if it did not */
 	struct sampler_noted halted; /* targets that could not run in the end; why is an enum process_halt */
+	bool wants_cpu;              /* without samples: in the end, a target had a CPU or waited for one */
 	struct figures figures;
 };
 

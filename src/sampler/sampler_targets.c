@@ -43,6 +43,22 @@ static bool has_unsampled(const struct sampler *sampler, const struct target *ta
 }
 
 /*
+ * Does a thread have work, or one of those with time that no sample stands for? In the middle of an execve()
+ * the kernel would tell that after its end only.
+ */
+static bool has_work(const struct sampler *sampler, const struct target *target, bool unsampled)
+{
+	for (size_t i = 0; i < threads_count(target->threads) && !target->in_exec; i++) {
+		struct thread *thread = threads_at(target->threads, i);
+
+		if ((!unsampled || has_unsampled(sampler, target, thread)) &&
+		    thread_is_running(target->threads, thread))
+			return true;
+	}
+	return false;
+}
+
+/*
  * Why has the time of no sample no stack? What has work has not been looked at in time. To be asked before
  * the records are closed; a program that has been replaced has none.
  */
@@ -50,13 +66,7 @@ static enum lost_reason reason_of_unsampled(const struct sampler *sampler, const
 {
 	if (target->ended)
 		return LOST_TARGET_ENDED;
-	for (size_t i = 0; i < threads_count(target->threads); i++) {
-		struct thread *thread = threads_at(target->threads, i);
-
-		if (has_unsampled(sampler, target, thread) && thread_is_running(target->threads, thread))
-			return LOST_NOT_STOPPED;
-	}
-	return LOST_ASLEEP;
+	return has_work(sampler, target, true) ? LOST_NOT_STOPPED : LOST_ASLEEP;
 }
 
 /*
@@ -489,6 +499,8 @@ void target_close_accounts(struct sampler *sampler, struct target *target)
 	reason = reason_of_unsampled(sampler, target);
 	target_close_records(sampler, target);
 	close_accounts(sampler, target, reason);
+	if (sampler->result->figures.samples == 0 && !target->ended)
+		sampler->result->wants_cpu |= has_work(sampler, target, false);
 	target_deliver_allocations(sampler, target, true);
 }
 

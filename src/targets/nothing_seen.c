@@ -57,6 +57,11 @@ static void explain_no_sample(const struct options *options, const struct sample
 			     OPTIONS_RATE_DEFAULT);
 	} else if (is_idle && result->halted.count) {
 		halted_tell(result, message_error, "There is no sample");
+	} else if (is_idle && result->wants_cpu) {
+		message_error(
+			"There is no sample: in %.1f ms the target used a CPU for %.1f, and it had work in the end.",
+			ms, cpu_ms);
+		message_note("It may have waited for a CPU, as on a full machine: let it run for longer.");
 	} else if (is_idle) {
 		message_error("There is no sample: in %.1f ms the target used a CPU for %.1f.", ms, cpu_ms);
 		message_note("What an idle program waits for is shown by --off-cpu, and by `ljspy dump`.");

@@ -71,10 +71,27 @@ static void a_low_rate_is_the_reason_where_the_usual_one_has_samples(void **stat
 	assert_non_null(strstr(explanation(&seldom, &result), "--off-cpu"));
 }
 
+/* Nor is it with one that gets no CPU. */
+static void a_target_with_work_is_not_called_idle(void **state)
+{
+	struct sampler_result result = { .wants_cpu = true,
+					 .figures = { .duration_ns = 1000 * MS, .target_cpu_ns = MS / 100 } };
+
+	(void)state;
+	assert_string_equal(
+		explanation(&one, &result),
+		"ljspy: There is no sample: in 1000.0 ms the target used a CPU for 0.0, and it had "
+		"work in the end.\n"
+		"ljspy: It may have waited for a CPU, as on a full machine: let it run for longer.\n");
+	result.wants_cpu = false;
+	assert_non_null(strstr(explanation(&one, &result), "--off-cpu"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_command_is_explained_beside_what_is_not_known_of_others),
+		cmocka_unit_test(a_target_with_work_is_not_called_idle),
 		cmocka_unit_test(a_low_rate_is_the_reason_where_the_usual_one_has_samples),
 		cmocka_unit_test(an_interrupted_recording_is_explained_as_any_other),
 	};

@@ -890,6 +890,25 @@ static void a_thread_that_waits_for_a_cpu_in_a_call_is_missed(void **state)
 			2); /* the last look, and the rest */
 }
 
+/* Without a sample, the state in the end tells what has work from what is idle. */
+static void a_target_that_only_waits_for_a_cpu_is_not_idle(void **state)
+{
+	struct made_up_thread waits = bursts, sleeps = bursts;
+
+	waits.wait_ns = sleeps.sleep_ns = UINT64_C(1000) * NS_PER_SECOND;
+	waits.run_ns = waits.sleep_ns = 1;
+	sleeps.wait_ns = 0;
+	sleeps.run_ns = 1;
+	for (size_t i = 0; i < 2; i++) {
+		forget(state);
+		make_up(state);
+		add(1, i ? waits : sleeps);
+		run();
+		assert_int_equal(result.figures.samples, 0);
+		assert_int_equal(result.wants_cpu, i);
+	}
+}
+
 static void targets_that_are_stopped_in_the_end_are_told(void **state)
 {
 	(void)state;
@@ -1746,6 +1765,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_was_allocated_is_told_once, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_sleep_that_cannot_be_read_is_lost, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_thread_that_waits_for_a_cpu_in_a_call_is_missed, make_up,
+						forget),
+		cmocka_unit_test_setup_teardown(a_target_that_only_waits_for_a_cpu_is_not_idle, make_up,
 						forget),
 		cmocka_unit_test_setup_teardown(targets_that_are_stopped_in_the_end_are_told, make_up,
 						forget),
