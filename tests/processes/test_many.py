@@ -84,11 +84,12 @@ def host():
 # Timers need room for pending signals, which the kernel limits by user: use a separate user.
 USER = 47110 if os.geteuid() == 0 else None
 
-# That user's ljspy may be as urgent as root's: beside a full machine, threads would have worked before it has a CPU.
+# That user's ljspy may be as urgent as root's: beside a full machine, threads would have worked before it has
+# a CPU.
 AS_USER = () if USER is None else (*ljspy.becoming(USER), "--inh-caps=+sys_nice", "--ambient-caps=+sys_nice")
 
-# Processes, and threads in all. With fewer descriptors than threads, and fewer timers than processes, ljspy costs more
-# but works the same.
+# Processes, and threads in all. With fewer descriptors than threads, and fewer timers than processes, ljspy
+# costs more but works the same.
 LIMITS = {
     "no limits": (64, 1024, ()),
     "few files, few timers": (24, 240, ("prlimit", "--nofile=192", "--sigpending=8")),

@@ -8,8 +8,14 @@
 #ifndef LJSPY_LOOKED_AT_H
 #define LJSPY_LOOKED_AT_H
 
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
+
+#include <cmocka.h>
 
 #include "src/inspect/lua_process.h"
 #include "tests/unit/instead_of.h"
@@ -17,7 +23,15 @@
 enum { FIRST = 100 };
 
 static struct made_up world[PROCESSES];
-static const struct given_layout *layout_given; /* to the last one */
+static const struct given_layout *layout_wanted; /* for each of them; NULL: none */
+static unsigned int layouts_given;
+
+static void looked_at_begin(const struct given_layout *wanted)
+{
+	memset(world, 0, sizeof(world));
+	layout_wanted = wanted;
+	layouts_given = 0;
+}
 
 static struct made_up *made_up(pid_t pid)
 {
@@ -58,7 +72,8 @@ INSTEAD_OF(lua_process_give_layout);
 void __wrap_lua_process_give_layout(struct lua_process *process, const struct given_layout *given)
 {
 	assert_non_null(process);
-	layout_given = given;
+	assert_ptr_equal(given, layout_wanted);
+	layouts_given++;
 }
 
 #endif

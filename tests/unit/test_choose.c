@@ -13,12 +13,12 @@
 #include <cmocka.h>
 
 #include "src/inspect/lua_process.h"
-#include "src/linux/proc/follow.h"
 #include "src/linux/proc/user_name.h"
 #include "src/survey/puc_lua.h"
 #include "src/survey/survey.h"
 #include "src/targets/choose.h"
 #include "src/targets/halted.h"
+#include "tests/unit/followed.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/told.h"
 #include "tests/unit/told_reason.h"
@@ -130,44 +130,22 @@ int __wrap_process_find(const char *pattern, struct process_list *ret_list, char
 
 /*---- Descendants ----*/
 
-static bool are_followed[PROCESSES], wants_descendants;
-
-INSTEAD_OF(follow_new);
-struct follow *__wrap_follow_new(const struct follow_options *follow_options)
+static bool is_followed(pid_t pid)
 {
-	memset(are_followed, 0, sizeof(are_followed));
-	wants_descendants = follow_options->descendants;
-	return (struct follow *)&wants_descendants;
+	for (size_t i = 0; i < followed.count; i++)
+		if (followed.pids[i] == pid)
+			return true;
+	return false;
 }
 
-INSTEAD_OF(follow_free);
-void __wrap_follow_free(struct follow *follow)
+static void find_descendants(follow_found *found, void *context)
 {
-	(void)follow;
-}
-
-INSTEAD_OF(follow_add);
-int __wrap_follow_add(struct follow *follow, pid_t pid)
-{
-	(void)follow;
-	are_followed[pid - FIRST] = true;
-	return 0;
-}
-
-INSTEAD_OF(follow_search);
-int __wrap_follow_search(struct follow *follow, uint64_t now_ns, follow_found *found, void *context)
-{
-	(void)follow, (void)now_ns;
 	for (pid_t pid = FIRST; pid < FIRST + PROCESSES; pid++) {
-		const pid_t parent = made_up(pid)->parent;
-
-		if (!wants_descendants || !parent || !are_followed[parent - FIRST] ||
-		    are_followed[pid - FIRST])
+		if (!followed.options.descendants || !is_followed(made_up(pid)->parent) || is_followed(pid))
 			continue;
-		are_followed[pid - FIRST] = true;
+		followed_note(pid);
 		found(context, pid);
 	}
-	return 0;
 }
 
 /*---- What may be looked at, and what is there ----*/
@@ -292,6 +270,9 @@ static int begin(void **state)
 {
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
+	followed_begin();
+	followed.search = find_descendants;
+	looked_at_begin(NULL);
 	seen.identity_error = -EALREADY;
 	told_reason = PERMISSION_UNKNOWN;
 	for (size_t i = 0; i < PROCESSES; i++)
@@ -306,6 +287,7 @@ static int end(void **state)
 	(void)state;
 	free(options.pids);
 	assert_no_look_is_open();
+	assert_int_equal(followed.made, 0);
 	return 0;
 }
 
@@ -703,9 +685,11 @@ static void a_layout_has_to_fit(void **state)
 	world[1].is_misfit = true;
 	assert_true(check_layouts());
 	assert_string_equal(told, "");
+	assert_int_equal(layouts_given, 0);
 	options.layout = (struct given_layout *)&layout;
+	layout_wanted = options.layout;
 	assert_false(check_layouts());
-	assert_ptr_equal(layout_given, &layout);
+	assert_int_equal(layouts_given, 1);
 	assert_string_equal(told,
 			    "ljspy: The layout given does not fit the LuaJIT of process 101: no state.\n");
 	world[1] = (struct made_up){ .state = 'S', .lacks_layout = true };
@@ -725,7 +709,6 @@ static void a_layout_has_to_fit(void **state)
 	world[2].is_misfit = true;
 	assert_false(check_layouts());
 	assert_int_equal(told_times("does not fit the LuaJIT of process 102"), 1);
-	options.layout = NULL;
 }
 
 /*---- Why not ----*/

@@ -77,7 +77,7 @@ int __wrap_lua_process_refresh(struct lua_process *process, bool thorough)
 	struct made_up *of = (struct made_up *)process;
 
 	assert_true(thorough);
-	assert_ptr_equal(layout_given, &layout);
+	assert_int_equal(layouts_given, 1);
 	of->is_read = true;
 	return of->refresh_error;
 }
@@ -120,8 +120,10 @@ static int look(void)
 		.look = note_look,
 		.context = world,
 	};
-	const int error = traced_lua_look(&traced, FIRST);
+	int error;
 
+	layouts_given = 0;
+	error = traced_lua_look(&traced, FIRST);
 	assert_no_look_is_open();
 	assert_int_equal(world[0].seized, 0);
 	return error;
@@ -130,8 +132,7 @@ static int look(void)
 static int begin(void **state)
 {
 	(void)state;
-	world[0] = (struct made_up){ .opened = 0 };
-	layout_given = NULL;
+	looked_at_begin((struct given_layout *)&layout);
 	return 0;
 }
 
