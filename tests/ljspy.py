@@ -32,6 +32,12 @@ READY_SECONDS = 30
 # Long enough for a program to have two seconds of CPU time beside fifty others on each CPU.
 WORK_SECONDS = 120
 
+# Of a recording that ends once there is enough: longer than the waits before that, so that these tell.
+RECORDING_SECONDS = WORK_SECONDS + 2 * READY_SECONDS
+
+# Of a target, which is there before its recording, and after it.
+LIMIT_SECONDS = RECORDING_SECONDS + READY_SECONDS
+
 # Long enough for ljspy to begin with a process that has its CPU.
 BEGIN_SECONDS = 2
 
@@ -100,7 +106,7 @@ class Target:
     """A process to profile. It ends by itself after LIMIT seconds, even if the tests
     are killed; stop() ends it earlier. A context manager."""
 
-    def __init__(self, argv, cwd=None, env=None, limit=60, user=None):
+    def __init__(self, argv, cwd=None, env=None, limit=LIMIT_SECONDS, user=None):
         # An alarm survives exec, so no wrapper is needed, and the pid is the program's.
         self.process = subprocess.Popen(
             [str(a) for a in argv],
@@ -157,7 +163,7 @@ def program(runtime, name, jit="on", seconds=50, task=None):
     return Target(argv, cwd=stacks.PROGRAMS).wait_ready()
 
 
-def busy(code="", program=None, user=None, through=(), limit=60):
+def busy(code="", program=None, user=None, through=(), limit=LIMIT_SECONDS):
     """Start a LuaJIT program that works in a function called heavy, after CODE, which
     may use ffi. The command line THROUGH runs it."""
     source = f"""
@@ -209,8 +215,14 @@ def run(*arguments, timeout=60, user=None, through=(), **options):
     return subprocess.run(argv, timeout=timeout, check=False, **options)
 
 
-def has_had(pid, end_ns):
-    return wait_until(lambda: cpu_ns(pid) >= end_ns, seconds=WORK_SECONDS)
+def await_work(pid, end_ns, recorder):
+    """Wait until the process has had so much CPU time. It must not end before, nor RECORDER, a process of ljspy's."""
+    def is_over():
+        return cpu_ns(pid) >= end_ns or recorder.poll() is not None or is_zombie(pid)
+
+    in_time = wait_until(is_over, seconds=WORK_SECONDS)
+    missing_s = (end_ns - cpu_ns(pid)) / 1e9
+    assert missing_s <= 0, f"{missing_s} s of CPU time are missing; {in_time=}, ljspy: {recorder.poll()}"
 
 
 def run_beside(pid, seconds, *arguments):
@@ -221,8 +233,10 @@ def run_beside(pid, seconds, *arguments):
     end_ns = cpu_ns(pid) + seconds * 1e9
     with subprocess.Popen([LJSPY, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace") as process:
-        assert has_had(pid, end_ns)
-        process.send_signal(signal.SIGINT)
+        try:
+            await_work(pid, end_ns, process)
+        finally:
+            process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
@@ -258,7 +272,7 @@ class Recorder:
         """End it once the process has had so many seconds of CPU time, and so many have elapsed."""
         enough = cpu_ns(pid) + seconds * 1e9
         time.sleep(elapsed)
-        assert has_had(pid, enough)
+        await_work(pid, enough, self.process)
         self.process.send_signal(signal.SIGINT)
 
     def end_unstarved(self, pid, seconds):

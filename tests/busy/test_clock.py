@@ -37,7 +37,7 @@ SKID = 0.06
 
 
 class Gateway(ljspy.Target):
-    def __init__(self, limit=SECONDS + 120):
+    def __init__(self, limit=SECONDS + ljspy.LIMIT_SECONDS):
         super().__init__([ljspy.luajit("luajit"), GATEWAY], cwd="/", limit=int(limit))
         os.sched_setaffinity(self.pid, {CPU})
         self.wait_ready()
@@ -89,8 +89,8 @@ def compare(case, parts, seen, stats):
 def record(case, tmp_path, surround, options=(), through=()):
     with Gateway() as target, surround(target):
         target.report()
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.READY_SECONDS, rate=RATE, options=options,
-                                  through=through)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=SECONDS + ljspy.RECORDING_SECONDS, rate=RATE,
+                                  options=options, through=through)
         recorder.end_after(target.pid, ENOUGH, SECONDS)
         recording = recorder.finish()
         parts, _ = target.report()

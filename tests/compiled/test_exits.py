@@ -91,7 +91,7 @@ def test_aborts_are_counted(runtime):
 
 def test_flushes_show_as_traces_that_are_gone(runtime):
     with ljspy.Target([ljspy.luajit(runtime), PROGRAM.parent / "flush.lua"]).wait_ready() as target:
-        arguments = ["traces", "-p", target.pid, "-d", "60s", "-r", ljspy.HIGH_RATE]
+        arguments = ["traces", "-p", target.pid, "-d", f"{ljspy.RECORDING_SECONDS}s", "-r", ljspy.HIGH_RATE]
         shown = ljspy.run_beside(target.pid, 1, *arguments, "--json")
         text = ljspy.run_beside(target.pid, 1, *arguments).stdout
     (process,) = json.loads(shown.stdout)["processes"]

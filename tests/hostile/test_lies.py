@@ -59,7 +59,7 @@ def test_every_format_is_whole(liar, tmp_path):
 
 
 def test_what_its_objects_do_not_confirm_is_lost_and_said_so(liar, tmp_path):
-    recorder = ljspy.Recorder(tmp_path, "-p", liar.pid, seconds=ljspy.READY_SECONDS, rate=1000)
+    recorder = ljspy.Recorder(tmp_path, "-p", liar.pid, seconds=ljspy.RECORDING_SECONDS, rate=1000)
     recorder.end_after(liar.pid, 0.5)  # it takes a number of holds until ljspy gives the layout up
     recording = recorder.finish(ljspy.WITH_ERRORS)
     assert recording.stats["lost"]["layout not confirmed"] == recording.stats["samples"] > 0

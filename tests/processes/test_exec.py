@@ -63,17 +63,17 @@ EXECS_WITH_A_FILE = """
         unsigned alarm(unsigned seconds);
     ]]
     local O_CLOEXEC = 0x80000
-    ffi.C.alarm(60)
+    ffi.C.alarm(tonumber(arg[2]))
     assert(ffi.C.open(arg[1], O_CLOEXEC) >= 0)
     print("ready")
     io.stdout:flush()
     io.read()
-    ffi.C.execv("/bin/sleep", ffi.new("const char *const [3]", { "sleep", "60" }))
+    ffi.C.execv("/bin/sleep", ffi.new("const char *const [3]", { "sleep", arg[2] }))
 """
 SPINS = """
     local ffi = require "ffi"
     ffi.cdef "unsigned alarm(unsigned seconds);"
-    ffi.C.alarm(60)
+    ffi.C.alarm(tonumber(arg[1]))
     local function spin() for i = 1, 1e6 do end end
     print("ready")
     io.stdout:flush()
@@ -89,8 +89,8 @@ class Siblings:
         spins.write_text(SPINS)
         execs.write_text(EXECS_WITH_A_FILE)
         self.disk = disk
-        script = 'luajit=$1 spins=$2; shift 2; "$luajit" "$spins" & "$@"; exit 0'
-        argv = ["sh", "-c", script, "sh", ljspy.luajit("luajit"), spins]
+        script = 'luajit=$1 spins=$2 limit=$3; shift 3; "$luajit" "$spins" "$limit" & "$@" "$limit"; exit 0'
+        argv = ["sh", "-c", script, "sh", ljspy.luajit("luajit"), spins, ljspy.LIMIT_SECONDS]
         argv += [*disk.inside, ljspy.luajit("luajit"), execs, disk.directory / "file"]
         self.shell = ljspy.Target(argv)
         for _ in range(2):
@@ -133,7 +133,7 @@ def test_nobody_waits_with_an_execve(how, when, siblings, tmp_path):
     }
     if when == "before":
         siblings.begin_to_exec()
-    recorder = ljspy.Recorder(tmp_path, *targets[how], seconds=60)
+    recorder = ljspy.Recorder(tmp_path, *targets[how], seconds=ljspy.RECORDING_SECONDS)
     ljspy.wait_traced(spinner)
     if when == "meanwhile":
         siblings.begin_to_exec()

@@ -59,7 +59,7 @@ def test_it_is_read_later(disk, unread, tmp_path):
     other_script = tmp_path / "other.lua"
     other_script.write_text(SPINS.replace("spin", "turn"))
     with ljspy.Target([ljspy.luajit("luajit"), other_script]).wait_ready() as other:
-        recorder = ljspy.Recorder(tmp_path, "-p", f"{other.pid},{unread.pid}", seconds=60)
+        recorder = ljspy.Recorder(tmp_path, "-p", f"{other.pid},{unread.pid}", seconds=ljspy.RECORDING_SECONDS)
         ljspy.wait_traced(other.pid)
         time.sleep(1)
         assert ljspy.status_field(unread.pid, "TracerPid") == "0"

@@ -15,7 +15,7 @@ import stacks
 pytestmark = pytest.mark.usefixtures("built")
 
 THREADS, IN_TURN = 4, 20
-LIMIT = 120  # of a target that has to share its CPUs, in seconds
+LIMIT = ljspy.LIMIT_SECONDS  # of a target that has to share its CPUs
 # By the line on which each begins.
 FUNCTIONS = {6: "run", 7: "outer", 8: "middle"}
 NESTED = ["outer_100", "cross", "middle_101", "cross_back", "run_100", "work_100"]
@@ -64,7 +64,7 @@ def is_legal(found):
 
 
 def test_states_are_told_apart(target, tmp_path, note_lost, request):
-    recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=LIMIT)
+    recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS)
     recorder.end_after(target.pid, 4, elapsed=4)
     recorder.finish()
     recorded = ljspy.native_stacks(recorder)

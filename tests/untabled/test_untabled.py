@@ -21,6 +21,9 @@ LINES = SCRIPT.read_text().splitlines()
 # The share of its time that a program spends under foo(), by its own measurement.
 TRUE_SHARE = 0.99
 
+# Of CPU time, so that the last piece, which no sample may have, is less than what may be lost.
+CPU_SECONDS = 1.5
+
 TRACE_POSITION = "[lost: position in trace unknown]"
 
 # The native frames above foo(), for each kind of call.
@@ -46,7 +49,7 @@ def assembly(tmp_path_factory):
 
 
 def start(kind, jit, assembly, runtime="luajit"):
-    target = ljspy.Target([ljspy.luajit(runtime), SCRIPT, jit, 50, kind, assembly])
+    target = ljspy.Target([ljspy.luajit(runtime), SCRIPT, jit, ljspy.LIMIT_SECONDS, kind, assembly])
     if target.read_until(b"\n").startswith("no "):
         target.stop()
         pytest.skip(f"no library for {kind}")
@@ -75,7 +78,11 @@ def shares(recorded):
 
 def look(directory, target, *options):
     """Stacks with lines, the shares() of them, and a dump of the place where the target nearly always is."""
-    recorded = ljspy.record_native(directory, "-p", target.pid, seconds=1, options=["--lines", *options])
+    recorder = ljspy.Recorder(directory, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS, options=["--lines", *options])
+    ljspy.wait_traced(target.pid)
+    recorder.end_after(target.pid, CPU_SECONDS)
+    recorder.finish()
+    recorded = ljspy.native_stacks(recorder)
     for _ in range(3):
         dump = ljspy.run("dump", "-p", target.pid).stdout
         if f"untabled.lua:{line_of('call')}\n" in dump:
