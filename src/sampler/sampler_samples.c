@@ -631,10 +631,15 @@ static void sample_sleepers(struct sampler *sampler, struct target *target, size
 		struct thread_record *record = target->known[i].record;
 
 		target_deliver_woken(sampler, target, record);
-		if (record->presence == PRESENCE_OFF_CPU &&
-		    !target_sample_sleeper(sampler, target, thread, record))
+		record->is_read = record->presence == PRESENCE_OFF_CPU &&
+				  target_read_sleeper(sampler, target, thread, record);
+		if (record->presence == PRESENCE_OFF_CPU && !record->is_read)
 			record->has_run = true;
 	}
+	for (size_t i = 0; i < count; i++)
+		if (target->known[i].record->is_read)
+			target_sample_sleeper(sampler, target, target->known[i].thread,
+					      target->known[i].record);
 }
 
 /*

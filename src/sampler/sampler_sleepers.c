@@ -268,6 +268,7 @@ static bool note_sleep(struct sampler *sampler, struct target *target, struct th
 				      !stack.request
 			      ? wait.lock
 			      : 0;
+	sleep->lock_is_shared = wait.is_shared;
 	return keep_frames(sleep, asleep->frames, asleep->count);
 }
 
@@ -344,22 +345,52 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 	return true;
 }
 
+/* Does it sleep where ljspy has seen it asleep, and is that known? */
+static bool sleeps_where_seen(const struct target *target, struct thread *thread,
+			      const struct thread_record *record)
+{
+	uint64_t runs;
+
+	return record->sleep.known && thread_count_runs(target->threads, thread, &runs) == 0 &&
+	       runs == record->sleep.runs && !thread_is_running(target->threads, thread);
+}
+
+/*
+ * What ljspy says of the holder's own sleep counts, if it knows it: its stack may show work. One that waits for
+ * a lock itself has no events to wait for.
+ */
+static bool holder_awaits_events(struct target *target, const struct sleep *waiting)
+{
+	struct memory *memory = lua_process_memory(target->process);
+	const struct thread_record *record = NULL;
+	struct lock_holder holder;
+
+	if (!lock_holder_find(target->threads, target->pid, memory, waiting->lock, waiting->lock_is_shared,
+			      &holder))
+		return false;
+	if (holder.thread)
+		record = target_record(target, holder.thread, clock_now_ns(CLOCK_MONOTONIC));
+	if (record && sleeps_where_seen(target, holder.thread, record))
+		return !record->sleep.lock && record->sleep.thread_state == THREAD_IDLE &&
+		       record->sleep.awaits_events;
+	return lock_holder_awaits_events(target->threads, memory, &holder);
+}
+
 /*
  * Several threads may wait for the lock. Between two turns nobody holds it, or one whose events have come:
  * one look that finds it so says nothing yet.
  */
-static bool lock_is_for_turn(struct target *target, uint64_t lock)
+static bool lock_is_for_turn(struct target *target, const struct sleep *sleep)
 {
 	struct lock_seen *seen = &target->lock_seen;
-	const bool is_known = seen->address == lock;
+	const bool is_known = seen->address == sleep->lock;
 
 	if (is_known && seen->look == target->looks)
 		return seen->is_for_turn;
-	seen->address = lock;
+	seen->address = sleep->lock;
 	seen->look = target->looks;
 	seen->is_for_turn = is_known && seen->awaits_events;
-	seen->awaits_events = lock_holder_awaits_events(target->threads, target->pid,
-							lua_process_memory(target->process), lock);
+	seen->awaits_events = holder_awaits_events(target, sleep);
 	seen->is_for_turn |= seen->awaits_events;
 	return seen->is_for_turn;
 }
@@ -372,12 +403,12 @@ static void judge_lock(struct target *target, struct sleep *sleep)
 {
 	if (!sleep->lock)
 		return;
-	sleep->awaits_events = lock_is_for_turn(target, sleep->lock);
+	sleep->awaits_events = lock_is_for_turn(target, sleep);
 	sleep->thread_state = sleep->awaits_events ? THREAD_IDLE : THREAD_BLOCKED;
 }
 
-bool target_sample_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
-			   struct thread_record *record)
+bool target_read_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
+			 struct thread_record *record)
 {
 	if (thread->tracee->state == TRACEE_AWAITED || thread->tracee->state == TRACEE_HELD)
 		return false;
@@ -385,8 +416,12 @@ bool target_sample_sleeper(struct sampler *sampler, struct target *target, struc
 	if (!record->is_told && record->has_run && record->sleep.known)
 		deliver_sleep(sampler, target, record, sampler_take_all(&record->asleep));
 	record->is_told |= record->has_run;
-	if (!read_sleeper(sampler, target, thread, record))
-		return false;
+	return read_sleeper(sampler, target, thread, record);
+}
+
+void target_sample_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
+			   struct thread_record *record)
+{
 	judge_lock(target, &record->sleep);
 	record->is_told |= is_worth_telling(target, record);
 	if (record->is_told) {
@@ -394,7 +429,6 @@ bool target_sample_sleeper(struct sampler *sampler, struct target *target, struc
 		deliver_sleep(sampler, target, record, sampler_take_weight(sampler, &record->asleep));
 	}
 	record->last_sample_ns = record->measured_ns;
-	return true;
 }
 
 void target_deliver_waiting(struct sampler *sampler, struct target *target, struct thread_record *record,

@@ -48,8 +48,9 @@ struct sleep {
 	uint64_t runs; /* how often the kernel had given it a CPU */
 	enum thread_state thread_state;
 	bool awaits_events; /* see struct sample */
-	uint64_t
-		lock; /* it waits for this lock, maybe only for its turn to wait for events; 0: it does not */
+	/* It waits for this lock, maybe only for its turn to wait for events; 0: it does not. */
+	uint64_t lock;
+	bool lock_is_shared; /* with other processes, maybe */
 	enum vm_state vm_state;
 	struct sample_gc gc;
 	const char *phase;
@@ -105,6 +106,7 @@ struct thread_record {
 	struct sleep sleep;
 	struct wait_socket last_socket;
 	bool is_told; /* its sleep has samples: see sampler_sleepers.c */
+	bool is_read; /* at this look, it was found to sleep, and where */
 	UT_hash_handle hh;
 };
 
@@ -316,8 +318,12 @@ void target_sample_requests(struct sampler *sampler, struct target *target);
 
 /*---- sampler_sleepers.c: for the wall clock ----*/
 
-/* Take a sample of the thread if it sleeps; false if it runs. */
-bool target_sample_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
+/* Find out where the thread sleeps; false if it runs. */
+bool target_read_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
+			 struct thread_record *record);
+
+/* Take a sample of it then. What it does may depend on others that sleep, which are to be read before. */
+void target_sample_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
 			   struct thread_record *record);
 
 /*

@@ -4,7 +4,8 @@
  *
  *	in_turn HOLDER LOCK
  *
- * HOLDER: "events" waits in epoll_wait(), "poll" in poll() of two files, "sleeps" sleeps, "works" runs.
+ * HOLDER: "events" waits in epoll_wait(), "poll" in poll() and "select" in select() of two files, "sleeps"
+ * sleeps, "works" runs.
  * LOCK: "own", "robust", or "shared", whose holder is another process; "inner": a pid namespace is made, and
  * its first process is the target. Prints the address of the mutex.
  */
@@ -18,6 +19,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/select.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +30,19 @@ struct turn {
 
 static const char *does;
 static struct turn *turn;
+
+static void wait_by_select(void)
+{
+	int first[2], second[2];
+	fd_set files;
+
+	if (pipe(first) || pipe(second))
+		exit(1);
+	FD_ZERO(&files);
+	FD_SET(first[0], &files);
+	FD_SET(second[0], &files);
+	select(FD_SETSIZE, &files, NULL, NULL, NULL);
+}
 
 static void *hold(void *unused)
 {
@@ -43,6 +58,8 @@ static void *hold(void *unused)
 			epoll_wait(epoll, &event, 1, -1);
 		else if (strcmp(does, "poll") == 0)
 			poll(none, 2, -1);
+		else if (strcmp(does, "select") == 0)
+			wait_by_select();
 		else if (strcmp(does, "sleeps") == 0)
 			sleep(60);
 	}

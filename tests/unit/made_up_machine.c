@@ -940,6 +940,8 @@ void __wrap_lua_process_rehearse(struct lua_process *process, struct capture_hin
 	machine.rehearsals++;
 }
 
+static const struct made_up_thread *last_asleep; /* that was copied */
+
 INSTEAD_OF(asleep_capture);
 enum asleep_verdict __wrap_asleep_capture(struct lua_process *process, struct threads *threads,
 					  struct thread *thread, struct capture_hints *hints,
@@ -950,6 +952,7 @@ enum asleep_verdict __wrap_asleep_capture(struct lua_process *process, struct th
 	if (made_up_times(made_up_of(thread), machine.now_ns).does != MADE_UP_SLEEPS)
 		return ASLEEP_RUNS;
 	capture(process, thread->tid);
+	last_asleep = made_up_of(thread);
 	machine.copy_is_short = machine.short_copies && machine.sleeper_copies++ % 2 == 0;
 	*ret_state = machine.sleep_state;
 	*ret_call = machine.call;
@@ -961,20 +964,30 @@ void __wrap_wait_read(struct memory *memory, const struct thread_call *call, str
 {
 	(void)memory;
 	machine.last_call = call->number;
-	*ret_wait = machine.wait;
+	*ret_wait = last_asleep->wait ? *last_asleep->wait : machine.wait;
+}
+
+INSTEAD_OF(lock_holder_find);
+bool __wrap_lock_holder_find(struct threads *threads, pid_t pid, struct memory *memory, uint64_t lock,
+			     bool is_shared, struct lock_holder *ret_holder)
+{
+	(void)memory;
+	machine.lock_looks++;
+	*ret_holder = (struct lock_holder){ .tid = pid + (pid_t)machine.holder };
+	if (lock == machine.held_lock)
+		ret_holder->thread = threads_find(threads, ret_holder->tid);
+	return ret_holder->thread || is_shared;
 }
 
 INSTEAD_OF(lock_holder_awaits_events);
-bool __wrap_lock_holder_awaits_events(struct threads *threads, pid_t pid, struct memory *memory,
-				      uint64_t lock)
+bool __wrap_lock_holder_awaits_events(struct threads *threads, struct memory *memory,
+				      const struct lock_holder *holder)
 {
 	(void)threads;
-	(void)pid;
 	(void)memory;
-	machine.lock_looks++;
-	return lock == machine.wait.lock && machine.lock_looks <= machine.awaits_events_looks &&
-	       !(machine.awaits_events_but_one_in &&
-		 machine.lock_looks % machine.awaits_events_but_one_in == 0);
+	(void)holder;
+	return machine.now_ns < machine.events_end_ns &&
+	       !(machine.events_but_one_in && machine.lock_looks % machine.events_but_one_in == 0);
 }
 
 INSTEAD_OF(wait_describe_briefly);

@@ -40,6 +40,7 @@ struct made_up_thread {
 	bool hides_stack;                   /* where its native stack is cannot be found out */
 	enum capture_verdict running;       /* how a copy of its stack while it runs on turns out */
 	enum asleep_verdict asleep;         /* the same while it sleeps */
+	const struct wait *wait;            /* what for; NULL: machine.wait */
 	const struct made_up_thread *next;  /* has its id from its own begin_ns on, once this one has ended */
 };
 
@@ -94,8 +95,14 @@ struct made_up_machine {
 	const char *no_memory_for; /* "tracer", "files": these cannot be had */
 	uint64_t symbols_cpu_ns;
 	struct wait wait; /* of each thread that sleeps */
-	/* At so many looks, who holds the lock that it waits for waits for events, but for one in so many. */
-	unsigned long awaits_events_looks, awaits_events_but_one_in, lock_looks;
+	/*
+	 * This lock is held by this thread of the process, all others by one of another process. Until then the
+	 * holder's call waits for events, but for one look in so many.
+	 */
+	uint64_t held_lock;
+	size_t holder;
+	uint64_t events_end_ns;
+	unsigned long events_but_one_in, lock_looks;
 	enum thread_state sleep_state;
 	bool names_waits; /* each in other words */
 	struct thread_call call;

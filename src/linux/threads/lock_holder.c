@@ -9,8 +9,18 @@
 
 enum { LOCK_CONTENDED = 2 }; /* glibc's lowlevellock.h */
 
+/* Of pthreadP.h. Those with a priority ceiling have it in their lock words, which are no such words then. */
+enum mutex_kind {
+	MUTEX_TYPE = 3, /* normal, recursive, error-checking, adaptive */
+	MUTEX_ROBUST = 0x10,
+	MUTEX_PRIO_INHERIT = 0x20,
+	MUTEX_SHARED = 0x80,
+	MUTEX_ELISION = 0x300, /* allowed, or forbidden */
+	MUTEX_KINDS = MUTEX_TYPE | MUTEX_ROBUST | MUTEX_PRIO_INHERIT | MUTEX_SHARED | MUTEX_ELISION,
+};
+
 struct mutex {
-	uint32_t lock, count, owner;
+	uint32_t lock, count, owner, users, kind;
 };
 
 /* Its id in its own pid namespace; 0 if it cannot be read. */
@@ -36,34 +46,49 @@ static struct thread *find_own(struct threads *threads, pid_t own_tid)
 }
 
 /* A mutex in shared memory. Ids tell only within ljspy's own view: there they are the same in and outside. */
-static bool read_call_elsewhere(pid_t pid, pid_t owner, struct thread_call *ret_call)
+static bool is_in_own_view(pid_t pid, pid_t owner)
 {
-	return read_own_tid(pid) == pid && read_own_tid(owner) == owner && thread_call_read(owner, ret_call);
+	return read_own_tid(pid) == pid && read_own_tid(owner) == owner;
 }
 
-static bool read_owner(struct memory *memory, uint64_t lock, pid_t *ret_owner)
+/* While others wait for it. */
+static bool is_held(const struct mutex *mutex)
 {
-	struct mutex mutex;
-
-	if (memory_read(memory, lock, &mutex, sizeof(mutex)) != MEMORY_OK || mutex.owner == 0 ||
-	    mutex.owner > FUTEX_TID_MASK)
+	if (mutex->owner == 0 || mutex->owner > FUTEX_TID_MASK || mutex->users == 0 ||
+	    (mutex->kind & ~(uint32_t)MUTEX_KINDS))
 		return false;
-	*ret_owner = (pid_t)mutex.owner;
-	return mutex.lock == LOCK_CONTENDED || (mutex.lock & FUTEX_TID_MASK) == mutex.owner;
+	if (mutex->kind & (MUTEX_ROBUST | MUTEX_PRIO_INHERIT))
+		return (mutex->lock & FUTEX_TID_MASK) == mutex->owner;
+	return mutex->lock == LOCK_CONTENDED;
 }
 
-bool lock_holder_awaits_events(struct threads *threads, pid_t pid, struct memory *memory, uint64_t lock)
+bool lock_holder_find(struct threads *threads, pid_t pid, struct memory *memory, uint64_t lock,
+		      bool is_shared, struct lock_holder *ret_holder)
+{
+	struct thread *thread;
+	struct mutex mutex;
+	pid_t owner;
+
+	if (memory_read(memory, lock, &mutex, sizeof(mutex)) != MEMORY_OK || !is_held(&mutex))
+		return false;
+	owner = (pid_t)mutex.owner;
+	thread = find_own(threads, owner);
+	*ret_holder = (struct lock_holder){ .thread = thread, .tid = thread ? thread->tid : owner };
+	return thread || (is_shared && is_in_own_view(pid, owner));
+}
+
+/* Of a poll of one file, its stack would have to tell whether it has work. */
+bool lock_holder_awaits_events(struct threads *threads, struct memory *memory,
+			       const struct lock_holder *holder)
 {
 	struct thread_call call = { .known = false };
 	enum thread_state state;
-	struct thread *holder;
-	pid_t owner;
+	struct wait wait;
 
-	if (!read_owner(memory, lock, &owner))
+	if (!holder->thread)
+		return thread_call_read(holder->tid, &call) && wait_call_is_for_events(&call);
+	if (thread_read_state(threads, holder->thread, &state, &call) != 0 || state != THREAD_BLOCKED)
 		return false;
-	holder = find_own(threads, owner);
-	if (holder ? thread_read_state(threads, holder, &state, &call) != 0
-		   : !read_call_elsewhere(pid, owner, &call))
-		return false;
-	return wait_call_is_for_events(&call);
+	wait_read(memory, &call, &wait);
+	return wait.kind == WAIT_EVENTS;
 }

@@ -217,6 +217,7 @@ void wait_read(struct memory *memory, const struct thread_call *call, struct wai
 	case FORM_FUTEX:
 		wait.kind = futex_kind(call->arguments[1]);
 		wait.lock = call->arguments[0];
+		wait.is_shared = !(call->arguments[1] & FUTEX_PRIVATE_FLAG);
 		break;
 	case FORM_POLL: read_poll(memory, call->arguments[0], call->arguments[1], &wait); break;
 	case FORM_SELECT: read_select(memory, call->arguments, &wait); break;

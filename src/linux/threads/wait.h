@@ -30,6 +30,7 @@ struct wait {
 	const char *call; /* "read"; NULL if unknown */
 	int fd;           /* WAIT_FILE and WAIT_POLL; else -1 */
 	uint64_t lock;    /* WAIT_LOCK and WAIT_CONDITION: the address of its futex */
+	bool is_shared;   /* the futex: other processes may wait for it, too */
 	uint64_t path;    /* WAIT_PATH: the address of its name */
 };
 
