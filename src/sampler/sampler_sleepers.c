@@ -356,8 +356,8 @@ static bool sleeps_where_seen(const struct target *target, struct thread *thread
 }
 
 /*
- * What ljspy says of the holder's own sleep counts, if it knows it: its stack may show work. One that waits for
- * a lock itself has no events to wait for.
+ * What ljspy says of the holder's own sleep counts, if it knows it: its stack may show work. One that
+ * waits for a lock itself has no events to wait for.
  */
 static bool holder_awaits_events(struct target *target, const struct sleep *waiting)
 {
@@ -376,20 +376,35 @@ static bool holder_awaits_events(struct target *target, const struct sleep *wait
 	return lock_holder_awaits_events(target->threads, memory, &holder);
 }
 
+/* The place of the lock, or else the one that was not asked about for longest. */
+static struct lock_seen *find_lock(struct target *target, uint64_t lock)
+{
+	struct lock_seen *oldest = &target->locks_seen[0];
+
+	for (size_t i = 0; i < LOCKS_SEEN; i++) {
+		struct lock_seen *seen = &target->locks_seen[i];
+
+		if (seen->address == lock)
+			return seen;
+		if (seen->look < oldest->look)
+			oldest = seen;
+	}
+	*oldest = (struct lock_seen){ .address = lock };
+	return oldest;
+}
+
 /*
  * Several threads may wait for the lock. Between two turns nobody holds it, or one whose events have come:
  * one look that finds it so says nothing yet.
  */
 static bool lock_is_for_turn(struct target *target, const struct sleep *sleep)
 {
-	struct lock_seen *seen = &target->lock_seen;
-	const bool is_known = seen->address == sleep->lock;
+	struct lock_seen *seen = find_lock(target, sleep->lock);
 
-	if (is_known && seen->look == target->looks)
+	if (seen->look == target->looks)
 		return seen->is_for_turn;
-	seen->address = sleep->lock;
+	seen->is_for_turn = seen->look + 1 == target->looks && seen->awaits_events;
 	seen->look = target->looks;
-	seen->is_for_turn = is_known && seen->awaits_events;
 	seen->awaits_events = holder_awaits_events(target, sleep);
 	seen->is_for_turn |= seen->awaits_events;
 	return seen->is_for_turn;

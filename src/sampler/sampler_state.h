@@ -31,6 +31,7 @@ enum {
 	HOUSEKEEPING_NS = NS_PER_SECOND,     /* how often ljspy looks at mappings */
 	WORTH_TELLING_ONE_IN = 8,            /* part of a period; less is not reported as lost */
 	INSPECT_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
+	LOCKS_SEEN = 8,                      /* of each target */
 };
 
 /*
@@ -63,10 +64,10 @@ struct sleep {
 	size_t frame_count, frames_size;
 };
 
-/* A lock that was last asked about. */
+/* A lock that threads wait for. */
 struct lock_seen {
 	uint64_t address;   /* 0: none yet */
-	uint64_t look;      /* target.looks at that time */
+	uint64_t look;      /* target.looks when it was last asked about */
 	bool awaits_events; /* who held it waited for events then */
 	bool is_for_turn;   /* the same, or at the look before */
 };
@@ -177,16 +178,16 @@ struct target {
 	uint64_t idle_since_ns;
 	uint64_t check_rest_ns; /* when to see whether it still rests */
 	uint64_t due_ns;
-	int cpu;                     /* to await the next look on; -1: any */
-	bool is_bound;               /* the thread that was on it may run on no other */
-	bool is_late;                /* this look is late: see target_is_late() */
-	uint64_t looks;              /* how many there were */
-	struct lock_seen lock_seen;  /* by the wall clock */
-	bool wants_look;             /* it waits for a CPU, and its last CPU time has no sample */
-	uint64_t active_cpu_ns;      /* of the process clock, at the last look */
-	uint64_t read_last_ns;       /* when ljspy read its coroutines or requests; 0: not yet */
-	uint64_t read_next_ns;       /* the earliest time to read them again */
-	uint64_t usual_hold_ns;      /* of readings of requests that held it; 0: none has */
+	int cpu;                                 /* to await the next look on; -1: any */
+	bool is_bound;                           /* the thread that was on it may run on no other */
+	bool is_late;                            /* this look is late: see target_is_late() */
+	uint64_t looks;                          /* how many there were */
+	struct lock_seen locks_seen[LOCKS_SEEN]; /* by the wall clock */
+	bool wants_look;                         /* it waits for a CPU, and its last CPU time has no sample */
+	uint64_t active_cpu_ns;                  /* of the process clock, at the last look */
+	uint64_t read_last_ns;                   /* when ljspy read its coroutines or requests; 0: not yet */
+	uint64_t read_next_ns;                   /* the earliest time to read them again */
+	uint64_t usual_hold_ns;                  /* of readings of requests that held it; 0: none has */
 	uint64_t requests_unseen_ns; /* of looks that found its requests only later; in no sample yet */
 	int index;                   /* its place among the targets */
 	bool ended;

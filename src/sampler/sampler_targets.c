@@ -99,6 +99,7 @@ void target_start_over(struct sampler *sampler, struct target *target, uint64_t 
 	target->inspect_interval_ns = INSPECT_AGAIN_NS;
 	target_close_records(sampler, target);
 	target_forget_records(target);
+	memset(target->locks_seen, 0, sizeof(target->locks_seen));
 	if (target->found) {
 		close_accounts(sampler, target, reason_of_unsampled(sampler, target));
 		target->sampled = false;

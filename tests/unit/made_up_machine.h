@@ -96,8 +96,8 @@ struct made_up_machine {
 	uint64_t symbols_cpu_ns;
 	struct wait wait; /* of each thread that sleeps */
 	/*
-	 * This lock is held by this thread of the process, all others by one of another process. Until then the
-	 * holder's call waits for events, but for one look in so many.
+	 * This lock is held by this thread of the process, all others by one of another process. Until
+	 * then the holder's call waits for events, but for one look in so many.
 	 */
 	uint64_t held_lock;
 	size_t holder;

@@ -686,6 +686,26 @@ static void a_thread_that_waits_for_its_turn_is_idle(void **state)
 	}
 }
 
+/* Each lock is asked about once in a look, whoever waits for it, and has its own look before. */
+static void locks_are_told_apart(void **state)
+{
+	const struct made_up_thread sleeps = { .run_ns = MS, .sleep_ns = for_ever, .function = &in_c };
+	struct made_up_process *process = begin_again(state, sleeps);
+
+	process->thread_count = 4;
+	for (size_t i = 0; i < process->thread_count; i++) {
+		process->threads[i] = sleeps;
+		process->threads[i].wait = &locks[i % 2];
+	}
+	machine.events_end_ns = UINT64_MAX;
+	machine.events_but_one_in = 3;
+	options.wall_clock = true;
+	run();
+	assert_true(sum_of(process, 0)->state_samples[THREAD_IDLE] > 100);
+	assert_int_equal(sum_of(process, 0)->state_samples[THREAD_BLOCKED], 0);
+	assert_in_range(machine.lock_looks, 1, 2 * (sum_of(process, 0)->samples + 2));
+}
+
 /* A thread that ljspy knows: what counts is what its own sleep was found to be. */
 static void who_waits_for_a_thread_with_work_is_blocked(void **state)
 {
@@ -736,6 +756,48 @@ static void who_sleeps_on_is_blocked_once_the_holder_works(void **state)
 	run();
 	assert_true(sum->state_samples[THREAD_IDLE] > 40);
 	assert_true(sum->state_samples[THREAD_BLOCKED] > 100);
+}
+
+static unsigned int idle_later; /* samples, once the holder works */
+
+static void count_idle_later(const struct sample *sample)
+{
+	idle_later += sample->thread_state == THREAD_IDLE && machine.now_ns > machine.events_end_ns;
+}
+
+/* The holder begins to work while the thread runs: the last look at the lock tells nothing then. */
+static void what_a_lock_was_some_looks_ago_does_not_count(void **state)
+{
+	const struct made_up_thread slow = { .run_ns = 200 * MS, .sleep_ns = 200 * MS, .function = &in_c };
+	const uint64_t cycle_ns = slow.run_ns + slow.sleep_ns;
+	struct made_up_process *process = begin_again(state, slow);
+
+	machine.wait = locks[0];
+	machine.events_end_ns = (machine.now_ns / cycle_ns + 3) * cycle_ns + 100 * MS;
+	each_sample = count_idle_later;
+	idle_later = 0;
+	options.wall_clock = true;
+	run();
+	assert_true(sum_of(process, 0)->state_samples[THREAD_IDLE] > 20);
+	assert_int_equal(idle_later, 0);
+}
+
+/* Its locks are no longer those that were seen. */
+static void another_program_has_other_locks(void **state)
+{
+	struct made_up_process *process = begin_again(state, bursts);
+
+	process->threads[0].function = &in_c;
+	process->threads[0].sleep_ns = for_ever;
+	process->exec_ns = process->exec_luajit_ns = machine.now_ns + 3 * (uint64_t)NS_PER_SECOND;
+	machine.wait = locks[0];
+	machine.events_end_ns = process->exec_ns;
+	each_sample = count_idle_later;
+	idle_later = 0;
+	options.wall_clock = true;
+	run();
+	assert_true(sum_of(process, 0)->state_samples[THREAD_BLOCKED] > 20);
+	assert_in_range(idle_later, 0, 1); /* the end of the program before */
 }
 
 /* The kernel shows only that it is begun again; the stop has shown which one it is. */
@@ -1028,8 +1090,11 @@ int main(void)
 		TEST(reports_of_threads_are_asked_for_now_and_then),
 		TEST(what_a_thread_waits_for_says_whether_it_is_idle),
 		TEST(a_thread_that_waits_for_its_turn_is_idle),
+		TEST(locks_are_told_apart),
 		TEST(who_waits_for_a_thread_with_work_is_blocked),
 		TEST(who_sleeps_on_is_blocked_once_the_holder_works),
+		TEST(what_a_lock_was_some_looks_ago_does_not_count),
+		TEST(another_program_has_other_locks),
 		TEST(a_call_that_goes_on_after_a_stop_is_the_one_that_was_stopped),
 		TEST(what_a_thread_waits_for_is_not_named_if_it_has_run_meanwhile),
 		TEST(names_of_waits_take_no_more_than_their_room),

@@ -27,15 +27,15 @@ struct lock_holder {
 };
 
 /*
- * A thread of the process pid waits for the lock at this address; is_shared: other processes may, too. False if
- * it is no mutex that says who holds it, or if that cannot be known.
+ * A thread of the process pid waits for the lock at this address; is_shared: other processes may, too.
+ * False if it is no mutex that says who holds it, or if that cannot be known.
  */
 bool lock_holder_find(struct threads *threads, pid_t pid, struct memory *memory, uint64_t lock,
 		      bool is_shared, struct lock_holder *ret_holder);
 
 /*
- * Does it wait for events, by the call that it sleeps in? memory is that of the process that threads is of. False
- * also if that cannot be known.
+ * Does it wait for events, by the call that it sleeps in? memory is that of the process that threads is of.
+ * False also if that cannot be known.
  */
 bool lock_holder_awaits_events(struct threads *threads, struct memory *memory,
 			       const struct lock_holder *holder);
