@@ -202,7 +202,8 @@ static int fold(const struct heap_trees *trees)
 
 void heap_trees_add(struct heap_trees *trees, struct heap_paths *paths)
 {
-	struct heap_paths **at = array_grow(trees->at, &trees->size, trees->count + 1, sizeof(*at));
+	struct heap_paths **at = array_grow(trees->at, &trees->size, trees->count + 1,
+					    sizeof(struct heap_paths *));
 
 	if (!at) {
 		trees->error = -ENOMEM;

@@ -56,7 +56,10 @@ struct luajit_module {
 
 struct lua_process {
 	pid_t pid;
+	int pagemap;                           /* as from resident_open() */
 	uint16_t machine;                      /* EM_X86_64; for a core file also EM_AARCH64 */
+	bool has_pagemap;                      /* this refresh has asked for it */
+	bool wants_variables;                  /* values are wanted for lua_process_variables() */
 	struct live_memory *live;              /* NULL for a core file */
 	struct core_file *core;                /* NULL for a process; not owned */
 	struct memory *memory;                 /* of either */
@@ -65,14 +68,11 @@ struct lua_process {
 	struct maps *maps;
 	struct mapped_file unpacked[UNPACKED_MAX]; /* as of the last look at the modules */
 	size_t unpacked_count, unpacked_more;      /* that have no room */
-	bool has_pagemap;                          /* this refresh has asked for it */
-	int pagemap;                               /* as from resident_open() */
 	struct image *image;
 	struct lua_image *lua;
 	struct lua_objects *objects;
 	struct snapshot *snapshot;
 	struct value_capture *values; /* NULL: values are not wanted */
-	bool wants_variables;         /* they are wanted for lua_process_variables() */
 	struct namer_options options;
 	const struct given_layout *given; /* NULL: ljspy recognises layouts */
 	struct symbols *symbols;
@@ -85,12 +85,12 @@ struct lua_process {
 	bool wants_search; /* a thread ran no known state */
 	bool wants_refresh, has_new_modules;
 	bool has_modules;
-	unsigned int late_looks; /* for files that are late, since the last one was found */
+	unsigned int late_looks;     /* for files that are late, since the last one was found */
+	unsigned int clock_searches; /* for that, so far */
+	uint64_t loop_clock;         /* address of an event loop's clock; 0 if there is none */
+	int64_t loop_clock_ahead_ns; /* of ljspy's CLOCK_MONOTONIC */
+	bool loop_clock_is_apart;    /* how far is unknown: then loop_clock is 0 */
 	bool has_sought_clock;
-	unsigned int clock_searches;    /* for that, so far */
-	uint64_t loop_clock;            /* address of an event loop's clock; 0 if there is none */
-	int64_t loop_clock_ahead_ns;    /* of ljspy's CLOCK_MONOTONIC */
-	bool loop_clock_is_apart;       /* how far is unknown: then loop_clock is 0 */
 	struct connections connections; /* of the ngx_cycle_t at connections_cycle; 0: not known yet */
 	uint64_t connections_cycle;
 	struct request_places *places; /* NULL: it is no nginx; owned */

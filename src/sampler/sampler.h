@@ -118,8 +118,8 @@ enum sampler_end {
 	SAMPLER_LET_GO,        /* may_go_on returned false */
 	/*
 	 * The process that took samples was killed (see src/sampler/sampler_apart.h); if error is not 0,
-	 * because waitpid() fails with it for ljspy's own processes, or, with -ENOMEM, because memory is short
-	 * to read its samples.
+	 * because waitpid() fails with it for ljspy's own processes, or, with -ENOMEM, because memory is
+	 * short to read its samples.
 	 */
 	SAMPLER_KILLED,
 	SAMPLER_BLOCKED, /* it ended, as the kernel kept it waiting, by the memory of pid if that is not 0 */
