@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The check of comments' width finds comments, and nothing else."""
+"""The check of the width of text finds comments and paragraphs, and nothing else."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ import pytest
 
 import ljspy
 
-CHECK = ljspy.ROOT / "tests/lint/comment_width.py"
+CHECK = ljspy.ROOT / "tests/lint/text_width.py"
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,12 @@ def test_comments_that_are_too_wide_are_found(tmp_path, text, lines):
     done = subprocess.run([sys.executable, CHECK, tmp_path], capture_output=True, text=True, check=False)
     assert [line.split(": ")[0] for line in done.stderr.splitlines()] == [f"a.c:{line}" for line in lines]
     assert done.returncode == bool(lines)
+
+
+def test_paragraphs_that_are_too_wide_are_found(tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    wide = "a " * 56
+    (tmp_path / "a.md").write_text(f"# A\n\n{'a ' * 55}\n{wide}\n\n- {wide}\n\n    {wide}\n\n| {wide} |\n")
+    done = subprocess.run([sys.executable, CHECK, tmp_path], capture_output=True, text=True, check=False)
+    assert [line.split(": ")[0] for line in done.stderr.splitlines()] == ["a.md:4", "a.md:6"]
+    assert done.returncode == 1
