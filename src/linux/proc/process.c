@@ -305,6 +305,7 @@ static bool has_no_pages(pid_t tid)
 pid_t process_thread_with_memory(pid_t pid)
 {
 	char path[PROC_PATH_MAX];
+	bool is_unknown = false;
 	struct dirent *entry;
 	pid_t found = 0;
 	DIR *tasks;
@@ -312,17 +313,18 @@ pid_t process_thread_with_memory(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	tasks = opendir(path);
 	if (!tasks)
-		return 0;
+		return errno == ENOENT ? 0 : pid;
 	while (!found && (entry = readdir(tasks))) {
 		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 		struct process thread;
+		int error = tid > 0 ? process_read_status(tid, &thread) : -ESRCH;
 
-		if (tid > 0 && process_read_status(tid, &thread) == 0 && !process_thread_is_zombie(&thread) &&
-		    !has_no_pages(tid))
+		if (error == 0 && !process_thread_is_zombie(&thread) && !has_no_pages(tid))
 			found = tid;
+		is_unknown |= error && error != -ESRCH;
 	}
 	closedir(tasks);
-	return found;
+	return found || !is_unknown ? found : pid;
 }
 
 uint64_t process_start(pid_t pid)

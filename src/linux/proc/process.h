@@ -80,7 +80,8 @@ pid_t process_of_thread(pid_t tid);
 
 /*
  * The id of a thread through which the memory of the process can be read: pid itself,
- * or another one if the first thread has ended. 0 if there is none.
+ * or another one if the first thread has ended. 0 if there is none; pid if that cannot be known, as where
+ * ljspy may open no more files.
  */
 pid_t process_thread_with_memory(pid_t pid);
 
