@@ -86,7 +86,8 @@ bool lock_holder_awaits_events(struct threads *threads, struct memory *memory,
 	struct wait wait;
 
 	if (!holder->thread)
-		return thread_call_read(holder->tid, &call) && wait_call_is_for_events(&call);
+		return !process_is_in_exec(holder->tid) && thread_call_read(holder->tid, &call) &&
+		       wait_call_is_for_events(&call);
 	if (thread_read_state(threads, holder->thread, &state, &call) != 0 || state != THREAD_BLOCKED)
 		return false;
 	wait_read(memory, &call, &wait);
