@@ -51,6 +51,8 @@ def test_threads_that_sleep_are_not_traced(tmp_path, clock):
     with ljspy.busy(THREADS) as target:
         tasks = pathlib.Path(f"/proc/{target.pid}/task").iterdir()
         others = [task.name for task in tasks if task.name != str(target.pid)]
+        # One that has not got a CPU yet would run once more.
+        assert ljspy.wait_until(lambda: all(ljspy.status_field(task, "State").startswith("S") for task in others))
         recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50, options=["--clock", clock])
         ljspy.wait_traced(target.pid)
         before = ljspy.cpu_ns(target.pid)
