@@ -68,9 +68,10 @@ def clients(server):
 
 def record(server, output):
     with clients(server):
-        until = ljspy.cpu_ns(server.worker) + CPU_NS
         argv = [ljspy.LJSPY, "record", "-p", str(server.worker), "-d", "60s", "-r", "499", "-o", output]
         with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as recording:
+            ljspy.wait_traced(server.worker)
+            until = ljspy.cpu_ns(server.worker) + CPU_NS
             ljspy.wait_until(lambda: ljspy.cpu_ns(server.worker) >= until, seconds=50, pause=0.05)
             recording.send_signal(signal.SIGINT)
     return json.loads(ljspy.run("report", output, "-f", "json", "-o", "-").stdout)
