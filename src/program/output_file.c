@@ -216,3 +216,8 @@ int output_file_scratch(FILE **ret_stream)
 		fd = memfd_create("ljspy", MFD_CLOEXEC);
 	return fd < 0 ? -errno : open_stream(fd, "w+", ret_stream);
 }
+
+int output_file_error(int error)
+{
+	return error == -EIO && errno ? -errno : error;
+}

@@ -49,4 +49,10 @@ void output_file_abandon(struct output_file *file);
  */
 int output_file_scratch(FILE **ret_stream);
 
+/*
+ * What a writer fails with that says -EIO of any error of its stream: the negative of errno, to be 0 before
+ * it writes, where that tells more.
+ */
+int output_file_error(int error);
+
 #endif

@@ -71,8 +71,7 @@ bool render_open(struct output_file *file, const char *path, const char *option)
 
 int render_end(struct output_file *file, int error)
 {
-	if (error == -EIO && errno)
-		error = -errno;
+	error = output_file_error(error);
 	if (!error)
 		return output_file_commit(file);
 	output_file_abandon(file);

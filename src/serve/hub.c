@@ -147,12 +147,6 @@ static int begin_capture(struct hub *hub, struct hub_capture *capture)
 	return error ? error : recording_writer_new(capture->stream, session, &capture->writer);
 }
 
-/* What a recording's writer fails with; the error of its stream is in errno. */
-static int error_of(int error)
-{
-	return error == -EIO && errno ? -errno : error;
-}
-
 /* Begin what the current run has samples for. */
 static void begin_captures(struct hub *hub)
 {
@@ -176,7 +170,7 @@ static void add_to(const struct hub *hub, struct hub_capture *capture, const str
 	error = capture->turns ? turns_add(capture->turns, sample)
 			       : recording_writer_add(capture->writer, sample);
 	if (error == -EIO || error == -ENOMEM)
-		capture->error = error_of(error);
+		capture->error = output_file_error(error);
 }
 
 static void free_capture(struct hub_capture *capture)
@@ -478,7 +472,7 @@ static int finish(const struct hub *hub, struct hub_capture *capture)
 		error = turns_finish(capture->turns);
 	if (!error)
 		error = recording_writer_finish(capture->writer, &capture->session, figures);
-	return error_of(error);
+	return output_file_error(error);
 }
 
 enum hub_answer hub_capture(struct hub *hub, const struct hub_request *request,

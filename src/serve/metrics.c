@@ -6,6 +6,7 @@
 
 #include "output/labels/names.h"
 #include "src/linux/proc/process.h"
+#include "src/program/output_file.h"
 
 static double seconds(uint64_t ns)
 {
@@ -132,7 +133,5 @@ int metrics_write(FILE *out, const struct hub_totals *totals)
 	    (double)totals->refused);
 	one(out, "ljspy_captures_abandoned_total", "counter", "Captures whose client went away.",
 	    (double)totals->abandoned);
-	if (!ferror(out))
-		return 0;
-	return errno ? -errno : -EIO;
+	return ferror(out) ? output_file_error(-EIO) : 0;
 }

@@ -252,8 +252,7 @@ static enum MHD_Result send_capture(struct request *request, const struct page *
 	error = output_file_scratch(&out);
 	if (!error)
 		error = render_from(&recording, page, request->server->options.options, out);
-	if (error == -EIO && errno) /* the stream's own error */
-		error = -errno;
+	error = output_file_error(error);
 	fclose(recording.stream);
 	if (!error)
 		return send_file(request, page->type, out);
@@ -379,10 +378,11 @@ static enum MHD_Result route(struct request *request, const char *path)
 	if (strncmp(path, prefix, strlen(prefix)) == 0 && path[strlen(prefix)] == '/')
 		path += strlen(prefix);
 	for (size_t i = 0; i < PAGES; i++) {
+		if (strcmp(path, pages[i].path) != 0)
+			continue;
 		request->path = pages[i].path;
 		request->said_error = &request->server->said_errors[i];
-		if (strcmp(path, pages[i].path) == 0)
-			return send_page(request, &pages[i]);
+		return send_page(request, &pages[i]);
 	}
 	return send_text(request, MHD_HTTP_NOT_FOUND, "There is no such page; / lists them.\n");
 }
