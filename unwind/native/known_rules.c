@@ -55,7 +55,6 @@ static struct kept_rules *new_kept(const struct frame_rules *rules, const struct
 		kept->rules.ops[i].number2 = rules->ops[i].number2;
 		kept->rules.ops[i].atom = rules->ops[i].atom;
 	}
-	other_rules_of(rules, &kept->others);
 	return kept;
 }
 
@@ -72,6 +71,8 @@ static struct kept_rules *keep(struct known_rules *known, const struct frame_rul
 		free(kept);
 		return same;
 	}
+	if (rules)
+		other_rules_of(rules, &kept->others);
 	HASH_ADD_KEYPTR(hh, known->kept, key_of(kept), key_length(kept), kept);
 	if (hash_added(&kept->hh))
 		return kept;
