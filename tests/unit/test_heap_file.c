@@ -230,19 +230,31 @@ static void the_place_of_a_coroutine_is_read_and_checked(void **state)
 	heap_graph_free(&made);
 }
 
+/* A file of an older ljspy, whose first VM is the one made up. Free its reader, and close it. */
+static struct heap_file_reader *open_kept(const char *path, const struct heap_graph *made, FILE **ret_in,
+					  struct heap_graph *ret_graph, struct heap_account *ret_account)
+{
+	struct heap_file_reader *reader;
+	FILE *in = fopen(path, "re");
+
+	assert_non_null(in);
+	*ret_in = in;
+	assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
+	assert_int_equal(heap_file_reader_next(reader, ret_graph, ret_account), 1);
+	check_equal(ret_graph, made);
+	return reader;
+}
+
 /* Version 1, as it was first written: made_up_leak(3, 2, 2). */
 static void the_kept_file_is_readable(void **state)
 {
 	struct heap_graph made = made_up_leak(3, 2, 2), graph;
 	struct heap_account account;
 	struct heap_file_reader *reader;
-	FILE *in = fopen("tests/recordings/version-1.heap", "re");
+	FILE *in;
 
 	(void)state;
-	assert_non_null(in);
-	assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
-	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
-	check_equal(&graph, &made);
+	reader = open_kept("tests/recordings/version-1.heap", &made, &in, &graph, &account);
 	assert_true(account.c_unnamed);
 	check_account(&account, &made, 1);
 	/* Its texts say where coroutines stand. */
@@ -281,13 +293,10 @@ static void a_kept_file_tells_what_coroutines_run(void **state)
 	struct heap_paths paths;
 	char text[HEAP_PATH_SIZE];
 	uint32_t *of;
-	FILE *in = fopen("tests/recordings/version-1-running.heap", "re");
+	FILE *in;
 
 	(void)state;
-	assert_non_null(in);
-	assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
-	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
-	check_equal(&graph, &made);
+	reader = open_kept("tests/recordings/version-1-running.heap", &made, &in, &graph, &account);
 	assert_int_equal(heap_analysis_make(&graph, &analysis), 0);
 	assert_int_equal(heap_paths_make(&graph, &analysis, &paths, &of), 0);
 	assert_string_equal(heap_path_text(&paths, of[2], text),
@@ -330,13 +339,10 @@ static void a_kept_file_says_that_functions_in_c_have_no_names(void **state)
 	struct heap_graph made = made_up_wrapped(), graph;
 	struct heap_account account;
 	struct heap_file_reader *reader;
-	FILE *in = fopen("tests/recordings/version-2.heap", "re");
+	FILE *in;
 
 	(void)state;
-	assert_non_null(in);
-	assert_int_equal(heap_file_reader_new(in, MEMORY_MAX, &reader), 0);
-	assert_int_equal(heap_file_reader_next(reader, &graph, &account), 1);
-	check_equal(&graph, &made);
+	reader = open_kept("tests/recordings/version-2.heap", &made, &in, &graph, &account);
 	assert_true(account.c_unnamed);
 	check_account(&account, &made, 1);
 	assert_string_equal(heap_text(&graph, graph.nodes[3].text), "function <a.lua:1>");
