@@ -166,10 +166,12 @@ def test_the_slowest_requests_are_listed_with_their_numbers(recorded):
     recording, log, _ = recorded
     slowest = listed(recording)
     assert len(slowest) == 10 and [ms for _, ms in slowest] == sorted((ms for _, ms in slowest), reverse=True)
-    ended = [(log["numbers"][number], ms) for number, ms in slowest if number in log["numbers"]]
+    ended = [(number, ms, log["numbers"][number][1]) for number, ms in slowest if number in log["numbers"]]
     assert ended
-    for (_, seconds), ms in ended:
-        assert ms == pytest.approx(1000 * seconds, rel=0.5)
+    for number, ms, seconds in ended:
+        # Of one that a single look found, at its end, the other half is still to come as far as ljspy knows.
+        looks = sum(step["looks"] for step in life_of(recording, number)["steps"])
+        assert 500 * seconds <= ms <= 1200 * seconds * (1 + 1 / looks), (number, looks)
 
 
 def test_the_life_of_a_request(recorded):
