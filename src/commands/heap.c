@@ -24,9 +24,6 @@
 #include "src/targets/core_look.h"
 #include "src/targets/heap_unread.h"
 
-/* A look that was refused is tried again so often, after a moment: see heap_unread_is_unexplained(). */
-enum { MORE_TRIES = 2, TRY_MOMENT_NS = 10 * 1000 * 1000 };
-
 /* A process that is read, in a series again and again. */
 struct heap_target {
 	pid_t pid;
@@ -186,14 +183,9 @@ static struct heap_unread try_to_read(struct reading *reading)
 
 static void heap_of_process(struct heap_command *command, struct heap_target *target)
 {
-	const struct timespec moment = { .tv_nsec = TRY_MOMENT_NS };
 	struct reading reading = { .command = command, .pid = target->pid };
 	struct heap_unread why = try_to_read(&reading);
 
-	for (unsigned int i = 0; i < MORE_TRIES && heap_unread_is_unexplained(&why); i++) {
-		nanosleep(&moment, NULL);
-		why = try_to_read(&reading);
-	}
 	if (why.reason == HEAP_UNREAD_OWN)
 		explain(command, target, &why);
 	else if (command->try.given_up)

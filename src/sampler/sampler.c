@@ -3,7 +3,6 @@
 #include "src/sampler/sampler_state.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -15,6 +14,7 @@
 #include "src/linux/proc/process.h"
 #include "src/linux/tracer/tracer_files.h"
 #include "src/linux/tracer/tracer_looks.h"
+#include "src/linux/tracer/tracing_thread.h"
 #include "src/program/interruption.h"
 
 enum {
@@ -830,13 +830,10 @@ static void *trace(void *context)
 
 static void run(struct sampler *sampler)
 {
-	pthread_t thread;
-	int error = sampler->files ? pthread_create(&thread, NULL, trace, sampler) : ENOMEM;
+	int error = sampler->files ? tracing_thread_run(trace, sampler) : -ENOMEM;
 
 	if (error)
-		fail(sampler, 0, -error);
-	else
-		pthread_join(thread, NULL);
+		fail(sampler, 0, error);
 	if (sampler->end_ns)
 		note_halted(sampler);
 }

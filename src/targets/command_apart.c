@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "memory/memory_file.h"
+#include "src/linux/tracer/tracing_thread.h"
 #include "src/program/message.h"
 #include "src/targets/choose.h"
 
@@ -51,16 +52,12 @@ static bool may_begin_anew(struct command_try *try)
 
 int command_try_run(struct command_try *try, void *(*read)(void *context), void *context)
 {
-	pthread_t thread;
+	int error;
 
 	do {
-		int error = pthread_create(&thread, NULL, read, context);
-
-		if (error)
-			return -error;
-		pthread_join(thread, NULL);
-	} while (may_begin_anew(try));
-	return 0;
+		error = tracing_thread_run(read, context);
+	} while (!error && may_begin_anew(try));
+	return error;
 }
 
 /*

@@ -35,12 +35,6 @@ struct heap_unread heap_unread_why(const struct process_heaps *heaps, pid_t pid,
 	return why;
 }
 
-bool heap_unread_is_unexplained(const struct heap_unread *why)
-{
-	return why->reason == HEAP_UNREAD_LOOK && why->error == -EPERM &&
-	       why->verdict.reason == PERMISSION_UNKNOWN;
-}
-
 static bool verdict_may_pass(const struct permission_verdict *verdict)
 {
 	return verdict->reason == PERMISSION_TOO_LITTLE_MEMORY ||

@@ -34,9 +34,6 @@ struct heap_unread heap_unread_why(const struct process_heaps *heaps, pid_t pid,
 /* Why a process cannot be looked at. As above. */
 struct heap_unread heap_unread_look(pid_t pid, int error);
 
-/* Was the look refused, and nothing is seen that refuses it? Another tracer may have ended since. */
-bool heap_unread_is_unexplained(const struct heap_unread *why);
-
 /*
  * May it pass by itself, though no look has found a heap so far: another tracer, an execve(), what ljspy is
  * short of? A right that is missing stays, and nobody knows that there will ever be Lua where there is none.

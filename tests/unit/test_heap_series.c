@@ -39,8 +39,7 @@ struct look {
 	int error;                     /* of the look itself */
 	int states[STATES];            /* error of each */
 	enum permission_reason reason; /* for an error */
-	size_t refused; /* so many tries of the look fail, and nothing is seen that refuses them */
-	size_t lacks;   /* so many of them are not there */
+	size_t lacks;                  /* so many of them are not there */
 	uint64_t takes_ns;
 	bool is_gone;   /* after the look */
 	uint64_t start; /* of another process with its number, if it is not 0 */
@@ -51,7 +50,6 @@ static size_t looked[PROCESSES];
 static uint64_t times_ns[LOOKS]; /* of the looks at the first process */
 static uint64_t now_ns, interrupt_ns;
 static size_t published, diagnosed;
-static size_t tries; /* of the current look */
 
 static struct look *current(pid_t pid)
 {
@@ -94,8 +92,6 @@ void __wrap_permission_diagnose(pid_t pid, int error, struct permission_verdict 
 	diagnosed++;
 	if (current(pid)->reason)
 		ret_verdict->reason = current(pid)->reason;
-	if (error == EPERM && current(pid)->refused)
-		ret_verdict->reason = PERMISSION_UNKNOWN;
 }
 
 INSTEAD_OF(clock_gettime);
@@ -125,7 +121,6 @@ int __wrap_choose_can_look(pid_t pid, uint64_t *ret_start)
 	if (process == 0)
 		times_ns[looked[process]] = now_ns - begin_ns;
 	looked[process]++;
-	tries = 0;
 	*ret_start = 1 + current(pid)->start;
 	return current(pid)->check;
 }
@@ -140,9 +135,6 @@ INSTEAD_OF(traced_lua_look);
 int __wrap_traced_lua_look(const struct traced_lua *traced, pid_t pid)
 {
 	now_ns += current(pid)->takes_ns;
-	tries++;
-	if (tries <= current(pid)->refused)
-		return -EPERM;
 	return current(pid)->error ? current(pid)->error
 				   : traced->look(traced->context, NULL, NULL, "worker");
 }
@@ -192,7 +184,7 @@ static int begin(void **state)
 	memset(times_ns, 0, sizeof(times_ns));
 	now_ns = begin_ns;
 	interrupt_ns = UINT64_MAX;
-	published = diagnosed = tries = 0;
+	published = diagnosed = 0;
 	return 0;
 }
 
@@ -354,7 +346,7 @@ static void a_busy_first_look_does_not_end_the_series(void **state)
 static void what_may_pass_at_the_first_look_does_not_end_the_series(void **state)
 {
 	static const struct look first[] = {
-		{ .error = -EPERM, .reason = PERMISSION_OTHER_TRACER },
+		{ .error = -EALREADY, .reason = PERMISSION_OTHER_TRACER },
 		{ .check = -EBUSY, .reason = PERMISSION_IN_EXEC },
 		{ .error = -ENODATA, .reason = PERMISSION_UNREADABLE },
 		{ .error = -EMFILE, .reason = PERMISSION_TOO_FEW_FILES },
@@ -376,7 +368,7 @@ static void what_may_pass_at_the_first_look_does_not_end_the_series(void **state
 static void what_has_passed_does_not_keep_a_series_without_lua(void **state)
 {
 	(void)state;
-	looks[0][0] = (struct look){ .error = -EPERM, .reason = PERMISSION_OTHER_TRACER };
+	looks[0][0] = (struct look){ .error = -EALREADY, .reason = PERMISSION_OTHER_TRACER };
 	looks[0][1] = (struct look){ .error = -ENOEXEC };
 	assert_int_equal(run(1, 3 * every_ns), EXIT_NOTHING_DONE);
 	assert_int_equal(looked[0], 2);
@@ -392,24 +384,9 @@ static void what_has_passed_does_not_keep_a_series_without_lua(void **state)
 static void a_cause_is_found_once(void **state)
 {
 	(void)state;
-	looks[0][0] = (struct look){ .error = -EPERM, .reason = PERMISSION_OTHER_TRACER };
+	looks[0][0] = (struct look){ .error = -EALREADY, .reason = PERMISSION_OTHER_TRACER };
 	assert_int_equal(run(1, 3 * every_ns), EXIT_WITH_ERRORS);
 	assert_int_equal(diagnosed, 1);
-}
-
-/* The tracer that has refused it was gone when ljspy looked for the cause. */
-static void what_nothing_explains_is_tried_again(void **state)
-{
-	(void)state;
-	looks[0][0].refused = 2;
-	assert_int_equal(run(1, 3 * every_ns), EXIT_ALL_GOOD);
-	assert_int_equal(looked[0], 4);
-	assert_null(strstr(told, "may not be traced"));
-	begin(state);
-	looks[0][0].refused = 1000;
-	assert_int_equal(run(1, 3 * every_ns), EXIT_NOTHING_DONE);
-	assert_int_equal(looked[0], 1);
-	assert_int_equal(tries, 3);
 }
 
 static void a_right_that_is_missing_ends_the_series_at_once(void **state)
@@ -480,7 +457,6 @@ int main(void)
 		cmocka_unit_test_setup(what_may_pass_at_the_first_look_does_not_end_the_series, begin),
 		cmocka_unit_test_setup(what_has_passed_does_not_keep_a_series_without_lua, begin),
 		cmocka_unit_test_setup(a_cause_is_found_once, begin),
-		cmocka_unit_test_setup(what_nothing_explains_is_tried_again, begin),
 		cmocka_unit_test_setup(a_right_that_is_missing_ends_the_series_at_once, begin),
 		cmocka_unit_test_setup(a_process_without_lua_ends_the_series_at_once, begin),
 		cmocka_unit_test_setup(too_few_looks_are_told_as_what_they_are, begin),

@@ -112,16 +112,11 @@ static void a_look_that_fails_is_told(void **state)
 	(void)state;
 	assert_string_equal(told, "71 runs no LuaJIT.\n");
 	assert_false(heap_unread_may_pass(&why));
-	assert_false(heap_unread_is_unexplained(&why));
 	why = tell_why(-EPERM, false);
 	assert_string_equal(told, "ljspy: 71: error 1.\n");
-	assert_true(heap_unread_is_unexplained(&why));
 	assert_false(heap_unread_may_pass(&why));
-	why = heap_unread_look(PID, -EACCES);
-	assert_false(heap_unread_is_unexplained(&why));
 	told_reason = PERMISSION_YAMA;
 	why = heap_unread_look(PID, -EPERM);
-	assert_false(heap_unread_is_unexplained(&why));
 	assert_false(heap_unread_may_pass(&why));
 }
 

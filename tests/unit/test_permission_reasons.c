@@ -345,6 +345,13 @@ static void a_tracer_is_named_as_the_user_knows_it(void **state)
 	assert_says(expected, "one tracer only");
 }
 
+static void a_tracer_that_has_ended_since_is_told(void **state)
+{
+	(void)state;
+	assert_int_equal(reason_for(PID, EALREADY), PERMISSION_OTHER_TRACER);
+	assert_says("was traced by another process when ljspy was about to", "Try again");
+}
+
 static void a_tracer_without_a_front_is_named_itself(void **state)
 {
 	char expected[64];
@@ -621,6 +628,7 @@ int main(void)
 		cmocka_unit_test_setup(what_is_not_explained_is_named_by_its_error, begin),
 		cmocka_unit_test_setup(a_process_may_be_of_a_kind_that_cannot_be_traced, begin),
 		cmocka_unit_test_setup(a_tracer_is_named_as_the_user_knows_it, begin),
+		cmocka_unit_test_setup(a_tracer_that_has_ended_since_is_told, begin),
 		cmocka_unit_test_setup(a_tracer_without_a_front_is_named_itself, begin),
 		cmocka_unit_test_setup(what_the_kernel_refuses_to_all_is_told, begin),
 		cmocka_unit_test_setup(a_process_of_another_user_is_told, begin),

@@ -798,7 +798,8 @@ static int seize_error(int error)
 	traced_of(THIRD)->seize_error = error;
 	result = tracer_seize(tracer, FIRST, THIRD, &tracee);
 	assert_false(tracing.watches);
-	assert_told("seize 102; ");
+	/* Where nothing refuses it, a tracer that has ended since may have been the reason. */
+	assert_told(result == -EPERM ? "seize 102; seize 102; " : "seize 102; ");
 	if (result) {
 		assert_ptr_equal(tracee, first);
 		assert_null(tracer_find(tracer, THIRD));
@@ -814,6 +815,9 @@ static void why_a_thread_cannot_be_seized_is_told(void **state)
 	(void)state;
 	process->tracer_pid = 0;
 	assert_int_equal(seize_error(EPERM), -EPERM);
+	process->tracer_pid = 1;
+	assert_int_equal(seize_error(EPERM), -EALREADY);
+	process->tracer_pid = 0;
 	assert_int_equal(seize_error(EIO), -EIO);
 	/* The kernels that have no such request say so of threads that exist. */
 	assert_int_equal(seize_error(ESRCH), -EIO);
@@ -866,7 +870,7 @@ static void one_that_cannot_be_seized_late_runs_on(void **state)
 	assert_int_equal(tracer_seize_late(tracer, FIRST, THIRD, &third), 0);
 	traced_of(THIRD)->seize_error = EPERM;
 	assert_int_equal(tracer_stop(tracer, third, MS), -EPERM);
-	assert_told("seize 102; ");
+	assert_told("seize 102; seize 102; ");
 	assert_int_equal(third->state, TRACEE_RUNNING);
 	assert_false(tracer_awaits_stop(tracer));
 	traced_of(THIRD)->seize_error = ESRCH;

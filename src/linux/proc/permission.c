@@ -216,6 +216,13 @@ static void explain(const struct process *process, int error, struct permission_
 	has_capability = effective & (1u << CAP_SYS_PTRACE);
 	if (explain_by_process(process, verdict))
 		return;
+	if (error == EALREADY) {
+		decide(verdict, PERMISSION_OTHER_TRACER,
+		       "Try again: that has ended since. A process can have one tracer only.",
+		       "Process %d (%s) was traced by another process when ljspy was about to.", pid,
+		       process->name);
+		return;
+	}
 	if (error == ENODATA) {
 		decide(verdict, PERMISSION_UNREADABLE,
 		       "Try again: a disk may not have answered, ljspy may have waited for a CPU or lacked memory,"

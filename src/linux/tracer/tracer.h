@@ -108,9 +108,9 @@ void tracer_free(struct tracer *tracer);
 
 /*
  * Seize a thread. 0 and *ret_tracee, or -ESRCH (gone, or has ended and was not reaped),
- * -EPERM (see permission.h), -EIO (there is no PTRACE_SEIZE), -ENOMEM. If the thread is already
- * a tracee, even one that is gone but not forgotten, *ret_tracee is that tracee, unchanged. If a
- * thread of another process had the id and is not forgotten: -ESRCH until it is.
+ * -EALREADY (another traces it), -EPERM (see permission.h), -EIO (there is no PTRACE_SEIZE), -ENOMEM. If the
+ * thread is already a tracee, even one that is gone but not forgotten, *ret_tracee is that tracee, unchanged.
+ * If a thread of another process had the id and is not forgotten: -ESRCH until it is.
  */
 int tracer_seize(struct tracer *tracer, pid_t pid, pid_t tid, struct tracee **ret_tracee);
 
@@ -143,7 +143,7 @@ void tracer_forget(struct tracer *tracer, struct tracee *tracee);
  *	When it stops, tracer_poll() resumes it, or holds it if tracee->hold_late is set.
  * -ESRCH: it has ended.
  * -ECANCELED: it has called execve(); see tracee->execed. It runs.
- * -EPERM: it could not be seized (late), for the reasons of tracer_seize().
+ * -EALREADY, -EPERM: it could not be seized (late), for the reasons of tracer_seize().
  */
 int tracer_stop(struct tracer *tracer, struct tracee *tracee, uint64_t timeout_ns);
 

@@ -23,10 +23,17 @@ static enum fate find_out(pid_t tid)
 	return process.tracer_pid == gettid() ? FATE_ALIVE : FATE_OTHERS;
 }
 
+static bool has_tracer(pid_t tid)
+{
+	struct process process;
+
+	return process_read_status(tid, &process) == 0 && process.tracer_pid != 0;
+}
+
 /*
  * Why the kernel refuses to seize the thread. Before Linux 3.1, which has no PTRACE_SEIZE, it says ESRCH for
- * a thread that exists: -EIO. It says EPERM for one that has ended but was not reaped: -ESRCH, and for a
- * tracee of ljspy's that has taken the id by execve(): 0.
+ * a thread that exists: -EIO. It says EPERM for one that has ended but was not reaped: -ESRCH; for one that
+ * has a tracer: -EALREADY; and for a tracee of ljspy's that has taken the id by execve(): 0.
  */
 static int why_not_seized(pid_t tid, int error)
 {
@@ -38,7 +45,9 @@ static int why_not_seized(pid_t tid, int error)
 	case FATE_ALIVE: return error == -ESRCH ? -EIO : 0;
 	case FATE_OTHERS: break;
 	}
-	return error == -ESRCH ? -EIO : -EPERM;
+	if (error == -ESRCH)
+		return -EIO;
+	return has_tracer(tid) ? -EALREADY : -EPERM;
 }
 
 /* While the request waits for an execve(), reports are handled. 0 or a negative errno. */
@@ -50,6 +59,21 @@ static int ask_kernel(struct tracer *tracer, enum __ptrace_request request, pid_
 	error = ptrace(request, tid, NULL, (void *)options) ? -errno : 0;
 	call_watch_end(&tracer->watch);
 	return error;
+}
+
+static int ask_to_seize(struct tracer *tracer, pid_t tid)
+{
+	int error = ask_kernel(tracer, PTRACE_SEIZE, tid, PTRACE_O_TRACEEXEC);
+
+	return error ? why_not_seized(tid, error) : 0;
+}
+
+/* What refused it may have ended before it was looked for: a tracer, or an execve(). */
+static int seize(struct tracer *tracer, pid_t tid)
+{
+	int error = ask_to_seize(tracer, tid);
+
+	return error == -EPERM ? ask_to_seize(tracer, tid) : error;
 }
 
 static int attach(struct tracer *tracer, struct seized *seized)
@@ -87,10 +111,8 @@ static bool has_execed_meanwhile(struct tracer *tracer, const struct seized *sei
 int tracer_seize_now(struct tracer *tracer, struct seized *seized)
 {
 	pid_t tid = seized->tracee.tid;
-	int error = ask_kernel(tracer, PTRACE_SEIZE, tid, PTRACE_O_TRACEEXEC);
+	int error = seize(tracer, tid);
 
-	if (error)
-		error = why_not_seized(tid, error);
 	if (error == -EIO && tracer->allow_attach)
 		error = attach(tracer, seized);
 	if (!error && has_execed_meanwhile(tracer, seized))
