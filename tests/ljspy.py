@@ -208,7 +208,7 @@ def sleeps(pid):
     return int(status_field(pid, "voluntary_ctxt_switches"))
 
 
-def run(*arguments, timeout=60, user=None, through=(), **options):
+def run(*arguments, timeout=RECORDING_SECONDS, user=None, through=(), **options):
     """Run ljspy to its end, as USER; the command line THROUGH runs it."""
     options = {"capture_output": True, "text": True, "errors": "replace"} | as_user(user) | options
     argv = [str(a) for a in (*through, LJSPY, *arguments)]
