@@ -66,7 +66,7 @@ static void add_lost(struct flamegraph_header *header, const struct figures *fig
 {
 	uint64_t lost = figures_lost(figures);
 	char reasons[FLAMEGRAPH_HEADER_LINE_SIZE - 256] = "";
-	char missed[64] = "the recording has no end, ", dropped[64] = "";
+	char missed[64] = "the recording has no end, ", dropped[64] = "", share[FIGURES_LOST_SIZE];
 	size_t length = 0;
 
 	if (!figures->is_unfinished)
@@ -79,8 +79,8 @@ static void add_lost(struct flamegraph_header *header, const struct figures *fig
 						   "%s %s %" PRIu64, length ? "," : ":",
 						   lost_reason_text((enum lost_reason)i), figures->lost[i]);
 	}
-	add_line(header, "%s%s%" PRIu64 " samples lost (%.2f %%)%s", missed, dropped, lost,
-		 percent(lost, figures->samples), reasons);
+	add_line(header, "%s%s%" PRIu64 " samples lost (%s)%s", missed, dropped, lost,
+		 figures_lost_share(figures, share), reasons);
 }
 
 /* Add the cost of sampling for the target, and the certainty of positions. */

@@ -61,11 +61,11 @@ static int expand_stack(struct recording_reader *reader, uint32_t id, struct sam
 }
 
 /* During opening, count the frames of a stack without expanding it. */
-static int count_stack(struct recording_reader *reader, uint32_t id)
+static int count_stack(struct recording_reader *reader, uint32_t id, uint64_t cpu_ns)
 {
 	static const struct figures_stack empty;
 
-	figures_add_stack(&reader->figures, id ? &reader->tables.stacks[id - 1].figures : &empty);
+	figures_add_stack(&reader->figures, id ? &reader->tables.stacks[id - 1].figures : &empty, cpu_ns);
 	return READ_SAMPLE;
 }
 
@@ -179,7 +179,8 @@ int recording_read_sample(struct recording_reader *reader, struct sample *ret_sa
 	sample.tid = thread->tid;
 	sample.process_name = thread->process_name;
 	sample.thread_name = thread->thread_name;
-	result = reader->opening ? count_stack(reader, leaf) : expand_stack(reader, leaf, &sample);
+	result = reader->opening ? count_stack(reader, leaf, sample.cpu_ns)
+				 : expand_stack(reader, leaf, &sample);
 	if (result != READ_SAMPLE)
 		return result;
 	thread->last_ns = reader->last_ns = sample.time_ns;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "output/sample/amount_text.h"
 #include "output/sample/functions.h"
@@ -27,6 +28,9 @@ enum { PERCENTILE_COUNT = sizeof(percentiles) / sizeof(percentiles[0]) };
 /* Of all samples; fewer have no effect that chance does not have, too. */
 static const double skid_percent_min = 1;
 
+/* So many points more of the CPU time than of the samples may be chance. */
+static const double lost_points_more = 0.5;
+
 /* Less than this of all bytes may be divided as roughly as those of large allocations are. */
 static const double large_percent_min = 5;
 
@@ -50,13 +54,16 @@ void figures_push(struct figures_stack *stack, const struct function *function,
 			stack->lost = reason + 1;
 }
 
-void figures_add_stack(struct figures *figures, const struct figures_stack *stack)
+void figures_add_stack(struct figures *figures, const struct figures_stack *stack, uint64_t cpu_ns)
 {
 	figures->samples++;
+	figures->sampled_cpu_ns += cpu_ns;
 	for (int i = 0; i < CERTAINTY_COUNT; i++)
 		figures->frames[i] += stack->frames[i];
-	if (stack->lost)
-		figures->lost[stack->lost - 1]++;
+	if (!stack->lost)
+		return;
+	figures->lost[stack->lost - 1]++;
+	figures->lost_cpu_ns += cpu_ns;
 }
 
 void figures_add_sample(struct figures *figures, const struct sample *sample)
@@ -65,7 +72,7 @@ void figures_add_sample(struct figures *figures, const struct sample *sample)
 
 	for (size_t i = sample->frame_count; i-- > 0;)
 		figures_push(&stack, sample->frames[i].function, sample->frames[i].certainty);
-	figures_add_stack(figures, &stack);
+	figures_add_stack(figures, &stack, sample->cpu_ns);
 }
 
 void figures_set_rate(struct figures *figures, uint64_t clocked_ns)
@@ -73,9 +80,20 @@ void figures_set_rate(struct figures *figures, uint64_t clocked_ns)
 	figures->rate_reached_hz = clocked_ns ? (double)figures->samples * 1e9 / (double)clocked_ns : 0;
 }
 
+void figures_take_samples(struct figures *figures, const struct figures *counted)
+{
+	figures->samples = counted->samples;
+	figures->sampled_cpu_ns = counted->sampled_cpu_ns;
+	figures->lost_cpu_ns = counted->lost_cpu_ns;
+	memcpy(figures->lost, counted->lost, sizeof(figures->lost));
+	memcpy(figures->frames, counted->frames, sizeof(figures->frames));
+}
+
 void figures_add(struct figures *sum, const struct figures *figures)
 {
 	sum->samples += figures->samples;
+	sum->sampled_cpu_ns += figures->sampled_cpu_ns;
+	sum->lost_cpu_ns += figures->lost_cpu_ns;
 	for (int reason = 0; reason < LOST_COUNT; reason++)
 		sum->lost[reason] += figures->lost[reason];
 	sum->missed_ticks += figures->missed_ticks;
@@ -127,6 +145,19 @@ uint64_t figures_lost(const struct figures *figures)
 	return lost;
 }
 
+const char *figures_lost_share(const struct figures *figures, char ret_text[static FIGURES_LOST_SIZE])
+{
+	const double of_samples = percent(figures_lost(figures), figures->samples);
+	const double of_time = percent(figures->lost_cpu_ns, figures->sampled_cpu_ns);
+
+	if (of_time >= of_samples + lost_points_more)
+		snprintf(ret_text, FIGURES_LOST_SIZE, "%.2f %%, but %.2f %% of the CPU time", of_samples,
+			 of_time);
+	else
+		snprintf(ret_text, FIGURES_LOST_SIZE, "%.2f %%", of_samples);
+	return ret_text;
+}
+
 /* Without the end of a recording, samples of some clocks do not tell how long the target was sampled. */
 static bool knows_rate(const struct figures *figures)
 {
@@ -152,7 +183,7 @@ static void print_samples(FILE *out, const struct figures *figures)
 {
 	uint64_t lost = figures_lost(figures);
 	const char *before = ": ";
-	char rate[FIGURES_RATE_SIZE];
+	char rate[FIGURES_RATE_SIZE], share[FIGURES_LOST_SIZE];
 
 	figures_rate(figures, rate);
 	fprintf(out, "samples  %" PRIu64 " in %.1f s, %s", figures->samples,
@@ -161,7 +192,7 @@ static void print_samples(FILE *out, const struct figures *figures)
 		fprintf(out, "; the recording has no end\n");
 	else
 		fprintf(out, ", %" PRIu64 " ticks missed\n", figures->missed_ticks);
-	fprintf(out, "lost     %" PRIu64 " (%.2f %%)", lost, percent(lost, figures->samples));
+	fprintf(out, "lost     %" PRIu64 " (%s)", lost, figures_lost_share(figures, share));
 	for (int reason = 0; reason < LOST_COUNT; reason++) {
 		if (figures->lost[reason] == 0)
 			continue;
@@ -377,6 +408,7 @@ json_t *figures_json(const struct figures *figures)
 
 	set(&object, "samples", count_json(figures->samples));
 	set(&object, "lost", lost_json(figures));
+	set(&object, "lost_cpu_ms", time_json(figures->lost_cpu_ns, 1e6));
 	set(&object, "missed_ticks", of_end(figures, count_json(figures->missed_ticks)));
 	set(&object, "dropped", of_end(figures, count_json(figures->dropped)));
 	set(&object, "away_ms", of_end(figures, time_json(figures->away_ns, 1e6)));

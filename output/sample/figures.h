@@ -22,11 +22,16 @@
 struct figures {
 	uint64_t samples;          /* including lost ones */
 	uint64_t lost[LOST_COUNT]; /* samples with an unknown part, each counted by its first reason */
-	uint64_t missed_ticks;     /* ticks at which a sample was due and none was taken */
-	uint64_t dropped;          /* samples taken, but dropped because the recorder was too slow */
-	uint64_t away_ns;     /* without sampling: ljspy was stopped, or a target's memory kept it waiting */
-	uint64_t skid;        /* stops that came late, from another CPU, and met the end of a system call */
-	uint64_t undisturbed; /* samples without a stop, which might have changed a system call */
+	/*
+	 * CPU time that the samples stand for, and those with an unknown part. One sample may stand for that of
+	 * a hundred short runs of a thread that no tick met.
+	 */
+	uint64_t sampled_cpu_ns, lost_cpu_ns;
+	uint64_t missed_ticks; /* ticks at which a sample was due and none was taken */
+	uint64_t dropped;      /* samples taken, but dropped because the recorder was too slow */
+	uint64_t away_ns;      /* without sampling: ljspy was stopped, or a target's memory kept it waiting */
+	uint64_t skid;         /* stops that came late, from another CPU, and met the end of a system call */
+	uint64_t undisturbed;  /* samples without a stop, which might have changed a system call */
 	struct histogram pause_ns; /* how long a thread was held, for a sample or to deliver a signal */
 	uint64_t duration_ns;      /* of the recording */
 	uint64_t self_cpu_ns;      /* CPU time of ljspy itself */
@@ -57,11 +62,14 @@ struct figures_stack {
 /* Count one more frame, on top of those counted before. */
 void figures_push(struct figures_stack *stack, const struct function *function,
 		  enum frame_certainty certainty);
-/* Count a sample with this stack. */
-void figures_add_stack(struct figures *figures, const struct figures_stack *stack);
+/* Count a sample with this stack, which stands for that CPU time. */
+void figures_add_stack(struct figures *figures, const struct figures_stack *stack, uint64_t cpu_ns);
 
 /* Count a sample, its frames, and the reason if a part is lost. */
 void figures_add_sample(struct figures *figures, const struct sample *sample);
+
+/* Set what samples tell to what was counted of others. The rest stays. */
+void figures_take_samples(struct figures *figures, const struct figures *counted);
 
 /* Add the figures of another recording to sum. rate_reached_hz stays; see figures_set_rate(). */
 void figures_add(struct figures *sum, const struct figures *figures);
@@ -97,11 +105,19 @@ const char *figures_large_bytes(const struct figures *figures, char ret_text[sta
 /* The number of samples with an unknown part, for any reason. */
 uint64_t figures_lost(const struct figures *figures);
 
+enum { FIGURES_LOST_SIZE = 64 };
+
+/*
+ * "0.40 %" in ret_text, which it returns: the share of those samples; where they have more of the CPU time than
+ * that, "0.40 %, but 2.25 % of the CPU time".
+ */
+const char *figures_lost_share(const struct figures *figures, char ret_text[static FIGURES_LOST_SIZE]);
+
 /* Print a few lines for people. */
 void figures_print(FILE *out, const struct figures *figures);
 
 /*
- * A JSON object, with the unit in each name: samples, lost by reason, missed_ticks, dropped, away_ms,
+ * A JSON object, with the unit in each name: samples, lost by reason, lost_cpu_ms, missed_ticks, dropped, away_ms,
  * undisturbed, skid, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
  * alloc_bytes {estimated, least, large}, rate_hz {asked, reached}, frames {exact, nearest, function}. Of a
  * recording without an end, missed_ticks to pause_us, self_cpu_ms, alloc_bytes and the rate asked are null;

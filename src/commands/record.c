@@ -8,7 +8,6 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "output/labels/json_values.h"
@@ -299,11 +298,8 @@ static struct figures figures_to_show(const struct recording *recording)
 {
 	struct figures figures = recording->result.figures;
 
-	if (recording->turns) {
-		figures.samples = recording->recorded.samples;
-		memcpy(figures.lost, recording->recorded.lost, sizeof(figures.lost));
-		memcpy(figures.frames, recording->recorded.frames, sizeof(figures.frames));
-	}
+	if (recording->turns)
+		figures_take_samples(&figures, &recording->recorded);
 	return figures;
 }
 

@@ -420,9 +420,7 @@ static int count_samples(struct recordings *recordings)
 	    weight_is_time(recordings->session.clock))
 		figures->target_cpu_ns = count.cpu_ns;
 	figures->is_part |= counted->samples != figures->samples;
-	figures->samples = counted->samples;
-	memcpy(figures->lost, counted->lost, sizeof(counted->lost));
-	memcpy(figures->frames, counted->frames, sizeof(counted->frames));
+	figures_take_samples(figures, counted);
 	figures_set_rate(figures,
 			 weight_clocked_ns(recordings->session.clock, figures->target_cpu_ns, count.wall_ns));
 	return error;

@@ -233,9 +233,7 @@ static void check(struct sampler_result *result)
 /* The front counts the samples that arrived, so its figures are the right ones. */
 static void correct(const struct sampler_apart *self, const struct apart *apart, struct figures *figures)
 {
-	figures->samples = self->taken.samples;
-	memcpy(figures->lost, self->taken.lost, sizeof(figures->lost));
-	memcpy(figures->frames, self->taken.frames, sizeof(figures->frames));
+	figures_take_samples(figures, &self->taken);
 	figures->away_ns = apart_away_ns(apart);
 	figures->self_cpu_ns += apart_cpu_ns(apart);
 }

@@ -17,6 +17,8 @@ static struct figures example(void)
 		.missed_ticks = 4,
 		.undisturbed = 6,
 		.skid = 45,
+		.sampled_cpu_ns = 29800000000,
+		.lost_cpu_ns = 250000,
 		.duration_ns = 30000000000,
 		.self_cpu_ns = 310000000,
 		.target_cpu_ns = 29800000000,
@@ -67,6 +69,7 @@ static void the_json_has_units_in_its_names(void **state)
 	assert_true(number(object, "skid", NULL) == 45);
 	assert_true(number(object, "lost", "frame chain broken") == 9);
 	assert_true(number(object, "lost", "target ended") == 0);
+	assert_true(number(object, "lost_cpu_ms", NULL) == 0.25);
 	assert_int_equal(json_object_size(json_object_get(object, "lost")), LOST_COUNT);
 	assert_true(number(object, "pause_us", "p50") > 7.7 && number(object, "pause_us", "p50") < 8.3);
 	assert_true(number(object, "pause_us", "p90") < 8.3);
@@ -220,6 +223,10 @@ static void a_sum_has_the_figures_of_both(void **state)
 	other.dropped = 5;
 	sum.away_ns = 20;
 	other.away_ns = 50;
+	sum.sampled_cpu_ns = 100;
+	other.sampled_cpu_ns = 11;
+	sum.lost_cpu_ns = 30;
+	other.lost_cpu_ns = 2;
 	other.rate_asked_hz = 250;
 	other.target_cpu_unknown = true;
 	other.alloc_large_unknown = true;
@@ -228,6 +235,8 @@ static void a_sum_has_the_figures_of_both(void **state)
 	assert_int_equal(sum.lost[LOST_BROKEN_CHAIN], 18);
 	assert_int_equal(sum.lost[LOST_TOO_DEEP], 6);
 	assert_int_equal(figures_lost(&sum), 24);
+	assert_int_equal(sum.sampled_cpu_ns, 111);
+	assert_int_equal(sum.lost_cpu_ns, 32);
 	assert_int_equal(sum.missed_ticks, 8);
 	assert_int_equal(sum.dropped, 7);
 	assert_int_equal(sum.away_ns, 70);
@@ -331,15 +340,60 @@ static void a_sample_counts_its_frames_and_its_innermost_lost_part(void **state)
 	figures_push(&stack, &lua, CERTAINTY_EXACT);
 	figures_push(&stack, &lua, CERTAINTY_NEAREST);
 	figures_push(&stack, &table, CERTAINTY_FUNCTION);
-	figures_add_stack(&figures, &stack);
-	figures_add_stack(&figures, &stack);
-	figures_add_stack(&figures, &(struct figures_stack){ 0 });
+	figures_add_stack(&figures, &stack, 10);
+	figures_add_stack(&figures, &stack, 200);
+	figures_add_stack(&figures, &(struct figures_stack){ 0 }, 3000);
 	assert_int_equal(figures.samples, 3);
+	assert_int_equal(figures.sampled_cpu_ns, 3210);
+	assert_int_equal(figures.lost_cpu_ns, 210);
 	assert_int_equal(figures.lost[LOST_BROKEN_CHAIN], 2);
 	assert_int_equal(figures_lost(&figures), 2);
 	assert_int_equal(figures.frames[CERTAINTY_EXACT], 4);
 	assert_int_equal(figures.frames[CERTAINTY_NEAREST], 2);
 	assert_int_equal(figures.frames[CERTAINTY_FUNCTION], 0);
+}
+
+/* A thread that runs in short turns may have one sample, late, for all of its time. */
+static void lost_parts_tell_their_share_of_the_cpu_time_where_that_is_more(void **state)
+{
+	struct figures figures = example();
+	char *text;
+
+	(void)state;
+	figures.sampled_cpu_ns = 1000000;
+	figures.lost_cpu_ns = 22500;
+	text = printed(&figures);
+	assert_non_null(
+		strstr(text, "lost     12 (0.40 %, but 2.25 % of the CPU time): frame chain broken 9"));
+	free(text);
+	figures.lost_cpu_ns = 8000;
+	text = printed(&figures);
+	assert_non_null(strstr(text, "lost     12 (0.40 %): frame chain broken 9"));
+	free(text);
+}
+
+static void samples_counted_elsewhere_replace_what_samples_tell(void **state)
+{
+	struct figures figures = example();
+	const struct figures counted = {
+		.samples = 7,
+		.sampled_cpu_ns = 70,
+		.lost_cpu_ns = 20,
+		.missed_ticks = 99,
+		.lost = { [LOST_TOO_DEEP] = 2 },
+		.frames = { [CERTAINTY_EXACT] = 5 },
+	};
+
+	(void)state;
+	figures_take_samples(&figures, &counted);
+	assert_int_equal(figures.samples, 7);
+	assert_int_equal(figures.sampled_cpu_ns, 70);
+	assert_int_equal(figures.lost_cpu_ns, 20);
+	assert_int_equal(figures.lost[LOST_TOO_DEEP], 2);
+	assert_int_equal(figures.lost[LOST_BROKEN_CHAIN], 0);
+	assert_int_equal(figures.frames[CERTAINTY_EXACT], 5);
+	assert_int_equal(figures.frames[CERTAINTY_NEAREST], 0);
+	assert_int_equal(figures.missed_ticks, 4);
 }
 
 static void less_certain_bytes_are_told_by_their_kind(void **state)
@@ -457,6 +511,8 @@ int main(void)
 		cmocka_unit_test(a_part_of_a_run_has_what_was_counted_meanwhile),
 		cmocka_unit_test(the_rate_says_what_was_reached_unless_it_is_unknown),
 		cmocka_unit_test(a_sample_counts_its_frames_and_its_innermost_lost_part),
+		cmocka_unit_test(lost_parts_tell_their_share_of_the_cpu_time_where_that_is_more),
+		cmocka_unit_test(samples_counted_elsewhere_replace_what_samples_tell),
 		cmocka_unit_test(less_certain_bytes_are_told_by_their_kind),
 		cmocka_unit_test(bytes_of_large_allocations_are_told),
 		cmocka_unit_test(of_an_older_recording_it_is_not_known_what_is_large),

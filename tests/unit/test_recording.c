@@ -534,10 +534,11 @@ static void labels_of_processes_are_read_up_to_the_last_flush(void **state)
 	free(bytes.data);
 }
 
-static void lost_frames_keep_their_reason(void **state)
+static void lost_frames_keep_their_reason_and_time(void **state)
 {
 	struct frame frame = { .function = lost_function(LOST_ASLEEP) };
-	struct sample sample = { .time_ns = 1, .frames = &frame, .frame_count = 1 };
+	struct sample sample = { .time_ns = 1, .cpu_ns = 70, .frames = &frame, .frame_count = 1 };
+	struct sample whole = { .time_ns = 2, .cpu_ns = 3 };
 	struct writing writing = { 0 };
 	struct bytes bytes;
 	struct reading reading;
@@ -545,10 +546,13 @@ static void lost_frames_keep_their_reason(void **state)
 	(void)state;
 	begin_writing(&writing);
 	assert_int_equal(recording_writer_add(writing.writer, &sample), 0);
+	assert_int_equal(recording_writer_add(writing.writer, &whole), 0);
 	assert_int_equal(recording_writer_flush(writing.writer), 0);
 	bytes = end_writing(&writing);
 	begin_reading(&reading, bytes.data, bytes.size);
 	assert_int_equal(recording_reader_figures(reading.reader)->lost[LOST_ASLEEP], 1);
+	assert_int_equal(recording_reader_figures(reading.reader)->lost_cpu_ns, 70);
+	assert_int_equal(recording_reader_figures(reading.reader)->sampled_cpu_ns, 73);
 	end_reading(&reading);
 	free(bytes.data);
 }
@@ -1190,7 +1194,7 @@ int main(void)
 		cmocka_unit_test(session_and_figures_are_read_as_they_were_written),
 		cmocka_unit_test(a_root_holds_for_all_files_below_it),
 		cmocka_unit_test(labels_of_processes_are_read_up_to_the_last_flush),
-		cmocka_unit_test(lost_frames_keep_their_reason),
+		cmocka_unit_test(lost_frames_keep_their_reason_and_time),
 		cmocka_unit_test(what_was_flushed_is_read_though_the_end_is_missing),
 		cmocka_unit_test(a_file_is_read_up_to_its_last_whole_block),
 		cmocka_unit_test(damage_ends_the_samples),
