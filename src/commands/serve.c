@@ -38,6 +38,8 @@ static const uint64_t threshold_default_ns = 20 * 1000 * 1000;
 struct serving {
 	const struct options *options;
 	struct hub *hub;
+	const struct address *address;
+	struct server *server; /* NULL: not begun */
 	struct first_thread first;
 	struct wanted *wanted; /* the processes of the options */
 	pid_t *pids;           /* those of them to sample in the next run */
@@ -46,7 +48,6 @@ struct serving {
 	struct sampler_result result;
 	struct permission_verdict left_out;
 	char token[TOKEN_MAX + 1];
-	bool refused;
 };
 
 static void take_sample(void *context, const struct sample *sample)
@@ -121,15 +122,65 @@ static bool may_run_again(struct serving *serving)
 	return result->end == SAMPLER_TOLD_TO_END;
 }
 
+static void explain_in_use(const struct address *address)
+{
+	if (address_is_taken_by_file(address))
+		message_note("A file that is no socket has this name. Name another path: --listen PATH");
+	else if (address->storage.ss_family == AF_UNIX)
+		message_note("Let that program end, or name another path: --listen PATH");
+	else
+		message_note("Let that program end, or name another port: --listen ADDRESS:PORT");
+}
+
+/* serving->server stays NULL after telling the user why it cannot start. */
+static void start_server(void *context)
+{
+	struct serving *serving = context;
+	const struct address *address = serving->address;
+	struct server_options options = {
+		.is_local = address->is_local,
+		.is_unix = address->storage.ss_family == AF_UNIX,
+		.token = *serving->token ? serving->token : NULL,
+		.options = serving->options,
+		.wanted = serving->wanted,
+		.hub = serving->hub,
+	};
+	char text[ADDRESS_TEXT_SIZE];
+	int error;
+
+	options.socket = address_listen(address, text);
+	if (options.socket < 0) {
+		message_error_errno(-options.socket, "listening on %s", serving->options->listen);
+		if (options.socket == -EADDRINUSE)
+			explain_in_use(address);
+		return;
+	}
+	error = server_start(&options, &serving->server);
+	if (error) {
+		address_forget(address);
+		choose_explain_error(-error, "starting to serve");
+		return;
+	}
+	message_note("Listening on %s", text);
+}
+
+static bool may_sample(const struct options *options)
+{
+	return options->pid_count == 0 || (choose_check_all(options) && choose_check_layouts(options));
+}
+
+/* Listen once it is known that the targets may be sampled. False after telling the user. */
 static bool sample(void *context)
 {
 	struct serving *serving = context;
-	const struct options *options = serving->options;
 	enum hub_mode mode;
 
-	serving->refused = options->pid_count &&
-			   !(choose_check_all(options) && choose_check_layouts(options));
-	while (!serving->refused && hub_next(serving->hub, &mode)) {
+	if (!may_sample(serving->options))
+		return false;
+	first_thread_ask(&serving->first, start_server, serving);
+	if (!serving->server)
+		return false;
+	while (hub_next(serving->hub, &mode)) {
 		if (!keep_those_left(serving)) {
 			serving->result.end = SAMPLER_TARGETS_ENDED;
 			break;
@@ -202,51 +253,20 @@ static enum exit_status conclude(struct serving *serving)
 										       : EXIT_ALL_GOOD;
 }
 
-static void explain_in_use(const struct address *address)
-{
-	if (address_is_taken_by_file(address))
-		message_note("A file that is no socket has this name. Name another path: --listen PATH");
-	else if (address->storage.ss_family == AF_UNIX)
-		message_note("Let that program end, or name another path: --listen PATH");
-	else
-		message_note("Let that program end, or name another port: --listen ADDRESS:PORT");
-}
-
 static enum exit_status serve_on(struct serving *serving, const struct address *address)
 {
-	struct server_options options = {
-		.is_local = address->is_local,
-		.is_unix = address->storage.ss_family == AF_UNIX,
-		.token = *serving->token ? serving->token : NULL,
-		.options = serving->options,
-		.wanted = serving->wanted,
-		.hub = serving->hub,
-	};
-	char text[ADDRESS_TEXT_SIZE];
-	struct server *server = NULL;
 	bool sampled;
 	int error;
 
-	options.socket = address_listen(address, text);
-	if (options.socket < 0) {
-		message_error_errno(-options.socket, "listening on %s", serving->options->listen);
-		if (options.socket == -EADDRINUSE)
-			explain_in_use(address);
-		return EXIT_NOTHING_DONE;
-	}
-	error = server_start(&options, &server);
-	if (error) {
-		address_forget(address);
-		choose_explain_error(-error, "starting to serve");
-		return EXIT_NOTHING_DONE;
-	}
-	message_note("Listening on %s", text);
+	serving->address = address;
 	error = first_thread_run(&serving->first, sample, serving, &sampled);
-	server_stop(server);
-	address_forget(address);
+	if (serving->server) {
+		server_stop(serving->server);
+		address_forget(address);
+	}
 	if (error)
 		choose_explain_error(-error, "starting to sample");
-	return error || serving->refused ? EXIT_NOTHING_DONE : conclude(serving);
+	return error || !sampled ? EXIT_NOTHING_DONE : conclude(serving);
 }
 
 static void set_sampler_options(struct serving *serving)

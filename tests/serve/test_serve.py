@@ -617,6 +617,16 @@ def test_heaps_are_read_as_the_targets_are_sampled():
             assert b"heavy" in strings(server.get("/debug/pprof/heap"))
 
 
+def test_who_cannot_be_sampled_is_told_before_it_listens(tmp_path):
+    path = tmp_path / "socket"
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    refused = ljspy.run("serve", "-p", gone.pid, "--listen", f"unix:{path}", timeout=60)
+    assert refused.returncode == ljspy.NOTHING_PROFILED
+    assert f"There is no process {gone.pid}" in refused.stderr and "Listening" not in refused.stderr
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("address", ["", "6060", "localhost", "localhost:http", "127.0.0.1:65536", "[::1:6060",
                                      "example.org:80", "unix:", "unix:" + "x" * 200, "1.2.3:80"])
 def test_wrong_addresses_are_refused(address):
