@@ -179,6 +179,23 @@ void figures_rate(const struct figures *figures, char ret_text[static FIGURES_RA
 		snprintf(ret_text, FIGURES_RATE_SIZE, "%g Hz asked", figures->rate_asked_hz);
 }
 
+/* Of what did not happen there is no word. */
+static void print_apart(FILE *out, const struct figures *figures)
+{
+	const char *before = "apart    ";
+
+	if (figures->dropped) {
+		fprintf(out, "%s%" PRIu64 " samples dropped, as writing was slower or failed", before,
+			figures->dropped);
+		before = "; ";
+	}
+	if (figures->away_ns)
+		fprintf(out, "%saway for %.1f s, as ljspy was stopped or memory of a target kept it waiting",
+			before, (double)figures->away_ns / 1e9);
+	if (figures->dropped || figures->away_ns)
+		fputc('\n', out);
+}
+
 static void print_samples(FILE *out, const struct figures *figures)
 {
 	uint64_t lost = figures_lost(figures);
@@ -201,12 +218,7 @@ static void print_samples(FILE *out, const struct figures *figures)
 		before = ", ";
 	}
 	fputc('\n', out);
-	if (figures->dropped || figures->away_ns)
-		fprintf(out,
-			"apart    %" PRIu64
-			" samples dropped, as writing was slower or failed; away for %.1f s, as ljspy was stopped"
-			" or memory of a target kept it waiting\n",
-			figures->dropped, (double)figures->away_ns / 1e9);
+	print_apart(out, figures);
 }
 
 static void print_frames(FILE *out, const struct figures *figures)
