@@ -32,6 +32,23 @@ struct recording_input {
 
 /*---- One file ----*/
 
+static bool is_standard_input(const char *path)
+{
+	return strcmp(path, "-") == 0;
+}
+
+/* For the middle of a sentence. */
+static const char *shown_path(const char *path)
+{
+	return is_standard_input(path) ? "standard input" : path;
+}
+
+/* For its beginning. */
+static const char *leading_path(const char *path)
+{
+	return is_standard_input(path) ? "Standard input" : path;
+}
+
 /* Copy a pipe into a file: a pipe can be read only once. 0 or a negative errno. */
 static int gather(FILE *pipe, FILE **ret_stream)
 {
@@ -57,7 +74,7 @@ static int gather(FILE *pipe, FILE **ret_stream)
 
 static int open_stream(const char *path, FILE **ret_stream)
 {
-	FILE *stream = strcmp(path, "-") == 0 ? fdopen(dup(STDIN_FILENO), "r") : fopen(path, "re");
+	FILE *stream = is_standard_input(path) ? fdopen(dup(STDIN_FILENO), "r") : fopen(path, "re");
 	int error;
 
 	if (!stream)
@@ -74,14 +91,15 @@ static int open_stream(const char *path, FILE **ret_stream)
 static void explain(const char *path, int error)
 {
 	if (error == -EILSEQ) {
-		message_error("%s is not a recording of ljspy.", path);
+		message_error("%s is not a recording of ljspy.", leading_path(path));
 		message_note("`ljspy record -o FILE.ljspy` makes one.");
 	} else if (error == -EPROTONOSUPPORT) {
-		message_error("%s was recorded by a newer ljspy, and this one cannot read it.", path);
+		message_error("%s was recorded by a newer ljspy, and this one cannot read it.",
+			      leading_path(path));
 	} else if (error == -EIO && errno) {
-		message_error_errno(errno, "%s", path);
+		message_error_errno(errno, "%s", shown_path(path));
 	} else {
-		message_error_errno(-error, "%s", path);
+		message_error_errno(-error, "%s", shown_path(path));
 	}
 }
 
@@ -91,15 +109,16 @@ static bool judge_extent(const struct recording_input *input)
 	enum recording_extent extent = recording_reader_extent(input->reader);
 
 	if (extent == RECORDING_UNFINISHED)
-		message_warn("%s has no end: it is being written, or its writer was killed.", input->path);
+		message_warn("%s has no end: it is being written, or its writer was killed.",
+			     leading_path(input->path));
 	if (extent == RECORDING_DAMAGED)
 		message_warn("%s is damaged: what follows the first %llu samples cannot be read.",
-			     input->path,
+			     leading_path(input->path),
 			     (unsigned long long)recording_reader_figures(input->reader)->samples);
 	if (extent == RECORDING_FOLLOWED)
 		message_warn("%s goes on after the end of its recording: what follows is not shown. "
 			     "If that is another recording, name each of them.",
-			     input->path);
+			     leading_path(input->path));
 	return extent == RECORDING_DAMAGED || extent == RECORDING_FOLLOWED;
 }
 
@@ -118,12 +137,13 @@ static bool check_clock(const struct recording_input *input, const struct option
 	if (weight_is_in(shown, recorded))
 		return true;
 	if (!weight_is_time(recorded)) {
-		message_error("%s has what was allocated: time is not in it.", input->path);
+		message_error("%s has what was allocated: time is not in it.", leading_path(input->path));
 	} else if (!weight_is_time(shown)) {
-		message_error("%s has time: what was allocated is not in it.", input->path);
+		message_error("%s has time: what was allocated is not in it.", leading_path(input->path));
 		message_note("`ljspy record --alloc` records that.");
 	} else {
-		message_error("%s was recorded by the CPU clock: what slept is not in it.", input->path);
+		message_error("%s was recorded by the CPU clock: what slept is not in it.",
+			      leading_path(input->path));
 		message_note("`ljspy record --clock wall` records both.");
 	}
 	return false;
@@ -180,7 +200,8 @@ static int open_input(struct recording_input *input, struct functions *functions
 	int error = open_reader(input, input->path, functions);
 	const int cause = errno;
 
-	if ((error == -ENOENT || error == -EILSEQ) && open_what_was_left(input, functions))
+	if ((error == -ENOENT || error == -EILSEQ) && !is_standard_input(input->path) &&
+	    open_what_was_left(input, functions))
 		error = 0;
 	errno = cause;
 	return error;
@@ -280,11 +301,13 @@ static bool check_since(const struct recordings *recordings, const struct option
 		return true;
 	if (options->since.given)
 		message_error("--since is past the end of %s.",
-			      recordings->count == 1 ? recordings->inputs[0].path : "all recordings");
+			      recordings->count == 1 ? shown_path(recordings->inputs[0].path)
+						     : "all recordings");
 	else
 		message_error("--since %.1fs is past the end: %s lasts %.1fs.",
 			      (double)options->since_ns / 1e9,
-			      recordings->count == 1 ? recordings->inputs[0].path : "the longest recording",
+			      recordings->count == 1 ? shown_path(recordings->inputs[0].path)
+						     : "the longest recording",
 			      (double)longest_ns / 1e9);
 	return false;
 }
@@ -311,8 +334,8 @@ static bool join_sessions(struct recordings *recordings, const struct options *o
 		}
 		if (shown_clock(input, options) != all->clock) {
 			message_error("%s is by the clock %s, and %s by %s: they have no sum.",
-				      recordings->inputs[0].path, weights[all->clock].name, input->path,
-				      weights[shown_clock(input, options)].name);
+				      leading_path(recordings->inputs[0].path), weights[all->clock].name,
+				      shown_path(input->path), weights[shown_clock(input, options)].name);
 			return false;
 		}
 		if (session->pid != all->pid)

@@ -273,6 +273,21 @@ def test_recordings_go_through_pipes(tmp_path):
     assert b"heavy" in piped.stdout
 
 
+def test_messages_name_standard_input(shares, tmp_path):
+    def said(content, *options):
+        command = [ljspy.LJSPY, "report", "-", "-f", "folded", *options]
+        result = subprocess.run(command, input=content, capture_output=True, cwd=tmp_path, timeout=60, check=False)
+        return result.stderr.decode().removeprefix("ljspy: ").removeprefix("warning: ")
+
+    whole = shares.read_bytes()
+    (tmp_path / "-.unfinished.ljspy").write_bytes(whole)
+    assert said(b"no recording").startswith("Standard input is not a recording")
+    assert said(whole[:-100]).startswith(("Standard input has no end", "Standard input is damaged"))
+    assert said(whole + whole).startswith("Standard input goes on after the end")
+    assert "standard input lasts" in said(whole, "--since", "500s")
+    assert said(whole, "--clock", "alloc").startswith("Standard input has time")
+
+
 @pytest.mark.parametrize("first", ["/dev/stdin", "fifo"])
 @pytest.mark.parametrize("arguments", ["report {first} -f folded", "report {first} {file} -f folded", "diff {first} {file}"])
 def test_a_pipe_may_be_the_first_recording(shares, tmp_path, arguments, first):
