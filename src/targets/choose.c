@@ -277,13 +277,6 @@ static bool take_identity(const struct process *process)
 	return false;
 }
 
-static bool is_thread(pid_t pid)
-{
-	const pid_t process = process_of_thread(pid);
-
-	return process > 0 && process != pid;
-}
-
 /* Read a process that may have something to see in it. 0 or a negative errno. */
 static int read_living(pid_t pid, struct process *ret_process)
 {
@@ -292,7 +285,7 @@ static int read_living(pid_t pid, struct process *ret_process)
 	if (error)
 		return error;
 	if (!process_is_zombie(ret_process) && !ret_process->kernel_thread && !ret_process->is_32bit &&
-	    !is_thread(pid))
+	    !process_if_thread(pid))
 		return 0;
 	process_clear(ret_process);
 	return -ESRCH;
@@ -675,7 +668,7 @@ enum exit_status choose_processes(struct options *options)
 		return EXIT_ALL_GOOD;
 	if (options->pid_count == 0)
 		return choose_by_name(options);
-	if (options->pid_count > 1 || is_thread(options->pids[0]))
+	if (options->pid_count > 1 || process_if_thread(options->pids[0]))
 		status = leave_out_gone(options);
 	if (options->pid_count > 1 && !options->subprocesses && makes_profile(options))
 		put_first(options);

@@ -106,10 +106,10 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *ret_rest)
 	return 0;
 }
 
-INSTEAD_OF(process_of_thread);
-pid_t __wrap_process_of_thread(pid_t tid)
+INSTEAD_OF(process_if_thread);
+pid_t __wrap_process_if_thread(pid_t id)
 {
-	return made_up(tid)->is_thread ? FIRST : tid;
+	return made_up(id)->is_thread ? FIRST : 0;
 }
 
 INSTEAD_OF(process_find);

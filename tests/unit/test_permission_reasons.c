@@ -32,6 +32,7 @@ INSTEAD_OF(realloc);
 INSTEAD_OF(process_read);
 INSTEAD_OF(process_parent);
 INSTEAD_OF(process_of_thread);
+INSTEAD_OF(process_if_thread);
 INSTEAD_OF(process_thread_with_memory);
 INSTEAD_OF(pid_namespace_is_that_of_proc);
 INSTEAD_OF(pid_namespace_is_first);
@@ -103,6 +104,11 @@ pid_t __wrap_process_of_thread(pid_t tid)
 	if (tid == TRACER_THREAD)
 		return TRACER;
 	return tid == getpid() ? tid : 0;
+}
+
+pid_t __wrap_process_if_thread(pid_t id)
+{
+	return id == TRACER_THREAD ? TRACER : 0;
 }
 
 pid_t __wrap_process_thread_with_memory(pid_t pid)

@@ -123,6 +123,7 @@ static void all_fields_are_taken(void **state)
 	process_clear(&process);
 	assert_int_equal(process_parent(PID), 17);
 	assert_int_equal(process_of_thread(PID), 4200);
+	assert_int_equal(process_if_thread(PID), 4200);
 }
 
 /* As in the middle of an execve(), when others would have to be waited for. */
@@ -166,6 +167,7 @@ static void old_kernels_tell_less(void **state)
 	assert_false(process.is_32bit);
 	process_clear(&process);
 	assert_int_equal(process_of_thread(PID), 0);
+	assert_int_equal(process_if_thread(PID), 0);
 }
 
 static void texts_of_no_sense_are_no_process(void **state)

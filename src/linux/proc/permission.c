@@ -329,14 +329,13 @@ bool permission_diagnose_launch(const char *command, int error, struct permissio
 		      "A seccomp filter on ljspy forbids ptrace, so %s cannot be traced.", command);
 }
 
-/* A thread's id has a directory in /proc, too, which looks like a process's. */
 static bool explain_thread(pid_t pid, struct permission_verdict *verdict)
 {
-	const pid_t process = process_of_thread(pid);
+	const pid_t process = process_if_thread(pid);
 	char remedy[WHO_MAX];
 
 	snprintf(remedy, sizeof(remedy), "Name the process: -p %d", (int)process);
-	return process > 0 && process != pid &&
+	return process &&
 	       decide(verdict, PERMISSION_NO_SUCH_PROCESS, remedy,
 		      "There is no process %d: that is a thread of process %d.", (int)pid, (int)process);
 }

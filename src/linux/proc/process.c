@@ -294,6 +294,13 @@ pid_t process_of_thread(pid_t tid)
 	return read_status_pid(tid, "Tgid");
 }
 
+pid_t process_if_thread(pid_t id)
+{
+	const pid_t process = process_of_thread(id);
+
+	return process == id ? 0 : process;
+}
+
 /* Whoever ends gives its memory back before it is a zombie. */
 static bool has_no_pages(pid_t tid)
 {

@@ -78,6 +78,9 @@ bool process_is_in_exec_by(int statm, pid_t pid);
 /* The process that a thread belongs to, or 0. */
 pid_t process_of_thread(pid_t tid);
 
+/* The same if the id is a thread's and no process's, else 0: both have directories in /proc that look alike. */
+pid_t process_if_thread(pid_t id);
+
 /*
  * The id of a thread through which the memory of the process can be read: pid itself,
  * or another one if the first thread has ended. 0 if there is none; pid if that cannot be known, as where
