@@ -203,6 +203,21 @@ static int check_access(struct lua_process *process)
 	return 0;
 }
 
+/* changed: what is mapped has. 0 or -ENOMEM. */
+static int renew_modules(struct lua_process *process, bool changed)
+{
+	if (changed || !process->has_modules)
+		process_find_unpacked(process);
+	process->has_new_modules = !process->has_modules || (changed && process_modules_differ(process));
+	if (!process->has_new_modules) {
+		process_find_late_files(process);
+		process->has_new_modules = process_read_unread(process);
+		if (process->has_new_modules)
+			process_find_unpacked(process); /* it may be another one by now */
+	}
+	return process->has_new_modules ? process_set_modules(process) : 0;
+}
+
 static int refresh(struct lua_process *process, bool thorough)
 {
 	bool changed = false;
@@ -216,16 +231,9 @@ static int refresh(struct lua_process *process, bool thorough)
 		error = check_access(process);
 	if (error)
 		return error;
-	process->has_new_modules = !process->has_modules || (changed && process_modules_differ(process));
-	if (!process->has_new_modules) {
-		process_find_late_files(process);
-		process->has_new_modules = process_read_unread(process);
-	}
-	if (process->has_new_modules) {
-		error = process_set_modules(process);
-		if (error)
-			return error;
-	}
+	error = renew_modules(process, changed);
+	if (error)
+		return error;
 	process->clues_left = CLUES;
 	process->stack_searches_left = STACK_SEARCHES;
 	process_drop_closed(process);

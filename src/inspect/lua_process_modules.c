@@ -300,7 +300,7 @@ static bool add_vdso(const struct lua_process *process, struct module *module)
 	return module->path != NULL;
 }
 
-static void find_unpacked(struct lua_process *process)
+void process_find_unpacked(struct lua_process *process)
 {
 	process->unpacked_count = unpacked_find(process->maps, process->memory, process->unpacked,
 						&process->unpacked_more);
@@ -321,7 +321,6 @@ bool process_modules_differ(struct lua_process *process)
 	const struct mapped_file *file;
 	size_t known = 0;
 
-	find_unpacked(process);
 	for (size_t i = 0; (file = program_at(process, i)); i++) {
 		const struct module *module;
 
@@ -444,7 +443,6 @@ int process_set_modules(struct lua_process *process)
 	size_t count = 0;
 	bool is_short = false;
 
-	find_unpacked(process);
 	modules = calloc(maps_file_count(process->maps) + process->unpacked_count + 1, sizeof(*modules));
 	if (!modules)
 		return -ENOMEM;

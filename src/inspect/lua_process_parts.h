@@ -124,7 +124,10 @@ void process_pass_on(struct lua_process *process, const struct luajit_module *lu
 /* What a refresh has opened to tell whether code is its file's: at its end. */
 void process_close_pagemap(struct lua_process *process);
 
-/* Do the executable files, and unpacked programs, differ from the image's modules? Finds these anew. */
+/* Look for unpacked programs, before the next two functions. */
+void process_find_unpacked(struct lua_process *process);
+
+/* Do the executable files, and unpacked programs, differ from the image's modules? */
 bool process_modules_differ(struct lua_process *process);
 
 /*

@@ -549,11 +549,45 @@ static void whether_code_is_of_its_file_is_asked_at_one_opening(void **state)
 	live_end(&live);
 }
 
+static unsigned int searches; /* for unpacked programs */
+
+INSTEAD_OF(unpacked_find);
+size_t __wrap_unpacked_find(const struct maps *maps, struct memory *memory,
+			    struct mapped_file ret_files[static UNPACKED_MAX], size_t *ret_more)
+{
+	searches++;
+	return __real_unpacked_find(maps, memory, ret_files, ret_more);
+}
+
+/* Each search reads the beginning of many mappings. */
+static void unpacked_programs_are_searched_for_once_where_modules_change(void **state)
+{
+	static const char program[] = "io.write('ready') io.flush() io.read('*l') "
+				      "assert(package.loadlib('libresolv.so.2', '*')) io.read('*l')";
+	struct live live;
+	size_t modules;
+
+	(void)state;
+	live_begin(&live, program, 0, 1);
+	modules = image_module_count(live.process->image);
+	assert_int_equal(write(live.target.input, "\n", 1), 1);
+	assert_int_equal(target_run(&live.target, 0), 0);
+	for (int i = 0; i < LIVE_LOOKS_MAX && image_module_count(live.process->image) == modules; i++) {
+		usleep(LIVE_LOOK_US);
+		searches = 0;
+		assert_int_equal(lua_process_refresh(live.process, false), 0);
+	}
+	assert_true(image_module_count(live.process->image) > modules);
+	assert_int_equal(searches, 1);
+	live_end(&live);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_that_are_late_are_found_at_the_next_look),
 		cmocka_unit_test(whether_code_is_of_its_file_is_asked_at_one_opening),
+		cmocka_unit_test(unpacked_programs_are_searched_for_once_where_modules_change),
 		cmocka_unit_test(variables_of_the_interpreter_are_known),
 		cmocka_unit_test(variables_of_traces_are_known_if_nothing_assigns_them),
 		cmocka_unit_test(traces_their_exits_and_code_are_listed),
