@@ -22,7 +22,7 @@ static int open_directory(struct archive *archive)
 	archive->directory = open(archive->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (archive->directory < 0)
 		return -errno;
-	error = flock(archive->directory, LOCK_EX | LOCK_NB) ? errno == EWOULDBLOCK ? -EBUSY : -errno : 0;
+	error = flock(archive->directory, LOCK_EX | LOCK_NB) ? errno == EWOULDBLOCK ? -EBUSY : -ENOLCK : 0;
 	if (!error)
 		error = archive_list_read(archive->directory, &archive->list);
 	if (error)

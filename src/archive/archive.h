@@ -34,7 +34,7 @@ struct archive {
 
 /*
  * Open the directory, and make it if its parent exists. 0, or a negative errno;
- * -EBUSY if another ljspy adds to it. path must outlive the archive. Closing
+ * -EBUSY if another ljspy adds to it, -ENOLCK if it cannot be locked. path must outlive the archive. Closing
  * removes a directory that was made and is empty, and so does an error.
  */
 int archive_open(const char *path, const struct archive_bounds *bounds, struct archive *ret_archive);

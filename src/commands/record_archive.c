@@ -701,6 +701,14 @@ static enum exit_status run(struct archiving *archiving, const struct invocation
 	return status;
 }
 
+static void explain_no_locks(const char *path)
+{
+	message_error("%s cannot be locked (flock()), and so not kept from another ljspy.", path);
+	message_note(
+		"Name a directory of a file system with locks: -o DIRECTORY, one on this machine's disk for"
+		" example.");
+}
+
 static bool open_archive(struct archiving *archiving)
 {
 	const struct options *options = archiving->options;
@@ -713,6 +721,8 @@ static bool open_archive(struct archiving *archiving)
 
 	if (error == -EBUSY)
 		message_error("Another ljspy records into %s.", options->output);
+	else if (error == -ENOLCK)
+		explain_no_locks(options->output);
 	else if (error)
 		message_error_errno(-error, "%s", options->output);
 	return error == 0;

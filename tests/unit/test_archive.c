@@ -80,6 +80,20 @@ static void a_directory_that_was_made_goes(void **state)
 	assert_false(is_there());
 }
 
+/* Some servers' file systems have no locks: each has its own error for that. */
+static void a_directory_that_cannot_be_locked_is_refused(void **state)
+{
+	static const int errors[] = { ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		locking_error = errors[i];
+		assert_int_equal(open_it(), -ENOLCK);
+		assert_false(is_there());
+	}
+	locking_error = 0;
+}
+
 static void a_directory_that_another_uses_stays(void **state)
 {
 	(void)state;
@@ -98,6 +112,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_directory_that_was_made_goes),
+		cmocka_unit_test(a_directory_that_cannot_be_locked_is_refused),
 		cmocka_unit_test(a_directory_that_another_uses_stays),
 	};
 
