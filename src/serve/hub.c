@@ -38,6 +38,7 @@ struct hub_capture {
 	struct turns *turns; /* HUB_TURNS */
 	struct session session;
 	struct figures figures, before; /* before: of the hub, when it began */
+	uint64_t missing;               /* samples that exceed the limits of a recording */
 };
 
 struct hub {
@@ -171,6 +172,8 @@ static void add_to(const struct hub *hub, struct hub_capture *capture, const str
 			       : recording_writer_add(capture->writer, sample);
 	if (error == -EIO || error == -ENOMEM)
 		capture->error = output_file_error(error);
+	else if (error)
+		capture->missing++;
 }
 
 static void free_capture(struct hub_capture *capture)
@@ -467,6 +470,7 @@ static int finish(const struct hub *hub, struct hub_capture *capture)
 	capture->session.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - capture->begin_ns;
 	figures->duration_ns = capture->session.duration_ns;
 	figures_count_since(figures, &hub->totals.figures, &capture->before);
+	figures->dropped += capture->missing;
 	figures->rate_asked_hz = hub->options.rate_hz;
 	if (capture->turns)
 		error = turns_finish(capture->turns);
