@@ -11,6 +11,7 @@
 
 #include "memory/errand.h"
 #include "src/apart/thread_status.h"
+#include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/proc_text.h"
 #include "src/linux/proc/process.h"
 
@@ -107,13 +108,12 @@ static uint64_t waiting_since(const struct blocked *blocked, pid_t tid, uint64_t
 static pid_t look(struct blocked *blocked, DIR *threads, uint64_t now_ns)
 {
 	struct blocked now = { .looked_ns = now_ns };
-	const struct dirent *entry;
-	pid_t found = 0;
+	pid_t found = 0, tid;
 
-	while (now.count < BLOCKED_THREADS_MAX && (entry = readdir(threads))) {
-		struct blocked_thread thread = { .tid = (pid_t)strtol(entry->d_name, NULL, 10) };
+	while (now.count < BLOCKED_THREADS_MAX && !proc_file_next_id(threads, &tid) && tid > 0) {
+		struct blocked_thread thread = { .tid = tid };
 
-		if (thread.tid <= 0 || !read_waiting(thread.tid, &thread.switches))
+		if (!read_waiting(thread.tid, &thread.switches))
 			continue;
 		thread.since_ns = waiting_since(blocked, thread.tid, thread.switches, now_ns);
 		if (now_ns - thread.since_ns >= long_ns)

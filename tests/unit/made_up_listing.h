@@ -26,6 +26,7 @@ struct made_up_listing {
 	pid_t ids[LISTED_MAX];
 	size_t count;
 	int error;             /* of opendir(); 0: none */
+	int reading_error;     /* of readdir(), behind the ids; 0: none */
 	unsigned int openings; /* that succeeded */
 	size_t next;           /* entry */
 };
@@ -97,8 +98,10 @@ struct dirent *__wrap_readdir(DIR *directory)
 		strcpy(entry.d_name, others[index]);
 	else if (index - OTHERS < listing->count)
 		snprintf(entry.d_name, sizeof(entry.d_name), "%d", (int)listing->ids[index - OTHERS]);
-	else
+	else {
+		errno = listing->reading_error;
 		return NULL;
+	}
 	return &entry;
 }
 

@@ -258,6 +258,15 @@ static void what_one_search_could_not_see_the_next_one_finds(void **state)
 	assert_int_equal(follow_due(follow), begin_ns + 20 * MS);
 	listing->error = 0;
 	assert_found(begin_ns + 20 * MS, child);
+	/* Whom a listing that broke off lacks is not forgotten, and not found again. */
+	listing->reading_error = ENOMEM;
+	listing->count--;
+	some_have_started();
+	assert_int_equal(search(begin_ns + 30 * MS), -ENOMEM);
+	assert_int_equal(found_count, 0);
+	listing->reading_error = 0;
+	listing->count++;
+	assert_found(begin_ns + 35 * MS, none);
 	add(GRANDCHILD, CHILD);
 	some_have_started();
 	allocation_fails_after(0);

@@ -225,6 +225,9 @@ static void a_list_that_cannot_be_made_is_none(void **state)
 	assert_int_equal(failures, 3);
 	listing->error = EMFILE;
 	assert_int_equal(process_find("sought", &list, &message), -EMFILE);
+	listing->error = 0;
+	listing->reading_error = ENOMEM;
+	assert_int_equal(process_find("sought", &list, &message), -ENOMEM);
 	assert_null(message);
 	assert_int_equal(process_find("(", &list, &message), -EINVAL);
 	assert_non_null(message);
@@ -294,7 +297,11 @@ static void memory_is_read_through_a_thread_that_lives(void **state)
 	assert_false(process_is_zombie(&process));
 	process.state = 'X';
 	assert_true(process_thread_is_zombie(&process));
-	/* Without files, ljspy knows of none that it has ended. */
+	/* Without files, or a listing's end, ljspy knows of none that it has ended. */
+	tasks->count -= 2;
+	assert_int_equal(process_thread_with_memory(PID), 0);
+	tasks->reading_error = ENOMEM;
+	assert_int_equal(process_thread_with_memory(PID), PID);
 	tasks->error = EMFILE;
 	assert_int_equal(process_thread_with_memory(PID), PID);
 	process.state = 'S';

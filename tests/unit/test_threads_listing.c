@@ -177,6 +177,7 @@ static unsigned int scans;
 static pid_t hidden; /* is not listed */
 static pid_t twice;  /* is listed again right behind itself */
 static long more;    /* so many ids are listed behind the others */
+static int reading_error;
 static struct threads *threads;
 
 DIR *__wrap_opendir(const char *path)
@@ -196,6 +197,10 @@ struct dirent *__wrap_readdir(DIR *directory)
 		return entry;
 	}
 	is_repeated = false;
+	if (reading_error) {
+		errno = reading_error;
+		return NULL;
+	}
 	entry = __real_readdir(directory);
 	while (entry && hidden && strtol(entry->d_name, NULL, 10) == hidden)
 		entry = __real_readdir(directory);
@@ -267,6 +272,7 @@ static int begin(void **state)
 	scans = 0;
 	hidden = twice = 0;
 	more = 0;
+	reading_error = 0;
 	more_are_listed = false;
 	pauses = pauses_enough = 0;
 	paused_ns = 0;
@@ -505,6 +511,11 @@ static void what_keeps_ljspy_from_threads_is_told(void **state)
 	directory_error = ENOENT;
 	threads = threads_new((struct tracer *)&tracer, PID);
 	assert_int_equal(threads_refresh(threads, begin_ns, 0), -ESRCH);
+	threads_free(threads);
+	directory_error = 0;
+	reading_error = EPERM;
+	threads = threads_new((struct tracer *)&tracer, PID);
+	assert_int_equal(threads_refresh(threads, begin_ns, 0), -EPERM);
 }
 
 static void where_memory_is_short_known_threads_stay(void **state)

@@ -10,6 +10,7 @@
 
 #include "memory/hash.h"
 #include "src/linux/clocks/clock.h"
+#include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/process.h"
 
 enum {
@@ -162,17 +163,15 @@ static int list(struct follow *follow, uint64_t now)
 {
 	struct known *known, *next;
 	bool first = follow->listing == 0;
-	struct dirent *entry;
-	int error = 0;
 	DIR *proc = opendir("/proc");
+	int error = 0;
+	pid_t pid;
 
 	if (!proc)
 		return -errno;
 	follow->listing++;
-	while (!error && (entry = readdir(proc))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (pid <= 0 || is_own(follow, pid))
+	while (!error && !(error = proc_file_next_id(proc, &pid)) && pid > 0) {
+		if (is_own(follow, pid))
 			continue;
 		known = find(follow, pid);
 		if (!known) {

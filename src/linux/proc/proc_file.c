@@ -77,3 +77,17 @@ char *proc_file_stat_fields(char *text)
 
 	return name_end && name_end[1] == ' ' ? name_end + 2 : NULL;
 }
+
+int proc_file_next_id(DIR *directory, pid_t *ret_id)
+{
+	const struct dirent *entry;
+	pid_t id = 0;
+
+	errno = 0;
+	while (id <= 0 && (entry = readdir(directory)))
+		id = (pid_t)strtol(entry->d_name, NULL, 10); /* 0 for what is no id */
+	if (id <= 0 && errno)
+		return -errno;
+	*ret_id = id > 0 ? id : 0;
+	return 0;
+}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * proc_file: read files of /proc/PID.
+ * proc_file: read files of /proc/PID, and the ids that directories of /proc list.
  */
 #ifndef LJSPY_PROC_FILE_H
 #define LJSPY_PROC_FILE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +33,11 @@ bool proc_file_number(pid_t pid, const char *name, const char *label, int base, 
  * contain anything. NULL if there are none.
  */
 char *proc_file_stat_fields(char *text);
+
+/*
+ * The next process or thread that the directory lists; *ret_id is 0 behind the last one. 0 or a negative
+ * errno: then others may be there, too.
+ */
+int proc_file_next_id(DIR *directory, pid_t *ret_id);
 
 #endif

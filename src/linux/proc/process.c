@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "output/sample/text_ends.h"
+#include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/proc_text.h"
 
 enum {
@@ -313,23 +314,23 @@ pid_t process_thread_with_memory(pid_t pid)
 {
 	char path[PROC_PATH_MAX];
 	bool is_unknown = false;
-	struct dirent *entry;
-	pid_t found = 0;
+	pid_t found = 0, tid;
 	DIR *tasks;
+	int error;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	tasks = opendir(path);
 	if (!tasks)
 		return errno == ENOENT ? 0 : pid;
-	while (!found && (entry = readdir(tasks))) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
+	while (!found && !(error = proc_file_next_id(tasks, &tid)) && tid > 0) {
 		struct process thread;
-		int error = tid > 0 ? process_read_status(tid, &thread) : -ESRCH;
 
+		error = process_read_status(tid, &thread);
 		if (error == 0 && !process_thread_is_zombie(&thread) && !has_no_pages(tid))
 			found = tid;
 		is_unknown |= error && error != -ESRCH;
 	}
+	is_unknown |= error && error != -ESRCH;
 	closedir(tasks);
 	return found || !is_unknown ? found : pid;
 }
@@ -416,15 +417,13 @@ static int compare_processes(const void *a, const void *b)
 
 static int find_matches(DIR *proc, const regex_t *pattern, struct process_list *list)
 {
-	struct dirent *entry;
-	pid_t self = getpid();
+	pid_t self = getpid(), pid;
+	int error = 0;
 
-	while ((entry = readdir(proc))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+	while (!error && !(error = proc_file_next_id(proc, &pid)) && pid > 0) {
 		struct process process;
-		int error;
 
-		if (pid <= 0 || pid == self || process_read(pid, &process))
+		if (pid == self || process_read(pid, &process))
 			continue; /* also if it ends meanwhile, or is in an execve() */
 		if (process.kernel_thread || process_is_zombie(&process) ||
 		    !process_matches(&process, pattern)) {
@@ -432,12 +431,10 @@ static int find_matches(DIR *proc, const regex_t *pattern, struct process_list *
 			continue;
 		}
 		error = add_process(list, &process);
-		if (error) {
+		if (error)
 			process_clear(&process);
-			return error;
-		}
 	}
-	return 0;
+	return error;
 }
 
 int process_find(const char *pattern, struct process_list *ret_list, char **ret_message)

@@ -78,7 +78,7 @@ bool process_is_in_exec_by(int statm, pid_t pid);
 /* The process that a thread belongs to, or 0. */
 pid_t process_of_thread(pid_t tid);
 
-/* The same if the id is a thread's and no process's, else 0: both have directories in /proc that look alike. */
+/* The same if the id is a thread's and no process's, else 0: both have directories in /proc alike. */
 pid_t process_if_thread(pid_t id);
 
 /*

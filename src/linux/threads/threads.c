@@ -82,18 +82,16 @@ static int append_tid(struct tid_list *list, pid_t tid)
 
 static int list_tids(struct threads *threads, struct tid_list *list)
 {
-	struct dirent *entry;
 	size_t unique = 0;
+	pid_t tid = 0;
+	int error = 0;
 
 	rewinddir(threads->directory);
-	while (list->count < THREADS_MAX && (entry = readdir(threads->directory))) {
-		long tid = strtol(entry->d_name, NULL, 10); /* 0 for "." and ".." */
-
-		if (tid > 0 && append_tid(list, (pid_t)tid))
-			return -ENOMEM;
-	}
-	if (list->count == 0)
-		return 0;
+	while (!error && list->count < THREADS_MAX &&
+	       !(error = proc_file_next_id(threads->directory, &tid)) && tid > 0)
+		error = append_tid(list, tid);
+	if (error || list->count == 0)
+		return error;
 	qsort(list->tids, list->count, sizeof(*list->tids), compare_tids);
 	for (size_t i = 0; i < list->count; i++) /* a thread may be listed twice */
 		if (unique == 0 || list->tids[unique - 1] != list->tids[i])
