@@ -138,7 +138,6 @@ static void start_server(void *context)
 	struct serving *serving = context;
 	const struct address *address = serving->address;
 	struct server_options options = {
-		.is_local = address->is_local,
 		.is_unix = address->storage.ss_family == AF_UNIX,
 		.token = *serving->token ? serving->token : NULL,
 		.options = serving->options,

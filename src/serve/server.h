@@ -18,13 +18,13 @@ enum { SERVER_SECONDS_MAX = 300 };
 struct server;
 
 /*
- * Serve on a listening socket, which the server takes over. is_local: without a token, only
- * requests to a host of this machine are answered, so that no web page reads profiles
- * through a name of its own. token: NULL if none is needed; borrowed. 0 or a negative errno.
+ * Serve on a listening socket, which the server takes over. Without a token, only requests to a
+ * host of this machine are answered, so that no web page reads profiles through a name of its
+ * own; is_unix: there is no such name. token: NULL if none is needed; borrowed. 0 or a negative errno.
  */
 struct server_options {
 	int socket;
-	bool is_local, is_unix;
+	bool is_unix;
 	const char *token;
 	const struct options *options; /* for rendering */
 	const struct wanted *wanted;   /* the processes of the options */
