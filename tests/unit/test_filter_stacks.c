@@ -428,6 +428,76 @@ static void requests_with_one_stack_are_told_apart(void **state)
 	functions_free(functions);
 }
 
+/* One stack, of which the fourth sample is as the first one; each of the others differs in one thing. */
+static void samples_with_one_stack_are_told_apart(void **state)
+{
+	static const struct {
+		enum filter_group group;
+		struct sample samples[3];
+		const char *roots[3];
+	} known[] = {
+		{ GROUP_PID,
+		  { { .pid = 1, .process_name = "a" },
+		    { .pid = 2, .process_name = "a" },
+		    { .pid = 1, .process_name = "b" } },
+		  { "a (pid 1)", "a (pid 2)", "b (pid 1)" } },
+		{ GROUP_TID,
+		  { { .tid = 1, .thread_name = "a" },
+		    { .tid = 2, .thread_name = "a" },
+		    { .tid = 1, .thread_name = "b" } },
+		  { "a (tid 1)", "a (tid 2)", "b (tid 1)" } },
+		{ GROUP_COMM,
+		  { { .process_name = "a" }, { .process_name = "b" }, { 0 } },
+		  { "a", "b", "process" } },
+		{ GROUP_STATE,
+		  { { .vm_state = VM_STATE_COMPILED },
+		    { .vm_state = VM_STATE_INTERPRETED },
+		    { .thread_state = THREAD_PARKED } },
+		  { "compiled", "interpreted", "parked" } },
+		{ GROUP_PHASE,
+		  { { .phase = "log" }, { .phase = "content" }, { 0 } },
+		  { "log", "content", "no phase" } },
+		{ GROUP_GC_PHASE,
+		  { { .gc.phase = GC_PHASE_MARK },
+		    { .gc.phase = GC_PHASE_NONE },
+		    { .gc.phase = GC_PHASE_SWEEP } },
+		  { "mark", "no collection", "sweep" } },
+		{ GROUP_HOST,
+		  { { .request = { .route = "/", .host = "a" } },
+		    { .request = { .route = "/", .host = "b" } },
+		    { .request = { .route = "/" } } },
+		  { "a", "b", "no host" } },
+		{ GROUP_STATUS,
+		  { { .request = { .route = "/", .status = 200 } },
+		    { .request = { .route = "/", .status = 404 } },
+		    { .request = { .route = "/" } } },
+		  { "200", "404", "no status yet" } },
+	};
+	struct functions *functions = functions_new();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		struct frame frame = { .function = &native };
+		struct sample samples[4], result;
+		struct made_up_source source = made_up_source(samples, 4);
+		struct filter *filter = filter_new(&source.source, functions,
+						   &(struct filter_options){ .group = known[i].group });
+
+		for (size_t j = 0; j < 4; j++) {
+			samples[j] = known[i].samples[j % 3];
+			samples[j].frames = &frame;
+			samples[j].frame_count = 1;
+			samples[j].stack = 7;
+		}
+		for (size_t j = 0; j < 4; j++) {
+			assert_int_equal(filter_samples(filter)->next(filter_samples(filter), &result), 1);
+			assert_string_equal(result.frames[1].function->name, known[i].roots[j % 3]);
+		}
+		filter_free(filter);
+	}
+	functions_free(functions);
+}
+
 /* The frames of the sample before lie behind those of a shorter one. */
 static void calls_of_another_sample_do_not_repeat(void **state)
 {
@@ -612,6 +682,7 @@ int main(void)
 		cmocka_unit_test(only_what_a_request_waits_for_has_an_upstream),
 		cmocka_unit_test(stacks_of_one_number_are_told_apart_by_their_groups),
 		cmocka_unit_test(requests_with_one_stack_are_told_apart),
+		cmocka_unit_test(samples_with_one_stack_are_told_apart),
 		cmocka_unit_test(without_a_good_number_each_stack_is_looked_at),
 		cmocka_unit_test(a_stack_that_is_not_kept_passes_each_time),
 		cmocka_unit_test(repeated_calls_are_one),

@@ -14,13 +14,16 @@ static const struct function heavy = { .kind = FRAME_LUA, .name = "heavy", .file
 static void take(struct live_samples *live, uint64_t time_ns, size_t frame_count)
 {
 	struct frame *frames = calloc(frame_count, sizeof(*frames));
-	char name[] = "worker";
+	char name[] = "worker", process[] = "nginx: worker process", phase[] = "content";
 	struct sample sample = {
 		.time_ns = time_ns,
 		.pid = 1,
 		.tid = 2,
 		.cpu_ns = 3,
+		.process_name = process,
 		.thread_name = name,
+		.phase = phase,
+		.request = { .route = name, .host = process },
 		.frames = frames,
 		.frame_count = frame_count,
 	};
@@ -31,6 +34,8 @@ static void take(struct live_samples *live, uint64_t time_ns, size_t frame_count
 	live_samples_take(live, &sample);
 	/* What was taken must not need this any more. */
 	memset(name, 'x', sizeof(name) - 1);
+	memset(process, 'x', sizeof(process) - 1);
+	memset(phase, 'x', sizeof(phase) - 1);
 	memset(frames, 0, frame_count * sizeof(*frames));
 	free(frames);
 }
@@ -45,6 +50,10 @@ static size_t count(struct live_samples *live)
 	while (source->next(source, &sample) == 1) {
 		assert_ptr_equal(sample.frames[sample.frame_count - 1].function, &heavy);
 		assert_string_equal(sample.thread_name, "worker");
+		assert_string_equal(sample.process_name, "nginx: worker process");
+		assert_string_equal(sample.phase, "content");
+		assert_null(sample.request.route);
+		assert_null(sample.request.host);
 		result++;
 	}
 	return result;
