@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "src/footprint/taking.h"
+#include "tests/unit/one_taking.h"
 
 enum {
 	BEGIN = 0x10000,
@@ -21,8 +21,6 @@ enum {
 	KIB = 1024,
 	TEXT_SIZE = 1024,
 };
-
-static struct taking taking;
 
 /* One mapping of such a file, with those figures, and how much of it is in memory. */
 static void map_file(const char *file, unsigned int rss_kib, unsigned int pss_kib, uint64_t in_memory)
@@ -82,18 +80,7 @@ static uint64_t pss_of_all(void)
 static int begin(void **state)
 {
 	(void)state;
-	taking = (struct taking){ .report = footprint_new(1, "luajit") };
-	return taking.report == NULL;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	smaps_clear(&taking.smaps);
-	page_runs_clear(&taking.runs);
-	claims_clear(&taking.claims);
-	footprint_free(taking.report);
-	return 0;
+	return taking_begin() ? 0 : -1;
 }
 
 /* Two processes have the shared half. */
@@ -117,7 +104,7 @@ static void nothing_is_lost_in_rounding(void **state)
 {
 	for (unsigned int pss_kib = 33; pss_kib < 64; pss_kib++) {
 		if (pss_kib > 33) {
-			end(state);
+			taking_end(state);
 			begin(state);
 		}
 		map(64, pss_kib, END);
@@ -157,7 +144,7 @@ static void pages_that_do_not_count_are_left_out(void **state)
 	assert_int_equal(taking_account(&taking), 0);
 	ASSERT_ROW(FOOTPRINT_LUA_HEAP, 0x4000, 0x4000);
 	ASSERT_ROW(FOOTPRINT_DATA, 0x4000, 0x4000);
-	end(state);
+	taking_end(state);
 	begin(state);
 	map(16, 16, END);
 	claim((struct page_sum){ .exclusive = 0 });
@@ -201,7 +188,7 @@ static void a_mapping_counts_as_what_it_is(void **state)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (i) {
-			end(state);
+			taking_end(state);
 			begin(state);
 		}
 		map_file(cases[i].file, 32, 32, SHARED);
@@ -217,7 +204,7 @@ static void a_mapping_counts_as_what_it_is(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, taking_end)
 	const struct CMUnitTest tests[] = {
 		TEST(shared_pages_count_by_their_share),
 		TEST(nothing_is_lost_in_rounding),

@@ -12,16 +12,14 @@
 
 #include "src/footprint/pieces/glibc_heap.h"
 #include "src/footprint/pieces/thread_stack.h"
-#include "src/footprint/taking.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/one_taking.h"
 
 enum {
 	HEAP = GLIBC_HEAP_ALIGNMENT, /* of an arena */
 	ARENAS_MAX = 4,
 	ARENA_FREE = 100,
 };
-
-static struct taking taking;
 
 /* What lies in its memory. */
 static struct {
@@ -82,18 +80,7 @@ static int begin(void **state)
 	(void)state;
 	memset(&found, 0, sizeof(found));
 	found.is_told = true;
-	taking = (struct taking){ .report = footprint_new(1, "luajit") };
-	return taking.report == NULL;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	smaps_clear(&taking.smaps);
-	page_runs_clear(&taking.runs);
-	claims_clear(&taking.claims);
-	footprint_free(taking.report);
-	return 0;
+	return taking_begin() ? 0 : -1;
 }
 
 static void map(const char *text)
@@ -190,7 +177,7 @@ static void the_library_is_known_by_its_file(void **state)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (i) {
-			end(state);
+			taking_end(state);
 			begin(state);
 		}
 		snprintf(text, sizeof(text), "100000-101000 r-xp 00000000 08:01 7 %s\n", cases[i].file);
@@ -240,7 +227,7 @@ static void memory_without_a_guard_is_no_stack(void **state)
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		if (i) {
-			end(state);
+			taking_end(state);
 			begin(state);
 		}
 		map(texts[i]);
@@ -253,7 +240,7 @@ static void memory_without_a_guard_is_no_stack(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, taking_end)
 	const struct CMUnitTest tests[] = {
 		TEST(the_main_arena_goes_on_in_the_next_mappings),
 		TEST(a_heap_that_ends_the_address_space_is_whole),
