@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Whichever system call fails, ljspy ends in time with a documented status, says why, leaves no
-process and no file behind, and its target runs on.
+process behind, and no file that it does not name, and its target runs on.
 
 Each case fails one call, or, where something may be used up or forbidden, it and all later ones. FAULTS_EACH says how many cases are tried of each
 row of the table (`make faults` tries more)."""
@@ -40,6 +40,7 @@ ERRORS = {
     "create": (errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE, errno.EDQUOT),
     "rename": (errno.EACCES, errno.EIO, errno.ENOSPC, errno.EROFS),
     "link": (errno.EPERM, errno.EIO, errno.ENOSPC, errno.EROFS),
+    "unlink": (errno.EACCES, errno.EIO, errno.EROFS, errno.EBUSY),
     "list": (errno.ENOMEM,),
     "map": (errno.ENOMEM,),
     "memfd": (errno.EMFILE, errno.ENOMEM),
@@ -58,7 +59,7 @@ OF_A_MOMENT = ("read", "write", "wait", "poll")
 
 LOOKS_AT_A_TARGET = tuple(ERRORS)
 SHOWS_A_TARGET = ("write", "open", "map", "poll", SEIZE, "process_vm_readv")
-READS_A_FILE = ("read", "write", "open", "create", "link", "rename", "map")
+READS_A_FILE = ("read", "write", "open", "create", "link", "unlink", "rename", "map")
 
 # Commands, the files that they write, and calls that fail.
 COMMANDS = {
@@ -148,7 +149,7 @@ def faults_of(outcome, output):
         yield f"status {status}"
     if status == ljspy.NOTHING_PROFILED and "ljspy: " not in said:
         yield "does not say why"
-    if status == ljspy.OK and output and outcome.files != [output]:
+    if status == ljspy.OK and output and output not in outcome.files:
         yield "the output is missing"
     if status == ljspy.OK and not output and not outcome.result.stdout:
         yield "shows nothing"

@@ -246,9 +246,10 @@ def seeds(build):
         records = made(["zstd", "-dc"], input=recording)[:4000]
         for number in range(24):
             yield "recording", bytes([number, number * 37 & 0xfe, 2]) + records
-    heap = (HERE.parent / "recordings/version-1.heap").read_bytes()
-    yield "heap_file", b"\0" + heap
-    yield "heap_file", b"\1" + made(["zstd", "-dc"], input=heap)
+    for path in sorted(HERE.parent.glob("recordings/version-*.heap")):
+        heap = path.read_bytes()
+        yield "heap_file", b"\0" + heap
+        yield "heap_file", b"\1" + made(["zstd", "-dc"], input=heap)
     for line in COMMAND_LINES:
         yield "arguments", b"".join(word.encode() + b"\0" for word in line.split())
     yield "sample_message", b"".join(struct.pack("<H", len(m)) + m for m in (FUNCTIONS + SAMPLE, SAMPLE))
