@@ -5,7 +5,8 @@
  * Most samples repeat an earlier stack. Each place holds one stack. A number
  * has only a few possible places; a new stack evicts another if all are taken.
  * STACK_CACHE_FRAMES bounds the memory; stacks that do not fit are not kept.
- * Users keep their own data on a stack in an array of STACK_CACHE_PLACES.
+ * Users keep their own data on a stack in an array of STACK_CACHE_PLACES. Places
+ * are given out from the first on, so few stacks touch few pages of such arrays.
  */
 #ifndef LJSPY_STACK_CACHE_H
 #define LJSPY_STACK_CACHE_H
@@ -30,6 +31,8 @@ struct cached_stack {
 /* Zeroed memory is an empty cache without places. */
 struct stack_cache {
 	struct cached_stack *places;
+	size_t place_count; /* given out since all were empty */
+	uint16_t *slots;    /* by number: which place, plus one; 0: none yet */
 	size_t frame_count; /* in all places */
 };
 
@@ -41,10 +44,10 @@ void stack_cache_forget(struct stack_cache *cache);
 void stack_cache_clear(struct stack_cache *cache);
 
 /* The place of the stack with this number (not 0). If the stack is not cached, the place to take for it. */
-size_t stack_cache_place(const struct stack_cache *cache, uint64_t number);
+size_t stack_cache_place(struct stack_cache *cache, uint64_t number);
 
 /*
- * Give a place to a new stack. The caller then sets its frame_count frames.
+ * Give a place that stack_cache_place() returned to a new stack. The caller then sets its frame_count frames.
  * False if they do not fit: then the place is empty.
  */
 bool stack_cache_take(struct stack_cache *cache, size_t place, uint64_t number, size_t frame_count);

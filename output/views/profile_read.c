@@ -95,7 +95,7 @@ static int read_all(struct reading *reading, struct sample_source *source)
 		error = -ENOMEM;
 	if (!error)
 		error = sample_source_each(source, add_sample, reading);
-	for (size_t place = 0; !error && place < STACK_CACHE_PLACES; place++)
+	for (size_t place = 0; !error && place < reading->stacks.place_count; place++)
 		error = count_node(reading, place);
 	stack_cache_clear(&reading->stacks);
 	free(reading->piles);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "memory/scatter.h"
 #include "output/recording/stack_cache.h"
 #include "tests/unit/instead_of.h"
 
@@ -93,13 +94,50 @@ static void stacks_that_do_not_fit_are_not_kept(void **state)
 
 enum { NEAR = 8 };
 
-/* Numbers that are looked for from the last place on, and so from the first places, too. */
+/* So few stacks touch few pages, here and in the arrays of users. */
+static void places_are_given_out_from_the_first_on(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		for (uint64_t number = 1; number <= 100; number++) {
+			size_t place = stack_cache_place(&cache, number);
+
+			assert_int_equal(place, number - 1);
+			assert_true(stack_cache_take(&cache, place, number, 1));
+		}
+		for (uint64_t number = 1; number <= 100; number++)
+			assert_int_equal(stack_cache_place(&cache, number), number - 1);
+		stack_cache_forget(&cache);
+	}
+}
+
+static void there_is_a_place_for_every_number(void **state)
+{
+	bool *given = calloc(STACK_CACHE_PLACES, sizeof(*given));
+	size_t count = 0;
+
+	(void)state;
+	assert_non_null(given);
+	for (uint64_t number = 1; count < STACK_CACHE_PLACES; number++) {
+		size_t place = stack_cache_place(&cache, number);
+
+		assert_in_range(place, 0, STACK_CACHE_PLACES - 1);
+		assert_true(stack_cache_take(&cache, place, number, 0));
+		assert_true(is_kept(number));
+		count += !given[place];
+		given[place] = true;
+	}
+	assert_int_equal(cache.place_count, STACK_CACHE_PLACES);
+	free(given);
+}
+
+/* Numbers that are looked for from the last slot on, and so in the first slots, too. */
 static void list_neighbours(uint64_t ret_numbers[static NEAR + 1])
 {
 	uint64_t number = 1;
 
 	for (size_t count = 0; count <= NEAR; number++)
-		if (stack_cache_place(&cache, number) == STACK_CACHE_PLACES - 1)
+		if (scatter(number) % STACK_CACHE_PLACES == STACK_CACHE_PLACES - 1)
 			ret_numbers[count++] = number;
 }
 
@@ -159,6 +197,8 @@ int main(void)
 		TEST(stacks_are_found_by_their_number),
 		TEST(a_place_that_is_taken_again_gives_back_its_frames),
 		TEST(stacks_that_do_not_fit_are_not_kept),
+		TEST(places_are_given_out_from_the_first_on),
+		TEST(there_is_a_place_for_every_number),
 		TEST(a_new_stack_takes_the_place_of_another_if_all_near_are_taken),
 		TEST(an_empty_place_is_taken_first),
 		TEST(where_memory_is_short_no_stack_is_kept),
