@@ -11,6 +11,9 @@
 
 #include <cmocka.h>
 
+#define ZSTD_STATIC_LINKING_ONLY 1 /* ZSTD_sizeof_CCtx() */
+#include <zstd.h>
+
 #include "output/blocks/block_header.h"
 #include "output/blocks/block_packer.h"
 #include "output/blocks/block_reader.h"
@@ -370,6 +373,24 @@ static void without_memory_there_is_no_packer(void **state)
 	assert_int_equal(count, 3 + 1);
 }
 
+/* A recording goes on for days beside its target: what a long block has once taken stays taken. */
+static void packing_takes_little_memory_whatever_the_block(void **state)
+{
+	enum { MEMORY_MAX = 512 << 10, LEVEL_OF_RECORDINGS = 6 };
+	static const size_t lengths[] = { 100, 16 << 10, 128 << 10, 256 << 10, BLOCK_BYTES_MAX };
+	struct block_packer packer;
+
+	(void)state;
+	assert_int_equal(block_packer_init(&packer, BLOCK_BYTES_MAX, LEVEL_OF_RECORDINGS), 0);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		fill(packer.block.bytes, lengths[i], 5);
+		packer.block.length = lengths[i];
+		assert_int_not_equal(block_packer_pack(&packer), 0);
+		assert_in_range(ZSTD_sizeof_CCtx(packer.zstd), 1, MEMORY_MAX);
+	}
+	block_packer_clear(&packer);
+}
+
 static void damaged_blocks_are_told(void **state)
 {
 	struct block_packer packer;
@@ -442,6 +463,7 @@ int main(void)
 		cmocka_unit_test(blocks_are_read_as_they_were_written),
 		cmocka_unit_test(a_file_that_is_still_written_ends_before_its_last_block),
 		cmocka_unit_test(without_memory_there_is_no_packer),
+		cmocka_unit_test(packing_takes_little_memory_whatever_the_block),
 		cmocka_unit_test(damaged_blocks_are_told),
 		cmocka_unit_test(blocks_that_are_empty_or_too_long_or_do_not_tell_are_damaged),
 		cmocka_unit_test(what_cannot_be_read_is_told),
