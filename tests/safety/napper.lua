@@ -1,8 +1,8 @@
 -- napper.lua SECONDS: short bursts of work between naps of a few milliseconds, in one system call after
 -- the other, each of which is to last its time and to end as it does when nobody looks. Prints "ready",
--- then for each call its name, how many naps there were, how many were interrupted, how many ended
--- otherwise than they should, how many too early, and the median of how much too late they
--- ended, in microseconds.
+-- and begins after a line of input; then prints for each call its name, how many naps there were, how
+-- many were interrupted, how many ended otherwise than they should, how many too early, and the
+-- median of how much too late they ended, in microseconds.
 --
 -- The kernel counts the limits of sockets in its ticks, begun ones as well, and takes them to be
 -- over up to a tick early if the thread is woken then. Those naps are timed by the clock that goes
@@ -145,6 +145,7 @@ local function nap_once(kind)
 end
 
 io.write("ready\n") io.flush()
+io.read() -- until it is profiled
 local finish = now_us(MONOTONIC) + seconds * 1e6
 while now_us(MONOTONIC) < finish do
 	for _, kind in ipairs(kinds) do

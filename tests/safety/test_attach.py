@@ -71,14 +71,15 @@ def test_several_threads_and_a_sleeper(without_seize, tmp_path):
 
 def test_a_command_is_started(without_seize, tmp_path):
     argv = [ljspy.luajit("luajit"), "-e", "for i = 1, 1e9 do end print('done')"]
-    recording = ljspy.record(tmp_path, "--", *argv, options=ALLOWED, seconds=20, through=without_seize)
+    recording = ljspy.record(tmp_path, "--", *argv, options=ALLOWED, seconds=ljspy.RECORDING_SECONDS, through=without_seize)
     assert recording.samples
     assert recording.run.stdout == "done\n"
 
 
 def test_job_control_goes_on(without_seize, tmp_path):
     with ljspy.program("luajit", "main") as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50, options=ALLOWED, through=without_seize)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS, options=ALLOWED,
+                                  through=without_seize)
         ljspy.wait_traced(target.pid)
         before = ljspy.cpu_ns(target.pid)
         assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > before + 2e8)

@@ -62,6 +62,8 @@ def groups(kinds):
 
 
 Sampled = collections.namedtuple("Sampled", ["samples", "cpu_s"])
+# Of a process that had hardly a CPU: no tick has met it.
+NEVER = Sampled(0, 0)
 
 
 def sampled(recording):
@@ -86,27 +88,28 @@ def nap(library, batch, directory, outcome):
     """Run naps of these kinds under ljspy; add to OUTCOME how those of each kind ended."""
     recording = directory / "naps.ljspy"
     targets = [
-        ljspy.Target([ljspy.luajit("luajit"), SAFETY / "naps.lua", library, SECONDS, *kinds], limit=int(SECONDS) + 60)
+        ljspy.Target([ljspy.luajit("luajit"), SAFETY / "naps.lua", library, SECONDS, *kinds],
+                     limit=ljspy.LIMIT_SECONDS + int(SECONDS))
         for kinds in batch
     ]
     try:
         for target in targets:
             target.wait_ready()
         pids = ",".join(str(target.pid) for target in targets)
-        arguments = ["record", "-p", pids, "-r", RATE, "-d", f"{SECONDS + 40}s", "-o", recording]
+        arguments = ["record", "-p", pids, "-r", RATE, "-d", f"{SECONDS + ljspy.RECORDING_SECONDS}s", "-o", recording]
         with subprocess.Popen(list(map(str, [ljspy.LJSPY, *arguments])), stderr=subprocess.PIPE, text=True) as run:
             # On a busy machine those that do not wait for ljspy might end before it has found them.
             for target in targets:
                 ljspy.wait_traced(target.pid)
                 target.write("\n")
-            _, errors = run.communicate(timeout=SECONDS + 60)
+            _, errors = run.communicate(timeout=SECONDS + ljspy.RECORDING_SECONDS)
         assert run.returncode == ljspy.OK, errors
         samples = sampled(recording)
         for target in targets:
             while line := target.read_until(b"\n", at_end=""):
                 name, *counts, words = line.rstrip("\n").split("\t")
                 counts = dict(zip(("naps", "interrupted", "wrong", "early"), map(int, counts)))
-                outcome[name] = counts | {"words": words, "process": target.pid, "sampled": samples[target.pid]}
+                outcome[name] = counts | {"words": words, "process": target.pid, "sampled": samples.get(target.pid, NEVER)}
     finally:
         for target in targets:
             target.stop()

@@ -16,7 +16,7 @@ import stacks
 
 pytestmark = pytest.mark.usefixtures("built")
 
-LONG = ["-d", "50s", "-r", str(ljspy.HIGH_RATE)]
+LONG = ["-d", f"{ljspy.RECORDING_SECONDS}s", "-r", str(ljspy.HIGH_RATE)]
 
 
 def is_free(pid):
@@ -25,7 +25,7 @@ def is_free(pid):
 
 def run_for(pid, cpu_seconds):
     before = ljspy.cpu_ns(pid)
-    assert ljspy.wait_until(lambda: ljspy.cpu_ns(pid) > before + cpu_seconds * 1e9, seconds=30)
+    assert ljspy.wait_until(lambda: ljspy.cpu_ns(pid) > before + cpu_seconds * 1e9, seconds=ljspy.WORK_SECONDS)
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_closed_terminal(busy, tmp_path):
     ljspy.wait_traced(busy.pid)
     run_for(busy.pid, 0.2)
     os.close(master)
-    recorder.wait(timeout=30)
+    recorder.wait(timeout=60)
     assert ljspy.wait_until(lambda: is_free(busy.pid))
     assert stacks.parse_folded(output.read_text())
 
@@ -86,7 +86,7 @@ def test_target_is_let_go_before_anything_is_written(busy):
 
 def test_killed_target_that_nobody_waits_for(busy, tmp_path):
     """As when the kernel kills because memory is out; the target is then a zombie."""
-    recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=50)
+    recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=ljspy.RECORDING_SECONDS)
     ljspy.wait_traced(busy.pid)
     run_for(busy.pid, 0.2)
     os.kill(busy.pid, signal.SIGKILL)
@@ -135,7 +135,7 @@ def test_target_out_of_memory(little_memory, tmp_path):
     """
     with ljspy.Target([ljspy.luajit("luajit"), "-e", source]).wait_ready() as target:
         (little_memory / "cgroup.procs").write_text(str(target.pid))
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS)
         ljspy.wait_traced(target.pid)
         target.write("\n")
         recording = recorder.finish()
@@ -159,9 +159,9 @@ def test_target_that_becomes_another_program(tmp_path):
     program = tmp_path / "first.lua"
     program.write_text('local ffi = require("ffi")\n' + source)
     with ljspy.Target([ljspy.luajit("luajit"), program]).wait_ready() as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS)
         # execv() keeps the process's CPU clock.
-        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 2.5e9, seconds=40)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 2.5e9, seconds=ljspy.WORK_SECONDS)
         recorder.process.send_signal(signal.SIGINT)
         samples = recorder.finish().samples
     seen = {frame.split(" ")[0] for sample in samples for frame in sample.frames}

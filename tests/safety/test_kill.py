@@ -36,7 +36,7 @@ def target(request, tmp_path):
         library = tmp_path / "spin.so"
         subprocess.run(["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=SPIN, text=True, check=True)
         code = COMPUTE % library
-    with ljspy.busy(code, limit=60 + 2 * KILLS) as process:
+    with ljspy.busy(code, limit=ljspy.LIMIT_SECONDS + 2 * KILLS) as process:
         yield process
 
 

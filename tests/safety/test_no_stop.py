@@ -3,6 +3,7 @@
 
 import errno
 import re
+import signal
 import subprocess
 import time
 
@@ -41,11 +42,12 @@ def test_what_a_trace_runs_is_found_and_its_leaf_marked(runtime, tmp_path):
 
 def test_nobody_is_traced(tmp_path):
     with ljspy.program("luajit", "calls") as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=1, options=NO_STOP)
-        traced = False
-        while recorder.process.poll() is None:
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS, options=NO_STOP)
+        enough, traced = ljspy.cpu_ns(target.pid) + 1e9, False
+        while recorder.process.poll() is None and ljspy.cpu_ns(target.pid) < enough:
             traced |= ljspy.status_field(target.pid, "TracerPid") != "0"
             time.sleep(0.001)
+        recorder.process.send_signal(signal.SIGINT)
         recording = recorder.finish()
     assert recording.samples and not traced
     assert recording.stats["pause_us"]["max"] == 0
@@ -62,9 +64,11 @@ def test_no_ptrace_is_needed(error, tmp_path):
 def test_a_process_that_another_one_traces_is_recorded(tmp_path):
     (tmp_path / "other").mkdir()
     with ljspy.program("luajit", "calls") as target:
-        other = ljspy.Recorder(tmp_path / "other", "-p", target.pid, seconds=2)
+        other = ljspy.Recorder(tmp_path / "other", "-p", target.pid, seconds=ljspy.RECORDING_SECONDS)
         ljspy.wait_traced(target.pid)
         assert ljspy.record(tmp_path, "-p", target.pid, seconds=1, options=NO_STOP).samples
+        assert ljspy.is_traced(target.pid)
+        other.process.send_signal(signal.SIGINT)
         assert other.finish().samples
 
 

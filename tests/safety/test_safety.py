@@ -44,9 +44,10 @@ def test_results_are_the_same_while_recorded(runtime, jit, tmp_path):
     """
     program = tmp_path / "digest.lua"
     program.write_text(source)
-    argv = [ljspy.luajit(runtime), f"-j{jit}", program, "2e7"]
-    alone = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
-    recorded = ljspy.run("record", "-r", 1000, "-f", "folded", "-o", tmp_path / "x.folded", "--", *argv)
+    argv = [ljspy.luajit(runtime), f"-j{jit}", program, "1e7"]
+    alone = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=ljspy.WORK_SECONDS).stdout
+    recorded = ljspy.run("record", "-r", 1000, "-f", "folded", "-o", tmp_path / "x.folded", "--", *argv,
+                         timeout=ljspy.WORK_SECONDS)
     assert recorded.returncode == ljspy.OK, recorded.stderr
     assert recorded.stdout == alone
 
@@ -79,7 +80,7 @@ def test_memory_is_untouched(runtime, tmp_path):
     writable = r"^\S+ .w"
     with ljspy.Target([*argv, "-e", "print('ready') io.flush() while true do end"]) as target:
         target.wait_ready()
-        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 5e8, seconds=ljspy.READY_SECONDS)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 5e8, seconds=ljspy.WORK_SECONDS)
         before = digest(target.pid, writable)
         samples = 0
         while samples < 1000:
@@ -101,11 +102,12 @@ def test_stopped_target_stays_stopped(tmp_path):
 
 def test_target_can_be_stopped_and_continued_meanwhile(tmp_path):
     with ljspy.program("luajit", "main") as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=3)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS)
         ljspy.wait_traced(target.pid)
         target.process.send_signal(signal.SIGSTOP)
         assert ljspy.wait_until(lambda: ljspy.stands_still(target.pid))
         target.process.send_signal(signal.SIGCONT)
+        recorder.end_after(target.pid, 0.2)
         assert recorder.finish().samples
         assert is_running(target)
 
@@ -113,7 +115,7 @@ def test_target_can_be_stopped_and_continued_meanwhile(tmp_path):
 def test_two_at_once_are_told_apart(tmp_path):
     """The second ljspy fails and names the first; the first goes on."""
     with ljspy.program("luajit", "main") as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS)
         ljspy.wait_traced(target.pid)
         second = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "-p", target.pid)
         assert second.returncode == ljspy.NOTHING_PROFILED
@@ -130,15 +132,12 @@ def as_nobody(argv, **options):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else")
 def test_no_privilege_is_needed_for_ones_own_process(runtime):
-    argv = [ljspy.luajit(runtime), "shares.lua", "on", "30"]
-    with as_nobody(argv, cwd=stacks.PROGRAMS, stdout=subprocess.PIPE) as target:
-        target.stdout.readline()
-        arguments = ["record", "-d", "1s", "-f", "folded", "-o", "-", "-p", str(target.pid)]
-        with as_nobody([ljspy.LJSPY, *arguments], stdout=subprocess.PIPE, text=True) as recorder:
-            folded = recorder.stdout.read()
-        target.kill()
-    assert recorder.returncode == ljspy.OK
-    assert stacks.parse_folded(folded)
+    argv = [ljspy.luajit(runtime), "shares.lua", "on", "50"]
+    with (
+        ljspy.directory_of(ljspy.NOBODY) as directory,
+        ljspy.Target(argv, cwd=stacks.PROGRAMS, user=ljspy.NOBODY).wait_ready() as target,
+    ):
+        assert ljspy.record(directory, "-p", target.pid, seconds=1, user=ljspy.NOBODY).samples
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be someone else")

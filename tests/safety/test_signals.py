@@ -53,10 +53,10 @@ def test_storms_of_signals(runtime, tmp_path):
     argv = ["prlimit", "--cpu=60", ljspy.luajit(runtime), program, library]
     begin = time.monotonic()
     with ljspy.Target(argv).wait_ready() as target:
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=30)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS)
         ljspy.wait_traced(target.pid)
-        subprocess.run([ljspy.luajit(runtime), sender, str(target.pid), str(QUEUED)], check=True, timeout=60)
-        received, disordered, alarms, started, children = map(int, target.read_until(b"\n", seconds=30).split())
+        subprocess.run([ljspy.luajit(runtime), sender, str(target.pid), str(QUEUED)], check=True, timeout=ljspy.WORK_SECONDS)
+        received, disordered, alarms, started, children = map(int, target.read_until(b"\n").split())
         recording = recorder.finish()
     assert recording.samples
     assert (received, disordered) == (QUEUED, 0)

@@ -20,9 +20,12 @@ NAPPER = ljspy.ROOT / "tests/safety/napper.lua"
 def test_no_call_is_interrupted(runtime, tmp_path):
     """Short naps in each of the calls that return EINTR after a stop, and in others, with so
     many looks that stops often fall into a nap."""
-    with ljspy.Target([ljspy.luajit(runtime), NAPPER, SECONDS], limit=60 + SECONDS) as target:
+    with ljspy.Target([ljspy.luajit(runtime), NAPPER, SECONDS], limit=ljspy.LIMIT_SECONDS + SECONDS) as target:
         target.wait_ready()
-        recording = ljspy.record(tmp_path, "-p", target.pid, seconds=20 + SECONDS, rate=10000)
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS + SECONDS, rate=10000)
+        ljspy.wait_traced(target.pid)
+        target.write("\n")
+        recording = recorder.finish()
         ends = {}
         while line := target.read_until(b"\n", at_end=""):
             name, *counts = line.split()
@@ -53,10 +56,11 @@ def test_threads_that_sleep_are_not_traced(tmp_path, clock):
         others = [task.name for task in tasks if task.name != str(target.pid)]
         # One that has not got a CPU yet would run once more.
         assert ljspy.wait_until(lambda: all(ljspy.status_field(task, "State").startswith("S") for task in others))
-        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=50, options=["--clock", clock])
+        recorder = ljspy.Recorder(tmp_path, "-p", target.pid, seconds=ljspy.RECORDING_SECONDS,
+                                  options=["--clock", clock])
         ljspy.wait_traced(target.pid)
         before = ljspy.cpu_ns(target.pid)
-        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) - before > 500_000_000, seconds=40)
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) - before > 500_000_000, seconds=ljspy.WORK_SECONDS)
         assert ljspy.status_field(target.pid, "TracerPid") != "0"
         assert len(others) == 12
         assert {ljspy.status_field(task, "TracerPid") for task in others} == {"0"}
