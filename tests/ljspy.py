@@ -44,6 +44,12 @@ BEGIN_SECONDS = 2
 # Samples per second: enough of them in little time.
 HIGH_RATE = 997
 
+# So many recordings, at most, until they show what a quiet machine shows in one.
+RECORDINGS_MAX = 10
+
+# CPU time that a thread used before ljspy could look: no stack. Beside others, some of it is told so.
+UNSEEN = "[lost: thread asleep when sampled]"
+
 # As many in half the time, where only their stacks matter.
 HIGHEST_RATE = 1999
 
@@ -227,14 +233,14 @@ def await_work(pid, end_ns, recorder):
 
 def run_beside(pid, seconds, *arguments):
     """
-    ljspy until the process has had so many seconds of CPU time: beside others, that takes longer, and there are as
-    many samples.
+    ljspy until the process has had so many seconds of CPU time while traced: beside others, that takes longer, and
+    there are as many samples.
     """
-    end_ns = cpu_ns(pid) + seconds * 1e9
     with subprocess.Popen([LJSPY, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, errors="replace") as process:
         try:
-            await_work(pid, end_ns, process)
+            wait_until(lambda: is_traced(pid) or process.poll() is not None or is_zombie(pid))
+            await_work(pid, cpu_ns(pid) + seconds * 1e9, process)
         finally:
             process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
@@ -312,6 +318,16 @@ def recorded(directory, *target, seconds=1, status=OK, **options):
 def record_native(directory, *target, seconds=2, **options):
     """Record. Returns stacks with native frames, root first, and their weights."""
     return native_stacks(recorded(directory, *target, seconds=seconds, **options)[0])
+
+
+def record_native_until(is_enough, directory, *target, **options):
+    """The stacks of several recordings, until they are enough: beside others, one may have few."""
+    recorded_so_far = []
+    for _ in range(RECORDINGS_MAX):
+        recorded_so_far += record_native(directory, *target, **options)
+        if is_enough(recorded_so_far):
+            break
+    return recorded_so_far
 
 
 def native_stacks(recorder):

@@ -20,7 +20,7 @@ def build():
     """Returns a function that runs a compiler or a similar program."""
 
     def run(*arguments):
-        subprocess.run([str(a) for a in arguments], check=True, timeout=60)
+        subprocess.run([str(a) for a in arguments], check=True, timeout=ljspy.WORK_SECONDS)
 
     return run
 
@@ -66,9 +66,8 @@ def frames_in(host):
 
     def find(library, function, before=()):
         with ljspy.Target([*before, host, library, function]).wait_ready() as target:
-            for _ in range(5):  # the thread may not be there yet
-                if frames := frames_above_run(target):
-                    break
-            return frames
+            # The thread may not be there yet.
+            assert ljspy.wait_until(lambda: frames_above_run(target))
+            return frames_above_run(target)
 
     return find

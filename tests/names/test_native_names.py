@@ -163,12 +163,13 @@ def record_entries(directory, pid, is_entry):
     Stacks of a program that calls through a procedure linkage table, until an entry is among them: of each twenty to
     forty interrupts, one meets it; on a busy machine, fewer.
     """
-    recorded = []
-    for _ in range(4):
-        recorded += ljspy.record_native(directory, "-p", pid, seconds=0.5, options=["--native", "all"])
-        if any(is_entry(frames[-1]) for frames, _ in recorded):
-            break
-    return recorded
+    recorded = ljspy.record_native_until(lambda stacks_: any(is_entry(frames[-1]) for frames, _ in stacks_),
+                                         directory, "-p", pid, seconds=0.5, options=["--native", "all"])
+    return seen(recorded)
+
+
+def seen(recorded):
+    return [(frames, weight) for frames, weight in recorded if frames != [ljspy.UNSEEN]]
 
 
 @pytest.mark.parametrize("strip", ([], ["-s"]), ids=("symbols", "stripped"))
@@ -259,7 +260,8 @@ def test_static_program_without_section_headers(build, tmp_path):
         file.seek(0x3C)  # e_shnum, e_shstrndx
         file.write(bytes(4))
     with ljspy.Target([program]).wait_ready() as target:
-        recorded = ljspy.record_native(tmp_path, "-p", target.pid, options=["--native", "all"], seconds=1, rate=ljspy.HIGHEST_RATE)
+        recorded = seen(ljspy.record_native_until(seen, tmp_path, "-p", target.pid, options=["--native", "all"],
+                                                  seconds=1, rate=ljspy.HIGHEST_RATE))
     leaves = [int(re.fullmatch(r"static\+0x(\w+) \[static\]", frames[-1])[1], 16) for frames, _ in recorded]
     lost = [any(map(stacks.is_lost, frames)) for frames, _ in recorded]
     assert False in lost
@@ -352,12 +354,14 @@ hostile:
 """
     )
     with ljspy.Target([host, library(source, *options), "hostile"]).wait_ready() as target:
-        for _ in range(5):  # the thread may not be there yet
+        def frames_of_dump():
             dump = ljspy.run("dump", "--native", "all", "-p", target.pid)
-            frames = [line.strip() for line in dump.stdout.splitlines() if line.startswith(" ")]
-            if frames[:1] == ["hostile [libnames.so]"]:
-                break
-    assert dump.returncode in (ljspy.OK, ljspy.WITH_ERRORS)
+            assert dump.returncode in (ljspy.OK, ljspy.WITH_ERRORS)
+            return [line.strip() for line in dump.stdout.splitlines() if line.startswith(" ")]
+
+        # The thread may not be there yet.
+        ljspy.wait_until(lambda: frames_of_dump()[:1] == ["hostile [libnames.so]"])
+        frames = frames_of_dump()
     assert frames[0] == "hostile [libnames.so]"
     assert frames[1].startswith(expected)
     assert any("local function calls()" in frame for frame in frames)

@@ -21,6 +21,8 @@ WORK = {
     "closures": ("creating a closure", {"garbage collection", "closing upvalues"}),
     "concatenates": ("concatenating strings", {"garbage collection"}),
 }
+# Of each function, so that a few samples do not decide.
+ENOUGH_US = 20_000
 OF_TRACES = {"recording a trace", "leaving a trace"}
 
 
@@ -34,9 +36,18 @@ def work_of(recorded):
     return found
 
 
+def record(is_enough, directory, pid):
+    return ljspy.record_native_until(is_enough, directory, "-p", pid, seconds=1, rate=ljspy.HIGHEST_RATE)
+
+
+def has_all_work(recorded):
+    found = work_of(recorded)
+    return all(found[function][work] for function, (work, _) in WORK.items())
+
+
 def test_the_instruction_tells_the_work_in_a_stripped_program(runtime, tmp_path):
     with ljspy.Target([ljspy.luajit(runtime), SCRIPT, "off", 50]).wait_ready() as target:
-        found = work_of(ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, rate=ljspy.HIGHEST_RATE))
+        found = work_of(record(has_all_work, tmp_path, target.pid))
     for function, (work, others) in WORK.items():
         assert found[function][work], (function, found)
         assert set(found[function]) <= {work} | others, (function, found)
@@ -46,12 +57,20 @@ def test_the_instruction_tells_the_work_in_compiled_code(tmp_path):
     """Compiled functions that return to the interpreter: in loops, the instruction is only near."""
     script = HERE / "compiled_work.lua"
     work = {"records": "creating a table", "joins": "concatenating strings"}
-    seen = {function: collections.Counter() for function in work}
-    with ljspy.Target([ljspy.luajit("luajit"), script, 50]).wait_ready() as target:
-        for frames, weight in ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, rate=ljspy.HIGHEST_RATE):
+
+    def leaves_of(recorded):
+        seen = {function: collections.Counter() for function in work}
+        for frames, weight in recorded:
             function = frames[-2].split(" ")[0] if len(frames) > 1 else ""
             if function in work and frames[-1].startswith("[vm"):
                 seen[function][frames[-1]] += weight
+        return seen
+
+    def is_enough(recorded):
+        return all(seen.total() > ENOUGH_US for seen in leaves_of(recorded).values())
+
+    with ljspy.Target([ljspy.luajit("luajit"), script, 50]).wait_ready() as target:
+        seen = leaves_of(record(is_enough, tmp_path, target.pid))
     others = {"[vm: garbage collection]", *(f"[vm: {one}]" for one in OF_TRACES)}
     for function, own in work.items():
         assert seen[function][f"[vm: {own}]"] > seen[function]["[vm]"], seen
@@ -68,8 +87,12 @@ def runner(tmp_path_factory, build):
 
 
 def test_symbols_tell_the_work_in_compiled_code_too(runner, jit, tmp_path):
+    def is_enough(recorded):
+        found = work_of(recorded)
+        return all(one.total() > ENOUGH_US for one in found.values()) and found["stores"]["growing a table"]
+
     with ljspy.Target([runner, SCRIPT, jit, 50]).wait_ready() as target:
-        found = work_of(ljspy.record_native(tmp_path, "-p", target.pid, seconds=1, rate=ljspy.HIGHEST_RATE))
+        found = work_of(record(is_enough, tmp_path, target.pid))
     for function, (work, others) in WORK.items():
         allowed = {work} | others | (OF_TRACES if jit == "on" else set())
         if function == "stores":
