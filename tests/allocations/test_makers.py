@@ -79,9 +79,11 @@ def lines_of_functions(program=MAKERS):
 def record(path, jit, tmp_path, *arguments, options=("--alloc",), program=MAKERS):
     """What each function has allocated, the recording as JSON, and as text."""
     flags = ["-joff"] if jit == "off" else []
-    with ljspy.Target([path, *flags, program, SECONDS, *arguments], limit=60 + SECONDS).wait_ready() as target:
+    limit = ljspy.LIMIT_SECONDS + SECONDS
+    with ljspy.Target([path, *flags, program, SECONDS, *arguments], limit=limit) as target:
+        target.read_until(b"ready\n", seconds=ljspy.WORK_SECONDS)  # it has measured by then
         recording = tmp_path / "made.ljspy"
-        result = ljspy.run("record", *options, "-r", "1999", "-o", recording, "-p", target.pid, timeout=60 + SECONDS)
+        result = ljspy.run("record", *options, "-r", "1999", "-o", recording, "-p", target.pid, timeout=limit)
         assert result.returncode == ljspy.OK, result.stderr
         output = target.read_until(b"the end\n")
     shown = ljspy.run("report", recording, "-f", "json")
@@ -194,7 +196,10 @@ def waited_for_cpus(recording):
 
 
 def has_few_looks(recording):
-    """Whether the program waited for CPUs, or so did ljspy: then samples are missing, of those with an allocation or without."""
+    """
+    Whether the program waited for CPUs, or so did ljspy: then samples are missing, of those with an allocation or without,
+    and ljspy says of more bytes that it has not seen who allocated them.
+    """
     figures = recording["figures"]
     return waited_for_cpus(recording) or figures["missed_ticks"] > 0.1 * figures["samples"]
 
@@ -285,8 +290,9 @@ def test_small_objects_do_not_have_what_large_ones_take(program, jit, tmp_path):
     truth, recording, text = record(path_of(program), jit, tmp_path, program=LARGE)
     share, large, lost = large_parts(truth, recording)
     others = 1 - large - lost
-    assert 0.7 < share < 0.9 and large > 0 and lost <= LARGE_PART
-    assert (1 - share) / 2 <= others <= 1 - share + LARGE_PART
+    assert 0.7 < share < 0.9 and large > 0 and others <= 1 - share + LARGE_PART
+    if not has_few_looks(recording):
+        assert lost <= LARGE_PART and others >= (1 - share) / 2
     said = r"^about [\d.]+ [MG]B \(estimated\) are in allocations of 64 KiB and more: who has how many of these is rough"
     assert re.search(said, text, re.MULTILINE), text
 
@@ -300,7 +306,7 @@ def test_c_arrays_have_their_share_of_what_is_large(program, jit, tmp_path):
                  if functions_of(recording, sample)[0]["name"].startswith("[alloc: cdata "))
     seen = arrays / sum_of(recording)
     print(f"{program}, jit {jit}: C arrays {share:.3f} of the bytes, {seen:.3f} seen, {lost:.3f} lost")
-    assert share > 0.3 and lost <= LARGE_PART
+    assert share > 0.3 and (lost <= LARGE_PART or has_few_looks(recording)), recording["figures"]
     assert seen <= share + LARGE_SHARE
     if seen < 0.5 * share and has_few_looks(recording):
         pytest.skip("others had the CPUs: ljspy has taken few looks, and so seen hardly any large allocation")
@@ -312,7 +318,7 @@ def test_large_allocations_do_not_have_what_small_steps_take(program, jit, tmp_p
     """Small steps of older tables fill windows with more than a large allocation has, and no new object tells of them."""
     truth, recording, _ = record(path_of(program), jit, tmp_path, program=STEPS)
     share, large, lost = large_parts(truth, recording)
-    assert 0.03 < share < 0.1 and lost <= LOST
+    assert 0.03 < share < 0.1 and (lost <= LOST or has_few_looks(recording)), recording["figures"]
     assert large <= share + LARGE_PART
 
 
