@@ -40,7 +40,7 @@ def target(request):
     program, share = builds()[request.param]
     libraries = ":".join(map(str, program.parent.parent.glob("lib/*-linux-gnu")))
     argv = ["env", f"LD_LIBRARY_PATH={libraries}", f"LUA_PATH={share}/?.lua", program]
-    if subprocess.run([*argv, "-v"], check=False, capture_output=True, timeout=10).returncode:
+    if subprocess.run([*argv, "-v"], check=False, capture_output=True, timeout=ljspy.READY_SECONDS).returncode:
         pytest.skip("does not run here")
     with ljspy.Target([*argv, SCRIPT]) as target:
         target.told = collections.defaultdict(list)

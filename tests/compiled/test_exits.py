@@ -52,7 +52,7 @@ def test_exits_tell_where_they_lead_and_which_are_hot(parked):
         hot = max((row for row in rows if row["has_side"]), key=lambda row: row["side_share"])
         return hot["side_share"] > 0.05 and hot["to"]["line"] == line_of("sum = sum - 1")
 
-    assert ljspy.wait_until(is_hot, seconds=20)  # a second may have few samples
+    assert ljspy.wait_until(is_hot, seconds=ljspy.WORK_SECONDS)  # a second may have few samples
 
 
 def test_text_tells_failed_attempts(parked):
@@ -103,5 +103,6 @@ def test_flushes_show_as_traces_that_are_gone(runtime):
 def test_machine_code_without_more_areas_is_told(runtime, sizes, full):
     options = ", ".join(f'"{option}"' for option in sizes.split(","))
     with ljspy.busy(f"jit.opt.start({options})", program=ljspy.luajit(runtime)) as target:
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 3e8, seconds=ljspy.WORK_SECONDS)  # compiled by then
         assert vm_of(target, "-d", "300ms")["mcode_bytes"]["full"] == full
         assert ("no more areas" in ljspy.run("traces", "-p", target.pid, "-d", "100ms").stdout) == full

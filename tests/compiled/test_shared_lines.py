@@ -26,7 +26,7 @@ def target(request, tmp_path):
         script = tmp_path / "stripped.lua"
         strip = tmp_path / "strip.lua"
         strip.write_text(STRIP)
-        subprocess.run([luajit, strip, SCRIPT, script], check=True, timeout=10)
+        subprocess.run([luajit, strip, SCRIPT, script], check=True, timeout=ljspy.READY_SECONDS)
         assert b"cold" not in script.read_bytes()
     with ljspy.Target([luajit, script]) as target:
         yield target.wait_ready()

@@ -31,6 +31,11 @@ def table(target, *options):
     return process, vm
 
 
+def run_beside(target, *options):
+    arguments = ["traces", "-p", target.pid, "-d", f"{ljspy.RECORDING_SECONDS}s", "-r", ljspy.HIGH_RATE]
+    return ljspy.run_beside(target.pid, 1, *arguments, *options)
+
+
 def line_of(text):
     """The first line of the program that begins with the text."""
     return next(i for i, line in enumerate(PROGRAM.read_text().splitlines(), 1) if line.strip().startswith(text))
@@ -80,7 +85,8 @@ def test_where_traces_start_and_what_was_given_up(parked):
 
 def test_shares_and_names_come_from_samples(parked):
     parked.write("\n")
-    process, vm = table(parked, "-d", "1s", "-r", ljspy.HIGH_RATE)
+    (process,) = json.loads(run_beside(parked, "--json").stdout)["processes"]
+    (vm,) = process["vms"]
     first = vm["traces"][0]
     assert first["share"] > 0.5 and first["samples"] > 0
     assert first["start"]["name"] == "hot"
@@ -88,6 +94,6 @@ def test_shares_and_names_come_from_samples(parked):
     assert process["states"]["compiled"] > 0.5
     assert sum(process["states"].values()) == pytest.approx(1)
     assert sum(trace["share"] for trace in vm["traces"]) + process["gone"] <= 1.0001
-    shown = ljspy.run("traces", "-p", parked.pid, "-d", "1s").stdout
+    shown = run_beside(parked).stdout
     assert "hot " in next(line for line in shown.splitlines() if " loop " in line)
     assert "never again: NYI: bytecode " in shown

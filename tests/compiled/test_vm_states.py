@@ -27,11 +27,17 @@ def weights(folded):
     return found
 
 
+def record_beside(pid, seconds, *options):
+    arguments = ["record", "-p", pid, "-d", f"{ljspy.RECORDING_SECONDS}s", "-r", ljspy.HIGH_RATE]
+    done = ljspy.run_beside(pid, seconds, *arguments, *options)
+    assert done.returncode == ljspy.OK, done.stderr
+
+
 def record(pid, directory):
     found = collections.Counter()
     for number in range(RECORDINGS_MAX):
         recording = directory / f"states{number}.ljspy"
-        ljspy.run("record", "-p", pid, "-d", "2s", "-r", ljspy.HIGH_RATE, "-o", recording)
+        record_beside(pid, 2, "-o", recording)
         found += weights(ljspy.run("report", recording, "--vm-state", "-o", "-", "-f", "folded").stdout)
         if {state for _, state in found} >= STATES and {name for name, _ in found} >= FUNCTIONS:
             break
@@ -42,9 +48,9 @@ def test_the_profile_is_split_by_state(runtime, tmp_path):
     """--vm-state of record and report agree. Each function exists for one state, which
     has most of its time; no sample has an impossible state."""
     direct = tmp_path / "states.folded"
-    with ljspy.Target([ljspy.luajit(runtime), PROGRAM, 20]).wait_ready() as target:
+    with ljspy.Target([ljspy.luajit(runtime), PROGRAM, 50]).wait_ready() as target:
         found = record(target.pid, tmp_path)
-        ljspy.run("record", "-p", target.pid, "-d", "500ms", "-r", ljspy.HIGH_RATE, "--vm-state", "-o", direct)
+        record_beside(target.pid, 0.5, "--vm-state", "-o", direct)
     most = {}
     for (name, state), _ in sorted(found.items(), key=lambda item: item[1]):
         most[name] = state

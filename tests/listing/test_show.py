@@ -59,7 +59,19 @@ def read_dump(path):
 
 
 def lists(*options):
-    done = ljspy.run("traces", *options, "--json")
+    return listings_of(ljspy.run("traces", *options, "--json"))
+
+
+def lists_beside(pid, *options):
+    return listings_of(traces_beside(pid, *options, "--json"))
+
+
+def traces_beside(pid, *options):
+    arguments = ["traces", "-p", pid, "-d", f"{ljspy.RECORDING_SECONDS}s", "-r", ljspy.HIGH_RATE]
+    return ljspy.run_beside(pid, 1, *arguments, *options)
+
+
+def listings_of(done):
     assert done.returncode == ljspy.OK, done.stderr
     (process,) = json.loads(done.stdout)["processes"]
     assert process["complete"]
@@ -170,7 +182,7 @@ def test_a_core_has_the_same_listings(parked, tmp_path):
 
 def test_samples_stand_beside_instructions(parked):
     parked.write("\n")
-    (listing,) = lists("-p", parked.pid, "-d", "1s", "-r", ljspy.HIGH_RATE, "--show", "1")
+    (listing,) = lists_beside(parked.pid, "--show", "1")
     assert listing["share"] > 0.2
     for kind in ("code", "ir", "bytecode"):
         shares = [line["share"] for line in listing["lines"] if line["kind"] == kind]
@@ -180,7 +192,7 @@ def test_samples_stand_beside_instructions(parked):
 
 def test_samples_of_interpreted_code(runtime):
     with ljspy.busy("jit.off()", program=ljspy.luajit(runtime)) as target:
-        (listing,) = lists("-p", target.pid, "-d", "1s", "-r", ljspy.HIGH_RATE, "--bytecode", "heavy")
+        (listing,) = lists_beside(target.pid, "--bytecode", "heavy")
     assert listing["share"] > 0.8
     hot = [line["text"].replace("=>", "  ").split()[1] for line in listing["lines"] if line["share"] and line["share"] > 0.1]
     assert hot and set(hot) <= {"MODVN", "ADDVV", "FORL"}
@@ -188,7 +200,7 @@ def test_samples_of_interpreted_code(runtime):
 
 def test_text_has_shares_and_places(parked):
     parked.write("\n")
-    text = ljspy.run("traces", "-p", parked.pid, "-d", "1s", "-r", ljspy.HIGH_RATE, "--show", "1").stdout
+    text = traces_beside(parked.pid, "--show", "1").stdout
     assert re.search(r"\n---- TRACE 1 IR\n", text)
     assert re.search(r"\n +\d+\.\d\d  [0-9a-f]{8,}  \w+ .* show\.lua:\d+\n", text)
 

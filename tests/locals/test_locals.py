@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -34,7 +33,7 @@ BUILDS = [*PACKAGES, *(pytest.param(build, marks=pytest.mark.builds) for build i
 PROGRAMS = int(os.environ.get("LJSPY_LOCALS_PROGRAMS", "4"))
 
 
-def start(build, path, jit="off", limit=60):
+def start(build, path, jit="off", limit=ljspy.LIMIT_SECONDS):
     try:
         command = [ljspy.luajit(build)] if build in ljspy.RUNTIMES else build.prepare().command
     except packages.Unavailable as reason:
@@ -80,8 +79,10 @@ def test_random_busy_programs(build, jit, tmp_path):
         path = write_program(tmp_path / f"p{seed}.lua", f"{build}{jit}{seed}", busy=True)
         with start(build, path, jit) as target:
             truth = judge_locals.parse_truth(target.read_until(b"ready\n", seconds=ljspy.READY_SECONDS))
-            time.sleep(0.1)
-            for _ in range(5):
+            for worked_ns in (5e7, 1e6, 1e6, 1e6, 1e6):
+                # Elsewhere than before, and compiled by then.
+                enough = ljspy.cpu_ns(target.pid) + worked_ns
+                assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) >= enough)
                 process = judge_locals.dump("-p", target.pid, statuses=statuses)
                 if any(frame["kind"] == "lost" for frame in process["threads"][0]["frames"]):
                     lost += 1
