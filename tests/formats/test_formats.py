@@ -11,7 +11,9 @@ import subprocess
 
 import pytest
 
-from readers import Json, dotted, parse_folded, totals_of_stacks
+from readers import TEST_SECONDS, Json, dotted, parse_folded, totals_of_stacks
+
+pytestmark = pytest.mark.timeout(TEST_SECONDS)
 
 MS = 1000000
 SETS = ("small", "random", "hostile", "deep", "wide", "empty")

@@ -5,9 +5,9 @@ import pytest
 
 import ljspy
 import stacks
-from readers import Json, dotted, parse_folded, totals_of_stacks
+from readers import TEST_SECONDS, Json, dotted, parse_folded, totals_of_stacks
 
-pytestmark = pytest.mark.usefixtures("built")
+pytestmark = [pytest.mark.usefixtures("built"), pytest.mark.timeout(TEST_SECONDS)]
 
 PROGRAM = stacks.Program(stacks.PROGRAMS / "shares.lua")
 
@@ -17,7 +17,7 @@ def record(tmp_path):
     def record(form):
         path = tmp_path / f"profile.{form}"
         with ljspy.program("luajit", PROGRAM.name, jit="off") as target:
-            result = ljspy.run_beside(target.pid, 1, "record", "-p", target.pid, "-r", ljspy.HIGH_RATE, "-f", form,
+            result = ljspy.run_beside(target.pid, 0.5, "record", "-p", target.pid, "-r", ljspy.HIGH_RATE, "-f", form,
                                       "-o", path)
         assert result.returncode == ljspy.OK, result.stderr
         return path
@@ -109,7 +109,9 @@ def test_firefox_marks_what_blocks(tmp_path, firefox):
         while true do pipe:read() for i = 1, 3e5 do end end"""
     with ljspy.Target([ljspy.luajit("luajit"), "-e", code]) as target:
         target.wait_ready()
-        result = ljspy.run("record", "-p", target.pid, "-d", "1s", "--clock", "wall", "-r", "499", "-o", recording)
+        # Beside others, the program gets to less in a second.
+        arguments = ["record", "-p", target.pid, "-d", f"{ljspy.RECORDING_SECONDS}s", "--clock", "wall", "-r", "499"]
+        result = ljspy.run_beside(target.pid, 0.3, *arguments, "-o", recording)
     assert result.returncode == ljspy.OK, result.stderr
     check_markers(tmp_path, firefox, recording, "blocked", "state", "blocked", "wall_ns", least=3)
 
