@@ -231,13 +231,14 @@ def await_work(pid, end_ns, recorder):
     assert missing_s <= 0, f"{missing_s} s of CPU time are missing; {in_time=}, ljspy: {recorder.poll()}"
 
 
-def run_beside(pid, seconds, *arguments):
+def run_beside(pid, seconds, *arguments, through=(), **options):
     """
-    ljspy until the process has had so many seconds of CPU time while traced: beside others, that takes longer, and
-    there are as many samples.
+    ljspy until the process has had so many seconds of CPU time since it is traced: beside others, that takes longer,
+    and there are as many samples. The command line THROUGH becomes ljspy.
     """
-    with subprocess.Popen([LJSPY, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, errors="replace") as process:
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"} | options
+    argv = [str(a) for a in (*through, LJSPY, *arguments)]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, **options) as process:
         try:
             wait_until(lambda: is_traced(pid) or process.poll() is not None or is_zombie(pid))
             await_work(pid, cpu_ns(pid) + seconds * 1e9, process)

@@ -216,12 +216,12 @@ def test_it_waits_for_processes_of_a_name(tmp_path):
     program.write_text("local function heavy() for i = 1, 1e6 do end end while true do heavy() end")
     directory = tmp_path / "kept"
     pids = []
-    with archiving(directory, "--name", "comes-and-goes"):
+    with archiving(directory, "--name", "comes-and-goes") as process:
         assert count_reaches(directory, 1)
         for _ in range(2):
             with ljspy.Target([ljspy.luajit("luajit"), program]) as target:
                 ljspy.wait_traced(target.pid)
-                time.sleep(1)
+                ljspy.await_work(target.pid, ljspy.cpu_ns(target.pid) + 0.3e9, process)
                 pids.append(target.pid)
     text = report(directory, "--by", "pid").stdout
     assert all(f"(pid {pid})" in text for pid in pids)
@@ -302,7 +302,8 @@ def test_what_is_no_recording_is_left_out(tmp_path):
     """A crash of the machine may leave a file of zeros. It is not to keep the others from being read."""
     for number in (1, 3):
         with ljspy.busy() as target:
-            result = ljspy.run("record", "-p", target.pid, "-d", "500ms", "-o", tmp_path / f"20261123T14020{number}Z-00000{number}.ljspy")
+            path = tmp_path / f"20261123T14020{number}Z-00000{number}.ljspy"
+            result = ljspy.run_beside(target.pid, 0.5, "record", "-p", target.pid, "-o", path)
         assert result.returncode == ljspy.OK, result.stderr
     whole = figures(tmp_path)
     for number in (0, 2, 4):

@@ -292,8 +292,10 @@ def test_nothing_stands_out_in_nginx_with_plain_requests(nginx):
 def test_the_page_says_the_same_as_json():
     with start("luajit", "switched") as target:
         process = check(target.pid)
-        seconds = process["duration_ms"] / 1000
-        done = ljspy.run("check", "-p", target.pid, "-d", f"{seconds:.0f}s", "-r", ljspy.HIGH_RATE)
+        for seconds in (round(process["duration_ms"] / 1000), *SECONDS[1:]):
+            done = ljspy.run("check", "-p", target.pid, "-d", f"{seconds}s", "-r", ljspy.HIGH_RATE)
+            if "too few samples" not in done.stdout:
+                break
     assert done.returncode == ljspy.OK, done.stderr
     found = re.findall(r"^(\d+)\. (.*): ([\d.]+) % of (.*)\n((?:   .*\n)*)", done.stdout, re.MULTILINE)
     assert [(number, title, of) for number, title, _, of, _ in found] == [

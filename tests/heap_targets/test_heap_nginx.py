@@ -94,7 +94,7 @@ def test_master_and_idle_workers(server):
 
 def test_a_busy_worker(server):
     nginx = server(1)
-    with nginx.load("/work", 20, connections=16):
+    with nginx.load("/work", ljspy.WORK_SECONDS, connections=16):
         for _ in range(3):
             used = ljspy.cpu_ns(nginx.worker)
             assert ljspy.wait_until(lambda: ljspy.cpu_ns(nginx.worker) > used + 50e6)

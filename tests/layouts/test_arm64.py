@@ -41,7 +41,8 @@ def dump(core, *options):
 @pytest.mark.parametrize("suite", packages.SUITES)
 def test_stacks_of_a_parked_process(emulated, suite):
     with emulated(suite, "parked.lua", cwd=HERE) as process:
-        time.sleep(0.2)  # let it fall asleep after it says that it is ready
+        # It falls asleep after it says that it is ready.
+        assert ljspy.wait_until(lambda: ljspy.status_field(process.target.pid, "State") == "S")
         core = process.core()
     found = dump(core)
     (thread,) = found["threads"]

@@ -51,7 +51,8 @@ def test_it_has_to_fit_each_of_several(target, command):
 
 def test_of_several_one_that_is_gone_is_left_out(target):
     listed = f"{2 ** 22 - 1},{target.pid}"
-    result = ljspy.run("record", "-o", "-", "-f", "folded", "-d", "1s", "-p", listed, "--layout", "debian-bookworm-luajit")
+    arguments = ["record", "-o", "-", "-f", "folded", "-p", listed, "--layout", "debian-bookworm-luajit"]
+    result = ljspy.run_beside(target.pid, 0.5, *arguments)
     assert result.returncode == ljspy.WITH_ERRORS, result.stderr
     assert result.stdout
 

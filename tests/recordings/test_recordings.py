@@ -40,11 +40,12 @@ def same_weight(a, b):
     return abs(a - b) <= 5
 
 
-def record_program(path, name, *options, seconds=2, jit="off", status=ljspy.OK):
-    with ljspy.program("luajit", name, jit=jit) as target:
-        arguments = ["-d", f"{seconds}s", "-r", ljspy.HIGH_RATE, *options, "-o", path, "-p", target.pid]
-        result = ljspy.run("record", *arguments)
-    assert result.returncode == status, result.stderr
+def record_program(path, name, *options):
+    """Two seconds of its CPU time, and so at least as long."""
+    with ljspy.program("luajit", name, jit="off") as target:
+        arguments = ["-r", ljspy.HIGH_RATE, *options, "-o", path, "-p", target.pid]
+        result = ljspy.run_beside(target.pid, 2, "record", *arguments)
+    assert result.returncode == ljspy.OK, result.stderr
     return result
 
 
@@ -234,8 +235,8 @@ def limit_files(size):
 def test_a_full_disk_ends_a_recording_and_leaves_it_readable(tmp_path):
     path = tmp_path / "full.ljspy"
     with ljspy.program("luajit", "shares") as target:
-        arguments = ["-d", "50s", "-r", ljspy.HIGH_RATE, "-o", path, "-p", target.pid]
-        result = ljspy.run("record", *arguments, preexec_fn=limit_files(20000))
+        arguments = ["-d", f"{ljspy.WORK_SECONDS}s", "-r", ljspy.HIGH_RATE, "-o", path, "-p", target.pid]
+        result = ljspy.run("record", *arguments, preexec_fn=limit_files(20000), timeout=ljspy.RECORDING_SECONDS)
     assert result.returncode == ljspy.WITH_ERRORS
     assert f"{path}: File too large" in result.stderr
     assert f"{path} can be read up to there" in result.stderr
@@ -246,8 +247,8 @@ def test_a_full_disk_ends_a_recording_and_leaves_it_readable(tmp_path):
 def test_an_output_is_rendered_from_what_a_full_disk_left(tmp_path):
     path = tmp_path / "full.folded"
     with ljspy.program("luajit", "shares") as target:
-        arguments = ["-d", "50s", "-r", ljspy.HIGH_RATE, "-o", path, "-p", target.pid]
-        result = ljspy.run("record", *arguments, preexec_fn=limit_files(20000))
+        arguments = ["-d", f"{ljspy.WORK_SECONDS}s", "-r", ljspy.HIGH_RATE, "-o", path, "-p", target.pid]
+        result = ljspy.run("record", *arguments, preexec_fn=limit_files(20000), timeout=ljspy.RECORDING_SECONDS)
     assert result.returncode == ljspy.WITH_ERRORS
     assert "The recording ended early: File too large" in result.stderr
     assert stacks.parse_folded(path.read_text())
@@ -257,7 +258,7 @@ def test_an_output_is_rendered_from_what_a_full_disk_left(tmp_path):
 def test_a_failure_leaves_an_older_recording_alone(shares, tmp_path):
     path = tmp_path / "older.ljspy"
     path.write_bytes(shares.read_bytes())
-    with ljspy.Target(["sleep", "30"]) as target:
+    with ljspy.Target(["sleep", "300"]) as target:
         result = ljspy.run("record", "-d", "1s", "-o", path, "-p", target.pid)
     assert result.returncode == ljspy.NOTHING_PROFILED
     assert path.read_bytes() == shares.read_bytes()
@@ -266,8 +267,8 @@ def test_a_failure_leaves_an_older_recording_alone(shares, tmp_path):
 
 def test_recordings_go_through_pipes(tmp_path):
     with ljspy.program("luajit", "shares") as target:
-        arguments = ["record", "-d", "1s", "-f", "ljspy", "-o", "-", "-p", str(target.pid)]
-        recorder = subprocess.run([ljspy.LJSPY, *arguments], capture_output=True, check=True, timeout=60)
+        arguments = ["record", "-f", "ljspy", "-o", "-", "-p", target.pid]
+        recorder = ljspy.run_beside(target.pid, 0.5, *arguments, text=False, errors=None)
     command = [ljspy.LJSPY, "report", "-", "-f", "folded"]
     piped = subprocess.run(command, input=recorder.stdout, capture_output=True, check=True, timeout=60)
     assert b"heavy" in piped.stdout
@@ -317,14 +318,21 @@ def test_reader_that_leaves_is_no_fault_to_tell_of(shares):
 # -- Some of the samples --
 
 
+def moments_ms(path, *parts):
+    """Since its beginning, when these parts of a recording's samples had been taken."""
+    times = sorted(sample["time_ns"] for sample in json.loads(report(path, "-f", "json").stdout)["samples"])
+    return [times[int(part * len(times))] // 10**6 for part in parts]
+
+
 def test_times_are_those_since_the_beginning(shares):
+    quarter, half = (f"{ms}ms" for ms in moments_ms(shares, 0.25, 0.5))
     whole = sum(folded(shares).values())
-    early = sum(folded(shares, "--until", "1s").values())
-    late = sum(folded(shares, "--since", "1s").values())
+    early = sum(folded(shares, "--until", half).values())
+    late = sum(folded(shares, "--since", half).values())
     assert 0 < early < whole and 0 < late < whole
     assert same_weight(early + late, whole)
-    assert same_weight(sum(folded(shares, "--since", "500ms", "--until", "1s").values())
-                       + sum(folded(shares, "--until", "500ms").values()), early)
+    assert same_weight(sum(folded(shares, "--since", quarter, "--until", half).values())
+                       + sum(folded(shares, "--until", quarter).values()), early)
 
 
 def test_times_of_the_clock_have_no_last_year(shares):
@@ -384,9 +392,10 @@ def check_part(path, arguments, since_us, until_us):
 
 def test_pictures_of_a_part_are_of_that_time_only(shares, tmp_path):
     whole_us = picture(tmp_path / "whole.svg", shares)[0][1]
-    for options, since_us, until_us in ((["--since", "1200ms"], 1200000, whole_us),
-                                        (["--until", "500ms"], 0, 500000),
-                                        (["--since", "500ms", "--until", "1100ms"], 500000, 1100000)):
+    early, late = moments_ms(shares, 0.25, 0.55)
+    for options, since_us, until_us in ((["--since", f"{late}ms"], late * 1000, whole_us),
+                                        (["--until", f"{early}ms"], 0, early * 1000),
+                                        (["--since", f"{early}ms", "--until", f"{late}ms"], early * 1000, late * 1000)):
         check_part(tmp_path / "part.svg", [shares, *options], since_us, until_us)
 
 
@@ -483,7 +492,7 @@ def test_time_is_summed_by_plugin(tmp_path):
 def test_a_command_goes_by_its_own_name(tmp_path):
     path = tmp_path / "own.ljspy"
     command = [ljspy.luajit("luajit"), stacks.PROGRAMS / "shares.lua", "off", 1]
-    ljspy.run("record", "-d", "10s", "-o", path, "--", "env", "-C", stacks.PROGRAMS, *command)
+    ljspy.run("record", "-o", path, "--", "env", "-C", stacks.PROGRAMS, *command, timeout=ljspy.WORK_SECONDS)
     own = [stack for stack in folded(path, "--by", "comm") if "shares.lua" in stack]
     assert own and all(stack.startswith("luajit;") for stack in own)
 
@@ -571,21 +580,27 @@ def test_what_has_changed_is_shown(before, tmp_path):
 # -- While recording --
 
 
+PROGRESS = rb"\r\d+ s of 59 s, [1-9]\d* samples"
+
+
 def test_progress_is_shown_on_a_terminal_and_taken_away(tmp_path):
     with ljspy.program("luajit", "shares") as target:
         terminal, its_end = pty.openpty()
-        arguments = ["record", "-d", "3s", "-o", tmp_path / "x.folded", "-p", str(target.pid)]
+        arguments = ["record", "-d", "59s", "-o", tmp_path / "x.folded", "-p", str(target.pid)]
         recorder = subprocess.Popen([ljspy.LJSPY, *arguments], stderr=its_end, env=os.environ | {"TERM": "xterm"})
         os.close(its_end)
-        said = b""
+        said, is_shown = b"", False
         try:
             while chunk := os.read(terminal, 65536):
                 said += chunk
+                if not is_shown and re.search(PROGRESS, said):
+                    is_shown = True
+                    recorder.send_signal(signal.SIGINT)
         except OSError:  # the other end is closed
             pass
         os.close(terminal)
         assert recorder.wait(timeout=30) == ljspy.OK
-    assert re.search(rb"\r1 s of 3 s, \d+ samples", said)
+    assert is_shown, said
     progress, figures = said.rsplit(b"\r\x1b[K", 1)
     assert b"samples  " in figures and b"samples  " not in progress
 

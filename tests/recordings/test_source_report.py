@@ -57,7 +57,7 @@ def start(directory, jit="off", name="busy.lua", through=(), source=PROGRAM):
 
 
 def record(target, path, *options, seconds=1):
-    result = ljspy.run("record", "-d", f"{seconds}s", "-r", "499", *options, "-o", path, "-p", target.pid)
+    result = ljspy.run_beside(target.pid, seconds, "record", "-r", "499", *options, "-o", path, "-p", target.pid)
     assert result.returncode == ljspy.OK, result.stderr
 
 

@@ -5,7 +5,6 @@ import re
 import shlex
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -23,6 +22,10 @@ def says(result, *words):
     assert "\x1b" not in result.stderr
     for word in words:
         assert str(word).lower() in result.stderr.lower()
+
+
+# CPU time of a target that gives enough samples to have some.
+WORK_NS = 0.5e9
 
 
 @pytest.fixture
@@ -119,14 +122,14 @@ def test_zombie(command):
 @pytest.mark.parametrize(
     "other",
     [
-        ["sleep", "30"],
+        ["sleep", "300"],
         ["sh", "-c", "while :; do :; done"],
         [ljspy.PACKAGES / "lua5.1/usr/bin/lua5.1", "-e", "while true do end"],
     ],
     ids=("sleeper", "busy", "PUC Lua"),
 )
 def test_not_luajit(command, other):
-    with ljspy.Target(other, limit=30) as target:
+    with ljspy.Target(other) as target:
         exec_done = lambda: "python" not in ljspy.status_field(target.pid, "Name")
         assert ljspy.wait_until(exec_done)
         result = ljspy.run(*command, "-p", target.pid)
@@ -136,8 +139,8 @@ def test_not_luajit(command, other):
 
 def test_state_of_a_busy_process_is_known(runtime):
     """While the process runs, its objects come and go faster than ljspy can read them."""
-    with ljspy.Target([ljspy.luajit(runtime), ljspy.ROOT / "contrib/demo.lua", 30]) as target:
-        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 1e9, 30)
+    with ljspy.Target([ljspy.luajit(runtime), ljspy.ROOT / "contrib/demo.lua", 300]) as target:
+        assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > 1e9, ljspy.WORK_SECONDS)
         info = ljspy.run("info", "--verbose", "-p", target.pid)
         traces = ljspy.run("traces", "-p", target.pid, "-d", "100ms")
     assert re.search(r"(?m)^ +state 0x[0-9a-f]+, room for [1-9][0-9]* traces", info.stdout), info.stdout
@@ -158,7 +161,7 @@ def test_info(runtime):
 
 def test_another_lua_is_named(command):
     argv = [ljspy.PACKAGES / "lua5.1/usr/bin/lua5.1", "-e", "while true do end"]
-    with ljspy.Target(argv, limit=30) as target:
+    with ljspy.Target(argv) as target:
         assert ljspy.wait_until(lambda: "python" not in ljspy.status_field(target.pid, "Name"))
         result = ljspy.run(*command, "-p", target.pid)
     assert result.returncode == ljspy.NOTHING_PROFILED
@@ -201,16 +204,31 @@ def test_help_of_a_command():
     assert ljspy.run("help", "record", "dump").returncode == ljspy.USAGE
 
 
+# Ends after half a second of CPU time from when it is traced, however long ljspy takes to come.
+ENDS_EARLY = r"""
+local function is_traced()
+	local file = io.open("/proc/self/status")
+	local status = file:read("*a")
+	file:close()
+	return not status:find("TracerPid:%s+0\n")
+end
+io.write("ready\n") io.flush()
+while not is_traced() do end
+local finish = os.clock() + 0.5
+while os.clock() < finish do end
+"""
+
+
 def test_target_that_ends_early_is_written(tmp_path):
-    with ljspy.program("luajit", "shares", seconds=1) as target:
+    with ljspy.Target([ljspy.luajit("luajit"), "-e", ENDS_EARLY]).wait_ready() as target:
         recording = ljspy.record(tmp_path, "-p", target.pid, seconds=40)
     assert recording.samples
 
 
 def test_target_that_is_killed_is_written(tmp_path, busy):
-    recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=40)
+    recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=ljspy.RECORDING_SECONDS)
     ljspy.wait_traced(busy.pid)
-    time.sleep(0.5)
+    ljspy.await_work(busy.pid, ljspy.cpu_ns(busy.pid) + WORK_NS, recorder.process)
     busy.process.send_signal(signal.SIGTERM)
     assert recorder.finish().samples
     assert busy.process.wait() == -signal.SIGTERM
@@ -218,11 +236,16 @@ def test_target_that_is_killed_is_written(tmp_path, busy):
 
 @pytest.mark.parametrize("interrupt", [signal.SIGINT, signal.SIGTERM], ids=lambda s: s.name)
 def test_interrupted_recording_is_written(tmp_path, busy, interrupt):
-    recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=40)
+    recorder = ljspy.Recorder(tmp_path, "-p", busy.pid, seconds=ljspy.RECORDING_SECONDS)
     ljspy.wait_traced(busy.pid)
-    time.sleep(0.5)
+    ljspy.await_work(busy.pid, ljspy.cpu_ns(busy.pid) + WORK_NS, recorder.process)
     recorder.process.send_signal(interrupt)
     assert recorder.finish().samples
+
+
+def record(target, *options, **how):
+    """Until the target has had enough CPU time for samples, however long that takes."""
+    return ljspy.run_beside(target.pid, WORK_NS / 1e9, "record", "-p", target.pid, *options, **how)
 
 
 # Longer than run() allows, so ljspy must report the error before it records.
@@ -245,15 +268,14 @@ def test_statistics_that_cannot_be_written_are_told_at_once(tmp_path, busy):
 
 @pytest.mark.parametrize("output_format", ["svg", "folded"])
 def test_full_disk(busy, output_format):
-    result = ljspy.run("record", "-d", "1s", "-f", output_format, "-o", "/dev/full", "-p", busy.pid)
+    result = record(busy, "-f", output_format, "-o", "/dev/full")
     assert result.returncode in (ljspy.WITH_ERRORS, ljspy.NOTHING_PROFILED)
     assert "/dev/full: No space left on device" in result.stderr
 
 
 def test_full_disk_behind_standard_output(busy):
     with open("/dev/full", "w", encoding="ascii") as full:
-        options = {"capture_output": False, "stdout": full, "stderr": subprocess.PIPE}
-        result = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "-p", busy.pid, **options)
+        result = record(busy, "-f", "folded", "-o", "-", stdout=full)
     assert result.returncode in (ljspy.WITH_ERRORS, ljspy.NOTHING_PROFILED)
     assert "No space left on device" in result.stderr
 
@@ -267,7 +289,7 @@ def test_help_that_cannot_be_written_is_an_error(words):
 
 
 def test_standard_output_is_the_profile_and_nothing_else(busy):
-    result = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "-p", busy.pid)
+    result = record(busy, "-f", "folded", "-o", "-")
     assert result.returncode == ljspy.OK, result.stderr
     assert stacks.parse_folded(result.stdout)
 
@@ -285,20 +307,20 @@ def test_standard_output_that_is_closed_is_an_error(busy, command):
 
 
 def test_messages_go_nowhere_where_standard_error_is_closed(busy):
-    result = ljspy.run("record", "-d", "1s", "-f", "folded", "-o", "-", "-p", busy.pid, through=closing("2>&-"))
+    result = record(busy, "-f", "folded", "-o", "-", through=closing("2>&-"))
     assert result.returncode == ljspy.OK
     assert stacks.parse_folded(result.stdout)
 
 
 def test_files_are_written_where_all_standard_files_are_closed(busy, tmp_path):
     path = tmp_path / "profile.folded"
-    result = ljspy.run("record", "-d", "1s", "-o", path, "-p", busy.pid, through=closing("<&- >&- 2>&-"))
+    result = record(busy, "-o", path, through=closing("<&- >&- 2>&-"))
     assert result.returncode == ljspy.OK
     assert stacks.parse_folded(path.read_text())
 
 
 def test_format_follows_the_suffix(tmp_path, busy):
-    result = ljspy.run("record", "-d", "1s", "-o", tmp_path / "profile.folded", "-p", busy.pid)
+    result = record(busy, "-o", tmp_path / "profile.folded")
     assert result.returncode == ljspy.OK, result.stderr
     assert stacks.parse_folded((tmp_path / "profile.folded").read_text())
 
