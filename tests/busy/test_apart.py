@@ -29,6 +29,7 @@ pytestmark = pytest.mark.usefixtures("built")
 # Stops of all kinds together, one after the other: 1,000 for 20 seconds.
 STOPS = round(50 * float(os.environ.get("BUSY_SECONDS", 0.84)))
 HIGH_RATE = 499
+WORK_NS = 5e8  # of the target, which gives samples for longer than 300 ms
 ONE_SIGNAL_S = 0.3  # signals closer together count as one
 WRITE = "1"  # the number of the system call
 COROUTINES = pathlib.Path(__file__).with_name("coroutines.lua")
@@ -282,7 +283,7 @@ def test_the_front_is_stopped_for_long(target, tmp_path):
     output, stats = tmp_path / "o.json", tmp_path / "stats.json"
     with start(target, "-o", output, "--stats", stats) as recorder:
         parts = Parts(recorder.pid, target)
-        time.sleep(1)
+        ljspy.await_work(target.pid, ljspy.cpu_ns(target.pid) + WORK_NS, recorder)
         os.kill(parts.front, signal.SIGTSTP)
         assert is_free(target)
         time.sleep(1.5)
@@ -291,7 +292,7 @@ def test_the_front_is_stopped_for_long(target, tmp_path):
         assert target.take() < 1 + LONGER_BY_MS
         os.kill(parts.front, signal.SIGCONT)
         assert is_traced(target)
-        time.sleep(1)
+        ljspy.await_work(target.pid, ljspy.cpu_ns(target.pid) + WORK_NS, recorder)
         recorder.send_signal(signal.SIGINT)
         _, err = recorder.communicate(timeout=30)
     assert recorder.returncode == ljspy.OK, err

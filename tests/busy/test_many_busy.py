@@ -30,13 +30,18 @@ def waits(pid):
 def test_many_busy_processes_are_sampled_and_not_held_for_each_other(tmp_path):
     with contextlib.ExitStack() as stack:
         targets = [
-            stack.enter_context(ljspy.Target([ljspy.luajit("luajit"), "-joff", "-e", "while true do end"], limit=60))
+            stack.enter_context(ljspy.Target([ljspy.luajit("luajit"), "-joff", "-e", "while true do end"]))
             for _ in range(FOR_EACH_CPU * CPUS)
         ]
-        before = [waits(target.pid) for target in targets]
+        def cpu_ns():
+            return sum(ljspy.cpu_ns(target.pid) for target in targets)
+
         pids = ",".join(str(target.pid) for target in targets)
-        recorder = ljspy.Recorder(tmp_path, "-p", pids, seconds=ljspy.READY_SECONDS, rate=RATE)
-        ljspy.wait_until(lambda: sum(ljspy.cpu_ns(target.pid) for target in targets) > ENOUGH_NS, ljspy.READY_SECONDS)
+        recorder = ljspy.Recorder(tmp_path, "-p", pids, seconds=ljspy.RECORDING_SECONDS, rate=RATE)
+        # ljspy waits for a CPU as they do until it has found LuaJIT in all of them.
+        assert ljspy.wait_until(lambda: all(ljspy.is_traced(target.pid) for target in targets), ljspy.WORK_SECONDS)
+        before, enough_ns = [waits(target.pid) for target in targets], cpu_ns() + ENOUGH_NS
+        assert ljspy.wait_until(lambda: cpu_ns() > enough_ns, ljspy.WORK_SECONDS)
         recorder.process.send_signal(signal.SIGINT)
         stats = recorder.finish().stats
         after = [waits(target.pid) for target in targets]

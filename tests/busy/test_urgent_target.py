@@ -12,7 +12,7 @@ import ljspy
 
 pytestmark = pytest.mark.usefixtures("built")
 
-SECONDS, LIMIT = 3, 30
+SECONDS, LIMIT = 3, 90
 PRIORITY = 50
 
 
