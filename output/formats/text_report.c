@@ -41,11 +41,21 @@ static void write_label(const struct report *report, const struct tally_row *row
 }
 
 /* "12.3 ± 0.4", in percent. */
-static void write_share(const struct report *report, uint64_t ns)
+static void write_with_error(const struct report *report, uint64_t ns, double error)
 {
-	double share = tally_share(&report->tally, ns);
+	fprintf(report->out, "%6.2f \u00b1 %4.2f", 100 * tally_share(&report->tally, ns), 100 * error);
+}
 
-	fprintf(report->out, "%6.2f \u00b1 %4.2f", 100 * share, 100 * tally_error(&report->tally, share));
+/* squares: of the weights of its samples. */
+static void write_share(const struct report *report, uint64_t ns, double squares)
+{
+	write_with_error(report, ns, tally_error(&report->tally, ns, squares));
+}
+
+/* Of time, whose samples weigh about the same. */
+static void write_time_share(const struct report *report, uint64_t ns)
+{
+	write_with_error(report, ns, tally_even_error(&report->tally, ns));
 }
 
 /* In a column of twelve, and what follows it. */
@@ -80,7 +90,7 @@ static void write_groups(struct report *report)
 	HASH_SORT(report->tally.rows, compare_roots);
 	write_title(report, report->view->group);
 	for (const struct tally_row *row = report->tally.rows; row && row->root_ns; row = row->hh.next) {
-		write_share(report, row->root_ns);
+		write_share(report, row->root_ns, row->root_squares);
 		write_amount(report, row->root_ns);
 		write_label(report, row);
 	}
@@ -170,7 +180,7 @@ static void write_allocated(struct report *report)
 	for (const struct tally_row *row = report->tally.rows; row; row = row->hh.next) {
 		if (!is_allocated(row) || !is_shown(report, row->total.ns))
 			continue;
-		write_share(report, row->total.ns);
+		write_share(report, row->total.ns, row->total.sample_squares);
 		write_amount(report, row->total.ns);
 		write_label(report, row);
 	}
@@ -195,7 +205,7 @@ static void write_collector(const struct report *report)
 	for (enum gc_phase phase = GC_PHASE_NONE + 1; phase < GC_PHASE_COUNT; phase++) {
 		if (!bill->phase_ns[phase])
 			continue;
-		write_share(report, bill->phase_ns[phase]);
+		write_time_share(report, bill->phase_ns[phase]);
 		write_amount(report, bill->phase_ns[phase]);
 		fprintf(report->out, "%s\n", gc_phase_name(phase));
 	}
@@ -223,7 +233,7 @@ static void write_collected(struct report *report)
 			break;
 		if (!written++)
 			write_title(report, "the collector ran in");
-		write_share(report, row->collector_ns);
+		write_time_share(report, row->collector_ns);
 		write_amount(report, row->collector_ns);
 		write_label(report, row);
 	}
@@ -289,12 +299,12 @@ static void write_requests(const struct report *report)
 		const struct request_bill_row *row = &bill->rows[i];
 
 		if (i == 0 || strcmp(row->route, row[-1].route) != 0) {
-			write_share(report, row->route_ns);
+			write_time_share(report, row->route_ns);
 			write_amount(report, row->route_ns);
 			escape_write(ESCAPE_PLAIN, row->route, report->out);
 			fputc('\n', report->out);
 		}
-		write_share(report, row->ns);
+		write_time_share(report, row->ns);
 		write_amount(report, row->ns);
 		fputs("  ", report->out);
 		escape_write(ESCAPE_PLAIN, row->kind, report->out);
@@ -325,9 +335,9 @@ static void write_table(const struct report *report)
 			left_out++;
 			continue;
 		}
-		write_share(report, row->own.ns);
+		write_share(report, row->own.ns, row->own.sample_squares);
 		fputs("  ", report->out);
-		write_share(report, row->total.ns);
+		write_share(report, row->total.ns, row->total.sample_squares);
 		fprintf(report->out, "  %*s  %*s  ", AMOUNT_WIDTH,
 			amount_in_column(report->view->weight, row->own.ns, own), AMOUNT_WIDTH,
 			amount_in_column(report->view->weight, row->total.ns, total));
@@ -390,7 +400,7 @@ static void write_calls(const struct report *report, bool by_caller, const struc
 		if (here != row || !is_shown(report, calls[i]->ns))
 			break;
 		fputs("    ", report->out);
-		write_share(report, calls[i]->ns);
+		write_share(report, calls[i]->ns, calls[i]->squares);
 		fputs(by_caller ? "  calls      " : "  called by  ", report->out);
 		write_label(report, there);
 	}
@@ -404,7 +414,7 @@ static void write_neighbours(const struct report *report)
 		if (!is_shown(report, row->total.ns))
 			continue;
 		fputc('\n', report->out);
-		write_share(report, row->total.ns);
+		write_share(report, row->total.ns, row->total.sample_squares);
 		fputs("  ", report->out);
 		write_label(report, row);
 		write_calls(report, false, row);

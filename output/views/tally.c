@@ -31,6 +31,7 @@ struct pile {
 	struct tally_call **calls; /* each once; owned */
 	size_t call_count;
 	uint64_t ns, samples; /* not counted yet */
+	double squares;       /* of the weights of these */
 };
 
 /* The state of reading a source. The tally and the piles hold everything read so far. */
@@ -67,6 +68,7 @@ static void add_weight(struct tally_weight *weight, const struct pile *pile)
 	weight->ns += pile->ns;
 	weight->slice_ns += pile->ns;
 	weight->samples += pile->samples;
+	weight->sample_squares += pile->squares;
 }
 
 /*---- Rows and calls ----*/
@@ -129,11 +131,16 @@ static void count_pile(struct reading *reading, struct pile *pile)
 			add_weight(&row->own, pile);
 		add_weight(&row->total, pile);
 	}
-	if (pile->root)
+	if (pile->root) {
 		pile->root->root_ns += pile->ns;
-	for (size_t i = 0; i < pile->call_count; i++)
+		pile->root->root_squares += pile->squares;
+	}
+	for (size_t i = 0; i < pile->call_count; i++) {
 		pile->calls[i]->ns += pile->ns;
+		pile->calls[i]->squares += pile->squares;
+	}
 	pile->ns = pile->samples = 0;
+	pile->squares = 0;
 }
 
 static void count_all(struct reading *reading)
@@ -280,6 +287,7 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 			return -ENOMEM;
 	}
 	pile->ns += ns;
+	pile->squares += (double)ns * (double)ns;
 	pile->samples++;
 	if (sample->gc.phase != GC_PHASE_NONE && pile->lua)
 		pile->lua->collector_ns += ns;
@@ -351,11 +359,20 @@ double tally_share(const struct tally *tally, uint64_t ns)
 	return tally->all_ns ? (double)ns / (double)tally->all_ns : 0;
 }
 
-double tally_error(const struct tally *tally, double share)
+double tally_even_error(const struct tally *tally, uint64_t ns)
 {
-	double all = (double)tally->all_ns;
+	double share = tally_share(tally, ns), all = (double)tally->all_ns;
 
 	return all > 0 ? sqrt(share * (1 - share) * tally->sample_squares) / all : 0;
+}
+
+double tally_error(const struct tally *tally, uint64_t ns, double squares)
+{
+	double share = tally_share(tally, ns), all = (double)tally->all_ns;
+	double even = tally_even_error(tally, ns), others = fmax(tally->sample_squares - squares, 0);
+	double own = all > 0 ? sqrt((1 - share) * (1 - share) * squares + share * share * others) / all : 0;
+
+	return fmax(own, even);
 }
 
 /*
@@ -368,7 +385,7 @@ double tally_steady_error(const struct tally *tally, const struct tally_weight *
 	double share = tally_share(tally, weight->ns), all = (double)tally->all_ns;
 	double rest = weight->squares - 2 * share * weight->products + share * share * tally->slice_squares;
 	double between = rest > 0 && all > 0 ? sqrt(rest * TALLY_SLICES / (TALLY_SLICES - 1)) / all : 0;
-	double independent = tally_error(tally, share);
+	double independent = tally_error(tally, weight->ns, weight->sample_squares);
 
 	return between > independent ? between : independent;
 }

@@ -8,6 +8,12 @@
  * samples of equal weight (Kish): the square of the sum of all weights divided
  * by the sum of their squares.
  *
+ * That is too little for what has few samples that are heavier than others, as
+ * who allocates rarely but much at once: then the samples of the share count by
+ * the squares of their weights and (1 - p)^2, the others by theirs and p^2. It
+ * would be too little where a share has only light samples by chance: so the
+ * error is the larger of the two.
+ *
  * But a program has phases: successive samples are alike, and another recording
  * may catch more or less of a phase. The differences of shares between
  * TALLY_SLICES parts of the recording show that error. The steady error is the
@@ -42,6 +48,7 @@ struct tally_key {
 struct tally_weight {
 	uint64_t ns;
 	uint64_t samples;
+	double sample_squares; /* sum of the squares of the samples' weights */
 	uint64_t slice_ns;
 	double squares, products; /* sums over slices: of slice_ns squared, of slice_ns * all weight */
 };
@@ -51,6 +58,7 @@ struct tally_row {
 	struct tally_weight own; /* of samples with this leaf, or this frame below a leaf that it allocated */
 	struct tally_weight total; /* of samples with this row in the stack, each once */
 	uint64_t root_ns;          /* of samples with this outermost frame */
+	double root_squares;       /* ... of their weights */
 	uint64_t collector_ns;     /* of samples in which a collector ran, with this innermost Lua function */
 	unsigned int slice;
 	uint64_t last_pile; /* private to tally.c */
@@ -63,6 +71,7 @@ struct tally_call {
 		const struct tally_row *caller, *callee;
 	} key;
 	uint64_t ns;
+	double squares;     /* of the samples' weights */
 	uint64_t last_pile; /* private to tally.c */
 	UT_hash_handle hh;
 };
@@ -89,8 +98,10 @@ void tally_clear(struct tally *tally);
 
 /* The share of ns in all weight, from 0 to 1. */
 double tally_share(const struct tally *tally, uint64_t ns);
-/* The standard error of a share, for independent samples. */
-double tally_error(const struct tally *tally, double share);
+/* The standard error of that share, for independent samples whose weights have this sum of squares. */
+double tally_error(const struct tally *tally, uint64_t ns, double squares);
+/* The same where their squares are not known: as if they weighed as much as the others. */
+double tally_even_error(const struct tally *tally, uint64_t ns);
 /* The steady error of a row's share. */
 double tally_steady_error(const struct tally *tally, const struct tally_weight *weight);
 

@@ -293,15 +293,97 @@ static void slices_have_equal_numbers_of_samples(void **state)
 
 static void few_heavy_samples_are_less_sure_than_many_light_ones(void **state)
 {
-	struct sample samples[] = { sample_of(in_light, 2, 30), sample_of(recursive, 5, 10) };
-	struct made_up_source source = made_up_source(samples, 2);
+	struct sample samples[] = { sample_of(in_light, 2, 30), sample_of(recursive, 5, 5),
+				    sample_of(recursive, 5, 5) };
+	struct made_up_source source = made_up_source(samples, 3);
 	struct tally tally = tally_of(&source, &(struct view){ 0 });
+	const double squares = 30 * 30 + 5 * 5 + 5 * 5, even = sqrt(0.75 * 0.25 * squares) / 40;
 
 	(void)state;
-	/* 40 * 40 / (30 * 30 + 10 * 10) samples of equal weight */
-	assert_true(is_about(tally_error(&tally, 0.75), sqrt(0.75 * 0.25 / 1.6)));
-	assert_true(is_about(tally_error(&tally, 1), 0));
+	assert_true(is_about(tally_even_error(&tally, 30), even));
+	assert_true(is_about(tally_even_error(&tally, 40), 0));
+	/* One sample of a quarter, beside so many of the rest that they are sure. */
+	assert_true(is_about(tally_error(&tally, 10, 950), sqrt(0.75 * 0.75 * squares) / 40));
+	/* Light samples may be so by chance. */
+	assert_true(is_about(tally_error(&tally, 10, 1), even));
+	assert_true(is_about(tally_error(&tally, 40, squares), 0));
+	/* A part may seem to have more than all, by rounding. */
+	assert_true(is_about(tally_error(&tally, 40, squares + 1), 0));
 	tally_clear(&tally);
+}
+
+static void each_part_knows_the_squares_of_its_own_samples(void **state)
+{
+	struct sample samples[] = { sample_of(in_light, 2, 30), sample_of(in_light, 2, 20),
+				    sample_of(recursive, 5, 10), sample_of(in_chunk, 1, 7) };
+	struct made_up_source source = made_up_source(samples, 4);
+	struct tally tally = tally_of(&source, &(struct view){ 0 });
+	const struct tally_row *of_light = row_of(&tally, &light, 0), *of_chunk = row_of(&tally, &chunk, 0);
+
+	(void)state;
+	assert_true(is_about(of_light->own.sample_squares, 30 * 30 + 20 * 20));
+	assert_true(is_about(of_light->total.sample_squares, 30 * 30 + 20 * 20));
+	assert_true(is_about(of_light->root_squares, 0));
+	assert_true(is_about(of_chunk->own.sample_squares, 7 * 7));
+	assert_true(is_about(of_chunk->total.sample_squares, tally.sample_squares));
+	assert_true(is_about(of_chunk->root_squares, tally.sample_squares));
+	/* It calls itself, and has its sample once. */
+	assert_true(is_about(row_of(&tally, &heavy, 0)->total.sample_squares, 10 * 10));
+	for (const struct tally_call *call = tally.calls; call; call = call->hh.next)
+		if (call->key.caller == of_chunk)
+			assert_true(is_about(call->squares,
+					     call->key.callee == of_light ? 30 * 30 + 20 * 20 : 10 * 10));
+	tally_clear(&tally);
+}
+
+/* A number from 0 to 1, the same ones in each run. */
+static double drawn(void)
+{
+	static uint64_t state = 88172645463325252;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (double)(state >> 11) / (double)(UINT64_C(1) << 53);
+}
+
+/*
+ * Recordings of a program in which light and heavy have samples of so much, and light this part of the samples:
+ * how large the error that each shows is beside the differences between their shares of light.
+ */
+static double error_beside_spread(uint64_t of_light, uint64_t of_heavy, double part_of_light)
+{
+	enum { RECORDINGS = 400, COUNT = 500 };
+	static struct sample samples[COUNT];
+	double sum = 0, squares = 0, errors = 0, variance;
+
+	for (size_t r = 0; r < RECORDINGS; r++) {
+		struct made_up_source source = made_up_source(samples, COUNT);
+		struct tally tally;
+		const struct tally_weight *own;
+		double share;
+
+		for (size_t i = 0; i < COUNT; i++)
+			samples[i] = drawn() < part_of_light ? sample_of(in_light, 2, of_light)
+							     : sample_of(recursive, 5, of_heavy);
+		tally = tally_of(&source, &(struct view){ 0 });
+		own = &row_of(&tally, &light, 0)->own;
+		share = tally_share(&tally, own->ns);
+		sum += share;
+		squares += share * share;
+		errors += pow(tally_error(&tally, own->ns, own->sample_squares), 2);
+		tally_clear(&tally);
+	}
+	variance = squares / RECORDINGS - sum / RECORDINGS * sum / RECORDINGS;
+	return sqrt(errors / RECORDINGS / variance);
+}
+
+static void errors_are_as_large_as_shares_differ(void **state)
+{
+	(void)state;
+	assert_true(fabs(error_beside_spread(1, 1, 0.3) - 1) < 0.1);
+	assert_true(fabs(error_beside_spread(20, 1, 0.02) - 1) < 0.1);
+	assert_true(error_beside_spread(1, 50, 0.95) > 1);
 }
 
 static void nothing_has_no_share_and_no_error(void **state)
@@ -313,7 +395,8 @@ static void nothing_has_no_share_and_no_error(void **state)
 	assert_int_equal(tally.samples, 0);
 	assert_null(tally.rows);
 	assert_true(is_about(tally_share(&tally, 0), 0));
-	assert_true(is_about(tally_error(&tally, 0.5), 0));
+	assert_true(is_about(tally_error(&tally, 0, 0), 0));
+	assert_true(is_about(tally_even_error(&tally, 5), 0));
 	assert_true(is_about(tally_steady_error(&tally, &(struct tally_weight){ 0 }), 0));
 	tally_clear(&tally);
 }
@@ -344,6 +427,8 @@ int main(void)
 		cmocka_unit_test(errors_of_a_program_with_phases_are_those_of_its_phases),
 		cmocka_unit_test(slices_have_equal_numbers_of_samples),
 		cmocka_unit_test(few_heavy_samples_are_less_sure_than_many_light_ones),
+		cmocka_unit_test(each_part_knows_the_squares_of_its_own_samples),
+		cmocka_unit_test(errors_are_as_large_as_shares_differ),
 		cmocka_unit_test(nothing_has_no_share_and_no_error),
 		cmocka_unit_test(an_error_of_the_source_is_passed_on),
 	};
