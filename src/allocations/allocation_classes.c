@@ -127,8 +127,10 @@ size_t shares_class_of(struct allocation_shares *shares, const struct allocation
 		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
 	key = (struct class_key){ .kind = ALLOCATION_OTHER, .bytes = shares_size_step(allocation->bytes) };
 	any = shares_find_class(shares, &key, false, CLASS_PARTS);
-	if (allocation->kind != ALLOCATION_HASH)
+	if (allocation->kind != ALLOCATION_HASH && allocation->kind != ALLOCATION_STACK)
 		return any;
-	key.part = allocation->is_first_part ? PART_FIRST : PART_GROWN;
+	key.part = allocation->kind == ALLOCATION_STACK ? PART_STACK
+		   : allocation->is_first_part          ? PART_FIRST
+							: PART_GROWN;
 	return shares_find_class(shares, &key, false, any);
 }

@@ -46,6 +46,17 @@ static void add_array_part(struct allocation_shares *shares, uint64_t bytes)
 }
 
 /*
+ * Count the stack of a new coroutine, as it was made: all begin with one size. What it has grown by since then
+ * is left to films.
+ */
+static void add_stack(struct allocation_shares *shares, uint64_t bytes)
+{
+	if (shares->least_stack == 0 || bytes < shares->least_stack)
+		shares->least_stack = bytes;
+	add_part(shares, shares->least_stack, PART_STACK, 1);
+}
+
+/*
  * Can a window with so many bytes have these objects? LuaJIT puts an object on the list before it fills it in
  * (lj_gc.c: lj_mem_newgco()). Where the thread loses its CPU right then, there is still what was freed there,
  * which may seem to be a table of gigabytes.
@@ -55,8 +66,7 @@ static bool has_room_for(const struct allocated *allocated, const struct listed_
 	double left = (double)allocated->bytes + ALLOCATED_FREED_MAX;
 
 	for (size_t i = 0; i < count; i++)
-		left -= (double)objects[i].bytes + (double)objects[i].hash_bytes +
-			(double)objects[i].array_bytes;
+		left -= (double)objects[i].bytes + (double)listed_part_bytes(&objects[i]);
 	return left >= 0;
 }
 
@@ -88,6 +98,8 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 			add_hash_part(shares, objects[i].hash_bytes);
 		if (objects[i].array_bytes)
 			add_array_part(shares, objects[i].array_bytes);
+		if (objects[i].stack_bytes)
+			add_stack(shares, objects[i].stack_bytes);
 	}
 }
 

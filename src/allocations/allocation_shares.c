@@ -9,7 +9,7 @@
 
 enum { STRINGS_MIN = 100 /* in windows, to compare these with intervals */ };
 
-/* Of what films have seen of a part, if new tables explain less than this, they do not. */
+/* Of what films have seen of a part, if new objects explain less than this, they do not. */
 static const double explained_min = 0.2;
 
 /* What windows leave for strings and other parts is at least this part of what films say. */
@@ -159,7 +159,7 @@ static double object_bytes_of(const struct allocation_shares *shares, const stru
 	return objects_of(shares, class, bytes) * mean;
 }
 
-/* The class of parts of that size of new tables; NULL if none was seen. */
+/* The class of parts of that size of new tables or coroutines; NULL if none was seen. */
 static const struct class *find_part(const struct allocation_shares *shares, const struct class *class,
 				     enum part part)
 {
@@ -175,13 +175,16 @@ static const struct class *find_part(const struct allocation_shares *shares, con
 /* Has it had a sample, or other parts of its size? */
 static bool was_sampled(const struct allocation_shares *shares, const struct class *class)
 {
-	const struct class *first, *grown;
+	bool is_sampled = class->mean > 0;
 
-	if (class->mean > 0 || class->key.kind != ALLOCATION_OTHER)
-		return class->mean > 0;
-	first = find_part(shares, class, PART_FIRST);
-	grown = find_part(shares, class, PART_GROWN);
-	return (first && first->mean > 0) || (grown && grown->mean > 0);
+	if (class->key.kind != ALLOCATION_OTHER)
+		return is_sampled;
+	for (enum part part = PART_FIRST; part <= PART_STACK && !is_sampled; part++) {
+		const struct class *of_part = find_part(shares, class, part);
+
+		is_sampled = of_part && of_part->mean > 0;
+	}
+	return is_sampled;
 }
 
 static struct filmed add_up_films(const struct allocation_shares *shares, enum allocation_kind kind)
@@ -218,7 +221,7 @@ static void add_strings_by_films(struct allocation_shares *shares, const struct 
 	}
 }
 
-/* What a class of parts has of all bytes, as parts of new tables. */
+/* What a class of parts has of all bytes, as parts of new objects. */
 static double as_new(const struct allocation_shares *shares, const struct class *class, double bytes)
 {
 	return class->key.kind == ALLOCATION_OTHER && shares->listed_bytes > 0
@@ -226,21 +229,22 @@ static double as_new(const struct allocation_shares *shares, const struct class 
 		       : 0;
 }
 
-/* What films have seen of a size of parts, if new tables do not explain it. */
+/* What films have seen of a size of parts, if new objects do not explain it. */
 static double filmed_beyond(const struct allocation_shares *shares, const struct class *class, double bytes,
 			    double parts, const struct filmed *filmed)
 {
-	const struct class *first, *grown;
 	double seen, explained;
 
 	if (class->key.kind != ALLOCATION_OTHER || class->key.part != PART_ANY || filmed->bytes <= 0 ||
 	    !was_sampled(shares, class))
 		return 0;
-	first = find_part(shares, class, PART_FIRST);
-	grown = find_part(shares, class, PART_GROWN);
 	seen = parts * class->counted_bytes / filmed->bytes;
-	explained = as_new(shares, class, bytes) + (first ? as_new(shares, first, bytes) : 0) +
-		    (grown ? as_new(shares, grown, bytes) : 0);
+	explained = as_new(shares, class, bytes);
+	for (enum part part = PART_FIRST; part <= PART_STACK; part++) {
+		const struct class *of_part = find_part(shares, class, part);
+
+		explained += of_part ? as_new(shares, of_part, bytes) : 0;
+	}
 	return explained < explained_min * seen ? seen : 0;
 }
 

@@ -30,10 +30,10 @@ static const double fading = 0.75;
 static const double unexplained_min = 0.05;
 
 /*
- * Films do not tell the hash parts of new tables from other parts; windows and samples do. What is large is
- * no such part: LuaJIT puts only C objects on its list as it allocates them.
+ * Films do not tell the hash parts of new tables and the stacks of new coroutines from other parts; windows
+ * and samples do. What is large is no such part: LuaJIT puts only C objects on its list as it allocates them.
  */
-enum part { PART_ANY, PART_FIRST, PART_GROWN, PART_LARGE, PART_LARGE_CDATA };
+enum part { PART_ANY, PART_FIRST, PART_GROWN, PART_STACK, PART_LARGE, PART_LARGE_CDATA };
 
 /* What cannot be told apart by counting: an object by its kind and size, a string or a part by its size. */
 struct class_key {
@@ -49,7 +49,7 @@ struct class
 {
 	struct class_key key;
 	double counted, counted_bytes; /* in windows, in films, or in series; they fade */
-	double part_bytes;             /* of parts: in windows, as parts of new tables; they fade */
+	double part_bytes;             /* of parts: in windows, as parts of new objects; they fade */
 	double bytes, objects;         /* that wait for samples */
 	double samples, sample_bytes;  /* since the last division */
 	double met;                    /* samples of what is large; they fade */
@@ -99,8 +99,9 @@ struct allocation_shares {
 	size_t string_step_count;
 	struct grown_size grown_sizes[2 * PART_SIZES_MAX];
 	size_t grown_size_count;
-	double unmet_bytes; /* that no sample has met, and which wait for one of what is large; they fade */
-	double lost_bytes;  /* ... and what has faded */
+	uint64_t least_stack; /* of new coroutines; 0 before there was one */
+	double unmet_bytes;   /* that no sample has met, and which wait for one of what is large; they fade */
+	double lost_bytes;    /* ... and what has faded */
 	struct share_sample *samples;
 	struct allocation_share *shares;
 	size_t sample_count, sample_size;

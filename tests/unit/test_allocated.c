@@ -629,12 +629,14 @@ static void each_kind_of_object_is_told(void **state)
 	vm.layout.GCtab_asize = 48;
 	vm.layout.GCtab_hmask = 52;
 	vm.layout.L_size = 96;
+	vm.layout.L_stacksize = 56;
 	vm.layout.GCproto_sizept = 24;
 	for (unsigned int i = 0; i < KINDS; i++) {
 		object(i, i + 1 < KINDS ? at(i + 1) : 0, kinds[i].gct, FF_C,
 		       kinds[i].gct == GCT_TABLE ? 0 : 2);
 		put(at(i) + 24, 0x1234, 4);
 	}
+	put(at(3) + 56, 47, 4);
 	put(at(5) + 10, 0x5678, 2); /* the number of its type */
 	assert_true(allocated_objects(&made_up_memory.memory, &global, at(0), 0, objects, &count));
 	assert_int_equal(count, KINDS);
@@ -644,6 +646,7 @@ static void each_kind_of_object_is_told(void **state)
 		assert_int_equal(objects[i].bytes, kinds[i].bytes);
 		assert_int_equal(objects[i].ctype, i == 5 ? 0x5678 : 0);
 		assert_int_equal(objects[i].hash_bytes, 0);
+		assert_int_equal(objects[i].stack_bytes, i == 3 ? 47 * 8 : 0);
 	}
 	/* Strings are in no list, and userdata has its own. */
 	object(1, 0, GCT_STRING, 0, 0);
@@ -893,7 +896,8 @@ static int begin_besides(void **state)
 		listed[i] = (struct listed_object){ .address = OBJECT_AT - i * 0x100,
 						    .bytes = 100 << i,
 						    .hash_bytes = 10 << i,
-						    .array_bytes = 1 << i };
+						    .array_bytes = 1 << i,
+						    .stack_bytes = 1000 << i };
 	later.root = listed[0].address;
 	earlier.root = listed[2].address;
 	besides = (struct allocated_besides){ .bytes = 77 };
@@ -910,7 +914,7 @@ static void what_is_no_object_is_left(void **state)
 	(void)state;
 	assert_true(has_besides());
 	assert_int_equal(besides.bytes, 1000 - 100 - 200);
-	assert_int_equal(besides.part_bytes, 10 + 20 + 1 + 2);
+	assert_int_equal(besides.part_bytes, 10 + 20 + 1 + 2 + 1000 + 2000);
 	assert_int_equal(besides.strings, 2);
 	assert_int_equal(besides.objects, 2);
 	/* From the middle of the list. */

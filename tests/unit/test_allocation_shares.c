@@ -248,6 +248,47 @@ static void parts_of_new_tables_are_counted_and_not_filmed(void **state)
 	assert_in_range(result[3].bytes, 12700, 12900);       /* ... of the tables themselves, 64 each */
 }
 
+/*
+ * Coroutines of 96 bytes with stacks of 376 beside tables of 64 with hash parts of 384: films cannot tell the
+ * stacks from the parts.
+ */
+static void stacks_of_new_coroutines_are_counted_and_not_filmed(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	struct listed_object objects[20];
+	const struct allocated allocated = { .bytes = 9200, .knows_strings = true };
+	const struct allocation hash = { .kind = ALLOCATION_HASH, .bytes = 384, .is_first_part = true };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < 20; i++)
+		objects[i] = i < 10 ? (struct listed_object){ .kind = ALLOCATION_THREAD,
+							      .bytes = 96,
+							      .stack_bytes = 376 }
+				    : (struct listed_object){ .kind = ALLOCATION_TABLE,
+							      .bytes = 64,
+							      .hash_bytes = 384 };
+	/* One has grown since, which is not known from a window. */
+	objects[5].stack_bytes = 816;
+	for (int second = 0; second < 2; second++) {
+		begin_film(film);
+		for (size_t i = 5; i < 35; i++)
+			filmed(film, i, i % 3 ? 384 : 376, 0);
+		allocation_shares_add_film(shares, film, NULL, 0);
+		allocation_shares_add_window(shares, &allocated, objects, 20);
+		samples(ALLOCATION_STACK, 376, 5);
+		samples(ALLOCATION_THREAD, 96, 1);
+		samples(ALLOCATION_TABLE, 64, 1);
+		assert_int_equal(allocation_shares_add_sample(shares, &hash), 7);
+		allocates(92000);
+		assert_int_equal(allocation_shares_divide(shares, &result), 8);
+	}
+	assert_in_range(sum(result, 0, 5).bytes, 37600 - 200, 37600 + 200);
+	assert_int_equal(sum(result, 0, 5).objects, 0);
+	assert_in_range(result[5].bytes, 9600 - 100, 9600 + 100);
+	assert_in_range(result[7].bytes, 38400 - 200, 38400 + 200);
+}
+
 /* A string of 216 bytes, new in one moment with a table of 64 bytes whose part has 96. */
 static void strings_beside_new_tables_have_the_rest(void **state)
 {
@@ -2325,6 +2366,8 @@ int main(void)
 						begin, end),
 		cmocka_unit_test_setup_teardown(sizes_of_strings_and_parts_come_from_films, begin, end),
 		cmocka_unit_test_setup_teardown(parts_of_new_tables_are_counted_and_not_filmed, begin, end),
+		cmocka_unit_test_setup_teardown(stacks_of_new_coroutines_are_counted_and_not_filmed, begin,
+						end),
 		cmocka_unit_test_setup_teardown(strings_beside_new_tables_have_the_rest, begin, end),
 		cmocka_unit_test_setup_teardown(two_strings_at_one_look_are_told_by_their_sizes, begin, end),
 		cmocka_unit_test_setup_teardown(strings_are_divided_among_the_sizes_that_samples_have_met,

@@ -324,7 +324,7 @@ static bool take_objects_between(const struct allocation_counters *before,
 		if (!objects[i].bytes)
 			return false;
 		bytes += objects[i].bytes;
-		besides->part_bytes += objects[i].hash_bytes + objects[i].array_bytes;
+		besides->part_bytes += listed_part_bytes(&objects[i]);
 	}
 	besides->objects = i - first;
 	if (bytes > besides->bytes)
@@ -426,6 +426,7 @@ static bool read_object(struct walk *walk, uint64_t address, struct listed_objec
 	case GCT_THREAD:
 		object.kind = ALLOCATION_THREAD;
 		object.bytes = (uint64_t)layout->L_size;
+		object.stack_bytes = walk_field(walk, address, layout->L_stacksize, 4) * SLOT_SIZE;
 		break;
 	case GCT_PROTO:
 		object.kind = ALLOCATION_PROTO;

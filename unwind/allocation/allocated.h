@@ -110,8 +110,14 @@ struct listed_object {
 	uint64_t bytes; /* without its parts; 0 where it does not tell itself: cdata and traces */
 	uint32_t ctype; /* of a cdata: its type's number */
 	uint64_t hash_bytes, array_bytes; /* of a table: its parts, without a colocated one */
+	uint64_t stack_bytes;             /* of a coroutine */
 	enum allocation_kind kind;
 };
+
+static inline uint64_t listed_part_bytes(const struct listed_object *object)
+{
+	return object->hash_bytes + object->array_bytes + object->stack_bytes;
+}
 
 enum { LISTED_OBJECTS_MAX = 4096 }; /* of one walk */
 
