@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -42,8 +41,7 @@ WHOLE_SHARE = 0.5
 WHOLE_SHARE_WITH_HANDLER = 0.25
 # All samples of one handler stand on the same place, so that a few places decide.
 LOST_SHARE_WITH_HANDLER = 0.05
-# CPU time that the thread used before ljspy could look: no stack. On a busy machine the last of it is told so.
-UNSEEN, UNSEEN_SHARE = "[lost: thread asleep when sampled]", 0.1
+UNSEEN_SHARE = 0.1
 RECORDINGS_MAX = 6
 # CPU time of as many samples as make one of them less than half of LOST_SHARE; on a quiet machine there is much more.
 ENOUGH_US = 200_000
@@ -138,8 +136,8 @@ def record(target, directory, view="all"):
         options = {"rate": ljspy.HIGHEST_RATE, "options": ["--native", view]}
         recorded += ljspy.record_native(directory, "-p", target.pid, seconds=1, **options)
         total = sum(weight for _, weight in recorded)
-        unseen = sum(weight for frames, weight in recorded if frames == [UNSEEN])
-        lost = [weight for frames, weight in recorded if frames != [UNSEEN] and any(map(stacks.is_lost, frames))]
+        unseen = sum(weight for frames, weight in recorded if frames == [ljspy.UNSEEN])
+        lost = [weight for frames, weight in recorded if frames != [ljspy.UNSEEN] and any(map(stacks.is_lost, frames))]
         is_settled = sum(lost) <= LOST_SHARE * (total - unseen) and max(lost, default=0) <= LOST_SHARE / 2 * total
         if total > ENOUGH_US and unseen <= UNSEEN_SHARE * (total - unseen) and is_settled:
             break
@@ -155,7 +153,7 @@ def check_verdicts(note_lost, request):
         examples = {verdict: [] for verdict in weights}
         unseen = 0
         for verdict, frames, weight in verdicts:
-            if frames == [UNSEEN]:
+            if frames == [ljspy.UNSEEN]:
                 unseen += weight
                 continue
             weights[verdict] += weight
@@ -175,7 +173,7 @@ def check_verdicts(note_lost, request):
 def test_every_crossing_is_seen_in_order(host, jit, tmp_path, check_verdicts):
     program, stripped = host
     legal = list(legal_stacks(stripped))
-    with ljspy.Target([program, SCRIPT, jit, 30]).wait_ready() as target:
+    with ljspy.Target([program, SCRIPT, jit, ljspy.LIMIT_SECONDS]).wait_ready() as target:
         check_verdicts(
             (judge(simplify(frames, stripped), legal), frames, weight)
             for frames, weight in record(target, tmp_path)
@@ -191,7 +189,7 @@ def test_every_crossing_is_seen_in_the_other_views(host, jit, view, tmp_path, ch
     native = STATIC_FUNCTIONS | {"burn", "in_hook"}
     legal = list(legal_stacks(stripped, API | (native if view == "none" else {"burn", "in_hook"})))
     recorded = []
-    with ljspy.Target([program, SCRIPT, jit, 60]).wait_ready() as target:
+    with ljspy.Target([program, SCRIPT, jit, ljspy.LIMIT_SECONDS]).wait_ready() as target:
         # A busy machine takes several recordings until each crossing appears.
         for _ in range(RECORDINGS_MAX):
             recorded += record(target, tmp_path, view)
@@ -226,7 +224,7 @@ def test_signal_handler_stands_on_what_it_interrupted(host, jit, tmp_path, check
                 verdict = "wrong"
             yield verdict, frames, weight
 
-    with ljspy.Target([program, SCRIPT, jit, 30, "alarms"]).wait_ready() as target:
+    with ljspy.Target([program, SCRIPT, jit, ljspy.LIMIT_SECONDS, "alarms"]).wait_ready() as target:
         check_verdicts(verdicts(target), WHOLE_SHARE_WITH_HANDLER, LOST_SHARE_WITH_HANDLER)
     assert in_handler
 
@@ -273,14 +271,15 @@ def test_native_frames_of_a_held_thread_are_gdbs(host):
     if stripped:
         pytest.skip("without names there is nothing to compare")
     compared = 0
-    with ljspy.Target([program, SCRIPT, "off", 60]).wait_ready() as target:
+    with ljspy.Target([program, SCRIPT, "off", ljspy.LIMIT_SECONDS]).wait_ready() as target:
         for _ in range(6):
             target.process.send_signal(signal.SIGSTOP)
             assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "State") == "T")
             dump = ljspy.run("dump", "--native", "all", "-p", target.pid).stdout
             expected = [name for name in ljspy.gdb_functions(target.pid) if name in EXPORTED | API | STATIC_FUNCTIONS]
+            stopped_at = ljspy.cpu_ns(target.pid)
             target.process.send_signal(signal.SIGCONT)
-            time.sleep(0.003)
+            assert ljspy.wait_until(lambda: ljspy.cpu_ns(target.pid) > stopped_at + 2e6, pause=0.001)
             pieces = native_names(dump)
             assert "(stopped)" in dump
             # gdb unwinds LuaJIT by its unwind tables, which are not right at every instruction.
