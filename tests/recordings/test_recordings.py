@@ -523,7 +523,7 @@ def test_recordings_are_summed(shares):
 
 def record_work(path, *rounds, seconds=4):
     argv = [ljspy.luajit("luajit"), "-joff", HERE / "work.lua", *rounds, seconds]
-    result = ljspy.run("record", "-r", ljspy.HIGH_RATE, "-o", path, "--", *argv, timeout=120)
+    result = ljspy.run("record", "-r", ljspy.HIGH_RATE, "-o", path, "--", *argv, timeout=2 * ljspy.RECORDING_SECONDS)
     assert result.returncode == ljspy.OK, result.stderr
     return path
 
