@@ -132,7 +132,7 @@ void target_note_end(struct sampler *sampler, struct target *target)
 {
 	const struct tracee *leader = tracer_find(sampler->tracer, target->pid);
 
-	if (leader && leader->exit_known && sampler->result->launched) {
+	if (leader && leader->exit_known && sampler->result->launched && target->pid == sampler->launch.pid) {
 		sampler->result->exit_known = true;
 		sampler->result->exit_status = leader->exit_status;
 	}

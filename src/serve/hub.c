@@ -467,13 +467,14 @@ static int finish(const struct hub *hub, struct hub_capture *capture)
 	struct figures *figures = &capture->figures;
 	int error = 0;
 
+	/* One that exceeds the limits of a recording ends what is left before the others. */
+	while (capture->turns && (error = turns_finish(capture->turns)) && error != -EIO && error != -ENOMEM)
+		capture->missing++;
 	capture->session.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - capture->begin_ns;
 	figures->duration_ns = capture->session.duration_ns;
 	figures_count_since(figures, &hub->totals.figures, &capture->before);
 	figures->dropped += capture->missing;
 	figures->rate_asked_hz = hub->options.rate_hz;
-	if (capture->turns)
-		error = turns_finish(capture->turns);
 	if (!error)
 		error = recording_writer_finish(capture->writer, &capture->session, figures);
 	return output_file_error(error);

@@ -1302,7 +1302,7 @@ struct tracee *__wrap_tracer_find(const struct tracer *tracer, pid_t tid)
 	struct tracee *first = &all_threads[0].tracees[0];
 
 	(void)tracer;
-	if (!machine.exit_known || tid != machine.processes[0].pid)
+	if (!machine.exit_known || (tid != machine.processes[0].pid && !machine.all_ends_known))
 		return NULL;
 	first->exit_known = true;
 	first->exit_status = machine.exit_status;

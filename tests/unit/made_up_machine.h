@@ -111,6 +111,7 @@ struct made_up_machine {
 	/* A command that ljspy starts is the first process. */
 	int launch_error, go_error; /* why it cannot be started, or run; 0 */
 	bool exit_known;            /* the first process's status, when it has ended */
+	bool all_ends_known;        /* that of each other one, too */
 	int exit_status;
 	bool has_new_modules;
 	const char *other_lua;       /* in any process; NULL: none */

@@ -262,7 +262,11 @@ static void take_one_too_deep(unsigned int wait)
 	const struct sample deep = { .time_ns = seen.now_ns,
 				     .pid = 7,
 				     .tid = 7,
+				     .thread_state = THREAD_RUNNING,
+				     .awaits_events = true,
+				     .sleeps = 1,
 				     .cpu_ns = 1,
+				     .wall_ns = 10,
 				     .frames = frames,
 				     .frame_count = RECORDING_DEPTH_MAX + 1 };
 
@@ -283,6 +287,29 @@ static void what_does_not_fit_into_a_recording_counts_as_dropped(void **state)
 	assert_int_equal(capture(HUB_CPU, 1), HUB_DONE);
 	assert_int_equal(recording.figures.dropped, 1);
 	assert_int_equal(count_samples(), 1);
+}
+
+static void take_a_long_turn(unsigned int wait)
+{
+	if (wait > 0) {
+		seen.now_ns += ns_per_second;
+		return;
+	}
+	progress(0);
+	for (int i = 0; i < 3; i++) {
+		take_one_too_deep(0);
+	}
+}
+
+/* Their turn ends with the capture, and then all its samples are written. */
+static void nor_do_those_of_the_last_turn_of_a_loop(void **state)
+{
+	(void)state;
+	begin_hub(HUB_TURNS);
+	seen.meanwhile = take_a_long_turn;
+	assert_int_equal(capture(HUB_TURNS, 1), HUB_DONE);
+	assert_int_equal(recording.figures.dropped, 3);
+	count_samples();
 }
 
 /*---- Modes ----*/
@@ -646,6 +673,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_capture_has_the_samples_of_its_time),
 		TEST(what_does_not_fit_into_a_recording_counts_as_dropped),
+		TEST(nor_do_those_of_the_last_turn_of_a_loop),
 		TEST(a_higher_mode_stays_for_a_while),
 		TEST(what_needs_the_targets_for_itself_keeps_others_waiting),
 		TEST(what_needs_the_targets_for_itself_waits_for_those_before),

@@ -50,6 +50,7 @@ enum {
 	FIRST = 1,          /* it has files in /proc */
 	PID = INT_MAX - 10, /* of no process, nor are these */
 	TRACER_THREAD,
+	HIDDEN_TRACER,
 	TRACER,
 	GUARD,
 	FRONT,
@@ -356,6 +357,10 @@ static void a_tracer_that_has_ended_since_is_told(void **state)
 	(void)state;
 	assert_int_equal(reason_for(PID, EALREADY), PERMISSION_OTHER_TRACER);
 	assert_says("was traced by another process when ljspy was about to", "Try again");
+	/* One that is hidden has no process as far as can be seen. */
+	target.tracer_pid = HIDDEN_TRACER;
+	assert_int_equal(reason_for(PID, EALREADY), PERMISSION_OTHER_TRACER);
+	assert_says("is traced by a process that ljspy may not see", "End that first");
 }
 
 static void a_tracer_without_a_front_is_named_itself(void **state)

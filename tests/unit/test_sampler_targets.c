@@ -844,6 +844,22 @@ static void a_command_that_ended_meanwhile_leaves_its_children(void **state)
 	}
 }
 
+static void the_end_of_another_process_is_not_the_commands(void **state)
+{
+	struct made_up_process *first = begin_again(state), *found = add_found();
+
+	found->luajit_ns = 0;
+	found->end_ns = second;
+	options.launch = command;
+	options.launched_pid = first->pid;
+	machine.exit_known = machine.all_ends_known = true;
+	machine.exit_status = 3 << 8;
+	sampler_run(&options, &result);
+	assert_int_equal(result.end, SAMPLER_DURATION_OVER);
+	assert_true(sum_of(found, 0)->samples > 30);
+	assert_false(result.exit_known);
+}
+
 /* Its memory is gone when it is read: that is no refusal. */
 static void a_process_that_ends_during_its_search_is_not_left_out(void **state)
 {
@@ -990,6 +1006,7 @@ int main(void)
 		TEST(the_clock_of_many_threads_is_kept_again_after_a_rest),
 		TEST(a_thread_that_began_just_before_the_end_has_a_last_look),
 		TEST(a_command_that_ended_meanwhile_leaves_its_children),
+		TEST(the_end_of_another_process_is_not_the_commands),
 		TEST(a_process_that_ends_during_its_search_is_not_left_out),
 		TEST(orphans_of_a_command_are_reaped),
 		TEST(a_process_that_was_asked_for_is_not_found_again),

@@ -205,6 +205,44 @@ static bool explain_by_yama(const struct process *process, bool has_capability,
 		      (int)process->pid, process->name, scope, meanings[scope]);
 }
 
+/* Another process traced it when ljspy was about to. */
+static bool explain_tracer(const struct process *process, struct permission_verdict *verdict)
+{
+	if (process->tracer_pid)
+		return decide(verdict, PERMISSION_OTHER_TRACER,
+			      "End that first; a process can have one tracer only.",
+			      "Process %d (%s) is traced by a process that ljspy may not see.",
+			      (int)process->pid, process->name);
+	return decide(verdict, PERMISSION_OTHER_TRACER,
+		      "Try again: that has ended since. A process can have one tracer only.",
+		      "Process %d (%s) was traced by another process when ljspy was about to.",
+		      (int)process->pid, process->name);
+}
+
+/* Does the error alone tell the reason? */
+static bool explain_by_error(const struct process *process, int error, struct permission_verdict *verdict)
+{
+	const int pid = process->pid;
+
+	if (error == EALREADY)
+		return explain_tracer(process, verdict);
+	if (error == ENODATA)
+		return decide(
+			verdict, PERMISSION_UNREADABLE,
+			"Try again: a disk may not have answered, ljspy may have waited for a CPU or lacked memory,"
+			" or the process may have been starting a program. `ljspy info -p PID` names a file.",
+			"It is not known yet whether process %d (%s) runs LuaJIT: it could not be read as a whole.",
+			pid, process->name);
+	return error == EIO &&
+	       decide(verdict, PERMISSION_NO_SEIZE,
+		      "--no-stop does without. --allow-attach uses PTRACE_ATTACH instead, at a price: each look sends a"
+		      " SIGSTOP, each thread is woken once, SIGCONT may be lost, and the target stays stopped"
+		      " if ljspy is killed at a wrong moment.",
+		      "There is no PTRACE_SEIZE here (Linux has it since 3.4), so process %d (%s) cannot be stopped"
+		      " unnoticed.",
+		      pid, process->name);
+}
+
 static void explain(const struct process *process, int error, struct permission_verdict *verdict)
 {
 	const int pid = process->pid;
@@ -216,31 +254,8 @@ static void explain(const struct process *process, int error, struct permission_
 	has_capability = effective & (1u << CAP_SYS_PTRACE);
 	if (explain_by_process(process, verdict))
 		return;
-	if (error == EALREADY) {
-		decide(verdict, PERMISSION_OTHER_TRACER,
-		       "Try again: that has ended since. A process can have one tracer only.",
-		       "Process %d (%s) was traced by another process when ljspy was about to.", pid,
-		       process->name);
+	if (explain_by_error(process, error, verdict))
 		return;
-	}
-	if (error == ENODATA) {
-		decide(verdict, PERMISSION_UNREADABLE,
-		       "Try again: a disk may not have answered, ljspy may have waited for a CPU or lacked memory,"
-		       " or the process may have been starting a program. `ljspy info -p PID` names a file.",
-		       "It is not known yet whether process %d (%s) runs LuaJIT: it could not be read as a whole.",
-		       pid, process->name);
-		return;
-	}
-	if (error == EIO) {
-		decide(verdict, PERMISSION_NO_SEIZE,
-		       "--no-stop does without. --allow-attach uses PTRACE_ATTACH instead, at a price: each look sends a"
-		       " SIGSTOP, each thread is woken once, SIGCONT may be lost, and the target stays stopped"
-		       " if ljspy is killed at a wrong moment.",
-		       "There is no PTRACE_SEIZE here (Linux has it since 3.4), so process %d (%s) cannot be stopped"
-		       " unnoticed.",
-		       pid, process->name);
-		return;
-	}
 	if (ptrace_is_filtered()) {
 		decide(verdict, PERMISSION_SECCOMP, allow_ptrace,
 		       "A seccomp filter on ljspy forbids ptrace, so process %d (%s) cannot be traced.", pid,

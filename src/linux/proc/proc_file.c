@@ -83,11 +83,14 @@ int proc_file_next_id(DIR *directory, pid_t *ret_id)
 	const struct dirent *entry;
 	pid_t id = 0;
 
-	errno = 0;
-	while (id <= 0 && (entry = readdir(directory)))
-		id = (pid_t)strtol(entry->d_name, NULL, 10); /* 0 for what is no id */
-	if (id <= 0 && errno)
+	do {
+		errno = 0; /* strtol() may set it, too */
+		entry = readdir(directory);
+		if (entry)
+			id = (pid_t)strtol(entry->d_name, NULL, 10); /* 0 for what is no id */
+	} while (entry && id <= 0);
+	if (!entry && errno)
 		return -errno;
-	*ret_id = id > 0 ? id : 0;
+	*ret_id = entry ? id : 0;
 	return 0;
 }

@@ -23,11 +23,13 @@ static enum fate find_out(pid_t tid)
 	return process.tracer_pid == gettid() ? FATE_ALIVE : FATE_OTHERS;
 }
 
-static bool has_tracer(pid_t tid)
+/* Of ljspy's own threads, another may have it: in an execve(), ids change. */
+static bool has_other_tracer(pid_t tid)
 {
 	struct process process;
 
-	return process_read_status(tid, &process) == 0 && process.tracer_pid != 0;
+	return process_read_status(tid, &process) == 0 && process.tracer_pid != 0 &&
+	       process_of_thread(process.tracer_pid) != getpid();
 }
 
 /*
@@ -47,7 +49,7 @@ static int why_not_seized(pid_t tid, int error)
 	}
 	if (error == -ESRCH)
 		return -EIO;
-	return has_tracer(tid) ? -EALREADY : -EPERM;
+	return has_other_tracer(tid) ? -EALREADY : -EPERM;
 }
 
 /* While the request waits for an execve(), reports are handled. 0 or a negative errno. */

@@ -2,14 +2,16 @@
 #include "src/linux/tracer/tracing_thread.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum {
-	MOMENT_US = 100,
-	MOMENTS_MAX = 100 * 1000, /* 10 s: it may wait for a CPU */
-};
+#include "src/linux/clocks/clock.h"
+
+enum { MOMENT_NS = 100 * 1000 };
+
+static const uint64_t patience_ns = UINT64_C(10) * NS_PER_SECOND; /* the thread may wait for a CPU */
 
 struct tracing_thread {
 	void *(*run)(void *context);
@@ -28,9 +30,10 @@ static void *begin(void *context)
 /* It has its id for as long as it has targets. */
 static void await_end(pid_t tid)
 {
-	const struct timespec moment = { .tv_nsec = MOMENT_US * 1000L };
+	const uint64_t until_ns = clock_now_ns(CLOCK_MONOTONIC) + patience_ns;
+	const struct timespec moment = { .tv_nsec = MOMENT_NS };
 
-	for (int i = 0; i < MOMENTS_MAX && syscall(SYS_tgkill, getpid(), tid, 0) == 0; i++)
+	while (syscall(SYS_tgkill, getpid(), tid, 0) == 0 && clock_now_ns(CLOCK_MONOTONIC) < until_ns)
 		nanosleep(&moment, NULL);
 }
 
