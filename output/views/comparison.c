@@ -43,30 +43,42 @@ static double square(double value)
 	return value * value;
 }
 
-/* The equivalent number of independent samples of equal weight; see output/views/tally.h. */
-static double sample_count(const struct tally *tally)
+/*
+ * The error of a difference if nothing has changed: both are parts of one recording then, and what one of
+ * them has not met may be as heavy there as in the other. The mean weight is the unit, as rates may differ.
+ */
+static double pooled_error(const struct tally *before, const struct tally_weight *weight_before,
+			   const struct tally *after, const struct tally_weight *weight_after)
 {
-	return tally->sample_squares > 0 ? square((double)tally->all_ns) / tally->sample_squares : 0;
+	const double count_before = (double)before->samples, count_after = (double)after->samples;
+	const double unit_before = (double)before->all_ns / count_before;
+	const double unit_after = (double)after->all_ns / count_after, all = count_before + count_after;
+	const double share = ((double)weight_before->ns / unit_before +
+			      (double)weight_after->ns / unit_after) /
+			     all;
+	const double squares = weight_before->sample_squares / square(unit_before) +
+			       weight_after->sample_squares / square(unit_after);
+	const double all_squares = before->sample_squares / square(unit_before) +
+				   after->sample_squares / square(unit_after);
+
+	return tally_error_of(share, squares / square(all), all_squares / square(all)) *
+	       sqrt(all / count_before + all / count_after);
 }
 
 static struct change compare(const struct tally *before, const struct tally_weight *weight_before,
 			     const struct tally *after, const struct tally_weight *weight_after)
 {
-	double count_before = sample_count(before), count_after = sample_count(after);
 	struct change change = {
 		.before = tally_share(before, weight_before->ns),
 		.after = tally_share(after, weight_after->ns),
 		.p = 1,
 	};
-	double pooled, independent, steady;
 
-	if (count_before <= 0 || count_after <= 0)
+	if (before->all_ns == 0 || after->all_ns == 0)
 		return change;
-	pooled = (change.before * count_before + change.after * count_after) / (count_before + count_after);
-	independent = sqrt(pooled * (1 - pooled) * (1 / count_before + 1 / count_after));
-	steady = sqrt(square(tally_steady_error(before, weight_before)) +
-		      square(tally_steady_error(after, weight_after)));
-	change.error = independent > steady ? independent : steady;
+	change.error = fmax(
+		pooled_error(before, weight_before, after, weight_after),
+		hypot(tally_steady_error(before, weight_before), tally_steady_error(after, weight_after)));
 	if (change.error > 0)
 		change.p = erfc(fabs(change.after - change.before) / change.error / M_SQRT2);
 	return change;

@@ -4,8 +4,9 @@
  *
  * The table does not mark noise as change. A two-proportion z-test compares the
  * difference of a function's shares with its error. The error is the larger of
- * two: that of independent draws, from the pooled share, and the steady errors
- * of both sides (output/views/tally.h). With many functions, some would pass by
+ * two: that of independent draws, from the share and the weights of the samples
+ * of both sides together, and the steady errors of both sides
+ * (output/views/tally.h for both). With many functions, some would pass by
  * chance. So Holm's correction covers all tests of a table, two for each
  * function (own and total): the chance that any mark is noise is at most
  * COMPARISON_LEVEL. Functions whose share of the total is below the view's

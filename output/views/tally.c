@@ -359,20 +359,24 @@ double tally_share(const struct tally *tally, uint64_t ns)
 	return tally->all_ns ? (double)ns / (double)tally->all_ns : 0;
 }
 
-double tally_even_error(const struct tally *tally, uint64_t ns)
+double tally_error_of(double share, double squares, double all_squares)
 {
-	double share = tally_share(tally, ns), all = (double)tally->all_ns;
+	double even = share * (1 - share) * all_squares, others = fmax(all_squares - squares, 0);
 
-	return all > 0 ? sqrt(share * (1 - share) * tally->sample_squares) / all : 0;
+	return sqrt(fmax((1 - share) * (1 - share) * squares + share * share * others, even));
 }
 
 double tally_error(const struct tally *tally, uint64_t ns, double squares)
 {
 	double share = tally_share(tally, ns), all = (double)tally->all_ns;
-	double even = tally_even_error(tally, ns), others = fmax(tally->sample_squares - squares, 0);
-	double own = all > 0 ? sqrt((1 - share) * (1 - share) * squares + share * share * others) / all : 0;
 
-	return fmax(own, even);
+	return all > 0 ? tally_error_of(share, squares / (all * all), tally->sample_squares / (all * all))
+		       : 0;
+}
+
+double tally_even_error(const struct tally *tally, uint64_t ns)
+{
+	return tally_error(tally, ns, tally_share(tally, ns) * tally->sample_squares);
 }
 
 /*

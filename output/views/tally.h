@@ -98,7 +98,12 @@ void tally_clear(struct tally *tally);
 
 /* The share of ns in all weight, from 0 to 1. */
 double tally_share(const struct tally *tally, uint64_t ns);
-/* The standard error of that share, for independent samples whose weights have this sum of squares. */
+/*
+ * The standard error of a share, for independent samples, from the sums of the squares of the weights of its
+ * samples and of all, both weights being parts of the sum of all.
+ */
+double tally_error_of(double share, double squares, double all_squares);
+/* That of the share of ns, whose samples' weights have this sum of squares. */
 double tally_error(const struct tally *tally, uint64_t ns, double squares);
 /* The same where their squares are not known: as if they weighed as much as the others. */
 double tally_even_error(const struct tally *tally, uint64_t ns);

@@ -342,6 +342,37 @@ static void functions_that_the_table_marks_are_told(void **state)
 	assert_false(changed_has(&changed, &heavy));
 }
 
+/*
+ * In the long recording, each hundredth sample is one of heavy, and weighs as much as eleven others: it has a
+ * tenth. Of so few and such samples, the short one may well have met none.
+ */
+static void few_heavy_samples_that_a_short_recording_may_miss_are_no_change(void **state)
+{
+	struct figures short_figures = { .samples = 100 };
+	struct changed changed = { 0 };
+	struct pair pair;
+
+	(void)state;
+	for (int heavy_weight = 1; heavy_weight <= 11; heavy_weight += 10) {
+		/* Light ones, as many as have that tenth, are met for sure. */
+		fill(before, 1, 0);
+		fill(after, 110, heavy_weight == 1 ? 11 : 1);
+		for (size_t i = 0; i < SAMPLES; i++)
+			after[i].cpu_ns *= after[i].frames == &in_heavy ? heavy_weight : 1;
+		make_pair(&pair, before, after, SAMPLES);
+		pair.sources[0].count = short_figures.samples;
+		pair.sides[0].figures = &short_figures;
+		for (size_t i = 0; i < 2; i++) {
+			const struct side *sides[] = { &pair.sides[i], &pair.sides[1 - i] };
+
+			assert_int_equal(
+				comparison_changed(sides[0], sides[1], &(struct view){ 0 }, &changed), 0);
+			assert_int_equal(HASH_COUNT(changed.functions), heavy_weight == 1 ? 2 : 0);
+			changed_clear(&changed);
+		}
+	}
+}
+
 static void errors_of_either_side_are_passed_on(void **state)
 {
 	struct changed changed = { 0 };
@@ -393,6 +424,7 @@ int main(void)
 		cmocka_unit_test(rows_are_sorted_by_their_largest_sure_change),
 		cmocka_unit_test(where_all_has_changed_nothing_else_is_listed),
 		cmocka_unit_test(functions_that_the_table_marks_are_told),
+		cmocka_unit_test(few_heavy_samples_that_a_short_recording_may_miss_are_no_change),
 		cmocka_unit_test(errors_of_either_side_are_passed_on),
 		cmocka_unit_test(nothing_on_one_side_is_no_change),
 	};
