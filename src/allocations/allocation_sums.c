@@ -145,18 +145,28 @@ static bool are_marked(const struct span_sum *spans)
 }
 
 /*
- * How fast the VM allocates; 0 if that is unknown. Spans in which a marking ended have as much as others in
- * which something was allocated: cycles of some 40 us, of a heap of 80 KB, end in most spans of a program
- * while it allocates, and in none while it does something else. But where most have one, the collector has
- * most of that time.
+ * How fast the VM allocates, if spans have so many bytes. Spans in which a marking ended have as much as
+ * others in which something was allocated: cycles of some 40 us, of a heap of 80 KB, end in most spans of a
+ * program while it allocates, and in none while it does something else. But where most have one, the
+ * collector has most of that time.
  */
+static double rate_of(const struct span_sum *spans, double bytes)
+{
+	if (are_marked(spans))
+		return (bytes + spans->marked_bytes) / spans->ns;
+	return spans->busy > 0 ? bytes / spans->busy_ns * (spans->busy_ns + spans->marked_ns) / spans->ns : 0;
+}
+
+/* Are there enough to settle how fast it is? */
+static bool are_enough(const struct span_sum *spans)
+{
+	return spans->count >= SPANS_MIN;
+}
+
+/* 0 if it is unknown. */
 static double rate_by(const struct span_sum *spans)
 {
-	if (spans->count < SPANS_MIN || spans->busy < BUSY_SPANS_MIN)
-		return 0;
-	return are_marked(spans)
-		       ? (spans->bytes + spans->marked_bytes) / spans->ns
-		       : spans->bytes / spans->busy_ns * (spans->busy_ns + spans->marked_ns) / spans->ns;
+	return are_enough(spans) && spans->busy >= BUSY_SPANS_MIN ? rate_of(spans, spans->bytes) : 0;
 }
 
 /*
@@ -301,6 +311,35 @@ static bool set_left_out_aside(struct allocation_sums *sums)
 	return true;
 }
 
+/*
+ * What the time that is owed has at that speed, besides what was counted. All VMs of a process have the same
+ * spans, and those that take turns divide them: so each is paid as soon as these are enough, even if few of
+ * them have met it. Later on, others would tell its speed, and all could have more than there was.
+ */
+static double pay_owed(struct allocation_sums *sums, double rate)
+{
+	const double bytes = fmax(rate * sums->owed_ns - sums->owed_bytes, 0);
+
+	sums->owed_ns = sums->owed_bytes = 0;
+	return bytes;
+}
+
+/* There are more bytes than intervals tell, and few spans, or few of them, have met the VM. */
+static void add_least(struct allocation_sums *sums, const struct span_sum *spans)
+{
+	double rate;
+
+	sums->sum = ALLOCATION_SUM_LEAST;
+	if (are_enough(spans) && !are_marked(spans)) {
+		rate = rate_of(spans, spans->bytes - spans->most_bytes);
+		sums->sum_bytes = fmax(sums->sum_bytes, rate * sums->seen_ns) + pay_owed(sums, rate);
+	} else {
+		sums->sum_bytes = fmax(sums->sum_bytes, least_rate_by(spans) * sums->seen_ns);
+		sums->owed_ns += sums->seen_ns;
+		sums->owed_bytes += sums->sum_bytes;
+	}
+}
+
 /* Where cycles are much shorter than intervals, spans see much more than these. */
 static void add_up_looks(struct allocation_sums *sums)
 {
@@ -317,15 +356,11 @@ static void add_up_looks(struct allocation_sums *sums)
 				   rate * sums->seen_ns > cycle_min * sums->heap_bytes &&
 				   rate * sums->seen_ns > spans_max * sums->sum_bytes))) {
 		sums->sum = may_be_faster(&spans) ? ALLOCATION_SUM_LEAST : ALLOCATION_SUM_ESTIMATED;
-		spans_bytes = rate * sums->seen_ns + fmax(rate * sums->owed_ns - sums->owed_bytes, 0);
+		spans_bytes = rate * sums->seen_ns + pay_owed(sums, rate);
 		sums->sum_bytes = sums->sum == ALLOCATION_SUM_LEAST ? fmax(spans_bytes, sums->sum_bytes)
 								    : spans_bytes;
-		sums->owed_ns = sums->owed_bytes = 0;
 	} else if (lacks) {
-		sums->sum = ALLOCATION_SUM_LEAST;
-		sums->sum_bytes = fmax(sums->sum_bytes, least_rate_by(&spans) * sums->seen_ns);
-		sums->owed_ns += sums->seen_ns;
-		sums->owed_bytes += sums->sum_bytes;
+		add_least(sums, &spans);
 	}
 }
 

@@ -68,10 +68,7 @@ struct allocation_sums {
 	/* Of the last division. */
 	double sum_bytes;
 	enum allocation_sum sum;
-	/*
-	 * seen_ns of divisions with short cycles, while too few spans told the speed, and what was counted
-	 * then.
-	 */
+	/* seen_ns of divisions with short cycles and too few spans so far, and what was counted then. */
 	double owed_ns, owed_bytes;
 	/* Time before the first look, and what came since then. */
 	double before_ns, after_ns, after_bytes;

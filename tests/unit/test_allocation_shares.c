@@ -2085,6 +2085,49 @@ static void few_spans_do_not_tell_how_fast_it_is(void **state)
 	assert_in_range(bytes, 234000, 236000);
 }
 
+/* A tenth of a second: so many spans, and whose they are. */
+struct turn {
+	int count;
+	bool of_first;
+};
+
+/* What both VMs have, in tenths of a second of the speed that either has when it runs. */
+static double bytes_of_turns(const struct turn *turns, size_t count)
+{
+	uint64_t bytes, all = 0;
+
+	for (int is_first = 0; is_first < 2; is_first++) {
+		end(NULL);
+		begin(NULL);
+		for (size_t i = 0; i < count; i++) {
+			add_hundredths(true, 30, 100000, 0);
+			add_spans(turns[i].count, turns[i].of_first == is_first ? 47 : 0);
+			divided(&bytes);
+			all += bytes;
+		}
+	}
+	return (double)all / 235000;
+}
+
+/*
+ * Spans are rare for long, and by chance most of the first ones meet one of two VMs that take turns. All that
+ * both have is what there was, though few spans tell of the other one, and later ones meet it, too.
+ */
+static void vms_that_take_turns_have_no_more_than_there_was(void **state)
+{
+	enum { RARE = 64, OFTEN = 12 };
+	static struct turn turns[RARE + OFTEN];
+	double all;
+
+	(void)state;
+	for (size_t i = 0; i < RARE; i++)
+		turns[i] = (struct turn){ .count = i % 4 == 0, .of_first = i % 20 != 4 };
+	for (size_t i = RARE; i < RARE + OFTEN; i++)
+		turns[i] = (struct turn){ .count = 8, .of_first = i % 2 == 0 };
+	all = bytes_of_turns(turns, RARE + OFTEN);
+	assert_true(all > 0.9 * (RARE + OFTEN) && all < 1.1 * (RARE + OFTEN));
+}
+
 /* They tell it at least: chance, or a large object that one of them has met, does not make it more. */
 static void few_spans_tell_a_lower_bound(void **state)
 {
@@ -2096,13 +2139,16 @@ static void few_spans_tell_a_lower_bound(void **state)
 	add_spans(8, 47);
 	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
 	assert_in_range(bytes, 100000, 200000); /* of 235000 */
-	end(state);
-	begin(state);
-	add_hundredths(true, 30, 100000, 0);
-	add_spans(8, 0);
-	add_span(&large, false);
-	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
-	assert_int_equal(bytes, 300);
+	/* Not even of enough of them, if few have met anything. */
+	for (int quiet = 8; quiet <= 32; quiet += 24) {
+		end(state);
+		begin(state);
+		add_hundredths(true, 30, 100000, 0);
+		add_spans(quiet, 0);
+		add_span(&large, false);
+		assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+		assert_int_equal(bytes, 300);
+	}
 }
 
 /* There, a division may have few intervals, or but one. */
@@ -2464,6 +2510,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_time_of_other_vms_does_not_hide_short_cycles, begin, end),
 		cmocka_unit_test_setup_teardown(a_vm_that_rests_allocates_only_while_it_runs, begin, end),
 		cmocka_unit_test_setup_teardown(few_spans_do_not_tell_how_fast_it_is, begin, end),
+		cmocka_unit_test_setup_teardown(vms_that_take_turns_have_no_more_than_there_was, begin, end),
 		cmocka_unit_test_setup_teardown(few_spans_tell_a_lower_bound, begin, end),
 		cmocka_unit_test_setup_teardown(few_intervals_are_judged_by_those_before, begin, end),
 		cmocka_unit_test_setup_teardown(cycles_that_intervals_do_not_notice_are_measured_by_spans,
