@@ -467,9 +467,7 @@ int text_report_write(FILE *out, struct sample_source *source, const struct sess
 	error = sort_calls(&report);
 	if (!error) {
 		session_title_write_head(out, session, figures, report.tally.samples, report.tally.all_ns);
-		fputs("\u00b1 is the standard error of sampling: sqrt(share (1 - share) / samples),"
-		      " more where few samples weigh much.\n",
-		      out);
+		fputs("\u00b1 is the standard error of sampling, by the weights of the samples.\n", out);
 		if (view->group)
 			write_groups(&report);
 		write_requests(&report);
