@@ -9,6 +9,10 @@
  *						its content is records
  *
  * So every such file is a Zstandard file, which `zstd -t` checks and `zstd -d` unpacks.
+ *
+ * The checksum covers a block's content. Of the compressed bytes some bits have no meaning: to change one
+ * changes nothing that is read, and is not noticed. It does not cover the version: where a changed bit could
+ * make it that of an older version, a record has to repeat it.
  */
 #ifndef LJSPY_BLOCK_HEADER_H
 #define LJSPY_BLOCK_HEADER_H

@@ -22,6 +22,9 @@ enum heap_record {
 	HEAP_RECORD_END,
 };
 
+/* The property that repeats the header's version: no checksum covers the header. */
+#define HEAP_PROPERTY_VERSION "version"
+
 enum { HEAP_EDGE_WEAK_BIT = 1 << 7 };
 
 /* A number of an account. Members have 64 bits, or 32; those of a heap_figure may be unknown. */

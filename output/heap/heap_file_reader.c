@@ -221,6 +221,8 @@ static int read_property(struct heap_file_reader *reader, struct vm *vm)
 		return -EBADMSG;
 	memcpy(value, text, length);
 	value[length] = '\0';
+	if (strcmp(name, HEAP_PROPERTY_VERSION) == 0)
+		return strtoull(value, NULL, 10) == reader->version ? 0 : -EBADMSG;
 	if (strcmp(name, "process") == 0)
 		return keep_text(&vm->account.process, value);
 	if (strcmp(name, "module") == 0)

@@ -73,6 +73,7 @@ static void put_number(struct heap_file_writer *writer, const char *name, uint64
 
 static void put_account(struct heap_file_writer *writer, const struct heap_account *account)
 {
+	put_number(writer, HEAP_PROPERTY_VERSION, HEAP_FILE_VERSION);
 	put_property(writer, "process", account->process);
 	put_property(writer, "module", account->module);
 	put_property(writer, "gc_state", account->gc_state);

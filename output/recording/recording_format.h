@@ -106,6 +106,7 @@
 #include "output/sample/histogram.h"
 #include "output/sample/sample.h"
 
+/* One changed bit makes 8 no older version, so no property repeats it as in heap files; it would of 9. */
 enum {
 	RECORDING_VERSION = 8,
 	RECORDING_VERSION_WAITS = 2,

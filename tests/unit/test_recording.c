@@ -632,6 +632,68 @@ static void damage_ends_the_samples(void **state)
 	free(bytes.data);
 }
 
+/* A recording of all that is read of another. */
+static struct bytes copy_of(struct recording_reader *reader)
+{
+	struct sample_source *source = recording_reader_samples(reader);
+	const struct session *read = recording_reader_session(reader);
+	struct writing writing = { 0 };
+	struct sample sample;
+
+	writing.stream = open_memstream(&writing.bytes.data, &writing.bytes.size);
+	assert_non_null(writing.stream);
+	assert_int_equal(recording_writer_new(writing.stream, read, &writing.writer), 0);
+	while (source->next(source, &sample) == 1)
+		assert_int_equal(recording_writer_add(writing.writer, &sample), 0);
+	assert_int_equal(recording_writer_finish(writing.writer, read, recording_reader_figures(reader)), 0);
+	return end_writing(&writing);
+}
+
+/* True if the damage of a recording is told; if not, it changes nothing that is read. */
+static bool damage_is_told(const struct bytes *damaged, const struct bytes *whole_copy)
+{
+	enum recording_extent extent;
+	struct reading reading;
+	struct bytes copy;
+
+	begin_reading(&reading, damaged->data, damaged->size);
+	if (reading.error) {
+		end_reading(&reading);
+		return true;
+	}
+	extent = recording_reader_extent(reading.reader);
+	if (extent == RECORDING_WHOLE) {
+		copy = copy_of(reading.reader);
+		assert_int_equal(copy.size, whole_copy->size);
+		assert_memory_equal(copy.data, whole_copy->data, copy.size);
+		free(copy.data);
+	}
+	end_reading(&reading);
+	return extent != RECORDING_WHOLE;
+}
+
+/* Compressed data have bits without a meaning: that is why not each one is told. */
+static void each_flipped_bit_is_told_or_changes_nothing(void **state)
+{
+	struct bytes bytes = write_recording(false, true), copy;
+	struct reading reading;
+	size_t tried = 0, told = 0;
+
+	(void)state;
+	begin_reading(&reading, bytes.data, bytes.size);
+	copy = copy_of(reading.reader);
+	end_reading(&reading);
+	for (size_t bit = 0; bit < 8 * bytes.size; bit += NEXT_PLACE) {
+		bytes.data[bit / 8] ^= (char)(1 << bit % 8);
+		told += damage_is_told(&bytes, &copy);
+		tried++;
+		bytes.data[bit / 8] ^= (char)(1 << bit % 8);
+	}
+	assert_true(told > tried * 7 / 8);
+	free(copy.data);
+	free(bytes.data);
+}
+
 static void other_files_are_told_apart(void **state)
 {
 	static const char svg[] = "<?xml version=\"1.0\"?><svg xmlns=\"http://www.w3.org/2000/svg\"></svg>";
@@ -1198,6 +1260,7 @@ int main(void)
 		cmocka_unit_test(what_was_flushed_is_read_though_the_end_is_missing),
 		cmocka_unit_test(a_file_is_read_up_to_its_last_whole_block),
 		cmocka_unit_test(damage_ends_the_samples),
+		cmocka_unit_test(each_flipped_bit_is_told_or_changes_nothing),
 		cmocka_unit_test(other_files_are_told_apart),
 		cmocka_unit_test(records_that_make_no_sense_are_damage),
 		cmocka_unit_test(tables_do_not_grow_beyond_their_limits),
