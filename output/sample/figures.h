@@ -28,10 +28,10 @@ struct figures {
 	 */
 	uint64_t sampled_cpu_ns, lost_cpu_ns;
 	uint64_t missed_ticks; /* ticks at which a sample was due and none was taken */
-	uint64_t dropped;      /* samples taken, but dropped because the recorder was too slow */
-	uint64_t away_ns;      /* without sampling: ljspy was stopped, or a target's memory kept it waiting */
-	uint64_t skid;         /* stops that came late, from another CPU, and met the end of a system call */
-	uint64_t undisturbed;  /* samples without a stop, which might have changed a system call */
+	uint64_t dropped;     /* samples taken, but not recorded: not in time, or they could not be written */
+	uint64_t away_ns;     /* without sampling: ljspy was stopped, or a target's memory kept it waiting */
+	uint64_t skid;        /* stops that came late, from another CPU, and met the end of a system call */
+	uint64_t undisturbed; /* samples without a stop, which might have changed a system call */
 	struct histogram pause_ns; /* how long a thread was held, for a sample or to deliver a signal */
 	uint64_t duration_ns;      /* of the recording */
 	uint64_t self_cpu_ns;      /* CPU time of ljspy itself */

@@ -69,7 +69,7 @@ struct recording {
 	struct progress progress;
 	struct interruption interruption; /* after sampling */
 	int error;                        /* the negative errno that ended writing; 0 if none */
-	uint64_t missing;                 /* samples lost because memory was short */
+	uint64_t missing;                 /* samples that could not be recorded */
 
 	/* With --blocked; else NULL. */
 	struct turns *turns;
@@ -448,6 +448,7 @@ static enum exit_status conclude(struct recording *recording)
 	}
 	recording->session.duration_ns = recording->result.figures.duration_ns;
 	recording->result.figures.is_part = recording->turns != NULL;
+	recording->result.figures.dropped += recording->missing;
 	if (recording->result.launched)
 		recording->session.pid = recording->result.pid;
 	if (*recording->result.layout)
@@ -455,7 +456,7 @@ static enum exit_status conclude(struct recording *recording)
 	if (*recording->result.roots)
 		recording->session.roots = recording->result.roots;
 	if (recording->missing) {
-		message_warn("Memory ran short; %" PRIu64 " samples are missing.", recording->missing);
+		message_warn("%" PRIu64 " samples could not be written.", recording->missing);
 		status = EXIT_WITH_ERRORS;
 	}
 	if (!write_results(recording))
