@@ -48,6 +48,8 @@ static struct {
 /* In all processes. */
 static volatile struct all {
 	bool has_timer;   /* that continues the engine: it is not away */
+	bool timer_ended; /* while the engine was away */
+	bool timer_began; /* once it was back */
 	bool was_rescued; /* another process had to continue the engine, as nobody else did */
 } * all;
 
@@ -213,10 +215,11 @@ int __wrap_timer_settime(timer_t timer, int flags, const struct itimerspec *time
 	return error;
 }
 
-static void wait_for_timer(bool has_timer)
+static bool wait_for_timer(bool has_timer)
 {
 	for (int i = 0; i < PATIENCE_MS && all->has_timer != has_timer; i++)
 		pause_for_ms(1);
+	return all->has_timer == has_timer;
 }
 
 /* A process that continues the front once the engine is away. */
@@ -226,7 +229,7 @@ static pid_t continue_front(pid_t front_pid)
 
 	if (child)
 		return child;
-	wait_for_timer(false);
+	all->timer_ended = wait_for_timer(false);
 	kill(front_pid, SIGCONT);
 	_exit(0);
 }
@@ -287,7 +290,7 @@ static void stay_away_and_be_stopped(struct apart *apart, void *context)
 	end_child(child);
 	apart_send(apart, &told, sizeof(told));
 	/* The engine's main thread notices that it is no longer away. */
-	wait_for_timer(true);
+	all->timer_began = wait_for_timer(true);
 	child = rescue_later(getpid());
 	stop(front_pid);
 	stop(guard);
@@ -307,6 +310,8 @@ static void an_engine_that_was_away_is_not_left_stopped(void **state)
 	assert_true(front.told.goes_on);
 	assert_true(front.told.is_concluded);
 	assert_true(front.away_ns > 0);
+	assert_true(all->timer_ended);
+	assert_true(all->timer_began);
 	assert_false(all->was_rescued);
 }
 
