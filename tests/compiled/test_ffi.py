@@ -11,7 +11,6 @@ pytestmark = pytest.mark.usefixtures("built")
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "ffi.lua"
 CALLERS = {"strlen": "measure", "memcmp": "compare"}
-RECORDINGS_MAX = 6  # a busy machine takes several until each function appears
 
 
 def judge(stacks):
@@ -30,9 +29,9 @@ def judge(stacks):
 
 def test_each_call_is_its_callers(runtime, tmp_path):
     callers = set()
-    with ljspy.Target([ljspy.luajit(runtime), PROGRAM, 20]) as target:
+    with ljspy.Target([ljspy.luajit(runtime), PROGRAM, ljspy.LIMIT_SECONDS]) as target:
         target.wait_ready()
-        for _ in range(RECORDINGS_MAX):
+        for _ in range(ljspy.RECORDINGS_MAX):
             callers |= judge(ljspy.record_native(tmp_path, "-p", target.pid))
             if callers == set(CALLERS.values()):
                 break

@@ -12,7 +12,6 @@ pytestmark = pytest.mark.usefixtures("built")
 PROGRAM = ljspy.ROOT / "tests/compiled/states.lua"
 STATES = {"interpreted", "compiled", "c", "gc", "recording", "optimising", "assembling", "exit"}
 FUNCTIONS = {"interpreted", "compiled", "in_c", "collecting"}
-RECORDINGS_MAX = 6  # a busy machine takes several until each state appears
 
 
 def weights(folded):
@@ -35,7 +34,7 @@ def record_beside(pid, seconds, *options):
 
 def record(pid, directory):
     found = collections.Counter()
-    for number in range(RECORDINGS_MAX):
+    for number in range(ljspy.RECORDINGS_MAX):
         recording = directory / f"states{number}.ljspy"
         record_beside(pid, 2, "-o", recording)
         found += weights(ljspy.run("report", recording, "--vm-state", "-o", "-", "-f", "folded").stdout)

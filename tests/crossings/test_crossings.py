@@ -42,7 +42,6 @@ WHOLE_SHARE_WITH_HANDLER = 0.25
 # All samples of one handler stand on the same place, so that a few places decide.
 LOST_SHARE_WITH_HANDLER = 0.05
 UNSEEN_SHARE = 0.1
-RECORDINGS_MAX = 6
 # CPU time of as many samples as make one of them less than half of LOST_SHARE; on a quiet machine there is much more.
 ENOUGH_US = 200_000
 
@@ -132,7 +131,7 @@ def record(target, directory, view="all"):
     """Stacks of the target; on a busy machine of several recordings: few samples, or one that stands for much time, must
     not decide, and while ljspy has no CPU, it sees nothing."""
     recorded = []
-    for _ in range(RECORDINGS_MAX):
+    for _ in range(ljspy.RECORDINGS_MAX):
         options = {"rate": ljspy.HIGHEST_RATE, "options": ["--native", view]}
         recorded += ljspy.record_native(directory, "-p", target.pid, seconds=1, **options)
         total = sum(weight for _, weight in recorded)
@@ -191,7 +190,7 @@ def test_every_crossing_is_seen_in_the_other_views(host, jit, view, tmp_path, ch
     recorded = []
     with ljspy.Target([program, SCRIPT, jit, ljspy.LIMIT_SECONDS]).wait_ready() as target:
         # A busy machine takes several recordings until each crossing appears.
-        for _ in range(RECORDINGS_MAX):
+        for _ in range(ljspy.RECORDINGS_MAX):
             recorded += record(target, tmp_path, view)
             names = [simplify(frames, stripped) for frames, _ in recorded]
             # Lua calls it through the FFI: no C function is below it.
