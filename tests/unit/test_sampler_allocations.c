@@ -75,6 +75,11 @@ static enum allocation_sum sum;
 static uint64_t large_bytes;           /* of the first VM */
 static struct allocation_share before; /* the first look */
 
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+#include "tests/unit/failing_allocation.h"
+
 INSTEAD_OF(cpu_clock_now);
 INSTEAD_OF(lua_process_memory);
 INSTEAD_OF(lua_process_copy);
@@ -1328,6 +1333,36 @@ static void samples_without_a_share_are_not_delivered(void **state)
 	end(allocations);
 }
 
+/* Neither then, nor where memory is short of its share, too, is another one dropped in its place. */
+static void a_sample_that_memory_is_too_short_for_is_none(void **state)
+{
+	size_t failures = 0;
+
+	(void)state;
+	divided[0] = divided[1] = (struct allocation_share){ .bytes = 100, .objects = 1 };
+	for (uint64_t bytes = 0; bytes <= 100; bytes += 100) {
+		bool has_failed = true;
+
+		for (size_t passed = 0; has_failed; passed++) {
+			struct allocations *allocations = begin();
+			const size_t expected = bytes ? 2 : 1;
+
+			is_allocating = true;
+			look(allocations, MS);
+			allocation.bytes = bytes;
+			allocation_fails_after(passed);
+			look(allocations, MS);
+			has_failed = allocation_failed();
+			failures += has_failed;
+			assert_int_equal(noted[0].samples, has_failed ? 1 : expected);
+			divide(allocations, true);
+			assert_int_equal(delivered.count, has_failed ? 1 : expected);
+			end(allocations);
+		}
+	}
+	assert_true(failures >= 2);
+}
+
 static void what_is_no_allocation_of_a_vm_is_no_sample(void **state)
 {
 	struct allocations *allocations = begin();
@@ -1544,6 +1579,7 @@ int main(void)
 		cmocka_unit_test(figures_tell_how_many_bytes_are_in_large_allocations),
 		cmocka_unit_test(a_sample_is_delivered_with_its_share),
 		cmocka_unit_test(samples_without_a_share_are_not_delivered),
+		cmocka_unit_test(a_sample_that_memory_is_too_short_for_is_none),
 		cmocka_unit_test(what_is_no_allocation_of_a_vm_is_no_sample),
 		cmocka_unit_test(so_many_samples_are_kept),
 		cmocka_unit_test(what_has_no_sample_is_lost_at_the_end),
