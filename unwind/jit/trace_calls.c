@@ -64,7 +64,7 @@ static bool is_check(const struct finder *finder, const struct trace_instruction
 	struct trace_instruction operand;
 	uint64_t value;
 
-	if (ins->op != IR_EQ || !ins->guard || ins->op2 >= TRACE_REF_BIAS ||
+	if (ins->op != IR_EQ || !ins->guard ||
 	    !trace_constant(finder->trace, finder->layout, ins->op2, &value))
 		return false;
 	/* Not the start frame's function: LuaJIT specialises to that for its upvalues (rec_upvalue()). */
