@@ -16,7 +16,15 @@
 #include "output/heap/heap_file.h"
 #include "output/heap/heap_method.h"
 #include "output/heap_views/heap_paths.h"
+#include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_heap.h"
+
+INSTEAD_OF(malloc);
+INSTEAD_OF(calloc);
+INSTEAD_OF(realloc);
+INSTEAD_OF(reallocarray);
+#define FAILING_REALLOCARRAY
+#include "tests/unit/failing_allocation.h"
 
 enum { RANDOM_GRAPHS = 200, MEMORY_MAX = 1 << 28, SMALL_MEMORY = 1 << 16 };
 
@@ -205,6 +213,28 @@ static void each_flipped_bit_is_told_or_changes_nothing(void **state)
 	assert_true(told > 7 * length);
 	free(bytes);
 	heap_graph_free(&made);
+}
+
+/* Whichever allocation fails, of each array that grows. */
+static void a_file_that_memory_is_too_short_for_is_not_read(void **state)
+{
+	struct heap_graph graph = made_up_leak(2000, 100, 100);
+	size_t length, passed = 0;
+	char *bytes = file_of(&graph, 1, &length);
+	int result;
+
+	(void)state;
+	for (;; passed++) {
+		allocation_fails_after(passed);
+		result = read_all(bytes, length, MEMORY_MAX);
+		if (!allocation_failed())
+			break;
+		assert_int_equal(result, -ENOMEM);
+	}
+	assert_int_equal(result, 0);
+	assert_true(passed > 10);
+	free(bytes);
+	heap_graph_free(&graph);
 }
 
 /* What a later version may have, or who means harm. */
@@ -565,6 +595,7 @@ int main(void)
 		cmocka_unit_test(what_goes_in_comes_out),
 		cmocka_unit_test(a_damaged_file_is_refused),
 		cmocka_unit_test(each_flipped_bit_is_told_or_changes_nothing),
+		cmocka_unit_test(a_file_that_memory_is_too_short_for_is_not_read),
 		cmocka_unit_test(objects_and_references_that_are_none_are_refused),
 		cmocka_unit_test(each_number_of_an_account_comes_out),
 		cmocka_unit_test(a_way_to_read_that_is_not_known_is_none_of_the_known_ones),
