@@ -352,6 +352,35 @@ static void forget_threads(void)
 	expect(true, "");
 }
 
+/* How many objects are said to be sound. */
+static unsigned int count_sound(void)
+{
+	unsigned int count = 0;
+
+	assert_int_equal(kept_verdict(SELFTEST_STATE), SELFTEST_PASSED);
+	assert_int_equal(sscanf(kept_reason, "%u sound", &count), 1);
+	return count;
+}
+
+static void count_threads(void)
+{
+	unsigned int without;
+
+	if (layout->g_cur_L == LAYOUT_ABSENT)
+		return;
+	put_of(OF_G, layout->g_cur_L, 0, 0);
+	without = count_sound();
+	assert_true(without > 0);
+	put_of(OF_G, layout->g_cur_L, kept_newest[OF_MAIN], 0);
+	assert_int_equal(count_sound(), without + 1);
+}
+
+static void each_thread_that_is_sound_counts(void **state)
+{
+	(void)state;
+	in_each(count_threads);
+}
+
 static void a_state_may_run_no_thread(void **state)
 {
 	(void)state;
@@ -649,6 +678,7 @@ int main(void)
 		cmocka_unit_test(a_heap_is_not_less_than_its_state),
 		cmocka_unit_test(the_registry_is_a_table),
 		cmocka_unit_test(a_state_may_run_no_thread),
+		cmocka_unit_test(each_thread_that_is_sound_counts),
 		cmocka_unit_test(the_main_thread_ends_with_what_a_program_may_store),
 		cmocka_unit_test(some_slots_behind_the_stack_are_in_reserve),
 		cmocka_unit_test(a_stack_begins_with_its_thread),
