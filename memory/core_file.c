@@ -99,8 +99,8 @@ static const char *check_header(const Elf64_Ehdr *header)
 }
 
 /*
- * With PN_XNUM in the header there are too many segments for it; the first section header counts them. Without
- * section headers, e_shoff is 0: its upper half then stands where the count would, which is 0.
+ * With PN_XNUM in the header there are too many segments for it; the first section header counts them.
+ * Without section headers, e_shoff is 0: its upper half then stands where the count would, which is 0.
  */
 static bool count_segments(const struct core_file *core, const Elf64_Ehdr *header, size_t *ret_count)
 {

@@ -178,8 +178,8 @@ static void a_damaged_file_is_refused(void **state)
 }
 
 /*
- * A bit that is no longer what it was is told, or changes nothing. Compressed data have bits without a meaning,
- * which is why not each one is told.
+ * A bit that is no longer what it was is told, or changes nothing. Compressed data have bits without a
+ * meaning, which is why not each one is told.
  */
 static void each_flipped_bit_is_told_or_changes_nothing(void **state)
 {
