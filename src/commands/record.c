@@ -377,18 +377,24 @@ static int print_turns(FILE *out, const void *context)
 	return turn_report_print(out, recording->turn_report, recording->result.figures.duration_ns);
 }
 
-/* Report the turns. This needs the functions of their samples, so it comes before rendering. */
-static bool finish_turns(struct recording *recording)
+/* Hand on what the turns still have. Each try that fails ends with one sample less. */
+static void finish_samples(struct recording *recording)
 {
-	bool good;
+	int error;
 
+	while ((error = turns_finish(recording->turns)) != 0 && is_good(recording, error))
+		recording->missing++;
+}
+
+/* Report the turns. This needs the functions of their samples, so it comes before rendering. */
+static void finish_turns(struct recording *recording)
+{
 	if (!recording->turns)
-		return true;
-	good = is_good(recording, turns_finish(recording->turns));
+		return;
+	finish_samples(recording);
 	message_print(print_turns, recording);
 	recording->members = json_value_set(recording->members, "blocked",
 					    turn_report_json(recording->turn_report));
-	return good;
 }
 
 static bool write_stats(struct recording *recording)
@@ -413,18 +419,29 @@ static void explain_early_end(int error)
 		message_note_file_limit();
 }
 
-static bool write_results(struct recording *recording)
+/* Without its end, a recording may lack samples, too. */
+static bool finish_writing(struct recording *recording)
 {
-	const char *path = recording->output.path;
 	const struct figures *figures = &recording->result.figures;
-	bool good = finish_turns(recording);
 	int error = recording_writer_finish(recording->writer, &recording->session, figures);
 
 	if (go_on_elsewhere(recording, error))
 		error = recording_writer_finish(recording->writer, &recording->session, figures);
-	good &= is_good(recording, error);
+	if (is_good(recording, error))
+		recording->error = error;
 	recording_writer_free(recording->writer);
 	recording->writer = NULL;
+	return recording->error == 0;
+}
+
+static bool write_results(struct recording *recording)
+{
+	const char *path = recording->output.path;
+	bool good;
+
+	finish_turns(recording);
+	recording->result.figures.dropped += recording->missing;
+	good = finish_writing(recording);
 	if (recording->kept.stream && !good)
 		explain_early_end(recording->error);
 	if (recording->kept.stream)
@@ -432,7 +449,7 @@ static bool write_results(struct recording *recording)
 	else
 		good = finish_recording(recording);
 	good &= write_stats(recording);
-	sampled_tell_figures(figures);
+	sampled_tell_figures(&recording->result.figures);
 	if (good)
 		render_tell(path, recording->options->format->picture);
 	return good;
@@ -448,19 +465,18 @@ static enum exit_status conclude(struct recording *recording)
 	}
 	recording->session.duration_ns = recording->result.figures.duration_ns;
 	recording->result.figures.is_part = recording->turns != NULL;
-	recording->result.figures.dropped += recording->missing;
 	if (recording->result.launched)
 		recording->session.pid = recording->result.pid;
 	if (*recording->result.layout)
 		recording->session.layout = recording->result.layout;
 	if (*recording->result.roots)
 		recording->session.roots = recording->result.roots;
+	if (!write_results(recording))
+		status = EXIT_WITH_ERRORS;
 	if (recording->missing) {
 		message_warn("%" PRIu64 " samples could not be written.", recording->missing);
 		status = EXIT_WITH_ERRORS;
 	}
-	if (!write_results(recording))
-		status = EXIT_WITH_ERRORS;
 	if (sampled_explain(recording->options, &recording->result, &recording->left_out))
 		status = EXIT_WITH_ERRORS;
 	return status;
