@@ -537,7 +537,7 @@ static enum exit_status show_findings(struct apart *apart, const struct invocati
 	if (begin(&check) && look_at_all(&check, false) && take_samples(&check) && look_at_all(&check, true))
 		judge_all(&check);
 	end(&check);
-	if (check.status == EXIT_ALL_GOOD && !standard_output_flush())
+	if (!standard_output_flush() && check.status == EXIT_ALL_GOOD)
 		return EXIT_WITH_ERRORS;
 	return check.status;
 }

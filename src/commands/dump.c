@@ -413,7 +413,7 @@ static enum exit_status dump_all(struct apart *apart, const struct invocation *i
 	json_decref(dump.documents);
 	known_files_free(dump.files);
 	functions_free(dump.functions);
-	if (dump.status == EXIT_ALL_GOOD && !standard_output_flush())
+	if (!standard_output_flush() && dump.status == EXIT_ALL_GOOD)
 		return EXIT_WITH_ERRORS;
 	return dump.status;
 }

@@ -385,7 +385,7 @@ static enum exit_status show_heaps(struct apart *apart, const struct invocation 
 	known_files_free(command.files);
 	functions_free(command.functions);
 	free(command.targets);
-	if (command.status == EXIT_ALL_GOOD && !standard_output_flush())
+	if (!standard_output_flush() && command.status == EXIT_ALL_GOOD)
 		return EXIT_WITH_ERRORS;
 	return command.status;
 }

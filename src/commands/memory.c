@@ -147,7 +147,7 @@ static enum exit_status show_memory(struct apart *apart, const struct invocation
 	free(command.footprints);
 	known_files_free(command.files);
 	functions_free(command.functions);
-	if (command.status == EXIT_ALL_GOOD && !standard_output_flush())
+	if (!standard_output_flush() && command.status == EXIT_ALL_GOOD)
 		return EXIT_WITH_ERRORS;
 	return command.status;
 }

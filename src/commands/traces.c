@@ -339,7 +339,7 @@ static enum exit_status show_traces(struct apart *apart, const struct invocation
 	code_samples_free(command.code);
 	trace_survey_free(command.survey);
 	functions_free(command.functions);
-	if (command.status == EXIT_ALL_GOOD && !standard_output_flush())
+	if (!standard_output_flush() && command.status == EXIT_ALL_GOOD)
 		return EXIT_WITH_ERRORS;
 	return command.status;
 }

@@ -134,10 +134,11 @@ static void write_out(struct command_apart *self)
 		if (self->status == EXIT_ALL_GOOD)
 			self->status = EXIT_WITH_ERRORS;
 	}
-	if (!error || self->status != EXIT_ALL_GOOD)
+	if (!error)
 		return;
 	message_error_stdout(-error);
-	self->status = EXIT_WITH_ERRORS;
+	if (self->status == EXIT_ALL_GOOD)
+		self->status = EXIT_WITH_ERRORS;
 }
 
 /*

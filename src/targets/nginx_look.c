@@ -364,7 +364,7 @@ enum exit_status nginx_look(const struct invocation *invocation, const struct ng
 	else
 		show(&looking);
 	close_all(&looking);
-	if (looking.status == EXIT_ALL_GOOD && !standard_output_flush())
+	if (!standard_output_flush() && looking.status == EXIT_ALL_GOOD)
 		return EXIT_WITH_ERRORS;
 	return looking.status;
 }

@@ -267,6 +267,36 @@ static void an_answer_that_is_cut_is_told(void **state)
 	assert_int_equal(run_with_limit(LINE_BYTES), EXIT_USAGE);
 }
 
+static enum exit_status run_with_full_output(enum exit_status status)
+{
+	const int full = open("/dev/full", O_WRONLY | O_CLOEXEC), saved = dup(STDOUT_FILENO);
+
+	if (full < 0)
+		skip();
+	engines.shows = true;
+	engines.status = status;
+	fflush(stdout);
+	dup2(full, STDOUT_FILENO);
+	close(full);
+	told_begin();
+	status = run(1);
+	told_end();
+	dup2(saved, STDOUT_FILENO);
+	close(saved);
+	return status;
+}
+
+/* Whatever else the user is told. */
+static void an_answer_that_finds_no_room_is_told(void **state)
+{
+	(void)state;
+	assert_int_equal(run_with_full_output(EXIT_ALL_GOOD), EXIT_WITH_ERRORS);
+	assert_int_equal(told_times("standard output: No space left on device"), 1);
+	assert_int_equal(run_with_full_output(EXIT_WITH_ERRORS), EXIT_WITH_ERRORS);
+	assert_int_equal(told_times("standard output: No space left on device"), 1);
+	assert_int_equal(run_with_full_output(EXIT_NOTHING_DONE), EXIT_NOTHING_DONE);
+}
+
 /*---- Attempts ----*/
 
 static unsigned int readings, absences;
@@ -327,6 +357,7 @@ int main(void)
 		TEST(who_interrupts_a_command_does_not_want_it_again),
 		TEST(an_engine_that_cannot_run_is_told),
 		TEST(an_answer_that_is_cut_is_told),
+		TEST(an_answer_that_finds_no_room_is_told),
 		TEST(what_was_given_up_is_begun_anew),
 	};
 

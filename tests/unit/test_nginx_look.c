@@ -106,6 +106,8 @@ bool __wrap_terminal_can_rewrite(int fd)
 INSTEAD_OF(standard_output_flush);
 bool __wrap_standard_output_flush(void)
 {
+	if (seen.is_full)
+		fputs("It is full.\n", stderr);
 	return !seen.is_full;
 }
 
@@ -238,6 +240,10 @@ static void all_processes_are_shown_once(void **state)
 	seen.is_full = true;
 	assert_int_equal(look(), EXIT_WITH_ERRORS);
 	assert_string_equal(shown, "[100][101](2)");
+	/* Another error does not hide that. */
+	world[0].is_gone = true;
+	assert_int_equal(look(), EXIT_WITH_ERRORS);
+	assert_string_equal(told, "100: error 3\nIt is full.\n");
 }
 
 static void the_document_has_all_processes(void **state)
