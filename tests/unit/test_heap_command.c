@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljspy heap shows one moment of processes or of a core file: what it tells of heaps it has not, how it ends. */
+/* ljspy heap of one moment: what it tells of heaps that it cannot read, and how it ends. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

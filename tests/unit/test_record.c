@@ -47,7 +47,7 @@ static struct {
 	int add_error, add_errno; /* of one sample */
 	unsigned int fails_at;    /* which one, from 1 on; 0: none */
 	int finish_error, finish_errno, turns_error;
-	bool may_move;
+	bool may_move, is_nameless; /* what the output is made of */
 } scene;
 
 static struct {
@@ -200,6 +200,12 @@ bool __wrap_kept_recording_move(struct kept_recording *kept)
 	(void)kept;
 	seen.moves++;
 	return scene.may_move;
+}
+
+INSTEAD_OF(kept_recording_name);
+bool __wrap_kept_recording_name(struct kept_recording *kept)
+{
+	return !scene.is_nameless && __real_kept_recording_name(kept);
 }
 
 INSTEAD_OF(interruption_begin);
@@ -645,6 +651,24 @@ static void what_cannot_be_rendered_is_kept(void **state)
 	assert_null(strstr(told, "Wrote"));
 }
 
+/* Nor is it kept where nothing can have a name. */
+static void what_cannot_be_kept_either_is_an_error(void **state)
+{
+	(void)state;
+	scene.is_nameless = true;
+	options.output = "/dev/full";
+	if (!is_there("/dev/full"))
+		skip();
+	for (int may_move = 0; may_move < 2; may_move++) {
+		scene.may_move = may_move;
+		assert_int_equal(record(), EXIT_WITH_ERRORS);
+		assert_int_equal(seen.moves, 1 + may_move);
+		ASSERT_TOLD("/dev/full: No space left on device");
+		assert_null(strstr(told, "What was recorded"));
+		assert_string_equal(seen.words, "");
+	}
+}
+
 static void what_is_rendered_needs_no_words(void **state)
 {
 	(void)state;
@@ -850,6 +874,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_recording_that_is_the_output_stays_there, begin, end),
 		cmocka_unit_test_setup_teardown(an_end_that_memory_lacks_is_an_error, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_rendered_is_kept, begin, end),
+		cmocka_unit_test_setup_teardown(what_cannot_be_kept_either_is_an_error, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_rendered_needs_no_words, begin, end),
 		cmocka_unit_test_setup_teardown(figures_are_written_without_samples_too, begin, end),
 		cmocka_unit_test_setup_teardown(turns_are_reported, begin, end),
