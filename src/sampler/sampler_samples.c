@@ -640,6 +640,7 @@ static void sample_sleepers(struct sampler *sampler, struct target *target, size
 		if (target->known[i].record->is_read)
 			target_sample_sleeper(sampler, target, target->known[i].thread,
 					      target->known[i].record);
+	target_forget_old_locks(target);
 }
 
 /*

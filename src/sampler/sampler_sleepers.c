@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-#include "src/linux/threads/lock_holder.h"
 #include "src/linux/threads/wait_text.h"
 #include "src/survey/asleep.h"
 
@@ -345,83 +344,6 @@ static bool read_sleeper(struct sampler *sampler, struct target *target, struct 
 	return true;
 }
 
-/* Does it sleep where ljspy has seen it asleep, and is that known? */
-static bool sleeps_where_seen(const struct target *target, struct thread *thread,
-			      const struct thread_record *record)
-{
-	uint64_t runs;
-
-	return record->sleep.known && thread_count_runs(target->threads, thread, &runs) == 0 &&
-	       runs == record->sleep.runs && !thread_is_running(target->threads, thread);
-}
-
-/*
- * What ljspy says of the holder's own sleep counts, if it knows it: its stack may show work. One that
- * waits for a lock itself has no events to wait for.
- */
-static bool holder_awaits_events(struct target *target, const struct sleep *waiting)
-{
-	struct memory *memory = lua_process_memory(target->process);
-	const struct thread_record *record = NULL;
-	struct lock_holder holder;
-
-	if (!lock_holder_find(target->threads, target->pid, memory, waiting->lock, waiting->lock_is_shared,
-			      &holder))
-		return false;
-	if (holder.thread)
-		record = target_record(target, holder.thread, clock_now_ns(CLOCK_MONOTONIC));
-	if (record && sleeps_where_seen(target, holder.thread, record))
-		return !record->sleep.lock && record->sleep.thread_state == THREAD_IDLE &&
-		       record->sleep.awaits_events;
-	return lock_holder_awaits_events(target->threads, memory, &holder);
-}
-
-/* The place of the lock, or else the one that was not asked about for longest. */
-static struct lock_seen *find_lock(struct target *target, uint64_t lock)
-{
-	struct lock_seen *oldest = &target->locks_seen[0];
-
-	for (size_t i = 0; i < LOCKS_SEEN; i++) {
-		struct lock_seen *seen = &target->locks_seen[i];
-
-		if (seen->address == lock)
-			return seen;
-		if (seen->look < oldest->look)
-			oldest = seen;
-	}
-	*oldest = (struct lock_seen){ .address = lock };
-	return oldest;
-}
-
-/*
- * Several threads may wait for the lock. Between two turns nobody holds it, or one whose events have come:
- * one look that finds it so says nothing yet.
- */
-static bool lock_is_for_turn(struct target *target, const struct sleep *sleep)
-{
-	struct lock_seen *seen = find_lock(target, sleep->lock);
-
-	if (seen->look == target->looks)
-		return seen->is_for_turn;
-	seen->is_for_turn = seen->look + 1 == target->looks && seen->awaits_events;
-	seen->look = target->looks;
-	seen->awaits_events = holder_awaits_events(target, sleep);
-	seen->is_for_turn |= seen->awaits_events;
-	return seen->is_for_turn;
-}
-
-/*
- * A thread without Lua on its stack that waits for a lock waits for work if the lock's holder does: it is
- * its turn next. The holder may change while the thread sleeps on.
- */
-static void judge_lock(struct target *target, struct sleep *sleep)
-{
-	if (!sleep->lock)
-		return;
-	sleep->awaits_events = lock_is_for_turn(target, sleep);
-	sleep->thread_state = sleep->awaits_events ? THREAD_IDLE : THREAD_BLOCKED;
-}
-
 bool target_read_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
 			 struct thread_record *record)
 {
@@ -437,7 +359,7 @@ bool target_read_sleeper(struct sampler *sampler, struct target *target, struct 
 void target_sample_sleeper(struct sampler *sampler, struct target *target, struct thread *thread,
 			   struct thread_record *record)
 {
-	judge_lock(target, &record->sleep);
+	target_judge_lock(target, &record->sleep);
 	record->is_told |= is_worth_telling(target, record);
 	if (record->is_told) {
 		target_name_thread(target, thread, record);

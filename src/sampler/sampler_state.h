@@ -31,7 +31,6 @@ enum {
 	HOUSEKEEPING_NS = NS_PER_SECOND,     /* how often ljspy looks at mappings */
 	WORTH_TELLING_ONE_IN = 8,            /* part of a period; less is not reported as lost */
 	INSPECT_AGAIN_NS = 20 * 1000 * 1000, /* first interval, for a VM that has not started yet */
-	LOCKS_SEEN = 8,                      /* of each target */
 };
 
 /*
@@ -66,10 +65,11 @@ struct sleep {
 
 /* A lock that threads wait for. */
 struct lock_seen {
-	uint64_t address;   /* 0: none yet */
+	uint64_t address;
 	uint64_t look;      /* target.looks when it was last asked about */
 	bool awaits_events; /* who held it waited for events then */
 	bool is_for_turn;   /* the same, or at the look before */
+	UT_hash_handle hh;
 };
 
 /* What ljspy keeps of a thread between its samples. */
@@ -178,18 +178,18 @@ struct target {
 	uint64_t idle_since_ns;
 	uint64_t check_rest_ns; /* when to see whether it still rests */
 	uint64_t due_ns;
-	int cpu;                                 /* to await the next look on; -1: any */
-	bool is_bound;                           /* the thread that was on it may run on no other */
-	bool is_late;                            /* this look is late: see target_is_late() */
-	uint64_t looks;                          /* how many there were */
-	struct lock_seen locks_seen[LOCKS_SEEN]; /* by the wall clock */
-	bool wants_look;                         /* it waits for a CPU, and its last CPU time has no sample */
-	uint64_t active_cpu_ns;                  /* of the process clock, at the last look */
-	uint64_t read_last_ns;                   /* when ljspy read its coroutines or requests; 0: not yet */
-	uint64_t read_next_ns;                   /* the earliest time to read them again */
-	uint64_t usual_hold_ns;                  /* of readings of requests that held it; 0: none has */
-	uint64_t requests_unseen_ns; /* of looks that found its requests only later; in no sample yet */
-	int index;                   /* its place among the targets */
+	int cpu;                      /* to await the next look on; -1: any */
+	bool is_bound;                /* the thread that was on it may run on no other */
+	bool is_late;                 /* this look is late: see target_is_late() */
+	uint64_t looks;               /* how many there were */
+	struct lock_seen *locks_seen; /* by the wall clock, at the last look */
+	bool wants_look;              /* it waits for a CPU, and its last CPU time has no sample */
+	uint64_t active_cpu_ns;       /* of the process clock, at the last look */
+	uint64_t read_last_ns;        /* when ljspy read its coroutines or requests; 0: not yet */
+	uint64_t read_next_ns;        /* the earliest time to read them again */
+	uint64_t usual_hold_ns;       /* of readings of requests that held it; 0: none has */
+	uint64_t requests_unseen_ns;  /* of looks that found its requests only later; in no sample yet */
+	int index;                    /* its place among the targets */
 	bool ended;
 	bool is_stopped; /* in the end */
 };
@@ -316,6 +316,19 @@ void target_sample_coroutines(struct sampler *sampler, struct target *target);
  * tick.
  */
 void target_sample_requests(struct sampler *sampler, struct target *target);
+
+/*---- sampler_locks.c: for the wall clock ----*/
+
+/*
+ * What sleeps for a lock, without Lua on its stack, waits for work if the lock's holder does: it is its turn
+ * next. The holder may change while the thread sleeps on.
+ */
+void target_judge_lock(struct target *target, struct sleep *sleep);
+
+/* Forget the locks that nobody slept for at this look. */
+void target_forget_old_locks(struct target *target);
+
+void target_forget_locks(struct target *target);
 
 /*---- sampler_sleepers.c: for the wall clock ----*/
 

@@ -99,7 +99,7 @@ void target_start_over(struct sampler *sampler, struct target *target, uint64_t 
 	target->inspect_interval_ns = INSPECT_AGAIN_NS;
 	target_close_records(sampler, target);
 	target_forget_records(target);
-	memset(target->locks_seen, 0, sizeof(target->locks_seen));
+	target_forget_locks(target);
 	if (target->found) {
 		close_accounts(sampler, target, reason_of_unsampled(sampler, target));
 		target->sampled = false;
@@ -460,6 +460,7 @@ void target_close(struct sampler *sampler, struct target *target)
 	target_forget_records(target);
 	target_note_roots(sampler, target);
 	lua_process_close(target->process);
+	target_forget_locks(target);
 	allocations_free(target->allocations);
 	threads_free(target->threads);
 	sampler->targets[target->index] = NULL;

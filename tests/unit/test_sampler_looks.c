@@ -706,6 +706,28 @@ static void locks_are_told_apart(void **state)
 	assert_in_range(machine.lock_looks, 1, 2 * (sum_of(process, 0)->samples + 2));
 }
 
+/* However many locks there are. */
+static void no_lock_is_forgotten_for_others(void **state)
+{
+	static struct wait many[MADE_UP_THREADS];
+	struct made_up_process *process = begin_again(state, bursts);
+
+	process->thread_count = MADE_UP_THREADS;
+	for (size_t i = 0; i < MADE_UP_THREADS; i++) {
+		many[i] = (struct wait){ .kind = WAIT_LOCK, .lock = 0x7000 + 0x40 * i, .is_shared = true };
+		process->threads[i] = (struct made_up_thread){
+			.run_ns = MS, .sleep_ns = for_ever, .function = &in_c, .wait = &many[i]
+		};
+	}
+	machine.events_end_ns = UINT64_MAX;
+	machine.events_but_one_in = MADE_UP_THREADS + 1; /* another one at each look */
+	options.wall_clock = true;
+	run();
+	assert_true(sum_of(process, 0)->state_samples[THREAD_IDLE] > 100);
+	for (size_t i = 0; i < MADE_UP_THREADS; i++)
+		assert_int_equal(sum_of(process, i)->state_samples[THREAD_BLOCKED], 0);
+}
+
 /* A thread that ljspy knows: what counts is what its own sleep was found to be. */
 static void who_waits_for_a_thread_with_work_is_blocked(void **state)
 {
@@ -1091,6 +1113,7 @@ int main(void)
 		TEST(what_a_thread_waits_for_says_whether_it_is_idle),
 		TEST(a_thread_that_waits_for_its_turn_is_idle),
 		TEST(locks_are_told_apart),
+		TEST(no_lock_is_forgotten_for_others),
 		TEST(who_waits_for_a_thread_with_work_is_blocked),
 		TEST(who_sleeps_on_is_blocked_once_the_holder_works),
 		TEST(what_a_lock_was_some_looks_ago_does_not_count),
