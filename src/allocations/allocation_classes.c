@@ -50,6 +50,14 @@ size_t shares_part_class(struct allocation_shares *shares, uint64_t bytes, enum 
 	return shares_find_class(shares, &key, true, CLASS_PARTS);
 }
 
+struct class *shares_find_stacks(struct allocation_shares *shares)
+{
+	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++)
+		if (shares->classes[i].key.part == PART_STACK)
+			return &shares->classes[i];
+	return NULL;
+}
+
 struct grown_size *shares_find_grown_size(struct allocation_shares *shares, enum allocation_kind kind,
 					  uint64_t bytes, bool create)
 {
@@ -127,10 +135,11 @@ size_t shares_class_of(struct allocation_shares *shares, const struct allocation
 		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
 	key = (struct class_key){ .kind = ALLOCATION_OTHER, .bytes = shares_size_step(allocation->bytes) };
 	any = shares_find_class(shares, &key, false, CLASS_PARTS);
-	if (allocation->kind != ALLOCATION_HASH && allocation->kind != ALLOCATION_STACK)
+	if (allocation->kind == ALLOCATION_STACK && allocation->bytes == shares->least_stack)
+		key.part = PART_STACK;
+	else if (allocation->kind == ALLOCATION_HASH)
+		key.part = allocation->is_first_part ? PART_FIRST : PART_GROWN;
+	else
 		return any;
-	key.part = allocation->kind == ALLOCATION_STACK ? PART_STACK
-		   : allocation->is_first_part          ? PART_FIRST
-							: PART_GROWN;
 	return shares_find_class(shares, &key, false, any);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/allocations/allocation_shares_parts.h"
 
+enum { STACK_MIN = 40 * 8 /* bytes */ };
+
 static void add_part(struct allocation_shares *shares, uint64_t bytes, enum part part, double count)
 {
 	if (bytes >= ALLOCATION_LARGE_MIN)
@@ -45,15 +47,48 @@ static void add_array_part(struct allocation_shares *shares, uint64_t bytes)
 	}
 }
 
-/*
- * Count the stack of a new coroutine, as it was made: all begin with one size. What it has grown by since then
- * is left to films.
- */
-static void add_stack(struct allocation_shares *shares, uint64_t bytes)
+/* LuaJIT makes no stack of less (lj_state.c: LJ_STACK_START). */
+static bool is_stack(uint64_t bytes)
 {
-	if (shares->least_stack == 0 || bytes < shares->least_stack)
-		shares->least_stack = bytes;
-	add_part(shares, shares->least_stack, PART_STACK, 1);
+	return bytes >= STACK_MIN && bytes < ALLOCATION_LARGE_MIN;
+}
+
+static void set_least_stack(struct allocation_shares *shares, uint64_t bytes)
+{
+	struct class *stacks = shares_find_stacks(shares);
+
+	if (stacks) {
+		stacks->key.bytes = shares_size_step(bytes);
+		stacks->part_bytes *= (double)bytes / (double)shares->least_stack;
+	}
+	shares->least_stack = bytes;
+}
+
+/*
+ * All coroutines begin with stacks of one size: the least that two windows agree on. In one, all may have grown
+ * since, or be read before they are filled in.
+ */
+static void note_least_stack(struct allocation_shares *shares, const struct listed_object *objects,
+			     size_t count)
+{
+	uint64_t least = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (is_stack(objects[i].stack_bytes) && (least == 0 || objects[i].stack_bytes < least))
+			least = objects[i].stack_bytes;
+	if (least == 0)
+		return;
+	if (shares->least_stack == 0) {
+		shares->least_stack = least;
+	} else if (least == shares->least_stack) {
+		shares->knows_least_stack = true;
+	} else if (least < shares->least_stack || !shares->knows_least_stack) {
+		if (least == shares->other_stack) {
+			set_least_stack(shares, least);
+			shares->knows_least_stack = true;
+		}
+		shares->other_stack = least;
+	}
 }
 
 /*
@@ -82,6 +117,7 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 		shares->strings += allocated->strings;
 	}
 	shares->listed_bytes += (double)allocated->bytes;
+	note_least_stack(shares, objects, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct class_key key = shares_object_key(objects[i].kind, objects[i].bytes,
 							       objects[i].ctype);
@@ -98,8 +134,9 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 			add_hash_part(shares, objects[i].hash_bytes);
 		if (objects[i].array_bytes)
 			add_array_part(shares, objects[i].array_bytes);
-		if (objects[i].stack_bytes)
-			add_stack(shares, objects[i].stack_bytes);
+		/* As it was made: what it has grown by since then is left to films. */
+		if (is_stack(objects[i].stack_bytes))
+			add_part(shares, shares->least_stack, PART_STACK, 1);
 	}
 }
 

@@ -248,14 +248,18 @@ static double filmed_beyond(const struct allocation_shares *shares, const struct
 	return explained < explained_min * seen ? seen : 0;
 }
 
-/* Whose it is: of older tables, which grow, if samples tell them apart. */
+/* Whose it is: of older tables, which grow, or of stacks, if samples tell these apart. */
 static size_t class_beyond(const struct allocation_shares *shares, size_t class)
 {
-	const struct class *grown = find_part(shares, &shares->classes[class], PART_GROWN);
+	if (shares->classes[class].mean > 0)
+		return class;
+	for (enum part part = PART_GROWN; part <= PART_STACK; part++) {
+		const struct class *of_part = find_part(shares, &shares->classes[class], part);
 
-	return shares->classes[class].mean <= 0 && grown && grown->mean > 0
-		       ? (size_t)(grown - shares->classes)
-		       : class;
+		if (of_part && of_part->mean > 0)
+			return (size_t)(of_part - shares->classes);
+	}
+	return class;
 }
 
 /* How many strings there are for each byte, in windows, and by intervals if these know. */

@@ -99,9 +99,11 @@ struct allocation_shares {
 	size_t string_step_count;
 	struct grown_size grown_sizes[2 * PART_SIZES_MAX];
 	size_t grown_size_count;
-	uint64_t least_stack; /* of new coroutines; 0 before there was one */
-	double unmet_bytes;   /* that no sample has met, and which wait for one of what is large; they fade */
-	double lost_bytes;    /* ... and what has faded */
+	uint64_t least_stack;   /* of new coroutines; 0 before there was one */
+	uint64_t other_stack;   /* what may be it: the least of one window */
+	bool knows_least_stack; /* two windows agree */
+	double unmet_bytes; /* that no sample has met, and which wait for one of what is large; they fade */
+	double lost_bytes;  /* ... and what has faded */
 	struct share_sample *samples;
 	struct allocation_share *shares;
 	size_t sample_count, sample_size;
@@ -127,6 +129,9 @@ struct class_key shares_object_key(enum allocation_kind kind, uint64_t bytes, ui
 
 /* Of parts of about that size. */
 size_t shares_part_class(struct allocation_shares *shares, uint64_t bytes, enum part part);
+
+/* The class of stacks that new coroutines begin with; NULL if windows have counted none. */
+struct class *shares_find_stacks(struct allocation_shares *shares);
 
 /* NULL if there is none, and with create if there are too many. */
 struct grown_size *shares_find_grown_size(struct allocation_shares *shares, enum allocation_kind kind,

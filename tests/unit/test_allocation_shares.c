@@ -248,45 +248,104 @@ static void parts_of_new_tables_are_counted_and_not_filmed(void **state)
 	assert_in_range(result[3].bytes, 12700, 12900);       /* ... of the tables themselves, 64 each */
 }
 
+enum { COROUTINES = 10 /* of a window, and as many tables */ };
+
 /*
- * Coroutines of 96 bytes with stacks of 376 beside tables of 64 with hash parts of 384: films cannot tell the
- * stacks from the parts.
+ * A second with coroutines of 96 bytes and stacks of 376 beside tables of 64 with hash parts of 384: films
+ * cannot tell the stacks from the parts. The first coroutines of its window have stacks of other sizes. Half of
+ * all grow, if they do, to 816 bytes.
  */
-static void stacks_of_new_coroutines_are_counted_and_not_filmed(void **state)
+static const struct allocation_share *second_of_coroutines(const uint64_t *stacks, size_t count, bool grow)
 {
-	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
-	struct listed_object objects[20];
-	const struct allocated allocated = { .bytes = 9200, .knows_strings = true };
 	const struct allocation hash = { .kind = ALLOCATION_HASH, .bytes = 384, .is_first_part = true };
+	const struct allocated allocated = { .bytes = 9200 + (grow ? COROUTINES / 2 * 816 : 0),
+					     .knows_strings = true };
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	struct listed_object objects[2 * COROUTINES];
 	const struct allocation_share *result;
 
-	(void)state;
-	for (size_t i = 0; i < 20; i++)
-		objects[i] = i < 10 ? (struct listed_object){ .kind = ALLOCATION_THREAD,
-							      .bytes = 96,
-							      .stack_bytes = 376 }
-				    : (struct listed_object){ .kind = ALLOCATION_TABLE,
-							      .bytes = 64,
-							      .hash_bytes = 384 };
-	/* One has grown since, which is not known from a window. */
-	objects[5].stack_bytes = 816;
-	for (int second = 0; second < 2; second++) {
-		begin_film(film);
-		for (size_t i = 5; i < 35; i++)
-			filmed(film, i, i % 3 ? 384 : 376, 0);
-		allocation_shares_add_film(shares, film, NULL, 0);
-		allocation_shares_add_window(shares, &allocated, objects, 20);
-		samples(ALLOCATION_STACK, 376, 5);
-		samples(ALLOCATION_THREAD, 96, 1);
-		samples(ALLOCATION_TABLE, 64, 1);
-		assert_int_equal(allocation_shares_add_sample(shares, &hash), 7);
-		allocates(92000);
-		assert_int_equal(allocation_shares_divide(shares, &result), 8);
+	for (size_t i = 0; i < COROUTINES; i++) {
+		objects[i] = (struct listed_object){ .kind = ALLOCATION_THREAD,
+						     .bytes = 96,
+						     .stack_bytes = i < count ? stacks[i] : 376 };
+		objects[COROUTINES + i] = (struct listed_object){ .kind = ALLOCATION_TABLE,
+								  .bytes = 64,
+								  .hash_bytes = 384 };
 	}
+	begin_film(film);
+	for (size_t i = 5; i < 35; i++)
+		filmed(film, i, i % 3 ? 384 : 376, 0);
+	for (size_t i = 36; i < 46 && grow; i++)
+		filmed(film, i, 816, 0);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	allocation_shares_add_window(shares, &allocated, objects, 2 * COROUTINES);
+	samples(ALLOCATION_STACK, 376, 5);
+	samples(ALLOCATION_THREAD, 96, 1);
+	samples(ALLOCATION_TABLE, 64, 1);
+	assert_int_equal(allocation_shares_add_sample(shares, &hash), 7);
+	samples(ALLOCATION_STACK, 816, grow ? 5 : 0);
+	allocates(10 * allocated.bytes);
+	assert_int_equal(allocation_shares_divide(shares, &result), grow ? 13 : 8);
+	return result;
+}
+
+static void stacks_of_new_coroutines_are_counted_and_not_filmed(void **state)
+{
+	const uint64_t grown[] = { 816 }; /* since it was made, which is not known from a window */
+	const struct allocation_share *result = NULL;
+
+	(void)state;
+	for (int second = 0; second < 2; second++)
+		result = second_of_coroutines(grown, 1, false);
 	assert_in_range(sum(result, 0, 5).bytes, 37600 - 200, 37600 + 200);
 	assert_int_equal(sum(result, 0, 5).objects, 0);
 	assert_in_range(result[5].bytes, 9600 - 100, 9600 + 100);
 	assert_in_range(result[7].bytes, 38400 - 200, 38400 + 200);
+	assert_in_range(allocation_shares_unseen(shares).bytes, 0, 1);
+}
+
+/* A coroutine that is not filled in yet seems to have any stack. */
+static void a_stack_that_one_window_has_read_wrongly_does_not_count(void **state)
+{
+	static const uint64_t read[] = { 8, 160, 328 };
+
+	for (size_t i = 0; i < sizeof(read) / sizeof(read[0]); i++)
+		for (int wrong = 0; wrong < 3; wrong++) {
+			end(state);
+			begin(state);
+			for (int second = 0; second < 8; second++) {
+				const struct allocation_share *result = second_of_coroutines(
+					&read[i], second == wrong, false);
+
+				/* One of ten has none. */
+				if (second > 2)
+					assert_in_range(sum(result, 0, 5).bytes, 36000, 39000);
+			}
+			/* Of 92000 in a second: what the one had. */
+			assert_in_range(allocation_shares_unseen(shares).bytes, 0, 10000);
+		}
+}
+
+/* A window may meet only coroutines whose stacks have grown. */
+static void what_stacks_grow_by_is_filmed_and_not_counted(void **state)
+{
+	static const uint64_t grown[COROUTINES] = { 816, 816, 816, 816, 816, 816, 816, 816, 816, 816 };
+
+	for (size_t first = 0; first < 3; first++) {
+		end(state);
+		begin(state);
+		for (size_t second = 0; second < 20; second++) {
+			const struct allocation_share *result = second_of_coroutines(
+				grown, second == first ? COROUTINES : COROUTINES / 2, true);
+
+			if (second < 4)
+				continue;
+			assert_in_range(sum(result, 0, 5).bytes, 37600 - 400, 37600 + 400);
+			assert_in_range(result[7].bytes, 38400 - 400, 38400 + 400);
+			assert_in_range(sum(result, 8, 5).bytes, 40800 - 400, 40800 + 400);
+		}
+		assert_in_range(allocation_shares_unseen(shares).bytes, 0, 1);
+	}
 }
 
 /* A string of 216 bytes, new in one moment with a table of 64 bytes whose part has 96. */
@@ -2414,6 +2473,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(parts_of_new_tables_are_counted_and_not_filmed, begin, end),
 		cmocka_unit_test_setup_teardown(stacks_of_new_coroutines_are_counted_and_not_filmed, begin,
 						end),
+		cmocka_unit_test_setup_teardown(a_stack_that_one_window_has_read_wrongly_does_not_count,
+						begin, end),
+		cmocka_unit_test_setup_teardown(what_stacks_grow_by_is_filmed_and_not_counted, begin, end),
 		cmocka_unit_test_setup_teardown(strings_beside_new_tables_have_the_rest, begin, end),
 		cmocka_unit_test_setup_teardown(two_strings_at_one_look_are_told_by_their_sizes, begin, end),
 		cmocka_unit_test_setup_teardown(strings_are_divided_among_the_sizes_that_samples_have_met,
