@@ -135,6 +135,9 @@ size_t shares_class_of(struct allocation_shares *shares, const struct allocation
 		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
 	key = (struct class_key){ .kind = ALLOCATION_OTHER, .bytes = shares_size_step(allocation->bytes) };
 	any = shares_find_class(shares, &key, false, CLASS_PARTS);
+	/* What films see of its size may be other parts; that it may be a new stack, windows tell later. */
+	if (allocation->kind == ALLOCATION_STACK && shares->least_stack == 0)
+		return CLASS_PARTS;
 	if (allocation->kind == ALLOCATION_STACK && allocation->bytes == shares->least_stack)
 		key.part = PART_STACK;
 	else if (allocation->kind == ALLOCATION_HASH)

@@ -172,14 +172,17 @@ static const struct class *find_part(const struct allocation_shares *shares, con
 	return NULL;
 }
 
-/* Has it had a sample, or other parts of its size? */
+/*
+ * Has it had a sample, or other parts of its size? New coroutines are all counted: no film tells of more stacks
+ * that they begin with.
+ */
 static bool was_sampled(const struct allocation_shares *shares, const struct class *class)
 {
 	bool is_sampled = class->mean > 0;
 
 	if (class->key.kind != ALLOCATION_OTHER)
 		return is_sampled;
-	for (enum part part = PART_FIRST; part <= PART_STACK && !is_sampled; part++) {
+	for (enum part part = PART_FIRST; part <= PART_GROWN && !is_sampled; part++) {
 		const struct class *of_part = find_part(shares, class, part);
 
 		is_sampled = of_part && of_part->mean > 0;
@@ -248,18 +251,14 @@ static double filmed_beyond(const struct allocation_shares *shares, const struct
 	return explained < explained_min * seen ? seen : 0;
 }
 
-/* Whose it is: of older tables, which grow, or of stacks, if samples tell these apart. */
+/* Whose it is: of older tables, which grow, if samples tell them apart. */
 static size_t class_beyond(const struct allocation_shares *shares, size_t class)
 {
-	if (shares->classes[class].mean > 0)
-		return class;
-	for (enum part part = PART_GROWN; part <= PART_STACK; part++) {
-		const struct class *of_part = find_part(shares, &shares->classes[class], part);
+	const struct class *grown = find_part(shares, &shares->classes[class], PART_GROWN);
 
-		if (of_part && of_part->mean > 0)
-			return (size_t)(of_part - shares->classes);
-	}
-	return class;
+	return shares->classes[class].mean <= 0 && grown && grown->mean > 0
+		       ? (size_t)(grown - shares->classes)
+		       : class;
 }
 
 /* How many strings there are for each byte, in windows, and by intervals if these know. */

@@ -326,6 +326,44 @@ static void a_stack_that_one_window_has_read_wrongly_does_not_count(void **state
 		}
 }
 
+/*
+ * Of two hash parts films see one, as large as a stack: neither have stacks what windows do not count, nor does
+ * it wait for them, not even where a sample was before any window.
+ */
+static void what_films_take_for_stacks_is_not_theirs(void **state)
+{
+	const struct allocated allocated = { .bytes = 920, .knows_strings = true };
+	const struct allocation hash = { .kind = ALLOCATION_HASH, .bytes = 192, .is_first_part = true };
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	struct listed_object objects[4] = { { .kind = ALLOCATION_THREAD, .bytes = 96, .stack_bytes = 376 } };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 1; i < 4; i++)
+		objects[i] = (struct listed_object){ .kind = ALLOCATION_TABLE,
+						     .bytes = 64,
+						     .hash_bytes = 192 };
+	samples(ALLOCATION_STACK, 376, 1);
+	allocates(920);
+	assert_int_equal(allocation_shares_divide(shares, &result), 1);
+	for (int second = 0; second < 4; second++) {
+		begin_film(film);
+		for (size_t i = 5; i < 45; i++)
+			filmed(film, i, 384, 0);
+		allocation_shares_add_film(shares, film, NULL, 0);
+		/* One of twenty that windows meet is a coroutine, and there is a part that no window explains. */
+		for (size_t window = 0; window < 5; window++)
+			allocation_shares_add_window(shares, &allocated, &objects[window > 0], 3);
+		samples(ALLOCATION_STACK, 376, 1);
+		samples(ALLOCATION_THREAD, 96, 1);
+		samples(ALLOCATION_TABLE, 64, 1);
+		assert_int_equal(allocation_shares_add_sample(shares, &hash), 3);
+		allocates(92000);
+		assert_int_equal(allocation_shares_divide(shares, &result), 4);
+		assert_in_range(result[0].bytes, 92000 / 46 * 376 / 100 - 500, 92000 / 46 * 376 / 100 + 1000);
+	}
+}
+
 /* A window may meet only coroutines whose stacks have grown. */
 static void what_stacks_grow_by_is_filmed_and_not_counted(void **state)
 {
@@ -2475,6 +2513,7 @@ int main(void)
 						end),
 		cmocka_unit_test_setup_teardown(a_stack_that_one_window_has_read_wrongly_does_not_count,
 						begin, end),
+		cmocka_unit_test_setup_teardown(what_films_take_for_stacks_is_not_theirs, begin, end),
 		cmocka_unit_test_setup_teardown(what_stacks_grow_by_is_filmed_and_not_counted, begin, end),
 		cmocka_unit_test_setup_teardown(strings_beside_new_tables_have_the_rest, begin, end),
 		cmocka_unit_test_setup_teardown(two_strings_at_one_look_are_told_by_their_sizes, begin, end),
