@@ -23,8 +23,8 @@ struct figures {
 	uint64_t samples;          /* including lost ones */
 	uint64_t lost[LOST_COUNT]; /* samples with an unknown part, each counted by its first reason */
 	/*
-	 * CPU time that the samples stand for, and those with an unknown part. One sample may stand for that of
-	 * a hundred short runs of a thread that no tick met.
+	 * CPU time that the samples stand for, and those with an unknown part. One sample may stand for that
+	 * of a hundred short runs of a thread that no tick met.
 	 */
 	uint64_t sampled_cpu_ns, lost_cpu_ns;
 	uint64_t missed_ticks; /* ticks at which a sample was due and none was taken */
@@ -108,8 +108,8 @@ uint64_t figures_lost(const struct figures *figures);
 enum { FIGURES_LOST_SIZE = 64 };
 
 /*
- * "0.40 %" in ret_text, which it returns: the share of those samples; where they have more of the CPU time than
- * that, "0.40 %, but 2.25 % of the CPU time".
+ * "0.40 %" in ret_text, which it returns: the share of those samples; where they have more of the CPU time
+ * than that, "0.40 %, but 2.25 % of the CPU time".
  */
 const char *figures_lost_share(const struct figures *figures, char ret_text[static FIGURES_LOST_SIZE]);
 
@@ -117,12 +117,11 @@ const char *figures_lost_share(const struct figures *figures, char ret_text[stat
 void figures_print(FILE *out, const struct figures *figures);
 
 /*
- * A JSON object, with the unit in each name: samples, lost by reason, lost_cpu_ms, missed_ticks, dropped, away_ms,
- * undisturbed, skid, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
+ * A JSON object, with the unit in each name: samples, lost by reason, lost_cpu_ms, missed_ticks, dropped,
+ * away_ms, undisturbed, skid, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
  * alloc_bytes {estimated, least, large}, rate_hz {asked, reached}, frames {exact, nearest, function}. Of a
  * recording without an end, missed_ticks to pause_us, self_cpu_ms, alloc_bytes and the rate asked are null;
- * of an older one, large is. The caller owns the reference.
- * NULL when memory is short.
+ * of an older one, large is. The caller owns the reference. NULL when memory is short.
  */
 json_t *figures_json(const struct figures *figures);
 

@@ -65,8 +65,8 @@ static void set_least_stack(struct allocation_shares *shares, uint64_t bytes)
 }
 
 /*
- * All coroutines begin with stacks of one size: the least that two windows agree on. In one, all may have grown
- * since, or be read before they are filled in.
+ * All coroutines begin with stacks of one size: the least that two windows agree on. In one, all may have
+ * grown since, or be read before they are filled in.
  */
 static void note_least_stack(struct allocation_shares *shares, const struct listed_object *objects,
 			     size_t count)

@@ -173,8 +173,8 @@ static const struct class *find_part(const struct allocation_shares *shares, con
 }
 
 /*
- * Has it had a sample, or other parts of its size? New coroutines are all counted: no film tells of more stacks
- * that they begin with.
+ * Has it had a sample, or other parts of its size? New coroutines are all counted: no film tells of more
+ * stacks that they begin with.
  */
 static bool was_sampled(const struct allocation_shares *shares, const struct class *class)
 {

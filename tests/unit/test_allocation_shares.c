@@ -252,8 +252,8 @@ enum { COROUTINES = 10 /* of a window, and as many tables */ };
 
 /*
  * A second with coroutines of 96 bytes and stacks of 376 beside tables of 64 with hash parts of 384: films
- * cannot tell the stacks from the parts. The first coroutines of its window have stacks of other sizes. Half of
- * all grow, if they do, to 816 bytes.
+ * cannot tell the stacks from the parts. The first coroutines of its window have stacks of other sizes. Half
+ * of all grow, if they do, to 816 bytes.
  */
 static const struct allocation_share *second_of_coroutines(const uint64_t *stacks, size_t count, bool grow)
 {
@@ -327,8 +327,8 @@ static void a_stack_that_one_window_has_read_wrongly_does_not_count(void **state
 }
 
 /*
- * Of two hash parts films see one, as large as a stack: neither have stacks what windows do not count, nor does
- * it wait for them, not even where a sample was before any window.
+ * Of two hash parts films see one, as large as a stack: neither have stacks what windows do not count, nor
+ * does it wait for them, not even where a sample was before any window.
  */
 static void what_films_take_for_stacks_is_not_theirs(void **state)
 {
@@ -351,7 +351,7 @@ static void what_films_take_for_stacks_is_not_theirs(void **state)
 		for (size_t i = 5; i < 45; i++)
 			filmed(film, i, 384, 0);
 		allocation_shares_add_film(shares, film, NULL, 0);
-		/* One of twenty that windows meet is a coroutine, and there is a part that no window explains. */
+		/* One of fifteen in windows is a coroutine, and what films see, these explain in part. */
 		for (size_t window = 0; window < 5; window++)
 			allocation_shares_add_window(shares, &allocated, &objects[window > 0], 3);
 		samples(ALLOCATION_STACK, 376, 1);

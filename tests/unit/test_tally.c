@@ -348,8 +348,8 @@ static double drawn(void)
 }
 
 /*
- * Recordings of a program in which light and heavy have samples of so much, and light this part of the samples:
- * how large the error that each shows is beside the differences between their shares of light.
+ * Recordings of a program in which light and heavy have samples of so much, and light this part of the
+ * samples: how large the error that each shows is beside the differences between their shares of light.
  */
 static double error_beside_spread(uint64_t of_light, uint64_t of_heavy, double part_of_light)
 {
