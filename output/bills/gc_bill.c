@@ -45,6 +45,7 @@ void gc_bill_add(struct gc_bill *bill, const struct sample *sample, uint64_t ns)
 	const struct sample_gc *gc = &sample->gc;
 
 	bill->phase_ns[gc->phase] += ns;
+	bill->phase_squares[gc->phase] += (double)ns * (double)ns;
 	bill->cycles += gc->has_marked;
 	gc_allocated_add(&bill->allocated, sample);
 	if (gc->step_ns)

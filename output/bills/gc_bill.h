@@ -26,6 +26,7 @@ enum { GC_STEPS_MAX = 5 };
 /* Zeroed memory is an empty bill. */
 struct gc_bill {
 	uint64_t phase_ns[GC_PHASE_COUNT];
+	double phase_squares[GC_PHASE_COUNT]; /* sums of the squares of the samples' weights */
 	uint64_t cycles;                /* at least so many markings have ended: samples see one in between */
 	uint64_t heap_least, heap_most; /* bytes of a VM's heap at samples; 0 if unknown */
 	struct gc_step steps[GC_STEPS_MAX]; /* the longest ones, the longest first */

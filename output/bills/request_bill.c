@@ -23,6 +23,7 @@ struct row_key {
 struct row {
 	struct row_key key;
 	uint64_t ns;
+	double squares;
 	UT_hash_handle hh;
 };
 
@@ -93,8 +94,10 @@ static int add_time(struct request_bill_index *index, const struct sample *sampl
 			return -ENOMEM;
 		}
 	}
-	if (row)
+	if (row) {
 		row->ns += sample->wall_ns;
+		row->squares += (double)sample->wall_ns * (double)sample->wall_ns;
+	}
 	return 0;
 }
 
@@ -176,21 +179,28 @@ static void merge_rows(struct request_bill *bill)
 
 	qsort(bill->rows, bill->row_count, sizeof(bill->rows[0]), compare_keys);
 	for (size_t i = 0; i < bill->row_count; i++) {
-		if (count && compare_keys(&bill->rows[count - 1], &bill->rows[i]) == 0)
+		if (count && compare_keys(&bill->rows[count - 1], &bill->rows[i]) == 0) {
 			bill->rows[count - 1].ns += bill->rows[i].ns;
-		else
+			bill->rows[count - 1].squares += bill->rows[i].squares;
+		} else {
 			bill->rows[count++] = bill->rows[i];
+		}
 	}
 	bill->row_count = count;
 	for (size_t i = 1; i <= count; i++) {
 		uint64_t sum = 0;
+		double squares = 0;
 
 		if (i < count && strcmp(bill->rows[i].route, bill->rows[first].route) == 0)
 			continue;
-		for (size_t j = first; j < i; j++)
+		for (size_t j = first; j < i; j++) {
 			sum += bill->rows[j].ns;
-		for (; first < i; first++)
+			squares += bill->rows[j].squares;
+		}
+		for (; first < i; first++) {
 			bill->rows[first].route_ns = sum;
+			bill->rows[first].route_squares = squares;
+		}
 	}
 	qsort(bill->rows, count, sizeof(bill->rows[0]), compare_rows);
 }
@@ -206,6 +216,7 @@ static int close_rows(struct request_bill *bill)
 		closed->route = row->key.route;
 		memcpy(closed->kind, row->key.kind, sizeof(closed->kind));
 		closed->ns = row->ns;
+		closed->squares = row->squares;
 	}
 	merge_rows(bill);
 	return 0;

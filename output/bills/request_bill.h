@@ -29,8 +29,11 @@ enum {
 struct request_bill_row {
 	const char *route; /* of a sample: borrowed */
 	char kind[REQUEST_BILL_KIND_BYTES];
-	uint64_t ns;       /* of this kind */
-	uint64_t route_ns; /* of the route; set by request_bill_close() */
+	uint64_t ns;    /* of this kind */
+	double squares; /* sum of the squares of its samples' ns */
+	/* The same of the route; set by request_bill_close(). */
+	uint64_t route_ns;
+	double route_squares;
 };
 
 /* One of the slowest requests. */

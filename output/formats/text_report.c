@@ -40,22 +40,11 @@ static void write_label(const struct report *report, const struct tally_row *row
 	fputc('\n', report->out);
 }
 
-/* "12.3 ± 0.4", in percent. */
-static void write_with_error(const struct report *report, uint64_t ns, double error)
-{
-	fprintf(report->out, "%6.2f \u00b1 %4.2f", 100 * tally_share(&report->tally, ns), 100 * error);
-}
-
-/* squares: of the weights of its samples. */
+/* "12.3 ± 0.4", in percent. squares: of the weights of its samples. */
 static void write_share(const struct report *report, uint64_t ns, double squares)
 {
-	write_with_error(report, ns, tally_error(&report->tally, ns, squares));
-}
-
-/* Of time, whose samples weigh about the same. */
-static void write_time_share(const struct report *report, uint64_t ns)
-{
-	write_with_error(report, ns, tally_even_error(&report->tally, ns));
+	fprintf(report->out, "%6.2f \u00b1 %4.2f", 100 * tally_share(&report->tally, ns),
+		100 * tally_error(&report->tally, ns, squares));
 }
 
 /* In a column of twelve, and what follows it. */
@@ -205,7 +194,7 @@ static void write_collector(const struct report *report)
 	for (enum gc_phase phase = GC_PHASE_NONE + 1; phase < GC_PHASE_COUNT; phase++) {
 		if (!bill->phase_ns[phase])
 			continue;
-		write_time_share(report, bill->phase_ns[phase]);
+		write_share(report, bill->phase_ns[phase], bill->phase_squares[phase]);
 		write_amount(report, bill->phase_ns[phase]);
 		fprintf(report->out, "%s\n", gc_phase_name(phase));
 	}
@@ -233,7 +222,7 @@ static void write_collected(struct report *report)
 			break;
 		if (!written++)
 			write_title(report, "the collector ran in");
-		write_time_share(report, row->collector_ns);
+		write_share(report, row->collector_ns, row->collector_squares);
 		write_amount(report, row->collector_ns);
 		write_label(report, row);
 	}
@@ -299,12 +288,12 @@ static void write_requests(const struct report *report)
 		const struct request_bill_row *row = &bill->rows[i];
 
 		if (i == 0 || strcmp(row->route, row[-1].route) != 0) {
-			write_time_share(report, row->route_ns);
+			write_share(report, row->route_ns, row->route_squares);
 			write_amount(report, row->route_ns);
 			escape_write(ESCAPE_PLAIN, row->route, report->out);
 			fputc('\n', report->out);
 		}
-		write_time_share(report, row->ns);
+		write_share(report, row->ns, row->squares);
 		write_amount(report, row->ns);
 		fputs("  ", report->out);
 		escape_write(ESCAPE_PLAIN, row->kind, report->out);

@@ -274,7 +274,8 @@ static struct pile *find_pile(struct reading *reading, const struct sample *samp
 static int add_sample(struct reading *reading, const struct sample *sample)
 {
 	struct tally *tally = reading->tally;
-	uint64_t ns = weight_of(reading->view->weight, sample);
+	const uint64_t ns = weight_of(reading->view->weight, sample);
+	const double squares = (double)ns * (double)ns;
 	struct pile *pile;
 
 	if (reserve(reading, sample->frame_count))
@@ -287,10 +288,12 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 			return -ENOMEM;
 	}
 	pile->ns += ns;
-	pile->squares += (double)ns * (double)ns;
+	pile->squares += squares;
 	pile->samples++;
-	if (sample->gc.phase != GC_PHASE_NONE && pile->lua)
+	if (sample->gc.phase != GC_PHASE_NONE && pile->lua) {
 		pile->lua->collector_ns += ns;
+		pile->lua->collector_squares += squares;
+	}
 	if (pile->depth > PILE_DEPTH_MAX) {
 		count_pile(reading, pile);
 		clear_pile(pile);
@@ -298,7 +301,7 @@ static int add_sample(struct reading *reading, const struct sample *sample)
 	tally->samples++;
 	tally->all_ns += ns;
 	gc_bill_add(&tally->gc, sample, ns);
-	tally->sample_squares += (double)ns * (double)ns;
+	tally->sample_squares += squares;
 	tally->slice_ns[reading->slice] += (double)ns;
 	return request_bill_add(&tally->requests, sample);
 }
@@ -372,11 +375,6 @@ double tally_error(const struct tally *tally, uint64_t ns, double squares)
 
 	return all > 0 ? tally_error_of(share, squares / (all * all), tally->sample_squares / (all * all))
 		       : 0;
-}
-
-double tally_even_error(const struct tally *tally, uint64_t ns)
-{
-	return tally_error(tally, ns, tally_share(tally, ns) * tally->sample_squares);
 }
 
 /*

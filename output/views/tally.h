@@ -60,6 +60,7 @@ struct tally_row {
 	uint64_t root_ns;          /* of samples with this outermost frame */
 	double root_squares;       /* ... of their weights */
 	uint64_t collector_ns;     /* of samples in which a collector ran, with this innermost Lua function */
+	double collector_squares;  /* ... of their weights */
 	unsigned int slice;
 	uint64_t last_pile; /* private to tally.c */
 	UT_hash_handle hh;
@@ -105,8 +106,6 @@ double tally_share(const struct tally *tally, uint64_t ns);
 double tally_error_of(double share, double squares, double all_squares);
 /* That of the share of ns, whose samples' weights have this sum of squares. */
 double tally_error(const struct tally *tally, uint64_t ns, double squares);
-/* The same where their squares are not known: as if they weighed as much as the others. */
-double tally_even_error(const struct tally *tally, uint64_t ns);
 /* The steady error of a row's share. */
 double tally_steady_error(const struct tally *tally, const struct tally_weight *weight);
 

@@ -106,6 +106,8 @@ static void time_adds_up_by_phase(void **state)
 	assert_int_equal(bill.phase_ns[GC_PHASE_NONE], 10);
 	assert_int_equal(bill.phase_ns[GC_PHASE_MARK], 11 + 12);
 	assert_int_equal(bill.phase_ns[GC_PHASE_SWEEP], 13);
+	assert_true(bill.phase_squares[GC_PHASE_MARK] == 11 * 11 + 12 * 12);
+	assert_true(bill.phase_squares[GC_PHASE_SWEEP] == 13 * 13);
 	assert_int_equal(bill.cycles, 3);
 }
 

@@ -59,6 +59,9 @@ static void waits_add_up_by_route_and_kind(void **state)
 	assert_string_equal(bill.rows[0].kind, "upstream first byte");
 	assert_int_equal(bill.rows[0].ns, 20 * NS_PER_MS);
 	assert_int_equal(bill.rows[0].route_ns, 30 * NS_PER_MS);
+	/* A route has the samples of all its kinds. */
+	assert_true(bill.rows[0].route_squares == bill.rows[0].squares + bill.rows[1].squares);
+	assert_true(bill.rows[1].squares > 0);
 	assert_string_equal(bill.rows[1].kind, "CPU");
 	assert_string_equal(bill.rows[2].route, "/a");
 	request_bill_clear(&bill);
@@ -286,6 +289,8 @@ static void equal_routes_are_one_wherever_their_text_is(void **state)
 	assert_string_equal(bill.rows[1].route, "/a");
 	assert_int_equal(bill.rows[1].ns, 1 + 4 + 8);
 	assert_int_equal(bill.rows[1].route_ns, 1 + 4 + 8);
+	assert_true(bill.rows[1].squares == 1 + 4 * 4 + 8 * 8);
+	assert_true(bill.rows[1].route_squares == bill.rows[1].squares);
 	request_bill_clear(&bill);
 }
 
