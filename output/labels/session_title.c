@@ -38,7 +38,7 @@ void session_title_write_head(FILE *out, const struct session *session, const st
 {
 	time_t start = (time_t)(session->start_unix_ns / 1000000000);
 	uint64_t lost = figures_lost(figures);
-	char date[64] = "", amount[AMOUNT_SIZE];
+	char date[64] = "", amount[AMOUNT_SIZE], share[FIGURES_LOST_SIZE];
 	struct tm utc;
 
 	fprintf(out, "%s of ", weights[session->clock].title);
@@ -49,6 +49,8 @@ void session_title_write_head(FILE *out, const struct session *session, const st
 		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S UTC, ", &utc);
 	fprintf(out, "\n%s%.1f s, %" PRIu64 " samples of %s, %" PRIu64 " with a lost part", date,
 		(double)session->duration_ns / 1e9, samples, amount_alone(session->clock, all, amount), lost);
+	if (lost > 0)
+		fprintf(out, " (%s)", figures_lost_share(figures, share));
 	if (figures->dropped)
 		fprintf(out, "; %" PRIu64 " more are not recorded", figures->dropped);
 	fputc('\n', out);

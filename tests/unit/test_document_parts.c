@@ -187,7 +187,10 @@ static void titles_leave_out_the_directory_of_the_program_only(void **state)
 
 static void a_head_has_what_is_known(void **state)
 {
-	const struct figures figures = { .lost = { [LOST_ASLEEP] = 2, [LOST_TOO_DEEP] = 1 } };
+	const struct figures figures = { .samples = 12,
+					 .lost = { [LOST_ASLEEP] = 2, [LOST_TOO_DEEP] = 1 },
+					 .sampled_cpu_ns = 1500000000,
+					 .lost_cpu_ns = 600000000 };
 	struct session session = { .target = "/bin/luajit \x1b",
 				   .pid = 42,
 				   .cause = "cpu>90%\n",
@@ -202,7 +205,8 @@ static void a_head_has_what_is_known(void **state)
 	session_title_write_head(written.out, &session, &(struct figures){ 0 }, 1, 2000);
 	assert_written(&written,
 		       "CPU time of /bin/luajit \\x1b (pid 42)\n"
-		       "2023-11-14 22:13:20 UTC, 2.5 s, 12 samples of 1500.0 ms, 3 with a lost part\n"
+		       "2023-11-14 22:13:20 UTC, 2.5 s, 12 samples of 1500.0 ms, 3 with a lost part "
+		       "(25.00 %, but 40.00 % of the CPU time)\n"
 		       "recorded because of cpu>90%\\n\n"
 		       "Allocated bytes of LuaJIT\n"
 		       "0.0 s, 1 samples of 2.0 kB, 0 with a lost part\n");
