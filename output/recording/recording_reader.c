@@ -181,7 +181,8 @@ static void set_open_figures(struct recording_reader *reader)
 		figures->target_cpu_ns = reader->cpu_ns;
 		figures->duration_ns = reader->last_ns > start_ns ? reader->last_ns - start_ns : 0;
 	}
-	figures->target_cpu_unknown = !weight_is_time(reader->session.clock) && figures->target_cpu_ns == 0;
+	figures->lost_cpu_unknown = !weight_is_time(reader->session.clock);
+	figures->target_cpu_unknown = figures->lost_cpu_unknown && figures->target_cpu_ns == 0;
 	figures->alloc_large_unknown = weights[reader->session.clock].clock == WEIGHT_ALLOC_BYTES &&
 				       !reader->has_large;
 	figures_set_rate(figures, recording_reader_clocked_ns(reader));

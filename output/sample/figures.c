@@ -113,6 +113,7 @@ void figures_add(struct figures *sum, const struct figures *figures)
 	sum->is_part |= figures->is_part;
 	sum->is_unfinished |= figures->is_unfinished;
 	sum->target_cpu_unknown |= figures->target_cpu_unknown;
+	sum->lost_cpu_unknown |= figures->lost_cpu_unknown;
 	if (figures->rate_asked_hz > sum->rate_asked_hz)
 		sum->rate_asked_hz = figures->rate_asked_hz;
 	for (int i = 0; i < CERTAINTY_COUNT; i++)
@@ -420,7 +421,8 @@ json_t *figures_json(const struct figures *figures)
 
 	set(&object, "samples", count_json(figures->samples));
 	set(&object, "lost", lost_json(figures));
-	set(&object, "lost_cpu_ms", time_json(figures->lost_cpu_ns, 1e6));
+	set(&object, "lost_cpu_ms",
+	    figures->lost_cpu_unknown ? json_null() : time_json(figures->lost_cpu_ns, 1e6));
 	set(&object, "missed_ticks", of_end(figures, count_json(figures->missed_ticks)));
 	set(&object, "dropped", of_end(figures, count_json(figures->dropped)));
 	set(&object, "away_ms", of_end(figures, time_json(figures->away_ns, 1e6)));

@@ -48,6 +48,7 @@ struct figures {
 	/* the recording has no end: what only that tells is not known, see figures_json() */
 	bool is_unfinished;
 	bool target_cpu_unknown; /* by a recording of allocations, whose samples do not tell it */
+	bool lost_cpu_unknown;   /* lost_cpu_ns, of samples of allocations */
 	double rate_asked_hz;
 	double rate_reached_hz; /* 0 if unknown, as of allocations: one look at a target finds several */
 	uint64_t frames[CERTAINTY_COUNT]; /* frames shown, by certainty of their position */
@@ -108,8 +109,8 @@ uint64_t figures_lost(const struct figures *figures);
 enum { FIGURES_LOST_SIZE = 64 };
 
 /*
- * "0.40 %" in ret_text, which it returns: the share of those samples; where they have more of the CPU time
- * than that, "0.40 %, but 2.25 % of the CPU time".
+ * "0.40 %" in ret_text, which it returns: the share of those samples; where they have half a point or more
+ * besides of the CPU time, "0.40 %, but 2.25 % of the CPU time".
  */
 const char *figures_lost_share(const struct figures *figures, char ret_text[static FIGURES_LOST_SIZE]);
 
@@ -121,7 +122,8 @@ void figures_print(FILE *out, const struct figures *figures);
  * away_ms, undisturbed, skid, pause_us {p50, p90, p99, max}, duration_ms, self_cpu_ms, target_cpu_ms,
  * alloc_bytes {estimated, least, large}, rate_hz {asked, reached}, frames {exact, nearest, function}. Of a
  * recording without an end, missed_ticks to pause_us, self_cpu_ms, alloc_bytes and the rate asked are null;
- * of an older one, large is. The caller owns the reference. NULL when memory is short.
+ * of an older one, large is; of allocations, lost_cpu_ms is. The caller owns the reference.
+ * NULL when memory is short.
  */
 json_t *figures_json(const struct figures *figures);
 

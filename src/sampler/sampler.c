@@ -847,6 +847,7 @@ static void close_sampler(struct sampler *sampler)
 			target_close_accounts(sampler, sampler->targets[i]);
 	figures->duration_ns = sampler->end_ns ? sampler->end_ns - sampler->start_ns : 0;
 	figures->rate_asked_hz = sampler->options->rate_hz;
+	figures->lost_cpu_unknown = sampler->options->alloc;
 	if (!sampler->options->alloc) /* a look at an allocation is a sample, most looks are none */
 		figures_set_rate(figures,
 				 sampler->options->wall_clock ? sampler->wall_ns : figures->target_cpu_ns);

@@ -298,6 +298,7 @@ static void complete(struct sampler_apart *self)
 	const uint64_t sampled_ns = self->began_ns ? self->seen_ns - self->began_ns : 0;
 
 	figures->rate_asked_hz = self->options.rate_hz;
+	figures->lost_cpu_unknown = self->options.alloc;
 	if (figures->duration_ns < sampled_ns)
 		figures->duration_ns = sampled_ns;
 	if (figures->target_cpu_ns < self->taken.target_cpu_ns)

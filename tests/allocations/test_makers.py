@@ -395,5 +395,7 @@ def test_system_calls_have_no_share_of_what_is_allocated(tmp_path):
         result = ljspy.run("record", "--alloc", "-d", "2s", "--stats", stats, "-o", tmp_path / "made.ljspy", "-p", target.pid)
     assert result.returncode == ljspy.OK, result.stderr
     assert "\npause " in result.stderr
-    assert json.loads(stats.read_text())["skid"] == 0
+    figures = json.loads(stats.read_text())
+    assert figures["skid"] == 0
+    assert figures["lost_cpu_ms"] is None, "no sample tells it"
     assert "skid" not in result.stderr

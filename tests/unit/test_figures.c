@@ -90,6 +90,20 @@ static void the_json_has_units_in_its_names(void **state)
 	free(text);
 }
 
+static void no_cpu_time_is_told_of_samples_that_have_none(void **state)
+{
+	struct figures figures = example();
+	json_t *object;
+
+	(void)state;
+	figures.sampled_cpu_ns = figures.lost_cpu_ns = 0;
+	figures.lost_cpu_unknown = true;
+	object = figures_json(&figures);
+	assert_non_null(object);
+	assert_true(json_is_null(json_object_get(object, "lost_cpu_ms")));
+	json_decref(object);
+}
+
 static char *printed(const struct figures *figures)
 {
 	char *text = NULL;
@@ -231,6 +245,7 @@ static void a_sum_has_the_figures_of_both(void **state)
 	other.lost_cpu_ns = 2;
 	other.rate_asked_hz = 250;
 	other.target_cpu_unknown = true;
+	other.lost_cpu_unknown = true;
 	other.alloc_large_unknown = true;
 	figures_add(&sum, &other);
 	assert_int_equal(sum.samples, 6000);
@@ -262,9 +277,11 @@ static void a_sum_has_the_figures_of_both(void **state)
 	/* The higher of two rates stays, whichever comes first. */
 	other.rate_asked_hz = 100;
 	other.target_cpu_unknown = false;
+	other.lost_cpu_unknown = false;
 	figures_add(&sum, &other);
 	assert_true(sum.rate_asked_hz == 250);
 	assert_true(sum.target_cpu_unknown);
+	assert_true(sum.lost_cpu_unknown);
 }
 
 /* A part of a run has samples of its own, and of the rest what was counted meanwhile. */
@@ -368,7 +385,7 @@ static void lost_parts_tell_their_share_of_the_cpu_time_where_that_is_more(void 
 	assert_non_null(
 		strstr(text, "lost     12 (0.40 %, but 2.25 % of the CPU time): frame chain broken 9"));
 	free(text);
-	figures.lost_cpu_ns = 8000;
+	figures.lost_cpu_ns = 8000; /* less than half a point more */
 	text = printed(&figures);
 	assert_non_null(strstr(text, "lost     12 (0.40 %): frame chain broken 9"));
 	free(text);
@@ -504,6 +521,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_json_has_units_in_its_names),
+		cmocka_unit_test(no_cpu_time_is_told_of_samples_that_have_none),
 		cmocka_unit_test(people_read_a_few_lines),
 		cmocka_unit_test(people_read_what_was_dropped_and_how_long_nothing_was_sampled),
 		cmocka_unit_test(the_document_is_whole_lines_with_what_was_added),

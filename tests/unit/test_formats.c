@@ -154,6 +154,7 @@ static void make_allocations(const struct view *view)
 	alloc_session.clock = view->weight;
 	alloc_figures = (struct figures){ .duration_ns = session.duration_ns,
 					  .target_cpu_ns = 115 * MS,
+					  .lost_cpu_unknown = true,
 					  .alloc_all = 9000000,
 					  .alloc_large = 5500000,
 					  .rate_asked_hz = 499 };

@@ -388,6 +388,8 @@ static void a_recording_has_a_clock(void **state)
 		/* The end says 0, which is true of time alone: no sample of an allocation has any. */
 		assert_int_equal(recording_reader_figures(reading.reader)->target_cpu_unknown,
 				 cases[i].read == WEIGHT_ALLOC_BYTES);
+		assert_int_equal(recording_reader_figures(reading.reader)->lost_cpu_unknown,
+				 cases[i].read == WEIGHT_ALLOC_BYTES);
 		end_reading(&reading);
 		free(bytes.data);
 	}

@@ -509,9 +509,13 @@ static void an_engine_that_was_killed_leaves_what_it_published(void **state)
 	assert_int_equal(result.error, 0);
 	assert_int_equal(result.figures.samples, 3);
 	assert_string_equal(result.layout, "a layout");
+	assert_false(result.figures.lost_cpu_unknown);
 	shared->count = 0;
 	apart_ends = APART_BLOCKED;
+	options.alloc = true;
 	run();
+	options.alloc = false;
+	assert_true(result.figures.lost_cpu_unknown);
 	assert_int_equal(result.end, SAMPLER_BLOCKED);
 	assert_int_equal(result.pid, 77); /* whose memory it waited for */
 	assert_int_equal(result.figures.samples, 3);
