@@ -3,7 +3,8 @@
  * stack_cache: recent stacks, found by number.
  *
  * Most samples repeat an earlier stack. Each place holds one stack. A number
- * has only a few possible places; a new stack evicts another if all are taken.
+ * has a few possible slots, each of which names a place; a new stack takes the
+ * place of another if all of them are taken.
  * STACK_CACHE_FRAMES bounds the memory; stacks that do not fit are not kept.
  * Users keep their own data on a stack in an array of STACK_CACHE_PLACES. Places
  * are given out from the first on, so few stacks touch few pages of such arrays.
