@@ -221,27 +221,35 @@ def run(*arguments, timeout=RECORDING_SECONDS, user=None, through=(), **options)
     return subprocess.run(argv, timeout=timeout, check=False, **options)
 
 
-def await_work(pid, end_ns, recorder):
-    """Wait until the process has had so much CPU time. It must not end before, nor RECORDER, a process of ljspy's."""
+def await_work(pid, end_ns, recorder, may_refuse=False):
+    """Wait until the process has had so much CPU time. It must not end before, nor RECORDER, a process of ljspy's,
+    unless that MAY_REFUSE to profile."""
     def is_over():
         return cpu_ns(pid) >= end_ns or recorder.poll() is not None or is_zombie(pid)
 
     in_time = wait_until(is_over, seconds=WORK_SECONDS)
     missing_s = (end_ns - cpu_ns(pid)) / 1e9
-    assert missing_s <= 0, f"{missing_s} s of CPU time are missing; {in_time=}, ljspy: {recorder.poll()}"
+    is_refused = may_refuse and recorder.poll() == NOTHING_PROFILED
+    assert is_refused or missing_s <= 0, f"{missing_s} s of CPU time are missing; {in_time=}, ljspy: {recorder.poll()}"
 
 
-def run_beside(pid, seconds, *arguments, through=(), **options):
+def wait_worked(pid, seconds=0.1):
+    """Wait until the process has had so much CPU time: one that begins to do the same for ever does it then."""
+    enough_ns = cpu_ns(pid) + seconds * 1e9
+    assert wait_until(lambda: cpu_ns(pid) >= enough_ns, WORK_SECONDS)
+
+
+def run_beside(pid, seconds, *arguments, through=(), may_refuse=False, **options):
     """
     ljspy until the process has had so many seconds of CPU time since it is traced: beside others, that takes longer,
-    and there are as many samples. The command line THROUGH becomes ljspy.
+    and there are as many samples. The command line THROUGH becomes ljspy, which may end before if it MAY_REFUSE.
     """
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"} | options
     argv = [str(a) for a in (*through, LJSPY, *arguments)]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, **options) as process:
         try:
-            wait_until(lambda: is_traced(pid) or process.poll() is not None or is_zombie(pid))
-            await_work(pid, cpu_ns(pid) + seconds * 1e9, process)
+            assert wait_until(lambda: is_traced(pid) or process.poll() is not None or is_zombie(pid), WORK_SECONDS)
+            await_work(pid, cpu_ns(pid) + seconds * 1e9, process, may_refuse)
         finally:
             process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

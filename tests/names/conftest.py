@@ -66,8 +66,7 @@ def frames_in(host):
 
     def find(library, function, before=()):
         with ljspy.Target([*before, host, library, function]).wait_ready() as target:
-            # The thread may not be there yet.
-            assert ljspy.wait_until(lambda: frames_above_run(target))
+            ljspy.wait_worked(target.pid)
             return frames_above_run(target)
 
     return find

@@ -354,14 +354,10 @@ hostile:
 """
     )
     with ljspy.Target([host, library(source, *options), "hostile"]).wait_ready() as target:
-        def frames_of_dump():
-            dump = ljspy.run("dump", "--native", "all", "-p", target.pid)
-            assert dump.returncode in (ljspy.OK, ljspy.WITH_ERRORS)
-            return [line.strip() for line in dump.stdout.splitlines() if line.startswith(" ")]
-
-        # The thread may not be there yet.
-        ljspy.wait_until(lambda: frames_of_dump()[:1] == ["hostile [libnames.so]"])
-        frames = frames_of_dump()
+        ljspy.wait_worked(target.pid)
+        dump = ljspy.run("dump", "--native", "all", "-p", target.pid)
+    assert dump.returncode in (ljspy.OK, ljspy.WITH_ERRORS)
+    frames = [line.strip() for line in dump.stdout.splitlines() if line.startswith(" ")]
     assert frames[0] == "hostile [libnames.so]"
     assert frames[1].startswith(expected)
     assert any("local function calls()" in frame for frame in frames)
