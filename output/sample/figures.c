@@ -186,8 +186,10 @@ static void print_apart(FILE *out, const struct figures *figures)
 	const char *before = "apart    ";
 
 	if (figures->dropped) {
-		fprintf(out, "%s%" PRIu64 " samples dropped, as writing was slower or failed", before,
-			figures->dropped);
+		fprintf(out,
+			"%s%" PRIu64
+			" samples dropped, as writing was slower or failed, or they were too large",
+			before, figures->dropped);
 		before = "; ";
 	}
 	if (figures->away_ns)

@@ -143,11 +143,12 @@ static void people_read_what_was_dropped_and_how_long_nothing_was_sampled(void *
 		const char *text; /* NULL: nothing is told */
 	} cases[] = {
 		{ 0, 0, NULL },
-		{ 7, 0, "\napart    7 samples dropped, as writing was slower or failed\n" },
+		{ 7, 0,
+		  "\napart    7 samples dropped, as writing was slower or failed, or they were too large\n" },
 		{ 0, 2500000000,
 		  "\napart    away for 2.5 s, as ljspy was stopped or memory of a target kept it waiting\n" },
 		{ 7, 2500000000,
-		  "\napart    7 samples dropped, as writing was slower or failed; away for 2.5 s, as ljspy was" },
+		  "\napart    7 samples dropped, as writing was slower or failed, or they were too large; away for 2.5 s, as ljspy was" },
 	};
 
 	(void)state;

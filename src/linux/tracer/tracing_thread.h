@@ -10,8 +10,8 @@
 #define LJSPY_TRACING_THREAD_H
 
 /*
- * Run that in a thread of its own, to its end. 0, or a negative errno of pthread_create(). The targets are free
- * then, unless the thread takes longer than 10 s for the rest of its way.
+ * Run that in a thread of its own, to its end. 0, or a negative errno of pthread_create(). The targets are
+ * free then, unless the thread takes longer than 10 s for the rest of its way.
  */
 int tracing_thread_run(void *(*run)(void *context), void *context);
 
