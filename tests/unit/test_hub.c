@@ -494,10 +494,11 @@ static void begin_captures_now(unsigned int wait)
 
 static void come_until_it_is_full(unsigned int wait)
 {
+	const unsigned int depth = ++seen.depth;
+
 	(void)wait;
-	seen.depth++;
-	if (seen.depth <= HUB_CAPTURES_MAX)
-		seen.answers[seen.depth] = capture(HUB_CPU, 1);
+	if (depth <= HUB_CAPTURES_MAX)
+		seen.answers[depth] = capture(HUB_CPU, 1);
 	else
 		seen.now_ns += 401 * ns_per_second; /* no run begins */
 }
