@@ -12,7 +12,6 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "src/commands/commands.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/threads/may_stop.h"
@@ -27,8 +26,7 @@
 #include "src/targets/command_apart.h"
 #include "src/targets/core_look.h"
 #include "tests/unit/instead_of.h"
-#include "tests/unit/shown.h"
-#include "tests/unit/told.h"
+#include "tests/unit/run_command.h"
 
 enum { PROCESSES = 2, THREAD_ID = 500, TRIES = 10, WAITS = 1000 };
 
@@ -71,6 +69,8 @@ static int look_at(struct made_up *of, const struct known_files *files, const st
 
 #include "tests/unit/looked_at.h"
 
+#include "tests/unit/checked_each.h"
+
 /*---- The command ----*/
 
 INSTEAD_OF(command_run_apart);
@@ -97,19 +97,6 @@ bool __wrap_command_try_may_go_on(void *try)
 
 	of->given_up |= seen.give_up_after && seen.rests >= seen.give_up_after;
 	return !of->given_up;
-}
-
-INSTEAD_OF(choose_check);
-bool __wrap_choose_check(pid_t pid)
-{
-	return !made_up(pid)->may_not;
-}
-
-INSTEAD_OF(choose_check_layout);
-bool __wrap_choose_check_layout(pid_t pid, const struct given_layout *layout)
-{
-	assert_ptr_equal(layout, options.layout);
-	return !made_up(pid)->misfits;
 }
 
 INSTEAD_OF(choose_explain_look);
@@ -446,20 +433,9 @@ static int end(void **state)
 
 static enum exit_status look(void)
 {
-	const struct invocation invocation = { .options = &options };
-	enum exit_status status;
-
 	seen.tries = seen.stops = seen.resumes = seen.rests = 0;
-	shown_begin();
-	told_begin();
-	status = command_dump(&invocation);
-	told_end();
-	shown_end();
-	return status;
+	return run_command(command_dump, &options);
 }
-
-#define ASSERT_SHOWN(words) assert_non_null(strstr(shown, words))
-#define ASSERT_TOLD(words) assert_non_null(strstr(told, words))
 
 static void threads_are_read_as_they_are(void **state)
 {

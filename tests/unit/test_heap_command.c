@@ -14,7 +14,6 @@
 
 #include "output/heap/heap_builder.h"
 #include "output/heap_reports/heap_report.h"
-#include "src/commands/commands.h"
 #include "src/heap/process_heaps.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/process.h"
@@ -26,8 +25,7 @@
 #include "src/targets/core_look.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_heap.h"
-#include "tests/unit/shown.h"
-#include "tests/unit/told.h"
+#include "tests/unit/run_command.h"
 #include "tests/unit/told_reason.h"
 
 enum { PROCESSES = 2, STATES = 2, FIRST = 5000000, CORE_PID = 77 };
@@ -211,19 +209,8 @@ static int begin(void **state)
 
 static enum exit_status look(void)
 {
-	const struct invocation invocation = { .options = &options };
-	enum exit_status status;
-
-	shown_begin();
-	told_begin();
-	status = command_heap(&invocation);
-	told_end();
-	shown_end();
-	return status;
+	return run_command(command_heap, &options);
 }
-
-#define ASSERT_SHOWN(words) assert_non_null(strstr(shown, words))
-#define ASSERT_TOLD(words) assert_non_null(strstr(told, words))
 
 static void assert_nothing_done(const char *words)
 {

@@ -13,7 +13,6 @@
 
 #include "luajit-layouts/layout_text.h"
 #include "luajit-layouts/module/dwarf_layout.h"
-#include "src/commands/commands.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/live_memory.h"
 #include "src/linux/proc/process.h"
@@ -21,8 +20,7 @@
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
 #include "tests/unit/instead_of.h"
-#include "tests/unit/shown.h"
-#include "tests/unit/told.h"
+#include "tests/unit/run_command.h"
 
 enum { PROCESSES = 3, TRACES = 8001 };
 
@@ -55,6 +53,8 @@ static int look_at(struct made_up *of, const struct known_files *files, const st
 
 #include "tests/unit/looked_at.h"
 
+#include "tests/unit/checked_each.h"
+
 INSTEAD_OF(command_run_apart);
 enum exit_status __wrap_command_run_apart(command_in_engine *command, const struct invocation *invocation,
 					  bool can_be_concluded)
@@ -78,19 +78,6 @@ void __wrap_confirm_process(struct lua_process *process, pid_t pid, bool (*may_g
 	(void)may_go_on, (void)context;
 	assert_ptr_equal(process, made_up(pid));
 	made_up(pid)->confirmed++;
-}
-
-INSTEAD_OF(choose_check);
-bool __wrap_choose_check(pid_t pid)
-{
-	return !made_up(pid)->may_not;
-}
-
-INSTEAD_OF(choose_check_layout);
-bool __wrap_choose_check_layout(pid_t pid, const struct given_layout *layout)
-{
-	assert_ptr_equal(layout, options.layout);
-	return !made_up(pid)->misfits;
 }
 
 INSTEAD_OF(choose_explain);
@@ -262,18 +249,9 @@ static int end(void **state)
 
 static enum exit_status look(void)
 {
-	const struct invocation invocation = { .options = &options };
-	enum exit_status status;
-
-	shown_begin();
-	told_begin();
-	status = command_info(&invocation);
-	told_end();
-	shown_end();
-	return status;
+	return run_command(command_info, &options);
 }
 
-#define ASSERT_SHOWN(words) assert_non_null(strstr(shown, words))
 #define ASSERT_NOT_SHOWN(words) assert_null(strstr(shown, words))
 
 static void a_process_and_its_luajit_are_told(void **state)

@@ -12,7 +12,6 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "src/commands/commands.h"
 #include "src/footprint/footprint.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/pages/smaps.h"
@@ -22,8 +21,7 @@
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
 #include "tests/unit/instead_of.h"
-#include "tests/unit/shown.h"
-#include "tests/unit/told.h"
+#include "tests/unit/run_command.h"
 
 enum { PROCESSES = 3, PAGE = 4096, THREAD = 1000 };
 
@@ -34,7 +32,7 @@ struct made_up {
 };
 
 static struct {
-	bool may_look, fits, is_full;
+	bool is_full;
 	unsigned int smaps; /* that were read, and not cleared */
 } seen;
 
@@ -47,6 +45,7 @@ static int look_at(struct made_up *of, const struct known_files *files, const st
 	return of->open_error;
 }
 
+#include "tests/unit/checked_all.h"
 #include "tests/unit/looked_at.h"
 
 INSTEAD_OF(command_run_apart);
@@ -55,26 +54,6 @@ enum exit_status __wrap_command_run_apart(command_in_engine *command, const stru
 {
 	assert_false(can_be_concluded);
 	return command(NULL, invocation);
-}
-
-INSTEAD_OF(choose_check_all);
-bool __wrap_choose_check_all(const struct options *of)
-{
-	assert_ptr_equal(of, &options);
-	return seen.may_look;
-}
-
-INSTEAD_OF(choose_check_layouts);
-bool __wrap_choose_check_layouts(const struct options *of)
-{
-	assert_ptr_equal(of, &options);
-	return seen.fits;
-}
-
-INSTEAD_OF(choose_explain);
-void __wrap_choose_explain(pid_t pid, int error)
-{
-	fprintf(stderr, "%d: error %d\n", (int)pid, error);
 }
 
 INSTEAD_OF(process_read);
@@ -150,7 +129,7 @@ static int begin(void **state)
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
 	looked_at_begin(NULL);
-	seen.may_look = seen.fits = true;
+	memset(&checked, 0, sizeof(checked));
 	for (size_t i = 0; i < PROCESSES; i++)
 		pids[i] = FIRST + (pid_t)i;
 	options = (struct options){ .command = COMMAND_MEMORY, .pids = pids, .pid_count = PROCESSES };
@@ -167,15 +146,7 @@ static int end(void **state)
 
 static enum exit_status look(void)
 {
-	const struct invocation invocation = { .options = &options };
-	enum exit_status status;
-
-	shown_begin();
-	told_begin();
-	status = command_memory(&invocation);
-	told_end();
-	shown_end();
-	return status;
+	return run_command(command_memory, &options);
 }
 
 static size_t times_shown(const char *what)
@@ -264,10 +235,10 @@ static void what_is_not_confirmed_is_shown_with_an_error(void **state)
 static void what_may_not_be_looked_at_is_not_read(void **state)
 {
 	(void)state;
-	seen.may_look = false;
+	checked.may_not = true;
 	assert_int_equal(look(), EXIT_NOTHING_DONE);
-	seen.may_look = true;
-	seen.fits = false;
+	checked.may_not = false;
+	checked.misfit = true;
 	assert_int_equal(look(), EXIT_NOTHING_DONE);
 	assert_string_equal(shown, "");
 	assert_int_equal(layouts_given, 0);

@@ -12,7 +12,6 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "src/commands/commands.h"
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/process.h"
 #include "src/nginx/request_survey.h"
@@ -23,8 +22,7 @@
 #include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
 #include "tests/unit/instead_of.h"
-#include "tests/unit/shown.h"
-#include "tests/unit/told.h"
+#include "tests/unit/run_command.h"
 
 enum { PROCESSES = 3 };
 
@@ -44,27 +42,8 @@ static int look_at(struct made_up *of, const struct known_files *files, const st
 	return 0;
 }
 
+#include "tests/unit/checked_all.h"
 #include "tests/unit/looked_at.h"
-
-INSTEAD_OF(choose_check_all);
-bool __wrap_choose_check_all(const struct options *of)
-{
-	assert_ptr_equal(of, &options);
-	return true;
-}
-
-INSTEAD_OF(choose_check_layouts);
-bool __wrap_choose_check_layouts(const struct options *of)
-{
-	assert_ptr_equal(of, &options);
-	return true;
-}
-
-INSTEAD_OF(choose_explain);
-void __wrap_choose_explain(pid_t pid, int error)
-{
-	fprintf(stderr, "%d: error %d\n", (int)pid, error);
-}
 
 INSTEAD_OF(process_read);
 int __wrap_process_read(pid_t pid, struct process *ret_process)
@@ -176,16 +155,11 @@ static void begin_with(const struct kind *kind)
 
 static enum exit_status look(const struct kind *kind)
 {
-	const struct invocation invocation = { .options = &options };
 	enum exit_status status;
 
 	for (size_t i = 0; i < PROCESSES; i++)
 		world[i].loads = world[i].load_begins = 0;
-	shown_begin();
-	told_begin();
-	status = kind->run(&invocation);
-	told_end();
-	shown_end();
+	status = run_command(kind->run, &options);
 	assert_no_look_is_open();
 	return status;
 }

@@ -36,7 +36,7 @@ struct made_up {
 };
 
 static struct {
-	bool may_look, fits;
+
 	bool rewrites;      /* the terminal */
 	unsigned int looks; /* that the user has before ending ljspy */
 	unsigned int waits;
@@ -55,27 +55,8 @@ static int look_at(struct made_up *of, const struct known_files *files, const st
 	return of->open_error;
 }
 
+#include "tests/unit/checked_all.h"
 #include "tests/unit/looked_at.h"
-
-INSTEAD_OF(choose_check_all);
-bool __wrap_choose_check_all(const struct options *of)
-{
-	assert_ptr_equal(of, &options);
-	return seen.may_look;
-}
-
-INSTEAD_OF(choose_check_layouts);
-bool __wrap_choose_check_layouts(const struct options *of)
-{
-	assert_ptr_equal(of, &options);
-	return seen.fits;
-}
-
-INSTEAD_OF(choose_explain);
-void __wrap_choose_explain(pid_t pid, int error)
-{
-	fprintf(stderr, "%d: error %d\n", (int)pid, error);
-}
 
 INSTEAD_OF(process_read);
 int __wrap_process_read(pid_t pid, struct process *ret_process)
@@ -191,7 +172,7 @@ static int begin(void **state)
 	memset(&seen, 0, sizeof(seen));
 	followed_begin();
 	looked_at_begin(NULL);
-	seen.may_look = seen.fits = true;
+	memset(&checked, 0, sizeof(checked));
 	for (size_t i = 0; i < PROCESSES; i++)
 		pids[i] = FIRST + (pid_t)i;
 	options = (struct options){ .pids = pids, .pid_count = 2 };
@@ -268,10 +249,10 @@ static void the_document_has_all_processes(void **state)
 static void nothing_is_shown_of_what_may_not_be_looked_at(void **state)
 {
 	(void)state;
-	seen.may_look = false;
+	checked.may_not = true;
 	assert_int_equal(look(), EXIT_NOTHING_DONE);
-	seen.may_look = true;
-	seen.fits = false;
+	checked.may_not = false;
+	checked.misfit = true;
 	assert_int_equal(look(), EXIT_NOTHING_DONE);
 	assert_string_equal(shown, "");
 	assert_int_equal(world[0].opens, 0);
