@@ -594,6 +594,11 @@ static void what_a_builtin_was_checked_by_calls_that(void **state)
 	find();
 	assert_int_equal(steps.count, 1);
 	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
+	/* And not a Lua function of which nobody knows where it was read, such as a local one. */
+	calls.checks[1].of = CHECK_OF_UNKNOWN;
+	find();
+	assert_int_equal(steps.count, 1);
+	calls.checks[1].of = CHECK_OF_TABLE;
 	/* Also if it was checked before the gap. */
 	way.checks = gap.first_check = 1;
 	find();

@@ -350,7 +350,8 @@ static bool is_builtin_key(const struct stepper *stepper, uint64_t key)
  * Enter the Lua function of the next check that reads it as the call does. The first check of all may be the
  * call's, too, as LuaJIT may read by another key or in another place: __call, __index, and what it has just
  * stored. That is less likely if it is known what the slot holds, or if there is a former one, and not so if
- * a builtin was read by the call's key. Returns the likely function, or NULL.
+ * a builtin was read by the call's key: nor is it one then of which nobody knows where it was read. Returns
+ * the likely function, or NULL.
  */
 static const struct proto *enter_next_checked(struct stepper *stepper, bool is_tail_call,
 					      const struct setter *setter, bool is_known, int32_t goal,
@@ -359,6 +360,7 @@ static const struct proto *enter_next_checked(struct stepper *stepper, bool is_t
 	const struct origin origin = origin_of(stepper, setter);
 	const struct trace_check *checks = stepper->context->calls->checks;
 	const uint32_t end = stepper->gap->end_check;
+	const bool is_builtin = is_builtin_key(stepper, origin.key);
 	uint32_t first = end, check = stepper->way->checks;
 	unsigned skipped = 0;
 	bool may_be_first;
@@ -368,11 +370,12 @@ static const struct proto *enter_next_checked(struct stepper *stepper, bool is_t
 			continue;
 		if (first == end)
 			first = check;
-		if (is_check_of(&checks[check], &origin))
+		if (is_check_of(&checks[check], &origin) &&
+		    !(is_builtin && checks[check].of == CHECK_OF_UNKNOWN))
 			break;
 		skipped++;
 	}
-	may_be_first = check != first && !is_builtin_key(stepper, origin.key);
+	may_be_first = check != first && !is_builtin;
 	if (check == end && may_be_first && !is_known) {
 		check = first;
 		skipped = 0;
