@@ -98,10 +98,7 @@ static const char *check_header(const Elf64_Ehdr *header)
 	return NULL;
 }
 
-/*
- * With PN_XNUM in the header there are too many segments for it; the first section header counts them.
- * Without section headers, e_shoff is 0: its upper half then stands where the count would, which is 0.
- */
+/* With PN_XNUM in the header there are too many segments for it; the first section header counts them. */
 static bool count_segments(const struct core_file *core, const Elf64_Ehdr *header, size_t *ret_count)
 {
 	Elf64_Shdr section;
@@ -110,7 +107,7 @@ static bool count_segments(const struct core_file *core, const Elf64_Ehdr *heade
 		*ret_count = header->e_phnum;
 		return true;
 	}
-	if (!read_at(core->fd, header->e_shoff, &section, sizeof(section)))
+	if (header->e_shoff == 0 || !read_at(core->fd, header->e_shoff, &section, sizeof(section)))
 		return false;
 	*ret_count = section.sh_info;
 	return true;
