@@ -25,6 +25,7 @@
 #include "src/targets/core_look.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_heap.h"
+#include "tests/unit/ran_apart.h"
 #include "tests/unit/run_command.h"
 #include "tests/unit/told_reason.h"
 
@@ -39,7 +40,7 @@ static struct made_up {
 } world[PROCESSES], core; /* core.look_error is why it cannot be opened */
 
 static struct {
-	bool runs_apart, has_no_tracer, is_given_up, allows_attach, is_full;
+	bool has_no_tracer, is_given_up, allows_attach, is_full;
 	int run_error;
 	struct heap_capture_options capture;
 } seen;
@@ -52,15 +53,6 @@ static struct made_up *made_up(pid_t pid)
 		return &core;
 	assert_in_range(pid, FIRST, FIRST + PROCESSES - 1);
 	return &world[pid - FIRST];
-}
-
-INSTEAD_OF(command_run_apart);
-enum exit_status __wrap_command_run_apart(command_in_engine *command, const struct invocation *invocation,
-					  bool can_be_concluded)
-{
-	assert_false(can_be_concluded);
-	seen.runs_apart = true;
-	return command(NULL, invocation);
 }
 
 INSTEAD_OF(command_try_run);
@@ -197,6 +189,7 @@ static int begin(void **state)
 
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
+	ran_apart = false;
 	told_reason = PERMISSION_UNKNOWN;
 	world[0] = world[1] = core = (struct made_up){ .state_count = STATES };
 	options = (struct options){ .command = COMMAND_HEAP,
@@ -227,7 +220,7 @@ static void all_heaps_are_shown(void **state)
 	assert_string_equal(told, "");
 	ASSERT_SHOWN("5000000");
 	ASSERT_SHOWN("5000001");
-	assert_true(seen.runs_apart);
+	assert_true(ran_apart);
 	assert_false(seen.allows_attach || seen.capture.read.strings);
 	options.allow_attach = options.strings = true;
 	options.max_pause_ns = 7;
@@ -311,7 +304,7 @@ static void a_core_file_needs_no_engine(void **state)
 	options.core = "core.77";
 	options.pid_count = 0;
 	assert_int_equal(look(), EXIT_ALL_GOOD);
-	assert_false(seen.runs_apart);
+	assert_false(ran_apart);
 	assert_string_equal(told, "");
 	ASSERT_SHOWN("dead");
 	core.states[1] = -EIO;
@@ -346,7 +339,7 @@ static void a_series_needs_a_format_that_shows_it(void **state)
 	assert_non_null(options.heap_format);
 	assert_int_equal(look(), EXIT_USAGE);
 	ASSERT_TOLD("The format folded shows one heap, not what grew over several.");
-	assert_false(seen.runs_apart);
+	assert_false(ran_apart);
 }
 
 int main(void)

@@ -20,6 +20,7 @@
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/ran_apart.h"
 #include "tests/unit/run_command.h"
 
 enum { PROCESSES = 3, TRACES = 8001 };
@@ -54,14 +55,6 @@ static int look_at(struct made_up *of, const struct known_files *files, const st
 #include "tests/unit/looked_at.h"
 
 #include "tests/unit/checked_each.h"
-
-INSTEAD_OF(command_run_apart);
-enum exit_status __wrap_command_run_apart(command_in_engine *command, const struct invocation *invocation,
-					  bool can_be_concluded)
-{
-	assert_false(can_be_concluded);
-	return command(NULL, invocation);
-}
 
 INSTEAD_OF(command_try_run);
 int __wrap_command_try_run(struct command_try *try, void *(*read)(void *context), void *context)

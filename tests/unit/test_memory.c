@@ -21,6 +21,7 @@
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
 #include "tests/unit/instead_of.h"
+#include "tests/unit/ran_apart.h"
 #include "tests/unit/run_command.h"
 
 enum { PROCESSES = 3, PAGE = 4096, THREAD = 1000 };
@@ -47,14 +48,6 @@ static int look_at(struct made_up *of, const struct known_files *files, const st
 
 #include "tests/unit/checked_all.h"
 #include "tests/unit/looked_at.h"
-
-INSTEAD_OF(command_run_apart);
-enum exit_status __wrap_command_run_apart(command_in_engine *command, const struct invocation *invocation,
-					  bool can_be_concluded)
-{
-	assert_false(can_be_concluded);
-	return command(NULL, invocation);
-}
 
 INSTEAD_OF(process_read);
 int __wrap_process_read(pid_t pid, struct process *ret_process)
