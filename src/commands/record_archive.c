@@ -6,16 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/array.h"
-#include "output/recording/recording_writer.h"
 #include "output/sample/session.h"
 #include "src/archive/archive.h"
 #include "src/linux/clocks/clock.h"
 #include "src/program/first_thread.h"
 #include "src/program/message.h"
 #include "src/program/progress.h"
-#include "src/push/origin.h"
 #include "src/push/pusher.h"
+#include "src/rotation/rotation.h"
 #include "src/sampler/sampler_apart.h"
 #include "src/targets/choose.h"
 #include "src/targets/launched.h"
@@ -26,12 +24,6 @@
 #include "src/watch/ring.h"
 #include "src/watch/watch.h"
 
-/* Without samples, a recording ends so long after its time: some may still be on their way. */
-static const uint64_t late_ns = 2 * (uint64_t)NS_PER_SECOND;
-/* The clock was set if it moved by that much more than time did. */
-static const uint64_t clock_moved_ns = NS_PER_SECOND;
-/* A recording that takes that part of the bytes to keep ends early, so that there is one to keep. */
-enum { PARTS_MIN = 4 };
 /* With --when: what led to a recording is so long, and the time that a condition is about. */
 static const uint64_t before_ns = 60 * (uint64_t)NS_PER_SECOND;
 static const uint64_t before_max_ns = 900 * (uint64_t)NS_PER_SECOND;
@@ -54,338 +46,31 @@ struct archiving {
 	bool refused;
 	bool begun; /* sampling has: until then there is no recording */
 	struct pusher pusher;
+	struct rotation rotation;
 
 	/* With --when; else NULL. */
 	struct watch *watch;
 	struct ring *ring; /* of what was sampled since the last recording */
 	struct quota quota;
-	bool asleep;    /* samples go into the ring */
-	bool said_most; /* the user knows that there are no more recordings for now */
+	uint64_t ring_since_ns; /* when the rotation became idle: since then, samples go into the ring */
+	uint64_t ring_missing;  /* samples that did not get into it */
+	bool said_most;         /* the user knows that there are no more recordings for now */
 	int ring_error; /* that the user has been told of; a negative errno, 0 if there is none any more */
 	char cause[CAUSE_SIZE];
-
-	/* The current recording. */
-	struct recording_writer *writer; /* NULL between two, if none could be opened */
-	struct session session;
-	struct figures figures;   /* of its samples */
-	struct figures so_far;    /* of the run, at the last progress */
-	struct figures before;    /* of the run, up to its beginning */
-	uint64_t unwritten;       /* samples that could not be written, and that no recording tells of yet */
-	uint64_t told;            /* so many of them the figures of this one have */
-	uint64_t end_ns;          /* CLOCK_MONOTONIC */
-	bool failed;              /* nothing can be written for now */
-	bool ended;               /* its end is what could not be written */
-	bool said_bounds;         /* the user knows that old recordings cannot be deleted */
-	int error;                /* of the errand; a negative errno */
-	uint64_t recorded_cpu_ns; /* CPU time in earlier recordings */
-	uint64_t unflushed;       /* samples that are in the writer only */
-	uint64_t missing;         /* samples since writing failed */
-	uint64_t all_missing;
-	int64_t clock_offset_ns; /* CLOCK_REALTIME against CLOCK_MONOTONIC */
-	int64_t suspended_ns;    /* how long the machine was by then */
-	struct noted {           /* the processes whose labels it has */
-		pid_t *pids;     /* sorted */
-		size_t count, size;
-	} noted;
 };
-
-static int64_t clock_offset(clockid_t clock)
-{
-	return (int64_t)(clock_now_ns(clock) - clock_now_ns(CLOCK_MONOTONIC));
-}
-
-static void note_clock(struct archiving *archiving)
-{
-	archiving->clock_offset_ns = clock_offset(CLOCK_REALTIME);
-	archiving->suspended_ns = clock_offset(CLOCK_BOOTTIME);
-}
-
-/*---- The first thread's errands ----*/
-
-static void open_next(void *context)
-{
-	struct archiving *archiving = context;
-	int error = archive_begin(&archiving->archive, archiving->session.start_unix_ns);
-
-	if (!error)
-		error = recording_writer_new(archiving->archive.stream, &archiving->session,
-					     &archiving->writer);
-	if (error)
-		archive_end(&archiving->archive);
-	archiving->error = error;
-}
-
-static void prune(void *context)
-{
-	struct archiving *archiving = context;
-
-	archiving->error = archive_prune(&archiving->archive);
-}
-
-/*---- Recordings ----*/
-
-/* The user reads it once: until writing works again, only the samples are counted. */
-static void note_failure(struct archiving *archiving, int error)
-{
-	if (archiving->failed)
-		return;
-	archiving->failed = true;
-	message_error_errno(error, "%s: what was written stays; recording goes on when it can",
-			    archiving->options->output);
-	if (error == ENOSPC || error == EDQUOT)
-		message_note(
-			"To make room, ljspy deletes no recording: delete old ones, or give a lower --keep-bytes.");
-}
-
-static void note_recovery(struct archiving *archiving)
-{
-	if (!archiving->failed)
-		return;
-	archiving->failed = false;
-	message_warn("%s can be written to again; %" PRIu64 " samples are missing.",
-		     archiving->options->output, archiving->missing);
-	archiving->all_missing += archiving->missing;
-	archiving->missing = 0;
-}
-
-static bool is_written(struct archiving *archiving, int error)
-{
-	if (error == -EIO)
-		note_failure(archiving, errno ? errno : EIO);
-	return error != -EIO;
-}
-
-/* When a recording ends that begins then: at a round time of the clock. */
-static uint64_t end_of(const struct archiving *archiving, uint64_t start_ns, uint64_t start_unix_ns)
-{
-	const uint64_t every_ns = archiving->options->every_ns;
-
-	if (archiving->watch)
-		return start_ns + archiving->options->for_ns;
-	return start_ns + every_ns - start_unix_ns % every_ns;
-}
-
-/* Begin a recording of what was sampled from start_ns on. */
-static void begin_recording(struct archiving *archiving, uint64_t start_ns)
-{
-	struct session *session = &archiving->session;
-
-	session->start_ns = start_ns;
-	session->start_unix_ns = start_ns + (uint64_t)archiving->clock_offset_ns;
-	session->duration_ns = 0;
-	archiving->end_ns = end_of(archiving, start_ns, session->start_unix_ns);
-	archiving->figures = (struct figures){ 0 };
-	archiving->before = archiving->so_far;
-	archiving->noted.count = 0;
-	first_thread_ask(&archiving->first, open_next, archiving);
-	if (archiving->error)
-		note_failure(archiving, -archiving->error);
-	pusher_note(&archiving->pusher);
-}
-
-/* What happened from the recording's beginning to its end; the sampler counts for its whole run. */
-static void complete_figures(struct archiving *archiving, const struct figures *so_far, uint64_t end_ns)
-{
-	struct session *session = &archiving->session;
-	struct figures *figures = &archiving->figures;
-
-	figures_count_since(figures, so_far, &archiving->before);
-	archiving->told = archiving->unwritten;
-	figures->dropped += archiving->told;
-	figures->rate_asked_hz = archiving->options->rate_hz;
-	session->duration_ns = end_ns > session->start_ns ? end_ns - session->start_ns : 0;
-	figures->duration_ns = session->duration_ns;
-}
-
-/* False if it could not be written to its end. */
-static bool finish_writer(struct archiving *archiving)
-{
-	bool good;
-
-	archiving->session.roots = *archiving->result.roots ? archiving->result.roots : NULL;
-	good = is_written(archiving, recording_writer_finish(archiving->writer, &archiving->session,
-							     &archiving->figures));
-
-	archiving->ended = !good;
-	if (good)
-		archiving->unwritten -= archiving->told;
-	return good;
-}
-
-/* Close the file, which has its end or never gets it, and delete what exceeds the bounds. */
-static void close_recording(struct archiving *archiving)
-{
-	recording_writer_free(archiving->writer);
-	archiving->writer = NULL;
-	archiving->ended = false;
-	archiving->unflushed = 0;
-	archiving->recorded_cpu_ns += archiving->figures.target_cpu_ns;
-	archive_end(&archiving->archive);
-	first_thread_ask(&archiving->first, prune, archiving);
-	if (archiving->error && !archiving->said_bounds)
-		message_warn("%s: old recordings cannot be deleted: %s", archiving->options->output,
-			     strerror(-archiving->error));
-	archiving->said_bounds |= archiving->error != 0;
-}
-
-/* From now on, samples go into the ring. */
-static void fall_asleep(struct archiving *archiving, uint64_t now_ns)
-{
-	archiving->asleep = true;
-	archiving->end_ns = UINT64_MAX - late_ns;
-	ring_clear(archiving->ring);
-	ring_advance(archiving->ring, now_ns, &archiving->so_far);
-}
-
-/* What comes after a recording. */
-static void begin_next(struct archiving *archiving, uint64_t now_ns)
-{
-	if (archiving->watch)
-		fall_asleep(archiving, now_ns);
-	else
-		begin_recording(archiving, now_ns);
-}
-
-/* End the recording, and begin the next. If the end cannot be written, try_again() does it later. */
-static void rotate(struct archiving *archiving, uint64_t at_ns)
-{
-	if (archiving->failed)
-		return;
-	complete_figures(archiving, &archiving->so_far, at_ns);
-	if (archiving->writer && !finish_writer(archiving))
-		return;
-	close_recording(archiving);
-	begin_next(archiving, at_ns);
-}
-
-/* End recordings whose time is over. Those of a time without ljspy, such as a suspended machine, are none. */
-static void rotate_if_over(struct archiving *archiving, uint64_t now_ns)
-{
-	const uint64_t every_ns = archiving->options->every_ns;
-	uint64_t end_ns = archiving->end_ns;
-
-	if (now_ns < end_ns)
-		return;
-	if (every_ns && now_ns - end_ns >= every_ns)
-		end_ns += (now_ns - end_ns) / every_ns * every_ns;
-	rotate(archiving, end_ns);
-}
-
-/*
- * Give up a file that takes no more, once its time is over. A full disk may have room again; another cause,
- * such as a limit of sizes or a file server that has lost the file, may be the file's alone.
- */
-static bool give_up(struct archiving *archiving, int error)
-{
-	if (error == ENOSPC || error == EDQUOT || clock_now_ns(CLOCK_MONOTONIC) < archiving->end_ns)
-		return false;
-	archiving->missing += archiving->unflushed;
-	archiving->unwritten += archiving->unflushed;
-	close_recording(archiving);
-	return true;
-}
-
-/* After a failure: write what did not get into the file, and go on there, or in a new one. */
-static bool try_again(struct archiving *archiving)
-{
-	bool over = archiving->ended;
-
-	if (!archiving->failed)
-		return true;
-	if (archiving->writer && recording_writer_continue(archiving->writer, archiving->archive.stream)) {
-		if (!give_up(archiving, errno))
-			return false;
-		over = true;
-	} else if (over) {
-		if (!finish_writer(archiving))
-			return false;
-		close_recording(archiving);
-	}
-	if (over)
-		begin_next(archiving, clock_now_ns(CLOCK_MONOTONIC));
-	else if (!archiving->writer)
-		begin_recording(archiving, clock_now_ns(CLOCK_MONOTONIC));
-	if (archiving->writer ? recording_writer_flush(archiving->writer) != 0 : !archiving->asleep)
-		return false;
-	note_recovery(archiving);
-	return true;
-}
-
-/* Write what was added so far. */
-static void flush(struct archiving *archiving)
-{
-	if (archiving->writer && is_written(archiving, recording_writer_flush(archiving->writer)))
-		archiving->unflushed = 0;
-}
-
-/*---- Labels of processes, for pushing ----*/
-
-/* Where the process is, or belongs, among those whose labels the recording has. */
-static size_t find_noted(const struct noted *noted, pid_t pid)
-{
-	size_t low = 0, high = noted->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (noted->pids[middle] < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Note at the first sample of a process what it is: later it may be gone. */
-static int note_process(struct archiving *archiving, const struct sample *sample)
-{
-	struct noted *noted = &archiving->noted;
-	size_t at = find_noted(noted, sample->pid);
-	char text[LABELS_TEXT_SIZE];
-	struct labels labels;
-	pid_t *pids;
-
-	if (!archiving->pusher.pid || (at < noted->count && noted->pids[at] == sample->pid))
-		return 0;
-	pids = array_grow(noted->pids, &noted->size, noted->count + 1, sizeof(*pids));
-	if (!pids)
-		return -ENOMEM;
-	noted->pids = pids;
-	memmove(pids + at + 1, pids + at, (noted->count - at) * sizeof(*pids));
-	pids[at] = sample->pid;
-	noted->count++;
-	origin_read(sample->pid, sample->process_name, &labels);
-	labels_write(&labels, text);
-	return recording_writer_add_labels(archiving->writer, sample->pid, text);
-}
 
 /*---- The sampler's calls ----*/
 
-/* Into the current recording. 0: what cannot be written is counted. */
-static int record_sample(void *context, const struct sample *given)
+/* Whenever the rotation becomes idle, the ring begins anew. */
+static void follow_rotation(struct archiving *archiving)
 {
-	struct archiving *archiving = context;
-	struct sample sample = *given;
-	int error = -EIO;
+	const struct rotation *rotation = &archiving->rotation;
 
-	/* One that comes late goes into the recording that goes on. */
-	if (sample.time_ns < archiving->session.start_ns)
-		sample.time_ns = archiving->session.start_ns;
-	figures_add_sample(&archiving->figures, &sample);
-	archiving->figures.target_cpu_ns += sample.cpu_ns;
-	if (archiving->writer && !archiving->failed)
-		error = note_process(archiving, &sample);
-	if (!error)
-		error = recording_writer_add(archiving->writer, &sample);
-	if (error) {
-		archiving->missing++;
-		archiving->unwritten++;
-	} else {
-		archiving->unflushed++;
-	}
-	if (archiving->writer && error)
-		is_written(archiving, error);
-	return 0;
+	if (!archiving->watch || !rotation->idle || archiving->ring_since_ns == rotation->idle_since_ns)
+		return;
+	archiving->ring_since_ns = rotation->idle_since_ns;
+	ring_clear(archiving->ring);
+	ring_advance(archiving->ring, rotation->idle_since_ns, &rotation->so_far);
 }
 
 /* A sample may come before progress() tells when sampling began. */
@@ -394,7 +79,8 @@ static void begin_first(struct archiving *archiving, uint64_t now_ns)
 	if (archiving->begun)
 		return;
 	archiving->begun = true;
-	begin_next(archiving, archiving->result.begin_ns ? archiving->result.begin_ns : now_ns);
+	rotation_begin_first(&archiving->rotation,
+			     archiving->result.begin_ns ? archiving->result.begin_ns : now_ns);
 }
 
 static void take_sample(void *context, const struct sample *sample)
@@ -402,45 +88,25 @@ static void take_sample(void *context, const struct sample *sample)
 	struct archiving *archiving = context;
 
 	begin_first(archiving, sample->time_ns);
-	rotate_if_over(archiving, sample->time_ns);
+	rotation_advance(&archiving->rotation, sample->time_ns);
+	follow_rotation(archiving);
 	if (archiving->watch)
 		watch_sample(archiving->watch, sample);
-	if (!archiving->asleep)
-		record_sample(archiving, sample);
+	if (!archiving->rotation.idle)
+		rotation_take(&archiving->rotation, sample);
 	else if (ring_add(archiving->ring, sample))
-		archiving->missing++;
+		archiving->ring_missing++;
 }
 
 static void keep_functions(void *context)
 {
 	struct archiving *archiving = context;
 
-	if (archiving->writer)
-		recording_writer_forget_functions(archiving->writer);
+	rotation_forget_functions(&archiving->rotation);
 	if (archiving->watch) {
 		ring_forget_functions(archiving->ring);
 		watch_keep(archiving->watch);
 	}
-}
-
-/* A recording's times hold for one setting of the clock. */
-static void follow_clock(struct archiving *archiving, uint64_t now_ns)
-{
-	int64_t moved_ns = clock_offset(CLOCK_REALTIME) - archiving->clock_offset_ns;
-	int64_t suspended_ns = clock_offset(CLOCK_BOOTTIME) - archiving->suspended_ns;
-	const char *outcome = archiving->asleep ? "what was sampled before is dropped"
-						: "a new recording begins";
-
-	if ((uint64_t)llabs(moved_ns) < clock_moved_ns)
-		return;
-	if ((uint64_t)llabs(moved_ns - suspended_ns) < clock_moved_ns)
-		message_note("The machine was suspended for %.0f s: %s.", (double)suspended_ns / 1e9,
-			     outcome);
-	else
-		message_warn("The clock was set by %.0f s: %s.", (double)(moved_ns - suspended_ns) / 1e9,
-			     outcome);
-	note_clock(archiving);
-	rotate(archiving, now_ns);
 }
 
 /* error: a negative errno. */
@@ -457,27 +123,26 @@ static void warn_missing(int error, const char *where)
 /* With --when: begin a recording, with what led to it. */
 static void wake(struct archiving *archiving, const char *words, uint64_t now_ns)
 {
-	const struct options *options = archiving->options;
+	struct rotation *rotation = &archiving->rotation;
 	const uint64_t begin_ns = ring_begin_ns(archiving->ring);
 	const struct figures before = *ring_before(archiving->ring);
 	char name[ARCHIVE_NAME_SIZE] = "";
+	bool is_open;
 	int error;
 
 	snprintf(archiving->cause, sizeof(archiving->cause), "%s, %.0f s after the beginning", words,
 		 (double)(now_ns - begin_ns) / 1e9);
-	archiving->session.cause = archiving->cause;
-	archiving->asleep = false;
-	begin_recording(archiving, begin_ns);
-	archiving->before = before;
-	archiving->end_ns = now_ns + options->for_ns;
-	error = ring_pour(archiving->ring, record_sample, archiving);
+	rotation->session.cause = archiving->cause;
+	is_open = rotation_begin(rotation, begin_ns, &before, now_ns);
+	error = ring_pour(archiving->ring, rotation_take, rotation);
 	if (error)
 		warn_missing(error, "the recording");
-	if (!archiving->writer)
+	if (!is_open)
 		return;
-	recording_writer_forget_functions(archiving->writer);
+	rotation_forget_functions(rotation);
 	archive_name(&archiving->archive.list.entries[archiving->archive.list.count - 1], name);
-	message_note("%s: recording until %.0f s later, into %s", words, (double)options->for_ns / 1e9, name);
+	message_note("%s: recording until %.0f s later, into %s", words,
+		     (double)archiving->options->for_ns / 1e9, name);
 }
 
 static void say_most(struct archiving *archiving, const char *words, uint64_t now_ns)
@@ -501,9 +166,9 @@ static void watch_on(struct archiving *archiving, uint64_t now_ns)
 	bool begins = watch_look(archiving->watch, now_ns, words);
 	int error;
 
-	if (!archiving->asleep)
+	if (!archiving->rotation.idle)
 		return;
-	error = ring_advance(archiving->ring, now_ns, &archiving->so_far);
+	error = ring_advance(archiving->ring, now_ns, &archiving->rotation.so_far);
 	if (error && error != archiving->ring_error) /* the user reads it once */
 		warn_missing(error, "what comes before a recording");
 	archiving->ring_error = error;
@@ -526,34 +191,15 @@ static bool progress(void *context, const struct figures *so_far)
 		begin_first(archiving, now_ns);
 	if (!archiving->begun)
 		return true;
-	archiving->so_far = *so_far;
-	follow_clock(archiving, now_ns);
-	if (now_ns >= archiving->end_ns + late_ns)
-		rotate_if_over(archiving, now_ns - late_ns);
-	if (archive_written(&archiving->archive) > archiving->options->keep_bytes / PARTS_MIN)
-		rotate(archiving, now_ns);
+	archiving->rotation.so_far = *so_far;
+	rotation_keep_up(&archiving->rotation, now_ns);
+	follow_rotation(archiving);
 	if (archiving->watch)
 		watch_on(archiving, now_ns);
-	if (try_again(archiving))
-		flush(archiving);
+	rotation_write(&archiving->rotation);
+	follow_rotation(archiving);
 	progress_show(&archiving->progress, so_far);
 	return true;
-}
-
-/* The run's CPU time is known at its end: what no sample stands for goes into the last recording. */
-static void end_last(struct archiving *archiving)
-{
-	const struct figures *all = &archiving->result.figures;
-
-	if (archiving->asleep || !archiving->begun)
-		return;
-	complete_figures(archiving, all, clock_now_ns(CLOCK_MONOTONIC));
-	if (!archiving->watch && weight_is_time(archiving->session.clock) &&
-	    all->target_cpu_ns > archiving->recorded_cpu_ns)
-		archiving->figures.target_cpu_ns = all->target_cpu_ns - archiving->recorded_cpu_ns;
-	if (!try_again(archiving) || !finish_writer(archiving))
-		archiving->missing += archiving->unflushed;
-	close_recording(archiving);
 }
 
 static bool sample(void *context)
@@ -570,8 +216,8 @@ static bool sample(void *context)
 		permission_diagnose(archiving->result.left_out_pid, -archiving->result.left_out_error,
 				    &archiving->left_out);
 	if (*archiving->result.layout)
-		archiving->session.layout = archiving->result.layout;
-	end_last(archiving);
+		archiving->rotation.session.layout = archiving->result.layout;
+	rotation_end(&archiving->rotation, &archiving->result.figures);
 	return true;
 }
 
@@ -615,12 +261,12 @@ static void drop_all(struct archiving *archiving)
 
 static enum exit_status conclude(struct archiving *archiving)
 {
+	const uint64_t missing = rotation_missing(&archiving->rotation) + archiving->ring_missing;
 	const struct options *options = archiving->options;
 	enum exit_status status = EXIT_ALL_GOOD;
 
-	archiving->all_missing += archiving->missing;
-	if (archiving->all_missing) {
-		message_warn("%" PRIu64 " samples could not be written.", archiving->all_missing);
+	if (missing) {
+		message_warn("%" PRIu64 " samples could not be written.", missing);
 		status = EXIT_WITH_ERRORS;
 	}
 	if (choose_explain_failure(&archiving->result, options->launch ? options->launch[0] : NULL))
@@ -683,7 +329,6 @@ static enum exit_status run(struct archiving *archiving, const struct invocation
 	if (!error)
 		error = begin_watch(archiving);
 	if (!error) {
-		note_clock(archiving);
 		progress_begin(&archiving->progress, options->duration_ns);
 		error = first_thread_run(&archiving->first, sample, archiving, &sampled);
 		progress_end(&archiving->progress);
@@ -767,15 +412,26 @@ static bool start_pusher(struct archiving *archiving)
 static enum exit_status record_into(struct archiving *archiving, const struct invocation *invocation)
 {
 	const struct options *options = archiving->options;
+	const struct rotation_options rotation = {
+		.every_ns = options->every_ns,
+		.for_ns = options->for_ns,
+		.rate_hz = options->rate_hz,
+		.archive = &archiving->archive,
+		.first = &archiving->first,
+		.pusher = &archiving->pusher,
+		.roots = archiving->result.roots,
+	};
+	struct session *session = &archiving->rotation.session;
 	char name[PROCESS_NAME_MAX], *title = NULL;
 	enum exit_status status = EXIT_NOTHING_DONE;
 
+	rotation_init(&archiving->rotation, &rotation);
 	archiving->functions = functions_new();
 	if (!options->name)
-		title = sampling_title(options, name, &archiving->session.pid);
-	archiving->session.target = options->name ? options->name : title;
-	archiving->session.command_line = invocation->command_line;
-	archiving->session.clock = weights[options->clock].clock;
+		title = sampling_title(options, name, &session->pid);
+	session->target = options->name ? options->name : title;
+	session->command_line = invocation->command_line;
+	session->clock = weights[options->clock].clock;
 	if (!archiving->functions)
 		message_error_errno(ENOMEM, "starting to record");
 	else
@@ -783,6 +439,7 @@ static enum exit_status record_into(struct archiving *archiving, const struct in
 	watch_free(archiving->watch);
 	ring_free(archiving->ring);
 	functions_free(archiving->functions);
+	rotation_free(&archiving->rotation);
 	free(title);
 	return status;
 }
@@ -823,7 +480,6 @@ enum exit_status record_archive(const struct invocation *invocation)
 		if (!close_archive(archiving) && status == EXIT_ALL_GOOD)
 			status = EXIT_WITH_ERRORS;
 	}
-	free(archiving->noted.pids);
 	free(archiving);
 	return status;
 }
