@@ -19,7 +19,7 @@ struct labelled {
 	size_t count, size;
 };
 
-/* Have the recording tell what the sample's process is, unless it does. 0 or a negative errno of the writer's. */
+/* Let the recording tell what the sample's process is, unless it does. 0 or the writer's negative errno. */
 int labelled_add(struct labelled *labelled, const struct sample *sample, struct recording_writer *writer);
 
 /* The next recording has none. */

@@ -24,9 +24,8 @@
 
 /* Everything that is pointed to outlives the rotation. */
 struct rotation_options {
-	uint64_t
-		every_ns; /* recordings follow each other; 0: none begins before rotation_begin() asks for it */
-	uint64_t for_ns; /* then one goes on for so long after it was asked for, or could be opened at last */
+	uint64_t every_ns;    /* recordings follow each other; 0: each waits for its rotation_begin() */
+	uint64_t for_ns;      /* then each ends so long after that, or after it was opened at last */
 	unsigned int rate_hz; /* that was asked for */
 	struct archive *archive;
 	struct first_thread *first;  /* opens and deletes the files */
@@ -69,8 +68,8 @@ void rotation_free(struct rotation *rotation);
 void rotation_begin_first(struct rotation *rotation, uint64_t now_ns);
 
 /*
- * While idle: begin a recording of what was sampled since start_ns; the figures of the run were before then.
- * False if it could not be opened, which the user was told; it is tried again.
+ * While idle: begin a recording of what was sampled from start_ns on; before are the figures of the run by
+ * then. False if it could not be opened, which the user was told; it is tried again.
  */
 bool rotation_begin(struct rotation *rotation, uint64_t start_ns, const struct figures *before,
 		    uint64_t now_ns);

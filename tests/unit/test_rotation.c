@@ -20,12 +20,12 @@
 #include "tests/unit/instead_of.h"
 #include "tests/unit/told.h"
 
-enum { EVERY_S = 10, FOR_S = 5, RATE_HZ = 99, BEGIN_S = 1003, RECORDINGS_MAX = 8 };
+enum { EVERY_S = 10, FOR_S = 5, RATE_HZ = 99, SAMPLE_CPU_NS = 5, BEGIN_S = 1003, RECORDINGS_MAX = 8 };
 
 /* CLOCK_MONOTONIC in ns; CLOCK_REALTIME is ahead by a time that is round, CLOCK_BOOTTIME by the sleep. */
 static uint64_t time_ns;
 static uint64_t ahead_ns, asleep_ns;
-static int opening_error;
+static int opening_error, pruning_error;
 
 INSTEAD_OF(clock_gettime);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
@@ -52,6 +52,12 @@ int __wrap_archive_begin(struct archive *archive, uint64_t start_unix_ns)
 	return opening_error ? opening_error : __real_archive_begin(archive, start_unix_ns);
 }
 
+INSTEAD_OF(archive_prune);
+int __wrap_archive_prune(struct archive *archive)
+{
+	return pruning_error ? pruning_error : __real_archive_prune(archive);
+}
+
 struct run {
 	char path[sizeof("/tmp/ljspy-test-XXXXXX")];
 	struct archive archive;
@@ -65,6 +71,7 @@ struct run {
 struct kept {
 	uint64_t begin_s, duration_s; /* by CLOCK_REALTIME */
 	struct figures figures;
+	bool has_labels, has_roots;
 	unsigned int samples;
 };
 
@@ -82,6 +89,7 @@ static int begin_run(struct run **ret_run, uint64_t every_s, uint64_t keep_bytes
 	ahead_ns = 1700000000 * (uint64_t)NS_PER_SECOND;
 	asleep_ns = 0;
 	opening_error = 0;
+	pruning_error = 0;
 	strcpy(run->path, "/tmp/ljspy-test-XXXXXX");
 	assert_non_null(mkdtemp(run->path));
 	options.archive = &run->archive;
@@ -138,7 +146,9 @@ static void sample_of(struct run *run, double second, pid_t tid)
 {
 	static const struct function chunk = { .kind = FRAME_LUA, .name = "main chunk", .file = "@a.lua" };
 	static const struct frame frame = { .function = &chunk, .line = 1 };
-	struct sample sample = { .pid = 7, .tid = tid, .cpu_ns = 5, .frames = &frame, .frame_count = 1 };
+	struct sample sample = {
+		.pid = getpid(), .tid = tid, .cpu_ns = SAMPLE_CPU_NS, .frames = &frame, .frame_count = 1
+	};
 
 	pass_to(second);
 	sample.time_ns = time_ns;
@@ -181,6 +191,8 @@ static void read_recording(FILE *in, struct kept *ret_kept)
 			   BEGIN_S,
 		.duration_s = recording_reader_session(reader)->duration_ns / NS_PER_SECOND,
 		.figures = *recording_reader_figures(reader),
+		.has_labels = recording_reader_labels(reader, getpid()) != NULL,
+		.has_roots = recording_reader_session(reader)->roots != NULL,
 	};
 	while (recording_reader_samples(reader)->next(recording_reader_samples(reader), &sample) == 1)
 		ret_kept->samples++;
@@ -212,6 +224,7 @@ static void assert_kept(const struct kept *kept, uint64_t begin_s, uint64_t dura
 	assert_int_equal(kept->duration_s, duration_s);
 	assert_int_equal(kept->samples, samples);
 	assert_int_equal(kept->figures.samples, samples);
+	assert_int_equal(kept->figures.target_cpu_ns, samples * SAMPLE_CPU_NS);
 	assert_int_equal(kept->figures.rate_asked_hz, RATE_HZ);
 }
 
@@ -270,11 +283,13 @@ static void time_without_ljspy_makes_no_recordings(void **state)
 
 	rotation_begin_first(&run->rotation, time_ns);
 	sample_at(run, 1);
+	sample_at(run, 17.5);
 	sample_at(run, 60);
 	end_at(run, 61, 0);
-	assert_int_equal(read_all(run, kept), 2);
-	assert_kept(&kept[0], 0, 57, 1);
-	assert_kept(&kept[1], 57, 4, 1);
+	assert_int_equal(read_all(run, kept), 3);
+	assert_kept(&kept[0], 0, 17, 1);
+	assert_kept(&kept[1], 17, 40, 1);
+	assert_kept(&kept[2], 57, 4, 1);
 }
 
 static void recording_that_takes_its_part_of_the_bytes_ends_early(void **state)
@@ -317,6 +332,70 @@ static void recording_keeps_to_one_setting_of_the_clock(void **state)
 	assert_int_equal(kept[2].begin_s, 5);
 }
 
+static void recording_tells_what_was_missed_in_its_own_time(void **state)
+{
+	struct run *run = *state;
+	struct kept kept[RECORDINGS_MAX];
+
+	rotation_begin_first(&run->rotation, time_ns);
+	run->rotation.so_far.missed_ticks = 3;
+	sample_at(run, 8);
+	run->rotation.so_far.missed_ticks = 4;
+	sample_at(run, 18);
+	end_at(run, 20, 0);
+	assert_int_equal(read_all(run, kept), 3);
+	assert_int_equal(kept[0].figures.missed_ticks, 3);
+	assert_int_equal(kept[1].figures.missed_ticks, 1);
+}
+
+static void recording_has_the_roots_that_are_known_at_its_end(void **state)
+{
+	struct run *run = *state;
+	struct kept kept[RECORDINGS_MAX];
+
+	rotation_begin_first(&run->rotation, time_ns);
+	sample_at(run, 8);
+	strcpy(run->roots, "/lua;");
+	end_at(run, 9, 0);
+	assert_int_equal(read_all(run, kept), 2);
+	assert_false(kept[0].has_roots);
+	assert_true(kept[1].has_roots);
+}
+
+static void each_recording_to_push_is_announced_and_has_labels(void **state)
+{
+	struct run *run = *state;
+	struct kept kept[RECORDINGS_MAX];
+	char noted[RECORDINGS_MAX];
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	run->pusher = (struct pusher){ .pid = 1, .pipe = ends[1] };
+	rotation_begin_first(&run->rotation, time_ns);
+	sample_at(run, 1);
+	sample_at(run, 2);
+	sample_at(run, 8);
+	end_at(run, 9, 0);
+	assert_int_equal(read(ends[0], noted, sizeof(noted)), 2);
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(read_all(run, kept), 2);
+	assert_true(kept[0].has_labels);
+	assert_true(kept[1].has_labels);
+}
+
+static void old_recordings_that_cannot_be_deleted_are_told_once(void **state)
+{
+	struct run *run = *state;
+
+	pruning_error = -EACCES;
+	rotation_begin_first(&run->rotation, time_ns);
+	sample_at(run, 8);
+	sample_at(run, 18);
+	end_at(run, 19, 0);
+	assert_int_equal(told_times("old recordings cannot be deleted: Permission denied"), 1);
+}
+
 static void cpu_time_without_a_sample_is_in_the_last_recording(void **state)
 {
 	struct run *run = *state;
@@ -327,8 +406,8 @@ static void cpu_time_without_a_sample_is_in_the_last_recording(void **state)
 	sample_at(run, 8);
 	end_at(run, 9, 1000);
 	assert_int_equal(read_all(run, kept), 2);
-	assert_int_equal(kept[0].figures.target_cpu_ns, 5);
-	assert_int_equal(kept[1].figures.target_cpu_ns, 1000 - 5);
+	assert_int_equal(kept[0].figures.target_cpu_ns, SAMPLE_CPU_NS);
+	assert_int_equal(kept[1].figures.target_cpu_ns, 1000 - SAMPLE_CPU_NS);
 }
 
 /* Let files be so large, as a disk that is full does. */
@@ -360,12 +439,14 @@ static void recording_goes_on_when_it_can_and_counts_what_is_missing(void **stat
 	bound_files(RLIM_INFINITY);
 	keep_up_at(run, 4.5);
 	sample_at(run, 5);
-	end_at(run, 6, 0);
+	sample_at(run, 8);
+	end_at(run, 9, 0);
 	assert_int_equal(told_times("what was written stays; recording goes on when it can"), 1);
 	assert_int_equal(told_times("can be written to again; 2 samples are missing."), 1);
-	assert_int_equal(read_all(run, kept), 1);
+	assert_int_equal(read_all(run, kept), 2);
 	assert_int_equal(kept[0].samples, 4);
 	assert_int_equal(kept[0].figures.dropped, 2);
+	assert_int_equal(kept[1].figures.dropped, 0);
 	assert_int_equal(rotation_missing(&run->rotation), 2);
 }
 
@@ -393,6 +474,28 @@ static void file_that_takes_no_more_is_given_up_once_its_time_is_over(void **sta
 	/* The one in the writer, and the one that came meanwhile. */
 	assert_int_equal(kept[1].figures.dropped, 2);
 	assert_int_equal(rotation_missing(&run->rotation), 2);
+}
+
+static void end_that_cannot_be_written_is_tried_again(void **state)
+{
+	struct run *run = *state;
+	struct kept kept[RECORDINGS_MAX];
+
+	rotation_begin_first(&run->rotation, time_ns);
+	sample_at(run, 1);
+	keep_up_at(run, 1.5);
+	bound_files(archive_written(&run->archive));
+	sample_at(run, 8);
+	assert_int_equal(run->archive.list.count, 1);
+	bound_files(RLIM_INFINITY);
+	keep_up_at(run, 8.5);
+	sample_at(run, 9);
+	end_at(run, 10, 0);
+	assert_int_equal(read_all(run, kept), 2);
+	assert_int_equal(kept[0].samples, 1);
+	assert_int_equal(kept[0].duration_s, 7);
+	assert_int_equal(kept[1].samples, 1);
+	assert_int_equal(kept[1].figures.dropped, 1);
 }
 
 static void recording_that_cannot_be_opened_is_tried_again(void **state)
@@ -435,7 +538,7 @@ static void waiting_run_records_only_what_is_asked_for(void **state)
 	end_at(run, 30, 1000);
 	assert_int_equal(read_all(run, kept), 1);
 	assert_kept(&kept[0], 3, 6, 1);
-	assert_int_equal(kept[0].figures.target_cpu_ns, 5);
+	assert_int_equal(kept[0].figures.target_cpu_ns, SAMPLE_CPU_NS);
 }
 
 int main(void)
@@ -448,6 +551,11 @@ int main(void)
 		TEST_OF(time_without_ljspy_makes_no_recordings, begin_following),
 		TEST_OF(recording_that_takes_its_part_of_the_bytes_ends_early, begin_small),
 		TEST_OF(recording_keeps_to_one_setting_of_the_clock, begin_following),
+		TEST_OF(recording_tells_what_was_missed_in_its_own_time, begin_following),
+		TEST_OF(recording_has_the_roots_that_are_known_at_its_end, begin_following),
+		TEST_OF(each_recording_to_push_is_announced_and_has_labels, begin_following),
+		TEST_OF(old_recordings_that_cannot_be_deleted_are_told_once, begin_following),
+		TEST_OF(end_that_cannot_be_written_is_tried_again, begin_following),
 		TEST_OF(cpu_time_without_a_sample_is_in_the_last_recording, begin_following),
 		TEST_OF(recording_goes_on_when_it_can_and_counts_what_is_missing, begin_following),
 		TEST_OF(file_that_takes_no_more_is_given_up_once_its_time_is_over, begin_following),
