@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_proto.h"
 #include "unwind/jit/path_frames.h"
 #include "unwind/jit/path_search.h"
@@ -47,6 +48,17 @@ static struct path_steps steps;
 static struct lua_objects *objects;
 
 static unsigned visits_left;
+static struct function_object in_upvalue; /* what each upvalue holds, if it has an address */
+
+INSTEAD_OF(lua_objects_upvalue);
+const struct function_object *__wrap_lua_objects_upvalue(const struct lua_objects *all, uint64_t function,
+							 unsigned index)
+{
+	(void)all;
+	(void)function;
+	(void)index;
+	return in_upvalue.address ? &in_upvalue : NULL;
+}
 
 static struct path_context context(void)
 {
@@ -72,6 +84,7 @@ static int begin(void **state)
 	make_bytecodes(&protos[1], &layout, CALLEE, bytes[1], AFTER_HEADER, callee, 3);
 	make_bytecodes(&protos[2], &layout, OTHER, bytes[2], AFTER_HEADER, callee, 3);
 	calls = (struct trace_calls){ 0 };
+	in_upvalue = (struct function_object){ 0 };
 	memset(traces, 0, sizeof(traces));
 	gap = (struct path_gap){ 0 };
 	way = (struct path_way){ 0 };
@@ -380,6 +393,14 @@ static void set_call(void)
 	SET_MAIN({ .op = BC_FUNCF }, { BC_CALL, .a = CALL_SLOT, .b = 1, .c = 1 }, { .op = BC_MOV });
 }
 
+/* Both functions are among the trace's constants. */
+static void may_call_both(void)
+{
+	calls.callees[0] = &protos[1];
+	calls.callees[1] = &protos[2];
+	calls.callee_count = 2;
+}
+
 static void an_unknown_call_is_of_a_builtin(void **state)
 {
 	static const enum bytecode_op ops[] = { BC_CALL, BC_CALLM, BC_ITERC };
@@ -421,6 +442,7 @@ static void a_call_that_a_snapshot_shows_is_likely(void **state)
 
 	(void)state;
 	set_call();
+	may_call_both();
 	calls.calls[0] = (struct trace_call){ pc_of(0, 2), &protos[2] };
 	calls.calls[1] = (struct trace_call){ pc_of(0, 1), &protos[1] };
 	calls.call_count = 2;
@@ -438,12 +460,56 @@ static void a_call_that_a_snapshot_shows_is_likely(void **state)
 	expect_call(1, 1, pc_of(0, 1), COST_UNEXPECTED_CALL);
 }
 
+/* Other traces call it there, but what a trace calls is among its constants. */
+static void a_call_of_what_is_no_constant_is_of_other_traces(void **state)
+{
+	(void)state;
+	set_call();
+	calls.callees[0] = &protos[0];
+	calls.callee_count = 1;
+	calls.calls[0] = (struct trace_call){ pc_of(0, 1), &protos[1] };
+	calls.calls[1] = (struct trace_call){ pc_of(0, 1), &protos[2] };
+	calls.call_count = 2;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+	calls.callees[1] = &protos[2];
+	calls.callee_count = 2;
+	find_from(1);
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 2, pc_of(0, 1), 0);
+	/* There may be more constants than are known. */
+	calls.callee_count = TRACE_CALLEES_MAX;
+	find_from(1);
+	assert_int_equal(steps.count, 3);
+}
+
+/* An upvalue may hold another function by now. */
+static void a_function_in_an_upvalue_is_called_if_it_is_a_constant(void **state)
+{
+	(void)state;
+	SET_MAIN({ BC_UGET, .a = CALL_SLOT }, { BC_CALL, .a = CALL_SLOT, .b = 1, .c = 1 }, { .op = BC_MOV });
+	in_upvalue = (struct function_object){ .address = 0x1000, .proto = &protos[1] };
+	calls.callees[0] = &protos[0];
+	calls.callees[1] = &protos[2];
+	calls.callee_count = 2;
+	go(START, pc_of(0, 0));
+	go(START, pc_of(0, 1));
+	find();
+	assert_int_equal(steps.count, 1);
+	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
+	calls.callees[0] = &protos[1];
+	find();
+	assert_int_equal(steps.count, 2);
+	assert_int_equal(expect_call(0, 1, pc_of(0, 1), 0)->function, in_upvalue.address);
+}
+
 static void slots_of_a_called_function_may_be_unknown(void **state)
 {
 	const struct path_frame *frame;
 
 	(void)state;
 	set_call();
+	may_call_both();
 	calls.calls[0] = (struct trace_call){ pc_of(0, 1), &protos[1] };
 	calls.call_count = 1;
 	protos[1].flags = PROTO_VARARG;
@@ -470,6 +536,7 @@ static void a_checked_function_is_called_and_its_check_used(void **state)
 {
 	(void)state;
 	set_call();
+	may_call_both();
 	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2] };
 	calls.checks[1] = (struct trace_check){ .ref = 0x8002, .callee = NULL };
 	calls.checks[2] = (struct trace_check){ .ref = 0x8003, .callee = &protos[1] };
@@ -778,7 +845,7 @@ static void the_only_candidate_is_guessed(void **state)
 	find_from(1);
 	assert_int_equal(steps.count, 1);
 	/* Nor if the callee is known. */
-	calls.callees[0] = &protos[1];
+	calls.callees[0] = &protos[2];
 	calls.calls[0] = (struct trace_call){ pc_of(0, 1), &protos[2] };
 	calls.call_count = 1;
 	find_from(1);
@@ -791,6 +858,7 @@ static void a_tail_call_takes_its_callers_place(void **state)
 	static const enum bytecode_op ops[] = { BC_CALLT, BC_CALLMT };
 
 	(void)state;
+	may_call_both();
 	for (unsigned i = 0; i < 2; i++) {
 		const struct path_frame below = { .proto = &protos[2], .up = -1 };
 		const struct path_frame *frame;
@@ -893,6 +961,7 @@ static void steps_are_bounded(void **state)
 {
 	(void)state;
 	set_call();
+	may_call_both();
 	for (size_t i = 0; i < MANY_STEPS; i++)
 		calls.calls[i] = (struct trace_call){ pc_of(0, 1), &protos[1 + i % 2] };
 	calls.call_count = MANY_STEPS;
@@ -1243,6 +1312,8 @@ int main(void)
 		TEST(an_unknown_call_is_of_a_builtin),
 		TEST(a_loop_over_pairs_calls_nothing),
 		TEST(a_call_that_a_snapshot_shows_is_likely),
+		TEST(a_call_of_what_is_no_constant_is_of_other_traces),
+		TEST(a_function_in_an_upvalue_is_called_if_it_is_a_constant),
 		TEST(slots_of_a_called_function_may_be_unknown),
 		TEST(a_checked_function_is_called_and_its_check_used),
 		TEST(a_check_is_of_the_call_of_what_was_read_by_its_key),

@@ -269,16 +269,23 @@ static struct setter setter_of(const struct stepper *stepper, unsigned slot)
 	return (struct setter){ .op = BC__MAX };
 }
 
-/* The function in the upvalue that a setter read, if any; else NULL. */
+/*
+ * The function in the upvalue that a setter read, if any; else NULL. The upvalue may have been set anew since:
+ * what the trace cannot call was not there.
+ */
 static const struct function_object *upvalue_of(const struct stepper *stepper, const struct setter *setter)
 {
 	const struct path_context *context = stepper->context;
+	const struct function_object *function;
 
 	if (setter->op != BC_UGET)
 		return NULL;
-	return lua_objects_upvalue(context->objects,
-				   function_of(context->calls, frame_at(context, stepper->point.frame)),
-				   bytecode_d(setter->instruction));
+	function = lua_objects_upvalue(context->objects,
+				       function_of(context->calls, frame_at(context, stepper->point.frame)),
+				       bytecode_d(setter->instruction));
+	if (function && function->proto && !trace_calls_may_call(context->calls, function->proto))
+		return NULL;
+	return function;
 }
 
 /* Where a called function was read from, as far as its setter tells. */
@@ -407,13 +414,15 @@ static void call(struct stepper *stepper, bool is_tail_call)
 		enter(stepper, is_tail_call, upvalue->proto, upvalue->address, cost);
 		cost = COST_UNEXPECTED_CALL;
 	}
-	for (size_t i = 0; i < calls->call_count; i++)
-		if (calls->calls[i].pc == point->pc) {
-			if (calls->calls[i].callee != checked &&
-			    !(upvalue && calls->calls[i].callee == upvalue->proto))
-				enter(stepper, is_tail_call, calls->calls[i].callee, 0, cost);
-			cost = COST_UNEXPECTED_CALL;
-		}
+	for (size_t i = 0; i < calls->call_count; i++) {
+		const struct proto *known = calls->calls[i].callee;
+
+		if (calls->calls[i].pc != point->pc || !trace_calls_may_call(calls, known))
+			continue;
+		if (known != checked && !(upvalue && known == upvalue->proto))
+			enter(stepper, is_tail_call, known, 0, cost);
+		cost = COST_UNEXPECTED_CALL;
+	}
 	if (is_tail_call)
 		leave(stepper);
 	else

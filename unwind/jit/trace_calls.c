@@ -21,14 +21,20 @@ struct finder {
 
 /*---- Constants ----*/
 
-static void add_callee(struct trace_calls *calls, const struct proto *proto)
+bool trace_calls_may_call(const struct trace_calls *calls, const struct proto *proto)
 {
-	if (!proto || calls->callee_count == TRACE_CALLEES_MAX)
-		return;
+	if (calls->callee_count == TRACE_CALLEES_MAX)
+		return true;
 	for (size_t i = 0; i < calls->callee_count; i++)
 		if (calls->callees[i] == proto)
-			return;
-	calls->callees[calls->callee_count++] = proto;
+			return true;
+	return false;
+}
+
+static void add_callee(struct trace_calls *calls, const struct proto *proto)
+{
+	if (proto && !trace_calls_may_call(calls, proto))
+		calls->callees[calls->callee_count++] = proto;
 }
 
 static void find_callees(struct finder *finder)

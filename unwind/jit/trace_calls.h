@@ -60,6 +60,12 @@ struct trace_calls {
 void trace_calls_find(struct trace_calls *ret_calls, const struct trace_numbers *numbers,
 		      const struct trace *trace, const struct layout *layout, struct lua_objects *objects);
 
+/*
+ * Can the trace call this function? Each Lua function that it calls is among its constants, or the
+ * prototype is, if that has many closures (lj_record.c, rec_call_specialize()).
+ */
+bool trace_calls_may_call(const struct trace_calls *calls, const struct proto *proto);
+
 /* Add a call that the path leads through. */
 void trace_calls_add(struct trace_calls *calls, uint64_t pc, const struct proto *callee);
 
