@@ -599,6 +599,25 @@ static void the_pc_of_a_builtin_is_unknown(void **state)
 	}
 }
 
+/* As after a tail call of a builtin, which calls back: nothing else tells what the start frame is now. */
+static void the_start_frames_function_may_be_in_the_snapshot(void **state)
+{
+	struct trace_frame frames[FRAMES_MAX];
+
+	(void)state;
+	for (unsigned gc64 = 0; gc64 < 2; gc64++) {
+		const struct link links[] = { { gc64 ? 1 : 0, 0, FUNCTION_A, 0 },
+					      { 5, SNAP_FRAME, FUNCTION_B, 0x20 | FRAME_PCALL } };
+		const unsigned start = gc64 ? 2 : 1;
+
+		assert_int_equal(frames_of(gc64, links, 1, frames, FRAMES_MAX), 1);
+		expect_frame(&frames[0], FUNCTION_A_AT, 0x1000, start, false);
+		assert_int_equal(frames_of(gc64, links, 2, frames, FRAMES_MAX), 2);
+		expect_frame(&frames[0], FUNCTION_B_AT, 0x1000, 6, false);
+		expect_frame(&frames[1], FUNCTION_A_AT, 0, start, false);
+	}
+}
+
 /* A slot of another type holds a function that depends on the path. */
 static void a_function_is_known_only_as_a_constant(void **state)
 {
@@ -652,6 +671,7 @@ int main(void)
 		cmocka_unit_test(a_metamethod_was_called_by_its_continuation),
 		cmocka_unit_test(a_vararg_function_is_one_frame),
 		cmocka_unit_test(the_pc_of_a_builtin_is_unknown),
+		cmocka_unit_test(the_start_frames_function_may_be_in_the_snapshot),
 		cmocka_unit_test(a_function_is_known_only_as_a_constant),
 		cmocka_unit_test(frames_with_a_link_to_nowhere_are_none),
 	};

@@ -442,9 +442,13 @@ static size_t snapshot_frames(const struct trace *trace, const struct layout *la
 		else
 			caller_pc = 0;
 	}
-	/* For a vararg function, the copy that runs above the start frame already stands for it. */
+	/*
+	 * For a vararg function, the copy that runs above the start frame already stands for it. The start
+	 * frame's function is in the snapshot if a tail call has replaced it.
+	 */
 	if (!is_vararg)
 		ret_frames[count++] = (struct trace_frame){
+			.function = constant_object(trace, layout, slots.slot[0].entry & SNAP_REF, IRT_FUNC),
 			.pc = caller_pc,
 			.is_continuation = is_continuation,
 			.base_slot = (uint8_t)(fr2 + 1),
