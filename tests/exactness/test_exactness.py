@@ -96,7 +96,7 @@ def test_every_instruction_into_compiled_loops(runtime):
     check_steps(ljspy.luajit(runtime), "loops", jit="on", count=50000, settings=("hotloop=2",))
 
 
-@pytest.mark.parametrize("program", ["calls", "coroutines", "loops", "metamethods", "next", "varargs"])
+@pytest.mark.parametrize("program", ["calls", "coroutines", "loops", "metamethods", "next", "tailcalls", "varargs"])
 def test_every_instruction_without_gc64(program):
     try:
         tree = packages.tree("bullseye", "luajit")
