@@ -58,6 +58,22 @@ struct class *shares_find_stacks(struct allocation_shares *shares)
 	return NULL;
 }
 
+bool shares_is_first_stack(uint64_t bytes)
+{
+	return bytes >= STACK_START && bytes <= STACK_START + STACK_EXTRA_MAX;
+}
+
+void shares_set_least_stack(struct allocation_shares *shares, uint64_t bytes)
+{
+	struct class *stacks = shares_find_stacks(shares);
+
+	if (stacks) {
+		stacks->key.bytes = shares_size_step(bytes);
+		stacks->part_bytes *= (double)bytes / (double)shares->least_stack;
+	}
+	shares->least_stack = bytes;
+}
+
 struct grown_size *shares_find_grown_size(struct allocation_shares *shares, enum allocation_kind kind,
 					  uint64_t bytes, bool create)
 {
@@ -111,6 +127,18 @@ static void note_grown_size(struct allocation_shares *shares, const struct alloc
 		*(is_first ? &size->first : &size->grown) += 1;
 }
 
+/* What films see of its size may be other parts: only windows tell how many there are. */
+static size_t class_of_first_stack(struct allocation_shares *shares, uint64_t bytes)
+{
+	const struct class *stacks;
+
+	if (bytes != shares->least_stack)
+		shares_set_least_stack(shares, bytes);
+	shares->has_sampled_stack = true;
+	stacks = shares_find_stacks(shares);
+	return stacks ? (size_t)(stacks - shares->classes) : CLASS_PARTS;
+}
+
 size_t shares_class_of(struct allocation_shares *shares, const struct allocation *allocation)
 {
 	struct class_key key = shares_object_key(allocation->kind, allocation->bytes, allocation->ctype);
@@ -131,15 +159,16 @@ size_t shares_class_of(struct allocation_shares *shares, const struct allocation
 		return shares_find_class(shares, &key, false, CLASS_PARTS);
 	if (allocation->kind == ALLOCATION_HASH || allocation->kind == ALLOCATION_ARRAY)
 		note_grown_size(shares, allocation);
+	if (allocation->kind == ALLOCATION_STACK)
+		shares_find_grown_size(shares, ALLOCATION_STACK, allocation->bytes, true);
 	if (shares->part_size_count < PART_SIZES_MAX && !shares_is_part_size(shares, allocation->bytes))
 		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
 	key = (struct class_key){ .kind = ALLOCATION_OTHER, .bytes = shares_size_step(allocation->bytes) };
 	any = shares_find_class(shares, &key, false, CLASS_PARTS);
-	/* What films see of its size may be other parts; that it may be a new stack, windows tell later. */
-	if (allocation->kind == ALLOCATION_STACK && shares->least_stack == 0)
-		return CLASS_PARTS;
-	if (allocation->kind == ALLOCATION_STACK && allocation->bytes == shares->least_stack)
-		key.part = PART_STACK;
+	if (allocation->kind == ALLOCATION_STACK && shares_is_first_stack(allocation->bytes))
+		return class_of_first_stack(shares, allocation->bytes);
+	if (allocation->kind == ALLOCATION_STACK)
+		key.part = PART_STACK_GROWN;
 	else if (allocation->kind == ALLOCATION_HASH)
 		key.part = allocation->is_first_part ? PART_FIRST : PART_GROWN;
 	else

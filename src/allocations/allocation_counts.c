@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/allocations/allocation_shares_parts.h"
 
-enum { STACK_MIN = 40 * 8 /* bytes */ };
-
 static void add_part(struct allocation_shares *shares, uint64_t bytes, enum part part, double count)
 {
 	if (bytes >= ALLOCATION_LARGE_MIN)
@@ -47,47 +45,88 @@ static void add_array_part(struct allocation_shares *shares, uint64_t bytes)
 	}
 }
 
-/* LuaJIT makes no stack of less (lj_state.c: LJ_STACK_START). */
-static bool is_stack(uint64_t bytes)
+/* By what a stack of so many bytes grows if it doubles (lj_state.c: lj_state_growstack, resizestack). */
+static uint64_t stack_growth(uint64_t bytes, uint64_t least)
 {
-	return bytes >= STACK_MIN && bytes < ALLOCATION_LARGE_MIN;
+	return bytes + least - STACK_START + STACK_SLOT;
 }
 
-static void set_least_stack(struct allocation_shares *shares, uint64_t bytes)
+/* What a stack began with that has only doubled: each build's sizes are others. 0 if it has done more. */
+static uint64_t doubled_from(uint64_t bytes)
 {
-	struct class *stacks = shares_find_stacks(shares);
+	for (uint64_t least = STACK_START; shares_is_first_stack(least); least += STACK_SLOT) {
+		uint64_t now = least;
 
-	if (stacks) {
-		stacks->key.bytes = shares_size_step(bytes);
-		stacks->part_bytes *= (double)bytes / (double)shares->least_stack;
+		while (now < bytes && now < ALLOCATION_LARGE_MIN)
+			now += stack_growth(now, least);
+		if (now == bytes)
+			return least;
 	}
-	shares->least_stack = bytes;
+	return 0;
+}
+
+/* The least of those that coroutines began with; have_grown: by what they have grown to. 0 if there is none. */
+static uint64_t find_least_stack(const struct listed_object *objects, size_t count, bool have_grown)
+{
+	uint64_t least = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t bytes = have_grown ? doubled_from(objects[i].stack_bytes)
+						  : objects[i].stack_bytes;
+
+		if (shares_is_first_stack(bytes) && (least == 0 || bytes < least))
+			least = bytes;
+	}
+	return least;
 }
 
 /*
- * All coroutines begin with stacks of one size: the least that two windows agree on. In one, all may have
- * grown since, or be read before they are filled in.
+ * All coroutines begin with stacks of one size: the least that two windows agree on, if no sample tells. In
+ * one, it may be read before it is filled in. Until one has met a coroutine whose stack has not grown, others
+ * tell.
  */
 static void note_least_stack(struct allocation_shares *shares, const struct listed_object *objects,
 			     size_t count)
 {
-	uint64_t least = 0;
+	const uint64_t least = find_least_stack(objects, count, false);
 
-	for (size_t i = 0; i < count; i++)
-		if (is_stack(objects[i].stack_bytes) && (least == 0 || objects[i].stack_bytes < least))
-			least = objects[i].stack_bytes;
-	if (least == 0)
-		return;
 	if (shares->least_stack == 0) {
-		shares->least_stack = least;
-	} else if (least == shares->least_stack) {
+		shares->least_stack = least ? least : find_least_stack(objects, count, true);
+		return;
+	}
+	if (least == 0 || shares->has_sampled_stack)
+		return;
+	if (least == shares->least_stack) {
 		shares->knows_least_stack = true;
 	} else if (least < shares->least_stack || !shares->knows_least_stack) {
 		if (least == shares->other_stack) {
-			set_least_stack(shares, least);
+			shares_set_least_stack(shares, least);
 			shares->knows_least_stack = true;
 		}
 		shares->other_stack = least;
+	}
+}
+
+/*
+ * Count the stack of a new coroutine. Only its last size is seen, but what it has grown by adds up to that:
+ * it doubles, or grows at once by what samples have met.
+ */
+static void add_stack(struct allocation_shares *shares, uint64_t bytes)
+{
+	uint64_t now = shares->least_stack;
+
+	if (now == 0 || bytes < STACK_START || bytes >= ALLOCATION_LARGE_MIN)
+		return;
+	add_part(shares, now, PART_STACK, 1);
+	while (now < bytes) {
+		const uint64_t rest = bytes - now;
+		const uint64_t doubled = stack_growth(now, shares->least_stack);
+		const bool is_last = doubled > rest ||
+				     shares_find_grown_size(shares, ALLOCATION_STACK, rest, false);
+		const uint64_t growth = is_last ? rest : doubled;
+
+		add_part(shares, growth, PART_STACK_GROWN, 1);
+		now += growth;
 	}
 }
 
@@ -134,9 +173,8 @@ void allocation_shares_add_window(struct allocation_shares *shares, const struct
 			add_hash_part(shares, objects[i].hash_bytes);
 		if (objects[i].array_bytes)
 			add_array_part(shares, objects[i].array_bytes);
-		/* As it was made: what it has grown by since then is left to films. */
-		if (is_stack(objects[i].stack_bytes))
-			add_part(shares, shares->least_stack, PART_STACK, 1);
+		if (objects[i].stack_bytes)
+			add_stack(shares, objects[i].stack_bytes);
 	}
 }
 

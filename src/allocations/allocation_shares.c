@@ -182,7 +182,7 @@ static bool was_sampled(const struct allocation_shares *shares, const struct cla
 
 	if (class->key.kind != ALLOCATION_OTHER)
 		return is_sampled;
-	for (enum part part = PART_FIRST; part <= PART_GROWN && !is_sampled; part++) {
+	for (enum part part = PART_FIRST; part <= PART_STACK_GROWN && !is_sampled; part++) {
 		const struct class *of_part = find_part(shares, class, part);
 
 		is_sampled = of_part && of_part->mean > 0;
@@ -251,14 +251,18 @@ static double filmed_beyond(const struct allocation_shares *shares, const struct
 	return explained < explained_min * seen ? seen : 0;
 }
 
-/* Whose it is: of older tables, which grow, if samples tell them apart. */
+/* Whose it is: of older tables or coroutines, which grow, if samples tell them apart. */
 static size_t class_beyond(const struct allocation_shares *shares, size_t class)
 {
-	const struct class *grown = find_part(shares, &shares->classes[class], PART_GROWN);
+	if (shares->classes[class].mean > 0)
+		return class;
+	for (enum part part = PART_GROWN; part <= PART_STACK_GROWN; part++) {
+		const struct class *grown = find_part(shares, &shares->classes[class], part);
 
-	return shares->classes[class].mean <= 0 && grown && grown->mean > 0
-		       ? (size_t)(grown - shares->classes)
-		       : class;
+		if (grown && grown->mean > 0)
+			return (size_t)(grown - shares->classes);
+	}
+	return class;
 }
 
 /* How many strings there are for each byte, in windows, and by intervals if these know. */

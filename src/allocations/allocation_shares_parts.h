@@ -21,6 +21,10 @@ enum {
 	PART_SIZES_MAX = 32,
 	STRING_STEPS_MAX = 64,
 	ARRAY_SLOT = 8, /* bytes */
+	STACK_SLOT = 8, /* bytes */
+	/* What a new stack has at least, to which each build adds some slots (lj_state.c: LJ_STACK_START). */
+	STACK_START = 40 * STACK_SLOT,
+	STACK_EXTRA_MAX = 8 * STACK_SLOT,
 };
 
 /* What windows and films of earlier divisions count at each division, in proportion. */
@@ -30,10 +34,11 @@ static const double fading = 0.75;
 static const double unexplained_min = 0.05;
 
 /*
- * Films do not tell the hash parts of new tables and the stacks of new coroutines from other parts; windows
- * and samples do. What is large is no such part: LuaJIT puts only C objects on its list as it allocates them.
+ * Films do not tell the hash parts of new tables and the stacks of coroutines from other parts; windows and
+ * samples do. Of stacks, one part is what new coroutines begin with, the other one what a stack grows by. What
+ * is large is no such part: LuaJIT puts only C objects on its list as it allocates them.
  */
-enum part { PART_ANY, PART_FIRST, PART_GROWN, PART_STACK, PART_LARGE, PART_LARGE_CDATA };
+enum part { PART_ANY, PART_FIRST, PART_GROWN, PART_STACK_GROWN, PART_STACK, PART_LARGE, PART_LARGE_CDATA };
 
 /* What cannot be told apart by counting: an object by its kind and size, a string or a part by its size. */
 struct class_key {
@@ -61,7 +66,10 @@ struct large_samples {
 	double samples, sample_bytes, mean;
 };
 
-/* Samples of hash or array parts that have got this size: at once, or by growing from half of it. */
+/*
+ * Samples of hash or array parts that have got this size: at once, or by growing from half of it. Of stacks, the
+ * bytes that samples have met are all that is told.
+ */
 struct grown_size {
 	enum allocation_kind kind;
 	uint64_t bytes;
@@ -102,6 +110,7 @@ struct allocation_shares {
 	uint64_t least_stack;   /* of new coroutines; 0 before there was one */
 	uint64_t other_stack;   /* what may be it: the least of one window */
 	bool knows_least_stack; /* two windows agree */
+	bool has_sampled_stack; /* a sample tells */
 	double unmet_bytes; /* that no sample has met, and which wait for one of what is large; they fade */
 	double lost_bytes;  /* ... and what has faded */
 	struct share_sample *samples;
@@ -132,6 +141,12 @@ size_t shares_part_class(struct allocation_shares *shares, uint64_t bytes, enum 
 
 /* The class of stacks that new coroutines begin with; NULL if windows have counted none. */
 struct class *shares_find_stacks(struct allocation_shares *shares);
+
+/* Can it be a stack that a coroutine begins with? What stacks grow by, and what they have then, is more. */
+bool shares_is_first_stack(uint64_t bytes);
+
+/* What new coroutines begin with is now so much: what was counted is that. */
+void shares_set_least_stack(struct allocation_shares *shares, uint64_t bytes);
 
 /* NULL if there is none, and with create if there are too many. */
 struct grown_size *shares_find_grown_size(struct allocation_shares *shares, enum allocation_kind kind,

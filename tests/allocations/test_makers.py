@@ -26,6 +26,7 @@ FINALIZERS = HERE / "finalizers.lua"
 STEADY = HERE / "steady.lua"
 USERDATA = HERE / "userdata.lua"
 COROUTINES = HERE / "coroutines.lua"
+STACKS = HERE / "stacks.lua"
 
 SECONDS = int(os.environ.get("ALLOC_SECONDS", 4))
 
@@ -45,6 +46,9 @@ LOST = 0.15
 
 # Objects are counted in windows, and so are the parts that they begin with.
 COUNTED = 0.03
+
+# So are the stacks of coroutines, with what these have grown by. Windows are few on a full machine.
+STACKS_SHARE = 0.06
 
 # C objects are counted by their types, each of one size; those of variable length by the mean of those seen.
 CTYPE_SHARE = 0.03
@@ -362,6 +366,19 @@ def test_new_coroutines_have_their_stacks_and_each_what_it_makes(jit, tmp_path):
     lists, noise = seen["often"] + seen["seldom"], math.sqrt(squares["often"] + squares["seldom"])
     assert abs(lists / everything - (truth["often"] + truth["seldom"]) / total) <= SHARE
     assert abs(seen["seldom"] / lists - 0.25) <= 4 * math.sqrt(0.25 * 0.75) * noise / lists
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_stacks_that_grow_have_what_they_grow_by(program, jit, tmp_path):
+    """Looks see what stacks grow by more often than what tables do, so it is counted by the sizes that they have got."""
+    truth, recording, _ = record(path_of(program), jit, tmp_path, program=STACKS)
+    lines, everything = lines_of_functions(STACKS), sum_of(recording)
+    makers = [(maker_of(functions_of(recording, sample), lines, STACKS), sample) for sample in recording["samples"]]
+    seen = sum(sample["alloc_bytes"] for maker, sample in makers if maker in ("grown", "deep")) / everything
+    expected = truth["grown"] / sum(truth.values())
+    print(f"{program}, jit {jit}: coroutines {expected:.3f} of the bytes, {seen:.3f} seen")
+    assert len(truth) == 6 and expected > 0.15
+    assert abs(seen - expected) <= STACKS_SHARE
 
 
 CTYPES = {"points": "struct point", "pictures": "struct pixels", "longs": "int64_t", "arrays": "int32_t[?]",

@@ -252,13 +252,14 @@ enum { COROUTINES = 10 /* of a window, and as many tables */ };
 
 /*
  * A second with coroutines of 96 bytes and stacks of 376 beside tables of 64 with hash parts of 384: films
- * cannot tell the stacks from the parts. The first coroutines of its window have stacks of other sizes. Half
- * of all grow, if they do, to 816 bytes.
+ * cannot tell the stacks from the parts. The first coroutines of its window have stacks of another size, which
+ * all have grown to, or which is read wrongly.
  */
-static const struct allocation_share *second_of_coroutines(const uint64_t *stacks, size_t count, bool grow)
+static const struct allocation_share *second_of_coroutines(uint64_t stack, size_t count)
 {
 	const struct allocation hash = { .kind = ALLOCATION_HASH, .bytes = 384, .is_first_part = true };
-	const struct allocated allocated = { .bytes = 9200 + (grow ? COROUTINES / 2 * 816 : 0),
+	const bool grow = stack > 376;
+	const struct allocated allocated = { .bytes = 9200 + (grow ? count * (stack - 376) : 0),
 					     .knows_strings = true };
 	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
 	struct listed_object objects[2 * COROUTINES];
@@ -267,7 +268,7 @@ static const struct allocation_share *second_of_coroutines(const uint64_t *stack
 	for (size_t i = 0; i < COROUTINES; i++) {
 		objects[i] = (struct listed_object){ .kind = ALLOCATION_THREAD,
 						     .bytes = 96,
-						     .stack_bytes = i < count ? stacks[i] : 376 };
+						     .stack_bytes = i < count ? stack : 376 };
 		objects[COROUTINES + i] = (struct listed_object){ .kind = ALLOCATION_TABLE,
 								  .bytes = 64,
 								  .hash_bytes = 384 };
@@ -276,14 +277,14 @@ static const struct allocation_share *second_of_coroutines(const uint64_t *stack
 	for (size_t i = 5; i < 35; i++)
 		filmed(film, i, i % 3 ? 384 : 376, 0);
 	for (size_t i = 36; i < 46 && grow; i++)
-		filmed(film, i, 816, 0);
+		filmed(film, i, stack - 376, 0);
 	allocation_shares_add_film(shares, film, NULL, 0);
 	allocation_shares_add_window(shares, &allocated, objects, 2 * COROUTINES);
 	samples(ALLOCATION_STACK, 376, 5);
 	samples(ALLOCATION_THREAD, 96, 1);
 	samples(ALLOCATION_TABLE, 64, 1);
 	assert_int_equal(allocation_shares_add_sample(shares, &hash), 7);
-	samples(ALLOCATION_STACK, 816, grow ? 5 : 0);
+	samples(ALLOCATION_STACK, stack - 376, grow ? 5 : 0);
 	allocates(10 * allocated.bytes);
 	assert_int_equal(allocation_shares_divide(shares, &result), grow ? 13 : 8);
 	return result;
@@ -291,12 +292,11 @@ static const struct allocation_share *second_of_coroutines(const uint64_t *stack
 
 static void stacks_of_new_coroutines_are_counted_and_not_filmed(void **state)
 {
-	const uint64_t grown[] = { 816 }; /* since it was made, which is not known from a window */
 	const struct allocation_share *result = NULL;
 
 	(void)state;
 	for (int second = 0; second < 2; second++)
-		result = second_of_coroutines(grown, 1, false);
+		result = second_of_coroutines(376, 0);
 	assert_in_range(sum(result, 0, 5).bytes, 37600 - 200, 37600 + 200);
 	assert_int_equal(sum(result, 0, 5).objects, 0);
 	assert_in_range(result[5].bytes, 9600 - 100, 9600 + 100);
@@ -314,8 +314,8 @@ static void a_stack_that_one_window_has_read_wrongly_does_not_count(void **state
 			end(state);
 			begin(state);
 			for (int second = 0; second < 8; second++) {
-				const struct allocation_share *result = second_of_coroutines(
-					&read[i], second == wrong, false);
+				const struct allocation_share *result = second_of_coroutines(read[i],
+											     second == wrong);
 
 				/* One of ten has none. */
 				if (second > 2)
@@ -364,25 +364,113 @@ static void what_films_take_for_stacks_is_not_theirs(void **state)
 	}
 }
 
-/* A window may meet only coroutines whose stacks have grown. */
-static void what_stacks_grow_by_is_filmed_and_not_counted(void **state)
+/* By doubling, or at once to what a call needs. */
+static void what_stacks_grow_by_is_counted(void **state)
 {
-	static const uint64_t grown[COROUTINES] = { 816, 816, 816, 816, 816, 816, 816, 816, 816, 816 };
+	static const uint64_t sizes[] = { 816, 2000 };
 
-	for (size_t first = 0; first < 3; first++) {
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		const uint64_t bytes = COROUTINES / 2 * 10 * (sizes[i] - 376);
+
 		end(state);
 		begin(state);
 		for (size_t second = 0; second < 20; second++) {
-			const struct allocation_share *result = second_of_coroutines(
-				grown, second == first ? COROUTINES : COROUTINES / 2, true);
+			const struct allocation_share *result = second_of_coroutines(sizes[i],
+										     COROUTINES / 2);
 
-			if (second < 4)
+			/* How it grows at once, the first samples tell. */
+			if (second < (i ? 16 : 2))
 				continue;
 			assert_in_range(sum(result, 0, 5).bytes, 37600 - 400, 37600 + 400);
 			assert_in_range(result[7].bytes, 38400 - 400, 38400 + 400);
-			assert_in_range(sum(result, 8, 5).bytes, 40800 - 400, 40800 + 400);
+			assert_in_range(sum(result, 8, 5).bytes, bytes - 400, bytes + 400);
 		}
-		assert_in_range(allocation_shares_unseen(shares).bytes, 0, 1);
+	}
+}
+
+/* No window has met what they have begun with. */
+static void stacks_that_have_all_grown_count_once(void **state)
+{
+	(void)state;
+	for (size_t second = 0; second < 8; second++) {
+		const struct allocation_share *result = second_of_coroutines(816, COROUTINES);
+
+		if (second < 2)
+			continue;
+		assert_in_range(sum(result, 0, 5).bytes, 37600 - 400, 37600 + 400);
+		assert_in_range(result[7].bytes, 38400 - 400, 38400 + 400);
+		assert_in_range(sum(result, 8, 5).bytes, 44000 - 400, 44000 + 400);
+	}
+}
+
+/*
+ * Ten coroutines, whose stacks grow from 376 to 816 and 1696 bytes, beside six buffers of 2200 that films see
+ * rarely.
+ */
+static void stacks_that_grow_twice_do_not_have_what_films_miss(void **state)
+{
+	const struct allocated allocated = { .bytes = 10 * (96 + 1696) + 6 * 2200, .knows_strings = true };
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	struct listed_object objects[COROUTINES];
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < COROUTINES; i++)
+		objects[i] = (struct listed_object){ .kind = ALLOCATION_THREAD,
+						     .bytes = 96,
+						     .stack_bytes = 1696 };
+	for (size_t second = 0; second < 8; second++) {
+		begin_film(film);
+		for (size_t i = 5; i < 15; i++)
+			filmed(film, i, 440, 0);
+		for (size_t i = 15; i < 25; i++)
+			filmed(film, i, 880, 0);
+		filmed(film, 26, 2200, 0);
+		allocation_shares_add_film(shares, film, NULL, 0);
+		allocation_shares_add_window(shares, &allocated, objects, COROUTINES);
+		samples(ALLOCATION_STACK, 376, 1);
+		samples(ALLOCATION_STACK, 440, 1);
+		samples(ALLOCATION_STACK, 880, 1);
+		samples(ALLOCATION_OTHER, 2200, 1);
+		samples(ALLOCATION_THREAD, 96, 1);
+		allocates(10 * allocated.bytes);
+		assert_int_equal(allocation_shares_divide(shares, &result), 5);
+		if (second < 2)
+			continue;
+		assert_in_range(result[0].bytes, 37600 - 400, 37600 + 400);
+		assert_in_range(result[1].bytes, 44000 - 400, 44000 + 400);
+		assert_in_range(result[2].bytes, 88000 - 400, 88000 + 400);
+		assert_in_range(result[3].bytes, 132000 - 400, 132000 + 400);
+	}
+}
+
+/* Coroutines that were there before the window grow, too: films tell of these alone. */
+static void what_older_stacks_grow_by_is_filmed(void **state)
+{
+	const struct allocated allocated = { .bytes = 64 + 376 + 96, .knows_strings = true };
+	const struct listed_object objects[] = {
+		{ .kind = ALLOCATION_TABLE, .bytes = 64 },
+		{ .kind = ALLOCATION_THREAD, .bytes = 96, .stack_bytes = 376 },
+	};
+	const struct allocated growing = { .bytes = 4400, .knows_strings = true };
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t second = 0; second < 4; second++) {
+		begin_film(film);
+		for (size_t i = 5; i < 15; i++)
+			filmed(film, i, 440, 0);
+		allocation_shares_add_film(shares, film, NULL, 0);
+		allocation_shares_add_window(shares, &allocated, objects, 2);
+		allocation_shares_add_window(shares, &growing, objects, 0);
+		samples(ALLOCATION_STACK, 376, 1);
+		samples(ALLOCATION_STACK, 440, 5);
+		samples(ALLOCATION_TABLE, 64, 1);
+		samples(ALLOCATION_THREAD, 96, 1);
+		allocates(49360);
+		assert_int_equal(allocation_shares_divide(shares, &result), 8);
+		assert_in_range(sum(result, 1, 5).bytes, 44000 - 4400, 44000 + 4400);
 	}
 }
 
@@ -2511,10 +2599,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(parts_of_new_tables_are_counted_and_not_filmed, begin, end),
 		cmocka_unit_test_setup_teardown(stacks_of_new_coroutines_are_counted_and_not_filmed, begin,
 						end),
+		cmocka_unit_test_setup_teardown(what_stacks_grow_by_is_counted, begin, end),
+		cmocka_unit_test_setup_teardown(stacks_that_have_all_grown_count_once, begin, end),
+		cmocka_unit_test_setup_teardown(stacks_that_grow_twice_do_not_have_what_films_miss, begin,
+						end),
+		cmocka_unit_test_setup_teardown(what_older_stacks_grow_by_is_filmed, begin, end),
 		cmocka_unit_test_setup_teardown(a_stack_that_one_window_has_read_wrongly_does_not_count,
 						begin, end),
 		cmocka_unit_test_setup_teardown(what_films_take_for_stacks_is_not_theirs, begin, end),
-		cmocka_unit_test_setup_teardown(what_stacks_grow_by_is_filmed_and_not_counted, begin, end),
 		cmocka_unit_test_setup_teardown(strings_beside_new_tables_have_the_rest, begin, end),
 		cmocka_unit_test_setup_teardown(two_strings_at_one_look_are_told_by_their_sizes, begin, end),
 		cmocka_unit_test_setup_teardown(strings_are_divided_among_the_sizes_that_samples_have_met,
