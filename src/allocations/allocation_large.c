@@ -194,11 +194,13 @@ double shares_large_bytes(const struct allocation_shares *shares, double bytes, 
 {
 	const struct large_samples *large = &shares->large;
 	const struct class *parts = &shares->classes[CLASS_PARTS];
+	/* Parts without a class have it where samples of this division have met such. */
+	const bool may_wait = (!is_all || parts->samples <= 0) && unexplained >= unexplained_min * bytes;
 
 	if (unexplained <= 0 || large->mean <= 0)
 		return 0;
 	if (large->samples <= 0)
-		return !is_all && unexplained >= unexplained_min * bytes ? unexplained : 0;
+		return may_wait ? unexplained : 0;
 	return is_all ? unexplained * large->sample_bytes / (large->sample_bytes + parts->sample_bytes)
 		      : unexplained;
 }

@@ -1307,6 +1307,33 @@ static void large_parts_share_with_others_what_nothing_tells_apart(void **state)
 	assert_int_equal(result[0].bytes, 10000);
 }
 
+/* A sample of long ago does not have at the end what large strings have taken since then. */
+static void what_no_part_has_a_sample_for_waits_for_a_large_one(void **state)
+{
+	const struct listed_object table = { .kind = ALLOCATION_TABLE, .bytes = 64 };
+	const struct allocated allocated = { .bytes = 100 };
+	const struct allocation_share *result;
+	size_t parts;
+
+	(void)state;
+	allocates(1000);
+	samples(ALLOCATION_ARRAY, 24 << 10, 1);
+	samples(ALLOCATION_STRING, 72 << 10, 1);
+	parts = allocation_shares_class(shares, 0);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	for (int second = 0; second < 4; second++) {
+		allocates(10000);
+		allocation_shares_add_window(shares, &allocated, &table, 1);
+		samples(ALLOCATION_TABLE, 64, 1);
+		samples(ALLOCATION_STRING, 72 << 10, second == 3);
+		assert_int_equal(allocation_shares_divide(shares, &result), second == 3 ? 2 : 1);
+		assert_in_range(result[0].bytes, 6399, 6401);
+		assert_in_range(allocation_shares_large(shares), 3599, 3601);
+		assert_int_equal(allocation_shares_waiting(shares, parts).bytes, 0);
+	}
+	assert_in_range(result[1].bytes, 4 * 3599, 4 * 3601);
+}
+
 static void there_may_be_many_samples_and_classes(void **state)
 {
 	static struct listed_object objects[2 * ALLOCATION_CLASSES_MAX];
@@ -2652,6 +2679,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_large_part_that_a_window_has_caught_does_not_count, begin,
 						end),
 		cmocka_unit_test_setup_teardown(large_parts_share_with_others_what_nothing_tells_apart, begin,
+						end),
+		cmocka_unit_test_setup_teardown(what_no_part_has_a_sample_for_waits_for_a_large_one, begin,
 						end),
 		cmocka_unit_test_setup_teardown(there_may_be_many_samples_and_classes, begin, end),
 		cmocka_unit_test_setup_teardown(two_parts_at_one_look_are_told_by_their_sizes, begin, end),
