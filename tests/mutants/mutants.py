@@ -8,12 +8,12 @@ BUILD is made with VARIANT=coverage: it tells which tests run a line. Faults go 
 the tree in DIRECTORY. Of each room EACH faults are tried, or as many as
 come in SECONDS; with COMMITS, a range of git's, only in lines that these have changed. A
 fault that leaves the machine code as it was is none. A unit test that takes too long has
-noticed. Of the faults that no unit test notices, ENDS of each group of rooms are shown to
-the end-to-end tests of ends.txt. DOCUMENT has a table to write, or is empty.
+noticed, unless it also takes so long without the fault: then the machine is busy. Of the faults
+that no unit test notices, ENDS of each group of rooms are shown to the end-to-end tests of ends.txt.
+DOCUMENT has the tables to write, and what they have of rooms that are not tried now; or it is empty.
 
 The sample of a room is the same in each run, for the same code and the same SAMPLE, a number: tests
-that were written with one in sight are judged by another. What was found is kept in DIRECTORY, for
-the table of rooms that were tried before.
+that were written with one in sight are judged by another.
 
 The faults are made by this program, not by a general tool: those work on text, without
 C's comments, strings and constants, and most of what they make does not compile.
@@ -23,7 +23,6 @@ import collections
 import concurrent.futures
 import contextlib
 import itertools
-import json
 import os
 import pathlib
 import queue
@@ -60,7 +59,7 @@ SLOW_SECONDS = 20       # a test that takes so much longer than without a fault 
 WORKERS = os.cpu_count()
 ENDS_SECONDS = 90       # for the end-to-end tests of one fault; what they say later is not waited for
 RUNS = itertools.count()
-GROUPS = ["memory", "luajit-layouts", "unwind", "src/linux", "src/sampler", "output"]
+GROUPS = ["memory", "luajit-layouts", "unwind", "src/linux", "src/allocations", "src/sampler", "output"]
 
 
 def best_tests(path, tests):
@@ -156,12 +155,15 @@ class Worker:
     def notices(self, test, path):
         """Does the test fail? It may look for programs beside itself, so it lies beside the others."""
         program = self.tree.root / f"build/release/tests/unit/{test}.worker-{self.number}"
+        without = program.with_name(f"{program.name}.without")
         if not self.tree.link(f"build/release/tests/unit/{test}", path, self.directory / "fault.o", program):
             raise RuntimeError(f"{test} cannot be linked")
+        shutil.copy(program.with_name(test), without)
         try:
-            return fails([program], SLOW_SECONDS + 3 * self.tree.seconds_of(test), cwd=self.tree.root) is not False
+            return because_of_fault(program, without, SLOW_SECONDS + 3 * self.tree.seconds_of(test), self.tree.root)
         finally:
             program.unlink()
+            without.unlink()
 
     def judge(self, mutant, tests):
         """ "killed", "survived", "same" (machine code) or "invalid"."""
@@ -213,6 +215,17 @@ def fails(command, seconds, env=os.environ, **options):
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
                 process.poll()    # so that it is no zombie
+
+
+def because_of_fault(program, without, seconds, root):
+    """
+    Does this test fail, or take too long, because of the fault in it? A busy machine does that to tests, too: the
+    same test without the fault has to pass in that time, and the one that failed has to fail again.
+    """
+    failed = fails([program], seconds, cwd=root)
+    if failed is False or fails([without], seconds, cwd=root) is not False:
+        return False
+    return failed is None or fails([program], seconds, cwd=root) is not False
 
 
 def ends_fail(root, program, ends):
@@ -333,6 +346,28 @@ def share(rooms):
     return part / whole if whole else 0
 
 
+def rows_of(document):
+    """The rows of the tables that a document has, each a list of what its cells say."""
+    found = re.search(r"(?ms)^<!-- mutants: written by .*?^<!-- end of mutants -->$", document)
+    return [[cell.strip(" `").replace(",", "") for cell in row.strip("|").split("|")]
+            for row in (found[0] if found else "").splitlines() if row.startswith("| `")]
+
+
+def read_tables(document):
+    """What the tables of a document say of rooms that there are still, and of groups, to be written again."""
+    kept = {"rooms": {}, "ends": {}}
+    for name, *cells in rows_of(document):
+        name = name.rstrip("/")
+        if len(cells) == 5 and name in GROUPS and cells[3]:
+            found, tried = cells[3].split(" of ")
+            kept["ends"][name] = {"ends_tried": int(tried), "ends_noticed": int(found)}
+        elif len(cells) == 7 and (gcov.ROOT / name).is_dir():
+            faults, _, killed, survived, not_run, invalid = map(int, cells[:6])
+            kept["rooms"][name] = {"faults": faults, "killed": killed, "survived": survived, "not run": not_run,
+                                   "invalid": invalid}
+    return kept
+
+
 def tables(kept):
     rows, groups = [], []
     for group in GROUPS:
@@ -358,6 +393,13 @@ def tables(kept):
                        "|---|---|---|---|---|---|---|---|", *rows]))
 
 
+def write_tables(document, kept):
+    """To the document, if there is one. They are returned as well."""
+    table = "\n\n".join(tables(kept))
+    written.write(document, "mutants", table)
+    return table
+
+
 def main():
     build, directory, make, seconds, each, sample, ends_count, document, commits, *rooms = sys.argv[1:]
     directory = pathlib.Path(directory).resolve()
@@ -365,11 +407,9 @@ def main():
     tree.prepare("unit-programs", *(["everything"] if int(ends_count) else []))
     found = map_lines(gcov.measure(build, directory / "counts"), rooms)
     changed = changed_lines(commits) if commits else None
-    store = directory / "found.json"
-    kept = {"rooms": {}, "ends": {}}
-    if store.exists() and changed is None:
-        kept = json.loads(store.read_text(encoding="utf-8"))
-    workers, survivors = queue.Queue(), collections.defaultdict(list)
+    document = pathlib.Path(document) if document else None
+    kept = read_tables(document.read_text(encoding="utf-8") if document else "")
+    workers, survivors, any_tried = queue.Queue(), collections.defaultdict(list), False
     for number in range(WORKERS):
         workers.put(Worker(tree, number))
     for room in [room for room in rooms if room in found]:
@@ -382,20 +422,16 @@ def main():
             print(row_of(f"`{room}/`", kept["rooms"][room]), flush=True)
         survivors[gcov.room_of(room + "/", GROUPS)] += [
             (room, mutant) for mutant, verdict in tried if verdict in ("survived", "not run")]
-        if changed is None:
-            store.write_text(json.dumps(kept), encoding="utf-8")
-    if not kept["rooms"]:
+        any_tried |= bool(tried)
+        write_tables(document, kept)
+    if not any_tried:
         sys.exit("no fault was tried")
     for group, list_of in survivors.items():
         if group and int(ends_count):
             random.Random(f"{group} {sample}").shuffle(list_of)
             kept["ends"][group] = {"ends_tried": 0, "ends_noticed": 0}
             try_ends(tree, workers.queue[0], list_of, read_ends(), int(ends_count), kept["ends"][group])
-    if changed is None:
-        store.write_text(json.dumps(kept), encoding="utf-8")
-    table = "\n\n".join(tables(kept))
-    print(table)
-    written.write(pathlib.Path(document) if document else None, "mutants", table)
+    print(write_tables(document, kept))
 
 
 if __name__ == "__main__":
