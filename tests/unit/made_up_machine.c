@@ -277,6 +277,30 @@ int __wrap_sigpending(sigset_t *ret_signals)
 
 static bool has_late_stop(uint64_t at_ns);
 
+/* The last sleep began then, and no signal came; 0: it ended otherwise. */
+static uint64_t quiet_ns;
+
+/* No signal comes until then: as sigtimedwait() tells it. */
+static int end_quietly(struct own_turn *turn, uint64_t end_ns)
+{
+	const uint64_t begin_ns = machine.now_ns;
+
+	if (machine.interrupts_one_in && machine.waits % machine.interrupts_one_in == 0) {
+		machine.now_ns += (end_ns - begin_ns) / 2;
+		errno = EINTR;
+		return -1;
+	}
+	quiet_ns = begin_ns;
+	machine.quiet_waits++;
+	machine.now_ns = end_ns;
+	if (machine.oversleep_one_in && machine.waits % machine.oversleep_one_in == 0) {
+		machine.now_ns += machine.oversleep_ns;
+		turn->late_ns = machine.oversleep_ns;
+	}
+	errno = EAGAIN;
+	return -1;
+}
+
 INSTEAD_OF(own_turn_wait);
 int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret_info,
 			 const struct timespec *timeout)
@@ -287,6 +311,7 @@ int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo
 
 	(void)signals;
 	machine.waits++;
+	quiet_ns = 0;
 	turn->late_ns = 0;
 	if (machine.signal && machine.signal_ns <= end_ns) {
 		machine.now_ns = machine.signal_ns > machine.now_ns ? machine.signal_ns : machine.now_ns;
@@ -311,12 +336,7 @@ int __wrap_own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo
 				ret_info->si_value.sival_int = alarms[i].index;
 				return SIGRTMIN;
 			}
-	machine.now_ns = end_ns;
-	if (machine.oversleep_one_in && machine.waits % machine.oversleep_one_in == 0) {
-		machine.now_ns += machine.oversleep_ns;
-		turn->late_ns = machine.oversleep_ns;
-	}
-	return -EAGAIN;
+	return end_quietly(turn, end_ns);
 }
 
 /*---- The tracer ----*/
@@ -1335,7 +1355,8 @@ INSTEAD_OF(tracer_note_quiet);
 void __wrap_tracer_note_quiet(struct tracer *tracer, uint64_t time_ns)
 {
 	(void)tracer;
-	(void)time_ns;
+	machine.quiets++;
+	machine.false_quiets += time_ns > quiet_ns;
 }
 
 INSTEAD_OF(tracer_poll_is_due);

@@ -70,8 +70,11 @@ struct made_up_machine {
 	struct made_up_process processes[MADE_UP_PROCESSES];
 	size_t process_count;
 
-	/* ljspy's own sleep: one in so many (0: none) is so much longer than it asked for. */
-	unsigned int oversleep_one_in;
+	/*
+	 * ljspy's own sleep: one in so many (0: none) is so much longer than it asked for; a stop of ljspy
+	 * ends one in so many half-way, though no signal has come.
+	 */
+	unsigned int oversleep_one_in, interrupts_one_in;
 	uint64_t oversleep_ns;
 
 	bool is_job_stopped; /* all threads are, when they are asked */
@@ -147,6 +150,8 @@ struct made_up_machine {
 	unsigned long opens,
 		collectors; /* counted, too: processes looked at anew, and looks at a collector */
 	unsigned long refreshes, watched_sleeps, renewals, brief_waits, awake_stops, polls, times_taken;
+	unsigned long quiet_waits, quiets,
+		false_quiets;              /* sleeps that no signal ended; told; told of others */
 	bool look_is_awaited;              /* from the sleep before a look to its end */
 	unsigned long hurried;             /* counted: processes looked into meanwhile, which takes a while */
 	const struct given_layout *layout; /* that the process which was opened last was given */

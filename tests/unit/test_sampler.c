@@ -851,6 +851,19 @@ static void missed_ticks_are_those_that_ljspy_overslept(void **state)
 		    (machine.now_ns - begin_ns) / period_ns, (machine.now_ns - begin_ns) / period_ns / 10);
 }
 
+/* A report may have come while ljspy itself was stopped: only a wait that ran its full time tells. */
+static void a_wait_tells_that_nothing_came_if_it_was_not_cut_short(void **state)
+{
+	(void)state;
+	add(1, bursts);
+	machine.interrupts_one_in = 3;
+	run();
+	assert_true(machine.quiet_waits > 100);
+	assert_true(machine.waits > machine.quiet_waits + 100);
+	assert_int_equal(machine.quiets, machine.quiet_waits);
+	assert_int_equal(machine.false_quiets, 0);
+}
+
 static void a_sleep_that_cannot_be_read_is_lost(void **state)
 {
 	static const struct {
@@ -1805,6 +1818,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sleep_below_lua_is_told_without_a_run, make_up, forget),
 		cmocka_unit_test_setup_teardown(no_sleep_is_told_by_a_short_copy, make_up, forget),
 		cmocka_unit_test_setup_teardown(missed_ticks_are_those_that_ljspy_overslept, make_up, forget),
+		cmocka_unit_test_setup_teardown(a_wait_tells_that_nothing_came_if_it_was_not_cut_short,
+						make_up, forget),
 		cmocka_unit_test_setup_teardown(a_thread_without_calls_keeps_its_cpu, make_up, forget),
 		cmocka_unit_test_setup_teardown(ljspy_stays_where_a_look_finds_nothing_to_do, make_up,
 						forget),
