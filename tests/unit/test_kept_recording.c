@@ -18,7 +18,7 @@
 #include "tests/unit/instead_of.h"
 #include "tests/unit/told.h"
 
-enum { PATH_SIZE = 128, TEXT_SIZE = 512, LARGE = 200000, NAMES_TRIED = 100 };
+enum { PATH_SIZE = 128, TEXT_SIZE = 512, LARGE = (3 << 16) + 1, NAMES_TRIED = 100 };
 
 /* The output's directory; two for temporary files, one of another file system. */
 static char directory[PATH_SIZE], temporary[PATH_SIZE], elsewhere[PATH_SIZE];
@@ -26,6 +26,8 @@ static char output_path[2 * PATH_SIZE], output_name[] = "out.folded";
 static struct output_file output;
 static bool lacks_nameless; /* the file systems have no files without a name */
 static bool fails_to_open;  /* none may be written to */
+static int writes_left;     /* until the other file system is full; -1: it never is */
+static bool fails_to_read;  /* what is to be copied */
 
 INSTEAD_OF(openat);
 int __wrap_openat(int at, const char *path, int flags, ...)
@@ -49,6 +51,22 @@ int __wrap_new_file_open(const char *in, const char *name, mode_t mode, struct n
 	return fails_to_open ? -EROFS : __real_new_file_open(in, name, mode, ret_file);
 }
 
+INSTEAD_OF(pwrite);
+ssize_t __wrap_pwrite(int fd, const void *buffer, size_t length, off_t offset)
+{
+	if (writes_left < 0 || writes_left-- > 0)
+		return __real_pwrite(fd, buffer, length, offset);
+	writes_left = 0;
+	return __real_pwrite(fd, buffer, length / 2, offset);
+}
+
+INSTEAD_OF(pread);
+ssize_t __wrap_pread(int fd, void *buffer, size_t length, off_t offset)
+{
+	errno = EIO;
+	return fails_to_read ? -1 : __real_pread(fd, buffer, length, offset);
+}
+
 static bool make_directory(char *path, const char *in)
 {
 	snprintf(path, PATH_SIZE, "%s/ljspy-kept-XXXXXX", in);
@@ -58,7 +76,8 @@ static bool make_directory(char *path, const char *in)
 static int begin(void **state)
 {
 	(void)state;
-	lacks_nameless = fails_to_open = false;
+	lacks_nameless = fails_to_open = fails_to_read = false;
+	writes_left = -1;
 	if (!make_directory(directory, "/tmp") || !make_directory(temporary, "/tmp") ||
 	    !make_directory(elsewhere, "/dev/shm"))
 		return -1;
@@ -316,21 +335,29 @@ static void assert_large(const char *path, const char *tail)
 	fclose(file);
 }
 
-static void it_goes_on_whole_on_another_file_system(void **state)
+static struct kept_recording open_large(void)
 {
-	(void)state;
+	struct kept_recording kept;
+
 	if (is_same_file_system(directory, elsewhere)) {
 		print_message("there is one file system only\n");
 		skip();
 	}
 	setenv("TMPDIR", elsewhere, 1);
+	kept = open_kept("");
+	for (int i = 0; i < LARGE; i++)
+		fputc('a' + i % 26, kept.stream);
+	assert_int_equal(fflush(kept.stream), 0);
+	return kept;
+}
+
+static void it_goes_on_whole_on_another_file_system(void **state)
+{
+	(void)state;
 	for (int had_name = 0; had_name < 2; had_name++) {
-		struct kept_recording kept = open_kept("");
+		struct kept_recording kept = open_large();
 		bool moved;
 
-		for (int i = 0; i < LARGE; i++)
-			fputc('a' + i % 26, kept.stream);
-		assert_int_equal(fflush(kept.stream), 0);
 		if (had_name)
 			assert_true(name(&kept));
 		told_begin();
@@ -347,6 +374,23 @@ static void it_goes_on_whole_on_another_file_system(void **state)
 		kept_recording_remove(&kept);
 		assert_int_equal(count_files(elsewhere), 0);
 	}
+}
+
+/* That one may be full, too, or what is there can no more be read. */
+static void it_stays_where_a_part_of_it_cannot_be_copied(void **state)
+{
+	struct kept_recording kept = open_large();
+
+	(void)state;
+	assert_true(name(&kept));
+	for (int round = 0; round < 3; round++) {
+		writes_left = round < 2 ? round : -1;
+		fails_to_read = round == 2;
+		assert_false(kept_recording_move(&kept));
+		assert_int_equal(count_files(elsewhere), 0);
+		assert_large(path_of(directory, first_name), "");
+	}
+	kept_recording_remove(&kept);
 }
 
 /* A full file system is no other one by another name. */
@@ -407,6 +451,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_may_be_in_a_directory_for_temporary_files, begin, end),
 		cmocka_unit_test_setup_teardown(where_no_directory_will_do_it_is_in_memory, begin, end),
 		cmocka_unit_test_setup_teardown(it_goes_on_whole_on_another_file_system, begin, end),
+		cmocka_unit_test_setup_teardown(it_stays_where_a_part_of_it_cannot_be_copied, begin, end),
 		cmocka_unit_test_setup_teardown(it_stays_where_there_is_no_other_file_system, begin, end),
 		cmocka_unit_test_setup_teardown(it_is_told_if_what_is_needed_no_more_stays, begin, end),
 		cmocka_unit_test(it_has_the_outputs_path_and_a_suffix_first),
