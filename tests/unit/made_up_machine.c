@@ -205,10 +205,11 @@ void __wrap_cpu_clock_close(struct cpu_clock *clock)
 INSTEAD_OF(cpu_clock_now);
 int __wrap_cpu_clock_now(const struct cpu_clock *clock, uint64_t *ret_ns)
 {
-	const struct made_up_process *process = find(clock->id);
+	struct made_up_process *process = find(clock->id);
 
 	if (!is_there(process))
 		return -ESRCH;
+	process->clock_reads++;
 	if (!alarms[process - machine.processes].armed)
 		machine.sums += process->thread_count;
 	*ret_ns = made_up_cpu_ns(process, machine.now_ns);

@@ -63,6 +63,7 @@ struct made_up_process {
 	const char *roots;                   /* of its packages; NULL: none */
 	struct made_up_thread threads[MADE_UP_THREADS];
 	size_t thread_count;
+	unsigned long clock_reads; /* counted: how often ljspy has asked for its CPU time */
 };
 
 struct made_up_machine {

@@ -541,6 +541,22 @@ static void a_target_rests_after_five_seconds_without_cpu_time(void **state)
 	}
 }
 
+/* However often another target is looked at meanwhile. */
+static void a_target_that_rests_is_asked_once_a_second(void **state)
+{
+	const struct made_up_process *at_rest = add(1, idle), *other = add(1, busy);
+	const pid_t both[] = { at_rest->pid, other->pid };
+
+	(void)state;
+	options.duration_ns = UINT64_C(20) * NS_PER_SECOND;
+	options.pids = both;
+	options.pid_count = 2;
+	sampler_run(&options, &result);
+	assert_true(other->clock_reads > 10 * RATE_HZ);
+	/* So often until it rests, and fifteen times since. */
+	assert_in_range(at_rest->clock_reads, 15, 5 * RATE_HZ + 80);
+}
+
 /* On a machine that others share, some looks of each second come late. */
 static void late_looks_keep_no_target_from_resting(void **state)
 {
@@ -1106,6 +1122,7 @@ int main(void)
 		TEST(one_that_refuses_is_not_left_out_of_a_run_that_lets_go),
 		TEST(a_recording_is_as_long_as_it_is_to_be),
 		TEST(a_target_rests_after_five_seconds_without_cpu_time),
+		TEST(a_target_that_rests_is_asked_once_a_second),
 		TEST(late_looks_keep_no_target_from_resting),
 		TEST(a_target_that_no_alarm_reports_is_seen_by_its_clock),
 		TEST(an_alarm_of_a_target_that_is_gone_means_nothing),
