@@ -255,7 +255,7 @@ static bool begin_moment(struct heap_command *command)
 	if (!heap_output_begin_moment(&command->output, NULL))
 		return true;
 	message_error_errno(ENOMEM, "reading a heap");
-	command->status = EXIT_NOTHING_DONE;
+	command->status = EXIT_WITH_ERRORS; /* what a series has read before is shown */
 	return false;
 }
 

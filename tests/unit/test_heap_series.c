@@ -21,6 +21,7 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/permission.h"
 #include "src/linux/proc/process.h"
+#include "src/rendering/heap_output.h"
 #include "src/survey/traced_lua.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
@@ -50,6 +51,7 @@ static size_t looked[PROCESSES];
 static uint64_t times_ns[LOOKS]; /* of the looks at the first process */
 static uint64_t now_ns, interrupt_ns;
 static size_t published, diagnosed;
+static size_t moments, moments_fit; /* begun; for how many there is memory */
 
 static struct look *current(pid_t pid)
 {
@@ -83,6 +85,12 @@ void __wrap_apart_publish(struct apart *apart, const void *results)
 	(void)apart;
 	(void)results;
 	published++;
+}
+
+INSTEAD_OF(heap_output_begin_moment);
+int __wrap_heap_output_begin_moment(struct heap_output *output, const char *name)
+{
+	return moments++ < moments_fit ? __real_heap_output_begin_moment(output, name) : -ENOMEM;
 }
 
 INSTEAD_OF(permission_diagnose);
@@ -184,7 +192,8 @@ static int begin(void **state)
 	memset(times_ns, 0, sizeof(times_ns));
 	now_ns = begin_ns;
 	interrupt_ns = UINT64_MAX;
-	published = diagnosed = 0;
+	published = diagnosed = moments = 0;
+	moments_fit = SIZE_MAX;
 	return 0;
 }
 
@@ -255,6 +264,20 @@ static void a_series_has_a_look_at_each_time(void **state)
 		assert_int_equal(times_ns[i], i * every_ns);
 	assert_int_equal(occurrences(text, " UTC "), 5);
 	assert_null(strstr(text, "could not be read"));
+}
+
+/* What was read is shown, and that it is not all. */
+static void a_series_ends_where_memory_is_short(void **state)
+{
+	for (size_t fit = 0; fit < 4; fit++) {
+		begin(state);
+		moments_fit = fit;
+		assert_int_equal(run(1, 4 * every_ns), fit < 2 ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS);
+		assert_int_equal(looked[0], fit);
+		assert_int_equal(moments, fit + 1);
+		assert_int_equal(occurrences(text, " UTC "), fit < 2 ? 0 : fit);
+		assert_int_equal(occurrences(told, "reading a heap: Cannot allocate memory"), 1);
+	}
 }
 
 /* Tries that take longer than the interval do not follow each other at once, and the series ends in time. */
@@ -448,6 +471,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_series_has_a_look_at_each_time, begin),
+		cmocka_unit_test_setup(a_series_ends_where_memory_is_short, begin),
 		cmocka_unit_test_setup(looks_that_take_long_leave_times_out, begin),
 		cmocka_unit_test_setup(a_series_goes_on_while_the_process_is_there, begin),
 		cmocka_unit_test_setup(a_reason_that_changes_back_is_told_again, begin),
