@@ -19,6 +19,7 @@
 #include "src/linux/proc/process.h"
 #include "src/linux/tracer/tracer.h"
 #include "src/program/standard_files.h"
+#include "src/rendering/heap_output.h"
 #include "src/survey/traced_lua.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
@@ -40,7 +41,7 @@ static struct made_up {
 } world[PROCESSES], core; /* core.look_error is why it cannot be opened */
 
 static struct {
-	bool has_no_tracer, is_given_up, allows_attach, is_full;
+	bool has_no_tracer, is_given_up, allows_attach, is_full, lacks_memory;
 	int run_error;
 	struct heap_capture_options capture;
 } seen;
@@ -141,6 +142,12 @@ int __wrap_process_heaps_read(struct lua_process *process, struct hold *hold, pi
 			heap->account.method = HEAP_MISSING;
 	}
 	return heaps->count && process_heaps_missing(heaps) == heaps->count ? heaps->at[0].error : 0;
+}
+
+INSTEAD_OF(heap_output_begin_moment);
+int __wrap_heap_output_begin_moment(struct heap_output *output, const char *name)
+{
+	return seen.lacks_memory ? -ENOMEM : __real_heap_output_begin_moment(output, name);
 }
 
 INSTEAD_OF(core_look_at);
@@ -331,6 +338,14 @@ static void output_that_cannot_be_written_is_an_error(void **state)
 	assert_nothing_done("/nowhere/at/all");
 }
 
+static void without_memory_nothing_is_read(void **state)
+{
+	(void)state;
+	seen.lacks_memory = true;
+	assert_nothing_done("reading a heap: Cannot allocate memory");
+	assert_int_equal(world[0].looks, 0);
+}
+
 static void a_series_needs_a_format_that_shows_it(void **state)
 {
 	(void)state;
@@ -352,6 +367,7 @@ int main(void)
 		cmocka_unit_test_setup(an_attempt_that_is_given_up_says_nothing, begin),
 		cmocka_unit_test_setup(a_core_file_needs_no_engine, begin),
 		cmocka_unit_test_setup(output_that_cannot_be_written_is_an_error, begin),
+		cmocka_unit_test_setup(without_memory_nothing_is_read, begin),
 		cmocka_unit_test_setup(a_series_needs_a_format_that_shows_it, begin),
 	};
 
