@@ -189,6 +189,19 @@ static void a_table_that_breaks_off_is_none(void **state)
 	assert_false(search());
 }
 
+/* Whatever follows it in the file. */
+static void a_table_ends_within_its_segment(void **state)
+{
+	const uint64_t end = put_table(FRAMES);
+
+	(void)state;
+	put_u32(end, 0);
+	for (uint64_t lacks = 0; lacks <= end - FRAMES; lacks++) {
+		elf.segments[1].p_filesz = end + WORD - FRAMES - lacks;
+		assert_int_equal(search(), lacks == 0);
+	}
+}
+
 static void a_table_without_code_is_none(void **state)
 {
 	(void)state;
@@ -352,6 +365,7 @@ int main(void)
 		cmocka_unit_test_setup(entries_may_lead_back_to_any_cie_of_the_table, begin),
 		cmocka_unit_test_setup(entries_may_be_of_any_length, begin),
 		cmocka_unit_test_setup(a_table_that_breaks_off_is_none, begin),
+		cmocka_unit_test_setup(a_table_ends_within_its_segment, begin),
 		cmocka_unit_test_setup(a_table_without_code_is_none, begin),
 		cmocka_unit_test_setup(code_is_in_a_segment_of_code, begin),
 		cmocka_unit_test_setup(an_entry_leads_back_to_a_cie, begin),
