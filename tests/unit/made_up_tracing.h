@@ -241,9 +241,10 @@ int __wrap_waitid(idtype_t type, id_t id, siginfo_t *ret_info, int options)
 
 /*---- Requests ----*/
 
+/* One that succeeds leaves in errno what was there: the error of another call. */
 static inline long traced_result(int error)
 {
-	errno = error;
+	errno = error ? error : EINVAL;
 	return error ? -1 : 0;
 }
 
