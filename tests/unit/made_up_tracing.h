@@ -99,6 +99,7 @@ struct traced {
 	bool answers;              /* it stops at once if it is told to */
 	bool is_strange;           /* it is no tracee of this thread any more */
 	bool has_execed;           /* there is no thread of this id any more */
+	bool takes_signals;        /* of ljspy: the kernel permits them */
 };
 
 static struct {
@@ -326,6 +327,10 @@ long __wrap_syscall(long number, ...)
 	tid = va_arg(arguments, int);
 	sent = va_arg(arguments, int);
 	va_end(arguments);
+	if (sent == 0 && traced_of(tid)->takes_signals) {
+		errno = ESRCH; /* of an earlier call */
+		return 0;
+	}
 	if (sent == 0)
 		return traced_result(traced_of(tid)->has_execed ? ESRCH : EPERM);
 	tracing_tell("kill %d %d %d; ", pid, tid, sent);

@@ -956,6 +956,18 @@ static void one_that_calls_execve_while_it_is_seized_has_another_id(void **state
 	assert_false(first->execed);
 }
 
+static void one_that_may_get_signals_is_there(void **state)
+{
+	struct tracee *third = NULL;
+
+	(void)state;
+	traced_of(THIRD)->takes_signals = true;
+	assert_int_equal(tracer_seize(tracer, FIRST, THIRD, &third), 0);
+	assert_ptr_equal(tracer_find(tracer, THIRD), third);
+	assert_false(first->execed);
+	assert_told("seize 102; ");
+}
+
 /* The ids of threads that have ended are given to others, of other processes, too. */
 static void an_id_is_that_of_one_thread_until_it_is_forgotten(void **state)
 {
@@ -1280,6 +1292,7 @@ int main(void)
 		TEST(an_id_is_that_of_one_thread_until_it_is_forgotten),
 		TEST(where_threads_may_be_attached_to_none_is_seized_late),
 		TEST(one_that_calls_execve_while_it_is_seized_has_another_id),
+		TEST(one_that_may_get_signals_is_there),
 		TEST(one_that_is_a_tracee_already_is_kept),
 		TEST(where_memory_is_short_none_is_seized),
 		TEST(threads_that_are_left_alone_are_only_known),
