@@ -51,8 +51,6 @@ struct apart {
 	atomic_bool worker_ends;          /* it has nothing more to do */
 	sem_t watch;                      /* wakes the watch */
 	struct absence absence;           /* the worker's */
-	timer_t dead_man;
-	bool has_dead_man;
 	pthread_mutex_t tracer_lock;
 	/* see apart_note_tracer(); under the lock, so that the thread does not end meanwhile */
 	pid_t tracer_tid;

@@ -15,7 +15,6 @@
 #include "src/apart/inherited_files.h"
 #include "src/apart/stranded.h"
 #include "src/linux/clocks/clock.h"
-#include "src/linux/clocks/notify.h"
 #include "src/linux/proc/engine_name.h"
 #include "src/linux/proc/proc_file.h"
 #include "src/program/wake_signal.h"
@@ -80,17 +79,6 @@ static void *run_worker(void *context)
 
 /*---- The watch ----*/
 
-/*
- * Let the kernel continue the engine each ns, by SIGCONT, where it is stopped; never if that is 0. Once would
- * not do: on a busy machine, the time may be over before the engine is stopped, and before the watch begins
- * it anew.
- */
-static void set_dead_man(const struct apart *apart, long ns)
-{
-	if (apart->has_dead_man)
-		notify_every(apart->dead_man, ns);
-}
-
 /* Sleep until the watch is woken, or for ns. */
 static void nap(struct engine *engine, long ns)
 {
@@ -119,17 +107,20 @@ static bool worker_is_absent(const struct engine *engine)
 
 static void set_watch(struct engine *engine)
 {
-	const struct apart *apart = engine->apart;
+	struct apart *apart = engine->apart;
 
 	if (apart->is_away) {
-		set_dead_man(apart, 0);
+		absence_set_alarm(&apart->absence, 0);
 		nap(engine, NAP_AWAY_NS);
 	} else if (apart->shared->rests && !engine->stranded.since_ns) {
-		set_dead_man(apart, DEAD_MAN_AT_REST_NS);
+		absence_set_alarm(&apart->absence, DEAD_MAN_AT_REST_NS);
 		nap(engine, NAP_AT_REST_NS);
+	} else if (worker_is_absent(engine)) {
+		absence_set_alarm(&apart->absence, DEAD_MAN_NS);
+		nap(engine, NAP_NS);
 	} else {
-		set_dead_man(apart, DEAD_MAN_NS);
-		nap(engine, worker_is_absent(engine) ? NAP_NS : NAP_IN_COMPANY_NS);
+		absence_set_alarm(&apart->absence, ABSENT_NS);
+		nap(engine, NAP_IN_COMPANY_NS);
 	}
 }
 
@@ -220,7 +211,6 @@ static void block_job_control(void)
 
 void engine_run(struct apart *apart)
 {
-	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGCONT };
 	struct engine engine = { .apart = apart };
 
 	prctl(PR_SET_NAME, ENGINE_NAME);
@@ -230,7 +220,6 @@ void engine_run(struct apart *apart)
 	close_inherited(apart);
 	sem_init(&apart->watch, 0, 0);
 	pthread_mutex_init(&apart->tracer_lock, NULL);
-	apart->has_dead_man = timer_create(CLOCK_MONOTONIC, &event, &apart->dead_man) == 0;
 	absence_open(&apart->absence, &apart->watch);
 	if (!run(&engine))
 		_exit(1);
@@ -288,8 +277,7 @@ void apart_come_by(struct apart *apart, uint64_t wait_ns)
 	apart->waits_briefly = wait_ns <= ABSENT_NS;
 	if (!was_brief || !apart->waits_briefly || shared->end_wanted || now >= shared->beat_due_ns)
 		return;
-	if (absence_end(&apart->absence, now))
-		set_dead_man(apart, DEAD_MAN_NS);
+	absence_end(&apart->absence, now);
 }
 
 void apart_note_tracer(struct apart *apart, pid_t tid)
