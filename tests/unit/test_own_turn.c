@@ -36,7 +36,7 @@ static struct {
 	struct schedstat schedstat;
 	struct switches switches;
 	bool has_switches;
-	size_t switches_reads, sleeps;
+	size_t cpu_reads, switches_reads, sleeps;
 	bool unreadable, has_no_files;
 	/* What happens in a wait. */
 	int signal, error;
@@ -54,6 +54,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_now)
 			     : clock == CLOCK_MONOTONIC_RAW   ? machine.raw_ns
 							      : machine.monotonic_ns;
 
+	machine.cpu_reads += clock == CLOCK_THREAD_CPUTIME_ID;
 	*ret_now = time_of(now);
 	return 0;
 }
@@ -331,19 +332,39 @@ static void who_uses_an_eighth_of_a_cpu_or_less_is_modest(void **state)
 	assert_true(own_turn_is_modest(&turn));
 	/* It may use 20 ms at once. */
 	use(1000, 10000000, 0);
-	use(1, 0, 19900000);
+	use(1, 19900000, 19900000);
 	assert_true(own_turn_is_modest(&turn));
-	use(1, 0, 200000);
+	use(1, 3000000, 3000000);
 	assert_false(own_turn_is_modest(&turn));
 	/* However much it was, it is made good after a while. */
-	use(1, 0, 5000000000);
+	use(1, 5000000000, 5000000000);
 	use(1, 159000000, 0);
 	assert_false(own_turn_is_modest(&turn));
 	use(1, 2000000, 0);
 	assert_true(own_turn_is_modest(&turn));
 	/* A round of work without a wait counts at once. */
 	machine.cpu_ns += 21000000;
+	machine.raw_ns += 21000000;
 	assert_false(own_turn_is_modest(&turn));
+}
+
+static void the_cpu_time_used_is_read_once_a_millisecond(void **state)
+{
+	size_t reads;
+
+	(void)state;
+	use(1, 10000000, 20000000);
+	reads = machine.cpu_reads;
+	assert_true(own_turn_is_modest(&turn));
+	machine.cpu_ns += 900000;
+	machine.raw_ns += 900000;
+	assert_true(own_turn_is_modest(&turn));
+	assert_int_equal(machine.cpu_reads, reads);
+	/* Nothing of it is forgotten. */
+	machine.cpu_ns += 1100000;
+	machine.raw_ns += 1100000;
+	assert_false(own_turn_is_modest(&turn));
+	assert_int_equal(machine.cpu_reads, reads + 1);
 }
 
 static void without_its_files_little_is_known(void **state)
@@ -393,6 +414,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_beginning_may_be_guessed, begin, end),
 		cmocka_unit_test_setup_teardown(who_changes_cpus_cannot_guess, begin, end),
 		cmocka_unit_test_setup_teardown(who_uses_an_eighth_of_a_cpu_or_less_is_modest, begin, end),
+		cmocka_unit_test_setup_teardown(the_cpu_time_used_is_read_once_a_millisecond, begin, end),
 		cmocka_unit_test_setup_teardown(without_its_files_little_is_known, begin, end),
 		cmocka_unit_test_setup_teardown(files_are_closed_that_were_opened, begin, end),
 	};

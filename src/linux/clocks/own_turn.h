@@ -53,7 +53,10 @@ int own_turn_wait(struct own_turn *turn, const sigset_t *signals, siginfo_t *ret
 /* Has the turn used so much CPU time that it may end at any moment? */
 bool own_turn_is_used_up(const struct own_turn *turn);
 
-/* Has ljspy used so little CPU time lately, an eighth of a CPU, that others hardly miss it? */
+/*
+ * Has ljspy used so little CPU time lately, an eighth of a CPU, that others hardly miss it? The answer may be
+ * a millisecond old.
+ */
 bool own_turn_is_modest(struct own_turn *turn);
 
 /* End the turn by a short sleep and begin another one. */
