@@ -70,6 +70,16 @@ void sampled_tell_figures(const struct figures *figures)
 	message_print(print_figures, figures);
 }
 
+/* A process that was left out may well run on: it is not said to have ended. */
+static void tell_early_end(const struct sampler_result *result, bool are_several)
+{
+	const char *why = are_several ? "with the last of its targets" : "with its target";
+
+	if (result->left_out)
+		why = "as no target was left to sample";
+	message_note("The recording ended early, %s.", why);
+}
+
 bool sampled_explain(const struct options *options, const struct sampler_result *result,
 		     const struct permission_verdict *left_out)
 {
@@ -91,8 +101,6 @@ bool sampled_explain(const struct options *options, const struct sampler_result 
 			    ? "Not all ran to the end"
 			    : "It did not run to the end");
 	if (result->end == SAMPLER_TARGETS_ENDED && !options->launch)
-		message_note("The recording ended early, with %s.",
-			     options->pid_count > 1 || options->subprocesses ? "the last of its targets"
-									     : "its target");
+		tell_early_end(result, options->pid_count > 1 || options->subprocesses);
 	return is_missing;
 }

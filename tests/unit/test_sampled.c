@@ -154,6 +154,14 @@ static void an_end_with_the_targets_is_told(void **state)
 	options.subprocesses = true;
 	assert_false(explain());
 	assert_string_equal(told, "ljspy: The recording ended early, with the last of its targets.\n");
+	/* Who was left out, as gdb has it meanwhile, has not ended. */
+	result.left_out = 1;
+	result.left_out_pid = FIRST;
+	result.left_out_error = -EPERM;
+	assert_true(explain());
+	assert_int_equal(told_times("The recording ended early, as no target was left to sample.\n"), 1);
+	assert_int_equal(told_times("with "), 0);
+	result.left_out = 0;
 	options.launch = launch; /* it ends when the command does */
 	assert_false(explain());
 	assert_string_equal(told, "");
