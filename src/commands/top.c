@@ -3,6 +3,7 @@
 #include "src/commands/commands.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <regex.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "src/program/message.h"
@@ -21,6 +23,8 @@
 #include "src/top/screen.h"
 #include "src/top/ui.h"
 
+enum { STALL_MS = 1000 };
+
 struct top {
 	const struct options *options;
 	struct functions *functions;
@@ -30,10 +34,12 @@ struct top {
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	pthread_t thread;
-	int begun_fd;         /* readable once sampling has begun, or cannot begin */
-	int ended_fd;         /* readable when sampling has ended */
-	bool could_not_begin; /* known once begun_fd is readable */
-	bool target_ended;    /* known once ended_fd is readable */
+	int begun_fd;            /* readable once sampling has begun, or cannot begin */
+	int ended_fd;            /* readable when sampling has ended */
+	int closed_fd;           /* readable once the terminal is as before, or was never taken over */
+	struct termios settings; /* of the terminal, before it is taken over */
+	bool could_not_begin;    /* known once begun_fd is readable */
+	bool target_ended;       /* known once ended_fd is readable */
 	int ui_error;
 };
 
@@ -55,6 +61,24 @@ static bool take_figures(void *context, const struct figures *so_far)
 	return true;
 }
 
+/*
+ * The user wants ljspy to end, and the showing thread may hang in a write to the terminal: after Ctrl-S, or behind
+ * a connection that hangs. curses begins such a write again after any signal. So end without it once the terminal
+ * has taken no text for some time; its picture stays.
+ */
+static void end_despite_stall(const struct top *top)
+{
+	struct pollfd closed = { .fd = top->closed_fd, .events = POLLIN };
+	struct pollfd terminal = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	while (poll(&closed, 1, STALL_MS) == 0) {
+		if (poll(&terminal, 1, STALL_MS) != 0)
+			continue;
+		tcsetattr(STDIN_FILENO, TCSANOW, &top->settings);
+		_exit(top->result.end == SAMPLER_INTERRUPTED ? EXIT_ALL_GOOD : EXIT_WITH_ERRORS);
+	}
+}
+
 static void *run_sampler(void *context)
 {
 	struct top *top = context;
@@ -66,6 +90,8 @@ static void *run_sampler(void *context)
 	top->target_ended = top->result.end == SAMPLER_TARGETS_ENDED;
 	eventfd_write(top->begun_fd, 1);
 	eventfd_write(top->ended_fd, 1);
+	if (!top->target_ended)
+		end_despite_stall(top);
 	return NULL;
 }
 
@@ -104,6 +130,7 @@ static bool show(struct top *top)
 	/* If sampling cannot begin, do not let the screen flash before the message. */
 	eventfd_read(top->begun_fd, &count);
 	if (top->could_not_begin) {
+		eventfd_write(top->closed_fd, 1);
 		pthread_join(top->thread, NULL);
 		return true;
 	}
@@ -113,8 +140,10 @@ static bool show(struct top *top)
 		top->ui_error = ui_run(&ui_options);
 	/* Free the targets first. A second SIGINT does no harm. */
 	pthread_kill(top->thread, SIGINT);
-	pthread_join(top->thread, NULL);
+	eventfd_read(top->ended_fd, &count);
 	screen_close(screen);
+	eventfd_write(top->closed_fd, 1);
+	pthread_join(top->thread, NULL);
 	if (error)
 		explain_no_screen(error);
 	return !error;
@@ -192,7 +221,9 @@ static enum exit_status run(struct top *top)
 	top->live = live_samples_new();
 	top->begun_fd = eventfd(0, EFD_CLOEXEC);
 	top->ended_fd = eventfd(0, EFD_CLOEXEC);
-	if (!top->functions || !top->live || top->begun_fd < 0 || top->ended_fd < 0) {
+	top->closed_fd = eventfd(0, EFD_CLOEXEC);
+	if (!top->functions || !top->live || top->begun_fd < 0 || top->ended_fd < 0 || top->closed_fd < 0 ||
+	    tcgetattr(STDIN_FILENO, &top->settings)) {
 		choose_explain_error(errno, "starting to look");
 		return EXIT_NOTHING_DONE;
 	}
@@ -240,12 +271,14 @@ enum exit_status command_top(const struct invocation *invocation)
 	/* Who reads what ljspy says may stall; the end does not wait for that. */
 	message_must_not_wait(true);
 	top->options = options;
-	top->begun_fd = top->ended_fd = -1;
+	top->begun_fd = top->ended_fd = top->closed_fd = -1;
 	status = run(top);
 	if (top->begun_fd >= 0)
 		close(top->begun_fd);
 	if (top->ended_fd >= 0)
 		close(top->ended_fd);
+	if (top->closed_fd >= 0)
+		close(top->closed_fd);
 	live_samples_free(top->live);
 	functions_free(top->functions);
 	free(top->target);

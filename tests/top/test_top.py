@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Press keys in ljspy top and check the screen."""
 
+import contextlib
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
 import subprocess
+import termios
+import time
 from typing import NamedTuple
 
 import pytest
@@ -556,6 +560,46 @@ def test_a_signal_after_the_targets_end(top, target, tmp_path):
     os.kill(pid, signal.SIGTERM)
     assert wait_status(tmp_path) == ljspy.OK
     check_terminal_is_as_before(terminal, tmp_path)
+
+
+def stop_reading(terminal):
+    """Behind a connection that hangs, nobody reads what is drawn."""
+    filling = os.open(f"/proc/self/fd/{terminal}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(filling, b" " * 1024)
+    os.close(filling)
+
+
+def stop(terminal):
+    termios.tcflow(terminal, termios.TCOOFF)
+
+
+@pytest.mark.parametrize("stall", (stop, stop_reading), ids=("stopped", "unread"))
+@pytest.mark.parametrize("end", (signal.SIGTERM, signal.SIGHUP), ids=lambda end: end.name)
+def test_it_ends_although_the_terminal_takes_no_text(target, stall, end):
+    master, slave = pty.openpty()
+    before = termios.tcgetattr(slave)
+    environment = dict(os.environ, TERM="xterm")
+    argv = [ljspy.LJSPY, "top", "-p", str(target.pid)]
+    with subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave, env=environment) as process:
+        try:
+            shown = b""
+            while b"heavy" not in shown:
+                shown += os.read(master, 65536)
+            assert termios.tcgetattr(slave) != before
+            stall(slave)
+            time.sleep(1.5)  # it is drawn once a second
+            assert process.poll() is None
+            process.send_signal(end)
+            assert ljspy.wait_until(lambda: process.poll() is not None, seconds=30)
+        finally:
+            process.kill()
+    assert process.returncode == ljspy.OK
+    assert termios.tcgetattr(slave) == before
+    check_target_is_free(target)
+    os.close(slave)
+    os.close(master)
 
 
 def test_the_terminal_goes_away(top, target):
