@@ -357,10 +357,26 @@ static void a_tracer_that_has_ended_since_is_told(void **state)
 	(void)state;
 	assert_int_equal(reason_for(PID, EALREADY), PERMISSION_OTHER_TRACER);
 	assert_says("was traced by another process when ljspy was about to", "Try again");
+	kernel.read_error = -ESRCH;
+	assert_int_equal(reason_for(PID, EALREADY), PERMISSION_OTHER_TRACER);
+	assert_says("was traced by another process when ljspy was about to, and has ended.", "");
+	kernel.read_error = 0;
 	/* One that is hidden has no process as far as can be seen. */
 	target.tracer_pid = HIDDEN_TRACER;
 	assert_int_equal(reason_for(PID, EALREADY), PERMISSION_OTHER_TRACER);
 	assert_says("is traced by a process that ljspy may not see", "End that first");
+}
+
+static void a_tracer_of_ljspy_has_what_ljspy_starts_as_well(void **state)
+{
+	(void)state;
+	assert_true(permission_diagnose_launch("luajit", EALREADY, &verdict));
+	assert_int_equal(verdict.reason, PERMISSION_OTHER_TRACER);
+	assert_says("luajit cannot be traced: another program traces ljspy, and what it starts.",
+		    "one tracer only");
+	target.tracer_pid = TRACER_THREAD;
+	assert_true(permission_diagnose_launch("luajit", EALREADY, &verdict));
+	assert_says("(gdb) traces ljspy, and what it starts.", "Start ljspy without that");
 }
 
 static void a_tracer_without_a_front_is_named_itself(void **state)
@@ -640,6 +656,7 @@ int main(void)
 		cmocka_unit_test_setup(a_process_may_be_of_a_kind_that_cannot_be_traced, begin),
 		cmocka_unit_test_setup(a_tracer_is_named_as_the_user_knows_it, begin),
 		cmocka_unit_test_setup(a_tracer_that_has_ended_since_is_told, begin),
+		cmocka_unit_test_setup(a_tracer_of_ljspy_has_what_ljspy_starts_as_well, begin),
 		cmocka_unit_test_setup(a_tracer_without_a_front_is_named_itself, begin),
 		cmocka_unit_test_setup(what_the_kernel_refuses_to_all_is_told, begin),
 		cmocka_unit_test_setup(a_process_of_another_user_is_told, begin),

@@ -337,8 +337,28 @@ bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict
 	       explain_memory(error, ret_verdict);
 }
 
+/* Programs such as `strace -f` trace what their target starts, too. */
+static bool explain_traced_launch(const char *command, struct permission_verdict *verdict)
+{
+	char who[WHO_MAX] = "another program";
+	struct process process;
+	pid_t tracer = 0;
+
+	if (!process_read(getpid(), &process)) {
+		tracer = process.tracer_pid ? process_of_thread(process.tracer_pid) : 0;
+		process_clear(&process);
+	}
+	if (tracer)
+		describe_process(tracer, who);
+	return decide(verdict, PERMISSION_OTHER_TRACER,
+		      "Start ljspy without that; a process can have one tracer only.",
+		      "%s cannot be traced: %s traces ljspy, and what it starts.", command, who);
+}
+
 bool permission_diagnose_launch(const char *command, int error, struct permission_verdict *ret_verdict)
 {
+	if (error == EALREADY)
+		return explain_traced_launch(command, ret_verdict);
 	return (error == EPERM || error == ENOSYS) && ptrace_is_filtered() &&
 	       decide(ret_verdict, PERMISSION_SECCOMP, allow_ptrace,
 		      "A seccomp filter on ljspy forbids ptrace, so %s cannot be traced.", command);
@@ -390,6 +410,10 @@ void permission_diagnose(pid_t pid, int error, struct permission_verdict *ret_ve
 		       "Try again when it is done. It may wait for a disk or server of a file that it had open.",
 		       "Process %d is about to run another program (execve()), and meanwhile the kernel shows"
 		       " it to nobody.",
+		       (int)pid);
+	} else if (failure == -ESRCH && error == EALREADY) {
+		decide(ret_verdict, PERMISSION_OTHER_TRACER, "",
+		       "Process %d was traced by another process when ljspy was about to, and has ended.",
 		       (int)pid);
 	} else if (failure == -ESRCH) {
 		decide(ret_verdict, PERMISSION_NO_SUCH_PROCESS, where_else(), "There is no process %d.",
