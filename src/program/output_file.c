@@ -78,6 +78,16 @@ static char *name_of(const char *path)
 	return strdup(slash ? slash + 1 : path);
 }
 
+/* In directories like /tmp, one user may write to another's file and yet not put a new one in its place. */
+static bool may_replace(const char *path, const char *directory)
+{
+	const uid_t user = geteuid();
+	struct stat file, around;
+
+	return user == 0 || lstat(path, &file) || user == file.st_uid || stat(directory, &around) ||
+	       !(around.st_mode & S_ISVTX) || user == around.st_uid;
+}
+
 static int open_in_directory(const char *path, mode_t mode, struct output_file *file)
 {
 	char *directory = output_file_directory(path);
@@ -86,6 +96,8 @@ static int open_in_directory(const char *path, mode_t mode, struct output_file *
 	file->name = name_of(path);
 	if (file->name && !*file->name)
 		error = -EISDIR; /* "missing/" */
+	else if (directory && !may_replace(path, directory))
+		error = -EPERM;
 	else if (directory && file->name)
 		error = new_file_open(directory, file->name, mode, &file->file);
 	if (!error)

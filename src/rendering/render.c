@@ -42,11 +42,17 @@ static void explain(const char *path, const char *directory, const char *option,
 	} else if (access(path, F_OK) == 0 && access(path, W_OK)) {
 		message_error_errno(error, "%s cannot be written", path);
 		message_note("Name another file with %s FILE.", option);
+	} else if (error == EPERM && access(path, F_OK) == 0) {
+		message_error("%s cannot be written: only its owner may replace it in %s.", path, directory);
+		message_note("Name another file with %s FILE.", option);
 	} else if (error == EACCES || error == EPERM || error == EROFS || error == ENOENT) {
 		message_error("%s cannot be written: the %sdirectory %s may not be written to (%s).", path,
 			      is_here ? "current " : "", directory, strerror(error));
-		message_note("Name a file elsewhere, such as %s /tmp/%s", option,
-			     strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
+		if (access("/tmp", W_OK))
+			message_note("Name a file elsewhere with %s FILE; - is standard output.", option);
+		else
+			message_note("Name a file elsewhere, such as %s /tmp/%s", option,
+				     strrchr(path, '/') ? strrchr(path, '/') + 1 : path);
 	} else {
 		message_error_errno(error, "%s", strcmp(path, "-") ? path : "standard output");
 	}

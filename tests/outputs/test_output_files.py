@@ -357,6 +357,31 @@ def test_current_directory_that_may_not_be_written_to(tmp_path, option):
 
 
 @as_root
+@pytest.mark.parametrize("setup, advice", [("true", "Name a file elsewhere, such as -o /tmp/x.svg"), ("mount -o ro -t tmpfs none /tmp", "Name a file elsewhere with -o FILE")], ids=["elsewhere", "nowhere"])
+def test_advice_names_a_place_that_may_be_written_to(setup, advice):
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        os.chmod(directory, 0o755)
+        user = ["setpriv", f"--reuid={ljspy.NOBODY}", f"--regid={ljspy.NOBODY}", "--clear-groups"]
+        through = ljspy.in_namespaces("-m", setup=setup, argv=user)
+        result = try_to_record("-o", "x.svg", cwd=directory, through=through)
+        refused(result, ljspy.NOTHING_PROFILED, f"the current directory {directory} may not be written to", advice)
+
+
+@as_root
+def test_another_users_file_that_may_not_be_replaced():
+    """As in /tmp. It is refused at once, not when the recording is over."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o1777)
+        path = pathlib.Path(directory) / "x.svg"
+        path.write_text("mine")
+        path.chmod(0o666)
+        result = try_to_record("-o", path, cwd=directory, user=ljspy.NOBODY)
+        refused(result, ljspy.NOTHING_PROFILED, f"only its owner may replace it in {directory}", "Name another file")
+        assert path.read_text() == "mine"
+        assert os.listdir(directory) == ["x.svg"]
+
+
+@as_root
 def test_file_that_may_not_be_written_to():
     with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o777)
