@@ -62,9 +62,9 @@ static bool take_figures(void *context, const struct figures *so_far)
 }
 
 /*
- * The user wants ljspy to end, and the showing thread may hang in a write to the terminal: after Ctrl-S, or behind
- * a connection that hangs. curses begins such a write again after any signal. So end without it once the terminal
- * has taken no text for some time; its picture stays.
+ * The user wants ljspy to end, and the showing thread may hang in a write to the terminal: after Ctrl-S, or
+ * behind a connection that hangs. curses begins such a write again after any signal. So end without it once
+ * the terminal has taken no text for some time; its picture stays.
  */
 static void end_despite_stall(const struct top *top)
 {
