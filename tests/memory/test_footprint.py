@@ -45,6 +45,8 @@ HOLDER = """
 
 
 def memory(pid, *options, status=ljspy.OK):
+    # A target says that it is ready just before it sleeps, and may still touch pages.
+    assert ljspy.wait_until(lambda: not ljspy.work_of(pid))
     done = ljspy.run("memory", "--json", "-p", pid, *options)
     assert done.returncode == status, done.stderr
     (process,) = json.loads(done.stdout)["processes"]
