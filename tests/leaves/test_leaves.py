@@ -33,7 +33,7 @@ RECORDINGS_MAX = 15
 
 @pytest.fixture
 def target(runtime, jit):
-    with ljspy.Target([ljspy.luajit(runtime), SCRIPT, jit, 50, MODULES], limit=200) as target:
+    with ljspy.Target([ljspy.luajit(runtime), SCRIPT, jit, 50, MODULES], limit=300) as target:
         target.has_cjson = "no cjson" not in target.read_until(b"ready\n")
         yield target
 
