@@ -13,8 +13,8 @@ import surroundings
 pytestmark = pytest.mark.usefixtures("built")
 
 PROGRAM = pathlib.Path(__file__).with_name("calls.lua")
-CPU_SECONDS = 2
-SECONDS_MAX = 100  # beside much else, it takes so long
+CPU_SECONDS = 1
+SECONDS_MAX = ljspy.WORK_SECONDS  # beside much else, it takes so long
 # The calls take 2 to 5 %. From another CPU they had 34 to 55 % of the samples beside others, and 6 to 11 % where not
 # all stops came from there.
 MORE = 0.15
@@ -34,12 +34,12 @@ def share_of_calls(recorder):
 @pytest.mark.parametrize("spinners", (0, 1, 2))
 def test_beside_spinners(spinners, tmp_path):
     cpus = os.sched_getaffinity(0)
-    with ljspy.Target([ljspy.luajit("luajit"), PROGRAM, CPU_SECONDS], limit=2 * SECONDS_MAX) as target:
+    with ljspy.Target([ljspy.luajit("luajit"), PROGRAM, CPU_SECONDS], limit=2 * SECONDS_MAX + ljspy.READY_SECONDS) as target:
         target.wait_ready()
         with surroundings.spinners(spinners, min(cpus)), surroundings.spinners(spinners, max(cpus)):
             recorder = record(tmp_path, target.pid)
             stats = recorder.finish().stats
-        truth, seen = float(target.read_until(b"\n")), share_of_calls(recorder)
+        truth, seen = float(target.read_until(b"\n", seconds=ljspy.WORK_SECONDS)), share_of_calls(recorder)
     print(f"truth {truth:.3f}, seen {seen:.3f} of {stats['samples']} samples, skid {stats['skid']}")
     assert stats["samples"] > 50 and 0 < seen and truth < 0.1
     assert seen < truth + MORE
@@ -48,7 +48,7 @@ def test_beside_spinners(spinners, tmp_path):
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="ljspy has no other CPU to stop from")
 def test_late_stops_are_counted(tmp_path):
     """Without a right to be urgent, ljspy stays on another CPU, and says what comes of it."""
-    with ljspy.Target([ljspy.luajit("luajit"), PROGRAM, CPU_SECONDS], limit=2 * SECONDS_MAX) as target:
+    with ljspy.Target([ljspy.luajit("luajit"), PROGRAM, CPU_SECONDS], limit=2 * SECONDS_MAX + ljspy.READY_SECONDS) as target:
         target.wait_ready()
         recorder = record(tmp_path, target.pid, "setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice", "--")
         recording = recorder.finish()
