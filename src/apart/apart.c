@@ -173,6 +173,7 @@ int apart_run(const struct apart_options *options, struct apart_outcome *ret_out
 	if (!error) {
 		*ret_outcome = (struct apart_outcome){ .end = take_until_end(&apart, buffer) };
 		ret_outcome->blocked_pid = apart.shared->blocked_pid;
+		ret_outcome->blocked_in_exec = apart.shared->blocked_in_exec;
 		beat_end(&apart);
 		update(&apart); /* after the last signal that the beating thread can have taken */
 		error = ret_outcome->end == APART_UNWATCHED ? -apart.shared->wait_error

@@ -17,6 +17,7 @@
 #include "src/linux/clocks/clock.h"
 #include "src/linux/proc/engine_name.h"
 #include "src/linux/proc/proc_file.h"
+#include "src/linux/proc/process.h"
 #include "src/program/wake_signal.h"
 
 enum {
@@ -133,6 +134,8 @@ static void end_if_blocked(struct engine *engine)
 	if (!blocked_for_long(&engine->blocked, shared->rests, clock_now_ns(CLOCK_MONOTONIC), &pid))
 		return;
 	shared->blocked_pid = pid;
+	/* Beside much else, its execve() is over before the front asks. */
+	shared->blocked_in_exec = pid && process_is_in_exec(pid);
 	shared->is_blocked = true;
 	kill(getpid(), SIGKILL);
 }

@@ -101,6 +101,7 @@ struct sampler_apart {
 	struct unreadable unreadable[UNREADABLE_MAX];
 	pid_t execs[UNREADABLE_MAX]; /* not left out: an engine ended for the execve() of each */
 	unsigned int exec_count;
+	bool blocked_in_exec; /* the last engine waited for an execve() */
 	bool has_before;
 	struct sampler_result before;
 	uint64_t unseen_ns;       /* how long no engine has sampled after the first one began */
@@ -347,6 +348,7 @@ static pid_t run_engine(struct sampler_apart *self)
 		self->run = (struct sampler_result){ .end = SAMPLER_FAILED, .error = error };
 	else
 		conclude(self, &outcome, error);
+	self->blocked_in_exec = outcome.blocked_in_exec;
 	sum_up(self);
 	sample_reader_free(self->reader);
 	if (self->run.end != SAMPLER_BLOCKED || self->run.interrupted_by || self->told_to_end)
@@ -370,7 +372,7 @@ static void note_unreadable(struct sampler_apart *self, struct unreadable proces
  */
 static bool excuse(struct sampler_apart *self, pid_t pid)
 {
-	if (!process_is_in_exec(pid) || self->exec_count == UNREADABLE_MAX)
+	if (!self->blocked_in_exec || self->exec_count == UNREADABLE_MAX)
 		return false;
 	for (unsigned int i = 0; i < self->exec_count; i++)
 		if (self->execs[i] == pid)

@@ -74,9 +74,10 @@ static unsigned int blocked; /* so many engines end as the memory of a process k
 static uint64_t hang_ns;     /* for so long, each */
 static uint64_t step_ns;     /* from one sample to the next */
 static int interrupted_by;
-static pid_t reused;  /* another process has this id now */
-static pid_t blocker; /* whose memory each engine waits for; 0: each another's */
-static pid_t in_exec; /* it is in the middle of an execve(); negative: each is */
+static pid_t reused;   /* another process has this id now */
+static pid_t blocker;  /* whose memory each engine waits for; 0: each another's */
+static pid_t in_exec;  /* it is in the middle of an execve(); negative: each is */
+static bool exec_ends; /* when the engine that waited for it has ended */
 
 /* What the front did. */
 static struct {
@@ -212,7 +213,7 @@ uint64_t __wrap_process_start(pid_t pid)
 INSTEAD_OF(process_is_in_exec);
 bool __wrap_process_is_in_exec(pid_t pid)
 {
-	return pid == in_exec || in_exec < 0;
+	return !exec_ends && (pid == in_exec || in_exec < 0);
 }
 
 INSTEAD_OF(prctl);
@@ -303,6 +304,7 @@ int __wrap_apart_run(const struct apart_options *of, struct apart_outcome *ret_o
 					       .blocked_pid = blocker   ? blocker
 							      : blocked ? (pid_t)(70 + blocked)
 									: 77 };
+	ret_outcome->blocked_in_exec = ret_outcome->blocked_pid == in_exec || in_exec < 0;
 	blocked -= is_blocked;
 	if (apart_error && apart_ends != APART_UNWATCHED)
 		return apart_error;
@@ -360,6 +362,7 @@ static int begin(void **state)
 	hang_ns = step_ns = 0;
 	interrupted_by = SIGTERM;
 	reused = blocker = in_exec = 0;
+	exec_ends = false;
 	options = (struct sampler_options){
 		.functions = functions_new(), .take = take, .progress = progress, .context = &front
 	};
@@ -612,6 +615,12 @@ static void one_that_keeps_it_waiting_by_its_execve_is_not_left_out(void **state
 	assert_int_equal(told.count, 0);
 	assert_int_equal(result.left_out, 0);
 	assert_int_equal(result.unreadable_count, 0);
+}
+
+static void nor_is_one_whose_execve_is_over_when_the_engine_has_ended(void **state)
+{
+	exec_ends = true;
+	one_that_keeps_it_waiting_by_its_execve_is_not_left_out(state);
 }
 
 static void awaits_it_the_second_time(const struct sampler_options *given,
@@ -1055,6 +1064,7 @@ int main(void)
 		TEST(one_that_keeps_it_waiting_by_its_execve_is_not_left_out),
 		TEST(the_only_one_is_awaited_in_its_execve_once),
 		TEST(what_the_only_one_runs_after_its_execve_is_told),
+		TEST(nor_is_one_whose_execve_is_over_when_the_engine_has_ended),
 		TEST(one_that_is_slow_in_execve_again_is_left_out),
 		TEST(where_many_are_slow_in_execve_some_are_left_out),
 		TEST(why_the_others_cannot_be_sampled_is_told),
