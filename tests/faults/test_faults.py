@@ -219,7 +219,8 @@ def test_ljspy_says_that_it_cannot_start_its_own_processes(target, command):
     for number in range(1, 8):
         outcome = Outcome([command, "-p", target.pid, *options], "fork", number, number, errno.EAGAIN)
         assert "killed" not in outcome.result.stderr, number
-        if outcome.failed and outcome.result.returncode == ljspy.NOTHING_PROFILED:
+        is_starved = "it had work in the end" in outcome.result.stderr  # the call was not needed, but the target had no CPU
+        if outcome.failed and outcome.result.returncode == ljspy.NOTHING_PROFILED and not is_starved:
             refused += 1
             assert "No timer, thread or process can be had" in outcome.result.stderr, number
     assert refused
