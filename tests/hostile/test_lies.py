@@ -62,7 +62,10 @@ def test_what_its_objects_do_not_confirm_is_lost_and_said_so(liar, tmp_path):
     recorder = ljspy.Recorder(tmp_path, "-p", liar.pid, seconds=ljspy.RECORDING_SECONDS, rate=1000)
     recorder.end_after(liar.pid, 0.5)  # it takes a number of holds until ljspy gives the layout up
     recording = recorder.finish(ljspy.WITH_ERRORS)
-    assert recording.stats["lost"]["layout not confirmed"] == recording.stats["samples"] > 0
+    lost, samples = recording.stats["lost"], recording.stats["samples"]
+    # Beside others, ljspy may come too late for some.
+    unseen = sum(lost.get(reason, 0) for reason in ("thread asleep when sampled", "process not yet noticed"))
+    assert lost["layout not confirmed"] + unseen == samples > 10 * unseen
 
 
 def test_info_says_which_objects_do_not_confirm_the_layout(liar):
