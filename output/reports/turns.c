@@ -82,15 +82,21 @@ static void drop_entry(struct entry *entry)
 	free(entry);
 }
 
+/* A turn whose last sample is refused is over, too. */
 static int hand_on(struct turns *turns, const struct entry *entry)
 {
 	const struct open_turn *of = entry->of;
-	int error = 0;
+	int error = 0, close_error = 0, cause;
 
 	if (of->decision == IS_LONG)
 		error = turns->options.take(turns->options.context, &of->turn, &entry->sample);
-	if (!error && of->turn.end_ns && of->waiting == 1)
-		error = turns->options.close(turns->options.context, &of->turn, of->decision == IS_LONG);
+	cause = errno;
+	if (of->turn.end_ns && of->waiting == 1)
+		close_error = turns->options.close(turns->options.context, &of->turn,
+						   of->decision == IS_LONG);
+	if (!error)
+		return close_error;
+	errno = cause;
 	return error;
 }
 
@@ -298,14 +304,22 @@ int turns_add(struct turns *turns, const struct sample *sample)
 	return flush(turns);
 }
 
-int turns_finish(struct turns *turns)
+int turns_finish(struct turns *turns, uint64_t *lost)
 {
 	struct loop_thread *thread, *next;
+	int error, grave = 0;
 
 	HASH_ITER(hh, turns->threads, thread, next) {
 		end_turn(turns, thread, thread->last_ns);
 	}
-	return flush(turns);
+	while (grave != -EIO && (error = flush(turns)) != 0) {
+		++*lost;
+		if (error == -EIO || error == -ENOMEM)
+			grave = error;
+	}
+	for (const struct entry *entry = turns->queue; entry; entry = entry->next)
+		*lost += entry->of->decision == IS_LONG;
+	return grave;
 }
 
 void turns_keep_functions(const struct turns *turns)

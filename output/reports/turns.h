@@ -60,7 +60,11 @@ void turns_keep_functions(const struct turns *turns);
 /* Add a sample of any thread, in time order. 0, -ENOMEM or the error of take or close. */
 int turns_add(struct turns *turns, const struct sample *sample);
 
-/* Call this after the last sample: open turns end at their last samples. 0 or the error of take or close. */
-int turns_finish(struct turns *turns);
+/*
+ * Call this after the last sample: open turns end at their last samples, and all samples are handed on. *lost
+ * grows by the number of those that take or close refused; that is no reason to keep others back, but for
+ * -EIO, after which all that are left are lost. 0; or -EIO or -ENOMEM, if one of these was why.
+ */
+int turns_finish(struct turns *turns, uint64_t *lost);
 
 #endif

@@ -385,7 +385,8 @@ static void note_halt(const struct check *check, struct checked *checked)
 static int gather(struct check *check, struct checked *checked)
 {
 	struct evidence *evidence = checked->evidence;
-	int error = turns_finish(checked->turns);
+	uint64_t lost = 0;
+	int error = turns_finish(checked->turns, &lost);
 
 	evidence->duration_ns = check->result.figures.duration_ns;
 	evidence->traces = checked->traces;

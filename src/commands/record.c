@@ -377,21 +377,12 @@ static int print_turns(FILE *out, const void *context)
 	return turn_report_print(out, recording->turn_report, recording->result.figures.duration_ns);
 }
 
-/* Hand on what the turns still have. Each try that fails ends with one sample less. */
-static void finish_samples(struct recording *recording)
-{
-	int error;
-
-	while ((error = turns_finish(recording->turns)) != 0 && is_good(recording, error))
-		recording->missing++;
-}
-
 /* Report the turns. This needs the functions of their samples, so it comes before rendering. */
 static void finish_turns(struct recording *recording)
 {
 	if (!recording->turns)
 		return;
-	finish_samples(recording);
+	is_good(recording, turns_finish(recording->turns, &recording->missing));
 	message_print(print_turns, recording);
 	recording->members = json_value_set(recording->members, "blocked",
 					    turn_report_json(recording->turn_report));

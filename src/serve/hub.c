@@ -465,11 +465,8 @@ static enum hub_answer await(struct hub *hub, const struct hub_capture *capture,
 static int finish(const struct hub *hub, struct hub_capture *capture)
 {
 	struct figures *figures = &capture->figures;
-	int error = 0;
+	int error = capture->turns ? turns_finish(capture->turns, &capture->missing) : 0;
 
-	/* One that exceeds the limits of a recording ends what is left before the others. */
-	while (capture->turns && (error = turns_finish(capture->turns)) && error != -EIO && error != -ENOMEM)
-		capture->missing++;
 	capture->session.duration_ns = clock_now_ns(CLOCK_MONOTONIC) - capture->begin_ns;
 	figures->duration_ns = capture->session.duration_ns;
 	figures_count_since(figures, &hub->totals.figures, &capture->before);

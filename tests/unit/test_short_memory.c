@@ -275,6 +275,7 @@ static int add_turns(struct made_up_source *source)
 	struct turn_report *report = turn_report_new(1);
 	const struct turns_options options = { 1, turn_report_add, turn_report_close, report };
 	struct turns *turns = report ? turns_new(&options) : NULL;
+	uint64_t lost = 0;
 	int error = turns ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < source->count && !error; i++) {
@@ -284,7 +285,7 @@ static int add_turns(struct made_up_source *source)
 		error = turns_add(turns, &sample);
 	}
 	if (!error)
-		error = turns_finish(turns);
+		error = turns_finish(turns, &lost);
 	turns_free(turns);
 	turn_report_free(report);
 	return error;

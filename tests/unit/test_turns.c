@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,14 @@ static struct {
 	struct turn last;   /* that was closed */
 	char names[2][128]; /* of the last sample */
 	int take_error, close_error;
+	unsigned refuse_from, refusals; /* which samples take_error is for, from 1 on */
 } seen;
+
+/* By turns_finish(). */
+struct told {
+	int error;
+	uint64_t lost;
+};
 
 static int take(void *context, const struct turn *turn, const struct sample *sample)
 {
@@ -35,7 +43,8 @@ static int take(void *context, const struct turn *turn, const struct sample *sam
 	snprintf(seen.names[0], sizeof(seen.names[0]), "%s",
 		 sample->process_name ? sample->process_name : "-");
 	snprintf(seen.names[1], sizeof(seen.names[1]), "%s", sample->thread_name ? sample->thread_name : "-");
-	if (seen.take_error)
+	if (seen.take_error && seen.samples >= seen.refuse_from &&
+	    seen.samples - seen.refuse_from < seen.refusals)
 		return seen.take_error;
 	return turn_report_add(seen.report, turn, sample);
 }
@@ -74,7 +83,10 @@ static struct turns *begin(void)
 
 static void end(struct turns *turns)
 {
-	assert_int_equal(turns_finish(turns), 0);
+	uint64_t lost = 0;
+
+	assert_int_equal(turns_finish(turns, &lost), 0);
+	assert_int_equal(lost, 0);
 	turns_free(turns);
 }
 
@@ -551,23 +563,72 @@ static void errors_of_taking_and_closing_are_passed_on(void **state)
 	(void)state;
 	for (int which = 0; which < 2; which++) {
 		struct turns *turns = begin();
+		uint64_t lost = 0;
 
-		*(which ? &seen.close_error : &seen.take_error) = -5;
+		*(which ? &seen.close_error : &seen.take_error) = -EIO;
+		seen.refuse_from = seen.refusals = 1;
 		look(turns, (struct look){ 1000, THREAD_RUNNING, 15, &reader, .loop_ms = 999 });
 		if (which) {
 			look(turns, (struct look){ 1500, THREAD_RUNNING, 15, &reader, .loop_ms = 999 });
-			assert_int_equal(turns_finish(turns), -5);
+			assert_int_equal(turns_finish(turns, &lost), -EIO);
+			assert_int_equal(lost, 1);
 		} else {
 			const struct sample more = { .time_ns = 1500 * (uint64_t)MS,
 						     .tid = 7,
 						     .loop_ns = 999 * (uint64_t)MS };
 
-			assert_int_equal(turns_add(turns, &more), -5);
+			assert_int_equal(turns_add(turns, &more), -EIO);
 		}
 		turns_free(turns);
 		turn_report_free(seen.report);
 	}
 	turns_free(NULL);
+}
+
+/* A short turn of another thread, of which nobody knows before the end, keeps five samples of a long one. */
+static void end_with_refusals(int take_error, unsigned refuse_from, unsigned refusals, struct told *ret_told)
+{
+	struct turns *turns = begin();
+
+	look(turns, (struct look){ 999, THREAD_RUNNING, 15, &reader, .loop_ms = 998, .tid = 8 });
+	for (unsigned i = 0; i < 5; i++)
+		look(turns, (struct look){ 1000 + i * 3, THREAD_RUNNING, 15, &reader, .loop_ms = 985 });
+	assert_int_equal(seen.samples, 0);
+	seen.take_error = take_error;
+	seen.refuse_from = refuse_from;
+	seen.refusals = refusals;
+	*ret_told = (struct told){ 0 };
+	ret_told->error = turns_finish(turns, &ret_told->lost);
+	turns_free(turns);
+	turn_report_free(seen.report);
+}
+
+static void what_is_refused_at_the_end_keeps_no_other_sample_back(void **state)
+{
+	static const struct {
+		int error;
+		unsigned refuse_from, refusals;
+		struct told told;
+		unsigned samples, turns; /* handed on */
+	} cases[] = {
+		{ -E2BIG, 2, 2, { 0, 2 }, 5, 2 },
+		{ -ENOMEM, 1, 3, { -ENOMEM, 3 }, 5, 2 },
+		/* A turn whose last sample is refused is over, too. */
+		{ -E2BIG, 5, 1, { 0, 1 }, 5, 2 },
+		/* What cannot be written ends it: that one and those behind it are lost. */
+		{ -EIO, 3, 1, { -EIO, 3 }, 3, 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct told told;
+
+		end_with_refusals(cases[i].error, cases[i].refuse_from, cases[i].refusals, &told);
+		assert_int_equal(told.error, cases[i].told.error);
+		assert_int_equal(told.lost, cases[i].told.lost);
+		assert_int_equal(seen.samples, cases[i].samples);
+		assert_int_equal(seen.turns, cases[i].turns);
+	}
 }
 
 static void what_is_open_is_freed(void **state)
@@ -603,6 +664,7 @@ int main(void)
 		cmocka_unit_test(queued_samples_keep_their_names_and_frames),
 		cmocka_unit_test(functions_of_queued_samples_are_kept),
 		cmocka_unit_test(errors_of_taking_and_closing_are_passed_on),
+		cmocka_unit_test(what_is_refused_at_the_end_keeps_no_other_sample_back),
 		cmocka_unit_test(what_is_open_is_freed),
 	};
 
