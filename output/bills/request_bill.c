@@ -9,7 +9,8 @@
 
 enum {
 	NS_PER_US = 1000,
-	STANDS_FOR_MAX = 64, /* requests that one stands for */
+	CLOCK_STEP_NS = 1000 * NS_PER_US, /* of nginx's clock, which says when a request began */
+	STANDS_FOR_MAX = 64,              /* requests that one stands for */
 };
 
 static const char running_kind[] = "CPU";
@@ -274,12 +275,16 @@ static double percentile(const struct request_bill *bill, const struct latency *
 	return bill->seen ? latencies[bill->seen - 1].ns : 0;
 }
 
-/* Keep it among the slowest, if it is one of them. */
-static void note_slow(struct request_bill *bill, const struct request *request, double ns)
+/*
+ * Keep it among the slowest, if it is one of them. What is likely to follow its last look is left out: among
+ * many requests, those of which too much is expected would come first.
+ */
+static void note_slow(struct request_bill *bill, const struct request *request)
 {
+	uint64_t least_ns = request->age_ns > CLOCK_STEP_NS ? request->age_ns - CLOCK_STEP_NS : 0;
 	size_t place = bill->slowest_count;
 
-	while (place > 0 && bill->slowest[place - 1].ns < ns)
+	while (place > 0 && bill->slowest[place - 1].least_ns < least_ns)
 		place--;
 	if (place == REQUEST_BILL_SLOWEST)
 		return;
@@ -288,7 +293,7 @@ static void note_slow(struct request_bill *bill, const struct request *request, 
 	memmove(&bill->slowest[place + 1], &bill->slowest[place],
 		(bill->slowest_count - place - 1) * sizeof(bill->slowest[0]));
 	bill->slowest[place] = (struct request_bill_slow){
-		request->key.pid, request->key.connection, request->key.number, request->route, ns,
+		request->key.pid, request->key.connection, request->key.number, request->route, least_ns,
 	};
 }
 
@@ -302,7 +307,7 @@ static int close_latencies(struct request_bill *bill)
 		struct latency latency = latency_of(request);
 
 		latencies[bill->seen++] = latency;
-		note_slow(bill, request, latency.ns);
+		note_slow(bill, request);
 		bill->requests += latency.count;
 		bill->buckets[bucket_of(latency.ns)] += latency.count;
 	}
@@ -311,7 +316,6 @@ static int close_latencies(struct request_bill *bill)
 	bill->p50_ns = percentile(bill, latencies, 0.5);
 	bill->p99_ns = percentile(bill, latencies, 0.99);
 	bill->p999_ns = percentile(bill, latencies, 0.999);
-	bill->longest_ns = percentile(bill, latencies, 1);
 	free(latencies);
 	return 0;
 }

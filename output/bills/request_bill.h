@@ -7,7 +7,8 @@
  * byte: 127.0.0.1:8080"; the text before the colon is the kind of the wait.
  *
  * A request that is shorter than the time between two looks may have no sample. One that has stands
- * for as many as that makes likely, so that counts and latencies are those of all requests.
+ * for as many as that makes likely, so that counts and latencies are about those of all requests. Of a
+ * single request, only the age at its last look is known: it took at least so long.
  */
 #ifndef LJSPY_REQUEST_BILL_H
 #define LJSPY_REQUEST_BILL_H
@@ -36,11 +37,11 @@ struct request_bill_row {
 	double route_squares;
 };
 
-/* One of the slowest requests. */
+/* One of the requests that were the oldest when seen. */
 struct request_bill_slow {
 	uint64_t pid, connection, number;
 	const char *route; /* of a sample: borrowed */
-	double ns;         /* about as long it took */
+	uint64_t least_ns; /* it took at least so long */
 };
 
 struct request_bill {
@@ -52,8 +53,8 @@ struct request_bill {
 	bool has_waiting; /* the samples are of requests, and not of what threads did for them */
 	uint64_t seen;    /* requests that have samples */
 	double requests;  /* about as many there were */
-	double p50_ns, p99_ns, p999_ns, longest_ns;
-	struct request_bill_slow slowest[REQUEST_BILL_SLOWEST]; /* the slowest first */
+	double p50_ns, p99_ns, p999_ns;                         /* about */
+	struct request_bill_slow slowest[REQUEST_BILL_SLOWEST]; /* the oldest first */
 	size_t slowest_count;
 	double buckets[REQUEST_BILL_BUCKETS]; /* requests of [2^i, 2^(i+1)) microseconds */
 };
