@@ -406,10 +406,10 @@ static enum exit_status dump_all(struct apart *apart, const struct invocation *i
 	} else {
 		dump_processes(&dump);
 	}
-	if (dump.documents && !json_write_processes(stdout, SCHEMA_VERSION, dump.documents))
-		out_of_memory(&dump);
 	if (dump.written == 0)
 		dump.status = EXIT_NOTHING_DONE;
+	else if (dump.documents && !json_write_processes(stdout, SCHEMA_VERSION, dump.documents))
+		out_of_memory(&dump);
 	json_decref(dump.documents);
 	known_files_free(dump.files);
 	functions_free(dump.functions);

@@ -301,10 +301,11 @@ static void run_on_core(struct traces_command *command, const char *path)
 		.context = command,
 	};
 
-	if (core_look_at(&look, path))
-		tell_nothing_found(command);
-	else
+	if (!core_look_at(&look, path)) {
 		command->status = EXIT_NOTHING_DONE;
+		return;
+	}
+	tell_nothing_found(command);
 	if (command->documents && !json_write_processes(stdout, SCHEMA_VERSION, command->documents))
 		out_of_memory(command);
 }

@@ -136,6 +136,10 @@ def says_why(path, text):
     assert text in result.stderr
     assert str(path) in result.stderr
     assert not result.stdout
+    for command in (("dump", "--json"), ("traces", "--show", "1", "--json"), ("heap", "-f", "json")):
+        as_json = ljspy.run(*command, "--core", path)
+        assert as_json.returncode == ljspy.NOTHING_PROFILED and as_json.stderr == result.stderr
+        assert not as_json.stdout
 
 
 def test_cut_short(core, tmp_path):

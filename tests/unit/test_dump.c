@@ -628,6 +628,10 @@ static void a_core_file_is_read_by_its_machine(void **state)
 	seen.core_error = -ENOENT;
 	assert_int_equal(look(), EXIT_NOTHING_DONE);
 	assert_string_equal(told, "ljspy: core.1: No such file or directory\n");
+	/* With nothing to tell there is no document either. */
+	options.json = true;
+	assert_int_equal(look(), EXIT_NOTHING_DONE);
+	assert_string_equal(shown, "");
 }
 
 int main(void)
