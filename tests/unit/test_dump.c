@@ -17,7 +17,6 @@
 #include "src/linux/threads/may_stop.h"
 #include "src/linux/threads/threads.h"
 #include "src/linux/tracer/tracer.h"
-#include "src/program/standard_files.h"
 #include "src/survey/asleep.h"
 #include "src/survey/core_stacks.h"
 #include "src/survey/dump_stacks.h"
@@ -25,6 +24,7 @@
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
 #include "src/targets/core_look.h"
+#include "tests/unit/full_output.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/run_command.h"
 
@@ -50,7 +50,7 @@ static struct {
 } one;
 
 static struct {
-	bool has_no_tracer, is_full, allows_attach, wants_values;
+	bool has_no_tracer, allows_attach, wants_values;
 	unsigned int give_up_after; /* rests */
 	unsigned int tries, stops, resumes, rests, run_looks, traced, holds;
 	unsigned int core_reads, other_core_reads, cores;
@@ -109,14 +109,6 @@ INSTEAD_OF(choose_explain_error);
 void __wrap_choose_explain_error(int error, const char *doing)
 {
 	fprintf(stderr, "%s: error %d\n", doing, error);
-}
-
-INSTEAD_OF(standard_output_flush);
-bool __wrap_standard_output_flush(void)
-{
-	if (seen.is_full)
-		fputs("It is full.\n", stderr);
-	return !seen.is_full;
 }
 
 /*---- A process ----*/
@@ -408,6 +400,7 @@ static int begin(void **state)
 
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
+	output_is_full = false;
 	memset(&one, 0, sizeof(one));
 	looked_at_begin(NULL);
 	one.thread.tid = THREAD_ID;
@@ -592,7 +585,7 @@ static void the_document_has_all_processes(void **state)
 static void output_that_is_full_is_an_error(void **state)
 {
 	(void)state;
-	seen.is_full = true;
+	output_is_full = true;
 	assert_int_equal(look(), EXIT_WITH_ERRORS);
 	assert_string_equal(told, "It is full.\n");
 	one.whole_at = 0;

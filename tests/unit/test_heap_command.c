@@ -18,12 +18,12 @@
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/process.h"
 #include "src/linux/tracer/tracer.h"
-#include "src/program/standard_files.h"
 #include "src/rendering/heap_output.h"
 #include "src/survey/traced_lua.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
 #include "src/targets/core_look.h"
+#include "tests/unit/full_output.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_heap.h"
 #include "tests/unit/ran_apart.h"
@@ -41,7 +41,7 @@ static struct made_up {
 } world[PROCESSES], core; /* core.look_error is why it cannot be opened */
 
 static struct {
-	bool has_no_tracer, is_given_up, allows_attach, is_full, lacks_memory;
+	bool has_no_tracer, is_given_up, allows_attach, lacks_memory;
 	int run_error;
 	struct heap_capture_options capture;
 } seen;
@@ -180,14 +180,6 @@ const char *__wrap_core_file_name(const struct core_file *file)
 	return "dead";
 }
 
-INSTEAD_OF(standard_output_flush);
-bool __wrap_standard_output_flush(void)
-{
-	if (seen.is_full)
-		fputs("It is full.\n", stderr);
-	return !seen.is_full;
-}
-
 /*---- The user ----*/
 
 static int begin(void **state)
@@ -196,6 +188,7 @@ static int begin(void **state)
 
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
+	output_is_full = false;
 	ran_apart = false;
 	told_reason = PERMISSION_UNKNOWN;
 	world[0] = world[1] = core = (struct made_up){ .state_count = STATES };
@@ -327,13 +320,13 @@ static void a_core_file_needs_no_engine(void **state)
 static void output_that_cannot_be_written_is_an_error(void **state)
 {
 	(void)state;
-	seen.is_full = true;
+	output_is_full = true;
 	assert_int_equal(look(), EXIT_WITH_ERRORS);
 	assert_string_equal(told, "It is full.\n");
 	world[0].states[1] = -EBUSY;
 	assert_int_equal(look(), EXIT_WITH_ERRORS);
 	ASSERT_TOLD("It is full.\n");
-	seen.is_full = false;
+	output_is_full = false;
 	options.output = "/nowhere/at/all";
 	assert_nothing_done("/nowhere/at/all");
 }

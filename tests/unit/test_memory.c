@@ -16,10 +16,10 @@
 #include "src/inspect/lua_process.h"
 #include "src/linux/pages/smaps.h"
 #include "src/linux/proc/process.h"
-#include "src/program/standard_files.h"
 #include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
 #include "src/targets/command_apart.h"
+#include "tests/unit/full_output.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/ran_apart.h"
 #include "tests/unit/run_command.h"
@@ -33,7 +33,6 @@ struct made_up {
 };
 
 static struct {
-	bool is_full;
 	unsigned int smaps; /* that were read, and not cleared */
 } seen;
 
@@ -105,14 +104,6 @@ int __wrap_footprint_take(struct lua_process *process, const struct smaps *befor
 	return 0;
 }
 
-INSTEAD_OF(standard_output_flush);
-bool __wrap_standard_output_flush(void)
-{
-	if (seen.is_full)
-		fputs("It is full.\n", stderr);
-	return !seen.is_full;
-}
-
 /*---- The user ----*/
 
 static int begin(void **state)
@@ -121,6 +112,7 @@ static int begin(void **state)
 
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
+	output_is_full = false;
 	looked_at_begin(NULL);
 	memset(&checked, 0, sizeof(checked));
 	for (size_t i = 0; i < PROCESSES; i++)
@@ -240,7 +232,7 @@ static void what_may_not_be_looked_at_is_not_read(void **state)
 static void what_cannot_be_written_is_an_error(void **state)
 {
 	(void)state;
-	seen.is_full = true;
+	output_is_full = true;
 	assert_int_equal(look(), EXIT_WITH_ERRORS);
 	assert_string_equal(told, "It is full.\n");
 	/* Another error does not hide that. */

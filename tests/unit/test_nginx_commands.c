@@ -18,9 +18,9 @@
 #include "src/nginx/timer_survey.h"
 #include "src/nginx/worker_load.h"
 #include "src/nginx/zone_survey.h"
-#include "src/program/standard_files.h"
 #include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
+#include "tests/unit/full_output.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/run_command.h"
 
@@ -32,7 +32,6 @@ struct made_up {
 	unsigned int opened, load_begins, loads;
 };
 
-static bool is_full;
 static struct options options;
 
 static int look_at(struct made_up *of, const struct known_files *files, const struct namer_options *namer)
@@ -63,12 +62,6 @@ int __wrap_confirm_while_it_runs(struct lua_process *process)
 {
 	(void)process;
 	return 0;
-}
-
-INSTEAD_OF(standard_output_flush);
-bool __wrap_standard_output_flush(void)
-{
-	return !is_full;
 }
 
 /*---- Surveys ----*/
@@ -147,7 +140,7 @@ static void begin_with(const struct kind *kind)
 	static pid_t pids[PROCESSES];
 
 	looked_at_begin(NULL);
-	is_full = false;
+	output_is_full = false;
 	for (size_t i = 0; i < PROCESSES; i++)
 		pids[i] = FIRST + (pid_t)i;
 	options = (struct options){ .command = kind->command, .pids = pids, .pid_count = PROCESSES };
@@ -238,7 +231,7 @@ static void output_that_is_closed_is_an_error(void **state)
 	(void)state;
 	for (const struct kind *kind = kinds; kind < kinds + KINDS; kind++) {
 		begin_with(kind);
-		is_full = true;
+		output_is_full = true;
 		assert_int_equal(look(kind), EXIT_WITH_ERRORS);
 	}
 }

@@ -17,12 +17,12 @@
 #include "src/inspect/lua_process.h"
 #include "src/linux/proc/follow.h"
 #include "src/linux/proc/process.h"
-#include "src/program/standard_files.h"
 #include "src/program/terminal.h"
 #include "src/survey/confirm_layout.h"
 #include "src/targets/choose.h"
 #include "src/targets/nginx_look.h"
 #include "tests/unit/followed.h"
+#include "tests/unit/full_output.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/shown.h"
 #include "tests/unit/told.h"
@@ -36,13 +36,11 @@ struct made_up {
 };
 
 static struct {
-
 	bool rewrites;      /* the terminal */
 	unsigned int looks; /* that the user has before ending ljspy */
 	unsigned int waits;
 	/* Before each look from the second one on. */
 	void (*change)(unsigned int look);
-	bool is_full; /* the standard output */
 } seen;
 
 static struct options options;
@@ -82,14 +80,6 @@ bool __wrap_terminal_can_rewrite(int fd)
 {
 	(void)fd;
 	return seen.rewrites;
-}
-
-INSTEAD_OF(standard_output_flush);
-bool __wrap_standard_output_flush(void)
-{
-	if (seen.is_full)
-		fputs("It is full.\n", stderr);
-	return !seen.is_full;
 }
 
 /* A second passes, or the user ends ljspy. */
@@ -170,6 +160,7 @@ static int begin(void **state)
 
 	(void)state;
 	memset(&seen, 0, sizeof(seen));
+	output_is_full = false;
 	followed_begin();
 	looked_at_begin(NULL);
 	memset(&checked, 0, sizeof(checked));
@@ -218,7 +209,7 @@ static void all_processes_are_shown_once(void **state)
 	assert_int_equal(seen.waits, 0);
 	assert_int_equal(followed.adds, 0);
 	kind.print_together = print_together;
-	seen.is_full = true;
+	output_is_full = true;
 	assert_int_equal(look(), EXIT_WITH_ERRORS);
 	assert_string_equal(shown, "[100][101](2)");
 	/* Another error does not hide that. */
