@@ -62,7 +62,7 @@ struct recording {
 		atomic_bool moved;
 		atomic_int naming_error; /* a negative errno */
 	} errands;
-	bool has_samples, told_other_lua;
+	bool is_to_have_name, told_other_lua;
 	bool published;                     /* the output has its name already */
 	bool refused;                       /* nothing could be sampled; the user has been told */
 	struct permission_verdict left_out; /* on result.left_out_pid, if result.left_out is not 0 */
@@ -185,6 +185,12 @@ static void tell_other_lua(struct recording *recording, const struct figures *so
 		     recording->options->launch[0], result->other_lua);
 }
 
+/* Is there something to lose? */
+static bool has_samples(const struct recording *recording, const struct figures *so_far)
+{
+	return so_far->samples && recording->result.saw_luajit;
+}
+
 /* Flush, so that the samples can be read even if ljspy is killed. */
 static bool progress(void *context, const struct figures *so_far)
 {
@@ -193,8 +199,8 @@ static bool progress(void *context, const struct figures *so_far)
 
 	if (!go_on_elsewhere(recording, error) && !is_good(recording, error))
 		return false;
-	if (so_far->samples && recording->result.saw_luajit && !recording->has_samples) {
-		recording->has_samples = true;
+	if (!recording->is_to_have_name && has_samples(recording, so_far)) {
+		recording->is_to_have_name = true;
 		recording->errands.name = true;
 		sem_post(&recording->errands.asked);
 	}
@@ -477,10 +483,14 @@ static enum exit_status conclude(struct recording *recording)
 static enum exit_status conclude_at_ease(struct recording *recording)
 {
 	struct sampler_result *result = &recording->result;
-	char *words = how_to_recover(recording);
 	enum exit_status status;
 	bool is_watched;
+	char *words;
 
+	/* One that took less than a second has no name yet, and rendering may take long. */
+	if (recording->kept.stream && has_samples(recording, &result->figures))
+		kept_recording_name(&recording->kept);
+	words = how_to_recover(recording);
 	/* Sampling may have ended with the command before ljspy was told how that did. */
 	launched_look(result);
 	recording->interruption.words = words;
