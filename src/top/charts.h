@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * charts: lines of the last minutes: CPU time, by state of the VM, and the size of the heap.
+ * charts: the last minutes, a line each: CPU time, by state of the VM, and the size of the heap.
  *
  * Makes texts; knows nothing of terminals.
  */

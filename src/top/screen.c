@@ -189,9 +189,9 @@ static void describe_period(const struct picture *picture, unsigned int chart_s,
 	if (shown_s < picture->period_s)
 		snprintf(of, sizeof(of), "%u of ", shown_s);
 	if (chart_s >= 120)
-		snprintf(charts, sizeof(charts), "; lines: %u min", chart_s / 60);
+		snprintf(charts, sizeof(charts), "; charts: %u min", chart_s / 60);
 	else if (chart_s)
-		snprintf(charts, sizeof(charts), "; lines: %u s", chart_s);
+		snprintf(charts, sizeof(charts), "; charts: %u s", chart_s);
 	snprintf(text, size, " %u Hz, last %s%u s%s ", picture->rate_hz, of, picture->period_s, charts);
 }
 

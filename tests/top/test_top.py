@@ -157,7 +157,7 @@ def test_the_last_minutes(top, columns, lines, some):
     assert 0 < found["CPU"][0] <= 110 and found["heap"][0] > 0
     # On a busy machine the target may have got no CPU of late.
     assert some < 4 or ("gc" in found and set(found["alloc/s"][1]) & set("▂▃▄▅▆▇█"))
-    assert columns < 80 or re.search(r"; lines: \d+ s ", seen[0] + " ")
+    assert columns < 80 or re.search(r"; charts: \d+ s ", seen[0] + " ")
     assert len(rows(seen)) > 1
 
 
