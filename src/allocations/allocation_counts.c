@@ -65,7 +65,7 @@ static uint64_t doubled_from(uint64_t bytes)
 	return 0;
 }
 
-/* The least of those that coroutines began with; have_grown: by what they have grown to. 0 if there is none. */
+/* The least of those that coroutines began with; have_grown: by what they have grown to. 0: none. */
 static uint64_t find_least_stack(const struct listed_object *objects, size_t count, bool have_grown)
 {
 	uint64_t least = 0;

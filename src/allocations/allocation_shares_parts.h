@@ -35,8 +35,8 @@ static const double unexplained_min = 0.05;
 
 /*
  * Films do not tell the hash parts of new tables and the stacks of coroutines from other parts; windows and
- * samples do. Of stacks, one part is what new coroutines begin with, the other one what a stack grows by. What
- * is large is no such part: LuaJIT puts only C objects on its list as it allocates them.
+ * samples do. Of stacks, one part is what new coroutines begin with, the other one what a stack grows by.
+ * What is large is no such part: LuaJIT puts only C objects on its list as it allocates them.
  */
 enum part { PART_ANY, PART_FIRST, PART_GROWN, PART_STACK_GROWN, PART_STACK, PART_LARGE, PART_LARGE_CDATA };
 
@@ -67,8 +67,8 @@ struct large_samples {
 };
 
 /*
- * Samples of hash or array parts that have got this size: at once, or by growing from half of it. Of stacks, the
- * bytes that samples have met are all that is told.
+ * Samples of hash or array parts that have got this size: at once, or by growing from half of it. Of
+ * stacks, the bytes that samples have met are all that is told.
  */
 struct grown_size {
 	enum allocation_kind kind;

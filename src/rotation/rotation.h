@@ -77,8 +77,8 @@ bool rotation_begin(struct rotation *rotation, uint64_t start_ns, const struct f
 /* End recordings that are over by then. */
 void rotation_advance(struct rotation *rotation, uint64_t now_ns);
 
-/* Add a sample (a sample_take). 0: what cannot be written is counted. */
-int rotation_take(void *rotation, const struct sample *sample);
+/* Add a sample (a sample_take, with the rotation as its context). 0: what cannot be written is counted. */
+int rotation_take(void *context, const struct sample *given);
 
 /* After this call the recording points to no function. */
 void rotation_forget_functions(struct rotation *rotation);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * full_output: a standard output that takes nothing more, while output_is_full. The user is told "It is full.\n".
+ * full_output: a standard output that takes nothing more, while output_is_full. The user is told "It is
+ * full.\n".
  */
 #ifndef LJSPY_FULL_OUTPUT_H
 #define LJSPY_FULL_OUTPUT_H

@@ -252,8 +252,8 @@ enum { COROUTINES = 10 /* of a window, and as many tables */ };
 
 /*
  * A second with coroutines of 96 bytes and stacks of 376 beside tables of 64 with hash parts of 384: films
- * cannot tell the stacks from the parts. The first coroutines of its window have stacks of another size, which
- * all have grown to, or which is read wrongly.
+ * cannot tell the stacks from the parts. The first coroutines of its window have stacks of another size,
+ * which all have grown to, or which is read wrongly.
  */
 static const struct allocation_share *second_of_coroutines(uint64_t stack, size_t count)
 {

@@ -270,8 +270,8 @@ static struct setter setter_of(const struct stepper *stepper, unsigned slot)
 }
 
 /*
- * The function in the upvalue that a setter read, if any; else NULL. The upvalue may have been set anew since:
- * what the trace cannot call was not there.
+ * The function in the upvalue that a setter read, if any; else NULL. The upvalue may have been set anew
+ * since: what the trace cannot call was not there.
  */
 static const struct function_object *upvalue_of(const struct stepper *stepper, const struct setter *setter)
 {
