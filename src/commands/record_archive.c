@@ -81,6 +81,7 @@ static void begin_first(struct archiving *archiving, uint64_t now_ns)
 	archiving->begun = true;
 	rotation_begin_first(&archiving->rotation,
 			     archiving->result.begin_ns ? archiving->result.begin_ns : now_ns);
+	follow_rotation(archiving);
 }
 
 static void take_sample(void *context, const struct sample *sample)

@@ -353,13 +353,19 @@ bool rotation_begin(struct rotation *rotation, uint64_t start_ns, const struct f
 
 void rotation_end(struct rotation *rotation, const struct figures *all)
 {
+	bool good;
+
+	if (rotation->idle)
+		return;
+	good = try_again(rotation);
+	/* The last recording may be closed by now, or be another one, which tells what is missing. */
 	if (rotation->idle)
 		return;
 	complete_figures(rotation, all, clock_now_ns(CLOCK_MONOTONIC));
 	if (rotation->options.every_ns && weight_is_time(rotation->session.clock) &&
 	    all->target_cpu_ns > rotation->recorded_cpu_ns)
 		rotation->figures.target_cpu_ns = all->target_cpu_ns - rotation->recorded_cpu_ns;
-	if (!try_again(rotation) || !finish_writer(rotation))
+	if (!good || !finish_writer(rotation))
 		rotation->missing += rotation->unflushed;
 	close_recording(rotation);
 }

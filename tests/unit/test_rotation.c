@@ -20,7 +20,15 @@
 #include "tests/unit/instead_of.h"
 #include "tests/unit/told.h"
 
-enum { EVERY_S = 10, FOR_S = 5, RATE_HZ = 99, SAMPLE_CPU_NS = 5, BEGIN_S = 1003, RECORDINGS_MAX = 8 };
+enum {
+	EVERY_S = 10,
+	FOR_S = 5,
+	RATE_HZ = 99,
+	SAMPLE_CPU_NS = 5,
+	BEGIN_S = 1003,
+	RECORDINGS_MAX = 8,
+	WRITTEN = 100
+};
 
 /* CLOCK_MONOTONIC in ns; CLOCK_REALTIME is ahead by a time that is round, CLOCK_BOOTTIME by the sleep. */
 static uint64_t time_ns;
@@ -498,6 +506,127 @@ static void end_that_cannot_be_written_is_tried_again(void **state)
 	assert_int_equal(kept[1].figures.dropped, 1);
 }
 
+/*
+ * The file takes samples, as many bytes as another recording needs; then one cannot be written, and one is
+ * missing.
+ */
+static void fail_until(struct run *run, double second)
+{
+	for (pid_t tid = 1; tid <= WRITTEN; tid++)
+		sample_of(run, 1, tid * 7919);
+	keep_up_at(run, 1.5);
+	bound_files(archive_written(&run->archive));
+	sample_at(run, 2);
+	keep_up_at(run, 2.5);
+	sample_at(run, 3);
+	pass_to(second);
+}
+
+static void last_recording_tells_what_a_file_that_was_given_up_lacks(void **state)
+{
+	struct run *run = *state;
+	struct kept kept[RECORDINGS_MAX];
+
+	rotation_begin_first(&run->rotation, time_ns);
+	fail_until(run, 9);
+	end_at(run, 9, 0);
+	bound_files(RLIM_INFINITY);
+	assert_int_equal(rotation_missing(&run->rotation), 2);
+	assert_int_equal(read_all(run, kept), 2);
+	assert_int_equal(kept[0].samples, WRITTEN);
+	assert_kept(&kept[1], 9, 0, 0);
+	assert_int_equal(kept[1].figures.dropped, 2);
+}
+
+static void run_may_end_while_nothing_can_be_written(void **state)
+{
+	struct run *run = *state;
+	struct kept kept[RECORDINGS_MAX];
+
+	rotation_begin_first(&run->rotation, time_ns);
+	fail_until(run, 5);
+	end_at(run, 5, 0);
+	bound_files(RLIM_INFINITY);
+	assert_int_equal(told_times("can be written to again"), 0);
+	assert_int_equal(rotation_missing(&run->rotation), 2);
+	assert_int_equal(read_all(run, kept), 1);
+	assert_int_equal(kept[0].samples, WRITTEN);
+}
+
+static void last_recording_tells_what_is_missing_if_it_can_be_written_at_last(void **state)
+{
+	struct run *run = *state;
+	struct kept kept[RECORDINGS_MAX];
+
+	rotation_begin_first(&run->rotation, time_ns);
+	fail_until(run, 9);
+	bound_files(RLIM_INFINITY);
+	end_at(run, 9, 0);
+	assert_int_equal(rotation_missing(&run->rotation), 1);
+	assert_int_equal(read_all(run, kept), 1);
+	assert_int_equal(kept[0].samples, WRITTEN + 1);
+	assert_int_equal(kept[0].duration_s, 9);
+	assert_int_equal(kept[0].figures.dropped, 1);
+}
+
+static void last_recording_tells_what_came_after_an_end_that_was_written_at_last(void **state)
+{
+	struct run *run = *state;
+	struct kept kept[RECORDINGS_MAX];
+
+	rotation_begin_first(&run->rotation, time_ns);
+	sample_at(run, 1);
+	keep_up_at(run, 1.5);
+	bound_files(archive_written(&run->archive));
+	sample_at(run, 8);
+	bound_files(RLIM_INFINITY);
+	end_at(run, 9, 0);
+	assert_int_equal(read_all(run, kept), 2);
+	assert_kept(&kept[0], 0, 7, 1);
+	assert_kept(&kept[1], 9, 0, 0);
+	assert_int_equal(kept[1].figures.dropped, 1);
+	assert_int_equal(rotation_missing(&run->rotation), 1);
+}
+
+/* Of a waiting run: begin the one recording. */
+static void begin_one(struct run *run)
+{
+	rotation_begin_first(&run->rotation, time_ns);
+	assert_true(rotation_begin(&run->rotation, time_ns, &run->rotation.so_far, time_ns));
+}
+
+static void waiting_run_may_end_while_nothing_can_be_written(void **state)
+{
+	struct run *run = *state;
+	struct kept kept[RECORDINGS_MAX];
+
+	begin_one(run);
+	fail_until(run, 6);
+	end_at(run, 6, 0);
+	bound_files(RLIM_INFINITY);
+	assert_int_equal(rotation_missing(&run->rotation), 2);
+	assert_int_equal(read_all(run, kept), 1);
+	assert_int_equal(kept[0].samples, WRITTEN);
+}
+
+static void waiting_run_may_end_where_its_recording_can_be_ended_at_last(void **state)
+{
+	struct run *run = *state;
+	struct kept kept[RECORDINGS_MAX];
+
+	begin_one(run);
+	sample_at(run, 1);
+	keep_up_at(run, 1.5);
+	bound_files(archive_written(&run->archive));
+	pass_to(5.5);
+	rotation_advance(&run->rotation, time_ns);
+	bound_files(RLIM_INFINITY);
+	end_at(run, 6, 0);
+	assert_true(run->rotation.idle);
+	assert_int_equal(read_all(run, kept), 1);
+	assert_int_equal(kept[0].samples, 1);
+}
+
 static void recording_that_cannot_be_opened_is_tried_again(void **state)
 {
 	struct run *run = *state;
@@ -526,7 +655,10 @@ static void waiting_run_records_only_what_is_asked_for(void **state)
 
 	rotation_begin_first(&run->rotation, time_ns);
 	assert_true(run->rotation.idle);
+	keep_up_at(run, 3);
+	ahead_ns += 100 * (uint64_t)NS_PER_SECOND;
 	keep_up_at(run, 4);
+	assert_int_equal(run->rotation.idle_since_ns, time_ns);
 	assert_int_equal(run->archive.list.count, 0);
 	assert_true(rotation_begin(&run->rotation, time_ns - NS_PER_SECOND, &before, time_ns));
 	assert_false(run->rotation.idle);
@@ -536,6 +668,7 @@ static void waiting_run_records_only_what_is_asked_for(void **state)
 	assert_true(run->rotation.idle);
 	assert_int_equal(run->rotation.idle_since_ns, (BEGIN_S + 9) * (uint64_t)NS_PER_SECOND);
 	end_at(run, 30, 1000);
+	assert_int_equal(told_times("The clock was set by 100 s: what was sampled before is dropped."), 1);
 	assert_int_equal(read_all(run, kept), 1);
 	assert_kept(&kept[0], 3, 6, 1);
 	assert_int_equal(kept[0].figures.target_cpu_ns, SAMPLE_CPU_NS);
@@ -560,6 +693,13 @@ int main(void)
 		TEST_OF(recording_goes_on_when_it_can_and_counts_what_is_missing, begin_following),
 		TEST_OF(file_that_takes_no_more_is_given_up_once_its_time_is_over, begin_following),
 		TEST_OF(recording_that_cannot_be_opened_is_tried_again, begin_following),
+		TEST_OF(last_recording_tells_what_a_file_that_was_given_up_lacks, begin_following),
+		TEST_OF(run_may_end_while_nothing_can_be_written, begin_following),
+		TEST_OF(last_recording_tells_what_is_missing_if_it_can_be_written_at_last, begin_following),
+		TEST_OF(last_recording_tells_what_came_after_an_end_that_was_written_at_last,
+			begin_following),
+		TEST_OF(waiting_run_may_end_while_nothing_can_be_written, begin_waiting),
+		TEST_OF(waiting_run_may_end_where_its_recording_can_be_ended_at_last, begin_waiting),
 		TEST_OF(waiting_run_records_only_what_is_asked_for, begin_waiting),
 #undef TEST_OF
 	};
