@@ -24,9 +24,11 @@
 enum { BASE = FUZZ_BASE, STEPS_MAX = 64, FILE_BYTES_MAX = 1 << 16 };
 
 /* No process is to be started for what libunwind is not given. */
-struct symbol_server *__wrap_symbol_server_start(void);
-struct symbol_server *__wrap_symbol_server_start(void)
+struct symbol_server *__wrap_symbol_server_start(symbol_server_meanwhile *meanwhile, void *context);
+struct symbol_server *__wrap_symbol_server_start(symbol_server_meanwhile *meanwhile, void *context)
 {
+	(void)meanwhile;
+	(void)context;
 	return NULL;
 }
 

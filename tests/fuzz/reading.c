@@ -48,7 +48,7 @@ enum {
  * are neither ELF files nor a process to read their symbols, and names of the
  * VM's code, which take long, are apart.
  */
-struct symbol_server *__wrap_symbol_server_start(void);
+struct symbol_server *__wrap_symbol_server_start(symbol_server_meanwhile *meanwhile, void *context);
 int __wrap_elf_file_descriptor(const struct module *module, struct memory *live, struct errands *errands);
 bool __wrap_vm_names_collect(struct memory *memory, const struct vm_code *vm, uint64_t g,
 			     const struct builtins *builtins, struct vm_names *ret_names);
@@ -66,8 +66,10 @@ bool __wrap_vm_names_collect(struct memory *memory, const struct vm_code *vm, ui
 	return true;
 }
 
-struct symbol_server *__wrap_symbol_server_start(void)
+struct symbol_server *__wrap_symbol_server_start(symbol_server_meanwhile *meanwhile, void *context)
 {
+	(void)meanwhile;
+	(void)context;
 	return NULL;
 }
 

@@ -40,9 +40,11 @@ static struct {
 	uint64_t cpu_ns;
 } server;
 
-struct symbol_server *__wrap_symbol_server_start(void)
+struct symbol_server *__wrap_symbol_server_start(symbol_server_meanwhile *meanwhile, void *context)
 {
 	server.starts++;
+	server.meanwhile = meanwhile;
+	server.context = context;
 	return server.has_no_memory ? NULL : (struct symbol_server *)(void *)&server;
 }
 

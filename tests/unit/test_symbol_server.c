@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,6 +32,7 @@ INSTEAD_OF(recv);
 INSTEAD_OF(sendmsg);
 INSTEAD_OF(recvmsg);
 INSTEAD_OF(clock_gettime);
+INSTEAD_OF(waitpid);
 INSTEAD_OF(symbol_file_covers);
 
 /* Before a reply's answer is the time that the server has taken. */
@@ -39,6 +41,7 @@ enum { ANSWER_AT = sizeof(uint64_t), FILE_NUMBER = 3, MEANWHILE_AT_MOST_MS = 10 
 /* A change of the next reply, as its client gets it. */
 static void (*change)(struct symbol_answer *answer, ssize_t *length);
 static size_t vain_polls;     /* so many find nothing */
+static size_t vain_waits;     /* for a child: it waits for a CPU */
 static int poll_error;        /* of the next one; 0: none */
 static bool is_interrupted;   /* the next message, once in each process */
 static time_t passed_seconds; /* of made-up time */
@@ -144,6 +147,14 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
 	return 0;
 }
 
+pid_t __wrap_waitpid(pid_t pid, int *ret_status, int options)
+{
+	if (!(options & WNOHANG) || vain_waits == 0)
+		return __real_waitpid(pid, ret_status, options);
+	vain_waits--;
+	return 0;
+}
+
 ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
 {
 	ssize_t length = __real_recv(fd, bytes, size, flags);
@@ -179,7 +190,7 @@ static int begin(void **state)
 	poll_error = 0;
 	passed_seconds = 0;
 	module = own_program();
-	server = symbol_server_start();
+	server = symbol_server_start(NULL, NULL);
 	assert_non_null(server);
 	source = (struct symbol_source){ .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
 					 .base = module.base,
@@ -306,6 +317,29 @@ static void the_client_has_something_to_do_meanwhile(void **state)
 	assert_false(ask(SYMBOL_COVERED, (uintptr_t)known_function));
 	assert_int_equal(waited.count, 8);
 	assert_int_equal(vain_polls, 2);
+}
+
+/* Where many want a CPU, the first child gets one late; it is waited for in any case. */
+static void the_client_has_something_to_do_while_the_server_starts(void **state)
+{
+	(void)state;
+	symbol_server_end(server);
+	memset(&waited, 0, sizeof(waited));
+	waited.enough = 3;
+	vain_waits = 5;
+	server = symbol_server_start(count_calls, &waited);
+	assert_non_null(server);
+	assert_int_equal(vain_waits, 0);
+	assert_true(waited.count >= 5);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+	/* Questions have it, too. */
+	assert_true(symbol_server_open(server, FILE_NUMBER, &source));
+	memset(&waited, 0, sizeof(waited));
+	waited.enough = 10;
+	vain_polls = 5;
+	assert_true(ask(SYMBOL_COVERED, (uintptr_t)known_function));
+	assert_int_equal(waited.count, 5);
 }
 
 static bool pass_a_second(void *context)
@@ -505,6 +539,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_that_was_not_opened_has_no_symbols, begin, end),
 		cmocka_unit_test_setup_teardown(numbers_and_paths_are_bounded, begin, end),
 		cmocka_unit_test_setup_teardown(the_client_has_something_to_do_meanwhile, begin, end),
+		cmocka_unit_test_setup_teardown(the_client_has_something_to_do_while_the_server_starts, begin,
+						end),
 		cmocka_unit_test_setup_teardown(the_client_does_not_wait_forever, begin, end),
 		cmocka_unit_test_setup_teardown(what_a_signal_interrupts_goes_on, begin, end),
 		cmocka_unit_test_setup_teardown(the_server_has_limits_and_nothing_of_its_client, begin, end),

@@ -204,7 +204,7 @@ static bool prepare(struct symbol_files *files, struct symbol_file_entry *entry,
 		    const struct symbol_mapping *mapping)
 {
 	if (!files->server)
-		files->server = symbol_server_start();
+		files->server = symbol_server_start(files->meanwhile, files->meanwhile_context);
 	if (files->server)
 		symbol_server_while_waiting(files->server, files->meanwhile, files->meanwhile_context);
 	return files->server && (entry->is_open || open_file(files, entry, mapping));

@@ -21,9 +21,10 @@
 
 enum {
 	ROOT_MAX = 64,
-	ANSWER_CPU_SECONDS = 3, /* large debug info takes a second or two at first */
-	ANSWER_MS = 60 * 1000,  /* wall-clock time, for a file that never arrives */
-	MEANWHILE_MS = 5,       /* between calls of meanwhile until then */
+	ANSWER_CPU_SECONDS = 3,          /* large debug info takes a second or two at first */
+	ANSWER_MS = 60 * 1000,           /* wall-clock time, for a file that never arrives */
+	MEANWHILE_MS = 5,                /* between calls of meanwhile until then */
+	START_MEANWHILE_NS = 500 * 1000, /* the same at the start, which takes as long where CPUs are free */
 };
 static const rlim_t memory_max = (rlim_t)4 << 30; /* address space beyond that at its start */
 
@@ -243,11 +244,28 @@ static _Noreturn void run(int fd)
 
 /*---- The client ----*/
 
+/*
+ * The child has to get a CPU before it can end, and where many want one that takes a while. As it must be
+ * reaped, the client does not do without it.
+ */
+static bool has_succeeded(const struct symbol_server *server, pid_t child)
+{
+	const struct timespec moment = { .tv_nsec = START_MEANWHILE_NS };
+	const int options = server->meanwhile ? WNOHANG : 0;
+	pid_t ended;
+	int status;
+
+	while ((ended = child_wait(child, &status, options)) == 0) {
+		server->meanwhile(server->meanwhile_context);
+		nanosleep(&moment, NULL);
+	}
+	return ended == child && status == 0;
+}
+
 /* Start the server as a child's child, so that the client need not wait for its end. False on failure. */
-static bool start(int fd)
+static bool start(const struct symbol_server *client, int fd)
 {
 	pid_t child = fork();
-	int status;
 
 	if (child == 0) {
 		pid_t server = fork();
@@ -256,12 +274,10 @@ static bool start(int fd)
 			run(fd);
 		_exit(server < 0);
 	}
-	if (child < 0)
-		return false;
-	return child_wait(child, &status, 0) == child && status == 0;
+	return child > 0 && has_succeeded(client, child);
 }
 
-struct symbol_server *symbol_server_start(void)
+struct symbol_server *symbol_server_start(symbol_server_meanwhile *meanwhile, void *context)
 {
 	struct symbol_server *server = calloc(1, sizeof(*server));
 	int fds[2];
@@ -273,7 +289,8 @@ struct symbol_server *symbol_server_start(void)
 		return NULL;
 	}
 	server->fd = fds[0];
-	if (!start(fds[1])) {
+	symbol_server_while_waiting(server, meanwhile, context);
+	if (!start(server, fds[1])) {
 		symbol_server_end(server);
 		server = NULL;
 	}

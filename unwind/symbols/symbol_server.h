@@ -37,8 +37,14 @@ struct symbol_answer {
 
 struct symbol_server;
 
-/* Start a server. NULL on failure. */
-struct symbol_server *symbol_server_start(void);
+/*
+ * Called every few milliseconds while the client waits for the start of the server, or for an answer; returns
+ * false to do without the answer. It may be NULL.
+ */
+typedef bool symbol_server_meanwhile(void *context);
+
+/* Start a server; meanwhile is called from now on. NULL on failure. */
+struct symbol_server *symbol_server_start(symbol_server_meanwhile *meanwhile, void *context);
 void symbol_server_end(struct symbol_server *server);
 
 /* The next two are false when the server has failed: end it then. */
@@ -50,11 +56,7 @@ bool symbol_server_open(struct symbol_server *server, size_t number, const struc
 bool symbol_server_ask(struct symbol_server *server, enum symbol_question question, size_t number,
 		       uint64_t address, struct symbol_answer *ret_answer);
 
-/*
- * Called every few milliseconds while the client waits for an answer; returns
- * false to do without it. NULL at first.
- */
-typedef bool symbol_server_meanwhile(void *context);
+/* Call another one from now on. */
 void symbol_server_while_waiting(struct symbol_server *server, symbol_server_meanwhile *meanwhile,
 				 void *context);
 
