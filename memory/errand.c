@@ -243,14 +243,10 @@ bool errands_pause(const struct errands *errands)
 	       errands->waiter.meanwhile(errands->waiter.context);
 }
 
-/* Abandon the helper. False if it has just finished. */
+/* Abandon the helper. False if it has just finished: it tells so as soon as it has a CPU. */
 static bool abandon(struct helper *helper)
 {
-	if (!atomic_flag_test_and_set(&helper->is_claimed))
-		return true;
-	while (sem_wait(&helper->end))
-		;
-	return false;
+	return !atomic_flag_test_and_set(&helper->is_claimed);
 }
 
 /* False if the caller gave up: the helper is abandoned. */
@@ -260,13 +256,20 @@ static bool await(const struct errands *errands, struct helper *helper)
 	const uint64_t allowed = allowed_ns(errands);
 	const uint64_t end_ns = now_ns() + (allowed < WAIT_NS ? allowed : WAIT_NS);
 
+	bool is_done = false;
+
 	for (;;) {
 		const struct timespec moment = time_of(now_ns() + MEANWHILE_NS);
+		bool gives_up;
 
 		if (semaphore_wait_until(&helper->end, &moment) == 0)
 			return true;
-		if (!waiter->meanwhile(waiter->context) || now_ns() >= end_ns)
-			return !abandon(helper);
+		gives_up = !waiter->meanwhile(waiter->context) || now_ns() >= end_ns;
+		if (is_done || !gives_up)
+			continue;
+		if (abandon(helper))
+			return false;
+		is_done = true;
 	}
 }
 
@@ -299,8 +302,11 @@ static bool send(struct errands *errands, struct errand *errand, bool awaits)
 	atomic_flag_clear(&helper->is_claimed);
 	errands->users++;
 	errands->left++;
+	/* Before it begins: to await even one that has just finished would be a wait for a CPU. */
+	if (!awaits)
+		abandon(helper);
 	sem_post(&helper->begin);
-	if (awaits ? !await(errands, helper) : abandon(helper)) {
+	if (!awaits || !await(errands, helper)) {
 		use_up(errands, now_ns() - begin_ns);
 		errands->helper = NULL;
 		return false;

@@ -24,7 +24,7 @@
 #include "memory/slow_file.h"
 #include "tests/unit/instead_of.h"
 
-enum { MS = 1000 * 1000 };
+enum { MS = 1000 * 1000, PATIENCE_MS = 10 * 1000 };
 
 INSTEAD_OF(free);
 INSTEAD_OF(pthread_create);
@@ -34,16 +34,26 @@ static struct {
 	pthread_t thread;
 	bool may_wait, goes_on;
 	int in_time; /* the caller lets the errand end, by a byte to here, just before it gives up; 0: not */
-	unsigned meanwhile, asked; /* how often */
+	atomic_uint meanwhile, asked; /* how often */
 } caller;
 static atomic_bool helper_is_done;
+static unsigned helper_waits;    /* for a CPU, to say that it is done, until the caller had so much to do */
+static unsigned caller_waits_ms; /* the same, to wait for it */
 static bool no_threads;
 static void *_Atomic errands_to_free; /* NULL once they are freed */
 
 int __wrap_sem_post(sem_t *semaphore)
 {
-	if (!pthread_equal(pthread_self(), caller.thread))
-		helper_is_done = true;
+	int result;
+
+	if (pthread_equal(pthread_self(), caller.thread)) {
+		result = __real_sem_post(semaphore);
+		usleep(caller_waits_ms * 1000);
+		return result;
+	}
+	helper_is_done = true;
+	for (int i = 0; i < PATIENCE_MS && caller.meanwhile < helper_waits; i++)
+		usleep(1000);
 	return __real_sem_post(semaphore);
 }
 
@@ -115,6 +125,7 @@ static struct errands *begin(struct arguments *ret_arguments)
 	ret_arguments->byte = (char)pipes[1][0]; /* kept for end() */
 	caller = (__typeof__(caller)){ .thread = pthread_self(), .may_wait = true, .goes_on = true };
 	helper_is_done = false;
+	helper_waits = caller_waits_ms = 0;
 	return errands;
 }
 
@@ -318,6 +329,39 @@ static void an_errand_that_is_done_in_time_counts(void **state)
 	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
 	assert_int_equal(arguments.byte, 'a');
 	end(errands);
+}
+
+/* A helper may have to wait for a CPU before it can say so. */
+static void who_gives_up_on_one_that_is_done_serves_others_until_it_says_so(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+
+	(void)state;
+	caller.in_time = arguments.to;
+	caller.goes_on = false;
+	helper_waits = 4;
+	assert_true(errands_run(errands, work, undo, &arguments, sizeof(arguments)));
+	assert_int_equal(arguments.byte, 't');
+	assert_true(caller.meanwhile >= helper_waits);
+	end(errands);
+}
+
+static void who_holds_somebody_waits_for_no_helper_that_is_done(void **state)
+{
+	struct arguments arguments;
+	struct errands *errands = begin(&arguments);
+	const int undone = (unsigned char)arguments.byte;
+	char byte;
+
+	(void)state;
+	caller.may_wait = false;
+	caller_waits_ms = 100;
+	errands_finish(errands, undo, &arguments, sizeof(arguments));
+	assert_int_equal(read(undone, &byte, 1), 1);
+	assert_false(helper_is_done);
+	assert_int_equal(caller.meanwhile, 0);
+	errands_free(errands);
 }
 
 static void one_that_comes_back_later_frees_what_is_left(void **state)
@@ -606,6 +650,8 @@ int main(void)
 		cmocka_unit_test(they_take_no_longer_than_they_are_allowed),
 		cmocka_unit_test(one_that_does_not_come_back_uses_up_what_they_are_allowed),
 		cmocka_unit_test(an_errand_that_is_done_in_time_counts),
+		cmocka_unit_test(who_gives_up_on_one_that_is_done_serves_others_until_it_says_so),
+		cmocka_unit_test(who_holds_somebody_waits_for_no_helper_that_is_done),
 		cmocka_unit_test(one_that_comes_back_later_frees_what_is_left),
 		cmocka_unit_test(helpers_that_are_left_go_in_the_end),
 		cmocka_unit_test(who_has_no_errands_works_himself),
