@@ -410,6 +410,12 @@ bool option_value_file(const char *text, const char *option, const char **ret_fi
 		message_note("Name one, or - for the standard output.");
 		return false;
 	}
+	/* Its name is forgotten, and the next option taken for it. */
+	if (text[0] == '-' && text[1]) {
+		message_error("%s needs the name of a file, and %s is an option.", option, text);
+		message_note("Name a file; one of that name is ./%s", text);
+		return false;
+	}
 	*ret_file = text;
 	return true;
 }

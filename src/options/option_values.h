@@ -83,7 +83,10 @@ bool option_value_percent(const char *text, double *ret_percent);
 /* The number of a trace, from 1 on. */
 bool option_value_trace(const char *text, uint32_t *ret_number);
 
-/* The name of a file to write to; option names the option in a message. *ret_file is text. */
+/*
+ * The name of a file to write to, or "-"; not what looks like the next option. option names the option in a
+ * message. *ret_file is text.
+ */
 bool option_value_file(const char *text, const char *option, const char **ret_file);
 
 bool option_value_native(const char *text, enum native_display *ret_native);

@@ -615,6 +615,11 @@ static bool parse_arguments(int argc, char **argv, struct options *options, enum
 	       resolve_coroutines(options) && resolve_blocked(options) && choose_format(options);
 }
 
+static bool wants_help(const char *word)
+{
+	return strcmp(word, "-h") == 0 || strcmp(word, "--help") == 0;
+}
+
 /* ljspy help [COMMAND] */
 static bool parse_help(int argc, char **argv, struct options *options, enum exit_status *ret_status)
 {
@@ -622,7 +627,7 @@ static bool parse_help(int argc, char **argv, struct options *options, enum exit
 		message_error("`ljspy help` takes one command.");
 		return false;
 	}
-	if (argc == 2)
+	if (argc == 2 || wants_help(argv[2]))
 		help_print(stdout);
 	else if (parse_command(argv[2], &options->command))
 		help_print_command(options->command);
@@ -640,7 +645,7 @@ bool options_parse(int argc, char **argv, struct options *ret_options, enum exit
 		help_print(stderr);
 		return false;
 	}
-	if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
+	if (wants_help(argv[1])) {
 		help_print(stdout);
 		*ret_status = EXIT_ALL_GOOD;
 		return false;
@@ -717,7 +722,8 @@ char *options_default_output(const char *name, pid_t pid, const struct format *f
 		snprintf(date, sizeof(date), "%lld", (long long)now);
 	if (pid)
 		snprintf(id, sizeof(id), "%d-", (int)pid);
-	if (asprintf(&path, "ljspy-%s-%s%s.%s", harmless, id, date, format->suffix) < 0)
+	/* Programs may take the name from their process. */
+	if (asprintf(&path, "ljspy-%s%s%s%s.%s", harmless, length ? "-" : "", id, date, format->suffix) < 0)
 		return NULL;
 	return path;
 }

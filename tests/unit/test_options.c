@@ -555,6 +555,32 @@ static void help_fits_a_screen(void **state)
 	}
 }
 
+static void help_has_help(void **state)
+{
+	static const char *const words[] = { "--help", "-h", "help --help", "help -h" };
+	const struct outcome *outcome;
+	char usual[sizeof(outcome->printed)];
+
+	(void)state;
+	strcpy(usual, parse("help")->printed);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		outcome = parse(words[i]);
+		assert_false(outcome->go_on);
+		assert_int_equal(outcome->status, EXIT_ALL_GOOD);
+		assert_string_equal(outcome->printed, usual);
+	}
+	refuse("help --version", "--version");
+}
+
+/* Whoever forgets the name of a file means the next word as an option. */
+static void an_option_is_no_name_of_a_file(void **state)
+{
+	(void)state;
+	refuse("record --stats -o x.svg", "--stats needs the name of a file, and -o is an option.");
+	refuse("record -o --stats x.json", "./--stats");
+	assert_string_equal(accept("record -o - --stats ./-o")->stats, "./-o");
+}
+
 static void version_and_nothing_at_all(void **state)
 {
 	static const char *const versions[] = { "--version", "-V" };
@@ -587,6 +613,9 @@ static void default_output_is_named_after_the_target(void **state)
 	free(path);
 	path = options_default_output("luajit", 0, format_by_name("svg"));
 	assert_int_equal(sscanf(path, "ljspy-luajit-%8u-%6u.sv%c", &date, &time, &end), 3);
+	free(path);
+	path = options_default_output("", 12, format_by_name("svg"));
+	assert_int_equal(sscanf(path, "ljspy-12-%8u-%6u.sv%c", &date, &time, &end), 3);
 	free(path);
 }
 
@@ -645,6 +674,8 @@ int main(void)
 		cmocka_unit_test(times_of_the_clock_have_a_date_or_find_one),
 		cmocka_unit_test(an_archive_has_bounds),
 		cmocka_unit_test(help_fits_a_screen),
+		cmocka_unit_test(help_has_help),
+		cmocka_unit_test(an_option_is_no_name_of_a_file),
 		cmocka_unit_test(version_and_nothing_at_all),
 		cmocka_unit_test(default_output_is_named_after_the_target),
 	};
