@@ -620,6 +620,10 @@ enum exit_status command_record(const struct invocation *invocation)
 		message_error_errno(ENOMEM, "starting to record");
 		return EXIT_NOTHING_DONE;
 	}
+	if (!options->launch && !choose_check_presence(options)) {
+		free(recording);
+		return EXIT_NOTHING_DONE;
+	}
 	/* Who reads what ljspy says may stall; neither recording nor the output waits for that. */
 	message_must_not_wait(true);
 	recording->options = options;

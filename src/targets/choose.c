@@ -314,6 +314,22 @@ bool choose_check(pid_t pid)
 	return !error;
 }
 
+bool choose_check_presence(const struct options *options)
+{
+	const bool is_one = options->pid_count == 1 && !options->subprocesses;
+	struct process process;
+	int error = -ESRCH;
+
+	for (size_t i = 0; i < options->pid_count && error; i++)
+		error = is_one ? read_living(options->pids[i], &process)
+			       : read_settled(options->pids[i], &process);
+	if (error)
+		choose_explain(options->pids[0], -error);
+	else
+		process_clear(&process);
+	return !error;
+}
+
 /*
  * A process of the user that owns most of them, because ljspy can take on one user
  * only. On a tie, not root's: workers rather than their master.

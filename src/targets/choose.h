@@ -60,8 +60,11 @@ bool choose_check(pid_t pid);
 /* The same without a word: 0 or a negative errno. *ret_start: as process.start_ticks. */
 int choose_can_look(pid_t pid, uint64_t *ret_start);
 
+/* Is any process there of those given? False after telling the user. It takes on no user. */
+bool choose_check_presence(const struct options *options);
+
 /*
- * The same for all processes to record. Later ones may be left out. The user taken on
+ * The same as choose_check() for all processes to record. Later ones may be left out. The user taken on
  * is the one that owns most of them.
  */
 bool choose_check_all(const struct options *options);

@@ -43,7 +43,7 @@ void sampling_forget(const struct sampler_options *sampler, regex_t *pattern)
 }
 
 /*
- * Takes over the title of the first of several processes; NULL when memory is short. Which of them can be
+ * Takes over the title of the first of several processes that is there; NULL when memory is short. Which of them can be
  * sampled comes out later.
  */
 static char *title_of_several(char *title, size_t others)
@@ -60,6 +60,7 @@ static char *title_of_several(char *title, size_t others)
 char *sampling_title(const struct options *options, char ret_name[static PROCESS_NAME_MAX], pid_t *ret_pid)
 {
 	struct process process;
+	size_t first = 0;
 	char *title;
 
 	if (options->launch) {
@@ -69,7 +70,9 @@ char *sampling_title(const struct options *options, char ret_name[static PROCESS
 		*ret_pid = 0;
 		return command_line_join(options->launch);
 	}
-	if (process_read(options->pids[0], &process) != 0)
+	while (first < options->pid_count && process_read(options->pids[first], &process))
+		first++;
+	if (first == options->pid_count)
 		return NULL;
 	memcpy(ret_name, process.name, PROCESS_NAME_MAX);
 	*ret_pid = options->pid_count == 1 ? process.pid : 0;

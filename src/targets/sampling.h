@@ -21,8 +21,8 @@ void sampling_forget(const struct sampler_options *sampler, regex_t *pattern);
 
 /*
  * What the options mean, as a title of what is recorded, which the caller frees; and the name
- * and, if there is one process, the pid for a file's name. NULL if the process is gone, or memory
- * is short.
+ * and, if there is one process, the pid for a file's name. NULL if all processes are gone, or
+ * memory is short.
  */
 char *sampling_title(const struct options *options, char ret_name[static PROCESS_NAME_MAX], pid_t *ret_pid);
 

@@ -367,6 +367,15 @@ def test_advice_names_a_place_that_may_be_written_to(setup, advice):
         refused(result, ljspy.NOTHING_PROFILED, f"the current directory {directory} may not be written to", advice)
 
 
+def test_process_that_is_not_there_comes_before_files():
+    """It is what to mend first, and without it no file would have its name."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    result = ljspy.run("record", "-p", gone.pid, cwd="/proc")
+    assert result.returncode == ljspy.NOTHING_PROFILED
+    assert result.stderr == f"ljspy: There is no process {gone.pid}.\n"
+
+
 @as_root
 def test_another_users_file_that_may_not_be_replaced():
     """As in /tmp. It is refused at once, not when the recording is over."""

@@ -631,6 +631,39 @@ static void the_user_taken_on_is_that_of_most(void **state)
 	assert_int_equal(seen.taken, OTHER_USER);
 }
 
+static bool check_presence(void)
+{
+	bool good;
+
+	told_begin();
+	good = choose_check_presence(&options);
+	told_end();
+	return good;
+}
+
+static void some_process_is_to_be_there(void **state)
+{
+	(void)state;
+	seen.taken = 0;
+	world[1].is_gone = true;
+	NAME(FIRST);
+	assert_true(check_presence());
+	NAME(FIRST + 1, FIRST);
+	assert_true(check_presence());
+	assert_string_equal(told, "");
+	assert_int_equal(seen.taken, 0);
+	NAME(FIRST + 1);
+	assert_false(check_presence());
+	assert_string_not_equal(told, "");
+	world[1].is_gone = false;
+	world[1].state = 'Z';
+	assert_false(check_presence());
+	world[1].is_gone = true;
+	options.subprocesses = true;
+	assert_false(check_presence());
+	assert_string_not_equal(told, "");
+}
+
 static void a_user_that_cannot_be_taken_on_is_told(void **state)
 {
 	(void)state;
@@ -879,6 +912,7 @@ int main(void)
 		TEST(a_tree_without_luajit),
 		TEST(who_needs_no_process_chooses_none),
 		TEST(the_user_taken_on_is_that_of_most),
+		TEST(some_process_is_to_be_there),
 		TEST(a_user_that_cannot_be_taken_on_is_told),
 		TEST(a_process_that_can_be_looked_at_has_its_start),
 		TEST(a_layout_has_to_fit),

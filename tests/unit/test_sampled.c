@@ -344,6 +344,12 @@ static void a_title_names_what_is_recorded(void **state)
 	assert_non_null(strstr(title, " and 2 other processes asked for"));
 	free(title);
 	pids[0] = GONE + 1;
+	*name = '\0';
+	title = sampling_title(&options, name, &pid);
+	assert_non_null(strstr(title, " and 2 other processes asked for"));
+	assert_string_equal(name, "gdb");
+	free(title);
+	pids[1] = pids[2] = GONE + 1;
 	assert_null(sampling_title(&options, name, &pid));
 	options.launch = launch;
 	pid = -1;
