@@ -359,6 +359,12 @@ def test_proc_of_another_pid_namespace(target, command):
     explains(run(*command, "-p", target.pid, through=through), "/proc is not that of the pid namespace", "mount -t proc")
 
 
+@pytest.mark.parametrize("command", [*EVERY, ["info"]], ids=lambda command: command[0])
+def test_no_proc(target, command):
+    through = ljspy.in_namespaces("-m", setup="umount -l /proc")
+    explains(run(*command, "-p", target.pid, through=through), "/proc is not mounted", "mount -t proc")
+
+
 def test_command_where_proc_is_of_another_pid_namespace():
     through = ljspy.in_namespaces("-p", "-f", "--kill-child")
     result = run(*RECORD, "--", ljspy.luajit("luajit"), "-e", "while true do end", through=through)

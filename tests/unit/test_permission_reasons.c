@@ -35,6 +35,7 @@ INSTEAD_OF(process_of_thread);
 INSTEAD_OF(process_if_thread);
 INSTEAD_OF(process_thread_with_memory);
 INSTEAD_OF(pid_namespace_is_that_of_proc);
+INSTEAD_OF(pid_namespace_has_proc);
 INSTEAD_OF(pid_namespace_is_first);
 INSTEAD_OF(user_name);
 INSTEAD_OF(getuid);
@@ -66,7 +67,7 @@ static struct {
 	int read_error; /* negative: of the target's files */
 	bool tracer_is_gone;
 	pid_t thread_with_memory, front;
-	bool foreign_proc, inner_namespace;
+	bool foreign_proc, no_proc, inner_namespace;
 	uid_t uid, euid;
 	gid_t gid;
 	int kill_error;
@@ -121,6 +122,11 @@ pid_t __wrap_process_thread_with_memory(pid_t pid)
 bool __wrap_pid_namespace_is_that_of_proc(void)
 {
 	return !kernel.foreign_proc;
+}
+
+bool __wrap_pid_namespace_has_proc(void)
+{
+	return !kernel.no_proc;
 }
 
 bool __wrap_pid_namespace_is_first(void)
@@ -563,6 +569,10 @@ static void what_concerns_no_process_is_told_first(void **state)
 	kernel.foreign_proc = true;
 	assert_int_equal(reason(), PERMISSION_FOREIGN_PROC);
 	assert_says("/proc is not that", "mount -t proc");
+	kernel.no_proc = true;
+	assert_int_equal(reason(), PERMISSION_FOREIGN_PROC);
+	assert_says("/proc is not mounted", "mount -t proc");
+	kernel.no_proc = false;
 	/* Without files nothing is known of /proc. */
 	assert_int_equal(reason_for(PID, EMFILE), PERMISSION_TOO_FEW_FILES);
 	assert_says(expected, "ulimit -n");

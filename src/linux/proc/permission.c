@@ -325,14 +325,24 @@ static bool explain_memory(int error, struct permission_verdict *verdict)
 					 "There is not enough memory for ljspy to do that.");
 }
 
+static void explain_proc(struct permission_verdict *verdict)
+{
+	if (pid_namespace_has_proc())
+		decide(verdict, PERMISSION_FOREIGN_PROC,
+		       "Run ljspy where that /proc belongs, or mount one for here: mount -t proc proc /proc",
+		       "/proc is not that of the pid namespace that ljspy runs in, so it does not tell"
+		       " which process has which number here.");
+	else
+		decide(verdict, PERMISSION_FOREIGN_PROC, "Mount it: mount -t proc proc /proc",
+		       "/proc is not mounted, so ljspy sees no process.");
+}
+
 bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict)
 {
-	if (!pid_namespace_is_that_of_proc() && error != EMFILE && error != ENFILE)
-		return decide(
-			ret_verdict, PERMISSION_FOREIGN_PROC,
-			"Run ljspy where that /proc belongs, or mount one for here: mount -t proc proc /proc",
-			"/proc is not that of the pid namespace that ljspy runs in, so it does not tell"
-			" which process has which number here.");
+	if (!pid_namespace_is_that_of_proc() && error != EMFILE && error != ENFILE) {
+		explain_proc(ret_verdict);
+		return true;
+	}
 	return explain_files(error, ret_verdict) || explain_limits(error, ret_verdict) ||
 	       explain_memory(error, ret_verdict);
 }

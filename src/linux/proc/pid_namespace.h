@@ -10,6 +10,9 @@
 /* Are the numbers in /proc those that system calls take here? False also if /proc is not mounted. */
 bool pid_namespace_is_that_of_proc(void);
 
+/* Is /proc mounted at all, be it another namespace's? */
+bool pid_namespace_has_proc(void);
+
 /* Does ljspy run in the machine's first pid namespace, in which all processes have a number? */
 bool pid_namespace_is_first(void);
 
