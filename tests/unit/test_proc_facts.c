@@ -2,6 +2,7 @@
 /* Names of users, namespaces of process ids, and kinds of open files. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <pwd.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -25,6 +27,7 @@
 
 INSTEAD_OF(fopen);
 INSTEAD_OF(readlink);
+INSTEAD_OF(statfs);
 INSTEAD_OF(statx);
 INSTEAD_OF(read);
 
@@ -110,6 +113,26 @@ static void proc_is_that_of_the_namespace_if_it_tells_the_own_number(void **stat
 	assert_false(pid_namespace_is_that_of_proc());
 	links.self = NULL;
 	assert_false(pid_namespace_is_that_of_proc());
+}
+
+static long type_of_proc; /* 0: /proc cannot be asked */
+
+int __wrap_statfs(const char *path, struct statfs *ret_status)
+{
+	assert_string_equal(path, "/proc");
+	ret_status->f_type = type_of_proc ? type_of_proc : PROC_SUPER_MAGIC;
+	return type_of_proc ? 0 : -1;
+}
+
+static void proc_is_mounted_where_its_file_system_is(void **state)
+{
+	(void)state;
+	type_of_proc = PROC_SUPER_MAGIC;
+	assert_true(pid_namespace_has_proc());
+	type_of_proc = TMPFS_MAGIC;
+	assert_false(pid_namespace_has_proc());
+	type_of_proc = 0;
+	assert_false(pid_namespace_has_proc());
 }
 
 /* Linux gives its first pid namespace this number. */
@@ -309,6 +332,7 @@ int main(void)
 		cmocka_unit_test(a_user_has_a_name_or_else_a_number),
 		cmocka_unit_test(a_long_name_is_cut),
 		cmocka_unit_test(proc_is_that_of_the_namespace_if_it_tells_the_own_number),
+		cmocka_unit_test(proc_is_mounted_where_its_file_system_is),
 		cmocka_unit_test(the_first_namespace_is_known_by_its_number),
 		cmocka_unit_test(the_kind_of_an_open_file_is_told),
 		cmocka_unit_test(a_file_of_a_process_that_is_gone_is_no_file),
