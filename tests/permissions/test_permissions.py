@@ -38,9 +38,9 @@ def run(*arguments, **options):
     return ljspy.run(*arguments, cwd="/", **options)
 
 
-def run_beside(pid, *arguments, **options):
+def run_beside(pid, *arguments, seconds=0.5, **options):
     """ljspy for half a second of CPU time of the process: once, so that what it does not see tells."""
-    return ljspy.run_beside(pid, 0.5, *arguments, cwd="/", **options)
+    return ljspy.run_beside(pid, seconds, *arguments, cwd="/", **options)
 
 
 FOLDED = ["record", "-r", ljspy.HIGH_RATE, "-f", "folded", "-o", "-"]
@@ -293,14 +293,18 @@ def test_enough_files_to_begin_are_enough_for_all_looks(target, files):
 
 
 def test_too_few_files_for_many_processes():
-    """Some are left out, and ljspy says so. Of the others, it sees all."""
+    """
+    Some are left out, and ljspy says so. Of the others, it sees all. Each of so many has a small part of the machine,
+    and less of it at a high rate, as ljspy has that, too.
+    """
+    arguments = ["record", "-f", "folded", "-o", "-"]
     limit = 100
     with contextlib.ExitStack() as stack:
         # So many take long to start, and none may end before the recordings do.
         pids = [stack.enter_context(ljspy.busy(limit=250)).pid for _ in range(20)]
         through = ["prlimit", f"--nofile={limit}"]
-        chosen = run_beside(pids[0], *FOLDED, "-p", ",".join(map(str, pids)), through=through)
-        tree = run_beside(pids[0], *FOLDED, "--tree", os.getpid(), through=through)
+        chosen = run_beside(pids[0], *arguments, "-p", ",".join(map(str, pids)), through=through, seconds=0.1)
+        tree = run_beside(pids[0], *arguments, "--tree", os.getpid(), through=through, seconds=0.1)
     for result in (chosen, tree):
         assert result.returncode == ljspy.WITH_ERRORS, result.stderr
         assert result.stderr.count(f"only {limit} files open at a time") == 1
@@ -322,7 +326,7 @@ def test_little_stack(target, tmp_path, kilobytes):
     for arguments in (
         ["record", "-r", ljspy.HIGH_RATE, "-o", recording, "-p", target.pid],
         ["record", "-r", ljspy.HIGH_RATE, "-o", tmp_path / "x.svg", "-p", target.pid],
-        ["record", "-r", ljspy.HIGH_RATE, "-o", tmp_path / "y.svg", "--", ljspy.luajit("luajit"), "-e", "local t = os.clock() + 0.4 while os.clock() < t do end"],
+        ["record", "-r", ljspy.HIGH_RATE, "-o", tmp_path / "y.svg", "--", ljspy.luajit("luajit"), "-e", "local t = os.clock() + 0.1 while os.clock() < t do end"],
         ["dump", "-p", target.pid],
         ["traces", "-d", "200ms", "-p", target.pid],
         ["info", "-p", target.pid],
@@ -331,7 +335,7 @@ def test_little_stack(target, tmp_path, kilobytes):
         ["diff", recording, recording],
     ):
         samples_target = arguments[0] == "record" and target.pid in arguments
-        result = (run_beside(target.pid, *arguments, through=through) if samples_target else
+        result = (run_beside(target.pid, *arguments, through=through, seconds=0.1) if samples_target else
                   run(*arguments, through=through))
         assert result.returncode == ljspy.OK, (arguments, result.returncode, result.stderr)
         assert result.stdout or "-o" in arguments
