@@ -43,8 +43,8 @@ void sampling_forget(const struct sampler_options *sampler, regex_t *pattern)
 }
 
 /*
- * Takes over the title of the first of several processes that is there; NULL when memory is short. Which of them can be
- * sampled comes out later.
+ * Takes over the title of the first of several processes that is there; NULL when memory is short. Which of
+ * them can be sampled comes out later.
  */
 static char *title_of_several(char *title, size_t others)
 {
