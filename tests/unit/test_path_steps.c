@@ -49,14 +49,15 @@ static struct lua_objects *objects;
 
 static unsigned visits_left;
 static struct function_object in_upvalue; /* what each upvalue holds, if it has an address */
+static uint64_t upvalue_of;               /* the function whose upvalue was asked for */
 
 INSTEAD_OF(lua_objects_upvalue);
 const struct function_object *__wrap_lua_objects_upvalue(const struct lua_objects *all, uint64_t function,
 							 unsigned index)
 {
 	(void)all;
-	(void)function;
 	(void)index;
+	upvalue_of = function;
 	return in_upvalue.address ? &in_upvalue : NULL;
 }
 
@@ -85,6 +86,7 @@ static int begin(void **state)
 	make_bytecodes(&protos[2], &layout, OTHER, bytes[2], AFTER_HEADER, callee, 3);
 	calls = (struct trace_calls){ 0 };
 	in_upvalue = (struct function_object){ 0 };
+	upvalue_of = 0;
 	memset(traces, 0, sizeof(traces));
 	gap = (struct path_gap){ 0 };
 	way = (struct path_way){ 0 };
@@ -483,17 +485,30 @@ static void a_call_of_what_is_no_constant_is_of_other_traces(void **state)
 	assert_int_equal(steps.count, 3);
 }
 
+enum { FUNCTION = 0x2000, UPVALUE = 3, UPVALUE_REF = 0x8010 };
+
+/* MAIN calls what an upvalue holds, CALLEE, which the trace reads from memory. */
+static void set_call_of_upvalue(void)
+{
+	SET_MAIN({ BC_UGET, .a = CALL_SLOT, .c = UPVALUE }, { BC_CALL, .a = CALL_SLOT, .b = 1, .c = 1 },
+		 { .op = BC_MOV });
+	frames.frame[START].function = FUNCTION;
+	in_upvalue = (struct function_object){ .address = 0x1000, .proto = &protos[1] };
+	calls.upvalues[0] = (struct trace_upvalue){ UPVALUE_REF, FUNCTION, UPVALUE };
+	calls.upvalue_count = 1;
+	gap.end_ref = UPVALUE_REF + 1;
+	go(START, pc_of(0, 0));
+	go(START, pc_of(0, 1));
+}
+
 /* An upvalue may hold another function by now. */
 static void a_function_in_an_upvalue_is_called_if_it_is_a_constant(void **state)
 {
 	(void)state;
-	SET_MAIN({ BC_UGET, .a = CALL_SLOT }, { BC_CALL, .a = CALL_SLOT, .b = 1, .c = 1 }, { .op = BC_MOV });
-	in_upvalue = (struct function_object){ .address = 0x1000, .proto = &protos[1] };
+	set_call_of_upvalue();
 	calls.callees[0] = &protos[0];
 	calls.callees[1] = &protos[2];
 	calls.callee_count = 2;
-	go(START, pc_of(0, 0));
-	go(START, pc_of(0, 1));
 	find();
 	assert_int_equal(steps.count, 1);
 	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
@@ -501,6 +516,71 @@ static void a_function_in_an_upvalue_is_called_if_it_is_a_constant(void **state)
 	find();
 	assert_int_equal(steps.count, 2);
 	assert_int_equal(expect_call(0, 1, pc_of(0, 1), 0)->function, in_upvalue.address);
+}
+
+/* LuaJIT reads an upvalue that is never set anew as a constant. */
+static void what_is_called_by_a_constant_upvalue_is_certain(void **state)
+{
+	const struct trace_upvalue others[] = {
+		{ UPVALUE_REF, FUNCTION, UPVALUE + 1 },
+		{ UPVALUE_REF, FUNCTION + 8, UPVALUE },
+		{ UPVALUE_REF + 1, FUNCTION, UPVALUE },
+	};
+
+	(void)state;
+	set_call_of_upvalue();
+	may_call_both();
+	/* Of the next call; and what other traces call here. */
+	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2], .of = CHECK_OF_UPVALUE };
+	calls.check_count = gap.end_check = 1;
+	calls.calls[0] = (struct trace_call){ pc_of(0, 1), &protos[2] };
+	calls.call_count = 1;
+	for (unsigned i = 0; i < 3; i++) {
+		calls.upvalues[0] = others[i];
+		find();
+		assert_int_equal(steps.count, 1);
+		assert_int_equal(expect_call(0, 1, pc_of(0, 1), 0)->function, in_upvalue.address);
+		assert_int_equal(steps.step[0].checks, 0);
+	}
+	/* If its prototype has many closures, there is a check. */
+	calls.checks[1] = (struct trace_check){ .ref = 0x8002, .callee = &protos[1] };
+	calls.checks[0].callee = NULL;
+	calls.check_count = gap.end_check = 2;
+	find();
+	assert_int_equal(steps.count, 1);
+	assert_int_equal(steps.step[0].checks, 2);
+	/* It is read from memory, maybe by a function that is no constant, or by more than are known. */
+	calls.checks[0].callee = &protos[2];
+	calls.upvalues[0] = (struct trace_upvalue){ UPVALUE_REF, 0, UPVALUE };
+	find();
+	assert_in_range(steps.count, 2, PATH_STEPS_MAX);
+	calls.upvalues[0] = others[0];
+	calls.upvalue_count = TRACE_UPVALUES_MAX;
+	find();
+	assert_in_range(steps.count, 2, PATH_STEPS_MAX);
+}
+
+/* A check of the prototype lets other closures pass than the one among the constants. */
+static void a_closure_is_known_if_no_check_lets_others_pass(void **state)
+{
+	const struct function_object closure = { .address = FUNCTION, .proto = &protos[0] };
+
+	(void)state;
+	set_call_of_upvalue();
+	may_call_both();
+	frames.frame[START].function = 0;
+	calls.functions[0] = &closure;
+	calls.function_count = 1;
+	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[0], .function = FUNCTION };
+	calls.check_count = 1;
+	find();
+	assert_int_equal(upvalue_of, FUNCTION);
+	calls.checks[0].function = 0;
+	find();
+	assert_int_equal(upvalue_of, 0);
+	calls.checks[0].callee = &protos[1];
+	find();
+	assert_int_equal(upvalue_of, FUNCTION);
 }
 
 static void slots_of_a_called_function_may_be_unknown(void **state)
@@ -539,14 +619,14 @@ static void a_checked_function_is_called_and_its_check_used(void **state)
 	may_call_both();
 	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2] };
 	calls.checks[1] = (struct trace_check){ .ref = 0x8002, .callee = NULL };
-	calls.checks[2] = (struct trace_check){ .ref = 0x8003, .callee = &protos[1] };
+	calls.checks[2] = (struct trace_check){ .ref = 0x8003, .callee = &protos[1], .function = FUNCTION };
 	calls.check_count = 3;
 	gap.first_check = 1;
 	gap.end_check = 3;
 	way.checks = 1;
 	find_from(1);
 	assert_int_equal(steps.count, 2);
-	expect_call(0, 1, pc_of(0, 1), 0);
+	assert_int_equal(expect_call(0, 1, pc_of(0, 1), 0)->function, FUNCTION);
 	assert_int_equal(steps.step[0].checks, 3);
 	expect_step(1, START, pc_of(0, 2), COST_GUESSED_CALL);
 	assert_int_equal(steps.step[1].checks, 0);
@@ -1314,6 +1394,8 @@ int main(void)
 		TEST(a_call_that_a_snapshot_shows_is_likely),
 		TEST(a_call_of_what_is_no_constant_is_of_other_traces),
 		TEST(a_function_in_an_upvalue_is_called_if_it_is_a_constant),
+		TEST(what_is_called_by_a_constant_upvalue_is_certain),
+		TEST(a_closure_is_known_if_no_check_lets_others_pass),
 		TEST(slots_of_a_called_function_may_be_unknown),
 		TEST(a_checked_function_is_called_and_its_check_used),
 		TEST(a_check_is_of_the_call_of_what_was_read_by_its_key),

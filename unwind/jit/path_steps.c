@@ -222,7 +222,7 @@ static void leave(struct stepper *stepper)
 
 /*
  * The closure of a frame. If unknown: the only closure of its prototype among the
- * trace's constants. 0 if there is none, or several.
+ * trace's constants. 0 if there is none, or several, or if a check lets all of them pass.
  */
 static uint64_t function_of(const struct trace_calls *calls, const struct path_frame *frame)
 {
@@ -230,6 +230,9 @@ static uint64_t function_of(const struct trace_calls *calls, const struct path_f
 
 	if (frame->function)
 		return frame->function;
+	for (uint32_t i = 0; i < calls->check_count; i++)
+		if (frame->proto && calls->checks[i].callee == frame->proto && !calls->checks[i].function)
+			return 0;
 	for (size_t i = 0; i < calls->function_count; i++) {
 		if (calls->functions[i]->proto != frame->proto)
 			continue;
@@ -332,14 +335,39 @@ static void enter_checked(struct stepper *stepper, bool is_tail_call, uint32_t c
 {
 	const struct path_context *context = stepper->context;
 	const struct proto *callee = context->calls->checks[check].callee;
+	const uint64_t function = context->calls->checks[check].function;
 	const size_t count = stepper->steps->count;
 
 	if (goal >= 0 && frame_at(context, goal)->proto == callee)
 		return;
 	if (path_frames_is_running(context->frames, stepper->point.frame, callee))
 		cost += COST_GUESSED_CALL;
-	enter(stepper, is_tail_call, callee, 0, cost);
+	enter(stepper, is_tail_call, callee, function, cost);
 	use_checks(stepper, count, check + 1);
+}
+
+/*
+ * Enter the Lua function in an upvalue that the trace reads as a constant: the call is of no other. The trace
+ * checks it only if its prototype has many closures. False if it is not so.
+ */
+static bool enter_constant(struct stepper *stepper, bool is_tail_call, const struct setter *setter,
+			   const struct function_object *upvalue)
+{
+	const struct path_context *context = stepper->context;
+	const struct trace_calls *calls = context->calls;
+	const size_t count = stepper->steps->count;
+	uint32_t check = stepper->way->checks;
+
+	if (!upvalue || !upvalue->proto ||
+	    !trace_calls_is_constant(calls, function_of(calls, frame_at(context, stepper->point.frame)),
+				     bytecode_d(setter->instruction), stepper->gap->end_ref))
+		return false;
+	enter(stepper, is_tail_call, upvalue->proto, upvalue->address, 0);
+	while (check < stepper->gap->end_check && !calls->checks[check].callee)
+		check++;
+	if (check < stepper->gap->end_check && calls->checks[check].callee == upvalue->proto)
+		use_checks(stepper, count, check + 1);
+	return true;
 }
 
 /* Was a builtin read by this key? The trace checks that once, maybe before the gap. */
@@ -405,6 +433,8 @@ static void call(struct stepper *stepper, bool is_tail_call)
 	const struct proto *checked;
 	unsigned cost = 0;
 
+	if (callee < 0 && enter_constant(stepper, is_tail_call, &setter, upvalue))
+		return;
 	if (callee >= 0) {
 		enter_goal(stepper, callee);
 		cost = COST_UNEXPECTED_CALL;

@@ -8,6 +8,7 @@
 enum {
 	SNAPSHOTS_MAX = 600, /* snapshots searched for calls */
 	NEIGHBOURS = 40,     /* traces before and after this one, likewise */
+	UREF_INDEX_SHIFT = 8 /* of IR_UREFO and IR_UREFC; a hash is below (lj_record.c, rec_upvalue()) */
 };
 
 struct finder {
@@ -62,9 +63,9 @@ static void find_callees(struct finder *finder)
 
 /*---- Checks ----*/
 
-/* Is this a check of a called function? Then *ret_callee is its prototype, NULL for a builtin. */
+/* Is this a check of a called function? Then fill in of what. */
 static bool is_check(const struct finder *finder, const struct trace_instruction *ins,
-		     const struct proto **ret_callee)
+		     struct trace_check *check)
 {
 	const struct function_object *function;
 	struct trace_instruction operand;
@@ -81,14 +82,17 @@ static bool is_check(const struct finder *finder, const struct trace_instruction
 		return false;
 	if (operand.op == IR_KGC && operand.type == IRT_FUNC) {
 		function = lua_objects_function(finder->objects, value);
-		*ret_callee = function ? function->proto : NULL;
-		return function != NULL;
+		if (!function)
+			return false;
+		check->callee = function->proto;
+		check->function = value;
+		return true;
 	}
 	/* If a function has many closures, the trace checks GCfunc.pc. */
 	if (operand.op != IR_KPTR && operand.op != IR_KKPTR)
 		return false;
-	*ret_callee = lua_objects_proto_of_pc(finder->objects, value);
-	return *ret_callee && (*ret_callee)->bc == value;
+	check->callee = lua_objects_proto_of_pc(finder->objects, value);
+	return check->callee && check->callee->bc == value;
 }
 
 /* Where was what is checked read from, and by which key? */
@@ -122,7 +126,7 @@ static void find_checks(struct finder *finder)
 		struct trace_instruction ins;
 
 		if (!trace_instruction(finder->trace, finder->layout, ref, &ins) ||
-		    !is_check(finder, &ins, &check.callee))
+		    !is_check(finder, &ins, &check))
 			continue;
 		find_origin(finder, &ins, &check);
 		calls->checks[calls->check_count++] = check;
@@ -140,6 +144,49 @@ void trace_calls_checks(const struct trace_calls *calls, uint32_t ref, uint32_t 
 	while (check < calls->check_count && calls->checks[check].ref < end_ref)
 		check++;
 	*ret_end = check;
+}
+
+/*---- Upvalues ----*/
+
+static void add_upvalue(struct trace_calls *calls, const struct trace_upvalue *upvalue)
+{
+	for (size_t i = 0; i < calls->upvalue_count; i++)
+		if (calls->upvalues[i].function == upvalue->function &&
+		    calls->upvalues[i].index == upvalue->index)
+			return;
+	calls->upvalues[calls->upvalue_count++] = *upvalue;
+}
+
+static void find_upvalues(struct finder *finder)
+{
+	struct trace_calls *calls = finder->calls;
+	uint32_t nins = trace_nins(finder->trace, finder->layout);
+
+	for (uint32_t ref = TRACE_REF_BASE; ref < nins && calls->upvalue_count < TRACE_UPVALUES_MAX; ref++) {
+		struct trace_upvalue upvalue = { .ref = ref };
+		struct trace_instruction ins;
+
+		if (!trace_instruction(finder->trace, finder->layout, ref, &ins) ||
+		    (ins.op != IR_UREFO && ins.op != IR_UREFC))
+			continue;
+		upvalue.index = ins.op2 >> UREF_INDEX_SHIFT;
+		if (!trace_constant(finder->trace, finder->layout, ins.op1, &upvalue.function))
+			upvalue.function = 0;
+		add_upvalue(calls, &upvalue);
+	}
+}
+
+bool trace_calls_is_constant(const struct trace_calls *calls, uint64_t function, unsigned index,
+			     uint32_t end_ref)
+{
+	if (calls->upvalue_count == TRACE_UPVALUES_MAX)
+		return false;
+	/* What is no constant may be this function, too. */
+	for (size_t i = 0; i < calls->upvalue_count; i++)
+		if (calls->upvalues[i].ref < end_ref && calls->upvalues[i].index == index &&
+		    (!calls->upvalues[i].function || calls->upvalues[i].function == function))
+			return false;
+	return true;
 }
 
 /*---- Calls ----*/
@@ -204,5 +251,6 @@ void trace_calls_find(struct trace_calls *ret_calls, const struct trace_numbers 
 	*ret_calls = (struct trace_calls){ 0 };
 	find_callees(&finder);
 	find_checks(&finder);
+	find_upvalues(&finder);
 	find_calls(&finder);
 }

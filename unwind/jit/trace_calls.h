@@ -21,7 +21,8 @@
 enum {
 	TRACE_CALLEES_MAX = 256, /* functions and prototypes considered for a trace */
 	TRACE_CHECKS_MAX = 512,
-	TRACE_CALLS_MAX = 256, /* known calls */
+	TRACE_CALLS_MAX = 256,    /* known calls */
+	TRACE_UPVALUES_MAX = 256, /* upvalues that are accessed */
 };
 
 enum trace_check_of {
@@ -34,8 +35,16 @@ enum trace_check_of {
 struct trace_check {
 	uint32_t ref;
 	const struct proto *callee; /* NULL for a builtin */
+	uint64_t function;          /* GCfunc; 0 if any closure of the prototype passes */
 	enum trace_check_of of;     /* where the function was read from */
 	uint64_t key;               /* of a table: by this string constant; 0 if unknown */
+};
+
+/* An access to an upvalue in memory. */
+struct trace_upvalue {
+	uint32_t ref;
+	uint64_t function; /* GCfunc; 0 if it is no constant */
+	unsigned index;
 };
 
 /* A call that a snapshot or the path shows. */
@@ -54,6 +63,8 @@ struct trace_calls {
 	uint32_t check_count;
 	struct trace_call calls[TRACE_CALLS_MAX]; /* each once */
 	size_t call_count;
+	struct trace_upvalue upvalues[TRACE_UPVALUES_MAX]; /* each once, by its first access */
+	size_t upvalue_count;
 };
 
 /* Find a trace's callees, checks and calls. The result points into objects. */
@@ -65,6 +76,13 @@ void trace_calls_find(struct trace_calls *ret_calls, const struct trace_numbers 
  * prototype is, if that has many closures (lj_record.c, rec_call_specialize()).
  */
 bool trace_calls_may_call(const struct trace_calls *calls, const struct proto *proto);
+
+/*
+ * Does the trace read this upvalue of a function, before this ref, as a constant? LuaJIT does so with what is
+ * never set anew, and reads everything else from memory (lj_record.c, rec_upvalue()).
+ */
+bool trace_calls_is_constant(const struct trace_calls *calls, uint64_t function, unsigned index,
+			     uint32_t end_ref);
 
 /* Add a call that the path leads through. */
 void trace_calls_add(struct trace_calls *calls, uint64_t pc, const struct proto *callee);
