@@ -49,14 +49,15 @@ TRUTH, TRUTH_PROGRAMS = ["2022"], ["heapsort", "bank"]  # the instrumented LuaJI
 # What the judge steps through, with the JIT compiler off, and what it samples, with the compiler on:
 # release, programs, parameters of the compiler.
 STEPPED = (
-    ("bookworm", "calls recursion varargs coroutines resumes protected metamethods callbacks hooks random-1 random-2"),
+    ("bookworm", "calls recursion varargs coroutines resumes protected metamethods callbacks hooks "
+                 "tailcalls returns callers random-1 random-2"),
     ("trixie", "calls coroutines random-3"),
     ("bullseye", "calls coroutines random-4"),
     ("sid", "calls coroutines random-5"),
 )
 SAMPLED = (
     ("bookworm", "calls recursion varargs coroutines protected metamethods callbacks iterators", "hotloop=2 hotexit=2"),
-    ("trixie", "calls coroutines ffi generators growth pairs", "hotloop=2 hotexit=2"),
+    ("trixie", "calls coroutines ffi generators growth pairs tailcalls returns callers", "hotloop=2 hotexit=2"),
     ("bullseye", "generators next", "hotloop=2 hotexit=2"),
     ("bullseye", "calls metamethods", "hotloop=2 hotexit=2 sizemcode=32 maxmcode=32 maxtrace=20"),
 )
