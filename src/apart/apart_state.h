@@ -15,6 +15,7 @@
 #include "src/apart/absence.h"
 #include "src/apart/inherited_files.h"
 #include "src/apart/apart.h"
+#include "src/apart/dead_man.h"
 #include "src/apart/shared.h"
 
 enum {
@@ -51,6 +52,7 @@ struct apart {
 	atomic_bool worker_ends;          /* it has nothing more to do */
 	sem_t watch;                      /* wakes the watch */
 	struct absence absence;           /* the worker's */
+	struct dead_man dead_man;         /* continues the engine */
 	pthread_mutex_t tracer_lock;
 	/* see apart_note_tracer(); under the lock, so that the thread does not end meanwhile */
 	pid_t tracer_tid;

@@ -24,7 +24,10 @@ enum {
 	NAP_NS = ABSENT_NS,
 	/* While the worker comes by: it wakes the watch, or its absence does. */
 	NAP_IN_COMPANY_NS = 1000 * 1000 * 1000,
-	/* The kernel continues a stopped engine after this: a target may stand still so long. */
+	/*
+	 * The kernel continues a stopped engine after this, rarely DEAD_MAN_LATER_NS later: a target may stand
+	 * still so long.
+	 */
 	DEAD_MAN_NS = 35 * 1000 * 1000,
 	/* The same while ljspy takes no samples, at next to no cost. */
 	NAP_AT_REST_NS = 250 * 1000 * 1000,
@@ -111,17 +114,14 @@ static void set_watch(struct engine *engine)
 	struct apart *apart = engine->apart;
 
 	if (apart->is_away) {
-		absence_set_alarm(&apart->absence, 0);
+		dead_man_set(&apart->dead_man, 0);
 		nap(engine, NAP_AWAY_NS);
 	} else if (apart->shared->rests && !engine->stranded.since_ns) {
-		absence_set_alarm(&apart->absence, DEAD_MAN_AT_REST_NS);
+		dead_man_set(&apart->dead_man, DEAD_MAN_AT_REST_NS);
 		nap(engine, NAP_AT_REST_NS);
-	} else if (worker_is_absent(engine)) {
-		absence_set_alarm(&apart->absence, DEAD_MAN_NS);
-		nap(engine, NAP_NS);
 	} else {
-		absence_set_alarm(&apart->absence, ABSENT_NS);
-		nap(engine, NAP_IN_COMPANY_NS);
+		dead_man_set(&apart->dead_man, DEAD_MAN_NS);
+		nap(engine, worker_is_absent(engine) ? NAP_NS : NAP_IN_COMPANY_NS);
 	}
 }
 
@@ -223,6 +223,7 @@ void engine_run(struct apart *apart)
 	close_inherited(apart);
 	sem_init(&apart->watch, 0, 0);
 	pthread_mutex_init(&apart->tracer_lock, NULL);
+	dead_man_open(&apart->dead_man);
 	absence_open(&apart->absence, &apart->watch);
 	if (!run(&engine))
 		_exit(1);
@@ -280,7 +281,8 @@ void apart_come_by(struct apart *apart, uint64_t wait_ns)
 	apart->waits_briefly = wait_ns <= ABSENT_NS;
 	if (!was_brief || !apart->waits_briefly || shared->end_wanted || now >= shared->beat_due_ns)
 		return;
-	absence_end(&apart->absence, now);
+	if (absence_end(&apart->absence, now))
+		dead_man_put_off(&apart->dead_man, DEAD_MAN_NS, now);
 }
 
 void apart_note_tracer(struct apart *apart, pid_t tid)

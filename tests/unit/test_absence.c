@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Who wakes the watch: a worker that does not come by, and nobody else. And who continues ljspy. */
+/* Who wakes the watch: a worker that does not come by, and nobody else. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,7 +19,7 @@
 
 INSTEAD_OF(timer_create);
 
-enum { PAUSE_NS = ABSENT_NS / 5, PAUSES = 60, MOMENT_NS = ABSENT_NS / 4, PATIENCE = 5000 };
+enum { PAUSE_NS = ABSENT_NS / 5, PAUSES = 60, MOMENT_NS = ABSENT_NS / 4 };
 
 static const uint64_t some_ns = UINT64_C(1000) * NS_PER_SECOND;
 
@@ -127,40 +126,8 @@ static void a_worker_that_comes_by_does_not_wake_the_watch(void **state)
 static void a_signal_from_elsewhere_does_not_wake_the_watch(void **state)
 {
 	(void)state;
-	absence.is_awaited = true;
-	assert_int_equal(raise(SIGCONT), 0);
+	assert_int_equal(raise(ABSENCE_SIGNAL), 0);
 	assert_int_equal(sem_trywait(&watch), -1);
-}
-
-/* The alarm goes off in vain; then the process is stopped. */
-_Noreturn static void be_stopped(void)
-{
-	sem_init(&watch, 0, 0);
-	absence_open(&absence, &watch);
-	if (!absence_end(&absence, clock_now_ns(CLOCK_MONOTONIC)))
-		_exit(1);
-	while (sem_wait(&watch))
-		;
-	raise(SIGSTOP);
-	_exit(0);
-}
-
-static void who_is_stopped_goes_on_though_the_alarm_has_gone_off_before(void **state)
-{
-	const pid_t child = fork();
-	int status = 0, waited = 0;
-
-	(void)state;
-	if (child == 0)
-		be_stopped();
-	for (int i = 0; i < PATIENCE && (waited = waitpid(child, &status, WNOHANG)) == 0; i++)
-		pause_for(PAUSE_NS);
-	if (waited == 0) {
-		kill(child, SIGKILL);
-		waitpid(child, &status, 0);
-	}
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 static int begin_without_timers(void **state)
@@ -271,7 +238,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_absence_wakes_the_watch_once, begin, end),
 		cmocka_unit_test_setup_teardown(a_worker_that_comes_by_does_not_wake_the_watch, begin, end),
 		cmocka_unit_test_setup_teardown(a_signal_from_elsewhere_does_not_wake_the_watch, begin, end),
-		cmocka_unit_test(who_is_stopped_goes_on_though_the_alarm_has_gone_off_before),
 		cmocka_unit_test_setup_teardown(without_a_timer_the_worker_is_always_absent,
 						begin_without_timers, end),
 		cmocka_unit_test(the_watch_of_an_engine_sleeps_while_its_worker_comes_by),

@@ -21,9 +21,19 @@ int notify_open(int signal, clockid_t clock, notify_handler *handle, void *conte
 	return timer_create(clock, &event, ret_timer) ? -errno : 0;
 }
 
-int notify_every(timer_t timer, long ns)
+static int set(timer_t timer, long first_ns, long next_ns)
 {
-	const struct itimerspec times = { .it_value.tv_nsec = ns, .it_interval.tv_nsec = ns };
+	const struct itimerspec times = { .it_value.tv_nsec = first_ns, .it_interval.tv_nsec = next_ns };
 
 	return timer_settime(timer, 0, &times, NULL) ? -errno : 0;
+}
+
+int notify_every(timer_t timer, long ns)
+{
+	return set(timer, ns, ns);
+}
+
+int notify_once(timer_t timer, long ns)
+{
+	return set(timer, ns, 0);
 }

@@ -39,4 +39,7 @@ int notify_open(int signal, clockid_t clock, notify_handler *handle, void *conte
 /* Let a timer run out each so many ns, below a second; 0: no more. 0 or a negative errno. */
 int notify_every(timer_t timer, long ns);
 
+/* Let it run out once, in so many ns, below a second. 0 or a negative errno. */
+int notify_once(timer_t timer, long ns);
+
 #endif
