@@ -68,7 +68,7 @@ enum apart_end {
 struct apart_outcome {
 	enum apart_end end;
 	pid_t blocked_pid;    /* with APART_BLOCKED: whose memory it was reading; 0 if unknown */
-	bool blocked_in_exec; /* that process was in the middle of an execve() when the engine ended */
+	bool blocked_in_exec; /* that process seemed to be in an execve(): it had memory without code */
 };
 
 /*

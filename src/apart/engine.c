@@ -134,8 +134,11 @@ static void end_if_blocked(struct engine *engine)
 	if (!blocked_for_long(&engine->blocked, shared->rests, clock_now_ns(CLOCK_MONOTONIC), &pid))
 		return;
 	shared->blocked_pid = pid;
-	/* Beside much else, its execve() is over before the front asks. */
-	shared->blocked_in_exec = pid && process_is_in_exec(pid);
+	/*
+	 * Beside much else, its execve() is over before the front asks. To ask for its arguments as well would
+	 * take the lock that a thread may be waiting for, and the watch would wait, too.
+	 */
+	shared->blocked_in_exec = pid && process_lacks_code(pid);
 	shared->is_blocked = true;
 	kill(getpid(), SIGKILL);
 }

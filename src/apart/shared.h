@@ -30,7 +30,7 @@ struct shared {
 	_Atomic bool is_done;             /* it has concluded the work */
 	_Atomic bool is_blocked;          /* the kernel keeps one of its threads waiting; it ends for that */
 	_Atomic pid_t blocked_pid;        /* ... by whose memory; 0 if unknown */
-	_Atomic bool blocked_in_exec;     /* ... which was in the middle of an execve() then */
+	_Atomic bool blocked_in_exec;     /* ... which seemed to be in an execve() then */
 	_Atomic bool rests;               /* it waits for a target to run */
 	_Atomic uint64_t away_ns;         /* how long it stayed away because the front did not beat */
 	_Atomic uint64_t guard_cpu_ns;    /* the guard's CPU time, at its end */

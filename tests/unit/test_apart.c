@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -18,6 +19,8 @@
 #include <cmocka.h>
 
 #include "src/apart/apart.h"
+#include "src/apart/blocked.h"
+#include "src/linux/proc/proc_text.h"
 #include "src/linux/proc/process.h"
 #include "src/program/wake_signal.h"
 #include "tests/unit/instead_of.h"
@@ -25,6 +28,7 @@
 enum {
 	PATIENCE_MS = 20000,
 	GOES_ON_MS = 100, /* the guard kills one that stays stopped for a third of that */
+	BLOCKER = 77,
 };
 
 /* What the engine says. */
@@ -51,6 +55,8 @@ static volatile struct all {
 	bool timer_ended; /* while the engine was away */
 	bool timer_began; /* once it was back */
 	bool was_rescued; /* another process had to continue the engine, as nobody else did */
+	bool is_blocked;  /* the engine: a thread of it waits for the lock of BLOCKER's memory */
+	bool watch_waits; /* for that lock as well */
 } * all;
 
 static bool is_open(int fd)
@@ -315,6 +321,49 @@ static void an_engine_that_was_away_is_not_left_stopped(void **state)
 	assert_false(all->was_rescued);
 }
 
+INSTEAD_OF(blocked_for_long);
+bool __wrap_blocked_for_long(struct blocked *blocked, bool rests, uint64_t now_ns, pid_t *ret_pid)
+{
+	*ret_pid = BLOCKER;
+	return all->is_blocked || __real_blocked_for_long(blocked, rests, now_ns, ret_pid);
+}
+
+INSTEAD_OF(proc_text_read);
+ssize_t __wrap_proc_text_read(pid_t tid, const char *file, char *text, size_t room)
+{
+	if (!all->is_blocked || tid != BLOCKER)
+		return __real_proc_text_read(tid, file, text, room);
+	if (strcmp(file, "statm") == 0)
+		return snprintf(text, room, "34 1 0 0 0 34 0\n");
+	all->watch_waits = true;
+	pause_for_ms(GOES_ON_MS);
+	return 0;
+}
+
+static void be_blocked(struct apart *apart, void *context)
+{
+	(void)apart;
+	(void)context;
+	all->is_blocked = true;
+	for (int i = 0; i < PATIENCE_MS; i++)
+		pause_for_ms(1);
+}
+
+/* Only its end lets its tracees go. */
+static void an_engine_that_is_blocked_ends_without_waiting_for_the_same(void **state)
+{
+	const struct apart_options options = { .work = be_blocked, .take = take, .update = update };
+	struct apart_outcome outcome = { .end = APART_CONCLUDED };
+
+	(void)state;
+	assert_int_equal(apart_run(&options, &outcome), 0);
+	all->is_blocked = false;
+	assert_int_equal(outcome.end, APART_BLOCKED);
+	assert_int_equal(outcome.blocked_pid, BLOCKER);
+	assert_true(outcome.blocked_in_exec);
+	assert_false(all->watch_waits);
+}
+
 static void publish(struct apart *apart, void *context)
 {
 	(void)context;
@@ -340,6 +389,7 @@ int main(void)
 		TEST(an_engine_that_is_stopped_goes_on),
 		TEST(a_signal_to_the_front_concludes_the_work),
 		TEST(an_engine_that_was_away_is_not_left_stopped),
+		TEST(an_engine_that_is_blocked_ends_without_waiting_for_the_same),
 		TEST(the_front_has_the_last_results),
 	};
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, WAKE_SIGNAL };

@@ -249,6 +249,9 @@ static void an_execve_has_neither_code_nor_arguments(void **state)
 			assert_int_equal(process_is_in_exec_by(kept, PID), processes[i].is_in_exec);
 		close(kept);
 	}
+	put_text("statm", processes[2].statm);
+	put_text("cmdline", processes[2].command);
+	assert_true(process_lacks_code(PID)); /* it asks for nothing that is under the lock */
 	put_text("statm", processes[0].statm);
 	put_text("cmdline", processes[0].command);
 	put_text("own statm", "1060 548 0 0 0 0 0\n"); /* gVisor, and the title is nothing */

@@ -202,8 +202,7 @@ static bool lacks_code(const char *statm)
 	return pages[0] > 0 && pages[3] == 0;
 }
 
-/* False if its statm cannot be read. */
-static bool has_memory_without_code(pid_t pid)
+bool process_lacks_code(pid_t pid)
 {
 	char statm[STATM_MAX];
 
@@ -215,7 +214,7 @@ static bool lacks_arguments(pid_t pid)
 {
 	char text[STATM_MAX];
 
-	return proc_text_read(pid, "cmdline", text, sizeof(text)) == 0 && !has_memory_without_code(getpid());
+	return proc_text_read(pid, "cmdline", text, sizeof(text)) == 0 && !process_lacks_code(getpid());
 }
 
 /*
@@ -224,7 +223,7 @@ static bool lacks_arguments(pid_t pid)
  */
 bool process_is_in_exec(pid_t pid)
 {
-	return has_memory_without_code(pid) && lacks_arguments(pid);
+	return process_lacks_code(pid) && lacks_arguments(pid);
 }
 
 bool process_is_in_exec_by(int statm, pid_t pid)

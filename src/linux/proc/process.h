@@ -70,8 +70,15 @@ pid_t process_parent(pid_t pid);
 bool process_is_in_exec(pid_t pid);
 
 /*
- * The same in a fifth of the time, for who asks often and keeps its /proc/PID/statm open; statm may be
- * negative.
+ * Has it memory, but no code of a program? So it is in an execve(), in gVisor always, and else where a process
+ * has told the kernel so. False if that is not known. This never waits; process_is_in_exec() may, for the lock
+ * of the memory of a process that lacks code and is not in an execve().
+ */
+bool process_lacks_code(pid_t pid);
+
+/*
+ * The same as process_is_in_exec() in a fifth of the time, for who asks often and keeps its
+ * /proc/PID/statm open; statm may be negative.
  */
 bool process_is_in_exec_by(int statm, pid_t pid);
 
