@@ -25,8 +25,8 @@ enum {
 	/* While the worker comes by: it wakes the watch, or its absence does. */
 	NAP_IN_COMPANY_NS = 1000 * 1000 * 1000,
 	/*
-	 * The kernel continues a stopped engine after this, rarely DEAD_MAN_LATER_NS later: a target may stand
-	 * still so long.
+	 * The kernel continues a stopped engine after this, rarely DEAD_MAN_LATER_NS later: a target may
+	 * stand still so long.
 	 */
 	DEAD_MAN_NS = 35 * 1000 * 1000,
 	/* The same while ljspy takes no samples, at next to no cost. */
@@ -135,8 +135,8 @@ static void end_if_blocked(struct engine *engine)
 		return;
 	shared->blocked_pid = pid;
 	/*
-	 * Beside much else, its execve() is over before the front asks. To ask for its arguments as well would
-	 * take the lock that a thread may be waiting for, and the watch would wait, too.
+	 * Beside much else, its execve() is over before the front asks. To ask for its arguments as well
+	 * would take the lock that a thread may be waiting for, and the watch would wait, too.
 	 */
 	shared->blocked_in_exec = pid && process_lacks_code(pid);
 	shared->is_blocked = true;

@@ -205,6 +205,8 @@ static bool explain_by_yama(const struct process *process, bool has_capability,
 		      (int)process->pid, process->name, scope, meanings[scope]);
 }
 
+static const char has_ended_since[] = "Try again: that has ended since. A process can have one tracer only.";
+
 /* Another process traced it when ljspy was about to. */
 static bool explain_tracer(const struct process *process, struct permission_verdict *verdict)
 {
@@ -213,8 +215,7 @@ static bool explain_tracer(const struct process *process, struct permission_verd
 			      "End that first; a process can have one tracer only.",
 			      "Process %d (%s) is traced by a process that ljspy may not see.",
 			      (int)process->pid, process->name);
-	return decide(verdict, PERMISSION_OTHER_TRACER,
-		      "Try again: that has ended since. A process can have one tracer only.",
+	return decide(verdict, PERMISSION_OTHER_TRACER, has_ended_since,
 		      "Process %d (%s) was traced by another process when ljspy was about to.",
 		      (int)process->pid, process->name);
 }
@@ -350,14 +351,18 @@ bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict
 /* Programs such as `strace -f` trace what their target starts, too. */
 static bool explain_traced_launch(const char *command, struct permission_verdict *verdict)
 {
-	char who[WHO_MAX] = "another program";
+	char who[WHO_MAX] = "a process that ljspy may not see";
 	struct process process;
 	pid_t tracer = 0;
 
 	if (!process_read(getpid(), &process)) {
-		tracer = process.tracer_pid ? process_of_thread(process.tracer_pid) : 0;
+		tracer = process.tracer_pid;
 		process_clear(&process);
 	}
+	if (!tracer)
+		return decide(verdict, PERMISSION_OTHER_TRACER, has_ended_since,
+			      "%s was traced by another process when ljspy was about to.", command);
+	tracer = process_of_thread(tracer);
 	if (tracer)
 		describe_process(tracer, who);
 	return decide(verdict, PERMISSION_OTHER_TRACER,

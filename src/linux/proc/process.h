@@ -70,9 +70,9 @@ pid_t process_parent(pid_t pid);
 bool process_is_in_exec(pid_t pid);
 
 /*
- * Has it memory, but no code of a program? So it is in an execve(), in gVisor always, and else where a process
- * has told the kernel so. False if that is not known. This never waits; process_is_in_exec() may, for the lock
- * of the memory of a process that lacks code and is not in an execve().
+ * Has it memory, but no code of a program? So it is in an execve(), in gVisor always, and else where a
+ * process has told the kernel so. False if that is not known. This never waits; process_is_in_exec() may, for
+ * the lock of the memory of a process that lacks code and is not in an execve().
  */
 bool process_lacks_code(pid_t pid);
 
