@@ -65,7 +65,7 @@ pid_t process_parent(pid_t pid);
 /*
  * Is it in the middle of an execve()? Whoever reads its memory, maps, stat, auxv, exe or the like then waits,
  * by a wait that only SIGKILL ends, until the kernel has dropped the old memory and closed files: a disk or
- * server that one of them is on may never answer. This does not wait.
+ * server that one of them is on may never answer. This does not wait for that.
  */
 bool process_is_in_exec(pid_t pid);
 
