@@ -9,8 +9,7 @@
 
 enum {
 	NS_PER_US = 1000,
-	CLOCK_STEP_NS = 1000 * NS_PER_US, /* of nginx's clock, which says when a request began */
-	STANDS_FOR_MAX = 64,              /* requests that one stands for */
+	STANDS_FOR_MAX = 64, /* requests that one stands for */
 };
 
 static const char running_kind[] = "CPU";
@@ -281,10 +280,9 @@ static double percentile(const struct request_bill *bill, const struct latency *
  */
 static void note_slow(struct request_bill *bill, const struct request *request)
 {
-	uint64_t least_ns = request->age_ns > CLOCK_STEP_NS ? request->age_ns - CLOCK_STEP_NS : 0;
 	size_t place = bill->slowest_count;
 
-	while (place > 0 && bill->slowest[place - 1].least_ns < least_ns)
+	while (place > 0 && bill->slowest[place - 1].age_ns < request->age_ns)
 		place--;
 	if (place == REQUEST_BILL_SLOWEST)
 		return;
@@ -293,7 +291,8 @@ static void note_slow(struct request_bill *bill, const struct request *request)
 	memmove(&bill->slowest[place + 1], &bill->slowest[place],
 		(bill->slowest_count - place - 1) * sizeof(bill->slowest[0]));
 	bill->slowest[place] = (struct request_bill_slow){
-		request->key.pid, request->key.connection, request->key.number, request->route, least_ns,
+		request->key.pid, request->key.connection, request->key.number,
+		request->route,   request->age_ns,
 	};
 }
 

@@ -8,7 +8,8 @@
  *
  * A request that is shorter than the time between two looks may have no sample. One that has stands
  * for as many as that makes likely, so that counts and latencies are about those of all requests. Of a
- * single request, only the age at its last look is known: it took at least so long.
+ * single request, only the age at its last look is known, by nginx's note of its beginning. This is of a clock
+ * that may be behind, by timer_resolution or by a turn of the loop: so the age may be too high, and is no bound.
  */
 #ifndef LJSPY_REQUEST_BILL_H
 #define LJSPY_REQUEST_BILL_H
@@ -41,7 +42,7 @@ struct request_bill_row {
 struct request_bill_slow {
 	uint64_t pid, connection, number;
 	const char *route; /* of a sample: borrowed */
-	uint64_t least_ns; /* it took at least so long */
+	uint64_t age_ns;   /* when seen last, by nginx's clock */
 };
 
 struct request_bill {

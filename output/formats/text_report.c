@@ -243,8 +243,8 @@ static void write_latencies(const struct report *report)
 	write_time(report, "p50", bill->p50_ns);
 	write_time(report, "p99", bill->p99_ns);
 	write_time(report, "p99.9", bill->p999_ns);
-	write_time(report, "longest at least", (double)bill->slowest[0].least_ns);
-	fputs("\n\n    requests  took at least\n", report->out);
+	write_time(report, "oldest seen", (double)bill->slowest[0].age_ns);
+	fputs("\n\n    requests  from (about)\n", report->out);
 	for (size_t i = 0; i < REQUEST_BILL_BUCKETS; i++)
 		most = bill->buckets[i] > most ? bill->buckets[i] : most;
 	for (size_t i = 0; i < REQUEST_BILL_BUCKETS; i++) {
@@ -263,14 +263,15 @@ static void write_slowest(const struct report *report)
 {
 	const struct request_bill *bill = &report->tally.requests;
 
-	fputs("\n     at least  request          process  the slowest (--request shows one step by step)\n",
+	fputs("\n          age  request          process  the slowest: age when last seen, by nginx's clock "
+	      "(see --request)\n",
 	      report->out);
 	for (size_t i = 0; i < bill->slowest_count; i++) {
 		const struct request_bill_slow *slow = &bill->slowest[i];
 		char number[2 * sizeof("18446744073709551615")];
 
 		snprintf(number, sizeof(number), "%" PRIu64 ".%" PRIu64, slow->connection, slow->number);
-		fprintf(report->out, "%10.1f ms  %-15s  %7" PRIu64 "  ", (double)slow->least_ns / 1e6, number,
+		fprintf(report->out, "%10.1f ms  %-15s  %7" PRIu64 "  ", (double)slow->age_ns / 1e6, number,
 			slow->pid);
 		escape_write(ESCAPE_PLAIN, slow->route, report->out);
 		fputc('\n', report->out);
