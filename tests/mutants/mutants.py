@@ -7,7 +7,7 @@ that runs the line fails, or else an end-to-end test of the room.
 BUILD is made with VARIANT=coverage: it tells which tests run a line. Faults go into a copy of
 the tree in DIRECTORY. Of each room EACH faults are tried, or as many as
 come in SECONDS; with COMMITS, a range of git's, only in lines that these have changed. A
-fault that leaves the machine code as it was is none. A unit test that takes too long has
+fault that leaves the machine code as it was is none. A unit test that takes too long, twice, has
 noticed, unless it also takes so long without the fault: then the machine is busy. Of the faults
 that no unit test notices, ENDS of each group of rooms are shown to the end-to-end tests of ends.txt.
 DOCUMENT has the tables to write, and what they have of rooms that are not tried now; or it is empty.
@@ -220,12 +220,11 @@ def fails(command, seconds, env=os.environ, **options):
 def because_of_fault(program, without, seconds, root):
     """
     Does this test fail, or take too long, because of the fault in it? A busy machine does that to tests, too: the
-    same test without the fault has to pass in that time, and the one that failed has to fail again.
+    same test without the fault has to pass in that time, and the one with it to fail again, or take too long again.
     """
-    failed = fails([program], seconds, cwd=root)
-    if failed is False or fails([without], seconds, cwd=root) is not False:
+    if fails([program], seconds, cwd=root) is False or fails([without], seconds, cwd=root) is not False:
         return False
-    return failed is None or fails([program], seconds, cwd=root) is not False
+    return fails([program], seconds, cwd=root) is not False
 
 
 def ends_fail(root, program, ends):
@@ -368,6 +367,12 @@ def read_tables(document):
     return kept
 
 
+def keep_room(kept, room, row):
+    """The row of a room that was tried. What end-to-end tests have noticed in its group was of other samples."""
+    kept["rooms"][room] = row
+    kept["ends"].pop(gcov.room_of(room + "/", GROUPS), None)
+
+
 def tables(kept):
     rows, groups = [], []
     for group in GROUPS:
@@ -418,10 +423,10 @@ def main():
         counts = collections.Counter({"killed": 0, "survived": 0, "not run": 0, "same": 0, "invalid": 0})
         counts.update(verdict for _, verdict in tried)
         if tried:
-            kept["rooms"][room] = {"faults": len(every), **counts}
+            keep_room(kept, room, {"faults": len(every), **counts})
             print(row_of(f"`{room}/`", kept["rooms"][room]), flush=True)
-        survivors[gcov.room_of(room + "/", GROUPS)] += [
-            (room, mutant) for mutant, verdict in tried if verdict in ("survived", "not run")]
+            survivors[gcov.room_of(room + "/", GROUPS)] += [
+                (room, mutant) for mutant, verdict in tried if verdict in ("survived", "not run")]
         any_tried |= bool(tried)
         write_tables(document, kept)
     if not any_tried:

@@ -9,6 +9,7 @@ import mutants
 
 PASSES, FAILS, HANGS = "exit 0", "exit 1", "sleep 60"
 FAILS_ONCE = '[ -e "$0.ran" ] && exit 0; : > "$0.ran"; exit 1'
+HANGS_ONCE = '[ -e "$0.ran" ] && exit 0; : > "$0.ran"; sleep 60'
 TABLES = """before
 <!-- mutants: written by make mutants -->
 | rooms | faults tried | noticed by unit tests | of all faults there | of the others, by end-to-end tests | by both, of all |
@@ -35,6 +36,7 @@ after
     (HANGS, HANGS, False),
     (FAILS, HANGS, False),
     (FAILS_ONCE, PASSES, False),
+    (HANGS_ONCE, PASSES, False),
 ])
 def test_what_a_busy_machine_does_to_a_test_is_no_noticed_fault(tmp_path, with_fault, without, noticed):
     programs = [tmp_path / "with_fault", tmp_path / "without"]
@@ -49,6 +51,14 @@ def test_rows_of_rooms_that_are_not_tried_stay():
     assert set(kept["rooms"]) == {"memory", "unwind/elf", "unwind/symbols"}
     written = re.search(r"(?s)-->\n(.*?)\n<!--", TABLES)[1]
     assert "\n\n".join(mutants.tables(kept)) == written
+
+
+def test_a_room_that_is_tried_again_drops_what_end_to_end_tests_noticed_in_its_group():
+    for room, left in (("memory", {"unwind"}), ("unwind/elf", set())):
+        kept = mutants.read_tables(TABLES)
+        row = kept["rooms"][room] | {"killed": 1}
+        mutants.keep_room(kept, room, row)
+        assert kept["rooms"][room] == row and set(kept["ends"]) == left
 
 
 def test_rooms_that_are_no_more_have_no_rows():
