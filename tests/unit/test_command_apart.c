@@ -11,12 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "src/targets/command_apart.h"
+#include "tests/unit/bounded_files.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/shown.h"
 #include "tests/unit/told.h"
@@ -228,22 +228,18 @@ static void an_engine_that_cannot_run_is_told(void **state)
 static enum exit_status run_with_limit(rlim_t bytes)
 {
 	const int saved[] = { dup(STDOUT_FILENO), dup(STDERR_FILENO) };
-	struct rlimit limit, small;
 	enum exit_status status;
 	ssize_t length;
 	int ends[2];
 
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	small = limit;
-	small.rlim_cur = bytes;
 	fflush(stdout);
 	dup2(ends[1], STDOUT_FILENO);
 	dup2(ends[1], STDERR_FILENO);
 	close(ends[1]);
-	setrlimit(RLIMIT_FSIZE, &small);
+	bound_files(bytes);
 	status = run(1);
-	setrlimit(RLIMIT_FSIZE, &limit);
+	unbound_files();
 	dup2(saved[0], STDOUT_FILENO);
 	dup2(saved[1], STDERR_FILENO);
 	close(saved[0]);
@@ -356,7 +352,7 @@ int main(void)
 		TEST(a_process_that_blocks_is_left_out_until_one_is_left),
 		TEST(who_interrupts_a_command_does_not_want_it_again),
 		TEST(an_engine_that_cannot_run_is_told),
-		TEST(an_answer_that_is_cut_is_told),
+		cmocka_unit_test_setup_teardown(an_answer_that_is_cut_is_told, begin, unbound_files_after),
 		TEST(an_answer_that_finds_no_room_is_told),
 		TEST(what_was_given_up_is_begun_anew),
 	};

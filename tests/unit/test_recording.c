@@ -4,10 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include <cmocka.h>
 #include <zstd.h>
@@ -15,6 +13,7 @@
 #include "output/recording/recording_format.h"
 #include "output/recording/recording_reader.h"
 #include "output/recording/recording_writer.h"
+#include "tests/unit/bounded_files.h"
 
 enum { DEEPEST = 65537 };
 
@@ -937,18 +936,6 @@ static void a_full_disk_is_told_and_stays_told(void **state)
 	fclose(full);
 }
 
-/*
- * No file gets larger than this many bytes, as on a full disk: what fits is written, and the rest is an
- * error.
- */
-static void limit_files(rlim_t size)
-{
-	const struct rlimit limit = { size, RLIM_INFINITY };
-
-	assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 /* In a file, what stood there before the recording and the whole blocks of it. */
 static void a_file_on_a_full_disk_ends_with_its_last_whole_block(void **state)
 {
@@ -971,9 +958,9 @@ static void a_file_on_a_full_disk_ends_with_its_last_whole_block(void **state)
 	assert_true(whole > (off_t)strlen(before));
 	for (size_t i = 1; i < SAMPLE_COUNT; i++)
 		assert_int_equal(recording_writer_add(writer, &samples[i]), 0);
-	limit_files((rlim_t)whole + 10);
+	bound_files((rlim_t)whole + 10);
 	error = recording_writer_flush(writer);
-	limit_files(RLIM_INFINITY);
+	unbound_files();
 	assert_int_equal(error, -EIO);
 	assert_int_equal(errno, EFBIG);
 	assert_int_equal(ftello(file), whole);
@@ -1270,7 +1257,8 @@ int main(void)
 		cmocka_unit_test(definitions_are_forgotten_and_made_anew),
 		cmocka_unit_test(a_sample_that_comes_late_keeps_its_place),
 		cmocka_unit_test(a_full_disk_is_told_and_stays_told),
-		cmocka_unit_test(a_file_on_a_full_disk_ends_with_its_last_whole_block),
+		cmocka_unit_test_teardown(a_file_on_a_full_disk_ends_with_its_last_whole_block,
+					  unbound_files_after),
 		cmocka_unit_test(nothing_is_missing_when_it_goes_on_elsewhere),
 		cmocka_unit_test(functions_that_are_gone_are_not_taken_for_others),
 		cmocka_unit_test(reading_begins_anew_at_any_time),

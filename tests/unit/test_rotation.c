@@ -3,13 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,6 +15,7 @@
 #include "output/recording/recording_reader.h"
 #include "src/linux/clocks/clock.h"
 #include "src/rotation/rotation.h"
+#include "tests/unit/bounded_files.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/told.h"
 
@@ -131,6 +130,7 @@ static int end_run(void **state)
 	struct run *run = *state;
 	char path[sizeof(run->path) + 1 + ARCHIVE_NAME_SIZE], name[ARCHIVE_NAME_SIZE];
 
+	unbound_files();
 	for (size_t i = 0; i < run->archive.list.count; i++) {
 		archive_name(&run->archive.list.entries[i], name);
 		snprintf(path, sizeof(path), "%s/%s", run->path, name);
@@ -418,16 +418,6 @@ static void cpu_time_without_a_sample_is_in_the_last_recording(void **state)
 	assert_int_equal(kept[1].figures.target_cpu_ns, 1000 - SAMPLE_CPU_NS);
 }
 
-/* Let files be so large, as a disk that is full does. */
-static void bound_files(rlim_t bytes)
-{
-	struct rlimit limit;
-
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = bytes;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 static void recording_goes_on_when_it_can_and_counts_what_is_missing(void **state)
 {
 	struct run *run = *state;
@@ -444,7 +434,7 @@ static void recording_goes_on_when_it_can_and_counts_what_is_missing(void **stat
 	keep_up_at(run, 3.5);
 	sample_at(run, 4);
 	assert_int_equal(rotation_missing(&run->rotation), 2);
-	bound_files(RLIM_INFINITY);
+	unbound_files();
 	keep_up_at(run, 4.5);
 	sample_at(run, 5);
 	sample_at(run, 8);
@@ -473,7 +463,7 @@ static void file_that_takes_no_more_is_given_up_once_its_time_is_over(void **sta
 	assert_int_equal(run->archive.list.count, 1);
 	keep_up_at(run, 9.5); /* another file has room up to the limit */
 	assert_int_equal(run->archive.list.count, 2);
-	bound_files(RLIM_INFINITY);
+	unbound_files();
 	sample_at(run, 10);
 	end_at(run, 12, 0);
 	assert_int_equal(read_all(run, kept), 2);
@@ -495,7 +485,7 @@ static void end_that_cannot_be_written_is_tried_again(void **state)
 	bound_files(archive_written(&run->archive));
 	sample_at(run, 8);
 	assert_int_equal(run->archive.list.count, 1);
-	bound_files(RLIM_INFINITY);
+	unbound_files();
 	keep_up_at(run, 8.5);
 	sample_at(run, 9);
 	end_at(run, 10, 0);
@@ -704,6 +694,5 @@ int main(void)
 #undef TEST_OF
 	};
 
-	signal(SIGXFSZ, SIG_IGN); /* as ljspy does */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
