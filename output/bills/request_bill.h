@@ -8,8 +8,9 @@
  *
  * A request that is shorter than the time between two looks may have no sample. One that has stands
  * for as many as that makes likely, so that counts and latencies are about those of all requests. Of a
- * single request, only the age at its last look is known, by nginx's note of its beginning. This is of a clock
- * that may be behind, by timer_resolution or by a turn of the loop: so the age may be too high, and is no bound.
+ * single request, only the age at its last look is known, by nginx's note of its beginning. This is of a
+ * clock that may be behind, by timer_resolution and by a turn of the loop: so the age may be too high, and is
+ * no bound.
  */
 #ifndef LJSPY_REQUEST_BILL_H
 #define LJSPY_REQUEST_BILL_H

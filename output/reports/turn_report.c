@@ -182,7 +182,7 @@ static void count_step(struct turn_report *report, uint64_t length_ns)
 	report->steps[step]++;
 }
 
-int turn_report_close(void *context, const struct turn *turn, bool is_long)
+void turn_report_close(void *context, const struct turn *turn, bool is_long)
 {
 	struct turn_report *report = context;
 	uint64_t length_ns = turn->end_ns - turn->begin_ns;
@@ -190,7 +190,7 @@ int turn_report_close(void *context, const struct turn *turn, bool is_long)
 
 	report->seen_count++;
 	if (!is_long)
-		return 0;
+		return;
 	report->unsure_count += turn->may_be_several;
 	histogram_add(&report->long_ns, length_ns);
 	count_step(report, length_ns);
@@ -209,7 +209,6 @@ int turn_report_close(void *context, const struct turn *turn, bool is_long)
 		HASH_DEL(report->parts, part);
 		free(part);
 	}
-	return 0;
 }
 
 /*---- Lines ----*/

@@ -43,9 +43,9 @@ void turn_report_free(struct turn_report *report);
 /* Keep the functions of the report's lines (see output/sample/functions.h). */
 void turn_report_keep_functions(const struct turn_report *report);
 
-/* A turns_take and a turns_close; context is the report. 0 or -ENOMEM. */
+/* A turns_take and a turns_close; context is the report. The first returns 0 or -ENOMEM. */
 int turn_report_add(void *context, const struct turn *turn, const struct sample *sample);
-int turn_report_close(void *context, const struct turn *turn, bool is_long);
+void turn_report_close(void *context, const struct turn *turn, bool is_long);
 
 /* The sums; and the lines, heaviest first, which the caller frees: NULL when memory is short. */
 struct turn_sums turn_report_sums(const struct turn_report *report);

@@ -86,16 +86,13 @@ static void drop_entry(struct entry *entry)
 static int hand_on(struct turns *turns, const struct entry *entry)
 {
 	const struct open_turn *of = entry->of;
-	int error = 0, close_error = 0, cause;
+	int error = 0, cause;
 
 	if (of->decision == IS_LONG)
 		error = turns->options.take(turns->options.context, &of->turn, &entry->sample);
 	cause = errno;
 	if (of->turn.end_ns && of->waiting == 1)
-		close_error = turns->options.close(turns->options.context, &of->turn,
-						   of->decision == IS_LONG);
-	if (!error)
-		return close_error;
+		turns->options.close(turns->options.context, &of->turn, of->decision == IS_LONG);
 	errno = cause;
 	return error;
 }

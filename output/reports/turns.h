@@ -38,8 +38,8 @@ struct turn {
  */
 typedef int turns_take(void *context, const struct turn *turn, const struct sample *sample);
 
-/* Called when a turn is over, long or not, after its last sample. 0 or a negative errno. */
-typedef int turns_close(void *context, const struct turn *turn, bool is_long);
+/* Called when a turn is over, long or not, after its last sample. It refuses nothing. */
+typedef void turns_close(void *context, const struct turn *turn, bool is_long);
 
 struct turns_options {
 	uint64_t threshold_ns; /* turns of at least this length are long */
@@ -57,12 +57,12 @@ void turns_free(struct turns *turns);
 /* Keep the functions of queued samples (see output/sample/functions.h). */
 void turns_keep_functions(const struct turns *turns);
 
-/* Add a sample of any thread, in time order. 0, -ENOMEM or the error of take or close. */
+/* Add a sample of any thread, in time order. 0, -ENOMEM or the error of take. */
 int turns_add(struct turns *turns, const struct sample *sample);
 
 /*
  * Call this after the last sample: open turns end at their last samples, and all samples are handed on. *lost
- * grows by the number of those that take or close refused; that is no reason to keep others back, but for
+ * grows by the number of those that take refused; that is no reason to keep others back, but for
  * -EIO, after which all that are left are lost. 0; or -EIO or -ENOMEM, if one of these was why.
  */
 int turns_finish(struct turns *turns, uint64_t *lost);

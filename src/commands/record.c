@@ -128,11 +128,11 @@ static int keep_sample(void *context, const struct turn *turn, const struct samp
 	return error ? error : add_sample(recording, sample);
 }
 
-static int close_turn(void *context, const struct turn *turn, bool is_long)
+static void close_turn(void *context, const struct turn *turn, bool is_long)
 {
 	struct recording *recording = context;
 
-	return turn_report_close(recording->turn_report, turn, is_long);
+	turn_report_close(recording->turn_report, turn, is_long);
 }
 
 static bool begin_turns(struct recording *recording)
@@ -471,7 +471,8 @@ static enum exit_status conclude(struct recording *recording)
 	if (!write_results(recording))
 		status = EXIT_WITH_ERRORS;
 	if (recording->missing) {
-		message_warn("%" PRIu64 " samples could not be written.", recording->missing);
+		message_warn("%" PRIu64 " sample%s could not be written.", recording->missing,
+			     recording->missing == 1 ? "" : "s");
 		status = EXIT_WITH_ERRORS;
 	}
 	if (sampled_explain(recording->options, &recording->result, &recording->left_out))

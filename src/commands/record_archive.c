@@ -267,7 +267,7 @@ static enum exit_status conclude(struct archiving *archiving)
 	enum exit_status status = EXIT_ALL_GOOD;
 
 	if (missing) {
-		message_warn("%" PRIu64 " samples could not be written.", missing);
+		message_warn("%" PRIu64 " sample%s could not be written.", missing, missing == 1 ? "" : "s");
 		status = EXIT_WITH_ERRORS;
 	}
 	if (choose_explain_failure(&archiving->result, options->launch ? options->launch[0] : NULL))

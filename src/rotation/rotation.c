@@ -80,8 +80,9 @@ static void note_recovery(struct rotation *rotation)
 	if (!rotation->failed)
 		return;
 	rotation->failed = false;
-	message_warn("%s can be written to again; %" PRIu64 " samples are missing.",
-		     rotation->options.archive->path, rotation->missing);
+	message_warn("%s can be written to again; %" PRIu64 " sample%s missing.",
+		     rotation->options.archive->path, rotation->missing,
+		     rotation->missing == 1 ? " is" : "s are");
 	rotation->all_missing += rotation->missing;
 	rotation->missing = 0;
 }

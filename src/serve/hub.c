@@ -114,12 +114,11 @@ static int keep_sample(void *context, const struct turn *turn, const struct samp
 	return recording_writer_add(capture->writer, sample);
 }
 
-static int ignore_turn(void *context, const struct turn *turn, bool is_long)
+static void ignore_turn(void *context, const struct turn *turn, bool is_long)
 {
 	(void)context;
 	(void)turn;
 	(void)is_long;
-	return 0;
 }
 
 /* 0 or a negative errno. */
@@ -198,7 +197,7 @@ static void remove_capture(struct hub *hub, struct hub_capture *capture)
 
 /*---- The hub ----*/
 
-static int count_turn(void *context, const struct turn *turn, bool is_long)
+static void count_turn(void *context, const struct turn *turn, bool is_long)
 {
 	struct hub *hub = context;
 	uint64_t length_ns = turn->end_ns > turn->begin_ns ? turn->end_ns - turn->begin_ns : 0;
@@ -209,7 +208,6 @@ static int count_turn(void *context, const struct turn *turn, bool is_long)
 		bucket++;
 	hub->totals.turns[bucket]++;
 	hub->totals.turn_ns += length_ns;
-	return 0;
 }
 
 static int ignore_sample(void *context, const struct turn *turn, const struct sample *sample)

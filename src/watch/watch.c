@@ -270,12 +270,11 @@ static int take_turn(void *context, const struct turn *turn, const struct sample
 	return 0;
 }
 
-static int ignore_turn(void *context, const struct turn *turn, bool is_long)
+static void ignore_turn(void *context, const struct turn *turn, bool is_long)
 {
 	(void)context;
 	(void)turn;
 	(void)is_long;
-	return 0;
 }
 
 /*---- Looks ----*/

@@ -282,7 +282,7 @@ def test_a_full_disk_is_said_once_and_left_behind(tmp_path):
     said = pathlib.Path(f"{tmp_path}.messages").read_text()
     if "mount:" in said or "unshare:" in said:
         pytest.skip("no file system can be mounted here")
-    missing = int(re.search(r"(\d+) samples could not be written", said)[1])
+    missing = int(re.search(r"(\d+) samples? could not be written", said)[1])
     taken = int(re.search(r"^samples  (\d+)", said, re.MULTILINE)[1])
     figures_of_all = json.loads(pathlib.Path(f"{tmp_path}.json").read_text())["figures"]
     written = figures_of_all["samples"]
@@ -362,7 +362,7 @@ def test_a_file_that_takes_no_more_is_given_up_at_its_end(tmp_path):
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         assert count_reaches(directory, len(recordings(directory)) + 2)
     assert process.messages.count("File too large") >= 1
-    missing = int(re.search(r"(\d+) samples could not be written", process.messages)[1])
+    missing = int(re.search(r"(\d+) samples? could not be written", process.messages)[1])
     taken = int(re.search(r"^samples  (\d+)", process.messages, re.MULTILINE)[1])
     assert missing > 0 and figures(directory)["samples"] + missing == taken
 

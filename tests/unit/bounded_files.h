@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bounded_files: no file gets larger than so many bytes, as on a full disk. What fits is written, and the rest
- * fails with EFBIG. A test that bounds files has unbound_files_after() among its teardown: an assertion that
+ * bounded_files: no file gets larger than so many bytes, as on a full disk. What fits is written, and the
+ * rest fails with EFBIG. A test that bounds files has unbound_files() in its teardown: an assertion that
  * fails meanwhile does not leave the bound to other tests.
  */
 #ifndef LJSPY_BOUNDED_FILES_H

@@ -539,7 +539,7 @@ static void samples_that_memory_lacks_are_counted(void **state)
 	assert_int_equal(record(), EXIT_WITH_ERRORS);
 	assert_true(seen.went_on);
 	assert_has_seconds(2);
-	ASSERT_TOLD("1 samples could not be written.");
+	ASSERT_TOLD("1 sample could not be written.");
 }
 
 /*---- Disks ----*/

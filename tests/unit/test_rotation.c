@@ -631,7 +631,7 @@ static void recording_that_cannot_be_opened_is_tried_again(void **state)
 	sample_at(run, 4);
 	end_at(run, 5, 0);
 	assert_int_equal(told_times("Too many open files"), 1);
-	assert_int_equal(told_times("can be written to again; 1 samples are missing."), 1);
+	assert_int_equal(told_times("can be written to again; 1 sample is missing."), 1);
 	assert_int_equal(read_all(run, kept), 1);
 	assert_kept(&kept[0], 3, 2, 1);
 	assert_int_equal(kept[0].figures.dropped, 1);

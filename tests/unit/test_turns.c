@@ -23,7 +23,7 @@ static struct {
 	uint64_t long_ns, weights_ns;
 	struct turn last;   /* that was closed */
 	char names[2][128]; /* of the last sample */
-	int take_error, close_error;
+	int take_error;
 	unsigned refuse_from, refusals; /* which samples take_error is for, from 1 on */
 } seen;
 
@@ -49,17 +49,15 @@ static int take(void *context, const struct turn *turn, const struct sample *sam
 	return turn_report_add(seen.report, turn, sample);
 }
 
-static int close_turn(void *context, const struct turn *turn, bool is_long)
+static void close_turn(void *context, const struct turn *turn, bool is_long)
 {
 	(void)context;
 	seen.turns++;
 	seen.last = *turn;
-	if (seen.close_error)
-		return seen.close_error;
 	seen.long_turns += is_long;
 	if (is_long)
 		seen.long_ns += turn->end_ns - turn->begin_ns;
-	return turn_report_close(seen.report, turn, is_long);
+	turn_report_close(seen.report, turn, is_long);
 }
 
 static const struct function *handler, *reader, *sleeper;
@@ -558,30 +556,20 @@ static void functions_of_queued_samples_are_kept(void **state)
 	turn_report_free(seen.report);
 }
 
-static void errors_of_taking_and_closing_are_passed_on(void **state)
+static void errors_of_taking_are_passed_on(void **state)
 {
+	struct turns *turns = begin();
+
 	(void)state;
-	for (int which = 0; which < 2; which++) {
-		struct turns *turns = begin();
-		uint64_t lost = 0;
-
-		*(which ? &seen.close_error : &seen.take_error) = -EIO;
-		seen.refuse_from = seen.refusals = 1;
-		look(turns, (struct look){ 1000, THREAD_RUNNING, 15, &reader, .loop_ms = 999 });
-		if (which) {
-			look(turns, (struct look){ 1500, THREAD_RUNNING, 15, &reader, .loop_ms = 999 });
-			assert_int_equal(turns_finish(turns, &lost), -EIO);
-			assert_int_equal(lost, 1);
-		} else {
-			const struct sample more = { .time_ns = 1500 * (uint64_t)MS,
-						     .tid = 7,
-						     .loop_ns = 999 * (uint64_t)MS };
-
-			assert_int_equal(turns_add(turns, &more), -EIO);
-		}
-		turns_free(turns);
-		turn_report_free(seen.report);
-	}
+	seen.take_error = -EIO;
+	seen.refuse_from = seen.refusals = 1;
+	look(turns, (struct look){ 1000, THREAD_RUNNING, 15, &reader, .loop_ms = 999 });
+	assert_int_equal(turns_add(turns, &(struct sample){ .time_ns = 1500 * (uint64_t)MS,
+							    .tid = 7,
+							    .loop_ns = 999 * (uint64_t)MS }),
+			 -EIO);
+	turns_free(turns);
+	turn_report_free(seen.report);
 	turns_free(NULL);
 }
 
@@ -663,7 +651,7 @@ int main(void)
 		cmocka_unit_test(samples_that_tell_neither_clock_nor_sleeps_are_of_no_turn),
 		cmocka_unit_test(queued_samples_keep_their_names_and_frames),
 		cmocka_unit_test(functions_of_queued_samples_are_kept),
-		cmocka_unit_test(errors_of_taking_and_closing_are_passed_on),
+		cmocka_unit_test(errors_of_taking_are_passed_on),
 		cmocka_unit_test(what_is_refused_at_the_end_keeps_no_other_sample_back),
 		cmocka_unit_test(what_is_open_is_freed),
 	};
