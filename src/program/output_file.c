@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "src/linux/files/same_file.h"
+#include "src/linux/proc/permission.h"
 #include "src/program/interruption.h"
 #include "src/program/message.h"
 
@@ -78,14 +80,13 @@ static char *name_of(const char *path)
 	return strdup(slash ? slash + 1 : path);
 }
 
-/* In directories like /tmp, one user may write to another's file and yet not put a new one in its place. */
-static bool may_replace(const char *path, const char *directory)
+bool output_file_may_replace(const char *path, const char *directory)
 {
 	const uid_t user = geteuid();
 	struct stat file, around;
 
-	return user == 0 || lstat(path, &file) || user == file.st_uid || stat(directory, &around) ||
-	       !(around.st_mode & S_ISVTX) || user == around.st_uid;
+	return lstat(path, &file) || user == file.st_uid || stat(directory, &around) ||
+	       !(around.st_mode & S_ISVTX) || user == around.st_uid || permission_has_capability(CAP_FOWNER);
 }
 
 static int open_in_directory(const char *path, mode_t mode, struct output_file *file)
@@ -96,7 +97,7 @@ static int open_in_directory(const char *path, mode_t mode, struct output_file *
 	file->name = name_of(path);
 	if (file->name && !*file->name)
 		error = -EISDIR; /* "missing/" */
-	else if (directory && !may_replace(path, directory))
+	else if (directory && !output_file_may_replace(path, directory))
 		error = -EPERM;
 	else if (directory && file->name)
 		error = new_file_open(directory, file->name, mode, &file->file);

@@ -24,6 +24,12 @@ struct output_file {
 /* path is borrowed. 0, or a negative errno with nothing created. */
 int output_file_open(const char *path, struct output_file *ret_file);
 
+/*
+ * In a directory like /tmp, which has the sticky bit, a user may write to another's file and yet not put a new
+ * one in its place. False if that is so of this path in its directory.
+ */
+bool output_file_may_replace(const char *path, const char *directory);
+
 /* Would one overwrite the other? */
 bool output_file_is_same(const struct output_file *a, const struct output_file *b);
 

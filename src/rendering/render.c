@@ -42,8 +42,10 @@ static void explain(const char *path, const char *directory, const char *option,
 	} else if (access(path, F_OK) == 0 && access(path, W_OK)) {
 		message_error_errno(error, "%s cannot be written", path);
 		message_note("Name another file with %s FILE.", option);
-	} else if (error == EPERM && access(path, F_OK) == 0) {
-		message_error("%s cannot be written: only its owner may replace it in %s.", path, directory);
+	} else if (error == EPERM && !output_file_may_replace(path, directory)) {
+		message_error(
+			"%s cannot be written: it belongs to another user, and %s lets nobody else replace it.",
+			path, directory);
 		message_note("Name another file with %s FILE.", option);
 	} else if (error == EACCES || error == EPERM || error == EROFS || error == ENOENT) {
 		message_error("%s cannot be written: the %sdirectory %s may not be written to (%s).", path,

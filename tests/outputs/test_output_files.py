@@ -385,9 +385,43 @@ def test_another_users_file_that_may_not_be_replaced():
         path.write_text("mine")
         path.chmod(0o666)
         result = try_to_record("-o", path, cwd=directory, user=ljspy.NOBODY)
-        refused(result, ljspy.NOTHING_PROFILED, f"only its owner may replace it in {directory}", "Name another file")
+        refused(result, ljspy.NOTHING_PROFILED, f"{path} cannot be written: it belongs to another user, and {directory} lets nobody else replace it.", "Name another file")
         assert path.read_text() == "mine"
         assert os.listdir(directory) == ["x.svg"]
+
+
+@as_root
+@pytest.mark.parametrize("change, owner, good", [
+    (["--bounding-set=-fowner"], 1, False),
+    (["--bounding-set=-fowner"], 0, True),
+    ([f"--reuid={ljspy.NOBODY}", "--clear-groups", "--inh-caps=+fowner", "--ambient-caps=+fowner"], 1, True),
+], ids=["root without the capability", "the directory's owner", "a user with the capability"])
+def test_who_may_replace_another_users_file(change, owner, good, tmp_path):
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "x.svg"
+        path.write_text("theirs")
+        path.chmod(0o666)
+        os.chown(path, 2, 2)
+        os.chown(directory, owner, owner)
+        os.chmod(directory, 0o1777)
+        result = try_to_record("-o", path, cwd=tmp_path, through=["setpriv", *change])
+        assert ("belongs to another user" in result.stderr) == (not good), result.stderr
+        assert ("cannot be written" in result.stderr) == (not good), result.stderr
+
+
+@as_root
+def test_a_directory_that_may_not_be_changed(tmp_path):
+    """The file's owner has nothing to do with it."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "x.svg"
+        path.write_text("mine")
+        if subprocess.run(["chattr", "+i", directory], capture_output=True, check=False).returncode:
+            pytest.skip("no file can be made immutable here")
+        try:
+            result = try_to_record("-o", path, cwd=tmp_path)
+        finally:
+            subprocess.run(["chattr", "-i", directory], check=True)
+        refused(result, ljspy.NOTHING_PROFILED, f"{directory} may not be written to (Operation not permitted)", "Name a file elsewhere")
 
 
 @as_root

@@ -46,11 +46,16 @@ static bool read_capabilities(uint64_t *ret_effective, uint64_t *ret_permitted)
 	return true;
 }
 
-static bool has_ptrace_capability(void)
+bool permission_has_capability(int number)
 {
 	uint64_t effective, permitted;
 
-	return read_capabilities(&effective, &permitted) && effective & (1u << CAP_SYS_PTRACE);
+	return read_capabilities(&effective, &permitted) && effective >> number & 1;
+}
+
+static bool has_ptrace_capability(void)
+{
+	return permission_has_capability(CAP_SYS_PTRACE);
 }
 
 /* Without a filter that forbids ptrace(), the kernel says ESRCH here. */

@@ -48,6 +48,9 @@ bool permission_diagnose_error(int error, struct permission_verdict *ret_verdict
 /* The same for a command that could not be started to trace it. */
 bool permission_diagnose_launch(const char *command, int error, struct permission_verdict *ret_verdict);
 
+/* Has the calling thread this capability in effect? number is of linux/capability.h. */
+bool permission_has_capability(int number);
+
 /*
  * Is permission_take_target_identity() worth trying: is ljspy root without CAP_SYS_PTRACE, and the process
  * another user's?
