@@ -7,6 +7,7 @@ import json
 import math
 import os
 import pathlib
+import platform
 import re
 import select
 import signal
@@ -25,6 +26,8 @@ PACKAGES = ROOT / "build/packages"
 RUNTIMES = ("luajit", "luajit2")
 
 OK, WITH_ERRORS, NOTHING_PROFILED, USAGE = 0, 1, 2, 64
+
+WRITE = {"x86_64": "1", "aarch64": "64"}[platform.machine()]  # the number of the system call
 
 # Long enough for a program to start, or to go on, on a busy machine.
 READY_SECONDS = 30
@@ -575,3 +578,12 @@ def front(engine):
 def wait_traced(pid):
     """Wait until ljspy has seized the process."""
     assert wait_until(lambda: status_field(pid, "TracerPid") != "0")
+
+
+def is_writing(pid):
+    """Whether one of its threads waits in write()."""
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            if (task / "syscall").read_text().split()[0] == WRITE:
+                return True
+    return False

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -34,14 +35,47 @@ struct top {
 	struct sampler_options sampler_options;
 	struct sampler_result result;
 	pthread_t thread;
-	int begun_fd;            /* readable once sampling has begun, or cannot begin */
-	int ended_fd;            /* readable when sampling has ended */
-	int closed_fd;           /* readable once the terminal is as before, or was never taken over */
-	struct termios settings; /* of the terminal, before it is taken over */
-	bool could_not_begin;    /* known once begun_fd is readable */
-	bool target_ended;       /* known once ended_fd is readable */
+	int begun_fd;  /* readable once sampling has begun, or cannot begin */
+	int ended_fd;  /* readable when sampling has ended */
+	int closed_fd; /* readable once the terminal is as before, or was never taken over */
+	int signal_fd; /* readable once a signal ends ljspy that nobody has taken; the signal stays */
+	struct termios settings;  /* of the terminal, before it is taken over */
+	bool could_not_begin;     /* known once begun_fd is readable */
+	const char *nothing_left; /* why, or NULL; known once ended_fd is readable */
 	int ui_error;
 };
+
+/*---- The end ----*/
+
+static enum exit_status conclude(const struct top *top)
+{
+	const struct sampler_result *result = &top->result;
+
+	if (choose_explain_failure(result, NULL))
+		return EXIT_NOTHING_DONE;
+	sampled_tell_figures(&result->figures);
+	if (choose_explain_early_end(result))
+		return EXIT_WITH_ERRORS;
+	if (result->end == SAMPLER_TARGETS_ENDED)
+		message_note(result->left_out ? "No target is left to sample." : "The target has ended.");
+	sampled_tell_unsearched(result);
+	if (result->left_out) {
+		struct permission_verdict verdict;
+
+		permission_diagnose(result->left_out_pid, -result->left_out_error, &verdict);
+		sampled_tell_left_out(result, &verdict);
+		return EXIT_WITH_ERRORS;
+	}
+	if (top->ui_error) {
+		message_error_errno(-top->ui_error, "showing samples");
+		return EXIT_WITH_ERRORS;
+	}
+	if (live_samples_out_of_memory(top->live)) {
+		message_warn("Memory ran short; some samples were not shown.");
+		return EXIT_WITH_ERRORS;
+	}
+	return EXIT_ALL_GOOD;
+}
 
 /*---- The thread that takes samples ----*/
 
@@ -62,9 +96,9 @@ static bool take_figures(void *context, const struct figures *so_far)
 }
 
 /*
- * The user wants ljspy to end, and the showing thread may hang in a write to the terminal: after Ctrl-S, or
- * behind a connection that hangs. curses begins such a write again after any signal. So end without it once
- * the terminal has taken no text for some time; its picture stays.
+ * Sampling is over for good, and so is ljspy, but the showing thread may hang in a write to the terminal:
+ * after Ctrl-S, or behind a connection that hangs. curses begins such a write again after any signal. So end
+ * without it once the terminal has taken no text for some time; its picture stays.
  */
 static void end_despite_stall(const struct top *top)
 {
@@ -75,8 +109,20 @@ static void end_despite_stall(const struct top *top)
 		if (poll(&terminal, 1, STALL_MS) != 0)
 			continue;
 		tcsetattr(STDIN_FILENO, TCSANOW, &top->settings);
-		_exit(top->result.end == SAMPLER_INTERRUPTED ? EXIT_ALL_GOOD : EXIT_WITH_ERRORS);
+		_exit(conclude(top));
 	}
+}
+
+/* Until a signal ends ljspy, the user quits, or the terminal is as before. */
+static void await_end(const struct top *top)
+{
+	struct pollfd files[] = {
+		{ .fd = top->signal_fd, .events = POLLIN },
+		{ .fd = top->closed_fd, .events = POLLIN },
+	};
+
+	while (poll(files, sizeof(files) / sizeof(files[0]), -1) < 0 && errno == EINTR)
+		;
 }
 
 static void *run_sampler(void *context)
@@ -87,11 +133,15 @@ static void *run_sampler(void *context)
 	live_samples_progress(top->live, &top->result.figures);
 	top->could_not_begin = top->result.end == SAMPLER_FAILED || top->result.end == SAMPLER_NO_LUAJIT ||
 			       choose_ended_before_beginning(&top->result);
-	top->target_ended = top->result.end == SAMPLER_TARGETS_ENDED;
+	/* A signal may come as the last target ends. */
+	if (top->result.end == SAMPLER_TARGETS_ENDED && !top->result.interrupted_by)
+		top->nothing_left = top->result.left_out ? "no target is left to sample"
+							 : "the target has ended";
 	eventfd_write(top->begun_fd, 1);
 	eventfd_write(top->ended_fd, 1);
-	if (!top->target_ended)
-		end_despite_stall(top);
+	if (top->nothing_left)
+		await_end(top); /* the last samples stay on the screen */
+	end_despite_stall(top);
 	return NULL;
 }
 
@@ -121,7 +171,8 @@ static bool show(struct top *top)
 		.rate_hz = top->options->rate_hz,
 		.by_line = top->options->lines,
 		.ended_fd = top->ended_fd,
-		.target_ended = &top->target_ended,
+		.nothing_left = &top->nothing_left,
+		.signal_fd = top->signal_fd,
 	};
 	struct screen *screen = NULL;
 	eventfd_t count;
@@ -138,7 +189,7 @@ static bool show(struct top *top)
 	ui_options.screen = screen;
 	if (!error)
 		top->ui_error = ui_run(&ui_options);
-	/* Free the targets first. A second SIGINT does no harm. */
+	/* Free the targets first, or wake the thread from its wait. A second SIGINT does no harm. */
 	pthread_kill(top->thread, SIGINT);
 	eventfd_read(top->ended_fd, &count);
 	screen_close(screen);
@@ -147,36 +198,6 @@ static bool show(struct top *top)
 	if (error)
 		explain_no_screen(error);
 	return !error;
-}
-
-static enum exit_status conclude(const struct top *top)
-{
-	const struct sampler_result *result = &top->result;
-
-	if (choose_explain_failure(result, NULL))
-		return EXIT_NOTHING_DONE;
-	sampled_tell_figures(&result->figures);
-	if (choose_explain_early_end(result))
-		return EXIT_WITH_ERRORS;
-	if (result->end == SAMPLER_TARGETS_ENDED)
-		message_note("The target has ended.");
-	sampled_tell_unsearched(result);
-	if (result->left_out) {
-		struct permission_verdict verdict;
-
-		permission_diagnose(result->left_out_pid, -result->left_out_error, &verdict);
-		sampled_tell_left_out(result, &verdict);
-		return EXIT_WITH_ERRORS;
-	}
-	if (top->ui_error) {
-		message_error_errno(-top->ui_error, "showing samples");
-		return EXIT_WITH_ERRORS;
-	}
-	if (live_samples_out_of_memory(top->live)) {
-		message_warn("Memory ran short; some samples were not shown.");
-		return EXIT_WITH_ERRORS;
-	}
-	return EXIT_ALL_GOOD;
 }
 
 /* "PID TITLE" or "N processes: TITLE of the first"; the caller frees it. NULL on failure. */
@@ -211,6 +232,18 @@ static void set_terminal_signals(void)
 	signal(SIGTSTP, SIG_IGN);
 }
 
+/* A descriptor for signals that end ljspy, which are blocked; negative on failure. */
+static int open_signals(void)
+{
+	sigset_t ending;
+
+	sigemptyset(&ending);
+	sigaddset(&ending, SIGINT);
+	sigaddset(&ending, SIGTERM);
+	sigaddset(&ending, SIGHUP);
+	return signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
 static enum exit_status run(struct top *top)
 {
 	const struct options *options = top->options;
@@ -222,8 +255,9 @@ static enum exit_status run(struct top *top)
 	top->begun_fd = eventfd(0, EFD_CLOEXEC);
 	top->ended_fd = eventfd(0, EFD_CLOEXEC);
 	top->closed_fd = eventfd(0, EFD_CLOEXEC);
+	top->signal_fd = open_signals();
 	if (!top->functions || !top->live || top->begun_fd < 0 || top->ended_fd < 0 || top->closed_fd < 0 ||
-	    tcgetattr(STDIN_FILENO, &top->settings)) {
+	    top->signal_fd < 0 || tcgetattr(STDIN_FILENO, &top->settings)) {
 		choose_explain_error(errno, "starting to look");
 		return EXIT_NOTHING_DONE;
 	}
@@ -271,7 +305,7 @@ enum exit_status command_top(const struct invocation *invocation)
 	/* Who reads what ljspy says may stall; the end does not wait for that. */
 	message_must_not_wait(true);
 	top->options = options;
-	top->begun_fd = top->ended_fd = top->closed_fd = -1;
+	top->begun_fd = top->ended_fd = top->closed_fd = top->signal_fd = -1;
 	status = run(top);
 	if (top->begun_fd >= 0)
 		close(top->begun_fd);
@@ -279,6 +313,8 @@ enum exit_status command_top(const struct invocation *invocation)
 		close(top->ended_fd);
 	if (top->closed_fd >= 0)
 		close(top->closed_fd);
+	if (top->signal_fd >= 0)
+		close(top->signal_fd);
 	live_samples_free(top->live);
 	functions_free(top->functions);
 	free(top->target);

@@ -36,7 +36,7 @@ struct position {
 
 struct picture {
 	const char *target; /* untrusted */
-	const char *notice; /* "paused", "the target has ended"; "" if none */
+	const char *notice; /* "paused", why nothing is left to sample; "" if none */
 	const struct rows *rows;
 	const struct figures *figures;
 	const struct rows_options *options;

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define NCURSES_WIDECHAR 1
@@ -25,7 +24,7 @@ enum {
 	KEY_CTRL_C = 3,
 	KEY_CTRL_L = 12,
 	KEY_DELETE = 127,
-	NOTICE_SIZE = 64,
+	NOTICE_SIZE = 80,
 };
 
 static const unsigned int periods_s[] = { 1, 2, 5, 10, 30, 60 };
@@ -111,16 +110,17 @@ static void keep_in_view(struct ui *ui)
 static void describe(const struct ui *ui, char ret_text[static NOTICE_SIZE])
 {
 	const struct rows_options *options = &ui->rows_options;
-	const char *still = ui->ended && ui->paused ? "paused; the target has ended"
-			    : ui->ended             ? "the target has ended"
-			    : ui->paused            ? "paused"
-						    : "";
+	const char *paused = ui->paused ? "paused" : "";
+	const char *between = ui->paused && ui->ended ? "; " : "";
+	const char *ended = ui->ended ? *ui->options->nothing_left : "";
+	const char *before = ui->paused || ui->ended ? ", " : "";
 
 	if (rows_show_one(options))
-		snprintf(ret_text, NOTICE_SIZE, "%s %d (Esc: all)%s%s", options->tid ? "thread" : "process",
-			 options->tid ? options->tid : options->pid, *still ? ", " : "", still);
+		snprintf(ret_text, NOTICE_SIZE, "%s %d (Esc: all)%s%s%s%s",
+			 options->tid ? "thread" : "process", options->tid ? options->tid : options->pid,
+			 before, paused, between, ended);
 	else
-		snprintf(ret_text, NOTICE_SIZE, "%s", still);
+		snprintf(ret_text, NOTICE_SIZE, "%s%s%s", paused, between, ended);
 }
 
 static void draw(struct ui *ui)
@@ -432,7 +432,7 @@ static void read_keys(struct ui *ui)
 
 static void note_end(struct ui *ui)
 {
-	if (!*ui->options->target_ended) {
+	if (!*ui->options->nothing_left) {
 		ui->quit = true;
 		return;
 	}
@@ -443,11 +443,11 @@ static void note_end(struct ui *ui)
 }
 
 /* Wait for a key, a signal, the end or the next refresh. */
-static void wait_and_handle(struct ui *ui, int signal_fd, const sigset_t *waiting_mask)
+static void wait_and_handle(struct ui *ui, const sigset_t *waiting_mask)
 {
 	struct pollfd files[] = {
 		{ .fd = STDIN_FILENO, .events = POLLIN },
-		{ .fd = signal_fd, .events = POLLIN },
+		{ .fd = ui->options->signal_fd, .events = POLLIN },
 		{ .fd = ui->ended ? -1 : ui->options->ended_fd, .events = POLLIN },
 	};
 	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
@@ -470,18 +470,6 @@ static void wait_and_handle(struct ui *ui, int signal_fd, const sigset_t *waitin
 	read_keys(ui);
 }
 
-/* A descriptor for signals that end ljspy, which are blocked; negative on failure. */
-static int open_signals(void)
-{
-	sigset_t ending;
-
-	sigemptyset(&ending);
-	sigaddset(&ending, SIGINT);
-	sigaddset(&ending, SIGTERM);
-	sigaddset(&ending, SIGHUP);
-	return signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 int ui_run(const struct ui_options *options)
 {
 	struct ui ui = {
@@ -490,12 +478,9 @@ int ui_run(const struct ui_options *options)
 		.period = PERIOD_DEFAULT,
 		.start_ns = clock_now_ns(CLOCK_MONOTONIC),
 	};
-	int signal_fd = open_signals();
 	sigset_t waiting_mask;
 
-	if (signal_fd < 0)
-		ui.error = -errno;
-	else if (!ui.folded)
+	if (!ui.folded)
 		ui.error = -ENOMEM;
 	ui.rows_options = (struct rows_options){
 		.by_line = options->by_line,
@@ -510,10 +495,8 @@ int ui_run(const struct ui_options *options)
 		collect(&ui);
 	while (!ui.quit && !ui.error) {
 		draw(&ui);
-		wait_and_handle(&ui, signal_fd, &waiting_mask);
+		wait_and_handle(&ui, &waiting_mask);
 	}
-	if (signal_fd >= 0)
-		close(signal_fd);
 	filter_clear(&ui.filter);
 	folded_paths_free(ui.folded);
 	rows_clear(&ui.rows);

@@ -18,11 +18,12 @@ struct ui_options {
 	unsigned int rate_hz;
 	bool by_line; /* at first */
 	/*
-	 * Readable when sampling has ended. *target_ended then says whether nothing
-	 * is left to sample; if so, the last samples stay on the screen.
+	 * Readable when sampling has ended. *nothing_left then says why nothing is left to sample, and
+	 * the last samples stay on the screen; NULL if something is.
 	 */
 	int ended_fd;
-	const bool *target_ended;
+	const char *const *nothing_left;
+	int signal_fd; /* readable when a signal is to end ljspy; not read */
 };
 
 /*

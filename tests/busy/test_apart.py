@@ -31,7 +31,6 @@ STOPS = round(50 * float(os.environ.get("BUSY_SECONDS", 0.84)))
 HIGH_RATE = 499
 WORK_NS = 5e8  # of the target, which gives samples for longer than 300 ms
 ONE_SIGNAL_S = 0.3  # signals closer together count as one
-WRITE = "1"  # the number of the system call
 COROUTINES = pathlib.Path(__file__).with_name("coroutines.lua")
 COROUTINE_COUNT = 40000
 
@@ -127,15 +126,6 @@ def stop(pids, seconds, numbers=(signal.SIGSTOP,)):
         os.kill(pid, random.choice(numbers))
     time.sleep(seconds)
     os.kill(pids[0], signal.SIGCONT)
-
-
-def is_writing(pid):
-    """Whether one of its threads waits in write()."""
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        with contextlib.suppress(OSError):
-            if (task / "syscall").read_text().split()[0] == WRITE:
-                return True
-    return False
 
 
 def symbol_server():
@@ -332,7 +322,7 @@ def test_the_reader_of_another_command_stalls(target, command):
     held = Held(target)
     with ljspy.stalled_pipe() as writing, start(target, command=command, stdout=writing) as process:
         held.begin()
-        assert ljspy.wait_until(lambda: is_writing(process.pid), seconds=30)
+        assert ljspy.wait_until(lambda: ljspy.is_writing(process.pid), seconds=30)
         assert is_free(target)
         time.sleep(0.3)
         held.note(command)
@@ -349,7 +339,7 @@ def test_a_reader_that_stalls(target):
     with ljspy.stalled_pipe() as writing, start(target, *options, stdout=writing) as recorder:
         parts = Parts(recorder.pid, target)
         held.begin()
-        assert ljspy.wait_until(lambda: is_writing(parts.front), seconds=30)
+        assert ljspy.wait_until(lambda: ljspy.is_writing(parts.front), seconds=30)
         time.sleep(1)
         held.note("reader stalled")
         recorder.send_signal(signal.SIGINT)

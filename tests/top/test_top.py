@@ -6,9 +6,11 @@ import os
 import pathlib
 import pty
 import re
+import select
 import shutil
 import signal
 import subprocess
+import sys
 import termios
 import time
 from typing import NamedTuple
@@ -23,6 +25,7 @@ pytestmark = [
     pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed"),
 ]
 
+CTRL_L = b"\f"
 HEAD = 4  # lines before the rows, without the charts
 
 
@@ -575,31 +578,140 @@ def stop(terminal):
     termios.tcflow(terminal, termios.TCOOFF)
 
 
-@pytest.mark.parametrize("stall", (stop, stop_reading), ids=("stopped", "unread"))
+STALLS = pytest.mark.parametrize("stall", (stop, stop_reading), ids=("stopped", "unread"))
+
+
+class Pair:
+    """ljspy top on a terminal that is read here, or not."""
+
+    def __init__(self, *arguments, stderr=None):
+        self.master, self.slave = pty.openpty()
+        self.before = termios.tcgetattr(self.slave)
+        argv = [ljspy.LJSPY, "top", *map(str, arguments)]
+        stderr = self.slave if stderr is None else stderr
+        self.process = subprocess.Popen(argv, stdin=self.slave, stdout=self.slave, stderr=stderr, env=dict(os.environ, TERM="xterm"))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.slave)
+        os.close(self.master)
+
+    def read_until(self, text):
+        shown = b""
+        deadline = time.monotonic() + ljspy.READY_SECONDS
+        while text not in shown:
+            assert self.process.poll() is None and time.monotonic() < deadline, shown
+            if select.select([self.master], [], [], 0.1)[0]:
+                shown += os.read(self.master, 65536)
+
+    def press(self, key):
+        os.write(self.master, key)
+
+    def hangs(self):
+        self.press(CTRL_L)  # it draws all anew
+        return ljspy.is_writing(self.process.pid) or self.process.poll() is not None
+
+    def await_hanging(self):
+        assert ljspy.wait_until(self.hangs, pause=0.1)
+        time.sleep(0.1)
+        assert ljspy.is_writing(self.process.pid), "it does not wait for the terminal"
+
+    def check_end(self, status=ljspy.OK):
+        assert ljspy.wait_until(lambda: self.process.poll() is not None), "it did not end"
+        assert self.process.returncode == status
+        assert termios.tcgetattr(self.slave) == self.before
+
+
+@STALLS
 @pytest.mark.parametrize("end", (signal.SIGTERM, signal.SIGHUP), ids=lambda end: end.name)
 def test_it_ends_although_the_terminal_takes_no_text(target, stall, end):
-    master, slave = pty.openpty()
-    before = termios.tcgetattr(slave)
-    environment = dict(os.environ, TERM="xterm")
-    argv = [ljspy.LJSPY, "top", "-p", str(target.pid)]
-    with subprocess.Popen(argv, stdin=slave, stdout=slave, stderr=slave, env=environment) as process:
+    with Pair("-p", target.pid) as pair:
+        pair.read_until(b"heavy")
+        assert termios.tcgetattr(pair.slave) != pair.before
+        stall(pair.slave)
+        pair.await_hanging()
+        pair.process.send_signal(end)
+        pair.check_end()
+        check_target_is_free(target)
+
+
+@STALLS
+@pytest.mark.parametrize("end", (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), ids=lambda end: end.name)
+@pytest.mark.parametrize("is_shown", (False, True), ids=("before the end", "after the end"))
+def test_it_ends_although_the_terminal_takes_no_text_and_the_target_has_ended(target, stall, end, is_shown):
+    with Pair("-p", target.pid) as pair:
+        pair.read_until(b"heavy")
+        engine = ljspy.tracer(target.pid)
+        if is_shown:
+            target.stop()
+            pair.read_until(b"the target has ended")
+        stall(pair.slave)
+        pair.await_hanging()
+        target.stop()
+        assert ljspy.wait_until(lambda: not pathlib.Path(f"/proc/{engine}").exists())
+        pair.process.send_signal(end)
+        pair.check_end()
+
+
+@STALLS
+def test_the_user_quits_once_the_target_has_ended_and_the_terminal_takes_no_text(target, stall):
+    with Pair("-p", target.pid) as pair:
+        pair.read_until(b"heavy")
+        target.stop()
+        pair.read_until(b"the target has ended")
+        stall(pair.slave)
+        pair.press(b"q")
+        pair.check_end()
+
+
+@contextlib.contextmanager
+def seized_meanwhile(front, target):
+    """Another debugger seizes the target while ljspy is stopped."""
+    seize = "import ctypes, sys; print(ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), None, None), flush=True); sys.stdin.read()"
+    os.kill(front, signal.SIGSTOP)
+    assert ljspy.wait_until(lambda: ljspy.status_field(target.pid, "TracerPid") == "0")
+    argv = [sys.executable, "-c", seize, str(target.pid)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as debugger:
         try:
-            shown = b""
-            while b"heavy" not in shown:
-                shown += os.read(master, 65536)
-            assert termios.tcgetattr(slave) != before
-            stall(slave)
-            time.sleep(1.5)  # it is drawn once a second
-            assert process.poll() is None
-            process.send_signal(end)
-            assert ljspy.wait_until(lambda: process.poll() is not None, seconds=30)
+            assert debugger.stdout.readline() == "0\n"
+            os.kill(front, signal.SIGCONT)
+            yield
         finally:
-            process.kill()
-    assert process.returncode == ljspy.OK
-    assert termios.tcgetattr(slave) == before
-    check_target_is_free(target)
-    os.close(slave)
-    os.close(master)
+            debugger.kill()
+
+
+def test_another_debugger_takes_the_target(top, target, tmp_path):
+    """It runs on: it is not said to have ended."""
+    terminal = top("-p", target.pid)
+    terminal.wait_for(busy_with("heavy"))
+    with seized_meanwhile(ljspy_pid(terminal, target), target):
+        lines = terminal.wait_for("no target is left to sample")
+        assert "heavy" in names(lines)
+        terminal.keys("q")
+        assert wait_status(tmp_path) == ljspy.WITH_ERRORS
+    lines = terminal.wait_for("was left out")
+    assert any("No target is left to sample." in line for line in lines)
+    assert not any("has ended" in line for line in lines)
+
+
+@STALLS
+def test_what_is_missing_is_told_although_the_terminal_takes_no_text(target, stall, tmp_path):
+    """Of two targets, another debugger takes one."""
+    with ljspy.busy() as other, open(tmp_path / "stderr", "wb") as stderr:
+        with Pair("-p", target.pid, "-p", other.pid, stderr=stderr) as pair:
+            pair.read_until(b"heavy")
+            ljspy.wait_traced(other.pid)
+            with seized_meanwhile(pair.process.pid, other):
+                ljspy.wait_until(lambda: ljspy.status_field(target.pid, "TracerPid") != "0")
+                stall(pair.slave)
+                pair.await_hanging()
+                pair.process.send_signal(signal.SIGTERM)
+                pair.check_end(ljspy.WITH_ERRORS)
+        assert f"Process {other.pid} was left out." in (tmp_path / "stderr").read_text()
 
 
 def test_the_terminal_goes_away(top, target):

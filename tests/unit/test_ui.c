@@ -21,7 +21,7 @@
 #include "src/top/ui.h"
 #include "tests/unit/instead_of.h"
 
-enum { PAGE = 2, KEYS_MAX = 16, STEPS_MAX = 160, START_S = 100, ENDED_FD = 77 };
+enum { PAGE = 2, KEYS_MAX = 16, STEPS_MAX = 160, START_S = 100, ENDED_FD = 77, SIGNAL_FD };
 
 static const uint64_t ns_per_second = NS_PER_SECOND;
 
@@ -61,7 +61,7 @@ static struct {
 	struct look looks[STEPS_MAX];
 	size_t key; /* of the step, the next one */
 	bool has_waited_forever;
-	bool target_ended;
+	const char *nothing_left;
 	uint64_t dropped_until_ns; /* samples, for memory is short; 0: none */
 	size_t page;
 } seen;
@@ -139,6 +139,7 @@ int __wrap_ppoll(struct pollfd *files, nfds_t count, const struct timespec *time
 
 	assert_int_equal(count, 3);
 	assert_int_equal(files[0].fd, STDIN_FILENO);
+	assert_int_equal(files[1].fd, SIGNAL_FD);
 	assert_false(sigismember(mask, SIGWINCH));
 	seen.has_waited_forever = !timeout;
 	/* Whatever a step forgets, the view ends. */
@@ -219,7 +220,8 @@ static void run_to_the_end(void)
 					    .target = "target",
 					    .rate_hz = 99,
 					    .ended_fd = ENDED_FD,
-					    .target_ended = &seen.target_ended };
+					    .nothing_left = &seen.nothing_left,
+					    .signal_fd = SIGNAL_FD };
 
 	assert_int_equal(ui_run(&options), 0);
 	assert_int_equal(seen.step, seen.step_count);
@@ -385,7 +387,7 @@ static void the_last_samples_stay_when_the_target_ends(void **state)
 
 	(void)state;
 	take_some();
-	seen.target_ended = true;
+	seen.nothing_left = "the target has ended";
 	step = add_step();
 	step->ends = true;
 	step->pass_ns = ns_per_second / 8;
@@ -405,6 +407,22 @@ static void the_last_samples_stay_when_the_target_ends(void **state)
 	}
 }
 
+/* As one that another debugger has meanwhile: it runs on. */
+static void what_is_left_out_has_not_ended(void **state)
+{
+	struct step *step;
+
+	(void)state;
+	take_some();
+	seen.nothing_left = "no target is left to sample";
+	step = add_step();
+	step->ends = true;
+	PRESS(' ');
+	run();
+	assert_string_equal(after(1)->notice, "no target is left to sample");
+	assert_int_equal(after(2)->samples, 3);
+}
+
 static void a_pause_holds_though_the_target_ends(void **state)
 {
 	struct step *step;
@@ -412,7 +430,7 @@ static void a_pause_holds_though_the_target_ends(void **state)
 	(void)state;
 	PRESS(' ');
 	take_some();
-	seen.target_ended = true;
+	seen.nothing_left = "the target has ended";
 	step = add_step();
 	step->ends = true;
 	step->pass_ns = ns_per_second;
@@ -731,6 +749,7 @@ int main(void)
 		TEST(nobody_waits_for_a_time_while_paused),
 		TEST(a_reset_begins_anew),
 		TEST(the_last_samples_stay_when_the_target_ends),
+		TEST(what_is_left_out_has_not_ended),
 		TEST(a_pause_holds_though_the_target_ends),
 		TEST(what_ends_the_view),
 		TEST(a_window_may_change_its_size),
