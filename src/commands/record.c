@@ -68,6 +68,7 @@ struct recording {
 	struct permission_verdict left_out; /* on result.left_out_pid, if result.left_out is not 0 */
 	struct progress progress;
 	struct interruption interruption; /* after sampling */
+	char *words;                      /* of the interruption */
 	int error;                        /* the negative errno that ended writing; 0 if none */
 	uint64_t missing;                 /* samples that could not be recorded */
 
@@ -83,6 +84,43 @@ static bool is_good(struct recording *recording, int error)
 	if (error == -EIO && !recording->error)
 		recording->error = errno ? -errno : -EIO;
 	return recording->error == 0;
+}
+
+/*
+ * A message: where the recording is, and the command that renders it. NULL if it has no name or memory is
+ * short.
+ */
+static char *how_to_recover(const struct recording *recording)
+{
+	const char *path = recording->kept.path;
+	char *command = path ? report_command(recording->options, path, recording->output.path) : NULL;
+	char *words = NULL;
+
+	if (command && asprintf(&words, "What was recorded is in %s: %s", path, command) < 0)
+		words = NULL;
+	free(command);
+	return words;
+}
+
+/* Tell who interrupts ljspy from now on where the recording is now. */
+static void set_words(struct recording *recording)
+{
+	char *before = recording->words;
+
+	recording->words = how_to_recover(recording);
+	interruption_set_words(&recording->interruption, recording->words);
+	free(before);
+}
+
+static bool move(struct recording *recording)
+{
+	struct kept_recording behind;
+
+	if (!kept_recording_move(&recording->kept, &behind))
+		return false;
+	set_words(recording);
+	kept_recording_remove(&behind);
+	return true;
 }
 
 /* Ask the first thread, and wait until it has tried. */
@@ -103,7 +141,7 @@ static bool go_on_elsewhere(struct recording *recording, int error)
 	    (errno != ENOSPC && errno != EDQUOT))
 		return false;
 	if (recording->errands.over)
-		recording->errands.moved = kept_recording_move(&recording->kept);
+		recording->errands.moved = move(recording);
 	else
 		ask_to_move(&recording->errands);
 	errno = cause;
@@ -241,7 +279,7 @@ static void do_errands(struct recording *recording)
 		if (sem_wait(&errands->asked))
 			continue;
 		if (atomic_exchange(&errands->move, false)) {
-			errands->moved = kept_recording_move(&recording->kept);
+			errands->moved = move(recording);
 			sem_post(&errands->done);
 		}
 		if (!atomic_exchange(&errands->name, false))
@@ -340,34 +378,18 @@ static bool render_recording(struct recording *recording)
 	return good;
 }
 
-/*
- * A message: where the recording is, and the command that renders it. NULL if it has no name or memory is
- * short.
- */
-static char *how_to_recover(const struct recording *recording)
-{
-	const char *path = recording->kept.path;
-	char *command = path ? report_command(recording->options, path, recording->output.path) : NULL;
-	char *words = NULL;
-
-	if (command && asprintf(&words, "What was recorded is in %s: %s", path, command) < 0)
-		words = NULL;
-	free(command);
-	return words;
-}
-
 /* Render the output. Remove the kept recording only if that works; else tell where it is. */
 static bool render_safely(struct recording *recording)
 {
 	char *words;
 
 	if (render_recording(recording)) {
-		recording->interruption.words = NULL;
+		interruption_set_words(&recording->interruption, NULL);
 		kept_recording_remove(&recording->kept);
 		return true;
 	}
 	if (!kept_recording_name(&recording->kept) &&
-	    !(kept_recording_move(&recording->kept) && kept_recording_name(&recording->kept)))
+	    !(move(recording) && kept_recording_name(&recording->kept)))
 		return false;
 	words = how_to_recover(recording);
 	if (words)
@@ -486,22 +508,19 @@ static enum exit_status conclude_at_ease(struct recording *recording)
 	struct sampler_result *result = &recording->result;
 	enum exit_status status;
 	bool is_watched;
-	char *words;
 
 	/* One that took less than a second has no name yet, and rendering may take long. */
 	if (recording->kept.stream && has_samples(recording, &result->figures))
 		kept_recording_name(&recording->kept);
-	words = how_to_recover(recording);
+	set_words(recording);
 	/* Sampling may have ended with the command before ljspy was told how that did. */
 	launched_look(result);
-	recording->interruption.words = words;
 	recording->interruption.command = result->launched && !result->exit_known ? result->pid : 0;
 	recording->interruption.signal = result->interrupted_by;
 	is_watched = interruption_begin(&recording->interruption);
 	status = conclude(recording);
 	if (is_watched)
 		interruption_end(&recording->interruption);
-	free(words);
 	return status;
 }
 
@@ -629,6 +648,7 @@ enum exit_status command_record(const struct invocation *invocation)
 	message_must_not_wait(true);
 	recording->options = options;
 	recording->members = json_object();
+	recording->interruption.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	target = sampling_title(options, recording->name, &recording->session.pid);
 	recording->session.target = target;
 	note_home(recording);
@@ -641,6 +661,7 @@ enum exit_status command_record(const struct invocation *invocation)
 	output_file_abandon(&recording->stats);
 	kept_recording_close(&recording->kept);
 	recording_writer_free(recording->writer);
+	free(recording->words);
 	if (options->launch) {
 		launched_await(&recording->result, options->launch[0]);
 		status = (enum exit_status)launched_exit_status(&recording->result, status);

@@ -59,7 +59,6 @@ static void pass_on(const struct interruption *interruption, const siginfo_t *in
 static void *wait_for_one(void *context)
 {
 	struct interruption *interruption = context;
-	const char *words;
 	sigset_t signals, set;
 	siginfo_t info;
 	int signal_number;
@@ -78,14 +77,15 @@ static void *wait_for_one(void *context)
 	}
 	interruption->signal = 0; /* pass on this signal even if it is the one that ended the recording */
 	pass_on(interruption, &info);
-	words = interruption->words;
-	if (words)
-		say(words);
+	pthread_mutex_lock(&interruption->lock);
+	if (interruption->words)
+		say(interruption->words);
 	sigemptyset(&set);
 	sigaddset(&set, signal_number);
 	signal(signal_number, SIG_DFL);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 	raise(signal_number);
+	pthread_mutex_unlock(&interruption->lock); /* the first process of a container outlives it */
 	return NULL;
 }
 
@@ -94,6 +94,13 @@ bool interruption_begin(struct interruption *interruption)
 	interruption->over = false;
 	interruption->begin_ns = clock_now_ns(CLOCK_MONOTONIC);
 	return pthread_create(&interruption->thread, NULL, wait_for_one, interruption) == 0;
+}
+
+void interruption_set_words(struct interruption *interruption, const char *words)
+{
+	pthread_mutex_lock(&interruption->lock);
+	interruption->words = words;
+	pthread_mutex_unlock(&interruption->lock);
 }
 
 void interruption_end(struct interruption *interruption)

@@ -20,9 +20,10 @@
 
 struct interruption {
 	pthread_t thread;
-	_Atomic(const char *) words; /* the message to print; NULL for none */
-	pid_t command;               /* 0 if there is none, or if it has ended */
-	int signal;                  /* the one that ended the recording; 0 if none did */
+	const char *words;    /* the message to print; NULL for none */
+	pthread_mutex_t lock; /* of words */
+	pid_t command;        /* 0 if there is none, or if it has ended */
+	int signal;           /* the one that ended the recording; 0 if none did */
 	uint64_t begin_ns;
 	atomic_bool over;
 };
@@ -41,9 +42,15 @@ bool interruption_is_from_process(const siginfo_t *info);
 
 /*
  * Handle signals until interruption_end(). The caller has set words, command and
- * signal. False if the thread cannot be created.
+ * signal, and lock to PTHREAD_MUTEX_INITIALIZER. False if the thread cannot be created.
  */
 bool interruption_begin(struct interruption *interruption);
+
+/*
+ * Print other words from now on; the caller may free the former. If those are being printed, ljspy ends
+ * before this returns: what they name is still there.
+ */
+void interruption_set_words(struct interruption *interruption, const char *words);
 
 /* Signals that come from now on stay blocked. */
 void interruption_end(struct interruption *interruption);

@@ -183,7 +183,7 @@ static bool is_elsewhere(const struct kept_recording *kept, const struct kept_re
 	       here.st_dev != there.st_dev;
 }
 
-bool kept_recording_move(struct kept_recording *kept)
+bool kept_recording_move(struct kept_recording *kept, struct kept_recording *ret_behind)
 {
 	const bool has_name = kept->path != NULL;
 
@@ -194,7 +194,7 @@ bool kept_recording_move(struct kept_recording *kept)
 			continue;
 		if (is_elsewhere(kept, &other) && copy(kept->file.fd, other.file.fd) &&
 		    fseeko(other.stream, 0, SEEK_END) == 0 && (!has_name || kept_recording_name(&other))) {
-			kept_recording_remove(kept);
+			*ret_behind = *kept;
 			*kept = other;
 			return true;
 		}

@@ -33,10 +33,11 @@ int kept_recording_open(const struct output_file *output, const char *base, stru
 bool kept_recording_name(struct kept_recording *kept);
 
 /*
- * Move it to another file system, because this one has no room. Replaces the stream.
+ * Move it to another file system, because this one has no room. Replaces the stream. What is left behind is
+ * for the caller to remove, once nobody is told to find it there.
  * False, with nothing changed, if no place will do.
  */
-bool kept_recording_move(struct kept_recording *kept);
+bool kept_recording_move(struct kept_recording *kept, struct kept_recording *ret_behind);
 
 /* Delete it, or tell the user that it stays, and close it. No effect if it is not open. */
 void kept_recording_remove(struct kept_recording *kept);

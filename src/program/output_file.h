@@ -25,8 +25,8 @@ struct output_file {
 int output_file_open(const char *path, struct output_file *ret_file);
 
 /*
- * In a directory like /tmp, which has the sticky bit, a user may write to another's file and yet not put a new
- * one in its place. False if that is so of this path in its directory.
+ * In a directory like /tmp, which has the sticky bit, a user may write to another's file and yet not put a
+ * new one in its place. False if that is so of this path in its directory.
  */
 bool output_file_may_replace(const char *path, const char *directory);
 

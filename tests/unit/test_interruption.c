@@ -27,7 +27,7 @@ static int block_signals(void **state)
 
 static void begin_and_end(void)
 {
-	struct interruption interruption = { .words = NULL };
+	struct interruption interruption = { .words = NULL, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 	assert_true(interruption_begin(&interruption));
 	interruption_end(&interruption);

@@ -298,6 +298,9 @@ static void it_may_be_in_a_directory_for_temporary_files(void **state)
 	}
 }
 
+/* What a move leaves. */
+static struct kept_recording behind;
+
 static void where_no_directory_will_do_it_is_in_memory(void **state)
 {
 	struct kept_recording kept;
@@ -308,7 +311,7 @@ static void where_no_directory_will_do_it_is_in_memory(void **state)
 	assert_int_equal(ftell(kept.stream), strlen("a sample"));
 	assert_false(name(&kept));
 	assert_string_equal(told, "");
-	assert_false(kept_recording_move(&kept));
+	assert_false(kept_recording_move(&kept, &behind));
 	kept_recording_remove(&kept);
 	assert_null(kept.stream);
 }
@@ -361,9 +364,11 @@ static void it_goes_on_whole_on_another_file_system(void **state)
 		if (had_name)
 			assert_true(name(&kept));
 		told_begin();
-		moved = kept_recording_move(&kept);
+		moved = kept_recording_move(&kept, &behind);
 		told_end();
 		assert_true(moved);
+		assert_int_equal(count_files(directory), had_name);
+		kept_recording_remove(&behind);
 		assert_int_equal(count_files(directory), 0);
 		assert_int_equal(count_files(elsewhere), had_name);
 		assert_int_equal(told_times("what it is made of is in"), had_name);
@@ -386,7 +391,7 @@ static void it_stays_where_a_part_of_it_cannot_be_copied(void **state)
 	for (int round = 0; round < 3; round++) {
 		writes_left = round < 2 ? round : -1;
 		fails_to_read = round == 2;
-		assert_false(kept_recording_move(&kept));
+		assert_false(kept_recording_move(&kept, &behind));
 		assert_int_equal(count_files(elsewhere), 0);
 		assert_large(path_of(directory, first_name), "");
 	}
@@ -402,7 +407,7 @@ static void it_stays_where_there_is_no_other_file_system(void **state)
 	assert_true(name(&kept));
 	for (int round = 0; round < 2; round++) {
 		fails_to_open = round == 1;
-		assert_false(kept_recording_move(&kept));
+		assert_false(kept_recording_move(&kept, &behind));
 		assert_int_equal(count_files(temporary), 0);
 		assert_contains(directory, first_name, "a sample");
 		assert_int_equal(ftell(kept.stream), strlen("a sample"));

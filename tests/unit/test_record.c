@@ -56,7 +56,7 @@ static struct {
 	bool went_on;               /* the last time that the sampler asked */
 	unsigned int interruptions; /* that were begun and not ended */
 	struct interruption interruption;
-	char words[TEXT_SIZE];
+	char words[TEXT_SIZE], other_words[TEXT_SIZE]; /* at first, and later */
 	struct sampler_options sampler;
 } seen;
 
@@ -198,11 +198,24 @@ int __wrap_turns_finish(struct turns *turns, uint64_t *lost)
 }
 
 INSTEAD_OF(kept_recording_move);
-bool __wrap_kept_recording_move(struct kept_recording *kept)
+bool __wrap_kept_recording_move(struct kept_recording *kept, struct kept_recording *ret_behind)
 {
-	(void)kept;
 	seen.moves++;
+	*ret_behind = (struct kept_recording){ .file = new_file_none };
+	if (scene.may_move && kept->path) {
+		free(kept->path);
+		kept->path = strdup("/elsewhere/kept.ljspy");
+	}
 	return scene.may_move;
+}
+
+/* What who interrupts ljspy would be told. */
+INSTEAD_OF(interruption_set_words);
+void __wrap_interruption_set_words(struct interruption *interruption, const char *words)
+{
+	__real_interruption_set_words(interruption, words);
+	if (seen.interruptions && words)
+		snprintf(seen.other_words, sizeof(seen.other_words), "%s", words);
 }
 
 INSTEAD_OF(kept_recording_name);
@@ -590,6 +603,9 @@ static void a_recording_goes_on_on_another_disk(void **state)
 	assert_int_equal(record(), EXIT_ALL_GOOD);
 	assert_int_equal(seen.moves, 1);
 	assert_has_seconds(3);
+	assert_null(strstr(seen.words, "/elsewhere/"));
+	assert_non_null(
+		strstr(seen.other_words, "What was recorded is in /elsewhere/kept.ljspy: ljspy report "));
 }
 
 /* What the user wants to have there is not elsewhere. */
