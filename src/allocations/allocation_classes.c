@@ -94,6 +94,14 @@ double shares_grown_part(struct allocation_shares *shares, enum allocation_kind 
 	return size ? size->grown / (size->first + size->grown) : 0;
 }
 
+double shares_grown_stacks(const struct allocation_shares *shares, uint64_t bytes)
+{
+	for (size_t i = 0; i < shares->grown_stack_count; i++)
+		if (shares->grown_stacks[i].bytes == bytes)
+			return shares->grown_stacks[i].samples;
+	return 0;
+}
+
 bool shares_is_part_size(const struct allocation_shares *shares, uint64_t bytes)
 {
 	for (size_t i = 0; i < shares->part_size_count; i++)
@@ -125,6 +133,29 @@ static void note_grown_size(struct allocation_shares *shares, const struct alloc
 
 	if (size)
 		*(is_first ? &size->first : &size->grown) += 1;
+}
+
+/*
+ * By what a stack has grown. A program may have any number of these: a new one takes the place of the one
+ * with the fewest samples.
+ */
+static void note_grown_stack(struct allocation_shares *shares, uint64_t bytes)
+{
+	struct grown_stack *fewest = shares->grown_stacks;
+
+	for (size_t i = 0; i < shares->grown_stack_count; i++) {
+		struct grown_stack *stack = &shares->grown_stacks[i];
+
+		if (stack->bytes == bytes) {
+			stack->samples++;
+			return;
+		}
+		if (stack->samples < fewest->samples)
+			fewest = stack;
+	}
+	if (shares->grown_stack_count < STACK_GROWTHS_MAX)
+		fewest = &shares->grown_stacks[shares->grown_stack_count++];
+	*fewest = (struct grown_stack){ .bytes = bytes, .samples = 1 };
 }
 
 /* What films see of its size may be other parts: only windows tell how many there are. */
@@ -159,8 +190,8 @@ size_t shares_class_of(struct allocation_shares *shares, const struct allocation
 		return shares_find_class(shares, &key, false, CLASS_PARTS);
 	if (allocation->kind == ALLOCATION_HASH || allocation->kind == ALLOCATION_ARRAY)
 		note_grown_size(shares, allocation);
-	if (allocation->kind == ALLOCATION_STACK)
-		shares_find_grown_size(shares, ALLOCATION_STACK, allocation->bytes, true);
+	if (allocation->kind == ALLOCATION_STACK && !shares_is_first_stack(allocation->bytes))
+		note_grown_stack(shares, allocation->bytes);
 	if (shares->part_size_count < PART_SIZES_MAX && !shares_is_part_size(shares, allocation->bytes))
 		shares->part_sizes[shares->part_size_count++] = allocation->bytes;
 	key = (struct class_key){ .kind = ALLOCATION_OTHER, .bytes = shares_size_step(allocation->bytes) };

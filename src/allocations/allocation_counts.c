@@ -108,25 +108,45 @@ static void note_least_stack(struct allocation_shares *shares, const struct list
 }
 
 /*
+ * Which part of the stacks of so many bytes have grown to them at once, from now on: others have doubled, and
+ * then maybe grown at once. Samples tell, by what each of both has grown by at last.
+ */
+static double grown_at_once(const struct allocation_shares *shares, uint64_t now, uint64_t bytes)
+{
+	const double at_once = shares_grown_stacks(shares, bytes - now);
+	double doubled = 0;
+
+	if (at_once <= 0)
+		return 0;
+	for (now += stack_growth(now, shares->least_stack); now < bytes && doubled <= 0;
+	     now += stack_growth(now, shares->least_stack))
+		doubled = shares_grown_stacks(shares, bytes - now);
+	return at_once / (at_once + doubled);
+}
+
+/*
  * Count the stack of a new coroutine. Only its last size is seen, but what it has grown by adds up to that:
  * it doubles, or grows at once by what samples have met.
  */
 static void add_stack(struct allocation_shares *shares, uint64_t bytes)
 {
 	uint64_t now = shares->least_stack;
+	double part = 1;
 
 	if (now == 0 || bytes < STACK_START || bytes >= ALLOCATION_LARGE_MIN)
 		return;
 	add_part(shares, now, PART_STACK, 1);
-	while (now < bytes) {
+	while (now < bytes && part > 0) {
 		const uint64_t rest = bytes - now;
 		const uint64_t doubled = stack_growth(now, shares->least_stack);
-		const bool is_last = doubled > rest ||
-				     shares_find_grown_size(shares, ALLOCATION_STACK, rest, false);
-		const uint64_t growth = is_last ? rest : doubled;
+		const double at_once = doubled < rest ? part * grown_at_once(shares, now, bytes) : part;
 
-		add_part(shares, growth, PART_STACK_GROWN, 1);
-		now += growth;
+		if (at_once > 0)
+			add_part(shares, rest, PART_STACK_GROWN, at_once);
+		part -= at_once;
+		if (part > 0)
+			add_part(shares, doubled, PART_STACK_GROWN, part);
+		now += doubled;
 	}
 }
 

@@ -403,6 +403,8 @@ static void fade(struct allocation_shares *shares)
 		*of_series[i] *= large;
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
 		*sums[i] *= fading;
+	for (size_t i = 0; i < shares->grown_stack_count; i++)
+		shares->grown_stacks[i].samples *= fading;
 	for (size_t i = 0; i < shares->class_count; i++) {
 		struct class *class = &shares->classes[i];
 		const double part = shares_is_large(class) ? large : fading;

@@ -20,6 +20,7 @@
 enum {
 	PART_SIZES_MAX = 32,
 	STRING_STEPS_MAX = 64,
+	STACK_GROWTHS_MAX = 64,
 	ARRAY_SLOT = 8, /* bytes */
 	STACK_SLOT = 8, /* bytes */
 	/* What a new stack has at least, to which each build adds some slots (lj_state.c: LJ_STACK_START). */
@@ -66,14 +67,17 @@ struct large_samples {
 	double samples, sample_bytes, mean;
 };
 
-/*
- * Samples of hash or array parts that have got this size: at once, or by growing from half of it. Of
- * stacks, the bytes that samples have met are all that is told.
- */
+/* Samples of hash or array parts that have got this size: at once, or by growing from half of it. */
 struct grown_size {
 	enum allocation_kind kind;
 	uint64_t bytes;
 	double first, grown;
+};
+
+/* Samples of stacks that have grown by so many bytes. They fade. */
+struct grown_stack {
+	uint64_t bytes;
+	double samples;
 };
 
 struct share_sample {
@@ -107,6 +111,8 @@ struct allocation_shares {
 	size_t string_step_count;
 	struct grown_size grown_sizes[2 * PART_SIZES_MAX];
 	size_t grown_size_count;
+	struct grown_stack grown_stacks[STACK_GROWTHS_MAX];
+	size_t grown_stack_count;
 	uint64_t least_stack;   /* of new coroutines; 0 before there was one */
 	uint64_t other_stack;   /* what may be it: the least of one window */
 	bool knows_least_stack; /* two windows agree */
@@ -154,6 +160,9 @@ struct grown_size *shares_find_grown_size(struct allocation_shares *shares, enum
 
 /* Which part of those of this size have grown to it, as samples tell. */
 double shares_grown_part(struct allocation_shares *shares, enum allocation_kind kind, uint64_t bytes);
+
+/* How many samples have met a stack that grew by so many bytes. */
+double shares_grown_stacks(const struct allocation_shares *shares, uint64_t bytes);
 
 /* Has a sample met a part of that size? */
 bool shares_is_part_size(const struct allocation_shares *shares, uint64_t bytes);

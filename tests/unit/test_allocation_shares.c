@@ -388,6 +388,71 @@ static void what_stacks_grow_by_is_counted(void **state)
 	}
 }
 
+/* More sizes of stacks than there is room for have one sample each. */
+static void meets_stacks_of_many_sizes(void)
+{
+	const struct allocation_share *result;
+
+	for (uint64_t i = 0; i < 70; i++)
+		samples(ALLOCATION_STACK, 3000 + 24 * i, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 70);
+}
+
+/* What most stacks grow by stays known. */
+static void stacks_that_grow_alike_count_beside_many_that_do_not(void **state)
+{
+	const uint64_t bytes = COROUTINES / 2 * 10 * (2000 - 376);
+
+	(void)state;
+	for (size_t second = 0; second < 20; second++) {
+		const struct allocation_share *result;
+
+		meets_stacks_of_many_sizes();
+		result = second_of_coroutines(2000, COROUTINES / 2);
+		if (second < 16)
+			continue;
+		assert_in_range(sum(result, 0, 5).bytes, 37600 - 400, 37600 + 400);
+		assert_in_range(sum(result, 8, 5).bytes, bytes - 400, bytes + 400);
+	}
+}
+
+/* Samples of tables tell how their parts have grown, however many sizes stacks have. */
+static void sizes_of_stacks_do_not_take_the_place_of_those_of_tables(void **state)
+{
+	meets_stacks_of_many_sizes();
+	parts_of_new_tables_are_counted_and_not_filmed(state);
+}
+
+/* One in ten grows at once by as much as the others do by doubling twice. */
+static void stacks_that_grow_at_once_do_not_have_what_others_double_by(void **state)
+{
+	const struct allocated allocated = { .bytes = 10 * (96 + 1696), .knows_strings = true };
+	struct listed_object objects[COROUTINES];
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t i = 0; i < COROUTINES; i++)
+		objects[i] = (struct listed_object){ .kind = ALLOCATION_THREAD,
+						     .bytes = 96,
+						     .stack_bytes = 1696 };
+	for (size_t second = 0; second < 8; second++) {
+		samples(ALLOCATION_STACK, 376, 1);
+		samples(ALLOCATION_STACK, 440, 9);
+		samples(ALLOCATION_STACK, 880, 9);
+		samples(ALLOCATION_STACK, 440 + 880, 1);
+		samples(ALLOCATION_THREAD, 96, 1);
+		allocation_shares_add_window(shares, &allocated, objects, COROUTINES);
+		allocates(10 * allocated.bytes);
+		assert_int_equal(allocation_shares_divide(shares, &result), 21);
+		if (second < 2)
+			continue;
+		assert_in_range(result[0].bytes, 37600 - 400, 37600 + 400);
+		assert_in_range(sum(result, 1, 9).bytes, 39600 - 400, 39600 + 400);
+		assert_in_range(sum(result, 10, 9).bytes, 79200 - 400, 79200 + 400);
+		assert_in_range(result[19].bytes, 13200 - 400, 13200 + 400);
+	}
+}
+
 /* No window has met what they have begun with. */
 static void stacks_that_have_all_grown_count_once(void **state)
 {
@@ -2627,6 +2692,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(stacks_of_new_coroutines_are_counted_and_not_filmed, begin,
 						end),
 		cmocka_unit_test_setup_teardown(what_stacks_grow_by_is_counted, begin, end),
+		cmocka_unit_test_setup_teardown(stacks_that_grow_alike_count_beside_many_that_do_not, begin,
+						end),
+		cmocka_unit_test_setup_teardown(sizes_of_stacks_do_not_take_the_place_of_those_of_tables,
+						begin, end),
+		cmocka_unit_test_setup_teardown(stacks_that_grow_at_once_do_not_have_what_others_double_by,
+						begin, end),
 		cmocka_unit_test_setup_teardown(stacks_that_have_all_grown_count_once, begin, end),
 		cmocka_unit_test_setup_teardown(stacks_that_grow_twice_do_not_have_what_films_miss, begin,
 						end),
