@@ -520,7 +520,7 @@ static void last_recording_tells_what_a_file_that_was_given_up_lacks(void **stat
 	rotation_begin_first(&run->rotation, time_ns);
 	fail_until(run, 9);
 	end_at(run, 9, 0);
-	bound_files(RLIM_INFINITY);
+	unbound_files();
 	assert_int_equal(rotation_missing(&run->rotation), 2);
 	assert_int_equal(read_all(run, kept), 2);
 	assert_int_equal(kept[0].samples, WRITTEN);
@@ -536,7 +536,7 @@ static void run_may_end_while_nothing_can_be_written(void **state)
 	rotation_begin_first(&run->rotation, time_ns);
 	fail_until(run, 5);
 	end_at(run, 5, 0);
-	bound_files(RLIM_INFINITY);
+	unbound_files();
 	assert_int_equal(told_times("can be written to again"), 0);
 	assert_int_equal(rotation_missing(&run->rotation), 2);
 	assert_int_equal(read_all(run, kept), 1);
@@ -550,7 +550,7 @@ static void last_recording_tells_what_is_missing_if_it_can_be_written_at_last(vo
 
 	rotation_begin_first(&run->rotation, time_ns);
 	fail_until(run, 9);
-	bound_files(RLIM_INFINITY);
+	unbound_files();
 	end_at(run, 9, 0);
 	assert_int_equal(rotation_missing(&run->rotation), 1);
 	assert_int_equal(read_all(run, kept), 1);
@@ -569,7 +569,7 @@ static void last_recording_tells_what_came_after_an_end_that_was_written_at_last
 	keep_up_at(run, 1.5);
 	bound_files(archive_written(&run->archive));
 	sample_at(run, 8);
-	bound_files(RLIM_INFINITY);
+	unbound_files();
 	end_at(run, 9, 0);
 	assert_int_equal(read_all(run, kept), 2);
 	assert_kept(&kept[0], 0, 7, 1);
@@ -593,7 +593,7 @@ static void waiting_run_may_end_while_nothing_can_be_written(void **state)
 	begin_one(run);
 	fail_until(run, 6);
 	end_at(run, 6, 0);
-	bound_files(RLIM_INFINITY);
+	unbound_files();
 	assert_int_equal(rotation_missing(&run->rotation), 2);
 	assert_int_equal(read_all(run, kept), 1);
 	assert_int_equal(kept[0].samples, WRITTEN);
@@ -610,7 +610,7 @@ static void waiting_run_may_end_where_its_recording_can_be_ended_at_last(void **
 	bound_files(archive_written(&run->archive));
 	pass_to(5.5);
 	rotation_advance(&run->rotation, time_ns);
-	bound_files(RLIM_INFINITY);
+	unbound_files();
 	end_at(run, 6, 0);
 	assert_true(run->rotation.idle);
 	assert_int_equal(read_all(run, kept), 1);
