@@ -100,10 +100,12 @@ int kept_recording_open(const struct output_file *output, const char *base, stru
 	return error ? open_in_memory(ret_kept) : 0;
 }
 
+/* A name that begins with a dash keeps its "./": it stands in commands, too. */
 static char *join(const char *directory, const char *name)
 {
+	const bool is_here = strcmp(directory, ".") == 0 && *name != '-';
 	char *path;
-	int length = strcmp(directory, ".") == 0   ? asprintf(&path, "%s", name)
+	int length = is_here                       ? asprintf(&path, "%s", name)
 		     : strcmp(directory, "/") == 0 ? asprintf(&path, "/%s", name)
 						   : asprintf(&path, "%s/%s", directory, name);
 

@@ -323,6 +323,9 @@ bool choose_check_presence(const struct options *options)
 	for (size_t i = 0; i < options->pid_count && error; i++)
 		error = is_one ? read_living(options->pids[i], &process)
 			       : read_settled(options->pids[i], &process);
+	/* Of a tree, a root that begins another program may have descendants. */
+	if (error == -EBUSY && options->subprocesses)
+		return true;
 	if (error)
 		choose_explain(options->pids[0], -error);
 	else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which processes a command looks at, and what the user is told where it cannot. */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -662,6 +663,14 @@ static void some_process_is_to_be_there(void **state)
 	options.subprocesses = true;
 	assert_false(check_presence());
 	assert_string_not_equal(told, "");
+	/* One that begins another program all the time may have descendants. */
+	world[1].is_gone = false;
+	world[1].state = 'S';
+	world[1].reads_busy = INT_MAX;
+	assert_true(check_presence());
+	assert_string_equal(told, "");
+	options.subprocesses = false;
+	assert_false(check_presence());
 }
 
 static void a_user_that_cannot_be_taken_on_is_told(void **state)

@@ -436,6 +436,23 @@ static void it_is_told_if_what_is_needed_no_more_stays(void **state)
 	}
 }
 
+/* The user is told `ljspy report PATH`: a dash would begin an option there. */
+static void its_path_does_not_begin_with_a_dash(void **state)
+{
+	char dashed[] = "-y.svg", path[] = "./-y.svg";
+	struct kept_recording kept;
+
+	(void)state;
+	assert_int_equal(chdir(directory), 0);
+	output.path = path;
+	output.name = dashed;
+	kept = open_kept("a sample");
+	assert_true(name(&kept));
+	assert_string_equal(kept.path, "./-y.svg.unfinished.ljspy");
+	kept_recording_remove(&kept);
+	assert_int_equal(chdir("/"), 0);
+}
+
 static void it_has_the_outputs_path_and_a_suffix_first(void **state)
 {
 	char *path = kept_recording_path("some/out.svg");
@@ -459,6 +476,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_stays_where_a_part_of_it_cannot_be_copied, begin, end),
 		cmocka_unit_test_setup_teardown(it_stays_where_there_is_no_other_file_system, begin, end),
 		cmocka_unit_test_setup_teardown(it_is_told_if_what_is_needed_no_more_stays, begin, end),
+		cmocka_unit_test_setup_teardown(its_path_does_not_begin_with_a_dash, begin, end),
 		cmocka_unit_test(it_has_the_outputs_path_and_a_suffix_first),
 	};
 
