@@ -126,6 +126,20 @@ def test_builtins_that_return_to_traces_without_gc64():
     assert lost * 100 / judged <= LOST_PERCENT_RETURNS
 
 
+@pytest.mark.parametrize("program", ["callers", "returns", "tailcalls"])
+def test_any_time_of_calls_without_gc64(program):
+    """Frames have other slots there, and a return below a trace's start another base."""
+    try:
+        tree = packages.tree("bullseye", "luajit")
+    except packages.Unavailable as reason:
+        pytest.skip(f"not to be had: {reason}")
+    judged, wrong, no_line, lost = judge("sample", tree / "usr/bin/luajit", program, "on", 1500, SETTINGS["hot"])
+    assert judged == 1500
+    assert wrong == 0
+    assert no_line * 100 / judged <= NO_LINE_PERCENT
+    assert lost * 100 / judged <= LOST_PERCENT
+
+
 def test_traces_that_grow_the_stack_without_gc64():
     """The tail of these traces checks the stack's size, behind all that snapshots describe."""
     try:

@@ -722,7 +722,8 @@ static void print_calls(FILE *out, const struct reading *reading, const struct t
 		fprintf(out, " %d", line_of(calls.callees[i]));
 	fputs("; closures:", out);
 	for (size_t i = 0; i < calls.function_count; i++)
-		fprintf(out, " %d", line_of(calls.functions[i]->proto));
+		if (calls.functions[i]->proto)
+			fprintf(out, " %d", line_of(calls.functions[i]->proto));
 	fputs("; checks:", out);
 	for (uint32_t i = 0; i < calls.check_count; i++)
 		fprintf(out, " %04u of %d", calls.checks[i].ref - TRACE_REF_BASE,

@@ -480,7 +480,7 @@ static void a_call_of_what_is_no_constant_is_of_other_traces(void **state)
 	assert_int_equal(steps.count, 2);
 	expect_call(0, 2, pc_of(0, 1), 0);
 	/* There may be more constants than are known. */
-	calls.callee_count = TRACE_CALLEES_MAX;
+	calls.is_incomplete = true;
 	find_from(1);
 	assert_int_equal(steps.count, 3);
 }
@@ -516,6 +516,41 @@ static void a_function_in_an_upvalue_is_called_if_it_is_a_constant(void **state)
 	find();
 	assert_int_equal(steps.count, 2);
 	assert_int_equal(expect_call(0, 1, pc_of(0, 1), 0)->function, in_upvalue.address);
+	/* There may be more constants than are known. */
+	calls.callees[0] = &protos[0];
+	calls.is_incomplete = true;
+	find();
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 1, pc_of(0, 1), 0);
+}
+
+/* So may it hold a builtin now: the call is then of the function that is checked next. */
+static void a_builtin_in_an_upvalue_is_called_if_it_is_a_constant(void **state)
+{
+	static const struct function_object others = { .address = 0x3000 };
+	static const struct function_object same = { .address = 0x1000 };
+
+	(void)state;
+	set_call_of_upvalue();
+	may_call_both();
+	in_upvalue.proto = NULL;
+	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2], .of = CHECK_OF_TABLE };
+	calls.check_count = gap.end_check = 1;
+	calls.has_builtin = true;
+	calls.functions[0] = &others;
+	calls.function_count = 1;
+	find();
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 2, pc_of(0, 1), 0);
+	calls.functions[0] = &same;
+	find();
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 2, pc_of(0, 1), COST_UNEXPECTED_CALL);
+	calls.functions[0] = &others;
+	calls.is_incomplete = true;
+	find();
+	assert_int_equal(steps.count, 2);
+	expect_call(0, 2, pc_of(0, 1), COST_UNEXPECTED_CALL);
 }
 
 /* LuaJIT reads an upvalue that is never set anew as a constant. */
@@ -581,6 +616,10 @@ static void a_closure_is_known_if_no_check_lets_others_pass(void **state)
 	calls.checks[0].callee = &protos[1];
 	find();
 	assert_int_equal(upvalue_of, FUNCTION);
+	/* Nor is it known if there may be more closures. */
+	calls.is_incomplete = true;
+	find();
+	assert_int_equal(upvalue_of, 0);
 }
 
 static void slots_of_a_called_function_may_be_unknown(void **state)
@@ -915,7 +954,11 @@ static void the_only_candidate_is_guessed(void **state)
 	assert_int_equal(steps.count, 2);
 	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
 	expect_call(1, 1, pc_of(0, 1), COST_GUESSED_CALL);
-	/* Not if there are two, or if it runs already. */
+	/* Not if there are two, or may be, or if it runs already. */
+	calls.is_incomplete = true;
+	find_from(1);
+	assert_int_equal(steps.count, 1);
+	calls.is_incomplete = false;
 	calls.callees[1] = &protos[2];
 	calls.callee_count = 2;
 	find_from(1);
@@ -1394,6 +1437,7 @@ int main(void)
 		TEST(a_call_that_a_snapshot_shows_is_likely),
 		TEST(a_call_of_what_is_no_constant_is_of_other_traces),
 		TEST(a_function_in_an_upvalue_is_called_if_it_is_a_constant),
+		TEST(a_builtin_in_an_upvalue_is_called_if_it_is_a_constant),
 		TEST(what_is_called_by_a_constant_upvalue_is_certain),
 		TEST(a_closure_is_known_if_no_check_lets_others_pass),
 		TEST(slots_of_a_called_function_may_be_unknown),

@@ -222,7 +222,8 @@ static void leave(struct stepper *stepper)
 
 /*
  * The closure of a frame. If unknown: the only closure of its prototype among the
- * trace's constants. 0 if there is none, or several, or if a check lets all of them pass.
+ * trace's constants. 0 if there is none, or several, if a check lets all of them pass, or if not all
+ * constants are known.
  */
 static uint64_t function_of(const struct trace_calls *calls, const struct path_frame *frame)
 {
@@ -230,6 +231,8 @@ static uint64_t function_of(const struct trace_calls *calls, const struct path_f
 
 	if (frame->function)
 		return frame->function;
+	if (calls->is_incomplete)
+		return 0;
 	for (uint32_t i = 0; i < calls->check_count; i++)
 		if (frame->proto && calls->checks[i].callee == frame->proto && !calls->checks[i].function)
 			return 0;
@@ -286,7 +289,7 @@ static const struct function_object *upvalue_of(const struct stepper *stepper, c
 	function = lua_objects_upvalue(context->objects,
 				       function_of(context->calls, frame_at(context, stepper->point.frame)),
 				       bytecode_d(setter->instruction));
-	if (function && function->proto && !trace_calls_may_call(context->calls, function->proto))
+	if (function && !trace_calls_may_call_function(context->calls, function))
 		return NULL;
 	return function;
 }
@@ -462,7 +465,7 @@ static void call(struct stepper *stepper, bool is_tail_call)
 	 * Guess only if the callee is unknown, there is just one candidate, and it does
 	 * not run yet: a wrong guess would make an impossible stack.
 	 */
-	if (cost == 0 && !checked && !upvalue && calls->callee_count == 1 &&
+	if (cost == 0 && !checked && !upvalue && calls->callee_count == 1 && !calls->is_incomplete &&
 	    !path_frames_is_running(context->frames, point->frame, calls->callees[0]))
 		enter(stepper, is_tail_call, calls->callees[0], 0, COST_GUESSED_CALL);
 }

@@ -22,19 +22,34 @@ struct finder {
 
 /*---- Constants ----*/
 
-bool trace_calls_may_call(const struct trace_calls *calls, const struct proto *proto)
+static bool is_callee(const struct trace_calls *calls, const struct proto *proto)
 {
-	if (calls->callee_count == TRACE_CALLEES_MAX)
-		return true;
 	for (size_t i = 0; i < calls->callee_count; i++)
 		if (calls->callees[i] == proto)
 			return true;
 	return false;
 }
 
+bool trace_calls_may_call(const struct trace_calls *calls, const struct proto *proto)
+{
+	return calls->is_incomplete || is_callee(calls, proto);
+}
+
+bool trace_calls_may_call_function(const struct trace_calls *calls, const struct function_object *function)
+{
+	if (function->proto)
+		return trace_calls_may_call(calls, function->proto);
+	for (size_t i = 0; i < calls->function_count; i++)
+		if (calls->functions[i]->address == function->address)
+			return true;
+	return calls->is_incomplete;
+}
+
 static void add_callee(struct trace_calls *calls, const struct proto *proto)
 {
-	if (proto && !trace_calls_may_call(calls, proto))
+	if (!proto || calls->callee_count == TRACE_CALLEES_MAX)
+		calls->is_incomplete = true;
+	else if (!is_callee(calls, proto))
 		calls->callees[calls->callee_count++] = proto;
 }
 
@@ -45,18 +60,22 @@ static void find_callees(struct finder *finder)
 	size_t count = trace_constants(finder->trace, finder->layout, TRACE_FUNCTIONS, constants,
 				       TRACE_CALLEES_MAX);
 
+	calls->is_incomplete = count == TRACE_CALLEES_MAX;
 	for (size_t i = 0; i < count; i++) {
 		const struct function_object *function = lua_objects_function(finder->objects, constants[i]);
 
-		if (!function)
+		if (!function) {
+			calls->is_incomplete = true;
 			continue;
-		if (function->ffid != FF_LUA)
-			calls->has_builtin = true;
+		}
+		calls->functions[calls->function_count++] = function;
+		if (function->ffid == FF_LUA)
+			add_callee(calls, function->proto);
 		else
-			calls->functions[calls->function_count++] = function;
-		add_callee(calls, function->proto);
+			calls->has_builtin = true;
 	}
 	count = trace_constants(finder->trace, finder->layout, TRACE_PROTOS, constants, TRACE_CALLEES_MAX);
+	calls->is_incomplete |= count == TRACE_CALLEES_MAX;
 	for (size_t i = 0; i < count; i++)
 		add_callee(calls, lua_objects_proto(finder->objects, constants[i]));
 }

@@ -54,11 +54,12 @@ struct trace_call {
 };
 
 struct trace_calls {
-	const struct proto *callees[TRACE_CALLEES_MAX]; /* all among the constants */
+	const struct proto *callees[TRACE_CALLEES_MAX]; /* those among the constants, each once */
 	size_t callee_count;
-	const struct function_object *functions[TRACE_CALLEES_MAX]; /* Lua functions, likewise */
+	const struct function_object *functions[TRACE_CALLEES_MAX]; /* likewise, also builtins */
 	size_t function_count;
 	bool has_builtin;                            /* a builtin is among the constants */
+	bool is_incomplete;                          /* there are more constants, or some were not read */
 	struct trace_check checks[TRACE_CHECKS_MAX]; /* by rising ref */
 	uint32_t check_count;
 	struct trace_call calls[TRACE_CALLS_MAX]; /* each once */
@@ -73,9 +74,12 @@ void trace_calls_find(struct trace_calls *ret_calls, const struct trace_numbers 
 
 /*
  * Can the trace call this function? Each Lua function that it calls is among its constants, or the
- * prototype is, if that has many closures (lj_record.c, rec_call_specialize()).
+ * prototype is, if that has many closures (lj_record.c, rec_call_specialize()). True if not all are known.
  */
 bool trace_calls_may_call(const struct trace_calls *calls, const struct proto *proto);
+
+/* The same for a function that may be a builtin. */
+bool trace_calls_may_call_function(const struct trace_calls *calls, const struct function_object *function);
 
 /*
  * Does the trace read this upvalue of a function, before this ref, as a constant? LuaJIT does so with what is
