@@ -254,6 +254,29 @@ static void comparisons_and_loops_have_two_targets(void **state)
 	assert_false(path_branch(&all, &way.points[0], pcs));
 }
 
+static bool may_guard(unsigned index, enum ir_op op)
+{
+	const struct path_context all = context();
+	const struct path_point point = { .frame = START, .pc = pc_of(0, index) };
+
+	return path_branch_may_guard(&all, &point, op);
+}
+
+static void loops_are_guarded_by_order(void **state)
+{
+	(void)state;
+	SET_MAIN({ .op = BC_ISEQV }, { BC_JMP, .b = JUMP, .c = FORWARDS },
+		 { BC_FORI, .b = JUMP, .c = FORWARDS }, { .op = BC_MOV });
+	assert_true(may_guard(0, IR_LT));
+	assert_true(may_guard(0, IR_NE));
+	assert_false(may_guard(0, IR_UREFC));
+	assert_true(may_guard(2, IR_LT));
+	assert_true(may_guard(2, IR_UGT));
+	assert_false(may_guard(2, IR_EQ));
+	/* Nor is there any without a bytecode. */
+	assert_false(may_guard(4, IR_LT));
+}
+
 static void a_bytecode_that_a_trace_replaced_is_the_one_before(void **state)
 {
 	const struct bytecode jump = { BC_ITERL, .b = JUMP, .c = FORWARDS };
@@ -1429,6 +1452,7 @@ int main(void)
 		TEST(jumps_lead_to_their_targets),
 		TEST(iterators_go_on_or_end),
 		TEST(comparisons_and_loops_have_two_targets),
+		TEST(loops_are_guarded_by_order),
 		TEST(a_bytecode_that_a_trace_replaced_is_the_one_before),
 		TEST(tests_of_constants_have_one_way),
 		TEST(tests_of_returned_constants_have_one_way),

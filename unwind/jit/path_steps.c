@@ -3,7 +3,6 @@
 
 #include "luajit-layouts/bytecode.h"
 #include "unwind/jit/trace_key.h"
-#include "unwind/trace/trace_block.h"
 #include "unwind/lua/luajit.h"
 
 enum { ITERATOR_SLOTS = 3 }; /* function, state and control variable, below A of BC_ITERC */
@@ -93,6 +92,16 @@ bool path_branch(const struct path_context *context, const struct path_point *po
 		return true;
 	}
 	return false;
+}
+
+bool path_branch_may_guard(const struct path_context *context, const struct path_point *point, enum ir_op op)
+{
+	uint32_t instruction;
+	enum bytecode_op branch;
+
+	/* Loops compare by order only (lj_record.c, rec_for_iter()). */
+	return instruction_at(context, point, &instruction, &branch) &&
+	       op <= (branch <= BC_ISNEP ? IR_NE : IR_UGT);
 }
 
 bool path_returns(const struct path_context *context, const struct path_point *point)

@@ -18,6 +18,7 @@
 #include "unwind/jit/path_frames.h"
 #include "unwind/jit/trace_calls.h"
 #include "unwind/trace/trace.h"
+#include "unwind/trace/trace_block.h"
 
 enum {
 	PATH_LENGTH_MAX = 512, /* bytecodes between two snapshots */
@@ -87,6 +88,9 @@ void path_steps_find(const struct path_context *context, const struct path_gap *
 /* Both targets of a branch that takes a snapshot of the target not taken. False if it is no such branch. */
 bool path_branch(const struct path_context *context, const struct path_point *point,
 		 uint64_t ret_pcs[static 2]);
+
+/* May an instruction be the guard of the branch at this point? Each such branch takes its snapshot just before. */
+bool path_branch_may_guard(const struct path_context *context, const struct path_point *point, enum ir_op op);
 
 /* Is the bytecode at this point a return? */
 bool path_returns(const struct path_context *context, const struct path_point *point);

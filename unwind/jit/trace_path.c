@@ -205,6 +205,29 @@ static void add_calls(struct replay *replay, const struct path_way *way)
 	}
 }
 
+/*
+ * Was a snapshot at a branch taken for it? Its first guard is the branch's then. Without one, as for
+ * constants, it is replaced by that of the target taken (lj_snap.c, lj_snap_add()).
+ */
+static bool is_of_branch(const struct replay *replay, uint32_t number, const struct path_point *branch)
+{
+	const struct path_context *context = &replay->context;
+	const struct path_segment *segment = &replay->path->segments[number];
+	struct trace_instruction ins;
+
+	for (uint32_t ref = segment->ref; ref < segment->end_ref; ref++)
+		if (trace_instruction(context->trace, context->layout, ref, &ins) && ins.guard)
+			return path_branch_may_guard(context, branch, ins.op);
+	return false;
+}
+
+/* Start at the target of a branch that its snapshot seemed to exclude. */
+static void take_target(struct path_start *start)
+{
+	start->at_branch = false;
+	start->point.pc = start->not_taken;
+}
+
 /* Replay a segment, and set *start to the start of the next one. */
 static bool replay_segment(struct replay *replay, uint32_t number, struct path_start *start)
 {
@@ -217,11 +240,12 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct path_s
 
 	segment->first = (uint32_t)path->point_count;
 	trace_calls_checks(&replay->calls, gap.ref, gap.end_ref, &gap.first_check, &gap.end_check);
+	if (start->at_branch && !is_of_branch(replay, number, &start->point))
+		take_target(start);
 	replay->candidate_count = path_search(&replay->context, &gap, start, replay->candidates);
-	/* Maybe the target that the branch seemed not to take was taken, without a guard. */
+	/* The guard may be another one's. */
 	if (!replay->candidate_count && start->at_branch) {
-		start->at_branch = false;
-		start->point.pc = start->not_taken;
+		take_target(start);
 		replay->candidate_count = path_search(&replay->context, &gap, start, replay->candidates);
 	}
 	if (replay->candidate_count && keep_best(replay, number, &best)) {
