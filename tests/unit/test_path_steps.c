@@ -49,6 +49,8 @@ static struct lua_objects *objects;
 
 static unsigned visits_left;
 static struct function_object in_upvalue; /* what each upvalue holds, if it has an address */
+static struct function_object stored;     /* by the trace */
+static uint64_t empty_upvalue_of;         /* a function whose upvalues hold none */
 static uint64_t upvalue_of;               /* the function whose upvalue was asked for */
 
 INSTEAD_OF(lua_objects_upvalue);
@@ -58,7 +60,14 @@ const struct function_object *__wrap_lua_objects_upvalue(const struct lua_object
 	(void)all;
 	(void)index;
 	upvalue_of = function;
-	return in_upvalue.address ? &in_upvalue : NULL;
+	return in_upvalue.address && function != empty_upvalue_of ? &in_upvalue : NULL;
+}
+
+INSTEAD_OF(lua_objects_function);
+const struct function_object *__wrap_lua_objects_function(const struct lua_objects *all, uint64_t address)
+{
+	(void)all;
+	return address == stored.address ? &stored : NULL;
 }
 
 static struct path_context context(void)
@@ -87,6 +96,7 @@ static int begin(void **state)
 	calls = (struct trace_calls){ 0 };
 	in_upvalue = (struct function_object){ 0 };
 	upvalue_of = 0;
+	empty_upvalue_of = UINT64_MAX;
 	memset(traces, 0, sizeof(traces));
 	gap = (struct path_gap){ 0 };
 	way = (struct path_way){ 0 };
@@ -616,6 +626,43 @@ static void what_is_called_by_a_constant_upvalue_is_certain(void **state)
 	calls.upvalue_count = TRACE_UPVALUES_MAX;
 	find();
 	assert_in_range(steps.count, 2, PATH_STEPS_MAX);
+	calls.upvalue_count = 1;
+	calls.store_count = TRACE_STORES_MAX;
+	gap.ref = 0;
+	find();
+	assert_in_range(steps.count, 2, PATH_STEPS_MAX);
+}
+
+/* The trace need not read what it has stored itself, by the upvalue of another function. */
+static void what_a_trace_has_stored_in_an_upvalue_is_called(void **state)
+{
+	(void)state;
+	set_call_of_upvalue();
+	may_call_both();
+	calls.upvalue_count = 0;
+	stored = (struct function_object){ .address = 0x3000, .proto = &protos[2] };
+	calls.stores[0] = (struct trace_store){ { UPVALUE_REF, FUNCTION + 8, 0 }, stored.address };
+	calls.store_count = 1;
+	gap.ref = UPVALUE_REF + 1;
+	find();
+	assert_int_equal(steps.count, 2);
+	assert_int_equal(expect_call(0, 2, pc_of(0, 1), 0)->function, stored.address);
+	/* Not what it stores afterwards, or in an upvalue that holds another function now. */
+	gap.ref = UPVALUE_REF;
+	find();
+	assert_int_equal(steps.count, 1);
+	expect_call(0, 1, pc_of(0, 1), 0);
+	gap.ref = UPVALUE_REF + 1;
+	empty_upvalue_of = FUNCTION + 8;
+	find();
+	assert_int_equal(steps.count, 1);
+	expect_call(0, 1, pc_of(0, 1), 0);
+	/* What is no constant is unknown, and so is whose upvalue it is stored in. */
+	calls.stores[0].upvalue.function = 0;
+	calls.stores[0].stored = 0;
+	find();
+	assert_int_equal(steps.count, 1);
+	expect_step(0, START, pc_of(0, 2), COST_GUESSED_CALL);
 }
 
 /* A check of the prototype lets other closures pass than the one among the constants. */
@@ -1463,6 +1510,7 @@ int main(void)
 		TEST(a_function_in_an_upvalue_is_called_if_it_is_a_constant),
 		TEST(a_builtin_in_an_upvalue_is_called_if_it_is_a_constant),
 		TEST(what_is_called_by_a_constant_upvalue_is_certain),
+		TEST(what_a_trace_has_stored_in_an_upvalue_is_called),
 		TEST(a_closure_is_known_if_no_check_lets_others_pass),
 		TEST(slots_of_a_called_function_may_be_unknown),
 		TEST(a_checked_function_is_called_and_its_check_used),

@@ -136,12 +136,32 @@ static void a_trace_may_call_all_if_it_has_too_many_constants(void **state)
 	assert_true(trace_calls_may_call(&calls, &elsewhere));
 }
 
+static void functions_that_are_stored_are_found(void **state)
+{
+	enum { UPVALUE = TRACE_REF_BASE + 2, VALUE = TRACE_REF_BASE + 3, GUARD = 0x80 };
+
+	(void)state;
+	put_object(&made_up, SECOND, IRT_FUNC, OTHER);
+	put_ir(&made_up, UPVALUE, IR_UREFC, IRT_NUM | GUARD, FIRST, 3 << 8 | 7);
+	put_ir(&made_up, TRACE_REF_BASE + 4, IR_USTORE, IRT_NUM, UPVALUE, VALUE);
+	put_ir(&made_up, TRACE_REF_BASE + 5, IR_USTORE, IRT_FUNC, UPVALUE, SECOND);
+	put_ir(&made_up, TRACE_REF_BASE + 6, IR_USTORE, IRT_FUNC, UPVALUE, VALUE);
+	find();
+	assert_int_equal(calls.store_count, 2);
+	assert_int_equal(calls.stores[0].upvalue.ref, TRACE_REF_BASE + 5);
+	assert_int_equal(calls.stores[0].upvalue.function, FUNCTION);
+	assert_int_equal(calls.stores[0].upvalue.index, 3);
+	assert_int_equal(calls.stores[0].stored, OTHER);
+	assert_int_equal(calls.stores[1].stored, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_trace_may_call_its_constants, begin),
 		cmocka_unit_test_setup(a_trace_may_call_all_if_a_constant_was_not_read, begin),
 		cmocka_unit_test_setup(a_trace_may_call_all_if_it_has_too_many_constants, begin),
+		cmocka_unit_test_setup(functions_that_are_stored_are_found, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a path may be: of traces without bytecode, of which only the snapshots' points are known. And where
- * the search from a branch begins.
+ * How long a path may be: of traces without bytecode, of which only the snapshots' points are known. And
+ * where the search from a branch begins.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -285,19 +285,48 @@ static struct setter setter_of(const struct stepper *stepper, unsigned slot)
 }
 
 /*
- * The function in the upvalue that a setter read, if any; else NULL. The upvalue may have been set anew
- * since: what the trace cannot call was not there.
+ * Has a store before the gap given the upvalue its function, as far as is known? Those of one variable hold
+ * the same one now. What the trace has stored, it need not read (lj_opt_mem.c, lj_opt_fwd_uload()).
  */
-static const struct function_object *upvalue_of(const struct stepper *stepper, const struct setter *setter)
+static bool is_stored_in(const struct stepper *stepper, const struct function_object *now,
+			 uint64_t *ret_stored)
+{
+	const struct path_context *context = stepper->context;
+	const struct trace_calls *calls = context->calls;
+
+	for (size_t i = calls->store_count; i-- > 0;) {
+		const struct trace_upvalue *to = &calls->stores[i].upvalue;
+
+		if (to->ref < stepper->gap->ref &&
+		    (!to->function ||
+		     lua_objects_upvalue(context->objects, to->function, to->index) == now)) {
+			*ret_stored = calls->stores[i].stored;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The function in the upvalue that a setter read, if any; else NULL. The upvalue may have been set anew
+ * since: what the trace cannot call was not there. ret_is_stored: the trace itself put it there.
+ */
+static const struct function_object *upvalue_of(const struct stepper *stepper, const struct setter *setter,
+						bool *ret_is_stored)
 {
 	const struct path_context *context = stepper->context;
 	const struct function_object *function;
+	uint64_t stored;
 
+	*ret_is_stored = false;
 	if (setter->op != BC_UGET)
 		return NULL;
 	function = lua_objects_upvalue(context->objects,
 				       function_of(context->calls, frame_at(context, stepper->point.frame)),
 				       bytecode_d(setter->instruction));
+	*ret_is_stored = is_stored_in(stepper, function, &stored);
+	if (*ret_is_stored)
+		return stored ? lua_objects_function(context->objects, stored) : NULL;
 	if (function && !trace_calls_may_call_function(context->calls, function))
 		return NULL;
 	return function;
@@ -441,11 +470,12 @@ static void call(struct stepper *stepper, bool is_tail_call)
 	const struct path_point *point = &stepper->point;
 	const int32_t callee = is_tail_call ? -1 : goal_callee(stepper);
 	const struct setter setter = setter_of(stepper, called_slot(stepper));
-	const struct function_object *upvalue = upvalue_of(stepper, &setter);
+	bool is_stored;
+	const struct function_object *upvalue = upvalue_of(stepper, &setter, &is_stored);
 	const struct proto *checked;
 	unsigned cost = 0;
 
-	if (callee < 0 && enter_constant(stepper, is_tail_call, &setter, upvalue))
+	if (callee < 0 && !is_stored && enter_constant(stepper, is_tail_call, &setter, upvalue))
 		return;
 	if (callee >= 0) {
 		enter_goal(stepper, callee);

@@ -89,7 +89,7 @@ void path_steps_find(const struct path_context *context, const struct path_gap *
 bool path_branch(const struct path_context *context, const struct path_point *point,
 		 uint64_t ret_pcs[static 2]);
 
-/* May an instruction be the guard of the branch at this point? Each such branch takes its snapshot just before. */
+/* May an instruction be the guard of the branch at this point? Its snapshot is taken just before. */
 bool path_branch_may_guard(const struct path_context *context, const struct path_point *point, enum ir_op op);
 
 /* Is the bytecode at this point a return? */

@@ -176,21 +176,48 @@ static void add_upvalue(struct trace_calls *calls, const struct trace_upvalue *u
 	calls->upvalues[calls->upvalue_count++] = *upvalue;
 }
 
+/* The upvalue that an IR_UREFO or IR_UREFC is of. */
+static struct trace_upvalue upvalue_at(const struct finder *finder, uint32_t ref,
+				       const struct trace_instruction *ins)
+{
+	struct trace_upvalue upvalue = { .ref = ref, .index = ins->op2 >> UREF_INDEX_SHIFT };
+
+	if (!trace_constant(finder->trace, finder->layout, ins->op1, &upvalue.function))
+		upvalue.function = 0;
+	return upvalue;
+}
+
+static void add_store(const struct finder *finder, uint32_t ref, const struct trace_instruction *ins)
+{
+	struct trace_calls *calls = finder->calls;
+	struct trace_store *store = &calls->stores[calls->store_count];
+	struct trace_instruction to;
+
+	if (ins->type != IRT_FUNC || calls->store_count == TRACE_STORES_MAX ||
+	    !trace_instruction(finder->trace, finder->layout, ins->op1, &to))
+		return;
+	store->upvalue = upvalue_at(finder, ref, &to);
+	if (!trace_constant(finder->trace, finder->layout, ins->op2, &store->stored))
+		store->stored = 0;
+	calls->store_count++;
+}
+
 static void find_upvalues(struct finder *finder)
 {
 	struct trace_calls *calls = finder->calls;
 	uint32_t nins = trace_nins(finder->trace, finder->layout);
 
 	for (uint32_t ref = TRACE_REF_BASE; ref < nins && calls->upvalue_count < TRACE_UPVALUES_MAX; ref++) {
-		struct trace_upvalue upvalue = { .ref = ref };
+		struct trace_upvalue upvalue;
 		struct trace_instruction ins;
 
-		if (!trace_instruction(finder->trace, finder->layout, ref, &ins) ||
-		    (ins.op != IR_UREFO && ins.op != IR_UREFC))
+		if (!trace_instruction(finder->trace, finder->layout, ref, &ins))
 			continue;
-		upvalue.index = ins.op2 >> UREF_INDEX_SHIFT;
-		if (!trace_constant(finder->trace, finder->layout, ins.op1, &upvalue.function))
-			upvalue.function = 0;
+		if (ins.op == IR_USTORE)
+			add_store(finder, ref, &ins);
+		if (ins.op != IR_UREFO && ins.op != IR_UREFC)
+			continue;
+		upvalue = upvalue_at(finder, ref, &ins);
 		add_upvalue(calls, &upvalue);
 	}
 }
@@ -198,7 +225,7 @@ static void find_upvalues(struct finder *finder)
 bool trace_calls_is_constant(const struct trace_calls *calls, uint64_t function, unsigned index,
 			     uint32_t end_ref)
 {
-	if (calls->upvalue_count == TRACE_UPVALUES_MAX)
+	if (calls->upvalue_count == TRACE_UPVALUES_MAX || calls->store_count == TRACE_STORES_MAX)
 		return false;
 	/* What is no constant may be this function, too. */
 	for (size_t i = 0; i < calls->upvalue_count; i++)

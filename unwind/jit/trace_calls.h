@@ -23,6 +23,7 @@ enum {
 	TRACE_CHECKS_MAX = 512,
 	TRACE_CALLS_MAX = 256,    /* known calls */
 	TRACE_UPVALUES_MAX = 256, /* upvalues that are accessed */
+	TRACE_STORES_MAX = 64,    /* functions that are stored in upvalues */
 };
 
 enum trace_check_of {
@@ -47,6 +48,12 @@ struct trace_upvalue {
 	unsigned index;
 };
 
+/* A function that the trace stores in an upvalue. */
+struct trace_store {
+	struct trace_upvalue upvalue; /* ref: of the store */
+	uint64_t stored;              /* GCfunc; 0 if it is no constant */
+};
+
 /* A call that a snapshot or the path shows. */
 struct trace_call {
 	uint64_t pc;
@@ -66,6 +73,8 @@ struct trace_calls {
 	size_t call_count;
 	struct trace_upvalue upvalues[TRACE_UPVALUES_MAX]; /* each once, by its first access */
 	size_t upvalue_count;
+	struct trace_store stores[TRACE_STORES_MAX]; /* by rising ref */
+	size_t store_count;
 };
 
 /* Find a trace's callees, checks and calls. The result points into objects. */
