@@ -136,9 +136,10 @@ static void end_if_blocked(struct engine *engine)
 	shared->blocked_pid = pid;
 	/*
 	 * Beside much else, its execve() is over before the front asks. To ask for its arguments as well
-	 * would take the lock that a thread may be waiting for, and the watch would wait, too.
+	 * would take the lock that a thread may be waiting for, and the watch would wait, too. In gVisor no
+	 * process has code, ljspy neither.
 	 */
-	shared->blocked_in_exec = pid && process_lacks_code(pid);
+	shared->blocked_in_exec = pid && process_lacks_code(pid) && !process_lacks_code(getpid());
 	shared->is_blocked = true;
 	kill(getpid(), SIGKILL);
 }
