@@ -598,6 +598,7 @@ static void what_is_called_by_a_constant_upvalue_is_certain(void **state)
 	(void)state;
 	set_call_of_upvalue();
 	may_call_both();
+	empty_upvalue_of = FUNCTION + 8;
 	/* Of the next call; and what other traces call here. */
 	calls.checks[0] = (struct trace_check){ .ref = 0x8001, .callee = &protos[2], .of = CHECK_OF_UPVALUE };
 	calls.check_count = gap.end_check = 1;
@@ -622,6 +623,12 @@ static void what_is_called_by_a_constant_upvalue_is_certain(void **state)
 	calls.upvalues[0] = (struct trace_upvalue){ UPVALUE_REF, 0, UPVALUE };
 	find();
 	assert_in_range(steps.count, 2, PATH_STEPS_MAX);
+	/* Or by a function whose upvalue is the same variable, as far as is known. */
+	calls.upvalues[0] = others[1];
+	empty_upvalue_of = UINT64_MAX;
+	find();
+	assert_in_range(steps.count, 2, PATH_STEPS_MAX);
+	empty_upvalue_of = FUNCTION + 8;
 	calls.upvalues[0] = others[0];
 	calls.upvalue_count = TRACE_UPVALUES_MAX;
 	find();

@@ -388,6 +388,25 @@ static void enter_checked(struct stepper *stepper, bool is_tail_call, uint32_t c
 }
 
 /*
+ * Does the trace read the upvalue of another function that may be the same variable, as it holds the same
+ * function now? LuaJIT reads that once (lj_opt_fold.c, cse_uref()).
+ */
+static bool is_read_by_another(const struct stepper *stepper, uint64_t function,
+			       const struct function_object *now)
+{
+	const struct trace_calls *calls = stepper->context->calls;
+
+	for (size_t i = 0; i < calls->upvalue_count; i++) {
+		const struct trace_upvalue *read = &calls->upvalues[i];
+
+		if (read->ref < stepper->gap->end_ref && read->function != function &&
+		    lua_objects_upvalue(stepper->context->objects, read->function, read->index) == now)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Enter the Lua function in an upvalue that the trace reads as a constant: the call is of no other. The trace
  * checks it only if its prototype has many closures. False if it is not so.
  */
@@ -396,12 +415,14 @@ static bool enter_constant(struct stepper *stepper, bool is_tail_call, const str
 {
 	const struct path_context *context = stepper->context;
 	const struct trace_calls *calls = context->calls;
+	const uint64_t function = function_of(calls, frame_at(context, stepper->point.frame));
 	const size_t count = stepper->steps->count;
 	uint32_t check = stepper->way->checks;
 
-	if (!upvalue || !upvalue->proto ||
-	    !trace_calls_is_constant(calls, function_of(calls, frame_at(context, stepper->point.frame)),
-				     bytecode_d(setter->instruction), stepper->gap->end_ref))
+	if (!function || !upvalue || !upvalue->proto ||
+	    !trace_calls_is_constant(calls, function, bytecode_d(setter->instruction),
+				     stepper->gap->end_ref) ||
+	    is_read_by_another(stepper, function, upvalue))
 		return false;
 	enter(stepper, is_tail_call, upvalue->proto, upvalue->address, 0);
 	while (check < stepper->gap->end_check && !calls->checks[check].callee)
