@@ -125,7 +125,7 @@ def test_the_text_report(recorded):
     shown = ljspy.run("report", recording, "--include-request", "/proxied").stdout
     assert re.search(r"ms  route and what its requests waited for\n.* /proxied\n.* upstream first byte\n", shown)
     about, seen, p50 = re.search(r"About (\d+) requests, (\d+) of them seen, p50 ([\d.]+) ms, p99 [\d.]+ ms, p99.9 "
-                                 r"[\d.]+ ms, longest [\d.]+ ms\n", shown).groups()
+                                 r"[\d.]+ ms, oldest seen [\d.]+ ms\n", shown).groups()
     truth = sorted(log["/proxied"][1])
     # The recording is a part of the time that the log is of.
     part = length_of(samples_of(recording)) / 1e9 / log["seconds"]
@@ -148,7 +148,7 @@ def test_sums_by_upstream(recorded):
 
 
 def listed(recording, *options):
-    """The slowest requests that the text report lists: number, and about how long in ms."""
+    """The slowest requests that the text report lists: number, and age when last seen in ms."""
     shown = ljspy.run("report", recording, *options).stdout
     rows = re.findall(r"^ +([\d.]+) ms  (\d+\.\d+) +\d+  (\S+)$", shown, re.MULTILINE)
     return [(number, float(ms)) for ms, number, _ in rows]
@@ -169,9 +169,8 @@ def test_the_slowest_requests_are_listed_with_their_numbers(recorded):
     ended = [(number, ms, log["numbers"][number][1]) for number, ms in slowest if number in log["numbers"]]
     assert ended
     for number, ms, seconds in ended:
-        # Of one that a single look found, at its end, the other half is still to come as far as ljspy knows.
-        looks = sum(step["looks"] for step in life_of(recording, number)["steps"])
-        assert 500 * seconds <= ms <= 1200 * seconds * (1 + 1 / looks), (number, looks)
+        # nginx's log leaves out the last turn of the loop, in which a look may meet the request.
+        assert 500 * seconds <= ms <= 1100 * seconds + 5, number
 
 
 def test_the_life_of_a_request(recorded):

@@ -608,6 +608,12 @@ class Pair:
             if select.select([self.master], [], [], 0.1)[0]:
                 shown += os.read(self.master, 65536)
 
+    def read_rest(self):
+        """What is still to come of a picture. Behind a terminal that stalls within one, no key is heard."""
+        while select.select([self.master], [], [], 1)[0]:
+            os.read(self.master, 65536)
+        assert self.process.poll() is None and not ljspy.is_writing(self.process.pid)
+
     def press(self, key):
         os.write(self.master, key)
 
@@ -663,6 +669,7 @@ def test_the_user_quits_once_the_target_has_ended_and_the_terminal_takes_no_text
         pair.read_until(b"heavy")
         target.stop()
         pair.read_until(b"the target has ended")
+        pair.read_rest()
         stall(pair.slave)
         pair.press(b"q")
         pair.check_end()
