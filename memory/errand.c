@@ -255,7 +255,6 @@ static bool await(const struct errands *errands, struct helper *helper)
 	const struct errands_waiter *waiter = &errands->waiter;
 	const uint64_t allowed = allowed_ns(errands);
 	const uint64_t end_ns = now_ns() + (allowed < WAIT_NS ? allowed : WAIT_NS);
-
 	bool is_done = false;
 
 	for (;;) {

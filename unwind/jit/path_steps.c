@@ -388,22 +388,30 @@ static void enter_checked(struct stepper *stepper, bool is_tail_call, uint32_t c
 }
 
 /*
- * Does the trace read the upvalue of another function that may be the same variable, as it holds the same
- * function now? LuaJIT reads that once (lj_opt_fold.c, cse_uref()).
+ * Does the trace read this upvalue of a function, which holds this now, as a constant? LuaJIT does so with
+ * what is never set anew, and reads everything else from memory (lj_record.c, rec_upvalue()): once, even if
+ * several functions have it (lj_opt_fold.c, cse_uref()). So it may be what another function reads that
+ * holds the same.
  */
-static bool is_read_by_another(const struct stepper *stepper, uint64_t function,
-			       const struct function_object *now)
+static bool is_constant(const struct stepper *stepper, uint64_t function, unsigned index,
+			const struct function_object *now)
 {
 	const struct trace_calls *calls = stepper->context->calls;
 
+	if (calls->upvalue_count == TRACE_UPVALUES_MAX || calls->store_count == TRACE_STORES_MAX)
+		return false;
 	for (size_t i = 0; i < calls->upvalue_count; i++) {
 		const struct trace_upvalue *read = &calls->upvalues[i];
+		/* What is no constant may be this function, too. */
+		const bool may_be_own = !read->function || read->function == function;
 
-		if (read->ref < stepper->gap->end_ref && read->function != function &&
-		    lua_objects_upvalue(stepper->context->objects, read->function, read->index) == now)
-			return true;
+		if (read->ref < stepper->gap->end_ref &&
+		    (may_be_own ? read->index == index
+				: lua_objects_upvalue(stepper->context->objects, read->function,
+						      read->index) == now))
+			return false;
 	}
-	return false;
+	return true;
 }
 
 /*
@@ -415,14 +423,14 @@ static bool enter_constant(struct stepper *stepper, bool is_tail_call, const str
 {
 	const struct path_context *context = stepper->context;
 	const struct trace_calls *calls = context->calls;
-	const uint64_t function = function_of(calls, frame_at(context, stepper->point.frame));
 	const size_t count = stepper->steps->count;
 	uint32_t check = stepper->way->checks;
+	uint64_t function;
 
-	if (!function || !upvalue || !upvalue->proto ||
-	    !trace_calls_is_constant(calls, function, bytecode_d(setter->instruction),
-				     stepper->gap->end_ref) ||
-	    is_read_by_another(stepper, function, upvalue))
+	if (!upvalue || !upvalue->proto)
+		return false;
+	function = function_of(calls, frame_at(context, stepper->point.frame));
+	if (!function || !is_constant(stepper, function, bytecode_d(setter->instruction), upvalue))
 		return false;
 	enter(stepper, is_tail_call, upvalue->proto, upvalue->address, 0);
 	while (check < stepper->gap->end_check && !calls->checks[check].callee)

@@ -319,7 +319,7 @@ static int fit_upvalue(const struct trace_instruction *ins, const struct place *
 	if (ins->op == IR_ULOAD)
 		return place->kind == KIND_UGET ? FIT_TYPICAL : FIT_NEVER;
 	index = place->kind == KIND_UGET ? bytecode_d(place->instruction) : bytecode_a(place->instruction);
-	return ins->op2 >> 8 == index ? FIT_OPERAND : FIT_UNLIKELY;
+	return trace_upvalue_index(ins) == index ? FIT_OPERAND : FIT_UNLIKELY;
 }
 
 static int fit_comparison(const struct aligner *aligner, const struct trace_instruction *ins,

@@ -8,7 +8,6 @@
 enum {
 	SNAPSHOTS_MAX = 600, /* snapshots searched for calls */
 	NEIGHBOURS = 40,     /* traces before and after this one, likewise */
-	UREF_INDEX_SHIFT = 8 /* of IR_UREFO and IR_UREFC; a hash is below (lj_record.c, rec_upvalue()) */
 };
 
 struct finder {
@@ -180,7 +179,7 @@ static void add_upvalue(struct trace_calls *calls, const struct trace_upvalue *u
 static struct trace_upvalue upvalue_at(const struct finder *finder, uint32_t ref,
 				       const struct trace_instruction *ins)
 {
-	struct trace_upvalue upvalue = { .ref = ref, .index = ins->op2 >> UREF_INDEX_SHIFT };
+	struct trace_upvalue upvalue = { .ref = ref, .index = trace_upvalue_index(ins) };
 
 	if (!trace_constant(finder->trace, finder->layout, ins->op1, &upvalue.function))
 		upvalue.function = 0;
@@ -220,19 +219,6 @@ static void find_upvalues(struct finder *finder)
 		upvalue = upvalue_at(finder, ref, &ins);
 		add_upvalue(calls, &upvalue);
 	}
-}
-
-bool trace_calls_is_constant(const struct trace_calls *calls, uint64_t function, unsigned index,
-			     uint32_t end_ref)
-{
-	if (calls->upvalue_count == TRACE_UPVALUES_MAX || calls->store_count == TRACE_STORES_MAX)
-		return false;
-	/* What is no constant may be this function, too. */
-	for (size_t i = 0; i < calls->upvalue_count; i++)
-		if (calls->upvalues[i].ref < end_ref && calls->upvalues[i].index == index &&
-		    (!calls->upvalues[i].function || calls->upvalues[i].function == function))
-			return false;
-	return true;
 }
 
 /*---- Calls ----*/

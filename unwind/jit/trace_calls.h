@@ -90,13 +90,6 @@ bool trace_calls_may_call(const struct trace_calls *calls, const struct proto *p
 /* The same for a function that may be a builtin. */
 bool trace_calls_may_call_function(const struct trace_calls *calls, const struct function_object *function);
 
-/*
- * Does the trace read this upvalue of a function, before this ref, as a constant? LuaJIT does so with what is
- * never set anew, and reads everything else from memory (lj_record.c, rec_upvalue()).
- */
-bool trace_calls_is_constant(const struct trace_calls *calls, uint64_t function, unsigned index,
-			     uint32_t end_ref);
-
 /* Add a call that the path leads through. */
 void trace_calls_add(struct trace_calls *calls, uint64_t pc, const struct proto *callee);
 

@@ -56,6 +56,14 @@ struct trace_instruction {
 	uint16_t op1, op2;
 };
 
+/*
+ * Of IR_UREFO and IR_UREFC: which upvalue of its function. A hash is below it (lj_record.c, rec_upvalue()).
+ */
+static inline unsigned trace_upvalue_index(const struct trace_instruction *ins)
+{
+	return ins->op2 >> 8;
+}
+
 /* Does a build of 2.1 have IR_ALEN (since May 2020)? */
 bool trace_has_alen(const struct layout *layout);
 
