@@ -418,15 +418,21 @@ static void cpu_time_without_a_sample_is_in_the_last_recording(void **state)
 	assert_int_equal(kept[1].figures.target_cpu_ns, 1000 - SAMPLE_CPU_NS);
 }
 
+/* One sample is written, and then there is no more room. */
+static void fill_after_one(struct run *run)
+{
+	sample_at(run, 1);
+	keep_up_at(run, 1.5);
+	bound_files(archive_written(&run->archive));
+}
+
 static void recording_goes_on_when_it_can_and_counts_what_is_missing(void **state)
 {
 	struct run *run = *state;
 	struct kept kept[RECORDINGS_MAX];
 
 	rotation_begin_first(&run->rotation, time_ns);
-	sample_at(run, 1);
-	keep_up_at(run, 1.5);
-	bound_files(archive_written(&run->archive));
+	fill_after_one(run);
 	sample_at(run, 2);
 	sample_at(run, 2.1);
 	keep_up_at(run, 2.5);
@@ -454,9 +460,7 @@ static void file_that_takes_no_more_is_given_up_once_its_time_is_over(void **sta
 	struct kept kept[RECORDINGS_MAX];
 
 	rotation_begin_first(&run->rotation, time_ns);
-	sample_at(run, 1);
-	keep_up_at(run, 1.5);
-	bound_files(archive_written(&run->archive));
+	fill_after_one(run);
 	sample_at(run, 2);
 	keep_up_at(run, 2.5);
 	sample_at(run, 3);
@@ -480,9 +484,7 @@ static void end_that_cannot_be_written_is_tried_again(void **state)
 	struct kept kept[RECORDINGS_MAX];
 
 	rotation_begin_first(&run->rotation, time_ns);
-	sample_at(run, 1);
-	keep_up_at(run, 1.5);
-	bound_files(archive_written(&run->archive));
+	fill_after_one(run);
 	sample_at(run, 8);
 	assert_int_equal(run->archive.list.count, 1);
 	unbound_files();
@@ -565,9 +567,7 @@ static void last_recording_tells_what_came_after_an_end_that_was_written_at_last
 	struct kept kept[RECORDINGS_MAX];
 
 	rotation_begin_first(&run->rotation, time_ns);
-	sample_at(run, 1);
-	keep_up_at(run, 1.5);
-	bound_files(archive_written(&run->archive));
+	fill_after_one(run);
 	sample_at(run, 8);
 	unbound_files();
 	end_at(run, 9, 0);
@@ -605,9 +605,7 @@ static void waiting_run_may_end_where_its_recording_can_be_ended_at_last(void **
 	struct kept kept[RECORDINGS_MAX];
 
 	begin_one(run);
-	sample_at(run, 1);
-	keep_up_at(run, 1.5);
-	bound_files(archive_written(&run->archive));
+	fill_after_one(run);
 	pass_to(5.5);
 	rotation_advance(&run->rotation, time_ns);
 	unbound_files();
