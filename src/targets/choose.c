@@ -83,14 +83,6 @@ bool choose_explain_other_lua(pid_t pid)
 	return true;
 }
 
-void choose_explain_no_luajit(pid_t pid)
-{
-	if (choose_explain_other_lua(pid))
-		return;
-	message_error("Process %d does not run LuaJIT, as far as can be seen from outside.", pid);
-	message_note("`ljspy info -p %d` tells what was looked at.", pid);
-}
-
 void choose_explain_look(pid_t pid, int error)
 {
 	if (error == ENOEXEC)
@@ -449,6 +441,39 @@ static enum exit_status take_pids(struct options *options, const struct process_
 }
 
 /*---- No process ----*/
+
+/* The process may be a wrapper, as sudo, timeout or a script: then the user means what it has started. */
+static bool tell_of_descendants(pid_t pid)
+{
+	const struct options tree = { .pids = &pid, .pid_count = 1, .subprocesses = true };
+	struct process_list list;
+	struct survey survey;
+	bool found;
+
+	if (find_family(&tree, &list))
+		return false;
+	if (survey_take(&list, &survey)) {
+		process_list_clear(&list);
+		return false;
+	}
+	found = survey.list.count > 0;
+	if (survey.list.count == 1)
+		message_note("Its descendant %d (%s) does: -p %d", survey.list.processes[0].pid,
+			     survey.list.processes[0].name, survey.list.processes[0].pid);
+	else if (found)
+		message_note("%zu of its descendants do: --tree %d", survey.list.count, pid);
+	survey_clear(&survey);
+	return found;
+}
+
+void choose_explain_no_luajit(pid_t pid)
+{
+	if (choose_explain_other_lua(pid))
+		return;
+	message_error("Process %d does not run LuaJIT, as far as can be seen from outside.", pid);
+	if (!tell_of_descendants(pid))
+		message_note("`ljspy info -p %d` tells what was looked at.", pid);
+}
 
 static void explain_none(const struct options *options, const struct survey *survey)
 {

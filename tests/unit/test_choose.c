@@ -836,6 +836,26 @@ static void a_process_without_luajit_may_run_another_lua(void **state)
 	assert_int_equal(told_times("105: error 3."), 1);
 }
 
+/* It may be a wrapper, as sudo and timeout are: what it has started is what the user means. */
+static void of_a_process_without_luajit_a_descendant_that_runs_it_is_offered(void **state)
+{
+	(void)state;
+	world[3].parent = FIRST + 1;
+	world[3].runs_luajit = true;
+	told_begin();
+	choose_explain_no_luajit(FIRST + 1);
+	told_end();
+	assert_non_null(strstr(told, "Process 101 does not run LuaJIT"));
+	assert_non_null(strstr(told, "ljspy: Its descendant 103 (lua103) does: -p 103\n"));
+	assert_null(strstr(told, "`ljspy info"));
+	world[4].parent = FIRST + 3;
+	world[4].runs_luajit = true;
+	told_begin();
+	choose_explain_no_luajit(FIRST + 1);
+	told_end();
+	assert_non_null(strstr(told, "ljspy: 2 of its descendants do: --tree 101\n"));
+}
+
 static void an_engine_that_has_ended_is_explained_once(void **state)
 {
 	struct sampler_result result = { .end = SAMPLER_KILLED };
@@ -928,6 +948,7 @@ int main(void)
 		TEST(sampling_that_could_not_begin_is_explained),
 		TEST(a_signal_before_the_beginning_is_explained),
 		TEST(a_process_without_luajit_may_run_another_lua),
+		TEST(of_a_process_without_luajit_a_descendant_that_runs_it_is_offered),
 		TEST(an_engine_that_has_ended_is_explained_once),
 		TEST(only_the_first_eight_notes_are_told),
 	};
