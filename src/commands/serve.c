@@ -47,7 +47,7 @@ struct serving {
 	struct unreadable unreadable[UNREADABLE_MAX]; /* processes that an earlier run has left out */
 	struct sampler_result result;
 	struct permission_verdict left_out;
-	char token[TOKEN_MAX + 1];
+	char token[TOKEN_MAX + 2]; /* with the end of its line, at first */
 };
 
 static void take_sample(void *context, const struct sample *sample)
@@ -199,8 +199,11 @@ static bool sample(void *context)
 static bool read_token(struct serving *serving)
 {
 	const char *path = serving->options->token_file;
-	const char *line;
+	char *token = serving->token;
+	bool is_whole;
+	size_t length;
 	FILE *file;
+	int error;
 
 	if (!path)
 		return true;
@@ -209,12 +212,20 @@ static bool read_token(struct serving *serving)
 		message_error_errno(errno, "%s", path);
 		return false;
 	}
-	line = fgets(serving->token, sizeof(serving->token), file);
+	errno = 0;
+	error = !fgets(token, sizeof(serving->token), file) && ferror(file) ? errno : 0;
+	is_whole = feof(file) || strchr(token, '\n');
 	fclose(file);
-	serving->token[strcspn(serving->token, "\r\n")] = '\0';
-	if (line && strlen(serving->token) >= TOKEN_MIN)
+	if (error) {
+		message_error_errno(error, "%s", path);
+		return false;
+	}
+	length = strcspn(token, "\r\n");
+	token[length] = '\0';
+	if (is_whole && length >= TOKEN_MIN)
 		return true;
-	message_error("The first line of %s is to be a token of %d characters or more.", path, TOKEN_MIN);
+	message_error("The first line of %s is to be a token of %d to %d characters.", path, TOKEN_MIN,
+		      TOKEN_MAX);
 	return false;
 }
 

@@ -498,6 +498,40 @@ static void other_machines_need_a_token(void **state)
 	assert_string_equal(seen.token, "0123456789abcdef");
 }
 
+static void a_token_is_a_file_s_first_line(void **state)
+{
+	static char line[LONGEST + 2];
+
+	(void)state;
+	options.token_file = token_path;
+	write_token("0123456789abcdef\r\nanother line");
+	assert_int_equal(serve(), EXIT_ALL_GOOD);
+	assert_string_equal(seen.token, "0123456789abcdef");
+	write_token("0123456789abcde\n");
+	assert_usage("is to be a token of 16 to 4096 characters.");
+	write_token("\n0123456789abcdef\n");
+	assert_usage("is to be a token of 16 to 4096 characters.");
+	write_token("");
+	assert_usage("is to be a token of 16 to 4096 characters.");
+	options.token_file = "/nowhere/at/all";
+	assert_usage("/nowhere/at/all: No such file or directory");
+	options.token_file = "/tmp";
+	assert_usage("/tmp: Is a directory");
+	options.token_file = token_path;
+	memset(line, 'a', LONGEST);
+	write_token(line);
+	assert_int_equal(serve(), EXIT_ALL_GOOD);
+	assert_string_equal(seen.token, line);
+	line[LONGEST] = '\n';
+	write_token(line);
+	assert_int_equal(serve(), EXIT_ALL_GOOD);
+	assert_int_equal(strlen(seen.token), LONGEST);
+	/* A part of it would let nobody in who has the whole. */
+	line[LONGEST] = 'a';
+	write_token(line);
+	assert_usage("is to be a token of 16 to 4096 characters.");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, begin)
@@ -514,6 +548,7 @@ int main(void)
 		TEST(a_server_that_cannot_start_leaves_no_address),
 		TEST(without_memory_nothing_begins),
 		TEST(other_machines_need_a_token),
+		TEST(a_token_is_a_file_s_first_line),
 	};
 	int result;
 
