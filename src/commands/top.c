@@ -200,22 +200,29 @@ static bool show(struct top *top)
 	return !error;
 }
 
-/* "PID TITLE" or "N processes: TITLE of the first"; the caller frees it. NULL on failure. */
-static char *describe_target(const struct options *options)
+/*
+ * "PID TITLE" or "N processes: TITLE of the first that is there"; the caller frees it. 0 or a negative errno.
+ */
+static int describe_target(const struct options *options, char **ret_text)
 {
 	struct process process;
+	int error = -ESRCH, length;
 	char *title, *text;
-	int length;
 
-	if (process_read(options->pids[0], &process) != 0)
-		return NULL;
+	for (size_t i = 0; i < options->pid_count && error; i++)
+		error = process_read(options->pids[i], &process);
+	if (error)
+		return error;
 	title = process_title(&process);
 	length = options->pid_count == 1 ? asprintf(&text, "%d %s", process.pid, title ? title : process.name)
 					 : asprintf(&text, "%zu processes: %s", options->pid_count,
 						    title ? title : process.name);
 	free(title);
 	process_clear(&process);
-	return length < 0 ? NULL : text;
+	if (length < 0)
+		return -ENOMEM;
+	*ret_text = text;
+	return 0;
 }
 
 /*
@@ -261,9 +268,9 @@ static enum exit_status run(struct top *top)
 		choose_explain_error(errno, "starting to look");
 		return EXIT_NOTHING_DONE;
 	}
-	top->target = describe_target(options);
-	if (!top->target) {
-		choose_explain(options->pids[0], ESRCH);
+	error = describe_target(options, &top->target);
+	if (error) {
+		choose_explain(options->pids[0], -error);
 		return EXIT_NOTHING_DONE;
 	}
 	top->sampler_options = sampling_options(options);

@@ -314,7 +314,10 @@ static void the_title_names_a_process_that_is_there(void **state)
 	options.pid_count = 2;
 	assert_int_equal(top(), EXIT_ALL_GOOD);
 	assert_string_equal(seen.target, "2 processes: lua server.lua");
+	/* One of them has ended since they were chosen. */
 	scene.is_gone[0] = true;
+	assert_int_equal(top(), EXIT_ALL_GOOD);
+	assert_string_equal(seen.target, "2 processes: worker");
 	scene.is_gone[1] = true;
 	assert_not_shown("5000000: error 3\n");
 	assert_int_equal(seen.runs, 0);
