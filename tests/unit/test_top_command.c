@@ -30,7 +30,14 @@
 #include "tests/unit/run_command.h"
 #include "tests/unit/told_reason.h"
 
-enum { PROCESSES = 2, FIRST = 5000000, EVENT_FILES = 3, STALL_PART = 10, DRAWS_FOREVER_S = 60 };
+enum {
+	PROCESSES = 2,
+	FIRST = 5000000,
+	EVENT_FILES = 3,
+	STALL_PART = 10,
+	LET_GO_US = 20000,
+	DRAWS_FOREVER_S = 60
+};
 
 static struct options options;
 static pid_t pids[PROCESSES];
@@ -174,6 +181,7 @@ void __wrap_sampler_run_apart(const struct sampler_options *sampler, struct samp
 		sigwaitinfo(&interrupting, NULL);
 		ret_result->end = SAMPLER_INTERRUPTED;
 		ret_result->interrupted_by = SIGINT;
+		usleep(LET_GO_US); /* it lets go of the targets */
 	}
 	ret_result->figures = so_far;
 	sampler_has_ended = true;
