@@ -124,10 +124,7 @@ static bool take_samples(struct check *check)
 	sampler_run_in_engine(check->try.apart, &check->sampler_options,
 			      &(struct sampler_breaks){ .stay_away = stay_away, .context = check },
 			      &check->result);
-	if (!choose_explain_failure(&check->result, NULL))
-		return true;
-	check->status = EXIT_NOTHING_DONE;
-	return false;
+	return !choose_explain_failure(&check->result, NULL);
 }
 
 /*---- Looks at heaps and traces ----*/
@@ -508,8 +505,6 @@ static bool begin(struct check *check)
 			check->status = EXIT_WITH_ERRORS;
 		}
 	}
-	if (!check->count)
-		check->status = EXIT_NOTHING_DONE;
 	return check->count > 0;
 }
 
@@ -540,6 +535,8 @@ static enum exit_status show_findings(struct apart *apart, const struct invocati
 		return EXIT_NOTHING_DONE;
 	if (begin(&check) && look_at_all(&check, false) && take_samples(&check) && look_at_all(&check, true))
 		judge_all(&check);
+	else
+		check.status = EXIT_NOTHING_DONE;
 	end(&check);
 	if (!standard_output_flush() && check.status == EXIT_ALL_GOOD)
 		return EXIT_WITH_ERRORS;
