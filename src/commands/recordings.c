@@ -489,26 +489,41 @@ static int open_all(struct recordings *recordings, char *const *paths, size_t co
 	return error;
 }
 
+static void explain_reading(const char *path, int error)
+{
+	message_error_errno(-error, "reading %s", path);
+}
+
+/* False after telling the user. */
+static bool join_all(struct recordings *recordings, const struct options *options,
+		     struct functions *functions)
+{
+	int error = choose_samples(recordings, options, functions);
+
+	if (!error && (!check_since(recordings, options) || !join_sessions(recordings, options)))
+		return false;
+	if (!error) {
+		recordings->span = join_spans(recordings);
+		error = join_sources(recordings);
+	}
+	if (!error)
+		error = count_samples(recordings);
+	if (error)
+		explain_reading(recordings->inputs[0].path, error);
+	return !error;
+}
+
 bool recordings_open(char *const *paths, size_t count, const struct options *options,
 		     struct functions *functions, struct recordings *ret_recordings)
 {
 	struct recordings recordings = { .inputs = calloc(count, sizeof(struct recording_input)) };
-	int error = recordings.inputs ? 0 : -ENOMEM;
 
-	if (!error)
-		error = open_all(&recordings, paths, count, options, functions);
-	if (!error)
-		error = choose_samples(&recordings, options, functions);
-	if (error || !check_since(&recordings, options) || !join_sessions(&recordings, options)) {
-		recordings_close(&recordings);
+	if (!recordings.inputs) {
+		explain_reading(paths[0], -ENOMEM);
 		return false;
 	}
-	recordings.span = join_spans(&recordings);
-	error = join_sources(&recordings);
-	if (!error)
-		error = count_samples(&recordings);
-	if (error) {
-		message_error_errno(-error, "reading %s", paths[0]);
+	if (open_all(&recordings, paths, count, options, functions) ||
+	    !join_all(&recordings, options, functions)) {
 		recordings_close(&recordings);
 		return false;
 	}
