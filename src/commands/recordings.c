@@ -63,7 +63,7 @@ static int gather(FILE *pipe, FILE **ret_stream)
 	while ((length = fread(buffer, 1, sizeof(buffer), pipe)) > 0)
 		if (fwrite(buffer, 1, length, stream) != length)
 			break;
-	if (ferror(pipe) || fflush(stream)) {
+	if (ferror(pipe) || ferror(stream) || fflush(stream)) {
 		error = errno ? -errno : -EIO;
 		fclose(stream);
 		return error;

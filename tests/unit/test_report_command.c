@@ -26,7 +26,7 @@
 #include "tests/unit/open_files.h"
 #include "tests/unit/run_command.h"
 
-enum { PATH_SIZE = 64, WORDS_MAX = 12, SAMPLE_NS = 10000000, SECONDS = 2, PIPED = 1 << 16 };
+enum { PATH_SIZE = 64, WORDS_MAX = 12, SAMPLE_NS = 10000000, SECONDS = 2, PIPED = 1 << 16, LARGE = 10000 };
 
 static const uint64_t began_unix_s = 1700000000, began_ns = 5000000000;
 
@@ -73,6 +73,7 @@ struct made_up {
 	uint64_t later_s; /* than the first one */
 	uint64_t request; /* that its samples work on; 0: none */
 	bool is_unfinished;
+	bool is_noisy; /* it can hardly be compressed */
 };
 
 static char *path_of(const char *name)
@@ -127,12 +128,13 @@ static void record(const struct made_up *of)
 	assert_non_null(out);
 	assert_int_equal(recording_writer_new(out, &session, &writer), 0);
 	for (unsigned int i = 0; i < of->samples; i++) {
+		const unsigned int noise = of->is_noisy ? i * 2654435761u >> 8 : 0;
 		const struct sample sample = {
 			.time_ns = began_ns + 1 + i * (uint64_t)SAMPLE_NS,
 			.pid = of->pid,
 			.tid = of->pid,
 			.vm_state = VM_STATE_INTERPRETED,
-			.cpu_ns = SAMPLE_NS,
+			.cpu_ns = SAMPLE_NS + noise,
 			.wall_ns = SAMPLE_NS,
 			.request = { .route = of->request ? "/a" : NULL,
 				     .connection = of->request,
@@ -329,6 +331,26 @@ static void a_pipe_is_read_as_a_file_is(void **state)
 	free(bytes);
 }
 
+/* What is left of it would be shown as a recording whose writer was killed. */
+static void a_pipe_that_finds_no_room_is_an_error(void **state)
+{
+	struct made_up large = first;
+	size_t length;
+	char *bytes;
+
+	(void)state;
+	large.samples = LARGE;
+	large.is_noisy = true;
+	record(&large);
+	bytes = read_file("first.ljspy", &length);
+	assert_in_range(length, 2 * BUFSIZ, PIPED);
+	bound_files(length - BUFSIZ / 2);
+	assert_int_equal(run_with_input("report", "-f folded -", bytes, length), EXIT_NOTHING_DONE);
+	unbound_files();
+	ASSERT_TOLD("standard input: File too large");
+	free(bytes);
+}
+
 /*---- Times ----*/
 
 static void times_choose_samples_of_each_recording(void **state)
@@ -498,6 +520,7 @@ int main(void)
 		TEST(a_recording_that_is_damaged_is_shown_as_far_as_it_goes),
 		TEST(what_was_kept_for_an_output_is_shown_in_its_place),
 		TEST(a_pipe_is_read_as_a_file_is),
+		TEST(a_pipe_that_finds_no_room_is_an_error),
 		TEST(times_choose_samples_of_each_recording),
 		TEST(times_of_the_clock_choose_recordings),
 		TEST(the_life_of_a_request_takes_the_place_of_a_profile),
