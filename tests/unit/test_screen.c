@@ -192,6 +192,8 @@ static void the_title_tells_the_target_and_the_time(void **state)
 
 static void figures_that_do_not_fit_are_left_out(void **state)
 {
+	int width;
+
 	(void)state;
 	rows.totals.cpu_ns = 5 * second_ns;
 	rows.totals.lost_ns = second_ns / 2;
@@ -203,9 +205,13 @@ static void figures_that_do_not_fit_are_left_out(void **state)
 	draw(18, 120);
 	ASSERT_LINE(1, "CPU 50.0%  lost 10.0%  pause 5");
 	ASSERT_LINE(1, "max 50  missed 4  samples 1234  2 processes, 3 threads");
-	draw(18, 60);
+	width = column_of(1, "missed 4") + 8;
+	draw(18, width);
+	ASSERT_LINE(1, "missed 4");
+	ASSERT_NOT_IN_LINE(1, "samples");
+	draw(18, width - 1);
 	ASSERT_LINE(1, "CPU 50.0%");
-	ASSERT_NOT_IN_LINE(1, "processes");
+	ASSERT_NOT_IN_LINE(1, "missed");
 	rows.totals.thread_count = 1;
 	draw(18, 120);
 	ASSERT_NOT_IN_LINE(1, "threads");
@@ -261,13 +267,16 @@ static void charts_need_room(void **state)
 	picture.now_ns = 1060 * second_ns;
 	draw(24, 100);
 	ASSERT_LINE(3, "CPU");
-	ASSERT_LINE(0, "; charts: ");
+	ASSERT_LINE(0, "; charts: 57 s ");
 	ASSERT_LINE(5, "OWN%");
 	draw(32, 60);
 	ASSERT_LINE(3, "CPU");
 	ASSERT_LINE(4, vm_state_name(VM_STATE_COMPILED));
 	assert_int_not_equal(color_at(4, vm_state_name(VM_STATE_COMPILED)), 0);
 	ASSERT_LINE(6, "OWN%");
+	picture.now_ns = 1140 * second_ns;
+	draw(24, 100);
+	ASSERT_LINE(0, "; charts: 2 min ");
 	rows_options.pid = 7;
 	draw(24, 100);
 	ASSERT_LINE(3, "The last minutes are of all processes and threads");
@@ -335,6 +344,9 @@ static void functions_have_their_place_in_a_column_of_its_own(void **state)
 		for (int j = 0; j < i; j++)
 			assert_int_not_equal(PAIR_NUMBER(mvinch(LIST_LINE + i, 2) & A_COLOR),
 					     PAIR_NUMBER(mvinch(LIST_LINE + j, 2) & A_COLOR));
+	rows.totals.by_state[VM_STATE_COMPILED] = 20;
+	draw(18, 100);
+	assert_int_equal(color_at(LIST_LINE + 1, "work"), color_at(2, "20.0%"));
 	rows_options.by_line = true;
 	rows_options.sort = SORT_TOTAL;
 	draw(18, 100);
