@@ -399,7 +399,7 @@ static void the_life_of_a_request_takes_the_place_of_a_profile(void **state)
 	ASSERT_SHOWN("alpha");
 	assert_int_equal(run("report", "--request 5.1 -f json first.ljspy"), EXIT_ALL_GOOD);
 	life = json_loads(shown, 0, NULL);
-	assert_non_null(life);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(life, "request"), "number")), 1);
 	json_decref(life);
 	assert_int_equal(run("report", "--request 5.1 -f folded first.ljspy"), EXIT_ALL_GOOD);
 	ASSERT_SHOWN("alpha ");
