@@ -513,7 +513,7 @@ static void a_process_that_cannot_be_looked_at_in_the_end_is_an_error(void **sta
 	options.pid_count = PROCESSES;
 	world[0].look_errors[1] = -EPERM;
 	assert_int_equal(check(), EXIT_WITH_ERRORS);
-	ASSERT_TOLD("5000000: error 1.");
+	ASSERT_TOLD("5000000: error 1");
 	ASSERT_SHOWN("compiled code: the process could not be looked at afterwards");
 	ASSERT_SHOWN("5000001");
 	/* Nothing is known of one without samples. */
@@ -525,7 +525,7 @@ static void a_process_that_cannot_be_looked_at_in_the_end_is_an_error(void **sta
 	assert_int_equal(check(), EXIT_WITH_ERRORS);
 	assert_int_equal(count_in_json(FIRST + 1), 1);
 	options.pid_count = 1;
-	assert_nothing_done("5000000: error 1.");
+	assert_nothing_done("5000000: error 1");
 }
 
 static void a_process_that_is_gone_is_left_out(void **state)
@@ -534,12 +534,12 @@ static void a_process_that_is_gone_is_left_out(void **state)
 	options.pid_count = PROCESSES;
 	world[0].is_gone = true;
 	assert_int_equal(check(), EXIT_WITH_ERRORS);
-	ASSERT_TOLD("5000000: error 3\n");
+	ASSERT_TOLD("5000000: error 3");
 	assert_hidden("5000000");
 	ASSERT_SHOWN("5000001");
 	assert_int_equal(world[0].looks, 0);
 	world[1].is_gone = true;
-	assert_nothing_done("5000001: error 3\n");
+	assert_nothing_done("5000001: error 3");
 	assert_int_equal(seen.samplings, 0);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ljspy report and diff: which files they read together, what they refuse, and what is left when they fail. */
+/* ljspy report and diff: which files they read together, what they refuse, and what they leave on failure. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

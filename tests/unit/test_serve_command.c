@@ -351,7 +351,7 @@ static void a_run_whose_process_ended_before_it_comes_again(void **state)
 	scene.left[1] = 2; /* but all are there */
 	assert_int_equal(serve(), EXIT_NOTHING_DONE);
 	assert_int_equal(seen.runs, 1);
-	ASSERT_TOLD("5000000: error 3\n");
+	ASSERT_TOLD("5000000: error 3");
 	scene.left[1] = 1;
 	scene.results[0].error = -EPERM;
 	assert_int_equal(serve(), EXIT_NOTHING_DONE);
@@ -391,7 +391,7 @@ static void processes_that_cannot_be_sampled_are_told_once(void **state)
 	assert_int_equal(seen.runs, 2);
 	assert_true(seen.is_told_refused[0]);
 	assert_false(seen.is_told_refused[1]);
-	assert_int_equal(told_times("5000001: error 1."), 1);
+	assert_int_equal(told_times("5000001: error 1"), 1);
 	assert_int_equal(told_times("1 of the processes cannot be sampled, or not yet."), 1);
 	assert_int_equal(told_times("Process 5000001 was left out."), 1);
 	assert_int_equal(seen.sampler[0].unreadable_count, 0);
@@ -401,7 +401,7 @@ static void processes_that_cannot_be_sampled_are_told_once(void **state)
 	/* One that no run has refused is told in the end. */
 	scene.results[0].refused.count = scene.results[1].refused.count = 0;
 	assert_int_equal(serve(), EXIT_WITH_ERRORS);
-	assert_int_equal(told_times("5000001: error 1."), 1);
+	assert_int_equal(told_times("5000001: error 1"), 1);
 }
 
 /*---- What cannot begin ----*/
