@@ -37,6 +37,7 @@ bool __wrap_symbols_rules(struct symbols *symbols, uint64_t address, struct fram
 
 static struct made_up stack;
 static bool is_in_place; /* can the stack be read without a copy? */
+static size_t views;     /* how often it was */
 static struct image *image;
 static struct cfi *cfi;
 static struct registers frame, caller;
@@ -45,6 +46,7 @@ static const void *view(struct memory *memory, uint64_t address, size_t length)
 {
 	const struct made_up *made_up = (const void *)memory;
 
+	views++;
 	return is_in_place && address >= BASE && address + length <= BASE + sizeof(made_up->words)
 		       ? (const uint8_t *)made_up->words + (address - BASE)
 		       : NULL;
@@ -212,6 +214,47 @@ static void saved_words_are_at_any_distance(void **state)
 	frame.sp = at(0);
 	assert_int_equal(step(), CFI_CALLER);
 	assert_int_equal(caller.rbx, at(0) + 1);
+}
+
+static struct frame_rule saved_below(uint64_t distance)
+{
+	const struct frame_rule_op below = { .atom = DW_OP_plus_uconst, .number = -distance };
+
+	return add_ops(&below, 1, FRAME_RULE_SAVED_AT_CFA);
+}
+
+/* A thread is unwound after each look at it: what a function has saved is read at once. */
+static void what_is_saved_below_the_cfa_is_read_at_once(void **state)
+{
+	struct registers one_by_one;
+
+	(void)state;
+	given.rules.registers[RIP] = saved_below(8);
+	given.rules.registers[RBX] = saved_below(16);
+	given.rules.registers[RBP] = saved_below(400);
+	given.rules.registers[R12] = saved_below(24);
+	given.rules.registers[R13] = (struct frame_rule){ .kind = FRAME_RULE_UNKNOWN };
+	frame.unknown = REGISTER_RBX | REGISTER_R14;
+	assert_int_equal(step(), CFI_CALLER);
+	assert_int_equal(caller.rbx, at(101 - 2) + 1);
+	assert_int_equal(caller.rbp, at(101 - 50) + 1);
+	assert_int_equal(caller.r12, at(101 - 3) + 1);
+	assert_int_equal(caller.unknown, REGISTER_R13 | REGISTER_R14);
+	one_by_one = caller;
+	is_in_place = true;
+	views = 0;
+	assert_int_equal(step(), CFI_CALLER);
+	assert_int_equal(views, 1);
+	assert_same_registers(&caller, &one_by_one);
+	/* One that is saved elsewhere, or an unknown register that tells where the CFA is, needs more. */
+	given.rules.registers[RBX] = saved_below(-(uint64_t)8);
+	assert_int_equal(step(), CFI_CALLER);
+	assert_int_equal(caller.rbx, at(101 + 1) + 1);
+	assert_int_equal(caller.rbp, one_by_one.rbp);
+	given.rules.registers[RBX] = saved_below(4000);
+	assert_int_equal(step(), CFI_CALLER);
+	assert_int_equal(caller.unknown, REGISTER_RBX | REGISTER_R13 | REGISTER_R14);
+	assert_int_equal(caller.rbp, one_by_one.rbp);
 }
 
 static void what_cannot_be_found_is_unknown(void **state)
@@ -468,6 +511,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_stack_that_was_not_captured_has_no_caller, begin, end),
 		cmocka_unit_test_setup_teardown(registers_are_found_by_their_rules, begin, end),
 		cmocka_unit_test_setup_teardown(saved_words_are_at_any_distance, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_saved_below_the_cfa_is_read_at_once, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_found_is_unknown, begin, end),
 		cmocka_unit_test_setup_teardown(rules_may_need_an_unknown_register, begin, end),
 		cmocka_unit_test_setup_teardown(operations_push_values, begin, end),

@@ -15,7 +15,6 @@ enum {
 	KNOWN_MAX = 16384, /* cached addresses */
 	OPERANDS_MAX = 16, /* depth of an expression's stack */
 	WALK_INSTRUCTIONS_MAX = 1 << 16,
-	SAVED_BYTES = 64, /* below the CFA: return address and all registers that functions keep */
 };
 
 struct cfi {
@@ -33,8 +32,6 @@ struct state {
 	const struct registers *frame;
 	struct memory *stack;
 	uint64_t cfa;
-	bool has_saved; /* else words below the CFA must be read one by one */
-	uint8_t saved[SAVED_BYTES];
 	bool lacks_register; /* an expression used an unknown register */
 };
 
@@ -191,26 +188,7 @@ static bool evaluate(struct state *state, const struct frame_rules *rules, const
 
 static bool find_cfa(struct state *state, const struct frame_rules *rules)
 {
-	const void *saved;
-
-	if (!evaluate(state, rules, &rules->cfa, &state->cfa))
-		return false;
-	saved = memory_view(state->stack, state->cfa - SAVED_BYTES, SAVED_BYTES);
-	state->has_saved = saved;
-	if (saved)
-		memcpy(state->saved, saved, SAVED_BYTES);
-	return true;
-}
-
-/* The word at the CFA plus the offset, which is below it, as a rule. */
-static bool read_saved(struct state *state, uint64_t offset, uint64_t *ret_value)
-{
-	const uint64_t begin = offset + SAVED_BYTES;
-
-	if (!state->has_saved || begin > SAVED_BYTES - sizeof(*ret_value))
-		return memory_u64(state->stack, state->cfa + offset, ret_value);
-	memcpy(ret_value, state->saved + begin, sizeof(*ret_value));
-	return true;
+	return evaluate(state, rules, &rules->cfa, &state->cfa);
 }
 
 /* The word at the address that the rule's expression gives. */
@@ -239,16 +217,27 @@ static bool recover(struct state *state, const struct frame_rules *rules, int nu
 		}
 		return evaluate(state, rules, rule, ret_value);
 	case FRAME_RULE_SAVED: return read_at(state, rules, rule, ret_value);
-	case FRAME_RULE_SAVED_AT_CFA: return read_saved(state, rules->ops[rule->first].number, ret_value);
+	case FRAME_RULE_SAVED_AT_CFA:
+		return memory_u64(state->stack, state->cfa + rules->ops[rule->first].number, ret_value);
 	}
 	return false;
 }
 
-/* The caller's registers except pc and stack pointer. Without a rule a register keeps the frame's value. */
+/* A register without a rule keeps the frame's value. */
+static struct registers begin_caller(const struct registers *frame, const struct other_rules *others)
+{
+	struct registers caller = *frame;
+
+	caller.flags = 0;
+	caller.call_number = UINT64_MAX;
+	caller.unknown = (frame->unknown & others->kept) | others->lost;
+	return caller;
+}
+
+/* The caller's registers except pc and stack pointer. */
 static void recover_others(struct state *state, const struct frame_rules *rules,
 			   const struct other_rules *others, struct registers *caller)
 {
-	caller->unknown = (state->frame->unknown & others->kept) | others->lost;
 	for (unsigned int i = 0; i < others->count; i++) {
 		int number = others->numbers[i];
 
@@ -261,11 +250,9 @@ static enum cfi_status apply(const struct frame_rules *rules, const struct other
 			     const struct registers *frame, struct memory *stack,
 			     struct registers *ret_caller)
 {
-	struct registers caller = *frame;
+	struct registers caller = begin_caller(frame, others);
 	struct state state = { .frame = frame, .stack = stack };
 
-	caller.flags = 0;
-	caller.call_number = UINT64_MAX;
 	if (rules->is_outermost) {
 		caller.pc = 0;
 		*ret_caller = caller;
@@ -280,13 +267,48 @@ static enum cfi_status apply(const struct frame_rules *rules, const struct other
 	return CFI_CALLER;
 }
 
+/* The same by plain rules. False if the rules are not plain, or one by one may tell more. */
+static bool apply_plain(const struct plain_rules *plain, const struct other_rules *others,
+			const struct registers *frame, struct memory *stack, struct registers *ret_caller)
+{
+	struct registers caller;
+	const uint8_t *saved, *saved_end;
+	uint64_t cfa;
+
+	if (!plain->length || !registers_get(frame, plain->cfa_register, &cfa))
+		return false;
+	cfa += plain->cfa_offset;
+	saved = memory_view(stack, cfa - plain->length, plain->length);
+	if (!saved)
+		return false;
+	saved_end = saved + plain->length;
+	caller = begin_caller(frame, others);
+	for (unsigned int i = 0; i < others->count; i++)
+		memcpy(registers_locate(&caller, others->numbers[i]), saved_end - plain->below[i],
+		       sizeof(uint64_t));
+	memcpy(&caller.pc, saved_end - plain->pc_below, sizeof(caller.pc));
+	caller.pc = registers_code_address(frame, caller.pc);
+	caller.sp = cfa;
+	*ret_caller = caller;
+	return true;
+}
+
+static enum cfi_status apply_known(const struct known_rule *known, const struct registers *frame,
+				   struct memory *stack, struct registers *ret_caller)
+{
+	const struct other_rules *others = known_rule_others(known);
+
+	return apply_plain(known_rule_plain(known), others, frame, stack, ret_caller)
+		       ? CFI_CALLER
+		       : apply(known_rule_rules(known), others, frame, stack, ret_caller);
+}
+
 enum cfi_status cfi_step(struct cfi *cfi, uint64_t pc, const struct registers *frame, struct memory *stack,
 			 struct registers *ret_caller)
 {
 	const struct known_rule *known = find_rules(cfi, pc);
 
-	return known ? apply(known_rule_rules(known), known_rule_others(known), frame, stack, ret_caller)
-		     : CFI_NONE;
+	return known ? apply_known(known, frame, stack, ret_caller) : CFI_NONE;
 }
 
 static bool caller_sp(const struct frame_rules *rules, const struct registers *frame, struct memory *stack,
@@ -349,23 +371,6 @@ enum cfi_status cfi_step_by_code(struct cfi *cfi, const struct registers *frame,
 
 /*---- By the code before the pc ----*/
 
-/* The operation of a CFA that is a register plus an offset, of one kind for all; false of any other CFA. */
-static bool cfa_by_register(const struct frame_rules *rules, struct frame_rule_op *ret_op)
-{
-	const struct frame_rule_op *op = &rules->ops[rules->cfa.first];
-
-	if (rules->is_outermost || rules->cfa.count != 1)
-		return false;
-	if (op->atom == DW_OP_bregx && op->number < REGISTER_NUMBERS)
-		*ret_op = *op;
-	else if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
-		*ret_op = (struct frame_rule_op){ .number = op->atom - DW_OP_breg0, .number2 = op->number };
-	else
-		return false;
-	ret_op->atom = DW_OP_bregx;
-	return ret_op->number < REGISTER_NUMBERS;
-}
-
 /*
  * Is the CFA at an address that of a function's beginning, where nothing but its caller's call has moved the
  * stack?
@@ -375,8 +380,8 @@ static bool is_entry(struct cfi *cfi, uint64_t pc)
 	const struct known_rule *known = find_rules(cfi, pc);
 	struct frame_rule_op op;
 
-	return known && cfa_by_register(known_rule_rules(known), &op) && op.number == REGISTER_NUMBER_SP &&
-	       op.number2 == CALL_PUSHES;
+	return known && frame_rules_cfa_by_register(known_rule_rules(known), &op) &&
+	       op.number == REGISTER_NUMBER_SP && op.number2 == CALL_PUSHES;
 }
 
 /*
@@ -390,7 +395,7 @@ static enum frame_depth_status work_out_by_depth(struct cfi *cfi, uint64_t pc, s
 	struct frame_rule_op op;
 	struct frame_depth depth;
 
-	if (!cfa_by_register(rules, &op) || op.number == REGISTER_NUMBER_SP ||
+	if (!frame_rules_cfa_by_register(rules, &op) || op.number == REGISTER_NUMBER_SP ||
 	    !image_function(cfi->image, pc, &question.begin, &question.end) || !is_entry(cfi, question.begin))
 		return FRAME_DEPTH_NONE;
 	question.number = (int)op.number;
@@ -436,7 +441,7 @@ enum cfi_status cfi_step_by_depth(struct cfi *cfi, uint64_t pc, const struct reg
 	uint64_t begin, end;
 
 	if (!known || !code_of(cfi) || !image_function(cfi->image, pc, &begin, &end) ||
-	    apply(known_rule_rules(known), known_rule_others(known), frame, stack, &caller) != CFI_CALLER ||
+	    apply_known(known, frame, stack, &caller) != CFI_CALLER ||
 	    !(code_rules_follows_call_of(cfi->code, stack, caller.pc, begin) ||
 	      signal_frame_is_at(image_text(cfi->image), caller.pc)))
 		return CFI_REGISTER_UNKNOWN;

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/native/known_rules.h"
 
+#include <dwarf.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "memory/word_hash.h"
 
+/* All registers that functions keep take less, but for those of large frames on arm64. */
+enum { PLAIN_BYTES_MAX = 512 };
+
 /* What is kept of rules: a program has some hundred of them, and thousands of addresses. */
 struct kept_rules {
 	UT_hash_handle hh;
 	uint32_t users; /* addresses */
 	struct other_rules others;
+	struct plain_rules plain;
 	/* The key: all that follows. */
 	struct made_code made;
 	uint64_t has_rules;
@@ -58,6 +63,43 @@ static struct kept_rules *new_kept(const struct frame_rules *rules, const struct
 	return kept;
 }
 
+/* How far below the CFA the rule has a word saved, if not too far. *length grows to the furthest. */
+static bool note_saved(const struct frame_rules *rules, int number, uint16_t *ret_below, uint16_t *length)
+{
+	const struct frame_rule *rule = &rules->registers[number];
+	uint64_t below;
+
+	if (rule->kind != FRAME_RULE_SAVED_AT_CFA)
+		return false;
+	below = -rules->ops[rule->first].number;
+	if (below < sizeof(uint64_t) || below > PLAIN_BYTES_MAX)
+		return false;
+	*ret_below = (uint16_t)below;
+	if (below > *length)
+		*length = (uint16_t)below;
+	return true;
+}
+
+/* Sets *ret_plain only if the rules are plain. */
+static void note_plain(const struct frame_rules *rules, const struct other_rules *others,
+		       struct plain_rules *ret_plain)
+{
+	const struct frame_rule *sp = &rules->registers[REGISTER_NUMBER_SP];
+	struct plain_rules plain = { .length = 0 };
+	struct frame_rule_op cfa;
+
+	if (!frame_rules_cfa_by_register(rules, &cfa) || sp->kind != FRAME_RULE_VALUE ||
+	    sp->first != rules->cfa.first || sp->count != rules->cfa.count ||
+	    !note_saved(rules, REGISTER_NUMBER_PC, &plain.pc_below, &plain.length))
+		return;
+	for (unsigned int i = 0; i < others->count; i++)
+		if (!note_saved(rules, others->numbers[i], &plain.below[i], &plain.length))
+			return;
+	plain.cfa_register = (uint8_t)cfa.number;
+	plain.cfa_offset = cfa.number2;
+	*ret_plain = plain;
+}
+
 /* These rules, kept once. NULL when memory is short. */
 static struct kept_rules *keep(struct known_rules *known, const struct frame_rules *rules,
 			       const struct made_code *made)
@@ -71,8 +113,10 @@ static struct kept_rules *keep(struct known_rules *known, const struct frame_rul
 		free(kept);
 		return same;
 	}
-	if (rules)
+	if (rules) {
 		other_rules_of(rules, &kept->others);
+		note_plain(rules, &kept->others, &kept->plain);
+	}
 	HASH_ADD_KEYPTR(hh, known->kept, key_of(kept), key_length(kept), kept);
 	if (hash_added(&kept->hh))
 		return kept;
@@ -156,6 +200,11 @@ const struct other_rules *known_rule_others(const struct known_rule *rule)
 	return &rule->kept->others;
 }
 
+const struct plain_rules *known_rule_plain(const struct known_rule *rule)
+{
+	return &rule->kept->plain;
+}
+
 const struct made_code *known_rule_made(const struct known_rule *rule)
 {
 	return &rule->kept->made;
@@ -176,6 +225,22 @@ void other_rules_of(const struct frame_rules *rules, struct other_rules *ret_oth
 			others.numbers[others.count++] = (uint8_t)number;
 	}
 	*ret_others = others;
+}
+
+bool frame_rules_cfa_by_register(const struct frame_rules *rules, struct frame_rule_op *ret_op)
+{
+	const struct frame_rule_op *op = &rules->ops[rules->cfa.first];
+
+	if (rules->is_outermost || rules->cfa.count != 1)
+		return false;
+	if (op->atom == DW_OP_bregx && op->number < REGISTER_NUMBERS)
+		*ret_op = *op;
+	else if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
+		*ret_op = (struct frame_rule_op){ .number = op->atom - DW_OP_breg0, .number2 = op->number };
+	else
+		return false;
+	ret_op->atom = DW_OP_bregx;
+	return ret_op->number < REGISTER_NUMBERS;
 }
 
 size_t frame_rules_length(const struct frame_rules *rules)
