@@ -297,10 +297,13 @@ void allocation_shares_add_film(struct allocation_shares *shares,
 		struct allocated_besides besides;
 
 		/* So much at once is one allocation. */
-		if (bytes >= ALLOCATION_LARGE_MIN)
+		if (bytes >= ALLOCATION_LARGE_MIN) {
 			shares->film_large_bytes += knows_objects ? (double)bytes : 0;
-		else if (allocated_besides_objects(&film[i - 1], &film[i], objects, count, &besides) &&
-			 besides.bytes > 0)
+			continue;
+		}
+		shares->film_bytes += (double)bytes;
+		if (allocated_besides_objects(&film[i - 1], &film[i], objects, count, &besides) &&
+		    besides.bytes > 0)
 			add_besides(shares, film, i, &besides);
 	}
 }

@@ -7,13 +7,22 @@
 
 #include "src/allocations/allocation_shares_parts.h"
 
-enum { STRINGS_MIN = 100 /* in windows, to compare these with intervals */ };
+enum {
+	STRINGS_MIN = 100, /* in windows, to compare these with intervals */
+	UNTOLD_MAX = 2,    /* divisions */
+};
 
 /* Of what films have seen of a part, if new objects explain less than this, they do not. */
 static const double explained_min = 0.2;
 
+/* ... and neither if films have seen so many standard errors more than these explain: few are chance. */
+static const double explained_errors = 3;
+
 /* What windows leave for strings and other parts is at least this part of what films say. */
 static const double rest_min = 0.5;
+
+/* Beside parts, strings have so many times as much as their number and size tell at most. */
+static const double strings_max = 1.5;
 
 /* Looks meet an allocation of one kind up to so many times as often as one of another kind. */
 static const double looks_max = 16;
@@ -232,6 +241,17 @@ static double as_new(const struct allocation_shares *shares, const struct class 
 		       : 0;
 }
 
+/*
+ * Have films seen as many of a size of parts as they see where new objects have so much of all bytes? What
+ * films miss of other sizes must not make these more.
+ */
+static bool are_explained(const struct allocation_shares *shares, const struct class *class, double part)
+{
+	const double expected = part * shares->film_bytes * class->counted / class->counted_bytes;
+
+	return class->counted <= expected + explained_errors * sqrt(expected);
+}
+
 /* What films have seen of a size of parts, if new objects do not explain it. */
 static double filmed_beyond(const struct allocation_shares *shares, const struct class *class, double bytes,
 			    double parts, const struct filmed *filmed)
@@ -239,7 +259,7 @@ static double filmed_beyond(const struct allocation_shares *shares, const struct
 	double seen, explained;
 
 	if (class->key.kind != ALLOCATION_OTHER || class->key.part != PART_ANY || filmed->bytes <= 0 ||
-	    !was_sampled(shares, class))
+	    class->counted <= 0 || !was_sampled(shares, class))
 		return 0;
 	seen = parts * class->counted_bytes / filmed->bytes;
 	explained = as_new(shares, class, bytes);
@@ -248,7 +268,8 @@ static double filmed_beyond(const struct allocation_shares *shares, const struct
 
 		explained += of_part ? as_new(shares, of_part, bytes) : 0;
 	}
-	return explained < explained_min * seen ? seen : 0;
+	return explained < explained_min * seen && !are_explained(shares, class, explained / bytes) ? seen
+												    : 0;
 }
 
 /* Whose it is: of older tables or coroutines, which grow, if samples tell them apart. */
@@ -300,6 +321,36 @@ static double met_max(const struct allocation_shares *shares, double count, doub
 }
 
 /*
+ * Of what strings and parts have, that of strings. Parts that samples have met may have most of it even where
+ * films have met hardly any of them alone.
+ */
+static double strings_of(const struct allocation_shares *shares, double rest, double string_bytes,
+			 double beyond)
+{
+	const double bytes = string_bytes > 0 ? rest * string_bytes / (string_bytes + beyond) : 0;
+
+	return shares->part_size_count > 0 ? fmin(bytes, strings_max * string_bytes) : bytes;
+}
+
+/*
+ * What parts have now: how often samples meet each of them does not tell. So it waits for films that do, but
+ * not for long: there may be none.
+ */
+static double take_untold(struct allocation_shares *shares, double bytes, double beyond)
+{
+	const double all = shares->untold_bytes + bytes;
+
+	if (beyond <= 0 && shares->film_bytes > 0 && shares->untold_count < UNTOLD_MAX) {
+		shares->untold_bytes = all;
+		shares->untold_count++;
+		return 0;
+	}
+	shares->untold_bytes = 0;
+	shares->untold_count = 0;
+	return all;
+}
+
+/*
  * Give each class its part of the bytes. Objects and the parts of new tables are counted in windows. Strings
  * and other parts, of tables that grow later, have the rest, and films tell what each of them has.
  */
@@ -309,7 +360,7 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 			    parts = add_up_films(shares, ALLOCATION_OTHER);
 	const double string_count = bytes * strings_of_all(shares), counted = bytes * like_windows(shares);
 	double count = string_count, listed = 0, new_parts = 0, beyond = 0;
-	double string_bytes, part_bytes, rest, scale, large, unmet;
+	double string_bytes, part_bytes, rest, scale, large, unmet, of_strings, of_parts;
 
 	for (size_t i = 0; i < shares->class_count; i++) {
 		count += objects_of(shares, &shares->classes[i], counted);
@@ -334,6 +385,8 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 	rest -= large + unmet;
 	shares->large_bytes = large + shares_take_unmet(shares, unmet);
 	shares_add_large_by_series(shares, shares->large_bytes);
+	of_strings = strings_of(shares, rest, string_bytes, beyond);
+	of_parts = take_untold(shares, rest - of_strings, beyond);
 
 	for (size_t i = 0; i < shares->class_count; i++) {
 		struct class *class = &shares->classes[i];
@@ -342,16 +395,13 @@ static void add_to_classes(struct allocation_shares *shares, double bytes)
 		class->bytes += object_bytes_of(shares, class, scale * counted) +
 				as_new(shares, class, scale * counted);
 		if (beyond > 0)
-			shares->classes[class_beyond(shares, i)].bytes += rest / (string_bytes + beyond) *
-									  filmed_beyond(shares, class,
-											counted, part_bytes,
-											&parts);
+			shares->classes[class_beyond(shares, i)].bytes +=
+				of_parts / beyond * filmed_beyond(shares, class, counted, part_bytes, &parts);
 	}
 	if (string_bytes > 0)
-		add_strings_by_films(shares, &strings, scale * string_count,
-				     rest * string_bytes / (string_bytes + beyond));
-	else if (beyond <= 0)
-		shares->classes[CLASS_PARTS].bytes += rest;
+		add_strings_by_films(shares, &strings, scale * string_count, of_strings);
+	if (beyond <= 0)
+		shares->classes[CLASS_PARTS].bytes += of_parts;
 }
 
 /*
@@ -395,7 +445,7 @@ static void fade(struct allocation_shares *shares)
 	double *const sums[] = { &shares->counted_samples, &shares->small_sample_bytes,
 				 &shares->listed_bytes,    &shares->string_window_bytes,
 				 &shares->strings,         &shares->film_large_bytes,
-				 &shares->film_part_bytes };
+				 &shares->film_part_bytes, &shares->film_bytes };
 	double *const of_series[] = { &shares->series_large, &shares->series_bytes,
 				      &shares->series_large_bytes, &shares->series_untold_bytes };
 
@@ -464,7 +514,9 @@ static struct allocation_share share_waiting(double bytes, double objects)
 
 struct allocation_share allocation_shares_waiting(const struct allocation_shares *shares, size_t class)
 {
-	return share_waiting(shares->classes[class].bytes, shares->classes[class].objects);
+	const double untold = class == CLASS_PARTS ? shares->untold_bytes : 0;
+
+	return share_waiting(shares->classes[class].bytes + untold, shares->classes[class].objects);
 }
 
 struct allocation_share allocation_shares_unseen(const struct allocation_shares *shares)
@@ -474,7 +526,7 @@ struct allocation_share allocation_shares_unseen(const struct allocation_shares 
 	for (size_t i = 0; i < shares->class_count; i++) {
 		if (shares->classes[i].mean > 0)
 			continue;
-		bytes += shares->classes[i].bytes;
+		bytes += shares->classes[i].bytes + (i == CLASS_PARTS ? shares->untold_bytes : 0);
 		objects += shares->classes[i].objects;
 	}
 	return share_waiting(bytes, objects);

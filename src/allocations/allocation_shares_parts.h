@@ -100,6 +100,7 @@ struct allocation_shares {
 	double listed_bytes;                      /* of windows whose objects are known */
 	double string_window_bytes, strings;      /* of windows whose strings are known */
 	double film_large_bytes, film_part_bytes; /* of films: in large allocations, in other parts */
+	double film_bytes;                        /* of films: in all that is not large */
 	double series_large;                      /* large allocations that series have seen */
 	double series_bytes, series_large_bytes;  /* in all, and in large ones */
 	double series_untold_bytes;               /* besides: in large ones, or in many small ones */
@@ -117,8 +118,10 @@ struct allocation_shares {
 	uint64_t other_stack;   /* what may be it: the least of one window */
 	bool knows_least_stack; /* two windows agree */
 	bool has_sampled_stack; /* a sample tells */
-	double unmet_bytes; /* that no sample has met, and which wait for one of what is large; they fade */
-	double lost_bytes;  /* ... and what has faded */
+	double unmet_bytes;  /* that no sample has met, and which wait for one of what is large; they fade */
+	double lost_bytes;   /* ... and what has faded */
+	double untold_bytes; /* of parts, which wait for films to tell whose they are */
+	size_t untold_count; /* ... for so many divisions */
 	struct share_sample *samples;
 	struct allocation_share *shares;
 	size_t sample_count, sample_size;
