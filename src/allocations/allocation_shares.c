@@ -10,6 +10,7 @@
 enum {
 	STRINGS_MIN = 100, /* in windows, to compare these with intervals */
 	UNTOLD_MAX = 2,    /* divisions */
+	ALONE_MIN = 4,     /* strings of a size that films have met */
 };
 
 /* Of what films have seen of a part, if new objects explain less than this, they do not. */
@@ -36,8 +37,8 @@ static const double large_fading = 0.9;
 static const double large_enough = 100; /* fewer do not fade */
 
 /*
- * What films have seen of one kind, in the sizes that have had samples. In a size without any, a film has
- * mostly seen several allocations as one.
+ * What films have seen of one kind, in the sizes that they tell. Of parts, these have had samples: in a size
+ * without any, a film has mostly seen several allocations as one.
  */
 struct filmed {
 	double objects, bytes;
@@ -199,6 +200,32 @@ static bool was_sampled(const struct allocation_shares *shares, const struct cla
 	return is_sampled;
 }
 
+/* May films have taken a string that samples have met, and a part that was new with it, for one string? */
+static bool may_be_sum(const struct allocation_shares *shares, const struct class *class)
+{
+	for (size_t i = CLASSES_FIXED; i < shares->class_count; i++) {
+		const struct class *one = &shares->classes[i];
+
+		if (one->key.kind != ALLOCATION_STRING || one->mean <= 0)
+			continue;
+		for (size_t part = 0; part < shares->part_size_count; part++)
+			if (shares_size_step((uint64_t)(one->mean + 0.5) + shares->part_sizes[part]) ==
+			    class->key.bytes)
+				return true;
+	}
+	return false;
+}
+
+/*
+ * Does it count what films have seen of it? Strings that they have met alone more than a few times are there,
+ * and wait for a sample.
+ */
+static bool is_told(const struct allocation_shares *shares, const struct class *class)
+{
+	return was_sampled(shares, class) || (class->key.kind == ALLOCATION_STRING && class->key.bytes > 0 &&
+					      class->counted >= ALONE_MIN && !may_be_sum(shares, class));
+}
+
 static struct filmed add_up_films(const struct allocation_shares *shares, enum allocation_kind kind)
 {
 	struct filmed filmed = { 0 };
@@ -206,7 +233,7 @@ static struct filmed add_up_films(const struct allocation_shares *shares, enum a
 	for (size_t i = 0; i < shares->class_count; i++) {
 		const struct class *class = &shares->classes[i];
 
-		if (class->key.kind == kind && class->key.part == PART_ANY && was_sampled(shares, class)) {
+		if (class->key.kind == kind && class->key.part == PART_ANY && is_told(shares, class)) {
 			filmed.objects += class->counted;
 			filmed.bytes += class->counted_bytes;
 		}
@@ -226,7 +253,7 @@ static void add_strings_by_films(struct allocation_shares *shares, const struct 
 	for (size_t i = 0; i < shares->class_count; i++) {
 		struct class *class = &shares->classes[i];
 
-		if (class->key.kind != ALLOCATION_STRING || class->mean <= 0)
+		if (class->key.kind != ALLOCATION_STRING || !is_told(shares, class))
 			continue;
 		class->objects += objects * class->counted / filmed->objects;
 		class->bytes += bytes * class->counted_bytes / filmed->bytes;

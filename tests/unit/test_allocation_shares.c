@@ -178,11 +178,12 @@ static void sizes_of_strings_and_parts_come_from_films(void **state)
 
 	(void)state;
 	begin_film(film);
-	for (size_t i = 1; i <= 6; i++)
+	for (size_t i = 1; i <= 5; i++)
 		filmed(film, i, 40, 1);
 	filmed(film, 10, 200, 0); /* the string is counted at the next look */
 	filmed(film, 11, 0, 1);
-	filmed(film, 20, 320, 0); /* a part */
+	filmed(film, 20, 320, 0); /* a part, and a string right after it */
+	filmed(film, 21, 40, 1);
 
 	/* All is strings, but for a part of 440 bytes: seven of 64 on average. */
 	allocates(8800);
@@ -302,6 +303,44 @@ static void stacks_of_new_coroutines_are_counted_and_not_filmed(void **state)
 	assert_in_range(result[5].bytes, 9600 - 100, 9600 + 100);
 	assert_in_range(result[7].bytes, 38400 - 200, 38400 + 200);
 	assert_in_range(allocation_shares_unseen(shares).bytes, 0, 1);
+}
+
+/* One coroutine, with the largest stack that any build begins with, beside two parts of older tables. */
+static void a_large_first_stack_is_one_that_coroutines_begin_with(void **state)
+{
+	const struct allocated allocated = { .bytes = 96 + 384 + 480, .knows_strings = true };
+	const struct listed_object object = { .kind = ALLOCATION_THREAD, .bytes = 96, .stack_bytes = 384 };
+	const struct allocation_share *result;
+
+	(void)state;
+	allocation_shares_add_window(shares, &allocated, &object, 1);
+	samples(ALLOCATION_STACK, 384, 1);
+	samples(ALLOCATION_THREAD, 96, 1);
+	samples(ALLOCATION_ARRAY, 240, 1);
+	allocates(9600);
+	assert_int_equal(allocation_shares_divide(shares, &result), 3);
+	assert_int_equal(result[0].bytes, 3840);
+	assert_int_equal(result[1].bytes, 960);
+	assert_int_equal(result[2].bytes, 4800);
+}
+
+/* What a sample has met is no guess, however often windows have read another one. */
+static void windows_do_not_change_the_first_stack_that_a_sample_has_met(void **state)
+{
+	const struct allocated allocated = { .bytes = 96 + 376, .knows_strings = true };
+	struct listed_object object = { .kind = ALLOCATION_THREAD, .bytes = 96, .stack_bytes = 376 };
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t window = 0; window < 4; window++) {
+		allocation_shares_add_window(shares, &allocated, &object, 1);
+		if (window == 0)
+			samples(ALLOCATION_STACK, 376, 1);
+		object.stack_bytes = 328;
+	}
+	allocates(4720);
+	assert_int_equal(allocation_shares_divide(shares, &result), 1);
+	assert_in_range(result[0].bytes, 3760 - 5, 3760 + 5);
 }
 
 /* A coroutine that is not filled in yet seems to have any stack. */
@@ -606,6 +645,34 @@ static void strings_do_not_have_what_parts_leave_that_no_film_has_met(void **sta
 		allocates(20000);
 		assert_int_equal(allocation_shares_divide(shares, &result), 2);
 		assert_in_range(result[0].bytes, 4000, 8000);
+	}
+}
+
+/* What older ones grow by, films tell, also where new ones have grown so, too. */
+static void what_older_stacks_grow_by_is_theirs_beside_new_ones(void **state)
+{
+	const struct allocated allocated = { .bytes = 2 * (96 + 816) + 43120, .knows_strings = true };
+	const struct listed_object objects[] = {
+		{ .kind = ALLOCATION_THREAD, .bytes = 96, .stack_bytes = 816 },
+		{ .kind = ALLOCATION_THREAD, .bytes = 96, .stack_bytes = 816 },
+	};
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocation_share *result;
+
+	(void)state;
+	for (size_t second = 0; second < 4; second++) {
+		begin_film(film);
+		for (size_t i = 5; i < 15; i++)
+			filmed(film, i, 440, 0);
+		allocation_shares_add_film(shares, film, NULL, 0);
+		allocation_shares_add_window(shares, &allocated, objects, 2);
+		samples(ALLOCATION_STACK, 376, 1);
+		samples(ALLOCATION_STACK, 440, 5);
+		samples(ALLOCATION_THREAD, 96, 1);
+		allocates(allocated.bytes);
+		assert_int_equal(allocation_shares_divide(shares, &result), 7);
+		if (second > 0)
+			assert_in_range(sum(result, 1, 5).bytes, 44000 - 400, 44000 + 400);
 	}
 }
 
@@ -1973,6 +2040,118 @@ static void sizes_of_what_is_no_sampled_string_are_no_sizes_of_strings(void **st
 	assert_in_range(result[1].objects, 140, 150);
 }
 
+/*
+ * Of ten strings of 40 bytes and five of 200, only the former have a sample at first; but not what films may
+ * have seen of a part that came with one of them.
+ */
+static void strings_that_films_have_met_wait_for_a_sample(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocation_share *result;
+
+	(void)state;
+	begin_film(film);
+	for (size_t i = 1; i <= 15; i++)
+		filmed(film, i, i > 10 ? 200 : 40, 1);
+	for (size_t i = 20; i < 30; i++)
+		filmed(film, i, 40 + 320, 1);
+	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_ARRAY, 320, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	allocation_shares_add_film(shares, film, NULL, 0);
+	window(0, 0, 15, 1400);
+	samples(ALLOCATION_STRING, 40, 1);
+	allocates(14000);
+	assert_int_equal(allocation_shares_divide(shares, &result), 1);
+	assert_in_range(result[0].bytes, 4000 - 10, 4000 + 10);
+	assert_in_range(allocation_shares_unseen(shares).bytes, 10000 - 10, 10000 + 10);
+	samples(ALLOCATION_STRING, 200, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 1);
+	assert_in_range(result[0].bytes, 10000 - 10, 10000 + 10);
+	assert_in_range(result[0].objects, 49, 51);
+}
+
+/* Three strings at one look may be as large as two that samples have met. */
+static void three_strings_at_one_look_tell_no_size(void **state)
+{
+	struct allocation_counters film[ALLOCATION_FILM_LOOKS];
+	const struct allocation_share *result;
+
+	(void)state;
+	samples(ALLOCATION_STRING, 200, 1);
+	samples(ALLOCATION_STRING, 400, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	for (size_t division = 0; division < 2; division++) {
+		begin_film(film);
+		for (size_t i = 1; i <= 10; i++)
+			filmed(film, i, i > 8 ? 400 : 200, 1);
+		for (size_t i = 20; i < 40; i++)
+			filmed(film, i, 600, 3);
+		allocation_shares_add_film(shares, film, NULL, 0);
+		window(0, 0, 10, 2400);
+		samples(ALLOCATION_STRING, 200, 1);
+		samples(ALLOCATION_STRING, 400, 1);
+		allocates(24000);
+		assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	}
+	assert_int_equal(result[0].objects, 80);
+	assert_int_equal(result[1].objects, 20);
+}
+
+/* Of four C objects of one size, three have one type. */
+static void c_objects_of_one_size_are_told_apart_by_their_types(void **state)
+{
+	const struct allocated allocated = { .bytes = 128 };
+	struct listed_object objects[4];
+	const struct allocation_share *result;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++)
+		objects[i] = (struct listed_object){ .kind = ALLOCATION_CDATA,
+						     .bytes = 32,
+						     .ctype = i > 0 ? 100 : 101 };
+	allocation_shares_add_window(shares, &allocated, objects, 4);
+	for (uint32_t ctype = 100; ctype <= 101; ctype++) {
+		const struct allocation sample = { .kind = ALLOCATION_CDATA, .bytes = 32, .ctype = ctype };
+
+		assert_true(allocation_shares_add_sample(shares, &sample) >= 0);
+	}
+	allocates(12800);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	assert_int_equal(result[0].bytes, 9600);
+	assert_int_equal(result[1].bytes, 3200);
+}
+
+/* If they do not know most of the bytes: these may be of a time with more strings. */
+static void intervals_that_know_few_bytes_do_not_tell_how_many_strings_there_are(void **state)
+{
+	const struct allocated known = { .bytes = 2000, .strings = 200, .knows_strings = true };
+	const struct allocation_share *result;
+
+	(void)state;
+	add_interval_of(&known, SECOND / 100);
+	allocates(18000);
+	window(0, 0, 20, 1000);
+	samples(ALLOCATION_STRING, 40, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 1);
+	assert_int_equal(result[0].objects, 400);
+}
+
+/* Beside twice as many in intervals, windows are not like half of the bytes: these few are chance. */
+static void few_strings_in_windows_are_not_compared(void **state)
+{
+	const struct allocated allocated = { .bytes = 10000, .strings = 400, .knows_strings = true };
+	const struct allocation_share *result;
+
+	(void)state;
+	add_interval_of(&allocated, SECOND / 100);
+	window(0, 5, 20, 1000);
+	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_FUNCTION, 40, 1);
+	assert_int_equal(allocation_shares_divide(shares, &result), 2);
+	assert_int_equal(result[1].objects, 50);
+}
+
 /* More than ljspy tells apart: those are put together, and nothing is lost. */
 static void there_may_be_many_sizes(void **state)
 {
@@ -2814,6 +2993,19 @@ int main(void)
 		cmocka_unit_test_setup_teardown(strings_do_not_have_what_parts_leave_that_no_film_has_met,
 						begin, end),
 		cmocka_unit_test_setup_teardown(what_older_stacks_grow_by_is_filmed, begin, end),
+		cmocka_unit_test_setup_teardown(strings_that_films_have_met_wait_for_a_sample, begin, end),
+		cmocka_unit_test_setup_teardown(three_strings_at_one_look_tell_no_size, begin, end),
+		cmocka_unit_test_setup_teardown(c_objects_of_one_size_are_told_apart_by_their_types, begin,
+						end),
+		cmocka_unit_test_setup_teardown(
+			intervals_that_know_few_bytes_do_not_tell_how_many_strings_there_are, begin, end),
+		cmocka_unit_test_setup_teardown(few_strings_in_windows_are_not_compared, begin, end),
+		cmocka_unit_test_setup_teardown(a_large_first_stack_is_one_that_coroutines_begin_with, begin,
+						end),
+		cmocka_unit_test_setup_teardown(windows_do_not_change_the_first_stack_that_a_sample_has_met,
+						begin, end),
+		cmocka_unit_test_setup_teardown(what_older_stacks_grow_by_is_theirs_beside_new_ones, begin,
+						end),
 		cmocka_unit_test_setup_teardown(a_stack_that_one_window_has_read_wrongly_does_not_count,
 						begin, end),
 		cmocka_unit_test_setup_teardown(what_films_take_for_stacks_is_not_theirs, begin, end),
