@@ -1114,6 +1114,7 @@ static void large_ones_that_a_series_sees_together_are_several(void **state)
 	seen_merged(2 * LARGE + 10, true, 20);
 	/* This is nothing that samples have met. */
 	seen_merged(2 * LARGE + LARGE / 2, true, 20);
+	seen_merged(2 * LARGE + LARGE / 10, true, 20);
 	assert_int_equal(allocation_shares_divide(shares, &result), 10);
 	assert_in_range(sum(result, 0, 9).bytes, 490000, 510000);
 	assert_in_range(result[9].bytes, 490000, 510000);
@@ -1135,6 +1136,21 @@ static void large_hash_parts_count_by_what_they_add(void **state)
 	assert_int_equal(allocation_shares_divide(shares, &result), 10);
 	assert_in_range(sum(result, 0, 9).bytes, 480000, 500000);
 	assert_in_range(result[9].bytes, 500000, 520000);
+}
+
+/* What is a quarter larger than a hash part is none, and waits for a sample. */
+static void what_is_no_hash_part_counts_in_full(void **state)
+{
+	const uint64_t hash = 8192 * 24;
+	const struct allocation_share *result;
+
+	(void)state;
+	meets_large_tables_and_arrays(hash / 2, ALLOCATION_HASH);
+	seen(hash + hash / 4, false, 50);
+	seen(LARGE, true, 120);
+	assert_int_equal(allocation_shares_divide(shares, &result), 10);
+	assert_in_range(sum(result, 0, 9).bytes, 0, 20000);
+	assert_in_range(allocation_shares_unseen(shares).bytes, 480000, 500000);
 }
 
 /* They wait for a sample: what another one of that size took must not be a table's. */
@@ -2146,7 +2162,7 @@ static void few_strings_in_windows_are_not_compared(void **state)
 	(void)state;
 	add_interval_of(&allocated, SECOND / 100);
 	window(0, 5, 20, 1000);
-	samples(ALLOCATION_STRING, 40, 1);
+	samples(ALLOCATION_STRING, 10, 1);
 	samples(ALLOCATION_FUNCTION, 40, 1);
 	assert_int_equal(allocation_shares_divide(shares, &result), 2);
 	assert_int_equal(result[1].objects, 50);
@@ -2714,6 +2730,22 @@ static void few_spans_tell_a_lower_bound(void **state)
 	}
 }
 
+/* A span of which a third met something met as much as a third of the spans do. */
+static void few_pieces_of_spans_tell_a_lower_bound(void **state)
+{
+	const struct span_piece pieces[] = { { .ns = 6667 },
+					     { .ns = 6667, .allocated = { .bytes = 47 } },
+					     { .ns = 6666 } };
+	uint64_t bytes;
+
+	(void)state;
+	add_hundredths(true, 30, 100000, 0);
+	for (int i = 0; i < 8; i++)
+		allocation_shares_add_span(shares, pieces, 3, false);
+	assert_int_equal(divided(&bytes), ALLOCATION_SUM_LEAST);
+	assert_in_range(bytes, 60000, 80000); /* of 235000 */
+}
+
 /* There, a division may have few intervals, or but one. */
 static void few_intervals_are_judged_by_those_before(void **state)
 {
@@ -2993,6 +3025,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(strings_do_not_have_what_parts_leave_that_no_film_has_met,
 						begin, end),
 		cmocka_unit_test_setup_teardown(what_older_stacks_grow_by_is_filmed, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_no_hash_part_counts_in_full, begin, end),
+		cmocka_unit_test_setup_teardown(few_pieces_of_spans_tell_a_lower_bound, begin, end),
 		cmocka_unit_test_setup_teardown(strings_that_films_have_met_wait_for_a_sample, begin, end),
 		cmocka_unit_test_setup_teardown(three_strings_at_one_look_tell_no_size, begin, end),
 		cmocka_unit_test_setup_teardown(c_objects_of_one_size_are_told_apart_by_their_types, begin,
