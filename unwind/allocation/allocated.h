@@ -119,7 +119,11 @@ static inline uint64_t listed_part_bytes(const struct listed_object *object)
 	return object->hash_bytes + object->array_bytes + object->stack_bytes;
 }
 
-enum { LISTED_OBJECTS_MAX = 4096 }; /* of one walk */
+/*
+ * Of one walk: as many as compiled code makes in a millisecond, as long as a window may take. If bursts of
+ * small objects were more, their windows would be left out, and they would have less than they allocate.
+ */
+enum { LISTED_OBJECTS_MAX = 32768 };
 
 /*
  * Fill in the objects from the newest one, first, to the one that was newest before, last, which is left out,
