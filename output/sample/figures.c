@@ -32,7 +32,7 @@ static const double skid_percent_min = 1;
 static const double lost_points_more = 0.5;
 
 /* Less than this of all bytes may be divided as roughly as those of large allocations are. */
-static const double large_percent_min = 5;
+static const double large_percent_min = 1;
 
 static double percent(uint64_t part, uint64_t whole)
 {
