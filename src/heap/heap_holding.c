@@ -18,6 +18,7 @@ enum {
 	COMPARISONS_MAX = 8, /* holds, if pages changed that were not copied in them */
 	LOOKS_MAX = 3,       /* at all of it, if there is no hold */
 	NAPS_MAX = 100,      /* copies of all while it seems to sleep, if it wakes in each */
+	WOKEN_HOLDS_MAX = 8, /* likewise with threads stopped, which copies in vain cost time */
 };
 
 /*---- Mappings ----*/
@@ -124,9 +125,9 @@ static bool has_all(enum extent extent)
 struct attempt {
 	struct heap_holding *holding;
 	enum extent extent;
-	unsigned int naps; /* in which all was to be copied */
-	bool is_left_out;  /* not all was copied: it would take too long */
-	bool is_awake;     /* likewise: its naps are shorter */
+	unsigned int copies; /* of all, also in vain */
+	bool is_left_out;    /* not all was copied: it would take too long */
+	bool is_awake;       /* likewise: its naps, or those of a thread of it, are shorter */
 	int error;
 };
 
@@ -183,8 +184,9 @@ static void copy_in_hold(void *context)
 	const uint64_t bytes = heap_copy_bytes(holding->copy);
 
 	running_stack_forget(&holding->stack);
-	attempt->is_awake = !hold_has_stopped(holding->hold) && has_all(attempt->extent) &&
-			    attempt->naps++ >= NAPS_MAX;
+	attempt->is_awake = has_all(attempt->extent) &&
+			    attempt->copies++ >=
+				    (hold_has_stopped(holding->hold) ? WOKEN_HOLDS_MAX : NAPS_MAX);
 	if (attempt->is_awake)
 		return;
 	heap_copy_begin_hold(holding->copy, is_in_time, attempt);
@@ -245,6 +247,15 @@ static int hold_and_compare(struct heap_holding *holding, uint64_t *ret_changed)
 	return 0;
 }
 
+/* The same for those who are shown no page of another time: -EBUSY if there is one. */
+static int hold_and_compare_all(struct heap_holding *holding)
+{
+	uint64_t changed;
+	int error = hold_and_compare(holding, &changed);
+
+	return !error && changed ? -EBUSY : error;
+}
+
 /* Copy all that is copied. A hold that took too long, as others had the CPU, is tried again. */
 static int hold_for_all(struct heap_holding *holding)
 {
@@ -292,11 +303,13 @@ static int hold_long(struct heap_holding *holding, enum heap_method *ret_method,
 		return error;
 	*ret_method = HEAP_ONE_HOLD;
 	error = hold_for_all(holding);
-	if (error != -EFBIG && (error != -EAGAIN || !holding->may_leave_out))
+	if (error != -EFBIG && error != -EAGAIN)
 		return error;
 	*ret_method = HEAP_COMPARED;
 	if (holding->may_leave_out)
 		return hold_and_compare(holding, ret_changed);
+	if (error == -EAGAIN)
+		return hold_and_compare_all(holding);
 	holding->too_long_ns = time_for(holding, heap_copy_kept(holding->copy));
 	if (holding->too_long_ns < holding->limit_ns)
 		holding->too_long_ns = holding->limit_ns;

@@ -6,7 +6,8 @@
  * while the process ran: by the kernel's marks of pages that were written (resident.h), if it
  * keeps any. Without them the whole is copied, if the limit allows that. Otherwise, if the user
  * has set the limit, only pages that are seen to change are copied; the others are compared
- * afterwards, and those that have changed are counted. Private to src/heap.
+ * afterwards, and those that have changed are counted. So it is, if none has changed, where a
+ * thread wakes in each copy of the whole. Private to src/heap.
  */
 #ifndef LJSPY_HEAP_HOLDING_H
 #define LJSPY_HEAP_HOLDING_H

@@ -19,16 +19,26 @@
 #include "src/linux/proc/resident.h"
 #include "tests/unit/instead_of.h"
 
-enum { BASE = 1 << 20, PAGES = 4, LOOKS = 3, READS_OF_A_LOOK = 2, SHORT_NS = 1000, LONG_NS = 1000000 };
+enum {
+	BASE = 1 << 20,
+	PAGES = 4,
+	LOOKS = 3,
+	READS_OF_A_LOOK = 2,
+	SHORT_NS = 1000,
+	LONG_NS = 1000000,
+	TRIES = 1000
+};
 
 static unsigned int reads,
 	changes; /* of all pages; so many of these find another content than the one before */
 static bool counts_reads, may_go_on;
 static int refresh_error;
 static bool is_held;                /* a hold succeeds, with a thread stopped */
+static bool wakes;                  /* but not while anything is copied: another thread wakes */
 static uint64_t now_ns, copying_ns; /* what a hold takes until all is copied */
 static unsigned int captures;
-static uint64_t changed_pages; /* that are seen beside all others */
+static unsigned int vain_copies; /* in holds in which a thread woke */
+static uint64_t changed_pages;   /* that are seen beside all others */
 static unsigned int held_count,
 	late_holds;            /* so many of the first holds last too long before they copy anything */
 static bool marks_clear;       /* if the kernel has marks; */
@@ -127,9 +137,15 @@ bool __wrap_hold_while(struct hold *hold, void (*read)(void *context), void (*un
 	(void)undo;
 	counts_reads = true;
 	held_count++;
-	if (is_held)
+	for (unsigned int i = 0; is_held && i < TRIES; i++) {
+		const unsigned int before = reads;
+
 		read(context);
-	return is_held;
+		if (!wakes || reads == before)
+			return true;
+		vain_copies++;
+	}
+	return false;
 }
 
 INSTEAD_OF(hold_has_stopped);
@@ -219,7 +235,8 @@ static int begin(void **state)
 	counts_reads = false;
 	may_go_on = true;
 	refresh_error = 0;
-	is_held = false;
+	is_held = wakes = false;
+	vain_copies = 0;
 	now_ns = copying_ns = 0;
 	captures = 0;
 	changed_pages = fewer_changed = 0;
@@ -240,14 +257,21 @@ static int end(void **state)
 	return 0;
 }
 
-static int copy_heap(enum heap_method *ret_method)
+static int copy_heap_within(uint64_t limit_ns, enum heap_method *ret_method)
 {
-	struct heap_holding holding = { .copy = copy, .pagemap = -1, .limit_ns = SHORT_NS };
+	struct heap_holding holding = {
+		.copy = copy, .pagemap = -1, .limit_ns = limit_ns, .has_helpers = true, .bytes_per_ns = 1
+	};
 	uint64_t changed = 1;
 	int error = heap_holding_copy(&holding, ret_method, &changed);
 
 	assert_int_equal(changed, 0);
 	return error;
+}
+
+static int copy_heap(enum heap_method *ret_method)
+{
+	return copy_heap_within(SHORT_NS, ret_method);
 }
 
 static void what_does_not_change_is_read_without_a_hold(void **state)
@@ -446,6 +470,30 @@ static void comparisons_end_when_nothing_gets_better(void **state)
 
 /*---- Mappings ----*/
 
+/* Threads that are stopped wait for a few copies in vain, not for a thousand. */
+static void where_a_thread_wakes_in_each_copy_of_all_less_is_copied(void **state)
+{
+	enum heap_method method;
+
+	(void)state;
+	is_held = wakes = true;
+	assert_int_equal(copy_heap_within(LONG_NS, &method), 0);
+	assert_int_equal(method, HEAP_COMPARED);
+	assert_in_range(vain_copies, 1, 2 * 8);
+	assert_int_equal(captures, vain_copies + 1);
+}
+
+/* Nobody has asked for a heap of two times. */
+static void pages_that_were_not_copied_in_the_hold_may_not_have_changed(void **state)
+{
+	enum heap_method method;
+
+	(void)state;
+	is_held = wakes = true;
+	changed_pages = 3;
+	assert_int_equal(copy_heap_within(LONG_NS, &method), -EBUSY);
+}
+
 static void a_program_may_have_its_heap_where_it_can_write(void **state)
 {
 	struct heap_holding holding = { .copy = copy };
@@ -508,6 +556,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(marks_are_used_where_the_kernel_has_them, begin, end),
 		cmocka_unit_test_setup_teardown(the_copy_is_of_the_hold, begin, end),
 		cmocka_unit_test_setup_teardown(comparisons_end_when_nothing_gets_better, begin, end),
+		cmocka_unit_test_setup_teardown(where_a_thread_wakes_in_each_copy_of_all_less_is_copied,
+						begin, end),
+		cmocka_unit_test_setup_teardown(pages_that_were_not_copied_in_the_hold_may_not_have_changed,
+						begin, end),
 		cmocka_unit_test_setup_teardown(a_program_may_have_its_heap_where_it_can_write, begin, end),
 		cmocka_unit_test_setup_teardown(what_lies_beside_is_copied_where_it_is_known_what_is_there,
 						begin, end),
