@@ -453,17 +453,30 @@ static bool finish_writing(struct recording *recording)
 	return recording->error == 0;
 }
 
-static bool write_results(struct recording *recording)
+/* There is nothing to render, now or later. */
+static void give_up(struct recording *recording)
+{
+	message_error("Nothing that was recorded could be written, so there is no output.");
+	interruption_set_words(&recording->interruption, NULL);
+	kept_recording_remove(&recording->kept);
+	render_end(&recording->output, recording->error);
+}
+
+static enum exit_status write_results(struct recording *recording)
 {
 	const char *path = recording->output.path;
-	bool good;
+	bool good, is_empty = false;
 
 	finish_turns(recording);
 	recording->result.figures.dropped += recording->missing;
 	good = finish_writing(recording);
-	if (recording->kept.stream && !good)
+	if (recording->kept.stream && !good) {
 		explain_early_end(recording->error);
-	if (recording->kept.stream)
+		is_empty = kept_recording_is_empty(&recording->kept);
+	}
+	if (is_empty)
+		give_up(recording);
+	else if (recording->kept.stream)
 		good &= render_safely(recording);
 	else
 		good = finish_recording(recording);
@@ -471,12 +484,13 @@ static bool write_results(struct recording *recording)
 	sampled_tell_figures(&recording->result.figures);
 	if (good)
 		render_tell(path, recording->options->format->picture);
-	return good;
+	return good ? EXIT_ALL_GOOD : is_empty ? EXIT_NOTHING_DONE : EXIT_WITH_ERRORS;
 }
 
 static enum exit_status conclude(struct recording *recording)
 {
-	enum exit_status status = EXIT_ALL_GOOD;
+	enum exit_status status;
+	bool is_missing;
 
 	if (nothing_seen_explain(recording->options, &recording->result, &recording->left_out)) {
 		write_stats(recording);
@@ -490,16 +504,12 @@ static enum exit_status conclude(struct recording *recording)
 		recording->session.layout = recording->result.layout;
 	if (*recording->result.roots)
 		recording->session.roots = recording->result.roots;
-	if (!write_results(recording))
-		status = EXIT_WITH_ERRORS;
-	if (recording->missing) {
+	status = write_results(recording);
+	if (recording->missing)
 		message_warn("%" PRIu64 " sample%s could not be written.", recording->missing,
 			     recording->missing == 1 ? "" : "s");
-		status = EXIT_WITH_ERRORS;
-	}
-	if (sampled_explain(recording->options, &recording->result, &recording->left_out))
-		status = EXIT_WITH_ERRORS;
-	return status;
+	is_missing = sampled_explain(recording->options, &recording->result, &recording->left_out);
+	return status == EXIT_ALL_GOOD && (recording->missing || is_missing) ? EXIT_WITH_ERRORS : status;
 }
 
 /* The targets are free: from here on, an interrupt ends ljspy at once. */

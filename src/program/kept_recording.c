@@ -205,6 +205,13 @@ bool kept_recording_move(struct kept_recording *kept, struct kept_recording *ret
 	return false;
 }
 
+bool kept_recording_is_empty(const struct kept_recording *kept)
+{
+	struct stat status;
+
+	return fstat(fileno(kept->stream), &status) == 0 && status.st_size == 0;
+}
+
 void kept_recording_remove(struct kept_recording *kept)
 {
 	if (!kept->stream)

@@ -39,6 +39,9 @@ bool kept_recording_name(struct kept_recording *kept);
  */
 bool kept_recording_move(struct kept_recording *kept, struct kept_recording *ret_behind);
 
+/* Is nothing in it, as on a disk that was full from the start? */
+bool kept_recording_is_empty(const struct kept_recording *kept);
+
 /* Delete it, or tell the user that it stays, and close it. No effect if it is not open. */
 void kept_recording_remove(struct kept_recording *kept);
 

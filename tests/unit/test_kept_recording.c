@@ -152,8 +152,10 @@ static struct kept_recording open_kept(const char *words)
 	struct kept_recording kept;
 
 	assert_int_equal(kept_recording_open(&output, "base", &kept), 0);
+	assert_true(kept_recording_is_empty(&kept));
 	fputs(words, kept.stream);
 	assert_int_equal(fflush(kept.stream), 0);
+	assert_int_equal(kept_recording_is_empty(&kept), *words == '\0');
 	return kept;
 }
 

@@ -47,6 +47,7 @@ static struct {
 	int add_error, add_errno; /* of one sample */
 	unsigned int fails_at;    /* which one, from 1 on; 0: none */
 	int finish_error, finish_errno;
+	bool is_empty; /* what is kept */
 	unsigned int turns_lost;
 	bool may_move, is_nameless, is_short; /* what the output is made of */
 } scene;
@@ -222,6 +223,12 @@ INSTEAD_OF(kept_recording_name);
 bool __wrap_kept_recording_name(struct kept_recording *kept)
 {
 	return !scene.is_nameless && __real_kept_recording_name(kept);
+}
+
+INSTEAD_OF(kept_recording_is_empty);
+bool __wrap_kept_recording_is_empty(const struct kept_recording *kept)
+{
+	return scene.is_empty || __real_kept_recording_is_empty(kept);
 }
 
 INSTEAD_OF(interruption_begin);
@@ -670,6 +677,21 @@ static void what_cannot_be_rendered_is_kept(void **state)
 	assert_null(strstr(told, "Wrote"));
 }
 
+/* A disk that was full from the start. */
+static void what_could_not_be_written_at_all_is_no_result(void **state)
+{
+	(void)state;
+	scene.is_named = scene.is_empty = true;
+	scene.finish_error = -EIO;
+	scene.finish_errno = ENOSPC;
+	assert_int_equal(record(), EXIT_NOTHING_DONE);
+	assert_int_equal(count_files(), 0);
+	ASSERT_TOLD("The recording ended early: No space left on device");
+	ASSERT_TOLD("Nothing that was recorded could be written");
+	assert_null(strstr(told, "What was recorded is in"));
+	assert_null(strstr(told, "Wrote"));
+}
+
 /* Nor is it kept where nothing can have a name. */
 static void what_cannot_be_kept_either_is_an_error(void **state)
 {
@@ -906,6 +928,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_recording_goes_on_on_another_disk, begin, end),
 		cmocka_unit_test_setup_teardown(a_recording_that_is_the_output_stays_there, begin, end),
 		cmocka_unit_test_setup_teardown(an_end_that_memory_lacks_is_an_error, begin, end),
+		cmocka_unit_test_setup_teardown(what_could_not_be_written_at_all_is_no_result, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_rendered_is_kept, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_kept_either_is_an_error, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_rendered_needs_no_words, begin, end),
