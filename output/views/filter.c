@@ -479,7 +479,7 @@ static int add_group(struct filter *filter, struct sample *sample)
 	switch (filter->options.group) {
 	case GROUP_PID: snprintf(text, sizeof(text), "%s (pid %d)", process, (int)sample->pid); break;
 	case GROUP_TID: snprintf(text, sizeof(text), "%s (tid %d)", thread, (int)sample->tid); break;
-	case GROUP_COMM: function.name = process; break;
+	case GROUP_COMM: function.name = thread; break;
 	case GROUP_STATE: function.name = state_name(sample); break;
 	case GROUP_PHASE: function.name = sample->phase ? sample->phase : "no phase"; break;
 	case GROUP_GC_PHASE: function.name = gc_name(sample); break;
@@ -541,7 +541,7 @@ static struct addition_key addition_key(const struct filter *filter, const struc
 		key.text = sample->thread_name;
 		key.number = (uint64_t)sample->tid;
 		break;
-	case GROUP_COMM: key.text = sample->process_name; break;
+	case GROUP_COMM: key.text = sample->thread_name; break;
 	case GROUP_STATE: key.text = state_name(sample); break;
 	case GROUP_PHASE: key.text = sample->phase; break;
 	case GROUP_GC_PHASE: key.text = gc_name(sample); break;

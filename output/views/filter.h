@@ -20,7 +20,7 @@ enum filter_group {
 	GROUP_NONE,
 	GROUP_PID,      /* "nginx (pid 12)" */
 	GROUP_TID,      /* "worker (tid 13)" */
-	GROUP_COMM,     /* the name of the process */
+	GROUP_COMM,     /* the name of the thread */
 	GROUP_STATE,    /* the state of the VM, or of a thread that does not run */
 	GROUP_PHASE,    /* of the current request */
 	GROUP_GC_PHASE, /* of the collector */

@@ -230,7 +230,7 @@ static void a_group_is_the_root_of_each_stack(void **state)
 		frames[0].function = &native;
 		assert_string_equal(root_of(GROUP_PID, &sample), "process (pid 10)");
 		assert_string_equal(root_of(GROUP_TID, &sample), "thread (tid 11)");
-		assert_string_equal(root_of(GROUP_COMM, &sample), "process");
+		assert_string_equal(root_of(GROUP_COMM, &sample), "thread");
 		assert_string_equal(root_of(GROUP_STATE, &sample), "compiled");
 		assert_string_equal(root_of(GROUP_PHASE, &sample), "no phase");
 		assert_string_equal(root_of(GROUP_GC_PHASE, &sample), "no collection");
@@ -247,7 +247,7 @@ static void a_group_is_the_root_of_each_stack(void **state)
 		sample.thread_state = THREAD_PARKED;
 		assert_string_equal(root_of(GROUP_PID, &sample), "nginx (pid 10)");
 		assert_string_equal(root_of(GROUP_TID, &sample), "pool (tid 11)");
-		assert_string_equal(root_of(GROUP_COMM, &sample), "nginx");
+		assert_string_equal(root_of(GROUP_COMM, &sample), "pool");
 		assert_string_equal(root_of(GROUP_STATE, &sample), "parked");
 		assert_string_equal(root_of(GROUP_PHASE, &sample), "content");
 		assert_string_equal(root_of(GROUP_GC_PHASE, &sample), "mark");
@@ -447,8 +447,10 @@ static void samples_with_one_stack_are_told_apart(void **state)
 		    { .tid = 1, .thread_name = "b" } },
 		  { "a (tid 1)", "a (tid 2)", "b (tid 1)" } },
 		{ GROUP_COMM,
-		  { { .process_name = "a" }, { .process_name = "b" }, { 0 } },
-		  { "a", "b", "process" } },
+		  { { .process_name = "a", .thread_name = "c" },
+		    { .process_name = "a", .thread_name = "d" },
+		    { 0 } },
+		  { "c", "d", "thread" } },
 		{ GROUP_STATE,
 		  { { .vm_state = VM_STATE_COMPILED },
 		    { .vm_state = VM_STATE_INTERPRETED },
