@@ -71,7 +71,9 @@ static void tell_busy(pid_t pid, bool goes_on)
 		message_note(
 			"The series goes on with the next look. A core file, read with --core, has it in any case.");
 	else
-		message_note("Try again at another time, or read a core file with --core.");
+		message_note(
+			"Try again at another time, or with --max-pause 5ms, which counts what changed meanwhile as"
+			" uncertain, or read a core file with --core.");
 }
 
 static void tell_states(const struct heap_unread *why, const struct process_heaps *heaps, pid_t pid,
