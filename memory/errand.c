@@ -201,6 +201,19 @@ void errands_free(struct errands *errands)
 	release(errands);
 }
 
+struct errands *errands_anew(struct errands *errands)
+{
+	struct errands *others = errands_new();
+
+	if (others) {
+		others->waiter = errands->waiter;
+		others->serve_nobody = errands->serve_nobody;
+		others->left_ns = errands->left_ns;
+	}
+	errands_free(errands);
+	return others;
+}
+
 /*---- The caller ----*/
 
 static bool always(void *context)

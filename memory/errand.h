@@ -25,6 +25,11 @@ struct errands;
 /* NULL when memory is short. The first errand starts the helper. */
 struct errands *errands_new(void);
 void errands_free(struct errands *errands);
+/*
+ * Instead of these, others that wait as these do, without what these have abandoned. NULL when memory is
+ * short.
+ */
+struct errands *errands_anew(struct errands *errands);
 
 /* What the caller does while an errand is under way. */
 struct errands_waiter {

@@ -210,7 +210,7 @@ static int describe_target(const struct options *options, char **ret_text)
 	char *title, *text;
 
 	for (size_t i = 0; i < options->pid_count && error; i++)
-		error = process_read(options->pids[i], &process);
+		error = process_read_soon(options->pids[i], &process);
 	if (error)
 		return error;
 	title = process_title(&process);

@@ -197,17 +197,17 @@ bool choose_explain_early_end(const struct sampler_result *result)
 /*---- May ljspy look at it? ----*/
 
 /*
- * As process_read(), after a moment if the process is in the middle of an execve(), which mostly is over
- * soon.
+ * As process_read_outside(), after a moment if the process is in the middle of an execve(), which mostly is
+ * over soon.
  */
 static int read_settled(pid_t pid, struct process *ret_process)
 {
 	const struct timespec moment = { .tv_nsec = 10 * 1000 * 1000 };
-	int error = process_read(pid, ret_process);
+	int error = process_read_outside(pid, ret_process);
 
 	for (int i = 0; i < SETTLING_MOMENTS && error == -EBUSY; i++) {
 		nanosleep(&moment, NULL);
-		error = process_read(pid, ret_process);
+		error = process_read_outside(pid, ret_process);
 	}
 	return error;
 }
@@ -222,7 +222,7 @@ static void add_member(void *context, pid_t pid)
 	struct family *family = context;
 	struct process process, *bigger;
 
-	if (read_settled(pid, &process))
+	if (read_settled(pid, &process) || process_read_soon(pid, &process))
 		return;
 	bigger = realloc(family->list.processes, (family->list.count + 1) * sizeof(*bigger));
 	if (!bigger) {
@@ -587,8 +587,59 @@ static enum exit_status explain_no_search(int error)
 	return EXIT_NOTHING_DONE;
 }
 
+/* pid: one of so many. */
+static void tell_unknown(const struct options *options, pid_t pid, size_t count)
+{
+	if (count == 0)
+		return;
+	if (options->name)
+		message_warn(
+			"Whether process %d matches \"%s\" is not known: the kernel has kept ljspy waiting"
+			" for its arguments for seconds.",
+			(int)pid, options->name);
+	else
+		message_warn(
+			"Whether process %d runs LuaJIT is not known: the kernel has kept ljspy waiting for"
+			" its arguments for seconds.",
+			(int)pid);
+	if (count > 1)
+		message_warn("So it is with %zu processes.", count);
+	message_note(
+		"Such processes are left alone. Name those that you want with -p once their memory is to be"
+		" had.");
+}
+
+/*
+ * Those of which the kernel does not show the arguments. One whose name matches is wanted, another one may
+ * be. True if one is wanted.
+ */
+static bool tell_unread(const struct options *options, const struct process_list *list)
+{
+	pid_t unknown = 0;
+	size_t unknown_count = 0;
+	bool is_wanted = false;
+	regex_t pattern;
+
+	if (!list->unread_count || process_pattern(options->name ? options->name : "", &pattern, NULL))
+		return false;
+	for (size_t i = 0; i < list->unread_count; i++) {
+		const struct process *process = &list->unread[i];
+
+		if (options->name && process_matches(process, &pattern)) {
+			choose_explain(process->pid, ETIMEDOUT);
+			is_wanted = true;
+		} else if (unknown_count++ == 0) {
+			unknown = process->pid;
+		}
+	}
+	regfree(&pattern);
+	tell_unknown(options, unknown, unknown_count);
+	return is_wanted;
+}
+
 static enum exit_status choose_by_name(struct options *options)
 {
+	enum exit_status status = EXIT_ALL_GOOD, found;
 	struct process_list list;
 	char *complaint = NULL;
 	int error = process_find(options->name ? options->name : "", &list, &complaint);
@@ -598,7 +649,15 @@ static enum exit_status choose_by_name(struct options *options)
 		free(complaint);
 		return EXIT_USAGE;
 	}
-	return error ? explain_no_search(error) : choose_found(options, &list);
+	if (error)
+		return explain_no_search(error);
+	if (tell_unread(options, &list))
+		status = EXIT_WITH_ERRORS;
+	free(list.unread);
+	list.unread = NULL;
+	list.unread_count = 0;
+	found = choose_found(options, &list);
+	return found == EXIT_ALL_GOOD ? status : found;
 }
 
 static enum exit_status choose_by_tree(struct options *options)
@@ -643,19 +702,22 @@ static enum exit_status leave_out_gone(struct options *options)
 static pid_t first_to_sample(const struct options *options)
 {
 	struct process_list list = { .processes = calloc(options->pid_count, sizeof(*list.processes)) };
+	struct errands *errands = errands_new();
 	struct survey survey;
 	pid_t first = 0;
 
 	for (size_t i = 0; i < options->pid_count && list.processes; i++) {
-		struct process *process = &list.processes[list.count];
+		struct process_look look = { .pid = options->pids[i] };
 
-		if (process_read(options->pids[i], process) != 0)
+		/* The kernel may not show it for long. */
+		if (!process_look_at(&errands, &look, 1) || look.error)
 			continue;
-		if (process->tracer_pid && !options->no_stop)
-			process_clear(process);
+		if (look.process.tracer_pid && !options->no_stop)
+			process_clear(&look.process);
 		else
-			list.count++;
+			list.processes[list.count++] = look.process;
 	}
+	errands_free(errands);
 	if (list.processes && survey_take(&list, &survey) == 0) {
 		first = survey.list.count ? survey.list.processes[0].pid : 0;
 		survey_clear(&survey);

@@ -70,7 +70,7 @@ char *sampling_title(const struct options *options, char ret_name[static PROCESS
 		*ret_pid = 0;
 		return command_line_join(options->launch);
 	}
-	while (first < options->pid_count && process_read(options->pids[first], &process))
+	while (first < options->pid_count && process_read_soon(options->pids[first], &process))
 		first++;
 	if (first == options->pid_count)
 		return NULL;

@@ -28,6 +28,7 @@ enum { PROCESSES = 6, USER = 1000, OTHER_USER = 2000 };
 
 struct made_up {
 	bool is_gone, is_thread, runs_luajit;
+	bool is_stuck;  /* whoever reads its arguments waits */
 	int reads_busy; /* so often it is in the middle of an execve() */
 	char state;
 	bool is_kernels, is_32bit;
@@ -84,8 +85,8 @@ static void fill(pid_t pid, struct process *ret_process)
 	ret_process->command_length = strlen(ret_process->name) + 1;
 }
 
-INSTEAD_OF(process_read);
-int __wrap_process_read(pid_t pid, struct process *ret_process)
+INSTEAD_OF(process_read_outside);
+int __wrap_process_read_outside(pid_t pid, struct process *ret_process)
 {
 	struct made_up *of = made_up(pid);
 
@@ -97,6 +98,25 @@ int __wrap_process_read(pid_t pid, struct process *ret_process)
 	}
 	fill(pid, ret_process);
 	return 0;
+}
+
+INSTEAD_OF(process_read_soon);
+int __wrap_process_read_soon(pid_t pid, struct process *ret_process)
+{
+	return __wrap_process_read_outside(pid, ret_process);
+}
+
+INSTEAD_OF(process_look_at);
+size_t __wrap_process_look_at(struct errands **errands, struct process_look *looks, size_t count)
+{
+	assert_non_null(*errands);
+	for (size_t i = 0; i < count; i++) {
+		looks[i].error = made_up(looks[i].pid)->is_stuck ? -ETIMEDOUT : 0;
+		if (looks[i].error)
+			return i;
+		looks[i].error = __wrap_process_read_outside(looks[i].pid, &looks[i].process);
+	}
+	return count;
 }
 
 INSTEAD_OF(nanosleep);
@@ -123,9 +143,18 @@ int __wrap_process_find(const char *pattern, struct process_list *ret_list, char
 		return seen.find_error;
 	*ret_list = (struct process_list){ .processes = calloc(PROCESSES, sizeof(struct process)) };
 	assert_non_null(ret_list->processes);
-	for (pid_t pid = FIRST; pid < FIRST + PROCESSES; pid++)
-		if (!made_up(pid)->is_gone)
+	ret_list->unread = calloc(PROCESSES, sizeof(struct process));
+	assert_non_null(ret_list->unread);
+	for (pid_t pid = FIRST; pid < FIRST + PROCESSES; pid++) {
+		if (made_up(pid)->is_stuck) {
+			fill(pid, &ret_list->unread[ret_list->unread_count]);
+			free(ret_list->unread[ret_list->unread_count].command);
+			ret_list->unread[ret_list->unread_count].command = NULL;
+			ret_list->unread[ret_list->unread_count++].command_length = 0;
+		} else if (!made_up(pid)->is_gone) {
 			fill(pid, &ret_list->processes[ret_list->count++]);
+		}
+	}
 	return 0;
 }
 
@@ -428,6 +457,29 @@ static void commands_that_need_no_lua_take_all(void **state)
 		world[i].is_gone = true;
 	options.name = "lua";
 	assert_int_equal(choose(), EXIT_NOTHING_DONE);
+}
+
+/* The name is known of each, and what else may match is not. */
+static void those_that_cannot_be_read_are_told_and_left_out(void **state)
+{
+	(void)state;
+	options.name = "^lua101$";
+	world[1].is_stuck = world[2].is_stuck = world[3].is_stuck = true;
+	world[0].runs_luajit = true;
+	assert_int_equal(choose(), EXIT_WITH_ERRORS);
+	ASSERT_CHOSEN(FIRST);
+	assert_non_null(strstr(told, "101"));
+	assert_non_null(strstr(told, "Whether process 102 matches \"^lua101$\" is not known"));
+	assert_non_null(strstr(told, "So it is with 2 processes."));
+	/* None of them is known to be wanted. */
+	options.pid_count = 0;
+	options.name = "nobody";
+	assert_int_equal(choose(), EXIT_ALL_GOOD);
+	assert_non_null(strstr(told, "So it is with 3 processes."));
+	options.pid_count = 0;
+	options.name = NULL;
+	assert_int_equal(choose(), EXIT_ALL_GOOD);
+	assert_non_null(strstr(told, "Whether process 101 runs LuaJIT is not known"));
 }
 
 /*---- By pid ----*/
@@ -932,6 +984,7 @@ int main(void)
 		TEST(all_of_a_name_are_taken),
 		TEST(a_name_that_finds_none),
 		TEST(commands_that_need_no_lua_take_all),
+		TEST(those_that_cannot_be_read_are_told_and_left_out),
 		TEST(a_process_that_is_named_is_taken_as_it_is),
 		TEST(of_several_those_that_are_gone_are_left_out),
 		TEST(a_thread_is_no_process),

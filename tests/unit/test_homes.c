@@ -17,7 +17,7 @@
 #include "src/linux/proc/process.h"
 #include "tests/unit/instead_of.h"
 
-INSTEAD_OF(process_read);
+INSTEAD_OF(process_read_outside);
 INSTEAD_OF(readlink);
 INSTEAD_OF(read);
 INSTEAD_OF(clock_gettime);
@@ -32,7 +32,7 @@ static struct {
 } kernel;
 static struct home home;
 
-int __wrap_process_read(pid_t pid, struct process *ret_process)
+int __wrap_process_read_outside(pid_t pid, struct process *ret_process)
 {
 	*ret_process = (struct process){ .pid = pid, .start_ticks = kernel.start_ticks };
 	return kernel.process_error;

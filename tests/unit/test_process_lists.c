@@ -222,7 +222,7 @@ static void a_list_that_cannot_be_made_is_none(void **state)
 			assert_int_equal(list.count, failures++ ? 0 : 77);
 		list.count = failures ? 0 : 77;
 	}
-	assert_int_equal(failures, 3);
+	assert_true(failures > 3);
 	listing->error = EMFILE;
 	assert_int_equal(process_find("sought", &list, &message), -EMFILE);
 	listing->error = 0;

@@ -187,8 +187,8 @@ void __wrap_sampler_run_apart(const struct sampler_options *sampler, struct samp
 	sampler_has_ended = true;
 }
 
-INSTEAD_OF(process_read);
-int __wrap_process_read(pid_t pid, struct process *ret_process)
+INSTEAD_OF(process_read_soon);
+int __wrap_process_read_soon(pid_t pid, struct process *ret_process)
 {
 	assert_in_range(pid, FIRST, FIRST + PROCESSES - 1);
 	if (scene.is_gone[pid - FIRST])

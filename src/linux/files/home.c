@@ -79,7 +79,7 @@ int home_read(pid_t pid, struct home *ret_home)
 {
 	struct process process;
 	struct home *home = ret_home;
-	int error = process_read(pid, &process);
+	int error = process_read_outside(pid, &process);
 
 	if (error)
 		return error;

@@ -4,9 +4,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "output/sample/text_ends.h"
@@ -19,6 +21,9 @@ enum {
 	STATM_MAX = 256,
 	PATTERN_MESSAGE_MAX = 256,
 	FLAG_KERNEL_THREAD = 0x00200000, /* PF_KTHREAD, include/linux/sched.h */
+	MOMENT_NS = 10 * 1000 * 1000,
+	/* Who has no targets yet waits so many moments for a process's memory. */
+	MOMENTS_MAX = 150,
 };
 
 /* "PID (NAME) STATE PPID ..."; the name may contain anything, even ") ". proc_pid_stat(5). */
@@ -238,26 +243,44 @@ bool process_is_in_exec_by(int statm, pid_t pid)
 	return lacks_code(text) && lacks_arguments(pid);
 }
 
+static int read_outside(pid_t pid, struct process *process)
+{
+	int error = process_is_in_exec(pid) ? -EBUSY : read_stat(pid, process);
+
+	return error ? error : read_status(pid, process);
+}
+
+/* The end of a reading that has come so far without error, or with it. */
+static int settle(int error, struct process *process, struct process *ret_process)
+{
+	if (!error && !is_same(process)) /* another process has the pid now */
+		error = -ESRCH;
+	if (error) {
+		process_clear(process);
+		return error;
+	}
+	process->is_32bit = is_32bit(process->pid);
+	*ret_process = *process;
+	return 0;
+}
+
+int process_read_outside(pid_t pid, struct process *ret_process)
+{
+	struct process process = { .pid = pid };
+
+	return settle(read_outside(pid, &process), &process, ret_process);
+}
+
 int process_read(pid_t pid, struct process *ret_process)
 {
 	struct process process = { .pid = pid };
-	int error = process_is_in_exec(pid) ? -EBUSY : read_stat(pid, &process);
+	int error = read_outside(pid, &process);
 
-	if (!error)
-		error = read_status(pid, &process);
 	if (!error)
 		error = read_executable(pid, &process);
 	if (!error)
 		error = read_command(pid, &process);
-	if (!error && !is_same(&process)) /* another process has the pid now */
-		error = -ESRCH;
-	if (error) {
-		process_clear(&process);
-		return error;
-	}
-	process.is_32bit = is_32bit(pid);
-	*ret_process = process;
-	return 0;
+	return settle(error, &process, ret_process);
 }
 
 void process_clear(struct process *process)
@@ -396,72 +419,250 @@ bool process_matches(const struct process *process, const regex_t *pattern)
 	return false;
 }
 
-static int add_process(struct process_list *list, struct process *process)
-{
-	struct process *bigger = realloc(list->processes, (list->count + 1) * sizeof(*bigger));
+/*---- Several, of which some may keep their reader waiting ----*/
 
-	if (!bigger)
-		return -ENOMEM;
-	list->processes = bigger;
-	list->processes[list->count++] = *process;
-	return 0;
+/* What a helper reads. The last one to release it frees it. */
+struct reading {
+	atomic_uint users;
+	atomic_bool is_given_up; /* the helper is to end */
+	_Atomic pid_t reader;
+	atomic_size_t done; /* looks before this one are the caller's, once the helper is abandoned */
+	size_t count;
+	struct process_look looks[];
+};
+
+static void release(void *argument)
+{
+	struct reading *reading = *(struct reading **)argument;
+
+	if (atomic_fetch_sub(&reading->users, 1) > 1)
+		return;
+	for (size_t i = 0; i < reading->count; i++)
+		if (!reading->looks[i].error)
+			process_clear(&reading->looks[i].process);
+	free(reading);
 }
 
-static int compare_processes(const void *a, const void *b)
+static void read_all(void *argument)
 {
-	const struct process *x = a, *y = b;
+	struct reading *reading = *(struct reading **)argument;
+
+	reading->reader = gettid();
+	for (size_t i = 0; i < reading->count && !reading->is_given_up; i++) {
+		struct process_look *look = &reading->looks[i];
+
+		look->error = process_read(look->pid, &look->process);
+		reading->done = i + 1;
+	}
+}
+
+static struct reading *reading_new(const struct process_look *looks, size_t count)
+{
+	struct reading *reading = calloc(1, sizeof(*reading) + count * sizeof(reading->looks[0]));
+
+	if (!reading)
+		return NULL;
+	reading->users = 2;
+	reading->count = count;
+	for (size_t i = 0; i < count; i++)
+		reading->looks[i] = (struct process_look){ .pid = looks[i].pid, .error = -EINTR };
+	return reading;
+}
+
+bool process_reader_waits(pid_t reader)
+{
+	struct process thread;
+
+	return reader && process_read_status(reader, &thread) == 0 && thread.state == 'D';
+}
+
+/* Until the helper has read all, or has waited for one process for long. */
+static void await_reader(const struct reading *reading)
+{
+	const struct timespec moment = { .tv_nsec = MOMENT_NS };
+	size_t done = reading->done;
+
+	for (int moments = 0; moments < MOMENTS_MAX && reading->done < reading->count; moments++) {
+		if (reading->done != done || !process_reader_waits(reading->reader))
+			moments = 0;
+		done = reading->done;
+		nanosleep(&moment, NULL);
+	}
+}
+
+/* Take what has been read, for which the helper has no use. */
+static size_t take_read(struct reading *reading, struct process_look *looks)
+{
+	const size_t done = reading->done;
+
+	for (size_t i = 0; i < done; i++) {
+		looks[i] = reading->looks[i];
+		reading->looks[i].error = -EINTR;
+	}
+	return done;
+}
+
+size_t process_look_at(struct errands **errands, struct process_look *looks, size_t count)
+{
+	const bool may_wait = *errands && errands_may_wait(*errands);
+	struct reading *reading = may_wait ? reading_new(looks, count) : NULL;
+	size_t done;
+
+	if (!reading) {
+		looks[0].error = *errands && !may_wait ? -EINTR : -ENOMEM;
+		return 0;
+	}
+	if (errands_run(*errands, read_all, release, &reading, sizeof(reading))) {
+		release(&reading); /* the helper's share */
+	} else {
+		if (errands_serve_nobody(*errands))
+			await_reader(reading);
+		*errands = errands_anew(*errands);
+	}
+	reading->is_given_up = true;
+	done = take_read(reading, looks);
+	if (done < count) {
+		looks[done].error = process_reader_waits(reading->reader) ? -ETIMEDOUT : -EINTR;
+		looks[done].reader = reading->reader;
+	}
+	release(&reading);
+	return done;
+}
+
+static bool always(void *context)
+{
+	(void)context;
+	return true;
+}
+
+int process_read_soon(pid_t pid, struct process *ret_process)
+{
+	const struct errands_waiter waiter = { .may_wait = always, .meanwhile = always };
+	struct errands *errands = errands_new();
+	struct process_look look = { .pid = pid };
+
+	if (errands)
+		errands_wait_as(errands, &waiter);
+	if (process_look_at(&errands, &look, 1) && !look.error)
+		*ret_process = look.process;
+	errands_free(errands);
+	return look.error == -ETIMEDOUT || look.error == -EINTR ? process_read_outside(pid, ret_process)
+								: look.error;
+}
+
+/*---- Found ----*/
+
+static int compare_looks(const void *a, const void *b)
+{
+	const struct process_look *x = a, *y = b;
 
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static int find_matches(DIR *proc, const regex_t *pattern, struct process_list *list)
+/* Looks to be taken at all processes but ljspy itself, sorted. 0 or a negative errno. */
+static int list_all(struct process_look **ret_looks, size_t *ret_count)
 {
-	pid_t self = getpid(), pid;
+	DIR *proc = opendir("/proc");
+	struct process_look *looks = NULL;
+	size_t count = 0;
+	int error = 0;
+	pid_t pid;
+
+	if (!proc)
+		return -errno;
+	while (!error && !(error = proc_file_next_id(proc, &pid)) && pid > 0) {
+		struct process_look *bigger;
+
+		if (pid == getpid())
+			continue;
+		bigger = realloc(looks, (count + 1) * sizeof(*looks));
+		if (bigger) {
+			looks = bigger;
+			looks[count++] = (struct process_look){ .pid = pid };
+		} else {
+			error = -ENOMEM;
+		}
+	}
+	closedir(proc);
+	if (error) {
+		free(looks);
+		return error;
+	}
+	if (count)
+		qsort(looks, count, sizeof(*looks), compare_looks);
+	*ret_looks = looks;
+	*ret_count = count;
+	return 0;
+}
+
+/* It may be gone by now, or in an execve(). */
+static void note_unread(struct process_list *list, pid_t pid)
+{
+	if (process_read_outside(pid, &list->unread[list->unread_count]) == 0)
+		list->unread_count++;
+}
+
+/* Leave out also who ends meanwhile, or is in an execve(). */
+static void keep_match(struct process_list *list, struct process_look *look, const regex_t *pattern)
+{
+	struct process *process = &look->process;
+
+	if (look->error)
+		return;
+	if (process->kernel_thread || process_is_zombie(process) || !process_matches(process, pattern))
+		process_clear(process);
+	else
+		list->processes[list->count++] = *process;
+}
+
+/* There is room for all. 0 or -ENOMEM. */
+static int find_matches(struct process_look *looks, size_t count, const regex_t *pattern,
+			struct process_list *list)
+{
+	struct errands *errands = errands_new();
+	size_t at = 0;
 	int error = 0;
 
-	while (!error && !(error = proc_file_next_id(proc, &pid)) && pid > 0) {
-		struct process process;
+	while (at < count && !error) {
+		const size_t end = at + process_look_at(&errands, looks + at, count - at);
 
-		if (pid == self || process_read(pid, &process))
-			continue; /* also if it ends meanwhile, or is in an execve() */
-		if (process.kernel_thread || process_is_zombie(&process) ||
-		    !process_matches(&process, pattern)) {
-			process_clear(&process);
-			continue;
-		}
-		error = add_process(list, &process);
-		if (error)
-			process_clear(&process);
+		for (; at < end; at++)
+			keep_match(list, &looks[at], pattern);
+		if (at == count)
+			break;
+		if (looks[at].error == -ETIMEDOUT)
+			note_unread(list, looks[at++].pid);
+		else if (looks[at].error == -ENOMEM)
+			error = -ENOMEM;
 	}
+	errands_free(errands);
 	return error;
 }
 
 int process_find(const char *pattern, struct process_list *ret_list, char **ret_message)
 {
 	struct process_list list = { .processes = NULL };
+	struct process_look *looks = NULL;
+	size_t count = 0;
 	regex_t compiled;
-	DIR *proc;
 	int error = process_pattern(pattern, &compiled, ret_message);
 
 	if (error)
 		return error;
-	proc = opendir("/proc");
-	if (!proc) {
-		error = -errno;
-		regfree(&compiled);
-		return error;
+	error = list_all(&looks, &count);
+	if (!error) {
+		list.processes = calloc(count + 1, sizeof(*list.processes));
+		list.unread = calloc(count + 1, sizeof(*list.unread));
+		error = list.processes && list.unread ? find_matches(looks, count, &compiled, &list)
+						      : -ENOMEM;
 	}
-	error = find_matches(proc, &compiled, &list);
-	closedir(proc);
+	free(looks);
 	regfree(&compiled);
-	if (error) {
+	if (error)
 		process_list_clear(&list);
-		return error;
-	}
-	if (list.count)
-		qsort(list.processes, list.count, sizeof(*list.processes), compare_processes);
-	*ret_list = list;
-	return 0;
+	else
+		*ret_list = list;
+	return error;
 }
 
 void process_list_clear(struct process_list *list)
@@ -469,5 +670,6 @@ void process_list_clear(struct process_list *list)
 	for (size_t i = 0; i < list->count; i++)
 		process_clear(&list->processes[i]);
 	free(list->processes);
+	free(list->unread);
 	*list = (struct process_list){ .processes = NULL };
 }

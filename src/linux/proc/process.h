@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "memory/errand.h"
+
 enum {
 	PROCESS_NAME_MAX = 64,         /* kernel threads' names may be this long */
 	PROCESS_COMMAND_MAX = 1 << 16, /* bytes of the command line that ljspy keeps */
@@ -42,6 +44,12 @@ struct process {
  */
 int process_read(pid_t pid, struct process *ret_process);
 void process_clear(struct process *process);
+
+/*
+ * The same without the command, which is in the process's memory: this does not wait for the lock of that
+ * memory, which the kernel may hold for ever.
+ */
+int process_read_outside(pid_t pid, struct process *ret_process);
 
 /*
  * What /proc/TID/status alone tells of a process or thread, which the kernel shows also in the middle of an
@@ -114,9 +122,39 @@ int process_pattern(const char *pattern, regex_t *ret_pattern, char **ret_messag
 /* Does it match the name, the program (first argument) or the script (next argument that is no option)? */
 bool process_matches(const struct process *process, const regex_t *pattern);
 
+/* process_read(), but without the command where that takes half a second. Never in a tracer. */
+int process_read_soon(pid_t pid, struct process *ret_process);
+
+/* A look at a process of a list. */
+struct process_look {
+	pid_t pid;              /* the caller sets it */
+	int error;              /* as of process_read(), or that of process_look_at() */
+	struct process process; /* without an error; the caller's, to be cleared */
+	pid_t reader;           /* with -ETIMEDOUT: the thread of ljspy's that goes on waiting for it */
+};
+
+/*
+ * process_read() of one after the other, by a helper that waits where the kernel keeps it waiting for a
+ * process's memory. Returns how many it has read. The next one has an error then: -ETIMEDOUT if it is that
+ * process, from behind which the caller may go on; -EINTR if the helper takes long, or what is to be served
+ * meanwhile asks for an end; or -ENOMEM.
+ *
+ * The errands have nothing else to do. They may be others afterwards, which wait for the same, as the helper
+ * goes on waiting; or NULL. Where they serve nobody, only the kernel ends the wait, after seconds.
+ */
+size_t process_look_at(struct errands **errands, struct process_look *looks, size_t count);
+/* Does the reader of a look still wait? */
+bool process_reader_waits(pid_t reader);
+
 struct process_list {
 	struct process *processes; /* sorted by pid */
 	size_t count;
+	/*
+	 * Those of which the kernel does not show the arguments, by their numbers. Only what can be read
+	 * without is set: their names are right.
+	 */
+	struct process *unread;
+	size_t unread_count;
 };
 
 /*
