@@ -16,13 +16,18 @@ static bool pass_on_meanwhile(void *context)
 	return !patience->may_go_on || patience->may_go_on(patience->context);
 }
 
-void patience_begin(struct patience *patience, const struct known_files *files)
+struct errands_waiter patience_waiter(struct patience *patience)
 {
-	const struct errands_waiter waiter = {
+	return (struct errands_waiter){
 		.may_wait = may_wait,
 		.meanwhile = pass_on_meanwhile,
 		.context = patience,
 	};
+}
+
+void patience_begin(struct patience *patience, const struct known_files *files)
+{
+	const struct errands_waiter waiter = patience_waiter(patience);
 
 	errands_wait_as(known_files_errands(files), &waiter);
 	errands_wait_as(known_files_memory_errands(files), &waiter);

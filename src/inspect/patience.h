@@ -21,6 +21,9 @@ struct patience {
 	void *context;
 };
 
+/* What the tracer does while a helper reads. The patience must outlive what waits so. */
+struct errands_waiter patience_waiter(struct patience *patience);
+
 /* Lasts until patience_end(), which the tracer's thread must call, too; all arguments must outlive that. */
 void patience_begin(struct patience *patience, const struct known_files *files);
 void patience_end(const struct known_files *files);

@@ -642,12 +642,14 @@ static bool open_processes(struct sampler *sampler)
 static bool open_follow(struct sampler *sampler)
 {
 	const struct sampler_options *options = sampler->options;
+	const struct errands_waiter waiter = patience_waiter(&sampler->patience);
 	struct follow_options follow_options = {
 		.descendants = options->subprocesses,
 		.orphans = options->subprocesses && options->launch,
 		.pattern = options->pattern,
 		.own_pids = options->own_pids,
 		.own_pid_count = options->own_pid_count,
+		.waiter = &waiter,
 	};
 	int error = 0;
 
@@ -855,6 +857,7 @@ static void close_sampler(struct sampler *sampler)
 		if (sampler->targets[i])
 			target_close(sampler, sampler->targets[i]);
 	free(sampler->targets);
+	targets_note_unread(sampler);
 	follow_free(sampler->follow);
 	tracer_free(sampler->tracer);
 	if (sampler->files) /* ljspy's cost includes reading symbols */

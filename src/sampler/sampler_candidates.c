@@ -228,10 +228,22 @@ void sampler_note_left_out(struct sampler_result *result, pid_t pid, int error)
 	}
 }
 
-static void note_unsearched(struct sampler_result *result, pid_t pid)
+static void note_unsearched(struct sampler_result *result, pid_t pid, size_t count)
 {
-	if (result->unsearched++ == 0)
+	if (count && result->unsearched == 0)
 		result->unsearched_pid = pid;
+	result->unsearched += count;
+}
+
+void targets_note_unread(const struct sampler *sampler)
+{
+	pid_t pid = 0;
+	size_t count;
+
+	if (!sampler->follow || sampler->result->end == SAMPLER_LET_GO)
+		return;
+	count = follow_unread(sampler->follow, &pid);
+	note_unsearched(sampler->result, pid, count);
 }
 
 /* The user has named this one; others may be anything. */
@@ -290,5 +302,5 @@ void target_note_unsampled(const struct sampler *sampler, const struct target *t
 	else if (is_named(sampler, target))
 		sampler_note_left_out(result, target->pid, target->ended ? -ESRCH : 0);
 	else if (is_unsearched(sampler, target))
-		note_unsearched(result, target->pid);
+		note_unsearched(result, target->pid, 1);
 }

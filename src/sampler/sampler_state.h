@@ -382,6 +382,8 @@ void targets_note_refused(struct sampler *sampler);
  * tells of those that are there yet; where the only one has ended, that is why the run failed.
  */
 void target_note_unsampled(const struct sampler *sampler, const struct target *target);
+/* The same of processes of which it is not known whether they are wanted. */
+void targets_note_unread(const struct sampler *sampler);
 
 void sampler_note_left_out(struct sampler_result *result, pid_t pid, int error);
 

@@ -1470,6 +1470,14 @@ void __wrap_tracer_free(struct tracer *tracer)
 	(void)tracer;
 }
 
+INSTEAD_OF(follow_unread);
+size_t __wrap_follow_unread(const struct follow *follow, pid_t *ret_pid)
+{
+	(void)follow;
+	*ret_pid = machine.unread_pid;
+	return machine.unread_count;
+}
+
 INSTEAD_OF(follow_free);
 void __wrap_follow_free(struct follow *follow)
 {

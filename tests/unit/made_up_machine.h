@@ -96,6 +96,8 @@ struct made_up_machine {
 	bool wants_refresh;  /* stacks have code of unknown modules */
 	bool tells_programs; /* also when a process runs another one */
 	int follow_error;
+	size_t unread_count; /* as follow_unread() says */
+	pid_t unread_pid;
 	const char *no_memory_for; /* "tracer", "files": these cannot be had */
 	uint64_t symbols_cpu_ns;
 	struct wait wait; /* of each thread that sleeps */

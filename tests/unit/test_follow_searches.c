@@ -28,10 +28,11 @@ INSTEAD_OF(pread);
 INSTEAD_OF(clock_gettime);
 INSTEAD_OF(process_is_in_exec);
 INSTEAD_OF(process_parent);
-INSTEAD_OF(process_read);
+INSTEAD_OF(process_look_at);
+INSTEAD_OF(process_reader_waits);
 
 static const uint64_t MS = 1000000, SECOND = 1000000000;
-enum { PROCESSES_MAX = 12 };
+enum { PROCESSES_MAX = 12, READER = 77 };
 enum { ROOT = 3000010, CHILD = 3000009, GRANDCHILD = 3000008, OTHER = 3000020, MORE = 3000021 };
 
 /*---- /proc ----*/
@@ -42,11 +43,13 @@ static struct {
 		pid_t pid, parent;
 		const char *name;
 		bool kernel_thread, in_exec;
+		bool is_stuck; /* whoever reads it waits */
 		unsigned int reads;
 	} processes[PROCESSES_MAX];
 	size_t count;
 	const char *newest; /* /proc/loadavg; NULL: cannot be read */
 	uint64_t cost_ns;   /* of each listing */
+	bool reader_waits;
 } proc;
 
 ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t offset)
@@ -64,7 +67,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 {
 	const uint64_t used_ns = listing->openings * proc.cost_ns;
 
-	if (clock != CLOCK_THREAD_CPUTIME_ID)
+	if (clock != CLOCK_PROCESS_CPUTIME_ID)
 		return __real_clock_gettime(clock, ret_time);
 	*ret_time = (struct timespec){ (time_t)(used_ns / SECOND), (long)(used_ns % SECOND) };
 	return 0;
@@ -92,16 +95,40 @@ pid_t __wrap_process_parent(pid_t pid)
 	return of(pid)->parent;
 }
 
-int __wrap_process_read(pid_t pid, struct process *ret_process)
+static void look_at(struct process_look *look)
 {
-	struct made_up_process *process = of(pid);
+	struct made_up_process *process = of(look->pid);
 
+	look->error = process->in_exec ? -EBUSY : 0;
+	if (look->error)
+		return;
 	process->reads++;
-	*ret_process = (struct process){ .pid = pid,
-					 .parent_pid = process->parent,
-					 .kernel_thread = process->kernel_thread };
-	strcpy(ret_process->name, process->name);
-	return 0;
+	look->process = (struct process){ .pid = look->pid,
+					  .parent_pid = process->parent,
+					  .kernel_thread = process->kernel_thread };
+	strcpy(look->process.name, process->name);
+}
+
+size_t __wrap_process_look_at(struct errands **errands, struct process_look *looks, size_t count)
+{
+	assert_non_null(*errands);
+	for (size_t i = 0; i < count; i++) {
+		if (of(looks[i].pid)->is_stuck) {
+			of(looks[i].pid)->reads++;
+			looks[i].error = -ETIMEDOUT;
+			looks[i].reader = READER;
+			proc.reader_waits = true;
+			return i;
+		}
+		look_at(&looks[i]);
+	}
+	return count;
+}
+
+bool __wrap_process_reader_waits(pid_t reader)
+{
+	assert_int_equal(reader, READER);
+	return proc.reader_waits;
 }
 
 /*---- What a test does ----*/
@@ -448,6 +475,49 @@ static void in_the_middle_of_an_execve_nothing_is_read(void **state)
 	assert_int_equal(of(CHILD)->reads, 1);
 }
 
+/* It is not read again for as long as that would wait as well. */
+static void one_that_keeps_its_reader_waiting_is_passed_over(void **state)
+{
+	pid_t pid = 0;
+
+	(void)state;
+	begin_with(&(struct follow_options){ .pattern = &pattern });
+	add(CHILD, 1);
+	of(CHILD)->is_stuck = true;
+	add(OTHER, 1);
+	of(OTHER)->name = "sought";
+	add(MORE, 1);
+	of(MORE)->name = "sought";
+	assert_int_equal(search(begin_ns), 0);
+	assert_int_equal(follow_unread(follow, &pid), 1);
+	assert_int_equal(pid, CHILD);
+	/* Those behind it have their turn next. */
+	for (unsigned int i = 1; i <= 3; i++)
+		search(begin_ns + i * SECOND);
+	assert_int_equal(of(CHILD)->reads, 1);
+	assert_int_equal(of(OTHER)->reads, 1);
+	assert_int_equal(of(MORE)->reads, 1);
+	of(CHILD)->is_stuck = proc.reader_waits = false;
+	of(CHILD)->name = "sought";
+	assert_found(begin_ns + 4 * SECOND, child);
+	assert_int_equal(follow_unread(follow, &pid), 0);
+}
+
+static void one_that_ends_unread_is_counted(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	begin_with(&(struct follow_options){ .pattern = &pattern });
+	add(CHILD, 1);
+	of(CHILD)->is_stuck = true;
+	assert_found(begin_ns, none);
+	assert_int_equal(follow_unread(follow, &pid), 1);
+	take_away(CHILD);
+	assert_found(begin_ns + SECOND, none);
+	assert_int_equal(follow_unread(follow, &pid), 1);
+}
+
 static void a_match_may_have_descendants(void **state)
 {
 	(void)state;
@@ -490,6 +560,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_new_process_is_read_again_for_a_second, begin, end),
 		cmocka_unit_test_setup_teardown(what_may_come_to_match_is_read_again_each_second, begin, end),
 		cmocka_unit_test_setup_teardown(in_the_middle_of_an_execve_nothing_is_read, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_keeps_its_reader_waiting_is_passed_over, begin, end),
+		cmocka_unit_test_setup_teardown(one_that_ends_unread_is_counted, begin, end),
 		cmocka_unit_test_setup_teardown(a_match_may_have_descendants, begin, end),
 		cmocka_unit_test_setup_teardown(its_file_is_closed_in_the_end, begin, end),
 	};

@@ -1264,6 +1264,21 @@ static void of_those_that_were_never_searched_the_first_is_named(void **state)
 	assert_int_equal(result.unsearched_pid, never->pid);
 }
 
+static void those_that_may_be_wanted_and_cannot_be_read_are_counted(void **state)
+{
+	struct made_up_process *first = add(1, bursts);
+
+	(void)state;
+	options.subprocesses = true;
+	machine.unread_count = 2;
+	machine.unread_pid = 4711;
+	run();
+	assert_true(sum_of(first, 0)->samples > 300);
+	assert_int_equal(result.unsearched, 2);
+	assert_int_equal(result.unsearched_pid, 4711);
+	assert_int_equal(result.left_out, 0);
+}
+
 /* So has one that ljspy never met. */
 static void found_processes_that_have_ended_by_the_second_look_are_not_counted(void **state)
 {
@@ -1792,6 +1807,8 @@ int main(void)
 						forget),
 		cmocka_unit_test_setup_teardown(of_those_that_were_never_searched_the_first_is_named, make_up,
 						forget),
+		cmocka_unit_test_setup_teardown(those_that_may_be_wanted_and_cannot_be_read_are_counted,
+						make_up, forget),
 		cmocka_unit_test_setup_teardown(
 			found_processes_that_have_ended_by_the_second_look_are_not_counted, make_up, forget),
 		cmocka_unit_test_setup_teardown(a_process_that_there_are_no_files_for_is_a_failure, make_up,

@@ -319,21 +319,28 @@ pid_t __wrap_process_parent(pid_t pid)
 	return process ? process->parent : 0;
 }
 
-INSTEAD_OF(process_read);
-int __wrap_process_read(pid_t pid, struct process *ret_process)
+static void look_at(struct process_look *look)
 {
-	const struct made_up *process = made_up_process(pid);
+	const struct made_up *process = made_up_process(look->pid);
 
-	if (!proc.is_on)
-		return __real_process_read(pid, ret_process);
 	proc.reads++;
+	look->error = process ? 0 : -ESRCH;
 	if (!process)
-		return -ESRCH;
-	*ret_process = (struct process){ .pid = pid,
-					 .parent_pid = process->parent,
-					 .kernel_thread = process->kernel_thread };
-	snprintf(ret_process->name, sizeof(ret_process->name), "%s", process->name);
-	return 0;
+		return;
+	look->process = (struct process){ .pid = look->pid,
+					  .parent_pid = process->parent,
+					  .kernel_thread = process->kernel_thread };
+	snprintf(look->process.name, sizeof(look->process.name), "%s", process->name);
+}
+
+INSTEAD_OF(process_look_at);
+size_t __wrap_process_look_at(struct errands **errands, struct process_look *looks, size_t count)
+{
+	if (!proc.is_on)
+		return __real_process_look_at(errands, looks, count);
+	for (size_t i = 0; i < count; i++)
+		look_at(&looks[i]);
+	return count;
 }
 
 /* The pattern is any but NULL, and means "wanted". */
@@ -346,7 +353,7 @@ bool __wrap_process_matches(const struct process *process, const regex_t *patter
 INSTEAD_OF(clock_gettime);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 {
-	if (!proc.is_on || clock != CLOCK_THREAD_CPUTIME_ID)
+	if (!proc.is_on || clock != CLOCK_PROCESS_CPUTIME_ID)
 		return __real_clock_gettime(clock, ret_time);
 	proc.cpu_ns += proc.cost_ns;
 	*ret_time = (struct timespec){ .tv_sec = (time_t)(proc.cpu_ns / second),

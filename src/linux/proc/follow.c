@@ -28,6 +28,7 @@ struct known {
 	bool read; /* parent and kernel_thread are set */
 	bool kernel_thread;
 	bool followed, told;
+	pid_t reader; /* who waits for it; 0: nobody */
 	uint64_t young_until_ns;
 	unsigned int listing; /* the last listing that contained it */
 	UT_hash_handle hh;
@@ -41,6 +42,8 @@ struct follow {
 	long newest;          /* process id at the last listing, -1 if unknown */
 	uint64_t due_ns, listing_due_ns;
 	size_t young_count;
+	struct errands *errands; /* with a pattern; NULL for want of memory, too */
+	size_t ended_unread;     /* processes */
 };
 
 struct follow *follow_new(const struct follow_options *options)
@@ -50,6 +53,14 @@ struct follow *follow_new(const struct follow_options *options)
 	if (!follow)
 		return NULL;
 	follow->options = *options;
+	if (options->pattern) {
+		follow->errands = errands_new();
+		if (!follow->errands) {
+			free(follow);
+			return NULL;
+		}
+		errands_wait_as(follow->errands, options->waiter);
+	}
 	follow->newest_fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	follow->newest = -1;
 	return follow;
@@ -58,6 +69,7 @@ struct follow *follow_new(const struct follow_options *options)
 static void forget(struct follow *follow, struct known *known)
 {
 	HASH_DEL(follow->known, known);
+	follow->ended_unread += known->reader != 0;
 	free(known);
 }
 
@@ -72,6 +84,7 @@ void follow_free(struct follow *follow)
 	}
 	if (follow->newest_fd >= 0)
 		close(follow->newest_fd);
+	errands_free(follow->errands);
 	free(follow);
 }
 
@@ -130,24 +143,43 @@ static long read_newest(const struct follow *follow)
 	return last ? strtol(last, NULL, 10) : -1;
 }
 
-/* Read what decides whether a process is followed: its parent and, with a pattern, its name. */
-static void read_known(struct follow *follow, struct known *known)
+/* Without a pattern, a process's parent decides whether it is followed. */
+static void read_parent(struct known *known)
 {
-	struct process process;
-
 	known->read = !process_is_in_exec(known->pid);
-	if (!known->read)
-		return;
-	if (!follow->options.pattern) {
+	if (known->read)
 		known->parent = process_parent(known->pid);
+}
+
+/* With a pattern, its name does, too. One that is gone, or not shown, is not read again. */
+static void take_look(struct follow *follow, struct process_look *look)
+{
+	struct known *known = find(follow, look->pid);
+
+	known->read = look->error != -EBUSY;
+	if (look->error)
 		return;
-	}
-	if (process_read(known->pid, &process))
-		return;
-	known->parent = process.parent_pid;
-	known->kernel_thread = process.kernel_thread;
-	known->followed |= !process.kernel_thread && process_matches(&process, follow->options.pattern);
-	process_clear(&process);
+	known->parent = look->process.parent_pid;
+	known->kernel_thread = look->process.kernel_thread;
+	known->followed |= !look->process.kernel_thread &&
+			   process_matches(&look->process, follow->options.pattern);
+	process_clear(&look->process);
+}
+
+/*
+ * Look at them up to the first that keeps its reader waiting, which takes half a second: the rest has its
+ * turn at the next search.
+ */
+static void take_looks(struct follow *follow, struct process_look *looks, size_t count)
+{
+	const size_t done = process_look_at(&follow->errands, looks, count);
+
+	for (size_t i = 0; i < done; i++)
+		take_look(follow, &looks[i]);
+	for (size_t i = done; i < count; i++)
+		find(follow, looks[i].pid)->read = false;
+	if (done < count && looks[done].error == -ETIMEDOUT)
+		find(follow, looks[done].pid)->reader = looks[done].reader;
 }
 
 static bool is_own(const struct follow *follow, pid_t pid)
@@ -192,22 +224,44 @@ static int list(struct follow *follow, uint64_t now)
 	return error;
 }
 
-/* Read new and young processes; if thorough, all that may match the pattern after a change of name. */
-static void read_all(struct follow *follow, uint64_t now, bool thorough)
+/* May it be read now? Whoever waited for it has waited in vain for as long as it waits. */
+static bool is_readable(struct known *known)
 {
-	struct known *known, *next;
+	if (known->reader && !process_reader_waits(known->reader))
+		known->reader = 0;
+	return !known->reader;
+}
 
+/* Read new and young processes; if thorough, all that may match the pattern after a change of name. */
+static int read_all(struct follow *follow, uint64_t now, bool thorough)
+{
+	const bool has_pattern = follow->options.pattern;
+	struct process_look *looks = has_pattern ? calloc(HASH_COUNT(follow->known) + 1, sizeof(*looks))
+						 : NULL;
+	struct known *known, *next;
+	size_t count = 0;
+
+	if (has_pattern && !looks)
+		return -ENOMEM;
 	follow->young_count = 0;
 	HASH_ITER(hh, follow->known, known, next) {
 		bool young = now < known->young_until_ns;
-		bool again = thorough && follow->options.pattern && !known->kernel_thread;
+		bool again = thorough && has_pattern && !known->kernel_thread;
 
 		if (known->followed)
 			continue;
-		if (young || again || !known->read)
-			read_known(follow, known);
 		follow->young_count += young;
+		if (!(young || again || !known->read) || !is_readable(known))
+			continue;
+		if (has_pattern)
+			looks[count++].pid = known->pid;
+		else
+			read_parent(known);
 	}
+	if (count)
+		take_looks(follow, looks, count);
+	free(looks);
+	return 0;
 }
 
 static bool belongs(const struct follow *follow, const struct known *known)
@@ -244,7 +298,7 @@ int follow_search(struct follow *follow, uint64_t now, follow_found *found, void
 	long newest = read_newest(follow);
 	bool late = now >= follow->listing_due_ns;
 	bool started = newest < 0 || newest != follow->newest;
-	uint64_t begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID), cost;
+	uint64_t begin = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID), cost;
 	int error = 0;
 
 	/* The id was read first: a process that starts during the listing causes another listing. */
@@ -253,12 +307,29 @@ int follow_search(struct follow *follow, uint64_t now, follow_found *found, void
 	if (!error)
 		follow->newest = newest;
 	if (late || started || follow->young_count) {
-		read_all(follow, now, late);
+		const int unread = read_all(follow, now, late);
+
+		if (!error)
+			error = unread;
 		tell(follow, found, context);
 	}
-	cost = SHARE * (clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
+	cost = SHARE * (clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - begin);
 	follow->due_ns = now + (cost > INTERVAL_NS ? cost : INTERVAL_NS);
 	if (late)
 		follow->listing_due_ns = now + (cost > LISTING_NS ? cost : LISTING_NS);
 	return error;
+}
+
+size_t follow_unread(const struct follow *follow, pid_t *ret_pid)
+{
+	size_t count = follow->ended_unread;
+	const struct known *known, *next;
+
+	HASH_ITER(hh, follow->known, known, next) {
+		if (!known->reader || known->followed)
+			continue;
+		count++;
+		*ret_pid = known->pid;
+	}
+	return count;
 }

@@ -18,12 +18,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "memory/errand.h"
+
 struct follow_options {
 	bool descendants;       /* follow descendants of followed processes */
 	bool orphans;           /* follow processes that ljspy has inherited (PR_SET_CHILD_SUBREAPER) */
 	const regex_t *pattern; /* see process_matches(); NULL if there is none; must outlive the follow */
 	const pid_t *own_pids;  /* ljspy's other processes, to leave out; must outlive the follow */
 	size_t own_pid_count;
+	/*
+	 * With a pattern: what to do while a helper reads names, which may take half a second; NULL: nothing.
+	 */
+	const struct errands_waiter *waiter;
 };
 
 struct follow;
@@ -47,5 +53,11 @@ uint64_t follow_due(const struct follow *follow);
  * this one could not see.
  */
 int follow_search(struct follow *follow, uint64_t now_ns, follow_found *found, void *context);
+
+/*
+ * Of how many processes is it not known whether they match, as the kernel keeps whoever reads their arguments
+ * waiting? They are read again when it no longer does. *ret_pid: one of them, unless all have ended.
+ */
+size_t follow_unread(const struct follow *follow, pid_t *ret_pid);
 
 #endif
