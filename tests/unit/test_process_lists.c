@@ -6,8 +6,12 @@
 #include <limits.h>
 #include <malloc.h>
 #include <regex.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -41,8 +45,12 @@ static struct made_up_process {
 	const uint64_t *auxv;           /* its first pair; NULL: it cannot be read */
 	size_t auxv_bytes;
 	const char *statm; /* NULL: it cannot be read */
+	bool is_stuck;     /* whoever reads its arguments waits */
 } processes[PROCESSES_MAX];
 static size_t process_count;
+static sem_t end_of_wait;       /* of those */
+static _Atomic pid_t reader;    /* who waits; 0: nobody */
+static atomic_uint stuck_reads; /* of their arguments */
 static struct made_up_listing *listing;
 
 /* Processes, and threads that are not listed in /proc. */
@@ -81,6 +89,8 @@ static int file_of(const char *text, size_t length)
 	return fd;
 }
 
+static const char reader_status[] = "State:\tD\nUid:\t1 2 3\nGid:\t4 5 6\n";
+
 int __wrap_proc_file_open(pid_t pid, const char *name)
 {
 	char text[256];
@@ -89,7 +99,16 @@ int __wrap_proc_file_open(pid_t pid, const char *name)
 	while (i < process_count && processes[i].pid != pid)
 		i++;
 	if (i == process_count)
-		return -ESRCH;
+		return pid == reader && strcmp(name, "status") == 0
+			       ? file_of(reader_status, sizeof(reader_status) - 1)
+			       : -ESRCH;
+	if (strcmp(name, "cmdline") == 0 && processes[i].is_stuck) {
+		stuck_reads++;
+		reader = gettid();
+		while (sem_wait(&end_of_wait))
+			;
+		reader = 0;
+	}
 	if (strcmp(name, "stat") == 0) {
 		snprintf(text, sizeof(text), "%d (%s) %c 1 2 3 4 5 %u 1 2 3 4 5 6 7 8 9 10 11 12 %u 13\n",
 			 (int)pid, processes[i].name, processes[i].state, processes[i].flags,
@@ -191,6 +210,71 @@ static void a_process_that_is_replaced_while_it_is_read_is_gone(void **state)
 	assert_int_equal(process_read(PID, &process), 0);
 	assert_int_equal(process.start_ticks, 8);
 	process_clear(&process);
+}
+
+static void one_that_keeps_its_reader_waiting_is_told_and_the_others_are_found(void **state)
+{
+	struct process_list list;
+	char *message;
+
+	(void)state;
+	sem_init(&end_of_wait, 0, 0);
+	stuck_reads = 0;
+	add(4001);
+	add(4002)->is_stuck = true;
+	add(4003);
+	assert_int_equal(process_find("sought", &list, &message), 0);
+	assert_int_equal(stuck_reads, 1);
+	assert_int_equal(list.count, 2);
+	assert_int_equal(list.processes[0].pid, 4001);
+	assert_int_equal(list.processes[1].pid, 4003);
+	assert_int_equal(list.unread_count, 1);
+	assert_int_equal(list.unread[0].pid, 4002);
+	assert_string_equal(list.unread[0].name, "sought");
+	process_list_clear(&list);
+	assert_true(process_reader_waits(reader));
+	sem_post(&end_of_wait);
+	while (reader)
+		sched_yield();
+}
+
+static void a_title_that_keeps_its_reader_waiting_is_the_name(void **state)
+{
+	struct process process;
+	char *title;
+
+	(void)state;
+	sem_init(&end_of_wait, 0, 0);
+	add(4002)->is_stuck = true;
+	assert_int_equal(process_read_soon(4002, &process), 0);
+	title = process_title(&process);
+	assert_string_equal(title, "[sought]");
+	free(title);
+	process_clear(&process);
+	sem_post(&end_of_wait);
+	while (reader)
+		sched_yield();
+	process_count = 0;
+	add(4003)->command = "/bin/x ";
+	assert_int_equal(process_read_soon(4003, &process), 0);
+	assert_string_equal(process.command, "/bin/x");
+	process_clear(&process);
+	assert_int_equal(process_read_soon(4004, &process), -ESRCH);
+}
+
+/* Its numbers are known without the lock of its memory. */
+static void who_needs_no_arguments_reads_none(void **state)
+{
+	struct process process;
+
+	(void)state;
+	add(4002)->is_stuck = true;
+	stuck_reads = 0;
+	assert_int_equal(process_read_outside(4002, &process), 0);
+	assert_int_equal(process.start_ticks, 7);
+	assert_null(process.command);
+	assert_int_equal(stuck_reads, 0);
+	assert_int_equal(process_read_outside(4003, &process), -ESRCH);
 }
 
 static void a_list_that_cannot_be_made_is_none(void **state)
@@ -388,6 +472,10 @@ int main(void)
 		cmocka_unit_test_setup(living_processes_of_users_are_found_in_order, begin),
 		cmocka_unit_test_setup(a_process_matches_by_name_program_or_script, begin),
 		cmocka_unit_test_setup(a_process_that_is_replaced_while_it_is_read_is_gone, begin),
+		cmocka_unit_test_setup(one_that_keeps_its_reader_waiting_is_told_and_the_others_are_found,
+				       begin),
+		cmocka_unit_test_setup(a_title_that_keeps_its_reader_waiting_is_the_name, begin),
+		cmocka_unit_test_setup(who_needs_no_arguments_reads_none, begin),
 		cmocka_unit_test_setup(a_list_that_cannot_be_made_is_none, begin),
 		cmocka_unit_test_setup(what_is_found_in_vain_is_freed, begin),
 		cmocka_unit_test_setup(memory_is_read_through_a_thread_that_lives, begin),
