@@ -35,6 +35,8 @@ struct truth {
 	size_t stack_count;
 	struct event events[EVENTS_MAX];
 	size_t event_count;
+	const struct stack_text *calls[STACKS_MAX]; /* each with a builtin on top that has just been called */
+	size_t call_count;
 	char *lines[LINES_MAX]; /* of the program, from 1 */
 	char program[64];       /* "calls.lua:" */
 	size_t at;              /* truth_follow(): the last event seen */
@@ -161,6 +163,9 @@ static bool read_line(struct truth *truth, char *line, uint64_t *ret_table)
 		 stack >= 1 && stack <= truth->stack_count)
 		truth->events[truth->event_count++] = (struct event){ .position = position,
 								      .stack = truth->stacks[stack - 1] };
+	else if (sscanf(line, "call %zu", &stack) == 1 && truth->call_count < STACKS_MAX && stack >= 1 &&
+		 stack <= truth->stack_count)
+		truth->calls[truth->call_count++] = truth->stacks[stack - 1];
 	else
 		return sscanf(line, "ready %lx", ret_table) != 1;
 	return true;
@@ -297,38 +302,39 @@ static size_t common_depth(const struct stack_text *first, const struct stack_te
 	return depth;
 }
 
-/* Does the line on which the frame stands mention this builtin? */
-static bool line_mentions(const struct truth *truth, const char *frame, const char *builtin)
+/* Does the line on which the frame stands mention this word? */
+static bool line_mentions(const struct truth *truth, const char *frame, const char *word)
 {
 	const char *line = strrchr(frame, ':');
-	char name[64];
-	unsigned number;
+	unsigned long number;
 
-	snprintf(name, sizeof(name), "%.*s", (int)(strlen(builtin) - 2), builtin + 1);
-	if (strncmp(frame, truth->program, strlen(truth->program)) != 0 || !line)
-		return true;
-	number = (unsigned)strtoul(line + 1, NULL, 10);
-	if (number >= LINES_MAX || !truth->lines[number])
+	if (!line || strncmp(frame, truth->program, strlen(truth->program)) != 0)
 		return false;
-	/* What is called by a metamethod, by the loop or under a name of the program's own. */
-	if (strncmp(name, "__", 2) == 0 || strcmp(name, "wrap") == 0 || strncmp(name, "builtin#", 8) == 0)
+	number = strtoul(line + 1, NULL, 10);
+	return number < LINES_MAX && truth->lines[number] && strstr(truth->lines[number], word);
+}
+
+/*
+ * Is this a stack on whose top a builtin has been called? Of the first count frames. A loop calls next()
+ * where it has none of the bytecodes that do its work; which it has differs from run to run.
+ */
+static bool is_call(const struct truth *truth, const struct stack_text *said, size_t count)
+{
+	if (count > 1 && strcmp(said->frames[count - 1], "[next]") == 0 &&
+	    (line_mentions(truth, said->frames[count - 2], "pairs") ||
+	     line_mentions(truth, said->frames[count - 2], "next")))
 		return true;
-	if (strcmp(name, "next") == 0)
-		return strstr(truth->lines[number], "pairs") || strstr(truth->lines[number], "next");
-	return strstr(truth->lines[number], name) != NULL;
+	for (size_t i = 0; i < truth->call_count; i++)
+		if (truth->calls[i]->count == count && begins_with(truth->calls[i], said, count))
+			return true;
+	return false;
 }
 
 /* Of the first count frames. */
 static bool has_builtins_on_top(const struct truth *truth, const struct stack_text *first,
 				const struct stack_text *said, size_t count)
 {
-	if (count <= first->count || !begins_with(first, said, first->count))
-		return false;
-	for (size_t i = first->count; i < count; i++)
-		if (!is_builtin(said->frames[i]) ||
-		    !line_mentions(truth, first->frames[first->count - 1], said->frames[i]))
-			return false;
-	return true;
+	return count > first->count && begins_with(first, said, first->count) && is_call(truth, said, count);
 }
 
 /* A builtin in the place of the leaf that called it last. */
@@ -336,9 +342,7 @@ static bool has_tail_called_builtin(const struct truth *truth, const struct stac
 				    const struct stack_text *said)
 {
 	return said->count && said->count == first->count && begins_with(first, said, said->count - 1) &&
-	       is_builtin(said->frames[said->count - 1]) &&
-	       line_mentions(truth, first->frames[first->count - 1], "[return]") &&
-	       line_mentions(truth, first->frames[first->count - 1], said->frames[said->count - 1]);
+	       is_call(truth, said, said->count);
 }
 
 /* A coroutine goes on at the call in which it had yielded. */
@@ -351,7 +355,7 @@ static bool is_back_from_yield(const struct truth *truth, const struct stack_tex
 		leaf--;
 	return leaf && leaf + 1 == next->count && begins_with(next, said, leaf) &&
 	       same_function(next->frames[leaf], said->frames[leaf]) &&
-	       line_mentions(truth, said->frames[leaf], "[yield]");
+	       line_mentions(truth, said->frames[leaf], "yield");
 }
 
 static int rank_between(const struct truth *truth, const struct stack_text *first,
@@ -386,13 +390,21 @@ static int rank_between(const struct truth *truth, const struct stack_text *firs
 /* Functions and the callers' lines; the leaf's line is where the compiler puts it. */
 static bool is_like(const struct stack_text *truth, const struct stack_text *said)
 {
-	size_t count = said->count;
+	size_t last = said->count - 1;
 
-	while (count > 1 && is_builtin(said->frames[count - 1]))
-		count--;
-	if (truth->count < count || !begins_with(truth, said, count - 1))
-		return false;
-	return same_function(truth->frames[count - 1], said->frames[count - 1]);
+	return said->count && truth->count > last && begins_with(truth, said, last) &&
+	       same_function(truth->frames[last], said->frames[last]);
+}
+
+/* Compiled code may lag behind the position. */
+static enum verdict judge_compiled(const struct truth *truth, const struct stack_text *said)
+{
+	if (is_builtin(said->frames[said->count - 1]))
+		return is_call(truth, said, said->count) ? VERDICT_RIGHT : VERDICT_WRONG;
+	for (size_t i = 0; i + 1 < truth->event_count; i++)
+		if (is_like(truth->events[i].stack, said))
+			return VERDICT_RIGHT;
+	return VERDICT_WRONG;
 }
 
 /*
@@ -410,27 +422,40 @@ static bool is_known_right(const struct truth *truth, const struct stack_text *e
 	       same_function(event->frames[last], said->frames[last]) && is_at_definition(said->frames[last]);
 }
 
-enum verdict truth_judge(const struct truth *truth, int position, const struct stack_text *stack)
+static enum verdict judge_interpreted(const struct truth *truth, int position, const struct stack_text *stack)
 {
 	for (size_t i = 0; i + 1 < truth->event_count; i++) {
 		const struct event *first = &truth->events[i], *next = first + 1;
 
-		if (stack->lost) {
-			if (is_known_right(truth, first->stack, stack))
-				return VERDICT_LOST;
-			continue;
-		}
-		if (stack->compiled) {
-			if (is_like(first->stack, stack))
-				return VERDICT_RIGHT;
-			continue;
-		}
 		if (first->position != position && next->position != position)
 			continue;
 		if (rank_between(truth, first->stack, next->stack, stack) != RANK_NONE)
 			return VERDICT_RIGHT;
 	}
 	return VERDICT_WRONG;
+}
+
+static enum verdict judge_lost(const struct truth *truth, const struct stack_text *stack)
+{
+	for (size_t i = 0; i + 1 < truth->event_count; i++)
+		if (is_known_right(truth, truth->events[i].stack, stack))
+			return VERDICT_LOST;
+	return VERDICT_WRONG;
+}
+
+enum verdict truth_judge(const struct truth *truth, int position, const struct stack_text *stack)
+{
+	static struct stack_text below;
+
+	if (stack->lost)
+		return judge_lost(truth, stack);
+	/* The collector finalizes a builtin's object on whichever stack takes memory. */
+	if (stack->count > 1 && strcmp(stack->frames[stack->count - 1], "[__gc]") == 0) {
+		below = *stack;
+		below.count--;
+		stack = &below;
+	}
+	return stack->compiled ? judge_compiled(truth, stack) : judge_interpreted(truth, position, stack);
 }
 
 /*---- Following ----*/
@@ -487,7 +512,7 @@ static enum verdict follow_known(struct truth *truth, int position, const struct
 	int rank = rank_between(truth, first->stack, next->stack, stack);
 
 	/* The stack had to grow: the function is entered once more. */
-	if (truth->at && has_just_entered(first->stack, stack) &&
+	if (truth->at && truth->rank <= RANK_FIRST_AGAIN && has_just_entered(first->stack, stack) &&
 	    common_depth(first[-1].stack, first->stack) < first->stack->count)
 		rank = RANK_FIRST;
 	if (position != first->position && position != next->position)

@@ -7,7 +7,7 @@
  * library saw it (truth.lua), and the position that the program had stored
  * then. Between two events a call or return is under way: then frames of the
  * one may be gone already, or frames of the other there, in their order, and
- * builtins may stand on the first.
+ * builtins may stand on the first: those that its call hook saw called there.
  */
 #ifndef LJSPY_TESTS_EXACTNESS_TRUTH_H
 #define LJSPY_TESTS_EXACTNESS_TRUTH_H

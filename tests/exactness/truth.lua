@@ -15,8 +15,9 @@
 -- a function of the C library that does nothing of note.
 --
 -- Output: "stack" lines, each the next new stack, root first; "event POSITION
--- STACK" lines in the order of time; at last "ready ADDRESS". Then a line of
--- input is awaited.
+-- STACK" lines in the order of time; "call STACK" lines, each a stack on whose
+-- top a builtin has been called; at last "ready ADDRESS". Then a line of input is
+-- awaited.
 
 local name, jit_mode, rounds = arg[1], arg[2], tonumber(arg[3])
 local position = { 0 }
@@ -48,23 +49,35 @@ end
 
 ---- Learning
 
+-- By their text, which is the same for all functions of one builtin, as of all that wrap() returns.
 local names = {}
-for library, members in pairs(package.loaded) do
-	for key, member in pairs(type(members) == "table" and members or {}) do
-		if type(key) == "string" and type(member) == "function" then
-			names[member] = key
+
+local function name_all(functions)
+	for name, member in pairs(functions) do
+		if type(name) == "string" and type(member) == "function" then
+			names[tostring(member)] = name
 		end
 	end
 end
 
+local function name_builtins()
+	for _, library in pairs(package.loaded) do
+		if type(library) == "table" then
+			name_all(library)
+		end
+	end
+	name_all({ wrap = coroutine.wrap(print), gmatch = string.gmatch("", ""), ipairs = ipairs({}) })
+	name_all(getmetatable(io.stdout))
+	if package.loaded.ffi then
+		name_all(debug.getmetatable(package.loaded.ffi.new("int[1]")))
+	end
+end
+
 local function frame_text(info)
-	if info.what == "C" then
-		return "[" .. (names[info.func] or "?") .. "]"
+	if info.what == "C" or info.linedefined < 0 then	-- some are written in Lua
+		return "[" .. (names[tostring(info.func)] or "?") .. "]"
 	end
 	local source = info.source:gsub("^@", "")
-	if info.linedefined < 0 then	-- a builtin that is written in Lua
-		return "[" .. source .. "]"
-	end
 	return ("%s:%d:%d"):format(source, info.linedefined, info.currentline)
 end
 
@@ -93,7 +106,7 @@ local function frames_of(thread, level)
 	return frames
 end
 
--- A coroutine stands on the stack of whoever resumed it; if that is the main one, then of an unnamed builtin.
+-- A coroutine stands on the stack of whoever resumed it.
 local parents = setmetatable({}, { __mode = "k" })
 local last, last_stack = "main", ""
 
@@ -107,7 +120,7 @@ local function stack_text(level)
 	local thread = running()
 	if thread ~= last and thread ~= "main" and
 	   (last == "main" or coroutine.status(last) == "normal") then
-		local below = last == "main" and { last_stack, "[?]" } or frames_of(last, 0)
+		local below = last == "main" and { last_stack } or frames_of(last, 0)
 		if parents[last] then
 			table.insert(below, 1, parents[last])
 		end
@@ -121,21 +134,32 @@ local function stack_text(level)
 	return last_stack
 end
 
-local numbers, stacks, events = {}, {}, {}
+local numbers, stacks, events, calls = {}, {}, {}, {}
 
-local function log(text)
+local function number_of(text)
 	if not numbers[text] then
 		stacks[#stacks + 1] = text
 		numbers[text] = #stacks
 	end
-	local event = position[1] .. " " .. numbers[text]
+	return numbers[text]
+end
+
+local function log(text)
+	local event = position[1] .. " " .. number_of(text)
 	if event ~= events[#events] then
 		events[#events + 1] = event
 	end
 end
 
 function observe(event)
-	log(stack_text(3))
+	local text = stack_text(3)
+	if event == "call" then
+		if text:sub(-1) == "]" then
+			calls[number_of(text)] = true
+		end
+		return
+	end
+	log(text)
 	if hook and event == "line" then
 		hook()
 	end
@@ -146,8 +170,9 @@ local here_frame
 local function here() if learning then local text = stack_text(3); log(text); log(text .. here_frame); log(text) end end
 here_frame = (";%s:%d:%d"):format("truth.lua", debug.getinfo(here).linedefined, debug.getinfo(here).linedefined)
 
--- A hook of the program's own, at each line; none for nil.
-local function sethook(own) if learning then hook = own else return debug.sethook(own, own and "l") end end
+-- A hook of the program's own, at each line; none for nil. Both ends are the same tail call.
+local set = debug.sethook
+local function sethook(own) if learning then hook = own return set(observe, "cl", 1) else return set(own, own and "l") end end
 
 ---- Running
 
@@ -163,9 +188,10 @@ local function run()
 end
 
 local function learn()
+	name_builtins()
 	jit.off()
 	learning = true
-	debug.sethook(observe, "l", 1)
+	debug.sethook(observe, "cl", 1)
 end
 
 local function tell()
@@ -177,7 +203,10 @@ local function tell()
 	for _, event in ipairs(events) do
 		io.write("event ", event, "\n")
 	end
-	stacks, events, numbers = nil, nil, nil
+	for number in pairs(calls) do
+		io.write("call ", number, "\n")
+	end
+	stacks, events, numbers, calls = nil, nil, nil, nil
 	if jit_mode == "on" then
 		jit.on()
 		if arg[4] then
