@@ -386,6 +386,42 @@ static void tests_of_constants_have_one_way(void **state)
 		}
 }
 
+static void tests_of_copies_have_one_way(void **state)
+{
+	(void)state;
+	SET_MAIN({ BC_KPRI, .a = 5, .c = 1 }, { BC_MOV, .a = 6, .c = 5 }, { BC_IST, .a = 9, .c = 6 },
+		 { BC_JMP, .b = JUMP });
+	find_test(3);
+	expect_test(3, FALSE, true);
+}
+
+/* CALLEE tests an argument, of which MAIN has passed one. */
+static void find_argument(unsigned slot)
+{
+	const struct path_frame called = { .proto = &protos[1], .up = START, .call_pc = pc_of(0, 1) };
+	int32_t frame = path_frames_add(&frames, &called);
+	const struct bytecode callee[] = { { BC_IST, .c = (uint8_t)slot }, { BC_JMP, .b = JUMP } };
+
+	SET_MAIN({ BC_KPRI, .a = (uint8_t)(5 + frame_slots(layout.gc64)), .c = 1 },
+		 { BC_CALL, .a = 5, .c = 2 });
+	make_bytecodes(&protos[1], &layout, CALLEE, bytes[1], AFTER_HEADER, callee, 2);
+	way.count = 0;
+	go(START, pc_of(0, 0));
+	go(START, pc_of(0, 1));
+	go(frame, pc_of(1, 0));
+	find();
+}
+
+static void tests_of_arguments_have_one_way(void **state)
+{
+	(void)state;
+	find_argument(0);
+	assert_int_equal(steps.count, 1);
+	assert_int_equal(steps.step[0].point.pc, pc_of(1, 2));
+	find_argument(1);
+	assert_int_equal(steps.count, 2);
+}
+
 /* MAIN tests what CALLEE, which it has called, returned. */
 static void find_returned(const struct bytecode *callee, uint32_t count)
 {
@@ -1509,6 +1545,8 @@ int main(void)
 		TEST(loops_are_guarded_by_order),
 		TEST(a_bytecode_that_a_trace_replaced_is_the_one_before),
 		TEST(tests_of_constants_have_one_way),
+		TEST(tests_of_copies_have_one_way),
+		TEST(tests_of_arguments_have_one_way),
 		TEST(tests_of_returned_constants_have_one_way),
 		TEST(an_unknown_call_is_of_a_builtin),
 		TEST(a_loop_over_pairs_calls_nothing),

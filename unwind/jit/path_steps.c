@@ -561,7 +561,52 @@ static enum truth truth_set(enum bytecode_op op, uint32_t instruction)
 	}
 }
 
-/* The truth of a slot at the end of the way. Known only for constants, also those that a call returned. */
+static enum truth truth_of_reference(const struct path_context *context, uint32_t ref)
+{
+	struct trace_instruction ins;
+
+	if (!ref || !trace_instruction(context->trace, context->layout, ref, &ins))
+		return TRUTH_UNKNOWN;
+	return ins.type == IRT_NIL || ins.type == IRT_FALSE ? TRUTH_FALSE : TRUTH_TRUE;
+}
+
+/* The truth of a slot at the gap's start, by the type of what its snapshot keeps or the trace loads there. */
+static enum truth truth_at_start(const struct stepper *stepper, int32_t frame, unsigned slot)
+{
+	const struct path_context *context = stepper->context;
+	const struct path_gap *gap = stepper->gap;
+	unsigned base = frame_at(context, frame)->base_slot;
+	uint32_t refs[TRACE_SLOTS];
+
+	if (!base || base + slot >= TRACE_SLOTS ||
+	    !trace_snapshot_refs(context->trace, context->layout, gap->snapshot, refs))
+		return TRUTH_UNKNOWN;
+	if (refs[base + slot] || gap->snapshot > 0)
+		return truth_of_reference(context, refs[base + slot]);
+	for (uint32_t ref = gap->ref; ref < gap->end_ref; ref++) {
+		struct trace_instruction ins;
+
+		if (trace_instruction(context->trace, context->layout, ref, &ins) && ins.op == IR_SLOAD &&
+		    ins.guard && ins.op1 == base + slot)
+			return truth_of_reference(context, ref);
+	}
+	return TRUTH_UNKNOWN;
+}
+
+/* The caller's slot of an argument of the frame that this bytecode entered. False for others. */
+static bool argument_slot(const struct path_context *context, const struct path_frame *frame,
+			  const struct path_point *caller, uint32_t instruction, unsigned *ret_slot)
+{
+	if (frame->up != caller->frame || frame->call_pc != caller->pc || frame->by_continuation ||
+	    frame->proto->flags & PROTO_VARARG ||
+	    bytecode_op(context->layout, (uint8_t)instruction) != BC_CALL ||
+	    *ret_slot + 1 >= bytecode_c(instruction))
+		return false;
+	*ret_slot += bytecode_a(instruction) + frame_slots(context->layout->gc64);
+	return true;
+}
+
+/* The truth of a slot at the end of the way, as far as bytecodes that set it, and the gap's start, tell. */
 static enum truth truth_of(const struct stepper *stepper, unsigned slot)
 {
 	const struct path_context *context = stepper->context;
@@ -577,6 +622,10 @@ static enum truth truth_of(const struct stepper *stepper, unsigned slot)
 		if (!instruction_at(context, point, &instruction, &op))
 			return TRUTH_UNKNOWN;
 		if (point->frame != frame) {
+			if (argument_slot(context, frame_at(context, frame), point, instruction, &slot)) {
+				frame = point->frame;
+				continue;
+			}
 			/* The callee's last bytecode: its first result goes to the function's slot. */
 			if (is_result || i + 1 != now || frame_at(context, point->frame)->up != frame)
 				return TRUTH_UNKNOWN;
@@ -590,13 +639,17 @@ static enum truth truth_of(const struct stepper *stepper, unsigned slot)
 			continue;
 		}
 		if (bytecode_mode_a(context->layout, (uint8_t)instruction) == BCMdst &&
-		    bytecode_a(instruction) == slot)
-			return truth_set(op, instruction);
+		    bytecode_a(instruction) == slot) {
+			if (op != BC_MOV)
+				return truth_set(op, instruction);
+			slot = bytecode_d(instruction);
+			continue;
+		}
 		if (bytecode_mode_a(context->layout, (uint8_t)instruction) == BCMbase &&
 		    bytecode_a(instruction) <= slot)
 			return TRUTH_UNKNOWN;
 	}
-	return TRUTH_UNKNOWN;
+	return truth_at_start(stepper, frame, slot);
 }
 
 /* The jump that a test decides follows it. */

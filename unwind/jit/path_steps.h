@@ -58,6 +58,7 @@ struct path_goal {
 
 /* The gap between two snapshots, for which to find the path. */
 struct path_gap {
+	uint32_t snapshot;               /* the one at its start */
 	uint32_t ref, end_ref;           /* its IR instructions */
 	uint32_t first_check, end_check; /* the checks of called functions among them */
 	struct path_goal goal;

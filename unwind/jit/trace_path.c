@@ -233,7 +233,8 @@ static bool replay_segment(struct replay *replay, uint32_t number, struct path_s
 {
 	struct trace_path *path = replay->path;
 	struct path_segment *segment = &path->segments[number];
-	struct path_gap gap = { .ref = segment->ref,
+	struct path_gap gap = { .snapshot = number,
+				.ref = segment->ref,
 				.end_ref = segment->end_ref,
 				.goal = goal_of(replay, number) };
 	const struct path_candidate *best;

@@ -43,7 +43,16 @@ enum {
 };
 
 /* The IRType values that matter here. */
-enum { IRT_NIL = 0, IRT_STR = 4, IRT_PROTO = 7, IRT_FUNC = 8, IRT_TAB = 11, IRT_NUM = 14, IRT_INT = 19 };
+enum {
+	IRT_NIL = 0,
+	IRT_FALSE = 1,
+	IRT_STR = 4,
+	IRT_PROTO = 7,
+	IRT_FUNC = 8,
+	IRT_TAB = 11,
+	IRT_NUM = 14,
+	IRT_INT = 19
+};
 
 struct trace_instruction {
 	enum ir_op op;

@@ -87,6 +87,7 @@ return function()
 	@ x = outer(1) + outer(2) + outer(3) + outer(6)
 	@ local root = tree(2)
 	@ x = count(root)
+	@ x = count({ false, false, false, false, false, false, false, false, false, false, false, false })
 	@ x = odd(9)
 	@ x = first_above(9, 1, 2)
 	for i = 1, 4 do
