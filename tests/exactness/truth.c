@@ -387,22 +387,14 @@ static int rank_between(const struct truth *truth, const struct stack_text *firs
 
 /*---- Judging by position ----*/
 
-/* Functions and the callers' lines; the leaf's line is where the compiler puts it. */
-static bool is_like(const struct stack_text *truth, const struct stack_text *said)
-{
-	size_t last = said->count - 1;
-
-	return said->count && truth->count > last && begins_with(truth, said, last) &&
-	       same_function(truth->frames[last], said->frames[last]);
-}
-
-/* Compiled code may lag behind the position. */
+/* Compiled code may lag behind the position, but runs no line that the interpreter did not. */
 static enum verdict judge_compiled(const struct truth *truth, const struct stack_text *said)
 {
 	if (is_builtin(said->frames[said->count - 1]))
 		return is_call(truth, said, said->count) ? VERDICT_RIGHT : VERDICT_WRONG;
 	for (size_t i = 0; i + 1 < truth->event_count; i++)
-		if (is_like(truth->events[i].stack, said))
+		if (begins_with(truth->events[i].stack, said, said->count) ||
+		    has_just_entered(truth->events[i].stack, said))
 			return VERDICT_RIGHT;
 	return VERDICT_WRONG;
 }
