@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* The loop of the sampler: it opens the targets, looks at them and closes them. */
+/* The loop of the sampler: it looks at the targets, and closes them. */
 #include "src/sampler/sampler_state.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "src/linux/proc/process.h"
-#include "src/linux/tracer/tracer_files.h"
 #include "src/linux/tracer/tracer_looks.h"
 #include "src/linux/tracer/tracing_thread.h"
 #include "src/program/interruption.h"
@@ -24,7 +21,6 @@ enum {
 	LAST_LOOKS_NS = 2 * 1000 * 1000, /* from one to the next, at most */
 	REST_NS = 500 * 1000 * 1000,
 	POLL_UNASKED_NS = 50 * 1000 * 1000,
-	EXEC_MOMENT_NS = 10 * 1000 * 1000,
 };
 
 /*---- The loop ----*/
@@ -46,16 +42,10 @@ static void take_late_meanwhile(struct sampler *sampler)
 	take_late(sampler);
 }
 
-/* Is the process there, and is nothing sampled of it yet? */
-static bool is_candidate(const struct target *target)
-{
-	return target && !target->ended && !target->attached && !target->is_unreadable;
-}
-
 /* Do what is due for the target, unless it is a candidate. False if nothing is. */
 static bool attend(struct sampler *sampler, struct target *target, uint64_t now)
 {
-	if (!target || target->ended || is_candidate(target) ||
+	if (!target || target->ended || target_is_candidate(target) ||
 	    (target->is_unreadable && now < target->inspect_at_ns))
 		return false;
 	if (target->is_unreadable)
@@ -99,7 +89,7 @@ static void search_next(struct sampler *sampler)
 	for (size_t i = 0; i < sampler->target_count; i++) {
 		struct target *target = sampler->targets[i];
 
-		if (is_candidate(target) && now >= target->inspect_at_ns &&
+		if (target_is_candidate(target) && now >= target->inspect_at_ns &&
 		    (!next || target->inspect_at_ns < next->inspect_at_ns))
 			next = target;
 	}
@@ -204,16 +194,14 @@ static void poll_tracees(struct sampler *sampler, bool signalled)
 	}
 }
 
-static bool may_go_on(void *context)
+bool sampler_may_go_on(const struct sampler *sampler)
 {
-	const struct sampler *sampler = context;
 	const struct sampler_watch *watch = sampler->options->watch;
 
 	return !watch || watch->may_go_on(watch->context);
 }
 
-/* Is it time to end the recording, or has a signal come that is to end it? The loop takes the signal. */
-static bool is_to_end(const struct sampler *sampler)
+bool sampler_is_to_end(const struct sampler *sampler)
 {
 	return clock_now_ns(CLOCK_MONOTONIC) >= sampler->until_ns || interruption_is_pending();
 }
@@ -223,7 +211,7 @@ static bool may_work_on(void *context)
 {
 	const struct sampler *sampler = context;
 
-	return may_go_on(context) && !(sampler->searches && is_to_end(sampler));
+	return sampler_may_go_on(sampler) && !(sampler->searches && sampler_is_to_end(sampler));
 }
 
 /* Report whether the sampler waits for long because no target runs. */
@@ -338,7 +326,7 @@ static void loop(struct sampler *sampler)
 			deal_with(sampler, &info);
 		else if (errno == EAGAIN)
 			tracer_note_quiet(sampler->tracer, now);
-		if (!may_go_on(sampler))
+		if (!sampler_may_go_on(sampler))
 			sampler->result->end = SAMPLER_LET_GO;
 		if (sampler->result->end == SAMPLER_INTERRUPTED || sampler->result->end == SAMPLER_LET_GO)
 			return;
@@ -463,294 +451,6 @@ static void note_halted(struct sampler *sampler)
 	}
 }
 
-static bool fail(struct sampler *sampler, pid_t pid, int error)
-{
-	sampler->result->end = SAMPLER_FAILED;
-	sampler->result->pid = pid;
-	sampler->result->error = error;
-	return false;
-}
-
-static bool end_before_beginning(struct sampler *sampler)
-{
-	sampler->result->end = SAMPLER_INTERRUPTED;
-	return false;
-}
-
-/* Half of the files that ljspy may open are for threads, the rest for everything else. */
-static void raise_file_limit(struct sampler *sampler)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit))
-		return;
-	if (limit.rlim_cur < limit.rlim_max) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-	tracer_allow_files(sampler->tracer, limit.rlim_cur / 2);
-}
-
-/* As /proc tells when a process started. */
-static uint64_t ticks_now(void)
-{
-	return clock_now_ns(CLOCK_BOOTTIME) / (NS_PER_SECOND / (uint64_t)sysconf(_SC_CLK_TCK));
-}
-
-static void begin(struct sampler *sampler)
-{
-	sampler->start_ticks = ticks_now();
-	sampler->start_ns = sampler->result->begin_ns = clock_now_ns(CLOCK_MONOTONIC);
-	if (sampler->options->duration_ns)
-		sampler->until_ns = sampler->start_ns + sampler->options->duration_ns;
-}
-
-/* ljspy becomes the parent of the command's orphans, which tells them from others. */
-static int launch(struct sampler *sampler)
-{
-	const struct sampler_options *options = sampler->options;
-
-	if (options->subprocesses)
-		prctl(PR_SET_CHILD_SUBREAPER, 1);
-	return launch_start(options->launch, options->launch_mask, options->launch_group, &sampler->launch);
-}
-
-/* Attach to a process that must be sampled; failure ends the run. */
-static bool open_target(struct sampler *sampler, pid_t pid)
-{
-	struct target *target = target_add(sampler, pid);
-	int error = target ? target_attach(sampler, target) : -ENOMEM;
-
-	return error ? fail(sampler, pid, error) : true;
-}
-
-/* The command of an earlier run; it may have ended while ljspy was away. */
-static bool open_launched(struct sampler *sampler)
-{
-	struct sampler_result *result = sampler->result;
-	pid_t ended;
-
-	sampler->launch.pid = sampler->options->launched_pid;
-	result->launched = true;
-	result->pid = sampler->launch.pid;
-	raise_file_limit(sampler);
-	ended = waitpid(result->pid, &result->exit_status, WNOHANG);
-	if (ended == 0)
-		return open_target(sampler, sampler->launch.pid);
-	result->exit_known = ended == result->pid; /* else the earlier run knows it */
-	return sampler->options->subprocesses || fail(sampler, result->pid, -ESRCH);
-}
-
-/*
- * A parent in another group of the same session ties the command's group to that session. When the
- * command ends and was the only such tie, the kernel sends SIGHUP to all of the group if any process
- * of it is stopped (Linux 6.1, kernel/exit.c, kill_orphaned_pgrp()). A parent in another session is
- * no tie.
- */
-static void leave_session(void)
-{
-	setsid();
-}
-
-static bool open_command(struct sampler *sampler)
-{
-	int error = launch(sampler);
-
-	if (error)
-		return fail(sampler, 0, error);
-	raise_file_limit(sampler); /* not the command's */
-	if (!open_target(sampler, sampler->launch.pid)) {
-		launch_cancel(&sampler->launch);
-		return false;
-	}
-	/* Its samples, too, begin with its start. */
-	begin(sampler);
-	error = launch_go(&sampler->launch, sampler->tracer);
-	if (error) {
-		sampler->result->begin_ns = 0;
-		return fail(sampler, sampler->launch.pid, error);
-	}
-	if (sampler->options->launch_group)
-		leave_session();
-	sampler->result->launched = true;
-	sampler->result->pid = sampler->launch.pid;
-	return true;
-}
-
-/*
- * Only the program that comes then tells what there is to sample. Before, what is read of the process may
- * never come, so false ends the run.
- */
-static bool await_exec(struct sampler *sampler, pid_t pid)
-{
-	const struct timespec moment = { .tv_nsec = EXEC_MOMENT_NS };
-	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
-	const uint64_t most_ns = sampler->options->duration_ns ? sampler->options->duration_ns : UINT64_MAX;
-
-	while (process_is_in_exec(pid)) {
-		if (is_to_end(sampler))
-			return end_before_beginning(sampler);
-		if (!may_go_on(sampler)) {
-			sampler->result->end = SAMPLER_LET_GO;
-			return false;
-		}
-		if (clock_now_ns(CLOCK_MONOTONIC) - begin_ns >= most_ns)
-			return fail(sampler, pid, -ETIMEDOUT);
-		nanosleep(&moment, NULL);
-	}
-	return true;
-}
-
-/* It must be sampled. */
-static bool open_only(struct sampler *sampler, struct target *target)
-{
-	int error;
-
-	if (sampler->options->awaits_exec && !await_exec(sampler, target->pid))
-		return false;
-	error = target_open(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
-	if (!error)
-		return true;
-	if (is_to_end(sampler))
-		return end_before_beginning(sampler);
-	target->refusal = error;
-	return fail(sampler, target->pid, error);
-}
-
-/* Of several, those that cannot be sampled, or not yet, are left out: the samples of the others count. */
-static bool open_processes(struct sampler *sampler)
-{
-	const struct sampler_options *options = sampler->options;
-	const bool is_only = options->pid_count == 1 && !sampler->follow;
-
-	raise_file_limit(sampler);
-	for (size_t i = 0; i < options->pid_count; i++) {
-		struct target *target = target_add(sampler, options->pids[i]);
-
-		if (!target)
-			return fail(sampler, 0, -ENOMEM);
-		if (is_to_end(sampler))
-			return end_before_beginning(sampler);
-		if (!is_only)
-			target_consider(sampler, target, clock_now_ns(CLOCK_MONOTONIC));
-		else if (!open_only(sampler, target))
-			return false;
-	}
-	return true;
-}
-
-static bool open_follow(struct sampler *sampler)
-{
-	const struct sampler_options *options = sampler->options;
-	const struct errands_waiter waiter = patience_waiter(&sampler->patience);
-	struct follow_options follow_options = {
-		.descendants = options->subprocesses,
-		.orphans = options->subprocesses && options->launch,
-		.pattern = options->pattern,
-		.own_pids = options->own_pids,
-		.own_pid_count = options->own_pid_count,
-		.waiter = &waiter,
-	};
-	int error = 0;
-
-	if (!options->subprocesses && !options->pattern)
-		return true;
-	sampler->follow = follow_new(&follow_options);
-	if (!sampler->follow)
-		return fail(sampler, 0, -ENOMEM);
-	for (size_t i = 0; i < options->pid_count && !error; i++)
-		error = follow_add(sampler->follow, options->pids[i]);
-	return error ? fail(sampler, 0, error) : true;
-}
-
-/*
- * Can anything be sampled? Of processes that the user has named, one has to be attached by now; others may be
- * found later.
- */
-static bool has_work(const struct sampler *sampler)
-{
-	const struct sampler_result *result = sampler->result;
-
-	return result->saw_luajit && (sampler->follow || result->has_attached);
-}
-
-/* No process that the user asked for can be sampled: name one that refuses, if there is one. */
-static bool explain_no_work(struct sampler *sampler)
-{
-	pid_t unreadable = 0;
-
-	for (size_t i = 0; i < sampler->target_count; i++) {
-		const struct target *target = sampler->targets[i];
-
-		if (target && target->is_unreadable)
-			unreadable = target->pid;
-		else if (target && target->refusal)
-			return fail(sampler, target->pid, target->refusal);
-	}
-	if (unreadable)
-		return fail(sampler, unreadable, -ETIMEDOUT);
-	sampler->result->end = SAMPLER_NO_LUAJIT;
-	sampler->result->pid = sampler->options->pids[0];
-	return false;
-}
-
-/*
- * Search what was found until one can be sampled, and leave the rest to the loop: what that one runs
- * meanwhile would have no samples.
- */
-static void search_until_attached(struct sampler *sampler)
-{
-	for (size_t i = 0; i < sampler->target_count && !sampler->result->has_attached && !is_to_end(sampler);
-	     i++)
-		if (sampler->targets[i]->found && is_candidate(sampler->targets[i]))
-			target_consider(sampler, sampler->targets[i], clock_now_ns(CLOCK_MONOTONIC));
-}
-
-static bool open_targets(struct sampler *sampler)
-{
-	const struct sampler_options *options = sampler->options;
-	uint64_t now;
-
-	if (!open_follow(sampler) || !(options->launched_pid ? open_launched(sampler)
-				       : options->launch     ? open_command(sampler)
-							     : open_processes(sampler)))
-		return false;
-	now = clock_now_ns(CLOCK_MONOTONIC);
-	if (sampler->follow) {
-		if (options->launch)
-			follow_add(sampler->follow, sampler->launch.pid);
-		follow_search(sampler->follow, now, targets_take_found, sampler);
-		search_until_attached(sampler);
-	}
-	for (size_t i = 0; i < sampler->target_count; i++) {
-		struct target *target = sampler->targets[i];
-
-		if (target->attached && !target->process && !target_inspect(sampler, target, now))
-			target_note_end(sampler, target);
-	}
-	/* What was not searched is unknown: it is no reason that nothing can be sampled. */
-	return options->launch || options->awaits || has_work(sampler) ||
-	       (is_to_end(sampler) ? end_before_beginning(sampler) : explain_no_work(sampler));
-}
-
-/*
- * Processes that were there already ran on while ljspy got to know them: begin
- * their accounts now. Those of a command that ljspy started begin with its start.
- */
-static void open_accounts(struct sampler *sampler)
-{
-	if (sampler->options->launch && !sampler->options->launched_pid)
-		return;
-	for (size_t i = 0; i < sampler->target_count; i++) {
-		struct target *target = sampler->targets[i];
-
-		if (target && target->attached)
-			target_open_accounts(sampler, target, sampler->start_ns);
-		else if (is_candidate(target))
-			target_begin_candidate(target);
-	}
-}
-
 /*
  * Get a CPU when a look is due, also where the target has it: a thread that
  * asks for short slices may begin one early. Without it, ljspy would hardly ever
@@ -804,11 +504,11 @@ static void *trace(void *context)
 
 	sampler->tracer = tracer_new();
 	if (!sampler->tracer) {
-		fail(sampler, 0, -errno);
+		sampler_fail(sampler, 0, -errno);
 		return NULL;
 	}
 	set_up_tracer(sampler);
-	if (open_targets(sampler)) {
+	if (sampler_open_targets(sampler)) {
 		if (sampler->options->tell_refused)
 			targets_note_refused(sampler);
 		/* Done after the start of a command, so that it inherits nothing of this. */
@@ -816,9 +516,9 @@ static void *trace(void *context)
 		note_binding(sampler, gettid());
 		tracer_be_urgent(sampler->tracer);
 		if (!sampler->start_ns)
-			begin(sampler);
+			sampler_begin(sampler);
 		sampler->progress_ns = clock_now_ns(CLOCK_MONOTONIC);
-		open_accounts(sampler);
+		sampler_open_accounts(sampler);
 		loop(sampler);
 		take_last_looks(sampler);
 		note_stopped(sampler);
@@ -835,7 +535,7 @@ static void run(struct sampler *sampler)
 	int error = sampler->files ? tracing_thread_run(trace, sampler) : -ENOMEM;
 
 	if (error)
-		fail(sampler, 0, error);
+		sampler_fail(sampler, 0, error);
 	if (sampler->end_ns)
 		note_halted(sampler);
 }

@@ -69,6 +69,11 @@ static int read_cpu_time(const struct target *target, uint64_t *ret_ns)
 	return error ? error : cpu_clock_now(&clock, ret_ns);
 }
 
+bool target_is_candidate(const struct target *target)
+{
+	return target && !target->ended && !target->attached && !target->is_unreadable;
+}
+
 void target_begin_candidate(struct target *target)
 {
 	if (read_cpu_time(target, &target->begin_cpu_ns))

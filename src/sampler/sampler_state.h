@@ -2,9 +2,9 @@
 /*
  * sampler_state: what the parts of the sampler share.
  *
- * sampler_candidates.c has the processes that may run LuaJIT, sampler_inspections.c finds out whether they
- * do, sampler_targets.c follows those that are sampled to their end, sampler_samples.c samples them, and
- * sampler.c is the loop.
+ * sampler_opening.c begins with the processes that are there or with a command, sampler_candidates.c has the
+ * processes that may run LuaJIT, sampler_inspections.c finds out whether they do, sampler_targets.c follows
+ * those that are sampled to their end, sampler_samples.c samples them, and sampler.c is the loop.
  */
 #ifndef LJSPY_SAMPLER_STATE_H
 #define LJSPY_SAMPLER_STATE_H
@@ -220,6 +220,34 @@ struct sampler {
 	uint64_t poll_again_ns;   /* when to ask tracees for reports without a signal */
 };
 
+/*---- sampler.c ----*/
+
+/* Does nobody want ljspy to let its targets go? See struct sampler_watch. */
+bool sampler_may_go_on(const struct sampler *sampler);
+
+/* Is it time to end the recording, or has a signal come that is to end it? The loop takes the signal. */
+bool sampler_is_to_end(const struct sampler *sampler);
+
+/*---- sampler_opening.c ----*/
+
+/* The recording failed, by that process or, with 0, as a whole; error is a negative errno. Returns false. */
+bool sampler_fail(struct sampler *sampler, pid_t pid, int error);
+
+/*
+ * Attach to the processes that the options name, or start the command. Where nothing can be sampled, the
+ * result tells why, and this is false.
+ */
+bool sampler_open_targets(struct sampler *sampler);
+
+/* The recording begins now. */
+void sampler_begin(struct sampler *sampler);
+
+/*
+ * Processes that were there already ran on while ljspy got to know them: begin their accounts now. Those of a
+ * command that ljspy started begin with its start.
+ */
+void sampler_open_accounts(struct sampler *sampler);
+
 /*---- sampler_threads.c ----*/
 
 /* The record of a thread, or NULL. */
@@ -361,6 +389,9 @@ void target_close_records(struct sampler *sampler, struct target *target);
  * to wait for ljspy, while that takes its time. 0 or a negative errno.
  */
 int target_open(struct sampler *sampler, struct target *target, uint64_t now);
+
+/* Is the process there, and is nothing sampled of it yet? False for NULL. */
+bool target_is_candidate(const struct target *target);
 
 /* What the candidate has used until now is no part of the recording. */
 void target_begin_candidate(struct target *target);
