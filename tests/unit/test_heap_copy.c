@@ -277,6 +277,50 @@ static void a_hold_that_may_not_go_on_copies_no_more(void **state)
 	heap_copy_free(copy);
 }
 
+static bool once(void *context)
+{
+	return (*(int *)context)++ < 1;
+}
+
+/* Whoever looks for pages reads a file of the kernel's, which takes long of a large process. */
+static bool next_page(void *context, uint64_t *at, uint64_t end, uint64_t *ret_begin, uint64_t *ret_end)
+{
+	(*(unsigned int *)context)++;
+	*ret_begin = *at;
+	*ret_end = *at = *at + HEAP_PAGE;
+	return *ret_begin < end;
+}
+
+static void a_hold_that_may_not_go_on_looks_for_no_more(void **state)
+{
+	struct letters source = source_at(BASE);
+	struct heap_copy *copy = heap_copy_new(&source.memory);
+	unsigned int found = 0;
+	int asked = 0;
+
+	(void)state;
+	set(copy, 0, 10);
+	assert_non_null(heap_copy_view(copy, page(0), 10 * HEAP_PAGE));
+	assert_int_equal(heap_copy_kept(copy), 10 * HEAP_PAGE);
+	heap_copy_begin_hold(copy, once, &asked);
+	heap_copy_mark(copy, next_page, &found);
+	assert_int_equal(found, 1);
+	assert_false(heap_copy_end_hold(copy));
+	set(copy, 0, 20);
+	found = 0;
+	asked = 0;
+	heap_copy_begin_hold(copy, three_times, &asked);
+	heap_copy_fill(copy, HEAP_FILL_ALL, next_page, &found);
+	assert_in_range(found, 1, 3);
+	assert_false(heap_copy_end_hold(copy));
+	/* The next hold does. */
+	heap_copy_begin_hold(copy, always, NULL);
+	heap_copy_fill(copy, HEAP_FILL_ALL, next_page, &found);
+	assert_true(heap_copy_end_hold(copy));
+	assert_int_equal(heap_copy_kept(copy), 20 * HEAP_PAGE);
+	heap_copy_free(copy);
+}
+
 static void a_page_that_could_not_be_read_is_tried_when_mappings_change(void **state)
 {
 	struct letters source = source_at(BASE);
@@ -547,6 +591,7 @@ int main(void)
 		cmocka_unit_test(regions_beyond_the_room_of_one_become_one),
 		cmocka_unit_test(what_was_not_copied_in_the_hold_is_compared),
 		cmocka_unit_test(a_hold_that_may_not_go_on_copies_no_more),
+		cmocka_unit_test(a_hold_that_may_not_go_on_looks_for_no_more),
 		cmocka_unit_test(a_page_that_could_not_be_read_is_tried_when_mappings_change),
 		cmocka_unit_test(a_copy_reads_as_memory),
 		cmocka_unit_test(what_is_looked_for_is_marked_and_copied_again),

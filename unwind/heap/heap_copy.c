@@ -263,7 +263,7 @@ static void fill_run(struct heap_copy *copy, const struct run *pages, heap_copy_
 		const struct run run = next_run(pages, &page, PAGE_COPIED | PAGE_UNREADABLE, 0);
 		uint64_t at = region_address(region, run.first);
 
-		while (run.count &&
+		while (run.count && may_copy(copy) &&
 		       next(context, &at, region_address(region, run.first + run.count), &begin, &stop))
 			read_missing(copy, region, region_page(region, begin), region_page(region, stop));
 	}
@@ -349,7 +349,7 @@ void heap_copy_mark(struct heap_copy *copy, heap_copy_next *next, void *context)
 		for (size_t page = all.first; page < all.first + all.count; page++)
 			set_state(copy, all.region, page,
 				  all.region->states[page] & ~(unsigned int)PAGE_MARKED);
-		while (all.count && next(context, &at, all.region->end, &begin, &end))
+		while (all.count && may_copy(copy) && next(context, &at, all.region->end, &begin, &end))
 			mark_pages(copy, all.region, begin, end);
 	}
 }
