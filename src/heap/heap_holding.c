@@ -205,8 +205,9 @@ static int hold_once(struct heap_holding *holding, enum extent extent)
 	struct attempt attempt = { .holding = holding, .extent = extent };
 
 	running_stack_prepare(&holding->stack, holding->process, holding->global);
+	/* Where holds are long, few of them take all the time that is granted. */
 	if (!hold_while(holding->hold, copy_in_hold, NULL, &attempt))
-		return -EBUSY;
+		return attempt.copies ? -EAGAIN : -EBUSY;
 	if (attempt.is_awake)
 		return -EAGAIN;
 	return attempt.is_left_out ? -EFBIG : attempt.error;

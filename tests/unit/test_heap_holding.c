@@ -37,6 +37,7 @@ static bool is_held;                /* a hold succeeds, with a thread stopped */
 static bool wakes;                  /* but not while anything is copied: another thread wakes */
 static uint64_t now_ns, copying_ns; /* what a hold takes until all is copied */
 static unsigned int captures;
+static unsigned int tries;       /* until a hold is given up */
 static unsigned int vain_copies; /* in holds in which a thread woke */
 static uint64_t changed_pages;   /* that are seen beside all others */
 static unsigned int held_count,
@@ -137,7 +138,7 @@ bool __wrap_hold_while(struct hold *hold, void (*read)(void *context), void (*un
 	(void)undo;
 	counts_reads = true;
 	held_count++;
-	for (unsigned int i = 0; is_held && i < TRIES; i++) {
+	for (unsigned int i = 0; is_held && i < tries; i++) {
 		const unsigned int before = reads;
 
 		read(context);
@@ -237,6 +238,7 @@ static int begin(void **state)
 	refresh_error = 0;
 	is_held = wakes = false;
 	vain_copies = 0;
+	tries = TRIES;
 	now_ns = copying_ns = 0;
 	captures = 0;
 	changed_pages = fewer_changed = 0;
@@ -483,6 +485,20 @@ static void where_a_thread_wakes_in_each_copy_of_all_less_is_copied(void **state
 	assert_int_equal(captures, vain_copies + 1);
 }
 
+/* So it is where a few long holds take all the time that is granted to holds in vain. */
+static void less_is_copied_where_holds_in_vain_are_long(void **state)
+{
+	enum heap_method method;
+
+	(void)state;
+	is_held = wakes = true;
+	tries = 3;
+	assert_int_equal(copy_heap_within(LONG_NS, &method), 0);
+	assert_int_equal(method, HEAP_COMPARED);
+	assert_int_equal(vain_copies, 2 * 3);
+	assert_int_equal(captures, vain_copies + 1);
+}
+
 /* Nobody has asked for a heap of two times. */
 static void pages_that_were_not_copied_in_the_hold_may_not_have_changed(void **state)
 {
@@ -558,6 +574,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(comparisons_end_when_nothing_gets_better, begin, end),
 		cmocka_unit_test_setup_teardown(where_a_thread_wakes_in_each_copy_of_all_less_is_copied,
 						begin, end),
+		cmocka_unit_test_setup_teardown(less_is_copied_where_holds_in_vain_are_long, begin, end),
 		cmocka_unit_test_setup_teardown(pages_that_were_not_copied_in_the_hold_may_not_have_changed,
 						begin, end),
 		cmocka_unit_test_setup_teardown(a_program_may_have_its_heap_where_it_can_write, begin, end),
