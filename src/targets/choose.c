@@ -442,6 +442,18 @@ static enum exit_status take_pids(struct options *options, const struct process_
 
 /*---- No process ----*/
 
+static void leave_out(struct process_list *list, pid_t pid)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->processes[i].pid == pid)
+			process_clear(&list->processes[i]);
+		else
+			list->processes[kept++] = list->processes[i];
+	list->count = kept;
+}
+
 /* The process may be a wrapper, as sudo, timeout or a script: then the user means what it has started. */
 static bool tell_of_descendants(pid_t pid)
 {
@@ -452,14 +464,16 @@ static bool tell_of_descendants(pid_t pid)
 
 	if (find_family(&tree, &list))
 		return false;
+	leave_out(&list, pid);
 	if (survey_take(&list, &survey)) {
 		process_list_clear(&list);
 		return false;
 	}
 	found = survey.list.count > 0;
 	if (survey.list.count == 1)
-		message_note("Its descendant %d (%s) does: -p %d", survey.list.processes[0].pid,
-			     survey.list.processes[0].name, survey.list.processes[0].pid);
+		message_note("Its descendant %d (%s) does: name that one in its place, with -p %d",
+			     survey.list.processes[0].pid, survey.list.processes[0].name,
+			     survey.list.processes[0].pid);
 	else if (found)
 		message_note("%zu of its descendants do: --tree %d", survey.list.count, pid);
 	survey_clear(&survey);

@@ -898,7 +898,8 @@ static void of_a_process_without_luajit_a_descendant_that_runs_it_is_offered(voi
 	choose_explain_no_luajit(FIRST + 1);
 	told_end();
 	assert_non_null(strstr(told, "Process 101 does not run LuaJIT"));
-	assert_non_null(strstr(told, "ljspy: Its descendant 103 (lua103) does: -p 103\n"));
+	assert_non_null(strstr(
+		told, "ljspy: Its descendant 103 (lua103) does: name that one in its place, with -p 103\n"));
 	assert_null(strstr(told, "`ljspy info"));
 	world[4].parent = FIRST + 3;
 	world[4].runs_luajit = true;
@@ -906,6 +907,13 @@ static void of_a_process_without_luajit_a_descendant_that_runs_it_is_offered(voi
 	choose_explain_no_luajit(FIRST + 1);
 	told_end();
 	assert_non_null(strstr(told, "ljspy: 2 of its descendants do: --tree 101\n"));
+	/* It may have begun to run LuaJIT meanwhile, but it is no descendant of its own. */
+	world[1].runs_luajit = true;
+	world[3].runs_luajit = false;
+	told_begin();
+	choose_explain_no_luajit(FIRST + 1);
+	told_end();
+	assert_non_null(strstr(told, "ljspy: Its descendant 104 (lua104) does: "));
 }
 
 static void an_engine_that_has_ended_is_explained_once(void **state)
