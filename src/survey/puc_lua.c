@@ -19,22 +19,35 @@ enum {
 	MEMORY_BYTES_MAX = 8 << 20, /* of these, where the files cannot be read, or do not tell */
 };
 
+static bool is_version(const char *text, size_t length)
+{
+	return length >= sizeof("5.1") && isdigit((unsigned char)text[0]) && text[1] == '.' &&
+	       isdigit((unsigned char)text[2]);
+}
+
+/* The ident may stand there without a version, too: in a program that searches for it. */
+static bool find_version(const char *bytes, size_t length, const char *ident,
+			 char ret_version[static PUC_LUA_VERSION_MAX])
+{
+	const char *const end = bytes + length;
+
+	while ((bytes = memmem(bytes, (size_t)(end - bytes), ident, strlen(ident)))) {
+		bytes += strlen(ident);
+		if (!is_version(bytes, (size_t)(end - bytes)))
+			continue;
+		snprintf(ret_version, PUC_LUA_VERSION_MAX, "%.3s", bytes);
+		return true;
+	}
+	return false;
+}
+
 static bool find_ident(const char *bytes, size_t length, char ret_version[static PUC_LUA_VERSION_MAX])
 {
 	static const char *const idents[] = { "$Lua: Lua ", "$LuaVersion: Lua " };
 
-	for (size_t i = 0; i < sizeof(idents) / sizeof(idents[0]); i++) {
-		const char *ident = memmem(bytes, length, idents[i], strlen(idents[i]));
-		const char *version = ident ? ident + strlen(idents[i]) : NULL;
-
-		if (!version || (size_t)(bytes + length - version) < sizeof("5.1"))
-			continue;
-		if (!isdigit((unsigned char)version[0]) || version[1] != '.' ||
-		    !isdigit((unsigned char)version[2]))
-			continue;
-		snprintf(ret_version, PUC_LUA_VERSION_MAX, "%.3s", version);
-		return true;
-	}
+	for (size_t i = 0; i < sizeof(idents) / sizeof(idents[0]); i++)
+		if (find_version(bytes, length, idents[i], ret_version))
+			return true;
 	return false;
 }
 
