@@ -53,7 +53,7 @@ static bool write_report(struct output_file *output, const struct options *optio
 static enum exit_status report(struct options *options, struct functions *functions)
 {
 	const char *path = options->output ? options->output : "-";
-	enum exit_status status = EXIT_WITH_ERRORS;
+	enum exit_status status = EXIT_NOTHING_DONE;
 	struct output_file output = { 0 };
 	struct recordings recordings;
 	size_t count = 0;
