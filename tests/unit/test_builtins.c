@@ -270,6 +270,27 @@ static void a_function_without_a_number_is_known_by_its_code(void **state)
 	assert_string_equal(builtins.version, "");
 }
 
+/* As in Neovim: several modules return one table, a global that each adds to. */
+static void functions_of_a_global_table_are_named_by_the_global(void **state)
+{
+	const uint64_t schedule = new_function(FF_C, 0), split = new_function(FF_C, 0);
+	const uint64_t vim = new_module("vim.shared"), ui = new_module("vim.ui"), globals = new_table();
+	const size_t thread = room(TABLE_WORDS);
+
+	(void)state;
+	set(vim, "schedule", schedule);
+	set(ui, "split", split);
+	set(globals, "v", vim);
+	set(globals, "vim", vim);
+	set(globals, "json", ui);
+	target.words[G + MAIN_THREAD] = at(thread);
+	target.words[thread + 4] = tvalue_object(true, globals);
+	collect(at(G));
+	assert_string_equal(builtins_offered(&builtins, code_of(schedule)), "vim.schedule");
+	/* Another table, and another name, are no part of that. */
+	assert_string_equal(builtins_offered(&builtins, code_of(split)), "vim.ui.split");
+}
+
 static void the_version_is_jits(void **state)
 {
 	(void)state;
@@ -304,6 +325,7 @@ int main(void)
 		TEST(metamethods_of_a_type_are_the_ffi_librarys),
 		TEST(methods_of_cosockets_are_in_the_registry),
 		TEST(a_function_without_a_number_is_known_by_its_code),
+		TEST(functions_of_a_global_table_are_named_by_the_global),
 		TEST(the_version_is_jits),
 		TEST(where_nothing_can_be_read_nothing_has_a_name),
 	};

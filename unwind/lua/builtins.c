@@ -9,7 +9,10 @@
 #include "unwind/lua/lua_table.h"
 #include "unwind/lua/luajit.h"
 
-enum { GCROOTS_MAX = 48 }; /* g->gcroot has at most this many entries (GCROOT_MAX) */
+enum {
+	GCROOTS_MAX = 48,        /* g->gcroot has at most this many entries (GCROOT_MAX) */
+	GLOBAL_TABLES_MAX = 256, /* more are not noted */
+};
 
 /*
  * LuaJIT's own modules, searched first: programs put builtins into tables of their
@@ -69,6 +72,12 @@ static const struct {
 	{ "string.gmatch_aux", "string.gmatch", NULL, 0 },
 };
 
+/* A table that is a global variable. */
+struct global_table {
+	char name[LUA_TABLE_KEY_SIZE];
+	uint64_t table;
+};
+
 struct collector {
 	struct memory *memory;
 	const struct layout *layout;
@@ -76,6 +85,8 @@ struct collector {
 	const char *wanted;  /* the only module of package.loaded to visit; NULL: all */
 	const char *methods; /* of struct module_name */
 	uint64_t globals;    /* the default environment of functions */
+	struct global_table global_tables[GLOBAL_TABLES_MAX];
+	size_t global_table_count;
 };
 
 /* Called for each pair with a string key. */
@@ -235,12 +246,43 @@ static void visit_metamethod(struct collector *collector, const char *key, uint6
 
 /*---- Tables ----*/
 
+static void note_global(struct collector *collector, const char *key, uint64_t value, const char *context)
+{
+	struct global_table *global = &collector->global_tables[collector->global_table_count];
+
+	(void)context;
+	if (tvalue_tag(collector->layout->gc64, value) != TAG_TAB ||
+	    collector->global_table_count == GLOBAL_TABLES_MAX)
+		return;
+	snprintf(global->name, sizeof(global->name), "%s", key);
+	global->table = tvalue_object(collector->layout->gc64, value);
+	collector->global_table_count++;
+}
+
+/*
+ * What programs write: the parts of Neovim's global vim add to one table, and each returns it, so that it is
+ * in package.loaded as vim.shared and as vim._editor.
+ */
+static const char *name_of_module(const struct collector *collector, const char *key, uint64_t table)
+{
+	for (size_t i = 0; i < collector->global_table_count; i++) {
+		const struct global_table *global = &collector->global_tables[i];
+		const size_t length = strlen(global->name);
+
+		if (global->table == table && strncmp(key, global->name, length) == 0 && key[length] == '.')
+			return global->name;
+	}
+	return key;
+}
+
 static void visit_module(struct collector *collector, const char *key, uint64_t value, const char *context)
 {
+	const uint64_t table = tvalue_object(collector->layout->gc64, value);
+
 	if (collector->wanted && strcmp(key, collector->wanted) != 0)
 		return;
 	if (tvalue_tag(collector->layout->gc64, value) == TAG_TAB)
-		visit_table(collector, tvalue_object(collector->layout->gc64, value), visit_function, key);
+		visit_table(collector, table, visit_function, name_of_module(collector, key, table));
 	else
 		visit_function(collector, key, value, context);
 }
@@ -314,6 +356,7 @@ void builtins_collect(struct memory *memory, const struct layout *layout, uint64
 	memset(ret_builtins, 0, sizeof(*ret_builtins));
 	if (load_reference(&collector, g + (uint64_t)layout->g_mainthref, &thread))
 		load_reference(&collector, thread + (uint64_t)layout->L_env, &collector.globals);
+	visit_table(&collector, collector.globals, note_global, NULL);
 	if (lua_table_registry(memory, layout, g, &registry))
 		visit_table(&collector, registry, visit_registry, "");
 	visit_roots(&collector, g);
