@@ -72,8 +72,8 @@ static void tell_busy(pid_t pid, bool goes_on)
 			"The series goes on with the next look. A core file, read with --core, has it in any case.");
 	else
 		message_note(
-			"Try again at another time, or with --max-pause 5ms, which counts what changed meanwhile as"
-			" uncertain, or read a core file with --core.");
+			"Try again at another time, or with shorter holds, as by --max-pause 5ms, which counts what"
+			" changed meanwhile as uncertain, or read a core file with --core.");
 }
 
 static void tell_states(const struct heap_unread *why, const struct process_heaps *heaps, pid_t pid,

@@ -74,7 +74,7 @@ static void all_that_is_missing_is_told_with_its_reason(void **state)
 	assert_true(why.too_large && why.busy && !why.closed);
 	assert_int_equal(told_times("Of 3 Lua states of process 71, 2 are missing."), 1);
 	assert_int_equal(told_times("could not be copied in one moment"), 1);
-	assert_int_equal(told_times("--max-pause 5ms"), 1);
+	assert_int_equal(told_times("with shorter holds, as by --max-pause 5ms"), 1);
 	assert_int_equal(told_times("Try again at another time"), 1);
 	miss(2, -EIO);
 	why = tell_why(0, true);
