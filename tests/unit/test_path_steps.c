@@ -12,6 +12,7 @@
 
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_proto.h"
+#include "tests/unit/made_up_trace.h"
 #include "unwind/jit/path_frames.h"
 #include "unwind/jit/path_search.h"
 #include "unwind/jit/path_steps.h"
@@ -395,19 +396,19 @@ static void tests_of_copies_have_one_way(void **state)
 	expect_test(3, FALSE, true);
 }
 
-/* CALLEE tests an argument, of which MAIN has passed one. */
+/* CALLEE tests an argument, of which MAIN has passed one to what it read from an upvalue. */
 static void find_argument(unsigned slot)
 {
-	const struct path_frame called = { .proto = &protos[1], .up = START, .call_pc = pc_of(0, 1) };
+	const struct path_frame called = { .proto = &protos[1], .up = START, .call_pc = pc_of(0, 2) };
 	int32_t frame = path_frames_add(&frames, &called);
 	const struct bytecode callee[] = { { BC_IST, .c = (uint8_t)slot }, { BC_JMP, .b = JUMP } };
 
-	SET_MAIN({ BC_KPRI, .a = (uint8_t)(5 + frame_slots(layout.gc64)), .c = 1 },
+	SET_MAIN({ BC_UGET, .a = 5 }, { BC_KPRI, .a = (uint8_t)(5 + frame_slots(layout.gc64)), .c = 1 },
 		 { BC_CALL, .a = 5, .c = 2 });
 	make_bytecodes(&protos[1], &layout, CALLEE, bytes[1], AFTER_HEADER, callee, 2);
 	way.count = 0;
-	go(START, pc_of(0, 0));
-	go(START, pc_of(0, 1));
+	for (unsigned i = 0; i < 3; i++)
+		go(START, pc_of(0, i));
 	go(frame, pc_of(1, 0));
 	find();
 }
@@ -415,6 +416,7 @@ static void find_argument(unsigned slot)
 static void tests_of_arguments_have_one_way(void **state)
 {
 	(void)state;
+	in_upvalue = (struct function_object){ .address = 0x9000, .proto = &protos[1] };
 	find_argument(0);
 	assert_int_equal(steps.count, 1);
 	assert_int_equal(steps.step[0].point.pc, pc_of(1, 2));
@@ -422,13 +424,123 @@ static void tests_of_arguments_have_one_way(void **state)
 	assert_int_equal(steps.count, 2);
 }
 
+/* The object that is called is the first argument of its __call. */
+static void arguments_of_a_called_object_are_others(void **state)
+{
+	(void)state;
+	in_upvalue = (struct function_object){ .address = 0x9000, .proto = &protos[2] };
+	find_argument(0);
+	assert_int_equal(steps.count, 2);
+	in_upvalue.address = 0;
+	find_argument(0);
+	assert_int_equal(steps.count, 2);
+}
+
+/* A metamethod that is not on the way may have set it: the trace checks that with the upvalue's address. */
+static void a_variable_of_closures_may_be_set_unseen(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		SET_MAIN({ BC_KPRI, .a = 5, .c = 1 }, { BC_TGETS, .a = 6 }, { BC_IST, .c = 5 },
+			 { BC_JMP, .b = JUMP });
+		calls.upvalues[0].ref = TRACE_REF_BASE + 1;
+		calls.upvalue_count = i;
+		gap.end_ref = TRACE_REF_BASE + 2;
+		protos[0].flags = PROTO_CHILD;
+		find_test(3);
+		expect_test(3, i ? UNKNOWN : FALSE, true);
+		protos[0].flags = 0;
+		find_test(3);
+		expect_test(3, FALSE, true);
+		/* Not before the address was there. */
+		protos[0].flags = PROTO_CHILD;
+		gap.end_ref = TRACE_REF_BASE + 1;
+		find_test(3);
+		expect_test(3, FALSE, true);
+		protos[0].flags = 0;
+	}
+}
+
+/*
+ * The steps after some bytecodes of MAIN by a trace whose snapshots keep its slot 0: #0 nothing, #1 what was read
+ * before it, #2 a string. With GCproto.k at the start of MAIN's prototype, its first object is that string.
+ */
+static void find_after_snapshot(unsigned count, uint32_t snapshot, uint8_t type)
+{
+	enum { READ = TRACE_REF_BASE + 1, STRING = MADE_UP_NK, TEXT = 0x4000, GUARD = 0x80 };
+	struct made_up_trace made;
+	struct path_context all = context();
+	const uint32_t read = BASE_SLOT << 24 | READ, string = BASE_SLOT << 24 | STRING;
+
+	made_up_trace_begin(&made, true);
+	made.layout.bytecode = layout.bytecode;
+	made.layout.GCproto_k = 0;
+	memcpy(bytes[0], &(uint64_t){ MAIN + AFTER_HEADER }, sizeof(uint64_t));
+	memcpy(bytes[0] + sizeof(uint64_t), &(uint64_t){ TEXT }, sizeof(uint64_t));
+	put_object(&made, STRING, IRT_STR, TEXT);
+	put_ir(&made, READ, IR_SLOAD, type | GUARD, BASE_SLOT, 0);
+	put_snapshot(&made, TRACE_REF_BASE, 0, NULL, 0);
+	put_map_word(&made, 0);
+	put_map_word(&made, 0);
+	put_snapshot(&made, READ + 1, 0, &read, 1);
+	put_map_word(&made, 0);
+	put_map_word(&made, 0);
+	put_snapshot(&made, READ + 1, 0, &string, 1);
+	put_map_word(&made, 0);
+	put_map_word(&made, 0);
+	all.trace = &made.trace;
+	all.layout = &made.layout;
+	gap = (struct path_gap){ .snapshot = snapshot, .ref = TRACE_REF_BASE, .end_ref = READ + 1 };
+	way.count = 0;
+	for (unsigned i = 0; i < count; i++)
+		go(START, pc_of(0, i));
+	path_steps_find(&all, &gap, &way, &steps);
+}
+
+static void find_at_snapshot(uint32_t snapshot, uint8_t type)
+{
+	find_after_snapshot(1, snapshot, type);
+}
+
+/* Its type is what the snapshot, or at the trace's start the first read of the slot, tells. */
+static void types_at_a_snapshot_decide(void **state)
+{
+	(void)state;
+	SET_MAIN({ BC_IST, .c = 0 }, { BC_JMP, .b = JUMP });
+	for (uint32_t snapshot = 0; snapshot < 2; snapshot++) {
+		find_at_snapshot(snapshot, IRT_FALSE);
+		expect_test(1, FALSE, true);
+		find_at_snapshot(snapshot, IRT_NIL);
+		expect_test(1, FALSE, true);
+		find_at_snapshot(snapshot, IRT_INT);
+		expect_test(1, TRUE, true);
+	}
+	SET_MAIN({ BC_IST, .c = 1 }, { BC_JMP, .b = JUMP });
+	find_at_snapshot(1, IRT_FALSE);
+	expect_test(1, UNKNOWN, true);
+}
+
+static void a_variable_of_a_snapshot_may_be_set_unseen(void **state)
+{
+	(void)state;
+	SET_MAIN({ BC_TGETS, .a = 6 }, { BC_IST, .c = 0 }, { BC_JMP, .b = JUMP });
+	find_after_snapshot(2, 1, IRT_FALSE);
+	expect_test(2, FALSE, true);
+	protos[0].flags = PROTO_CHILD;
+	calls.upvalues[0].ref = TRACE_REF_BASE;
+	calls.upvalue_count = 1;
+	find_after_snapshot(2, 1, IRT_FALSE);
+	expect_test(2, UNKNOWN, true);
+}
+
 /* MAIN tests what CALLEE, which it has called, returned. */
-static void find_returned(const struct bytecode *callee, uint32_t count)
+static void find_returned_in(enum bytecode_op call, uint8_t slot, const struct bytecode *callee,
+			     uint32_t count)
 {
 	const struct path_frame called = { .proto = &protos[1], .up = START, .call_pc = pc_of(0, 0) };
 	int32_t frame = path_frames_add(&frames, &called);
 
-	SET_MAIN({ BC_CALL, .a = 5 }, { BC_IST, .c = 5 }, { BC_JMP, .b = JUMP });
+	SET_MAIN({ call, .a = 5 }, { BC_IST, .c = slot }, { BC_JMP, .b = JUMP });
 	make_bytecodes(&protos[1], &layout, CALLEE, bytes[1], AFTER_HEADER, callee, count);
 	way.count = 0;
 	go(START, pc_of(0, 0));
@@ -436,6 +548,11 @@ static void find_returned(const struct bytecode *callee, uint32_t count)
 		go(frame, pc_of(1, i));
 	go(START, pc_of(0, 1));
 	find();
+}
+
+static void find_returned(const struct bytecode *callee, uint32_t count)
+{
+	find_returned_in(BC_CALL, 5, callee, count);
 }
 
 static void tests_of_returned_constants_have_one_way(void **state)
@@ -454,6 +571,20 @@ static void tests_of_returned_constants_have_one_way(void **state)
 	expect_test(2, FALSE, true);
 	find_returned((const struct bytecode[]){ { BC_KPRI, .a = 7, .c = 2 }, { BC_RET, .a = 7, .c = 3 } },
 		      2);
+	expect_test(2, UNKNOWN, true);
+}
+
+/* What a call for its effect, or a metamethod, returned is not in the slot. */
+static void tests_after_a_call_may_be_of_another_slot(void **state)
+{
+	const struct bytecode callee[] = { { BC_KPRI, .a = 7, .c = 1 }, { BC_RET1, .a = 7, .c = 2 } };
+
+	(void)state;
+	find_returned_in(BC_CALLM, 5, callee, 2);
+	expect_test(2, FALSE, true);
+	find_returned_in(BC_CALL, 4, callee, 2);
+	expect_test(2, UNKNOWN, true);
+	find_returned_in(BC_TGETS, 5, callee, 2);
 	expect_test(2, UNKNOWN, true);
 }
 
@@ -1114,6 +1245,11 @@ static void a_tail_call_takes_its_callers_place(void **state)
 		expect_step(0, steps.step[0].point.frame, pc_of(1, 0), 0);
 		/* A builtin returns at once. */
 		expect_step(1, frames.frame[START].up, pc_of(2, 1), 0);
+		/* A vararg function's own slots begin after its arguments. */
+		protos[1].flags = PROTO_VARARG;
+		find_from(1);
+		assert_int_equal(frames.frame[steps.step[0].point.frame].base_slot, 0);
+		protos[1].flags = 0;
 	}
 }
 
@@ -1547,7 +1683,12 @@ int main(void)
 		TEST(tests_of_constants_have_one_way),
 		TEST(tests_of_copies_have_one_way),
 		TEST(tests_of_arguments_have_one_way),
+		TEST(arguments_of_a_called_object_are_others),
+		TEST(a_variable_of_closures_may_be_set_unseen),
+		TEST(types_at_a_snapshot_decide),
+		TEST(a_variable_of_a_snapshot_may_be_set_unseen),
 		TEST(tests_of_returned_constants_have_one_way),
+		TEST(tests_after_a_call_may_be_of_another_slot),
 		TEST(an_unknown_call_is_of_a_builtin),
 		TEST(a_loop_over_pairs_calls_nothing),
 		TEST(a_call_that_a_snapshot_shows_is_likely),

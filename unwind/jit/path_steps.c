@@ -128,10 +128,10 @@ static void enter(struct stepper *stepper, bool is_tail_call, const struct proto
 		frame.by_continuation = false;
 		if (base)
 			base += bytecode_a(stepper->instruction) + frame_slots(context->layout->gc64);
-		/* A vararg function's own slots begin after its arguments. */
-		if (callee->flags & PROTO_VARARG || base >= TRACE_SLOTS)
-			base = 0;
 	}
+	/* A vararg function's own slots begin after its arguments. */
+	if (callee->flags & PROTO_VARARG || base >= TRACE_SLOTS)
+		base = 0;
 	frame.proto = callee;
 	frame.function = function;
 	frame.base_slot = (uint8_t)base;
@@ -255,24 +255,23 @@ static uint64_t function_of(const struct trace_calls *calls, const struct path_f
 	return found;
 }
 
-/*
- * The bytecode that last set a slot of the innermost frame. op is BC__MAX if there is none, or if a call did.
- */
+/* The bytecode that last set a slot. op is BC__MAX if there is none, or if a call did. */
 struct setter {
 	uint32_t instruction;
 	enum bytecode_op op;
 };
 
-static struct setter setter_of(const struct stepper *stepper, unsigned slot)
+/* Of a slot of the frame at this point of the way. */
+static struct setter setter_of(const struct stepper *stepper, uint32_t at, unsigned slot)
 {
 	const struct path_context *context = stepper->context;
 	struct setter setter;
 
-	for (uint32_t i = stepper->way->count - 1; i-- > 0;) {
+	for (uint32_t i = at; i-- > 0;) {
 		const struct path_point *before = &stepper->way->points[i];
 		enum bytecode_mode mode;
 
-		if (before->frame != stepper->point.frame ||
+		if (before->frame != stepper->way->points[at].frame ||
 		    !instruction_at(context, before, &setter.instruction, &setter.op))
 			continue;
 		mode = bytecode_mode_a(context->layout, (uint8_t)setter.instruction);
@@ -498,7 +497,7 @@ static void call(struct stepper *stepper, bool is_tail_call)
 	const struct trace_calls *calls = context->calls;
 	const struct path_point *point = &stepper->point;
 	const int32_t callee = is_tail_call ? -1 : goal_callee(stepper);
-	const struct setter setter = setter_of(stepper, called_slot(stepper));
+	const struct setter setter = setter_of(stepper, stepper->way->count - 1, called_slot(stepper));
 	bool is_stored;
 	const struct function_object *upvalue = upvalue_of(stepper, &setter, &is_stored);
 	const struct proto *checked;
@@ -540,38 +539,43 @@ static void call(struct stepper *stepper, bool is_tail_call)
 
 /*---- Tests ----*/
 
-/* The truth of a slot's value, which decides a branch. */
-enum truth { TRUTH_UNKNOWN, TRUTH_FALSE, TRUTH_TRUE };
+/* What is known of a slot's value. */
+struct value {
+	bool is_known;
+	uint8_t type; /* IRT_* */
+};
 
-enum { PRI_TRUE = 2 }; /* operand of KPRI: nil, false, true */
+static struct value value_of_type(uint8_t type)
+{
+	return (struct value){ .is_known = true, .type = type };
+}
 
-/* The truth of the value that a bytecode stores in its slot A. */
-static enum truth truth_set(enum bytecode_op op, uint32_t instruction)
+/* The value that a bytecode stores in its slot A. */
+static struct value constant_value(enum bytecode_op op, uint32_t instruction)
 {
 	switch ((int)op) {
-	case BC_KPRI: return bytecode_d(instruction) == PRI_TRUE ? TRUTH_TRUE : TRUTH_FALSE;
-	case BC_KSTR:
-	case BC_KCDATA:
+	case BC_KPRI: return value_of_type((uint8_t)bytecode_d(instruction)); /* nil, false, true */
+	case BC_KSTR: return value_of_type(IRT_STR);
 	case BC_KSHORT:
-	case BC_KNUM:
-	case BC_FNEW:
+	case BC_KNUM: return value_of_type(IRT_NUM);
+	case BC_KCDATA: return value_of_type(IRT_CDATA);
+	case BC_FNEW: return value_of_type(IRT_FUNC);
 	case BC_TNEW:
-	case BC_TDUP: return TRUTH_TRUE;
-	default: return TRUTH_UNKNOWN;
+	case BC_TDUP: return value_of_type(IRT_TAB);
+	default: return (struct value){ 0 };
 	}
 }
 
-static enum truth truth_of_reference(const struct path_context *context, uint32_t ref)
+static struct value value_of_reference(const struct path_context *context, uint32_t ref)
 {
 	struct trace_instruction ins;
 
-	if (!ref || !trace_instruction(context->trace, context->layout, ref, &ins))
-		return TRUTH_UNKNOWN;
-	return ins.type == IRT_NIL || ins.type == IRT_FALSE ? TRUTH_FALSE : TRUTH_TRUE;
+	return ref && trace_instruction(context->trace, context->layout, ref, &ins) ? value_of_type(ins.type)
+										    : (struct value){ 0 };
 }
 
-/* The truth of a slot at the gap's start, by the type of what its snapshot keeps or the trace loads there. */
-static enum truth truth_at_start(const struct stepper *stepper, int32_t frame, unsigned slot)
+/* A slot's value at the gap's start, by what its snapshot keeps or the trace loads there. */
+static struct value value_at_start(const struct stepper *stepper, int32_t frame, unsigned slot)
 {
 	const struct path_context *context = stepper->context;
 	const struct path_gap *gap = stepper->gap;
@@ -580,36 +584,101 @@ static enum truth truth_at_start(const struct stepper *stepper, int32_t frame, u
 
 	if (!base || base + slot >= TRACE_SLOTS ||
 	    !trace_snapshot_refs(context->trace, context->layout, gap->snapshot, refs))
-		return TRUTH_UNKNOWN;
+		return (struct value){ 0 };
 	if (refs[base + slot] || gap->snapshot > 0)
-		return truth_of_reference(context, refs[base + slot]);
+		return value_of_reference(context, refs[base + slot]);
 	for (uint32_t ref = gap->ref; ref < gap->end_ref; ref++) {
 		struct trace_instruction ins;
 
 		if (trace_instruction(context->trace, context->layout, ref, &ins) && ins.op == IR_SLOAD &&
 		    ins.guard && ins.op1 == base + slot)
-			return truth_of_reference(context, ref);
+			return value_of_reference(context, ref);
 	}
-	return TRUTH_UNKNOWN;
+	return (struct value){ 0 };
 }
 
-/* The caller's slot of an argument of the frame that this bytecode entered. False for others. */
-static bool argument_slot(const struct path_context *context, const struct path_frame *frame,
-			  const struct path_point *caller, uint32_t instruction, unsigned *ret_slot)
+/*
+ * Does the call at this point of the way call the function itself, as far as is known? For another object,
+ * its __call gets that as one more argument, before all others.
+ */
+static bool calls_itself(const struct stepper *stepper, uint32_t at, uint32_t instruction,
+			 const struct proto *callee)
 {
+	const struct path_context *context = stepper->context;
+	const struct path_frame *caller = frame_at(context, stepper->way->points[at].frame);
+	const struct setter setter = setter_of(stepper, at, bytecode_a(instruction));
+	const struct trace_calls *calls = context->calls;
+	const struct function_object *upvalue;
+	uint64_t key;
+
+	if (setter.op == BC_UGET) {
+		upvalue = lua_objects_upvalue(context->objects, function_of(calls, caller),
+					      bytecode_d(setter.instruction));
+		return upvalue && upvalue->proto == callee;
+	}
+	if (!trace_key_of_bytecode(context->layout, caller->proto, setter.op, setter.instruction, &key))
+		return false;
+	for (uint32_t i = 0; i < stepper->gap->end_check; i++)
+		if (calls->checks[i].callee == callee && calls->checks[i].key == key)
+			return true;
+	return false;
+}
+
+/* The caller's slot of an argument of the frame that this point's bytecode entered. False for others. */
+static bool argument_slot(const struct stepper *stepper, int32_t entered, uint32_t at, uint32_t instruction,
+			  unsigned *ret_slot)
+{
+	const struct path_context *context = stepper->context;
+	const struct path_frame *frame = frame_at(context, entered);
+	const struct path_point *caller = &stepper->way->points[at];
+
 	if (frame->up != caller->frame || frame->call_pc != caller->pc || frame->by_continuation ||
 	    frame->proto->flags & PROTO_VARARG ||
 	    bytecode_op(context->layout, (uint8_t)instruction) != BC_CALL ||
-	    *ret_slot + 1 >= bytecode_c(instruction))
+	    *ret_slot + 1 >= bytecode_c(instruction) || !calls_itself(stepper, at, instruction, frame->proto))
 		return false;
 	*ret_slot += bytecode_a(instruction) + frame_slots(context->layout->gc64);
 	return true;
 }
 
-/* The truth of a slot at the end of the way, as far as bytecodes that set it, and the gap's start, tell. */
-static enum truth truth_of(const struct stepper *stepper, unsigned slot)
+/* The slot of the result of the call that this point's return ends. False for others. */
+static bool result_slot(const struct path_context *context, int32_t frame, const struct path_point *callee,
+			unsigned *ret_slot)
+{
+	const struct path_frame *called = frame_at(context, callee->frame);
+	const struct path_point caller = { .frame = frame, .pc = called->call_pc };
+	uint32_t instruction;
+	enum bytecode_op op;
+
+	if (called->up != frame || called->by_continuation ||
+	    !instruction_at(context, &caller, &instruction, &op) || (op != BC_CALL && op != BC_CALLM))
+		return false;
+	*ret_slot = bytecode_a(instruction);
+	return true;
+}
+
+/*
+ * May functions that are not on the way, such as metamethods, have set the frame's variables? The trace does
+ * so without a store, but only after it has checked that the upvalue is one of them (lj_record.c,
+ * rec_upvalue()).
+ */
+static bool may_be_set_unseen(const struct stepper *stepper, int32_t frame)
+{
+	const struct trace_calls *calls = stepper->context->calls;
+
+	if (!(frame_at(stepper->context, frame)->proto->flags & PROTO_CHILD))
+		return false;
+	for (size_t i = 0; i < calls->upvalue_count; i++)
+		if (calls->upvalues[i].ref < stepper->gap->end_ref)
+			return true;
+	return false;
+}
+
+/* A slot's value at the end of the way, as far as bytecodes that set it, and the gap's start, tell. */
+static struct value value_of(const struct stepper *stepper, unsigned slot)
 {
 	const struct path_context *context = stepper->context;
+	const struct value unknown = { 0 };
 	const uint32_t now = stepper->way->count - 1;
 	int32_t frame = stepper->point.frame;
 	bool is_result = false;
@@ -618,46 +687,66 @@ static enum truth truth_of(const struct stepper *stepper, unsigned slot)
 		const struct path_point *point = &stepper->way->points[i];
 		uint32_t instruction;
 		enum bytecode_op op;
+		unsigned result;
 
 		if (!instruction_at(context, point, &instruction, &op))
-			return TRUTH_UNKNOWN;
+			return unknown;
 		if (point->frame != frame) {
-			if (argument_slot(context, frame_at(context, frame), point, instruction, &slot)) {
+			if (argument_slot(stepper, frame, i, instruction, &slot)) {
 				frame = point->frame;
 				continue;
 			}
 			/* The callee's last bytecode: its first result goes to the function's slot. */
-			if (is_result || i + 1 != now || frame_at(context, point->frame)->up != frame)
-				return TRUTH_UNKNOWN;
+			if (is_result || i + 1 != now || !result_slot(context, frame, point, &result) ||
+			    result != slot)
+				return unknown;
 			if (op == BC_RET0)
-				return TRUTH_FALSE;
+				return value_of_type(IRT_NIL);
 			if (op != BC_RET1)
-				return TRUTH_UNKNOWN;
+				return unknown;
 			is_result = true;
 			frame = point->frame;
 			slot = bytecode_a(instruction);
 			continue;
 		}
+		if (i + 1 < now && may_be_set_unseen(stepper, frame))
+			return unknown;
 		if (bytecode_mode_a(context->layout, (uint8_t)instruction) == BCMdst &&
 		    bytecode_a(instruction) == slot) {
 			if (op != BC_MOV)
-				return truth_set(op, instruction);
+				return constant_value(op, instruction);
 			slot = bytecode_d(instruction);
 			continue;
 		}
 		if (bytecode_mode_a(context->layout, (uint8_t)instruction) == BCMbase &&
 		    bytecode_a(instruction) <= slot)
-			return TRUTH_UNKNOWN;
+			return unknown;
 	}
-	return truth_at_start(stepper, frame, slot);
+	if (now > 0 && may_be_set_unseen(stepper, frame))
+		return unknown;
+	return value_at_start(stepper, frame, slot);
+}
+
+/* Whether a test holds. */
+enum truth { TRUTH_UNKNOWN, TRUTH_FALSE, TRUTH_TRUE };
+
+static enum truth truth_if(bool is_true)
+{
+	return is_true ? TRUTH_TRUE : TRUTH_FALSE;
+}
+
+static enum truth truth_of(const struct value *value)
+{
+	return value->is_known ? truth_if(value->type != IRT_NIL && value->type != IRT_FALSE) : TRUTH_UNKNOWN;
 }
 
 /* The jump that a test decides follows it. */
 static void test(struct stepper *stepper, enum bytecode_op op)
 {
 	const struct path_point *point = &stepper->point;
-	enum truth truth = truth_of(stepper, bytecode_d(stepper->instruction));
-	enum truth jumps_if = op == BC_IST || op == BC_ISTC ? TRUTH_TRUE : TRUTH_FALSE;
+	const struct value value = value_of(stepper, bytecode_d(stepper->instruction));
+	enum truth truth = truth_of(&value);
+	enum truth jumps_if = truth_if(op == BC_IST || op == BC_ISTC);
 
 	if (truth == TRUTH_UNKNOWN || truth != jumps_if)
 		add_step(stepper, point->frame, point->pc + 2 * BYTECODE_SIZE, 0);

@@ -22,7 +22,6 @@ enum {
 	REF_NIL = TRACE_REF_BIAS - 1,
 	IRT_THREAD = 6,
 	IRT_TRACE = 9, /* of an object */
-	IRT_CDATA = 10,
 	IRT_UDATA = 12,
 	IRT_I64 = 21,
 	RID_SINK = 253,

@@ -21,7 +21,6 @@ enum {
 	CDATA_MAX = 64,    /* constants; the others show as addresses */
 	UPVALUES_MAX = 60, /* of a function (LJ_MAX_UPVAL) */
 	DEPTH_MAX = 64,    /* of calls, as indented */
-	IRT_CDATA = 10,
 };
 
 struct trace_listing {

@@ -49,6 +49,7 @@ enum {
 	IRT_STR = 4,
 	IRT_PROTO = 7,
 	IRT_FUNC = 8,
+	IRT_CDATA = 10,
 	IRT_TAB = 11,
 	IRT_NUM = 14,
 	IRT_INT = 19
