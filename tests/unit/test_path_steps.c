@@ -461,6 +461,40 @@ static void a_variable_of_closures_may_be_set_unseen(void **state)
 	}
 }
 
+static void comparisons_of_types_have_one_way(void **state)
+{
+	static const struct {
+		struct bytecode set, comparison;
+		enum truth jumps;
+	} known[] = {
+		{ { BC_KSHORT, .a = 5 }, { BC_ISEQS, .a = 5 }, FALSE },
+		{ { BC_KNUM, .a = 5 }, { BC_ISNES, .a = 5 }, TRUE },
+		{ { BC_KPRI, .a = 5, .c = 1 }, { BC_ISEQP, .a = 5, .c = 1 }, TRUE },
+		{ { BC_KPRI, .a = 5, .c = 1 }, { BC_ISNEP, .a = 5, .c = 1 }, FALSE },
+		{ { BC_KPRI, .a = 5, .c = 2 }, { BC_ISEQP, .a = 5, .c = 1 }, FALSE },
+		{ { BC_TNEW, .a = 5 }, { BC_ISEQP, .a = 5 }, FALSE },
+		{ { BC_TNEW, .a = 5 }, { BC_ISNEN, .a = 5 }, TRUE },
+		{ { BC_KSHORT, .a = 5 }, { BC_ISEQN, .a = 5 }, UNKNOWN },
+		{ { BC_KSTR, .a = 5 }, { BC_ISEQS, .a = 5 }, UNKNOWN },
+		{ { BC_KCDATA, .a = 5 }, { BC_ISEQS, .a = 5 }, UNKNOWN },
+		{ { BC_UGET, .a = 5 }, { BC_ISEQS, .a = 5 }, UNKNOWN },
+		{ { BC_KPRI, .a = 5 }, { BC_ISLT, .a = 5, .c = 5 }, UNKNOWN },
+		{ { BC_KPRI, .a = 5 }, { BC_ISEQV, .a = 5, .c = 5 }, TRUE },
+		{ { BC_TNEW, .a = 5 }, { BC_ISNEV, .a = 5, .c = 5 }, UNKNOWN },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		const bool is_known = known[i].jumps != UNKNOWN;
+
+		SET_MAIN(known[i].set, known[i].comparison, { BC_JMP, .b = JUMP, .c = FORWARDS });
+		find_test(2);
+		assert_int_equal(steps.count, is_known ? 1 : 2);
+		expect_step(0, START, pc_of(0, 3 + (known[i].jumps == TRUE ? FORWARDS : 0)),
+			    is_known ? 0 : COST_COMPARISON);
+	}
+}
+
 /*
  * The steps after some bytecodes of MAIN by a trace whose snapshots keep its slot 0: #0 nothing, #1 what was read
  * before it, #2 a string. With GCproto.k at the start of MAIN's prototype, its first object is that string.
@@ -531,6 +565,31 @@ static void a_variable_of_a_snapshot_may_be_set_unseen(void **state)
 	calls.upvalue_count = 1;
 	find_after_snapshot(2, 1, IRT_FALSE);
 	expect_test(2, UNKNOWN, true);
+}
+
+static void types_at_a_snapshot_decide_comparisons(void **state)
+{
+	(void)state;
+	SET_MAIN({ BC_ISEQN, .a = 0 }, { BC_JMP, .b = JUMP, .c = FORWARDS });
+	find_at_snapshot(1, IRT_INT);
+	assert_int_equal(steps.count, 2);
+	find_at_snapshot(1, IRT_TAB);
+	assert_int_equal(steps.count, 1);
+	expect_step(0, START, pc_of(0, 2), 0);
+}
+
+static void constant_strings_are_equal_by_their_address(void **state)
+{
+	(void)state;
+	for (uint8_t object = 0; object < 2; object++) {
+		SET_MAIN({ BC_ISEQS, .a = 0, .c = object }, { BC_JMP, .b = JUMP, .c = FORWARDS });
+		find_at_snapshot(2, IRT_NIL);
+		assert_int_equal(steps.count, 1);
+		expect_step(0, START, pc_of(0, object ? 2 : 2 + FORWARDS), 0);
+	}
+	/* Of any other string, the trace has a guard. */
+	find_at_snapshot(1, IRT_STR);
+	assert_int_equal(steps.count, 2);
 }
 
 /* MAIN tests what CALLEE, which it has called, returned. */
@@ -1685,8 +1744,11 @@ int main(void)
 		TEST(tests_of_arguments_have_one_way),
 		TEST(arguments_of_a_called_object_are_others),
 		TEST(a_variable_of_closures_may_be_set_unseen),
+		TEST(comparisons_of_types_have_one_way),
 		TEST(types_at_a_snapshot_decide),
 		TEST(a_variable_of_a_snapshot_may_be_set_unseen),
+		TEST(types_at_a_snapshot_decide_comparisons),
+		TEST(constant_strings_are_equal_by_their_address),
 		TEST(tests_of_returned_constants_have_one_way),
 		TEST(tests_after_a_call_may_be_of_another_slot),
 		TEST(an_unknown_call_is_of_a_builtin),

@@ -542,22 +542,36 @@ static void call(struct stepper *stepper, bool is_tail_call)
 /* What is known of a slot's value. */
 struct value {
 	bool is_known;
-	uint8_t type; /* IRT_* */
+	uint8_t type;    /* IRT_*; all numbers: IRT_NUM */
+	uint64_t string; /* GCstr; 0 if unknown or none */
 };
 
 static struct value value_of_type(uint8_t type)
 {
-	return (struct value){ .is_known = true, .type = type };
+	return (struct value){ .is_known = true, .type = type == IRT_INT ? IRT_NUM : type };
 }
 
-/* The value that a bytecode stores in its slot A. */
-static struct value constant_value(enum bytecode_op op, uint32_t instruction)
+/* The value that a bytecode of this function stores in its slot A, or has as its operand. */
+static struct value constant_value(const struct layout *layout, const struct proto *proto,
+				   enum bytecode_op op, uint32_t instruction)
 {
+	struct value value;
+
 	switch ((int)op) {
-	case BC_KPRI: return value_of_type((uint8_t)bytecode_d(instruction)); /* nil, false, true */
-	case BC_KSTR: return value_of_type(IRT_STR);
+	case BC_KPRI:
+	case BC_ISEQP:
+	case BC_ISNEP: return value_of_type((uint8_t)bytecode_d(instruction)); /* nil, false, true */
+	case BC_KSTR:
+	case BC_ISEQS:
+	case BC_ISNES:
+		value = value_of_type(IRT_STR);
+		if (!proto_kgc(layout, proto, bytecode_d(instruction), &value.string))
+			value.string = 0;
+		return value;
 	case BC_KSHORT:
-	case BC_KNUM: return value_of_type(IRT_NUM);
+	case BC_KNUM:
+	case BC_ISEQN:
+	case BC_ISNEN: return value_of_type(IRT_NUM);
 	case BC_KCDATA: return value_of_type(IRT_CDATA);
 	case BC_FNEW: return value_of_type(IRT_FUNC);
 	case BC_TNEW:
@@ -569,9 +583,15 @@ static struct value constant_value(enum bytecode_op op, uint32_t instruction)
 static struct value value_of_reference(const struct path_context *context, uint32_t ref)
 {
 	struct trace_instruction ins;
+	struct value value;
 
-	return ref && trace_instruction(context->trace, context->layout, ref, &ins) ? value_of_type(ins.type)
-										    : (struct value){ 0 };
+	if (!ref || !trace_instruction(context->trace, context->layout, ref, &ins))
+		return (struct value){ 0 };
+	value = value_of_type(ins.type);
+	if (ins.type != IRT_STR || ref >= TRACE_REF_BIAS ||
+	    !trace_constant(context->trace, context->layout, ref, &value.string))
+		value.string = 0;
+	return value;
 }
 
 /* A slot's value at the gap's start, by what its snapshot keeps or the trace loads there. */
@@ -714,7 +734,8 @@ static struct value value_of(const struct stepper *stepper, unsigned slot)
 		if (bytecode_mode_a(context->layout, (uint8_t)instruction) == BCMdst &&
 		    bytecode_a(instruction) == slot) {
 			if (op != BC_MOV)
-				return constant_value(op, instruction);
+				return constant_value(context->layout, frame_at(context, frame)->proto, op,
+						      instruction);
 			slot = bytecode_d(instruction);
 			continue;
 		}
@@ -727,7 +748,7 @@ static struct value value_of(const struct stepper *stepper, unsigned slot)
 	return value_at_start(stepper, frame, slot);
 }
 
-/* Whether a test holds. */
+/* Whether a test or comparison holds. */
 enum truth { TRUTH_UNKNOWN, TRUTH_FALSE, TRUTH_TRUE };
 
 static enum truth truth_if(bool is_true)
@@ -738,6 +759,19 @@ static enum truth truth_if(bool is_true)
 static enum truth truth_of(const struct value *value)
 {
 	return value->is_known ? truth_if(value->type != IRT_NIL && value->type != IRT_FALSE) : TRUTH_UNKNOWN;
+}
+
+/* Are two values equal? The recorder emits no guard where types or constants tell. */
+static enum truth are_equal(const struct value *left, const struct value *right)
+{
+	/* Metamethods may compare cdata with everything. */
+	if (!left->is_known || !right->is_known || left->type == IRT_CDATA || right->type == IRT_CDATA)
+		return TRUTH_UNKNOWN;
+	if (left->type != right->type)
+		return TRUTH_FALSE;
+	if (left->type <= IRT_TRUE)
+		return TRUTH_TRUE;
+	return left->string && right->string ? truth_if(left->string == right->string) : TRUTH_UNKNOWN;
 }
 
 /* The jump that a test decides follows it. */
@@ -754,6 +788,37 @@ static void test(struct stepper *stepper, enum bytecode_op op)
 		add_step(stepper, point->frame, point->pc + BYTECODE_SIZE, 0);
 }
 
+/* Does a comparison for equality jump? */
+static enum truth jumps_if_equal(const struct stepper *stepper, enum bytecode_op op)
+{
+	const struct path_context *context = stepper->context;
+	const uint32_t instruction = stepper->instruction;
+	const bool is_negated = op == BC_ISNEV || op == BC_ISNES || op == BC_ISNEN || op == BC_ISNEP;
+	struct value left, right;
+	enum truth truth;
+
+	if (op < BC_ISEQV || op > BC_ISNEP)
+		return TRUTH_UNKNOWN;
+	left = value_of(stepper, bytecode_a(instruction));
+	right = op == BC_ISEQV || op == BC_ISNEV
+			? value_of(stepper, bytecode_d(instruction))
+			: constant_value(context->layout, frame_at(context, stepper->point.frame)->proto, op,
+					 instruction);
+	truth = are_equal(&left, &right);
+	return truth == TRUTH_UNKNOWN ? truth : truth_if((truth == TRUTH_TRUE) != is_negated);
+}
+
+static void compare(struct stepper *stepper, enum bytecode_op op, const uint64_t pcs[static 2])
+{
+	const enum truth jumps = jumps_if_equal(stepper, op);
+
+	for (unsigned i = 0; i < 2; i++)
+		if (jumps == TRUTH_UNKNOWN)
+			add_step(stepper, stepper->point.frame, pcs[i], COST_COMPARISON);
+		else if (jumps == truth_if(i > 0))
+			add_step(stepper, stepper->point.frame, pcs[i], 0);
+}
+
 /*---- All steps ----*/
 
 static void find(struct stepper *stepper, enum bytecode_op op)
@@ -763,8 +828,7 @@ static void find(struct stepper *stepper, enum bytecode_op op)
 	int32_t callee;
 
 	if (path_branch(stepper->context, point, pcs)) {
-		add_step(stepper, point->frame, pcs[0], COST_COMPARISON);
-		add_step(stepper, point->frame, pcs[1], COST_COMPARISON);
+		compare(stepper, op, pcs);
 		return;
 	}
 	switch ((int)op) {

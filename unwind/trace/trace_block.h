@@ -46,6 +46,7 @@ enum {
 enum {
 	IRT_NIL = 0,
 	IRT_FALSE = 1,
+	IRT_TRUE = 2,
 	IRT_STR = 4,
 	IRT_PROTO = 7,
 	IRT_FUNC = 8,
