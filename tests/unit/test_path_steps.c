@@ -397,20 +397,29 @@ static void tests_of_copies_have_one_way(void **state)
 }
 
 /* CALLEE tests an argument, of which MAIN has passed one to what it read from an upvalue. */
-static void find_argument(unsigned slot)
+static void find_argument_of(enum bytecode_op call, uint8_t flags, unsigned slot)
 {
-	const struct path_frame called = { .proto = &protos[1], .up = START, .call_pc = pc_of(0, 2) };
+	const struct path_frame called = { .proto = &protos[1],
+					   .up = call == BC_CALLT ? -1 : START,
+					   .call_pc = call == BC_CALLT ? 0 : pc_of(0, 2) };
 	int32_t frame = path_frames_add(&frames, &called);
 	const struct bytecode callee[] = { { BC_IST, .c = (uint8_t)slot }, { BC_JMP, .b = JUMP } };
 
 	SET_MAIN({ BC_UGET, .a = 5 }, { BC_KPRI, .a = (uint8_t)(5 + frame_slots(layout.gc64)), .c = 1 },
-		 { BC_CALL, .a = 5, .c = 2 });
+		 { call, .a = 5, .c = 2 });
 	make_bytecodes(&protos[1], &layout, CALLEE, bytes[1], AFTER_HEADER, callee, 2);
+	protos[1].flags = flags;
+	protos[1].numparams = 1;
 	way.count = 0;
 	for (unsigned i = 0; i < 3; i++)
 		go(START, pc_of(0, i));
 	go(frame, pc_of(1, 0));
 	find();
+}
+
+static void find_argument(unsigned slot)
+{
+	find_argument_of(BC_CALL, 0, slot);
 }
 
 static void tests_of_arguments_have_one_way(void **state)
@@ -421,6 +430,16 @@ static void tests_of_arguments_have_one_way(void **state)
 	assert_int_equal(steps.count, 1);
 	assert_int_equal(steps.step[0].point.pc, pc_of(1, 2));
 	find_argument(1);
+	assert_int_equal(steps.count, 2);
+	find_argument_of(BC_CALLT, 0, 0);
+	assert_int_equal(steps.count, 1);
+	assert_int_equal(steps.step[0].point.pc, pc_of(1, 2));
+	find_argument_of(BC_CALLM, 0, 0);
+	assert_int_equal(steps.count, 2);
+	/* Of a vararg function, those of its parameters. */
+	find_argument_of(BC_CALL, PROTO_VARARG, 0);
+	assert_int_equal(steps.count, 1);
+	find_argument_of(BC_CALL, PROTO_VARARG, 1);
 	assert_int_equal(steps.count, 2);
 }
 
@@ -496,8 +515,8 @@ static void comparisons_of_types_have_one_way(void **state)
 }
 
 /*
- * The steps after some bytecodes of MAIN by a trace whose snapshots keep its slot 0: #0 nothing, #1 what was read
- * before it, #2 a string. With GCproto.k at the start of MAIN's prototype, its first object is that string.
+ * The steps after some bytecodes of MAIN by a trace whose snapshots keep its slot 0: #0 nothing, #1 what was
+ * read before it, #2 a string. With GCproto.k at the start of MAIN, its first object is that string.
  */
 static void find_after_snapshot(unsigned count, uint32_t snapshot, uint8_t type)
 {

@@ -644,18 +644,36 @@ static bool calls_itself(const struct stepper *stepper, uint32_t at, uint32_t in
 	return false;
 }
 
+/* Does this bytecode call the frame, or become it by a tail call? Then the operand of its arguments. */
+static bool enters(const struct path_context *context, const struct path_point *caller, uint32_t instruction,
+		   const struct path_frame *entered, unsigned *ret_operand)
+{
+	const struct path_frame *replaced = frame_at(context, caller->frame);
+
+	switch ((int)bytecode_op(context->layout, (uint8_t)instruction)) {
+	case BC_CALL:
+		*ret_operand = bytecode_c(instruction);
+		return entered->up == caller->frame && entered->call_pc == caller->pc;
+	case BC_CALLT:
+		*ret_operand = bytecode_d(instruction);
+		return entered->up == replaced->up && entered->call_pc == replaced->call_pc;
+	default: return false;
+	}
+}
+
 /* The caller's slot of an argument of the frame that this point's bytecode entered. False for others. */
 static bool argument_slot(const struct stepper *stepper, int32_t entered, uint32_t at, uint32_t instruction,
 			  unsigned *ret_slot)
 {
 	const struct path_context *context = stepper->context;
 	const struct path_frame *frame = frame_at(context, entered);
-	const struct path_point *caller = &stepper->way->points[at];
+	const struct proto *callee = frame->proto;
+	unsigned operand;
 
-	if (frame->up != caller->frame || frame->call_pc != caller->pc || frame->by_continuation ||
-	    frame->proto->flags & PROTO_VARARG ||
-	    bytecode_op(context->layout, (uint8_t)instruction) != BC_CALL ||
-	    *ret_slot + 1 >= bytecode_c(instruction) || !calls_itself(stepper, at, instruction, frame->proto))
+	if (frame->by_continuation ||
+	    !enters(context, &stepper->way->points[at], instruction, frame, &operand) ||
+	    (callee->flags & PROTO_VARARG && *ret_slot >= callee->numparams) || *ret_slot + 1 >= operand ||
+	    !calls_itself(stepper, at, instruction, callee))
 		return false;
 	*ret_slot += bytecode_a(instruction) + frame_slots(context->layout->gc64);
 	return true;
