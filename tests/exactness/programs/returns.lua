@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Traces that return below the function in which they begin, and loops that go on by a jump.
+-- Traces that return below the function in which they begin, loops that go on by a jump, and tests of known values.
 local function sum(n)
 	if n == 0 then
 		return 0
@@ -81,6 +81,89 @@ local function first_above(n, ...)
 	end
 end
 
+---- Tests whose values a trace knows
+
+local sink = {}
+
+local function nothing(n)
+	sink[n] = n
+end
+
+local function after(flag, n)
+	nothing(n)
+	if flag then
+		sink[n % 7 + 1] = n / 3
+	else
+		sink[n % 5 + 1] = n / 5
+	end
+end
+
+local callable = setmetatable({}, { __call = function(self, flag, n)
+	if flag then
+		sink[n % 7 + 1] = n / 3
+	else
+		sink[n % 5 + 1] = n / 5
+	end
+end })
+
+local counting = setmetatable({}, { __newindex = function(t, key, v)
+	sink[key % 11 + 1] = v
+end })
+
+local function effects(flag, n)
+	counting[n] = n
+	if flag then
+		sink[n % 7 + 1] = n / 3
+	else
+		sink[n % 5 + 1] = n / 5
+	end
+end
+
+local function last(flag, ...)
+	local n = ...
+	if flag then
+		sink[n % 7 + 1] = n / 3
+	else
+		sink[n % 5 + 1] = n / 5
+	end
+end
+
+local function passes(flag, n)
+	return last(flag, n)
+end
+
+local function kind(key, n)
+	if key == "name" then
+		sink[n % 7 + 1] = n / 3
+	elseif key == nil then
+		sink[n % 5 + 1] = n / 5
+	else
+		sink[n % 3 + 1] = n / 7
+	end
+end
+
+local function run_tests()
+	for i = 1, 60 do
+		after(true, i)
+		after(false, i)
+	end
+	for i = 1, 60 do
+		callable(true, i)
+		callable(false, i)
+	end
+	for i = 1, 60 do
+		effects(true, i)
+		effects(false, i)
+		passes(true, i)
+		passes(false, i)
+	end
+	for i = 1, 60 do
+		kind("name", i)
+		kind(nil, i)
+		kind(i, i)
+	end
+end
+
 return function()
 	@ local x = sum(8)
 	@ x = fibonacci(5)
@@ -96,5 +179,6 @@ return function()
 		x = x + select("#", first_above(i, x))
 	end
 	@ x = odd(6)
+	run_tests()
 	@ return
 end
