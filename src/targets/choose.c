@@ -213,25 +213,27 @@ static int read_settled(pid_t pid, struct process *ret_process)
 }
 
 struct family {
-	struct process_list list;
+	struct process_look *looks;
+	size_t count;
 	bool out_of_memory;
 };
 
 static void add_member(void *context, pid_t pid)
 {
 	struct family *family = context;
-	struct process process, *bigger;
+	struct process_look *bigger;
+	struct process process;
 
-	if (read_settled(pid, &process) || process_read_soon(pid, &process))
+	if (read_settled(pid, &process))
 		return;
-	bigger = realloc(family->list.processes, (family->list.count + 1) * sizeof(*bigger));
+	process_clear(&process);
+	bigger = realloc(family->looks, (family->count + 1) * sizeof(*bigger));
 	if (!bigger) {
-		process_clear(&process);
 		family->out_of_memory = true;
 		return;
 	}
-	family->list.processes = bigger;
-	bigger[family->list.count++] = process;
+	family->looks = bigger;
+	bigger[family->count++] = (struct process_look){ .pid = pid };
 }
 
 /* The given processes, with their descendants if the options ask for them. 0 or a negative errno. */
@@ -251,10 +253,9 @@ static int find_family(const struct options *options, struct process_list *ret_l
 	follow_free(follow);
 	if (!error && family.out_of_memory)
 		error = -ENOMEM;
-	if (error)
-		process_list_clear(&family.list);
-	else
-		*ret_list = family.list;
+	if (!error)
+		error = process_list_read(family.looks, family.count, NULL, ret_list);
+	free(family.looks);
 	return error;
 }
 
@@ -623,15 +624,18 @@ static void tell_unknown(const struct options *options, pid_t pid, size_t count)
 		" had.");
 }
 
-/*
- * Those of which the kernel does not show the arguments. One whose name matches is wanted, another one may
- * be. True if one is wanted.
- */
+/* The members of a tree are, and those whose name matches; others may be. */
+static bool is_wanted(const struct options *options, const struct process *process, const regex_t *pattern)
+{
+	return options->pid_count || (options->name && process_matches(process, pattern));
+}
+
+/* Those of which the kernel does not show the arguments. True if one of them is wanted. */
 static bool tell_unread(const struct options *options, const struct process_list *list)
 {
 	pid_t unknown = 0;
 	size_t unknown_count = 0;
-	bool is_wanted = false;
+	bool is_one_wanted = false;
 	regex_t pattern;
 
 	if (!list->unread_count || process_pattern(options->name ? options->name : "", &pattern, NULL))
@@ -639,21 +643,33 @@ static bool tell_unread(const struct options *options, const struct process_list
 	for (size_t i = 0; i < list->unread_count; i++) {
 		const struct process *process = &list->unread[i];
 
-		if (options->name && process_matches(process, &pattern)) {
+		if (is_wanted(options, process, &pattern)) {
 			choose_explain(process->pid, ETIMEDOUT);
-			is_wanted = true;
+			is_one_wanted = true;
 		} else if (unknown_count++ == 0) {
 			unknown = process->pid;
 		}
 	}
 	regfree(&pattern);
 	tell_unknown(options, unknown, unknown_count);
-	return is_wanted;
+	return is_one_wanted;
+}
+
+/* Tell those that could not be read, and choose from the others. */
+static enum exit_status choose_from_read(struct options *options, struct process_list *list)
+{
+	const bool is_one_missing = tell_unread(options, list);
+	enum exit_status status;
+
+	free(list->unread);
+	list->unread = NULL;
+	list->unread_count = 0;
+	status = choose_found(options, list);
+	return status == EXIT_ALL_GOOD && is_one_missing ? EXIT_WITH_ERRORS : status;
 }
 
 static enum exit_status choose_by_name(struct options *options)
 {
-	enum exit_status status = EXIT_ALL_GOOD, found;
 	struct process_list list;
 	char *complaint = NULL;
 	int error = process_find(options->name ? options->name : "", &list, &complaint);
@@ -663,15 +679,7 @@ static enum exit_status choose_by_name(struct options *options)
 		free(complaint);
 		return EXIT_USAGE;
 	}
-	if (error)
-		return explain_no_search(error);
-	if (tell_unread(options, &list))
-		status = EXIT_WITH_ERRORS;
-	free(list.unread);
-	list.unread = NULL;
-	list.unread_count = 0;
-	found = choose_found(options, &list);
-	return found == EXIT_ALL_GOOD ? status : found;
+	return error ? explain_no_search(error) : choose_from_read(options, &list);
 }
 
 static enum exit_status choose_by_tree(struct options *options)
@@ -682,10 +690,12 @@ static enum exit_status choose_by_tree(struct options *options)
 	if (error)
 		return explain_no_search(error);
 	if (list.count == 0) {
-		choose_explain(options->pids[0], ESRCH);
+		if (!tell_unread(options, &list))
+			choose_explain(options->pids[0], ESRCH);
+		process_list_clear(&list);
 		return EXIT_NOTHING_DONE;
 	}
-	return choose_found(options, &list);
+	return choose_from_read(options, &list);
 }
 
 /* Of several processes that the user has named, leave out those that are gone, and say so. */

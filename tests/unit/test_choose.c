@@ -119,6 +119,35 @@ size_t __wrap_process_look_at(struct errands **errands, struct process_look *loo
 	return count;
 }
 
+static void fill_unread(pid_t pid, struct process_list *list)
+{
+	struct process *unread = &list->unread[list->unread_count++];
+
+	fill(pid, unread);
+	free(unread->command);
+	unread->command = NULL;
+	unread->command_length = 0;
+}
+
+INSTEAD_OF(process_list_read);
+int __wrap_process_list_read(struct process_look *looks, size_t count, const regex_t *pattern,
+			     struct process_list *ret_list)
+{
+	struct process_list list = { .processes = calloc(count + 1, sizeof(*list.processes)),
+				     .unread = calloc(count + 1, sizeof(*list.unread)) };
+
+	assert_null(pattern);
+	assert_non_null(list.processes);
+	assert_non_null(list.unread);
+	for (size_t i = 0; i < count; i++)
+		if (made_up(looks[i].pid)->is_stuck)
+			fill_unread(looks[i].pid, &list);
+		else if (__wrap_process_read_outside(looks[i].pid, &list.processes[list.count]) == 0)
+			list.count++;
+	*ret_list = list;
+	return 0;
+}
+
 INSTEAD_OF(nanosleep);
 int __wrap_nanosleep(const struct timespec *time, struct timespec *ret_rest)
 {
@@ -147,10 +176,7 @@ int __wrap_process_find(const char *pattern, struct process_list *ret_list, char
 	assert_non_null(ret_list->unread);
 	for (pid_t pid = FIRST; pid < FIRST + PROCESSES; pid++) {
 		if (made_up(pid)->is_stuck) {
-			fill(pid, &ret_list->unread[ret_list->unread_count]);
-			free(ret_list->unread[ret_list->unread_count].command);
-			ret_list->unread[ret_list->unread_count].command = NULL;
-			ret_list->unread[ret_list->unread_count++].command_length = 0;
+			fill_unread(pid, ret_list);
 		} else if (!made_up(pid)->is_gone) {
 			fill(pid, &ret_list->processes[ret_list->count++]);
 		}
@@ -603,6 +629,21 @@ static void each_command_that_looks_once_finds_descendants(void **state)
 	ASSERT_CHOSEN(FIRST, FIRST + 1);
 }
 
+static void members_that_cannot_be_read_are_told_and_left_out(void **state)
+{
+	(void)state;
+	options.subprocesses = true;
+	world[1].parent = world[2].parent = FIRST;
+	world[1].is_stuck = world[1].runs_luajit = world[2].runs_luajit = true;
+	NAME(FIRST);
+	assert_int_equal(choose(), EXIT_WITH_ERRORS);
+	ASSERT_CHOSEN(FIRST + 2);
+	assert_string_equal(told, "ljspy: 101: error 110.\n");
+	NAME(FIRST + 1);
+	assert_int_equal(choose(), EXIT_NOTHING_DONE);
+	assert_string_equal(told, "ljspy: 101: error 110.\n");
+}
+
 static void a_tree_without_luajit(void **state)
 {
 	(void)state;
@@ -999,6 +1040,7 @@ int main(void)
 		TEST(the_first_process_of_a_profile_is_one_that_is_in_it),
 		TEST(descendants_are_found_where_the_command_does_not_follow),
 		TEST(each_command_that_looks_once_finds_descendants),
+		TEST(members_that_cannot_be_read_are_told_and_left_out),
 		TEST(a_tree_without_luajit),
 		TEST(who_needs_no_process_chooses_none),
 		TEST(the_user_taken_on_is_that_of_most),

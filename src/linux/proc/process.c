@@ -609,15 +609,16 @@ static void keep_match(struct process_list *list, struct process_look *look, con
 
 	if (look->error)
 		return;
-	if (process->kernel_thread || process_is_zombie(process) || !process_matches(process, pattern))
+	if (pattern &&
+	    (process->kernel_thread || process_is_zombie(process) || !process_matches(process, pattern)))
 		process_clear(process);
 	else
 		list->processes[list->count++] = *process;
 }
 
 /* There is room for all. 0 or -ENOMEM. */
-static int find_matches(struct process_look *looks, size_t count, const regex_t *pattern,
-			struct process_list *list)
+static int read_list(struct process_look *looks, size_t count, const regex_t *pattern,
+		     struct process_list *list)
 {
 	struct errands *errands = errands_new();
 	size_t at = 0;
@@ -639,9 +640,25 @@ static int find_matches(struct process_look *looks, size_t count, const regex_t 
 	return error;
 }
 
+int process_list_read(struct process_look *looks, size_t count, const regex_t *pattern,
+		      struct process_list *ret_list)
+{
+	struct process_list list = {
+		.processes = calloc(count + 1, sizeof(*list.processes)),
+		.unread = calloc(count + 1, sizeof(*list.unread)),
+	};
+	const bool has_room = list.processes && list.unread;
+	int error = has_room ? read_list(looks, count, pattern, &list) : -ENOMEM;
+
+	if (error)
+		process_list_clear(&list);
+	else
+		*ret_list = list;
+	return error;
+}
+
 int process_find(const char *pattern, struct process_list *ret_list, char **ret_message)
 {
-	struct process_list list = { .processes = NULL };
 	struct process_look *looks = NULL;
 	size_t count = 0;
 	regex_t compiled;
@@ -650,18 +667,10 @@ int process_find(const char *pattern, struct process_list *ret_list, char **ret_
 	if (error)
 		return error;
 	error = list_all(&looks, &count);
-	if (!error) {
-		list.processes = calloc(count + 1, sizeof(*list.processes));
-		list.unread = calloc(count + 1, sizeof(*list.unread));
-		error = list.processes && list.unread ? find_matches(looks, count, &compiled, &list)
-						      : -ENOMEM;
-	}
+	if (!error)
+		error = process_list_read(looks, count, &compiled, ret_list);
 	free(looks);
 	regfree(&compiled);
-	if (error)
-		process_list_clear(&list);
-	else
-		*ret_list = list;
 	return error;
 }
 

@@ -158,6 +158,13 @@ struct process_list {
 };
 
 /*
+ * Look at all of these, for seconds at each that keeps its reader waiting, and list those that are there. With
+ * a pattern, they must match it, and be processes of users that live. 0 or -ENOMEM.
+ */
+int process_list_read(struct process_look *looks, size_t count, const regex_t *pattern,
+		      struct process_list *ret_list);
+
+/*
  * All processes that process_matches(), without ljspy itself, kernel threads and the
  * dead. 0, or as process_pattern(), or another negative errno. Free with
  * process_list_clear().
