@@ -49,6 +49,9 @@ static struct {
 	size_t count;
 	const char *newest; /* /proc/loadavg; NULL: cannot be read */
 	uint64_t cost_ns;   /* of each listing */
+	uint64_t look_ns;   /* that each look takes of a CPU */
+	uint64_t serves_ns; /* what the caller takes of a CPU during looks */
+	uint64_t served_ns; /* in all */
 	bool reader_waits;
 } proc;
 
@@ -65,9 +68,9 @@ ssize_t __wrap_pread(int fd, void *bytes, size_t size, off_t offset)
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 {
-	const uint64_t used_ns = listing->openings * proc.cost_ns;
+	const uint64_t used_ns = listing->openings * proc.cost_ns + proc.served_ns;
 
-	if (clock != CLOCK_PROCESS_CPUTIME_ID)
+	if (clock != CLOCK_THREAD_CPUTIME_ID)
 		return __real_clock_gettime(clock, ret_time);
 	*ret_time = (struct timespec){ (time_t)(used_ns / SECOND), (long)(used_ns % SECOND) };
 	return 0;
@@ -100,6 +103,7 @@ static void look_at(struct process_look *look)
 	struct made_up_process *process = of(look->pid);
 
 	look->error = process->in_exec ? -EBUSY : 0;
+	look->cpu_ns = proc.look_ns;
 	if (look->error)
 		return;
 	process->reads++;
@@ -112,6 +116,7 @@ static void look_at(struct process_look *look)
 size_t __wrap_process_look_at(struct errands **errands, struct process_look *looks, size_t count)
 {
 	assert_non_null(*errands);
+	proc.served_ns += proc.serves_ns;
 	for (size_t i = 0; i < count; i++) {
 		if (of(looks[i].pid)->is_stuck) {
 			of(looks[i].pid)->reads++;
@@ -233,6 +238,24 @@ static void a_search_costs_a_hundredth_of_a_processor_at_most(void **state)
 	/* One that need not list costs little. */
 	assert_found(begin_ns + 3 * SECOND / 4, none);
 	assert_int_equal(follow_due(follow), begin_ns + 3 * SECOND / 4 + 20 * MS);
+}
+
+/* Else a caller that takes many samples meanwhile would find new processes late. */
+static void what_the_caller_serves_during_a_search_is_no_cost_of_it(void **state)
+{
+	(void)state;
+	begin_with(&(struct follow_options){ .pattern = &pattern });
+	add(OTHER, 1);
+	of(OTHER)->is_stuck = true;
+	proc.serves_ns = 50 * MS;
+	assert_found(begin_ns, none);
+	assert_int_equal(proc.served_ns, 50 * MS);
+	assert_int_equal(follow_due(follow), begin_ns + 20 * MS);
+	of(OTHER)->is_stuck = proc.reader_waits = false;
+	proc.look_ns = MS;
+	assert_found(begin_ns + SECOND, none);
+	assert_int_equal(proc.served_ns, 100 * MS);
+	assert_int_equal(follow_due(follow), begin_ns + SECOND + proc.count * 100 * MS);
 }
 
 static void all_are_listed_when_one_has_started_and_each_second(void **state)
@@ -543,6 +566,8 @@ static void its_file_is_closed_in_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(what_the_caller_serves_during_a_search_is_no_cost_of_it,
+						begin, end),
 		cmocka_unit_test_setup_teardown(a_search_costs_a_hundredth_of_a_processor_at_most, begin,
 						end),
 		cmocka_unit_test_setup_teardown(all_are_listed_when_one_has_started_and_each_second, begin,

@@ -353,7 +353,7 @@ bool __wrap_process_matches(const struct process *process, const regex_t *patter
 INSTEAD_OF(clock_gettime);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
 {
-	if (!proc.is_on || clock != CLOCK_PROCESS_CPUTIME_ID)
+	if (!proc.is_on || clock != CLOCK_THREAD_CPUTIME_ID)
 		return __real_clock_gettime(clock, ret_time);
 	proc.cpu_ns += proc.cost_ns;
 	*ret_time = (struct timespec){ .tv_sec = (time_t)(proc.cpu_ns / second),

@@ -44,6 +44,8 @@ struct follow {
 	size_t young_count;
 	struct errands *errands; /* with a pattern; NULL for want of memory, too */
 	size_t ended_unread;     /* processes */
+	/* CPU time of the last search: the helper's, and what the caller has used for what it serves. */
+	uint64_t looks_ns, served_ns;
 };
 
 struct follow *follow_new(const struct follow_options *options)
@@ -172,10 +174,14 @@ static void take_look(struct follow *follow, struct process_look *look)
  */
 static void take_looks(struct follow *follow, struct process_look *looks, size_t count)
 {
+	const uint64_t begin_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 	const size_t done = process_look_at(&follow->errands, looks, count);
 
-	for (size_t i = 0; i < done; i++)
+	follow->served_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
+	for (size_t i = 0; i < done; i++) {
+		follow->looks_ns += looks[i].cpu_ns;
 		take_look(follow, &looks[i]);
+	}
 	for (size_t i = done; i < count; i++)
 		find(follow, looks[i].pid)->read = false;
 	if (done < count && looks[done].error == -ETIMEDOUT)
@@ -298,9 +304,10 @@ int follow_search(struct follow *follow, uint64_t now, follow_found *found, void
 	long newest = read_newest(follow);
 	bool late = now >= follow->listing_due_ns;
 	bool started = newest < 0 || newest != follow->newest;
-	uint64_t begin = clock_now_ns(CLOCK_PROCESS_CPUTIME_ID), cost;
+	uint64_t begin = clock_now_ns(CLOCK_THREAD_CPUTIME_ID), cost;
 	int error = 0;
 
+	follow->looks_ns = follow->served_ns = 0;
 	/* The id was read first: a process that starts during the listing causes another listing. */
 	if (late || started)
 		error = list(follow, now);
@@ -313,7 +320,8 @@ int follow_search(struct follow *follow, uint64_t now, follow_found *found, void
 			error = unread;
 		tell(follow, found, context);
 	}
-	cost = SHARE * (clock_now_ns(CLOCK_PROCESS_CPUTIME_ID) - begin);
+	cost = clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin - follow->served_ns + follow->looks_ns;
+	cost *= SHARE;
 	follow->due_ns = now + (cost > INTERVAL_NS ? cost : INTERVAL_NS);
 	if (late)
 		follow->listing_due_ns = now + (cost > LISTING_NS ? cost : LISTING_NS);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "output/sample/text_ends.h"
+#include "src/linux/clocks/clock.h"
 #include "src/linux/proc/proc_file.h"
 #include "src/linux/proc/proc_text.h"
 
@@ -450,8 +451,10 @@ static void read_all(void *argument)
 	reading->reader = gettid();
 	for (size_t i = 0; i < reading->count && !reading->is_given_up; i++) {
 		struct process_look *look = &reading->looks[i];
+		const uint64_t begin_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID);
 
 		look->error = process_read(look->pid, &look->process);
+		look->cpu_ns = clock_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
 		reading->done = i + 1;
 	}
 }

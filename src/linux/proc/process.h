@@ -130,6 +130,7 @@ struct process_look {
 	pid_t pid;              /* the caller sets it */
 	int error;              /* as of process_read(), or that of process_look_at() */
 	struct process process; /* without an error; the caller's, to be cleared */
+	uint64_t cpu_ns;        /* that it took of a CPU, if it came to an end */
 	pid_t reader;           /* with -ETIMEDOUT: the thread of ljspy's that goes on waiting for it */
 };
 
