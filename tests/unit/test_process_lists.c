@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -33,8 +34,9 @@ INSTEAD_OF(realloc);
 
 INSTEAD_OF(proc_file_open);
 INSTEAD_OF(readlink);
+INSTEAD_OF(nanosleep);
 
-enum { PROCESSES_MAX = 12, KERNEL_THREAD = 0x00200000, PID = 4000 };
+enum { PROCESSES_MAX = 16, KERNEL_THREAD = 0x00200000, PID = 4000 };
 
 static struct made_up_process {
 	pid_t pid;
@@ -51,6 +53,8 @@ static size_t process_count;
 static sem_t end_of_wait;       /* of those */
 static _Atomic pid_t reader;    /* who waits; 0: nobody */
 static atomic_uint stuck_reads; /* of their arguments */
+static atomic_uint waiting;     /* readers */
+static unsigned int naps;
 static struct made_up_listing *listing;
 
 /* Processes, and threads that are not listed in /proc. */
@@ -89,6 +93,14 @@ static int file_of(const char *text, size_t length)
 	return fd;
 }
 
+int __wrap_nanosleep(const struct timespec *time, struct timespec *ret_rest)
+{
+	const struct timespec less = { .tv_nsec = time->tv_nsec / 10 };
+
+	naps++;
+	return __real_nanosleep(&less, ret_rest);
+}
+
 static const char reader_status[] = "State:\tD\nUid:\t1 2 3\nGid:\t4 5 6\n";
 
 int __wrap_proc_file_open(pid_t pid, const char *name)
@@ -104,10 +116,12 @@ int __wrap_proc_file_open(pid_t pid, const char *name)
 			       : -ESRCH;
 	if (strcmp(name, "cmdline") == 0 && processes[i].is_stuck) {
 		stuck_reads++;
+		waiting++;
 		reader = gettid();
 		while (sem_wait(&end_of_wait))
 			;
 		reader = 0;
+		waiting--;
 	}
 	if (strcmp(name, "stat") == 0) {
 		snprintf(text, sizeof(text), "%d (%s) %c 1 2 3 4 5 %u 1 2 3 4 5 6 7 8 9 10 11 12 %u 13\n",
@@ -235,6 +249,33 @@ static void one_that_keeps_its_reader_waiting_is_told_and_the_others_are_found(v
 	assert_true(process_reader_waits(reader));
 	sem_post(&end_of_wait);
 	while (reader)
+		sched_yield();
+}
+
+/* Seconds for each would be minutes for some dozens. */
+static void of_many_that_keep_their_reader_waiting_few_are_awaited_for_long(void **state)
+{
+	enum { STUCK = 12, AWAITED_FOR_LONG = 4, LONG_NAPS = 150 };
+	struct process_list list;
+	char *message;
+
+	(void)state;
+	sem_init(&end_of_wait, 0, 0);
+	stuck_reads = 0;
+	for (pid_t pid = 4001; pid < 4001 + STUCK; pid++)
+		add(pid)->is_stuck = true;
+	add(4001 + STUCK);
+	naps = 0;
+	assert_int_equal(process_find("sought", &list, &message), 0);
+	assert_int_equal(stuck_reads, STUCK);
+	assert_int_equal(list.unread_count, STUCK);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.processes[0].pid, 4001 + STUCK);
+	assert_in_range(naps, AWAITED_FOR_LONG, STUCK * LONG_NAPS / 2);
+	process_list_clear(&list);
+	for (unsigned int i = 0; i < STUCK; i++)
+		sem_post(&end_of_wait);
+	while (waiting)
 		sched_yield();
 }
 
@@ -473,6 +514,8 @@ int main(void)
 		cmocka_unit_test_setup(a_process_matches_by_name_program_or_script, begin),
 		cmocka_unit_test_setup(a_process_that_is_replaced_while_it_is_read_is_gone, begin),
 		cmocka_unit_test_setup(one_that_keeps_its_reader_waiting_is_told_and_the_others_are_found,
+				       begin),
+		cmocka_unit_test_setup(of_many_that_keep_their_reader_waiting_few_are_awaited_for_long,
 				       begin),
 		cmocka_unit_test_setup(a_title_that_keeps_its_reader_waiting_is_the_name, begin),
 		cmocka_unit_test_setup(who_needs_no_arguments_reads_none, begin),

@@ -25,6 +25,9 @@ enum {
 	MOMENT_NS = 10 * 1000 * 1000,
 	/* Who has no targets yet waits so many moments for a process's memory. */
 	MOMENTS_MAX = 150,
+	/* So many processes of a list are awaited for that long, which is seconds, and others for this long. */
+	PATIENCE_MAX = 4,
+	HURRY_NS = 50 * 1000 * 1000, /* and as long again */
 };
 
 /* "PID (NAME) STATE PPID ..."; the name may contain anything, even ") ". proc_pid_stat(5). */
@@ -480,12 +483,12 @@ bool process_reader_waits(pid_t reader)
 }
 
 /* Until the helper has read all, or has waited for one process for long. */
-static void await_reader(const struct reading *reading)
+static void await_reader(const struct reading *reading, int moments_max)
 {
 	const struct timespec moment = { .tv_nsec = MOMENT_NS };
 	size_t done = reading->done;
 
-	for (int moments = 0; moments < MOMENTS_MAX && reading->done < reading->count; moments++) {
+	for (int moments = 0; moments < moments_max && reading->done < reading->count; moments++) {
 		if (reading->done != done || !process_reader_waits(reading->reader))
 			moments = 0;
 		done = reading->done;
@@ -505,7 +508,7 @@ static size_t take_read(struct reading *reading, struct process_look *looks)
 	return done;
 }
 
-size_t process_look_at(struct errands **errands, struct process_look *looks, size_t count)
+static size_t look_at(struct errands **errands, struct process_look *looks, size_t count, int moments_max)
 {
 	const bool may_wait = *errands && errands_may_wait(*errands);
 	struct reading *reading = may_wait ? reading_new(looks, count) : NULL;
@@ -519,7 +522,7 @@ size_t process_look_at(struct errands **errands, struct process_look *looks, siz
 		release(&reading); /* the helper's share */
 	} else {
 		if (errands_serve_nobody(*errands))
-			await_reader(reading);
+			await_reader(reading, moments_max);
 		*errands = errands_anew(*errands);
 	}
 	reading->is_given_up = true;
@@ -530,6 +533,11 @@ size_t process_look_at(struct errands **errands, struct process_look *looks, siz
 	}
 	release(&reading);
 	return done;
+}
+
+size_t process_look_at(struct errands **errands, struct process_look *looks, size_t count)
+{
+	return look_at(errands, looks, count, MOMENTS_MAX);
 }
 
 static bool always(void *context)
@@ -619,6 +627,22 @@ static void keep_match(struct process_list *list, struct process_look *look, con
 		list->processes[list->count++] = *process;
 }
 
+/* Where many keep their reader waiting, the user shall not wait for seconds at each. */
+static size_t look_at_more(struct errands **errands, struct process_look *looks, size_t count,
+			   size_t unread_count)
+{
+	uint64_t left_ns = HURRY_NS;
+	size_t done;
+
+	if (unread_count < PATIENCE_MAX || !*errands)
+		return process_look_at(errands, looks, count);
+	errands_allow(*errands, &left_ns);
+	done = look_at(errands, looks, count, HURRY_NS / MOMENT_NS);
+	if (*errands)
+		errands_allow(*errands, NULL);
+	return done;
+}
+
 /* There is room for all. 0 or -ENOMEM. */
 static int read_list(struct process_look *looks, size_t count, const regex_t *pattern,
 		     struct process_list *list)
@@ -628,7 +652,7 @@ static int read_list(struct process_look *looks, size_t count, const regex_t *pa
 	int error = 0;
 
 	while (at < count && !error) {
-		const size_t end = at + process_look_at(&errands, looks + at, count - at);
+		const size_t end = at + look_at_more(&errands, looks + at, count - at, list->unread_count);
 
 		for (; at < end; at++)
 			keep_match(list, &looks[at], pattern);
