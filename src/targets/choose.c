@@ -655,15 +655,20 @@ static bool tell_unread(const struct options *options, const struct process_list
 	return is_one_wanted;
 }
 
+static void leave_unread(struct process_list *list)
+{
+	free(list->unread);
+	list->unread = NULL;
+	list->unread_count = 0;
+}
+
 /* Tell those that could not be read, and choose from the others. */
 static enum exit_status choose_from_read(struct options *options, struct process_list *list)
 {
 	const bool is_one_missing = tell_unread(options, list);
 	enum exit_status status;
 
-	free(list->unread);
-	list->unread = NULL;
-	list->unread_count = 0;
+	leave_unread(list);
 	status = choose_found(options, list);
 	return status == EXIT_ALL_GOOD && is_one_missing ? EXIT_WITH_ERRORS : status;
 }
@@ -720,32 +725,40 @@ static enum exit_status leave_out_gone(struct options *options)
 	return options->pid_count ? EXIT_WITH_ERRORS : EXIT_NOTHING_DONE;
 }
 
+static void leave_traced(struct process_list *list)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->processes[i].tracer_pid)
+			process_clear(&list->processes[i]);
+		else
+			list->processes[count++] = list->processes[i];
+	list->count = count;
+}
+
 /*
  * The first of the processes that runs LuaJIT and has no tracer, as far as can be seen; 0 if there is none.
  */
 static pid_t first_to_sample(const struct options *options)
 {
-	struct process_list list = { .processes = calloc(options->pid_count, sizeof(*list.processes)) };
-	struct errands *errands = errands_new();
+	struct process_look *looks = calloc(options->pid_count, sizeof(*looks));
+	struct process_list list = { .processes = NULL };
 	struct survey survey;
 	pid_t first = 0;
 
-	for (size_t i = 0; i < options->pid_count && list.processes; i++) {
-		struct process_look look = { .pid = options->pids[i] };
-
-		/* The kernel may not show it for long. */
-		if (!process_look_at(&errands, &look, 1) || look.error)
-			continue;
-		if (look.process.tracer_pid && !options->no_stop)
-			process_clear(&look.process);
-		else
-			list.processes[list.count++] = look.process;
+	for (size_t i = 0; i < options->pid_count && looks; i++)
+		looks[i].pid = options->pids[i];
+	if (looks && process_list_read(looks, options->pid_count, NULL, &list) == 0) {
+		leave_unread(&list);
+		if (!options->no_stop)
+			leave_traced(&list);
+		if (survey_take(&list, &survey) == 0) {
+			first = survey.list.count ? survey.list.processes[0].pid : 0;
+			survey_clear(&survey);
+		}
 	}
-	errands_free(errands);
-	if (list.processes && survey_take(&list, &survey) == 0) {
-		first = survey.list.count ? survey.list.processes[0].pid : 0;
-		survey_clear(&survey);
-	}
+	free(looks);
 	process_list_clear(&list);
 	return first;
 }

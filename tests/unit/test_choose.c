@@ -100,25 +100,6 @@ int __wrap_process_read_outside(pid_t pid, struct process *ret_process)
 	return 0;
 }
 
-INSTEAD_OF(process_read_soon);
-int __wrap_process_read_soon(pid_t pid, struct process *ret_process)
-{
-	return __wrap_process_read_outside(pid, ret_process);
-}
-
-INSTEAD_OF(process_look_at);
-size_t __wrap_process_look_at(struct errands **errands, struct process_look *looks, size_t count)
-{
-	assert_non_null(*errands);
-	for (size_t i = 0; i < count; i++) {
-		looks[i].error = made_up(looks[i].pid)->is_stuck ? -ETIMEDOUT : 0;
-		if (looks[i].error)
-			return i;
-		looks[i].error = __wrap_process_read_outside(looks[i].pid, &looks[i].process);
-	}
-	return count;
-}
-
 static void fill_unread(pid_t pid, struct process_list *list)
 {
 	struct process *unread = &list->unread[list->unread_count++];

@@ -259,7 +259,7 @@ static int read_all(struct follow *follow, uint64_t now, bool thorough)
 		follow->young_count += young;
 		if (!(young || again || !known->read) || !is_readable(known))
 			continue;
-		if (has_pattern)
+		if (looks)
 			looks[count++].pid = known->pid;
 		else
 			read_parent(known);

@@ -25,9 +25,9 @@ enum {
 	MOMENT_NS = 10 * 1000 * 1000,
 	/* Who has no targets yet waits so many moments for a process's memory. */
 	MOMENTS_MAX = 150,
-	/* So many processes of a list are awaited for that long, which is seconds, and others for this long. */
+	/* So many processes of a list are awaited for that long, which is seconds; others for a moment. */
 	PATIENCE_MAX = 4,
-	HURRY_NS = 50 * 1000 * 1000, /* and as long again */
+	HURRY_NS = 50 * 1000 * 1000, /* of the errand, and again for its reader */
 };
 
 /* "PID (NAME) STATE PPID ..."; the name may contain anything, even ") ". proc_pid_stat(5). */
@@ -518,6 +518,7 @@ static size_t look_at(struct errands **errands, struct process_look *looks, size
 		looks[0].error = *errands && !may_wait ? -EINTR : -ENOMEM;
 		return 0;
 	}
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): the errand's argument is this pointer */
 	if (errands_run(*errands, read_all, release, &reading, sizeof(reading))) {
 		release(&reading); /* the helper's share */
 	} else {

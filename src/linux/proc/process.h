@@ -160,7 +160,8 @@ struct process_list {
 
 /*
  * Look at all of these, and list those that are there. Of those that keep their reader waiting, it waits for
- * the first few for seconds, and for a moment for each of the others. With a pattern, they must match it, and be processes of users that live. 0 or -ENOMEM.
+ * the first few for seconds, and for a moment for each of the others. With a pattern, they must match it, and
+ * be processes of users that live. 0 or -ENOMEM.
  */
 int process_list_read(struct process_look *looks, size_t count, const regex_t *pattern,
 		      struct process_list *ret_list);
