@@ -50,6 +50,7 @@ struct vm_allocations {
 	bool has_counted;
 	struct allocation_counters counted;
 	uint64_t counted_cpu_ns;
+	bool has_marked;             /* a marking has ended since its last sample */
 	uint64_t window_ns, film_ns; /* when the next ones are due */
 	bool has_window;             /* one was due at the last look */
 	uint64_t userdata;           /* with has_window: the newest one then */
@@ -549,6 +550,9 @@ static bool keep(struct vm_allocations *vm, const struct sample *sample, const s
 	kept.sample.request.host = copied(sample->request.host, &kept.texts[2]);
 	kept.sample.thread_name = copied(sample->thread_name, &kept.texts[3]);
 	kept.sample.trace = NULL;
+	/* Of the VM that allocates: no Lua need be on the stack, or another VM's may be. */
+	kept.sample.gc.heap_bytes = vm->last.total + vm->last.string_table;
+	kept.sample.gc.has_marked = vm->has_marked;
 	vm->kept[vm->kept_count++] = kept;
 	return true;
 }
@@ -577,8 +581,12 @@ static void take_sample(struct allocations *allocations, struct lua_process *pro
 				 allocation.global->g, allocation.ctype, ctype);
 	allocation_text(lua_process_memory(process), &allocation, &vm->last, ctype, text);
 	leaf = functions_allocated(functions, text);
-	if (leaf && keep(vm, sample, leaf) && allocation_shares_add_sample(vm->shares, &allocation) < 0)
+	if (!leaf || !keep(vm, sample, leaf))
+		return;
+	if (allocation_shares_add_sample(vm->shares, &allocation) < 0)
 		free_kept(&vm->kept[--vm->kept_count]);
+	else
+		vm->has_marked = false;
 }
 
 /* Count what was allocated up to the noted look. False if there is none, or no CPU time for it. */
@@ -606,6 +614,7 @@ static bool count_interval(struct allocations *allocations, const struct cpu_clo
 		if (vm->has_counted) {
 			interval = allocated_between(&vm->counted, &vm->last);
 			allocation_shares_add_interval(vm->shares, &interval, cpu_ns - vm->counted_cpu_ns);
+			vm->has_marked |= interval.has_marked;
 		}
 		vm->has_counted = true;
 		vm->counted = vm->last;
@@ -647,6 +656,8 @@ static void deliver_kept(struct vm_allocations *vm, allocations_deliver *deliver
 		kept->sample.alloc_objects = shares[i].objects;
 		if (shares[i].bytes)
 			deliver(context, &kept->sample);
+		else
+			vm->has_marked |= kept->sample.gc.has_marked;
 		free_kept(last);
 		*last = *kept;
 	}

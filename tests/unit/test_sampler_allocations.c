@@ -35,6 +35,7 @@ static uint64_t total;                  /* gc.total */
 static uint64_t listed_from, listed_to; /* the objects that were asked for last */
 static bool is_allocating;
 static bool halves_strings; /* the VM, its table of them */
+static uint8_t white;       /* g->gc.currentwhite */
 static struct allocation allocation;
 
 /* The clocks: of time, and of the process, which gets this part of it. */
@@ -179,6 +180,7 @@ static struct allocation_counters counters(void)
 	return (struct allocation_counters){ .total = total,
 					     .root = total,
 					     .string_table = 8192,
+					     .white = white,
 					     .has_few_strings = halves_strings,
 					     .may_resize = halves_strings };
 }
@@ -477,6 +479,7 @@ static struct allocations *begin(void)
 	can_read = can_count = knows_objects = knows_userdata = true;
 	userdata_reads = 0;
 	total = 1000;
+	white = 1;
 	is_allocating = halves_strings = false;
 	allocation = (struct allocation){ .kind = ALLOCATION_TABLE, .bytes = 64, .global = &globals[0] };
 	now_ns = 100 * UINT64_C(1000000000);
@@ -1317,6 +1320,48 @@ static void a_sample_is_delivered_with_its_share(void **state)
 	end(allocations);
 }
 
+/* Divide after half a second. The last sample's VM has so much, and was marked since its last one. */
+static void divide_marked(struct allocations *allocations, uint64_t share, bool has_marked)
+{
+	divided[0] = (struct allocation_share){ .bytes = share };
+	pass(500 * MS);
+	divide(allocations, false);
+	assert_int_equal(delivered.count, share > 0);
+	if (share == 0)
+		return;
+	assert_int_equal(delivered.last.gc.heap_bytes, total + 8192);
+	assert_int_equal(delivered.last.gc.has_marked, has_marked);
+}
+
+/* Whatever Lua is on the stack, if any is. */
+static void a_sample_has_the_collector_of_the_vm_that_allocates(void **state)
+{
+	struct allocations *allocations = begin();
+
+	(void)state;
+	divide(allocations, false);
+	sample.gc = (struct sample_gc){ .heap_bytes = 77, .has_marked = true };
+	look(allocations, MS);
+	is_allocating = true;
+	total += 3000;
+	look(allocations, MS);
+	divide_marked(allocations, 64, false);
+
+	/* A look that finds no allocation is no sample: what it sees is the next one's. */
+	is_allocating = false;
+	white = 2;
+	look(allocations, MS);
+	sample.gc = (struct sample_gc){ .heap_bytes = 0 };
+	is_allocating = true;
+	look(allocations, MS);
+	divide_marked(allocations, 0, true);
+	look(allocations, MS);
+	divide_marked(allocations, 64, true);
+	look(allocations, MS);
+	divide_marked(allocations, 64, false);
+	end(allocations);
+}
+
 static void samples_without_a_share_are_not_delivered(void **state)
 {
 	struct allocations *allocations = begin();
@@ -1578,6 +1623,7 @@ int main(void)
 		cmocka_unit_test(figures_tell_how_sure_the_bytes_are),
 		cmocka_unit_test(figures_tell_how_many_bytes_are_in_large_allocations),
 		cmocka_unit_test(a_sample_is_delivered_with_its_share),
+		cmocka_unit_test(a_sample_has_the_collector_of_the_vm_that_allocates),
 		cmocka_unit_test(samples_without_a_share_are_not_delivered),
 		cmocka_unit_test(a_sample_that_memory_is_too_short_for_is_none),
 		cmocka_unit_test(what_is_no_allocation_of_a_vm_is_no_sample),
