@@ -52,6 +52,9 @@ void gc_bill_add(struct gc_bill *bill, const struct sample *sample, uint64_t ns)
 		add_step(bill, sample);
 	if (gc->heap_bytes == 0)
 		return;
+	if (bill->heap_tid == 0)
+		bill->heap_tid = sample->tid;
+	bill->has_heaps |= sample->tid != bill->heap_tid;
 	if (bill->heap_least == 0 || gc->heap_bytes < bill->heap_least)
 		bill->heap_least = gc->heap_bytes;
 	if (gc->heap_bytes > bill->heap_most)

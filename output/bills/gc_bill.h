@@ -29,6 +29,8 @@ struct gc_bill {
 	double phase_squares[GC_PHASE_COUNT]; /* sums of the squares of the samples' weights */
 	uint64_t cycles;                /* at least so many markings have ended: samples see one in between */
 	uint64_t heap_least, heap_most; /* bytes of a VM's heap at samples; 0 if unknown */
+	pid_t heap_tid;                 /* whose Lua had the first heap; 0 if none has */
+	bool has_heaps; /* other threads had one, too: of another VM, or of the same that threads share */
 	struct gc_step steps[GC_STEPS_MAX]; /* the longest ones, the longest first */
 	struct gc_allocated allocated;
 };

@@ -272,9 +272,9 @@ static void say_garbage(const struct evidence *evidence, struct finding *finding
 	const uint64_t mark_ns = gc->phase_ns[GC_PHASE_MARK] + gc->phase_ns[GC_PHASE_ATOMIC];
 
 	snprintf(finding->words, sizeof(finding->words),
-		 "%.0f %% of it marks what lives; the heap was from %.1f to %.1f MB, in %" PRIu64
-		 " cycles or more",
+		 "%.0f %% of it marks what lives; %s from %.1f to %.1f MB, in %" PRIu64 " cycles or more",
 		 finding->amount ? 100.0 * (double)mark_ns / (double)finding->amount : 0.0,
+		 gc->has_heaps ? "heaps of several threads were" : "the heap was",
 		 (double)gc->heap_least / 1e6, (double)gc->heap_most / 1e6, gc->cycles);
 }
 

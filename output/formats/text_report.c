@@ -91,8 +91,9 @@ static void write_heap(const struct report *report)
 	const struct gc_bill *bill = &report->tally.gc;
 
 	if (bill->heap_most)
-		fprintf(report->out, "%" PRIu64 " cycles seen, of a heap from %.1f to %.1f MB.\n",
-			bill->cycles, (double)bill->heap_least / 1e6, (double)bill->heap_most / 1e6);
+		fprintf(report->out, "%" PRIu64 " cycles seen, of %s from %.1f to %.1f MB.\n", bill->cycles,
+			bill->has_heaps ? "heaps of several threads" : "a heap",
+			(double)bill->heap_least / 1e6, (double)bill->heap_most / 1e6);
 }
 
 /*

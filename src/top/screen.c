@@ -256,8 +256,8 @@ static void draw_collector(const struct picture *picture, int x)
 	const struct gc_bill *bill = &totals->gc;
 
 	if (bill->heap_most)
-		add_piece(2, &x, "heap %.1f-%.1f MB", (double)bill->heap_least / 1e6,
-			  (double)bill->heap_most / 1e6);
+		add_piece(2, &x, "%s %.1f-%.1f MB", bill->has_heaps ? "heaps" : "heap",
+			  (double)bill->heap_least / 1e6, (double)bill->heap_most / 1e6);
 	for (enum gc_phase phase = GC_PHASE_NONE + 1; phase < GC_PHASE_COUNT; phase++)
 		if (bill->phase_ns[phase])
 			add_piece(2, &x, "%s %.1f%%", gc_phase_name(phase),

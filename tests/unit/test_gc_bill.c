@@ -139,6 +139,27 @@ static void the_heap_has_its_least_and_its_most(void **state)
 	}
 }
 
+/* Samples do not tell VMs apart: what two threads run may be two. */
+static void heaps_of_several_threads_are_told(void **state)
+{
+	static const struct {
+		pid_t tid;
+		uint64_t bytes;
+		bool has_heaps;
+	} samples[] = { { 3, 0, false },  { 5, 80, false }, { 3, 0, false },
+			{ 5, 60, false }, { 3, 20, true },  { 5, 70, true } };
+	struct gc_bill bill = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+		gc_bill_add(
+			&bill,
+			&(struct sample){ .tid = samples[i].tid, .gc = { .heap_bytes = samples[i].bytes } },
+			1);
+		assert_int_equal(bill.has_heaps, samples[i].has_heaps);
+	}
+}
+
 static void what_samples_allocate_is_in_the_bill(void **state)
 {
 	struct gc_bill bill = { 0 };
@@ -229,6 +250,7 @@ int main(void)
 		cmocka_unit_test(time_adds_up_by_phase),
 		cmocka_unit_test(a_collector_that_ran_at_a_sample_is_told_by_any_phase),
 		cmocka_unit_test(the_heap_has_its_least_and_its_most),
+		cmocka_unit_test(heaps_of_several_threads_are_told),
 		cmocka_unit_test(what_samples_allocate_is_in_the_bill),
 		cmocka_unit_test(a_step_is_of_the_innermost_lua_function),
 		cmocka_unit_test(steps_of_one_thread_that_touch_are_one),

@@ -246,6 +246,9 @@ static void states_come_by_their_shares(void **state)
 	ASSERT_LINE(2, gc_phase_name(GC_PHASE_NONE + 1));
 	ASSERT_LINE(2, " 3.0%  longest step 12 ms");
 	assert_int_equal(color_at(2, "heap"), 0);
+	rows.totals.gc.has_heaps = true;
+	draw(18, 120);
+	ASSERT_LINE(2, "heaps 1.0-2.5 MB");
 	draw(18, 40);
 	ASSERT_NOT_IN_LINE(2, "longest");
 }
