@@ -257,6 +257,72 @@ static void what_is_saved_below_the_cfa_is_read_at_once(void **state)
 	assert_int_equal(caller.rbp, one_by_one.rbp);
 }
 
+static uint64_t randomness = 1;
+
+static uint64_t below(uint64_t limit)
+{
+	randomness = randomness * UINT64_C(6364136223846793005) + 1442695040888963407U;
+	return (randomness >> 33) % limit;
+}
+
+static struct frame_rule any_rule(void)
+{
+	/* Most are saved below the CFA, some too far, or above it. */
+	const uint64_t distance = below(8) ? 8 * (1 + below(16)) : below(1200) - 100;
+
+	switch (below(8)) {
+	case 0: return (struct frame_rule){ .kind = FRAME_RULE_UNKNOWN };
+	case 1: return (struct frame_rule){ .kind = FRAME_RULE_REGISTER, .number = (uint8_t)below(RIP) };
+	case 2: return (struct frame_rule){ .kind = FRAME_RULE_SAME };
+	default: return saved_below(distance);
+	}
+}
+
+/* A CFA by a register that may be unknown, and some registers that are recovered. */
+static void make_any_rules(void)
+{
+	const struct frame_rule_op cfa = { .atom = DW_OP_bregx,
+					   .number = below(RIP + 1),
+					   .number2 = 8 * below(9) };
+
+	frame_rules_of_call(&given.rules);
+	given.rules.cfa = add_ops(&cfa, 1, FRAME_RULE_VALUE);
+	if (below(8))
+		given.rules.registers[RSP] = given.rules.cfa;
+	given.rules.registers[RIP] = below(8) ? saved_below(8) : any_rule();
+	for (uint64_t count = below(6); count > 0; count--)
+		given.rules.registers[(RSP + 1 + below(RIP - 1)) % RIP] = any_rule();
+	for (int number = 0; number < RIP; number++)
+		*registers_locate(&frame, number) = at(40 + below(WORDS - 40)) + (below(8) ? 0 : below(8));
+	frame.unknown = below(4) ? 0 : (unsigned int)below(REGISTER_OTHERS + UINT64_C(1)) & REGISTER_OTHERS;
+}
+
+/* Words that a function saved in one place are the same, read at once or one by one. */
+static void what_is_read_at_once_is_as_read_one_by_one(void **state)
+{
+	size_t at_once = 0, of_others = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 20000; i++) {
+		struct registers one_by_one;
+		enum cfi_status status;
+
+		make_any_rules();
+		memset(&caller, 0xff, sizeof(caller));
+		is_in_place = false;
+		status = step();
+		one_by_one = caller;
+		memset(&caller, 0xff, sizeof(caller));
+		is_in_place = true;
+		views = 0;
+		assert_int_equal(step(), status);
+		assert_same_registers(&caller, &one_by_one);
+		if (status == CFI_CALLER)
+			*(views == 1 ? &at_once : &of_others) += 1;
+	}
+	assert_true(at_once > 1000 && of_others > 1000);
+}
+
 static void what_cannot_be_found_is_unknown(void **state)
 {
 	const struct frame_rule_op nowhere = { .atom = DW_OP_const8u, .number = 0 };
@@ -512,6 +578,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(registers_are_found_by_their_rules, begin, end),
 		cmocka_unit_test_setup_teardown(saved_words_are_at_any_distance, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_saved_below_the_cfa_is_read_at_once, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_read_at_once_is_as_read_one_by_one, begin, end),
 		cmocka_unit_test_setup_teardown(what_cannot_be_found_is_unknown, begin, end),
 		cmocka_unit_test_setup_teardown(rules_may_need_an_unknown_register, begin, end),
 		cmocka_unit_test_setup_teardown(operations_push_values, begin, end),
