@@ -60,6 +60,14 @@ static void note_holder(const struct process *process, struct zone_lock *lock)
 	snprintf(lock->name, sizeof(lock->name), "%s", process->name);
 }
 
+static void find_among(const struct process *processes, size_t count, const struct stat *namespace,
+		       struct zone_lock *lock)
+{
+	for (size_t i = 0; i < count; i++)
+		if (processes[i].own_pid == lock->holder && shares_namespace(processes[i].pid, namespace))
+			note_holder(&processes[i], lock);
+}
+
 /* In the pid namespace of nginx, which may be another than that of ljspy. */
 static void find_holder(pid_t nginx, struct zone_lock *lock)
 {
@@ -74,7 +82,7 @@ static void find_holder(pid_t nginx, struct zone_lock *lock)
 		/* /proc may hide other users' processes. */
 		if (kill(lock->holder, 0) != 0 && errno == ESRCH)
 			lock->state = ZONE_HOLDER_DEAD;
-		else if (process_read(lock->holder, &process) == 0) {
+		else if (process_read_outside(lock->holder, &process) == 0) {
 			note_holder(&process, lock);
 			process_clear(&process);
 		}
@@ -84,10 +92,8 @@ static void find_holder(pid_t nginx, struct zone_lock *lock)
 		return;
 	/* All processes of a namespace are seen from one above it: this one is not among them if it ended. */
 	lock->state = ZONE_HOLDER_DEAD;
-	for (size_t i = 0; i < list.count; i++)
-		if (list.processes[i].own_pid == lock->holder &&
-		    shares_namespace(list.processes[i].pid, &own))
-			note_holder(&list.processes[i], lock);
+	find_among(list.processes, list.count, &own, lock);
+	find_among(list.unread, list.unread_count, &own, lock);
 	process_list_clear(&list);
 }
 

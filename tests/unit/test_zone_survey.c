@@ -52,7 +52,7 @@ static struct {
 	uint64_t runs_bytes; /* that were asked for */
 	int runs_error;
 	/* Namespaces of pids by their inodes: that of ljspy, of nginx, and of two other processes. */
-	bool is_apart;
+	bool is_apart, is_holder_unread;
 	char holder_state; /* 0: it is gone */
 	bool is_hidden;    /* processes cannot be listed */
 } seen;
@@ -183,6 +183,11 @@ int __wrap_process_find(const char *pattern, struct process_list *ret_list, char
 					   .count = seen.holder_state ? 3 : 2 };
 	assert_non_null(ret_list->processes);
 	memcpy(ret_list->processes, processes, sizeof(processes));
+	if (seen.is_holder_unread) {
+		ret_list->unread = &ret_list->processes[2];
+		ret_list->unread_count = 1;
+		ret_list->count = 2;
+	}
 	return 0;
 }
 
@@ -395,6 +400,11 @@ static void a_holder_in_another_namespace_has_another_pid_there(void **state)
 	assert_int_equal(report->rows[0].lock.pid, OTHER_PID);
 	assert_string_equal(report->rows[0].lock.name, "nginx");
 	assert_int_equal(report->rows[0].lock.holder, 71);
+	/* The kernel may not show its arguments. */
+	seen.is_holder_unread = true;
+	assert_int_equal(lock_of_only_row()->state, ZONE_HOLDER_ALIVE);
+	assert_int_equal(report->rows[0].lock.pid, OTHER_PID);
+	seen.is_holder_unread = false;
 	seen.holder_state = 'Z';
 	assert_int_equal(lock_of_only_row()->state, ZONE_HOLDER_DEAD);
 	assert_int_equal(report->rows[0].lock.pid, OTHER_PID);
