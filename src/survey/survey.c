@@ -137,6 +137,7 @@ int survey_take(struct process_list *list, struct survey *ret_survey)
 		process_clear(process);
 	}
 	known_files_free(files);
+	free(list->unread);
 	*list = (struct process_list){ .processes = NULL };
 	*ret_survey = survey;
 	return 0;

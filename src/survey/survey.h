@@ -27,8 +27,8 @@ struct survey {
 };
 
 /*
- * Take over the list and keep the processes that run LuaJIT. 0, or -ENOMEM and the
- * list stays the caller's. Free with survey_clear().
+ * Take over the list and keep the processes that run LuaJIT; those that are unread are not looked at. 0, or
+ * -ENOMEM and the list stays the caller's. Free with survey_clear().
  */
 int survey_take(struct process_list *list, struct survey *ret_survey);
 void survey_clear(struct survey *survey);

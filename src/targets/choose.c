@@ -352,17 +352,20 @@ static const struct process *typical(const struct process_list *list)
 bool choose_check_all(const struct options *options)
 {
 	struct process_list list;
-	bool good;
+	bool good = false;
 	int error;
 
 	if (options->pid_count == 1 && !options->subprocesses && !options->name)
 		return choose_check(options->pids[0]);
 	error = find_family(options, &list);
-	if (error || list.count == 0) {
-		choose_explain(options->pids[0], error ? -error : ESRCH);
+	if (error) {
+		choose_explain(options->pids[0], -error);
 		return false;
 	}
-	good = take_identity(typical(&list));
+	if (list.count)
+		good = take_identity(typical(&list));
+	else
+		choose_explain(options->pids[0], list.unread_count ? ETIMEDOUT : ESRCH);
 	process_list_clear(&list);
 	return good;
 }
