@@ -832,6 +832,25 @@ static void objects_may_lie_anywhere(void **state)
 	assert_true(walk_endless(28, 1500));
 }
 
+/* A list that was damaged may lead over all of the heap: ljspy reads no more than takes some milliseconds. */
+static void a_walk_over_far_objects_has_an_end_sooner(void **state)
+{
+	enum { PAGE = 4096, READS = 4096 };
+	static struct listed_object objects[LISTED_OBJECTS_MAX];
+	size_t count;
+
+	(void)state;
+	assert_true(walk_endless(PAGE, READS - 1));
+	assert_int_equal(endless.reads, READS - 1);
+	endless.reads = 0;
+	assert_false(allocated_objects(&endless.memory, &global, ENDLESS_AT, 1, objects, &count));
+	assert_int_equal(endless.reads, READS);
+	assert_int_equal(count, READS);
+	/* Parts of the last one may not have been read. */
+	assert_false(allocated_objects(&endless.memory, &global, ENDLESS_AT, ENDLESS_AT + READS * PAGE,
+				       objects, &count));
+}
+
 static void a_list_that_leads_elsewhere_is_told(void **state)
 {
 	struct listed_object objects[LISTED_OBJECTS_MAX];
@@ -1024,6 +1043,7 @@ int main(void)
 		cmocka_unit_test(a_walk_has_all_that_bursts_make_in_a_long_window),
 		cmocka_unit_test(a_walk_has_an_end),
 		cmocka_unit_test(objects_may_lie_anywhere),
+		cmocka_unit_test(a_walk_over_far_objects_has_an_end_sooner),
 		cmocka_unit_test(a_list_that_leads_elsewhere_is_told),
 		cmocka_unit_test(a_hash_part_that_grows_counts_without_the_old_one),
 		cmocka_unit_test_setup(what_is_no_object_is_left, begin_besides),

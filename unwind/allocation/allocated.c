@@ -9,6 +9,7 @@
 enum {
 	PIECE = 4096,          /* of memory, read at once; the allocator puts new objects side by side */
 	PIECES = 64,           /* kept during a walk */
+	READS_MAX = 4096,      /* of a walk: 10 ms, in which there are no samples */
 	RESIZE_MIN = 64 << 10, /* a smaller one does not matter */
 	WHITES = 3,            /* bits of gc.currentwhite, of which one is set (lj_gc.h) */
 };
@@ -353,9 +354,19 @@ bool allocated_besides_objects(const struct allocation_counters *before,
 struct walk {
 	struct memory *memory;
 	const struct layout *layout;
+	size_t reads;
 	uint64_t places[PIECES]; /* of the pieces, in units of PIECE; 0: none */
 	uint8_t pieces[PIECES][PIECE];
 };
+
+/* New objects lie side by side; old ones, of a list that does not lead to the last one, may lie anywhere. */
+static bool walk_read_memory(struct walk *walk, uint64_t address, void *copy, size_t length)
+{
+	if (walk->reads == READS_MAX)
+		return false;
+	walk->reads++;
+	return memory_read(walk->memory, address, copy, length) == MEMORY_OK;
+}
 
 static bool walk_read(struct walk *walk, uint64_t address, void *copy, size_t length)
 {
@@ -363,10 +374,10 @@ static bool walk_read(struct walk *walk, uint64_t address, void *copy, size_t le
 	const size_t slot = place % PIECES;
 
 	if (place == 0 || (address + length - 1) / PIECE != place)
-		return place && memory_read(walk->memory, address, copy, length) == MEMORY_OK;
+		return place && walk_read_memory(walk, address, copy, length);
 	if (walk->places[slot] != place) {
 		walk->places[slot] = 0;
-		if (memory_read(walk->memory, place * PIECE, walk->pieces[slot], PIECE) != MEMORY_OK)
+		if (!walk_read_memory(walk, place * PIECE, walk->pieces[slot], PIECE))
 			return false;
 		walk->places[slot] = place;
 	}
@@ -457,8 +468,9 @@ static bool add_list(struct memory *memory, const struct global_state *global, u
 
 	walk.memory = memory;
 	walk.layout = &global->vm->layout;
+	walk.reads = 0;
 	memset(walk.places, 0, sizeof(walk.places));
-	while (*count < LISTED_OBJECTS_MAX && address != last) {
+	while (*count < LISTED_OBJECTS_MAX && walk.reads < READS_MAX && address != last) {
 		struct listed_object *object = &objects[*count];
 
 		if (!address || !read_object(&walk, address, object) ||
@@ -468,7 +480,7 @@ static bool add_list(struct memory *memory, const struct global_state *global, u
 		address = walk_field(&walk, address, walk.layout->GChead_nextgc,
 				     layout_ref_size(walk.layout));
 	}
-	return address == last;
+	return address == last && walk.reads < READS_MAX;
 }
 
 bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,

@@ -127,7 +127,7 @@ enum { LISTED_OBJECTS_MAX = 32768 };
 
 /*
  * Fill in the objects from the newest one, first, to the one that was newest before, last, which is left out,
- * and their number, at most LISTED_OBJECTS_MAX. False if the list does not lead there.
+ * and their number, at most LISTED_OBJECTS_MAX. False if the list does not lead there, or takes too long.
  */
 bool allocated_objects(struct memory *memory, const struct global_state *global, uint64_t first,
 		       uint64_t last, struct listed_object *objects, size_t *ret_count);
