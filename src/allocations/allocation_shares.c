@@ -9,8 +9,8 @@
 
 enum {
 	STRINGS_MIN = 100, /* in windows, to compare these with intervals */
-	UNTOLD_MAX = 2,    /* divisions */
-	ALONE_MIN = 4,     /* strings of a size that films have met */
+	UNTOLD_MAX = 2,    /* divisions: some 250 films have told nothing then */
+	ALONE_MIN = 4, /* strings of a size that films have met: fewer may be several that came together */
 };
 
 /* Of what films have seen of a part, if new objects explain less than this, they do not. */
@@ -22,7 +22,10 @@ static const double explained_errors = 3;
 /* What windows leave for strings and other parts is at least this part of what films say. */
 static const double rest_min = 0.5;
 
-/* Beside parts, strings have so many times as much as their number and size tell at most. */
+/*
+ * Beside parts, strings have so many times as much as their number and size tell at most: sizes by films were
+ * off by so much in the worst recordings measured.
+ */
 static const double strings_max = 1.5;
 
 /* Looks meet an allocation of one kind up to so many times as often as one of another kind. */
