@@ -20,6 +20,13 @@
 #include "src/top/screen.h"
 #include "tests/unit/instead_of.h"
 
+/* ncurses keeps what it allocates before it knows a terminal. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+	return "leak:libtinfo\n";
+}
+
 enum { ROWS = 4, WIDTH_MAX = 220, SECOND = 1000000000, NAME_COLUMN = 15, LIST_LINE = 4 };
 
 static const uint64_t second_ns = SECOND;
