@@ -446,16 +446,19 @@ static enum exit_status take_pids(struct options *options, const struct process_
 
 /*---- No process ----*/
 
+static void drop(struct process_list *list, size_t place)
+{
+	process_clear(&list->processes[place]);
+	list->count--;
+	memmove(&list->processes[place], &list->processes[place + 1],
+		(list->count - place) * sizeof(*list->processes));
+}
+
 static void leave_out(struct process_list *list, pid_t pid)
 {
-	size_t kept = 0;
-
-	for (size_t i = 0; i < list->count; i++)
+	for (size_t i = list->count; i-- > 0;)
 		if (list->processes[i].pid == pid)
-			process_clear(&list->processes[i]);
-		else
-			list->processes[kept++] = list->processes[i];
-	list->count = kept;
+			drop(list, i);
 }
 
 /* The process may be a wrapper, as sudo, timeout or a script: then the user means what it has started. */
@@ -658,20 +661,12 @@ static bool tell_unread(const struct options *options, const struct process_list
 	return is_one_wanted;
 }
 
-static void leave_unread(struct process_list *list)
-{
-	free(list->unread);
-	list->unread = NULL;
-	list->unread_count = 0;
-}
-
 /* Tell those that could not be read, and choose from the others. */
 static enum exit_status choose_from_read(struct options *options, struct process_list *list)
 {
 	const bool is_one_missing = tell_unread(options, list);
 	enum exit_status status;
 
-	leave_unread(list);
 	status = choose_found(options, list);
 	return status == EXIT_ALL_GOOD && is_one_missing ? EXIT_WITH_ERRORS : status;
 }
@@ -728,16 +723,11 @@ static enum exit_status leave_out_gone(struct options *options)
 	return options->pid_count ? EXIT_WITH_ERRORS : EXIT_NOTHING_DONE;
 }
 
-static void leave_traced(struct process_list *list)
+static void leave_out_traced(struct process_list *list)
 {
-	size_t count = 0;
-
-	for (size_t i = 0; i < list->count; i++)
+	for (size_t i = list->count; i-- > 0;)
 		if (list->processes[i].tracer_pid)
-			process_clear(&list->processes[i]);
-		else
-			list->processes[count++] = list->processes[i];
-	list->count = count;
+			drop(list, i);
 }
 
 /*
@@ -753,9 +743,8 @@ static pid_t first_to_sample(const struct options *options)
 	for (size_t i = 0; i < options->pid_count && looks; i++)
 		looks[i].pid = options->pids[i];
 	if (looks && process_list_read(looks, options->pid_count, NULL, &list) == 0) {
-		leave_unread(&list);
 		if (!options->no_stop)
-			leave_traced(&list);
+			leave_out_traced(&list);
 		if (survey_take(&list, &survey) == 0) {
 			first = survey.list.count ? survey.list.processes[0].pid : 0;
 			survey_clear(&survey);

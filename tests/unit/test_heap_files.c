@@ -17,13 +17,9 @@
 #include "tests/unit/bounded_files.h"
 #include "tests/unit/instead_of.h"
 #include "tests/unit/made_up_heap.h"
-#include "tests/unit/open_files.h"
-#include "tests/unit/run_command.h"
+#include "tests/unit/report_line.h"
 
-enum { PATH_SIZE = 64, WORDS_MAX = 12, PID = 4242, STATES_MAX = 2 };
-
-static char directory[PATH_SIZE] = "/tmp/test_heap_files.XXXXXX";
-static struct options options;
+enum { PID = 4242, STATES_MAX = 2 };
 
 static struct {
 	bool lacks_memory;
@@ -44,16 +40,6 @@ struct made_up {
 	uint32_t entries[STATES_MAX];
 	bool is_partial;
 };
-
-static char *path_of(const char *name)
-{
-	static char paths[WORDS_MAX][2 * PATH_SIZE];
-	static unsigned int next;
-	char *path = paths[next++ % WORDS_MAX];
-
-	snprintf(path, sizeof(paths[0]), "%s/%s", directory, name);
-	return path;
-}
 
 static void write_heaps(const struct made_up *of)
 {
@@ -94,11 +80,6 @@ static void write_text(const char *name, const char *text)
 	assert_int_equal(fclose(out), 0);
 }
 
-static bool is_there(const char *name)
-{
-	return access(path_of(name), F_OK) == 0;
-}
-
 /*---- The user ----*/
 
 static int begin(void **state)
@@ -108,33 +89,6 @@ static int begin(void **state)
 	write_heaps(&(struct made_up){ .name = "before.heap", .states = 1, .entries = { 1000 } });
 	write_heaps(&(struct made_up){ .name = "after.heap", .states = 1, .entries = { 3000 } });
 	return 0;
-}
-
-/* A word with a dot is a file of the directory. */
-static enum exit_status run(const char *command, const char *line)
-{
-	const unsigned int files = open_files_count();
-	char words[256], *argv[WORDS_MAX] = { (char[]){ "ljspy" } };
-	enum exit_status status;
-	int argc = 1;
-
-	snprintf(words, sizeof(words), "%s %s", command, line);
-	for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
-		assert_in_range(argc, 1, WORDS_MAX - 2);
-		argv[argc++] = strchr(word, '.') ? path_of(word) : word;
-	}
-	assert_true(options_parse(argc, argv, &options, &status));
-	status = run_command(strcmp(command, "diff") == 0 ? command_diff : command_report, &options);
-	options_clear(&options);
-	assert_int_equal(open_files_count(), files);
-	return status;
-}
-
-static void assert_refused(const char *command, const char *line, enum exit_status status, const char *words)
-{
-	assert_int_equal(run(command, line), status);
-	assert_string_equal(shown, "");
-	ASSERT_TOLD(words);
 }
 
 static void one_heap_is_reported_and_several_are_a_series(void **state)

@@ -23,15 +23,11 @@
 #include "tests/unit/bounded_files.h"
 #include "tests/unit/full_output.h"
 #include "tests/unit/instead_of.h"
-#include "tests/unit/open_files.h"
-#include "tests/unit/run_command.h"
+#include "tests/unit/report_line.h"
 
-enum { PATH_SIZE = 64, WORDS_MAX = 12, SAMPLE_NS = 10000000, SECONDS = 2, PIPED = 1 << 16, LARGE = 10000 };
+enum { SAMPLE_NS = 10000000, SECONDS = 2, PIPED = 1 << 16, LARGE = 10000 };
 
 static const uint64_t began_unix_s = 1700000000, began_ns = 5000000000;
-
-static char directory[PATH_SIZE] = "/tmp/test_report_command.XXXXXX";
-static struct options options;
 
 static struct {
 	bool lacks_functions, lacks_filter, lacks_sum;
@@ -75,16 +71,6 @@ struct made_up {
 	bool is_unfinished;
 	bool is_noisy; /* it can hardly be compressed */
 };
-
-static char *path_of(const char *name)
-{
-	static char paths[WORDS_MAX][2 * PATH_SIZE];
-	static unsigned int next;
-	char *path = paths[next++ % WORDS_MAX];
-
-	snprintf(path, sizeof(paths[0]), "%s/%s", directory, name);
-	return path;
-}
 
 static void write_file(const char *name, const void *bytes, size_t length)
 {
@@ -152,11 +138,6 @@ static void record(const struct made_up *of)
 	assert_int_equal(fclose(out), 0);
 }
 
-static bool is_there(const char *name)
-{
-	return access(path_of(name), F_OK) == 0;
-}
-
 /*---- The user ----*/
 
 static const struct made_up first = { .name = "first.ljspy", .function = "alpha", .samples = 50, .pid = 7 };
@@ -172,37 +153,6 @@ static int begin(void **state)
 	record(&first);
 	record(&second);
 	return 0;
-}
-
-/* What ends in ".ljspy", ".svg" or ".any" is a file of the directory. */
-static enum exit_status run(const char *command, const char *line)
-{
-	const unsigned int files = open_files_count();
-	char words[256], *argv[WORDS_MAX] = { (char[]){ "ljspy" } };
-	enum exit_status status;
-	int argc = 1;
-
-	snprintf(words, sizeof(words), "%s %s", command, line);
-	for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
-		const char *dot = strrchr(word, '.');
-		const bool is_file = dot && (strcmp(dot, ".ljspy") == 0 || strcmp(dot, ".svg") == 0 ||
-					     strcmp(dot, ".any") == 0);
-
-		assert_in_range(argc, 1, WORDS_MAX - 2);
-		argv[argc++] = is_file ? path_of(word) : word;
-	}
-	assert_true(options_parse(argc, argv, &options, &status));
-	status = run_command(strcmp(command, "diff") == 0 ? command_diff : command_report, &options);
-	options_clear(&options);
-	assert_int_equal(open_files_count(), files);
-	return status;
-}
-
-static void assert_refused(const char *command, const char *line, enum exit_status status, const char *words)
-{
-	assert_int_equal(run(command, line), status);
-	assert_string_equal(shown, "");
-	ASSERT_TOLD(words);
 }
 
 static void several_recordings_have_one_sum(void **state)

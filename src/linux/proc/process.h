@@ -46,8 +46,8 @@ int process_read(pid_t pid, struct process *ret_process);
 void process_clear(struct process *process);
 
 /*
- * The same without the command, which is in the process's memory: this does not wait for the lock of that
- * memory, which the kernel may hold for ever.
+ * The same without the executable and the command, which are of the process's memory: this does not wait for
+ * the lock of that memory, which the kernel may hold for ever. There is nothing to clear.
  */
 int process_read_outside(pid_t pid, struct process *ret_process);
 
